@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Requests where functions cannot be bracketed, from 6.12 on: mm_filemap_get_pages says, at the end of each
+ * successful look-up inside a read, which pages the read still wants. What belongs to one call is told by the
+ * thread's count of read calls (task->ioac.syscr, raised as each ends); where a call began is in the registers
+ * that it entered the kernel with, since a batch that ends in a page under I/O fires no event.
+ *
+ * A request that may still add pages is kept pending and counted when it has ended: at the thread's next event,
+ * at its exit, or at the monitor's tick (settle_pending).
+ */
+#ifndef CACHETOP_CALLS_H
+#define CACHETOP_CALLS_H
+
+#include "pages.h"
+
+#define MAX_EXTENTS 16
+#define MAX_RW_COUNT 0x7ffff000ULL
+#define MAX_IOV 8
+
+enum { NR_read = 0, NR_pread64 = 17, NR_readv = 19, NR_preadv = 295, NR_preadv2 = 327 };
+enum { NR_sendfile = 40, NR_splice = 275, NR_copy_file_range = 326 };
+enum { NR_execve = 59, NR_execveat = 322, NR_io_uring_enter = 426, NR_io_submit = 209 };
+enum { NR_readahead = 187, NR_fadvise64 = 221, NR_madvise = 28, NR_process_madvise = 440 };
+
+enum call_state { NONE, PENDING, SETTLED };
+
+struct extent {
+	u64 first;
+	u64 last;
+};
+
+struct call {
+	u64 mapping;
+	u64 syscr;
+	u64 first; /* of the request, in pages, and clipped to the end of file in `end` */
+	u64 end;
+	u64 last; /* as the event says it: not clipped */
+	u64 index; /* of the newest event */
+	u64 bytes;
+	u64 state;
+	struct fault fault;
+	s64 fault_nr;
+	/* Pages that this thread added, not told apart yet. */
+	u64 extent_mapping;
+	u64 extent_syscr;
+	u32 extents;
+	u32 leftover_is_readahead;
+	u32 tgid;
+	u32 by_syscall; /* syscr will rise when the call ends */
+	struct extent extent[MAX_EXTENTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, struct call);
+} calls SEC(".maps");
+
+static const struct call no_call;
+
+static __always_inline struct call *call_of(void)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	u32 tid = id;
+	struct call *c = bpf_map_lookup_elem(&calls, &tid);
+
+	if (c)
+		return c;
+	bpf_map_update_elem(&calls, &tid, &no_call, BPF_NOEXIST);
+	c = bpf_map_lookup_elem(&calls, &tid);
+	if (!c)
+		count_one(C_LOST_FRAMES);
+	else
+		c->tgid = id >> 32;
+	return c;
+}
+
+/* How the thread entered the kernel. */
+struct entry {
+	s64 nr; /* -1: not by a system call */
+	bool kernel;
+	u64 a0, a1, a2, a3;
+};
+
+static __always_inline void entry_of(struct entry *e)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+
+	e->kernel = task->flags & (PF_KTHREAD | PF_IO_WORKER);
+	e->nr = -1;
+	if (e->kernel)
+		return;
+	e->nr = (s64)BPF_CORE_READ(regs, orig_ax);
+	e->a0 = BPF_CORE_READ(regs, di);
+	e->a1 = BPF_CORE_READ(regs, si);
+	e->a2 = BPF_CORE_READ(regs, dx);
+	e->a3 = BPF_CORE_READ(regs, r10);
+}
+
+static __always_inline struct file *file_of(u32 fd)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
+	struct file **table, *file = 0;
+
+	if (fd >= BPF_CORE_READ(fdt, max_fds))
+		return 0;
+	table = BPF_CORE_READ(fdt, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
+	return file;
+}
+
+struct iovec_user {
+	u64 base;
+	u64 len;
+};
+
+/* The byte range that a read call asked for; false where the registers do not tell. */
+static __always_inline bool asked(struct entry *e, u64 *pos, u64 *count)
+{
+	struct file *file;
+	u64 n = 0;
+	u32 i;
+
+	switch (e->nr) {
+	case NR_pread64:
+		*pos = e->a3;
+		*count = e->a2;
+		break;
+	case NR_read:
+	case NR_readv:
+	case NR_preadv:
+	case NR_preadv2:
+		*pos = e->a3;
+		if (e->nr == NR_read || e->nr == NR_readv || (e->nr == NR_preadv2 && e->a3 == ~0ULL)) {
+			file = file_of(e->a0);
+			if (!file)
+				return false;
+			*pos = BPF_CORE_READ(file, f_pos);
+		}
+		if (e->nr == NR_read) {
+			*count = e->a2;
+			break;
+		}
+		if (e->a2 > MAX_IOV)
+			return false;
+		for (i = 0; i < MAX_IOV && i < e->a2; i++) {
+			struct iovec_user v = {};
+
+			if (bpf_probe_read_user(&v, sizeof(v), (void *)(e->a1 + i * sizeof(v))))
+				return false;
+			n += v.len;
+		}
+		*count = n;
+		break;
+	default:
+		return false;
+	}
+	if (*count > MAX_RW_COUNT)
+		*count = MAX_RW_COUNT;
+	return *count > 0;
+}
+
+/* Tells one addition apart at the request; returns how much of it lies inside. Global: verified once. */
+__noinline u64 settle_extent(struct call *c, u32 i)
+{
+	struct added p = {};
+	struct account a;
+	u64 f, l;
+
+	if (!c || i >= MAX_EXTENTS || !account_open(&a, c->tgid))
+		return 0;
+	p.mapping = (void *)c->mapping;
+	p.first = c->extent[i].first;
+	p.last = c->extent[i].last;
+	return split_added(&a, &p, c->first, c->end, &f, &l, BITS);
+}
+
+/* Counts a request that has ended; its additions are told apart now. */
+__noinline int settle(struct call *c)
+{
+	u64 touched, missed = 0, ahead;
+	struct account a;
+	u32 i;
+
+	if (!c || !account_open(&a, c->tgid))
+		return 0;
+	for (i = 0; i < MAX_EXTENTS; i++) {
+		if (i >= c->extents || c->extent_mapping != c->mapping)
+			break;
+		missed += settle_extent(c, i);
+	}
+	c->extents = 0;
+	if (c->first > c->end)
+		return 0;
+	touched = c->end - c->first + 1;
+	if (missed > touched)
+		missed = touched;
+	ahead = ledger_take(c->mapping, c->first, c->end, BITS);
+	if (ahead > touched - missed)
+		ahead = touched - missed;
+	COUNT(&a, C_READ_CALLS, 1);
+	COUNT(&a, C_READ_BYTES, c->bytes);
+	COUNT(&a, C_READ_HITS, touched - missed - ahead);
+	if (missed) {
+		COUNT(&a, C_READ_MISSES, missed);
+		COUNT(&a, C_MISS_FILLS, missed);
+	}
+	if (ahead)
+		COUNT(&a, C_READ_AHEAD_HITS, ahead);
+	return 0;
+}
+
+__noinline int flush_extent(struct call *c, u32 i)
+{
+	struct account a;
+
+	if (!c || i >= MAX_EXTENTS || !account_open(&a, c->tgid))
+		return 0;
+	if (c->leftover_is_readahead)
+		count_prefetch(&a, c->extent_mapping, c->extent[i].first, c->extent[i].last, BITS);
+	else
+		COUNT(&a, C_OTHER_FILLS, c->extent[i].last - c->extent[i].first + 1);
+	return 0;
+}
+
+/* Additions that no read came for: a call that failed, or not a read at all. */
+__noinline int flush_extents(struct call *c)
+{
+	u32 i;
+
+	if (!c)
+		return 0;
+	for (i = 0; i < MAX_EXTENTS; i++) {
+		if (i >= c->extents)
+			break;
+		flush_extent(c, i);
+	}
+	c->extents = 0;
+	return 0;
+}
+
+static __always_inline void end_call(struct call *c)
+{
+	if (c->state == PENDING && __sync_val_compare_and_swap(&c->state, PENDING, SETTLED) == PENDING)
+		settle(c);
+}
+
+static __always_inline void remember_extent(struct call *c, u64 mapping, u64 syscr, u64 first, u64 last)
+{
+	u32 n;
+
+	/* Pages of another call or file: whatever is left of the older ones is settled first. */
+	if (c->extents && (c->extent_mapping != mapping || c->extent_syscr != syscr)) {
+		if (c->state == PENDING && c->extent_mapping == c->mapping && c->extent_syscr == c->syscr)
+			end_call(c);
+		flush_extents(c);
+	}
+	c->extent_mapping = mapping;
+	c->extent_syscr = syscr;
+	n = c->extents;
+	if (n && n <= MAX_EXTENTS && c->extent[(n - 1) & (MAX_EXTENTS - 1)].last + 1 == first) {
+		c->extent[(n - 1) & (MAX_EXTENTS - 1)].last = last;
+		return;
+	}
+	if (n >= MAX_EXTENTS) {
+		count_one(C_LOST_DEPTH);
+		return;
+	}
+	c->extent[n & (MAX_EXTENTS - 1)].first = first;
+	c->extent[n & (MAX_EXTENTS - 1)].last = last;
+	c->extents = n + 1;
+}
+
+/* Whether a block device's page is added for a read of the device itself, not for a file system's metadata. */
+static __always_inline bool reads_device(struct entry *e, void *folio)
+{
+	struct file *file;
+
+	if (e->nr != NR_read && e->nr != NR_pread64 && e->nr != NR_readv && e->nr != NR_preadv &&
+	    e->nr != NR_preadv2)
+		return false;
+	file = file_of(e->a0);
+	return file && BPF_CORE_READ(file, f_mapping) == folio_mapping_of(folio);
+}
+
+static __always_inline void on_add_in_call(void *folio, u32 order)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct added p;
+	struct account a;
+	struct entry e;
+	struct call *c;
+	u64 pos, count, f, l, syscr = task->ioac.syscr;
+
+	entry_of(&e);
+	if (!look_at_added(&p, &a, folio, order, reads_device(&e, folio)))
+		return;
+	c = call_of();
+	if (!c)
+		return;
+	if (added_by_fault(&a, &p, &c->fault, BITS))
+		return;
+	if (e.kernel)
+		goto later;
+	switch (e.nr) {
+	case -1:
+	case NR_readahead:
+	case NR_fadvise64:
+	case NR_madvise:
+	case NR_process_madvise:
+		count_prefetch(&a, (u64)p.mapping, p.first, p.last, BITS);
+		return;
+	case NR_read:
+	case NR_pread64:
+	case NR_readv:
+	case NR_preadv:
+	case NR_preadv2:
+		c->leftover_is_readahead = true;
+		if (!asked(&e, &pos, &count))
+			goto remember;
+		/* What lies beyond the request is read ahead at once, so that another reader's use of it is seen. */
+		if (!split_added(&a, &p, pos >> PAGE_SHIFT, (pos + count - 1) >> PAGE_SHIFT, &f, &l, BITS))
+			return;
+		p.first = f;
+		p.last = l;
+		goto remember;
+	case NR_sendfile:
+	case NR_splice:
+	case NR_copy_file_range: {
+		struct file *in = file_of(e.nr == NR_sendfile ? e.a1 : e.a0);
+
+		/* These write, too: only the source's pages were read. */
+		if (!in || BPF_CORE_READ(in, f_mapping) != p.mapping) {
+			COUNT(&a, C_OTHER_FILLS, p.last - p.first + 1);
+			return;
+		}
+		c->leftover_is_readahead = true;
+		goto remember;
+	}
+	case NR_execve:
+	case NR_execveat:
+		c->leftover_is_readahead = true;
+		goto remember;
+	case NR_io_uring_enter:
+	case NR_io_submit:
+		goto later;
+	default:
+		if (c->fault_nr == e.nr && c->fault.mapping == (u64)p.mapping) {
+			count_prefetch(&a, (u64)p.mapping, p.first, p.last, BITS);
+			return;
+		}
+		COUNT(&a, C_OTHER_FILLS, p.last - p.first + 1);
+		return;
+	}
+later:
+	c->leftover_is_readahead = false;
+remember:
+	remember_extent(c, (u64)p.mapping, syscr, p.first, p.last);
+}
+
+/* Where the request began: at or before the first page that an event names. */
+static __always_inline u64 first_of(struct call *c, struct entry *e, u64 mapping, u64 syscr, u64 index, u64 last,
+				    u64 size, u64 *bytes)
+{
+	u64 pos, count, end;
+
+	if (asked(e, &pos, &count) && pos >> PAGE_SHIFT <= index && (pos + count - 1) >> PAGE_SHIFT == last) {
+		end = pos + count < size ? pos + count : size;
+		*bytes = end > pos ? end - pos : 0;
+		return pos >> PAGE_SHIFT;
+	}
+	end = (last + 1) << PAGE_SHIFT;
+	if (end > size)
+		end = size;
+	if (e->nr == NR_sendfile || e->nr == NR_splice || e->nr == NR_copy_file_range) {
+		/* A piece of a longer transfer starts where the one before it stopped. */
+		if (c->mapping == mapping && c->syscr == syscr && index > c->last + 1 && index - c->last <= 17)
+			index = c->last + 1;
+	}
+	*bytes = end > index << PAGE_SHIFT ? end - (index << PAGE_SHIFT) : 0;
+	return index;
+}
+
+static __always_inline void on_get_pages(struct address_space *m, u64 mapping, u64 index, u64 last)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 syscr = task->ioac.syscr;
+	struct entry e;
+	struct call *c;
+	u64 size, first, end, bytes;
+
+	if (!ready || is_self(bpf_get_current_pid_tgid() >> 32))
+		return;
+	c = call_of();
+	if (!c)
+		return;
+	if (c->state != NONE && c->mapping == mapping && c->syscr == syscr && c->last == last &&
+	    index > c->index) {
+		c->index = index;
+		return;
+	}
+	end_call(c);
+	if (c->extents && (c->extent_mapping != mapping || c->extent_syscr != syscr))
+		flush_extents(c);
+	entry_of(&e);
+	size = m->host->i_size;
+	first = first_of(c, &e, mapping, syscr, index, last, size, &bytes);
+	end = size ? (size - 1) >> PAGE_SHIFT : 0;
+	if (end > last)
+		end = last;
+	c->first = size ? first : 1;
+	c->end = size ? end : 0;
+	c->bytes = bytes;
+	c->mapping = mapping;
+	c->syscr = syscr;
+	c->last = last;
+	c->index = index;
+	c->by_syscall = !e.kernel && e.nr != NR_io_uring_enter && e.nr != NR_io_submit;
+	/* One page, or a file that is cached as a whole: nothing can be added any more. */
+	if (c->end == index || m->nrpages >= pages_in(size)) {
+		c->state = SETTLED;
+		settle(c);
+	} else {
+		struct account a;
+
+		account_open(&a, c->tgid); /* so that the row bears this process's name, whoever settles it */
+		c->state = PENDING;
+	}
+}
+
+static __always_inline void on_fault_in_call(u64 mapping, u64 index)
+{
+	struct call *c;
+	struct entry e;
+
+	if (!ready || is_self(bpf_get_current_pid_tgid() >> 32))
+		return;
+	ledger_take(mapping, index, index, BITS);
+	c = call_of();
+	if (!c)
+		return;
+	entry_of(&e);
+	c->fault.mapping = mapping;
+	c->fault.index = index;
+	c->fault_nr = e.nr;
+}
+
+#endif

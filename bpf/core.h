@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Shapes that differ between kernels, each behind one accessor that names the change. */
+#ifndef CACHETOP_CORE_H
+#define CACHETOP_CORE_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#define PAGE_SHIFT 12 /* x86_64; other page sizes need their own vmlinux.h and this constant */
+#define S_IFMT 0170000
+#define S_IFREG 0100000
+#define S_IFBLK 0060000
+#define TMPFS_MAGIC 0x01021994
+#define HUGETLBFS_MAGIC 0x958458f6
+#define PF_KTHREAD 0x00200000
+#define PF_IO_WORKER 0x00000010
+
+/* Before folios (5.16), the cache was a cache of pages. */
+struct page___before_folios {
+	struct address_space *mapping;
+	unsigned long index;
+} __attribute__((preserve_access_index));
+
+/* The order of a large folio stood in _folio_order until 6.6, then in the low byte of _flags_1 (ebc1baf5c9b4). */
+struct folio___order_byte {
+	unsigned char _folio_order;
+} __attribute__((preserve_access_index));
+struct folio___flags_1 {
+	unsigned long _flags_1;
+} __attribute__((preserve_access_index));
+
+enum pageflags___head {
+	PG_head___head = 0,
+};
+
+static __always_inline struct address_space *folio_mapping_of(void *folio)
+{
+	struct address_space *m = 0;
+
+	if (bpf_core_type_exists(struct folio))
+		m = BPF_CORE_READ((struct folio *)folio, mapping);
+	else
+		m = BPF_CORE_READ((struct page___before_folios *)folio, mapping);
+	return m;
+}
+
+static __always_inline u64 folio_index_of(void *folio)
+{
+	if (bpf_core_type_exists(struct folio))
+		return BPF_CORE_READ((struct folio *)folio, index);
+	return BPF_CORE_READ((struct page___before_folios *)folio, index);
+}
+
+/* log2 of the number of pages. Before folios, files on disk held single pages only. */
+static __always_inline u32 folio_order_of(void *folio)
+{
+	u64 flags = 0;
+	u32 head;
+
+	if (!bpf_core_type_exists(struct folio))
+		return 0;
+	/* The first word is the flags, `unsigned long` or, from 6.18, a struct that wraps one (memdesc_flags_t). */
+	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
+	head = bpf_core_enum_value(enum pageflags___head, PG_head___head);
+	if (!(flags >> head & 1))
+		return 0;
+	if (bpf_core_field_exists(struct folio___order_byte, _folio_order))
+		return BPF_CORE_READ((struct folio___order_byte *)folio, _folio_order);
+	return BPF_CORE_READ((struct folio___flags_1 *)folio, _flags_1) & 0xff;
+}
+
+static __always_inline u64 pages_in(u64 bytes)
+{
+	return (bytes + (1ULL << PAGE_SHIFT) - 1) >> PAGE_SHIFT;
+}
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Pages that come, go and get dirty, whoever sees the event. */
+#ifndef CACHETOP_PAGES_H
+#define CACHETOP_PAGES_H
+
+#include "thread.h"
+
+/* x86_64: the address of vmemmap_base, which says where page structs begin. Set before load. */
+const volatile u64 vmemmap_base_at = 0;
+
+struct added {
+	struct address_space *mapping;
+	u64 first;
+	u64 last;
+	u32 tgid;
+};
+
+static __always_inline void *folio_of_pfn(u64 pfn)
+{
+	u64 base = 0;
+
+	bpf_probe_read_kernel(&base, sizeof(base), (void *)vmemmap_base_at);
+	return (void *)(base + pfn * bpf_core_type_size(struct page));
+}
+
+static __always_inline umode_t mode_of(struct address_space *mapping)
+{
+	return BPF_CORE_READ(mapping, host, i_mode);
+}
+
+static __always_inline bool is_hugetlb(struct address_space *mapping)
+{
+	return BPF_CORE_READ(mapping, host, i_sb, s_magic) == HUGETLBFS_MAGIC;
+}
+
+static __always_inline void count_prefetch(struct account *a, u64 mapping, u64 first, u64 last,
+					   enum ledger_mode mode)
+{
+	if (first > last)
+		return;
+	COUNT(a, C_PREFETCHED, last - first + 1);
+	ledger_set(mapping, first, last, mode);
+}
+
+/* Splits an addition at a request: what lies in [first, last] is left in *in_first, *in_last; returns how much. */
+static __always_inline u64 split_added(struct account *a, struct added *p, u64 first, u64 last, u64 *in_first,
+				       u64 *in_last, enum ledger_mode mode)
+{
+	u64 s = p->first > first ? p->first : first;
+	u64 e = p->last < last ? p->last : last;
+
+	if (first > last || s > e) {
+		count_prefetch(a, (u64)p->mapping, p->first, p->last, mode);
+		return 0;
+	}
+	if (p->first < s)
+		count_prefetch(a, (u64)p->mapping, p->first, s - 1, mode);
+	if (p->last > e)
+		count_prefetch(a, (u64)p->mapping, e + 1, p->last, mode);
+	*in_first = s;
+	*in_last = e;
+	return e - s + 1;
+}
+
+/* Fills *p; false if the addition is none of ours or was metadata, which is counted here. */
+static __always_inline bool look_at_added(struct added *p, struct account *a, void *folio, u32 order,
+					  bool in_request)
+{
+	umode_t type;
+
+	p->tgid = bpf_get_current_pid_tgid() >> 32;
+	if (!ready || is_self(p->tgid))
+		return false;
+	p->mapping = folio_mapping_of(folio);
+	p->first = folio_index_of(folio);
+	p->last = p->first + (1ULL << (order & 31)) - 1;
+	if (is_hugetlb(p->mapping) || !account_open(a, p->tgid))
+		return false;
+	type = mode_of(p->mapping) & S_IFMT;
+	/* Directories, inode tables and bitmaps come through the block device's mapping; btrfs's have no type. */
+	if (type != S_IFREG && !(type == S_IFBLK && in_request)) {
+		COUNT(a, C_META_FILLS, p->last - p->first + 1);
+		return false;
+	}
+	return true;
+}
+
+/* A page that a fault asked for is neither a read's miss nor read-ahead; its neighbours are read-ahead. */
+static __always_inline bool added_by_fault(struct account *a, struct added *p, struct fault *fault,
+					   enum ledger_mode mode)
+{
+	u64 at = fault->index;
+
+	if (fault->mapping != (u64)p->mapping || at < p->first || at > p->last)
+		return false;
+	fault->mapping = 0;
+	COUNT(a, C_FAULT_FILLS, 1);
+	if (at > p->first)
+		count_prefetch(a, (u64)p->mapping, p->first, at - 1, mode);
+	if (at < p->last)
+		count_prefetch(a, (u64)p->mapping, at + 1, p->last, mode);
+	return true;
+}
+
+/* mm_filemap_delete_from_page_cache: pages go, by reclaim or otherwise. Nobody's row: the victim is the cache. */
+static __always_inline void on_delete(void *folio, u32 order, enum ledger_mode mode)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct address_space *mapping;
+	u64 first, n, wasted;
+	struct account a;
+
+	if (!ready)
+		return;
+	mapping = folio_mapping_of(folio);
+	if (is_hugetlb(mapping) || !account_total(&a))
+		return;
+	first = folio_index_of(folio);
+	n = 1ULL << (order & 31);
+	wasted = ledger_take((u64)mapping, first, first + n - 1, mode);
+	if (wasted)
+		COUNT(&a, C_PREFETCH_WASTED, wasted);
+	/* Set by kswapd, direct and cgroup reclaim for as long as they run. */
+	if (BPF_CORE_READ(task, reclaim_state))
+		COUNT(&a, C_EVICTED, n);
+	else
+		COUNT(&a, C_REMOVED, n);
+}
+
+/* A clean folio becomes dirty, as a whole. What is written has been used. */
+static __always_inline void on_dirty(void *folio, u32 order, enum ledger_mode mode)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct address_space *mapping;
+	struct account a;
+	u64 first, n;
+
+	if (!ready || is_self(tgid))
+		return;
+	mapping = folio_mapping_of(folio);
+	if (!mapping || !account_open(&a, tgid))
+		return;
+	first = folio_index_of(folio);
+	n = 1ULL << (order & 31);
+	if ((mode_of(mapping) & S_IFMT) == S_IFREG)
+		COUNT(&a, C_DIRTIED, n);
+	else
+		COUNT(&a, C_META_DIRTIED, n);
+	ledger_take((u64)mapping, first, first + n - 1, mode);
+}
+
+static __always_inline void on_buffer_dirty(void)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct account a;
+
+	if (!ready || is_self(tgid) || !account_open(&a, tgid))
+		return;
+	COUNT(&a, C_BUFFER_DIRTIED, 1);
+}
+
+#endif

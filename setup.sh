@@ -1,0 +1,230 @@
+#!/usr/bin/env bash
+# Sets up a fresh Debian 12 or 13 (or a relative with apt) for cachetop.
+#
+#   ./setup.sh run     install what building needs, build, watch the page cache for five seconds
+#   ./setup.sh test    install what testing needs, run every check on this kernel and on those of tests/vm
+#
+# Run it as root: packages, BPF and mounts need that. What is installed already is used as it is.
+# CLANG=clang-19 chooses the compiler of the BPF programs; VM_KERNELS=6.12,7.2 and VM_JOBS=1 narrow the matrix.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+MIN_RUST=85    # 1.85: edition 2024
+MIN_QEMU=10    # as tests/vm/vm, which says why
+BUILD_PACKAGES=(ca-certificates clang gcc libc6-dev libelf-dev make pkg-config zlib1g-dev)
+TEST_PACKAGES=(btrfs-progs busybox-static e2fsprogs fdisk kmod mount python3 util-linux xfsprogs zstd)
+CLANGS=(clang-14 clang-19)         # the oldest and the newest that Debian's stable releases carry
+CLANG_FORMAT="clang-format-19"     # one version: each formats a little differently
+export DEBIAN_FRONTEND=noninteractive
+
+die() {
+    echo "setup.sh: $*" >&2
+    exit 1
+}
+
+# ---- packages ----------------------------------------------------------------------------------------------
+
+apt_install() { apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@"; }
+
+apt_lists_fresh=
+apt_update() {
+    [ -n "$apt_lists_fresh" ] || apt-get -qq update
+    apt_lists_fresh=yes
+}
+
+installed() { [ "$(dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null)" = "ii " ]; }
+
+# The version of package $1 that apt would install; nothing where it has none.
+candidate() { LC_ALL=C apt-cache policy "$1" | sed -n 's/^ *Candidate: \([0-9]*:\)\{0,1\}\([0-9][^ ]*\)$/\2/p'; }
+
+# Installs those of the packages that are missing.
+install() {
+    local missing=() p
+    for p in "$@"; do installed "$p" || missing+=("$p"); done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    command -v apt-get >/dev/null || die "no apt-get here; install by hand the equivalents of: ${missing[*]}"
+    [ "$(id -u)" = 0 ] || die "not root, and packages are missing; run: apt-get install ${missing[*]}"
+    echo "installing ${missing[*]}"
+    apt_update
+    apt_install "${missing[@]}"
+}
+
+rust_is_new_enough() {
+    local v
+    v=$(cargo --version 2>/dev/null && rustc --version 2>/dev/null) || return 1
+    ! printf '%s\n' "$v" | sed 's/^[a-z]* \([0-9]*\)\.\([0-9]*\).*/\1 \2/' | awk -v min=$MIN_RUST '$1 == 1 && $2 < min' | grep -q .
+}
+
+install_rust() {
+    [ ! -d "$HOME/.cargo/bin" ] || PATH="$HOME/.cargo/bin:$PATH"
+    if ! rust_is_new_enough; then
+        command -v apt-get >/dev/null || die "Rust 1.$MIN_RUST or newer is needed"
+        [ "$(id -u)" != 0 ] || apt_update
+        # Debian 12's own is too old, but it carries the one that its browsers are built with.
+        local minor suffix=
+        minor=$(candidate rustc | cut -d. -f2)
+        [ "${minor:-0}" -ge $MIN_RUST ] || suffix=-web
+        [ -n "$(candidate "rustc$suffix")" ] || die "apt has no Rust 1.$MIN_RUST or newer: install one, then try again"
+        install "rustc$suffix" "cargo$suffix"
+        rust_is_new_enough || die "$(command -v cargo) is older than 1.$MIN_RUST and comes first in PATH: update or remove it"
+    fi
+    echo "using $(rustc --version), $(command -v cargo)"
+}
+
+# What `cargo fmt` and `cargo clippy` need, where apt knows it and the toolchain came from there.
+install_rust_tools() {
+    local p
+    for p in rustfmt rustfmt-web rust-clippy; do
+        case $p in *-web) installed rustc-web || continue ;; *) installed rustc || continue ;; esac
+        [ -z "$(candidate $p)" ] || install $p
+    done
+}
+
+install_qemu() {
+    local have
+    have=$(qemu-system-x86_64 --version 2>/dev/null | sed -n 's/.*version \([0-9]*\).*/\1/p') || true
+    [ "${have:-0}" -lt $MIN_QEMU ] || return 0
+    apt_update
+    local new backports
+    new=$(candidate qemu-system-x86)
+    [ -n "$new" ] || die "apt has no qemu-system-x86"
+    if [ "${new%%[.:]*}" -ge $MIN_QEMU ]; then
+        install qemu-system-x86
+        return
+    fi
+    # shellcheck source=/dev/null
+    backports=$(. /etc/os-release && echo "${VERSION_CODENAME:-none}-backports")
+    if ! apt-cache policy | grep -q "n=$backports,"; then
+        echo "enabling $backports in /etc/apt/sources.list.d/$backports.sources, for QEMU $MIN_QEMU"
+        tests/vm/vm sources "$backports" >"/etc/apt/sources.list.d/$backports.sources"
+        apt-get -qq update
+    fi
+    apt_install -t "$backports" qemu-system-x86
+}
+
+install_for_building() {
+    install "${BUILD_PACKAGES[@]}"
+    install_rust
+}
+
+install_for_testing() {
+    install_for_building
+    install "${TEST_PACKAGES[@]}"
+    install_rust_tools
+    local p
+    for p in "${CLANGS[@]}" "$CLANG_FORMAT"; do
+        installed "$p" || apt_update
+        if [ -n "$(candidate "$p")" ]; then install "$p"; else echo "apt has no $p"; fi
+    done
+    install_qemu
+}
+
+# ---- checks ------------------------------------------------------------------------------------------------
+
+passed=0 failed=0 skipped=0 summary=
+
+note() {
+    summary+=$(printf '%-8s %5s s  %s' "$1" "$2" "$3")$'\n'
+    printf -- '-- %s: %s after %s s\n' "$3" "$1" "$2"
+}
+
+# step NAME COMMAND...: runs one check, tells how it ended and how long it took. Never ends the script.
+step() {
+    local name=$1 start=$SECONDS
+    shift
+    printf '\n== %s: %s\n' "$name" "$*"
+    # In a subshell with -e of its own: as the condition of an "if", the command would lose it.
+    set +e
+    (set -e; "$@")
+    local status=$?
+    set -e
+    if [ $status = 0 ]; then
+        passed=$((passed + 1))
+        note ok $((SECONDS - start)) "$name"
+    else
+        failed=$((failed + 1))
+        note FAILED $((SECONDS - start)) "$name"
+        return 0
+    fi
+}
+
+skip() {
+    skipped=$((skipped + 1))
+    echo
+    note skipped 0 "$1 ($2)"
+}
+
+check_bpf_format() { find bpf -name '*.[ch]' -print0 | xargs -0 "$CLANG_FORMAT" --dry-run -Werror; }
+
+build_with() { CLANG=$1 cargo build --locked --bins; }
+
+# Builds the truth tests and prints the path of their program.
+truth_program() {
+    cargo test --locked --no-run --test truth --message-format=json |
+        python3 -c 'import json, sys
+for m in map(json.loads, sys.stdin):
+    if m.get("executable") and m["target"]["name"] == "truth": print(m["executable"])'
+}
+
+run_matrix() {
+    local kernels
+    rm -rf target/vm-results
+    kernels=${VM_KERNELS:-$(tests/vm/vm list | awk '{ printf "%s%s", sep, $1; sep = "," }')}
+    # A name per line and kernel for the count; the exit status alone would make five kernels one check.
+    local count start=$SECONDS bad=0
+    count=$(tr ',' '\n' <<<"$kernels" | wc -l)
+    printf '\n== truth tests on kernels %s\n' "$kernels"
+    tests/vm/vm matrix --kernels "$kernels" --jobs "${VM_JOBS:-2}" --timeout "${VM_TIMEOUT:-900}" \
+        --results target/vm-results --add "$1:/bin/truth" -- \
+        'truth --dir ext4=/mnt/ext4 --dir xfs=/mnt/xfs --dir btrfs=/mnt/btrfs --dir tmpfs=/mnt/tmpfs --json /results/truth.json' ||
+        bad=$?
+    [ "$bad" -le "$count" ] || bad=$count
+    passed=$((passed + count - bad)) failed=$((failed + bad))
+    note "$([ "$bad" = 0 ] && echo ok || echo FAILED)" $((SECONDS - start)) "truth tests on $((count - bad)) of $count kernels"
+}
+
+run() {
+    install_for_building
+    cargo build --locked --release --bins
+    [ "$(id -u)" = 0 ] || die "built; watching the page cache needs root: sudo target/release/cachestat 1 5"
+    target/release/cachestat 1 5
+}
+
+test_all() {
+    [ "$(id -u)" = 0 ] || die "the tests load BPF programs and mount file systems: run them as root"
+    step "packages" install_for_testing
+    PATH="$HOME/.cargo/bin:$PATH"
+    local clang truth
+    if cargo fmt --version >/dev/null 2>&1; then step "formatting (Rust)" cargo fmt --check; else
+        skip "formatting (Rust)" "this toolchain has no rustfmt"; fi
+    if command -v "$CLANG_FORMAT" >/dev/null; then step "formatting (BPF)" check_bpf_format; else
+        skip "formatting (BPF)" "no $CLANG_FORMAT"; fi
+    if cargo clippy --version >/dev/null 2>&1; then
+        step "clippy" cargo clippy --locked --all-targets -- -D warnings
+    else
+        skip "clippy" "this toolchain has no clippy"
+    fi
+    for clang in "${CLANGS[@]}"; do
+        if command -v "$clang" >/dev/null; then step "build with $clang" build_with "$clang"; else
+            skip "build with $clang" "apt has none"; fi
+    done
+    step "tests" cargo test --locked
+    if truth=$(truth_program) && [ -n "$truth" ]; then
+        step "truth tests on this kernel, $(uname -r)" "$truth"
+        run_matrix "$truth"
+    else
+        step "truth tests" false "(they do not build)"
+    fi
+    printf '\n%s\n' "$summary"
+    echo "$passed passed, $failed failed$([ $skipped = 0 ] || echo ", $skipped skipped")"
+    [ $failed = 0 ]
+}
+
+case ${1-} in
+run) run ;;
+test) test_all ;;
+*)
+    sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    exit 2
+    ;;
+esac

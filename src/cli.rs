@@ -1,0 +1,264 @@
+//! The command line of `cachestat`: one definition for parsing, help, manual page and completions.
+
+mod help;
+
+use std::time::Duration;
+
+use clap::CommandFactory as _;
+use clap::Parser;
+use clap::ValueEnum;
+use clap_complete::Shell;
+
+use crate::columns;
+use crate::columns::Column;
+use crate::plan::Engine;
+
+/// The shortest interval: below this the ticks themselves would be what is measured.
+const SHORTEST: Duration = Duration::from_millis(10);
+/// The longest interval: a year.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// What the command is for; the first line of every help.
+const ABOUT: &str = "Page-cache hits and misses of the whole system, interval by interval";
+
+/// Pages shown as pages or as bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Unit {
+    /// Pages of this machine: 4 KiB on x86.
+    Pages,
+    /// With K, M, G in text, plain numbers in CSV.
+    Bytes,
+}
+
+/// What rows stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Pivot {
+    /// Processes, the threads of each taken together.
+    Process,
+}
+
+/// What `--generate` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Generated {
+    /// The manual page.
+    Man,
+    /// Completions for bash.
+    Bash,
+    /// Completions for zsh.
+    Zsh,
+    /// Completions for fish.
+    Fish,
+}
+
+/// The output format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Text for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+    /// Comma-separated values.
+    Csv,
+    /// bcc's columns.
+    Bcc,
+}
+
+/// Page-cache hits and misses of the whole system, interval by interval.
+#[derive(Debug, Clone, PartialEq, Eq, Parser)]
+#[command(name = "cachestat", version, about = ABOUT, long_about = None, max_term_width = 80)]
+#[command(override_usage = "cachestat [OPTIONS] [INTERVAL [COUNT]]")]
+#[command(after_help = help::SHORT, after_long_help = help::long())]
+pub struct Args {
+    /// Length of an interval in seconds; fractions allowed (0.01 to a year)
+    #[arg(value_name = "INTERVAL", default_value = "1", value_parser = interval, allow_negative_numbers = true)]
+    pub interval: Duration,
+
+    /// Number of intervals; without it, until Ctrl-C
+    #[arg(value_name = "COUNT", value_parser = count, allow_negative_numbers = true)]
+    pub count: Option<u64>,
+
+    /// Begin each line with the time of day (JSON and CSV always carry the time)
+    #[arg(short = 'T', long)]
+    pub timestamp: bool,
+
+    /// Show the wide set of columns
+    #[arg(short = 'x', long, conflicts_with = "columns")]
+    pub extended: bool,
+
+    /// Show these columns, separated by commas; 'cachestat --help' lists them
+    #[arg(long, value_name = "LIST", value_parser = ColumnList::parse)]
+    pub columns: Option<ColumnList>,
+
+    /// Show counts of pages as pages or as bytes
+    #[arg(long, value_name = "UNIT", value_enum, default_value = "pages")]
+    pub unit: Unit,
+
+    /// Print one JSON object a line, with every figure
+    #[arg(long, conflicts_with_all = ["csv", "bcc", "extended", "columns", "unit"])]
+    pub json: bool,
+
+    /// Print comma-separated values
+    #[arg(long, conflicts_with = "bcc")]
+    pub csv: bool,
+
+    /// Print the columns of bcc's cachestat, for scripts that parse them (RAHITS count as MISSES there)
+    #[arg(long, conflicts_with_all = ["extended", "columns", "unit", "by"])]
+    pub bcc: bool,
+
+    /// Count only this process, all its threads
+    #[arg(short = 'p', long, value_name = "PID", value_parser = pid, allow_negative_numbers = true)]
+    pub pid: Option<u32>,
+
+    /// Below each interval, show rows for its busiest processes
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub by: Option<Pivot>,
+
+    /// Number of rows for each interval
+    #[arg(long, value_name = "N", default_value = "10", requires = "by",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub top: u32,
+
+    /// Count this command's own reads and writes too
+    #[arg(long)]
+    pub include_self: bool,
+
+    /// How to count; 'exact' is the only engine so far
+    #[arg(long, value_name = "ENGINE", default_value = "exact", value_parser = engine)]
+    pub engine: Engine,
+
+    /// Room for this many processes in the kernel; the totals do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=4_194_304))]
+    pub table_size: Option<u32>,
+
+    /// Print which kernel hooks count what, and how exact each figure is here, and exit
+    #[arg(long)]
+    pub explain: bool,
+
+    /// Print the manual page or shell completions, and exit
+    #[arg(long, value_name = "WHAT", value_enum, hide = true)]
+    pub generate: Option<Generated>,
+}
+
+/// The columns of `--columns`, in the order asked for.
+#[derive(Debug, Clone)]
+pub struct ColumnList(pub Vec<&'static Column>);
+
+impl ColumnList {
+    fn parse(list: &str) -> Result<Self, String> {
+        columns::parse(list).map(Self)
+    }
+
+    fn ids(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().map(|c| c.id)
+    }
+}
+
+impl PartialEq for ColumnList {
+    fn eq(&self, other: &Self) -> bool {
+        self.ids().eq(other.ids())
+    }
+}
+
+impl Eq for ColumnList {}
+
+impl Args {
+    /// The output format.
+    #[must_use]
+    pub const fn format(&self) -> Format {
+        match (self.json, self.csv, self.bcc) {
+            (true, ..) => Format::Json,
+            (_, true, _) => Format::Csv,
+            (_, _, true) => Format::Bcc,
+            _ => Format::Text,
+        }
+    }
+
+    /// The columns to show.
+    #[must_use]
+    pub fn columns(&self) -> Vec<&'static Column> {
+        match &self.columns {
+            Some(list) => list.0.clone(),
+            None if self.extended => columns::set(columns::WIDE),
+            None => columns::set(columns::DEFAULT),
+        }
+    }
+}
+
+/// What `--generate` prints.
+#[must_use]
+pub fn generate(what: Generated) -> String {
+    let shell = match what {
+        Generated::Man => return manual(),
+        Generated::Bash => Shell::Bash,
+        Generated::Zsh => Shell::Zsh,
+        Generated::Fish => Shell::Fish,
+    };
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "cachestat", &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// The manual page: what clap knows, then what the long help tells beyond that.
+fn manual() -> String {
+    let man = clap_mangen::Man::new(Args::command());
+    let mut text = Vec::new();
+    // Writing to memory cannot fail.
+    let _ = man
+        .render_title(&mut text)
+        .and_then(|()| man.render_name_section(&mut text))
+        .and_then(|()| man.render_synopsis_section(&mut text))
+        .and_then(|()| man.render_description_section(&mut text))
+        .and_then(|()| man.render_options_section(&mut text));
+    let text = String::from_utf8_lossy(&text).into_owned();
+    // Each section comes with the same two lines of preamble; once is enough.
+    let (preamble, rest) = text.split_at(text.find(".TH").unwrap_or(0));
+    format!("{preamble}{}{}", rest.replace(preamble, ""), help::manual())
+}
+
+/// Reads an interval in seconds.
+fn interval(text: &str) -> Result<Duration, String> {
+    let Ok(seconds) = text.parse::<f64>() else {
+        let comma = if text.contains(',') { "; write fractions with a point: 0.5" } else { "" };
+        return Err(format!("it is not a number of seconds{comma}"));
+    };
+    if seconds.is_nan() {
+        return Err("it is not a number of seconds".into());
+    }
+    if seconds > LONGEST.as_secs_f64() {
+        return Err(format!("it is longer than a year ({} seconds)", LONGEST.as_secs()));
+    }
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(interval) if interval >= SHORTEST => Ok(interval),
+        Ok(_) if seconds > 0.0 => Err("it is too short; the shortest interval is 0.01 seconds".into()),
+        _ => Err("it must be more than 0 seconds".into()),
+    }
+}
+
+/// Reads a number of intervals.
+fn count(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err("at least one interval is needed".into()),
+        Ok(n) => Ok(n),
+        Err(_) => Err("it is not a whole number of intervals".into()),
+    }
+}
+
+/// Reads a process id.
+fn pid(text: &str) -> Result<u32, String> {
+    match text.parse::<i32>() {
+        Ok(n) if n > 0 => Ok(n.unsigned_abs()),
+        _ => Err("it is not a process id".into()),
+    }
+}
+
+/// Reads the name of an engine.
+fn engine(text: &str) -> Result<Engine, String> {
+    match text {
+        "exact" => Ok(Engine::Exact),
+        "classic" => Err("there is no classic engine yet; the only one is 'exact'".into()),
+        _ => Err("the only engine is 'exact'".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! What the help and the manual page say beyond the options.
+
+use std::fmt::Write as _;
+
+use crate::columns::COLUMNS;
+use crate::columns::DEFAULT;
+use crate::columns::WIDE;
+
+/// The end of `-h`.
+pub(super) const SHORT: &str = "\
+Examples:
+  cachestat              a line every second until Ctrl-C, then the total
+  cachestat 5 12         12 intervals of 5 seconds
+  cachestat -p 1234 1    what process 1234 does
+  cachestat --json 1     one JSON object a line
+
+'cachestat --help' explains the figures, lists the columns and the exit codes.";
+
+/// Titles and texts; lines fit a terminal of 80 columns.
+const SECTIONS: &[(&str, &str)] = &[
+    (
+        "Examples",
+        "\
+cachestat                         a line every second until Ctrl-C, then
+                                  the total
+cachestat 5 12                    12 intervals of 5 seconds
+cachestat -T 0.1                  ten lines a second, with the time of day
+cachestat -x 10                   the wide set of columns
+cachestat -p 1234 1               what process 1234 does
+cachestat --by process --top 5    the five busiest processes below each line
+cachestat --columns hits,misses,read_bytes
+cachestat --json 1 60 >log.jsonl  one JSON object a line
+cachestat --explain               which kernel hooks count what, how exactly",
+    ),
+    (
+        "Reading the figures",
+        "\
+Figures are counts in the interval, not rates. The unit is the page (4 KiB
+on x86): a read call that covers three pages makes three accesses. Each
+access has one of three outcomes:
+
+  HITS    the page was in the cache and had been used before
+  RAHITS  the page was in the cache only because read-ahead had fetched it:
+          this is its first use
+  MISSES  the page was not in the cache when the call began: the caller had
+          to wait for the device, or read a hole
+
+A file read for the first time has no HITS, whatever the block size; read
+again, it has only HITS. HITRATIO is HITS / (HITS + RAHITS + MISSES).
+
+'-' is what cannot be known: a ratio when nothing was read, a figure that
+this kernel does not give ('--explain' says why), the size of the cache in
+the row of a process. Without activity HITRATIO is '-', not 0 % or 100 %.
+
+DIRTIES are pages that went from clean to dirty. MB are MiB (1048576 bytes).
+
+The first line comes one interval after counting began. If the command was
+stopped or could not run, one longer interval follows, and the next ones end
+on the old beat again. Events that could not be accounted are reported on
+standard error, in the column LOST and in JSON.",
+    ),
+    (
+        "Formats",
+        "\
+--json  every figure under its name, always in pages or bytes as named;
+        what is not known is null. The total of the run has \"total\":true.
+--csv   time and interval_s, then the columns by name; sizes in bytes,
+        ratios from 0 to 1; what is not known is empty. No total.
+--bcc   the layout of bcc's cachestat, in bcc's meaning: a page fetched by
+        read-ahead is a miss, so MISSES there are MISSES + RAHITS here. A
+        HITRATIO of nothing is 0.00% there. No total.",
+    ),
+    (
+        "Ending",
+        "\
+SIGINT (Ctrl-C) and SIGTERM print the interval that had begun and the total
+of the run. When the process of -p ends, its last interval is printed. A
+closed pipe ends quietly.",
+    ),
+    (
+        "Exit codes",
+        "\
+0  done
+1  it could not be done: not allowed, not supported by this kernel, output
+   not written; the remedy is printed
+2  wrong usage, or no process with that PID",
+    ),
+];
+
+const COLUMNS_TITLE: &str = "Columns";
+
+/// The columns with their names: `*` marks the default set, `x` the wide one.
+fn columns() -> String {
+    let mut out = String::from("* shown by default, x shown with -x; the second name is for --columns\n\n");
+    for c in COLUMNS {
+        let star = if DEFAULT.contains(&c.id) { '*' } else { ' ' };
+        let wide = if WIDE.contains(&c.id) { 'x' } else { ' ' };
+        let mut lines = wrapped(c.about(), 40).into_iter();
+        let first = lines.next().unwrap_or_default();
+        let _ = writeln!(out, "{star}{wide} {:<10} {:<19} {first}", c.title, c.id);
+        for line in lines {
+            let _ = writeln!(out, "{:33} {line}", "");
+        }
+    }
+    out.trim_end().to_string()
+}
+
+/// Breaks a text between words into lines of at most `width` characters.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines
+}
+
+fn sections() -> impl Iterator<Item = (&'static str, String)> {
+    let last = (COLUMNS_TITLE, columns());
+    SECTIONS.iter().map(|(title, text)| (*title, (*text).to_string())).chain([last])
+}
+
+/// The end of `--help`.
+pub(super) fn long() -> String {
+    let mut out = String::new();
+    for (title, text) in sections() {
+        let _ = writeln!(out, "{title}:");
+        for line in text.lines() {
+            let _ = writeln!(out, "{}", format!("  {line}").trim_end());
+        }
+        out.push('\n');
+    }
+    out.trim_end().to_string()
+}
+
+/// The same as sections of a manual page; the lines stay as they are.
+pub(super) fn manual() -> String {
+    let mut out = String::new();
+    for (title, text) in sections() {
+        let _ = writeln!(out, ".SH {}\n.nf", title.to_uppercase());
+        for line in text.lines() {
+            let line = line.replace('\\', "\\e").replace('-', "\\-");
+            // A dot or a quote at the beginning would be a request to roff.
+            let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
+            let _ = writeln!(out, "{guard}{line}");
+        }
+        out.push_str(".fi\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_fits_a_terminal_of_80_columns() {
+        for line in long().lines().chain(SHORT.lines()) {
+            assert!(line.chars().count() <= 79, "{line}");
+        }
+    }
+
+    #[test]
+    fn words_are_kept_when_lines_are_broken() {
+        assert_eq!(wrapped("a bc def", 4), ["a bc", "def"]);
+        assert_eq!(wrapped("abcdefgh i", 4), ["abcdefgh", "i"]);
+        assert!(wrapped("", 4).is_empty());
+    }
+}

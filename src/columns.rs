@@ -1,0 +1,281 @@
+//! Columns as data: what can be shown, under which name, how wide, and how it is read.
+//!
+//! Text, CSV and the live view share [`COLUMNS`], so that a figure has one definition everywhere.
+
+use crate::figures::Figure;
+use crate::figures::Figures;
+use crate::figures::Unit;
+use crate::model::Interval;
+use crate::model::Row;
+use crate::sample::Lost;
+use crate::sample::Memory;
+
+/// What a column shows for one line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// This kernel cannot tell, or there is nothing to take a ratio of, or a row has no such thing.
+    Unknown,
+    /// Pages of the machine's page size.
+    Pages(u64),
+    /// A number of events.
+    Events(u64),
+    /// Bytes that went by.
+    Bytes(u64),
+    /// A size in bytes at the end of the interval.
+    Size(u64),
+    /// A fraction from 0 to 1.
+    Ratio(f64),
+    /// Seconds.
+    Seconds(f64),
+}
+
+impl Value {
+    /// The key to sort lines by; what is unknown sorts below everything known.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn sort_key(self) -> f64 {
+        match self {
+            Value::Unknown => -1.0,
+            Value::Pages(n) | Value::Events(n) | Value::Bytes(n) | Value::Size(n) => n as f64,
+            Value::Ratio(x) | Value::Seconds(x) => x,
+        }
+    }
+}
+
+/// What a line of output is made of: the whole of an interval, or one row of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    /// The figures of the line.
+    pub figures: &'a Figures,
+    /// What only the system as a whole has; `None` for a row.
+    pub system: Option<System<'a>>,
+}
+
+/// What belongs to the system and not to a process.
+#[derive(Debug, Clone, Copy)]
+pub struct System<'a> {
+    /// State of the cache.
+    pub memory: &'a Memory,
+    /// Losses.
+    pub lost: &'a Lost,
+    /// Length of the interval.
+    pub seconds: f64,
+}
+
+impl<'a> From<&'a Interval> for Line<'a> {
+    fn from(i: &'a Interval) -> Self {
+        let system = System { memory: &i.memory, lost: &i.lost, seconds: i.seconds };
+        Self { figures: &i.total, system: Some(system) }
+    }
+}
+
+impl<'a> From<&'a Row> for Line<'a> {
+    fn from(row: &'a Row) -> Self {
+        Self { figures: &row.figures, system: None }
+    }
+}
+
+/// Where the value of a column comes from.
+#[derive(Debug, Clone, Copy)]
+pub enum Origin {
+    /// A figure.
+    Figure(Figure),
+    /// Anything else, and its line of help.
+    Other(fn(&Line<'_>) -> Value, &'static str),
+}
+
+/// One column.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// Its name in `--columns` and in CSV.
+    pub id: &'static str,
+    /// Its title in text.
+    pub title: &'static str,
+    /// The width it is given in text; a longer value borrows from the blanks that follow.
+    pub width: usize,
+    /// Where its value comes from.
+    pub from: Origin,
+}
+
+impl Column {
+    /// The value for one line.
+    #[must_use]
+    pub fn value(&self, line: &Line<'_>) -> Value {
+        match self.from {
+            Origin::Other(value, _) => value(line),
+            Origin::Figure(figure) => match (line.figures.get(figure), figure.unit()) {
+                (None, _) => Value::Unknown,
+                (Some(n), Unit::Pages) => Value::Pages(n),
+                (Some(n), Unit::Bytes) => Value::Bytes(n),
+                (Some(n), Unit::Events) => Value::Events(n),
+                #[allow(clippy::cast_precision_loss)]
+                (Some(n), Unit::Nanoseconds) => Value::Seconds(n as f64 / 1e9),
+            },
+        }
+    }
+
+    /// The figure that is shown, if it is one.
+    #[must_use]
+    pub const fn figure(&self) -> Option<Figure> {
+        match self.from {
+            Origin::Figure(figure) => Some(figure),
+            Origin::Other(..) => None,
+        }
+    }
+
+    /// One line that says what is shown.
+    #[must_use]
+    pub const fn about(&self) -> &'static str {
+        match self.from {
+            Origin::Figure(figure) => figure.about(),
+            Origin::Other(_, about) => about,
+        }
+    }
+}
+
+const fn figure(id: &'static str, title: &'static str, width: usize, figure: Figure) -> Column {
+    Column { id, title, width, from: Origin::Figure(figure) }
+}
+
+const fn other(
+    id: &'static str,
+    title: &'static str,
+    width: usize,
+    value: fn(&Line<'_>) -> Value,
+    about: &'static str,
+) -> Column {
+    Column { id, title, width, from: Origin::Other(value, about) }
+}
+
+fn memory(line: &Line<'_>, field: fn(&Memory) -> u64) -> Value {
+    line.system.map_or(Value::Unknown, |s| Value::Size(field(s.memory)))
+}
+
+fn ratio(line: &Line<'_>) -> Value {
+    line.figures.hit_ratio().map_or(Value::Unknown, Value::Ratio)
+}
+
+fn buffers(line: &Line<'_>) -> Value {
+    memory(line, |m| m.buffers_bytes)
+}
+
+fn cached(line: &Line<'_>) -> Value {
+    memory(line, |m| m.cached_bytes)
+}
+
+fn dirty(line: &Line<'_>) -> Value {
+    memory(line, |m| m.dirty_bytes)
+}
+
+fn lost(line: &Line<'_>) -> Value {
+    line.system.map_or(Value::Unknown, |s| Value::Events(s.lost.total()))
+}
+
+fn seconds(line: &Line<'_>) -> Value {
+    line.system.map_or(Value::Unknown, |s| Value::Seconds(s.seconds))
+}
+
+/// Every column, in the order of the wide set.
+pub const COLUMNS: &[Column] = &[
+    other("interval_s", "SECONDS", 8, seconds, "true length of the interval"),
+    figure("accesses", "ACCESSES", 8, Figure::Accesses),
+    figure("hits", "HITS", 8, Figure::Hits),
+    figure("readahead_hits", "RAHITS", 8, Figure::ReadaheadHits),
+    figure("misses", "MISSES", 8, Figure::Misses),
+    other("hit_ratio", "HITRATIO", 8, ratio, "hits / accesses; - when nothing was read"),
+    figure("inflight", "INFLIGHT", 8, Figure::Inflight),
+    figure("read_bytes", "READ_MB", 8, Figure::ReadBytes),
+    figure("stall_s", "STALL_S", 8, Figure::StallNs),
+    figure("fills", "FILLS", 8, Figure::Fills),
+    figure("readahead_pages", "RAPAGES", 8, Figure::ReadaheadPages),
+    figure("readahead_wasted", "RAWASTE", 8, Figure::ReadaheadWasted),
+    figure("fault_misses", "FTMISS", 8, Figure::FaultMisses),
+    figure("fault_hits", "FTHITS", 8, Figure::FaultHits),
+    figure("fault_around", "FTAROUND", 8, Figure::FaultAround),
+    figure("write_accesses", "WRITES", 8, Figure::WriteAccesses),
+    figure("write_hits", "WRHITS", 8, Figure::WriteHits),
+    figure("write_misses", "WRMISS", 8, Figure::WriteMisses),
+    figure("dirtied", "DIRTIES", 8, Figure::Dirtied),
+    figure("buffer_dirtied", "BUFDIRT", 8, Figure::BufferDirtied),
+    figure("direct_read_bytes", "DREAD_MB", 8, Figure::DirectReadBytes),
+    figure("direct_write_bytes", "DWRIT_MB", 8, Figure::DirectWriteBytes),
+    figure("meta_accesses", "METAACC", 8, Figure::MetaAccesses),
+    figure("meta_hits", "METAHITS", 8, Figure::MetaHits),
+    figure("meta_readahead_hits", "METARA", 8, Figure::MetaReadaheadHits),
+    figure("meta_misses", "METAMISS", 8, Figure::MetaMisses),
+    figure("evicted", "EVICTED", 8, Figure::Evicted),
+    figure("removed", "REMOVED", 8, Figure::Removed),
+    figure("refaulted", "REFAULTS", 8, Figure::Refaulted),
+    other("buffers_bytes", "BUFFERS_MB", 10, buffers, "size of the block devices' own cache, at the end"),
+    other("cached_bytes", "CACHED_MB", 10, cached, "size of the page cache, at the end"),
+    other("dirty_bytes", "DIRTY_MB", 8, dirty, "dirty pages waiting to be written back, at the end"),
+    other("lost", "LOST", 8, lost, "events that could not be accounted; figures are low by these"),
+];
+
+/// The columns shown unless others are asked for.
+pub const DEFAULT: &[&str] =
+    &["hits", "readahead_hits", "misses", "dirtied", "hit_ratio", "buffers_bytes", "cached_bytes"];
+
+/// The columns of `-x`.
+pub const WIDE: &[&str] = &[
+    "accesses",
+    "hits",
+    "readahead_hits",
+    "misses",
+    "hit_ratio",
+    "read_bytes",
+    "fills",
+    "readahead_pages",
+    "readahead_wasted",
+    "fault_misses",
+    "write_hits",
+    "write_misses",
+    "dirtied",
+    "buffer_dirtied",
+    "direct_read_bytes",
+    "direct_write_bytes",
+    "evicted",
+    "removed",
+    "refaulted",
+    "buffers_bytes",
+    "cached_bytes",
+    "dirty_bytes",
+    "lost",
+];
+
+/// The column of that name or title, in upper or lower case.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Column> {
+    COLUMNS.iter().find(|c| c.id.eq_ignore_ascii_case(name) || c.title.eq_ignore_ascii_case(name))
+}
+
+/// The columns of a fixed set.
+#[must_use]
+pub fn set(ids: &[&str]) -> Vec<&'static Column> {
+    ids.iter().filter_map(|id| find(id)).collect()
+}
+
+/// Reads a list of columns, separated by commas.
+///
+/// # Errors
+/// When the list is empty, or names a column twice, or one that does not exist.
+pub fn parse(list: &str) -> Result<Vec<&'static Column>, String> {
+    let mut columns: Vec<&'static Column> = Vec::new();
+    for name in list.split(',').map(str::trim) {
+        if name.is_empty() {
+            return Err("a column name is missing (the list is NAME,NAME,…)".into());
+        }
+        let Some(column) = find(name) else {
+            let known: Vec<_> = COLUMNS.iter().map(|c| c.id).collect();
+            return Err(format!("there is no column '{name}'; the columns are {}", known.join(", ")));
+        };
+        if columns.iter().any(|c| c.id == column.id) {
+            return Err(format!("column '{}' is listed twice", column.id));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! How a command ends: exit codes, and errors that say what to do about them.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// The exit codes of every command of the package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Code {
+    /// It could not be done; the remedy is printed with the error.
+    Failed = 1,
+    /// The command line asks for something that does not exist or does not go together.
+    Usage = 2,
+}
+
+/// Why a command ended without doing what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The exit code.
+    pub code: Code,
+    /// What went wrong, in one line.
+    pub message: String,
+    /// What the user can do about it.
+    pub remedy: Option<String>,
+}
+
+impl Failure {
+    /// It could not be done (exit code 1).
+    #[must_use]
+    pub fn failed(message: impl Display) -> Self {
+        Self { code: Code::Failed, message: message.to_string(), remedy: None }
+    }
+
+    /// Wrong usage (exit code 2).
+    #[must_use]
+    pub fn usage(message: impl Display) -> Self {
+        Self { code: Code::Usage, message: message.to_string(), remedy: None }
+    }
+
+    /// Adds what the user can do about it.
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// Prints the failure as `NAME: error: …` and `remedy: …`, and gives the exit code.
+    pub fn report(&self, name: &str, err: &mut dyn Write) -> ExitCode {
+        // Nothing is left to be done where even standard error cannot be written.
+        let _ = writeln!(err, "{name}: error: {}", self.message);
+        if let Some(remedy) = &self.remedy {
+            let _ = writeln!(err, "remedy: {remedy}");
+        }
+        ExitCode::from(self.code as u8)
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::failed(format!("{error:#}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use anyhow::Context as _;
+
+    use super::*;
+
+    fn printed(failure: &Failure) -> String {
+        let mut err = Vec::new();
+        failure.report("cachestat", &mut err);
+        String::from_utf8(err).unwrap()
+    }
+
+    #[test]
+    fn an_error_carries_its_remedy() {
+        let failure = Failure::failed("cannot load the kernel programs").remedy("run it as root");
+        assert_eq!(
+            printed(&failure),
+            "cachestat: error: cannot load the kernel programs\nremedy: run it as root\n"
+        );
+        assert_eq!(printed(&Failure::usage("no")), "cachestat: error: no\n");
+    }
+
+    #[test]
+    fn the_whole_chain_of_an_error_is_printed_in_one_line() {
+        let error = Err::<(), _>(std::io::Error::from_raw_os_error(28)).context("cannot write").unwrap_err();
+        assert_eq!(Failure::from(error).message, "cannot write: No space left on device (os error 28)");
+    }
+}

@@ -1,0 +1,96 @@
+//! What this kernel can do, learnt by asking it, never by its version. Plain data: a test makes its own.
+
+use std::collections::BTreeSet;
+
+/// Whether the kernel preempts tasks inside kernel code, which decides what BPF trampolines lose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Preemption {
+    /// `none` or `voluntary`: nothing is lost to preemption.
+    Voluntary,
+    /// `full` or `lazy`: a program that is preempted makes others on its CPU be skipped.
+    Preemptible,
+    /// Could not be learnt; treated as preemptible.
+    Unknown,
+}
+
+/// The answers of the running kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// `uname -r`, for people.
+    pub release: String,
+    /// Preemption model, and where that was read.
+    pub preemption: Preemption,
+    /// Where the preemption model was read.
+    pub preemption_source: String,
+    /// Names of functions and tracepoints of interest that the kernel's BTF has.
+    /// Functions by their name, BTF tracepoints as `tp:NAME`, types as `struct:NAME`.
+    pub btf: BTreeSet<String>,
+    /// A BPF trampoline (fentry) attached to a function in a trial; else the kernel's refusal.
+    pub trampoline: Result<(), String>,
+    /// `kprobe.multi` attached in a trial; else the kernel's refusal.
+    pub kprobe_multi: Result<(), String>,
+    /// Return probes of kprobe.multi lose nothing (they stand on fgraph: `struct fprobe_hlist`).
+    pub return_probes_keep: bool,
+    /// Atomic instructions with fetch load (5.12).
+    pub fetch_atomics: bool,
+    /// A place to read tracepoint ids from, for classic tracepoints; else why there is none.
+    pub tracefs: Result<String, String>,
+    /// Address of the kernel variable `vmemmap_base`, which says where page structs begin; else why it is not known.
+    pub vmemmap: Result<u64, String>,
+    /// Hooks (program names) that refused at the last moment, with the reason.
+    pub refused: Vec<(String, String)>,
+}
+
+impl Facts {
+    /// Whether BTF knows a function.
+    #[must_use]
+    pub fn function(&self, name: &str) -> bool {
+        self.btf.contains(name)
+    }
+
+    /// Whether BTF knows a tracepoint.
+    #[must_use]
+    pub fn tracepoint(&self, name: &str) -> bool {
+        self.btf.contains(&format!("tp:{name}"))
+    }
+
+    /// Whether a hook refused to attach on this run.
+    #[must_use]
+    pub fn refuses(&self, program: &str) -> bool {
+        self.refused.iter().any(|(p, _)| p == program)
+    }
+
+    /// Whether nothing is lost to preemption.
+    #[must_use]
+    pub fn voluntary(&self) -> bool {
+        self.preemption == Preemption::Voluntary
+    }
+}
+
+/// Functions whose presence decides the plan.
+pub const FUNCTIONS: &[&str] = &[
+    "filemap_read",
+    "generic_file_buffered_read",
+    "filemap_splice_read",
+    "shmem_file_read_iter",
+    "shmem_file_splice_read",
+    "page_cache_ra_unbounded",
+    "page_cache_ra_order",
+    "filemap_fault",
+    "filemap_map_pages",
+    "__folio_mark_dirty",
+];
+
+/// Tracepoints whose presence decides the plan.
+pub const TRACEPOINTS: &[&str] = &[
+    "mm_filemap_add_to_page_cache",
+    "mm_filemap_delete_from_page_cache",
+    "mm_filemap_get_pages",
+    "mm_filemap_fault",
+    "mm_filemap_map_pages",
+    "writeback_dirty_folio",
+    "writeback_dirty_page",
+    "block_dirty_buffer",
+    "sched_process_exec",
+    "sched_process_exit",
+];

@@ -1,0 +1,193 @@
+//! From a plan to programs in the kernel: all or nothing.
+
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd as _;
+use std::os::fd::FromRawFd as _;
+use std::os::fd::IntoRawFd as _;
+use std::os::fd::OwnedFd;
+
+use libbpf_rs::Link;
+use libbpf_rs::MapCore as _;
+use libbpf_rs::MapFlags;
+use libbpf_rs::ProgramMut;
+use libbpf_rs::skel::OpenSkel as _;
+use libbpf_rs::skel::Skel as _;
+use libbpf_rs::skel::SkelBuilder as _;
+
+use super::tracefs::Tracefs;
+use crate::facts::Facts;
+use crate::plan::Attach;
+use crate::plan::Plan;
+
+#[allow(clippy::all, missing_docs, dead_code, unsafe_op_in_unsafe_fn)]
+#[allow(clippy::undocumented_unsafe_blocks)]
+pub(super) mod skel {
+    include!(concat!(env!("OUT_DIR"), "/cachetop.skel.rs"));
+}
+
+/// What a person can set.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Count the monitor's own process, too.
+    pub include_self: bool,
+    /// Rows in the process table.
+    pub processes: u32,
+}
+
+/// Why a plan did not come to be.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// One hook refused: another plan may do without it.
+    #[error("{program}: {why}")]
+    Refused {
+        /// The program.
+        program: String,
+        /// The kernel's word.
+        why: String,
+    },
+    /// Nothing loads.
+    #[error("cannot load the BPF programs: {0}")]
+    Load(String),
+}
+
+/// Programs in the kernel. Dropping it detaches them; so does the kernel when the process dies, since nothing is
+/// pinned.
+pub struct Attached {
+    pub(super) skel: skel::CachetopSkel<'static>,
+    pub(super) programs: Vec<(&'static str, OwnedFd)>,
+    pub(super) settle: bool,
+    /// Chunks taken out of the ledger again.
+    pub(super) swept: u64,
+    _links: Vec<Link>,
+}
+
+impl Attached {
+    /// Loads and attaches a plan, then opens the gate: no event counts before everything is attached.
+    ///
+    /// # Errors
+    /// When the kernel refuses to load or a hook refuses to attach. Nothing is left attached then.
+    pub fn new(
+        plan: &Plan,
+        facts: &Facts,
+        tracefs: Option<&Tracefs>,
+        settings: Settings,
+    ) -> Result<Self, AttachError> {
+        let load = |e: libbpf_rs::Error| AttachError::Load(format!("{e:#}"));
+        // libbpf's words, the verifier's among them, go where the log goes.
+        libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Debug, |level, text| {
+            let text = text.trim_end();
+            match level {
+                libbpf_rs::PrintLevel::Debug => log::trace!("{text}"),
+                _ => log::debug!("{text}"),
+            }
+        })));
+        // The skeleton borrows this for as long as it lives, which is as long as the session: a few hundred
+        // bytes for each plan tried.
+        let storage = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = skel::CachetopSkelBuilder::default().open(storage).map_err(load)?;
+        if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
+            rodata.self_tgid = if settings.include_self { 0 } else { std::process::id() };
+            rodata.vmemmap_base_at = facts.vmemmap.clone().unwrap_or(0);
+        }
+        open.maps.processes.set_max_entries(settings.processes).map_err(load)?;
+        open.maps.process_stats.set_max_entries(settings.processes.saturating_mul(2)).map_err(load)?;
+        // Tables that this plan does not use cost no memory.
+        let calls = plan.uses("get_pages_btf");
+        if plan.fetch_atomics {
+            open.maps.ledger_pages.set_max_entries(1).map_err(load)?;
+        } else {
+            open.maps.ledger.set_max_entries(1).map_err(load)?;
+        }
+        if calls {
+            open.maps.threads.set_max_entries(1).map_err(load)?;
+            open.maps.carried.set_max_entries(1).map_err(load)?;
+        } else {
+            open.maps.calls.set_max_entries(1).map_err(load)?;
+        }
+        for mut program in open.open_object_mut().progs_mut() {
+            let name = program.name().to_string_lossy().into_owned();
+            let hook = plan.hooks.iter().find(|h| h.program == name);
+            program.set_autoload(hook.is_some());
+            let target = match hook.map(|h| &h.attach) {
+                Some(Attach::Trampoline(f)) => Some(f),
+                Some(Attach::TracepointBtf(t)) => Some(t),
+                _ => None,
+            };
+            if let Some(target) = target {
+                program.set_attach_target(0, Some(target.clone())).map_err(load)?;
+            }
+        }
+        let skel = open.load().map_err(load)?;
+        let mut links = Vec::new();
+        let mut programs = Vec::new();
+        for hook in &plan.hooks {
+            let refused = |why: String| AttachError::Refused { program: hook.program.into(), why };
+            let Some(program) = skel.object().progs_mut().find(|p| p.name().to_str() == Some(hook.program))
+            else {
+                return Err(AttachError::Load(format!("there is no program {}", hook.program)));
+            };
+            let link = attach(&program, &hook.attach, tracefs).map_err(refused)?;
+            links.extend(link);
+            programs.push((hook.program, duplicate(&program).map_err(|e| AttachError::Load(e.to_string()))?));
+        }
+        let attached = Self { skel, programs, settle: plan.uses("settle_pending"), swept: 0, _links: links };
+        attached.open_gate().map_err(load)?;
+        Ok(attached)
+    }
+
+    /// Lets events count. Through the map, by system call: the kernel reads it while we write.
+    fn open_gate(&self) -> libbpf_rs::Result<()> {
+        let bss = &self.skel.maps.bss;
+        let zero = 0u32.to_ne_bytes();
+        let mut value = bss.lookup(&zero, MapFlags::ANY)?.unwrap_or_default();
+        // `ready` is the only variable there.
+        if let Some(first) = value.first_mut() {
+            *first = 1;
+        }
+        bss.update(&zero, &value, MapFlags::ANY)
+    }
+}
+
+fn duplicate(program: &ProgramMut<'_>) -> std::io::Result<OwnedFd> {
+    use std::os::fd::AsFd as _;
+    program.as_fd().try_clone_to_owned()
+}
+
+fn attach(program: &ProgramMut<'_>, how: &Attach, tracefs: Option<&Tracefs>) -> Result<Option<Link>, String> {
+    let link = match how {
+        Attach::Trampoline(_) | Attach::TracepointBtf(_) => program.attach_trace(),
+        Attach::Multi(names, on_return) => program.attach_kprobe_multi(*on_return, names.clone()),
+        Attach::Tracepoint(category, name) => {
+            let tracefs = tracefs.ok_or("tracefs is not there")?;
+            let id = tracefs.id(category, name).map_err(|e| format!("{category}:{name}: {e}"))?;
+            let event = tracepoint_event(id).map_err(|e| format!("{category}:{name}: {e}"))?;
+            // The link closes the event with itself; on failure we do.
+            let link = program.attach_perf_event(event.as_raw_fd());
+            if link.is_ok() {
+                let _ = event.into_raw_fd();
+            }
+            link
+        }
+        Attach::Tick => return Ok(None),
+    };
+    link.map(Some).map_err(|e| format!("{e:#}"))
+}
+
+/// The perf event of a classic tracepoint. A BPF program attached to it sees the events of all CPUs.
+fn tracepoint_event(id: u64) -> std::io::Result<OwnedFd> {
+    let attr = libbpf_sys::perf_event_attr {
+        type_: libbpf_sys::PERF_TYPE_TRACEPOINT,
+        size: size_of::<libbpf_sys::perf_event_attr>() as u32,
+        config: id,
+        ..Default::default()
+    };
+    const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+    // SAFETY: the attributes outlive the call and state their own size.
+    let fd =
+        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC) };
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just handed out this descriptor to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}

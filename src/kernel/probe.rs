@@ -1,0 +1,296 @@
+//! Asks the running kernel what it can do. No question is answered by its version.
+
+use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::io::Read as _;
+use std::os::fd::AsRawFd;
+use std::os::fd::FromRawFd;
+use std::os::fd::OwnedFd;
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::BtfKind;
+use libbpf_rs::btf::TypeId;
+
+use super::tracefs::Tracefs;
+use super::tracefs::detached;
+use crate::facts::FUNCTIONS;
+use crate::facts::Facts;
+use crate::facts::Preemption;
+use crate::facts::TRACEPOINTS;
+
+/// Something that no plan can get around.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct Obstacle {
+    /// What is in the way.
+    pub what: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl Obstacle {
+    fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { what: what.into(), remedy: remedy.into() }
+    }
+}
+
+/// Asks everything. What it returns is plain data; nothing stays attached.
+///
+/// # Errors
+/// When BPF cannot be used at all: no privilege, no BTF, lockdown.
+pub fn facts() -> Result<(Facts, Option<Tracefs>), Obstacle> {
+    privilege()?;
+    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return Err(Obstacle::new(
+            "this kernel has no BTF (/sys/kernel/btf/vmlinux is not there)",
+            "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y; distributions' kernels have it from about 5.10 on",
+        ));
+    }
+    let (btf, read_id, function_ids) = names()?;
+    let tracefs = Tracefs::find();
+    let (preemption, preemption_source) = preemption();
+    let trampoline = match read_id {
+        Some(id) => try_trampoline(id),
+        None => Err("no function to try".into()),
+    };
+    let kprobe_multi = if function_ids.contains("filemap_read") {
+        try_kprobe_multi("filemap_read")
+    } else {
+        Err("no function to try".into())
+    };
+    let facts = Facts {
+        release: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
+        preemption,
+        preemption_source,
+        return_probes_keep: btf.contains("struct:fprobe_hlist"),
+        fetch_atomics: fetch_atomics(),
+        vmemmap: vmemmap(),
+        tracefs: tracefs.as_ref().map(Tracefs::describe).map_err(Clone::clone),
+        btf,
+        trampoline,
+        kprobe_multi,
+        refused: Vec::new(),
+    };
+    Ok((facts, tracefs.ok()))
+}
+
+/// Tells the reasons for EPERM apart before anything is tried.
+fn privilege() -> Result<(), Obstacle> {
+    const CAP_SYS_ADMIN: u32 = 21;
+    const CAP_PERFMON: u32 = 38;
+    const CAP_BPF: u32 = 39;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let caps = status
+        .lines()
+        .find_map(|l| l.strip_prefix("CapEff:"))
+        .and_then(|v| u64::from_str_radix(v.trim(), 16).ok())
+        .unwrap_or(0);
+    let has = |cap: u32| caps >> cap & 1 == 1;
+    if !has(CAP_SYS_ADMIN) && !(has(CAP_BPF) && has(CAP_PERFMON)) {
+        return Err(Obstacle::new(
+            "watching the page cache needs privilege: this process has neither CAP_SYS_ADMIN nor CAP_BPF with \
+             CAP_PERFMON",
+            "run it as root, e.g. with sudo",
+        ));
+    }
+    let lockdown = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    if lockdown.contains("[confidentiality]") {
+        return Err(Obstacle::new(
+            "kernel lockdown is in confidentiality mode, which forbids BPF to read kernel memory",
+            "boot with lockdown=integrity or less",
+        ));
+    }
+    Ok(())
+}
+
+/// One pass over the kernel's BTF: names of interest, and the type id of the read function.
+fn names() -> Result<(BTreeSet<String>, Option<u32>, BTreeSet<String>), Obstacle> {
+    let btf = Btf::from_vmlinux().map_err(|e| {
+        Obstacle::new(
+            format!("the kernel's BTF cannot be read: {e}"),
+            "see /sys/kernel/btf/vmlinux and dmesg",
+        )
+    })?;
+    let mut found = BTreeSet::new();
+    let mut functions = BTreeSet::new();
+    let mut read_id = None;
+    for id in 1..=u32::try_from(btf.len()).unwrap_or(u32::MAX) {
+        let Some(t) = btf.type_by_id::<libbpf_rs::btf::BtfType<'_>>(TypeId::from(id)) else { continue };
+        let Some(name) = t.name().and_then(|n| n.to_str()) else { continue };
+        match t.kind() {
+            BtfKind::Func if FUNCTIONS.contains(&name) => {
+                if name == "filemap_read" || name == "generic_file_buffered_read" {
+                    read_id = Some(id);
+                }
+                functions.insert(name.to_owned());
+                found.insert(name.to_owned());
+            }
+            BtfKind::Typedef => {
+                if let Some(tp) = name.strip_prefix("btf_trace_") {
+                    if TRACEPOINTS.contains(&tp) {
+                        found.insert(format!("tp:{tp}"));
+                    }
+                }
+            }
+            BtfKind::Struct if name == "fprobe_hlist" => {
+                found.insert("struct:fprobe_hlist".into());
+            }
+            _ => {}
+        }
+    }
+    Ok((found, read_id, functions))
+}
+
+type Insn = libbpf_sys::bpf_insn;
+
+fn insn(code: u8, dst: u8, src: u8, off: i16, imm: i32) -> Insn {
+    let mut i = Insn { code, off, imm, ..Insn::default() };
+    i.set_dst_reg(dst);
+    i.set_src_reg(src);
+    i
+}
+
+const MOV64_IMM: u8 = 0xb7;
+const EXIT: u8 = 0x95;
+
+/// Loads a program that does nothing, or says why the kernel refuses.
+fn load(kind: u32, attach: u32, btf_id: u32, insns: &[Insn]) -> io::Result<OwnedFd> {
+    let opts = libbpf_sys::bpf_prog_load_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_load_opts>() as _,
+        expected_attach_type: attach,
+        attach_btf_id: btf_id,
+        ..Default::default()
+    };
+    // SAFETY: the license and the instructions outlive the call; the options are zero but for what is set.
+    let fd = unsafe {
+        libbpf_sys::bpf_prog_load(
+            kind,
+            c"probe".as_ptr(),
+            c"GPL".as_ptr(),
+            insns.as_ptr(),
+            insns.len() as _,
+            &raw const opts as *mut _,
+        )
+    };
+    owned(fd)
+}
+
+fn owned(fd: i32) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: the kernel has just handed out this descriptor to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Attaches an empty fentry program for a moment: presence in BTF is no proof.
+fn try_trampoline(btf_id: u32) -> Result<(), String> {
+    let insns = [insn(MOV64_IMM, 0, 0, 0, 0), insn(EXIT, 0, 0, 0, 0)];
+    let prog = load(libbpf_sys::BPF_PROG_TYPE_TRACING, libbpf_sys::BPF_TRACE_FENTRY, btf_id, &insns)
+        .map_err(|e| format!("loading fentry: {e}"))?;
+    // SAFETY: a null name is how tracing programs attach to what they were loaded for.
+    let fd = unsafe { libbpf_sys::bpf_raw_tracepoint_open(std::ptr::null(), prog.as_raw_fd()) };
+    owned(fd).map(drop).map_err(|e| format!("attaching fentry: {e}"))
+}
+
+fn try_kprobe_multi(function: &str) -> Result<(), String> {
+    let insns = [insn(MOV64_IMM, 0, 0, 0, 0), insn(EXIT, 0, 0, 0, 0)];
+    let prog = load(libbpf_sys::BPF_PROG_TYPE_KPROBE, libbpf_sys::BPF_TRACE_KPROBE_MULTI, 0, &insns)
+        .map_err(|e| format!("loading kprobe.multi: {e}"))?;
+    let name = CString::new(function).map_err(|e| e.to_string())?;
+    let mut names = [name.as_ptr()];
+    let mut opts = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
+        ..Default::default()
+    };
+    opts.__bindgen_anon_1.kprobe_multi.cnt = 1;
+    opts.__bindgen_anon_1.kprobe_multi.syms = names.as_mut_ptr();
+    // SAFETY: the options point to one name that outlives the call.
+    let fd = unsafe {
+        libbpf_sys::bpf_link_create(prog.as_raw_fd(), 0, libbpf_sys::BPF_TRACE_KPROBE_MULTI, &raw const opts)
+    };
+    owned(fd).map(drop).map_err(|e| format!("attaching kprobe.multi: {e}"))
+}
+
+/// Loads a program with an atomic or that fetches, an instruction of 5.12.
+fn fetch_atomics() -> bool {
+    const ST_DW_MEM: u8 = 0x7a;
+    const STX_DW_BITS: u8 = 0xdb;
+    const OR_FETCH: i32 = 0x41;
+    let insns = [
+        insn(MOV64_IMM, 0, 0, 0, 0),
+        insn(ST_DW_MEM, 10, 0, -8, 0),
+        insn(STX_DW_BITS, 10, 0, -8, OR_FETCH),
+        insn(MOV64_IMM, 0, 0, 0, 0),
+        insn(EXIT, 0, 0, 0, 0),
+    ];
+    load(libbpf_sys::BPF_PROG_TYPE_SOCKET_FILTER, 0, 0, &insns).is_ok()
+}
+
+/// The preemption model: what can be set at run time first, then boot parameters, configuration and banner.
+fn preemption() -> (Preemption, String) {
+    let judge = |word: &str| match word {
+        "none" | "voluntary" => Some(Preemption::Voluntary),
+        "full" | "lazy" => Some(Preemption::Preemptible),
+        _ => None,
+    };
+    let debugfs = detached("debugfs").ok();
+    let private = debugfs.as_ref().map(|fd| format!("/proc/self/fd/{}/sched/preempt", fd.as_raw_fd()));
+    for path in ["/sys/kernel/debug/sched/preempt"].into_iter().map(String::from).chain(private) {
+        let chosen = fs::read_to_string(&path)
+            .ok()
+            .and_then(|t| Some(t.split_once('(')?.1.split_once(')')?.0.to_owned()));
+        if let Some(p) = chosen.as_deref().and_then(judge) {
+            return (p, "sched/preempt in debugfs".into());
+        }
+    }
+    let cmdline = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    if let Some(p) = cmdline.split_whitespace().rev().find_map(|w| judge(w.strip_prefix("preempt=")?)) {
+        return (p, "preempt= on the kernel command line".into());
+    }
+    if let Some((text, at)) = config() {
+        let set = |name: &str| text.lines().any(|l| l.strip_prefix(name) == Some("=y"));
+        if set("CONFIG_PREEMPT_NONE") || set("CONFIG_PREEMPT_VOLUNTARY") {
+            return (Preemption::Voluntary, at);
+        }
+        if set("CONFIG_PREEMPT") || set("CONFIG_PREEMPT_LAZY") || set("CONFIG_PREEMPT_RT") {
+            return (Preemption::Preemptible, at);
+        }
+    }
+    let banner = fs::read_to_string("/proc/sys/kernel/version").unwrap_or_default();
+    if banner.contains("PREEMPT") {
+        return (Preemption::Unknown, "the banner names PREEMPT, the model in force cannot be read".into());
+    }
+    (Preemption::Voluntary, "the kernel's banner does not name PREEMPT".into())
+}
+
+/// The kernel's configuration, from /proc/config.gz or /boot.
+fn config() -> Option<(String, String)> {
+    if let Ok(file) = fs::File::open("/proc/config.gz") {
+        let mut text = String::new();
+        if flate2::read::GzDecoder::new(file).read_to_string(&mut text).is_ok() {
+            return Some((text, "/proc/config.gz".into()));
+        }
+    }
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
+    let path = format!("/boot/config-{}", release.trim());
+    Some((fs::read_to_string(&path).ok()?, path))
+}
+
+/// The address of `vmemmap_base`. Only classic tracepoints need it, which carry page frame numbers.
+fn vmemmap() -> Result<u64, String> {
+    let text = fs::read("/proc/kallsyms").map_err(|e| format!("/proc/kallsyms: {e}"))?;
+    let needle = b" vmemmap_base\n";
+    let at = text
+        .windows(needle.len())
+        .position(|w| w == needle)
+        .ok_or("/proc/kallsyms does not have vmemmap_base (CONFIG_KALLSYMS_ALL)")?;
+    let line = text[..at].rsplit(|b| *b == b'\n').next().unwrap_or_default();
+    let hex = line.split(|b| *b == b' ').next().unwrap_or_default();
+    match std::str::from_utf8(hex).ok().and_then(|h| u64::from_str_radix(h, 16).ok()) {
+        Some(0) | None => Err("/proc/kallsyms hides addresses".into()),
+        Some(address) => Ok(address),
+    }
+}

@@ -1,0 +1,72 @@
+//! Finding tracefs, mounted or not. Classic tracepoints need it for their ids.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::fd::FromRawFd;
+use std::os::fd::OwnedFd;
+
+/// A place where `events/CATEGORY/NAME/id` can be read.
+#[derive(Debug)]
+pub struct Tracefs {
+    path: String,
+    /// Keeps a mount alive that has no place in the file system.
+    _mount: Option<OwnedFd>,
+}
+
+impl Tracefs {
+    /// Where it is, for people.
+    pub fn describe(&self) -> String {
+        if self._mount.is_some() { "not mounted; a private mount is used".into() } else { self.path.clone() }
+    }
+
+    /// Finds tracefs where it is usually mounted, else makes a mount that only this process can see and that
+    /// is gone when it ends, however it ends.
+    pub fn find() -> Result<Self, String> {
+        for path in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
+            if fs::metadata(format!("{path}/events/filemap")).is_ok() {
+                return Ok(Self { path: path.into(), _mount: None });
+            }
+        }
+        let mount =
+            detached("tracefs").map_err(|e| format!("not mounted, and a private mount failed: {e}"))?;
+        let path = format!("/proc/self/fd/{}", mount.as_raw_fd());
+        if fs::metadata(format!("{path}/events/filemap")).is_err() {
+            return Err("tracefs has no events/filemap".into());
+        }
+        Ok(Self { path, _mount: Some(mount) })
+    }
+
+    /// The id of a tracepoint.
+    pub fn id(&self, category: &str, name: &str) -> io::Result<u64> {
+        let text = fs::read_to_string(format!("{}/events/{category}/{name}/id", self.path))?;
+        text.trim().parse().map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+    }
+}
+
+/// Mounts a file system without a place (fsopen, fsmount; Linux 5.2): nobody else sees it.
+pub fn detached(kind: &str) -> io::Result<OwnedFd> {
+    const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
+    let kind = CString::new(kind)?;
+    // SAFETY: fsopen takes a string that outlives the call, and flags.
+    let context = owned(unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), 1) })?;
+    let none = std::ptr::null::<libc::c_char>();
+    // SAFETY: FSCONFIG_CMD_CREATE takes no key and no value.
+    let ret =
+        unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), FSCONFIG_CMD_CREATE, none, none, 0) };
+    if ret < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: fsmount takes a descriptor and flags (FSMOUNT_CLOEXEC).
+    owned(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), 1, 0) })
+}
+
+fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
+    let fd = i32::try_from(fd).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just handed out this descriptor to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

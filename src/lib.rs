@@ -1,0 +1,20 @@
+//! Exact page-cache statistics for Linux, with the reasons.
+//!
+//! The shape: facts (what can this kernel do?) → plan (which hook serves which event, and why) → load and
+//! attach → sample (raw counters that only rise) → model (the difference of two samples) → view.
+
+pub mod cli;
+pub mod columns;
+pub mod exit;
+pub mod facts;
+pub mod figures;
+pub mod kernel;
+pub mod memory;
+pub mod model;
+pub mod plan;
+pub mod run;
+pub mod sample;
+pub mod session;
+pub mod view;
+pub mod wait;
+pub mod wire;

@@ -1,0 +1,116 @@
+//! The plan: which hook serves which event on this kernel, and what each figure is therefore worth.
+//!
+//! Pure: from [`Facts`] to a [`Plan`], no I/O. `--explain` prints it ([`Plan::explain`]).
+//!
+//! Hooks are chosen by what loses nothing on this kernel, then by cost. On preemptible kernels BPF trampolines
+//! (fentry, fexit) and, from 7.1, BTF tracepoints skip events while another run on the CPU is preempted; plain
+//! return probes lose calls that sleep. Classic tracepoints and kprobe entries lose nothing.
+
+mod certainty;
+mod explain;
+mod hooks;
+
+use crate::facts::Facts;
+use crate::figures::Figure;
+
+pub use certainty::Certainty;
+pub use hooks::Attach;
+pub use hooks::Hook;
+
+/// Which method counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// Requests are bracketed and joined with what was added to the cache.
+    Exact,
+}
+
+impl Engine {
+    /// The name used in options and JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Engine::Exact => "exact",
+        }
+    }
+}
+
+/// How the beginning and the end of a read request are seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Brackets {
+    /// fentry and fexit on a kernel where these lose nothing.
+    Trampolines,
+    /// kprobe.multi and kretprobe.multi on fgraph.
+    ReturnProbes,
+    /// fentry and fexit on a preemptible kernel without anything better: losses are counted.
+    LossyTrampolines,
+    /// No function can be attached: `mm_filemap_get_pages` and the thread's registers.
+    Tracepoints,
+}
+
+/// Which hooks are used and what each figure is worth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The engine in force.
+    pub engine: Engine,
+    /// How requests are bracketed.
+    pub brackets: Brackets,
+    /// Atomic instructions with fetch can be used.
+    pub fetch_atomics: bool,
+    /// Programs to load and where they attach; all or nothing.
+    pub hooks: Vec<Hook>,
+    /// What each figure is worth; a figure that is not here is unknown.
+    pub figures: Vec<(Figure, Certainty)>,
+}
+
+/// No set of hooks can count here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct NoPlan {
+    /// What is missing.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl Plan {
+    /// Makes the plan for a kernel.
+    ///
+    /// # Errors
+    /// When no set of hooks can count reads on this kernel.
+    pub fn new(facts: &Facts) -> Result<Self, NoPlan> {
+        let brackets = hooks::brackets(facts)?;
+        let hooks = hooks::choose(facts, brackets)?;
+        let figures = certainty::of(facts, brackets, &hooks);
+        Ok(Self { engine: Engine::Exact, brackets, fetch_atomics: facts.fetch_atomics, hooks, figures })
+    }
+
+    /// What a figure is worth.
+    #[must_use]
+    pub fn certainty(&self, figure: Figure) -> Certainty {
+        self.figures
+            .iter()
+            .find(|(f, _)| *f == figure)
+            .map_or_else(|| Certainty::Unknown("not counted by this version".into()), |(_, c)| c.clone())
+    }
+
+    /// Whether the figure can be shown at all.
+    #[must_use]
+    pub fn knows(&self, figure: Figure) -> bool {
+        !matches!(self.certainty(figure), Certainty::Unknown(_))
+    }
+
+    /// Whether a program is part of the plan.
+    #[must_use]
+    pub fn uses(&self, program: &str) -> bool {
+        self.hooks.iter().any(|h| h.program == program)
+    }
+
+    /// Tells a person which hooks are used, what each figure is worth here, and why.
+    #[must_use]
+    pub fn explain(&self, facts: &Facts) -> String {
+        explain::explain(self, facts)
+    }
+}
+
+#[cfg(test)]
+mod tests;

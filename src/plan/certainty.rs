@@ -1,0 +1,93 @@
+//! What each figure is worth under a set of hooks.
+
+use super::Brackets;
+use super::hooks::Hook;
+use crate::facts::Facts;
+use crate::figures::Figure;
+
+/// What a figure is worth on this kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Certainty {
+    /// Equal to the truth, page for page, while nothing is lost.
+    Exact,
+    /// Right within a stated bound.
+    Bounded(String),
+    /// Cannot be had here, and why.
+    Unknown(String),
+}
+
+const SHORT: &str = "a read cut short inside the file (signal, bad buffer, RWF_NOWAIT) counts as asked; two \
+                     io_uring requests that end in the same page may count as one; reads of tmpfs are not seen";
+
+pub(super) fn of(facts: &Facts, brackets: Brackets, hooks: &[Hook]) -> Vec<(Figure, Certainty)> {
+    let uses = |program: &str| hooks.iter().any(|h| h.program == program);
+    let sees = |event: &str| hooks.iter().any(|h| h.event == event);
+    let reads = match brackets {
+        Brackets::Trampolines | Brackets::ReturnProbes => Certainty::Exact,
+        Brackets::LossyTrampolines => Certainty::Bounded(
+            "fentry and fexit lose events while a reader is preempted inside them; LOST says how many".into(),
+        ),
+        Brackets::Tracepoints => Certainty::Bounded(SHORT.into()),
+    };
+    let mut out: Vec<(Figure, Certainty)> =
+        [Figure::Accesses, Figure::Hits, Figure::ReadaheadHits, Figure::Misses, Figure::ReadBytes]
+            .into_iter()
+            .map(|f| (f, reads.clone()))
+            .collect();
+    let fills = match brackets {
+        Brackets::Tracepoints => Certainty::Bounded(
+            "pages that an io_uring worker adds are told apart by what it reads next; tmpfs is not seen"
+                .into(),
+        ),
+        _ if !sees("read-ahead") => {
+            Certainty::Bounded("read-ahead outside of read calls (readahead(2), WILLNEED) is not seen".into())
+        }
+        _ => reads.clone(),
+    };
+    out.push((Figure::ReadaheadPages, fills.clone()));
+    out.push((Figure::Fills, fills));
+    out.push((
+        Figure::ReadaheadWasted,
+        Certainty::Bounded(
+            "a lower bound where files are mapped: pages mapped around a fault count as used".into(),
+        ),
+    ));
+    let dirtied = match () {
+        () if uses("dirty_multi") => Certainty::Exact,
+        () if (uses("dirty_btf") || uses("dirty_btf_pages")) && facts.voluntary() => Certainty::Exact,
+        () if uses("dirty_btf") || uses("dirty_btf_pages") => Certainty::Bounded(
+            "the hook can lose events on this preemptible kernel; LOST says how many".into(),
+        ),
+        () => Certainty::Unknown("no hook sees pages getting dirty on this kernel".into()),
+    };
+    out.push((Figure::Dirtied, dirtied));
+    let buffers = if sees("buffer dirtied") {
+        Certainty::Exact
+    } else {
+        Certainty::Unknown("the tracepoint block_dirty_buffer is not there".into())
+    };
+    out.push((Figure::BufferDirtied, buffers));
+    out.push((Figure::Evicted, Certainty::Exact));
+    out.push((Figure::Removed, Certainty::Exact));
+    for figure in [
+        Figure::StallNs,
+        Figure::Inflight,
+        Figure::FaultMisses,
+        Figure::FaultHits,
+        Figure::FaultAround,
+        Figure::WriteAccesses,
+        Figure::WriteHits,
+        Figure::WriteMisses,
+        Figure::DirectReadBytes,
+        Figure::DirectWriteBytes,
+        Figure::MetaAccesses,
+        Figure::MetaHits,
+        Figure::MetaReadaheadHits,
+        Figure::MetaMisses,
+        Figure::Refaulted,
+    ] {
+        out.push((figure, Certainty::Unknown("not counted by this version".into())));
+    }
+    out.sort_by_key(|(f, _)| *f);
+    out
+}

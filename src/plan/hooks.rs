@@ -1,0 +1,266 @@
+//! Which program serves which event.
+
+use super::Brackets;
+use super::NoPlan;
+use crate::facts::Facts;
+
+/// How a program is attached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attach {
+    /// BPF trampoline on a function (fentry or fexit).
+    Trampoline(String),
+    /// kprobe.multi on functions: entry (false) or return (true).
+    Multi(Vec<String>, bool),
+    /// BTF tracepoint.
+    TracepointBtf(String),
+    /// Classic tracepoint, category and name.
+    Tracepoint(String, String),
+    /// Not attached: run by the monitor at each tick.
+    Tick,
+}
+
+/// One program of the plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// The event it serves, for people.
+    pub event: &'static str,
+    /// Name of the program in `bpf/cachetop.bpf.c`.
+    pub program: &'static str,
+    /// Where it attaches.
+    pub attach: Attach,
+    /// Why this one.
+    pub why: &'static str,
+}
+
+const QUIET: &str = "loses nothing: the kernel is not preemptible";
+const CLASSIC: &str = "loses nothing on any kernel";
+const FGRAPH: &str = "loses nothing: return probes stand on fgraph here";
+const LOSSY: &str = "can lose events on this preemptible kernel; what is lost is counted";
+
+/// How requests can be bracketed here, the best first.
+pub(super) fn brackets(facts: &Facts) -> Result<Brackets, NoPlan> {
+    let read = facts.function("filemap_read") || facts.function("generic_file_buffered_read");
+    let trampoline =
+        facts.trampoline.is_ok() && read && !facts.refuses("read_fentry") && !facts.refuses("read_fexit");
+    let multi = facts.kprobe_multi.is_ok()
+        && facts.return_probes_keep
+        && facts.function("filemap_read")
+        && !facts.refuses("read_multi")
+        && !facts.refuses("read_multi_return");
+    let calls = facts.tracepoint("mm_filemap_get_pages") && !facts.refuses("get_pages_btf");
+    if !facts.tracepoint("mm_filemap_add_to_page_cache") {
+        return Err(NoPlan {
+            reason: "the kernel's BTF does not know the tracepoint mm_filemap_add_to_page_cache".into(),
+            remedy: "a kernel of 5.10 or newer, built with CONFIG_DEBUG_INFO_BTF=y, is needed".into(),
+        });
+    }
+    match () {
+        // The programs for kernels without atomic fetch instructions exist as trampolines only.
+        () if trampoline && (facts.voluntary() || !facts.fetch_atomics) => Ok(Brackets::Trampolines),
+        () if multi && facts.fetch_atomics => Ok(Brackets::ReturnProbes),
+        () if calls && facts.fetch_atomics && !trampoline => Ok(Brackets::Tracepoints),
+        () if trampoline => Ok(Brackets::LossyTrampolines),
+        () => Err(NoPlan {
+            reason: format!(
+                "nothing that sees read requests can be attached: functions refused ({}; {}), and the \
+                 tracepoint mm_filemap_get_pages (6.12) is not there",
+                facts.trampoline.as_ref().err().map_or("no function known", String::as_str),
+                facts.kprobe_multi.as_ref().err().map_or("no lossless return probe", String::as_str),
+            ),
+            remedy:
+                "allow kprobes or BPF trampolines (CONFIG_KPROBES, CONFIG_FUNCTION_TRACER, no lockdown in \
+                     confidentiality mode), or run Linux 6.12 or newer"
+                    .into(),
+        }),
+    }
+}
+
+struct Chooser<'a> {
+    facts: &'a Facts,
+    hooks: Vec<Hook>,
+}
+
+impl Chooser<'_> {
+    fn push(&mut self, event: &'static str, program: &'static str, attach: Attach, why: &'static str) {
+        self.hooks.push(Hook { event, program, attach, why });
+    }
+
+    /// A BTF tracepoint where it loses nothing, else the classic one, else the BTF one with its losses.
+    fn tracepoint(
+        &mut self,
+        event: &'static str,
+        name: &str,
+        btf: &'static str,
+        classic: Option<(&'static str, &'static str)>,
+    ) -> bool {
+        let facts = self.facts;
+        let btf_ok = facts.tracepoint(name) && !facts.refuses(btf);
+        let by_name = |c: &str| Attach::Tracepoint(c.into(), name.into());
+        let classic = classic.filter(|(_, p)| facts.tracefs.is_ok() && !facts.refuses(p));
+        match classic {
+            _ if btf_ok && facts.voluntary() => {
+                self.push(event, btf, Attach::TracepointBtf(name.into()), QUIET);
+            }
+            Some((category, program)) if facts.tracepoint(name) => {
+                self.push(event, program, by_name(category), CLASSIC);
+            }
+            _ if btf_ok => self.push(event, btf, Attach::TracepointBtf(name.into()), LOSSY),
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// Chooses all programs.
+pub(super) fn choose(facts: &Facts, brackets: Brackets) -> Result<Vec<Hook>, NoPlan> {
+    let mut c = Chooser { facts, hooks: Vec::new() };
+    match brackets {
+        Brackets::Trampolines => trampolines(&mut c, QUIET),
+        Brackets::LossyTrampolines => trampolines(&mut c, LOSSY),
+        Brackets::ReturnProbes => return_probes(&mut c),
+        Brackets::Tracepoints => {
+            let why = if facts.voluntary() { QUIET } else { LOSSY };
+            let tp = |name: &str| Attach::TracepointBtf(name.into());
+            c.push("read request", "get_pages_btf", tp("mm_filemap_get_pages"), why);
+            c.push("read request ended", "settle_pending", Attach::Tick, "run before each sample");
+            if facts.tracepoint("mm_filemap_fault") {
+                c.push("fault", "fault_btf", tp("mm_filemap_fault"), why);
+            }
+            if facts.tracepoint("mm_filemap_map_pages") {
+                c.push("pages mapped around a fault", "map_pages_btf", tp("mm_filemap_map_pages"), why);
+            }
+        }
+    }
+    let cannot = |what: &str| NoPlan {
+        reason: format!("no hook sees {what}"),
+        remedy: "mount tracefs (mount -t tracefs nodev /sys/kernel/tracing) and see --explain".into(),
+    };
+    // A classic tracepoint hands out a page frame number: it needs to know where page structs begin.
+    let by_pfn = facts.vmemmap.is_ok();
+    let add = match brackets {
+        Brackets::Tracepoints => c.tracepoint(
+            "page added",
+            "mm_filemap_add_to_page_cache",
+            "add_in_call_btf",
+            None, // the classic one does not say which mapping
+        ),
+        _ => c.tracepoint(
+            "page added",
+            "mm_filemap_add_to_page_cache",
+            if facts.fetch_atomics { "add_btf" } else { "add_btf_pages" },
+            (by_pfn && facts.fetch_atomics).then_some(("filemap", "add_tp")),
+        ),
+    };
+    if !add {
+        return Err(cannot("pages being added to the cache"));
+    }
+    if !c.tracepoint(
+        "page deleted",
+        "mm_filemap_delete_from_page_cache",
+        if facts.fetch_atomics { "delete_btf" } else { "delete_btf_pages" },
+        (by_pfn && facts.fetch_atomics).then_some(("filemap", "delete_tp")),
+    ) {
+        return Err(cannot("pages leaving the cache"));
+    }
+    dirty(&mut c);
+    c.tracepoint("buffer dirtied", "block_dirty_buffer", "buffer_btf", Some(("block", "buffer_tp")));
+    c.tracepoint("process executes", "sched_process_exec", "exec_btf", Some(("sched", "exec_tp")));
+    if brackets == Brackets::Tracepoints {
+        c.tracepoint("process exits", "sched_process_exit", "exit_in_call_btf", None);
+    } else {
+        c.tracepoint("process exits", "sched_process_exit", "exit_btf", Some(("sched", "exit_tp")));
+    }
+    Ok(c.hooks)
+}
+
+fn dirty(c: &mut Chooser<'_>) {
+    let facts = c.facts;
+    let name = ["writeback_dirty_folio", "writeback_dirty_page"].into_iter().find(|n| facts.tracepoint(n));
+    let btf = if facts.fetch_atomics { "dirty_btf" } else { "dirty_btf_pages" };
+    let multi = facts.kprobe_multi.is_ok()
+        && facts.fetch_atomics
+        && facts.function("__folio_mark_dirty")
+        && !facts.refuses("dirty_multi");
+    match name {
+        Some(n) if facts.voluntary() && !facts.refuses(btf) => {
+            c.push("page dirtied", btf, Attach::TracepointBtf(n.into()), QUIET);
+        }
+        _ if multi => {
+            let at = Attach::Multi(vec!["__folio_mark_dirty".into()], false);
+            c.push("page dirtied", "dirty_multi", at, CLASSIC);
+        }
+        Some(n) if !facts.refuses(btf) => {
+            c.push("page dirtied", btf, Attach::TracepointBtf(n.into()), LOSSY);
+        }
+        _ => {}
+    }
+}
+
+fn trampolines(c: &mut Chooser<'_>, why: &'static str) {
+    let facts = c.facts;
+    let locked = !facts.fetch_atomics;
+    let read = if facts.function("filemap_read") { "filemap_read" } else { "generic_file_buffered_read" };
+    let pick = |atomic, other| if locked { other } else { atomic };
+    let at = |function: &str| Attach::Trampoline(function.into());
+    c.push("read request", "read_fentry", at(read), why);
+    c.push("read request ended", pick("read_fexit", "read_fexit_pages"), at(read), why);
+    // Before filemap_splice_read (6.5), sendfile and splice went through the read path.
+    let pairs: [(&'static str, &'static str, &'static str, &'static str, &'static str); 5] = [
+        ("filemap_splice_read", "splice request", "splice_fentry", "splice_fexit", "splice_fexit"),
+        ("shmem_file_read_iter", "tmpfs read", "shmem_fentry", "shmem_fexit", "shmem_fexit_pages"),
+        ("shmem_file_splice_read", "tmpfs splice", "shmem_splice_fentry", "shmem_splice_fexit", ""),
+        ("page_cache_ra_unbounded", "read-ahead", "ra_fentry", "ra_fexit", "ra_fexit"),
+        (
+            "page_cache_ra_order",
+            "read-ahead, large folios",
+            "ra_order_fentry",
+            "ra_order_fexit",
+            "ra_order_fexit",
+        ),
+    ];
+    for (function, event, entry, exit, exit_pages) in pairs {
+        let exit = pick(exit, exit_pages);
+        if facts.function(function) && !exit.is_empty() && !facts.refuses(entry) && !facts.refuses(exit) {
+            c.push(event, entry, at(function), why);
+            c.push(event, exit, at(function), why);
+        }
+    }
+    for (function, event, atomic, other) in [
+        ("filemap_fault", "fault", "fault_fentry", "fault_fentry_pages"),
+        ("filemap_map_pages", "pages mapped around a fault", "map_pages_fentry", "map_pages_fentry_pages"),
+    ] {
+        let program = pick(atomic, other);
+        if facts.function(function) && !facts.refuses(program) {
+            c.push(event, program, at(function), why);
+        }
+    }
+}
+
+fn return_probes(c: &mut Chooser<'_>) {
+    let facts = c.facts;
+    let known = |names: &[&str]| -> Vec<String> {
+        names.iter().filter(|n| facts.function(n)).map(|n| (*n).to_owned()).collect()
+    };
+    for (names, event, entry, exit) in [
+        (&["filemap_read"] as &[&str], "read request", "read_multi", "read_multi_return"),
+        (&["filemap_splice_read"], "splice request", "splice_multi", "splice_multi_return"),
+        (&["shmem_file_read_iter"], "tmpfs read", "shmem_multi", "shmem_multi_return"),
+        (&["shmem_file_splice_read"], "tmpfs splice", "shmem_splice_multi", "shmem_splice_multi_return"),
+        (&["page_cache_ra_unbounded", "page_cache_ra_order"], "read-ahead", "ra_multi", "ra_multi_return"),
+    ] {
+        let at = known(names);
+        if !at.is_empty() && !facts.refuses(entry) && !facts.refuses(exit) {
+            c.push(event, entry, Attach::Multi(at.clone(), false), FGRAPH);
+            c.push(event, exit, Attach::Multi(at, true), FGRAPH);
+        }
+    }
+    for (name, event, program) in [
+        ("filemap_fault", "fault", "fault_multi"),
+        ("filemap_map_pages", "pages mapped around a fault", "map_pages_multi"),
+    ] {
+        let at = known(&[name]);
+        if !at.is_empty() && !facts.refuses(program) {
+            c.push(event, program, Attach::Multi(at, false), CLASSIC);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Plans with one capability taken away at a time.

@@ -1,0 +1,320 @@
+//! The whole of the command on a made-up kernel and a made-up clock; nothing sleeps.
+#![allow(clippy::unwrap_used)]
+
+use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use clap::Parser as _;
+
+use super::*;
+use crate::exit::Code;
+use crate::sample::Counter;
+use crate::sample::Sample;
+use crate::view;
+use crate::view::Surroundings;
+use crate::view::fixtures;
+
+/// What happens while the command waits.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    /// The deadline passes, and the command gets to run this many milliseconds later.
+    Tick(u64),
+    /// SIGINT, this many milliseconds after the wait began.
+    Interrupt(u64),
+    /// The process ends, this many milliseconds after the wait began.
+    End(u64),
+}
+
+type Now = Rc<Cell<Duration>>;
+
+struct FakeWait {
+    start: Instant,
+    now: Now,
+    events: VecDeque<Event>,
+    deadlines: Vec<u128>,
+}
+
+impl Wait for FakeWait {
+    fn now(&self) -> Instant {
+        self.start + self.now.get()
+    }
+
+    fn until(&mut self, deadline: Instant) -> io::Result<Wake> {
+        let now = self.now.get();
+        let deadline = deadline.duration_since(self.start);
+        self.deadlines.push(deadline.as_millis());
+        let (then, wake) = match self.events.pop_front() {
+            Some(Event::Tick(late)) => (deadline.max(now) + Duration::from_millis(late), Wake::Deadline),
+            Some(Event::Interrupt(after)) => (now + Duration::from_millis(after), Wake::Interrupt),
+            Some(Event::End(after)) => (now + Duration::from_millis(after), Wake::Ended),
+            None => return Err(io::Error::other("the command waits for what never comes")),
+        };
+        self.now.set(then);
+        Ok(wake)
+    }
+}
+
+/// A kernel that counts one hit in each millisecond: two of three by process 7, the others by process 8.
+struct FakeSource {
+    start: Instant,
+    now: Now,
+    plan: Plan,
+    /// The table of process 7 is gone from this time on.
+    lost_at: Option<Duration>,
+    /// Cannot be read from this time on.
+    broken_at: Option<Duration>,
+}
+
+impl Source for FakeSource {
+    fn sample(&mut self) -> anyhow::Result<Sample> {
+        let now = self.now.get();
+        if self.broken_at.is_some_and(|at| now >= at) {
+            anyhow::bail!("the table is gone");
+        }
+        let hits = u64::try_from(now.as_millis()).unwrap();
+        let mut sample = fixtures::sample(self.start, now, &[(Counter::ReadHits, hits)]);
+        sample.processes = [
+            fixtures::process(7, "seven", &[(Counter::ReadHits, hits * 2 / 3)]),
+            fixtures::process(8, "eight", &[(Counter::ReadHits, hits - hits * 2 / 3)]),
+        ]
+        .into();
+        if self.lost_at.is_some_and(|at| now >= at) {
+            sample.lost.by_reason = vec![("recursion", 5), ("processes_full", hits)];
+        }
+        Ok(sample)
+    }
+
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+/// A pipe that is closed, or a disk that is full, after some bytes.
+struct FakeOut {
+    bytes: Rc<RefCell<Vec<u8>>>,
+    flushed: Rc<Cell<usize>>,
+    room: usize,
+    error: i32,
+}
+
+impl Write for FakeOut {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        let mut bytes = self.bytes.borrow_mut();
+        if bytes.len() + data.len() > self.room {
+            return Err(io::Error::from_raw_os_error(self.error));
+        }
+        bytes.extend_from_slice(data);
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.flushed.set(self.bytes.borrow().len());
+        Ok(())
+    }
+}
+
+struct Outcome {
+    result: Result<(), Failure>,
+    out: String,
+    err: String,
+    /// Deadlines waited for, in milliseconds after the start.
+    deadlines: Vec<u128>,
+}
+
+/// A world to run in.
+struct Fake {
+    events: Vec<Event>,
+    lost_at: Option<Duration>,
+    broken_at: Option<Duration>,
+    room: usize,
+    error: i32,
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        Self { events: Vec::new(), lost_at: None, broken_at: None, room: usize::MAX, error: 0 }
+    }
+}
+
+impl Fake {
+    fn new(events: &[Event]) -> Self {
+        Self { events: events.to_vec(), ..Self::default() }
+    }
+
+    fn run(self, options: &str) -> Outcome {
+        let args = Args::parse_from(["cachestat"].into_iter().chain(options.split_whitespace()));
+        let zone = jiff::tz::TimeZone::UTC;
+        let mut view = view::of(&args, Surroundings { zone, page_size: 4096, screen: Box::new(|| None) });
+        let (start, now) = (Instant::now(), Now::default());
+        let mut source = FakeSource {
+            start,
+            now: Rc::clone(&now),
+            plan: fixtures::plan(&[]),
+            lost_at: self.lost_at,
+            broken_at: self.broken_at,
+        };
+        let mut wait = FakeWait { start, now, events: self.events.into(), deadlines: Vec::new() };
+        let (bytes, flushed) = (Rc::default(), Rc::default());
+        let mut out = FakeOut {
+            bytes: Rc::clone(&bytes),
+            flushed: Rc::clone(&flushed),
+            room: self.room,
+            error: self.error,
+        };
+        let mut err = Vec::new();
+        let world = World { source: &mut source, wait: &mut wait, out: &mut out, err: &mut err };
+        let result = run(&args, view.as_mut(), world);
+        let out = String::from_utf8(bytes.take()).unwrap();
+        assert_eq!(flushed.get(), out.len(), "nothing is left in a buffer");
+        Outcome { result, out, err: String::from_utf8(err).unwrap(), deadlines: wait.deadlines }
+    }
+}
+
+use Event::End;
+use Event::Interrupt;
+use Event::Tick;
+
+#[test]
+fn count_intervals_and_no_total() {
+    let o = Fake::new(&[Tick(0), Tick(0), Tick(0)]).run("--columns hits,interval_s 1 3");
+    assert_eq!(o.result, Ok(()));
+    assert_eq!(o.out, "    HITS  SECONDS\n".to_string() + &"    1000    1.000\n".repeat(3));
+    assert_eq!((o.err.as_str(), o.deadlines), ("", vec![1000, 2000, 3000]));
+}
+
+#[test]
+fn the_beat_does_not_drift() {
+    let o = Fake::new(&[Tick(30), Tick(5), Tick(49), Tick(0)]).run("--columns hits,interval_s 0.1 4");
+    assert_eq!(o.deadlines, [100, 200, 300, 400]);
+    let lines: Vec<_> = o.out.lines().skip(1).map(str::trim).collect();
+    assert_eq!(lines, ["130    0.130", "75    0.075", "144    0.144", "51    0.051"]);
+}
+
+#[test]
+fn a_stall_gives_one_longer_interval_and_then_the_old_beat() {
+    // Stopped for 5.2 s in the second interval.
+    let o = Fake::new(&[Tick(0), Tick(5200), Tick(0), Tick(0)]).run("--columns hits,interval_s 1 4");
+    assert_eq!(o.deadlines, [1000, 2000, 8000, 9000]);
+    let lines: Vec<_> = o.out.lines().skip(1).map(str::trim).collect();
+    assert_eq!(lines, ["1000    1.000", "6200    6.200", "800    0.800", "1000    1.000"]);
+    assert_eq!(o.err, "cachestat: warning: this interval took 6.200 s instead of 1 s\n");
+}
+
+#[test]
+fn after_a_stall_no_interval_is_a_splinter() {
+    let o = Fake::new(&[Tick(4900), Tick(0), Tick(0)]).run("--columns hits 1 3");
+    assert_eq!(o.deadlines, [1000, 7000, 8000]);
+}
+
+#[test]
+fn an_interrupt_prints_the_part_interval_and_the_total() {
+    let o = Fake::new(&[Tick(0), Tick(0), Interrupt(250)]).run("");
+    assert_eq!(o.result, Ok(()));
+    insta::assert_snapshot!("interrupt_text", o.out);
+    let o = Fake::new(&[Tick(0), Interrupt(250)]).run("--json");
+    insta::assert_snapshot!("interrupt_json", o.out);
+    let o = Fake::new(&[Tick(0), Interrupt(250)]).run("--csv --by process");
+    insta::assert_snapshot!("interrupt_csv", o.out);
+    let o = Fake::new(&[Tick(0), Interrupt(250)]).run("--bcc -T");
+    insta::assert_snapshot!("interrupt_bcc", o.out);
+}
+
+#[test]
+fn an_interrupt_before_the_first_interval_still_has_a_total() {
+    let o = Fake::new(&[Interrupt(10)]).run("--columns hits 60");
+    assert_eq!(o.out, "    HITS\n      10\n--- total of 0.010 s\n      10\n");
+}
+
+#[test]
+fn one_process_is_shown_alone() {
+    let o = Fake::new(&[Tick(0), Tick(0), Interrupt(300)]).run("-p 7 --by process");
+    insta::assert_snapshot!("one_process", o.out);
+    // A process that has done nothing yet has zeros: that is known.
+    let o = Fake::new(&[Tick(0)]).run("-p 9 --columns hits,hit_ratio 1 1");
+    assert_eq!(o.out, "    HITS HITRATIO\n       0        -\n");
+}
+
+#[test]
+fn the_end_of_the_process_ends_the_command() {
+    let o = Fake::new(&[Tick(0), End(300)]).run("-p 7 --columns hits,interval_s");
+    assert_eq!(o.result, Ok(()));
+    assert_eq!(o.out, "    HITS  SECONDS\n     666    1.000\n     200    0.300\n");
+    assert_eq!(o.err, "cachestat: process 7 has ended\n");
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    for room in [0, 10, 80] {
+        let o = Fake { room, error: 32, ..Fake::new(&[Tick(0), Tick(0), Tick(0)]) }.run("");
+        assert_eq!((o.result, o.err.as_str()), (Ok(()), ""), "{room}");
+        assert!(o.deadlines.len() <= 1);
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let o = Fake { room: 80, error: 28, ..Fake::new(&[Tick(0), Tick(0)]) }.run("");
+    let failure = o.result.unwrap_err();
+    assert_eq!(failure.code, Code::Failed);
+    assert_eq!(failure.message, "cannot write the output: No space left on device (os error 28)");
+}
+
+#[test]
+fn a_source_that_fails_is_an_error() {
+    let broken_at = Some(Duration::from_millis(1500));
+    let o = Fake { broken_at, ..Fake::new(&[Tick(0), Tick(0)]) }.run("--columns hits");
+    assert_eq!(o.result, Err(Failure::failed("the table is gone")));
+    assert_eq!(o.out, "    HITS\n    1000\n", "what was known is printed");
+}
+
+#[test]
+fn losses_are_told_once_and_summed_at_the_end() {
+    let lost_at = Some(Duration::from_millis(1500));
+    let o = Fake { lost_at, ..Fake::new(&[Tick(0), Tick(0), Tick(0), Tick(0)]) }.run("--columns lost 1 4");
+    assert_eq!(o.out, "    LOST\n       0\n    2005\n    1000\n    1000\n");
+    assert_eq!(
+        o.err,
+        "cachestat: warning: 2005 events could not be accounted (recursion 5, processes_full 2000)\n\
+         remedy: more room for processes with --table-size; totals are complete without\n\
+         cachestat: warning: over the whole run, 4005 events could not be accounted (recursion 5, \
+         processes_full 4000)\n"
+    );
+}
+
+#[test]
+fn a_total_of_what_is_not_always_known_is_not_known() {
+    let known = fixtures::figures(&[(Figure::Hits, 2)]);
+    assert_eq!(add(&known, &known).get(Figure::Hits), Some(4));
+    assert_eq!(add(&known, &Figures::unknown()).get(Figure::Hits), None);
+}
+
+#[test]
+fn a_beat_beyond_the_end_of_time_does_not_panic() {
+    let mut beat = Beat::new(Instant::now(), Duration::from_secs(365 * 24 * 60 * 60));
+    beat.k = u64::MAX - 5;
+    beat.deadline();
+    beat.advance(beat.start + Duration::from_secs(1));
+}
+
+proptest::proptest! {
+    #[test]
+    fn beats_are_on_the_grid_and_ahead(
+        length in 10_u64..5000,
+        late in proptest::collection::vec(0_u64..20_000, 1..20),
+    ) {
+        let start = Instant::now();
+        let length = Duration::from_millis(length);
+        let mut beat = Beat::new(start, length);
+        for late in late {
+            let before = beat.deadline();
+            let now = before + Duration::from_millis(late);
+            beat.advance(now);
+            let next = beat.deadline();
+            proptest::prop_assert!(next > now);
+            proptest::prop_assert!(next.duration_since(now) <= length + length / 2);
+            proptest::prop_assert_eq!(next.duration_since(start).as_nanos() % length.as_nanos(), 0);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! From an [`Interval`] to bytes: one writer for each output format.
+//!
+//! A view has no outside world: it appends to a string, and [`crate::run`] writes that string in one go.
+
+pub mod bcc;
+pub mod csv;
+pub mod json;
+pub mod text;
+
+use crate::cli::Args;
+use crate::cli::Format;
+use crate::model::Interval;
+
+/// One output format.
+pub trait View {
+    /// What comes before the first interval; written as soon as counting has begun.
+    fn begin(&mut self, out: &mut String) {
+        let _ = out;
+    }
+
+    /// One interval.
+    fn interval(&mut self, interval: &Interval, out: &mut String);
+
+    /// The user asked for the end; comes before the part interval.
+    fn interrupted(&mut self, out: &mut String) {
+        let _ = out;
+    }
+
+    /// The figures of the whole run.
+    fn total(&mut self, total: &Interval, out: &mut String) {
+        let _ = (total, out);
+    }
+}
+
+/// What views need to know of the machine and the terminal.
+pub struct Surroundings {
+    /// The time zone of `-T`.
+    pub zone: jiff::tz::TimeZone,
+    /// Bytes in a page.
+    pub page_size: u64,
+    /// Lines of the terminal now, `None` where the output is no terminal.
+    pub screen: Box<dyn Fn() -> Option<u16>>,
+}
+
+impl Surroundings {
+    /// Those of this process and its standard output.
+    #[must_use]
+    pub fn here() -> Self {
+        Self {
+            zone: jiff::tz::TimeZone::system(),
+            page_size: rustix::param::page_size() as u64,
+            // Asked anew each time, so that a resized window counts from the next line on.
+            screen: Box::new(|| {
+                rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| size.ws_row)
+            }),
+        }
+    }
+}
+
+/// Time of day, as `-T` writes it.
+pub(crate) struct Clock {
+    zone: jiff::tz::TimeZone,
+    millis: bool,
+}
+
+impl Clock {
+    /// A clock that shows milliseconds where intervals need them.
+    pub(crate) fn new(zone: jiff::tz::TimeZone, interval: std::time::Duration) -> Self {
+        Self { zone, millis: interval.subsec_nanos() != 0 }
+    }
+
+    /// Time of day.
+    pub(crate) fn show(&self, time: jiff::Timestamp) -> String {
+        let format = if self.millis { "%H:%M:%S%.3f" } else { "%H:%M:%S" };
+        time.to_zoned(self.zone.clone()).strftime(format).to_string()
+    }
+
+    /// Its width.
+    pub(crate) const fn width(&self) -> usize {
+        if self.millis { 12 } else { 8 }
+    }
+}
+
+/// Universal time for machines, to the millisecond.
+pub(crate) fn utc(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}
+
+/// The view that the command line asks for.
+#[must_use]
+pub fn of(args: &Args, here: Surroundings) -> Box<dyn View> {
+    let clock = Clock::new(here.zone, args.interval);
+    let clock = args.timestamp.then_some(clock);
+    let rows = args.by.map(|_| args.top as usize);
+    match args.format() {
+        Format::Json => Box::new(json::Json { pid: args.pid, rows }),
+        Format::Csv => Box::new(csv::Csv::new(args.columns(), args.unit, here.page_size, rows)),
+        Format::Bcc => Box::new(bcc::Bcc { clock }),
+        Format::Text => Box::new(text::Text::new(
+            args.columns(),
+            text::Numbers { unit: args.unit, page_size: here.page_size },
+            clock,
+            rows,
+            here.screen,
+        )),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod fixtures;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! The columns and the formatting of bcc's `cachestat`, for scripts that parse them.
+//!
+//! The layout is bcc's to the byte. The figures are ours, in bcc's meaning:
+//!
+//! - bcc's HITS + MISSES are the page accesses of reads, and a miss is a page that had to be brought in, no
+//!   matter whether the reader or read-ahead asked for it. So MISSES = `misses` + `readahead_hits`, and
+//!   HITS = `hits`. A warm read gives the same HITS as bcc; a file read cold from end to end gives MISSES
+//!   equal to the pages filled. bcc takes the difference of two counts, one of them made when read-ahead
+//!   ran, and clamps what goes below zero; here every access is counted with its outcome, so there is
+//!   nothing to clamp, and an interval that ends in the middle of a read-ahead window is right as well.
+//! - DIRTIES is pages that became dirty. bcc counts calls of `mark_buffer_dirty`, which file systems
+//!   without buffer heads (xfs, btrfs) do not make.
+//! - HITRATIO is bcc's `0.00%` when nothing was read, because scripts expect a number there.
+//!
+//! A figure that this kernel cannot give is `-`, so that a script fails rather than believe a zero.
+
+use std::fmt::Write as _;
+
+use super::Clock;
+use super::View;
+use crate::figures::Figure;
+use crate::model::Interval;
+
+/// bcc's layout.
+pub struct Bcc {
+    pub(crate) clock: Option<Clock>,
+}
+
+fn number(value: Option<u64>) -> String {
+    value.map_or_else(|| "-".into(), |n| n.to_string())
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+impl View for Bcc {
+    fn begin(&mut self, out: &mut String) {
+        if let Some(clock) = &self.clock {
+            let _ = write!(out, "{:<w$} ", "TIME", w = clock.width());
+        }
+        let _ = writeln!(
+            out,
+            "{:>8} {:>8} {:>8} {:>8} {:>12} {:>10}",
+            "HITS", "MISSES", "DIRTIES", "HITRATIO", "BUFFERS_MB", "CACHED_MB"
+        );
+    }
+
+    fn interval(&mut self, interval: &Interval, out: &mut String) {
+        if let Some(clock) = &self.clock {
+            let _ = write!(out, "{} ", clock.show(interval.time));
+        }
+        let of = |figure| interval.total.get(figure);
+        let hits = of(Figure::Hits);
+        let misses = of(Figure::Misses).zip(of(Figure::ReadaheadHits)).map(|(a, b)| a + b);
+        #[allow(clippy::cast_precision_loss)]
+        let ratio = hits.zip(misses).map(|(h, m)| if h + m == 0 { 0.0 } else { h as f64 / (h + m) as f64 });
+        let ratio = ratio.map_or_else(|| "-".into(), |r| format!("{:.2}%", 100.0 * r));
+        let _ = writeln!(
+            out,
+            "{:>8} {:>8} {:>8} {:>8} {:>12.0} {:>10.0}",
+            number(hits),
+            number(misses),
+            number(of(Figure::Dirtied)),
+            ratio,
+            mib(interval.memory.buffers_bytes),
+            mib(interval.memory.cached_bytes),
+        );
+    }
+}

@@ -1,0 +1,98 @@
+//! JSON for programs: one object a line, keys as the figures are named, unknown is `null`.
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use super::View;
+use crate::figures::Figure;
+use crate::figures::Figures;
+use crate::model::Interval;
+use crate::model::Row;
+
+/// The groups of the whole system, in order.
+const GROUPS: &[&str] = &["read", "readahead", "fault", "write", "direct", "meta", "cache"];
+/// The groups of a row.
+const ROW_GROUPS: &[&str] = &["read", "readahead", "fault", "write", "direct"];
+
+/// JSON for programs.
+pub struct Json {
+    /// The only process looked at.
+    pub pid: Option<u32>,
+    /// Number of rows in each interval, `None` for no rows.
+    pub rows: Option<usize>,
+}
+
+/// A fraction with six digits: more would be noise.
+fn rounded(x: f64) -> f64 {
+    (x * 1e6).round() / 1e6
+}
+
+fn group(name: &str, figures: &Figures) -> Map<String, Value> {
+    let mut out = Map::new();
+    for figure in Figure::ALL.iter().filter(|f| f.group() == name) {
+        out.insert(figure.key().into(), json!(figures.get(*figure)));
+        if *figure == Figure::Misses {
+            out.insert("hit_ratio".into(), json!(figures.hit_ratio().map(rounded)));
+        }
+    }
+    out
+}
+
+fn groups(names: &[&str], figures: &Figures, out: &mut Map<String, Value>) {
+    for name in names {
+        out.insert((*name).into(), Value::Object(group(name, figures)));
+    }
+}
+
+fn row(row: &Row) -> Value {
+    let mut out = Map::new();
+    out.insert("pid".into(), json!(row.pid));
+    out.insert("uid".into(), json!(row.uid));
+    out.insert("comm".into(), json!(row.comm));
+    // Not looked up yet: unknown, as everywhere, is null.
+    out.insert("cgroup".into(), Value::Null);
+    out.insert("path".into(), Value::Null);
+    groups(ROW_GROUPS, &row.figures, &mut out);
+    Value::Object(out)
+}
+
+impl Json {
+    fn object(&self, interval: &Interval, total: bool) -> Value {
+        let mut out = Map::new();
+        out.insert("time".into(), json!(super::utc(interval.time)));
+        out.insert("interval_s".into(), json!(rounded(interval.seconds)));
+        out.insert("engine".into(), json!(interval.engine));
+        if total {
+            out.insert("total".into(), json!(true));
+        }
+        if let Some(pid) = self.pid {
+            out.insert("pid".into(), json!(pid));
+        }
+        groups(GROUPS, &interval.total, &mut out);
+        if let Some(Value::Object(cache)) = out.get_mut("cache") {
+            cache.insert("cached_bytes".into(), json!(interval.memory.cached_bytes));
+            cache.insert("buffers_bytes".into(), json!(interval.memory.buffers_bytes));
+            cache.insert("dirty_bytes".into(), json!(interval.memory.dirty_bytes));
+        }
+        let mut lost = Map::from_iter([("total".to_string(), json!(interval.lost.total()))]);
+        lost.extend(interval.lost.by_reason.iter().map(|(why, n)| ((*why).to_string(), json!(n))));
+        out.insert("lost".into(), Value::Object(lost));
+        if let (Some(top), false) = (self.rows, total) {
+            out.insert("rows".into(), interval.rows.iter().take(top).map(row).collect());
+        }
+        Value::Object(out)
+    }
+}
+
+impl View for Json {
+    fn interval(&mut self, interval: &Interval, out: &mut String) {
+        out.push_str(&self.object(interval, false).to_string());
+        out.push('\n');
+    }
+
+    fn total(&mut self, total: &Interval, out: &mut String) {
+        out.push_str(&self.object(total, true).to_string());
+        out.push('\n');
+    }
+}

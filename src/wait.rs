@@ -1,0 +1,202 @@
+//! Waiting without spinning: for a deadline, a signal, or the end of a process.
+
+use std::io;
+use std::io::Read as _;
+use std::os::fd::AsFd as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use rustix::event::PollFd;
+use rustix::event::PollFlags;
+use rustix::event::Timespec;
+use rustix::io::Errno;
+use rustix::process::Pid;
+use rustix::process::PidfdFlags;
+use signal_hook::consts::SIGINT;
+use signal_hook::consts::SIGTERM;
+
+use crate::exit::Failure;
+
+/// Why waiting ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wake {
+    /// The deadline has come.
+    Deadline,
+    /// SIGINT or SIGTERM.
+    Interrupt,
+    /// The process watched has ended.
+    Ended,
+}
+
+/// A clock that can be waited for: the system's, or a test's.
+pub trait Wait {
+    /// The monotonic clock.
+    fn now(&self) -> Instant;
+
+    /// Waits until `deadline` or until something else happens. A deadline in the past does not wait, and
+    /// still reports what has happened.
+    ///
+    /// # Errors
+    /// When the system refuses to wait.
+    fn until(&mut self, deadline: Instant) -> io::Result<Wake>;
+}
+
+/// A process that is watched for its end.
+#[derive(Debug)]
+pub struct Process {
+    fd: OwnedFd,
+}
+
+/// The inode of the initial PID namespace, the same on every Linux (`PROC_PID_INIT_INO`).
+const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+impl Process {
+    /// Finds the process. From here on its id cannot be taken by another one unnoticed.
+    ///
+    /// # Errors
+    /// Wrong usage when there is no such process, or it is a thread; a failure where it cannot be watched.
+    pub fn open(pid: u32) -> Result<Self, Failure> {
+        let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        if !matches!(namespace.to_str(), Some(INITIAL_PID_NAMESPACE | "")) {
+            return Err(Failure::failed("process ids of this container are not those of the kernel")
+                .remedy("run it in the host's PID namespace (docker run --pid=host)"));
+        }
+        let gone = || {
+            Failure::usage(format!("there is no process {pid}"))
+                .remedy("'ps -e' lists the processes that there are")
+        };
+        let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
+        match rustix::process::pidfd_open(raw, PidfdFlags::empty()) {
+            Ok(fd) => Ok(Self { fd }),
+            Err(Errno::SRCH) => Err(gone()),
+            Err(Errno::INVAL | Errno::NOENT) => match leader(pid) {
+                Some(leader) => Err(Failure::usage(format!("{pid} is a thread of process {leader}"))
+                    .remedy(format!("-p {leader} counts all threads of that process"))),
+                None => Err(gone()),
+            },
+            Err(e) => Err(Failure::failed(format!("cannot watch process {pid}: {}", io::Error::from(e)))),
+        }
+    }
+}
+
+/// The thread group that a thread belongs to.
+fn leader(tid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
+/// The clock of the system, its signals, and a process to watch.
+#[derive(Debug)]
+pub struct System {
+    signals: UnixStream,
+    process: Option<Process>,
+}
+
+impl System {
+    /// Takes over SIGINT and SIGTERM for the rest of the process. The first one asks for the end; the third
+    /// one ends at once, for when the output is stuck. (Not the second: `timeout` sends each signal twice.)
+    ///
+    /// # Errors
+    /// When the system refuses a signal handler.
+    pub fn new(process: Option<Process>) -> io::Result<Self> {
+        static SIGNALS: AtomicU32 = AtomicU32::new(0);
+        let (signals, writer) = UnixStream::pair()?;
+        signals.set_nonblocking(true)?;
+        for signal in [SIGINT, SIGTERM] {
+            let action = move || {
+                if SIGNALS.fetch_add(1, Ordering::Relaxed) >= 2 {
+                    signal_hook::low_level::exit(128 + signal);
+                }
+            };
+            // SAFETY: the action only touches an atomic and calls `_exit`, both async-signal-safe.
+            unsafe { signal_hook::low_level::register(signal, action) }?;
+            signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
+        }
+        Ok(Self { signals, process })
+    }
+}
+
+impl Wait for System {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn until(&mut self, deadline: Instant) -> io::Result<Wake> {
+        loop {
+            let left = deadline.saturating_duration_since(self.now());
+            let timeout = Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            let mut fds = vec![PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
+            if let Some(process) = &self.process {
+                fds.push(PollFd::from_borrowed_fd(process.fd.as_fd(), PollFlags::IN));
+            }
+            match rustix::event::poll(&mut fds, Some(&timeout)) {
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(e) => return Err(e.into()),
+            }
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            if ready[0] {
+                // Empties it; what was in it does not matter.
+                let _ = self.signals.read(&mut [0; 64]);
+                return Ok(Wake::Interrupt);
+            }
+            if ready.get(1) == Some(&true) {
+                self.process = None;
+                return Ok(Wake::Ended);
+            }
+            if self.now() >= deadline {
+                return Ok(Wake::Deadline);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_not_there_is_wrong_usage() {
+        let failure = Process::open(u32::MAX).unwrap_err();
+        assert!(failure.message.contains("4294967295") || failure.message.contains("container"));
+    }
+
+    #[test]
+    fn the_end_of_a_process_wakes() {
+        let mut child = Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let Ok(process) = Process::open(child.id()) else {
+            // In a container: refused, as it must be.
+            child.kill().unwrap();
+            child.wait().unwrap();
+            return;
+        };
+        let (signals, _writer) = UnixStream::pair().unwrap();
+        let mut system = System { signals, process: Some(process) };
+        assert_eq!(system.until(Instant::now()).unwrap(), Wake::Deadline);
+        drop(child.stdin.take());
+        assert_eq!(system.until(Instant::now() + Duration::from_secs(60)).unwrap(), Wake::Ended);
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_deadline_is_not_missed_and_a_signal_is_seen_after_it() {
+        let (signals, mut writer) = UnixStream::pair().unwrap();
+        let mut system = System { signals, process: None };
+        let deadline = Instant::now() + Duration::from_millis(3);
+        assert_eq!(system.until(deadline).unwrap(), Wake::Deadline);
+        assert!(Instant::now() >= deadline);
+        io::Write::write_all(&mut writer, &[0]).unwrap();
+        assert_eq!(system.until(deadline).unwrap(), Wake::Interrupt);
+    }
+}

@@ -1,0 +1,162 @@
+//! What a workload should have been counted as, sent from the child to the parent.
+
+use std::collections::BTreeMap;
+
+use cachetop::figures::Figure;
+use serde_json::Value;
+use serde_json::json;
+
+/// The truth about one figure.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Want {
+    /// The truth lies here; equal ends are the rule.
+    pub lo: u64,
+    pub hi: u64,
+    /// Why the truth is not one number; empty if it is.
+    pub why: String,
+    /// Accepted as well where the plan calls the figure bounded *and* its reason contains this word: what a
+    /// test forgives, `--explain` has to say.
+    pub loose: Vec<(u64, u64, String)>,
+}
+
+/// Whose rows are added up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// The child's own.
+    Child,
+    /// These processes (the child's children); each must have a row.
+    Pids(Vec<u32>),
+    /// Rows with this command name, and how many there must be.
+    Comm(String, usize),
+}
+
+/// Everything that one scenario expects.
+#[derive(Debug, Clone)]
+pub struct Expect {
+    wants: BTreeMap<String, Want>,
+    pub scope: Scope,
+    pub notes: Vec<String>,
+}
+
+/// The stable name of a figure, `group.key`.
+pub fn key(figure: Figure) -> String {
+    format!("{}.{}", figure.group(), figure.key())
+}
+
+impl Expect {
+    /// A process that read, wrote and dropped nothing.
+    pub fn nothing() -> Self {
+        let mut new = Self { wants: BTreeMap::new(), scope: Scope::Child, notes: Vec::new() };
+        for figure in [
+            Figure::Accesses,
+            Figure::Hits,
+            Figure::ReadaheadHits,
+            Figure::Misses,
+            Figure::ReadBytes,
+            Figure::ReadaheadPages,
+            Figure::ReadaheadWasted,
+            Figure::Fills,
+            Figure::WriteAccesses,
+            Figure::WriteHits,
+            Figure::WriteMisses,
+            Figure::Dirtied,
+            Figure::DirectReadBytes,
+            Figure::DirectWriteBytes,
+            Figure::Evicted,
+            Figure::Removed,
+        ] {
+            new.exact(figure, 0);
+        }
+        new
+    }
+
+    /// The truth is one number.
+    pub fn exact(&mut self, figure: Figure, value: u64) -> &mut Self {
+        self.wants.insert(key(figure), Want { lo: value, hi: value, ..Want::default() });
+        self
+    }
+
+    /// The truth is known to lie in a range only, whatever the engine.
+    pub fn within(&mut self, figure: Figure, lo: u64, hi: u64, why: &str) -> &mut Self {
+        self.wants.insert(key(figure), Want { lo, hi, why: why.into(), loose: Vec::new() });
+        self
+    }
+
+    /// Accepted as well, only where the plan calls the figure bounded and says `word`.
+    pub fn if_bounded(&mut self, figure: Figure, lo: u64, hi: u64, word: &str) -> &mut Self {
+        self.wants.entry(key(figure)).or_default().loose.push((lo, hi, word.into()));
+        self
+    }
+
+    /// Where the plan says that tmpfs is not seen, anything up to the truth is accepted.
+    pub fn may_not_see_tmpfs(&mut self) {
+        for want in self.wants.values_mut() {
+            want.loose.push((0, want.hi, "reads of tmpfs are not seen".into()));
+        }
+    }
+
+    /// `accesses` pages by first-time misses only, of `bytes` bytes, each page added once.
+    pub fn misses(&mut self, accesses: u64, bytes: u64) -> &mut Self {
+        self.exact(Figure::Accesses, accesses).exact(Figure::Misses, accesses);
+        self.exact(Figure::Fills, accesses).exact(Figure::ReadBytes, bytes)
+    }
+
+    /// `accesses` hits of `bytes` bytes.
+    pub fn hits(&mut self, accesses: u64, bytes: u64) -> &mut Self {
+        self.exact(Figure::Accesses, accesses).exact(Figure::Hits, accesses);
+        self.exact(Figure::ReadBytes, bytes)
+    }
+
+    /// Something a reader of a failure should know.
+    pub fn note(&mut self, text: String) -> &mut Self {
+        self.notes.push(text);
+        self
+    }
+
+    /// The truth about a figure, if this scenario has one.
+    pub fn want(&self, figure: Figure) -> Option<&Want> {
+        self.wants.get(&key(figure))
+    }
+
+    /// For the pipe.
+    pub fn to_json(&self) -> Value {
+        let wants: serde_json::Map<String, Value> = self
+            .wants
+            .iter()
+            .map(|(k, w)| {
+                let loose = w.loose.iter().map(|(lo, hi, word)| json!([lo, hi, word]));
+                (k.clone(), json!([w.lo, w.hi, w.why, loose.collect::<Vec<_>>()]))
+            })
+            .collect();
+        let scope = match &self.scope {
+            Scope::Child => json!("child"),
+            Scope::Pids(pids) => json!({ "pids": pids }),
+            Scope::Comm(name, rows) => json!({ "comm": name, "rows": rows }),
+        };
+        json!({ "wants": wants, "scope": scope, "notes": self.notes })
+    }
+
+    /// From the pipe.
+    pub fn from_json(v: &Value) -> Option<Self> {
+        let number = |v: &Value, i: usize| v.get(i).and_then(Value::as_u64);
+        let text = |v: &Value, i: usize| v.get(i).and_then(Value::as_str).map(str::to_owned);
+        let mut wants = BTreeMap::new();
+        for (k, w) in v.get("wants")?.as_object()? {
+            let loose =
+                w.get(3)?.as_array()?.iter().map(|l| Some((number(l, 0)?, number(l, 1)?, text(l, 2)?)));
+            let loose = loose.collect::<Option<_>>()?;
+            let want = Want { lo: number(w, 0)?, hi: number(w, 1)?, why: text(w, 2)?, loose };
+            wants.insert(k.clone(), want);
+        }
+        let scope = v.get("scope")?;
+        let scope = if let Some(pids) = scope.get("pids") {
+            Scope::Pids(pids.as_array()?.iter().filter_map(|p| p.as_u64()?.try_into().ok()).collect())
+        } else if let Some(name) = scope.get("comm") {
+            Scope::Comm(name.as_str()?.into(), scope.get("rows")?.as_u64()? as usize)
+        } else {
+            Scope::Child
+        };
+        let notes = v.get("notes")?.as_array()?.iter().filter_map(|n| n.as_str().map(str::to_owned));
+        Some(Self { wants, scope, notes: notes.collect() })
+    }
+}

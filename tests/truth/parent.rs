@@ -1,0 +1,291 @@
+//! The monitor's side: starts a workload, samples around it, compares.
+
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Write;
+use std::path::Path;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+use cachetop::figures::Figure;
+use cachetop::model::Interval;
+use cachetop::model::Row;
+use cachetop::plan::Certainty;
+use cachetop::plan::Plan;
+use cachetop::sample::Source;
+use cachetop::session::Session;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::expect::Expect;
+use crate::expect::Scope;
+use crate::expect::Want;
+use crate::expect::key;
+use crate::fs::Fs;
+use crate::scenarios::Scenario;
+use crate::sys;
+
+/// Nobody's: what leaves the cache is counted for the whole system, so that others may disturb it.
+const SYSTEM: [Figure; 4] = [Figure::ReadaheadWasted, Figure::Evicted, Figure::Removed, Figure::Refaulted];
+
+/// How one figure came out.
+pub struct Compared {
+    pub key: String,
+    pub want: Want,
+    pub got: Option<u64>,
+    pub certainty: &'static str,
+    pub ok: bool,
+    /// A system-wide figure that is more than this workload's share.
+    noise: bool,
+}
+
+/// How one scenario on one file system came out.
+pub enum Verdict {
+    /// Compared; `wrong` lists what is not about a single figure.
+    Done { figures: Vec<Compared>, wrong: Vec<String>, notes: Vec<String> },
+    /// The kernel has no such thing.
+    NotHere(String),
+}
+
+impl Verdict {
+    pub fn passed(&self) -> bool {
+        match self {
+            Verdict::Done { figures, wrong, .. } => wrong.is_empty() && figures.iter().all(|f| f.ok),
+            Verdict::NotHere(_) => false,
+        }
+    }
+
+    /// True if all that is wrong may be the doing of others.
+    fn only_noise(&self) -> bool {
+        match self {
+            Verdict::Done { figures, wrong, .. } => {
+                wrong.is_empty() && figures.iter().all(|f| f.ok || f.noise)
+            }
+            Verdict::NotHere(_) => false,
+        }
+    }
+
+    /// For `--json`.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Verdict::NotHere(why) => json!({ "verdict": "n/a", "why": why }),
+            Verdict::Done { figures, wrong, notes } => {
+                let list: serde_json::Map<String, Value> = figures
+                    .iter()
+                    .map(|f| {
+                        let want = json!([f.want.lo, f.want.hi]);
+                        let v = json!({ "want": want, "got": f.got, "certainty": f.certainty, "ok": f.ok });
+                        (f.key.clone(), v)
+                    })
+                    .collect();
+                let verdict = if self.passed() { "ok" } else { "FAIL" };
+                json!({ "verdict": verdict, "figures": list, "wrong": wrong, "notes": notes })
+            }
+        }
+    }
+}
+
+/// Kills and reaps the workload however this ends.
+struct Workload(Child);
+
+impl Drop for Workload {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a run is made with.
+pub struct Setting {
+    pub seed: u64,
+    /// Nothing else runs on this machine: figures of the whole system must be equal, too.
+    pub quiet: bool,
+}
+
+/// Runs one scenario in `dir`, which is made and removed. On a busy machine a run that others disturbed is
+/// repeated a few times.
+pub fn run(
+    session: &mut Session,
+    scenario: &Scenario,
+    fs: Fs,
+    dir: &Path,
+    with: &Setting,
+) -> Result<Verdict> {
+    let mut tries = if with.quiet { 1 } else { 5 };
+    loop {
+        std::fs::create_dir(dir)?;
+        let result = run_in(session, scenario, fs, dir, with);
+        let inner = dir.join("mnt");
+        if inner.exists() {
+            sys::unmount(&inner); // left behind only by a workload that died
+        }
+        std::fs::remove_dir_all(dir).with_context(|| format!("cannot remove {}", dir.display()))?;
+        tries -= 1;
+        match result {
+            Ok(verdict) if !verdict.passed() && verdict.only_noise() && tries > 0 => {}
+            other => return other,
+        }
+    }
+}
+
+fn run_in(session: &mut Session, scenario: &Scenario, fs: Fs, dir: &Path, with: &Setting) -> Result<Verdict> {
+    let mut child = Command::new("/proc/self/exe")
+        .args(["--child", scenario.name, fs.name()])
+        .arg(dir)
+        .arg(with.seed.to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let pid = child.id();
+    let mut to = child.stdin.take().context("stdin")?;
+    let from = child.stdout.take().context("stdout")?;
+    let mut workload = Workload(child);
+    let (send, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            if send.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    let next = || lines.recv_timeout(Duration::from_secs(240)).context("the workload died or hangs");
+
+    let mut line = next()?;
+    let mut samples = None;
+    if line == "ready" {
+        let before = session.sample()?;
+        writeln!(to, "go")?;
+        line = next()?;
+        samples = Some((before, session.sample()?));
+    }
+    writeln!(to, "end")?;
+    workload.0.wait()?;
+    let answer: Value = serde_json::from_str(&line).with_context(|| line.clone())?;
+    if let Some(why) = answer.get("na").and_then(Value::as_str) {
+        return Ok(Verdict::NotHere(why.into()));
+    }
+    if let Some(why) = answer.get("error").and_then(Value::as_str) {
+        bail!("the workload failed: {why}");
+    }
+    let expect = Expect::from_json(&answer).context("the workload's answer")?;
+    let (before, after) = samples.context("the workload never began")?;
+    let interval = cachetop::model::interval(&before, &after, session.plan());
+    Ok(compare(&expect, &interval, pid, fs, with.quiet, session.plan()))
+}
+
+fn compare(expect: &Expect, interval: &Interval, pid: u32, fs: Fs, quiet: bool, plan: &Plan) -> Verdict {
+    let mut wrong = Vec::new();
+    let unseen = match plan.certainty(Figure::Accesses) {
+        Certainty::Bounded(why) => fs == Fs::Tmpfs && why.contains("reads of tmpfs are not seen"),
+        _ => false,
+    };
+    let rows: Vec<&Row> = match &expect.scope {
+        Scope::Child => interval.rows.iter().filter(|r| r.pid == pid).collect(),
+        Scope::Pids(pids) => {
+            let rows: Vec<_> = interval.rows.iter().filter(|r| pids.contains(&r.pid)).collect();
+            if rows.len() != pids.len() && !unseen {
+                wrong.push(format!("{} processes, {} rows", pids.len(), rows.len()));
+            }
+            rows
+        }
+        Scope::Comm(name, n) => {
+            let rows: Vec<_> = interval.rows.iter().filter(|r| r.comm == *name).collect();
+            if rows.len() != *n && !unseen {
+                wrong.push(format!("{n} processes called {name}, {} rows", rows.len()));
+            }
+            rows
+        }
+    };
+    if interval.lost.total() > 0 {
+        let reasons = interval.lost.by_reason.iter().filter(|(_, n)| *n > 0);
+        wrong.push(format!("lost: {:?}", reasons.collect::<Vec<_>>()));
+    }
+    let sum = |f: Figure| {
+        let of_rows = || rows.iter().map(|r| r.figures.get(f)).sum::<Option<u64>>();
+        if SYSTEM.contains(&f) { interval.total.get(f) } else { of_rows() }
+    };
+    let figures: Vec<Compared> = Figure::ALL
+        .iter()
+        .filter_map(|f| Some(judge(*f, expect.want(*f)?, sum(*f), &plan.certainty(*f), quiet)))
+        .collect();
+    for (f, whole) in Figure::ALL.iter().map(|f| (*f, interval.total.get(*f))) {
+        if sum(f).zip(whole).is_some_and(|(rows, whole)| rows > whole) {
+            wrong.push(format!("total of {} is {whole:?}, the rows have more: {:?}", key(f), sum(f)));
+        }
+    }
+    if figures.iter().all(|f| f.certainty == "unknown") {
+        wrong.push("every figure is unknown: nothing was compared".into());
+    }
+    if let [row] = rows[..]
+        && let (Some(h), Some(a)) = (sum(Figure::Hits), sum(Figure::Accesses))
+        && row.figures.hit_ratio() != (a > 0).then(|| h as f64 / a as f64)
+    {
+        wrong.push(format!("hit ratio {:?} of {h}/{a}", row.figures.hit_ratio()));
+    }
+    Verdict::Done { figures, wrong, notes: expect.notes.clone() }
+}
+
+/// Exact: the truth. Bounded: the truth, or the stated bound if the plan gives the reason for it. Unknown: no
+/// number at all.
+fn judge(figure: Figure, want: &Want, got: Option<u64>, certainty: &Certainty, quiet: bool) -> Compared {
+    let in_truth = |n: u64| (want.lo..=want.hi).contains(&n);
+    let in_loose = |n: u64, reason: &str| {
+        want.loose.iter().any(|(lo, hi, word)| reason.contains(word) && (*lo..=*hi).contains(&n))
+    };
+    let (certainty, ok) = match certainty {
+        // An empty sum is Some(0): a process without a row did nothing.
+        Certainty::Unknown(_) => ("unknown", got.is_none_or(|n| n == 0)),
+        Certainty::Exact => ("exact", got.is_some_and(in_truth)),
+        Certainty::Bounded(why) => ("bounded", got.is_some_and(|n| in_truth(n) || in_loose(n, why))),
+    };
+    let got = if certainty == "unknown" && got == Some(0) { None } else { got };
+    let noise = !quiet && SYSTEM.contains(&figure) && got.is_some_and(|n| n > want.hi);
+    // A workload that drops nothing says nothing about what others drop.
+    let ok = ok || (noise && want.hi == 0);
+    Compared { key: key(figure), want: want.clone(), got, certainty, ok, noise }
+}
+
+/// One line, or for a failure one line and what is wrong.
+pub fn print(name: &str, verdict: &Verdict) {
+    match verdict {
+        Verdict::NotHere(why) => println!("n/a  {name:32} {why}"),
+        Verdict::Done { figures, wrong, notes } => {
+            let passed = verdict.passed();
+            let mut words = Vec::new();
+            for f in figures {
+                if f.certainty == "unknown" || (f.ok && f.got == Some(0)) {
+                    continue; // counted in the summary
+                }
+                words.push(word(f));
+            }
+            let known = figures.iter().filter(|f| f.certainty != "unknown").count();
+            let verdict = if passed { "ok  " } else { "FAIL" };
+            println!("{verdict} {name:32} [{known}/{}] {}", figures.len(), words.join("  "));
+            if !passed {
+                wrong.iter().chain(notes).for_each(|w| println!("       {w}"));
+            }
+        }
+    }
+}
+
+fn word(f: &Compared) -> String {
+    let want = &f.want;
+    let got = f.got.map_or_else(|| "-".into(), |n| n.to_string());
+    let mark = if f.certainty == "bounded" { "~" } else { "" };
+    let truth = if want.lo == want.hi { want.lo.to_string() } else { format!("{}..{}", want.lo, want.hi) };
+    if f.ok && f.noise {
+        format!("{}={got}{mark} (others')", f.key)
+    } else if f.ok && truth == got {
+        format!("{}={got}{mark}", f.key)
+    } else if f.ok {
+        format!("{}={got}{mark} (in {truth})", f.key)
+    } else {
+        format!("<<{} expected {truth} got {got}{mark}>>", f.key)
+    }
+}

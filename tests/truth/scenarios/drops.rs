@@ -1,0 +1,217 @@
+//! Pages that leave the cache: truncation, deletion, advice, reclaim.
+
+use std::fs;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::Result;
+use anyhow::ensure;
+use cachetop::figures::Figure;
+
+use super::*;
+use crate::child::NotHere;
+use crate::oracle::Oracle;
+use crate::sys;
+
+pub const LIST: &[Scenario] = &[
+    scenario("truncate", ALL, "truncation at a page's edge while cached", truncate),
+    scenario("truncate-all", ALL, "truncation to nothing while cached", truncate_all),
+    scenario("unlink-read", ALL, "deleted while open, then read", unlink_read),
+    scenario("unlink", ALL, "deleted and closed while cached", unlink),
+    scenario("wasted", BLOCK, "100 KiB read, the rest of the read-ahead dropped unused", wasted),
+    scenario("wasted-willneed", BLOCK, "512 KiB prefetched, a fifth of it used, dropped", wasted_willneed),
+    scenario("drop-reread", BLOCK, "read, dropped, read again", drop_reread),
+    scenario("memcg", BLOCK, "26 MiB read twice in a cgroup of 8 MiB", memcg),
+];
+
+fn truncate(c: &mut Ctx) -> Result<Expect> {
+    let (_, mut o) = warm(c, 413 * PAGE + 100)?;
+    let file = File::options().write(true).open(c.dir.join("f"))?;
+    c.begin();
+    o.aside(|| file.set_len(100 * PAGE))?;
+    ensure!(o.tally.gone == 314, "the oracle itself: {:?}", o.tally);
+    Ok(o.expect())
+}
+
+fn truncate_all(c: &mut Ctx) -> Result<Expect> {
+    let (_, mut o) = warm(c, 413 * PAGE + 100)?;
+    let file = File::options().write(true).open(c.dir.join("f"))?;
+    c.begin();
+    o.aside(|| file.set_len(0))?;
+    Ok(o.expect())
+}
+
+fn unlink_read(c: &mut Ctx) -> Result<Expect> {
+    let (file, mut o) = warm(c, 101 * PAGE + 1)?;
+    let mut buf = buffer(28 * KIB);
+    c.begin();
+    o.aside(|| fs::remove_file(c.dir.join("f")))?;
+    let mut pos = 0;
+    loop {
+        match o.read(pos, || file.read_at(&mut buf, pos))? {
+            0 => break,
+            n => pos += n as u64,
+        }
+    }
+    ensure!(o.tally.hits == 102, "the oracle itself: {:?}", o.tally);
+    let mut e = o.expect();
+    drop((o, file)); // the last reference: the pages go with it
+    e.exact(Figure::Removed, 102);
+    Ok(e)
+}
+
+fn unlink(c: &mut Ctx) -> Result<Expect> {
+    let (file, mut o) = warm(c, 101 * PAGE + 1)?;
+    let cached = o.cached();
+    c.begin();
+    fs::remove_file(c.dir.join("f"))?;
+    drop((o, file));
+    let mut e = Expect::nothing();
+    e.exact(Figure::Removed, cached);
+    Ok(e)
+}
+
+/// Drops everything, as often as it takes.
+fn drop_all(o: &mut Oracle, file: &File) -> Result<()> {
+    for _ in 0..100 {
+        o.aside(|| sys::advise(file, 0, 0, libc::POSIX_FADV_DONTNEED))?;
+        if o.cached() == 0 {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(10));
+    }
+    anyhow::bail!("{} pages stay in the cache", o.cached())
+}
+
+fn wasted(c: &mut Ctx) -> Result<Expect> {
+    let (file, mut o) = cold(c, ODD)?;
+    let mut buf = buffer(4 * KIB);
+    c.begin();
+    for i in 0..25 {
+        o.read(i * PAGE, || file.read_at(&mut buf, i * PAGE))?;
+    }
+    drop_all(&mut o, &file)?;
+    ensure!(o.tally.gone == o.tally.miss_fills + o.tally.ahead, "the oracle itself: {:?}", o.tally);
+    Ok(o.expect())
+}
+
+fn wasted_willneed(c: &mut Ctx) -> Result<Expect> {
+    let (file, mut o) = cold(c, ODD)?;
+    sys::advise(&file, 0, 0, libc::POSIX_FADV_RANDOM)?;
+    let mut buf = buffer(4 * KIB);
+    c.begin();
+    o.aside(|| sys::advise(&file, 0, 512 * KIB, libc::POSIX_FADV_WILLNEED))?;
+    for i in 0..25 {
+        o.read(i * 5 * PAGE, || file.read_at(&mut buf, i * 5 * PAGE))?;
+    }
+    drop_all(&mut o, &file)?;
+    Ok(o.expect())
+}
+
+fn drop_reread(c: &mut Ctx) -> Result<Expect> {
+    let (file, mut o) = cold(c, 301 * PAGE)?;
+    let mut buf = buffer(44 * KIB);
+    c.begin();
+    for _ in 0..2 {
+        for pos in (0..301 * PAGE).step_by(44 * KIB as usize) {
+            o.read(pos, || file.read_at(&mut buf, pos))?;
+        }
+        drop_all(&mut o, &file)?;
+    }
+    Ok(o.expect())
+}
+
+/// A memory cgroup of our own, the process inside.
+struct Cgroup {
+    dir: PathBuf,
+    unified: bool,
+}
+
+impl Cgroup {
+    fn enter(c: &mut Ctx, limit: u64) -> Result<Self> {
+        let v1 = Path::new("/sys/fs/cgroup/memory");
+        let mut v2 = PathBuf::from("/sys/fs/cgroup");
+        let unified = !v1.join("memory.limit_in_bytes").exists() && !v1.join("cgroup.procs").exists();
+        if unified && !v2.join("cgroup.controllers").exists() {
+            v2 = c.dir.join("mnt");
+            fs::create_dir(&v2)?;
+            refused("mount cgroup2", sys::mount(Path::new("none"), &v2, "cgroup2", ""))?;
+            let at = v2.clone();
+            c.guards.push(Box::new(move || sys::unmount(&at)));
+        }
+        let top = if unified { v2 } else { v1.to_path_buf() };
+        if unified {
+            refused("cgroup.subtree_control", fs::write(top.join("cgroup.subtree_control"), "+memory"))?;
+        }
+        let dir = top.join(format!("truth-{}", std::process::id()));
+        fs::create_dir(&dir)?;
+        let undo = (top.join("cgroup.procs"), dir.clone());
+        c.guards.push(Box::new(move || {
+            let _ = fs::write(&undo.0, std::process::id().to_string());
+            let _ = fs::remove_dir(&undo.1);
+        }));
+        let file = dir.join(if unified { "memory.max" } else { "memory.limit_in_bytes" });
+        if !file.exists() {
+            return Err(NotHere(format!("no {}", file.display())).into());
+        }
+        fs::write(file, limit.to_string())?;
+        fs::write(dir.join("cgroup.procs"), std::process::id().to_string())?;
+        Ok(Self { dir, unified })
+    }
+
+    /// A line of memory.stat, where the kernel has it.
+    fn stat(&self, key: &str) -> Option<u64> {
+        let text = fs::read_to_string(self.dir.join("memory.stat")).ok().filter(|_| self.unified)?;
+        text.lines().filter_map(|l| l.split_once(' ')).find(|(k, _)| *k == key)?.1.parse().ok()
+    }
+}
+
+fn memcg(c: &mut Ctx) -> Result<Expect> {
+    let len = (26 << 20) + 777;
+    let (file, mut o) = cold(c, len)?;
+    let mut buf = buffer(64 * KIB);
+    let group = Cgroup::enter(c, 8 << 20)?;
+    let before = (group.stat("pgsteal"), group.stat("workingset_refault_file"));
+    c.begin();
+    for _ in 0..2 {
+        for pos in (0..len).step_by(64 * KIB as usize) {
+            o.read(pos, || file.read_at(&mut buf, pos))?;
+        }
+    }
+    let device = c.device_read() / PAGE;
+    let left = o.cached();
+    let t = o.tally.clone();
+    let mut e = o.expect();
+    // All that was read from the device and is not there any more was reclaimed. The device's count holds
+    // metadata as well, and pages that came and went within one call are seen by nobody else.
+    let (seen, slack) = (t.miss_fills + t.ahead, device / 100 + 8);
+    let why = "within 1 %: the oracle cannot tell metadata read again, nor pages gone within a call";
+    let around = |n: u64| (n.saturating_sub(slack), n + slack);
+    let (lo, hi) = around(device);
+    e.within(Figure::Fills, lo, hi, why);
+    let (lo, hi) = around(device - left);
+    e.within(Figure::Evicted, lo, hi, why).exact(Figure::Removed, 0);
+    for (figure, n) in [
+        (Figure::Misses, t.misses),
+        (Figure::ReadaheadHits, t.ahead_hits),
+        (Figure::Hits, t.hits),
+        (Figure::ReadaheadPages, t.ahead + device.saturating_sub(seen)),
+        (Figure::ReadaheadWasted, t.wasted + device.saturating_sub(seen)),
+    ] {
+        let (lo, hi) = around(n);
+        e.within(figure, lo, hi, why);
+    }
+    if let (Some(was), Some(is)) = (before.0, group.stat("pgsteal")) {
+        let (lo, hi) = around(is - was);
+        e.within(Figure::Evicted, lo, hi, "memory.stat pgsteal, which counts metadata too");
+    }
+    if let (Some(was), Some(is)) = (before.1, group.stat("workingset_refault_file")) {
+        e.exact(Figure::Refaulted, is - was);
+    }
+    e.note(format!("device {device} pages, seen {seen}, left {left}, refaults {:?}", before.1));
+    Ok(e)
+}

@@ -1,0 +1,282 @@
+//! The system calls that std does not offer, each behind a safe function.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::fd::FromRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+
+/// `sysconf(_SC_PAGESIZE)`.
+pub fn page_size() -> u64 {
+    // SAFETY: sysconf takes no pointer.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(size).expect("page size")
+}
+
+fn done(ret: libc::c_long) -> io::Result<usize> {
+    usize::try_from(ret).map_err(|_| io::Error::last_os_error())
+}
+
+/// A mapping of a file that nobody touches: it only gives mincore something to look through.
+pub struct Map {
+    base: *mut libc::c_void,
+    pages: usize,
+}
+
+impl Map {
+    /// Maps `pages` pages from the start of the file; the file may be shorter.
+    pub fn new(file: &File, pages: usize) -> io::Result<Self> {
+        let len = pages * page_size() as usize;
+        // SAFETY: a fresh mapping chosen by the kernel; it is never read through this pointer.
+        let base = unsafe {
+            libc::mmap(ptr::null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        };
+        if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { base, pages }) }
+    }
+
+    /// Which pages are in the cache and up to date.
+    pub fn resident(&self) -> Vec<bool> {
+        let mut bits = vec![0u8; self.pages];
+        // SAFETY: `bits` has one byte for each page of the mapping.
+        let ret = unsafe { libc::mincore(self.base, self.pages * page_size() as usize, bits.as_mut_ptr()) };
+        assert_eq!(ret, 0, "mincore: {}", io::Error::last_os_error());
+        bits.into_iter().map(|b| b & 1 == 1).collect()
+    }
+
+    /// Touches a page by reading a byte of it (a fault, not a read call).
+    pub fn touch(&self, page: usize) -> u8 {
+        assert!(page < self.pages);
+        // SAFETY: inside the mapping; the caller picks a page inside the file.
+        unsafe { ptr::read_volatile(self.base.cast::<u8>().add(page * page_size() as usize)) }
+    }
+
+    /// The address of a page.
+    pub fn address(&self, page: usize) -> usize {
+        self.base as usize + page * page_size() as usize
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: exactly what was mapped.
+        unsafe { libc::munmap(self.base, self.pages * page_size() as usize) };
+    }
+}
+
+/// Stores a byte in each of the given pages of a shared, writable mapping.
+pub fn mmap_store(file: &File, pages: usize, which: &[usize]) -> io::Result<()> {
+    let len = pages * page_size() as usize;
+    let prot = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a fresh mapping; every store is inside it and inside the file.
+    unsafe {
+        let base = libc::mmap(ptr::null_mut(), len, prot, libc::MAP_SHARED, file.as_raw_fd(), 0);
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        for page in which {
+            assert!(*page < pages);
+            ptr::write_volatile(base.cast::<u8>().add(page * page_size() as usize), 0x5a);
+        }
+        libc::munmap(base, len);
+    }
+    Ok(())
+}
+
+/// A buffer of `good` readable bytes followed by a page that may not be written.
+pub fn fenced(good: usize) -> io::Result<(*mut u8, impl FnOnce())> {
+    let page = page_size() as usize;
+    let len = good.next_multiple_of(page) + page;
+    let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a fresh anonymous mapping, unmapped by the closure only.
+    unsafe {
+        let base = libc::mmap(ptr::null_mut(), len, prot, flags, -1, 0);
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = base.cast::<u8>();
+        ptr::write_bytes(base, 0, len - page);
+        libc::mprotect(base.add(len - page).cast(), page, libc::PROT_NONE);
+        Ok((base.add(len - page - good), move || {
+            libc::munmap(base.cast(), len);
+        }))
+    }
+}
+
+/// pread to an address that may fault.
+pub fn pread_raw(file: &File, to: *mut u8, len: usize, pos: u64) -> io::Result<usize> {
+    // SAFETY: the kernel checks the address and returns a short count or EFAULT.
+    done(unsafe { libc::syscall(libc::SYS_pread64, file.as_raw_fd(), to, len, pos) })
+}
+
+/// preadv2 with flags, into several buffers.
+pub fn preadv2(file: &File, bufs: &mut [&mut [u8]], pos: u64, flags: i32) -> io::Result<usize> {
+    let iov: Vec<libc::iovec> =
+        bufs.iter_mut().map(|b| libc::iovec { iov_base: b.as_mut_ptr().cast(), iov_len: b.len() }).collect();
+    // SAFETY: the vectors describe live, exclusive buffers.
+    done(unsafe {
+        libc::syscall(libc::SYS_preadv2, file.as_raw_fd(), iov.as_ptr(), iov.len(), pos, 0, flags)
+    })
+}
+
+/// sendfile from `pos`.
+pub fn sendfile(to: &impl AsRawFd, from: &File, pos: u64, len: usize) -> io::Result<usize> {
+    let mut off = pos;
+    // SAFETY: the offset is a live u64.
+    done(unsafe { libc::syscall(libc::SYS_sendfile, to.as_raw_fd(), from.as_raw_fd(), &raw mut off, len) })
+}
+
+/// splice from a file at `pos` into a pipe.
+pub fn splice(from: &File, pos: u64, to: &impl AsRawFd, len: usize) -> io::Result<usize> {
+    let mut off = pos;
+    // SAFETY: the offset is a live u64.
+    done(unsafe {
+        let none = ptr::null_mut::<u64>();
+        libc::syscall(libc::SYS_splice, from.as_raw_fd(), &raw mut off, to.as_raw_fd(), none, len, 0)
+    })
+}
+
+/// copy_file_range, the same offset in both files.
+pub fn copy_file_range(from: &File, to: &File, pos: u64, len: usize) -> io::Result<usize> {
+    let (mut a, mut b) = (pos, pos);
+    // SAFETY: both offsets are live u64.
+    done(unsafe {
+        let (from, to) = (from.as_raw_fd(), to.as_raw_fd());
+        libc::syscall(libc::SYS_copy_file_range, from, &raw mut a, to, &raw mut b, len, 0)
+    })
+}
+
+/// posix_fadvise.
+pub fn advise(file: &File, pos: u64, len: u64, advice: i32) -> io::Result<()> {
+    // SAFETY: no pointer.
+    let ret = unsafe { libc::posix_fadvise(file.as_raw_fd(), pos.cast_signed(), len.cast_signed(), advice) };
+    if ret == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(ret)) }
+}
+
+/// readahead(2).
+pub fn readahead(file: &File, pos: u64, len: usize) -> io::Result<()> {
+    // SAFETY: no pointer.
+    done(unsafe { libc::syscall(libc::SYS_readahead, file.as_raw_fd(), pos, len) }).map(|_| ())
+}
+
+/// cachestat(2): pages of the file in the cache, those still being read included.
+pub fn cachestat(file: &File, len: u64) -> io::Result<u64> {
+    let range = [0u64, len];
+    let mut out = [0u64; 5];
+    // SAFETY: two live arrays of the sizes that the kernel expects (16 and 40 bytes).
+    done(unsafe { libc::syscall(451, file.as_raw_fd(), range.as_ptr(), out.as_mut_ptr(), 0) })?;
+    Ok(out[0])
+}
+
+/// A pipe: (read end, write end).
+pub fn pipe() -> io::Result<(File, File)> {
+    let mut fds = [0; 2];
+    // SAFETY: two ints for two descriptors, which are owned from here on.
+    unsafe {
+        if libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((File::from_raw_fd(fds[0]), File::from_raw_fd(fds[1])))
+    }
+}
+
+/// Forks `work`; the child leaves with its result as status and runs nothing else.
+pub fn fork(work: impl FnOnce() -> i32) -> io::Result<i32> {
+    // SAFETY: the caller has a single thread, so the child may allocate; it ends in _exit.
+    unsafe {
+        match libc::fork() {
+            -1 => Err(io::Error::last_os_error()),
+            0 => libc::_exit(work()),
+            pid => Ok(pid),
+        }
+    }
+}
+
+/// Waits for a child and returns its exit status.
+pub fn wait(pid: i32) -> io::Result<i32> {
+    let mut status = 0;
+    // SAFETY: a live int.
+    if unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if libc::WIFEXITED(status) { Ok(libc::WEXITSTATUS(status)) } else { Ok(128) }
+}
+
+/// Names the calling thread.
+pub fn set_comm(name: &str) {
+    let name = CString::new(name).expect("no zero byte");
+    // SAFETY: a live, terminated string.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+/// Faults in everything that is mapped now, so that the workload takes no fault of its own, and dies with
+/// its parent.
+pub fn settle_process() {
+    // SAFETY: no pointers.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::mlockall(libc::MCL_CURRENT);
+    }
+}
+
+fn c_path(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).expect("no zero byte")
+}
+
+/// mount(2).
+pub fn mount(source: &Path, target: &Path, kind: &str, options: &str) -> io::Result<()> {
+    let (source, target) = (c_path(source), c_path(target));
+    let (kind, options) = (CString::new(kind)?, CString::new(options)?);
+    // SAFETY: live, terminated strings.
+    let ret =
+        unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast()) };
+    if ret == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// umount2(2); lazily if it must be.
+pub fn unmount(target: &Path) {
+    let target = c_path(target);
+    // SAFETY: a live, terminated string.
+    unsafe {
+        if libc::umount2(target.as_ptr(), 0) != 0 {
+            libc::umount2(target.as_ptr(), libc::MNT_DETACH);
+        }
+    }
+}
+
+/// The magic number of the file system that holds a path.
+pub fn fs_magic(path: &Path) -> io::Result<u64> {
+    let path = c_path(path);
+    // SAFETY: an all-zero statfs is valid and the kernel fills it.
+    unsafe {
+        let mut out: libc::statfs = std::mem::zeroed();
+        if libc::statfs(path.as_ptr(), &raw mut out) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(out.f_type as u64 & 0xffff_ffff)
+    }
+}
+
+/// Attaches a file to a free loop device that lets go when it is last closed; returns the device, open.
+pub fn loop_attach(image: &File) -> io::Result<(std::path::PathBuf, File)> {
+    let control = File::options().read(true).write(true).open("/dev/loop-control")?;
+    for _ in 0..16 {
+        // SAFETY: LOOP_CTL_GET_FREE takes no argument.
+        let n = done(unsafe { libc::ioctl(control.as_raw_fd(), 0x4C82) }.into())?;
+        let path = std::path::PathBuf::from(format!("/dev/loop{n}"));
+        let dev = File::options().read(true).write(true).open(&path)?;
+        // SAFETY: LOOP_SET_FD takes a descriptor; LOOP_SET_STATUS64 a 232-byte struct.
+        unsafe {
+            if libc::ioctl(dev.as_raw_fd(), 0x4C00, image.as_raw_fd()) != 0 {
+                continue;
+            }
+            let mut info = [0u8; 232];
+            info[52..56].copy_from_slice(&4u32.to_ne_bytes()); // lo_flags = LO_FLAGS_AUTOCLEAR
+            libc::ioctl(dev.as_raw_fd(), 0x4C04, info.as_mut_ptr());
+        }
+        return Ok((path, dev));
+    }
+    Err(io::Error::other("no free loop device"))
+}

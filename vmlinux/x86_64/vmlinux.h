@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The kernel types that the programs in bpf/ read, and nothing else. How it was made: see vmlinux/README.md.
+ * Only names matter: every field is found in the running kernel's BTF at load time (CO-RE), so the order and
+ * the padding of these declarations mean nothing. Shapes that differ between kernels are flavours in bpf/core.h.
+ */
+#ifndef __VMLINUX_H__
+#define __VMLINUX_H__
+
+typedef signed char __s8;
+typedef unsigned char __u8;
+typedef short __s16;
+typedef unsigned short __u16;
+typedef int __s32;
+typedef unsigned int __u32;
+typedef long long __s64;
+typedef unsigned long long __u64;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __s32 s32;
+typedef __u32 u32;
+typedef __s64 s64;
+typedef __u64 u64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+typedef long long loff_t;
+typedef unsigned short umode_t;
+typedef unsigned int dev_t;
+enum { false = 0, true = 1 };
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+};
+enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
+
+/* Asked for by name: a kernel that has the helper has the enumerator. */
+enum bpf_func_id {
+	BPF_FUNC_loop = 181,
+};
+
+struct bpf_spin_lock {
+	__u32 val;
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip;
+	unsigned long cs, flags, sp, ss;
+};
+
+struct super_block {
+	unsigned long s_magic;
+};
+
+struct address_space;
+struct inode {
+	umode_t i_mode;
+	loff_t i_size;
+	struct super_block *i_sb;
+	struct address_space *i_mapping;
+};
+
+struct address_space {
+	struct inode *host;
+	unsigned long nrpages;
+};
+
+struct file {
+	struct address_space *f_mapping;
+	loff_t f_pos;
+};
+
+struct kiocb {
+	struct file *ki_filp;
+	loff_t ki_pos;
+	void *ki_complete;
+};
+
+struct iov_iter {
+	unsigned long count;
+};
+
+struct pipe_inode_info {
+	unsigned int head;
+	unsigned int tail;
+	unsigned int max_usage;
+};
+
+struct folio {
+	struct address_space *mapping;
+	unsigned long index;
+};
+
+struct page {
+	unsigned long flags;
+};
+
+struct buffer_head {
+	unsigned long b_state;
+};
+
+struct vm_area_struct {
+	struct file *vm_file;
+};
+
+struct vm_fault {
+	struct vm_area_struct *vma;
+	unsigned long pgoff;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct task_io_accounting {
+	u64 syscr;
+};
+
+struct signal_struct {
+	struct {
+		int counter;
+	} live;
+};
+
+struct reclaim_state;
+struct task_struct {
+	unsigned int flags;
+	struct task_struct *group_leader;
+	char comm[16];
+	struct files_struct *files;
+	struct signal_struct *signal;
+	struct task_io_accounting ioac;
+	struct reclaim_state *reclaim_state;
+};
+
+struct trace_entry {
+	unsigned short type;
+};
+
+struct trace_event_raw_mm_filemap_op_page_cache {
+	struct trace_entry ent;
+	unsigned long pfn;
+	unsigned char order;
+};
+
+struct io_kiocb {
+	u8 opcode;
+};
+
+#pragma clang attribute pop
+#endif
