@@ -17,9 +17,9 @@ enum ledger_mode { BITS, PAGES };
 
 #define CHUNK_SHIFT 6
 #define CHUNK_PAGES (1U << CHUNK_SHIFT)
-/* Before bpf_loop (5.17), the longest range in one go: 8192 pages (32 MiB), or 4096 page by page; more is lost. */
+/* Before bpf_loop (5.17), the longest range in one go: 8192 pages (32 MiB), or 2048 page by page; more is lost. */
 #define MAX_CHUNKS 130
-#define MAX_PAGES 4096
+#define MAX_PAGES 2048
 #define FILTER_SLOTS 4096
 
 struct ledger_key {

@@ -60,13 +60,15 @@ pub fn facts() -> Result<(Facts, Option<Tracefs>), Obstacle> {
     } else {
         Err("no function to try".into())
     };
+    // Listing all symbols takes a while; they are needed on preemptible kernels only.
+    let vmemmap = (preemption == Preemption::Voluntary).then(|| Err("not needed here".to_owned()));
     let facts = Facts {
         release: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
         preemption,
         preemption_source,
         return_probes_keep: btf.contains("struct:fprobe_hlist"),
         fetch_atomics: fetch_atomics(),
-        vmemmap: vmemmap(),
+        vmemmap: vmemmap.unwrap_or_else(vmemmap_base),
         tracefs: tracefs.as_ref().map(Tracefs::describe).map_err(Clone::clone),
         btf,
         trampoline,
@@ -280,7 +282,7 @@ fn config() -> Option<(String, String)> {
 }
 
 /// The address of `vmemmap_base`. Only classic tracepoints need it, which carry page frame numbers.
-fn vmemmap() -> Result<u64, String> {
+fn vmemmap_base() -> Result<u64, String> {
     let text = fs::read("/proc/kallsyms").map_err(|e| format!("/proc/kallsyms: {e}"))?;
     let needle = b" vmemmap_base\n";
     let at = text

@@ -2,6 +2,7 @@
 
 use super::Brackets;
 use super::hooks::Hook;
+use super::hooks::LOSSY;
 use crate::facts::Facts;
 use crate::figures::Figure;
 
@@ -22,7 +23,11 @@ const SHORT: &str = "a read cut short inside the file (signal, bad buffer, RWF_N
 pub(super) fn of(facts: &Facts, brackets: Brackets, hooks: &[Hook]) -> Vec<(Figure, Certainty)> {
     let uses = |program: &str| hooks.iter().any(|h| h.program == program);
     let sees = |event: &str| hooks.iter().any(|h| h.event == event);
+    let lossy = |event: &str| hooks.iter().any(|h| h.event == event && h.why == LOSSY);
     let reads = match brackets {
+        Brackets::Trampolines | Brackets::ReturnProbes if lossy("page added") => Certainty::Bounded(
+            "the hook that sees pages being added can lose events on this kernel; LOST says how many".into(),
+        ),
         Brackets::Trampolines | Brackets::ReturnProbes => Certainty::Exact,
         Brackets::LossyTrampolines => Certainty::Bounded(
             "fentry and fexit lose events while a reader is preempted inside them; LOST says how many".into(),
@@ -67,8 +72,13 @@ pub(super) fn of(facts: &Facts, brackets: Brackets, hooks: &[Hook]) -> Vec<(Figu
         Certainty::Unknown("the tracepoint block_dirty_buffer is not there".into())
     };
     out.push((Figure::BufferDirtied, buffers));
-    out.push((Figure::Evicted, Certainty::Exact));
-    out.push((Figure::Removed, Certainty::Exact));
+    let deleted = if lossy("page deleted") {
+        Certainty::Bounded("the hook can lose events on this preemptible kernel; LOST says how many".into())
+    } else {
+        Certainty::Exact
+    };
+    out.push((Figure::Evicted, deleted.clone()));
+    out.push((Figure::Removed, deleted));
     for figure in [
         Figure::StallNs,
         Figure::Inflight,

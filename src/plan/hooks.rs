@@ -35,7 +35,7 @@ pub struct Hook {
 const QUIET: &str = "loses nothing: the kernel is not preemptible";
 const CLASSIC: &str = "loses nothing on any kernel";
 const FGRAPH: &str = "loses nothing: return probes stand on fgraph here";
-const LOSSY: &str = "can lose events on this preemptible kernel; what is lost is counted";
+pub(super) const LOSSY: &str = "can lose events on this preemptible kernel; what is lost is counted";
 
 /// How requests can be bracketed here, the best first.
 pub(super) fn brackets(facts: &Facts) -> Result<Brackets, NoPlan> {
@@ -82,7 +82,9 @@ struct Chooser<'a> {
 
 impl Chooser<'_> {
     fn push(&mut self, event: &'static str, program: &'static str, attach: Attach, why: &'static str) {
-        self.hooks.push(Hook { event, program, attach, why });
+        if !self.facts.refuses(program) {
+            self.hooks.push(Hook { event, program, attach, why });
+        }
     }
 
     /// A BTF tracepoint where it loses nothing, else the classic one, else the BTF one with its losses.

@@ -1,1 +1,234 @@
 //! Plans with one capability taken away at a time.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::facts::FUNCTIONS;
+use crate::facts::Preemption;
+use crate::facts::TRACEPOINTS;
+
+/// A kernel that can do everything and is not preemptible (6.12 as Debian builds it).
+fn able() -> Facts {
+    let btf: BTreeSet<String> = FUNCTIONS
+        .iter()
+        .filter(|f| **f != "generic_file_buffered_read")
+        .map(|f| (*f).to_owned())
+        .chain(TRACEPOINTS.iter().filter(|t| **t != "writeback_dirty_page").map(|t| format!("tp:{t}")))
+        .collect();
+    Facts {
+        release: "test".into(),
+        preemption: Preemption::Voluntary,
+        preemption_source: "test".into(),
+        btf,
+        trampoline: Ok(()),
+        kprobe_multi: Ok(()),
+        return_probes_keep: false,
+        fetch_atomics: true,
+        tracefs: Ok("/sys/kernel/tracing".into()),
+        vmemmap: Err("not needed here".into()),
+        refused: Vec::new(),
+    }
+}
+
+/// A preemptible kernel with fgraph (7.2).
+fn lazy() -> Facts {
+    Facts {
+        preemption: Preemption::Preemptible,
+        return_probes_keep: true,
+        vmemmap: Ok(0xffff_ffff_8000_0000),
+        ..able()
+    }
+}
+
+/// A kernel that lets nobody attach to functions (tracepoints only).
+fn tracepoints() -> Facts {
+    Facts { trampoline: Err("EPERM".into()), kprobe_multi: Err("EOPNOTSUPP".into()), ..able() }
+}
+
+/// A kernel of pages, without atomic fetch instructions (5.10).
+fn old() -> Facts {
+    let mut facts = able();
+    facts.fetch_atomics = false;
+    facts.kprobe_multi = Err("EINVAL".into());
+    for gone in ["filemap_read", "filemap_splice_read", "page_cache_ra_order", "__folio_mark_dirty"] {
+        facts.btf.remove(gone);
+    }
+    for gone in ["mm_filemap_get_pages", "mm_filemap_fault", "mm_filemap_map_pages", "writeback_dirty_folio"]
+    {
+        facts.btf.remove(&format!("tp:{gone}"));
+    }
+    facts.btf.insert("generic_file_buffered_read".into());
+    facts.btf.insert("tp:writeback_dirty_page".into());
+    facts
+}
+
+fn at<'a>(plan: &'a Plan, program: &str) -> &'a Attach {
+    &plan.hooks.iter().find(|h| h.program == program).unwrap().attach
+}
+
+fn lossy(plan: &Plan) -> Vec<&'static str> {
+    plan.hooks.iter().filter(|h| h.why.contains("can lose")).map(|h| h.program).collect()
+}
+
+#[test]
+fn a_quiet_kernel_gets_trampolines() {
+    let plan = Plan::new(&able()).unwrap();
+    assert_eq!(plan.brackets, Brackets::Trampolines);
+    assert!(plan.uses("read_fentry") && plan.uses("read_fexit") && plan.uses("add_btf"));
+    assert_eq!(plan.certainty(Figure::Misses), Certainty::Exact);
+    assert_eq!(lossy(&plan), Vec::<&str>::new());
+}
+
+#[test]
+fn a_preemptible_kernel_gets_what_loses_nothing_there() {
+    let plan = Plan::new(&lazy()).unwrap();
+    assert_eq!(plan.brackets, Brackets::ReturnProbes);
+    assert_eq!(lossy(&plan), Vec::<&str>::new());
+    for hook in &plan.hooks {
+        assert!(
+            matches!(hook.attach, Attach::Multi(..) | Attach::Tracepoint(..)),
+            "{} loses events on preemptible kernels",
+            hook.program
+        );
+    }
+    assert_eq!(plan.certainty(Figure::Accesses), Certainty::Exact);
+    assert_eq!(plan.certainty(Figure::Dirtied), Certainty::Exact);
+}
+
+#[test]
+fn an_unknown_preemption_model_is_taken_as_preemptible() {
+    let unknown = Plan::new(&Facts { preemption: Preemption::Unknown, ..lazy() }).unwrap();
+    assert_eq!(unknown, Plan::new(&lazy()).unwrap());
+}
+
+#[test]
+fn return_probes_that_lose_are_not_used() {
+    // kprobe.multi returns stand on rethook before fgraph, and lose calls that sleep.
+    let plan = Plan::new(&Facts { return_probes_keep: false, ..lazy() }).unwrap();
+    assert_eq!(plan.brackets, Brackets::LossyTrampolines);
+    assert!(matches!(plan.certainty(Figure::Misses), Certainty::Bounded(_)));
+    assert!(!lossy(&plan).is_empty());
+}
+
+#[test]
+fn without_functions_requests_come_from_tracepoints() {
+    let plan = Plan::new(&tracepoints()).unwrap();
+    assert_eq!(plan.brackets, Brackets::Tracepoints);
+    assert!(plan.uses("get_pages_btf") && plan.uses("settle_pending") && plan.uses("add_in_call_btf"));
+    assert!(!plan.uses("add_btf"));
+    assert!(matches!(plan.certainty(Figure::Misses), Certainty::Bounded(_)));
+    assert_eq!(plan.certainty(Figure::Dirtied), Certainty::Exact);
+}
+
+#[test]
+fn without_functions_and_get_pages_there_is_no_plan() {
+    let mut facts = tracepoints();
+    facts.btf.remove("tp:mm_filemap_get_pages");
+    let error = Plan::new(&facts).unwrap_err();
+    assert!(error.reason.contains("EPERM") && error.reason.contains("mm_filemap_get_pages"), "{error}");
+    assert!(error.remedy.contains("CONFIG_KPROBES"));
+}
+
+#[test]
+fn an_old_kernel_gets_the_programs_it_can_load() {
+    let plan = Plan::new(&old()).unwrap();
+    assert_eq!(plan.brackets, Brackets::Trampolines);
+    assert_eq!(at(&plan, "read_fexit_pages"), &Attach::Trampoline("generic_file_buffered_read".into()));
+    assert_eq!(at(&plan, "dirty_btf_pages"), &Attach::TracepointBtf("writeback_dirty_page".into()));
+    for program in ["read_fexit", "add_btf", "delete_btf", "dirty_btf", "splice_fentry", "ra_order_fentry"] {
+        assert!(!plan.uses(program), "{program} does not load there");
+    }
+    assert_eq!(plan.certainty(Figure::ReadaheadHits), Certainty::Exact);
+}
+
+#[test]
+fn each_missing_function_costs_its_own_hooks_only() {
+    for name in FUNCTIONS.iter().filter(|f| !["filemap_read", "generic_file_buffered_read"].contains(f)) {
+        for full in [able(), lazy()] {
+            let all = Plan::new(&full).unwrap().hooks.len();
+            let mut facts = full;
+            facts.btf.remove(*name);
+            let plan = Plan::new(&facts).unwrap();
+            assert!(all - plan.hooks.len() <= 2, "{name}");
+            let names = |h: &Hook| match &h.attach {
+                Attach::Trampoline(f) => f == name,
+                Attach::Multi(fs, _) => fs.iter().any(|f| f == name),
+                _ => false,
+            };
+            assert!(!plan.hooks.iter().any(names), "{name} is still attached");
+            assert_eq!(plan.certainty(Figure::Hits), Certainty::Exact, "{name}");
+        }
+    }
+}
+
+#[test]
+fn each_missing_tracepoint_makes_its_figure_unknown_or_stops() {
+    for (name, figure) in
+        [("block_dirty_buffer", Some(Figure::BufferDirtied)), ("mm_filemap_delete_from_page_cache", None)]
+    {
+        let mut facts = able();
+        facts.btf.remove(&format!("tp:{name}"));
+        match figure {
+            Some(figure) => {
+                let plan = Plan::new(&facts).unwrap();
+                assert!(matches!(plan.certainty(figure), Certainty::Unknown(_)));
+                assert!(!plan.knows(figure));
+            }
+            None => assert!(!Plan::new(&facts).unwrap_err().remedy.is_empty()),
+        }
+    }
+    let mut facts = able();
+    facts.btf.remove("tp:mm_filemap_add_to_page_cache");
+    assert!(Plan::new(&facts).unwrap_err().remedy.contains("CONFIG_DEBUG_INFO_BTF"));
+    let mut facts = able();
+    facts.btf.remove("tp:writeback_dirty_folio");
+    assert!(
+        Plan::new(&facts).unwrap().uses("dirty_multi"),
+        "the function serves where the tracepoint is gone"
+    );
+    facts.kprobe_multi = Err("EINVAL".into());
+    assert!(!Plan::new(&facts).unwrap().knows(Figure::Dirtied));
+}
+
+#[test]
+fn without_tracefs_or_page_addresses_btf_tracepoints_step_in_and_say_so() {
+    for facts in
+        [Facts { tracefs: Err("no".into()), ..lazy() }, Facts { vmemmap: Err("hidden".into()), ..lazy() }]
+    {
+        let plan = Plan::new(&facts).unwrap();
+        assert!(plan.uses("add_btf") && plan.uses("delete_btf"));
+        assert!(lossy(&plan).contains(&"add_btf"));
+        // Pages that are added unseen make misses look like hits: no exactness is claimed.
+        assert!(matches!(plan.certainty(Figure::Misses), Certainty::Bounded(_)));
+    }
+}
+
+#[test]
+fn a_hook_that_refuses_is_not_planned_again() {
+    let programs = |facts: &Facts| -> Vec<&'static str> {
+        Plan::new(facts).map(|p| p.hooks.iter().map(|h| h.program).collect()).unwrap_or_default()
+    };
+    for full in [able(), lazy(), tracepoints(), old()] {
+        // What runs at the tick is not attached, so nothing can refuse it.
+        for program in programs(&full).into_iter().filter(|p| *p != "settle_pending") {
+            let mut facts = full.clone();
+            facts.refused.push((program.into(), "EBUSY".into()));
+            assert!(!programs(&facts).contains(&program), "{program} is planned again");
+        }
+    }
+}
+
+#[test]
+fn the_explanation_names_hooks_and_reasons() {
+    let facts = Facts { refused: vec![("ra_multi".into(), "EBUSY".into())], ..lazy() };
+    let text = Plan::new(&facts).unwrap().explain(&facts);
+    for needle in ["kprobe.multi filemap_read", "tracepoint filemap:mm_filemap_add", "EBUSY", "loses nothing"]
+    {
+        assert!(text.contains(needle), "{needle} is missing in\n{text}");
+    }
+    for figure in Figure::ALL {
+        assert!(text.contains(&format!("{}.{}", figure.group(), figure.key())));
+    }
+}

@@ -68,6 +68,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
 }
 
 fn main() -> ExitCode {
+    env_logger::init(); // RUST_LOG=debug shows what libbpf says
     let mut words = std::env::args().skip(1).peekable();
     let result = if words.next_if(|w| w == "--child").is_some() {
         child::main(&words.collect::<Vec<_>>()).map(|()| true)

@@ -299,10 +299,8 @@ fn inflight_file(file: &File) -> io::Result<Option<PathBuf>> {
     for line in mounts.lines() {
         let f: Vec<&str> = line.split(' ').collect();
         let Some(dash) = f.iter().position(|s| *s == "-") else { continue };
-        if f.get(dash + 1) == Some(&"btrfs")
-            && let Some(source) = f.get(dash + 2)
-        {
-            let rdev = std::fs::metadata(source)?.rdev();
+        if f.get(dash + 1) == Some(&"btrfs") && f.len() > dash + 2 {
+            let rdev = std::fs::metadata(f[dash + 2])?.rdev();
             let id = format!("{}:{}", libc::major(rdev), libc::minor(rdev));
             return Ok(Some(PathBuf::from(format!("/sys/dev/block/{id}/inflight"))));
         }

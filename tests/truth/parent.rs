@@ -206,9 +206,11 @@ fn compare(expect: &Expect, interval: &Interval, pid: u32, fs: Fs, quiet: bool, 
         let reasons = interval.lost.by_reason.iter().filter(|(_, n)| *n > 0);
         wrong.push(format!("lost: {:?}", reasons.collect::<Vec<_>>()));
     }
-    let sum = |f: Figure| {
-        let of_rows = || rows.iter().map(|r| r.figures.get(f)).sum::<Option<u64>>();
-        if SYSTEM.contains(&f) { interval.total.get(f) } else { of_rows() }
+    // A process without a row did nothing, as far as that can be known.
+    let sum = |f: Figure| match &rows[..] {
+        _ if SYSTEM.contains(&f) => interval.total.get(f),
+        [] => plan.knows(f).then_some(0),
+        rows => rows.iter().map(|r| r.figures.get(f)).sum::<Option<u64>>(),
     };
     let figures: Vec<Compared> = Figure::ALL
         .iter()
@@ -222,11 +224,11 @@ fn compare(expect: &Expect, interval: &Interval, pid: u32, fs: Fs, quiet: bool, 
     if figures.iter().all(|f| f.certainty == "unknown") {
         wrong.push("every figure is unknown: nothing was compared".into());
     }
-    if let [row] = rows[..]
-        && let (Some(h), Some(a)) = (sum(Figure::Hits), sum(Figure::Accesses))
-        && row.figures.hit_ratio() != (a > 0).then(|| h as f64 / a as f64)
-    {
-        wrong.push(format!("hit ratio {:?} of {h}/{a}", row.figures.hit_ratio()));
+    if let ([row], Some(h), Some(a)) = (&rows[..], sum(Figure::Hits), sum(Figure::Accesses)) {
+        let ratio = row.figures.hit_ratio();
+        if ratio != (a > 0).then(|| h as f64 / a as f64) {
+            wrong.push(format!("hit ratio {ratio:?} of {h}/{a}"));
+        }
     }
     Verdict::Done { figures, wrong, notes: expect.notes.clone() }
 }
@@ -239,12 +241,10 @@ fn judge(figure: Figure, want: &Want, got: Option<u64>, certainty: &Certainty, q
         want.loose.iter().any(|(lo, hi, word)| reason.contains(word) && (*lo..=*hi).contains(&n))
     };
     let (certainty, ok) = match certainty {
-        // An empty sum is Some(0): a process without a row did nothing.
-        Certainty::Unknown(_) => ("unknown", got.is_none_or(|n| n == 0)),
+        Certainty::Unknown(_) => ("unknown", got.is_none()),
         Certainty::Exact => ("exact", got.is_some_and(in_truth)),
         Certainty::Bounded(why) => ("bounded", got.is_some_and(|n| in_truth(n) || in_loose(n, why))),
     };
-    let got = if certainty == "unknown" && got == Some(0) { None } else { got };
     let noise = !quiet && SYSTEM.contains(&figure) && got.is_some_and(|n| n > want.hi);
     // A workload that drops nothing says nothing about what others drop.
     let ok = ok || (noise && want.hi == 0);

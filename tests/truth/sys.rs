@@ -34,7 +34,12 @@ impl Map {
         let base = unsafe {
             libc::mmap(ptr::null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
         };
-        if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { base, pages }) }
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the mapping just made. khugepaged would read in what it finds missing from one like this.
+        unsafe { libc::madvise(base, len, libc::MADV_NOHUGEPAGE) };
+        Ok(Self { base, pages })
     }
 
     /// Which pages are in the cache and up to date.
@@ -151,7 +156,7 @@ pub fn copy_file_range(from: &File, to: &File, pos: u64, len: usize) -> io::Resu
 /// posix_fadvise.
 pub fn advise(file: &File, pos: u64, len: u64, advice: i32) -> io::Result<()> {
     // SAFETY: no pointer.
-    let ret = unsafe { libc::posix_fadvise(file.as_raw_fd(), pos.cast_signed(), len.cast_signed(), advice) };
+    let ret = unsafe { libc::posix_fadvise(file.as_raw_fd(), pos as i64, len as i64, advice) };
     if ret == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(ret)) }
 }
 

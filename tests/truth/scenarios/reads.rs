@@ -19,7 +19,7 @@ pub const LIST: &[Scenario] = &[
     scenario("cold-64k", BLOCK, "64 KiB to the end", |c| sequence(c, false, 64 * KIB, 0, u64::MAX)),
     scenario("cold-1m", BLOCK, "1 MiB to the end", |c| sequence(c, false, 1024 * KIB, 0, u64::MAX)),
     scenario("cold-whole", BLOCK, "all in one call", |c| sequence(c, false, 7000 * KIB, 0, 2)),
-    scenario("warm-1b", ALL, "3001 reads of 1 byte", |c| sequence(c, true, 1, 6692, 3001)),
+    scenario("warm-1b", ALL, "2001 reads of 1 byte", |c| sequence(c, true, 1, 6692, 2001)),
     scenario("warm-512", ALL, "1501 reads of 512 B", |c| sequence(c, true, 512, 0, 1501)),
     scenario("warm-4k", ALL, "4 KiB to the end", |c| sequence(c, true, 4 * KIB, 0, u64::MAX)),
     scenario("warm-64k", ALL, "64 KiB to the end", |c| sequence(c, true, 64 * KIB, 0, u64::MAX)),
@@ -64,7 +64,9 @@ fn idle(c: &mut Ctx) -> Result<Expect> {
 
 /// Reads of one size, one after the other, the oracle between them.
 fn sequence(c: &mut Ctx, is_warm: bool, size: u64, start: u64, count: u64) -> Result<Expect> {
-    let (file, mut o) = if is_warm { warm(c, ODD)? } else { cold(c, ODD)? };
+    // The oracle looks at every page between calls: fewer pages where there are many calls.
+    let len = if size < PAGE || (is_warm && size == PAGE) { 411 * PAGE + 777 } else { ODD };
+    let (file, mut o) = if is_warm { warm(c, len)? } else { cold(c, len)? };
     let mut buf = buffer(size);
     c.begin();
     let mut pos = start;
