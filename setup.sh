@@ -50,9 +50,11 @@ install() {
 }
 
 rust_is_new_enough() {
-    local v
-    v=$(cargo --version 2>/dev/null && rustc --version 2>/dev/null) || return 1
-    ! printf '%s\n' "$v" | sed 's/^[a-z]* \([0-9]*\)\.\([0-9]*\).*/\1 \2/' | awk -v min=$MIN_RUST '$1 == 1 && $2 < min' | grep -q .
+    local tool minor
+    for tool in cargo rustc; do
+        minor=$($tool --version 2>/dev/null | sed -n 's/^[a-z]* 1\.\([0-9]*\)\..*/\1/p') || return 1
+        [ "${minor:-0}" -ge $MIN_RUST ] || return 1
+    done
 }
 
 install_rust() {
@@ -66,7 +68,8 @@ install_rust() {
         [ "${minor:-0}" -ge $MIN_RUST ] || suffix=-web
         [ -n "$(candidate "rustc$suffix")" ] || die "apt has no Rust 1.$MIN_RUST or newer: install one, then try again"
         install "rustc$suffix" "cargo$suffix"
-        rust_is_new_enough || die "$(command -v cargo) is older than 1.$MIN_RUST and comes first in PATH: update or remove it"
+        hash -r
+        rust_is_new_enough || die "$(command -v cargo) comes first in PATH and is older than 1.$MIN_RUST: update it"
     fi
     echo "using $(rustc --version), $(command -v cargo)"
 }
@@ -156,6 +159,11 @@ skip() {
 
 check_bpf_format() { find bpf -name '*.[ch]' -print0 | xargs -0 "$CLANG_FORMAT" --dry-run -Werror; }
 
+check_clippy() {
+    cargo clippy --locked --all-targets -- -D warnings
+    cargo clippy --locked --test truth -- -D warnings # "test = false" keeps it out of --all-targets
+}
+
 build_with() { CLANG=$1 cargo build --locked --bins; }
 
 # Builds the truth tests and prints the path of their program.
@@ -170,14 +178,13 @@ run_matrix() {
     local kernels
     rm -rf target/vm-results
     kernels=${VM_KERNELS:-$(tests/vm/vm list | awk '{ printf "%s%s", sep, $1; sep = "," }')}
-    # A name per line and kernel for the count; the exit status alone would make five kernels one check.
+    # Each kernel is a check of its own: the exit status is how many failed.
     local count start=$SECONDS bad=0
     count=$(tr ',' '\n' <<<"$kernels" | wc -l)
     printf '\n== truth tests on kernels %s\n' "$kernels"
     tests/vm/vm matrix --kernels "$kernels" --jobs "${VM_JOBS:-2}" --timeout "${VM_TIMEOUT:-900}" \
         --results target/vm-results --add "$1:/bin/truth" -- \
-        'truth --dir ext4=/mnt/ext4 --dir xfs=/mnt/xfs --dir btrfs=/mnt/btrfs --dir tmpfs=/mnt/tmpfs --json /results/truth.json' ||
-        bad=$?
+        'truth $(for fs in ext4 xfs btrfs tmpfs; do echo --dir $fs=/mnt/$fs; done) --json /results/truth.json' || bad=$?
     [ "$bad" -le "$count" ] || bad=$count
     passed=$((passed + count - bad)) failed=$((failed + bad))
     note "$([ "$bad" = 0 ] && echo ok || echo FAILED)" $((SECONDS - start)) "truth tests on $((count - bad)) of $count kernels"
@@ -200,7 +207,7 @@ test_all() {
     if command -v "$CLANG_FORMAT" >/dev/null; then step "formatting (BPF)" check_bpf_format; else
         skip "formatting (BPF)" "no $CLANG_FORMAT"; fi
     if cargo clippy --version >/dev/null 2>&1; then
-        step "clippy" cargo clippy --locked --all-targets -- -D warnings
+        step "clippy" check_clippy
     else
         skip "clippy" "this toolchain has no clippy"
     fi

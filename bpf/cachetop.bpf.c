@@ -357,6 +357,13 @@ int add_in_call_btf(u64 *ctx)
 	return 0;
 }
 
+SEC("?tp_btf/io_uring_submit_req")
+int uring_btf(u64 *ctx)
+{
+	on_uring_submit((void *)ctx[0]);
+	return 0;
+}
+
 SEC("?tp_btf/mm_filemap_fault")
 int fault_btf(u64 *ctx)
 {

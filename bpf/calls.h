@@ -6,7 +6,8 @@
  * that it entered the kernel with, since a batch that ends in a page under I/O fires no event.
  *
  * A request that may still add pages is kept pending and counted when it has ended: at the thread's next event,
- * at its exit, or at the monitor's tick (settle_pending).
+ * at its exit, or at the monitor's tick (settle_pending). Pages are added before the event of the look-up that
+ * needed them: what was added since the last event belongs to the request that the next one names.
  */
 #ifndef CACHETOP_CALLS_H
 #define CACHETOP_CALLS_H
@@ -21,6 +22,8 @@ enum { NR_read = 0, NR_pread64 = 17, NR_readv = 19, NR_preadv = 295, NR_preadv2 
 enum { NR_sendfile = 40, NR_splice = 275, NR_copy_file_range = 326 };
 enum { NR_execve = 59, NR_execveat = 322, NR_io_uring_enter = 426, NR_io_submit = 209 };
 enum { NR_readahead = 187, NR_fadvise64 = 221, NR_madvise = 28, NR_process_madvise = 440 };
+
+enum { IORING_OP_READ_FIXED = 4, IORING_OP_READ = 22 };
 
 enum call_state { NONE, PENDING, SETTLED };
 
@@ -37,16 +40,22 @@ struct call {
 	u64 last; /* as the event says it: not clipped */
 	u64 index; /* of the newest event */
 	u64 bytes;
+	u64 ahead; /* pages of the request that were prefetched and unused */
 	u64 state;
 	struct fault fault;
 	s64 fault_nr;
-	/* Pages that this thread added, not told apart yet. */
+	/* Of the io_uring request that the thread submitted last: pages asked for; first > last: not known. */
+	u64 uring_first;
+	u64 uring_last;
+	/* Pages that this thread added, not told apart yet: the first `owned` belong to the request above. */
 	u64 extent_mapping;
 	u64 extent_syscr;
+	u32 owned;
 	u32 extents;
 	u32 leftover_is_readahead;
 	u32 tgid;
-	u32 by_syscall; /* syscr will rise when the call ends */
+	u16 by_syscall; /* syscr will rise when the call ends */
+	u16 marked; /* some of its pages are marked in the ledger */
 	struct extent extent[MAX_EXTENTS];
 };
 
@@ -71,8 +80,10 @@ static __always_inline struct call *call_of(void)
 	c = bpf_map_lookup_elem(&calls, &tid);
 	if (!c)
 		count_one(C_LOST_FRAMES);
-	else
+	else {
 		c->tgid = id >> 32;
+		c->uring_first = 1;
+	}
 	return c;
 }
 
@@ -178,6 +189,25 @@ __noinline u64 settle_extent(struct call *c, u32 i)
 	return split_added(&a, &p, c->first, c->end, &f, &l, BITS);
 }
 
+/* Forgets the first `owned` extents. */
+__noinline int drop_owned(struct call *c)
+{
+	u32 i, from;
+
+	if (!c)
+		return 0;
+	for (i = 0; i < MAX_EXTENTS; i++) {
+		from = c->owned + i;
+		if (from >= c->extents || from >= MAX_EXTENTS)
+			break;
+		asm volatile("" : "+r"(from)); /* keeps the mask below, which bounds the index for the verifier */
+		c->extent[i] = c->extent[from & (MAX_EXTENTS - 1)];
+	}
+	c->extents = c->extents > c->owned ? c->extents - c->owned : 0;
+	c->owned = 0;
+	return 0;
+}
+
 /* Counts a request that has ended; its additions are told apart now. */
 __noinline int settle(struct call *c)
 {
@@ -188,19 +218,24 @@ __noinline int settle(struct call *c)
 	if (!c || !account_open(&a, c->tgid))
 		return 0;
 	for (i = 0; i < MAX_EXTENTS; i++) {
-		if (i >= c->extents || c->extent_mapping != c->mapping)
+		if (i >= c->owned)
 			break;
 		missed += settle_extent(c, i);
 	}
-	c->extents = 0;
+	drop_owned(c);
 	if (c->first > c->end)
 		return 0;
 	touched = c->end - c->first + 1;
+	if (!c->by_syscall || c->marked)
+		missed += ledger_take(c->mapping | DEMANDED, c->first, c->end, BITS);
+	c->marked = false;
 	if (missed > touched)
 		missed = touched;
-	ahead = ledger_take(c->mapping, c->first, c->end, BITS);
+	ahead = c->ahead;
 	if (ahead > touched - missed)
 		ahead = touched - missed;
+	/* What others prefetched while the call ran is used now. */
+	ledger_take(c->mapping, c->first, c->end, BITS);
 	COUNT(&a, C_READ_CALLS, 1);
 	COUNT(&a, C_READ_BYTES, c->bytes);
 	COUNT(&a, C_READ_HITS, touched - missed - ahead);
@@ -211,6 +246,12 @@ __noinline int settle(struct call *c)
 	if (ahead)
 		COUNT(&a, C_READ_AHEAD_HITS, ahead);
 	return 0;
+}
+
+static __always_inline void end_call(struct call *c)
+{
+	if (c->state == PENDING && __sync_val_compare_and_swap(&c->state, PENDING, SETTLED) == PENDING)
+		settle(c);
 }
 
 __noinline int flush_extent(struct call *c, u32 i)
@@ -236,37 +277,45 @@ __noinline int flush_extents(struct call *c)
 	for (i = 0; i < MAX_EXTENTS; i++) {
 		if (i >= c->extents)
 			break;
-		flush_extent(c, i);
+		if (i >= c->owned)
+			flush_extent(c, i);
 	}
-	c->extents = 0;
+	c->extents = c->owned;
 	return 0;
 }
 
-static __always_inline void end_call(struct call *c)
+/* The thread is in another call than the pending one: that has ended, and what it added last is its own. */
+static __always_inline void end_older_call(struct call *c, u64 syscr)
 {
-	if (c->state == PENDING && __sync_val_compare_and_swap(&c->state, PENDING, SETTLED) == PENDING)
-		settle(c);
+	if (c->state == PENDING && c->by_syscall && c->syscr != syscr) {
+		if (c->extent_mapping == c->mapping && c->extent_syscr == c->syscr)
+			c->owned = c->extents;
+		end_call(c);
+	}
 }
 
 static __always_inline void remember_extent(struct call *c, u64 mapping, u64 syscr, u64 first, u64 last)
 {
 	u32 n;
 
-	/* Pages of another call or file: whatever is left of the older ones is settled first. */
-	if (c->extents && (c->extent_mapping != mapping || c->extent_syscr != syscr)) {
-		if (c->state == PENDING && c->extent_mapping == c->mapping && c->extent_syscr == c->syscr)
-			end_call(c);
+	end_older_call(c, syscr);
+	if (c->extents > c->owned && (c->extent_mapping != mapping || c->extent_syscr != syscr))
 		flush_extents(c);
-	}
 	c->extent_mapping = mapping;
 	c->extent_syscr = syscr;
 	n = c->extents;
-	if (n && n <= MAX_EXTENTS && c->extent[(n - 1) & (MAX_EXTENTS - 1)].last + 1 == first) {
+	if (n > c->owned && n <= MAX_EXTENTS && c->extent[(n - 1) & (MAX_EXTENTS - 1)].last + 1 == first) {
 		c->extent[(n - 1) & (MAX_EXTENTS - 1)].last = last;
 		return;
 	}
+	if (n >= MAX_EXTENTS && !c->leftover_is_readahead) {
+		/* Not for a read, as far as can be told: no event will come for these. */
+		flush_extents(c);
+		n = c->extents;
+	}
 	if (n >= MAX_EXTENTS) {
-		count_one(C_LOST_DEPTH);
+		ledger_set(mapping | DEMANDED, first, last, BITS);
+		c->marked = true;
 		return;
 	}
 	c->extent[n & (MAX_EXTENTS - 1)].first = first;
@@ -345,6 +394,12 @@ static __always_inline void on_add_in_call(void *folio, u32 order)
 		c->leftover_is_readahead = true;
 		goto remember;
 	case NR_io_uring_enter:
+		if (c->uring_first > c->uring_last)
+			goto later;
+		/* The request may be tried again later, here or by a worker: its pages are marked as asked for. */
+		if (split_added(&a, &p, c->uring_first, c->uring_last, &f, &l, BITS))
+			ledger_set((u64)p.mapping | DEMANDED, f, l, BITS);
+		return;
 	case NR_io_submit:
 		goto later;
 	default:
@@ -400,8 +455,11 @@ static __always_inline void on_get_pages(struct address_space *m, u64 mapping, u
 	if (c->state != NONE && c->mapping == mapping && c->syscr == syscr && c->last == last &&
 	    index > c->index) {
 		c->index = index;
+		if (c->extent_mapping == mapping && c->extent_syscr == syscr)
+			c->owned = c->extents;
 		return;
 	}
+	end_older_call(c, syscr);
 	end_call(c);
 	if (c->extents && (c->extent_mapping != mapping || c->extent_syscr != syscr))
 		flush_extents(c);
@@ -418,6 +476,8 @@ static __always_inline void on_get_pages(struct address_space *m, u64 mapping, u
 	c->syscr = syscr;
 	c->last = last;
 	c->index = index;
+	c->owned = c->extents;
+	c->ahead = c->first > c->end ? 0 : ledger_take(mapping, c->first, c->end, BITS);
 	c->by_syscall = !e.kernel && e.nr != NR_io_uring_enter && e.nr != NR_io_submit;
 	/* One page, or a file that is cached as a whole: nothing can be added any more. */
 	if (c->end == index || m->nrpages >= pages_in(size)) {
@@ -429,6 +489,36 @@ static __always_inline void on_get_pages(struct address_space *m, u64 mapping, u
 		account_open(&a, c->tgid); /* so that the row bears this process's name, whoever settles it */
 		c->state = PENDING;
 	}
+}
+
+struct io_rw___read {
+	struct kiocb kiocb;
+	u32 len;
+} __attribute__((preserve_access_index));
+
+/* io_uring_submit_req: what the next additions of this thread are asked for by. */
+static __always_inline void on_uring_submit(struct io_kiocb *req)
+{
+	struct io_rw___read *rw = (void *)req;
+	u8 opcode = BPF_CORE_READ(req, opcode);
+	struct call *c;
+	u64 pos, len;
+
+	if (!ready || is_self(bpf_get_current_pid_tgid() >> 32))
+		return;
+	c = call_of();
+	if (!c)
+		return;
+	c->uring_first = 1;
+	c->uring_last = 0;
+	if (opcode != IORING_OP_READ && opcode != IORING_OP_READ_FIXED)
+		return;
+	pos = BPF_CORE_READ(rw, kiocb.ki_pos);
+	len = BPF_CORE_READ(rw, len);
+	if ((s64)pos < 0 || !len)
+		return;
+	c->uring_first = pos >> PAGE_SHIFT;
+	c->uring_last = (pos + len - 1) >> PAGE_SHIFT;
 }
 
 static __always_inline void on_fault_in_call(u64 mapping, u64 index)

@@ -8,6 +8,12 @@
 /* x86_64: the address of vmemmap_base, which says where page structs begin. Set before load. */
 const volatile u64 vmemmap_base_at = 0;
 
+/*
+ * Or'ed to a mapping's address in the ledger: pages that an unfinished request asked for, where the thread's own
+ * list does not do (calls.h): io_uring requests that a worker may finish, and lists that are full.
+ */
+#define DEMANDED 1
+
 struct added {
 	struct address_space *mapping;
 	u64 first;
@@ -26,6 +32,18 @@ static __always_inline void *folio_of_pfn(u64 pfn)
 static __always_inline umode_t mode_of(struct address_space *mapping)
 {
 	return BPF_CORE_READ(mapping, host, i_mode);
+}
+
+/*
+ * Directories, inode tables and bitmaps come through the block device's mapping. btrfs keeps its trees in an inode
+ * that looks like a regular file on some kernels; numbers below 256 are never a user's file there.
+ */
+static __always_inline bool is_metadata(struct address_space *mapping)
+{
+	if ((mode_of(mapping) & S_IFMT) != S_IFREG)
+		return true;
+	return BPF_CORE_READ(mapping, host, i_ino) < 256 &&
+	       BPF_CORE_READ(mapping, host, i_sb, s_magic) == BTRFS_MAGIC;
 }
 
 static __always_inline bool is_hugetlb(struct address_space *mapping)
@@ -66,8 +84,6 @@ static __always_inline u64 split_added(struct account *a, struct added *p, u64 f
 static __always_inline bool look_at_added(struct added *p, struct account *a, void *folio, u32 order,
 					  bool in_request)
 {
-	umode_t type;
-
 	p->tgid = bpf_get_current_pid_tgid() >> 32;
 	if (!ready || is_self(p->tgid))
 		return false;
@@ -76,9 +92,8 @@ static __always_inline bool look_at_added(struct added *p, struct account *a, vo
 	p->last = p->first + (1ULL << (order & 31)) - 1;
 	if (is_hugetlb(p->mapping) || !account_open(a, p->tgid))
 		return false;
-	type = mode_of(p->mapping) & S_IFMT;
-	/* Directories, inode tables and bitmaps come through the block device's mapping; btrfs's have no type. */
-	if (type != S_IFREG && !(type == S_IFBLK && in_request)) {
+	/* A block device that is itself being read is no metadata. */
+	if (!in_request && is_metadata(p->mapping)) {
 		COUNT(a, C_META_FILLS, p->last - p->first + 1);
 		return false;
 	}
@@ -120,6 +135,8 @@ static __always_inline void on_delete(void *folio, u32 order, enum ledger_mode m
 	wasted = ledger_take((u64)mapping, first, first + n - 1, mode);
 	if (wasted)
 		COUNT(&a, C_PREFETCH_WASTED, wasted);
+	if (mode == BITS)
+		ledger_take((u64)mapping | DEMANDED, first, first + n - 1, mode);
 	/* Set by kswapd, direct and cgroup reclaim for as long as they run. */
 	if (BPF_CORE_READ(task, reclaim_state))
 		COUNT(&a, C_EVICTED, n);
@@ -142,10 +159,10 @@ static __always_inline void on_dirty(void *folio, u32 order, enum ledger_mode mo
 		return;
 	first = folio_index_of(folio);
 	n = 1ULL << (order & 31);
-	if ((mode_of(mapping) & S_IFMT) == S_IFREG)
-		COUNT(&a, C_DIRTIED, n);
-	else
+	if (is_metadata(mapping))
 		COUNT(&a, C_META_DIRTIED, n);
+	else
+		COUNT(&a, C_DIRTIED, n);
 	ledger_take((u64)mapping, first, first + n - 1, mode);
 }
 

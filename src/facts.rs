@@ -91,6 +91,7 @@ pub const TRACEPOINTS: &[&str] = &[
     "writeback_dirty_folio",
     "writeback_dirty_page",
     "block_dirty_buffer",
+    "io_uring_submit_req",
     "sched_process_exec",
     "sched_process_exit",
 ];

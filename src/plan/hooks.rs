@@ -125,6 +125,9 @@ pub(super) fn choose(facts: &Facts, brackets: Brackets) -> Result<Vec<Hook>, NoP
             let tp = |name: &str| Attach::TracepointBtf(name.into());
             c.push("read request", "get_pages_btf", tp("mm_filemap_get_pages"), why);
             c.push("read request ended", "settle_pending", Attach::Tick, "run before each sample");
+            if facts.tracepoint("io_uring_submit_req") {
+                c.push("io_uring request", "uring_btf", tp("io_uring_submit_req"), why);
+            }
             if facts.tracepoint("mm_filemap_fault") {
                 c.push("fault", "fault_btf", tp("mm_filemap_fault"), why);
             }

@@ -116,7 +116,7 @@ def system_part(name):
     if os.path.exists(path) and os.path.getmtime(path) > newest:
         return path
     archive = Cpio()
-    for d in ("sbin", "proc", "sys", "dev", "tmp", "mnt", "etc", "run", "root", "results", "lib64", "usr/lib", "var/tmp"):
+    for d in "sbin proc sys dev tmp mnt etc run root results lib64 usr/lib var/tmp".split():
         archive.directory(d)
     archive.program("bin/busybox", busybox)
     archive.entry("init", 0o100755, INIT.encode())

@@ -61,6 +61,7 @@ struct super_block {
 struct address_space;
 struct inode {
 	umode_t i_mode;
+	unsigned long i_ino;
 	loff_t i_size;
 	struct super_block *i_sb;
 	struct address_space *i_mapping;
