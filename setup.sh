@@ -175,7 +175,8 @@ for m in map(json.loads, sys.stdin):
 }
 
 run_matrix() {
-    local kernels
+    local kernels fs command='truth --json /results/truth.json'
+    for fs in ext4 xfs btrfs tmpfs; do command+=" --dir $fs=/mnt/$fs"; done
     rm -rf target/vm-results
     kernels=${VM_KERNELS:-$(tests/vm/vm list | awk '{ printf "%s%s", sep, $1; sep = "," }')}
     # Each kernel is a check of its own: the exit status is how many failed.
@@ -183,8 +184,7 @@ run_matrix() {
     count=$(tr ',' '\n' <<<"$kernels" | wc -l)
     printf '\n== truth tests on kernels %s\n' "$kernels"
     tests/vm/vm matrix --kernels "$kernels" --jobs "${VM_JOBS:-2}" --timeout "${VM_TIMEOUT:-900}" \
-        --results target/vm-results --add "$1:/bin/truth" -- \
-        'truth $(for fs in ext4 xfs btrfs tmpfs; do echo --dir $fs=/mnt/$fs; done) --json /results/truth.json' || bad=$?
+        --results target/vm-results --add "$1:/bin/truth" -- "$command" || bad=$?
     [ "$bad" -le "$count" ] || bad=$count
     passed=$((passed + count - bad)) failed=$((failed + bad))
     note "$([ "$bad" = 0 ] && echo ok || echo FAILED)" $((SECONDS - start)) "truth tests on $((count - bad)) of $count kernels"

@@ -57,12 +57,12 @@ struct account {
 	struct stats *process;
 };
 
-#define COUNT(a, counter, n)                                                                                  \
-	do {                                                                                                  \
-		u64 __n = (n);                                                                                \
-		__sync_fetch_and_add(&(a)->total->v[counter], __n);                                           \
-		if ((a)->process)                                                                             \
-			__sync_fetch_and_add(&(a)->process->v[counter], __n);                                 \
+#define COUNT(a, counter, n)                                                                                    \
+	do {                                                                                                    \
+		u64 __n = (n);                                                                                  \
+		__sync_fetch_and_add(&(a)->total->v[counter], __n);                                             \
+		if ((a)->process)                                                                               \
+			__sync_fetch_and_add(&(a)->process->v[counter], __n);                                   \
 	} while (0)
 
 static __always_inline bool is_self(u32 tgid)

@@ -17,49 +17,49 @@
 SEC("?fentry/filemap_read")
 int read_fentry(u64 *ctx)
 {
-	enter_kiocb((void *)ctx[0], (void *)ctx[1], ctx[2]);
+	enter_kiocb((void *)ctx[0], (void *)ctx[1], ctx[2], false);
 	return 0;
 }
 
 SEC("?fexit/filemap_read")
 int read_fexit(u64 *ctx)
 {
-	exit_read((void *)ctx[0], ctx[3], false, BITS);
+	exit_read((void *)ctx[0], ctx[3], BITS);
 	return 0;
 }
 
 SEC("?fexit/filemap_read")
 int read_fexit_pages(u64 *ctx)
 {
-	exit_read((void *)ctx[0], ctx[3], false, PAGES);
+	exit_read((void *)ctx[0], ctx[3], PAGES);
 	return 0;
 }
 
 SEC("?kprobe.multi/filemap_read")
 int read_multi(struct pt_regs *ctx)
 {
-	enter_kiocb((void *)PT_REGS_PARM1(ctx), (void *)PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx));
+	enter_kiocb((void *)PT_REGS_PARM1(ctx), (void *)PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx), false);
 	return 0;
 }
 
 SEC("?kretprobe.multi/filemap_read")
 int read_multi_return(struct pt_regs *ctx)
 {
-	exit_read(0, PT_REGS_RC(ctx), false, BITS);
+	exit_read(0, PT_REGS_RC(ctx), BITS);
 	return 0;
 }
 
 SEC("?fentry/filemap_splice_read")
 int splice_fentry(u64 *ctx)
 {
-	enter_splice((void *)ctx[0], (void *)ctx[1], (void *)ctx[2], ctx[3]);
+	enter_splice((void *)ctx[0], (void *)ctx[1], (void *)ctx[2], ctx[3], false);
 	return 0;
 }
 
 SEC("?fexit/filemap_splice_read")
 int splice_fexit(u64 *ctx)
 {
-	exit_read((void *)ctx[1], ctx[5], false, BITS);
+	exit_read((void *)ctx[1], ctx[5], BITS);
 	return 0;
 }
 
@@ -67,63 +67,63 @@ SEC("?kprobe.multi/filemap_splice_read")
 int splice_multi(struct pt_regs *ctx)
 {
 	enter_splice((void *)PT_REGS_PARM1(ctx), (void *)PT_REGS_PARM2(ctx), (void *)PT_REGS_PARM3(ctx),
-		     PT_REGS_PARM4(ctx));
+		     PT_REGS_PARM4(ctx), false);
 	return 0;
 }
 
 SEC("?kretprobe.multi/filemap_splice_read")
 int splice_multi_return(struct pt_regs *ctx)
 {
-	exit_read(0, PT_REGS_RC(ctx), false, BITS);
+	exit_read(0, PT_REGS_RC(ctx), BITS);
 	return 0;
 }
 
 SEC("?fentry/shmem_file_read_iter")
 int shmem_fentry(u64 *ctx)
 {
-	enter_kiocb((void *)ctx[0], (void *)ctx[1], 0);
+	enter_kiocb((void *)ctx[0], (void *)ctx[1], 0, true);
 	return 0;
 }
 
 SEC("?fexit/shmem_file_read_iter")
 int shmem_fexit(u64 *ctx)
 {
-	exit_read((void *)ctx[0], ctx[2], true, BITS);
+	exit_read((void *)ctx[0], ctx[2], BITS);
 	return 0;
 }
 
 SEC("?fexit/shmem_file_read_iter")
 int shmem_fexit_pages(u64 *ctx)
 {
-	exit_read((void *)ctx[0], ctx[2], true, PAGES);
+	exit_read((void *)ctx[0], ctx[2], PAGES);
 	return 0;
 }
 
 SEC("?kprobe.multi/shmem_file_read_iter")
 int shmem_multi(struct pt_regs *ctx)
 {
-	enter_kiocb((void *)PT_REGS_PARM1(ctx), (void *)PT_REGS_PARM2(ctx), 0);
+	enter_kiocb((void *)PT_REGS_PARM1(ctx), (void *)PT_REGS_PARM2(ctx), 0, true);
 	return 0;
 }
 
 SEC("?kretprobe.multi/shmem_file_read_iter")
 int shmem_multi_return(struct pt_regs *ctx)
 {
-	exit_read(0, PT_REGS_RC(ctx), true, BITS);
+	exit_read(0, PT_REGS_RC(ctx), BITS);
 	return 0;
 }
 
 SEC("?fentry/shmem_file_splice_read")
 int shmem_splice_fentry(u64 *ctx)
 {
-	enter_splice((void *)ctx[0], (void *)ctx[1], (void *)ctx[2], ctx[3]);
+	enter_splice((void *)ctx[0], (void *)ctx[1], (void *)ctx[2], ctx[3], true);
 	return 0;
 }
 
 SEC("?fexit/shmem_file_splice_read")
 int shmem_splice_fexit(u64 *ctx)
 {
-	exit_read((void *)ctx[1], ctx[5], true, BITS);
+	exit_read((void *)ctx[1], ctx[5], BITS);
 	return 0;
 }
 
@@ -131,14 +131,14 @@ SEC("?kprobe.multi/shmem_file_splice_read")
 int shmem_splice_multi(struct pt_regs *ctx)
 {
 	enter_splice((void *)PT_REGS_PARM1(ctx), (void *)PT_REGS_PARM2(ctx), (void *)PT_REGS_PARM3(ctx),
-		     PT_REGS_PARM4(ctx));
+		     PT_REGS_PARM4(ctx), true);
 	return 0;
 }
 
 SEC("?kretprobe.multi/shmem_file_splice_read")
 int shmem_splice_multi_return(struct pt_regs *ctx)
 {
-	exit_read(0, PT_REGS_RC(ctx), true, BITS);
+	exit_read(0, PT_REGS_RC(ctx), BITS);
 	return 0;
 }
 

@@ -200,7 +200,8 @@ __noinline int drop_owned(struct call *c)
 		from = c->owned + i;
 		if (from >= c->extents || from >= MAX_EXTENTS)
 			break;
-		asm volatile("" : "+r"(from)); /* keeps the mask below, which bounds the index for the verifier */
+		asm volatile(""
+			     : "+r"(from)); /* keeps the mask below, which bounds the index for the verifier */
 		c->extent[i] = c->extent[from & (MAX_EXTENTS - 1)];
 	}
 	c->extents = c->extents > c->owned ? c->extents - c->owned : 0;

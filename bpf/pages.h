@@ -117,12 +117,34 @@ static __always_inline bool added_by_fault(struct account *a, struct added *p, s
 	return true;
 }
 
+/*
+ * A read with RWF_DONTCACHE drops pages as it goes, before its exit asks the ledger about them. What it drops inside
+ * its own range it has used.
+ */
+static __always_inline void used_by_request(u64 mapping, u64 first, u64 last, enum ledger_mode mode)
+{
+	struct thread *t = thread_of(false);
+	struct frame *f;
+
+	if (!t || !t->depth)
+		return;
+	f = &t->frame[(t->depth - 1) & (MAX_DEPTH - 1)];
+	if (f->mapping != mapping)
+		return;
+	if (first < f->first)
+		first = f->first;
+	if (last > f->last)
+		last = f->last;
+	if (first <= last)
+		f->dropped += ledger_take(mapping, first, last, mode);
+}
+
 /* mm_filemap_delete_from_page_cache: pages go, by reclaim or otherwise. Nobody's row: the victim is the cache. */
 static __always_inline void on_delete(void *folio, u32 order, enum ledger_mode mode)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct address_space *mapping;
-	u64 first, n, wasted;
+	u64 first, last, n, wasted;
 	struct account a;
 
 	if (!ready)
@@ -132,11 +154,13 @@ static __always_inline void on_delete(void *folio, u32 order, enum ledger_mode m
 		return;
 	first = folio_index_of(folio);
 	n = 1ULL << (order & 31);
-	wasted = ledger_take((u64)mapping, first, first + n - 1, mode);
+	last = first + n - 1;
+	used_by_request((u64)mapping, first, last, mode);
+	wasted = ledger_take((u64)mapping, first, last, mode);
 	if (wasted)
 		COUNT(&a, C_PREFETCH_WASTED, wasted);
 	if (mode == BITS)
-		ledger_take((u64)mapping | DEMANDED, first, first + n - 1, mode);
+		ledger_take((u64)mapping | DEMANDED, first, last, mode);
 	/* Set by kswapd, direct and cgroup reclaim for as long as they run. */
 	if (BPF_CORE_READ(task, reclaim_state))
 		COUNT(&a, C_EVICTED, n);

@@ -7,6 +7,7 @@
 #define CACHETOP_REQUEST_H
 
 #include "pages.h"
+#include "shmem.h"
 
 static __always_inline struct frame *push_frame(struct thread *t)
 {
@@ -26,7 +27,7 @@ static __always_inline struct frame *push_frame(struct thread *t)
  * pages that its earlier tries added: they are its misses.
  */
 static __always_inline void enter_read(void *key, struct address_space *mapping, u64 pos, u64 count, u64 already,
-				       bool async)
+				       bool async, bool holes)
 {
 	struct thread *t;
 	struct frame *f;
@@ -48,6 +49,8 @@ static __always_inline void enter_read(void *key, struct address_space *mapping,
 	f->already = already;
 	f->first = pos >> PAGE_SHIFT;
 	f->added = 0;
+	f->absent = 0;
+	f->dropped = 0;
 	if (pos >= size) {
 		/* Past the end nothing is delivered, and whatever is added is not for this request. */
 		f->first = 1;
@@ -57,6 +60,8 @@ static __always_inline void enter_read(void *key, struct address_space *mapping,
 	if (count > size - pos)
 		count = size - pos;
 	f->last = (pos + count - 1) >> PAGE_SHIFT;
+	if (holes && BPF_CORE_READ(mapping, nrpages) < pages_in(size))
+		f->absent = absent_pages(f->mapping, f->first, f->last);
 	if (async) {
 		struct carry_key k = {.key = (u64)key, .pos = pos};
 		struct carry *c = bpf_map_lookup_elem(&carried, &k);
@@ -85,9 +90,9 @@ static __always_inline void surplus(struct account *a, struct frame *f, u64 pos,
 	ledger_set(f->mapping, first, last, mode);
 }
 
-static __always_inline void finish_read(struct frame *f, s64 delivered, bool holes, enum ledger_mode mode)
+static __always_inline void finish_read(struct frame *f, s64 delivered, enum ledger_mode mode)
 {
-	u64 first, last, touched, missed, ahead;
+	u64 first, last, touched, missed, filled, ahead;
 	struct account a;
 
 	/* The function returns what was delivered before it was called, too. */
@@ -116,7 +121,11 @@ static __always_inline void finish_read(struct frame *f, s64 delivered, bool hol
 	}
 	if (missed > touched)
 		missed = touched;
-	ahead = ledger_take(f->mapping, first, last, mode);
+	filled = missed;
+	missed += f->absent;
+	if (missed > touched)
+		missed = touched;
+	ahead = f->dropped + ledger_take(f->mapping, first, last, mode);
 	if (ahead > touched - missed)
 		ahead = touched - missed;
 	COUNT(&a, C_READ_CALLS, 1);
@@ -124,14 +133,14 @@ static __always_inline void finish_read(struct frame *f, s64 delivered, bool hol
 	COUNT(&a, C_READ_HITS, touched - missed - ahead);
 	if (missed) {
 		COUNT(&a, C_READ_MISSES, missed);
-		COUNT(&a, C_MISS_FILLS, missed);
+		COUNT(&a, C_MISS_FILLS, filled);
 	}
 	if (ahead)
 		COUNT(&a, C_READ_AHEAD_HITS, ahead);
 }
 
 /* `key` is null where the return probe cannot see the arguments: then the newest frame is meant. */
-static __always_inline void exit_read(void *key, s64 delivered, bool holes, enum ledger_mode mode)
+static __always_inline void exit_read(void *key, s64 delivered, enum ledger_mode mode)
 {
 	struct thread *t = thread_of(false);
 	struct frame *f;
@@ -154,20 +163,21 @@ static __always_inline void exit_read(void *key, s64 delivered, bool holes, enum
 		count_one(C_LOST_DEPTH);
 	}
 	t->depth = depth - 1;
-	finish_read(f, delivered, holes, mode);
+	finish_read(f, delivered, mode);
 }
 
 /* filemap_read(iocb, iter, already) and its older name generic_file_buffered_read. */
-static __always_inline void enter_kiocb(struct kiocb *iocb, struct iov_iter *iter, u64 already)
+static __always_inline void enter_kiocb(struct kiocb *iocb, struct iov_iter *iter, u64 already, bool holes)
 {
 	struct file *file = BPF_CORE_READ(iocb, ki_filp);
 
 	enter_read(iocb, BPF_CORE_READ(file, f_mapping), BPF_CORE_READ(iocb, ki_pos), BPF_CORE_READ(iter, count),
-		   already, BPF_CORE_READ(iocb, ki_complete) != 0);
+		   already, BPF_CORE_READ(iocb, ki_complete) != 0, holes);
 }
 
 /* filemap_splice_read(in, ppos, pipe, len, flags): no more than the pipe has room for. */
-static __always_inline void enter_splice(struct file *in, loff_t *ppos, struct pipe_inode_info *pipe, u64 len)
+static __always_inline void enter_splice(struct file *in, loff_t *ppos, struct pipe_inode_info *pipe, u64 len,
+					 bool holes)
 {
 	u32 used = BPF_CORE_READ(pipe, head) - BPF_CORE_READ(pipe, tail);
 	u32 max = BPF_CORE_READ(pipe, max_usage);
@@ -177,9 +187,8 @@ static __always_inline void enter_splice(struct file *in, loff_t *ppos, struct p
 	bpf_probe_read_kernel(&pos, sizeof(pos), ppos);
 	if (len > room << PAGE_SHIFT)
 		len = room << PAGE_SHIFT;
-	enter_read(ppos, BPF_CORE_READ(in, f_mapping), pos, len, 0, false);
+	enter_read(ppos, BPF_CORE_READ(in, f_mapping), pos, len, 0, false, holes);
 }
-
 
 /* mm_filemap_add_to_page_cache: told apart by the request that the thread is in. */
 static __always_inline void on_add(void *folio, u32 order, enum ledger_mode mode)

@@ -18,6 +18,8 @@ struct frame {
 	u64 added; /* pages of the request that this thread added, and the range they lie in */
 	u64 added_first;
 	u64 added_last;
+	u64 absent; /* tmpfs: pages of the request that were not in memory when it began */
+	u64 dropped; /* prefetched pages of the request that it used and dropped itself */
 	u64 async;
 };
 

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * tmpfs adds no page when a hole is read and fires no event when it brings a page back from swap, so the pages that
+ * are not there are counted when the call begins, by walking the mapping's xarray. Only files with holes or pages in
+ * swap pay for it.
+ */
+#ifndef CACHETOP_SHMEM_H
+#define CACHETOP_SHMEM_H
+
+#include "thread.h"
+
+#define XA_BITS 6
+#define XA_SLOTS (1 << XA_BITS)
+#define XA_LEVELS 8
+#define MAX_WALK 4096 /* pages of one read that are looked at; a longer read of a file with holes is lost */
+
+struct xa_node {
+	unsigned char shift;
+	void *slots[XA_SLOTS];
+} __attribute__((preserve_access_index));
+
+struct xarray {
+	void *xa_head;
+} __attribute__((preserve_access_index));
+
+struct address_space___pages {
+	struct xarray i_pages;
+} __attribute__((preserve_access_index));
+
+/* 1 if the page is in memory. Global: verified once. */
+__noinline u64 is_resident(u64 mapping, u64 index)
+{
+	u64 entry = (u64)BPF_CORE_READ((struct address_space___pages *)mapping, i_pages.xa_head);
+	u64 node, shift;
+	u32 i;
+
+	for (i = 0; i < XA_LEVELS; i++) {
+		/* Entries that end in binary 10 point to nodes, but for small numbers, which have other meanings. */
+		if ((entry & 3) != 2 || entry <= 4096)
+			break;
+		node = entry - 2;
+		shift = BPF_CORE_READ((struct xa_node *)node, shift);
+		/* A single page at index 0 has no node above it; nothing lies beyond what the root spans. */
+		if (i == 0 && shift < 58 && index >> (shift + XA_BITS))
+			return 0;
+		bpf_probe_read_kernel(
+			&entry, sizeof(entry),
+			(void *)&((struct xa_node *)node)->slots[(index >> shift) & (XA_SLOTS - 1)]);
+		if ((entry & 3) == 2 && entry <= 4096 && entry >> 2 < XA_SLOTS) {
+			/* A sibling: the large folio stands in the slot that it names. */
+			bpf_probe_read_kernel(&entry, sizeof(entry),
+					      (void *)&((struct xa_node *)node)->slots[entry >> 2]);
+			break;
+		}
+		if (!shift)
+			break;
+	}
+	if (i == 0 && index)
+		return 0;
+	return entry && !(entry & 3); /* odd: in swap */
+}
+
+/* How many pages of [first, last] are not in memory. */
+__noinline u64 absent_pages(u64 mapping, u64 first, u64 last)
+{
+	u64 absent = 0;
+	u32 i;
+
+	for (i = 0; i < MAX_WALK; i++) {
+		if (first + i > last)
+			return absent;
+		absent += 1 - is_resident(mapping, first + i);
+	}
+	count_one(C_LOST_DEPTH);
+	return absent;
+}
+
+#endif
