@@ -78,12 +78,11 @@ pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
         .filter_map(|p| {
             let zero = Counters::default();
             let then = before.processes.get(&p.tgid).map_or(&zero, |b| &b.counters);
-            let delta = p.counters.since(then);
-            let busy: u64 = delta.0.iter().sum::<u64>() - delta.get(Counter::ReadBytes);
-            (!delta.is_zero()).then(|| {
-                let figures = figures(&delta, plan);
-                (busy, Row { pid: p.tgid, uid: p.uid, comm: p.comm.clone(), figures })
-            })
+            let figures = figures(&p.counters.since(then), plan);
+            // Bytes would drown the pages that rows are ranked by.
+            let pages = |f: &Figure| if *f == Figure::ReadBytes { 0 } else { figures.get(*f).unwrap_or(0) };
+            let busy: u64 = Figure::ALL.iter().map(pages).sum();
+            (busy > 0).then(|| (busy, Row { pid: p.tgid, uid: p.uid, comm: p.comm.clone(), figures }))
         })
         .collect();
     rows.sort_by(|(a, x), (b, y)| b.cmp(a).then(x.pid.cmp(&y.pid)));

@@ -20,7 +20,7 @@ use crate::plan::Attach;
 use crate::plan::Plan;
 
 #[allow(clippy::all, missing_docs, dead_code, unsafe_op_in_unsafe_fn)]
-#[allow(clippy::undocumented_unsafe_blocks)]
+#[allow(clippy::undocumented_unsafe_blocks, clippy::unwrap_used, clippy::expect_used)]
 pub(super) mod skel {
     include!(concat!(env!("OUT_DIR"), "/cachetop.skel.rs"));
 }
@@ -58,7 +58,7 @@ pub struct Attached {
     pub(super) settle: bool,
     /// Chunks taken out of the ledger again.
     pub(super) swept: u64,
-    _links: Vec<Link>,
+    pub(super) links: Vec<Link>,
 }
 
 impl Attached {
@@ -130,7 +130,7 @@ impl Attached {
             links.extend(link);
             programs.push((hook.program, duplicate(&program).map_err(|e| AttachError::Load(e.to_string()))?));
         }
-        let attached = Self { skel, programs, settle: plan.uses("settle_pending"), swept: 0, _links: links };
+        let attached = Self { skel, programs, settle: plan.uses("settle_pending"), swept: 0, links };
         attached.open_gate().map_err(load)?;
         Ok(attached)
     }

@@ -48,14 +48,14 @@ pub fn facts() -> Result<(Facts, Option<Tracefs>), Obstacle> {
             "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y; distributions' kernels have it from about 5.10 on",
         ));
     }
-    let (btf, read_id, function_ids) = names()?;
+    let Names { all: btf, read } = names()?;
     let tracefs = Tracefs::find();
     let (preemption, preemption_source) = preemption();
-    let trampoline = match read_id {
+    let trampoline = match read {
         Some(id) => try_trampoline(id),
         None => Err("no function to try".into()),
     };
-    let kprobe_multi = if function_ids.contains("filemap_read") {
+    let kprobe_multi = if btf.contains("filemap_read") {
         try_kprobe_multi("filemap_read")
     } else {
         Err("no function to try".into())
@@ -90,7 +90,8 @@ fn privilege() -> Result<(), Obstacle> {
         .and_then(|v| u64::from_str_radix(v.trim(), 16).ok())
         .unwrap_or(0);
     let has = |cap: u32| caps >> cap & 1 == 1;
-    if !has(CAP_SYS_ADMIN) && !(has(CAP_BPF) && has(CAP_PERFMON)) {
+    let enough = has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON));
+    if !enough {
         return Err(Obstacle::new(
             "watching the page cache needs privilege: this process has neither CAP_SYS_ADMIN nor CAP_BPF with \
              CAP_PERFMON",
@@ -107,8 +108,16 @@ fn privilege() -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// One pass over the kernel's BTF: names of interest, and the type id of the read function.
-fn names() -> Result<(BTreeSet<String>, Option<u32>, BTreeSet<String>), Obstacle> {
+/// What the kernel's BTF has of interest.
+struct Names {
+    /// As [`Facts::btf`] has them.
+    all: BTreeSet<String>,
+    /// Type id of the function that reads.
+    read: Option<u32>,
+}
+
+/// One pass over the kernel's BTF.
+fn names() -> Result<Names, Obstacle> {
     let btf = Btf::from_vmlinux().map_err(|e| {
         Obstacle::new(
             format!("the kernel's BTF cannot be read: {e}"),
@@ -116,17 +125,15 @@ fn names() -> Result<(BTreeSet<String>, Option<u32>, BTreeSet<String>), Obstacle
         )
     })?;
     let mut found = BTreeSet::new();
-    let mut functions = BTreeSet::new();
-    let mut read_id = None;
+    let mut read = None;
     for id in 1..=u32::try_from(btf.len()).unwrap_or(u32::MAX) {
         let Some(t) = btf.type_by_id::<libbpf_rs::btf::BtfType<'_>>(TypeId::from(id)) else { continue };
         let Some(name) = t.name().and_then(|n| n.to_str()) else { continue };
         match t.kind() {
             BtfKind::Func if FUNCTIONS.contains(&name) => {
                 if name == "filemap_read" || name == "generic_file_buffered_read" {
-                    read_id = Some(id);
+                    read = Some(id);
                 }
-                functions.insert(name.to_owned());
                 found.insert(name.to_owned());
             }
             BtfKind::Typedef => {
@@ -142,7 +149,7 @@ fn names() -> Result<(BTreeSet<String>, Option<u32>, BTreeSet<String>), Obstacle
             _ => {}
         }
     }
-    Ok((found, read_id, functions))
+    Ok(Names { all: found, read })
 }
 
 type Insn = libbpf_sys::bpf_insn;

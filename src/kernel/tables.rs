@@ -1,6 +1,7 @@
 //! Reading the tables: one pass a tick.
 
 use std::collections::HashMap;
+use std::os::fd::AsFd as _;
 use std::os::fd::AsRawFd as _;
 
 use libbpf_rs::ErrorKind;
@@ -111,9 +112,10 @@ impl Attached {
         Ok(Tables { total, processes, lost: Lost { by_reason } })
     }
 
-    /// Runs of our programs that the kernel skipped, all programs together.
+    /// Runs of our programs that the kernel skipped: all programs together, and probes that were not even hit.
     fn missed(&self) -> u64 {
-        self.programs.iter().map(|(_, fd)| recursion_misses(fd.as_raw_fd())).sum()
+        let programs: u64 = self.programs.iter().map(|(_, fd)| recursion_misses(fd.as_raw_fd())).sum();
+        programs + self.links.iter().map(|l| probe_misses(l.as_fd().as_raw_fd())).sum::<u64>()
     }
 
     /// Makes room in the ledger once it is three quarters full: chunks whose pages are all used or gone.
@@ -140,6 +142,19 @@ fn recursion_misses(fd: i32) -> u64 {
     // SAFETY: `info` is plain data of the size given, zeroed: no arrays are asked for.
     let ret = unsafe { libbpf_sys::bpf_prog_get_info_by_fd(fd, &raw mut info, &raw mut len) };
     if ret == 0 { info.recursion_misses } else { 0 }
+}
+
+/// What the probe machinery under a kprobe.multi link dropped (6.7); 0 for other links and where it is not counted.
+fn probe_misses(fd: i32) -> u64 {
+    let mut info = libbpf_sys::bpf_link_info::default();
+    let mut len = size_of::<libbpf_sys::bpf_link_info>() as u32;
+    // SAFETY: `info` is plain data of the size given, zeroed: no arrays are asked for.
+    let ret = unsafe { libbpf_sys::bpf_link_get_info_by_fd(fd, &raw mut info, &raw mut len) };
+    if ret != 0 || info.type_ != libbpf_sys::BPF_LINK_TYPE_KPROBE_MULTI {
+        return 0;
+    }
+    // SAFETY: the type says which member of the union the kernel filled.
+    unsafe { info.__bindgen_anon_1.kprobe_multi.missed }
 }
 
 #[cfg(test)]
