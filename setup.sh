@@ -174,20 +174,22 @@ for m in map(json.loads, sys.stdin):
     if m.get("executable") and m["target"]["name"] == "truth": print(m["executable"])'
 }
 
+# run_matrix NAME PROGRAM KERNELS [ARGUMENT...]: the truth tests on kernels in virtual machines. Each kernel is a
+# check of its own.
 run_matrix() {
-    local kernels fs command='truth --json /results/truth.json'
+    local name=$1 program=$2 kernels=$3 fs command='truth --json /results/truth.json'
+    shift 3
     for fs in ext4 xfs btrfs tmpfs; do command+=" --dir $fs=/mnt/$fs"; done
-    rm -rf target/vm-results
-    kernels=${VM_KERNELS:-$(tests/vm/vm list | awk '{ printf "%s%s", sep, $1; sep = "," }')}
-    # Each kernel is a check of its own: the exit status is how many failed.
     local count start=$SECONDS bad=0
     count=$(tr ',' '\n' <<<"$kernels" | wc -l)
-    printf '\n== truth tests on kernels %s\n' "$kernels"
+    printf '\n== %s: kernels %s\n' "$name" "$kernels"
+    # The exit status is how many failed. mke2fs is for a file system in a file, inside the guest.
     tests/vm/vm matrix --kernels "$kernels" --jobs "${VM_JOBS:-2}" --timeout "${VM_TIMEOUT:-900}" \
-        --results target/vm-results --add "$1:/bin/truth" -- "$command" || bad=$?
+        --results "target/vm-results/$name" --logs "target/vm-logs/$name" \
+        --add "$program:/bin/truth" --add "$(command -v mke2fs):/bin/mkfs.ext4" -- "$command $*" || bad=$?
     [ "$bad" -le "$count" ] || bad=$count
     passed=$((passed + count - bad)) failed=$((failed + bad))
-    note "$([ "$bad" = 0 ] && echo ok || echo FAILED)" $((SECONDS - start)) "truth tests on $((count - bad)) of $count kernels"
+    note "$([ "$bad" = 0 ] && echo ok || echo FAILED)" $((SECONDS - start)) "$name: $((count - bad)) of $count kernels"
 }
 
 run() {
@@ -201,7 +203,7 @@ test_all() {
     [ "$(id -u)" = 0 ] || die "the tests load BPF programs and mount file systems: run them as root"
     step "packages" install_for_testing
     PATH="$HOME/.cargo/bin:$PATH"
-    local clang truth
+    local clang truth kernels
     if cargo fmt --version >/dev/null 2>&1; then step "formatting (Rust)" cargo fmt --check; else
         skip "formatting (Rust)" "this toolchain has no rustfmt"; fi
     if command -v "$CLANG_FORMAT" >/dev/null; then step "formatting (BPF)" check_bpf_format; else
@@ -218,7 +220,11 @@ test_all() {
     step "tests" cargo test --locked
     if truth=$(truth_program) && [ -n "$truth" ]; then
         step "truth tests on this kernel, $(uname -r)" "$truth"
-        run_matrix "$truth"
+        rm -rf target/vm-results target/vm-logs
+        kernels=${VM_KERNELS:-$(tests/vm/vm list | awk '{ printf "%s%s", sep, $1; sep = "," }')}
+        run_matrix truth "$truth" "$kernels"
+        # What a kernel that lets nobody attach to functions gives, on one where the truth is known to the page.
+        run_matrix tracepoints-only "$truth" 6.12 --without-functions
     else
         step "truth tests" false "(they do not build)"
     fi

@@ -19,11 +19,13 @@ pub struct Options {
     pub include_self: bool,
     /// Rows in the process table. Default: 8192. Totals do not depend on it.
     pub process_table: u32,
+    /// Behave as if the kernel refused to attach to functions, as some do. For tests.
+    pub without_functions: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { include_self: false, process_table: 8192 }
+        Self { include_self: false, process_table: 8192, without_functions: false }
     }
 }
 
@@ -63,6 +65,10 @@ impl Session {
     /// When no plan can be made or attached; with the remedy where there is one.
     pub fn open(options: &Options) -> Result<Self, StartError> {
         let (mut facts, tracefs) = kernel::facts()?;
+        if options.without_functions {
+            facts.trampoline = Err("taken away for a test".into());
+            facts.kprobe_multi = Err("taken away for a test".into());
+        }
         let settings =
             kernel::Settings { include_self: options.include_self, processes: options.process_table.max(1) };
         loop {

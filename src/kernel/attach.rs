@@ -174,7 +174,7 @@ fn attach(program: &ProgramMut<'_>, how: &Attach, tracefs: Option<&Tracefs>) -> 
 }
 
 /// The perf event of a classic tracepoint. A BPF program attached to it sees the events of all CPUs.
-fn tracepoint_event(id: u64) -> std::io::Result<OwnedFd> {
+pub(super) fn tracepoint_event(id: u64) -> std::io::Result<OwnedFd> {
     let attr = libbpf_sys::perf_event_attr {
         type_: libbpf_sys::PERF_TYPE_TRACEPOINT,
         size: size_of::<libbpf_sys::perf_event_attr>() as u32,

@@ -1,18 +1,18 @@
 //! Asks the running kernel what it can do. No question is answered by its version.
 
 use std::collections::BTreeSet;
-use std::ffi::CString;
 use std::fs;
-use std::io;
 use std::io::Read as _;
 use std::os::fd::AsRawFd;
-use std::os::fd::FromRawFd;
-use std::os::fd::OwnedFd;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::BtfKind;
 use libbpf_rs::btf::TypeId;
 
+use super::raw;
+use super::raw::EXIT;
+use super::raw::MOV64_IMM;
+use super::raw::insn;
 use super::tracefs::Tracefs;
 use super::tracefs::detached;
 use crate::facts::FUNCTIONS;
@@ -152,75 +152,19 @@ fn names() -> Result<Names, Obstacle> {
     Ok(Names { all: found, read })
 }
 
-type Insn = libbpf_sys::bpf_insn;
-
-fn insn(code: u8, dst: u8, src: u8, off: i16, imm: i32) -> Insn {
-    let mut i = Insn { code, off, imm, ..Insn::default() };
-    i.set_dst_reg(dst);
-    i.set_src_reg(src);
-    i
-}
-
-const MOV64_IMM: u8 = 0xb7;
-const EXIT: u8 = 0x95;
-
-/// Loads a program that does nothing, or says why the kernel refuses.
-fn load(kind: u32, attach: u32, btf_id: u32, insns: &[Insn]) -> io::Result<OwnedFd> {
-    let opts = libbpf_sys::bpf_prog_load_opts {
-        sz: size_of::<libbpf_sys::bpf_prog_load_opts>() as _,
-        expected_attach_type: attach,
-        attach_btf_id: btf_id,
-        ..Default::default()
-    };
-    // SAFETY: the license and the instructions outlive the call; the options are zero but for what is set.
-    let fd = unsafe {
-        libbpf_sys::bpf_prog_load(
-            kind,
-            c"probe".as_ptr(),
-            c"GPL".as_ptr(),
-            insns.as_ptr(),
-            insns.len() as _,
-            &raw const opts as *mut _,
-        )
-    };
-    owned(fd)
-}
-
-fn owned(fd: i32) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(io::Error::from_raw_os_error(-fd));
-    }
-    // SAFETY: the kernel has just handed out this descriptor to us alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
 /// Attaches an empty fentry program for a moment: presence in BTF is no proof.
 fn try_trampoline(btf_id: u32) -> Result<(), String> {
-    let insns = [insn(MOV64_IMM, 0, 0, 0, 0), insn(EXIT, 0, 0, 0, 0)];
-    let prog = load(libbpf_sys::BPF_PROG_TYPE_TRACING, libbpf_sys::BPF_TRACE_FENTRY, btf_id, &insns)
+    let program = raw::load_empty(libbpf_sys::BPF_PROG_TYPE_TRACING, libbpf_sys::BPF_TRACE_FENTRY, btf_id)
         .map_err(|e| format!("loading fentry: {e}"))?;
-    // SAFETY: a null name is how tracing programs attach to what they were loaded for.
-    let fd = unsafe { libbpf_sys::bpf_raw_tracepoint_open(std::ptr::null(), prog.as_raw_fd()) };
-    owned(fd).map(drop).map_err(|e| format!("attaching fentry: {e}"))
+    raw::attach_tracing(program).map(drop).map_err(|e| format!("attaching fentry: {e}"))
 }
 
 fn try_kprobe_multi(function: &str) -> Result<(), String> {
-    let insns = [insn(MOV64_IMM, 0, 0, 0, 0), insn(EXIT, 0, 0, 0, 0)];
-    let prog = load(libbpf_sys::BPF_PROG_TYPE_KPROBE, libbpf_sys::BPF_TRACE_KPROBE_MULTI, 0, &insns)
+    let program = raw::load_empty(libbpf_sys::BPF_PROG_TYPE_KPROBE, libbpf_sys::BPF_TRACE_KPROBE_MULTI, 0)
         .map_err(|e| format!("loading kprobe.multi: {e}"))?;
-    let name = CString::new(function).map_err(|e| e.to_string())?;
-    let mut names = [name.as_ptr()];
-    let mut opts = libbpf_sys::bpf_link_create_opts {
-        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
-        ..Default::default()
-    };
-    opts.__bindgen_anon_1.kprobe_multi.cnt = 1;
-    opts.__bindgen_anon_1.kprobe_multi.syms = names.as_mut_ptr();
-    // SAFETY: the options point to one name that outlives the call.
-    let fd = unsafe {
-        libbpf_sys::bpf_link_create(prog.as_raw_fd(), 0, libbpf_sys::BPF_TRACE_KPROBE_MULTI, &raw const opts)
-    };
-    owned(fd).map(drop).map_err(|e| format!("attaching kprobe.multi: {e}"))
+    raw::attach_multi(program, &[function.to_owned()], false)
+        .map(drop)
+        .map_err(|e| format!("attaching kprobe.multi: {e}"))
 }
 
 /// Loads a program with an atomic or that fetches, an instruction of 5.12.
@@ -235,7 +179,7 @@ fn fetch_atomics() -> bool {
         insn(MOV64_IMM, 0, 0, 0, 0),
         insn(EXIT, 0, 0, 0, 0),
     ];
-    load(libbpf_sys::BPF_PROG_TYPE_SOCKET_FILTER, 0, 0, &insns).is_ok()
+    raw::load(libbpf_sys::BPF_PROG_TYPE_SOCKET_FILTER, 0, 0, &insns).is_ok()
 }
 
 /// The preemption model: what can be set at run time first, then boot parameters, configuration and banner.

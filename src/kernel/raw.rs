@@ -1,0 +1,86 @@
+//! Programs made of a few plain instructions, for asking the kernel ([`super::probe`]) and for measuring what
+//! hooks cost by themselves ([`super::floor`]).
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::fd::AsRawFd as _;
+use std::os::fd::FromRawFd as _;
+use std::os::fd::OwnedFd;
+
+pub(super) type Insn = libbpf_sys::bpf_insn;
+
+pub(super) const MOV64_IMM: u8 = 0xb7;
+pub(super) const EXIT: u8 = 0x95;
+
+pub(super) fn insn(code: u8, dst: u8, src: u8, off: i16, imm: i32) -> Insn {
+    let mut i = Insn { code, off, imm, ..Insn::default() };
+    i.set_dst_reg(dst);
+    i.set_src_reg(src);
+    i
+}
+
+/// Loads a program, or says why the kernel refuses.
+pub(super) fn load(kind: u32, attach: u32, btf_id: u32, insns: &[Insn]) -> io::Result<OwnedFd> {
+    let opts = libbpf_sys::bpf_prog_load_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_load_opts>() as _,
+        expected_attach_type: attach,
+        attach_btf_id: btf_id,
+        ..Default::default()
+    };
+    // SAFETY: the license and the instructions outlive the call; the options are zero but for what is set.
+    let fd = unsafe {
+        libbpf_sys::bpf_prog_load(
+            kind,
+            c"probe".as_ptr(),
+            c"GPL".as_ptr(),
+            insns.as_ptr(),
+            insns.len() as _,
+            &raw const opts as *mut _,
+        )
+    };
+    owned(fd)
+}
+
+/// Loads a program that does nothing.
+pub(super) fn load_empty(kind: u32, attach: u32, btf_id: u32) -> io::Result<OwnedFd> {
+    load(kind, attach, btf_id, &[insn(MOV64_IMM, 0, 0, 0, 0), insn(EXIT, 0, 0, 0, 0)])
+}
+
+/// Attaches a tracing program to what it was loaded for, until the link is dropped.
+pub(super) fn attach_tracing(program: impl AsFd) -> io::Result<OwnedFd> {
+    let program = program.as_fd().as_raw_fd();
+    // SAFETY: a null name is how tracing programs attach to what they were loaded for.
+    owned(unsafe { libbpf_sys::bpf_raw_tracepoint_open(std::ptr::null(), program) })
+}
+
+/// Attaches a kprobe.multi program to the entry or the return of functions, until the link is dropped.
+pub(super) fn attach_multi(program: impl AsFd, functions: &[String], on_return: bool) -> io::Result<OwnedFd> {
+    const BPF_F_KPROBE_MULTI_RETURN: u32 = 1;
+    let names = functions
+        .iter()
+        .map(|f| CString::new(f.as_str()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(io::Error::from)?;
+    let mut pointers: Vec<_> = names.iter().map(|n| n.as_ptr()).collect();
+    let mut opts = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
+        ..Default::default()
+    };
+    opts.__bindgen_anon_1.kprobe_multi.cnt = u32::try_from(pointers.len()).unwrap_or(u32::MAX);
+    opts.__bindgen_anon_1.kprobe_multi.syms = pointers.as_mut_ptr();
+    opts.__bindgen_anon_1.kprobe_multi.flags = if on_return { BPF_F_KPROBE_MULTI_RETURN } else { 0 };
+    let program = program.as_fd().as_raw_fd();
+    // SAFETY: the options point to as many names as they state, which outlive the call.
+    owned(unsafe {
+        libbpf_sys::bpf_link_create(program, 0, libbpf_sys::BPF_TRACE_KPROBE_MULTI, &raw const opts)
+    })
+}
+
+fn owned(fd: i32) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: the kernel has just handed out this descriptor to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
