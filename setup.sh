@@ -161,7 +161,8 @@ check_bpf_format() { find bpf -name '*.[ch]' -print0 | xargs -0 "$CLANG_FORMAT" 
 
 check_clippy() {
     cargo clippy --locked --all-targets -- -D warnings
-    cargo clippy --locked --test truth -- -D warnings # "test = false" keeps it out of --all-targets
+    # "test = false" keeps these out of --all-targets.
+    cargo clippy --locked --test truth --test root -- -D warnings
 }
 
 build_with() { CLANG=$1 cargo build --locked --bins; }
@@ -218,6 +219,7 @@ test_all() {
             skip "build with $clang" "apt has none"; fi
     done
     step "tests" cargo test --locked
+    step "tests as root on this kernel, $(uname -r)" cargo test --locked --test root
     if truth=$(truth_program) && [ -n "$truth" ]; then
         step "truth tests on this kernel, $(uname -r)" "$truth"
         rm -rf target/vm-results target/vm-logs

@@ -23,6 +23,7 @@ enum { NR_sendfile = 40, NR_splice = 275, NR_copy_file_range = 326 };
 enum { NR_execve = 59, NR_execveat = 322, NR_io_uring_enter = 426, NR_io_submit = 209 };
 enum { NR_readahead = 187, NR_fadvise64 = 221, NR_madvise = 28, NR_process_madvise = 440 };
 
+enum { NR_compat = -2 };
 enum { IORING_OP_READ_FIXED = 4, IORING_OP_READ = 22 };
 
 enum call_state { NONE, PENDING, SETTLED };
@@ -89,7 +90,7 @@ static __always_inline struct call *call_of(void)
 
 /* How the thread entered the kernel. */
 struct entry {
-	s64 nr; /* -1: not by a system call */
+	s64 nr; /* -1: not by a system call; NR_compat: by one of another table (32-bit programs) */
 	bool kernel;
 	u64 a0, a1, a2, a3;
 };
@@ -101,8 +102,13 @@ static __always_inline void entry_of(struct entry *e)
 
 	e->kernel = task->flags & (PF_KTHREAD | PF_IO_WORKER);
 	e->nr = -1;
+	e->a0 = e->a1 = e->a2 = e->a3 = 0;
 	if (e->kernel)
 		return;
+	if (task->thread_info.status & TS_COMPAT) {
+		e->nr = NR_compat;
+		return;
+	}
 	e->nr = (s64)BPF_CORE_READ(regs, orig_ax);
 	e->a0 = BPF_CORE_READ(regs, di);
 	e->a1 = BPF_CORE_READ(regs, si);
@@ -402,6 +408,7 @@ static __always_inline void on_add_in_call(void *folio, u32 order)
 			ledger_set((u64)p.mapping | DEMANDED, f, l, BITS);
 		return;
 	case NR_io_submit:
+	case NR_compat:
 		goto later;
 	default:
 		if (c->fault_nr == e.nr && c->fault.mapping == (u64)p.mapping) {

@@ -16,7 +16,9 @@
 #define HUGETLBFS_MAGIC 0x958458f6
 #define BTRFS_MAGIC 0x9123683e
 #define PF_KTHREAD 0x00200000
+#define PF_MEMALLOC 0x00000800
 #define PF_IO_WORKER 0x00000010
+#define TS_COMPAT 0x0002
 
 /* Before folios (5.16), the cache was a cache of pages. */
 struct page___before_folios {

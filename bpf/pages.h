@@ -161,8 +161,8 @@ static __always_inline void on_delete(void *folio, u32 order, enum ledger_mode m
 		COUNT(&a, C_PREFETCH_WASTED, wasted);
 	if (mode == BITS)
 		ledger_take((u64)mapping | DEMANDED, first, last, mode);
-	/* Set by kswapd, direct and cgroup reclaim for as long as they run. */
-	if (BPF_CORE_READ(task, reclaim_state))
+	/* Set by kswapd, direct and cgroup reclaim for as long as they run; MADV_PAGEOUT and DAMON set the flag only. */
+	if (BPF_CORE_READ(task, reclaim_state) || BPF_CORE_READ(task, flags) & PF_MEMALLOC)
 		COUNT(&a, C_EVICTED, n);
 	else
 		COUNT(&a, C_REMOVED, n);

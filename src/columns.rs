@@ -209,7 +209,7 @@ pub const COLUMNS: &[Column] = &[
     other("buffers_bytes", "BUFFERS_MB", 10, buffers, "size of the block devices' own cache, at the end"),
     other("cached_bytes", "CACHED_MB", 10, cached, "size of the page cache, at the end"),
     other("dirty_bytes", "DIRTY_MB", 8, dirty, "dirty pages waiting to be written back, at the end"),
-    other("lost", "LOST", 8, lost, "events that could not be accounted; figures are low by these"),
+    other("lost", "LOST", 8, lost, "events that could not be accounted: what is shown is not exact"),
 ];
 
 /// The columns shown unless others are asked for.

@@ -78,7 +78,11 @@ pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
         .filter_map(|p| {
             let zero = Counters::default();
             let then = before.processes.get(&p.tgid).map_or(&zero, |b| &b.counters);
-            let figures = figures(&p.counters.since(then), plan);
+            let mut figures = figures(&p.counters.since(then), plan);
+            // What the cache loses is no process's doing: the pages of one are reclaimed by another.
+            for figure in [Figure::Evicted, Figure::Removed, Figure::ReadaheadWasted] {
+                figures.set(figure, None);
+            }
             // Bytes would drown the pages that rows are ranked by.
             let pages = |f: &Figure| if *f == Figure::ReadBytes { 0 } else { figures.get(*f).unwrap_or(0) };
             let busy: u64 = Figure::ALL.iter().map(pages).sum();

@@ -15,6 +15,7 @@ use rustix::event::Timespec;
 use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::process::PidfdFlags;
+use signal_hook::consts::SIGCONT;
 use signal_hook::consts::SIGINT;
 use signal_hook::consts::SIGTERM;
 
@@ -115,6 +116,10 @@ impl System {
             unsafe { signal_hook::low_level::register(signal, action) }?;
             signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
         }
+        // Continued after a stop, `poll` would wait for what was left when the stop began. A handler of any kind
+        // makes it return, so that the deadline is looked at again.
+        // SAFETY: the action does nothing.
+        unsafe { signal_hook::low_level::register(SIGCONT, || {}) }?;
         Ok(Self { signals, process })
     }
 }

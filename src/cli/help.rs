@@ -45,12 +45,15 @@ access has one of three outcomes:
   MISSES  the page was not in the cache when the call began: the caller had
           to wait for the device, or read a hole
 
-A file read for the first time has no HITS, whatever the block size; read
-again, it has only HITS. HITRATIO is HITS / (HITS + RAHITS + MISSES).
+A file read for the first time, in calls of whole pages, has no HITS,
+however large the calls; read again, it has only HITS. A call that comes
+back to a page (for its next 512 bytes) is a hit. HITRATIO is HITS / (HITS +
+RAHITS + MISSES).
 
 '-' is what cannot be known: a ratio when nothing was read, a figure that
-this kernel does not give ('--explain' says why), the size of the cache in
-the row of a process. Without activity HITRATIO is '-', not 0 % or 100 %.
+this kernel or this version does not give ('--explain' says why), the size
+of the cache and what it lost in the row of a process. Without activity
+HITRATIO is '-', not 0 % or 100 %.
 
 DIRTIES are pages that went from clean to dirty. MB are MiB (1048576 bytes).
 

@@ -90,7 +90,9 @@ impl Attached {
             rodata.vmemmap_base_at = facts.vmemmap.clone().unwrap_or(0);
         }
         open.maps.processes.set_max_entries(settings.processes).map_err(load)?;
-        open.maps.process_stats.set_max_entries(settings.processes.saturating_mul(2)).map_err(load)?;
+        // A process has a row for each CPU that it runs on.
+        let cpus = libbpf_rs::num_possible_cpus().unwrap_or(2).clamp(2, 8) as u32;
+        open.maps.process_stats.set_max_entries(settings.processes.saturating_mul(cpus)).map_err(load)?;
         // Tables that this plan does not use cost no memory.
         let calls = plan.uses("get_pages_btf");
         if plan.fetch_atomics {

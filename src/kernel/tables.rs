@@ -90,7 +90,13 @@ impl Attached {
         for (key, value) in entries(&maps.process_stats)? {
             let tgid = u32_at(&key, 0);
             let row = processes.entry(tgid).or_insert_with(|| {
-                let (comm, uid) = described.get(&tgid).map(|(c, u, _)| (c.clone(), *u)).unwrap_or_default();
+                // One that has come since the descriptions were read; if it is dead already, it stays until the
+                // next tick.
+                let late = || {
+                    let value = maps.processes.lookup(&tgid.to_ne_bytes(), MapFlags::ANY).ok()??;
+                    Some(process(&value))
+                };
+                let (comm, uid, _) = described.get(&tgid).cloned().or_else(late).unwrap_or_default();
                 ProcessSample { tgid, uid, comm, counters: Counters::default() }
             });
             row.counters.add(&counters(&value));

@@ -55,8 +55,8 @@ pub(super) fn brackets(facts: &Facts) -> Result<Brackets, NoPlan> {
         });
     }
     match () {
-        // The programs for kernels without atomic fetch instructions exist as trampolines only.
-        () if trampoline && (facts.voluntary() || !facts.fetch_atomics) => Ok(Brackets::Trampolines),
+        () if trampoline && facts.voluntary() => Ok(Brackets::Trampolines),
+        // The programs for kernels without atomic instructions that fetch exist as trampolines only.
         () if multi && facts.fetch_atomics => Ok(Brackets::ReturnProbes),
         () if calls && facts.fetch_atomics && !trampoline => Ok(Brackets::Tracepoints),
         () if trampoline => Ok(Brackets::LossyTrampolines),

@@ -134,8 +134,13 @@ struct signal_struct {
 	} live;
 };
 
+struct thread_info {
+	u32 status;
+};
+
 struct reclaim_state;
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int flags;
 	struct task_struct *group_leader;
 	char comm[16];
