@@ -218,8 +218,12 @@ fn manual() -> String {
 /// Reads an interval in seconds.
 fn interval(text: &str) -> Result<Duration, String> {
     let Ok(seconds) = text.parse::<f64>() else {
-        let comma = if text.contains(',') { "; write fractions with a point: 0.5" } else { "" };
-        return Err(format!("it is not a number of seconds{comma}"));
+        let hint = match text.chars().next() {
+            _ if text.contains(',') => "; write fractions with a point: 0.5",
+            Some(c) if c.is_ascii_digit() => "; write it without a unit: 0.5",
+            _ => "; running a command under watch is not in this version yet",
+        };
+        return Err(format!("it is not a number of seconds{hint}"));
     };
     if seconds.is_nan() {
         return Err("it is not a number of seconds".into());

@@ -57,7 +57,7 @@ pub struct ProcessSample {
     pub tgid: u32,
     /// Real user id in the initial user namespace.
     pub uid: u32,
-    /// Command name (`/proc/PID/comm`) as last seen, at most 15 bytes.
+    /// Command name (`/proc/PID/comm`) at its first event, its last exec or its exit, at most 15 bytes.
     pub comm: String,
     /// Its counters since attach.
     pub counters: Counters,

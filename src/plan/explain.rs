@@ -56,14 +56,27 @@ pub(super) fn explain(plan: &Plan, facts: &Facts) -> String {
         let _ = writeln!(out, "  {:<28} {}\n  {:<28} {}", hook.event, attach(&hook.attach), "", hook.why);
     }
     let _ = writeln!(out, "\nFigures\n");
+    // Reasons are long and shared: each is told once, below the figures that it is about.
+    let mut groups: Vec<(Certainty, Vec<String>)> = Vec::new();
     for figure in Figure::ALL {
         let name = format!("{}.{}", figure.group(), figure.key());
-        let (worth, why) = match plan.certainty(*figure) {
-            Certainty::Exact => ("exact", String::new()),
-            Certainty::Bounded(why) => ("bounded", why),
-            Certainty::Unknown(why) => ("unknown", why),
+        let worth = plan.certainty(*figure);
+        match groups.iter_mut().find(|(w, _)| *w == worth) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((worth, vec![name])),
+        }
+    }
+    for (worth, names) in &groups {
+        let (worth, why) = match worth {
+            Certainty::Exact => ("exact", ""),
+            Certainty::Bounded(why) => ("bounded", why.as_str()),
+            Certainty::Unknown(why) => ("unknown", why.as_str()),
         };
-        let _ = writeln!(out, "  {name:<22} {worth:<8} {why}");
+        let _ = writeln!(out, "  {worth}");
+        wrapped(&mut out, &names.join(", "));
+        if !why.is_empty() {
+            wrapped(&mut out, &format!("because: {why}"));
+        }
     }
     let _ = writeln!(
         out,
@@ -71,4 +84,18 @@ pub(super) fn explain(plan: &Plan, facts: &Facts) -> String {
          Touches of a mapped page after its first fault are invisible to any tool."
     );
     out
+}
+
+/// Adds a paragraph of at most 79 columns, indented.
+fn wrapped(out: &mut String, text: &str) {
+    let mut line = String::from("   ");
+    for word in text.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > 79 {
+            let _ = writeln!(out, "{line}");
+            line = "   ".into();
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    let _ = writeln!(out, "{line}");
 }

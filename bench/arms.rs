@@ -1,0 +1,161 @@
+//! The same loops under nothing, the floor and the product, in turns.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use anyhow::Result;
+use cachetop::kernel::Floor;
+use cachetop::plan::Plan;
+use cachetop::sample::Counter;
+use cachetop::sample::Source as _;
+use cachetop::session::Options;
+use cachetop::session::Session;
+use libbpf_rs::ProgramType;
+use libbpf_rs::query::ProgInfoIter;
+
+use crate::loops::Bench;
+use crate::loops::Clock;
+use crate::loops::LOOPS;
+
+/// What is attached while a loop runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arm {
+    Nothing,
+    Floor,
+    Product,
+}
+
+pub const ARMS: [Arm; 3] = [Arm::Nothing, Arm::Floor, Arm::Product];
+
+/// One round: nanoseconds per call, by loop and arm.
+pub type Round = Vec<[f64; ARMS.len()]>;
+
+pub struct Costs {
+    pub kernel: String,
+    /// How requests are bracketed, and the hooks.
+    pub plan: Plan,
+    /// Empty programs attached as the floor.
+    pub programs: usize,
+    pub rounds: Vec<Round>,
+    /// Rounds left out because other BPF programs came or went.
+    pub disturbed: usize,
+    /// Pages that the loops read under the product, and those that it counted for the whole system.
+    pub pages_read: u64,
+    pub pages_counted: u64,
+    pub lost: u64,
+}
+
+pub fn measure(options: &Options, dir: &Path, clock: Clock, rounds: usize) -> Result<Costs> {
+    let mut bench = Bench::new(dir, clock)?;
+    let mut others = tracing_programs();
+    let plan = open(options)?.plan().clone();
+    let mut costs = Costs {
+        kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned(),
+        plan,
+        programs: 0,
+        rounds: Vec::new(),
+        disturbed: 0,
+        pages_read: 0,
+        pages_counted: 0,
+        lost: 0,
+    };
+    for turn in 0.. {
+        let mut round = vec![[f64::NAN; ARMS.len()]; LOOPS.len()];
+        let mut quiet = true;
+        for place in 0..ARMS.len() {
+            // The order turns, so that no arm always runs after the same other.
+            let at = (turn + place) % ARMS.len();
+            quiet &= calm(&others);
+            match ARMS[at] {
+                Arm::Nothing => time(&mut bench, &mut round, at)?,
+                Arm::Floor => {
+                    let floor = Floor::attach(&costs.plan).context("cannot attach the floor")?;
+                    costs.programs = floor.programs();
+                    time(&mut bench, &mut round, at)?;
+                }
+                Arm::Product => product(options, &mut bench, &mut round, at, &mut costs)?,
+            }
+        }
+        quiet &= calm(&others);
+        if quiet {
+            costs.rounds.push(round);
+        } else {
+            costs.disturbed += 1;
+            // Nothing of ours is left by now: those who are here may stay.
+            others = tracing_programs();
+        }
+        if costs.rounds.len() == rounds {
+            return Ok(costs);
+        }
+        anyhow::ensure!(
+            turn < 3 * rounds + 3,
+            "other BPF programs come and go all the time: stop them, then try again"
+        );
+    }
+    Ok(costs)
+}
+
+fn time(bench: &mut Bench, round: &mut Round, arm: usize) -> Result<()> {
+    for (which, row) in LOOPS.iter().zip(round) {
+        row[arm] = bench.time(which)?;
+    }
+    Ok(())
+}
+
+/// As [`time`], and looks whether the product counted what was read.
+fn product(
+    options: &Options,
+    bench: &mut Bench,
+    round: &mut Round,
+    arm: usize,
+    costs: &mut Costs,
+) -> Result<()> {
+    let mut session = open(options)?;
+    let before = session.sample()?;
+    time(bench, round, arm)?;
+    let after = session.sample()?;
+    let total = after.total.since(&before.total);
+    costs.pages_counted += [Counter::ReadHits, Counter::ReadAheadHits, Counter::ReadMisses]
+        .into_iter()
+        .map(|counter| total.get(counter))
+        .sum::<u64>();
+    costs.pages_read += LOOPS.iter().map(|l| l.reads()).sum::<u64>();
+    costs.lost += after.lost.since(&before.lost).total();
+    Ok(())
+}
+
+fn open(options: &Options) -> Result<Session> {
+    Session::open(options).map_err(|e| match e.remedy() {
+        Some(remedy) => anyhow::anyhow!("{e}\nremedy: {remedy}"),
+        None => anyhow::anyhow!("{e}"),
+    })
+}
+
+/// The programs of this kind on the machine.
+fn tracing_programs() -> BTreeSet<u32> {
+    ProgInfoIter::default()
+        .filter(|p| {
+            matches!(
+                p.ty,
+                ProgramType::Tracing
+                    | ProgramType::Kprobe
+                    | ProgramType::Tracepoint
+                    | ProgramType::RawTracepoint
+            )
+        })
+        .map(|p| p.id)
+        .collect()
+}
+
+/// Waits until our own programs are gone. False if others have come or gone.
+fn calm(others: &BTreeSet<u32>) -> bool {
+    (0..20).any(|_| {
+        let calm = tracing_programs() == *others;
+        if !calm {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        calm
+    })
+}

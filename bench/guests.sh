@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# What watching costs in instructions, on kernels of tests/vm: bench/guests.sh [KERNEL]...
+#
+# Guests of one processor count instructions as time, so the figures are the same on every machine. Loading takes
+# long in emulation: some minutes for each kernel. COST_ARGS="--without-functions" measures that plan;
+# COST_FS=xfs reads from another file system than ext4.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+programs=$(cargo bench --locked --no-run --bench cost --message-format=json |
+    python3 -c 'import json, sys
+for m in map(json.loads, sys.stdin):
+    if m.get("executable"): print(m["target"]["name"], m["executable"])')
+cost=$(sed -n 's/^cost //p' <<<"$programs")
+cachestat=$(sed -n 's/^cachestat //p' <<<"$programs")
+fs=${COST_FS:-ext4}
+[ $# -gt 0 ] || set -- 6.1 6.12 7.2
+
+status=0
+for kernel in "$@"; do
+    tests/vm/vm run "$kernel" --smp 1 --accel tcg-single --qemu '-icount shift=1,sleep=off' --fs "$fs" \
+        --timeout 900 --boot-timeout 600 --add "$cost:/bin/cost" --add "$cachestat:/bin/cachestat" -- \
+        "cost --guest --dir /mnt/$fs --cachestat /bin/cachestat ${COST_ARGS-}" || status=1
+    echo
+done
+exit $status
