@@ -1,6 +1,6 @@
 //! What watching costs: time until attached, memory, and nanoseconds per system call.
 //!
-//! `cargo bench [-- OPTIONS]`, as root. Each system call is timed under nothing, under empty programs on the
+//! `cargo bench --bench cost [-- OPTIONS]`, as root. Each system call is timed under nothing, under empty programs on the
 //! hooks of this kernel's plan (the floor), and under the product, in turns within one run: quote the ratios
 //! of one run, since machines drift. In a guest that counts instructions (`bench/guests.sh`), `--guest` shows
 //! instructions instead of nanoseconds.
