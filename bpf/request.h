@@ -34,7 +34,7 @@ static __always_inline void enter_read(void *key, struct address_space *mapping,
 	struct inode *inode;
 	u64 size;
 
-	if (!ready || !count)
+	if (!ready)
 		return;
 	t = thread_of(true);
 	if (!t)
@@ -51,7 +51,8 @@ static __always_inline void enter_read(void *key, struct address_space *mapping,
 	f->added = 0;
 	f->absent = 0;
 	f->dropped = 0;
-	if (pos >= size) {
+	/* Every entry pushes, since every exit pops. */
+	if (!count || pos >= size) {
 		/* Past the end nothing is delivered, and whatever is added is not for this request. */
 		f->first = 1;
 		f->last = 0;

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* How a thread entered the kernel, and what its system call asked for: told by the registers that it came with. */
+#ifndef CACHETOP_ENTRY_H
+#define CACHETOP_ENTRY_H
+
+#include "pages.h"
+
+#define MAX_RW_COUNT 0x7ffff000ULL
+#define MAX_IOV 8
+
+enum { NR_read = 0, NR_pread64 = 17, NR_readv = 19, NR_preadv = 295, NR_preadv2 = 327 };
+enum { NR_sendfile = 40, NR_splice = 275, NR_copy_file_range = 326 };
+enum { NR_execve = 59, NR_execveat = 322, NR_io_uring_enter = 426, NR_io_submit = 209 };
+enum { NR_readahead = 187, NR_fadvise64 = 221, NR_madvise = 28, NR_process_madvise = 440 };
+
+enum { NR_compat = -2 };
+
+/* How the thread entered the kernel. */
+struct entry {
+	s64 nr; /* -1: not by a system call; NR_compat: by one of another table (32-bit programs) */
+	bool kernel;
+	u64 a0, a1, a2, a3;
+};
+
+static __always_inline void entry_of(struct entry *e)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+
+	e->kernel = task->flags & (PF_KTHREAD | PF_IO_WORKER);
+	e->nr = -1;
+	e->a0 = e->a1 = e->a2 = e->a3 = 0;
+	if (e->kernel)
+		return;
+	if (task->thread_info.status & TS_COMPAT) {
+		e->nr = NR_compat;
+		return;
+	}
+	e->nr = (s64)BPF_CORE_READ(regs, orig_ax);
+	e->a0 = BPF_CORE_READ(regs, di);
+	e->a1 = BPF_CORE_READ(regs, si);
+	e->a2 = BPF_CORE_READ(regs, dx);
+	e->a3 = BPF_CORE_READ(regs, r10);
+}
+
+static __always_inline struct file *file_of(u32 fd)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
+	struct file **table, *file = 0;
+
+	if (fd >= BPF_CORE_READ(fdt, max_fds))
+		return 0;
+	table = BPF_CORE_READ(fdt, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
+	return file;
+}
+
+struct iovec_user {
+	u64 base;
+	u64 len;
+};
+
+/* The byte range that a read call asked for; false where the registers do not tell. */
+static __always_inline bool asked(struct entry *e, u64 *pos, u64 *count)
+{
+	struct file *file;
+	u64 n = 0;
+	u32 i;
+
+	switch (e->nr) {
+	case NR_pread64:
+		*pos = e->a3;
+		*count = e->a2;
+		break;
+	case NR_read:
+	case NR_readv:
+	case NR_preadv:
+	case NR_preadv2:
+		*pos = e->a3;
+		if (e->nr == NR_read || e->nr == NR_readv || (e->nr == NR_preadv2 && e->a3 == ~0ULL)) {
+			file = file_of(e->a0);
+			if (!file)
+				return false;
+			*pos = BPF_CORE_READ(file, f_pos);
+		}
+		if (e->nr == NR_read) {
+			*count = e->a2;
+			break;
+		}
+		if (e->a2 > MAX_IOV)
+			return false;
+		for (i = 0; i < MAX_IOV && i < e->a2; i++) {
+			struct iovec_user v = {};
+
+			if (bpf_probe_read_user(&v, sizeof(v), (void *)(e->a1 + i * sizeof(v))))
+				return false;
+			n += v.len;
+		}
+		*count = n;
+		break;
+	default:
+		return false;
+	}
+	if (*count > MAX_RW_COUNT)
+		*count = MAX_RW_COUNT;
+	return *count > 0;
+}
+
+/* Whether a block device's page is added for a read of the device itself, not for a file system's metadata. */
+static __always_inline bool reads_device(struct entry *e, void *folio)
+{
+	struct file *file;
+
+	if (e->nr != NR_read && e->nr != NR_pread64 && e->nr != NR_readv && e->nr != NR_preadv &&
+	    e->nr != NR_preadv2)
+		return false;
+	file = file_of(e->a0);
+	return file && BPF_CORE_READ(file, f_mapping) == folio_mapping_of(folio);
+}
+
+#endif
