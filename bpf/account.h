@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Where events are added up: the whole system, and each process. Counters only rise. */
+/*
+ * Where events are added up: a row for each thread under one name. A row is written by its own thread, so that
+ * counting needs neither atomics nor a per-CPU copy; user space reads the rows in place. What has no row (the table
+ * is full, or an event is nobody's doing) goes to `totals`. Counters only rise.
+ */
 #ifndef CACHETOP_ACCOUNT_H
 #define CACHETOP_ACCOUNT_H
 
 #include "core.h"
 #include "wire.h"
 
+#define SLOT_BITS 15
+
 /* Set before load. */
 const volatile u32 self_tgid = 0; /* the monitor's own process, left out; 0: counted like any other */
+const volatile bool cgroup_v1 = false; /* the memory controller has a hierarchy of its own */
 
 /* Set once everything is attached: until then no event counts. */
 volatile bool ready = false;
@@ -16,17 +23,49 @@ struct stats {
 	u64 v[C_MAX];
 };
 
-/* One row per process and CPU that it ran on: written by one CPU, so rows cost memory only where a process was. */
-struct process_key {
-	u32 tgid;
-	u32 cpu;
-};
+/* Which row a thread has, by the address of its task_struct, which is its own until it exits. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, u32);
+} row_numbers SEC(".maps");
 
-struct process {
-	char comm[16];
-	u32 uid;
-	u32 dead; /* the last thread is gone: user space may forget it once it has read the last values */
-};
+/*
+ * The same, found without a search: who comes first has the slot, the others use the table. One word holds both whose
+ * it is and the row, so that nobody reads half of it. Task structs lie more than a page apart.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1 << SLOT_BITS);
+	__type(key, u32);
+	__type(value, u64);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, struct row);
+} rows SEC(".maps");
+
+/*
+ * Numbers of rows that are free. Filled by user space, also with those that it has read for the last time. A stack, so
+ * that the rows in use stay together.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 16384);
+	__type(value, u32);
+} free_rows SEC(".maps");
+
+/* More of them, for when the table is full: they count in the totals, but nobody's name is shown. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 16384);
+	__type(value, u32);
+} spare_rows SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -35,34 +74,22 @@ struct {
 	__type(value, struct stats);
 } totals SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, struct process_key);
-	__type(value, struct stats);
-} process_stats SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 8192);
-	__type(key, u32);
-	__type(value, struct process);
-} processes SEC(".maps");
-
-static const struct stats no_stats;
-
-/* The two places where an event is added. The second is null where the process table has no room. */
+/* Where an event is added. */
 struct account {
-	struct stats *total;
-	struct stats *process;
+	struct row *row;
+	struct stats *nobody; /* where there is no row */
 };
 
+/* Atomic, since others may share `nobody` or, in the tracepoint engine, finish a thread's request for it. */
 #define COUNT(a, counter, n)                                                                                    \
 	do {                                                                                                    \
 		u64 __n = (n);                                                                                  \
-		__sync_fetch_and_add(&(a)->total->v[counter], __n);                                             \
-		if ((a)->process)                                                                               \
-			__sync_fetch_and_add(&(a)->process->v[counter], __n);                                   \
+		if ((a)->row) {                                                                                 \
+			__sync_fetch_and_add(&(a)->row->v[counter], __n);                                       \
+			(a)->row->touched = 1;                                                                  \
+		} else if ((a)->nobody) {                                                                       \
+			__sync_fetch_and_add(&(a)->nobody->v[counter], __n);                                    \
+		}                                                                                               \
 	} while (0)
 
 static __always_inline bool is_self(u32 tgid)
@@ -70,62 +97,168 @@ static __always_inline bool is_self(u32 tgid)
 	return self_tgid && tgid == self_tgid;
 }
 
-static __always_inline void describe_process(struct process *p)
-{
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-
-	bpf_core_read_str(p->comm, sizeof(p->comm), &leader->comm);
-}
-
-static __noinline struct stats *new_process(u32 tgid)
-{
-	struct process_key key = {.tgid = tgid, .cpu = bpf_get_smp_processor_id()};
-
-	if (!bpf_map_lookup_elem(&processes, &tgid)) {
-		struct process p = {};
-
-		p.uid = (u32)bpf_get_current_uid_gid();
-		describe_process(&p);
-		if (bpf_map_update_elem(&processes, &tgid, &p, BPF_ANY))
-			return 0;
-	}
-	if (bpf_map_update_elem(&process_stats, &key, &no_stats, BPF_NOEXIST))
-		return 0;
-	return bpf_map_lookup_elem(&process_stats, &key);
-}
-
-/* Totals never depend on the process table having room. */
-static __always_inline bool account_total(struct account *a)
+/* What belongs to nobody: totals never depend on a table having room. */
+static __always_inline bool account_nobody(struct account *a)
 {
 	u32 zero = 0;
 
-	a->process = 0;
-	a->total = bpf_map_lookup_elem(&totals, &zero);
-	return a->total;
-}
-
-static __always_inline bool account_open(struct account *a, u32 tgid)
-{
-	struct process_key key = {.tgid = tgid, .cpu = bpf_get_smp_processor_id()};
-
-	if (!account_total(a))
-		return false;
-	a->process = bpf_map_lookup_elem(&process_stats, &key);
-	if (!a->process) {
-		a->process = new_process(tgid);
-		if (!a->process)
-			__sync_fetch_and_add(&a->total->v[C_LOST_PROCESSES], 1);
-	}
-	return true;
+	a->row = 0;
+	a->nobody = bpf_map_lookup_elem(&totals, &zero);
+	return a->nobody;
 }
 
 static __always_inline void count_one(u32 counter)
 {
 	struct account a;
 
-	if (account_total(&a) && counter < C_MAX)
-		__sync_fetch_and_add(&a.total->v[counter], 1);
+	if (account_nobody(&a) && counter < C_MAX)
+		__sync_fetch_and_add(&a.nobody->v[counter], 1);
+}
+
+static __always_inline u32 slot_of(u64 task)
+{
+	return (task * 0x9e3779b97f4a7c15ULL) >> (64 - SLOT_BITS);
+}
+
+static __always_inline u32 task_tag(u64 task)
+{
+	return task >> 12;
+}
+
+static __always_inline u64 slot_word(u64 task, u32 row)
+{
+	return (u64)task_tag(task) << 32 | row;
+}
+
+/* The cgroup of the memory controller in version 1, else the only one there is. */
+static __always_inline u64 cgroup_of(struct task_struct *task)
+{
+	struct css_set *set = BPF_CORE_READ(task, cgroups);
+	struct cgroup_subsys_state **states, *state = 0;
+	u32 n;
+
+	if (!cgroup_v1)
+		return BPF_CORE_READ(set, dfl_cgrp, kn, id);
+	n = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+	states = (void *)set + bpf_core_field_offset(struct css_set, subsys);
+	bpf_probe_read_kernel(&state, sizeof(state), states + n);
+	return BPF_CORE_READ(state, cgroup, kn, id);
+}
+
+static __always_inline struct row *row_at(u32 n)
+{
+	return bpf_map_lookup_elem(&rows, &n);
+}
+
+/* Gives the running thread a row. Null where there is no room. */
+static __noinline struct row *make_row(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	u64 key = (u64)task, id = bpf_get_current_pid_tgid();
+	struct task_struct *leader;
+	struct row *row;
+	u32 n;
+
+	if (is_self(id >> 32))
+		return 0;
+	if (bpf_map_pop_elem(&free_rows, &n)) {
+		count_one(C_LOST_ROWS);
+		if (bpf_map_pop_elem(&spare_rows, &n))
+			return 0;
+	}
+	row = row_at(n);
+	if (!row)
+		return 0;
+	leader = BPF_CORE_READ(task, group_leader);
+	row->tgid = id >> 32;
+	row->tid = id;
+	row->number = n;
+	row->uid = (u32)bpf_get_current_uid_gid();
+	row->cgroup = cgroup_of(task);
+	row->depth = 0;
+	row->entered = 0;
+	bpf_get_current_comm(row->comm, sizeof(row->comm));
+	bpf_core_read_str(row->process, sizeof(row->process), &leader->comm);
+	row->made++;
+	row->born = bpf_ktime_get_ns();
+	row->state = ROW_LIVE;
+	if (bpf_map_update_elem(&row_numbers, &key, &n, BPF_ANY)) {
+		row->state = ROW_ENDED;
+		row->touched = 1;
+		return 0;
+	}
+	return row;
+}
+
+/* A thread without a slot. */
+static __noinline struct row *search_row(bool create)
+{
+	u64 task = bpf_get_current_task(), *slot;
+	u32 at = slot_of(task), *n;
+
+	n = bpf_map_lookup_elem(&row_numbers, &task);
+	if (!n)
+		return create ? make_row() : 0;
+	slot = bpf_map_lookup_elem(&slots, &at);
+	if (slot && !*slot)
+		*slot = slot_word(task, *n);
+	return row_at(*n);
+}
+
+/*
+ * A pointer as a number. The verifier allows no arithmetic on what it knows to be a pointer, nor to hand it to a global
+ * function; what comes out of memory it takes for a number.
+ */
+static __always_inline u64 number_of(struct row *row, const void *pointer)
+{
+	*(const void *volatile *)&row->scratch = pointer;
+	return *(volatile u64 *)&row->scratch;
+}
+
+/* The running thread's row: null if it has none and none was asked for, if it is the monitor, or for want of room. */
+static __always_inline struct row *own_row(bool create)
+{
+	u64 task = bpf_get_current_task(), *slot;
+	u32 at = slot_of(task);
+
+	slot = bpf_map_lookup_elem(&slots, &at);
+	if (slot && *slot >> 32 == task_tag(task))
+		return row_at(*slot);
+	return search_row(create);
+}
+
+/* The running thread's row, else nobody's. False: the event is the monitor's own and does not count. */
+static __always_inline bool account_open(struct account *a)
+{
+	a->nobody = 0;
+	a->row = own_row(true);
+	if (a->row)
+		return true;
+	if (is_self(bpf_get_current_pid_tgid() >> 32) || !account_nobody(a))
+		return false;
+	COUNT(a, C_LOST_FRAMES, 1);
+	return true;
+}
+
+/* The thread is no more what its row says. User space reads the row once more and frees it. */
+static __always_inline void end_row(u64 task)
+{
+	u32 at = slot_of(task), *n;
+	struct row *row;
+	u64 *slot;
+
+	n = bpf_map_lookup_elem(&row_numbers, &task);
+	if (!n)
+		return;
+	slot = bpf_map_lookup_elem(&slots, &at);
+	if (slot && *slot == slot_word(task, *n))
+		*slot = 0;
+	row = row_at(*n);
+	bpf_map_delete_elem(&row_numbers, &task);
+	if (!row)
+		return;
+	row->state = ROW_ENDED;
+	row->touched = 1;
 }
 
 #endif

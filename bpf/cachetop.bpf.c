@@ -8,204 +8,246 @@
  * instructions that fetch (before 5.12).
  */
 #include "calls.h"
-#include "pages.h"
+#include "fault.h"
 #include "process.h"
 #include "request.h"
 
-/* ---- requests, bracketed by functions ---- */
+/* The first argument of a probed function, as what it points to. */
+#define ARGUMENT(ctx, n, type) bpf_core_cast((void *)PT_REGS_PARM##n(ctx), type)
+
+/* ---- requests, counted when the function returns ---- */
 
 SEC("?fentry/filemap_read")
 int read_fentry(u64 *ctx)
 {
-	enter_kiocb((void *)ctx[0], (void *)ctx[1], ctx[2], false);
+	if (with_latency)
+		begin_latency();
+	/* What was delivered before is an argument of the exit, too. */
+	enter_kiocb((void *)ctx[0], (void *)ctx[1], 0);
 	return 0;
 }
 
 SEC("?fexit/filemap_read")
 int read_fexit(u64 *ctx)
 {
-	exit_read((void *)ctx[0], ctx[3], BITS);
+	exit_kiocb((void *)ctx[0], ctx[3], ctx[2], BITS);
 	return 0;
 }
 
 SEC("?fexit/filemap_read")
 int read_fexit_pages(u64 *ctx)
 {
-	exit_read((void *)ctx[0], ctx[3], PAGES);
-	return 0;
-}
-
-SEC("?kprobe.multi/filemap_read")
-int read_multi(struct pt_regs *ctx)
-{
-	enter_kiocb((void *)PT_REGS_PARM1(ctx), (void *)PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx), false);
-	return 0;
-}
-
-SEC("?kretprobe.multi/filemap_read")
-int read_multi_return(struct pt_regs *ctx)
-{
-	exit_read(0, PT_REGS_RC(ctx), BITS);
-	return 0;
-}
-
-SEC("?fentry/filemap_splice_read")
-int splice_fentry(u64 *ctx)
-{
-	enter_splice((void *)ctx[0], (void *)ctx[1], (void *)ctx[2], ctx[3], false);
+	exit_kiocb((void *)ctx[0], ctx[3], ctx[2], PAGES);
 	return 0;
 }
 
 SEC("?fexit/filemap_splice_read")
 int splice_fexit(u64 *ctx)
 {
-	exit_read((void *)ctx[1], ctx[5], BITS);
-	return 0;
-}
-
-SEC("?kprobe.multi/filemap_splice_read")
-int splice_multi(struct pt_regs *ctx)
-{
-	enter_splice((void *)PT_REGS_PARM1(ctx), (void *)PT_REGS_PARM2(ctx), (void *)PT_REGS_PARM3(ctx),
-		     PT_REGS_PARM4(ctx), false);
-	return 0;
-}
-
-SEC("?kretprobe.multi/filemap_splice_read")
-int splice_multi_return(struct pt_regs *ctx)
-{
-	exit_read(0, PT_REGS_RC(ctx), BITS);
+	exit_splice((void *)ctx[0], (void *)ctx[1], ctx[5], BITS);
 	return 0;
 }
 
 SEC("?fentry/shmem_file_read_iter")
 int shmem_fentry(u64 *ctx)
 {
-	enter_kiocb((void *)ctx[0], (void *)ctx[1], 0, true);
+	if (with_latency)
+		begin_latency();
+	enter_shmem((void *)ctx[0], (void *)ctx[1]);
 	return 0;
 }
 
 SEC("?fexit/shmem_file_read_iter")
 int shmem_fexit(u64 *ctx)
 {
-	exit_read((void *)ctx[0], ctx[2], BITS);
+	exit_kiocb((void *)ctx[0], ctx[2], 0, BITS);
 	return 0;
 }
 
 SEC("?fexit/shmem_file_read_iter")
 int shmem_fexit_pages(u64 *ctx)
 {
-	exit_read((void *)ctx[0], ctx[2], PAGES);
-	return 0;
-}
-
-SEC("?kprobe.multi/shmem_file_read_iter")
-int shmem_multi(struct pt_regs *ctx)
-{
-	enter_kiocb((void *)PT_REGS_PARM1(ctx), (void *)PT_REGS_PARM2(ctx), 0, true);
-	return 0;
-}
-
-SEC("?kretprobe.multi/shmem_file_read_iter")
-int shmem_multi_return(struct pt_regs *ctx)
-{
-	exit_read(0, PT_REGS_RC(ctx), BITS);
+	exit_kiocb((void *)ctx[0], ctx[2], 0, PAGES);
 	return 0;
 }
 
 SEC("?fentry/shmem_file_splice_read")
 int shmem_splice_fentry(u64 *ctx)
 {
-	enter_splice((void *)ctx[0], (void *)ctx[1], (void *)ctx[2], ctx[3], true);
+	enter_shmem_splice((void *)ctx[0], (void *)ctx[1], (void *)ctx[2], ctx[3]);
 	return 0;
 }
 
 SEC("?fexit/shmem_file_splice_read")
 int shmem_splice_fexit(u64 *ctx)
 {
-	exit_read((void *)ctx[1], ctx[5], BITS);
+	exit_splice((void *)ctx[0], (void *)ctx[1], ctx[5], BITS);
 	return 0;
 }
 
-SEC("?kprobe.multi/shmem_file_splice_read")
-int shmem_splice_multi(struct pt_regs *ctx)
+/*
+ * The same through kprobe.session: one program for entry and return. What the return needs to know of the arguments
+ * is left by the entry in the cookie, a word that the kernel keeps between the two.
+ */
+
+extern bool bpf_session_is_return___old(void) __ksym __weak;
+extern __u64 *bpf_session_cookie___old(void) __ksym __weak;
+/* 7.0 and newer. */
+extern bool bpf_session_is_return___ctx(void *ctx) __ksym __weak;
+extern __u64 *bpf_session_cookie___ctx(void *ctx) __ksym __weak;
+
+static __always_inline bool is_return(void *ctx)
 {
-	enter_splice((void *)PT_REGS_PARM1(ctx), (void *)PT_REGS_PARM2(ctx), (void *)PT_REGS_PARM3(ctx),
-		     PT_REGS_PARM4(ctx), true);
+	if (bpf_ksym_exists(bpf_session_is_return___ctx))
+		return bpf_session_is_return___ctx(ctx);
+	return bpf_session_is_return___old();
+}
+
+static __always_inline u64 *cookie(void *ctx)
+{
+	if (bpf_ksym_exists(bpf_session_cookie___ctx))
+		return (u64 *)bpf_session_cookie___ctx(ctx);
+	return (u64 *)bpf_session_cookie___old();
+}
+
+SEC("?kprobe.session/filemap_read")
+int read_session(struct pt_regs *ctx)
+{
+	u64 *word = cookie(ctx);
+	struct kiocb *iocb;
+
+	if (is_return(ctx)) {
+		exit_kiocb(bpf_core_cast((void *)*word, struct kiocb), PT_REGS_RC(ctx), 0, BITS);
+		return 0;
+	}
+	iocb = ARGUMENT(ctx, 1, struct kiocb);
+	*word = (u64)iocb;
+	if (with_latency)
+		begin_latency();
+	enter_kiocb(iocb, ARGUMENT(ctx, 2, struct iov_iter), PT_REGS_PARM3(ctx));
 	return 0;
 }
 
-SEC("?kretprobe.multi/shmem_file_splice_read")
-int shmem_splice_multi_return(struct pt_regs *ctx)
+SEC("?kprobe.session/shmem_file_read_iter")
+int shmem_session(struct pt_regs *ctx)
 {
-	exit_read(0, PT_REGS_RC(ctx), BITS);
+	u64 *word = cookie(ctx);
+	struct kiocb *iocb;
+
+	if (is_return(ctx)) {
+		exit_kiocb(bpf_core_cast((void *)*word, struct kiocb), PT_REGS_RC(ctx), 0, BITS);
+		return 0;
+	}
+	iocb = ARGUMENT(ctx, 1, struct kiocb);
+	*word = (u64)iocb;
+	if (with_latency)
+		begin_latency();
+	enter_shmem(iocb, ARGUMENT(ctx, 2, struct iov_iter));
 	return 0;
 }
 
-/* ---- read-ahead, so that pages added outside of any request are known for what they are ---- */
-
-static __always_inline void enter_readahead(void)
+/* A splice has two things to remember: a frame holds them. */
+static __always_inline void splice_session_body(struct pt_regs *ctx, bool holes)
 {
-	struct thread *t;
+	u64 *word = cookie(ctx);
 
-	if (!ready)
+	if (is_return(ctx)) {
+		if (*word)
+			leave_splice(*word, PT_REGS_RC(ctx));
 		return;
-	t = thread_of(true);
-	if (t)
-		t->readahead++;
+	}
+	*word = enter_splice(ARGUMENT(ctx, 1, struct file), (loff_t *)PT_REGS_PARM2(ctx),
+			     ARGUMENT(ctx, 3, struct pipe_inode_info), PT_REGS_PARM4(ctx), holes);
 }
 
-static __always_inline void exit_readahead(void)
+SEC("?kprobe.session/filemap_splice_read")
+int splice_session(struct pt_regs *ctx)
 {
-	struct thread *t = thread_of(false);
+	splice_session_body(ctx, false);
+	return 0;
+}
 
-	if (t && t->readahead)
-		t->readahead--;
+SEC("?kprobe.session/shmem_file_splice_read")
+int shmem_splice_session(struct pt_regs *ctx)
+{
+	splice_session_body(ctx, true);
+	return 0;
+}
+
+/* ---- what a read that misses asks for ---- */
+
+SEC("?fentry/page_cache_sync_ra")
+int sync_fentry(u64 *ctx)
+{
+	name_read((void *)ctx[0], ctx[1]);
+	return 0;
+}
+
+SEC("?fentry/page_cache_async_ra")
+int async_fentry(u64 *ctx)
+{
+	name_read((void *)ctx[0], ctx[2]);
+	return 0;
+}
+
+/* Before 5.18, the read-ahead state was an argument more. */
+SEC("?fentry/page_cache_sync_ra")
+int sync_old_fentry(u64 *ctx)
+{
+	name_read((void *)ctx[0], ctx[2]);
+	return 0;
+}
+
+SEC("?fentry/page_cache_async_ra")
+int async_old_fentry(u64 *ctx)
+{
+	name_read((void *)ctx[0], ctx[3]);
+	return 0;
+}
+
+SEC("?kprobe.multi/page_cache_sync_ra")
+int sync_multi(struct pt_regs *ctx)
+{
+	name_read(ARGUMENT(ctx, 1, struct readahead_control), PT_REGS_PARM2(ctx));
+	return 0;
+}
+
+SEC("?kprobe.multi/page_cache_async_ra")
+int async_multi(struct pt_regs *ctx)
+{
+	name_read(ARGUMENT(ctx, 1, struct readahead_control), PT_REGS_PARM3(ctx));
+	return 0;
 }
 
 SEC("?fentry/page_cache_ra_unbounded")
-int ra_fentry(u64 *ctx)
+int window_fentry(u64 *ctx)
 {
-	enter_readahead();
-	return 0;
-}
-
-SEC("?fexit/page_cache_ra_unbounded")
-int ra_fexit(u64 *ctx)
-{
-	exit_readahead();
+	enter_window((void *)ctx[0], ctx[1]);
 	return 0;
 }
 
 SEC("?kprobe.multi/page_cache_ra_unbounded")
-int ra_multi(struct pt_regs *ctx)
+int window_multi(struct pt_regs *ctx)
 {
-	enter_readahead();
-	return 0;
-}
-
-SEC("?kretprobe.multi/page_cache_ra_unbounded")
-int ra_multi_return(struct pt_regs *ctx)
-{
-	exit_readahead();
+	enter_window(ARGUMENT(ctx, 1, struct readahead_control), PT_REGS_PARM2(ctx));
 	return 0;
 }
 
 SEC("?fentry/page_cache_ra_order")
-int ra_order_fentry(u64 *ctx)
+int window_order_fentry(u64 *ctx)
 {
-	enter_readahead();
+	enter_window_order((void *)ctx[0], (void *)ctx[1]);
 	return 0;
 }
 
-SEC("?fexit/page_cache_ra_order")
-int ra_order_fexit(u64 *ctx)
+SEC("?kprobe.multi/page_cache_ra_order")
+int window_order_multi(struct pt_regs *ctx)
 {
-	exit_readahead();
+	enter_window_order(ARGUMENT(ctx, 1, struct readahead_control), ARGUMENT(ctx, 2, struct file_ra_state));
 	return 0;
 }
 
-/* ---- faults: only what reads and read-ahead need to know of them ---- */
+/* ---- faults ---- */
 
 SEC("?fentry/filemap_fault")
 int fault_fentry(u64 *ctx)
@@ -221,10 +263,20 @@ int fault_fentry_pages(u64 *ctx)
 	return 0;
 }
 
-SEC("?kprobe.multi/filemap_fault")
-int fault_multi(struct pt_regs *ctx)
+SEC("?fexit/filemap_fault")
+int fault_fexit(u64 *ctx)
 {
-	enter_fault((void *)PT_REGS_PARM1(ctx), BITS);
+	exit_fault(ctx[1]);
+	return 0;
+}
+
+SEC("?kprobe.session/filemap_fault")
+int fault_session(struct pt_regs *ctx)
+{
+	if (is_return(ctx))
+		exit_fault(PT_REGS_RC(ctx));
+	else
+		enter_fault(ARGUMENT(ctx, 1, struct vm_fault), BITS);
 	return 0;
 }
 
@@ -242,10 +294,26 @@ int map_pages_fentry_pages(u64 *ctx)
 	return 0;
 }
 
-SEC("?kprobe.multi/filemap_map_pages")
-int map_pages_multi(struct pt_regs *ctx)
+SEC("?fexit/filemap_map_pages")
+int map_pages_fexit(u64 *ctx)
 {
-	enter_map_pages((void *)PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx), BITS);
+	exit_map_pages((void *)ctx[0], ctx[3]);
+	return 0;
+}
+
+SEC("?kprobe.session/filemap_map_pages")
+int map_pages_session(struct pt_regs *ctx)
+{
+	u64 *word = cookie(ctx);
+	struct vm_fault *vmf;
+
+	if (is_return(ctx)) {
+		exit_map_pages(bpf_core_cast((void *)*word, struct vm_fault), PT_REGS_RC(ctx));
+		return 0;
+	}
+	vmf = ARGUMENT(ctx, 1, struct vm_fault);
+	*word = (u64)vmf;
+	enter_map_pages(vmf, PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx), BITS);
 	return 0;
 }
 
@@ -407,19 +475,19 @@ int settle_pending(void *ctx)
 	return 0;
 }
 
-/* ---- processes ---- */
+/* ---- threads that get another name, or end ---- */
 
-SEC("?tp/sched/sched_process_exec")
-int exec_tp(void *ctx)
+SEC("?tp_btf/task_rename")
+int rename_btf(u64 *ctx)
 {
-	on_exec();
+	on_rename(number(ctx, 0));
 	return 0;
 }
 
-SEC("?tp_btf/sched_process_exec")
-int exec_btf(u64 *ctx)
+SEC("?tp/task/task_rename")
+int rename_tp(void *ctx)
 {
-	on_exec();
+	on_rename(bpf_get_current_task());
 	return 0;
 }
 

@@ -25,6 +25,11 @@ struct extent {
 	u64 last;
 };
 
+struct fault {
+	u64 mapping;
+	u64 index;
+};
+
 struct call {
 	u64 mapping;
 	u64 syscr;
@@ -35,7 +40,7 @@ struct call {
 	u64 bytes;
 	u64 ahead; /* pages of the request that were prefetched and unused */
 	u64 state;
-	struct fault fault;
+	struct fault fault; /* the newest fault of the thread on a file mapping */
 	s64 fault_nr;
 	/* Of the io_uring request that the thread submitted last: pages asked for; first > last: not known. */
 	u64 uring_first;
@@ -46,7 +51,8 @@ struct call {
 	u32 owned;
 	u32 extents;
 	u32 leftover_is_readahead;
-	u32 tgid;
+	u32 row;
+	u32 made; /* of the row: another one means that it has been freed since */
 	u16 by_syscall; /* syscr will rise when the call ends */
 	u16 marked; /* some of its pages are marked in the ledger */
 	struct extent extent[MAX_EXTENTS];
@@ -61,21 +67,33 @@ struct {
 
 static const struct call no_call;
 
-static __always_inline struct call *call_of(void)
+/* The row of the thread that the call belongs to; nobody's, if it has got another name since. */
+static __always_inline bool account_call(struct account *a, struct call *c)
 {
-	u64 id = bpf_get_current_pid_tgid();
-	u32 tid = id;
+	a->nobody = 0;
+	a->row = row_at(c->row);
+	if (a->row && a->row->made == c->made)
+		return true;
+	return account_nobody(a);
+}
+
+static __always_inline struct call *call_of(struct row *row)
+{
+	u32 tid = bpf_get_current_pid_tgid();
 	struct call *c = bpf_map_lookup_elem(&calls, &tid);
 
-	if (c)
-		return c;
-	bpf_map_update_elem(&calls, &tid, &no_call, BPF_NOEXIST);
-	c = bpf_map_lookup_elem(&calls, &tid);
-	if (!c)
-		count_one(C_LOST_FRAMES);
-	else {
-		c->tgid = id >> 32;
+	if (!c) {
+		bpf_map_update_elem(&calls, &tid, &no_call, BPF_NOEXIST);
+		c = bpf_map_lookup_elem(&calls, &tid);
+		if (!c) {
+			count_one(C_LOST_FRAMES);
+			return 0;
+		}
 		c->uring_first = 1;
+	}
+	if (row) {
+		c->row = row->number;
+		c->made = row->made;
 	}
 	return c;
 }
@@ -87,7 +105,7 @@ __noinline u64 settle_extent(struct call *c, u32 i)
 	struct account a;
 	u64 f, l;
 
-	if (!c || i >= MAX_EXTENTS || !account_open(&a, c->tgid))
+	if (!c || i >= MAX_EXTENTS || !account_call(&a, c))
 		return 0;
 	p.mapping = (void *)c->mapping;
 	p.first = c->extent[i].first;
@@ -122,7 +140,7 @@ __noinline int settle(struct call *c)
 	struct account a;
 	u32 i;
 
-	if (!c || !account_open(&a, c->tgid))
+	if (!c || !account_call(&a, c))
 		return 0;
 	for (i = 0; i < MAX_EXTENTS; i++) {
 		if (i >= c->owned)
@@ -143,7 +161,6 @@ __noinline int settle(struct call *c)
 		ahead = touched - missed;
 	/* What others prefetched while the call ran is used now. */
 	ledger_take(c->mapping, c->first, c->end, BITS);
-	COUNT(&a, C_READ_CALLS, 1);
 	COUNT(&a, C_READ_BYTES, c->bytes);
 	COUNT(&a, C_READ_HITS, touched - missed - ahead);
 	if (missed) {
@@ -165,7 +182,7 @@ __noinline int flush_extent(struct call *c, u32 i)
 {
 	struct account a;
 
-	if (!c || i >= MAX_EXTENTS || !account_open(&a, c->tgid))
+	if (!c || i >= MAX_EXTENTS || !account_call(&a, c))
 		return 0;
 	if (c->leftover_is_readahead)
 		count_prefetch(&a, c->extent_mapping, c->extent[i].first, c->extent[i].last, BITS);
@@ -239,14 +256,22 @@ static __always_inline void on_add_in_call(void *folio, u32 order)
 	struct call *c;
 	u64 pos, count, f, l, syscr = task->ioac.syscr;
 
-	entry_of(&e);
-	if (!look_at_added(&p, &a, folio, order, reads_device(&e, folio)))
+	if (!ready || !look_at_added(&p, &a, folio, order))
 		return;
-	c = call_of();
+	entry_of(&e);
+	/* A block device that is itself being read is no metadata. */
+	if (is_metadata(p.mapping) && !reads_device(&e, folio)) {
+		COUNT(&a, C_META_FILLS, p.last - p.first + 1);
+		return;
+	}
+	c = call_of(a.row);
 	if (!c)
 		return;
-	if (added_by_fault(&a, &p, &c->fault, BITS))
+	if (c->fault.mapping == (u64)p.mapping && c->fault.index >= p.first && c->fault.index <= p.last) {
+		added_by_fault(&a, &p, c->fault.index, BITS);
+		c->fault.mapping = 0;
 		return;
+	}
 	if (e.kernel)
 		goto later;
 	switch (e.nr) {
@@ -339,13 +364,14 @@ static __always_inline void on_get_pages(struct address_space *m, u64 mapping, u
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 syscr = task->ioac.syscr;
+	struct account a;
 	struct entry e;
 	struct call *c;
 	u64 size, first, end, bytes;
 
-	if (!ready || is_self(bpf_get_current_pid_tgid() >> 32))
+	if (!ready || !account_open(&a))
 		return;
-	c = call_of();
+	c = call_of(a.row);
 	if (!c)
 		return;
 	if (c->state != NONE && c->mapping == mapping && c->syscr == syscr && c->last == last &&
@@ -380,9 +406,6 @@ static __always_inline void on_get_pages(struct address_space *m, u64 mapping, u
 		c->state = SETTLED;
 		settle(c);
 	} else {
-		struct account a;
-
-		account_open(&a, c->tgid); /* so that the row bears this process's name, whoever settles it */
 		c->state = PENDING;
 	}
 }
@@ -397,12 +420,13 @@ static __always_inline void on_uring_submit(struct io_kiocb *req)
 {
 	struct io_rw___read *rw = (void *)req;
 	u8 opcode = BPF_CORE_READ(req, opcode);
+	struct account a;
 	struct call *c;
 	u64 pos, len;
 
-	if (!ready || is_self(bpf_get_current_pid_tgid() >> 32))
+	if (!ready || !account_open(&a))
 		return;
-	c = call_of();
+	c = call_of(a.row);
 	if (!c)
 		return;
 	c->uring_first = 1;
@@ -419,13 +443,14 @@ static __always_inline void on_uring_submit(struct io_kiocb *req)
 
 static __always_inline void on_fault_in_call(u64 mapping, u64 index)
 {
+	struct account a;
 	struct call *c;
 	struct entry e;
 
-	if (!ready || is_self(bpf_get_current_pid_tgid() >> 32))
+	if (!ready || !account_open(&a))
 		return;
 	ledger_take(mapping, index, index, BITS);
-	c = call_of();
+	c = call_of(a.row);
 	if (!c)
 		return;
 	entry_of(&e);

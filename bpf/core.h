@@ -38,6 +38,11 @@ enum pageflags___head {
 	PG_head___head = 0,
 };
 
+/* RWF_DONTCACHE (6.14). */
+enum pageflags___later {
+	PG_dropbehind___later = 0,
+};
+
 static __always_inline struct address_space *folio_mapping_of(void *folio)
 {
 	struct address_space *m = 0;

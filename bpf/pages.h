@@ -18,7 +18,6 @@ struct added {
 	struct address_space *mapping;
 	u64 first;
 	u64 last;
-	u32 tgid;
 };
 
 static __always_inline void *folio_of_pfn(u64 pfn)
@@ -57,7 +56,8 @@ static __always_inline void count_prefetch(struct account *a, u64 mapping, u64 f
 	if (first > last)
 		return;
 	COUNT(a, C_PREFETCHED, last - first + 1);
-	ledger_set(mapping, first, last, mode);
+	if (ready)
+		ledger_set(mapping, first, last, mode);
 }
 
 /* Splits an addition at a request: what lies in [first, last] is left in *in_first, *in_last; returns how much. */
@@ -80,41 +80,42 @@ static __always_inline u64 split_added(struct account *a, struct added *p, u64 f
 	return e - s + 1;
 }
 
-/* Fills *p; false if the addition is none of ours or was metadata, which is counted here. */
-static __always_inline bool look_at_added(struct added *p, struct account *a, void *folio, u32 order,
-					  bool in_request)
+/* Splits an addition at a write, as above. Its neighbours in a large folio were not read ahead. */
+static __always_inline u64 split_written(struct account *a, struct added *p, u64 first, u64 last, u64 *in_first,
+					 u64 *in_last)
 {
-	p->tgid = bpf_get_current_pid_tgid() >> 32;
-	if (!ready || is_self(p->tgid))
-		return false;
+	u64 s = p->first > first ? p->first : first;
+	u64 e = p->last < last ? p->last : last;
+	u64 n = first > last || s > e ? 0 : e - s + 1;
+
+	*in_first = s;
+	*in_last = e;
+	if (n < p->last - p->first + 1)
+		COUNT(a, C_OTHER_FILLS, p->last - p->first + 1 - n);
+	return n;
+}
+
+/* Fills *p; false if the addition is none of ours. */
+static __always_inline bool look_at_added(struct added *p, struct account *a, void *folio, u32 order)
+{
 	p->mapping = folio_mapping_of(folio);
 	p->first = folio_index_of(folio);
 	p->last = p->first + (1ULL << (order & 31)) - 1;
-	if (is_hugetlb(p->mapping) || !account_open(a, p->tgid))
-		return false;
-	/* A block device that is itself being read is no metadata. */
-	if (!in_request && is_metadata(p->mapping)) {
-		COUNT(a, C_META_FILLS, p->last - p->first + 1);
-		return false;
-	}
-	return true;
+	return !is_hugetlb(p->mapping) && account_open(a);
 }
 
 /* A page that a fault asked for is neither a read's miss nor read-ahead; its neighbours are read-ahead. */
-static __always_inline bool added_by_fault(struct account *a, struct added *p, struct fault *fault,
-					   enum ledger_mode mode)
+static __always_inline void added_by_fault(struct account *a, struct added *p, u64 at, enum ledger_mode mode)
 {
-	u64 at = fault->index;
-
-	if (fault->mapping != (u64)p->mapping || at < p->first || at > p->last)
-		return false;
-	fault->mapping = 0;
+	if (at < p->first || at > p->last) {
+		count_prefetch(a, (u64)p->mapping, p->first, p->last, mode);
+		return;
+	}
 	COUNT(a, C_FAULT_FILLS, 1);
 	if (at > p->first)
 		count_prefetch(a, (u64)p->mapping, p->first, at - 1, mode);
 	if (at < p->last)
 		count_prefetch(a, (u64)p->mapping, at + 1, p->last, mode);
-	return true;
 }
 
 /*
@@ -123,13 +124,17 @@ static __always_inline bool added_by_fault(struct account *a, struct added *p, s
  */
 static __always_inline void used_by_request(u64 mapping, u64 first, u64 last, enum ledger_mode mode)
 {
-	struct thread *t = thread_of(false);
+	struct row *row = own_row(false);
+	struct thread *t;
 	struct frame *f;
 
-	if (!t || !t->depth)
+	if (!row || !row->depth)
 		return;
-	f = &t->frame[(t->depth - 1) & (MAX_DEPTH - 1)];
-	if (f->mapping != mapping)
+	t = thread_of(row);
+	if (!t)
+		return;
+	f = frame_on(row, t, mapping);
+	if (!f || f->kind != F_READ)
 		return;
 	if (first < f->first)
 		first = f->first;
@@ -150,7 +155,7 @@ static __always_inline void on_delete(void *folio, u32 order, enum ledger_mode m
 	if (!ready)
 		return;
 	mapping = folio_mapping_of(folio);
-	if (is_hugetlb(mapping) || !account_total(&a))
+	if (is_hugetlb(mapping) || !account_nobody(&a))
 		return;
 	first = folio_index_of(folio);
 	n = 1ULL << (order & 31);
@@ -171,15 +176,14 @@ static __always_inline void on_delete(void *folio, u32 order, enum ledger_mode m
 /* A clean folio becomes dirty, as a whole. What is written has been used. */
 static __always_inline void on_dirty(void *folio, u32 order, enum ledger_mode mode)
 {
-	u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	struct address_space *mapping;
 	struct account a;
 	u64 first, n;
 
-	if (!ready || is_self(tgid))
+	if (!ready)
 		return;
 	mapping = folio_mapping_of(folio);
-	if (!mapping || !account_open(&a, tgid))
+	if (!mapping || !account_open(&a))
 		return;
 	first = folio_index_of(folio);
 	n = 1ULL << (order & 31);
@@ -192,12 +196,10 @@ static __always_inline void on_dirty(void *folio, u32 order, enum ledger_mode mo
 
 static __always_inline void on_buffer_dirty(void)
 {
-	u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	struct account a;
 
-	if (!ready || is_self(tgid) || !account_open(&a, tgid))
-		return;
-	COUNT(&a, C_BUFFER_DIRTIED, 1);
+	if (ready && account_open(&a))
+		COUNT(&a, C_BUFFER_DIRTIED, 1);
 }
 
 #endif

@@ -1,256 +1,451 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Requests as functions bracket them: entry pushes a frame on the thread's stack of frames, the pages that the
- * thread adds meanwhile are told apart by it (inside the range: missed; outside: read ahead), exit counts.
+ * Requests where functions can be attached. A read is counted when it returns: its range ends where the position
+ * stands and is as long as what was delivered. A warm read needs nothing else. One that does not find its pages asks
+ * for read-ahead, which names the rest of its range: from there on it has a frame on the thread's stack, and what the
+ * thread adds is told apart by it (inside: missed; outside: read ahead). Requests that must be known from their
+ * beginning get their frame there.
  */
 #ifndef CACHETOP_REQUEST_H
 #define CACHETOP_REQUEST_H
 
 #include "pages.h"
 #include "shmem.h"
+#include "window.h"
 
-static __always_inline struct frame *push_frame(struct thread *t)
-{
-	u32 depth = t->depth;
-
-	if (depth >= MAX_DEPTH) {
-		/* A stack this deep is left over from exits that never came. Start again, and say so. */
-		count_one(C_LOST_DEPTH);
-		depth = 0;
-	}
-	t->depth = depth + 1;
-	return &t->frame[depth & (MAX_DEPTH - 1)];
-}
+#define IOCB_DONTCACHE (1 << 9)
 
 /*
- * `key` names the request from entry to exit. An asynchronous request that is tried again (io_uring) finds the
- * pages that its earlier tries added: they are its misses.
+ * Pages that an asynchronous request (io_uring) added in a try that did not deliver them: misses of the try that will.
  */
-static __always_inline void enter_read(void *key, struct address_space *mapping, u64 pos, u64 count, u64 already,
-				       bool async, bool holes)
-{
-	struct thread *t;
-	struct frame *f;
-	struct inode *inode;
-	u64 size;
+struct carry_key {
+	u64 key;
+	u64 pos;
+};
 
-	if (!ready)
-		return;
-	t = thread_of(true);
-	if (!t)
-		return;
-	inode = BPF_CORE_READ(mapping, host);
-	size = BPF_CORE_READ(inode, i_size);
-	f = push_frame(t);
-	f->mapping = (u64)mapping;
-	f->key = (u64)key;
-	f->pos = pos;
-	f->async = async;
-	f->already = already;
-	f->first = pos >> PAGE_SHIFT;
-	f->added = 0;
-	f->absent = 0;
-	f->dropped = 0;
-	/* Every entry pushes, since every exit pops. */
-	if (!count || pos >= size) {
-		/* Past the end nothing is delivered, and whatever is added is not for this request. */
-		f->first = 1;
-		f->last = 0;
-		return;
-	}
-	if (count > size - pos)
-		count = size - pos;
-	f->last = (pos + count - 1) >> PAGE_SHIFT;
-	if (holes && BPF_CORE_READ(mapping, nrpages) < pages_in(size))
-		f->absent = absent_pages(f->mapping, f->first, f->last);
-	if (async) {
-		struct carry_key k = {.key = (u64)key, .pos = pos};
-		struct carry *c = bpf_map_lookup_elem(&carried, &k);
+struct carry {
+	u64 mapping;
+	u64 first;
+	u64 last;
+	u64 added;
+};
 
-		if (c && c->mapping == f->mapping) {
-			f->added = c->added;
-			f->added_first = c->first;
-			f->added_last = c->last;
-			bpf_map_delete_elem(&carried, &k);
-		}
-	}
-}
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct carry_key);
+	__type(value, struct carry);
+} carried SEC(".maps");
+
+/* How many are carried: mostly none, and then nobody looks. */
+volatile u64 carrying = 0;
+
+/* A read that has returned. */
+struct ended {
+	u64 mapping;
+	u64 key;
+	u64 end; /* position after it */
+	s64 delivered;
+	u64 async;
+};
 
 /* What the request added but was not delivered: a later try of the same request may deliver it. */
-static __always_inline void surplus(struct account *a, struct frame *f, u64 pos, u64 first, u64 last, u64 n,
+static __always_inline void surplus(struct account *a, struct ended *e, u64 pos, u64 first, u64 last, u64 n,
 				    enum ledger_mode mode)
 {
-	if (f->async) {
-		struct carry_key k = {.key = f->key, .pos = pos};
-		struct carry c = {.mapping = f->mapping, .first = first, .last = last, .added = n};
+	if (e->async) {
+		struct carry_key k = {.key = e->key, .pos = pos};
+		struct carry c = {.mapping = e->mapping, .first = first, .last = last, .added = n};
 
-		if (!bpf_map_update_elem(&carried, &k, &c, BPF_ANY))
+		if (!bpf_map_update_elem(&carried, &k, &c, BPF_ANY)) {
+			__sync_fetch_and_add(&carrying, 1);
 			return;
+		}
 	}
 	COUNT(a, C_PREFETCHED, n);
-	ledger_set(f->mapping, first, last, mode);
+	if (ready)
+		ledger_set(e->mapping, first, last, mode);
 }
 
-static __always_inline void finish_read(struct frame *f, s64 delivered, enum ledger_mode mode)
+/* Takes the read's frame off the stack, with what is left above it, into *out. */
+static __always_inline bool pop_read(struct row *row, struct account *a, struct ended *e, struct frame *out,
+				     enum ledger_mode mode)
+{
+	struct thread *t = thread_of(row);
+	u32 i, depth = row->depth;
+
+	if (!t)
+		return false;
+	close_window(a, t);
+	for (i = 0; i < MAX_DEPTH; i++) {
+		struct frame *f;
+
+		if (!depth || depth > MAX_DEPTH)
+			return false;
+		f = frame_at(t, depth - 1);
+		depth--;
+		if (f->kind == F_NAMED ? f->mapping == e->mapping : f->kind == F_READ && f->key == e->key) {
+			*out = *f;
+			row->depth = depth;
+			return true;
+		}
+		/* Not ours. What was only named has no exit of its own: it was read ahead for something else. */
+		if (f->kind != F_NAMED)
+			return false;
+		if (f->added) {
+			COUNT(a, C_PREFETCHED, f->added);
+			if (ready)
+				ledger_set(f->mapping, f->added_first, f->added_last, mode);
+		}
+		row->depth = depth;
+	}
+	return false;
+}
+
+/* A read that added pages, or that others of the same thread stand around. */
+static __always_inline void finish_read_body(struct row *row, struct ended *e, enum ledger_mode mode)
 {
 	u64 first, last, touched, missed, filled, ahead;
-	struct account a;
+	struct account a = {.row = row};
+	struct frame f = {};
+	s64 delivered = e->delivered;
+	u64 pos;
 
-	/* The function returns what was delivered before it was called, too. */
+	pop_read(row, &a, e, &f, mode);
 	if (delivered > 0)
-		delivered -= f->already;
-	if (delivered <= 0 && !f->added)
-		return;
-	if (!account_open(&a, bpf_get_current_pid_tgid() >> 32))
-		return;
+		delivered -= f.already;
+	pos = e->end - (delivered > 0 ? delivered : 0);
+	if (e->async && carrying) {
+		struct carry_key k = {.key = e->key, .pos = pos};
+		struct carry *c = bpf_map_lookup_elem(&carried, &k);
+
+		if (c && c->mapping == e->mapping) {
+			if (!f.added || c->first < f.added_first)
+				f.added_first = c->first;
+			if (!f.added || c->last > f.added_last)
+				f.added_last = c->last;
+			f.added += c->added;
+			bpf_map_delete_elem(&carried, &k);
+			__sync_fetch_and_add(&carrying, -1);
+		}
+	}
 	if (delivered <= 0) {
-		surplus(&a, f, f->pos, f->added_first, f->added_last, f->added, mode);
+		row->entered = 0;
+		if (f.added)
+			surplus(&a, e, pos, f.added_first, f.added_last, f.added, mode);
 		return;
 	}
-	first = f->pos >> PAGE_SHIFT;
-	last = (f->pos + delivered - 1) >> PAGE_SHIFT;
+	first = pos >> PAGE_SHIFT;
+	last = (e->end - 1) >> PAGE_SHIFT;
 	touched = last - first + 1;
-	missed = f->added;
-	if (missed && f->added_last > last) {
+	missed = f.added;
+	if (missed && f.added_last > last) {
 		/* Added for this request but not delivered by it. The pages added are one run but for rare cases. */
-		u64 rest = f->added_last - (f->added_first > last ? f->added_first - 1 : last);
+		u64 rest = f.added_last - (f.added_first > last ? f.added_first - 1 : last);
 
 		if (rest > missed)
 			rest = missed;
 		missed -= rest;
-		surplus(&a, f, f->pos + delivered, f->added_last - rest + 1, f->added_last, rest, mode);
+		surplus(&a, e, e->end, f.added_last - rest + 1, f.added_last, rest, mode);
 	}
-	if (missed > touched)
-		missed = touched;
 	filled = missed;
-	missed += f->absent;
-	if (missed > touched)
-		missed = touched;
-	ahead = f->dropped + ledger_take(f->mapping, first, last, mode);
-	if (ahead > touched - missed)
+	missed += f.absent;
+	ahead = f.dropped + ledger_take(e->mapping, first, last, mode);
+	if (missed + ahead > touched) {
+		/* Pages that were added, dropped and added again within the call. */
+		COUNT(&a, C_LOST_ORDER, missed + ahead - touched);
+		if (missed > touched)
+			missed = touched;
 		ahead = touched - missed;
-	COUNT(&a, C_READ_CALLS, 1);
+	}
 	COUNT(&a, C_READ_BYTES, delivered);
 	COUNT(&a, C_READ_HITS, touched - missed - ahead);
-	if (missed) {
+	if (missed)
 		COUNT(&a, C_READ_MISSES, missed);
+	if (filled)
 		COUNT(&a, C_MISS_FILLS, filled);
-	}
 	if (ahead)
 		COUNT(&a, C_READ_AHEAD_HITS, ahead);
+	count_latency(row, missed != 0);
 }
 
-/* `key` is null where the return probe cannot see the arguments: then the newest frame is meant. */
-static __always_inline void exit_read(void *key, s64 delivered, enum ledger_mode mode)
+static __noinline void finish_read(struct row *row, struct ended *e)
 {
-	struct thread *t = thread_of(false);
-	struct frame *f;
-	u32 depth;
+	finish_read_body(row, e, BITS);
+}
 
+static __noinline void finish_read_pages(struct row *row, struct ended *e)
+{
+	finish_read_body(row, e, PAGES);
+}
+
+/*
+ * The end of every read. `delivered` is what this call delivered, `end` the position after it. `iocb` is null for
+ * splices.
+ */
+static __always_inline void exit_read(struct address_space *m, void *key, struct kiocb *iocb, u64 end,
+				      s64 delivered, enum ledger_mode mode)
+{
+	struct row *row = own_row(true);
+	u64 mapping, first, touched, ahead;
+
+	if (!row) {
+		if (!is_self(bpf_get_current_pid_tgid() >> 32))
+			count_one(C_LOST_FRAMES);
+		return;
+	}
+	mapping = number_of(row, m);
+	if (row->depth || delivered <= 0 || carrying) {
+		struct ended e = {.mapping = mapping, .end = end, .delivered = delivered};
+
+		e.key = number_of(row, key);
+		e.async = iocb && iocb->ki_complete;
+
+		if (mode == BITS)
+			finish_read(row, &e);
+		else
+			finish_read_pages(row, &e);
+		return;
+	}
+	first = (end - delivered) >> PAGE_SHIFT;
+	touched = ((end - 1) >> PAGE_SHIFT) - first + 1;
+	ahead = ledger_take(mapping, first, first + touched - 1, mode);
+	row->v[C_READ_BYTES] += delivered;
+	row->v[C_READ_HITS] += touched - ahead;
+	if (ahead)
+		row->v[C_READ_AHEAD_HITS] += ahead;
+	count_latency(row, false);
+	row->touched = 1;
+}
+
+/* A read that must be known from its beginning. */
+static __always_inline void begin_read(void *key, struct address_space *m, u64 pos, u64 count, u64 already,
+				       bool holes)
+{
+	struct row *row = own_row(true);
+	u64 mapping, size = m->host->i_size;
+	struct thread *t;
+	struct frame *f;
+
+	if (!row)
+		return;
+	t = thread_of(row);
 	if (!t)
 		return;
-	depth = t->depth;
-	if (!depth || depth > MAX_DEPTH)
-		return;
-	f = &t->frame[(depth - 1) & (MAX_DEPTH - 1)];
-	if (key && f->key != (u64)key) {
-		/* The exit of the newer frame never came (lossy hook): look one deeper, else this one began before us. */
-		if (depth < 2)
-			return;
-		depth--;
-		f = &t->frame[(depth - 1) & (MAX_DEPTH - 1)];
-		if (f->key != (u64)key)
-			return;
-		count_one(C_LOST_DEPTH);
-	}
-	t->depth = depth - 1;
-	finish_read(f, delivered, mode);
+	mapping = number_of(row, m);
+	f = push_frame(row, t, F_READ, mapping, number_of(row, key));
+	f->already = already;
+	f->pos = pos;
+	if (!count || pos >= size)
+		return; /* past the end nothing is delivered, and whatever is added is not for this request */
+	if (count > size - pos)
+		count = size - pos;
+	f->first = pos >> PAGE_SHIFT;
+	f->last = (pos + count - 1) >> PAGE_SHIFT;
+	if (holes)
+		f->absent = absent_pages(mapping, f->first, f->last);
 }
 
-/* filemap_read(iocb, iter, already) and its older name generic_file_buffered_read. */
-static __always_inline void enter_kiocb(struct kiocb *iocb, struct iov_iter *iter, u64 already, bool holes)
+/* Pages that went while they were read are asked about before they go. */
+static __always_inline bool drops_behind(struct kiocb *iocb)
 {
-	struct file *file = BPF_CORE_READ(iocb, ki_filp);
-
-	enter_read(iocb, BPF_CORE_READ(file, f_mapping), BPF_CORE_READ(iocb, ki_pos), BPF_CORE_READ(iter, count),
-		   already, BPF_CORE_READ(iocb, ki_complete) != 0, holes);
+	return iocb->ki_flags & IOCB_DONTCACHE &&
+	       bpf_core_enum_value_exists(enum pageflags___later, PG_dropbehind___later);
 }
 
-/* filemap_splice_read(in, ppos, pipe, len, flags): no more than the pipe has room for. */
-static __always_inline void enter_splice(struct file *in, loff_t *ppos, struct pipe_inode_info *pipe, u64 len,
-					 bool holes)
+/* filemap_read(iocb, iter, already) where the entry is seen. */
+static __always_inline void enter_kiocb(struct kiocb *iocb, struct iov_iter *iter, u64 already)
 {
-	u32 used = BPF_CORE_READ(pipe, head) - BPF_CORE_READ(pipe, tail);
-	u32 max = BPF_CORE_READ(pipe, max_usage);
+	if (already || drops_behind(iocb))
+		begin_read(iocb, iocb->ki_filp->f_mapping, iocb->ki_pos, iter->count, already, false);
+}
+
+/* shmem_file_read_iter(iocb, iter): only files with pages that are not there need a frame. */
+static __always_inline void enter_shmem(struct kiocb *iocb, struct iov_iter *iter)
+{
+	struct address_space *m = iocb->ki_filp->f_mapping;
+
+	if (m->nrpages < pages_in(m->host->i_size))
+		begin_read(iocb, m, iocb->ki_pos, iter->count, 0, true);
+}
+
+/* No more than the pipe has room for. */
+static __always_inline u64 pipe_room(struct pipe_inode_info *pipe, u64 len)
+{
+	u32 used = pipe->head - pipe->tail, max = pipe->max_usage;
 	u64 room = max > used ? max - used : 1;
+
+	return len > room << PAGE_SHIFT ? room << PAGE_SHIFT : len;
+}
+
+static __always_inline void enter_shmem_splice(struct file *in, loff_t *ppos, struct pipe_inode_info *pipe,
+					       u64 len)
+{
+	struct address_space *m = in->f_mapping;
+	loff_t pos = 0;
+
+	if (m->nrpages >= pages_in(m->host->i_size))
+		return;
+	bpf_probe_read_kernel(&pos, sizeof(pos), ppos);
+	begin_read(ppos, m, pos, pipe_room(pipe, len), 0, true);
+}
+
+/* Where the return does not know the arguments, a splice has a frame, and its key is the cookie. */
+static __always_inline u64 enter_splice(struct file *in, loff_t *ppos, struct pipe_inode_info *pipe, u64 len,
+					bool holes)
+{
+	struct address_space *m = in->f_mapping;
 	loff_t pos = 0;
 
 	bpf_probe_read_kernel(&pos, sizeof(pos), ppos);
-	if (len > room << PAGE_SHIFT)
-		len = room << PAGE_SHIFT;
-	enter_read(ppos, BPF_CORE_READ(in, f_mapping), pos, len, 0, false, holes);
+	begin_read(ppos, m, pos, pipe_room(pipe, len), 0, holes && m->nrpages < pages_in(m->host->i_size));
+	return (u64)ppos;
+}
+
+static __always_inline void leave_splice(u64 key, s64 ret)
+{
+	struct row *row = own_row(false);
+	struct ended e = {.key = key, .delivered = ret};
+	struct thread *t;
+	u32 i;
+
+	if (!row || !row->depth)
+		return;
+	t = thread_of(row);
+	if (!t)
+		return;
+	for (i = 0; i < MAX_DEPTH; i++) {
+		struct frame *f;
+
+		if (i >= row->depth)
+			return;
+		f = frame_at(t, row->depth - 1 - i);
+		if (f->kind == F_READ && f->key == key) {
+			e.mapping = f->mapping;
+			e.end = f->pos + (ret > 0 ? ret : 0);
+			finish_read(row, &e);
+			return;
+		}
+	}
+}
+
+static __always_inline void exit_kiocb(struct kiocb *iocb, s64 ret, u64 already, enum ledger_mode mode)
+{
+	/* The function returns what was delivered before it was called, too. */
+	if (ret > 0)
+		ret -= already;
+	exit_read(iocb->ki_filp->f_mapping, iocb, iocb, iocb->ki_pos, ret, mode);
+}
+
+static __always_inline void exit_splice(struct file *in, loff_t *ppos, s64 ret, enum ledger_mode mode)
+{
+	loff_t end = 0;
+
+	bpf_probe_read_kernel(&end, sizeof(end), ppos);
+	exit_read(in->f_mapping, ppos, 0, end, ret, mode);
+}
+
+/* page_cache_sync_ra and page_cache_async_ra: a read that has not found all its pages says how far it goes. */
+static __always_inline void name_read(struct readahead_control *ractl, u64 count)
+{
+	struct address_space *m = ractl->mapping;
+	struct file *file = ractl->file;
+	u64 mapping, first = ractl->_index;
+	struct thread *t;
+	struct frame *f;
+	struct row *row;
+
+	/* Directories of ext4 are read ahead on the block device's mapping. Not a read of that. */
+	if (!count || !file || file->f_mapping != m)
+		return;
+	row = own_row(true);
+	if (!row)
+		return;
+	t = thread_of(row);
+	if (!t)
+		return;
+	mapping = number_of(row, m);
+	f = frame_on(row, t, mapping);
+	if (!f) {
+		f = push_frame(row, t, F_NAMED, mapping, 0);
+		f->first = first;
+		f->last = first + count - 1;
+	} else if (f->kind == F_NAMED) {
+		if (first < f->first)
+			f->first = first;
+		if (first + count - 1 > f->last)
+			f->last = first + count - 1;
+	}
+}
+
+/* page_cache_ra_unbounded and page_cache_ra_order: a window is filled. */
+static __always_inline void enter_window(struct readahead_control *ractl, u64 pages)
+{
+	struct account a;
+	struct thread *t;
+	u64 first = ractl->_index;
+
+	if (!pages || !account_open(&a) || !a.row)
+		return;
+	t = thread_of(a.row);
+	if (t)
+		open_window(&a, t, number_of(a.row, ractl->mapping), first, first + pages - 1);
+}
+
+/* page_cache_ra_order(ractl, ra): as far as the file goes. */
+static __always_inline void enter_window_order(struct readahead_control *ractl, struct file_ra_state *ra)
+{
+	u64 end = pages_in(ractl->mapping->host->i_size), first = ractl->_index, size = ra->size;
+
+	if (first >= end)
+		return;
+	enter_window(ractl, size < end - first ? size : end - first);
 }
 
 /* mm_filemap_add_to_page_cache: told apart by the request that the thread is in. */
 static __always_inline void on_add(void *folio, u32 order, enum ledger_mode mode)
 {
-	u64 mapping = (u64)folio_mapping_of(folio);
-	struct thread *t = thread_of(false);
+	struct thread *t = 0;
 	struct frame *f = 0;
 	struct account a;
 	struct added p;
 	u64 first, last, n;
 
-	if (t && t->depth) {
-		f = &t->frame[(t->depth - 1) & (MAX_DEPTH - 1)];
-		if (f->mapping != mapping)
-			f = 0;
-	}
-	if (!look_at_added(&p, &a, folio, order, f != 0))
+	if (!look_at_added(&p, &a, folio, order))
 		return;
-	if (f) {
-		n = split_added(&a, &p, f->first, f->last, &first, &last, mode);
-		if (!n)
-			return;
-		if (!f->added || first < f->added_first)
-			f->added_first = first;
-		if (!f->added || last > f->added_last)
-			f->added_last = last;
-		f->added += n;
+	if (a.row)
+		t = thread_of(a.row);
+	if (t) {
+		add_to_window(t, (u64)p.mapping, p.first, p.last);
+		f = frame_on(a.row, t, (u64)p.mapping);
+	}
+	if (!f && is_metadata(p.mapping)) {
+		COUNT(&a, C_META_FILLS, p.last - p.first + 1);
 		return;
 	}
-	if (t && added_by_fault(&a, &p, &t->fault, mode))
+	if (!f) {
+		if (t && t->window.mapping == (u64)p.mapping && p.first >= t->window.first &&
+		    p.first <= t->window.last)
+			count_prefetch(&a, (u64)p.mapping, p.first, p.last, mode);
+		else
+			COUNT(&a, C_OTHER_FILLS, p.last - p.first + 1);
 		return;
-	if (t && t->readahead)
-		count_prefetch(&a, mapping, p.first, p.last, mode);
+	}
+	if (f->kind == F_FAULT) {
+		added_by_fault(&a, &p, f->pos, mode);
+		return;
+	}
+	if (f->kind == F_WRITE)
+		n = split_written(&a, &p, f->first, f->last, &first, &last);
 	else
-		COUNT(&a, C_OTHER_FILLS, p.last - p.first + 1);
-}
-
-static __always_inline void enter_fault(struct vm_fault *vmf, enum ledger_mode mode)
-{
-	struct address_space *mapping = BPF_CORE_READ(vmf, vma, vm_file, f_mapping);
-	u64 index = BPF_CORE_READ(vmf, pgoff);
-	struct thread *t;
-
-	if (!ready)
+		n = split_added(&a, &p, f->first, f->last, &first, &last, mode);
+	if (!n)
 		return;
-	t = thread_of(true);
-	if (!t)
-		return;
-	t->fault.mapping = (u64)mapping;
-	t->fault.index = index;
-	/* A fault uses the page, though it is no read. */
-	ledger_take((u64)mapping, index, index, mode);
-}
-
-/* Pages mapped around a fault may be used unseen from now on: they are not called wasted later. */
-static __always_inline void enter_map_pages(struct vm_fault *vmf, u64 first, u64 last, enum ledger_mode mode)
-{
-	struct address_space *mapping = BPF_CORE_READ(vmf, vma, vm_file, f_mapping);
-
-	if (ready)
-		ledger_take((u64)mapping, first, last, mode);
+	if (!f->added || first < f->added_first)
+		f->added_first = first;
+	if (!f->added || last > f->added_last)
+		f->added_last = last;
+	f->added += n;
 }
 
 #endif

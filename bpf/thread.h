@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What is remembered of each thread that reads. */
+/* What is remembered of a thread while it is in a call that adds pages. A warm read leaves nothing here. */
 #ifndef CACHETOP_THREAD_H
 #define CACHETOP_THREAD_H
 
@@ -7,77 +7,111 @@
 
 #define MAX_DEPTH 4 /* overlay on loop on a file system, and one to spare; a power of two */
 
-/* A read request in progress. */
+enum frame_kind {
+	/* A read that was first heard of when it asked for read-ahead: from there to the end of the request. */
+	F_NAMED,
+	F_READ,
+	F_WRITE,
+	F_FAULT,
+};
+
+/* A request in progress. */
 struct frame {
 	u64 mapping;
-	u64 key;
+	u64 key; /* names the request from entry to exit; 0: named by its read-ahead */
 	u64 pos;
-	u64 already; /* delivered before this function was called, and part of what it returns */
-	u64 first; /* pages asked for, clipped to the end of file; first > last: none */
+	u64 first; /* pages asked for, first > last: none */
 	u64 last;
 	u64 added; /* pages of the request that this thread added, and the range they lie in */
 	u64 added_first;
 	u64 added_last;
-	u64 absent; /* tmpfs: pages of the request that were not in memory when it began */
-	u64 dropped; /* prefetched pages of the request that it used and dropped itself */
-	u64 async;
+	u64 already; /* delivered before this function was called, and part of what it returns */
+	u32 absent; /* tmpfs: pages of the request that were not in memory when it began */
+	u32 dropped; /* prefetched pages of the request that it used and dropped itself */
+	u32 kind;
 };
 
-/* The newest file-mapping fault of the thread. */
-struct fault {
-	u64 mapping;
-	u64 index;
-};
-
-struct thread {
-	u32 depth;
-	u32 readahead; /* how deep inside the read-ahead functions */
-	struct fault fault;
-	struct frame frame[MAX_DEPTH];
-};
-
-/* Entries are made once per thread and go when it exits. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, u32);
-	__type(value, struct thread);
-} threads SEC(".maps");
-
-struct carry_key {
-	u64 key;
-	u64 pos;
-};
-
-struct carry {
+/* A read-ahead window being filled. */
+struct window {
 	u64 mapping;
 	u64 first;
 	u64 last;
 	u64 added;
 };
 
+/* A fault that was told to try again. */
+struct again {
+	u64 mapping;
+	u64 index;
+};
+
+struct thread {
+	struct window window;
+	struct again again;
+	struct frame frame[MAX_DEPTH];
+};
+
+/* As many as there are rows, with the same numbers. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 8192);
-	__type(key, struct carry_key);
-	__type(value, struct carry);
-} carried SEC(".maps");
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, struct thread);
+} threads SEC(".maps");
 
-static const struct thread no_thread;
-
-static __always_inline struct thread *thread_of(bool create)
+static __always_inline struct thread *thread_of(struct row *row)
 {
-	u64 id = bpf_get_current_pid_tgid();
-	u32 tid = id;
-	struct thread *t = bpf_map_lookup_elem(&threads, &tid);
+	u32 n = row->number;
 
-	if (t || !create || is_self(id >> 32))
-		return t;
-	bpf_map_update_elem(&threads, &tid, &no_thread, BPF_NOEXIST);
-	t = bpf_map_lookup_elem(&threads, &tid);
-	if (!t)
-		count_one(C_LOST_FRAMES);
-	return t;
+	return bpf_map_lookup_elem(&threads, &n);
+}
+
+static __always_inline struct frame *frame_at(struct thread *t, u32 depth)
+{
+	asm volatile("" : "+r"(depth)); /* keeps the mask, which bounds the index for the verifier */
+	return &t->frame[depth & (MAX_DEPTH - 1)];
+}
+
+static __always_inline struct frame *push_frame(struct row *row, struct thread *t, enum frame_kind kind,
+						u64 mapping, u64 key)
+{
+	u32 depth = row->depth;
+	struct frame *f;
+
+	if (depth >= MAX_DEPTH) {
+		/* A stack this deep is left over from exits that never came. Start again, and say so. */
+		count_one(C_LOST_DEPTH);
+		depth = 0;
+	}
+	row->depth = depth + 1;
+	f = frame_at(t, depth);
+	f->kind = kind;
+	f->mapping = mapping;
+	f->key = key;
+	f->first = 1;
+	f->last = 0;
+	f->added = 0;
+	f->already = 0;
+	f->absent = 0;
+	f->dropped = 0;
+	return f;
+}
+
+/* The newest frame on this mapping. */
+static __always_inline struct frame *frame_on(struct row *row, struct thread *t, u64 mapping)
+{
+	u32 i;
+
+	for (i = 0; i < MAX_DEPTH; i++) {
+		struct frame *f;
+
+		if (i >= row->depth)
+			break;
+		f = frame_at(t, row->depth - 1 - i);
+		if (f->mapping == mapping)
+			return f;
+	}
+	return 0;
 }
 
 #endif

@@ -23,12 +23,15 @@ pub struct Facts {
     /// Where the preemption model was read.
     pub preemption_source: String,
     /// Names of functions and tracepoints of interest that the kernel's BTF has.
-    /// Functions by their name, BTF tracepoints as `tp:NAME`, types as `struct:NAME`.
+    /// Functions by their name and as `NAME/ARGUMENTS`, BTF tracepoints as `tp:NAME`, types as `struct:NAME`, page
+    /// flags as `enum:NAME`.
     pub btf: BTreeSet<String>,
     /// A BPF trampoline (fentry) attached to a function in a trial; else the kernel's refusal.
     pub trampoline: Result<(), String>,
     /// `kprobe.multi` attached in a trial; else the kernel's refusal.
     pub kprobe_multi: Result<(), String>,
+    /// `kprobe.session` (6.10) attached in a trial; else the kernel's refusal.
+    pub kprobe_session: Result<(), String>,
     /// Return probes of kprobe.multi lose nothing (they stand on fgraph: `struct fprobe_hlist`).
     pub return_probes_keep: bool,
     /// Atomic instructions with fetch load (5.12).
@@ -74,10 +77,13 @@ pub const FUNCTIONS: &[&str] = &[
     "filemap_splice_read",
     "shmem_file_read_iter",
     "shmem_file_splice_read",
+    "page_cache_sync_ra",
+    "page_cache_async_ra",
     "page_cache_ra_unbounded",
     "page_cache_ra_order",
     "filemap_fault",
     "filemap_map_pages",
+    "workingset_refault",
     "__folio_mark_dirty",
 ];
 
@@ -92,6 +98,6 @@ pub const TRACEPOINTS: &[&str] = &[
     "writeback_dirty_page",
     "block_dirty_buffer",
     "io_uring_submit_req",
-    "sched_process_exec",
+    "task_rename",
     "sched_process_exit",
 ];

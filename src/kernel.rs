@@ -4,6 +4,7 @@ mod attach;
 mod floor;
 mod probe;
 mod raw;
+mod rows;
 mod tables;
 mod tracefs;
 

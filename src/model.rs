@@ -1,12 +1,17 @@
 //! From two samples to an interval: the only place where differences and rates are made.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use crate::figures::Figure;
 use crate::figures::Figures;
+use crate::figures::Unit;
 use crate::plan::Plan;
 use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::Lost;
 use crate::sample::Memory;
+use crate::sample::RowSample;
 use crate::sample::Sample;
 
 /// One row of a pivot.
@@ -48,6 +53,8 @@ pub fn figures(c: &Counters, plan: &Plan) -> Figures {
     let hits = c.get(Counter::ReadHits);
     let ahead = c.get(Counter::ReadAheadHits);
     let misses = c.get(Counter::ReadMisses);
+    let (write_hits, write_misses) = (c.get(Counter::WriteHits), c.get(Counter::WriteMisses));
+    let (meta_hits, meta_ahead) = (c.get(Counter::MetaHits), c.get(Counter::MetaAheadHits));
     for (figure, value) in [
         (Figure::Accesses, hits + ahead + misses),
         (Figure::Hits, hits),
@@ -61,6 +68,21 @@ pub fn figures(c: &Counters, plan: &Plan) -> Figures {
         (Figure::BufferDirtied, c.get(Counter::BufferDirtied)),
         (Figure::Evicted, c.get(Counter::Evicted)),
         (Figure::Removed, c.get(Counter::Removed)),
+        (Figure::StallNs, c.get(Counter::StallNs)),
+        (Figure::Inflight, c.get(Counter::Inflight)),
+        (Figure::FaultMisses, c.get(Counter::FaultMisses)),
+        (Figure::FaultHits, c.get(Counter::FaultHits)),
+        (Figure::FaultAround, c.get(Counter::FaultAround)),
+        (Figure::WriteAccesses, write_hits + write_misses),
+        (Figure::WriteHits, write_hits),
+        (Figure::WriteMisses, write_misses),
+        (Figure::DirectReadBytes, c.get(Counter::DirectReadBytes)),
+        (Figure::DirectWriteBytes, c.get(Counter::DirectWriteBytes)),
+        (Figure::MetaAccesses, meta_hits + meta_ahead + c.get(Counter::MetaMisses)),
+        (Figure::MetaHits, meta_hits),
+        (Figure::MetaReadaheadHits, meta_ahead),
+        (Figure::MetaMisses, c.get(Counter::MetaMisses)),
+        (Figure::Refaulted, c.get(Counter::Refaulted)),
     ] {
         if plan.knows(figure) {
             out.set(figure, Some(value));
@@ -69,24 +91,42 @@ pub fn figures(c: &Counters, plan: &Plan) -> Figures {
     out
 }
 
-/// What happened from `before` to `now`.
+/// What happened from `before` to `now`, which must be two samples of one source in a row.
 #[must_use]
 pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
-    let mut rows: Vec<(u64, Row)> = now
-        .processes
-        .values()
-        .filter_map(|p| {
-            let zero = Counters::default();
-            let then = before.processes.get(&p.tgid).map_or(&zero, |b| &b.counters);
-            let mut figures = figures(&p.counters.since(then), plan);
+    let mut processes: HashMap<u32, (u64, RowSample)> = HashMap::new();
+    for row in &now.rows {
+        match processes.entry(row.tgid) {
+            Entry::Vacant(e) => {
+                e.insert((row.born, row.clone()));
+            }
+            Entry::Occupied(mut e) => {
+                let (born, sum) = e.get_mut();
+                sum.counters.add(&row.counters);
+                // The process is called what it was called last.
+                if row.born > *born {
+                    *born = row.born;
+                    (sum.process, sum.uid) = (row.process, row.uid);
+                }
+            }
+        }
+    }
+    let mut rows: Vec<(u64, Row)> = processes
+        .into_values()
+        .filter_map(|(_, p)| {
+            let mut figures = figures(&p.counters, plan);
             // What the cache loses is no process's doing: the pages of one are reclaimed by another.
             for figure in [Figure::Evicted, Figure::Removed, Figure::ReadaheadWasted] {
                 figures.set(figure, None);
             }
-            // Bytes would drown the pages that rows are ranked by.
-            let pages = |f: &Figure| if *f == Figure::ReadBytes { 0 } else { figures.get(*f).unwrap_or(0) };
+            // Bytes and times would drown the pages that rows are ranked by.
+            let pages = |f: &Figure| match f.unit() {
+                Unit::Pages | Unit::Events => figures.get(*f).unwrap_or(0),
+                Unit::Bytes | Unit::Nanoseconds => 0,
+            };
             let busy: u64 = Figure::ALL.iter().map(pages).sum();
-            (busy > 0).then(|| (busy, Row { pid: p.tgid, uid: p.uid, comm: p.comm.clone(), figures }))
+            let row = Row { pid: p.tgid, uid: p.uid, comm: p.process.name().into_owned(), figures };
+            (busy > 0).then_some((busy, row))
         })
         .collect();
     rows.sort_by(|(a, x), (b, y)| b.cmp(a).then(x.pid.cmp(&y.pid)));

@@ -39,12 +39,21 @@ impl Engine {
 pub enum Brackets {
     /// fentry and fexit on a kernel where these lose nothing.
     Trampolines,
-    /// kprobe.multi and kretprobe.multi on fgraph.
-    ReturnProbes,
+    /// kprobe.session on fgraph: one program for entry and return.
+    Sessions,
     /// fentry and fexit on a preemptible kernel without anything better: losses are counted.
     LossyTrampolines,
     /// No function can be attached: `mm_filemap_get_pages` and the thread's registers.
     Tracepoints,
+}
+
+/// What somebody wants to know beyond the counts: hooks that nobody needs are not attached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// How long read calls take.
+    pub latency: bool,
+    /// Which files.
+    pub files: bool,
 }
 
 /// Which hooks are used and what each figure is worth.
@@ -73,14 +82,14 @@ pub struct NoPlan {
 }
 
 impl Plan {
-    /// Makes the plan for a kernel.
+    /// Makes the plan for a kernel. `wants`: what somebody wants to know beyond the counts.
     ///
     /// # Errors
     /// When no set of hooks can count reads on this kernel.
-    pub fn new(facts: &Facts) -> Result<Self, NoPlan> {
+    pub fn new(facts: &Facts, wants: Wants) -> Result<Self, NoPlan> {
         let brackets = hooks::brackets(facts)?;
-        let hooks = hooks::choose(facts, brackets)?;
-        let figures = certainty::of(facts, brackets, &hooks);
+        let hooks = hooks::choose(facts, brackets, wants)?;
+        let figures = certainty::of(facts, brackets, &hooks, wants);
         Ok(Self { engine: Engine::Exact, brackets, fetch_atomics: facts.fetch_atomics, hooks, figures })
     }
 

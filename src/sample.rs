@@ -5,6 +5,8 @@ use std::time::Instant;
 
 use crate::wire::COUNTERS;
 pub use crate::wire::Counter;
+use crate::wire::LATENCY_BUCKETS;
+use crate::wire::WINDOW_BUCKETS;
 
 /// One set of counters, monotone since attach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,16 +52,54 @@ impl Counters {
     }
 }
 
-/// A process (thread group) as the kernel programs saw it.
+/// A command name of at most 15 bytes, as the kernel keeps it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub struct Comm(pub [u8; 16]);
+
+impl Comm {
+    /// The name; bytes that are not UTF-8 are replaced.
+    #[must_use]
+    pub fn name(&self) -> std::borrow::Cow<'_, str> {
+        let end = self.0.iter().position(|b| *b == 0).unwrap_or(self.0.len());
+        String::from_utf8_lossy(self.0.get(..end).unwrap_or_default())
+    }
+}
+
+impl From<&str> for Comm {
+    fn from(name: &str) -> Self {
+        let mut out = [0; 16];
+        for (to, from) in out.iter_mut().take(15).zip(name.bytes()) {
+            *to = from;
+        }
+        Self(out)
+    }
+}
+
+impl std::fmt::Debug for Comm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Debug::fmt(&self.name(), f)
+    }
+}
+
+/// What one thread did under one name since the sample before. A thread that changes its name gets another row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProcessSample {
+pub struct RowSample {
     /// Thread-group id in the initial PID namespace.
     pub tgid: u32,
-    /// Real user id in the initial user namespace.
+    /// Thread id in the initial PID namespace.
+    pub tid: u32,
+    /// Real user id in the initial user namespace, at the row's first event.
     pub uid: u32,
-    /// Command name (`/proc/PID/comm`) at its first event, its last exec or its exit, at most 15 bytes.
-    pub comm: String,
-    /// Its counters since attach.
+    /// Inode number of the cgroup's directory, at the row's first event: the cgroup of the memory controller in
+    /// version 1, the only one in version 2.
+    pub cgroup: u64,
+    /// When the row was made, nanoseconds since boot.
+    pub born: u64,
+    /// Name of the thread.
+    pub comm: Comm,
+    /// Name of the process (of the thread group's leader).
+    pub process: Comm,
+    /// What was counted since the sample before.
     pub counters: Counters,
 }
 
@@ -102,6 +142,34 @@ impl Lost {
     }
 }
 
+/// Histograms of the whole system, monotone since attach.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Histograms {
+    /// Read calls that did not miss, by latency.
+    pub hit: [u64; LATENCY_BUCKETS],
+    /// Read calls that missed, by latency.
+    pub miss: [u64; LATENCY_BUCKETS],
+    /// Read-ahead windows, by size in pages.
+    pub window: [u64; WINDOW_BUCKETS],
+}
+
+impl Histograms {
+    /// All buckets, one after the other.
+    pub fn buckets(&mut self) -> impl Iterator<Item = &mut u64> {
+        self.hit.iter_mut().chain(self.miss.iter_mut()).chain(self.window.iter_mut())
+    }
+
+    /// What came since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let (mut out, mut then) = (self.clone(), earlier.clone());
+        for (now, then) in out.buckets().zip(then.buckets()) {
+            *now = now.saturating_sub(*then);
+        }
+        out
+    }
+}
+
 /// Everything read at one tick.
 #[derive(Debug, Clone)]
 pub struct Sample {
@@ -109,10 +177,12 @@ pub struct Sample {
     pub at: Instant,
     /// When it was read, for people.
     pub time: jiff::Timestamp,
-    /// Counters of the whole system; they do not depend on the process table having room.
+    /// Counters of the whole system since attach; they do not depend on the table having room.
     pub total: Counters,
-    /// Counters by process, those that are alive or died since the last sample.
-    pub processes: HashMap<u32, ProcessSample>,
+    /// Threads that did something since the sample before.
+    pub rows: Vec<RowSample>,
+    /// Latency of read calls since attach; `None` if nobody asked for it.
+    pub latency: Option<Box<Histograms>>,
     /// What could not be accounted.
     pub lost: Lost,
     /// `/proc/meminfo`.

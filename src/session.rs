@@ -9,6 +9,7 @@ use crate::kernel;
 use crate::kernel::AttachError;
 use crate::kernel::Attached;
 use crate::plan::Plan;
+use crate::plan::Wants;
 use crate::sample::Sample;
 use crate::sample::Source;
 
@@ -17,15 +18,17 @@ use crate::sample::Source;
 pub struct Options {
     /// Count the monitor's own process, too. Default: no.
     pub include_self: bool,
-    /// Rows in the process table. Default: 8192. Totals do not depend on it.
-    pub process_table: u32,
+    /// Rows in the table, one for each thread that does something. Default: 16384. Totals do not depend on it.
+    pub table: u32,
+    /// What to find out beyond the counts. Default: nothing; each costs something at every read.
+    pub wants: Wants,
     /// Behave as if the kernel refused to attach to functions, as some do. For tests.
     pub without_functions: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { include_self: false, process_table: 8192, without_functions: false }
+        Self { include_self: false, table: 16384, wants: Wants::default(), without_functions: false }
     }
 }
 
@@ -68,11 +71,15 @@ impl Session {
         if options.without_functions {
             facts.trampoline = Err("taken away for a test".into());
             facts.kprobe_multi = Err("taken away for a test".into());
+            facts.kprobe_session = Err("taken away for a test".into());
         }
-        let settings =
-            kernel::Settings { include_self: options.include_self, processes: options.process_table.max(1) };
+        let settings = kernel::Settings {
+            include_self: options.include_self,
+            rows: options.table.max(1),
+            wants: options.wants,
+        };
         loop {
-            let plan = Plan::new(&facts)
+            let plan = Plan::new(&facts, options.wants)
                 .map_err(|e| StartError { what: e.reason.clone(), remedy: Some(e.remedy) })?;
             match Attached::new(&plan, &facts, tracefs.as_ref(), settings) {
                 Ok(attached) => return Ok(Self { facts, plan, attached }),
@@ -110,7 +117,8 @@ impl Source for Session {
             at: Instant::now(),
             time: jiff::Timestamp::now(),
             total: tables.total,
-            processes: tables.processes,
+            rows: tables.rows,
+            latency: tables.latency,
             lost: tables.lost,
             memory,
         })

@@ -14,9 +14,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Read calls that delivered at least a byte through the page cache.
-    ReadCalls;
-    /// Bytes they delivered.
+    /// Bytes that reads delivered from the page cache.
     ReadBytes;
     /// Pages present and used before.
     ReadHits;
@@ -30,33 +28,78 @@ counters! {
     Prefetched;
     /// Prefetched pages removed unused.
     PrefetchWasted;
+    /// Nanoseconds that calls with misses took; only where latency is asked for.
+    StallNs;
+    /// Pages present but still being read when they were reached.
+    Inflight;
+    /// Read-ahead windows issued.
+    Windows;
+    /// Of these, the ones with a page that was there already.
+    WindowsCut;
+    /// Major faults on file mappings.
+    FaultMisses;
+    /// Minor faults on file mappings.
+    FaultHits;
+    /// Pages mapped around a fault.
+    FaultAround;
+    /// Pages added for a page fault.
+    FaultFills;
+    /// Bytes that writes put into the page cache.
+    WriteBytes;
+    /// Pages written that were there.
+    WriteHits;
+    /// Pages written that were added for it.
+    WriteMisses;
     /// Pages of regular files, clean to dirty.
     Dirtied;
     /// `mark_buffer_dirty` events.
     BufferDirtied;
-    /// Pages removed by reclaim.
-    Evicted;
-    /// Pages removed otherwise.
-    Removed;
-    /// Pages added for a page fault.
-    FaultFills;
-    /// Pages added by writing or by anything else that is not a read.
-    OtherFills;
+    /// Bytes read past the cache.
+    DirectReadBytes;
+    /// Bytes written past the cache.
+    DirectWriteBytes;
+    /// Bytes of direct I/O that went through the cache after all.
+    DirectFellBack;
+    /// Metadata pages present when looked up.
+    MetaHits;
+    /// Metadata pages that read-ahead had brought, first use.
+    MetaAheadHits;
+    /// Metadata pages absent when looked up.
+    MetaMisses;
     /// Pages added to a metadata mapping.
     MetaFills;
     /// Pages of metadata, clean to dirty.
     MetaDirtied;
-    /// Events lost: no room for the calling thread's request.
+    /// Pages removed by reclaim.
+    Evicted;
+    /// Pages removed otherwise.
+    Removed;
+    /// Pages read back after eviction.
+    Refaulted;
+    /// Pages added by anything else that is not a read.
+    OtherFills;
+    /// Events lost: no room for the calling thread.
     LostFrames;
     /// Events lost: requests nested deeper than the stack kept for a thread.
     LostDepth;
+    /// Pages that a call added, lost and added again: more than it touched.
+    LostOrder;
     /// Events lost: no room to remember prefetched pages.
     LostLedger;
-    /// Events lost to rows (not to totals): no room in the process table.
-    LostProcesses;
+    /// Threads without a row of their own: no room in the table.
+    LostRows;
     /// Chunks of 64 pages entered in the ledger of prefetched pages.
     LedgerChunks;
 }
 
 /// Number of counters.
 pub const COUNTERS: usize = Counter::ALL.len();
+
+/// `row.state` of a row that nobody has.
+pub const ROW_FREE: u32 = 0;
+/// `row.state` of a row whose thread is gone or has another name now.
+pub const ROW_ENDED: u32 = 2;
+/// Buckets of a latency histogram: the first is below 256 ns, the i-th from 2^(7+i) ns on.
+pub const LATENCY_BUCKETS: usize = 32;
+/// Buckets of the histogram of read-ahead windows: the i-th is 2^i pages and more.
+pub const WINDOW_BUCKETS: usize = 16;

@@ -35,7 +35,7 @@ fn cachestat(args: &Args) -> Result<(), Failure> {
     let process = args.pid.map(Process::open).transpose()?;
     let mut options = Options { include_self: args.include_self, ..Options::default() };
     if let Some(rows) = args.table_size {
-        options.process_table = rows;
+        options.table = rows;
     }
     let mut session = Session::open(&options)
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;

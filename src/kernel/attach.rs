@@ -7,17 +7,19 @@ use std::os::fd::IntoRawFd as _;
 use std::os::fd::OwnedFd;
 
 use libbpf_rs::Link;
-use libbpf_rs::MapCore as _;
-use libbpf_rs::MapFlags;
 use libbpf_rs::ProgramMut;
 use libbpf_rs::skel::OpenSkel as _;
 use libbpf_rs::skel::Skel as _;
 use libbpf_rs::skel::SkelBuilder as _;
 
+use super::raw;
+use super::rows::Rows;
 use super::tracefs::Tracefs;
 use crate::facts::Facts;
+use crate::figures::Figure;
 use crate::plan::Attach;
 use crate::plan::Plan;
+use crate::plan::Wants;
 
 #[allow(clippy::all, missing_docs, dead_code, unsafe_op_in_unsafe_fn)]
 #[allow(clippy::undocumented_unsafe_blocks, clippy::unwrap_used, clippy::expect_used)]
@@ -30,8 +32,10 @@ pub(super) mod skel {
 pub struct Settings {
     /// Count the monitor's own process, too.
     pub include_self: bool,
-    /// Rows in the process table.
-    pub processes: u32,
+    /// Rows in the table.
+    pub rows: u32,
+    /// What to find out beyond the counts.
+    pub wants: Wants,
 }
 
 /// Why a plan did not come to be.
@@ -58,8 +62,16 @@ pub struct Attached {
     pub(super) settle: bool,
     /// Chunks taken out of the ledger again.
     pub(super) swept: u64,
+    pub(super) rows: Rows,
     pub(super) links: Vec<Link>,
+    /// Links that libbpf-rs knows no type for; held for what their end does.
+    _sessions: Vec<OwnedFd>,
 }
+
+/// Threads that the kernel programs have room for, whatever the table shows: totals are exact up to there.
+const THREADS: u32 = 16384;
+/// Rows beyond a table that is larger than that.
+const SPARE: u32 = 1024;
 
 impl Attached {
     /// Loads and attaches a plan, then opens the gate: no event counts before everything is attached.
@@ -85,14 +97,20 @@ impl Attached {
         // bytes for each plan tried.
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = skel::CachetopSkelBuilder::default().open(storage).map_err(load)?;
+        let latency = settings.wants.latency && plan.knows(Figure::StallNs);
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.self_tgid = if settings.include_self { 0 } else { std::process::id() };
+            rodata.with_latency = latency;
+            rodata.cgroup_v1 = super::probe::memory_cgroup_v1();
             rodata.vmemmap_base_at = facts.vmemmap.clone().unwrap_or(0);
         }
-        open.maps.processes.set_max_entries(settings.processes).map_err(load)?;
-        // A process has a row for each CPU that it runs on.
-        let cpus = libbpf_rs::num_possible_cpus().unwrap_or(2).clamp(2, 8) as u32;
-        open.maps.process_stats.set_max_entries(settings.processes.saturating_mul(cpus)).map_err(load)?;
+        let spare = THREADS.saturating_sub(settings.rows).max(SPARE);
+        let rows = settings.rows.saturating_add(spare);
+        open.maps.free_rows.set_max_entries(settings.rows).map_err(load)?;
+        open.maps.spare_rows.set_max_entries(spare).map_err(load)?;
+        for map in [&mut open.maps.rows, &mut open.maps.row_numbers] {
+            map.set_max_entries(rows).map_err(load)?;
+        }
         // Tables that this plan does not use cost no memory.
         let calls = plan.uses("get_pages_btf");
         if plan.fetch_atomics {
@@ -104,8 +122,10 @@ impl Attached {
             open.maps.threads.set_max_entries(1).map_err(load)?;
             open.maps.carried.set_max_entries(1).map_err(load)?;
         } else {
+            open.maps.threads.set_max_entries(rows).map_err(load)?;
             open.maps.calls.set_max_entries(1).map_err(load)?;
         }
+        open.maps.histograms.set_max_entries(if latency { rows } else { 1 }).map_err(load)?;
         for mut program in open.open_object_mut().progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             let hook = plan.hooks.iter().find(|h| h.program == name);
@@ -120,7 +140,9 @@ impl Attached {
             }
         }
         let skel = open.load().map_err(load)?;
+        let rows = Rows::new(&skel, settings.rows, spare, latency).map_err(load)?;
         let mut links = Vec::new();
+        let mut sessions = Vec::new();
         let mut programs = Vec::new();
         for hook in &plan.hooks {
             let refused = |why: String| AttachError::Refused { program: hook.program.into(), why };
@@ -128,25 +150,33 @@ impl Attached {
             else {
                 return Err(AttachError::Load(format!("there is no program {}", hook.program)));
             };
-            let link = attach(&program, &hook.attach, tracefs).map_err(refused)?;
-            links.extend(link);
+            if let Attach::Session(names) = &hook.attach {
+                let link = raw::attach_session(&program, names).map_err(|e| refused(e.to_string()))?;
+                sessions.push(link);
+            } else {
+                links.extend(attach(&program, &hook.attach, tracefs).map_err(refused)?);
+            }
             programs.push((hook.program, duplicate(&program).map_err(|e| AttachError::Load(e.to_string()))?));
         }
-        let attached = Self { skel, programs, settle: plan.uses("settle_pending"), swept: 0, links };
-        attached.open_gate().map_err(load)?;
+        let mut attached = Self {
+            skel,
+            programs,
+            settle: plan.uses("settle_pending"),
+            swept: 0,
+            rows,
+            links,
+            _sessions: sessions,
+        };
+        attached.open_gate();
         Ok(attached)
     }
 
-    /// Lets events count. Through the map, by system call: the kernel reads it while we write.
-    fn open_gate(&self) -> libbpf_rs::Result<()> {
-        let bss = &self.skel.maps.bss;
-        let zero = 0u32.to_ne_bytes();
-        let mut value = bss.lookup(&zero, MapFlags::ANY)?.unwrap_or_default();
-        // `ready` is the only variable there.
-        if let Some(first) = value.first_mut() {
-            *first = 1;
+    /// Lets events count.
+    fn open_gate(&mut self) {
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            // SAFETY: a byte of our own that the kernel programs only read.
+            unsafe { (&raw mut bss.ready).write_volatile(true) };
         }
-        bss.update(&zero, &value, MapFlags::ANY)
     }
 }
 
@@ -170,7 +200,7 @@ fn attach(program: &ProgramMut<'_>, how: &Attach, tracefs: Option<&Tracefs>) -> 
             }
             link
         }
-        Attach::Tick => return Ok(None),
+        Attach::Session(_) | Attach::Tick => return Ok(None),
     };
     link.map(Some).map_err(|e| format!("{e:#}"))
 }

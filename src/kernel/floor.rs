@@ -65,6 +65,11 @@ fn attach_empty(hook: &Hook, on_exit: bool, ids: &HashMap<Key, u32>) -> io::Resu
             let program = raw::load_empty(libbpf_sys::BPF_PROG_TYPE_KPROBE, how, 0)?;
             raw::attach_multi(program, functions, *on_return)?
         }
+        Attach::Session(functions) => {
+            let how = libbpf_sys::BPF_TRACE_KPROBE_SESSION;
+            let program = raw::load_empty(libbpf_sys::BPF_PROG_TYPE_KPROBE, how, 0)?;
+            raw::attach_session(program, functions)?
+        }
         Attach::Tracepoint(category, name) => {
             let tracefs = Tracefs::find().map_err(io::Error::other)?;
             let event = attach::tracepoint_event(tracefs.id(category, name)?)?;

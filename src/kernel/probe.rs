@@ -60,6 +60,10 @@ pub fn facts() -> Result<(Facts, Option<Tracefs>), Obstacle> {
     } else {
         Err("no function to try".into())
     };
+    let kprobe_session = match &kprobe_multi {
+        Ok(()) => try_kprobe_session("filemap_read"),
+        Err(e) => Err(e.clone()),
+    };
     // Listing all symbols takes a while; they are needed on preemptible kernels only.
     let vmemmap = (preemption == Preemption::Voluntary).then(|| Err("not needed here".to_owned()));
     let facts = Facts {
@@ -73,6 +77,7 @@ pub fn facts() -> Result<(Facts, Option<Tracefs>), Obstacle> {
         btf,
         trampoline,
         kprobe_multi,
+        kprobe_session,
         refused: Vec::new(),
     };
     Ok((facts, tracefs.ok()))
@@ -135,6 +140,9 @@ fn names() -> Result<Names, Obstacle> {
                     read = Some(id);
                 }
                 found.insert(name.to_owned());
+                if let Some(arguments) = arguments(&btf, &t) {
+                    found.insert(format!("{name}/{arguments}"));
+                }
             }
             BtfKind::Typedef => {
                 if let Some(tp) = name.strip_prefix("btf_trace_") {
@@ -146,10 +154,25 @@ fn names() -> Result<Names, Obstacle> {
             BtfKind::Struct if name == "fprobe_hlist" => {
                 found.insert("struct:fprobe_hlist".into());
             }
+            BtfKind::Enum if name == "pageflags" => {
+                if let Ok(flags) = libbpf_rs::btf::types::Enum::try_from(t) {
+                    if flags.iter().any(|f| f.name.is_some_and(|n| n == "PG_dropbehind")) {
+                        found.insert("enum:PG_dropbehind".into());
+                    }
+                }
+            }
             _ => {}
         }
     }
     Ok(Names { all: found, read })
+}
+
+/// How many arguments a function has.
+fn arguments(btf: &Btf<'_>, function: &libbpf_rs::btf::BtfType<'_>) -> Option<usize> {
+    let prototype = function.next_type()?;
+    let prototype = libbpf_rs::btf::types::FuncProto::try_from(prototype).ok()?;
+    let _ = btf;
+    Some(prototype.iter().count())
 }
 
 /// Attaches an empty fentry program for a moment: presence in BTF is no proof.
@@ -165,6 +188,19 @@ fn try_kprobe_multi(function: &str) -> Result<(), String> {
     raw::attach_multi(program, &[function.to_owned()], false)
         .map(drop)
         .map_err(|e| format!("attaching kprobe.multi: {e}"))
+}
+
+fn try_kprobe_session(function: &str) -> Result<(), String> {
+    let program = raw::load_empty(libbpf_sys::BPF_PROG_TYPE_KPROBE, libbpf_sys::BPF_TRACE_KPROBE_SESSION, 0)
+        .map_err(|e| format!("loading kprobe.session: {e}"))?;
+    raw::attach_session(program, &[function.to_owned()])
+        .map(drop)
+        .map_err(|e| format!("attaching kprobe.session: {e}"))
+}
+
+/// Whether the memory controller is in a cgroup hierarchy of version 1.
+pub(super) fn memory_cgroup_v1() -> bool {
+    fs::read_to_string("/proc/self/mountinfo").is_ok_and(|text| text.lines().any(crate::cgroup::is_memory_v1))
 }
 
 /// Loads a program with an atomic or that fetches, an instruction of 5.12.

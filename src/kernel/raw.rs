@@ -57,6 +57,16 @@ pub(super) fn attach_tracing(program: impl AsFd) -> io::Result<OwnedFd> {
 /// Attaches a kprobe.multi program to the entry or the return of functions, until the link is dropped.
 pub(super) fn attach_multi(program: impl AsFd, functions: &[String], on_return: bool) -> io::Result<OwnedFd> {
     const BPF_F_KPROBE_MULTI_RETURN: u32 = 1;
+    let flags = if on_return { BPF_F_KPROBE_MULTI_RETURN } else { 0 };
+    link_multi(program, functions, libbpf_sys::BPF_TRACE_KPROBE_MULTI, flags)
+}
+
+/// Attaches a kprobe.session program to the entry and the return of functions (6.10), until the link is dropped.
+pub(super) fn attach_session(program: impl AsFd, functions: &[String]) -> io::Result<OwnedFd> {
+    link_multi(program, functions, libbpf_sys::BPF_TRACE_KPROBE_SESSION, 0)
+}
+
+fn link_multi(program: impl AsFd, functions: &[String], how: u32, flags: u32) -> io::Result<OwnedFd> {
     let names = functions
         .iter()
         .map(|f| CString::new(f.as_str()))
@@ -69,12 +79,10 @@ pub(super) fn attach_multi(program: impl AsFd, functions: &[String], on_return: 
     };
     opts.__bindgen_anon_1.kprobe_multi.cnt = u32::try_from(pointers.len()).unwrap_or(u32::MAX);
     opts.__bindgen_anon_1.kprobe_multi.syms = pointers.as_mut_ptr();
-    opts.__bindgen_anon_1.kprobe_multi.flags = if on_return { BPF_F_KPROBE_MULTI_RETURN } else { 0 };
+    opts.__bindgen_anon_1.kprobe_multi.flags = flags;
     let program = program.as_fd().as_raw_fd();
     // SAFETY: the options point to as many names as they state, which outlive the call.
-    owned(unsafe {
-        libbpf_sys::bpf_link_create(program, 0, libbpf_sys::BPF_TRACE_KPROBE_MULTI, &raw const opts)
-    })
+    owned(unsafe { libbpf_sys::bpf_link_create(program, 0, how, &raw const opts) })
 }
 
 fn owned(fd: i32) -> io::Result<OwnedFd> {

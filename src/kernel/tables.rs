@@ -1,58 +1,39 @@
 //! Reading the tables: one pass a tick.
 
-use std::collections::HashMap;
 use std::os::fd::AsFd as _;
 use std::os::fd::AsRawFd as _;
 
-use libbpf_rs::ErrorKind;
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
 use super::attach::Attached;
 use crate::sample::Counter;
 use crate::sample::Counters;
+use crate::sample::Histograms;
 use crate::sample::Lost;
-use crate::sample::ProcessSample;
+use crate::sample::RowSample;
 
-/// How many entries a batch asks for.
-const BATCH: u32 = 1024;
 /// Chunks that the ledger has room for.
 const LEDGER: u64 = 65536;
 
 const LOSSES: &[(Counter, &str)] = &[
     (Counter::LostFrames, "threads_full"),
     (Counter::LostDepth, "nesting"),
+    (Counter::LostOrder, "order"),
     (Counter::LostLedger, "prefetched_full"),
-    (Counter::LostProcesses, "processes_full"),
+    (Counter::LostRows, "processes_full"),
 ];
 
 /// Raw tables of one tick.
 pub struct Tables {
-    /// Whole system.
+    /// Whole system, since attach.
     pub total: Counters,
-    /// By process.
-    pub processes: HashMap<u32, ProcessSample>,
+    /// By thread, since the last reading.
+    pub rows: Vec<RowSample>,
+    /// Latency of read calls since attach, if asked for.
+    pub latency: Option<Box<Histograms>>,
     /// What was lost.
     pub lost: Lost,
-}
-
-fn entries(map: &impl MapCore) -> libbpf_rs::Result<Vec<(Vec<u8>, Vec<u8>)>> {
-    match map.lookup_batch(BATCH.min(map.max_entries()), MapFlags::ANY, MapFlags::ANY) {
-        Ok(batch) => Ok(batch.collect()),
-        // Hash tables can be read in batches from 5.6 on; this is for tables that cannot.
-        Err(e) if e.kind() == ErrorKind::InvalidInput => Ok(map
-            .keys()
-            .filter_map(|k| {
-                let v = map.lookup(&k, MapFlags::ANY).ok().flatten()?;
-                Some((k, v))
-            })
-            .collect()),
-        Err(e) => Err(e),
-    }
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
 }
 
 /// Decodes a `struct stats`.
@@ -64,58 +45,27 @@ pub fn counters(bytes: &[u8]) -> Counters {
     out
 }
 
-/// Decodes a `struct process`: name, user, and whether its last thread is gone.
-pub fn process(bytes: &[u8]) -> (String, u32, bool) {
-    let name = bytes.get(..16).unwrap_or_default();
-    let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
-    (String::from_utf8_lossy(&name[..end]).into_owned(), u32_at(bytes, 16), u32_at(bytes, 20) != 0)
-}
-
 impl Attached {
-    /// Reads everything once, and forgets processes that are gone and whose last values were read.
+    /// Reads everything once, and frees the rows of threads that are gone.
     ///
     /// # Errors
     /// When a table cannot be read.
     pub fn read(&mut self) -> libbpf_rs::Result<Tables> {
-        let maps = &self.skel.maps;
         if self.settle {
             self.skel.progs.settle_pending.test_run(libbpf_rs::ProgramInput::default())?;
         }
-        // Who is dead is read first: the figures read after it are then the last ones.
-        let mut described = HashMap::new();
-        for (key, value) in entries(&maps.processes)? {
-            described.insert(u32_at(&key, 0), process(&value));
-        }
-        let mut processes: HashMap<u32, ProcessSample> = HashMap::new();
-        for (key, value) in entries(&maps.process_stats)? {
-            let tgid = u32_at(&key, 0);
-            let row = processes.entry(tgid).or_insert_with(|| {
-                // One that has come since the descriptions were read; if it is dead already, it stays until the
-                // next tick.
-                let late = || {
-                    let value = maps.processes.lookup(&tgid.to_ne_bytes(), MapFlags::ANY).ok()??;
-                    Some(process(&value))
-                };
-                let (comm, uid, _) = described.get(&tgid).cloned().or_else(late).unwrap_or_default();
-                ProcessSample { tgid, uid, comm, counters: Counters::default() }
-            });
-            row.counters.add(&counters(&value));
-            if described.get(&tgid).is_some_and(|(_, _, dead)| *dead) {
-                let _ = maps.process_stats.delete(&key);
-            }
-        }
-        for (tgid, _) in described.iter().filter(|(_, (_, _, dead))| *dead) {
-            let _ = maps.processes.delete(&tgid.to_ne_bytes());
-        }
-        let mut total = Counters::default();
-        for cpu in maps.totals.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default() {
+        let rows = self.rows.read(&self.skel)?;
+        let mut total = self.rows.sum();
+        let nobody = self.skel.maps.totals.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?;
+        for cpu in nobody.unwrap_or_default() {
             total.add(&counters(&cpu));
         }
         let mut by_reason: Vec<(&'static str, u64)> =
             LOSSES.iter().map(|(counter, why)| (*why, total.get(*counter))).collect();
         by_reason.push(("recursion", self.missed()));
         self.sweep(total.get(Counter::LedgerChunks))?;
-        Ok(Tables { total, processes, lost: Lost { by_reason } })
+        let latency = self.rows.latency().cloned().map(Box::new);
+        Ok(Tables { total, rows, latency, lost: Lost { by_reason } })
     }
 
     /// Runs of our programs that the kernel skipped: all programs together, and probes that were not even hit.
@@ -186,17 +136,7 @@ mod tests {
         let ours: Vec<String> = Counter::ALL.iter().map(|c| format!("{c:?}")).collect();
         assert_eq!(theirs, ours);
         assert_eq!(size_of::<types::stats>(), COUNTERS * 8);
-        assert_eq!(size_of::<types::process>(), 24);
-    }
-
-    #[test]
-    fn a_process_is_decoded() {
-        let mut raw = [0u8; 24];
-        raw[..4].copy_from_slice(b"dd\0x");
-        raw[16..20].copy_from_slice(&1000u32.to_ne_bytes());
-        assert_eq!(process(&raw), ("dd".into(), 1000, false));
-        raw[20] = 1;
-        assert!(process(&raw).2);
-        assert_eq!(process(&[]), (String::new(), 0, false));
+        assert_eq!(size_of::<types::row>() % 8, 0);
+        assert!(COUNTERS <= 64, "rows.rs keeps a set of counters in a word");
     }
 }

@@ -1,6 +1,7 @@
 //! What each figure is worth under a set of hooks.
 
 use super::Brackets;
+use super::Wants;
 use super::hooks::Hook;
 use super::hooks::LOSSY;
 use crate::facts::Facts;
@@ -20,15 +21,20 @@ pub enum Certainty {
 const SHORT: &str = "a read cut short inside the file (signal, bad buffer, RWF_NOWAIT) counts as asked; two \
                      io_uring requests that end in the same page may count as one; reads of tmpfs are not seen";
 
-pub(super) fn of(facts: &Facts, brackets: Brackets, hooks: &[Hook]) -> Vec<(Figure, Certainty)> {
+pub(super) fn of(
+    facts: &Facts,
+    brackets: Brackets,
+    hooks: &[Hook],
+    wants: Wants,
+) -> Vec<(Figure, Certainty)> {
     let uses = |program: &str| hooks.iter().any(|h| h.program == program);
     let sees = |event: &str| hooks.iter().any(|h| h.event == event);
     let lossy = |event: &str| hooks.iter().any(|h| h.event == event && h.why == LOSSY);
     let reads = match brackets {
-        Brackets::Trampolines | Brackets::ReturnProbes if lossy("page added") => Certainty::Bounded(
+        Brackets::Trampolines | Brackets::Sessions if lossy("page added") => Certainty::Bounded(
             "the hook that sees pages being added can lose events on this kernel; LOST says how many".into(),
         ),
-        Brackets::Trampolines | Brackets::ReturnProbes => Certainty::Exact,
+        Brackets::Trampolines | Brackets::Sessions => Certainty::Exact,
         Brackets::LossyTrampolines => Certainty::Bounded(
             "fentry and fexit lose events while a reader is preempted inside them; LOST says how many".into(),
         ),
@@ -47,7 +53,7 @@ pub(super) fn of(facts: &Facts, brackets: Brackets, hooks: &[Hook]) -> Vec<(Figu
             "pages that an io_uring worker adds are told apart by what it reads next; tmpfs is not seen"
                 .into(),
         ),
-        _ if !sees("read-ahead") => {
+        _ if !sees("read-ahead window") => {
             Certainty::Bounded("read-ahead outside of read calls (readahead(2), WILLNEED) is not seen".into())
         }
         _ => reads.clone(),
@@ -82,11 +88,30 @@ pub(super) fn of(facts: &Facts, brackets: Brackets, hooks: &[Hook]) -> Vec<(Figu
     };
     out.push((Figure::Evicted, deleted.clone()));
     out.push((Figure::Removed, deleted));
-    for figure in [
-        Figure::StallNs,
-        Figure::Inflight,
-        Figure::FaultMisses,
+    let functions = "needs hooks on functions, which this kernel refuses";
+    let stall = match brackets {
+        Brackets::Tracepoints => Certainty::Unknown(functions.into()),
+        _ if !wants.latency => Certainty::Unknown("measured only when asked for (--latency)".into()),
+        _ => reads.clone(),
+    };
+    out.push((Figure::StallNs, stall));
+    let faults = match brackets {
+        Brackets::Tracepoints => Certainty::Unknown(functions.into()),
+        _ if sees("fault ended") || uses("fault_session") => reads.clone(),
+        _ => Certainty::Unknown("the kernel has no filemap_fault to attach to".into()),
+    };
+    out.push((Figure::FaultMisses, faults.clone()));
+    let map_pages = uses("map_pages_fexit") || uses("map_pages_session");
+    out.push((
         Figure::FaultHits,
+        if map_pages {
+            faults
+        } else {
+            Certainty::Unknown("pages mapped around a fault cannot be told from the fault here".into())
+        },
+    ));
+    for figure in [
+        Figure::Inflight,
         Figure::FaultAround,
         Figure::WriteAccesses,
         Figure::WriteHits,

@@ -15,6 +15,7 @@ fn attach(at: &Attach) -> String {
         Attach::Trampoline(f) => format!("fentry/fexit {f}"),
         Attach::Multi(names, false) => format!("kprobe.multi {}", names.join(", ")),
         Attach::Multi(names, true) => format!("kretprobe.multi {}", names.join(", ")),
+        Attach::Session(names) => format!("kprobe.session {}", names.join(", ")),
         Attach::TracepointBtf(n) => format!("BTF tracepoint {n}"),
         Attach::Tracepoint(c, n) => format!("tracepoint {c}:{n}"),
         Attach::Tick => "run at each tick".into(),
@@ -35,6 +36,7 @@ pub(super) fn explain(plan: &Plan, facts: &Facts) -> String {
     let _ = writeln!(out, "  preemption           {preemption} ({})", facts.preemption_source);
     let _ = writeln!(out, "  functions attach     {}", yes(&facts.trampoline));
     let _ = writeln!(out, "  kprobe.multi attach  {}", yes(&facts.kprobe_multi));
+    let _ = writeln!(out, "  kprobe.session       {}", yes(&facts.kprobe_session));
     let _ = writeln!(
         out,
         "  tracefs              {}",
@@ -44,11 +46,9 @@ pub(super) fn explain(plan: &Plan, facts: &Facts) -> String {
         let _ = writeln!(out, "  refused to attach    {program}: {why}");
     }
     let how = match plan.brackets {
-        Brackets::Trampolines => "read calls are bracketed by fentry and fexit",
-        Brackets::ReturnProbes => "read calls are bracketed by kprobe.multi and kretprobe.multi",
-        Brackets::LossyTrampolines => {
-            "read calls are bracketed by fentry and fexit, which can lose events here"
-        }
+        Brackets::Trampolines => "read calls are counted by fexit",
+        Brackets::Sessions => "read calls are bracketed by kprobe.session",
+        Brackets::LossyTrampolines => "read calls are counted by fexit, which can lose events here",
         Brackets::Tracepoints => "read calls are put together from tracepoints: no function can be attached",
     };
     let _ = writeln!(out, "\nEngine {}: {how}\n", plan.engine.name());

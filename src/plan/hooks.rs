@@ -2,6 +2,7 @@
 
 use super::Brackets;
 use super::NoPlan;
+use super::Wants;
 use crate::facts::Facts;
 
 /// How a program is attached.
@@ -11,6 +12,8 @@ pub enum Attach {
     Trampoline(String),
     /// kprobe.multi on functions: entry (false) or return (true).
     Multi(Vec<String>, bool),
+    /// kprobe.session on functions: entry and return.
+    Session(Vec<String>),
     /// BTF tracepoint.
     TracepointBtf(String),
     /// Classic tracepoint, category and name.
@@ -40,13 +43,19 @@ pub(super) const LOSSY: &str = "can lose events on this preemptible kernel; what
 /// How requests can be bracketed here, the best first.
 pub(super) fn brackets(facts: &Facts) -> Result<Brackets, NoPlan> {
     let read = facts.function("filemap_read") || facts.function("generic_file_buffered_read");
-    let trampoline =
-        facts.trampoline.is_ok() && read && !facts.refuses("read_fentry") && !facts.refuses("read_fexit");
-    let multi = facts.kprobe_multi.is_ok()
+    // Without these, pages that a read adds could not be told from those read ahead.
+    let named = facts.function("page_cache_sync_ra") && facts.function("page_cache_async_ra");
+    let any = |programs: &[&str]| programs.iter().any(|p| facts.refuses(p));
+    let trampoline = facts.trampoline.is_ok()
+        && read
+        && named
+        && !any(&["read_fexit", "read_fexit_pages", "sync_fentry", "async_fentry"])
+        && !any(&["sync_old_fentry", "async_old_fentry"]);
+    let session = facts.kprobe_session.is_ok()
         && facts.return_probes_keep
         && facts.function("filemap_read")
-        && !facts.refuses("read_multi")
-        && !facts.refuses("read_multi_return");
+        && named
+        && !any(&["read_session", "sync_multi", "async_multi"]);
     let calls = facts.tracepoint("mm_filemap_get_pages") && !facts.refuses("get_pages_btf");
     if !facts.tracepoint("mm_filemap_add_to_page_cache") {
         return Err(NoPlan {
@@ -57,7 +66,7 @@ pub(super) fn brackets(facts: &Facts) -> Result<Brackets, NoPlan> {
     match () {
         () if trampoline && facts.voluntary() => Ok(Brackets::Trampolines),
         // The programs for kernels without atomic instructions that fetch exist as trampolines only.
-        () if multi && facts.fetch_atomics => Ok(Brackets::ReturnProbes),
+        () if session && facts.fetch_atomics => Ok(Brackets::Sessions),
         () if calls && facts.fetch_atomics && !trampoline => Ok(Brackets::Tracepoints),
         () if trampoline => Ok(Brackets::LossyTrampolines),
         () => Err(NoPlan {
@@ -113,13 +122,15 @@ impl Chooser<'_> {
     }
 }
 
-/// Chooses all programs.
-pub(super) fn choose(facts: &Facts, brackets: Brackets) -> Result<Vec<Hook>, NoPlan> {
+/// Chooses all programs. What sees pages come and go is attached first, what counts requests last: a request that is
+/// counted has been seen from its beginning.
+pub(super) fn choose(facts: &Facts, brackets: Brackets, wants: Wants) -> Result<Vec<Hook>, NoPlan> {
     let mut c = Chooser { facts, hooks: Vec::new() };
+    pages(&mut c, brackets)?;
     match brackets {
-        Brackets::Trampolines => trampolines(&mut c, QUIET),
-        Brackets::LossyTrampolines => trampolines(&mut c, LOSSY),
-        Brackets::ReturnProbes => return_probes(&mut c),
+        Brackets::Trampolines => trampolines(&mut c, QUIET, wants),
+        Brackets::LossyTrampolines => trampolines(&mut c, LOSSY, wants),
+        Brackets::Sessions => sessions(&mut c),
         Brackets::Tracepoints => {
             let why = if facts.voluntary() { QUIET } else { LOSSY };
             let tp = |name: &str| Attach::TracepointBtf(name.into());
@@ -136,6 +147,12 @@ pub(super) fn choose(facts: &Facts, brackets: Brackets) -> Result<Vec<Hook>, NoP
             }
         }
     }
+    Ok(c.hooks)
+}
+
+/// What is seen of pages and threads.
+fn pages(c: &mut Chooser<'_>, brackets: Brackets) -> Result<(), NoPlan> {
+    let facts = c.facts;
     let cannot = |what: &str| NoPlan {
         reason: format!("no hook sees {what}"),
         remedy: "mount tracefs (mount -t tracefs nodev /sys/kernel/tracing) and see --explain".into(),
@@ -167,15 +184,15 @@ pub(super) fn choose(facts: &Facts, brackets: Brackets) -> Result<Vec<Hook>, NoP
     ) {
         return Err(cannot("pages leaving the cache"));
     }
-    dirty(&mut c);
+    dirty(c);
     c.tracepoint("buffer dirtied", "block_dirty_buffer", "buffer_btf", Some(("block", "buffer_tp")));
-    c.tracepoint("process executes", "sched_process_exec", "exec_btf", Some(("sched", "exec_tp")));
+    c.tracepoint("thread gets a name", "task_rename", "rename_btf", Some(("task", "rename_tp")));
     if brackets == Brackets::Tracepoints {
-        c.tracepoint("process exits", "sched_process_exit", "exit_in_call_btf", None);
+        c.tracepoint("thread exits", "sched_process_exit", "exit_in_call_btf", None);
     } else {
-        c.tracepoint("process exits", "sched_process_exit", "exit_btf", Some(("sched", "exit_tp")));
+        c.tracepoint("thread exits", "sched_process_exit", "exit_btf", Some(("sched", "exit_tp")));
     }
-    Ok(c.hooks)
+    Ok(())
 }
 
 fn dirty(c: &mut Chooser<'_>) {
@@ -201,71 +218,67 @@ fn dirty(c: &mut Chooser<'_>) {
     }
 }
 
-fn trampolines(c: &mut Chooser<'_>, why: &'static str) {
+fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
     let facts = c.facts;
-    let locked = !facts.fetch_atomics;
+    let pick = |atomic, other| if facts.fetch_atomics { atomic } else { other };
+    // All or none: a frame that is pushed must be popped.
+    let mut hooks = |function: &str, programs: &[(&'static str, &'static str)]| {
+        if facts.function(function) && !programs.iter().any(|(_, p)| facts.refuses(p)) {
+            for (event, program) in programs {
+                c.push(event, program, Attach::Trampoline(function.into()), why);
+            }
+        }
+    };
+    hooks("page_cache_ra_unbounded", &[("read-ahead window", "window_fentry")]);
+    hooks("page_cache_ra_order", &[("read-ahead window, large folios", "window_order_fentry")]);
+    // Older kernels pass the state of the read-ahead as an argument of its own.
+    let old = facts.function("page_cache_sync_ra/3");
+    let (sync, ahead) =
+        if old { ("sync_old_fentry", "async_old_fentry") } else { ("sync_fentry", "async_fentry") };
+    hooks("page_cache_sync_ra", &[("read that misses", sync)]);
+    hooks("page_cache_async_ra", &[("read-ahead due", ahead)]);
+    let fault = pick("fault_fentry", "fault_fentry_pages");
+    hooks("filemap_fault", &[("fault ended", "fault_fexit"), ("fault", fault)]);
+    let map_pages = pick("map_pages_fentry", "map_pages_fentry_pages");
+    hooks("filemap_map_pages", &[("pages mapped around a fault", map_pages)]);
+    if facts.fetch_atomics {
+        hooks("filemap_map_pages", &[("pages mapped around a fault, ended", "map_pages_fexit")]);
+    }
     let read = if facts.function("filemap_read") { "filemap_read" } else { "generic_file_buffered_read" };
-    let pick = |atomic, other| if locked { other } else { atomic };
-    let at = |function: &str| Attach::Trampoline(function.into());
-    c.push("read request", "read_fentry", at(read), why);
-    c.push("read request ended", pick("read_fexit", "read_fexit_pages"), at(read), why);
+    // A read is counted when it returns. Its beginning matters to the clock and to RWF_DONTCACHE (6.14).
+    hooks(read, &[("read request ended", pick("read_fexit", "read_fexit_pages"))]);
+    if wants.latency || facts.btf.contains("enum:PG_dropbehind") {
+        hooks(read, &[("read request", "read_fentry")]);
+    }
     // Before filemap_splice_read (6.5), sendfile and splice went through the read path.
-    let pairs: [(&'static str, &'static str, &'static str, &'static str, &'static str); 5] = [
-        ("filemap_splice_read", "splice request", "splice_fentry", "splice_fexit", "splice_fexit"),
-        ("shmem_file_read_iter", "tmpfs read", "shmem_fentry", "shmem_fexit", "shmem_fexit_pages"),
-        ("shmem_file_splice_read", "tmpfs splice", "shmem_splice_fentry", "shmem_splice_fexit", ""),
-        ("page_cache_ra_unbounded", "read-ahead", "ra_fentry", "ra_fexit", "ra_fexit"),
-        (
-            "page_cache_ra_order",
-            "read-ahead, large folios",
-            "ra_order_fentry",
-            "ra_order_fexit",
-            "ra_order_fexit",
-        ),
-    ];
-    for (function, event, entry, exit, exit_pages) in pairs {
-        let exit = pick(exit, exit_pages);
-        if facts.function(function) && !exit.is_empty() && !facts.refuses(entry) && !facts.refuses(exit) {
-            c.push(event, entry, at(function), why);
-            c.push(event, exit, at(function), why);
-        }
-    }
-    for (function, event, atomic, other) in [
-        ("filemap_fault", "fault", "fault_fentry", "fault_fentry_pages"),
-        ("filemap_map_pages", "pages mapped around a fault", "map_pages_fentry", "map_pages_fentry_pages"),
-    ] {
-        let program = pick(atomic, other);
-        if facts.function(function) && !facts.refuses(program) {
-            c.push(event, program, at(function), why);
-        }
-    }
+    hooks("filemap_splice_read", &[("splice ended", "splice_fexit")]);
+    let shmem = pick("shmem_fexit", "shmem_fexit_pages");
+    hooks("shmem_file_read_iter", &[("tmpfs read ended", shmem), ("tmpfs read", "shmem_fentry")]);
+    let splice = [("tmpfs splice ended", "shmem_splice_fexit"), ("tmpfs splice", "shmem_splice_fentry")];
+    hooks("shmem_file_splice_read", &splice);
 }
 
-fn return_probes(c: &mut Chooser<'_>) {
+fn sessions(c: &mut Chooser<'_>) {
     let facts = c.facts;
-    let known = |names: &[&str]| -> Vec<String> {
-        names.iter().filter(|n| facts.function(n)).map(|n| (*n).to_owned()).collect()
-    };
-    for (names, event, entry, exit) in [
-        (&["filemap_read"] as &[&str], "read request", "read_multi", "read_multi_return"),
-        (&["filemap_splice_read"], "splice request", "splice_multi", "splice_multi_return"),
-        (&["shmem_file_read_iter"], "tmpfs read", "shmem_multi", "shmem_multi_return"),
-        (&["shmem_file_splice_read"], "tmpfs splice", "shmem_splice_multi", "shmem_splice_multi_return"),
-        (&["page_cache_ra_unbounded", "page_cache_ra_order"], "read-ahead", "ra_multi", "ra_multi_return"),
+    for (function, event, program, both) in [
+        ("page_cache_ra_unbounded", "read-ahead window", "window_multi", false),
+        ("page_cache_ra_order", "read-ahead window, large folios", "window_order_multi", false),
+        ("page_cache_sync_ra", "read that misses", "sync_multi", false),
+        ("page_cache_async_ra", "read-ahead due", "async_multi", false),
+        ("filemap_fault", "fault", "fault_session", true),
+        ("filemap_map_pages", "pages mapped around a fault", "map_pages_session", true),
+        ("filemap_splice_read", "splice", "splice_session", true),
+        ("shmem_file_read_iter", "tmpfs read", "shmem_session", true),
+        ("shmem_file_splice_read", "tmpfs splice", "shmem_splice_session", true),
+        ("filemap_read", "read request", "read_session", true),
     ] {
-        let at = known(names);
-        if !at.is_empty() && !facts.refuses(entry) && !facts.refuses(exit) {
-            c.push(event, entry, Attach::Multi(at.clone(), false), FGRAPH);
-            c.push(event, exit, Attach::Multi(at, true), FGRAPH);
+        if !facts.function(function) {
+            continue;
         }
-    }
-    for (name, event, program) in [
-        ("filemap_fault", "fault", "fault_multi"),
-        ("filemap_map_pages", "pages mapped around a fault", "map_pages_multi"),
-    ] {
-        let at = known(&[name]);
-        if !at.is_empty() && !facts.refuses(program) {
-            c.push(event, program, Attach::Multi(at, false), CLASSIC);
+        let at = vec![function.to_owned()];
+        match both {
+            true => c.push(event, program, Attach::Session(at), FGRAPH),
+            false => c.push(event, program, Attach::Multi(at, false), CLASSIC),
         }
     }
 }

@@ -24,12 +24,17 @@ fn able() -> Facts {
         btf,
         trampoline: Ok(()),
         kprobe_multi: Ok(()),
+        kprobe_session: Ok(()),
         return_probes_keep: false,
         fetch_atomics: true,
         tracefs: Ok("/sys/kernel/tracing".into()),
         vmemmap: Err("not needed here".into()),
         refused: Vec::new(),
     }
+}
+
+fn new(facts: &Facts) -> Result<Plan, NoPlan> {
+    Plan::new(facts, Wants::default())
 }
 
 /// A preemptible kernel with fgraph (7.2).
@@ -44,7 +49,8 @@ fn lazy() -> Facts {
 
 /// A kernel that lets nobody attach to functions (tracepoints only).
 fn tracepoints() -> Facts {
-    Facts { trampoline: Err("EPERM".into()), kprobe_multi: Err("EOPNOTSUPP".into()), ..able() }
+    let no = || Err("EOPNOTSUPP".into());
+    Facts { trampoline: Err("EPERM".into()), kprobe_multi: no(), kprobe_session: no(), ..able() }
 }
 
 /// A kernel of pages, without atomic fetch instructions (5.10).
@@ -52,6 +58,7 @@ fn old() -> Facts {
     let mut facts = able();
     facts.fetch_atomics = false;
     facts.kprobe_multi = Err("EINVAL".into());
+    facts.kprobe_session = Err("EINVAL".into());
     for gone in ["filemap_read", "filemap_splice_read", "page_cache_ra_order", "__folio_mark_dirty"] {
         facts.btf.remove(gone);
     }
@@ -59,6 +66,7 @@ fn old() -> Facts {
     {
         facts.btf.remove(&format!("tp:{gone}"));
     }
+    facts.btf.insert("page_cache_sync_ra/3".into());
     facts.btf.insert("generic_file_buffered_read".into());
     facts.btf.insert("tp:writeback_dirty_page".into());
     facts
@@ -74,21 +82,26 @@ fn lossy(plan: &Plan) -> Vec<&'static str> {
 
 #[test]
 fn a_quiet_kernel_gets_trampolines() {
-    let plan = Plan::new(&able()).unwrap();
+    let plan = new(&able()).unwrap();
     assert_eq!(plan.brackets, Brackets::Trampolines);
-    assert!(plan.uses("read_fentry") && plan.uses("read_fexit") && plan.uses("add_btf"));
+    assert!(plan.uses("read_fexit") && plan.uses("sync_fentry") && plan.uses("add_btf"));
     assert_eq!(plan.certainty(Figure::Misses), Certainty::Exact);
     assert_eq!(lossy(&plan), Vec::<&str>::new());
+    // The clock costs a hook more: only where somebody looks at it.
+    assert!(!plan.uses("read_fentry") && !plan.knows(Figure::StallNs));
+    let timed = Plan::new(&able(), Wants { latency: true, ..Wants::default() }).unwrap();
+    assert!(timed.uses("read_fentry"));
+    assert_eq!(timed.certainty(Figure::StallNs), Certainty::Exact);
 }
 
 #[test]
 fn a_preemptible_kernel_gets_what_loses_nothing_there() {
-    let plan = Plan::new(&lazy()).unwrap();
-    assert_eq!(plan.brackets, Brackets::ReturnProbes);
+    let plan = new(&lazy()).unwrap();
+    assert_eq!(plan.brackets, Brackets::Sessions);
     assert_eq!(lossy(&plan), Vec::<&str>::new());
     for hook in &plan.hooks {
         assert!(
-            matches!(hook.attach, Attach::Multi(..) | Attach::Tracepoint(..)),
+            matches!(hook.attach, Attach::Session(..) | Attach::Multi(_, false) | Attach::Tracepoint(..)),
             "{} loses events on preemptible kernels",
             hook.program
         );
@@ -99,14 +112,14 @@ fn a_preemptible_kernel_gets_what_loses_nothing_there() {
 
 #[test]
 fn an_unknown_preemption_model_is_taken_as_preemptible() {
-    let unknown = Plan::new(&Facts { preemption: Preemption::Unknown, ..lazy() }).unwrap();
-    assert_eq!(unknown, Plan::new(&lazy()).unwrap());
+    let unknown = new(&Facts { preemption: Preemption::Unknown, ..lazy() }).unwrap();
+    assert_eq!(unknown, new(&lazy()).unwrap());
 }
 
 #[test]
 fn return_probes_that_lose_are_not_used() {
     // kprobe.multi returns stand on rethook before fgraph, and lose calls that sleep.
-    let plan = Plan::new(&Facts { return_probes_keep: false, ..lazy() }).unwrap();
+    let plan = new(&Facts { return_probes_keep: false, ..lazy() }).unwrap();
     assert_eq!(plan.brackets, Brackets::LossyTrampolines);
     assert!(matches!(plan.certainty(Figure::Misses), Certainty::Bounded(_)));
     assert!(!lossy(&plan).is_empty());
@@ -114,7 +127,7 @@ fn return_probes_that_lose_are_not_used() {
 
 #[test]
 fn without_functions_requests_come_from_tracepoints() {
-    let plan = Plan::new(&tracepoints()).unwrap();
+    let plan = new(&tracepoints()).unwrap();
     assert_eq!(plan.brackets, Brackets::Tracepoints);
     assert!(plan.uses("get_pages_btf") && plan.uses("settle_pending") && plan.uses("add_in_call_btf"));
     assert!(!plan.uses("add_btf"));
@@ -126,35 +139,59 @@ fn without_functions_requests_come_from_tracepoints() {
 fn without_functions_and_get_pages_there_is_no_plan() {
     let mut facts = tracepoints();
     facts.btf.remove("tp:mm_filemap_get_pages");
-    let error = Plan::new(&facts).unwrap_err();
+    let error = new(&facts).unwrap_err();
     assert!(error.reason.contains("EPERM") && error.reason.contains("mm_filemap_get_pages"), "{error}");
     assert!(error.remedy.contains("CONFIG_KPROBES"));
 }
 
 #[test]
 fn an_old_kernel_gets_the_programs_it_can_load() {
-    let plan = Plan::new(&old()).unwrap();
+    let plan = new(&old()).unwrap();
     assert_eq!(plan.brackets, Brackets::Trampolines);
     assert_eq!(at(&plan, "read_fexit_pages"), &Attach::Trampoline("generic_file_buffered_read".into()));
     assert_eq!(at(&plan, "dirty_btf_pages"), &Attach::TracepointBtf("writeback_dirty_page".into()));
-    for program in ["read_fexit", "add_btf", "delete_btf", "dirty_btf", "splice_fentry", "ra_order_fentry"] {
+    for program in ["read_fexit", "add_btf", "delete_btf", "dirty_btf", "splice_fexit", "sync_fentry"] {
         assert!(!plan.uses(program), "{program} does not load there");
     }
+    assert!(plan.uses("sync_old_fentry") && plan.uses("async_old_fentry"));
     assert_eq!(plan.certainty(Figure::ReadaheadHits), Certainty::Exact);
 }
 
 #[test]
+fn without_the_hooks_that_name_a_read_misses_are_not_guessed() {
+    for gone in ["page_cache_sync_ra", "page_cache_async_ra"] {
+        for mut facts in [able(), lazy()] {
+            facts.btf.remove(gone);
+            assert_eq!(new(&facts).unwrap().brackets, Brackets::Tracepoints, "{gone}");
+            facts.btf.remove("tp:mm_filemap_get_pages");
+            assert!(new(&facts).is_err(), "{gone}");
+        }
+    }
+}
+
+#[test]
+fn what_is_pushed_is_popped() {
+    for refused in ["fault_fexit", "shmem_fexit", "shmem_splice_fexit"] {
+        let mut facts = able();
+        facts.refused.push((refused.into(), "EBUSY".into()));
+        let entry = refused.replace("fexit", "fentry");
+        assert!(!new(&facts).unwrap().uses(&entry), "{entry} without {refused}");
+    }
+}
+
+#[test]
 fn each_missing_function_costs_its_own_hooks_only() {
-    for name in FUNCTIONS.iter().filter(|f| !["filemap_read", "generic_file_buffered_read"].contains(f)) {
+    let needed = ["filemap_read", "generic_file_buffered_read", "page_cache_sync_ra", "page_cache_async_ra"];
+    for name in FUNCTIONS.iter().filter(|f| !needed.contains(*f)) {
         for full in [able(), lazy()] {
-            let all = Plan::new(&full).unwrap().hooks.len();
+            let all = new(&full).unwrap().hooks.len();
             let mut facts = full;
             facts.btf.remove(*name);
-            let plan = Plan::new(&facts).unwrap();
+            let plan = new(&facts).unwrap();
             assert!(all - plan.hooks.len() <= 2, "{name}");
             let names = |h: &Hook| match &h.attach {
                 Attach::Trampoline(f) => f == name,
-                Attach::Multi(fs, _) => fs.iter().any(|f| f == name),
+                Attach::Multi(fs, _) | Attach::Session(fs) => fs.iter().any(|f| f == name),
                 _ => false,
             };
             assert!(!plan.hooks.iter().any(names), "{name} is still attached");
@@ -172,24 +209,21 @@ fn each_missing_tracepoint_makes_its_figure_unknown_or_stops() {
         facts.btf.remove(&format!("tp:{name}"));
         match figure {
             Some(figure) => {
-                let plan = Plan::new(&facts).unwrap();
+                let plan = new(&facts).unwrap();
                 assert!(matches!(plan.certainty(figure), Certainty::Unknown(_)));
                 assert!(!plan.knows(figure));
             }
-            None => assert!(!Plan::new(&facts).unwrap_err().remedy.is_empty()),
+            None => assert!(!new(&facts).unwrap_err().remedy.is_empty()),
         }
     }
     let mut facts = able();
     facts.btf.remove("tp:mm_filemap_add_to_page_cache");
-    assert!(Plan::new(&facts).unwrap_err().remedy.contains("CONFIG_DEBUG_INFO_BTF"));
+    assert!(new(&facts).unwrap_err().remedy.contains("CONFIG_DEBUG_INFO_BTF"));
     let mut facts = able();
     facts.btf.remove("tp:writeback_dirty_folio");
-    assert!(
-        Plan::new(&facts).unwrap().uses("dirty_multi"),
-        "the function serves where the tracepoint is gone"
-    );
+    assert!(new(&facts).unwrap().uses("dirty_multi"), "the function serves where the tracepoint is gone");
     facts.kprobe_multi = Err("EINVAL".into());
-    assert!(!Plan::new(&facts).unwrap().knows(Figure::Dirtied));
+    assert!(!new(&facts).unwrap().knows(Figure::Dirtied));
 }
 
 #[test]
@@ -197,7 +231,7 @@ fn without_tracefs_or_page_addresses_btf_tracepoints_step_in_and_say_so() {
     for facts in
         [Facts { tracefs: Err("no".into()), ..lazy() }, Facts { vmemmap: Err("hidden".into()), ..lazy() }]
     {
-        let plan = Plan::new(&facts).unwrap();
+        let plan = new(&facts).unwrap();
         assert!(plan.uses("add_btf") && plan.uses("delete_btf"));
         assert!(lossy(&plan).contains(&"add_btf"));
         // Pages that are added unseen make misses look like hits: no exactness is claimed.
@@ -208,7 +242,7 @@ fn without_tracefs_or_page_addresses_btf_tracepoints_step_in_and_say_so() {
 #[test]
 fn a_hook_that_refuses_is_not_planned_again() {
     let programs = |facts: &Facts| -> Vec<&'static str> {
-        Plan::new(facts).map(|p| p.hooks.iter().map(|h| h.program).collect()).unwrap_or_default()
+        new(facts).map(|p| p.hooks.iter().map(|h| h.program).collect()).unwrap_or_default()
     };
     for full in [able(), lazy(), tracepoints(), old()] {
         // What runs at the tick is not attached, so nothing can refuse it.
@@ -222,9 +256,10 @@ fn a_hook_that_refuses_is_not_planned_again() {
 
 #[test]
 fn the_explanation_names_hooks_and_reasons() {
-    let facts = Facts { refused: vec![("ra_multi".into(), "EBUSY".into())], ..lazy() };
-    let text = Plan::new(&facts).unwrap().explain(&facts);
-    for needle in ["kprobe.multi filemap_read", "tracepoint filemap:mm_filemap_add", "EBUSY", "loses nothing"]
+    let facts = Facts { refused: vec![("window_multi".into(), "EBUSY".into())], ..lazy() };
+    let text = new(&facts).unwrap().explain(&facts);
+    for needle in
+        ["kprobe.session filemap_read", "tracepoint filemap:mm_filemap_add", "EBUSY", "loses nothing"]
     {
         assert!(text.contains(needle), "{needle} is missing in\n{text}");
     }

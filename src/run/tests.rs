@@ -59,6 +59,8 @@ impl Wait for FakeWait {
 /// A kernel that counts one hit in each millisecond: two of three by process 7, the others by process 8.
 struct FakeSource {
     start: Instant,
+    /// Hits at the last sample.
+    hits: u64,
     now: Now,
     plan: Plan,
     /// The table of process 7 is gone from this time on.
@@ -75,11 +77,12 @@ impl Source for FakeSource {
         }
         let hits = u64::try_from(now.as_millis()).unwrap();
         let mut sample = fixtures::sample(self.start, now, &[(Counter::ReadHits, hits)]);
-        sample.processes = [
-            fixtures::process(7, "seven", &[(Counter::ReadHits, hits * 2 / 3)]),
-            fixtures::process(8, "eight", &[(Counter::ReadHits, hits - hits * 2 / 3)]),
-        ]
-        .into();
+        // Rows hold what came since the sample before.
+        let new = hits - std::mem::replace(&mut self.hits, hits);
+        sample.rows = vec![
+            fixtures::process(7, "seven", &[(Counter::ReadHits, new * 2 / 3)]),
+            fixtures::process(8, "eight", &[(Counter::ReadHits, new - new * 2 / 3)]),
+        ];
         if self.lost_at.is_some_and(|at| now >= at) {
             sample.lost.by_reason = vec![("recursion", 5), ("processes_full", hits)];
         }
@@ -149,6 +152,7 @@ impl Fake {
         let mut view = view::of(&args, Surroundings { zone, page_size: 4096, screen: Box::new(|| None) });
         let (start, now) = (Instant::now(), Now::default());
         let mut source = FakeSource {
+            hits: 0,
             start,
             now: Rc::clone(&now),
             plan: fixtures::plan(&[]),

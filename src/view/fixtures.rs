@@ -1,7 +1,6 @@
 //! Intervals made up for tests.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::HashMap;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -17,7 +16,7 @@ use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::Lost;
 use crate::sample::Memory;
-use crate::sample::ProcessSample;
+use crate::sample::RowSample;
 use crate::sample::Sample;
 
 /// 2026-11-21 09:00:01 UTC.
@@ -113,7 +112,8 @@ pub(crate) fn sample(start: Instant, after: Duration, counters: &[(Counter, u64)
         at: start + after,
         time: nine() + jiff::SignedDuration::try_from(after).unwrap(),
         total: self::counters(counters),
-        processes: HashMap::new(),
+        rows: Vec::new(),
+        latency: None,
         lost: Lost::default(),
         memory: MEMORY,
     }
@@ -128,7 +128,16 @@ pub(crate) fn counters(values: &[(Counter, u64)]) -> Counters {
     out
 }
 
-/// A process.
-pub(crate) fn process(tgid: u32, comm: &str, values: &[(Counter, u64)]) -> (u32, ProcessSample) {
-    (tgid, ProcessSample { tgid, uid: 1000, comm: comm.into(), counters: counters(values) })
+/// What the only thread of a process did.
+pub(crate) fn process(tgid: u32, comm: &str, values: &[(Counter, u64)]) -> RowSample {
+    RowSample {
+        tgid,
+        tid: tgid,
+        uid: 1000,
+        cgroup: 1,
+        born: 0,
+        comm: comm.into(),
+        process: comm.into(),
+        counters: counters(values),
+    }
 }

@@ -35,8 +35,10 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_STACK = 23,
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
+enum { BPF_F_MMAPABLE = 1024 };
 
 /* Asked for by name: a kernel that has the helper has the enumerator. */
 enum bpf_func_id {
@@ -45,6 +47,11 @@ enum bpf_func_id {
 
 struct bpf_spin_lock {
 	__u32 val;
+};
+
+enum cgroup_subsys_id {
+	memory_cgrp_id = 0,
+	CGROUP_SUBSYS_COUNT = 1,
 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -80,6 +87,7 @@ struct file {
 struct kiocb {
 	struct file *ki_filp;
 	loff_t ki_pos;
+	int ki_flags;
 	void *ki_complete;
 };
 
@@ -128,10 +136,32 @@ struct task_io_accounting {
 	u64 syscr;
 };
 
-struct signal_struct {
-	struct {
-		int counter;
-	} live;
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[1];
+	struct cgroup *dfl_cgrp;
+};
+
+struct file_ra_state {
+	unsigned long start;
+	unsigned int size;
+};
+
+struct readahead_control {
+	struct file *file;
+	struct address_space *mapping;
+	unsigned long _index;
 };
 
 struct thread_info {
@@ -145,7 +175,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	char comm[16];
 	struct files_struct *files;
-	struct signal_struct *signal;
+	struct css_set *cgroups;
 	struct task_io_accounting ioac;
 	struct reclaim_state *reclaim_state;
 };

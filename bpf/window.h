@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Read-ahead windows as they are issued, and those cut short: where a page of the window is there already, the kernel
+ * reads around it, and what was one request to the device becomes several.
+ */
+#ifndef CACHETOP_WINDOW_H
+#define CACHETOP_WINDOW_H
+
+#include "latency.h"
+
+/* The window has been filled as far as it will be. */
+static __always_inline void close_window(struct account *a, struct thread *t)
+{
+	struct window *w = &t->window;
+
+	if (w->mapping && w->added < w->last - w->first + 1)
+		COUNT(a, C_WINDOWS_CUT, 1);
+	w->mapping = 0;
+}
+
+static __always_inline void open_window(struct account *a, struct thread *t, u64 mapping, u64 first, u64 last)
+{
+	struct window *w = &t->window;
+	struct histograms *h;
+
+	/* page_cache_ra_order hands over to page_cache_ra_unbounded where a mapping has no large folios. */
+	if (w->mapping == mapping && w->first == first && !w->added) {
+		w->last = last;
+		return;
+	}
+	close_window(a, t);
+	w->mapping = mapping;
+	w->first = first;
+	w->last = last;
+	w->added = 0;
+	COUNT(a, C_WINDOWS, 1);
+	h = a->row ? histograms_of(a->row) : 0;
+	if (h) {
+		u32 n = log2_of(last - first + 1);
+
+		h->window[n < WINDOW_BUCKETS ? n & (WINDOW_BUCKETS - 1) : WINDOW_BUCKETS - 1]++;
+	}
+}
+
+static __always_inline void add_to_window(struct thread *t, u64 mapping, u64 first, u64 last)
+{
+	struct window *w = &t->window;
+
+	if (w->mapping != mapping || first > w->last || last < w->first)
+		return;
+	if (first < w->first)
+		first = w->first;
+	if (last > w->last)
+		last = w->last;
+	w->added += last - first + 1;
+}
+
+#endif
