@@ -3,8 +3,10 @@
 //! The shape: facts (what can this kernel do?) → plan (which hook serves which event, and why) → load and
 //! attach → sample (raw counters that only rise) → model (the difference of two samples) → view.
 
+pub mod classic;
 pub mod cli;
 pub mod columns;
+pub mod engines;
 pub mod exit;
 pub mod facts;
 pub mod figures;

@@ -1,5 +1,6 @@
 //! From two samples to an interval: the only place where differences and rates are made.
 
+use crate::classic;
 use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::plan::Plan;
@@ -20,6 +21,8 @@ pub struct Row {
     pub comm: String,
     /// What the process did in the interval.
     pub figures: Figures,
+    /// The same by the classic engine, where it runs.
+    pub classic: Option<classic::Figures>,
 }
 
 /// What happened between two samples.
@@ -33,6 +36,8 @@ pub struct Interval {
     pub engine: &'static str,
     /// Figures of the whole system (or of the process chosen with `-p`).
     pub total: Figures,
+    /// The same by the classic engine, where it runs.
+    pub classic: Option<classic::Figures>,
     /// State of the cache at the end.
     pub memory: Memory,
     /// Events lost in the interval.
@@ -86,17 +91,21 @@ pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
             // Bytes would drown the pages that rows are ranked by.
             let pages = |f: &Figure| if *f == Figure::ReadBytes { 0 } else { figures.get(*f).unwrap_or(0) };
             let busy: u64 = Figure::ALL.iter().map(pages).sum();
-            (busy > 0).then(|| (busy, Row { pid: p.tgid, uid: p.uid, comm: p.comm.clone(), figures }))
+            let row = || Row { pid: p.tgid, uid: p.uid, comm: p.comm.clone(), figures, classic: None };
+            (busy > 0).then(|| (busy, row()))
         })
         .collect();
     rows.sort_by(|(a, x), (b, y)| b.cmp(a).then(x.pid.cmp(&y.pid)));
-    Interval {
+    let mut interval = Interval {
         time: now.time,
         seconds: now.at.duration_since(before.at).as_secs_f64(),
         engine: plan.engine.name(),
         total: figures(&now.total.since(&before.total), plan),
+        classic: None,
         memory: now.memory,
         lost: now.lost.since(&before.lost),
         rows: rows.into_iter().map(|(_, r)| r).collect(),
-    }
+    };
+    classic::join(&mut interval, before, now, plan);
+    interval
 }

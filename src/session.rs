@@ -8,6 +8,8 @@ use crate::facts::Facts;
 use crate::kernel;
 use crate::kernel::AttachError;
 use crate::kernel::Attached;
+use crate::kernel::Tracefs;
+use crate::plan::NoPlan;
 use crate::plan::Plan;
 use crate::sample::Sample;
 use crate::sample::Source;
@@ -21,16 +23,36 @@ pub struct Options {
     pub process_table: u32,
     /// Behave as if the kernel refused to attach to functions, as some do. For tests.
     pub without_functions: bool,
+    /// Behave as if the kernel had no kprobes. For tests.
+    pub without_kprobes: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { include_self: false, process_table: 8192, without_functions: false }
+        Self { include_self: false, process_table: 8192, without_functions: false, without_kprobes: false }
+    }
+}
+
+impl Options {
+    /// Asks the kernel, but for what a test takes away.
+    pub(crate) fn facts(&self) -> Result<(Facts, Option<Tracefs>), StartError> {
+        let (mut facts, tracefs) = kernel::facts()?;
+        if self.without_functions {
+            facts.trampoline = Err("taken away for a test".into());
+        }
+        if self.without_functions || self.without_kprobes {
+            facts.kprobe_multi = Err("taken away for a test".into());
+        }
+        Ok((facts, tracefs))
+    }
+
+    pub(crate) fn settings(&self) -> kernel::Settings {
+        kernel::Settings { include_self: self.include_self, processes: self.process_table.max(1) }
     }
 }
 
 /// Why a session could not start.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("{what}")]
 pub struct StartError {
     what: String,
@@ -51,6 +73,18 @@ impl From<kernel::Obstacle> for StartError {
     }
 }
 
+impl From<NoPlan> for StartError {
+    fn from(e: NoPlan) -> Self {
+        Self { what: e.reason, remedy: Some(e.remedy) }
+    }
+}
+
+impl From<AttachError> for StartError {
+    fn from(e: AttachError) -> Self {
+        Self { what: e.to_string(), remedy: remedy_of(&e) }
+    }
+}
+
 /// Programs attached to the running kernel.
 pub struct Session {
     facts: Facts,
@@ -64,24 +98,27 @@ impl Session {
     /// # Errors
     /// When no plan can be made or attached; with the remedy where there is one.
     pub fn open(options: &Options) -> Result<Self, StartError> {
-        let (mut facts, tracefs) = kernel::facts()?;
-        if options.without_functions {
-            facts.trampoline = Err("taken away for a test".into());
-            facts.kprobe_multi = Err("taken away for a test".into());
-        }
-        let settings =
-            kernel::Settings { include_self: options.include_self, processes: options.process_table.max(1) };
+        let (facts, tracefs) = options.facts()?;
+        Self::with(facts, tracefs.as_ref(), options)
+    }
+
+    /// The same, where the kernel was asked already.
+    pub(crate) fn with(
+        mut facts: Facts,
+        tracefs: Option<&Tracefs>,
+        options: &Options,
+    ) -> Result<Self, StartError> {
+        let settings = options.settings();
         loop {
-            let plan = Plan::new(&facts)
-                .map_err(|e| StartError { what: e.reason.clone(), remedy: Some(e.remedy) })?;
-            match Attached::new(&plan, &facts, tracefs.as_ref(), settings) {
+            let plan = Plan::new(&facts).map_err(StartError::from)?;
+            match Attached::new(&plan, &facts, tracefs, settings) {
                 Ok(attached) => return Ok(Self { facts, plan, attached }),
                 // Each refusal takes a program away, so this ends.
                 Err(AttachError::Refused { program, why }) if !facts.refuses(&program) => {
                     log::info!("{program} refused to attach ({why}); making another plan");
                     facts.refused.push((program, why));
                 }
-                Err(e) => return Err(StartError { what: e.to_string(), remedy: remedy_of(&e) }),
+                Err(e) => return Err(StartError::from(e)),
             }
         }
     }
@@ -113,6 +150,7 @@ impl Source for Session {
             processes: tables.processes,
             lost: tables.lost,
             memory,
+            classic: None,
         })
     }
 

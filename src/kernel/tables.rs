@@ -36,7 +36,7 @@ pub struct Tables {
     pub lost: Lost,
 }
 
-fn entries(map: &impl MapCore) -> libbpf_rs::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+pub(super) fn entries(map: &impl MapCore) -> libbpf_rs::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     match map.lookup_batch(BATCH.min(map.max_entries()), MapFlags::ANY, MapFlags::ANY) {
         Ok(batch) => Ok(batch.collect()),
         // Hash tables can be read in batches from 5.6 on; this is for tables that cannot.
@@ -51,7 +51,7 @@ fn entries(map: &impl MapCore) -> libbpf_rs::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     }
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
 }
 
@@ -142,7 +142,7 @@ impl Attached {
 }
 
 /// `recursion_misses` of a program (5.12); 0 where the kernel does not count them.
-fn recursion_misses(fd: i32) -> u64 {
+pub(super) fn recursion_misses(fd: i32) -> u64 {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut len = size_of::<libbpf_sys::bpf_prog_info>() as u32;
     // SAFETY: `info` is plain data of the size given, zeroed: no arrays are asked for.
@@ -150,17 +150,25 @@ fn recursion_misses(fd: i32) -> u64 {
     if ret == 0 { info.recursion_misses } else { 0 }
 }
 
-/// What the probe machinery under a kprobe.multi link dropped (6.7); 0 for other links and where it is not counted.
-fn probe_misses(fd: i32) -> u64 {
+/// What the probe machinery under a kprobe or kprobe.multi link dropped (6.7); 0 for other links and where it is not
+/// counted.
+pub(super) fn probe_misses(fd: i32) -> u64 {
     let mut info = libbpf_sys::bpf_link_info::default();
     let mut len = size_of::<libbpf_sys::bpf_link_info>() as u32;
     // SAFETY: `info` is plain data of the size given, zeroed: no arrays are asked for.
     let ret = unsafe { libbpf_sys::bpf_link_get_info_by_fd(fd, &raw mut info, &raw mut len) };
-    if ret != 0 || info.type_ != libbpf_sys::BPF_LINK_TYPE_KPROBE_MULTI {
-        return 0;
+    // SAFETY: the types say which members of the unions the kernel filled.
+    unsafe {
+        let perf = &info.__bindgen_anon_1.perf_event;
+        match info.type_ {
+            _ if ret != 0 => 0,
+            libbpf_sys::BPF_LINK_TYPE_KPROBE_MULTI => info.__bindgen_anon_1.kprobe_multi.missed,
+            libbpf_sys::BPF_LINK_TYPE_PERF_EVENT if perf.type_ == libbpf_sys::BPF_PERF_EVENT_KPROBE => {
+                perf.__bindgen_anon_1.kprobe.missed
+            }
+            _ => 0,
+        }
     }
-    // SAFETY: the type says which member of the union the kernel filled.
-    unsafe { info.__bindgen_anon_1.kprobe_multi.missed }
 }
 
 #[cfg(test)]

@@ -120,6 +120,7 @@ pub(super) fn choose(facts: &Facts, brackets: Brackets) -> Result<Vec<Hook>, NoP
         Brackets::Trampolines => trampolines(&mut c, QUIET),
         Brackets::LossyTrampolines => trampolines(&mut c, LOSSY),
         Brackets::ReturnProbes => return_probes(&mut c),
+        Brackets::Unused => {}
         Brackets::Tracepoints => {
             let why = if facts.voluntary() { QUIET } else { LOSSY };
             let tp = |name: &str| Attach::TracepointBtf(name.into());
