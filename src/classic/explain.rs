@@ -20,13 +20,14 @@ const DIFFERENCES: &[&str] = &[
      had brought it in. RAHITS + MISSES of the exact engine are about the classic MISSES of a cold read. In bcc's \
      cachetop, which takes such a page for a hit and a miss at once, a first cold read shows 50 %.",
     "Folios. bcc counts calls, and from 5.16 on one call may be about a folio of many pages: its figures shrink \
-     with the size of folios. Here the pages of the folio are counted, all of them, even if a read of 4 KiB \
-     touched one of 512.",
+     with the size of folios. Here the pages of the folio are counted, all of them, even if one of them was \
+     touched: a read of 4 KiB in a folio of 256 pages is 256 classic accesses, and one exact one.",
     "Repeated reads. The kernel does not mark a page again where a read goes on in the page in which the last one \
      ended, so eight reads of 512 bytes are one classic access, and eight exact ones.",
-    "Writes. They add, mark and dirty pages too. The subtraction takes that out where each written page was added \
-     by the write, has a buffer and was clean (ext4 without large folios); on xfs and btrfs, or when cached \
-     pages are overwritten, the rest shows up as hits or misses, or takes them below zero.",
+    "Writes. They add and dirty pages; up to 6.1 they mark each of them as well, later kernels mark hardly any. The \
+     subtraction takes a write out of HITS only where each page was marked and has a buffer, and out of MISSES only \
+     where each was added by the write. So a file written on ext4 takes HITS below zero on 6.12, and cached pages \
+     that are overwritten take MISSES below zero; bcc prints 0 for both.",
     "Whatever else marks or adds: mapped files are marked when they are unmapped, not when they are used; \
      directories and metadata are counted with the data; pages of tmpfs are marked, but neither added nor dirtied.",
     "DIRTIES of the classic columns are buffers dirtied (mark_buffer_dirty), as bcc prints them; xfs and btrfs \
