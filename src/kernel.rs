@@ -1,6 +1,7 @@
 //! Everything that touches libbpf: asking the kernel what it can do, loading, attaching, reading tables.
 
 mod attach;
+mod classic;
 mod floor;
 mod probe;
 mod raw;
@@ -11,6 +12,9 @@ mod tracefs;
 pub use attach::AttachError;
 pub use attach::Attached;
 pub use attach::Settings;
+pub use classic::ClassicAttached;
+pub use classic::try_kprobe;
 pub use floor::Floor;
 pub use probe::Obstacle;
 pub use probe::facts;
+pub use tracefs::Tracefs;
