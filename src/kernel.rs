@@ -3,7 +3,8 @@
 mod attach;
 mod floor;
 mod probe;
-mod raw;
+#[doc(hidden)] // for bench/attachments
+pub mod raw;
 mod tables;
 mod tracefs;
 
@@ -13,3 +14,5 @@ pub use attach::Settings;
 pub use floor::Floor;
 pub use probe::Obstacle;
 pub use probe::facts;
+#[doc(hidden)] // for bench/attachments
+pub use tracefs::Tracefs;
