@@ -23,7 +23,7 @@ fn lines(out: &mut String, results: &Results) -> std::fmt::Result {
                 write!(out, "{:>9}{:>8}", "added", "ratio")?;
             }
             if results.losses {
-                write!(out, "  {:36}lost, 64 sleeping readers", "lost, 8 readers on 2 CPUs")?;
+                write!(out, "  {:38}lost, 64 sleeping readers", "lost, 8 readers on 2 CPUs")?;
             }
             writeln!(out)?;
         }
@@ -58,14 +58,17 @@ fn lines(out: &mut String, results: &Results) -> std::fmt::Result {
 }
 
 fn figures(out: &mut String, row: &Row) -> std::fmt::Result {
-    if let (Some(nothing), Some(added)) = (row.nothing, row.added) {
-        write!(out, "{added:>9.0}{:>8.3}", (nothing + added) / nothing)?;
-    }
     let mut line = String::new();
-    for loss in [&row.contended, &row.sleeping].into_iter().flatten() {
-        write!(line, "{:36}", lost(loss))?;
+    if let (Some(nothing), Some(added)) = (row.nothing, row.added) {
+        write!(line, "{added:>9.0}{:>8.3}", (nothing + added) / nothing)?;
     }
-    writeln!(out, "  {}", line.trim_end())
+    for loss in [&row.contended, &row.sleeping].into_iter().flatten() {
+        write!(line, "  {:36}", lost(loss))?;
+    }
+    if row.contended.is_none() && line.is_empty() {
+        line.push_str("  as without the cookie");
+    }
+    writeln!(out, "{}", line.trim_end())
 }
 
 /// Shares by end, and where the kernel admits the loss.
@@ -86,8 +89,9 @@ fn lost(loss: &Loss) -> String {
 }
 
 fn share(events: u64, seen: u64) -> String {
-    if seen == events {
-        return "0".to_owned();
+    if seen >= events {
+        // Another of our pages may have come into the cache.
+        return if seen == events { "0".to_owned() } else { format!("0, {} too many", seen - events) };
     }
     format!("{:.2} %", 100.0 * (events as f64 - seen as f64) / events as f64)
 }
