@@ -4,7 +4,8 @@ mod attach;
 mod classic;
 mod floor;
 mod probe;
-mod raw;
+#[doc(hidden)] // for bench/attachments
+pub mod raw;
 mod rows;
 mod tables;
 mod tracefs;
@@ -17,4 +18,5 @@ pub use classic::try_kprobe;
 pub use floor::Floor;
 pub use probe::Obstacle;
 pub use probe::facts;
+#[doc(hidden)] // for bench/attachments
 pub use tracefs::Tracefs;

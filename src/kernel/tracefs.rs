@@ -23,6 +23,9 @@ impl Tracefs {
 
     /// Finds tracefs where it is usually mounted, else makes a mount that only this process can see and that
     /// is gone when it ends, however it ends.
+    ///
+    /// # Errors
+    /// When there is none and none can be mounted, in words.
     pub fn find() -> Result<Self, String> {
         for path in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
             if fs::metadata(format!("{path}/events/filemap")).is_ok() {
@@ -38,7 +41,16 @@ impl Tracefs {
         Ok(Self { path, _mount: Some(mount) })
     }
 
+    /// Where this process finds it.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// The id of a tracepoint.
+    ///
+    /// # Errors
+    /// When the kernel has no such tracepoint.
     pub fn id(&self, category: &str, name: &str) -> io::Result<u64> {
         let text = fs::read_to_string(format!("{}/events/{category}/{name}/id", self.path))?;
         text.trim().parse().map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
