@@ -21,11 +21,13 @@ pub struct Options {
     pub process_table: u32,
     /// Behave as if the kernel refused to attach to functions, as some do. For tests.
     pub without_functions: bool,
+    /// Programs to be taken as refused by the kernel when they are about to be attached. For tests.
+    pub refuse: Vec<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { include_self: false, process_table: 8192, without_functions: false }
+        Self { include_self: false, process_table: 8192, without_functions: false, refuse: Vec::new() }
     }
 }
 
@@ -74,7 +76,14 @@ impl Session {
         loop {
             let plan = Plan::new(&facts)
                 .map_err(|e| StartError { what: e.reason.clone(), remedy: Some(e.remedy) })?;
-            match Attached::new(&plan, &facts, tracefs.as_ref(), settings) {
+            let attached = match plan.hooks.iter().find(|h| options.refuse.iter().any(|p| p == h.program)) {
+                Some(hook) => {
+                    let why = "taken away for a test".into();
+                    Err(AttachError::Refused { program: hook.program.into(), why })
+                }
+                None => Attached::new(&plan, &facts, tracefs.as_ref(), settings),
+            };
+            match attached {
                 Ok(attached) => return Ok(Self { facts, plan, attached }),
                 // Each refusal takes a program away, so this ends.
                 Err(AttachError::Refused { program, why }) if !facts.refuses(&program) => {
