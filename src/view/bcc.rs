@@ -53,9 +53,11 @@ impl View for Bcc {
         }
         let of = |figure| interval.total.get(figure);
         let hits = of(Figure::Hits);
-        let misses = of(Figure::Misses).zip(of(Figure::ReadaheadHits)).map(|(a, b)| a + b);
+        let misses = of(Figure::Misses).zip(of(Figure::ReadaheadHits)).map(|(a, b)| a.saturating_add(b));
         #[allow(clippy::cast_precision_loss)]
-        let ratio = hits.zip(misses).map(|(h, m)| if h + m == 0 { 0.0 } else { h as f64 / (h + m) as f64 });
+        let ratio = hits
+            .zip(misses)
+            .map(|(h, m)| if (h, m) == (0, 0) { 0.0 } else { h as f64 / (h as f64 + m as f64) });
         let ratio = ratio.map_or_else(|| "-".into(), |r| format!("{:.2}%", 100.0 * r));
         let _ = writeln!(
             out,
