@@ -135,6 +135,10 @@ pub struct Args {
     #[arg(long)]
     pub explain: bool,
 
+    /// Behave as if the kernel had refused to attach this program (for tests)
+    #[arg(long, value_name = "PROGRAM", hide = true)]
+    pub refuse: Vec<String>,
+
     /// Print the manual page or shell completions, and exit
     #[arg(long, value_name = "WHAT", value_enum, hide = true)]
     pub generate: Option<Generated>,

@@ -28,6 +28,8 @@ pub struct Options {
     pub without_functions: bool,
     /// Behave as if the kernel had no kprobes. For tests.
     pub without_kprobes: bool,
+    /// Programs to be taken as refused by the kernel when they are about to be attached. For tests.
+    pub refuse: Vec<String>,
 }
 
 impl Default for Options {
@@ -38,6 +40,7 @@ impl Default for Options {
             wants: Wants::default(),
             without_functions: false,
             without_kprobes: false,
+            refuse: Vec::new(),
         }
     }
 }
@@ -122,7 +125,14 @@ impl Session {
         let settings = options.settings();
         loop {
             let plan = Plan::new(&facts, options.wants).map_err(StartError::from)?;
-            match Attached::new(&plan, &facts, tracefs, settings) {
+            let attached = match plan.hooks.iter().find(|h| options.refuse.iter().any(|p| p == h.program)) {
+                Some(hook) => {
+                    let why = "taken away for a test".into();
+                    Err(AttachError::Refused { program: hook.program.into(), why })
+                }
+                None => Attached::new(&plan, &facts, tracefs, settings),
+            };
+            match attached {
                 Ok(attached) => return Ok(Self { facts, plan, attached }),
                 // Each refusal takes a program away, so this ends.
                 Err(AttachError::Refused { program, why }) if !facts.refuses(&program) => {

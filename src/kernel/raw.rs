@@ -75,6 +75,11 @@ pub fn attach_multi(program: impl AsFd, functions: &[String], on_return: bool) -
     link_multi(program, libbpf_sys::BPF_TRACE_KPROBE_MULTI, functions, on_return)
 }
 
+/// Attaches a kprobe.session program to the entry and the return of functions (6.10), until the link is dropped.
+pub(super) fn attach_session(program: impl AsFd, functions: &[String]) -> io::Result<OwnedFd> {
+    link_multi(program, libbpf_sys::BPF_TRACE_KPROBE_SESSION, functions, false)
+}
+
 /// As [`attach_multi`]; `how` may also be `BPF_TRACE_KPROBE_SESSION`, which runs at both ends.
 ///
 /// # Errors
@@ -86,16 +91,6 @@ pub fn link_multi(
     on_return: bool,
 ) -> io::Result<OwnedFd> {
     const BPF_F_KPROBE_MULTI_RETURN: u32 = 1;
-    let flags = if on_return { BPF_F_KPROBE_MULTI_RETURN } else { 0 };
-    link_multi(program, functions, libbpf_sys::BPF_TRACE_KPROBE_MULTI, flags)
-}
-
-/// Attaches a kprobe.session program to the entry and the return of functions (6.10), until the link is dropped.
-pub(super) fn attach_session(program: impl AsFd, functions: &[String]) -> io::Result<OwnedFd> {
-    link_multi(program, functions, libbpf_sys::BPF_TRACE_KPROBE_SESSION, 0)
-}
-
-fn link_multi(program: impl AsFd, functions: &[String], how: u32, flags: u32) -> io::Result<OwnedFd> {
     let names = functions
         .iter()
         .map(|f| CString::new(f.as_str()))
@@ -108,7 +103,7 @@ fn link_multi(program: impl AsFd, functions: &[String], how: u32, flags: u32) ->
     };
     opts.__bindgen_anon_1.kprobe_multi.cnt = u32::try_from(pointers.len()).unwrap_or(u32::MAX);
     opts.__bindgen_anon_1.kprobe_multi.syms = pointers.as_mut_ptr();
-    opts.__bindgen_anon_1.kprobe_multi.flags = flags;
+    opts.__bindgen_anon_1.kprobe_multi.flags = if on_return { BPF_F_KPROBE_MULTI_RETURN } else { 0 };
     let program = program.as_fd().as_raw_fd();
     // SAFETY: the options point to as many names as they state, which outlive the call.
     owned(unsafe { libbpf_sys::bpf_link_create(program, 0, how, &raw const opts) })

@@ -82,3 +82,26 @@ fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
     // SAFETY: the kernel has just handed out this descriptor to us alone.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn an_id_is_a_number_or_an_error(text in "[0-9]{1,25}\n?|.{0,20}") {
+            let dir = tempfile::tempdir().unwrap();
+            let place = dir.path().join("events/filemap/some");
+            fs::create_dir_all(&place).unwrap();
+            fs::write(place.join("id"), &text).unwrap();
+            let tracefs = Tracefs { path: dir.path().to_str().unwrap().into(), _mount: None };
+            prop_assert_eq!(tracefs.id("filemap", "some").ok(), text.trim().parse().ok());
+            prop_assert_eq!(tracefs.id("filemap", "other").unwrap_err().kind(), io::ErrorKind::NotFound);
+        }
+    }
+}
