@@ -2,6 +2,7 @@
 
 mod help;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::CommandFactory as _;
@@ -11,6 +12,7 @@ use clap_complete::Shell;
 
 use crate::columns;
 use crate::columns::Column;
+use crate::pivot::By;
 use crate::plan::Engine;
 
 /// The shortest interval: below this the ticks themselves would be what is measured.
@@ -28,13 +30,6 @@ pub enum Unit {
     Pages,
     /// With K, M, G in text, plain numbers in CSV.
     Bytes,
-}
-
-/// What rows stand for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Pivot {
-    /// Processes, the threads of each taken together.
-    Process,
 }
 
 /// What `--generate` prints.
@@ -105,18 +100,34 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["extended", "columns", "unit", "by"])]
     pub bcc: bool,
 
-    /// Count only this process, all its threads
-    #[arg(short = 'p', long, value_name = "PID", value_parser = pid, allow_negative_numbers = true)]
-    pub pid: Option<u32>,
-
-    /// Below each interval, show rows for its busiest processes
+    /// Below each interval, show rows for the busiest of these
     #[arg(long, value_name = "WHAT", value_enum)]
-    pub by: Option<Pivot>,
+    pub by: Option<By>,
 
     /// Number of rows for each interval
     #[arg(long, value_name = "N", default_value = "10", requires = "by",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub top: u32,
+
+    /// Count only this process, all its threads
+    #[arg(short = 'p', long, value_name = "PID", value_parser = pid, allow_negative_numbers = true)]
+    pub pid: Option<u32>,
+
+    /// Count only processes with this command name (its first 15 bytes)
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub comm: Option<String>,
+
+    /// Count only processes in this cgroup and those below it
+    #[arg(long, value_name = "PATH", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub cgroup: Option<String>,
+
+    /// Count only this file, whatever name it was opened by
+    #[arg(long, value_name = "PATH")]
+    pub file: Option<PathBuf>,
+
+    /// Count only files of the file system that has this path
+    #[arg(long, value_name = "PATH")]
+    pub mount: Option<PathBuf>,
 
     /// Count this command's own reads and writes too
     #[arg(long)]
@@ -129,6 +140,11 @@ pub struct Args {
     /// Room for this many processes in the kernel; the totals do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=4_194_304))]
     pub table_size: Option<u32>,
+
+    /// Room for this many files of processes in the kernel, 1 KiB each; used only where files are asked for
+    #[arg(long, value_name = "N", default_value = "16384",
+          value_parser = clap::value_parser!(u32).range(16..=1_048_576))]
+    pub file_table: u32,
 
     /// Print which kernel hooks count what, and how exact each figure is here, and exit
     #[arg(long)]
@@ -173,12 +189,26 @@ impl Args {
         }
     }
 
+    /// What goes together, beyond what the definition of options says.
+    ///
+    /// # Errors
+    /// The message for whoever asked for it.
+    pub fn check(&self) -> Result<(), clap::Error> {
+        let files = self.file.is_some() || self.mount.is_some();
+        if files && self.by == Some(By::Thread) {
+            let text = "files are counted by process: '--by thread' cannot be used with '--file' or '--mount'";
+            return Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text));
+        }
+        Ok(())
+    }
+
     /// The columns to show.
     #[must_use]
     pub fn columns(&self) -> Vec<&'static Column> {
         match &self.columns {
             Some(list) => list.0.clone(),
             None if self.extended => columns::set(columns::WIDE),
+            None if self.by.is_some() && self.format() == Format::Text => columns::set(columns::ROWS),
             None => columns::set(columns::DEFAULT),
         }
     }

@@ -1,6 +1,7 @@
 //! Everything that touches libbpf: asking the kernel what it can do, loading, attaching, reading tables.
 
 mod attach;
+mod files;
 mod floor;
 mod probe;
 mod raw;

@@ -20,6 +20,9 @@ pub struct Options {
     pub include_self: bool,
     /// Rows in the table, one for each thread that does something. Default: 16384. Totals do not depend on it.
     pub table: u32,
+    /// Rows in the table of files, one for each file that a process uses; made only where files are wanted.
+    /// Default: 16384.
+    pub files: u32,
     /// What to find out beyond the counts. Default: nothing; each costs something at every read.
     pub wants: Wants,
     /// Behave as if the kernel refused to attach to functions, as some do. For tests.
@@ -28,7 +31,8 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { include_self: false, table: 16384, wants: Wants::default(), without_functions: false }
+        let wants = Wants::default();
+        Self { include_self: false, table: 16384, files: 16384, wants, without_functions: false }
     }
 }
 
@@ -76,6 +80,7 @@ impl Session {
         let settings = kernel::Settings {
             include_self: options.include_self,
             rows: options.table.max(1),
+            files: options.files.max(1),
             wants: options.wants,
         };
         loop {
@@ -118,6 +123,7 @@ impl Source for Session {
             time: jiff::Timestamp::now(),
             total: tables.total,
             rows: tables.rows,
+            files: tables.files,
             latency: tables.latency,
             lost: tables.lost,
             memory,

@@ -103,7 +103,7 @@ fn wrong_values() {
         ("-p 99999999999", "not a process id"),
         ("--engine classic", "no classic engine yet"),
         ("--engine turbo", "only engine is 'exact'"),
-        ("--by file", "possible values: process"),
+        ("--by inode", "possible values: process"),
         ("--by process --top 0", "not in"),
         ("--table-size 0", "not in"),
         ("--columns hits,rubbish", "no column 'rubbish'"),

@@ -168,7 +168,14 @@ impl Fake {
             error: self.error,
         };
         let mut err = Vec::new();
-        let world = World { source: &mut source, wait: &mut wait, out: &mut out, err: &mut err };
+        let mut pivot = fixtures::pivot(&args);
+        let world = World {
+            source: &mut source,
+            pivot: &mut pivot,
+            wait: &mut wait,
+            out: &mut out,
+            err: &mut err,
+        };
         let result = run(&args, view.as_mut(), world);
         let out = String::from_utf8(bytes.take()).unwrap();
         assert_eq!(flushed.get(), out.len(), "nothing is left in a buffer");
