@@ -67,8 +67,9 @@ struct row {
 	unsigned long long born; /* ns since boot; of two rows of a thread the later has its newer name */
 	unsigned long long cgroup; /* inode number of its directory in cgroupfs */
 	unsigned long long scratch;
-	unsigned long long owner; /* process, name, user and cgroup as one number: whose files are counted together */
-	unsigned int file;	  /* number of the file row that the thread used last */
+	unsigned long long
+		owner; /* process, name, user and cgroup as one number: whose files are counted together */
+	unsigned int file; /* number of the file row that the thread used last */
 	unsigned int unused;
 	char comm[16];
 	char process[16]; /* comm of the thread group's leader */
@@ -101,12 +102,12 @@ enum file_state {
 /* What one process did to one file. Its threads add to it atomically. */
 struct file_row {
 	unsigned int state;
-	unsigned int touched;	    /* as in struct row */
+	unsigned int touched; /* as in struct row */
 	unsigned long long mapping; /* 0: nobody may add to it any more */
 	unsigned long long owner;
 	unsigned long long inode;
 	unsigned int generation;
-	unsigned int dev;   /* of the superblock, in the kernel's encoding */
+	unsigned int dev; /* of the superblock, in the kernel's encoding */
 	unsigned int block; /* for a block device read as a file, the device */
 	unsigned int links; /* names that the file had when it was used last */
 	unsigned int made;
@@ -121,9 +122,9 @@ struct file_row {
 
 enum file_how {
 	FILE_UNNAMED,
-	FILE_NAMED,    /* from the root of the file system */
+	FILE_NAMED, /* from the root of the file system */
 	FILE_NAME_CUT, /* the end of the path only */
-	FILE_LOOSE,    /* no directory has it */
+	FILE_LOOSE, /* no directory has it */
 };
 
 #define FILE_NAME 512

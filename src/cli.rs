@@ -196,7 +196,8 @@ impl Args {
     pub fn check(&self) -> Result<(), clap::Error> {
         let files = self.file.is_some() || self.mount.is_some();
         if files && self.by == Some(By::Thread) {
-            let text = "files are counted by process: '--by thread' cannot be used with '--file' or '--mount'";
+            let text =
+                "files are counted by process: '--by thread' cannot be used with '--file' or '--mount'";
             return Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text));
         }
         Ok(())

@@ -247,7 +247,9 @@ impl Pivot {
         }
         let ranked = groups.into_values().map(|(item, sum)| (item, owned(&sum, plan, files)));
         let mut ranked: Vec<_> = ranked.map(|(i, f)| (busy(&f), i, f)).filter(|(n, ..)| *n > 0).collect();
-        ranked.sort_by_key(|(busy, i, _)| (std::cmp::Reverse(*busy), i.tgid, i.tid, i.file.map(|(f, _)| f.inode)));
+        ranked.sort_by_key(|(busy, i, _)| {
+            (std::cmp::Reverse(*busy), i.tgid, i.tid, i.file.map(|(f, _)| f.inode))
+        });
         let number = ranked.len();
         ranked.truncate(self.top);
         let name = |(_, item, figures): (u64, Item<'_>, Figures)| Row {
@@ -323,7 +325,10 @@ fn key(by: By, item: &Item<'_>, names: &mut dyn Names) -> Key {
             let btrfs = names.mounts(f.dev).kind(f.dev) == Some("btrfs");
             Key::File(f.dev, f.inode, f.generation, f.block, btrfs.then(|| f.name.clone()))
         }
-        (By::Mount, Some((f, _))) => Key::Number(u64::from(f.dev.major) << 32 | u64::from(f.dev.minor)),
+        (By::Mount, Some((f, _))) => {
+            let dev = f.block.unwrap_or(f.dev);
+            Key::Number(u64::from(dev.major) << 32 | u64::from(dev.minor))
+        }
         (By::Device, Some((f, _))) => {
             let dev = f.block.unwrap_or(f.dev);
             Key::Name(names.mounts(dev).device(dev))
@@ -355,7 +360,7 @@ fn who(by: By, item: &Item<'_>, names: &mut dyn Names) -> Who {
         out.unit = group.label.unit.clone();
     }
     if let (true, Some((file, deleted))) = (by.files(), item.file) {
-        let dev = file.block.filter(|_| by != By::Mount).unwrap_or(file.dev);
+        let dev = file.block.unwrap_or(file.dev);
         let mounts = names.mounts(dev);
         out.device = Some(mounts.device(dev));
         if by != By::Device {

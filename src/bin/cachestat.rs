@@ -18,8 +18,8 @@ use cachetop::session::Options;
 use cachetop::session::Session;
 use cachetop::view;
 use cachetop::view::Surroundings;
-use cachetop::wait::Process;
 use cachetop::wait;
+use cachetop::wait::Process;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
@@ -37,10 +37,8 @@ fn main() -> ExitCode {
 /// What the options choose, looked up while it is there.
 fn pivot(args: &Args) -> Result<Pivot, Failure> {
     let names = System::new();
-    let missing = |what: String, remedy: &str| Failure {
-        remedy: Some(remedy.into()),
-        ..Failure::usage(what)
-    };
+    let missing =
+        |what: String, remedy: &str| Failure { remedy: Some(remedy.into()), ..Failure::usage(what) };
     let mut filter = Filter { pid: args.pid, ..Filter::default() };
     filter.comm = args.comm.as_deref().map(Comm::from);
     if let Some(path) = &args.cgroup {

@@ -139,11 +139,7 @@ mod tests {
     fn is(path: &str, container: Option<&str>, unit: Option<&str>) {
         let path = path.replace("ID", ID);
         let unit = unit.map(|u| u.replace("ID", ID));
-        assert_eq!(
-            label(&path),
-            Label { container: container.map(String::from), unit },
-            "{path}"
-        );
+        assert_eq!(label(&path), Label { container: container.map(String::from), unit }, "{path}");
     }
 
     #[test]
@@ -152,45 +148,75 @@ mod tests {
         is("/system.slice/docker-ID.scope", docker, Some("docker-ID.scope"));
         is("/docker/ID", docker, None);
         is("/docker/ID/init.scope", docker, Some("init.scope"));
-        is("/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-ID.scope/container",
-            Some("podman:4b01c2ef8f3d"), Some("libpod-ID.scope"));
+        is(
+            "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-ID.scope/container",
+            Some("podman:4b01c2ef8f3d"),
+            Some("libpod-ID.scope"),
+        );
         is("/machine.slice/libpod-ID.scope", Some("podman:4b01c2ef8f3d"), Some("libpod-ID.scope"));
-        is("/machine.slice/libpod-conmon-ID.scope", Some("podman-conmon:4b01c2ef8f3d"),
-            Some("libpod-conmon-ID.scope"));
+        is(
+            "/machine.slice/libpod-conmon-ID.scope",
+            Some("podman-conmon:4b01c2ef8f3d"),
+            Some("libpod-conmon-ID.scope"),
+        );
         is("/libpod_parent/libpod-ID", Some("podman:4b01c2ef8f3d"), None);
         is("/system.slice/nerdctl-ID.scope", Some("containerd:4b01c2ef8f3d"), Some("nerdctl-ID.scope"));
         is("/ecs/0123abcd/ID", Some("container:4b01c2ef8f3d"), None);
         is("/lxc.payload.web1/system.slice/nginx.service", Some("lxc:web1"), Some("nginx.service"));
         is("/lxc/web1", Some("lxc:web1"), None);
         is("/lxc.payload/web1", Some("lxc:web1"), None);
-        is(r"/machine.slice/machine-qemu\x2d1\x2dvm.scope/libvirt", Some("machine:qemu-1-vm"),
-            Some("machine-qemu-1-vm.scope"));
-        is("/machine.slice/systemd-nspawn@deb.service/payload", Some("machine:deb"),
-            Some("systemd-nspawn@deb.service"));
+        is(
+            r"/machine.slice/machine-qemu\x2d1\x2dvm.scope/libvirt",
+            Some("machine:qemu-1-vm"),
+            Some("machine-qemu-1-vm.scope"),
+        );
+        is(
+            "/machine.slice/systemd-nspawn@deb.service/payload",
+            Some("machine:deb"),
+            Some("systemd-nspawn@deb.service"),
+        );
     }
 
     #[test]
     fn pods_have_a_uid() {
         let uid = "3f1c2a9e-8d1b-4c5e-9f00-1234567890ab";
-        is("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod3f1c2a9e_8d1b_4c5e_9f00_1234567890ab.slice/cri-containerd-ID.scope",
-            Some(&format!("pod:{uid}/containerd:4b01c2ef8f3d")), Some("cri-containerd-ID.scope"));
-        is("/kubepods.slice/kubepods-pod3f1c2a9e_8d1b_4c5e_9f00_1234567890ab.slice/crio-ID.scope",
-            Some(&format!("pod:{uid}/crio:4b01c2ef8f3d")), Some("crio-ID.scope"));
-        is("/kubepods/besteffort/pod3f1c2a9e-8d1b-4c5e-9f00-1234567890ab/ID",
-            Some(&format!("pod:{uid}/container:4b01c2ef8f3d")), None);
-        is("/kubepods/burstable/pod3f1c2a9e8d1b4c5e9f001234567890ab",
-            Some("pod:3f1c2a9e8d1b4c5e9f001234567890ab"), None);
+        is(
+            "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod3f1c2a9e_8d1b_4c5e_9f00_1234567890ab.slice/cri-containerd-ID.scope",
+            Some(&format!("pod:{uid}/containerd:4b01c2ef8f3d")),
+            Some("cri-containerd-ID.scope"),
+        );
+        is(
+            "/kubepods.slice/kubepods-pod3f1c2a9e_8d1b_4c5e_9f00_1234567890ab.slice/crio-ID.scope",
+            Some(&format!("pod:{uid}/crio:4b01c2ef8f3d")),
+            Some("crio-ID.scope"),
+        );
+        is(
+            "/kubepods/besteffort/pod3f1c2a9e-8d1b-4c5e-9f00-1234567890ab/ID",
+            Some(&format!("pod:{uid}/container:4b01c2ef8f3d")),
+            None,
+        );
+        is(
+            "/kubepods/burstable/pod3f1c2a9e8d1b4c5e9f001234567890ab",
+            Some("pod:3f1c2a9e8d1b4c5e9f001234567890ab"),
+            None,
+        );
         // The systemd driver's name given to the cgroupfs driver.
-        is("/system.slice/containerd.service/kubepods-besteffort-pod3f1c2a9e_8d1b_4c5e_9f00_1234567890ab.slice:cri-containerd:ID",
-            Some("container:4b01c2ef8f3d"), Some("containerd.service"));
+        is(
+            "/system.slice/containerd.service/kubepods-besteffort-pod3f1c2a9e_8d1b_4c5e_9f00_1234567890ab.slice:cri-containerd:ID",
+            Some("container:4b01c2ef8f3d"),
+            Some("containerd.service"),
+        );
     }
 
     #[test]
     fn units_and_nothing() {
         is("/system.slice/nginx.service", None, Some("nginx.service"));
         is("/user.slice/user-1000.slice/session-3.scope", None, Some("session-3.scope"));
-        is("/user.slice/user-1000.slice/user@1000.service/app.slice/app-firefox.scope", None,
-            Some("app-firefox.scope"));
+        is(
+            "/user.slice/user-1000.slice/user@1000.service/app.slice/app-firefox.scope",
+            None,
+            Some("app-firefox.scope"),
+        );
         is(r"/system.slice/system-getty.slice/getty@tty1.service", None, Some("getty@tty1.service"));
         is("/", None, None);
         is("/system.slice", None, None);

@@ -94,10 +94,7 @@ fn processes_threads_names_users_and_cgroups() {
     let docker = "docker:4b01c2ef8f3d";
     let (total, number, rows) = shown("--by process");
     assert_eq!((total, number), (Some(1000), 2), "what did nothing has no row");
-    assert_eq!(
-        rows,
-        ["321 10 - 1000 me db /user.slice - - - -", &format!("9 20 - 7 - db {docker} - - - -")]
-    );
+    assert_eq!(rows, ["321 10 - 1000 me db /user.slice - - - -", &format!("9 20 - 7 - db {docker} - - - -")]);
     let (_, _, rows) = shown("--by thread");
     assert_eq!(rows[0], "300 10 11 1000 me writer /user.slice - - - -");
     assert_eq!(rows[1], "21 10 10 1000 me db /user.slice - - - -", "a thread is called what it was last");

@@ -197,7 +197,8 @@ fn compare(expect: &Expect, interval: &Interval, pid: u32, fs: Fs, quiet: bool, 
     let rows: Vec<&Row> = match &expect.scope {
         Scope::Child => interval.rows.iter().filter(|r| r.who.pid == Some(pid)).collect(),
         Scope::Pids(pids) => {
-            let rows: Vec<_> = interval.rows.iter().filter(|r| r.who.pid.is_some_and(|p| pids.contains(&p))).collect();
+            let rows: Vec<_> =
+                interval.rows.iter().filter(|r| r.who.pid.is_some_and(|p| pids.contains(&p))).collect();
             if rows.len() != pids.len() && !unseen {
                 wrong.push(format!("{} processes, {} rows", pids.len(), rows.len()));
             }
