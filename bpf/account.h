@@ -16,6 +16,8 @@
 const volatile u32 self_tgid = 0; /* the monitor's own process, left out; 0: counted like any other */
 const volatile bool cgroup_v1 = false; /* the memory controller has a hierarchy of its own */
 
+const volatile bool with_files = false; /* somebody asks which files (file.h) */
+
 /* Set once everything is attached: until then no event counts. */
 volatile bool ready = false;
 
@@ -146,6 +148,19 @@ static __always_inline struct row *row_at(u32 n)
 	return bpf_map_lookup_elem(&rows, &n);
 }
 
+/* Process, name, user and cgroup of a row as one number that no other has. */
+static __always_inline u64 owner_of(struct row *row)
+{
+	const u64 *name = (const u64 *)row->process, prime = 0x9e3779b97f4a7c15ULL;
+	u64 n = row->tgid;
+
+	n = (n ^ n >> 29) * prime + row->uid;
+	n = (n ^ n >> 29) * prime + row->cgroup;
+	n = (n ^ n >> 29) * prime + name[0];
+	n = (n ^ n >> 29) * prime + name[1];
+	return (n ^ n >> 29) * prime;
+}
+
 /* Gives the running thread a row. Null where there is no room. */
 static __noinline struct row *make_row(void)
 {
@@ -175,6 +190,8 @@ static __noinline struct row *make_row(void)
 	row->entered = 0;
 	bpf_get_current_comm(row->comm, sizeof(row->comm));
 	bpf_core_read_str(row->process, sizeof(row->process), &leader->comm);
+	if (with_files)
+		row->owner = owner_of(row);
 	row->made++;
 	row->born = bpf_ktime_get_ns();
 	row->state = ROW_LIVE;

@@ -53,6 +53,8 @@ struct call {
 	u32 leftover_is_readahead;
 	u32 row;
 	u32 made; /* of the row: another one means that it has been freed since */
+	u32 file; /* its row, and that row's `made` */
+	u32 file_made;
 	u16 by_syscall; /* syscr will rise when the call ends */
 	u16 marked; /* some of its pages are marked in the ledger */
 	struct extent extent[MAX_EXTENTS];
@@ -96,6 +98,17 @@ static __always_inline struct call *call_of(struct row *row)
 		c->made = row->made;
 	}
 	return c;
+}
+
+/* The file of the request, as long as it has the row that it had. */
+static __always_inline struct file_row *file_of_call(struct call *c)
+{
+	struct file_row *f;
+
+	if (!with_files)
+		return 0;
+	f = file_at(c->file);
+	return f && f->made == c->file_made && f->mapping == c->mapping ? f : 0;
 }
 
 /* Tells one addition apart at the request; returns how much of it lies inside. Global: verified once. */
@@ -161,6 +174,7 @@ __noinline int settle(struct call *c)
 		ahead = touched - missed;
 	/* What others prefetched while the call ran is used now. */
 	ledger_take(c->mapping, c->first, c->end, BITS);
+	file_read(file_of_call(c), c->bytes, touched - missed - ahead, ahead, missed);
 	COUNT(&a, C_READ_BYTES, c->bytes);
 	COUNT(&a, C_READ_HITS, touched - missed - ahead);
 	if (missed) {
@@ -337,6 +351,12 @@ remember:
 	remember_extent(c, (u64)p.mapping, syscr, p.first, p.last);
 }
 
+static __always_inline void note_file(struct call *c, struct file_row *f, struct row *row)
+{
+	c->file = f && row ? row->file : NO_FILE;
+	c->file_made = f ? f->made : 0;
+}
+
 /* Where the request began: at or before the first page that an event names. */
 static __always_inline u64 first_of(struct call *c, struct entry *e, u64 mapping, u64 syscr, u64 index, u64 last,
 				    u64 size, u64 *bytes)
@@ -399,6 +419,8 @@ static __always_inline void on_get_pages(struct address_space *m, u64 mapping, u
 	c->last = last;
 	c->index = index;
 	c->owned = c->extents;
+	if (with_files)
+		note_file(c, a.row ? file_used(a.row, m, mapping) : 0, a.row);
 	c->ahead = c->first > c->end ? 0 : ledger_take(mapping, c->first, c->end, BITS);
 	c->by_syscall = !e.kernel && e.nr != NR_io_uring_enter && e.nr != NR_io_submit;
 	/* One page, or a file that is cached as a whole: nothing can be added any more. */

@@ -43,6 +43,11 @@ enum pageflags___later {
 	PG_dropbehind___later = 0,
 };
 
+/* The union d_u lost its name. */
+struct dentry___anonymous {
+	struct hlist_node d_alias;
+} __attribute__((preserve_access_index));
+
 static __always_inline struct address_space *folio_mapping_of(void *folio)
 {
 	struct address_space *m = 0;

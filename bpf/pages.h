@@ -3,6 +3,7 @@
 #ifndef CACHETOP_PAGES_H
 #define CACHETOP_PAGES_H
 
+#include "file.h"
 #include "thread.h"
 
 /* x86_64: the address of vmemmap_base, which says where page structs begin. Set before load. */
@@ -56,6 +57,7 @@ static __always_inline void count_prefetch(struct account *a, u64 mapping, u64 f
 	if (first > last)
 		return;
 	COUNT(a, C_PREFETCHED, last - first + 1);
+	file_count(file_before(a->row, mapping), FC_PREFETCHED, last - first + 1);
 	if (ready)
 		ledger_set(mapping, first, last, mode);
 }
@@ -101,7 +103,10 @@ static __always_inline bool look_at_added(struct added *p, struct account *a, vo
 	p->mapping = folio_mapping_of(folio);
 	p->first = folio_index_of(folio);
 	p->last = p->first + (1ULL << (order & 31)) - 1;
-	return !is_hugetlb(p->mapping) && account_open(a);
+	if (is_hugetlb(p->mapping) || !account_open(a))
+		return false;
+	file_seen(a->row, (u64)p->mapping);
+	return true;
 }
 
 /* A page that a fault asked for is neither a read's miss nor read-ahead; its neighbours are read-ahead. */
@@ -191,6 +196,7 @@ static __always_inline void on_dirty(void *folio, u32 order, enum ledger_mode mo
 		COUNT(&a, C_META_DIRTIED, n);
 	else
 		COUNT(&a, C_DIRTIED, n);
+	file_count(file_seen(a.row, (u64)mapping), FC_DIRTIED, n);
 	ledger_take((u64)mapping, first, first + n - 1, mode);
 }
 

@@ -63,6 +63,7 @@ static __always_inline void surplus(struct account *a, struct ended *e, u64 pos,
 		}
 	}
 	COUNT(a, C_PREFETCHED, n);
+	file_count(file_before(a->row, e->mapping), FC_PREFETCHED, n);
 	if (ready)
 		ledger_set(e->mapping, first, last, mode);
 }
@@ -94,6 +95,7 @@ static __always_inline bool pop_read(struct row *row, struct account *a, struct 
 			return false;
 		if (f->added) {
 			COUNT(a, C_PREFETCHED, f->added);
+			file_count(file_before(row, f->mapping), FC_PREFETCHED, f->added);
 			if (ready)
 				ledger_set(f->mapping, f->added_first, f->added_last, mode);
 		}
@@ -158,6 +160,7 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 			missed = touched;
 		ahead = touched - missed;
 	}
+	file_read(file_before(row, e->mapping), delivered, touched - missed - ahead, ahead, missed);
 	COUNT(&a, C_READ_BYTES, delivered);
 	COUNT(&a, C_READ_HITS, touched - missed - ahead);
 	if (missed)
@@ -188,6 +191,7 @@ static __always_inline void exit_read(struct address_space *m, void *key, struct
 {
 	struct row *row = own_row(true);
 	u64 mapping, first, touched, ahead;
+	struct file_row *file;
 
 	if (!row) {
 		if (!is_self(bpf_get_current_pid_tgid() >> 32))
@@ -195,6 +199,7 @@ static __always_inline void exit_read(struct address_space *m, void *key, struct
 		return;
 	}
 	mapping = number_of(row, m);
+	file = delivered > 0 ? file_used(row, m, mapping) : 0;
 	if (row->depth || delivered <= 0 || carrying) {
 		struct ended e = {.mapping = mapping, .end = end, .delivered = delivered};
 
@@ -214,6 +219,7 @@ static __always_inline void exit_read(struct address_space *m, void *key, struct
 	row->v[C_READ_HITS] += touched - ahead;
 	if (ahead)
 		row->v[C_READ_AHEAD_HITS] += ahead;
+	file_read(file, delivered, touched - ahead, ahead, 0);
 	count_latency(row, false);
 	row->touched = 1;
 }
@@ -233,6 +239,7 @@ static __always_inline void begin_read(void *key, struct address_space *m, u64 p
 	if (!t)
 		return;
 	mapping = number_of(row, m);
+	file_used(row, m, mapping);
 	f = push_frame(row, t, F_READ, mapping, number_of(row, key));
 	f->already = already;
 	f->pos = pos;

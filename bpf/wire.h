@@ -41,6 +41,7 @@ enum counter {
 	C_LOST_ORDER,
 	C_LOST_LEDGER,
 	C_LOST_ROWS,
+	C_LOST_FILES,
 	C_LEDGER_CHUNKS,
 	C_MAX,
 };
@@ -66,9 +67,72 @@ struct row {
 	unsigned long long born; /* ns since boot; of two rows of a thread the later has its newer name */
 	unsigned long long cgroup; /* inode number of its directory in cgroupfs */
 	unsigned long long scratch;
+	unsigned long long
+		owner; /* process, name, user and cgroup as one number: whose files are counted together */
+	unsigned int file; /* number of the file row that the thread used last */
+	unsigned int unused;
 	char comm[16];
 	char process[16]; /* comm of the thread group's leader */
 	unsigned long long v[C_MAX];
+};
+
+/* What is counted for each file. */
+enum file_counter {
+	FC_READ_BYTES,
+	FC_READ_HITS,
+	FC_READ_AHEAD_HITS,
+	FC_READ_MISSES,
+	FC_PREFETCHED,
+	FC_FAULT_MISSES,
+	FC_FAULT_HITS,
+	FC_WRITE_HITS,
+	FC_WRITE_MISSES,
+	FC_DIRTIED,
+	FC_DIRECT_READ_BYTES,
+	FC_DIRECT_WRITE_BYTES,
+	FC_MAX,
+};
+
+enum file_state {
+	FILE_FREE,
+	FILE_LIVE,
+	FILE_ENDED, /* user space reads it once more and frees it */
+};
+
+/* What one process did to one file. Its threads add to it atomically. */
+struct file_row {
+	unsigned int state;
+	unsigned int touched; /* as in struct row */
+	unsigned long long mapping; /* 0: nobody may add to it any more */
+	unsigned long long owner;
+	unsigned long long inode;
+	unsigned int generation;
+	unsigned int dev; /* of the superblock, in the kernel's encoding */
+	unsigned int block; /* for a block device read as a file, the device */
+	unsigned int links; /* names that the file had when it was used last */
+	unsigned int made;
+	unsigned int tgid;
+	unsigned int uid;
+	unsigned int unused;
+	unsigned long long born; /* ns since boot */
+	unsigned long long cgroup;
+	char process[16];
+	unsigned long long v[FC_MAX];
+};
+
+enum file_how {
+	FILE_UNNAMED,
+	FILE_NAMED, /* from the root of the file system */
+	FILE_NAME_CUT, /* the end of the path only */
+	FILE_LOOSE, /* no directory has it */
+};
+
+#define FILE_NAME 512
+
+struct file_name {
+	unsigned int how;
+	unsigned int length;
+	char text[FILE_NAME];
 };
 
 /* Latency of read calls in powers of two: bucket 0 is below 256 ns, bucket i from 2^(7+i) ns on. */

@@ -1,4 +1,17 @@
-//! Control groups: which hierarchy counts memory.
+//! Control groups: which hierarchy counts memory, and the paths and containers behind the ids that the kernel gives.
+
+mod label;
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::DirEntryExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+pub use label::Label;
+pub use label::label;
 
 /// Whether a line of `/proc/self/mountinfo` is the memory controller's hierarchy of version 1.
 #[must_use]
@@ -8,8 +21,146 @@ pub fn is_memory_v1(line: &str) -> bool {
     words.next() == Some("cgroup") && words.last().is_some_and(|o| o.split(',').any(|o| o == "memory"))
 }
 
+/// A cgroup as people know it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Cgroup {
+    /// Its path in the hierarchy, or `cgroup:ID (gone)` if it went before anybody could ask.
+    pub path: String,
+    /// What the path tells of a container, a pod or a unit.
+    pub label: Label,
+}
+
+impl Cgroup {
+    fn new(path: String) -> Rc<Self> {
+        let label = label(&path);
+        Rc::new(Self { path, label })
+    }
+}
+
+/// Where the hierarchy is mounted: the memory controller's of version 1, else the one of version 2.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hierarchy {
+    /// The directory.
+    pub mount: PathBuf,
+    /// The cgroup that it shows: `/` but in containers.
+    pub root: String,
+}
+
+impl Hierarchy {
+    /// Finds it in the text of a mountinfo file.
+    #[must_use]
+    pub fn find(mountinfo: &str) -> Option<Self> {
+        let v1 = mountinfo.lines().find(|l| is_memory_v1(l));
+        let v2 = || mountinfo.lines().find(|l| l.contains(" - cgroup2 "));
+        let mut words = v1.or_else(v2)?.split(' ').skip(3);
+        let root = crate::files::unescape(words.next()?);
+        let mount = PathBuf::from(crate::files::unescape(words.next()?));
+        Some(Self { mount, root })
+    }
+}
+
+/// Paths of cgroups by id. The tree is walked only when an id turns up that nobody has seen.
+#[derive(Debug)]
+pub struct Cgroups {
+    hierarchy: Option<Hierarchy>,
+    known: HashMap<u64, Rc<Cgroup>>,
+    /// Ids not found since the last walk are not worth another one: a cgroup's number is never given twice.
+    gone: HashMap<u64, Rc<Cgroup>>,
+    proc: PathBuf,
+    walks: u64,
+}
+
+impl Cgroups {
+    /// Those of a hierarchy; `proc` is where `/proc` is mounted.
+    #[must_use]
+    pub fn new(hierarchy: Option<Hierarchy>, proc: &Path) -> Self {
+        let (known, gone) = (HashMap::new(), HashMap::new());
+        Self { hierarchy, known, gone, proc: proc.into(), walks: 0 }
+    }
+
+    /// The cgroup with this id. `tgid` is a process that was in it.
+    pub fn get(&mut self, id: u64, tgid: u32) -> Rc<Cgroup> {
+        if let Some(known) = self.known.get(&id).or_else(|| self.gone.get(&id)) {
+            return Rc::clone(known);
+        }
+        self.walk();
+        if let Some(known) = self.known.get(&id) {
+            return Rc::clone(known);
+        }
+        // Where the tree cannot be seen, the process may still be asked.
+        let told = if self.hierarchy.is_none() { self.ask(tgid) } else { None };
+        let (table, cgroup) = match told {
+            Some(path) => (&mut self.known, Cgroup::new(path)),
+            None => (&mut self.gone, Cgroup::new(format!("cgroup:{id} (gone)"))),
+        };
+        table.insert(id, Rc::clone(&cgroup));
+        cgroup
+    }
+
+    /// The id of a cgroup, by its path in the hierarchy or the path of its directory.
+    #[must_use]
+    pub fn find(&self, path: &str) -> Option<u64> {
+        let hierarchy = self.hierarchy.as_ref()?;
+        let inside = hierarchy.mount.join(path.strip_prefix(&hierarchy.root)?.trim_start_matches('/'));
+        let as_given = || Path::new(path).starts_with(&hierarchy.mount).then(|| fs::metadata(path).ok());
+        fs::metadata(inside).ok().or_else(|| as_given().flatten()).map(|m| m.ino())
+    }
+
+    /// The path in the hierarchy that an option names: as given, or below the mount point.
+    #[must_use]
+    pub fn canonical(&self, path: &str) -> String {
+        let below = self.hierarchy.as_ref().and_then(|h| {
+            let rest = Path::new(path).strip_prefix(&h.mount).ok()?;
+            Some(join(&h.root, &rest.to_string_lossy()))
+        });
+        let path = below.unwrap_or_else(|| path.to_owned());
+        let trimmed = path.trim_end_matches('/');
+        if trimmed.starts_with('/') { trimmed.into() } else { format!("/{trimmed}") }
+    }
+
+    fn walk(&mut self) {
+        let Some(hierarchy) = &self.hierarchy else { return };
+        self.walks += 1;
+        let mut dirs = vec![(hierarchy.mount.clone(), hierarchy.root.clone())];
+        if let Ok(root) = fs::metadata(&hierarchy.mount) {
+            let path = hierarchy.root.clone();
+            self.known.entry(root.ino()).or_insert_with(|| Cgroup::new(path));
+        }
+        while let Some((dir, path)) = dirs.pop() {
+            let Ok(entries) = fs::read_dir(dir) else { continue };
+            for entry in entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
+                let path = join(&path, &entry.file_name().to_string_lossy());
+                self.known.entry(entry.ino()).or_insert_with(|| Cgroup::new(path.clone()));
+                dirs.push((entry.path(), path));
+            }
+        }
+    }
+
+    fn ask(&self, tgid: u32) -> Option<String> {
+        let text = fs::read_to_string(self.proc.join(tgid.to_string()).join("cgroup")).ok()?;
+        of_process(&text).map(str::to_owned)
+    }
+}
+
+/// The path that counts in the text of `/proc/PID/cgroup`.
+fn of_process(text: &str) -> Option<&str> {
+    let mut lines = text.lines().map(|l| l.splitn(3, ':').collect::<Vec<_>>());
+    let v1 = lines.clone().find(|w| w.get(1).is_some_and(|c| c.split(',').any(|c| c == "memory")));
+    v1.or_else(|| lines.find(|w| w.first() == Some(&"0")))?.get(2).copied()
+}
+
+fn join(path: &str, name: &str) -> String {
+    match (path.trim_end_matches('/'), name) {
+        (path, "") if path.is_empty() => "/".into(),
+        (path, "") => path.into(),
+        (path, name) => format!("{path}/{name}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
@@ -19,5 +170,47 @@ mod tests {
         assert!(!is_memory_v1("36 26 0:31 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct"));
         assert!(!is_memory_v1("35 26 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,memory_recursiveprot"));
         assert!(!is_memory_v1(""));
+        let v2 = "35 26 0:30 /kubepods/x /sys/fs/cgroup rw - cgroup2 cgroup2 rw,memory_recursiveprot";
+        let found = Hierarchy::find(&format!("{v2}\n{v1}")).unwrap();
+        assert_eq!((found.mount.to_str(), found.root.as_str()), (Some("/sys/fs/cgroup/memory"), "/"));
+        let found = Hierarchy::find(v2).unwrap();
+        assert_eq!((found.mount.to_str(), found.root.as_str()), (Some("/sys/fs/cgroup"), "/kubepods/x"));
+        assert_eq!(Hierarchy::find(""), None);
+    }
+
+    #[test]
+    fn a_process_tells_the_path_that_counts() {
+        assert_eq!(of_process("9:name=systemd:/a\n4:cpu,memory:/b:c\n0::/d\n"), Some("/b:c"));
+        assert_eq!(of_process("1:cpu:/a\n0::/d\n"), Some("/d"));
+        assert_eq!(of_process(""), None);
+    }
+
+    #[test]
+    fn the_tree_is_walked_for_ids_that_are_new() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |p: &str| dir.path().join(p);
+        let ino = |p: &str| fs::metadata(at(p)).unwrap().ino();
+        fs::create_dir_all(at("system.slice/a.service")).unwrap();
+        let hierarchy = Hierarchy { mount: dir.path().into(), root: "/".into() };
+        let mut groups = Cgroups::new(Some(hierarchy), Path::new("/nowhere"));
+        let (a, root) = (ino("system.slice/a.service"), ino(""));
+        assert_eq!(groups.get(a, 1).path, "/system.slice/a.service");
+        assert_eq!(groups.get(root, 1).path, "/");
+        assert_eq!(groups.get(ino("system.slice"), 1).path, "/system.slice");
+        assert_eq!(groups.walks, 1);
+        fs::create_dir(at("b")).unwrap();
+        assert_eq!(groups.get(ino("b"), 1).path, "/b");
+        assert_eq!(groups.find("/b"), Some(ino("b")));
+        assert_eq!(groups.find(at("b").to_str().unwrap()), Some(ino("b")));
+        assert_eq!(groups.canonical(at("b").to_str().unwrap()), "/b");
+        assert_eq!(groups.canonical("b/"), "/b");
+        // One that goes keeps its name; one that was never seen has none.
+        let b = ino("b");
+        fs::remove_dir(at("b")).unwrap();
+        assert_eq!(groups.get(b, 1).path, "/b");
+        assert_eq!(groups.get(u64::MAX, 1).path, format!("cgroup:{} (gone)", u64::MAX));
+        assert_eq!(groups.walks, 3);
+        groups.get(u64::MAX, 1);
+        assert_eq!(groups.walks, 3);
     }
 }

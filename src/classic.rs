@@ -19,6 +19,7 @@ pub use counts::Sample;
 pub use explain::differences;
 pub use model::Figures;
 pub(crate) use model::join;
+pub(crate) use model::narrow;
 pub use plan::Means;
 pub use plan::Plan;
 pub use session::Classic;

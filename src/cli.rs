@@ -2,6 +2,7 @@
 
 mod help;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::CommandFactory as _;
@@ -11,7 +12,7 @@ use clap_complete::Shell;
 
 use crate::columns;
 use crate::columns::Column;
-use crate::exit::Failure;
+use crate::pivot::By;
 use crate::plan::Engine;
 
 /// The shortest interval: below this the ticks themselves would be what is measured.
@@ -29,13 +30,6 @@ pub enum Unit {
     Pages,
     /// With K, M, G in text, plain numbers in CSV.
     Bytes,
-}
-
-/// What rows stand for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Pivot {
-    /// Processes, the threads of each taken together.
-    Process,
 }
 
 /// What `--generate` prints.
@@ -106,18 +100,34 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["extended", "columns", "unit", "by"])]
     pub bcc: bool,
 
-    /// Count only this process, all its threads
-    #[arg(short = 'p', long, value_name = "PID", value_parser = pid, allow_negative_numbers = true)]
-    pub pid: Option<u32>,
-
-    /// Below each interval, show rows for its busiest processes
+    /// Below each interval, show rows for the busiest of these
     #[arg(long, value_name = "WHAT", value_enum)]
-    pub by: Option<Pivot>,
+    pub by: Option<By>,
 
     /// Number of rows for each interval
     #[arg(long, value_name = "N", default_value = "10", requires = "by",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub top: u32,
+
+    /// Count only this process, all its threads
+    #[arg(short = 'p', long, value_name = "PID", value_parser = pid, allow_negative_numbers = true)]
+    pub pid: Option<u32>,
+
+    /// Count only processes with this command name (its first 15 bytes)
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub comm: Option<String>,
+
+    /// Count only processes in this cgroup and those below it
+    #[arg(long, value_name = "PATH", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub cgroup: Option<String>,
+
+    /// Count only this file, whatever name it was opened by
+    #[arg(long, value_name = "PATH")]
+    pub file: Option<PathBuf>,
+
+    /// Count only files of the file system that has this path
+    #[arg(long, value_name = "PATH")]
+    pub mount: Option<PathBuf>,
 
     /// Count this command's own reads and writes too
     #[arg(long)]
@@ -130,6 +140,11 @@ pub struct Args {
     /// Room for this many processes in the kernel; the totals do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=4_194_304))]
     pub table_size: Option<u32>,
+
+    /// Room for this many files of processes in the kernel, 1 KiB each; used only where files are asked for
+    #[arg(long, value_name = "N", default_value = "16384",
+          value_parser = clap::value_parser!(u32).range(16..=1_048_576))]
+    pub file_table: u32,
 
     /// Print which kernel hooks count what, and how exact each figure is here, and exit
     #[arg(long)]
@@ -178,14 +193,33 @@ impl Args {
         }
     }
 
-    /// Refuses what does not go together and cannot be said to the parser.
+    /// What goes together, beyond what the definition of options says.
     ///
     /// # Errors
-    /// bcc's layout has room for one engine.
-    pub fn check(&self) -> Result<(), Failure> {
+    /// The message for whoever asked for it.
+    pub fn check(&self) -> Result<(), clap::Error> {
+        let conflict =
+            |text: &str| Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text));
+        let files = self.file.is_some() || self.mount.is_some();
+        if files && self.by == Some(By::Thread) {
+            return conflict(
+                "files are counted by process: '--by thread' cannot be used with '--file' or '--mount'",
+            );
+        }
+        if matches!(self.engine, Some(Engine::Classic | Engine::Both)) {
+            if self.by.is_some_and(|by| by != By::Process) {
+                return conflict(
+                    "the classic engine counts by process: take '--by process' or '--engine exact'",
+                );
+            }
+            if files || self.comm.is_some() || self.cgroup.is_some() {
+                return conflict("the classic engine knows no filter but '-p': take '--engine exact'");
+            }
+        }
         if self.bcc && self.engine == Some(Engine::Both) {
-            let what = "'--bcc' cannot be used with '--engine both': its layout has room for one engine";
-            return Err(Failure::usage(what).remedy("take '--csv', or run it once for each engine"));
+            return conflict(
+                "'--bcc' cannot be used with '--engine both': its layout has room for one engine",
+            );
         }
         Ok(())
     }
@@ -198,6 +232,7 @@ impl Args {
             None if self.engine == Some(Engine::Classic) => columns::of_classic(self.extended),
             None if self.engine == Some(Engine::Both) => columns::of_both(self.extended),
             None if self.extended => columns::set(columns::WIDE),
+            None if self.by.is_some() && self.format() == Format::Text => columns::set(columns::ROWS),
             None => columns::set(columns::DEFAULT),
         }
     }

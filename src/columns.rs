@@ -243,6 +243,9 @@ pub const COLUMNS: &[Column] = &[
 pub const DEFAULT: &[&str] =
     &["hits", "readahead_hits", "misses", "dirtied", "hit_ratio", "buffers_bytes", "cached_bytes"];
 
+/// The columns shown with rows: what only the system as a whole has would stand in their way.
+pub const ROWS: &[&str] = &["hits", "readahead_hits", "misses", "dirtied", "hit_ratio"];
+
 /// The columns of `-x`.
 pub const WIDE: &[&str] = &[
     "accesses",

@@ -124,6 +124,7 @@ impl Source for Engines {
                 time: jiff::Timestamp::now(),
                 total: Counters::default(),
                 rows: Vec::new(),
+                files: Vec::new(),
                 latency: None,
                 lost: Lost::default(),
                 memory: crate::memory::read().context("cannot read /proc/meminfo")?,

@@ -2,6 +2,7 @@
 
 mod attach;
 mod classic;
+mod files;
 mod floor;
 mod probe;
 #[doc(hidden)] // for bench/attachments

@@ -1,30 +1,22 @@
 //! From two samples to an interval: the only place where differences and rates are made.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
 use crate::classic;
 use crate::figures::Figure;
 use crate::figures::Figures;
-use crate::figures::Unit;
+use crate::pivot::Who;
 use crate::plan::Plan;
 use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::Lost;
 use crate::sample::Memory;
-use crate::sample::RowSample;
 use crate::sample::Sample;
 
 /// One row of a pivot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Thread-group id.
-    pub pid: u32,
-    /// User id.
-    pub uid: u32,
-    /// Command name.
-    pub comm: String,
-    /// What the process did in the interval.
+    /// What it is about.
+    pub who: Who,
+    /// What came of it in the interval.
     pub figures: Figures,
     /// The same by the classic engine, where it runs.
     pub classic: Option<classic::Figures>,
@@ -39,7 +31,7 @@ pub struct Interval {
     pub seconds: f64,
     /// Name of the engine.
     pub engine: &'static str,
-    /// Figures of the whole system (or of the process chosen with `-p`).
+    /// Figures of the whole system, or of what was chosen by a filter.
     pub total: Figures,
     /// The same by the classic engine, where it runs.
     pub classic: Option<classic::Figures>,
@@ -47,8 +39,10 @@ pub struct Interval {
     pub memory: Memory,
     /// Events lost in the interval.
     pub lost: Lost,
-    /// Rows of the pivot, busiest first; processes that did nothing are left out.
+    /// Rows of the pivot, busiest first, as many as asked for; what did nothing is left out.
     pub rows: Vec<Row>,
+    /// Number of rows that there would be.
+    pub groups: usize,
 }
 
 /// Turns counters into figures; figures that the plan cannot give stay unknown.
@@ -96,52 +90,32 @@ pub fn figures(c: &Counters, plan: &Plan) -> Figures {
     out
 }
 
-/// What happened from `before` to `now`, which must be two samples of one source in a row.
+/// The figures that are counted file by file; the others are not known of a file.
+pub const BY_FILE: &[Figure] = &[
+    Figure::Accesses,
+    Figure::Hits,
+    Figure::ReadaheadHits,
+    Figure::Misses,
+    Figure::ReadBytes,
+    Figure::ReadaheadPages,
+    Figure::FaultMisses,
+    Figure::FaultHits,
+    Figure::Dirtied,
+];
+
+/// What happened from `before` to `now`, which must be two samples of one source in a row, with a row for each
+/// process. Users and cgroups have no names here: [`crate::pivot::Pivot::interval`] gives them.
 #[must_use]
 pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
-    let mut processes: HashMap<u32, (u64, RowSample)> = HashMap::new();
-    for row in &now.rows {
-        match processes.entry(row.tgid) {
-            Entry::Vacant(e) => {
-                e.insert((row.born, row.clone()));
-            }
-            Entry::Occupied(mut e) => {
-                let (born, sum) = e.get_mut();
-                sum.counters.add(&row.counters);
-                // The process is called what it was called last.
-                if row.born > *born {
-                    *born = row.born;
-                    (sum.process, sum.uid) = (row.process, row.uid);
-                }
-            }
-        }
-    }
-    let mut rows: Vec<(u64, Row)> = processes
-        .into_values()
-        .filter_map(|(_, p)| {
-            let mut figures = figures(&p.counters, plan);
-            // What the cache loses is no process's doing: the pages of one are reclaimed by another.
-            for figure in [Figure::Evicted, Figure::Removed, Figure::ReadaheadWasted] {
-                figures.set(figure, None);
-            }
-            // Bytes and times would drown the pages that rows are ranked by.
-            let pages = |f: &Figure| match f.unit() {
-                Unit::Pages | Unit::Events => figures.get(*f).unwrap_or(0),
-                Unit::Bytes | Unit::Nanoseconds => 0,
-            };
-            let busy: u64 = Figure::ALL.iter().map(pages).sum();
-            let row = || Row {
-                pid: p.tgid,
-                uid: p.uid,
-                comm: p.process.name().into_owned(),
-                figures,
-                classic: None,
-            };
-            (busy > 0).then(|| (busy, row()))
-        })
-        .collect();
-    rows.sort_by(|(a, x), (b, y)| b.cmp(a).then(x.pid.cmp(&y.pid)));
-    let mut interval = Interval {
+    let mut out = whole(before, now, plan);
+    out.rows = crate::pivot::processes(now, plan);
+    out.groups = out.rows.len();
+    out
+}
+
+/// The whole system, without rows.
+pub(crate) fn whole(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
+    Interval {
         time: now.time,
         seconds: now.at.duration_since(before.at).as_secs_f64(),
         engine: plan.engine.name(),
@@ -149,8 +123,7 @@ pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
         classic: None,
         memory: now.memory,
         lost: now.lost.since(&before.lost),
-        rows: rows.into_iter().map(|(_, r)| r).collect(),
-    };
-    classic::join(&mut interval, before, now, plan);
-    interval
+        rows: Vec::new(),
+        groups: 0,
+    }
 }

@@ -11,10 +11,8 @@ use crate::cli::Args;
 use crate::exit::Failure;
 use crate::figures::Figure;
 use crate::figures::Figures;
-use crate::model;
 use crate::model::Interval;
-use crate::plan::Plan;
-use crate::sample::Counters;
+use crate::pivot::Pivot;
 use crate::sample::Lost;
 use crate::sample::Source;
 use crate::view::View;
@@ -25,6 +23,8 @@ use crate::wait::Wake;
 pub struct World<'a> {
     /// Where samples come from.
     pub source: &'a mut dyn Source,
+    /// What rows and totals are made of.
+    pub pivot: &'a mut Pivot,
     /// The clock, signals and the process watched.
     pub wait: &'a mut dyn Wait,
     /// Standard output.
@@ -107,7 +107,7 @@ impl<E: Into<anyhow::Error>> From<E> for End {
 }
 
 fn intervals(args: &Args, view: &mut dyn View, world: World<'_>) -> Result<(), End> {
-    let World { source, wait, out, err } = world;
+    let World { source, pivot, wait, out, err } = world;
     let plan = source.plan().clone();
     let mut before = source.sample()?;
     let mut beat = Beat::new(before.at, args.interval);
@@ -118,7 +118,7 @@ fn intervals(args: &Args, view: &mut dyn View, world: World<'_>) -> Result<(), E
     for done in 1.. {
         let wake = wait.until(beat.deadline())?;
         let now = source.sample()?;
-        let interval = chosen(args, model::interval(&before, &now, &plan), &plan);
+        let interval = pivot.interval(&before, &now, &plan);
         before = now;
         warn(args, &interval, wake, run.as_ref(), err);
         let total = sum(run.take(), &interval);
@@ -153,24 +153,10 @@ fn flush(text: &mut String, out: &mut dyn Write) -> Result<(), End> {
     })
 }
 
-/// Leaves in the interval what the command line asks for.
-fn chosen(args: &Args, mut interval: Interval, plan: &Plan) -> Interval {
-    if let Some(pid) = args.pid {
-        interval.rows.retain(|row| row.pid == pid);
-        interval.total = match interval.rows.first() {
-            Some(row) => row.figures.clone(),
-            None => model::figures(&Counters::default(), plan),
-        };
-        let row = interval.rows.first().and_then(|row| row.classic);
-        interval.classic = interval.classic.map(|whole| row.unwrap_or(whole.nothing()));
-    }
-    interval
-}
-
 /// The run so far and one more interval. Rows are not summed: there is no bound to how many processes a run
 /// may see.
 fn sum(run: Option<Interval>, interval: &Interval) -> Interval {
-    let mut sum = Interval { rows: Vec::new(), ..interval.clone() };
+    let mut sum = Interval { rows: Vec::new(), groups: 0, ..interval.clone() };
     if let Some(run) = run {
         sum.seconds += run.seconds;
         sum.total = add(&run.total, &interval.total);
@@ -198,11 +184,16 @@ fn add(a: &Figures, b: &Figures) -> Figures {
 fn warn(args: &Args, interval: &Interval, wake: Wake, run: Option<&Interval>, err: &mut dyn Write) {
     if interval.lost.total() > 0 && run.is_none_or(|run| run.lost.total() == 0) {
         let _ = writeln!(err, "cachestat: warning: {}", losses(&interval.lost));
-        if interval.lost.by_reason.iter().any(|(why, n)| *why == "processes_full" && *n > 0) {
+        let full = |reason| interval.lost.by_reason.iter().any(|(why, n)| *why == reason && *n > 0);
+        if full("processes_full") {
             let _ = writeln!(
                 err,
                 "remedy: more room for processes with --table-size; totals are complete without"
             );
+        }
+        if full("files_full") {
+            let _ =
+                writeln!(err, "remedy: more room for files with --file-table; totals are complete without");
         }
     }
     if wake == Wake::Deadline && interval.seconds > 1.5 * args.interval.as_secs_f64() {

@@ -1,8 +1,10 @@
 //! Raw samples: counters that only rise, as the kernel programs keep them, and the machine's memory state.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Instant;
 
+use crate::files::File;
 use crate::wire::COUNTERS;
 pub use crate::wire::Counter;
 use crate::wire::LATENCY_BUCKETS;
@@ -103,6 +105,27 @@ pub struct RowSample {
     pub counters: Counters,
 }
 
+/// What one process did to one file since the sample before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSample {
+    /// Thread-group id in the initial PID namespace.
+    pub tgid: u32,
+    /// User id, as in [`RowSample`].
+    pub uid: u32,
+    /// Cgroup, as in [`RowSample`].
+    pub cgroup: u64,
+    /// When the row was made, nanoseconds since boot.
+    pub born: u64,
+    /// Name of the process.
+    pub process: Comm,
+    /// The file.
+    pub file: Arc<File>,
+    /// No directory had the file when it was last used.
+    pub deleted: bool,
+    /// What was counted since the sample before; only what [`crate::wire::FILE_COUNTERS`] lists.
+    pub counters: Counters,
+}
+
 /// The state of the cache as the kernel reports it in `/proc/meminfo`, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Memory {
@@ -181,6 +204,8 @@ pub struct Sample {
     pub total: Counters,
     /// Threads that did something since the sample before.
     pub rows: Vec<RowSample>,
+    /// Files that a process used since the sample before; empty if nobody asked for them.
+    pub files: Vec<FileSample>,
     /// Latency of read calls since attach; `None` if nobody asked for it.
     pub latency: Option<Box<Histograms>>,
     /// What could not be accounted.

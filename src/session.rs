@@ -22,6 +22,9 @@ pub struct Options {
     pub include_self: bool,
     /// Rows in the table, one for each thread that does something. Default: 16384. Totals do not depend on it.
     pub table: u32,
+    /// Rows in the table of files, one for each file that a process uses; made only where files are wanted.
+    /// Default: 16384.
+    pub files: u32,
     /// What to find out beyond the counts. Default: nothing; each costs something at every read.
     pub wants: Wants,
     /// Behave as if the kernel refused to attach to functions, as some do. For tests.
@@ -37,6 +40,7 @@ impl Default for Options {
         Self {
             include_self: false,
             table: 16384,
+            files: 16384,
             wants: Wants::default(),
             without_functions: false,
             without_kprobes: false,
@@ -61,7 +65,12 @@ impl Options {
     }
 
     pub(crate) fn settings(&self) -> kernel::Settings {
-        kernel::Settings { include_self: self.include_self, rows: self.table.max(1), wants: self.wants }
+        kernel::Settings {
+            include_self: self.include_self,
+            rows: self.table.max(1),
+            files: self.files.max(1),
+            wants: self.wants,
+        }
     }
 }
 
@@ -169,6 +178,7 @@ impl Source for Session {
             time: jiff::Timestamp::now(),
             total: tables.total,
             rows: tables.rows,
+            files: tables.files,
             latency: tables.latency,
             lost: tables.lost,
             memory,

@@ -38,8 +38,8 @@ pub struct Surroundings {
     pub zone: jiff::tz::TimeZone,
     /// Bytes in a page.
     pub page_size: u64,
-    /// Lines of the terminal now, `None` where the output is no terminal.
-    pub screen: Box<dyn Fn() -> Option<u16>>,
+    /// Lines and columns of the terminal now, `None` where the output is no terminal.
+    pub screen: Box<dyn Fn() -> Option<(u16, u16)>>,
 }
 
 impl Surroundings {
@@ -51,7 +51,8 @@ impl Surroundings {
             page_size: rustix::param::page_size() as u64,
             // Asked anew each time, so that a resized window counts from the next line on.
             screen: Box::new(|| {
-                rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| size.ws_row)
+                let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+                Some((size.ws_row, size.ws_col))
             }),
         }
     }
@@ -91,16 +92,16 @@ pub(crate) fn utc(time: jiff::Timestamp) -> String {
 pub fn of(args: &Args, here: Surroundings) -> Box<dyn View> {
     let clock = Clock::new(here.zone, args.interval);
     let clock = args.timestamp.then_some(clock);
-    let rows = args.by.map(|_| args.top as usize);
+    let by = args.by;
     match args.format() {
-        Format::Json => Box::new(json::Json { pid: args.pid, rows }),
-        Format::Csv => Box::new(csv::Csv::new(args.columns(), args.unit, here.page_size, rows)),
+        Format::Json => Box::new(json::Json { pid: args.pid, by }),
+        Format::Csv => Box::new(csv::Csv::new(args.columns(), args.unit, here.page_size, by)),
         Format::Bcc => Box::new(bcc::Bcc { clock }),
         Format::Text => Box::new(text::Text::new(
             args.columns(),
             text::Numbers { unit: args.unit, page_size: here.page_size },
             clock,
-            rows,
+            by,
             here.screen,
         )),
     }

@@ -88,6 +88,8 @@ counters! {
     LostLedger;
     /// Threads without a row of their own: no room in the table.
     LostRows;
+    /// Events of files without a row: no room in the table.
+    LostFiles;
     /// Chunks of 64 pages entered in the ledger of prefetched pages.
     LedgerChunks;
 }
@@ -95,10 +97,28 @@ counters! {
 /// Number of counters.
 pub const COUNTERS: usize = Counter::ALL.len();
 
+/// What is counted for each file, in the order of `enum file_counter`.
+pub const FILE_COUNTERS: &[Counter] = &[
+    Counter::ReadBytes,
+    Counter::ReadHits,
+    Counter::ReadAheadHits,
+    Counter::ReadMisses,
+    Counter::Prefetched,
+    Counter::FaultMisses,
+    Counter::FaultHits,
+    Counter::WriteHits,
+    Counter::WriteMisses,
+    Counter::Dirtied,
+    Counter::DirectReadBytes,
+    Counter::DirectWriteBytes,
+];
+
 /// `row.state` of a row that nobody has.
 pub const ROW_FREE: u32 = 0;
 /// `row.state` of a row whose thread is gone or has another name now.
 pub const ROW_ENDED: u32 = 2;
+/// `file_row.state` of a row that nobody adds to any more.
+pub const FILE_ENDED: u32 = 2;
 /// Buckets of a latency histogram: the first is below 256 ns, the i-th from 2^(7+i) ns on.
 pub const LATENCY_BUCKETS: usize = 32;
 /// Buckets of the histogram of read-ahead windows: the i-th is 2^i pages and more.

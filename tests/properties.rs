@@ -17,6 +17,7 @@ use cachetop::memory;
 use cachetop::model;
 use cachetop::model::Interval;
 use cachetop::model::Row;
+use cachetop::pivot::Who;
 use cachetop::plan::Brackets;
 use cachetop::plan::Certainty;
 use cachetop::plan::Engine;
@@ -210,9 +211,7 @@ fn comm() -> impl Strategy<Value = String> {
 
 fn interval() -> impl Strategy<Value = Interval> {
     let row = (any::<u32>(), any::<u32>(), comm(), figures()).prop_map(|(pid, uid, comm, figures)| Row {
-        pid,
-        uid,
-        comm,
+        who: Who { pid: Some(pid), uid: Some(uid), comm: Some(comm), ..Who::default() },
         figures,
         classic: None,
     });
@@ -232,10 +231,15 @@ fn interval() -> impl Strategy<Value = Interval> {
             total,
             memory,
             lost,
+            groups: rows.len(),
             rows,
             classic: None,
         },
     )
+}
+
+fn number(n: Option<u32>) -> String {
+    n.map(|n| n.to_string()).unwrap_or_default()
 }
 
 fn view(options: &str) -> Box<dyn View> {
@@ -282,9 +286,9 @@ proptest! {
         let rows = line["rows"].as_array().unwrap();
         prop_assert_eq!(rows.len(), interval.rows.len().min(3));
         for (got, want) in rows.iter().zip(&interval.rows) {
-            prop_assert_eq!(got["pid"].as_u64(), Some(want.pid.into()));
-            prop_assert_eq!(got["uid"].as_u64(), Some(want.uid.into()));
-            prop_assert_eq!(got["comm"].as_str(), Some(want.comm.as_str()));
+            prop_assert_eq!(got["pid"].as_u64(), want.who.pid.map(u64::from));
+            prop_assert_eq!(got["uid"].as_u64(), want.who.uid.map(u64::from));
+            prop_assert_eq!(got["comm"].as_str(), want.who.comm.as_deref());
             same_figures(got, &want.figures, false)?;
         }
     }
@@ -304,7 +308,7 @@ proptest! {
             .chain(interval.rows.iter().map(|row| (Some(row), Line::from(row))));
         for (record, (row, line)) in records.iter().zip(lines) {
             prop_assert_eq!(record[0].parse::<jiff::Timestamp>().unwrap(), interval.time);
-            let who = row.map(|r| [r.pid.to_string(), r.uid.to_string(), r.comm.clone()]).unwrap_or_default();
+            let who = row.map(|r| [number(r.who.pid), number(r.who.uid), r.who.comm.clone().unwrap_or_default()]).unwrap_or_default();
             prop_assert_eq!([&record[2], &record[3], &record[4]], who);
             for (column, cell) in all.iter().zip(record.iter().skip(5)) {
                 match column.value(&line) {

@@ -10,6 +10,7 @@ use crate::figures::Figure;
 use crate::model;
 use crate::model::Interval;
 use crate::model::Row;
+use crate::pivot::Who;
 use crate::plan::Engine;
 use crate::plan::Plan;
 use crate::sample;
@@ -93,34 +94,23 @@ impl Figures {
     }
 }
 
-/// Puts the classic figures into an interval of the two samples, and into its rows. Processes that only the classic
-/// engine has seen do not come before those that the exact one ranked.
-pub(crate) fn join(interval: &mut Interval, before: &sample::Sample, now: &sample::Sample, plan: &Plan) {
+/// Puts the classic figures into an interval of the two samples, and into its rows where these are processes. Processes
+/// that only the classic engine has seen do not come before those that the exact one ranked.
+pub(crate) fn join(
+    interval: &mut Interval,
+    before: &sample::Sample,
+    now: &sample::Sample,
+    plan: &Plan,
+    processes: bool,
+) {
     let Some(now) = &now.classic else { return };
     let none = Sample::default();
     let before = before.classic.as_ref().unwrap_or(&none);
     let total = Figures::new(&now.total.since(&before.total), now.known);
     interval.classic = Some(total);
-    let mut at = HashMap::new();
-    for (i, row) in interval.rows.iter_mut().enumerate() {
-        row.classic = Some(total.nothing());
-        at.insert(row.pid, i);
+    if processes {
+        rows(interval, before, now, plan);
     }
-    let mut others: Vec<(u64, Row)> = Vec::new();
-    for p in now.processes.values() {
-        let then = before.processes.get(&p.tgid).map_or_else(Counts::default, |b| b.counts);
-        let figures = Figures::new(&p.counts.since(&then), now.known);
-        if let Some(row) = at.get(&p.tgid).and_then(|i| interval.rows.get_mut(*i)) {
-            row.classic = Some(figures);
-        } else if figures.busy() > 0 {
-            let idle = row_figures(model::figures(&sample::Counters::default(), plan));
-            let comm = p.comm.clone();
-            let row = Row { pid: p.tgid, uid: p.uid, comm, figures: idle, classic: Some(figures) };
-            others.push((figures.busy(), row));
-        }
-    }
-    others.sort_by(|(a, x), (b, y)| b.cmp(a).then(x.pid.cmp(&y.pid)));
-    interval.rows.extend(others.into_iter().map(|(_, row)| row));
     if plan.engine == Engine::Classic {
         // The one figure of the contract that both engines count alike.
         let set = |figures: &mut crate::figures::Figures, c: &Figures| {
@@ -133,6 +123,49 @@ pub(crate) fn join(interval: &mut Interval, before: &sample::Sample, now: &sampl
             }
         }
     }
+}
+
+fn rows(interval: &mut Interval, before: &Sample, now: &Sample, plan: &Plan) {
+    let nothing = Figures::new(&Counts::default(), now.known);
+    let mut at = HashMap::new();
+    for (i, row) in interval.rows.iter_mut().enumerate() {
+        row.classic = Some(nothing);
+        at.insert(row.who.pid, i);
+    }
+    let mut others: Vec<(u64, Row)> = Vec::new();
+    for p in now.processes.values() {
+        let figures = of_process(before, now, p.tgid);
+        if let Some(row) = at.get(&Some(p.tgid)).and_then(|i| interval.rows.get_mut(*i)) {
+            row.classic = Some(figures);
+        } else if figures.busy() > 0 {
+            let idle = row_figures(model::figures(&sample::Counters::default(), plan));
+            let who =
+                Who { pid: Some(p.tgid), uid: Some(p.uid), comm: Some(p.comm.clone()), ..Who::default() };
+            others.push((figures.busy(), Row { who, figures: idle, classic: Some(figures) }));
+        }
+    }
+    others.sort_by(|(a, x), (b, y)| b.cmp(a).then(x.who.pid.cmp(&y.who.pid)));
+    interval.groups += others.len();
+    interval.rows.extend(others.into_iter().map(|(_, row)| row));
+}
+
+/// Leaves one process in the total and the rows.
+pub(crate) fn narrow(interval: &mut Interval, before: &sample::Sample, now: &sample::Sample, pid: u32) {
+    let Some(now) = &now.classic else { return };
+    let none = Sample::default();
+    let before = before.classic.as_ref().unwrap_or(&none);
+    let figures = of_process(before, now, pid);
+    interval.classic = Some(figures);
+    if interval.engine == Engine::Classic.name() {
+        interval.total.set(Figure::BufferDirtied, figures.get(Counter::BufferDirtied));
+    }
+    interval.rows.retain(|row| row.who.pid == Some(pid));
+    interval.groups = interval.rows.len();
+}
+
+fn of_process(before: &Sample, now: &Sample, tgid: u32) -> Figures {
+    let of = |s: &Sample| s.processes.get(&tgid).map_or_else(Counts::default, |p| p.counts);
+    Figures::new(&of(now).since(&of(before)), now.known)
 }
 
 /// What the cache loses is no process's doing.

@@ -64,7 +64,7 @@ fn an_interval_of_the_classic_engine_alone() {
     let i = model::interval(&before, &now, &crate::plan::Plan::none(Engine::Classic));
     assert_eq!(i.engine, "classic");
     assert_eq!(i.classic, Some(Figures::of([Some(0), Some(30), Some(0), Some(3)])));
-    let rows: Vec<_> = i.rows.iter().map(|r| (r.pid, r.classic.unwrap().hits())).collect();
+    let rows: Vec<_> = i.rows.iter().map(|r| (r.who.pid.unwrap(), r.classic.unwrap().hits())).collect();
     assert_eq!(rows, [(8, Some(17)), (7, Some(5))], "the busiest first");
     // What both engines count alike is given under its name of the contract; the rest is unknown.
     assert_eq!(i.total.get(Figure::BufferDirtied), Some(3));
@@ -88,7 +88,9 @@ fn rows_of_both_engines_are_joined_by_process() {
     let rows: Vec<_> = i
         .rows
         .iter()
-        .map(|r| (r.pid, r.figures.get(Figure::Hits).unwrap(), r.classic.unwrap().hits().unwrap()))
+        .map(|r| {
+            (r.who.pid.unwrap(), r.figures.get(Figure::Hits).unwrap(), r.classic.unwrap().hits().unwrap())
+        })
         .collect();
     assert_eq!(rows, [(8, 30, 0), (7, 3, 4), (9, 0, 5)]);
     assert_eq!((i.engine, i.rows[2].figures.get(Figure::Evicted)), ("both", None));

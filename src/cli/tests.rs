@@ -102,7 +102,7 @@ fn wrong_values() {
         ("-p abc", "not a process id"),
         ("-p 99999999999", "not a process id"),
         ("--engine turbo", "engines are 'exact', 'classic' and 'both'"),
-        ("--by file", "possible values: process"),
+        ("--by inode", "possible values: process"),
         ("--by process --top 0", "not in"),
         ("--table-size 0", "not in"),
         ("--columns hits,rubbish", "no column 'rubbish'"),

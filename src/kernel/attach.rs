@@ -14,6 +14,7 @@ use libbpf_rs::skel::OpenSkel as _;
 use libbpf_rs::skel::Skel as _;
 use libbpf_rs::skel::SkelBuilder as _;
 
+use super::files::Files;
 use super::raw;
 use super::rows::Rows;
 use super::tracefs::Tracefs;
@@ -36,6 +37,8 @@ pub struct Settings {
     pub include_self: bool,
     /// Rows in the table.
     pub rows: u32,
+    /// Rows in the table of files, where files are wanted.
+    pub files: u32,
     /// What to find out beyond the counts.
     pub wants: Wants,
 }
@@ -65,6 +68,7 @@ pub struct Attached {
     /// Chunks taken out of the ledger again.
     pub(super) swept: u64,
     pub(super) rows: Rows,
+    pub(super) files: Option<Files>,
     pub(super) links: Vec<Link>,
     /// Links that libbpf-rs knows no type for; held for what their end does.
     _sessions: Vec<OwnedFd>,
@@ -96,6 +100,7 @@ impl Attached {
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.self_tgid = if settings.include_self { 0 } else { std::process::id() };
             rodata.with_latency = latency;
+            rodata.with_files = settings.wants.files;
             rodata.cgroup_v1 = super::probe::memory_cgroup_v1();
             rodata.vmemmap_base_at = facts.vmemmap.clone().unwrap_or(0);
         }
@@ -105,6 +110,11 @@ impl Attached {
         open.maps.spare_rows.set_max_entries(spare).map_err(load)?;
         for map in [&mut open.maps.rows, &mut open.maps.row_numbers] {
             map.set_max_entries(rows).map_err(load)?;
+        }
+        let files = if settings.wants.files { settings.files } else { 1 };
+        let maps = &mut open.maps;
+        for map in [&mut maps.files, &mut maps.file_names, &mut maps.file_numbers, &mut maps.free_files] {
+            map.set_max_entries(files).map_err(load)?;
         }
         // Tables that this plan does not use cost no memory.
         let calls = plan.uses("get_pages_btf");
@@ -136,6 +146,7 @@ impl Attached {
         }
         let skel = open.load().map_err(load)?;
         let rows = Rows::new(&skel, settings.rows, spare, latency).map_err(load)?;
+        let files = settings.wants.files.then(|| Files::new(&skel, files)).transpose().map_err(load)?;
         let mut links = Vec::new();
         let mut sessions = Vec::new();
         let mut programs = Vec::new();
@@ -159,6 +170,7 @@ impl Attached {
             settle: plan.uses("settle_pending"),
             swept: 0,
             rows,
+            files,
             links,
             _sessions: sessions,
         };

@@ -246,7 +246,7 @@ impl Latency {
     }
 }
 
-fn comm(name: [std::os::raw::c_char; 16]) -> Comm {
+pub(super) fn comm(name: [std::os::raw::c_char; 16]) -> Comm {
     Comm(name.map(|c| c.cast_unsigned()))
 }
 

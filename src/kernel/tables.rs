@@ -10,6 +10,7 @@ use libbpf_rs::MapFlags;
 use super::attach::Attached;
 use crate::sample::Counter;
 use crate::sample::Counters;
+use crate::sample::FileSample;
 use crate::sample::Histograms;
 use crate::sample::Lost;
 use crate::sample::RowSample;
@@ -25,6 +26,7 @@ const LOSSES: &[(Counter, &str)] = &[
     (Counter::LostOrder, "order"),
     (Counter::LostLedger, "prefetched_full"),
     (Counter::LostRows, "processes_full"),
+    (Counter::LostFiles, "files_full"),
 ];
 
 /// Raw tables of one tick.
@@ -33,6 +35,8 @@ pub struct Tables {
     pub total: Counters,
     /// By thread, since the last reading.
     pub rows: Vec<RowSample>,
+    /// By process and file, since the last reading; empty unless asked for.
+    pub files: Vec<FileSample>,
     /// Latency of read calls since attach, if asked for.
     pub latency: Option<Box<Histograms>>,
     /// What was lost.
@@ -77,6 +81,10 @@ impl Attached {
             self.skel.progs.settle_pending.test_run(libbpf_rs::ProgramInput::default())?;
         }
         let rows = self.rows.read(&self.skel)?;
+        let files = match &mut self.files {
+            Some(files) => files.read(&self.skel)?,
+            None => Vec::new(),
+        };
         let mut total = self.rows.sum();
         let nobody = self.skel.maps.totals.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?;
         for cpu in nobody.unwrap_or_default() {
@@ -87,7 +95,7 @@ impl Attached {
         by_reason.push(("recursion", self.missed()));
         self.sweep(total.get(Counter::LedgerChunks))?;
         let latency = self.rows.latency().cloned().map(Box::new);
-        Ok(Tables { total, rows, latency, lost: Lost { by_reason } })
+        Ok(Tables { total, rows, files, latency, lost: Lost { by_reason } })
     }
 
     /// Runs of our programs that the kernel skipped: all programs together, and probes that were not even hit.
@@ -150,6 +158,7 @@ mod tests {
     use super::*;
     use crate::kernel::attach::skel::types;
     use crate::wire::COUNTERS;
+    use crate::wire::FILE_COUNTERS;
 
     /// `C_READ_AHEAD_HITS` as `ReadAheadHits`.
     fn camel(name: &str) -> String {
@@ -166,6 +175,12 @@ mod tests {
         let ours: Vec<String> = Counter::ALL.iter().map(|c| format!("{c:?}")).collect();
         assert_eq!(theirs, ours);
         assert_eq!(size_of::<types::stats>(), COUNTERS * 8);
+        let body = header.split_once("enum file_counter {").unwrap().1.split_once("FC_MAX").unwrap().0;
+        let names = body.split(',').map(str::trim).filter(|n| !n.is_empty());
+        let theirs: Vec<String> = names.map(|n| camel(&n.replacen("FC_", "C_", 1))).collect();
+        let ours: Vec<String> = FILE_COUNTERS.iter().map(|c| format!("{c:?}")).collect();
+        assert_eq!(theirs, ours);
+        assert_eq!(size_of::<types::file_row>() % 8, 0);
         assert_eq!(size_of::<types::row>() % 8, 0);
         assert!(COUNTERS <= 64, "rows.rs keeps a set of counters in a word");
     }

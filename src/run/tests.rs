@@ -10,6 +10,7 @@ use clap::Parser as _;
 
 use super::*;
 use crate::exit::Code;
+use crate::plan::Plan;
 use crate::sample::Counter;
 use crate::sample::Sample;
 use crate::view;
@@ -168,7 +169,9 @@ impl Fake {
             error: self.error,
         };
         let mut err = Vec::new();
-        let world = World { source: &mut source, wait: &mut wait, out: &mut out, err: &mut err };
+        let mut pivot = fixtures::pivot(&args);
+        let world =
+            World { source: &mut source, pivot: &mut pivot, wait: &mut wait, out: &mut out, err: &mut err };
         let result = run(&args, view.as_mut(), world);
         let out = String::from_utf8(bytes.take()).unwrap();
         assert_eq!(flushed.get(), out.len(), "nothing is left in a buffer");

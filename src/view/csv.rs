@@ -1,7 +1,7 @@
 //! CSV for spreadsheets and scripts: exact numbers under the names that `--columns` takes.
 //!
-//! `time` (universal, RFC 3339) and `interval_s` always come first, then, with `--by process`, `pid`, `uid`
-//! and `comm` (empty on the line of the interval itself), then the columns asked for. Sizes are in bytes,
+//! `time` (universal, RFC 3339) and `interval_s` always come first, then, with `--by`, what rows are
+//! about (`pid`, `uid` and `comm` of processes; empty on the line of the interval itself), then the columns asked for. Sizes are in bytes,
 //! ratios are fractions from 0 to 1, and what is not known is an empty field.
 
 use super::View;
@@ -12,22 +12,24 @@ use crate::columns::Value;
 use crate::figures;
 use crate::figures::Figure;
 use crate::model::Interval;
+use crate::pivot::By;
+use crate::pivot::Who;
 
 /// CSV for spreadsheets and scripts.
 pub struct Csv {
     columns: Vec<&'static Column>,
     unit: Unit,
     page_size: u64,
-    rows: Option<usize>,
+    by: Option<By>,
 }
 
 impl Csv {
-    /// CSV with these columns; `rows` is the number of rows below each interval, `None` for no rows.
+    /// CSV with these columns; `by` is what rows stand for, `None` for no rows.
     #[must_use]
-    pub fn new(columns: Vec<&'static Column>, unit: Unit, page_size: u64, rows: Option<usize>) -> Self {
+    pub fn new(columns: Vec<&'static Column>, unit: Unit, page_size: u64, by: Option<By>) -> Self {
         // It leads every line already.
         let columns = columns.into_iter().filter(|c| c.id != "interval_s").collect();
-        Self { columns, unit, page_size, rows }
+        Self { columns, unit, page_size, by }
     }
 
     fn name(&self, column: &Column) -> String {
@@ -49,11 +51,49 @@ impl Csv {
         }
     }
 
-    fn line(&self, interval: &Interval, line: &Line<'_>, who: [String; 3], out: &mut String) {
+    fn line(&self, interval: &Interval, line: &Line<'_>, who: &Who, out: &mut String) {
         let lead = [super::utc(interval.time), format!("{:.6}", interval.seconds)];
-        let who = who.into_iter().filter(|_| self.rows.is_some());
+        let who = keys(self.by).iter().map(|(_, cell)| cell(who));
         let cells = self.columns.iter().map(|c| self.cell(c.value(line)));
         record(lead.into_iter().chain(who).chain(cells), out);
+    }
+}
+
+/// A field that says what a row is about: its name, and how it is had.
+type Field = (&'static str, fn(&Who) -> String);
+
+const PID: Field = ("pid", |w| number(w.pid));
+const TID: Field = ("tid", |w| number(w.tid));
+const UID: Field = ("uid", |w| number(w.uid));
+const USER: Field = ("user", |w| text(&w.user));
+const COMM: Field = ("comm", |w| text(&w.comm));
+const CGROUP: Field = ("cgroup", |w| text(&w.cgroup));
+const CONTAINER: Field = ("container", |w| text(&w.container));
+const UNIT: Field = ("unit", |w| text(&w.unit));
+const PATH: Field = ("path", |w| text(&w.path));
+const DEVICE: Field = ("device", |w| text(&w.device));
+const INODE: Field = ("inode", |w| number(w.inode));
+const MOUNT: Field = ("mount", |w| text(&w.mount));
+
+fn number(n: Option<impl ToString>) -> String {
+    n.map_or_else(String::new, |n| n.to_string())
+}
+
+fn text(t: &Option<String>) -> String {
+    t.clone().unwrap_or_default()
+}
+
+const fn keys(by: Option<By>) -> &'static [Field] {
+    match by {
+        None => &[],
+        Some(By::Process) => &[PID, UID, COMM],
+        Some(By::Thread) => &[PID, TID, UID, COMM],
+        Some(By::Comm) => &[COMM],
+        Some(By::User) => &[UID, USER],
+        Some(By::Cgroup) => &[CGROUP, CONTAINER, UNIT],
+        Some(By::File) => &[PATH, DEVICE, INODE, MOUNT],
+        Some(By::Mount) => &[MOUNT, DEVICE],
+        Some(By::Device) => &[DEVICE],
     }
 }
 
@@ -70,16 +110,15 @@ fn record(fields: impl Iterator<Item = String>, out: &mut String) {
 impl View for Csv {
     fn begin(&mut self, out: &mut String) {
         let lead = ["time", "interval_s"].into_iter();
-        let who = ["pid", "uid", "comm"].into_iter().filter(|_| self.rows.is_some());
+        let who = keys(self.by).iter().map(|(name, _)| *name);
         let names = self.columns.iter().map(|c| self.name(c));
         record(lead.chain(who).map(String::from).chain(names), out);
     }
 
     fn interval(&mut self, interval: &Interval, out: &mut String) {
-        self.line(interval, &Line::from(interval), Default::default(), out);
-        for row in interval.rows.iter().take(self.rows.unwrap_or(0)) {
-            let who = [row.pid.to_string(), row.uid.to_string(), row.comm.clone()];
-            self.line(interval, &Line::from(row), who, out);
+        self.line(interval, &Line::from(interval), &Who::default(), out);
+        for row in interval.rows.iter().filter(|_| self.by.is_some()) {
+            self.line(interval, &Line::from(row), &row.who, out);
         }
     }
 }

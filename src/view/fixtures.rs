@@ -1,17 +1,26 @@
 //! Intervals made up for tests.
 #![allow(clippy::unwrap_used)]
 
+use std::rc::Rc;
 use std::time::Duration;
 use std::time::Instant;
 
+use crate::cgroup::Cgroup;
 use crate::figures::Figure;
 use crate::figures::Figures;
+use crate::files::Dev;
+use crate::files::Mounts;
 use crate::model::Interval;
 use crate::model::Row;
+use crate::pivot::Filter;
+use crate::pivot::Names;
+use crate::pivot::Pivot;
+use crate::pivot::Who;
 use crate::plan::Brackets;
 use crate::plan::Certainty;
 use crate::plan::Engine;
 use crate::plan::Plan;
+use crate::sample::Comm;
 use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::Lost;
@@ -62,6 +71,7 @@ pub(crate) fn interval(total: Figures) -> Interval {
         memory: MEMORY,
         lost: Lost { by_reason: vec![("recursion", 0)] },
         rows: Vec::new(),
+        groups: 0,
     }
 }
 
@@ -89,9 +99,7 @@ pub(crate) fn busy() -> Interval {
 /// A busy one with three processes.
 pub(crate) fn with_rows() -> Interval {
     let row = |pid, uid, comm: &str, hits, misses| Row {
-        pid,
-        uid,
-        comm: comm.into(),
+        who: Who { pid: Some(pid), uid: Some(uid), comm: Some(comm.into()), ..Who::default() },
         figures: figures(&[
             (Figure::Accesses, hits + misses),
             (Figure::Hits, hits),
@@ -105,7 +113,7 @@ pub(crate) fn with_rows() -> Interval {
         row(77, 0, "a \u{1b}[31m,\"b\"\n", 192, 60),
         row(4_194_303, 4_294_967_294, "idler", 0, 0),
     ];
-    Interval { rows, ..busy() }
+    Interval { groups: rows.len(), rows, ..busy() }
 }
 
 /// A sample some time after `start`.
@@ -115,6 +123,7 @@ pub(crate) fn sample(start: Instant, after: Duration, counters: &[(Counter, u64)
         time: nine() + jiff::SignedDuration::try_from(after).unwrap(),
         total: self::counters(counters),
         rows: Vec::new(),
+        files: Vec::new(),
         latency: None,
         lost: Lost::default(),
         memory: MEMORY,
@@ -143,4 +152,41 @@ pub(crate) fn process(tgid: u32, comm: &str, values: &[(Counter, u64)]) -> RowSa
         process: comm.into(),
         counters: counters(values),
     }
+}
+
+/// A machine with a few users, cgroups and mounts.
+#[derive(Default)]
+pub(crate) struct FakeNames(Mounts);
+
+impl Names for FakeNames {
+    fn user(&mut self, uid: u32) -> Option<Rc<str>> {
+        (uid == 1000).then(|| "me".into())
+    }
+
+    fn cgroup(&mut self, id: u64, _: u32) -> Rc<Cgroup> {
+        let id64 = "4b01c2ef8f3dba6bb25dd8afcd9e2f05f0ef0f4e2a8b0e5c4b1f5f7a60e1d2c3";
+        let path = match id {
+            1 => "/user.slice".into(),
+            2 => format!("/system.slice/docker-{id64}.scope"),
+            _ => format!("cgroup:{id} (gone)"),
+        };
+        let label = crate::cgroup::label(&path);
+        Rc::new(Cgroup { path, label })
+    }
+
+    fn mounts(&mut self, _: Dev) -> &mut Mounts {
+        if !self.0.knows(Dev { major: 0, minor: 40 }) {
+            self.0 = Mounts::parse(
+                "30 27 0:40 /@ /mnt/b rw - btrfs /dev/loop3 rw\n31 27 0:51 / /tmp rw - tmpfs tmpfs rw",
+            );
+        }
+        &mut self.0
+    }
+}
+
+/// What a command line asks for, on that machine.
+pub(crate) fn pivot(args: &crate::cli::Args) -> Pivot {
+    let comm = args.comm.as_deref().map(Comm::from);
+    let filter = Filter { pid: args.pid, comm, cgroup: args.cgroup.clone(), ..Filter::default() };
+    Pivot { by: args.by, top: args.top as usize, filter, names: Box::<FakeNames>::default() }
 }

@@ -11,6 +11,7 @@ use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::model::Interval;
 use crate::model::Row;
+use crate::pivot::By;
 
 /// The groups of the whole system, in order.
 const GROUPS: &[&str] = &["read", "readahead", "fault", "write", "direct", "meta", "cache"];
@@ -21,8 +22,8 @@ const ROW_GROUPS: &[&str] = &["read", "readahead", "fault", "write", "direct"];
 pub struct Json {
     /// The only process looked at.
     pub pid: Option<u32>,
-    /// Number of rows in each interval, `None` for no rows.
-    pub rows: Option<usize>,
+    /// What rows stand for, `None` for no rows.
+    pub by: Option<By>,
 }
 
 /// A fraction with six digits: more would be noise.
@@ -58,12 +59,24 @@ fn classic(c: &classic::Figures) -> (String, Value) {
 
 fn row(row: &Row) -> Value {
     let mut out = Map::new();
-    out.insert("pid".into(), json!(row.pid));
-    out.insert("uid".into(), json!(row.uid));
-    out.insert("comm".into(), json!(row.comm));
-    // Not looked up yet: unknown, as everywhere, is null.
-    out.insert("cgroup".into(), Value::Null);
-    out.insert("path".into(), Value::Null);
+    let who = &row.who;
+    // What is not known, or not one and the same for the whole row, is null, as everywhere.
+    for (key, value) in [
+        ("pid", json!(who.pid)),
+        ("tid", json!(who.tid)),
+        ("uid", json!(who.uid)),
+        ("user", json!(who.user)),
+        ("comm", json!(who.comm)),
+        ("cgroup", json!(who.cgroup)),
+        ("container", json!(who.container)),
+        ("unit", json!(who.unit)),
+        ("path", json!(who.path)),
+        ("device", json!(who.device)),
+        ("inode", json!(who.inode)),
+        ("mount", json!(who.mount)),
+    ] {
+        out.insert(key.into(), value);
+    }
     groups(ROW_GROUPS, &row.figures, &mut out);
     out.extend(row.classic.as_ref().map(classic));
     Value::Object(out)
@@ -91,8 +104,8 @@ impl Json {
         let mut lost = Map::from_iter([("total".to_string(), json!(interval.lost.total()))]);
         lost.extend(interval.lost.by_reason.iter().map(|(why, n)| ((*why).to_string(), json!(n))));
         out.insert("lost".into(), Value::Object(lost));
-        if let (Some(top), false) = (self.rows, total) {
-            out.insert("rows".into(), interval.rows.iter().take(top).map(row).collect());
+        if self.by.is_some() && !total {
+            out.insert("rows".into(), interval.rows.iter().map(row).collect());
         }
         Value::Object(out)
     }

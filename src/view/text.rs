@@ -11,6 +11,8 @@ use crate::columns::Line;
 use crate::columns::Value;
 use crate::model::Interval;
 use crate::model::Row;
+use crate::pivot::By;
+use crate::pivot::Who;
 
 /// How numbers are written for people.
 #[derive(Debug, Clone, Copy)]
@@ -80,7 +82,7 @@ fn aligned(cells: &[(String, usize)]) -> String {
             edge += 1;
         }
         edge += width;
-        let blanks = edge.saturating_sub(out.len() + cell.len());
+        let blanks = edge.saturating_sub(out.chars().count() + cell.chars().count());
         out.extend(std::iter::repeat_n(' ', blanks));
         out.push_str(cell);
     }
@@ -115,60 +117,135 @@ pub struct Text {
     columns: Vec<&'static Column>,
     numbers: Numbers,
     clock: Option<Clock>,
-    rows: Option<usize>,
-    screen: Box<dyn Fn() -> Option<u16>>,
+    by: Option<By>,
+    screen: Box<dyn Fn() -> Option<(u16, u16)>>,
     /// Lines printed since the header began, itself included.
     since_header: usize,
 }
 
-/// Width of the PID and UID columns.
+/// Width of columns with ids.
 const ID: usize = 8;
+/// What is left of a path at least.
+const SHORTEST: usize = 20;
+
+/// A column that says what a row is about. One of width 0 takes the rest of the line.
+struct Key {
+    title: &'static str,
+    width: usize,
+    cell: fn(&Who) -> String,
+}
+
+const fn key(title: &'static str, width: usize, cell: fn(&Who) -> String) -> Key {
+    Key { title, width, cell }
+}
+
+const PID: Key = key("PID", ID, |w| number(w.pid));
+const TID: Key = key("TID", ID, |w| number(w.tid));
+const UID: Key = key("UID", ID, |w| number(w.uid));
+const COMMAND: Key = key("COMMAND", 0, |w| name(w.comm.as_deref()));
+const USER: Key = key("USER", 0, |w| name(w.user.as_deref()));
+const DEVICE: Key = key("DEVICE", 15, |w| name(w.device.as_deref()));
+const LAST_DEVICE: Key = Key { width: 0, ..DEVICE };
+const MOUNT: Key = key("MOUNT", 0, |w| name(w.mount.as_deref()));
+const CGROUP: Key = key("CGROUP", 0, |w| match &w.container {
+    // The path of a container is long and says no more.
+    Some(container) => container.clone(),
+    None => name(w.cgroup.as_deref()),
+});
+const FILE: Key = key("FILE", 0, |w| match &w.path {
+    Some(path) => path.clone(),
+    None => format!("{} inode {}", name(w.device.as_deref()), number(w.inode)),
+});
+
+fn number(n: Option<impl ToString>) -> String {
+    n.map_or_else(|| "-".into(), |n| n.to_string())
+}
+
+fn name(n: Option<&str>) -> String {
+    n.unwrap_or("-").to_owned()
+}
+
+const fn keys(by: Option<By>) -> &'static [Key] {
+    match by {
+        None => &[],
+        Some(By::Process) => &[PID, UID, COMMAND],
+        Some(By::Thread) => &[PID, TID, COMMAND],
+        Some(By::Comm) => &[COMMAND],
+        Some(By::User) => &[UID, USER],
+        Some(By::Cgroup) => &[CGROUP],
+        Some(By::File) => &[FILE],
+        Some(By::Mount) => &[DEVICE, MOUNT],
+        Some(By::Device) => &[LAST_DEVICE],
+    }
+}
+
+/// Cuts the middle out of a text that is too long: beginning and end of a path tell most.
+fn shortened(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    let head = width.saturating_sub(1) / 3;
+    let tail = width.saturating_sub(1) - head;
+    let mut out: String = text.chars().take(head).collect();
+    out.push('…');
+    out.extend(text.chars().skip(length - tail));
+    out
+}
 
 impl Text {
-    /// Text with these columns; `rows` is the number of rows below each interval, `None` for no rows.
+    /// Text with these columns; `by` is what rows stand for, `None` for no rows.
     #[must_use]
     pub(crate) fn new(
         columns: Vec<&'static Column>,
         numbers: Numbers,
         clock: Option<Clock>,
-        rows: Option<usize>,
-        screen: Box<dyn Fn() -> Option<u16>>,
+        by: Option<By>,
+        screen: Box<dyn Fn() -> Option<(u16, u16)>>,
     ) -> Self {
-        Self { columns, numbers, clock, rows, screen, since_header: 0 }
+        Self { columns, numbers, clock, by, screen, since_header: 0 }
     }
 
     fn header(&self) -> String {
         let time = self.clock.as_ref().map(|c| (format!("{:<w$}", "TIME", w = c.width()), c.width()));
         let titles = self.columns.iter().map(|c| (c.title.to_string(), c.width));
         let mut cells: Vec<_> = time.into_iter().chain(titles).collect();
-        if self.rows.is_some() {
-            cells.extend([("PID".into(), ID), ("UID".into(), ID), ("COMMAND".into(), 0)]);
-        }
+        cells.extend(keys(self.by).iter().map(|k| (k.title.to_string(), k.width)));
         aligned(&cells)
     }
 
-    fn line(&self, time: jiff::Timestamp, line: &Line<'_>, who: [String; 3]) -> String {
+    /// The figures of a line, and behind them whose they are.
+    fn line(&self, time: jiff::Timestamp, line: &Line<'_>, who: impl Fn(&Key) -> String) -> String {
         let time = self.clock.as_ref().map(|c| (c.show(time), c.width()));
         let values = self.columns.iter().map(|c| (self.numbers.show(c.value(line)), c.width));
         let mut cells: Vec<_> = time.into_iter().chain(values).collect();
-        if self.rows.is_some() {
-            cells.extend(who.into_iter().zip([ID, ID, 0]));
+        let width = (self.screen)().map_or(80, |(_, columns)| usize::from(columns));
+        for key in keys(self.by) {
+            let used = aligned(&cells).chars().count() + usize::from(!cells.is_empty());
+            let mut cell = printable(&who(key));
+            if key.width == 0 {
+                // Whatever the figures leave, but never so little that nothing can be told from it.
+                cell = shortened(&cell, width.saturating_sub(used).max(SHORTEST));
+            }
+            cells.push((cell, key.width));
         }
         aligned(&cells)
     }
 
-    fn sum(&self, interval: &Interval, what: String) -> String {
-        self.line(interval.time, &Line::from(interval), ["-".into(), "-".into(), what])
+    fn sum(&self, interval: &Interval, what: &str) -> String {
+        self.line(interval.time, &Line::from(interval), |k| match k.width {
+            0 => what.into(),
+            _ => "-".into(),
+        })
     }
 
     fn row(&self, interval: &Interval, row: &Row) -> String {
-        let who = [row.pid.to_string(), row.uid.to_string(), printable(&row.comm)];
-        self.line(interval.time, &Line::from(row), who)
+        self.line(interval.time, &Line::from(row), |k| (k.cell)(&row.who))
     }
 
     /// Prints lines that belong together, below a header that is still on the screen.
     fn block(&mut self, lines: &[String], out: &mut String) {
-        if let Some(screen) = (self.screen)() {
+        if let Some((screen, _)) = (self.screen)() {
             // The last line of a terminal holds the cursor. A window too low for any of this gets one header.
             let room = usize::from(screen).saturating_sub(1);
             if room > 2 && self.since_header + lines.len() > room {
@@ -195,11 +272,14 @@ impl View for Text {
     }
 
     fn interval(&mut self, interval: &Interval, out: &mut String) {
-        let number = interval.rows.len();
-        let what = format!("[{number} process{}]", if number == 1 { "" } else { "es" });
-        let mut lines = vec![self.sum(interval, what)];
-        let top = self.rows.unwrap_or(0);
-        lines.extend(interval.rows.iter().take(top).map(|row| self.row(interval, row)));
+        let by = self.by.unwrap_or(By::Process);
+        let what = match interval.groups {
+            1 => format!("[1 {}]", by.singular()),
+            n => format!("[{n} {}]", by.plural()),
+        };
+        let mut lines = vec![self.sum(interval, &what)];
+        let rows = interval.rows.iter().filter(|_| self.by.is_some());
+        lines.extend(rows.map(|row| self.row(interval, row)));
         self.block(&lines, out);
     }
 
@@ -214,7 +294,7 @@ impl View for Text {
         let rule = format!("--- total of {:.3} s", total.seconds);
         let dashes = "-".repeat(self.header().len().saturating_sub(rule.len() + 1));
         let rule = format!("{rule} {dashes}").trim_end().to_string();
-        let line = self.sum(total, "[total]".into());
+        let line = self.sum(total, "[total]");
         self.block(&[rule, line], out);
     }
 }

@@ -220,16 +220,17 @@ fn compare(expect: &Expect, interval: &Interval, pid: u32, fs: Fs, quiet: bool, 
         _ => false,
     };
     let rows: Vec<&Row> = match &expect.scope {
-        Scope::Child => interval.rows.iter().filter(|r| r.pid == pid).collect(),
+        Scope::Child => interval.rows.iter().filter(|r| r.who.pid == Some(pid)).collect(),
         Scope::Pids(pids) => {
-            let rows: Vec<_> = interval.rows.iter().filter(|r| pids.contains(&r.pid)).collect();
+            let rows: Vec<_> =
+                interval.rows.iter().filter(|r| r.who.pid.is_some_and(|p| pids.contains(&p))).collect();
             if rows.len() != pids.len() && !unseen {
                 wrong.push(format!("{} processes, {} rows", pids.len(), rows.len()));
             }
             rows
         }
         Scope::Comm(name, n) => {
-            let rows: Vec<_> = interval.rows.iter().filter(|r| r.comm == *name).collect();
+            let rows: Vec<_> = interval.rows.iter().filter(|r| r.who.comm.as_deref() == Some(name)).collect();
             if rows.len() != *n && !unseen {
                 wrong.push(format!("{n} processes called {name}, {} rows", rows.len()));
             }

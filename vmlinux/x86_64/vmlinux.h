@@ -62,12 +62,37 @@ struct pt_regs {
 };
 
 struct super_block {
+	dev_t s_dev;
 	unsigned long s_magic;
+};
+
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
 };
 
 struct address_space;
 struct inode {
 	umode_t i_mode;
+	unsigned int i_nlink;
+	dev_t i_rdev;
+	u32 i_generation;
+	struct hlist_head i_dentry;
 	unsigned long i_ino;
 	loff_t i_size;
 	struct super_block *i_sb;

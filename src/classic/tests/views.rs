@@ -1,5 +1,6 @@
 //! What the classic engine, and both side by side, look like.
 
+use crate::pivot::Who;
 use clap::Parser as _;
 
 use crate::classic::Figures;
@@ -26,7 +27,11 @@ fn printed(options: &str, intervals: &[Interval]) -> String {
 
 fn row(pid: u32, comm: &str, counts: [Option<u64>; 4]) -> Row {
     let figures = fixtures::figures(&[]);
-    Row { pid, uid: 1000, comm: comm.into(), figures, classic: Some(Figures::of(counts)) }
+    Row {
+        who: Who { pid: Some(pid), uid: Some(1000), comm: Some(comm.into()), ..Who::default() },
+        figures,
+        classic: Some(Figures::of(counts)),
+    }
 }
 
 /// A cold read, cached pages overwritten, nothing, a kernel without a hook for accesses.
@@ -86,5 +91,5 @@ fn columns_of_both_engines_can_be_mixed() {
 #[test]
 fn the_layout_of_bcc_has_room_for_one_engine() {
     let args = Args::parse_from(["cachestat", "--engine", "both", "--bcc"]);
-    assert!(args.check().unwrap_err().message.contains("one engine"));
+    assert!(args.check().unwrap_err().to_string().contains("one engine"));
 }

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Which files: a row for each file that a process uses, found through the thread's own row (the file that it used
+ * last) or by the mapping's address and the process. An address says which file only together with inode number and
+ * generation: an inode may go, and another take its place in memory. Names are read once, when the row is made.
+ * Nothing of this costs anything unless somebody asks (`with_files`).
+ */
+#ifndef CACHETOP_FILE_H
+#define CACHETOP_FILE_H
+
+#include "account.h"
+
+#define NO_FILE 0xffffffff
+#define MAX_PARTS 12
+
+struct file_key {
+	u64 mapping;
+	u64 owner;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct file_key);
+	__type(value, u32);
+} file_numbers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, struct file_row);
+} files SEC(".maps");
+
+/* As many as there are rows, with the same numbers. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, struct file_name);
+} file_names SEC(".maps");
+
+/* Numbers of rows that are free, handed out and taken back by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 16384);
+	__type(value, u32);
+} free_files SEC(".maps");
+
+static __always_inline struct file_row *file_at(u32 n)
+{
+	return bpf_map_lookup_elem(&files, &n);
+}
+
+/* The directory entry that an inode's list of names begins with. */
+static __always_inline struct dentry *dentry_of(struct hlist_node *alias)
+{
+	if (bpf_core_field_exists(struct dentry, d_u))
+		return (void *)alias - bpf_core_field_offset(struct dentry, d_u.d_alias);
+	return (void *)alias - bpf_core_field_offset(struct dentry___anonymous, d_alias);
+}
+
+/*
+ * Writes down what the file is called: components from the last to the first, a zero after each. Global: verified
+ * once.
+ */
+__noinline int name_file(u32 n, u64 mapping)
+{
+	struct file_name *name = bpf_map_lookup_elem(&file_names, &n);
+	struct inode *inode = BPF_CORE_READ((struct address_space *)mapping, host);
+	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
+	struct dentry *dentry, *parent;
+	u32 i, at = 0;
+
+	if (!name)
+		return 0;
+	name->how = FILE_UNNAMED;
+	name->length = 0;
+	if (!alias)
+		return 0;
+	dentry = dentry_of(alias);
+	name->how = FILE_NAME_CUT;
+	for (i = 0; i < MAX_PARTS; i++) {
+		const unsigned char *text = BPF_CORE_READ(dentry, d_name.name);
+		long got;
+
+		if (at >= FILE_NAME - 256)
+			break;
+		asm volatile("" : "+r"(at)); /* keeps the mask, which bounds the index for the verifier */
+		got = bpf_probe_read_kernel_str(name->text + (at & (FILE_NAME - 257)), 256, text);
+		if (got <= 0 || got > 256)
+			break;
+		parent = BPF_CORE_READ(dentry, d_parent);
+		if (parent == dentry) {
+			/* The root of the file system, or what no directory has (memfd). */
+			if (name->text[at & (FILE_NAME - 257)] != '/') {
+				at += got;
+				if (!i)
+					name->how = FILE_LOOSE;
+			} else {
+				name->how = i ? FILE_NAMED : FILE_UNNAMED;
+			}
+			break;
+		}
+		at += got;
+		dentry = parent;
+	}
+	name->length = at;
+	return 0;
+}
+
+static __always_inline void forget_file(struct file_key *key, struct file_row *f)
+{
+	f->mapping = 0;
+	f->state = FILE_ENDED;
+	f->touched = 1;
+	bpf_map_delete_elem(&file_numbers, key);
+}
+
+static __always_inline u32 make_file(struct row *row, struct file_key *key, struct inode *inode)
+{
+	struct file_row *f;
+	u32 n, *other;
+
+	if (bpf_map_pop_elem(&free_files, &n)) {
+		count_one(C_LOST_FILES);
+		return NO_FILE;
+	}
+	f = file_at(n);
+	if (!f)
+		return NO_FILE;
+	f->inode = BPF_CORE_READ(inode, i_ino);
+	f->generation = BPF_CORE_READ(inode, i_generation);
+	f->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	f->links = BPF_CORE_READ(inode, i_nlink);
+	f->block = (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK ? BPF_CORE_READ(inode, i_rdev) : 0;
+	f->tgid = row->tgid;
+	f->uid = row->uid;
+	f->cgroup = row->cgroup;
+	f->owner = row->owner;
+	__builtin_memcpy(f->process, row->process, sizeof(f->process));
+	f->born = bpf_ktime_get_ns();
+	name_file(n, key->mapping);
+	f->made++;
+	f->state = FILE_LIVE;
+	f->mapping = key->mapping;
+	if (!bpf_map_update_elem(&file_numbers, key, &n, BPF_NOEXIST))
+		return n;
+	/* Another thread of the process was faster. User space takes this one back. */
+	f->mapping = 0;
+	f->state = FILE_ENDED;
+	f->touched = 1;
+	other = bpf_map_lookup_elem(&file_numbers, key);
+	return other ? *other : NO_FILE;
+}
+
+/* The row of a file for the owner of a thread's row: its number. Global: verified once. */
+__noinline u32 search_file(u32 number, u64 mapping)
+{
+	struct inode *inode = BPF_CORE_READ((struct address_space *)mapping, host);
+	struct row *row = row_at(number);
+	struct file_key key = {.mapping = mapping};
+	struct file_row *f;
+	u32 *n;
+
+	if (!row || !inode)
+		return NO_FILE;
+	key.owner = row->owner;
+	n = bpf_map_lookup_elem(&file_numbers, &key);
+	if (n) {
+		f = file_at(*n);
+		if (f && f->mapping == mapping && f->inode == BPF_CORE_READ(inode, i_ino) &&
+		    f->generation == BPF_CORE_READ(inode, i_generation)) {
+			f->links = BPF_CORE_READ(inode, i_nlink);
+			return *n;
+		}
+		/* The file is gone, and its inode's place in memory was taken by another. */
+		if (f)
+			forget_file(&key, f);
+	}
+	return make_file(row, &key, inode);
+}
+
+/* The file that a thread uses now; `m` is what `mapping` points to. Null where nobody asks, or for want of room. */
+static __always_inline struct file_row *file_used(struct row *row, struct address_space *m, u64 mapping)
+{
+	struct file_row *f;
+	u32 n;
+
+	if (!with_files)
+		return 0;
+	f = file_at(row->file);
+	if (f && f->mapping == mapping && f->owner == row->owner && f->inode == m->host->i_ino &&
+	    f->generation == m->host->i_generation) {
+		f->links = m->host->i_nlink;
+		return f;
+	}
+	n = search_file(row->number, mapping);
+	if (n == NO_FILE)
+		return 0;
+	row->file = n;
+	return file_at(n);
+}
+
+/* The same, where only the address is known. The mapping must be in use. */
+static __always_inline struct file_row *file_seen(struct row *row, u64 mapping)
+{
+	u32 n;
+
+	if (!with_files || !row)
+		return 0;
+	n = search_file(row->number, mapping);
+	if (n == NO_FILE)
+		return 0;
+	row->file = n;
+	return file_at(n);
+}
+
+/* The same for a file that the thread has used: its mapping may be gone by now. */
+static __always_inline struct file_row *file_before(struct row *row, u64 mapping)
+{
+	struct file_key key = {.mapping = mapping};
+	struct file_row *f;
+	u32 *n;
+
+	if (!with_files || !row)
+		return 0;
+	f = file_at(row->file);
+	if (f && f->mapping == mapping && f->owner == row->owner)
+		return f;
+	key.owner = row->owner;
+	n = bpf_map_lookup_elem(&file_numbers, &key);
+	return n ? file_at(*n) : 0;
+}
+
+/* Threads of a process share the row: atomic. */
+static __always_inline void file_count(struct file_row *f, enum file_counter counter, u64 n)
+{
+	if (!with_files || !f || !n)
+		return;
+	__sync_fetch_and_add(&f->v[counter], n);
+	f->touched = 1;
+}
+
+static __always_inline void file_read(struct file_row *f, u64 bytes, u64 hits, u64 ahead, u64 misses)
+{
+	file_count(f, FC_READ_BYTES, bytes);
+	file_count(f, FC_READ_HITS, hits);
+	file_count(f, FC_READ_AHEAD_HITS, ahead);
+	file_count(f, FC_READ_MISSES, misses);
+}
+
+#endif

@@ -1,0 +1,388 @@
+//! Files as the kernel programs see them, and the mounts that give them a path.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::path::PathBuf;
+
+/// How far the name of a file is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Named {
+    /// From the root of its file system.
+    Whole,
+    /// Its end only: it lies too deep.
+    End,
+    /// No directory has it: `memfd:NAME`, shared memory.
+    Loose,
+    /// Not at all.
+    Not,
+}
+
+/// One file, as long as its inode stays in memory.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct File {
+    /// Device number of its file system (`s_dev`), as in mountinfo.
+    pub dev: Dev,
+    /// Inode number.
+    pub inode: u64,
+    /// Generation of the inode: another one is another file.
+    pub generation: u32,
+    /// For a block device read as a file, the device.
+    pub block: Option<Dev>,
+    /// Its name in the file system when it was first used.
+    pub name: String,
+    /// What the name is.
+    pub named: Named,
+}
+
+/// A device number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Dev {
+    /// Major number; 0 for file systems without a device.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+}
+
+impl Dev {
+    /// From the kernel's own encoding (`s_dev`).
+    #[must_use]
+    pub const fn from_kernel(dev: u32) -> Self {
+        Self { major: dev >> 20, minor: dev & 0xf_ffff }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (major, minor) = text.split_once(':')?;
+        Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    }
+}
+
+impl std::fmt::Display for Dev {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// One line of mountinfo.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Its number.
+    pub id: u64,
+    /// The device of the file system.
+    pub dev: Dev,
+    /// The directory of the file system that is mounted.
+    pub root: String,
+    /// Where.
+    pub point: String,
+    /// Type of the file system.
+    pub kind: String,
+    /// What is mounted: often a device.
+    pub source: String,
+    /// Options of the file system.
+    pub options: String,
+}
+
+/// Undoes the octal escapes of mountinfo.
+#[must_use]
+pub fn unescape(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        if let [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] = rest {
+            out.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'));
+            rest = after;
+        } else {
+            out.push(*first);
+            rest = tail;
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+impl Mount {
+    /// Reads a line.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Self> {
+        let (head, tail) = line.split_once(" - ")?;
+        let mut head = head.split(' ');
+        let mut tail = tail.split(' ');
+        let id = head.next()?.parse().ok()?;
+        let dev = Dev::parse(head.nth(1)?)?;
+        let (root, point) = (unescape(head.next()?), unescape(head.next()?));
+        let (kind, source) = (tail.next()?.to_owned(), unescape(tail.next()?));
+        Some(Self { id, dev, root, point, kind, source, options: unescape(tail.next().unwrap_or("")) })
+    }
+
+    /// The path of a file of this file system below the mount point; `None` if the mount does not show it.
+    fn path(&self, name: &str) -> Option<String> {
+        let rest = below(name, &self.root)?;
+        let point = self.point.trim_end_matches('/');
+        Some(if rest.is_empty() && point.is_empty() { "/".into() } else { format!("{point}{rest}") })
+    }
+}
+
+/// What is left of `path` below `dir`: empty, or with a slash at the beginning.
+fn below<'a>(path: &'a str, dir: &str) -> Option<&'a str> {
+    let rest = path.strip_prefix(dir.trim_end_matches('/'))?;
+    (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+}
+
+/// The mounts of this process.
+#[derive(Debug, Default)]
+pub struct Mounts {
+    list: Vec<Mount>,
+    devices: HashMap<Dev, String>,
+}
+
+impl Mounts {
+    /// Reads them now.
+    #[must_use]
+    pub fn here() -> Self {
+        Self::parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
+    }
+
+    /// Reads a mountinfo text.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        Self { list: text.lines().filter_map(Mount::parse).collect(), devices: HashMap::new() }
+    }
+
+    /// Whether a file system is mounted here.
+    #[must_use]
+    pub fn knows(&self, dev: Dev) -> bool {
+        self.list.iter().any(|m| m.dev == dev)
+    }
+
+    /// The mount that shows a file: the one that says most of its path, and of these the first.
+    #[must_use]
+    pub fn of(&self, file: &File) -> Option<(&Mount, Option<String>)> {
+        let whole = file.named == Named::Whole;
+        let mut best: Option<(&Mount, Option<String>)> = None;
+        for mount in self.list.iter().filter(|m| m.dev == file.dev) {
+            let path = if whole { mount.path(&file.name) } else { None };
+            let better = match &best {
+                None => true,
+                Some((_, None)) => path.is_some(),
+                Some((old, Some(_))) => path.is_some() && mount.root.len() > old.root.len(),
+            };
+            if better {
+                best = Some((mount, path));
+            }
+        }
+        best
+    }
+
+    /// The file system's type.
+    #[must_use]
+    pub fn kind(&self, dev: Dev) -> Option<&str> {
+        self.list.iter().find(|m| m.dev == dev).map(|m| m.kind.as_str())
+    }
+
+    /// Where a file system is mounted: the mount that shows most of it, and of these the first.
+    #[must_use]
+    pub fn point(&self, dev: Dev) -> Option<&str> {
+        let mounts = self.list.iter().filter(|m| m.dev == dev);
+        mounts.min_by_key(|m| m.root.len()).map(|m| m.point.as_str())
+    }
+
+    /// What to call a path: the file's own where a mount shows it, else what is known of its end.
+    #[must_use]
+    pub fn path(&self, file: &File) -> Option<String> {
+        if let Some(block) = file.block {
+            return block_device(block);
+        }
+        match file.named {
+            Named::Not => None,
+            Named::Loose => Some(file.name.clone()),
+            Named::End => Some(format!("…{}", file.name)),
+            Named::Whole => {
+                let found = self.of(file).and_then(|(_, path)| path);
+                // Mounted elsewhere, or nowhere any more: the path inside the file system.
+                Some(found.unwrap_or_else(|| format!("[{}]{}", file.dev, file.name)))
+            }
+        }
+    }
+
+    /// The device of a file system: `/dev/NAME`, else its type.
+    pub fn device(&mut self, dev: Dev) -> String {
+        if let Some(known) = self.devices.get(&dev) {
+            return known.clone();
+        }
+        let mount = self.list.iter().find(|m| m.dev == dev);
+        let source = mount.filter(|m| m.source.starts_with("/dev/")).map(|m| m.source.clone());
+        let name = block_device(dev)
+            .or(source)
+            .or_else(|| mount.map(|m| m.kind.clone()))
+            .unwrap_or_else(|| dev.to_string());
+        self.devices.insert(dev, name.clone());
+        name
+    }
+
+    fn by_id(&self, id: u64) -> Option<&Mount> {
+        self.list.iter().find(|m| m.id == id)
+    }
+}
+
+/// `/dev/NAME` of a block device.
+fn block_device(dev: Dev) -> Option<String> {
+    let link = fs::read_link(format!("/sys/dev/block/{dev}")).ok()?;
+    Some(format!("/dev/{}", link.file_name()?.to_string_lossy().replace('!', "/")))
+}
+
+/// A file that somebody asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Device of the file system.
+    pub dev: Dev,
+    /// Inode number.
+    pub inode: u64,
+    /// Its path inside the file system, where inode numbers alone do not tell files apart (btrfs).
+    pub name: Option<String>,
+    /// For a block device, the device.
+    pub block: Option<Dev>,
+}
+
+impl Wanted {
+    /// Looks a path up. On overlayfs this is the file of the layer below that has the data.
+    ///
+    /// # Errors
+    /// When there is no such file, or it cannot be told on which file system it lies.
+    pub fn new(path: &Path, mounts: &Mounts) -> io::Result<Self> {
+        let path = fs::canonicalize(path)?;
+        let meta = fs::metadata(&path)?;
+        let mount = mount_of(&path, mounts)?;
+        if mount.kind == "overlay" {
+            if let Some(layer) = layer_below(&path, mount) {
+                return Self::new(&layer, mounts);
+            }
+        }
+        let inside = || {
+            let rest = below(path.to_str()?, &mount.point)?;
+            Some(format!("{}{rest}", mount.root.trim_end_matches('/')))
+        };
+        let block = meta.mode() & libc::S_IFMT == libc::S_IFBLK;
+        let rdev = meta.rdev();
+        let block = block.then(|| Dev { major: libc::major(rdev), minor: libc::minor(rdev) });
+        let name = if mount.kind == "btrfs" { inside() } else { None };
+        Ok(Self { dev: mount.dev, inode: meta.ino(), name, block })
+    }
+
+    /// Whether this is the file.
+    #[must_use]
+    pub fn is(&self, file: &File) -> bool {
+        match self.block {
+            Some(block) => file.block == Some(block),
+            None => {
+                let named = |n: &String| file.named != Named::Whole || *n == file.name;
+                file.dev == self.dev && file.inode == self.inode && self.name.as_ref().is_none_or(named)
+            }
+        }
+    }
+}
+
+/// The mount that a path lies on, by the kernel's word.
+///
+/// # Errors
+/// When the path cannot be opened, or its mount is not in the list.
+pub fn mount_of<'a>(path: &Path, mounts: &'a Mounts) -> io::Result<&'a Mount> {
+    let file = fs::File::options().read(true).custom_flags(libc::O_PATH).open(path)?;
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+    let id = info.lines().find_map(|l| l.strip_prefix("mnt_id:")).and_then(|n| n.trim().parse().ok());
+    id.and_then(|id| mounts.by_id(id)).ok_or_else(|| io::Error::other("its mount is not in mountinfo"))
+}
+
+/// Where the data of a file on overlayfs lies: the first layer that has it.
+fn layer_below(path: &Path, mount: &Mount) -> Option<PathBuf> {
+    let rest = path.strip_prefix(&mount.point).ok()?;
+    let option = |key: &'static str| mount.options.split(',').filter_map(move |o| o.strip_prefix(key));
+    let upper = option("upperdir=").map(PathBuf::from);
+    let lower = option("lowerdir=").flat_map(|l| l.split(':')).filter(|l| !l.is_empty()).map(PathBuf::from);
+    // Since 6.5, each layer may be an option of its own.
+    let single = option("lowerdir+=").map(PathBuf::from);
+    upper.chain(lower).chain(single).map(|l| l.join(rest)).find(|p| p.exists())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const TEXT: &str = "\
+27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
+30 27 0:40 /@ /mnt/b rw shared:7 master:2 - btrfs /dev/loop3 rw,subvol=/@
+31 27 0:40 /@/home /home rw - btrfs /dev/loop3 rw,subvol=/@/home
+32 27 254:0 /var/lib/x /srv/with\\040blank rw - ext4 /dev/vda rw
+33 27 0:50 / /m rw - overlay overlay rw,lowerdir=/l1:/l2,upperdir=/u,workdir=/w
+34 27 0:51 / /tmp rw - tmpfs tmpfs rw
+";
+
+    fn file(major: u32, minor: u32, name: &str, named: Named) -> File {
+        let dev = Dev { major, minor };
+        File { dev, inode: 5, generation: 0, block: None, name: name.into(), named }
+    }
+
+    #[test]
+    fn a_path_is_that_of_the_mount_that_says_most() {
+        let m = Mounts::parse(TEXT);
+        let path = |major, minor, name| m.path(&file(major, minor, name, Named::Whole)).unwrap();
+        assert_eq!(path(254, 0, "/etc/passwd"), "/etc/passwd");
+        assert_eq!(path(254, 0, "/var/lib/x/y"), "/srv/with blank/y");
+        assert_eq!(path(254, 0, "/var/lib/xyz"), "/var/lib/xyz");
+        assert_eq!(path(0, 40, "/@/a"), "/mnt/b/a");
+        assert_eq!(path(0, 40, "/@/home/me/x"), "/home/me/x");
+        assert_eq!(path(0, 40, "/@/home"), "/home");
+        // Not shown by any mount here.
+        assert_eq!(path(0, 40, "/other/z"), "[0:40]/other/z");
+        assert_eq!(path(9, 9, "/z"), "[9:9]/z");
+        assert_eq!(m.path(&file(0, 1, "memfd:x", Named::Loose)).unwrap(), "memfd:x");
+        assert_eq!(m.path(&file(254, 0, "/b/c", Named::End)).unwrap(), "…/b/c");
+        assert_eq!(m.path(&file(254, 0, "", Named::Not)), None);
+        assert_eq!(m.of(&file(0, 40, "", Named::Not)).unwrap().0.point, "/mnt/b");
+    }
+
+    #[test]
+    fn devices_have_names() {
+        let mut m = Mounts::parse(TEXT);
+        assert_eq!(m.device(Dev { major: 0, minor: 51 }), "tmpfs");
+        assert_eq!(m.device(Dev { major: 0, minor: 40 }), "/dev/loop3");
+        assert_eq!(m.device(Dev { major: 0, minor: 999 }), "0:999");
+        assert_eq!(Dev::from_kernel(254 << 20 | 3), Dev { major: 254, minor: 3 });
+    }
+
+    #[test]
+    fn the_layer_that_has_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |p: &str| dir.path().join(p).to_str().unwrap().to_owned();
+        for d in ["l1", "l2/d", "u"] {
+            fs::create_dir_all(at(d)).unwrap();
+        }
+        fs::write(at("l2/d/f"), "").unwrap();
+        let line = format!(
+            "33 27 0:50 / /m rw - overlay overlay rw,lowerdir={}:{},upperdir={},workdir=/w",
+            at("l1"),
+            at("l2"),
+            at("u")
+        );
+        let mount = Mount::parse(&line).unwrap();
+        assert_eq!(layer_below(Path::new("/m/d/f"), &mount), Some(at("l2/d/f").into()));
+        assert_eq!(layer_below(Path::new("/m/none"), &mount), None);
+    }
+
+    #[test]
+    fn a_file_is_found_by_device_and_inode() {
+        let mounts = Mounts::here();
+        let here = std::env::current_exe().unwrap();
+        let Ok(wanted) = Wanted::new(&here, &mounts) else { return };
+        assert_eq!(wanted.inode, fs::metadata(&here).unwrap().ino());
+        let name = wanted.name.clone().unwrap_or_default();
+        let same = File { dev: wanted.dev, inode: wanted.inode, name, ..file(0, 0, "", Named::Whole) };
+        assert!(wanted.is(&same));
+        assert!(!wanted.is(&File { inode: 1, ..same }));
+        assert!(Wanted::new(Path::new("/no/such/file"), &mounts).is_err());
+    }
+}

@@ -1,0 +1,281 @@
+//! Rows of files, read where the kernel programs write them, as the rows of threads are ([`super::rows`]).
+//!
+//! A row whose process is gone is not told from one that rests: when half of the table is in use, those that rested
+//! longest are taken back. That takes two ticks: in the first nobody finds the row any more, in the second nobody can
+//! still be adding to it, and it is read for the last time.
+
+use std::os::fd::AsRawFd as _;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::atomic::fence;
+
+use libbpf_rs::MapCore;
+use libbpf_rs::MapFlags;
+
+use super::attach::skel::CachetopSkel;
+use super::attach::skel::types;
+use super::rows::comm;
+use crate::files::Dev;
+use crate::files::File;
+use crate::files::Named;
+use crate::sample::Counters;
+use crate::sample::FileSample;
+use crate::wire::FILE_COUNTERS;
+use crate::wire::FILE_ENDED;
+use crate::wire::ROW_FREE;
+
+type Raw = types::file_row;
+type Values = [u64; FILE_COUNTERS.len()];
+
+/// What is remembered of a row.
+#[derive(Debug, Default, Clone)]
+struct Known {
+    /// How often the row had been made when the file was looked at.
+    made: u32,
+    file: Option<Arc<File>>,
+    before: Values,
+    /// The tick at which it was used last.
+    used: u64,
+    /// It has ended, and may be freed at the next tick.
+    ended: bool,
+}
+
+/// The table, mapped into memory as a whole; only what is in use has memory of ours.
+#[derive(Debug)]
+pub(super) struct Files {
+    rows: NonNull<Raw>,
+    all: usize,
+    known: Vec<Known>,
+    tick: u64,
+    in_use: usize,
+}
+
+// SAFETY: the memory is shared with the kernel anyway; every access goes through volatile reads and writes.
+unsafe impl Send for Files {}
+
+impl Files {
+    /// Hands all rows to the kernel programs.
+    pub(super) fn new(skel: &CachetopSkel<'_>, all: u32) -> libbpf_rs::Result<Self> {
+        for n in (0..all).rev() {
+            skel.maps.free_files.update(&[], &n.to_ne_bytes(), MapFlags::ANY)?;
+        }
+        let all = all as usize;
+        // SAFETY: a new mapping at a place of the kernel's choice; the descriptor is valid for the call.
+        let memory = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                all * size_of::<Raw>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                std::os::fd::AsFd::as_fd(&skel.maps.files).as_raw_fd(),
+                0,
+            )
+        };
+        match NonNull::new(memory.cast()) {
+            Some(rows) if memory != libc::MAP_FAILED => {
+                Ok(Self { rows, all, known: Vec::new(), tick: 0, in_use: 0 })
+            }
+            _ => Err(std::io::Error::last_os_error().into()),
+        }
+    }
+
+    /// Below the number of rows.
+    fn row(&self, n: usize) -> *mut Raw {
+        self.rows.as_ptr().wrapping_add(n)
+    }
+
+    /// Numbers are given out from below: those after the first one never used have not been used either, but for a
+    /// few that were taken at the same moment.
+    fn grow(&mut self) {
+        const STEP: usize = 64;
+        while self.known.len() < self.all {
+            let last = self.known.len().checked_sub(1);
+            // SAFETY: the row is mapped; the kernel writes whole words.
+            let used = last.is_none_or(|n| unsafe { (&raw const (*self.row(n)).made).read_volatile() } > 0);
+            if !used {
+                break;
+            }
+            let rows = STEP.min(self.all - self.known.len());
+            self.known.resize(self.known.len() + rows, Known::default());
+        }
+    }
+
+    /// What was counted since the last reading.
+    pub(super) fn read(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<Vec<FileSample>> {
+        self.tick += 1;
+        self.grow();
+        let mut changed = Vec::new();
+        for n in 0..self.known.len() {
+            let row = self.row(n);
+            // SAFETY: the row is mapped; the kernel writes whole words.
+            unsafe {
+                let touched = &raw mut (*row).touched;
+                if touched.read_volatile() != 0 {
+                    touched.write_volatile(0);
+                    changed.push(n);
+                } else if self.known[n].ended {
+                    changed.push(n);
+                }
+            }
+        }
+        // An event after this counts for the next tick, where it finds the word set again.
+        fence(Ordering::SeqCst);
+        let mut out = Vec::with_capacity(changed.len());
+        for n in changed {
+            self.read_row(skel, n, &mut out)?;
+        }
+        self.take_back(skel);
+        Ok(out)
+    }
+
+    fn read_row(
+        &mut self,
+        skel: &CachetopSkel<'_>,
+        n: usize,
+        out: &mut Vec<FileSample>,
+    ) -> libbpf_rs::Result<()> {
+        // SAFETY: the row is mapped. Whose it is does not change while it is not free; counters are whole words.
+        let row = unsafe { self.row(n).read_volatile() };
+        if row.state == ROW_FREE {
+            return Ok(());
+        }
+        if self.known[n].made != row.made {
+            let file = Some(Arc::new(file(skel, n, &row)?));
+            self.known[n] = Known { made: row.made, file, ..Known::default() };
+            self.in_use += 1;
+        }
+        let known = &mut self.known[n];
+        let mut counters = Counters::default();
+        for (i, counter) in FILE_COUNTERS.iter().enumerate() {
+            counters.0[*counter as usize] = row.v[i].wrapping_sub(known.before[i]);
+        }
+        known.before = row.v;
+        known.used = self.tick;
+        if let (false, Some(file)) = (counters.is_zero(), &known.file) {
+            out.push(FileSample {
+                tgid: row.tgid,
+                uid: row.uid,
+                cgroup: row.cgroup,
+                born: row.born,
+                process: comm(row.process),
+                file: Arc::clone(file),
+                deleted: row.links == 0,
+                counters,
+            });
+        }
+        if row.state == FILE_ENDED {
+            if known.ended {
+                return self.free(skel, n);
+            }
+            known.ended = true;
+        }
+        Ok(())
+    }
+
+    /// Ends the rows that rested longest, as many as it takes for half of the table to be free.
+    fn take_back(&mut self, skel: &CachetopSkel<'_>) {
+        let surplus = self.in_use.saturating_sub(self.all / 2);
+        if surplus == 0 {
+            return;
+        }
+        let rests = |k: &Known| k.file.is_some() && !k.ended && k.used + 1 < self.tick;
+        let mut resting: Vec<(u64, usize)> =
+            self.known.iter().enumerate().filter(|(_, k)| rests(k)).map(|(n, k)| (k.used, n)).collect();
+        resting.sort_unstable();
+        for (_, n) in resting.into_iter().take(surplus) {
+            let row = self.row(n);
+            // SAFETY: the row is mapped; the kernel programs read these words and find the row no more.
+            let key = unsafe {
+                let (mapping, owner) = (&raw mut (*row).mapping, (&raw const (*row).owner).read_volatile());
+                let key = [mapping.read_volatile().to_ne_bytes(), owner.to_ne_bytes()].concat();
+                mapping.write_volatile(0);
+                (&raw mut (*row).state).write_volatile(FILE_ENDED);
+                key
+            };
+            // Not there: the kernel programs have put it away themselves just now.
+            let _ = skel.maps.file_numbers.delete(&key);
+            self.known[n].ended = true;
+        }
+    }
+
+    fn free(&mut self, skel: &CachetopSkel<'_>, n: usize) -> libbpf_rs::Result<()> {
+        let row = self.row(n);
+        // SAFETY: the row is mapped, and nobody adds to it: it is ours until its number is handed back.
+        unsafe {
+            (&raw mut (*row).v).write_volatile([0; FILE_COUNTERS.len()]);
+            (&raw mut (*row).state).write_volatile(ROW_FREE);
+        }
+        fence(Ordering::SeqCst);
+        let made = self.known[n].made;
+        self.known[n] = Known { made, ..Known::default() };
+        self.in_use -= 1;
+        let number = u32::try_from(n).unwrap_or(u32::MAX).to_ne_bytes();
+        skel.maps.free_files.update(&[], &number, MapFlags::ANY)
+    }
+}
+
+/// Which file a new row is about.
+fn file(skel: &CachetopSkel<'_>, n: usize, row: &Raw) -> libbpf_rs::Result<File> {
+    let number = u32::try_from(n).unwrap_or(u32::MAX).to_ne_bytes();
+    let bytes = skel.maps.file_names.lookup(&number, MapFlags::ANY)?.unwrap_or_default();
+    let (named, name) = name(&bytes);
+    Ok(File {
+        dev: Dev::from_kernel(row.dev),
+        inode: row.inode,
+        generation: row.generation,
+        block: (row.block != 0).then(|| Dev::from_kernel(row.block)),
+        name,
+        named,
+    })
+}
+
+/// Decodes a `struct file_name`: components from the last to the first, a zero after each.
+fn name(bytes: &[u8]) -> (Named, String) {
+    let word = |i: usize| bytes.get(i..i + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes);
+    let named = match word(0) {
+        1 => Named::Whole,
+        2 => Named::End,
+        3 => Named::Loose,
+        _ => return (Named::Not, String::new()),
+    };
+    let text = bytes.get(8..).unwrap_or_default();
+    let text = text.get(..word(4) as usize).unwrap_or_default();
+    let mut parts: Vec<_> = text.split(|b| *b == 0).map(String::from_utf8_lossy).collect();
+    parts.pop(); // behind the last zero
+    if named == Named::Loose {
+        return (named, parts.concat());
+    }
+    let path = parts.iter().rev().fold(String::new(), |path, part| format!("{path}/{part}"));
+    (named, path)
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        // SAFETY: mapped by us with this length, and nobody refers to it any more.
+        unsafe { libc::munmap(self.rows.as_ptr().cast(), self.all * size_of::<Raw>()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(how: u32, text: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(text.len()).unwrap_or(0);
+        let mut out = [how.to_ne_bytes(), length.to_ne_bytes()].concat();
+        out.extend(text);
+        out.resize(520, b'x');
+        out
+    }
+
+    #[test]
+    fn names_are_put_together() {
+        assert_eq!(name(&raw(1, b"c\0b\0a\0")), (Named::Whole, "/a/b/c".into()));
+        assert_eq!(name(&raw(2, b"c\0b\0")), (Named::End, "/b/c".into()));
+        assert_eq!(name(&raw(3, b"memfd:x\0")), (Named::Loose, "memfd:x".into()));
+        assert_eq!(name(&raw(0, b"")), (Named::Not, String::new()));
+        assert_eq!(name(&[]), (Named::Not, String::new()));
+        assert_eq!(name(&raw(1, b"\xff\0")), (Named::Whole, "/\u{fffd}".into()));
+    }
+}

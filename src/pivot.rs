@@ -1,0 +1,410 @@
+//! Pivots: what happened, added up by process, thread, name, user, cgroup, file, mount or device.
+//!
+//! Pure but for [`Names`], which knows what numbers are called. Threads come with the rows of a sample, files with
+//! its file rows: whoever asks for files by who used them gets these added up by owner.
+
+mod names;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::rc::Rc;
+use std::sync::Arc;
+
+pub use names::System;
+
+use crate::cgroup::Cgroup;
+use crate::classic;
+use crate::figures::Figure;
+use crate::figures::Figures;
+use crate::figures::Unit;
+use crate::files::Dev;
+use crate::files::File;
+use crate::files::Mounts;
+use crate::files::Wanted;
+use crate::model;
+use crate::model::Interval;
+use crate::model::Row;
+use crate::plan::Plan;
+use crate::sample::Comm;
+use crate::sample::Counters;
+use crate::sample::Sample;
+
+/// What rows stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum By {
+    /// Processes, the threads of each taken together.
+    Process,
+    /// Threads.
+    Thread,
+    /// Command names: all processes of one name.
+    Comm,
+    /// Users.
+    User,
+    /// Control groups, with the container, pod or unit that the path tells.
+    Cgroup,
+    /// Files.
+    File,
+    /// Mounted file systems.
+    Mount,
+    /// Devices.
+    Device,
+}
+
+impl By {
+    /// Whether files must be counted for it.
+    #[must_use]
+    pub const fn files(self) -> bool {
+        matches!(self, By::File | By::Mount | By::Device)
+    }
+
+    /// What several of them are called.
+    #[must_use]
+    pub const fn plural(self) -> &'static str {
+        match self {
+            By::Process => "processes",
+            By::Thread => "threads",
+            By::Comm => "commands",
+            By::User => "users",
+            By::Cgroup => "cgroups",
+            By::File => "files",
+            By::Mount => "mounts",
+            By::Device => "devices",
+        }
+    }
+
+    /// What one of them is called.
+    #[must_use]
+    pub const fn singular(self) -> &'static str {
+        match self {
+            By::Process => "process",
+            By::Thread => "thread",
+            By::Comm => "command",
+            By::User => "user",
+            By::Cgroup => "cgroup",
+            By::File => "file",
+            By::Mount => "mount",
+            By::Device => "device",
+        }
+    }
+}
+
+/// What a row is about; `None` where rows of this kind have no single one, or it is not known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Who {
+    /// Thread-group id.
+    pub pid: Option<u32>,
+    /// Thread id.
+    pub tid: Option<u32>,
+    /// User id.
+    pub uid: Option<u32>,
+    /// User name.
+    pub user: Option<String>,
+    /// Command name; of a thread, the thread's own.
+    pub comm: Option<String>,
+    /// Path of the cgroup.
+    pub cgroup: Option<String>,
+    /// Container or pod, as the cgroup's path tells.
+    pub container: Option<String>,
+    /// systemd unit, as the cgroup's path tells.
+    pub unit: Option<String>,
+    /// Path of the file; `(deleted)` at its end if no directory had it any more when it was last used.
+    pub path: Option<String>,
+    /// Device number and name of the file system's device.
+    pub device: Option<String>,
+    /// Inode number.
+    pub inode: Option<u64>,
+    /// Mount point of the file system.
+    pub mount: Option<String>,
+}
+
+/// What numbers are called.
+pub trait Names {
+    /// The name of a user.
+    fn user(&mut self, uid: u32) -> Option<Rc<str>>;
+    /// The cgroup with this id, in which the process was.
+    fn cgroup(&mut self, id: u64, tgid: u32) -> Rc<Cgroup>;
+    /// The mounts, read anew if they do not know this device.
+    fn mounts(&mut self, dev: Dev) -> &mut Mounts;
+}
+
+/// Which rows count. All that is set must be so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// This process.
+    pub pid: Option<u32>,
+    /// Processes of this name.
+    pub comm: Option<Comm>,
+    /// Processes in this cgroup and those below: path in the hierarchy.
+    pub cgroup: Option<String>,
+    /// This file.
+    pub file: Option<Wanted>,
+    /// Files of the file system with this device number.
+    pub mount: Option<Dev>,
+}
+
+impl Filter {
+    /// Whether files must be counted for it.
+    #[must_use]
+    pub const fn files(&self) -> bool {
+        self.file.is_some() || self.mount.is_some()
+    }
+
+    /// Whether everything counts.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn takes(&self, item: &Item<'_>, names: &mut dyn Names) -> bool {
+        self.pid.is_none_or(|p| p == item.tgid)
+            && self.comm.is_none_or(|c| c == item.process)
+            && self.file.as_ref().is_none_or(|w| item.file.is_some_and(|(f, _)| w.is(f)))
+            && self.mount.is_none_or(|d| item.file.is_some_and(|(f, _)| f.dev == d))
+            && self.cgroup.as_ref().is_none_or(|want| {
+                let group = names.cgroup(item.cgroup, item.tgid);
+                let rest = group.path.strip_prefix(want.trim_end_matches('/'));
+                rest.is_some_and(|r| r.is_empty() || r.starts_with('/'))
+            })
+    }
+}
+
+/// A row of a sample, whichever table it comes from.
+#[derive(Clone, Copy)]
+struct Item<'a> {
+    tgid: u32,
+    tid: u32,
+    uid: u32,
+    cgroup: u64,
+    born: u64,
+    comm: Comm,
+    process: Comm,
+    /// The file, and whether it was deleted.
+    file: Option<(&'a Arc<File>, bool)>,
+    counters: &'a Counters,
+}
+
+/// What is the same for all that is added up in a row.
+#[derive(PartialEq, Eq, Hash)]
+enum Key {
+    Number(u64),
+    Comm(Comm),
+    File(Dev, u64, u32, Option<Dev>, Option<String>),
+    Name(String),
+}
+
+/// Which rows are made of a sample, and of which part of it.
+pub struct Pivot {
+    /// What rows stand for; `None`: no rows.
+    pub by: Option<By>,
+    /// How many rows have names; the others are counted only.
+    pub top: usize,
+    /// What counts.
+    pub filter: Filter,
+    /// What numbers are called.
+    pub names: Box<dyn Names>,
+}
+
+impl Pivot {
+    /// Whether files must be counted.
+    #[must_use]
+    pub fn files(&self) -> bool {
+        self.filter.files() || self.by.is_some_and(By::files)
+    }
+
+    /// What happened from `before` to `now`, which must be two samples of one source in a row.
+    pub fn interval(&mut self, before: &Sample, now: &Sample, plan: &Plan) -> Interval {
+        let mut out = model::whole(before, now, plan);
+        let files = self.files();
+        if !self.filter.is_empty() {
+            let mut sum = Counters::default();
+            for item in items(now, files).filter(|i| self.filter.takes(i, self.names.as_mut())) {
+                sum.add(item.counters);
+            }
+            out.total = owned(&sum, plan, files);
+        }
+        if let Some(by) = self.by {
+            (out.rows, out.groups) = self.rows(by, now, plan, files);
+        }
+        classic::join(&mut out, before, now, plan, self.by == Some(By::Process));
+        if let Some(pid) = self.filter.pid {
+            classic::narrow(&mut out, before, now, pid);
+        }
+        out.rows.truncate(self.top);
+        out
+    }
+
+    fn rows(&mut self, by: By, now: &Sample, plan: &Plan, files: bool) -> (Vec<Row>, usize) {
+        let mut groups: HashMap<Key, (Item<'_>, Counters)> = HashMap::new();
+        for item in items(now, files) {
+            if !self.filter.takes(&item, self.names.as_mut()) {
+                continue;
+            }
+            match groups.entry(key(by, &item, self.names.as_mut())) {
+                Entry::Vacant(e) => drop(e.insert((item, *item.counters))),
+                Entry::Occupied(mut e) => {
+                    let (who, sum) = e.get_mut();
+                    sum.add(item.counters);
+                    // Everything is called what it was called last.
+                    if item.born > who.born {
+                        *who = item;
+                    }
+                }
+            }
+        }
+        let ranked = groups.into_values().map(|(item, sum)| (item, owned(&sum, plan, files)));
+        let mut ranked: Vec<_> = ranked.map(|(i, f)| (busy(&f), i, f)).filter(|(n, ..)| *n > 0).collect();
+        ranked.sort_by_key(|(busy, i, _)| {
+            (std::cmp::Reverse(*busy), i.tgid, i.tid, i.file.map(|(f, _)| f.inode))
+        });
+        let number = ranked.len();
+        ranked.truncate(self.top);
+        let name = |(_, item, figures): (u64, Item<'_>, Figures)| Row {
+            who: who(by, &item, self.names.as_mut()),
+            figures,
+            classic: None,
+        };
+        (ranked.into_iter().map(name).collect(), number)
+    }
+}
+
+/// The rows by process, with what needs no names: for those who look at figures only.
+#[must_use]
+pub(crate) fn processes(now: &Sample, plan: &Plan) -> Vec<Row> {
+    let (by, names) = (Some(By::Process), Box::new(Nameless::default()));
+    let mut pivot = Pivot { by, top: usize::MAX, filter: Filter::default(), names };
+    pivot.rows(By::Process, now, plan, false).0
+}
+
+/// Knows nothing.
+#[derive(Default)]
+struct Nameless(Mounts);
+
+impl Names for Nameless {
+    fn user(&mut self, _: u32) -> Option<Rc<str>> {
+        None
+    }
+
+    fn cgroup(&mut self, id: u64, _: u32) -> Rc<Cgroup> {
+        Rc::new(Cgroup { path: format!("cgroup:{id}"), label: crate::cgroup::Label::default() })
+    }
+
+    fn mounts(&mut self, _: Dev) -> &mut Mounts {
+        &mut self.0
+    }
+}
+
+fn items(sample: &Sample, files: bool) -> impl Iterator<Item = Item<'_>> {
+    let threads = sample.rows.iter().filter(move |_| !files).map(|r| Item {
+        tgid: r.tgid,
+        tid: r.tid,
+        uid: r.uid,
+        cgroup: r.cgroup,
+        born: r.born,
+        comm: r.comm,
+        process: r.process,
+        file: None,
+        counters: &r.counters,
+    });
+    let files = sample.files.iter().filter(move |_| files).map(|f| Item {
+        tgid: f.tgid,
+        tid: 0,
+        uid: f.uid,
+        cgroup: f.cgroup,
+        born: f.born,
+        comm: f.process,
+        process: f.process,
+        file: Some((&f.file, f.deleted)),
+        counters: &f.counters,
+    });
+    threads.chain(files)
+}
+
+fn key(by: By, item: &Item<'_>, names: &mut dyn Names) -> Key {
+    match (by, item.file) {
+        (By::Process, _) => Key::Number(item.tgid.into()),
+        (By::Thread, _) => Key::Number(u64::from(item.tgid) << 32 | u64::from(item.tid)),
+        (By::Comm, _) => Key::Comm(item.process),
+        (By::User, _) => Key::Number(item.uid.into()),
+        (By::Cgroup, _) => Key::Number(item.cgroup),
+        (_, None) => Key::Number(0),
+        (By::File, Some((f, _))) => {
+            // Subvolumes of btrfs have inode numbers of their own each, below one device.
+            let btrfs = names.mounts(f.dev).kind(f.dev) == Some("btrfs");
+            Key::File(f.dev, f.inode, f.generation, f.block, btrfs.then(|| f.name.clone()))
+        }
+        (By::Mount, Some((f, _))) => {
+            let dev = f.block.unwrap_or(f.dev);
+            Key::Number(u64::from(dev.major) << 32 | u64::from(dev.minor))
+        }
+        (By::Device, Some((f, _))) => {
+            let dev = f.block.unwrap_or(f.dev);
+            Key::Name(names.mounts(dev).device(dev))
+        }
+    }
+}
+
+fn who(by: By, item: &Item<'_>, names: &mut dyn Names) -> Who {
+    let mut out = Who::default();
+    let owner = matches!(by, By::Process | By::Thread);
+    if owner {
+        out.pid = Some(item.tgid);
+    }
+    if by == By::Thread {
+        out.tid = Some(item.tid);
+        out.comm = Some(item.comm.name().into_owned());
+    }
+    if matches!(by, By::Process | By::Comm) {
+        out.comm = Some(item.process.name().into_owned());
+    }
+    if owner || by == By::User {
+        out.uid = Some(item.uid);
+        out.user = names.user(item.uid).map(|u| u.to_string());
+    }
+    if owner || by == By::Cgroup {
+        let group = names.cgroup(item.cgroup, item.tgid);
+        out.cgroup = Some(group.path.clone());
+        out.container = group.label.container.clone();
+        out.unit = group.label.unit.clone();
+    }
+    if let (true, Some((file, deleted))) = (by.files(), item.file) {
+        let dev = file.block.unwrap_or(file.dev);
+        let mounts = names.mounts(dev);
+        out.device = Some(mounts.device(dev));
+        if by != By::Device {
+            out.mount = mounts.point(file.dev).map(String::from);
+        }
+        if by == By::File {
+            out.inode = Some(file.inode);
+            let mark = if deleted && file.named != crate::files::Named::Loose { " (deleted)" } else { "" };
+            out.path = mounts.path(file).map(|p| format!("{p}{mark}"));
+        }
+    }
+    out
+}
+
+/// Figures of a part of the system.
+fn owned(counters: &Counters, plan: &Plan, files: bool) -> Figures {
+    let mut figures = model::figures(counters, plan);
+    // What the cache loses is no process's doing: the pages of one are reclaimed by another.
+    for figure in [Figure::Evicted, Figure::Removed, Figure::ReadaheadWasted] {
+        figures.set(figure, None);
+    }
+    if files {
+        for figure in Figure::ALL.iter().filter(|f| !model::BY_FILE.contains(f)) {
+            figures.set(*figure, None);
+        }
+    }
+    figures
+}
+
+/// What rows are ranked by. Bytes and times would drown the pages.
+fn busy(figures: &Figures) -> u64 {
+    let pages = |f: &Figure| match f.unit() {
+        Unit::Pages | Unit::Events => figures.get(*f).unwrap_or(0),
+        Unit::Bytes | Unit::Nanoseconds => 0,
+    };
+    Figure::ALL.iter().map(pages).sum()
+}
+
+#[cfg(test)]
+mod tests;

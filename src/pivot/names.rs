@@ -1,0 +1,104 @@
+//! What this machine calls users, cgroups and mounts.
+
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::fs;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+use std::time::Instant;
+
+use super::Names;
+use crate::cgroup::Cgroup;
+use crate::cgroup::Cgroups;
+use crate::cgroup::Hierarchy;
+use crate::files::Dev;
+use crate::files::Mounts;
+
+/// Mounts are read again for a device that they do not know, but not more often than this.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// The names of this machine, each looked up once.
+pub struct System {
+    users: HashMap<u32, Option<Rc<str>>>,
+    /// Paths of cgroups.
+    pub cgroups: Cgroups,
+    /// The mounts.
+    pub mounts: Mounts,
+    read: Instant,
+}
+
+impl System {
+    /// Reads the mounts now, everything else when somebody asks.
+    #[must_use]
+    pub fn new() -> Self {
+        let mountinfo = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        Self {
+            users: HashMap::new(),
+            cgroups: Cgroups::new(Hierarchy::find(&mountinfo), Path::new("/proc")),
+            mounts: Mounts::parse(&mountinfo),
+            read: Instant::now(),
+        }
+    }
+}
+
+impl Default for System {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Names for System {
+    fn user(&mut self, uid: u32) -> Option<Rc<str>> {
+        self.users.entry(uid).or_insert_with(|| user(uid).map(Rc::from)).clone()
+    }
+
+    fn cgroup(&mut self, id: u64, tgid: u32) -> Rc<Cgroup> {
+        self.cgroups.get(id, tgid)
+    }
+
+    fn mounts(&mut self, dev: Dev) -> &mut Mounts {
+        if !self.mounts.knows(dev) && self.read.elapsed() > AGAIN {
+            self.mounts = Mounts::here();
+            self.read = Instant::now();
+        }
+        &mut self.mounts
+    }
+}
+
+/// The name of a user, as the C library finds it.
+fn user(uid: u32) -> Option<String> {
+    let mut buffer = vec![0 as libc::c_char; 1024];
+    loop {
+        let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
+        let mut found = std::ptr::null_mut();
+        // SAFETY: all pointers are to memory of ours that outlives the call, the buffer with its true length.
+        let error = unsafe {
+            libc::getpwuid_r(uid, entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &raw mut found)
+        };
+        if error == libc::ERANGE && buffer.len() < 1 << 20 {
+            buffer.resize(buffer.len() * 4, 0);
+            continue;
+        }
+        if error != 0 || found.is_null() {
+            return None;
+        }
+        // SAFETY: the entry was found, so its name is a string in the buffer.
+        let name = unsafe { CStr::from_ptr((*found).pw_name) };
+        return Some(name.to_string_lossy().into_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_has_a_name_and_nobody_else_has_4294967294() {
+        assert_eq!(user(0).as_deref(), Some("root"));
+        assert_eq!(user(4_294_967_294), None);
+        let mut system = System::new();
+        assert_eq!(system.user(0).as_deref(), Some("root"));
+        assert!(system.users.contains_key(&0));
+    }
+}

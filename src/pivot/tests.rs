@@ -1,0 +1,170 @@
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+use std::time::Instant;
+
+use clap::Parser as _;
+
+use super::*;
+use crate::cli::Args;
+use crate::files::Named;
+use crate::sample::Counter;
+use crate::sample::FileSample;
+use crate::sample::RowSample;
+use crate::view::fixtures;
+
+fn hits(n: u64) -> [(Counter, u64); 1] {
+    [(Counter::ReadHits, n)]
+}
+
+fn thread(tgid: u32, tid: u32, process: &str, comm: &str, n: u64) -> RowSample {
+    RowSample { tid, comm: comm.into(), ..fixtures::process(tgid, process, &hits(n)) }
+}
+
+fn file(dev: Dev, inode: u64, name: &str, tgid: u32, process: &str, n: u64) -> FileSample {
+    let name = name.to_owned();
+    let named = if name.starts_with('/') { Named::Whole } else { Named::Loose };
+    FileSample {
+        tgid,
+        uid: 1000,
+        cgroup: 1,
+        born: inode,
+        process: process.into(),
+        file: Arc::new(File { dev, inode, generation: 0, block: None, name, named }),
+        deleted: false,
+        counters: fixtures::counters(&hits(n)),
+    }
+}
+
+const BTRFS: Dev = Dev { major: 0, minor: 40 };
+const TMPFS: Dev = Dev { major: 0, minor: 51 };
+
+/// Two processes of two threads, one of them in another cgroup and another user's, and their files.
+fn sample(start: Instant) -> Sample {
+    let mut now = fixtures::sample(start, Duration::from_secs(1), &hits(1000));
+    let other = |row| RowSample { uid: 7, cgroup: 2, ..row };
+    now.rows = vec![
+        thread(10, 10, "sh", "sh", 1),
+        thread(10, 10, "db", "db", 20),
+        thread(10, 11, "db", "writer", 300),
+        other(thread(20, 20, "db", "db", 5)),
+        other(thread(20, 21, "db", "writer", 4)),
+        thread(30, 30, "idle", "idle", 0),
+    ];
+    // Rows of one process: the later has its name.
+    now.rows[1].born = 5;
+    now.rows[2].born = 4;
+    now.files = vec![
+        file(BTRFS, 5, "/@/a", 10, "db", 100),
+        file(BTRFS, 5, "/@/a", 20, "db", 7),
+        file(BTRFS, 5, "/@/snap/a", 20, "db", 3),
+        file(BTRFS, 6, "/@/b", 10, "db", 50),
+        file(TMPFS, 5, "/t", 10, "sh", 2),
+        file(TMPFS, 9, "memfd:x", 20, "db", 1),
+    ];
+    now.files[3].deleted = true;
+    now
+}
+
+/// The total, the number of groups, and rows as `hits what`.
+fn shown(options: &str) -> (Option<u64>, usize, Vec<String>) {
+    let words = ["cachestat"].into_iter().chain(options.split_whitespace());
+    shown_of(&mut fixtures::pivot(&Args::parse_from(words)))
+}
+
+fn shown_of(pivot: &mut Pivot) -> (Option<u64>, usize, Vec<String>) {
+    let start = Instant::now();
+    let before = fixtures::sample(start, Duration::ZERO, &[]);
+    let interval = pivot.interval(&before, &sample(start), &fixtures::plan(&[]));
+    let rows = interval.rows.iter().map(|row| {
+        let w = &row.who;
+        let number = |n: Option<u32>| n.map(|n| n.to_string());
+        let parts = [number(w.pid), number(w.tid), number(w.uid), w.user.clone(), w.comm.clone()];
+        let cgroup = w.container.clone().or(w.cgroup.clone());
+        let inode = w.inode.map(|n| n.to_string());
+        let file = [cgroup, w.path.clone(), w.device.clone(), inode, w.mount.clone()];
+        let words: Vec<_> = parts.into_iter().chain(file).map(|p| p.unwrap_or_else(|| "-".into())).collect();
+        format!("{} {}", row.figures.get(Figure::Hits).unwrap(), words.join(" "))
+    });
+    (interval.total.get(Figure::Hits), interval.groups, rows.collect())
+}
+
+#[test]
+fn processes_threads_names_users_and_cgroups() {
+    let docker = "docker:4b01c2ef8f3d";
+    let (total, number, rows) = shown("--by process");
+    assert_eq!((total, number), (Some(1000), 2), "what did nothing has no row");
+    assert_eq!(rows, ["321 10 - 1000 me db /user.slice - - - -", &format!("9 20 - 7 - db {docker} - - - -")]);
+    let (_, _, rows) = shown("--by thread");
+    assert_eq!(rows[0], "300 10 11 1000 me writer /user.slice - - - -");
+    assert_eq!(rows[1], "21 10 10 1000 me db /user.slice - - - -", "a thread is called what it was last");
+    assert_eq!(rows[3], format!("4 20 21 7 - writer {docker} - - - -"));
+    let (_, _, rows) = shown("--by comm");
+    assert_eq!(rows, ["329 - - - - db - - - - -", "1 - - - - sh - - - - -"]);
+    let (_, _, rows) = shown("--by user");
+    assert_eq!(rows, ["321 - - 1000 me - - - - - -", "9 - - 7 - - - - - - -"]);
+    let (_, _, rows) = shown("--by cgroup");
+    assert_eq!(rows, ["321 - - - - - /user.slice - - - -", &format!("9 - - - - - {docker} - - - -")]);
+}
+
+#[test]
+fn files_mounts_and_devices() {
+    let (total, number, rows) = shown("--by file");
+    assert_eq!((total, number), (Some(1000), 5));
+    assert_eq!(
+        rows,
+        [
+            "107 - - - - - - /mnt/b/a /dev/loop3 5 /mnt/b",
+            "50 - - - - - - /mnt/b/b (deleted) /dev/loop3 6 /mnt/b",
+            "3 - - - - - - /mnt/b/snap/a /dev/loop3 5 /mnt/b",
+            "2 - - - - - - /tmp/t tmpfs 5 /tmp",
+            "1 - - - - - - memfd:x tmpfs 9 /tmp",
+        ],
+        "on btrfs the same inode number below one device may be two files"
+    );
+    let (_, _, rows) = shown("--by mount");
+    assert_eq!(rows, ["160 - - - - - - - /dev/loop3 - /mnt/b", "3 - - - - - - - tmpfs - /tmp"]);
+    let (_, _, rows) = shown("--by device");
+    assert_eq!(rows, ["160 - - - - - - - /dev/loop3 - -", "3 - - - - - - - tmpfs - -"]);
+}
+
+#[test]
+fn filters_narrow_totals_and_rows() {
+    assert_eq!(shown("-p 20"), (Some(9), 0, vec![]));
+    assert_eq!(shown("--comm db"), (Some(329), 0, vec![]));
+    assert_eq!(shown("--comm nobody"), (Some(0), 0, vec![]));
+    assert_eq!(shown("--cgroup /user.slice").0, Some(321));
+    assert_eq!(shown("--cgroup /system.slice").0, Some(9), "those below count as well");
+    assert_eq!(shown("--cgroup /system").0, Some(0));
+    assert_eq!(shown("--cgroup /").0, Some(330));
+    assert_eq!(shown("--cgroup /user.slice --comm sh --by process").2.len(), 1);
+    // Which files of one process.
+    let (total, number, rows) = shown("--by file -p 20 --top 1");
+    assert_eq!((total, number, rows.len()), (Some(11), 3, 1));
+}
+
+#[test]
+fn a_file_or_a_mount_narrows_what_processes_did() {
+    let mut pivot = fixtures::pivot(&Args::parse_from(["cachestat", "--by", "process"]));
+    pivot.filter.mount = Some(TMPFS);
+    let (total, _, rows) = shown_of(&mut pivot);
+    assert_eq!(total, Some(3));
+    assert!(rows[0].starts_with("2 10 ") && rows[1].starts_with("1 20 "), "{rows:?}");
+    pivot.filter.mount = None;
+    pivot.filter.file = Some(Wanted { dev: BTRFS, inode: 5, name: Some("/@/a".into()), block: None });
+    let (total, _, rows) = shown_of(&mut pivot);
+    assert_eq!((total, rows.len()), (Some(107), 2));
+    pivot.by = None;
+    assert_eq!(shown_of(&mut pivot), (Some(107), 0, vec![]));
+}
+
+#[test]
+fn what_is_not_counted_by_file_is_unknown() {
+    let plan = fixtures::plan(&[]);
+    let by_file = owned(&Counters::default(), &plan, true);
+    assert_eq!(by_file.get(Figure::Misses), Some(0));
+    assert_eq!(by_file.get(Figure::BufferDirtied), None);
+    let by_process = owned(&Counters::default(), &plan, false);
+    assert_eq!(by_process.get(Figure::BufferDirtied), Some(0));
+    assert_eq!(by_process.get(Figure::Evicted), None);
+}
