@@ -185,15 +185,24 @@ fn run_in(session: &mut Session, scenario: &Scenario, fs: Fs, dir: &Path, with: 
     let expect = Expect::from_json(&answer).context("the workload's answer")?;
     let (before, after) = samples.context("the workload never began")?;
     let interval = cachetop::model::interval(&before, &after, session.plan());
-    Ok(compare(&expect, &interval, pid, fs, with.quiet, session.plan()))
+    let mut verdict = compare(&expect, &interval, pid, fs, with.quiet, session.plan());
+    if let (Verdict::Done { wrong, .. }, false) = (&mut verdict, unseen(session.plan(), fs)) {
+        wrong.extend(crate::pivots::check(&expect.rows, &before, &after, session.plan())?);
+    }
+    Ok(verdict)
+}
+
+/// Whether the plan says that reads of this file system are not seen.
+fn unseen(plan: &Plan, fs: Fs) -> bool {
+    match plan.certainty(Figure::Accesses) {
+        Certainty::Bounded(why) => fs == Fs::Tmpfs && why.contains("reads of tmpfs are not seen"),
+        _ => false,
+    }
 }
 
 fn compare(expect: &Expect, interval: &Interval, pid: u32, fs: Fs, quiet: bool, plan: &Plan) -> Verdict {
     let mut wrong = Vec::new();
-    let unseen = match plan.certainty(Figure::Accesses) {
-        Certainty::Bounded(why) => fs == Fs::Tmpfs && why.contains("reads of tmpfs are not seen"),
-        _ => false,
-    };
+    let unseen = unseen(plan, fs);
     let rows: Vec<&Row> = match &expect.scope {
         Scope::Child => interval.rows.iter().filter(|r| r.who.pid == Some(pid)).collect(),
         Scope::Pids(pids) => {
