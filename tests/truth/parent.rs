@@ -171,7 +171,9 @@ fn run_in(session: &mut Session, scenario: &Scenario, fs: Fs, dir: &Path, with: 
         let before = session.sample()?;
         writeln!(to, "go")?;
         line = next()?;
-        samples = Some((before, session.sample()?));
+        let after = session.sample()?;
+        let names = crate::pivots::names(&after);
+        samples = Some((before, after, names));
     }
     writeln!(to, "end")?;
     workload.0.wait()?;
@@ -183,11 +185,11 @@ fn run_in(session: &mut Session, scenario: &Scenario, fs: Fs, dir: &Path, with: 
         bail!("{PREMISE}: {why}");
     }
     let expect = Expect::from_json(&answer).context("the workload's answer")?;
-    let (before, after) = samples.context("the workload never began")?;
+    let (before, after, names) = samples.context("the workload never began")?;
     let interval = cachetop::model::interval(&before, &after, session.plan());
     let mut verdict = compare(&expect, &interval, pid, fs, with.quiet, session.plan());
     if let (Verdict::Done { wrong, .. }, false) = (&mut verdict, unseen(session.plan(), fs)) {
-        wrong.extend(crate::pivots::check(&expect.rows, &before, &after, session.plan())?);
+        wrong.extend(crate::pivots::check(&expect.rows, names, &before, &after, session.plan())?);
     }
     Ok(verdict)
 }

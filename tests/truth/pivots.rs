@@ -5,6 +5,7 @@ use anyhow::Result;
 use cachetop::figures::Figure;
 use cachetop::pivot::By;
 use cachetop::pivot::Filter;
+use cachetop::pivot::Names;
 use cachetop::pivot::Pivot;
 use cachetop::pivot::System;
 use cachetop::pivot::Who;
@@ -49,14 +50,29 @@ impl RowWant {
     }
 }
 
+/// The names of what the workload used, looked up while it is there.
+pub fn names(now: &Sample) -> System {
+    let mut names = System::new();
+    for row in &now.rows {
+        names.cgroup(row.cgroup, row.tgid);
+    }
+    names
+}
+
 /// What is wrong with the rows.
-pub fn check(wants: &[RowWant], before: &Sample, now: &Sample, plan: &Plan) -> Result<Vec<String>> {
+pub fn check(
+    wants: &[RowWant],
+    names: System,
+    before: &Sample,
+    now: &Sample,
+    plan: &Plan,
+) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
+    let mut pivot = Pivot { by: None, top: usize::MAX, filter: Filter::default(), names: Box::new(names) };
     for want in wants {
         let by = By::from_str(&want.by, false).ok().with_context(|| want.by.clone())?;
-        let filter = Filter { pid: want.pid, ..Filter::default() };
-        let names = Box::new(System::new());
-        let mut pivot = Pivot { by: Some(by), top: usize::MAX, filter, names };
+        pivot.by = Some(by);
+        pivot.filter.pid = want.pid;
         let interval = pivot.interval(before, now, plan);
         let rows: Vec<_> = interval.rows.iter().filter(|r| want.is(&r.who)).collect();
         let sum = |f: Figure| rows.iter().map(|r| r.figures.get(f)).sum::<Option<u64>>();

@@ -100,17 +100,20 @@ fn renamed(c: &mut Ctx) -> Result<Expect> {
     let b = warm_named(c, "b", 5)?;
     fs::rename(c.dir.join("a"), c.dir.join("c"))?;
     fs::remove_file(c.dir.join("b"))?;
-    c.begin();
-    read(&a, 3, 1)?;
-    read(&b, 5, 1)?;
-    let pid = Some(std::process::id());
-    // A file that is gone when it is first seen has only the name that its inode remembers.
     let inode = Some(b.metadata()?.ino());
+    c.begin();
+    // A process that has not used them before: to this one they have their old names.
+    let pid = sys::fork(|| i32::from(read(&a, 3, 1).is_err() || read(&b, 5, 1).is_err()))?;
+    ensure!(sys::wait(pid)? == 0, "the reader failed");
+    let pid = pid as u32;
     let rows = vec![
-        RowWant { path: path(c, "c"), pid, ..row("file", 3, 0) },
-        RowWant { path: path(c, "b (deleted)"), inode, pid, ..row("file", 5, 0) },
+        RowWant { path: path(c, "c"), pid: Some(pid), ..row("file", 3, 0) },
+        RowWant { path: path(c, "b (deleted)"), inode, pid: Some(pid), ..row("file", 5, 0) },
     ];
-    Ok(of(8, 0, rows))
+    let mut e = of(8, 0, rows);
+    e.within(Figure::Removed, 0, 5, "the deleted file may go before the second sample");
+    e.scope = Scope::Pids(vec![pid]);
+    Ok(e)
 }
 
 /// Inodes and their numbers are used again at once on some file systems.
@@ -163,7 +166,10 @@ fn memfd(c: &mut Ctx) -> Result<Expect> {
     c.begin();
     read(&file, 7, 2)?;
     let inode = Some(file.metadata()?.ino());
-    Ok(of(14, 0, vec![RowWant { path: Some("memfd:truth".into()), inode, ..row("file", 14, 0) }]))
+    let row = RowWant { path: Some("memfd:truth".into()), inode, ..row("file", 14, 0) };
+    let mut e = of(14, 0, vec![row]);
+    e.within(Figure::Removed, 0, 7, "the memory goes before the second sample");
+    Ok(e)
 }
 
 fn threads(c: &mut Ctx) -> Result<Expect> {
@@ -220,6 +226,8 @@ fn cgroup(c: &mut Ctx) -> Result<Expect> {
     c.begin();
     let pid = sys::fork(|| {
         let moved = fs::write(dir.join("cgroup.procs"), std::process::id().to_string());
+        // What runs containers moves, then executes: a new name, from which on the new cgroup counts.
+        sys::set_comm("truth-cgroup");
         i32::from(moved.is_err() || read(&file, 4, 9).is_err())
     })?;
     ensure!(sys::wait(pid)? == 0, "the process in the cgroup failed");
