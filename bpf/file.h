@@ -144,13 +144,13 @@ static __always_inline u32 make_file(struct row *row, struct file_key *key, stru
 	name_file(n, key->mapping);
 	f->made++;
 	f->state = FILE_LIVE;
+	f->touched = 1; /* user space must know of it, whether or not anything will be counted */
 	f->mapping = key->mapping;
 	if (!bpf_map_update_elem(&file_numbers, key, &n, BPF_NOEXIST))
 		return n;
 	/* Another thread of the process was faster. User space takes this one back. */
 	f->mapping = 0;
 	f->state = FILE_ENDED;
-	f->touched = 1;
 	other = bpf_map_lookup_elem(&file_numbers, key);
 	return other ? *other : NO_FILE;
 }

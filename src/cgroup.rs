@@ -151,7 +151,7 @@ fn of_process(text: &str) -> Option<&str> {
 
 fn join(path: &str, name: &str) -> String {
     match (path.trim_end_matches('/'), name) {
-        (path, "") if path.is_empty() => "/".into(),
+        ("", "") => "/".into(),
         (path, "") => path.into(),
         (path, name) => format!("{path}/{name}"),
     }

@@ -28,6 +28,10 @@ cachestat -T 0.1                  ten lines a second, with the time of day
 cachestat -x 10                   the wide set of columns
 cachestat -p 1234 1               what process 1234 does
 cachestat --by process --top 5    the five busiest processes below each line
+cachestat --by file -p 1234       which files process 1234 uses
+cachestat --by process --file F   which processes use the file F
+cachestat --by cgroup 10          containers, pods and services
+cachestat --cgroup /system.slice  what all services together do
 cachestat --columns hits,misses,read_bytes
 cachestat --json 1 60 >log.jsonl  one JSON object a line
 cachestat --engine both 1         beside what bcc's cachestat would count
@@ -84,6 +88,29 @@ standard error, in the column LOST and in JSON.",
 
 Columns of the classic engine have names and titles of their own for lists
 that mix both (below). --bcc shows one engine only.",
+    ),
+    (
+        "Rows and filters",
+        "\
+--by shows rows below each interval, the busiest first: process, thread,
+comm (all processes of one name), user, cgroup, file, mount, device.
+
+-p, --comm, --cgroup, --file and --mount choose what counts, in rows and in
+the line of the interval alike; several of them must all be so. --comm is
+the name of the process, not of one of its threads.
+
+Users, cgroups and names are those that a thread had at its first event
+under its present name. A cgroup that went before its path could be read is
+'cgroup:ID (gone)'. In text a container stands for its path; JSON has both.
+
+Files are looked at only if --by or a filter asks for them. They are counted
+for each process in a table of --file-table rows, which takes 1 KiB of kernel
+memory a row; what finds no room is counted as files_full in LOST, and is
+missing in rows and filtered lines. A file has the name that it had when the
+process first used it; '(deleted)' if no name was left when it was last
+used; '…' or '[MAJOR:MINOR]' where its beginning is not known or not
+mounted here. On overlayfs it is the file of the layer that has the data.
+Figures of writing, other than DIRTIES, are not known by file.",
     ),
     (
         "Formats",

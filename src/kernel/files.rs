@@ -179,7 +179,7 @@ impl Files {
         if surplus == 0 {
             return;
         }
-        let rests = |k: &Known| k.file.is_some() && !k.ended && k.used + 1 < self.tick;
+        let rests = |k: &Known| k.file.is_some() && !k.ended && k.used < self.tick;
         let mut resting: Vec<(u64, usize)> =
             self.known.iter().enumerate().filter(|(_, k)| rests(k)).map(|(n, k)| (k.used, n)).collect();
         resting.sort_unstable();

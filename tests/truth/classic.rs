@@ -258,7 +258,7 @@ pub fn run(args: &Args, dirs: &[(Fs, PathBuf)], tally: &mut Tally) -> Result<()>
 fn one(engines: &mut Engines, scenario: &Scenario, fs: Fs, dir: &Path, with: &Setting) -> Result<Verdict> {
     let (pid, expect, before, after) = match parent::watch(engines, scenario, fs, dir, with)? {
         Watched::NotHere(why) => return Ok(Verdict::NotHere(why)),
-        Watched::Done { pid, expect, before, after } => (pid, expect, before, after),
+        Watched::Done { pid, expect, before, after, .. } => (pid, expect, before, after),
     };
     let interval = model::interval(&before, &after, engines.plan());
     let plan = engines.classic_plan().context("no classic plan")?;

@@ -7,6 +7,8 @@ use cachetop::figures::Figure;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::pivots::RowWant;
+
 /// The truth about one figure.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Want {
@@ -36,6 +38,8 @@ pub enum Scope {
 pub struct Expect {
     wants: BTreeMap<String, Want>,
     pub scope: Scope,
+    /// Rows of pivots.
+    pub rows: Vec<RowWant>,
     pub notes: Vec<String>,
 }
 
@@ -47,7 +51,8 @@ pub fn key(figure: Figure) -> String {
 impl Expect {
     /// A process that read, wrote and dropped nothing.
     pub fn nothing() -> Self {
-        let mut new = Self { wants: BTreeMap::new(), scope: Scope::Child, notes: Vec::new() };
+        let mut new =
+            Self { wants: BTreeMap::new(), scope: Scope::Child, rows: Vec::new(), notes: Vec::new() };
         for figure in [
             Figure::Accesses,
             Figure::Hits,
@@ -146,7 +151,7 @@ impl Expect {
             Scope::Pids(pids) => json!({ "pids": pids }),
             Scope::Comm(name, rows) => json!({ "comm": name, "rows": rows }),
         };
-        json!({ "wants": wants, "scope": scope, "notes": self.notes })
+        json!({ "wants": wants, "scope": scope, "rows": self.rows, "notes": self.notes })
     }
 
     /// From the pipe.
@@ -170,6 +175,7 @@ impl Expect {
             Scope::Child
         };
         let notes = v.get("notes")?.as_array()?.iter().filter_map(|n| n.as_str().map(str::to_owned));
-        Some(Self { wants, scope, notes: notes.collect() })
+        let rows = serde_json::from_value(v.get("rows")?.clone()).ok()?;
+        Some(Self { wants, scope, rows, notes: notes.collect() })
     }
 }

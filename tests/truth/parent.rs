@@ -147,9 +147,14 @@ pub fn run(
 fn run_in(session: &mut Session, scenario: &Scenario, fs: Fs, dir: &Path, with: &Setting) -> Result<Verdict> {
     match watch(session, scenario, fs, dir, with)? {
         Watched::NotHere(why) => Ok(Verdict::NotHere(why)),
-        Watched::Done { pid, expect, before, after } => {
-            let interval = cachetop::model::interval(&before, &after, session.plan());
-            Ok(compare(&expect, &interval, pid, fs, with.quiet, session.plan()))
+        Watched::Done { pid, expect, before, after, names } => {
+            let plan = session.plan();
+            let interval = cachetop::model::interval(&before, &after, plan);
+            let mut verdict = compare(&expect, &interval, pid, fs, with.quiet, plan);
+            if let (Verdict::Done { wrong, .. }, false) = (&mut verdict, unseen(plan, fs)) {
+                wrong.extend(crate::pivots::check(&expect.rows, names, &before, &after, plan)?);
+            }
+            Ok(verdict)
         }
     }
 }
@@ -159,7 +164,13 @@ pub enum Watched {
     /// The kernel has no such thing.
     NotHere(String),
     /// It ran as process `pid` between two samples, and this is what it should have been counted as.
-    Done { pid: u32, expect: Box<Expect>, before: Box<Sample>, after: Box<Sample> },
+    Done {
+        pid: u32,
+        expect: Box<Expect>,
+        before: Box<Sample>,
+        after: Box<Sample>,
+        names: cachetop::pivot::System,
+    },
 }
 
 /// Runs a workload between two samples.
@@ -197,7 +208,9 @@ pub fn watch(
         let before = source.sample()?;
         writeln!(to, "go")?;
         line = next()?;
-        samples = Some((before, source.sample()?));
+        let after = source.sample()?;
+        let names = crate::pivots::names(&after);
+        samples = Some((before, after, names));
     }
     writeln!(to, "end")?;
     workload.0.wait()?;
@@ -209,16 +222,21 @@ pub fn watch(
         bail!("{PREMISE}: {why}");
     }
     let expect = Box::new(Expect::from_json(&answer).context("the workload's answer")?);
-    let (before, after) = samples.context("the workload never began")?;
-    Ok(Watched::Done { pid, expect, before: Box::new(before), after: Box::new(after) })
+    let (before, after, names) = samples.context("the workload never began")?;
+    Ok(Watched::Done { pid, expect, before: Box::new(before), after: Box::new(after), names })
+}
+
+/// Whether the plan says that reads of this file system are not seen.
+fn unseen(plan: &Plan, fs: Fs) -> bool {
+    match plan.certainty(Figure::Accesses) {
+        Certainty::Bounded(why) => fs == Fs::Tmpfs && why.contains("reads of tmpfs are not seen"),
+        _ => false,
+    }
 }
 
 fn compare(expect: &Expect, interval: &Interval, pid: u32, fs: Fs, quiet: bool, plan: &Plan) -> Verdict {
     let mut wrong = Vec::new();
-    let unseen = match plan.certainty(Figure::Accesses) {
-        Certainty::Bounded(why) => fs == Fs::Tmpfs && why.contains("reads of tmpfs are not seen"),
-        _ => false,
-    };
+    let unseen = unseen(plan, fs);
     let rows: Vec<&Row> = match &expect.scope {
         Scope::Child => interval.rows.iter().filter(|r| r.who.pid == Some(pid)).collect(),
         Scope::Pids(pids) => {

@@ -3,6 +3,7 @@
 mod calls;
 mod drops;
 mod many;
+mod pivots;
 mod reads;
 mod stacks;
 mod writes;
@@ -45,7 +46,7 @@ const fn scenario(
 
 /// Every workload, in order.
 pub fn all() -> impl Iterator<Item = Scenario> {
-    [reads::LIST, calls::LIST, many::LIST, drops::LIST, writes::LIST, stacks::LIST]
+    [reads::LIST, calls::LIST, many::LIST, drops::LIST, writes::LIST, stacks::LIST, pivots::LIST]
         .into_iter()
         .flatten()
         .copied()

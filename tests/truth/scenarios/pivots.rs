@@ -1,0 +1,242 @@
+//! Who did it and to which file: rows by file, thread, user and cgroup.
+
+use std::fs;
+use std::fs::File;
+use std::os::fd::FromRawFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::fs::MetadataExt;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::ensure;
+use cachetop::cgroup::Hierarchy;
+use cachetop::figures::Figure;
+
+use super::*;
+use crate::expect::Scope;
+use crate::pivots::RowWant;
+use crate::sys;
+
+pub const LIST: &[Scenario] = &[
+    scenario("pivot-files", BLOCK, "two files of one process, one of them cold", two_files),
+    scenario("pivot-processes", BLOCK, "one file of two processes", two_processes),
+    scenario("pivot-renamed", BLOCK, "a file renamed before, one deleted before it is read", renamed),
+    scenario("pivot-reused", ALL, "files that come and go one after the other", reused),
+    scenario("pivot-overlay", &[Fs::Ext4, Fs::Xfs], "a file on overlay is that of the layer", overlay),
+    scenario("pivot-memfd", &[Fs::Tmpfs], "memory with a name but no directory", memfd),
+    scenario("pivot-threads", &[Fs::Ext4], "two threads with different work", threads),
+    scenario("pivot-user", &[Fs::Ext4], "a process of another user and name", user),
+    scenario("pivot-cgroup", &[Fs::Ext4], "a process in a cgroup of its own", cgroup),
+];
+
+/// Reads whole pages from the beginning, in one call, some times.
+fn read(file: &File, pages: u64, times: u64) -> Result<()> {
+    let mut buf = buffer(pages * PAGE);
+    for _ in 0..times {
+        file.read_exact_at(&mut buf, 0)?;
+    }
+    Ok(())
+}
+
+fn warm_named(c: &mut Ctx, name: &str, pages: u64) -> Result<File> {
+    let file = c.file(name, pages * PAGE)?;
+    warm_up(&file)?;
+    c.open(name)
+}
+
+fn path(c: &Ctx, name: &str) -> Option<String> {
+    Some(format!("/{}/{name}", c.dir.file_name()?.to_str()?))
+}
+
+fn row(by: &str, accesses: u64, misses: u64) -> RowWant {
+    RowWant { by: by.into(), accesses, misses, bytes: accesses * PAGE, ..RowWant::default() }
+}
+
+fn of(accesses: u64, misses: u64, rows: Vec<RowWant>) -> Expect {
+    let mut e = Expect::nothing();
+    e.exact(Figure::Accesses, accesses).exact(Figure::Misses, misses).exact(Figure::Hits, accesses - misses);
+    e.exact(Figure::ReadBytes, accesses * PAGE).exact(Figure::Fills, misses);
+    e.rows = rows;
+    e
+}
+
+fn two_files(c: &mut Ctx) -> Result<Expect> {
+    let a = warm_named(c, "a", 16)?;
+    let b = c.file("b", 16 * PAGE)?;
+    sys::advise(&b, 0, 0, libc::POSIX_FADV_RANDOM)?;
+    c.begin();
+    read(&a, 16, 3)?;
+    read(&b, 16, 1)?;
+    read(&a, 4, 1)?;
+    let pid = Some(std::process::id());
+    let inode = |f: &File| f.metadata().map(|m| Some(m.ino()));
+    let rows = vec![
+        RowWant { path: path(c, "a"), pid, inode: inode(&a)?, ..row("file", 52, 0) },
+        RowWant { path: path(c, "b"), pid, inode: inode(&b)?, ..row("file", 16, 16) },
+        RowWant { path: path(c, "a"), ..row("file", 52, 0) },
+    ];
+    Ok(of(68, 16, rows))
+}
+
+fn two_processes(c: &mut Ctx) -> Result<Expect> {
+    let file = warm_named(c, "f", 8)?;
+    c.begin();
+    let mut pids = Vec::new();
+    for times in [2, 5] {
+        let pid = sys::fork(|| i32::from(read(&file, 8, times).is_err()))?;
+        ensure!(sys::wait(pid)? == 0, "a reader failed");
+        pids.push(pid as u32);
+    }
+    let of_pid = |pid, n| RowWant { path: path(c, "f"), pid: Some(pid), ..row("file", n, 0) };
+    let rows =
+        vec![of_pid(pids[0], 16), of_pid(pids[1], 40), RowWant { path: path(c, "f"), ..row("file", 56, 0) }];
+    let mut e = of(56, 0, rows);
+    e.scope = Scope::Pids(pids);
+    Ok(e)
+}
+
+fn renamed(c: &mut Ctx) -> Result<Expect> {
+    let a = warm_named(c, "a", 3)?;
+    let b = warm_named(c, "b", 5)?;
+    fs::rename(c.dir.join("a"), c.dir.join("c"))?;
+    fs::remove_file(c.dir.join("b"))?;
+    let inode = Some(b.metadata()?.ino());
+    c.begin();
+    // A process that has not used them before: to this one they have their old names.
+    let pid = sys::fork(|| i32::from(read(&a, 3, 1).is_err() || read(&b, 5, 1).is_err()))?;
+    ensure!(sys::wait(pid)? == 0, "the reader failed");
+    let pid = pid as u32;
+    let rows = vec![
+        RowWant { path: path(c, "c"), pid: Some(pid), ..row("file", 3, 0) },
+        RowWant { path: path(c, "b (deleted)"), inode, pid: Some(pid), ..row("file", 5, 0) },
+    ];
+    let mut e = of(8, 0, rows);
+    let why = "the deleted file may go before the second sample, with what was read ahead of its writing";
+    e.within(Figure::Removed, 0, 6, why).within(Figure::ReadaheadWasted, 0, 1, why);
+    e.scope = Scope::Pids(vec![pid]);
+    Ok(e)
+}
+
+/// Inodes and their numbers are used again at once on some file systems.
+fn reused(c: &mut Ctx) -> Result<Expect> {
+    const FILES: u64 = 20;
+    c.begin();
+    let (mut rows, mut sum) = (Vec::new(), 0);
+    for i in 1..=FILES {
+        let name = format!("n{i}");
+        let file = File::options().read(true).write(true).create_new(true).open(c.dir.join(&name))?;
+        file.write_all_at(&buffer(PAGE), 0)?;
+        read(&file, 1, i)?;
+        sum += i;
+        rows.push(RowWant { path: path(c, &name), ..row("file", i, 0) });
+        drop(file);
+        fs::remove_file(c.dir.join(name))?;
+    }
+    let mut e = of(sum, 0, rows);
+    e.exact(Figure::WriteAccesses, FILES).exact(Figure::WriteMisses, FILES);
+    e.exact(Figure::Dirtied, dirtied(c, FILES)).within(Figure::Removed, 0, FILES, "whether they were dirty");
+    Ok(e)
+}
+
+fn overlay(c: &mut Ctx) -> Result<Expect> {
+    for name in ["a", "b", "mnt"] {
+        fs::create_dir(c.dir.join(name))?;
+    }
+    let below = c.file("a/f", 6 * PAGE)?;
+    warm_up(&below)?;
+    let target = c.dir.join("mnt");
+    let layers = format!("lowerdir={}:{}", c.dir.join("a").display(), c.dir.join("b").display());
+    refused("mount overlay", sys::mount("overlay".as_ref(), &target, "overlay", &layers))?;
+    let at = target.clone();
+    c.guards.push(Box::new(move || sys::unmount(&at)));
+    let above = File::open(target.join("f"))?;
+    c.begin();
+    read(&above, 6, 2)?;
+    let inode = Some(below.metadata()?.ino());
+    Ok(of(12, 0, vec![RowWant { path: path(c, "a/f"), inode, ..row("file", 12, 0) }]))
+}
+
+fn memfd(c: &mut Ctx) -> Result<Expect> {
+    // SAFETY: the name is a string, and the descriptor that comes back is ours alone.
+    let file = unsafe {
+        let fd = libc::memfd_create(c"truth".as_ptr(), 0);
+        ensure!(fd >= 0, "memfd_create: {}", std::io::Error::last_os_error());
+        File::from_raw_fd(fd)
+    };
+    file.write_all_at(&buffer(7 * PAGE), 0)?;
+    c.begin();
+    read(&file, 7, 2)?;
+    let inode = Some(file.metadata()?.ino());
+    let row = RowWant { path: Some("memfd:truth".into()), inode, ..row("file", 14, 0) };
+    let mut e = of(14, 0, vec![row]);
+    e.within(Figure::Removed, 0, 7, "the memory goes before the second sample");
+    Ok(e)
+}
+
+fn threads(c: &mut Ctx) -> Result<Expect> {
+    let file = warm_named(c, "f", 4)?;
+    c.begin();
+    let work = |times, name: &'static str| {
+        let file = &file;
+        move || -> Result<RowWant> {
+            sys::set_comm(name);
+            read(file, 4, times)?;
+            // SAFETY: no arguments, no memory.
+            let tid = unsafe { libc::gettid() } as u32;
+            Ok(RowWant { tid: Some(tid), comm: Some(name.into()), ..row("thread", 4 * times, 0) })
+        }
+    };
+    let mut rows = std::thread::scope(|s| {
+        let both = [s.spawn(work(3, "three")), s.spawn(work(11, "eleven"))];
+        both.map(|t| t.join().map_err(|_| anyhow::anyhow!("a thread failed"))?)
+            .into_iter()
+            .collect::<Result<Vec<_>>>()
+    })?;
+    let pid = Some(std::process::id());
+    rows.push(RowWant { path: path(c, "f"), pid, ..row("file", 56, 0) });
+    Ok(of(56, 0, rows))
+}
+
+fn user(c: &mut Ctx) -> Result<Expect> {
+    const UID: u32 = 54321;
+    let file = warm_named(c, "f", 4)?;
+    c.begin();
+    let pid = sys::fork(|| {
+        // SAFETY: a system call without pointers, in a process of one thread.
+        let refused = unsafe { libc::setuid(UID) } != 0;
+        // As a program started by login or su: from its new name on, the new user counts.
+        sys::set_comm("truth-user");
+        i32::from(refused || read(&file, 4, 6).is_err())
+    })?;
+    ensure!(sys::wait(pid)? == 0, "the other user failed");
+    let comm = Some("truth-user".into());
+    let rows = vec![RowWant { uid: Some(UID), ..row("user", 24, 0) }, RowWant { comm, ..row("comm", 24, 0) }];
+    let mut e = of(24, 0, rows);
+    e.scope = Scope::Pids(vec![pid as u32]);
+    Ok(e)
+}
+
+fn cgroup(c: &mut Ctx) -> Result<Expect> {
+    let mountinfo = fs::read_to_string("/proc/self/mountinfo")?;
+    let hierarchy = Hierarchy::find(&mountinfo);
+    let hierarchy = hierarchy.ok_or_else(|| NotHere("no cgroup hierarchy is mounted".into()))?;
+    let name = format!("truth-{}", std::process::id());
+    let dir = hierarchy.mount.join(&name);
+    refused("make a cgroup", fs::create_dir(&dir))?;
+    let at = dir.clone();
+    c.guards.push(Box::new(move || drop(fs::remove_dir(at))));
+    let file = warm_named(c, "f", 4)?;
+    c.begin();
+    let pid = sys::fork(|| {
+        let moved = fs::write(dir.join("cgroup.procs"), std::process::id().to_string());
+        // What runs containers moves, then executes: a new name, from which on the new cgroup counts.
+        sys::set_comm("truth-cgroup");
+        i32::from(moved.is_err() || read(&file, 4, 9).is_err())
+    })?;
+    ensure!(sys::wait(pid)? == 0, "the process in the cgroup failed");
+    let root = hierarchy.root.trim_end_matches('/');
+    let path = Some(format!("{root}/{name}")).context("path")?;
+    let mut e = of(36, 0, vec![RowWant { cgroup: Some(path), ..row("cgroup", 36, 0) }]);
+    e.scope = Scope::Pids(vec![pid as u32]);
+    Ok(e)
+}
