@@ -162,32 +162,48 @@ check_bpf_format() { find bpf -name '*.[ch]' -print0 | xargs -0 "$CLANG_FORMAT" 
 check_clippy() {
     cargo clippy --locked --all-targets -- -D warnings
     # "test = false" keeps these out of --all-targets.
-    cargo clippy --locked --test truth --test root -- -D warnings
+    cargo clippy --locked --test truth --test root --test load -- -D warnings
 }
 
 build_with() { CLANG=$1 cargo build --locked --bins; }
 
-# Builds the truth tests and prints the path of their program.
-truth_program() {
-    cargo test --locked --no-run --test truth --message-format=json |
+# Builds the tests named $1 and prints the path of their program.
+test_program() {
+    cargo test --locked --no-run --test "$1" --message-format=json |
         python3 -c 'import json, sys
 for m in map(json.loads, sys.stdin):
-    if m.get("executable") and m["target"]["name"] == "truth": print(m["executable"])'
+    if m.get("executable") and m["target"]["name"] == sys.argv[1]: print(m["executable"])' "$1"
 }
 
-# run_matrix NAME PROGRAM KERNELS [ARGUMENT...]: the truth tests on kernels in virtual machines. Each kernel is a
-# check of its own.
-run_matrix() {
+# run_truth NAME PROGRAM KERNELS [ARGUMENT...]: the truth tests on kernels in virtual machines.
+run_truth() {
     local name=$1 program=$2 kernels=$3 fs command='truth --json /results/truth.json'
     shift 3
     for fs in ext4 xfs btrfs tmpfs; do command+=" --dir $fs=/mnt/$fs"; done
+    # mke2fs is for a file system in a file, inside the guest.
+    run_matrix "$name" "$kernels" --add "$program:/bin/truth" --add "$(command -v mke2fs):/bin/mkfs.ext4" \
+        -- "$command $*"
+}
+
+# run_load PROGRAM KERNELS: the load tests in virtual machines, with less load: emulation is slow. Without those that
+# ask no more of another kernel than of this one.
+run_load() {
+    local command='CACHESTAT=/bin/cachestat load --dir /mnt/ext4 --processes 100 --files 1000 --hotplug'
+    run_matrix load "$2" --add "$1:/bin/load" --add target/debug/cachestat:/bin/cachestat \
+        --add "$(command -v taskset):/bin/taskset" \
+        -- "$command short_ comes_again threads sleep many_files room pressure processor dirty"
+}
+
+# run_matrix NAME KERNELS ARGUMENT...: a command on kernels in virtual machines. Each kernel is a check of its own.
+run_matrix() {
+    local name=$1 kernels=$2
+    shift 2
     local count start=$SECONDS bad=0
     count=$(tr ',' '\n' <<<"$kernels" | wc -l)
     printf '\n== %s: kernels %s\n' "$name" "$kernels"
-    # The exit status is how many failed. mke2fs is for a file system in a file, inside the guest.
+    # The exit status is how many failed.
     tests/vm/vm matrix --kernels "$kernels" --jobs "${VM_JOBS:-2}" --timeout "${VM_TIMEOUT:-900}" \
-        --results "target/vm-results/$name" --logs "target/vm-logs/$name" \
-        --add "$program:/bin/truth" --add "$(command -v mke2fs):/bin/mkfs.ext4" -- "$command $*" || bad=$?
+        --results "target/vm-results/$name" --logs "target/vm-logs/$name" "$@" || bad=$?
     [ "$bad" -le "$count" ] || bad=$count
     passed=$((passed + count - bad)) failed=$((failed + bad))
     note "$([ "$bad" = 0 ] && echo ok || echo FAILED)" $((SECONDS - start)) "$name: $((count - bad)) of $count kernels"
@@ -204,7 +220,7 @@ test_all() {
     [ "$(id -u)" = 0 ] || die "the tests load BPF programs and mount file systems: run them as root"
     step "packages" install_for_testing
     PATH="$HOME/.cargo/bin:$PATH"
-    local clang truth kernels
+    local clang truth load kernels some
     if cargo fmt --version >/dev/null 2>&1; then step "formatting (Rust)" cargo fmt --check; else
         skip "formatting (Rust)" "this toolchain has no rustfmt"; fi
     if command -v "$CLANG_FORMAT" >/dev/null; then step "formatting (BPF)" check_bpf_format; else
@@ -220,13 +236,21 @@ test_all() {
     done
     step "tests" cargo test --locked
     step "tests as root on this kernel, $(uname -r)" cargo test --locked --test root
-    if truth=$(truth_program) && [ -n "$truth" ]; then
+    rm -rf target/vm-results target/vm-logs
+    kernels=${VM_KERNELS:-$(tests/vm/vm list | awk '{ printf "%s%s", sep, $1; sep = "," }')}
+    if load=$(test_program load) && [ -n "$load" ]; then
+        step "load tests on this kernel, $(uname -r)" "$load"
+        # One for each way of seeing read calls.
+        some=$(tr ',' '\n' <<<"$kernels" | grep -xE '5\.10|6\.12|7\.2' | paste -sd, || :)
+        [ -z "$some" ] || run_load "$load" "$some"
+    else
+        step "load tests" false "(they do not build)"
+    fi
+    if truth=$(test_program truth) && [ -n "$truth" ]; then
         step "truth tests on this kernel, $(uname -r)" "$truth"
-        rm -rf target/vm-results target/vm-logs
-        kernels=${VM_KERNELS:-$(tests/vm/vm list | awk '{ printf "%s%s", sep, $1; sep = "," }')}
-        run_matrix truth "$truth" "$kernels"
+        run_truth truth "$truth" "$kernels"
         # What a kernel that lets nobody attach to functions gives, on one where the truth is known to the page.
-        run_matrix tracepoints-only "$truth" 6.12 --without-functions
+        run_truth tracepoints-only "$truth" 6.12 --without-functions
     else
         step "truth tests" false "(they do not build)"
     fi

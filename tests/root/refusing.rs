@@ -13,7 +13,7 @@ pub fn not_root(_: &Path) {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = dir.path().join("cachestat");
-    fs::copy(CACHESTAT, &copy).unwrap();
+    fs::copy(program(), &copy).unwrap();
     for options in ["1 1", "--explain"] {
         let mut command = Command::new(&copy);
         plain(command.args(options.split(' ')).uid(65534).gid(65534));
@@ -46,7 +46,7 @@ pub fn a_process_that_has_ended(_: &Path) {
 fn elsewhere(prepare: &str, options: &str) -> (Option<i32>, String, String) {
     let script = format!("{prepare}; exec \"$0\" {options}");
     let mut command = Command::new("unshare");
-    plain(command.args(["-m", "sh", "-ec", &script, CACHESTAT]));
+    plain(command.args(["-m", "sh", "-ec", &script, &program()]));
     output(&mut command)
 }
 

@@ -62,3 +62,19 @@ pub fn resident(file: &File) -> u64 {
     }
     bits.iter().filter(|b| **b & 1 == 1).count() as u64
 }
+
+/// Whether a page of the file is in the cache and up to date, by mincore.
+pub fn is_resident(file: &File, page: u64) -> bool {
+    let size = usize::try_from(page_size()).unwrap();
+    let mut bit = 0u8;
+    // SAFETY: a fresh mapping of one page that is never touched; `bit` is its byte.
+    unsafe {
+        let at = i64::try_from(page * page_size()).unwrap();
+        let (prot, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+        let base = libc::mmap(std::ptr::null_mut(), size, prot, flags, file.as_raw_fd(), at);
+        assert_ne!(base, libc::MAP_FAILED, "{}", io::Error::last_os_error());
+        assert_eq!(libc::mincore(base, size, &raw mut bit), 0, "{}", io::Error::last_os_error());
+        libc::munmap(base, size);
+    }
+    bit & 1 == 1
+}

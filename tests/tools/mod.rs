@@ -18,8 +18,8 @@ pub use json::*;
 pub use monitor::*;
 pub use readers::*;
 
-/// For whatever must happen soon, on a machine that may be busy.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// For whatever must happen soon, on a machine that may be busy, and emulated.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();

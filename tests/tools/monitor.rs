@@ -1,5 +1,6 @@
 //! The command under test.
 
+use std::fs;
 use std::io::BufRead as _;
 use std::io::BufReader;
 use std::io::Read as _;
@@ -16,10 +17,13 @@ use super::PATIENCE;
 use super::files::signed;
 use super::wait_for;
 
-pub const CACHESTAT: &str = env!("CARGO_BIN_EXE_cachestat");
+/// The program: that of this build, or another one (in a virtual machine) that `CACHESTAT` names.
+pub fn program() -> String {
+    std::env::var("CACHESTAT").unwrap_or_else(|_| env!("CARGO_BIN_EXE_cachestat").into())
+}
 
 pub fn cachestat(options: &str) -> Command {
-    let mut command = Command::new(CACHESTAT);
+    let mut command = Command::new(program());
     command.args(options.split_whitespace());
     plain(&mut command);
     command
@@ -87,6 +91,15 @@ impl Monitor {
         self.lines.last().unwrap()
     }
 
+    /// Waits until it has counted all that happened before; how many lines there are then.
+    pub fn catch_up(&mut self) -> usize {
+        self.lines.extend(self.incoming.try_iter());
+        // The line that is on its way may be from before.
+        self.line();
+        self.line();
+        self.lines.len()
+    }
+
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
@@ -133,4 +146,27 @@ impl Drop for Monitor {
             let _ = self.process.wait();
         }
     }
+}
+
+/// The BPF programs that a process holds: their names, cut to 15 letters, and how many runs of each the kernel skipped.
+pub fn programs_of(pid: u32) -> Vec<(String, u64)> {
+    let mut programs = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+        let Some(id) = text.lines().find_map(|l| l.strip_prefix("prog_id:")) else { continue };
+        let mut info = libbpf_sys::bpf_prog_info::default();
+        let mut len = u32::try_from(size_of::<libbpf_sys::bpf_prog_info>()).unwrap();
+        // SAFETY: a descriptor that is closed here, and plain data of the size given, which asks for no arrays.
+        unsafe {
+            let fd = libbpf_sys::bpf_prog_get_fd_by_id(id.trim().parse().unwrap());
+            assert!(fd >= 0, "program {id}");
+            assert_eq!(libbpf_sys::bpf_prog_get_info_by_fd(fd, &raw mut info, &raw mut len), 0);
+            libc::close(fd);
+        }
+        let name = info.name.iter().take_while(|c| **c != 0).map(|c| char::from(*c as u8)).collect();
+        programs.push((name, info.recursion_misses));
+    }
+    programs.sort();
+    programs.dedup();
+    programs
 }

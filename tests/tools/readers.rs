@@ -24,25 +24,30 @@ use super::files::*;
 use super::json::Reads;
 use super::wait_for;
 
-/// The other side of [`Reader`]: one command a line, `ok` when it is done.
-pub fn child() {
+/// The other side of [`Reader`]: one command a line, a word and a path; `ok` when it is done.
+pub fn child(mut act: impl FnMut(&str, &str)) {
     let mut lines = io::stdin().lines();
     println!("ok");
     while let Some(Ok(line)) = lines.next() {
         let (word, path) = line.split_once(' ').unwrap_or((&line, ""));
-        match word {
-            // Nothing is read ahead: every page is asked for before it is there.
-            "random" => read_whole(path, Some(libc::POSIX_FADV_RANDOM)),
-            "read" => read_whole(path, None),
-            "willneed" => {
-                let file = File::open(path).unwrap();
-                advise(&file, libc::POSIX_FADV_WILLNEED);
-                wait_for("read-ahead", || resident(&file) == pages_of(Path::new(path)));
-            }
-            "exec" => panic!("{}", Command::new(path).arg("--child").exec()),
-            _ => panic!("what is {line:?}?"),
-        }
+        act(word, path);
         println!("ok");
+    }
+}
+
+/// What every reader can do.
+pub fn act(word: &str, path: &str) {
+    match word {
+        // Nothing is read ahead: every page is asked for before it is there.
+        "random" => read_whole(path, Some(libc::POSIX_FADV_RANDOM)),
+        "read" => read_whole(path, None),
+        "willneed" => {
+            let file = File::open(path).unwrap();
+            advise(&file, libc::POSIX_FADV_WILLNEED);
+            wait_for("read-ahead", || resident(&file) == pages_of(Path::new(path)));
+        }
+        "exec" => panic!("{}", Command::new(path).arg("--child").exec()),
+        _ => panic!("what is {word} {path}?"),
     }
 }
 
@@ -93,8 +98,13 @@ impl Reader {
         assert_eq!(line, "ok\n", "the reader has failed");
     }
 
-    pub fn tell(&mut self, what: &str, path: &Path) {
+    /// Tells it to begin; [`Reader::answered`] waits for the end.
+    pub fn send(&mut self, what: &str, path: &Path) {
         writeln!(self.to, "{what} {}", path.display()).unwrap();
+    }
+
+    pub fn tell(&mut self, what: &str, path: &Path) {
+        self.send(what, path);
         self.answered();
     }
 

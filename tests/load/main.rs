@@ -1,0 +1,85 @@
+//! The command under load and under faults, as root, on the running kernel.
+//!
+//! `load [OPTION]... [SUBSTR]...` runs the tests whose names contain one of the words; `--list` names them. What is
+//! true is known from how the load is made: so many processes, threads and files, and so many pages read by each.
+//!
+//! - `--dir DIR`: where files are made; on a disk (default: below the build's own directory)
+//! - `--processes N`: short-lived processes (default 2500)
+//! - `--files N`: files that are read (default 50 000)
+//! - `--hotplug`: takes a processor away and gives it back, for a machine of one's own
+//!
+//! `CACHESTAT` in the environment names another program to test than that of this build.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod crowd;
+mod files;
+mod pressure;
+mod refused;
+mod sleep;
+mod storm;
+mod threads;
+mod time;
+#[path = "../tools/mod.rs"]
+mod tools;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+use tools::Test;
+
+const TESTS: &[Test] = &[
+    ("short_processes", storm::short_processes),
+    ("a_process_id_that_comes_again", storm::a_process_id_that_comes_again),
+    ("sixty_four_threads", threads::sixty_four_threads),
+    ("readers_that_sleep", threads::readers_that_sleep),
+    ("many_files", files::many_files),
+    ("more_processes_than_room", crowd::more_processes_than_room),
+    ("memory_pressure", pressure::memory_pressure),
+    ("suspended", time::suspended),
+    ("a_processor_that_goes_and_comes", time::a_processor_that_goes_and_comes),
+    ("each_hook_refused", refused::each_hook_refused),
+    ("no_hook_for_dirty_pages", refused::no_hook_for_dirty_pages),
+];
+
+/// What the command line says.
+#[derive(Debug)]
+struct Options {
+    processes: u64,
+    files: u64,
+    hotplug: bool,
+}
+
+static OPTIONS: OnceLock<Options> = OnceLock::new();
+
+fn options() -> &'static Options {
+    OPTIONS.get().unwrap()
+}
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let mut options = Options { processes: 2500, files: 50_000, hotplug: false };
+    let (mut dir, mut words) = (PathBuf::from(env!("CARGO_TARGET_TMPDIR")), Vec::new());
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
+        match arg.as_str() {
+            "--child" => {
+                tools::child(threads::act);
+                return ExitCode::SUCCESS;
+            }
+            "--read" => return storm::read(&value(), &value()),
+            "--list" => {
+                TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+                return ExitCode::SUCCESS;
+            }
+            "--dir" => dir = value().into(),
+            "--processes" => options.processes = value().parse().unwrap(),
+            "--files" => options.files = value().parse().unwrap(),
+            "--hotplug" => options.hotplug = true,
+            _ => words.push(arg),
+        }
+    }
+    OPTIONS.set(options).unwrap();
+    let dir = tempfile::tempdir_in(dir).unwrap();
+    tools::run(TESTS, &words, dir.path())
+}

@@ -1,0 +1,190 @@
+//! Processes that live for a few milliseconds.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Child;
+use std::process::Command;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Duration;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::tools::*;
+
+/// What a short-lived process does: one call for the first pages of a file.
+pub fn read(path: &str, pages: &str) -> ExitCode {
+    let mut buffer = vec![0; pages.parse::<usize>().unwrap() * usize::try_from(page_size()).unwrap()];
+    let got = File::open(path).and_then(|f| f.read_at(&mut buffer, 0)).unwrap();
+    ExitCode::from(u8::from(got != buffer.len()))
+}
+
+/// Executing counts, too: the kernel and the loader read the headers of the program and of its libraries. How many
+/// pages that is, is the same each time, and measured with processes that read no page of their own accord.
+pub fn short_processes(dir: &Path) {
+    /// Rounds that tell what executing takes.
+    const ROUNDS: u64 = 8;
+    const AT_ONCE: usize = 4;
+    let count = crate::options().processes;
+    let path = cold_file(&dir.join("file"), 8);
+    fs::read(&path).unwrap();
+    let exe = std::env::current_exe().unwrap();
+    // 10 000 a minute. A machine that cannot takes longer; the figures must be the same.
+    let pace = Duration::from_micros(6000);
+    let start = |n: u64, pages: u64| -> (Child, String) {
+        let name = format!("storm-{n}");
+        let program = dir.join(&name);
+        symlink(&exe, &program).unwrap();
+        let mut command = Command::new(program);
+        command.arg("--read").arg(&path).arg(pages.to_string());
+        (command.spawn().unwrap(), name)
+    };
+    let (mut child, _) = start(count + ROUNDS, 0); // what executing reads is warm from here on
+    assert!(child.wait().unwrap().success());
+    // Two with different beats: both must say the same.
+    let mut monitors =
+        ["0.5", "0.7"].map(|beat| Monitor::start(&format!("--json --by process --top 100000 {beat}")));
+    let mut made: BTreeMap<u32, (String, u64)> = BTreeMap::new();
+    let mut running = Vec::new();
+    let mut reap = |running: &mut Vec<(Child, String, u64)>, left: usize| {
+        while running.len() > left {
+            let (mut child, name, pages) = running.remove(0);
+            assert!(child.wait().unwrap().success(), "{name}");
+            // Process ids go round; so many do not fit into one round twice.
+            assert!(made.insert(child.id(), (name, pages)).is_none(), "{} again", child.id());
+        }
+    };
+    let began = Instant::now();
+    for n in 0..count + ROUNDS {
+        let pages = if n < ROUNDS { 0 } else { 1 + n % 7 };
+        let (child, name) = start(n, pages);
+        running.push((child, name, pages));
+        reap(&mut running, AT_ONCE - 1);
+        sleep((began + pace * u32::try_from(n).unwrap()).saturating_duration_since(Instant::now()));
+    }
+    reap(&mut running, 0);
+    let took = began.elapsed().as_secs_f64();
+    monitors.iter_mut().for_each(|m| {
+        m.catch_up();
+    });
+    for monitor in monitors {
+        let (intervals, total) = monitor.finish_json();
+        let seen = by_process(&intervals, &made);
+        let of = |pid: &u32| seen.get(pid).copied().unwrap_or_default();
+        let base = made.iter().find(|(_, (_, pages))| *pages == 0).map(|(pid, _)| of(pid)).unwrap();
+        assert!(base[0] > 0 && base[0] < 200, "executing reads {base:?}");
+        for (pid, (name, pages)) in &made {
+            let [accesses, hits, ahead, misses, bytes] = base;
+            let want = [accesses + pages, hits + pages, ahead, misses, bytes + pages * page_size()];
+            assert_eq!(of(pid), want, "{name} ({pid}): {base:?} and {pages} pages: {total}");
+        }
+        let want: u64 = made.values().map(|(_, pages)| base[0] + pages).sum();
+        let whole = figure(&total, "/read/accesses");
+        let others: u64 = rows(&intervals)
+            .filter(|r| !made.contains_key(&pid_of(r)))
+            .map(|r| figure(r, "/read/accesses"))
+            .sum();
+        // The last tick is after all of them: what the rows have, the whole has.
+        assert_eq!(whole, want + others, "{total}");
+        assert_eq!(figure(&total, "/lost/total"), 0, "{total}");
+        println!(
+            "     {} processes in {took:.1} s, {} pages each for executing, {whole} accesses, {others} of others",
+            made.len(),
+            base[0]
+        );
+    }
+}
+
+fn pid_of(row: &Value) -> u32 {
+    u32::try_from(figure(row, "/pid")).unwrap()
+}
+
+/// What each of the processes read, whose names must be right.
+fn by_process(intervals: &[Value], made: &BTreeMap<u32, (String, u64)>) -> BTreeMap<u32, Reads> {
+    let mut seen: BTreeMap<u32, Reads> = BTreeMap::new();
+    let mut names: BTreeMap<u32, &str> = BTreeMap::new();
+    for row in rows(intervals).filter(|r| made.contains_key(&pid_of(r))) {
+        let sums = seen.entry(pid_of(row)).or_default();
+        sums.iter_mut().zip(reads(&[row])).for_each(|(a, b)| *a += b);
+        names.insert(pid_of(row), row["comm"].as_str().unwrap());
+    }
+    // A tick may come between a fork and the exec after it; the last name is what it was called.
+    for (pid, name) in names {
+        assert_eq!(name, made[&pid].0, "{pid}");
+    }
+    seen
+}
+
+/// Ids go round, and a small machine's soon. The kernel can be told which one is next.
+pub fn a_process_id_that_comes_again(dir: &Path) {
+    const LAST: &str = "/proc/sys/kernel/ns_last_pid";
+    if !Path::new(LAST).exists() {
+        println!("     not here: {LAST} is not there");
+        return;
+    }
+    let path = cold_file(&dir.join("file"), 32);
+    let file = File::open(&path).unwrap();
+    fs::read(&path).unwrap();
+    let mut monitor = Monitor::start("--json --by process --top 100000 1");
+    // One right after each tick: the next one has the id that the one before had in the interval before. The second
+    // does more of everything than the first, so that it looks as if it had gone on; the third less.
+    let mut pid = 0;
+    for (name, pages) in [("first", 3), ("second", 9), ("third", 2)] {
+        pid = again(pid, || fork_reader(name, &file, pages, None));
+        monitor.line();
+    }
+    // And one after the other, with no tick in between.
+    let pages: u64 = (0..5)
+        .map(|n| {
+            pid = again(pid, || fork_reader("once more", &file, 4 + n, None));
+            4 + n
+        })
+        .sum();
+    monitor.line();
+    let (intervals, total) = monitor.finish_json();
+    let of = |name: &str| {
+        let of: Vec<_> =
+            rows_of(&intervals, unsigned(pid)).into_iter().filter(|r| r["comm"] == name).collect();
+        reads(&of)[..4].to_vec()
+    };
+    for (name, pages) in [("first", 3), ("second", 9), ("third", 2), ("once more", pages)] {
+        assert_eq!(of(name), [pages, pages, 0, 0], "{name}: {:?}", rows_of(&intervals, unsigned(pid)));
+    }
+    assert_eq!(figure(&total, "/lost/total"), 0, "{total}");
+}
+
+/// A process that has the id given (any, if 0), and is gone.
+fn again(wanted: i32, mut fork: impl FnMut() -> i32) -> i32 {
+    if wanted == 0 {
+        let pid = fork();
+        reap(pid);
+        return pid;
+    }
+    // Somebody else may be faster.
+    for _ in 0..50 {
+        fs::write("/proc/sys/kernel/ns_last_pid", (wanted - 1).to_string()).unwrap();
+        // Forking reads pages: only the one with the id wanted may.
+        // SAFETY: the child makes no more than system calls.
+        let probe = unsafe { libc::fork() };
+        if probe == 0 {
+            // SAFETY: ends at once, without anything of the parent's being run.
+            unsafe { libc::_exit(0) };
+        }
+        reap(probe);
+        if probe == wanted {
+            fs::write("/proc/sys/kernel/ns_last_pid", (wanted - 1).to_string()).unwrap();
+            let pid = fork();
+            reap(pid);
+            if pid == wanted {
+                return pid;
+            }
+            panic!("{pid} in the place of {wanted}: a busy machine, try again");
+        }
+    }
+    panic!("{wanted} does not come again");
+}
