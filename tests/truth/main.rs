@@ -9,6 +9,7 @@
 mod child;
 mod expect;
 mod fs;
+mod fuse;
 mod oracle;
 mod parent;
 mod scenarios;

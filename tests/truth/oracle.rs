@@ -250,7 +250,7 @@ impl Settler {
     fn by_device(&mut self, map: &sys::Map, deadline: Instant) -> Vec<bool> {
         let io = proc_io("read_bytes");
         let mut now = map.resident();
-        if io == self.last_io {
+        if io == self.last_io && self.inflight.is_some() {
             return now;
         }
         self.last_io = io;

@@ -10,7 +10,7 @@ from kernels import CACHE
 from kernels import VmError
 from kernels import kernel_files
 
-MODULES = ["virtio_pci", "virtio_blk", "loop", "ext4", "xfs", "btrfs", "overlay"]
+MODULES = ["virtio_pci", "virtio_blk", "loop", "ext4", "xfs", "btrfs", "overlay", "fuse", "nfsv4", "nfsd"]
 
 INIT = """#!/bin/busybox sh
 /bin/busybox --install -s /bin
