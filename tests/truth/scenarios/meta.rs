@@ -122,7 +122,7 @@ fn seek(dir: &File, to: i64, whence: i32) -> u64 {
 }
 
 /// Entries of 16 bytes, 255 to a block, in the order of the blocks.
-const LINEAR: [&str; 2] = ["-O", "^dir_index,^has_journal,^metadata_csum"];
+const LINEAR: [&str; 4] = ["-b", "4096", "-O", "^dir_index,^has_journal,^metadata_csum"];
 const FILES: u32 = 4000;
 
 fn list_warm(c: &mut Ctx) -> Result<Expect> {
