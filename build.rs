@@ -1,4 +1,4 @@
-//! Compiles `bpf/` into a skeleton in `OUT_DIR`. `CLANG` chooses the compiler.
+//! Compiles `bpf/` into skeletons in `OUT_DIR`, one for each engine. `CLANG` chooses the compiler.
 
 use std::env;
 use std::path::PathBuf;
@@ -14,15 +14,19 @@ fn main() -> Result<()> {
     println!("cargo:rerun-if-changed=bpf");
     println!("cargo:rerun-if-changed=vmlinux");
     println!("cargo:rerun-if-env-changed=CLANG");
-    let mut builder = SkeletonBuilder::new();
-    if let Some(clang) = env::var_os("CLANG") {
-        builder.clang(clang);
+    for object in ["cachetop", "classic"] {
+        let source = format!("bpf/{object}.bpf.c");
+        let mut builder = SkeletonBuilder::new();
+        if let Some(clang) = env::var_os("CLANG") {
+            builder.clang(clang);
+        }
+        // v3 has been understood since 5.1, but for its atomic instructions with fetch (5.12): the programs that
+        // older kernels load contain none of these.
+        builder
+            .source(&source)
+            .clang_args(["-I", &format!("vmlinux/{arch}"), "-mcpu=v3", "-Wall", "-Werror", "-O2"])
+            .build_and_generate(out.join(format!("{object}.skel.rs")))
+            .with_context(|| format!("cannot compile {source}: clang 14 or newer is needed"))?;
     }
-    // v3 has been understood since 5.1, but for its atomic instructions with fetch (5.12): the programs that
-    // older kernels load contain none of these.
-    builder
-        .source("bpf/cachetop.bpf.c")
-        .clang_args(["-I", &format!("vmlinux/{arch}"), "-mcpu=v3", "-Wall", "-Werror", "-O2"])
-        .build_and_generate(out.join("cachetop.skel.rs"))
-        .context("cannot compile bpf/cachetop.bpf.c: clang 14 or newer is needed")
+    Ok(())
 }

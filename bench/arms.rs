@@ -15,8 +15,8 @@ use cachetop::session::Session;
 use libbpf_rs::ProgramType;
 use libbpf_rs::query::ProgInfoIter;
 
+use crate::clock::Clock;
 use crate::loops::Bench;
-use crate::loops::Clock;
 use crate::loops::LOOPS;
 
 /// What is attached while a loop runs.

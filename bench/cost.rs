@@ -6,6 +6,7 @@
 //! instructions instead of nanoseconds.
 
 mod arms;
+mod clock;
 mod loops;
 mod report;
 mod start;
@@ -64,8 +65,8 @@ fn run(args: &Args) -> Result<()> {
     let options =
         Options { include_self: true, without_functions: args.without_functions, ..Options::default() };
     let few = |n| if args.guest { 1 } else { n };
-    let clock = if args.guest { loops::Clock::Guest } else { loops::Clock::Native };
-    let instruction = args.guest.then(loops::ns_per_instruction).transpose()?;
+    let clock = if args.guest { clock::Clock::Guest } else { clock::Clock::Native };
+    let instruction = args.guest.then(clock::ns_per_instruction).transpose()?;
     let start = start::measure(&args.cachestat, args.starts.unwrap_or(few(10)).max(1))?;
     let costs = arms::measure(&options, &args.dir, clock, args.rounds.unwrap_or(few(30)).max(1))?;
     print!("{}", report::text(&start, &costs, instruction));

@@ -46,18 +46,11 @@ struct {
  * How many bits are set for the mappings that share a slot. Zero says that no look-up can find anything, which
  * is what a warm file's readers see.
  */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, FILTER_SLOTS);
-	__type(key, u32);
-	__type(value, u64);
-} ledger_filter SEC(".maps");
+u64 ledger_filter[FILTER_SLOTS];
 
 static __always_inline u64 *filter_slot(u64 mapping)
 {
-	u32 slot = (mapping * 0x9e3779b97f4a7c15ULL) >> 52;
-
-	return bpf_map_lookup_elem(&ledger_filter, &slot);
+	return &ledger_filter[(mapping * 0x9e3779b97f4a7c15ULL) >> 52];
 }
 
 static __always_inline u32 popcount(u64 x)
@@ -197,8 +190,6 @@ static __always_inline void ledger_set_body(u64 mapping, u64 first, u64 last, en
 	struct walk w = {.key.mapping = mapping, .first = first, .last = last, .set = true};
 	u64 *filter = filter_slot(mapping);
 
-	if (!filter)
-		return;
 	/* Raised before the first bit is set, so that nobody passes by a bit; lowered by what was not new. */
 	__sync_fetch_and_add(filter, last - first + 1);
 	walk(&w, mode);
@@ -211,8 +202,6 @@ static __always_inline u64 ledger_take_body(u64 mapping, u64 first, u64 last, en
 	struct walk w = {.key.mapping = mapping, .first = first, .last = last};
 	u64 *filter = filter_slot(mapping);
 
-	if (!filter)
-		return 0;
 	walk(&w, mode);
 	if (w.pages)
 		__sync_fetch_and_add(filter, -w.pages);
@@ -259,7 +248,7 @@ static __always_inline u64 ledger_take(u64 mapping, u64 first, u64 last, enum le
 {
 	u64 *filter = filter_slot(mapping);
 
-	if (!filter || !*(volatile u64 *)filter)
+	if (!*(volatile u64 *)filter)
 		return 0;
 	if (mode == BITS)
 		return ledger_take_bits(mapping, first, last);

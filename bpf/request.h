@@ -14,7 +14,7 @@
 #include "shmem.h"
 #include "window.h"
 
-#define IOCB_DONTCACHE (1 << 9)
+#define IOCB_DONTCACHE 0x80 /* as RWF_DONTCACHE in its interface, which cannot change */
 
 /*
  * Pages that an asynchronous request (io_uring) added in a try that did not deliver them: misses of the try that will.

@@ -11,6 +11,7 @@ use clap_complete::Shell;
 
 use crate::columns;
 use crate::columns::Column;
+use crate::exit::Failure;
 use crate::plan::Engine;
 
 /// The shortest interval: below this the ticks themselves would be what is measured.
@@ -122,9 +123,9 @@ pub struct Args {
     #[arg(long)]
     pub include_self: bool,
 
-    /// How to count; 'exact' is the only engine so far
-    #[arg(long, value_name = "ENGINE", default_value = "exact", value_parser = engine)]
-    pub engine: Engine,
+    /// How to count: 'exact' (default), 'classic' as bcc does, or 'both' side by side
+    #[arg(long, value_name = "ENGINE", value_parser = engine)]
+    pub engine: Option<Engine>,
 
     /// Room for this many processes in the kernel; the totals do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=4_194_304))]
@@ -133,6 +134,10 @@ pub struct Args {
     /// Print which kernel hooks count what, and how exact each figure is here, and exit
     #[arg(long)]
     pub explain: bool,
+
+    /// Behave as if the kernel had refused to attach this program (for tests)
+    #[arg(long, value_name = "PROGRAM", hide = true)]
+    pub refuse: Vec<String>,
 
     /// Print the manual page or shell completions, and exit
     #[arg(long, value_name = "WHAT", value_enum, hide = true)]
@@ -173,11 +178,25 @@ impl Args {
         }
     }
 
+    /// Refuses what does not go together and cannot be said to the parser.
+    ///
+    /// # Errors
+    /// bcc's layout has room for one engine.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.bcc && self.engine == Some(Engine::Both) {
+            let what = "'--bcc' cannot be used with '--engine both': its layout has room for one engine";
+            return Err(Failure::usage(what).remedy("take '--csv', or run it once for each engine"));
+        }
+        Ok(())
+    }
+
     /// The columns to show.
     #[must_use]
     pub fn columns(&self) -> Vec<&'static Column> {
         match &self.columns {
             Some(list) => list.0.clone(),
+            None if self.engine == Some(Engine::Classic) => columns::of_classic(self.extended),
+            None if self.engine == Some(Engine::Both) => columns::of_both(self.extended),
             None if self.extended => columns::set(columns::WIDE),
             None => columns::set(columns::DEFAULT),
         }
@@ -259,8 +278,9 @@ fn pid(text: &str) -> Result<u32, String> {
 fn engine(text: &str) -> Result<Engine, String> {
     match text {
         "exact" => Ok(Engine::Exact),
-        "classic" => Err("there is no classic engine yet; the only one is 'exact'".into()),
-        _ => Err("the only engine is 'exact'".into()),
+        "classic" => Ok(Engine::Classic),
+        "both" => Ok(Engine::Both),
+        _ => Err("the engines are 'exact', 'classic' and 'both'".into()),
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Text, CSV and the live view share [`COLUMNS`], so that a figure has one definition everywhere.
 
+mod classic;
+
 use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::figures::Unit;
@@ -17,6 +19,8 @@ pub enum Value {
     Unknown,
     /// Pages of the machine's page size.
     Pages(u64),
+    /// Pages, but a difference that may be below zero.
+    SignedPages(i64),
     /// A number of events.
     Events(u64),
     /// Bytes that went by.
@@ -35,8 +39,10 @@ impl Value {
     #[allow(clippy::cast_precision_loss)]
     pub fn sort_key(self) -> f64 {
         match self {
-            Value::Unknown => -1.0,
+            Value::Unknown => f64::NEG_INFINITY,
             Value::Pages(n) | Value::Events(n) | Value::Bytes(n) | Value::Size(n) => n as f64,
+            #[allow(clippy::cast_precision_loss)]
+            Value::SignedPages(n) => n as f64,
             Value::Ratio(x) | Value::Seconds(x) => x,
         }
     }
@@ -47,6 +53,8 @@ impl Value {
 pub struct Line<'a> {
     /// The figures of the line.
     pub figures: &'a Figures,
+    /// Those of the classic engine, where it runs.
+    pub classic: Option<&'a crate::classic::Figures>,
     /// What only the system as a whole has; `None` for a row.
     pub system: Option<System<'a>>,
 }
@@ -65,13 +73,13 @@ pub struct System<'a> {
 impl<'a> From<&'a Interval> for Line<'a> {
     fn from(i: &'a Interval) -> Self {
         let system = System { memory: &i.memory, lost: &i.lost, seconds: i.seconds };
-        Self { figures: &i.total, system: Some(system) }
+        Self { figures: &i.total, classic: i.classic.as_ref(), system: Some(system) }
     }
 }
 
 impl<'a> From<&'a Row> for Line<'a> {
     fn from(row: &'a Row) -> Self {
-        Self { figures: &row.figures, system: None }
+        Self { figures: &row.figures, classic: row.classic.as_ref(), system: None }
     }
 }
 
@@ -112,6 +120,18 @@ impl Column {
                 (Some(n), Unit::Nanoseconds) => Value::Seconds(n as f64 / 1e9),
             },
         }
+    }
+
+    /// Whether it belongs to the classic engine.
+    #[must_use]
+    pub fn is_classic(&self) -> bool {
+        self.id.starts_with("classic_")
+    }
+
+    /// Whether it belongs to the classic engine and is a number of pages.
+    #[must_use]
+    pub fn counts_pages(&self) -> bool {
+        self.is_classic() && !matches!(self.id, "classic_hit_ratio" | "classic_buffers")
     }
 
     /// The figure that is shown, if it is one.
@@ -210,6 +230,13 @@ pub const COLUMNS: &[Column] = &[
     other("cached_bytes", "CACHED_MB", 10, cached, "size of the page cache, at the end"),
     other("dirty_bytes", "DIRTY_MB", 8, dirty, "dirty pages waiting to be written back, at the end"),
     other("lost", "LOST", 8, lost, "events that could not be accounted: what is shown is not exact"),
+    classic::HITS,
+    classic::MISSES,
+    classic::RATIO,
+    classic::ADDED,
+    classic::ACCESSED,
+    classic::DIRTIED,
+    classic::BUFFERS,
 ];
 
 /// The columns shown unless others are asked for.
@@ -242,6 +269,26 @@ pub const WIDE: &[&str] = &[
     "dirty_bytes",
     "lost",
 ];
+
+/// The columns of `--engine classic`: those of bcc's cachestat.
+#[must_use]
+pub fn of_classic(extended: bool) -> Vec<&'static Column> {
+    let sizes: &[&str] = if extended {
+        &["buffers_bytes", "cached_bytes", "dirty_bytes", "lost"]
+    } else {
+        &["buffers_bytes", "cached_bytes"]
+    };
+    let parts = if extended { classic::PARTS } else { &[] };
+    classic::PLAIN.iter().chain(parts).chain(set(sizes)).collect()
+}
+
+/// The columns of `--engine both`, those of the exact engine first; their titles are told apart by a line above.
+#[must_use]
+pub fn of_both(extended: bool) -> Vec<&'static Column> {
+    let exact = if extended { WIDE } else { &DEFAULT[..4] };
+    let (plain, parts) = if extended { (4, classic::PARTS) } else { (3, &[] as &[Column]) };
+    set(exact).into_iter().chain(&classic::PLAIN[..plain]).chain(parts).collect()
+}
 
 /// The column of that name or title, in upper or lower case.
 #[must_use]

@@ -1,9 +1,11 @@
 //! Everything that touches libbpf: asking the kernel what it can do, loading, attaching, reading tables.
 
 mod attach;
+mod classic;
 mod floor;
 mod probe;
-mod raw;
+#[doc(hidden)] // for bench/attachments
+pub mod raw;
 mod rows;
 mod tables;
 mod tracefs;
@@ -11,6 +13,10 @@ mod tracefs;
 pub use attach::AttachError;
 pub use attach::Attached;
 pub use attach::Settings;
+pub use classic::ClassicAttached;
+pub use classic::try_kprobe;
 pub use floor::Floor;
 pub use probe::Obstacle;
 pub use probe::facts;
+#[doc(hidden)] // for bench/attachments
+pub use tracefs::Tracefs;

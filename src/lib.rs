@@ -4,8 +4,10 @@
 //! attach → sample (raw counters that only rise) → model (the difference of two samples) → view.
 
 pub mod cgroup;
+pub mod classic;
 pub mod cli;
 pub mod columns;
+pub mod engines;
 pub mod exit;
 pub mod facts;
 pub mod figures;

@@ -26,7 +26,7 @@ pub fn parse(text: &str) -> Memory {
             _ => continue,
         };
         let kib: u64 = rest.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0);
-        *slot = kib * 1024;
+        *slot = kib.saturating_mul(1024);
     }
     memory
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use crate::classic;
 use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::figures::Unit;
@@ -25,6 +26,8 @@ pub struct Row {
     pub comm: String,
     /// What the process did in the interval.
     pub figures: Figures,
+    /// The same by the classic engine, where it runs.
+    pub classic: Option<classic::Figures>,
 }
 
 /// What happened between two samples.
@@ -38,6 +41,8 @@ pub struct Interval {
     pub engine: &'static str,
     /// Figures of the whole system (or of the process chosen with `-p`).
     pub total: Figures,
+    /// The same by the classic engine, where it runs.
+    pub classic: Option<classic::Figures>,
     /// State of the cache at the end.
     pub memory: Memory,
     /// Events lost in the interval.
@@ -125,18 +130,27 @@ pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
                 Unit::Bytes | Unit::Nanoseconds => 0,
             };
             let busy: u64 = Figure::ALL.iter().map(pages).sum();
-            let row = Row { pid: p.tgid, uid: p.uid, comm: p.process.name().into_owned(), figures };
-            (busy > 0).then_some((busy, row))
+            let row = || Row {
+                pid: p.tgid,
+                uid: p.uid,
+                comm: p.process.name().into_owned(),
+                figures,
+                classic: None,
+            };
+            (busy > 0).then(|| (busy, row()))
         })
         .collect();
     rows.sort_by(|(a, x), (b, y)| b.cmp(a).then(x.pid.cmp(&y.pid)));
-    Interval {
+    let mut interval = Interval {
         time: now.time,
         seconds: now.at.duration_since(before.at).as_secs_f64(),
         engine: plan.engine.name(),
         total: figures(&now.total.since(&before.total), plan),
+        classic: None,
         memory: now.memory,
         lost: now.lost.since(&before.lost),
         rows: rows.into_iter().map(|(_, r)| r).collect(),
-    }
+    };
+    classic::join(&mut interval, before, now, plan);
+    interval
 }

@@ -15,6 +15,8 @@ use crate::facts::Facts;
 use crate::figures::Figure;
 
 pub use certainty::Certainty;
+pub(crate) use explain::kernel as explain_kernel;
+pub(crate) use explain::wrapped;
 pub use hooks::Attach;
 pub use hooks::Hook;
 
@@ -23,6 +25,10 @@ pub use hooks::Hook;
 pub enum Engine {
     /// Requests are bracketed and joined with what was added to the cache.
     Exact,
+    /// Event counts are subtracted, as bcc does.
+    Classic,
+    /// The two side by side.
+    Both,
 }
 
 impl Engine {
@@ -31,6 +37,8 @@ impl Engine {
     pub const fn name(self) -> &'static str {
         match self {
             Engine::Exact => "exact",
+            Engine::Classic => "classic",
+            Engine::Both => "both",
         }
     }
 }
@@ -46,6 +54,8 @@ pub enum Brackets {
     LossyTrampolines,
     /// No function can be attached: `mm_filemap_get_pages` and the thread's registers.
     Tracepoints,
+    /// Requests are not looked at: the classic engine counts.
+    Unused,
 }
 
 /// What somebody wants to know beyond the counts: hooks that nobody needs are not attached.
@@ -92,6 +102,13 @@ impl Plan {
         let hooks = hooks::choose(facts, brackets, wants)?;
         let figures = certainty::of(facts, brackets, &hooks, wants);
         Ok(Self { engine: Engine::Exact, brackets, fetch_atomics: facts.fetch_atomics, hooks, figures })
+    }
+
+    /// The plan of an engine that gives none of the exact figures.
+    #[must_use]
+    pub fn none(engine: Engine) -> Self {
+        let (hooks, figures) = (Vec::new(), Vec::new());
+        Self { engine, brackets: Brackets::Unused, fetch_atomics: false, hooks, figures }
     }
 
     /// What a figure is worth.

@@ -161,6 +161,8 @@ fn chosen(args: &Args, mut interval: Interval, plan: &Plan) -> Interval {
             Some(row) => row.figures.clone(),
             None => model::figures(&Counters::default(), plan),
         };
+        let row = interval.rows.first().and_then(|row| row.classic);
+        interval.classic = interval.classic.map(|whole| row.unwrap_or(whole.nothing()));
     }
     interval
 }
@@ -172,6 +174,7 @@ fn sum(run: Option<Interval>, interval: &Interval) -> Interval {
     if let Some(run) = run {
         sum.seconds += run.seconds;
         sum.total = add(&run.total, &interval.total);
+        sum.classic = run.classic.zip(interval.classic).map(|(a, b)| a.and(&b));
         for (why, n) in run.lost.by_reason {
             match sum.lost.by_reason.iter_mut().find(|(w, _)| *w == why) {
                 Some((_, m)) => *m += n,

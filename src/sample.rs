@@ -187,6 +187,8 @@ pub struct Sample {
     pub lost: Lost,
     /// `/proc/meminfo`.
     pub memory: Memory,
+    /// What the classic engine counted, where it runs.
+    pub classic: Option<crate::classic::Sample>,
 }
 
 /// Where samples come from: the kernel, or a test.

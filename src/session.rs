@@ -8,6 +8,8 @@ use crate::facts::Facts;
 use crate::kernel;
 use crate::kernel::AttachError;
 use crate::kernel::Attached;
+use crate::kernel::Tracefs;
+use crate::plan::NoPlan;
 use crate::plan::Plan;
 use crate::plan::Wants;
 use crate::sample::Sample;
@@ -24,16 +26,47 @@ pub struct Options {
     pub wants: Wants,
     /// Behave as if the kernel refused to attach to functions, as some do. For tests.
     pub without_functions: bool,
+    /// Behave as if the kernel had no kprobes. For tests.
+    pub without_kprobes: bool,
+    /// Programs to be taken as refused by the kernel when they are about to be attached. For tests.
+    pub refuse: Vec<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { include_self: false, table: 16384, wants: Wants::default(), without_functions: false }
+        Self {
+            include_self: false,
+            table: 16384,
+            wants: Wants::default(),
+            without_functions: false,
+            without_kprobes: false,
+            refuse: Vec::new(),
+        }
+    }
+}
+
+impl Options {
+    /// Asks the kernel, but for what a test takes away.
+    pub(crate) fn facts(&self) -> Result<(Facts, Option<Tracefs>), StartError> {
+        let (mut facts, tracefs) = kernel::facts()?;
+        let taken = || Err("taken away for a test".into());
+        if self.without_functions {
+            facts.trampoline = taken();
+        }
+        if self.without_functions || self.without_kprobes {
+            facts.kprobe_multi = taken();
+            facts.kprobe_session = taken();
+        }
+        Ok((facts, tracefs))
+    }
+
+    pub(crate) fn settings(&self) -> kernel::Settings {
+        kernel::Settings { include_self: self.include_self, rows: self.table.max(1), wants: self.wants }
     }
 }
 
 /// Why a session could not start.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("{what}")]
 pub struct StartError {
     what: String,
@@ -54,6 +87,18 @@ impl From<kernel::Obstacle> for StartError {
     }
 }
 
+impl From<NoPlan> for StartError {
+    fn from(e: NoPlan) -> Self {
+        Self { what: e.reason, remedy: Some(e.remedy) }
+    }
+}
+
+impl From<AttachError> for StartError {
+    fn from(e: AttachError) -> Self {
+        Self { what: e.to_string(), remedy: remedy_of(&e) }
+    }
+}
+
 /// Programs attached to the running kernel.
 pub struct Session {
     facts: Facts,
@@ -67,28 +112,34 @@ impl Session {
     /// # Errors
     /// When no plan can be made or attached; with the remedy where there is one.
     pub fn open(options: &Options) -> Result<Self, StartError> {
-        let (mut facts, tracefs) = kernel::facts()?;
-        if options.without_functions {
-            facts.trampoline = Err("taken away for a test".into());
-            facts.kprobe_multi = Err("taken away for a test".into());
-            facts.kprobe_session = Err("taken away for a test".into());
-        }
-        let settings = kernel::Settings {
-            include_self: options.include_self,
-            rows: options.table.max(1),
-            wants: options.wants,
-        };
+        let (facts, tracefs) = options.facts()?;
+        Self::with(facts, tracefs.as_ref(), options)
+    }
+
+    /// The same, where the kernel was asked already.
+    pub(crate) fn with(
+        mut facts: Facts,
+        tracefs: Option<&Tracefs>,
+        options: &Options,
+    ) -> Result<Self, StartError> {
+        let settings = options.settings();
         loop {
-            let plan = Plan::new(&facts, options.wants)
-                .map_err(|e| StartError { what: e.reason.clone(), remedy: Some(e.remedy) })?;
-            match Attached::new(&plan, &facts, tracefs.as_ref(), settings) {
+            let plan = Plan::new(&facts, options.wants).map_err(StartError::from)?;
+            let attached = match plan.hooks.iter().find(|h| options.refuse.iter().any(|p| p == h.program)) {
+                Some(hook) => {
+                    let why = "taken away for a test".into();
+                    Err(AttachError::Refused { program: hook.program.into(), why })
+                }
+                None => Attached::new(&plan, &facts, tracefs, settings),
+            };
+            match attached {
                 Ok(attached) => return Ok(Self { facts, plan, attached }),
                 // Each refusal takes a program away, so this ends.
                 Err(AttachError::Refused { program, why }) if !facts.refuses(&program) => {
                     log::info!("{program} refused to attach ({why}); making another plan");
                     facts.refused.push((program, why));
                 }
-                Err(e) => return Err(StartError { what: e.to_string(), remedy: remedy_of(&e) }),
+                Err(e) => return Err(StartError::from(e)),
             }
         }
     }
@@ -121,6 +172,7 @@ impl Source for Session {
             latency: tables.latency,
             lost: tables.lost,
             memory,
+            classic: None,
         })
     }
 

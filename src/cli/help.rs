@@ -30,6 +30,7 @@ cachestat -p 1234 1               what process 1234 does
 cachestat --by process --top 5    the five busiest processes below each line
 cachestat --columns hits,misses,read_bytes
 cachestat --json 1 60 >log.jsonl  one JSON object a line
+cachestat --engine both 1         beside what bcc's cachestat would count
 cachestat --explain               which kernel hooks count what, how exactly",
     ),
     (
@@ -63,10 +64,33 @@ on the old beat again. Events that could not be accounted are reported on
 standard error, in the column LOST and in JSON.",
     ),
     (
+        "Engines",
+        "\
+--engine exact    the default: read calls are watched from beginning to end.
+                  Without this option, and only where that cannot be done,
+                  the classic engine counts instead, and a warning says so.
+--engine classic  the method of bcc's cachestat, to compare with figures of
+                  old, and for kernels where nothing better attaches. It
+                  counts four events: pages added, pages marked accessed,
+                  pages dirtied, buffers dirtied. Then
+                    HITS + MISSES = accessed - buffers dirtied
+                    MISSES        = added - dirtied
+                    DIRTIES       = buffers dirtied
+                  Unlike bcc's, a large folio counts as its pages, and what
+                  comes out below zero is shown: a sign that the subtraction
+                  did not hold. Pages that read-ahead brought in are MISSES.
+--engine both     both side by side, to see where old figures were wrong;
+                  with --explain, why.
+
+Columns of the classic engine have names and titles of their own for lists
+that mix both (below). --bcc shows one engine only.",
+    ),
+    (
         "Formats",
         "\
 --json  every figure under its name, always in pages or bytes as named;
         what is not known is null. The total of the run has \"total\":true.
+        Counts of the classic engine are in the group \"classic\".
 --csv   time and interval_s, then the columns by name; sizes in bytes,
         ratios from 0 to 1; what is not known is empty. No total.
 --bcc   the layout of bcc's cachestat, in bcc's meaning: a page fetched by

@@ -7,6 +7,8 @@ use std::os::fd::IntoRawFd as _;
 use std::os::fd::OwnedFd;
 
 use libbpf_rs::Link;
+use libbpf_rs::MapCore;
+use libbpf_rs::MapFlags;
 use libbpf_rs::ProgramMut;
 use libbpf_rs::skel::OpenSkel as _;
 use libbpf_rs::skel::Skel as _;
@@ -85,14 +87,7 @@ impl Attached {
         settings: Settings,
     ) -> Result<Self, AttachError> {
         let load = |e: libbpf_rs::Error| AttachError::Load(format!("{e:#}"));
-        // libbpf's words, the verifier's among them, go where the log goes.
-        libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Debug, |level, text| {
-            let text = text.trim_end();
-            match level {
-                libbpf_rs::PrintLevel::Debug => log::trace!("{text}"),
-                _ => log::debug!("{text}"),
-            }
-        })));
+        quiet_libbpf();
         // The skeleton borrows this for as long as it lives, which is as long as the session: a few hundred
         // bytes for each plan tried.
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
@@ -171,7 +166,7 @@ impl Attached {
         Ok(attached)
     }
 
-    /// Lets events count.
+    /// Lets events count. In place: the kernel programs have begun to write the variables around it.
     fn open_gate(&mut self) {
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: a byte of our own that the kernel programs only read.
@@ -180,12 +175,38 @@ impl Attached {
     }
 }
 
+/// libbpf's words, the verifier's among them, go where the log goes.
+pub(super) fn quiet_libbpf() {
+    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Debug, |level, text| {
+        let text = text.trim_end();
+        match level {
+            libbpf_rs::PrintLevel::Debug => log::trace!("{text}"),
+            _ => log::debug!("{text}"),
+        }
+    })));
+}
+
+/// Lets events count: sets `ready`, the only variable there. Through the map, by system call: the kernel reads it
+/// while we write.
+pub(super) fn open_gate(bss: &impl MapCore) -> libbpf_rs::Result<()> {
+    let zero = 0u32.to_ne_bytes();
+    let mut value = bss.lookup(&zero, MapFlags::ANY)?.unwrap_or_default();
+    if let Some(first) = value.first_mut() {
+        *first = 1;
+    }
+    bss.update(&zero, &value, MapFlags::ANY)
+}
+
 fn duplicate(program: &ProgramMut<'_>) -> std::io::Result<OwnedFd> {
     use std::os::fd::AsFd as _;
     program.as_fd().try_clone_to_owned()
 }
 
-fn attach(program: &ProgramMut<'_>, how: &Attach, tracefs: Option<&Tracefs>) -> Result<Option<Link>, String> {
+pub(super) fn attach(
+    program: &ProgramMut<'_>,
+    how: &Attach,
+    tracefs: Option<&Tracefs>,
+) -> Result<Option<Link>, String> {
     let link = match how {
         Attach::Trampoline(_) | Attach::TracepointBtf(_) => program.attach_trace(),
         Attach::Multi(names, on_return) => program.attach_kprobe_multi(*on_return, names.clone()),
@@ -213,10 +234,16 @@ pub(super) fn tracepoint_event(id: u64) -> std::io::Result<OwnedFd> {
         config: id,
         ..Default::default()
     };
+    perf_event(&attr)
+}
+
+/// A perf event on all processes of a CPU, for a BPF program that sees the hits of all CPUs.
+pub(super) fn perf_event(attr: &libbpf_sys::perf_event_attr) -> std::io::Result<OwnedFd> {
     const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
     // SAFETY: the attributes outlive the call and state their own size.
-    let fd =
-        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC) };
+    let fd = unsafe {
+        libc::syscall(libc::SYS_perf_event_open, attr as *const _, -1, 0, -1, PERF_FLAG_FD_CLOEXEC)
+    };
     if fd < 0 {
         return Err(std::io::Error::last_os_error());
     }

@@ -15,6 +15,7 @@ use super::raw::MOV64_IMM;
 use super::raw::insn;
 use super::tracefs::Tracefs;
 use super::tracefs::detached;
+use crate::classic::plan;
 use crate::facts::FUNCTIONS;
 use crate::facts::Facts;
 use crate::facts::Preemption;
@@ -135,7 +136,7 @@ fn names() -> Result<Names, Obstacle> {
         let Some(t) = btf.type_by_id::<libbpf_rs::btf::BtfType<'_>>(TypeId::from(id)) else { continue };
         let Some(name) = t.name().and_then(|n| n.to_str()) else { continue };
         match t.kind() {
-            BtfKind::Func if FUNCTIONS.contains(&name) => {
+            BtfKind::Func if FUNCTIONS.contains(&name) || plan::FUNCTIONS.contains(&name) => {
                 if name == "filemap_read" || name == "generic_file_buffered_read" {
                     read = Some(id);
                 }

@@ -8,12 +8,16 @@ use std::os::fd::AsRawFd as _;
 use std::os::fd::FromRawFd as _;
 use std::os::fd::OwnedFd;
 
-pub(super) type Insn = libbpf_sys::bpf_insn;
+/// One instruction.
+pub type Insn = libbpf_sys::bpf_insn;
 
-pub(super) const MOV64_IMM: u8 = 0xb7;
-pub(super) const EXIT: u8 = 0x95;
+/// A constant into a register.
+pub const MOV64_IMM: u8 = 0xb7;
+/// The end.
+pub const EXIT: u8 = 0x95;
 
-pub(super) fn insn(code: u8, dst: u8, src: u8, off: i16, imm: i32) -> Insn {
+/// An instruction from its parts.
+pub fn insn(code: u8, dst: u8, src: u8, off: i16, imm: i32) -> Insn {
     let mut i = Insn { code, off, imm, ..Insn::default() };
     i.set_dst_reg(dst);
     i.set_src_reg(src);
@@ -21,7 +25,10 @@ pub(super) fn insn(code: u8, dst: u8, src: u8, off: i16, imm: i32) -> Insn {
 }
 
 /// Loads a program, or says why the kernel refuses.
-pub(super) fn load(kind: u32, attach: u32, btf_id: u32, insns: &[Insn]) -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// The kernel's.
+pub fn load(kind: u32, attach: u32, btf_id: u32, insns: &[Insn]) -> io::Result<OwnedFd> {
     let opts = libbpf_sys::bpf_prog_load_opts {
         sz: size_of::<libbpf_sys::bpf_prog_load_opts>() as _,
         expected_attach_type: attach,
@@ -43,30 +50,47 @@ pub(super) fn load(kind: u32, attach: u32, btf_id: u32, insns: &[Insn]) -> io::R
 }
 
 /// Loads a program that does nothing.
-pub(super) fn load_empty(kind: u32, attach: u32, btf_id: u32) -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// The kernel's.
+pub fn load_empty(kind: u32, attach: u32, btf_id: u32) -> io::Result<OwnedFd> {
     load(kind, attach, btf_id, &[insn(MOV64_IMM, 0, 0, 0, 0), insn(EXIT, 0, 0, 0, 0)])
 }
 
 /// Attaches a tracing program to what it was loaded for, until the link is dropped.
-pub(super) fn attach_tracing(program: impl AsFd) -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// The kernel's.
+pub fn attach_tracing(program: impl AsFd) -> io::Result<OwnedFd> {
     let program = program.as_fd().as_raw_fd();
     // SAFETY: a null name is how tracing programs attach to what they were loaded for.
     owned(unsafe { libbpf_sys::bpf_raw_tracepoint_open(std::ptr::null(), program) })
 }
 
 /// Attaches a kprobe.multi program to the entry or the return of functions, until the link is dropped.
-pub(super) fn attach_multi(program: impl AsFd, functions: &[String], on_return: bool) -> io::Result<OwnedFd> {
-    const BPF_F_KPROBE_MULTI_RETURN: u32 = 1;
-    let flags = if on_return { BPF_F_KPROBE_MULTI_RETURN } else { 0 };
-    link_multi(program, functions, libbpf_sys::BPF_TRACE_KPROBE_MULTI, flags)
+///
+/// # Errors
+/// The kernel's.
+pub fn attach_multi(program: impl AsFd, functions: &[String], on_return: bool) -> io::Result<OwnedFd> {
+    link_multi(program, libbpf_sys::BPF_TRACE_KPROBE_MULTI, functions, on_return)
 }
 
 /// Attaches a kprobe.session program to the entry and the return of functions (6.10), until the link is dropped.
 pub(super) fn attach_session(program: impl AsFd, functions: &[String]) -> io::Result<OwnedFd> {
-    link_multi(program, functions, libbpf_sys::BPF_TRACE_KPROBE_SESSION, 0)
+    link_multi(program, libbpf_sys::BPF_TRACE_KPROBE_SESSION, functions, false)
 }
 
-fn link_multi(program: impl AsFd, functions: &[String], how: u32, flags: u32) -> io::Result<OwnedFd> {
+/// As [`attach_multi`]; `how` may also be `BPF_TRACE_KPROBE_SESSION`, which runs at both ends.
+///
+/// # Errors
+/// The kernel's.
+pub fn link_multi(
+    program: impl AsFd,
+    how: u32,
+    functions: &[String],
+    on_return: bool,
+) -> io::Result<OwnedFd> {
+    const BPF_F_KPROBE_MULTI_RETURN: u32 = 1;
     let names = functions
         .iter()
         .map(|f| CString::new(f.as_str()))
@@ -79,13 +103,17 @@ fn link_multi(program: impl AsFd, functions: &[String], how: u32, flags: u32) ->
     };
     opts.__bindgen_anon_1.kprobe_multi.cnt = u32::try_from(pointers.len()).unwrap_or(u32::MAX);
     opts.__bindgen_anon_1.kprobe_multi.syms = pointers.as_mut_ptr();
-    opts.__bindgen_anon_1.kprobe_multi.flags = flags;
+    opts.__bindgen_anon_1.kprobe_multi.flags = if on_return { BPF_F_KPROBE_MULTI_RETURN } else { 0 };
     let program = program.as_fd().as_raw_fd();
     // SAFETY: the options point to as many names as they state, which outlive the call.
     owned(unsafe { libbpf_sys::bpf_link_create(program, 0, how, &raw const opts) })
 }
 
-fn owned(fd: i32) -> io::Result<OwnedFd> {
+/// A descriptor that the kernel has just handed out, or its error as libbpf returns it.
+///
+/// # Errors
+/// The kernel's.
+pub fn owned(fd: i32) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::from_raw_os_error(-fd));
     }

@@ -3,6 +3,7 @@
 use std::os::fd::AsFd as _;
 use std::os::fd::AsRawFd as _;
 
+use libbpf_rs::ErrorKind;
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
@@ -13,6 +14,8 @@ use crate::sample::Histograms;
 use crate::sample::Lost;
 use crate::sample::RowSample;
 
+/// How many entries a batch asks for.
+const BATCH: u32 = 1024;
 /// Chunks that the ledger has room for.
 const LEDGER: u64 = 65536;
 
@@ -34,6 +37,25 @@ pub struct Tables {
     pub latency: Option<Box<Histograms>>,
     /// What was lost.
     pub lost: Lost,
+}
+
+pub(super) fn entries(map: &impl MapCore) -> libbpf_rs::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    match map.lookup_batch(BATCH.min(map.max_entries()), MapFlags::ANY, MapFlags::ANY) {
+        Ok(batch) => Ok(batch.collect()),
+        // Hash tables can be read in batches from 5.6 on; this is for tables that cannot.
+        Err(e) if e.kind() == ErrorKind::InvalidInput => Ok(map
+            .keys()
+            .filter_map(|k| {
+                let v = map.lookup(&k, MapFlags::ANY).ok().flatten()?;
+                Some((k, v))
+            })
+            .collect()),
+        Err(e) => Err(e),
+    }
+}
+
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
 }
 
 /// Decodes a `struct stats`.
@@ -92,7 +114,7 @@ impl Attached {
 }
 
 /// `recursion_misses` of a program (5.12); 0 where the kernel does not count them.
-fn recursion_misses(fd: i32) -> u64 {
+pub(super) fn recursion_misses(fd: i32) -> u64 {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut len = size_of::<libbpf_sys::bpf_prog_info>() as u32;
     // SAFETY: `info` is plain data of the size given, zeroed: no arrays are asked for.
@@ -100,17 +122,25 @@ fn recursion_misses(fd: i32) -> u64 {
     if ret == 0 { info.recursion_misses } else { 0 }
 }
 
-/// What the probe machinery under a kprobe.multi link dropped (6.7); 0 for other links and where it is not counted.
-fn probe_misses(fd: i32) -> u64 {
+/// What the probe machinery under a kprobe or kprobe.multi link dropped (6.7); 0 for other links and where it is not
+/// counted.
+pub(super) fn probe_misses(fd: i32) -> u64 {
     let mut info = libbpf_sys::bpf_link_info::default();
     let mut len = size_of::<libbpf_sys::bpf_link_info>() as u32;
     // SAFETY: `info` is plain data of the size given, zeroed: no arrays are asked for.
     let ret = unsafe { libbpf_sys::bpf_link_get_info_by_fd(fd, &raw mut info, &raw mut len) };
-    if ret != 0 || info.type_ != libbpf_sys::BPF_LINK_TYPE_KPROBE_MULTI {
-        return 0;
+    // SAFETY: the types say which members of the unions the kernel filled.
+    unsafe {
+        let perf = &info.__bindgen_anon_1.perf_event;
+        match info.type_ {
+            _ if ret != 0 => 0,
+            libbpf_sys::BPF_LINK_TYPE_KPROBE_MULTI => info.__bindgen_anon_1.kprobe_multi.missed,
+            libbpf_sys::BPF_LINK_TYPE_PERF_EVENT if perf.type_ == libbpf_sys::BPF_PERF_EVENT_KPROBE => {
+                perf.__bindgen_anon_1.kprobe.missed
+            }
+            _ => 0,
+        }
     }
-    // SAFETY: the type says which member of the union the kernel filled.
-    unsafe { info.__bindgen_anon_1.kprobe_multi.missed }
 }
 
 #[cfg(test)]

@@ -23,6 +23,9 @@ impl Tracefs {
 
     /// Finds tracefs where it is usually mounted, else makes a mount that only this process can see and that
     /// is gone when it ends, however it ends.
+    ///
+    /// # Errors
+    /// When there is none and none can be mounted, in words.
     pub fn find() -> Result<Self, String> {
         for path in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
             if fs::metadata(format!("{path}/events/filemap")).is_ok() {
@@ -38,7 +41,16 @@ impl Tracefs {
         Ok(Self { path, _mount: Some(mount) })
     }
 
+    /// Where this process finds it.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// The id of a tracepoint.
+    ///
+    /// # Errors
+    /// When the kernel has no such tracepoint.
     pub fn id(&self, category: &str, name: &str) -> io::Result<u64> {
         let text = fs::read_to_string(format!("{}/events/{category}/{name}/id", self.path))?;
         text.trim().parse().map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
@@ -69,4 +81,27 @@ fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel has just handed out this descriptor to us alone.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn an_id_is_a_number_or_an_error(text in "[0-9]{1,25}\n?|.{0,20}") {
+            let dir = tempfile::tempdir().unwrap();
+            let place = dir.path().join("events/filemap/some");
+            fs::create_dir_all(&place).unwrap();
+            fs::write(place.join("id"), &text).unwrap();
+            let tracefs = Tracefs { path: dir.path().to_str().unwrap().into(), _mount: None };
+            prop_assert_eq!(tracefs.id("filemap", "some").ok(), text.trim().parse().ok());
+            prop_assert_eq!(tracefs.id("filemap", "other").unwrap_err().kind(), io::ErrorKind::NotFound);
+        }
+    }
 }

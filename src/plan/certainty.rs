@@ -38,6 +38,7 @@ pub(super) fn of(
         Brackets::LossyTrampolines => Certainty::Bounded(
             "fentry and fexit lose events while a reader is preempted inside them; LOST says how many".into(),
         ),
+        Brackets::Unused => Certainty::Unknown("the exact engine is not in use".into()),
         Brackets::Tracepoints if facts.voluntary() => Certainty::Bounded(SHORT.into()),
         Brackets::Tracepoints => Certainty::Bounded(format!(
             "{SHORT}; BTF tracepoints can lose events on preemptible kernels; LOST says how many"

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::Attach;
 use super::Brackets;
 use super::Certainty;
+use super::Engine;
 use super::Plan;
 use crate::facts::Facts;
 use crate::facts::Preemption;
@@ -22,8 +23,8 @@ fn attach(at: &Attach) -> String {
     }
 }
 
-/// Answers of the kernel, hooks with their reason, and what each figure is worth.
-pub(super) fn explain(plan: &Plan, facts: &Facts) -> String {
+/// What the kernel answered.
+pub(crate) fn kernel(facts: &Facts) -> String {
     let mut out = String::new();
     let yes = |r: &Result<(), String>| r.as_ref().map_or_else(|e| format!("no ({e})"), |()| "yes".into());
     let preemption = match facts.preemption {
@@ -45,13 +46,20 @@ pub(super) fn explain(plan: &Plan, facts: &Facts) -> String {
     for (program, why) in &facts.refused {
         let _ = writeln!(out, "  refused to attach    {program}: {why}");
     }
+    out
+}
+
+/// Answers of the kernel, hooks with their reason, and what each figure is worth.
+pub(super) fn explain(plan: &Plan, facts: &Facts) -> String {
+    let mut out = kernel(facts);
     let how = match plan.brackets {
         Brackets::Trampolines => "read calls are counted by fexit",
         Brackets::Sessions => "read calls are bracketed by kprobe.session",
         Brackets::LossyTrampolines => "read calls are counted by fexit, which can lose events here",
         Brackets::Tracepoints => "read calls are put together from tracepoints: no function can be attached",
+        Brackets::Unused => "it is not in use",
     };
-    let _ = writeln!(out, "\nEngine {}: {how}\n", plan.engine.name());
+    let _ = writeln!(out, "\nEngine {}: {how}\n", Engine::Exact.name());
     for hook in &plan.hooks {
         let _ = writeln!(out, "  {:<28} {}\n  {:<28} {}", hook.event, attach(&hook.attach), "", hook.why);
     }
@@ -87,7 +95,7 @@ pub(super) fn explain(plan: &Plan, facts: &Facts) -> String {
 }
 
 /// Adds a paragraph of at most 79 columns, indented.
-fn wrapped(out: &mut String, text: &str) {
+pub(crate) fn wrapped(out: &mut String, text: &str) {
     let mut line = String::from("   ");
     for word in text.split(' ') {
         if line.chars().count() + 1 + word.chars().count() > 79 {

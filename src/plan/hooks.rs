@@ -131,6 +131,7 @@ pub(super) fn choose(facts: &Facts, brackets: Brackets, wants: Wants) -> Result<
         Brackets::Trampolines => trampolines(&mut c, QUIET, wants),
         Brackets::LossyTrampolines => trampolines(&mut c, LOSSY, wants),
         Brackets::Sessions => sessions(&mut c),
+        Brackets::Unused => {}
         Brackets::Tracepoints => {
             let why = if facts.voluntary() { QUIET } else { LOSSY };
             let tp = |name: &str| Attach::TracepointBtf(name.into());

@@ -12,12 +12,17 @@
 //!   without buffer heads (xfs, btrfs) do not make.
 //! - HITRATIO is bcc's `0.00%` when nothing was read, because scripts expect a number there.
 //!
+//! With `--engine classic` they are bcc's own: the same arithmetic on the same events, but pages for folios, and
+//! nothing clamped. DIRTIES are then `mark_buffer_dirty` events.
+//!
 //! A figure that this kernel cannot give is `-`, so that a script fails rather than believe a zero.
 
 use std::fmt::Write as _;
 
 use super::Clock;
 use super::View;
+use crate::classic;
+use crate::classic::Counter;
 use crate::figures::Figure;
 use crate::model::Interval;
 
@@ -26,7 +31,37 @@ pub struct Bcc {
     pub(crate) clock: Option<Clock>,
 }
 
-fn number(value: Option<u64>) -> String {
+/// What bcc prints in its first four columns.
+struct Cells {
+    hits: String,
+    misses: String,
+    dirties: String,
+    ratio: String,
+}
+
+/// From the exact engine's figures.
+fn exact(interval: &Interval) -> Cells {
+    let of = |figure| interval.total.get(figure);
+    let hits = of(Figure::Hits);
+    let misses = of(Figure::Misses).zip(of(Figure::ReadaheadHits)).map(|(a, b)| a.saturating_add(b));
+    #[allow(clippy::cast_precision_loss)]
+    let ratio = hits.zip(misses).map(|(h, m)| if (h, m) == (0, 0) { 0.0 } else { h as f64 / (h as f64 + m as f64) });
+    let (hits, misses, dirties) = (number(hits), number(misses), number(of(Figure::Dirtied)));
+    Cells { hits, misses, dirties, ratio: percent(ratio) }
+}
+
+/// From bcc's own arithmetic, without its clamps.
+fn classic(c: &classic::Figures) -> Cells {
+    let ratio = c.hits().zip(c.total()).map(|_| c.hit_ratio().unwrap_or(0.0));
+    let dirties = number(c.get(Counter::BufferDirtied));
+    Cells { hits: number(c.hits()), misses: number(c.misses()), dirties, ratio: percent(ratio) }
+}
+
+fn percent(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".into(), |r| format!("{:.2}%", 100.0 * r))
+}
+
+fn number(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".into(), |n| n.to_string())
 }
 
@@ -51,18 +86,14 @@ impl View for Bcc {
         if let Some(clock) = &self.clock {
             let _ = write!(out, "{} ", clock.show(interval.time));
         }
-        let of = |figure| interval.total.get(figure);
-        let hits = of(Figure::Hits);
-        let misses = of(Figure::Misses).zip(of(Figure::ReadaheadHits)).map(|(a, b)| a + b);
-        #[allow(clippy::cast_precision_loss)]
-        let ratio = hits.zip(misses).map(|(h, m)| if h + m == 0 { 0.0 } else { h as f64 / (h + m) as f64 });
-        let ratio = ratio.map_or_else(|| "-".into(), |r| format!("{:.2}%", 100.0 * r));
+        let Cells { hits, misses, dirties, ratio } =
+            interval.classic.as_ref().map_or_else(|| exact(interval), classic);
         let _ = writeln!(
             out,
             "{:>8} {:>8} {:>8} {:>8} {:>12.0} {:>10.0}",
-            number(hits),
-            number(misses),
-            number(of(Figure::Dirtied)),
+            hits,
+            misses,
+            dirties,
             ratio,
             mib(interval.memory.buffers_bytes),
             mib(interval.memory.cached_bytes),

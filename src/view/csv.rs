@@ -31,7 +31,8 @@ impl Csv {
     }
 
     fn name(&self, column: &Column) -> String {
-        let in_pages = column.figure().map(Figure::unit) == Some(figures::Unit::Pages);
+        let in_pages =
+            column.figure().map(Figure::unit) == Some(figures::Unit::Pages) || column.counts_pages();
         if in_pages && self.unit == Unit::Bytes { format!("{}_bytes", column.id) } else { column.id.into() }
     }
 
@@ -39,6 +40,10 @@ impl Csv {
         match value {
             Value::Unknown => String::new(),
             Value::Pages(n) if self.unit == Unit::Bytes => n.saturating_mul(self.page_size).to_string(),
+            Value::SignedPages(n) if self.unit == Unit::Bytes => {
+                n.saturating_mul(i64::try_from(self.page_size).unwrap_or(i64::MAX)).to_string()
+            }
+            Value::SignedPages(n) => n.to_string(),
             Value::Pages(n) | Value::Events(n) | Value::Bytes(n) | Value::Size(n) => n.to_string(),
             Value::Ratio(x) | Value::Seconds(x) => format!("{x:.6}"),
         }

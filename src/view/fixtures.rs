@@ -58,6 +58,7 @@ pub(crate) fn interval(total: Figures) -> Interval {
         seconds: 1.0,
         engine: "exact",
         total,
+        classic: None,
         memory: MEMORY,
         lost: Lost { by_reason: vec![("recursion", 0)] },
         rows: Vec::new(),
@@ -97,6 +98,7 @@ pub(crate) fn with_rows() -> Interval {
             (Figure::Misses, misses),
             (Figure::ReadBytes, (hits + misses) * 4096),
         ]),
+        classic: None,
     };
     let rows = vec![
         row(1234, 1000, "postgres", 8000, 4),
@@ -116,6 +118,7 @@ pub(crate) fn sample(start: Instant, after: Duration, counters: &[(Counter, u64)
         latency: None,
         lost: Lost::default(),
         memory: MEMORY,
+        classic: None,
     }
 }
 

@@ -5,6 +5,8 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::View;
+use crate::classic;
+use crate::classic::Counter;
 use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::model::Interval;
@@ -45,6 +47,15 @@ fn groups(names: &[&str], figures: &Figures, out: &mut Map<String, Value>) {
     }
 }
 
+/// The group of the classic engine.
+fn classic(c: &classic::Figures) -> (String, Value) {
+    let counts = Counter::EVENTS.iter().map(|counter| (counter.key().to_string(), json!(c.get(*counter))));
+    let mut out = Map::from_iter(counts);
+    out.insert("hits".into(), json!(c.hits()));
+    out.insert("misses".into(), json!(c.misses()));
+    ("classic".into(), Value::Object(out))
+}
+
 fn row(row: &Row) -> Value {
     let mut out = Map::new();
     out.insert("pid".into(), json!(row.pid));
@@ -54,6 +65,7 @@ fn row(row: &Row) -> Value {
     out.insert("cgroup".into(), Value::Null);
     out.insert("path".into(), Value::Null);
     groups(ROW_GROUPS, &row.figures, &mut out);
+    out.extend(row.classic.as_ref().map(classic));
     Value::Object(out)
 }
 
@@ -75,6 +87,7 @@ impl Json {
             cache.insert("buffers_bytes".into(), json!(interval.memory.buffers_bytes));
             cache.insert("dirty_bytes".into(), json!(interval.memory.dirty_bytes));
         }
+        out.extend(interval.classic.as_ref().map(classic));
         let mut lost = Map::from_iter([("total".to_string(), json!(interval.lost.total()))]);
         lost.extend(interval.lost.by_reason.iter().map(|(why, n)| ((*why).to_string(), json!(n))));
         out.insert("lost".into(), Value::Object(lost));

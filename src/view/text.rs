@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::Clock;
 use super::View;
 use crate::cli::Unit;
+use crate::columns;
 use crate::columns::Column;
 use crate::columns::Line;
 use crate::columns::Value;
@@ -27,6 +28,11 @@ impl Numbers {
         match value {
             Value::Unknown => "-".into(),
             Value::Pages(n) if self.unit == Unit::Bytes => bytes(n.saturating_mul(self.page_size)),
+            Value::SignedPages(n) if self.unit == Unit::Bytes => {
+                let sign = if n < 0 { "-" } else { "" };
+                format!("{sign}{}", bytes(n.unsigned_abs().saturating_mul(self.page_size)))
+            }
+            Value::SignedPages(n) => n.to_string(),
             Value::Pages(n) | Value::Events(n) => n.to_string(),
             #[allow(clippy::cast_precision_loss)]
             Value::Bytes(n) => format!("{:.1}", n as f64 / f64::from(1 << 20)),
@@ -77,6 +83,24 @@ fn aligned(cells: &[(String, usize)]) -> String {
         let blanks = edge.saturating_sub(out.len() + cell.len());
         out.extend(std::iter::repeat_n(' ', blanks));
         out.push_str(cell);
+    }
+    out
+}
+
+/// Says which engine columns belong to, in a line above their titles: `----exact---- ---classic---`. Empty where
+/// all belong to one, or the titles tell.
+fn engines(lead: usize, shown: &[&Column]) -> String {
+    let runs: Vec<_> = shown.chunk_by(|a, b| a.is_classic() == b.is_classic()).collect();
+    let borrowed = |c: &&Column| columns::find(c.id).is_some_and(|own| own.title != c.title);
+    if runs.len() != 2 || runs[0].iter().any(|c| c.is_classic()) || !runs[1].iter().any(borrowed) {
+        return String::new();
+    }
+    let mut out = " ".repeat(lead);
+    for (i, run) in runs.into_iter().enumerate() {
+        let width = run.iter().map(|c| c.width + 1).sum::<usize>() - 1;
+        let name = if run[0].is_classic() { "classic" } else { "exact" };
+        out.push_str(if i > 0 { " " } else { "" });
+        let _ = write!(out, "{name:-^width$}");
     }
     out
 }
@@ -161,6 +185,12 @@ impl Text {
 impl View for Text {
     fn begin(&mut self, out: &mut String) {
         self.since_header = 1;
+        let lead = self.clock.as_ref().map_or(0, |c| c.width() + 1);
+        let engines = engines(lead, &self.columns);
+        if !engines.is_empty() {
+            self.since_header += 1;
+            let _ = writeln!(out, "{engines}");
+        }
         let _ = writeln!(out, "{}", self.header());
     }
 

@@ -14,6 +14,7 @@ use anyhow::Result;
 use anyhow::bail;
 use serde_json::json;
 
+use crate::classic;
 use crate::expect::Expect;
 use crate::fs::Fs;
 use crate::oracle::Oracle;
@@ -152,7 +153,8 @@ fn listen(word: &str) {
 /// `truth --child SCENARIO FS DIR SEED`.
 pub fn main(args: &[String]) -> Result<()> {
     let [name, fs, dir, seed] = args else { bail!("--child SCENARIO FS DIR SEED") };
-    let scenario = scenarios::all().find(|s| s.name == name).context("no such scenario")?;
+    let scenario =
+        scenarios::all().chain(classic::all()).find(|s| s.name == name).context("no such scenario")?;
     let mut ctx = Ctx {
         dir: Path::new(dir).into(),
         fs: Fs::parse(fs)?,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cachetop::classic::Counter;
 use cachetop::figures::Figure;
 use serde_json::Value;
 use serde_json::json;
@@ -80,6 +81,18 @@ impl Expect {
     pub fn within(&mut self, figure: Figure, lo: u64, hi: u64, why: &str) -> &mut Self {
         self.wants.insert(key(figure), Want { lo, hi, why: why.into(), loose: Vec::new() });
         self
+    }
+
+    /// The same for a count of the classic engine.
+    pub fn classic(&mut self, counter: Counter, lo: u64, hi: u64, why: &str) -> &mut Self {
+        let want = Want { lo, hi, why: why.into(), loose: Vec::new() };
+        self.wants.insert(format!("classic.{}", counter.key()), want);
+        self
+    }
+
+    /// The truth about a count of the classic engine.
+    pub fn want_classic(&self, counter: Counter) -> Option<&Want> {
+        self.wants.get(&format!("classic.{}", counter.key()))
     }
 
     /// Accepted as well, only where the plan calls the figure bounded and says `word`.

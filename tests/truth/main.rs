@@ -1,12 +1,13 @@
 //! The truth tests: workloads whose true figures are known, counted by the product, compared page for page.
 //!
 //! `truth [--dir FS=PATH]... [--only SUBSTR]... [--list] [--json FILE] [--seed N] [--busy]
-//! [--without-functions]`, as root.
+//! [--without-functions] [--without-kprobes]`, as root.
 //! Without `--dir` it makes and mounts ext4, xfs, btrfs and tmpfs of its own, and takes the machine for a busy
 //! one: figures of the whole system are then compared as lower bounds where others can disturb them.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod child;
+mod classic;
 mod expect;
 mod fs;
 mod fuse;
@@ -46,6 +47,14 @@ struct Args {
     seed: u64,
     busy: bool,
     without_functions: bool,
+    without_kprobes: bool,
+}
+
+impl Args {
+    fn options(&self) -> Options {
+        let (without_functions, without_kprobes) = (self.without_functions, self.without_kprobes);
+        Options { without_functions, without_kprobes, ..Options::default() }
+    }
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
@@ -63,6 +72,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
             "--seed" => args.seed = value()?.parse()?,
             "--busy" => args.busy = true,
             "--without-functions" => args.without_functions = true,
+            "--without-kprobes" => args.without_kprobes = true,
             "--list" => args.list = true,
             _ => bail!("unknown argument {word}"),
         }
@@ -105,7 +115,7 @@ fn wanted(args: &Args, scenario: &Scenario, fs: Fs) -> bool {
 
 fn run(args: &Args) -> Result<bool> {
     if args.list {
-        for s in scenarios::all() {
+        for s in scenarios::all().chain(classic::all()) {
             let on: Vec<_> = s.on.iter().map(|f| f.name()).collect();
             println!("{:24} {:24} {}", s.name, on.join(","), s.about);
         }
@@ -122,7 +132,7 @@ fn run(args: &Args) -> Result<bool> {
         let own = mounts.insert(fs::Mounts::new()?);
         let mut dirs = Vec::new();
         for kind in Fs::ALL {
-            if !scenarios::all().any(|s| wanted(args, &s, kind)) {
+            if !scenarios::all().chain(classic::all()).any(|s| wanted(args, &s, kind)) {
                 continue;
             }
             match own.add(kind) {
@@ -144,8 +154,27 @@ fn run(args: &Args) -> Result<bool> {
     println!("truth: kernel {}, seed {}", release.trim(), args.seed);
     // The workload runs this same file: its pages must not be read during a measurement.
     std::fs::read("/proc/self/exe")?;
-    let mut session =
-        Session::open(&Options { without_functions: args.without_functions, ..Options::default() })?;
+    if scenarios::all().any(|s| dirs.iter().any(|(kind, _)| wanted(args, &s, *kind))) {
+        exact(args, &dirs, &stop, &mut tally)?;
+    }
+    classic::run(args, &dirs, &mut tally)?;
+    drop(mounts);
+    if !tally.failed.is_empty() {
+        println!("failed: {}", tally.failed.join(" "));
+    }
+    println!("seconds: {:.0}", began.elapsed().as_secs_f64());
+    println!("figures compared: {}, unknown on this kernel: {}", tally.known, tally.unknown);
+    println!("{} passed, {} failed, {} n/a", tally.passed, tally.failed.len(), tally.not_here);
+    if tally.passed == 0 && tally.failed.is_empty() {
+        println!("nothing could run");
+        return Ok(false);
+    }
+    Ok(tally.failed.is_empty())
+}
+
+/// All that is wanted, under the exact engine.
+fn exact(args: &Args, dirs: &[(Fs, PathBuf)], stop: &AtomicBool, tally: &mut Tally) -> Result<()> {
+    let mut session = Session::open(&args.options())?;
     for (figure, certainty) in &session.plan().figures {
         println!("plan: {} {certainty:?}", expect::key(*figure));
     }
@@ -164,7 +193,7 @@ fn run(args: &Args) -> Result<bool> {
                 Err(e) => Verdict::Done { figures: vec![], wrong: vec![format!("{e:#}")], notes: vec![] },
             };
             parent::print(&name, &verdict);
-            count(&mut tally, name.clone(), &verdict);
+            count(tally, name.clone(), &verdict);
             if let Some(out) = &mut json {
                 let mut line = verdict.to_json();
                 line["scenario"] = json!(scenario.name);
@@ -175,19 +204,7 @@ fn run(args: &Args) -> Result<bool> {
             }
         }
     }
-    drop(session);
-    drop(mounts);
-    if !tally.failed.is_empty() {
-        println!("failed: {}", tally.failed.join(" "));
-    }
-    println!("seconds: {:.0}", began.elapsed().as_secs_f64());
-    println!("figures compared: {}, unknown on this kernel: {}", tally.known, tally.unknown);
-    println!("{} passed, {} failed, {} n/a", tally.passed, tally.failed.len(), tally.not_here);
-    if tally.passed == 0 && tally.failed.is_empty() {
-        println!("nothing could run");
-        return Ok(false);
-    }
-    Ok(tally.failed.is_empty())
+    Ok(())
 }
 
 fn count(tally: &mut Tally, name: String, verdict: &Verdict) {

@@ -18,6 +18,7 @@ use cachetop::model::Interval;
 use cachetop::model::Row;
 use cachetop::plan::Certainty;
 use cachetop::plan::Plan;
+use cachetop::sample::Sample;
 use cachetop::sample::Source;
 use cachetop::session::Session;
 use serde_json::Value;
@@ -42,7 +43,7 @@ pub struct Compared {
     pub certainty: &'static str,
     pub ok: bool,
     /// A system-wide figure that is more than this workload's share.
-    noise: bool,
+    pub noise: bool,
 }
 
 /// How one scenario on one file system came out.
@@ -144,6 +145,31 @@ pub fn run(
 }
 
 fn run_in(session: &mut Session, scenario: &Scenario, fs: Fs, dir: &Path, with: &Setting) -> Result<Verdict> {
+    match watch(session, scenario, fs, dir, with)? {
+        Watched::NotHere(why) => Ok(Verdict::NotHere(why)),
+        Watched::Done { pid, expect, before, after } => {
+            let interval = cachetop::model::interval(&before, &after, session.plan());
+            Ok(compare(&expect, &interval, pid, fs, with.quiet, session.plan()))
+        }
+    }
+}
+
+/// What came of a workload.
+pub enum Watched {
+    /// The kernel has no such thing.
+    NotHere(String),
+    /// It ran as process `pid` between two samples, and this is what it should have been counted as.
+    Done { pid: u32, expect: Box<Expect>, before: Box<Sample>, after: Box<Sample> },
+}
+
+/// Runs a workload between two samples.
+pub fn watch(
+    source: &mut dyn Source,
+    scenario: &Scenario,
+    fs: Fs,
+    dir: &Path,
+    with: &Setting,
+) -> Result<Watched> {
     let mut child = Command::new("/proc/self/exe")
         .args(["--child", scenario.name, fs.name()])
         .arg(dir)
@@ -168,24 +194,23 @@ fn run_in(session: &mut Session, scenario: &Scenario, fs: Fs, dir: &Path, with: 
     let mut line = next()?;
     let mut samples = None;
     if line == "ready" {
-        let before = session.sample()?;
+        let before = source.sample()?;
         writeln!(to, "go")?;
         line = next()?;
-        samples = Some((before, session.sample()?));
+        samples = Some((before, source.sample()?));
     }
     writeln!(to, "end")?;
     workload.0.wait()?;
     let answer: Value = serde_json::from_str(&line).with_context(|| line.clone())?;
     if let Some(why) = answer.get("na").and_then(Value::as_str) {
-        return Ok(Verdict::NotHere(why.into()));
+        return Ok(Watched::NotHere(why.into()));
     }
     if let Some(why) = answer.get("error").and_then(Value::as_str) {
         bail!("{PREMISE}: {why}");
     }
-    let expect = Expect::from_json(&answer).context("the workload's answer")?;
+    let expect = Box::new(Expect::from_json(&answer).context("the workload's answer")?);
     let (before, after) = samples.context("the workload never began")?;
-    let interval = cachetop::model::interval(&before, &after, session.plan());
-    Ok(compare(&expect, &interval, pid, fs, with.quiet, session.plan()))
+    Ok(Watched::Done { pid, expect, before: Box::new(before), after: Box::new(after) })
 }
 
 fn compare(expect: &Expect, interval: &Interval, pid: u32, fs: Fs, quiet: bool, plan: &Plan) -> Verdict {

@@ -139,6 +139,12 @@ struct task_io_accounting {
 	u64 syscr;
 };
 
+struct signal_struct {
+	struct {
+		int counter;
+	} live;
+};
+
 struct kernfs_node {
 	u64 id;
 };
@@ -178,6 +184,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	char comm[16];
 	struct files_struct *files;
+	struct signal_struct *signal;
 	struct css_set *cgroups;
 	struct task_io_accounting ioac;
 	struct reclaim_state *reclaim_state;

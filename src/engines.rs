@@ -1,0 +1,148 @@
+//! One engine or both, behind one source of samples.
+
+use std::time::Instant;
+
+use anyhow::Context as _;
+
+use crate::classic;
+use crate::classic::Classic;
+use crate::classic::Means;
+use crate::kernel;
+use crate::plan;
+use crate::plan::Engine;
+use crate::plan::Plan;
+use crate::sample::Counters;
+use crate::sample::Lost;
+use crate::sample::Sample;
+use crate::sample::Source;
+use crate::session::Options;
+use crate::session::Session;
+use crate::session::StartError;
+
+/// The engines that count, as `--engine` chose them.
+pub struct Engines {
+    exact: Option<Session>,
+    classic: Option<Classic>,
+    /// What the exact figures are worth.
+    plan: Plan,
+    notice: Option<String>,
+}
+
+impl Engines {
+    /// Opens what was asked for; without a choice the exact engine, or the classic one where that cannot run.
+    ///
+    /// # Errors
+    /// When an engine that was asked for cannot run, or none can.
+    pub fn open(options: &Options, choice: Option<Engine>) -> Result<Self, StartError> {
+        let (facts, tracefs) = options.facts()?;
+        let tracefs = tracefs.as_ref();
+        let classic = || {
+            let kprobe = if options.without_functions || options.without_kprobes {
+                Err("taken away for a test".into())
+            } else {
+                kernel::try_kprobe(&facts)
+            };
+            let means = Means { facts: facts.clone(), kprobe, refused: Vec::new() };
+            Classic::open(means, tracefs, options.settings())
+        };
+        let exact = || Session::with(facts.clone(), tracefs, options);
+        match choice {
+            Some(Engine::Exact) => Ok(Self::exact(exact()?)),
+            Some(Engine::Classic) => Ok(Self::classic(classic()?, None)),
+            Some(Engine::Both) => {
+                let (session, classic) = (exact()?, classic()?);
+                let plan = Plan { engine: Engine::Both, ..session.plan().clone() };
+                Ok(Self { exact: Some(session), classic: Some(classic), plan, notice: None })
+            }
+            None => exact().map(Self::exact).or_else(|refusal| {
+                log::info!("the exact engine cannot run: {refusal}");
+                // If not even that can run, why the better one cannot is what a person wants to know.
+                let classic = classic().map_err(|_| StartError::clone(&refusal))?;
+                Ok(Self::classic(classic, Some(notice(&refusal))))
+            }),
+        }
+    }
+
+    fn exact(session: Session) -> Self {
+        let plan = session.plan().clone();
+        Self { exact: Some(session), classic: None, plan, notice: None }
+    }
+
+    fn classic(classic: Classic, notice: Option<String>) -> Self {
+        Self { exact: None, classic: Some(classic), plan: Plan::none(Engine::Classic), notice }
+    }
+
+    /// What counts in the end.
+    #[must_use]
+    pub const fn engine(&self) -> Engine {
+        self.plan.engine
+    }
+
+    /// The plan of the classic engine, where it runs.
+    #[must_use]
+    pub fn classic_plan(&self) -> Option<&classic::Plan> {
+        self.classic.as_ref().map(Classic::plan)
+    }
+
+    /// What a person must be told: that another engine counts than the one expected.
+    #[must_use]
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
+    }
+
+    /// The plans and their reasons in words.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        match (&self.exact, &self.classic) {
+            (Some(exact), None) => exact.explain(),
+            (Some(exact), Some(classic)) => {
+                format!("{}\n{}\n{}", exact.explain(), classic.explain(), classic::differences())
+            }
+            (None, Some(classic)) => {
+                format!("{}\n{}", plan::explain_kernel(&classic.means().facts), classic.explain())
+            }
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// Why the figures are not those that the documentation promises.
+fn notice(refusal: &StartError) -> String {
+    format!(
+        "the exact engine cannot run here ({refusal}); the classic one counts instead, whose HITS and MISSES are \
+         differences of event counts ('--engine classic --explain' tells more)"
+    )
+}
+
+impl Source for Engines {
+    fn sample(&mut self) -> anyhow::Result<Sample> {
+        let both = self.exact.is_some();
+        let mut sample = match &mut self.exact {
+            Some(session) => session.sample()?,
+            None => Sample {
+                at: Instant::now(),
+                time: jiff::Timestamp::now(),
+                total: Counters::default(),
+                rows: Vec::new(),
+                latency: None,
+                lost: Lost::default(),
+                memory: crate::memory::read().context("cannot read /proc/meminfo")?,
+                classic: None,
+            },
+        };
+        if let Some(classic) = &mut self.classic {
+            let (counts, lost) = classic.sample().context("cannot read the counters")?;
+            sample.classic = Some(counts);
+            sample.lost.by_reason.extend(lost.by_reason.into_iter().map(|(why, n)| match why {
+                "processes_full" if both => ("classic_processes_full", n),
+                "recursion" if both => ("classic_recursion", n),
+                _ => (why, n),
+            }));
+        }
+        Ok(sample)
+    }
+
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+}

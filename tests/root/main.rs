@@ -1,0 +1,56 @@
+//! The command from outside, as root, on the running kernel: what it counts, how it ends, what it leaves behind.
+//!
+//! `root [SUBSTR]...` runs the tests whose names contain one of the words; `--list` names them. What is true is
+//! known from file sizes, from `mincore`, and from what the kernel says of its BPF objects.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod beside;
+mod counting;
+mod ending;
+mod many;
+mod refusing;
+#[path = "../tools/mod.rs"]
+mod tools;
+
+use std::process::ExitCode;
+
+use tools::Test;
+
+const TESTS: &[Test] = &[
+    ("a_count_of_intervals", counting::a_count_of_intervals),
+    ("one_process_in_json", counting::one_process_in_json),
+    ("one_process_in_csv", counting::one_process_in_csv),
+    ("one_process_in_text", counting::one_process_in_text),
+    ("an_idle_process_has_no_ratio", counting::an_idle_process_has_no_ratio),
+    ("the_end_of_the_process_watched", counting::the_end_of_the_process_watched),
+    ("nothing_is_left_behind", ending::nothing_is_left_behind),
+    ("nothing_is_left_behind_of_a_start_cut_short", ending::nothing_is_left_behind_of_a_start_cut_short),
+    ("two_at_once", beside::two_at_once),
+    ("it_leaves_itself_out", beside::it_leaves_itself_out),
+    ("stopped_and_continued", beside::stopped_and_continued),
+    ("not_root", refusing::not_root),
+    ("explain", refusing::explain),
+    ("a_process_that_has_ended", refusing::a_process_that_has_ended),
+    ("a_full_process_table", many::a_full_process_table),
+    ("a_thousand_short_processes", many::a_thousand_short_processes),
+    ("the_newest_name", many::the_newest_name),
+    ("without_tracefs", refusing::without_tracefs),
+    ("without_btf", refusing::without_btf),
+];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.first().map(String::as_str) {
+        Some("--child") => {
+            tools::child();
+            return ExitCode::SUCCESS;
+        }
+        Some("--list") => {
+            TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+            return ExitCode::SUCCESS;
+        }
+        _ => {}
+    }
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    tools::run(TESTS, &words, dir.path())
+}
