@@ -15,7 +15,7 @@ pub(super) fn hooks(facts: &Facts, brackets: Brackets, why: &'static str) -> Vec
     let hook = |event, program, attach| Hook { event, program, attach, why };
     let trampoline = |function: &str| Attach::Trampoline(function.into());
     match brackets {
-        Brackets::Tracepoints => Vec::new(),
+        Brackets::Tracepoints | Brackets::Unused => Vec::new(),
         Brackets::Sessions if facts.function("bdev_getblk") => {
             vec![hook(FOUND, "block_session", Attach::Session(vec!["bdev_getblk".into()]))]
         }
