@@ -55,6 +55,9 @@ pub(super) fn certainty(hooks: &[Hook], brackets: Brackets) -> Certainty {
     let mut text = match () {
         () if uses("block_session") || uses("block_fexit") => SCOPE.to_owned(),
         () if old && uses("breadahead_fentry") => format!("{SCOPE}; {MOUNTING}"),
+        () if brackets == Brackets::Unused => {
+            return Certainty::Unknown("the exact engine is not in use".into());
+        }
         () if brackets == Brackets::Tracepoints => {
             return Certainty::Unknown("needs hooks on functions, which this kernel refuses".into());
         }

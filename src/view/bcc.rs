@@ -45,7 +45,8 @@ fn exact(interval: &Interval) -> Cells {
     let hits = of(Figure::Hits);
     let misses = of(Figure::Misses).zip(of(Figure::ReadaheadHits)).map(|(a, b)| a.saturating_add(b));
     #[allow(clippy::cast_precision_loss)]
-    let ratio = hits.zip(misses).map(|(h, m)| if (h, m) == (0, 0) { 0.0 } else { h as f64 / (h as f64 + m as f64) });
+    let ratio =
+        hits.zip(misses).map(|(h, m)| if (h, m) == (0, 0) { 0.0 } else { h as f64 / (h as f64 + m as f64) });
     let (hits, misses, dirties) = (number(hits), number(misses), number(of(Figure::Dirtied)));
     Cells { hits, misses, dirties, ratio: percent(ratio) }
 }
