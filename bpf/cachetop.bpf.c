@@ -400,6 +400,50 @@ int buffer_tp(void *ctx)
 	return 0;
 }
 
+/* ---- look-ups of metadata ---- */
+
+/* bdev_getblk(bdev, block, size, gfp): what may not wait reads ahead. */
+SEC("?fexit/bdev_getblk")
+int block_fexit(u64 *ctx)
+{
+	block_found((void *)ctx[4], !(ctx[3] & MAY_WAIT), BITS);
+	return 0;
+}
+
+SEC("?kprobe.session/bdev_getblk")
+int block_session(struct pt_regs *ctx)
+{
+	u64 *word = cookie(ctx);
+
+	if (is_return(ctx))
+		block_found((void *)PT_REGS_RC(ctx), !(*word & MAY_WAIT), BITS);
+	else
+		*word = PT_REGS_PARM4(ctx);
+	return 0;
+}
+
+/* __getblk_gfp(bdev, block, size, gfp), before 6.7: ext4 reads ahead with no flags at all. */
+SEC("?fexit/__getblk_gfp")
+int block_old_fexit(u64 *ctx)
+{
+	block_found((void *)ctx[4], !(u32)ctx[3], BITS);
+	return 0;
+}
+
+SEC("?fexit/__getblk_gfp")
+int block_old_fexit_pages(u64 *ctx)
+{
+	block_found((void *)ctx[4], !(u32)ctx[3], PAGES);
+	return 0;
+}
+
+SEC("?fentry/__breadahead")
+int breadahead_fentry(u64 *ctx)
+{
+	buffer_read_ahead();
+	return 0;
+}
+
 /* ---- requests, told from tracepoints only ---- */
 
 /* An argument as a number: the verifier allows no arithmetic on what it knows to be a pointer. */

@@ -167,7 +167,7 @@ static __always_inline void on_delete(void *folio, u32 order, enum ledger_mode m
 	last = first + n - 1;
 	used_by_request((u64)mapping, first, last, mode);
 	wasted = ledger_take((u64)mapping, first, last, mode);
-	if (wasted)
+	if (wasted && !is_metadata(mapping))
 		COUNT(&a, C_PREFETCH_WASTED, wasted);
 	if (mode == BITS)
 		ledger_take((u64)mapping | DEMANDED, first, last, mode);

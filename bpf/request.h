@@ -9,6 +9,7 @@
 #ifndef CACHETOP_REQUEST_H
 #define CACHETOP_REQUEST_H
 
+#include "meta.h"
 #include "pages.h"
 #include "shmem.h"
 #include "window.h"
@@ -363,8 +364,12 @@ static __always_inline void name_read(struct readahead_control *ractl, u64 count
 	struct row *row;
 
 	/* Directories of ext4 are read ahead on the block device's mapping. Not a read of that. */
-	if (!count || !file || file->f_mapping != m)
+	if (!count || !file)
 		return;
+	if (file->f_mapping != m) {
+		directory_block_wanted(m, first);
+		return;
+	}
 	row = own_row(true);
 	if (!row)
 		return;
@@ -427,7 +432,7 @@ static __always_inline void on_add(void *folio, u32 order, enum ledger_mode mode
 		f = frame_on(a.row, t, (u64)p.mapping);
 	}
 	if (!f && is_metadata(p.mapping)) {
-		COUNT(&a, C_META_FILLS, p.last - p.first + 1);
+		block_added(&a, t, (u64)p.mapping, p.first, p.last, mode);
 		return;
 	}
 	if (!f) {

@@ -45,8 +45,19 @@ struct again {
 	u64 index;
 };
 
+/* Look-ups of blocks in a block device's mapping (meta.h). */
+struct block {
+	u64 mapping; /* pages added, which no look-up has found yet */
+	u64 first;
+	u64 last;
+	u64 wanted_in; /* the block of a directory that is read ahead from, by its page */
+	u64 wanted;
+	u64 ahead; /* the next look-up only reads ahead */
+};
+
 struct thread {
 	struct window window;
+	struct block block;
 	struct again again;
 	struct frame frame[MAX_DEPTH];
 };

@@ -85,6 +85,9 @@ pub const FUNCTIONS: &[&str] = &[
     "filemap_map_pages",
     "workingset_refault",
     "__folio_mark_dirty",
+    "bdev_getblk",
+    "__getblk_gfp",
+    "__breadahead",
 ];
 
 /// Tracepoints whose presence decides the plan.

@@ -9,6 +9,7 @@
 mod certainty;
 mod explain;
 mod hooks;
+mod meta;
 
 use crate::facts::Facts;
 use crate::figures::Figure;

@@ -111,6 +111,10 @@ pub(super) fn of(
             Certainty::Unknown("pages mapped around a fault cannot be told from the fault here".into())
         },
     ));
+    let meta = super::meta::certainty(hooks, brackets);
+    for figure in [Figure::MetaAccesses, Figure::MetaHits, Figure::MetaReadaheadHits, Figure::MetaMisses] {
+        out.push((figure, meta.clone()));
+    }
     for figure in [
         Figure::Inflight,
         Figure::FaultAround,
@@ -119,10 +123,6 @@ pub(super) fn of(
         Figure::WriteMisses,
         Figure::DirectReadBytes,
         Figure::DirectWriteBytes,
-        Figure::MetaAccesses,
-        Figure::MetaHits,
-        Figure::MetaReadaheadHits,
-        Figure::MetaMisses,
         Figure::Refaulted,
     ] {
         out.push((figure, Certainty::Unknown("not counted by this version".into())));

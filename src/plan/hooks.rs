@@ -221,6 +221,7 @@ fn dirty(c: &mut Chooser<'_>) {
 
 fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
     let facts = c.facts;
+    c.hooks.extend(super::meta::hooks(facts, Brackets::Trampolines, why));
     let pick = |atomic, other| if facts.fetch_atomics { atomic } else { other };
     // All or none: a frame that is pushed must be popped.
     let mut hooks = |function: &str, programs: &[(&'static str, &'static str)]| {
@@ -261,6 +262,7 @@ fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
 
 fn sessions(c: &mut Chooser<'_>) {
     let facts = c.facts;
+    c.hooks.extend(super::meta::hooks(facts, Brackets::Sessions, FGRAPH));
     for (function, event, program, both) in [
         ("page_cache_ra_unbounded", "read-ahead window", "window_multi", false),
         ("page_cache_ra_order", "read-ahead window, large folios", "window_order_multi", false),

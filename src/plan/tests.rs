@@ -13,7 +13,7 @@ use crate::facts::TRACEPOINTS;
 fn able() -> Facts {
     let btf: BTreeSet<String> = FUNCTIONS
         .iter()
-        .filter(|f| **f != "generic_file_buffered_read")
+        .filter(|f| !["generic_file_buffered_read", "__getblk_gfp"].contains(f))
         .map(|f| (*f).to_owned())
         .chain(TRACEPOINTS.iter().filter(|t| **t != "writeback_dirty_page").map(|t| format!("tp:{t}")))
         .collect();
@@ -67,6 +67,8 @@ fn old() -> Facts {
         facts.btf.remove(&format!("tp:{gone}"));
     }
     facts.btf.insert("page_cache_sync_ra/3".into());
+    facts.btf.remove("bdev_getblk");
+    facts.btf.insert("__getblk_gfp".into());
     facts.btf.insert("generic_file_buffered_read".into());
     facts.btf.insert("tp:writeback_dirty_page".into());
     facts
@@ -265,5 +267,34 @@ fn the_explanation_names_hooks_and_reasons() {
     }
     for figure in Figure::ALL {
         assert!(text.contains(&format!("{}.{}", figure.group(), figure.key())));
+    }
+}
+
+#[test]
+fn metadata_is_counted_where_look_ups_and_read_ahead_can_be_told_apart() {
+    let bounded = |facts: &Facts, program: &str| {
+        let plan = new(facts).unwrap();
+        assert!(plan.uses(program), "{program}");
+        match plan.certainty(Figure::MetaMisses) {
+            Certainty::Bounded(why) => why,
+            other => panic!("{program}: {other:?}"),
+        }
+    };
+    for (facts, program) in [(able(), "block_fexit"), (lazy(), "block_session")] {
+        let why = bounded(&facts, program);
+        assert!(why.contains("xfs and btrfs") && !why.contains("mounting") && !why.contains("lose"), "{why}");
+    }
+    assert!(bounded(&old(), "block_old_fexit_pages").contains("mounting"));
+    assert!(bounded(&Facts { return_probes_keep: false, ..lazy() }, "block_fexit").contains("lose events"));
+    for mut facts in [old(), Facts { fetch_atomics: true, ..old() }] {
+        facts.refused.push(("breadahead_fentry".into(), "EBUSY".into()));
+        assert!(!new(&facts).unwrap().knows(Figure::MetaAccesses), "read-ahead would count as access");
+    }
+    let mut facts = old();
+    facts.btf.remove("__breadahead");
+    assert!(!new(&facts).unwrap().knows(Figure::MetaHits));
+    match new(&tracepoints()).unwrap().certainty(Figure::MetaAccesses) {
+        Certainty::Unknown(why) => assert!(why.contains("functions"), "{why}"),
+        other => panic!("{other:?}"),
     }
 }

@@ -10,6 +10,7 @@ mod child;
 mod classic;
 mod expect;
 mod fs;
+mod fuse;
 mod oracle;
 mod parent;
 mod pivots;

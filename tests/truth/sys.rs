@@ -168,7 +168,12 @@ pub fn readahead(file: &File, pos: u64, len: usize) -> io::Result<()> {
 
 /// cachestat(2): pages of the file in the cache, those still being read included.
 pub fn cachestat(file: &File, len: u64) -> io::Result<u64> {
-    let range = [0u64, len];
+    cachestat_range(file, 0, len)
+}
+
+/// The same for a part of the file.
+pub fn cachestat_range(file: &File, pos: u64, len: u64) -> io::Result<u64> {
+    let range = [pos, len];
     let mut out = [0u64; 5];
     // SAFETY: two live arrays of the sizes that the kernel expects (16 and 40 bytes).
     done(unsafe { libc::syscall(451, file.as_raw_fd(), range.as_ptr(), out.as_mut_ptr(), 0) })?;

@@ -1,5 +1,6 @@
 """What a guest starts from: an initramfs of busybox, kernel modules, the added programs and a command."""
 
+import hashlib
 import lzma
 import os
 import re
@@ -10,7 +11,7 @@ from kernels import CACHE
 from kernels import VmError
 from kernels import kernel_files
 
-MODULES = ["virtio_pci", "virtio_blk", "loop", "ext4", "xfs", "btrfs", "overlay"]
+MODULES = ["virtio_pci", "virtio_blk", "loop", "ext4", "xfs", "btrfs", "overlay", "fuse", "nfsv4", "nfsd"]
 
 INIT = """#!/bin/busybox sh
 /bin/busybox --install -s /bin
@@ -108,7 +109,9 @@ def module_files(name):
 
 def system_part(name):
     """Path of the cached part of the initramfs, the same for every run of one kernel."""
-    path = f"{CACHE}/initramfs/{name}"
+    # Checkouts share the cache, and may differ in what a guest gets.
+    kind = hashlib.sha256("\n".join([INIT, *MODULES]).encode()).hexdigest()[:8]
+    path = f"{CACHE}/initramfs/{name}-{kind}"
     busybox = shutil.which("busybox")
     if not busybox:
         raise VmError("busybox is missing: apt-get install busybox-static")

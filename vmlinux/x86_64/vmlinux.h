@@ -137,6 +137,9 @@ struct page {
 
 struct buffer_head {
 	unsigned long b_state;
+	struct page *b_page;
+	unsigned long long b_blocknr;
+	unsigned long b_size;
 };
 
 struct vm_area_struct {

@@ -4,7 +4,9 @@ mod calls;
 mod drops;
 mod many;
 mod pivots;
+mod meta;
 mod reads;
+mod remote;
 mod stacks;
 mod writes;
 
@@ -47,6 +49,7 @@ const fn scenario(
 /// Every workload, in order.
 pub fn all() -> impl Iterator<Item = Scenario> {
     [reads::LIST, calls::LIST, many::LIST, drops::LIST, writes::LIST, stacks::LIST, pivots::LIST]
+    [reads::LIST, calls::LIST, many::LIST, drops::LIST, writes::LIST, stacks::LIST, meta::LIST, remote::LIST]
         .into_iter()
         .flatten()
         .copied()

@@ -1,0 +1,125 @@
+//! File systems without a device: FUSE and NFS, each served on this machine.
+
+use std::fs;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::ensure;
+
+use super::*;
+use crate::fuse;
+use crate::oracle::Oracle;
+use crate::sys;
+
+const ON: &[Fs] = &[Fs::Ext4];
+
+pub const LIST: &[Scenario] = &[
+    scenario("fuse-cold", ON, "a file of FUSE read to its end twice", |c| {
+        let file = on_fuse(c)?;
+        twice(c, &file)
+    }),
+    scenario("fuse-random", ON, "random reads of a file of FUSE", |c| {
+        let file = on_fuse(c)?;
+        random(c, &file)
+    }),
+    scenario("nfs-cold", ON, "a file of NFS read to its end twice", |c| {
+        let file = on_nfs(c)?;
+        twice(c, &file)
+    }),
+    scenario("nfs-random", ON, "random reads of a file of NFS", |c| {
+        let file = on_nfs(c)?;
+        random(c, &file)
+    }),
+];
+
+const SIZE: u64 = 517 * PAGE + 99;
+
+fn mount_point(c: &Ctx) -> Result<PathBuf> {
+    let target = c.dir.join("mnt");
+    fs::create_dir(&target)?;
+    Ok(target)
+}
+
+fn on_fuse(c: &mut Ctx) -> Result<File> {
+    let target = mount_point(c)?;
+    let server = refused("mount FUSE", fuse::serve(&target, SIZE))?;
+    c.guards.push(Box::new(move || {
+        sys::unmount(&target);
+        let _ = sys::wait(server);
+    }));
+    Ok(File::open(c.dir.join("mnt").join(fuse::NAME))?)
+}
+
+/// A file of the test's own directory, seen through the kernel's NFS server and client. Neither mountd nor exportfs is
+/// there: what they would tell the server is written by hand.
+fn on_nfs(c: &mut Ctx) -> Result<File> {
+    // It takes over the kernel's server and writes its state directory: nothing for a machine that somebody uses.
+    if !Path::new("/modules").exists() {
+        return Err(NotHere("in a guest of tests/vm only".into()).into());
+    }
+    let target = mount_point(c)?;
+    let control = PathBuf::from("/proc/fs/nfsd");
+    refused("mount nfsd", sys::mount("nfsd".as_ref(), &control, "nfsd", ""))?;
+    c.guards.push(Box::new(move || {
+        let _ = fs::write("/proc/fs/nfsd/threads", "0\n");
+        sys::unmount("/proc/fs/nfsd".as_ref());
+    }));
+    let tell = |path: &str, text: &str| -> Result<()> {
+        fs::write(path, text).with_context(|| format!("{path}: {}", text.trim()))
+    };
+    fs::create_dir_all("/var/lib/nfs/v4recovery")?;
+    c.warm_file("served", SIZE)?;
+    tell("/proc/fs/nfsd/versions", "-2 -3 +4\n").or_else(|_| tell("/proc/fs/nfsd/versions", "-3 +4\n"))?;
+    tell("/proc/fs/nfsd/portlist", "tcp 2049\n")?;
+    tell("/proc/fs/nfsd/threads", "2\n")?;
+    // Nobody was there before, so nobody has locks to reclaim.
+    let _ = fs::write("/proc/fs/nfsd/v4_end_grace", "Y\n");
+    let dir = c.dir.display();
+    const FOREVER: u32 = 0x7fff_ffff;
+    // Read and write, any port, root is root, no checks of parents, named by number 0: the root of NFSv4.
+    const FLAGS: u32 = 0x2 | 0x400 | 0x2000;
+    tell("/proc/net/rpc/auth.unix.ip/channel", &format!("nfsd 127.0.0.1 {FOREVER} truth\n"))?;
+    tell("/proc/net/rpc/nfsd.export/channel", &format!("truth {dir} {FOREVER} {FLAGS} 65534 65534 0\n"))?;
+    tell("/proc/net/rpc/nfsd.fh/channel", &format!("truth 1 \\x00000000 {FOREVER} {dir}\n"))?;
+    let options = "vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,sec=sys,proto=tcp,port=2049";
+    refused("mount nfs4", sys::mount("127.0.0.1:/".as_ref(), &target, "nfs4", options))?;
+    c.guards.push(Box::new(move || sys::unmount(&target)));
+    Ok(File::open(c.dir.join("mnt/served"))?)
+}
+
+/// Cold, then warm.
+fn twice(c: &mut Ctx, file: &File) -> Result<Expect> {
+    let mut o = Oracle::new(file, c.fs)?;
+    let mut buf = buffer(44 * KIB);
+    c.begin();
+    for _ in 0..2 {
+        let mut pos = 0;
+        loop {
+            match o.read(pos, || file.read_at(&mut buf, pos))? {
+                0 => break,
+                n => pos += n as u64,
+            }
+        }
+        ensure!(pos == SIZE, "{pos} bytes read");
+    }
+    ensure!(o.tally.misses > 0 && o.tally.hits >= 518, "the oracle itself: {:?}", o.tally);
+    Ok(o.expect())
+}
+
+fn random(c: &mut Ctx, file: &File) -> Result<Expect> {
+    sys::advise(file, 0, 0, libc::POSIX_FADV_RANDOM)?;
+    let mut o = Oracle::new(file, c.fs)?;
+    let mut buf = buffer(3 * PAGE);
+    c.begin();
+    for _ in 0..150 {
+        let pos = c.rng.below(SIZE - 3 * PAGE);
+        let len = 1 + c.rng.below(3 * PAGE - 1) as usize;
+        o.read(pos, || file.read_at(&mut buf[..len], pos))?;
+    }
+    ensure!(o.tally.misses > 0 && o.tally.hits > 0, "the oracle itself: {:?}", o.tally);
+    Ok(o.expect())
+}
