@@ -10,6 +10,7 @@
 #include "calls.h"
 #include "fault.h"
 #include "process.h"
+#include "refault.h"
 #include "request.h"
 
 /* The first argument of a probed function, as what it points to. */
@@ -226,10 +227,20 @@ int window_fentry(u64 *ctx)
 	return 0;
 }
 
-SEC("?kprobe.multi/page_cache_ra_unbounded")
-int window_multi(struct pt_regs *ctx)
+SEC("?fexit/page_cache_ra_unbounded")
+int window_fexit(u64 *ctx)
 {
-	enter_window(ARGUMENT(ctx, 1, struct readahead_control), PT_REGS_PARM2(ctx));
+	exit_window();
+	return 0;
+}
+
+SEC("?kprobe.session/page_cache_ra_unbounded")
+int window_session(struct pt_regs *ctx)
+{
+	if (is_return(ctx))
+		exit_window();
+	else
+		enter_window(ARGUMENT(ctx, 1, struct readahead_control), PT_REGS_PARM2(ctx));
 	return 0;
 }
 
@@ -240,10 +251,21 @@ int window_order_fentry(u64 *ctx)
 	return 0;
 }
 
-SEC("?kprobe.multi/page_cache_ra_order")
-int window_order_multi(struct pt_regs *ctx)
+SEC("?fexit/page_cache_ra_order")
+int window_order_fexit(u64 *ctx)
 {
-	enter_window_order(ARGUMENT(ctx, 1, struct readahead_control), ARGUMENT(ctx, 2, struct file_ra_state));
+	exit_window();
+	return 0;
+}
+
+SEC("?kprobe.session/page_cache_ra_order")
+int window_order_session(struct pt_regs *ctx)
+{
+	if (is_return(ctx))
+		exit_window();
+	else
+		enter_window_order(ARGUMENT(ctx, 1, struct readahead_control),
+				   ARGUMENT(ctx, 2, struct file_ra_state));
 	return 0;
 }
 
@@ -297,7 +319,15 @@ int map_pages_fentry_pages(u64 *ctx)
 SEC("?fexit/filemap_map_pages")
 int map_pages_fexit(u64 *ctx)
 {
-	exit_map_pages((void *)ctx[0], ctx[3]);
+	exit_map_pages((void *)ctx[0], ctx[3] & FAULT_NOPAGE);
+	return 0;
+}
+
+/* Before 5.12 it returned nothing. */
+SEC("?fexit/filemap_map_pages")
+int map_pages_old_fexit(u64 *ctx)
+{
+	exit_map_pages((void *)ctx[0], served_old((void *)ctx[0]));
 	return 0;
 }
 
@@ -308,12 +338,68 @@ int map_pages_session(struct pt_regs *ctx)
 	struct vm_fault *vmf;
 
 	if (is_return(ctx)) {
-		exit_map_pages(bpf_core_cast((void *)*word, struct vm_fault), PT_REGS_RC(ctx));
+		exit_map_pages(bpf_core_cast((void *)*word, struct vm_fault), PT_REGS_RC(ctx) & FAULT_NOPAGE);
 		return 0;
 	}
 	vmf = ARGUMENT(ctx, 1, struct vm_fault);
 	*word = (u64)vmf;
 	enter_map_pages(vmf, PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx), BITS);
+	return 0;
+}
+
+SEC("?fentry/set_pte_range")
+int mapped_fentry(u64 *ctx)
+{
+	on_mapped((u32)ctx[3]);
+	return 0;
+}
+
+SEC("?kprobe.multi/set_pte_range")
+int mapped_multi(struct pt_regs *ctx)
+{
+	on_mapped((u32)PT_REGS_PARM4(ctx));
+	return 0;
+}
+
+SEC("?fexit/shmem_fault")
+int shmem_fault_fexit(u64 *ctx)
+{
+	exit_shmem_fault((void *)ctx[0], ctx[1], BITS);
+	return 0;
+}
+
+SEC("?fexit/shmem_fault")
+int shmem_fault_fexit_pages(u64 *ctx)
+{
+	exit_shmem_fault((void *)ctx[0], ctx[1], PAGES);
+	return 0;
+}
+
+SEC("?kprobe.session/shmem_fault")
+int shmem_fault_session(struct pt_regs *ctx)
+{
+	u64 *word = cookie(ctx);
+
+	if (is_return(ctx))
+		exit_shmem_fault(bpf_core_cast((void *)*word, struct vm_fault), PT_REGS_RC(ctx), BITS);
+	else
+		*word = PT_REGS_PARM1(ctx);
+	return 0;
+}
+
+/* ---- pages read back in ---- */
+
+SEC("?fentry/workingset_refault")
+int refault_fentry(u64 *ctx)
+{
+	on_refault((void *)ctx[0]);
+	return 0;
+}
+
+SEC("?kprobe.multi/workingset_refault")
+int refault_multi(struct pt_regs *ctx)
+{
+	on_refault((void *)PT_REGS_PARM1(ctx));
 	return 0;
 }
 

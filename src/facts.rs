@@ -83,6 +83,8 @@ pub const FUNCTIONS: &[&str] = &[
     "page_cache_ra_order",
     "filemap_fault",
     "filemap_map_pages",
+    "shmem_fault",
+    "set_pte_range",
     "workingset_refault",
     "__folio_mark_dirty",
 ];

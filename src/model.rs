@@ -9,6 +9,7 @@ use crate::figures::Unit;
 use crate::plan::Plan;
 use crate::sample::Counter;
 use crate::sample::Counters;
+use crate::sample::Histograms;
 use crate::sample::Lost;
 use crate::sample::Memory;
 use crate::sample::RowSample;
@@ -42,6 +43,8 @@ pub struct Interval {
     pub memory: Memory,
     /// Events lost in the interval.
     pub lost: Lost,
+    /// Latency of read calls and sizes of read-ahead windows, of the whole system; `None` unless asked for.
+    pub histograms: Option<Box<Histograms>>,
     /// Rows of the pivot, busiest first; processes that did nothing are left out.
     pub rows: Vec<Row>,
 }
@@ -70,6 +73,8 @@ pub fn figures(c: &Counters, plan: &Plan) -> Figures {
         (Figure::Removed, c.get(Counter::Removed)),
         (Figure::StallNs, c.get(Counter::StallNs)),
         (Figure::Inflight, c.get(Counter::Inflight)),
+        (Figure::Windows, c.get(Counter::Windows)),
+        (Figure::WindowsCut, c.get(Counter::WindowsCut)),
         (Figure::FaultMisses, c.get(Counter::FaultMisses)),
         (Figure::FaultHits, c.get(Counter::FaultHits)),
         (Figure::FaultAround, c.get(Counter::FaultAround)),
@@ -137,6 +142,10 @@ pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
         total: figures(&now.total.since(&before.total), plan),
         memory: now.memory,
         lost: now.lost.since(&before.lost),
+        histograms: match (&now.latency, &before.latency) {
+            (Some(now), Some(before)) => Some(Box::new(now.since(before))),
+            _ => None,
+        },
         rows: rows.into_iter().map(|(_, r)| r).collect(),
     }
 }

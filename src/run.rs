@@ -161,6 +161,7 @@ fn chosen(args: &Args, mut interval: Interval, plan: &Plan) -> Interval {
             Some(row) => row.figures.clone(),
             None => model::figures(&Counters::default(), plan),
         };
+        interval.histograms = None; // those of the whole system
     }
     interval
 }
@@ -172,6 +173,9 @@ fn sum(run: Option<Interval>, interval: &Interval) -> Interval {
     if let Some(run) = run {
         sum.seconds += run.seconds;
         sum.total = add(&run.total, &interval.total);
+        if let (Some(sum), Some(run)) = (&mut sum.histograms, &run.histograms) {
+            sum.add(run);
+        }
         for (why, n) in run.lost.by_reason {
             match sum.lost.by_reason.iter_mut().find(|(w, _)| *w == why) {
                 Some((_, m)) => *m += n,

@@ -33,7 +33,7 @@ fn cachestat(args: &Args) -> Result<(), Failure> {
     // Before anything is loaded: a process that is not there is a matter of usage, and one that ends while
     // we load must not be mistaken for a later one with its id.
     let process = args.pid.map(Process::open).transpose()?;
-    let mut options = Options { include_self: args.include_self, ..Options::default() };
+    let mut options = Options { include_self: args.include_self, wants: args.wants(), ..Options::default() };
     if let Some(rows) = args.table_size {
         options.table = rows;
     }

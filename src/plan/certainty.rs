@@ -95,24 +95,9 @@ pub(super) fn of(
         _ => reads.clone(),
     };
     out.push((Figure::StallNs, stall));
-    let faults = match brackets {
-        Brackets::Tracepoints => Certainty::Unknown(functions.into()),
-        _ if sees("fault ended") || uses("fault_session") => reads.clone(),
-        _ => Certainty::Unknown("the kernel has no filemap_fault to attach to".into()),
-    };
-    out.push((Figure::FaultMisses, faults.clone()));
-    let map_pages = uses("map_pages_fexit") || uses("map_pages_session");
-    out.push((
-        Figure::FaultHits,
-        if map_pages {
-            faults
-        } else {
-            Certainty::Unknown("pages mapped around a fault cannot be told from the fault here".into())
-        },
-    ));
+    out.extend(super::faults::certainty(facts, brackets, hooks, &reads));
     for figure in [
         Figure::Inflight,
-        Figure::FaultAround,
         Figure::WriteAccesses,
         Figure::WriteHits,
         Figure::WriteMisses,
@@ -122,7 +107,6 @@ pub(super) fn of(
         Figure::MetaHits,
         Figure::MetaReadaheadHits,
         Figure::MetaMisses,
-        Figure::Refaulted,
     ] {
         out.push((figure, Certainty::Unknown("not counted by this version".into())));
     }

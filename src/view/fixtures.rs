@@ -60,6 +60,7 @@ pub(crate) fn interval(total: Figures) -> Interval {
         total,
         memory: MEMORY,
         lost: Lost { by_reason: vec![("recursion", 0)] },
+        histograms: None,
         rows: Vec::new(),
     }
 }

@@ -2,9 +2,11 @@
 
 mod calls;
 mod drops;
+mod faults;
 mod many;
 mod reads;
 mod stacks;
+mod windows;
 mod writes;
 
 use std::fs::File;
@@ -45,7 +47,7 @@ const fn scenario(
 
 /// Every workload, in order.
 pub fn all() -> impl Iterator<Item = Scenario> {
-    [reads::LIST, calls::LIST, many::LIST, drops::LIST, writes::LIST, stacks::LIST]
+    [reads::LIST, calls::LIST, many::LIST, drops::LIST, writes::LIST, stacks::LIST, faults::LIST, windows::LIST]
         .into_iter()
         .flatten()
         .copied()
