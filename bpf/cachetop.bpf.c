@@ -361,6 +361,32 @@ int mapped_multi(struct pt_regs *ctx)
 	return 0;
 }
 
+/* A huge page at once; 0: done. */
+SEC("?fexit/do_set_pmd")
+int mapped_huge_fexit(u64 *ctx)
+{
+	if (!(u32)ctx[2])
+		on_mapped(HUGE_PAGES);
+	return 0;
+}
+
+/* From 6.16 it has an argument more. */
+SEC("?fexit/do_set_pmd")
+int mapped_huge_fexit3(u64 *ctx)
+{
+	if (!(u32)ctx[3])
+		on_mapped(HUGE_PAGES);
+	return 0;
+}
+
+SEC("?kprobe.session/do_set_pmd")
+int mapped_huge_session(struct pt_regs *ctx)
+{
+	if (is_return(ctx) && !(u32)PT_REGS_RC(ctx))
+		on_mapped(HUGE_PAGES);
+	return 0;
+}
+
 SEC("?fexit/shmem_fault")
 int shmem_fault_fexit(u64 *ctx)
 {

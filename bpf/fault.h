@@ -17,6 +17,7 @@
 /* A page-table entry of x86. */
 #define ENTRY_PRESENT 0x1
 #define ENTRY_HUGE 0x80
+#define HUGE_PAGES 512 /* mapped by one entry of the level above */
 
 static __always_inline void enter_fault(struct vm_fault *vmf, enum ledger_mode mode)
 {
@@ -80,14 +81,14 @@ static __always_inline void exit_fault(u32 ret)
 	count_fault(&a, t, f->mapping, f->pos, ret);
 }
 
-/* Pages that this thread has mapped: the kernel's own count, where it keeps one for each thread, else ours. */
+/* Pages that this thread has mapped: what our hooks saw, and the kernel's count where it keeps one for each thread. */
 static __always_inline u64 mapped_by(struct thread *t)
 {
 	struct task_struct___split *task = (void *)bpf_get_current_task();
 
 	if (!bpf_core_field_exists(struct task_struct___split, rss_stat))
 		return t->mapped;
-	return (s64)BPF_CORE_READ(task, rss_stat.count[MM_FILEPAGES]) +
+	return t->mapped + (s64)BPF_CORE_READ(task, rss_stat.count[MM_FILEPAGES]) +
 	       (s64)BPF_CORE_READ(task, rss_stat.count[MM_SHMEMPAGES]);
 }
 
@@ -100,8 +101,10 @@ static __always_inline void enter_map_pages(struct vm_fault *vmf, u64 first, u64
 	if (!row)
 		return;
 	t = thread_of(row);
-	if (t)
+	if (t) {
 		t->mapped_before = mapped_by(t);
+		t->mapping = 1;
+	}
 	ledger_take(number_of(row, vmf->vma->vm_file->f_mapping), first, last, mode);
 }
 
@@ -117,6 +120,7 @@ static __always_inline void exit_map_pages(struct vm_fault *vmf, bool served)
 	t = thread_of(a.row);
 	if (!t)
 		return;
+	t->mapping = 0;
 	mapped = mapped_by(t) - t->mapped_before;
 	if (mapped && served)
 		mapped--;
@@ -148,17 +152,24 @@ static __always_inline bool served_old(struct vm_fault *vmf)
 	return entry;
 }
 
-/* set_pte_range: pages of a file are mapped. */
+/*
+ * set_pte_range and do_set_pmd: pages of a file are mapped. Outside of filemap_map_pages it is the page that
+ * filemap_fault or shmem_fault found, and the rest of its folio.
+ */
 static __always_inline void on_mapped(u64 pages)
 {
-	struct row *row = own_row(false);
+	struct account a = {.row = own_row(false)};
 	struct thread *t;
 
-	if (!row)
+	if (!a.row)
 		return;
-	t = thread_of(row);
-	if (t)
+	t = thread_of(a.row);
+	if (!t)
+		return;
+	if (t->mapping)
 		t->mapped += pages;
+	else if (pages > 1)
+		COUNT(&a, C_FAULT_AROUND, pages - 1);
 }
 
 /* shmem_fault: tmpfs finds its pages by itself, or makes them. */

@@ -85,6 +85,7 @@ pub const FUNCTIONS: &[&str] = &[
     "filemap_map_pages",
     "shmem_fault",
     "set_pte_range",
+    "do_set_pmd",
     "workingset_refault",
     "__folio_mark_dirty",
 ];

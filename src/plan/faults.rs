@@ -34,6 +34,8 @@ pub(super) fn trampolines(c: &mut Chooser<'_>, why: &'static str) {
     c.together("filemap_map_pages", &both, why);
     if facts.function("filemap_map_pages") {
         c.together("set_pte_range", &[("pages mapped", "mapped_fentry")], why);
+        let huge = if facts.function("do_set_pmd/3") { "mapped_huge_fexit3" } else { "mapped_huge_fexit" };
+        c.together("do_set_pmd", &[("huge page mapped", huge)], why);
     }
     c.together("workingset_refault", &[("page read back in", "refault_fentry")], why);
 }
@@ -47,6 +49,7 @@ pub(super) fn sessions(c: &mut Chooser<'_>) {
         ("shmem_fault", "tmpfs fault", "shmem_fault_session", true),
         ("filemap_map_pages", "pages mapped around a fault", "map_pages_session", true),
         ("set_pte_range", "pages mapped", "mapped_multi", false),
+        ("do_set_pmd", "huge page mapped", "mapped_huge_session", true),
         ("workingset_refault", "page read back in", "refault_multi", false),
     ] {
         if !c.facts.function(function) {
@@ -80,6 +83,11 @@ pub(super) fn certainty(
     let fault = uses(&["fault_fexit", "fault_session"]);
     let map_pages = uses(&["map_pages_fexit", "map_pages_old_fexit", "map_pages_session"]);
     let counted = facts.btf.contains("struct:task_rss_stat") || uses(&["mapped_fentry", "mapped_multi"]);
+    let huge = uses(&["mapped_huge_fexit", "mapped_huge_fexit3", "mapped_huge_session"]);
+    let around = match known(map_pages && counted, "nothing tells how many pages are mapped around a fault here") {
+        Certainty::Exact if !huge => Certainty::Bounded("a huge page mapped at once counts as one page".into()),
+        other => other,
+    };
     let windows = uses(&["window_fexit", "window_session"]);
     let refaults = match () {
         () if lossy("refault_fentry") => reads.clone(),
@@ -92,10 +100,7 @@ pub(super) fn certainty(
             Figure::FaultHits,
             known(fault && map_pages, "faults served from the cache cannot be seen on this kernel"),
         ),
-        (
-            Figure::FaultAround,
-            known(map_pages && counted, "nothing tells how many pages are mapped around a fault here"),
-        ),
+        (Figure::FaultAround, around),
         (Figure::Windows, known(windows, "the kernel has no page_cache_ra_unbounded to attach to")),
         (Figure::WindowsCut, known(windows, "the kernel has no page_cache_ra_unbounded to attach to")),
         (Figure::Refaulted, refaults),

@@ -46,6 +46,7 @@ pub const LIST: &[Scenario] = &[
     scenario("fault-store-cold", BLOCK, "stores into a shared mapping, cold", |c| {
         touches(c, false, WRITE, SHARED, None, (0..111).step_by(3).collect())
     }),
+    scenario("fault-huge", &[Fs::Tmpfs], "a tmpfs of huge pages", huge),
     scenario("populate-warm", ALL, "MAP_POPULATE, warm", populate_warm),
     scenario("populate-cold", BLOCK, "MAP_POPULATE, cold", populate_cold),
     scenario("lock-cold-random", BLOCK, "mlock of a mapping with MADV_RANDOM, cold", lock_cold),
@@ -71,13 +72,32 @@ fn touches(
     if let Some(advice) = advice {
         map.advise(advice)?;
     }
+    let mut e = touch_all(c, &mut o, &map, prot & libc::PROT_WRITE != 0, &which)?;
+    let misses = e.want(Figure::FaultMisses).map_or(0, |w| w.lo);
+    ensure!(!is_warm || misses == 0, "the oracle itself: {misses} misses of a warm file");
+    ensure!(advice != Some(libc::MADV_RANDOM) || misses == 256, "the oracle itself: {misses} misses");
+    if prot & libc::PROT_WRITE != 0 && flags == SHARED {
+        let why = "pages stored to, or their whole folios";
+        e.within(Figure::Dirtied, 0, 411, why);
+    }
+    Ok(e)
+}
+
+/// Touches or stores to pages one by one, from the barrier on.
+fn touch_all(c: &mut Ctx, o: &mut Oracle, map: &sys::Map, store: bool, which: &[usize]) -> Result<Expect> {
     let (mut misses, mut hits, mut around) = (0, 0, 0);
     let mut was = map.mapped()?;
     c.begin();
     let before = sys::faults();
-    for page in which {
+    for page in which.iter().copied() {
         let resident = was[page] || o.resident()[page];
-        o.aside(|| if prot & libc::PROT_WRITE == 0 { let _ = map.touch(page); } else { map.store(page) });
+        o.aside(|| {
+            if store {
+                map.store(page);
+            } else {
+                let _ = map.touch(page);
+            }
+        });
         let now = map.mapped()?;
         let new = now.iter().zip(&was).filter(|(now, was)| **now && !**was).count() as u64;
         ensure!(was[page] || now[page], "page {page} is not mapped after it was touched");
@@ -89,18 +109,31 @@ fn touches(
         was = now;
     }
     let after = sys::faults();
-    ensure!(!is_warm || misses == 0, "the oracle itself: {misses} misses of a warm file");
-    ensure!(advice != Some(libc::MADV_RANDOM) || misses == 256, "the oracle itself: {misses} misses");
     let mut e = Expect::nothing();
     e.exact(Figure::FaultMisses, misses).exact(Figure::FaultHits, hits).exact(Figure::FaultAround, around);
     // The page of each miss was asked for; the others came ahead.
     let ahead = o.tally.ahead - misses;
     e.exact(Figure::ReadaheadPages, ahead).exact(Figure::Fills, ahead);
-    if prot & libc::PROT_WRITE != 0 && flags == SHARED {
-        let why = "pages stored to, or their whole folios";
-        e.within(Figure::Dirtied, 0, 411, why);
-    }
     e.note(format!("rusage: {} minor, {} major", after.0 - before.0, after.1 - before.1));
+    Ok(e)
+}
+
+/// Huge pages are mapped by one entry of the page table, 512 pages at once.
+fn huge(c: &mut Ctx) -> Result<Expect> {
+    const PAGES: usize = 1200;
+    let target = c.dir.join("mnt");
+    std::fs::create_dir(&target)?;
+    let options = "size=32m,huge=always";
+    refused("huge pages in tmpfs", sys::mount("truth".as_ref(), &target, "tmpfs", options))?;
+    let at = target.clone();
+    c.guards.push(Box::new(move || sys::unmount(&at)));
+    let file = c.warm_file("mnt/f", PAGES as u64 * PAGE)?;
+    let mut o = c.oracle(&file)?;
+    let map = sys::Map::new(&file, PAGES)?;
+    refused("MADV_HUGEPAGE", map.advise(libc::MADV_HUGEPAGE))?;
+    let mut e = touch_all(c, &mut o, &map, false, &[0, 511, 512, 600, 1023, 1024, 1199])?;
+    let most = e.want(Figure::FaultAround).map_or(0, |w| w.hi);
+    e.if_bounded(Figure::FaultAround, 0, most, "huge page");
     Ok(e)
 }
 
