@@ -42,6 +42,15 @@ int read_fexit_pages(u64 *ctx)
 	return 0;
 }
 
+/* For the clock only. */
+SEC("?fentry/filemap_splice_read")
+int splice_fentry(u64 *ctx)
+{
+	if (with_latency)
+		begin_latency();
+	return 0;
+}
+
 SEC("?fexit/filemap_splice_read")
 int splice_fexit(u64 *ctx)
 {
@@ -75,6 +84,8 @@ int shmem_fexit_pages(u64 *ctx)
 SEC("?fentry/shmem_file_splice_read")
 int shmem_splice_fentry(u64 *ctx)
 {
+	if (with_latency)
+		begin_latency();
 	enter_shmem_splice((void *)ctx[0], (void *)ctx[1], (void *)ctx[2], ctx[3]);
 	return 0;
 }
@@ -157,6 +168,8 @@ static __always_inline void splice_session_body(struct pt_regs *ctx, bool holes)
 			leave_splice(*word, PT_REGS_RC(ctx));
 		return;
 	}
+	if (with_latency)
+		begin_latency();
 	*word = enter_splice(ARGUMENT(ctx, 1, struct file), (loff_t *)PT_REGS_PARM2(ctx),
 			     ARGUMENT(ctx, 3, struct pipe_inode_info), PT_REGS_PARM4(ctx), holes);
 }
@@ -554,8 +567,7 @@ int fault_btf(u64 *ctx)
 SEC("?tp_btf/mm_filemap_map_pages")
 int map_pages_btf(u64 *ctx)
 {
-	if (ready)
-		ledger_take(number(ctx, 0), ctx[1], ctx[2], BITS);
+	on_map_pages_in_call(number(ctx, 0), ctx[1], ctx[2]);
 	return 0;
 }
 
@@ -567,14 +579,15 @@ static long settle_if_ended(void *map, u32 *tid, struct call *c, void *unused)
 	struct task_struct *task;
 	bool ended = true;
 
-	if (c->state != PENDING)
+	if (c->state != PENDING && c->faults.state != FAULT_OPEN && c->faults.around_state != FAULT_OPEN)
 		return 0;
 	task = bpf_task_from_pid(*tid);
 	if (task) {
+		settle_faults_of(c, task);
 		ended = !c->by_syscall || task->ioac.syscr != c->syscr;
 		bpf_task_release(task);
 	}
-	if (ended)
+	if (ended && c->state == PENDING)
 		end_call(c);
 	return 0;
 }
@@ -624,6 +637,7 @@ int exit_in_call_btf(u64 *ctx)
 	struct call *c = bpf_map_lookup_elem(&calls, &tid);
 
 	if (c) {
+		settle_faults_of(c, bpf_get_current_task_btf());
 		end_call(c);
 		flush_extents(c);
 		bpf_map_delete_elem(&calls, &tid);

@@ -6,6 +6,7 @@ use std::collections::hash_map::Entry;
 use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::figures::Unit;
+use crate::plan::Brackets;
 use crate::plan::Plan;
 use crate::sample::Counter;
 use crate::sample::Counters;
@@ -123,6 +124,9 @@ pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
             // What the cache loses is no process's doing: the pages of one are reclaimed by another.
             for figure in [Figure::Evicted, Figure::Removed, Figure::ReadaheadWasted] {
                 figures.set(figure, None);
+            }
+            if plan.brackets == Brackets::Tracepoints {
+                figures.set(Figure::Refaulted, None); // known of the system only
             }
             // Bytes and times would drown the pages that rows are ranked by.
             let pages = |f: &Figure| match f.unit() {

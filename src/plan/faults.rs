@@ -29,8 +29,7 @@ pub(super) fn trampolines(c: &mut Chooser<'_>, why: &'static str) {
     // Before 5.12 it returned nothing, and on such kernels fetching atomics do not load either.
     let ended = pick("map_pages_fexit", "map_pages_old_fexit");
     let map_pages = pick("map_pages_fentry", "map_pages_fentry_pages");
-    let both =
-        [("pages mapped around a fault, ended", ended), ("pages mapped around a fault", map_pages)];
+    let both = [("pages mapped around a fault, ended", ended), ("pages mapped around a fault", map_pages)];
     c.together("filemap_map_pages", &both, why);
     if facts.function("filemap_map_pages") {
         c.together("set_pte_range", &[("pages mapped", "mapped_fentry")], why);
@@ -63,9 +62,6 @@ pub(super) fn sessions(c: &mut Chooser<'_>) {
     }
 }
 
-/// Why no function can be hooked.
-const REFUSED: &str = "needs hooks on functions, which this kernel refuses";
-
 /// What the figures of faults, windows and refaults are worth. `reads`: the same for reads, whose hooks lose alike.
 pub(super) fn certainty(
     facts: &Facts,
@@ -78,16 +74,20 @@ pub(super) fn certainty(
     let unknown = |why: &str| Certainty::Unknown(why.into());
     let known = |there: bool, why: &str| if there { reads.clone() } else { unknown(why) };
     if brackets == Brackets::Tracepoints {
-        return tracepoints();
+        let seen = uses(&["fault_btf"]) && uses(&["map_pages_btf"]);
+        return tracepoints(seen, facts.voluntary());
     }
     let fault = uses(&["fault_fexit", "fault_session"]);
     let map_pages = uses(&["map_pages_fexit", "map_pages_old_fexit", "map_pages_session"]);
     let counted = facts.btf.contains("struct:task_rss_stat") || uses(&["mapped_fentry", "mapped_multi"]);
     let huge = uses(&["mapped_huge_fexit", "mapped_huge_fexit3", "mapped_huge_session"]);
-    let around = match known(map_pages && counted, "nothing tells how many pages are mapped around a fault here") {
-        Certainty::Exact if !huge => Certainty::Bounded("a huge page mapped at once counts as one page".into()),
-        other => other,
-    };
+    let around =
+        match known(map_pages && counted, "nothing tells how many pages are mapped around a fault here") {
+            Certainty::Exact if !huge => {
+                Certainty::Bounded("a huge page mapped at once counts as one page".into())
+            }
+            other => other,
+        };
     let windows = uses(&["window_fexit", "window_session"]);
     let refaults = match () {
         () if lossy("refault_fentry") => reads.clone(),
@@ -107,15 +107,34 @@ pub(super) fn certainty(
     ]
 }
 
-/// Where no function can be attached.
-fn tracepoints() -> Vec<(Figure, Certainty)> {
-    let figures = [
-        Figure::FaultMisses,
-        Figure::FaultHits,
-        Figure::FaultAround,
-        Figure::Windows,
-        Figure::WindowsCut,
-        Figure::Refaulted,
-    ];
-    figures.into_iter().map(|f| (f, Certainty::Unknown(REFUSED.into()))).collect()
+/// Where no function can be attached: told from tracepoints and each thread's own count of faults.
+fn tracepoints(seen: bool, voluntary: bool) -> Vec<(Figure, Certainty)> {
+    let functions = "needs hooks on functions, which this kernel refuses";
+    let unknown = |why: &str| Certainty::Unknown(why.into());
+    let faults = match seen {
+        true if voluntary => Certainty::Bounded(FAULTS.into()),
+        true => Certainty::Bounded(format!(
+            "{FAULTS}; BTF tracepoints can lose events on preemptible kernels; LOST says how many"
+        )),
+        false => unknown(functions),
+    };
+    vec![
+        (Figure::FaultMisses, faults.clone()),
+        (Figure::FaultHits, faults),
+        (
+            Figure::FaultAround,
+            unknown(
+                "tracepoints tell where pages are mapped around a fault, but not how many; functions are refused",
+            ),
+        ),
+        (Figure::Windows, unknown(functions)),
+        (Figure::WindowsCut, unknown(functions)),
+        (Figure::Refaulted, Certainty::Bounded(REFAULTS.into())),
+    ]
 }
+
+const FAULTS: &str = "two threads that miss one page at the same instant count as one miss and one hit; a fault that \
+                      fails may count as a hit; stores into mappings of tmpfs, what comes back from its swap and \
+                      faults served by huge pages are not seen";
+const REFAULTS: &str = "the kernel's own count (workingset_refault_file): each CPU hands in up to 125 pages late, \
+                        within a second or two; of the system only, not of a process";

@@ -91,7 +91,13 @@ pub(super) struct Chooser<'a> {
 }
 
 impl Chooser<'_> {
-    pub(super) fn push(&mut self, event: &'static str, program: &'static str, attach: Attach, why: &'static str) {
+    pub(super) fn push(
+        &mut self,
+        event: &'static str,
+        program: &'static str,
+        attach: Attach,
+        why: &'static str,
+    ) {
         if !self.facts.refuses(program) {
             self.hooks.push(Hook { event, program, attach, why });
         }
@@ -252,6 +258,9 @@ fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
     }
     // Before filemap_splice_read (6.5), sendfile and splice went through the read path.
     hooks("filemap_splice_read", &[("splice ended", "splice_fexit")]);
+    if wants.latency {
+        hooks("filemap_splice_read", &[("splice", "splice_fentry")]);
+    }
     let shmem = pick("shmem_fexit", "shmem_fexit_pages");
     hooks("shmem_file_read_iter", &[("tmpfs read ended", shmem), ("tmpfs read", "shmem_fentry")]);
     let splice = [("tmpfs splice ended", "shmem_splice_fexit"), ("tmpfs splice", "shmem_splice_fentry")];

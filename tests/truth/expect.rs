@@ -36,6 +36,8 @@ pub struct Expect {
     wants: BTreeMap<String, Want>,
     pub scope: Scope,
     pub notes: Vec<String>,
+    /// Read calls that did not miss, and those that did, where a scenario is about that.
+    pub calls: Option<(u64, u64)>,
 }
 
 /// The stable name of a figure, `group.key`.
@@ -46,7 +48,7 @@ pub fn key(figure: Figure) -> String {
 impl Expect {
     /// A process that read, wrote and dropped nothing.
     pub fn nothing() -> Self {
-        let mut new = Self { wants: BTreeMap::new(), scope: Scope::Child, notes: Vec::new() };
+        let mut new = Self { wants: BTreeMap::new(), scope: Scope::Child, notes: Vec::new(), calls: None };
         for figure in [
             Figure::Accesses,
             Figure::Hits,
@@ -133,7 +135,7 @@ impl Expect {
             Scope::Pids(pids) => json!({ "pids": pids }),
             Scope::Comm(name, rows) => json!({ "comm": name, "rows": rows }),
         };
-        json!({ "wants": wants, "scope": scope, "notes": self.notes })
+        json!({ "wants": wants, "scope": scope, "notes": self.notes, "calls": self.calls })
     }
 
     /// From the pipe.
@@ -157,6 +159,7 @@ impl Expect {
             Scope::Child
         };
         let notes = v.get("notes")?.as_array()?.iter().filter_map(|n| n.as_str().map(str::to_owned));
-        Some(Self { wants, scope, notes: notes.collect() })
+        let calls = v.get("calls").and_then(|c| Some((number(c, 0)?, number(c, 1)?)));
+        Some(Self { wants, scope, notes: notes.collect(), calls })
     }
 }

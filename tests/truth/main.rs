@@ -1,7 +1,7 @@
 //! The truth tests: workloads whose true figures are known, counted by the product, compared page for page.
 //!
 //! `truth [--dir FS=PATH]... [--only SUBSTR]... [--list] [--json FILE] [--seed N] [--busy]
-//! [--without-functions]`, as root.
+//! [--without-functions] [--latency]`, as root.
 //! Without `--dir` it makes and mounts ext4, xfs, btrfs and tmpfs of its own, and takes the machine for a busy
 //! one: figures of the whole system are then compared as lower bounds where others can disturb them.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
@@ -27,6 +27,7 @@ use std::time::Instant;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use cachetop::plan::Wants;
 use cachetop::sample::Source;
 use cachetop::session::Options;
 use cachetop::session::Session;
@@ -45,6 +46,7 @@ struct Args {
     seed: u64,
     busy: bool,
     without_functions: bool,
+    latency: bool,
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
@@ -62,6 +64,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
             "--seed" => args.seed = value()?.parse()?,
             "--busy" => args.busy = true,
             "--without-functions" => args.without_functions = true,
+            "--latency" => args.latency = true,
             "--list" => args.list = true,
             _ => bail!("unknown argument {word}"),
         }
@@ -143,8 +146,11 @@ fn run(args: &Args) -> Result<bool> {
     println!("truth: kernel {}, seed {}", release.trim(), args.seed);
     // The workload runs this same file: its pages must not be read during a measurement.
     std::fs::read("/proc/self/exe")?;
-    let mut session =
-        Session::open(&Options { without_functions: args.without_functions, ..Options::default() })?;
+    let mut session = Session::open(&Options {
+        without_functions: args.without_functions,
+        wants: Wants { latency: args.latency, ..Wants::default() },
+        ..Options::default()
+    })?;
     for (figure, certainty) in &session.plan().figures {
         println!("plan: {} {certainty:?}", expect::key(*figure));
     }

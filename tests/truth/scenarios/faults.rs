@@ -111,6 +111,14 @@ fn touch_all(c: &mut Ctx, o: &mut Oracle, map: &sys::Map, store: bool, which: &[
     let after = sys::faults();
     let mut e = Expect::nothing();
     e.exact(Figure::FaultMisses, misses).exact(Figure::FaultHits, hits).exact(Figure::FaultAround, around);
+    if store {
+        e.if_bounded(
+            Figure::FaultHits,
+            if c.fs.block() { hits } else { 0 },
+            hits,
+            "stores into mappings of tmpfs",
+        );
+    }
     // The page of each miss was asked for; the others came ahead.
     let ahead = o.tally.ahead - misses;
     e.exact(Figure::ReadaheadPages, ahead).exact(Figure::Fills, ahead);
@@ -134,6 +142,8 @@ fn huge(c: &mut Ctx) -> Result<Expect> {
     let mut e = touch_all(c, &mut o, &map, false, &[0, 511, 512, 600, 1023, 1024, 1199])?;
     let most = e.want(Figure::FaultAround).map_or(0, |w| w.hi);
     e.if_bounded(Figure::FaultAround, 0, most, "huge page");
+    let hits = e.want(Figure::FaultHits).map_or(0, |w| w.hi);
+    e.if_bounded(Figure::FaultHits, 0, hits, "served by huge pages are not seen");
     Ok(e)
 }
 
@@ -220,7 +230,9 @@ fn in_child(c: &mut Ctx) -> Result<Expect> {
                 return 1;
             }
             let before = sys::faults().0;
-            (0..PAGES).for_each(|p| { map.touch(p); });
+            (0..PAGES).for_each(|p| {
+                map.touch(p);
+            });
             let faults = sys::faults().0 - before;
             if to.write_all(&faults.to_le_bytes()).is_err() {
                 return 1;

@@ -3,6 +3,7 @@
 mod calls;
 mod drops;
 mod faults;
+mod latency;
 mod many;
 mod reads;
 mod stacks;
@@ -47,10 +48,20 @@ const fn scenario(
 
 /// Every workload, in order.
 pub fn all() -> impl Iterator<Item = Scenario> {
-    [reads::LIST, calls::LIST, many::LIST, drops::LIST, writes::LIST, stacks::LIST, faults::LIST, windows::LIST]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        reads::LIST,
+        calls::LIST,
+        many::LIST,
+        drops::LIST,
+        writes::LIST,
+        stacks::LIST,
+        faults::LIST,
+        windows::LIST,
+        latency::LIST,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 const KIB: u64 = 1024;
