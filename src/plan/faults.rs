@@ -51,7 +51,8 @@ pub(super) fn sessions(c: &mut Chooser<'_>) {
         ("do_set_pmd", "huge page mapped", "mapped_huge_session", true),
         ("workingset_refault", "page read back in", "refault_multi", false),
     ] {
-        if !c.facts.function(function) {
+        let mapped = program.starts_with("mapped_");
+        if !c.facts.function(function) || mapped && !c.facts.function("filemap_map_pages") {
             continue;
         }
         let at = vec![function.to_owned()];
