@@ -96,8 +96,15 @@ pub(super) fn of(
     };
     out.push((Figure::StallNs, stall));
     out.extend(super::faults::certainty(facts, brackets, hooks, &reads));
-    for figure in [
+    out.push((
         Figure::Inflight,
+        Certainty::Unknown(
+            "the function in which a reader waits for a page cannot be hooked (folio_wait_bit_common is not \
+             traceable), and those around it run for every page that is there"
+                .into(),
+        ),
+    ));
+    for figure in [
         Figure::WriteAccesses,
         Figure::WriteHits,
         Figure::WriteMisses,
