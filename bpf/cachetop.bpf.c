@@ -10,6 +10,7 @@
 #include "calls.h"
 #include "fault.h"
 #include "process.h"
+#include "refault.h"
 #include "request.h"
 
 /* The first argument of a probed function, as what it points to. */
@@ -38,6 +39,15 @@ SEC("?fexit/filemap_read")
 int read_fexit_pages(u64 *ctx)
 {
 	exit_kiocb((void *)ctx[0], ctx[3], ctx[2], PAGES);
+	return 0;
+}
+
+/* For the clock only. */
+SEC("?fentry/filemap_splice_read")
+int splice_fentry(u64 *ctx)
+{
+	if (with_latency)
+		begin_latency();
 	return 0;
 }
 
@@ -74,6 +84,8 @@ int shmem_fexit_pages(u64 *ctx)
 SEC("?fentry/shmem_file_splice_read")
 int shmem_splice_fentry(u64 *ctx)
 {
+	if (with_latency)
+		begin_latency();
 	enter_shmem_splice((void *)ctx[0], (void *)ctx[1], (void *)ctx[2], ctx[3]);
 	return 0;
 }
@@ -156,6 +168,8 @@ static __always_inline void splice_session_body(struct pt_regs *ctx, bool holes)
 			leave_splice(*word, PT_REGS_RC(ctx));
 		return;
 	}
+	if (with_latency)
+		begin_latency();
 	*word = enter_splice(ARGUMENT(ctx, 1, struct file), (loff_t *)PT_REGS_PARM2(ctx),
 			     ARGUMENT(ctx, 3, struct pipe_inode_info), PT_REGS_PARM4(ctx), holes);
 }
@@ -226,10 +240,20 @@ int window_fentry(u64 *ctx)
 	return 0;
 }
 
-SEC("?kprobe.multi/page_cache_ra_unbounded")
-int window_multi(struct pt_regs *ctx)
+SEC("?fexit/page_cache_ra_unbounded")
+int window_fexit(u64 *ctx)
 {
-	enter_window(ARGUMENT(ctx, 1, struct readahead_control), PT_REGS_PARM2(ctx));
+	exit_window();
+	return 0;
+}
+
+SEC("?kprobe.session/page_cache_ra_unbounded")
+int window_session(struct pt_regs *ctx)
+{
+	if (is_return(ctx))
+		exit_window();
+	else
+		enter_window(ARGUMENT(ctx, 1, struct readahead_control), PT_REGS_PARM2(ctx));
 	return 0;
 }
 
@@ -240,10 +264,21 @@ int window_order_fentry(u64 *ctx)
 	return 0;
 }
 
-SEC("?kprobe.multi/page_cache_ra_order")
-int window_order_multi(struct pt_regs *ctx)
+SEC("?fexit/page_cache_ra_order")
+int window_order_fexit(u64 *ctx)
 {
-	enter_window_order(ARGUMENT(ctx, 1, struct readahead_control), ARGUMENT(ctx, 2, struct file_ra_state));
+	exit_window();
+	return 0;
+}
+
+SEC("?kprobe.session/page_cache_ra_order")
+int window_order_session(struct pt_regs *ctx)
+{
+	if (is_return(ctx))
+		exit_window();
+	else
+		enter_window_order(ARGUMENT(ctx, 1, struct readahead_control),
+				   ARGUMENT(ctx, 2, struct file_ra_state));
 	return 0;
 }
 
@@ -297,7 +332,15 @@ int map_pages_fentry_pages(u64 *ctx)
 SEC("?fexit/filemap_map_pages")
 int map_pages_fexit(u64 *ctx)
 {
-	exit_map_pages((void *)ctx[0], ctx[3]);
+	exit_map_pages((void *)ctx[0], ctx[3] & FAULT_NOPAGE);
+	return 0;
+}
+
+/* Before 5.12 it returned nothing. */
+SEC("?fexit/filemap_map_pages")
+int map_pages_old_fexit(u64 *ctx)
+{
+	exit_map_pages((void *)ctx[0], served_old((void *)ctx[0]));
 	return 0;
 }
 
@@ -308,12 +351,94 @@ int map_pages_session(struct pt_regs *ctx)
 	struct vm_fault *vmf;
 
 	if (is_return(ctx)) {
-		exit_map_pages(bpf_core_cast((void *)*word, struct vm_fault), PT_REGS_RC(ctx));
+		exit_map_pages(bpf_core_cast((void *)*word, struct vm_fault), PT_REGS_RC(ctx) & FAULT_NOPAGE);
 		return 0;
 	}
 	vmf = ARGUMENT(ctx, 1, struct vm_fault);
 	*word = (u64)vmf;
 	enter_map_pages(vmf, PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx), BITS);
+	return 0;
+}
+
+SEC("?fentry/set_pte_range")
+int mapped_fentry(u64 *ctx)
+{
+	on_mapped((u32)ctx[3]);
+	return 0;
+}
+
+SEC("?kprobe.multi/set_pte_range")
+int mapped_multi(struct pt_regs *ctx)
+{
+	on_mapped((u32)PT_REGS_PARM4(ctx));
+	return 0;
+}
+
+/* A huge page at once; 0: done. */
+SEC("?fexit/do_set_pmd")
+int mapped_huge_fexit(u64 *ctx)
+{
+	if (!(u32)ctx[2])
+		on_mapped(HUGE_PAGES);
+	return 0;
+}
+
+/* From 6.16 it has an argument more. */
+SEC("?fexit/do_set_pmd")
+int mapped_huge_fexit3(u64 *ctx)
+{
+	if (!(u32)ctx[3])
+		on_mapped(HUGE_PAGES);
+	return 0;
+}
+
+SEC("?kprobe.session/do_set_pmd")
+int mapped_huge_session(struct pt_regs *ctx)
+{
+	if (is_return(ctx) && !(u32)PT_REGS_RC(ctx))
+		on_mapped(HUGE_PAGES);
+	return 0;
+}
+
+SEC("?fexit/shmem_fault")
+int shmem_fault_fexit(u64 *ctx)
+{
+	exit_shmem_fault((void *)ctx[0], ctx[1], BITS);
+	return 0;
+}
+
+SEC("?fexit/shmem_fault")
+int shmem_fault_fexit_pages(u64 *ctx)
+{
+	exit_shmem_fault((void *)ctx[0], ctx[1], PAGES);
+	return 0;
+}
+
+SEC("?kprobe.session/shmem_fault")
+int shmem_fault_session(struct pt_regs *ctx)
+{
+	u64 *word = cookie(ctx);
+
+	if (is_return(ctx))
+		exit_shmem_fault(bpf_core_cast((void *)*word, struct vm_fault), PT_REGS_RC(ctx), BITS);
+	else
+		*word = PT_REGS_PARM1(ctx);
+	return 0;
+}
+
+/* ---- pages read back in ---- */
+
+SEC("?fentry/workingset_refault")
+int refault_fentry(u64 *ctx)
+{
+	on_refault((void *)ctx[0]);
+	return 0;
+}
+
+SEC("?kprobe.multi/workingset_refault")
+int refault_multi(struct pt_regs *ctx)
+{
+	on_refault((void *)PT_REGS_PARM1(ctx));
 	return 0;
 }
 
@@ -486,8 +611,7 @@ int fault_btf(u64 *ctx)
 SEC("?tp_btf/mm_filemap_map_pages")
 int map_pages_btf(u64 *ctx)
 {
-	if (ready)
-		ledger_take(number(ctx, 0), ctx[1], ctx[2], BITS);
+	on_map_pages_in_call(number(ctx, 0), ctx[1], ctx[2]);
 	return 0;
 }
 
@@ -499,14 +623,15 @@ static long settle_if_ended(void *map, u32 *tid, struct call *c, void *unused)
 	struct task_struct *task;
 	bool ended = true;
 
-	if (c->state != PENDING)
+	if (c->state != PENDING && c->faults.state != FAULT_OPEN && c->faults.around_state != FAULT_OPEN)
 		return 0;
 	task = bpf_task_from_pid(*tid);
 	if (task) {
+		settle_faults_of(c, task);
 		ended = !c->by_syscall || task->ioac.syscr != c->syscr;
 		bpf_task_release(task);
 	}
-	if (ended)
+	if (ended && c->state == PENDING)
 		end_call(c);
 	return 0;
 }
@@ -556,6 +681,7 @@ int exit_in_call_btf(u64 *ctx)
 	struct call *c = bpf_map_lookup_elem(&calls, &tid);
 
 	if (c) {
+		settle_faults_of(c, bpf_get_current_task_btf());
 		end_call(c);
 		flush_extents(c);
 		bpf_map_delete_elem(&calls, &tid);

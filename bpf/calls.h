@@ -13,6 +13,7 @@
 #define CACHETOP_CALLS_H
 
 #include "entry.h"
+#include "faultcall.h"
 
 #define MAX_EXTENTS 16
 
@@ -25,11 +26,6 @@ struct extent {
 	u64 last;
 };
 
-struct fault {
-	u64 mapping;
-	u64 index;
-};
-
 struct call {
 	u64 mapping;
 	u64 syscr;
@@ -40,8 +36,7 @@ struct call {
 	u64 bytes;
 	u64 ahead; /* pages of the request that were prefetched and unused */
 	u64 state;
-	struct fault fault; /* the newest fault of the thread on a file mapping */
-	s64 fault_nr;
+	struct faults faults;
 	/* Of the io_uring request that the thread submitted last: pages asked for; first > last: not known. */
 	u64 uring_first;
 	u64 uring_last;
@@ -281,9 +276,11 @@ static __always_inline void on_add_in_call(void *folio, u32 order)
 	c = call_of(a.row);
 	if (!c)
 		return;
-	if (c->fault.mapping == (u64)p.mapping && c->fault.index >= p.first && c->fault.index <= p.last) {
-		added_by_fault(&a, &p, c->fault.index, BITS);
-		c->fault.mapping = 0;
+	/* While a fault is being served, all that its thread adds to the file is for it, or ahead of it. */
+	if (c->faults.nr == e.nr && faults_now(&c->faults, (u64)p.mapping, served_to(task))) {
+		added_by_fault(&a, &p, c->faults.index, BITS);
+		if (c->faults.index >= p.first && c->faults.index <= p.last)
+			missed_by_fault(&a, &c->faults);
 		return;
 	}
 	if (e.kernel)
@@ -338,10 +335,6 @@ static __always_inline void on_add_in_call(void *folio, u32 order)
 	case NR_compat:
 		goto later;
 	default:
-		if (c->fault_nr == e.nr && c->fault.mapping == (u64)p.mapping) {
-			count_prefetch(&a, (u64)p.mapping, p.first, p.last, BITS);
-			return;
-		}
 		COUNT(&a, C_OTHER_FILLS, p.last - p.first + 1);
 		return;
 	}
@@ -476,9 +469,30 @@ static __always_inline void on_fault_in_call(u64 mapping, u64 index)
 	if (!c)
 		return;
 	entry_of(&e);
-	c->fault.mapping = mapping;
-	c->fault.index = index;
-	c->fault_nr = e.nr;
+	on_looked_up(&a, &c->faults, mapping, index, served_to(bpf_get_current_task_btf()), e.nr);
+}
+
+static __always_inline void on_map_pages_in_call(u64 mapping, u64 first, u64 last)
+{
+	struct account a;
+	struct call *c;
+
+	if (!ready || !account_open(&a))
+		return;
+	/* They may be used unseen from now on: they are not called wasted later. */
+	ledger_take(mapping, first, last, BITS);
+	c = call_of(a.row);
+	if (c)
+		on_mapped_around(&a, &c->faults, mapping, first, last, served_to(bpf_get_current_task_btf()));
+}
+
+/* The faults of a thread that have been served by now. */
+static __always_inline void settle_faults_of(struct call *c, struct task_struct *task)
+{
+	struct account a;
+
+	if (account_call(&a, c))
+		settle_faults(&a, &c->faults, served_to(task));
 }
 
 #endif

@@ -47,6 +47,18 @@ enum pageflags___later {
 struct dentry___anonymous {
 	struct hlist_node d_alias;
 } __attribute__((preserve_access_index));
+/* Until 6.2 (f1a7941243c1), a thread counted the pages that it mapped by itself first. */
+struct task_rss_stat___split {
+	int count[4];
+} __attribute__((preserve_access_index));
+struct task_struct___split {
+	struct task_rss_stat___split rss_stat;
+} __attribute__((preserve_access_index));
+enum { MM_FILEPAGES = 0, MM_SHMEMPAGES = 3 };
+
+enum pageflags___swapbacked {
+	PG_swapbacked___swapbacked = 0,
+};
 
 static __always_inline struct address_space *folio_mapping_of(void *folio)
 {
@@ -82,6 +94,16 @@ static __always_inline u32 folio_order_of(void *folio)
 	if (bpf_core_field_exists(struct folio___order_byte, _folio_order))
 		return BPF_CORE_READ((struct folio___order_byte *)folio, _folio_order);
 	return BPF_CORE_READ((struct folio___flags_1 *)folio, _flags_1) & 0xff;
+}
+
+/* Memory that goes to swap rather than to a file: anonymous, or of tmpfs. */
+static __always_inline bool is_swap_backed(void *folio)
+{
+	u64 flags = 0;
+	u32 bit = bpf_core_enum_value(enum pageflags___swapbacked, PG_swapbacked___swapbacked);
+
+	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
+	return flags >> bit & 1;
 }
 
 static __always_inline u64 pages_in(u64 bytes)

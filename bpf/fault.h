@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Page faults on file mappings. */
+/*
+ * Page faults on file mappings. filemap_map_pages maps what is in the cache around a fault, the page of the fault
+ * among it if that is there; else filemap_fault looks the page up, and reads it in.
+ */
 #ifndef CACHETOP_FAULT_H
 #define CACHETOP_FAULT_H
 
@@ -10,6 +13,11 @@
 #define FAULT_MAJOR 0x4
 #define FAULT_NOPAGE 0x100
 #define FAULT_RETRY 0x400
+
+/* A page-table entry of x86. */
+#define ENTRY_PRESENT 0x1
+#define ENTRY_HUGE 0x80
+#define HUGE_PAGES 512 /* mapped by one entry of the level above */
 
 static __always_inline void enter_fault(struct vm_fault *vmf, enum ledger_mode mode)
 {
@@ -71,31 +79,115 @@ static __always_inline void exit_fault(u32 ret)
 		return;
 	}
 	a.row->depth = depth - 1;
-	close_window(&a, t);
 	count_fault(&a, t, f->mapping, f->pos, ret);
+}
+
+/* Pages that this thread has mapped: what our hooks saw, and the kernel's count where it keeps one for each thread. */
+static __always_inline u64 mapped_by(struct thread *t)
+{
+	struct task_struct___split *task = (void *)bpf_get_current_task();
+
+	if (!bpf_core_field_exists(struct task_struct___split, rss_stat))
+		return t->mapped;
+	return t->mapped + (s64)BPF_CORE_READ(task, rss_stat.count[MM_FILEPAGES]) +
+	       (s64)BPF_CORE_READ(task, rss_stat.count[MM_SHMEMPAGES]);
 }
 
 /* Pages mapped around a fault may be used unseen from now on: they are not called wasted later. */
 static __always_inline void enter_map_pages(struct vm_fault *vmf, u64 first, u64 last, enum ledger_mode mode)
 {
 	struct row *row = own_row(true);
+	struct thread *t;
 
-	if (row)
-		ledger_take(number_of(row, vmf->vma->vm_file->f_mapping), first, last, mode);
+	if (!row)
+		return;
+	t = thread_of(row);
+	if (t) {
+		t->mapped_before = mapped_by(t);
+		t->mapping = 1;
+	}
+	ledger_take(number_of(row, vmf->vma->vm_file->f_mapping), first, last, mode);
 }
 
-/* The page was there and is mapped now, with what stood around it. */
-static __always_inline void exit_map_pages(struct vm_fault *vmf, u32 ret)
+/* The page was there and is mapped now (served), or not, with what stood around it. */
+static __always_inline void exit_map_pages(struct vm_fault *vmf, bool served)
 {
 	struct account a;
 	struct thread *t;
+	u64 mapped;
 
-	if (!(ret & FAULT_NOPAGE) || !account_open(&a) || !a.row)
+	if (!account_open(&a) || !a.row)
 		return;
 	t = thread_of(a.row);
-	if (t)
-		count_fault(&a, t, number_of(a.row, vmf->vma->vm_file->f_mapping), vmf->pgoff,
-			    ret & ~FAULT_RETRY);
+	if (!t)
+		return;
+	t->mapping = 0;
+	mapped = mapped_by(t) - t->mapped_before;
+	if (mapped && served)
+		mapped--;
+	if (mapped)
+		COUNT(&a, C_FAULT_AROUND, mapped);
+	if (served)
+		count_fault(&a, t, number_of(a.row, vmf->vma->vm_file->f_mapping), vmf->pgoff, 0);
+}
+
+/*
+ * Before 5.12, filemap_map_pages did not say whether it has served the fault, and its caller looked for itself: the
+ * entry of the page is there. The function moves vmf->pte and vmf->address along together, and still holds the lock.
+ */
+static __always_inline bool served_old(struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	u64 address = vma->vm_start + ((vmf->pgoff - vma->vm_pgoff) << PAGE_SHIFT), entry = 0;
+	s64 moved = (s64)(vmf->address - address) >> PAGE_SHIFT;
+	u64 pte = 0;
+
+	bpf_probe_read_kernel(&entry, sizeof(entry), vmf->pmd);
+	if (entry & ENTRY_PRESENT && entry & ENTRY_HUGE)
+		return true;
+	bpf_probe_read_kernel(&pte, sizeof(pte), &vmf->pte);
+	if (!pte)
+		return false;
+	entry = 0;
+	bpf_probe_read_kernel(&entry, sizeof(entry), (void *)(pte - moved * sizeof(entry)));
+	return entry;
+}
+
+/*
+ * set_pte_range and do_set_pmd: pages of a file are mapped. Outside of filemap_map_pages it is the page that
+ * filemap_fault or shmem_fault found, and the rest of its folio.
+ */
+static __always_inline void on_mapped(u64 pages)
+{
+	struct account a = {.row = own_row(false)};
+	struct thread *t;
+
+	if (!a.row)
+		return;
+	t = thread_of(a.row);
+	if (!t)
+		return;
+	if (t->mapping)
+		t->mapped += pages;
+	else if (pages > 1)
+		COUNT(&a, C_FAULT_AROUND, pages - 1);
+}
+
+/* shmem_fault: tmpfs finds its pages by itself, or makes them. */
+static __always_inline void exit_shmem_fault(struct vm_fault *vmf, u32 ret, enum ledger_mode mode)
+{
+	struct account a;
+	struct thread *t;
+	u64 mapping;
+
+	if (!account_open(&a) || !a.row)
+		return;
+	t = thread_of(a.row);
+	if (!t)
+		return;
+	mapping = number_of(a.row, vmf->vma->vm_file->f_mapping);
+	ledger_take(mapping, vmf->pgoff, vmf->pgoff, mode);
+	count_fault(&a, t, mapping, vmf->pgoff, ret);
 }
 
 #endif

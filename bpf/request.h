@@ -78,7 +78,6 @@ static __always_inline bool pop_read(struct row *row, struct account *a, struct 
 
 	if (!t)
 		return false;
-	close_window(a, t);
 	for (i = 0; i < MAX_DEPTH; i++) {
 		struct frame *f;
 
@@ -402,6 +401,19 @@ static __always_inline void enter_window(struct readahead_control *ractl, u64 pa
 	t = thread_of(a.row);
 	if (t)
 		open_window(&a, t, number_of(a.row, ractl->mapping), first, first + pages - 1);
+}
+
+/* They have returned: all pages of the window that were missing are there. */
+static __always_inline void exit_window(void)
+{
+	struct account a = {.row = own_row(false)};
+	struct thread *t;
+
+	if (!a.row)
+		return;
+	t = thread_of(a.row);
+	if (t)
+		close_window(&a, t);
 }
 
 /* page_cache_ra_order(ractl, ra): as far as the file goes. */

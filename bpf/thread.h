@@ -59,6 +59,9 @@ struct thread {
 	struct window window;
 	struct block block;
 	struct again again;
+	u64 mapped; /* pages of files, only ever up */
+	u64 mapping; /* in filemap_map_pages */
+	u64 mapped_before; /* the same when the thread began to map pages around a fault */
 	struct frame frame[MAX_DEPTH];
 };
 

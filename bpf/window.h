@@ -23,9 +23,13 @@ static __always_inline void open_window(struct account *a, struct thread *t, u64
 	struct window *w = &t->window;
 	struct histograms *h;
 
-	/* page_cache_ra_order hands over to page_cache_ra_unbounded where a mapping has no large folios. */
-	if (w->mapping == mapping && w->first == first && !w->added) {
-		w->last = last;
+	/*
+	 * page_cache_ra_order hands over to page_cache_ra_unbounded where a mapping has no large folios, and where it
+	 * found a page that was there: the rest of the same window.
+	 */
+	if (w->mapping == mapping && first >= w->first && first <= w->last) {
+		if (last > w->last)
+			w->last = last;
 		return;
 	}
 	close_window(a, t);
@@ -34,7 +38,8 @@ static __always_inline void open_window(struct account *a, struct thread *t, u64
 	w->last = last;
 	w->added = 0;
 	COUNT(a, C_WINDOWS, 1);
-	h = a->row ? histograms_of(a->row) : 0;
+	/* The table has room for all rows where latency is asked for, and only there. */
+	h = with_latency && a->row ? histograms_of(a->row) : 0;
 	if (h) {
 		u32 n = log2_of(last - first + 1);
 

@@ -12,8 +12,10 @@ use clap_complete::Shell;
 
 use crate::columns;
 use crate::columns::Column;
+use crate::figures::Figure;
 use crate::pivot::By;
 use crate::plan::Engine;
+use crate::plan::Wants;
 
 /// The shortest interval: below this the ticks themselves would be what is measured.
 const SHORTEST: Duration = Duration::from_millis(10);
@@ -128,6 +130,9 @@ pub struct Args {
     /// Count only files of the file system that has this path
     #[arg(long, value_name = "PATH")]
     pub mount: Option<PathBuf>,
+    /// Time read calls as well: stall_s in text and CSV, histograms in JSON (--json and a column stall_s imply it)
+    #[arg(long, conflicts_with = "bcc")]
+    pub latency: bool,
 
     /// Count this command's own reads and writes too
     #[arg(long)]
@@ -224,17 +229,29 @@ impl Args {
         Ok(())
     }
 
-    /// The columns to show.
+    /// The columns to show: with `--latency`, the time of calls that missed as well.
     #[must_use]
     pub fn columns(&self) -> Vec<&'static Column> {
-        match &self.columns {
-            Some(list) => list.0.clone(),
+        let mut columns = match &self.columns {
+            Some(list) => return list.0.clone(),
             None if self.engine == Some(Engine::Classic) => columns::of_classic(self.extended),
             None if self.engine == Some(Engine::Both) => columns::of_both(self.extended),
             None if self.extended => columns::set(columns::WIDE),
             None if self.by.is_some() && self.format() == Format::Text => columns::set(columns::ROWS),
             None => columns::set(columns::DEFAULT),
+        };
+        if self.latency {
+            let after = columns.iter().position(|c| c.id == "hit_ratio").map_or(0, |i| i + 1);
+            columns.splice(after..after, columns::set(&["stall_s"]));
         }
+        columns
+    }
+
+    /// What has to be found out beyond the counts, which costs something at every read.
+    #[must_use]
+    pub fn wants(&self) -> Wants {
+        let shown = self.columns().iter().any(|c| c.figure() == Some(Figure::StallNs));
+        Wants { latency: self.latency || self.json || (shown && !self.bcc), ..Wants::default() }
     }
 }
 

@@ -209,6 +209,8 @@ pub const COLUMNS: &[Column] = &[
     figure("fills", "FILLS", 8, Figure::Fills),
     figure("readahead_pages", "RAPAGES", 8, Figure::ReadaheadPages),
     figure("readahead_wasted", "RAWASTE", 8, Figure::ReadaheadWasted),
+    figure("windows", "RAWINS", 8, Figure::Windows),
+    figure("windows_cut", "RACUT", 8, Figure::WindowsCut),
     figure("fault_misses", "FTMISS", 8, Figure::FaultMisses),
     figure("fault_hits", "FTHITS", 8, Figure::FaultHits),
     figure("fault_around", "FTAROUND", 8, Figure::FaultAround),

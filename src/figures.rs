@@ -64,6 +64,10 @@ figures! {
     ReadaheadWasted = "readahead"."wasted", Pages, "prefetched pages evicted or invalidated without ever being used";
     /// Pages that reading brought in.
     Fills = "readahead"."fills", Pages, "pages that reading added to the cache: those missed and those prefetched";
+    /// Read-ahead windows.
+    Windows = "readahead"."windows", Events, "read-ahead windows issued";
+    /// Read-ahead windows that met a cached page.
+    WindowsCut = "readahead"."windows_cut", Events, "of these, windows with a page that was cached already: split into smaller reads";
     /// Major faults on file mappings.
     FaultMisses = "fault"."misses", Pages, "file-mapping faults whose page was not cached (major)";
     /// Minor faults on file mappings.

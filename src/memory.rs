@@ -31,9 +31,31 @@ pub fn parse(text: &str) -> Memory {
     memory
 }
 
+/// Pages of files read back in after eviction, since boot, as the kernel counts them.
+///
+/// # Errors
+/// When `/proc/vmstat` cannot be read.
+pub fn refaults() -> io::Result<u64> {
+    Ok(parse_refaults(&fs::read_to_string("/proc/vmstat")?))
+}
+
+/// Before 5.9 there was one count for files and anonymous memory.
+fn parse_refaults(text: &str) -> u64 {
+    let value = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(' ')?.parse().ok());
+    value("workingset_refault_file").or_else(|| value("workingset_refault")).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refaults_are_those_of_files() {
+        let text = "workingset_refault_anon 7\nworkingset_refault_file 12\nworkingset_activate_file 3\n";
+        assert_eq!(parse_refaults(text), 12);
+        assert_eq!(parse_refaults("workingset_refault 5\n"), 5);
+        assert_eq!(parse_refaults(""), 0);
+    }
 
     #[test]
     fn picks_its_lines() {

@@ -7,6 +7,7 @@ use crate::pivot::Who;
 use crate::plan::Plan;
 use crate::sample::Counter;
 use crate::sample::Counters;
+use crate::sample::Histograms;
 use crate::sample::Lost;
 use crate::sample::Memory;
 use crate::sample::Sample;
@@ -39,6 +40,8 @@ pub struct Interval {
     pub memory: Memory,
     /// Events lost in the interval.
     pub lost: Lost,
+    /// Latency of read calls and sizes of read-ahead windows, of the whole system; `None` unless asked for.
+    pub histograms: Option<Box<Histograms>>,
     /// Rows of the pivot, busiest first, as many as asked for; what did nothing is left out.
     pub rows: Vec<Row>,
     /// Number of rows that there would be.
@@ -69,6 +72,8 @@ pub fn figures(c: &Counters, plan: &Plan) -> Figures {
         (Figure::Removed, c.get(Counter::Removed)),
         (Figure::StallNs, c.get(Counter::StallNs)),
         (Figure::Inflight, c.get(Counter::Inflight)),
+        (Figure::Windows, c.get(Counter::Windows)),
+        (Figure::WindowsCut, c.get(Counter::WindowsCut)),
         (Figure::FaultMisses, c.get(Counter::FaultMisses)),
         (Figure::FaultHits, c.get(Counter::FaultHits)),
         (Figure::FaultAround, c.get(Counter::FaultAround)),
@@ -123,6 +128,10 @@ pub(crate) fn whole(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
         classic: None,
         memory: now.memory,
         lost: now.lost.since(&before.lost),
+        histograms: match (&now.latency, &before.latency) {
+            (Some(now), Some(before)) => Some(Box::new(now.since(before))),
+            _ => None,
+        },
         rows: Vec::new(),
         groups: 0,
     }

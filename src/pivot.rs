@@ -24,6 +24,7 @@ use crate::files::Wanted;
 use crate::model;
 use crate::model::Interval;
 use crate::model::Row;
+use crate::plan::Brackets;
 use crate::plan::Plan;
 use crate::sample::Comm;
 use crate::sample::Counters;
@@ -221,6 +222,7 @@ impl Pivot {
                 sum.add(item.counters);
             }
             out.total = owned(&sum, plan, files);
+            out.histograms = None; // those of the whole system
         }
         if let Some(by) = self.by {
             (out.rows, out.groups) = self.rows(by, now, plan, files);
@@ -388,6 +390,9 @@ fn owned(counters: &Counters, plan: &Plan, files: bool) -> Figures {
     // What the cache loses is no process's doing: the pages of one are reclaimed by another.
     for figure in [Figure::Evicted, Figure::Removed, Figure::ReadaheadWasted] {
         figures.set(figure, None);
+    }
+    if plan.brackets == Brackets::Tracepoints {
+        figures.set(Figure::Refaulted, None); // known of the system only
     }
     if files {
         for figure in Figure::ALL.iter().filter(|f| !model::BY_FILE.contains(f)) {

@@ -8,6 +8,7 @@
 
 mod certainty;
 mod explain;
+mod faults;
 mod hooks;
 mod meta;
 

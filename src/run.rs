@@ -161,6 +161,9 @@ fn sum(run: Option<Interval>, interval: &Interval) -> Interval {
         sum.seconds += run.seconds;
         sum.total = add(&run.total, &interval.total);
         sum.classic = run.classic.zip(interval.classic).map(|(a, b)| a.and(&b));
+        if let (Some(sum), Some(run)) = (&mut sum.histograms, &run.histograms) {
+            sum.add(run);
+        }
         for (why, n) in run.lost.by_reason {
             match sum.lost.by_reason.iter_mut().find(|(w, _)| *w == why) {
                 Some((_, m)) => *m += n,

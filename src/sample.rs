@@ -182,6 +182,13 @@ impl Histograms {
         self.hit.iter_mut().chain(self.miss.iter_mut()).chain(self.window.iter_mut())
     }
 
+    /// Adds another set, bucket by bucket.
+    pub fn add(&mut self, other: &Self) {
+        for (sum, n) in self.buckets().zip(other.clone().buckets()) {
+            *sum += *n;
+        }
+    }
+
     /// What came since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {

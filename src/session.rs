@@ -9,9 +9,11 @@ use crate::kernel;
 use crate::kernel::AttachError;
 use crate::kernel::Attached;
 use crate::kernel::Tracefs;
+use crate::plan::Brackets;
 use crate::plan::NoPlan;
 use crate::plan::Plan;
 use crate::plan::Wants;
+use crate::sample::Counter;
 use crate::sample::Sample;
 use crate::sample::Source;
 
@@ -173,10 +175,16 @@ impl Source for Session {
     fn sample(&mut self) -> anyhow::Result<Sample> {
         let tables = self.attached.read().context("cannot read the counters")?;
         let memory = crate::memory::read().context("cannot read /proc/meminfo")?;
+        let mut total = tables.total;
+        if self.plan.brackets == Brackets::Tracepoints {
+            // No function can be hooked: the kernel's own count.
+            total.0[Counter::Refaulted as usize] =
+                crate::memory::refaults().context("cannot read /proc/vmstat")?;
+        }
         Ok(Sample {
             at: Instant::now(),
             time: jiff::Timestamp::now(),
-            total: tables.total,
+            total,
             rows: tables.rows,
             files: tables.files,
             latency: tables.latency,

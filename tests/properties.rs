@@ -231,6 +231,7 @@ fn interval() -> impl Strategy<Value = Interval> {
             total,
             memory,
             lost,
+            histograms: None,
             groups: rows.len(),
             rows,
             classic: None,

@@ -77,8 +77,12 @@ fn cachestat(mut args: Args) -> Result<(), Failure> {
     // we load must not be mistaken for a later one with its id.
     let process = args.pid.map(Process::open).transpose()?;
     let mut pivot = pivot(&args)?;
-    let mut options =
-        Options { include_self: args.include_self, refuse: args.refuse.clone(), ..Options::default() };
+    let mut options = Options {
+        include_self: args.include_self,
+        wants: args.wants(),
+        refuse: args.refuse.clone(),
+        ..Options::default()
+    };
     if let Some(rows) = args.table_size {
         options.table = rows;
     }

@@ -118,6 +118,11 @@ Figures of writing, other than DIRTIES, are not known by file.",
 --json  every figure under its name, always in pages or bytes as named;
         what is not known is null. The total of the run has \"total\":true.
         Counts of the classic engine are in the group \"classic\".
+        \"latency\" has the read calls that did not miss and those that did, by
+        their length: 32 numbers each, the first of calls below 256 ns, the
+        i-th (from 0) of 2^(7+i) ns and more, up to twice that. In
+        \"window_pages\", the i-th of 16 numbers counts read-ahead windows of
+        2^i pages and more, up to twice that. With --pid both are null.
 --csv   time and interval_s, then the columns by name; sizes in bytes,
         ratios from 0 to 1; what is not known is empty. No total.
 --bcc   the layout of bcc's cachestat, in bcc's meaning: a page fetched by

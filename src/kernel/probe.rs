@@ -152,8 +152,8 @@ fn names() -> Result<Names, Obstacle> {
                     }
                 }
             }
-            BtfKind::Struct if name == "fprobe_hlist" => {
-                found.insert("struct:fprobe_hlist".into());
+            BtfKind::Struct if name == "fprobe_hlist" || name == "task_rss_stat" => {
+                found.insert(format!("struct:{name}"));
             }
             BtfKind::Enum if name == "pageflags" => {
                 if let Ok(flags) = libbpf_rs::btf::types::Enum::try_from(t) {

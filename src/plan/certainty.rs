@@ -96,34 +96,25 @@ pub(super) fn of(
         _ => reads.clone(),
     };
     out.push((Figure::StallNs, stall));
-    let faults = match brackets {
-        Brackets::Tracepoints => Certainty::Unknown(functions.into()),
-        _ if sees("fault ended") || uses("fault_session") => reads.clone(),
-        _ => Certainty::Unknown("the kernel has no filemap_fault to attach to".into()),
-    };
-    out.push((Figure::FaultMisses, faults.clone()));
-    let map_pages = uses("map_pages_fexit") || uses("map_pages_session");
+    out.extend(super::faults::certainty(facts, brackets, hooks, &reads));
     out.push((
-        Figure::FaultHits,
-        if map_pages {
-            faults
-        } else {
-            Certainty::Unknown("pages mapped around a fault cannot be told from the fault here".into())
-        },
+        Figure::Inflight,
+        Certainty::Unknown(
+            "the function in which a reader waits for a page cannot be hooked (folio_wait_bit_common is not \
+             traceable), and those around it run for every page that is there"
+                .into(),
+        ),
     ));
     let meta = super::meta::certainty(hooks, brackets);
     for figure in [Figure::MetaAccesses, Figure::MetaHits, Figure::MetaReadaheadHits, Figure::MetaMisses] {
         out.push((figure, meta.clone()));
     }
     for figure in [
-        Figure::Inflight,
-        Figure::FaultAround,
         Figure::WriteAccesses,
         Figure::WriteHits,
         Figure::WriteMisses,
         Figure::DirectReadBytes,
         Figure::DirectWriteBytes,
-        Figure::Refaulted,
     ] {
         out.push((figure, Certainty::Unknown("not counted by this version".into())));
     }

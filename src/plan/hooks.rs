@@ -35,9 +35,9 @@ pub struct Hook {
     pub why: &'static str,
 }
 
-const QUIET: &str = "loses nothing: the kernel is not preemptible";
-const CLASSIC: &str = "loses nothing on any kernel";
-const FGRAPH: &str = "loses nothing: return probes stand on fgraph here";
+pub(super) const QUIET: &str = "loses nothing: the kernel is not preemptible";
+pub(super) const CLASSIC: &str = "loses nothing on any kernel";
+pub(super) const FGRAPH: &str = "loses nothing: return probes stand on fgraph here";
 pub(super) const LOSSY: &str = "can lose events on this preemptible kernel; what is lost is counted";
 
 /// How requests can be bracketed here, the best first.
@@ -84,15 +84,36 @@ pub(super) fn brackets(facts: &Facts) -> Result<Brackets, NoPlan> {
     }
 }
 
-struct Chooser<'a> {
-    facts: &'a Facts,
+/// Gathers hooks.
+pub(super) struct Chooser<'a> {
+    pub(super) facts: &'a Facts,
     hooks: Vec<Hook>,
 }
 
 impl Chooser<'_> {
-    fn push(&mut self, event: &'static str, program: &'static str, attach: Attach, why: &'static str) {
+    pub(super) fn push(
+        &mut self,
+        event: &'static str,
+        program: &'static str,
+        attach: Attach,
+        why: &'static str,
+    ) {
         if !self.facts.refuses(program) {
             self.hooks.push(Hook { event, program, attach, why });
+        }
+    }
+
+    /// Programs on one function, all or none: a frame that is pushed must be popped.
+    pub(super) fn together(
+        &mut self,
+        function: &str,
+        programs: &[(&'static str, &'static str)],
+        why: &'static str,
+    ) {
+        if self.facts.function(function) && !programs.iter().any(|(_, p)| self.facts.refuses(p)) {
+            for (event, program) in programs {
+                self.push(event, program, Attach::Trampoline(function.into()), why);
+            }
         }
     }
 
@@ -223,29 +244,14 @@ fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
     let facts = c.facts;
     c.hooks.extend(super::meta::hooks(facts, Brackets::Trampolines, why));
     let pick = |atomic, other| if facts.fetch_atomics { atomic } else { other };
-    // All or none: a frame that is pushed must be popped.
-    let mut hooks = |function: &str, programs: &[(&'static str, &'static str)]| {
-        if facts.function(function) && !programs.iter().any(|(_, p)| facts.refuses(p)) {
-            for (event, program) in programs {
-                c.push(event, program, Attach::Trampoline(function.into()), why);
-            }
-        }
-    };
-    hooks("page_cache_ra_unbounded", &[("read-ahead window", "window_fentry")]);
-    hooks("page_cache_ra_order", &[("read-ahead window, large folios", "window_order_fentry")]);
+    super::faults::trampolines(c, why);
+    let mut hooks = |function: &str, programs: &[_]| c.together(function, programs, why);
     // Older kernels pass the state of the read-ahead as an argument of its own.
     let old = facts.function("page_cache_sync_ra/3");
     let (sync, ahead) =
         if old { ("sync_old_fentry", "async_old_fentry") } else { ("sync_fentry", "async_fentry") };
     hooks("page_cache_sync_ra", &[("read that misses", sync)]);
     hooks("page_cache_async_ra", &[("read-ahead due", ahead)]);
-    let fault = pick("fault_fentry", "fault_fentry_pages");
-    hooks("filemap_fault", &[("fault ended", "fault_fexit"), ("fault", fault)]);
-    let map_pages = pick("map_pages_fentry", "map_pages_fentry_pages");
-    hooks("filemap_map_pages", &[("pages mapped around a fault", map_pages)]);
-    if facts.fetch_atomics {
-        hooks("filemap_map_pages", &[("pages mapped around a fault, ended", "map_pages_fexit")]);
-    }
     let read = if facts.function("filemap_read") { "filemap_read" } else { "generic_file_buffered_read" };
     // A read is counted when it returns. Its beginning matters to the clock and to RWF_DONTCACHE (6.14).
     hooks(read, &[("read request ended", pick("read_fexit", "read_fexit_pages"))]);
@@ -254,6 +260,9 @@ fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
     }
     // Before filemap_splice_read (6.5), sendfile and splice went through the read path.
     hooks("filemap_splice_read", &[("splice ended", "splice_fexit")]);
+    if wants.latency {
+        hooks("filemap_splice_read", &[("splice", "splice_fentry")]);
+    }
     let shmem = pick("shmem_fexit", "shmem_fexit_pages");
     hooks("shmem_file_read_iter", &[("tmpfs read ended", shmem), ("tmpfs read", "shmem_fentry")]);
     let splice = [("tmpfs splice ended", "shmem_splice_fexit"), ("tmpfs splice", "shmem_splice_fentry")];
@@ -263,13 +272,10 @@ fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
 fn sessions(c: &mut Chooser<'_>) {
     let facts = c.facts;
     c.hooks.extend(super::meta::hooks(facts, Brackets::Sessions, FGRAPH));
+    super::faults::sessions(c);
     for (function, event, program, both) in [
-        ("page_cache_ra_unbounded", "read-ahead window", "window_multi", false),
-        ("page_cache_ra_order", "read-ahead window, large folios", "window_order_multi", false),
         ("page_cache_sync_ra", "read that misses", "sync_multi", false),
         ("page_cache_async_ra", "read-ahead due", "async_multi", false),
-        ("filemap_fault", "fault", "fault_session", true),
-        ("filemap_map_pages", "pages mapped around a fault", "map_pages_session", true),
         ("filemap_splice_read", "splice", "splice_session", true),
         ("shmem_file_read_iter", "tmpfs read", "shmem_session", true),
         ("shmem_file_splice_read", "tmpfs splice", "shmem_splice_session", true),

@@ -173,11 +173,65 @@ fn without_the_hooks_that_name_a_read_misses_are_not_guessed() {
 
 #[test]
 fn what_is_pushed_is_popped() {
-    for refused in ["fault_fexit", "shmem_fexit", "shmem_splice_fexit"] {
+    for refused in ["fault_fexit", "map_pages_fexit", "window_fexit", "shmem_fexit", "shmem_splice_fexit"] {
         let mut facts = able();
         facts.refused.push((refused.into(), "EBUSY".into()));
         let entry = refused.replace("fexit", "fentry");
         assert!(!new(&facts).unwrap().uses(&entry), "{entry} without {refused}");
+    }
+}
+
+#[test]
+fn faults_are_counted_by_what_the_kernel_has() {
+    let faults = [Figure::FaultMisses, Figure::FaultHits, Figure::FaultAround, Figure::Refaulted];
+    for facts in [able(), lazy()] {
+        let plan = new(&facts).unwrap();
+        assert!(faults.iter().all(|f| plan.certainty(*f) == Certainty::Exact));
+        assert_eq!(plan.certainty(Figure::WindowsCut), Certainty::Exact);
+        for (gone, figure) in [
+            ("filemap_fault", Figure::FaultMisses),
+            ("filemap_map_pages", Figure::FaultHits),
+            ("set_pte_range", Figure::FaultAround),
+            ("workingset_refault", Figure::Refaulted),
+            ("page_cache_ra_unbounded", Figure::Windows),
+        ] {
+            let mut facts = facts.clone();
+            facts.btf.remove(gone);
+            assert!(!new(&facts).unwrap().knows(figure), "{figure:?} without {gone}");
+        }
+        let mut facts = facts.clone();
+        facts.btf.remove("do_set_pmd");
+        assert!(matches!(new(&facts).unwrap().certainty(Figure::FaultAround), Certainty::Bounded(_)));
+    }
+    // The function of 5.10 returns nothing; pages mapped are in the thread's own count there.
+    let mut facts = old();
+    facts.btf.remove("set_pte_range");
+    assert!(!new(&facts).unwrap().knows(Figure::FaultAround));
+    facts.btf.insert("struct:task_rss_stat".into());
+    let plan = new(&facts).unwrap();
+    assert!(plan.uses("map_pages_old_fexit") && !plan.uses("map_pages_fexit"));
+    assert_eq!(plan.certainty(Figure::FaultHits), Certainty::Exact);
+    assert!(plan.knows(Figure::FaultAround));
+}
+
+#[test]
+fn faults_can_be_told_from_tracepoints() {
+    let plan = new(&tracepoints()).unwrap();
+    assert!(matches!(plan.certainty(Figure::FaultMisses), Certainty::Bounded(_)));
+    assert!(matches!(plan.certainty(Figure::FaultHits), Certainty::Bounded(_)));
+    assert!(matches!(plan.certainty(Figure::Refaulted), Certainty::Bounded(_)));
+    assert!(!plan.knows(Figure::FaultAround) && !plan.knows(Figure::Windows));
+    let mut facts = tracepoints();
+    facts.btf.remove("tp:mm_filemap_map_pages");
+    assert!(!new(&facts).unwrap().knows(Figure::FaultHits));
+}
+
+#[test]
+fn what_maps_pages_is_not_hooked_where_nobody_asks() {
+    for mut facts in [able(), lazy()] {
+        facts.btf.remove("filemap_map_pages");
+        let plan = new(&facts).unwrap();
+        assert!(!plan.hooks.iter().any(|h| h.program.starts_with("mapped_")));
     }
 }
 
@@ -190,7 +244,9 @@ fn each_missing_function_costs_its_own_hooks_only() {
             let mut facts = full;
             facts.btf.remove(*name);
             let plan = new(&facts).unwrap();
-            assert!(all - plan.hooks.len() <= 2, "{name}");
+            // Pages mapped are of interest around a fault only.
+            let most = if *name == "filemap_map_pages" { 4 } else { 2 };
+            assert!(all - plan.hooks.len() <= most, "{name}");
             let names = |h: &Hook| match &h.attach {
                 Attach::Trampoline(f) => f == name,
                 Attach::Multi(fs, _) | Attach::Session(fs) => fs.iter().any(|f| f == name),
@@ -258,7 +314,7 @@ fn a_hook_that_refuses_is_not_planned_again() {
 
 #[test]
 fn the_explanation_names_hooks_and_reasons() {
-    let facts = Facts { refused: vec![("window_multi".into(), "EBUSY".into())], ..lazy() };
+    let facts = Facts { refused: vec![("window_session".into(), "EBUSY".into())], ..lazy() };
     let text = new(&facts).unwrap().explain(&facts);
     for needle in
         ["kprobe.session filemap_read", "tracepoint filemap:mm_filemap_add", "EBUSY", "loses nothing"]

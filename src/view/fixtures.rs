@@ -70,6 +70,7 @@ pub(crate) fn interval(total: Figures) -> Interval {
         classic: None,
         memory: MEMORY,
         lost: Lost { by_reason: vec![("recursion", 0)] },
+        histograms: None,
         rows: Vec::new(),
         groups: 0,
     }

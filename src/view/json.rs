@@ -101,6 +101,15 @@ impl Json {
             cache.insert("dirty_bytes".into(), json!(interval.memory.dirty_bytes));
         }
         out.extend(interval.classic.as_ref().map(classic));
+        // Powers of two: read calls by nanoseconds, windows by pages (see docs and --help).
+        let (latency, windows) = match &interval.histograms {
+            Some(h) => (json!({ "hit": h.hit, "miss": h.miss }), json!(h.window)),
+            None => (Value::Null, Value::Null),
+        };
+        out.insert("latency".into(), latency);
+        if let Some(Value::Object(readahead)) = out.get_mut("readahead") {
+            readahead.insert("window_pages".into(), windows);
+        }
         let mut lost = Map::from_iter([("total".to_string(), json!(interval.lost.total()))]);
         lost.extend(interval.lost.by_reason.iter().map(|(why, n)| ((*why).to_string(), json!(n))));
         out.insert("lost".into(), Value::Object(lost));

@@ -266,7 +266,7 @@ fn one(engines: &mut Engines, scenario: &Scenario, fs: Fs, dir: &Path, with: &Se
     if interval.lost.total() > 0 {
         wrong.push(format!("lost: {:?}", interval.lost.by_reason));
     }
-    let row = interval.rows.iter().find(|r| r.pid == pid);
+    let row = interval.rows.iter().find(|r| r.who.pid == Some(pid));
     let whole = interval.classic.context("no classic figures")?;
     let got = row.and_then(|r| r.classic).unwrap_or(whole.nothing());
     let mut figures: Vec<Compared> = Counter::EVENTS
@@ -312,7 +312,7 @@ fn contradictions(row: &Figures, whole: &Figures) -> Vec<String> {
 
 /// Beside the classic engine the exact one counts what it does alone.
 fn exact_side(expect: &Expect, interval: &Interval, pid: u32) -> Option<Compared> {
-    let got = interval.rows.iter().find(|r| r.pid == pid)?.figures.get(Figure::Accesses);
+    let got = interval.rows.iter().find(|r| r.who.pid == Some(pid))?.figures.get(Figure::Accesses);
     let want = expect.want(Figure::Accesses)?.clone();
     let ok = got.is_some_and(|n| (want.lo..=want.hi).contains(&n));
     Some(Compared { key: "read.accesses".into(), want, got, certainty: "exact", ok, noise: false })

@@ -41,6 +41,8 @@ pub struct Expect {
     /// Rows of pivots.
     pub rows: Vec<RowWant>,
     pub notes: Vec<String>,
+    /// Read calls that did not miss, and those that did, where a scenario is about that.
+    pub calls: Option<(u64, u64)>,
 }
 
 /// The stable name of a figure, `group.key`.
@@ -51,8 +53,13 @@ pub fn key(figure: Figure) -> String {
 impl Expect {
     /// A process that read, wrote and dropped nothing.
     pub fn nothing() -> Self {
-        let mut new =
-            Self { wants: BTreeMap::new(), scope: Scope::Child, rows: Vec::new(), notes: Vec::new() };
+        let mut new = Self {
+            wants: BTreeMap::new(),
+            scope: Scope::Child,
+            rows: Vec::new(),
+            notes: Vec::new(),
+            calls: None,
+        };
         for figure in [
             Figure::Accesses,
             Figure::Hits,
@@ -151,7 +158,7 @@ impl Expect {
             Scope::Pids(pids) => json!({ "pids": pids }),
             Scope::Comm(name, rows) => json!({ "comm": name, "rows": rows }),
         };
-        json!({ "wants": wants, "scope": scope, "rows": self.rows, "notes": self.notes })
+        json!({ "wants": wants, "scope": scope, "rows": self.rows, "notes": self.notes, "calls": self.calls })
     }
 
     /// From the pipe.
@@ -176,6 +183,7 @@ impl Expect {
         };
         let notes = v.get("notes")?.as_array()?.iter().filter_map(|n| n.as_str().map(str::to_owned));
         let rows = serde_json::from_value(v.get("rows")?.clone()).ok()?;
-        Some(Self { wants, scope, rows, notes: notes.collect() })
+        let calls = v.get("calls").and_then(|c| Some((number(c, 0)?, number(c, 1)?)));
+        Some(Self { wants, scope, rows, notes: notes.collect(), calls })
     }
 }

@@ -1,7 +1,7 @@
 //! The truth tests: workloads whose true figures are known, counted by the product, compared page for page.
 //!
 //! `truth [--dir FS=PATH]... [--only SUBSTR]... [--list] [--json FILE] [--seed N] [--busy]
-//! [--without-functions] [--without-kprobes]`, as root.
+//! [--without-functions] [--without-kprobes] [--latency]`, as root.
 //! Without `--dir` it makes and mounts ext4, xfs, btrfs and tmpfs of its own, and takes the machine for a busy
 //! one: figures of the whole system are then compared as lower bounds where others can disturb them.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
@@ -50,12 +50,18 @@ struct Args {
     busy: bool,
     without_functions: bool,
     without_kprobes: bool,
+    latency: bool,
 }
 
 impl Args {
     fn options(&self) -> Options {
         let (without_functions, without_kprobes) = (self.without_functions, self.without_kprobes);
-        Options { without_functions, without_kprobes, ..Options::default() }
+        Options {
+            without_functions,
+            without_kprobes,
+            wants: Wants { latency: self.latency, ..Wants::default() },
+            ..Options::default()
+        }
     }
 }
 
@@ -75,6 +81,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
             "--busy" => args.busy = true,
             "--without-functions" => args.without_functions = true,
             "--without-kprobes" => args.without_kprobes = true,
+            "--latency" => args.latency = true,
             "--list" => args.list = true,
             _ => bail!("unknown argument {word}"),
         }

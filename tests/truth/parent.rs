@@ -259,6 +259,16 @@ fn compare(expect: &Expect, interval: &Interval, pid: u32, fs: Fs, quiet: bool, 
         let reasons = interval.lost.by_reason.iter().filter(|(_, n)| *n > 0);
         wrong.push(format!("lost: {:?}", reasons.collect::<Vec<_>>()));
     }
+    if let Some(h) = &interval.histograms {
+        let sum = |buckets: &[u64]| buckets.iter().sum::<u64>();
+        let got = (sum(&h.hit), sum(&h.miss));
+        if expect.calls.is_some_and(|calls| quiet && calls != got && !unseen) {
+            wrong.push(format!("read calls: expected {:?} that (hit, missed), got {got:?}", expect.calls));
+        }
+        if interval.total.get(Figure::Windows).is_some_and(|n| n != sum(&h.window)) {
+            wrong.push(format!("windows by size: {:?}", h.window));
+        }
+    }
     // A process without a row did nothing, as far as that can be known.
     let sum = |f: Figure| match &rows[..] {
         _ if SYSTEM.contains(&f) => interval.total.get(f),

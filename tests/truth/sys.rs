@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::fd::FromRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr;
 
@@ -29,11 +30,14 @@ pub struct Map {
 impl Map {
     /// Maps `pages` pages from the start of the file; the file may be shorter.
     pub fn new(file: &File, pages: usize) -> io::Result<Self> {
+        Self::with(file, pages, libc::PROT_READ, libc::MAP_SHARED)
+    }
+
+    /// The same, with protection and flags of the caller's.
+    pub fn with(file: &File, pages: usize, prot: i32, flags: i32) -> io::Result<Self> {
         let len = pages * page_size() as usize;
-        // SAFETY: a fresh mapping chosen by the kernel; it is never read through this pointer.
-        let base = unsafe {
-            libc::mmap(ptr::null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
-        };
+        // SAFETY: a fresh mapping chosen by the kernel.
+        let base = unsafe { libc::mmap(ptr::null_mut(), len, prot, flags, file.as_raw_fd(), 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -56,6 +60,34 @@ impl Map {
         assert!(page < self.pages);
         // SAFETY: inside the mapping; the caller picks a page inside the file.
         unsafe { ptr::read_volatile(self.base.cast::<u8>().add(page * page_size() as usize)) }
+    }
+
+    /// Stores a byte in a page of a writable mapping.
+    pub fn store(&self, page: usize) {
+        assert!(page < self.pages);
+        // SAFETY: inside the mapping; the caller mapped it writable and picks a page inside the file.
+        unsafe { ptr::write_volatile(self.base.cast::<u8>().add(page * page_size() as usize), 0x5a) }
+    }
+
+    /// madvise on the whole mapping.
+    pub fn advise(&self, advice: i32) -> io::Result<()> {
+        let len = self.pages * page_size() as usize;
+        // SAFETY: exactly what was mapped.
+        done(unsafe { libc::madvise(self.base, len, advice) }.into()).map(|_| ())
+    }
+
+    /// mlock: brings all pages in and maps them.
+    pub fn lock(&self) -> io::Result<()> {
+        // SAFETY: exactly what was mapped.
+        done(unsafe { libc::mlock(self.base, self.pages * page_size() as usize) }.into()).map(|_| ())
+    }
+
+    /// Which pages have an entry in the page table (a touch of the others is a fault).
+    pub fn mapped(&self) -> io::Result<Vec<bool>> {
+        let mut words = vec![0u8; self.pages * 8];
+        let at = self.base as u64 / page_size() * 8;
+        File::open("/proc/self/pagemap")?.read_exact_at(&mut words, at)?;
+        Ok(words.chunks_exact(8).map(|w| w[7] >> 7 == 1).collect())
     }
 
     /// The address of a page.
@@ -212,6 +244,23 @@ pub fn wait(pid: i32) -> io::Result<i32> {
         return Err(io::Error::last_os_error());
     }
     if libc::WIFEXITED(status) { Ok(libc::WEXITSTATUS(status)) } else { Ok(128) }
+}
+
+/// A counter of /proc/vmstat.
+pub fn vmstat(key: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let line = text.lines().filter_map(|l| l.split_once(' ')).find(|(k, _)| *k == key);
+    line.and_then(|(_, v)| v.parse().ok()).unwrap_or(0)
+}
+
+/// Faults of the calling thread so far: minor and major.
+pub fn faults() -> (u64, u64) {
+    // SAFETY: an all-zero rusage is valid and the kernel fills it.
+    unsafe {
+        let mut out: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut out);
+        (out.ru_minflt as u64, out.ru_majflt as u64)
+    }
 }
 
 /// Names the calling thread.

@@ -143,12 +143,17 @@ struct buffer_head {
 };
 
 struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_pgoff;
 	struct file *vm_file;
 };
 
 struct vm_fault {
 	struct vm_area_struct *vma;
 	unsigned long pgoff;
+	unsigned long address;
+	void *pmd;
+	void *pte;
 };
 
 struct fdtable {
@@ -213,6 +218,8 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct task_io_accounting ioac;
 	struct reclaim_state *reclaim_state;
+	unsigned long min_flt;
+	unsigned long maj_flt;
 };
 
 struct trace_entry {

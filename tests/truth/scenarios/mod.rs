@@ -2,12 +2,15 @@
 
 mod calls;
 mod drops;
+mod faults;
+mod latency;
 mod many;
-mod pivots;
 mod meta;
+mod pivots;
 mod reads;
 mod remote;
 mod stacks;
+mod windows;
 mod writes;
 
 use std::fs::File;
@@ -48,11 +51,23 @@ const fn scenario(
 
 /// Every workload, in order.
 pub fn all() -> impl Iterator<Item = Scenario> {
-    [reads::LIST, calls::LIST, many::LIST, drops::LIST, writes::LIST, stacks::LIST, pivots::LIST]
-    [reads::LIST, calls::LIST, many::LIST, drops::LIST, writes::LIST, stacks::LIST, meta::LIST, remote::LIST]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        reads::LIST,
+        calls::LIST,
+        many::LIST,
+        drops::LIST,
+        writes::LIST,
+        stacks::LIST,
+        pivots::LIST,
+        meta::LIST,
+        remote::LIST,
+        faults::LIST,
+        windows::LIST,
+        latency::LIST,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 const KIB: u64 = 1024;
