@@ -15,6 +15,7 @@
 #define TMPFS_MAGIC 0x01021994
 #define HUGETLBFS_MAGIC 0x958458f6
 #define BTRFS_MAGIC 0x9123683e
+#define O_DIRECT 040000
 #define PF_KTHREAD 0x00200000
 #define PF_MEMALLOC 0x00000800
 #define PF_IO_WORKER 0x00000010
@@ -77,6 +78,18 @@ static __always_inline u32 folio_order_of(void *folio)
 	if (bpf_core_field_exists(struct folio___order_byte, _folio_order))
 		return BPF_CORE_READ((struct folio___order_byte *)folio, _folio_order);
 	return BPF_CORE_READ((struct folio___flags_1 *)folio, _flags_1) & 0xff;
+}
+
+/* Direction and kind of an iov_iter were bits of one word until 5.14. */
+struct iov_iter___type {
+	unsigned int type;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool is_write(struct iov_iter *iter)
+{
+	if (bpf_core_field_exists(struct iov_iter, data_source))
+		return BPF_CORE_READ(iter, data_source);
+	return BPF_CORE_READ((struct iov_iter___type *)iter, type) & 1;
 }
 
 static __always_inline u64 pages_in(u64 bytes)

@@ -48,6 +48,7 @@ struct again {
 struct thread {
 	struct window window;
 	struct again again;
+	u64 direct; /* of the direct request that it submits: see direct.h */
 	struct frame frame[MAX_DEPTH];
 };
 

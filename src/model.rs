@@ -78,6 +78,7 @@ pub fn figures(c: &Counters, plan: &Plan) -> Figures {
         (Figure::WriteMisses, write_misses),
         (Figure::DirectReadBytes, c.get(Counter::DirectReadBytes)),
         (Figure::DirectWriteBytes, c.get(Counter::DirectWriteBytes)),
+        (Figure::DirectFellBack, c.get(Counter::DirectFellBack)),
         (Figure::MetaAccesses, meta_hits + meta_ahead + c.get(Counter::MetaMisses)),
         (Figure::MetaHits, meta_hits),
         (Figure::MetaReadaheadHits, meta_ahead),

@@ -9,6 +9,7 @@
 mod certainty;
 mod explain;
 mod hooks;
+mod writes;
 
 use crate::facts::Facts;
 use crate::figures::Figure;

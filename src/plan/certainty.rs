@@ -113,11 +113,6 @@ pub(super) fn of(
     for figure in [
         Figure::Inflight,
         Figure::FaultAround,
-        Figure::WriteAccesses,
-        Figure::WriteHits,
-        Figure::WriteMisses,
-        Figure::DirectReadBytes,
-        Figure::DirectWriteBytes,
         Figure::MetaAccesses,
         Figure::MetaHits,
         Figure::MetaReadaheadHits,
@@ -126,6 +121,7 @@ pub(super) fn of(
     ] {
         out.push((figure, Certainty::Unknown("not counted by this version".into())));
     }
+    out.extend(super::writes::certainty(facts, brackets, hooks, &reads));
     out.sort_by_key(|(f, _)| *f);
     out
 }

@@ -3,6 +3,7 @@
 use super::Brackets;
 use super::NoPlan;
 use super::Wants;
+use super::writes;
 use crate::facts::Facts;
 
 /// How a program is attached.
@@ -14,6 +15,8 @@ pub enum Attach {
     Multi(Vec<String>, bool),
     /// kprobe.session on functions: entry and return.
     Session(Vec<String>),
+    /// kprobe on the entry of a function, where trampolines do not reach: more arguments than registers.
+    Kprobe(String),
     /// BTF tracepoint.
     TracepointBtf(String),
     /// Classic tracepoint, category and name.
@@ -36,8 +39,8 @@ pub struct Hook {
 }
 
 const QUIET: &str = "loses nothing: the kernel is not preemptible";
-const CLASSIC: &str = "loses nothing on any kernel";
-const FGRAPH: &str = "loses nothing: return probes stand on fgraph here";
+pub(super) const CLASSIC: &str = "loses nothing on any kernel";
+pub(super) const FGRAPH: &str = "loses nothing: return probes stand on fgraph here";
 pub(super) const LOSSY: &str = "can lose events on this preemptible kernel; what is lost is counted";
 
 /// How requests can be bracketed here, the best first.
@@ -84,15 +87,35 @@ pub(super) fn brackets(facts: &Facts) -> Result<Brackets, NoPlan> {
     }
 }
 
-struct Chooser<'a> {
-    facts: &'a Facts,
+pub(super) struct Chooser<'a> {
+    pub(super) facts: &'a Facts,
     hooks: Vec<Hook>,
 }
 
 impl Chooser<'_> {
-    fn push(&mut self, event: &'static str, program: &'static str, attach: Attach, why: &'static str) {
+    pub(super) fn push(
+        &mut self,
+        event: &'static str,
+        program: &'static str,
+        attach: Attach,
+        why: &'static str,
+    ) {
         if !self.facts.refuses(program) {
             self.hooks.push(Hook { event, program, attach, why });
+        }
+    }
+
+    /// All or none: a frame that is pushed must be popped.
+    pub(super) fn trampolines(
+        &mut self,
+        function: &str,
+        programs: &[(&'static str, &'static str)],
+        why: &'static str,
+    ) {
+        if self.facts.function(function) && !programs.iter().any(|(_, p)| self.facts.refuses(p)) {
+            for (event, program) in programs {
+                self.push(event, program, Attach::Trampoline(function.into()), why);
+            }
         }
     }
 
@@ -145,6 +168,7 @@ pub(super) fn choose(facts: &Facts, brackets: Brackets, wants: Wants) -> Result<
             if facts.tracepoint("mm_filemap_map_pages") {
                 c.push("pages mapped around a fault", "map_pages_btf", tp("mm_filemap_map_pages"), why);
             }
+            writes::tracepoints(&mut c, why);
         }
     }
     Ok(c.hooks)
@@ -221,14 +245,7 @@ fn dirty(c: &mut Chooser<'_>) {
 fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
     let facts = c.facts;
     let pick = |atomic, other| if facts.fetch_atomics { atomic } else { other };
-    // All or none: a frame that is pushed must be popped.
-    let mut hooks = |function: &str, programs: &[(&'static str, &'static str)]| {
-        if facts.function(function) && !programs.iter().any(|(_, p)| facts.refuses(p)) {
-            for (event, program) in programs {
-                c.push(event, program, Attach::Trampoline(function.into()), why);
-            }
-        }
-    };
+    let mut hooks = |function: &str, programs: &[_]| c.trampolines(function, programs, why);
     hooks("page_cache_ra_unbounded", &[("read-ahead window", "window_fentry")]);
     hooks("page_cache_ra_order", &[("read-ahead window, large folios", "window_order_fentry")]);
     // Older kernels pass the state of the read-ahead as an argument of its own.
@@ -256,6 +273,7 @@ fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
     hooks("shmem_file_read_iter", &[("tmpfs read ended", shmem), ("tmpfs read", "shmem_fentry")]);
     let splice = [("tmpfs splice ended", "shmem_splice_fexit"), ("tmpfs splice", "shmem_splice_fentry")];
     hooks("shmem_file_splice_read", &splice);
+    writes::trampolines(c, why);
 }
 
 fn sessions(c: &mut Chooser<'_>) {
@@ -281,4 +299,5 @@ fn sessions(c: &mut Chooser<'_>) {
             false => c.push(event, program, Attach::Multi(at, false), CLASSIC),
         }
     }
+    writes::sessions(c);
 }
