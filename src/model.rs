@@ -120,6 +120,7 @@ pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
             for figure in [Figure::Evicted, Figure::Removed, Figure::ReadaheadWasted] {
                 figures.set(figure, None);
             }
+            let idle = Figure::ALL.iter().all(|f| figures.get(*f).unwrap_or(0) == 0);
             // Bytes and times would drown the pages that rows are ranked by.
             let pages = |f: &Figure| match f.unit() {
                 Unit::Pages | Unit::Events => figures.get(*f).unwrap_or(0),
@@ -127,7 +128,7 @@ pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
             };
             let busy: u64 = Figure::ALL.iter().map(pages).sum();
             let row = Row { pid: p.tgid, uid: p.uid, comm: p.process.name().into_owned(), figures };
-            (busy > 0).then_some((busy, row))
+            (!idle).then_some((busy, row))
         })
         .collect();
     rows.sort_by(|(a, x), (b, y)| b.cmp(a).then(x.pid.cmp(&y.pid)));

@@ -356,19 +356,18 @@ fn bad_address(c: &mut Ctx) -> Result<Expect> {
     let mut o = c.oracle(&file)?;
     let (from, free) = sys::fenced(2 * PAGE as usize + 100)?;
     c.begin();
-    let took = o.write(0, || sys::pwrite_raw(&file, from, 5 * PAGE as usize, 0))?;
+    let took = match o.write(0, || sys::pwrite_raw(&file, from, 5 * PAGE as usize, 0)) {
+        Err(e) if c.fs == Fs::Btrfs && e.raw_os_error() == Some(libc::EFAULT) => 0,
+        other => other?,
+    };
     free();
     let mut e = o.expect();
     e.note(format!("{took} bytes of {} taken", 5 * PAGE));
-    ensure!(took as u64 >= 2 * PAGE && took as u64 <= 2 * PAGE + 100, "{took} bytes");
-    for (figure, why) in [
-        (Figure::ReadaheadPages, "added, but not written: not read ahead either"),
-        (Figure::Fills, "added, but not written: not read ahead either"),
-    ] {
-        e.within(figure, 0, 0, why);
-    }
-    e.within(Figure::Dirtied, dirtied(c, 2), dirtied(c, 3), "the page that was not filled may be dirty");
-    e.within(Figure::Removed, 0, 3, "pages that were not filled are dropped again");
+    ensure!(took as u64 <= 2 * PAGE + 100, "{took} bytes");
+    // Pages added for what was not written were not read ahead: fills are none.
+    e.exact(Figure::Fills, 0).exact(Figure::ReadaheadPages, 0);
+    let why = "the folio of what was not taken may be dirty, and is dropped again or not";
+    e.within(Figure::Dirtied, 0, dirtied(c, 8), why).within(Figure::Removed, 0, 16, why);
     Ok(e)
 }
 
@@ -385,7 +384,7 @@ fn full(c: &mut Ctx) -> Result<Expect> {
     let took = o.write(0, || file.write_at(&buf, 0))?;
     ensure!(took == 1 << 20, "{took} bytes");
     let mut e = o.expect();
-    e.write_misses(256);
+    e.write_misses(256).within(Figure::Removed, 0, 16, "the page that there was no room for");
     Ok(e)
 }
 
@@ -406,7 +405,8 @@ fn mapped(c: &mut Ctx) -> Result<Expect> {
 }
 
 fn uring_write(c: &mut Ctx, flags: u8) -> Result<Expect> {
-    let file = File::options().read(true).write(true).create(true).open(c.dir.join("f"))?;
+    let file = create(c, "f")?;
+    file.set_len(54 * PAGE)?;
     let mut o = c.oracle(&file)?;
     let mut ring = refused("io_uring_setup", uring::Ring::new(4))?;
     let mut buf = buffer(60 * KIB);
