@@ -468,14 +468,14 @@ int shmem_add_multi(struct pt_regs *ctx)
 SEC("?kprobe/__iomap_dio_rw")
 int direct_kprobe(struct pt_regs *ctx)
 {
-	begin_direct(PT_REGS_PARM1(ctx), false);
+	begin_direct(PT_REGS_PARM1(ctx));
 	return 0;
 }
 
 SEC("?kprobe.multi/__iomap_dio_rw")
 int direct_multi(struct pt_regs *ctx)
 {
-	begin_direct(PT_REGS_PARM1(ctx), false);
+	begin_direct(PT_REGS_PARM1(ctx));
 	return 0;
 }
 
@@ -555,7 +555,7 @@ int direct_btf(u64 *ctx)
 SEC("?tp_btf/iomap_dio_complete")
 int direct_done_btf(u64 *ctx)
 {
-	on_direct_complete((void *)ctx[0], ctx[2]);
+	on_direct_complete(number(ctx, 0), ctx[2]);
 	return 0;
 }
 

@@ -18,7 +18,9 @@
 struct submitted {
 	u32 row;
 	u32 made;
-	bool write; /* known here where the completion does not tell */
+	/* Told where the completion does not tell: */
+	u64 before; /* bytes done already, part of what is returned */
+	u64 write;
 };
 
 /* Requests on their way, by the address of their kiocb. */
@@ -37,21 +39,23 @@ struct dio___opf {
 	unsigned int opf;
 } __attribute__((preserve_access_index));
 
-/* Any function that submits a direct request: its first argument. */
-static __always_inline void begin_direct(u64 iocb, bool write)
+static __always_inline void remember_direct(u64 iocb, u64 before, bool write)
 {
-	struct submitted s = {};
-	struct row *row;
+	struct row *row = own_row(true);
+	struct submitted s = {.before = before, .write = write};
 
-	if (!BPF_CORE_READ((struct kiocb *)iocb, ki_complete))
-		return;
-	row = own_row(true);
 	if (!row)
 		return;
 	s.row = row->number;
 	s.made = row->made;
-	s.write = write;
 	bpf_map_update_elem(&submissions, &iocb, &s, BPF_ANY);
+}
+
+/* Any function that submits a direct request: its first argument. */
+static __always_inline void begin_direct(u64 iocb)
+{
+	if (BPF_CORE_READ((struct kiocb *)iocb, ki_complete))
+		remember_direct(iocb, 0, false);
 }
 
 static __always_inline void count_direct(struct account *a, s64 bytes, bool write)
@@ -64,17 +68,14 @@ static __always_inline void count_direct(struct account *a, s64 bytes, bool writ
 		COUNT(a, C_DIRECT_READ_BYTES, bytes);
 }
 
-/* Whose request this is. */
-static __always_inline bool account_submitted(struct account *a, u64 iocb, bool async, bool *write)
+/* Whose request this is. *out is left as it was where nothing is remembered. */
+static __always_inline bool account_submitted(struct account *a, u64 iocb, struct submitted *out)
 {
-	struct submitted *s;
+	struct submitted *s = bpf_map_lookup_elem(&submissions, &iocb);
 	struct row *row = 0;
 
-	if (!async)
-		return account_open(a);
-	s = bpf_map_lookup_elem(&submissions, &iocb);
 	if (s) {
-		*write = s->write;
+		*out = *s;
 		row = row_at(s->row);
 		if (row && (row->made != s->made || row->state == ROW_FREE))
 			row = 0;
@@ -90,10 +91,11 @@ static __always_inline bool account_submitted(struct account *a, u64 iocb, bool 
 
 static __always_inline void complete_direct(struct kiocb *iocb, s64 bytes, bool write)
 {
+	struct submitted unused;
 	struct account a;
-	bool unused;
 
-	if (account_submitted(&a, (u64)iocb, iocb->ki_complete, &unused))
+	/* Somebody waits for it: the one who made it, who runs here. */
+	if (iocb->ki_complete ? account_submitted(&a, (u64)iocb, &unused) : account_open(&a))
 		count_direct(&a, bytes, write);
 }
 
@@ -170,33 +172,16 @@ static __always_inline void exit_device(s64 ret)
  */
 static __always_inline void on_direct_begin(u64 iocb, struct iov_iter *iter, u64 before)
 {
-	struct row *row = own_row(true);
-	struct thread *t = row ? thread_of(row) : 0;
-
-	if (!t)
-		return;
-	t->direct = before << 1 | is_write(iter);
-	begin_direct(iocb, is_write(iter));
+	remember_direct(iocb, before, is_write(iter));
 }
 
-static __always_inline void on_direct_complete(struct kiocb *iocb, s64 ret)
+static __always_inline void on_direct_complete(u64 iocb, s64 ret)
 {
-	bool async = iocb->ki_complete, write = false;
+	struct submitted s = {};
 	struct account a;
-	struct thread *t;
 
-	if (!account_submitted(&a, (u64)iocb, async, &write))
-		return;
-	/* Only file systems that wait for the end go on where they were cut short. */
-	if (a.row && !async) {
-		t = thread_of(a.row);
-		if (!t)
-			return;
-		write = t->direct & 1;
-		if (ret > 0)
-			ret -= t->direct >> 1;
-	}
-	count_direct(&a, ret, write);
+	if (account_submitted(&a, iocb, &s) && ret > 0)
+		count_direct(&a, ret - s.before, s.write);
 }
 
 #endif
