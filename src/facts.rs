@@ -101,6 +101,7 @@ pub const FUNCTIONS: &[&str] = &[
     "__blockdev_direct_IO",
     "dio_complete",
     "blkdev_direct_IO",
+    "__blkdev_direct_IO_async",
     BTRFS_WRITE,
 ];
 

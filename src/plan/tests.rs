@@ -13,7 +13,7 @@ use crate::facts::TRACEPOINTS;
 fn able() -> Facts {
     let btf: BTreeSet<String> = FUNCTIONS
         .iter()
-        .filter(|f| **f != "generic_file_buffered_read")
+        .filter(|f| !["generic_file_buffered_read", "__blkdev_direct_IO_async"].contains(f))
         .map(|f| (*f).to_owned())
         .chain(TRACEPOINTS.iter().filter(|t| **t != "writeback_dirty_page").map(|t| format!("tp:{t}")))
         .collect();

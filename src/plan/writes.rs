@@ -26,6 +26,11 @@ const DONE: &[(&str, &str, &str, &str)] = &[
     ("dio_complete", "direct I/O by buffers, ended", "buffers_done_fentry", "buffers_done_multi"),
 ];
 
+/// Some compilers split the function and call its part past it (6.1); its callees are functions of their own then.
+fn device_is_whole(facts: &Facts) -> bool {
+    !facts.function("__blkdev_direct_IO_async")
+}
+
 pub(super) fn trampolines(c: &mut Chooser<'_>, why: &'static str) {
     let facts = c.facts;
     // Exits first: what is pushed once the entry is there is popped.
@@ -46,11 +51,13 @@ pub(super) fn trampolines(c: &mut Chooser<'_>, why: &'static str) {
     let shmem =
         if facts.function("shmem_add_to_page_cache/5") { "shmem_add_fexit" } else { "shmem_add_old_fexit" };
     c.trampolines(SHMEM, &[("page added to tmpfs", shmem)], why);
-    c.trampolines(
-        DEVICE,
-        &[("direct I/O of a device, ended", "device_fexit"), ("direct I/O of a device", "device_fentry")],
-        why,
-    );
+    if device_is_whole(facts) {
+        c.trampolines(
+            DEVICE,
+            &[("direct I/O of a device, ended", "device_fexit"), ("direct I/O of a device", "device_fentry")],
+            why,
+        );
+    }
     for (function, event, program, _) in DONE {
         c.trampolines(function, &[(event, program)], why);
     }
@@ -67,7 +74,11 @@ pub(super) fn sessions(c: &mut Chooser<'_>) {
     for (event, program, names) in [
         ("write", "write_session", there(&[GENERIC, IOMAP])),
         ("write of btrfs", "btrfs_write_session", there(&[BTRFS_WRITE])),
-        ("direct I/O of a device", "device_session", there(&[DEVICE])),
+        (
+            "direct I/O of a device",
+            "device_session",
+            if device_is_whole(facts) { there(&[DEVICE]) } else { Vec::new() },
+        ),
     ] {
         if !names.is_empty() {
             c.push(event, program, Attach::Session(names), FGRAPH);
@@ -134,6 +145,9 @@ pub(super) fn certainty(
             }
             if !uses("write_session") && !sees("write by iomap") && facts.function(IOMAP) {
                 why.push("writes of xfs are not seen".into());
+            }
+            if facts.function("generic_perform_write/3") {
+                why.push("pages that xfs zeroes before a write past the end of file count as there".into());
             }
             if !sees("page added to tmpfs") {
                 why.push("misses of writes to tmpfs are not seen".into());

@@ -270,6 +270,7 @@ fn device(c: &mut Ctx, way: Way) -> Result<Expect> {
     }
     for figure in [Figure::DirectReadBytes, Figure::DirectWriteBytes] {
         e.if_bounded(figure, 0, 51 * PAGE, "not that of block devices");
+        e.if_bounded(figure, 0, 51 * PAGE, "direct I/O of block devices is not seen");
     }
     drop(keep);
     Ok(e)

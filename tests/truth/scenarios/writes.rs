@@ -304,6 +304,11 @@ fn sparse(c: &mut Ctx) -> Result<Expect> {
     ensure!(o.tally.write_hits >= 7 && o.tally.write_misses > 7, "the oracle itself: {:?}", o.tally);
     let why = "the whole folios of what was cached";
     e.within(Figure::Dirtied, dirtied(c, 26), dirtied(c, 40), why);
+    // Where xfs zeroes up to the write (5.10), it brings in pages of its own, the write's first among them.
+    let zeroed = o.tally.ahead;
+    e.exact(Figure::Fills, 0).exact(Figure::ReadaheadPages, 0);
+    e.if_bounded(Figure::WriteHits, 7, 26, "xfs zeroes").if_bounded(Figure::WriteMisses, 0, 19, "xfs zeroes");
+    e.note(format!("{zeroed} pages came outside of the writes"));
     Ok(e)
 }
 
