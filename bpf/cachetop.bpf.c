@@ -8,10 +8,21 @@
  * instructions that fetch (before 5.12).
  */
 #include "calls.h"
+#include "direct.h"
 #include "fault.h"
 #include "process.h"
 #include "refault.h"
 #include "request.h"
+#include "write.h"
+
+/* An argument as a number: the verifier allows no arithmetic on what it knows to be a pointer. */
+static __always_inline u64 number(u64 *ctx, u32 n)
+{
+	u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), ctx + n);
+	return value;
+}
 
 /* The first argument of a probed function, as what it points to. */
 #define ARGUMENT(ctx, n, type) bpf_core_cast((void *)PT_REGS_PARM##n(ctx), type)
@@ -442,6 +453,237 @@ int refault_multi(struct pt_regs *ctx)
 	return 0;
 }
 
+/* ---- buffered writes ---- */
+
+SEC("?fentry/generic_perform_write")
+int write_fentry(u64 *ctx)
+{
+	enter_write((void *)ctx[0], (void *)ctx[1]);
+	return 0;
+}
+
+SEC("?fexit/generic_perform_write")
+int write_fexit(u64 *ctx)
+{
+	exit_write((void *)ctx[0], ctx[2]);
+	return 0;
+}
+
+/* Before 6.1 it had (file, iter, pos). */
+SEC("?fentry/generic_perform_write")
+int write_old_fentry(u64 *ctx)
+{
+	struct file *file = (void *)ctx[0];
+	struct iov_iter *iter = (void *)ctx[1];
+
+	begin_write(iter, file->f_mapping, ctx[2], iter->count, false);
+	return 0;
+}
+
+SEC("?fexit/generic_perform_write")
+int write_old_fexit(u64 *ctx)
+{
+	end_write((void *)ctx[1], (void *)ctx[0], ctx[3], 0, false);
+	return 0;
+}
+
+SEC("?fentry/iomap_file_buffered_write")
+int iomap_write_fentry(u64 *ctx)
+{
+	enter_write((void *)ctx[0], (void *)ctx[1]);
+	return 0;
+}
+
+/* Three arguments until 6.1, four until 6.16, then five. */
+SEC("?fexit/iomap_file_buffered_write")
+int iomap_write_fexit(u64 *ctx)
+{
+	exit_write((void *)ctx[0], ctx[3]);
+	return 0;
+}
+
+SEC("?fexit/iomap_file_buffered_write")
+int iomap_write_fexit4(u64 *ctx)
+{
+	exit_write((void *)ctx[0], ctx[4]);
+	return 0;
+}
+
+SEC("?fexit/iomap_file_buffered_write")
+int iomap_write_fexit5(u64 *ctx)
+{
+	exit_write((void *)ctx[0], ctx[5]);
+	return 0;
+}
+
+SEC("?fentry/btrfs_buffered_write")
+int btrfs_write_fentry(u64 *ctx)
+{
+	enter_btrfs_write((void *)ctx[0], (void *)ctx[1]);
+	return 0;
+}
+
+SEC("?fexit/btrfs_buffered_write")
+int btrfs_write_fexit(u64 *ctx)
+{
+	exit_btrfs_write((void *)ctx[0], ctx[2]);
+	return 0;
+}
+
+SEC("?kprobe.session/generic_perform_write")
+int write_session(struct pt_regs *ctx)
+{
+	u64 *word = cookie(ctx);
+	struct kiocb *iocb;
+
+	if (is_return(ctx)) {
+		exit_write(bpf_core_cast((void *)*word, struct kiocb), PT_REGS_RC(ctx));
+		return 0;
+	}
+	iocb = ARGUMENT(ctx, 1, struct kiocb);
+	*word = (u64)iocb;
+	enter_write(iocb, ARGUMENT(ctx, 2, struct iov_iter));
+	return 0;
+}
+
+SEC("?kprobe.session/btrfs_buffered_write")
+int btrfs_write_session(struct pt_regs *ctx)
+{
+	u64 *word = cookie(ctx);
+	struct kiocb *iocb;
+
+	if (is_return(ctx)) {
+		exit_btrfs_write(bpf_core_cast((void *)*word, struct kiocb), PT_REGS_RC(ctx));
+		return 0;
+	}
+	iocb = ARGUMENT(ctx, 1, struct kiocb);
+	*word = (u64)iocb;
+	enter_btrfs_write(iocb, ARGUMENT(ctx, 2, struct iov_iter));
+	return 0;
+}
+
+/* Pages of tmpfs: (folio, mapping, index, …), of which the last two are numbers to us. */
+SEC("?fexit/shmem_add_to_page_cache")
+int shmem_add_fexit(u64 *ctx)
+{
+	if (!(u32)ctx[5])
+		on_shmem_add((void *)ctx[0], number(ctx, 1), ctx[2]);
+	return 0;
+}
+
+/* Until 6.1 with the memory that is charged as an argument more. */
+SEC("?fexit/shmem_add_to_page_cache")
+int shmem_add_old_fexit(u64 *ctx)
+{
+	if (!(u32)ctx[6])
+		on_shmem_add((void *)ctx[0], number(ctx, 1), ctx[2]);
+	return 0;
+}
+
+SEC("?kprobe.multi/shmem_add_to_page_cache")
+int shmem_add_multi(struct pt_regs *ctx)
+{
+	on_shmem_add((void *)PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx));
+	return 0;
+}
+
+/* ---- I/O past the cache ---- */
+
+/* Functions that submit it have too many arguments for a trampoline on most kernels. */
+SEC("?kprobe/__iomap_dio_rw")
+int direct_kprobe(struct pt_regs *ctx)
+{
+	begin_direct(PT_REGS_PARM1(ctx));
+	return 0;
+}
+
+SEC("?kprobe.multi/__iomap_dio_rw")
+int direct_multi(struct pt_regs *ctx)
+{
+	begin_direct(PT_REGS_PARM1(ctx));
+	return 0;
+}
+
+SEC("?fentry/iomap_dio_complete")
+int iomap_done_fentry(u64 *ctx)
+{
+	complete_iomap((void *)ctx[0]);
+	return 0;
+}
+
+SEC("?kprobe.multi/iomap_dio_complete")
+int iomap_done_multi(struct pt_regs *ctx)
+{
+	complete_iomap(ARGUMENT(ctx, 1, struct iomap_dio));
+	return 0;
+}
+
+SEC("?fentry/iomap_dio_simple_complete")
+int simple_done_fentry(u64 *ctx)
+{
+	complete_simple((void *)ctx[0]);
+	return 0;
+}
+
+SEC("?kprobe.multi/iomap_dio_simple_complete")
+int simple_done_multi(struct pt_regs *ctx)
+{
+	complete_simple(ARGUMENT(ctx, 1, struct iomap_dio_simple));
+	return 0;
+}
+
+SEC("?fentry/dio_complete")
+int buffers_done_fentry(u64 *ctx)
+{
+	complete_buffers((void *)ctx[0], ctx[1]);
+	return 0;
+}
+
+SEC("?kprobe.multi/dio_complete")
+int buffers_done_multi(struct pt_regs *ctx)
+{
+	complete_buffers(ARGUMENT(ctx, 1, struct dio), PT_REGS_PARM2(ctx));
+	return 0;
+}
+
+SEC("?fentry/blkdev_direct_IO")
+int device_fentry(u64 *ctx)
+{
+	enter_device((void *)ctx[1]);
+	return 0;
+}
+
+SEC("?fexit/blkdev_direct_IO")
+int device_fexit(u64 *ctx)
+{
+	exit_device(ctx[2]);
+	return 0;
+}
+
+SEC("?kprobe.session/blkdev_direct_IO")
+int device_session(struct pt_regs *ctx)
+{
+	if (is_return(ctx))
+		exit_device(PT_REGS_RC(ctx));
+	else
+		enter_device(ARGUMENT(ctx, 2, struct iov_iter));
+	return 0;
+}
+
+SEC("?tp_btf/iomap_dio_rw_begin")
+int direct_btf(u64 *ctx)
+{
+	on_direct_begin(number(ctx, 0), (void *)ctx[1], ctx[3]);
+	return 0;
+}
+
+SEC("?tp_btf/iomap_dio_complete")
+int direct_done_btf(u64 *ctx)
+{
+	on_direct_complete(number(ctx, 0), ctx[2]);
+	return 0;
+}
+
 /* ---- pages added and deleted ---- */
 
 SEC("?tp_btf/mm_filemap_add_to_page_cache")
@@ -570,15 +812,6 @@ int breadahead_fentry(u64 *ctx)
 }
 
 /* ---- requests, told from tracepoints only ---- */
-
-/* An argument as a number: the verifier allows no arithmetic on what it knows to be a pointer. */
-static __always_inline u64 number(u64 *ctx, u32 n)
-{
-	u64 value = 0;
-
-	bpf_probe_read_kernel(&value, sizeof(value), ctx + n);
-	return value;
-}
 
 SEC("?tp_btf/mm_filemap_get_pages")
 int get_pages_btf(u64 *ctx)

@@ -15,6 +15,7 @@
 #define TMPFS_MAGIC 0x01021994
 #define HUGETLBFS_MAGIC 0x958458f6
 #define BTRFS_MAGIC 0x9123683e
+#define O_DIRECT 040000
 #define PF_KTHREAD 0x00200000
 #define PF_MEMALLOC 0x00000800
 #define PF_IO_WORKER 0x00000010
@@ -104,6 +105,18 @@ static __always_inline bool is_swap_backed(void *folio)
 
 	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
 	return flags >> bit & 1;
+}
+
+/* Direction and kind of an iov_iter were bits of one word until 5.14. */
+struct iov_iter___type {
+	unsigned int type;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool is_write(struct iov_iter *iter)
+{
+	if (bpf_core_field_exists(struct iov_iter, data_source))
+		return BPF_CORE_READ(iter, data_source);
+	return BPF_CORE_READ((struct iov_iter___type *)iter, type) & 1;
 }
 
 static __always_inline u64 pages_in(u64 bytes)

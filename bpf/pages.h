@@ -82,19 +82,27 @@ static __always_inline u64 split_added(struct account *a, struct added *p, u64 f
 	return e - s + 1;
 }
 
-/* Splits an addition at a write, as above. Its neighbours in a large folio were not read ahead. */
-static __always_inline u64 split_written(struct account *a, struct added *p, u64 first, u64 last, u64 *in_first,
-					 u64 *in_last)
+/*
+ * An addition inside a write. Writes go upwards: what is added below the last one went and comes again, in the same
+ * call, when there is no room on the device. Its neighbours in a large folio were not read ahead.
+ */
+static __always_inline void added_by_write(struct account *a, struct frame *f, struct added *p)
 {
-	u64 s = p->first > first ? p->first : first;
-	u64 e = p->last < last ? p->last : last;
-	u64 n = first > last || s > e ? 0 : e - s + 1;
+	u64 s = p->first > f->first ? p->first : f->first;
+	u64 e = p->last < f->last ? p->last : f->last;
+	u64 n, all = p->last - p->first + 1;
 
-	*in_first = s;
-	*in_last = e;
-	if (n < p->last - p->first + 1)
-		COUNT(a, C_OTHER_FILLS, p->last - p->first + 1 - n);
-	return n;
+	if (f->added && s <= f->added_last)
+		s = f->added_last + 1;
+	n = f->first > f->last || s > e ? 0 : e - s + 1;
+	if (n < all)
+		COUNT(a, C_OTHER_FILLS, all - n);
+	if (!n)
+		return;
+	if (!f->added)
+		f->added_first = s;
+	f->added_last = e;
+	f->added += n;
 }
 
 /* Fills *p; false if the addition is none of ours. */

@@ -336,11 +336,21 @@ static __always_inline void leave_splice(u64 key, s64 ret)
 	}
 }
 
+/* Through the cache, though the file was opened to go past it. */
+static __always_inline void fell_back(struct file *file, s64 bytes)
+{
+	struct account a;
+
+	if (file->f_flags & O_DIRECT && bytes > 0 && account_open(&a))
+		COUNT(&a, C_DIRECT_FELL_BACK, bytes);
+}
+
 static __always_inline void exit_kiocb(struct kiocb *iocb, s64 ret, u64 already, enum ledger_mode mode)
 {
 	/* The function returns what was delivered before it was called, too. */
 	if (ret > 0)
 		ret -= already;
+	fell_back(iocb->ki_filp, ret);
 	exit_read(iocb->ki_filp->f_mapping, iocb, iocb, iocb->ki_pos, ret, mode);
 }
 
@@ -459,10 +469,11 @@ static __always_inline void on_add(void *folio, u32 order, enum ledger_mode mode
 		added_by_fault(&a, &p, f->pos, mode);
 		return;
 	}
-	if (f->kind == F_WRITE)
-		n = split_written(&a, &p, f->first, f->last, &first, &last);
-	else
-		n = split_added(&a, &p, f->first, f->last, &first, &last, mode);
+	if (f->kind == F_WRITE) {
+		added_by_write(&a, f, &p);
+		return;
+	}
+	n = split_added(&a, &p, f->first, f->last, &first, &last, mode);
 	if (!n)
 		return;
 	if (!f->added || first < f->added_first)

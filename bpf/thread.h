@@ -62,6 +62,7 @@ struct thread {
 	u64 mapped; /* pages of files, only ever up */
 	u64 mapping; /* in filemap_map_pages */
 	u64 mapped_before; /* the same when the thread began to map pages around a fault */
+	u64 direct; /* of the direct request that it submits: see direct.h */
 	struct frame frame[MAX_DEPTH];
 };
 

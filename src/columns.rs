@@ -221,6 +221,7 @@ pub const COLUMNS: &[Column] = &[
     figure("buffer_dirtied", "BUFDIRT", 8, Figure::BufferDirtied),
     figure("direct_read_bytes", "DREAD_MB", 8, Figure::DirectReadBytes),
     figure("direct_write_bytes", "DWRIT_MB", 8, Figure::DirectWriteBytes),
+    figure("direct_fell_back_bytes", "DFELL_MB", 8, Figure::DirectFellBack),
     figure("meta_accesses", "METAACC", 8, Figure::MetaAccesses),
     figure("meta_hits", "METAHITS", 8, Figure::MetaHits),
     figure("meta_readahead_hits", "METARA", 8, Figure::MetaReadaheadHits),

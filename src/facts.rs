@@ -24,7 +24,7 @@ pub struct Facts {
     pub preemption_source: String,
     /// Names of functions and tracepoints of interest that the kernel's BTF has.
     /// Functions by their name and as `NAME/ARGUMENTS`, BTF tracepoints as `tp:NAME`, types as `struct:NAME`, page
-    /// flags as `enum:NAME`.
+    /// flags as `enum:NAME`, modules of the running kernel as `module:NAME`.
     pub btf: BTreeSet<String>,
     /// A BPF trampoline (fentry) attached to a function in a trial; else the kernel's refusal.
     pub trampoline: Result<(), String>,
@@ -55,6 +55,12 @@ impl Facts {
     #[must_use]
     pub fn tracepoint(&self, name: &str) -> bool {
         self.btf.contains(&format!("tp:{name}"))
+    }
+
+    /// Whether a module is loaded (or built in, where the kernel says so).
+    #[must_use]
+    pub fn module(&self, name: &str) -> bool {
+        self.btf.contains(&format!("module:{name}"))
     }
 
     /// Whether a hook refused to attach on this run.
@@ -91,7 +97,25 @@ pub const FUNCTIONS: &[&str] = &[
     "bdev_getblk",
     "__getblk_gfp",
     "__breadahead",
+    "generic_perform_write",
+    "iomap_file_buffered_write",
+    "shmem_add_to_page_cache",
+    "__iomap_dio_rw",
+    "iomap_dio_complete",
+    "__iomap_dio_read_simple",
+    "iomap_dio_simple_complete",
+    "__blockdev_direct_IO",
+    "dio_complete",
+    "blkdev_direct_IO",
+    "__blkdev_direct_IO_async",
+    BTRFS_WRITE,
 ];
+
+/// The write loop of btrfs, mostly a function of a module.
+pub const BTRFS_WRITE: &str = "btrfs_buffered_write";
+
+/// Modules of interest when loaded or built in: they read and write in ways of their own.
+pub const MODULES: &[&str] = &["btrfs", "fuse", "nfs", "cifs", "ceph", "9p", "afs"];
 
 /// Tracepoints whose presence decides the plan.
 pub const TRACEPOINTS: &[&str] = &[
@@ -104,6 +128,8 @@ pub const TRACEPOINTS: &[&str] = &[
     "writeback_dirty_page",
     "block_dirty_buffer",
     "io_uring_submit_req",
+    "iomap_dio_rw_begin",
+    "iomap_dio_complete",
     "task_rename",
     "sched_process_exit",
 ];

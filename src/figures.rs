@@ -88,6 +88,8 @@ figures! {
     DirectReadBytes = "direct"."read_bytes", Bytes, "bytes read with O_DIRECT that really bypassed the cache";
     /// Bytes written past the cache.
     DirectWriteBytes = "direct"."write_bytes", Bytes, "bytes written with O_DIRECT that really bypassed the cache";
+    /// Bytes of direct I/O that went through the cache.
+    DirectFellBack = "direct"."fell_back_bytes", Bytes, "bytes asked for with O_DIRECT that went through the cache after all";
     /// Metadata accesses.
     MetaAccesses = "meta"."accesses", Pages, "accesses through a block device's own mapping";
     /// Metadata hits.

@@ -82,6 +82,7 @@ pub fn figures(c: &Counters, plan: &Plan) -> Figures {
         (Figure::WriteMisses, write_misses),
         (Figure::DirectReadBytes, c.get(Counter::DirectReadBytes)),
         (Figure::DirectWriteBytes, c.get(Counter::DirectWriteBytes)),
+        (Figure::DirectFellBack, c.get(Counter::DirectFellBack)),
         (Figure::MetaAccesses, meta_hits + meta_ahead + c.get(Counter::MetaMisses)),
         (Figure::MetaHits, meta_hits),
         (Figure::MetaReadaheadHits, meta_ahead),
@@ -115,6 +116,7 @@ pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
     let mut out = whole(before, now, plan);
     out.rows = crate::pivot::processes(now, plan);
     out.groups = out.rows.len();
+    classic::join(&mut out, before, now, plan, true);
     out
 }
 

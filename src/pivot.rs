@@ -254,7 +254,7 @@ impl Pivot {
             }
         }
         let ranked = groups.into_values().map(|(item, sum)| (item, owned(&sum, plan, files)));
-        let mut ranked: Vec<_> = ranked.map(|(i, f)| (busy(&f), i, f)).filter(|(n, ..)| *n > 0).collect();
+        let mut ranked: Vec<_> = ranked.filter(|(_, f)| !idle(f)).map(|(i, f)| (busy(&f), i, f)).collect();
         ranked.sort_by_key(|(busy, i, _)| {
             (std::cmp::Reverse(*busy), i.tgid, i.tid, i.file.map(|(f, _)| f.inode))
         });
@@ -400,6 +400,11 @@ fn owned(counters: &Counters, plan: &Plan, files: bool) -> Figures {
         }
     }
     figures
+}
+
+/// Whether nothing happened. Direct I/O has bytes only.
+fn idle(figures: &Figures) -> bool {
+    Figure::ALL.iter().all(|f| figures.get(*f).unwrap_or(0) == 0)
 }
 
 /// What rows are ranked by. Bytes and times would drown the pages.

@@ -11,6 +11,7 @@ mod explain;
 mod faults;
 mod hooks;
 mod meta;
+mod writes;
 
 use crate::facts::Facts;
 use crate::figures::Figure;

@@ -285,7 +285,7 @@ proptest! {
         prop_assert_eq!(line["cache"]["dirty_bytes"].as_u64(), Some(interval.memory.dirty_bytes));
         prop_assert_eq!(line["lost"]["total"].as_u64(), Some(interval.lost.total()));
         let rows = line["rows"].as_array().unwrap();
-        prop_assert_eq!(rows.len(), interval.rows.len().min(3));
+        prop_assert_eq!(rows.len(), interval.rows.len());
         for (got, want) in rows.iter().zip(&interval.rows) {
             prop_assert_eq!(got["pid"].as_u64(), want.who.pid.map(u64::from));
             prop_assert_eq!(got["uid"].as_u64(), want.who.uid.map(u64::from));
@@ -304,7 +304,7 @@ proptest! {
         prop_assert_eq!(&names[..5], ["time", "interval_s", "pid", "uid", "comm"]);
         prop_assert_eq!(&names[5..], ids);
         let records: Vec<csv::StringRecord> = table.records().map(Result::unwrap).collect();
-        prop_assert_eq!(records.len(), 1 + interval.rows.len().min(3));
+        prop_assert_eq!(records.len(), 1 + interval.rows.len());
         let lines = std::iter::once((None, Line::from(&interval)))
             .chain(interval.rows.iter().map(|row| (Some(row), Line::from(row))));
         for (record, (row, line)) in records.iter().zip(lines) {
@@ -332,7 +332,7 @@ proptest! {
     fn text_is_plain(interval in interval(), options in "(-x|-T|--unit bytes|--bcc)?") {
         let by = if options == "--bcc" { "" } else { "--by process --top 3" };
         let text = printed(&format!("{options} {by}"), &interval);
-        let rows = if by.is_empty() { 0 } else { interval.rows.len().min(3) };
+        let rows = if by.is_empty() { 0 } else { interval.rows.len() };
         prop_assert_eq!(text.lines().count(), 2 + rows, "{}", text);
         let odd = text.chars().find(|c| c.is_control() && *c != '\n');
         prop_assert_eq!(odd, None, "{:?}", text);

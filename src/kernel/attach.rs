@@ -222,6 +222,7 @@ pub(super) fn attach(
     let link = match how {
         Attach::Trampoline(_) | Attach::TracepointBtf(_) => program.attach_trace(),
         Attach::Multi(names, on_return) => program.attach_kprobe_multi(*on_return, names.clone()),
+        Attach::Kprobe(name) => program.attach_kprobe(false, name),
         Attach::Tracepoint(category, name) => {
             let tracefs = tracefs.ok_or("tracefs is not there")?;
             let id = tracefs.id(category, name).map_err(|e| format!("{category}:{name}: {e}"))?;

@@ -16,8 +16,10 @@ use super::raw::insn;
 use super::tracefs::Tracefs;
 use super::tracefs::detached;
 use crate::classic::plan;
+use crate::facts::BTRFS_WRITE;
 use crate::facts::FUNCTIONS;
 use crate::facts::Facts;
+use crate::facts::MODULES;
 use crate::facts::Preemption;
 use crate::facts::TRACEPOINTS;
 
@@ -165,7 +167,23 @@ fn names() -> Result<Names, Obstacle> {
             _ => {}
         }
     }
+    modules(&mut found);
     Ok(Names { all: found, read })
+}
+
+/// Adds the modules that are loaded, and the functions of theirs that can be attached to.
+fn modules(found: &mut BTreeSet<String>) {
+    for module in MODULES {
+        if std::path::Path::new("/sys/module").join(module).exists() {
+            found.insert(format!("module:{module}"));
+        }
+    }
+    // Names stand in BTF as they are, each between zero bytes. Without BTF for modules (5.10) there is no such file.
+    let needle = format!("\0{BTRFS_WRITE}\0");
+    let btf = fs::read("/sys/kernel/btf/btrfs").unwrap_or_default();
+    if btf.windows(needle.len()).any(|w| w == needle.as_bytes()) {
+        found.insert(BTRFS_WRITE.to_owned());
+    }
 }
 
 /// How many arguments a function has.

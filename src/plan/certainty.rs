@@ -109,15 +109,7 @@ pub(super) fn of(
     for figure in [Figure::MetaAccesses, Figure::MetaHits, Figure::MetaReadaheadHits, Figure::MetaMisses] {
         out.push((figure, meta.clone()));
     }
-    for figure in [
-        Figure::WriteAccesses,
-        Figure::WriteHits,
-        Figure::WriteMisses,
-        Figure::DirectReadBytes,
-        Figure::DirectWriteBytes,
-    ] {
-        out.push((figure, Certainty::Unknown("not counted by this version".into())));
-    }
+    out.extend(super::writes::certainty(facts, brackets, hooks, &reads));
     out.sort_by_key(|(f, _)| *f);
     out
 }

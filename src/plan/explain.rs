@@ -16,6 +16,7 @@ fn attach(at: &Attach) -> String {
         Attach::Trampoline(f) => format!("fentry/fexit {f}"),
         Attach::Multi(names, false) => format!("kprobe.multi {}", names.join(", ")),
         Attach::Multi(names, true) => format!("kretprobe.multi {}", names.join(", ")),
+        Attach::Kprobe(name) => format!("kprobe {name}"),
         Attach::Session(names) => format!("kprobe.session {}", names.join(", ")),
         Attach::TracepointBtf(n) => format!("BTF tracepoint {n}"),
         Attach::Tracepoint(c, n) => format!("tracepoint {c}:{n}"),

@@ -3,6 +3,7 @@
 use super::Brackets;
 use super::NoPlan;
 use super::Wants;
+use super::writes;
 use crate::facts::Facts;
 
 /// How a program is attached.
@@ -14,6 +15,8 @@ pub enum Attach {
     Multi(Vec<String>, bool),
     /// kprobe.session on functions: entry and return.
     Session(Vec<String>),
+    /// kprobe on the entry of a function, where trampolines do not reach: more arguments than registers.
+    Kprobe(String),
     /// BTF tracepoint.
     TracepointBtf(String),
     /// Classic tracepoint, category and name.
@@ -167,6 +170,7 @@ pub(super) fn choose(facts: &Facts, brackets: Brackets, wants: Wants) -> Result<
             if facts.tracepoint("mm_filemap_map_pages") {
                 c.push("pages mapped around a fault", "map_pages_btf", tp("mm_filemap_map_pages"), why);
             }
+            writes::tracepoints(&mut c, why);
         }
     }
     Ok(c.hooks)
@@ -267,6 +271,7 @@ fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
     hooks("shmem_file_read_iter", &[("tmpfs read ended", shmem), ("tmpfs read", "shmem_fentry")]);
     let splice = [("tmpfs splice ended", "shmem_splice_fexit"), ("tmpfs splice", "shmem_splice_fentry")];
     hooks("shmem_file_splice_read", &splice);
+    writes::trampolines(c, why);
 }
 
 fn sessions(c: &mut Chooser<'_>) {
@@ -290,4 +295,5 @@ fn sessions(c: &mut Chooser<'_>) {
             false => c.push(event, program, Attach::Multi(at, false), CLASSIC),
         }
     }
+    writes::sessions(c);
 }

@@ -13,7 +13,7 @@ use crate::facts::TRACEPOINTS;
 fn able() -> Facts {
     let btf: BTreeSet<String> = FUNCTIONS
         .iter()
-        .filter(|f| !["generic_file_buffered_read", "__getblk_gfp"].contains(f))
+        .filter(|f| !["generic_file_buffered_read", "__getblk_gfp", "__blkdev_direct_IO_async"].contains(f))
         .map(|f| (*f).to_owned())
         .chain(TRACEPOINTS.iter().filter(|t| **t != "writeback_dirty_page").map(|t| format!("tp:{t}")))
         .collect();
@@ -173,7 +173,17 @@ fn without_the_hooks_that_name_a_read_misses_are_not_guessed() {
 
 #[test]
 fn what_is_pushed_is_popped() {
-    for refused in ["fault_fexit", "map_pages_fexit", "window_fexit", "shmem_fexit", "shmem_splice_fexit"] {
+    for refused in [
+        "fault_fexit",
+        "map_pages_fexit",
+        "window_fexit",
+        "shmem_fexit",
+        "shmem_splice_fexit",
+        "write_fexit",
+        "iomap_write_fexit",
+        "btrfs_write_fexit",
+        "device_fexit",
+    ] {
         let mut facts = able();
         facts.refused.push((refused.into(), "EBUSY".into()));
         let entry = refused.replace("fexit", "fentry");
@@ -247,6 +257,7 @@ fn each_missing_function_costs_its_own_hooks_only() {
             // Pages mapped are of interest around a fault only.
             let most = if *name == "filemap_map_pages" { 4 } else { 2 };
             assert!(all - plan.hooks.len() <= most, "{name}");
+            assert!(plan.knows(Figure::WriteMisses) || *name == "generic_perform_write", "{name}");
             let names = |h: &Hook| match &h.attach {
                 Attach::Trampoline(f) => f == name,
                 Attach::Multi(fs, _) | Attach::Session(fs) => fs.iter().any(|f| f == name),
@@ -353,4 +364,55 @@ fn metadata_is_counted_where_look_ups_and_read_ahead_can_be_told_apart() {
         Certainty::Unknown(why) => assert!(why.contains("functions"), "{why}"),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn writes_are_exact_where_all_their_loops_are_seen() {
+    for mut facts in [able(), lazy(), old()] {
+        for figure in [Figure::WriteHits, Figure::WriteMisses, Figure::DirectFellBack] {
+            assert_eq!(new(&facts).unwrap().certainty(figure), Certainty::Exact);
+        }
+        facts.btf.remove(crate::facts::BTRFS_WRITE);
+        let Certainty::Bounded(why) = new(&facts).unwrap().certainty(Figure::WriteMisses) else { panic!() };
+        assert!(why.contains("btrfs was not loaded"), "{why}");
+        facts.btf.insert("module:btrfs".into());
+        let Certainty::Bounded(why) = new(&facts).unwrap().certainty(Figure::WriteMisses) else { panic!() };
+        assert!(why.contains("writes of btrfs are not seen"), "{why}");
+        facts.btf.insert("module:fuse".into());
+        let Certainty::Bounded(why) = new(&facts).unwrap().certainty(Figure::WriteMisses) else { panic!() };
+        assert!(why.contains("fuse may write"), "{why}");
+    }
+    assert!(!new(&tracepoints()).unwrap().knows(Figure::WriteHits));
+}
+
+#[test]
+fn writes_get_the_programs_of_their_arguments() {
+    let with = |what: &str| {
+        let mut facts = able();
+        facts.btf.insert(what.into());
+        new(&facts).unwrap()
+    };
+    assert!(with("iomap_file_buffered_write/3").uses("iomap_write_fexit"));
+    assert!(with("iomap_file_buffered_write/4").uses("iomap_write_fexit4"));
+    assert!(with("iomap_file_buffered_write/5").uses("iomap_write_fexit5"));
+    let old = with("generic_perform_write/3");
+    assert!(old.uses("write_old_fexit") && old.uses("write_old_fentry") && !old.uses("write_fexit"));
+    assert!(with("shmem_add_to_page_cache/5").uses("shmem_add_fexit"));
+    assert!(with("shmem_add_to_page_cache/6").uses("shmem_add_old_fexit"));
+}
+
+#[test]
+fn direct_requests_are_whose_submission_was_seen() {
+    let plan = new(&able()).unwrap();
+    assert_eq!(at(&plan, "direct_kprobe"), &Attach::Kprobe("__iomap_dio_rw".into()));
+    let mut facts = able();
+    facts.refused.push(("direct_kprobe".into(), "ENOENT".into()));
+    let Certainty::Bounded(why) = new(&facts).unwrap().certainty(Figure::DirectReadBytes) else { panic!() };
+    assert!(why.contains("totals only"), "{why}");
+    let only = new(&tracepoints()).unwrap();
+    assert!(only.uses("direct_btf") && only.uses("direct_done_btf") && only.knows(Figure::DirectReadBytes));
+    let mut facts = tracepoints();
+    facts.btf.remove("tp:iomap_dio_complete");
+    let none = new(&facts).unwrap();
+    assert!(!none.uses("direct_btf") && !none.knows(Figure::DirectReadBytes));
 }

@@ -222,7 +222,7 @@ const PUBLISHED: &str = r#"
  "readahead":{"pages":0,"wasted":0},
  "fault":{"misses":0,"hits":0,"around":0},
  "write":{"accesses":0,"hits":0,"misses":0,"dirtied":0,"buffer_dirtied":0},
- "direct":{"read_bytes":0,"write_bytes":0},
+ "direct":{"read_bytes":0,"write_bytes":0,"fell_back_bytes":0},
  "meta":{"accesses":0,"hits":0,"readahead_hits":0,"misses":0},
  "cache":{"evicted":0,"refaulted":0,"cached_bytes":0,"buffers_bytes":0,"dirty_bytes":0},
  "lost":{"total":0},

@@ -184,6 +184,9 @@ fn with_evidence(ctx: &Ctx, mut expect: Expect) -> Expect {
     if !ctx.fs.block() {
         expect.may_not_see_tmpfs();
     }
+    if ctx.fs == Fs::Btrfs {
+        expect.may_not_see_writes_of_btrfs();
+    }
     expect.note(format!("/proc/self/io: read {} pages, dirtied {}", read / ctx.page, write / ctx.page));
     expect
 }

@@ -75,6 +75,7 @@ impl Expect {
             Figure::Dirtied,
             Figure::DirectReadBytes,
             Figure::DirectWriteBytes,
+            Figure::DirectFellBack,
             Figure::Evicted,
             Figure::Removed,
         ] {
@@ -118,6 +119,20 @@ impl Expect {
         for want in self.wants.values_mut() {
             want.loose.push((0, want.hi, "reads of tmpfs are not seen".into()));
         }
+    }
+
+    /// Where the plan says that writes of btrfs are not seen, anything up to the truth is accepted.
+    pub fn may_not_see_writes_of_btrfs(&mut self) {
+        let writes =
+            [Figure::WriteAccesses, Figure::WriteHits, Figure::WriteMisses, Figure::DirectFellBack].map(key);
+        for (_, want) in self.wants.iter_mut().filter(|(k, _)| writes.contains(k)) {
+            want.loose.push((0, want.hi, "writes of btrfs are not seen".into()));
+        }
+    }
+
+    /// `accesses` write accesses, all of them to pages that were not there.
+    pub fn write_misses(&mut self, accesses: u64) -> &mut Self {
+        self.exact(Figure::WriteAccesses, accesses).exact(Figure::WriteMisses, accesses)
     }
 
     /// `accesses` pages by first-time misses only, of `bytes` bytes, each page added once.

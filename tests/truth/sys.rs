@@ -148,6 +148,43 @@ pub fn pread_raw(file: &File, to: *mut u8, len: usize, pos: u64) -> io::Result<u
     done(unsafe { libc::syscall(libc::SYS_pread64, file.as_raw_fd(), to, len, pos) })
 }
 
+/// pwrite from an address that may fault.
+pub fn pwrite_raw(file: &File, from: *const u8, len: usize, pos: u64) -> io::Result<usize> {
+    // SAFETY: the kernel checks the address and returns a short count or EFAULT.
+    done(unsafe { libc::syscall(libc::SYS_pwrite64, file.as_raw_fd(), from, len, pos) })
+}
+
+/// No file may grow beyond this from now on; a write that would is cut short.
+pub fn limit_file_size(len: u64) -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: len, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: a live struct; ignoring a signal needs no handler.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        done(libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit).into()).map(|_| ())
+    }
+}
+
+/// One asynchronous read or write by io_submit, waited for: what it moved.
+pub fn aio(file: &File, buf: &mut [u8], pos: u64, write: bool) -> io::Result<usize> {
+    let mut context = 0u64;
+    let mut iocb = [0u64; 8];
+    iocb[2] = u64::from(write) | (file.as_raw_fd() as u64) << 32; // aio_lio_opcode, aio_fildes
+    (iocb[3], iocb[4], iocb[5]) = (buf.as_mut_ptr() as u64, buf.len() as u64, pos);
+    let list = [iocb.as_ptr()];
+    let mut event = [0u64; 4];
+    // SAFETY: the control block, the list and the event have the kernel's layout and outlive the request, which is
+    // waited for; so does the buffer.
+    unsafe {
+        done(libc::syscall(libc::SYS_io_setup, 1, &raw mut context))?;
+        let result = done(libc::syscall(libc::SYS_io_submit, context, 1, list.as_ptr()))
+            .and_then(|_| done(libc::syscall(libc::SYS_io_getevents, context, 1, 1, event.as_mut_ptr(), 0)));
+        libc::syscall(libc::SYS_io_destroy, context);
+        result?;
+    }
+    let moved = event[2] as i64;
+    usize::try_from(moved).map_err(|_| io::Error::from_raw_os_error(-moved as i32))
+}
+
 /// preadv2 with flags, into several buffers.
 pub fn preadv2(file: &File, bufs: &mut [&mut [u8]], pos: u64, flags: i32) -> io::Result<usize> {
     let iov: Vec<libc::iovec> =

@@ -1,4 +1,4 @@
-//! Just enough io_uring, by raw system calls, to read from files.
+//! Just enough io_uring, by raw system calls, to read and write files.
 
 use std::fs::File;
 use std::io;
@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 /// Always handed to a worker thread.
 pub const ASYNC: u8 = 1 << 4;
 const OP_READ: u8 = 22;
+const OP_WRITE: u8 = 23;
 const ENTER_GETEVENTS: u32 = 1;
 const OFF_SQ: i64 = 0;
 const OFF_CQ: i64 = 0x800_0000;
@@ -93,6 +94,21 @@ impl Ring {
 
     /// Submits reads of `bufs` at their offsets together and waits for all; results in order.
     pub fn read(&mut self, file: &File, reads: &mut [(&mut [u8], u64)], flags: u8) -> io::Result<Vec<i32>> {
+        self.run(OP_READ, file, reads, flags)
+    }
+
+    /// Submits one write and waits for it.
+    pub fn write(&mut self, file: &File, buf: &mut [u8], pos: u64, flags: u8) -> io::Result<i32> {
+        Ok(self.run(OP_WRITE, file, &mut [(buf, pos)], flags)?[0])
+    }
+
+    fn run(
+        &mut self,
+        opcode: u8,
+        file: &File,
+        reads: &mut [(&mut [u8], u64)],
+        flags: u8,
+    ) -> io::Result<Vec<i32>> {
         let n = u32::try_from(reads.len()).map_err(io::Error::other)?;
         assert!(n <= self.params.sq_entries);
         let tail = self.word(self.sq, self.params.sq[1]);
@@ -101,7 +117,7 @@ impl Ring {
         for (i, (buf, off)) in reads.iter_mut().enumerate() {
             let slot = (start + i as u32) & mask;
             let sqe = Sqe {
-                opcode: OP_READ,
+                opcode,
                 flags,
                 fd: file.as_raw_fd(),
                 off: *off,

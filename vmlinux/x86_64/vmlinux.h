@@ -106,6 +106,7 @@ struct address_space {
 
 struct file {
 	struct address_space *f_mapping;
+	unsigned int f_flags;
 	loff_t f_pos;
 };
 
@@ -117,7 +118,35 @@ struct kiocb {
 };
 
 struct iov_iter {
+	bool data_source;
 	unsigned long count;
+};
+
+/* Direct I/O: through iomap, through buffer heads. */
+struct iomap_dio {
+	struct kiocb *iocb;
+	loff_t i_size;
+	loff_t size;
+	unsigned int flags;
+	int error;
+};
+
+struct bio {
+	u8 bi_status;
+};
+
+struct iomap_dio_simple {
+	struct kiocb *iocb;
+	unsigned long size;
+	struct bio bio;
+};
+
+struct dio {
+	loff_t i_size;
+	int page_errors;
+	int io_error;
+	struct kiocb *iocb;
+	long result;
 };
 
 struct pipe_inode_info {

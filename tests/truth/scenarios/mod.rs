@@ -1,6 +1,7 @@
 //! The workloads. Each prepares, waits at the barrier, works, and returns the truth.
 
 mod calls;
+mod direct;
 mod drops;
 mod faults;
 mod latency;
@@ -57,6 +58,7 @@ pub fn all() -> impl Iterator<Item = Scenario> {
         many::LIST,
         drops::LIST,
         writes::LIST,
+        direct::LIST,
         stacks::LIST,
         pivots::LIST,
         meta::LIST,
@@ -108,6 +110,12 @@ fn cold(c: &mut Ctx, len: u64) -> Result<(File, Oracle)> {
     let file = c.file("f", len)?;
     let oracle = c.oracle(&file)?;
     Ok((c.open("f")?, oracle))
+}
+
+/// A slice that starts on a page.
+fn aligned(buf: &mut [u8], len: usize) -> &mut [u8] {
+    let skip = buf.as_ptr().align_offset(PAGE as usize);
+    &mut buf[skip..skip + len]
 }
 
 /// What is dirtied where there is something to write back to: memory file systems account nothing.

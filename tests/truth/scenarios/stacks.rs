@@ -1,84 +1,19 @@
-//! Past the cache and through two of them: O_DIRECT, overlay, loop.
+//! Through two caches: overlay, loop.
 
 use std::fs;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::os::unix::fs::OpenOptionsExt;
 
 use anyhow::Result;
-use cachetop::figures::Figure;
 
 use super::*;
 use crate::child::NotHere;
 use crate::sys;
 
 pub const LIST: &[Scenario] = &[
-    scenario("direct-cold", ALL, "O_DIRECT reads of an uncached file", |c| direct_read(c, false)),
-    scenario("direct-cached", ALL, "O_DIRECT reads of a cached file", |c| direct_read(c, true)),
-    scenario("direct-write", BLOCK, "O_DIRECT write over 16 cached pages", direct_write),
     scenario("overlay", ALL, "reads through an overlay count once", overlay),
     scenario("loop", &[Fs::Ext4, Fs::Xfs], "reads from a file system in a file", loop_device),
 ];
-
-fn direct(c: &Ctx) -> Result<File> {
-    let mut options = File::options();
-    options.read(true).write(true).custom_flags(libc::O_DIRECT);
-    refused("open with O_DIRECT", options.open(c.dir.join("f")))
-}
-
-/// A slice that starts on a page.
-fn aligned(buf: &mut [u8], len: usize) -> &mut [u8] {
-    let skip = buf.as_ptr().align_offset(PAGE as usize);
-    &mut buf[skip..skip + len]
-}
-
-fn direct_read(c: &mut Ctx, is_warm: bool) -> Result<Expect> {
-    const PAGES: u64 = 51;
-    let (_, mut o) = if is_warm { warm(c, 101 * PAGE)? } else { cold(c, 101 * PAGE)? };
-    let file = direct(c)?;
-    let mut room = buffer(18 * PAGE);
-    let buf = aligned(&mut room, 17 * PAGE as usize);
-    c.begin();
-    for i in 0..3 {
-        let pos = i * 17 * PAGE;
-        refused("O_DIRECT read", o.read(pos, || file.read_at(buf, pos)))?;
-    }
-    let device = c.device_read();
-    let t = o.tally.clone();
-    if device >= PAGES * PAGE && t.miss_fills + t.ahead == 0 {
-        let mut e = Expect::nothing();
-        e.exact(Figure::DirectReadBytes, PAGES * PAGE);
-        return Ok(e);
-    }
-    let mut e = o.expect();
-    e.note(format!("the file system fell back to the cache: {device} bytes from the device"));
-    if device > 0 && is_warm {
-        e.within(Figure::Accesses, 0, PAGES, "partly direct").within(Figure::Hits, 0, PAGES, "partly direct");
-        e.within(Figure::ReadBytes, 0, PAGES * PAGE, "partly direct");
-        e.within(Figure::DirectReadBytes, 0, PAGES * PAGE, "partly direct");
-    }
-    Ok(e)
-}
-
-fn direct_write(c: &mut Ctx) -> Result<Expect> {
-    let (_, mut o) = warm(c, 101 * PAGE)?;
-    let file = direct(c)?;
-    let mut room = buffer(17 * PAGE);
-    let buf = aligned(&mut room, 16 * PAGE as usize);
-    c.begin();
-    refused("O_DIRECT write", o.aside(|| file.write_at(buf, 5 * PAGE)))?;
-    let mut e = o.expect();
-    let n = o.tally.gone;
-    e.exact(Figure::DirectWriteBytes, 16 * PAGE).exact(Figure::Removed, n);
-    if c.fs == Fs::Btrfs {
-        let why = "btrfs may fall back to a buffered write, written out and dropped at once";
-        e.within(Figure::DirectWriteBytes, 0, 16 * PAGE, why).within(Figure::Removed, n, 2 * n, why);
-        e.within(Figure::Dirtied, 0, 16, why).within(Figure::WriteAccesses, 0, 16, why);
-        e.within(Figure::WriteHits, 0, 16, why).within(Figure::WriteMisses, 0, 16, why);
-    }
-    e.note(format!("{n} cached pages were dropped"));
-    Ok(e)
-}
 
 /// Reads a file to the end in odd pieces, the oracle on `below`, which holds the pages.
 fn read_above(c: &mut Ctx, above: &File, below: &File, fs: Fs) -> Result<Expect> {

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Buffered writes. From entry to return a write has a frame; what the thread adds to the file's cache in between was
+ * not there when it began. It is counted when it returns, by what was taken.
+ */
+#ifndef CACHETOP_WRITE_H
+#define CACHETOP_WRITE_H
+
+#include "request.h"
+
+/* Set in the keys of pages that a write added in a try that did not take them. */
+#define CARRIED_WRITE 1
+
+/* A write that has returned. */
+struct wrote {
+	u64 key;
+	u64 mapping;
+	u64 end; /* position after it; 0: where the frame began, and what was taken */
+	s64 taken;
+	u64 async;
+};
+
+static __always_inline void begin_write(void *key, struct address_space *m, u64 pos, u64 count, bool anywhere)
+{
+	struct row *row = own_row(true);
+	struct thread *t;
+	struct frame *f;
+
+	if (!row) {
+		if (!is_self(bpf_get_current_pid_tgid() >> 32))
+			count_one(C_LOST_FRAMES);
+		return;
+	}
+	t = thread_of(row);
+	if (!t)
+		return;
+	f = push_frame(row, t, F_WRITE, number_of(row, m), number_of(row, key));
+	f->pos = pos;
+	if (!count)
+		return;
+	f->first = anywhere ? 0 : pos >> PAGE_SHIFT;
+	f->last = anywhere ? ~0ULL : (pos + count - 1) >> PAGE_SHIFT;
+}
+
+/* Takes the write's frame off the stack, with what is left above it, into *out. */
+static __always_inline bool pop_write(struct row *row, struct account *a, u64 key, struct frame *out)
+{
+	struct thread *t = thread_of(row);
+	u32 i, depth = row->depth;
+
+	if (!t)
+		return false;
+	close_window(a, t);
+	for (i = 0; i < MAX_DEPTH; i++) {
+		struct frame *f;
+
+		if (!depth || depth > MAX_DEPTH)
+			return false;
+		f = frame_at(t, depth - 1);
+		depth--;
+		if (f->kind == F_WRITE && f->key == key) {
+			*out = *f;
+			row->depth = depth;
+			return true;
+		}
+		if (f->kind == F_NAMED && f->added) {
+			COUNT(a, C_PREFETCHED, f->added);
+			f->added = 0;
+		}
+	}
+	return false;
+}
+
+/* What a write added but did not take: a later try of the same request may. */
+static __always_inline void carry_write(struct account *a, struct wrote *w, u64 pos, u64 first, u64 last, u64 n)
+{
+	if (w->async) {
+		struct carry_key k = {.key = w->key | CARRIED_WRITE, .pos = pos};
+		struct carry c = {.mapping = w->mapping, .first = first, .last = last, .added = n};
+
+		if (!bpf_map_update_elem(&carried, &k, &c, BPF_ANY)) {
+			__sync_fetch_and_add(&carrying, 1);
+			return;
+		}
+	}
+	COUNT(a, C_OTHER_FILLS, n);
+}
+
+/* Global or not, verified once for all kinds of write. */
+static __noinline void finish_write(struct row *row, struct wrote *w)
+{
+	struct account a = {.row = row};
+	u64 pos, first, last, touched, missed;
+	struct frame f = {};
+
+	if (!pop_write(row, &a, w->key, &f))
+		return; /* begun before we looked */
+	pos = w->end ? w->end - w->taken : f.pos;
+	if (w->async && carrying) {
+		struct carry_key k = {.key = w->key | CARRIED_WRITE, .pos = pos};
+		struct carry *c = bpf_map_lookup_elem(&carried, &k);
+
+		if (c && c->mapping == w->mapping) {
+			if (!f.added || c->first < f.added_first)
+				f.added_first = c->first;
+			if (!f.added || c->last > f.added_last)
+				f.added_last = c->last;
+			f.added += c->added;
+			bpf_map_delete_elem(&carried, &k);
+			__sync_fetch_and_add(&carrying, -1);
+		}
+	}
+	if (w->taken <= 0) {
+		if (f.added)
+			carry_write(&a, w, pos, f.added_first, f.added_last, f.added);
+		return;
+	}
+	first = pos >> PAGE_SHIFT;
+	last = (pos + w->taken - 1) >> PAGE_SHIFT;
+	touched = last - first + 1;
+	missed = f.added;
+	if (missed && f.added_last > last) {
+		/* Cut short: the last additions were for what was not taken. */
+		u64 rest = f.added_last - (f.added_first > last ? f.added_first - 1 : last);
+
+		if (rest > missed)
+			rest = missed;
+		missed -= rest;
+		carry_write(&a, w, pos + w->taken, f.added_last - rest + 1, f.added_last, rest);
+	}
+	if (missed > touched) {
+		COUNT(&a, C_LOST_ORDER, missed - touched);
+		missed = touched;
+	}
+	COUNT(&a, C_WRITE_BYTES, w->taken);
+	if (touched > missed)
+		COUNT(&a, C_WRITE_HITS, touched - missed);
+	if (missed)
+		COUNT(&a, C_WRITE_MISSES, missed);
+}
+
+static __always_inline void end_write(void *key, struct file *file, s64 taken, u64 end, bool async)
+{
+	struct row *row = own_row(false);
+	struct wrote w = {.end = end, .taken = taken, .async = async};
+
+	if (!row)
+		return;
+	w.key = number_of(row, key);
+	w.mapping = number_of(row, file->f_mapping);
+	finish_write(row, &w);
+	fell_back(file, taken);
+}
+
+/* generic_perform_write and iomap_file_buffered_write: (iocb, iter, …), checked and locked. */
+static __always_inline void enter_write(struct kiocb *iocb, struct iov_iter *iter)
+{
+	begin_write(iocb, iocb->ki_filp->f_mapping, iocb->ki_pos, iter->count, false);
+}
+
+static __always_inline void exit_write(struct kiocb *iocb, s64 ret)
+{
+	end_write(iocb, iocb->ki_filp, ret, 0, iocb->ki_complete);
+}
+
+/* btrfs_buffered_write finds out itself where it writes, and moves the position. */
+static __always_inline void enter_btrfs_write(struct kiocb *iocb, struct iov_iter *iter)
+{
+	begin_write(iocb, iocb->ki_filp->f_mapping, iocb->ki_pos, iter->count, true);
+}
+
+static __always_inline void exit_btrfs_write(struct kiocb *iocb, s64 ret)
+{
+	end_write(iocb, iocb->ki_filp, ret, ret > 0 ? iocb->ki_pos : 0, iocb->ki_complete);
+}
+
+/* shmem_add_to_page_cache, which fires no event. Reads look for holes themselves. */
+static __always_inline void on_shmem_add(void *folio, u64 mapping, u64 index)
+{
+	struct account a = {.row = own_row(false)};
+	struct added p = {.first = index};
+	struct thread *t;
+	struct frame *f;
+
+	if (!a.row || !a.row->depth)
+		return;
+	t = thread_of(a.row);
+	if (!t)
+		return;
+	f = frame_on(a.row, t, mapping);
+	if (!f || f->kind != F_WRITE)
+		return;
+	p.last = index + (1ULL << (folio_order_of(folio) & 31)) - 1;
+	added_by_write(&a, f, &p);
+}
+
+#endif
