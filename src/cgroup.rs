@@ -18,7 +18,7 @@ pub use label::label;
 pub fn is_memory_v1(line: &str) -> bool {
     let Some((_, tail)) = line.split_once(" - ") else { return false };
     let mut words = tail.split(' ');
-    words.next() == Some("cgroup") && words.last().is_some_and(|o| o.split(',').any(|o| o == "memory"))
+    words.next() == Some("cgroup") && words.next_back().is_some_and(|o| o.split(',').any(|o| o == "memory"))
 }
 
 /// A cgroup as people know it.

@@ -247,7 +247,7 @@ impl Latency {
 }
 
 pub(super) fn comm(name: [std::os::raw::c_char; 16]) -> Comm {
-    Comm(name.map(|c| c.cast_unsigned()))
+    Comm(name.map(|c| u8::from_ne_bytes(c.to_ne_bytes())))
 }
 
 impl Drop for Rows {

@@ -182,6 +182,6 @@ mod tests {
         assert_eq!(theirs, ours);
         assert_eq!(size_of::<types::file_row>() % 8, 0);
         assert_eq!(size_of::<types::row>() % 8, 0);
-        assert!(COUNTERS <= 64, "rows.rs keeps a set of counters in a word");
+        const { assert!(COUNTERS <= 64, "rows.rs keeps a set of counters in a word") };
     }
 }

@@ -78,6 +78,15 @@ fn at<'a>(plan: &'a Plan, program: &str) -> &'a Attach {
     &plan.hooks.iter().find(|h| h.program == program).unwrap().attach
 }
 
+/// Exact, or as good as a preemptible kernel allows.
+fn sound(plan: &Plan, figure: Figure) -> bool {
+    match plan.certainty(figure) {
+        Certainty::Exact => true,
+        Certainty::Bounded(why) => why.contains("preempted"),
+        Certainty::Unknown(_) => false,
+    }
+}
+
 fn lossy(plan: &Plan) -> Vec<&'static str> {
     plan.hooks.iter().filter(|h| h.why.contains("can lose")).map(|h| h.program).collect()
 }
@@ -108,8 +117,9 @@ fn a_preemptible_kernel_gets_what_loses_nothing_there() {
             hook.program
         );
     }
-    assert_eq!(plan.certainty(Figure::Accesses), Certainty::Exact);
-    assert_eq!(plan.certainty(Figure::Dirtied), Certainty::Exact);
+    // Not by these hooks, but by what their programs do to each other.
+    let Certainty::Bounded(why) = plan.certainty(Figure::Accesses) else { panic!() };
+    assert!(why.contains("preempted"), "{why}");
 }
 
 #[test]
@@ -196,8 +206,8 @@ fn faults_are_counted_by_what_the_kernel_has() {
     let faults = [Figure::FaultMisses, Figure::FaultHits, Figure::FaultAround, Figure::Refaulted];
     for facts in [able(), lazy()] {
         let plan = new(&facts).unwrap();
-        assert!(faults.iter().all(|f| plan.certainty(*f) == Certainty::Exact));
-        assert_eq!(plan.certainty(Figure::WindowsCut), Certainty::Exact);
+        assert!(faults.iter().all(|f| sound(&plan, *f)));
+        assert!(sound(&plan, Figure::WindowsCut));
         for (gone, figure) in [
             ("filemap_fault", Figure::FaultMisses),
             ("filemap_map_pages", Figure::FaultHits),
@@ -264,7 +274,7 @@ fn each_missing_function_costs_its_own_hooks_only() {
                 _ => false,
             };
             assert!(!plan.hooks.iter().any(names), "{name} is still attached");
-            assert_eq!(plan.certainty(Figure::Hits), Certainty::Exact, "{name}");
+            assert!(sound(&plan, Figure::Hits), "{name}");
         }
     }
 }
@@ -370,7 +380,7 @@ fn metadata_is_counted_where_look_ups_and_read_ahead_can_be_told_apart() {
 fn writes_are_exact_where_all_their_loops_are_seen() {
     for mut facts in [able(), lazy(), old()] {
         for figure in [Figure::WriteHits, Figure::WriteMisses, Figure::DirectFellBack] {
-            assert_eq!(new(&facts).unwrap().certainty(figure), Certainty::Exact);
+            assert!(sound(&new(&facts).unwrap(), figure), "{figure:?}");
         }
         facts.btf.remove(crate::facts::BTRFS_WRITE);
         let Certainty::Bounded(why) = new(&facts).unwrap().certainty(Figure::WriteMisses) else { panic!() };

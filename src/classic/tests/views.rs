@@ -53,6 +53,7 @@ fn intervals(engine: Engine) -> Vec<Interval> {
             Interval { engine: engine.name(), classic: Some(Figures::of(c)), ..fixtures::interval(total) }
         })
         .collect();
+    all[0].groups = 2;
     all[0].rows = vec![row(7, "dd", counts[0]), row(8, "kworker", counts[2])];
     all
 }
