@@ -255,7 +255,7 @@ impl Settler {
         }
         self.last_io = io;
         let quiet = match () {
-            () if self.inflight.is_none() => 25, // a server that nobody can ask whether it is done
+            () if self.inflight.is_none() => 80, // a server that nobody can ask whether it is done
             // btrfs marks its pages up to date from a worker, after the device is done.
             () if self.fs == Fs::Btrfs => 5,
             () => 2,

@@ -152,7 +152,7 @@ fn run_in(session: &mut Session, scenario: &Scenario, fs: Fs, dir: &Path, with: 
             let interval = cachetop::model::interval(&before, &after, plan);
             let mut verdict = compare(&expect, &interval, pid, fs, with.quiet, plan);
             if let (Verdict::Done { wrong, .. }, false) = (&mut verdict, unseen(plan, fs)) {
-                wrong.extend(crate::pivots::check(&expect.rows, names, &before, &after, plan)?);
+                wrong.extend(crate::pivots::check(&expect.rows, *names, &before, &after, plan)?);
             }
             Ok(verdict)
         }
@@ -169,7 +169,7 @@ pub enum Watched {
         expect: Box<Expect>,
         before: Box<Sample>,
         after: Box<Sample>,
-        names: cachetop::pivot::System,
+        names: Box<cachetop::pivot::System>,
     },
 }
 
@@ -223,7 +223,7 @@ pub fn watch(
     }
     let expect = Box::new(Expect::from_json(&answer).context("the workload's answer")?);
     let (before, after, names) = samples.context("the workload never began")?;
-    Ok(Watched::Done { pid, expect, before: Box::new(before), after: Box::new(after), names })
+    Ok(Watched::Done { pid, expect, before: Box::new(before), after: Box::new(after), names: Box::new(names) })
 }
 
 /// Whether the plan says that reads of this file system are not seen.
