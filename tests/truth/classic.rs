@@ -42,7 +42,7 @@ use crate::scenarios::Scenario;
 const PAGES: u64 = 1238;
 const LEN: u64 = (PAGES - 1) * PAGE + 777;
 /// Pages of metadata that a file system may touch beside the file: an inode's, a bitmap's, a directory's.
-const FEW: u64 = 16;
+const FEW: u64 = 64;
 const METADATA: &str = "the file system's metadata are counted, too";
 
 const BLOCK: &[Fs] = &Fs::BLOCK;
