@@ -33,7 +33,8 @@ pub fn suspended(dir: &Path) {
     let seconds: Vec<f64> = whole.iter().map(|l| l["interval_s"].as_f64().unwrap()).collect();
     let long: Vec<usize> = (0..seconds.len()).filter(|n| seconds[*n] > 2.0).collect();
     let [long] = long[..] else { panic!("one long interval: {seconds:?}") };
-    assert!(seconds[long] >= 5.0 && (seconds[long] - stopped).abs() < 0.7, "{seconds:?}, {stopped}");
+    // Stopped before it had chosen its next beat, it leaves out those that passed meanwhile: up to one more second.
+    assert!((-0.1..1.7).contains(&(seconds[long] - stopped)), "{seconds:?}, {stopped}");
     // No burst: the next one ends on the beat again, and the others are a second long.
     for (n, s) in seconds.iter().enumerate().filter(|(n, _)| *n != long) {
         let shortest = if n == long + 1 { 0.4 } else { 0.8 };

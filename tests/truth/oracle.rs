@@ -86,6 +86,11 @@ impl Oracle {
         self.resident().iter().filter(|r| **r).count() as u64
     }
 
+    /// Whether pages that are still being read can be told from pages that are not there.
+    pub fn sees_flight(&self) -> bool {
+        self.settler.cachestat || self.settler.inflight.is_some()
+    }
+
     /// True if something was still in flight when patience ran out.
     pub fn unsettled(&self) -> bool {
         self.settler.gave_up
@@ -255,7 +260,7 @@ impl Settler {
         }
         self.last_io = io;
         let quiet = match () {
-            () if self.inflight.is_none() => 80, // a server that nobody can ask whether it is done
+            () if self.inflight.is_none() => 25, // a server that nobody can ask whether it is done
             // btrfs marks its pages up to date from a worker, after the device is done.
             () if self.fs == Fs::Btrfs => 5,
             () => 2,

@@ -223,7 +223,13 @@ pub fn watch(
     }
     let expect = Box::new(Expect::from_json(&answer).context("the workload's answer")?);
     let (before, after, names) = samples.context("the workload never began")?;
-    Ok(Watched::Done { pid, expect, before: Box::new(before), after: Box::new(after), names: Box::new(names) })
+    Ok(Watched::Done {
+        pid,
+        expect,
+        before: Box::new(before),
+        after: Box::new(after),
+        names: Box::new(names),
+    })
 }
 
 /// Whether the plan says that reads of this file system are not seen.
