@@ -25,7 +25,7 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// Attaches an empty program wherever the plan has one.
+    /// Attaches an empty program wherever the plan has one, but for functions of modules: what is measured calls none.
     ///
     /// # Errors
     /// When the kernel refuses one of them. Nothing is left attached then.
@@ -55,6 +55,9 @@ fn attach_empty(hook: &Hook, on_exit: bool, ids: &HashMap<Key, u32>) -> io::Resu
     let link = match &hook.attach {
         Attach::Trampoline(function) => {
             let how = if on_exit { libbpf_sys::BPF_TRACE_FEXIT } else { libbpf_sys::BPF_TRACE_FENTRY };
+            if !ids.contains_key(&Key::Function(function.clone())) {
+                return Ok(None); // of a module
+            }
             raw::attach_tracing(tracing(how, id(Key::Function(function.clone()))?)?)?
         }
         Attach::TracepointBtf(name) => {
