@@ -83,7 +83,10 @@ fn without(dir: &Path, refused: &[&str]) -> Result<Outcome, String> {
     Ok(Outcome {
         row,
         dirtied: maybe(&[&total], "/write/dirtied"),
-        removed: maybe(&[&total], "/cache/removed"),
+        // Some machines take unused pages away by themselves (DAMON), before they are removed.
+        removed: maybe(&[&total], "/cache/removed")
+            .zip(maybe(&[&total], "/cache/evicted"))
+            .map(|(removed, evicted)| removed + evicted),
         buffers: maybe(&[&total], "/write/buffer_dirtied"),
     })
 }
