@@ -12,6 +12,7 @@
 #define IOMAP_DIO_WRITE (1U << 30)
 #define REQ_OP_MASK 0xff
 #define REQ_OP_WRITE 1
+#define DIRECTION_UNKNOWN 2
 #define EFAULT 14
 #define EIOCBQUEUED 529
 
@@ -177,10 +178,15 @@ static __always_inline void on_direct_begin(u64 iocb, struct iov_iter *iter, u64
 
 static __always_inline void on_direct_complete(u64 iocb, s64 ret)
 {
-	struct submitted s = {};
+	struct submitted s = {.write = DIRECTION_UNKNOWN};
 	struct account a;
 
-	if (account_submitted(&a, iocb, &s) && ret > 0)
+	if (!account_submitted(&a, iocb, &s) || ret <= 0)
+		return;
+	/* Submitted by a thread without room, or before we looked: no guess whether it was a read. */
+	if (s.write == DIRECTION_UNKNOWN)
+		count_one(C_LOST_FRAMES);
+	else
 		count_direct(&a, ret - s.before, s.write);
 }
 

@@ -86,7 +86,7 @@ static __always_inline void carry_write(struct account *a, struct wrote *w, u64 
 	COUNT(a, C_OTHER_FILLS, n);
 }
 
-/* Global or not, verified once for all kinds of write. */
+/* One body for all kinds of write. */
 static __noinline void finish_write(struct row *row, struct wrote *w)
 {
 	struct account a = {.row = row};
