@@ -86,9 +86,9 @@ impl Oracle {
         self.resident().iter().filter(|r| **r).count() as u64
     }
 
-    /// Whether pages that are still being read can be told from pages that are not there.
+    /// Whether pages that a server still owes can be told from pages that are not there (cachestat(2), 6.5).
     pub fn sees_flight(&self) -> bool {
-        self.settler.cachestat || self.settler.inflight.is_some()
+        self.settler.cachestat
     }
 
     /// True if something was still in flight when patience ran out.
