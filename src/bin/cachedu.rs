@@ -1,0 +1,3 @@
+//! `cachedu`: what is resident in the page cache.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! `cachetop`: who uses the page cache, live.
+
+fn main() {}

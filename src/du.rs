@@ -1,0 +1,1 @@
+//! `cachedu`: what is resident in the page cache.

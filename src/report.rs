@@ -1,0 +1,1 @@
+//! `cachestat -- COMMAND`: one command and its descendants, explained.

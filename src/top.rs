@@ -1,0 +1,1 @@
+//! `cachetop`: the live view.
