@@ -1,0 +1,88 @@
+//! Metadata of btrfs: blocks of its trees, against what the kernel says that the thread read from the device.
+
+use std::fs;
+use std::fs::File;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use anyhow::ensure;
+use cachetop::figures::Figure;
+
+use super::*;
+
+const ON: &[Fs] = &[Fs::Btrfs];
+
+pub const LIST: &[Scenario] = &[
+    scenario("trees-cold", ON, "stat after the caches were dropped: what was read was missed", cold),
+    scenario("trees-warm", ON, "stat after only inodes were dropped: nothing is missed", warm),
+    scenario("trees-list", ON, "a directory listed: blocks read ahead are first uses", list),
+];
+
+const FILES: u32 = 3000;
+/// Pages of a block.
+const NODE: u64 = 4;
+
+fn populate(c: &Ctx) -> Result<PathBuf> {
+    let dir = c.dir.join("d");
+    fs::create_dir(&dir)?;
+    for i in 0..FILES {
+        File::create(dir.join(format!("a-name-of-some-length-{i:05}")))?;
+    }
+    // SAFETY: no argument.
+    unsafe { libc::sync() };
+    Ok(dir)
+}
+
+fn drop_caches(what: &str) -> Result<()> {
+    refused("drop_caches", fs::write("/proc/sys/vm/drop_caches", what)).map_err(Into::into)
+}
+
+fn stat(dir: &std::path::Path) -> Result<()> {
+    for i in (0..FILES).step_by(7) {
+        fs::metadata(dir.join(format!("a-name-of-some-length-{i:05}")))?;
+    }
+    Ok(())
+}
+
+fn cold(c: &mut Ctx) -> Result<Expect> {
+    let dir = populate(c)?;
+    drop_caches("3")?;
+    c.begin();
+    stat(&dir)?;
+    let read = c.device_read() / PAGE;
+    ensure!(read >= 10 * NODE, "the oracle itself: only {read} pages were read");
+    let mut e = Expect::nothing();
+    e.exact(Figure::MetaMisses, read).exact(Figure::MetaReadaheadHits, 0);
+    // One for the name and one for the inode, below the roots, most of them.
+    e.within(Figure::MetaHits, u64::from(FILES / 7) * NODE, u64::from(FILES) * 8 * NODE, "tree depth");
+    Ok(e)
+}
+
+fn warm(c: &mut Ctx) -> Result<Expect> {
+    let dir = populate(c)?;
+    stat(&dir)?;
+    drop_caches("2")?;
+    c.begin();
+    stat(&dir)?;
+    ensure!(c.device_read() == 0, "the oracle itself: {} bytes were read", c.device_read());
+    let mut e = Expect::nothing();
+    e.exact(Figure::MetaMisses, 0).exact(Figure::MetaReadaheadHits, 0);
+    e.within(Figure::MetaHits, u64::from(FILES / 7) * NODE, u64::from(FILES) * 8 * NODE, "tree depth");
+    Ok(e)
+}
+
+/// A listing reads ahead in the tree; what it does not come to stays unused.
+fn list(c: &mut Ctx) -> Result<Expect> {
+    let dir = populate(c)?;
+    drop_caches("3")?;
+    c.begin();
+    ensure!(fs::read_dir(&dir)?.count() == FILES as usize, "not all files are there");
+    let read = c.device_read() / PAGE;
+    ensure!(read >= 10 * NODE, "the oracle itself: only {read} pages were read");
+    let mut e = Expect::nothing();
+    let why = "who reads ahead is not told from outside";
+    e.within(Figure::MetaMisses, NODE, read, why);
+    e.within(Figure::MetaReadaheadHits, 0, read - NODE, why);
+    e.within(Figure::MetaAccesses, read / 2, u64::from(FILES) * 8 * NODE, why);
+    Ok(e)
+}
