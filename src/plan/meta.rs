@@ -50,8 +50,7 @@ pub(super) fn hooks(facts: &Facts, brackets: Brackets, why: &'static str) -> Vec
 
 /// Programs that see the trees of btrfs being walked: all of them, or none.
 fn trees(facts: &Facts, brackets: Brackets, why: &'static str) -> Vec<Hook> {
-    let there = |f: &&str| facts.function(f);
-    if !facts.fetch_atomics || ![BTRFS_FIND, BTRFS_ALLOC, BTRFS_READ].iter().all(|f| there(f)) {
+    if !facts.fetch_atomics || ![BTRFS_FIND, BTRFS_ALLOC, BTRFS_READ].iter().all(|f| facts.function(f)) {
         return Vec::new();
     }
     let nowait = facts.function(BTRFS_READ_NOWAIT);
