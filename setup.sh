@@ -180,8 +180,9 @@ run_truth() {
     local name=$1 program=$2 kernels=$3 fs command='truth --json /results/truth.json'
     shift 3
     for fs in ext4 xfs btrfs tmpfs; do command+=" --dir $fs=/mnt/$fs"; done
-    # mke2fs is for a file system in a file, inside the guest.
+    # For file systems in files, inside the guest.
     run_matrix "$name" "$kernels" --add "$program:/bin/truth" --add "$(command -v mke2fs):/bin/mkfs.ext4" \
+        --add "$(command -v mkfs.btrfs):/bin/mkfs.btrfs" \
         -- "$command $*"
 }
 
