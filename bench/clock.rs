@@ -10,8 +10,6 @@ use anyhow::Result;
 pub enum Clock {
     /// CPU time of this thread: what others do meanwhile does not count.
     Native,
-    /// CPU time of the children that were waited for.
-    Children,
     /// The guest's raw clock, which counts instructions under `-icount`.
     Guest,
 }
@@ -20,7 +18,6 @@ impl Clock {
     /// The time now.
     pub fn now(self) -> Result<Duration> {
         let clock = match self {
-            Clock::Children => return children(),
             Clock::Native => libc::CLOCK_THREAD_CPUTIME_ID,
             Clock::Guest => libc::CLOCK_MONOTONIC_RAW,
         };
@@ -31,19 +28,6 @@ impl Clock {
         }
         Ok(Duration::new(time.tv_sec.try_into()?, time.tv_nsec.try_into()?))
     }
-}
-
-fn children() -> Result<Duration> {
-    // SAFETY: all zeros is a rusage, and the kernel fills it in.
-    let usage = unsafe {
-        let mut usage = std::mem::zeroed::<libc::rusage>();
-        anyhow::ensure!(libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) == 0, "getrusage");
-        usage
-    };
-    let time = |t: libc::timeval| -> Result<Duration> {
-        Ok(Duration::from_secs(t.tv_sec.try_into()?) + Duration::from_micros(t.tv_usec.try_into()?))
-    };
-    Ok(time(usage.ru_utime)? + time(usage.ru_stime)?)
 }
 
 /// Nanoseconds of the guest's clock per instruction, from a loop of known length: two with `-icount shift=1`.

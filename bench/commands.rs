@@ -5,6 +5,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 use std::process::Stdio;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use anyhow::Result;
@@ -80,4 +81,18 @@ impl Drop for Commands {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.tree);
     }
+}
+
+/// CPU time of the children that were waited for.
+pub fn cpu_time() -> Result<Duration> {
+    // SAFETY: all zeros is a rusage, and the kernel fills it in.
+    let usage = unsafe {
+        let mut usage = std::mem::zeroed::<libc::rusage>();
+        ensure!(libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) == 0, "getrusage");
+        usage
+    };
+    let time = |t: libc::timeval| -> Result<Duration> {
+        Ok(Duration::from_secs(t.tv_sec.try_into()?) + Duration::from_micros(t.tv_usec.try_into()?))
+    };
+    Ok(time(usage.ru_utime)? + time(usage.ru_stime)?)
 }

@@ -101,15 +101,16 @@ impl Bench {
     /// Nanoseconds per call, the median of the parts. One more part goes first, untimed.
     pub fn time(&mut self, which: &Loop) -> Result<f64> {
         self.repeat(which)?;
-        let clock = match self.clock {
-            Clock::Native if which.is_command() => Clock::Children,
-            clock => clock,
+        let clock = self.clock;
+        let now = || match clock {
+            Clock::Native if which.is_command() => commands::cpu_time(),
+            clock => clock.now(),
         };
         let mut parts = Vec::with_capacity(which.parts());
         for _ in 0..which.parts() {
-            let begin = clock.now()?;
+            let begin = now()?;
             self.repeat(which)?;
-            let took = clock.now()?.saturating_sub(begin);
+            let took = now()?.saturating_sub(begin);
             parts.push(took.as_nanos() as f64 / which.calls as f64);
         }
         Ok(crate::stats::Sorted::new(parts).median())
