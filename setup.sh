@@ -124,7 +124,7 @@ install_for_testing() {
 
 # ---- checks ------------------------------------------------------------------------------------------------
 
-passed=0 failed=0 skipped=0 summary=
+passed=0 failed=0 skipped=0 summary= details=
 
 note() {
     summary+=$(printf '%-8s %5s s  %s' "$1" "$2" "$3")$'\n'
@@ -180,8 +180,9 @@ run_truth() {
     local name=$1 program=$2 kernels=$3 fs command='truth --json /results/truth.json'
     shift 3
     for fs in ext4 xfs btrfs tmpfs; do command+=" --dir $fs=/mnt/$fs"; done
-    # mke2fs is for a file system in a file, inside the guest.
+    # For file systems in files, inside the guest.
     run_matrix "$name" "$kernels" --add "$program:/bin/truth" --add "$(command -v mke2fs):/bin/mkfs.ext4" \
+        --add "$(command -v mkfs.btrfs):/bin/mkfs.btrfs" \
         -- "$command $*"
 }
 
@@ -203,10 +204,22 @@ run_matrix() {
     printf '\n== %s: kernels %s\n' "$name" "$kernels"
     # The exit status is how many failed.
     tests/vm/vm matrix --kernels "$kernels" --jobs "${VM_JOBS:-2}" --timeout "${VM_TIMEOUT:-900}" \
-        --results "target/vm-results/$name" --logs "target/vm-logs/$name" "$@" || bad=$?
+        --results "target/vm-results/$name" --logs "target/vm-logs/$name" "$@" | tee "target/vm-logs/$name.out" || bad=$?
     [ "$bad" -le "$count" ] || bad=$count
     passed=$((passed + count - bad)) failed=$((failed + bad))
     note "$([ "$bad" = 0 ] && echo ok || echo FAILED)" $((SECONDS - start)) "$name: $((count - bad)) of $count kernels"
+    [ "$bad" = 0 ] || details+=$(what_failed "$name" || :)$'\n'
+}
+
+# Of the kernels that failed, why and the lines of their logs that say what: where only the end of this output is kept,
+# it must be there.
+what_failed() {
+    local kernel rest
+    grep -E '^ +[0-9.]+ +FAILED' "target/vm-logs/$1.out" | while read -r kernel rest; do
+        echo "[$1 $kernel] $rest"
+        { grep -A3 -E '^ *[0-9.]* *(FAIL |passed when|error|thread .* panicked)' "target/vm-logs/$1/$kernel.log" ||
+            tail -n 5 "target/vm-logs/$1/$kernel.log"; } | grep -vE '^ *[0-9.]+ ok  ' | head -n 14 | cut -c1-500
+    done
 }
 
 run() {
@@ -237,6 +250,7 @@ test_all() {
     step "tests" cargo test --locked
     step "tests as root on this kernel, $(uname -r)" cargo test --locked --test root
     rm -rf target/vm-results target/vm-logs
+    mkdir -p target/vm-logs
     kernels=${VM_KERNELS:-$(tests/vm/vm list | awk '{ printf "%s%s", sep, $1; sep = "," }')}
     if load=$(test_program load) && [ -n "$load" ]; then
         step "load tests on this kernel, $(uname -r)" "$load"
@@ -254,6 +268,7 @@ test_all() {
     else
         step "truth tests" false "(they do not build)"
     fi
+    [ -z "$details" ] || printf '\n== what failed\n%s' "$details"
     printf '\n%s\n' "$summary"
     echo "$passed passed, $failed failed$([ $skipped = 0 ] || echo ", $skipped skipped")"
     [ $failed = 0 ]

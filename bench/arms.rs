@@ -18,6 +18,7 @@ use libbpf_rs::query::ProgInfoIter;
 use crate::clock::Clock;
 use crate::loops::Bench;
 use crate::loops::LOOPS;
+use crate::loops::Loop;
 
 /// What is attached while a loop runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,11 +70,11 @@ pub fn measure(options: &Options, dir: &Path, clock: Clock, rounds: usize) -> Re
             let at = (turn + place) % ARMS.len();
             quiet &= calm(&others);
             match ARMS[at] {
-                Arm::Nothing => time(&mut bench, &mut round, at)?,
+                Arm::Nothing => time(&mut bench, &mut round, at, |_| true)?,
                 Arm::Floor => {
                     let floor = Floor::attach(&costs.plan).context("cannot attach the floor")?;
                     costs.programs = floor.programs();
-                    time(&mut bench, &mut round, at)?;
+                    time(&mut bench, &mut round, at, |_| true)?;
                 }
                 Arm::Product => product(options, &mut bench, &mut round, at, &mut costs)?,
             }
@@ -97,8 +98,8 @@ pub fn measure(options: &Options, dir: &Path, clock: Clock, rounds: usize) -> Re
     Ok(costs)
 }
 
-fn time(bench: &mut Bench, round: &mut Round, arm: usize) -> Result<()> {
-    for (which, row) in LOOPS.iter().zip(round) {
+fn time(bench: &mut Bench, round: &mut Round, arm: usize, wanted: impl Fn(&Loop) -> bool) -> Result<()> {
+    for (which, row) in LOOPS.iter().zip(round).filter(|(which, _)| wanted(which)) {
         row[arm] = bench.time(which)?;
     }
     Ok(())
@@ -114,7 +115,7 @@ fn product(
 ) -> Result<()> {
     let mut session = open(options)?;
     let before = session.sample()?;
-    time(bench, round, arm)?;
+    time(bench, round, arm, |l| !l.is_command())?;
     let after = session.sample()?;
     let total = after.total.since(&before.total);
     costs.pages_counted += [Counter::ReadHits, Counter::ReadAheadHits, Counter::ReadMisses]
@@ -122,7 +123,8 @@ fn product(
         .map(|counter| total.get(counter))
         .sum::<u64>();
     costs.pages_read += LOOPS.iter().map(|l| l.reads()).sum::<u64>();
-    costs.lost += after.lost.since(&before.lost).total();
+    time(bench, round, arm, Loop::is_command)?;
+    costs.lost += session.sample()?.lost.since(&before.lost).total();
     Ok(())
 }
 

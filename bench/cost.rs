@@ -7,6 +7,7 @@
 
 mod arms;
 mod clock;
+mod commands;
 mod loops;
 mod report;
 mod start;

@@ -19,7 +19,8 @@ fs=${COST_FS:-ext4}
 status=0
 for kernel in "$@"; do
     tests/vm/vm run "$kernel" --smp 1 --accel tcg-single --qemu '-icount shift=1,sleep=off' --fs "$fs" \
-        --timeout 900 --boot-timeout 600 --add "$cost:/bin/cost" --add "$cachestat:/bin/cachestat" -- \
+        --timeout 900 --boot-timeout 600 --add "$cost:/bin/cost" --add "$cachestat:/bin/cachestat" \
+        --add "$(command -v du):/bin/du" --add "$(command -v grep):/bin/grep" --add "$(command -v fio):/bin/fio" -- \
         "cost --guest --dir /mnt/$fs --cachestat /bin/cachestat ${COST_ARGS-}" || status=1
     echo
 done

@@ -8,15 +8,21 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use anyhow::Result;
+use rustix::fs::Advice;
+use rustix::fs::fadvise;
 
 use crate::clock::Clock;
+use crate::commands;
+use crate::commands::Commands;
 
 /// Size of the file, all of it in the cache.
 const FILE: usize = 1 << 20;
 /// A loop is timed in so many parts; the median counts, so that an interruption does not.
 const PARTS: usize = 15;
+/// Commands take longer.
+const PARTS_OF_COMMAND: usize = 3;
 
-/// One kind of system call.
+/// One kind of system call, or of a few.
 #[derive(Debug)]
 pub struct Loop {
     pub title: &'static str,
@@ -31,7 +37,13 @@ pub struct Loop {
 enum Call {
     Read(usize),
     Write(usize),
+    /// The file, in calls of this size, after its pages were dropped.
+    Cold(usize),
+    /// A new mapping of the file, a touch for every 16 pages.
+    Faults,
     Getppid,
+    /// A program that people use, by [`crate::commands`].
+    Command(usize),
 }
 
 /// All loops, the one that matters first.
@@ -40,13 +52,27 @@ pub const LOOPS: &[Loop] = &[
     Loop { title: "pread 64 KiB", calls: 256, pages: 16, call: Call::Read(64 << 10) },
     Loop { title: "pread 1 MiB", calls: 24, pages: 256, call: Call::Read(1 << 20) },
     Loop { title: "pwrite 4 KiB", calls: 512, pages: 0, call: Call::Write(4 << 10) },
+    Loop { title: "cold 1 MiB", calls: 8, pages: 256, call: Call::Cold(64 << 10) },
+    Loop { title: "mmap 1 MiB", calls: 48, pages: 0, call: Call::Faults },
     Loop { title: "getppid", calls: 8192, pages: 0, call: Call::Getppid },
+    Loop { title: commands::TITLES[0], calls: 1, pages: 0, call: Call::Command(0) },
+    Loop { title: commands::TITLES[1], calls: 1, pages: 0, call: Call::Command(1) },
+    Loop { title: commands::TITLES[2], calls: 1, pages: 0, call: Call::Command(2) },
 ];
 
 impl Loop {
     /// Pages that one measurement reads.
     pub fn reads(&self) -> u64 {
-        ((PARTS + 1) * self.calls * self.pages) as u64
+        ((self.parts() + 1) * self.calls * self.pages) as u64
+    }
+
+    /// Reads what only the program knows.
+    pub fn is_command(&self) -> bool {
+        matches!(self.call, Call::Command(_))
+    }
+
+    fn parts(&self) -> usize {
+        if self.is_command() { PARTS_OF_COMMAND } else { PARTS }
     }
 }
 
@@ -55,6 +81,7 @@ pub struct Bench {
     file: File,
     buffer: Vec<u8>,
     clock: Clock,
+    commands: Commands,
 }
 
 impl Bench {
@@ -68,17 +95,22 @@ impl Bench {
         file.write_all(&buffer)?;
         file.sync_all()?;
         file.read_exact_at(&mut buffer, 0)?;
-        Ok(Self { file, buffer, clock })
+        Ok(Self { file, buffer, clock, commands: Commands::new(dir)? })
     }
 
     /// Nanoseconds per call, the median of the parts. One more part goes first, untimed.
     pub fn time(&mut self, which: &Loop) -> Result<f64> {
         self.repeat(which)?;
-        let mut parts = Vec::with_capacity(PARTS);
-        for _ in 0..PARTS {
-            let begin = self.clock.now()?;
+        let clock = self.clock;
+        let now = || match clock {
+            Clock::Native if which.is_command() => commands::cpu_time(),
+            clock => clock.now(),
+        };
+        let mut parts = Vec::with_capacity(which.parts());
+        for _ in 0..which.parts() {
+            let begin = now()?;
             self.repeat(which)?;
-            let took = self.clock.now()?.saturating_sub(begin);
+            let took = now()?.saturating_sub(begin);
             parts.push(took.as_nanos() as f64 / which.calls as f64);
         }
         Ok(crate::stats::Sorted::new(parts).median())
@@ -96,6 +128,20 @@ impl Bench {
                     self.file.write_all_at(&self.buffer[..size], offset(i, size))?;
                 }
             }
+            Call::Cold(size) => {
+                for _ in 0..which.calls {
+                    fadvise(&self.file, 0, None, Advice::DontNeed)?;
+                    for at in (0..FILE).step_by(size) {
+                        self.file.read_exact_at(&mut self.buffer[..size], at as u64)?;
+                    }
+                }
+            }
+            Call::Faults => {
+                for _ in 0..which.calls {
+                    touch(&self.file)?;
+                }
+            }
+            Call::Command(which) => self.commands.run(which)?,
             Call::Getppid => {
                 for _ in 0..which.calls {
                     // SAFETY: takes nothing and cannot fail.
@@ -105,6 +151,21 @@ impl Bench {
         }
         Ok(())
     }
+}
+
+/// The kernel maps up to 16 pages around each fault, so that this makes one fault for each 16 pages.
+fn touch(file: &File) -> Result<()> {
+    // SAFETY: a mapping of its own, which is read within its bounds and then undone; the file keeps its length.
+    unsafe {
+        let base =
+            libc::mmap(std::ptr::null_mut(), FILE, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0);
+        anyhow::ensure!(base != libc::MAP_FAILED, "mmap: {}", std::io::Error::last_os_error());
+        for at in (0..FILE).step_by(16 * 4096) {
+            std::ptr::read_volatile(base.cast::<u8>().add(at));
+        }
+        anyhow::ensure!(libc::munmap(base, FILE) == 0, "munmap: {}", std::io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 fn offset(call: usize, size: usize) -> u64 {

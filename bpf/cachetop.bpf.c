@@ -811,6 +811,9 @@ int breadahead_fentry(u64 *ctx)
 	return 0;
 }
 
+/* Here for the helpers of this file. */
+#include "btree.h"
+
 /* ---- requests, told from tracepoints only ---- */
 
 SEC("?tp_btf/mm_filemap_get_pages")

@@ -50,10 +50,31 @@ static __always_inline void block_added(struct account *a, struct thread *t, u64
 	t->block.last = last;
 }
 
+/* Whether this thread added any of these pages, and has not been told so yet. */
+static __always_inline bool block_take_added(struct thread *t, u64 mapping, u64 first, u64 last)
+{
+	if (t->block.mapping != mapping || first > t->block.last || last < t->block.first)
+		return false;
+	t->block.mapping = 0;
+	return true;
+}
+
+/* An access to pages that were there. */
+static __always_inline void block_used(struct account *a, u64 mapping, u64 first, u64 last,
+				       enum ledger_mode mode)
+{
+	u64 pages = last - first + 1, prefetched = ledger_take(mapping, first, last, mode);
+
+	if (prefetched)
+		COUNT(a, C_META_AHEAD_HITS, prefetched);
+	if (prefetched < pages)
+		COUNT(a, C_META_HITS, pages - prefetched);
+}
+
 /* A request for a buffer has ended. `ahead`: it was made to read ahead. */
 static __always_inline void block_found(struct buffer_head *bh, bool ahead, enum ledger_mode mode)
 {
-	u64 mapping, at, size, first, last, pages, prefetched = 0;
+	u64 mapping, at, size, first, last;
 	struct account a;
 	struct thread *t;
 	bool added;
@@ -71,25 +92,16 @@ static __always_inline void block_found(struct buffer_head *bh, bool ahead, enum
 	at = (u64)BPF_CORE_READ(bh, b_blocknr) * size;
 	first = at >> PAGE_SHIFT;
 	last = (at + (size ? size - 1 : 0)) >> PAGE_SHIFT;
-	pages = last - first + 1;
 	mapping = (u64)folio_mapping_of(page_of_buffer(bh));
-	added = t && t->block.mapping == mapping && first <= t->block.last && last >= t->block.first;
-	if (added)
-		t->block.mapping = 0;
+	added = t && block_take_added(t, mapping, first, last);
 	if (ahead) {
 		if (added)
 			ledger_set(mapping, first, last, mode);
-		return;
+	} else if (added) {
+		COUNT(&a, C_META_MISSES, last - first + 1);
+	} else {
+		block_used(&a, mapping, first, last, mode);
 	}
-	if (added) {
-		COUNT(&a, C_META_MISSES, pages);
-		return;
-	}
-	prefetched = ledger_take(mapping, first, last, mode);
-	if (prefetched)
-		COUNT(&a, C_META_AHEAD_HITS, prefetched);
-	if (prefetched < pages)
-		COUNT(&a, C_META_HITS, pages - prefetched);
 }
 
 /* __breadahead: what the next request for a buffer is made for, where its own arguments do not tell. */

@@ -45,7 +45,7 @@ struct again {
 	u64 index;
 };
 
-/* Look-ups of blocks in a block device's mapping (meta.h). */
+/* Look-ups of blocks in a block device's mapping (meta.h), and in the trees of btrfs (btree.h). */
 struct block {
 	u64 mapping; /* pages added, which no look-up has found yet */
 	u64 first;
@@ -53,6 +53,8 @@ struct block {
 	u64 wanted_in; /* the block of a directory that is read ahead from, by its page */
 	u64 wanted;
 	u64 ahead; /* the next look-up only reads ahead */
+	u64 tree; /* btrfs: where the buffer begins that is being made */
+	u64 reading; /* btrfs: the buffer that somebody who waits is about to read */
 };
 
 struct thread {

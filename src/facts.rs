@@ -109,10 +109,24 @@ pub const FUNCTIONS: &[&str] = &[
     "blkdev_direct_IO",
     "__blkdev_direct_IO_async",
     BTRFS_WRITE,
+    BTRFS_FIND,
+    BTRFS_ALLOC,
+    BTRFS_READ,
+    BTRFS_READ_NOWAIT,
 ];
 
 /// The write loop of btrfs, mostly a function of a module.
 pub const BTRFS_WRITE: &str = "btrfs_buffered_write";
+/// Looks a block of a tree up.
+pub const BTRFS_FIND: &str = "find_extent_buffer";
+/// Makes a block of a tree, unless it is there.
+pub const BTRFS_ALLOC: &str = "alloc_extent_buffer";
+/// Reads a block of a tree, unless it is up to date.
+pub const BTRFS_READ: &str = "read_extent_buffer_pages";
+/// The same without waiting, from 6.12 on.
+pub const BTRFS_READ_NOWAIT: &str = "read_extent_buffer_pages_nowait";
+/// Functions of btrfs in [`FUNCTIONS`].
+pub const OF_BTRFS: &[&str] = &[BTRFS_WRITE, BTRFS_FIND, BTRFS_ALLOC, BTRFS_READ, BTRFS_READ_NOWAIT];
 
 /// Modules of interest when loaded or built in: they read and write in ways of their own.
 pub const MODULES: &[&str] = &["btrfs", "fuse", "nfs", "cifs", "ceph", "9p", "afs"];

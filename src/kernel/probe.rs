@@ -16,10 +16,10 @@ use super::raw::insn;
 use super::tracefs::Tracefs;
 use super::tracefs::detached;
 use crate::classic::plan;
-use crate::facts::BTRFS_WRITE;
 use crate::facts::FUNCTIONS;
 use crate::facts::Facts;
 use crate::facts::MODULES;
+use crate::facts::OF_BTRFS;
 use crate::facts::Preemption;
 use crate::facts::TRACEPOINTS;
 
@@ -179,11 +179,9 @@ fn modules(found: &mut BTreeSet<String>) {
         }
     }
     // Names stand in BTF as they are, each between zero bytes. Without BTF for modules (5.10) there is no such file.
-    let needle = format!("\0{BTRFS_WRITE}\0");
     let btf = fs::read("/sys/kernel/btf/btrfs").unwrap_or_default();
-    if btf.windows(needle.len()).any(|w| w == needle.as_bytes()) {
-        found.insert(BTRFS_WRITE.to_owned());
-    }
+    let names: BTreeSet<&[u8]> = btf.split(|b| *b == 0).collect();
+    found.extend(OF_BTRFS.iter().filter(|f| names.contains(f.as_bytes())).map(|f| (*f).to_owned()));
 }
 
 /// How many arguments a function has.

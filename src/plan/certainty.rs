@@ -110,7 +110,7 @@ pub(super) fn of(
                 .into(),
         ),
     ));
-    let meta = super::meta::certainty(hooks, brackets);
+    let meta = super::meta::certainty(facts, hooks, brackets);
     for figure in [Figure::MetaAccesses, Figure::MetaHits, Figure::MetaReadaheadHits, Figure::MetaMisses] {
         out.push((figure, meta.clone()));
     }

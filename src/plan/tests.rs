@@ -265,7 +265,12 @@ fn each_missing_function_costs_its_own_hooks_only() {
             facts.btf.remove(*name);
             let plan = new(&facts).unwrap();
             // Pages mapped are of interest around a fault only.
-            let most = if *name == "filemap_map_pages" { 4 } else { 2 };
+            let most = match *name {
+                "filemap_map_pages" => 4,
+                // The steps through a tree are seen whole or not at all.
+                n if crate::facts::OF_BTRFS.contains(&n) => 5,
+                _ => 2,
+            };
             assert!(all - plan.hooks.len() <= most, "{name}");
             assert!(plan.knows(Figure::WriteMisses) || *name == "generic_perform_write", "{name}");
             let names = |h: &Hook| match &h.attach {
@@ -359,7 +364,13 @@ fn metadata_is_counted_where_look_ups_and_read_ahead_can_be_told_apart() {
     };
     for (facts, program) in [(able(), "block_fexit"), (lazy(), "block_session")] {
         let why = bounded(&facts, program);
-        assert!(why.contains("xfs and btrfs") && !why.contains("mounting") && !why.contains("lose"), "{why}");
+        assert!(
+            why.contains("xfs keeps")
+                && why.contains("the root of a tree")
+                && !why.contains("mounting")
+                && !why.contains("lose"),
+            "{why}"
+        );
     }
     assert!(bounded(&old(), "block_old_fexit_pages").contains("mounting"));
     assert!(bounded(&Facts { return_probes_keep: false, ..lazy() }, "block_fexit").contains("lose events"));
@@ -374,6 +385,25 @@ fn metadata_is_counted_where_look_ups_and_read_ahead_can_be_told_apart() {
         Certainty::Unknown(why) => assert!(why.contains("functions"), "{why}"),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn trees_of_btrfs_are_walked_in_sight_or_said_to_be_out_of_it() {
+    let why = |facts: &Facts| match new(facts).unwrap().certainty(Figure::MetaHits) {
+        Certainty::Bounded(why) => why,
+        other => panic!("{other:?}"),
+    };
+    let mut facts = able();
+    assert!(new(&facts).unwrap().uses("tree_read_fentry") && new(&facts).unwrap().uses("tree_ahead_fentry"));
+    facts.btf.remove(crate::facts::BTRFS_READ_NOWAIT);
+    assert!(new(&facts).unwrap().uses("tree_read_old_fentry"));
+    facts.refused.push(("tree_alloc_fexit".into(), "EBUSY".into()));
+    assert!(!new(&facts).unwrap().uses("tree_found_fexit"), "each step would count twice");
+    assert!(why(&facts).contains("was not loaded"));
+    facts.btf.insert("module:btrfs".into());
+    assert!(why(&facts).contains("are not seen"));
+    assert!(new(&lazy()).unwrap().uses("tree_found_session"));
+    assert!(!new(&old()).unwrap().uses("tree_found_fexit"));
 }
 
 #[test]

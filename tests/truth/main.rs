@@ -108,10 +108,15 @@ fn main() -> ExitCode {
     }
 }
 
+/// How many scenarios may fail once and pass when run again, of some 480: more is no accident.
+const TOLERATED: usize = 4;
+
 #[derive(Default)]
 struct Tally {
     passed: u32,
     failed: Vec<String>,
+    /// What failed once and passed when run again.
+    again: Vec<String>,
     not_here: u32,
     known: usize,
     unknown: usize,
@@ -171,6 +176,12 @@ fn run(args: &Args) -> Result<bool> {
     if !tally.failed.is_empty() {
         println!("failed: {}", tally.failed.join(" "));
     }
+    if !tally.again.is_empty() {
+        println!("passed when run again: {}", tally.again.join(" "));
+        if tally.again.len() > TOLERATED {
+            tally.failed.push(format!("({} had to be run again)", tally.again.len()));
+        }
+    }
     println!("seconds: {:.0}", began.elapsed().as_secs_f64());
     println!("figures compared: {}, unknown on this kernel: {}", tally.known, tally.unknown);
     println!("{} passed, {} failed, {} n/a", tally.passed, tally.failed.len(), tally.not_here);
@@ -212,11 +223,21 @@ fn exact(args: &Args, dirs: &[(Fs, PathBuf)], stop: &AtomicBool, tally: &mut Tal
                     })?)
                 }
             };
-            let verdict = match parent::run(session, &scenario, *kind, &dir, &with) {
+            let mut attempt = || match parent::run(session, &scenario, *kind, &dir, &with) {
                 Ok(v) => v,
                 Err(e) => Verdict::Done { figures: vec![], wrong: vec![format!("{e:#}")], notes: vec![] },
             };
+            let mut verdict = attempt();
             parent::print(&name, &verdict);
+            if matches!(verdict, Verdict::Done { .. }) && !verdict.passed() {
+                // The kernel may have had business of its own: reclaim, write-back, a timer. An error of ours that
+                // comes back is found, one that is rare is at least named.
+                verdict = attempt();
+                parent::print(&name, &verdict);
+                if verdict.passed() {
+                    tally.again.push(name.clone());
+                }
+            }
             count(tally, name.clone(), &verdict);
             if let Some(out) = &mut json {
                 let mut line = verdict.to_json();

@@ -99,6 +99,18 @@ struct inode {
 	struct address_space *i_mapping;
 };
 
+struct btrfs_fs_info {
+	struct inode *btree_inode;
+};
+
+/* len was an unsigned long until 6.8: its lower half is read. */
+struct extent_buffer {
+	u64 start;
+	u32 len;
+	unsigned long bflags;
+	struct btrfs_fs_info *fs_info;
+};
+
 struct address_space {
 	struct inode *host;
 	unsigned long nrpages;

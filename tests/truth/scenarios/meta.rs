@@ -41,41 +41,47 @@ pub const LIST: &[Scenario] = &[
 ];
 
 /// A file system of its own in a file, so that nobody else touches its blocks.
-struct Inner {
+pub(super) struct Inner {
     device: PathBuf,
+    kind: &'static str,
     open: File,
-    target: PathBuf,
+    pub target: PathBuf,
 }
 
 impl Inner {
     fn new(c: &mut Ctx, mkfs: &[&str]) -> Result<Self> {
+        let always = ["-q", "-F", "-I", "256", "-E", "lazy_itable_init=0"];
+        Self::of(c, "ext4", 64 << 20, &[&always[..], mkfs].concat())
+    }
+
+    pub fn of(c: &mut Ctx, kind: &'static str, size: u64, mkfs: &[&str]) -> Result<Self> {
         let path = c.dir.join("img");
         let image = File::options().read(true).write(true).create_new(true).open(&path)?;
-        image.set_len(64 << 20)?;
-        let made = Command::new("mkfs.ext4")
-            .args(["-q", "-F", "-I", "256", "-E", "lazy_itable_init=0"])
+        image.set_len(size)?;
+        let program = format!("mkfs.{kind}");
+        let made = Command::new(&program)
             .args(mkfs)
             .arg(&path)
             .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
             .stdin(Stdio::null())
             .output();
-        let made = refused("mkfs.ext4", made)?;
-        ensure!(made.status.success(), "mkfs.ext4: {}", String::from_utf8_lossy(&made.stderr));
+        let made = refused(&program, made)?;
+        ensure!(made.status.success(), "{program}: {}", String::from_utf8_lossy(&made.stderr));
         let (device, open) = refused("loop device", sys::loop_attach(&image))?;
         let target = c.dir.join("mnt");
         fs::create_dir(&target)?;
-        Ok(Self { device, open, target })
+        Ok(Self { device, kind, open, target })
     }
 
-    fn mount(&self, c: &mut Ctx, options: &str) -> Result<()> {
-        refused("mount ext4", sys::mount(&self.device, &self.target, "ext4", options))?;
+    pub fn mount(&self, c: &mut Ctx, options: &str) -> Result<()> {
+        refused("mount", sys::mount(&self.device, &self.target, self.kind, options))?;
         let at = self.target.clone();
         c.guards.push(Box::new(move || sys::unmount(&at)));
         Ok(())
     }
 
     /// What is in the cache after a mount is what mounting read.
-    fn mount_anew(&self, c: &mut Ctx, options: &str) -> Result<()> {
+    pub fn mount_anew(&self, c: &mut Ctx, options: &str) -> Result<()> {
         c.guards.pop();
         sys::unmount(&self.target);
         self.mount(c, options)

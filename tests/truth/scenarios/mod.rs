@@ -11,6 +11,7 @@ mod pivots;
 mod reads;
 mod remote;
 mod stacks;
+mod trees;
 mod windows;
 mod writes;
 
@@ -62,6 +63,7 @@ pub fn all() -> impl Iterator<Item = Scenario> {
         stacks::LIST,
         pivots::LIST,
         meta::LIST,
+        trees::LIST,
         remote::LIST,
         faults::LIST,
         windows::LIST,
