@@ -3,10 +3,26 @@
 //! [`residency`] and [`ranges`] answer for one open file and are cheap: one system call for the first, a few for each
 //! run of cached pages for the second. Everything else here walks, adds up, shows and acts.
 
+pub mod act;
+pub mod cli;
+pub mod exclude;
+pub mod links;
+pub mod map;
 pub mod open;
+pub mod owners;
+pub mod pattern;
+pub mod problems;
+pub mod progress;
 pub mod ranges;
 pub mod residency;
+pub mod row;
+pub mod run;
+pub mod set;
 pub mod sys;
+pub mod totals;
+pub mod tui;
+pub mod view;
+pub mod walk;
 
 pub use ranges::Run;
 pub use residency::Ask;
