@@ -17,6 +17,7 @@ use super::pattern::Pattern;
 use super::ranges::Run;
 use super::residency;
 use super::residency::Ask;
+use super::residency::Method;
 use super::residency::Unknown;
 use super::run;
 use super::run::End;
@@ -40,6 +41,8 @@ pub struct FileMap {
     pub runs: Vec<Run>,
     /// What they look like.
     pub pattern: Pattern,
+    /// Who answered.
+    pub method: Method,
 }
 
 impl FileMap {
@@ -54,7 +57,7 @@ impl FileMap {
         // The file may have grown between the two questions.
         runs.retain(|r| r.end() <= pages);
         let pattern = Pattern::new(&runs, pages);
-        Ok(Self { path: path.to_path_buf(), pages, runs, pattern })
+        Ok(Self { path: path.to_path_buf(), pages, runs, pattern, method: ask.on(fd.as_fd()).method() })
     }
 
     fn cached(&self) -> u64 {
@@ -125,7 +128,7 @@ impl FileMap {
 
     /// The same as one JSON object.
     #[must_use]
-    pub fn json(&self, ask: Ask) -> Value {
+    pub fn json(&self) -> Value {
         let mut object = Map::new();
         object.insert("type".into(), "map".into());
         view::put_path(&mut object, &self.path);
@@ -135,7 +138,7 @@ impl FileMap {
             ("pages", json!(self.pages)),
             ("cached", json!(self.cached())),
             ("dirty", json!(self.dirty())),
-            ("method", json!(ask.method().name())),
+            ("method", json!(self.method.name())),
             ("ranges", self.runs.iter().map(range).collect()),
             ("run_lengths", self.pattern.runs.json()),
             ("hole_lengths", self.pattern.holes.json()),
@@ -178,7 +181,7 @@ pub fn run(args: &Args, paths: &[PathBuf], out: &mut dyn Write, err: &mut dyn Wr
     for (i, (path, handle)) in files.iter().enumerate() {
         match FileMap::new(path, handle, args.ask()) {
             Ok(map) if args.json => {
-                run::print(format!("{}\n", map.json(args.ask())).as_bytes(), out)?;
+                run::print(format!("{}\n", map.json()).as_bytes(), out)?;
             }
             Ok(map) => {
                 let gap = if i > 0 { "\n" } else { "" };
@@ -201,7 +204,7 @@ mod tests {
         let runs: Vec<_> =
             list.iter().map(|&(start, pages)| Run { start, pages, dirty: Some(start % 2) }).collect();
         let pattern = Pattern::new(&runs, pages);
-        FileMap { path: "f".into(), pages, runs, pattern }
+        FileMap { path: "f".into(), pages, runs, pattern, method: Method::Cachestat }
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Ask {
         let page = rustix::param::page_size() as u64;
         let pages = residency::size(fd)?.div_ceil(page);
         let mut runs = Joined::default();
-        match self.method() {
+        match self.on(fd).method() {
             Method::Cachestat => halve(pages, &mut runs, |start, count| {
                 sys::cachestat(fd, start * page, count * page)
                     .map(|s| (s.cache, s.dirty))

@@ -164,16 +164,29 @@ impl Ask {
         self.method
     }
 
+    /// How to ask about what lies on the file system of an open file or directory.
+    ///
+    /// A file of overlayfs has a mapping of its own that is always empty, and cachestat(2) looks into that one
+    /// (seen on 6.18): it says 0 of whatever is cached. A memory mapping is one of the file below.
+    #[must_use]
+    pub fn on(self, fd: BorrowedFd<'_>) -> Self {
+        const OVERLAY: u64 = 0x794c_7630;
+        let overlay =
+            || rustix::fs::fstatfs(fd).is_ok_and(|s| s.f_type.cast_unsigned() & 0xffff_ffff == OVERLAY);
+        if self.method == Method::Cachestat && overlay() { Self::by(Method::Mincore) } else { self }
+    }
+
     /// What is cached of an open regular file or block device.
     ///
     /// # Errors
     /// Why it cannot be known.
     pub fn residency(self, fd: BorrowedFd<'_>) -> Result<Residency, Unknown> {
         let size = size(fd)?;
-        self.of_size(fd, size)
+        self.on(fd).of_size(fd, size)
     }
 
-    /// The same for a file whose size is known: one system call with cachestat(2).
+    /// The same for a file whose size is known and whose file system was asked for with [`Ask::on`]: one system
+    /// call with cachestat(2).
     ///
     /// # Errors
     /// Why it cannot be known.

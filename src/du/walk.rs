@@ -89,6 +89,8 @@ struct Node {
     name: Box<OsStr>,
     depth: usize,
     dev: u64,
+    /// How its files are asked about.
+    ask: Ask,
     /// Itself while it is read, its batches, its directories.
     pending: AtomicUsize,
     totals: Mutex<Totals>,
@@ -166,6 +168,7 @@ impl<'a> Walk<'a> {
             name: path.as_os_str().into(),
             depth: 0,
             dev: dev(&stat),
+            ask: self.options.ask.on(fd.as_fd()),
             pending: AtomicUsize::new(1),
             totals: Mutex::new(Totals { dirs: 1, disk: stat.stx_blocks * 512, ..Totals::default() }),
         });
@@ -253,7 +256,7 @@ impl<'a> Walk<'a> {
             Ok(Some(0)) => Ok(None),
             Ok(Some(size)) => open::below(&dir.fd, name)
                 .map_err(Unknown::from)
-                .and_then(|fd| self.options.ask.of_size(fd.as_fd(), size))
+                .and_then(|fd| dir.node.ask.of_size(fd.as_fd(), size))
                 .map(Some),
             Ok(None) | Err(Unknown::NotAFile(_)) => {
                 sum.add(&Totals { others: 1, disk, ..Totals::default() });
@@ -291,18 +294,23 @@ impl<'a> Walk<'a> {
         }
         let mounted = other || stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
         dir.node.pending.fetch_add(1, Relaxed);
-        let node = Arc::new(Node {
+        let mut node = Node {
             above: Some(Arc::clone(&dir.node)),
             name: OsStr::from_bytes(name.to_bytes()).into(),
             depth: dir.node.depth + 1,
             dev: here,
+            ask: dir.node.ask,
             pending: AtomicUsize::new(1),
             totals: Mutex::new(Totals { dirs: 1, disk: stat.stx_blocks * 512, ..Totals::default() }),
-        });
+        };
         let (above, inode, name) = (Arc::clone(dir), stat.stx_ino, name.to_owned());
         scope.spawn(move |scope| {
             let opened = open::directory(&above.fd, &name);
             drop(above);
+            if let (Ok(fd), true) = (&opened, other) {
+                node.ask = self.options.ask.on(fd.as_fd());
+            }
+            let node = Arc::new(node);
             match opened {
                 Ok(fd) if mounted && pseudo(&fd) => self.done(node),
                 Ok(_) if (mounted || self.several) && !self.roots.first(here, inode) => {

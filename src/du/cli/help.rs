@@ -62,10 +62,11 @@ behind a figure says that there are such files below: it is at least that.
 
 tmpfs and shared memory are page cache that has no disk: CACHED is what is
 in memory, and EVICTED what is in swap. Files of overlayfs are those of the
-layer that has the data. Huge pages (hugetlbfs) and files with direct access
-(DAX) are not in the page cache. Pages of directories and other metadata are
-not counted: they belong to no file, but to the device ('cachedu /dev/sda'
-shows those of ext4).",
+layer that has the data, by mincore(2): cachestat(2) finds nothing there.
+Huge pages (hugetlbfs) and files with direct access (DAX) are not in the
+page cache. Pages of directories and other metadata are not counted: they
+belong to no file, but to the device ('cachedu /dev/sda' shows those of
+ext4).",
     ),
     (
         "Trees",

@@ -99,8 +99,13 @@ impl State {
         self.order();
     }
 
+    /// The cursor stays on the row it stands on.
+    fn stay(&mut self) {
+        self.aim = self.row().map(|r| r.path.clone());
+    }
+
     fn order(&mut self) {
-        let aim = self.aim.take().or_else(|| self.row().map(|r| r.path.clone()));
+        let aim = self.aim.take();
         let sort = self.sort;
         self.listing.rows.sort_by(|a, b| sort.order(a, b));
         let found = aim.and_then(|aim| self.listing.rows.iter().position(|r| r.path == aim));
@@ -128,7 +133,10 @@ impl State {
             return Some(Effect::Quit);
         }
         match (std::mem::replace(&mut self.mode, Mode::Browse), action) {
-            (Mode::Confirm(paths), Action::Yes) => return Some(Effect::Evict(paths)),
+            (Mode::Confirm(paths), Action::Yes) => {
+                self.stay();
+                return Some(Effect::Evict(paths));
+            }
             (Mode::Confirm(_), _) => {
                 self.message = "nothing was evicted".into();
                 return None;
@@ -158,6 +166,7 @@ impl State {
             }
             Action::Sort(sort) => {
                 self.sort = sort;
+                self.stay();
                 self.order();
             }
             Action::Mark => {
@@ -173,7 +182,10 @@ impl State {
                     if self.marked.is_empty() { vec![self.row()?.path.clone()] } else { marked };
                 self.mode = Mode::Confirm(paths);
             }
-            Action::Rescan => return Some(Effect::Rescan),
+            Action::Rescan => {
+                self.stay();
+                return Some(Effect::Rescan);
+            }
             Action::Help => self.mode = Mode::Help,
             Action::Quit | Action::Yes | Action::No => {}
         }
