@@ -10,6 +10,9 @@ use clap::Parser;
 use clap::ValueEnum;
 use clap_complete::Shell;
 
+pub(crate) use help::long_of;
+pub(crate) use help::manual_sections;
+
 use crate::columns;
 use crate::columns::Column;
 use crate::figures::Figure;
@@ -269,9 +272,13 @@ pub fn generate(what: Generated) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The manual page: what clap knows, then what the long help tells beyond that.
 fn manual() -> String {
-    let man = clap_mangen::Man::new(Args::command());
+    manual_of(Args::command(), &help::manual())
+}
+
+/// A manual page: what clap knows, then what the long help tells beyond that.
+pub(crate) fn manual_of(command: clap::Command, sections: &str) -> String {
+    let man = clap_mangen::Man::new(command);
     let mut text = Vec::new();
     // Writing to memory cannot fail.
     let _ = man
@@ -283,7 +290,7 @@ fn manual() -> String {
     let text = String::from_utf8_lossy(&text).into_owned();
     // Each section comes with the same two lines of preamble; once is enough.
     let (preamble, rest) = text.split_at(text.find(".TH").unwrap_or(0));
-    format!("{preamble}{}{}", rest.replace(preamble, ""), help::manual())
+    format!("{preamble}{}{}", rest.replace(preamble, ""), sections)
 }
 
 /// Reads an interval in seconds.

@@ -1,3 +1,22 @@
 //! `cachedu`: what is resident in the page cache.
 
-fn main() {}
+use std::io;
+use std::process::ExitCode;
+
+use cachetop::du::cli::Args;
+use cachetop::du::run;
+use cachetop::du::run::End;
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    env_logger::init();
+    let args = Args::parse();
+    if let Err(error) = args.check() {
+        error.exit();
+    }
+    match run::run(&args, &mut io::stdout().lock(), &mut io::stderr()) {
+        Ok(End::Done) => ExitCode::SUCCESS,
+        Ok(End::Partly) => ExitCode::FAILURE,
+        Err(failure) => failure.report("cachedu", &mut io::stderr()),
+    }
+}

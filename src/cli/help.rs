@@ -186,8 +186,13 @@ fn sections() -> impl Iterator<Item = (&'static str, String)> {
 
 /// The end of `--help`.
 pub(super) fn long() -> String {
+    long_of(sections())
+}
+
+/// The same for any command: titles, and texts whose lines are short enough.
+pub(crate) fn long_of(sections: impl Iterator<Item = (&'static str, String)>) -> String {
     let mut out = String::new();
-    for (title, text) in sections() {
+    for (title, text) in sections {
         let _ = writeln!(out, "{title}:");
         for line in text.lines() {
             let _ = writeln!(out, "{}", format!("  {line}").trim_end());
@@ -199,8 +204,13 @@ pub(super) fn long() -> String {
 
 /// The same as sections of a manual page; the lines stay as they are.
 pub(super) fn manual() -> String {
+    manual_sections(sections())
+}
+
+/// The same for any command.
+pub(crate) fn manual_sections(sections: impl Iterator<Item = (&'static str, String)>) -> String {
     let mut out = String::new();
-    for (title, text) in sections() {
+    for (title, text) in sections {
         let _ = writeln!(out, ".SH {}\n.nf", title.to_uppercase());
         for line in text.lines() {
             let line = line.replace('\\', "\\e").replace('-', "\\-");

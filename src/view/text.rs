@@ -47,7 +47,7 @@ impl Numbers {
 }
 
 /// A number of bytes with one decimal and the usual letters (powers of 1024).
-fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     if n < 1024 {
         return n.to_string();
     }
@@ -66,7 +66,7 @@ fn bytes(n: u64) -> String {
 }
 
 /// A ratio in per cent. `100.00%` is said only of all, and `0.00%` only of none.
-fn percent(ratio: f64) -> String {
+pub(crate) fn percent(ratio: f64) -> String {
     let percent = ratio * 100.0;
     let shown = if ratio > 0.0 && ratio < 1.0 { percent.clamp(0.01, 99.99) } else { percent };
     format!("{shown:.2}%")

@@ -1,0 +1,307 @@
+//! The command line of `cachedu`: one definition for parsing, help, manual page and completions.
+
+mod help;
+
+use std::path::PathBuf;
+
+use clap::CommandFactory as _;
+use clap::Parser;
+use clap::ValueEnum;
+use clap_complete::Shell;
+
+use super::residency::Ask;
+use super::residency::Method;
+use super::row::Sort;
+use crate::cli::Generated;
+use crate::cli::Unit;
+
+/// What the command is for; the first line of every help.
+const ABOUT: &str = "Which files and directories are in the page cache, and in what pattern";
+
+/// The system call to ask with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// cachestat(2), of Linux 6.5.
+    Cachestat,
+    /// mincore(2).
+    Mincore,
+}
+
+/// Which files and directories are in the page cache, and in what pattern.
+#[derive(Debug, Clone, PartialEq, Eq, Parser)]
+#[command(name = "cachedu", version, about = ABOUT, long_about = None, max_term_width = 80)]
+#[command(
+    override_usage = "cachedu [OPTIONS] [PATH]...\n       cachedu [OPTIONS] --pid PID | --comm NAME | \
+                            --cgroup PATH | --all\n       cachedu --restore SET | --diff SET SET"
+)]
+#[command(after_help = help::SHORT, after_long_help = help::long())]
+pub struct Args {
+    /// Files and directories; a symbolic link stands for its target (default: the current directory)
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+
+    /// Read paths from FILE, one a line; '-' is standard input
+    #[arg(long, value_name = "FILE", help_heading = "What to look at")]
+    pub files_from: Option<PathBuf>,
+
+    /// Paths of --files-from end with a zero byte, as 'find -print0' writes them
+    #[arg(short = '0', long, requires = "files_from", help_heading = "What to look at")]
+    pub null: bool,
+
+    /// Stay on the file system of each PATH
+    #[arg(short = 'x', long, help_heading = "What to look at")]
+    pub one_file_system: bool,
+
+    /// Leave out names that match; with a slash in it, paths or their ends
+    #[arg(long, value_name = "GLOB", help_heading = "What to look at")]
+    pub exclude: Vec<String>,
+
+    /// Every file that these processes have open or mapped
+    #[arg(short = 'p', long, value_name = "PID", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)),
+          conflicts_with_all = ["paths", "files_from"], help_heading = "What to look at")]
+    pub pid: Vec<u32>,
+
+    /// Every file that processes with this command name have open or mapped
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new(),
+          conflicts_with_all = ["paths", "files_from"], help_heading = "What to look at")]
+    pub comm: Option<String>,
+
+    /// Every file that processes of this cgroup and those below it have open or mapped
+    #[arg(long, value_name = "PATH", value_parser = clap::builder::NonEmptyStringValueParser::new(),
+          conflicts_with_all = ["paths", "files_from"], help_heading = "What to look at")]
+    pub cgroup: Option<String>,
+
+    /// Every file that any process has open or mapped
+    #[arg(long, conflicts_with_all = ["paths", "files_from", "pid", "comm", "cgroup"], help_heading = "What to look at")]
+    pub all: bool,
+
+    /// Show directories down to N levels below each PATH
+    #[arg(short = 'd', long, value_name = "N", default_value = "1", help_heading = "What to show")]
+    pub depth: usize,
+
+    /// Show files, too, not only directories
+    #[arg(short = 'a', long, help_heading = "What to show")]
+    pub files: bool,
+
+    /// Order of the rows (default: files as named, anything else by what is cached)
+    #[arg(long, value_name = "BY", value_enum, help_heading = "What to show")]
+    pub sort: Option<Sort>,
+
+    /// Show the first N rows only
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "What to show")]
+    pub top: Option<u32>,
+
+    /// Show only rows with at least SIZE cached; K, M, G and T are powers of 1024
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "What to show")]
+    pub min: Option<u64>,
+
+    /// Show pages as pages or as bytes (default: pages for files, bytes for directories)
+    #[arg(long, value_name = "UNIT", value_enum, help_heading = "What to show")]
+    pub unit: Option<Unit>,
+
+    /// Draw which pages of each file are cached: runs, holes, and how they repeat
+    #[arg(long, help_heading = "What to show")]
+    pub map: bool,
+
+    /// Browse the tree: sort, mark, evict
+    #[arg(short = 'i', long, conflicts_with_all = ["json", "csv", "map", "files_from"], help_heading = "What to show")]
+    pub interactive: bool,
+
+    /// Print one JSON object a line
+    #[arg(long, conflicts_with_all = ["csv", "unit"], help_heading = "What to show")]
+    pub json: bool,
+
+    /// Print comma-separated values
+    #[arg(long, conflicts_with_all = ["unit", "map"], help_heading = "What to show")]
+    pub csv: bool,
+
+    /// Drop the files from the cache; dirty and mapped pages stay
+    #[arg(long, conflicts_with_all = ["load", "save", "map", "interactive"], help_heading = "Acting")]
+    pub evict: bool,
+
+    /// Write dirty pages to the disk first, so that they can go as well
+    #[arg(long, requires = "evict", help_heading = "Acting")]
+    pub flush: bool,
+
+    /// Read the files into the cache; holes are left out
+    #[arg(long, conflicts_with_all = ["save", "map", "interactive"], help_heading = "Acting")]
+    pub load: bool,
+
+    /// With --evict, --load or --restore: say what would be done, and do nothing
+    #[arg(short = 'n', long, help_heading = "Acting")]
+    pub dry_run: bool,
+
+    /// Write to SET which pages of the files are cached; '-' is standard output
+    #[arg(long, value_name = "SET", conflicts_with_all = ["map", "interactive", "json", "csv"], help_heading = "Acting")]
+    pub save: Option<PathBuf>,
+
+    /// Read the pages of SET into the cache
+    #[arg(long, value_name = "SET", exclusive = false,
+          conflicts_with_all = ["paths", "files_from", "pid", "comm", "cgroup", "all", "save", "map", "interactive", "evict", "load", "csv"],
+          help_heading = "Acting")]
+    pub restore: Option<PathBuf>,
+
+    /// Compare two sets that --save wrote
+    #[arg(long, value_names = ["SET", "SET"], num_args = 2,
+          conflicts_with_all = ["paths", "files_from", "pid", "comm", "cgroup", "all", "save", "restore", "map", "interactive", "evict", "load", "csv"],
+          help_heading = "Acting")]
+    pub diff: Option<Vec<PathBuf>>,
+
+    /// Number of threads (default: one for each processor)
+    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "How")]
+    pub threads: Option<u32>,
+
+    /// Ask with this system call only (default: cachestat(2), else mincore(2))
+    #[arg(long, value_name = "CALL", value_enum, help_heading = "How")]
+    pub method: Option<By>,
+
+    /// No progress line
+    #[arg(short = 'q', long, help_heading = "How")]
+    pub quiet: bool,
+
+    /// Print the manual page or shell completions, and exit
+    #[arg(long, value_name = "WHAT", value_enum, hide = true)]
+    pub generate: Option<Generated>,
+}
+
+impl Args {
+    /// What goes together, beyond what the definition of options says.
+    ///
+    /// # Errors
+    /// The message for whoever asked for it.
+    pub fn check(&self) -> Result<(), clap::Error> {
+        let conflict =
+            |text: &str| Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text));
+        if self.dry_run && !(self.evict || self.load || self.restore.is_some()) {
+            return conflict("'--dry-run' needs '--evict', '--load' or '--restore'");
+        }
+        if self.csv && (self.evict || self.load) {
+            return conflict("'--evict' and '--load' print text or '--json'");
+        }
+        if self.interactive && self.owners() {
+            return conflict("'-i' browses directories: give a PATH");
+        }
+        Ok(())
+    }
+
+    /// Whether files of processes are asked for.
+    #[must_use]
+    pub const fn owners(&self) -> bool {
+        !self.pid.is_empty() || self.comm.is_some() || self.cgroup.is_some() || self.all
+    }
+
+    /// How to ask the kernel.
+    #[must_use]
+    pub fn ask(&self) -> Ask {
+        match self.method {
+            None => Ask::best(),
+            Some(By::Cachestat) => Ask::by(Method::Cachestat),
+            Some(By::Mincore) => Ask::by(Method::Mincore),
+        }
+    }
+}
+
+/// Reads a size in bytes.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_uppercase().trim_end_matches("IB").trim_end_matches('B') {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err("the letters are K, M, G and T".into()),
+    };
+    let number: u64 = digits.parse().map_err(|_| "it is not a whole number of bytes".to_string())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "it is too large".into())
+}
+
+/// What `--generate` prints.
+#[must_use]
+pub fn generate(what: Generated) -> String {
+    let shell = match what {
+        Generated::Man => return crate::cli::manual_of(Args::command(), &help::manual()),
+        Generated::Bash => Shell::Bash,
+        Generated::Zsh => Shell::Zsh,
+        Generated::Fish => Shell::Fish,
+    };
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "cachedu", &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Args, clap::Error> {
+        let words = std::iter::once("cachedu").chain(line.split_whitespace());
+        let args = Args::try_parse_from(words)?;
+        args.check()?;
+        Ok(args)
+    }
+
+    #[test]
+    fn the_definition_holds_together() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in
+            [("0", 0), ("12", 12), ("4k", 4096), ("1M", 1 << 20), ("2GiB", 2 << 30), ("1TB", 1 << 40)]
+        {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "M", "-1", "1.5M", "1P", "99999999999T"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_together() {
+        for line in [
+            "--json --csv",
+            "--csv --map x",
+            "-0",
+            "--pid 1 /etc",
+            "--pid 0",
+            "--pid x",
+            "--all --pid 1",
+            "--evict --load x",
+            "--flush x",
+            "-n x",
+            "--save s --restore s",
+            "--diff a",
+            "--diff a b c",
+            "--restore s x",
+            "-i --json",
+            "-i --pid 1",
+            "--top 0",
+            "--sort rubbish",
+            "--json --unit pages",
+            "-j 0",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+        for line in
+            ["", "a b", "--map a --json", "--pid 1,2 --pid 3", "--evict -n a", "--restore s -n", "--diff a b"]
+        {
+            assert!(parse(line).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_generated_knows_every_option() {
+        for what in [Generated::Man, Generated::Bash, Generated::Zsh, Generated::Fish] {
+            let text = generate(what).replace('\\', "");
+            for option in Args::command().get_arguments().filter(|a| !a.is_hide_set()) {
+                if let Some(long) = option.get_long() {
+                    assert!(text.contains(long), "{what:?}: {long}");
+                }
+            }
+        }
+    }
+}

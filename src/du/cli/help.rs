@@ -1,0 +1,150 @@
+//! What the help and the manual page of `cachedu` say beyond the options.
+
+/// The end of `-h`.
+pub(super) const SHORT: &str = "\
+Examples:
+  cachedu FILE...          how much of each file is cached
+  cachedu DIR              the directories below, by what is cached
+  cachedu -a --top 20 -d 99 /var    the 20 files that hold most of the cache
+  cachedu --map FILE       which pages of a file are cached
+  cachedu --pid 1234       what process 1234 has open or mapped
+
+'cachedu --help' explains the figures and the exit codes.";
+
+/// Titles and texts; lines fit a terminal of 80 columns.
+const SECTIONS: &[(&str, &str)] = &[
+    (
+        "Examples",
+        "\
+cachedu FILE...                   how much of each file is cached
+cachedu                           the directories below this one
+cachedu -d 2 --sort dirty /srv    two levels, by what has to be written
+cachedu -a -d 99 --top 20 /var    the 20 files that hold most of the cache
+cachedu -i /var                   the same tree to browse
+cachedu --map FILE                runs and holes of a file
+cachedu --json --map FILE         the same as numbers of pages
+cachedu --pid 1234                what process 1234 has open or mapped
+cachedu --cgroup /docker/4f2a     the same for a container
+cachedu --all --top 10            for all processes
+find . -name '*.db' -print0 | cachedu -0 --files-from -
+cachedu --evict --dry-run DIR     what would be dropped from the cache
+cachedu --save warm.set DIR       remember which pages are cached, and
+cachedu --restore warm.set        read them in again after a restart",
+    ),
+    (
+        "Reading the figures",
+        "\
+For files, figures are pages (4 KiB on x86); for directories, bytes.
+
+  SIZE     bytes of the file, holes included
+  DISK     bytes allocated on the disk, as du counts them: directories too,
+           files with several names once
+  PAGES    pages that SIZE covers
+  CACHED   of these, pages in the cache
+  PERCENT  CACHED / PAGES
+  DIRTY    cached pages that have yet to be written to the disk
+  WBACK    cached pages that are being written now
+  EVICTED  pages that memory reclaim took, as far as the kernel remembers
+  RECENT   of these, taken so lately that reading them again would count as
+           a refault: the file wants more memory than it gets
+  PROCS    processes that have the file open or mapped
+
+'-' is what cannot be known. DIRTY, WBACK, EVICTED and RECENT come from
+cachestat(2), which Linux has since 6.5; older kernels have only mincore(2),
+which knows what is cached and no more. A last line says if mincore(2) was
+used. mincore(2) looks at every page of a file, holes as well; cachestat(2)
+costs what is cached, however large the file is.
+
+The kernel tells what is cached only to who may write the file: its owner,
+root, or whoever has write access. To others, mincore(2) says 'all of it',
+and cachestat(2) refuses; cachedu says '-' and why. In a directory, '+'
+behind a figure says that there are such files below: it is at least that.
+
+tmpfs and shared memory are page cache that has no disk: CACHED is what is
+in memory, and EVICTED what is in swap. Files of overlayfs are those of the
+layer that has the data, by mincore(2): cachestat(2) finds nothing there.
+Huge pages (hugetlbfs) and files with direct access (DAX) are not in the
+page cache. Pages of directories and other metadata are not counted: they
+belong to no file, but to the device ('cachedu /dev/sda' shows those of
+ext4).",
+    ),
+    (
+        "Trees",
+        "\
+Directories are walked in parallel. Symbolic links are not followed, save
+those that are named. Nothing is read and no time of access changes. What
+vanishes meanwhile is left out. /proc, /sys and their like have no page
+cache and are skipped, unless named, and what autofs would mount is not
+mounted. Directories named twice, also by way of a bind mount of one that is
+above, count once.
+
+A glob of --exclude matches names (*.o), or with a slash in it paths or
+their ends (build/*.o). Rows are kept in memory only as far as shown: with
+--top, N of them.",
+    ),
+    (
+        "Maps",
+        "\
+--map draws the file as cells of one or more pages: '#' all of the cell is
+cached, '+' half of it or more, ':' less, '.' nothing. Below stand the
+lengths of runs (cached pages in a row) and of holes (pages in a row that are
+not), and the pattern if nine of ten runs are alike: 'every 14th page'.",
+    ),
+    (
+        "Processes",
+        "\
+--pid, --comm, --cgroup and --all find files by /proc/PID/fd and
+/proc/PID/map_files, so files that were deleted are found as well, and files
+of other mount namespaces (containers): those are named from
+/proc/PID/root. Files of processes of other users need root.",
+    ),
+    (
+        "Acting",
+        "\
+--evict asks the kernel to drop clean pages that no process has mapped; with
+--flush, dirty pages are written first. What was cached before and after is
+printed. --load reads data, not holes, in parallel. --restore reads exactly
+the pages of a set, of files that still have the path; of a file that is
+shorter now, what is left. Both leave the eviction of other pages to the
+kernel. --dry-run only tells.",
+    ),
+    (
+        "Formats",
+        "\
+--json  one object a line: \"type\" is file, directory, total, map, evict, load
+        or restore. Pages are pages, *_bytes bytes, ratios from 0 to 1.
+        Unknown is null, with \"reason\"; \"partial\" says that figures are at
+        least what they say. A path that is not UTF-8 has \"path_hex\".
+--csv   the same columns for all rows; what is not known is empty.",
+    ),
+    (
+        "Exit codes",
+        "\
+0  done
+1  it could not be done: a file that was named is not known, a directory
+   cannot be read; all the rest is printed
+2  wrong usage",
+    ),
+];
+
+/// The end of `--help`.
+pub(super) fn long() -> String {
+    crate::cli::long_of(SECTIONS.iter().map(|(title, text)| (*title, (*text).to_string())))
+}
+
+/// The same as sections of a manual page.
+pub(super) fn manual() -> String {
+    crate::cli::manual_sections(SECTIONS.iter().map(|(title, text)| (*title, (*text).to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_fits_a_terminal_of_80_columns() {
+        for line in long().lines().chain(SHORT.lines()) {
+            assert!(line.chars().count() <= 79, "{line}");
+        }
+    }
+}

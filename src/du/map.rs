@@ -1,0 +1,223 @@
+//! `--map`: which pages of a file are cached, drawn or as numbers.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::path::PathBuf;
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use super::cli::Args;
+use super::owners;
+use super::pattern::Lengths;
+use super::pattern::Pattern;
+use super::ranges::Run;
+use super::residency;
+use super::residency::Ask;
+use super::residency::Method;
+use super::residency::Unknown;
+use super::run;
+use super::run::End;
+use super::view;
+use crate::exit::Failure;
+use crate::view::text::bytes;
+use crate::view::text::percent;
+
+/// Cells in a line, and lines of a large file.
+const CELLS: u64 = 64;
+const LINES: u64 = 16;
+
+/// The pages of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileMap {
+    /// Its path.
+    pub path: PathBuf,
+    /// Pages that its size covers.
+    pub pages: u64,
+    /// Runs of cached pages.
+    pub runs: Vec<Run>,
+    /// What they look like.
+    pub pattern: Pattern,
+    /// Who answered.
+    pub method: Method,
+}
+
+impl FileMap {
+    /// Asks for the runs of a file.
+    ///
+    /// # Errors
+    /// Why they cannot be known.
+    pub fn new(path: &Path, handle: &Path, ask: Ask) -> Result<Self, Unknown> {
+        let (fd, _) = run::open_named(handle)?;
+        let pages = residency::size(fd.as_fd())?.div_ceil(rustix::param::page_size() as u64);
+        let mut runs = ask.ranges(fd.as_fd())?;
+        // The file may have grown between the two questions.
+        runs.retain(|r| r.end() <= pages);
+        let pattern = Pattern::new(&runs, pages);
+        Ok(Self { path: path.to_path_buf(), pages, runs, pattern, method: ask.on(fd.as_fd()).method() })
+    }
+
+    fn cached(&self) -> u64 {
+        self.runs.iter().map(|r| r.pages).sum()
+    }
+
+    fn dirty(&self) -> Option<u64> {
+        self.runs.iter().map(|r| r.dirty).sum()
+    }
+
+    /// The drawing: a line for each range, with the number of its first page.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let page = rustix::param::page_size() as u64;
+        let cached = self.cached();
+        let mut out = format!("{}\n", view::name(&self.path));
+        #[allow(clippy::cast_precision_loss)]
+        let ratio = if self.pages == 0 { "-".into() } else { percent(cached as f64 / self.pages as f64) };
+        let _ = writeln!(
+            out,
+            "{} pages ({}), {cached} cached ({ratio}), {} dirty, {} runs",
+            self.pages,
+            bytes(self.pages.saturating_mul(page)),
+            self.dirty().map_or("-".into(), |n| n.to_string()),
+            self.runs.len()
+        );
+        if self.pages == 0 {
+            return out;
+        }
+        self.draw(&mut out);
+        if let Some(repeat) = &self.pattern.repeat {
+            let _ = writeln!(out, "pattern: {}", repeat.words());
+        }
+        lengths("runs", &self.pattern.runs, &mut out);
+        lengths("holes", &self.pattern.holes, &mut out);
+        out
+    }
+
+    fn draw(&self, out: &mut String) {
+        let cell = self.pages.div_ceil(CELLS * LINES).max(1);
+        let cells = self.pages.div_ceil(cell);
+        let digits = self.pages.to_string().len();
+        let each = if cell == 1 { "a page".into() } else { format!("{cell} pages") };
+        let _ = writeln!(out, "each cell is {each}: '#' all cached, '+' half or more, ':' less, '.' none");
+        let mut runs = self.runs.iter().peekable();
+        for i in 0..cells {
+            let (from, to) = (i * cell, ((i + 1) * cell).min(self.pages));
+            if i % CELLS == 0 {
+                let _ = write!(out, "{}{from:>digits$} ", if i == 0 { "" } else { "\n" });
+            }
+            let mut filled = 0;
+            while let Some(run) = runs.peek().filter(|r| r.start < to) {
+                filled += run.end().min(to) - run.start.max(from);
+                if run.end() > to {
+                    break;
+                }
+                runs.next();
+            }
+            out.push(match filled {
+                0 => '.',
+                n if n == to - from => '#',
+                n if n * 2 >= to - from => '+',
+                _ => ':',
+            });
+        }
+        out.push('\n');
+    }
+
+    /// The same as one JSON object.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("type".into(), "map".into());
+        view::put_path(&mut object, &self.path);
+        let range = |r: &Run| json!({"start":r.start,"pages":r.pages,"dirty":r.dirty});
+        let repeat = self.pattern.repeat.as_ref();
+        for (key, value) in [
+            ("pages", json!(self.pages)),
+            ("cached", json!(self.cached())),
+            ("dirty", json!(self.dirty())),
+            ("method", json!(self.method.name())),
+            ("ranges", self.runs.iter().map(range).collect()),
+            ("run_lengths", self.pattern.runs.json()),
+            ("hole_lengths", self.pattern.holes.json()),
+            (
+                "pattern",
+                json!(repeat.map(|r| json!({"cached":r.cached,"hole":r.hole,"times":r.times,"of":r.of}))),
+            ),
+        ] {
+            object.insert(key.into(), value);
+        }
+        Value::Object(object)
+    }
+}
+
+fn lengths(what: &str, lengths: &Lengths, out: &mut String) {
+    let slots: Vec<_> = lengths.slots().collect();
+    let most = slots.iter().map(|s| s.3).max().unwrap_or(1).max(1);
+    if !slots.is_empty() {
+        let _ = writeln!(out, "{what:>5} of pages    count      pages");
+    }
+    for (from, to, count, pages) in slots {
+        let range = if from == to { from.to_string() } else { format!("{from}-{to}") };
+        let bar = "*".repeat(usize::try_from((pages * 30).div_ceil(most)).unwrap_or(30));
+        let _ = writeln!(out, "{range:>14} {count:>8} {pages:>10}  {bar}");
+    }
+}
+
+/// Draws each file.
+///
+/// # Errors
+/// When the output cannot be written, or the processes asked for are not there.
+pub fn run(args: &Args, paths: &[PathBuf], out: &mut dyn Write, err: &mut dyn Write) -> Result<End, Failure> {
+    let files: Vec<(PathBuf, PathBuf)> = if args.owners() {
+        let found = owners::find(args)?;
+        found.rows.iter().map(|r| (r.path.clone(), r.handle().to_path_buf())).collect()
+    } else {
+        paths.iter().map(|p| (p.clone(), p.clone())).collect()
+    };
+    let mut end = End::Done;
+    for (i, (path, handle)) in files.iter().enumerate() {
+        match FileMap::new(path, handle, args.ask()) {
+            Ok(map) if args.json => {
+                run::print(format!("{}\n", map.json()).as_bytes(), out)?;
+            }
+            Ok(map) => {
+                let gap = if i > 0 { "\n" } else { "" };
+                run::print(format!("{gap}{}", map.text()).as_bytes(), out)?;
+            }
+            Err(why) => {
+                let _ = writeln!(err, "cachedu: {}: {why}", view::name(path));
+                end = End::Partly;
+            }
+        }
+    }
+    Ok(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pages: u64, list: &[(u64, u64)]) -> FileMap {
+        let runs: Vec<_> =
+            list.iter().map(|&(start, pages)| Run { start, pages, dirty: Some(start % 2) }).collect();
+        let pattern = Pattern::new(&runs, pages);
+        FileMap { path: "f".into(), pages, runs, pattern, method: Method::Cachestat }
+    }
+
+    #[test]
+    fn drawings() {
+        let every: Vec<_> = (0..200).map(|i| (i * 14, 1)).collect();
+        let list = [
+            map(2800, &every),
+            map(100, &[(0, 10), (50, 3), (99, 1)]),
+            map(100_000, &[(0, 98), (98, 40), (50_000, 25_000)]),
+            map(5, &[]),
+            map(0, &[]),
+        ];
+        let text: Vec<_> = list.iter().map(FileMap::text).collect();
+        insta::assert_snapshot!("maps", text.join("\n"));
+    }
+}

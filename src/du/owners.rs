@@ -1,0 +1,262 @@
+//! Files that processes have open or mapped: deleted ones too, and those of other mount namespaces.
+
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::path::PathBuf;
+
+use rayon::prelude::*;
+
+use super::cli::Args;
+use super::problems::Problems;
+use super::residency::Unknown;
+use super::row::Keep;
+use super::row::Kind;
+use super::row::Row;
+use super::row::Sink as _;
+use super::row::Sort;
+use super::run;
+use super::run::Found;
+use super::totals::Totals;
+use crate::cgroup::Hierarchy;
+use crate::exit::Failure;
+
+/// A file that somebody has.
+#[derive(Debug, Clone)]
+struct Held {
+    path: PathBuf,
+    via: PathBuf,
+    owners: BTreeSet<u32>,
+}
+
+/// Files by device and inode: each is asked about once, whoever has it.
+type Files = HashMap<(u64, u64), Held>;
+
+/// Everything that the processes asked for have open or mapped.
+///
+/// # Errors
+/// When there is no such process or cgroup.
+pub fn find(args: &Args) -> Result<Found, Failure> {
+    let pids = processes(args)?;
+    let mut files = Files::new();
+    let problems = Problems::default();
+    let mut refused = false;
+    for &pid in &pids {
+        match held(pid, &mut files) {
+            // It ended, or is a kernel thread that has no files.
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(libc::ESRCH) => {}
+            Err(e) => {
+                refused = true;
+                let errno = rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO);
+                problems.directory(Path::new(&format!("process {pid}")), errno);
+            }
+        }
+    }
+    let ask = args.ask();
+    let page = rustix::param::page_size() as u64;
+    let acting = args.evict || args.load || args.save.is_some();
+    let top = args.top.map(|n| n as usize).filter(|_| !acting);
+    let least = args.min.map_or(0, |bytes| bytes.div_ceil(page));
+    let keep = Keep::new(args.sort.unwrap_or(Sort::Cached), top, least);
+    let total = files
+        .into_par_iter()
+        .map(|(_, file)| {
+            let (totals, why) = run::file(&file.via, ask);
+            // Closed since it was found.
+            if why == Some(Unknown::Vanished) {
+                return Totals::default();
+            }
+            if let Some(why) = why {
+                problems.unknown(why, || file.path.clone());
+            }
+            let mut row = Row::new(Kind::File, file.path, 0, totals, why);
+            row.owners = file.owners.into_iter().collect();
+            row.via = Some(file.via);
+            keep.take(row);
+            totals
+        })
+        .reduce(Totals::default, |mut a, b| {
+            a.add(&b);
+            a
+        });
+    Ok(Found { rows: keep.rows(), total, notes: problems.lines(), missing: refused })
+}
+
+/// The processes that the options choose; each of the options must hold.
+fn processes(args: &Args) -> Result<Vec<u32>, Failure> {
+    for pid in &args.pid {
+        if !Path::new(&format!("/proc/{pid}")).exists() {
+            return Err(Failure::usage(format!("there is no process {pid}"))
+                .remedy("'ps -e' lists the processes that there are"));
+        }
+    }
+    let of_cgroup = args.cgroup.as_deref().map(members).transpose()?;
+    let all = fs::read_dir("/proc").map_err(|e| Failure::failed(format!("cannot read /proc: {e}")))?;
+    let mut pids: Vec<u32> = all
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid| args.pid.is_empty() || args.pid.contains(pid))
+        .filter(|pid| of_cgroup.as_ref().is_none_or(|pids| pids.contains(pid)))
+        .filter(|pid| args.comm.as_deref().is_none_or(|name| comm(*pid, name)))
+        .collect();
+    pids.sort_unstable();
+    // Our own files are of interest to nobody who does not ask for this process.
+    let own = std::process::id();
+    pids.retain(|pid| *pid != own || args.pid.contains(pid));
+    if pids.is_empty() && args.comm.is_some() {
+        return Err(Failure::usage("no process has that name and what else was asked for")
+            .remedy("'ps -e -o comm' lists the names; the kernel keeps their first 15 bytes"));
+    }
+    Ok(pids)
+}
+
+/// The kernel keeps 15 bytes of a name.
+fn comm(pid: u32, name: &str) -> bool {
+    let wanted = &name.as_bytes()[..name.len().min(15)];
+    fs::read(format!("/proc/{pid}/comm")).is_ok_and(|c| c.strip_suffix(b"\n").unwrap_or(&c) == wanted)
+}
+
+/// The processes of a cgroup and those below it.
+fn members(path: &str) -> Result<HashSet<u32>, Failure> {
+    let missing = |text: String| {
+        Failure::usage(text)
+            .remedy("/proc/PID/cgroup names the cgroup of a process; 'systemd-cgls' lists all")
+    };
+    let info = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let hierarchy =
+        Hierarchy::find(&info).ok_or_else(|| missing("no cgroup file system is mounted here".into()))?;
+    let inside = |root: &str| path.strip_prefix(root).map(|p| p.trim_start_matches('/').to_owned());
+    let named = if Path::new(path).starts_with(&hierarchy.mount) {
+        PathBuf::from(path)
+    } else {
+        let rest = inside(&hierarchy.root).unwrap_or_else(|| path.trim_start_matches('/').to_owned());
+        hierarchy.mount.join(rest)
+    };
+    if !named.join("cgroup.procs").exists() {
+        return Err(missing(format!("there is no cgroup {path}")));
+    }
+    let mut pids = HashSet::new();
+    let mut dirs = vec![named];
+    while let Some(dir) = dirs.pop() {
+        if let Ok(text) = fs::read_to_string(dir.join("cgroup.procs")) {
+            pids.extend(text.lines().filter_map(|l| l.parse::<u32>().ok()));
+        }
+        let Ok(entries) = fs::read_dir(dir) else { continue };
+        dirs.extend(entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()));
+    }
+    Ok(pids)
+}
+
+/// Adds what one process has open or mapped.
+fn held(pid: u32, files: &mut Files) -> io::Result<()> {
+    let proc = PathBuf::from(format!("/proc/{pid}"));
+    let prefix = elsewhere(&proc);
+    for entry in fs::read_dir(proc.join("fd"))? {
+        let via = entry?.path();
+        let Ok(path) = fs::read_link(&via) else { continue };
+        add(pid, &path, via, prefix.as_deref(), files);
+    }
+    // A library is mapped in several pieces: one of each file will do.
+    let mut seen = HashSet::new();
+    for line in fs::read_to_string(proc.join("maps"))?.lines() {
+        let mut words = line.splitn(6, ' ');
+        let (Some(range), Some(dev), Some(inode)) = (words.next(), words.nth(2), words.next()) else {
+            continue;
+        };
+        if inode == "0" || !seen.insert((dev.to_owned(), inode.to_owned())) {
+            continue;
+        }
+        let path = words.next().unwrap_or_default().trim_start();
+        // The kernel leaves leading zeros away in one file and not in the other.
+        let link = proc.join("map_files").join(link_name(range));
+        if let Ok(target) = fs::read_link(&link) {
+            if add(pid, &target, link, prefix.as_deref(), files) {
+                continue;
+            }
+        }
+        // map_files is for root alone; a file that still has its name is found by that, if it is the same one.
+        let by_name = proc.join("root").join(path.trim_start_matches('/'));
+        let same = fs::metadata(&by_name).is_ok_and(|m| m.ino().to_string() == inode);
+        if same {
+            add(pid, Path::new(path), by_name, prefix.as_deref(), files);
+        }
+    }
+    Ok(())
+}
+
+/// `00400000-00401000` of maps is `400000-401000` in map_files.
+fn link_name(range: &str) -> String {
+    let bare = |n: &str| match n.trim_start_matches('0') {
+        "" => "0".to_owned(),
+        n => n.to_owned(),
+    };
+    range.split_once('-').map_or_else(|| range.to_owned(), |(a, b)| format!("{}-{}", bare(a), bare(b)))
+}
+
+/// Adds a file if it is one that the page cache holds. Never opens pipes and devices: they might notice.
+fn add(pid: u32, path: &Path, via: PathBuf, prefix: Option<&Path>, files: &mut Files) -> bool {
+    let Ok(meta) = fs::metadata(&via) else { return false };
+    if !meta.is_file() && !meta.file_type().is_block_device() {
+        return true;
+    }
+    // These have no pages, whatever they call themselves.
+    if path.starts_with("/proc") || path.starts_with("/sys") {
+        return true;
+    }
+    let held = files.entry((meta.dev(), meta.ino())).or_insert_with(|| {
+        let path = match prefix {
+            Some(prefix) if path.is_absolute() => prefix.join(path.strip_prefix("/").unwrap_or(path)),
+            _ => path.to_path_buf(),
+        };
+        Held { path, via, owners: BTreeSet::new() }
+    });
+    held.owners.insert(pid);
+    true
+}
+
+/// `/proc/PID/root` for a process whose paths mean something else than ours.
+fn elsewhere(proc: &Path) -> Option<PathBuf> {
+    let of = |p: &Path, what: &str| fs::read_link(p.join(what)).ok();
+    let own = Path::new("/proc/self");
+    let differs = |what| of(proc, what).is_some_and(|theirs| of(own, what).is_none_or(|ours| ours != theirs));
+    (differs("ns/mnt") || differs("root")).then(|| proc.join("root"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn names_of_links() {
+        assert_eq!(link_name("00400000-00401000"), "400000-401000");
+        assert_eq!(link_name("7f00-7f10"), "7f00-7f10");
+        assert_eq!(link_name("00000000-00001000"), "0-1000");
+    }
+
+    #[test]
+    fn own_files_are_found_deleted_ones_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("open");
+        let mut file = fs::File::create(&path).unwrap();
+        file.write_all(b"x").unwrap();
+        fs::remove_file(&path).unwrap();
+        let mut files = Files::new();
+        held(std::process::id(), &mut files).unwrap();
+        let meta = file.metadata().unwrap();
+        let found = &files[&(meta.dev(), meta.ino())];
+        assert_eq!(found.path, PathBuf::from(format!("{} (deleted)", path.display())));
+        assert_eq!(fs::metadata(&found.via).unwrap().ino(), meta.ino());
+        // The program itself is mapped, and not open.
+        let exe = fs::metadata("/proc/self/exe").unwrap();
+        assert!(files.contains_key(&(exe.dev(), exe.ino())));
+    }
+}

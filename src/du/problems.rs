@@ -1,0 +1,108 @@
+//! What could not be read or known, told once for each reason.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use rustix::io::Errno;
+
+use super::residency::Unknown;
+
+/// How often, and where first.
+type Told = BTreeMap<String, (u64, PathBuf)>;
+
+/// What could not be read or known.
+#[derive(Debug, Default)]
+pub struct Problems {
+    directories: Mutex<Told>,
+    files: Mutex<Told>,
+    twice: Mutex<Vec<PathBuf>>,
+    vanished: AtomicU64,
+}
+
+fn count(told: &Mutex<Told>, why: String, path: impl FnOnce() -> PathBuf) {
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    told.entry(why).or_insert_with(|| (0, path())).0 += 1;
+}
+
+impl Problems {
+    /// A directory, or an entry of one, that cannot be read.
+    pub fn directory(&self, path: &Path, error: Errno) {
+        count(&self.directories, io::Error::from(error).to_string(), || path.to_path_buf());
+    }
+
+    /// A file of which nothing can be known.
+    pub fn unknown(&self, why: Unknown, path: impl FnOnce() -> PathBuf) {
+        count(&self.files, why.to_string(), path);
+    }
+
+    /// A directory that is named twice.
+    pub fn twice(&self, path: &Path) {
+        self.twice.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
+    }
+
+    /// A file that was gone when its turn came: no error, trees change.
+    pub fn vanished(&self) {
+        self.vanished.fetch_add(1, Relaxed);
+    }
+
+    /// Files gone while the walk went on.
+    #[must_use]
+    pub fn gone(&self) -> u64 {
+        self.vanished.load(Relaxed)
+    }
+
+    /// Whether a part of what was asked for is missing in the sums.
+    #[must_use]
+    pub fn unread(&self) -> bool {
+        !self.directories.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// A line for each reason.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for path in self.twice.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            lines.push(format!("{} is counted already", path.display()));
+        }
+        for (told, what) in [(&self.directories, "not read"), (&self.files, "not known")] {
+            for (why, (n, path)) in told.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+                let path = path.display();
+                lines.push(match n {
+                    1 => format!("{path} is {what}: {why}"),
+                    n => format!("{path} and {} more are {what}: {why}", n - 1),
+                });
+            }
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_told_once() {
+        let problems = Problems::default();
+        assert!(problems.lines().is_empty() && !problems.unread());
+        for name in ["a", "b", "c"] {
+            problems.unknown(Unknown::NotReadable, || name.into());
+        }
+        assert!(!problems.unread());
+        problems.directory(Path::new("/d"), Errno::ACCESS);
+        assert!(problems.unread());
+        assert_eq!(
+            problems.lines(),
+            [
+                "/d is not read: Permission denied (os error 13)",
+                "a and 2 more are not known: permission denied"
+            ]
+        );
+    }
+}

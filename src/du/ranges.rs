@@ -1,0 +1,171 @@
+//! Which pages of a file are cached, as runs.
+
+use std::os::fd::BorrowedFd;
+
+use super::residency;
+use super::residency::Ask;
+use super::residency::Method;
+use super::residency::Unknown;
+use super::sys;
+
+/// Cached pages in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// Number of the first page, from 0.
+    pub start: u64,
+    /// Number of pages.
+    pub pages: u64,
+    /// Of these, pages to be written; `None` where mincore(2) answered.
+    pub dirty: Option<u64>,
+}
+
+impl Run {
+    /// The page after the last.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.start + self.pages
+    }
+}
+
+/// Joins what lies side by side.
+#[derive(Debug, Default)]
+struct Joined(Vec<Run>);
+
+impl Joined {
+    fn push(&mut self, run: Run) {
+        match self.0.last_mut() {
+            Some(last) if last.end() == run.start => {
+                last.pages += run.pages;
+                last.dirty = last.dirty.zip(run.dirty).map(|(a, b)| a + b);
+            }
+            _ => self.0.push(run),
+        }
+    }
+}
+
+impl Ask {
+    /// The runs of cached pages of an open file, in order.
+    ///
+    /// With cachestat(2) by halving: what is not cached at all and what is cached as a whole needs no second
+    /// question, so a file costs what its runs cost, however large it is. Each page is the answer of one moment, not
+    /// all of the same.
+    ///
+    /// # Errors
+    /// Why they cannot be known.
+    pub fn ranges(self, fd: BorrowedFd<'_>) -> Result<Vec<Run>, Unknown> {
+        let page = rustix::param::page_size() as u64;
+        let pages = residency::size(fd)?.div_ceil(page);
+        let mut runs = Joined::default();
+        match self.on(fd).method() {
+            Method::Cachestat => halve(pages, &mut runs, |start, count| {
+                sys::cachestat(fd, start * page, count * page)
+                    .map(|s| (s.cache, s.dirty))
+                    .map_err(residency::refused)
+            })?,
+            Method::Mincore if pages == 0 => {}
+            Method::Mincore => residency::windows(fd, pages, |first, vec| {
+                let mut at = first;
+                for same in vec.chunk_by(|a, b| a & 1 == b & 1) {
+                    if same[0] & 1 == 1 {
+                        runs.push(Run { start: at, pages: same.len() as u64, dirty: None });
+                    }
+                    at += same.len() as u64;
+                }
+            })?,
+        }
+        Ok(runs.0)
+    }
+}
+
+/// Finds the runs by asking how many pages of a range are cached and dirty.
+fn halve(
+    pages: u64,
+    runs: &mut Joined,
+    mut ask: impl FnMut(u64, u64) -> Result<(u64, u64), Unknown>,
+) -> Result<(), Unknown> {
+    let mut rest = vec![(0, pages)];
+    while let Some((start, count)) = rest.pop() {
+        if count == 0 {
+            continue;
+        }
+        let (cached, dirty) = ask(start, count)?;
+        if cached >= count {
+            runs.push(Run { start, pages: count, dirty: Some(dirty) });
+        } else if cached > 0 {
+            // Halves of a power of two, as folios and the nodes of the cache's tree are aligned.
+            let half = count.next_power_of_two() / 2;
+            rest.push((start + half, count - half));
+            rest.push((start, half));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::os::fd::AsFd as _;
+    use std::os::unix::fs::FileExt as _;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn runs_of(pages: &[bool]) -> Vec<(u64, u64)> {
+        let mut at = 0;
+        let mut out = Vec::new();
+        for same in pages.chunk_by(|a, b| a == b) {
+            if same[0] {
+                out.push((at, same.len() as u64));
+            }
+            at += same.len() as u64;
+        }
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn halving_finds_what_is_there(pages in proptest::collection::vec(any::<bool>(), 0..300)) {
+            let mut runs = Joined::default();
+            halve(pages.len() as u64, &mut runs, |start, count| {
+                let part = &pages[start as usize..(start + count) as usize];
+                Ok((part.iter().filter(|p| **p).count() as u64, 0))
+            }).unwrap();
+            let found: Vec<_> = runs.0.iter().map(|r| (r.start, r.pages)).collect();
+            prop_assert_eq!(found, runs_of(&pages));
+        }
+    }
+
+    #[test]
+    fn a_huge_file_costs_what_is_cached_of_it() {
+        let mut asked = 0;
+        let mut runs = Joined::default();
+        let at = 123_456_789;
+        halve(1 << 28, &mut runs, |start, count| {
+            asked += 1;
+            Ok((u64::from((start..start + count).contains(&at)), 0))
+        })
+        .unwrap();
+        assert_eq!(runs.0, [Run { start: at, pages: 1, dirty: Some(0) }]);
+        assert!(asked < 60, "{asked}");
+    }
+
+    #[test]
+    fn both_methods_see_the_same_runs() {
+        let page = rustix::param::page_size() as u64;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(5000 * page + 1).unwrap();
+        for (at, count) in [(0, 1), (14, 1), (28, 3), (4096, 100), (5000, 1)] {
+            for i in at..at + count {
+                file.write_all_at(b"x", i * page).unwrap();
+            }
+        }
+        let expected = [(0, 1), (14, 1), (28, 3), (4096, 100), (5000, 1)];
+        for ask in [Ask::best(), Ask::by(Method::Mincore)] {
+            let found: Vec<_> =
+                ask.ranges(file.as_fd()).unwrap().iter().map(|r| (r.start, r.pages)).collect();
+            assert_eq!(found, expected, "{ask:?}");
+        }
+    }
+}

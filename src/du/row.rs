@@ -1,0 +1,191 @@
+//! What is shown: a file, a directory or the total.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use clap::ValueEnum;
+
+use super::residency::Unknown;
+use super::totals::Totals;
+
+/// What a row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A file.
+    File,
+    /// A directory with everything below it.
+    Directory,
+    /// Everything asked for.
+    Total,
+}
+
+impl Kind {
+    /// Its name in output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::File => "file",
+            Kind::Directory => "directory",
+            Kind::Total => "total",
+        }
+    }
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its path; made of the operand's and the names below it.
+    pub path: PathBuf,
+    /// How far below the operand; 0 is the operand.
+    pub depth: usize,
+    /// What it is.
+    pub kind: Kind,
+    /// The figures.
+    pub totals: Totals,
+    /// Why nothing is known of a file.
+    pub why: Option<Unknown>,
+    /// Processes that have the file open or mapped, where these were asked for.
+    pub owners: Vec<u32>,
+    /// How to open the file where its path does not do: it was deleted, or lies in another mount namespace.
+    pub via: Option<PathBuf>,
+}
+
+impl Row {
+    /// A row that no process was asked for.
+    #[must_use]
+    pub fn new(kind: Kind, path: PathBuf, depth: usize, totals: Totals, why: Option<Unknown>) -> Self {
+        Self { path, depth, kind, totals, why, owners: Vec::new(), via: None }
+    }
+
+    /// The path that opens it.
+    #[must_use]
+    pub fn handle(&self) -> &std::path::Path {
+        self.via.as_deref().unwrap_or(&self.path)
+    }
+}
+
+/// What rows are sorted by; figures from the largest to the smallest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// Cached pages.
+    Cached,
+    /// Size on disk.
+    Size,
+    /// Cached part of the pages.
+    Percent,
+    /// Pages to be written.
+    Dirty,
+    /// The path, from A to Z.
+    Name,
+}
+
+impl Sort {
+    /// The order in which rows are shown: what is not known stands below everything, equals go by path.
+    #[must_use]
+    pub fn order(self, a: &Row, b: &Row) -> Ordering {
+        let (x, y) = (&a.totals, &b.totals);
+        let figures = match self {
+            Sort::Cached => y.cached().cmp(&x.cached()),
+            Sort::Size => y.disk.cmp(&x.disk),
+            Sort::Percent => y.ratio().partial_cmp(&x.ratio()).unwrap_or(Ordering::Equal),
+            Sort::Dirty => y.only_cachestat(y.dirty).cmp(&x.only_cachestat(x.dirty)),
+            Sort::Name => Ordering::Equal,
+        };
+        figures.then_with(|| a.path.cmp(&b.path))
+    }
+}
+
+/// Takes rows as the walk finds them, from all of its threads.
+pub trait Sink: Sync {
+    /// Takes one.
+    fn take(&self, row: Row);
+}
+
+/// A row in the order of a heap: the last of those to be shown on top, first to go.
+struct Ranked(Row, Sort);
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Ranked {}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.1.order(&self.0, &other.0)
+    }
+}
+
+/// Keeps the first `top` rows of an order, or all: memory is bounded by what is shown, not by what is walked.
+pub struct Keep {
+    sort: Sort,
+    top: usize,
+    least: u64,
+    rows: Mutex<BinaryHeap<Ranked>>,
+}
+
+impl Keep {
+    /// Keeps `top` rows with at least `least` cached pages; operands themselves are kept whatever they have.
+    #[must_use]
+    pub fn new(sort: Sort, top: Option<usize>, least: u64) -> Self {
+        Self { sort, top: top.unwrap_or(usize::MAX), least, rows: Mutex::default() }
+    }
+
+    /// The rows in their order.
+    #[must_use]
+    pub fn rows(self) -> Vec<Row> {
+        let rows = self.rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+        rows.into_sorted_vec().into_iter().map(|r| r.0).collect()
+    }
+}
+
+impl Sink for Keep {
+    fn take(&self, row: Row) {
+        if row.totals.cached().unwrap_or(0) < self.least {
+            return;
+        }
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.push(Ranked(row, self.sort));
+        if rows.len() > self.top {
+            rows.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(path: &str, cached: u64, pages: u64) -> Row {
+        let totals = Totals { files: 1, cached, pages, disk: pages, ..Totals::default() };
+        Row::new(Kind::File, path.into(), 1, totals, None)
+    }
+
+    fn kept(sort: Sort, top: Option<usize>, least: u64) -> Vec<String> {
+        let keep = Keep::new(sort, top, least);
+        for r in [row("a", 1, 100), row("b", 5, 5), row("c", 3, 9), row("d", 0, 0), row("e", 3, 9)] {
+            keep.take(r);
+        }
+        keep.rows().iter().map(|r| r.path.display().to_string()).collect()
+    }
+
+    #[test]
+    fn the_first_rows_of_an_order_are_kept() {
+        assert_eq!(kept(Sort::Cached, None, 0), ["b", "c", "e", "a", "d"]);
+        assert_eq!(kept(Sort::Cached, Some(2), 0), ["b", "c"]);
+        assert_eq!(kept(Sort::Size, Some(1), 0), ["a"]);
+        assert_eq!(kept(Sort::Percent, None, 1), ["b", "c", "e", "a"]);
+        assert_eq!(kept(Sort::Name, Some(3), 0), ["a", "b", "c"]);
+    }
+}

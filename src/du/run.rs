@@ -1,0 +1,270 @@
+//! What `cachedu` does with what it was asked.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::io::BufRead as _;
+use std::io::IsTerminal as _;
+use std::io::Write;
+use std::os::fd::AsFd as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use rustix::fs::AtFlags;
+use rustix::fs::FileType;
+use rustix::fs::Statx;
+use rustix::fs::StatxFlags;
+
+use super::act;
+use super::cli;
+use super::cli::Args;
+use super::exclude::Exclude;
+use super::map;
+use super::open;
+use super::owners;
+use super::progress;
+use super::residency;
+use super::residency::Ask;
+use super::residency::Unknown;
+use super::row::Keep;
+use super::row::Kind;
+use super::row::Row;
+use super::row::Sink as _;
+use super::row::Sort;
+use super::set;
+use super::totals::Totals;
+use super::view;
+use super::view::Layout;
+use super::walk;
+use super::walk::Walk;
+use crate::exit::Failure;
+
+/// How it ended: everything that was asked for could be told or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Everything.
+    Done,
+    /// A part of it is missing, and standard error says which.
+    Partly,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The rows to show, in order.
+    pub rows: Vec<Row>,
+    /// All of it together.
+    pub total: Totals,
+    /// What has to be said beside it.
+    pub notes: Vec<String>,
+    /// Whether something that was asked for is missing.
+    pub missing: bool,
+}
+
+/// Does what the command line asks for.
+///
+/// # Errors
+/// What could not be done, with the exit code.
+pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Result<End, Failure> {
+    if let Some(what) = args.generate {
+        return print(cli::generate(what).as_bytes(), out);
+    }
+    more_files();
+    if let Some(n) = args.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(n as usize)
+            .build_global()
+            .map_err(|e| Failure::failed(format!("cannot start {n} threads: {e}")))?;
+    }
+    if let Some(sets) = &args.diff {
+        let diff = set::Diff::new(&set::read(&sets[0])?, &set::read(&sets[1])?);
+        return print(diff.show(args.json).as_bytes(), out);
+    }
+    if let Some(path) = &args.restore {
+        return act::restore(&set::read(path)?, args, out, err);
+    }
+    let paths = paths(args)?;
+    if args.map {
+        return map::run(args, &paths, out, err);
+    }
+    if args.interactive {
+        return super::tui::run(args, &paths);
+    }
+    // To act on files, all of them are needed, whatever is shown.
+    let acting = args.evict || args.load || args.save.is_some();
+    let mut found = if args.owners() { owners::find(args)? } else { find(args, &paths, acting)? };
+    for note in &found.notes {
+        let _ = writeln!(err, "cachedu: warning: {note}");
+    }
+    let end = if found.missing { End::Partly } else { End::Done };
+    if acting {
+        found.rows.retain(|r| r.kind == Kind::File);
+    }
+    if let Some(path) = &args.save {
+        set::save(path, &found.rows, args.ask(), out, err)?;
+        return Ok(end);
+    }
+    if args.evict || args.load {
+        return act::run(args, found.rows, out, err).map(|e| if end == End::Partly { end } else { e });
+    }
+    // One directory is its own total; with --top, its row may be missing.
+    let whole = |r: &Row| r.depth == 0 && r.kind == Kind::Directory && paths.len() == 1;
+    if args.json || args.csv || !(found.rows.iter().any(whole) || found.rows.len() == 1 && !args.owners()) {
+        found.rows.push(Row::new(Kind::Total, PathBuf::new(), 0, found.total, None));
+    }
+    show(args, &found, out)?;
+    if !args.json && !args.csv && found.total.by_mincore > 0 {
+        let _ = writeln!(err, "cachedu: by mincore(2): what is dirty or was evicted is not known");
+    }
+    Ok(end)
+}
+
+fn show(args: &Args, found: &Found, out: &mut dyn Write) -> Result<End, Failure> {
+    if args.csv {
+        return print(&view::csv(&found.rows)?, out);
+    }
+    if args.json {
+        let lines: String = found.rows.iter().map(|r| format!("{}\n", view::json(r))).collect();
+        return print(lines.as_bytes(), out);
+    }
+    let trees = found.rows.iter().any(|r| r.kind == Kind::Directory);
+    let layout = match (args.owners(), trees) {
+        (true, _) => Layout::Owned,
+        (_, true) => Layout::Tree,
+        _ => Layout::Files,
+    };
+    print(view::text(&found.rows, layout, args.unit).as_bytes(), out)
+}
+
+/// Writes all of it; a reader that has gone is a quiet end.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn print(text: &[u8], out: &mut dyn Write) -> Result<End, Failure> {
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::from(anyhow::Error::from(e).context("cannot write the output"))
+                .remedy("make room on the disk, or send the output elsewhere"))
+        }
+        _ => Ok(End::Done),
+    }
+}
+
+/// A wide tree holds a directory open for each level and thread: as many files as the limit lets us have.
+fn more_files() {
+    use rustix::process::Resource;
+    let mut limit = rustix::process::getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = rustix::process::setrlimit(Resource::Nofile, limit);
+}
+
+/// The paths to look at: those named, those of a file, or the current directory.
+fn paths(args: &Args) -> Result<Vec<PathBuf>, Failure> {
+    let mut paths = args.paths.clone();
+    if let Some(list) = &args.files_from {
+        let text: Box<dyn io::BufRead> = if list.as_os_str() == "-" {
+            Box::new(io::stdin().lock())
+        } else {
+            let failed = |e| Failure::usage(format!("cannot read {}: {e}", list.display()));
+            Box::new(io::BufReader::new(fs::File::open(list).map_err(failed)?))
+        };
+        for name in text.split(if args.null { 0 } else { b'\n' }) {
+            let name = name.with_context(|| format!("cannot read {}", list.display()))?;
+            if !name.is_empty() {
+                paths.push(std::ffi::OsString::from_vec(name).into());
+            }
+        }
+    } else if paths.is_empty() {
+        paths.push(".".into());
+    }
+    Ok(paths)
+}
+
+/// Opens a path that a user names, if it is a file, a directory or a block device.
+pub(super) fn open_named(path: &Path) -> Result<(OwnedFd, Statx), Unknown> {
+    let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| Unknown::Failed(libc::EINVAL))?;
+    let stat = rustix::fs::statx(rustix::fs::CWD, &*name, AtFlags::empty(), StatxFlags::BASIC_STATS)?;
+    if FileType::from_raw_mode(stat.stx_mode.into()) != FileType::Directory {
+        residency::regular(&stat)?;
+    }
+    let fd = open::named(&name)?;
+    // What was opened is what is told of, should the name have another meaning by now.
+    let stat = rustix::fs::statx(&fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
+    Ok((fd, stat))
+}
+
+/// What is cached of a file that a user or a process named.
+pub(super) fn file(path: &Path, ask: Ask) -> (Totals, Option<Unknown>) {
+    told(path, open_named(path), ask)
+}
+
+fn told(path: &Path, opened: Result<(OwnedFd, Statx), Unknown>, ask: Ask) -> (Totals, Option<Unknown>) {
+    match opened {
+        Ok((fd, stat)) => {
+            let told = ask.residency(fd.as_fd());
+            let disk = stat.stx_blocks * 512;
+            (Totals::of_file(stat.stx_size, disk, told.as_ref().map_err(|e| *e)), told.err())
+        }
+        Err(why) => {
+            // Its size may be known though it cannot be opened.
+            let meta = fs::metadata(path).ok();
+            let (size, disk) =
+                meta.filter(fs::Metadata::is_file).map_or((0, 0), |m| (m.len(), m.blocks() * 512));
+            (Totals::of_file(size, disk, Err(why)), Some(why))
+        }
+    }
+}
+
+/// Files and trees that were named.
+fn find(args: &Args, paths: &[PathBuf], acting: bool) -> Result<Found, Failure> {
+    let exclude = Exclude::new(&args.exclude).map_err(Failure::usage)?;
+    let options = walk::Options {
+        ask: args.ask(),
+        depth: if acting { usize::MAX } else { args.depth },
+        files: args.files || acting,
+        flat: false,
+        one_file_system: args.one_file_system,
+        exclude,
+    };
+    let page = rustix::param::page_size() as u64;
+    let top = args.top.map(|n| n as usize).filter(|_| !acting);
+    let least = args.min.map_or(0, |bytes| bytes.div_ceil(page));
+    let keep = Keep::new(args.sort.unwrap_or(Sort::Cached), top, least);
+    let walk = Walk::new(&options, &keep, paths.len() > 1);
+    let mut found = Found::default();
+    let mut named = Vec::new();
+    let noisy = !args.quiet && io::stderr().is_terminal();
+    progress::during(&walk, noisy, || {
+        for path in paths {
+            match open_named(path) {
+                Ok((fd, stat)) if FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory => {
+                    found.total.add(&walk.directory(path, fd));
+                }
+                opened => {
+                    let (totals, why) = told(path, opened, options.ask);
+                    if let Some(why) = why {
+                        found.missing = true;
+                        found.notes.push(format!("{}: {why}", path.display()));
+                    }
+                    found.total.add(&totals);
+                    named.push(Row::new(Kind::File, path.clone(), 0, totals, why));
+                }
+            }
+        }
+    });
+    found.notes.extend(walk.problems.lines());
+    found.missing |= walk.problems.unread();
+    drop(walk);
+    // Files are told of in the order in which they were named, unless another is asked for.
+    if args.sort.is_some() || top.is_some() || least > 0 {
+        named.drain(..).for_each(|row| keep.take(row));
+    }
+    found.rows = named;
+    found.rows.extend(keep.rows());
+    Ok(found)
+}

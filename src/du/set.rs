@@ -1,0 +1,277 @@
+//! A set of cached pages in a file: written by `--save`, read by `--restore` and `--diff`.
+//!
+//! JSON lines: a head, then a line for each file with the ranges that were cached.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::Path;
+use std::path::PathBuf;
+
+use rayon::prelude::*;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use super::ranges::Run;
+use super::residency::Ask;
+use super::residency::Unknown;
+use super::row::Row;
+use super::run;
+use super::view;
+use crate::exit::Failure;
+
+/// What the head is called.
+const KIND: &str = "cachedu-set";
+/// The version that this program writes, and the only one that it reads.
+const VERSION: u64 = 1;
+
+/// One file of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Its path when it was written.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub size: u64,
+    /// What was cached, in order.
+    pub runs: Vec<Run>,
+}
+
+/// A set of cached pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Set {
+    /// Bytes in a page.
+    pub page_size: u64,
+    /// Its files.
+    pub files: Vec<File>,
+}
+
+/// Writes which pages of the files are cached; `-` is standard output.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn save(
+    path: &Path,
+    rows: &[Row],
+    ask: Ask,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<(), Failure> {
+    let lines: Vec<(PathBuf, Result<String, Unknown>)> =
+        rows.par_iter().filter(|r| r.totals.cached > 0).map(|r| (r.path.clone(), line(r, ask))).collect();
+    let time = jiff::Timestamp::now().to_string();
+    let page_size = rustix::param::page_size();
+    let mut text = format!("{}\n", json!({"type":KIND,"version":VERSION,"page_size":page_size,"time":time}));
+    let mut count = 0_u64;
+    for (path, line) in lines {
+        match line {
+            Ok(line) => {
+                text += &line;
+                count += 1;
+            }
+            Err(Unknown::Vanished) => {}
+            Err(why) => {
+                let _ = writeln!(err, "cachedu: warning: {}: {why}", view::name(&path));
+            }
+        }
+    }
+    if path.as_os_str() == "-" {
+        run::print(text.as_bytes(), out)?;
+        return Ok(());
+    }
+    let failed = |e| Failure::failed(format!("cannot write {}: {e}", path.display()));
+    fs::write(path, text).map_err(failed)?;
+    let _ = writeln!(err, "cachedu: saved {count} files to {}", path.display());
+    Ok(())
+}
+
+fn line(row: &Row, ask: Ask) -> Result<String, Unknown> {
+    let (fd, stat) = run::open_named(row.handle())?;
+    let runs = ask.ranges(fd.as_fd())?;
+    let mut object = Map::new();
+    // From another directory the set must mean the same.
+    let whole = std::path::absolute(&row.path).unwrap_or_else(|_| row.path.clone());
+    view::put_path(&mut object, &whole);
+    object.insert("size_bytes".into(), stat.stx_size.into());
+    let ranges: Vec<_> = runs.iter().map(|r| [r.start, r.pages]).collect();
+    object.insert("ranges".into(), json!(ranges));
+    Ok(format!("{}\n", Value::Object(object)))
+}
+
+/// Reads a set.
+///
+/// # Errors
+/// Wrong usage for what is no set; it names the line.
+pub fn read(path: &Path) -> Result<Set, Failure> {
+    let text = if path.as_os_str() == "-" {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        fs::read_to_string(path)
+    };
+    let text = text.map_err(|e| Failure::usage(format!("cannot read {}: {e}", path.display())))?;
+    parse(&text).map_err(|(line, what)| {
+        Failure::usage(format!("{}, line {line}: {what}", path.display()))
+            .remedy("'cachedu --save FILE PATH' writes such a file")
+    })
+}
+
+fn parse(text: &str) -> Result<Set, (usize, String)> {
+    let mut lines = text.lines().enumerate();
+    let no_set = || (1, "this is not a set that 'cachedu --save' wrote".to_string());
+    let head: Value = lines.next().and_then(|(_, l)| serde_json::from_str(l).ok()).ok_or_else(no_set)?;
+    if head["type"] != KIND {
+        return Err(no_set());
+    }
+    if head["version"] != VERSION {
+        return Err((1, format!("version {} is not known here", head["version"])));
+    }
+    let page_size = head["page_size"].as_u64().ok_or_else(no_set)?;
+    let mut files = Vec::new();
+    for (i, line) in lines {
+        files.push(file(line).ok_or_else(|| (i + 1, "it is damaged".to_string()))?);
+    }
+    Ok(Set { page_size, files })
+}
+
+fn file(line: &str) -> Option<File> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    let path = match value["path_hex"].as_str() {
+        Some(hex) => {
+            let digits = hex.as_bytes().chunks(2);
+            let bytes = digits.map(|d| u8::from_str_radix(std::str::from_utf8(d).ok()?, 16).ok());
+            OsString::from_vec(bytes.collect::<Option<_>>()?).into()
+        }
+        None => PathBuf::from(value["path"].as_str()?),
+    };
+    let mut runs: Vec<Run> = Vec::new();
+    for range in value["ranges"].as_array()? {
+        let run = Run { start: range[0].as_u64()?, pages: range[1].as_u64()?, dirty: None };
+        // In order and apart, as they were written; sums of what is damaged might overflow.
+        run.start.checked_add(run.pages)?;
+        if run.pages == 0 || runs.last().is_some_and(|last| last.end() > run.start) {
+            return None;
+        }
+        runs.push(run);
+    }
+    Some(File { path, size: value["size_bytes"].as_u64()?, runs })
+}
+
+/// What two sets have in common, file by file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diff {
+    /// By path: pages only in the first, only in the second, in both.
+    pub files: BTreeMap<PathBuf, (u64, u64, u64)>,
+}
+
+fn common(a: &[Run], b: &[Run]) -> u64 {
+    let (mut i, mut j, mut sum) = (0, 0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        sum += x.end().min(y.end()).saturating_sub(x.start.max(y.start));
+        if x.end() < y.end() { i += 1 } else { j += 1 }
+    }
+    sum
+}
+
+fn pages(runs: &[Run]) -> u64 {
+    runs.iter().map(|r| r.pages).sum()
+}
+
+impl Diff {
+    /// Compares two sets by path.
+    #[must_use]
+    pub fn new(a: &Set, b: &Set) -> Self {
+        let mut both: BTreeMap<&Path, (&[Run], &[Run])> = BTreeMap::new();
+        for f in &a.files {
+            both.entry(&f.path).or_default().0 = &f.runs;
+        }
+        for f in &b.files {
+            both.entry(&f.path).or_default().1 = &f.runs;
+        }
+        let files = both.into_iter().map(|(path, (a, b))| {
+            let same = common(a, b);
+            (path.to_path_buf(), (pages(a) - same, pages(b) - same, same))
+        });
+        Self { files: files.collect() }
+    }
+
+    /// As a table of what differs, or as JSON lines.
+    #[must_use]
+    pub fn show(&self, as_json: bool) -> String {
+        let mut out = String::new();
+        let mut sum = (0, 0, 0);
+        let title = |s: &str| s.to_string();
+        let (mut lines, mut names) =
+            (vec![vec![title("GONE"), title("NEW"), title("SAME")]], vec![title("NAME")]);
+        for (path, &(gone, new, same)) in &self.files {
+            sum = (sum.0 + gone, sum.1 + new, sum.2 + same);
+            if as_json {
+                let mut object = Map::new();
+                object.insert("type".into(), "diff".into());
+                view::put_path(&mut object, path);
+                object.extend(
+                    [("gone", gone), ("new", new), ("same", same)].map(|(k, n)| (k.into(), n.into())),
+                );
+                let _ = writeln!(out, "{}", Value::Object(object));
+            } else if gone + new > 0 {
+                lines.push([gone, new, same].map(|n| n.to_string()).to_vec());
+                names.push(view::name(path));
+            }
+        }
+        if as_json {
+            return out;
+        }
+        lines.push([sum.0, sum.1, sum.2].map(|n| n.to_string()).to_vec());
+        names.push("total".into());
+        view::aligned(&lines, &names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const HEAD: &str = r#"{"type":"cachedu-set","version":1,"page_size":4096}"#;
+
+    fn set(lines: &[&str]) -> Result<Set, (usize, String)> {
+        parse(&[&[HEAD], lines].concat().join("\n"))
+    }
+
+    #[test]
+    fn what_is_damaged_is_not_restored() {
+        for line in [
+            "{}",
+            r#"{"path":"a","size_bytes":1,"ranges":[[0,0]]}"#,
+            r#"{"path":"a","size_bytes":1,"ranges":[[0,2],[1,1]]}"#,
+            r#"{"path":"a","size_bytes":1,"ranges":[[18446744073709551615,2]]}"#,
+            r#"{"path":"a","size_bytes":1,"ranges":[[0]]}"#,
+            r#"{"path":"a","path_hex":"f","size_bytes":1,"ranges":[[-1,1]]}"#,
+        ] {
+            assert_eq!(set(&[line]).unwrap_err().0, 2, "{line}");
+        }
+        assert!(parse("").is_err() && parse("x\n").is_err() && parse("{}").is_err());
+        assert!(parse(&HEAD.replace(":1,", ":2,")).unwrap_err().1.contains("version 2"));
+    }
+
+    #[test]
+    fn differences() {
+        let a = set(&[
+            r#"{"path":"/a","size_bytes":99999,"ranges":[[0,10],[20,10]]}"#,
+            r#"{"path":"/gone","size_bytes":99999,"ranges":[[5,1]]}"#,
+            r#"{"path":"/same","size_bytes":99999,"ranges":[[0,2]]}"#,
+        ]);
+        let b = set(&[
+            r#"{"path":"/same","size_bytes":99999,"ranges":[[0,2]]}"#,
+            r#"{"path":"/a","size_bytes":99999,"ranges":[[5,20]]}"#,
+            r#"{"path":"?","path_hex":"2fff","size_bytes":99999,"ranges":[[7,3]]}"#,
+        ]);
+        let diff = Diff::new(&a.unwrap(), &b.unwrap());
+        insta::assert_snapshot!("diff", diff.show(false));
+        insta::assert_snapshot!("diff_json", diff.show(true));
+    }
+}

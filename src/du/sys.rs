@@ -1,0 +1,99 @@
+//! The two system calls that tell what is cached: cachestat(2), Linux 6.5, and mincore(2). Neither reads the file.
+
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+
+/// Number of cachestat(2), the same on all architectures that Rust knows.
+const CACHESTAT: libc::c_long = 451;
+
+/// What cachestat(2) answers, in pages (`struct cachestat`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stat {
+    /// Pages in the cache.
+    pub cache: u64,
+    /// Of these, pages to be written.
+    pub dirty: u64,
+    /// Of these, pages being written now.
+    pub writeback: u64,
+    /// Pages that were in the cache and left a shadow there; for tmpfs, pages in swap.
+    pub evicted: u64,
+    /// Of these, pages whose return would count as a refault of the working set.
+    pub recently_evicted: u64,
+}
+
+/// `struct cachestat_range`, in bytes.
+#[repr(C)]
+struct Range {
+    off: u64,
+    len: u64,
+}
+
+/// Asks cachestat(2) about `len` bytes of a file; 0 means up to its end.
+///
+/// # Errors
+/// `ENOSYS` before Linux 6.5, `EPERM` for who may not write the file (since 6.14 and in its stable series),
+/// `EOPNOTSUPP` on hugetlbfs.
+pub fn cachestat(fd: BorrowedFd<'_>, off: u64, len: u64) -> io::Result<Stat> {
+    let range = Range { off, len };
+    let mut stat = Stat::default();
+    // SAFETY: both structures are as the kernel defines them and live through the call.
+    let ret = unsafe {
+        libc::syscall(CACHESTAT, fd.as_raw_fd(), &raw const range, &raw mut stat, 0 as libc::c_uint)
+    };
+    if ret == 0 { Ok(stat) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A mapping of a file that is never touched: mincore(2) wants an address.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<c_void>,
+    len: usize,
+    page: usize,
+}
+
+impl Mapping {
+    /// Maps `pages` pages from the page `first` on; they may lie past the end of the file.
+    ///
+    /// # Errors
+    /// Those of mmap(2).
+    pub fn new(fd: BorrowedFd<'_>, first: u64, pages: usize) -> io::Result<Self> {
+        let page = rustix::param::page_size();
+        let too_big = || io::Error::from_raw_os_error(libc::EOVERFLOW);
+        let offset =
+            first.checked_mul(page as u64).and_then(|o| i64::try_from(o).ok()).ok_or_else(too_big)?;
+        let len = pages.checked_mul(page).ok_or_else(too_big)?;
+        let (prot, flags) = (libc::PROT_READ, libc::MAP_SHARED | libc::MAP_NORESERVE);
+        // SAFETY: a new mapping at an address of the kernel's choice, that no reference is ever made into.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, fd.as_raw_fd(), offset) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start).ok_or_else(too_big)?;
+        Ok(Self { start, len, page })
+    }
+
+    /// Fills `out` with a byte for each page from the `first` of the mapping on; bit 0 says "in the cache".
+    ///
+    /// # Errors
+    /// Those of mincore(2).
+    pub fn mincore(&self, first: usize, out: &mut [u8]) -> io::Result<()> {
+        let (at, len) = (first * self.page, out.len() * self.page);
+        if at.checked_add(len).is_none_or(|end| end > self.len) {
+            return Err(io::Error::from_raw_os_error(libc::ENOMEM));
+        }
+        // SAFETY: the range lies inside the mapping, and `out` has a byte for each of its pages.
+        let ret = unsafe { libc::mincore(self.start.as_ptr().wrapping_byte_add(at), len, out.as_mut_ptr()) };
+        if ret == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `new` with this length and goes with this value.
+        unsafe { libc::munmap(self.start.as_ptr(), self.len) };
+    }
+}

@@ -1,0 +1,137 @@
+//! What is added up for a file, a directory, or all of it.
+
+use super::residency::Residency;
+use super::residency::Unknown;
+
+/// Sums over files. Sizes are in bytes, the rest in pages or pieces.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Regular files, hard links once, and block devices that were named.
+    pub files: u64,
+    /// Directories.
+    pub dirs: u64,
+    /// Symbolic links, pipes, sockets, devices: they have no pages.
+    pub others: u64,
+    /// Bytes allocated on disk, of directories and others too, as du(1) counts.
+    pub disk: u64,
+    /// Bytes of the files, holes included.
+    pub size: u64,
+    /// Pages that these cover.
+    pub pages: u64,
+    /// Pages cached, of files that could be asked.
+    pub cached: u64,
+    /// Of these, pages to be written, of files that cachestat(2) answered for.
+    pub dirty: u64,
+    /// Of these, pages being written, likewise.
+    pub writeback: u64,
+    /// Pages evicted and remembered, likewise.
+    pub evicted: u64,
+    /// Of these, evicted recently, likewise.
+    pub recently_evicted: u64,
+    /// Files that mincore(2) answered for: their dirty pages are not known.
+    pub by_mincore: u64,
+    /// Files that nothing could be learnt of.
+    pub unknown: u64,
+    /// Pages that these cover.
+    pub unknown_pages: u64,
+}
+
+impl Totals {
+    /// One file: its blocks and what came of asking.
+    #[must_use]
+    pub fn of_file(size: u64, disk: u64, told: Result<&Residency, Unknown>) -> Self {
+        let pages = size.div_ceil(rustix::param::page_size() as u64);
+        let base = Self { files: 1, disk, size, pages, ..Self::default() };
+        match told {
+            Ok(r) => {
+                let more = r.more.unwrap_or_default();
+                Self {
+                    size: r.size,
+                    pages: r.pages,
+                    cached: r.cached,
+                    dirty: more.dirty,
+                    writeback: more.writeback,
+                    evicted: more.evicted,
+                    recently_evicted: more.recently_evicted,
+                    by_mincore: u64::from(r.more.is_none()),
+                    ..base
+                }
+            }
+            Err(_) => Self { unknown: 1, unknown_pages: pages, ..base },
+        }
+    }
+
+    /// Adds others to these.
+    pub fn add(&mut self, other: &Self) {
+        self.files += other.files;
+        self.dirs += other.dirs;
+        self.others += other.others;
+        self.disk += other.disk;
+        self.size = self.size.saturating_add(other.size);
+        self.pages = self.pages.saturating_add(other.pages);
+        self.cached += other.cached;
+        self.dirty += other.dirty;
+        self.writeback += other.writeback;
+        self.evicted += other.evicted;
+        self.recently_evicted += other.recently_evicted;
+        self.by_mincore += other.by_mincore;
+        self.unknown += other.unknown;
+        self.unknown_pages = self.unknown_pages.saturating_add(other.unknown_pages);
+    }
+
+    /// Whether a part could not be asked, so that what is counted is the least that there may be.
+    #[must_use]
+    pub const fn partial(&self) -> bool {
+        self.unknown > 0
+    }
+
+    /// Cached pages; `None` if no file could be asked. With [`Totals::partial`], at least so many.
+    #[must_use]
+    pub const fn cached(&self) -> Option<u64> {
+        if self.unknown > 0 && self.unknown == self.files { None } else { Some(self.cached) }
+    }
+
+    /// A figure that cachestat(2) alone gives: `None` if mincore(2) answered for a file, or nobody did.
+    #[must_use]
+    pub const fn only_cachestat(&self, figure: u64) -> Option<u64> {
+        if self.by_mincore > 0 || self.cached().is_none() { None } else { Some(figure) }
+    }
+
+    /// `cached / pages`; `None` without pages and where a part could not be asked.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn ratio(&self) -> Option<f64> {
+        (self.pages > 0 && !self.partial()).then(|| self.cached as f64 / self.pages as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::du::residency::Method;
+    use crate::du::residency::More;
+
+    fn file(pages: u64, cached: u64, more: Option<More>) -> Totals {
+        let size = pages * rustix::param::page_size() as u64;
+        let method = if more.is_some() { Method::Cachestat } else { Method::Mincore };
+        Totals::of_file(size, size, Ok(&Residency { size, pages, cached, more, method }))
+    }
+
+    #[test]
+    fn what_is_not_known_of_one_file_is_not_known_of_the_directory() {
+        let mut sum = file(10, 5, Some(More { dirty: 2, ..More::default() }));
+        assert_eq!((sum.ratio(), sum.only_cachestat(sum.dirty)), (Some(0.5), Some(2)));
+        sum.add(&file(10, 10, None));
+        assert_eq!((sum.ratio(), sum.only_cachestat(sum.dirty)), (Some(0.75), None));
+        sum.add(&Totals::of_file(4096, 0, Err(Unknown::NotPermitted)));
+        assert_eq!((sum.ratio(), sum.cached(), sum.partial()), (None, Some(15), true));
+    }
+
+    #[test]
+    fn nothing_is_neither_zero_nor_all() {
+        assert_eq!(Totals::default().ratio(), None);
+        assert_eq!(Totals::default().cached(), Some(0));
+        let none = Totals::of_file(8192, 0, Err(Unknown::NotReadable));
+        assert_eq!((none.cached(), none.ratio(), none.only_cachestat(0)), (None, None, None));
+    }
+}

@@ -1,0 +1,87 @@
+//! The keys: one table from which the help is made.
+
+use ratatui::crossterm::event::KeyCode;
+use ratatui::crossterm::event::KeyEvent;
+use ratatui::crossterm::event::KeyModifiers;
+
+use super::state::Action;
+use super::state::Mode;
+use crate::du::row::Sort;
+
+/// A key, how it is written, what it does, and what the help says.
+pub(super) struct Key {
+    codes: &'static [KeyCode],
+    pub(super) name: &'static str,
+    action: Action,
+    pub(super) help: &'static str,
+}
+
+macro_rules! keys {
+    ($( $($code:expr),+ => $name:literal, $action:expr, $help:literal; )*) => {
+        /// All keys of the tree.
+        pub(super) const KEYS: &[Key] = &[ $( Key {
+            codes: &[$($code),+], name: $name, action: $action, help: $help,
+        }, )* ];
+    };
+}
+
+keys! {
+    KeyCode::Up, KeyCode::Char('k') => "Up, k", Action::Move(-1), "one row up";
+    KeyCode::Down, KeyCode::Char('j') => "Down, j", Action::Move(1), "one row down";
+    KeyCode::PageUp => "PgUp", Action::Move(-15), "a page up";
+    KeyCode::PageDown => "PgDn", Action::Move(15), "a page down";
+    KeyCode::Home => "Home", Action::Move(isize::MIN), "the first row";
+    KeyCode::End => "End", Action::Move(isize::MAX), "the last row";
+    KeyCode::Enter, KeyCode::Right, KeyCode::Char('l') => "Enter, Right, l", Action::Enter, "into the directory";
+    KeyCode::Left, KeyCode::Backspace, KeyCode::Char('h') => "Left, h", Action::Back, "back to the directory above";
+    KeyCode::Char('c') => "c", Action::Sort(Sort::Cached), "sort by what is cached";
+    KeyCode::Char('s') => "s", Action::Sort(Sort::Size), "sort by size on disk";
+    KeyCode::Char('p') => "p", Action::Sort(Sort::Percent), "sort by per cent cached";
+    KeyCode::Char('d') => "d", Action::Sort(Sort::Dirty), "sort by what is dirty";
+    KeyCode::Char('n') => "n", Action::Sort(Sort::Name), "sort by name";
+    KeyCode::Char(' ') => "Space", Action::Mark, "mark or unmark the row";
+    KeyCode::Char('e') => "e", Action::Evict, "drop what is marked, or the row, from the cache";
+    KeyCode::Char('r') => "r", Action::Rescan, "look again";
+    KeyCode::Char('?'), KeyCode::F(1) => "?, F1", Action::Help, "this help";
+    KeyCode::Char('q'), KeyCode::Esc => "q, Esc", Action::Quit, "end";
+}
+
+/// What a key means now.
+pub(super) fn action(key: &KeyEvent, mode: &Mode) -> Option<Action> {
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        return (key.code == KeyCode::Char('c')).then_some(Action::Quit);
+    }
+    match mode {
+        Mode::Confirm(_) => {
+            Some(if matches!(key.code, KeyCode::Char('y' | 'Y')) { Action::Yes } else { Action::No })
+        }
+        Mode::Help => Some(Action::No),
+        Mode::Browse => KEYS.iter().find(|k| k.codes.contains(&key.code)).map(|k| k.action),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_has_two_meanings() {
+        let mut seen = Vec::new();
+        for code in KEYS.iter().flat_map(|k| k.codes) {
+            assert!(!seen.contains(&code), "{code:?}");
+            seen.push(code);
+        }
+    }
+
+    #[test]
+    fn only_y_confirms() {
+        let press = |c| KeyEvent::new(c, KeyModifiers::NONE);
+        let confirm = Mode::Confirm(Vec::new());
+        assert_eq!(action(&press(KeyCode::Char('y')), &confirm), Some(Action::Yes));
+        for code in [KeyCode::Enter, KeyCode::Char('e'), KeyCode::Esc, KeyCode::Char(' ')] {
+            assert_eq!(action(&press(code), &confirm), Some(Action::No));
+        }
+        let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert_eq!(action(&interrupt, &confirm), Some(Action::Quit));
+    }
+}

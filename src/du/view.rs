@@ -1,0 +1,258 @@
+//! Rows as text, CSV and JSON. Columns are data: one definition for all three.
+
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use super::row::Kind;
+use super::row::Row;
+use crate::cli::Unit;
+use crate::view::text::bytes;
+use crate::view::text::percent;
+use crate::view::text::printable;
+
+/// One value of a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell {
+    /// It cannot be known.
+    Unknown,
+    /// Pages; at least so many where it says so.
+    Pages(u64, bool),
+    /// Bytes.
+    Bytes(u64),
+    /// Pieces.
+    Count(u64),
+    /// A part of the whole.
+    Ratio(f64),
+}
+
+/// A column.
+pub struct Column {
+    /// Its name in CSV.
+    pub id: &'static str,
+    /// Its title in text.
+    pub title: &'static str,
+    /// What stands in it.
+    pub cell: fn(&Row) -> Cell,
+}
+
+fn known(pages: Option<u64>, row: &Row) -> Cell {
+    pages.map_or(Cell::Unknown, |n| Cell::Pages(n, row.totals.partial()))
+}
+
+fn told(row: &Row, figure: u64) -> Cell {
+    known(row.totals.only_cachestat(figure), row)
+}
+
+/// All columns.
+pub const COLUMNS: &[Column] = &[
+    Column { id: "size_bytes", title: "SIZE", cell: |r| Cell::Bytes(r.totals.size) },
+    Column { id: "disk_bytes", title: "DISK", cell: |r| Cell::Bytes(r.totals.disk) },
+    Column { id: "pages", title: "PAGES", cell: |r| Cell::Pages(r.totals.pages, false) },
+    Column { id: "cached", title: "CACHED", cell: |r| known(r.totals.cached(), r) },
+    Column {
+        id: "cached_ratio",
+        title: "PERCENT",
+        cell: |r| r.totals.ratio().map_or(Cell::Unknown, Cell::Ratio),
+    },
+    Column { id: "dirty", title: "DIRTY", cell: |r| told(r, r.totals.dirty) },
+    Column { id: "writeback", title: "WBACK", cell: |r| told(r, r.totals.writeback) },
+    Column { id: "evicted", title: "EVICTED", cell: |r| told(r, r.totals.evicted) },
+    Column { id: "recently_evicted", title: "RECENT", cell: |r| told(r, r.totals.recently_evicted) },
+    Column { id: "processes", title: "PROCS", cell: |r| Cell::Count(r.owners.len() as u64) },
+];
+
+/// Which columns text shows, and how it writes numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// pcstat's columns and what cachestat(2) adds, in pages.
+    Files,
+    /// du's: sizes for people.
+    Tree,
+    /// Files with the processes that have them.
+    Owned,
+}
+
+impl Layout {
+    const fn ids(self) -> &'static [&'static str] {
+        match self {
+            Layout::Files => &[
+                "size_bytes",
+                "pages",
+                "cached",
+                "cached_ratio",
+                "dirty",
+                "writeback",
+                "evicted",
+                "recently_evicted",
+            ],
+            Layout::Tree => &["disk_bytes", "cached", "cached_ratio", "dirty"],
+            Layout::Owned => &["size_bytes", "pages", "cached", "cached_ratio", "dirty", "processes"],
+        }
+    }
+
+    /// The unit of pages where none was asked for.
+    #[must_use]
+    pub const fn unit(self) -> Unit {
+        match self {
+            Layout::Tree => Unit::Bytes,
+            Layout::Files | Layout::Owned => Unit::Pages,
+        }
+    }
+}
+
+fn shown(cell: Cell, kind: Kind, layout: Layout, unit: Unit) -> String {
+    let page = rustix::param::page_size() as u64;
+    match cell {
+        Cell::Unknown => "-".into(),
+        Cell::Pages(n, least) => {
+            let n = if unit == Unit::Bytes { bytes(n.saturating_mul(page)) } else { n.to_string() };
+            if least { n + "+" } else { n }
+        }
+        Cell::Bytes(n) if layout == Layout::Tree || unit == Unit::Bytes => bytes(n),
+        Cell::Count(_) if kind == Kind::Total => String::new(),
+        Cell::Bytes(n) | Cell::Count(n) => n.to_string(),
+        Cell::Ratio(x) => percent(x),
+    }
+}
+
+/// A path for people: nothing that could move the cursor.
+#[must_use]
+pub fn name(path: &Path) -> String {
+    printable(&path.to_string_lossy())
+}
+
+/// A table: titles, rows, and the name at the end of each line, where it may be long.
+#[must_use]
+pub fn text(rows: &[Row], layout: Layout, unit: Option<Unit>) -> String {
+    let unit = unit.unwrap_or(layout.unit());
+    let columns: Vec<_> = COLUMNS.iter().filter(|c| layout.ids().contains(&c.id)).collect();
+    let mut lines = vec![columns.iter().map(|c| c.title.to_string()).collect::<Vec<_>>()];
+    lines.extend(
+        rows.iter().map(|r| columns.iter().map(|c| shown((c.cell)(r), r.kind, layout, unit)).collect()),
+    );
+    let mut names = vec!["NAME".to_string()];
+    names.extend(rows.iter().map(|r| match (r.kind, r.why) {
+        (Kind::Total, _) => "total".into(),
+        (_, Some(why)) => format!("{}  ({why})", name(&r.path)),
+        (Kind::Directory, None) if !r.path.as_os_str().as_bytes().ends_with(b"/") => {
+            format!("{}/", name(&r.path))
+        }
+        _ => name(&r.path),
+    }));
+    aligned(&lines, &names)
+}
+
+/// Cells aligned right in columns as wide as their widest, then names.
+pub(super) fn aligned(lines: &[Vec<String>], names: &[String]) -> String {
+    let count = lines.first().map_or(0, Vec::len);
+    let widths: Vec<_> =
+        (0..count).map(|i| lines.iter().map(|l| l[i].chars().count()).max().unwrap_or(0)).collect();
+    let mut out = String::new();
+    for (cells, name) in lines.iter().zip(names) {
+        for (cell, width) in cells.iter().zip(&widths) {
+            let _ = write!(out, "{cell:>width$}  ");
+        }
+        out.push_str(name);
+        out.push('\n');
+    }
+    out
+}
+
+/// CSV: a line of names, then a line for each row. Pages and bytes as numbers, unknown empty.
+///
+/// # Errors
+/// None that memory does not give.
+pub fn csv(rows: &[Row]) -> anyhow::Result<Vec<u8>> {
+    let mut out = csv::Writer::from_writer(Vec::new());
+    let ids = COLUMNS.iter().map(|c| c.id);
+    out.write_record(["type"].into_iter().chain(ids).chain(["files", "unknown_files", "reason", "path"]))?;
+    for row in rows {
+        out.write_field(row.kind.name())?;
+        for column in COLUMNS {
+            out.write_field(match (column.cell)(row) {
+                Cell::Unknown => String::new(),
+                Cell::Pages(n, _) | Cell::Bytes(n) | Cell::Count(n) => n.to_string(),
+                Cell::Ratio(x) => format!("{x:.6}"),
+            })?;
+        }
+        out.write_field(row.totals.files.to_string())?;
+        out.write_field(row.totals.unknown.to_string())?;
+        out.write_field(row.why.map_or("", super::Unknown::id))?;
+        out.write_field(row.path.as_os_str().as_bytes())?;
+        out.write_record(None::<&[u8]>)?;
+    }
+    Ok(out.into_inner()?)
+}
+
+/// Puts a path into an object: as text, and byte for byte where it is no UTF-8.
+pub fn put_path(object: &mut Map<String, Value>, path: &Path) {
+    object.insert("path".into(), path.to_string_lossy().into());
+    if path.to_str().is_none() {
+        let hex = path.as_os_str().as_bytes().iter().fold(String::new(), |mut hex, b| {
+            let _ = write!(hex, "{b:02x}");
+            hex
+        });
+        object.insert("path_hex".into(), hex.into());
+    }
+}
+
+/// One row as JSON.
+#[must_use]
+pub fn json(row: &Row) -> Value {
+    let t = &row.totals;
+    let page = rustix::param::page_size() as u64;
+    let mut object = Map::new();
+    object.insert("type".into(), row.kind.name().into());
+    if row.kind != Kind::Total {
+        put_path(&mut object, &row.path);
+    }
+    let method = match (t.by_mincore, t.cached()) {
+        (_, None) => None,
+        (0, _) => Some("cachestat"),
+        (n, _) if n == t.files - t.unknown => Some("mincore"),
+        _ => Some("both"),
+    };
+    // Of files of no size nobody was asked.
+    let method = method.filter(|_| t.pages > t.unknown_pages);
+    for (key, value) in [
+        ("size_bytes", json!(t.size)),
+        ("disk_bytes", json!(t.disk)),
+        ("pages", json!(t.pages)),
+        ("cached", json!(t.cached())),
+        ("cached_bytes", json!(t.cached().map(|n| n * page))),
+        ("cached_ratio", json!(t.ratio().map(|r| (r * 1e6).round() / 1e6))),
+        ("dirty", json!(t.only_cachestat(t.dirty))),
+        ("writeback", json!(t.only_cachestat(t.writeback))),
+        ("evicted", json!(t.only_cachestat(t.evicted))),
+        ("recently_evicted", json!(t.only_cachestat(t.recently_evicted))),
+        ("method", json!(method)),
+    ] {
+        object.insert(key.into(), value);
+    }
+    if row.kind == Kind::File {
+        object.insert("reason".into(), json!(row.why.map(super::Unknown::id)));
+        if !row.owners.is_empty() {
+            object.insert("processes".into(), json!(row.owners));
+        }
+    } else {
+        for (key, value) in [
+            ("partial", json!(t.partial())),
+            ("files", json!(t.files)),
+            ("directories", json!(t.dirs)),
+            ("others", json!(t.others)),
+            ("unknown_files", json!(t.unknown)),
+            ("unknown_pages", json!(t.unknown_pages)),
+        ] {
+            object.insert(key.into(), value);
+        }
+    }
+    Value::Object(object)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+#![allow(clippy::unwrap_used)]
+
+use std::ffi::OsStr;
+
+use super::*;
+use crate::du::residency::Method;
+use crate::du::residency::More;
+use crate::du::residency::Residency;
+use crate::du::residency::Unknown;
+use crate::du::totals::Totals;
+
+const MORE: More = More { dirty: 3, writeback: 1, evicted: 40, recently_evicted: 4 };
+
+fn told(pages: u64, cached: u64, more: Option<More>) -> Totals {
+    let size = pages * rustix::param::page_size() as u64;
+    let method = if more.is_some() { Method::Cachestat } else { Method::Mincore };
+    Totals::of_file(size, size, Ok(&Residency { size, pages, cached, more, method }))
+}
+
+fn rows() -> Vec<Row> {
+    let file = |path: &OsStr, totals, why| Row::new(Kind::File, path.into(), 0, totals, why);
+    let refused = Totals::of_file(8192, 8192, Err(Unknown::NotPermitted));
+    let mut dir = Totals { dirs: 2, disk: 4096, ..Totals::default() };
+    dir.add(&told(100, 50, Some(MORE)));
+    dir.add(&refused);
+    let mut total = dir;
+    total.add(&told(7, 7, None));
+    vec![
+        file(OsStr::new("half"), told(100, 50, Some(MORE)), None),
+        file(OsStr::new("by\tmincore"), told(7, 7, None), None),
+        file(OsStr::new("none of many"), told(1 << 28, 1, Some(More::default())), None),
+        file(OsStr::from_bytes(b"empty\xff"), Totals { files: 1, ..Totals::default() }, None),
+        file(OsStr::new("not mine"), refused, Some(Unknown::NotPermitted)),
+        Row::new(Kind::Directory, "dir".into(), 0, dir, None),
+        Row::new(Kind::Total, "".into(), 0, total, None),
+    ]
+}
+
+#[test]
+fn files() {
+    insta::assert_snapshot!("files", text(&rows(), Layout::Files, None));
+}
+
+#[test]
+fn tree() {
+    insta::assert_snapshot!("tree", text(&rows(), Layout::Tree, None));
+}
+
+#[test]
+fn comma_separated() {
+    let csv = csv(&rows()).unwrap();
+    insta::assert_snapshot!("csv", String::from_utf8_lossy(&csv));
+}
+
+#[test]
+fn json_lines() {
+    let lines: Vec<_> = rows().iter().map(|r| json(r).to_string()).collect();
+    insta::assert_snapshot!("json", lines.join("\n"));
+}

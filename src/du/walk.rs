@@ -1,0 +1,371 @@
+//! A parallel walk with work stealing: per file one statx, one open, one question, one close.
+//!
+//! A directory is a task that reads names and hands them on in batches, so that one huge directory keeps all threads
+//! busy as well. Tasks refer to files by name and open parent, which no rename above can lead astray, and which has no
+//! limit of depth. What is kept in memory is what is under way: a thread works on what it found last, so a tree is
+//! walked depth first.
+
+use std::ffi::CStr;
+use std::ffi::OsStr;
+use std::os::fd::AsFd as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::AcqRel;
+use std::sync::atomic::Ordering::Relaxed;
+
+use rayon::Scope;
+use rustix::fs::AtFlags;
+use rustix::fs::FileType;
+use rustix::fs::RawDir;
+use rustix::fs::Statx;
+use rustix::fs::StatxAttributes;
+use rustix::fs::StatxFlags;
+use rustix::io::Errno;
+
+use super::exclude::Exclude;
+use super::links::Links;
+use super::open;
+use super::problems::Problems;
+use super::residency;
+use super::residency::Ask;
+use super::residency::Unknown;
+use super::row::Kind;
+use super::row::Row;
+use super::row::Sink;
+use super::totals::Totals;
+
+/// Bytes of names in a batch: some 200 files.
+const BATCH: usize = 4096;
+/// Batches waiting for a thread; a directory that is read faster than its files are asked asks them itself.
+const WAITING: usize = 64;
+
+/// What to walk and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How to ask.
+    pub ask: Ask,
+    /// Rows down to this depth below an operand.
+    pub depth: usize,
+    /// Rows for files, not only for directories.
+    pub files: bool,
+    /// The directory itself, nothing of those below it.
+    pub flat: bool,
+    /// Stay on the file system of the operand.
+    pub one_file_system: bool,
+    /// What is left out.
+    pub exclude: Exclude,
+}
+
+/// What all tasks share.
+pub struct Walk<'a> {
+    /// The options.
+    pub options: &'a Options,
+    /// Where rows go.
+    pub sink: &'a dyn Sink,
+    /// What could not be read or known.
+    pub problems: Problems,
+    /// Files asked so far.
+    pub files: AtomicU64,
+    /// Pages found cached so far.
+    pub cached: AtomicU64,
+    links: Links,
+    /// Operands and what is mounted below them: a directory that shows up twice this way is counted once.
+    roots: Links,
+    /// Whether operands may lie inside each other.
+    several: bool,
+    waiting: AtomicUsize,
+}
+
+/// A directory whose rest is under way.
+struct Node {
+    above: Option<Arc<Node>>,
+    name: Box<OsStr>,
+    depth: usize,
+    dev: u64,
+    /// How its files are asked about.
+    ask: Ask,
+    /// Itself while it is read, its batches, its directories.
+    pending: AtomicUsize,
+    totals: Mutex<Totals>,
+}
+
+impl Node {
+    fn path(&self) -> PathBuf {
+        let mut names = vec![&*self.name];
+        let mut node = self;
+        while let Some(above) = &node.above {
+            names.push(&above.name);
+            node = above;
+        }
+        names.into_iter().rev().collect()
+    }
+
+    fn add(&self, totals: &Totals) {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner).add(totals);
+    }
+}
+
+impl Drop for Node {
+    /// One after the other: a chain of ten thousand directories must not be a recursion.
+    fn drop(&mut self) {
+        let mut above = self.above.take();
+        while let Some(node) = above {
+            above = Arc::into_inner(node).and_then(|mut node| node.above.take());
+        }
+    }
+}
+
+/// A directory that is open.
+struct Dir {
+    fd: OwnedFd,
+    node: Arc<Node>,
+}
+
+fn dev(stat: &Statx) -> u64 {
+    u64::from(stat.stx_dev_major) << 32 | u64::from(stat.stx_dev_minor)
+}
+
+impl<'a> Walk<'a> {
+    /// A walk that has not begun; `several` directories may be named, one of them perhaps inside another.
+    #[must_use]
+    pub fn new(options: &'a Options, sink: &'a dyn Sink, several: bool) -> Self {
+        Self {
+            options,
+            sink,
+            problems: Problems::default(),
+            files: AtomicU64::new(0),
+            cached: AtomicU64::new(0),
+            links: Links::default(),
+            roots: Links::default(),
+            several,
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// Walks a directory that a user named, and gives what is in it. Its rows go to the sink, its own last.
+    #[must_use]
+    pub fn directory(&self, path: &Path, fd: OwnedFd) -> Totals {
+        let stat = match rustix::fs::statx(&fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS) {
+            Ok(stat) => stat,
+            Err(e) => {
+                self.problems.directory(path, e);
+                return Totals::default();
+            }
+        };
+        if !self.roots.first(dev(&stat), stat.stx_ino) {
+            self.problems.twice(path);
+            return Totals::default();
+        }
+        let node = Arc::new(Node {
+            above: None,
+            name: path.as_os_str().into(),
+            depth: 0,
+            dev: dev(&stat),
+            ask: self.options.ask.on(fd.as_fd()),
+            pending: AtomicUsize::new(1),
+            totals: Mutex::new(Totals { dirs: 1, disk: stat.stx_blocks * 512, ..Totals::default() }),
+        });
+        let dir = Arc::new(Dir { fd, node: Arc::clone(&node) });
+        rayon::scope(|scope| scope.spawn(move |scope| self.read(scope, dir)));
+        *node.totals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the names of a directory.
+    fn read<'s>(&'s self, scope: &Scope<'s>, dir: Arc<Dir>) {
+        let mut room = Vec::with_capacity(32 * 1024);
+        let mut entries = RawDir::new(dir.fd.as_fd(), room.spare_capacity_mut());
+        let mut names = Vec::with_capacity(BATCH);
+        loop {
+            match entries.next() {
+                Some(Ok(entry)) => {
+                    let name = entry.file_name().to_bytes_with_nul();
+                    if name == b".\0" || name == b"..\0" {
+                        continue;
+                    }
+                    names.extend_from_slice(name);
+                }
+                // Removed while it was read.
+                None | Some(Err(Errno::NOENT)) => break,
+                Some(Err(e)) => {
+                    self.problems.directory(&dir.node.path(), e);
+                    break;
+                }
+            }
+            if names.len() >= BATCH - 256 {
+                let names = std::mem::replace(&mut names, Vec::with_capacity(BATCH));
+                if self.waiting.load(Relaxed) < WAITING {
+                    self.waiting.fetch_add(1, Relaxed);
+                    dir.node.pending.fetch_add(1, Relaxed);
+                    let dir = Arc::clone(&dir);
+                    scope.spawn(move |scope| {
+                        self.waiting.fetch_sub(1, Relaxed);
+                        self.batch(scope, &dir, &names);
+                        self.done(Arc::clone(&dir.node));
+                    });
+                } else {
+                    self.batch(scope, &dir, &names);
+                }
+            }
+        }
+        self.batch(scope, &dir, &names);
+        self.done(Arc::clone(&dir.node));
+    }
+
+    /// Asks about the names of a batch, each ended by a zero byte.
+    fn batch<'s>(&'s self, scope: &Scope<'s>, dir: &Arc<Dir>, names: &[u8]) {
+        let mut sum = Totals::default();
+        let mut rest = names;
+        while let Ok(name) = CStr::from_bytes_until_nul(rest) {
+            rest = &rest[name.to_bytes_with_nul().len()..];
+            self.entry(scope, dir, name, &mut sum);
+        }
+        dir.node.add(&sum);
+        self.files.fetch_add(sum.files, Relaxed);
+        self.cached.fetch_add(sum.cached, Relaxed);
+    }
+
+    fn entry<'s>(&'s self, scope: &Scope<'s>, dir: &Arc<Dir>, name: &CStr, sum: &mut Totals) {
+        let os_name = OsStr::from_bytes(name.to_bytes());
+        if self.options.exclude.name(os_name) {
+            return;
+        }
+        if self.options.exclude.has_paths() && self.options.exclude.path(&dir.node.path().join(os_name)) {
+            return;
+        }
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        let stat = match rustix::fs::statx(&dir.fd, name, flags, StatxFlags::BASIC_STATS) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return self.problems.vanished(),
+            Err(e) => return self.problems.directory(&dir.node.path().join(os_name), e),
+        };
+        if FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory {
+            return self.child(scope, dir, name, &stat);
+        }
+        let disk = stat.stx_blocks * 512;
+        if stat.stx_nlink > 1 && !self.links.first(dev(&stat), stat.stx_ino) {
+            return;
+        }
+        let told = match residency::regular(&stat) {
+            Ok(Some(0)) => Ok(None),
+            Ok(Some(size)) => open::below(&dir.fd, name)
+                .map_err(Unknown::from)
+                .and_then(|fd| dir.node.ask.of_size(fd.as_fd(), size))
+                .map(Some),
+            Ok(None) | Err(Unknown::NotAFile(_)) => {
+                sum.add(&Totals { others: 1, disk, ..Totals::default() });
+                return;
+            }
+            Err(why) => Err(why),
+        };
+        let totals = match &told {
+            Ok(None) => Totals { files: 1, disk, ..Totals::default() },
+            Ok(Some(residency)) => Totals::of_file(stat.stx_size, disk, Ok(residency)),
+            Err(Unknown::Vanished) => return self.problems.vanished(),
+            Err(why) => {
+                self.problems.unknown(*why, || dir.node.path().join(os_name));
+                Totals::of_file(stat.stx_size, disk, Err(*why))
+            }
+        };
+        sum.add(&totals);
+        let depth = dir.node.depth + 1;
+        if self.options.files && depth <= self.options.depth {
+            let path = dir.node.path().join(os_name);
+            self.sink.take(Row::new(Kind::File, path, depth, totals, told.err()));
+        }
+    }
+
+    /// A directory below another: opened when a thread comes to it.
+    fn child<'s>(&'s self, scope: &Scope<'s>, dir: &Arc<Dir>, name: &CStr, stat: &Statx) {
+        let here = dev(stat);
+        let other = here != dir.node.dev;
+        // A look at what would be mounted is no reason to mount it.
+        if self.options.flat
+            || other && self.options.one_file_system
+            || stat.stx_attributes.contains(StatxAttributes::AUTOMOUNT)
+        {
+            return;
+        }
+        let mounted = other || stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
+        dir.node.pending.fetch_add(1, Relaxed);
+        let mut node = Node {
+            above: Some(Arc::clone(&dir.node)),
+            name: OsStr::from_bytes(name.to_bytes()).into(),
+            depth: dir.node.depth + 1,
+            dev: here,
+            ask: dir.node.ask,
+            pending: AtomicUsize::new(1),
+            totals: Mutex::new(Totals { dirs: 1, disk: stat.stx_blocks * 512, ..Totals::default() }),
+        };
+        let (above, inode, name) = (Arc::clone(dir), stat.stx_ino, name.to_owned());
+        scope.spawn(move |scope| {
+            let opened = open::directory(&above.fd, &name);
+            drop(above);
+            if let (Ok(fd), true) = (&opened, other) {
+                node.ask = self.options.ask.on(fd.as_fd());
+            }
+            let node = Arc::new(node);
+            match opened {
+                Ok(fd) if mounted && pseudo(&fd) => self.done(node),
+                Ok(_) if (mounted || self.several) && !self.roots.first(here, inode) => {
+                    // Its blocks are counted where it was seen first.
+                    *node.totals.lock().unwrap_or_else(PoisonError::into_inner) = Totals::default();
+                    self.done(node);
+                }
+                Ok(fd) => self.read(scope, Arc::new(Dir { fd, node })),
+                Err(Errno::NOENT) => {
+                    self.problems.vanished();
+                    self.done(node);
+                }
+                Err(e) => {
+                    self.problems.directory(&node.path(), e);
+                    self.done(node);
+                }
+            }
+        });
+    }
+
+    /// One thing less to wait for; what is complete is shown and added to what is above it.
+    fn done(&self, mut node: Arc<Node>) {
+        while node.pending.fetch_sub(1, AcqRel) == 1 {
+            let totals = *node.totals.lock().unwrap_or_else(PoisonError::into_inner);
+            if node.depth <= self.options.depth && (totals.dirs > 0 || node.depth == 0) {
+                self.sink.take(Row::new(Kind::Directory, node.path(), node.depth, totals, None));
+            }
+            let Some(above) = &node.above else { return };
+            above.add(&totals);
+            node = Arc::clone(above);
+        }
+    }
+}
+
+/// File systems without pages of files: what they show is made when it is read.
+fn pseudo(fd: &OwnedFd) -> bool {
+    const KINDS: &[u64] = &[
+        0x9fa0,      // proc
+        0x6265_6572, // sysfs
+        0x0027_e0eb, // cgroup
+        0x6367_7270, // cgroup2
+        0x6462_6720, // debugfs
+        0x7472_6163, // tracefs
+        0x7363_6673, // securityfs
+        0x6165_676c, // pstorefs
+        0xcafe_4a11, // bpf
+        0x1cd1,      // devpts
+        0x4249_4e4d, // binfmt_misc
+        0xf97c_ff8c, // selinuxfs
+        0x6265_6570, // configfs
+        0xde5e_81e4, // efivarfs
+        0x0187,      // autofs
+        0x6e73_6673, // nsfs
+        0x1980_0202, // mqueue
+        0x6573_5543, // fusectl
+    ];
+    rustix::fs::fstatfs(fd).is_ok_and(|s| KINDS.contains(&(s.f_type.cast_unsigned() & 0xffff_ffff)))
+}

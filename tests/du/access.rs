@@ -1,0 +1,126 @@
+//! Files that are not ours, not here, or have no name.
+
+use std::fs as std_fs;
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::chown;
+use std::path::Path;
+
+use cachetop::du::Ask;
+use cachetop::du::Method;
+use cachetop::du::Unknown;
+
+use crate::exact::best;
+use crate::fs::Fs;
+use crate::hold::cachedu;
+use crate::hold::count;
+use crate::hold::file_with;
+use crate::hold::json;
+use crate::hold::number;
+use crate::sys;
+use crate::sys::Map;
+
+const NOBODY: u32 = 65534;
+
+/// What somebody else is told: a child process of which the status says what was wrong.
+fn as_nobody(path: &Path, check: impl Fn(&File) -> i32) -> i32 {
+    let pid = sys::fork(|| {
+        // SAFETY: these take numbers only. The groups go first, while that is allowed.
+        let gone = unsafe {
+            libc::setgroups(0, std::ptr::null()) == 0
+                && libc::setresgid(NOBODY, NOBODY, NOBODY) == 0
+                && libc::setresuid(NOBODY, NOBODY, NOBODY) == 0
+        };
+        match File::open(path) {
+            Ok(file) if gone => check(&file),
+            _ => 100,
+        }
+    });
+    sys::wait(pid.unwrap()).unwrap()
+}
+
+pub fn whoever_may_not_write(fs: Fs, dir: &Path) {
+    for above in dir.ancestors().take(3) {
+        std_fs::set_permissions(above, std_fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = dir.join("half");
+    let (_file, resident) = file_with(fs, &path, 200, &(0..100).collect::<Vec<_>>());
+    let truth = count(&resident);
+    // Found out before the child, which must not start what needs a lock.
+    let best = best();
+    let told = |file: &File, ask: Ask| ask.residency(file.as_fd()).map(|r| r.cached);
+    let runs = |file: &File| best.ranges(file.as_fd()).map(|r| r.iter().map(|r| r.pages).sum::<u64>());
+
+    std_fs::set_permissions(&path, std_fs::Permissions::from_mode(0o644)).unwrap();
+    let status = as_nobody(&path, |file| {
+        // Kernels of 6.5 to 6.13 tell everybody, and the truth.
+        let honest =
+            |r| r == Err(Unknown::NotPermitted) || best.method() == Method::Cachestat && r == Ok(truth);
+        let by_mincore = told(file, Ask::by(Method::Mincore));
+        i32::from(!honest(told(file, best)))
+            + 2 * i32::from(by_mincore != Err(Unknown::NotPermitted))
+            + 4 * i32::from(!honest(runs(file)))
+    });
+    assert_eq!(status, 0, "a file of root's, mode 644");
+
+    for (mode, owner) in [(0o666, 0), (0o600, NOBODY), (0o444, NOBODY)] {
+        std_fs::set_permissions(&path, std_fs::Permissions::from_mode(mode)).unwrap();
+        chown(&path, Some(owner), Some(owner)).unwrap();
+        let status = as_nobody(&path, |file| {
+            i32::from(told(file, best) != Ok(truth))
+                + 2 * i32::from(told(file, Ask::by(Method::Mincore)) != Ok(truth))
+                + 4 * i32::from(runs(file) != Ok(truth))
+        });
+        assert_eq!(status, 0, "mode {mode:o} of user {owner}");
+    }
+}
+
+pub fn overlay(fs: Fs, dir: &Path) {
+    let at = |name: &str| dir.join(name);
+    for name in ["lower", "upper", "work", "merged"] {
+        std_fs::create_dir(at(name)).unwrap();
+    }
+    let (_lower, resident) = file_with(fs, &at("lower/file"), 300, &[1, 2, 3, 200]);
+    let options = format!(
+        "lowerdir={},upperdir={},workdir={}",
+        at("lower").display(),
+        at("upper").display(),
+        at("work").display()
+    );
+    sys::mount(Path::new("overlay"), &at("merged"), "overlay", &options).unwrap();
+    let merged = at("merged/file");
+    let done = std::panic::catch_unwind(|| {
+        for ask in [best(), Ask::by(Method::Mincore)] {
+            let file = File::open(&merged).unwrap();
+            let told = ask.residency(file.as_fd()).unwrap();
+            assert_eq!(told.cached, count(&resident), "{ask:?}");
+        }
+        assert_eq!(number(json(&[], &at("merged")).last().unwrap(), "cached"), count(&resident));
+    });
+    sys::unmount(&at("merged"));
+    done.unwrap();
+}
+
+pub fn open_and_mapped(fs: Fs, dir: &Path) {
+    let (open, resident) = file_with(fs, &dir.join("open and deleted"), 50, &[7, 8]);
+    std_fs::remove_file(dir.join("open and deleted")).unwrap();
+    let (mapped, more) = file_with(fs, &dir.join("mapped"), 60, &[1]);
+    let mapping = Map::new(&mapped, 60).unwrap();
+    drop(mapped);
+    let pid = std::process::id().to_string();
+    let out = cachedu(&["--json", "--pid"], Path::new(&pid));
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let text = String::from_utf8(out.stdout).unwrap();
+    let lines: Vec<serde_json::Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let of = |end: &str| {
+        let line = lines.iter().find(|l| l["path"].as_str().is_some_and(|p| p.ends_with(end)));
+        line.unwrap_or_else(|| panic!("{end} in {text}"))
+    };
+    assert_eq!(number(of("open and deleted (deleted)"), "cached"), count(&resident));
+    assert_eq!(number(of("/mapped"), "cached"), count(&more));
+    assert_eq!(of("/mapped")["processes"], serde_json::json!([std::process::id()]));
+    let out = cachedu(&["--pid"], Path::new("2147483647"));
+    assert_eq!(out.status.code(), Some(2));
+    drop((open, mapping));
+}
