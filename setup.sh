@@ -162,7 +162,7 @@ check_bpf_format() { find bpf -name '*.[ch]' -print0 | xargs -0 "$CLANG_FORMAT" 
 check_clippy() {
     cargo clippy --locked --all-targets -- -D warnings
     # "test = false" keeps these out of --all-targets.
-    cargo clippy --locked --test truth --test root --test load -- -D warnings
+    cargo clippy --locked --test truth --test root --test load --test du -- -D warnings
 }
 
 build_with() { CLANG=$1 cargo build --locked --bins; }
@@ -193,6 +193,14 @@ run_load() {
     run_matrix load "$2" --add "$1:/bin/load" --add target/debug/cachestat:/bin/cachestat \
         --add "$(command -v taskset):/bin/taskset" \
         -- "$command short_ comes_again threads sleep many_files room pressure processor dirty"
+}
+
+# run_du PROGRAM KERNELS: the tests of cachedu in virtual machines.
+run_du() {
+    local fs command='CACHEDU=/bin/cachedu du_test'
+    for fs in ext4 xfs btrfs tmpfs; do command+=" --dir $fs=/mnt/$fs"; done
+    # Not "du", which busybox has.
+    run_matrix cachedu "$2" --add "$1:/bin/du_test" --add target/debug/cachedu:/bin/cachedu -- "$command"
 }
 
 # run_matrix NAME KERNELS ARGUMENT...: a command on kernels in virtual machines. Each kernel is a check of its own.
@@ -233,7 +241,7 @@ test_all() {
     [ "$(id -u)" = 0 ] || die "the tests load BPF programs and mount file systems: run them as root"
     step "packages" install_for_testing
     PATH="$HOME/.cargo/bin:$PATH"
-    local clang truth load kernels some
+    local clang truth load du kernels some
     if cargo fmt --version >/dev/null 2>&1; then step "formatting (Rust)" cargo fmt --check; else
         skip "formatting (Rust)" "this toolchain has no rustfmt"; fi
     if command -v "$CLANG_FORMAT" >/dev/null; then step "formatting (BPF)" check_bpf_format; else
@@ -259,6 +267,12 @@ test_all() {
         [ -z "$some" ] || run_load "$load" "$some"
     else
         step "load tests" false "(they do not build)"
+    fi
+    if du=$(test_program du) && [ -n "$du" ]; then
+        step "tests of cachedu on this kernel, $(uname -r)" "$du"
+        run_du "$du" "$kernels"
+    else
+        step "tests of cachedu" false "(they do not build)"
     fi
     if truth=$(test_program truth) && [ -n "$truth" ]; then
         step "truth tests on this kernel, $(uname -r)" "$truth"

@@ -83,6 +83,10 @@ pub struct Args {
     #[arg(short = 'a', long, help_heading = "What to show")]
     pub files: bool,
 
+    /// Show only files, at any depth
+    #[arg(short = 'f', long, conflicts_with_all = ["files", "depth", "interactive"], help_heading = "What to show")]
+    pub files_only: bool,
+
     /// Order of the rows (default: files as named, anything else by what is cached)
     #[arg(long, value_name = "BY", value_enum, help_heading = "What to show")]
     pub sort: Option<Sort>,
@@ -280,6 +284,7 @@ mod tests {
             "-i --json",
             "-i --pid 1",
             "--top 0",
+            "-f -a x",
             "--sort rubbish",
             "--json --unit pages",
             "-j 0",

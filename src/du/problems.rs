@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::io::Errno;
 
 use super::residency::Unknown;
+use super::view::name;
 
 /// How often, and where first.
 type Told = BTreeMap<String, (u64, PathBuf)>;
@@ -68,11 +69,11 @@ impl Problems {
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for path in self.twice.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            lines.push(format!("{} is counted already", path.display()));
+            lines.push(format!("{} is counted already", name(path)));
         }
         for (told, what) in [(&self.directories, "not read"), (&self.files, "not known")] {
             for (why, (n, path)) in told.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-                let path = path.display();
+                let path = name(path);
                 lines.push(match n {
                     1 => format!("{path} is {what}: {why}"),
                     n => format!("{path} and {} more are {what}: {why}", n - 1),

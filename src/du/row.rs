@@ -136,7 +136,7 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// Keeps `top` rows with at least `least` cached pages; operands themselves are kept whatever they have.
+    /// Keeps `top` rows with at least `least` cached pages.
     #[must_use]
     pub fn new(sort: Sort, top: Option<usize>, least: u64) -> Self {
         Self { sort, top: top.unwrap_or(usize::MAX), least, rows: Mutex::default() }

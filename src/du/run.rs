@@ -225,8 +225,9 @@ fn find(args: &Args, paths: &[PathBuf], acting: bool) -> Result<Found, Failure> 
     let exclude = Exclude::new(&args.exclude).map_err(Failure::usage)?;
     let options = walk::Options {
         ask: args.ask(),
-        depth: if acting { usize::MAX } else { args.depth },
-        files: args.files || acting,
+        depth: if acting || args.files_only { usize::MAX } else { args.depth },
+        files: args.files || args.files_only || acting,
+        directories: !args.files_only && !acting,
         flat: false,
         one_file_system: args.one_file_system,
         exclude,
@@ -249,7 +250,7 @@ fn find(args: &Args, paths: &[PathBuf], acting: bool) -> Result<Found, Failure> 
                     let (totals, why) = told(path, opened, options.ask);
                     if let Some(why) = why {
                         found.missing = true;
-                        found.notes.push(format!("{}: {why}", path.display()));
+                        found.notes.push(format!("{}: {why}", view::name(path)));
                     }
                     found.total.add(&totals);
                     named.push(Row::new(Kind::File, path.clone(), 0, totals, why));

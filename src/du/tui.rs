@@ -49,7 +49,7 @@ pub fn run(args: &Args, paths: &[PathBuf]) -> Result<End, Failure> {
     let exclude = Exclude::new(&args.exclude).map_err(Failure::usage)?;
     let mut tree = Tree::new(path.clone(), args, exclude);
     // The walk shows its progress line before the screen is taken over.
-    tree.scan(!args.quiet);
+    tree.scan(!args.quiet && io::stderr().is_terminal());
     let mut state = State::new(path.clone(), args.sort.unwrap_or(super::row::Sort::Cached));
     state.listed(tree.list(path));
     let stop = Arc::new(AtomicBool::new(false));
@@ -84,8 +84,9 @@ fn browse(
         }
         let Some(action) = keys::action(&key, state.mode()) else { continue };
         if let Some(slow) = state.update(action) {
-            state.busy(&slow);
-            terminal.draw(|frame| render::render(state, frame))?;
+            if state.busy(&slow) {
+                terminal.draw(|frame| render::render(state, frame))?;
+            }
             if !state::perform(state, slow, tree) {
                 return Ok(());
             }

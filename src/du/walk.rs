@@ -53,8 +53,10 @@ pub struct Options {
     pub ask: Ask,
     /// Rows down to this depth below an operand.
     pub depth: usize,
-    /// Rows for files, not only for directories.
+    /// Rows for files.
     pub files: bool,
+    /// Rows for directories.
+    pub directories: bool,
     /// The directory itself, nothing of those below it.
     pub flat: bool,
     /// Stay on the file system of the operand.
@@ -335,7 +337,8 @@ impl<'a> Walk<'a> {
     fn done(&self, mut node: Arc<Node>) {
         while node.pending.fetch_sub(1, AcqRel) == 1 {
             let totals = *node.totals.lock().unwrap_or_else(PoisonError::into_inner);
-            if node.depth <= self.options.depth && (totals.dirs > 0 || node.depth == 0) {
+            let shown = self.options.directories && node.depth <= self.options.depth;
+            if shown && (totals.dirs > 0 || node.depth == 0) {
                 self.sink.take(Row::new(Kind::Directory, node.path(), node.depth, totals, None));
             }
             let Some(above) = &node.above else { return };

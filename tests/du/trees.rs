@@ -77,6 +77,12 @@ pub fn a_tree(fs: Fs, dir: &Path) {
     assert_eq!((number(&without, "files"), number(&without, "cached")), (2, count(&cached)));
     let text = cachedu(&["-a", "-d", "99", "--top", "1", "--sort", "name"], &top);
     assert_eq!(String::from_utf8(text.stdout).unwrap().lines().count(), 2, "a title and one row");
+    let files = json(&["-f", "--top", "1"], &top);
+    assert_eq!(
+        (files.len(), &files[0]["type"], number(&files[0], "cached")),
+        (2, &"file".into(), count(&cached))
+    );
+    assert_eq!(number(&files[1], "cached"), expected, "the total is that of all");
 }
 
 fn hex(bytes: &[u8]) -> String {

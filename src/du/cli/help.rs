@@ -5,7 +5,7 @@ pub(super) const SHORT: &str = "\
 Examples:
   cachedu FILE...          how much of each file is cached
   cachedu DIR              the directories below, by what is cached
-  cachedu -a --top 20 -d 99 /var    the 20 files that hold most of the cache
+  cachedu -f --top 20 /var the 20 files that hold most of the cache
   cachedu --map FILE       which pages of a file are cached
   cachedu --pid 1234       what process 1234 has open or mapped
 
@@ -19,7 +19,7 @@ const SECTIONS: &[(&str, &str)] = &[
 cachedu FILE...                   how much of each file is cached
 cachedu                           the directories below this one
 cachedu -d 2 --sort dirty /srv    two levels, by what has to be written
-cachedu -a -d 99 --top 20 /var    the 20 files that hold most of the cache
+cachedu -f --top 20 /var          the 20 files that hold most of the cache
 cachedu -i /var                   the same tree to browse
 cachedu --map FILE                runs and holes of a file
 cachedu --json --map FILE         the same as numbers of pages

@@ -117,14 +117,15 @@ impl State {
         self.listing.rows.get(self.selected)
     }
 
-    /// Says what takes its time.
-    pub(super) fn busy(&mut self, effect: &Effect) {
+    /// Says what takes its time, if it does.
+    pub(super) fn busy(&mut self, effect: &Effect) -> bool {
         self.message = match effect {
-            Effect::List(_) | Effect::Quit => return,
+            Effect::List(_) | Effect::Quit => return false,
             Effect::Evict(_) => "evicting …",
             Effect::Rescan => "looking again …",
         }
         .into();
+        true
     }
 
     /// One key.

@@ -54,6 +54,7 @@ impl Tree {
             ask: self.ask,
             depth: usize::MAX,
             files,
+            directories: true,
             flat,
             one_file_system: self.one_file_system,
             exclude: self.exclude.clone(),
