@@ -66,7 +66,7 @@ fn bytes(n: u64) -> String {
 }
 
 /// A ratio in per cent. `100.00%` is said only of all, and `0.00%` only of none.
-fn percent(ratio: f64) -> String {
+pub(crate) fn percent(ratio: f64) -> String {
     let percent = ratio * 100.0;
     let shown = if ratio > 0.0 && ratio < 1.0 { percent.clamp(0.01, 99.99) } else { percent };
     format!("{shown:.2}%")
@@ -180,7 +180,7 @@ const fn keys(by: Option<By>) -> &'static [Key] {
 }
 
 /// Cuts the middle out of a text that is too long: beginning and end of a path tell most.
-fn shortened(text: &str, width: usize) -> String {
+pub(crate) fn shortened(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {
         return text.to_owned();
