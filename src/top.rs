@@ -4,42 +4,23 @@
 //! ready. So nothing that the kernel or a name service is slow at keeps a key waiting. [`app`] is the state and knows
 //! no outside world; [`draw`] makes a screen of it; [`screen`] is the loop, [`terminal`] the terminal it runs on.
 
-// pub mod app;
+pub mod app;
 pub mod batch;
 pub mod cells;
 pub mod cli;
 pub mod config;
 pub mod details;
-// pub mod draw;
+pub mod draw;
 pub mod findings;
 mod help;
 pub mod keeper;
 pub mod keys;
 pub mod layout;
-// pub mod sampler;
-// pub mod screen;
+pub mod sampler;
+pub mod screen;
 pub mod settings;
 pub mod start;
 pub mod summary;
 pub mod table;
-// pub mod terminal;
+pub mod terminal;
 pub mod whole;
-
-/// stub
-pub mod terminal {
-    /// x
-    pub fn check() -> Result<(), crate::exit::Failure> {
-        Ok(())
-    }
-}
-/// stub
-pub mod screen {
-    /// x
-    pub fn run(
-        _: &super::cli::Args,
-        _: Option<crate::wait::Process>,
-        _: Option<std::path::PathBuf>,
-    ) -> Result<(), crate::exit::Failure> {
-        Ok(())
-    }
-}

@@ -101,7 +101,7 @@ fn json(args: &Args, by: By, snapshot: &Snapshot) -> String {
 pub fn text(args: &Args, settings: &Settings, scene: &Scene, snapshot: &Snapshot) -> String {
     let by = snapshot.view.by;
     let wanted: Vec<_> = match settings.columns_are_default {
-        true => settings.columns.iter().copied().filter(|c| cells::suits(c, by)).collect(),
+        true => settings.columns.iter().copied().filter(|c| cells::suits(c, by) && scene.knows(c)).collect(),
         false => settings.columns.clone(),
     };
     let layout = Layout::new(by, &wanted, 0, WIDE);

@@ -155,6 +155,21 @@ impl Numbers {
         }
     }
 
+    /// The height of a bar: the same number, or rate, without its unit; `None` for what is not known.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn height(&self, value: Value) -> Option<f64> {
+        match value {
+            Value::Unknown => None,
+            Value::Ratio(x) => Some(x),
+            Value::Pages(n) | Value::Events(n) | Value::Bytes(n) | Value::Size(n) => {
+                Some(self.rate(n as f64))
+            }
+            Value::SignedPages(n) => Some(self.rate(n as f64)),
+            Value::Seconds(x) => Some(self.rate(x)),
+        }
+    }
+
     fn rate(&self, x: f64) -> f64 {
         if self.show == Show::Rate && self.seconds > 0.0 { x / self.seconds } else { x }
     }

@@ -2,14 +2,18 @@
 
 use std::path::PathBuf;
 
+use crate::columns::Column;
 use crate::engines::Engines;
 use crate::exit::Failure;
+use crate::figures::Figure;
 use crate::pivot::Filter;
 use crate::pivot::Pivot;
 use crate::pivot::System;
+use crate::plan::Brackets;
 use crate::plan::Engine;
 use crate::plan::Wants;
 use crate::sample::Comm;
+use crate::sample::Source as _;
 use crate::session::Options;
 use crate::top::cli::Args;
 use crate::top::settings::Settings;
@@ -28,6 +32,8 @@ pub struct Scene {
     pub notice: Option<String>,
     /// What `-p` and its like leave, in words; empty for everything.
     pub only: String,
+    /// Figures that no row has on this kernel.
+    pub unknown: Vec<Figure>,
     /// Files are counted.
     pub files: bool,
     /// Read calls are timed.
@@ -38,6 +44,14 @@ pub struct Scene {
     pub zone: jiff::tz::TimeZone,
     /// Where settings are kept, `None` if nowhere.
     pub config: Option<PathBuf>,
+}
+
+impl Scene {
+    /// Whether a row can have a value in this column. What bcc shows is always there, be it as `-`.
+    #[must_use]
+    pub fn knows(&self, column: &Column) -> bool {
+        column.figure().is_none_or(|figure| !self.unknown.contains(&figure))
+    }
 }
 
 /// What counts, and what is made of it.
@@ -98,7 +112,11 @@ pub fn count(args: &Args, config: Option<PathBuf>) -> Result<Counting, Failure> 
         if text.trim().is_empty() { "-".into() } else { text.trim().to_owned() }
     };
     let engine = engines.engine();
+    let plan = engines.plan();
+    let of_rows =
+        |f: &Figure| plan.knows(*f) && !(*f == Figure::Refaulted && plan.brackets == Brackets::Tracepoints);
     let scene = Scene {
+        unknown: Figure::ALL.iter().filter(|f| !of_rows(f)).copied().collect(),
         host: text("hostname"),
         kernel: text("osrelease"),
         engine,
