@@ -408,7 +408,7 @@ fn idle(figures: &Figures) -> bool {
 }
 
 /// What rows are ranked by. Bytes and times would drown the pages.
-fn busy(figures: &Figures) -> u64 {
+pub(crate) fn busy(figures: &Figures) -> u64 {
     let pages = |f: &Figure| match f.unit() {
         Unit::Pages | Unit::Events => figures.get(*f).unwrap_or(0),
         Unit::Bytes | Unit::Nanoseconds => 0,

@@ -24,3 +24,6 @@ pub mod summary;
 pub mod table;
 pub mod terminal;
 pub mod whole;
+
+#[cfg(test)]
+mod tests;

@@ -58,7 +58,7 @@ pub struct Args {
     #[arg(long, value_name = "WHAT", value_enum)]
     pub by: Option<By>,
 
-    /// Sort by this column, or by 'id' or 'name'
+    /// Sort by this column, or by 'busy' (all pages), 'id' or 'name' [default: busy]
     #[arg(short = 's', long, value_name = "COLUMN", value_parser = Sort::parse)]
     pub sort: Option<Sort>,
 
@@ -251,3 +251,6 @@ fn columns(list: &str) -> Result<ColumnList, String> {
         None => Ok(columns),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -110,12 +110,12 @@ const fn bind(
 pub const KEYS: &[Binding] = &[
     bind(&[char('q'), control('c'), plain(KeyCode::F(10))], Action::Quit, "q", "quit"),
     bind(&[char('h'), char('?'), plain(KeyCode::F(1))], Action::Help, "h ?", "this help"),
-    bind(&[plain(KeyCode::Esc)], Action::Back, "Esc", "back; drops the filter, lets go of the row"),
+    bind(&[plain(KeyCode::Esc)], Action::Back, "Esc", "back, drop filter, let go"),
     bind(
         &[plain(KeyCode::Up), char('k')],
         Action::Move(Step::Rows(-1)),
         "Up Down",
-        "select a row (also k, j)",
+        "select a row (also k j)",
     ),
     bind(&[plain(KeyCode::Down), char('j')], Action::Move(Step::Rows(1)), "", ""),
     bind(
@@ -127,30 +127,30 @@ pub const KEYS: &[Binding] = &[
     bind(&[plain(KeyCode::PageDown), control('f')], Action::Move(Step::Pages(1)), "", ""),
     bind(&[plain(KeyCode::Home), char('g')], Action::Move(Step::First), "Home End", "the first or last row"),
     bind(&[plain(KeyCode::End), char('G')], Action::Move(Step::Last), "", ""),
-    bind(&[plain(KeyCode::Enter)], Action::Details, "Enter", "details of the selected row"),
-    bind(&[char('/'), plain(KeyCode::F(4))], Action::Filter, "/", "show only rows with this text"),
-    bind(&[plain(KeyCode::Tab)], Action::NextPivot, "Tab", "the next kind of rows (Shift-Tab: before)"),
+    bind(&[plain(KeyCode::Enter)], Action::Details, "Enter", "details of the row"),
+    bind(&[char('/'), plain(KeyCode::F(4))], Action::Filter, "/", "filter rows by a text"),
+    bind(&[plain(KeyCode::Tab)], Action::NextPivot, "Tab", "next kind (Shift: before)"),
     bind(&[plain(KeyCode::BackTab)], Action::PreviousPivot, "", ""),
-    bind(&[char('1')], Action::Pivot(By::Process), "1 2 3 4", "processes, threads, commands, users"),
+    bind(&[char('1')], Action::Pivot(By::Process), "1 2 3 4", "process thread command user"),
     bind(&[char('2')], Action::Pivot(By::Thread), "", ""),
     bind(&[char('3')], Action::Pivot(By::Comm), "", ""),
     bind(&[char('4')], Action::Pivot(By::User), "", ""),
-    bind(&[char('5')], Action::Pivot(By::Cgroup), "5 6 7 8", "cgroups, files, mounts, devices"),
+    bind(&[char('5')], Action::Pivot(By::Cgroup), "5 6 7 8", "cgroup file mount device"),
     bind(&[char('6')], Action::Pivot(By::File), "", ""),
     bind(&[char('7')], Action::Pivot(By::Mount), "", ""),
     bind(&[char('8')], Action::Pivot(By::Device), "", ""),
-    bind(&[char('<'), char(',')], Action::SortLeft, "< >", "sort by the column to the left or right"),
+    bind(&[char('<'), char(',')], Action::SortLeft, "< >", "sort by another column"),
     bind(&[char('>'), char('.')], Action::SortRight, "", ""),
-    bind(&[char('r'), char('R')], Action::Reverse, "r", "sort the other way round"),
+    bind(&[char('r'), char('R')], Action::Reverse, "r", "reverse the order"),
     bind(&[plain(KeyCode::Left)], Action::ScrollLeft, "Left Right", "scroll the columns"),
     bind(&[plain(KeyCode::Right)], Action::ScrollRight, "", ""),
-    bind(&[char('t'), char('H')], Action::Threads, "t", "threads below their processes"),
-    bind(&[char('m')], Action::Show, "m", "counts per interval, per second, since start"),
+    bind(&[char('t'), char('H')], Action::Threads, "t", "threads below processes"),
+    bind(&[char('m')], Action::Show, "m", "interval, per second, total"),
     bind(&[char('u')], Action::Unit, "u", "pages or bytes"),
-    bind(&[char('p'), char(' ')], Action::Pause, "p Space", "pause the picture; counting goes on"),
-    bind(&[char('+'), char('=')], Action::Slower, "+ -", "longer or shorter intervals"),
+    bind(&[char('p'), char(' ')], Action::Pause, "p Space", "pause; counting goes on"),
+    bind(&[char('+'), char('=')], Action::Slower, "+ -", "longer, shorter intervals"),
     bind(&[char('-')], Action::Faster, "", ""),
-    bind(&[char('f'), plain(KeyCode::F(2))], Action::Columns, "f", "choose, order and sort columns"),
+    bind(&[char('f'), plain(KeyCode::F(2))], Action::Columns, "f", "choose, order, sort columns"),
     bind(&[char('W')], Action::Save, "W", "keep these settings"),
     bind(&[control('l')], Action::Redraw, "Ctrl-L", "draw the screen anew"),
     bind(&[control('z')], Action::Suspend, "Ctrl-Z", "stop; 'fg' goes on"),
@@ -196,6 +196,8 @@ mod tests {
             told = if binding.label.is_empty() { told } else { binding.label };
             assert!(!told.is_empty(), "{binding:?}");
             assert_eq!(binding.label.is_empty(), binding.about.is_empty());
+            // Two of them are beside each other on a screen of 80 columns.
+            assert!(binding.label.len() <= 10 && binding.about.len() <= 28, "{}", binding.about);
         }
     }
 

@@ -47,6 +47,8 @@ impl Show {
 /// What rows are sorted by.
 #[derive(Debug, Clone, Copy)]
 pub enum Sort {
+    /// All pages and events together, and bytes of direct I/O as pages: the busiest first.
+    Busy,
     /// A column, the largest first.
     Column(&'static Column),
     /// Process, thread or user id, the smallest first.
@@ -56,12 +58,13 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// Reads a name: `id`, `name`, or that of a column.
+    /// Reads a name: `busy`, `id`, `name`, or that of a column.
     ///
     /// # Errors
     /// When there is no such column.
     pub fn parse(name: &str) -> Result<Self, String> {
         match name.to_ascii_lowercase().as_str() {
+            "busy" => Ok(Sort::Busy),
             "id" | "pid" | "tid" | "uid" => Ok(Sort::Id),
             "name" | "command" | "comm" => Ok(Sort::Name),
             _ => {
@@ -76,6 +79,7 @@ impl Sort {
     pub const fn name(self) -> &'static str {
         match self {
             Sort::Column(column) => column.id,
+            Sort::Busy => "busy",
             Sort::Id => "id",
             Sort::Name => "name",
         }
@@ -123,7 +127,7 @@ impl Settings {
         Self {
             interval: Duration::from_secs(1),
             by: By::Process,
-            sort: columns.first().map_or(Sort::Id, |c| Sort::Column(c)),
+            sort: Sort::Busy,
             columns,
             columns_are_default: true,
             reverse: false,

@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use crate::columns::Line;
+use crate::figures::Figure;
 use crate::model::Row;
+use crate::pivot;
 use crate::pivot::By;
 use crate::pivot::Who;
 use crate::top::cells::Numbers;
@@ -15,6 +17,9 @@ use crate::top::layout::Layout;
 use crate::top::settings::Sort;
 use crate::view::text::printable;
 use crate::view::text::shortened;
+
+/// The size of a page, for comparing bytes with pages.
+const PAGE: u64 = 4096;
 
 /// Where a row of the screen comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,9 +56,22 @@ fn key(order: &Order<'_>, who: &Who, row: &Row) -> Key {
             let key = column.value(&Line::from(row)).sort_key();
             Key::Number((key != f64::NEG_INFINITY).then_some(-key))
         }
+        Sort::Busy => {
+            let classic = row.classic.map_or(0, |c| c.busy());
+            // What bypasses the cache has bytes only: as many pages would have done the same.
+            let direct =
+                [Figure::DirectReadBytes, Figure::DirectWriteBytes].map(|f| row.figures.get(f).unwrap_or(0));
+            let busy = pivot::busy(&row.figures).max(classic) + direct.iter().sum::<u64>() / PAGE;
+            Key::Number(Some(-float(busy)))
+        }
         Sort::Id => Key::Number(who.tid.or(who.pid).or(who.uid).map(f64::from)),
         Sort::Name => Key::Text(layout::name(order.by, who)),
     }
+}
+
+#[allow(clippy::cast_precision_loss)]
+const fn float(n: u64) -> f64 {
+    n as f64
 }
 
 fn compare(a: &Key, b: &Key, reverse: bool) -> Ordering {
@@ -150,7 +168,12 @@ impl Look<'_> {
         let name = printable(&layout::name(self.by, &row.who));
         let room = self.layout.name.saturating_sub(mark.chars().count());
         out += mark;
-        out += &shortened(&name, room);
+        // Of a path, beginning and end tell most; of a command, the beginning.
+        if matches!(self.by, By::Process | By::Thread | By::Comm | By::User) && name.chars().count() > room {
+            out.extend(name.chars().take(room.saturating_sub(1)).chain(['…']));
+        } else {
+            out += &shortened(&name, room);
+        }
         out
     }
 

@@ -299,6 +299,7 @@ impl App {
         if !layout.leads.is_empty() {
             all.insert(0, Sort::Id);
         }
+        all.insert(0, Sort::Busy);
         all.push(Sort::Name);
         let at = all.iter().position(|s| *s == self.settings.sort).unwrap_or(0);
         let next = if right { (at + 1).min(all.len() - 1) } else { at.saturating_sub(1) };

@@ -165,7 +165,12 @@ impl Page<'_> {
                 _ => column.about(),
             };
             let text = format!("{:<12}{here:>12} {:>12}   {about}", cells::title(column), cell(&all, total));
-            self.plain(&text);
+            let width = self.width();
+            let room = width.saturating_sub(1);
+            match text.chars().count() > width {
+                true => self.plain(&(text.chars().take(room).collect::<String>() + "…")),
+                false => self.plain(&text),
+            }
             shown += 1;
         }
         if shown == 0 {

@@ -36,7 +36,7 @@ pub(super) fn help(theme: &Theme) -> Vec<Line<'static>> {
 }
 
 fn keys_line(left: &str, right: &str) -> String {
-    format!("{left:<41}{right}").trim_end().to_owned()
+    format!("{left:<40}{right}").trim_end().to_owned()
 }
 
 /// The list of columns, and its first line on the screen.
