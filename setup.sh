@@ -162,7 +162,7 @@ check_bpf_format() { find bpf -name '*.[ch]' -print0 | xargs -0 "$CLANG_FORMAT" 
 check_clippy() {
     cargo clippy --locked --all-targets -- -D warnings
     # "test = false" keeps these out of --all-targets.
-    cargo clippy --locked --test truth --test root --test load -- -D warnings
+    cargo clippy --locked --test truth --test root --test load --test terminal -- -D warnings
 }
 
 build_with() { CLANG=$1 cargo build --locked --bins; }
@@ -220,7 +220,7 @@ test_all() {
     [ "$(id -u)" = 0 ] || die "the tests load BPF programs and mount file systems: run them as root"
     step "packages" install_for_testing
     PATH="$HOME/.cargo/bin:$PATH"
-    local clang truth load kernels some
+    local clang truth load terminal kernels some
     if cargo fmt --version >/dev/null 2>&1; then step "formatting (Rust)" cargo fmt --check; else
         skip "formatting (Rust)" "this toolchain has no rustfmt"; fi
     if command -v "$CLANG_FORMAT" >/dev/null; then step "formatting (BPF)" check_bpf_format; else
@@ -245,6 +245,13 @@ test_all() {
         [ -z "$some" ] || run_load "$load" "$some"
     else
         step "load tests" false "(they do not build)"
+    fi
+    if terminal=$(test_program terminal) && [ -n "$terminal" ]; then
+        step "cachetop in a terminal, on this kernel" "$terminal"
+        run_matrix terminal "$kernels" --add "$terminal:/bin/terminal" \
+            --add target/debug/cachetop:/bin/cachetop -- 'CACHETOP=/bin/cachetop terminal /mnt/ext4'
+    else
+        step "cachetop in a terminal" false "(the test does not build)"
     fi
     if truth=$(test_program truth) && [ -n "$truth" ]; then
         step "truth tests on this kernel, $(uname -r)" "$truth"

@@ -157,7 +157,7 @@ pub const KEYS: &[Binding] = &[
 ];
 
 /// Keys of the list of columns, for its last line and the help.
-pub const COLUMN_KEYS: &str = "Space show/hide  < > move  s sort  d default  Esc done";
+pub const COLUMN_KEYS: &str = "Space show/hide  < > move  s sort  d default  Esc";
 
 /// What a key does, `None` if nothing.
 #[must_use]

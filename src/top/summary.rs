@@ -66,7 +66,10 @@ pub fn cache(interval: &Interval, numbers: Numbers) -> String {
 pub fn figures(settings: &Settings, scene: &Scene, interval: &Interval) -> String {
     let numbers = numbers(settings, scene, interval.seconds);
     let line = Line::from(interval);
-    let parts = series(scene.engine).iter().filter_map(|id| cells::find(id)).map(|c| {
+    // The ratio comes first: a narrow screen cuts the end off.
+    let mut ids = series(scene.engine).to_vec();
+    ids.sort_by_key(|id| !id.ends_with("ratio"));
+    let parts = ids.into_iter().filter_map(cells::find).map(|c| {
         let (title, text) = figure(c, c.value(&line), numbers);
         format!("{title} {text}")
     });

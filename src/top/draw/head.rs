@@ -105,6 +105,8 @@ fn place(app: &App, theme: &Theme, area: Rect, frame: &mut Frame<'_>) {
     }
     let width = usize::from(area.width);
     let text = theme.text(&format!("cachetop  {}", summary::place(&app.settings, &app.scene)));
+    // The clock is at the right; what a narrow screen cuts off is at the end.
+    let text: String = text.chars().take(width.saturating_sub(9)).collect();
     frame.buffer_mut().set_stringn(0, area.y, text, width, theme.strong());
     let Some(snapshot) = &app.snapshot else { return };
     let time = summary::time(&app.scene, &snapshot.system);
