@@ -249,7 +249,8 @@ test_all() {
     if terminal=$(test_program terminal) && [ -n "$terminal" ]; then
         step "cachetop in a terminal, on this kernel" "$terminal"
         run_matrix terminal "$kernels" --add "$terminal:/bin/terminal" \
-            --add target/debug/cachetop:/bin/cachetop -- 'CACHETOP=/bin/cachetop terminal /mnt/ext4'
+            --add target/debug/cachetop:/bin/cachetop \
+            -- 'mkdir -p /dev/pts; mount -t devpts devpts /dev/pts; CACHETOP=/bin/cachetop terminal /mnt/ext4'
     else
         step "cachetop in a terminal" false "(the test does not build)"
     fi

@@ -123,6 +123,22 @@ fn dd(file: &Path) {
     assert!(dd.status().unwrap().success());
 }
 
+/// Pages of a file that are in the cache, by the kernel's own word.
+fn present(path: &Path) -> u64 {
+    let file = File::open(path).unwrap();
+    let length = PAGES as usize * 4096;
+    let mut pages = vec![0_u8; PAGES as usize];
+    // SAFETY: a mapping of the file that is never touched, and a vector with a byte for each of its pages.
+    unsafe {
+        let map =
+            libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0);
+        assert_ne!(map, libc::MAP_FAILED);
+        assert_eq!(libc::mincore(map, length, pages.as_mut_ptr()), 0);
+        libc::munmap(map, length);
+    }
+    pages.iter().map(|p| u64::from(p & 1)).sum()
+}
+
 fn lesson(program: &Path, file: &Path, cold: bool) {
     let options = ["--no-config", "--by", "file", "--show", "total", "0.5"];
     let mut screen = Screen::new(program, &options);
@@ -197,7 +213,13 @@ fn main() {
     assert_eq!(unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) }, 0);
     drop(file);
     let result = std::panic::catch_unwind(|| {
-        lesson(&program, &path, true);
+        assert!(lesson(&program, &path, true));
+        // The machine may take pages away at any time; the lesson is about a file that is cached as a whole.
+        let whole = (0..20).find(|_| {
+            dd(&path);
+            present(&path) == PAGES
+        });
+        assert!(whole.is_some(), "the file does not stay in the cache: {} of {PAGES} pages", present(&path));
         lesson(&program, &path, false);
         endings(&program);
     });

@@ -1,0 +1,63 @@
+#!/bin/bash
+# Takes the pictures of cachetop in README.md: runs it in tmux (80 columns, 24 lines) against a workload of its own and
+# puts what the terminal shows between the marks. Run as root, from the top of the sources: docs/capture.sh [PROGRAM]
+set -euo pipefail
+program=$(realpath "${1:-target/release/cachetop}")
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+socket=capture-$$ dir=$(mktemp -d /var/tmp/capture.XXXXXX) load=
+pane() { tmux -L "$socket" "$@"; }
+cleanup() {
+    [ -z "$load" ] || kill -- "-$load" 2>/dev/null || :
+    pane kill-server 2>/dev/null || :
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+export LC_ALL=C.UTF-8
+
+dd if=/dev/urandom of="$dir/table" bs=1M count=96 2>/dev/null
+dd if=/dev/urandom of="$dir/index" bs=1M count=16 2>/dev/null
+sync
+cat >"$dir/load" <<'LOAD'
+cd "$1"
+while :; do
+    dd if=index of=/dev/null bs=64k             # warm
+    dd if=table of=/dev/null bs=64k             # cold: taken out of the cache below
+    dd if=table of=/dev/null bs=1M iflag=direct count=32
+    dd if=index of=copy bs=1M
+    dd if=table of=table oflag=nocache count=0 conv=notrunc
+    sleep 0.6
+done 2>/dev/null
+LOAD
+set -m
+bash "$dir/load" "$dir" &
+load=$!
+set +m
+sleep 1
+
+# picture NAME KEYS... : what the screen shows after the keys.
+picture() {
+    local name=$1
+    shift
+    pane -u new-session -d -s c -x 80 -y 24 "env TERM=screen-256color '$program' --no-config"
+    sleep 25
+    for key in "$@"; do pane send-keys -t c "$key"; sleep 0.3; done
+    sleep 1
+    pane capture-pane -t c -p | sed "s|$dir|/srv/data|g; s|$(hostname) |host |" >"$dir/$name.txt"
+    pane send-keys -t c q q
+    sleep 1
+    python3 - "$name" "$dir/$name.txt" <<'PUT'
+import re, sys
+name, path = sys.argv[1:]
+text = "".join("    " + line.rstrip() + "\n" for line in open(path)).rstrip() + "\n"
+text = re.sub(r"\n    \n(    \n)+", "\n    \n", text)
+readme = open("README.md").read()
+begin, end = f"<!-- picture {name} -->\n", "<!-- end -->"
+head, rest = readme.split(begin, 1)
+open("README.md", "w").write(head + begin + "\n" + text + "\n" + end + rest.split(end, 1)[1])
+PUT
+    echo "took $name"
+}
+
+picture processes
+picture files 6 m m
+picture details / d d Enter Down Enter
