@@ -24,7 +24,7 @@ while :; do
     dd if=table of=/dev/null bs=64k             # cold: taken out of the cache below
     dd if=table of=/dev/null bs=1M iflag=direct count=32
     dd if=index of=copy bs=1M
-    dd if=table of=table oflag=nocache count=0 conv=notrunc
+    dd if=table iflag=nocache count=0
     sleep 0.6
 done 2>/dev/null
 LOAD
