@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::figures::Figures;
 use crate::model::Row;
 use crate::pivot::By;
 use crate::pivot::Filter;
@@ -29,8 +28,8 @@ pub struct Details {
     pub id: Id,
     /// Who.
     pub who: Who,
-    /// The figures since the start; `None` if they were forgotten.
-    pub since_start: Option<Figures>,
+    /// The row since the start; `None` if it was forgotten.
+    pub since_start: Option<Row>,
     /// Its files, processes, threads since the start, the busiest first.
     pub lists: Vec<(By, Vec<Row>)>,
     /// Latency of read calls of the whole system since the start; `None` unless they are timed.
@@ -115,13 +114,12 @@ impl Keeper<'_> {
             rows.truncate(LIST);
             out.push((*kind, rows));
         }
-        let since_start = own.map(|row| row.figures);
         let latency = match (&whole.sum.latency, &whole.first.latency) {
             (Some(now), Some(then)) => Some(Box::new(now.since(then))),
             _ => None,
         };
-        let findings = since_start.as_ref().map(findings::of).unwrap_or_default();
-        Details { by, id, who: who.clone(), since_start, lists: out, latency, findings, files_counted }
+        let findings = own.as_ref().map(|row| findings::of(&row.figures)).unwrap_or_default();
+        Details { by, id, who: who.clone(), since_start: own, lists: out, latency, findings, files_counted }
     }
 }
 

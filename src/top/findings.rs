@@ -52,7 +52,7 @@ pub fn of(figures: &Figures) -> Vec<Finding> {
     {
         if accesses >= ENOUGH && share(ahead, accesses, 1, 2) {
             let text = format!(
-                "{} of the pages read were first uses of what read-ahead fetched: data read once, not reused",
+                "{} of the pages read were first uses of what read-ahead had fetched, and no reuse",
                 percent(ahead, accesses)
             );
             say("cold-readahead", text);

@@ -69,7 +69,7 @@ threads, and findings:
 
   direct-io         half of the bytes or more bypass the cache
   cold-readahead    half of the pages read or more are first uses of what
-                    read-ahead had fetched: nothing is read twice
+                    read-ahead had fetched, and no reuse
   readahead-unused  less than half of the pages fetched ahead were used so
                     far
   cold-misses       half of the pages read or more had to be waited for

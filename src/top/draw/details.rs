@@ -6,8 +6,11 @@ use ratatui::text::Span;
 use super::theme::Theme;
 use crate::columns;
 use crate::columns::COLUMNS;
+use crate::columns::Column;
+use crate::figures::Figures;
 use crate::model::Row;
 use crate::pivot::By;
+use crate::plan::Engine;
 use crate::sample::Histograms;
 use crate::top::app::App;
 use crate::top::app::Open;
@@ -141,14 +144,12 @@ impl Page<'_> {
         let total = Numbers { show: Show::Total, ..numbers };
         let title = if numbers.show == Show::Rate { "per second" } else { "interval" };
         self.title(format!("{:<12}{title:>12} {:>12}   ", "figures", "since start"));
-        let all = Row {
-            who: self.open.who.clone(),
-            figures: details.since_start.clone().unwrap_or_default(),
-            classic: None,
-        };
-        let mut shown = 0;
-        let wanted: Vec<_> =
-            COLUMNS.iter().filter(|c| cells::suits(c, self.open.by) && !c.is_classic()).collect();
+        let unknown = || Row { who: self.open.who.clone(), figures: Figures::unknown(), classic: None };
+        let all = details.since_start.clone().unwrap_or_else(unknown);
+        let engine = app.scene.engine;
+        let counts =
+            |c: &Column| if c.is_classic() { engine != Engine::Exact } else { engine != Engine::Classic };
+        let wanted: Vec<_> = COLUMNS.iter().filter(|c| cells::suits(c, self.open.by) && counts(c)).collect();
         for column in wanted {
             // What this kernel counts for no row at all is not worth a line, unless it says something of read-ahead.
             let always = matches!(column.id, "readahead_wasted" | "hit_ratio" | "direct_bytes");
@@ -171,19 +172,16 @@ impl Page<'_> {
                 true => self.plain(&(text.chars().take(room).collect::<String>() + "…")),
                 false => self.plain(&text),
             }
-            shown += 1;
-        }
-        if shown == 0 {
-            self.plain("- (the classic engine counts the system and its processes only)");
         }
     }
 
     fn list(&mut self, by: By, rows: &[Row], details: &Details) {
         self.title(format!("{} (since start)", by.plural()));
         if rows.is_empty() {
-            let why = match by.files() && !details.files_counted {
-                true => "- (files are not counted: it was started with --no-files)",
-                false => "none that did anything",
+            let why = match (self.app.scene.engine, by.files() && !details.files_counted) {
+                (Engine::Classic, _) => "- (the classic engine counts processes only)",
+                (_, true) => "- (files are not counted: it was started with --no-files)",
+                (_, false) => "none that did anything",
             };
             self.plain(why);
             return;

@@ -110,7 +110,7 @@ fn details() {
         id: id.clone(),
         who,
         findings: findings::of(&figures),
-        since_start: Some(figures),
+        since_start: Some(Row { figures, ..process(pid, "postgres", &[]) }),
         lists: vec![(By::File, vec![file]), (By::Thread, Vec::new())],
         latency: None,
         files_counted: true,
