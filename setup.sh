@@ -162,7 +162,7 @@ check_bpf_format() { find bpf -name '*.[ch]' -print0 | xargs -0 "$CLANG_FORMAT" 
 check_clippy() {
     cargo clippy --locked --all-targets -- -D warnings
     # "test = false" keeps these out of --all-targets.
-    cargo clippy --locked --test truth --test root --test load --test du -- -D warnings
+    cargo clippy --locked --test truth --test root --test load --test du --test terminal -- -D warnings
 }
 
 build_with() { CLANG=$1 cargo build --locked --bins; }
@@ -241,7 +241,7 @@ test_all() {
     [ "$(id -u)" = 0 ] || die "the tests load BPF programs and mount file systems: run them as root"
     step "packages" install_for_testing
     PATH="$HOME/.cargo/bin:$PATH"
-    local clang truth load du kernels some
+    local clang truth load du terminal kernels some
     if cargo fmt --version >/dev/null 2>&1; then step "formatting (Rust)" cargo fmt --check; else
         skip "formatting (Rust)" "this toolchain has no rustfmt"; fi
     if command -v "$CLANG_FORMAT" >/dev/null; then step "formatting (BPF)" check_bpf_format; else
@@ -273,6 +273,14 @@ test_all() {
         run_du "$du" "$kernels"
     else
         step "tests of cachedu" false "(they do not build)"
+    fi
+    if terminal=$(test_program terminal) && [ -n "$terminal" ]; then
+        step "cachetop in a terminal, on this kernel" "$terminal"
+        run_matrix terminal "$kernels" --add "$terminal:/bin/terminal" \
+            --add target/debug/cachetop:/bin/cachetop \
+            -- 'mkdir -p /dev/pts; mount -t devpts devpts /dev/pts; CACHETOP=/bin/cachetop terminal /mnt/ext4'
+    else
+        step "cachetop in a terminal" false "(the test does not build)"
     fi
     if truth=$(test_program truth) && [ -n "$truth" ]; then
         step "truth tests on this kernel, $(uname -r)" "$truth"

@@ -172,7 +172,7 @@ pub struct Args {
 pub struct ColumnList(pub Vec<&'static Column>);
 
 impl ColumnList {
-    fn parse(list: &str) -> Result<Self, String> {
+    pub(crate) fn parse(list: &str) -> Result<Self, String> {
         columns::parse(list).map(Self)
     }
 
@@ -294,7 +294,7 @@ pub(crate) fn manual_of(command: clap::Command, sections: &str) -> String {
 }
 
 /// Reads an interval in seconds.
-fn interval(text: &str) -> Result<Duration, String> {
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     let Ok(seconds) = text.parse::<f64>() else {
         let hint = match text.chars().next() {
             _ if text.contains(',') => "; write fractions with a point: 0.5",
@@ -317,7 +317,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads a number of intervals.
-fn count(text: &str) -> Result<u64, String> {
+pub(crate) fn count(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) => Err("at least one interval is needed".into()),
         Ok(n) => Ok(n),
@@ -326,7 +326,7 @@ fn count(text: &str) -> Result<u64, String> {
 }
 
 /// Reads a process id.
-fn pid(text: &str) -> Result<u32, String> {
+pub(crate) fn pid(text: &str) -> Result<u32, String> {
     match text.parse::<i32>() {
         Ok(n) if n > 0 => Ok(n.unsigned_abs()),
         _ => Err("it is not a process id".into()),
@@ -334,7 +334,7 @@ fn pid(text: &str) -> Result<u32, String> {
 }
 
 /// Reads the name of an engine.
-fn engine(text: &str) -> Result<Engine, String> {
+pub(crate) fn engine(text: &str) -> Result<Engine, String> {
     match text {
         "exact" => Ok(Engine::Exact),
         "classic" => Ok(Engine::Classic),

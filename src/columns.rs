@@ -175,6 +175,21 @@ fn ratio(line: &Line<'_>) -> Value {
     line.figures.hit_ratio().map_or(Value::Unknown, Value::Ratio)
 }
 
+fn write_ratio(line: &Line<'_>) -> Value {
+    let figures = line.figures;
+    match (figures.get(Figure::WriteHits), figures.get(Figure::WriteAccesses)) {
+        #[allow(clippy::cast_precision_loss)]
+        (Some(hits), Some(accesses)) if accesses > 0 => Value::Ratio(hits as f64 / accesses as f64),
+        _ => Value::Unknown,
+    }
+}
+
+fn direct(line: &Line<'_>) -> Value {
+    let (read, written) =
+        (line.figures.get(Figure::DirectReadBytes), line.figures.get(Figure::DirectWriteBytes));
+    read.zip(written).map_or(Value::Unknown, |(read, written)| Value::Bytes(read + written))
+}
+
 fn buffers(line: &Line<'_>) -> Value {
     memory(line, |m| m.buffers_bytes)
 }
@@ -217,8 +232,16 @@ pub const COLUMNS: &[Column] = &[
     figure("write_accesses", "WRITES", 8, Figure::WriteAccesses),
     figure("write_hits", "WRHITS", 8, Figure::WriteHits),
     figure("write_misses", "WRMISS", 8, Figure::WriteMisses),
+    other(
+        "write_hit_ratio",
+        "WRITE_HIT%",
+        10,
+        write_ratio,
+        "write hits / write accesses; - when nothing was written",
+    ),
     figure("dirtied", "DIRTIES", 8, Figure::Dirtied),
     figure("buffer_dirtied", "BUFDIRT", 8, Figure::BufferDirtied),
+    other("direct_bytes", "DIRECT_MB", 9, direct, "bytes read and written past the cache, together"),
     figure("direct_read_bytes", "DREAD_MB", 8, Figure::DirectReadBytes),
     figure("direct_write_bytes", "DWRIT_MB", 8, Figure::DirectWriteBytes),
     figure("direct_fell_back_bytes", "DFELL_MB", 8, Figure::DirectFellBack),

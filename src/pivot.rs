@@ -14,6 +14,7 @@ pub use names::System;
 
 use crate::cgroup::Cgroup;
 use crate::classic;
+use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::figures::Unit;
@@ -253,7 +254,8 @@ impl Pivot {
                 }
             }
         }
-        let ranked = groups.into_values().map(|(item, sum)| (item, owned(&sum, plan, files)));
+        let known = known(plan, files);
+        let ranked = groups.into_values().map(|(item, sum)| (item, model::known_figures(&sum, &known)));
         let mut ranked: Vec<_> = ranked.filter(|(_, f)| !idle(f)).map(|(i, f)| (busy(&f), i, f)).collect();
         ranked.sort_by_key(|(busy, i, _)| {
             (std::cmp::Reverse(*busy), i.tgid, i.tid, i.file.map(|(f, _)| f.inode))
@@ -386,20 +388,25 @@ fn who(by: By, item: &Item<'_>, names: &mut dyn Names) -> Who {
 
 /// Figures of a part of the system.
 fn owned(counters: &Counters, plan: &Plan, files: bool) -> Figures {
-    let mut figures = model::figures(counters, plan);
+    model::known_figures(counters, &known(plan, files))
+}
+
+/// Which figures a part of the system can have.
+fn known(plan: &Plan, files: bool) -> [bool; FIGURES] {
+    let mut known = model::known(plan);
     // What the cache loses is no process's doing: the pages of one are reclaimed by another.
     for figure in [Figure::Evicted, Figure::Removed, Figure::ReadaheadWasted] {
-        figures.set(figure, None);
+        known[figure as usize] = false;
     }
     if plan.brackets == Brackets::Tracepoints {
-        figures.set(Figure::Refaulted, None); // known of the system only
+        known[Figure::Refaulted as usize] = false; // known of the system only
     }
     if files {
         for figure in Figure::ALL.iter().filter(|f| !model::BY_FILE.contains(f)) {
-            figures.set(*figure, None);
+            known[*figure as usize] = false;
         }
     }
-    figures
+    known
 }
 
 /// Whether nothing happened. Direct I/O has bytes only.
@@ -408,7 +415,7 @@ fn idle(figures: &Figures) -> bool {
 }
 
 /// What rows are ranked by. Bytes and times would drown the pages.
-fn busy(figures: &Figures) -> u64 {
+pub(crate) fn busy(figures: &Figures) -> u64 {
     let pages = |f: &Figure| match f.unit() {
         Unit::Pages | Unit::Events => figures.get(*f).unwrap_or(0),
         Unit::Bytes | Unit::Nanoseconds => 0,

@@ -35,14 +35,14 @@ pub struct World<'a> {
 
 /// When intervals end: the k-th at start + k × length, however long anything took.
 #[derive(Debug)]
-struct Beat {
+pub(crate) struct Beat {
     start: Instant,
     length: Duration,
     k: u64,
 }
 
 impl Beat {
-    const fn new(start: Instant, length: Duration) -> Self {
+    pub(crate) const fn new(start: Instant, length: Duration) -> Self {
         Self { start, length, k: 1 }
     }
 
@@ -53,13 +53,13 @@ impl Beat {
         self.start.checked_add(offset).unwrap_or(self.start)
     }
 
-    fn deadline(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         self.at(self.k)
     }
 
     /// Goes on to the next beat. Beats that have passed already are left out, and so is the one after them
     /// where it would make an interval of less than half the length.
-    fn advance(&mut self, now: Instant) {
+    pub(crate) fn advance(&mut self, now: Instant) {
         self.k += 1;
         if self.deadline() <= now {
             let passed = now.duration_since(self.start).as_nanos() / self.length.as_nanos().max(1);
@@ -212,7 +212,7 @@ fn conclude(total: &Interval, last: &Interval, err: &mut dyn Write) {
     }
 }
 
-fn losses(lost: &Lost) -> String {
+pub(crate) fn losses(lost: &Lost) -> String {
     let reasons: Vec<_> =
         lost.by_reason.iter().filter(|(_, n)| *n > 0).map(|(why, n)| format!("{why} {n}")).collect();
     format!("{} events could not be accounted ({})", lost.total(), reasons.join(", "))

@@ -83,6 +83,16 @@ impl Process {
     }
 }
 
+impl Process {
+    /// Whether it has ended, without waiting.
+    #[must_use]
+    pub fn ended(&self) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.fd.as_fd(), PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(rustix::event::poll(&mut fds, Some(&now)), Ok(n) if n > 0)
+    }
+}
+
 /// The thread group that a thread belongs to.
 fn leader(tid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
@@ -189,6 +199,7 @@ mod tests {
         let (signals, _writer) = UnixStream::pair().unwrap();
         let mut system = System { signals, process: Some(process) };
         assert_eq!(system.until(Instant::now()).unwrap(), Wake::Deadline);
+        assert!(!system.process.as_ref().unwrap().ended());
         drop(child.stdin.take());
         assert_eq!(system.until(Instant::now() + Duration::from_secs(60)).unwrap(), Wake::Ended);
         child.wait().unwrap();

@@ -1,3 +1,20 @@
-//! `cachetop`: who uses the page cache, live.
+//! `cachetop`: page-cache hits and misses live.
 
-fn main() {}
+use std::io;
+use std::process::ExitCode;
+
+use cachetop::top::cli::Args;
+use cachetop::top::start;
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    env_logger::init();
+    let args = Args::parse();
+    if let Err(error) = args.check() {
+        error.exit();
+    }
+    match start::cachetop(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report("cachetop", &mut io::stderr()),
+    }
+}

@@ -89,7 +89,8 @@ impl Figures {
         out
     }
 
-    fn busy(&self) -> u64 {
+    /// What rows are ranked by.
+    pub(crate) fn busy(&self) -> u64 {
         self.0.iter().flatten().sum()
     }
 }

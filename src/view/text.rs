@@ -180,7 +180,7 @@ const fn keys(by: Option<By>) -> &'static [Key] {
 }
 
 /// Cuts the middle out of a text that is too long: beginning and end of a path tell most.
-fn shortened(text: &str, width: usize) -> String {
+pub(crate) fn shortened(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {
         return text.to_owned();

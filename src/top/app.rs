@@ -1,0 +1,342 @@
+//! The state of the screen. It knows no outside world: events come in, and what is to be done comes out.
+
+mod columns;
+mod input;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::columns::Column;
+use crate::model::Interval;
+use crate::pivot::By;
+use crate::pivot::Who;
+use crate::plan::Engine;
+use crate::top::cells;
+use crate::top::cells::Numbers;
+use crate::top::details::Details;
+use crate::top::draw::zones::Zones;
+use crate::top::keeper::Entry;
+use crate::top::keeper::Id;
+use crate::top::keeper::Snapshot;
+use crate::top::keeper::State;
+use crate::top::keeper::View;
+use crate::top::layout::Layout;
+use crate::top::settings::Settings;
+use crate::top::settings::Show;
+use crate::top::start::Scene;
+use crate::top::summary;
+use crate::top::table;
+use crate::top::table::Order;
+use crate::top::table::Slot;
+
+/// Intervals that the history holds.
+const HISTORY: usize = 1024;
+
+/// What the world outside has to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// End the program.
+    Quit,
+    /// Show these rows from now on.
+    View(View),
+    /// Intervals of another length.
+    Interval(Duration),
+    /// Hold the picture, or let it go.
+    Hold(bool),
+    /// This row must not go away.
+    Watch(Option<Id>),
+    /// Find out what is known of a row.
+    Details(By, Id, Box<Who>),
+    /// Keep the settings.
+    Save,
+    /// Draw everything anew.
+    Redraw,
+    /// Stop, as the shell asks programs to.
+    Suspend,
+}
+
+/// What keys are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// The table.
+    Table,
+    /// The help, from this line on.
+    Help(usize),
+    /// The filter is being written.
+    Filter,
+    /// The list of columns; this one is selected.
+    Columns(usize),
+    /// The details, from this line on.
+    Details(usize),
+}
+
+/// The details of a row, as far as they have come.
+#[derive(Debug, Clone)]
+pub struct Open {
+    /// What the row stands for.
+    pub by: By,
+    /// Which row.
+    pub id: Id,
+    /// Who.
+    pub who: Who,
+    /// What was found out.
+    pub details: Option<Details>,
+    /// The command line: asked for, and what came back.
+    pub command_line: Option<Option<String>>,
+}
+
+/// The state of the screen.
+pub struct App {
+    /// What does not change.
+    pub scene: Scene,
+    /// What a person may change.
+    pub settings: Settings,
+    /// What the keys are for.
+    pub mode: Mode,
+    /// What is shown; `None` until the first interval has ended.
+    pub snapshot: Option<Snapshot>,
+    /// Figures of the upper part, the newest last.
+    pub history: VecDeque<Vec<Option<f64>>>,
+    /// The picture stands still.
+    pub paused: bool,
+    /// Only rows with this text are shown.
+    pub filter: String,
+    /// The row selected.
+    pub selected: Option<Id>,
+    /// Its place in the order.
+    pub at: usize,
+    /// The first row shown.
+    pub offset: usize,
+    /// The first column shown.
+    pub skip: usize,
+    /// The rows in their order.
+    pub slots: Vec<Slot>,
+    /// The details that are open.
+    pub open: Option<Open>,
+    /// Something to be told, and for how many intervals.
+    pub message: Option<(String, u32)>,
+    told_of_losses: bool,
+    /// Why no more intervals come.
+    pub stopped: Option<String>,
+    /// Size of the screen in columns and lines.
+    pub size: (u16, u16),
+}
+
+impl App {
+    /// A screen without any interval yet.
+    #[must_use]
+    pub fn new(scene: Scene, settings: Settings, size: (u16, u16)) -> Self {
+        let message = scene.notice.clone().map(|n| (format!("warning: {n}"), 10));
+        Self {
+            scene,
+            settings,
+            mode: Mode::Table,
+            snapshot: None,
+            history: VecDeque::new(),
+            paused: false,
+            filter: String::new(),
+            selected: None,
+            at: 0,
+            offset: 0,
+            skip: 0,
+            slots: Vec::new(),
+            open: None,
+            message,
+            told_of_losses: false,
+            stopped: None,
+            size,
+        }
+    }
+
+    /// What the thread that samples shall show.
+    #[must_use]
+    pub const fn view(&self) -> View {
+        View { by: self.settings.by, show: self.settings.show, threads: self.settings.threads }
+    }
+
+    /// The columns with figures that suit the rows.
+    #[must_use]
+    pub fn columns(&self) -> Vec<&'static Column> {
+        let by = self.by();
+        let all = self.settings.columns.iter().copied();
+        match self.settings.columns_are_default {
+            true => all.filter(|c| cells::suits(c, by) && self.scene.knows(c)).collect(),
+            false => all.collect(),
+        }
+    }
+
+    /// What the rows on the screen stand for.
+    #[must_use]
+    pub fn by(&self) -> By {
+        self.snapshot.as_ref().map_or(self.settings.by, |s| s.view.by)
+    }
+
+    /// Where everything is.
+    #[must_use]
+    pub fn zones(&self) -> Zones {
+        Zones::new(self.size, summary::series(self.scene.engine).len())
+    }
+
+    /// The columns that fit.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        Layout::new(self.by(), &self.columns(), self.skip, self.size.0.into())
+    }
+
+    /// How the numbers of rows are written.
+    #[must_use]
+    pub fn numbers(&self) -> Numbers {
+        let seconds = self.snapshot.as_ref().map_or(1.0, |s| s.system.seconds);
+        let show = self.snapshot.as_ref().map_or(self.settings.show, |s| s.view.show);
+        // Counts and rates are made of the same rows, so one follows the key at once; totals have to come first.
+        let show = match (show, self.settings.show) {
+            (Show::Total, _) => Show::Total,
+            (shown, Show::Total) => shown,
+            (_, wanted) => wanted,
+        };
+        Numbers { unit: self.settings.unit, page_size: self.scene.page_size, show, seconds }
+    }
+
+    /// Takes what the thread that samples has made. Returns whether anything on the screen changes.
+    pub fn take(&mut self, snapshot: Snapshot) -> bool {
+        if snapshot.fresh {
+            self.remember(&snapshot.system);
+            if let Some((text, left)) = self.message.take() {
+                self.message = (left > 1).then(|| (text, left - 1));
+            }
+            let lost = &snapshot.system.lost;
+            if lost.total() > 0 && !self.told_of_losses {
+                self.told_of_losses = true;
+                self.message = Some((format!("warning: {}", crate::run::losses(lost)), 10));
+            }
+        }
+        if self.paused && snapshot.fresh && self.snapshot.is_some() {
+            return false;
+        }
+        let moved = self.snapshot.as_ref().is_some_and(|old| old.view.by != snapshot.view.by);
+        if moved {
+            (self.selected, self.offset, self.at, self.skip) = (None, 0, 0, 0);
+        }
+        self.snapshot = Some(snapshot);
+        self.arrange(true);
+        true
+    }
+
+    /// Takes what was found out about a row, if it is still the one that is open.
+    pub fn told(&mut self, details: Details) {
+        if let Some(open) = self.open.as_mut().filter(|o| o.by == details.by && o.id == details.id) {
+            open.details = Some(details);
+        }
+    }
+
+    /// Takes the command line of a process.
+    pub fn command_line(&mut self, pid: u32, line: Option<String>) {
+        if let Some(open) = self.open.as_mut().filter(|o| o.who.pid == Some(pid)) {
+            // A process that has ended keeps the one that it had.
+            if line.is_some() || open.command_line.is_none() {
+                open.command_line = Some(line);
+            }
+        }
+    }
+
+    fn remember(&mut self, system: &Interval) {
+        let numbers = summary::numbers(&self.settings, &self.scene, system.seconds);
+        let line = crate::columns::Line::from(system);
+        let values = summary::series(self.scene.engine).iter().map(|id| {
+            let value = cells::find(id).map(|c| c.value(&line))?;
+            numbers.height(value)
+        });
+        let values = values.collect();
+        if self.history.len() == HISTORY {
+            self.history.pop_front();
+        }
+        self.history.push_back(values);
+    }
+
+    /// Sorts and filters anew. `pin`: the selected row stays where it is.
+    pub(crate) fn arrange(&mut self, pin: bool) {
+        let Some(snapshot) = &self.snapshot else { return };
+        let order = Order {
+            by: snapshot.view.by,
+            sort: self.settings.sort,
+            reverse: self.settings.reverse,
+            filter: &self.filter,
+            pinned: self.selected.as_ref().filter(|_| pin).map(|id| (id, self.at)),
+        };
+        self.slots = table::arrange(&snapshot.entries, &snapshot.threads, &order);
+        if let Some(id) = &self.selected {
+            match self.slots.iter().position(|s| id_of(snapshot, *s).as_ref() == Some(id)) {
+                Some(at) => {
+                    // With threads between the rows it may move: then the screen moves with it.
+                    let line = self.at.saturating_sub(self.offset);
+                    if at != self.at && pin {
+                        self.offset = at.saturating_sub(line);
+                    }
+                    self.at = at;
+                }
+                None => self.selected = None,
+            }
+        }
+        self.keep_in_sight();
+    }
+
+    pub(crate) fn keep_in_sight(&mut self) {
+        let page = self.page();
+        if self.selected.is_some() {
+            self.offset = self.offset.min(self.at).max((self.at + 1).saturating_sub(page));
+        }
+        self.offset = self.offset.min(self.slots.len().saturating_sub(page));
+    }
+
+    /// The screen has another size.
+    pub fn resized(&mut self, size: (u16, u16)) {
+        if self.size != size {
+            self.size = size;
+            self.keep_in_sight();
+        }
+    }
+
+    /// Rows that the screen holds.
+    #[must_use]
+    pub fn page(&self) -> usize {
+        usize::from(self.zones().rows.height).max(1)
+    }
+
+    /// The id of a row.
+    #[must_use]
+    pub fn id(&self, slot: Slot) -> Option<Id> {
+        id_of(self.snapshot.as_ref()?, slot)
+    }
+
+    /// The row and what became of it.
+    #[must_use]
+    pub fn row(&self, slot: Slot) -> Option<(&crate::model::Row, State)> {
+        let snapshot = self.snapshot.as_ref()?;
+        match slot {
+            Slot::Entry(i) => snapshot.entries.get(i).map(|e: &Entry| (e.row.as_ref(), e.state)),
+            Slot::Thread(i, _) => snapshot.threads.get(i).map(|row| (row, State::Active)),
+        }
+    }
+
+    /// Says something in the last line.
+    pub fn say(&mut self, text: impl Into<String>) {
+        self.message = Some((text.into(), 3));
+    }
+
+    /// Kinds of rows that can be shown.
+    #[must_use]
+    pub fn pivots(&self) -> Vec<By> {
+        const ALL: [By; 8] =
+            [By::Process, By::Thread, By::Comm, By::User, By::Cgroup, By::File, By::Mount, By::Device];
+        let one = self.scene.engine != Engine::Exact;
+        let can = |by: &By| if one { *by == By::Process } else { self.scene.files || !by.files() };
+        ALL.into_iter().filter(can).collect()
+    }
+}
+
+fn id_of(snapshot: &Snapshot, slot: Slot) -> Option<Id> {
+    match slot {
+        Slot::Entry(i) => snapshot.entries.get(i).map(|e| e.id.clone()),
+        Slot::Thread(i, _) => snapshot.threads.get(i).map(|row| Id::of(By::Thread, &row.who)),
+    }
+}

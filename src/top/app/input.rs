@@ -1,0 +1,386 @@
+//! Keys and the mouse.
+
+use std::time::Duration;
+
+use ratatui::crossterm::event::Event;
+use ratatui::crossterm::event::KeyCode;
+use ratatui::crossterm::event::KeyEvent;
+use ratatui::crossterm::event::KeyEventKind;
+use ratatui::crossterm::event::KeyModifiers;
+use ratatui::crossterm::event::MouseButton;
+use ratatui::crossterm::event::MouseEvent;
+use ratatui::crossterm::event::MouseEventKind;
+
+use super::App;
+use super::Effect;
+use super::Mode;
+use super::Open;
+use crate::cli::Unit;
+use crate::pivot::By;
+use crate::plan::Engine;
+use crate::top::keys;
+use crate::top::keys::Action;
+use crate::top::keys::Step;
+use crate::top::layout::Layout;
+use crate::top::settings::Sort;
+use crate::top::table::Look;
+use crate::top::table::Slot;
+
+/// The lengths that `+` and `-` choose from, in milliseconds.
+const INTERVALS: &[u64] =
+    &[100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000];
+/// A filter longer than this is no use.
+const LONGEST: usize = 200;
+
+impl App {
+    /// What an event of the terminal changes, and what is to be done for it.
+    pub fn input(&mut self, event: &Event) -> Vec<Effect> {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
+            Event::Mouse(mouse) => self.mouse(*mouse),
+            Event::Resize(columns, lines) => {
+                self.resized((*columns, *lines));
+                Vec::new()
+            }
+            Event::Paste(text) if self.mode == Mode::Filter => {
+                for c in text.chars().filter(|c| !c.is_control()) {
+                    self.filter.push(c);
+                }
+                self.filtered()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let action = keys::action(key);
+        // These work wherever one is.
+        match action {
+            Some(Action::Quit) if control => return vec![Effect::Quit],
+            Some(Action::Redraw) => return vec![Effect::Redraw],
+            Some(Action::Suspend) => return vec![Effect::Suspend],
+            _ => {}
+        }
+        match self.mode {
+            Mode::Filter => self.filter_key(key, control),
+            Mode::Columns(at) => self.column_key(at, key),
+            Mode::Help(line) => {
+                match action {
+                    Some(Action::Move(step)) => self.mode = Mode::Help(self.scrolled(line, step)),
+                    Some(Action::Quit) => return vec![Effect::Quit],
+                    _ => self.mode = Mode::Table,
+                }
+                Vec::new()
+            }
+            Mode::Details(line) => match action {
+                Some(Action::Move(step)) => {
+                    self.mode = Mode::Details(self.scrolled(line, step));
+                    Vec::new()
+                }
+                Some(Action::Back | Action::Details) | None => {
+                    self.mode = Mode::Table;
+                    self.open = None;
+                    Vec::new()
+                }
+                Some(Action::Help) => Vec::new(),
+                Some(
+                    action @ (Action::Quit
+                    | Action::Pause
+                    | Action::Unit
+                    | Action::Show
+                    | Action::Slower
+                    | Action::Faster),
+                ) => self.act(action),
+                Some(action) => {
+                    self.mode = Mode::Table;
+                    self.open = None;
+                    self.act(action)
+                }
+            },
+            Mode::Table => action.map(|a| self.act(a)).unwrap_or_default(),
+        }
+    }
+
+    /// Scrolling is bounded by what is drawn: [`crate::top::draw`] never goes beyond the last line.
+    fn scrolled(&self, line: usize, step: Step) -> usize {
+        let page = i64::from(self.size.1.max(4)) - 3;
+        let line = i64::try_from(line).unwrap_or(0);
+        let to = match step {
+            Step::Rows(n) => line + i64::from(n),
+            Step::Pages(n) => line + i64::from(n) * page,
+            Step::First => 0,
+            Step::Last => i64::from(u16::MAX),
+        };
+        let last = crate::top::draw::last_line(self);
+        usize::try_from(to).unwrap_or(0).min(last)
+    }
+
+    fn filter_key(&mut self, key: KeyEvent, control: bool) -> Vec<Effect> {
+        match key.code {
+            KeyCode::Enter | KeyCode::Down | KeyCode::Up => {
+                self.mode = Mode::Table;
+                Vec::new()
+            }
+            KeyCode::Esc => {
+                self.mode = Mode::Table;
+                self.filter.clear();
+                self.filtered()
+            }
+            KeyCode::Backspace => {
+                self.filter.pop();
+                self.filtered()
+            }
+            KeyCode::Char('u' | 'w') if control => {
+                self.filter.clear();
+                self.filtered()
+            }
+            KeyCode::Char(c) if !control && self.filter.chars().count() < LONGEST => {
+                self.filter.push(c);
+                self.filtered()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn filtered(&mut self) -> Vec<Effect> {
+        let had = self.selected.is_some();
+        self.offset = 0;
+        self.arrange(false);
+        if had && self.selected.is_none() { vec![Effect::Watch(None)] } else { Vec::new() }
+    }
+
+    fn act(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::Quit => return vec![Effect::Quit],
+            Action::Redraw => return vec![Effect::Redraw],
+            Action::Suspend => return vec![Effect::Suspend],
+            Action::Save => return vec![Effect::Save],
+            Action::Help => self.mode = Mode::Help(0),
+            Action::Filter => self.mode = Mode::Filter,
+            Action::Columns => self.mode = Mode::Columns(0),
+            Action::Back => return self.back(),
+            Action::Move(step) => return self.go(step),
+            Action::Details => return self.details(),
+            Action::Pivot(by) => return self.pivot(by),
+            Action::NextPivot | Action::PreviousPivot => {
+                let all = self.pivots();
+                let at = all.iter().position(|by| *by == self.settings.by).unwrap_or(0);
+                let step = if action == Action::NextPivot { 1 } else { all.len() - 1 };
+                return all.get((at + step) % all.len()).map(|by| self.pivot(*by)).unwrap_or_default();
+            }
+            Action::SortLeft | Action::SortRight => {
+                let next = self.next_sort(action == Action::SortRight);
+                self.sort_by(next);
+            }
+            Action::Reverse => {
+                self.settings.reverse = !self.settings.reverse;
+                self.arrange(false);
+            }
+            Action::ScrollLeft => self.skip = self.skip.saturating_sub(1),
+            Action::ScrollRight => {
+                if self.layout().hidden.1 > 0 {
+                    self.skip += 1;
+                }
+            }
+            Action::Threads => {
+                if self.scene.engine != Engine::Exact {
+                    self.say("the classic engine does not count threads");
+                    return Vec::new();
+                }
+                self.settings.threads = !self.settings.threads;
+                if self.settings.by != By::Process {
+                    self.settings.threads = true;
+                    self.settings.by = By::Process;
+                }
+                return vec![Effect::View(self.view())];
+            }
+            Action::Show => {
+                self.settings.show = self.settings.show.next();
+                return vec![Effect::View(self.view())];
+            }
+            Action::Unit => {
+                self.settings.unit = match self.settings.unit {
+                    Unit::Pages => Unit::Bytes,
+                    Unit::Bytes => Unit::Pages,
+                };
+            }
+            Action::Pause => {
+                self.paused = !self.paused;
+                let mut out = vec![Effect::Hold(self.paused)];
+                if !self.paused {
+                    // The newest interval at once, not at the next tick.
+                    out.push(Effect::View(self.view()));
+                }
+                return out;
+            }
+            Action::Slower | Action::Faster => return self.change_interval(action == Action::Slower),
+        }
+        Vec::new()
+    }
+
+    fn back(&mut self) -> Vec<Effect> {
+        if !self.filter.is_empty() {
+            self.filter.clear();
+            self.arrange(false);
+            return Vec::new();
+        }
+        (self.selected, self.offset, self.at) = (None, 0, 0);
+        self.arrange(false);
+        vec![Effect::Watch(None)]
+    }
+
+    fn go(&mut self, step: Step) -> Vec<Effect> {
+        let last = self.slots.len().saturating_sub(1);
+        let by = |n: i64| {
+            let from = i64::try_from(self.at).unwrap_or(0);
+            usize::try_from((from + n).max(0)).unwrap_or(0).min(last)
+        };
+        let page = i64::try_from(self.page()).unwrap_or(1);
+        let at = match step {
+            Step::First => 0,
+            Step::Last => last,
+            // The first step selects the first row that is seen.
+            Step::Rows(n) if self.selected.is_none() && n > 0 => self.offset.min(last),
+            Step::Rows(_) if self.selected.is_none() => last.min(self.offset),
+            Step::Rows(n) => by(n.into()),
+            Step::Pages(n) => by(i64::from(n) * page),
+        };
+        self.select(at)
+    }
+
+    fn select(&mut self, at: usize) -> Vec<Effect> {
+        self.selected = self.slots.get(at).and_then(|slot| self.id(*slot));
+        self.at = at;
+        self.keep_in_sight();
+        vec![Effect::Watch(self.selected.clone())]
+    }
+
+    fn details(&mut self) -> Vec<Effect> {
+        let mut out = Vec::new();
+        if self.selected.is_none() {
+            out = self.select(self.offset);
+        }
+        let Some(slot) = self.slots.get(self.at).copied().filter(|_| self.selected.is_some()) else {
+            self.say("no row to show");
+            return out;
+        };
+        let by = if matches!(slot, Slot::Thread(..)) { By::Thread } else { self.by() };
+        if let (Some((row, _)), Some(id)) = (self.row(slot), self.id(slot)) {
+            let who = row.who.clone();
+            self.open =
+                Some(Open { by, id: id.clone(), who: who.clone(), details: None, command_line: None });
+            self.mode = Mode::Details(0);
+            out.push(Effect::Details(by, id, Box::new(who)));
+        }
+        out
+    }
+
+    fn pivot(&mut self, by: By) -> Vec<Effect> {
+        if !self.pivots().contains(&by) {
+            let why = match self.scene.engine {
+                Engine::Exact => "files are not counted: it was started with --no-files",
+                _ => "the classic engine counts by process only",
+            };
+            self.say(why);
+            return Vec::new();
+        }
+        if self.settings.by == by && self.by() == by {
+            return Vec::new();
+        }
+        self.settings.by = by;
+        vec![Effect::Watch(None), Effect::View(self.view())]
+    }
+
+    /// The columns that can be sorted by, from left to right.
+    fn next_sort(&self, right: bool) -> Sort {
+        let layout = self.layout();
+        let mut all: Vec<Sort> = self.columns().into_iter().map(Sort::Column).collect();
+        if !layout.leads.is_empty() {
+            all.insert(0, Sort::Id);
+        }
+        all.insert(0, Sort::Busy);
+        all.push(Sort::Name);
+        let at = all.iter().position(|s| *s == self.settings.sort).unwrap_or(0);
+        let next = if right { (at + 1).min(all.len() - 1) } else { at.saturating_sub(1) };
+        all.get(next).copied().unwrap_or(self.settings.sort)
+    }
+
+    pub(super) fn sort_by(&mut self, sort: Sort) {
+        if self.settings.sort == sort {
+            return;
+        }
+        (self.settings.sort, self.settings.reverse) = (sort, false);
+        // A column that is out of sight comes into it.
+        if let Sort::Column(column) = sort {
+            let columns = self.columns();
+            let at = columns.iter().position(|c| c.id == column.id).unwrap_or(0);
+            self.skip = self.skip.min(at);
+            let (by, width) = (self.by(), usize::from(self.size.0));
+            let seen = |skip| at < skip + Layout::new(by, &columns, skip, width).columns.len().max(1);
+            while !seen(self.skip) {
+                self.skip += 1;
+            }
+        }
+        self.arrange(false);
+    }
+
+    fn change_interval(&mut self, slower: bool) -> Vec<Effect> {
+        let now = self.settings.interval;
+        let mut steps = INTERVALS.iter().map(|ms| Duration::from_millis(*ms));
+        let next = if slower { steps.find(|s| *s > now) } else { steps.rev().find(|s| *s < now) };
+        let Some(next) = next else {
+            self.say("no more than that");
+            return Vec::new();
+        };
+        self.settings.interval = next;
+        self.say(format!("intervals of {} s", next.as_secs_f64()));
+        vec![Effect::Interval(next)]
+    }
+
+    fn mouse(&mut self, mouse: MouseEvent) -> Vec<Effect> {
+        let wheel = match mouse.kind {
+            MouseEventKind::ScrollUp => Some(-3),
+            MouseEventKind::ScrollDown => Some(3),
+            _ => None,
+        };
+        if let Some(n) = wheel {
+            return match self.mode {
+                Mode::Table => self.go(Step::Rows(n)),
+                Mode::Help(line) => {
+                    self.mode = Mode::Help(self.scrolled(line, Step::Rows(n)));
+                    Vec::new()
+                }
+                Mode::Details(line) => {
+                    self.mode = Mode::Details(self.scrolled(line, Step::Rows(n)));
+                    Vec::new()
+                }
+                Mode::Filter | Mode::Columns(_) => Vec::new(),
+            };
+        }
+        if mouse.kind != MouseEventKind::Down(MouseButton::Left) || self.mode != Mode::Table {
+            return Vec::new();
+        }
+        let zones = self.zones();
+        if mouse.row == zones.titles.y {
+            let layout = self.layout();
+            let look = Look { layout: &layout, by: self.by(), numbers: self.numbers() };
+            let x = usize::from(mouse.column);
+            let hit = look.titles().1.into_iter().find(|(begin, end, _)| (*begin..*end).contains(&x));
+            match hit {
+                Some((_, _, sort)) if sort == self.settings.sort => return self.act(Action::Reverse),
+                Some((_, _, sort)) => self.sort_by(sort),
+                None => {}
+            }
+        } else if mouse.row >= zones.rows.y && mouse.row < zones.rows.bottom() {
+            let at = self.offset + usize::from(mouse.row - zones.rows.y);
+            if at < self.slots.len() {
+                if self.selected.is_some() && self.at == at {
+                    return self.details();
+                }
+                return self.select(at);
+            }
+        }
+        Vec::new()
+    }
+}

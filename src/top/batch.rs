@@ -1,0 +1,135 @@
+//! The same without a terminal: text or JSON, interval by interval.
+
+use std::fmt::Write as _;
+use std::io;
+use std::io::Write;
+
+use crate::exit::Failure;
+use crate::pivot::By;
+use crate::pivot::Pivot;
+use crate::run::Beat;
+use crate::run::losses;
+use crate::sample::Source;
+use crate::top::cells;
+use crate::top::cells::Numbers;
+use crate::top::cli::Args;
+use crate::top::keeper;
+use crate::top::keeper::Keeper;
+use crate::top::keeper::Snapshot;
+use crate::top::keeper::State;
+use crate::top::keeper::View;
+use crate::top::layout::Layout;
+use crate::top::settings::Settings;
+use crate::top::start::Scene;
+use crate::top::summary;
+use crate::top::table;
+use crate::top::table::Look;
+use crate::top::table::Order;
+use crate::top::table::Slot;
+use crate::view::View as _;
+use crate::view::json::Json;
+use crate::wait::Wait;
+use crate::wait::Wake;
+
+/// A line of text has room for every column; the names that follow have the length that they have.
+const WIDE: usize = 4096;
+
+/// All that the loop touches.
+pub struct World<'a> {
+    /// Where samples come from.
+    pub source: &'a mut dyn Source,
+    /// What rows and totals are made of.
+    pub pivot: Pivot,
+    /// The clock, signals and the process watched.
+    pub wait: &'a mut dyn Wait,
+    /// Standard output.
+    pub out: &'a mut dyn Write,
+    /// Standard error.
+    pub err: &'a mut dyn Write,
+}
+
+/// Writes intervals until COUNT, a signal, the end of the process watched, or a closed pipe.
+///
+/// # Errors
+/// When samples cannot be read or the output cannot be written.
+pub fn run(args: &Args, settings: &Settings, scene: &Scene, world: World<'_>) -> Result<(), Failure> {
+    let World { source, pivot, wait, out, err } = world;
+    let view = View { by: settings.by, show: settings.show, threads: settings.threads };
+    let mut keeper = Keeper::new(source, pivot, scene.files, Box::new(keeper::alive))?;
+    let mut beat = Beat::new(keeper.at(), settings.interval);
+    let mut lost = 0;
+    for done in 1.. {
+        let wake = wait.until(beat.deadline()).map_err(anyhow::Error::from)?;
+        let mut snapshot = keeper.tick(view)?;
+        snapshot.entries.retain(|e| e.state == State::Active);
+        let text = match args.json {
+            true => json(args, settings.by, &snapshot),
+            false => text(args, settings, scene, &snapshot),
+        };
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            Err(e) => return Err(Failure::failed(format!("cannot write the output: {e}"))),
+            Ok(()) => {}
+        }
+        if snapshot.system.lost.total() > 0 && lost == 0 {
+            let _ = writeln!(err, "cachetop: warning: {}", losses(&snapshot.system.lost));
+        }
+        lost += snapshot.system.lost.total();
+        if let (Wake::Ended, Some(pid)) = (wake, args.pid) {
+            let _ = writeln!(err, "cachetop: process {pid} has ended");
+        }
+        if wake != Wake::Deadline || args.iterations == Some(done) {
+            break;
+        }
+        beat.advance(wait.now());
+    }
+    Ok(())
+}
+
+fn json(args: &Args, by: By, snapshot: &Snapshot) -> String {
+    let mut interval = snapshot.system.clone();
+    let rows = snapshot.entries.iter().map(|e| e.row.as_ref().clone());
+    interval.groups = snapshot.entries.len();
+    interval.rows = rows.take(args.top.map_or(usize::MAX, |n| n as usize)).collect();
+    let mut out = String::new();
+    Json { pid: args.pid, by: Some(by) }.interval(&interval, &mut out);
+    out
+}
+
+/// One interval as text.
+#[must_use]
+pub fn text(args: &Args, settings: &Settings, scene: &Scene, snapshot: &Snapshot) -> String {
+    let by = snapshot.view.by;
+    let wanted: Vec<_> = match settings.columns_are_default {
+        true => settings.columns.iter().copied().filter(|c| cells::suits(c, by) && scene.knows(c)).collect(),
+        false => settings.columns.clone(),
+    };
+    let layout = Layout::new(by, &wanted, 0, WIDE);
+    let numbers = Numbers {
+        unit: settings.unit,
+        page_size: scene.page_size,
+        show: snapshot.view.show,
+        seconds: snapshot.system.seconds,
+    };
+    let look = Look { layout: &layout, by, numbers };
+    let order = Order { by, sort: settings.sort, reverse: settings.reverse, filter: "", pinned: None };
+    let mut slots = table::arrange(&snapshot.entries, &snapshot.threads, &order);
+    let number = snapshot.entries.len();
+    slots.truncate(args.top.map_or(usize::MAX, |n| n as usize));
+    let mut out = String::new();
+    for line in summary::lines(settings, scene, snapshot) {
+        let _ = writeln!(out, "{line}");
+    }
+    let what = if number == 1 { by.singular() } else { by.plural() };
+    let _ = writeln!(out, "{number} {what}, {}", snapshot.view.show.name());
+    let _ = writeln!(out, "\n{}", look.titles().0);
+    for slot in slots {
+        let line = match slot {
+            Slot::Entry(i) => snapshot.entries.get(i).map(|e| look.row(&e.row, "")),
+            Slot::Thread(i, _) => snapshot.threads.get(i).map(|row| look.row(row, "  ")),
+        };
+        let _ = writeln!(out, "{}", line.unwrap_or_default().trim_end());
+    }
+    out.push('\n');
+    out
+}

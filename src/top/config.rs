@@ -1,0 +1,209 @@
+//! Settings that a person keeps: a small TOML file.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::io::Write as _;
+use std::path::Path;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::cli;
+use crate::cli::Unit;
+use crate::columns::Column;
+use crate::exit::Failure;
+use crate::pivot::By;
+use crate::top::cells;
+use crate::top::settings::Settings;
+use crate::top::settings::Show;
+use crate::top::settings::Sort;
+
+/// The file as it is written. What is missing keeps its default; what is not known is a mistake.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    interval: Option<f64>,
+    by: Option<String>,
+    columns: Option<Vec<String>>,
+    sort: Option<String>,
+    reverse: Option<bool>,
+    unit: Option<String>,
+    show: Option<String>,
+    threads: Option<bool>,
+    mouse: Option<bool>,
+}
+
+/// Where the file is unless somebody says otherwise; `None` without a home.
+#[must_use]
+pub fn path() -> Option<PathBuf> {
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    // A relative path is to be ignored, says the XDG specification.
+    let base = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
+    Some(base.join("cachetop/config.toml"))
+}
+
+/// Reads the file over the settings. `wanted`: it must be there.
+///
+/// # Errors
+/// Wrong usage when it has mistakes, cannot be read, or is wanted and not there.
+pub fn read(path: &Path, wanted: bool, settings: &mut Settings) -> Result<(), Failure> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        // It will be made when somebody keeps settings.
+        Err(e) if e.kind() == io::ErrorKind::NotFound && (!wanted || parent_exists(path)) => return Ok(()),
+        Err(e) => return Err(mistake(path, &e.to_string())),
+    };
+    apply(&text, settings).map_err(|why| mistake(path, &why))
+}
+
+fn parent_exists(path: &Path) -> bool {
+    path.parent().is_some_and(|p| p.as_os_str().is_empty() || p.is_dir())
+}
+
+fn mistake(path: &Path, why: &str) -> Failure {
+    Failure::usage(format!("cannot use the settings in {}: {}", path.display(), why.trim_end()))
+        .remedy("correct the file or remove it; --no-config leaves it alone")
+}
+
+fn choice<T: clap::ValueEnum>(key: &str, text: &str) -> Result<T, String> {
+    T::from_str(text, false).map_err(|_| {
+        let known: Vec<_> =
+            T::value_variants().iter().filter_map(clap::ValueEnum::to_possible_value).collect();
+        let known: Vec<_> = known.iter().map(clap::builder::PossibleValue::get_name).collect();
+        format!("{key} is one of {}", known.join(", "))
+    })
+}
+
+fn column(name: &str) -> Result<&'static Column, String> {
+    let found = cells::find(name).filter(|c| cells::suits_rows(c));
+    found.ok_or_else(|| format!("columns: there is no column '{name}' for rows"))
+}
+
+fn apply(text: &str, settings: &mut Settings) -> Result<(), String> {
+    let kept: Kept = toml::from_str(text).map_err(|e| e.message().to_owned() + &line(text, e.span()))?;
+    if let Some(seconds) = kept.interval {
+        settings.interval = cli::interval(&seconds.to_string()).map_err(|e| format!("interval: {e}"))?;
+    }
+    if let Some(by) = kept.by {
+        settings.by = choice::<By>("by", &by)?;
+    }
+    if let Some(unit) = kept.unit {
+        settings.unit = choice::<Unit>("unit", &unit)?;
+    }
+    if let Some(show) = kept.show {
+        settings.show = choice::<Show>("show", &show)?;
+    }
+    if let Some(names) = kept.columns {
+        settings.columns = names.iter().map(|n| column(n)).collect::<Result<_, _>>()?;
+        settings.columns_are_default = false;
+    }
+    if let Some(sort) = kept.sort {
+        settings.sort = Sort::parse(&sort).map_err(|e| format!("sort: {e}"))?;
+    }
+    settings.reverse = kept.reverse.unwrap_or(settings.reverse);
+    settings.threads = kept.threads.unwrap_or(settings.threads);
+    settings.mouse = kept.mouse.unwrap_or(settings.mouse);
+    Ok(())
+}
+
+fn line(text: &str, span: Option<std::ops::Range<usize>>) -> String {
+    let before = span.and_then(|s| text.get(..s.start));
+    before.map_or_else(String::new, |b| format!(" (line {})", b.matches('\n').count() + 1))
+}
+
+fn name(value: &impl clap::ValueEnum) -> Option<String> {
+    value.to_possible_value().map(|v| v.get_name().to_owned())
+}
+
+fn written(settings: &Settings) -> Result<String, toml::ser::Error> {
+    let s = settings;
+    let columns = s.columns.iter().map(|c| c.id.to_owned()).collect();
+    let kept = Kept {
+        interval: Some(s.interval.as_secs_f64()),
+        by: name(&s.by),
+        columns: (!s.columns_are_default).then_some(columns),
+        sort: Some(s.sort.name().into()),
+        reverse: Some(s.reverse),
+        unit: name(&s.unit),
+        show: name(&s.show),
+        threads: Some(s.threads),
+        mouse: Some(s.mouse),
+    };
+    Ok(format!("# Written by cachetop (key W).\n{}", toml::to_string(&kept)?))
+}
+
+/// Keeps the settings. A file that is there is replaced in one go, so that none is ever half written.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn save(path: &Path, settings: &Settings) -> anyhow::Result<()> {
+    let text = written(settings)?;
+    let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(dir)?;
+    let new = path.with_extension(format!("new.{}", std::process::id()));
+    let write = || -> io::Result<()> {
+        let mut file = fs::File::create(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&new)))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::time::Duration;
+
+    use super::*;
+    use crate::plan::Engine;
+
+    #[test]
+    fn what_was_kept_comes_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("below/config.toml");
+        let mut settings = Settings::of(Engine::Exact);
+        settings.interval = Duration::from_millis(2500);
+        (settings.by, settings.show, settings.unit) = (By::Cgroup, Show::Total, Unit::Bytes);
+        settings.columns = crate::columns::set(&["misses", "hits"]);
+        (settings.columns_are_default, settings.reverse, settings.sort) = (false, true, Sort::Name);
+        save(&path, &settings).unwrap();
+        let mut back = Settings::of(Engine::Exact);
+        read(&path, true, &mut back).unwrap();
+        assert_eq!(written(&back).unwrap(), written(&settings).unwrap());
+        assert_eq!(back.columns.len(), 2);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left behind");
+        insta::assert_snapshot!(written(&settings).unwrap());
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place() {
+        for (text, part) in [
+            ("colour = 1", "unknown field `colour`"),
+            ("by = 'process'\nby = 'x'", "(line 2)"),
+            ("by = 'inode'", "by is one of process, thread"),
+            ("interval = 0", "more than 0"),
+            ("interval = 'x'", "invalid type"),
+            ("columns = ['hits', 'rubbish']", "no column 'rubbish'"),
+            ("columns = ['evicted']", "no column 'evicted' for rows"),
+            ("sort = 'rubbish'", "no column 'rubbish'"),
+        ] {
+            let error = apply(text, &mut Settings::of(Engine::Exact)).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_file_is_no_mistake_but_a_directory_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut settings = Settings::of(Engine::Exact);
+        read(&dir.path().join("none"), false, &mut settings).unwrap();
+        read(&dir.path().join("none"), true, &mut settings).unwrap();
+        assert!(read(&dir.path().join("no/where"), true, &mut settings).is_err());
+        assert!(read(dir.path(), false, &mut settings).is_err());
+    }
+}

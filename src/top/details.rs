@@ -1,0 +1,148 @@
+//! What is known of one row: its files, its threads or processes, and what it did since the start.
+
+use std::sync::Arc;
+
+use crate::model::Row;
+use crate::pivot::By;
+use crate::pivot::Filter;
+use crate::pivot::Names;
+use crate::pivot::Who;
+use crate::sample::FileSample;
+use crate::sample::Histograms;
+use crate::sample::RowSample;
+use crate::sample::Sample;
+use crate::top::findings;
+use crate::top::findings::Finding;
+use crate::top::keeper::Id;
+use crate::top::keeper::Keeper;
+
+/// Rows of a list at most.
+const LIST: usize = 50;
+
+/// What is known of one row.
+#[derive(Debug, Clone)]
+pub struct Details {
+    /// What it stands for.
+    pub by: By,
+    /// Which row.
+    pub id: Id,
+    /// Who.
+    pub who: Who,
+    /// The row since the start; `None` if it was forgotten.
+    pub since_start: Option<Row>,
+    /// Its files, processes, threads since the start, the busiest first.
+    pub lists: Vec<(By, Vec<Row>)>,
+    /// Latency of read calls of the whole system since the start; `None` unless they are timed.
+    pub latency: Option<Box<Histograms>>,
+    /// What the figures since the start mean.
+    pub findings: Vec<Finding>,
+    /// Files are counted.
+    pub files_counted: bool,
+}
+
+/// The lists that rows of a kind have.
+const fn lists(by: By) -> &'static [By] {
+    match by {
+        By::Process => &[By::File, By::Thread],
+        By::Thread => &[By::File],
+        By::Comm | By::User | By::Cgroup => &[By::Process, By::File],
+        By::File => &[By::Process],
+        By::Mount | By::Device => &[By::File, By::Process],
+    }
+}
+
+fn has_thread(by: By, who: &Who, row: &RowSample, names: &mut dyn Names) -> bool {
+    match by {
+        By::Process => who.pid == Some(row.tgid),
+        By::Thread => who.pid == Some(row.tgid) && who.tid == Some(row.tid),
+        By::Comm => who.comm.as_deref() == Some(&row.process.name()),
+        By::User => who.uid == Some(row.uid),
+        By::Cgroup => who.cgroup.as_deref() == Some(&names.cgroup(row.cgroup, row.tgid).path),
+        By::File | By::Mount | By::Device => false,
+    }
+}
+
+fn has_file(by: By, who: &Who, row: &FileSample, names: &mut dyn Names) -> bool {
+    let file: &Arc<_> = &row.file;
+    let dev = file.block.unwrap_or(file.dev);
+    match by {
+        By::Process | By::Thread => who.pid == Some(row.tgid),
+        By::Comm => who.comm.as_deref() == Some(&row.process.name()),
+        By::User => who.uid == Some(row.uid),
+        By::Cgroup => who.cgroup.as_deref() == Some(&names.cgroup(row.cgroup, row.tgid).path),
+        By::Device => who.device.as_deref() == Some(&names.mounts(dev).device(dev)),
+        By::Mount => {
+            let mounts = names.mounts(dev);
+            who.device.as_deref() == Some(&mounts.device(dev))
+                && who.mount.as_deref() == mounts.point(file.dev)
+        }
+        By::File => {
+            let plain = |p: &str| p.trim_end_matches(" (deleted)").to_owned();
+            let mounts = names.mounts(dev);
+            who.inode == Some(file.inode)
+                && who.device.as_deref() == Some(&mounts.device(dev))
+                && who.path.as_deref().map(plain) == mounts.path(file).as_deref().map(plain)
+        }
+    }
+}
+
+impl Keeper<'_> {
+    /// What is known of a row since the start.
+    pub fn details(&mut self, by: By, id: Id, who: &Who) -> Details {
+        let plain = self.filter().clone();
+        let files_counted = self.files_counted();
+        let (pivot, whole, plan) = self.parts();
+        let names = pivot.names.as_mut();
+        let sum = &whole.sum;
+        let rows = sum.rows.iter().filter(|r| has_thread(by, who, r, names)).cloned().collect();
+        let files: Vec<_> = sum.files.iter().filter(|f| has_file(by, who, f, names)).cloned().collect();
+        let dev = files.first().map(|f| f.file.dev);
+        let part = Sample { rows, files, ..empty(sum) };
+        let mut list = |by: By, filter: Filter| {
+            (pivot.by, pivot.filter) = (Some(by), filter);
+            pivot.interval(&whole.first, &part, &plan).rows
+        };
+        let own = list(by, plain.clone()).into_iter().find(|row| Id::of(by, &row.who) == id);
+        let mut out = Vec::new();
+        for kind in lists(by) {
+            // Rows by process come from threads unless something is asked for that only files have.
+            let filter = match (by.files() && !kind.files(), dev) {
+                (true, Some(dev)) => Filter { mount: Some(dev), ..plain.clone() },
+                _ => plain.clone(),
+            };
+            let mut rows = list(*kind, filter);
+            rows.truncate(LIST);
+            out.push((*kind, rows));
+        }
+        let latency = match (&whole.sum.latency, &whole.first.latency) {
+            (Some(now), Some(then)) => Some(Box::new(now.since(then))),
+            _ => None,
+        };
+        let findings = own.as_ref().map(|row| findings::of(&row.figures)).unwrap_or_default();
+        Details { by, id, who: who.clone(), since_start: own, lists: out, latency, findings, files_counted }
+    }
+}
+
+/// The sample without its rows, which may be many.
+fn empty(sample: &Sample) -> Sample {
+    Sample {
+        at: sample.at,
+        time: sample.time,
+        total: sample.total,
+        rows: Vec::new(),
+        files: Vec::new(),
+        latency: None,
+        lost: sample.lost.clone(),
+        memory: sample.memory,
+        classic: sample.classic.clone(),
+    }
+}
+
+/// The command line of a process, its arguments with blanks between them; `None` where there is none (any more).
+#[must_use]
+pub fn command_line(pid: u32) -> Option<String> {
+    let text = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let words: Vec<_> = text.split(|b| *b == 0).map(String::from_utf8_lossy).collect();
+    let line = words.join(" ").trim_end().to_owned();
+    (!line.is_empty()).then_some(line)
+}

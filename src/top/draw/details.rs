@@ -1,0 +1,268 @@
+//! The details of a row.
+
+use ratatui::text::Line;
+use ratatui::text::Span;
+
+use super::theme::Theme;
+use crate::columns;
+use crate::columns::COLUMNS;
+use crate::columns::Column;
+use crate::figures::Figures;
+use crate::model::Row;
+use crate::pivot::By;
+use crate::plan::Engine;
+use crate::sample::Histograms;
+use crate::top::app::App;
+use crate::top::app::Open;
+use crate::top::cells;
+use crate::top::cells::Numbers;
+use crate::top::details::Details;
+use crate::top::help::wrapped;
+use crate::top::keeper::Id;
+use crate::top::layout;
+use crate::top::layout::Layout;
+use crate::top::settings::Show;
+use crate::top::table::Look;
+
+/// Rows of a list on the page.
+const LIST: usize = 20;
+
+/// All lines of the page.
+pub(super) fn lines(app: &App, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(open) = &app.open else { return Vec::new() };
+    let mut page = Page { app, theme, open, out: Vec::new() };
+    page.who();
+    let Some(details) = &open.details else {
+        page.plain("");
+        page.plain("being looked up");
+        return page.out;
+    };
+    page.findings(details);
+    page.figures(details);
+    for (by, rows) in &details.lists {
+        page.list(*by, rows, details);
+    }
+    page.latency(details.latency.as_deref());
+    page.out
+}
+
+struct Page<'a> {
+    app: &'a App,
+    theme: &'a Theme,
+    open: &'a Open,
+    out: Vec<Line<'static>>,
+}
+
+impl Page<'_> {
+    fn width(&self) -> usize {
+        usize::from(self.app.size.0).max(20)
+    }
+
+    fn plain(&mut self, text: &str) {
+        self.out.push(Line::raw(self.theme.text(text)));
+    }
+
+    fn title(&mut self, text: String) {
+        self.plain("");
+        self.out.push(Line::styled(text, self.theme.strong()));
+    }
+
+    fn field(&mut self, name: &str, value: &str) {
+        let value = crate::view::text::printable(value);
+        for (i, line) in wrapped(&value, self.width().saturating_sub(14).max(10)).into_iter().enumerate() {
+            let name = if i == 0 { name } else { "" };
+            self.plain(&format!("{name:<13} {line}"));
+        }
+    }
+
+    fn who(&mut self) {
+        let (by, who) = (self.open.by, &self.open.who);
+        let number = match (who.tid, who.pid) {
+            (Some(tid), Some(pid)) => format!(" {tid} of process {pid}"),
+            (None, Some(pid)) => format!(" {pid}"),
+            _ => String::new(),
+        };
+        let name = crate::view::text::printable(&layout::name(by, who));
+        let text = self.theme.text(&format!("{}{number}  {name}   (Esc: back)", by.singular()));
+        self.out.push(Line::styled(text, self.theme.strong()));
+        let who = who.clone();
+        if who.pid.is_some() {
+            match &self.open.command_line {
+                None => self.field("command line", "being looked up"),
+                Some(Some(line)) => self.field("command line", &line.clone()),
+                Some(None) => self.field("command line", "- (the process has ended, or has none)"),
+            }
+        }
+        let uid = who.uid.map(|n| format!("uid {n}"));
+        if let Some(uid) = uid {
+            let user = who.user.as_ref().map_or_else(|| uid.clone(), |u| format!("{u} ({uid})"));
+            self.field("user", &user);
+        }
+        for (name, value) in [
+            ("cgroup", &who.cgroup),
+            ("container", &who.container),
+            ("unit", &who.unit),
+            ("path", &who.path),
+            ("device", &who.device),
+            ("mount", &who.mount),
+        ] {
+            if let Some(value) = value {
+                self.field(name, value);
+            }
+        }
+        if let Some(inode) = who.inode {
+            self.field("inode", &inode.to_string());
+        }
+    }
+
+    fn findings(&mut self, details: &Details) {
+        self.title("findings (since start)".into());
+        if details.findings.is_empty() {
+            self.plain("none");
+        }
+        for finding in &details.findings {
+            let width = self.width().saturating_sub(19).max(10);
+            for (i, line) in wrapped(&finding.text, width).into_iter().enumerate() {
+                let id = if i == 0 { finding.id } else { "" };
+                self.plain(&format!("{id:<18} {line}"));
+            }
+        }
+    }
+
+    /// The row in the interval, where it is still in the table.
+    fn now(&self) -> Option<&Row> {
+        let app = self.app;
+        let find = |id: &Id| app.slots.iter().find(|s| app.id(**s).as_ref() == Some(id));
+        let row = find(&self.open.id).and_then(|slot| app.row(*slot)).map(|(row, _)| row);
+        row.filter(|_| app.numbers().show != Show::Total)
+    }
+
+    fn figures(&mut self, details: &Details) {
+        let app = self.app;
+        let now = self.now().cloned();
+        let numbers = app.numbers();
+        let total = Numbers { show: Show::Total, ..numbers };
+        let title = if numbers.show == Show::Rate { "per second" } else { "interval" };
+        self.title(format!("{:<12}{title:>12} {:>12}   ", "figures", "since start"));
+        let unknown = || Row { who: self.open.who.clone(), figures: Figures::unknown(), classic: None };
+        let all = details.since_start.clone().unwrap_or_else(unknown);
+        let engine = app.scene.engine;
+        let counts =
+            |c: &Column| if c.is_classic() { engine != Engine::Exact } else { engine != Engine::Classic };
+        let wanted: Vec<_> = COLUMNS.iter().filter(|c| cells::suits(c, self.open.by) && counts(c)).collect();
+        for column in wanted {
+            // What this kernel counts for no row at all is not worth a line, unless it says something of read-ahead.
+            let always = matches!(column.id, "readahead_wasted" | "hit_ratio" | "direct_bytes");
+            if !app.scene.knows(column) && !always {
+                continue;
+            }
+            if !cells::suits_rows(column) && !always {
+                continue;
+            }
+            let cell = |row: &Row, numbers: Numbers| numbers.cell(column, &columns::Line::from(row));
+            let here = now.as_ref().map_or_else(|| "-".into(), |row| cell(row, numbers));
+            let about = match column.id {
+                "readahead_wasted" => "prefetched pages never used: known of the whole system only",
+                _ => column.about(),
+            };
+            let text = format!("{:<12}{here:>12} {:>12}   {about}", cells::title(column), cell(&all, total));
+            let width = self.width();
+            let room = width.saturating_sub(1);
+            match text.chars().count() > width {
+                true => self.plain(&(text.chars().take(room).collect::<String>() + "…")),
+                false => self.plain(&text),
+            }
+        }
+    }
+
+    fn list(&mut self, by: By, rows: &[Row], details: &Details) {
+        self.title(format!("{} (since start)", by.plural()));
+        if rows.is_empty() {
+            let why = match (self.app.scene.engine, by.files() && !details.files_counted) {
+                (Engine::Classic, _) => "- (the classic engine counts processes only)",
+                (_, true) => "- (files are not counted: it was started with --no-files)",
+                (_, false) => "none that did anything",
+            };
+            self.plain(why);
+            return;
+        }
+        let suits = |c: &&'static crate::columns::Column| {
+            let files = by.files() || self.open.by.files();
+            cells::suits(c, if files { By::File } else { by }) && self.app.scene.knows(c)
+        };
+        let wanted: Vec<_> =
+            cells::default_columns(self.app.scene.engine).into_iter().filter(suits).take(5).collect();
+        let layout = Layout::new(by, &wanted, 0, self.width());
+        let numbers = Numbers { show: Show::Total, ..self.app.numbers() };
+        let look = Look { layout: &layout, by, numbers };
+        self.out.push(Line::from(Span::styled(look.titles().0, self.theme.dim())));
+        for row in rows.iter().take(LIST) {
+            let text = look.row(row, "");
+            self.plain(text.trim_end());
+        }
+        if rows.len() > LIST {
+            self.plain(&format!("and {} more", rows.len() - LIST));
+        }
+    }
+
+    fn latency(&mut self, latency: Option<&Histograms>) {
+        self.title("latency of read calls of the whole system (since start)".into());
+        let Some(h) = latency else {
+            let why = match self.app.scene.latency {
+                true => "- (not known on this kernel, or while only a part is counted)",
+                false => "- (read calls are not timed: start it with --latency)",
+            };
+            self.plain(why);
+            return;
+        };
+        self.plain("no process has one of its own: calls are timed for the system");
+        let calls = |b: &[u64]| b.iter().sum::<u64>();
+        if calls(&h.hit) + calls(&h.miss) == 0 {
+            self.plain("no calls yet");
+            return;
+        }
+        let used =
+            |i: &usize| h.hit.get(*i).is_some_and(|n| *n > 0) || h.miss.get(*i).is_some_and(|n| *n > 0);
+        let first = (0..h.hit.len()).find(used).unwrap_or(0);
+        let last = (0..h.hit.len()).rev().find(used).unwrap_or(0);
+        let most = h.hit.iter().chain(&h.miss).copied().max().unwrap_or(1).max(1);
+        self.out.push(Line::styled(
+            format!("{:>9} {:>9}          {:>9}", "less than", "no miss", "missed"),
+            self.theme.dim(),
+        ));
+        for i in first..=last {
+            let (hit, miss) = (h.hit.get(i).copied().unwrap_or(0), h.miss.get(i).copied().unwrap_or(0));
+            let text = format!(
+                "{:>9} {:>9} {:<8} {:>9} {:<8}",
+                nanoseconds(1 << (8 + i)),
+                cells::decimal(float(hit)),
+                self.bar(hit, most),
+                cells::decimal(float(miss)),
+                self.bar(miss, most)
+            );
+            self.plain(text.trim_end());
+        }
+    }
+
+    fn bar(&self, n: u64, most: u64) -> String {
+        let sign = if self.theme.unicode { "█" } else { "#" };
+        let full = usize::try_from((u128::from(n) * 8).div_ceil(u128::from(most))).unwrap_or(8);
+        sign.repeat(full.min(8))
+    }
+}
+
+#[allow(clippy::cast_precision_loss)]
+const fn float(n: u64) -> f64 {
+    n as f64
+}
+
+/// A time in the unit that suits it.
+fn nanoseconds(n: u64) -> String {
+    let x = float(n);
+    match x {
+        x if x < 1e3 => format!("{x:.0} ns"),
+        x if x < 1e6 => format!("{:.1} us", x / 1e3),
+        x if x < 1e9 => format!("{:.1} ms", x / 1e6),
+        x => format!("{:.1} s", x / 1e9),
+    }
+}

@@ -1,0 +1,86 @@
+//! Where everything is on a screen, and what a small screen does without.
+
+use ratatui::layout::Rect;
+
+/// From this height on, each figure of the system has a line of its own, with its history.
+const FULL: u16 = 24;
+/// From this height on, there is a line of keys.
+const KEYS: u16 = 16;
+/// From this height on, there is more than the table.
+const HEAD: u16 = 8;
+/// From this height on, the bars of the history are two lines high.
+const TALL: u16 = 40;
+
+/// The parts of a screen; those of no height are not shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Zones {
+    /// Where and how it counts; what is in the cache.
+    pub place: Rect,
+    /// The figures of the system.
+    pub figures: Rect,
+    /// Lines for each figure; 0 if all are in one line.
+    pub each: u16,
+    /// What the rows are.
+    pub status: Rect,
+    /// The titles of the columns.
+    pub titles: Rect,
+    /// The rows.
+    pub rows: Rect,
+    /// The keys, or something to be told.
+    pub foot: Rect,
+    /// All below the first part, for the help and the details.
+    pub page: Rect,
+}
+
+impl Zones {
+    /// For a screen of this size and this many figures.
+    #[must_use]
+    pub fn new((width, height): (u16, u16), figures: usize) -> Self {
+        let each = if height >= TALL { 2 } else { u16::from(height >= FULL) };
+        let count = u16::try_from(figures).unwrap_or(0);
+        let place = if height >= KEYS { 2 } else { u16::from(height >= HEAD) };
+        let system = if each > 0 { each * count } else { u16::from(height >= HEAD) };
+        let status = u16::from(height >= HEAD);
+        let titles = u16::from(height >= 2);
+        let foot = u16::from(height >= KEYS);
+        let mut y = 0;
+        let mut take = |lines: u16| {
+            let area = Rect::new(0, y, width, lines.min(height.saturating_sub(y)));
+            y += area.height;
+            area
+        };
+        let place = take(place);
+        let figures = take(system);
+        let status = take(status);
+        let titles = take(titles);
+        let rows = take(height.saturating_sub(titles.bottom() + foot));
+        let foot = take(foot);
+        let top = place.bottom();
+        Self {
+            place,
+            figures,
+            each,
+            status,
+            titles,
+            rows,
+            foot,
+            page: Rect::new(0, top, width, height.saturating_sub(top)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_every_screen_has_one_use() {
+        for height in 0..100 {
+            let z = Zones::new((80, height), 6);
+            let parts = [z.place, z.figures, z.status, z.titles, z.rows, z.foot];
+            assert_eq!(parts.iter().map(|r| r.height).sum::<u16>(), height);
+            assert!(z.rows.height >= 1 || height < 2, "{height}");
+        }
+        assert!(Zones::new((80, 24), 6).rows.height >= 12);
+    }
+}

@@ -1,0 +1,136 @@
+//! What the figures of a row mean, in plain words; only what they prove. The thresholds are in the help.
+
+use crate::figures::Figure;
+use crate::figures::Figures;
+
+/// Rows with fewer pages say nothing: 1 MiB of pages of 4 KiB.
+const ENOUGH: u64 = 256;
+/// The size of the pages that [`ENOUGH`] means.
+const PAGE: u64 = 4096;
+
+/// One sentence about a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// A short name that does not change.
+    pub id: &'static str,
+    /// The sentence.
+    pub text: String,
+}
+
+/// A part of a whole in per cent. Never `100 %` or `0 %` unless it is all or nothing.
+#[allow(clippy::cast_precision_loss)]
+fn percent(part: u64, whole: u64) -> String {
+    let x = part as f64 / whole as f64 * 100.0;
+    if part > 0 && part < whole { format!("{:.0} %", x.clamp(1.0, 99.0)) } else { format!("{x:.0} %") }
+}
+
+/// Whether `part` is `n` of `of` parts of the whole, or more.
+const fn share(part: u64, whole: u64, n: u64, of: u64) -> bool {
+    (part as u128) * (of as u128) >= (whole as u128) * (n as u128)
+}
+
+/// What the figures say.
+#[must_use]
+pub fn of(figures: &Figures) -> Vec<Finding> {
+    let get = |f| figures.get(f);
+    let mut out = Vec::new();
+    let mut say = |id, text| out.push(Finding { id, text });
+    let through = get(Figure::ReadBytes).zip(get(Figure::WriteAccesses));
+    let past = get(Figure::DirectReadBytes).zip(get(Figure::DirectWriteBytes));
+    if let (Some((read, written)), Some((direct_read, direct_written))) = (through, past) {
+        let direct = direct_read + direct_written;
+        // Pages written are whole pages, so this is the most that can have gone through the cache.
+        let all = direct + read + written.saturating_mul(PAGE);
+        if direct >= ENOUGH * PAGE && share(direct, all, 1, 2) {
+            let part = if direct == all { "all".into() } else { format!("{} or more", percent(direct, all)) };
+            let text = format!("{part} of the bytes bypass the cache (O_DIRECT)");
+            say("direct-io", text);
+        }
+    }
+    if let (Some(accesses), Some(hits), Some(ahead), Some(misses)) =
+        (get(Figure::Accesses), get(Figure::Hits), get(Figure::ReadaheadHits), get(Figure::Misses))
+    {
+        if accesses >= ENOUGH && share(ahead, accesses, 1, 2) {
+            let text = format!(
+                "{} of the pages read were first uses of what read-ahead had fetched, and no reuse",
+                percent(ahead, accesses)
+            );
+            say("cold-readahead", text);
+        }
+        if accesses >= ENOUGH && share(misses, accesses, 1, 2) {
+            let text = format!("{} of the pages read had to be waited for", percent(misses, accesses));
+            say("cold-misses", text);
+        }
+        if accesses >= ENOUGH && share(hits, accesses, 9, 10) {
+            let text = format!("{} of the pages read had been used before", percent(hits, accesses));
+            say("reuse", text);
+        }
+        if let Some(fetched) = get(Figure::ReadaheadPages).filter(|n| *n >= ENOUGH && !share(ahead, *n, 1, 2))
+        {
+            let text = format!(
+                "of {fetched} pages fetched ahead, {ahead} were used so far ({})",
+                percent(ahead, fetched)
+            );
+            say("readahead-unused", text);
+        }
+        if let Some(n) = get(Figure::Refaulted).filter(|n| accesses >= ENOUGH && share(*n, accesses, 1, 10)) {
+            let text =
+                format!("{n} pages were read back after eviction: memory is too small for what is read");
+            say("refaults", text);
+        }
+    }
+    if let (Some(accesses), Some(misses)) = (get(Figure::WriteAccesses), get(Figure::WriteMisses)) {
+        if accesses >= ENOUGH && share(misses, accesses, 1, 2) {
+            let text = format!("{} of the pages written were not in the cache", percent(misses, accesses));
+            say("write-misses", text);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::fixtures::figures;
+
+    fn ids(values: &[(Figure, u64)]) -> Vec<&'static str> {
+        of(&figures(values)).into_iter().map(|f| f.id).collect()
+    }
+
+    #[test]
+    fn each_is_said_only_where_the_figures_prove_it() {
+        use Figure::*;
+        let read = |hits, ahead, misses| {
+            vec![(Accesses, hits + ahead + misses), (Hits, hits), (ReadaheadHits, ahead), (Misses, misses)]
+        };
+        assert!(ids(&[]).is_empty());
+        assert!(ids(&read(255, 0, 0)).is_empty(), "too little");
+        assert_eq!(ids(&read(1000, 0, 0)), ["reuse"]);
+        assert_eq!(ids(&read(8, 12177, 257)), ["cold-readahead"]);
+        assert_eq!(ids(&read(0, 0, 1000)), ["cold-misses"]);
+        let with = |mut base: Vec<(Figure, u64)>, more: &[(Figure, u64)]| {
+            base.extend(more);
+            ids(&base)
+        };
+        assert_eq!(with(read(500, 100, 400), &[(ReadaheadPages, 1000)]), ["readahead-unused"]);
+        assert_eq!(with(read(500, 100, 400), &[(Refaulted, 100)]), ["refaults"]);
+        assert_eq!(ids(&[(DirectReadBytes, 32 << 20), (ReadBytes, 4096)]), ["direct-io"]);
+        assert!(ids(&[(DirectReadBytes, 2 << 20), (ReadBytes, 4 << 20)]).is_empty());
+        assert_eq!(ids(&[(WriteAccesses, 1000), (WriteMisses, 500)]), ["write-misses"]);
+    }
+
+    #[test]
+    fn nothing_is_said_of_what_is_not_known() {
+        assert!(of(&Figures::unknown()).is_empty());
+        let mut half = figures(&[(Figure::DirectReadBytes, 1 << 30)]);
+        half.set(Figure::ReadBytes, None);
+        assert!(of(&half).is_empty());
+    }
+
+    #[test]
+    fn all_and_nothing_are_said_only_of_all_and_nothing() {
+        assert_eq!(percent(1, 100_000), "1 %");
+        assert_eq!(percent(99_999, 100_000), "99 %");
+        assert_eq!(percent(7, 7), "100 %");
+    }
+}

@@ -1,0 +1,217 @@
+//! What the help and the manual page say beyond the options.
+
+use std::fmt::Write as _;
+
+use super::cells;
+use super::keys;
+use crate::columns::COLUMNS;
+
+/// The end of `-h`.
+pub(super) const SHORT: &str = "\
+Examples:
+  cachetop               the busiest processes, every second; 'h' for the keys
+  cachetop 5             every five seconds
+  cachetop --by file     the busiest files
+  cachetop -b -n 3       three intervals as text, without a terminal
+
+'cachetop --help' lists keys and columns and explains the figures.";
+
+/// Titles and texts; lines fit a terminal of 80 columns.
+const SECTIONS: &[(&str, &str)] = &[
+    (
+        "Examples",
+        "\
+cachetop                      the busiest processes, every second
+cachetop 5                    every five seconds
+cachetop --by cgroup          containers, pods and services
+cachetop -p 1234 -t           process 1234 and its threads
+cachetop --comm postgres      all processes of that name
+cachetop --by file --sort misses
+cachetop --show total         counts since it was started
+cachetop -b -n 3 2            three intervals of two seconds as text
+cachetop --json -n 60 >log    one JSON object a line, for programs",
+    ),
+    (
+        "Reading the figures",
+        "\
+Figures are those of cachestat: 'cachestat --help' and its manual page say
+more. The unit is the page (4 KiB on x86); each page that a read call covers
+is one of
+
+  HITS    in the cache and used before
+  RAHITS  in the cache only because read-ahead had fetched it: first use
+  MISSES  not in the cache when the call began
+
+READ_HIT% is HITS / (HITS + RAHITS + MISSES): of the pages read, those that
+had been used before. A file read for the first time has 0 %. WRITE_HIT% is
+the pages written that were in the cache, of all pages written. Both are '-'
+where nothing was read or written: '-' is what cannot be known. DIRECT is
+what bypassed the cache, read and written.
+
+Figures count in the interval; with 'm' or --show, per second or since the
+start. The upper part is always per second, with the last minutes in bars,
+each of which stands for an interval; the number on the right is the tallest
+bar. A number that would not fit ends in k, M, G (powers of 1000); bytes end
+in K, M, G (powers of 1024).
+
+Rows are those that did something in the interval. What did nothing stays
+for three intervals more. A process that has ended is dimmed and marked
+with x: its figures are those of its last interval, and are no part of the
+sums any more. The selected row keeps its place on the screen while values
+change.",
+    ),
+    (
+        "Details",
+        "\
+Enter shows what is known of the selected row: the command line, its user
+and cgroup, its figures in the interval and since the start, its files, its
+threads, and findings:
+
+  direct-io         half of the bytes or more bypass the cache
+  cold-readahead    half of the pages read or more are first uses of what
+                    read-ahead had fetched, and no reuse
+  readahead-unused  less than half of the pages fetched ahead were used so
+                    far
+  cold-misses       half of the pages read or more had to be waited for
+  reuse             nine of ten pages read or more had been used before
+  refaults          a tenth of the pages read or more were evicted before:
+                    memory is too small for what is read
+  write-misses      half of the pages written or more were not in the cache
+
+Findings look at figures since the start, and only at rows with 256 pages
+(1 MiB) or more. Latency is known for the whole system only, and needs
+--latency. How much read-ahead was wasted, and how much was evicted, is
+known for the whole system only as well.",
+    ),
+    (
+        "Settings",
+        "\
+'W' keeps interval, kind of rows, columns, sorting, unit, counts or totals,
+threads and mouse in $XDG_CONFIG_HOME/cachetop/config.toml (without that
+variable, ~/.config), or in the file of --config. Options on the command
+line go before it. --no-config leaves it alone.
+
+NO_COLOR or --color never: no colours. Those used are the terminal's own, so
+that they suit a light background as well. Without a UTF-8 locale, all that
+is drawn is ASCII.
+
+A screen of less than 24 lines has the figures of the system in one line,
+without bars; of less than 16, no line of keys; of less than 8, the table
+only. Columns that do not fit are left out from the right: Left and Right scroll.",
+    ),
+    (
+        "Cost",
+        "\
+Counting costs at every read; files are counted besides, for rows by file
+and the files of the details. --no-files is cheaper, --latency dearer. The
+tables take --table-size and --file-table rows of kernel memory. Totals
+since the start are kept for 65536 rows; beyond that, the least busy ones
+are forgotten, and the screen says how many.",
+    ),
+    (
+        "Ending",
+        "\
+q, Ctrl-C, SIGINT, SIGTERM and SIGHUP end it and restore the terminal. With
+-b and --json, SIGINT and SIGTERM write the interval that had begun; when
+the process of -p ends, its last interval is written. A closed pipe ends
+quietly.",
+    ),
+    (
+        "Exit codes",
+        "\
+0  done
+1  it could not be done: not allowed, not supported by this kernel, output
+   not written; the remedy is printed
+2  wrong usage, no process with that PID, a settings file with mistakes, or
+   no terminal where one is needed",
+    ),
+];
+
+fn keys_section() -> String {
+    let mut out = String::new();
+    for (keys, about) in keys::lines() {
+        let _ = writeln!(out, "{keys:<11} {about}");
+    }
+    let _ = writeln!(out, "\nIn the list of columns: {}", keys::COLUMN_KEYS);
+    out + "\nMouse: a title sorts by its column, once more the other way round; a row is\n\
+           selected, once more shown in detail; the wheel moves the selection. Shift\n\
+           with the mouse selects text, as without cachetop; --no-mouse leaves it alone."
+}
+
+fn columns_section() -> String {
+    let mut out = String::from(
+        "The second name is for --columns and --sort. Without --sort, rows are sorted by\nall that they did, pages and events together.\n\n",
+    );
+    for c in COLUMNS.iter().filter(|c| cells::suits_rows(c)) {
+        let mut about = wrapped(c.about(), 43).into_iter();
+        let _ = writeln!(out, "{:<10} {:<22} {}", cells::title(c), c.id, about.next().unwrap_or_default());
+        for line in about {
+            let _ = writeln!(out, "{:33} {line}", "");
+        }
+    }
+    out.trim_end().to_string()
+}
+
+/// Breaks a text between words into lines of at most `width` characters.
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines
+}
+
+fn sections() -> impl Iterator<Item = (&'static str, String)> {
+    let made = [("Keys", keys_section()), ("Columns", columns_section())];
+    let mut all: Vec<_> = SECTIONS.iter().map(|(title, text)| (*title, (*text).to_string())).collect();
+    let after = 1;
+    all.splice(after..after, made);
+    all.into_iter()
+}
+
+/// The end of `--help`.
+pub(super) fn long() -> String {
+    let mut out = String::new();
+    for (title, text) in sections() {
+        let _ = writeln!(out, "{title}:");
+        for line in text.lines() {
+            let _ = writeln!(out, "{}", format!("  {line}").trim_end());
+        }
+        out.push('\n');
+    }
+    out.trim_end().to_string()
+}
+
+/// The same as sections of a manual page; the lines stay as they are.
+pub(super) fn manual() -> String {
+    let mut out = String::new();
+    for (title, text) in sections() {
+        let _ = writeln!(out, ".SH {}\n.nf", title.to_uppercase());
+        for line in text.lines() {
+            let line = line.replace('\\', "\\e").replace('-', "\\-");
+            // A dot or a quote at the beginning would be a request to roff.
+            let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
+            let _ = writeln!(out, "{guard}{line}");
+        }
+        out.push_str(".fi\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_fits_a_terminal_of_80_columns() {
+        for line in long().lines().chain(SHORT.lines()) {
+            assert!(line.chars().count() <= 79, "{line}");
+        }
+    }
+}

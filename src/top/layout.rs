@@ -1,0 +1,177 @@
+//! Which columns a width has room for.
+
+use crate::columns::Column;
+use crate::pivot::By;
+use crate::pivot::Who;
+use crate::top::cells;
+
+/// What a row is called when nothing is left for its name: a part of it.
+const SHORTEST: usize = 9;
+
+/// A column before the figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lead {
+    /// Process.
+    Pid,
+    /// Thread.
+    Tid,
+    /// User by number: the narrow screen's.
+    Uid,
+    /// User by name.
+    User,
+    /// Device.
+    Device,
+}
+
+impl Lead {
+    /// Its title.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Lead::Pid => "PID",
+            Lead::Tid => "TID",
+            Lead::Uid => "UID",
+            Lead::User => "USER",
+            Lead::Device => "DEVICE",
+        }
+    }
+
+    /// Its width.
+    #[must_use]
+    pub const fn width(self) -> usize {
+        match self {
+            Lead::Pid | Lead::Tid => 7,
+            Lead::Uid => 5,
+            Lead::User => 8,
+            Lead::Device => 14,
+        }
+    }
+
+    /// Whether it begins at the left of its column.
+    #[must_use]
+    pub const fn left(self) -> bool {
+        matches!(self, Lead::User | Lead::Device)
+    }
+
+    /// The cell.
+    #[must_use]
+    pub fn cell(self, who: &Who) -> String {
+        let number = |n: Option<u32>| n.map_or_else(|| "-".into(), |n| n.to_string());
+        match self {
+            Lead::Pid => number(who.pid),
+            Lead::Tid => number(who.tid),
+            Lead::Uid => number(who.uid),
+            Lead::User => who.user.clone().unwrap_or_else(|| number(who.uid)),
+            Lead::Device => who.device.clone().unwrap_or_else(|| "-".into()),
+        }
+    }
+}
+
+/// The title of the last column.
+#[must_use]
+pub const fn name_title(by: By) -> &'static str {
+    match by {
+        By::Process | By::Thread | By::Comm => "COMMAND",
+        By::User => "USER",
+        By::Cgroup => "CGROUP",
+        By::File => "FILE",
+        By::Mount => "MOUNT",
+        By::Device => "DEVICE",
+    }
+}
+
+/// The last column: what the row is called.
+#[must_use]
+pub fn name(by: By, who: &Who) -> String {
+    let text = |t: &Option<String>| t.clone().unwrap_or_else(|| "-".into());
+    match by {
+        By::Process | By::Thread | By::Comm => text(&who.comm),
+        By::User => who.user.clone().or_else(|| who.uid.map(|n| n.to_string())).unwrap_or_else(|| "-".into()),
+        // The path of a container is long and says no more.
+        By::Cgroup => who.container.clone().unwrap_or_else(|| text(&who.cgroup)),
+        By::Mount => text(&who.mount),
+        By::Device => text(&who.device),
+        By::File => who.path.clone().unwrap_or_else(|| {
+            let inode = who.inode.map_or_else(|| "-".into(), |n| n.to_string());
+            format!("{} inode {inode}", text(&who.device))
+        }),
+    }
+}
+
+/// The columns of a table.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// Before the figures.
+    pub leads: Vec<Lead>,
+    /// The figures, and how wide they are.
+    pub columns: Vec<(&'static Column, usize)>,
+    /// What is left for the name.
+    pub name: usize,
+    /// Columns left out at the left and at the right.
+    pub hidden: (usize, usize),
+}
+
+impl Layout {
+    /// As many of the columns as a width holds, beginning at the `skip`-th.
+    #[must_use]
+    pub fn new(by: By, wanted: &[&'static Column], skip: usize, width: usize) -> Self {
+        let leads: &[Lead] = match by {
+            By::Process if width >= 100 => &[Lead::Pid, Lead::User],
+            By::Process if width >= 60 => &[Lead::Pid, Lead::Uid],
+            By::Process => &[Lead::Pid],
+            By::Thread if width >= 60 => &[Lead::Pid, Lead::Tid],
+            By::Thread => &[Lead::Tid],
+            By::Mount if width >= 60 => &[Lead::Device],
+            By::User if width >= 60 => &[Lead::Uid],
+            _ => &[],
+        };
+        // Paths need more room than the 15 characters of a command.
+        let shortest = match by {
+            By::File | By::Cgroup | By::Mount => SHORTEST.max(width / 4),
+            _ if width >= 100 => 15,
+            _ => SHORTEST,
+        };
+        let mut left = width.saturating_sub(shortest + leads.iter().map(|l| l.width() + 1).sum::<usize>());
+        let skip = skip.min(wanted.len().saturating_sub(1));
+        let mut columns = Vec::new();
+        for column in wanted.iter().skip(skip) {
+            let width = cells::width(column);
+            if left < width + 1 {
+                break;
+            }
+            left -= width + 1;
+            columns.push((*column, width));
+        }
+        let hidden = (skip, wanted.len().saturating_sub(skip + columns.len()));
+        Self { leads: leads.to_vec(), columns, name: (shortest + left).min(width), hidden }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Engine;
+
+    #[test]
+    fn eighty_columns_have_those_of_bcc_and_direct_io() {
+        let wanted = cells::default_columns(Engine::Exact);
+        let layout = Layout::new(By::Process, &wanted, 0, 80);
+        let titles: Vec<_> = layout.columns.iter().map(|(c, _)| cells::title(c)).collect();
+        assert_eq!(titles, ["HITS", "RAHITS", "MISSES", "DIRTIES", "READ_HIT%", "WRITE_HIT%", "DIRECT"]);
+        assert!(layout.name >= SHORTEST);
+    }
+
+    #[test]
+    fn every_width_fits() {
+        let wanted = cells::default_columns(Engine::Exact);
+        for by in [By::Process, By::Thread, By::User, By::Cgroup, By::File, By::Mount, By::Device] {
+            for width in 0..300 {
+                let l = Layout::new(by, &wanted, 2, width);
+                let leads: usize = l.leads.iter().map(|l| l.width() + 1).sum();
+                let figures: usize = l.columns.iter().map(|(_, w)| w + 1).sum();
+                assert!(leads + figures + l.name <= width || width < 20, "{by:?} {width}");
+                assert_eq!(l.hidden.0 + l.hidden.1 + l.columns.len(), wanted.len());
+            }
+        }
+    }
+}

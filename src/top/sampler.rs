@@ -1,0 +1,123 @@
+//! The thread that samples. It talks to the one that draws by messages only, and may be slow.
+
+use std::sync::mpsc::Receiver;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+use std::time::Instant;
+
+use crate::exit::Failure;
+use crate::pivot::By;
+use crate::pivot::Pivot;
+use crate::pivot::Who;
+use crate::run::Beat;
+use crate::sample::Source;
+use crate::top::details::Details;
+use crate::top::keeper;
+use crate::top::keeper::Id;
+use crate::top::keeper::Keeper;
+use crate::top::keeper::Snapshot;
+use crate::top::keeper::View;
+use crate::wait::Process;
+
+/// What the thread that draws asks for.
+#[derive(Debug)]
+pub enum Command {
+    /// These rows from now on, and at once for the interval that is shown.
+    View(View),
+    /// Intervals of another length.
+    Interval(Duration),
+    /// Hold the picture, or let it go.
+    Hold(bool),
+    /// This row must not go away.
+    Watch(Option<Id>),
+    /// What is known of a row.
+    Details(By, Id, Box<Who>),
+}
+
+/// What comes back.
+#[derive(Debug)]
+pub enum Report {
+    /// Rows.
+    Snapshot(Box<Snapshot>),
+    /// What is known of a row.
+    Details(Box<Details>),
+    /// The process of `-p` has ended.
+    Ended,
+    /// It is over.
+    Failed(Failure),
+}
+
+/// What is sampled, and how.
+pub struct Job<'a> {
+    /// Where samples come from.
+    pub source: &'a mut dyn Source,
+    /// Rows, filters, names.
+    pub pivot: Pivot,
+    /// The source counts files.
+    pub files: bool,
+    /// The process of `-p`.
+    pub process: Option<Process>,
+    /// The rows at first.
+    pub view: View,
+    /// Length of an interval at first.
+    pub interval: Duration,
+}
+
+/// Samples on the beat and does what it is asked until nobody listens any more.
+///
+/// # Errors
+/// When a sample cannot be read.
+pub fn work(
+    job: Job<'_>,
+    commands: &Receiver<Command>,
+    report: &dyn Fn(Report) -> bool,
+) -> anyhow::Result<()> {
+    let Job { source, pivot, files, mut process, mut view, interval } = job;
+    let mut keeper = Keeper::new(source, pivot, files, Box::new(keeper::alive))?;
+    let mut beat = Beat::new(keeper.at(), interval);
+    loop {
+        let left = beat.deadline().saturating_duration_since(Instant::now());
+        let listening = match commands.recv_timeout(left) {
+            Ok(Command::View(wanted)) => {
+                view = wanted;
+                report(Report::Snapshot(Box::new(keeper.again(view))))
+            }
+            Ok(Command::Details(by, id, who)) => {
+                report(Report::Details(Box::new(keeper.details(by, id, &who))))
+            }
+            Ok(Command::Interval(length)) => {
+                beat = Beat::new(keeper.at(), length);
+                true
+            }
+            Ok(Command::Hold(hold)) => {
+                keeper.hold(hold);
+                true
+            }
+            Ok(Command::Watch(id)) => {
+                keeper.watch(id);
+                true
+            }
+            Err(RecvTimeoutError::Disconnected) => false,
+            Err(RecvTimeoutError::Timeout) => {
+                // Asked before the sample is read: what it did last is in it.
+                let ended = process.as_ref().is_some_and(Process::ended);
+                let snapshot = keeper.tick(view)?;
+                beat.advance(Instant::now());
+                if ended {
+                    process = None;
+                }
+                report(Report::Snapshot(Box::new(snapshot))) && (!ended || report(Report::Ended))
+            }
+        };
+        if !listening {
+            return Ok(());
+        }
+    }
+}
+
+/// Sends what the command needs; `false` where nobody listens any more.
+#[must_use]
+pub fn ask(commands: &Sender<Command>, command: Command) -> bool {
+    commands.send(command).is_ok()
+}

@@ -1,0 +1,340 @@
+//! The loop of the screen: events in, frames out. The outside world is [`Events`] and [`Surface`], so that a test runs
+//! the whole of it.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::sync::mpsc::Receiver;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::Duration;
+use std::time::Instant;
+
+use ratatui::crossterm::event;
+use signal_hook::consts::SIGCONT;
+use signal_hook::consts::SIGHUP;
+use signal_hook::consts::SIGINT;
+use signal_hook::consts::SIGQUIT;
+use signal_hook::consts::SIGTERM;
+use signal_hook::consts::SIGTSTP;
+use signal_hook::iterator::Signals;
+
+use super::app::App;
+use super::app::Effect;
+use super::cli::Args;
+use super::config;
+use super::details;
+use super::draw::theme::Theme;
+use super::sampler;
+use super::sampler::Command;
+use super::sampler::Job;
+use super::sampler::Report;
+use super::settings::Settings;
+use super::start;
+use super::start::Counting;
+use super::start::Scene;
+use super::terminal;
+use super::terminal::Screen;
+use crate::exit::Failure;
+use crate::wait::Process;
+
+/// Time between two frames at least: 30 a second are enough for any eye, and a storm of events costs no more.
+const FRAME: Duration = Duration::from_millis(33);
+
+/// All that can happen.
+#[derive(Debug)]
+pub enum Event {
+    /// Counting has begun.
+    Began(Box<(Scene, Settings)>),
+    /// From the thread that samples.
+    Report(Report),
+    /// The command line of a process.
+    CommandLine(u32, Option<String>),
+    /// From the terminal.
+    Input(event::Event),
+    /// A signal.
+    Signal(i32),
+    /// The terminal is gone.
+    Closed,
+}
+
+/// Where events come from.
+pub trait Events {
+    /// The next one; `None` when the time is over.
+    ///
+    /// # Errors
+    /// When no more can come.
+    fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Event>, Failure>;
+}
+
+impl Events for Receiver<Event> {
+    fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Event>, Failure> {
+        let over = || Failure::failed("nothing can happen any more");
+        match timeout {
+            None => self.recv().map(Some).map_err(|_| over()),
+            Some(timeout) => match self.recv_timeout(timeout) {
+                Ok(event) => Ok(Some(event)),
+                Err(RecvTimeoutError::Timeout) => Ok(None),
+                Err(RecvTimeoutError::Disconnected) => Err(over()),
+            },
+        }
+    }
+}
+
+/// Where frames go.
+pub trait Surface {
+    /// Shows the state.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn draw(&mut self, app: &mut App) -> io::Result<()>;
+
+    /// Takes the terminal over, and forgets what is on it.
+    ///
+    /// # Errors
+    /// When it refuses.
+    fn enter(&mut self) -> io::Result<()>;
+
+    /// Gives the terminal back.
+    fn leave(&mut self);
+}
+
+/// What the loop does in the world beside drawing.
+pub struct Hands<'a> {
+    /// To the thread that samples.
+    pub commands: &'a Sender<Command>,
+    /// Asks for the command line of a process; the answer is an event.
+    pub command_line: &'a dyn Fn(u32),
+    /// Stops the process until somebody lets it go on.
+    pub suspend: &'a dyn Fn(),
+    /// Ends after this many intervals.
+    pub iterations: Option<u64>,
+}
+
+/// Runs until somebody ends it.
+///
+/// # Errors
+/// When samples cannot be read or the screen cannot be written.
+pub fn turn(
+    app: &mut App,
+    events: &mut dyn Events,
+    surface: &mut dyn Surface,
+    hands: &Hands<'_>,
+) -> Result<(), Failure> {
+    let failed = |e: io::Error| Failure::failed(format!("cannot write to the terminal: {e}"));
+    let mut intervals = 0;
+    let mut drawn = Instant::now();
+    surface.draw(app).map_err(failed)?;
+    let mut dirty = false;
+    loop {
+        let timeout = dirty.then(|| FRAME.saturating_sub(drawn.elapsed()));
+        let Some(event) = events.next(timeout)? else {
+            surface.draw(app).map_err(failed)?;
+            (drawn, dirty) = (Instant::now(), false);
+            continue;
+        };
+        let mut effects = Vec::new();
+        match event {
+            Event::Began(_) => {}
+            Event::Report(Report::Failed(failure)) => return Err(failure),
+            Event::Report(Report::Ended) => {
+                app.stopped = Some(format!("{} has ended", app.scene.only));
+                dirty = true;
+            }
+            Event::Report(Report::Details(details)) => {
+                app.told(*details);
+                dirty = true;
+            }
+            Event::Report(Report::Snapshot(snapshot)) => {
+                let fresh = snapshot.fresh;
+                dirty |= app.take(*snapshot);
+                intervals += u64::from(fresh);
+                if hands.iterations.is_some_and(|n| intervals >= n) {
+                    return surface.draw(app).map_err(failed);
+                }
+                if let Some(open) = app.open.as_ref().filter(|_| fresh && !app.paused) {
+                    let who = Box::new(open.who.clone());
+                    let _ = sampler::ask(hands.commands, Command::Details(open.by, open.id.clone(), who));
+                }
+            }
+            Event::CommandLine(pid, line) => {
+                app.command_line(pid, line);
+                dirty = true;
+            }
+            Event::Input(input) => {
+                effects = app.input(&input);
+                dirty = true;
+            }
+            Event::Signal(SIGTSTP) => effects.push(Effect::Suspend),
+            Event::Signal(SIGCONT) => effects.push(Effect::Redraw),
+            Event::Signal(_) | Event::Closed => return Ok(()),
+        }
+        for effect in effects {
+            match effect {
+                Effect::Quit => return Ok(()),
+                Effect::Redraw => {
+                    surface.enter().map_err(failed)?;
+                    dirty = true;
+                }
+                Effect::Suspend => {
+                    surface.leave();
+                    (hands.suspend)();
+                    surface.enter().map_err(failed)?;
+                    dirty = true;
+                }
+                other => perform(other, app, hands),
+            }
+        }
+        if dirty && drawn.elapsed() >= FRAME {
+            surface.draw(app).map_err(failed)?;
+            (drawn, dirty) = (Instant::now(), false);
+        }
+    }
+}
+
+/// What has to be done outside but for the terminal. Should nobody listen, the reason is on its way as an event.
+fn perform(effect: Effect, app: &mut App, hands: &Hands<'_>) {
+    let ask = |command| {
+        let _ = sampler::ask(hands.commands, command);
+    };
+    match effect {
+        Effect::View(view) => ask(Command::View(view)),
+        Effect::Interval(length) => ask(Command::Interval(length)),
+        Effect::Hold(hold) => ask(Command::Hold(hold)),
+        Effect::Watch(id) => ask(Command::Watch(id)),
+        Effect::Details(by, id, who) => {
+            if let Some(pid) = who.pid {
+                (hands.command_line)(pid);
+            }
+            ask(Command::Details(by, id, who));
+        }
+        Effect::Save => match &app.scene.config {
+            None => app.say("nothing is kept: it was started with --no-config"),
+            Some(path) => {
+                let text = match config::save(path, &app.settings) {
+                    Ok(()) => format!("kept in {}", path.display()),
+                    Err(e) => format!("cannot keep the settings in {}: {e}", path.display()),
+                };
+                app.say(text);
+            }
+        },
+        Effect::Quit | Effect::Redraw | Effect::Suspend => {}
+    }
+}
+
+/// Starts the threads, takes the terminal over, and runs.
+///
+/// # Errors
+/// When it cannot count here, or something fails later; with the remedy.
+pub fn run(args: &Args, process: Option<Process>, config: Option<PathBuf>) -> Result<(), Failure> {
+    let (sender, mut events) = mpsc::channel();
+    let (commands, asked) = mpsc::channel();
+    sample(args.clone(), process, config, sender.clone(), asked)?;
+    // Until counting has begun, the terminal is left alone: errors are plain text, and Ctrl-C works as ever.
+    let (scene, settings) = loop {
+        match events.next(None)? {
+            Some(Event::Began(both)) => break *both,
+            Some(Event::Report(Report::Failed(failure))) => return Err(failure),
+            _ => {}
+        }
+    };
+    signals(sender.clone())?;
+    let theme = Theme::of(args.color, |name| std::env::var(name).ok());
+    let refused = |e: io::Error| Failure::failed(format!("cannot use the terminal: {e}"));
+    let mut screen = Screen::new(theme, settings.mouse).map_err(refused)?;
+    let input = sender.clone();
+    spawn("input", move || {
+        while let Ok(event) = event::read() {
+            if input.send(Event::Input(event)).is_err() {
+                return;
+            }
+        }
+        let _ = input.send(Event::Closed);
+    })?;
+    let mut app = App::new(scene, settings, screen.size());
+    let command_line = |pid| {
+        // One that hangs in the kernel holds up nothing but itself.
+        let sender = sender.clone();
+        let look = move || drop(sender.send(Event::CommandLine(pid, details::command_line(pid))));
+        if spawn("command line", look).is_err() {
+            log::warn!("no thread to look up a command line");
+        }
+    };
+    let suspend = || {
+        if let Err(e) = signal_hook::low_level::emulate_default_handler(SIGTSTP) {
+            log::warn!("cannot stop: {e}");
+        }
+    };
+    let hands = Hands {
+        commands: &commands,
+        command_line: &command_line,
+        suspend: &suspend,
+        iterations: args.iterations,
+    };
+    let result = turn(&mut app, &mut events, &mut screen, &hands);
+    drop(screen);
+    result
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let made = thread::Builder::new().name(name.into()).spawn(body);
+    made.map(drop).map_err(|e| Failure::failed(format!("cannot start a thread: {e}")))
+}
+
+/// The thread that samples. All that it needs is made there: much of it cannot change threads.
+fn sample(
+    args: Args,
+    process: Option<Process>,
+    config: Option<PathBuf>,
+    sender: Sender<Event>,
+    asked: Receiver<Command>,
+) -> Result<(), Failure> {
+    /// Tells of an end that nobody has told of: a panic.
+    struct Guard(Sender<Event>);
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            let failure = Failure::failed("the thread that samples has ended unexpectedly");
+            let _ = self.0.send(Event::Report(Report::Failed(failure)));
+        }
+    }
+    spawn("sampler", move || {
+        let guard = Guard(sender);
+        let sender = &guard.0;
+        let all = || -> Result<(), Failure> {
+            let Counting { mut engines, pivot, scene } = start::count(&args, config)?;
+            let (settings, _) = start::settings(&args, scene.engine)?;
+            let job = Job {
+                source: &mut engines,
+                pivot,
+                files: scene.files,
+                process,
+                view: super::keeper::View { by: settings.by, show: settings.show, threads: settings.threads },
+                interval: settings.interval,
+            };
+            let _ = sender.send(Event::Began(Box::new((scene, settings))));
+            Ok(sampler::work(job, &asked, &|report| sender.send(Event::Report(report)).is_ok())?)
+        };
+        if let Err(failure) = all() {
+            let _ = sender.send(Event::Report(Report::Failed(failure)));
+        }
+    })
+}
+
+/// Signals become events. The third one that asks for the end gets it, should the terminal be stuck.
+fn signals(sender: Sender<Event>) -> Result<(), Failure> {
+    const ENDS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+    let all = ENDS.into_iter().chain([SIGTSTP, SIGCONT]);
+    let mut signals = Signals::new(all).map_err(|e| Failure::failed(format!("cannot take signals: {e}")))?;
+    spawn("signals", move || {
+        let mut ends = 0;
+        for signal in signals.forever() {
+            let _ = sender.send(Event::Signal(signal));
+            ends += u32::from(ENDS.contains(&signal));
+            if ends > 2 {
+                terminal::give_back();
+                signal_hook::low_level::exit(128 + signal);
+            }
+        }
+    })
+}

@@ -1,0 +1,140 @@
+//! What a person can change about the view: from the command line, the configuration file, or by keys.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::cli::Unit;
+use crate::columns::Column;
+use crate::pivot::By;
+use crate::plan::Engine;
+use crate::top::cells;
+
+/// Which figures rows show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Show {
+    /// Counts in the last interval.
+    #[default]
+    Count,
+    /// The same per second.
+    Rate,
+    /// Counts since counting began.
+    Total,
+}
+
+impl Show {
+    /// The next one round.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        match self {
+            Show::Count => Show::Rate,
+            Show::Rate => Show::Total,
+            Show::Total => Show::Count,
+        }
+    }
+
+    /// How the screen names it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Show::Count => "per interval",
+            Show::Rate => "per second",
+            Show::Total => "since start",
+        }
+    }
+}
+
+/// What rows are sorted by.
+#[derive(Debug, Clone, Copy)]
+pub enum Sort {
+    /// All pages and events together, and bytes of direct I/O as pages: the busiest first.
+    Busy,
+    /// A column, the largest first.
+    Column(&'static Column),
+    /// Process, thread or user id, the smallest first.
+    Id,
+    /// The name in the last column, in alphabetical order.
+    Name,
+}
+
+impl Sort {
+    /// Reads a name: `busy`, `id`, `name`, or that of a column.
+    ///
+    /// # Errors
+    /// When there is no such column.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        match name.to_ascii_lowercase().as_str() {
+            "busy" => Ok(Sort::Busy),
+            "id" | "pid" | "tid" | "uid" => Ok(Sort::Id),
+            "name" | "command" | "comm" => Ok(Sort::Name),
+            _ => {
+                let found = cells::find(name).map(Sort::Column);
+                found.ok_or_else(|| format!("there is no column '{name}'; 'cachetop --help' lists them"))
+            }
+        }
+    }
+
+    /// The name that [`Sort::parse`] reads.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Sort::Column(column) => column.id,
+            Sort::Busy => "busy",
+            Sort::Id => "id",
+            Sort::Name => "name",
+        }
+    }
+}
+
+impl PartialEq for Sort {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Sort {}
+
+/// Everything that can be changed while it runs.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Length of an interval.
+    pub interval: Duration,
+    /// What rows stand for.
+    pub by: By,
+    /// Columns with figures, in order; those that do not fit are left out from the right.
+    pub columns: Vec<&'static Column>,
+    /// Whether the columns are the default ones, which differ from pivot to pivot.
+    pub columns_are_default: bool,
+    /// What rows are sorted by.
+    pub sort: Sort,
+    /// Sorted the other way round.
+    pub reverse: bool,
+    /// Pages or bytes.
+    pub unit: Unit,
+    /// Counts, rates or totals.
+    pub show: Show,
+    /// Threads below their processes.
+    pub threads: bool,
+    /// The mouse is used; the terminal's own selection then needs Shift.
+    pub mouse: bool,
+}
+
+impl Settings {
+    /// Those in force unless others are asked for.
+    #[must_use]
+    pub fn of(engine: Engine) -> Self {
+        let columns = cells::default_columns(engine);
+        Self {
+            interval: Duration::from_secs(1),
+            by: By::Process,
+            sort: Sort::Busy,
+            columns,
+            columns_are_default: true,
+            reverse: false,
+            unit: Unit::Pages,
+            show: Show::Count,
+            threads: false,
+            mouse: true,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! From the command line to something that counts.
+
+use std::path::PathBuf;
+
+use crate::columns::Column;
+use crate::engines::Engines;
+use crate::exit::Failure;
+use crate::figures::Figure;
+use crate::pivot::Filter;
+use crate::pivot::Pivot;
+use crate::pivot::System;
+use crate::plan::Brackets;
+use crate::plan::Engine;
+use crate::plan::Wants;
+use crate::sample::Comm;
+use crate::sample::Source as _;
+use crate::session::Options;
+use crate::top::cli::Args;
+use crate::top::settings::Settings;
+use crate::wait::Process;
+
+/// What does not change while it runs.
+#[derive(Debug, Clone)]
+pub struct Scene {
+    /// Name of the machine.
+    pub host: String,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// What counts.
+    pub engine: Engine,
+    /// What a person must be told about it.
+    pub notice: Option<String>,
+    /// What `-p` and its like leave, in words; empty for everything.
+    pub only: String,
+    /// Figures that no row has on this kernel.
+    pub unknown: Vec<Figure>,
+    /// Files are counted.
+    pub files: bool,
+    /// Read calls are timed.
+    pub latency: bool,
+    /// Bytes in a page.
+    pub page_size: u64,
+    /// The time zone of the clock.
+    pub zone: jiff::tz::TimeZone,
+    /// Where settings are kept, `None` if nowhere.
+    pub config: Option<PathBuf>,
+}
+
+impl Scene {
+    /// Whether a row can have a value in this column. What bcc shows is always there, be it as `-`.
+    #[must_use]
+    pub fn knows(&self, column: &Column) -> bool {
+        column.figure().is_none_or(|figure| !self.unknown.contains(&figure))
+    }
+}
+
+/// What counts, and what is made of it.
+pub struct Counting {
+    /// Where samples come from.
+    pub engines: Engines,
+    /// Rows, filters, names.
+    pub pivot: Pivot,
+    /// What does not change.
+    pub scene: Scene,
+}
+
+/// What the options choose, looked up while it is there.
+fn pivot(args: &Args) -> Result<Pivot, Failure> {
+    let names = System::new();
+    let mut filter = Filter { pid: args.pid, ..Filter::default() };
+    filter.comm = args.comm.as_deref().map(Comm::from);
+    if let Some(path) = &args.cgroup {
+        let path = names.cgroups.canonical(path);
+        if names.cgroups.find(&path).is_none() {
+            let remedy = "/proc/PID/cgroup names the cgroup of a process; 'systemd-cgls' lists all";
+            return Err(Failure::usage(format!("there is no cgroup {path}")).remedy(remedy));
+        }
+        filter.cgroup = Some(path);
+    }
+    Ok(Pivot { by: None, top: usize::MAX, filter, names: Box::new(names) })
+}
+
+fn only(args: &Args) -> String {
+    let mut parts = Vec::new();
+    parts.extend(args.pid.map(|p| format!("process {p}")));
+    parts.extend(args.comm.as_deref().map(|c| format!("command {c}")));
+    parts.extend(args.cgroup.as_deref().map(|c| format!("cgroup {c}")));
+    parts.join(", ")
+}
+
+/// Loads and attaches what counts. Takes its time.
+///
+/// # Errors
+/// When it cannot; with the remedy where there is one.
+pub fn count(args: &Args, config: Option<PathBuf>) -> Result<Counting, Failure> {
+    let pivot = pivot(args)?;
+    let classic = args.engine == Some(Engine::Classic);
+    let files = !args.no_files && !classic;
+    let shown = args.columns.iter().flat_map(|l| &l.0).any(|c| c.id == "stall_s");
+    let mut options = Options {
+        include_self: args.include_self,
+        wants: Wants { latency: args.latency || args.json || shown, files },
+        refuse: args.refuse.clone(),
+        files: args.file_table,
+        ..Options::default()
+    };
+    options.table = args.table_size.unwrap_or(options.table);
+    let engines = Engines::open(&options, args.engine)
+        .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
+    let text = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+        if text.trim().is_empty() { "-".into() } else { text.trim().to_owned() }
+    };
+    let engine = engines.engine();
+    let plan = engines.plan();
+    let of_rows =
+        |f: &Figure| plan.knows(*f) && !(*f == Figure::Refaulted && plan.brackets == Brackets::Tracepoints);
+    let scene = Scene {
+        unknown: Figure::ALL.iter().filter(|f| !of_rows(f)).copied().collect(),
+        host: text("hostname"),
+        kernel: text("osrelease"),
+        engine,
+        notice: engines.notice().map(String::from),
+        only: only(args),
+        files: files && engine != Engine::Classic,
+        latency: options.wants.latency && engine != Engine::Classic,
+        page_size: rustix::param::page_size() as u64,
+        zone: jiff::tz::TimeZone::system(),
+        config,
+    };
+    Ok(Counting { engines, pivot, scene })
+}
+
+/// The settings in force: those kept, and over them those asked for.
+///
+/// # Errors
+/// When the file has mistakes, or cannot be read though it was asked for.
+pub fn settings(args: &Args, engine: Engine) -> Result<(Settings, Option<PathBuf>), Failure> {
+    let mut settings = Settings::of(engine);
+    let path = match (&args.config, args.no_config) {
+        (_, true) => None,
+        (Some(path), _) => Some(path.clone()),
+        (None, _) => super::config::path(),
+    };
+    if let Some(path) = &path {
+        super::config::read(path, args.config.is_some(), &mut settings)?;
+    }
+    args.apply(&mut settings);
+    if engine != Engine::Exact {
+        // Kept for another engine: rows other than processes have no classic figures.
+        settings.by = crate::pivot::By::Process;
+        settings.threads = false;
+    }
+    if args.no_files && settings.by.files() {
+        settings.by = crate::pivot::By::Process;
+    }
+    Ok((settings, path))
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When it could not do what it was asked; with the remedy.
+pub fn cachetop(args: &Args) -> Result<(), Failure> {
+    if let Some(what) = args.generate {
+        return crate::run::print(&super::cli::generate(what), &mut std::io::stdout().lock());
+    }
+    // Mistakes are told before anything is loaded. The engine may still turn out to be another one.
+    let (_, config) = settings(args, args.engine.unwrap_or(Engine::Exact))?;
+    if !args.explain && !args.plain() {
+        super::terminal::check()?;
+    }
+    let process = args.pid.map(Process::open).transpose()?;
+    if args.explain {
+        let counting = count(args, config)?;
+        return crate::run::print(&counting.engines.explain(), &mut std::io::stdout().lock());
+    }
+    if !args.plain() {
+        return super::screen::run(args, process, config);
+    }
+    let mut counting = count(args, config)?;
+    if let Some(notice) = &counting.scene.notice {
+        eprintln!("cachetop: warning: {notice}");
+    }
+    let (settings, _) = self::settings(args, counting.scene.engine)?;
+    let mut wait = crate::wait::System::new(process).map_err(anyhow::Error::from)?;
+    super::batch::run(
+        args,
+        &settings,
+        &counting.scene,
+        super::batch::World {
+            source: &mut counting.engines,
+            pivot: counting.pivot,
+            wait: &mut wait,
+            out: &mut std::io::stdout().lock(),
+            err: &mut std::io::stderr(),
+        },
+    )
+}

@@ -1,0 +1,156 @@
+//! Screens at several sizes: empty, full, and where not everything is known.
+
+use super::*;
+use crate::top::details::Details;
+use crate::top::findings;
+
+const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (200, 60), (60, 15)];
+
+fn full() -> Snapshot {
+    let mut rows = vec![
+        process(31_337, "dd", &reads(8, 12_177, 257)),
+        process(1234, "postgres", &reads(1_234_567, 0, 4)),
+        process(4_194_303, "backup-of-everything", &reads(0, 0, 0)),
+        process(77, "a\u{1b}[31m\n", &reads(192, 0, 60)),
+    ];
+    for (figure, n) in
+        [(Figure::DirectReadBytes, 512 << 20), (Figure::WriteAccesses, 3000), (Figure::WriteHits, 2999)]
+    {
+        rows[2].figures.set(figure, Some(n));
+    }
+    rows.extend((0..70).map(|i| process(2000 + i, "worker", &reads(70 - u64::from(i), 1, 1))));
+    let mut all = snapshot(rows, fixtures::busy().total);
+    all.entries[3].state = State::Ended;
+    all.entries[4].state = State::Idle;
+    all
+}
+
+fn some_unknown() -> Snapshot {
+    let mut rows = vec![process(31_337, "dd", &reads(8, 12_177, 257)), process(5, "kworker/u8:1", &[])];
+    rows[0].figures.set(Figure::WriteAccesses, None);
+    rows[0].figures.set(Figure::DirectReadBytes, None);
+    rows[1].figures = Figures::unknown();
+    rows[1].who.uid = None;
+    rows[1].who.user = None;
+    rows[1].who.comm = None;
+    snapshot(rows, Figures::unknown())
+}
+
+#[test]
+fn empty() {
+    for size in SIZES {
+        let mut app = app(size);
+        let waiting = frame(&mut app);
+        assert!(waiting.contains("waiting for the first interval"));
+        app.take(snapshot(Vec::new(), fixtures::figures(&[])));
+        insta::assert_snapshot!(format!("empty_{}x{}", size.0, size.1), frame(&mut app));
+    }
+}
+
+#[test]
+fn busy() {
+    for size in SIZES {
+        let mut app = app(size);
+        for i in 0..90_u64 {
+            let mut some = snapshot(Vec::new(), fixtures::busy().total);
+            for figure in [Figure::Hits, Figure::ReadaheadHits, Figure::Misses, Figure::Dirtied] {
+                some.system.total.set(figure, Some(i * i * (figure as u64 + 1) % 7000));
+            }
+            if i % 10 == 3 {
+                some.system.total.set(Figure::Accesses, Some(0));
+            }
+            app.take(some);
+        }
+        app.take(full());
+        insta::assert_snapshot!(format!("full_{}x{}", size.0, size.1), frame(&mut app));
+    }
+}
+
+#[test]
+fn not_everything_is_known() {
+    for size in SIZES {
+        let mut app = app(size);
+        app.take(some_unknown());
+        let text = frame(&mut app);
+        assert!(!text.contains("100.00%") && !text.contains(" 0.00%"), "{text}");
+        insta::assert_snapshot!(format!("unknown_{}x{}", size.0, size.1), text);
+    }
+}
+
+#[test]
+fn help_and_columns_and_filter() {
+    let mut app = app((80, 24));
+    app.take(full());
+    typed(&mut app, "h");
+    insta::assert_snapshot!("help", frame(&mut app));
+    typed(&mut app, "^f");
+    insta::assert_snapshot!("columns", frame(&mut app));
+    typed(&mut app, "^/post");
+    insta::assert_snapshot!("filter", frame(&mut app));
+}
+
+#[test]
+fn details() {
+    let mut app = app((100, 60));
+    app.take(full());
+    let effects = typed(&mut app, "~");
+    assert!(frame(&mut app).contains("being looked up"));
+    let Some(Effect::Details(by, id, who)) = effects.last() else { panic!("{effects:?}") };
+    let figures =
+        fixtures::figures(&[reads(16, 24_354, 514), vec![(Figure::ReadaheadPages, 24_400)]].concat());
+    let file = Row {
+        who: Who { path: Some("/srv/data/odd".into()), inode: Some(5), ..Who::default() },
+        figures: figures.clone(),
+        classic: None,
+    };
+    let who = (**who).clone();
+    let pid = who.pid.unwrap();
+    app.told(Details {
+        by: *by,
+        id: id.clone(),
+        who,
+        findings: findings::of(&figures),
+        since_start: Some(Row { figures, ..process(pid, "postgres", &[]) }),
+        lists: vec![(By::File, vec![file]), (By::Thread, Vec::new())],
+        latency: None,
+        files_counted: true,
+    });
+    app.command_line(pid, Some("dd if=odd of=/dev/null bs=1M".into()));
+    insta::assert_snapshot!("details", frame(&mut app));
+    // The process ends: what was learnt stays.
+    app.command_line(pid, None);
+    assert!(frame(&mut app).contains("bs=1M"));
+}
+
+#[test]
+fn threads_hang_below_their_process() {
+    let mut app = app((80, 24));
+    let mut all = snapshot(vec![process(10, "big", &reads(30, 0, 0))], fixtures::busy().total);
+    for (tid, hits) in [(11, 10), (10, 20)] {
+        let mut row = process(10, "worker", &reads(hits, 0, 0));
+        row.who.tid = Some(tid);
+        all.threads.push(row);
+    }
+    app.take(all);
+    let text = frame(&mut app);
+    let lines: Vec<&str> = text.lines().filter(|l| l.contains("big") || l.contains("worker")).collect();
+    assert!(
+        lines[0].contains("big") && lines[1].contains("├─ worker") && lines[2].contains("└─ worker"),
+        "{text}"
+    );
+    assert!(lines[1].contains("20 ") && lines[2].contains("     11 "), "{text}");
+}
+
+#[test]
+fn a_terminal_without_colours_or_signs_gets_none() {
+    let mut app = app((80, 24));
+    app.take(full());
+    typed(&mut app, "p");
+    let theme = Theme { color: false, unicode: false };
+    let text = frame_as(&mut app, &theme);
+    assert!(text.is_ascii(), "{text}");
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|f| draw::draw(&app, &theme, f)).unwrap();
+    let reset = ratatui::style::Color::Reset;
+    assert!(terminal.backend().buffer().content().iter().all(|c| c.fg == reset && c.bg == reset));
+}

@@ -1,0 +1,192 @@
+//! What keys and the mouse do to the state.
+
+use proptest::prelude::*;
+use ratatui::crossterm::event::MouseButton;
+use ratatui::crossterm::event::MouseEvent;
+use ratatui::crossterm::event::MouseEventKind;
+
+use super::*;
+use crate::top::app::Mode;
+use crate::top::table::Slot;
+
+fn rows(hits: &[(u32, u64)]) -> Snapshot {
+    let rows = hits.iter().map(|(pid, n)| process(*pid, "p", &reads(*n, 0, 0))).collect();
+    snapshot(rows, fixtures::busy().total)
+}
+
+fn order(app: &App) -> Vec<u32> {
+    app.slots.iter().filter_map(|s| app.row(*s)).filter_map(|(row, _)| row.who.pid).collect()
+}
+
+#[test]
+fn the_selected_row_keeps_its_place_while_values_change() {
+    let mut app = app((80, 24));
+    app.take(rows(&[(1, 50), (2, 40), (3, 30), (4, 20)]));
+    app.input(&key(KeyCode::Down));
+    app.input(&key(KeyCode::Down));
+    assert_eq!(app.selected, Some(Id::Number(2)));
+    app.take(rows(&[(1, 50), (2, 1), (3, 30), (4, 200)]));
+    assert_eq!(order(&app), [4, 2, 1, 3]);
+    assert_eq!((app.selected.clone(), app.at), (Some(Id::Number(2)), 1));
+    // Let go, it goes where it belongs.
+    app.input(&key(KeyCode::Esc));
+    assert_eq!(order(&app), [4, 1, 3, 2]);
+    assert_eq!(app.selected, None);
+}
+
+#[test]
+fn without_a_selection_the_screen_shows_the_busiest() {
+    let mut app = app((80, 24));
+    app.take(rows(&[(1, 50), (2, 40)]));
+    app.take(rows(&[(1, 50), (2, 400)]));
+    assert_eq!((order(&app), app.offset), (vec![2, 1], 0));
+}
+
+#[test]
+fn what_is_unknown_comes_last_whichever_way_round() {
+    let mut app = app((80, 24));
+    let mut all = rows(&[(1, 50), (2, 40)]);
+    all.entries.push(Entry {
+        id: Id::Number(3),
+        row: Arc::new(Row { figures: Figures::unknown(), ..process(3, "?", &[]) }),
+        state: State::Active,
+    });
+    app.take(all);
+    typed(&mut app, ">>");
+    assert_eq!(app.settings.sort.name(), "hits");
+    assert_eq!(order(&app), [1, 2, 3]);
+    typed(&mut app, "r");
+    assert_eq!(order(&app), [2, 1, 3]);
+}
+
+#[test]
+fn the_filter_works_as_it_is_typed() {
+    let mut app = app((80, 24));
+    app.take(snapshot(
+        vec![process(10, "postgres", &reads(5, 0, 0)), process(21, "dd", &reads(9, 0, 0))],
+        fixtures::busy().total,
+    ));
+    typed(&mut app, "/POST");
+    assert_eq!(order(&app), [10]);
+    // While it is written, letters are letters.
+    assert!(typed(&mut app, "q").is_empty());
+    app.input(&key(KeyCode::Backspace));
+    typed(&mut app, "~");
+    assert_eq!((order(&app), app.mode), (vec![10], Mode::Table));
+    typed(&mut app, "^");
+    assert_eq!(order(&app), [21, 10]);
+    typed(&mut app, "/21~");
+    assert_eq!(order(&app), [21], "numbers are looked at, too");
+}
+
+#[test]
+fn pause_holds_the_picture_and_the_history_goes_on() {
+    let mut app = app((80, 24));
+    app.take(rows(&[(1, 50)]));
+    assert_eq!(typed(&mut app, "p"), [Effect::Hold(true)]);
+    assert!(!app.take(rows(&[(2, 60)])));
+    assert_eq!((order(&app), app.history.len()), (vec![1], 2));
+    let effects = typed(&mut app, "p");
+    assert_eq!(effects, [Effect::Hold(false), Effect::View(VIEW)]);
+    app.take(rows(&[(2, 60)]));
+    assert_eq!(order(&app), [2]);
+}
+
+#[test]
+fn what_cannot_be_shown_is_said() {
+    let mut app = app((80, 24));
+    app.scene.files = false;
+    app.take(rows(&[(1, 50)]));
+    assert!(typed(&mut app, "6").is_empty());
+    assert!(frame(&mut app).contains("files are not counted: it was started with --no-files"));
+    assert_eq!(app.pivots(), [By::Process, By::Thread, By::Comm, By::User, By::Cgroup]);
+}
+
+#[test]
+fn columns_are_hidden_ordered_and_never_all_gone() {
+    let mut app = app((80, 24));
+    app.take(rows(&[(1, 50)]));
+    let ids = |app: &App| app.columns().iter().map(|c| c.id).collect::<Vec<_>>();
+    typed(&mut app, "f >");
+    // HITS is hidden, then MISSES comes before RAHITS? The first is RAHITS now, and it moved to the right.
+    assert_eq!(ids(&app)[..3], ["misses", "readahead_hits", "dirtied"]);
+    typed(&mut app, "d");
+    assert_eq!(ids(&app)[..2], ["hits", "readahead_hits"]);
+    for _ in 0..60 {
+        app.mode = Mode::Columns(0);
+        typed(&mut app, " ");
+    }
+    assert_eq!(ids(&app).len(), 1);
+}
+
+#[test]
+fn a_click_on_a_title_sorts_and_on_a_row_selects() {
+    let mut app = app((80, 24));
+    app.take(rows(&[(1, 50), (2, 40), (3, 30)]));
+    let zones = app.zones();
+    let click = |x: u16, y: u16| {
+        let kind = MouseEventKind::Down(MouseButton::Left);
+        Event::Mouse(MouseEvent { kind, column: x, row: y, modifiers: KeyModifiers::NONE })
+    };
+    // PID is seven wide, UID five, HITS six.
+    app.input(&click(17, zones.titles.y));
+    assert_eq!((app.settings.sort.name(), app.settings.reverse), ("hits", false));
+    app.input(&click(17, zones.titles.y));
+    assert_eq!((order(&app), app.settings.reverse), (vec![3, 2, 1], true));
+    let effects = app.input(&click(3, zones.rows.y + 1));
+    assert_eq!(effects, [Effect::Watch(Some(Id::Number(2)))]);
+    app.input(&click(3, zones.rows.y + 1));
+    assert_eq!(app.mode, Mode::Details(0));
+    app.input(&click(3, zones.rows.y + 20));
+}
+
+#[test]
+fn the_first_row_of_a_long_table_scrolls_into_sight_and_out() {
+    let mut app = app((80, 24));
+    let many: Vec<_> = (1..=1000).map(|i| (i, u64::from(2000 - i))).collect();
+    app.take(rows(&many));
+    let page = app.page();
+    app.input(&key(KeyCode::End));
+    assert_eq!((app.at, app.offset), (999, 1000 - page));
+    app.input(&key(KeyCode::Home));
+    assert_eq!((app.at, app.offset), (0, 0));
+    app.input(&key(KeyCode::PageDown));
+    assert_eq!(app.at, page);
+    // Fewer rows than before: the screen is not left empty.
+    app.take(rows(&many[..3]));
+    assert_eq!(app.offset, 0);
+    assert!(app.slots.iter().all(|s| matches!(s, Slot::Entry(_))));
+}
+
+proptest! {
+    /// Whatever is typed, however the window is dragged, whatever comes: there is a frame.
+    #[test]
+    fn nothing_breaks_the_screen(steps in proptest::collection::vec((0_u8..8, any::<u16>(), any::<u16>()), 0..60)) {
+        let mut app = app((80, 24));
+        for (kind, a, b) in steps {
+            match kind {
+                0 => {
+                    let n = a % 80;
+                    let list: Vec<_> = (0..n).map(|i| (u32::from(i ^ (b % 7)), u64::from(i) * u64::from(b))).collect();
+                    app.take(rows(&list));
+                }
+                1 => drop(app.input(&Event::Resize(a % 220, b % 70))),
+                2 => {
+                    let kind = match b % 3 {
+                        0 => MouseEventKind::ScrollDown,
+                        1 => MouseEventKind::ScrollUp,
+                        _ => MouseEventKind::Down(MouseButton::Left),
+                    };
+                    let at = MouseEvent { kind, column: a % 220, row: b % 70, modifiers: KeyModifiers::NONE };
+                    app.input(&Event::Mouse(at));
+                }
+                3 => drop(app.input(&key([KeyCode::Esc, KeyCode::Enter, KeyCode::Tab, KeyCode::End][usize::from(a % 4)]))),
+                4 => drop(app.input(&key([KeyCode::Up, KeyCode::Down, KeyCode::PageDown, KeyCode::Right][usize::from(a % 4)]))),
+                _ => drop(app.input(&key(KeyCode::Char(char::from(32 + (a % 95) as u8))))),
+            }
+            if app.size.0 > 0 && app.size.1 > 0 {
+                frame(&mut app);
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What was counted since the start, row by row: samples hold only what came since the one before.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::files::File;
+use crate::sample::Comm;
+use crate::sample::Counters;
+use crate::sample::FileSample;
+use crate::sample::RowSample;
+use crate::sample::Sample;
+
+/// Rows that are kept at most, of each kind: a machine that starts thousands of processes a minute must not fill the
+/// memory of who watches it.
+const ROOM: usize = 65_536;
+
+/// Rows that are counted on.
+#[derive(Debug)]
+pub struct Whole {
+    /// The sample before the first interval.
+    pub first: Sample,
+    /// One that has the rows of all intervals so far.
+    pub sum: Sample,
+    /// Rows that had to be forgotten.
+    pub forgotten: u64,
+    threads: HashMap<(u32, u32, Comm, Comm), usize>,
+    files: HashMap<(u32, Comm, Arc<File>), usize>,
+    room: usize,
+}
+
+impl Whole {
+    /// Begins after this sample.
+    #[must_use]
+    pub fn new(first: &Sample) -> Self {
+        Self::with_room(first, ROOM)
+    }
+
+    fn with_room(first: &Sample, room: usize) -> Self {
+        let first = Sample { rows: Vec::new(), files: Vec::new(), ..first.clone() };
+        let sum = first.clone();
+        Self { first, sum, forgotten: 0, threads: HashMap::new(), files: HashMap::new(), room }
+    }
+
+    /// Adds the next sample.
+    pub fn add(&mut self, now: &Sample) {
+        self.sum.at = now.at;
+        self.sum.time = now.time;
+        self.sum.total = now.total;
+        self.sum.latency.clone_from(&now.latency);
+        self.sum.lost.clone_from(&now.lost);
+        self.sum.memory = now.memory;
+        self.sum.classic.clone_from(&now.classic);
+        for row in &now.rows {
+            self.thread(row);
+        }
+        for file in &now.files {
+            self.file(file);
+        }
+        self.forget();
+    }
+
+    fn thread(&mut self, row: &RowSample) {
+        let next = self.sum.rows.len();
+        let at = *self.threads.entry((row.tgid, row.tid, row.process, row.comm)).or_insert(next);
+        match self.sum.rows.get_mut(at) {
+            Some(old) => {
+                let mut counters = old.counters;
+                counters.add(&row.counters);
+                *old = RowSample { counters, ..row.clone() };
+            }
+            None => self.sum.rows.push(row.clone()),
+        }
+    }
+
+    fn file(&mut self, file: &FileSample) {
+        let next = self.sum.files.len();
+        let at = *self.files.entry((file.tgid, file.process, file.file.clone())).or_insert(next);
+        match self.sum.files.get_mut(at) {
+            Some(old) => {
+                let mut counters = old.counters;
+                counters.add(&file.counters);
+                *old = FileSample { counters, ..file.clone() };
+            }
+            None => self.sum.files.push(file.clone()),
+        }
+    }
+
+    /// Leaves the busier three quarters where there are too many.
+    fn forget(&mut self) {
+        let keep = self.room / 4 * 3;
+        if self.sum.rows.len() > self.room {
+            self.sum.rows.sort_by_key(|r| Reverse(weight(&r.counters)));
+            self.forgotten += (self.sum.rows.len() - keep) as u64;
+            self.sum.rows.truncate(keep);
+            let keys = self.sum.rows.iter().map(|r| (r.tgid, r.tid, r.process, r.comm));
+            self.threads = keys.enumerate().map(|(i, key)| (key, i)).collect();
+        }
+        if self.sum.files.len() > self.room {
+            self.sum.files.sort_by_key(|f| Reverse(weight(&f.counters)));
+            self.forgotten += (self.sum.files.len() - keep) as u64;
+            self.sum.files.truncate(keep);
+            let keys = self.sum.files.iter().map(|f| (f.tgid, f.process, f.file.clone()));
+            self.files = keys.enumerate().map(|(i, key)| (key, i)).collect();
+        }
+    }
+}
+
+/// What a row is worth: everything that was counted, bytes and times as well, for what has only these.
+fn weight(counters: &Counters) -> u64 {
+    counters.0.iter().fold(0, |sum, n| sum.saturating_add(*n))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::sample::Counter;
+    use crate::view::fixtures;
+
+    #[test]
+    fn rows_are_added_up_and_the_least_busy_ones_forgotten() {
+        let start = Instant::now();
+        let sample = |rows| Sample { rows, ..fixtures::sample(start, Duration::from_secs(1), &[]) };
+        let row = |pid, n| fixtures::process(pid, "dd", &[(Counter::ReadHits, n)]);
+        let mut whole = Whole::with_room(&sample(vec![row(1, 100)]), 4);
+        whole.add(&sample(vec![row(1, 5), row(2, 7)]));
+        whole.add(&sample(vec![row(2, 1)]));
+        let hits = |w: &Whole| -> Vec<_> {
+            w.sum.rows.iter().map(|r| (r.tgid, r.counters.get(Counter::ReadHits))).collect()
+        };
+        assert_eq!(hits(&whole), [(1, 5), (2, 8)]);
+        whole.add(&sample(vec![row(3, 9), row(4, 1), row(5, 6)]));
+        assert_eq!(hits(&whole), [(3, 9), (2, 8), (5, 6)]);
+        assert_eq!(whole.forgotten, 2);
+        // What is left is still found.
+        whole.add(&sample(vec![row(5, 1), row(2, 1)]));
+        assert_eq!(hits(&whole), [(3, 9), (2, 9), (5, 7)]);
+    }
+}
