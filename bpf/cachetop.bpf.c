@@ -133,21 +133,70 @@ static __always_inline u64 *cookie(void *ctx)
 	return (u64 *)bpf_session_cookie___old();
 }
 
+/* What is rare stands apart: it would take registers and stack of the reads that need none. */
+
+static __noinline void enter_rare_read(struct pt_regs *ctx)
+{
+	enter_kiocb(ARGUMENT(ctx, 1, struct kiocb), ARGUMENT(ctx, 2, struct iov_iter), PT_REGS_PARM3(ctx));
+}
+
+static __noinline void exit_any_read(struct pt_regs *ctx)
+{
+	exit_kiocb(bpf_core_cast((void *)*cookie(ctx), struct kiocb), PT_REGS_RC(ctx), 0, BITS);
+}
+
+static __always_inline void enter_read_session(struct pt_regs *ctx, u64 *word)
+{
+	u64 iocb = PT_REGS_PARM1(ctx);
+
+	*word = iocb;
+	/* Both at once, and nothing that is the same for the whole life of a kernel: see enter_kiocb. */
+	if (unlikely(PT_REGS_PARM3(ctx) |
+		     (bpf_core_cast((void *)iocb, struct kiocb)->ki_flags & IOCB_DONTCACHE)))
+		enter_rare_read(ctx);
+}
+
+/* Where only counts are asked for, from 7.0 on: the path of nearly all reads, as short as it can be. */
 SEC("?kprobe.session/filemap_read")
 int read_session(struct pt_regs *ctx)
 {
-	u64 *word = cookie(ctx);
 	struct kiocb *iocb;
+	struct row *row;
 
-	if (is_return(ctx)) {
-		exit_kiocb(bpf_core_cast((void *)*word, struct kiocb), PT_REGS_RC(ctx), 0, BITS);
+	if (!bpf_session_is_return___ctx(ctx)) {
+		enter_read_session(ctx, (u64 *)bpf_session_cookie___ctx(ctx));
 		return 0;
 	}
-	iocb = ARGUMENT(ctx, 1, struct kiocb);
-	*word = (u64)iocb;
-	if (with_latency)
-		begin_latency();
-	enter_kiocb(iocb, ARGUMENT(ctx, 2, struct iov_iter), PT_REGS_PARM3(ctx));
+	row = own_row(true);
+	if (likely(row)) {
+		iocb = bpf_core_cast((void *)*bpf_session_cookie___ctx(ctx), struct kiocb);
+		if (likely(exit_warm(row, iocb, PT_REGS_RC(ctx), false)))
+			return 0;
+	}
+	exit_any_read(ctx);
+	return 0;
+}
+
+/* Where latency or files are asked for, and before 7.0. */
+SEC("?kprobe.session/filemap_read")
+int read_detail_session(struct pt_regs *ctx)
+{
+	struct kiocb *iocb;
+	struct row *row;
+
+	if (!is_return(ctx)) {
+		if (with_latency)
+			begin_latency();
+		enter_read_session(ctx, cookie(ctx));
+		return 0;
+	}
+	row = own_row(true);
+	if (likely(row)) {
+		iocb = bpf_core_cast((void *)*cookie(ctx), struct kiocb);
+		if (likely(exit_warm(row, iocb, PT_REGS_RC(ctx), true)))
+			return 0;
+	}
+	exit_any_read(ctx);
 	return 0;
 }
 

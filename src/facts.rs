@@ -108,6 +108,7 @@ pub const FUNCTIONS: &[&str] = &[
     "dio_complete",
     "blkdev_direct_IO",
     "__blkdev_direct_IO_async",
+    "bpf_session_is_return",
     BTRFS_WRITE,
 ];
 

@@ -58,7 +58,7 @@ pub(super) fn brackets(facts: &Facts) -> Result<Brackets, NoPlan> {
         && facts.return_probes_keep
         && facts.function("filemap_read")
         && named
-        && !any(&["read_session", "sync_multi", "async_multi"]);
+        && !any(&["read_session", "read_detail_session", "sync_multi", "async_multi"]);
     let calls = facts.tracepoint("mm_filemap_get_pages") && !facts.refuses("get_pages_btf");
     if !facts.tracepoint("mm_filemap_add_to_page_cache") {
         return Err(NoPlan {
@@ -154,7 +154,7 @@ pub(super) fn choose(facts: &Facts, brackets: Brackets, wants: Wants) -> Result<
     match brackets {
         Brackets::Trampolines => trampolines(&mut c, QUIET, wants),
         Brackets::LossyTrampolines => trampolines(&mut c, LOSSY, wants),
-        Brackets::Sessions => sessions(&mut c),
+        Brackets::Sessions => sessions(&mut c, wants),
         Brackets::Unused => {}
         Brackets::Tracepoints => {
             let why = if facts.voluntary() { QUIET } else { LOSSY };
@@ -274,8 +274,11 @@ fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
     writes::trampolines(c, why);
 }
 
-fn sessions(c: &mut Chooser<'_>) {
+fn sessions(c: &mut Chooser<'_>, wants: Wants) {
     let facts = c.facts;
+    // 7.0 and newer hand the context to the functions of a session.
+    let short = wants == Wants::default() && facts.function("bpf_session_is_return/1");
+    let read = if short { "read_session" } else { "read_detail_session" };
     c.hooks.extend(super::meta::hooks(facts, Brackets::Sessions, FGRAPH));
     super::faults::sessions(c);
     for (function, event, program, both) in [
@@ -284,7 +287,7 @@ fn sessions(c: &mut Chooser<'_>) {
         ("filemap_splice_read", "splice", "splice_session", true),
         ("shmem_file_read_iter", "tmpfs read", "shmem_session", true),
         ("shmem_file_splice_read", "tmpfs splice", "shmem_splice_session", true),
-        ("filemap_read", "read request", "read_session", true),
+        ("filemap_read", "read request", read, true),
     ] {
         if !facts.function(function) {
             continue;
