@@ -109,6 +109,8 @@ pub const FUNCTIONS: &[&str] = &[
     "blkdev_direct_IO",
     "__blkdev_direct_IO_async",
     "bpf_session_is_return",
+    "bpf_for_each_map_elem",
+    "commit_creds",
     BTRFS_WRITE,
 ];
 
@@ -132,5 +134,6 @@ pub const TRACEPOINTS: &[&str] = &[
     "iomap_dio_rw_begin",
     "iomap_dio_complete",
     "task_rename",
+    "cgroup_attach_task",
     "sched_process_exit",
 ];

@@ -30,7 +30,7 @@ pub enum Attach {
 pub struct Hook {
     /// The event it serves, for people.
     pub event: &'static str,
-    /// Name of the program in `bpf/cachetop.bpf.c`.
+    /// Name of the program in `bpf/hooks/`.
     pub program: &'static str,
     /// Where it attaches.
     pub attach: Attach,
@@ -213,12 +213,34 @@ fn pages(c: &mut Chooser<'_>, brackets: Brackets) -> Result<(), NoPlan> {
     dirty(c);
     c.tracepoint("buffer dirtied", "block_dirty_buffer", "buffer_btf", Some(("block", "buffer_tp")));
     c.tracepoint("thread gets a name", "task_rename", "rename_btf", Some(("task", "rename_tp")));
+    owners(c);
     if brackets == Brackets::Tracepoints {
         c.tracepoint("thread exits", "sched_process_exit", "exit_in_call_btf", None);
     } else {
         c.tracepoint("thread exits", "sched_process_exit", "exit_btf", Some(("sched", "exit_tp")));
     }
     Ok(())
+}
+
+/// Threads that become another user's, or another cgroup's, without executing anything.
+fn owners(c: &mut Chooser<'_>) {
+    let facts = c.facts;
+    let event = "thread gets a user";
+    match facts.function("commit_creds") {
+        true if facts.trampoline.is_ok() && facts.voluntary() => {
+            c.push(event, "user_fentry", Attach::Trampoline("commit_creds".into()), QUIET);
+        }
+        true if facts.kprobe_multi.is_ok() => {
+            c.push(event, "user_multi", Attach::Multi(vec!["commit_creds".into()], false), CLASSIC);
+        }
+        _ => {}
+    }
+    // The program looks at all rows: a walk over a table is there from 5.13 on.
+    let walk = facts.function("bpf_for_each_map_elem");
+    if walk && facts.tracepoint("cgroup_attach_task") && facts.tracefs.is_ok() {
+        let at = Attach::Tracepoint("cgroup".into(), "cgroup_attach_task".into());
+        c.push("thread gets a cgroup", "cgroup_tp", at, CLASSIC);
+    }
 }
 
 fn dirty(c: &mut Chooser<'_>) {
