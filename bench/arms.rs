@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use anyhow::Result;
 use cachetop::kernel::Floor;
 use cachetop::plan::Plan;
+use cachetop::plan::Wants;
 use cachetop::sample::Counter;
 use cachetop::sample::Source as _;
 use cachetop::session::Options;
@@ -26,9 +27,11 @@ pub enum Arm {
     Nothing,
     Floor,
     Product,
+    /// The product, asked which files: the hooks are the same.
+    Files,
 }
 
-pub const ARMS: [Arm; 3] = [Arm::Nothing, Arm::Floor, Arm::Product];
+pub const ARMS: [Arm; 4] = [Arm::Nothing, Arm::Floor, Arm::Product, Arm::Files];
 
 /// One round: nanoseconds per call, by loop and arm.
 pub type Round = Vec<[f64; ARMS.len()]>;
@@ -77,6 +80,11 @@ pub fn measure(options: &Options, dir: &Path, clock: Clock, rounds: usize) -> Re
                     time(&mut bench, &mut round, at, |_| true)?;
                 }
                 Arm::Product => product(options, &mut bench, &mut round, at, &mut costs)?,
+                Arm::Files => {
+                    let wants = Wants { files: true, ..options.wants };
+                    let options = Options { wants, ..options.clone() };
+                    product(&options, &mut bench, &mut round, at, &mut costs)?;
+                }
             }
         }
         quiet &= calm(&others);

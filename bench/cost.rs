@@ -1,7 +1,7 @@
 //! What watching costs: time until attached, memory, and nanoseconds per system call.
 //!
 //! `cargo bench --bench cost [-- OPTIONS]`, as root. Each system call is timed under nothing, under empty programs on the
-//! hooks of this kernel's plan (the floor), and under the product, in turns within one run: quote the ratios
+//! hooks of this kernel's plan (the floor), under the product, and under the product asked which files, in turns within one run: quote the ratios
 //! of one run, since machines drift. In a guest that counts instructions (`bench/guests.sh`), `--guest` shows
 //! instructions instead of nanoseconds.
 
@@ -18,6 +18,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use anyhow::Result;
+use cachetop::plan::Wants;
 use cachetop::session::Options;
 use clap::Parser;
 
@@ -42,6 +43,9 @@ struct Args {
     /// Measure the plan for kernels where no function can be attached.
     #[arg(long)]
     without_functions: bool,
+    /// Ask for the latency of reads, too.
+    #[arg(long)]
+    latency: bool,
     /// Write all figures to a file, too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -63,8 +67,13 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<()> {
     // Our own calls are what is measured.
-    let options =
-        Options { include_self: true, without_functions: args.without_functions, ..Options::default() };
+    let wants = Wants { latency: args.latency, ..Wants::default() };
+    let options = Options {
+        include_self: true,
+        without_functions: args.without_functions,
+        wants,
+        ..Options::default()
+    };
     let few = |n| if args.guest { 1 } else { n };
     let clock = if args.guest { clock::Clock::Guest } else { clock::Clock::Native };
     let instruction = args.guest.then(clock::ns_per_instruction).transpose()?;

@@ -2,7 +2,7 @@
 # What watching costs in instructions, on kernels of tests/vm: bench/guests.sh [KERNEL]...
 #
 # Guests of one processor count instructions as time, so the figures are the same on every machine. Loading takes
-# long in emulation: some minutes for each kernel. COST_ARGS="--without-functions" measures that plan;
+# long in emulation: some minutes for each kernel. COST_ARGS="--without-functions" measures that plan, --latency one with the clock;
 # COST_FS=xfs reads from another file system than ext4.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -15,8 +15,8 @@ use crate::stats::Sorted;
 /// One loop, all rounds.
 struct Row {
     title: &'static str,
-    /// Per call: nothing, floor, product.
-    medians: [f64; 3],
+    /// Per call: nothing, floor, product, product with files.
+    medians: [f64; 4],
     /// In each round: floor and product over nothing, product over floor.
     ratios: [Sorted; 3],
 }
@@ -31,7 +31,7 @@ fn rows(costs: &Costs, instruction: Option<f64>) -> Vec<Row> {
             let ratio = |a: usize, b: usize| Sorted::new(costs.rounds.iter().map(|r| r[i][a] / r[i][b]));
             Row {
                 title: l.title,
-                medians: [median(0), median(1), median(2)],
+                medians: [median(0), median(1), median(2), median(3)],
                 ratios: [ratio(1, 0), ratio(2, 0), ratio(2, 1)],
             }
         })
@@ -67,18 +67,19 @@ fn lines(out: &mut String, start: &Start, costs: &Costs, instruction: Option<f64
     let unit = if instruction.is_some() { "instr." } else { "ns" };
     writeln!(
         out,
-        "\n{:14}{:>10}{:>10}{:>10}  {:>14}{:>14}{:>14}",
+        "\n{:14}{:>10}{:>10}{:>10}{:>10}  {:>14}{:>14}{:>14}",
         format!("{unit} per call"),
         "nothing",
         "floor",
         "product",
+        "files",
         "floor/nothing",
         "prod./nothing",
         "prod./floor"
     )?;
     for row in rows(costs, instruction) {
-        let [nothing, floor, product] = row.medians;
-        write!(out, "{:14}{nothing:>10.0}{floor:>10.0}{product:>10.0}  ", row.title)?;
+        let [nothing, floor, product, files] = row.medians;
+        write!(out, "{:14}{nothing:>10.0}{floor:>10.0}{product:>10.0}{files:>10.0}  ", row.title)?;
         for ratio in &row.ratios {
             let spread = (ratio.quantile(0.75) - ratio.quantile(0.25)) / 2.0;
             write!(out, "{:>14}", format!("{:.3} ±{spread:.3}", ratio.median()))?;
@@ -115,13 +116,14 @@ pub fn json(start: &Start, costs: &Costs, instruction: Option<f64>) -> Value {
     let calls: Vec<Value> = rows(costs, instruction)
         .iter()
         .map(|row| {
-            let [nothing, floor, product] = row.medians;
+            let [nothing, floor, product, files] = row.medians;
             let [floor_nothing, product_nothing, product_floor] = &row.ratios;
             json!({
                 "call": row.title,
                 "nothing": nothing,
                 "floor": floor,
                 "product": product,
+                "product_files": files,
                 "floor_to_nothing": spread(floor_nothing),
                 "product_to_nothing": spread(product_nothing),
                 "product_to_floor": spread(product_floor),

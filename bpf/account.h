@@ -11,6 +11,7 @@
 #include "wire.h"
 
 #define SLOT_BITS 15
+#define TASK_SHIFT 12 /* task structs lie more than a page apart */
 
 /* Set before load. */
 const volatile u32 self_tgid = 0; /* the monitor's own process, left out; 0: counted like any other */
@@ -35,7 +36,7 @@ struct {
 
 /*
  * The same, found without a search: who comes first has the slot, the others use the table. One word holds both whose
- * it is and the row, so that nobody reads half of it. Task structs lie more than a page apart. A variable, since that
+ * it is and the row, so that nobody reads half of it. A variable, since that
  * costs ten instructions less than a map.
  */
 u64 slots[1 << SLOT_BITS];
@@ -115,17 +116,17 @@ static __always_inline void count_one(u32 counter)
 
 static __always_inline u64 slot_of(u64 task)
 {
-	return (task * 0x9e3779b97f4a7c15ULL) >> (64 - SLOT_BITS);
+	return task >> (TASK_SHIFT + 1) & ((1 << SLOT_BITS) - 1);
 }
 
 static __always_inline u32 task_tag(u64 task)
 {
-	return task >> 12;
+	return task >> TASK_SHIFT;
 }
 
 static __always_inline u64 slot_word(u64 task, u32 row)
 {
-	return (u64)task_tag(task) << 32 | row;
+	return (u64)row << 32 | task_tag(task);
 }
 
 /* The cgroup of the memory controller in version 1, else the only one there is. */
@@ -232,9 +233,9 @@ static __always_inline struct row *own_row(bool create)
 {
 	u64 task = bpf_get_current_task(), slot = slots[slot_of(task)];
 
-	if ((u32)(slot >> 32) == task_tag(task))
-		return row_at(slot);
-	return search_row(create);
+	if (unlikely((u32)slot != task_tag(task)))
+		return search_row(create);
+	return row_at(slot >> 32);
 }
 
 /* The running thread's row, else nobody's. False: the event is the monitor's own and does not count. */

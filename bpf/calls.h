@@ -64,6 +64,15 @@ struct {
 
 static const struct call no_call;
 
+/* Some call may wait for being settled at the tick: else nobody walks over all of them. */
+u64 unsettled = 0;
+
+/* After the call says so itself: settle_pending clears the word by an atomic before it looks. */
+static __always_inline void note_unsettled(void)
+{
+	*(volatile u64 *)&unsettled = 1;
+}
+
 /* The row of the thread that the call belongs to; nobody's, if it has got another name since. */
 static __always_inline bool account_call(struct account *a, struct call *c)
 {
@@ -422,6 +431,7 @@ static __always_inline void on_get_pages(struct address_space *m, u64 mapping, u
 		settle(c);
 	} else {
 		c->state = PENDING;
+		note_unsettled();
 	}
 }
 
@@ -470,6 +480,7 @@ static __always_inline void on_fault_in_call(u64 mapping, u64 index)
 		return;
 	entry_of(&e);
 	on_looked_up(&a, &c->faults, mapping, index, served_to(bpf_get_current_task_btf()), e.nr);
+	note_unsettled();
 }
 
 static __always_inline void on_map_pages_in_call(u64 mapping, u64 first, u64 last)
@@ -482,8 +493,10 @@ static __always_inline void on_map_pages_in_call(u64 mapping, u64 first, u64 las
 	/* They may be used unseen from now on: they are not called wasted later. */
 	ledger_take(mapping, first, last, BITS);
 	c = call_of(a.row);
-	if (c)
-		on_mapped_around(&a, &c->faults, mapping, first, last, served_to(bpf_get_current_task_btf()));
+	if (!c)
+		return;
+	on_mapped_around(&a, &c->faults, mapping, first, last, served_to(bpf_get_current_task_btf()));
+	note_unsettled();
 }
 
 /* The faults of a thread that have been served by now. */

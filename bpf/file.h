@@ -182,6 +182,21 @@ __noinline u32 search_file(u32 number, u64 mapping)
 	return make_file(row, &key, inode);
 }
 
+/* The file that a thread used last, if it is the one that it uses now. */
+static __always_inline struct file_row *file_again(struct row *row, struct address_space *m, u64 mapping)
+{
+	struct file_row *f = file_at(row->file);
+	struct inode *inode = m->host;
+
+	if (!f || f->mapping != mapping || f->owner != row->owner || f->inode != inode->i_ino ||
+	    f->generation != inode->i_generation)
+		return 0;
+	/* Once a tick will do: user space clears the word before it reads. */
+	if (!f->touched)
+		f->links = inode->i_nlink;
+	return f;
+}
+
 /* The file that a thread uses now; `m` is what `mapping` points to. Null where nobody asks, or for want of room. */
 static __always_inline struct file_row *file_used(struct row *row, struct address_space *m, u64 mapping)
 {
@@ -190,12 +205,9 @@ static __always_inline struct file_row *file_used(struct row *row, struct addres
 
 	if (!with_files)
 		return 0;
-	f = file_at(row->file);
-	if (f && f->mapping == mapping && f->owner == row->owner && f->inode == m->host->i_ino &&
-	    f->generation == m->host->i_generation) {
-		f->links = m->host->i_nlink;
+	f = file_again(row, m, mapping);
+	if (f)
 		return f;
-	}
 	n = search_file(row->number, mapping);
 	if (n == NO_FILE)
 		return 0;

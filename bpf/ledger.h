@@ -50,7 +50,8 @@ u64 ledger_filter[FILTER_SLOTS];
 
 static __always_inline u64 *filter_slot(u64 mapping)
 {
-	return &ledger_filter[(mapping * 0x9e3779b97f4a7c15ULL) >> 52];
+	/* Inodes lie about 1 KiB apart. */
+	return &ledger_filter[mapping >> 10 & (FILTER_SLOTS - 1)];
 }
 
 static __always_inline u32 popcount(u64 x)

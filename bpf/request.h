@@ -41,6 +41,25 @@ struct {
 /* How many are carried: mostly none, and then nobody looks. */
 volatile u64 carrying = 0;
 
+/* Raised in the ledger's filter, too: reads of this mapping have something to look for. */
+static __always_inline void count_carried(u64 mapping, s64 n)
+{
+	__sync_fetch_and_add(&carrying, n);
+	__sync_fetch_and_add(filter_slot(mapping), n);
+}
+
+static __always_inline bool carry(struct carry_key *key, struct carry *c)
+{
+	struct carry *old = bpf_map_lookup_elem(&carried, key);
+
+	if (old)
+		count_carried(old->mapping, -1);
+	if (bpf_map_update_elem(&carried, key, c, BPF_ANY))
+		return false;
+	count_carried(c->mapping, 1);
+	return true;
+}
+
 /* A read that has returned. */
 struct ended {
 	u64 mapping;
@@ -58,10 +77,8 @@ static __always_inline void surplus(struct account *a, struct ended *e, u64 pos,
 		struct carry_key k = {.key = e->key, .pos = pos};
 		struct carry c = {.mapping = e->mapping, .first = first, .last = last, .added = n};
 
-		if (!bpf_map_update_elem(&carried, &k, &c, BPF_ANY)) {
-			__sync_fetch_and_add(&carrying, 1);
+		if (carry(&k, &c))
 			return;
-		}
 	}
 	COUNT(a, C_PREFETCHED, n);
 	file_count(file_before(a->row, e->mapping), FC_PREFETCHED, n);
@@ -128,7 +145,7 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 				f.added_last = c->last;
 			f.added += c->added;
 			bpf_map_delete_elem(&carried, &k);
-			__sync_fetch_and_add(&carrying, -1);
+			count_carried(e->mapping, -1);
 		}
 	}
 	if (delivered <= 0) {
@@ -352,6 +369,39 @@ static __always_inline void exit_kiocb(struct kiocb *iocb, s64 ret, u64 already,
 		ret -= already;
 	fell_back(iocb->ki_filp, ret);
 	exit_read(iocb->ki_filp->f_mapping, iocb, iocb, iocb->ki_pos, ret, mode);
+}
+
+/*
+ * The same for what nearly all reads are: of one call, with nothing to add, by a thread that has its row. Few values
+ * outlive a call here, since each that does is saved at entry and return, and what is rare is asked in one. False:
+ * nothing was counted. `detail`: latency or files may be asked for.
+ */
+static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 ret, bool detail)
+{
+	struct file *file = iocb->ki_filp;
+	struct file_row *f = 0;
+	u64 rare, end, pages, mapping = number_of(row, file->f_mapping);
+
+	rare = file->f_flags & O_DIRECT;
+	rare |= row->depth;
+	rare |= *(volatile u64 *)filter_slot(mapping);
+	if (rare || ret <= 0)
+		return false;
+	if (detail && with_files) {
+		f = file_again(row, file->f_mapping, mapping);
+		if (!f)
+			return false;
+	}
+	end = iocb->ki_pos;
+	pages = pages_in(end) - ((end - ret) >> PAGE_SHIFT);
+	row->v[C_READ_BYTES] += ret;
+	row->v[C_READ_HITS] += pages;
+	row->touched = 1;
+	if (detail) {
+		file_read(f, ret, pages, 0, 0);
+		count_latency(row, false);
+	}
+	return true;
 }
 
 static __always_inline void exit_splice(struct file *in, loff_t *ppos, s64 ret, enum ledger_mode mode)

@@ -108,6 +108,9 @@ pub const FUNCTIONS: &[&str] = &[
     "dio_complete",
     "blkdev_direct_IO",
     "__blkdev_direct_IO_async",
+    "bpf_session_is_return",
+    "bpf_for_each_map_elem",
+    "commit_creds",
     BTRFS_WRITE,
     BTRFS_FIND,
     BTRFS_ALLOC,
@@ -145,5 +148,6 @@ pub const TRACEPOINTS: &[&str] = &[
     "iomap_dio_rw_begin",
     "iomap_dio_complete",
     "task_rename",
+    "cgroup_attach_task",
     "sched_process_exit",
 ];

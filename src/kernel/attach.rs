@@ -70,8 +70,8 @@ pub struct Attached {
     pub(super) rows: Rows,
     pub(super) files: Option<Files>,
     pub(super) links: Vec<Link>,
-    /// Links that libbpf-rs knows no type for; held for what their end does.
-    _sessions: Vec<OwnedFd>,
+    /// Links that libbpf-rs knows no type for.
+    pub(super) sessions: Vec<OwnedFd>,
 }
 
 /// Threads that the kernel programs have room for, whatever the table shows: totals are exact up to there.
@@ -172,7 +172,7 @@ impl Attached {
             rows,
             files,
             links,
-            _sessions: sessions,
+            sessions,
         };
         attached.open_gate();
         Ok(attached)

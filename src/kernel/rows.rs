@@ -29,27 +29,42 @@ const CHUNK: usize = 1024;
 #[derive(Debug, Default, Clone)]
 struct Packed {
     which: u64,
-    values: Box<[u64]>,
+    values: Vec<u64>,
 }
 
 impl Packed {
-    fn new(counters: &Counters) -> Self {
-        let mut which = 0;
-        let values = counters.0.iter().enumerate().filter(|(_, v)| **v != 0);
-        let values = values.inspect(|(i, _)| which |= 1 << i).map(|(_, v)| *v).collect();
-        Self { which, values }
-    }
-
-    fn unpack(&self) -> Counters {
-        let mut out = Counters::default();
+    /// What was counted since these values, which `now` takes the place of. Counters only rise: where one did not, or
+    /// is gone, they count from zero again.
+    fn advance(&mut self, now: &[u64; COUNTERS]) -> Counters {
+        let which = now.iter().enumerate().fold(0, |which, (i, v)| which | u64::from(*v != 0) << i);
+        let mut counted = Counters::default();
+        let mut old = if self.which & !which == 0 { self.which } else { 0 };
         let mut values = self.values.iter();
-        for i in 0..COUNTERS {
-            if self.which >> i & 1 == 1 {
-                out.0[i] = values.next().copied().unwrap_or(0);
-            }
+        for i in bits(old) {
+            let before = values.next().copied().unwrap_or(0);
+            let Some(n) = now[i].checked_sub(before) else {
+                old = 0;
+                break;
+            };
+            counted.0[i] = n;
         }
-        out
+        for i in bits(which & !old) {
+            counted.0[i] = now[i];
+        }
+        self.which = which;
+        self.values.clear();
+        self.values.extend(bits(which).map(|i| now[i]));
+        counted
     }
+}
+
+/// The numbers of the bits that are set.
+fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = set.trailing_zeros() as usize;
+        set &= set.wrapping_sub(1);
+        (lowest < 64).then_some(lowest)
+    })
 }
 
 /// A piece of the table in our memory.
@@ -183,9 +198,10 @@ impl Rows {
         for n in changed {
             // SAFETY: the row is mapped. Who it is does not change while it is not free; counters are whole words.
             let row = unsafe { self.row(n).read_volatile() };
-            let now = Counters(row.v);
-            let counters = now.since(&self.before[n].unpack());
-            self.sum.add(&counters);
+            let counters = self.before[n].advance(&row.v);
+            for i in bits(self.before[n].which) {
+                self.sum.0[i] += counters.0[i];
+            }
             let ended = row.state == ROW_ENDED;
             if let Some(latency) = &mut self.latency {
                 latency.read(skel, row.number, ended)?;
@@ -202,8 +218,8 @@ impl Rows {
                     counters,
                 });
             }
-            self.before[n] = if ended { Packed::default() } else { Packed::new(&now) };
             if ended {
+                self.before[n] = Packed::default();
                 self.free(skel, n)?;
             }
         }
@@ -266,14 +282,32 @@ mod tests {
     use crate::sample::Counter;
 
     #[test]
-    fn packing_keeps_every_counter() {
-        let mut counters = Counters::default();
-        assert_eq!(Packed::new(&counters).unpack(), counters);
-        for (i, value) in counters.0.iter_mut().enumerate() {
-            *value = if i % 3 == 0 { 0 } else { u64::MAX - i as u64 };
+    fn what_was_counted_is_the_difference() {
+        let mut packed = Packed::default();
+        let mut now = [0; COUNTERS];
+        assert_eq!(packed.advance(&now), Counters::default());
+        for (i, value) in now.iter_mut().enumerate().filter(|(i, _)| i % 3 != 0) {
+            *value = u64::MAX - 100 - i as u64;
         }
-        assert_eq!(Packed::new(&counters).unpack(), counters);
-        counters.0[Counter::LedgerChunks as usize] = 1;
-        assert_eq!(Packed::new(&counters).unpack(), counters);
+        assert_eq!(packed.advance(&now), Counters(now));
+        assert_eq!(packed.advance(&now), Counters::default());
+        let mut want = Counters::default();
+        for counter in [Counter::ReadBytes, Counter::ReadHits, Counter::LedgerChunks] {
+            now[counter as usize] += 7;
+            want.0[counter as usize] = 7;
+        }
+        assert_eq!(packed.advance(&now), want);
+    }
+
+    #[test]
+    fn a_counter_that_fell_counts_from_zero_with_all_others() {
+        for fallen in [0, 4] {
+            let mut packed = Packed::default();
+            let mut now = [5; COUNTERS];
+            packed.advance(&now);
+            now[Counter::ReadMisses as usize] = fallen;
+            assert_eq!(packed.advance(&now), Counters(now));
+            assert_eq!(packed.advance(&now), Counters::default());
+        }
     }
 }

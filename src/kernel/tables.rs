@@ -1,9 +1,10 @@
 //! Reading the tables: one pass a tick.
 
-use std::os::fd::AsFd as _;
+use std::os::fd::AsFd;
 use std::os::fd::AsRawFd as _;
 
 use libbpf_rs::ErrorKind;
+use libbpf_rs::Link;
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
@@ -101,7 +102,8 @@ impl Attached {
     /// Runs of our programs that the kernel skipped: all programs together, and probes that were not even hit.
     fn missed(&self) -> u64 {
         let programs: u64 = self.programs.iter().map(|(_, fd)| recursion_misses(fd.as_raw_fd())).sum();
-        programs + self.links.iter().map(|l| probe_misses(l.as_fd().as_raw_fd())).sum::<u64>()
+        let links = self.links.iter().map(Link::as_fd).chain(self.sessions.iter().map(AsFd::as_fd));
+        programs + links.map(|l| probe_misses(l.as_raw_fd())).sum::<u64>()
     }
 
     /// Makes room in the ledger once it is three quarters full: chunks whose pages are all used or gone.

@@ -30,7 +30,7 @@ pub enum Attach {
 pub struct Hook {
     /// The event it serves, for people.
     pub event: &'static str,
-    /// Name of the program in `bpf/cachetop.bpf.c`.
+    /// Name of the program in `bpf/hooks/`.
     pub program: &'static str,
     /// Where it attaches.
     pub attach: Attach,
@@ -58,7 +58,7 @@ pub(super) fn brackets(facts: &Facts) -> Result<Brackets, NoPlan> {
         && facts.return_probes_keep
         && facts.function("filemap_read")
         && named
-        && !any(&["read_session", "sync_multi", "async_multi"]);
+        && !any(&["read_session", "read_detail_session", "sync_multi", "async_multi"]);
     let calls = facts.tracepoint("mm_filemap_get_pages") && !facts.refuses("get_pages_btf");
     if !facts.tracepoint("mm_filemap_add_to_page_cache") {
         return Err(NoPlan {
@@ -154,7 +154,7 @@ pub(super) fn choose(facts: &Facts, brackets: Brackets, wants: Wants) -> Result<
     match brackets {
         Brackets::Trampolines => trampolines(&mut c, QUIET, wants),
         Brackets::LossyTrampolines => trampolines(&mut c, LOSSY, wants),
-        Brackets::Sessions => sessions(&mut c),
+        Brackets::Sessions => sessions(&mut c, wants),
         Brackets::Unused => {}
         Brackets::Tracepoints => {
             let why = if facts.voluntary() { QUIET } else { LOSSY };
@@ -213,12 +213,34 @@ fn pages(c: &mut Chooser<'_>, brackets: Brackets) -> Result<(), NoPlan> {
     dirty(c);
     c.tracepoint("buffer dirtied", "block_dirty_buffer", "buffer_btf", Some(("block", "buffer_tp")));
     c.tracepoint("thread gets a name", "task_rename", "rename_btf", Some(("task", "rename_tp")));
+    owners(c);
     if brackets == Brackets::Tracepoints {
         c.tracepoint("thread exits", "sched_process_exit", "exit_in_call_btf", None);
     } else {
         c.tracepoint("thread exits", "sched_process_exit", "exit_btf", Some(("sched", "exit_tp")));
     }
     Ok(())
+}
+
+/// Threads that become another user's, or another cgroup's, without executing anything.
+fn owners(c: &mut Chooser<'_>) {
+    let facts = c.facts;
+    let event = "thread gets a user";
+    match facts.function("commit_creds") {
+        true if facts.trampoline.is_ok() && facts.voluntary() => {
+            c.push(event, "user_fentry", Attach::Trampoline("commit_creds".into()), QUIET);
+        }
+        true if facts.kprobe_multi.is_ok() => {
+            c.push(event, "user_multi", Attach::Multi(vec!["commit_creds".into()], false), CLASSIC);
+        }
+        _ => {}
+    }
+    // The program looks at all rows: a walk over a table is there from 5.13 on.
+    let walk = facts.function("bpf_for_each_map_elem");
+    if walk && facts.tracepoint("cgroup_attach_task") && facts.tracefs.is_ok() {
+        let at = Attach::Tracepoint("cgroup".into(), "cgroup_attach_task".into());
+        c.push("thread gets a cgroup", "cgroup_tp", at, CLASSIC);
+    }
 }
 
 fn dirty(c: &mut Chooser<'_>) {
@@ -274,8 +296,11 @@ fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
     writes::trampolines(c, why);
 }
 
-fn sessions(c: &mut Chooser<'_>) {
+fn sessions(c: &mut Chooser<'_>, wants: Wants) {
     let facts = c.facts;
+    // 7.0 and newer hand the context to the functions of a session.
+    let short = wants == Wants::default() && facts.function("bpf_session_is_return/1");
+    let read = if short { "read_session" } else { "read_detail_session" };
     c.hooks.extend(super::meta::hooks(facts, Brackets::Sessions, FGRAPH));
     super::faults::sessions(c);
     for (function, event, program, both) in [
@@ -284,7 +309,7 @@ fn sessions(c: &mut Chooser<'_>) {
         ("filemap_splice_read", "splice", "splice_session", true),
         ("shmem_file_read_iter", "tmpfs read", "shmem_session", true),
         ("shmem_file_splice_read", "tmpfs splice", "shmem_splice_session", true),
-        ("filemap_read", "read request", "read_session", true),
+        ("filemap_read", "read request", read, true),
     ] {
         if !facts.function(function) {
             continue;

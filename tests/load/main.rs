@@ -13,11 +13,13 @@
 
 mod crowd;
 mod files;
+mod owners;
 mod pressure;
 mod refused;
 mod sleep;
 mod storm;
 mod threads;
+mod tick;
 mod time;
 #[path = "../tools/mod.rs"]
 mod tools;
@@ -32,12 +34,14 @@ const TESTS: &[Test] = &[
     ("short_processes", storm::short_processes),
     ("a_process_id_that_comes_again", storm::a_process_id_that_comes_again),
     ("sixty_four_threads", threads::sixty_four_threads),
+    ("ten_thousand_threads", tick::ten_thousand_threads),
     ("readers_that_sleep", threads::readers_that_sleep),
     ("many_files", files::many_files),
     ("more_processes_than_room", crowd::more_processes_than_room),
     ("memory_pressure", pressure::memory_pressure),
     ("suspended", time::suspended),
     ("a_processor_that_goes_and_comes", time::a_processor_that_goes_and_comes),
+    ("another_user_and_cgroup", owners::another_user_and_cgroup),
     ("each_hook_refused", refused::each_hook_refused),
     ("no_hook_for_dirty_pages", refused::no_hook_for_dirty_pages),
 ];

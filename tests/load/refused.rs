@@ -15,9 +15,14 @@ const WRITTEN: u64 = 10;
 /// The programs that a plan loads, by the names in their source: the kernel keeps 15 letters of each.
 fn programs(options: &str) -> Vec<String> {
     let sources = [
-        include_str!("../../bpf/cachetop.bpf.c"),
-        include_str!("../../bpf/calls.h"),
-        include_str!("../../bpf/btree.h"),
+        include_str!("../../bpf/hooks/calls.h"),
+        include_str!("../../bpf/hooks/direct.h"),
+        include_str!("../../bpf/hooks/faults.h"),
+        include_str!("../../bpf/hooks/pages.h"),
+        include_str!("../../bpf/hooks/reads.h"),
+        include_str!("../../bpf/hooks/threads.h"),
+        include_str!("../../bpf/hooks/trees.h"),
+        include_str!("../../bpf/hooks/writes.h"),
     ];
     let known: Vec<&str> = sources
         .iter()

@@ -41,6 +41,14 @@ enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
 enum { BPF_F_MMAPABLE = 1024 };
 
 /* Asked for by name: a kernel that has the helper has the enumerator. */
+typedef struct {
+	__u32 val;
+} kuid_t;
+
+struct cred {
+	kuid_t uid;
+};
+
 enum bpf_func_id {
 	BPF_FUNC_loop = 181,
 };
@@ -271,6 +279,11 @@ struct trace_event_raw_mm_filemap_op_page_cache {
 	struct trace_entry ent;
 	unsigned long pfn;
 	unsigned char order;
+};
+
+struct trace_event_raw_cgroup_migrate {
+	struct trace_entry ent;
+	int pid;
 };
 
 struct io_kiocb {

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Programs that see pages come, go and come back, and look-ups of metadata. */
+#ifndef CACHETOP_HOOKS_PAGES_H
+#define CACHETOP_HOOKS_PAGES_H
+
+#include "../refault.h"
+#include "../request.h"
+#include "attach.h"
+
+SEC("?tp_btf/mm_filemap_add_to_page_cache")
+int add_btf(u64 *ctx)
+{
+	on_add((void *)ctx[0], folio_order_of((void *)ctx[0]), BITS);
+	return 0;
+}
+
+SEC("?tp_btf/mm_filemap_add_to_page_cache")
+int add_btf_pages(u64 *ctx)
+{
+	on_add((void *)ctx[0], 0, PAGES);
+	return 0;
+}
+
+SEC("?tp/filemap/mm_filemap_add_to_page_cache")
+int add_tp(struct trace_event_raw_mm_filemap_op_page_cache *ctx)
+{
+	on_add(folio_of_pfn(ctx->pfn), ctx->order, BITS);
+	return 0;
+}
+
+SEC("?tp_btf/mm_filemap_delete_from_page_cache")
+int delete_btf(u64 *ctx)
+{
+	on_delete((void *)ctx[0], folio_order_of((void *)ctx[0]), BITS);
+	return 0;
+}
+
+SEC("?tp_btf/mm_filemap_delete_from_page_cache")
+int delete_btf_pages(u64 *ctx)
+{
+	on_delete((void *)ctx[0], 0, PAGES);
+	return 0;
+}
+
+SEC("?tp/filemap/mm_filemap_delete_from_page_cache")
+int delete_tp(struct trace_event_raw_mm_filemap_op_page_cache *ctx)
+{
+	on_delete(folio_of_pfn(ctx->pfn), ctx->order, BITS);
+	return 0;
+}
+
+/* Pages read back in. */
+
+SEC("?fentry/workingset_refault")
+int refault_fentry(u64 *ctx)
+{
+	on_refault((void *)ctx[0]);
+	return 0;
+}
+
+SEC("?kprobe.multi/workingset_refault")
+int refault_multi(struct pt_regs *ctx)
+{
+	on_refault((void *)PT_REGS_PARM1(ctx));
+	return 0;
+}
+
+/* Look-ups of metadata. */
+
+/* bdev_getblk(bdev, block, size, gfp): what may not wait reads ahead. */
+SEC("?fexit/bdev_getblk")
+int block_fexit(u64 *ctx)
+{
+	block_found((void *)ctx[4], !(ctx[3] & MAY_WAIT), BITS);
+	return 0;
+}
+
+SEC("?kprobe.session/bdev_getblk")
+int block_session(struct pt_regs *ctx)
+{
+	u64 *word = cookie(ctx);
+
+	if (is_return(ctx))
+		block_found((void *)PT_REGS_RC(ctx), !(*word & MAY_WAIT), BITS);
+	else
+		*word = PT_REGS_PARM4(ctx);
+	return 0;
+}
+
+/* __getblk_gfp(bdev, block, size, gfp), before 6.7: ext4 reads ahead with no flags at all. */
+SEC("?fexit/__getblk_gfp")
+int block_old_fexit(u64 *ctx)
+{
+	block_found((void *)ctx[4], !(u32)ctx[3], BITS);
+	return 0;
+}
+
+SEC("?fexit/__getblk_gfp")
+int block_old_fexit_pages(u64 *ctx)
+{
+	block_found((void *)ctx[4], !(u32)ctx[3], PAGES);
+	return 0;
+}
+
+SEC("?fentry/__breadahead")
+int breadahead_fentry(u64 *ctx)
+{
+	buffer_read_ahead();
+	return 0;
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Programs that see threads get another name, user or cgroup, or end. */
+#ifndef CACHETOP_HOOKS_THREADS_H
+#define CACHETOP_HOOKS_THREADS_H
+
+#include "../process.h"
+#include "attach.h"
+
+SEC("?tp_btf/task_rename")
+int rename_btf(u64 *ctx)
+{
+	on_rename(number(ctx, 0));
+	return 0;
+}
+
+SEC("?tp/task/task_rename")
+int rename_tp(void *ctx)
+{
+	on_rename(bpf_get_current_task());
+	return 0;
+}
+
+SEC("?fentry/commit_creds")
+int user_fentry(u64 *ctx)
+{
+	on_user((void *)ctx[0]);
+	return 0;
+}
+
+SEC("?kprobe.multi/commit_creds")
+int user_multi(struct pt_regs *ctx)
+{
+	on_user((void *)PT_REGS_PARM1(ctx));
+	return 0;
+}
+
+SEC("?tp/cgroup/cgroup_attach_task")
+int cgroup_tp(struct trace_event_raw_cgroup_migrate *ctx)
+{
+	on_cgroup(ctx->pid);
+	return 0;
+}
+
+SEC("?tp/sched/sched_process_exit")
+int exit_tp(void *ctx)
+{
+	on_exit();
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exit")
+int exit_btf(u64 *ctx)
+{
+	on_exit();
+	return 0;
+}
+
+#endif

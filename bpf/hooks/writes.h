@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Programs that see buffered writes and the pages that they dirty. */
+#ifndef CACHETOP_HOOKS_WRITES_H
+#define CACHETOP_HOOKS_WRITES_H
+
+#include "../write.h"
+#include "attach.h"
+
+SEC("?fentry/generic_perform_write")
+int write_fentry(u64 *ctx)
+{
+	enter_write((void *)ctx[0], (void *)ctx[1]);
+	return 0;
+}
+
+SEC("?fexit/generic_perform_write")
+int write_fexit(u64 *ctx)
+{
+	exit_write((void *)ctx[0], ctx[2]);
+	return 0;
+}
+
+/* Before 6.1 it had (file, iter, pos). */
+SEC("?fentry/generic_perform_write")
+int write_old_fentry(u64 *ctx)
+{
+	struct file *file = (void *)ctx[0];
+	struct iov_iter *iter = (void *)ctx[1];
+
+	begin_write(iter, file->f_mapping, ctx[2], iter->count, false);
+	return 0;
+}
+
+SEC("?fexit/generic_perform_write")
+int write_old_fexit(u64 *ctx)
+{
+	end_write((void *)ctx[1], (void *)ctx[0], ctx[3], 0, false);
+	return 0;
+}
+
+SEC("?fentry/iomap_file_buffered_write")
+int iomap_write_fentry(u64 *ctx)
+{
+	enter_write((void *)ctx[0], (void *)ctx[1]);
+	return 0;
+}
+
+/* Three arguments until 6.1, four until 6.16, then five. */
+SEC("?fexit/iomap_file_buffered_write")
+int iomap_write_fexit(u64 *ctx)
+{
+	exit_write((void *)ctx[0], ctx[3]);
+	return 0;
+}
+
+SEC("?fexit/iomap_file_buffered_write")
+int iomap_write_fexit4(u64 *ctx)
+{
+	exit_write((void *)ctx[0], ctx[4]);
+	return 0;
+}
+
+SEC("?fexit/iomap_file_buffered_write")
+int iomap_write_fexit5(u64 *ctx)
+{
+	exit_write((void *)ctx[0], ctx[5]);
+	return 0;
+}
+
+SEC("?fentry/btrfs_buffered_write")
+int btrfs_write_fentry(u64 *ctx)
+{
+	enter_btrfs_write((void *)ctx[0], (void *)ctx[1]);
+	return 0;
+}
+
+SEC("?fexit/btrfs_buffered_write")
+int btrfs_write_fexit(u64 *ctx)
+{
+	exit_btrfs_write((void *)ctx[0], ctx[2]);
+	return 0;
+}
+
+SEC("?kprobe.session/generic_perform_write")
+int write_session(struct pt_regs *ctx)
+{
+	u64 *word = cookie(ctx);
+	struct kiocb *iocb;
+
+	if (is_return(ctx)) {
+		exit_write(bpf_core_cast((void *)*word, struct kiocb), PT_REGS_RC(ctx));
+		return 0;
+	}
+	iocb = ARGUMENT(ctx, 1, struct kiocb);
+	*word = (u64)iocb;
+	enter_write(iocb, ARGUMENT(ctx, 2, struct iov_iter));
+	return 0;
+}
+
+SEC("?kprobe.session/btrfs_buffered_write")
+int btrfs_write_session(struct pt_regs *ctx)
+{
+	u64 *word = cookie(ctx);
+	struct kiocb *iocb;
+
+	if (is_return(ctx)) {
+		exit_btrfs_write(bpf_core_cast((void *)*word, struct kiocb), PT_REGS_RC(ctx));
+		return 0;
+	}
+	iocb = ARGUMENT(ctx, 1, struct kiocb);
+	*word = (u64)iocb;
+	enter_btrfs_write(iocb, ARGUMENT(ctx, 2, struct iov_iter));
+	return 0;
+}
+
+/* Pages of tmpfs: (folio, mapping, index, …), of which the last two are numbers to us. */
+SEC("?fexit/shmem_add_to_page_cache")
+int shmem_add_fexit(u64 *ctx)
+{
+	if (!(u32)ctx[5])
+		on_shmem_add((void *)ctx[0], number(ctx, 1), ctx[2]);
+	return 0;
+}
+
+/* Until 6.1 with the memory that is charged as an argument more. */
+SEC("?fexit/shmem_add_to_page_cache")
+int shmem_add_old_fexit(u64 *ctx)
+{
+	if (!(u32)ctx[6])
+		on_shmem_add((void *)ctx[0], number(ctx, 1), ctx[2]);
+	return 0;
+}
+
+SEC("?kprobe.multi/shmem_add_to_page_cache")
+int shmem_add_multi(struct pt_regs *ctx)
+{
+	on_shmem_add((void *)PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx));
+	return 0;
+}
+
+/* Dirty pages and buffers. */
+
+SEC("?tp_btf/writeback_dirty_folio")
+int dirty_btf(u64 *ctx)
+{
+	on_dirty((void *)ctx[0], folio_order_of((void *)ctx[0]), BITS);
+	return 0;
+}
+
+SEC("?tp_btf/writeback_dirty_page")
+int dirty_btf_pages(u64 *ctx)
+{
+	on_dirty((void *)ctx[0], 0, PAGES);
+	return 0;
+}
+
+SEC("?kprobe.multi/__folio_mark_dirty")
+int dirty_multi(struct pt_regs *ctx)
+{
+	void *folio = (void *)PT_REGS_PARM1(ctx);
+
+	on_dirty(folio, folio_order_of(folio), BITS);
+	return 0;
+}
+
+SEC("?tp_btf/block_dirty_buffer")
+int buffer_btf(u64 *ctx)
+{
+	on_buffer_dirty();
+	return 0;
+}
+
+SEC("?tp/block/block_dirty_buffer")
+int buffer_tp(void *ctx)
+{
+	on_buffer_dirty();
+	return 0;
+}
+
+#endif
