@@ -13,6 +13,7 @@
 #include "process.h"
 #include "refault.h"
 #include "request.h"
+#include "wait.h"
 #include "write.h"
 
 /* An argument as a number: the verifier allows no arithmetic on what it knows to be a pointer. */
@@ -920,6 +921,64 @@ int exit_in_call_btf(u64 *ctx)
 		bpf_map_delete_elem(&calls, &tid);
 	}
 	on_exit();
+	return 0;
+}
+
+/* ---- the command that is watched ---- */
+
+SEC("?tp_btf/sched_process_fork")
+int fork_btf(u64 *ctx)
+{
+	on_fork((void *)ctx[0], (void *)ctx[1]);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_free")
+int free_btf(u64 *ctx)
+{
+	on_free((void *)ctx[0]);
+	return 0;
+}
+
+SEC("?tp_btf/sched_switch")
+int switch_btf(u64 *ctx)
+{
+	on_switch(ctx[0] & 1, (void *)ctx[1], (void *)ctx[2]);
+	return 0;
+}
+
+SEC("?tp/writeback/balance_dirty_pages")
+int throttle_tp(struct trace_event_raw_balance_dirty_pages *ctx)
+{
+	on_throttle(ctx->pause);
+	return 0;
+}
+
+SEC("?fentry/d_alloc_parallel")
+int lookup_fentry(u64 *ctx)
+{
+	begin_lookup();
+	return 0;
+}
+
+SEC("?kprobe.multi/d_alloc_parallel")
+int lookup_multi(struct pt_regs *ctx)
+{
+	begin_lookup();
+	return 0;
+}
+
+SEC("?fentry/d_splice_alias")
+int answer_fentry(u64 *ctx)
+{
+	end_lookup();
+	return 0;
+}
+
+SEC("?kprobe.multi/d_splice_alias")
+int answer_multi(struct pt_regs *ctx)
+{
+	end_lookup();
 	return 0;
 }
 

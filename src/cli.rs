@@ -1,5 +1,6 @@
 //! The command line of `cachestat`: one definition for parsing, help, manual page and completions.
 
+mod command;
 mod help;
 
 use std::path::PathBuf;
@@ -9,6 +10,8 @@ use clap::CommandFactory as _;
 use clap::Parser;
 use clap::ValueEnum;
 use clap_complete::Shell;
+
+pub use command::Watched;
 
 use crate::columns;
 use crate::columns::Column;
@@ -63,7 +66,7 @@ pub enum Format {
 /// Page-cache hits and misses of the whole system, interval by interval.
 #[derive(Debug, Clone, PartialEq, Eq, Parser)]
 #[command(name = "cachestat", version, about = ABOUT, long_about = None, max_term_width = 80)]
-#[command(override_usage = "cachestat [OPTIONS] [INTERVAL [COUNT]]")]
+#[command(override_usage = "cachestat [OPTIONS] [INTERVAL [COUNT]]\n       cachestat [OPTIONS] -- COMMAND [ARG]...")]
 #[command(after_help = help::SHORT, after_long_help = help::long())]
 pub struct Args {
     /// Length of an interval in seconds; fractions allowed (0.01 to a year)
@@ -133,6 +136,10 @@ pub struct Args {
     /// Time read calls as well: stall_s in text and CSV, histograms in JSON (--json and a column stall_s imply it)
     #[arg(long, conflicts_with = "bcc")]
     pub latency: bool,
+
+    /// One command or process, explained.
+    #[command(flatten)]
+    pub watched: Watched,
 
     /// Count this command's own reads and writes too
     #[arg(long)]
@@ -205,6 +212,10 @@ impl Args {
     pub fn check(&self) -> Result<(), clap::Error> {
         let conflict =
             |text: &str| Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text));
+        if let Some(option) = self.watched.stray() {
+            let text = "is for reports: give a command ('-- COMMAND') or '-p PID --for TIME'";
+            return conflict(&format!("'{option}' {text}"));
+        }
         let files = self.file.is_some() || self.mount.is_some();
         if files && self.by == Some(By::Thread) {
             return conflict(
@@ -292,7 +303,7 @@ fn interval(text: &str) -> Result<Duration, String> {
         let hint = match text.chars().next() {
             _ if text.contains(',') => "; write fractions with a point: 0.5",
             Some(c) if c.is_ascii_digit() => "; write it without a unit: 0.5",
-            _ => "; running a command under watch is not in this version yet",
+            _ => "; to watch a command, put '--' before it: cachestat -- COMMAND",
         };
         return Err(format!("it is not a number of seconds{hint}"));
     };

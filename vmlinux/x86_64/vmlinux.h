@@ -42,6 +42,7 @@ enum { BPF_F_MMAPABLE = 1024 };
 
 /* Asked for by name: a kernel that has the helper has the enumerator. */
 enum bpf_func_id {
+	BPF_FUNC_task_pt_regs = 175,
 	BPF_FUNC_loop = 181,
 };
 
@@ -240,6 +241,10 @@ struct reclaim_state;
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
+	unsigned int __state;
+	int pid;
+	int tgid;
+	void *stack;
 	struct task_struct *group_leader;
 	char comm[16];
 	struct files_struct *files;
@@ -259,6 +264,11 @@ struct trace_event_raw_mm_filemap_op_page_cache {
 	struct trace_entry ent;
 	unsigned long pfn;
 	unsigned char order;
+};
+
+struct trace_event_raw_balance_dirty_pages {
+	struct trace_entry ent;
+	long pause;
 };
 
 struct io_kiocb {

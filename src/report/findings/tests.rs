@@ -1,0 +1,1 @@
+//! Each rule, with figures that prove it and figures that do not.
