@@ -943,7 +943,7 @@ int free_btf(u64 *ctx)
 SEC("?tp_btf/sched_switch")
 int switch_btf(u64 *ctx)
 {
-	on_switch(ctx[0] & 1, (void *)ctx[1], (void *)ctx[2]);
+	on_switch(ctx[0] & 1, (void *)ctx[1], (void *)ctx[2], number(ctx, 2));
 	return 0;
 }
 

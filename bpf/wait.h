@@ -158,7 +158,9 @@ static __always_inline struct row *row_of(u64 task)
 	return n ? row_at(*n) : 0;
 }
 
-static __always_inline void on_switch(bool preempted, struct task_struct *prev, struct task_struct *next)
+/* `next_task` is `next` as a number. */
+static __always_inline void on_switch(bool preempted, struct task_struct *prev, struct task_struct *next,
+				      u64 next_task)
 {
 	struct row *row;
 	u64 now = 0;
@@ -175,7 +177,7 @@ static __always_inline void on_switch(bool preempted, struct task_struct *prev, 
 		}
 	}
 	if (run_of(next->tgid)) {
-		row = row_of((u64)next);
+		row = row_of(next_task);
 		if (row && row->off_at) {
 			u32 why = row->off_why;
 			u64 ns;
