@@ -126,8 +126,8 @@ fn figures(run: &Run, out: &mut String) {
     line(out, &format!("reads       {read}   {} from devices", size(u.device_read_bytes)));
     for (figure, name, about) in [
         (Figure::Hits, "hits", "cached and used before"),
-        (Figure::ReadaheadHits, "read-ahead", "first use of what read-ahead had fetched"),
-        (Figure::Misses, "misses", "waited for the device, or a hole"),
+        (Figure::ReadaheadHits, "read-ahead", "first use of a page read ahead"),
+        (Figure::Misses, "misses", "waited for, or a hole"),
     ] {
         let n = get(figure);
         line(out, &format!("  {name:<12}{:>13} {:>10} {:>8}  {about}", pages(n), size(n.map(|n| n * 4096)), ratio(n, all)));
@@ -137,17 +137,17 @@ fn figures(run: &Run, out: &mut String) {
     line(out, &format!("  stall       {stall} in reads that missed; {late} pages reached while still on their way"));
     let fetched = get(Figure::ReadaheadPages);
     let windows = (pages(get(Figure::Windows)), pages(get(Figure::WindowsCut)));
-    line(out, &format!("read-ahead  {} pages ({}) in {} windows, {} of them cut short by cached pages",
+    line(out, &format!("read-ahead  {} pages ({}), {} windows, {} cut short by cached pages",
         pages(fetched), size(fetched.map(|n| n * 4096)), windows.0, windows.1));
-    line(out, &format!("faults      {} major   {} minor   {} mapped around   (time, perf: {} major)",
+    line(out, &format!("faults      {} major   {} minor   {} around   (perf would say {} major)",
         pages(get(Figure::FaultMisses)), pages(get(Figure::FaultHits)), pages(get(Figure::FaultAround)),
         pages(u.major_faults)));
-    line(out, &format!("writes      {} pages: {} hits   {} misses   {} dirtied   throttled {}",
+    line(out, &format!("writes      {} pages, {} hits, {} misses, {} dirtied   throttled {}",
         pages(get(Figure::WriteAccesses)), pages(get(Figure::WriteHits)), pages(get(Figure::WriteMisses)),
         pages(get(Figure::Dirtied)), run.waits.throttled_ns.map_or_else(|| "-".into(), seconds)));
     line(out, &format!("direct I/O  {} read   {} written   {} fell back to the cache",
         size(get(Figure::DirectReadBytes)), size(get(Figure::DirectWriteBytes)), size(get(Figure::DirectFellBack))));
-    line(out, &format!("metadata    {} blocks looked up: {} hits   {} read-ahead   {} misses",
+    line(out, &format!("metadata    {} blocks, {} hits, {} read ahead, {} misses",
         pages(get(Figure::MetaAccesses)), pages(get(Figure::MetaHits)), pages(get(Figure::MetaReadaheadHits)),
         pages(get(Figure::MetaMisses))));
     line(out, &format!("names       {} not in the dentry cache   {} of work on them",
@@ -219,10 +219,10 @@ fn files(run: &Run, out: &mut String) {
     if shown.is_empty() {
         return;
     }
-    line(out, "\nfiles          HITS    RAHITS    MISSES    FAULTS   DIRTIES   DIRECT  CACHED BEFORE, AFTER");
+    line(out, "\nfiles     HITS    RAHITS    MISSES    FAULTS   DIRTIES   DIRECT   CACHED before, after");
     for f in shown {
         let direct = f.direct_read_bytes + f.direct_write_bytes;
-        let _ = writeln!(out, "{:>19} {:>9} {:>9} {:>9} {:>9} {:>8}  {:>5}, {:<5}",
+        let _ = writeln!(out, "{:>14} {:>9} {:>9} {:>9} {:>9} {:>8}          {:>5}, {}",
             f.hits, f.readahead_hits, f.misses, f.fault_misses + f.fault_hits, f.dirtied,
             if direct == 0 { "0".into() } else { bytes(direct) },
             residency(f.before.as_ref()), residency(f.after.as_ref()));
