@@ -13,6 +13,8 @@ pub mod html;
 pub mod json;
 mod output;
 pub mod residency;
+#[cfg(test)]
+mod schema_test;
 pub mod text;
 pub mod time;
 pub mod units;

@@ -2,8 +2,8 @@
 //! COMMAND` finds in it, by the names of the findings.
 //!
 //! `stories [SUBSTR]...` in a guest of `tests/vm` only: caches are emptied, settings of disks changed, and the kernel's
-//! NFS server taken over. The disk must be slow (`--qemu '-set drive.ext4.throttling.iops-read=400'`), so that cold is
-//! slower than warm whatever the host has cached.
+//! NFS server taken over. The disk must be slow, so that cold is slower than warm whatever the host has cached, in
+//! emulation, too: `--qemu '-set drive.ext4.throttling.iops-read=100 -set drive.ext4.throttling.bps-read=4194304'`.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../truth/fuse.rs"]

@@ -27,7 +27,7 @@ fn cold_file(dir: &Path, name: &str, size: u64) -> PathBuf {
 }
 
 fn dd(path: &Path) -> Vec<String> {
-    ["dd".into(), format!("if={}", path.display()), "of=/dev/null".into(), "bs=64k".into()].into()
+    ["dd".into(), format!("if={}", path.display()), "of=/dev/null".into(), "bs=4k".into()].into()
 }
 
 fn dd_told(options: &str, path: &Path) -> Told {
@@ -43,7 +43,7 @@ fn row<'a>(t: &'a Told, name: &str) -> &'a serde_json::Value {
 
 /// Lesson 17, case 1: the first dd re-uses nothing, the second finds all of it.
 pub fn dd_twice(dir: &Path) {
-    let path = cold_file(dir, "twice", 32 * MIB);
+    let path = cold_file(dir, "twice", 16 * MIB);
     let t = dd_told("-r 2", &path);
     let runs = t.0["runs"].as_array().unwrap();
     let row = |run: &serde_json::Value| {
@@ -52,10 +52,10 @@ pub fn dd_twice(dir: &Path) {
     };
     let (first, second) = (row(&runs[0]), row(&runs[1]));
     assert_eq!(first["hits"], 0, "nothing was used before");
-    assert_eq!(first["readahead_hits"].as_u64().unwrap() + first["misses"].as_u64().unwrap(), 32 * MIB / PAGE);
-    assert_eq!((&first["before"]["cached"], &first["after"]["cached"]), (&0.into(), &(32 * MIB / PAGE).into()));
-    assert_eq!(second["hits"], 32 * MIB / PAGE);
-    assert!(runs[0]["device_read_bytes"].as_u64().unwrap() >= 32 * MIB);
+    assert_eq!(first["readahead_hits"].as_u64().unwrap() + first["misses"].as_u64().unwrap(), 16 * MIB / PAGE);
+    assert_eq!((&first["before"]["cached"], &first["after"]["cached"]), (&0.into(), &(16 * MIB / PAGE).into()));
+    assert_eq!(second["hits"], 16 * MIB / PAGE);
+    assert!(runs[0]["device_read_bytes"].as_u64().unwrap() >= 16 * MIB);
     assert!(runs[1]["device_read_bytes"].as_u64().unwrap() < MIB);
     assert_eq!(t.has("readahead-fed")["runs"], serde_json::json!([1]));
     assert_eq!(t.has("warmed-by-earlier-run")["runs"], serde_json::json!([2]));
@@ -76,7 +76,6 @@ pub fn dd_direct(dir: &Path) {
     let share = t.has("direct-io-bypassed")["evidence"]["direct_read_bytes"].as_u64();
     assert_eq!(share, Some(8 * MIB));
     t.has_not("readahead-fed");
-    assert_eq!(row(&t, "/direct")["hits"], 0);
 }
 
 /// Reads a file past the cache, for the story above.
