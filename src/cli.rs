@@ -66,7 +66,9 @@ pub enum Format {
 /// Page-cache hits and misses of the whole system, interval by interval.
 #[derive(Debug, Clone, PartialEq, Eq, Parser)]
 #[command(name = "cachestat", version, about = ABOUT, long_about = None, max_term_width = 80)]
-#[command(override_usage = "cachestat [OPTIONS] [INTERVAL [COUNT]]\n       cachestat [OPTIONS] -- COMMAND [ARG]...")]
+#[command(
+    override_usage = "cachestat [OPTIONS] [INTERVAL [COUNT]]\n       cachestat [OPTIONS] -- COMMAND [ARG]..."
+)]
 #[command(after_help = help::SHORT, after_long_help = help::long())]
 pub struct Args {
     /// Length of an interval in seconds; fractions allowed (0.01 to a year)

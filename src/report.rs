@@ -98,9 +98,8 @@ impl Report {
 
     /// Draws the conclusions: differences and findings.
     pub fn conclude(&mut self) {
-        let step = |a: &Run, b: &Run| {
-            Difference::between(format!("run {} to run {}", a.number, b.number), a, b)
-        };
+        let step =
+            |a: &Run, b: &Run| Difference::between(format!("run {} to run {}", a.number, b.number), a, b);
         self.differences = match self.runs.as_slice() {
             [first, .., last] => {
                 let mut all = vec![step(first, &self.runs[1])];

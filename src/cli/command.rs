@@ -64,12 +64,43 @@ pub struct Watched {
 
 /// Options of intervals, which say nothing about a command.
 const INTERVALS: &[&str] = &[
-    "interval", "count", "timestamp", "extended", "columns", "unit", "csv", "bcc", "by", "top", "pid", "comm",
-    "cgroup", "file", "mount", "latency", "include_self", "engine",
+    "interval",
+    "count",
+    "timestamp",
+    "extended",
+    "columns",
+    "unit",
+    "csv",
+    "bcc",
+    "by",
+    "top",
+    "pid",
+    "comm",
+    "cgroup",
+    "file",
+    "mount",
+    "latency",
+    "include_self",
+    "engine",
 ];
 const INTERVALS_BUT_PID: &[&str] = &[
-    "interval", "count", "timestamp", "extended", "columns", "unit", "csv", "bcc", "by", "top", "comm",
-    "cgroup", "file", "mount", "latency", "include_self", "engine",
+    "interval",
+    "count",
+    "timestamp",
+    "extended",
+    "columns",
+    "unit",
+    "csv",
+    "bcc",
+    "by",
+    "top",
+    "comm",
+    "cgroup",
+    "file",
+    "mount",
+    "latency",
+    "include_self",
+    "engine",
 ];
 
 impl Watched {

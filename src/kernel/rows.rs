@@ -254,12 +254,7 @@ impl Rows {
 
 impl Latency {
     /// What came since the last reading of this row.
-    fn read(
-        &mut self,
-        skel: &CachetopSkel<'_>,
-        number: u32,
-        ended: bool,
-    ) -> libbpf_rs::Result<Histograms> {
+    fn read(&mut self, skel: &CachetopSkel<'_>, number: u32, ended: bool) -> libbpf_rs::Result<Histograms> {
         let key = number.to_ne_bytes();
         let bytes = skel.maps.histograms.lookup(&key, MapFlags::ANY)?.unwrap_or_default();
         let mut now = Histograms::default();

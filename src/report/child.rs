@@ -15,15 +15,8 @@ use std::time::Duration;
 use super::data::Usage;
 
 /// Signals that are passed on when they were sent to us alone.
-const PASSED_ON: &[i32] = &[
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGTERM,
-    libc::SIGHUP,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGALRM,
-];
+const PASSED_ON: &[i32] =
+    &[libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM];
 
 /// Who runs the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,9 +61,8 @@ fn passwd(uid: u32) -> Option<(String, String)> {
     let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
     let mut found = std::ptr::null_mut();
     // SAFETY: all pointers are to memory of ours that outlives the call, with the lengths given.
-    let ret = unsafe {
-        libc::getpwuid_r(uid, &raw mut entry, buffer.as_mut_ptr(), buffer.len(), &raw mut found)
-    };
+    let ret =
+        unsafe { libc::getpwuid_r(uid, &raw mut entry, buffer.as_mut_ptr(), buffer.len(), &raw mut found) };
     if ret != 0 || found.is_null() {
         return None;
     }
@@ -154,9 +146,7 @@ impl Signals {
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
         let size = size_of::<libc::signalfd_siginfo>();
         // SAFETY: room for one record, of which the kernel writes a whole one or none.
-        while unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size) }
-            == size.cast_signed()
-        {
+        while unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size) } == size.cast_signed() {
             let signal = info.ssi_signo.cast_signed();
             match (signal, child) {
                 (libc::SIGCHLD, _) => event = Event::Ended,

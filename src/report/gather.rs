@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::data::FileRow;
 use super::data::Elsewhere;
+use super::data::FileRow;
 use super::data::Latency;
 use super::data::Lookups;
 use super::data::NOT_OURS;
@@ -65,15 +65,11 @@ impl Others {
     pub(super) fn note(&mut self, sample: &Sample, followed: &Followed) {
         let ours: HashSet<(u32, Key)> = followed.files.iter().map(|f| (f.tgid, key(&f.file))).collect();
         for f in &sample.files {
-            let fills = [
-                Counter::ReadMisses,
-                Counter::Prefetched,
-                Counter::FaultMisses,
-                Counter::WriteMisses,
-            ]
-            .iter()
-            .map(|c| f.counters.get(*c))
-            .sum::<u64>();
+            let fills =
+                [Counter::ReadMisses, Counter::Prefetched, Counter::FaultMisses, Counter::WriteMisses]
+                    .iter()
+                    .map(|c| f.counters.get(*c))
+                    .sum::<u64>();
             let file = key(&f.file);
             if fills == 0 || ours.contains(&(f.tgid, file)) || followed.processes.contains_key(&f.tgid) {
                 continue;
@@ -149,8 +145,7 @@ impl Gather {
 
     fn file(&mut self, f: &FileSample) {
         let entry = self.files.entry(key(&f.file));
-        let (_, deleted, sum) =
-            entry.or_insert_with(|| (Arc::clone(&f.file), false, Counters::default()));
+        let (_, deleted, sum) = entry.or_insert_with(|| (Arc::clone(&f.file), false, Counters::default()));
         *deleted = f.deleted;
         sum.add(&f.counters);
     }
@@ -235,13 +230,21 @@ fn warm(files: &[(Arc<File>, bool, Counters)], mounts: &Mounts) -> (u64, u64) {
     let (mut asked, mut warm) = (0, 0);
     for (file, deleted, sum) in files.iter().take(SIZED) {
         let bytes = sum.get(Counter::ReadBytes);
-        if bytes == 0 || *deleted || file.named != Named::Whole || file.block.is_some() {
+        // A FUSE server puts pages into the cache by itself, at any time.
+        let fuse = mounts.kind(file.dev).is_some_and(|fs| fs.starts_with("fuse"));
+        if bytes == 0 || *deleted || fuse || file.named != Named::Whole || file.block.is_some() {
             continue;
         }
-        let Some(size) = mounts.path(file).and_then(|p| fs::metadata(p).ok()).map(|m| m.len()) else { continue };
+        let Some(size) = mounts.path(file).and_then(|p| fs::metadata(p).ok()).map(|m| m.len()) else {
+            continue;
+        };
         let pages = bytes.min(size).div_ceil(page);
         asked += pages;
-        warm += pages.saturating_sub(sum.get(Counter::ReadMisses) + sum.get(Counter::Prefetched));
+        let read =
+            sum.get(Counter::ReadMisses) + sum.get(Counter::Prefetched) + sum.get(Counter::FaultMisses);
+        // Where it is not known which written pages were absent, as many as were dirtied may have been.
+        let written = sum.get(Counter::WriteMisses).max(sum.get(Counter::Dirtied));
+        warm += pages.saturating_sub(read + written);
     }
     (asked, warm)
 }

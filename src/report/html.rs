@@ -42,7 +42,12 @@ pub fn page(report: &Report) -> String {
          <h1><code>{title}</code></h1>\n"
     );
     let when = report.runs.first().map_or("", |r| r.time.as_str());
-    let _ = writeln!(out, "<p class=\"about\">{} · Linux {} · {when}</p>", escape(&report.host), escape(&report.kernel));
+    let _ = writeln!(
+        out,
+        "<p class=\"about\">{} · Linux {} · {when}</p>",
+        escape(&report.host),
+        escape(&report.kernel)
+    );
     for about in &report.about {
         let _ = writeln!(out, "<p class=\"about\">{}</p>", escape(about));
     }
@@ -200,7 +205,13 @@ mod tests {
         run.latency = Some(Latency { hit: vec![3; 32], miss: vec![1; 32] });
         run.window_pages = Some(vec![1; 16]);
         run.timeline = (1..20)
-            .map(|n| Tick { at_s: f64::from(n) * 0.1, misses: 7, hits: 100, data_ns: 50_000_000, ..Tick::default() })
+            .map(|n| Tick {
+                at_s: f64::from(n) * 0.1,
+                misses: 7,
+                hits: 100,
+                data_ns: 50_000_000,
+                ..Tick::default()
+            })
             .collect();
         run.files.push(FileRow { path: Some("/tmp/<b>&\"'".into()), hits: 1, ..FileRow::default() });
         let command = vec!["sh".into(), "-c".into(), "<script>alert(1)</script>".into()];
@@ -225,11 +236,16 @@ mod tests {
 
     #[test]
     fn every_tag_is_closed_and_no_number_is_none() {
-        for report in [report(), Report::default(), Report { runs: vec![Run::default()], ..Report::default() }] {
+        for report in
+            [report(), Report::default(), Report { runs: vec![Run::default()], ..Report::default() }]
+        {
             let page = page(&report);
             assert!(!page.contains("NaN") && !page.contains("inf"), "{page}");
-            for tag in ["svg", "table", "tbody", "section", "ul", "li", "div", "h2", "h3", "g", "text", "title", "p"] {
-                let open = page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
+            for tag in
+                ["svg", "table", "tbody", "section", "ul", "li", "div", "h2", "h3", "g", "text", "title", "p"]
+            {
+                let open =
+                    page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
                 assert_eq!(open, page.matches(&format!("</{tag}>")).count(), "{tag}");
             }
         }

@@ -51,7 +51,8 @@ fn run(run: &Run) -> Map<String, Value> {
 /// Wrong usage, when it is none.
 pub fn saved(path: &Path) -> Result<Saved, Failure> {
     let remedy = "name a file that '--save FILE' or '--json -o FILE' wrote";
-    let bad = |why: String| Failure::usage(format!("cannot compare with {}: {why}", path.display())).remedy(remedy);
+    let bad =
+        |why: String| Failure::usage(format!("cannot compare with {}: {why}", path.display())).remedy(remedy);
     let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
     let value: Value = serde_json::from_str(&text).map_err(|e| bad(e.to_string()))?;
     if value["schema"] != "cachestat-report-1" {
@@ -81,8 +82,10 @@ mod tests {
     fn a_report_can_be_compared_with() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("r.json");
-        let runs = vec![Run { number: 1, ..Run::default() }, Run { number: 2, wall_s: 0.5, ..Run::default() }];
-        let report = Report { command: vec!["du".into(), "-s".into()], host: "h".into(), runs, ..Report::default() };
+        let runs =
+            vec![Run { number: 1, ..Run::default() }, Run { number: 2, wall_s: 0.5, ..Run::default() }];
+        let report =
+            Report { command: vec!["du".into(), "-s".into()], host: "h".into(), runs, ..Report::default() };
         std::fs::write(&path, object(&report).to_string()).unwrap();
         let saved = saved(&path).unwrap();
         assert_eq!(saved.run.number, 2);
@@ -94,7 +97,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("r.json");
         assert_eq!(saved(&path).unwrap_err().code, Code::Usage);
-        for text in ["", "{}", "[1]", r#"{"schema":"cachestat-report-1"}"#, r#"{"schema":"cachestat-report-1","runs":[7]}"#] {
+        for text in [
+            "",
+            "{}",
+            "[1]",
+            r#"{"schema":"cachestat-report-1"}"#,
+            r#"{"schema":"cachestat-report-1","runs":[7]}"#,
+        ] {
             std::fs::write(&path, text).unwrap();
             assert_eq!(saved(&path).unwrap_err().code, Code::Usage, "{text}");
         }

@@ -25,11 +25,13 @@ impl Outputs {
     /// Opens them.
     pub(super) fn open(args: &Args) -> Result<Self, Failure> {
         // What is compared with may be what is written: it has been read by now.
-        let open = |path: Option<&Path>| {
-            path.map(|p| File::create(p).map_err(|e| cannot(p, &e))).transpose()
-        };
+        let open = |path: Option<&Path>| path.map(|p| File::create(p).map_err(|e| cannot(p, &e))).transpose();
         let w = &args.watched;
-        Ok(Self { report: open(w.output.as_deref())?, save: open(w.save.as_deref())?, html: open(w.html.as_deref())? })
+        Ok(Self {
+            report: open(w.output.as_deref())?,
+            save: open(w.save.as_deref())?,
+            html: open(w.html.as_deref())?,
+        })
     }
 
     /// Writes the report to all of them.

@@ -129,7 +129,11 @@ mod tests {
     #[test]
     fn no_pattern_where_there_is_none() {
         assert_eq!(runs(std::iter::repeat_n(true, 1000)).pattern(), None);
-        assert_eq!(runs((0u64..4000).map(|n| n.wrapping_mul(n).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 == 0)).pattern(), None);
+        assert_eq!(
+            runs((0u64..4000).map(|n| n.wrapping_mul(n).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 == 0))
+                .pattern(),
+            None
+        );
         assert_eq!(runs((0..60).map(|n| n % 14 == 13)).pattern(), None, "four times is not enough");
     }
 

@@ -25,7 +25,10 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str) {
     };
     let allowed = |t: &Value| t == kind || (t == "number" && kind == "integer");
     let types = &schema["type"];
-    assert!(allowed(types) || types.as_array().is_some_and(|t| t.iter().any(allowed)), "{at}: {kind}, not {types}");
+    assert!(
+        allowed(types) || types.as_array().is_some_and(|t| t.iter().any(allowed)),
+        "{at}: {kind}, not {types}"
+    );
     if let Some(all) = schema["enum"].as_array() {
         assert!(all.contains(value), "{at}: {value}");
     }

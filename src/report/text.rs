@@ -106,7 +106,8 @@ fn figures(run: &Run, out: &mut String) {
     let get = |f| run.get(f);
     let u = &run.usage;
     let status = run.exit_status.map_or_else(String::new, |s| format!("   exit status {s}"));
-    let times = format!("wall {:.3} s   user {}   system {}{status}", run.wall_s, secs(u.user_s), secs(u.system_s));
+    let times =
+        format!("wall {:.3} s   user {}   system {}{status}", run.wall_s, secs(u.user_s), secs(u.system_s));
     line(out, &format!("time        {times}"));
     let parts = Parts::of(run);
     for (name, text) in NAMES {
@@ -130,30 +131,90 @@ fn figures(run: &Run, out: &mut String) {
         (Figure::Misses, "misses", "waited for, or a hole"),
     ] {
         let n = get(figure);
-        line(out, &format!("  {name:<12}{:>13} {:>10} {:>8}  {about}", pages(n), size(n.map(|n| n * 4096)), ratio(n, all)));
+        line(
+            out,
+            &format!(
+                "  {name:<12}{:>13} {:>10} {:>8}  {about}",
+                pages(n),
+                size(n.map(|n| n * 4096)),
+                ratio(n, all)
+            ),
+        );
     }
     let stall = get(Figure::StallNs).map_or_else(|| "-".into(), seconds);
     let late = pages(get(Figure::Inflight));
-    line(out, &format!("  stall       {stall} in reads that missed; {late} pages reached while still on their way"));
+    line(
+        out,
+        &format!("  stall       {stall} in reads that missed; {late} pages reached while still on their way"),
+    );
     let fetched = get(Figure::ReadaheadPages);
     let windows = (pages(get(Figure::Windows)), pages(get(Figure::WindowsCut)));
-    line(out, &format!("read-ahead  {} pages ({}), {} windows, {} cut short by cached pages",
-        pages(fetched), size(fetched.map(|n| n * 4096)), windows.0, windows.1));
-    line(out, &format!("faults      {} major   {} minor   {} around   (perf would say {} major)",
-        pages(get(Figure::FaultMisses)), pages(get(Figure::FaultHits)), pages(get(Figure::FaultAround)),
-        pages(u.major_faults)));
-    line(out, &format!("writes      {} pages, {} hits, {} misses, {} dirtied   throttled {}",
-        pages(get(Figure::WriteAccesses)), pages(get(Figure::WriteHits)), pages(get(Figure::WriteMisses)),
-        pages(get(Figure::Dirtied)), run.waits.throttled_ns.map_or_else(|| "-".into(), seconds)));
-    line(out, &format!("direct I/O  {} read   {} written   {} fell back to the cache",
-        size(get(Figure::DirectReadBytes)), size(get(Figure::DirectWriteBytes)), size(get(Figure::DirectFellBack))));
-    line(out, &format!("metadata    {} blocks, {} hits, {} read ahead, {} misses",
-        pages(get(Figure::MetaAccesses)), pages(get(Figure::MetaHits)), pages(get(Figure::MetaReadaheadHits)),
-        pages(get(Figure::MetaMisses))));
-    line(out, &format!("names       {} not in the dentry cache   {} of work on them",
-        pages(run.lookups.dcache_misses), run.lookups.work_ns.map_or_else(|| "-".into(), seconds)));
-    line(out, &format!("the cache   {} of its pages read back after eviction; the machine evicted {}",
-        pages(get(Figure::Refaulted)), pages(run.system.evicted)));
+    line(
+        out,
+        &format!(
+            "read-ahead  {} pages ({}), {} windows, {} cut short by cached pages",
+            pages(fetched),
+            size(fetched.map(|n| n * 4096)),
+            windows.0,
+            windows.1
+        ),
+    );
+    line(
+        out,
+        &format!(
+            "faults      {} major   {} minor   {} around   (perf would say {} major)",
+            pages(get(Figure::FaultMisses)),
+            pages(get(Figure::FaultHits)),
+            pages(get(Figure::FaultAround)),
+            pages(u.major_faults)
+        ),
+    );
+    line(
+        out,
+        &format!(
+            "writes      {} pages, {} hits, {} misses, {} dirtied   throttled {}",
+            pages(get(Figure::WriteAccesses)),
+            pages(get(Figure::WriteHits)),
+            pages(get(Figure::WriteMisses)),
+            pages(get(Figure::Dirtied)),
+            run.waits.throttled_ns.map_or_else(|| "-".into(), seconds)
+        ),
+    );
+    line(
+        out,
+        &format!(
+            "direct I/O  {} read   {} written   {} fell back to the cache",
+            size(get(Figure::DirectReadBytes)),
+            size(get(Figure::DirectWriteBytes)),
+            size(get(Figure::DirectFellBack))
+        ),
+    );
+    line(
+        out,
+        &format!(
+            "metadata    {} blocks, {} hits, {} read ahead, {} misses",
+            pages(get(Figure::MetaAccesses)),
+            pages(get(Figure::MetaHits)),
+            pages(get(Figure::MetaReadaheadHits)),
+            pages(get(Figure::MetaMisses))
+        ),
+    );
+    line(
+        out,
+        &format!(
+            "names       {} not in the dentry cache   {} of work on them",
+            pages(run.lookups.dcache_misses),
+            run.lookups.work_ns.map_or_else(|| "-".into(), seconds)
+        ),
+    );
+    line(
+        out,
+        &format!(
+            "the cache   {} of its pages read back after eviction; the machine evicted {}",
+            pages(get(Figure::Refaulted)),
+            pages(run.system.evicted)
+        ),
+    );
 }
 
 /// Lower edge of a bucket of latency.
@@ -186,7 +247,17 @@ fn latency(run: &Run, out: &mut String) {
     let most = hit.iter().chain(miss).copied().max().unwrap_or(1);
     for i in first..=last {
         let (h, m) = (hit.get(i).copied().unwrap_or(0), miss.get(i).copied().unwrap_or(0));
-        line(out, &format!("{:>12} {:>12} {:<16} {:>12} {:<16}", edge(i), count(h), bar(h, most), count(m), bar(m, most)));
+        line(
+            out,
+            &format!(
+                "{:>12} {:>12} {:<16} {:>12} {:<16}",
+                edge(i),
+                count(h),
+                bar(h, most),
+                count(m),
+                bar(m, most)
+            ),
+        );
     }
 }
 
@@ -202,7 +273,9 @@ fn windows(run: &Run, out: &mut String) {
     for (i, n) in windows.iter().enumerate().take(last + 1).skip(first) {
         line(out, &format!("{:>12} {:>12} {}", bytes(4096 << i), count(*n), bar(*n, most)));
     }
-    if let Some((kb, path)) = run.files.iter().find_map(|f| Some((f.read_ahead_kb?, f.read_ahead_path.as_ref()?))) {
+    if let Some((kb, path)) =
+        run.files.iter().find_map(|f| Some((f.read_ahead_kb?, f.read_ahead_path.as_ref()?)))
+    {
         line(out, &format!("{:>12} is the setting in {path}", bytes(kb * 1024)));
     }
 }
@@ -222,15 +295,27 @@ fn files(run: &Run, out: &mut String) {
     line(out, "\nfiles     HITS    RAHITS    MISSES    FAULTS   DIRTIES   DIRECT   CACHED before, after");
     for f in shown {
         let direct = f.direct_read_bytes + f.direct_write_bytes;
-        let _ = writeln!(out, "{:>14} {:>9} {:>9} {:>9} {:>9} {:>8}          {:>5}, {}",
-            f.hits, f.readahead_hits, f.misses, f.fault_misses + f.fault_hits, f.dirtied,
+        let _ = writeln!(
+            out,
+            "{:>14} {:>9} {:>9} {:>9} {:>9} {:>8}          {:>5}, {}",
+            f.hits,
+            f.readahead_hits,
+            f.misses,
+            f.fault_misses + f.fault_hits,
+            f.dirtied,
             if direct == 0 { "0".into() } else { bytes(direct) },
-            residency(f.before.as_ref()), residency(f.after.as_ref()));
+            residency(f.before.as_ref()),
+            residency(f.after.as_ref())
+        );
         let path = f.path.clone().unwrap_or_else(|| format!("[{}] inode {}", f.dev, f.inode));
         // The end of a path says more than its beginning.
         let room = WIDTH - 2;
         let length = path.chars().count();
-        let path = if length > room { format!("…{}", path.chars().skip(length - room + 1).collect::<String>()) } else { path };
+        let path = if length > room {
+            format!("…{}", path.chars().skip(length - room + 1).collect::<String>())
+        } else {
+            path
+        };
         line(out, &format!("  {path}"));
     }
     let rest = run.files_seen.saturating_sub(FILES as u64);
@@ -251,7 +336,10 @@ fn notes(report: &Report, run: &Run, out: &mut String) {
     }
     if !run.lost.is_empty() {
         let lost: Vec<_> = run.lost.iter().map(|(why, n)| format!("{why} {n}")).collect();
-        notes.push(format!("Events of the machine that could not be accounted: {}. The figures are not exact.", lost.join(", ")));
+        notes.push(format!(
+            "Events of the machine that could not be accounted: {}. The figures are not exact.",
+            lost.join(", ")
+        ));
     }
     notes.extend(report.unknown.iter().cloned());
     if !notes.is_empty() {

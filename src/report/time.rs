@@ -121,7 +121,10 @@ mod tests {
         let mut run = run(4.0);
         run.lookups.work_ns = Some(200_000_000);
         let p = Parts::of(&run);
-        assert_eq!((p.data_s, p.metadata_s, p.lookups_s, p.cpu_s), (Some(1.5), Some(0.25), Some(0.2), Some(0.8)));
+        assert_eq!(
+            (p.data_s, p.metadata_s, p.lookups_s, p.cpu_s),
+            (Some(1.5), Some(0.25), Some(0.2), Some(0.8))
+        );
         assert!((p.unexplained_s.unwrap() - 1.25).abs() < 1e-9);
     }
 

@@ -49,11 +49,11 @@ mod tests {
     #[test]
     fn sizes_times_counts() {
         let sizes: Vec<_> = [0, 512, 1023, 1024, 53248, 1 << 20, 3 << 29, u64::MAX].map(bytes).into();
+        assert_eq!(sizes, ["0 B", "512 B", "1023 B", "1 KiB", "52 KiB", "1 MiB", "1.5 GiB", "16384.0 PiB"]);
         assert_eq!(
-            sizes,
-            ["0 B", "512 B", "1023 B", "1 KiB", "52 KiB", "1 MiB", "1.5 GiB", "16384.0 PiB"]
+            [999, 1500, 2_500_000, 3_210_000_000].map(seconds),
+            ["999 ns", "1.5 µs", "2.5 ms", "3.21 s"]
         );
-        assert_eq!([999, 1500, 2_500_000, 3_210_000_000].map(seconds), ["999 ns", "1.5 µs", "2.5 ms", "3.21 s"]);
         assert_eq!([0, 999, 1000, 131_072].map(count), ["0", "999", "1 000", "131 072"]);
     }
 }

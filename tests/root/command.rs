@@ -78,7 +78,8 @@ pub fn command_figures(dir: &Path) {
         output(&mut shell(&options, &format!("(setsid cat {0} >/dev/null; true) & wait", file.display())));
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let report = json(&report);
-    let row = report["files"].as_array().unwrap().iter().find(|f| f["path"] == file.to_str().unwrap()).unwrap();
+    let row =
+        report["files"].as_array().unwrap().iter().find(|f| f["path"] == file.to_str().unwrap()).unwrap();
     assert_eq!((&row["hits"], &row["misses"]), (&PAGES.into(), &0.into()));
     assert_eq!(row["before"], serde_json::json!({ "cached": PAGES, "pages": PAGES, "pattern": null }));
     assert!(report["read"]["hits"].as_u64().unwrap() >= PAGES);
@@ -127,7 +128,8 @@ pub fn command_of_sudo(_: &Path) {
 pub fn command_compared(dir: &Path) {
     let saved = dir.join("saved.json");
     let html = dir.join("page.html");
-    let options = format!("-r 2 --warmup 1 --prepare true --save {} --html {}", saved.display(), html.display());
+    let options =
+        format!("-r 2 --warmup 1 --prepare true --save {} --html {}", saved.display(), html.display());
     let (code, _, err) = output(&mut shell(&options, "sleep 0.2"));
     assert_eq!(code, Some(0), "{err}");
     for part in ["run 1", "run 2", "wall: mean 0.2", "run 1 to run 2: ", "unexplained"] {

@@ -54,7 +54,9 @@ fn main() -> ExitCode {
     let dir = PathBuf::from("/mnt/ext4/stories");
     fs::create_dir_all(&dir).unwrap();
     let mut failed = 0;
-    for (name, story) in STORIES.iter().filter(|(n, _)| words.is_empty() || words.iter().any(|w| n.contains(w))) {
+    for (name, story) in
+        STORIES.iter().filter(|(n, _)| words.is_empty() || words.iter().any(|w| n.contains(w)))
+    {
         let began = Instant::now();
         let told = std::panic::catch_unwind(|| story(&dir)).is_ok();
         failed += u32::from(!told);

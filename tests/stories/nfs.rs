@@ -29,7 +29,8 @@ impl Mount {
         const FLAGS: u32 = 0x2 | 0x400 | 0x2000;
         let dir = served.display();
         tell("/proc/net/rpc/auth.unix.ip/channel", &format!("nfsd 127.0.0.1 {FOREVER} s\n")).unwrap();
-        tell("/proc/net/rpc/nfsd.export/channel", &format!("s {dir} {FOREVER} {FLAGS} 65534 65534 0\n")).unwrap();
+        tell("/proc/net/rpc/nfsd.export/channel", &format!("s {dir} {FOREVER} {FLAGS} 65534 65534 0\n"))
+            .unwrap();
         tell("/proc/net/rpc/nfsd.fh/channel", &format!("s 1 \\x00000000 {FOREVER} {dir}\n")).unwrap();
         let options = "vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,sec=sys,proto=tcp,port=2049";
         sys::mount("127.0.0.1:/".as_ref(), &target, "nfs4", options).unwrap();

@@ -52,8 +52,14 @@ pub fn dd_twice(dir: &Path) {
     };
     let (first, second) = (row(&runs[0]), row(&runs[1]));
     assert_eq!(first["hits"], 0, "nothing was used before");
-    assert_eq!(first["readahead_hits"].as_u64().unwrap() + first["misses"].as_u64().unwrap(), 16 * MIB / PAGE);
-    assert_eq!((&first["before"]["cached"], &first["after"]["cached"]), (&0.into(), &(16 * MIB / PAGE).into()));
+    assert_eq!(
+        first["readahead_hits"].as_u64().unwrap() + first["misses"].as_u64().unwrap(),
+        16 * MIB / PAGE
+    );
+    assert_eq!(
+        (&first["before"]["cached"], &first["after"]["cached"]),
+        (&0.into(), &(16 * MIB / PAGE).into())
+    );
     assert_eq!(second["hits"], 16 * MIB / PAGE);
     assert!(runs[0]["device_read_bytes"].as_u64().unwrap() >= 16 * MIB);
     assert!(runs[1]["device_read_bytes"].as_u64().unwrap() < MIB);
@@ -198,7 +204,11 @@ pub fn a_daemon_still_belongs(dir: &Path) {
         let read: u64 = files
             .iter()
             .filter(|f| f["path"] == path.to_str().unwrap())
-            .map(|f| f["hits"].as_u64().unwrap() + f["readahead_hits"].as_u64().unwrap() + f["misses"].as_u64().unwrap())
+            .map(|f| {
+                f["hits"].as_u64().unwrap()
+                    + f["readahead_hits"].as_u64().unwrap()
+                    + f["misses"].as_u64().unwrap()
+            })
             .sum();
         assert_eq!(read, pages, "{wait}: {}", t.short());
         assert_eq!(t.0["left_behind"].as_array().unwrap().is_empty(), wait == "--wait-all", "{}", t.short());

@@ -37,7 +37,11 @@ pub fn du_cold_and_warm(dir: &Path) {
     // The page cache only: directories must be read; names and inodes are still there.
     assert!(pagecache.n("/lookups/dcache_misses") < 1000, "{}", pagecache.short());
     assert!(pagecache.n("/meta/misses") > warm.n("/meta/misses"), "{}", pagecache.short());
-    assert!(pagecache.x("/time_parts/metadata_s") > warm.x("/time_parts/metadata_s"), "{}", pagecache.short());
+    assert!(
+        pagecache.x("/time_parts/metadata_s") > warm.x("/time_parts/metadata_s"),
+        "{}",
+        pagecache.short()
+    );
 
     // Names and inodes only: the file system is asked again, and finds its blocks in the page cache.
     assert!(slab.n("/lookups/dcache_misses") >= 20_000, "{}", slab.short());

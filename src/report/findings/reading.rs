@@ -87,15 +87,19 @@ pub(super) fn cut_short(run: &Run, _: &[Run]) -> Option<Finding> {
         "path": file.and_then(|f| f.path.clone()), "pattern": pattern,
         "read_ahead_kb": file.and_then(|f| f.read_ahead_kb),
     });
-    Some(Finding::new("readahead-cut-short", text, evidence)?.remedy(
-        "To read in whole windows, drop the file's pages before: dd if=FILE iflag=nocache count=0.",
-    ))
+    Some(
+        Finding::new("readahead-cut-short", text, evidence)?.remedy(
+            "To read in whole windows, drop the file's pages before: dd if=FILE iflag=nocache count=0.",
+        ),
+    )
 }
 
 /// File systems whose every request goes over a network or through another process.
 fn is_far(fs: Option<&str>) -> bool {
     fs.is_some_and(|fs| {
-        fs.starts_with("nfs") || fs.starts_with("fuse") || matches!(fs, "cifs" | "smb3" | "ceph" | "9p" | "afs")
+        fs.starts_with("nfs")
+            || fs.starts_with("fuse")
+            || matches!(fs, "cifs" | "smb3" | "ceph" | "9p" | "afs")
     })
 }
 
@@ -119,7 +123,11 @@ pub(super) fn limited(run: &Run, _: &[Run]) -> Option<Finding> {
     let bucket = (kb / 4).ilog2() as usize;
     let full = windows.get(bucket).copied().unwrap_or(0);
     // Windows never get larger than the setting, and most are as large as it lets them be.
-    if waited < 0.2 || all < 8 || share(full, all) < 0.5 || windows.iter().skip(bucket + 1).sum::<u64>() > all / 10 {
+    if waited < 0.2
+        || all < 8
+        || share(full, all) < 0.5
+        || windows.iter().skip(bucket + 1).sum::<u64>() > all / 10
+    {
         return None;
     }
     let far = if is_far(file.fs.as_deref()) { ", each a round trip to its server" } else { "" };
@@ -153,7 +161,8 @@ pub(super) fn direct(run: &Run, _: &[Run]) -> Option<Finding> {
         bytes(read),
         bytes(written),
     );
-    let evidence = json!({ "direct_read_bytes": read, "direct_write_bytes": written, "cached_bytes": cached });
+    let evidence =
+        json!({ "direct_read_bytes": read, "direct_write_bytes": written, "cached_bytes": cached });
     Finding::new("direct-io-bypassed", text, evidence)
 }
 
@@ -182,10 +191,9 @@ pub(super) fn refaults(run: &Run, _: &[Run]) -> Option<Finding> {
         percent(share(back, fills)),
     );
     let evidence = json!({ "refaulted": back, "fills": fills, "evicted_by_anybody": run.system.evicted });
-    Some(
-        Finding::new("working-set-too-large", text, evidence)?
-            .remedy("Give it more memory (a cgroup's limit counts cached pages, too), or let it work on less at a time."),
-    )
+    Some(Finding::new("working-set-too-large", text, evidence)?.remedy(
+        "Give it more memory (a cgroup's limit counts cached pages, too), or let it work on less at a time.",
+    ))
 }
 
 pub(super) fn mapped(run: &Run, _: &[Run]) -> Option<Finding> {
@@ -200,7 +208,8 @@ pub(super) fn mapped(run: &Run, _: &[Run]) -> Option<Finding> {
         "It uses files through mmap: {touched} pages were mapped ({misses} major faults, {hits} minor, {around} \
          mapped around them), {read} read. Later touches of a mapped page are seen by no tool.",
     );
-    let evidence = json!({ "fault_misses": misses, "fault_hits": hits, "fault_around": around, "accesses": read });
+    let evidence =
+        json!({ "fault_misses": misses, "fault_hits": hits, "fault_around": around, "accesses": read });
     Finding::new("mapped-not-read", text, evidence)
 }
 

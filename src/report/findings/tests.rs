@@ -303,5 +303,8 @@ fn the_cache_is_not_to_blame() {
 
 #[test]
 fn shares_are_never_rounded_to_nothing_or_all() {
-    assert_eq!([0.0, 0.001, 0.5, 0.999, 1.0].map(percent), ["0 %", "less than 1 %", "50 %", "more than 99 %", "100 %"]);
+    assert_eq!(
+        [0.0, 0.001, 0.5, 0.999, 1.0].map(percent),
+        ["0 %", "less than 1 %", "50 %", "more than 99 %", "100 %"]
+    );
 }

@@ -45,8 +45,11 @@ pub(super) fn in_open(run: &Run, _: &[Run]) -> Option<Finding> {
         ),
         _ => String::new(),
     };
-    let text =
-        format!("{} ({} of the time) went into waiting in open().{why}", seconds(ns), percent(of_wall(ns, run)));
+    let text = format!(
+        "{} ({} of the time) went into waiting in open().{why}",
+        seconds(ns),
+        percent(of_wall(ns, run))
+    );
     let evidence = json!({ "open_ns": ns, "wall_s": run.wall_s, "fuse": fuse.and_then(|f| f.path.clone()) });
     Finding::new("time-in-open", text, evidence)
 }

@@ -17,11 +17,8 @@ const LEFT: f64 = 70.0;
 const BELOW: f64 = 22.0;
 
 fn open(height: f64, label: &str, out: &mut String) {
-    let _ = writeln!(
-        out,
-        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
-        escape(label)
-    );
+    let _ =
+        writeln!(out, "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">", escape(label));
 }
 
 /// One bar a run, its parts side by side, all on one scale.
@@ -40,7 +37,13 @@ pub(super) fn bars(runs: &[(String, &Run)], out: &mut String) {
     let mut y = 4.0;
     for (name, run) in runs {
         let parts = Parts::of(run);
-        let _ = writeln!(out, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>", LEFT - 8.0, y + 17.0, escape(name));
+        let _ = writeln!(
+            out,
+            "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
+            LEFT - 8.0,
+            y + 17.0,
+            escape(name)
+        );
         let mut x = LEFT;
         for (i, (part, text)) in NAMES.iter().enumerate() {
             let seconds = parts.get(part).unwrap_or(0.0);
@@ -102,7 +105,11 @@ fn over_time(run: &Run, series: &[Series], label: &str, number: fn(f64) -> Strin
     for tick in &run.timeline {
         let length = tick.at_s - from;
         if length > 1e-6 {
-            pieces.push((from, tick.at_s, series.iter().map(|(_, _, f)| f(tick) / length).collect::<Vec<f64>>()));
+            pieces.push((
+                from,
+                tick.at_s,
+                series.iter().map(|(_, _, f)| f(tick) / length).collect::<Vec<f64>>(),
+            ));
             from = tick.at_s;
         }
     }
@@ -153,7 +160,12 @@ fn legend(items: impl Iterator<Item = (&'static str, usize)>, out: &mut String) 
 }
 
 /// Bars of one or two kinds by bucket, only as far as there is anything.
-fn histogram(kinds: &[(&'static str, usize, &[u64])], edge: fn(usize) -> String, label: &str, out: &mut String) {
+fn histogram(
+    kinds: &[(&'static str, usize, &[u64])],
+    edge: fn(usize) -> String,
+    label: &str,
+    out: &mut String,
+) {
     let buckets = kinds.iter().map(|(_, _, n)| n.len()).max().unwrap_or(0);
     let at = |i: usize| kinds.iter().map(move |(_, _, n)| n.get(i).copied().unwrap_or(0));
     let (Some(first), Some(last)) =
@@ -173,7 +185,8 @@ fn histogram(kinds: &[(&'static str, usize, &[u64])], edge: fn(usize) -> String,
         for (k, ((name, colour, _), n)) in kinds.iter().zip(at(i)).enumerate() {
             // Logarithmic: one slow call among a million fast ones is what one looks for.
             #[allow(clippy::cast_precision_loss)]
-            let height = if n == 0 { 0.0 } else { ((n as f64).ln_1p() / (most as f64).ln_1p()) * (HEIGHT - 12.0) };
+            let height =
+                if n == 0 { 0.0 } else { ((n as f64).ln_1p() / (most as f64).ln_1p()) * (HEIGHT - 12.0) };
             if n > 0 {
                 #[allow(clippy::cast_precision_loss)]
                 let left = x + k as f64 * bar;

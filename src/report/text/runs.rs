@@ -26,10 +26,13 @@ pub(super) fn show(report: &Report, out: &mut String) {
         }
         let walls: Vec<f64> = runs.iter().map(|r| r.wall_s).collect();
         if let Some(s) = Spread::of(&walls) {
-            line(out, &format!(
-                "  wall: mean {:.3} s, standard deviation {:.3} s, from {:.3} s to {:.3} s",
-                s.mean, s.deviation, s.least, s.most
-            ));
+            line(
+                out,
+                &format!(
+                    "  wall: mean {:.3} s, standard deviation {:.3} s, from {:.3} s to {:.3} s",
+                    s.mean, s.deviation, s.least, s.most
+                ),
+            );
         }
     }
     if let Some(old) = &report.compared {
@@ -37,7 +40,10 @@ pub(super) fn show(report: &Report, out: &mut String) {
         line(out, &format!("{:<20}{:>11}{:>11}", "", "then", "now"));
         if let Some(now) = runs.last() {
             for row in compare::LINES {
-                line(out, &format!("  {:<18}{:>11}{:>11}", row.name, Line::show(row, &old.run), row.show(now)));
+                line(
+                    out,
+                    &format!("  {:<18}{:>11}{:>11}", row.name, Line::show(row, &old.run), row.show(now)),
+                );
             }
         }
     }
