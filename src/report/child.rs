@@ -146,8 +146,10 @@ impl Signals {
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
         let size = size_of::<libc::signalfd_siginfo>();
         // SAFETY: room for one record, of which the kernel writes a whole one or none.
-        while unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size) } == size.cast_signed() {
-            let signal = info.ssi_signo.cast_signed();
+        while unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size) }
+            == isize::try_from(size).unwrap_or(-2)
+        {
+            let signal = i32::try_from(info.ssi_signo).unwrap_or(0);
             match (signal, child) {
                 (libc::SIGCHLD, _) => event = Event::Ended,
                 // SI_KERNEL: the terminal's, sent to all of the foreground.
@@ -206,7 +208,7 @@ pub fn start(command: &[OsString], who: Option<&Identity>, signals: &Signals) ->
     // SAFETY: between fork and exec only system calls are made.
     unsafe { c.pre_exec(prepare) };
     // Not waited for through the handle: wait4 tells what it used as well.
-    c.spawn().map(|child| child.id().cast_signed())
+    c.spawn().and_then(|child| i32::try_from(child.id()).map_err(io::Error::other))
 }
 
 /// Somebody who was waited for.

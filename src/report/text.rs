@@ -364,3 +364,6 @@ fn findings(findings: &[Finding], many: bool, out: &mut String) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -256,7 +256,7 @@ mod tests {
         assert!(all.iter().all(|p| is_alive(*p)));
         for pid in all {
             // SAFETY: no memory is involved; both are children of this test.
-            unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
+            unsafe { libc::kill(i32::try_from(pid).unwrap(), libc::SIGKILL) };
         }
         child.wait().unwrap();
         assert!(!is_alive(child.id()));

@@ -103,7 +103,7 @@ pub fn command_signals(dir: &Path) {
             std::thread::sleep(Duration::from_millis(10));
         }
         // SAFETY: no memory is involved; the child has not been waited for.
-        unsafe { libc::kill(child.id().cast_signed(), signal) };
+        unsafe { libc::kill(signed(child.id()), signal) };
         let out = child.wait_with_output().unwrap();
         let err = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(42), "SIG{name}: {err}");

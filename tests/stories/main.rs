@@ -3,7 +3,7 @@
 //!
 //! `stories [SUBSTR]...` in a guest of `tests/vm` only: caches are emptied, settings of disks changed, and the kernel's
 //! NFS server taken over. The disk must be slow, so that cold is slower than warm whatever the host has cached, in
-//! emulation, too: `--qemu '-set drive.ext4.throttling.iops-read=100 -set drive.ext4.throttling.bps-read=4194304'`.
+//! emulation, too: `--qemu '-set drive.ext4.throttling.iops-read=25 -set drive.ext4.throttling.bps-read=524288'`.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../truth/fuse.rs"]

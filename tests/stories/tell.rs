@@ -43,7 +43,7 @@ fn row<'a>(t: &'a Told, name: &str) -> &'a serde_json::Value {
 
 /// Lesson 17, case 1: the first dd re-uses nothing, the second finds all of it.
 pub fn dd_twice(dir: &Path) {
-    let path = cold_file(dir, "twice", 16 * MIB);
+    let path = cold_file(dir, "twice", 4 * MIB);
     let t = dd_told("-r 2", &path);
     let runs = t.0["runs"].as_array().unwrap();
     let row = |run: &serde_json::Value| {
@@ -52,16 +52,13 @@ pub fn dd_twice(dir: &Path) {
     };
     let (first, second) = (row(&runs[0]), row(&runs[1]));
     assert_eq!(first["hits"], 0, "nothing was used before");
-    assert_eq!(
-        first["readahead_hits"].as_u64().unwrap() + first["misses"].as_u64().unwrap(),
-        16 * MIB / PAGE
-    );
+    assert_eq!(first["readahead_hits"].as_u64().unwrap() + first["misses"].as_u64().unwrap(), 4 * MIB / PAGE);
     assert_eq!(
         (&first["before"]["cached"], &first["after"]["cached"]),
-        (&0.into(), &(16 * MIB / PAGE).into())
+        (&0.into(), &(4 * MIB / PAGE).into())
     );
-    assert_eq!(second["hits"], 16 * MIB / PAGE);
-    assert!(runs[0]["device_read_bytes"].as_u64().unwrap() >= 16 * MIB);
+    assert_eq!(second["hits"], 4 * MIB / PAGE);
+    assert!(runs[0]["device_read_bytes"].as_u64().unwrap() >= 4 * MIB);
     assert!(runs[1]["device_read_bytes"].as_u64().unwrap() < MIB);
     assert_eq!(t.has("readahead-fed")["runs"], serde_json::json!([1]));
     assert_eq!(t.has("warmed-by-earlier-run")["runs"], serde_json::json!([2]));
@@ -75,12 +72,12 @@ pub fn dd_twice(dir: &Path) {
 
 /// Case 2: O_DIRECT, which cachetop of old called 100 % hits.
 pub fn dd_direct(dir: &Path) {
-    let path = cold_file(dir, "direct", 8 * MIB);
+    let path = cold_file(dir, "direct", 4 * MIB);
     let me = std::env::current_exe().unwrap();
     let t = told("", &[me.to_str().unwrap(), "--direct", path.to_str().unwrap()]);
-    assert_eq!(t.n("/direct/read_bytes"), 8 * MIB);
+    assert_eq!(t.n("/direct/read_bytes"), 4 * MIB);
     let share = t.has("direct-io-bypassed")["evidence"]["direct_read_bytes"].as_u64();
-    assert_eq!(share, Some(8 * MIB));
+    assert_eq!(share, Some(4 * MIB));
     t.has_not("readahead-fed");
 }
 
@@ -98,10 +95,10 @@ pub fn read_direct(path: &str) {
 
 /// The Hadoop story: every 14th page is still cached, and no request can be larger than 13 pages.
 pub fn every_14th_page(dir: &Path) {
-    let path = cold_file(dir, "pattern", 14 * 200 * PAGE);
+    let path = cold_file(dir, "pattern", 14 * 60 * PAGE);
     let file = File::open(&path).unwrap();
     sys::advise(&file, 0, 0, libc::POSIX_FADV_RANDOM).unwrap();
-    for n in 0..200 {
+    for n in 0..60 {
         file.read_exact_at(&mut [0], (14 * n + 13) * PAGE).unwrap();
     }
     drop(file);
@@ -110,7 +107,7 @@ pub fn every_14th_page(dir: &Path) {
     assert_eq!(found["evidence"]["pattern"]["absent"], 13, "{found}");
     assert_eq!(found["evidence"]["pattern"]["present"], 1, "{found}");
     // Nothing is cut short in a file that is all absent.
-    let path = cold_file(dir, "whole", 14 * 200 * PAGE);
+    let path = cold_file(dir, "whole", 14 * 60 * PAGE);
     dd_told("", &path).has_not("readahead-cut-short");
 }
 
@@ -141,7 +138,7 @@ fn setting_of(path: &Path) -> PathBuf {
 }
 
 pub fn read_ahead_of_ext4(dir: &Path) {
-    let path = cold_file(dir, "windows", 4 * MIB);
+    let path = cold_file(dir, "windows", 5 * MIB / 4);
     limited(&path, &setting_of(&path));
 }
 
@@ -149,7 +146,7 @@ pub fn read_ahead_of_ext4(dir: &Path) {
 pub fn read_ahead_of_nfs(dir: &Path) {
     let served = dir.join("served");
     fs::create_dir_all(&served).unwrap();
-    cold_file(&served, "file", 4 * MIB);
+    cold_file(&served, "file", 5 * MIB / 4);
     let mount = nfs::Mount::new(&served);
     let path = mount.target.join("file");
     limited(&path, &setting_of(&path));
@@ -171,7 +168,7 @@ pub fn filled_at_open(dir: &Path) {
 
 /// What somebody else brings in between is put down to them.
 pub fn warmed_by_another(dir: &Path) {
-    let path = cold_file(dir, "other", 8 * MIB);
+    let path = cold_file(dir, "other", 2 * MIB);
     let line = format!("cat {} >/dev/null", path.display());
     let cachestat = std::env::var("CACHESTAT").unwrap_or_else(|_| "cachestat".into());
     let out = std::process::Command::new(cachestat)
@@ -182,16 +179,16 @@ pub fn warmed_by_another(dir: &Path) {
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let t = Told(serde_json::from_str(&fs::read_to_string("/tmp/report.json").unwrap()).unwrap());
     let found = t.has("warmed-by-other-process");
-    assert_eq!(found["evidence"]["brought_pages"], 8 * MIB / PAGE, "{found}");
+    assert_eq!(found["evidence"]["brought_pages"], 2 * MIB / PAGE, "{found}");
     t.has_not("cached-before");
 }
 
 /// A process that left its parent and its session is still the command's.
 pub fn a_daemon_still_belongs(dir: &Path) {
-    let path = cold_file(dir, "daemon", 4 * MIB);
+    let path = cold_file(dir, "daemon", MIB);
     let line = format!("(setsid sh -c 'sleep 1; cat {} >/dev/null' &) ; exit 3", path.display());
     let cachestat = std::env::var("CACHESTAT").unwrap_or_else(|_| "cachestat".into());
-    for (wait, pages) in [("--wait-all", 4 * MIB / PAGE), ("--json", 0)] {
+    for (wait, pages) in [("--wait-all", MIB / PAGE), ("--json", 0)] {
         let out = std::process::Command::new(&cachestat)
             .args(["-o", "/tmp/report.json", wait])
             .args(if wait == "--json" { &[][..] } else { &["--json"] })

@@ -91,7 +91,9 @@ pub(super) fn lookups(run: &Run, _: &[Run]) -> Option<Finding> {
 pub(super) fn elsewhere(run: &Run, _: &[Run]) -> Option<Finding> {
     let parts = Parts::of(run);
     let storage = parts.data_s? + parts.metadata_s? + parts.writing_s?;
-    if run.wall_s < 0.05 || parts.overlap() || storage > 0.05 * run.wall_s {
+    // Names that are not cached cost work, too.
+    let cached = storage + parts.lookups_s.unwrap_or(0.0);
+    if run.wall_s < 0.05 || parts.overlap() || cached > 0.05 * run.wall_s {
         return None;
     }
     let text = format!(
