@@ -139,10 +139,6 @@ pub struct Args {
     #[arg(long, conflicts_with = "bcc")]
     pub latency: bool,
 
-    /// One command or process, explained.
-    #[command(flatten)]
-    pub watched: Watched,
-
     /// Count this command's own reads and writes too
     #[arg(long)]
     pub include_self: bool,
@@ -171,6 +167,10 @@ pub struct Args {
     /// Print the manual page or shell completions, and exit
     #[arg(long, value_name = "WHAT", value_enum, hide = true)]
     pub generate: Option<Generated>,
+
+    /// One command or process, explained.
+    #[command(flatten)]
+    pub watched: Watched,
 }
 
 /// The columns of `--columns`, in the order asked for.

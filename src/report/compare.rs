@@ -129,7 +129,8 @@ impl Difference {
         // A hundredth of a second more or less is the weather.
         let worth = wall_s.abs() > 0.01 && wall_s.abs() > 0.02 * then.wall_s.max(now.wall_s);
         let overlap = a.overlap() || b.overlap();
-        let share = |s: f64| (worth && !overlap).then(|| s / wall_s);
+        // Adding 0 makes -0 plain 0.
+        let share = |s: f64| (worth && !overlap).then(|| s / wall_s + 0.0);
         let mut known = 0.0;
         let mut parts = Vec::new();
         for (name, text) in NAMES.iter().filter(|(name, _)| *name != "unexplained_s") {

@@ -292,12 +292,12 @@ fn files(run: &Run, out: &mut String) {
     if shown.is_empty() {
         return;
     }
-    line(out, "\nfiles     HITS    RAHITS    MISSES    FAULTS   DIRTIES   DIRECT   CACHED before, after");
+    line(out, "\nfiles HITS    RAHITS    MISSES   FAULTS  DIRTIES   DIRECT  CACHED before, after");
     for f in shown {
         let direct = f.direct_read_bytes + f.direct_write_bytes;
         let _ = writeln!(
             out,
-            "{:>14} {:>9} {:>9} {:>9} {:>9} {:>8}          {:>5}, {}",
+            "{:>10} {:>9} {:>9} {:>8} {:>8} {:>8}          {:>5}, {}",
             f.hits,
             f.readahead_hits,
             f.misses,
