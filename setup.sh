@@ -203,6 +203,13 @@ run_du() {
     run_matrix cachedu "$2" --add "$1:/bin/du_test" --add target/debug/cachedu:/bin/cachedu -- "$command"
 }
 
+# run_stories PROGRAM KERNELS: the stories of the report in virtual machines, with a disk that is slow.
+run_stories() {
+    run_matrix stories "$2" --fs ext4 --add "$1:/bin/stories" --add target/debug/cachestat:/bin/cachestat \
+        --qemu '-set drive.ext4.throttling.iops-read=25 -set drive.ext4.throttling.bps-read=524288' \
+        -- 'CACHESTAT=/bin/cachestat stories'
+}
+
 # run_matrix NAME KERNELS ARGUMENT...: a command on kernels in virtual machines. Each kernel is a check of its own.
 run_matrix() {
     local name=$1 kernels=$2
@@ -241,7 +248,7 @@ test_all() {
     [ "$(id -u)" = 0 ] || die "the tests load BPF programs and mount file systems: run them as root"
     step "packages" install_for_testing
     PATH="$HOME/.cargo/bin:$PATH"
-    local clang truth load du terminal kernels some
+    local clang truth load du terminal stories kernels some
     if cargo fmt --version >/dev/null 2>&1; then step "formatting (Rust)" cargo fmt --check; else
         skip "formatting (Rust)" "this toolchain has no rustfmt"; fi
     if command -v "$CLANG_FORMAT" >/dev/null; then step "formatting (BPF)" check_bpf_format; else
@@ -281,6 +288,17 @@ test_all() {
             -- 'mkdir -p /dev/pts; mount -t devpts devpts /dev/pts; CACHETOP=/bin/cachetop terminal /mnt/ext4'
     else
         step "cachetop in a terminal" false "(the test does not build)"
+    fi
+    if command -v chromium-headless-shell >/dev/null; then
+        step "charts in a browser" cargo test --locked --test browser
+    else
+        skip "charts in a browser" "no chromium-headless-shell"
+    fi
+    if stories=$(test_program stories) && [ -n "$stories" ]; then
+        some=$(tr ',' '\n' <<<"$kernels" | grep -xE '6\.12|7\.2' | paste -sd, || :)
+        [ -z "$some" ] || run_stories "$stories" "$some"
+    else
+        step "stories" false "(they do not build)"
     fi
     if truth=$(test_program truth) && [ -n "$truth" ]; then
         step "truth tests on this kernel, $(uname -r)" "$truth"

@@ -8,6 +8,7 @@
 #define CACHETOP_ACCOUNT_H
 
 #include "core.h"
+#include "follow.h"
 #include "wire.h"
 
 #define SLOT_BITS 15
@@ -189,6 +190,9 @@ static __noinline struct row *make_row(void)
 	row->cgroup = cgroup_of(task);
 	row->depth = 0;
 	row->entered = 0;
+	row->run = run_of(id >> 32);
+	row->off_at = 0;
+	row->lookup_at = 0;
 	bpf_get_current_comm(row->comm, sizeof(row->comm));
 	bpf_core_read_str(row->process, sizeof(row->process), &leader->comm);
 	if (with_files)

@@ -137,6 +137,7 @@ static __always_inline u32 make_file(struct row *row, struct file_key *key, stru
 	f->block = (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK ? BPF_CORE_READ(inode, i_rdev) : 0;
 	f->tgid = row->tgid;
 	f->uid = row->uid;
+	f->run = row->run;
 	f->cgroup = row->cgroup;
 	f->owner = row->owner;
 	__builtin_memcpy(f->process, row->process, sizeof(f->process));

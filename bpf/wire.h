@@ -43,6 +43,19 @@ enum counter {
 	C_LOST_ROWS,
 	C_LOST_FILES,
 	C_LEDGER_CHUNKS,
+	C_WAIT_READ,
+	C_WAIT_FAULT,
+	C_WAIT_EXEC,
+	C_WAIT_OPEN,
+	C_WAIT_LOOKUP,
+	C_WAIT_DIRECTORY,
+	C_WAIT_WRITE,
+	C_WAIT_SYNC,
+	C_WAIT_OTHER,
+	C_WAIT_CPU,
+	C_THROTTLE_NS,
+	C_LOOKUPS,
+	C_LOOKUP_NS,
 	C_MAX,
 };
 
@@ -70,7 +83,13 @@ struct row {
 	unsigned long long
 		owner; /* process, name, user and cgroup as one number: whose files are counted together */
 	unsigned int file; /* number of the file row that the thread used last */
+	unsigned int run; /* of the command that is watched, where its process belongs to one; else 0 */
+	unsigned int off_why; /* a counter: why the thread left the processor */
 	unsigned int unused;
+	unsigned long long off_at; /* when, ns; 0: it runs */
+	unsigned long long off_sum; /* ns that it was not on a processor */
+	unsigned long long lookup_at; /* when the file system was asked for a name; 0: it was not */
+	unsigned long long lookup_off; /* off_sum then */
 	char comm[16];
 	char process[16]; /* comm of the thread group's leader */
 	unsigned long long v[C_MAX];
@@ -113,7 +132,7 @@ struct file_row {
 	unsigned int made;
 	unsigned int tgid;
 	unsigned int uid;
-	unsigned int unused;
+	unsigned int run; /* as in struct row */
 	unsigned long long born; /* ns since boot */
 	unsigned long long cgroup;
 	char process[16];

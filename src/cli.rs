@@ -1,5 +1,6 @@
 //! The command line of `cachestat`: one definition for parsing, help, manual page and completions.
 
+mod command;
 mod help;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use clap::Parser;
 use clap::ValueEnum;
 use clap_complete::Shell;
 
+pub use command::Watched;
 pub(crate) use help::long_of;
 pub(crate) use help::manual_sections;
 
@@ -66,7 +68,9 @@ pub enum Format {
 /// Page-cache hits and misses of the whole system, interval by interval.
 #[derive(Debug, Clone, PartialEq, Eq, Parser)]
 #[command(name = "cachestat", version, about = ABOUT, long_about = None, max_term_width = 80)]
-#[command(override_usage = "cachestat [OPTIONS] [INTERVAL [COUNT]]")]
+#[command(
+    override_usage = "cachestat [OPTIONS] [INTERVAL [COUNT]]\n       cachestat [OPTIONS] -- COMMAND [ARG]..."
+)]
 #[command(after_help = help::SHORT, after_long_help = help::long())]
 pub struct Args {
     /// Length of an interval in seconds; fractions allowed (0.01 to a year)
@@ -165,6 +169,10 @@ pub struct Args {
     /// Print the manual page or shell completions, and exit
     #[arg(long, value_name = "WHAT", value_enum, hide = true)]
     pub generate: Option<Generated>,
+
+    /// One command or process, explained.
+    #[command(flatten)]
+    pub watched: Watched,
 }
 
 /// The columns of `--columns`, in the order asked for.
@@ -208,6 +216,10 @@ impl Args {
     pub fn check(&self) -> Result<(), clap::Error> {
         let conflict =
             |text: &str| Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text));
+        if let Some(option) = self.watched.stray() {
+            let text = "is for reports: give a command ('-- COMMAND') or '-p PID --for TIME'";
+            return conflict(&format!("'{option}' {text}"));
+        }
         let files = self.file.is_some() || self.mount.is_some();
         if files && self.by == Some(By::Thread) {
             return conflict(
@@ -299,7 +311,7 @@ pub(crate) fn interval(text: &str) -> Result<Duration, String> {
         let hint = match text.chars().next() {
             _ if text.contains(',') => "; write fractions with a point: 0.5",
             Some(c) if c.is_ascii_digit() => "; write it without a unit: 0.5",
-            _ => "; running a command under watch is not in this version yet",
+            _ => "; to watch a command, put '--' before it: cachestat -- COMMAND",
         };
         return Err(format!("it is not a number of seconds{hint}"));
     };

@@ -97,6 +97,8 @@ pub const FUNCTIONS: &[&str] = &[
     "bdev_getblk",
     "__getblk_gfp",
     "__breadahead",
+    "d_alloc_parallel",
+    "d_splice_alias",
     "generic_perform_write",
     "iomap_file_buffered_write",
     "shmem_add_to_page_cache",
@@ -149,5 +151,9 @@ pub const TRACEPOINTS: &[&str] = &[
     "iomap_dio_complete",
     "task_rename",
     "cgroup_attach_task",
+    "sched_switch",
+    "sched_process_fork",
+    "sched_process_free",
+    "balance_dirty_pages",
     "sched_process_exit",
 ];

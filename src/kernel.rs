@@ -4,6 +4,7 @@ mod attach;
 mod classic;
 mod files;
 mod floor;
+mod follow;
 mod probe;
 #[doc(hidden)] // for bench/attachments
 pub mod raw;

@@ -13,6 +13,7 @@ pub mod exit;
 pub mod facts;
 pub mod figures;
 pub mod files;
+pub mod follow;
 pub mod kernel;
 pub mod memory;
 pub mod model;

@@ -9,6 +9,7 @@
 mod certainty;
 mod explain;
 mod faults;
+pub(crate) mod follow;
 mod hooks;
 mod meta;
 mod writes;
@@ -67,6 +68,8 @@ pub struct Wants {
     pub latency: bool,
     /// Which files.
     pub files: bool,
+    /// What one command does, and where it waits.
+    pub follow: bool,
 }
 
 /// Which hooks are used and what each figure is worth.

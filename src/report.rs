@@ -1,1 +1,288 @@
 //! `cachestat -- COMMAND`: one command and its descendants, explained.
+//!
+//! The programs are attached before the command exists. It is forked from this process, which tells the kernel programs
+//! which run it belongs to; whatever it forks belongs to the same run. Its own `execve` is counted as part of it.
+
+pub mod child;
+mod cold;
+pub mod compare;
+pub mod data;
+pub mod findings;
+mod gather;
+pub mod html;
+pub mod json;
+mod output;
+pub mod residency;
+#[cfg(test)]
+mod schema_test;
+pub mod text;
+pub mod time;
+pub mod units;
+mod watch;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub use cold::Cold;
+
+use crate::cli::Args;
+use crate::cli::Watched;
+use crate::exit::Failure;
+use crate::figures::Figure;
+use crate::plan::Certainty;
+use crate::plan::Plan;
+use crate::plan::Wants;
+use crate::plan::follow;
+use crate::sample::Source as _;
+use crate::session::Options;
+use crate::session::Session;
+use crate::wait::Process;
+use compare::Difference;
+use data::Run;
+use findings::Finding;
+use output::Outputs;
+use watch::End;
+use watch::Watch;
+
+/// What a report of an earlier day said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Saved {
+    /// Where it was kept.
+    pub path: String,
+    /// Command, machine and time.
+    pub about: String,
+    /// Its last run.
+    pub run: Run,
+}
+
+/// All that a report says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// The command and its arguments; empty where a process was watched.
+    pub command: Vec<String>,
+    /// The process that was watched.
+    pub pid: Option<u32>,
+    /// Kernel release.
+    pub kernel: String,
+    /// Name of the machine.
+    pub host: String,
+    /// What was done before and around the runs.
+    pub about: Vec<String>,
+    /// The runs, in order.
+    pub runs: Vec<Run>,
+    /// What the last run is compared with.
+    pub compared: Option<Saved>,
+    /// Where the differences in time went.
+    pub differences: Vec<Difference>,
+    /// What the figures prove.
+    pub findings: Vec<Finding>,
+    /// Which figures are not known here, and why.
+    pub unknown: Vec<String>,
+}
+
+impl Report {
+    /// What it is about, in one line.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self.pid {
+            Some(pid) => {
+                let name = self.runs.first().and_then(|r| r.processes.get(&pid));
+                format!("process {pid} {}", name.map_or("", String::as_str))
+            }
+            None => self.command.join(" "),
+        }
+    }
+
+    /// Draws the conclusions: differences and findings.
+    pub fn conclude(&mut self) {
+        let step =
+            |a: &Run, b: &Run| Difference::between(format!("run {} to run {}", a.number, b.number), a, b);
+        self.differences = match self.runs.as_slice() {
+            [first, .., last] => {
+                let mut all = vec![step(first, &self.runs[1])];
+                // The first run is the cold one, if any is.
+                if self.runs.len() > 2 {
+                    all.push(step(first, last));
+                }
+                all
+            }
+            _ => Vec::new(),
+        };
+        if let (Some(saved), Some(last)) = (&self.compared, self.runs.last()) {
+            self.differences.push(Difference::between("then to now".into(), &saved.run, last));
+        }
+        self.findings = findings::of(&self.runs);
+    }
+}
+
+/// `a / b`; 0 of nothing.
+#[allow(clippy::cast_precision_loss)]
+fn share(a: u64, b: u64) -> f64 {
+    if b == 0 { 0.0 } else { a as f64 / b as f64 }
+}
+
+/// Runs and explains what the command line asks for. The exit code is that of the command.
+///
+/// # Errors
+/// When nothing can be counted, the command cannot be started, or the report cannot be written.
+pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
+    let watched = &args.watched;
+    let compared = watched.compare.as_deref().map(json::saved).transpose()?;
+    // A process that is not there, and a PID namespace in which nothing could be found.
+    Process::open(args.pid.unwrap_or_else(std::process::id))?;
+    let mut outputs = Outputs::open(args)?;
+    let system = |what: &str, e: io::Error| Failure::failed(format!("cannot {what}: {e}"));
+    let mut options = Options {
+        wants: Wants { latency: true, files: true, follow: true },
+        files: args.file_table,
+        refuse: args.refuse.clone(),
+        ..Options::default()
+    };
+    if let Some(rows) = args.table_size {
+        options.table = rows;
+    }
+    let mut session = Session::open(&options)
+        .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
+    if args.explain {
+        crate::run::print(&session.explain(), &mut io::stdout())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !session.plan().uses(follow::FORK) {
+        return Err(Failure::failed("this kernel does not tell which processes a command makes")
+            .remedy("watch the whole system instead: cachestat 1"));
+    }
+    child::adopt().map_err(|e| system("adopt descendants", e))?;
+    let signals = child::Signals::new().map_err(|e| system("take over signals", e))?;
+    let who = child::Identity::of_sudo().filter(|_| !watched.as_root && !watched.command.is_empty());
+    let mut report = Report {
+        command: watched.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+        pid: watched.time.and(args.pid),
+        kernel: read("/proc/sys/kernel/osrelease"),
+        host: read("/proc/sys/kernel/hostname"),
+        unknown: unknown(session.plan()),
+        compared,
+        ..Report::default()
+    };
+    if let Some(who) = &who {
+        report.about.push(format!("run as {}, who called sudo (--as-root runs it as root)", who.name));
+    }
+    let paths = named(&watched.command);
+    let mut watch = Watch {
+        session: &mut session,
+        signals: &signals,
+        who,
+        wait_all: watched.wait_all,
+        others: gather::Others::default(),
+        paths,
+    };
+    let runs = match watched.time {
+        Some(time) => watch.process(args.pid.unwrap_or(0), time).map(|run| vec![run]),
+        None => all(watched, &mut watch, &mut report.about),
+    };
+    report.runs = match runs {
+        Ok(runs) => runs,
+        Err(End::Failed(failure)) => return Err(failure),
+        Err(End::NotStarted(e)) => return Ok(output::not_started(&watched.command, &e.0)),
+    };
+    report.conclude();
+    outputs.write(args, &report)?;
+    let status = report.runs.last().and_then(|r| r.exit_status).unwrap_or(0);
+    Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
+}
+
+/// All runs of the command, with what comes before them.
+fn all(watched: &Watched, watch: &mut Watch<'_>, about: &mut Vec<String>) -> Result<Vec<Run>, End> {
+    for number in 1..=watched.warmup {
+        prepare(watched, watch)?;
+        // A run like any other, whose figures nobody sees.
+        watch.command(&watched.command, u32::MAX - number)?;
+    }
+    if watched.warmup > 0 {
+        about.push(format!("run {} times before, without counting", watched.warmup));
+    }
+    let mut runs: Vec<Run> = Vec::new();
+    for number in 1..=watched.repeat {
+        prepare(watched, watch)?;
+        let cold = watched.cold.filter(|_| number == 1);
+        if let Some(cold) = cold {
+            cold.empty().map_err(|e| End::Failed(cannot_empty(&e)))?;
+            about.push(format!("before run 1, {} of the whole machine were emptied (--cold)", cold.about()));
+        }
+        let mut run = watch.command(&watched.command, number)?;
+        run.cold = cold.map(|c| c.name().to_owned());
+        // Interrupted: whoever did that wants no more of it.
+        let stop = matches!(run.exit_status, Some(130 | 131 | 143));
+        runs.push(run);
+        if stop {
+            break;
+        }
+    }
+    if watched.prepare.is_some() {
+        about.push("the line of --prepare was run before each run, without counting".into());
+    }
+    Ok(runs)
+}
+
+fn cannot_empty(error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot empty the caches: {error}"))
+        .remedy("in a container /proc/sys is read-only: run it on the host, or without --cold")
+}
+
+fn prepare(watched: &Watched, watch: &mut Watch<'_>) -> Result<(), End> {
+    let Some(line) = &watched.prepare else { return Ok(()) };
+    let command = [OsString::from("sh"), OsString::from("-c"), OsString::from(line)];
+    let status = watch.aside(&command)?;
+    if status == 0 {
+        return Ok(());
+    }
+    let failure = Failure::failed(format!("the line of --prepare ended with status {status}: {line}"));
+    Err(End::Failed(failure.remedy("make it succeed, or let it end with '; true'")))
+}
+
+/// Arguments that name regular files: their residency is asked for before the first run.
+fn named(command: &[OsString]) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for argument in command.iter().skip(1) {
+        // dd and others write NAME=PATH; a line of shell has words.
+        let Some(text) = argument.to_str() else { continue };
+        let words = text.split_whitespace().map(|w| w.trim_matches(|c| "\"';<>&|()".contains(c)));
+        for word in words.flat_map(|w| [Some(w), w.split_once('=').map(|(_, v)| v)]).flatten() {
+            let path = Path::new(word);
+            if !word.is_empty() && path.is_file() {
+                paths.extend(std::fs::canonicalize(path).ok().filter(|p| !paths.contains(p)));
+            }
+            if paths.len() >= 32 {
+                return paths;
+            }
+        }
+    }
+    paths
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+/// Which figures this kernel does not give of a command, and why.
+fn unknown(plan: &Plan) -> Vec<String> {
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    let mut add = |why: String, name: String| match reasons.iter_mut().find(|(w, _)| *w == why) {
+        Some((_, names)) => names.push(name),
+        None => reasons.push((why, vec![name])),
+    };
+    for figure in Figure::ALL.iter().filter(|f| !data::NOT_OURS.contains(f)) {
+        if let Certainty::Unknown(why) = plan.certainty(*figure) {
+            add(why, format!("{}.{}", figure.group(), figure.key()));
+        }
+    }
+    if !follow::LOOKUP.iter().any(|p| plan.uses(p)) {
+        add("needs hooks on functions, which this kernel refuses".into(), "lookups.dcache_misses".into());
+    }
+    if !plan.uses(follow::SWITCH) {
+        add("the tracepoint sched_switch cannot be attached".into(), "waits".into());
+    }
+    reasons.into_iter().map(|(why, names)| format!("not known: {} ({why}).", names.join(", "))).collect()
+}

@@ -5,6 +5,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 
 use crate::facts::Facts;
+use crate::follow::Followed;
 use crate::kernel;
 use crate::kernel::AttachError;
 use crate::kernel::Attached;
@@ -168,6 +169,40 @@ fn remedy_of(e: &AttachError) -> Option<String> {
             Some("run with RUST_LOG=debug to see the verifier's words, and report it with `--explain`".into())
         }
         AttachError::Refused { .. } => None,
+    }
+}
+
+impl Session {
+    /// From here on what processes of this run do is kept apart. Nobody belongs to it yet.
+    pub fn follow(&mut self, run: u32) {
+        self.attached.follow(run);
+    }
+
+    /// While this is not 0, a process that this process makes belongs to that run.
+    pub fn spawning(&mut self, run: u32) {
+        self.attached.spawning(run);
+    }
+
+    /// Takes a process into the run: itself and what it makes from here on.
+    ///
+    /// # Errors
+    /// When the table is full.
+    pub fn enter(&mut self, tgid: u32, run: u32) -> anyhow::Result<()> {
+        self.attached.enter(tgid, run).context("cannot follow the process")
+    }
+
+    /// The processes of a run that have not been waited for.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub fn members(&self, run: u32) -> anyhow::Result<Vec<u32>> {
+        self.attached.members(run).context("cannot read which processes are followed")
+    }
+
+    /// What was followed, up to the last sample.
+    #[must_use]
+    pub fn followed(&self) -> &Followed {
+        self.attached.followed()
     }
 }
 

@@ -92,6 +92,33 @@ counters! {
     LostFiles;
     /// Chunks of 64 pages entered in the ledger of prefetched pages.
     LedgerChunks;
+    /// Nanoseconds that threads of the command watched waited in reads, for storage. As all that follow, only
+    /// where a command is watched.
+    WaitRead;
+    /// Nanoseconds waited in page faults.
+    WaitFault;
+    /// Nanoseconds waited in `execve`.
+    WaitExec;
+    /// Nanoseconds waited in `open`.
+    WaitOpen;
+    /// Nanoseconds waited in calls that look a name up or change one: `stat`, `readlink`, `unlink` …
+    WaitLookup;
+    /// Nanoseconds waited in `getdents`.
+    WaitDirectory;
+    /// Nanoseconds waited in writes, for storage.
+    WaitWrite;
+    /// Nanoseconds waited in `fsync` and its like, and `close`.
+    WaitSync;
+    /// Nanoseconds waited for anything else: pipes, locks, timers, children.
+    WaitOther;
+    /// Nanoseconds that threads could have run, but had no processor.
+    WaitCpu;
+    /// Nanoseconds that writers were told to pause, since too much was dirty.
+    ThrottleNs;
+    /// Names looked up that the dentry cache did not have.
+    Lookups;
+    /// Nanoseconds of work on these look-ups, without waiting.
+    LookupNs;
 }
 
 /// Number of counters.

@@ -12,6 +12,7 @@ use cachetop::files::Wanted;
 use cachetop::pivot::Filter;
 use cachetop::pivot::Pivot;
 use cachetop::pivot::System;
+use cachetop::report;
 use cachetop::run;
 use cachetop::run::World;
 use cachetop::sample::Comm;
@@ -28,8 +29,13 @@ fn main() -> ExitCode {
     if let Err(error) = args.check() {
         error.exit();
     }
-    match cachestat(args) {
-        Ok(()) => ExitCode::SUCCESS,
+    let done = if args.watched.report() && args.generate.is_none() {
+        report::explain(&args)
+    } else {
+        cachestat(args).map(|()| ExitCode::SUCCESS)
+    };
+    match done {
+        Ok(code) => code,
         Err(failure) => failure.report("cachestat", &mut io::stderr()),
     }
 }

@@ -13,6 +13,7 @@ Examples:
   cachestat 5 12         12 intervals of 5 seconds
   cachestat -p 1234 1    what process 1234 does
   cachestat --json 1     one JSON object a line
+  cachestat -- du -s .   run a command and explain what it did
 
 'cachestat --help' explains the figures, lists the columns and the exit codes.";
 
@@ -35,7 +36,41 @@ cachestat --cgroup /system.slice  what all services together do
 cachestat --columns hits,misses,read_bytes
 cachestat --json 1 60 >log.jsonl  one JSON object a line
 cachestat --engine both 1         beside what bcc's cachestat would count
-cachestat --explain               which kernel hooks count what, how exactly",
+cachestat --explain               which kernel hooks count what, how exactly
+cachestat -- make                 run a command and explain what it did
+cachestat -r 3 --cold all -- du -s DIR
+                                  cold, then twice warm: where the time went
+cachestat -p 1234 --for 10s       the same of a process that runs already
+cachestat --save then.json -- make; cachestat --compare then.json -- make",
+    ),
+    (
+        "One command",
+        "\
+'-- COMMAND' runs it with this terminal, its own signals and exit status, and
+follows what it starts, daemons included. When it has ended, a report goes to
+standard error or to the file of -o, as text or (--json) as one object. When
+called through sudo, the command runs as the user who called.
+
+The report tells where the time went: waiting for data (reads, page faults,
+execve) or metadata (open, look-ups, directories), work on names that the
+dentry cache did not have, waiting to write, other CPU. What cannot be put
+down to any of them (pipes, timers, locks) is 'unexplained'. These are times
+of threads: where several work at the same time, they add up to more than
+the wall time, and the report says so. Bytes 'from devices' are the kernel's
+own account (getrusage), of processes that were waited for.
+
+FINDINGS are what the figures prove, each with a name and, in JSON, with the
+evidence; a rule whose figures are not known here says nothing. CACHED before
+is known of files that the command line names, and of those that the run
+before used.
+
+-r runs it N times, side by side, and says where the difference in time went.
+--cold empties caches of the whole machine before the first run: pagecache
+(pages of files, directories and inode tables), slab (names and inodes) or
+all. --prepare runs a line of shell before each run, as you, not as the user
+of sudo. What kernel threads do for the command (loop devices, an NFS server
+on this machine) is not counted as its own, nor are pages that are evicted.
+With -p, the process and what it has started or starts is watched.",
     ),
     (
         "Reading the figures",
@@ -142,7 +177,9 @@ closed pipe ends quietly.",
 0  done
 1  it could not be done: not allowed, not supported by this kernel, output
    not written; the remedy is printed
-2  wrong usage, or no process with that PID",
+2  wrong usage, or no process with that PID
+Of '-- COMMAND' the command's own: 128 + N if signal N ended it, 127 if it
+was not found, 126 if it could not be run.",
     ),
 ];
 

@@ -20,6 +20,7 @@ use super::rows::Rows;
 use super::tracefs::Tracefs;
 use crate::facts::Facts;
 use crate::figures::Figure;
+use crate::follow::Followed;
 use crate::plan::Attach;
 use crate::plan::Plan;
 use crate::plan::Wants;
@@ -69,6 +70,7 @@ pub struct Attached {
     pub(super) swept: u64,
     pub(super) rows: Rows,
     pub(super) files: Option<Files>,
+    pub(super) followed: Followed,
     pub(super) links: Vec<Link>,
     /// Links that libbpf-rs knows no type for.
     pub(super) sessions: Vec<OwnedFd>,
@@ -101,6 +103,8 @@ impl Attached {
             rodata.self_tgid = if settings.include_self { 0 } else { std::process::id() };
             rodata.with_latency = latency;
             rodata.with_files = settings.wants.files;
+            rodata.with_follow = settings.wants.follow;
+            rodata.monitor_tgid = std::process::id();
             rodata.cgroup_v1 = super::probe::memory_cgroup_v1();
             rodata.vmemmap_base_at = facts.vmemmap.clone().unwrap_or(0);
         }
@@ -115,6 +119,9 @@ impl Attached {
         let maps = &mut open.maps;
         for map in [&mut maps.files, &mut maps.file_names, &mut maps.file_numbers, &mut maps.free_files] {
             map.set_max_entries(files).map_err(load)?;
+        }
+        if !settings.wants.follow {
+            open.maps.followed.set_max_entries(1).map_err(load)?;
         }
         // Tables that this plan does not use cost no memory.
         let calls = plan.uses("get_pages_btf");
@@ -171,6 +178,7 @@ impl Attached {
             swept: 0,
             rows,
             files,
+            followed: Followed::default(),
             links,
             sessions,
         };

@@ -19,6 +19,7 @@ use super::rows::comm;
 use crate::files::Dev;
 use crate::files::File;
 use crate::files::Named;
+use crate::follow::Followed;
 use crate::sample::Counters;
 use crate::sample::FileSample;
 use crate::wire::FILE_COUNTERS;
@@ -101,8 +102,26 @@ impl Files {
         }
     }
 
+    /// Marks the rows of a process as belonging to a run.
+    pub(super) fn enter(&mut self, tgid: u32, run: u32) {
+        self.grow();
+        for n in 0..self.known.len() {
+            let row = self.row(n);
+            // SAFETY: the row is mapped; both are whole words, and the kernel programs only read the second one.
+            unsafe {
+                if (&raw const (*row).tgid).read_volatile() == tgid {
+                    (&raw mut (*row).run).write_volatile(run);
+                }
+            }
+        }
+    }
+
     /// What was counted since the last reading.
-    pub(super) fn read(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<Vec<FileSample>> {
+    pub(super) fn read(
+        &mut self,
+        skel: &CachetopSkel<'_>,
+        followed: &mut Followed,
+    ) -> libbpf_rs::Result<Vec<FileSample>> {
         self.tick += 1;
         self.grow();
         let mut changed = Vec::new();
@@ -123,7 +142,7 @@ impl Files {
         fence(Ordering::SeqCst);
         let mut out = Vec::with_capacity(changed.len());
         for n in changed {
-            self.read_row(skel, n, &mut out)?;
+            self.read_row(skel, n, &mut out, followed)?;
         }
         self.take_back(skel);
         Ok(out)
@@ -134,6 +153,7 @@ impl Files {
         skel: &CachetopSkel<'_>,
         n: usize,
         out: &mut Vec<FileSample>,
+        followed: &mut Followed,
     ) -> libbpf_rs::Result<()> {
         // SAFETY: the row is mapped. Whose it is does not change while it is not free; counters are whole words.
         let row = unsafe { self.row(n).read_volatile() };
@@ -163,6 +183,9 @@ impl Files {
                 deleted: row.links == 0,
                 counters,
             });
+            if row.run != 0 && row.run == followed.run {
+                followed.files.extend(out.last().cloned());
+            }
         }
         if row.state == FILE_ENDED {
             if known.ended {

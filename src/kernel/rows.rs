@@ -14,6 +14,7 @@ use libbpf_rs::MapFlags;
 
 use super::attach::skel::CachetopSkel;
 use super::attach::skel::types;
+use crate::follow::Followed;
 use crate::sample::Comm;
 use crate::sample::Counters;
 use crate::sample::Histograms;
@@ -177,8 +178,27 @@ impl Rows {
         Ok(())
     }
 
+    /// Marks the rows of a process as belonging to a run.
+    pub(super) fn enter(&mut self, skel: &CachetopSkel<'_>, tgid: u32, run: u32) -> libbpf_rs::Result<()> {
+        self.grow(skel)?;
+        for n in 0..self.before.len() {
+            let row = self.row(n);
+            // SAFETY: the row is mapped; both are whole words, and the kernel programs only read the second one.
+            unsafe {
+                if (&raw const (*row).tgid).read_volatile() == tgid {
+                    (&raw mut (*row).run).write_volatile(run);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// What was counted since the last reading. Rows whose thread is gone are free afterwards.
-    pub(super) fn read(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<Vec<RowSample>> {
+    pub(super) fn read(
+        &mut self,
+        skel: &CachetopSkel<'_>,
+        followed: &mut Followed,
+    ) -> libbpf_rs::Result<Vec<RowSample>> {
         self.grow(skel)?;
         let mut changed = Vec::new();
         for n in 0..self.before.len() {
@@ -203,8 +223,16 @@ impl Rows {
                 self.sum.0[i] += counters.0[i];
             }
             let ended = row.state == ROW_ENDED;
+            let follows = row.run != 0 && row.run == followed.run;
+            if follows {
+                followed.counters.add(&counters);
+                followed.processes.insert(row.tgid, comm(row.process));
+            }
             if let Some(latency) = &mut self.latency {
-                latency.read(skel, row.number, ended)?;
+                let new = latency.read(skel, row.number, ended)?;
+                if follows {
+                    followed.histograms.add(&new);
+                }
             }
             if n < self.named && !counters.is_zero() {
                 out.push(RowSample {
@@ -241,24 +269,23 @@ impl Rows {
 }
 
 impl Latency {
-    fn read(&mut self, skel: &CachetopSkel<'_>, number: u32, ended: bool) -> libbpf_rs::Result<()> {
+    /// What came since the last reading of this row.
+    fn read(&mut self, skel: &CachetopSkel<'_>, number: u32, ended: bool) -> libbpf_rs::Result<Histograms> {
         let key = number.to_ne_bytes();
         let bytes = skel.maps.histograms.lookup(&key, MapFlags::ANY)?.unwrap_or_default();
         let mut now = Histograms::default();
         for (bucket, raw) in now.buckets().zip(bytes.chunks_exact(8)) {
             *bucket = raw.try_into().map_or(0, u64::from_ne_bytes);
         }
-        let mut new = self.before.get(&number).map_or_else(|| now.clone(), |before| now.since(before));
-        for (sum, new) in self.sum.buckets().zip(new.buckets()) {
-            *sum += *new;
-        }
+        let new = self.before.get(&number).map_or_else(|| now.clone(), |before| now.since(before));
+        self.sum.add(&new);
         if ended {
             self.before.remove(&number);
             skel.maps.histograms.update(&key, &vec![0; bytes.len()], MapFlags::ANY)?;
         } else {
             self.before.insert(number, now);
         }
-        Ok(())
+        Ok(new)
     }
 }
 

@@ -81,9 +81,10 @@ impl Attached {
         if self.settle {
             self.skel.progs.settle_pending.test_run(libbpf_rs::ProgramInput::default())?;
         }
-        let rows = self.rows.read(&self.skel)?;
+        self.followed.files.clear();
+        let rows = self.rows.read(&self.skel, &mut self.followed)?;
         let files = match &mut self.files {
-            Some(files) => files.read(&self.skel)?,
+            Some(files) => files.read(&self.skel, &mut self.followed)?,
             None => Vec::new(),
         };
         let mut total = self.rows.sum();

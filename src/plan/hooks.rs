@@ -151,6 +151,7 @@ impl Chooser<'_> {
 pub(super) fn choose(facts: &Facts, brackets: Brackets, wants: Wants) -> Result<Vec<Hook>, NoPlan> {
     let mut c = Chooser { facts, hooks: Vec::new() };
     pages(&mut c, brackets)?;
+    super::follow::hooks(&mut c, brackets, wants);
     match brackets {
         Brackets::Trampolines => trampolines(&mut c, QUIET, wants),
         Brackets::LossyTrampolines => trampolines(&mut c, LOSSY, wants),

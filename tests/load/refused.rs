@@ -18,6 +18,7 @@ fn programs(options: &str) -> Vec<String> {
         include_str!("../../bpf/hooks/calls.h"),
         include_str!("../../bpf/hooks/direct.h"),
         include_str!("../../bpf/hooks/faults.h"),
+        include_str!("../../bpf/hooks/follow.h"),
         include_str!("../../bpf/hooks/pages.h"),
         include_str!("../../bpf/hooks/reads.h"),
         include_str!("../../bpf/hooks/threads.h"),

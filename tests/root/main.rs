@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod beside;
+mod command;
 mod counting;
 mod ending;
 mod many;
@@ -28,6 +29,14 @@ const TESTS: &[Test] = &[
     ("two_at_once", beside::two_at_once),
     ("it_leaves_itself_out", beside::it_leaves_itself_out),
     ("stopped_and_continued", beside::stopped_and_continued),
+    ("command_status", command::command_status),
+    ("command_not_there", command::command_not_there),
+    ("command_streams", command::command_streams),
+    ("command_figures", command::command_figures),
+    ("command_signals", command::command_signals),
+    ("command_of_sudo", command::command_of_sudo),
+    ("command_compared", command::command_compared),
+    ("process_for_a_time", command::process_for_a_time),
     ("not_root", refusing::not_root),
     ("explain", refusing::explain),
     ("a_process_that_has_ended", refusing::a_process_that_has_ended),

@@ -37,13 +37,43 @@ pub fn byte(pos: u64) -> u8 {
 
 /// Mounts at `target`; returns the server's pid. It ends when the mount does.
 pub fn serve(target: &Path, size: u64) -> Result<i32, io::Error> {
+    serve_as(target, size, None)
+}
+
+/// The same, but `open` takes so many milliseconds and fills the cache with the whole file.
+#[allow(dead_code)] // of the truth tests
+pub fn serve_filled(target: &Path, size: u64, ms: u64) -> Result<i32, io::Error> {
+    serve_as(target, size, Some(ms))
+}
+
+/// Puts the whole file into the kernel's cache, as a file system does that fetches at `open`.
+fn store(device: &mut File, size: u64) {
+    const NOTIFY_STORE: i32 = 4;
+    let mut pos = 0;
+    while pos < size {
+        let data: Vec<u8> = (pos..(pos + (64 << 10)).min(size)).map(byte).collect();
+        let mut out = Vec::new();
+        out.extend((16 + 24 + data.len() as u32).to_ne_bytes());
+        out.extend(NOTIFY_STORE.to_ne_bytes());
+        out.extend(0u64.to_ne_bytes());
+        out.extend(INODE.to_ne_bytes());
+        out.extend(pos.to_ne_bytes());
+        out.extend((data.len() as u32).to_ne_bytes());
+        out.extend([0; 4]);
+        out.extend(&data);
+        let _ = device.write_all(&out);
+        pos += data.len() as u64;
+    }
+}
+
+fn serve_as(target: &Path, size: u64, fill: Option<u64>) -> Result<i32, io::Error> {
     let device = File::options().read(true).write(true).open("/dev/fuse")?;
     let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
     sys::mount("truth".as_ref(), target, "fuse", &options)?;
-    sys::fork(move || answer_all(device, size))
+    sys::fork(move || answer_all(device, size, fill))
 }
 
-fn answer_all(mut device: File, size: u64) -> i32 {
+fn answer_all(mut device: File, size: u64, fill: Option<u64>) -> i32 {
     sys::set_comm("truth-fuse");
     let mut request = vec![0; ROOM];
     loop {
@@ -56,6 +86,10 @@ fn answer_all(mut device: File, size: u64) -> i32 {
         let word = |at: usize| u32::from_ne_bytes(request[at..at + 4].try_into().expect("four bytes"));
         let long = |at: usize| u64::from_ne_bytes(request[at..at + 8].try_into().expect("eight bytes"));
         let (op, unique, node) = (word(4), long(8), long(16));
+        if let (OPEN, Some(ms)) = (op, fill) {
+            std::thread::sleep(std::time::Duration::from_millis(ms));
+            store(&mut device, size);
+        }
         let body = match op {
             FORGET | BATCH_FORGET => continue,
             INIT => Ok(init(word(44), word(48))),

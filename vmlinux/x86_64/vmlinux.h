@@ -50,6 +50,7 @@ struct cred {
 };
 
 enum bpf_func_id {
+	BPF_FUNC_task_pt_regs = 175,
 	BPF_FUNC_loop = 181,
 };
 
@@ -260,6 +261,10 @@ struct reclaim_state;
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
+	unsigned int __state;
+	int pid;
+	int tgid;
+	void *stack;
 	struct task_struct *group_leader;
 	char comm[16];
 	struct files_struct *files;
@@ -284,6 +289,11 @@ struct trace_event_raw_mm_filemap_op_page_cache {
 struct trace_event_raw_cgroup_migrate {
 	struct trace_entry ent;
 	int pid;
+};
+
+struct trace_event_raw_balance_dirty_pages {
+	struct trace_entry ent;
+	long pause;
 };
 
 struct io_kiocb {

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Programs that follow the command that is watched, and tell what it waits for. */
+#ifndef CACHETOP_HOOKS_FOLLOW_H
+#define CACHETOP_HOOKS_FOLLOW_H
+
+#include "../wait.h"
+#include "attach.h"
+
+SEC("?tp_btf/sched_process_fork")
+int fork_btf(u64 *ctx)
+{
+	on_fork((void *)ctx[0], (void *)ctx[1]);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_free")
+int free_btf(u64 *ctx)
+{
+	on_free((void *)ctx[0]);
+	return 0;
+}
+
+SEC("?tp_btf/sched_switch")
+int switch_btf(u64 *ctx)
+{
+	on_switch(ctx[0] & 1, (void *)ctx[1], (void *)ctx[2], number(ctx, 2));
+	return 0;
+}
+
+SEC("?tp/writeback/balance_dirty_pages")
+int throttle_tp(struct trace_event_raw_balance_dirty_pages *ctx)
+{
+	on_throttle(ctx->pause);
+	return 0;
+}
+
+SEC("?fentry/d_alloc_parallel")
+int lookup_fentry(u64 *ctx)
+{
+	begin_lookup();
+	return 0;
+}
+
+SEC("?kprobe.multi/d_alloc_parallel")
+int lookup_multi(struct pt_regs *ctx)
+{
+	begin_lookup();
+	return 0;
+}
+
+SEC("?fentry/d_splice_alias")
+int answer_fentry(u64 *ctx)
+{
+	end_lookup();
+	return 0;
+}
+
+SEC("?kprobe.multi/d_splice_alias")
+int answer_multi(struct pt_regs *ctx)
+{
+	end_lookup();
+	return 0;
+}
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Where the threads of the command that is watched wait: the time from when a thread leaves the processor until it
+ * gets it back, by the system call that it is in. And names that the dentry cache did not have.
+ */
+#ifndef CACHETOP_WAIT_H
+#define CACHETOP_WAIT_H
+
+#include "entry.h"
+
+#define PF_EXITING 0x00000004
+#define TASK_INTERRUPTIBLE 1
+#define TASK_UNINTERRUPTIBLE 2
+#define TASK_NOLOAD 0x400
+
+/* __state was called state until 5.14 (2f064a59a11f). */
+struct task_struct___state {
+	long state;
+} __attribute__((preserve_access_index));
+
+/*
+ * The kinds of system calls, by their number on x86_64: what a thread that sleeps in one waits for. A read that
+ * sleeps where signals wake it waits for a pipe or a socket: that is W_OTHER.
+ */
+static __always_inline u32 waits_for(s64 nr)
+{
+	switch (nr) {
+	case 0: /* read */
+	case 17: /* pread64 */
+	case 19: /* readv */
+	case 295: /* preadv */
+	case 327: /* preadv2 */
+	case 40: /* sendfile */
+	case 275: /* splice */
+	case 326: /* copy_file_range */
+	case 187: /* readahead */
+	case 221: /* fadvise64 */
+	case 209: /* io_submit */
+	case 426: /* io_uring_enter */
+		return C_WAIT_READ;
+	case 2: /* open */
+	case 85: /* creat */
+	case 257: /* openat */
+	case 437: /* openat2 */
+		return C_WAIT_OPEN;
+	case 78: /* getdents */
+	case 217: /* getdents64 */
+		return C_WAIT_DIRECTORY;
+	case 4: /* stat */
+	case 5: /* fstat */
+	case 6: /* lstat */
+	case 262: /* newfstatat */
+	case 332: /* statx */
+	case 21: /* access */
+	case 269: /* faccessat */
+	case 439: /* faccessat2 */
+	case 80: /* chdir */
+	case 82: /* rename */
+	case 83: /* mkdir */
+	case 84: /* rmdir */
+	case 86: /* link */
+	case 87: /* unlink */
+	case 88: /* symlink */
+	case 89: /* readlink */
+	case 90: /* chmod */
+	case 92: /* chown */
+	case 94: /* lchown */
+	case 137: /* statfs */
+	case 191: /* getxattr */
+	case 192: /* lgetxattr */
+	case 193: /* fgetxattr */
+	case 194: /* listxattr */
+	case 195: /* llistxattr */
+	case 258: /* mkdirat */
+	case 260: /* fchownat */
+	case 263: /* unlinkat */
+	case 264: /* renameat */
+	case 265: /* linkat */
+	case 266: /* symlinkat */
+	case 267: /* readlinkat */
+	case 268: /* fchmodat */
+	case 280: /* utimensat */
+	case 316: /* renameat2 */
+		return C_WAIT_LOOKUP;
+	case 1: /* write */
+	case 18: /* pwrite64 */
+	case 20: /* writev */
+	case 296: /* pwritev */
+	case 328: /* pwritev2 */
+	case 76: /* truncate */
+	case 77: /* ftruncate */
+	case 285: /* fallocate */
+		return C_WAIT_WRITE;
+	case 3: /* close: NFS and FUSE write back then */
+	case 26: /* msync */
+	case 74: /* fsync */
+	case 75: /* fdatasync */
+	case 162: /* sync */
+	case 277: /* sync_file_range */
+	case 306: /* syncfs */
+		return C_WAIT_SYNC;
+	case 59: /* execve */
+	case 322: /* execveat */
+		return C_WAIT_EXEC;
+	}
+	return C_WAIT_OTHER;
+}
+
+/* How the running thread entered the kernel: the number of the system call, -1 for an exception. */
+static __always_inline s64 entered_by(struct task_struct *task)
+{
+	struct pt_regs *regs;
+
+	if (task->thread_info.status & TS_COMPAT)
+		return NR_compat;
+	/* From 5.15. Before, the registers are at the top of a stack of 16 KiB, without padding. */
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+		regs = (void *)bpf_task_pt_regs(task);
+	else
+		regs = (void *)((u64)task->stack + 16384 - bpf_core_type_size(struct pt_regs));
+	return (s64)BPF_CORE_READ(regs, orig_ax);
+}
+
+/* Why the running thread leaves the processor: a counter. */
+static __always_inline u32 why_off(struct task_struct *task, bool preempted)
+{
+	u64 state;
+	bool deep;
+	s64 nr;
+	u32 why;
+
+	if (bpf_core_field_exists(task->__state))
+		state = task->__state;
+	else
+		state = BPF_CORE_READ((struct task_struct___state *)task, state);
+	if (preempted || !(state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)))
+		return C_WAIT_CPU;
+	if (task->flags & (PF_KTHREAD | PF_IO_WORKER))
+		return C_WAIT_OTHER;
+	deep = (state & TASK_UNINTERRUPTIBLE) && !(state & TASK_NOLOAD);
+	nr = entered_by(task);
+	if (nr == -1)
+		return deep ? C_WAIT_FAULT : C_WAIT_OTHER;
+	why = waits_for(nr);
+	if ((why == C_WAIT_READ || why == C_WAIT_WRITE) && !deep)
+		return C_WAIT_OTHER;
+	return why;
+}
+
+static __always_inline struct row *row_of(u64 task)
+{
+	u64 slot = slots[slot_of(task)];
+	u32 *n;
+
+	if ((u32)(slot >> 32) == task_tag(task))
+		return row_at(slot);
+	n = bpf_map_lookup_elem(&row_numbers, &task);
+	return n ? row_at(*n) : 0;
+}
+
+/* `next_task` is `next` as a number. */
+static __always_inline void on_switch(bool preempted, struct task_struct *prev, struct task_struct *next,
+				      u64 next_task)
+{
+	struct row *row;
+	u64 now = 0;
+
+	if (!ready)
+		return;
+	if (run_of(prev->tgid)) {
+		/* A thread that has exited gets no row any more: nobody would end it. */
+		row = own_row(!(prev->flags & PF_EXITING));
+		if (row) {
+			now = bpf_ktime_get_ns();
+			row->off_why = why_off(prev, preempted);
+			row->off_at = now;
+		}
+	}
+	if (run_of(next->tgid)) {
+		row = row_of(next_task);
+		if (row && row->off_at) {
+			u32 why = row->off_why;
+			u64 ns;
+
+			if (!now)
+				now = bpf_ktime_get_ns();
+			ns = now - row->off_at;
+			row->off_at = 0;
+			row->off_sum += ns;
+			if (why < C_MAX)
+				__sync_fetch_and_add(&row->v[why], ns);
+			row->touched = 1;
+		}
+	}
+}
+
+/* A name is looked up that the dentry cache does not have: the file system is asked. */
+static __always_inline void begin_lookup(void)
+{
+	struct account a;
+
+	if (!ready || !run_of(bpf_get_current_pid_tgid() >> 32) || !account_open(&a) || !a.row)
+		return;
+	COUNT(&a, C_LOOKUPS, 1);
+	a.row->lookup_at = bpf_ktime_get_ns();
+	a.row->lookup_off = a.row->off_sum;
+}
+
+/* The file system has answered. What it waited meanwhile is counted as waiting. */
+static __always_inline void end_lookup(void)
+{
+	struct row *row = own_row(false);
+	u64 ns;
+
+	if (!row || !row->lookup_at)
+		return;
+	ns = bpf_ktime_get_ns() - row->lookup_at - (row->off_sum - row->lookup_off);
+	row->lookup_at = 0;
+	if ((s64)ns > 0)
+		__sync_fetch_and_add(&row->v[C_LOOKUP_NS], ns);
+	row->touched = 1;
+}
+
+/* A writer is made to wait because too much is dirty; `pause` in ms. */
+static __always_inline void on_throttle(s64 pause)
+{
+	struct account a;
+
+	if (!ready || pause <= 0 || !run_of(bpf_get_current_pid_tgid() >> 32) || !account_open(&a))
+		return;
+	COUNT(&a, C_THROTTLE_NS, pause * 1000000);
+}
+
+static __always_inline void on_fork(struct task_struct *parent, struct task_struct *child)
+{
+	u32 from = parent->tgid, tgid = child->tgid, run;
+
+	if (tgid == from)
+		return;
+	run = from == monitor_tgid ? spawning : run_of(from);
+	if (run)
+		bpf_map_update_elem(&followed, &tgid, &run, BPF_ANY);
+}
+
+/* The last of a process: from here on its id can be taken by another. */
+static __always_inline void on_free(struct task_struct *task)
+{
+	u32 tgid = task->tgid;
+
+	if (task->pid == tgid && run_of(tgid))
+		bpf_map_delete_elem(&followed, &tgid);
+}
+
+#endif

@@ -1,0 +1,160 @@
+//! The options of `cachestat -- COMMAND`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::report::Cold;
+
+/// What `-- COMMAND` and `-p PID --for` understand beyond the rest.
+#[derive(Debug, Clone, PartialEq, Eq, Default, clap::Args)]
+#[command(next_help_heading = "One command")]
+pub struct Watched {
+    /// Run this command and explain what it and its descendants did
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = INTERVALS)]
+    pub command: Vec<OsString>,
+
+    /// Write the report to this file instead of standard error
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Run the command N times and compare the runs
+    #[arg(short = 'r', long, value_name = "N", default_value = "1", requires = "command",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+
+    /// Run it N times before, without counting
+    #[arg(long, value_name = "N", default_value = "0", requires = "command",
+          value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub warmup: u32,
+
+    /// Empty caches of the whole machine before the first run: it slows everybody down for a while
+    #[arg(long, value_name = "WHAT", value_enum, requires = "command")]
+    pub cold: Option<Cold>,
+
+    /// Run this line of shell before each run, without counting
+    #[arg(long, value_name = "LINE", requires = "command")]
+    pub prepare: Option<String>,
+
+    /// Keep the figures in this file, for --compare
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+
+    /// Compare with the figures that --save (or --json) kept in this file
+    #[arg(long, value_name = "FILE")]
+    pub compare: Option<PathBuf>,
+
+    /// Write charts of the runs to this file: one page of HTML that needs no network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// Started through sudo, run the command as root all the same, not as the user who called
+    #[arg(long, requires = "command")]
+    pub as_root: bool,
+
+    /// Wait until the last descendant has ended too, not only the command itself
+    #[arg(long, requires = "command")]
+    pub wait_all: bool,
+
+    /// With -p: watch that process and its descendants for so long (10s, 500ms, 2m), then report
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "pid",
+          conflicts_with = "command", conflicts_with_all = INTERVALS_BUT_PID)]
+    pub time: Option<Duration>,
+}
+
+/// Options of intervals, which say nothing about a command.
+const INTERVALS: &[&str] = &[
+    "interval",
+    "count",
+    "timestamp",
+    "extended",
+    "columns",
+    "unit",
+    "csv",
+    "bcc",
+    "by",
+    "top",
+    "pid",
+    "comm",
+    "cgroup",
+    "file",
+    "mount",
+    "latency",
+    "include_self",
+    "engine",
+];
+const INTERVALS_BUT_PID: &[&str] = &[
+    "interval",
+    "count",
+    "timestamp",
+    "extended",
+    "columns",
+    "unit",
+    "csv",
+    "bcc",
+    "by",
+    "top",
+    "comm",
+    "cgroup",
+    "file",
+    "mount",
+    "latency",
+    "include_self",
+    "engine",
+];
+
+impl Watched {
+    /// Whether a report is asked for, not intervals.
+    #[must_use]
+    pub fn report(&self) -> bool {
+        !self.command.is_empty() || self.time.is_some()
+    }
+
+    /// An option that only a report has, given without one.
+    pub(super) fn stray(&self) -> Option<&'static str> {
+        if self.report() {
+            return None;
+        }
+        let given = [
+            ("--output", self.output.is_some()),
+            ("--save", self.save.is_some()),
+            ("--compare", self.compare.is_some()),
+            ("--html", self.html.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+    }
+}
+
+/// Reads a length of time: a number with ms, s, m or h; seconds without.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let scale = match unit {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("'{unit}' is no unit of time; ms, s, m and h are")),
+    };
+    let seconds = number.trim().parse::<f64>().map_err(|_| "it is not a length of time: write 10s or 2m")?;
+    match Duration::try_from_secs_f64(seconds * scale) {
+        Ok(time) if time >= super::SHORTEST && time <= super::LONGEST => Ok(time),
+        _ => Err("it must lie between 10ms and a year".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time() {
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("20ms"), Ok(Duration::from_millis(20)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for bad in ["", "s", "1d", "-1s", "nan", "1ms", "inf", "1 0"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A command under watch: which programs see its processes being made and waiting, and names being looked up.
+
+use super::Brackets;
+use super::Wants;
+use super::hooks::Attach;
+use super::hooks::CLASSIC;
+use super::hooks::Chooser;
+use super::hooks::LOSSY;
+use super::hooks::QUIET;
+
+/// The program that sees processes being made: without it no command can be followed.
+pub(crate) const FORK: &str = "fork_btf";
+/// The program that sees threads leave and get the processor.
+pub(crate) const SWITCH: &str = "switch_btf";
+/// The program that sees writers being paused.
+pub(crate) const THROTTLE: &str = "throttle_tp";
+/// The programs that see names being looked up that the dentry cache does not have.
+pub(crate) const LOOKUP: &[&str] = &["lookup_fentry", "lookup_multi"];
+
+/// Chooses them. What is missing makes figures of the report unknown, and nothing else.
+pub(super) fn hooks(c: &mut Chooser<'_>, brackets: Brackets, wants: Wants) {
+    if !wants.follow {
+        return;
+    }
+    let facts = c.facts;
+    let why = if facts.voluntary() { QUIET } else { LOSSY };
+    for (event, program, name) in [
+        ("process made", FORK, "sched_process_fork"),
+        ("process gone", "free_btf", "sched_process_free"),
+        ("thread waits", SWITCH, "sched_switch"),
+    ] {
+        if facts.tracepoint(name) {
+            c.push(event, program, Attach::TracepointBtf(name.into()), why);
+        }
+    }
+    if facts.tracefs.is_ok() && facts.tracepoint("balance_dirty_pages") {
+        let at = Attach::Tracepoint("writeback".into(), "balance_dirty_pages".into());
+        c.push("writer paused", THROTTLE, at, CLASSIC);
+    }
+    for (event, function, fentry, multi) in [
+        ("name answered", "d_splice_alias", "answer_fentry", "answer_multi"),
+        ("name looked up", "d_alloc_parallel", "lookup_fentry", "lookup_multi"),
+    ] {
+        if !facts.function(function) {
+            continue;
+        }
+        match brackets {
+            Brackets::Trampolines | Brackets::LossyTrampolines => {
+                c.push(event, fentry, Attach::Trampoline(function.into()), why);
+            }
+            Brackets::Sessions => {
+                c.push(event, multi, Attach::Multi(vec![function.into()], false), CLASSIC);
+            }
+            Brackets::Tracepoints | Brackets::Unused => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::facts::Facts;
+    use crate::facts::Preemption;
+    use crate::plan::Plan;
+
+    /// A kernel that allows tracepoints, and functions if asked.
+    fn facts(functions: bool) -> Facts {
+        let names = [
+            "filemap_read",
+            "page_cache_sync_ra",
+            "page_cache_async_ra",
+            "d_alloc_parallel",
+            "d_splice_alias",
+            "tp:mm_filemap_add_to_page_cache",
+            "tp:mm_filemap_delete_from_page_cache",
+            "tp:mm_filemap_get_pages",
+            "tp:sched_switch",
+            "tp:sched_process_fork",
+            "tp:sched_process_free",
+            "tp:balance_dirty_pages",
+            "tp:sched_process_exit",
+            "tp:task_rename",
+        ];
+        let able = || if functions { Ok(()) } else { Err("no".to_owned()) };
+        Facts {
+            release: "6.12".into(),
+            preemption: Preemption::Voluntary,
+            preemption_source: "test".into(),
+            btf: names.into_iter().map(String::from).collect(),
+            trampoline: able(),
+            kprobe_multi: able(),
+            kprobe_session: able(),
+            return_probes_keep: true,
+            fetch_atomics: true,
+            tracefs: Ok("/sys/kernel/tracing".into()),
+            vmemmap: Ok(1),
+            refused: Vec::new(),
+        }
+    }
+
+    fn plan(facts: &Facts, follow: bool) -> Plan {
+        Plan::new(facts, Wants { follow, ..Wants::default() }).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_attached_unless_a_command_is_watched() {
+        let plan = plan(&facts(true), false);
+        assert!([FORK, SWITCH, THROTTLE, "free_btf"].iter().chain(LOOKUP).all(|p| !plan.uses(p)));
+    }
+
+    #[test]
+    fn waiting_needs_no_function_but_names_do() {
+        for functions in [true, false] {
+            let plan = plan(&facts(functions), true);
+            assert!([FORK, SWITCH, THROTTLE, "free_btf"].iter().all(|p| plan.uses(p)));
+            assert_eq!(LOOKUP.iter().any(|p| plan.uses(p)), functions);
+            assert_eq!(plan.uses("answer_fentry"), functions);
+        }
+    }
+
+    #[test]
+    fn what_is_refused_is_done_without() {
+        for program in [SWITCH, THROTTLE, FORK, "lookup_fentry"] {
+            let mut facts = facts(true);
+            facts.refused.push((program.into(), "no".into()));
+            assert!(!plan(&facts, true).uses(program));
+        }
+        let mut facts = facts(true);
+        facts.tracefs = Err("not mounted".into());
+        assert!(!plan(&facts, true).uses(THROTTLE));
+    }
+}

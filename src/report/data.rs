@@ -1,0 +1,363 @@
+//! What is known of a run of the command: the figures of a report, as they are shown, saved and compared.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::figures::Figure;
+use crate::figures::Figures;
+use crate::sample::Counter;
+use crate::sample::Counters;
+use crate::sample::Histograms;
+
+/// Groups of figures that a command has. What the cache as a whole lost is the system's ([`Elsewhere`]).
+const GROUPS: &[&str] = &["read", "readahead", "fault", "write", "direct", "meta", "cache"];
+/// Figures that are nobody's: pages of one process are evicted by another.
+pub(super) const NOT_OURS: &[Figure] = &[Figure::Evicted, Figure::Removed, Figure::ReadaheadWasted];
+
+/// Where the command's threads waited, nanoseconds, all threads added up. `None`: this kernel does not tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Waits {
+    /// In reads, for storage.
+    pub read_ns: Option<u64>,
+    /// In page faults, for storage.
+    pub fault_ns: Option<u64>,
+    /// In `execve`.
+    pub exec_ns: Option<u64>,
+    /// In `open`.
+    pub open_ns: Option<u64>,
+    /// In calls that look names up or change them.
+    pub lookup_ns: Option<u64>,
+    /// In `getdents`.
+    pub directory_ns: Option<u64>,
+    /// In writes, for storage or because too much was dirty.
+    pub write_ns: Option<u64>,
+    /// In `fsync` and its like, and in `close`.
+    pub sync_ns: Option<u64>,
+    /// For a processor.
+    pub cpu_ns: Option<u64>,
+    /// For anything else: pipes, locks, timers, children.
+    pub other_ns: Option<u64>,
+    /// Of the writes, pauses because too much was dirty.
+    pub throttled_ns: Option<u64>,
+}
+
+impl Waits {
+    /// From what the kernel programs counted; `waits` and `throttle`: whether their hooks are attached.
+    #[must_use]
+    pub fn new(c: &Counters, waits: bool, throttle: bool) -> Self {
+        let of = |counter| waits.then(|| c.get(counter));
+        Self {
+            read_ns: of(Counter::WaitRead),
+            fault_ns: of(Counter::WaitFault),
+            exec_ns: of(Counter::WaitExec),
+            open_ns: of(Counter::WaitOpen),
+            lookup_ns: of(Counter::WaitLookup),
+            directory_ns: of(Counter::WaitDirectory),
+            write_ns: of(Counter::WaitWrite),
+            sync_ns: of(Counter::WaitSync),
+            cpu_ns: of(Counter::WaitCpu),
+            other_ns: of(Counter::WaitOther),
+            throttled_ns: throttle.then(|| c.get(Counter::ThrottleNs)),
+        }
+    }
+}
+
+/// Names that the dentry cache did not have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Lookups {
+    /// Look-ups for which the file system was asked.
+    pub dcache_misses: Option<u64>,
+    /// Work on them, nanoseconds, without waiting.
+    pub work_ns: Option<u64>,
+}
+
+/// What the kernel's own accounts say of the command's processes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Processor time outside the kernel, seconds.
+    pub user_s: Option<f64>,
+    /// Processor time in the kernel, seconds.
+    pub system_s: Option<f64>,
+    /// Bytes that its processes fetched from devices or servers (`rusage.ru_inblock`, `/proc/PID/io`).
+    pub device_read_bytes: Option<u64>,
+    /// Bytes that it made the kernel send to devices, now or later (`ru_oublock`).
+    pub device_write_bytes: Option<u64>,
+    /// Major faults as `perf stat` and `time` count them: of mappings only.
+    pub major_faults: Option<u64>,
+    /// Minor faults, anonymous memory among them.
+    pub minor_faults: Option<u64>,
+}
+
+/// How much of a file was in the cache.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Residency {
+    /// Pages in the cache.
+    pub cached: u64,
+    /// Pages of the file.
+    pub pages: u64,
+    /// How they lie, where they form a pattern: `13 absent, 1 present`.
+    #[serde(default)]
+    pub pattern: Option<Pattern>,
+}
+
+/// Runs of absent and present pages that repeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pattern {
+    /// Pages in a row that are not in the cache.
+    pub absent: u64,
+    /// Pages in a row that are.
+    pub present: u64,
+    /// How often the two follow each other.
+    pub times: u64,
+}
+
+/// What the command did to one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileRow {
+    /// Its path, where that is known.
+    pub path: Option<String>,
+    /// `MAJOR:MINOR` of its file system.
+    pub dev: String,
+    /// Inode number.
+    pub inode: u64,
+    /// Type of the file system.
+    pub fs: Option<String>,
+    /// Size when the command had ended, bytes.
+    pub size: Option<u64>,
+    /// Pages: `read.hits`.
+    pub hits: u64,
+    /// Pages: `read.readahead_hits`.
+    pub readahead_hits: u64,
+    /// Pages: `read.misses`.
+    pub misses: u64,
+    /// Bytes read through the cache.
+    pub read_bytes: u64,
+    /// Pages read ahead.
+    pub readahead_pages: u64,
+    /// Major faults.
+    pub fault_misses: u64,
+    /// Minor faults.
+    pub fault_hits: u64,
+    /// Pages dirtied.
+    pub dirtied: u64,
+    /// Bytes read past the cache.
+    pub direct_read_bytes: u64,
+    /// Bytes written past the cache.
+    pub direct_write_bytes: u64,
+    /// What was cached before the run; known only of files that could be named before.
+    pub before: Option<Residency>,
+    /// What was cached after it.
+    pub after: Option<Residency>,
+    /// Read-ahead setting of the file system, KiB, and where it stands.
+    pub read_ahead_kb: Option<u64>,
+    /// The file in sysfs that sets it.
+    pub read_ahead_path: Option<String>,
+}
+
+impl FileRow {
+    /// Accesses by reads, pages.
+    #[must_use]
+    pub const fn accesses(&self) -> u64 {
+        self.hits + self.readahead_hits + self.misses
+    }
+
+    /// What files are ranked by: pages touched in any way.
+    #[must_use]
+    pub const fn weight(&self) -> u64 {
+        let direct = (self.direct_read_bytes + self.direct_write_bytes) / 4096;
+        self.accesses() + self.fault_misses + self.fault_hits + self.dirtied + direct
+    }
+}
+
+/// Another process that brought pages of the command's files into the cache while we watched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warmer {
+    /// Process id.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// A file of the command's that it read.
+    pub path: Option<String>,
+    /// Pages that it brought in.
+    pub fills: u64,
+    /// When it was seen last, universal time.
+    pub time: String,
+}
+
+/// What the whole machine did meanwhile: nobody's in particular.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Elsewhere {
+    /// Pages evicted.
+    pub evicted: Option<u64>,
+    /// Pages removed otherwise.
+    pub removed: Option<u64>,
+    /// Prefetched pages that left the cache unused.
+    pub readahead_wasted: Option<u64>,
+    /// Pages read back in after eviction, by anybody.
+    pub refaulted: Option<u64>,
+    /// Pages read by others that were not in the cache.
+    pub misses_of_others: Option<u64>,
+}
+
+/// A piece of the time line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tick {
+    /// Seconds since the run began, at its end.
+    pub at_s: f64,
+    /// Pages, as `read.hits`.
+    pub hits: u64,
+    /// Pages, as `read.readahead_hits`.
+    pub readahead_hits: u64,
+    /// Pages, as `read.misses`.
+    pub misses: u64,
+    /// Pages written.
+    pub written: u64,
+    /// Bytes of direct I/O.
+    pub direct_bytes: u64,
+    /// Waiting for data (reads, faults, `execve`), ns.
+    pub data_ns: u64,
+    /// Waiting for metadata (`open`, look-ups, directories), ns.
+    pub metadata_ns: u64,
+    /// Waiting for writes and `fsync`, ns.
+    pub write_ns: u64,
+}
+
+/// One run of the command.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Run {
+    /// 1 for the first.
+    pub number: u32,
+    /// When it began, universal time.
+    pub time: String,
+    /// Which caches were emptied just before.
+    pub cold: Option<String>,
+    /// As a shell tells it: 128 + signal; `None` where a process was watched that ran already.
+    pub exit_status: Option<i32>,
+    /// From the start to the end, seconds.
+    pub wall_s: f64,
+    /// The kernel's accounts.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// Where it waited.
+    pub waits: Waits,
+    /// Dentry and inode look-ups.
+    pub lookups: Lookups,
+    /// Read calls by latency; `None` where it is not known.
+    pub latency: Option<Latency>,
+    /// Read-ahead windows by size in pages, 2^i and more.
+    pub window_pages: Option<Vec<u64>>,
+    /// Files, the busiest first.
+    pub files: Vec<FileRow>,
+    /// How many files there were.
+    pub files_seen: u64,
+    /// Pages of files that the command asked for once or more, as far as sizes and bytes tell; and of these the ones
+    /// that nobody but an earlier reader can have brought in.
+    pub asked_pages: u64,
+    /// See `asked_pages`.
+    pub warm_pages: u64,
+    /// Who else read these files while we watched.
+    pub warmers: Vec<Warmer>,
+    /// Processes that were seen, with their names.
+    pub processes: BTreeMap<u32, String>,
+    /// Descendants that still ran when the command had ended.
+    pub left_behind: Vec<u32>,
+    /// The machine meanwhile.
+    pub system: Elsewhere,
+    /// How it went.
+    pub timeline: Vec<Tick>,
+    /// Events that could not be accounted, by reason; zeros left out.
+    pub lost: BTreeMap<String, u64>,
+    /// Figures of [`Figure`].
+    #[serde(skip)]
+    pub figures: Figures,
+}
+
+/// Read calls by latency: bucket 0 is below 256 ns, bucket i from 2^(7+i) ns on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Calls that did not miss.
+    pub hit: Vec<u64>,
+    /// Calls that missed.
+    pub miss: Vec<u64>,
+}
+
+impl From<&Histograms> for Latency {
+    fn from(h: &Histograms) -> Self {
+        Self { hit: h.hit.to_vec(), miss: h.miss.to_vec() }
+    }
+}
+
+impl Run {
+    /// A figure of the contract.
+    #[must_use]
+    pub const fn get(&self, figure: Figure) -> Option<u64> {
+        self.figures.get(figure)
+    }
+
+    /// The run as the keys of a JSON object, figures in their groups.
+    #[must_use]
+    pub fn to_json(&self) -> Map<String, Value> {
+        let mut out = match serde_json::to_value(self) {
+            Ok(Value::Object(map)) => map,
+            _ => Map::new(),
+        };
+        for group in GROUPS {
+            let mut map = Map::new();
+            for figure in Figure::ALL.iter().filter(|f| f.group() == *group && !NOT_OURS.contains(f)) {
+                map.insert(figure.key().into(), json!(self.get(*figure)));
+                if *figure == Figure::Misses {
+                    map.insert("hit_ratio".into(), json!(self.figures.hit_ratio()));
+                }
+            }
+            out.insert((*group).into(), Value::Object(map));
+        }
+        out
+    }
+
+    /// Reads what [`Run::to_json`] wrote.
+    ///
+    /// # Errors
+    /// When it is not a run.
+    pub fn from_json(value: &Value) -> Result<Self, serde_json::Error> {
+        let mut run: Run = serde_json::from_value(value.clone())?;
+        for figure in Figure::ALL {
+            run.figures.set(*figure, value[figure.group()][figure.key()].as_u64());
+        }
+        Ok(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_run_comes_back_as_it_was_saved() {
+        let mut run = Run { number: 3, wall_s: 1.5, exit_status: Some(2), ..Run::default() };
+        run.figures.set(Figure::Hits, Some(7));
+        run.figures.set(Figure::Misses, Some(0));
+        run.usage.user_s = Some(0.25);
+        run.waits.read_ns = Some(12);
+        run.files.push(FileRow { path: Some("/a".into()), misses: 4, ..FileRow::default() });
+        run.processes.insert(12, "dd".into());
+        let json = Value::Object(run.to_json());
+        assert_eq!(json["read"]["hits"], 7);
+        assert!(json["read"]["readahead_hits"].is_null());
+        assert_eq!(json["user_s"], 0.25);
+        assert_eq!(Run::from_json(&json).unwrap(), run);
+    }
+}

@@ -1,0 +1,229 @@
+//! How data was read: ahead, past the cache, through mappings, or again and again.
+
+use serde_json::json;
+
+use super::Finding;
+use super::MANY;
+use super::of_wall;
+use super::percent;
+use super::reads;
+use super::share;
+use crate::figures::Figure;
+use crate::report::data::FileRow;
+use crate::report::data::Run;
+use crate::report::units::bytes;
+
+pub(super) fn fed(run: &Run, _: &[Run]) -> Option<Finding> {
+    let (hits, ahead, misses) = reads(run)?;
+    let all = hits + ahead + misses;
+    if all < MANY || share(ahead, all) < 0.5 {
+        return None;
+    }
+    let text = format!(
+        "Read-ahead fed it: {} of the pages read had been fetched just before the reader came. These are no hits: \
+         nobody had used them.",
+        percent(share(ahead, all)),
+    );
+    let evidence = json!({ "hits": hits, "readahead_hits": ahead, "misses": misses });
+    Finding::new("readahead-fed", text, evidence)
+}
+
+pub(super) fn wasted(run: &Run, _: &[Run]) -> Option<Finding> {
+    let (_, used, _) = reads(run)?;
+    let fetched = run.get(Figure::ReadaheadPages)?;
+    // A page that was read ahead may have been used through a mapping.
+    let mapped = run.get(Figure::FaultHits).unwrap_or(0) + run.get(Figure::FaultAround).unwrap_or(0);
+    let unused = fetched.saturating_sub(used).saturating_sub(mapped);
+    if unused < MANY || share(unused, fetched) < 0.2 {
+        return None;
+    }
+    let text = format!(
+        "Read-ahead fetched {} for it, of which at least {} was not used by it.",
+        bytes(fetched * 4096),
+        percent(share(unused, fetched)),
+    );
+    let evidence = json!({ "readahead_pages": fetched, "readahead_hits": used, "unused_pages": unused });
+    Some(Finding::new("readahead-wasted", text, evidence)?.remedy(
+        "A program that jumps about can say so: posix_fadvise(POSIX_FADV_RANDOM), madvise(MADV_RANDOM) for mappings.",
+    ))
+}
+
+/// The file whose pattern of cached pages cuts read-ahead short.
+fn patterned(run: &Run) -> Option<&FileRow> {
+    run.files.iter().find(|f| {
+        let pattern = f.before.as_ref().and_then(|b| b.pattern);
+        let setting = f.read_ahead_kb.unwrap_or(0) / 4;
+        f.misses + f.readahead_pages >= 64 && pattern.is_some_and(|p| p.absent * 2 <= setting)
+    })
+}
+
+pub(super) fn cut_short(run: &Run, _: &[Run]) -> Option<Finding> {
+    let file = patterned(run);
+    let windows = run.get(Figure::Windows).zip(run.get(Figure::WindowsCut));
+    let many = windows.filter(|(all, cut)| *all >= 8 && share(*cut, *all) >= 0.3);
+    if file.is_none() && many.is_none() {
+        return None;
+    }
+    let mut text = String::from("Read-ahead was cut short by pages that were in the cache already");
+    if let Some((all, cut)) = many {
+        text.push_str(&format!(": {cut} of {all} windows met such a page"));
+    }
+    text.push('.');
+    let pattern = file.and_then(|f| f.before.as_ref()?.pattern);
+    if let (Some(file), Some(p)) = (file, pattern) {
+        text.push_str(&format!(
+            " {} had {} absent, {} present, {} times over: no request to its device can be larger than {}, with \
+             read_ahead_kb at {}.",
+            file.path.as_deref().unwrap_or("A file"),
+            p.absent,
+            p.present,
+            p.times,
+            bytes(p.absent * 4096),
+            file.read_ahead_kb.unwrap_or(0),
+        ));
+    }
+    let evidence = json!({
+        "windows": windows.map(|w| w.0), "windows_cut": windows.map(|w| w.1),
+        "path": file.and_then(|f| f.path.clone()), "pattern": pattern,
+        "read_ahead_kb": file.and_then(|f| f.read_ahead_kb),
+    });
+    Some(
+        Finding::new("readahead-cut-short", text, evidence)?.remedy(
+            "To read in whole windows, drop the file's pages before: dd if=FILE iflag=nocache count=0.",
+        ),
+    )
+}
+
+/// File systems whose every request goes over a network or through another process.
+fn is_far(fs: Option<&str>) -> bool {
+    fs.is_some_and(|fs| {
+        fs.starts_with("nfs")
+            || fs.starts_with("fuse")
+            || matches!(fs, "cifs" | "smb3" | "ceph" | "9p" | "afs")
+    })
+}
+
+/// Whether a file was read from end to end, once.
+fn whole(file: &FileRow) -> bool {
+    let pages = file.size.map_or(0, |s| s.div_ceil(4096));
+    pages >= MANY && share(file.read_bytes, pages * 4096) >= 0.9 && share(file.accesses(), pages) <= 1.1
+}
+
+pub(super) fn limited(run: &Run, _: &[Run]) -> Option<Finding> {
+    let waited = of_wall(run.waits.read_ns?, run);
+    let windows = run.window_pages.as_ref()?;
+    let all: u64 = windows.iter().sum();
+    let file = run.files.iter().find(|f| {
+        let most = if is_far(f.fs.as_deref()) { 128 } else { 64 };
+        f.read_ahead_kb.is_some_and(|kb| (4..=most).contains(&kb))
+            && f.misses + f.readahead_hits >= MANY
+            && whole(f)
+    })?;
+    let kb = file.read_ahead_kb?;
+    let bucket = (kb / 4).ilog2() as usize;
+    let full = windows.get(bucket).copied().unwrap_or(0);
+    // Windows never get larger than the setting, and most are as large as it lets them be.
+    if waited < 0.2
+        || all < 8
+        || share(full, all) < 0.5
+        || windows.iter().skip(bucket + 1).sum::<u64>() > all / 10
+    {
+        return None;
+    }
+    let far = if is_far(file.fs.as_deref()) { ", each a round trip to its server" } else { "" };
+    let text = format!(
+        "Read-ahead is limited by its setting: {} was read from end to end in windows of {kb} KiB{far}, and {} of \
+         the time went into waiting for them.",
+        file.path.as_deref().unwrap_or("a file"),
+        percent(waited),
+    );
+    let evidence = json!({
+        "path": file.path, "fs": file.fs, "read_ahead_kb": kb, "setting": file.read_ahead_path,
+        "windows": all, "full_windows": full, "waited": waited,
+    });
+    let finding = Finding::new("readahead-limited", text, evidence)?;
+    Some(match &file.read_ahead_path {
+        Some(path) => finding.remedy(format!("echo 4096 >{path} (until it is mounted again)")),
+        None => finding,
+    })
+}
+
+pub(super) fn direct(run: &Run, _: &[Run]) -> Option<Finding> {
+    let (read, written) = (run.get(Figure::DirectReadBytes)?, run.get(Figure::DirectWriteBytes)?);
+    let cached = run.get(Figure::ReadBytes)? + run.get(Figure::WriteAccesses).unwrap_or(0) * 4096;
+    let past = read + written;
+    if past < 1 << 20 || share(past, past + cached) < 0.2 {
+        return None;
+    }
+    let text = format!(
+        "{} of the bytes bypassed the cache (O_DIRECT): {} read, {} written. No run of it makes the next one faster.",
+        percent(share(past, past + cached)),
+        bytes(read),
+        bytes(written),
+    );
+    let evidence =
+        json!({ "direct_read_bytes": read, "direct_write_bytes": written, "cached_bytes": cached });
+    Finding::new("direct-io-bypassed", text, evidence)
+}
+
+pub(super) fn fell_back(run: &Run, _: &[Run]) -> Option<Finding> {
+    let bytes_back = run.get(Figure::DirectFellBack)?;
+    if bytes_back < 65536 {
+        return None;
+    }
+    let text = format!(
+        "{} asked for with O_DIRECT went through the cache after all: the file system cannot do it there.",
+        bytes(bytes_back),
+    );
+    Finding::new("direct-io-fell-back", text, json!({ "fell_back_bytes": bytes_back }))
+}
+
+pub(super) fn refaults(run: &Run, _: &[Run]) -> Option<Finding> {
+    let back = run.get(Figure::Refaulted)?;
+    let fills = run.get(Figure::Fills)? + run.get(Figure::FaultMisses).unwrap_or(0);
+    if back < MANY || share(back, fills) < 0.1 {
+        return None;
+    }
+    let text = format!(
+        "What it works with is larger than the cache: {back} pages ({}) were read back in after they had been \
+         evicted, {} of all it fetched.",
+        bytes(back * 4096),
+        percent(share(back, fills)),
+    );
+    let evidence = json!({ "refaulted": back, "fills": fills, "evicted_by_anybody": run.system.evicted });
+    Some(Finding::new("working-set-too-large", text, evidence)?.remedy(
+        "Give it more memory (a cgroup's limit counts cached pages, too), or let it work on less at a time.",
+    ))
+}
+
+pub(super) fn mapped(run: &Run, _: &[Run]) -> Option<Finding> {
+    let (misses, hits) = (run.get(Figure::FaultMisses)?, run.get(Figure::FaultHits)?);
+    let around = run.get(Figure::FaultAround).unwrap_or(0);
+    let (touched, read) = (misses + hits + around, run.get(Figure::Accesses)?);
+    // Every program maps itself and its libraries.
+    if touched < 4 * MANY || touched < 2 * read {
+        return None;
+    }
+    let text = format!(
+        "It uses files through mmap: {touched} pages were mapped ({misses} major faults, {hits} minor, {around} \
+         mapped around them), {read} read. Later touches of a mapped page are seen by no tool.",
+    );
+    let evidence =
+        json!({ "fault_misses": misses, "fault_hits": hits, "fault_around": around, "accesses": read });
+    Finding::new("mapped-not-read", text, evidence)
+}
+
+pub(super) fn faults_blind(run: &Run, _: &[Run]) -> Option<Finding> {
+    let (_, ahead, misses) = reads(run)?;
+    let major = run.usage.major_faults?;
+    if ahead + misses < MANY || major * 100 > ahead + misses {
+        return None;
+    }
+    let text = format!(
+        "Major faults do not show this: perf stat and time count {major} for a run that read {} pages from the \
+         device. Faults tell of mappings only; it reads by system calls.",
+        ahead + misses,
+    );
+    let evidence = json!({ "major_faults": major, "readahead_hits": ahead, "misses": misses });
+    Finding::new("faults-blind-to-reads", text, evidence)
+}

@@ -1,0 +1,310 @@
+//! Each rule, with figures that prove it and figures that do not.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::report::data::FileRow;
+use crate::report::data::Lookups;
+use crate::report::data::Pattern;
+use crate::report::data::Residency;
+use crate::report::data::Usage;
+use crate::report::data::Waits;
+use crate::report::data::Warmer;
+
+/// A second of nothing, all of it known.
+fn idle() -> Run {
+    let mut run = Run { number: 1, wall_s: 1.0, ..Run::default() };
+    for figure in Figure::ALL {
+        run.figures.set(*figure, Some(0));
+    }
+    let zero = Some(0);
+    run.waits = Waits {
+        read_ns: zero,
+        fault_ns: zero,
+        exec_ns: zero,
+        open_ns: zero,
+        lookup_ns: zero,
+        directory_ns: zero,
+        write_ns: zero,
+        sync_ns: zero,
+        cpu_ns: zero,
+        other_ns: zero,
+        throttled_ns: zero,
+    };
+    run.lookups = Lookups { dcache_misses: zero, work_ns: zero };
+    run.usage = Usage { user_s: Some(0.4), system_s: Some(0.1), ..Usage::zero() };
+    run.window_pages = Some(vec![0; 16]);
+    run.waits.read_ns = Some(300_000_000);
+    run
+}
+
+fn with(figures: &[(Figure, u64)]) -> Run {
+    let mut run = idle();
+    for (figure, n) in figures {
+        run.figures.set(*figure, Some(*n));
+    }
+    run
+}
+
+fn ids(runs: &[Run]) -> Vec<&'static str> {
+    of(runs).iter().map(|f| f.id).collect()
+}
+
+/// A file of 40 MiB on ext4, read once from end to end.
+fn file() -> FileRow {
+    FileRow {
+        path: Some("/data/f".into()),
+        dev: "254:0".into(),
+        inode: 12,
+        fs: Some("ext4".into()),
+        size: Some(40 << 20),
+        misses: 320,
+        readahead_hits: 9920,
+        readahead_pages: 9920,
+        read_bytes: 40 << 20,
+        read_ahead_kb: Some(128),
+        read_ahead_path: Some("/sys/class/bdi/254:0/read_ahead_kb".into()),
+        ..FileRow::default()
+    }
+}
+
+/// It is read cold, and fed by read-ahead.
+fn cold() -> Run {
+    let mut run = with(&[
+        (Figure::Accesses, 10240),
+        (Figure::ReadaheadHits, 9920),
+        (Figure::Misses, 320),
+        (Figure::ReadaheadPages, 9920),
+        (Figure::ReadBytes, 40 << 20),
+        (Figure::Fills, 10240),
+    ]);
+    run.files = vec![file()];
+    run.asked_pages = 10240;
+    run
+}
+
+/// It is read again.
+fn warm() -> Run {
+    let mut run = with(&[(Figure::Accesses, 10240), (Figure::Hits, 10240), (Figure::ReadBytes, 40 << 20)]);
+    run.files = vec![FileRow { hits: 10240, misses: 0, readahead_hits: 0, readahead_pages: 0, ..file() }];
+    (run.asked_pages, run.warm_pages, run.number) = (10240, 10240, 2);
+    run
+}
+
+#[test]
+fn nothing_proves_nothing() {
+    assert_eq!(ids(&[idle()]), Vec::<&str>::new());
+    assert_eq!(ids(&[Run::default()]), Vec::<&str>::new(), "what is not known proves nothing either");
+    assert_eq!(ids(&[]), Vec::<&str>::new());
+}
+
+#[test]
+fn a_few_pages_are_not_worth_a_word() {
+    let mut run = warm();
+    run.figures.set(Figure::Hits, Some(200));
+    run.figures.set(Figure::Accesses, Some(200));
+    (run.asked_pages, run.warm_pages) = (200, 200);
+    assert_eq!(ids(&[run]), Vec::<&str>::new());
+}
+
+#[test]
+fn cold_then_warm() {
+    assert_eq!(ids(&[cold()]), ["readahead-fed", "faults-blind-to-reads"]);
+    assert_eq!(ids(&[warm()]), ["cached-before"]);
+    let both = of(&[cold(), warm()]);
+    let warmed = both.iter().find(|f| f.id == "warmed-by-earlier-run").unwrap();
+    assert_eq!((warmed.runs.as_slice(), &warmed.evidence["warmed_by_run"]), (&[2][..], &1.into()));
+    assert!(!both.iter().any(|f| f.id == "cached-before"));
+    // The run before read something else.
+    let mut other = cold();
+    other.files[0].inode = 13;
+    assert!(ids(&[other, warm()]).contains(&"cached-before"));
+}
+
+#[test]
+fn warmed_by_another_process() {
+    let warmer = |fills| Warmer {
+        pid: 77,
+        comm: "tar".into(),
+        path: Some("/data/f".into()),
+        fills,
+        time: "2026-11-21T09:00:00.000Z".into(),
+    };
+    let run = |fills| Run { warmers: vec![warmer(fills)], ..warm() };
+    let found = of(&[run(10000)]);
+    assert_eq!(found.iter().map(|f| f.id).collect::<Vec<_>>(), ["warmed-by-other-process"]);
+    assert!(found[0].text.contains("tar (process 77)"), "{}", found[0].text);
+    assert_eq!(ids(&[run(100)]), ["cached-before"], "a hundred pages do not explain ten thousand");
+}
+
+#[test]
+fn only_metadata_was_warm() {
+    let mut run = cold();
+    run.figures.set(Figure::MetaAccesses, Some(100));
+    run.figures.set(Figure::MetaHits, Some(99));
+    assert!(ids(&[run.clone()]).contains(&"only-metadata-warm"));
+    run.figures.set(Figure::MetaHits, Some(50));
+    assert!(!ids(&[run.clone()]).contains(&"only-metadata-warm"));
+    run.figures.set(Figure::MetaHits, None);
+    assert!(!ids(&[run]).contains(&"only-metadata-warm"));
+}
+
+#[test]
+fn read_ahead_wasted() {
+    let mut run = cold();
+    run.figures.set(Figure::ReadaheadPages, Some(15000));
+    let found = of(&[run.clone()]);
+    let wasted = found.iter().find(|f| f.id == "readahead-wasted").unwrap();
+    assert!(wasted.text.contains("34 %"), "{}", wasted.text);
+    // Used through a mapping after all.
+    run.figures.set(Figure::FaultAround, Some(5000));
+    assert!(!ids(&[run]).contains(&"readahead-wasted"));
+}
+
+#[test]
+fn read_ahead_cut_short() {
+    let mut run = cold();
+    let pattern = Some(Pattern { absent: 13, present: 1, times: 700 });
+    run.files[0].before = Some(Residency { cached: 731, pages: 10240, pattern });
+    let found = of(&[run.clone()]);
+    let cut = found.iter().find(|f| f.id == "readahead-cut-short").unwrap();
+    assert!(cut.text.contains("13 absent, 1 present") && cut.text.contains("52 KiB"), "{}", cut.text);
+    // Holes larger than a window cut nothing short.
+    run.files[0].before = Some(Residency {
+        pattern: Some(Pattern { absent: 500, present: 1, times: 20 }),
+        ..Residency::default()
+    });
+    assert!(!ids(&[run]).contains(&"readahead-cut-short"));
+    // By the windows alone.
+    let mut run = cold();
+    run.figures.set(Figure::Windows, Some(320));
+    run.figures.set(Figure::WindowsCut, Some(300));
+    assert!(ids(&[run.clone()]).contains(&"readahead-cut-short"));
+    run.figures.set(Figure::WindowsCut, Some(10));
+    assert!(!ids(&[run]).contains(&"readahead-cut-short"));
+}
+
+#[test]
+fn read_ahead_limited() {
+    let run = |fs: &str, kb: u64, bucket: usize, waited: u64| {
+        let mut run = cold();
+        run.files[0].fs = Some(fs.into());
+        run.files[0].read_ahead_kb = Some(kb);
+        run.window_pages.as_mut().unwrap()[bucket] = 300;
+        run.waits.read_ns = Some(waited);
+        run
+    };
+    let found = of(&[run("nfs4", 128, 5, 800_000_000)]);
+    let limited = found.iter().find(|f| f.id == "readahead-limited").unwrap();
+    assert!(limited.remedy.as_deref().unwrap().contains("/sys/class/bdi/254:0/read_ahead_kb"));
+    let silent = |run: Run, why: &str| assert!(!ids(&[run]).contains(&"readahead-limited"), "{why}");
+    silent(run("ext4", 128, 5, 800_000_000), "128 KiB is what local disks have");
+    silent(run("nfs4", 128, 5, 100_000_000), "it did not wait");
+    silent(run("nfs4", 128, 3, 800_000_000), "windows were not as large as they might have been");
+    silent(run("nfs4", 4096, 10, 800_000_000), "4 MiB is no narrow limit");
+    let mut random = run("nfs4", 128, 5, 800_000_000);
+    random.files[0].read_bytes = 10 << 20;
+    silent(random, "not read from end to end");
+    let mut unknown = run("nfs4", 128, 5, 800_000_000);
+    unknown.window_pages = None;
+    silent(unknown, "windows are not known");
+    assert!(ids(&[run("ext4", 4, 0, 800_000_000)]).contains(&"readahead-limited"));
+}
+
+#[test]
+fn direct_io() {
+    let run = with(&[(Figure::DirectReadBytes, 32 << 20), (Figure::ReadBytes, 7 << 20)]);
+    let found = of(&[run]);
+    assert_eq!(found[0].id, "direct-io-bypassed");
+    assert!(found[0].text.starts_with("82 % of the bytes"), "{}", found[0].text);
+    let little = with(&[(Figure::DirectReadBytes, 4096)]);
+    assert_eq!(ids(&[little]), Vec::<&str>::new());
+    let back = with(&[(Figure::DirectFellBack, 1 << 20)]);
+    assert_eq!(ids(&[back]), ["direct-io-fell-back"]);
+}
+
+#[test]
+fn a_working_set_larger_than_the_cache() {
+    let mut run = cold();
+    run.figures.set(Figure::Refaulted, Some(4000));
+    assert!(ids(&[run.clone()]).contains(&"working-set-too-large"));
+    run.figures.set(Figure::Refaulted, Some(300));
+    assert!(!ids(&[run.clone()]).contains(&"working-set-too-large"));
+    run.figures.set(Figure::Refaulted, None);
+    assert!(!ids(&[run]).contains(&"working-set-too-large"));
+}
+
+#[test]
+fn mappings() {
+    let run = with(&[
+        (Figure::FaultMisses, 500),
+        (Figure::FaultHits, 100),
+        (Figure::FaultAround, 9000),
+        (Figure::Accesses, 60),
+        (Figure::Hits, 60),
+    ]);
+    assert_eq!(ids(&[run]), ["mapped-not-read"]);
+    // As many as any program has.
+    assert_eq!(ids(&[with(&[(Figure::FaultHits, 100), (Figure::FaultAround, 600)])]), Vec::<&str>::new());
+    // Faults that do show it.
+    let mut run = cold();
+    run.usage.major_faults = Some(9000);
+    assert!(!ids(&[run]).contains(&"faults-blind-to-reads"));
+}
+
+#[test]
+fn writers_that_are_throttled() {
+    let mut run = idle();
+    run.waits.throttled_ns = Some(400_000_000);
+    assert_eq!(ids(&[run.clone()]), ["dirty-throttled"]);
+    run.waits.throttled_ns = Some(4_000_000);
+    assert_eq!(ids(&[run.clone()]), Vec::<&str>::new());
+    run.waits.throttled_ns = None;
+    assert_eq!(ids(&[run]), Vec::<&str>::new());
+}
+
+#[test]
+fn time_in_open() {
+    let mut run = warm();
+    run.files[0].fs = Some("fuse.blobfuse".into());
+    run.waits.open_ns = Some(700_000_000);
+    run.waits.read_ns = Some(0);
+    let found = of(&[run.clone()]);
+    let open = found.iter().find(|f| f.id == "time-in-open").unwrap();
+    assert!(open.text.contains("the FUSE file system of /data/f fetches data"), "{}", open.text);
+    assert!(!found.iter().any(|f| f.id == "metadata-bound"), "one word for one thing");
+    run.files[0].fs = Some("ext4".into());
+    let found = of(&[run]);
+    assert!(!found.iter().find(|f| f.id == "time-in-open").unwrap().text.contains("FUSE"));
+}
+
+#[test]
+fn metadata_and_names() {
+    let mut run = idle();
+    run.waits.read_ns = Some(0);
+    run.waits.lookup_ns = Some(500_000_000);
+    run.waits.directory_ns = Some(100_000_000);
+    assert_eq!(ids(&[run]), ["metadata-bound"]);
+    let mut run = idle();
+    run.lookups = Lookups { dcache_misses: Some(20_000), work_ns: Some(200_000_000) };
+    assert_eq!(ids(&[run.clone()]), ["dentries-cold"]);
+    run.lookups.work_ns = Some(20_000_000);
+    assert_eq!(ids(&[run]), Vec::<&str>::new());
+}
+
+#[test]
+fn the_cache_is_not_to_blame() {
+    let mut run = idle();
+    run.waits.read_ns = Some(10_000_000);
+    assert_eq!(ids(&[run.clone()]), ["not-the-cache"]);
+    // With threads that overlap, a little waiting of each may be all of the time.
+    run.usage.user_s = Some(3.0);
+    assert_eq!(ids(&[run]), Vec::<&str>::new());
+}
+
+#[test]
+fn shares_are_never_rounded_to_nothing_or_all() {
+    assert_eq!(
+        [0.0, 0.001, 0.5, 0.999, 1.0].map(percent),
+        ["0 %", "less than 1 %", "50 %", "more than 99 %", "100 %"]
+    );
+}

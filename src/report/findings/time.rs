@@ -1,0 +1,105 @@
+//! Where the time went, if not into waiting for data.
+
+use serde_json::json;
+
+use super::Finding;
+use super::of_wall;
+use super::percent;
+use super::reads;
+use super::share;
+use crate::report::data::Run;
+use crate::report::time::Parts;
+use crate::report::units::seconds;
+
+/// Less than this nobody notices.
+const SHORT_NS: u64 = 10_000_000;
+
+pub(super) fn throttled(run: &Run, _: &[Run]) -> Option<Finding> {
+    let ns = run.waits.throttled_ns?;
+    if ns < SHORT_NS || of_wall(ns, run) < 0.05 {
+        return None;
+    }
+    let text = format!(
+        "Its writes were throttled for {} ({} of the time): too much of memory was dirty, and devices write slower \
+         than it does.",
+        seconds(ns),
+        percent(of_wall(ns, run)),
+    );
+    let evidence = json!({ "throttled_ns": ns, "wall_s": run.wall_s });
+    Some(Finding::new("dirty-throttled", text, evidence)?.remedy(
+        "More may be dirty with vm.dirty_bytes and vm.dirty_background_bytes; the devices get no faster by it.",
+    ))
+}
+
+pub(super) fn in_open(run: &Run, _: &[Run]) -> Option<Finding> {
+    let ns = run.waits.open_ns?;
+    if ns < SHORT_NS || of_wall(ns, run) < 0.2 {
+        return None;
+    }
+    let fuse = run.files.iter().find(|f| f.fs.as_deref().is_some_and(|fs| fs.starts_with("fuse")));
+    let hit = reads(run).is_some_and(|(hits, ahead, misses)| share(misses, hits + ahead + misses) < 0.05);
+    let why = match fuse {
+        Some(file) if hit => format!(
+            " The reads themselves found their pages: the FUSE file system of {} fetches data when a file is opened.",
+            file.path.as_deref().unwrap_or("a file"),
+        ),
+        _ => String::new(),
+    };
+    let text = format!(
+        "{} ({} of the time) went into waiting in open().{why}",
+        seconds(ns),
+        percent(of_wall(ns, run))
+    );
+    let evidence = json!({ "open_ns": ns, "wall_s": run.wall_s, "fuse": fuse.and_then(|f| f.path.clone()) });
+    Finding::new("time-in-open", text, evidence)
+}
+
+pub(super) fn metadata(run: &Run, _: &[Run]) -> Option<Finding> {
+    let parts = Parts::of(run);
+    let (metadata, data) = (parts.metadata_s?, parts.data_s?);
+    let open = run.waits.open_ns.is_some_and(|ns| of_wall(ns, run) >= 0.2);
+    if metadata < 0.01 || metadata < 0.3 * run.wall_s || metadata < data || open {
+        return None;
+    }
+    let text = format!(
+        "Time went to metadata, not data: {metadata:.3} s ({}) waiting for directories and inodes to be read, \
+         {data:.3} s for data.",
+        percent(metadata / run.wall_s),
+    );
+    let evidence = json!({ "metadata_s": metadata, "data_s": data, "wall_s": run.wall_s });
+    Some(Finding::new("metadata-bound", text, evidence)?.remedy(
+        "Directories and inode tables are in the page cache as buffers: what keeps them there (less memory pressure, a \
+         lower vm.vfs_cache_pressure for what is made of them) helps.",
+    ))
+}
+
+pub(super) fn lookups(run: &Run, _: &[Run]) -> Option<Finding> {
+    let (misses, ns) = (run.lookups.dcache_misses?, run.lookups.work_ns?);
+    if misses < 1000 || ns < SHORT_NS || of_wall(ns, run) < 0.1 {
+        return None;
+    }
+    let text = format!(
+        "{misses} names were not in the dentry cache: asking the file system for them took {} of processor time ({} \
+         of the time), whatever the page cache held.",
+        seconds(ns),
+        percent(of_wall(ns, run)),
+    );
+    let evidence = json!({ "dcache_misses": misses, "work_ns": ns, "wall_s": run.wall_s });
+    Finding::new("dentries-cold", text, evidence)
+}
+
+pub(super) fn elsewhere(run: &Run, _: &[Run]) -> Option<Finding> {
+    let parts = Parts::of(run);
+    let storage = parts.data_s? + parts.metadata_s? + parts.writing_s?;
+    // Names that are not cached cost work, too.
+    let cached = storage + parts.lookups_s.unwrap_or(0.0);
+    if run.wall_s < 0.05 || parts.overlap() || cached > 0.05 * run.wall_s {
+        return None;
+    }
+    let text = format!(
+        "The cache was not what it waited for: {} of the time went into waiting for files.",
+        if storage < 1e-6 { "none".into() } else { percent(storage / run.wall_s) },
+    );
+    let evidence = json!({ "storage_s": storage, "cpu_s": parts.cpu_s, "wall_s": run.wall_s });
+    Finding::new("not-the-cache", text, evidence)
+}

@@ -1,0 +1,344 @@
+//! From samples to the figures of a run: what is added up while the command runs.
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::data::Elsewhere;
+use super::data::FileRow;
+use super::data::Latency;
+use super::data::Lookups;
+use super::data::NOT_OURS;
+use super::data::Residency;
+use super::data::Run;
+use super::data::Tick;
+use super::data::Waits;
+use super::residency;
+use crate::figures::Figure;
+use crate::files::Dev;
+use crate::files::File;
+use crate::files::Mounts;
+use crate::files::Named;
+use crate::follow::Followed;
+use crate::model;
+use crate::plan::Brackets;
+use crate::plan::Plan;
+use crate::plan::follow;
+use crate::sample::Counter;
+use crate::sample::Counters;
+use crate::sample::FileSample;
+use crate::sample::Sample;
+
+/// Files that a report keeps, and those whose residency is asked for.
+const FILES: usize = 50;
+/// Pieces of a time line; when there are more, two become one.
+const TICKS: usize = 512;
+
+/// What is one file: inodes may be told apart by name only (btrfs).
+pub(super) type Key = (Dev, u64, u32, Option<Dev>);
+
+pub(super) fn key(file: &File) -> Key {
+    (file.dev, file.inode, file.generation, file.block)
+}
+
+/// What another process brought in of a file.
+#[derive(Debug, Clone)]
+pub(super) struct Filled {
+    pub(super) pid: u32,
+    pub(super) comm: String,
+    pub(super) fills: u64,
+    pub(super) time: String,
+}
+
+/// Who brought in what while the session lasts.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    files: HashMap<Key, HashMap<u32, Filled>>,
+}
+
+impl Others {
+    /// Notes what processes other than the command's did.
+    pub(super) fn note(&mut self, sample: &Sample, followed: &Followed) {
+        let ours: HashSet<(u32, Key)> = followed.files.iter().map(|f| (f.tgid, key(&f.file))).collect();
+        for f in &sample.files {
+            let fills =
+                [Counter::ReadMisses, Counter::Prefetched, Counter::FaultMisses, Counter::WriteMisses]
+                    .iter()
+                    .map(|c| f.counters.get(*c))
+                    .sum::<u64>();
+            let file = key(&f.file);
+            if fills == 0 || ours.contains(&(f.tgid, file)) || followed.processes.contains_key(&f.tgid) {
+                continue;
+            }
+            let filled = self.files.entry(file).or_default().entry(f.tgid).or_insert_with(|| Filled {
+                pid: f.tgid,
+                comm: String::new(),
+                fills: 0,
+                time: String::new(),
+            });
+            filled.fills += fills;
+            filled.comm = f.process.name().into_owned();
+            filled.time = crate::view::utc(sample.time);
+        }
+    }
+
+    pub(super) fn of(&self, file: Key) -> impl Iterator<Item = &Filled> {
+        self.files.get(&file).into_iter().flat_map(HashMap::values)
+    }
+}
+
+/// Adds up one run.
+pub(super) struct Gather {
+    plan: Plan,
+    before: Sample,
+    began: Instant,
+    files: HashMap<Key, (Arc<File>, bool, Counters)>,
+    seen: Counters,
+    ticks: Vec<Tick>,
+    /// Samples that make one piece.
+    step: u32,
+    open: u32,
+}
+
+impl Gather {
+    pub(super) fn new(plan: Plan, before: Sample, began: Instant) -> Self {
+        let (files, seen, ticks) = (HashMap::new(), Counters::default(), Vec::new());
+        Self { plan, before, began, files, seen, ticks, step: 1, open: 0 }
+    }
+
+    /// One more sample.
+    pub(super) fn sample(&mut self, now: &Sample, followed: &Followed) {
+        for f in &followed.files {
+            self.file(f);
+        }
+        let new = followed.counters.since(&self.seen);
+        self.seen = followed.counters;
+        let sum = |of: &[Counter]| of.iter().map(|c| new.get(*c)).sum::<u64>();
+        let tick = Tick {
+            at_s: now.at.duration_since(self.began).as_secs_f64(),
+            hits: new.get(Counter::ReadHits),
+            readahead_hits: new.get(Counter::ReadAheadHits),
+            misses: new.get(Counter::ReadMisses),
+            written: sum(&[Counter::WriteHits, Counter::WriteMisses]),
+            direct_bytes: sum(&[Counter::DirectReadBytes, Counter::DirectWriteBytes]),
+            data_ns: sum(&[Counter::WaitRead, Counter::WaitFault, Counter::WaitExec]),
+            metadata_ns: sum(&[Counter::WaitOpen, Counter::WaitLookup, Counter::WaitDirectory]),
+            write_ns: sum(&[Counter::WaitWrite, Counter::WaitSync]),
+        };
+        match self.ticks.last_mut() {
+            Some(last) if self.open < self.step => last.join(&tick),
+            _ => {
+                self.ticks.push(tick);
+                self.open = 0;
+            }
+        }
+        self.open += 1;
+        if self.ticks.len() > TICKS {
+            self.step *= 2;
+            self.ticks = self.ticks.chunks(2).filter_map(Tick::sum).collect();
+        }
+    }
+
+    fn file(&mut self, f: &FileSample) {
+        let entry = self.files.entry(key(&f.file));
+        let (_, deleted, sum) = entry.or_insert_with(|| (Arc::clone(&f.file), false, Counters::default()));
+        *deleted = f.deleted;
+        sum.add(&f.counters);
+    }
+
+    /// The run, but for what the caller knows: times, status, usage.
+    pub(super) fn finish(
+        self,
+        last: &Sample,
+        followed: &Followed,
+        mounts: &Mounts,
+        others: &Others,
+        known: &HashMap<PathBuf, Residency>,
+    ) -> Run {
+        let plan = &self.plan;
+        let c = &followed.counters;
+        let mut figures = model::figures(c, plan);
+        for figure in NOT_OURS {
+            figures.set(*figure, None);
+        }
+        if plan.brackets == Brackets::Tracepoints {
+            figures.set(Figure::Refaulted, None);
+        }
+        let system = model::figures(&last.total.since(&self.before.total), plan);
+        let lookups = follow::LOOKUP.iter().any(|p| plan.uses(p));
+        let latency = plan.knows(Figure::StallNs);
+        let mut files: Vec<_> = self.files.into_values().collect();
+        let files_seen = files.len() as u64;
+        files.sort_by_key(|(f, _, sum)| (std::cmp::Reverse(bare(sum).weight()), f.inode));
+        let (asked_pages, warm_pages) = warm(&files, mounts);
+        files.truncate(FILES);
+        let warmers = files.iter().flat_map(|(f, _, _)| {
+            let path = mounts.path(f);
+            others.of(key(f)).map(move |w| super::data::Warmer {
+                pid: w.pid,
+                comm: w.comm.clone(),
+                path: path.clone(),
+                fills: w.fills,
+                time: w.time.clone(),
+            })
+        });
+        let mut warmers: Vec<_> = warmers.collect();
+        warmers.sort_by_key(|w| (std::cmp::Reverse(w.fills), w.pid));
+        warmers.truncate(10);
+        let misses = system.get(Figure::Misses).zip(figures.get(Figure::Misses));
+        let lost = last.lost.since(&self.before.lost);
+        Run {
+            waits: Waits::new(c, plan.uses(follow::SWITCH), plan.uses(follow::THROTTLE)),
+            lookups: Lookups {
+                dcache_misses: lookups.then(|| c.get(Counter::Lookups)),
+                work_ns: lookups.then(|| c.get(Counter::LookupNs)),
+            },
+            latency: latency.then(|| Latency::from(&followed.histograms)),
+            window_pages: latency.then(|| followed.histograms.window.to_vec()),
+            files: files.iter().map(|(f, deleted, sum)| row(f, *deleted, sum, mounts, known)).collect(),
+            files_seen,
+            asked_pages,
+            warm_pages,
+            warmers,
+            processes: followed.processes.iter().map(|(p, c)| (*p, c.name().into_owned())).collect(),
+            system: Elsewhere {
+                evicted: system.get(Figure::Evicted),
+                removed: system.get(Figure::Removed),
+                readahead_wasted: system.get(Figure::ReadaheadWasted),
+                refaulted: system.get(Figure::Refaulted),
+                misses_of_others: misses.map(|(all, ours)| all.saturating_sub(ours)),
+            },
+            timeline: self.ticks,
+            lost: lost.by_reason.iter().filter(|(_, n)| *n > 0).map(|(w, n)| ((*w).into(), *n)).collect(),
+            figures,
+            ..Run::default()
+        }
+    }
+}
+
+/// Files whose size is asked for.
+const SIZED: usize = 5000;
+
+/// Pages that the command asked for, and those that it found although it did not bring them in itself. Of a file that it
+/// read more of than there is, each page counts once; a page that it read again after eviction does not count.
+fn warm(files: &[(Arc<File>, bool, Counters)], mounts: &Mounts) -> (u64, u64) {
+    let page = rustix::param::page_size() as u64;
+    let (mut asked, mut warm) = (0, 0);
+    for (file, deleted, sum) in files.iter().take(SIZED) {
+        let bytes = sum.get(Counter::ReadBytes);
+        // A FUSE server puts pages into the cache by itself, at any time.
+        let fuse = mounts.kind(file.dev).is_some_and(|fs| fs.starts_with("fuse"));
+        if bytes == 0 || *deleted || fuse || file.named != Named::Whole || file.block.is_some() {
+            continue;
+        }
+        let Some(size) = mounts.path(file).and_then(|p| fs::metadata(p).ok()).map(|m| m.len()) else {
+            continue;
+        };
+        let pages = bytes.min(size).div_ceil(page);
+        asked += pages;
+        let read =
+            sum.get(Counter::ReadMisses) + sum.get(Counter::Prefetched) + sum.get(Counter::FaultMisses);
+        // Where it is not known which written pages were absent, as many as were dirtied may have been.
+        let written = sum.get(Counter::WriteMisses).max(sum.get(Counter::Dirtied));
+        warm += pages.saturating_sub(read + written);
+    }
+    (asked, warm)
+}
+
+impl Tick {
+    fn join(&mut self, later: &Tick) {
+        let before = *self;
+        *self = *later;
+        self.hits += before.hits;
+        self.readahead_hits += before.readahead_hits;
+        self.misses += before.misses;
+        self.written += before.written;
+        self.direct_bytes += before.direct_bytes;
+        self.data_ns += before.data_ns;
+        self.metadata_ns += before.metadata_ns;
+        self.write_ns += before.write_ns;
+    }
+
+    fn sum(pieces: &[Tick]) -> Option<Tick> {
+        let (first, rest) = pieces.split_first()?;
+        let mut sum = *first;
+        rest.iter().for_each(|t| sum.join(t));
+        Some(sum)
+    }
+}
+
+/// The counts of a file.
+fn bare(c: &Counters) -> FileRow {
+    FileRow {
+        hits: c.get(Counter::ReadHits),
+        readahead_hits: c.get(Counter::ReadAheadHits),
+        misses: c.get(Counter::ReadMisses),
+        read_bytes: c.get(Counter::ReadBytes),
+        readahead_pages: c.get(Counter::Prefetched),
+        fault_misses: c.get(Counter::FaultMisses),
+        fault_hits: c.get(Counter::FaultHits),
+        dirtied: c.get(Counter::Dirtied),
+        direct_read_bytes: c.get(Counter::DirectReadBytes),
+        direct_write_bytes: c.get(Counter::DirectWriteBytes),
+        ..FileRow::default()
+    }
+}
+
+fn row(
+    file: &File,
+    deleted: bool,
+    sum: &Counters,
+    mounts: &Mounts,
+    known: &HashMap<PathBuf, Residency>,
+) -> FileRow {
+    let path = mounts.path(file);
+    let fs = mounts.kind(file.dev).map(String::from);
+    let there = !deleted && file.named == Named::Whole && file.block.is_none();
+    let on_disk = path.as_deref().filter(|p| there && p.starts_with('/')).map(Path::new);
+    // The name may stand for another file by now.
+    let meta = on_disk.and_then(|p| fs::metadata(p).ok());
+    let same = meta.filter(|m| std::os::unix::fs::MetadataExt::ino(m) == file.inode);
+    let asked = on_disk.filter(|_| same.is_some() && may_open(fs.as_deref()));
+    let setting = setting(file.block.unwrap_or(file.dev));
+    FileRow {
+        dev: file.block.unwrap_or(file.dev).to_string(),
+        inode: file.inode,
+        size: same.map(|m| m.len()),
+        before: on_disk.and_then(|p| known.get(p).cloned()),
+        after: asked.and_then(|p| residency::of(p).ok().flatten()),
+        read_ahead_kb: setting.as_ref().map(|(kb, _)| *kb),
+        read_ahead_path: setting.map(|(_, path)| path),
+        path: path.map(|p| if deleted && !p.starts_with("memfd:") { format!("{p} (deleted)") } else { p }),
+        fs,
+        ..bare(sum)
+    }
+}
+
+/// Opening a file of a FUSE file system may make it do anything, such as reading it all.
+pub(super) fn may_open(fs: Option<&str>) -> bool {
+    fs.is_some_and(|fs| !fs.starts_with("fuse"))
+}
+
+/// The read-ahead setting of a device's or file system's bdi: KiB, and the file that holds it.
+pub(super) fn setting(dev: Dev) -> Option<(u64, String)> {
+    let candidates = [
+        format!("/sys/class/bdi/{dev}/read_ahead_kb"),
+        // A partition has that of its disk.
+        format!("/sys/dev/block/{dev}/../bdi/read_ahead_kb"),
+        format!("/sys/dev/block/{dev}/queue/read_ahead_kb"),
+    ];
+    let btrfs = || {
+        // btrfs names its bdi by a number of its own: only where there is one it must be that.
+        let all = fs::read_dir("/sys/class/bdi").ok()?;
+        let mut all = all.flatten().filter(|e| e.file_name().to_string_lossy().starts_with("btrfs-"));
+        let only = all.next().filter(|_| all.next().is_none())?;
+        Some(format!("{}/read_ahead_kb", only.path().display()))
+    };
+    let read = |path: String| Some((fs::read_to_string(&path).ok()?.trim().parse().ok()?, path));
+    let is_btrfs = dev.major == 0;
+    candidates.into_iter().find_map(read).or_else(|| btrfs().filter(|_| is_btrfs).and_then(read))
+}

@@ -1,0 +1,253 @@
+//! The report as one page with charts, for a browser: no script, nothing from a network, light and dark.
+
+mod charts;
+
+use std::fmt::Write as _;
+
+use super::Report;
+use super::data::FileRow;
+use super::data::Run;
+use super::time::NAMES;
+use super::time::Parts;
+use super::units::bytes;
+use super::units::count;
+use crate::figures::Figure;
+
+const STYLE: &str = include_str!("html/style.css");
+
+/// Text as HTML.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The page.
+#[must_use]
+pub fn page(report: &Report) -> String {
+    let title = escape(&report.title());
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>cachestat: {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <h1><code>{title}</code></h1>\n"
+    );
+    let when = report.runs.first().map_or("", |r| r.time.as_str());
+    let _ = writeln!(
+        out,
+        "<p class=\"about\">{} · Linux {} · {when}</p>",
+        escape(&report.host),
+        escape(&report.kernel)
+    );
+    for about in &report.about {
+        let _ = writeln!(out, "<p class=\"about\">{}</p>", escape(about));
+    }
+    findings(report, &mut out);
+    if report.runs.len() > 1 || report.compared.is_some() {
+        times(report, &mut out);
+    }
+    for run in &report.runs {
+        one(run, report.runs.len() > 1, &mut out);
+    }
+    if !report.unknown.is_empty() {
+        out.push_str("<h2>Not known on this kernel</h2>\n<ul class=\"about\">\n");
+        for unknown in &report.unknown {
+            let _ = writeln!(out, "<li>{}</li>", escape(unknown));
+        }
+        out.push_str("</ul>\n");
+    }
+    out.push_str("</body>\n</html>\n");
+    out
+}
+
+fn findings(report: &Report, out: &mut String) {
+    out.push_str("<h2>Findings</h2>\n");
+    if report.findings.is_empty() {
+        out.push_str("<p>None: the figures prove nothing out of the ordinary.</p>\n");
+        return;
+    }
+    out.push_str("<ul class=\"findings\">\n");
+    for f in &report.findings {
+        let runs: Vec<_> = f.runs.iter().map(u32::to_string).collect();
+        let runs = if report.runs.len() > 1 { format!(" · run {}", runs.join(", ")) } else { String::new() };
+        let _ = write!(out, "<li id=\"{0}\"><span class=\"id\">{0}{runs}</span>{1}", f.id, escape(&f.text));
+        if let Some(remedy) = &f.remedy {
+            let _ = write!(out, "<span class=\"remedy\">{}</span>", escape(remedy));
+        }
+        out.push_str("</li>\n");
+    }
+    out.push_str("</ul>\n");
+}
+
+/// Bars of all runs on one scale.
+fn times(report: &Report, out: &mut String) {
+    out.push_str("<h2>Where the time went</h2>\n");
+    let mut bars: Vec<(String, &Run)> = Vec::new();
+    bars.extend(report.compared.as_ref().map(|s| ("then".to_owned(), &s.run)));
+    bars.extend(report.runs.iter().map(|r| (format!("run {}", r.number), r)));
+    charts::bars(&bars, out);
+    for d in &report.differences {
+        let _ = writeln!(out, "<h3>{}: {:+.3} s</h3>\n<table><tbody>", escape(&d.title), d.wall_s);
+        for p in &d.parts {
+            let seconds = p.seconds.map_or_else(|| "-".into(), |s| format!("{s:+.3} s"));
+            let share = p.share.map_or_else(|| "-".into(), |s| format!("{:.0} %", s * 100.0));
+            let _ = writeln!(out, "<tr><td>{}</td><td>{seconds}</td><td>{share}</td></tr>", p.name);
+        }
+        out.push_str("</tbody></table>\n");
+        for note in &d.notes {
+            let _ = writeln!(out, "<p class=\"about\">{}</p>", escape(note));
+        }
+    }
+}
+
+fn tile(name: &str, value: &str, out: &mut String) {
+    let _ = writeln!(out, "<div class=\"tile\"><b>{value}</b><span>{name}</span></div>");
+}
+
+fn one(run: &Run, many: bool, out: &mut String) {
+    let _ = writeln!(out, "<section id=\"run-{}\">", run.number);
+    if many {
+        let _ = writeln!(out, "<h2>Run {}</h2>", run.number);
+    }
+    out.push_str("<div class=\"tiles\">\n");
+    let show = |n: Option<u64>| n.map_or_else(|| "-".into(), count);
+    tile("wall", &format!("{:.3} s", run.wall_s), out);
+    let ratio = run.figures.hit_ratio().map_or_else(|| "-".into(), |r| format!("{:.1} %", r * 100.0));
+    tile("hits of pages read", &ratio, out);
+    tile("pages read", &show(run.get(Figure::Accesses)), out);
+    tile("misses", &show(run.get(Figure::Misses)), out);
+    tile("from devices", &run.usage.device_read_bytes.map_or_else(|| "-".into(), bytes), out);
+    tile("dentry misses", &show(run.lookups.dcache_misses), out);
+    out.push_str("</div>\n");
+    if !many {
+        out.push_str("<h2>Where the time went</h2>\n");
+        charts::bars(&[("run".into(), run)], out);
+    }
+    legend_of_parts(run, out);
+    out.push_str("<h3>Pages over time</h3>\n");
+    charts::pages(run, out);
+    out.push_str("<h3>Waiting over time</h3>\n");
+    charts::waits(run, out);
+    if let Some(latency) = &run.latency {
+        out.push_str("<h3>Read calls by latency</h3>\n");
+        charts::latency(latency, out);
+    }
+    if let Some(windows) = &run.window_pages {
+        out.push_str("<h3>Read-ahead windows by size</h3>\n");
+        charts::windows(windows, out);
+    }
+    files(&run.files, out);
+    out.push_str("</section>\n");
+}
+
+fn legend_of_parts(run: &Run, out: &mut String) {
+    let parts = Parts::of(run);
+    out.push_str("<ul class=\"legend\">\n");
+    for (i, (name, text)) in NAMES.iter().enumerate() {
+        let seconds = parts.get(name).map_or_else(|| "-".into(), |s| format!("{s:.3} s"));
+        let _ = writeln!(out, "<li><i class=\"p{i}\"></i>{text} {seconds}</li>");
+    }
+    out.push_str("</ul>\n");
+    if parts.overlap() {
+        out.push_str("<p class=\"about\">Threads worked at the same time: their times add up to more than the wall.</p>\n");
+    }
+}
+
+fn files(files: &[FileRow], out: &mut String) {
+    let files: Vec<_> = files.iter().filter(|f| f.weight() > 0).take(20).collect();
+    if files.is_empty() {
+        return;
+    }
+    out.push_str(
+        "<h3>Files</h3>\n<div class=\"wide\"><table><thead><tr><th>file</th><th>hits</th><th>read ahead</th>\
+         <th>misses</th><th>faults</th><th>dirtied</th><th>direct</th><th>cached before</th><th>after</th></tr></thead>\n<tbody>\n",
+    );
+    let cached = |r: &Option<super::data::Residency>| match r {
+        Some(r) if r.pages > 0 => format!("{:.0} %", super::share(r.cached, r.pages) * 100.0),
+        _ => "-".into(),
+    };
+    for f in files {
+        let path = f.path.clone().unwrap_or_else(|| format!("[{}] inode {}", f.dev, f.inode));
+        let _ = writeln!(
+            out,
+            "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            escape(&path),
+            count(f.hits),
+            count(f.readahead_hits),
+            count(f.misses),
+            count(f.fault_misses + f.fault_hits),
+            count(f.dirtied),
+            bytes(f.direct_read_bytes + f.direct_write_bytes),
+            cached(&f.before),
+            cached(&f.after),
+        );
+    }
+    out.push_str("</tbody></table></div>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::data::Latency;
+    use crate::report::data::Tick;
+
+    fn report() -> Report {
+        let mut run = Run { number: 1, wall_s: 2.0, ..Run::default() };
+        run.latency = Some(Latency { hit: vec![3; 32], miss: vec![1; 32] });
+        run.window_pages = Some(vec![1; 16]);
+        run.timeline = (1..20)
+            .map(|n| Tick {
+                at_s: f64::from(n) * 0.1,
+                misses: 7,
+                hits: 100,
+                data_ns: 50_000_000,
+                ..Tick::default()
+            })
+            .collect();
+        run.files.push(FileRow { path: Some("/tmp/<b>&\"'".into()), hits: 1, ..FileRow::default() });
+        let command = vec!["sh".into(), "-c".into(), "<script>alert(1)</script>".into()];
+        Report { command, runs: vec![run.clone(), Run { number: 2, ..run }], ..Report::default() }
+    }
+
+    #[test]
+    fn nothing_of_the_command_becomes_html() {
+        let page = page(&report());
+        assert!(!page.contains("<script") && !page.contains("<b>&\""), "{page}");
+        assert!(page.contains("&lt;script&gt;") && page.contains("/tmp/&lt;b&gt;&amp;&quot;&#39;"));
+    }
+
+    #[test]
+    fn nothing_comes_from_elsewhere() {
+        let page = page(&report());
+        for word in ["http:", "https:", "src=", "url(", "@import", "<link"] {
+            let found = page.matches(word).count();
+            assert_eq!(found, 0, "{word}");
+        }
+    }
+
+    #[test]
+    fn every_tag_is_closed_and_no_number_is_none() {
+        for report in
+            [report(), Report::default(), Report { runs: vec![Run::default()], ..Report::default() }]
+        {
+            let page = page(&report);
+            assert!(!page.contains("NaN") && !page.contains("inf"), "{page}");
+            for tag in
+                ["svg", "table", "tbody", "section", "ul", "li", "div", "h2", "h3", "g", "text", "title", "p"]
+            {
+                let open =
+                    page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
+                assert_eq!(open, page.matches(&format!("</{tag}>")).count(), "{tag}");
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Where a report goes.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::Report;
+use super::html;
+use super::json;
+use super::text;
+use crate::cli::Args;
+use crate::exit::Failure;
+
+/// The files to be written, opened before the command runs: an hour's work must not end in "no such directory".
+pub(super) struct Outputs {
+    report: Option<File>,
+    save: Option<File>,
+    html: Option<File>,
+}
+
+impl Outputs {
+    /// Opens them.
+    pub(super) fn open(args: &Args) -> Result<Self, Failure> {
+        // What is compared with may be what is written: it has been read by now.
+        let open = |path: Option<&Path>| path.map(|p| File::create(p).map_err(|e| cannot(p, &e))).transpose();
+        let w = &args.watched;
+        Ok(Self {
+            report: open(w.output.as_deref())?,
+            save: open(w.save.as_deref())?,
+            html: open(w.html.as_deref())?,
+        })
+    }
+
+    /// Writes the report to all of them.
+    pub(super) fn write(&mut self, args: &Args, report: &Report) -> Result<(), Failure> {
+        let w = &args.watched;
+        let object = json::object(report);
+        let shown = if args.json { format!("{object}\n") } else { text::show(report) };
+        let put = |file: Option<&mut File>, path: Option<&Path>, text: &str| match (file, path) {
+            (Some(file), Some(path)) => file.write_all(text.as_bytes()).map_err(|e| cannot(path, &e)),
+            _ => Ok(()),
+        };
+        put(self.save.as_mut(), w.save.as_deref(), &format!("{object}\n"))?;
+        if self.html.is_some() {
+            put(self.html.as_mut(), w.html.as_deref(), &html::page(report))?;
+        }
+        match &mut self.report {
+            Some(file) => put(Some(file), w.output.as_deref(), &shown),
+            None => match io::stderr().write_all(shown.as_bytes()) {
+                Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+                    Err(Failure::failed(format!("cannot write the report: {e}")))
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+}
+
+fn cannot(path: &Path, error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot write {}: {error}", path.display()))
+        .remedy("name a file in a directory that is there and may be written")
+}
+
+/// Says why the command did not start; the exit codes are those of a shell.
+pub(super) fn not_started(command: &[OsString], error: &io::Error) -> ExitCode {
+    let name = command.first().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let _ = writeln!(io::stderr(), "cachestat: error: cannot run {name}: {error}");
+    ExitCode::from(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
+}

@@ -1,0 +1,369 @@
+//! The report for people, in 80 columns.
+
+mod runs;
+
+use std::fmt::Write as _;
+
+use super::Report;
+use super::data::FileRow;
+use super::data::Latency;
+use super::data::Residency;
+use super::data::Run;
+use super::findings::Finding;
+use super::time::NAMES;
+use super::time::Parts;
+use super::units::bytes;
+use super::units::count;
+use super::units::seconds;
+use crate::figures::Figure;
+
+/// Columns of a line.
+const WIDTH: usize = 80;
+/// Files that are shown.
+const FILES: usize = 8;
+
+/// The whole report.
+#[must_use]
+pub fn show(report: &Report) -> String {
+    let mut out = String::new();
+    line(&mut out, &format!("cachestat: {}", report.title()));
+    if !report.about.is_empty() {
+        for about in &report.about {
+            wrapped(&mut out, "  ", about);
+        }
+    }
+    if report.runs.len() > 1 || report.compared.is_some() {
+        out.push('\n');
+        runs::show(report, &mut out);
+    }
+    if let Some(run) = report.runs.last() {
+        if report.runs.len() > 1 {
+            line(&mut out, &format!("\nRun {}", run.number));
+        }
+        out.push('\n');
+        figures(run, &mut out);
+        latency(run, &mut out);
+        windows(run, &mut out);
+        files(run, &mut out);
+        notes(report, run, &mut out);
+    }
+    findings(&report.findings, report.runs.len() > 1, &mut out);
+    out
+}
+
+/// Adds a line, cut at the width of the page.
+fn line(out: &mut String, text: &str) {
+    let text = text.trim_end();
+    if text.chars().count() > WIDTH {
+        out.extend(text.chars().take(WIDTH - 1));
+        out.push('…');
+    } else {
+        out.push_str(text);
+    }
+    out.push('\n');
+}
+
+/// Adds a paragraph; lines after the first are indented as the first begins.
+fn wrapped(out: &mut String, indent: &str, text: &str) {
+    let margin = " ".repeat(indent.chars().count());
+    let mut current = indent.to_owned();
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        if !empty && current.chars().count() + 1 + word.chars().count() > WIDTH - 1 {
+            line(out, &current);
+            current.clone_from(&margin);
+            empty = true;
+        }
+        if !empty {
+            current.push(' ');
+        }
+        current.push_str(word);
+        empty = false;
+    }
+    line(out, &current);
+}
+
+fn pages(n: Option<u64>) -> String {
+    n.map_or_else(|| "-".into(), count)
+}
+
+fn size(n: Option<u64>) -> String {
+    n.map_or_else(|| "-".into(), bytes)
+}
+
+fn secs(x: Option<f64>) -> String {
+    x.map_or_else(|| "-".into(), |x| format!("{x:.3}"))
+}
+
+fn ratio(n: Option<u64>, of: Option<u64>) -> String {
+    match (n, of) {
+        (Some(n), Some(of)) if of > 0 => format!("{:.1} %", super::share(n, of) * 100.0),
+        _ => "-".into(),
+    }
+}
+
+fn figures(run: &Run, out: &mut String) {
+    let get = |f| run.get(f);
+    let u = &run.usage;
+    let status = run.exit_status.map_or_else(String::new, |s| format!("   exit status {s}"));
+    let times =
+        format!("wall {:.3} s   user {}   system {}{status}", run.wall_s, secs(u.user_s), secs(u.system_s));
+    line(out, &format!("time        {times}"));
+    let parts = Parts::of(run);
+    for (name, text) in NAMES {
+        let part = parts.get(name);
+        if *name == "unexplained_s" && part.is_none() && parts.overlap() {
+            continue;
+        }
+        let of_wall = part.filter(|_| run.wall_s > 0.0).map(|p| format!("{:5.1} %", p / run.wall_s * 100.0));
+        let of_wall = of_wall.unwrap_or_else(|| "-".into());
+        line(out, &format!("  {text:<24}{:>10} s {of_wall:>8}", secs(part)));
+    }
+    if parts.overlap() {
+        line(out, "  (threads worked at the same time: their times add up to more than the wall)");
+    }
+    let all = get(Figure::Accesses);
+    let read = format!("{} pages   {} asked for", pages(all), size(get(Figure::ReadBytes)));
+    line(out, &format!("reads       {read}   {} from devices", size(u.device_read_bytes)));
+    for (figure, name, about) in [
+        (Figure::Hits, "hits", "cached and used before"),
+        (Figure::ReadaheadHits, "read-ahead", "first use of a page read ahead"),
+        (Figure::Misses, "misses", "waited for, or a hole"),
+    ] {
+        let n = get(figure);
+        line(
+            out,
+            &format!(
+                "  {name:<12}{:>13} {:>10} {:>8}  {about}",
+                pages(n),
+                size(n.map(|n| n * 4096)),
+                ratio(n, all)
+            ),
+        );
+    }
+    let stall = get(Figure::StallNs).map_or_else(|| "-".into(), seconds);
+    let late = pages(get(Figure::Inflight));
+    line(
+        out,
+        &format!("  stall       {stall} in reads that missed; {late} pages reached while still on their way"),
+    );
+    let fetched = get(Figure::ReadaheadPages);
+    let windows = (pages(get(Figure::Windows)), pages(get(Figure::WindowsCut)));
+    line(
+        out,
+        &format!(
+            "read-ahead  {} pages ({}), {} windows, {} cut short by cached pages",
+            pages(fetched),
+            size(fetched.map(|n| n * 4096)),
+            windows.0,
+            windows.1
+        ),
+    );
+    line(
+        out,
+        &format!(
+            "faults      {} major   {} minor   {} around   (perf would say {} major)",
+            pages(get(Figure::FaultMisses)),
+            pages(get(Figure::FaultHits)),
+            pages(get(Figure::FaultAround)),
+            pages(u.major_faults)
+        ),
+    );
+    line(
+        out,
+        &format!(
+            "writes      {} pages, {} hits, {} misses, {} dirtied   throttled {}",
+            pages(get(Figure::WriteAccesses)),
+            pages(get(Figure::WriteHits)),
+            pages(get(Figure::WriteMisses)),
+            pages(get(Figure::Dirtied)),
+            run.waits.throttled_ns.map_or_else(|| "-".into(), seconds)
+        ),
+    );
+    line(
+        out,
+        &format!(
+            "direct I/O  {} read   {} written   {} fell back to the cache",
+            size(get(Figure::DirectReadBytes)),
+            size(get(Figure::DirectWriteBytes)),
+            size(get(Figure::DirectFellBack))
+        ),
+    );
+    line(
+        out,
+        &format!(
+            "metadata    {} blocks, {} hits, {} read ahead, {} misses",
+            pages(get(Figure::MetaAccesses)),
+            pages(get(Figure::MetaHits)),
+            pages(get(Figure::MetaReadaheadHits)),
+            pages(get(Figure::MetaMisses))
+        ),
+    );
+    line(
+        out,
+        &format!(
+            "names       {} not in the dentry cache   {} of work on them",
+            pages(run.lookups.dcache_misses),
+            run.lookups.work_ns.map_or_else(|| "-".into(), seconds)
+        ),
+    );
+    line(
+        out,
+        &format!(
+            "the cache   {} of its pages read back after eviction; the machine evicted {}",
+            pages(get(Figure::Refaulted)),
+            pages(run.system.evicted)
+        ),
+    );
+}
+
+/// Lower edge of a bucket of latency.
+fn edge(bucket: usize) -> String {
+    if bucket == 0 { "0".into() } else { seconds(1 << (7 + bucket)) }
+}
+
+fn bar(n: u64, most: u64) -> String {
+    const BAR: f64 = 16.0;
+    let eighths = (super::share(n, most) * BAR * 8.0).ceil();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let eighths = eighths as usize;
+    let part = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let mut out = "█".repeat(eighths / 8);
+    out.extend((eighths % 8).checked_sub(1).and_then(|i| part.get(i)));
+    out
+}
+
+fn latency(run: &Run, out: &mut String) {
+    let Some(Latency { hit, miss }) = &run.latency else {
+        line(out, "\nlatency of read calls: not known on this kernel ('--explain' says why)");
+        return;
+    };
+    if hit.iter().chain(miss).all(|n| *n == 0) {
+        return;
+    }
+    line(out, "\nlatency of read calls, from      did not miss                  missed");
+    let first = hit.iter().zip(miss).position(|(h, m)| h + m > 0).unwrap_or(0);
+    let last = hit.iter().zip(miss).rposition(|(h, m)| h + m > 0).unwrap_or(0);
+    let most = hit.iter().chain(miss).copied().max().unwrap_or(1);
+    for i in first..=last {
+        let (h, m) = (hit.get(i).copied().unwrap_or(0), miss.get(i).copied().unwrap_or(0));
+        line(
+            out,
+            &format!(
+                "{:>12} {:>12} {:<16} {:>12} {:<16}",
+                edge(i),
+                count(h),
+                bar(h, most),
+                count(m),
+                bar(m, most)
+            ),
+        );
+    }
+}
+
+fn windows(run: &Run, out: &mut String) {
+    let Some(windows) = &run.window_pages else { return };
+    let most = windows.iter().copied().max().unwrap_or(0);
+    if most == 0 {
+        return;
+    }
+    line(out, "\nread-ahead windows, from");
+    let first = windows.iter().position(|n| *n > 0).unwrap_or(0);
+    let last = windows.iter().rposition(|n| *n > 0).unwrap_or(0);
+    for (i, n) in windows.iter().enumerate().take(last + 1).skip(first) {
+        line(out, &format!("{:>12} {:>12} {}", bytes(4096 << i), count(*n), bar(*n, most)));
+    }
+    if let Some((kb, path)) =
+        run.files.iter().find_map(|f| Some((f.read_ahead_kb?, f.read_ahead_path.as_ref()?)))
+    {
+        line(out, &format!("{:>12} is the setting in {path}", bytes(kb * 1024)));
+    }
+}
+
+fn residency(r: Option<&Residency>) -> String {
+    match r {
+        Some(r) if r.pages > 0 => format!("{:.0} %", super::share(r.cached, r.pages) * 100.0),
+        _ => "-".into(),
+    }
+}
+
+fn files(run: &Run, out: &mut String) {
+    let shown: Vec<&FileRow> = run.files.iter().filter(|f| f.weight() > 0).take(FILES).collect();
+    if shown.is_empty() {
+        return;
+    }
+    line(out, "\nfiles HITS    RAHITS    MISSES   FAULTS  DIRTIES   DIRECT  CACHED before, after");
+    for f in shown {
+        let direct = f.direct_read_bytes + f.direct_write_bytes;
+        let _ = writeln!(
+            out,
+            "{:>10} {:>9} {:>9} {:>8} {:>8} {:>8}          {:>5}, {}",
+            f.hits,
+            f.readahead_hits,
+            f.misses,
+            f.fault_misses + f.fault_hits,
+            f.dirtied,
+            if direct == 0 { "0".into() } else { bytes(direct) },
+            residency(f.before.as_ref()),
+            residency(f.after.as_ref())
+        );
+        let path = f.path.clone().unwrap_or_else(|| format!("[{}] inode {}", f.dev, f.inode));
+        // The end of a path says more than its beginning.
+        let room = WIDTH - 2;
+        let length = path.chars().count();
+        let path = if length > room {
+            format!("…{}", path.chars().skip(length - room + 1).collect::<String>())
+        } else {
+            path
+        };
+        line(out, &format!("  {path}"));
+    }
+    let rest = run.files_seen.saturating_sub(FILES as u64);
+    if rest > 0 {
+        line(out, &format!("  and {} more", count(rest)));
+    }
+}
+
+fn notes(report: &Report, run: &Run, out: &mut String) {
+    let mut notes = Vec::new();
+    if !run.left_behind.is_empty() {
+        let pids: Vec<_> = run.left_behind.iter().take(5).map(u32::to_string).collect();
+        notes.push(format!(
+            "{} descendants still ran when the command had ended (process {}); --wait-all waits for them.",
+            run.left_behind.len(),
+            pids.join(", ")
+        ));
+    }
+    if !run.lost.is_empty() {
+        let lost: Vec<_> = run.lost.iter().map(|(why, n)| format!("{why} {n}")).collect();
+        notes.push(format!(
+            "Events of the machine that could not be accounted: {}. The figures are not exact.",
+            lost.join(", ")
+        ));
+    }
+    notes.extend(report.unknown.iter().cloned());
+    if !notes.is_empty() {
+        out.push('\n');
+    }
+    for note in notes {
+        wrapped(out, "note: ", &note);
+    }
+}
+
+fn findings(findings: &[Finding], many: bool, out: &mut String) {
+    line(out, "\nfindings");
+    if findings.is_empty() {
+        line(out, "  none: the figures prove nothing out of the ordinary");
+    }
+    for finding in findings {
+        let runs: Vec<_> = finding.runs.iter().map(u32::to_string).collect();
+        let which = if many { format!("(run {}) ", runs.join(", ")) } else { String::new() };
+        wrapped(out, "  * ", &format!("{which}{} [{}]", finding.text, finding.id));
+        if let Some(remedy) = &finding.remedy {
+            wrapped(out, "    remedy: ", remedy);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

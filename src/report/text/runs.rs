@@ -1,0 +1,65 @@
+//! Several runs side by side, and where the difference in time went.
+
+use super::line;
+use super::wrapped;
+use crate::report::Report;
+use crate::report::compare;
+use crate::report::compare::Difference;
+use crate::report::compare::Line;
+use crate::report::compare::Spread;
+
+/// Runs that are shown in columns of their own.
+const COLUMNS: usize = 5;
+
+pub(super) fn show(report: &Report, out: &mut String) {
+    let runs = &report.runs;
+    if runs.len() > 1 {
+        let shown: Vec<_> = runs.iter().take(COLUMNS).collect();
+        let heads: String = shown.iter().map(|r| format!("{:>11}", format!("run {}", r.number))).collect();
+        line(out, &format!("{:<20}{heads}", "runs"));
+        for row in compare::LINES {
+            let cells: String = shown.iter().map(|r| format!("{:>11}", row.show(r))).collect();
+            line(out, &format!("  {:<18}{cells}", row.name));
+        }
+        if runs.len() > COLUMNS {
+            line(out, &format!("  and {} more", runs.len() - COLUMNS));
+        }
+        let walls: Vec<f64> = runs.iter().map(|r| r.wall_s).collect();
+        if let Some(s) = Spread::of(&walls) {
+            line(
+                out,
+                &format!(
+                    "  wall: mean {:.3} s, standard deviation {:.3} s, from {:.3} s to {:.3} s",
+                    s.mean, s.deviation, s.least, s.most
+                ),
+            );
+        }
+    }
+    if let Some(old) = &report.compared {
+        line(out, &format!("compared with {} ({})", old.path, old.about));
+        line(out, &format!("{:<20}{:>11}{:>11}", "", "then", "now"));
+        if let Some(now) = runs.last() {
+            for row in compare::LINES {
+                line(
+                    out,
+                    &format!("  {:<18}{:>11}{:>11}", row.name, Line::show(row, &old.run), row.show(now)),
+                );
+            }
+        }
+    }
+    for d in &report.differences {
+        difference(d, out);
+    }
+}
+
+fn difference(d: &Difference, out: &mut String) {
+    line(out, &format!("\n{}: {:+.3} s of wall time", d.title, d.wall_s));
+    for part in &d.parts {
+        let seconds = part.seconds.map_or_else(|| "-".into(), |s| format!("{s:+.3}"));
+        let share = part.share.map_or_else(|| "-".into(), |s| format!("{:.0} %", s * 100.0));
+        line(out, &format!("  {:<24}{seconds:>10} s {share:>8}", part.name));
+    }
+    for note in &d.notes {
+        wrapped(out, "  ", note);
+    }
+}

@@ -1,0 +1,146 @@
+//! Where the time of a run went.
+
+use super::data::Run;
+
+/// Seconds, all threads added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
+pub struct Parts {
+    /// Waiting for data: reads, page faults, `execve`.
+    pub data_s: Option<f64>,
+    /// Waiting for metadata: `open`, look-ups, directories.
+    pub metadata_s: Option<f64>,
+    /// Work of the file system on names that the dentry cache did not have, without waiting.
+    pub lookups_s: Option<f64>,
+    /// Waiting in writes, `fsync` and `close`.
+    pub writing_s: Option<f64>,
+    /// Ready to run without a processor.
+    pub queue_s: Option<f64>,
+    /// The rest of the processor time.
+    pub cpu_s: Option<f64>,
+    /// What is left of the wall time: pipes, locks, timers, and what was not seen. `None` where threads overlap.
+    pub unexplained_s: Option<f64>,
+}
+
+/// Names and texts of the parts, in the order of views.
+pub const NAMES: &[(&str, &str)] = &[
+    ("data_s", "waiting for data"),
+    ("metadata_s", "waiting for metadata"),
+    ("lookups_s", "dentry/inode look-ups"),
+    ("writing_s", "waiting to write"),
+    ("queue_s", "waiting for a CPU"),
+    ("cpu_s", "other CPU"),
+    ("unexplained_s", "unexplained"),
+];
+
+#[allow(clippy::cast_precision_loss)]
+fn seconds(ns: &[Option<u64>]) -> Option<f64> {
+    ns.iter().copied().sum::<Option<u64>>().map(|ns| ns as f64 / 1e9)
+}
+
+impl Parts {
+    /// The parts of a run.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
+        let w = &run.waits;
+        let lookups = seconds(&[run.lookups.work_ns]);
+        let cpu = run.usage.user_s.zip(run.usage.system_s).map(|(u, s)| u + s);
+        let mut parts = Self {
+            data_s: seconds(&[w.read_ns, w.fault_ns, w.exec_ns]),
+            metadata_s: seconds(&[w.open_ns, w.lookup_ns, w.directory_ns]),
+            lookups_s: lookups,
+            writing_s: seconds(&[w.write_ns, w.sync_ns]),
+            queue_s: seconds(&[w.cpu_ns]),
+            // The kernel adds processor time up by its clock's ticks, we by the nanosecond.
+            cpu_s: cpu.map(|cpu| (cpu - lookups.unwrap_or(0.0)).max(0.0)),
+            unexplained_s: None,
+        };
+        if let Some(sum) = parts.explained() {
+            let left = run.wall_s - sum;
+            // Processor time is only known to a tick of the kernel's clock.
+            parts.unexplained_s = (left > -0.02 - run.wall_s * 0.02).then_some(left.max(0.0));
+        }
+        parts
+    }
+
+    /// All that is explained; `None` where waits are not known.
+    #[must_use]
+    pub fn explained(&self) -> Option<f64> {
+        let known = [self.data_s, self.metadata_s, self.writing_s, self.queue_s, self.cpu_s];
+        Some(known.into_iter().sum::<Option<f64>>()? + self.lookups_s.unwrap_or(0.0))
+    }
+
+    /// Whether threads worked at the same time, so that their times do not add up to the wall time.
+    #[must_use]
+    pub fn overlap(&self) -> bool {
+        self.unexplained_s.is_none() && self.explained().is_some()
+    }
+
+    /// A part by its name in [`NAMES`].
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<f64> {
+        match name {
+            "data_s" => self.data_s,
+            "metadata_s" => self.metadata_s,
+            "lookups_s" => self.lookups_s,
+            "writing_s" => self.writing_s,
+            "queue_s" => self.queue_s,
+            "cpu_s" => self.cpu_s,
+            _ => self.unexplained_s,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::report::data::Waits;
+
+    fn run(wall_s: f64) -> Run {
+        let mut run = Run { wall_s, ..Run::default() };
+        run.usage.user_s = Some(0.5);
+        run.usage.system_s = Some(0.5);
+        run.waits = Waits {
+            read_ns: Some(1_000_000_000),
+            fault_ns: Some(0),
+            exec_ns: Some(500_000_000),
+            open_ns: Some(0),
+            lookup_ns: Some(250_000_000),
+            directory_ns: Some(0),
+            write_ns: Some(0),
+            sync_ns: Some(0),
+            cpu_ns: Some(0),
+            ..Waits::default()
+        };
+        run
+    }
+
+    #[test]
+    fn what_is_left_is_unexplained() {
+        let mut run = run(4.0);
+        run.lookups.work_ns = Some(200_000_000);
+        let p = Parts::of(&run);
+        assert_eq!(
+            (p.data_s, p.metadata_s, p.lookups_s, p.cpu_s),
+            (Some(1.5), Some(0.25), Some(0.2), Some(0.8))
+        );
+        assert!((p.unexplained_s.unwrap() - 1.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn threads_that_overlap_leave_nothing_to_explain() {
+        let p = Parts::of(&run(1.0));
+        assert!(p.overlap());
+        assert_eq!(p.unexplained_s, None);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_is_not_zero() {
+        let mut run = run(4.0);
+        run.waits = Waits::default();
+        let p = Parts::of(&run);
+        assert_eq!((p.data_s, p.unexplained_s, p.explained()), (None, None, None));
+        assert!(!p.overlap());
+    }
+}

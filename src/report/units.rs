@@ -1,0 +1,59 @@
+//! How sizes and times are written in a report.
+
+/// Bytes with a unit that people read: `52 KiB`, `1.5 GiB`.
+#[must_use]
+#[allow(clippy::cast_precision_loss)]
+pub fn bytes(n: u64) -> String {
+    let mut x = n as f64;
+    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
+        if x < 1023.5 {
+            let whole = unit == "B" || x >= 99.95 || (x - x.round()).abs() < 0.05;
+            return if whole { format!("{x:.0} {unit}") } else { format!("{x:.1} {unit}") };
+        }
+        x /= 1024.0;
+    }
+    format!("{x:.1} PiB")
+}
+
+/// Nanoseconds as `12.3 ms`.
+#[must_use]
+#[allow(clippy::cast_precision_loss)]
+pub fn seconds(ns: u64) -> String {
+    let x = ns as f64;
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{:.1} µs", x / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", x / 1e6),
+        _ => format!("{:.2} s", x / 1e9),
+    }
+}
+
+/// A count with thin groups of three digits, as `131 072`.
+#[must_use]
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(' ');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_times_counts() {
+        let sizes: Vec<_> = [0, 512, 1023, 1024, 53248, 1 << 20, 3 << 29, u64::MAX].map(bytes).into();
+        assert_eq!(sizes, ["0 B", "512 B", "1023 B", "1 KiB", "52 KiB", "1 MiB", "1.5 GiB", "16384.0 PiB"]);
+        assert_eq!(
+            [999, 1500, 2_500_000, 3_210_000_000].map(seconds),
+            ["999 ns", "1.5 µs", "2.5 ms", "3.21 s"]
+        );
+        assert_eq!([0, 999, 1000, 131_072].map(count), ["0", "999", "1 000", "131 072"]);
+    }
+}

@@ -1,0 +1,264 @@
+//! One run: the command is started, followed and waited for; or a process that runs already is watched.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::time::Instant;
+
+use super::child;
+use super::child::Event;
+use super::child::Identity;
+use super::child::Signals;
+use super::data::Residency;
+use super::data::Run;
+use super::data::Usage;
+use super::gather;
+use super::gather::Gather;
+use super::gather::Others;
+use super::residency;
+use crate::exit::Failure;
+use crate::files::Mounts;
+use crate::sample::Source as _;
+use crate::session::Session;
+
+/// How often the tables are read at first; the longer a run lasts, the rarer.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What is watched, and what is known from before.
+pub(super) struct Watch<'a> {
+    pub(super) session: &'a mut Session,
+    pub(super) signals: &'a Signals,
+    pub(super) who: Option<Identity>,
+    pub(super) wait_all: bool,
+    pub(super) others: Others,
+    /// Files whose residency is asked for before a run.
+    pub(super) paths: Vec<PathBuf>,
+}
+
+/// The command could not be started.
+pub(super) struct NotStarted(pub(super) io::Error);
+
+/// Why there is no run.
+pub(super) enum End {
+    NotStarted(NotStarted),
+    Failed(Failure),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for End {
+    fn from(error: E) -> Self {
+        End::Failed(Failure::from(error.into()))
+    }
+}
+
+/// How long until the next reading, after a run has lasted so long.
+fn pause(lasted: Duration) -> Duration {
+    (lasted / 100).clamp(TICK, Duration::from_secs(2))
+}
+
+impl Watch<'_> {
+    /// What is cached of the files that may matter.
+    fn residency(&self) -> HashMap<PathBuf, Residency> {
+        let mounts = Mounts::here();
+        let fs = |p: &Path| crate::files::mount_of(p, &mounts).ok().map(|m| m.kind.clone());
+        let one = |p: &PathBuf| {
+            gather::may_open(fs(p).as_deref()).then(|| residency::of(p).ok().flatten()).flatten()
+        };
+        self.paths.iter().filter_map(|p| Some((p.clone(), one(p)?))).collect()
+    }
+
+    /// Reads the tables, so that what happened up to now belongs to nobody's run.
+    pub(super) fn look(&mut self) -> anyhow::Result<()> {
+        let sample = self.session.sample()?;
+        self.others.note(&sample, self.session.followed());
+        Ok(())
+    }
+
+    /// Runs the command once.
+    pub(super) fn command(&mut self, command: &[OsString], number: u32) -> Result<Run, End> {
+        let known = self.residency();
+        self.look()?;
+        self.session.follow(number);
+        let plan = self.session.plan().clone();
+        let before = self.session.sample()?;
+        let time = jiff::Timestamp::now();
+        let began = Instant::now();
+        let mut gather = Gather::new(plan, before, began);
+        self.session.spawning(number);
+        let started = child::start(command, self.who.as_ref(), self.signals);
+        self.session.spawning(0);
+        let pid = started.map_err(|e| End::NotStarted(NotStarted(e)))?;
+        let mut usage = Usage::zero();
+        let mut ended: Option<(i32, Instant)> = None;
+        let left = loop {
+            let event = self.signals.wait(pause(began.elapsed()), ended.is_none().then_some(pid))?;
+            let mut alone = false;
+            if event == Event::Ended {
+                while let Some(reaped) = child::reap() {
+                    usage = usage.and(reaped.usage);
+                    if reaped.pid == pid {
+                        ended = Some((reaped.status, Instant::now()));
+                    }
+                }
+                alone = true;
+            }
+            if let (Some(_), false) = (ended, self.wait_all && event != Event::Asked) {
+                break self.living(number)?;
+            }
+            if ended.is_some() && alone {
+                let left = self.living(number)?;
+                if left.is_empty() {
+                    ended = ended.map(|(status, _)| (status, Instant::now()));
+                    break left;
+                }
+            }
+            let sample = self.session.sample()?;
+            self.note(&mut gather, &sample);
+        };
+        let (status, end) = ended.unwrap_or((1, Instant::now()));
+        let last = self.session.sample()?;
+        self.note(&mut gather, &last);
+        let followed = self.session.followed();
+        let mut run = gather.finish(&last, followed, &Mounts::here(), &self.others, &known);
+        run.usage = left.iter().fold(usage, |sum, pid| sum.and(Usage::of(*pid)));
+        run.number = number;
+        run.time = crate::view::utc(time);
+        run.exit_status = Some(status);
+        run.wall_s = end.duration_since(began).as_secs_f64();
+        run.left_behind = left;
+        self.remember(&run);
+        Ok(run)
+    }
+
+    /// Runs a command that does not count, to its end: its status. What it brings into the cache is remembered.
+    pub(super) fn aside(&mut self, command: &[OsString]) -> Result<i32, End> {
+        // As whoever started us: what prepares a run is often root's business, such as emptying caches.
+        let pid = child::start(command, None, self.signals).map_err(|e| End::NotStarted(NotStarted(e)))?;
+        loop {
+            self.signals.wait(TICK, Some(pid))?;
+            self.look()?;
+            while let Some(reaped) = child::reap() {
+                if reaped.pid == pid {
+                    return Ok(reaped.status);
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, gather: &mut Gather, sample: &crate::sample::Sample) {
+        let followed = self.session.followed();
+        gather.sample(sample, followed);
+        self.others.note(sample, followed);
+    }
+
+    /// Processes of the run that still run.
+    fn living(&self, number: u32) -> anyhow::Result<Vec<u32>> {
+        let mut members = self.session.members(number)?;
+        members.retain(|pid| is_alive(*pid));
+        members.sort_unstable();
+        Ok(members)
+    }
+
+    /// Before the next run, the residency of this one's files is asked for.
+    fn remember(&mut self, run: &Run) {
+        for file in run.files.iter().take(20) {
+            let path = file.path.as_deref().filter(|p| p.starts_with('/')).map(PathBuf::from);
+            self.paths.extend(path.filter(|p| !self.paths.contains(p)));
+        }
+    }
+
+    /// Watches a process that runs already, and its descendants, for a time or to its end.
+    pub(super) fn process(&mut self, pid: u32, time: Duration) -> Result<Run, End> {
+        let number = 1;
+        self.session.follow(number);
+        let plan = self.session.plan().clone();
+        let family = family(pid);
+        let before = self.session.sample()?;
+        let at = jiff::Timestamp::now();
+        let began = Instant::now();
+        let mut gather = Gather::new(plan, before, began);
+        for pid in &family {
+            self.session.enter(*pid, number)?;
+        }
+        let used: HashMap<u32, Usage> = family.iter().map(|p| (*p, Usage::of(*p))).collect();
+        let mut newest = used.clone();
+        let mut over = false;
+        while !over {
+            let left = time.saturating_sub(began.elapsed());
+            let event = self.signals.wait(left.min(pause(began.elapsed())), None)?;
+            over = event == Event::Asked || began.elapsed() >= time || !is_alive(pid);
+            for pid in self.session.members(number)? {
+                if is_alive(pid) {
+                    newest.insert(pid, Usage::of(pid));
+                }
+            }
+            let sample = self.session.sample()?;
+            self.note(&mut gather, &sample);
+        }
+        let wall = began.elapsed().as_secs_f64();
+        let last = self.session.sample()?;
+        self.note(&mut gather, &last);
+        let followed = self.session.followed();
+        let known = HashMap::new();
+        let mut run = gather.finish(&last, followed, &Mounts::here(), &self.others, &known);
+        run.usage = newest.iter().fold(Usage::zero(), |sum, (pid, now)| {
+            sum.and(now.since(used.get(pid).copied().unwrap_or(Usage::zero())))
+        });
+        (run.number, run.time, run.wall_s) = (number, crate::view::utc(at), wall);
+        Ok(run)
+    }
+}
+
+/// Whether a process is there and no zombie.
+fn is_alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').and_then(|(_, t)| t.trim_start().chars().next());
+    state.is_some_and(|s| s != 'Z' && s != 'X')
+}
+
+/// A process and its descendants.
+fn family(pid: u32) -> Vec<u32> {
+    let mut parents = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let parent =
+            stat.rsplit_once(')').and_then(|(_, t)| t.split_whitespace().nth(1)?.parse::<u32>().ok());
+        parents.extend(parent.map(|parent| (pid, parent)));
+    }
+    let mut family = vec![pid];
+    let mut at = 0;
+    while let Some(member) = family.get(at).copied() {
+        family.extend(parents.iter().filter(|(_, parent)| *parent == member).map(|(child, _)| *child));
+        at += 1;
+    }
+    family
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_family_has_all_generations() {
+        let mut child = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while family(child.id()).len() < 2 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let all = family(child.id());
+        assert_eq!(all.len(), 2, "{all:?}");
+        assert!(all.iter().all(|p| is_alive(*p)));
+        for pid in all {
+            // SAFETY: no memory is involved; both are children of this test.
+            unsafe { libc::kill(i32::try_from(pid).unwrap(), libc::SIGKILL) };
+        }
+        child.wait().unwrap();
+        assert!(!is_alive(child.id()));
+    }
+}

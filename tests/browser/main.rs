@@ -1,0 +1,134 @@
+//! The page of `--html` in a real browser without a screen: it lays out, nothing sticks out, nothing is fetched.
+//!
+//! `browser [PAGE]...`: a page of its own, and pages that `cachestat --html` wrote. The browser is
+//! `chromium-headless-shell`, or what `BROWSER` names.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::process::ExitCode;
+
+use cachetop::figures::Figure;
+use cachetop::report::Report;
+use cachetop::report::data::FileRow;
+use cachetop::report::data::Latency;
+use cachetop::report::data::Residency;
+use cachetop::report::data::Run;
+use cachetop::report::data::Tick;
+use cachetop::report::data::Usage;
+use cachetop::report::data::Waits;
+use cachetop::report::html;
+
+/// What the page says of itself once it is laid out.
+const MEASURE: &str = r#"<script>
+addEventListener('load', () => {
+  const out = { svg: 0, rects: 0, flat: 0, outside: 0, titles: 0 };
+  for (const svg of document.querySelectorAll('svg')) {
+    out.svg++;
+    const box = svg.getBoundingClientRect();
+    if (box.width < 100 || box.height < 20) out.flat++;
+    for (const rect of svg.querySelectorAll('rect')) {
+      out.rects++;
+      const r = rect.getBoundingClientRect();
+      if (r.left < box.left - 1 || r.right > box.right + 1 || r.top < box.top - 1 || r.bottom > box.bottom + 1)
+        out.outside++;
+      if (rect.querySelector('title')) out.titles++;
+      const fill = getComputedStyle(rect).fill;
+      if (fill === 'rgb(0, 0, 0)' || fill === 'none') out.uncoloured = (out.uncoloured || 0) + 1;
+    }
+  }
+  out.wide = document.documentElement.scrollWidth > innerWidth;
+  out.fetched = performance.getEntriesByType('resource').length;
+  out.findings = document.querySelectorAll('.findings li').length;
+  document.body.setAttribute('data-measured', JSON.stringify(out));
+});
+</script>"#;
+
+fn run(number: u32, cold: bool) -> Run {
+    let mut run = Run { number, wall_s: if cold { 9.5 } else { 0.6 }, ..Run::default() };
+    let (hits, misses) = if cold { (0, 4096) } else { (131_072, 0) };
+    run.figures.set(Figure::Accesses, Some(131_072));
+    run.figures.set(Figure::Hits, Some(hits));
+    run.figures.set(Figure::Misses, Some(misses));
+    run.figures.set(Figure::ReadaheadHits, Some(131_072 - hits - misses));
+    run.usage = Usage { user_s: Some(0.1), system_s: Some(0.4), ..Usage::zero() };
+    let some = Some(if cold { 2_000_000_000 } else { 1_000_000 });
+    run.waits =
+        Waits { read_ns: some, fault_ns: Some(0), exec_ns: Some(0), open_ns: some, ..Waits::default() };
+    (run.waits.lookup_ns, run.waits.directory_ns) = (some, Some(0));
+    (run.waits.write_ns, run.waits.sync_ns, run.waits.cpu_ns) = (Some(0), Some(0), Some(10_000_000));
+    run.latency = Some(Latency { hit: (0..32).map(|n| n * n).collect(), miss: (0..32).rev().collect() });
+    run.window_pages = Some((0..16).map(|n| n * 3).collect());
+    let ticks: u32 = if cold { 95 } else { 6 };
+    run.timeline = (1..=ticks)
+        .map(|n| Tick {
+            at_s: f64::from(n) * 0.1,
+            hits: hits / u64::from(ticks),
+            misses: misses / u64::from(ticks),
+            readahead_hits: u64::from(n) * 17,
+            data_ns: 40_000_000,
+            metadata_ns: 20_000_000,
+            ..Tick::default()
+        })
+        .collect();
+    let before = Some(Residency { cached: hits, pages: 131_072, pattern: None });
+    let path = Some(format!("/data/{}", "a-very-long-name-".repeat(12)));
+    run.files.push(FileRow { path, hits, misses, before, inode: 5, ..FileRow::default() });
+    run
+}
+
+fn made() -> String {
+    let mut report = Report {
+        command: vec!["sha256sum".into(), "x".repeat(300)],
+        host: "host".into(),
+        kernel: "6.12".into(),
+        runs: vec![run(1, true), run(2, false)],
+        unknown: vec!["not known: meta.misses (reasons).".into()],
+        ..Report::default()
+    };
+    report.conclude();
+    html::page(&report)
+}
+
+/// What the browser measured of a page, in a window of a width.
+fn measured(page: &str, dir: &Path, width: u32) -> serde_json::Value {
+    let file = dir.join("page.html");
+    fs::write(&file, page.replace("</head>", &format!("{MEASURE}</head>"))).unwrap();
+    let browser = std::env::var("BROWSER").unwrap_or_else(|_| "chromium-headless-shell".into());
+    let out = Command::new(&browser)
+        .args(["--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom"])
+        .arg(format!("--window-size={width},900"))
+        .arg(format!("--user-data-dir={}", dir.join("profile").display()))
+        .arg(format!("file://{}", file.display()))
+        .output()
+        .unwrap_or_else(|e| panic!("{browser}: {e}: install the package chromium-headless-shell"));
+    let dom = String::from_utf8_lossy(&out.stdout);
+    let text = dom.split_once("data-measured=\"").unwrap_or_else(|| panic!("not loaded: {dom}")).1;
+    let text = text.split_once('"').unwrap().0.replace("&quot;", "\"");
+    serde_json::from_str(&text).unwrap()
+}
+
+fn main() -> ExitCode {
+    let dir = tempfile::tempdir().unwrap();
+    let mut pages = vec![("its own".to_owned(), made())];
+    pages.extend(std::env::args().skip(1).map(|p| (p.clone(), fs::read_to_string(p).unwrap())));
+    for (name, page) in &pages {
+        for width in [1200, 700] {
+            let m = measured(page, dir.path(), width);
+            println!("{name}, {width} wide: {m}");
+            assert!(m["svg"].as_u64().unwrap() >= 1 && m["rects"].as_u64().unwrap() >= 1, "there are charts");
+            for what in ["flat", "outside", "fetched"] {
+                assert_eq!(m[what], 0, "{what}");
+            }
+            assert!(m["uncoloured"].is_null());
+            assert_eq!(m["titles"], m["rects"], "every bar says what it is");
+            assert_eq!(m["wide"], false, "nothing sticks out of the window");
+        }
+    }
+    let m = measured(&pages[0].1, dir.path(), 1200);
+    assert!(m["findings"].as_u64().unwrap() >= 2, "{m}");
+    assert_eq!(m["svg"], 9, "bars, and for each run pages, waits, latency, windows");
+    println!("{} pages as they should be", pages.len());
+    ExitCode::SUCCESS
+}

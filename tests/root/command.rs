@@ -1,0 +1,163 @@
+//! `cachestat -- COMMAND` from outside: what it passes on, and what it says.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::process::Stdio;
+use std::time::Duration;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::tools::*;
+
+/// `cachestat OPTIONS -- sh -c LINE`.
+fn shell(options: &str, line: &str) -> Command {
+    let mut command = cachestat(options);
+    command.args(["--", "sh", "-c", line]);
+    command
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+pub fn command_status(_: &Path) {
+    for (line, status) in [("true", 0), ("exit 3", 3), ("kill -TERM $$", 143), ("kill -KILL $$", 137)] {
+        let (code, out, err) = output(&mut shell("", line));
+        assert_eq!((code, out.as_str()), (Some(status), ""), "{err}");
+        assert!(err.contains(&format!("exit status {status}")) && err.contains("findings"), "{err}");
+        // In 80 columns, as long as no path or number is out of the ordinary.
+        let wide: Vec<_> = err.lines().filter(|l| l.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "{wide:?}");
+    }
+}
+
+pub fn command_not_there(dir: &Path) {
+    let plain = dir.join("plain");
+    fs::write(&plain, "no program").unwrap();
+    for (program, status) in [("/no/such/program", 127), (plain.to_str().unwrap(), 126)] {
+        let mut command = cachestat("");
+        let (code, out, err) = output(command.args(["--", program]));
+        assert_eq!((code, out.as_str()), (Some(status), ""), "{err}");
+        assert_eq!(err.lines().count(), 1, "{err}");
+        assert!(err.starts_with(&format!("cachestat: error: cannot run {program}: ")), "{err}");
+    }
+    // What cannot be written is said before the command runs.
+    let ran = dir.join("ran");
+    let line = format!("touch {}", ran.display());
+    for option in ["-o", "--save", "--html"] {
+        let (code, _, err) = output(&mut shell(&format!("{option} /no/such/directory/f"), &line));
+        assert_eq!(code, Some(1), "{err}");
+        assert!(err.contains("cannot write /no/such/directory/f") && err.contains("remedy: "), "{err}");
+    }
+    let (code, _, err) = output(&mut shell("--compare /no/such/file", &line));
+    assert_eq!(code, Some(2), "{err}");
+    assert!(!ran.exists());
+}
+
+pub fn command_streams(dir: &Path) {
+    let report = dir.join("report");
+    let mut command = shell(&format!("-o {}", report.display()), "cat; echo err >&2");
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"from me\n").unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert_eq!((out.stdout.as_slice(), out.stderr.as_slice()), (&b"from me\n"[..], &b"err\n"[..]));
+    let report = fs::read_to_string(report).unwrap();
+    assert!(report.starts_with("cachestat: sh -c cat; echo err >&2\n"), "{report}");
+}
+
+/// A file just written is in the cache: so many pages, all of them hits, none from a device.
+pub fn command_figures(dir: &Path) {
+    const PAGES: u64 = 2048;
+    let (file, report) = (dir.join("file"), dir.join("report"));
+    fs::write(&file, vec![1; PAGES as usize * 4096]).unwrap();
+    let options = format!("--json -o {}", report.display());
+    let (code, _, err) =
+        output(&mut shell(&options, &format!("(setsid cat {0} >/dev/null; true) & wait", file.display())));
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let report = json(&report);
+    let row =
+        report["files"].as_array().unwrap().iter().find(|f| f["path"] == file.to_str().unwrap()).unwrap();
+    assert_eq!((&row["hits"], &row["misses"]), (&PAGES.into(), &0.into()));
+    assert_eq!(row["before"], serde_json::json!({ "cached": PAGES, "pages": PAGES, "pattern": null }));
+    assert!(report["read"]["hits"].as_u64().unwrap() >= PAGES);
+    let found: Vec<_> = report["findings"].as_array().unwrap().iter().map(|f| &f["id"]).collect();
+    assert!(found.contains(&&"cached-before".into()), "{found:?}");
+    let names: Vec<_> = report["processes"].as_object().unwrap().values().collect();
+    assert!(names.contains(&&"cat".into()) && names.contains(&&"sh".into()), "{names:?}");
+    assert_eq!(report["left_behind"], serde_json::json!([]));
+    // Somebody else who reads at the same time is not the command's business.
+    assert!(!report["timeline"].as_array().unwrap().is_empty());
+}
+
+pub fn command_signals(dir: &Path) {
+    for (signal, name) in [(libc::SIGTERM, "TERM"), (libc::SIGINT, "INT"), (libc::SIGUSR1, "USR1")] {
+        let ready = dir.join(format!("ready-{name}"));
+        let line = format!("trap 'exit 42' {name}; touch {}; while :; do sleep 0.05; done", ready.display());
+        let child = shell("", &line).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while !ready.exists() {
+            assert!(Instant::now() < deadline, "the command has not begun");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // SAFETY: no memory is involved; the child has not been waited for.
+        unsafe { libc::kill(signed(child.id()), signal) };
+        let out = child.wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(42), "SIG{name}: {err}");
+        assert!(err.contains("findings"), "the report comes all the same: {err}");
+    }
+}
+
+pub fn command_of_sudo(_: &Path) {
+    let line = "id -u; id -g; echo $HOME $USER";
+    let mut command = shell("", line);
+    command.env("SUDO_UID", "65534").env("SUDO_GID", "65534").env("SUDO_USER", "nobody");
+    let (code, out, err) = output(&mut command);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.starts_with("65534\n65534\n") && out.ends_with("nobody\n"), "{out}");
+    assert!(err.contains("run as nobody, who called sudo"), "{err}");
+    let mut command = shell("--as-root", line);
+    command.env("SUDO_UID", "65534").env("SUDO_GID", "65534").env("SUDO_USER", "nobody");
+    let (_, out, err) = output(&mut command);
+    assert!(out.starts_with("0\n0\n"), "{out} {err}");
+}
+
+pub fn command_compared(dir: &Path) {
+    let saved = dir.join("saved.json");
+    let html = dir.join("page.html");
+    let options =
+        format!("-r 2 --warmup 1 --prepare true --save {} --html {}", saved.display(), html.display());
+    let (code, _, err) = output(&mut shell(&options, "sleep 0.2"));
+    assert_eq!(code, Some(0), "{err}");
+    for part in ["run 1", "run 2", "wall: mean 0.2", "run 1 to run 2: ", "unexplained"] {
+        assert!(err.contains(part), "no {part} in {err}");
+    }
+    assert!(fs::read_to_string(html).unwrap().starts_with("<!doctype html>"));
+    let (code, _, err) = output(&mut shell(&format!("--compare {}", saved.display()), "sleep 0.1"));
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains("compared with") && err.contains("then to now: -0.1"), "{err}");
+    let (code, _, err) = output(&mut shell("--prepare false", "true"));
+    assert_eq!(code, Some(1), "{err}");
+}
+
+pub fn process_for_a_time(dir: &Path) {
+    let (file, report) = (dir.join("watched"), dir.join("watched.json"));
+    fs::write(&file, vec![1; 1 << 20]).unwrap();
+    let line = format!("while :; do cat {} >/dev/null; sleep 0.05; done", file.display());
+    let mut reader = Command::new("sh").args(["-c", &line]).stdout(Stdio::null()).spawn().unwrap();
+    let options = format!("-p {} --for 1s --json -o {}", reader.id(), report.display());
+    let (code, _, err) = output(&mut cachestat(&options));
+    reader.kill().unwrap();
+    reader.wait().unwrap();
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let report = json(&report);
+    assert_eq!(report["pid"], reader.id());
+    let row = report["files"].as_array().unwrap().iter().find(|f| f["path"] == file.to_str().unwrap());
+    let hits = row.unwrap()["hits"].as_u64().unwrap();
+    assert!(hits >= 256 && hits % 256 == 0 || hits > 512, "{hits}");
+    assert!(report["wall_s"].as_f64().unwrap() >= 1.0);
+    assert!(report["exit_status"].is_null());
+}

@@ -1,0 +1,130 @@
+//! The stories that this product exists for, each told again in a guest with a slow disk, and what `cachestat --
+//! COMMAND` finds in it, by the names of the findings.
+//!
+//! `stories [SUBSTR]...` in a guest of `tests/vm` only: caches are emptied, settings of disks changed, and the kernel's
+//! NFS server taken over. The disk must be slow, so that cold is slower than warm whatever the host has cached, in
+//! emulation, too: `--qemu '-set drive.ext4.throttling.iops-read=25 -set drive.ext4.throttling.bps-read=524288'`.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "../truth/fuse.rs"]
+#[allow(dead_code)]
+mod fuse;
+mod nfs;
+#[path = "../truth/sys.rs"]
+#[allow(dead_code)]
+mod sys;
+mod tell;
+mod trees;
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use serde_json::Value;
+
+type Story = fn(&Path);
+
+const STORIES: &[(&str, Story)] = &[
+    ("dd_twice", tell::dd_twice),
+    ("dd_direct", tell::dd_direct),
+    ("every_14th_page", tell::every_14th_page),
+    ("read_ahead_of_ext4", tell::read_ahead_of_ext4),
+    ("read_ahead_of_nfs", tell::read_ahead_of_nfs),
+    ("filled_at_open", tell::filled_at_open),
+    ("warmed_by_another", tell::warmed_by_another),
+    ("a_daemon_still_belongs", tell::a_daemon_still_belongs),
+    ("du_cold_and_warm", trees::du_cold_and_warm),
+];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [mode, path] = words.as_slice() {
+        if mode == "--direct" {
+            tell::read_direct(path);
+            return ExitCode::SUCCESS;
+        }
+    }
+    if !Path::new("/modules").exists() {
+        eprintln!("stories: in a guest of tests/vm only: they empty caches and change settings of disks");
+        return ExitCode::FAILURE;
+    }
+    let dir = PathBuf::from("/mnt/ext4/stories");
+    fs::create_dir_all(&dir).unwrap();
+    let mut failed = 0;
+    for (name, story) in
+        STORIES.iter().filter(|(n, _)| words.is_empty() || words.iter().any(|w| n.contains(w)))
+    {
+        let began = Instant::now();
+        let told = std::panic::catch_unwind(|| story(&dir)).is_ok();
+        failed += u32::from(!told);
+        println!("{} {name} ({:.1} s)", if told { "ok" } else { "FAIL" }, began.elapsed().as_secs_f64());
+    }
+    println!("{} stories, {failed} failed", STORIES.len());
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What a report says.
+pub struct Told(pub Value);
+
+impl Told {
+    /// Names of the findings.
+    pub fn findings(&self) -> Vec<&str> {
+        self.0["findings"].as_array().unwrap().iter().map(|f| f["id"].as_str().unwrap()).collect()
+    }
+
+    pub fn has(&self, id: &str) -> &Value {
+        let all = self.0["findings"].as_array().unwrap();
+        all.iter().find(|f| f["id"] == id).unwrap_or_else(|| panic!("no {id} in {}", self.short()))
+    }
+
+    pub fn has_not(&self, id: &str) {
+        assert!(!self.findings().contains(&id), "{id} in {}", self.short());
+    }
+
+    /// A figure as `/read/hits`.
+    pub fn n(&self, at: &str) -> u64 {
+        self.0.pointer(at).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {at} in {}", self.short()))
+    }
+
+    pub fn x(&self, at: &str) -> f64 {
+        self.0.pointer(at).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {at} in {}", self.short()))
+    }
+
+    /// Without what is long.
+    pub fn short(&self) -> String {
+        let mut value = self.0.clone();
+        for key in ["runs", "timeline", "latency", "processes", "unknown"] {
+            value[key] = Value::Null;
+        }
+        value.to_string()
+    }
+}
+
+/// Runs `cachestat --json -o FILE OPTIONS -- COMMAND` and reads what it says.
+pub fn told(options: &str, command: &[&str]) -> Told {
+    let cachestat = std::env::var("CACHESTAT").unwrap_or_else(|_| env!("CARGO_BIN_EXE_cachestat").into());
+    let mut c = Command::new(cachestat);
+    c.args(["--json", "-o", "/tmp/report.json"]).args(options.split_whitespace()).arg("--").args(command);
+    let out = c.output().unwrap();
+    let err = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{options} -- {command:?}: {}: {err}", out.status);
+    let told = Told(serde_json::from_str(&fs::read_to_string("/tmp/report.json").unwrap()).unwrap());
+    println!(
+        "  {options} -- {}: wall {:.2} s, waits: data {:.2} metadata {:.2} look-ups {} cpu {:.2} unexplained {}; {:?}",
+        command.join(" "),
+        told.x("/wall_s"),
+        told.x("/time_parts/data_s"),
+        told.x("/time_parts/metadata_s"),
+        told.0["time_parts"]["lookups_s"],
+        told.x("/time_parts/cpu_s"),
+        told.0["time_parts"]["unexplained_s"],
+        told.findings(),
+    );
+    for difference in told.0["differences"].as_array().unwrap() {
+        println!("  difference {difference}");
+    }
+    told
+}

@@ -1,0 +1,214 @@
+//! The stories of one file.
+
+use std::fs;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use crate::Told;
+use crate::fuse;
+use crate::nfs;
+use crate::sys;
+use crate::told;
+
+const MIB: u64 = 1 << 20;
+const PAGE: u64 = 4096;
+
+/// A file of some size, written to its disk and out of the cache.
+fn cold_file(dir: &Path, name: &str, size: u64) -> PathBuf {
+    let path = dir.join(name);
+    fs::write(&path, vec![7; usize::try_from(size).unwrap()]).unwrap();
+    let file = File::open(&path).unwrap();
+    file.sync_all().unwrap();
+    sys::advise(&file, 0, 0, libc::POSIX_FADV_DONTNEED).unwrap();
+    path
+}
+
+fn dd(path: &Path) -> Vec<String> {
+    ["dd".into(), format!("if={}", path.display()), "of=/dev/null".into(), "bs=4k".into()].into()
+}
+
+fn dd_told(options: &str, path: &Path) -> Told {
+    let words = dd(path);
+    told(options, &words.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// The row of a file.
+fn row<'a>(t: &'a Told, name: &str) -> &'a serde_json::Value {
+    let files = t.0["files"].as_array().unwrap();
+    files.iter().find(|f| f["path"].as_str().is_some_and(|p| p.ends_with(name))).unwrap()
+}
+
+/// Lesson 17, case 1: the first dd re-uses nothing, the second finds all of it.
+pub fn dd_twice(dir: &Path) {
+    let path = cold_file(dir, "twice", 4 * MIB);
+    let t = dd_told("-r 2", &path);
+    let runs = t.0["runs"].as_array().unwrap();
+    let row = |run: &serde_json::Value| {
+        let files = run["files"].as_array().unwrap();
+        files.iter().find(|f| f["path"] == path.to_str().unwrap()).unwrap().clone()
+    };
+    let (first, second) = (row(&runs[0]), row(&runs[1]));
+    assert_eq!(first["hits"], 0, "nothing was used before");
+    assert_eq!(first["readahead_hits"].as_u64().unwrap() + first["misses"].as_u64().unwrap(), 4 * MIB / PAGE);
+    assert_eq!(
+        (&first["before"]["cached"], &first["after"]["cached"]),
+        (&0.into(), &(4 * MIB / PAGE).into())
+    );
+    assert_eq!(second["hits"], 4 * MIB / PAGE);
+    assert!(runs[0]["device_read_bytes"].as_u64().unwrap() >= 4 * MIB);
+    assert!(runs[1]["device_read_bytes"].as_u64().unwrap() < MIB);
+    assert_eq!(t.has("readahead-fed")["runs"], serde_json::json!([1]));
+    assert_eq!(t.has("warmed-by-earlier-run")["runs"], serde_json::json!([2]));
+    assert_eq!(t.has("faults-blind-to-reads")["runs"], serde_json::json!([1]));
+    t.has_not("direct-io-bypassed");
+    // Most of the difference in time was waiting for data.
+    let d = &t.0["differences"][0];
+    let data = d["parts"].as_array().unwrap().iter().find(|p| p["name"] == "waiting for data").unwrap();
+    assert!(data["share"].as_f64().unwrap() > 0.5, "{d}");
+}
+
+/// Case 2: O_DIRECT, which cachetop of old called 100 % hits.
+pub fn dd_direct(dir: &Path) {
+    let path = cold_file(dir, "direct", 4 * MIB);
+    let me = std::env::current_exe().unwrap();
+    let t = told("", &[me.to_str().unwrap(), "--direct", path.to_str().unwrap()]);
+    assert_eq!(t.n("/direct/read_bytes"), 4 * MIB);
+    let share = t.has("direct-io-bypassed")["evidence"]["direct_read_bytes"].as_u64();
+    assert_eq!(share, Some(4 * MIB));
+    t.has_not("readahead-fed");
+}
+
+/// Reads a file past the cache, for the story above.
+pub fn read_direct(path: &str) {
+    let file = File::options().read(true).custom_flags(libc::O_DIRECT).open(path).unwrap();
+    let mut buf = vec![0; (MIB + PAGE) as usize];
+    let skip = buf.as_ptr().align_offset(PAGE as usize);
+    let buf = &mut buf[skip..skip + MIB as usize];
+    let mut at = 0;
+    while let n @ 1.. = file.read_at(buf, at).unwrap() {
+        at += n as u64;
+    }
+}
+
+/// The Hadoop story: every 14th page is still cached, and no request can be larger than 13 pages.
+pub fn every_14th_page(dir: &Path) {
+    let path = cold_file(dir, "pattern", 14 * 60 * PAGE);
+    let file = File::open(&path).unwrap();
+    sys::advise(&file, 0, 0, libc::POSIX_FADV_RANDOM).unwrap();
+    for n in 0..60 {
+        file.read_exact_at(&mut [0], (14 * n + 13) * PAGE).unwrap();
+    }
+    drop(file);
+    let t = dd_told("", &path);
+    let found = t.has("readahead-cut-short");
+    assert_eq!(found["evidence"]["pattern"]["absent"], 13, "{found}");
+    assert_eq!(found["evidence"]["pattern"]["present"], 1, "{found}");
+    // Nothing is cut short in a file that is all absent.
+    let path = cold_file(dir, "whole", 14 * 60 * PAGE);
+    dd_told("", &path).has_not("readahead-cut-short");
+}
+
+fn limited(path: &Path, setting: &Path) {
+    let forget = || {
+        let file = File::open(path).unwrap();
+        sys::advise(&file, 0, 0, libc::POSIX_FADV_DONTNEED).unwrap();
+    };
+    let before = fs::read_to_string(setting).unwrap();
+    fs::write(setting, "4").unwrap();
+    forget();
+    let small = dd_told("", path);
+    fs::write(setting, "4096").unwrap();
+    forget();
+    let large = dd_told("", path);
+    fs::write(setting, before).unwrap();
+    let found = small.has("readahead-limited");
+    assert_eq!(found["evidence"]["read_ahead_kb"], 4);
+    assert_eq!(found["evidence"]["setting"], setting.to_str().unwrap());
+    assert!(found["remedy"].as_str().unwrap().contains(setting.to_str().unwrap()), "{found}");
+    large.has_not("readahead-limited");
+    assert!(large.x("/wall_s") < small.x("/wall_s"), "{} {}", large.x("/wall_s"), small.x("/wall_s"));
+}
+
+fn setting_of(path: &Path) -> PathBuf {
+    let dev = std::os::unix::fs::MetadataExt::dev(&fs::metadata(path).unwrap());
+    format!("/sys/class/bdi/{}:{}/read_ahead_kb", libc::major(dev), libc::minor(dev)).into()
+}
+
+pub fn read_ahead_of_ext4(dir: &Path) {
+    let path = cold_file(dir, "windows", 5 * MIB / 4);
+    limited(&path, &setting_of(&path));
+}
+
+/// The NFS story: the same hits before and after, at quite another rate.
+pub fn read_ahead_of_nfs(dir: &Path) {
+    let served = dir.join("served");
+    fs::create_dir_all(&served).unwrap();
+    cold_file(&served, "file", 5 * MIB / 4);
+    let mount = nfs::Mount::new(&served);
+    let path = mount.target.join("file");
+    limited(&path, &setting_of(&path));
+}
+
+/// A FUSE file system that fetches the whole file when it is opened: every read is a hit.
+pub fn filled_at_open(dir: &Path) {
+    let target = dir.join("fuse");
+    fs::create_dir_all(&target).unwrap();
+    let server = fuse::serve_filled(&target, 2 * MIB, 700).unwrap();
+    let t = dd_told("", &target.join(fuse::NAME));
+    sys::unmount(&target);
+    let _ = sys::wait(server);
+    let found = t.has("time-in-open");
+    assert!(found["evidence"]["open_ns"].as_u64().unwrap() >= 600_000_000, "{found}");
+    assert!(found["text"].as_str().unwrap().contains("FUSE"), "{found}");
+    assert_eq!(row(&t, "/f")["misses"], 0, "{}", t.short());
+}
+
+/// What somebody else brings in between is put down to them.
+pub fn warmed_by_another(dir: &Path) {
+    let path = cold_file(dir, "other", 2 * MIB);
+    let line = format!("cat {} >/dev/null", path.display());
+    let cachestat = std::env::var("CACHESTAT").unwrap_or_else(|_| "cachestat".into());
+    let out = std::process::Command::new(cachestat)
+        .args(["--json", "-o", "/tmp/report.json", "--prepare", &line, "--"])
+        .args(dd(&path))
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let t = Told(serde_json::from_str(&fs::read_to_string("/tmp/report.json").unwrap()).unwrap());
+    let found = t.has("warmed-by-other-process");
+    assert_eq!(found["evidence"]["brought_pages"], 2 * MIB / PAGE, "{found}");
+    t.has_not("cached-before");
+}
+
+/// A process that left its parent and its session is still the command's.
+pub fn a_daemon_still_belongs(dir: &Path) {
+    let path = cold_file(dir, "daemon", MIB);
+    let line = format!("(setsid sh -c 'sleep 1; cat {} >/dev/null' &) ; exit 3", path.display());
+    let cachestat = std::env::var("CACHESTAT").unwrap_or_else(|_| "cachestat".into());
+    for (wait, pages) in [("--wait-all", MIB / PAGE), ("--json", 0)] {
+        let out = std::process::Command::new(&cachestat)
+            .args(["-o", "/tmp/report.json", wait])
+            .args(if wait == "--json" { &[][..] } else { &["--json"] })
+            .args(["--", "sh", "-c", &line])
+            .output()
+            .unwrap();
+        assert_eq!(out.status.code(), Some(3), "{}", String::from_utf8_lossy(&out.stderr));
+        let t = Told(serde_json::from_str(&fs::read_to_string("/tmp/report.json").unwrap()).unwrap());
+        let files = t.0["files"].as_array().unwrap();
+        let read: u64 = files
+            .iter()
+            .filter(|f| f["path"] == path.to_str().unwrap())
+            .map(|f| {
+                f["hits"].as_u64().unwrap()
+                    + f["readahead_hits"].as_u64().unwrap()
+                    + f["misses"].as_u64().unwrap()
+            })
+            .sum();
+        assert_eq!(read, pages, "{wait}: {}", t.short());
+        assert_eq!(t.0["left_behind"].as_array().unwrap().is_empty(), wait == "--wait-all", "{}", t.short());
+        std::thread::sleep(std::time::Duration::from_secs(2));
+    }
+}

@@ -1,0 +1,60 @@
+//! "Why is ncdu so fast?": a tree of 20 000 files, cold in each of the three ways, and warm.
+
+use std::fs;
+use std::fs::File;
+use std::path::Path;
+
+use crate::told;
+
+pub fn du_cold_and_warm(dir: &Path) {
+    let tree = dir.join("tree");
+    for d in 0..20 {
+        let d = tree.join(format!("directory-{d}"));
+        fs::create_dir_all(&d).unwrap();
+        for f in 0..1000 {
+            File::create(d.join(format!("a-file-with-a-name-{f}"))).unwrap();
+        }
+    }
+    let du = ["du", "-s", tree.to_str().unwrap()];
+    let all = told("--cold all", &du);
+    let warm = told("", &du);
+    let pagecache = told("--cold pagecache", &du);
+    let slab = told("--cold slab", &du);
+
+    // Cold in both: it waits for inode tables and directories to be read.
+    all.has("metadata-bound");
+    assert!(all.x("/time_parts/metadata_s") > 0.4 * all.x("/wall_s"), "{}", all.short());
+    assert!(all.n("/lookups/dcache_misses") >= 20_000, "{}", all.short());
+    assert!(all.n("/meta/misses") > 0, "{}", all.short());
+    all.has_not("not-the-cache");
+
+    // Warm: neither.
+    assert!(warm.n("/lookups/dcache_misses") < 1000, "{}", warm.short());
+    warm.has_not("metadata-bound");
+    warm.has_not("dentries-cold");
+    assert!(warm.x("/time_parts/metadata_s") < 0.1 * all.x("/time_parts/metadata_s"), "{}", warm.short());
+
+    // The page cache only: directories must be read; names and inodes are still there.
+    assert!(pagecache.n("/lookups/dcache_misses") < 1000, "{}", pagecache.short());
+    assert!(pagecache.n("/meta/misses") > warm.n("/meta/misses"), "{}", pagecache.short());
+    assert!(
+        pagecache.x("/time_parts/metadata_s") > warm.x("/time_parts/metadata_s"),
+        "{}",
+        pagecache.short()
+    );
+
+    // Names and inodes only: the file system is asked again, and finds its blocks in the page cache.
+    assert!(slab.n("/lookups/dcache_misses") >= 20_000, "{}", slab.short());
+    assert!(slab.n("/meta/misses") < all.n("/meta/misses") / 10, "{}", slab.short());
+    assert!(slab.x("/time_parts/metadata_s") < 0.2 * all.x("/time_parts/metadata_s"), "{}", slab.short());
+    slab.has_not("metadata-bound");
+    let (work, before) = (slab.x("/time_parts/lookups_s"), warm.x("/time_parts/lookups_s"));
+    assert!(work > 10.0 * before, "{work} {before}");
+
+    // Cold, then warm, in one command: the difference is put down to metadata.
+    let both = told("-r 2 --cold all", &du);
+    let parts = both.0["differences"][0]["parts"].as_array().unwrap();
+    let share = |name: &str| parts.iter().find(|p| p["name"] == name).unwrap()["share"].as_f64().unwrap();
+    assert!(share("waiting for metadata") > 0.4, "{parts:?}");
+    assert!(share("unexplained").abs() < 0.2, "{parts:?}");
+}
