@@ -190,7 +190,7 @@ impl Args {
 
     /// Whether files of processes are asked for.
     #[must_use]
-    pub const fn owners(&self) -> bool {
+    pub fn owners(&self) -> bool {
         !self.pid.is_empty() || self.comm.is_some() || self.cgroup.is_some() || self.all
     }
 

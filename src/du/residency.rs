@@ -171,8 +171,7 @@ impl Ask {
     #[must_use]
     pub fn on(self, fd: BorrowedFd<'_>) -> Self {
         const OVERLAY: u64 = 0x794c_7630;
-        let overlay =
-            || rustix::fs::fstatfs(fd).is_ok_and(|s| s.f_type.cast_unsigned() & 0xffff_ffff == OVERLAY);
+        let overlay = || kind(fd) == Some(OVERLAY);
         if self.method == Method::Cachestat && overlay() { Self::by(Method::Mincore) } else { self }
     }
 
@@ -210,6 +209,11 @@ impl Ask {
         };
         Ok(Residency { size, pages, cached, more, method })
     }
+}
+
+/// The magic number of the file system that holds an open file.
+pub(super) fn kind(fd: BorrowedFd<'_>) -> Option<u64> {
+    u64::try_from(rustix::fs::fstatfs(fd).ok()?.f_type & 0xffff_ffff).ok()
 }
 
 /// cachestat(2) says `EPERM` for one reason only, once it is known to work at all.

@@ -41,8 +41,8 @@ use super::row::Row;
 use super::row::Sink;
 use super::totals::Totals;
 
-/// Bytes of names in a batch: some 200 files.
-const BATCH: usize = 4096;
+/// Names in a batch.
+const BATCH: usize = 512;
 /// Batches waiting for a thread; a directory that is read faster than its files are asked asks them itself.
 const WAITING: usize = 64;
 
@@ -124,6 +124,23 @@ impl Drop for Node {
     }
 }
 
+/// Names of a directory, each ended by a zero byte, with the inodes that they had when it was read.
+///
+/// They are asked about in the order of their inodes: where these are not in memory, that is how they lie on the disk,
+/// while directories of ext4 list names by their hash.
+#[derive(Default)]
+struct Names {
+    bytes: Vec<u8>,
+    order: Vec<(u64, usize)>,
+}
+
+impl Names {
+    fn push(&mut self, name: &[u8], inode: u64) {
+        self.order.push((inode, self.bytes.len()));
+        self.bytes.extend_from_slice(name);
+    }
+}
+
 /// A directory that is open.
 struct Dir {
     fd: OwnedFd,
@@ -183,7 +200,7 @@ impl<'a> Walk<'a> {
     fn read<'s>(&'s self, scope: &Scope<'s>, dir: Arc<Dir>) {
         let mut room = Vec::with_capacity(32 * 1024);
         let mut entries = RawDir::new(dir.fd.as_fd(), room.spare_capacity_mut());
-        let mut names = Vec::with_capacity(BATCH);
+        let mut names = Names::default();
         loop {
             match entries.next() {
                 Some(Ok(entry)) => {
@@ -191,7 +208,7 @@ impl<'a> Walk<'a> {
                     if name == b".\0" || name == b"..\0" {
                         continue;
                     }
-                    names.extend_from_slice(name);
+                    names.push(name, entry.ino());
                 }
                 // Removed while it was read.
                 None | Some(Err(Errno::NOENT)) => break,
@@ -200,33 +217,34 @@ impl<'a> Walk<'a> {
                     break;
                 }
             }
-            if names.len() >= BATCH - 256 {
-                let names = std::mem::replace(&mut names, Vec::with_capacity(BATCH));
+            if names.order.len() >= BATCH {
+                let names = std::mem::take(&mut names);
                 if self.waiting.load(Relaxed) < WAITING {
                     self.waiting.fetch_add(1, Relaxed);
                     dir.node.pending.fetch_add(1, Relaxed);
                     let dir = Arc::clone(&dir);
                     scope.spawn(move |scope| {
                         self.waiting.fetch_sub(1, Relaxed);
-                        self.batch(scope, &dir, &names);
+                        self.batch(scope, &dir, names);
                         self.done(Arc::clone(&dir.node));
                     });
                 } else {
-                    self.batch(scope, &dir, &names);
+                    self.batch(scope, &dir, names);
                 }
             }
         }
-        self.batch(scope, &dir, &names);
+        self.batch(scope, &dir, names);
         self.done(Arc::clone(&dir.node));
     }
 
-    /// Asks about the names of a batch, each ended by a zero byte.
-    fn batch<'s>(&'s self, scope: &Scope<'s>, dir: &Arc<Dir>, names: &[u8]) {
+    /// Asks about the names of a batch.
+    fn batch<'s>(&'s self, scope: &Scope<'s>, dir: &Arc<Dir>, mut names: Names) {
         let mut sum = Totals::default();
-        let mut rest = names;
-        while let Ok(name) = CStr::from_bytes_until_nul(rest) {
-            rest = &rest[name.to_bytes_with_nul().len()..];
-            self.entry(scope, dir, name, &mut sum);
+        names.order.sort_unstable();
+        for (_, at) in &names.order {
+            if let Ok(name) = CStr::from_bytes_until_nul(&names.bytes[*at..]) {
+                self.entry(scope, dir, name, &mut sum);
+            }
         }
         dir.node.add(&sum);
         self.files.fetch_add(sum.files, Relaxed);
@@ -370,5 +388,5 @@ fn pseudo(fd: &OwnedFd) -> bool {
         0x1980_0202, // mqueue
         0x6573_5543, // fusectl
     ];
-    rustix::fs::fstatfs(fd).is_ok_and(|s| KINDS.contains(&(s.f_type.cast_unsigned() & 0xffff_ffff)))
+    residency::kind(fd.as_fd()).is_some_and(|kind| KINDS.contains(&kind))
 }

@@ -45,7 +45,7 @@ fn bar(row: &Row) -> String {
 
 fn line(row: &Row, marked: bool) -> String {
     let t = &row.totals;
-    let name = row.path.file_name().map_or_else(|| row.path.as_os_str(), |n| n);
+    let name = row.path.file_name().unwrap_or_else(|| row.path.as_os_str());
     let slash = if row.kind == Kind::Directory { "/" } else { "" };
     let why = row.why.map_or(String::new(), |why| format!("  ({why})"));
     format!(
