@@ -140,7 +140,7 @@ fn keys_section() -> String {
 
 fn columns_section() -> String {
     let mut out = String::from(
-        "The second name is for --columns and --sort. Without --sort, rows are sorted by\nall that they did, pages and events together.\n\n",
+        "The second name is for --columns and --sort. Without --sort, rows are sorted\nby all that they did, pages and events together.\n\n",
     );
     for c in COLUMNS.iter().filter(|c| cells::suits_rows(c)) {
         let mut about = wrapped(c.about(), 43).into_iter();
