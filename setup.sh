@@ -162,7 +162,7 @@ check_bpf_format() { find bpf -name '*.[ch]' -print0 | xargs -0 "$CLANG_FORMAT" 
 check_clippy() {
     cargo clippy --locked --all-targets -- -D warnings
     # "test = false" keeps these out of --all-targets.
-    cargo clippy --locked --test truth --test root --test load --test du --test terminal -- -D warnings
+    cargo clippy --locked --test truth --test root --test load --test du --test terminal --test stories --test browser -- -D warnings
 }
 
 build_with() { CLANG=$1 cargo build --locked --bins; }
