@@ -187,7 +187,7 @@ fn endings(program: &Path) {
         screen.until("the table", |t| t.contains("COMMAND").then_some(()));
         let pid = screen.child.process_id().unwrap();
         // SAFETY: the process is our child and has not been waited for.
-        assert_eq!(unsafe { libc::kill(pid.cast_signed(), signal) }, 0);
+        assert_eq!(unsafe { libc::kill(pid as libc::pid_t, signal) }, 0);
         screen.ends(&format!("signal {signal}"));
     }
     let mut screen = Screen::new(program, &["--no-config", "0.2"]);
