@@ -187,7 +187,7 @@ fn write_ratio(line: &Line<'_>) -> Value {
 fn direct(line: &Line<'_>) -> Value {
     let (read, written) =
         (line.figures.get(Figure::DirectReadBytes), line.figures.get(Figure::DirectWriteBytes));
-    read.zip(written).map_or(Value::Unknown, |(read, written)| Value::Bytes(read + written))
+    read.zip(written).and_then(|(r, w)| r.checked_add(w)).map_or(Value::Unknown, Value::Bytes)
 }
 
 fn buffers(line: &Line<'_>) -> Value {

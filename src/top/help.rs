@@ -97,7 +97,8 @@ is drawn is ASCII.
 
 A screen of less than 24 lines has the figures of the system in one line,
 without bars; of less than 16, no line of keys; of less than 8, the table
-only. Columns that do not fit are left out from the right: Left and Right scroll.",
+only. Columns that do not fit are left out from the right; Left and Right
+scroll.",
     ),
     (
         "Cost",
