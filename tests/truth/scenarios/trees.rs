@@ -40,7 +40,9 @@ fn populate(c: &mut Ctx) -> Result<(Inner, PathBuf)> {
 /// Without BTF of modules (5.10) the plan says that nothing is seen.
 fn out_of_sight(mut e: Expect) -> Expect {
     for figure in [Figure::MetaAccesses, Figure::MetaHits, Figure::MetaReadaheadHits, Figure::MetaMisses] {
-        e.if_bounded(figure, 0, 0, "trees of btrfs are not seen");
+        if e.want(figure).is_some() {
+            e.if_bounded(figure, 0, 0, "trees of btrfs are not seen");
+        }
     }
     e
 }
