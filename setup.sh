@@ -14,6 +14,7 @@ MIN_QEMU=10    # as tests/vm/vm, which says why
 BUILD_PACKAGES=(ca-certificates clang gcc libc6-dev libelf-dev make pkg-config zlib1g-dev)
 TEST_PACKAGES=(btrfs-progs busybox-static e2fsprogs fdisk kmod mount python3 util-linux xfsprogs zstd)
 CLANGS=(clang-14 clang-19)         # the oldest and the newest that Debian's stable releases carry
+BROWSER=chromium-headless-shell    # shows the charts of --html
 CLANG_FORMAT="clang-format-19"     # one version: each formats a little differently
 export DEBIAN_FRONTEND=noninteractive
 
@@ -115,7 +116,7 @@ install_for_testing() {
     install "${TEST_PACKAGES[@]}"
     install_rust_tools
     local p
-    for p in "${CLANGS[@]}" "$CLANG_FORMAT"; do
+    for p in "${CLANGS[@]}" "$CLANG_FORMAT" "$BROWSER"; do
         installed "$p" || apt_update
         if [ -n "$(candidate "$p")" ]; then install "$p"; else echo "apt has no $p"; fi
     done
@@ -192,15 +193,17 @@ run_load() {
     local command='CACHESTAT=/bin/cachestat load --dir /mnt/ext4 --processes 100 --files 1000 --hotplug'
     run_matrix load "$2" --add "$1:/bin/load" --add target/debug/cachestat:/bin/cachestat \
         --add "$(command -v taskset):/bin/taskset" \
-        -- "$command short_ comes_again threads sleep many_files room pressure processor dirty"
+        -- "$command short_ comes_again another_user threads sleep many_files room pressure processor dirty"
 }
 
-# run_du PROGRAM KERNELS: the tests of cachedu in virtual machines.
-run_du() {
+# run_views DU TERMINAL KERNELS: the tests of cachedu, and of cachetop in a terminal, in virtual machines.
+run_views() {
     local fs command='CACHEDU=/bin/cachedu du_test'
     for fs in ext4 xfs btrfs tmpfs; do command+=" --dir $fs=/mnt/$fs"; done
+    command+=' && mkdir -p /dev/pts && mount -t devpts devpts /dev/pts && CACHETOP=/bin/cachetop terminal /mnt/ext4'
     # Not "du", which busybox has.
-    run_matrix cachedu "$2" --add "$1:/bin/du_test" --add target/debug/cachedu:/bin/cachedu -- "$command"
+    run_matrix views "$3" --add "$1:/bin/du_test" --add target/debug/cachedu:/bin/cachedu \
+        --add "$2:/bin/terminal" --add target/debug/cachetop:/bin/cachetop -- "$command"
 }
 
 # run_stories PROGRAM KERNELS: the stories of the report in virtual machines, with a disk that is slow.
@@ -275,24 +278,17 @@ test_all() {
     else
         step "load tests" false "(they do not build)"
     fi
-    if du=$(test_program du) && [ -n "$du" ]; then
+    if du=$(test_program du) && [ -n "$du" ] && terminal=$(test_program terminal) && [ -n "$terminal" ]; then
         step "tests of cachedu on this kernel, $(uname -r)" "$du"
-        run_du "$du" "$kernels"
-    else
-        step "tests of cachedu" false "(they do not build)"
-    fi
-    if terminal=$(test_program terminal) && [ -n "$terminal" ]; then
         step "cachetop in a terminal, on this kernel" "$terminal"
-        run_matrix terminal "$kernels" --add "$terminal:/bin/terminal" \
-            --add target/debug/cachetop:/bin/cachetop \
-            -- 'mkdir -p /dev/pts; mount -t devpts devpts /dev/pts; CACHETOP=/bin/cachetop terminal /mnt/ext4'
+        run_views "$du" "$terminal" "$kernels"
     else
-        step "cachetop in a terminal" false "(the test does not build)"
+        step "tests of cachedu, and of cachetop in a terminal" false "(they do not build)"
     fi
-    if command -v chromium-headless-shell >/dev/null; then
+    if command -v "$BROWSER" >/dev/null; then
         step "charts in a browser" cargo test --locked --test browser
     else
-        skip "charts in a browser" "no chromium-headless-shell"
+        skip "charts in a browser" "no $BROWSER"
     fi
     if stories=$(test_program stories) && [ -n "$stories" ]; then
         some=$(tr ',' '\n' <<<"$kernels" | grep -xE '6\.12|7\.2' | paste -sd, || :)
