@@ -14,6 +14,7 @@ use clap_complete::Shell;
 pub use command::Watched;
 pub(crate) use help::long_of;
 pub(crate) use help::manual_sections;
+pub(crate) use help::wrapped;
 
 use crate::columns;
 use crate::columns::Column;

@@ -4,6 +4,7 @@
 //! its file rows: whoever asks for files by who used them gets these added up by owner.
 
 mod names;
+mod wanted;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,6 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 pub use names::System;
+pub use wanted::Choice;
 
 use crate::cgroup::Cgroup;
 use crate::classic;

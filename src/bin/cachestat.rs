@@ -7,15 +7,12 @@ use cachetop::cli;
 use cachetop::cli::Args;
 use cachetop::engines::Engines;
 use cachetop::exit::Failure;
-use cachetop::files;
-use cachetop::files::Wanted;
-use cachetop::pivot::Filter;
+use cachetop::pivot::Choice;
 use cachetop::pivot::Pivot;
 use cachetop::pivot::System;
 use cachetop::report;
 use cachetop::run;
 use cachetop::run::World;
-use cachetop::sample::Comm;
 use cachetop::session::Options;
 use cachetop::view;
 use cachetop::view::Surroundings;
@@ -43,34 +40,14 @@ fn main() -> ExitCode {
 /// What the options choose, looked up while it is there.
 fn pivot(args: &Args) -> Result<Pivot, Failure> {
     let names = System::new();
-    let missing =
-        |what: String, remedy: &str| Failure { remedy: Some(remedy.into()), ..Failure::usage(what) };
-    let mut filter = Filter { pid: args.pid, ..Filter::default() };
-    filter.comm = args.comm.as_deref().map(Comm::from);
-    if let Some(path) = &args.cgroup {
-        let path = names.cgroups.canonical(path);
-        if names.cgroups.find(&path).is_none() {
-            let remedy = "/proc/PID/cgroup names the cgroup of a process; 'systemd-cgls' lists all";
-            return Err(missing(format!("there is no cgroup {path}"), remedy));
-        }
-        filter.cgroup = Some(path);
-    }
-    let remedy = "name a path that exists, on a file system that is mounted here";
-    if let Some(path) = &args.file {
-        let wanted = Wanted::new(path, &names.mounts)
-            .map_err(|e| missing(format!("cannot look up {}: {e}", path.display()), remedy))?;
-        filter.file = Some(wanted);
-    }
-    if let Some(path) = &args.mount {
-        let mount = files::mount_of(path, &names.mounts)
-            .map_err(|e| missing(format!("cannot look up {}: {e}", path.display()), remedy))?;
-        if mount.kind == "overlay" {
-            let remedy = "name a path on the file system of its layers: 'findmnt -t overlay' lists them";
-            let what = format!("{} is on overlayfs, which caches nothing itself", path.display());
-            return Err(missing(what, remedy));
-        }
-        filter.mount = Some(mount.dev);
-    }
+    let choice = Choice {
+        pid: args.pid,
+        comm: args.comm.as_deref(),
+        cgroup: args.cgroup.as_deref(),
+        file: args.file.as_deref(),
+        mount: args.mount.as_deref(),
+    };
+    let filter = choice.look_up(&names)?;
     Ok(Pivot { by: args.by, top: args.top as usize, filter, names: Box::new(names) })
 }
 

@@ -207,7 +207,7 @@ impl Args {
 #[must_use]
 pub fn generate(what: Generated) -> String {
     let shell = match what {
-        Generated::Man => return manual(),
+        Generated::Man => return crate::cli::manual_of(Args::command(), &help::manual()),
         Generated::Bash => Shell::Bash,
         Generated::Zsh => Shell::Zsh,
         Generated::Fish => Shell::Fish,
@@ -215,23 +215,6 @@ pub fn generate(what: Generated) -> String {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "cachetop", &mut text);
     String::from_utf8_lossy(&text).into_owned()
-}
-
-/// The manual page: what clap knows, then what the long help tells beyond that.
-fn manual() -> String {
-    let man = clap_mangen::Man::new(Args::command());
-    let mut text = Vec::new();
-    // Writing to memory cannot fail.
-    let _ = man
-        .render_title(&mut text)
-        .and_then(|()| man.render_name_section(&mut text))
-        .and_then(|()| man.render_synopsis_section(&mut text))
-        .and_then(|()| man.render_description_section(&mut text))
-        .and_then(|()| man.render_options_section(&mut text));
-    let text = String::from_utf8_lossy(&text).into_owned();
-    // Each section comes with the same two lines of preamble; once is enough.
-    let (preamble, rest) = text.split_at(text.find(".TH").unwrap_or(0));
-    format!("{preamble}{}{}", rest.replace(preamble, ""), help::manual())
 }
 
 /// As `cachestat` reads it, without its hint at commands.

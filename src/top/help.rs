@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use super::cells;
 use super::keys;
+use crate::cli::long_of;
+use crate::cli::manual_sections;
+use crate::cli::wrapped;
 use crate::columns::COLUMNS;
 
 /// The end of `-h`.
@@ -153,21 +156,6 @@ fn columns_section() -> String {
     out.trim_end().to_string()
 }
 
-/// Breaks a text between words into lines of at most `width` characters.
-pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_string()),
-        }
-    }
-    lines
-}
-
 fn sections() -> impl Iterator<Item = (&'static str, String)> {
     let made = [("Keys", keys_section()), ("Columns", columns_section())];
     let mut all: Vec<_> = SECTIONS.iter().map(|(title, text)| (*title, (*text).to_string())).collect();
@@ -178,31 +166,12 @@ fn sections() -> impl Iterator<Item = (&'static str, String)> {
 
 /// The end of `--help`.
 pub(super) fn long() -> String {
-    let mut out = String::new();
-    for (title, text) in sections() {
-        let _ = writeln!(out, "{title}:");
-        for line in text.lines() {
-            let _ = writeln!(out, "{}", format!("  {line}").trim_end());
-        }
-        out.push('\n');
-    }
-    out.trim_end().to_string()
+    long_of(sections())
 }
 
 /// The same as sections of a manual page; the lines stay as they are.
 pub(super) fn manual() -> String {
-    let mut out = String::new();
-    for (title, text) in sections() {
-        let _ = writeln!(out, ".SH {}\n.nf", title.to_uppercase());
-        for line in text.lines() {
-            let line = line.replace('\\', "\\e").replace('-', "\\-");
-            // A dot or a quote at the beginning would be a request to roff.
-            let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
-            let _ = writeln!(out, "{guard}{line}");
-        }
-        out.push_str(".fi\n");
-    }
-    out
+    manual_sections(sections())
 }
 
 #[cfg(test)]

@@ -6,13 +6,12 @@ use crate::columns::Column;
 use crate::engines::Engines;
 use crate::exit::Failure;
 use crate::figures::Figure;
-use crate::pivot::Filter;
+use crate::pivot::Choice;
 use crate::pivot::Pivot;
 use crate::pivot::System;
 use crate::plan::Brackets;
 use crate::plan::Engine;
 use crate::plan::Wants;
-use crate::sample::Comm;
 use crate::sample::Source as _;
 use crate::session::Options;
 use crate::top::cli::Args;
@@ -67,16 +66,8 @@ pub struct Counting {
 /// What the options choose, looked up while it is there.
 fn pivot(args: &Args) -> Result<Pivot, Failure> {
     let names = System::new();
-    let mut filter = Filter { pid: args.pid, ..Filter::default() };
-    filter.comm = args.comm.as_deref().map(Comm::from);
-    if let Some(path) = &args.cgroup {
-        let path = names.cgroups.canonical(path);
-        if names.cgroups.find(&path).is_none() {
-            let remedy = "/proc/PID/cgroup names the cgroup of a process; 'systemd-cgls' lists all";
-            return Err(Failure::usage(format!("there is no cgroup {path}")).remedy(remedy));
-        }
-        filter.cgroup = Some(path);
-    }
+    let (comm, cgroup) = (args.comm.as_deref(), args.cgroup.as_deref());
+    let filter = Choice { pid: args.pid, comm, cgroup, ..Choice::default() }.look_up(&names)?;
     Ok(Pivot { by: None, top: usize::MAX, filter, names: Box::new(names) })
 }
 

@@ -4,6 +4,7 @@ use ratatui::text::Line;
 use ratatui::text::Span;
 
 use super::theme::Theme;
+use crate::cli::wrapped;
 use crate::columns;
 use crate::columns::COLUMNS;
 use crate::columns::Column;
@@ -17,7 +18,6 @@ use crate::top::app::Open;
 use crate::top::cells;
 use crate::top::cells::Numbers;
 use crate::top::details::Details;
-use crate::top::help::wrapped;
 use crate::top::keeper::Id;
 use crate::top::layout;
 use crate::top::layout::Layout;

@@ -5,9 +5,9 @@ use ratatui::text::Line;
 use ratatui::text::Span;
 
 use super::theme::Theme;
+use crate::cli::wrapped;
 use crate::top::app::App;
 use crate::top::cells;
-use crate::top::help::wrapped;
 use crate::top::keys;
 use crate::top::settings::Sort;
 
