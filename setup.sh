@@ -291,7 +291,7 @@ test_all() {
         skip "charts in a browser" "no $BROWSER"
     fi
     if stories=$(test_program stories) && [ -n "$stories" ]; then
-        some=$(tr ',' '\n' <<<"$kernels" | grep -xE '6\.12|7\.2' | paste -sd, || :)
+        some=$(tr ',' '\n' <<<"$kernels" | grep -xF 6.12 || :)
         [ -z "$some" ] || run_stories "$stories" "$some"
     else
         step "stories" false "(they do not build)"

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::fs::File;
+use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
 use crate::told;
@@ -15,6 +16,7 @@ pub fn du_cold_and_warm(dir: &Path) {
             File::create(d.join(format!("a-file-with-a-name-{f}"))).unwrap();
         }
     }
+    checkpoint(dir);
     let du = ["du", "-s", tree.to_str().unwrap()];
     let all = told("--cold all", &du);
     let warm = told("", &du);
@@ -58,4 +60,17 @@ pub fn du_cold_and_warm(dir: &Path) {
     let share = |name: &str| parts.iter().find(|p| p["name"] == name).unwrap()["share"].as_f64().unwrap();
     assert!(share("waiting for metadata") > 0.2, "{parts:?}");
     assert!(share("unexplained").abs() < 0.2, "{parts:?}");
+}
+
+/// What was just written stays in the cache until the journal has put it in its place, sync(2) or not: freezing the file
+/// system makes it do so.
+fn checkpoint(dir: &Path) {
+    const FIFREEZE: libc::c_ulong = 0xc004_5877;
+    const FITHAW: libc::c_ulong = 0xc004_5878;
+    let file = File::open(dir).unwrap();
+    for request in [FIFREEZE, FITHAW] {
+        // SAFETY: the argument is not looked at.
+        let ret = unsafe { libc::ioctl(file.as_raw_fd(), request as _, 0) };
+        assert_eq!(ret, 0, "{}", std::io::Error::last_os_error());
+    }
 }
