@@ -247,6 +247,7 @@ pub fn json(row: &Row) -> Value {
             ("others", json!(t.others)),
             ("unknown_files", json!(t.unknown)),
             ("unknown_pages", json!(t.unknown_pages)),
+            ("unread", json!(t.unread)),
         ] {
             object.insert(key.into(), value);
         }

@@ -175,7 +175,7 @@ impl<'a> Walk<'a> {
             Ok(stat) => stat,
             Err(e) => {
                 self.problems.directory(path, e);
-                return Totals::default();
+                return Totals::of_unread();
             }
         };
         if !self.roots.first(dev(&stat), stat.stx_ino) {
@@ -214,6 +214,7 @@ impl<'a> Walk<'a> {
                 None | Some(Err(Errno::NOENT)) => break,
                 Some(Err(e)) => {
                     self.problems.directory(&dir.node.path(), e);
+                    dir.node.add(&Totals::of_unread());
                     break;
                 }
             }
@@ -263,7 +264,10 @@ impl<'a> Walk<'a> {
         let stat = match rustix::fs::statx(&dir.fd, name, flags, StatxFlags::BASIC_STATS) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return self.problems.vanished(),
-            Err(e) => return self.problems.directory(&dir.node.path().join(os_name), e),
+            Err(e) => {
+                self.problems.directory(&dir.node.path().join(os_name), e);
+                return sum.add(&Totals::of_unread());
+            }
         };
         if FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory {
             return self.child(scope, dir, name, &stat);
@@ -345,6 +349,7 @@ impl<'a> Walk<'a> {
                 }
                 Err(e) => {
                     self.problems.directory(&node.path(), e);
+                    node.add(&Totals::of_unread());
                     self.done(node);
                 }
             }
