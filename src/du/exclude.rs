@@ -52,6 +52,12 @@ impl Exclude {
     pub fn path(&self, path: &Path) -> bool {
         self.paths.is_match(path)
     }
+
+    /// Whether a file is left out, or a directory above it.
+    #[must_use]
+    pub fn within(&self, path: &Path) -> bool {
+        path.ancestors().any(|p| p.file_name().is_some_and(|name| self.name(name)) || self.path(p))
+    }
 }
 
 #[cfg(test)]
@@ -69,6 +75,9 @@ mod tests {
         assert!(e.name(OsStr::from_bytes(b"\xff.o")), "names need not be UTF-8");
         for (path, out) in [("a/bc", true), ("q/a/b", true), ("/x/1/y", true), ("q/x/1/y", false)] {
             assert_eq!(e.path(Path::new(path)), out, "{path}");
+        }
+        for (path, out) in [("/q/z.o", true), ("/target/q", true), ("/q/a/b/c", true), ("/q/c", false)] {
+            assert_eq!(e.within(Path::new(path)), out, "{path}");
         }
         assert!(!Exclude::default().has_paths() && !Exclude::default().name(OsStr::new("a")));
         assert!(Exclude::new(&["[".into()]).is_err());

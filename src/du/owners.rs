@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -13,6 +15,7 @@ use std::path::PathBuf;
 use rayon::prelude::*;
 
 use super::cli::Args;
+use super::exclude::Exclude;
 use super::problems::Problems;
 use super::residency::Unknown;
 use super::row::Keep;
@@ -42,12 +45,13 @@ type Files = HashMap<(u64, u64), Held>;
 /// # Errors
 /// When there is no such process or cgroup.
 pub fn find(args: &Args) -> Result<Found, Failure> {
+    let exclude = Exclude::new(&args.exclude).map_err(Failure::usage)?;
     let pids = processes(args)?;
     let mut files = Files::new();
     let problems = Problems::default();
     let mut refused = false;
     for &pid in &pids {
-        match held(pid, &mut files) {
+        match held(pid, &exclude, &mut files) {
             // It ended, or is a kernel thread that has no files.
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(libc::ESRCH) => {}
@@ -153,13 +157,13 @@ fn members(path: &str) -> Result<HashSet<u32>, Failure> {
 }
 
 /// Adds what one process has open or mapped.
-fn held(pid: u32, files: &mut Files) -> io::Result<()> {
+fn held(pid: u32, exclude: &Exclude, files: &mut Files) -> io::Result<()> {
     let proc = PathBuf::from(format!("/proc/{pid}"));
     let prefix = elsewhere(&proc);
     for entry in fs::read_dir(proc.join("fd"))? {
         let via = entry?.path();
         let Ok(path) = fs::read_link(&via) else { continue };
-        add(pid, &path, via, prefix.as_deref(), files);
+        add(pid, &path, via, prefix.as_deref(), exclude, files);
     }
     // A library is mapped in several pieces: one of each file will do.
     let mut seen = HashSet::new();
@@ -175,7 +179,7 @@ fn held(pid: u32, files: &mut Files) -> io::Result<()> {
         // The kernel leaves leading zeros away in one file and not in the other.
         let link = proc.join("map_files").join(link_name(range));
         if let Ok(target) = fs::read_link(&link) {
-            if add(pid, &target, link, prefix.as_deref(), files) {
+            if add(pid, &target, link, prefix.as_deref(), exclude, files) {
                 continue;
             }
         }
@@ -183,7 +187,7 @@ fn held(pid: u32, files: &mut Files) -> io::Result<()> {
         let by_name = proc.join("root").join(path.trim_start_matches('/'));
         let same = fs::metadata(&by_name).is_ok_and(|m| m.ino().to_string() == inode);
         if same {
-            add(pid, Path::new(path), by_name, prefix.as_deref(), files);
+            add(pid, Path::new(path), by_name, prefix.as_deref(), exclude, files);
         }
     }
     Ok(())
@@ -199,13 +203,23 @@ fn link_name(range: &str) -> String {
 }
 
 /// Adds a file if it is one that the page cache holds. Never opens pipes and devices: they might notice.
-fn add(pid: u32, path: &Path, via: PathBuf, prefix: Option<&Path>, files: &mut Files) -> bool {
+fn add(
+    pid: u32,
+    path: &Path,
+    via: PathBuf,
+    prefix: Option<&Path>,
+    exclude: &Exclude,
+    files: &mut Files,
+) -> bool {
     let Ok(meta) = fs::metadata(&via) else { return false };
     if !meta.is_file() && !meta.file_type().is_block_device() {
         return true;
     }
     // These have no pages, whatever they call themselves.
     if path.starts_with("/proc") || path.starts_with("/sys") {
+        return true;
+    }
+    if exclude.within(named(path)) {
         return true;
     }
     let held = files.entry((meta.dev(), meta.ino())).or_insert_with(|| {
@@ -217,6 +231,11 @@ fn add(pid: u32, path: &Path, via: PathBuf, prefix: Option<&Path>, files: &mut F
     });
     held.owners.insert(pid);
     true
+}
+
+/// The name that a file had before it was deleted.
+fn named(path: &Path) -> &Path {
+    path.as_os_str().as_bytes().strip_suffix(b" (deleted)").map_or(path, |name| Path::new(OsStr::from_bytes(name)))
 }
 
 /// `/proc/PID/root` for a process whose paths mean something else than ours.
@@ -250,11 +269,15 @@ mod tests {
         file.write_all(b"x").unwrap();
         fs::remove_file(&path).unwrap();
         let mut files = Files::new();
-        held(std::process::id(), &mut files).unwrap();
+        held(std::process::id(), &Exclude::default(), &mut files).unwrap();
         let meta = file.metadata().unwrap();
         let found = &files[&(meta.dev(), meta.ino())];
         assert_eq!(found.path, PathBuf::from(format!("{} (deleted)", path.display())));
         assert_eq!(fs::metadata(&found.via).unwrap().ino(), meta.ino());
+        let mut others = Files::new();
+        let exclude = Exclude::new(&["open".into()]).unwrap();
+        held(std::process::id(), &exclude, &mut others).unwrap();
+        assert!(!others.contains_key(&(meta.dev(), meta.ino())) && !others.is_empty());
         // The program itself is mapped, and not open.
         let exe = fs::metadata("/proc/self/exe").unwrap();
         assert!(files.contains_key(&(exe.dev(), exe.ino())));
