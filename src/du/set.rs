@@ -1,11 +1,12 @@
 //! A set of cached pages in a file: written by `--save`, read by `--restore` and `--diff`.
 //!
-//! JSON lines: a head, then a line for each file with the ranges that were cached.
+//! JSON lines: a head, then a line for each file with the ranges that were cached, then an end with their number.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
+use std::io;
 use std::io::Write;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStringExt as _;
@@ -28,7 +29,9 @@ use crate::exit::Failure;
 /// What the head is called.
 const KIND: &str = "cachedu-set";
 /// The version that this program writes, and the only one that it reads.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+/// What the last line is called: a set without it was cut off.
+const END: &str = "end";
 
 /// One file of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,14 +82,43 @@ pub fn save(
             }
         }
     }
+    let _ = writeln!(text, "{}", json!({"type":END,"files":count}));
     if path.as_os_str() == "-" {
         run::print(text.as_bytes(), out)?;
         return Ok(());
     }
     let failed = |e| Failure::failed(format!("cannot write {}: {e}", path.display()));
-    fs::write(path, text).map_err(failed)?;
+    replace(path, text.as_bytes()).map_err(failed)?;
     let _ = writeln!(err, "cachedu: saved {count} files to {}", path.display());
     Ok(())
+}
+
+/// Writes a file as a whole or not at all: an older set must outlive a full disk.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    // The file behind a symbolic link is meant, not the link.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let old = fs::metadata(path).ok();
+    let Some(name) = path.file_name().filter(|_| old.as_ref().is_none_or(fs::Metadata::is_file)) else {
+        // A pipe or a device cannot be replaced.
+        return fs::write(path, text);
+    };
+    let mut beside = OsString::from(".");
+    beside.push(name);
+    beside.push(format!(".{}", std::process::id()));
+    let beside = path.with_file_name(beside);
+    let mut file = fs::File::options().write(true).create_new(true).open(&beside)?;
+    let written = (|| {
+        if let Some(old) = old {
+            file.set_permissions(old.permissions())?;
+        }
+        file.write_all(text)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
 }
 
 fn line(row: &Row, ask: Ask) -> Result<String, Unknown> {
@@ -131,14 +163,24 @@ fn parse(text: &str) -> Result<Set, (usize, String)> {
     }
     let page_size = head["page_size"].as_u64().ok_or_else(no_set)?;
     let mut files = Vec::new();
-    for (i, line) in lines {
-        files.push(file(line).ok_or_else(|| (i + 1, "it is damaged".to_string()))?);
+    let mut last = 1;
+    for (i, line) in lines.by_ref() {
+        last = i + 1;
+        let damaged = || (last, "it is damaged".to_string());
+        let value: Value = serde_json::from_str(line).map_err(|_| damaged())?;
+        if value["type"] != END {
+            files.push(file(&value).ok_or_else(damaged)?);
+            continue;
+        }
+        if value["files"] != files.len() || lines.next().is_some() {
+            return Err(damaged());
+        }
+        return Ok(Set { page_size, files });
     }
-    Ok(Set { page_size, files })
+    Err((last, "its end is missing".to_string()))
 }
 
-fn file(line: &str) -> Option<File> {
-    let value: Value = serde_json::from_str(line).ok()?;
+fn file(value: &Value) -> Option<File> {
     let path = match value["path_hex"].as_str() {
         Some(hex) => {
             let digits = hex.as_bytes().chunks(2);
@@ -236,10 +278,11 @@ mod tests {
 
     use super::*;
 
-    const HEAD: &str = r#"{"type":"cachedu-set","version":1,"page_size":4096}"#;
+    const HEAD: &str = r#"{"type":"cachedu-set","version":2,"page_size":4096}"#;
 
     fn set(lines: &[&str]) -> Result<Set, (usize, String)> {
-        parse(&[&[HEAD], lines].concat().join("\n"))
+        let end = format!("{{\"type\":\"end\",\"files\":{}}}", lines.len());
+        parse(&[&[HEAD], lines, &[end.as_str()]].concat().join("\n"))
     }
 
     #[test]
@@ -255,7 +298,31 @@ mod tests {
             assert_eq!(set(&[line]).unwrap_err().0, 2, "{line}");
         }
         assert!(parse("").is_err() && parse("x\n").is_err() && parse("{}").is_err());
-        assert!(parse(&HEAD.replace(":1,", ":2,")).unwrap_err().1.contains("version 2"));
+        assert!(parse(&HEAD.replace(":2,", ":3,")).unwrap_err().1.contains("version 3"));
+    }
+
+    #[test]
+    fn what_was_cut_off_is_not_restored() {
+        let file = r#"{"path":"a","size_bytes":1,"ranges":[[0,1]]}"#;
+        let end = |n| format!("{{\"type\":\"end\",\"files\":{n}}}");
+        assert!(set(&[file, file]).is_ok() && set(&[]).is_ok());
+        assert!(parse(&format!("{HEAD}\n{file}\n")).unwrap_err().1.contains("end is missing"));
+        assert!(parse(HEAD).is_err());
+        assert!(parse(&format!("{HEAD}\n{file}\n{}\n", end(2))).is_err());
+        assert!(parse(&format!("{HEAD}\n{file}\n{}\n{file}\n", end(1))).is_err());
+    }
+
+    #[test]
+    fn a_set_is_replaced_as_a_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("set"), dir.path().join("link"));
+        replace(&path, b"old").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        replace(&link, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(replace(&dir.path().join("no/such"), b"x").is_err() && replace(dir.path(), b"x").is_err());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left beside them");
     }
 
     #[test]
