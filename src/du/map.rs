@@ -179,13 +179,16 @@ fn lengths(what: &str, lengths: &Lengths, out: &mut String) {
 /// # Errors
 /// When the output cannot be written, or the processes asked for are not there.
 pub fn run(args: &Args, paths: &[PathBuf], out: &mut dyn Write, err: &mut dyn Write) -> Result<End, Failure> {
+    let mut end = End::Done;
     let files: Vec<(PathBuf, PathBuf)> = if args.owners() {
         let found = owners::find(args)?;
-        found.rows.iter().map(|r| (r.path.clone(), r.handle().to_path_buf())).collect()
+        end = found.warn(err);
+        // The notes tell of those that cannot be known.
+        let known = found.rows.iter().filter(|r| r.why.is_none());
+        known.map(|r| (r.path.clone(), r.handle().to_path_buf())).collect()
     } else {
         paths.iter().map(|p| (p.clone(), p.clone())).collect()
     };
-    let mut end = End::Done;
     for (i, (path, handle)) in files.iter().enumerate() {
         match FileMap::new(path, handle, args.ask()) {
             Ok(map) if args.json => {

@@ -66,6 +66,16 @@ pub struct Found {
     pub missing: bool,
 }
 
+impl Found {
+    /// Says what has to be said, and whether all of it was found.
+    pub fn warn(&self, err: &mut dyn Write) -> End {
+        for note in &self.notes {
+            let _ = writeln!(err, "cachedu: warning: {note}");
+        }
+        if self.missing { End::Partly } else { End::Done }
+    }
+}
+
 /// Does what the command line asks for.
 ///
 /// # Errors
@@ -98,10 +108,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Result<End,
     // To act on files, all of them are needed, whatever is shown.
     let acting = args.evict || args.load || args.save.is_some();
     let mut found = if args.owners() { owners::find(args)? } else { find(args, &paths, acting)? };
-    for note in &found.notes {
-        let _ = writeln!(err, "cachedu: warning: {note}");
-    }
-    let end = if found.missing { End::Partly } else { End::Done };
+    let end = found.warn(err);
     if acting {
         found.rows.retain(|r| r.kind == Kind::File);
     }
