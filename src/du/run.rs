@@ -92,7 +92,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Result<End,
             .map_err(|e| Failure::failed(format!("cannot start {n} threads: {e}")))?;
     }
     if let Some(sets) = &args.diff {
-        let diff = set::Diff::new(&set::read(&sets[0])?, &set::read(&sets[1])?);
+        let diff = set::Diff::new(&set::read(&sets[0])?, &set::read(&sets[1])?)?;
         return print(diff.show(args.json).as_bytes(), out);
     }
     if let Some(path) = &args.restore {

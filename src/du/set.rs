@@ -161,7 +161,9 @@ fn parse(text: &str) -> Result<Set, (usize, String)> {
     if head["version"] != VERSION {
         return Err((1, format!("version {} is not known here", head["version"])));
     }
-    let page_size = head["page_size"].as_u64().ok_or_else(no_set)?;
+    let page_size = head["page_size"].as_u64().filter(|n| n.is_power_of_two()).ok_or_else(no_set)?;
+    // No file is longer; what is damaged must not overflow sums.
+    let most = i64::MAX.unsigned_abs() / page_size;
     let mut files = Vec::new();
     let mut last = 1;
     for (i, line) in lines.by_ref() {
@@ -169,7 +171,7 @@ fn parse(text: &str) -> Result<Set, (usize, String)> {
         let damaged = || (last, "it is damaged".to_string());
         let value: Value = serde_json::from_str(line).map_err(|_| damaged())?;
         if value["type"] != END {
-            files.push(file(&value).ok_or_else(damaged)?);
+            files.push(file(&value, most).ok_or_else(damaged)?);
             continue;
         }
         if value["files"] != files.len() || lines.next().is_some() {
@@ -180,7 +182,7 @@ fn parse(text: &str) -> Result<Set, (usize, String)> {
     Err((last, "its end is missing".to_string()))
 }
 
-fn file(value: &Value) -> Option<File> {
+fn file(value: &Value, most: u64) -> Option<File> {
     let path = match value["path_hex"].as_str() {
         Some(hex) => {
             let digits = hex.as_bytes().chunks(2);
@@ -192,9 +194,10 @@ fn file(value: &Value) -> Option<File> {
     let mut runs: Vec<Run> = Vec::new();
     for range in value["ranges"].as_array()? {
         let run = Run { start: range[0].as_u64()?, pages: range[1].as_u64()?, dirty: None };
-        // In order and apart, as they were written; sums of what is damaged might overflow.
-        run.start.checked_add(run.pages)?;
-        if run.pages == 0 || runs.last().is_some_and(|last| last.end() > run.start) {
+        // In order and apart, as they were written.
+        if run.start.checked_add(run.pages)? > most
+            || run.pages == 0
+            || runs.last().is_some_and(|last| last.end() > run.start) {
             return None;
         }
         runs.push(run);
@@ -224,8 +227,14 @@ fn pages(runs: &[Run]) -> u64 {
 
 impl Diff {
     /// Compares two sets by path.
-    #[must_use]
-    pub fn new(a: &Set, b: &Set) -> Self {
+    ///
+    /// # Errors
+    /// Wrong usage for sets with pages of different sizes: their numbers mean different things.
+    pub fn new(a: &Set, b: &Set) -> Result<Self, Failure> {
+        if a.page_size != b.page_size {
+            let text = format!("one set has pages of {} bytes, the other of {}", a.page_size, b.page_size);
+            return Err(Failure::usage(text).remedy("compare sets of the same machine"));
+        }
         let mut both: BTreeMap<&Path, (&[Run], &[Run])> = BTreeMap::new();
         for f in &a.files {
             both.entry(&f.path).or_default().0 = &f.runs;
@@ -237,7 +246,7 @@ impl Diff {
             let same = common(a, b);
             (path.to_path_buf(), (pages(a) - same, pages(b) - same, same))
         });
-        Self { files: files.collect() }
+        Ok(Self { files: files.collect() })
     }
 
     /// As a table of what differs, or as JSON lines.
@@ -249,7 +258,8 @@ impl Diff {
         let (mut lines, mut names) =
             (vec![vec![title("GONE"), title("NEW"), title("SAME")]], vec![title("NAME")]);
         for (path, &(gone, new, same)) in &self.files {
-            sum = (sum.0 + gone, sum.1 + new, sum.2 + same);
+            let add = u64::saturating_add;
+            sum = (add(sum.0, gone), add(sum.1, new), add(sum.2, same));
             if as_json {
                 let mut object = Map::new();
                 object.insert("type".into(), "diff".into());
@@ -292,6 +302,8 @@ mod tests {
             r#"{"path":"a","size_bytes":1,"ranges":[[0,0]]}"#,
             r#"{"path":"a","size_bytes":1,"ranges":[[0,2],[1,1]]}"#,
             r#"{"path":"a","size_bytes":1,"ranges":[[18446744073709551615,2]]}"#,
+            r#"{"path":"a","size_bytes":1,"ranges":[[0,18446744073709551615]]}"#,
+            r#"{"path":"a","size_bytes":1,"ranges":[[2251799813685247,1]]}"#,
             r#"{"path":"a","size_bytes":1,"ranges":[[0]]}"#,
             r#"{"path":"a","path_hex":"f","size_bytes":1,"ranges":[[-1,1]]}"#,
         ] {
@@ -337,7 +349,9 @@ mod tests {
             r#"{"path":"/a","size_bytes":99999,"ranges":[[5,20]]}"#,
             r#"{"path":"?","path_hex":"2fff","size_bytes":99999,"ranges":[[7,3]]}"#,
         ]);
-        let diff = Diff::new(&a.unwrap(), &b.unwrap());
+        let (a, b) = (a.unwrap(), b.unwrap());
+        assert!(Diff::new(&a, &Set { page_size: 65536, ..b.clone() }).is_err());
+        let diff = Diff::new(&a, &b).ok().unwrap();
         insta::assert_snapshot!("diff", diff.show(false));
         insta::assert_snapshot!("diff_json", diff.show(true));
     }
