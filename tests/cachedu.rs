@@ -165,6 +165,15 @@ fn directories_in_one_another_count_once() {
     assert_eq!(named(&[dir.path()]), "3");
     assert_eq!(named(&[dir.path(), &inner]), "3");
     assert_eq!(named(&[&inner, dir.path()]), "3");
+    // Files as well, whether they or the directory come first.
+    let (file, link) = (inner.join("file"), dir.path().join("link"));
+    assert_eq!(named(&[&file, &file]), "3");
+    assert_eq!(named(&[&file, dir.path()]), "3");
+    assert_eq!(named(&[dir.path(), &file]), "3");
+    fs::hard_link(&file, &link).unwrap();
+    assert_eq!(named(&[&file, &link, &inner]), "3");
+    let (code, out, _) = text(cachedu("-n --evict").args([&file, &link, &inner]).output().unwrap());
+    assert!(code == Some(0) && out.contains("of 1 files"), "{out}");
 }
 
 #[test]
