@@ -100,23 +100,31 @@ fn processes(args: &Args) -> Result<Vec<u32>, Failure> {
                 .remedy("'ps -e' lists the processes that there are"));
         }
     }
+    let named: Vec<u32> = args.pid.iter().map(|pid| process_of(*pid)).collect();
     let of_cgroup = args.cgroup.as_deref().map(members).transpose()?;
     let all = fs::read_dir("/proc").map_err(|e| Failure::failed(format!("cannot read /proc: {e}")))?;
     let mut pids: Vec<u32> = all
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|pid| args.pid.is_empty() || args.pid.contains(pid))
+        .filter(|pid| named.is_empty() || named.contains(pid))
         .filter(|pid| of_cgroup.as_ref().is_none_or(|pids| pids.contains(pid)))
         .filter(|pid| args.comm.as_deref().is_none_or(|name| comm(*pid, name)))
         .collect();
     pids.sort_unstable();
     // Our own files are of interest to nobody who does not ask for this process.
     let own = std::process::id();
-    pids.retain(|pid| *pid != own || args.pid.contains(pid));
+    pids.retain(|pid| *pid != own || named.contains(pid));
     if pids.is_empty() && args.comm.is_some() {
         return Err(Failure::usage("no process has that name and what else was asked for")
             .remedy("'ps -e -o comm' lists the names; the kernel keeps their first 15 bytes"));
     }
     Ok(pids)
+}
+
+/// The process of a thread: /proc lists only processes, though it has a directory for each thread.
+fn process_of(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let tgid = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
+    tgid.unwrap_or(pid)
 }
 
 /// The kernel keeps 15 bytes of a name.
@@ -259,6 +267,15 @@ mod tests {
         assert_eq!(link_name("00400000-00401000"), "400000-401000");
         assert_eq!(link_name("7f00-7f10"), "7f00-7f10");
         assert_eq!(link_name("00000000-00001000"), "0-1000");
+    }
+
+    #[test]
+    fn a_thread_has_the_files_of_its_process() {
+        let own = std::process::id();
+        // The test itself runs in a thread that is not the first.
+        let link = fs::read_link("/proc/thread-self").unwrap();
+        let thread = link.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        assert_eq!((process_of(thread), process_of(own)), (own, own));
     }
 
     #[test]
