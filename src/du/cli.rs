@@ -119,7 +119,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["unit", "map"], help_heading = "What to show")]
     pub csv: bool,
 
-    /// Drop the files from the cache; dirty and mapped pages stay
+    /// Drop the files from the cache; mapped pages stay, dirty ones until written
     #[arg(long, conflicts_with_all = ["load", "save", "map", "interactive", "top", "depth"], help_heading = "Acting")]
     pub evict: bool,
 
