@@ -105,10 +105,10 @@ of other mount namespaces (containers): those are named from
 --evict asks the kernel to drop clean pages that no process has mapped. It
 also begins to write dirty ones, which stay until that is done: evict again,
 or take --flush, which writes them first and waits. What was cached before
-and after is printed. --load reads data, not holes, in parallel. --restore reads exactly
-the pages of a set, of files that still have the path; of a file that is
-shorter now, what is left. Both leave the eviction of other pages to the
-kernel. --dry-run only tells.",
+and after is printed. --load reads data, not holes, in parallel. --restore
+reads exactly the pages of a set, of files that still have the path; of a
+file that is shorter now, what is left. Both leave the eviction of other
+pages to the kernel. --dry-run only tells.",
     ),
     (
         "Formats",
