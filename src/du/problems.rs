@@ -31,6 +31,14 @@ fn count(told: &Mutex<Told>, why: String, path: impl FnOnce() -> PathBuf) {
     told.entry(why).or_insert_with(|| (0, path())).0 += 1;
 }
 
+fn line(what: &str, why: &str, n: u64, path: &Path) -> String {
+    let path = name(path);
+    match n {
+        1 => format!("{path} is {what}: {why}"),
+        n => format!("{path} and {} more are {what}: {why}", n - 1),
+    }
+}
+
 impl Problems {
     /// A directory, or an entry of one, that cannot be read.
     pub fn directory(&self, path: &Path, error: Errno) {
@@ -64,6 +72,13 @@ impl Problems {
         !self.directories.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
+    /// The first line about what could not be read.
+    #[must_use]
+    pub fn first_unread(&self) -> Option<String> {
+        let told = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
+        told.iter().next().map(|(why, (n, path))| line("not read", why, *n, path))
+    }
+
     /// A line for each reason.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
@@ -73,11 +88,7 @@ impl Problems {
         }
         for (told, what) in [(&self.directories, "not read"), (&self.files, "not known")] {
             for (why, (n, path)) in told.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-                let path = name(path);
-                lines.push(match n {
-                    1 => format!("{path} is {what}: {why}"),
-                    n => format!("{path} and {} more are {what}: {why}", n - 1),
-                });
+                lines.push(line(what, why, *n, path));
             }
         }
         lines

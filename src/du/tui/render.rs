@@ -79,7 +79,11 @@ pub(super) fn render(state: &State, frame: &mut Frame) {
         )
     });
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    frame.render_widget(Line::styled(format!("{}  {sum}", view::name(&state.at)), bold), head);
+    let mut top = format!("{}  {sum}", view::name(&state.at));
+    if let Some(problem) = &state.listing.problem {
+        top = format!("{top}  {problem}");
+    }
+    frame.render_widget(Line::styled(top, bold), head);
     let title = format!(" {:>9} {:>9} {:>8} {:12} {:>8}  NAME", "DISK", "CACHED", "PERCENT", "", "DIRTY");
     frame.render_widget(Line::styled(title, Style::new().add_modifier(Modifier::UNDERLINED)), titles);
     rows(state, frame, list);
@@ -169,5 +173,7 @@ mod tests {
         }
         act(&mut state, &mut fake, &[Action::No, Action::Move(1), Action::Move(1), Action::Enter]);
         assert!(frame(&state, 80, 5).contains("nothing is here"));
+        state.listing.problem = Some("cannot be read: permission denied".into());
+        assert!(frame(&state, 120, 5).contains("cannot be read: permission denied"));
     }
 }

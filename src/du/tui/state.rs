@@ -47,6 +47,8 @@ pub(super) enum Mode {
 pub(super) struct Listing {
     pub(super) whole: Option<Row>,
     pub(super) rows: Vec<Row>,
+    /// What could not be read of it.
+    pub(super) problem: Option<String>,
 }
 
 /// Files, as far as the tree needs them.
@@ -244,7 +246,8 @@ pub(super) mod tests {
             };
             let keep = |r: &Row| !self.evicted.contains(&r.path);
             let rows = rows.into_iter().filter(keep).collect();
-            Listing { whole: Some(row(Kind::Directory, dir.to_str().unwrap(), 955, 6060)), rows }
+            let whole = Some(row(Kind::Directory, dir.to_str().unwrap(), 955, 6060));
+            Listing { whole, rows, problem: None }
         }
 
         fn evict(&mut self, paths: &[PathBuf]) -> String {

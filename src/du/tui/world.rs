@@ -41,15 +41,20 @@ pub(super) struct Tree {
     one_file_system: bool,
     exclude: Exclude,
     directories: HashMap<PathBuf, Vec<Row>>,
+    /// What could not be read of all of it.
+    problem: Option<String>,
 }
+
+/// Rows by the directory that they are in, and what could not be read.
+type Walked = (HashMap<PathBuf, Vec<Row>>, Option<String>);
 
 impl Tree {
     pub(super) fn new(root: PathBuf, args: &Args, exclude: Exclude) -> Self {
         let (ask, one_file_system) = (args.ask(), args.one_file_system);
-        Self { root, ask, one_file_system, exclude, directories: HashMap::new() }
+        Self { root, ask, one_file_system, exclude, directories: HashMap::new(), problem: None }
     }
 
-    fn walk(&self, root: &Path, files: bool, flat: bool, noisy: bool) -> HashMap<PathBuf, Vec<Row>> {
+    fn walk(&self, root: &Path, files: bool, flat: bool, noisy: bool) -> Walked {
         let options = walk::Options {
             ask: self.ask,
             depth: usize::MAX,
@@ -61,16 +66,20 @@ impl Tree {
         };
         let sink = ByDirectory::default();
         let walk = Walk::new(&options, &sink, false);
-        if let Ok((fd, _)) = run::open_named(root) {
-            let _ = progress::during(&walk, noisy, || walk.directory(root, fd));
-        }
+        let problem = match run::open_named(root) {
+            Ok((fd, _)) => {
+                let _ = progress::during(&walk, noisy, || walk.directory(root, fd));
+                walk.problems.first_unread()
+            }
+            Err(why) => Some(format!("cannot be read: {why}")),
+        };
         drop(walk);
-        sink.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+        (sink.0.into_inner().unwrap_or_else(PoisonError::into_inner), problem)
     }
 
     /// Asks about everything.
     pub(super) fn scan(&mut self, noisy: bool) {
-        self.directories = self.walk(&self.root.clone(), false, false, noisy);
+        (self.directories, self.problem) = self.walk(&self.root.clone(), false, false, noisy);
     }
 
     fn whole(&self, dir: &Path) -> Option<&Row> {
@@ -84,24 +93,35 @@ impl World for Tree {
         let mut rows = self.directories.get(dir).cloned().unwrap_or_default();
         // The root of everything is its own parent's row.
         rows.retain(|r| r.path != dir);
-        let files = self.walk(dir, true, true, false).remove(dir).unwrap_or_default();
+        let (mut walked, mut problem) = self.walk(dir, true, true, false);
+        let files = walked.remove(dir).unwrap_or_default();
+        // What is not read further below is told where everything is summed up.
+        if dir == self.root {
+            problem = problem.or_else(|| self.problem.clone());
+        }
         rows.extend(files.into_iter().filter(|r| r.kind == Kind::File));
-        Listing { whole: self.whole(dir).cloned(), rows }
+        Listing { whole: self.whole(dir).cloned(), rows, problem }
     }
 
     fn evict(&mut self, paths: &[PathBuf]) -> String {
         let mut files = Vec::new();
+        let mut unread = String::new();
         for path in paths {
             if path.is_dir() {
-                files.extend(self.walk(path, true, false, false).into_values().flatten());
+                let (walked, problem) = self.walk(path, true, false, false);
+                files.extend(walked.into_values().flatten());
+                unread = problem.map_or(unread, |problem| format!("; {problem}"));
             } else {
-                files.push(Row::new(Kind::File, path.clone(), 0, run::file(path, self.ask).0, None));
+                let (totals, why) = run::file(path, self.ask);
+                files.push(Row::new(Kind::File, path.clone(), 0, totals, why));
             }
         }
-        files.retain(|r| r.kind == Kind::File && r.totals.cached > 0);
+        files.retain(|r| r.kind == Kind::File);
+        let unknown = files.iter().filter(|r| r.why.is_some()).count();
+        files.retain(|r| r.totals.cached > 0);
         let ask = self.ask;
         let done: Vec<_> = files.par_iter().map(|r| act::evict(&r.path, false, ask)).collect();
-        let refused = done.iter().filter(|d| d.is_err()).count();
+        let refused = unknown + done.iter().filter(|d| d.is_err()).count();
         let (before, after) = done.iter().flatten().fold((0, 0), |(b, a), d| (b + d.before, a + d.after));
         let size = |n: u64| bytes(n * rustix::param::page_size() as u64);
         let stay = if after > 0 {
@@ -111,9 +131,31 @@ impl World for Tree {
         };
         let refused = if refused > 0 { format!("; {refused} files refused") } else { String::new() };
         format!("evicted {} of {} files{stay}{refused}", size(before.saturating_sub(after)), done.len())
+            + &unread
     }
 
     fn rescan(&mut self) {
         self.scan(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[test]
+    fn what_is_refused_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let args = Args::try_parse_from(["cachedu"]).unwrap();
+        let mut tree = Tree::new(dir.path().to_path_buf(), &args, Exclude::default());
+        tree.scan(false);
+        assert_eq!(tree.list(dir.path()).problem, None);
+        let gone = dir.path().join("gone");
+        assert_eq!(tree.list(&gone).problem.as_deref(), Some("cannot be read: no such file"));
+        assert_eq!(tree.evict(&[gone]), "evicted 0 B of 0 files; 1 files refused");
     }
 }
