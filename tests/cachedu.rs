@@ -165,4 +165,45 @@ fn directories_in_one_another_count_once() {
     assert_eq!(named(&[dir.path()]), "3");
     assert_eq!(named(&[dir.path(), &inner]), "3");
     assert_eq!(named(&[&inner, dir.path()]), "3");
+    // Files as well, whether they or the directory come first.
+    let (file, link) = (inner.join("file"), dir.path().join("link"));
+    assert_eq!(named(&[&file, &file]), "3");
+    assert_eq!(named(&[&file, dir.path()]), "3");
+    assert_eq!(named(&[dir.path(), &file]), "3");
+    fs::hard_link(&file, &link).unwrap();
+    assert_eq!(named(&[&file, &link, &inner]), "3");
+    let (code, out, _) = text(cachedu("-n --evict").args([&file, &link, &inner]).output().unwrap());
+    assert!(code == Some(0) && out.contains("of 1 files"), "{out}");
+}
+
+#[test]
+fn what_cannot_be_read_is_not_nothing() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let mode = |name: &str, mode| fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+    fs::write(at("file"), "x").unwrap();
+    for (name, bits) in [("closed", 0), ("listed", 0o444)] {
+        fs::create_dir(at(name)).unwrap();
+        fs::write(at(name).join("inside"), "x").unwrap();
+        mode(name, bits);
+    }
+    // To root, nothing is closed.
+    let closed = fs::read_dir(at("closed")).is_err();
+    let (code, out, _) = run(&format!("--json {}", dir.path().display()));
+    for name in ["closed", "listed"] {
+        mode(name, 0o755);
+    }
+    if !closed {
+        return;
+    }
+    assert_eq!(code, Some(1));
+    let lines: Vec<serde_json::Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    for name in ["/closed", "/listed"] {
+        let line = lines.iter().find(|l| l["path"].as_str().is_some_and(|p| p.ends_with(name))).unwrap();
+        assert_eq!((&line["cached"], &line["partial"]), (&serde_json::Value::Null, &true.into()), "{line}");
+    }
+    let total = lines.last().unwrap();
+    assert_eq!((&total["cached_ratio"], &total["partial"]), (&serde_json::Value::Null, &true.into()));
+    assert_eq!((&total["cached"], &total["unread"]), (&1.into(), &2.into()));
 }

@@ -193,7 +193,9 @@ impl<'a> Report<'a> {
                 ("evict", false) => {
                     let stay = match self.after {
                         0 => String::new(),
-                        n if n <= self.dirty => format!("; {after} stay: dirty (--flush writes them first)"),
+                        n if n <= self.dirty => {
+                            format!("; {after} of dirty pages stay: being written now, try again, or --flush")
+                        }
                         _ => format!("; {after} stay: mapped, locked, dirty or used meanwhile"),
                     };
                     format!(

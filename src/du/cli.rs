@@ -104,7 +104,7 @@ pub struct Args {
     pub unit: Option<Unit>,
 
     /// Draw which pages of each file are cached: runs, holes, and how they repeat
-    #[arg(long, help_heading = "What to show")]
+    #[arg(long, conflicts_with_all = ["top", "depth", "exclude", "min"], help_heading = "What to show")]
     pub map: bool,
 
     /// Browse the tree: sort, mark, evict
@@ -119,8 +119,8 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["unit", "map"], help_heading = "What to show")]
     pub csv: bool,
 
-    /// Drop the files from the cache; dirty and mapped pages stay
-    #[arg(long, conflicts_with_all = ["load", "save", "map", "interactive"], help_heading = "Acting")]
+    /// Drop the files from the cache; mapped pages stay, dirty ones until written
+    #[arg(long, conflicts_with_all = ["load", "save", "map", "interactive", "top", "depth"], help_heading = "Acting")]
     pub evict: bool,
 
     /// Write dirty pages to the disk first, so that they can go as well
@@ -128,7 +128,7 @@ pub struct Args {
     pub flush: bool,
 
     /// Read the files into the cache; holes are left out
-    #[arg(long, conflicts_with_all = ["save", "map", "interactive"], help_heading = "Acting")]
+    #[arg(long, conflicts_with_all = ["save", "map", "interactive", "top", "depth"], help_heading = "Acting")]
     pub load: bool,
 
     /// With --evict, --load or --restore: say what would be done, and do nothing
@@ -136,7 +136,7 @@ pub struct Args {
     pub dry_run: bool,
 
     /// Write to SET which pages of the files are cached; '-' is standard output
-    #[arg(long, value_name = "SET", conflicts_with_all = ["map", "interactive", "json", "csv"], help_heading = "Acting")]
+    #[arg(long, value_name = "SET", conflicts_with_all = ["map", "interactive", "json", "csv", "top", "depth"], help_heading = "Acting")]
     pub save: Option<PathBuf>,
 
     /// Read the pages of SET into the cache
@@ -276,6 +276,17 @@ mod tests {
             "--all --pid 1",
             "--evict --load x",
             "--flush x",
+            // All files are acted on: whoever names a part of what is shown means that part.
+            "--evict --top 3 x",
+            "--evict -d 1 x",
+            "--load --top 3 x",
+            "--load --depth 2 x",
+            "--save s --top 3 x",
+            "--save s -d 0 x",
+            "--map --top 3 x",
+            "--map -d 1 x",
+            "--map --min 1M x",
+            "--map --exclude *.o x",
             "-n x",
             "--save s --restore s",
             "--diff a",

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use globset::Glob;
+use globset::GlobBuilder;
 use globset::GlobSet;
 use globset::GlobSetBuilder;
 
@@ -21,12 +22,14 @@ impl Exclude {
     /// For a pattern that is none.
     pub fn new(patterns: &[String]) -> Result<Self, globset::Error> {
         let (mut names, mut paths) = (GlobSetBuilder::new(), GlobSetBuilder::new());
+        // As the shell has it: '*' stays within a directory, '**' does not.
+        let glob = |pattern: &str| GlobBuilder::new(pattern).literal_separator(true).build();
         for pattern in patterns {
             let pattern = pattern.trim_end_matches('/');
             if pattern.contains('/') {
-                paths.add(Glob::new(pattern)?);
+                paths.add(glob(pattern)?);
                 if !pattern.starts_with('/') {
-                    paths.add(Glob::new(&format!("**/{pattern}"))?);
+                    paths.add(glob(&format!("**/{pattern}"))?);
                 }
             } else {
                 names.add(Glob::new(pattern)?);
@@ -52,6 +55,12 @@ impl Exclude {
     pub fn path(&self, path: &Path) -> bool {
         self.paths.is_match(path)
     }
+
+    /// Whether a file is left out, or a directory above it.
+    #[must_use]
+    pub fn within(&self, path: &Path) -> bool {
+        path.ancestors().any(|p| p.file_name().is_some_and(|name| self.name(name)) || self.path(p))
+    }
 }
 
 #[cfg(test)]
@@ -67,8 +76,12 @@ mod tests {
         let e = Exclude::new(&["*.o".into(), "target/".into(), "a/b*".into(), "/x/*/y".into()]).unwrap();
         assert!(e.name(OsStr::new("z.o")) && e.name(OsStr::new("target")) && !e.name(OsStr::new("z.c")));
         assert!(e.name(OsStr::from_bytes(b"\xff.o")), "names need not be UTF-8");
-        for (path, out) in [("a/bc", true), ("q/a/b", true), ("/x/1/y", true), ("q/x/1/y", false)] {
+        for (path, out) in [("a/bc", true), ("q/a/b", true), ("/x/1/y", true), ("q/x/1/y", false), ("a/x/bc", false), ("/x/1/2/y", false)]
+        {
             assert_eq!(e.path(Path::new(path)), out, "{path}");
+        }
+        for (path, out) in [("/q/z.o", true), ("/target/q", true), ("/q/a/b/c", true), ("/q/c", false)] {
+            assert_eq!(e.within(Path::new(path)), out, "{path}");
         }
         assert!(!Exclude::default().has_paths() && !Exclude::default().name(OsStr::new("a")));
         assert!(Exclude::new(&["[".into()]).is_err());

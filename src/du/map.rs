@@ -54,8 +54,7 @@ impl FileMap {
         let (fd, _) = run::open_named(handle)?;
         let pages = residency::size(fd.as_fd())?.div_ceil(rustix::param::page_size() as u64);
         let mut runs = ask.ranges(fd.as_fd())?;
-        // The file may have grown between the two questions.
-        runs.retain(|r| r.end() <= pages);
+        clip(&mut runs, pages);
         let pattern = Pattern::new(&runs, pages);
         Ok(Self { path: path.to_path_buf(), pages, runs, pattern, method: ask.on(fd.as_fd()).method() })
     }
@@ -153,6 +152,15 @@ impl FileMap {
     }
 }
 
+/// Cuts off what lies past the end: the file may have grown between the two questions.
+fn clip(runs: &mut Vec<Run>, pages: u64) {
+    runs.retain(|r| r.start < pages);
+    if let Some(last) = runs.last_mut() {
+        last.pages = last.pages.min(pages - last.start);
+        last.dirty = last.dirty.map(|dirty| dirty.min(last.pages));
+    }
+}
+
 fn lengths(what: &str, lengths: &Lengths, out: &mut String) {
     let slots: Vec<_> = lengths.slots().collect();
     let most = slots.iter().map(|s| s.3).max().unwrap_or(1).max(1);
@@ -171,13 +179,16 @@ fn lengths(what: &str, lengths: &Lengths, out: &mut String) {
 /// # Errors
 /// When the output cannot be written, or the processes asked for are not there.
 pub fn run(args: &Args, paths: &[PathBuf], out: &mut dyn Write, err: &mut dyn Write) -> Result<End, Failure> {
+    let mut end = End::Done;
     let files: Vec<(PathBuf, PathBuf)> = if args.owners() {
         let found = owners::find(args)?;
-        found.rows.iter().map(|r| (r.path.clone(), r.handle().to_path_buf())).collect()
+        end = found.warn(err);
+        // The notes tell of those that cannot be known.
+        let known = found.rows.iter().filter(|r| r.why.is_none());
+        known.map(|r| (r.path.clone(), r.handle().to_path_buf())).collect()
     } else {
         paths.iter().map(|p| (p.clone(), p.clone())).collect()
     };
-    let mut end = End::Done;
     for (i, (path, handle)) in files.iter().enumerate() {
         match FileMap::new(path, handle, args.ask()) {
             Ok(map) if args.json => {
@@ -205,6 +216,16 @@ mod tests {
             list.iter().map(|&(start, pages)| Run { start, pages, dirty: Some(start % 2) }).collect();
         let pattern = Pattern::new(&runs, pages);
         FileMap { path: "f".into(), pages, runs, pattern, method: Method::Cachestat }
+    }
+
+    #[test]
+    fn a_run_across_the_old_end_is_cut_there() {
+        let run = |start, pages, dirty| Run { start, pages, dirty: Some(dirty) };
+        let mut runs = vec![run(0, 2, 0), run(5, 20, 9), run(40, 1, 0)];
+        clip(&mut runs, 10);
+        assert_eq!(runs, [run(0, 2, 0), run(5, 5, 5)]);
+        clip(&mut runs, 5);
+        assert_eq!(runs, [run(0, 2, 0)]);
     }
 
     #[test]

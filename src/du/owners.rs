@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -13,6 +15,7 @@ use std::path::PathBuf;
 use rayon::prelude::*;
 
 use super::cli::Args;
+use super::exclude::Exclude;
 use super::problems::Problems;
 use super::residency::Unknown;
 use super::row::Keep;
@@ -42,12 +45,13 @@ type Files = HashMap<(u64, u64), Held>;
 /// # Errors
 /// When there is no such process or cgroup.
 pub fn find(args: &Args) -> Result<Found, Failure> {
+    let exclude = Exclude::new(&args.exclude).map_err(Failure::usage)?;
     let pids = processes(args)?;
     let mut files = Files::new();
     let problems = Problems::default();
     let mut refused = false;
     for &pid in &pids {
-        match held(pid, &mut files) {
+        match held(pid, &exclude, &mut files) {
             // It ended, or is a kernel thread that has no files.
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(libc::ESRCH) => {}
@@ -96,23 +100,31 @@ fn processes(args: &Args) -> Result<Vec<u32>, Failure> {
                 .remedy("'ps -e' lists the processes that there are"));
         }
     }
+    let named: Vec<u32> = args.pid.iter().map(|pid| process_of(*pid)).collect();
     let of_cgroup = args.cgroup.as_deref().map(members).transpose()?;
     let all = fs::read_dir("/proc").map_err(|e| Failure::failed(format!("cannot read /proc: {e}")))?;
     let mut pids: Vec<u32> = all
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|pid| args.pid.is_empty() || args.pid.contains(pid))
+        .filter(|pid| named.is_empty() || named.contains(pid))
         .filter(|pid| of_cgroup.as_ref().is_none_or(|pids| pids.contains(pid)))
         .filter(|pid| args.comm.as_deref().is_none_or(|name| comm(*pid, name)))
         .collect();
     pids.sort_unstable();
     // Our own files are of interest to nobody who does not ask for this process.
     let own = std::process::id();
-    pids.retain(|pid| *pid != own || args.pid.contains(pid));
+    pids.retain(|pid| *pid != own || named.contains(pid));
     if pids.is_empty() && args.comm.is_some() {
         return Err(Failure::usage("no process has that name and what else was asked for")
             .remedy("'ps -e -o comm' lists the names; the kernel keeps their first 15 bytes"));
     }
     Ok(pids)
+}
+
+/// The process of a thread: /proc lists only processes, though it has a directory for each thread.
+fn process_of(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let tgid = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
+    tgid.unwrap_or(pid)
 }
 
 /// The kernel keeps 15 bytes of a name.
@@ -153,13 +165,13 @@ fn members(path: &str) -> Result<HashSet<u32>, Failure> {
 }
 
 /// Adds what one process has open or mapped.
-fn held(pid: u32, files: &mut Files) -> io::Result<()> {
+fn held(pid: u32, exclude: &Exclude, files: &mut Files) -> io::Result<()> {
     let proc = PathBuf::from(format!("/proc/{pid}"));
     let prefix = elsewhere(&proc);
     for entry in fs::read_dir(proc.join("fd"))? {
         let via = entry?.path();
         let Ok(path) = fs::read_link(&via) else { continue };
-        add(pid, &path, via, prefix.as_deref(), files);
+        add(pid, &path, via, prefix.as_deref(), exclude, files);
     }
     // A library is mapped in several pieces: one of each file will do.
     let mut seen = HashSet::new();
@@ -175,7 +187,7 @@ fn held(pid: u32, files: &mut Files) -> io::Result<()> {
         // The kernel leaves leading zeros away in one file and not in the other.
         let link = proc.join("map_files").join(link_name(range));
         if let Ok(target) = fs::read_link(&link) {
-            if add(pid, &target, link, prefix.as_deref(), files) {
+            if add(pid, &target, link, prefix.as_deref(), exclude, files) {
                 continue;
             }
         }
@@ -183,7 +195,7 @@ fn held(pid: u32, files: &mut Files) -> io::Result<()> {
         let by_name = proc.join("root").join(path.trim_start_matches('/'));
         let same = fs::metadata(&by_name).is_ok_and(|m| m.ino().to_string() == inode);
         if same {
-            add(pid, Path::new(path), by_name, prefix.as_deref(), files);
+            add(pid, Path::new(path), by_name, prefix.as_deref(), exclude, files);
         }
     }
     Ok(())
@@ -199,13 +211,23 @@ fn link_name(range: &str) -> String {
 }
 
 /// Adds a file if it is one that the page cache holds. Never opens pipes and devices: they might notice.
-fn add(pid: u32, path: &Path, via: PathBuf, prefix: Option<&Path>, files: &mut Files) -> bool {
+fn add(
+    pid: u32,
+    path: &Path,
+    via: PathBuf,
+    prefix: Option<&Path>,
+    exclude: &Exclude,
+    files: &mut Files,
+) -> bool {
     let Ok(meta) = fs::metadata(&via) else { return false };
     if !meta.is_file() && !meta.file_type().is_block_device() {
         return true;
     }
     // These have no pages, whatever they call themselves.
     if path.starts_with("/proc") || path.starts_with("/sys") {
+        return true;
+    }
+    if exclude.within(named(path)) {
         return true;
     }
     let held = files.entry((meta.dev(), meta.ino())).or_insert_with(|| {
@@ -217,6 +239,11 @@ fn add(pid: u32, path: &Path, via: PathBuf, prefix: Option<&Path>, files: &mut F
     });
     held.owners.insert(pid);
     true
+}
+
+/// The name that a file had before it was deleted.
+fn named(path: &Path) -> &Path {
+    path.as_os_str().as_bytes().strip_suffix(b" (deleted)").map_or(path, |name| Path::new(OsStr::from_bytes(name)))
 }
 
 /// `/proc/PID/root` for a process whose paths mean something else than ours.
@@ -243,6 +270,15 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_has_the_files_of_its_process() {
+        let own = std::process::id();
+        // The test itself runs in a thread that is not the first.
+        let link = fs::read_link("/proc/thread-self").unwrap();
+        let thread = link.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        assert_eq!((process_of(thread), process_of(own)), (own, own));
+    }
+
+    #[test]
     fn own_files_are_found_deleted_ones_too() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("open");
@@ -250,11 +286,15 @@ mod tests {
         file.write_all(b"x").unwrap();
         fs::remove_file(&path).unwrap();
         let mut files = Files::new();
-        held(std::process::id(), &mut files).unwrap();
+        held(std::process::id(), &Exclude::default(), &mut files).unwrap();
         let meta = file.metadata().unwrap();
         let found = &files[&(meta.dev(), meta.ino())];
         assert_eq!(found.path, PathBuf::from(format!("{} (deleted)", path.display())));
         assert_eq!(fs::metadata(&found.via).unwrap().ino(), meta.ino());
+        let mut others = Files::new();
+        let exclude = Exclude::new(&["open".into()]).unwrap();
+        held(std::process::id(), &exclude, &mut others).unwrap();
+        assert!(!others.contains_key(&(meta.dev(), meta.ino())) && !others.is_empty());
         // The program itself is mapped, and not open.
         let exe = fs::metadata("/proc/self/exe").unwrap();
         assert!(files.contains_key(&(exe.dev(), exe.ino())));

@@ -66,6 +66,16 @@ pub struct Found {
     pub missing: bool,
 }
 
+impl Found {
+    /// Says what has to be said, and whether all of it was found.
+    pub fn warn(&self, err: &mut dyn Write) -> End {
+        for note in &self.notes {
+            let _ = writeln!(err, "cachedu: warning: {note}");
+        }
+        if self.missing { End::Partly } else { End::Done }
+    }
+}
+
 /// Does what the command line asks for.
 ///
 /// # Errors
@@ -82,7 +92,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Result<End,
             .map_err(|e| Failure::failed(format!("cannot start {n} threads: {e}")))?;
     }
     if let Some(sets) = &args.diff {
-        let diff = set::Diff::new(&set::read(&sets[0])?, &set::read(&sets[1])?);
+        let diff = set::Diff::new(&set::read(&sets[0])?, &set::read(&sets[1])?)?;
         return print(diff.show(args.json).as_bytes(), out);
     }
     if let Some(path) = &args.restore {
@@ -98,10 +108,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Result<End,
     // To act on files, all of them are needed, whatever is shown.
     let acting = args.evict || args.load || args.save.is_some();
     let mut found = if args.owners() { owners::find(args)? } else { find(args, &paths, acting)? };
-    for note in &found.notes {
-        let _ = writeln!(err, "cachedu: warning: {note}");
-    }
-    let end = if found.missing { End::Partly } else { End::Done };
+    let end = found.warn(err);
     if acting {
         found.rows.retain(|r| r.kind == Kind::File);
     }
@@ -198,6 +205,12 @@ pub(super) fn open_named(path: &Path) -> Result<(OwnedFd, Statx), Unknown> {
     Ok((fd, stat))
 }
 
+/// Which file a name stands for, and whether it is a directory.
+fn look(path: &Path) -> Option<((u64, u64), bool)> {
+    let stat = rustix::fs::statx(rustix::fs::CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS).ok()?;
+    Some((walk::inode(&stat), FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory))
+}
+
 /// What is cached of a file that a user or a process named.
 pub(super) fn file(path: &Path, ask: Ask) -> (Totals, Option<Unknown>) {
     told(path, open_named(path), ask)
@@ -236,23 +249,34 @@ fn find(args: &Args, paths: &[PathBuf], acting: bool) -> Result<Found, Failure> 
     let top = args.top.map(|n| n as usize).filter(|_| !acting);
     let least = args.min.map_or(0, |bytes| bytes.div_ceil(page));
     let keep = Keep::new(args.sort.unwrap_or(Sort::Cached), top, least);
-    let walk = Walk::new(&options, &keep, paths.len() > 1);
+    let mut walk = Walk::new(&options, &keep, paths.len() > 1);
+    // Directories first: they are shown with all that is in them, so it is a named file that is counted already.
+    let (dirs, files): (Vec<_>, Vec<_>) =
+        paths.iter().map(|path| (path, look(path))).partition(|(_, seen)| seen.is_some_and(|(_, dir)| dir));
+    walk.expect(files.iter().filter_map(|(_, seen)| Some(seen.as_ref()?.0)));
+    let walk = walk;
     let mut found = Found::default();
     let mut named = Vec::new();
     let noisy = !args.quiet && io::stderr().is_terminal();
     progress::during(&walk, noisy, || {
-        for path in paths {
+        for (path, seen) in dirs.into_iter().chain(files) {
             match open_named(path) {
                 Ok((fd, stat)) if FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory => {
                     found.total.add(&walk.directory(path, fd));
                 }
                 opened => {
+                    let again = seen.is_some_and(|(inode, _)| !walk.first(inode));
+                    if again && acting {
+                        continue;
+                    }
                     let (totals, why) = told(path, opened, options.ask);
                     if let Some(why) = why {
                         found.missing = true;
                         found.notes.push(format!("{}: {why}", view::name(path)));
                     }
-                    found.total.add(&totals);
+                    if !again {
+                        found.total.add(&totals);
+                    }
                     named.push(Row::new(Kind::File, path.clone(), 0, totals, why));
                 }
             }

@@ -1,11 +1,12 @@
 //! A set of cached pages in a file: written by `--save`, read by `--restore` and `--diff`.
 //!
-//! JSON lines: a head, then a line for each file with the ranges that were cached.
+//! JSON lines: a head, then a line for each file with the ranges that were cached, then an end with their number.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
+use std::io;
 use std::io::Write;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStringExt as _;
@@ -28,7 +29,9 @@ use crate::exit::Failure;
 /// What the head is called.
 const KIND: &str = "cachedu-set";
 /// The version that this program writes, and the only one that it reads.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+/// What the last line is called: a set without it was cut off.
+const END: &str = "end";
 
 /// One file of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,14 +82,43 @@ pub fn save(
             }
         }
     }
+    let _ = writeln!(text, "{}", json!({"type":END,"files":count}));
     if path.as_os_str() == "-" {
         run::print(text.as_bytes(), out)?;
         return Ok(());
     }
     let failed = |e| Failure::failed(format!("cannot write {}: {e}", path.display()));
-    fs::write(path, text).map_err(failed)?;
+    replace(path, text.as_bytes()).map_err(failed)?;
     let _ = writeln!(err, "cachedu: saved {count} files to {}", path.display());
     Ok(())
+}
+
+/// Writes a file as a whole or not at all: an older set must outlive a full disk.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    // The file behind a symbolic link is meant, not the link.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let old = fs::metadata(path).ok();
+    let Some(name) = path.file_name().filter(|_| old.as_ref().is_none_or(fs::Metadata::is_file)) else {
+        // A pipe or a device cannot be replaced.
+        return fs::write(path, text);
+    };
+    let mut beside = OsString::from(".");
+    beside.push(name);
+    beside.push(format!(".{}", std::process::id()));
+    let beside = path.with_file_name(beside);
+    let mut file = fs::File::options().write(true).create_new(true).open(&beside)?;
+    let written = (|| {
+        if let Some(old) = old {
+            file.set_permissions(old.permissions())?;
+        }
+        file.write_all(text)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
 }
 
 fn line(row: &Row, ask: Ask) -> Result<String, Unknown> {
@@ -129,16 +161,28 @@ fn parse(text: &str) -> Result<Set, (usize, String)> {
     if head["version"] != VERSION {
         return Err((1, format!("version {} is not known here", head["version"])));
     }
-    let page_size = head["page_size"].as_u64().ok_or_else(no_set)?;
+    let page_size = head["page_size"].as_u64().filter(|n| n.is_power_of_two()).ok_or_else(no_set)?;
+    // No file is longer; what is damaged must not overflow sums.
+    let most = i64::MAX.unsigned_abs() / page_size;
     let mut files = Vec::new();
-    for (i, line) in lines {
-        files.push(file(line).ok_or_else(|| (i + 1, "it is damaged".to_string()))?);
+    let mut last = 1;
+    for (i, line) in lines.by_ref() {
+        last = i + 1;
+        let damaged = || (last, "it is damaged".to_string());
+        let value: Value = serde_json::from_str(line).map_err(|_| damaged())?;
+        if value["type"] != END {
+            files.push(file(&value, most).ok_or_else(damaged)?);
+            continue;
+        }
+        if value["files"] != files.len() || lines.next().is_some() {
+            return Err(damaged());
+        }
+        return Ok(Set { page_size, files });
     }
-    Ok(Set { page_size, files })
+    Err((last, "its end is missing".to_string()))
 }
 
-fn file(line: &str) -> Option<File> {
-    let value: Value = serde_json::from_str(line).ok()?;
+fn file(value: &Value, most: u64) -> Option<File> {
     let path = match value["path_hex"].as_str() {
         Some(hex) => {
             let digits = hex.as_bytes().chunks(2);
@@ -150,9 +194,10 @@ fn file(line: &str) -> Option<File> {
     let mut runs: Vec<Run> = Vec::new();
     for range in value["ranges"].as_array()? {
         let run = Run { start: range[0].as_u64()?, pages: range[1].as_u64()?, dirty: None };
-        // In order and apart, as they were written; sums of what is damaged might overflow.
-        run.start.checked_add(run.pages)?;
-        if run.pages == 0 || runs.last().is_some_and(|last| last.end() > run.start) {
+        // In order and apart, as they were written.
+        if run.start.checked_add(run.pages)? > most
+            || run.pages == 0
+            || runs.last().is_some_and(|last| last.end() > run.start) {
             return None;
         }
         runs.push(run);
@@ -182,8 +227,14 @@ fn pages(runs: &[Run]) -> u64 {
 
 impl Diff {
     /// Compares two sets by path.
-    #[must_use]
-    pub fn new(a: &Set, b: &Set) -> Self {
+    ///
+    /// # Errors
+    /// Wrong usage for sets with pages of different sizes: their numbers mean different things.
+    pub fn new(a: &Set, b: &Set) -> Result<Self, Failure> {
+        if a.page_size != b.page_size {
+            let text = format!("one set has pages of {} bytes, the other of {}", a.page_size, b.page_size);
+            return Err(Failure::usage(text).remedy("compare sets of the same machine"));
+        }
         let mut both: BTreeMap<&Path, (&[Run], &[Run])> = BTreeMap::new();
         for f in &a.files {
             both.entry(&f.path).or_default().0 = &f.runs;
@@ -195,7 +246,7 @@ impl Diff {
             let same = common(a, b);
             (path.to_path_buf(), (pages(a) - same, pages(b) - same, same))
         });
-        Self { files: files.collect() }
+        Ok(Self { files: files.collect() })
     }
 
     /// As a table of what differs, or as JSON lines.
@@ -207,7 +258,8 @@ impl Diff {
         let (mut lines, mut names) =
             (vec![vec![title("GONE"), title("NEW"), title("SAME")]], vec![title("NAME")]);
         for (path, &(gone, new, same)) in &self.files {
-            sum = (sum.0 + gone, sum.1 + new, sum.2 + same);
+            let add = u64::saturating_add;
+            sum = (add(sum.0, gone), add(sum.1, new), add(sum.2, same));
             if as_json {
                 let mut object = Map::new();
                 object.insert("type".into(), "diff".into());
@@ -236,10 +288,11 @@ mod tests {
 
     use super::*;
 
-    const HEAD: &str = r#"{"type":"cachedu-set","version":1,"page_size":4096}"#;
+    const HEAD: &str = r#"{"type":"cachedu-set","version":2,"page_size":4096}"#;
 
     fn set(lines: &[&str]) -> Result<Set, (usize, String)> {
-        parse(&[&[HEAD], lines].concat().join("\n"))
+        let end = format!("{{\"type\":\"end\",\"files\":{}}}", lines.len());
+        parse(&[&[HEAD], lines, &[end.as_str()]].concat().join("\n"))
     }
 
     #[test]
@@ -249,13 +302,39 @@ mod tests {
             r#"{"path":"a","size_bytes":1,"ranges":[[0,0]]}"#,
             r#"{"path":"a","size_bytes":1,"ranges":[[0,2],[1,1]]}"#,
             r#"{"path":"a","size_bytes":1,"ranges":[[18446744073709551615,2]]}"#,
+            r#"{"path":"a","size_bytes":1,"ranges":[[0,18446744073709551615]]}"#,
+            r#"{"path":"a","size_bytes":1,"ranges":[[2251799813685247,1]]}"#,
             r#"{"path":"a","size_bytes":1,"ranges":[[0]]}"#,
             r#"{"path":"a","path_hex":"f","size_bytes":1,"ranges":[[-1,1]]}"#,
         ] {
             assert_eq!(set(&[line]).unwrap_err().0, 2, "{line}");
         }
         assert!(parse("").is_err() && parse("x\n").is_err() && parse("{}").is_err());
-        assert!(parse(&HEAD.replace(":1,", ":2,")).unwrap_err().1.contains("version 2"));
+        assert!(parse(&HEAD.replace(":2,", ":3,")).unwrap_err().1.contains("version 3"));
+    }
+
+    #[test]
+    fn what_was_cut_off_is_not_restored() {
+        let file = r#"{"path":"a","size_bytes":1,"ranges":[[0,1]]}"#;
+        let end = |n| format!("{{\"type\":\"end\",\"files\":{n}}}");
+        assert!(set(&[file, file]).is_ok() && set(&[]).is_ok());
+        assert!(parse(&format!("{HEAD}\n{file}\n")).unwrap_err().1.contains("end is missing"));
+        assert!(parse(HEAD).is_err());
+        assert!(parse(&format!("{HEAD}\n{file}\n{}\n", end(2))).is_err());
+        assert!(parse(&format!("{HEAD}\n{file}\n{}\n{file}\n", end(1))).is_err());
+    }
+
+    #[test]
+    fn a_set_is_replaced_as_a_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("set"), dir.path().join("link"));
+        replace(&path, b"old").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        replace(&link, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(replace(&dir.path().join("no/such"), b"x").is_err() && replace(dir.path(), b"x").is_err());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left beside them");
     }
 
     #[test]
@@ -270,7 +349,9 @@ mod tests {
             r#"{"path":"/a","size_bytes":99999,"ranges":[[5,20]]}"#,
             r#"{"path":"?","path_hex":"2fff","size_bytes":99999,"ranges":[[7,3]]}"#,
         ]);
-        let diff = Diff::new(&a.unwrap(), &b.unwrap());
+        let (a, b) = (a.unwrap(), b.unwrap());
+        assert!(Diff::new(&a, &Set { page_size: 65536, ..b.clone() }).is_err());
+        let diff = Diff::new(&a, &b).ok().unwrap();
         insta::assert_snapshot!("diff", diff.show(false));
         insta::assert_snapshot!("diff_json", diff.show(true));
     }

@@ -34,9 +34,17 @@ pub struct Totals {
     pub unknown: u64,
     /// Pages that these cover.
     pub unknown_pages: u64,
+    /// Directories that could not be read, and entries of which nothing is known: what they hold is in no other sum.
+    pub unread: u64,
 }
 
 impl Totals {
+    /// A directory, or an entry of one, that could not be read.
+    #[must_use]
+    pub fn of_unread() -> Self {
+        Self { unread: 1, ..Self::default() }
+    }
+
     /// One file: its blocks and what came of asking.
     #[must_use]
     pub fn of_file(size: u64, disk: u64, told: Result<&Residency, Unknown>) -> Self {
@@ -77,18 +85,19 @@ impl Totals {
         self.by_mincore += other.by_mincore;
         self.unknown += other.unknown;
         self.unknown_pages = self.unknown_pages.saturating_add(other.unknown_pages);
+        self.unread += other.unread;
     }
 
     /// Whether a part could not be asked, so that what is counted is the least that there may be.
     #[must_use]
     pub const fn partial(&self) -> bool {
-        self.unknown > 0
+        self.unknown > 0 || self.unread > 0
     }
 
     /// Cached pages; `None` if no file could be asked. With [`Totals::partial`], at least so many.
     #[must_use]
     pub const fn cached(&self) -> Option<u64> {
-        if self.unknown > 0 && self.unknown == self.files { None } else { Some(self.cached) }
+        if self.partial() && self.unknown == self.files { None } else { Some(self.cached) }
     }
 
     /// A figure that cachestat(2) alone gives: `None` if mincore(2) answered for a file, or nobody did.
@@ -125,6 +134,15 @@ mod tests {
         assert_eq!((sum.ratio(), sum.only_cachestat(sum.dirty)), (Some(0.75), None));
         sum.add(&Totals::of_file(4096, 0, Err(Unknown::NotPermitted)));
         assert_eq!((sum.ratio(), sum.cached(), sum.partial()), (None, Some(15), true));
+    }
+
+    #[test]
+    fn what_is_below_an_unreadable_directory_is_not_zero() {
+        let mut sum = Totals { dirs: 1, ..Totals::default() };
+        sum.add(&Totals::of_unread());
+        assert_eq!((sum.cached(), sum.ratio(), sum.partial()), (None, None, true));
+        sum.add(&file(10, 10, None));
+        assert_eq!((sum.cached(), sum.ratio(), sum.partial()), (Some(10), None, true));
     }
 
     #[test]

@@ -177,7 +177,8 @@ pub fn csv(rows: &[Row]) -> anyhow::Result<Vec<u8>> {
             out.write_field(match (column.cell)(row) {
                 Cell::Unknown => String::new(),
                 Cell::Pages(n, _) | Cell::Bytes(n) | Cell::Count(n) => n.to_string(),
-                Cell::Ratio(x) => format!("{x:.6}"),
+                // Not rounded: one page of many is not nothing, and all but one are not all.
+                Cell::Ratio(x) => x.to_string(),
             })?;
         }
         out.write_field(row.totals.files.to_string())?;
@@ -225,7 +226,7 @@ pub fn json(row: &Row) -> Value {
         ("pages", json!(t.pages)),
         ("cached", json!(t.cached())),
         ("cached_bytes", json!(t.cached().map(|n| n * page))),
-        ("cached_ratio", json!(t.ratio().map(|r| (r * 1e6).round() / 1e6))),
+        ("cached_ratio", json!(t.ratio())),
         ("dirty", json!(t.only_cachestat(t.dirty))),
         ("writeback", json!(t.only_cachestat(t.writeback))),
         ("evicted", json!(t.only_cachestat(t.evicted))),
@@ -247,6 +248,7 @@ pub fn json(row: &Row) -> Value {
             ("others", json!(t.others)),
             ("unknown_files", json!(t.unknown)),
             ("unknown_pages", json!(t.unknown_pages)),
+            ("unread", json!(t.unread)),
         ] {
             object.insert(key.into(), value);
         }

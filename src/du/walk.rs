@@ -5,6 +5,7 @@
 //! limit of depth. What is kept in memory is what is under way: a thread works on what it found last, so a tree is
 //! walked depth first.
 
+use std::collections::HashSet;
 use std::ffi::CStr;
 use std::ffi::OsStr;
 use std::os::fd::AsFd as _;
@@ -78,6 +79,8 @@ pub struct Walk<'a> {
     /// Pages found cached so far.
     pub cached: AtomicU64,
     links: Links,
+    /// Files that are named beside directories: perhaps also found in one of them.
+    named: HashSet<(u64, u64)>,
     /// Operands and what is mounted below them: a directory that shows up twice this way is counted once.
     roots: Links,
     /// Whether operands may lie inside each other.
@@ -151,6 +154,11 @@ fn dev(stat: &Statx) -> u64 {
     u64::from(stat.stx_dev_major) << 32 | u64::from(stat.stx_dev_minor)
 }
 
+/// What tells a file from all others.
+pub(super) fn inode(stat: &Statx) -> (u64, u64) {
+    (dev(stat), stat.stx_ino)
+}
+
 impl<'a> Walk<'a> {
     /// A walk that has not begun; `several` directories may be named, one of them perhaps inside another.
     #[must_use]
@@ -162,10 +170,26 @@ impl<'a> Walk<'a> {
             files: AtomicU64::new(0),
             cached: AtomicU64::new(0),
             links: Links::default(),
+            named: HashSet::new(),
             roots: Links::default(),
             several,
             waiting: AtomicUsize::new(0),
         }
+    }
+
+    /// Remembers files that are named, so that they count once if a directory has them as well.
+    pub(super) fn expect(&mut self, inodes: impl IntoIterator<Item = (u64, u64)>) {
+        self.named.extend(inodes);
+    }
+
+    /// Whether this is the first time that a named file is seen.
+    pub(super) fn first(&self, (dev, inode): (u64, u64)) -> bool {
+        self.links.first(dev, inode)
+    }
+
+    /// Whether a file may be seen again.
+    fn may_return(&self, stat: &Statx) -> bool {
+        stat.stx_nlink > 1 || !self.named.is_empty() && self.named.contains(&inode(stat))
     }
 
     /// Walks a directory that a user named, and gives what is in it. Its rows go to the sink, its own last.
@@ -175,7 +199,7 @@ impl<'a> Walk<'a> {
             Ok(stat) => stat,
             Err(e) => {
                 self.problems.directory(path, e);
-                return Totals::default();
+                return Totals::of_unread();
             }
         };
         if !self.roots.first(dev(&stat), stat.stx_ino) {
@@ -214,6 +238,7 @@ impl<'a> Walk<'a> {
                 None | Some(Err(Errno::NOENT)) => break,
                 Some(Err(e)) => {
                     self.problems.directory(&dir.node.path(), e);
+                    dir.node.add(&Totals::of_unread());
                     break;
                 }
             }
@@ -263,13 +288,16 @@ impl<'a> Walk<'a> {
         let stat = match rustix::fs::statx(&dir.fd, name, flags, StatxFlags::BASIC_STATS) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return self.problems.vanished(),
-            Err(e) => return self.problems.directory(&dir.node.path().join(os_name), e),
+            Err(e) => {
+                self.problems.directory(&dir.node.path().join(os_name), e);
+                return sum.add(&Totals::of_unread());
+            }
         };
         if FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory {
             return self.child(scope, dir, name, &stat);
         }
         let disk = stat.stx_blocks * 512;
-        if stat.stx_nlink > 1 && !self.links.first(dev(&stat), stat.stx_ino) {
+        if self.may_return(&stat) && !self.first(inode(&stat)) {
             return;
         }
         let told = match residency::regular(&stat) {
@@ -345,6 +373,7 @@ impl<'a> Walk<'a> {
                 }
                 Err(e) => {
                     self.problems.directory(&node.path(), e);
+                    node.add(&Totals::of_unread());
                     self.done(node);
                 }
             }

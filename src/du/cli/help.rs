@@ -58,7 +58,8 @@ costs what is cached, however large the file is.
 The kernel tells what is cached only to who may write the file: its owner,
 root, or whoever has write access. To others, mincore(2) says 'all of it',
 and cachestat(2) refuses; cachedu says '-' and why. In a directory, '+'
-behind a figure says that there are such files below: it is at least that.
+behind a figure says that there are such files below, or directories that
+cannot be read: it is at least that.
 
 tmpfs and shared memory are page cache that has no disk: CACHED is what is
 in memory, and EVICTED what is in swap. Files of overlayfs are those of the
@@ -101,12 +102,13 @@ of other mount namespaces (containers): those are named from
     (
         "Acting",
         "\
---evict asks the kernel to drop clean pages that no process has mapped; with
---flush, dirty pages are written first. What was cached before and after is
-printed. --load reads data, not holes, in parallel. --restore reads exactly
-the pages of a set, of files that still have the path; of a file that is
-shorter now, what is left. Both leave the eviction of other pages to the
-kernel. --dry-run only tells.",
+--evict asks the kernel to drop clean pages that no process has mapped. It
+also begins to write dirty ones, which stay until that is done: evict again,
+or take --flush, which writes them first and waits. What was cached before
+and after is printed. --load reads data, not holes, in parallel. --restore
+reads exactly the pages of a set, of files that still have the path; of a
+file that is shorter now, what is left. Both leave the eviction of other
+pages to the kernel. --dry-run only tells.",
     ),
     (
         "Formats",
