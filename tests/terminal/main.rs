@@ -175,7 +175,7 @@ fn lesson(program: &Path, file: &Path, cold: bool) -> bool {
     screen.press("\u{1b}");
     screen.until("the table", |t| t.contains("h help").then_some(()));
     screen.press("h");
-    screen.until("the help", |t| t.contains("closes this help").then_some(()));
+    screen.until("the help", |t| t.contains("Keys (any key closes").then_some(()));
     screen.press("q");
     screen.ends("q");
     true

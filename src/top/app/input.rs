@@ -68,6 +68,7 @@ impl App {
             Mode::Help(line) => {
                 match action {
                     Some(Action::Move(step)) => self.mode = Mode::Help(self.scrolled(line, step)),
+                    Some(Action::Quit) => return vec![Effect::Quit],
                     _ => self.mode = Mode::Table,
                 }
                 Vec::new()

@@ -13,8 +13,7 @@ use crate::top::settings::Sort;
 
 /// The help: the keys, from their table, and what the figures mean.
 pub(super) fn help(theme: &Theme) -> Vec<Line<'static>> {
-    let mut out =
-        vec![Line::styled("Keys (Up and Down scroll, any other key closes this help)", theme.strong())];
+    let mut out = vec![Line::styled("Keys (any key closes this help, Up and Down scroll)", theme.strong())];
     let keys: Vec<_> = keys::lines().collect();
     let half = keys.len().div_ceil(2);
     // Two columns fit into 80.
