@@ -297,6 +297,7 @@ test_all() {
         skip "charts in a browser" "no $BROWSER"
     fi
     if stories=$(test_program stories) && [ -n "$stories" ]; then
+        # Only there so far: each takes minutes, because the disk is slow on purpose.
         some=$(tr ',' '\n' <<<"$kernels" | grep -xF 6.12 || :)
         [ -z "$some" ] || run_stories "$stories" "$some"
     else
