@@ -201,9 +201,15 @@ run_views() {
     local fs command='CACHEDU=/bin/cachedu du_test'
     for fs in ext4 xfs btrfs tmpfs; do command+=" --dir $fs=/mnt/$fs"; done
     command+=' && mkdir -p /dev/pts && mount -t devpts devpts /dev/pts && CACHETOP=/bin/cachetop terminal /mnt/ext4'
-    # Not "du", which busybox has.
-    run_matrix views "$3" --add "$1:/bin/du_test" --add target/debug/cachedu:/bin/cachedu \
-        --add "$2:/bin/terminal" --add target/debug/cachetop:/bin/cachetop -- "$command"
+    # Not "du", which busybox has. Without debugging information: all of it has to fit into the guest's memory.
+    local at=target/without-debug
+    mkdir -p $at
+    strip --strip-debug -o $at/du_test "$1"
+    strip --strip-debug -o $at/terminal "$2"
+    strip --strip-debug -o $at/cachedu target/debug/cachedu
+    strip --strip-debug -o $at/cachetop target/debug/cachetop
+    run_matrix views "$3" --add $at/du_test:/bin/du_test --add $at/cachedu:/bin/cachedu \
+        --add $at/terminal:/bin/terminal --add $at/cachetop:/bin/cachetop -- "$command"
 }
 
 # run_stories PROGRAM KERNELS: the stories of the report in virtual machines, with a disk that is slow.
@@ -291,6 +297,7 @@ test_all() {
         skip "charts in a browser" "no $BROWSER"
     fi
     if stories=$(test_program stories) && [ -n "$stories" ]; then
+        # Only there so far: each takes minutes, because the disk is slow on purpose.
         some=$(tr ',' '\n' <<<"$kernels" | grep -xF 6.12 || :)
         [ -z "$some" ] || run_stories "$stories" "$some"
     else

@@ -26,6 +26,11 @@ fn main() -> ExitCode {
     if let Err(error) = args.check() {
         error.exit();
     }
+    // What a script writes when its variable is empty; without this it would be watched for ever.
+    if std::env::args_os().next_back().is_some_and(|a| a == "--") && args.watched.command.is_empty() {
+        let what = Failure::usage("a COMMAND is required after '--'");
+        return what.report("cachestat", &mut io::stderr());
+    }
     let done = if args.watched.report() && args.generate.is_none() {
         report::explain(&args)
     } else {

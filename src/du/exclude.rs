@@ -76,8 +76,14 @@ mod tests {
         let e = Exclude::new(&["*.o".into(), "target/".into(), "a/b*".into(), "/x/*/y".into()]).unwrap();
         assert!(e.name(OsStr::new("z.o")) && e.name(OsStr::new("target")) && !e.name(OsStr::new("z.c")));
         assert!(e.name(OsStr::from_bytes(b"\xff.o")), "names need not be UTF-8");
-        for (path, out) in [("a/bc", true), ("q/a/b", true), ("/x/1/y", true), ("q/x/1/y", false), ("a/x/bc", false), ("/x/1/2/y", false)]
-        {
+        for (path, out) in [
+            ("a/bc", true),
+            ("q/a/b", true),
+            ("/x/1/y", true),
+            ("q/x/1/y", false),
+            ("a/x/bc", false),
+            ("/x/1/2/y", false),
+        ] {
             assert_eq!(e.path(Path::new(path)), out, "{path}");
         }
         for (path, out) in [("/q/z.o", true), ("/target/q", true), ("/q/a/b/c", true), ("/q/c", false)] {

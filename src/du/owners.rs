@@ -243,7 +243,10 @@ fn add(
 
 /// The name that a file had before it was deleted.
 fn named(path: &Path) -> &Path {
-    path.as_os_str().as_bytes().strip_suffix(b" (deleted)").map_or(path, |name| Path::new(OsStr::from_bytes(name)))
+    path.as_os_str()
+        .as_bytes()
+        .strip_suffix(b" (deleted)")
+        .map_or(path, |name| Path::new(OsStr::from_bytes(name)))
 }
 
 /// `/proc/PID/root` for a process whose paths mean something else than ours.

@@ -197,7 +197,8 @@ fn file(value: &Value, most: u64) -> Option<File> {
         // In order and apart, as they were written.
         if run.start.checked_add(run.pages)? > most
             || run.pages == 0
-            || runs.last().is_some_and(|last| last.end() > run.start) {
+            || runs.last().is_some_and(|last| last.end() > run.start)
+        {
             return None;
         }
         runs.push(run);

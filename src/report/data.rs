@@ -149,10 +149,10 @@ pub struct FileRow {
     pub fault_hits: u64,
     /// Pages dirtied.
     pub dirtied: u64,
-    /// Bytes read past the cache.
-    pub direct_read_bytes: u64,
-    /// Bytes written past the cache.
-    pub direct_write_bytes: u64,
+    /// Bytes read past the cache; not counted file by file yet.
+    pub direct_read_bytes: Option<u64>,
+    /// Bytes written past the cache; not counted file by file yet.
+    pub direct_write_bytes: Option<u64>,
     /// What was cached before the run; known only of files that could be named before.
     pub before: Option<Residency>,
     /// What was cached after it.
@@ -173,8 +173,7 @@ impl FileRow {
     /// What files are ranked by: pages touched in any way.
     #[must_use]
     pub const fn weight(&self) -> u64 {
-        let direct = (self.direct_read_bytes + self.direct_write_bytes) / 4096;
-        self.accesses() + self.fault_misses + self.fault_hits + self.dirtied + direct
+        self.accesses() + self.fault_misses + self.fault_hits + self.dirtied
     }
 }
 

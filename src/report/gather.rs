@@ -285,8 +285,6 @@ fn bare(c: &Counters) -> FileRow {
         fault_misses: c.get(Counter::FaultMisses),
         fault_hits: c.get(Counter::FaultHits),
         dirtied: c.get(Counter::Dirtied),
-        direct_read_bytes: c.get(Counter::DirectReadBytes),
-        direct_write_bytes: c.get(Counter::DirectWriteBytes),
         ..FileRow::default()
     }
 }

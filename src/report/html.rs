@@ -186,7 +186,7 @@ fn files(files: &[FileRow], out: &mut String) {
             count(f.misses),
             count(f.fault_misses + f.fault_hits),
             count(f.dirtied),
-            bytes(f.direct_read_bytes + f.direct_write_bytes),
+            f.direct_read_bytes.zip(f.direct_write_bytes).map_or_else(|| "-".into(), |(r, w)| bytes(r + w)),
             cached(&f.before),
             cached(&f.after),
         );

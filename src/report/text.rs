@@ -294,7 +294,7 @@ fn files(run: &Run, out: &mut String) {
     }
     line(out, "\nfiles HITS    RAHITS    MISSES   FAULTS  DIRTIES   DIRECT  CACHED before, after");
     for f in shown {
-        let direct = f.direct_read_bytes + f.direct_write_bytes;
+        let direct = f.direct_read_bytes.zip(f.direct_write_bytes).map(|(r, w)| r + w);
         let _ = writeln!(
             out,
             "{:>10} {:>9} {:>9} {:>8} {:>8} {:>8}          {:>5}, {}",
@@ -303,7 +303,7 @@ fn files(run: &Run, out: &mut String) {
             f.misses,
             f.fault_misses + f.fault_hits,
             f.dirtied,
-            if direct == 0 { "0".into() } else { bytes(direct) },
+            direct.map_or_else(|| "-".into(), |n| if n == 0 { "0".into() } else { bytes(n) }),
             residency(f.before.as_ref()),
             residency(f.after.as_ref())
         );

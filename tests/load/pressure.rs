@@ -62,7 +62,7 @@ fn reclaimed() -> u64 {
 }
 
 /// Whether a kdamond runs, which may page out what nobody asked it to.
-fn damon() -> bool {
+pub fn damon() -> bool {
     let threads = fs::read_dir("/sys/kernel/mm/damon/admin/kdamonds").into_iter().flatten().flatten();
     threads.filter_map(|t| fs::read_to_string(t.path().join("state")).ok()).any(|state| state.trim() == "on")
 }

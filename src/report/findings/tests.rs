@@ -79,6 +79,7 @@ fn cold() -> Run {
     ]);
     run.files = vec![file()];
     run.asked_pages = 10240;
+    run.usage.device_read_bytes = Some(40 << 20);
     run
 }
 

@@ -93,7 +93,8 @@ fn bars(app: &App, theme: &Theme, (column, i): (&Column, usize), area: Rect, fra
         (true, _) => "100%".into(),
         (_, x) if x <= 0.0 => String::new(),
         _ if matches!(column.id, "direct_bytes") => cells::binary(most),
-        _ if app.settings.unit == crate::cli::Unit::Bytes => cells::binary(most),
+        #[allow(clippy::cast_precision_loss)]
+        _ if app.settings.unit == crate::cli::Unit::Bytes => cells::binary(most * app.scene.page_size as f64),
         _ => cells::decimal(most),
     };
     frame.buffer_mut().set_stringn(BARS + room + 1, area.y, text, usize::from(MOST) - 1, theme.dim());
