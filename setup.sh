@@ -139,8 +139,9 @@ step() {
     printf '\n== %s: %s\n' "$name" "$*"
     # In a subshell with -e of its own: as the condition of an "if", the command would lose it.
     set +e
-    (set -e; "$@")
-    local status=$?
+    mkdir -p target
+    (set -e; "$@") 2>&1 | tee target/step.out
+    local status=${PIPESTATUS[0]}
     set -e
     if [ $status = 0 ]; then
         passed=$((passed + 1))
@@ -148,7 +149,8 @@ step() {
     else
         failed=$((failed + 1))
         note FAILED $((SECONDS - start)) "$name"
-        return 0
+        details+="[$name]"$'\n'
+        details+=$(grep -A4 -E "^error|^FAIL |^failed:|panicked at" target/step.out | head -n 24 | cut -c1-500 || :)$'\n'
     fi
 }
 

@@ -55,8 +55,10 @@ pub fn a_thousand_short_processes(dir: &Path) {
     for row in rows(&intervals) {
         let pid = u32::try_from(figure(row, "/pid")).unwrap();
         if let Some((name, _)) = names.get(&pid) {
-            assert_eq!(row["comm"], name.as_str(), "{row}");
-            *sums.entry(pid).or_default() += figure(row, "/read/accesses");
+            // Between its birth and its name it is called as the tests are: it touches its memory then, and reads nothing.
+            let read = figure(row, "/read/accesses");
+            assert!(read == 0 || row["comm"] == name.as_str(), "{row}");
+            *sums.entry(pid).or_default() += read;
         }
     }
     for (pid, (name, pages)) in &names {
