@@ -2,6 +2,7 @@
 
 mod command;
 mod help;
+mod start;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,12 +10,13 @@ use std::time::Duration;
 use clap::CommandFactory as _;
 use clap::Parser;
 use clap::ValueEnum;
-use clap_complete::Shell;
 
 pub use command::Watched;
 pub(crate) use help::long_of;
 pub(crate) use help::manual_sections;
 pub(crate) use help::wrapped;
+pub(crate) use start::generated;
+pub use start::parse;
 
 use crate::columns;
 use crate::columns::Column;
@@ -274,19 +276,7 @@ impl Args {
 /// What `--generate` prints.
 #[must_use]
 pub fn generate(what: Generated) -> String {
-    let shell = match what {
-        Generated::Man => return manual(),
-        Generated::Bash => Shell::Bash,
-        Generated::Zsh => Shell::Zsh,
-        Generated::Fish => Shell::Fish,
-    };
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "cachestat", &mut text);
-    String::from_utf8_lossy(&text).into_owned()
-}
-
-fn manual() -> String {
-    manual_of(Args::command(), &help::manual())
+    generated(Args::command(), &help::manual(), what)
 }
 
 /// A manual page: what clap knows, then what the long help tells beyond that.

@@ -6,6 +6,8 @@
 pub mod act;
 pub mod cli;
 pub mod exclude;
+pub mod interrupt;
+pub mod kinds;
 pub mod links;
 pub mod map;
 pub mod open;

@@ -1,58 +1,28 @@
 //! The command from outside: what it says and how it ends before it touches the kernel. Needs no privilege.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::fs::File;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt as _;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
-use std::process::Output;
-use std::process::Stdio;
+mod outside;
 
-fn cachestat(options: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cachestat"));
-    command
-        .args(options.split_whitespace())
-        .env_remove("COLUMNS")
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null());
-    command
-}
+use outside::Program;
 
-fn run(options: &str) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = cachestat(options).output().unwrap();
-    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
-}
+const CACHESTAT: Program = Program { name: "cachestat", path: env!("CARGO_BIN_EXE_cachestat") };
 
 #[test]
 fn help() {
     for (name, option) in [("help_short", "-h"), ("help_long", "--help")] {
-        let (code, out, err) = run(option);
-        assert_eq!((code, err.as_str()), (Some(0), ""));
-        assert!(out.lines().all(|line| line.chars().count() <= 80), "{option} fits 80 columns");
-        insta::assert_snapshot!(name, out);
+        insta::assert_snapshot!(name, CACHESTAT.help(option));
     }
 }
 
 #[test]
 fn version() {
     let expected = format!("cachestat {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!(run("-V"), (Some(0), expected, String::new()));
+    assert_eq!(CACHESTAT.run("-V"), (Some(0), expected, String::new()));
 }
 
 #[test]
 fn manual_and_completions() {
-    let (code, man, _) = run("--generate man");
-    assert_eq!(code, Some(0));
-    insta::assert_snapshot!("man", man.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
-    for (shell, part) in
-        [("bash", "complete -F _cachestat"), ("zsh", "#compdef cachestat"), ("fish", "complete -c cachestat")]
-    {
-        let (code, out, _) = run(&format!("--generate {shell}"));
-        assert_eq!(code, Some(0));
-        assert!(out.contains(part), "{shell}: {out}");
-    }
+    insta::assert_snapshot!("man", CACHESTAT.manual());
 }
 
 #[test]
@@ -93,8 +63,7 @@ fn wrong_usage_ends_with_2_and_says_why() {
         "-p 0",
         "-p abc",
     ] {
-        let (code, out, err) = run(options);
-        assert_eq!((code, out.as_str()), (Some(2), ""), "{options}: {err}");
+        let err = CACHESTAT.refused(options);
         all += &format!("$ cachestat {options}\n{}\n", err.lines().next().unwrap_or_default());
     }
     insta::assert_snapshot!("usage_errors", all);
@@ -102,7 +71,7 @@ fn wrong_usage_ends_with_2_and_says_why() {
 
 #[test]
 fn a_process_that_is_not_there() {
-    let (code, out, err) = run("-p 2147483647");
+    let (code, out, err) = CACHESTAT.run("-p 2147483647");
     assert_eq!(out, "");
     if err.contains("container") {
         // Ids mean something else here, and it says so.
@@ -123,7 +92,7 @@ fn a_thread_is_not_a_process() {
     let tid = std::fs::read_link("/proc/thread-self").unwrap();
     let tid = tid.file_name().unwrap().to_str().unwrap();
     assert_ne!(tid, pid.to_string());
-    let (code, _, err) = run(&format!("-p {tid}"));
+    let (code, _, err) = CACHESTAT.run(&format!("-p {tid}"));
     if err.contains("container") {
         return;
     }
@@ -134,31 +103,12 @@ fn a_thread_is_not_a_process() {
 
 #[test]
 fn a_full_disk_is_an_error_and_a_closed_pipe_is_none() {
-    let full = File::options().write(true).open("/dev/full").unwrap();
-    let output = cachestat("--generate man").stdout(full).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let err = String::from_utf8(output.stderr).unwrap();
-    assert!(err.contains("cannot write the output: No space left on device"), "{err}");
-
-    let (writer, reader) = UnixStream::pair().unwrap();
-    drop(reader);
-    let output = cachestat("--generate man").stdout(OwnedFd::from(writer)).output().unwrap();
-    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+    for options in ["--generate man", "--help", "-V"] {
+        CACHESTAT.writes_or_says_so(options);
+    }
 }
 
 #[test]
 fn without_privilege_it_says_what_to_do() {
-    let mut command = cachestat("1 1");
-    if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
-        command.uid(65534).gid(65534);
-    }
-    let output = match command.output() {
-        Ok(output) => output,
-        // The program lies where only root may enter.
-        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return,
-        Err(e) => panic!("{e}"),
-    };
-    let err = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{err}");
-    assert!(err.starts_with("cachestat: error: ") && err.contains("\nremedy: "), "{err}");
+    CACHESTAT.needs_privilege("1 1");
 }

@@ -6,11 +6,13 @@ use std::process::ExitCode;
 use cachetop::du::cli::Args;
 use cachetop::du::run;
 use cachetop::du::run::End;
-use clap::Parser as _;
 
 fn main() -> ExitCode {
     env_logger::init();
-    let args = Args::parse();
+    let args: Args = match cachetop::cli::parse() {
+        Ok(args) => args,
+        Err(code) => return code,
+    };
     if let Err(error) = args.check() {
         error.exit();
     }

@@ -18,11 +18,13 @@ use cachetop::view;
 use cachetop::view::Surroundings;
 use cachetop::wait;
 use cachetop::wait::Process;
-use clap::Parser as _;
 
 fn main() -> ExitCode {
     env_logger::init();
-    let args = Args::parse();
+    let args: Args = match cli::parse() {
+        Ok(args) => args,
+        Err(code) => return code,
+    };
     if let Err(error) = args.check() {
         error.exit();
     }

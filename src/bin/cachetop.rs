@@ -5,11 +5,13 @@ use std::process::ExitCode;
 
 use cachetop::top::cli::Args;
 use cachetop::top::start;
-use clap::Parser as _;
 
 fn main() -> ExitCode {
     env_logger::init();
-    let args = Args::parse();
+    let args: Args = match cachetop::cli::parse() {
+        Ok(args) => args,
+        Err(code) => return code,
+    };
     if let Err(error) = args.check() {
         error.exit();
     }

@@ -2,10 +2,11 @@
 
 use std::io::Write;
 use std::num::NonZeroU64;
-use std::os::fd::AsFd as _;
+use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
-use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rayon::prelude::*;
 use rustix::fs::Advice;
@@ -15,6 +16,7 @@ use serde_json::Map;
 use serde_json::json;
 
 use super::cli::Args;
+use super::progress;
 use super::ranges::Run;
 use super::residency::Ask;
 use super::residency::Unknown;
@@ -44,8 +46,7 @@ pub struct Deed {
 ///
 /// # Errors
 /// Why it could not be done.
-pub fn evict(path: &Path, flush: bool, ask: Ask) -> Result<Deed, Unknown> {
-    let (fd, _) = run::open_named(path)?;
+pub fn evict(fd: impl AsFd, flush: bool, ask: Ask) -> Result<Deed, Unknown> {
     let before = ask.residency(fd.as_fd())?.cached;
     if flush {
         rustix::fs::fdatasync(&fd)?;
@@ -60,12 +61,11 @@ pub fn evict(path: &Path, flush: bool, ask: Ask) -> Result<Deed, Unknown> {
     Ok(Deed { before, after: after.cached, dirty: after.more.map(|m| m.dirty + m.writeback) })
 }
 
-/// Reads a file into the cache, its holes left out: they would fill memory with zeros.
+/// Reads a file into the cache, its holes left out: they would fill memory with zeros. Counts the `bytes` it has read.
 ///
 /// # Errors
 /// Why it could not be done.
-pub fn load(path: &Path, ask: Ask) -> Result<Deed, Unknown> {
-    let (fd, _) = run::open_named(path)?;
+pub fn load(fd: impl AsFd, ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown> {
     let before = ask.residency(fd.as_fd())?;
     // A read of the whole is what read-ahead is made for.
     rustix::fs::fadvise(&fd, 0, None, Advice::Sequential)?;
@@ -80,18 +80,18 @@ pub fn load(path: &Path, ask: Ask) -> Result<Deed, Unknown> {
         };
         let end = rustix::fs::seek(&fd, SeekFrom::Hole(data)).unwrap_or(before.size);
         let end = if end > data { end } else { before.size };
-        read(fd.as_fd(), data, end)?;
+        read(fd.as_fd(), data, end, bytes)?;
         at = end;
     }
     deed(&fd, before.cached, ask)
 }
 
-fn deed(fd: &OwnedFd, before: u64, ask: Ask) -> Result<Deed, Unknown> {
+fn deed(fd: impl AsFd, before: u64, ask: Ask) -> Result<Deed, Unknown> {
     let after = ask.residency(fd.as_fd())?;
     Ok(Deed { before, after: after.cached, dirty: after.more.map(|m| m.dirty + m.writeback) })
 }
 
-fn read(fd: BorrowedFd<'_>, from: u64, to: u64) -> Result<(), Unknown> {
+fn read(fd: BorrowedFd<'_>, from: u64, to: u64, bytes: &AtomicU64) -> Result<(), Unknown> {
     let mut buffer = vec![0; usize::try_from(CHUNK.min(to.saturating_sub(from))).unwrap_or(0)];
     let mut at = from;
     while at < to {
@@ -99,7 +99,10 @@ fn read(fd: BorrowedFd<'_>, from: u64, to: u64) -> Result<(), Unknown> {
         match rustix::io::pread(fd, &mut buffer[..want], at) {
             // It was truncated meanwhile.
             Ok(0) => break,
-            Ok(n) => at += n as u64,
+            Ok(n) => {
+                at += n as u64;
+                bytes.fetch_add(n as u64, Relaxed);
+            }
             Err(Errno::INTR) => {}
             Err(e) => return Err(e.into()),
         }
@@ -107,18 +110,17 @@ fn read(fd: BorrowedFd<'_>, from: u64, to: u64) -> Result<(), Unknown> {
     Ok(())
 }
 
-/// Reads exactly these pages into the cache, and none ahead of them.
+/// Reads exactly these pages into the cache, and none ahead of them. Counts the `bytes` it has read.
 ///
 /// # Errors
 /// Why it could not be done.
-pub fn load_runs(path: &Path, runs: &[Run], ask: Ask) -> Result<Deed, Unknown> {
+pub fn load_runs(fd: impl AsFd, runs: &[Run], ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown> {
     let page = rustix::param::page_size() as u64;
-    let (fd, _) = run::open_named(path)?;
     let before = ask.residency(fd.as_fd())?;
     rustix::fs::fadvise(&fd, 0, None::<NonZeroU64>, Advice::Random)?;
     for run in runs {
         let end = run.end().saturating_mul(page).min(before.size);
-        read(fd.as_fd(), run.start.saturating_mul(page).min(end), end)?;
+        read(fd.as_fd(), run.start.saturating_mul(page).min(end), end, bytes)?;
     }
     deed(&fd, before.cached, ask)
 }
@@ -218,6 +220,28 @@ impl<'a> Report<'a> {
     }
 }
 
+/// Does it to all files, in parallel, and says on a terminal how far it has come.
+fn each<T: Sync>(
+    args: &Args,
+    files: &[T],
+    deed: impl Fn(&T, &AtomicU64) -> Result<Deed, Unknown> + Sync,
+) -> Vec<Result<Deed, Unknown>> {
+    let (done, read) = (AtomicU64::new(0), AtomicU64::new(0));
+    let told = || {
+        let read = match read.load(Relaxed) {
+            0 => String::new(),
+            n => format!(", {} read", bytes(n)),
+        };
+        format!("{} of {} files{read}", done.load(Relaxed), files.len())
+    };
+    let one = |file| {
+        let result = deed(file, &read);
+        done.fetch_add(1, Relaxed);
+        result
+    };
+    progress::during(args.noisy(), told, || files.par_iter().map(one).collect())
+}
+
 /// Evicts or loads files that were found.
 ///
 /// # Errors
@@ -225,26 +249,21 @@ impl<'a> Report<'a> {
 pub fn run(args: &Args, rows: Vec<Row>, out: &mut dyn Write, err: &mut dyn Write) -> Result<End, Failure> {
     let ask = args.ask();
     let mut report = Report::new(if args.evict { "evict" } else { "load" }, args);
-    // What cannot change is left in peace: files with nothing cached, or all of it.
-    let todo: Vec<Row> = rows
-        .into_iter()
-        .filter(|r| {
-            let t = &r.totals;
-            r.why.is_none() && if args.evict { t.cached > 0 } else { t.cached < t.pages }
-        })
-        .collect();
-    let done: Vec<_> = todo
-        .par_iter()
-        .map(|r| match (args.dry_run, args.evict) {
-            (true, _) => {
-                let (before, dirty) = (r.totals.cached, r.totals.only_cachestat(r.totals.dirty));
-                Ok(Deed { before, after: before, dirty })
-            }
-            (false, true) => evict(r.handle(), args.flush, ask),
-            (false, false) => load(r.handle(), ask),
-        })
-        .collect();
+    let wanted = run::wanted(args);
+    let todo: Vec<Row> = rows.into_iter().filter(|r| r.why.is_none() && wanted(&r.totals)).collect();
+    let done = each(args, &todo, |r, read| match (args.dry_run, args.evict) {
+        (true, _) => {
+            let (before, dirty) = (r.totals.cached, r.totals.only_cachestat(r.totals.dirty));
+            Ok(Deed { before, after: before, dirty })
+        }
+        (false, true) => evict(&r.open()?.0, args.flush, ask),
+        (false, false) => load(&r.open()?.0, ask, read),
+    });
     for (row, done) in todo.iter().zip(done) {
+        // Trees change, and processes close files.
+        if matches!(done, Err(Unknown::Vanished)) {
+            continue;
+        }
         report.add(&row.path, done, err);
     }
     report.print(out)
@@ -266,18 +285,14 @@ pub fn restore(
             .remedy("make it anew on this machine"));
     }
     let mut report = Report::new("restore", args);
-    let done: Vec<_> = set
-        .files
-        .par_iter()
-        .map(|file| {
-            if args.dry_run {
-                let (totals, why) = run::file(&file.path, ask);
-                let dirty = totals.only_cachestat(totals.dirty);
-                return why.map_or(Ok(Deed { before: totals.cached, after: totals.cached, dirty }), Err);
-            }
-            load_runs(&file.path, &file.runs, ask)
-        })
-        .collect();
+    let done = each(args, &set.files, |file, read| {
+        if args.dry_run {
+            let (totals, why) = run::file(&file.path, ask);
+            let dirty = totals.only_cachestat(totals.dirty);
+            return why.map_or(Ok(Deed { before: totals.cached, after: totals.cached, dirty }), Err);
+        }
+        load_runs(&run::open_named(&file.path)?.0, &file.runs, ask, read)
+    });
     for (file, done) in set.files.iter().zip(done) {
         report.add(&file.path, done, err);
     }

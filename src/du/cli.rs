@@ -2,12 +2,13 @@
 
 mod help;
 
+use std::io;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::CommandFactory as _;
 use clap::Parser;
 use clap::ValueEnum;
-use clap_complete::Shell;
 
 use super::residency::Ask;
 use super::residency::Method;
@@ -52,7 +53,7 @@ pub struct Args {
     #[arg(short = 'x', long, help_heading = "What to look at")]
     pub one_file_system: bool,
 
-    /// Leave out names that match; with a slash in it, paths or their ends
+    /// Leave out names that match; with a slash in it, paths or their ends, or (/, ./) one place
     #[arg(long, value_name = "GLOB", help_heading = "What to look at")]
     pub exclude: Vec<String>,
 
@@ -194,6 +195,12 @@ impl Args {
         !self.pid.is_empty() || self.comm.is_some() || self.cgroup.is_some() || self.all
     }
 
+    /// Whether a progress line is wanted.
+    #[must_use]
+    pub fn noisy(&self) -> bool {
+        !self.quiet && io::stderr().is_terminal()
+    }
+
     /// How to ask the kernel.
     #[must_use]
     pub fn ask(&self) -> Ask {
@@ -223,15 +230,7 @@ fn size(text: &str) -> Result<u64, String> {
 /// What `--generate` prints.
 #[must_use]
 pub fn generate(what: Generated) -> String {
-    let shell = match what {
-        Generated::Man => return crate::cli::manual_of(Args::command(), &help::manual()),
-        Generated::Bash => Shell::Bash,
-        Generated::Zsh => Shell::Zsh,
-        Generated::Fish => Shell::Fish,
-    };
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "cachedu", &mut text);
-    String::from_utf8_lossy(&text).into_owned()
+    crate::cli::generated(Args::command(), &help::manual(), what)
 }
 
 #[cfg(test)]

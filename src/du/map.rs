@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::os::fd::AsFd as _;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -19,8 +19,11 @@ use super::residency;
 use super::residency::Ask;
 use super::residency::Method;
 use super::residency::Unknown;
+use super::row::Kind;
+use super::row::Row;
 use super::run;
 use super::run::End;
+use super::totals::Totals;
 use super::view;
 use crate::exit::Failure;
 use crate::view::text::bytes;
@@ -50,8 +53,7 @@ impl FileMap {
     ///
     /// # Errors
     /// Why they cannot be known.
-    pub fn new(path: &Path, handle: &Path, ask: Ask) -> Result<Self, Unknown> {
-        let (fd, _) = run::open_named(handle)?;
+    pub fn new(path: &Path, fd: impl AsFd, ask: Ask) -> Result<Self, Unknown> {
         let pages = residency::size(fd.as_fd())?.div_ceil(rustix::param::page_size() as u64);
         let mut runs = ask.ranges(fd.as_fd())?;
         clip(&mut runs, pages);
@@ -180,23 +182,27 @@ fn lengths(what: &str, lengths: &Lengths, out: &mut String) {
 /// When the output cannot be written, or the processes asked for are not there.
 pub fn run(args: &Args, paths: &[PathBuf], out: &mut dyn Write, err: &mut dyn Write) -> Result<End, Failure> {
     let mut end = End::Done;
-    let files: Vec<(PathBuf, PathBuf)> = if args.owners() {
+    let rows: Vec<Row> = if args.owners() {
         let found = owners::find(args)?;
         end = found.warn(err);
         // The notes tell of those that cannot be known.
-        let known = found.rows.iter().filter(|r| r.why.is_none());
-        known.map(|r| (r.path.clone(), r.handle().to_path_buf())).collect()
+        found.rows.into_iter().filter(|r| r.why.is_none()).collect()
     } else {
-        paths.iter().map(|p| (p.clone(), p.clone())).collect()
+        let row = |path: &PathBuf| Row::new(Kind::File, path.clone(), 0, Totals::default(), None);
+        paths.iter().map(row).collect()
     };
-    for (i, (path, handle)) in files.iter().enumerate() {
-        match FileMap::new(path, handle, args.ask()) {
-            Ok(map) if args.json => {
-                run::print(format!("{}\n", map.json()).as_bytes(), out)?;
-            }
+    for (i, row) in rows.iter().enumerate() {
+        let path = &row.path;
+        match row.open().and_then(|(fd, _)| FileMap::new(path, fd, args.ask())) {
+            // A process has closed it.
+            Err(Unknown::Vanished) if row.via.is_some() => {}
             Ok(map) => {
                 let gap = if i > 0 { "\n" } else { "" };
-                run::print(format!("{gap}{}", map.text()).as_bytes(), out)?;
+                let text =
+                    if args.json { format!("{}\n", map.json()) } else { format!("{gap}{}", map.text()) };
+                if !run::offer(text.as_bytes(), out)? {
+                    break;
+                }
             }
             Err(why) => {
                 let _ = writeln!(err, "cachedu: {}: {why}", view::name(path));

@@ -7,7 +7,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::path::PathBuf;
@@ -17,12 +16,14 @@ use rayon::prelude::*;
 use super::cli::Args;
 use super::exclude::Exclude;
 use super::problems::Problems;
+use super::residency::Ask;
 use super::residency::Unknown;
 use super::row::Keep;
 use super::row::Kind;
 use super::row::Row;
 use super::row::Sink as _;
 use super::row::Sort;
+use super::row::Via;
 use super::run;
 use super::run::Found;
 use super::totals::Totals;
@@ -33,7 +34,7 @@ use crate::exit::Failure;
 #[derive(Debug, Clone)]
 struct Held {
     path: PathBuf,
-    via: PathBuf,
+    link: PathBuf,
     owners: BTreeSet<u32>,
 }
 
@@ -67,22 +68,17 @@ pub fn find(args: &Args) -> Result<Found, Failure> {
     let acting = args.evict || args.load || args.save.is_some();
     let top = args.top.map(|n| n as usize).filter(|_| !acting);
     let least = args.min.map_or(0, |bytes| bytes.div_ceil(page));
-    let keep = Keep::new(args.sort.unwrap_or(Sort::Cached), top, least);
+    let keep = Keep::new(args.sort.unwrap_or(Sort::Cached), top, least).only(run::wanted(args));
     let total = files
         .into_par_iter()
-        .map(|(_, file)| {
-            let (totals, why) = run::file(&file.via, ask);
-            // Closed since it was found.
-            if why == Some(Unknown::Vanished) {
-                return Totals::default();
+        .map(|(inode, file)| {
+            let (totals, row) = asked(inode, file, ask);
+            if let Some(row) = row {
+                if let Some(why) = row.why {
+                    problems.unknown(why, || row.path.clone());
+                }
+                keep.take(row);
             }
-            if let Some(why) = why {
-                problems.unknown(why, || file.path.clone());
-            }
-            let mut row = Row::new(Kind::File, file.path, 0, totals, why);
-            row.owners = file.owners.into_iter().collect();
-            row.via = Some(file.via);
-            keep.take(row);
             totals
         })
         .reduce(Totals::default, |mut a, b| {
@@ -90,6 +86,18 @@ pub fn find(args: &Args) -> Result<Found, Failure> {
             a
         });
     Ok(Found { rows: keep.rows(), total, notes: problems.lines(), missing: refused })
+}
+
+/// What is cached of a file, and its row; none if it was closed since it was found, whatever its number means by now.
+fn asked(inode: (u64, u64), file: Held, ask: Ask) -> (Totals, Option<Row>) {
+    let (totals, why) = run::told(&file.link, run::open_same(&file.link, inode), ask);
+    if why == Some(Unknown::Vanished) {
+        return (Totals::of_vanished(), None);
+    }
+    let mut row = Row::new(Kind::File, file.path, 0, totals, why);
+    row.owners = file.owners.into_iter().collect();
+    row.via = Some(Via { link: file.link, inode });
+    (totals, Some(row))
 }
 
 /// The processes that the options choose; each of the options must hold.
@@ -169,9 +177,9 @@ fn held(pid: u32, exclude: &Exclude, files: &mut Files) -> io::Result<()> {
     let proc = PathBuf::from(format!("/proc/{pid}"));
     let prefix = elsewhere(&proc);
     for entry in fs::read_dir(proc.join("fd"))? {
-        let via = entry?.path();
-        let Ok(path) = fs::read_link(&via) else { continue };
-        add(pid, &path, via, prefix.as_deref(), exclude, files);
+        let link = entry?.path();
+        let Ok(path) = fs::read_link(&link) else { continue };
+        add(pid, &path, link, prefix.as_deref(), exclude, files);
     }
     // A library is mapped in several pieces: one of each file will do.
     let mut seen = HashSet::new();
@@ -214,13 +222,13 @@ fn link_name(range: &str) -> String {
 fn add(
     pid: u32,
     path: &Path,
-    via: PathBuf,
+    link: PathBuf,
     prefix: Option<&Path>,
     exclude: &Exclude,
     files: &mut Files,
 ) -> bool {
-    let Ok(meta) = fs::metadata(&via) else { return false };
-    if !meta.is_file() && !meta.file_type().is_block_device() {
+    let Some((inode, kind)) = run::look(&link) else { return false };
+    if !kind.is_file() && !kind.is_block_device() {
         return true;
     }
     // These have no pages, whatever they call themselves.
@@ -230,12 +238,12 @@ fn add(
     if exclude.within(named(path)) {
         return true;
     }
-    let held = files.entry((meta.dev(), meta.ino())).or_insert_with(|| {
+    let held = files.entry(inode).or_insert_with(|| {
         let path = match prefix {
             Some(prefix) if path.is_absolute() => prefix.join(path.strip_prefix("/").unwrap_or(path)),
             _ => path.to_path_buf(),
         };
-        Held { path, via, owners: BTreeSet::new() }
+        Held { path, link, owners: BTreeSet::new() }
     });
     held.owners.insert(pid);
     true
@@ -262,6 +270,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::io::Write as _;
+    use std::os::fd::AsRawFd;
+    use std::os::fd::OwnedFd;
 
     use super::*;
 
@@ -290,16 +300,42 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let mut files = Files::new();
         held(std::process::id(), &Exclude::default(), &mut files).unwrap();
-        let meta = file.metadata().unwrap();
-        let found = &files[&(meta.dev(), meta.ino())];
+        let inode = of(&file);
+        let found = files[&inode].clone();
         assert_eq!(found.path, PathBuf::from(format!("{} (deleted)", path.display())));
-        assert_eq!(fs::metadata(&found.via).unwrap().ino(), meta.ino());
+        assert_eq!(run::look(&found.link).unwrap().0, inode);
         let mut others = Files::new();
         let exclude = Exclude::new(&["open".into()]).unwrap();
         held(std::process::id(), &exclude, &mut others).unwrap();
-        assert!(!others.contains_key(&(meta.dev(), meta.ino())) && !others.is_empty());
+        assert!(!others.contains_key(&inode) && !others.is_empty());
         // The program itself is mapped, and not open.
-        let exe = fs::metadata("/proc/self/exe").unwrap();
-        assert!(files.contains_key(&(exe.dev(), exe.ino())));
+        assert!(files.contains_key(&run::look(Path::new("/proc/self/exe")).unwrap().0));
+    }
+
+    /// Device and inode of an open file, by way of its number.
+    fn of(file: &impl AsRawFd) -> (u64, u64) {
+        run::look(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd()))).unwrap().0
+    }
+
+    #[test]
+    fn a_number_that_means_another_file_by_now_is_a_file_that_was_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = fs::File::create(dir.path().join("first")).unwrap();
+        file.write_all(b"x").unwrap();
+        let mut number = OwnedFd::from(file);
+        let inode = of(&number);
+        let mut files = Files::new();
+        held(std::process::id(), &Exclude::default(), &mut files).unwrap();
+        let found = files.remove(&inode).unwrap();
+        let (totals, row) = asked(inode, found.clone(), Ask::best());
+        let row = row.unwrap();
+        assert!((totals.files, totals.cached) == (1, 1) && row.open().is_ok());
+        let other = fs::File::create(dir.path().join("second")).unwrap();
+        for other in [OwnedFd::from(other), OwnedFd::from(io::pipe().unwrap().0)] {
+            rustix::io::dup2(&other, &mut number).unwrap();
+            let (totals, none) = asked(inode, found.clone(), Ask::best());
+            assert_eq!((totals, none), (Totals::of_vanished(), None));
+            assert_eq!(row.open().unwrap_err(), Unknown::Vanished, "nor is it evicted, loaded or saved");
+        }
     }
 }

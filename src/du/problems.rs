@@ -6,8 +6,6 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::io::Errno;
 
@@ -23,7 +21,6 @@ pub struct Problems {
     directories: Mutex<Told>,
     files: Mutex<Told>,
     twice: Mutex<Vec<PathBuf>>,
-    vanished: AtomicU64,
 }
 
 fn count(told: &Mutex<Told>, why: String, path: impl FnOnce() -> PathBuf) {
@@ -53,17 +50,6 @@ impl Problems {
     /// A directory that is named twice.
     pub fn twice(&self, path: &Path) {
         self.twice.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
-    }
-
-    /// A file that was gone when its turn came: no error, trees change.
-    pub fn vanished(&self) {
-        self.vanished.fetch_add(1, Relaxed);
-    }
-
-    /// Files gone while the walk went on.
-    #[must_use]
-    pub fn gone(&self) -> u64 {
-        self.vanished.load(Relaxed)
     }
 
     /// Whether a part of what was asked for is missing in the sums.

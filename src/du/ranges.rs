@@ -56,7 +56,11 @@ impl Ask {
         let page = rustix::param::page_size() as u64;
         let pages = residency::size(fd)?.div_ceil(page);
         let mut runs = Joined::default();
-        match self.on(fd).method() {
+        let ask = self.on(fd);
+        if let Some(why) = ask.vain() {
+            return Err(why);
+        }
+        match ask.method() {
             Method::Cachestat => halve(pages, &mut runs, |start, count| {
                 sys::cachestat(fd, start * page, count * page)
                     .map(|s| (s.cache, s.dirty))

@@ -13,6 +13,7 @@ use rustix::fs::Statx;
 use rustix::fs::StatxAttributes;
 use rustix::fs::StatxFlags;
 
+use super::kinds;
 use super::sys;
 use super::sys::Mapping;
 use super::sys::Stat;
@@ -90,6 +91,12 @@ pub enum Unknown {
     /// The file went away between being listed and being opened.
     #[error("no such file")]
     Vanished,
+    /// /proc, /sys and their like.
+    #[error("no page cache: what the file says is made when it is read")]
+    NoCache,
+    /// Symbolic links that lead to each other.
+    #[error("symbolic links that lead nowhere, or too many of them")]
+    Loop,
     /// Not a regular file nor a block device.
     #[error("{0}")]
     NotAFile(&'static str),
@@ -108,6 +115,8 @@ impl Unknown {
             Unknown::HugeTlb => "hugetlbfs",
             Unknown::Dax => "dax",
             Unknown::Vanished => "vanished",
+            Unknown::NoCache => "no_page_cache",
+            Unknown::Loop => "symlink_loop",
             Unknown::NotAFile(_) => "not_a_file",
             Unknown::Failed(_) => "error",
         }
@@ -117,11 +126,9 @@ impl Unknown {
 impl From<io::Error> for Unknown {
     fn from(error: io::Error) -> Self {
         match error.raw_os_error().unwrap_or(libc::EIO) {
-            libc::EOPNOTSUPP => Unknown::HugeTlb,
             libc::EACCES => Unknown::NotReadable,
             libc::ENOENT | libc::ESTALE => Unknown::Vanished,
-            // What O_NOFOLLOW says of a symbolic link, and mmap(2) of what cannot be mapped.
-            libc::ELOOP => Unknown::NotAFile("it is a symbolic link"),
+            libc::ELOOP => Unknown::Loop,
             code => Unknown::Failed(code),
         }
     }
@@ -137,6 +144,8 @@ impl From<rustix::io::Errno> for Unknown {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
     method: Method,
+    /// Why there is nothing to ask on this file system.
+    vain: Option<Unknown>,
 }
 
 impl Ask {
@@ -155,7 +164,7 @@ impl Ask {
     /// By this method only.
     #[must_use]
     pub const fn by(method: Method) -> Self {
-        Self { method }
+        Self { method, vain: None }
     }
 
     /// The method that is tried first.
@@ -168,11 +177,22 @@ impl Ask {
     ///
     /// A file of overlayfs has a mapping of its own that is always empty, and cachestat(2) looks into that one
     /// (seen on 6.18): it says 0 of whatever is cached. A memory mapping is one of the file below.
+    /// Where files have no page cache, nothing is asked: mincore(2) would tell of huge pages as if they were some, and
+    /// cachestat(2) says 0 of /sys.
     #[must_use]
     pub fn on(self, fd: BorrowedFd<'_>) -> Self {
-        const OVERLAY: u64 = 0x794c_7630;
-        let overlay = || kind(fd) == Some(OVERLAY);
-        if self.method == Method::Cachestat && overlay() { Self::by(Method::Mincore) } else { self }
+        match kinds::of(fd) {
+            Some(kinds::OVERLAY) => Self::by(Method::Mincore),
+            Some(kinds::HUGETLBFS) => Self { vain: Some(Unknown::HugeTlb), ..self },
+            Some(kind) if kinds::pseudo(kind) => Self { vain: Some(Unknown::NoCache), ..self },
+            _ => self,
+        }
+    }
+
+    /// Why there is nothing to ask, where [`Ask::on`] has found that out.
+    #[must_use]
+    pub const fn vain(self) -> Option<Unknown> {
+        self.vain
     }
 
     /// What is cached of an open regular file or block device.
@@ -192,6 +212,9 @@ impl Ask {
     pub fn of_size(self, fd: BorrowedFd<'_>, size: u64) -> Result<Residency, Unknown> {
         let page = rustix::param::page_size() as u64;
         let pages = size.div_ceil(page);
+        if let Some(why) = self.vain {
+            return Err(why);
+        }
         let method = self.method;
         let (cached, more) = match method {
             // A length of 0 would mean "to the end of everything", pages past the end of the file included.
@@ -211,15 +234,11 @@ impl Ask {
     }
 }
 
-/// The magic number of the file system that holds an open file.
-pub(super) fn kind(fd: BorrowedFd<'_>) -> Option<u64> {
-    u64::try_from(rustix::fs::fstatfs(fd).ok()?.f_type & 0xffff_ffff).ok()
-}
-
 /// cachestat(2) says `EPERM` for one reason only, once it is known to work at all.
 pub(super) fn refused(error: io::Error) -> Unknown {
     match error.raw_os_error() {
         Some(libc::EPERM) => Unknown::NotPermitted,
+        Some(libc::EOPNOTSUPP) => Unknown::HugeTlb,
         _ => error.into(),
     }
 }

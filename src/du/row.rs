@@ -2,13 +2,16 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use clap::ValueEnum;
+use rustix::fs::Statx;
 
 use super::residency::Unknown;
+use super::run;
 use super::totals::Totals;
 
 /// What a row is about.
@@ -49,8 +52,17 @@ pub struct Row {
     pub why: Option<Unknown>,
     /// Processes that have the file open or mapped, where these were asked for.
     pub owners: Vec<u32>,
-    /// How to open the file where its path does not do: it was deleted, or lies in another mount namespace.
-    pub via: Option<PathBuf>,
+    /// How to open the file where its path does not do.
+    pub via: Option<Via>,
+}
+
+/// A file by way of a process that has it: it may be deleted, or lie in another mount namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Via {
+    /// The link in /proc.
+    pub link: PathBuf,
+    /// Device and inode that it led to.
+    pub inode: (u64, u64),
 }
 
 impl Row {
@@ -60,10 +72,15 @@ impl Row {
         Self { path, depth, kind, totals, why, owners: Vec::new(), via: None }
     }
 
-    /// The path that opens it.
-    #[must_use]
-    pub fn handle(&self) -> &std::path::Path {
-        self.via.as_deref().unwrap_or(&self.path)
+    /// Opens it.
+    ///
+    /// # Errors
+    /// [`Unknown::Vanished`] for a file that a process has closed meanwhile, else why it cannot be opened.
+    pub(super) fn open(&self) -> Result<(OwnedFd, Statx), Unknown> {
+        match &self.via {
+            Some(via) => run::open_same(&via.link, via.inode),
+            None => run::open_named(&self.path),
+        }
     }
 }
 
@@ -132,6 +149,7 @@ pub struct Keep {
     sort: Sort,
     top: usize,
     least: u64,
+    wanted: fn(&Totals) -> bool,
     rows: Mutex<BinaryHeap<Ranked>>,
 }
 
@@ -139,7 +157,13 @@ impl Keep {
     /// Keeps `top` rows with at least `least` cached pages.
     #[must_use]
     pub fn new(sort: Sort, top: Option<usize>, least: u64) -> Self {
-        Self { sort, top: top.unwrap_or(usize::MAX), least, rows: Mutex::default() }
+        Self { sort, top: top.unwrap_or(usize::MAX), least, wanted: |_| true, rows: Mutex::default() }
+    }
+
+    /// Of those, only rows whose figures are wanted: what nothing is to be done about needs no memory.
+    #[must_use]
+    pub fn only(self, wanted: fn(&Totals) -> bool) -> Self {
+        Self { wanted, ..self }
     }
 
     /// The rows in their order.
@@ -152,7 +176,7 @@ impl Keep {
 
 impl Sink for Keep {
     fn take(&self, row: Row) {
-        if row.totals.cached().unwrap_or(0) < self.least {
+        if row.totals.cached().unwrap_or(0) < self.least || !(self.wanted)(&row.totals) {
             return;
         }
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,20 +1,16 @@
 //! What `cachedu` does with what it was asked.
 
-use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::io::BufRead as _;
-use std::io::IsTerminal as _;
 use std::io::Write;
 use std::os::fd::AsFd as _;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use rustix::fs::AtFlags;
 use rustix::fs::FileType;
 use rustix::fs::Statx;
@@ -24,6 +20,7 @@ use super::act;
 use super::cli;
 use super::cli::Args;
 use super::exclude::Exclude;
+use super::interrupt::Watch;
 use super::map;
 use super::open;
 use super::owners;
@@ -95,15 +92,22 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Result<End,
         let diff = set::Diff::new(&set::read(&sets[0])?, &set::read(&sets[1])?)?;
         return print(diff.show(args.json).as_bytes(), out);
     }
+    if args.interactive {
+        return super::tui::run(args, &paths(args)?);
+    }
+    let watch = Watch::new(match () {
+        () if args.evict || args.load || args.restore.is_some() => "what was done so far stays",
+        () if args.save.is_some() => "nothing is saved",
+        () if args.map => "some maps are missing",
+        () => "no figures, for those of a part would be taken for all",
+    });
+    let watch = watch.map_err(|e| Failure::failed(format!("cannot handle signals: {e}")))?;
     if let Some(path) = &args.restore {
         return act::restore(&set::read(path)?, args, out, err);
     }
     let paths = paths(args)?;
     if args.map {
         return map::run(args, &paths, out, err);
-    }
-    if args.interactive {
-        return super::tui::run(args, &paths);
     }
     // To act on files, all of them are needed, whatever is shown.
     let acting = args.evict || args.load || args.save.is_some();
@@ -124,6 +128,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Result<End,
     if args.json || args.csv || !(found.rows.iter().any(whole) || found.rows.len() == 1 && !args.owners()) {
         found.rows.push(Row::new(Kind::Total, PathBuf::new(), 0, found.total, None));
     }
+    watch.done();
     show(args, &found, out)?;
     if !args.json && !args.csv && found.total.by_mincore > 0 {
         let _ = writeln!(err, "cachedu: by mincore(2): what is dirty or was evicted is not known");
@@ -153,12 +158,19 @@ fn show(args: &Args, found: &Found, out: &mut dyn Write) -> Result<End, Failure>
 /// # Errors
 /// When it cannot be written.
 pub fn print(text: &[u8], out: &mut dyn Write) -> Result<End, Failure> {
+    offer(text, out).map(|_| End::Done)
+}
+
+/// Writes a part of the output; `false` if nobody reads it any more.
+///
+/// # Errors
+/// When it cannot be written.
+pub(super) fn offer(text: &[u8], out: &mut dyn Write) -> Result<bool, Failure> {
     match out.write_all(text).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::from(anyhow::Error::from(e).context("cannot write the output"))
-                .remedy("make room on the disk, or send the output elsewhere"))
-        }
-        _ => Ok(End::Done),
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(Failure::from(anyhow::Error::from(e).context("cannot write the output"))
+            .remedy("make room on the disk, or send the output elsewhere")),
     }
 }
 
@@ -181,7 +193,7 @@ fn paths(args: &Args) -> Result<Vec<PathBuf>, Failure> {
             Box::new(io::BufReader::new(fs::File::open(list).map_err(failed)?))
         };
         for name in text.split(if args.null { 0 } else { b'\n' }) {
-            let name = name.with_context(|| format!("cannot read {}", list.display()))?;
+            let name = name.map_err(|e| Failure::usage(format!("cannot read {}: {e}", list.display())))?;
             if !name.is_empty() {
                 paths.push(std::ffi::OsString::from_vec(name).into());
             }
@@ -194,21 +206,31 @@ fn paths(args: &Args) -> Result<Vec<PathBuf>, Failure> {
 
 /// Opens a path that a user names, if it is a file, a directory or a block device.
 pub(super) fn open_named(path: &Path) -> Result<(OwnedFd, Statx), Unknown> {
-    let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| Unknown::Failed(libc::EINVAL))?;
-    let stat = rustix::fs::statx(rustix::fs::CWD, &*name, AtFlags::empty(), StatxFlags::BASIC_STATS)?;
+    let at = open::Reached::new(path)?;
+    let stat = rustix::fs::statx(at.dir(), &at.name, AtFlags::empty(), StatxFlags::BASIC_STATS)?;
     if FileType::from_raw_mode(stat.stx_mode.into()) != FileType::Directory {
         residency::regular(&stat)?;
     }
-    let fd = open::named(&name)?;
+    let fd = open::named(&at)?;
     // What was opened is what is told of, should the name have another meaning by now.
     let stat = rustix::fs::statx(&fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
     Ok((fd, stat))
 }
 
-/// Which file a name stands for, and whether it is a directory.
-fn look(path: &Path) -> Option<((u64, u64), bool)> {
-    let stat = rustix::fs::statx(rustix::fs::CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS).ok()?;
-    Some((walk::inode(&stat), FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory))
+/// Opens a file of a process, if it is still the one that was found: a process closes files and opens others.
+pub(super) fn open_same(via: &Path, inode: (u64, u64)) -> Result<(OwnedFd, Statx), Unknown> {
+    if look(via).is_none_or(|(found, _)| found != inode) {
+        return Err(Unknown::Vanished);
+    }
+    let (fd, stat) = open_named(via)?;
+    if walk::inode(&stat) == inode { Ok((fd, stat)) } else { Err(Unknown::Vanished) }
+}
+
+/// Which file a name stands for, and of what type it is.
+pub(super) fn look(path: &Path) -> Option<((u64, u64), FileType)> {
+    let at = open::Reached::new(path).ok()?;
+    let stat = rustix::fs::statx(at.dir(), &at.name, AtFlags::empty(), StatxFlags::BASIC_STATS).ok()?;
+    Some((walk::inode(&stat), FileType::from_raw_mode(stat.stx_mode.into())))
 }
 
 /// What is cached of a file that a user or a process named.
@@ -216,7 +238,7 @@ pub(super) fn file(path: &Path, ask: Ask) -> (Totals, Option<Unknown>) {
     told(path, open_named(path), ask)
 }
 
-fn told(path: &Path, opened: Result<(OwnedFd, Statx), Unknown>, ask: Ask) -> (Totals, Option<Unknown>) {
+pub(super) fn told(path: &Path, opened: Result<(OwnedFd, Statx), Unknown>, ask: Ask) -> (Totals, Option<Unknown>) {
     match opened {
         Ok((fd, stat)) => {
             let told = ask.residency(fd.as_fd());
@@ -230,6 +252,17 @@ fn told(path: &Path, opened: Result<(OwnedFd, Statx), Unknown>, ask: Ask) -> (To
                 meta.filter(fs::Metadata::is_file).map_or((0, 0), |m| (m.len(), m.blocks() * 512));
             (Totals::of_file(size, disk, Err(why)), Some(why))
         }
+    }
+}
+
+/// What is acted on: what cannot change is left in peace, so files with nothing cached or all of it take no memory.
+pub(super) fn wanted(args: &Args) -> fn(&Totals) -> bool {
+    if args.evict || args.save.is_some() {
+        |t| t.cached > 0
+    } else if args.load {
+        |t| t.cached < t.pages
+    } else {
+        |_| true
     }
 }
 
@@ -248,17 +281,16 @@ fn find(args: &Args, paths: &[PathBuf], acting: bool) -> Result<Found, Failure> 
     let page = rustix::param::page_size() as u64;
     let top = args.top.map(|n| n as usize).filter(|_| !acting);
     let least = args.min.map_or(0, |bytes| bytes.div_ceil(page));
-    let keep = Keep::new(args.sort.unwrap_or(Sort::Cached), top, least);
+    let keep = Keep::new(args.sort.unwrap_or(Sort::Cached), top, least).only(wanted(args));
     let mut walk = Walk::new(&options, &keep, paths.len() > 1);
     // Directories first: they are shown with all that is in them, so it is a named file that is counted already.
     let (dirs, files): (Vec<_>, Vec<_>) =
-        paths.iter().map(|path| (path, look(path))).partition(|(_, seen)| seen.is_some_and(|(_, dir)| dir));
+        paths.iter().map(|path| (path, look(path))).partition(|(_, seen)| seen.is_some_and(|(_, t)| t.is_dir()));
     walk.expect(files.iter().filter_map(|(_, seen)| Some(seen.as_ref()?.0)));
     let walk = walk;
     let mut found = Found::default();
     let mut named = Vec::new();
-    let noisy = !args.quiet && io::stderr().is_terminal();
-    progress::during(&walk, noisy, || {
+    progress::during(args.noisy(), || walk.told(), || {
         for (path, seen) in dirs.into_iter().chain(files) {
             match open_named(path) {
                 Ok((fd, stat)) if FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory => {

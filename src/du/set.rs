@@ -18,6 +18,7 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
+use super::interrupt;
 use super::ranges::Run;
 use super::residency::Ask;
 use super::residency::Unknown;
@@ -106,6 +107,7 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     beside.push(name);
     beside.push(format!(".{}", std::process::id()));
     let beside = path.with_file_name(beside);
+    let _whole = interrupt::hold();
     let mut file = fs::File::options().write(true).create_new(true).open(&beside)?;
     let written = (|| {
         if let Some(old) = old {
@@ -122,7 +124,7 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 fn line(row: &Row, ask: Ask) -> Result<String, Unknown> {
-    let (fd, stat) = run::open_named(row.handle())?;
+    let (fd, stat) = row.open()?;
     let runs = ask.ranges(fd.as_fd())?;
     let mut object = Map::new();
     // From another directory the set must mean the same.

@@ -36,6 +36,8 @@ pub struct Totals {
     pub unknown_pages: u64,
     /// Directories that could not be read, and entries of which nothing is known: what they hold is in no other sum.
     pub unread: u64,
+    /// What was gone when its turn came: no error, trees change.
+    pub vanished: u64,
 }
 
 impl Totals {
@@ -43,6 +45,12 @@ impl Totals {
     #[must_use]
     pub fn of_unread() -> Self {
         Self { unread: 1, ..Self::default() }
+    }
+
+    /// A file or directory that was gone when its turn came.
+    #[must_use]
+    pub fn of_vanished() -> Self {
+        Self { vanished: 1, ..Self::default() }
     }
 
     /// One file: its blocks and what came of asking.
@@ -86,6 +94,7 @@ impl Totals {
         self.unknown += other.unknown;
         self.unknown_pages = self.unknown_pages.saturating_add(other.unknown_pages);
         self.unread += other.unread;
+        self.vanished += other.vanished;
     }
 
     /// Whether a part could not be asked, so that what is counted is the least that there may be.

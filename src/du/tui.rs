@@ -22,6 +22,7 @@ use ratatui::crossterm::event::KeyEventKind;
 
 use super::cli::Args;
 use super::exclude::Exclude;
+use super::interrupt::Watch;
 use super::run::End;
 use crate::exit::Failure;
 use state::State;
@@ -49,7 +50,9 @@ pub fn run(args: &Args, paths: &[PathBuf]) -> Result<End, Failure> {
     let exclude = Exclude::new(&args.exclude).map_err(Failure::usage)?;
     let mut tree = Tree::new(path.clone(), args, exclude);
     // The walk shows its progress line before the screen is taken over.
-    tree.scan(!args.quiet && io::stderr().is_terminal());
+    let watch = Watch::new("nothing is shown yet").context("cannot handle signals")?;
+    tree.scan(args.noisy());
+    drop(watch);
     let mut state = State::new(path.clone(), args.sort.unwrap_or(super::row::Sort::Cached));
     state.listed(tree.list(path));
     let stop = Arc::new(AtomicBool::new(false));

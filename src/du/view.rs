@@ -20,6 +20,8 @@ use crate::view::text::printable;
 pub enum Cell {
     /// It cannot be known.
     Unknown,
+    /// There is nothing to know.
+    Empty,
     /// Pages; at least so many where it says so.
     Pages(u64, bool),
     /// Bytes.
@@ -48,6 +50,11 @@ fn told(row: &Row, figure: u64) -> Cell {
     known(row.totals.only_cachestat(figure), row)
 }
 
+/// Nobody is asked for processes unless they are what files are found by; a sum of them would count some twice.
+fn processes(row: &Row) -> Cell {
+    if row.owners.is_empty() { Cell::Empty } else { Cell::Count(row.owners.len() as u64) }
+}
+
 /// All columns.
 pub const COLUMNS: &[Column] = &[
     Column { id: "size_bytes", title: "SIZE", cell: |r| Cell::Bytes(r.totals.size) },
@@ -63,7 +70,7 @@ pub const COLUMNS: &[Column] = &[
     Column { id: "writeback", title: "WBACK", cell: |r| told(r, r.totals.writeback) },
     Column { id: "evicted", title: "EVICTED", cell: |r| told(r, r.totals.evicted) },
     Column { id: "recently_evicted", title: "RECENT", cell: |r| told(r, r.totals.recently_evicted) },
-    Column { id: "processes", title: "PROCS", cell: |r| Cell::Count(r.owners.len() as u64) },
+    Column { id: "processes", title: "PROCS", cell: processes },
 ];
 
 /// Which columns text shows, and how it writes numbers.
@@ -105,16 +112,16 @@ impl Layout {
     }
 }
 
-fn shown(cell: Cell, kind: Kind, layout: Layout, unit: Unit) -> String {
+fn shown(cell: Cell, layout: Layout, unit: Unit) -> String {
     let page = rustix::param::page_size() as u64;
     match cell {
         Cell::Unknown => "-".into(),
+        Cell::Empty => String::new(),
         Cell::Pages(n, least) => {
             let n = if unit == Unit::Bytes { bytes(n.saturating_mul(page)) } else { n.to_string() };
             if least { n + "+" } else { n }
         }
         Cell::Bytes(n) if layout == Layout::Tree || unit == Unit::Bytes => bytes(n),
-        Cell::Count(_) if kind == Kind::Total => String::new(),
         Cell::Bytes(n) | Cell::Count(n) => n.to_string(),
         Cell::Ratio(x) => percent(x),
     }
@@ -133,7 +140,7 @@ pub fn text(rows: &[Row], layout: Layout, unit: Option<Unit>) -> String {
     let columns: Vec<_> = COLUMNS.iter().filter(|c| layout.ids().contains(&c.id)).collect();
     let mut lines = vec![columns.iter().map(|c| c.title.to_string()).collect::<Vec<_>>()];
     lines.extend(
-        rows.iter().map(|r| columns.iter().map(|c| shown((c.cell)(r), r.kind, layout, unit)).collect()),
+        rows.iter().map(|r| columns.iter().map(|c| shown((c.cell)(r), layout, unit)).collect()),
     );
     let mut names = vec!["NAME".to_string()];
     names.extend(rows.iter().map(|r| match (r.kind, r.why) {
@@ -175,7 +182,7 @@ pub fn csv(rows: &[Row]) -> anyhow::Result<Vec<u8>> {
         out.write_field(row.kind.name())?;
         for column in COLUMNS {
             out.write_field(match (column.cell)(row) {
-                Cell::Unknown => String::new(),
+                Cell::Unknown | Cell::Empty => String::new(),
                 Cell::Pages(n, _) | Cell::Bytes(n) | Cell::Count(n) => n.to_string(),
                 // Not rounded: one page of many is not nothing, and all but one are not all.
                 Cell::Ratio(x) => x.to_string(),
@@ -249,6 +256,7 @@ pub fn json(row: &Row) -> Value {
             ("unknown_files", json!(t.unknown)),
             ("unknown_pages", json!(t.unknown_pages)),
             ("unread", json!(t.unread)),
+            ("vanished", json!(t.vanished)),
         ] {
             object.insert(key.into(), value);
         }

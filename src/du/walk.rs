@@ -31,6 +31,7 @@ use rustix::fs::StatxFlags;
 use rustix::io::Errno;
 
 use super::exclude::Exclude;
+use super::kinds;
 use super::links::Links;
 use super::open;
 use super::problems::Problems;
@@ -41,6 +42,7 @@ use super::row::Kind;
 use super::row::Row;
 use super::row::Sink;
 use super::totals::Totals;
+use crate::view::text::bytes;
 
 /// Names in a batch.
 const BATCH: usize = 512;
@@ -92,6 +94,8 @@ pub struct Walk<'a> {
 struct Node {
     above: Option<Arc<Node>>,
     name: Box<OsStr>,
+    /// Of an operand, the absolute paths, where they matter.
+    places: Vec<PathBuf>,
     depth: usize,
     dev: u64,
     /// How its files are asked about.
@@ -102,14 +106,27 @@ struct Node {
 }
 
 impl Node {
-    fn path(&self) -> PathBuf {
-        let mut names = vec![&*self.name];
+    /// The names from the operand on, the other way round, and the operand itself.
+    fn names(&self) -> (Vec<&OsStr>, &Self) {
+        let mut names = Vec::new();
         let mut node = self;
         while let Some(above) = &node.above {
-            names.push(&above.name);
+            names.push(&*node.name);
             node = above;
         }
-        names.into_iter().rev().collect()
+        (names, node)
+    }
+
+    fn path(&self) -> PathBuf {
+        let (names, operand) = self.names();
+        std::iter::once(&*operand.name).chain(names.into_iter().rev()).collect()
+    }
+
+    /// The absolute paths, where they matter, of a name in this directory.
+    fn places(&self, name: &OsStr) -> impl Iterator<Item = PathBuf> {
+        let (names, operand) = self.names();
+        let below: PathBuf = names.into_iter().rev().chain([name]).collect();
+        operand.places.iter().map(move |place| place.join(&below))
     }
 
     fn add(&self, totals: &Totals) {
@@ -182,6 +199,13 @@ impl<'a> Walk<'a> {
         self.named.extend(inodes);
     }
 
+    /// How far it has come, in words.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let (files, pages) = (self.files.load(Relaxed), self.cached.load(Relaxed));
+        format!("{files} files, {} cached", bytes(pages * rustix::param::page_size() as u64))
+    }
+
     /// Whether this is the first time that a named file is seen.
     pub(super) fn first(&self, (dev, inode): (u64, u64)) -> bool {
         self.links.first(dev, inode)
@@ -209,6 +233,7 @@ impl<'a> Walk<'a> {
         let node = Arc::new(Node {
             above: None,
             name: path.as_os_str().into(),
+            places: self.options.exclude.places(path),
             depth: 0,
             dev: dev(&stat),
             ask: self.options.ask.on(fd.as_fd()),
@@ -281,13 +306,14 @@ impl<'a> Walk<'a> {
         if self.options.exclude.name(os_name) {
             return;
         }
-        if self.options.exclude.has_paths() && self.options.exclude.path(&dir.node.path().join(os_name)) {
+        let exclude = &self.options.exclude;
+        if exclude.has_paths() && exclude.path(&dir.node.path().join(os_name), dir.node.places(os_name)) {
             return;
         }
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
         let stat = match rustix::fs::statx(&dir.fd, name, flags, StatxFlags::BASIC_STATS) {
             Ok(stat) => stat,
-            Err(Errno::NOENT) => return self.problems.vanished(),
+            Err(Errno::NOENT) => return sum.add(&Totals::of_vanished()),
             Err(e) => {
                 self.problems.directory(&dir.node.path().join(os_name), e);
                 return sum.add(&Totals::of_unread());
@@ -297,6 +323,10 @@ impl<'a> Walk<'a> {
             return self.child(scope, dir, name, &stat);
         }
         let disk = stat.stx_blocks * 512;
+        if dir.node.ask.vain() == Some(Unknown::NoCache) {
+            sum.add(&Totals { others: 1, disk, ..Totals::default() });
+            return;
+        }
         if self.may_return(&stat) && !self.first(inode(&stat)) {
             return;
         }
@@ -315,7 +345,8 @@ impl<'a> Walk<'a> {
         let totals = match &told {
             Ok(None) => Totals { files: 1, disk, ..Totals::default() },
             Ok(Some(residency)) => Totals::of_file(stat.stx_size, disk, Ok(residency)),
-            Err(Unknown::Vanished) => return self.problems.vanished(),
+            // A symbolic link that was none before is another file by the same name.
+            Err(Unknown::Vanished | Unknown::Loop) => return sum.add(&Totals::of_vanished()),
             Err(why) => {
                 self.problems.unknown(*why, || dir.node.path().join(os_name));
                 Totals::of_file(stat.stx_size, disk, Err(*why))
@@ -345,6 +376,7 @@ impl<'a> Walk<'a> {
         let mut node = Node {
             above: Some(Arc::clone(&dir.node)),
             name: OsStr::from_bytes(name.to_bytes()).into(),
+            places: Vec::new(),
             depth: dir.node.depth + 1,
             dev: here,
             ask: dir.node.ask,
@@ -360,15 +392,16 @@ impl<'a> Walk<'a> {
             }
             let node = Arc::new(node);
             match opened {
-                Ok(fd) if mounted && pseudo(&fd) => self.done(node),
+                Ok(fd) if mounted && kinds::of(fd.as_fd()).is_some_and(kinds::pseudo) => self.done(node),
                 Ok(_) if (mounted || self.several) && !self.roots.first(here, inode) => {
                     // Its blocks are counted where it was seen first.
                     *node.totals.lock().unwrap_or_else(PoisonError::into_inner) = Totals::default();
                     self.done(node);
                 }
                 Ok(fd) => self.read(scope, Arc::new(Dir { fd, node })),
-                Err(Errno::NOENT) => {
-                    self.problems.vanished();
+                // What has another type by now as well.
+                Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {
+                    *node.totals.lock().unwrap_or_else(PoisonError::into_inner) = Totals::of_vanished();
                     self.done(node);
                 }
                 Err(e) => {
@@ -393,29 +426,4 @@ impl<'a> Walk<'a> {
             node = Arc::clone(above);
         }
     }
-}
-
-/// File systems without pages of files: what they show is made when it is read.
-fn pseudo(fd: &OwnedFd) -> bool {
-    const KINDS: &[u64] = &[
-        0x9fa0,      // proc
-        0x6265_6572, // sysfs
-        0x0027_e0eb, // cgroup
-        0x6367_7270, // cgroup2
-        0x6462_6720, // debugfs
-        0x7472_6163, // tracefs
-        0x7363_6673, // securityfs
-        0x6165_676c, // pstorefs
-        0xcafe_4a11, // bpf
-        0x1cd1,      // devpts
-        0x4249_4e4d, // binfmt_misc
-        0xf97c_ff8c, // selinuxfs
-        0x6265_6570, // configfs
-        0xde5e_81e4, // efivarfs
-        0x0187,      // autofs
-        0x6e73_6673, // nsfs
-        0x1980_0202, // mqueue
-        0x6573_5543, // fusectl
-    ];
-    residency::kind(fd.as_fd()).is_some_and(|kind| KINDS.contains(&kind))
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use clap::CommandFactory as _;
 use clap::Parser;
 use clap::ValueEnum;
-use clap_complete::Shell;
 
 use super::cells;
 use super::help;
@@ -206,15 +205,7 @@ impl Args {
 /// What `--generate` prints.
 #[must_use]
 pub fn generate(what: Generated) -> String {
-    let shell = match what {
-        Generated::Man => return crate::cli::manual_of(Args::command(), &help::manual()),
-        Generated::Bash => Shell::Bash,
-        Generated::Zsh => Shell::Zsh,
-        Generated::Fish => Shell::Fish,
-    };
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "cachetop", &mut text);
-    String::from_utf8_lossy(&text).into_owned()
+    cli::generated(Args::command(), &help::manual(), what)
 }
 
 /// As `cachestat` reads it, without its hint at commands.

@@ -64,8 +64,9 @@ cannot be read: it is at least that.
 tmpfs and shared memory are page cache that has no disk: CACHED is what is
 in memory, and EVICTED what is in swap. Files of overlayfs are those of the
 layer that has the data, by mincore(2): cachestat(2) finds nothing there.
-Huge pages (hugetlbfs) and files with direct access (DAX) are not in the
-page cache. Pages of directories and other metadata are not counted: they
+Huge pages (hugetlbfs), files with direct access (DAX), and those of /proc,
+/sys and their like, which are made when they are read, are not in the page
+cache: '-'. So are pipes, sockets, character devices. Pages of directories and other metadata are not counted: they
 belong to no file, but to the device ('cachedu /dev/sda' shows those of
 ext4).",
     ),
@@ -74,14 +75,16 @@ ext4).",
         "\
 Directories are walked in parallel. Symbolic links are not followed, save
 those that are named. Nothing is read and no time of access changes. What
-vanishes meanwhile is left out. /proc, /sys and their like have no page
-cache and are skipped, unless named, and what autofs would mount is not
-mounted. Directories named twice, also by way of a bind mount of one that is
+vanishes meanwhile is left out, and counted by --json. /proc, /sys and their
+like have no page cache and are skipped, unless named, and what autofs would
+mount is not mounted. Directories named twice, also by way of a bind mount of one that is
 above, count once.
 
-A glob of --exclude matches names (*.o), or with a slash in it paths or
-their ends (build/*.o). Rows are kept in memory only as far as shown: with
---top, N of them.",
+A glob of --exclude matches names (*.o), with a slash in it paths or their
+ends (build/*.o), and from / or ./ on one place (/srv/tmp, ./target). '*' and
+'?' match no slash, '**' does. What is left out is in no sum; each PATH that
+is named is there. Rows are kept in memory only as far as they are shown or
+acted on: with --top, N of them.",
     ),
     (
         "Maps",
@@ -108,7 +111,8 @@ or take --flush, which writes them first and waits. What was cached before
 and after is printed. --load reads data, not holes, in parallel. --restore
 reads exactly the pages of a set, of files that still have the path; of a
 file that is shorter now, what is left. Both leave the eviction of other
-pages to the kernel. --dry-run only tells.",
+pages to the kernel. --dry-run only tells. Files with nothing to be done are
+not listed: nothing cached to evict, nothing left to load.",
     ),
     (
         "Formats",
@@ -120,12 +124,23 @@ pages to the kernel. --dry-run only tells.",
 --csv   the same columns for all rows; what is not known is empty.",
     ),
     (
+        "Ending",
+        "\
+Ctrl-C (SIGINT) and SIGTERM take the progress line away, say what was left
+undone, and end cachedu as the signal does (130 and 143 to a shell). Figures
+of a part of a tree are not printed, and a set is written as a whole or not
+at all. What was evicted or loaded so far stays so. A closed pipe ends
+quietly.",
+    ),
+    (
         "Exit codes",
         "\
 0  done
-1  it could not be done: a file that was named is not known, a directory
-   cannot be read; all the rest is printed
-2  wrong usage",
+1  it could not be done, or not all of it: a file that was named is not there
+   or not known, a directory cannot be read, the output cannot be written;
+   all the rest is done and printed
+2  wrong usage: options that do not go together, no such process, command,
+   or cgroup, a list or a set that cannot be read or is damaged",
     ),
 ];
 

@@ -68,7 +68,7 @@ impl Tree {
         let walk = Walk::new(&options, &sink, false);
         let problem = match run::open_named(root) {
             Ok((fd, _)) => {
-                let _ = progress::during(&walk, noisy, || walk.directory(root, fd));
+                let _ = progress::during(noisy, || walk.told(), || walk.directory(root, fd));
                 walk.problems.first_unread()
             }
             Err(why) => Some(format!("cannot be read: {why}")),
@@ -107,7 +107,7 @@ impl World for Tree {
         let mut files = Vec::new();
         let mut unread = String::new();
         for path in paths {
-            if path.is_dir() {
+            if run::look(path).is_some_and(|(_, kind)| kind.is_dir()) {
                 let (walked, problem) = self.walk(path, true, false, false);
                 files.extend(walked.into_values().flatten());
                 unread = problem.map_or(unread, |problem| format!("; {problem}"));
@@ -120,7 +120,7 @@ impl World for Tree {
         let unknown = files.iter().filter(|r| r.why.is_some()).count();
         files.retain(|r| r.totals.cached > 0);
         let ask = self.ask;
-        let done: Vec<_> = files.par_iter().map(|r| act::evict(&r.path, false, ask)).collect();
+        let done: Vec<_> = files.par_iter().map(|r| act::evict(&r.open()?.0, false, ask)).collect();
         let refused = unknown + done.iter().filter(|d| d.is_err()).count();
         let (before, after) = done.iter().flatten().fold((0, 0), |(b, a), d| (b + d.before, a + d.after));
         let size = |n: u64| bytes(n * rustix::param::page_size() as u64);
@@ -129,7 +129,7 @@ impl World for Tree {
         } else {
             String::new()
         };
-        let refused = if refused > 0 { format!("; {refused} files refused") } else { String::new() };
+        let refused = if refused > 0 { format!("; not done: {refused}") } else { String::new() };
         format!("evicted {} of {} files{stay}{refused}", size(before.saturating_sub(after)), done.len())
             + &unread
     }
@@ -156,6 +156,6 @@ mod tests {
         assert_eq!(tree.list(dir.path()).problem, None);
         let gone = dir.path().join("gone");
         assert_eq!(tree.list(&gone).problem.as_deref(), Some("cannot be read: no such file"));
-        assert_eq!(tree.evict(&[gone]), "evicted 0 B of 0 files; 1 files refused");
+        assert_eq!(tree.evict(&[gone]), "evicted 0 of 0 files; not done: 1");
     }
 }

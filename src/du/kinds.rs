@@ -1,0 +1,42 @@
+//! Kinds of file systems on which the page cache is not what it is elsewhere, by their magic numbers.
+
+use std::os::fd::BorrowedFd;
+
+/// Files have a mapping of their own here that is always empty; their pages are those of the layer below.
+pub const OVERLAY: u64 = 0x794c_7630;
+/// Huge pages: none of the page cache.
+pub const HUGETLBFS: u64 = 0x9584_58f6;
+
+/// File systems without pages of files: what they show is made when it is read.
+const PSEUDO: &[u64] = &[
+    0x9fa0,      // proc
+    0x6265_6572, // sysfs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x7363_6673, // securityfs
+    0x6165_676c, // pstorefs
+    0xcafe_4a11, // bpf
+    0x1cd1,      // devpts
+    0x4249_4e4d, // binfmt_misc
+    0xf97c_ff8c, // selinuxfs
+    0x6265_6570, // configfs
+    0xde5e_81e4, // efivarfs
+    0x0187,      // autofs
+    0x6e73_6673, // nsfs
+    0x1980_0202, // mqueue
+    0x6573_5543, // fusectl
+];
+
+/// The magic number of the file system that holds an open file.
+#[must_use]
+pub fn of(fd: BorrowedFd<'_>) -> Option<u64> {
+    u64::try_from(rustix::fs::fstatfs(fd).ok()?.f_type & 0xffff_ffff).ok()
+}
+
+/// Whether files of such a file system have no pages.
+#[must_use]
+pub fn pseudo(kind: u64) -> bool {
+    PSEUDO.contains(&kind)
+}
