@@ -1,57 +1,27 @@
 //! `cachedu` from outside: what it says and how it ends. Needs no privilege.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod outside;
+
 use std::fs;
-use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Command;
-use std::process::Output;
 use std::process::Stdio;
 
-fn cachedu(options: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cachedu"));
-    command
-        .args(options.split_whitespace())
-        .env_remove("COLUMNS")
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null());
-    command
-}
+use outside::Program;
 
-fn text(output: Output) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = output;
-    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
-}
-
-fn run(options: &str) -> (Option<i32>, String, String) {
-    text(cachedu(options).output().unwrap())
-}
+const CACHEDU: Program = Program { name: "cachedu", path: env!("CARGO_BIN_EXE_cachedu") };
 
 #[test]
 fn help() {
     for (name, option) in [("cachedu_help_short", "-h"), ("cachedu_help_long", "--help")] {
-        let (code, out, err) = run(option);
-        assert_eq!((code, err.as_str()), (Some(0), ""));
-        assert!(out.lines().all(|line| line.chars().count() <= 80), "{option} fits 80 columns");
-        insta::assert_snapshot!(name, out);
+        insta::assert_snapshot!(name, CACHEDU.help(option));
     }
 }
 
 #[test]
 fn manual_and_completions() {
-    let (code, man, _) = run("--generate man");
-    assert_eq!(code, Some(0));
-    insta::assert_snapshot!("cachedu_man", man.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
-    for (shell, part) in
-        [("bash", "complete -F _cachedu"), ("zsh", "#compdef cachedu"), ("fish", "complete -c cachedu")]
-    {
-        let (code, out, _) = run(&format!("--generate {shell}"));
-        assert_eq!(code, Some(0));
-        assert!(out.contains(part), "{shell}: {out}");
-    }
+    insta::assert_snapshot!("cachedu_man", CACHEDU.manual());
 }
 
 #[test]
@@ -66,6 +36,9 @@ fn wrong_usage_ends_with_2_and_says_why() {
         "--min 5Q",
         "--min -1",
         "--exclude [",
+        "--exclude /",
+        "--exclude a/../b",
+        "--files-from /etc",
         "-0",
         "--files-from /no/such/list",
         "--json --csv",
@@ -86,8 +59,7 @@ fn wrong_usage_ends_with_2_and_says_why() {
         "-j 0",
         "--method magic",
     ] {
-        let (code, out, err) = run(options);
-        assert_eq!((code, out.as_str()), (Some(2), ""), "{options}: {err}");
+        let err = CACHEDU.refused(options);
         all += &format!("$ cachedu {options}\n{}\n", err.lines().next().unwrap_or_default());
     }
     insta::assert_snapshot!("cachedu_usage_errors", all);
@@ -98,7 +70,7 @@ fn what_is_not_there_is_told_and_the_rest_is_shown() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("there");
     fs::write(&path, "x").unwrap();
-    let (code, out, err) = run(&format!("{} /no/such/file /dev/null", path.display()));
+    let (code, out, err) = CACHEDU.run(&format!("{} /no/such/file /dev/null", path.display()));
     assert_eq!(code, Some(1));
     let row = out.lines().nth(1).unwrap();
     assert!(row.contains("100.00%") && row.ends_with("/there"), "{out}");
@@ -112,7 +84,7 @@ fn what_is_not_there_is_told_and_the_rest_is_shown() {
 #[test]
 fn an_empty_file_is_neither_cached_nor_not() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let (code, out, _) = run(file.path().to_str().unwrap());
+    let (code, out, _) = CACHEDU.run(file.path().to_str().unwrap());
     let cells: Vec<_> = out.lines().nth(1).unwrap().split_whitespace().take(4).collect();
     assert_eq!((code, cells), (Some(0), vec!["0", "0", "0", "-"]));
 }
@@ -124,11 +96,11 @@ fn paths_from_a_list() {
     fs::write(at("a"), "x").unwrap();
     fs::write(at("b\nc"), "xy").unwrap();
     let list = |null: &str, separator: &str| {
-        let mut command = cachedu(&format!("--csv {null} --files-from -"));
+        let mut command = CACHEDU.command(&format!("--csv {null} --files-from -"));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let names = [at("a"), at("b\nc")].map(|p| p.to_str().unwrap().to_owned()).join(separator);
         child.stdin.take().unwrap().write_all(names.as_bytes()).unwrap();
-        text(child.wait_with_output().unwrap())
+        outside::text(child.wait_with_output().unwrap())
     };
     let (code, out, _) = list("-0", "\0");
     assert_eq!(code, Some(0));
@@ -138,16 +110,8 @@ fn paths_from_a_list() {
 
 #[test]
 fn a_full_disk_is_an_error_and_a_closed_pipe_is_none() {
-    for options in ["--generate man", "--json .", "--map Cargo.toml", "src"] {
-        let full = File::options().write(true).open("/dev/full").unwrap();
-        let (code, _, err) = text(cachedu(options).stdout(full).output().unwrap());
-        assert_eq!(code, Some(1));
-        assert!(err.contains("cannot write the output: No space left on device"), "{err}");
-
-        let (writer, reader) = UnixStream::pair().unwrap();
-        drop(reader);
-        let output = cachedu(options).stdout(OwnedFd::from(writer)).output().unwrap();
-        assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{options}");
+    for options in ["--generate man", "--help", "-V", "--json .", "--map Cargo.toml", "src", "Cargo.toml"] {
+        CACHEDU.writes_or_says_so(options);
     }
 }
 
@@ -158,7 +122,7 @@ fn directories_in_one_another_count_once() {
     fs::create_dir(&inner).unwrap();
     fs::write(inner.join("file"), "xyz").unwrap();
     let named = |paths: &[&Path]| {
-        let (code, out, _) = text(cachedu("--csv -d 0").args(paths).output().unwrap());
+        let (code, out, _) = outside::text(CACHEDU.command("--csv -d 0").args(paths).output().unwrap());
         assert_eq!(code, Some(0));
         out.lines().last().unwrap().split(',').nth(1).unwrap().to_owned()
     };
@@ -172,7 +136,8 @@ fn directories_in_one_another_count_once() {
     assert_eq!(named(&[dir.path(), &file]), "3");
     fs::hard_link(&file, &link).unwrap();
     assert_eq!(named(&[&file, &link, &inner]), "3");
-    let (code, out, _) = text(cachedu("-n --evict").args([&file, &link, &inner]).output().unwrap());
+    let (code, out, _) =
+        outside::text(CACHEDU.command("-n --evict").args([&file, &link, &inner]).output().unwrap());
     assert!(code == Some(0) && out.contains("of 1 files"), "{out}");
 }
 
@@ -190,7 +155,7 @@ fn what_cannot_be_read_is_not_nothing() {
     }
     // To root, nothing is closed.
     let closed = fs::read_dir(at("closed")).is_err();
-    let (code, out, _) = run(&format!("--json {}", dir.path().display()));
+    let (code, out, _) = CACHEDU.run(&format!("--json {}", dir.path().display()));
     for name in ["closed", "listed"] {
         mode(name, 0o755);
     }
@@ -206,4 +171,160 @@ fn what_cannot_be_read_is_not_nothing() {
     let total = lines.last().unwrap();
     assert_eq!((&total["cached_ratio"], &total["partial"]), (&serde_json::Value::Null, &true.into()));
     assert_eq!((&total["cached"], &total["unread"]), (&1.into(), &2.into()));
+}
+
+#[test]
+fn what_has_no_page_cache_is_neither_empty_nor_cached() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    std::os::unix::fs::symlink("loop", at("loop")).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let reasons = |paths: &[&Path]| {
+        let (code, out, err) = outside::text(CACHEDU.command("--json").args(paths).output().unwrap());
+        assert_eq!(code, Some(1), "{out}{err}");
+        let lines: Vec<serde_json::Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        let (total, lines) = lines.split_last().unwrap();
+        assert_eq!(
+            (&total["cached"], &total["cached_ratio"]),
+            (&serde_json::Value::Null, &serde_json::Value::Null)
+        );
+        lines.iter().map(|l| l["reason"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // A pipe is not opened: whoever writes to it would notice.
+    let paths = [
+        at("socket"),
+        at("fifo"),
+        at("loop"),
+        "/dev/null".into(),
+        "/proc/self/status".into(),
+        "/sys/kernel/notes".into(),
+    ];
+    let paths: Vec<_> = paths.iter().map(|p| &**p).collect();
+    assert_eq!(
+        reasons(&paths),
+        ["not_a_file", "not_a_file", "symlink_loop", "not_a_file", "no_page_cache", "no_page_cache"]
+    );
+    // In a tree, they are no files.
+    let (code, out, _) = CACHEDU.run(&format!("--json -d 0 {} /sys/kernel/mm", dir.path().display()));
+    let total: serde_json::Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    assert_eq!((code, &total["files"], &total["unknown_files"]), (Some(0), &0.into(), &0.into()), "{total}");
+    assert!(total["others"].as_u64().unwrap() > 3, "{total}");
+}
+
+#[test]
+fn a_place_is_left_out_however_it_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a/file", "b/a/file", "b/file"] {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "x").unwrap();
+    }
+    let top = dir.path().to_str().unwrap();
+    let files = |pattern: &str, operand: &str| {
+        let mut command = CACHEDU.command("--csv -f --sort name");
+        let output = command.current_dir(dir.path()).args(["--exclude", pattern, operand]).output().unwrap();
+        let (code, out, err) = outside::text(output);
+        assert_eq!((code, err.as_str()), (Some(0), ""));
+        let names = out.lines().skip(1).filter(|l| l.starts_with("file,"));
+        let tail = |l: &str| {
+            l.rsplit(',').next().unwrap().trim_start_matches(top).trim_matches(['.', '/']).to_owned()
+        };
+        names.map(tail).collect::<Vec<_>>()
+    };
+    let above = format!("../{}", dir.path().file_name().unwrap().display());
+    for operand in [".", top, &above, "b/.."] {
+        for pattern in ["./a", &format!("{top}/a"), ".//a/"] {
+            let found = files(pattern, operand);
+            assert!(found.iter().all(|f| f.ends_with("b/a/file") || f.ends_with("b/file")), "{found:?}");
+            assert_eq!(found.len(), 2, "{pattern} {operand}: {found:?}");
+        }
+        assert_eq!(files("a", operand).len(), 1, "a name is left out everywhere");
+        assert_eq!(files("b/a", operand).len(), 2, "{operand}");
+    }
+}
+
+#[test]
+fn processes_stand_where_they_were_asked_for() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(b"x").unwrap();
+    let column = |options: &str| {
+        let (_, out, _) = CACHEDU.run(options);
+        let mut lines = csv::ReaderBuilder::new().from_reader(out.as_bytes());
+        let at = lines.headers().unwrap().iter().position(|h| h == "processes").unwrap();
+        let rows: Vec<_> = lines.records().map(Result::unwrap).collect();
+        let name = file.path().to_str().unwrap();
+        let row = rows.iter().find(|r| r.iter().next_back() == Some(name)).unwrap();
+        (row[at].to_owned(), rows.last().unwrap()[at].to_owned())
+    };
+    let pid = std::process::id();
+    assert_eq!(column(&format!("--csv --pid {pid}")), ("1".into(), String::new()));
+    assert_eq!(column(&format!("--csv {}", file.path().display())), (String::new(), String::new()));
+}
+
+#[test]
+fn a_signal_ends_it_as_any_program_and_it_says_what_is_missing() {
+    use std::os::unix::process::ExitStatusExt as _;
+    for (options, word) in [("", "no figures"), ("--evict", "what was done so far stays")] {
+        let mut command = CACHEDU.command(&format!("{options} --files-from -"));
+        let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut child = command
+            .stdin(std::os::fd::OwnedFd::from(reader))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It reads on until the list ends, which it does not. Signals come when it has handlers for them.
+        let handled = || {
+            let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+            let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap().trim();
+            u64::from_str_radix(mask, 16).unwrap() & (1 << 1) != 0
+        };
+        while !handled() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        let mut err = String::new();
+        std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut err).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(2));
+        assert!(err.starts_with("cachedu: interrupted: ") && err.contains(word), "{err}");
+        drop(writer);
+    }
+}
+
+/// In a terminal, where the progress line is: stopped for a while, so that the walk takes long enough for it.
+#[test]
+fn a_signal_takes_the_progress_line_away() {
+    use portable_pty::CommandBuilder;
+    use std::io::Read as _;
+    let pty = portable_pty::native_pty_system().openpty(portable_pty::PtySize::default()).unwrap();
+    let mut command = CommandBuilder::new(CACHEDU.path);
+    command.args(["-j", "1", "/"]);
+    let mut child = pty.slave.spawn_command(command).unwrap();
+    drop(pty.slave);
+    let pid = rustix::process::Pid::from_raw(child.process_id().unwrap().try_into().unwrap()).unwrap();
+    let signal = |signal| rustix::process::kill_process(pid, signal).unwrap();
+    let wait = |ms| std::thread::sleep(std::time::Duration::from_millis(ms));
+    wait(100);
+    signal(rustix::process::Signal::STOP);
+    wait(700);
+    signal(rustix::process::Signal::CONT);
+    let mut reader = pty.master.try_clone_reader().unwrap();
+    let mut screen = Vec::new();
+    let mut byte = [0];
+    // The end of the terminal is an error on Linux.
+    while let Ok(1) = reader.read(&mut byte) {
+        screen.push(byte[0]);
+        if screen.ends_with(b" cached") {
+            signal(rustix::process::Signal::INT);
+        }
+    }
+    let screen = String::from_utf8_lossy(&screen);
+    assert!(
+        screen.contains(" files, ") && screen.contains("\r\x1b[Kcachedu: interrupted: no figures"),
+        "{screen}"
+    );
+    assert!(!screen.contains("NAME"), "{screen}");
+    assert!(!child.wait().unwrap().success());
 }

@@ -21,7 +21,6 @@ use super::progress;
 static WHOLE: Mutex<()> = Mutex::new(());
 
 /// No signal ends the process until this is dropped.
-#[must_use]
 pub fn hold() -> MutexGuard<'static, ()> {
     WHOLE.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -272,6 +272,7 @@ mod tests {
     use std::io::Write as _;
     use std::os::fd::AsRawFd;
     use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
 
     use super::*;
 
@@ -331,7 +332,7 @@ mod tests {
         let row = row.unwrap();
         assert!((totals.files, totals.cached) == (1, 1) && row.open().is_ok());
         let other = fs::File::create(dir.path().join("second")).unwrap();
-        for other in [OwnedFd::from(other), OwnedFd::from(io::pipe().unwrap().0)] {
+        for other in [OwnedFd::from(other), OwnedFd::from(UnixStream::pair().unwrap().0)] {
             rustix::io::dup2(&other, &mut number).unwrap();
             let (totals, none) = asked(inode, found.clone(), Ask::best());
             assert_eq!((totals, none), (Totals::of_vanished(), None));

@@ -238,7 +238,11 @@ pub(super) fn file(path: &Path, ask: Ask) -> (Totals, Option<Unknown>) {
     told(path, open_named(path), ask)
 }
 
-pub(super) fn told(path: &Path, opened: Result<(OwnedFd, Statx), Unknown>, ask: Ask) -> (Totals, Option<Unknown>) {
+pub(super) fn told(
+    path: &Path,
+    opened: Result<(OwnedFd, Statx), Unknown>,
+    ask: Ask,
+) -> (Totals, Option<Unknown>) {
     match opened {
         Ok((fd, stat)) => {
             let told = ask.residency(fd.as_fd());
@@ -284,36 +288,44 @@ fn find(args: &Args, paths: &[PathBuf], acting: bool) -> Result<Found, Failure> 
     let keep = Keep::new(args.sort.unwrap_or(Sort::Cached), top, least).only(wanted(args));
     let mut walk = Walk::new(&options, &keep, paths.len() > 1);
     // Directories first: they are shown with all that is in them, so it is a named file that is counted already.
-    let (dirs, files): (Vec<_>, Vec<_>) =
-        paths.iter().map(|path| (path, look(path))).partition(|(_, seen)| seen.is_some_and(|(_, t)| t.is_dir()));
+    let (dirs, files): (Vec<_>, Vec<_>) = paths
+        .iter()
+        .map(|path| (path, look(path)))
+        .partition(|(_, seen)| seen.is_some_and(|(_, t)| t.is_dir()));
     walk.expect(files.iter().filter_map(|(_, seen)| Some(seen.as_ref()?.0)));
     let walk = walk;
     let mut found = Found::default();
     let mut named = Vec::new();
-    progress::during(args.noisy(), || walk.told(), || {
-        for (path, seen) in dirs.into_iter().chain(files) {
-            match open_named(path) {
-                Ok((fd, stat)) if FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory => {
-                    found.total.add(&walk.directory(path, fd));
-                }
-                opened => {
-                    let again = seen.is_some_and(|(inode, _)| !walk.first(inode));
-                    if again && acting {
-                        continue;
+    progress::during(
+        args.noisy(),
+        || walk.told(),
+        || {
+            for (path, seen) in dirs.into_iter().chain(files) {
+                match open_named(path) {
+                    Ok((fd, stat))
+                        if FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory =>
+                    {
+                        found.total.add(&walk.directory(path, fd));
                     }
-                    let (totals, why) = told(path, opened, options.ask);
-                    if let Some(why) = why {
-                        found.missing = true;
-                        found.notes.push(format!("{}: {why}", view::name(path)));
+                    opened => {
+                        let again = seen.is_some_and(|(inode, _)| !walk.first(inode));
+                        if again && acting {
+                            continue;
+                        }
+                        let (totals, why) = told(path, opened, options.ask);
+                        if let Some(why) = why {
+                            found.missing = true;
+                            found.notes.push(format!("{}: {why}", view::name(path)));
+                        }
+                        if !again {
+                            found.total.add(&totals);
+                        }
+                        named.push(Row::new(Kind::File, path.clone(), 0, totals, why));
                     }
-                    if !again {
-                        found.total.add(&totals);
-                    }
-                    named.push(Row::new(Kind::File, path.clone(), 0, totals, why));
                 }
             }
-        }
-    });
+        },
+    );
     found.notes.extend(walk.problems.lines());
     found.missing |= walk.problems.unread();
     drop(walk);

@@ -139,9 +139,7 @@ pub fn text(rows: &[Row], layout: Layout, unit: Option<Unit>) -> String {
     let unit = unit.unwrap_or(layout.unit());
     let columns: Vec<_> = COLUMNS.iter().filter(|c| layout.ids().contains(&c.id)).collect();
     let mut lines = vec![columns.iter().map(|c| c.title.to_string()).collect::<Vec<_>>()];
-    lines.extend(
-        rows.iter().map(|r| columns.iter().map(|c| shown((c.cell)(r), layout, unit)).collect()),
-    );
+    lines.extend(rows.iter().map(|r| columns.iter().map(|c| shown((c.cell)(r), layout, unit)).collect()));
     let mut names = vec!["NAME".to_string()];
     names.extend(rows.iter().map(|r| match (r.kind, r.why) {
         (Kind::Total, _) => "total".into(),

@@ -3,6 +3,7 @@
 use std::fs as std_fs;
 use std::fs::File;
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::chown;
 use std::path::Path;
@@ -123,4 +124,28 @@ pub fn open_and_mapped(fs: Fs, dir: &Path) {
     let out = cachedu(&["--pid"], Path::new("2147483647"));
     assert_eq!(out.status.code(), Some(2));
     drop((open, mapping));
+}
+
+/// They are no page cache, though mincore(2) tells of them.
+pub fn huge_pages(_fs: Fs, dir: &Path) {
+    let at = dir.join("huge");
+    std_fs::create_dir(&at).unwrap();
+    sys::mount(Path::new("none"), &at, "hugetlbfs", "").unwrap();
+    let path = at.join("file");
+    let done = std::panic::catch_unwind(|| {
+        let file = File::options().create_new(true).read(true).write(true).open(&path).unwrap();
+        let size = std_fs::metadata(&at).unwrap().blksize();
+        file.set_len(2 * size).unwrap();
+        for ask in [best(), Ask::by(Method::Mincore)] {
+            assert_eq!(ask.residency(file.as_fd()), Err(Unknown::HugeTlb), "{ask:?}");
+            assert_eq!(ask.ranges(file.as_fd()), Err(Unknown::HugeTlb), "{ask:?}");
+        }
+        let total = json(&["-d", "0"], &at).pop().unwrap();
+        assert_eq!((number(&total, "unknown_files"), &total["cached"]), (1, &serde_json::Value::Null));
+        let out = cachedu(&["--json"], &path);
+        assert_eq!(out.status.code(), Some(1));
+        assert!(String::from_utf8(out.stdout).unwrap().contains(r#""reason":"hugetlbfs""#));
+    });
+    sys::unmount(&at);
+    done.unwrap();
 }

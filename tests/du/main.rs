@@ -41,6 +41,7 @@ const TESTS: &[Test] = &[
     ("files_that_vanish", trees::files_that_vanish),
     ("whoever_may_not_write", access::whoever_may_not_write),
     ("overlay", access::overlay),
+    ("huge_pages", access::huge_pages),
     ("evict_and_load", acting::evict_and_load),
     ("save_and_restore", acting::save_and_restore),
     ("open_and_mapped", access::open_and_mapped),

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fs as std_fs;
 use std::fs::File;
 use std::os::fd::AsFd as _;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::symlink;
@@ -20,6 +21,7 @@ use crate::hold::file_with;
 use crate::hold::json;
 use crate::hold::number;
 use crate::hold::pages_of;
+use crate::hold::resident;
 use crate::sys::page_size;
 
 /// Bytes on disk as du(1) counts: every inode once.
@@ -90,7 +92,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Deeper than a path may be long: 1500 directories of 12 letters.
-pub fn a_deep_tree(_fs: Fs, dir: &Path) {
+pub fn a_deep_tree(fs: Fs, dir: &Path) {
     use rustix::fs::Mode;
     use rustix::fs::OFlags;
     const LEVELS: usize = 1500;
@@ -106,7 +108,23 @@ pub fn a_deep_tree(_fs: Fs, dir: &Path) {
     }
     let total = json(&["-d", "0"], &top).pop().unwrap();
     assert_eq!(number(&total, "directories"), 2 * LEVELS as u64 + 1);
-    drop(at);
+
+    // What is down there can be asked about and acted on like anything else.
+    let bottom = format!("/proc/self/fd/{}/file", at.as_raw_fd());
+    let (file, cached) = file_with(fs, Path::new(&bottom), 100, &[3, 4, 50]);
+    let found = &json(&["-f"], &top)[0];
+    let path = Path::new(found["path"].as_str().unwrap());
+    assert!(path.as_os_str().len() > 4 * 4096 && path.ends_with("abcdefghijkl/file"));
+    assert_eq!(number(found, "cached"), count(&cached));
+    assert_eq!(number(&json(&[], path)[0], "cached"), count(&cached), "by its name");
+    let set = dir.join("set");
+    assert!(cachedu(&["--save", set.to_str().unwrap()], &top).status.success());
+    let left = number(&json(&["--evict"], &top)[0], "after");
+    assert_eq!((left, left == 0), (count(&resident(&file, 100)), fs != Fs::Tmpfs));
+    assert_eq!(number(&json(&["--restore"], &set)[0], "after"), count(&resident(&file, 100)));
+    assert!(cached.iter().zip(resident(&file, 100)).all(|(before, after)| !before || after));
+    let loaded = &json(&["--load"], &top)[0];
+    assert_eq!(number(loaded, "after"), if fs == Fs::Tmpfs { count(&cached) } else { 100 });
 }
 
 pub fn files_that_vanish(_fs: Fs, dir: &Path) {

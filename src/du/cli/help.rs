@@ -64,11 +64,11 @@ cannot be read: it is at least that.
 tmpfs and shared memory are page cache that has no disk: CACHED is what is
 in memory, and EVICTED what is in swap. Files of overlayfs are those of the
 layer that has the data, by mincore(2): cachestat(2) finds nothing there.
-Huge pages (hugetlbfs), files with direct access (DAX), and those of /proc,
-/sys and their like, which are made when they are read, are not in the page
-cache: '-'. So are pipes, sockets, character devices. Pages of directories and other metadata are not counted: they
-belong to no file, but to the device ('cachedu /dev/sda' shows those of
-ext4).",
+Not in the page cache are huge pages (hugetlbfs), files with direct access
+(DAX), those of /proc, /sys and their like, which are made when they are
+read, pipes, sockets and character devices: '-'. Pages of directories and
+other metadata are not counted: they belong to no file, but to the device
+('cachedu /dev/sda' shows those of ext4).",
     ),
     (
         "Trees",
