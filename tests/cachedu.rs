@@ -4,9 +4,26 @@
 mod outside;
 
 use std::fs;
+use std::io::Read as _;
 use std::io::Write as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+
+use portable_pty::CommandBuilder;
+use portable_pty::PtySize;
+use portable_pty::native_pty_system;
+use rustix::process::Pid;
+use rustix::process::Signal;
+use rustix::process::kill_process;
+use serde_json::Value;
 
 use outside::Program;
 
@@ -75,9 +92,9 @@ fn what_is_not_there_is_told_and_the_rest_is_shown() {
     let row = out.lines().nth(1).unwrap();
     assert!(row.contains("100.00%") && row.ends_with("/there"), "{out}");
     assert!(err.contains("/no/such/file: no such file") && err.contains("character device"), "{err}");
-    // What is not known is no number.
+    // What is not known is no number, nor is the size of what is not there.
     for line in out.lines().filter(|l| l.contains("/no/such/file") || l.contains("/dev/null")) {
-        assert_eq!(line.split_whitespace().nth(2), Some("-"), "{line}");
+        assert_eq!(line.split_whitespace().take(3).collect::<Vec<_>>(), ["-"; 3], "{line}");
     }
 }
 
@@ -143,7 +160,6 @@ fn directories_in_one_another_count_once() {
 
 #[test]
 fn what_cannot_be_read_is_not_nothing() {
-    use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let mode = |name: &str, mode| fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
@@ -163,13 +179,13 @@ fn what_cannot_be_read_is_not_nothing() {
         return;
     }
     assert_eq!(code, Some(1));
-    let lines: Vec<serde_json::Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let lines: Vec<Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     for name in ["/closed", "/listed"] {
         let line = lines.iter().find(|l| l["path"].as_str().is_some_and(|p| p.ends_with(name))).unwrap();
-        assert_eq!((&line["cached"], &line["partial"]), (&serde_json::Value::Null, &true.into()), "{line}");
+        assert_eq!((&line["cached"], &line["partial"]), (&Value::Null, &true.into()), "{line}");
     }
     let total = lines.last().unwrap();
-    assert_eq!((&total["cached_ratio"], &total["partial"]), (&serde_json::Value::Null, &true.into()));
+    assert_eq!((&total["cached_ratio"], &total["partial"]), (&Value::Null, &true.into()));
     assert_eq!((&total["cached"], &total["unread"]), (&1.into(), &2.into()));
 }
 
@@ -177,18 +193,15 @@ fn what_cannot_be_read_is_not_nothing() {
 fn what_has_no_page_cache_is_neither_empty_nor_cached() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
-    std::os::unix::fs::symlink("loop", at("loop")).unwrap();
+    let _socket = UnixListener::bind(at("socket")).unwrap();
+    symlink("loop", at("loop")).unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     let reasons = |paths: &[&Path]| {
         let (code, out, err) = outside::text(CACHEDU.command("--json").args(paths).output().unwrap());
         assert_eq!(code, Some(1), "{out}{err}");
-        let lines: Vec<serde_json::Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        let lines: Vec<Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
         let (total, lines) = lines.split_last().unwrap();
-        assert_eq!(
-            (&total["cached"], &total["cached_ratio"]),
-            (&serde_json::Value::Null, &serde_json::Value::Null)
-        );
+        assert_eq!((&total["cached"], &total["cached_ratio"]), (&Value::Null, &Value::Null));
         lines.iter().map(|l| l["reason"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     // A pipe is not opened: whoever writes to it would notice.
@@ -207,7 +220,7 @@ fn what_has_no_page_cache_is_neither_empty_nor_cached() {
     );
     // In a tree, they are no files.
     let (code, out, _) = CACHEDU.run(&format!("--json -d 0 {} /sys/kernel/mm", dir.path().display()));
-    let total: serde_json::Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    let total: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
     assert_eq!((code, &total["files"], &total["unknown_files"]), (Some(0), &0.into(), &0.into()), "{total}");
     assert!(total["others"].as_u64().unwrap() > 3, "{total}");
 }
@@ -264,12 +277,11 @@ fn processes_stand_where_they_were_asked_for() {
 
 #[test]
 fn a_signal_ends_it_as_any_program_and_it_says_what_is_missing() {
-    use std::os::unix::process::ExitStatusExt as _;
     for (options, word) in [("", "no figures"), ("--evict", "what was done so far stays")] {
         let mut command = CACHEDU.command(&format!("{options} --files-from -"));
-        let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (reader, writer) = UnixStream::pair().unwrap();
         let mut child = command
-            .stdin(std::os::fd::OwnedFd::from(reader))
+            .stdin(OwnedFd::from(reader))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -281,12 +293,12 @@ fn a_signal_ends_it_as_any_program_and_it_says_what_is_missing() {
             u64::from_str_radix(mask, 16).unwrap() & (1 << 1) != 0
         };
         while !handled() {
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            sleep(Duration::from_millis(5));
         }
-        let pid = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        let pid = Pid::from_child(&child);
+        kill_process(pid, Signal::INT).unwrap();
         let mut err = String::new();
-        std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut err).unwrap();
+        child.stderr.as_mut().unwrap().read_to_string(&mut err).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(2));
         assert!(err.starts_with("cachedu: interrupted: ") && err.contains(word), "{err}");
         drop(writer);
@@ -296,20 +308,18 @@ fn a_signal_ends_it_as_any_program_and_it_says_what_is_missing() {
 /// In a terminal, where the progress line is: stopped for a while, so that the walk takes long enough for it.
 #[test]
 fn a_signal_takes_the_progress_line_away() {
-    use portable_pty::CommandBuilder;
-    use std::io::Read as _;
-    let pty = portable_pty::native_pty_system().openpty(portable_pty::PtySize::default()).unwrap();
+    let pty = native_pty_system().openpty(PtySize::default()).unwrap();
     let mut command = CommandBuilder::new(CACHEDU.path);
     command.args(["-j", "1", "/"]);
     let mut child = pty.slave.spawn_command(command).unwrap();
     drop(pty.slave);
-    let pid = rustix::process::Pid::from_raw(child.process_id().unwrap().try_into().unwrap()).unwrap();
-    let signal = |signal| rustix::process::kill_process(pid, signal).unwrap();
-    let wait = |ms| std::thread::sleep(std::time::Duration::from_millis(ms));
+    let pid = Pid::from_raw(child.process_id().unwrap().try_into().unwrap()).unwrap();
+    let signal = |signal| kill_process(pid, signal).unwrap();
+    let wait = |ms| sleep(Duration::from_millis(ms));
     wait(100);
-    signal(rustix::process::Signal::STOP);
+    signal(Signal::STOP);
     wait(700);
-    signal(rustix::process::Signal::CONT);
+    signal(Signal::CONT);
     let mut reader = pty.master.try_clone_reader().unwrap();
     let mut screen = Vec::new();
     let mut byte = [0];
@@ -317,7 +327,7 @@ fn a_signal_takes_the_progress_line_away() {
     while let Ok(1) = reader.read(&mut byte) {
         screen.push(byte[0]);
         if screen.ends_with(b" cached") {
-            signal(rustix::process::Signal::INT);
+            signal(Signal::INT);
         }
     }
     let screen = String::from_utf8_lossy(&screen);
@@ -326,5 +336,40 @@ fn a_signal_takes_the_progress_line_away() {
         "{screen}"
     );
     assert!(!screen.contains("NAME"), "{screen}");
+    assert!(!child.wait().unwrap().success());
+}
+
+#[test]
+fn a_set_outlives_a_save_of_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, set) = (dir.path().join("file"), dir.path().join("set"));
+    fs::write(&file, "x").unwrap();
+    let save = |path: &str| CACHEDU.run(&format!("--save {} {path}", set.display()));
+    assert_eq!(save(file.to_str().unwrap()).0, Some(0));
+    let saved = fs::read(&set).unwrap();
+    let (code, _, err) = save("/no/such/file");
+    assert!(code == Some(1) && err.contains("nothing is saved"), "{err}");
+    assert_eq!(fs::read(&set).unwrap(), saved);
+    let (code, out, _) = CACHEDU.run(&format!("--load {}", file.display()));
+    assert_eq!(code, Some(0));
+    assert!(out.starts_with("read: 0; ") && !out.starts_with("read: 0; 0 "), "all of it is cached: {out}");
+}
+
+#[test]
+fn a_terminal_that_is_gone_ends_the_browser() {
+    let dir = tempfile::tempdir().unwrap();
+    let pty = native_pty_system().openpty(PtySize::default()).unwrap();
+    let mut command = CommandBuilder::new(CACHEDU.path);
+    command.args(["-i", dir.path().to_str().unwrap()]);
+    let mut child = pty.slave.spawn_command(command).unwrap();
+    let mut reader = pty.master.try_clone_reader().unwrap();
+    let mut screen = Vec::new();
+    let mut part = [0; 4096];
+    // Blanks are not drawn.
+    while !String::from_utf8_lossy(&screen).contains("nothing") {
+        let n = reader.read(&mut part).unwrap();
+        screen.extend_from_slice(&part[..n]);
+    }
+    drop((reader, pty));
     assert!(!child.wait().unwrap().success());
 }

@@ -23,6 +23,7 @@ use super::residency::Unknown;
 use super::row::Row;
 use super::run;
 use super::run::End;
+use super::run::Found;
 use super::set;
 use super::view;
 use crate::exit::Failure;
@@ -135,6 +136,8 @@ struct Report<'a> {
     before: u64,
     after: u64,
     dirty: u64,
+    /// Pages cached of files that nothing had to be done about.
+    besides: u64,
     json: String,
     failed: bool,
 }
@@ -151,6 +154,7 @@ impl<'a> Report<'a> {
             before: 0,
             after: 0,
             dirty: 0,
+            besides: 0,
             json: String::new(),
             failed: false,
         }
@@ -189,6 +193,7 @@ impl<'a> Report<'a> {
         } else {
             let page = rustix::param::page_size() as u64;
             let (before, after) = (bytes(self.before * page), bytes(self.after * page));
+            let there = bytes((self.before + self.besides) * page);
             let files = self.names.len() - 1;
             let told = match (self.deed, self.dry) {
                 ("evict", true) => format!("would be evicted: up to {before} of {files} files"),
@@ -205,15 +210,15 @@ impl<'a> Report<'a> {
                         bytes(self.before.saturating_sub(self.after) * page)
                     )
                 }
-                (what, true) => format!("would be read ({what}): {files} files, {before} are there"),
+                (what, true) => format!("would be read ({what}): {files} files, {there} are there"),
                 (_, false) => {
                     format!(
-                        "read: {}; {before} were there",
+                        "read: {}; {there} were there",
                         bytes(self.after.saturating_sub(self.before) * page)
                     )
                 }
             };
-            let table = view::aligned(&self.lines, &self.names);
+            let table = if files > 0 { view::aligned(&self.lines, &self.names) } else { String::new() };
             run::print(format!("{table}{told}\n").as_bytes(), out)?;
         }
         Ok(if self.failed { End::Partly } else { End::Done })
@@ -246,11 +251,12 @@ fn each<T: Sync>(
 ///
 /// # Errors
 /// When the report cannot be written.
-pub fn run(args: &Args, rows: Vec<Row>, out: &mut dyn Write, err: &mut dyn Write) -> Result<End, Failure> {
+pub fn run(args: &Args, found: Found, out: &mut dyn Write, err: &mut dyn Write) -> Result<End, Failure> {
     let ask = args.ask();
     let mut report = Report::new(if args.evict { "evict" } else { "load" }, args);
     let wanted = run::wanted(args);
-    let todo: Vec<Row> = rows.into_iter().filter(|r| r.why.is_none() && wanted(&r.totals)).collect();
+    let todo: Vec<Row> = found.rows.into_iter().filter(|r| r.why.is_none() && wanted(&r.totals)).collect();
+    report.besides = found.total.cached.saturating_sub(todo.iter().map(|r| r.totals.cached).sum());
     let done = each(args, &todo, |r, read| match (args.dry_run, args.evict) {
         (true, _) => {
             let (before, dirty) = (r.totals.cached, r.totals.only_cachestat(r.totals.dirty));

@@ -10,6 +10,7 @@ use std::sync::PoisonError;
 use rustix::io::Errno;
 
 use super::residency::Unknown;
+use super::residency::words;
 use super::view::name;
 
 /// How often, and where first.
@@ -39,7 +40,7 @@ fn line(what: &str, why: &str, n: u64, path: &Path) -> String {
 impl Problems {
     /// A directory, or an entry of one, that cannot be read.
     pub fn directory(&self, path: &Path, error: Errno) {
-        count(&self.directories, io::Error::from(error).to_string(), || path.to_path_buf());
+        count(&self.directories, words(&io::Error::from(error)), || path.to_path_buf());
     }
 
     /// A file of which nothing can be known.
@@ -97,10 +98,7 @@ mod tests {
         assert!(problems.unread());
         assert_eq!(
             problems.lines(),
-            [
-                "/d is not read: Permission denied (os error 13)",
-                "a and 2 more are not known: permission denied"
-            ]
+            ["/d is not read: permission denied", "a and 2 more are not known: permission denied"]
         );
     }
 }

@@ -101,8 +101,15 @@ pub enum Unknown {
     #[error("{0}")]
     NotAFile(&'static str),
     /// Anything else that the kernel said.
-    #[error("{}", io::Error::from_raw_os_error(*.0))]
+    #[error("{}", words(&io::Error::from_raw_os_error(*.0)))]
     Failed(i32),
+}
+
+/// What the system says of an error, without its number.
+#[must_use]
+pub fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words).to_lowercase()
 }
 
 impl Unknown {

@@ -114,14 +114,18 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Result<End,
     let mut found = if args.owners() { owners::find(args)? } else { find(args, &paths, acting)? };
     let end = found.warn(err);
     if acting {
-        found.rows.retain(|r| r.kind == Kind::File);
+        found.rows.retain(|r| r.kind == Kind::File && r.why.is_none());
     }
     if let Some(path) = &args.save {
+        if found.missing && found.rows.is_empty() {
+            return Err(Failure::failed("nothing is saved: of what was asked for, nothing is known")
+                .remedy("the warnings say why"));
+        }
         set::save(path, &found.rows, args.ask(), out, err)?;
         return Ok(end);
     }
     if args.evict || args.load {
-        return act::run(args, found.rows, out, err).map(|e| if end == End::Partly { end } else { e });
+        return act::run(args, found, out, err).map(|e| if end == End::Partly { end } else { e });
     }
     // One directory is its own total; with --top, its row may be missing.
     let whole = |r: &Row| r.depth == 0 && r.kind == Kind::Directory && paths.len() == 1;

@@ -7,18 +7,20 @@ mod world;
 
 use std::io;
 use std::io::IsTerminal as _;
-use std::os::fd::AsFd as _;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::sync::mpsc;
+use std::sync::mpsc::Receiver;
 
 use anyhow::Context as _;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event;
 use ratatui::crossterm::event::Event;
 use ratatui::crossterm::event::KeyEventKind;
+use signal_hook::consts::SIGHUP;
+use signal_hook::consts::SIGINT;
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 use super::cli::Args;
 use super::exclude::Exclude;
@@ -28,9 +30,6 @@ use crate::exit::Failure;
 use state::State;
 use state::World as _;
 use world::Tree;
-
-/// How long a signal may wait for the loop to see it.
-const BEAT: Duration = Duration::from_millis(100);
 
 /// Browses a directory until the user has seen enough.
 ///
@@ -55,33 +54,58 @@ pub fn run(args: &Args, paths: &[PathBuf]) -> Result<End, Failure> {
     drop(watch);
     let mut state = State::new(path.clone(), args.sort.unwrap_or(super::row::Sort::Cached));
     state.listed(tree.list(path));
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP, signal_hook::consts::SIGINT] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
-    }
     // Restores the screen after a panic, too.
     let mut terminal = ratatui::try_init().context("cannot take over the terminal")?;
-    let ended = browse(&mut terminal, &mut state, &mut tree, &stop);
+    let listening = listen().context("cannot handle signals");
+    let ended = listening.and_then(|happened| browse(&mut terminal, &mut state, &mut tree, &happened));
     ratatui::restore();
     ended.map_err(Failure::from).map(|()| End::Done)
+}
+
+/// What comes from outside.
+enum Happened {
+    Event(Event),
+    End,
+}
+
+/// Begins to wait for keys and signals, each in a thread of its own: to read keys from a terminal that is gone does not
+/// end, and work may take its time.
+fn listen() -> io::Result<Receiver<Happened>> {
+    let (sender, happened) = mpsc::channel();
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let ends = sender.clone();
+    std::thread::spawn(move || {
+        for (i, signal) in signals.forever().enumerate() {
+            // Nobody sees the screen any more, or nobody wants to wait.
+            if signal == SIGHUP || i > 0 {
+                ratatui::restore();
+                let _ = emulate_default_handler(signal);
+            }
+            let _ = ends.send(Happened::End);
+        }
+    });
+    std::thread::spawn(move || {
+        while let Ok(event) = event::read() {
+            if sender.send(Happened::Event(event)).is_err() {
+                return;
+            }
+        }
+        let _ = sender.send(Happened::End);
+    });
+    Ok(happened)
 }
 
 fn browse(
     terminal: &mut DefaultTerminal,
     state: &mut State,
     tree: &mut Tree,
-    stop: &AtomicBool,
+    happened: &Receiver<Happened>,
 ) -> anyhow::Result<()> {
     loop {
         terminal.draw(|frame| render::render(state, frame))?;
         // Draws again only when something has come.
-        while !event::poll(BEAT)? {
-            // A terminal that is gone is no reason to spin.
-            if stop.load(Relaxed) || rustix::termios::tcgetpgrp(io::stdin().as_fd()).is_err() {
-                return Ok(());
-            }
-        }
-        let Event::Key(key) = event::read()? else { continue };
+        let Ok(Happened::Event(event)) = happened.recv() else { return Ok(()) };
+        let Event::Key(key) = event else { continue };
         if key.kind != KeyEventKind::Press {
             continue;
         }

@@ -50,6 +50,11 @@ fn told(row: &Row, figure: u64) -> Cell {
     known(row.totals.only_cachestat(figure), row)
 }
 
+/// What is not there, or is no file, has no size.
+fn sized(row: &Row, cell: Cell) -> Cell {
+    if row.sized() { cell } else { Cell::Unknown }
+}
+
 /// Nobody is asked for processes unless they are what files are found by; a sum of them would count some twice.
 fn processes(row: &Row) -> Cell {
     if row.owners.is_empty() { Cell::Empty } else { Cell::Count(row.owners.len() as u64) }
@@ -57,9 +62,9 @@ fn processes(row: &Row) -> Cell {
 
 /// All columns.
 pub const COLUMNS: &[Column] = &[
-    Column { id: "size_bytes", title: "SIZE", cell: |r| Cell::Bytes(r.totals.size) },
-    Column { id: "disk_bytes", title: "DISK", cell: |r| Cell::Bytes(r.totals.disk) },
-    Column { id: "pages", title: "PAGES", cell: |r| Cell::Pages(r.totals.pages, false) },
+    Column { id: "size_bytes", title: "SIZE", cell: |r| sized(r, Cell::Bytes(r.totals.size)) },
+    Column { id: "disk_bytes", title: "DISK", cell: |r| sized(r, Cell::Bytes(r.totals.disk)) },
+    Column { id: "pages", title: "PAGES", cell: |r| sized(r, Cell::Pages(r.totals.pages, false)) },
     Column { id: "cached", title: "CACHED", cell: |r| known(r.totals.cached(), r) },
     Column {
         id: "cached_ratio",
@@ -225,10 +230,11 @@ pub fn json(row: &Row) -> Value {
     };
     // Of files of no size nobody was asked.
     let method = method.filter(|_| t.pages > t.unknown_pages);
+    let sized = |figure: u64| row.sized().then_some(figure);
     for (key, value) in [
-        ("size_bytes", json!(t.size)),
-        ("disk_bytes", json!(t.disk)),
-        ("pages", json!(t.pages)),
+        ("size_bytes", json!(sized(t.size))),
+        ("disk_bytes", json!(sized(t.disk))),
+        ("pages", json!(sized(t.pages))),
         ("cached", json!(t.cached())),
         ("cached_bytes", json!(t.cached().map(|n| n * page))),
         ("cached_ratio", json!(t.ratio())),

@@ -77,8 +77,8 @@ Directories are walked in parallel. Symbolic links are not followed, save
 those that are named. Nothing is read and no time of access changes. What
 vanishes meanwhile is left out, and counted by --json. /proc, /sys and their
 like have no page cache and are skipped, unless named, and what autofs would
-mount is not mounted. Directories named twice, also by way of a bind mount of one that is
-above, count once.
+mount is not mounted. Directories named twice, also by way of a bind mount
+of one that is above, count once.
 
 A glob of --exclude matches names (*.o), with a slash in it paths or their
 ends (build/*.o), and from / or ./ on one place (/srv/tmp, ./target). '*' and
@@ -108,11 +108,11 @@ of other mount namespaces (containers): those are named from
 --evict asks the kernel to drop clean pages that no process has mapped. It
 also begins to write dirty ones, which stay until that is done: evict again,
 or take --flush, which writes them first and waits. What was cached before
-and after is printed. --load reads data, not holes, in parallel. --restore
-reads exactly the pages of a set, of files that still have the path; of a
-file that is shorter now, what is left. Both leave the eviction of other
-pages to the kernel. --dry-run only tells. Files with nothing to be done are
-not listed: nothing cached to evict, nothing left to load.",
+and after is printed, in pages. --load reads data, not holes, in parallel.
+--restore reads exactly the pages of a set, of files that still have the
+path; of a file that is shorter now, what is left. Both leave the eviction
+of other pages to the kernel. --dry-run only tells. Files with nothing to be
+done are not listed: nothing cached to evict, nothing left to load.",
     ),
     (
         "Formats",

@@ -43,32 +43,61 @@ fn bar(row: &Row) -> String {
     }
 }
 
-fn line(row: &Row, marked: bool) -> String {
-    let t = &row.totals;
+/// A column: its title, its width, and what stands in it.
+type Column = (&'static str, usize, fn(&Row) -> String);
+
+const DISK: Column = ("DISK", 9, |r| bytes(r.totals.disk));
+const CACHED: Column = ("CACHED", 9, |r| pages(r.totals.cached(), r));
+const PERCENT: Column = ("PERCENT", 8, |r| r.totals.ratio().map_or("-".into(), percent));
+const BAR_OF: Column = ("", BAR + 2, bar);
+const DIRTY: Column = ("DIRTY", 8, |r| pages(r.totals.only_cachestat(r.totals.dirty), r));
+
+/// The columns for a width: names need some of it as well.
+const fn columns(width: u16) -> &'static [Column] {
+    match width {
+        72.. => &[DISK, CACHED, PERCENT, BAR_OF, DIRTY],
+        58.. => &[DISK, CACHED, PERCENT, DIRTY],
+        48.. => &[DISK, CACHED, PERCENT],
+        34.. => &[CACHED, PERCENT],
+        _ => &[CACHED],
+    }
+}
+
+fn cells(columns: &[Column], cell: impl Fn(&Column) -> String) -> String {
+    columns.iter().fold(String::new(), |line, c| format!("{line}{:>width$} ", cell(c), width = c.1))
+}
+
+fn line(row: &Row, marked: bool, columns: &[Column]) -> String {
     let name = row.path.file_name().unwrap_or_else(|| row.path.as_os_str());
     let slash = if row.kind == Kind::Directory { "/" } else { "" };
     let why = row.why.map_or(String::new(), |why| format!("  ({why})"));
-    format!(
-        "{}{:>9} {:>9} {:>8} {} {:>8}  {}{slash}{why}",
-        if marked { '*' } else { ' ' },
-        bytes(t.disk),
-        pages(t.cached(), row),
-        t.ratio().map_or("-".into(), percent),
-        bar(row),
-        pages(t.only_cachestat(t.dirty), row),
-        view::name(name.as_ref()),
-    )
+    let mark = if marked { '*' } else { ' ' };
+    let cells = cells(columns, |c| (c.2)(row));
+    format!("{mark}{cells} {}{slash}{why}", view::name(name.as_ref()))
+}
+
+/// The end of a text, where the whole is too wide.
+fn end(text: &str, width: usize) -> String {
+    let mut chars: Vec<_> = text.chars().collect();
+    while Line::raw(chars.iter().collect::<String>()).width() > width && chars.len() > 3 {
+        chars.drain(..4);
+        chars.splice(..0, "...".chars());
+    }
+    chars.into_iter().collect()
 }
 
 /// Draws it.
 pub(super) fn render(state: &State, frame: &mut Frame) {
-    let [head, titles, list, foot] = Layout::vertical([
+    let problem = state.listing.problem.as_deref();
+    let [head, titles, list, warning, foot] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Min(1),
+        Constraint::Length(problem.is_some().into()),
         Constraint::Length(1),
     ])
     .areas(frame.area());
+    let width = frame.area().width;
     let whole = state.listing.whole.as_ref();
     let sum = whole.map_or(String::new(), |row| {
         let ratio = row.totals.ratio().map_or("-".into(), percent);
@@ -79,12 +108,12 @@ pub(super) fn render(state: &State, frame: &mut Frame) {
         )
     });
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    let mut top = format!("{}  {sum}", view::name(&state.at));
-    if let Some(problem) = &state.listing.problem {
-        top = format!("{top}  {problem}");
+    let at = end(&view::name(&state.at), usize::from(width).saturating_sub(sum.len() + 2));
+    frame.render_widget(Line::styled(format!("{at}  {sum}"), bold), head);
+    if let Some(problem) = problem {
+        frame.render_widget(Line::raw(format!(" {problem}")), warning);
     }
-    frame.render_widget(Line::styled(top, bold), head);
-    let title = format!(" {:>9} {:>9} {:>8} {:12} {:>8}  NAME", "DISK", "CACHED", "PERCENT", "", "DIRTY");
+    let title = format!(" {} NAME", cells(columns(width), |c| c.0.to_owned()));
     frame.render_widget(Line::styled(title, Style::new().add_modifier(Modifier::UNDERLINED)), titles);
     rows(state, frame, list);
     let hint = match state.mode() {
@@ -94,7 +123,7 @@ pub(super) fn render(state: &State, frame: &mut Frame) {
         },
         _ if !state.message.is_empty() => state.message.clone(),
         _ if !state.marked.is_empty() => format!("{} marked: e evicts them", state.marked.len()),
-        _ => "? help   Enter into   h back   c s p d n sort   Space mark   e evict   q end".into(),
+        _ => "? help   q end   Enter into   h back   Space mark   e evict   c s p d n sort".into(),
     };
     frame.render_widget(Line::styled(hint, bold), foot);
     if *state.mode() == Mode::Help {
@@ -114,10 +143,14 @@ fn rows(state: &State, frame: &mut Frame, area: Rect) {
             } else {
                 Style::new()
             };
-            Line::styled(line(row, state.marked.contains(&row.path)), style)
+            Line::styled(line(row, state.marked.contains(&row.path), columns(area.width)), style)
         })
         .collect();
-    let text = if lines.is_empty() { Paragraph::new(" nothing is here") } else { Paragraph::new(lines) };
+    let nothing = match state.listing.problem {
+        Some(_) => " what is here is not known",
+        None => " nothing is here",
+    };
+    let text = if lines.is_empty() { Paragraph::new(nothing) } else { Paragraph::new(lines) };
     frame.render_widget(text, area);
 }
 
@@ -154,6 +187,10 @@ mod tests {
     fn frames() {
         let (mut state, mut fake) = started(Sort::Cached);
         insta::assert_snapshot!("tree_80x24", frame(&state, 80, 24));
+        state.listing.problem = Some("/r/closed is not read: Permission denied (os error 13)".into());
+        insta::assert_snapshot!("tree_60x10", frame(&state, 60, 10));
+        insta::assert_snapshot!("tree_40x10", frame(&state, 40, 10));
+        state.listing.problem = None;
         act(&mut state, &mut fake, &[Action::Mark, Action::Evict]);
         insta::assert_snapshot!("confirm_80x8", frame(&state, 80, 8));
         act(&mut state, &mut fake, &[Action::No, Action::Help]);
@@ -174,6 +211,14 @@ mod tests {
         act(&mut state, &mut fake, &[Action::No, Action::Move(1), Action::Move(1), Action::Enter]);
         assert!(frame(&state, 80, 5).contains("nothing is here"));
         state.listing.problem = Some("cannot be read: permission denied".into());
-        assert!(frame(&state, 120, 5).contains("cannot be read: permission denied"));
+        let shown = frame(&state, 120, 5);
+        assert!(
+            shown.contains("cannot be read: permission denied") && shown.contains("not known"),
+            "{shown}"
+        );
+        assert_eq!(
+            (end("/a/long/path", 9), end("/a", 9), end("/a", 0)),
+            ("...g/path".into(), "/a".into(), "/a".into())
+        );
     }
 }
