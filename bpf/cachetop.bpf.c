@@ -10,6 +10,7 @@
 #include "hooks/calls.h"
 #include "hooks/direct.h"
 #include "hooks/faults.h"
+#include "hooks/flight.h"
 #include "hooks/follow.h"
 #include "hooks/pages.h"
 #include "hooks/reads.h"

@@ -9,6 +9,7 @@
 #ifndef CACHETOP_REQUEST_H
 #define CACHETOP_REQUEST_H
 
+#include "flight.h"
 #include "meta.h"
 #include "pages.h"
 #include "shmem.h"
@@ -124,7 +125,7 @@ static __always_inline bool pop_read(struct row *row, struct account *a, struct 
 /* A read that added pages, or that others of the same thread stand around. */
 static __always_inline void finish_read_body(struct row *row, struct ended *e, enum ledger_mode mode)
 {
-	u64 first, last, touched, missed, filled, ahead;
+	u64 first, last, touched, flight, missed, filled, ahead;
 	struct account a = {.row = row};
 	struct frame f = {};
 	s64 delivered = e->delivered;
@@ -150,6 +151,7 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 	}
 	if (delivered <= 0) {
 		row->entered = 0;
+		row->waited = 0;
 		if (f.added)
 			surplus(&a, e, pos, f.added_first, f.added_last, f.added, mode);
 		return;
@@ -157,6 +159,7 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 	first = pos >> PAGE_SHIFT;
 	last = (e->end - 1) >> PAGE_SHIFT;
 	touched = last - first + 1;
+	flight = end_flight(row, e->mapping, first, last);
 	missed = f.added;
 	if (missed && f.added_last > last) {
 		/* Added for this request but not delivered by it. The pages added are one run but for rare cases. */
@@ -186,6 +189,8 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 		COUNT(&a, C_MISS_FILLS, filled);
 	if (ahead)
 		COUNT(&a, C_READ_AHEAD_HITS, ahead);
+	if (flight)
+		COUNT(&a, C_INFLIGHT, flight);
 	count_latency(row, missed != 0);
 }
 
@@ -217,7 +222,7 @@ static __always_inline void exit_read(struct address_space *m, void *key, struct
 	}
 	mapping = number_of(row, m);
 	file = delivered > 0 ? file_used(row, m, mapping) : 0;
-	if (row->depth || delivered <= 0 || carrying) {
+	if (*(u64 *)&row->depth || delivered <= 0 || carrying) {
 		struct ended e = {.mapping = mapping, .end = end, .delivered = delivered};
 
 		e.key = number_of(row, key);
@@ -383,7 +388,7 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 	u64 rare, end, pages, mapping = number_of(row, file->f_mapping);
 
 	rare = file->f_flags & O_DIRECT;
-	rare |= row->depth;
+	rare |= *(u64 *)&row->depth; /* and `waited` */
 	rare |= *(volatile u64 *)filter_slot(mapping);
 	if (rare || ret <= 0)
 		return false;

@@ -57,10 +57,22 @@ struct block {
 	u64 reading; /* btrfs: the buffer that somebody who waits is about to read */
 };
 
+/* Pages that a read waits for while others read them from the device (flight.h). */
+struct flight {
+	u64 mapping;
+	u64 syscr; /* read calls of the thread so far: which call it is */
+	u64 first; /* the first folio: from here to first_end */
+	u64 first_end;
+	u64 between; /* pages of those between the first and the last: all of them in the read */
+	u64 last;
+	u64 last_end;
+};
+
 struct thread {
 	struct window window;
 	struct block block;
 	struct again again;
+	struct flight flight;
 	u64 mapped; /* pages of files, only ever up */
 	u64 mapping; /* in filemap_map_pages */
 	u64 mapped_before; /* the same when the thread began to map pages around a fault */

@@ -72,11 +72,13 @@ struct row {
 	unsigned long long
 		entered; /* when the read call began that the thread is in, ns; 0: none, or not timed */
 	unsigned int depth; /* frames on its stack */
+	unsigned int waited; /* for pages in flight (flight.h); with `depth` in one word: reads ask for both */
 	unsigned int tgid;
 	unsigned int tid;
 	unsigned int uid;
 	unsigned int number; /* of the row in the table */
 	unsigned int made; /* counts rows made, so that user space knows a row that was freed and made anew */
+	unsigned int off_why; /* a counter: why the thread left the processor */
 	unsigned long long born; /* ns since boot; of two rows of a thread the later has its newer name */
 	unsigned long long cgroup; /* inode number of its directory in cgroupfs */
 	unsigned long long scratch;
@@ -84,8 +86,6 @@ struct row {
 		owner; /* process, name, user and cgroup as one number: whose files are counted together */
 	unsigned int file; /* number of the file row that the thread used last */
 	unsigned int run; /* of the command that is watched, where its process belongs to one; else 0 */
-	unsigned int off_why; /* a counter: why the thread left the processor */
-	unsigned int unused;
 	unsigned long long off_at; /* when, ns; 0: it runs */
 	unsigned long long off_sum; /* ns that it was not on a processor */
 	unsigned long long lookup_at; /* when the file system was asked for a name; 0: it was not */

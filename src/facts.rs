@@ -40,6 +40,9 @@ pub struct Facts {
     pub tracefs: Result<String, String>,
     /// Address of the kernel variable `vmemmap_base`, which says where page structs begin; else why it is not known.
     pub vmemmap: Result<u64, String>,
+    /// Address of the kernel's `wake_page_function`, by which a reader that waits for a page is known; else why it is
+    /// not known.
+    pub wake_page: Result<u64, String>,
     /// Hooks (program names) that refused at the last moment, with the reason.
     pub refused: Vec<(String, String)>,
 }
@@ -113,6 +116,7 @@ pub const FUNCTIONS: &[&str] = &[
     "bpf_session_is_return",
     "bpf_for_each_map_elem",
     "commit_creds",
+    "io_schedule",
     BTRFS_WRITE,
     BTRFS_FIND,
     BTRFS_ALLOC,

@@ -107,6 +107,7 @@ impl Attached {
             rodata.monitor_tgid = std::process::id();
             rodata.cgroup_v1 = super::probe::memory_cgroup_v1();
             rodata.vmemmap_base_at = facts.vmemmap.clone().unwrap_or(0);
+            rodata.wake_page_at = facts.wake_page.clone().unwrap_or(0);
         }
         let spare = THREADS.saturating_sub(settings.rows).max(SPARE);
         let rows = settings.rows.saturating_add(spare);

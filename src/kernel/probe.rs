@@ -67,15 +67,27 @@ pub fn facts() -> Result<(Facts, Option<Tracefs>), Obstacle> {
         Ok(()) => try_kprobe_session("filemap_read"),
         Err(e) => Err(e.clone()),
     };
-    // Listing all symbols takes a while; they are needed on preemptible kernels only.
-    let vmemmap = (preemption == Preemption::Voluntary).then(|| Err("not needed here".to_owned()));
+    // Listing symbols takes a while: no more of them than are needed.
+    let unneeded = || Err("not needed here".to_owned());
+    let (wake_page, vmemmap) = match (&kprobe_multi, &trampoline, &preemption) {
+        (Err(_), Err(_), Preemption::Voluntary) => (unneeded(), unneeded()),
+        (_, _, Preemption::Voluntary) => {
+            let [wake_page] = addresses(["wake_page_function"]);
+            (wake_page, unneeded())
+        }
+        _ => {
+            let [wake_page, vmemmap] = addresses(["wake_page_function", "vmemmap_base"]);
+            (wake_page, vmemmap)
+        }
+    };
     let facts = Facts {
         release: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
         preemption,
         preemption_source,
         return_probes_keep: btf.contains("struct:fprobe_hlist"),
         fetch_atomics: fetch_atomics(),
-        vmemmap: vmemmap.unwrap_or_else(vmemmap_base),
+        vmemmap,
+        wake_page,
         tracefs: tracefs.as_ref().map(Tracefs::describe).map_err(Clone::clone),
         btf,
         trampoline,
@@ -285,18 +297,31 @@ fn config() -> Option<(String, String)> {
     Some((fs::read_to_string(&path).ok()?, path))
 }
 
-/// The address of `vmemmap_base`. Only classic tracepoints need it, which carry page frame numbers.
-fn vmemmap_base() -> Result<u64, String> {
-    let text = fs::read("/proc/kallsyms").map_err(|e| format!("/proc/kallsyms: {e}"))?;
-    let needle = b" vmemmap_base\n";
-    let at = text
-        .windows(needle.len())
-        .position(|w| w == needle)
-        .ok_or("/proc/kallsyms does not have vmemmap_base (CONFIG_KALLSYMS_ALL)")?;
-    let line = text[..at].rsplit(|b| *b == b'\n').next().unwrap_or_default();
-    let hex = line.split(|b| *b == b' ').next().unwrap_or_default();
-    match std::str::from_utf8(hex).ok().and_then(|h| u64::from_str_radix(h, 16).ok()) {
-        Some(0) | None => Err("/proc/kallsyms hides addresses".into()),
-        Some(address) => Ok(address),
+/// The addresses of kernel symbols, in one pass over their list, which ends at the last of them.
+fn addresses<const N: usize>(names: [&str; N]) -> [Result<u64, String>; N] {
+    let mut found =
+        names.map(|name| Err(format!("/proc/kallsyms does not have {name} (CONFIG_KALLSYMS_ALL)")));
+    let file = match fs::File::open("/proc/kallsyms") {
+        Ok(file) => file,
+        Err(e) => return names.map(|_| Err(format!("/proc/kallsyms: {e}"))),
+    };
+    let mut lines = std::io::BufReader::with_capacity(1 << 16, file);
+    let mut line = Vec::new();
+    while found.iter().any(Result::is_err) {
+        line.clear();
+        match std::io::BufRead::read_until(&mut lines, b'\n', &mut line) {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+        // Address, kind, name; a module's are followed by its name.
+        let mut words = line.trim_ascii_end().split(|b| *b == b' ');
+        let (address, name) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
+        let Some(n) = names.iter().position(|n| n.as_bytes() == name) else { continue };
+        let number = std::str::from_utf8(address).ok().and_then(|h| u64::from_str_radix(h, 16).ok());
+        match number {
+            Some(0) | None => return names.map(|_| Err("/proc/kallsyms hides addresses".into())),
+            Some(address) => found[n] = Ok(address),
+        }
     }
+    found
 }

@@ -102,14 +102,18 @@ pub(super) fn of(
     };
     out.push((Figure::StallNs, stall));
     out.extend(super::faults::certainty(facts, brackets, hooks, &reads));
-    out.push((
-        Figure::Inflight,
-        Certainty::Unknown(
-            "the function in which a reader waits for a page cannot be hooked (folio_wait_bit_common is not \
-             traceable), and those around it run for every page that is there"
-                .into(),
+    let inflight = match (sees("wait for a page in flight"), &reads) {
+        (true, Certainty::Exact) => Certainty::Bounded(
+            "a lower bound where io_uring reads: its requests wait without a thread".into(),
         ),
-    ));
+        (true, _) => reads.clone(),
+        (false, _) if brackets == Brackets::Tracepoints => Certainty::Unknown(functions.into()),
+        (false, _) => Certainty::Unknown(match &facts.wake_page {
+            Err(e) => format!("who waits for a page is known by the address of wake_page_function: {e}"),
+            Ok(_) => "io_schedule, in which a reader waits for a page, cannot be hooked".into(),
+        }),
+    };
+    out.push((Figure::Inflight, inflight));
     let meta = super::meta::certainty(facts, hooks, brackets);
     for figure in [Figure::MetaAccesses, Figure::MetaHits, Figure::MetaReadaheadHits, Figure::MetaMisses] {
         out.push((figure, meta.clone()));

@@ -96,6 +96,7 @@ mod tests {
             fetch_atomics: true,
             tracefs: Ok("/sys/kernel/tracing".into()),
             vmemmap: Ok(1),
+            wake_page: Ok(1),
             refused: Vec::new(),
         }
     }

@@ -267,8 +267,22 @@ fn dirty(c: &mut Chooser<'_>) {
     }
 }
 
+/// Readers that wait for a page that somebody else is still reading.
+fn waits(c: &mut Chooser<'_>) {
+    let (facts, event, function) = (c.facts, "wait for a page in flight", "io_schedule");
+    if facts.wake_page.is_err() || !facts.function(function) {
+        return;
+    }
+    if facts.kprobe_multi.is_ok() && !facts.refuses("wait_multi") {
+        c.push(event, "wait_multi", Attach::Multi(vec![function.into()], false), CLASSIC);
+    } else {
+        c.push(event, "wait_kprobe", Attach::Kprobe(function.into()), CLASSIC);
+    }
+}
+
 fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
     let facts = c.facts;
+    waits(c);
     c.hooks.extend(super::meta::hooks(facts, Brackets::Trampolines, why));
     let pick = |atomic, other| if facts.fetch_atomics { atomic } else { other };
     super::faults::trampolines(c, why);
@@ -299,6 +313,7 @@ fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
 
 fn sessions(c: &mut Chooser<'_>, wants: Wants) {
     let facts = c.facts;
+    waits(c);
     // 7.0 and newer hand the context to the functions of a session.
     let short = wants == Wants::default() && facts.function("bpf_session_is_return/1");
     let read = if short { "read_session" } else { "read_detail_session" };

@@ -29,6 +29,7 @@ fn able() -> Facts {
         fetch_atomics: true,
         tracefs: Ok("/sys/kernel/tracing".into()),
         vmemmap: Err("not needed here".into()),
+        wake_page: Ok(0xffff_ffff_8100_0000),
         refused: Vec::new(),
     }
 }

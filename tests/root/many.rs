@@ -18,8 +18,8 @@ fn in_the_table(monitor: u32) -> BTreeSet<u32> {
     let rows = maps.find(|m| m.name() == "rows").expect("there is a table of rows");
     let value = |n: u32| rows.lookup(&n.to_ne_bytes(), libbpf_rs::MapFlags::ANY).unwrap().unwrap();
     let word = |bytes: &[u8], at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
-    // The state is the first word of `struct row` (bpf/wire.h), 0 when free; the process id is the sixth.
-    (0..rows.max_entries()).map(value).filter(|row| word(row, 0) != 0).map(|row| word(&row, 20)).collect()
+    // The state is the first word of `struct row` (bpf/wire.h), 0 when free; the process id is the seventh.
+    (0..rows.max_entries()).map(value).filter(|row| word(row, 0) != 0).map(|row| word(&row, 24)).collect()
 }
 
 pub fn a_thousand_short_processes(dir: &Path) {

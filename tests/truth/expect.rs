@@ -65,6 +65,7 @@ impl Expect {
             Figure::Hits,
             Figure::ReadaheadHits,
             Figure::Misses,
+            Figure::Inflight,
             Figure::ReadBytes,
             Figure::ReadaheadPages,
             Figure::ReadaheadWasted,
@@ -160,8 +161,16 @@ impl Expect {
 
     /// For the pipe.
     pub fn to_json(&self) -> Value {
-        let wants: serde_json::Map<String, Value> = self
-            .wants
+        let mut wants = self.wants.clone();
+        // Where it is not known what was there, it is not known either what was on its way.
+        let open = |figure| self.wants.get(&key(figure)).is_some_and(|w| w.lo < w.hi);
+        if let (true, Some(all)) =
+            (open(Figure::ReadaheadHits) || open(Figure::Hits), self.wants.get(&key(Figure::Accesses)))
+            && let Some(inflight) = wants.get_mut(&key(Figure::Inflight))
+        {
+            inflight.hi = inflight.hi.max(all.hi);
+        }
+        let wants: serde_json::Map<String, Value> = wants
             .iter()
             .map(|(k, w)| {
                 let loose = w.loose.iter().map(|(lo, hi, word)| json!([lo, hi, word]));

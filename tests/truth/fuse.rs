@@ -36,14 +36,21 @@ pub fn byte(pos: u64) -> u8 {
 }
 
 /// Mounts at `target`; returns the server's pid. It ends when the mount does.
+#[allow(dead_code)] // of the stories
 pub fn serve(target: &Path, size: u64) -> Result<i32, io::Error> {
-    serve_as(target, size, None)
+    serve_as(target, size, None, 0)
+}
+
+/// The same, but each answer to a read takes so many milliseconds.
+#[allow(dead_code)] // of the truth tests
+pub fn serve_slowly(target: &Path, size: u64, ms: u64) -> Result<i32, io::Error> {
+    serve_as(target, size, None, ms)
 }
 
 /// The same, but `open` takes so many milliseconds and fills the cache with the whole file.
 #[allow(dead_code)] // of the truth tests
 pub fn serve_filled(target: &Path, size: u64, ms: u64) -> Result<i32, io::Error> {
-    serve_as(target, size, Some(ms))
+    serve_as(target, size, Some(ms), 0)
 }
 
 /// Puts the whole file into the kernel's cache, as a file system does that fetches at `open`.
@@ -66,14 +73,14 @@ fn store(device: &mut File, size: u64) {
     }
 }
 
-fn serve_as(target: &Path, size: u64, fill: Option<u64>) -> Result<i32, io::Error> {
+fn serve_as(target: &Path, size: u64, fill: Option<u64>, read_ms: u64) -> Result<i32, io::Error> {
     let device = File::options().read(true).write(true).open("/dev/fuse")?;
     let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
     sys::mount("truth".as_ref(), target, "fuse", &options)?;
-    sys::fork(move || answer_all(device, size, fill))
+    sys::fork(move || answer_all(device, size, fill, read_ms))
 }
 
-fn answer_all(mut device: File, size: u64, fill: Option<u64>) -> i32 {
+fn answer_all(mut device: File, size: u64, fill: Option<u64>, read_ms: u64) -> i32 {
     sys::set_comm("truth-fuse");
     let mut request = vec![0; ROOM];
     loop {
@@ -99,6 +106,7 @@ fn answer_all(mut device: File, size: u64, fill: Option<u64>) -> i32 {
             OPENDIR => Ok(vec![0; 16]),
             RELEASE | RELEASEDIR | DESTROY => Ok(Vec::new()),
             READ => {
+                std::thread::sleep(std::time::Duration::from_millis(read_ms));
                 let pos = long(48);
                 Ok((pos..(pos + u64::from(word(56))).min(size)).map(byte).collect())
             }

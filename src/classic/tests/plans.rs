@@ -26,6 +26,7 @@ fn able() -> Means {
         fetch_atomics: true,
         tracefs: Ok("/sys/kernel/tracing".into()),
         vmemmap: Err("not needed here".into()),
+        wake_page: Ok(0xffff_ffff_8100_0000),
         refused: Vec::new(),
     };
     Means { facts, kprobe: Ok(()), refused: Vec::new() }

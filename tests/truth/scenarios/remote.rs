@@ -5,6 +5,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::path::PathBuf;
+use std::time::Duration;
+use std::time::Instant;
 
 use anyhow::Context;
 use anyhow::Result;
@@ -28,6 +30,8 @@ pub const LIST: &[Scenario] = &[
         let file = on_fuse(c)?;
         random(c, &file)
     }),
+    scenario("fuse-in-flight", ON, "a page that another thread is still reading", in_flight),
+    scenario("fuse-late-readahead", ON, "a page that WILLNEED has asked for, not there yet", late),
     scenario("nfs-cold", ON, "a file of NFS read to its end twice", |c| {
         let file = on_nfs(c)?;
         twice(c, &file)
@@ -47,8 +51,12 @@ fn mount_point(c: &Ctx) -> Result<PathBuf> {
 }
 
 fn on_fuse(c: &mut Ctx) -> Result<File> {
+    on_slow_fuse(c, 0)
+}
+
+fn on_slow_fuse(c: &mut Ctx, ms: u64) -> Result<File> {
     let target = mount_point(c)?;
-    let server = refused("mount FUSE", fuse::serve(&target, SIZE))?;
+    let server = refused("mount FUSE", fuse::serve_slowly(&target, SIZE, ms))?;
     c.guards.push(Box::new(move || {
         sys::unmount(&target);
         let _ = sys::wait(server);
@@ -91,6 +99,50 @@ fn on_nfs(c: &mut Ctx) -> Result<File> {
     refused("mount nfs4", sys::mount("127.0.0.1:/".as_ref(), &target, "nfs4", options))?;
     c.guards.push(Box::new(move || sys::unmount(&target)));
     Ok(File::open(c.dir.join("mnt/served"))?)
+}
+
+/// How long the server takes for an answer, ms.
+const SLOW: u64 = 500;
+
+/// Whichever of the two comes first misses, and the other finds the page and waits for it.
+fn in_flight(c: &mut Ctx) -> Result<Expect> {
+    let file = on_slow_fuse(c, SLOW)?;
+    sys::advise(&file, 0, 0, libc::POSIX_FADV_RANDOM)?;
+    c.begin();
+    let read = || -> Result<Duration> {
+        let start = Instant::now();
+        ensure!(file.read_at(&mut [0; 100], 40 * PAGE)? == 100);
+        Ok(start.elapsed())
+    };
+    let (one, other) = std::thread::scope(|s| {
+        let one = s.spawn(read);
+        std::thread::sleep(Duration::from_millis(SLOW / 10));
+        (read(), one.join().expect("the reader ends"))
+    });
+    let least = one?.min(other?).as_millis();
+    ensure!(least > u128::from(SLOW / 5), "the workload itself: nobody waited, {least} ms");
+    let mut e = Expect::nothing();
+    e.exact(Figure::Accesses, 2).exact(Figure::Misses, 1).exact(Figure::Hits, 1).exact(Figure::Inflight, 1);
+    e.exact(Figure::ReadBytes, 200).exact(Figure::Fills, 1);
+    Ok(e)
+}
+
+/// The first page is waited for; the others have come with it, when they are read.
+fn late(c: &mut Ctx) -> Result<Expect> {
+    let file = on_slow_fuse(c, SLOW)?;
+    c.begin();
+    sys::advise(&file, 0, 16 * PAGE, libc::POSIX_FADV_WILLNEED)?;
+    let start = Instant::now();
+    ensure!(file.read_at(&mut [0; 100], 0)? == 100);
+    let took = start.elapsed().as_millis();
+    ensure!(took > u128::from(SLOW / 5), "the workload itself: it did not wait, {took} ms");
+    std::thread::sleep(Duration::from_millis(2 * SLOW));
+    ensure!(file.read_at(&mut buffer(8 * PAGE), 0)? as u64 == 8 * PAGE);
+    let mut e = Expect::nothing();
+    e.exact(Figure::Accesses, 9).exact(Figure::ReadaheadHits, 8).exact(Figure::Hits, 1);
+    e.exact(Figure::Inflight, 1).exact(Figure::ReadBytes, 100 + 8 * PAGE);
+    e.exact(Figure::ReadaheadPages, 16).exact(Figure::Fills, 16);
+    Ok(e)
 }
 
 /// Cold, then warm.
