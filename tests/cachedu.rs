@@ -1,6 +1,9 @@
 //! `cachedu` from outside: what it says and how it ends. Needs no privilege.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "outside/mod.rs"]
+mod outside;
+
 use std::fs;
 use std::fs::File;
 use std::io::Write as _;
@@ -8,50 +11,35 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
-use std::process::Output;
 use std::process::Stdio;
 
-fn cachedu(options: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cachedu"));
-    command
-        .args(options.split_whitespace())
-        .env_remove("COLUMNS")
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null());
-    command
-}
+use outside::Program;
+use outside::parts as text;
 
-fn text(output: Output) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = output;
-    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+const CACHEDU: Program =
+    Program { path: env!("CARGO_BIN_EXE_cachedu"), name: "cachedu", snapshots: "cachedu__" };
+
+fn cachedu(options: &str) -> Command {
+    CACHEDU.command(options)
 }
 
 fn run(options: &str) -> (Option<i32>, String, String) {
-    text(cachedu(options).output().unwrap())
+    CACHEDU.run(options)
 }
 
 #[test]
 fn help() {
-    for (name, option) in [("cachedu_help_short", "-h"), ("cachedu_help_long", "--help")] {
-        let (code, out, err) = run(option);
-        assert_eq!((code, err.as_str()), (Some(0), ""));
-        assert!(out.lines().all(|line| line.chars().count() <= 80), "{option} fits 80 columns");
-        insta::assert_snapshot!(name, out);
-    }
+    CACHEDU.help();
+}
+
+#[test]
+fn version() {
+    CACHEDU.version();
 }
 
 #[test]
 fn manual_and_completions() {
-    let (code, man, _) = run("--generate man");
-    assert_eq!(code, Some(0));
-    insta::assert_snapshot!("cachedu_man", man.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
-    for (shell, part) in
-        [("bash", "complete -F _cachedu"), ("zsh", "#compdef cachedu"), ("fish", "complete -c cachedu")]
-    {
-        let (code, out, _) = run(&format!("--generate {shell}"));
-        assert_eq!(code, Some(0));
-        assert!(out.contains(part), "{shell}: {out}");
-    }
+    CACHEDU.manual_and_completions();
 }
 
 #[test]

@@ -1,58 +1,31 @@
 //! The command from outside: what it says and how it ends before it touches the kernel. Needs no privilege.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::fs::File;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt as _;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
-use std::process::Output;
-use std::process::Stdio;
+#[path = "outside/mod.rs"]
+mod outside;
 
-fn cachestat(options: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cachestat"));
-    command
-        .args(options.split_whitespace())
-        .env_remove("COLUMNS")
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null());
-    command
-}
+use outside::Program;
+
+const CACHESTAT: Program =
+    Program { path: env!("CARGO_BIN_EXE_cachestat"), name: "cachestat", snapshots: "cli__" };
 
 fn run(options: &str) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = cachestat(options).output().unwrap();
-    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    CACHESTAT.run(options)
 }
 
 #[test]
 fn help() {
-    for (name, option) in [("help_short", "-h"), ("help_long", "--help")] {
-        let (code, out, err) = run(option);
-        assert_eq!((code, err.as_str()), (Some(0), ""));
-        assert!(out.lines().all(|line| line.chars().count() <= 80), "{option} fits 80 columns");
-        insta::assert_snapshot!(name, out);
-    }
+    CACHESTAT.help();
 }
 
 #[test]
 fn version() {
-    let expected = format!("cachestat {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!(run("-V"), (Some(0), expected, String::new()));
+    CACHESTAT.version();
 }
 
 #[test]
 fn manual_and_completions() {
-    let (code, man, _) = run("--generate man");
-    assert_eq!(code, Some(0));
-    insta::assert_snapshot!("man", man.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
-    for (shell, part) in
-        [("bash", "complete -F _cachestat"), ("zsh", "#compdef cachestat"), ("fish", "complete -c cachestat")]
-    {
-        let (code, out, _) = run(&format!("--generate {shell}"));
-        assert_eq!(code, Some(0));
-        assert!(out.contains(part), "{shell}: {out}");
-    }
+    CACHESTAT.manual_and_completions();
 }
 
 #[test]
@@ -134,31 +107,10 @@ fn a_thread_is_not_a_process() {
 
 #[test]
 fn a_full_disk_is_an_error_and_a_closed_pipe_is_none() {
-    let full = File::options().write(true).open("/dev/full").unwrap();
-    let output = cachestat("--generate man").stdout(full).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let err = String::from_utf8(output.stderr).unwrap();
-    assert!(err.contains("cannot write the output: No space left on device"), "{err}");
-
-    let (writer, reader) = UnixStream::pair().unwrap();
-    drop(reader);
-    let output = cachestat("--generate man").stdout(OwnedFd::from(writer)).output().unwrap();
-    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+    CACHESTAT.a_full_disk_is_an_error_and_a_closed_pipe_is_none();
 }
 
 #[test]
 fn without_privilege_it_says_what_to_do() {
-    let mut command = cachestat("1 1");
-    if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
-        command.uid(65534).gid(65534);
-    }
-    let output = match command.output() {
-        Ok(output) => output,
-        // The program lies where only root may enter.
-        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return,
-        Err(e) => panic!("{e}"),
-    };
-    let err = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{err}");
-    assert!(err.starts_with("cachestat: error: ") && err.contains("\nremedy: "), "{err}");
+    CACHESTAT.without_privilege_it_says_what_to_do("1 1");
 }
