@@ -4,15 +4,22 @@
 //! its file rows: whoever asks for files by who used them gets these added up by owner.
 
 mod names;
+mod roster;
 mod wanted;
+mod weight;
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::rc::Rc;
 use std::sync::Arc;
 
 pub use names::System;
+pub use roster::Id;
+pub(crate) use roster::Place;
+pub(crate) use roster::Roster;
+pub use roster::Subject;
+pub(crate) use roster::counters;
 pub use wanted::Choice;
+pub(crate) use weight::PAGE;
+pub(crate) use weight::Weights;
 
 use crate::cgroup::Cgroup;
 use crate::classic;
@@ -31,6 +38,8 @@ use crate::plan::Brackets;
 use crate::plan::Plan;
 use crate::sample::Comm;
 use crate::sample::Counters;
+use crate::sample::FileSample;
+use crate::sample::RowSample;
 use crate::sample::Sample;
 
 /// What rows stand for.
@@ -129,6 +138,10 @@ pub trait Names {
     fn cgroup(&mut self, id: u64, tgid: u32) -> Rc<Cgroup>;
     /// The mounts, read anew if they do not know this device.
     fn mounts(&mut self, dev: Dev) -> &mut Mounts;
+    /// Another number whenever something that had a name may have another one.
+    fn version(&self) -> u64 {
+        0
+    }
 }
 
 /// Which rows count. All that is set must be so.
@@ -188,7 +201,7 @@ struct Item<'a> {
 }
 
 /// What is the same for all that is added up in a row.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 enum Key {
     Number(u64),
     Comm(Comm),
@@ -238,27 +251,26 @@ impl Pivot {
         out
     }
 
+    /// Puts the rows of a sample together that stand for the same; see [`Roster::call`].
+    pub(crate) fn call(&mut self, roster: &mut Roster, now: &Sample, files: bool) -> Vec<Counters> {
+        roster.call(now, files, &self.filter, self.names.as_mut())
+    }
+
     fn rows(&mut self, by: By, now: &Sample, plan: &Plan, files: bool) -> (Vec<Row>, usize) {
-        let mut groups: HashMap<Key, (Item<'_>, Counters)> = HashMap::new();
-        for item in items(now, files) {
-            if !self.filter.takes(&item, self.names.as_mut()) {
-                continue;
-            }
-            match groups.entry(key(by, &item, self.names.as_mut())) {
-                Entry::Vacant(e) => drop(e.insert((item, *item.counters))),
-                Entry::Occupied(mut e) => {
-                    let (who, sum) = e.get_mut();
-                    sum.add(item.counters);
-                    // Everything is called what it was called last.
-                    if item.born > who.born {
-                        *who = item;
-                    }
-                }
-            }
-        }
+        let mut roster = Roster::new(by);
+        let sums = self.call(&mut roster, now, files);
         let known = known(plan, files);
-        let ranked = groups.into_values().map(|(item, sum)| (item, model::known_figures(&sum, &known)));
-        let mut ranked: Vec<_> = ranked.filter(|(_, f)| !idle(f)).map(|(i, f)| (busy(&f), i, f)).collect();
+        let group = |at: &usize| {
+            let member = roster.member(*at);
+            let counters = match member.place {
+                Place::Row(row) => counters(now, files, row)?,
+                Place::Sum(n) => sums.get(n)?,
+            };
+            let figures = model::known_figures(counters, &known);
+            let item = item(now, files, member.latest).filter(|_| !idle(&figures))?;
+            Some((busy(&figures), item, figures))
+        };
+        let mut ranked: Vec<_> = roster.present.iter().filter_map(group).collect();
         ranked.sort_by_key(|(busy, i, _)| {
             (std::cmp::Reverse(*busy), i.tgid, i.tid, i.file.map(|(f, _)| f.inode))
         });
@@ -299,8 +311,8 @@ impl Names for Nameless {
     }
 }
 
-fn items(sample: &Sample, files: bool) -> impl Iterator<Item = Item<'_>> {
-    let threads = sample.rows.iter().filter(move |_| !files).map(|r| Item {
+fn of_row(r: &RowSample) -> Item<'_> {
+    Item {
         tgid: r.tgid,
         tid: r.tid,
         uid: r.uid,
@@ -310,8 +322,11 @@ fn items(sample: &Sample, files: bool) -> impl Iterator<Item = Item<'_>> {
         process: r.process,
         file: None,
         counters: &r.counters,
-    });
-    let files = sample.files.iter().filter(move |_| files).map(|f| Item {
+    }
+}
+
+fn of_file(f: &FileSample) -> Item<'_> {
+    Item {
         tgid: f.tgid,
         tid: 0,
         uid: f.uid,
@@ -321,8 +336,18 @@ fn items(sample: &Sample, files: bool) -> impl Iterator<Item = Item<'_>> {
         process: f.process,
         file: Some((&f.file, f.deleted)),
         counters: &f.counters,
-    });
+    }
+}
+
+fn items(sample: &Sample, files: bool) -> impl Iterator<Item = Item<'_>> {
+    let threads = sample.rows.iter().filter(move |_| !files).map(of_row);
+    let files = sample.files.iter().filter(move |_| files).map(of_file);
     threads.chain(files)
+}
+
+/// One of [`items`].
+fn item(sample: &Sample, files: bool, n: usize) -> Option<Item<'_>> {
+    if files { sample.files.get(n).map(of_file) } else { sample.rows.get(n).map(of_row) }
 }
 
 fn key(by: By, item: &Item<'_>, names: &mut dyn Names) -> Key {
@@ -394,7 +419,7 @@ fn owned(counters: &Counters, plan: &Plan, files: bool) -> Figures {
 }
 
 /// Which figures a part of the system can have.
-fn known(plan: &Plan, files: bool) -> [bool; FIGURES] {
+pub(crate) fn known(plan: &Plan, files: bool) -> [bool; FIGURES] {
     let mut known = model::known(plan);
     // What the cache loses is no process's doing: the pages of one are reclaimed by another.
     for figure in [Figure::Evicted, Figure::Removed, Figure::ReadaheadWasted] {
@@ -412,7 +437,7 @@ fn known(plan: &Plan, files: bool) -> [bool; FIGURES] {
 }
 
 /// Whether nothing happened. Direct I/O has bytes only.
-fn idle(figures: &Figures) -> bool {
+pub(crate) fn idle(figures: &Figures) -> bool {
     Figure::ALL.iter().all(|f| figures.get(*f).unwrap_or(0) == 0)
 }
 

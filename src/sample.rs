@@ -103,6 +103,9 @@ pub struct RowSample {
     pub process: Comm,
     /// What was counted since the sample before.
     pub counters: Counters,
+    /// Its read calls and read-ahead windows since the sample before; `None` if nobody asked for them, or there were
+    /// none.
+    pub latency: Option<Box<Histograms>>,
 }
 
 /// What one process did to one file since the sample before.
@@ -165,7 +168,7 @@ impl Lost {
     }
 }
 
-/// Histograms of the whole system, monotone since attach.
+/// Histograms: of the whole system, monotone since attach, or of a part of it since the sample before.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Histograms {
     /// Read calls that did not miss, by latency.

@@ -19,6 +19,7 @@ pub mod layout;
 pub mod sampler;
 pub mod screen;
 pub mod settings;
+pub mod snapshot;
 pub mod start;
 pub mod summary;
 pub mod table;

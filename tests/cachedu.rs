@@ -1,6 +1,7 @@
 //! `cachedu` from outside: what it says and how it ends. Needs no privilege.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "outside/mod.rs"]
 mod outside;
 
 use std::fs;
@@ -27,18 +28,22 @@ use serde_json::Value;
 
 use outside::Program;
 
-const CACHEDU: Program = Program { name: "cachedu", path: env!("CARGO_BIN_EXE_cachedu") };
+const CACHEDU: Program =
+    Program { path: env!("CARGO_BIN_EXE_cachedu"), name: "cachedu", snapshots: "cachedu__" };
 
 #[test]
 fn help() {
-    for (name, option) in [("cachedu_help_short", "-h"), ("cachedu_help_long", "--help")] {
-        insta::assert_snapshot!(name, CACHEDU.help(option));
-    }
+    CACHEDU.help();
+}
+
+#[test]
+fn version() {
+    CACHEDU.version();
 }
 
 #[test]
 fn manual_and_completions() {
-    insta::assert_snapshot!("cachedu_man", CACHEDU.manual());
+    CACHEDU.manual_and_completions();
 }
 
 #[test]
@@ -117,7 +122,7 @@ fn paths_from_a_list() {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let names = [at("a"), at("b\nc")].map(|p| p.to_str().unwrap().to_owned()).join(separator);
         child.stdin.take().unwrap().write_all(names.as_bytes()).unwrap();
-        outside::text(child.wait_with_output().unwrap())
+        outside::parts(child.wait_with_output().unwrap())
     };
     let (code, out, _) = list("-0", "\0");
     assert_eq!(code, Some(0));
@@ -139,7 +144,7 @@ fn directories_in_one_another_count_once() {
     fs::create_dir(&inner).unwrap();
     fs::write(inner.join("file"), "xyz").unwrap();
     let named = |paths: &[&Path]| {
-        let (code, out, _) = outside::text(CACHEDU.command("--csv -d 0").args(paths).output().unwrap());
+        let (code, out, _) = outside::parts(CACHEDU.command("--csv -d 0").args(paths).output().unwrap());
         assert_eq!(code, Some(0));
         out.lines().last().unwrap().split(',').nth(1).unwrap().to_owned()
     };
@@ -154,7 +159,7 @@ fn directories_in_one_another_count_once() {
     fs::hard_link(&file, &link).unwrap();
     assert_eq!(named(&[&file, &link, &inner]), "3");
     let (code, out, _) =
-        outside::text(CACHEDU.command("-n --evict").args([&file, &link, &inner]).output().unwrap());
+        outside::parts(CACHEDU.command("-n --evict").args([&file, &link, &inner]).output().unwrap());
     assert!(code == Some(0) && out.contains("of 1 files"), "{out}");
 }
 
@@ -197,7 +202,7 @@ fn what_has_no_page_cache_is_neither_empty_nor_cached() {
     symlink("loop", at("loop")).unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     let reasons = |paths: &[&Path]| {
-        let (code, out, err) = outside::text(CACHEDU.command("--json").args(paths).output().unwrap());
+        let (code, out, err) = outside::parts(CACHEDU.command("--json").args(paths).output().unwrap());
         assert_eq!(code, Some(1), "{out}{err}");
         let lines: Vec<Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
         let (total, lines) = lines.split_last().unwrap();
@@ -237,7 +242,7 @@ fn a_place_is_left_out_however_it_is_written() {
     let files = |pattern: &str, operand: &str| {
         let mut command = CACHEDU.command("--csv -f --sort name");
         let output = command.current_dir(dir.path()).args(["--exclude", pattern, operand]).output().unwrap();
-        let (code, out, err) = outside::text(output);
+        let (code, out, err) = outside::parts(output);
         assert_eq!((code, err.as_str()), (Some(0), ""));
         let names = out.lines().skip(1).filter(|l| l.starts_with("file,"));
         let tail = |l: &str| {

@@ -1,18 +1,31 @@
 //! `cachetop` from outside: what it says and how it ends before it touches the kernel. Needs no privilege.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "outside/mod.rs"]
 mod outside;
 
 use outside::Program;
 
-const CACHETOP: Program = Program { name: "cachetop", path: env!("CARGO_BIN_EXE_cachetop") };
+const CACHETOP: Program =
+    Program { path: env!("CARGO_BIN_EXE_cachetop"), name: "cachetop", snapshots: "top__" };
+
+fn run(options: &str) -> (Option<i32>, String, String) {
+    CACHETOP.run(options)
+}
 
 #[test]
-fn help_and_manual() {
-    for (name, option) in [("help_short", "-h"), ("help_long", "--help")] {
-        insta::assert_snapshot!(name, CACHETOP.help(option));
-    }
-    insta::assert_snapshot!("man", CACHETOP.manual());
+fn help() {
+    CACHETOP.help();
+}
+
+#[test]
+fn version() {
+    CACHETOP.version();
+}
+
+#[test]
+fn manual_and_completions() {
+    CACHETOP.manual_and_completions();
 }
 
 #[test]
@@ -33,11 +46,15 @@ fn wrong_usage_ends_with_2_and_says_why() {
         "--engine classic --by file",
         "--top 3",
         "-b --cgroup /no/such/cgroup",
+        "-b --file /no/such/file",
+        "-b --mount /no/such/dir",
+        "--file /etc/passwd --by thread",
         "--config /no/such/directory/file",
         "--config WRONG",
         "1",
     ] {
-        let err = CACHETOP.refused(&options.replace("WRONG", wrong.to_str().unwrap()));
+        let (code, out, err) = run(&options.replace("WRONG", wrong.to_str().unwrap()));
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{options}: {err}");
         let err = err.replace(wrong.to_str().unwrap(), "WRONG");
         let lines: Vec<_> = err.lines().take_while(|l| !l.is_empty()).collect();
         all += &format!("$ cachetop {options}\n{}\n", lines.join("\n"));
@@ -54,5 +71,5 @@ fn a_full_disk_is_an_error_and_a_closed_pipe_is_none() {
 
 #[test]
 fn without_privilege_it_says_what_to_do() {
-    CACHETOP.needs_privilege("-b -n 1");
+    CACHETOP.without_privilege_it_says_what_to_do("-b -n 1");
 }

@@ -228,11 +228,13 @@ impl Rows {
                 followed.counters.add(&counters);
                 followed.processes.insert(row.tgid, comm(row.process));
             }
+            let mut histograms = None;
             if let Some(latency) = &mut self.latency {
                 let new = latency.read(skel, row.number, ended)?;
                 if follows {
                     followed.histograms.add(&new);
                 }
+                histograms = (new != Histograms::default()).then(|| Box::new(new));
             }
             if n < self.named && !counters.is_zero() {
                 out.push(RowSample {
@@ -244,6 +246,7 @@ impl Rows {
                     comm: comm(row.comm),
                     process: comm(row.process),
                     counters,
+                    latency: histograms,
                 });
             }
             if ended {

@@ -26,6 +26,8 @@ pub struct System {
     /// The mounts.
     pub mounts: Mounts,
     read: Instant,
+    /// How often the mounts were read.
+    version: u64,
 }
 
 impl System {
@@ -38,6 +40,7 @@ impl System {
             cgroups: Cgroups::new(Hierarchy::find(&mountinfo), Path::new("/proc")),
             mounts: Mounts::parse(&mountinfo),
             read: Instant::now(),
+            version: 0,
         }
     }
 }
@@ -61,8 +64,13 @@ impl Names for System {
         if !self.mounts.knows(dev) && self.read.elapsed() > AGAIN {
             self.mounts = Mounts::here();
             self.read = Instant::now();
+            self.version += 1;
         }
         &mut self.mounts
+    }
+
+    fn version(&self) -> u64 {
+        self.version
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::columns::Column;
 use crate::model::Interval;
+use crate::model::Row;
 use crate::pivot::By;
 use crate::pivot::Who;
 use crate::plan::Engine;
@@ -15,14 +16,14 @@ use crate::top::cells;
 use crate::top::cells::Numbers;
 use crate::top::details::Details;
 use crate::top::draw::zones::Zones;
-use crate::top::keeper::Entry;
 use crate::top::keeper::Id;
-use crate::top::keeper::Snapshot;
-use crate::top::keeper::State;
-use crate::top::keeper::View;
 use crate::top::layout::Layout;
 use crate::top::settings::Settings;
 use crate::top::settings::Show;
+use crate::top::snapshot::Entry;
+use crate::top::snapshot::Snapshot;
+use crate::top::snapshot::State;
+use crate::top::snapshot::View;
 use crate::top::start::Scene;
 use crate::top::summary;
 use crate::top::table;
@@ -109,8 +110,9 @@ pub struct App {
     pub offset: usize,
     /// The first column shown.
     pub skip: usize,
-    /// The rows in their order.
+    /// The rows: the first `ordered` ones in their order, which are more than are seen.
     pub slots: Vec<Slot>,
+    ordered: usize,
     /// The details that are open.
     pub open: Option<Open>,
     /// Something to be told, and for how many intervals.
@@ -140,6 +142,7 @@ impl App {
             offset: 0,
             skip: 0,
             slots: Vec::new(),
+            ordered: 0,
             open: None,
             message,
             told_of_losses: false,
@@ -160,7 +163,7 @@ impl App {
         let by = self.by();
         let all = self.settings.columns.iter().copied();
         match self.settings.columns_are_default {
-            true => all.filter(|c| cells::suits(c, by) && self.scene.knows(c)).collect(),
+            true => all.filter(|c| self.scene.suits(c, by)).collect(),
             false => all.collect(),
         }
     }
@@ -218,7 +221,7 @@ impl App {
             (self.selected, self.offset, self.at, self.skip) = (None, 0, 0, 0);
         }
         self.snapshot = Some(snapshot);
-        self.arrange(true);
+        self.arrange();
         true
     }
 
@@ -253,23 +256,31 @@ impl App {
         self.history.push_back(values);
     }
 
-    /// Sorts and filters anew. `pin`: the selected row stays where it is.
-    pub(crate) fn arrange(&mut self, pin: bool) {
+    /// Sorts and filters anew; the selected row stays where it is.
+    pub(crate) fn arrange(&mut self) {
+        // A screenful to spare: what is scrolled to next.
+        self.order(self.offset.max(self.at) + 2 * self.page());
+        self.keep_in_sight();
+    }
+
+    /// Puts so many rows in order.
+    fn order(&mut self, first: usize) {
         let Some(snapshot) = &self.snapshot else { return };
         let order = Order {
-            by: snapshot.view.by,
             sort: self.settings.sort,
             reverse: self.settings.reverse,
             filter: &self.filter,
-            pinned: self.selected.as_ref().filter(|_| pin).map(|id| (id, self.at)),
+            pinned: self.selected.as_ref().map(|id| (id, self.at)),
+            first,
         };
-        self.slots = table::arrange(&snapshot.entries, &snapshot.threads, &order);
+        self.slots = table::arrange(snapshot, &order);
+        self.ordered = first;
         if let Some(id) = &self.selected {
-            match self.slots.iter().position(|s| id_of(snapshot, *s).as_ref() == Some(id)) {
+            match self.slots.iter().position(|s| id_of(snapshot, *s) == Some(id)) {
                 Some(at) => {
                     // With threads between the rows it may move: then the screen moves with it.
                     let line = self.at.saturating_sub(self.offset);
-                    if at != self.at && pin {
+                    if at != self.at {
                         self.offset = at.saturating_sub(line);
                     }
                     self.at = at;
@@ -277,7 +288,24 @@ impl App {
                 None => self.selected = None,
             }
         }
+    }
+
+    /// Whoever asks for another order, or for other rows, wants to see what comes first.
+    pub(crate) fn begin_anew(&mut self) -> Vec<Effect> {
+        let selects = self.selected.take().is_some();
+        (self.offset, self.at) = (0, 0);
+        self.arrange();
+        if selects { self.select(0) } else { Vec::new() }
+    }
+
+    pub(crate) fn select(&mut self, at: usize) -> Vec<Effect> {
+        if at >= self.ordered {
+            self.order(usize::MAX);
+        }
+        self.selected = self.slots.get(at).and_then(|slot| self.id(*slot)).cloned();
+        self.at = at;
         self.keep_in_sight();
+        vec![Effect::Watch(self.selected.clone())]
     }
 
     pub(crate) fn keep_in_sight(&mut self) {
@@ -286,6 +314,9 @@ impl App {
             self.offset = self.offset.min(self.at).max((self.at + 1).saturating_sub(page));
         }
         self.offset = self.offset.min(self.slots.len().saturating_sub(page));
+        if self.offset + page > self.ordered {
+            self.order(usize::MAX);
+        }
     }
 
     /// The screen has another size.
@@ -304,17 +335,17 @@ impl App {
 
     /// The id of a row.
     #[must_use]
-    pub fn id(&self, slot: Slot) -> Option<Id> {
+    pub fn id(&self, slot: Slot) -> Option<&Id> {
         id_of(self.snapshot.as_ref()?, slot)
     }
 
     /// The row and what became of it.
     #[must_use]
-    pub fn row(&self, slot: Slot) -> Option<(&crate::model::Row, State)> {
+    pub fn row(&self, slot: Slot) -> Option<(Row, State)> {
         let snapshot = self.snapshot.as_ref()?;
         match slot {
-            Slot::Entry(i) => snapshot.entries.get(i).map(|e: &Entry| (e.row.as_ref(), e.state)),
-            Slot::Thread(i, _) => snapshot.threads.get(i).map(|row| (row, State::Active)),
+            Slot::Entry(i) => snapshot.entries.get(i).map(|e| (snapshot.row(e), e.state)),
+            Slot::Thread(i, _) => snapshot.threads.get(i).map(|e| (snapshot.thread(e), e.state)),
         }
     }
 
@@ -329,14 +360,20 @@ impl App {
         const ALL: [By; 8] =
             [By::Process, By::Thread, By::Comm, By::User, By::Cgroup, By::File, By::Mount, By::Device];
         let one = self.scene.engine != Engine::Exact;
-        let can = |by: &By| if one { *by == By::Process } else { self.scene.files || !by.files() };
+        let can = |by: &By| match by {
+            By::Process => true,
+            _ if one => false,
+            By::Thread => !self.scene.by_file,
+            by => self.scene.files || !by.files(),
+        };
         ALL.into_iter().filter(can).collect()
     }
 }
 
-fn id_of(snapshot: &Snapshot, slot: Slot) -> Option<Id> {
-    match slot {
-        Slot::Entry(i) => snapshot.entries.get(i).map(|e| e.id.clone()),
-        Slot::Thread(i, _) => snapshot.threads.get(i).map(|row| Id::of(By::Thread, &row.who)),
-    }
+fn id_of(snapshot: &Snapshot, slot: Slot) -> Option<&Id> {
+    let entry = match slot {
+        Slot::Entry(i) => snapshot.entries.get(i),
+        Slot::Thread(i, _) => snapshot.threads.get(i),
+    };
+    entry.map(Entry::id)
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io;
 use std::io::Write;
+use std::sync::Arc;
 
 use crate::exit::Failure;
 use crate::pivot::By;
@@ -10,16 +11,16 @@ use crate::pivot::Pivot;
 use crate::run::Beat;
 use crate::run::losses;
 use crate::sample::Source;
-use crate::top::cells;
 use crate::top::cells::Numbers;
 use crate::top::cli::Args;
 use crate::top::keeper;
 use crate::top::keeper::Keeper;
-use crate::top::keeper::Snapshot;
-use crate::top::keeper::State;
-use crate::top::keeper::View;
 use crate::top::layout::Layout;
 use crate::top::settings::Settings;
+use crate::top::settings::Sort;
+use crate::top::snapshot::Snapshot;
+use crate::top::snapshot::State;
+use crate::top::snapshot::View;
 use crate::top::start::Scene;
 use crate::top::summary;
 use crate::top::table;
@@ -61,7 +62,7 @@ pub fn run(args: &Args, settings: &Settings, scene: &Scene, world: World<'_>) ->
     for done in 1.. {
         let wake = wait.until(beat.deadline()).map_err(anyhow::Error::from)?;
         let mut snapshot = keeper.tick(view)?;
-        snapshot.entries.retain(|e| e.state == State::Active);
+        Arc::make_mut(&mut snapshot.entries).retain(|e| e.state == State::Active);
         let text = match args.json {
             true => json(args, settings.by, &snapshot),
             false => text(args, settings, scene, &snapshot),
@@ -88,9 +89,11 @@ pub fn run(args: &Args, settings: &Settings, scene: &Scene, world: World<'_>) ->
 
 fn json(args: &Args, by: By, snapshot: &Snapshot) -> String {
     let mut interval = snapshot.system.clone();
-    let rows = snapshot.entries.iter().map(|e| e.row.as_ref().clone());
     interval.groups = snapshot.entries.len();
-    interval.rows = rows.take(args.top.map_or(usize::MAX, |n| n as usize)).collect();
+    let slots = table::arrange(snapshot, &Order::all(Sort::Busy, false));
+    let row = |slot| if let Slot::Entry(i) = slot { snapshot.entries.get(i) } else { None };
+    let rows = slots.into_iter().filter_map(row).take(args.top.map_or(usize::MAX, |n| n as usize));
+    interval.rows = rows.map(|e| snapshot.row(e)).collect();
     let mut out = String::new();
     Json { pid: args.pid, by: Some(by) }.interval(&interval, &mut out);
     out
@@ -101,7 +104,7 @@ fn json(args: &Args, by: By, snapshot: &Snapshot) -> String {
 pub fn text(args: &Args, settings: &Settings, scene: &Scene, snapshot: &Snapshot) -> String {
     let by = snapshot.view.by;
     let wanted: Vec<_> = match settings.columns_are_default {
-        true => settings.columns.iter().copied().filter(|c| cells::suits(c, by) && scene.knows(c)).collect(),
+        true => settings.columns.iter().copied().filter(|c| scene.suits(c, by)).collect(),
         false => settings.columns.clone(),
     };
     let layout = Layout::new(by, &wanted, 0, WIDE);
@@ -112,8 +115,7 @@ pub fn text(args: &Args, settings: &Settings, scene: &Scene, snapshot: &Snapshot
         seconds: snapshot.system.seconds,
     };
     let look = Look { layout: &layout, by, numbers };
-    let order = Order { by, sort: settings.sort, reverse: settings.reverse, filter: "", pinned: None };
-    let mut slots = table::arrange(&snapshot.entries, &snapshot.threads, &order);
+    let mut slots = table::arrange(snapshot, &Order::all(settings.sort, settings.reverse));
     let number = snapshot.entries.len();
     slots.truncate(args.top.map_or(usize::MAX, |n| n as usize));
     let mut out = String::new();
@@ -125,8 +127,8 @@ pub fn text(args: &Args, settings: &Settings, scene: &Scene, snapshot: &Snapshot
     let _ = writeln!(out, "\n{}", look.titles().0);
     for slot in slots {
         let line = match slot {
-            Slot::Entry(i) => snapshot.entries.get(i).map(|e| look.row(&e.row, "")),
-            Slot::Thread(i, _) => snapshot.threads.get(i).map(|row| look.row(row, "  ")),
+            Slot::Entry(i) => snapshot.entries.get(i).map(|e| look.row(&snapshot.row(e), "")),
+            Slot::Thread(i, _) => snapshot.threads.get(i).map(|e| look.row(&snapshot.thread(e), "  ")),
         };
         let _ = writeln!(out, "{}", line.unwrap_or_default().trim_end());
     }

@@ -97,6 +97,14 @@ pub struct Args {
     #[arg(long, value_name = "PATH", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub cgroup: Option<String>,
 
+    /// Count only this file, whatever name it was opened by
+    #[arg(long, value_name = "PATH")]
+    pub file: Option<PathBuf>,
+
+    /// Count only files of the file system that has this path
+    #[arg(long, value_name = "PATH")]
+    pub mount: Option<PathBuf>,
+
     /// Do not count files: cheaper, but no rows by file, mount or device
     #[arg(long)]
     pub no_files: bool,
@@ -162,11 +170,17 @@ impl Args {
         if self.no_files && self.by.is_some_and(By::files) {
             return conflict("'--no-files' cannot be used with rows by file, mount or device");
         }
+        if self.no_files && self.by_file() {
+            return conflict("'--no-files' cannot be used with '--file' or '--mount'");
+        }
+        if self.by_file() && (self.threads || self.by == Some(By::Thread)) {
+            return conflict("files are counted by process: '--file' and '--mount' have no rows of threads");
+        }
         if matches!(self.engine, Some(Engine::Classic | Engine::Both)) {
             if self.by.is_some_and(|by| by != By::Process) || self.threads {
                 return conflict("the classic engine counts by process: take '--engine exact'");
             }
-            if self.comm.is_some() || self.cgroup.is_some() {
+            if self.by_file() || self.comm.is_some() || self.cgroup.is_some() {
                 return conflict("the classic engine knows no filter but '-p': take '--engine exact'");
             }
         }
@@ -174,6 +188,12 @@ impl Args {
             return conflict("'--top' goes with '-b' or '--json': a screen shows as many rows as it holds");
         }
         Ok(())
+    }
+
+    /// Whether some files count only.
+    #[must_use]
+    pub const fn by_file(&self) -> bool {
+        self.file.is_some() || self.mount.is_some()
     }
 
     /// Whether it writes lines and needs no terminal.

@@ -32,8 +32,11 @@ pub struct Details {
     pub since_start: Option<Row>,
     /// Its files, processes, threads since the start, the busiest first.
     pub lists: Vec<(By, Vec<Row>)>,
-    /// Latency of read calls of the whole system since the start; `None` unless they are timed.
+    /// Latency of its read calls since the start; `None` unless they are timed, and for files, of which calls are not
+    /// timed.
     pub latency: Option<Box<Histograms>>,
+    /// The same of the whole system.
+    pub system_latency: Option<Box<Histograms>>,
     /// What the figures since the start mean.
     pub findings: Vec<Finding>,
     /// Files are counted.
@@ -94,7 +97,13 @@ impl Keeper<'_> {
         let (pivot, whole, plan) = self.parts();
         let names = pivot.names.as_mut();
         let sum = &whole.sum;
-        let rows = sum.rows.iter().filter(|r| has_thread(by, who, r, names)).cloned().collect();
+        let rows: Vec<_> = sum.rows.iter().filter(|r| has_thread(by, who, r, names)).cloned().collect();
+        let timed = sum.latency.is_some() && !by.files() && !plain.files();
+        let latency = timed.then(|| {
+            let mut out = Box::<Histograms>::default();
+            rows.iter().filter_map(|r| r.latency.as_ref()).for_each(|h| out.add(h));
+            out
+        });
         let files: Vec<_> = sum.files.iter().filter(|f| has_file(by, who, f, names)).cloned().collect();
         let dev = files.first().map(|f| f.file.dev);
         let part = Sample { rows, files, ..empty(sum) };
@@ -104,7 +113,9 @@ impl Keeper<'_> {
         };
         let own = list(by, plain.clone()).into_iter().find(|row| Id::of(by, &row.who) == id);
         let mut out = Vec::new();
-        for kind in lists(by) {
+        // Files are counted by process: where some of them count only, nobody knows which thread it was.
+        let kinds = lists(by).iter().filter(|kind| **kind != By::Thread || !plain.files());
+        for kind in kinds {
             // Rows by process come from threads unless something is asked for that only files have.
             let filter = match (by.files() && !kind.files(), dev) {
                 (true, Some(dev)) => Filter { mount: Some(dev), ..plain.clone() },
@@ -114,12 +125,15 @@ impl Keeper<'_> {
             rows.truncate(LIST);
             out.push((*kind, rows));
         }
-        let latency = match (&whole.sum.latency, &whole.first.latency) {
+        let system_latency = match (&whole.sum.latency, &whole.first.latency) {
             (Some(now), Some(then)) => Some(Box::new(now.since(then))),
             _ => None,
         };
-        let findings = own.as_ref().map(|row| findings::of(&row.figures)).unwrap_or_default();
-        Details { by, id, who: who.clone(), since_start: own, lists: out, latency, findings, files_counted }
+        let page = rustix::param::page_size() as u64;
+        let findings = own.as_ref().map(|row| findings::of(&row.figures, page)).unwrap_or_default();
+        let who = who.clone();
+        let since_start = own;
+        Details { by, id, who, since_start, lists: out, latency, system_latency, findings, files_counted }
     }
 }
 

@@ -5,8 +5,6 @@ use crate::figures::Figures;
 
 /// Rows with fewer pages say nothing: 1 MiB of pages of 4 KiB.
 const ENOUGH: u64 = 256;
-/// The size of the pages that [`ENOUGH`] means.
-const PAGE: u64 = 4096;
 
 /// One sentence about a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,9 +27,9 @@ const fn share(part: u64, whole: u64, n: u64, of: u64) -> bool {
     (part as u128) * (of as u128) >= (whole as u128) * (n as u128)
 }
 
-/// What the figures say.
+/// What the figures say, on a machine with pages of so many bytes.
 #[must_use]
-pub fn of(figures: &Figures) -> Vec<Finding> {
+pub fn of(figures: &Figures, page: u64) -> Vec<Finding> {
     let get = |f| figures.get(f);
     let mut out = Vec::new();
     let mut say = |id, text| out.push(Finding { id, text });
@@ -40,10 +38,10 @@ pub fn of(figures: &Figures) -> Vec<Finding> {
     if let (Some((read, written)), Some((direct_read, direct_written))) = (through, past) {
         let direct = direct_read + direct_written;
         // Pages written are whole pages, so this is the most that can have gone through the cache.
-        let all = direct + read + written.saturating_mul(PAGE);
-        if direct >= ENOUGH * PAGE && share(direct, all, 1, 2) {
+        let all = direct + read + written.saturating_mul(page);
+        if direct >= ENOUGH * page && share(direct, all, 1, 2) {
             let part = if direct == all { "all".into() } else { format!("{} or more", percent(direct, all)) };
-            let text = format!("{part} of the bytes bypass the cache (O_DIRECT)");
+            let text = format!("{part} of the bytes that calls read and wrote bypassed the cache (O_DIRECT)");
             say("direct-io", text);
         }
     }
@@ -52,30 +50,32 @@ pub fn of(figures: &Figures) -> Vec<Finding> {
     {
         if accesses >= ENOUGH && share(ahead, accesses, 1, 2) {
             let text = format!(
-                "{} of the pages read were first uses of what read-ahead had fetched, and no reuse",
+                "{} of the pages read were in the cache only because read-ahead had fetched them: no reuse",
                 percent(ahead, accesses)
             );
             say("cold-readahead", text);
         }
         if accesses >= ENOUGH && share(misses, accesses, 1, 2) {
-            let text = format!("{} of the pages read had to be waited for", percent(misses, accesses));
+            let text = format!("{} of the pages read were not in the cache", percent(misses, accesses));
             say("cold-misses", text);
         }
         if accesses >= ENOUGH && share(hits, accesses, 9, 10) {
-            let text = format!("{} of the pages read had been used before", percent(hits, accesses));
+            let part = percent(hits, accesses);
+            let text =
+                format!("{part} of the pages read were cached: used before, or there before counting began");
             say("reuse", text);
         }
         if let Some(fetched) = get(Figure::ReadaheadPages).filter(|n| *n >= ENOUGH && !share(ahead, *n, 1, 2))
         {
             let text = format!(
-                "of {fetched} pages fetched ahead, {ahead} were used so far ({})",
-                percent(ahead, fetched)
+                "{fetched} pages were fetched ahead, and {ahead} such pages were read: the rest was not used so far, \
+                 or by others or through mappings"
             );
             say("readahead-unused", text);
         }
         if let Some(n) = get(Figure::Refaulted).filter(|n| accesses >= ENOUGH && share(*n, accesses, 1, 10)) {
             let text =
-                format!("{n} pages were read back after eviction: memory is too small for what is read");
+                format!("{n} pages were read back in that had been evicted: they did not stay long enough");
             say("refaults", text);
         }
     }
@@ -94,7 +94,7 @@ mod tests {
     use crate::view::fixtures::figures;
 
     fn ids(values: &[(Figure, u64)]) -> Vec<&'static str> {
-        of(&figures(values)).into_iter().map(|f| f.id).collect()
+        of(&figures(values), 4096).into_iter().map(|f| f.id).collect()
     }
 
     #[test]
@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_what_is_not_known() {
-        assert!(of(&Figures::unknown()).is_empty());
+        assert!(of(&Figures::unknown(), 4096).is_empty());
         let mut half = figures(&[(Figure::DirectReadBytes, 1 << 30)]);
         half.set(Figure::ReadBytes, None);
-        assert!(of(&half).is_empty());
+        assert!(of(&half, 4096).is_empty());
     }
 
     #[test]
@@ -132,5 +132,13 @@ mod tests {
         assert_eq!(percent(1, 100_000), "1 %");
         assert_eq!(percent(99_999, 100_000), "99 %");
         assert_eq!(percent(7, 7), "100 %");
+    }
+
+    #[test]
+    fn pages_that_are_larger_are_more_bytes() {
+        use Figure::*;
+        let some = figures(&[(DirectWriteBytes, 16 << 20), (WriteAccesses, 300)]);
+        assert_eq!(of(&some, 4096).len(), 1);
+        assert!(of(&some, 65536).is_empty(), "300 pages may be more than half of it");
     }
 }

@@ -70,21 +70,25 @@ Enter shows what is known of the selected row: the command line, its user
 and cgroup, its figures in the interval and since the start, its files, its
 threads, and findings:
 
-  direct-io         half of the bytes or more bypass the cache
-  cold-readahead    half of the pages read or more are first uses of what
-                    read-ahead had fetched, and no reuse
-  readahead-unused  less than half of the pages fetched ahead were used so
-                    far
-  cold-misses       half of the pages read or more had to be waited for
-  reuse             nine of ten pages read or more had been used before
-  refaults          a tenth of the pages read or more were evicted before:
-                    memory is too small for what is read
+  direct-io         half of the bytes read and written, or more, bypassed
+                    the cache
+  cold-readahead    half of the pages read or more were in the cache only
+                    because read-ahead had fetched them: no reuse
+  readahead-unused  reads found less than half as many of such pages as were
+                    fetched: the rest is unused so far, or used by others
+  cold-misses       half of the pages read or more were not in the cache
+                    (on a device, or a hole)
+  reuse             nine of ten pages read or more were used before, or in
+                    the cache before counting began
+  refaults          pages read back in after eviction are a tenth of the
+                    pages read or more
   write-misses      half of the pages written or more were not in the cache
 
-Findings look at figures since the start, and only at rows with 256 pages
-(1 MiB) or more. Latency is known for the whole system only, and needs
---latency. How much read-ahead was wasted, and how much was evicted, is
-known for the whole system only as well.",
+Findings look at figures since the start, and only at rows with 256 pages or
+more. With --latency there are histograms: how long its read calls took,
+those that missed and those that did not. Calls are not timed file by file:
+rows of files show those of the whole system. How much read-ahead was
+wasted, and how much was evicted, is known for the whole system only.",
     ),
     (
         "Settings",

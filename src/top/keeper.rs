@@ -3,23 +3,32 @@
 //! It runs in the thread that samples. All that may take its time happens here: tables of the kernel, names of users,
 //! paths of cgroups.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::collections::HashSet;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::figures::Figure;
 use crate::figures::Figures;
-use crate::model::Interval;
-use crate::model::Row;
+use crate::pivot;
 use crate::pivot::By;
 use crate::pivot::Filter;
+pub use crate::pivot::Id;
 use crate::pivot::Pivot;
-use crate::pivot::Who;
+use crate::pivot::Place;
+use crate::pivot::Roster;
+use crate::pivot::Weights;
+use crate::plan::Engine;
 use crate::plan::Plan;
 use crate::sample::Sample;
 use crate::sample::Source;
 use crate::top::settings::Show;
+use crate::top::snapshot::Counted;
+use crate::top::snapshot::Entry;
+use crate::top::snapshot::From;
+use crate::top::snapshot::Snapshot;
+use crate::top::snapshot::State;
+pub use crate::top::snapshot::View;
 use crate::top::whole::Whole;
 
 /// How many intervals a row stays that does nothing any more.
@@ -27,84 +36,8 @@ const LINGER: u32 = 3;
 /// How many of these there are at most: a storm of short processes would bury the others.
 const LINGERING: usize = 1000;
 
-/// Which rows are asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct View {
-    /// What rows stand for.
-    pub by: By,
-    /// The interval, or all since the start.
-    pub show: Show,
-    /// Threads as well.
-    pub threads: bool,
-}
-
-/// What makes a row the same as one of the interval before.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Id {
-    /// A number: of a process, a thread or a user.
-    Number(u64),
-    /// A name.
-    Text(String),
-}
-
-impl Id {
-    /// Of a row of this kind.
-    #[must_use]
-    pub fn of(by: By, who: &Who) -> Self {
-        let text = |t: &Option<String>| Id::Text(t.clone().unwrap_or_default());
-        match by {
-            By::Process => Id::Number(who.pid.unwrap_or(0).into()),
-            By::Thread => Id::Number(u64::from(who.pid.unwrap_or(0)) << 32 | u64::from(who.tid.unwrap_or(0))),
-            By::User => Id::Number(who.uid.unwrap_or(0).into()),
-            By::Comm => text(&who.comm),
-            By::Cgroup => text(&who.cgroup),
-            By::Mount => Id::Text(format!("{:?} {:?}", who.device, who.mount)),
-            By::Device => text(&who.device),
-            By::File => Id::Text(format!("{:?} {:?} {:?}", who.device, who.inode, who.path)),
-        }
-    }
-}
-
-/// What became of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// It did something in the interval.
-    Active,
-    /// It did nothing.
-    Idle,
-    /// The process has ended; the figures are those of its last interval.
-    Ended,
-}
-
-/// A row of the screen.
-#[derive(Debug, Clone)]
-pub struct Entry {
-    /// What it is.
-    pub id: Id,
-    /// Who, and the figures.
-    pub row: Arc<Row>,
-    /// What became of it.
-    pub state: State,
-}
-
-/// All that a screen shows.
-#[derive(Debug, Clone)]
-pub struct Snapshot {
-    /// The system, or what `-p` and its like leave of it, in the interval; without rows.
-    pub system: Interval,
-    /// The same since the start.
-    pub since_start: Interval,
-    /// Rows, the busiest first.
-    pub entries: Vec<Entry>,
-    /// Threads, where these were asked for.
-    pub threads: Vec<Row>,
-    /// What was asked for.
-    pub view: View,
-    /// It is a new interval, and not the last one seen in another way.
-    pub fresh: bool,
-    /// Rows that were forgotten in what is counted since the start.
-    pub forgotten: u64,
-}
+/// The rows of an interval, and what they were counted from.
+type Rows = (Vec<Entry>, Arc<Counted>);
 
 /// Keeps the samples and makes snapshots of them.
 pub struct Keeper<'a> {
@@ -113,13 +46,16 @@ pub struct Keeper<'a> {
     filter: Filter,
     files: bool,
     alive: Box<dyn Fn(u32) -> bool>,
-    before: Rc<Sample>,
-    now: Rc<Sample>,
+    before: Arc<Sample>,
+    now: Arc<Sample>,
     whole: Whole,
     /// The two samples on the screen while it is paused.
-    held: Option<(Rc<Sample>, Rc<Sample>)>,
+    held: Option<(Arc<Sample>, Arc<Sample>)>,
+    /// Who is in the rows, and who in the threads below them.
+    rosters: [Roster; 2],
     lingering: HashMap<Id, (Entry, u32)>,
-    last: Vec<Entry>,
+    /// The rows of the last interval: so many of the entries.
+    last: (Arc<Vec<Entry>>, usize, Arc<Counted>),
     last_view: Option<View>,
     watched: Option<Id>,
 }
@@ -135,7 +71,7 @@ impl<'a> Keeper<'a> {
         files: bool,
         alive: Box<dyn Fn(u32) -> bool>,
     ) -> anyhow::Result<Self> {
-        let first = Rc::new(source.sample()?);
+        let first = Arc::new(source.sample()?);
         Ok(Self {
             filter: pivot.filter.clone(),
             source,
@@ -146,8 +82,9 @@ impl<'a> Keeper<'a> {
             whole: Whole::new(&first),
             now: first,
             held: None,
+            rosters: [Roster::new(By::Process), Roster::new(By::Thread)],
             lingering: HashMap::new(),
-            last: Vec::new(),
+            last: (Arc::default(), 0, Arc::default()),
             last_view: None,
             watched: None,
         })
@@ -164,12 +101,12 @@ impl<'a> Keeper<'a> {
     /// # Errors
     /// When it cannot be read.
     pub fn tick(&mut self, view: View) -> anyhow::Result<Snapshot> {
-        let now = Rc::new(self.source.sample()?);
+        let now = Arc::new(self.source.sample()?);
         self.before = std::mem::replace(&mut self.now, now);
         self.whole.add(&self.now);
-        // A picture that stands still keeps its rows; the new interval goes into the history only.
         let (before, now) = (self.before.clone(), self.now.clone());
         let mut snapshot = self.snapshot(&before, &now, view);
+        // A picture that stands still keeps its rows; the new interval goes into the history only.
         if self.held.is_none() {
             self.linger(&mut snapshot);
         }
@@ -181,12 +118,14 @@ impl<'a> Keeper<'a> {
     pub fn again(&mut self, view: View) -> Snapshot {
         let (before, now) = self.held.clone().unwrap_or_else(|| (self.before.clone(), self.now.clone()));
         let mut snapshot = self.snapshot(&before, &now, view);
-        self.begin(view);
-        self.last.clone_from(&snapshot.entries);
-        let kept: Vec<_> = self.lingering.values().map(|(entry, _)| entry.clone()).collect();
+        let number = snapshot.entries.len();
         if view.show != Show::Total {
-            snapshot.entries.extend(kept);
+            let present = Present::new(&self.rosters[0], &snapshot.entries);
+            let kept = self.lingering.values().map(|(entry, _)| entry);
+            let kept: Vec<_> = kept.filter(|e| !present.has(e)).cloned().collect();
+            Arc::make_mut(&mut snapshot.entries).extend(kept);
         }
+        self.last = (snapshot.entries.clone(), number, snapshot.counted.clone());
         snapshot
     }
 
@@ -200,70 +139,87 @@ impl<'a> Keeper<'a> {
         self.watched = id;
     }
 
-    fn snapshot(&mut self, before: &Sample, now: &Sample, view: View) -> Snapshot {
-        let plan = self.source.plan().clone();
-        self.pivot.filter = self.filter.clone();
+    fn snapshot(&mut self, before: &Arc<Sample>, now: &Arc<Sample>, view: View) -> Snapshot {
+        self.begin(view);
+        let plan = self.source.plan();
+        self.pivot.filter.clone_from(&self.filter);
         self.pivot.by = None;
-        let system = self.pivot.interval(before, now, &plan);
-        let since_start = self.pivot.interval(&self.whole.first, &self.whole.sum, &plan);
-        let (before, now) = match view.show {
-            Show::Total => (&self.whole.first, &self.whole.sum),
-            Show::Count | Show::Rate => (before, now),
+        let system = self.pivot.interval(before, now, plan);
+        let part = match view.show {
+            Show::Total => Part::Whole(&self.whole.first, &self.whole.sum),
+            Show::Count | Show::Rate => Part::Interval(before, now),
         };
-        let mut rows = |by| {
-            self.pivot.by = Some(by);
-            self.pivot.interval(before, now, &plan).rows
+        let [rows, threads] = &mut self.rosters;
+        let (entries, counted) = self::rows(&mut self.pivot, rows, plan, (view.by, part));
+        let below = match view.threads && view.by == By::Process {
+            true => self::rows(&mut self.pivot, threads, plan, (By::Thread, part)),
+            false => Rows::default(),
         };
-        let entry =
-            |row: Row| Entry { id: Id::of(view.by, &row.who), row: Arc::new(row), state: State::Active };
-        let entries = rows(view.by).into_iter().map(entry).collect();
-        let threads = if view.threads && view.by == By::Process { rows(By::Thread) } else { Vec::new() };
-        let forgotten = self.whole.forgotten;
-        Snapshot { system, since_start, entries, threads, view, fresh: false, forgotten }
+        Snapshot {
+            system,
+            entries: Arc::new(entries),
+            threads: Arc::new(below.0),
+            view,
+            fresh: false,
+            forgotten: self.whole.forgotten,
+            counted,
+            threads_counted: below.1,
+        }
     }
 
     fn begin(&mut self, view: View) {
         let same = |a: View| a.by == view.by && (a.show == Show::Total) == (view.show == Show::Total);
         if !self.last_view.is_some_and(same) {
             self.lingering.clear();
-            self.last.clear();
+            self.last = (Arc::default(), 0, Arc::default());
+            self.rosters = [Roster::new(view.by), Roster::new(By::Thread)];
         }
         self.last_view = Some(view);
     }
 
     /// Adds the rows that did something a short while ago.
     fn linger(&mut self, snapshot: &mut Snapshot) {
-        self.begin(snapshot.view);
-        if snapshot.view.show == Show::Total {
-            return;
+        let number = snapshot.entries.len();
+        if snapshot.view.show != Show::Total {
+            let mut kept: HashMap<Id, (Entry, u32)> = HashMap::new();
+            let (last, rows, counted) = std::mem::take(&mut self.last);
+            let present = Present::new(&self.rosters[0], &snapshot.entries);
+            let wanted = |entry: &Entry, age: u32, kept: usize| {
+                Some(entry.id()) == self.watched.as_ref() || (age < LINGER && kept < LINGERING)
+            };
+            // Most rows of the last interval are in this one as well: looked at before they are copied.
+            for entry in last.iter().take(rows).filter(|e| !present.has(e)) {
+                if wanted(entry, 0, kept.len()) {
+                    let own = Entry { from: From::Row(Arc::new(counted.row(entry))), ..entry.clone() };
+                    kept.insert(entry.id().clone(), (self.settled(own), 1));
+                }
+            }
+            for (entry, age) in self.lingering.values().filter(|(e, _)| !present.has(e)) {
+                if wanted(entry, *age, kept.len()) {
+                    kept.insert(entry.id().clone(), (self.settled(entry.clone()), age + 1));
+                }
+            }
+            let mut entries: Vec<_> = kept.values().map(|(entry, _)| entry.clone()).collect();
+            entries.sort_by(|a, b| a.id().cmp(b.id()));
+            Arc::make_mut(&mut snapshot.entries).extend(entries);
+            self.lingering = kept;
         }
-        let present: HashSet<&Id> = snapshot.entries.iter().map(|e| &e.id).collect();
-        let mut kept: HashMap<Id, (Entry, u32)> = HashMap::new();
-        let gone = self.last.drain(..).map(|e| (e, 0)).chain(self.lingering.drain().map(|(_, old)| old));
-        for (mut entry, age) in gone {
-            if present.contains(&entry.id) {
-                continue;
-            }
-            let watched = Some(&entry.id) == self.watched.as_ref();
-            if !watched && (age >= LINGER || kept.len() >= LINGERING) {
-                continue;
-            }
-            let ended = entry.row.who.pid.is_some_and(|pid| !(self.alive)(pid));
-            if ended {
-                entry.state = State::Ended;
-            } else if entry.state == State::Active {
-                entry.state = State::Idle;
-                let row = Arc::make_mut(&mut entry.row);
+        self.last = (snapshot.entries.clone(), number, snapshot.counted.clone());
+    }
+
+    /// What became of a row that did nothing.
+    fn settled(&self, mut entry: Entry) -> Entry {
+        if entry.named.who.pid.is_some_and(|pid| !(self.alive)(pid)) {
+            entry.state = State::Ended;
+        } else if entry.state == State::Active {
+            (entry.state, entry.busy) = (State::Idle, 0);
+            if let From::Row(row) = &mut entry.from {
+                let row = Arc::make_mut(row);
                 row.figures = nothing(&row.figures);
                 row.classic = row.classic.map(|c| c.nothing());
             }
-            kept.insert(entry.id.clone(), (entry, age + 1));
         }
-        self.last.clone_from(&snapshot.entries);
-        let mut entries: Vec<_> = kept.values().map(|(entry, _)| entry.clone()).collect();
-        entries.sort_by(|a, b| a.id.cmp(&b.id));
-        snapshot.entries.extend(entries);
-        self.lingering = kept;
+        entry
     }
 
     pub(super) fn parts(&mut self) -> (&mut Pivot, &Whole, Plan) {
@@ -278,6 +234,78 @@ impl<'a> Keeper<'a> {
     pub(super) fn filter(&self) -> &Filter {
         &self.filter
     }
+}
+
+/// Who did something in an interval.
+struct Present<'a> {
+    roster: &'a Roster,
+    entries: &'a [Entry],
+    /// All of them, made when the roster does not know.
+    ids: OnceCell<HashSet<&'a Id>>,
+}
+
+impl<'a> Present<'a> {
+    const fn new(roster: &'a Roster, entries: &'a [Entry]) -> Self {
+        Self { roster, entries, ids: OnceCell::new() }
+    }
+
+    fn has(&self, entry: &Entry) -> bool {
+        let known = entry.member.and_then(|at| self.roster.is_present(at, entry.id()));
+        // A row that was watched for long may have come back under another number.
+        let ids = || self.ids.get_or_init(|| self.entries.iter().map(Entry::id).collect());
+        known.unwrap_or_else(|| ids().contains(entry.id()))
+    }
+}
+
+/// What rows are made of.
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    /// Two samples in a row.
+    Interval(&'a Arc<Sample>, &'a Arc<Sample>),
+    /// The first sample, and what all together have counted. The next one will be added to it.
+    Whole(&'a Sample, &'a Sample),
+}
+
+/// The rows that did something, and what they were counted from.
+fn rows(pivot: &mut Pivot, roster: &mut Roster, plan: &Plan, (by, part): (By, Part<'_>)) -> Rows {
+    let (before, now) = match part {
+        Part::Interval(before, now) => (before.as_ref(), now.as_ref()),
+        Part::Whole(first, sum) => (first, sum),
+    };
+    pivot.by = Some(by);
+    if plan.engine != Engine::Exact {
+        let rows = pivot.interval(before, now, plan).rows;
+        return (rows.into_iter().map(|r| Entry::of(by, r, State::Active)).collect(), Arc::default());
+    }
+    let files = pivot.files();
+    let known = pivot::known(plan, files);
+    let weights = Weights::new(&known);
+    let mut counted = Counted { sample: None, files, sums: pivot.call(roster, now, files), known };
+    let present = std::mem::take(&mut roster.present);
+    let mut entries = Vec::with_capacity(present.len());
+    for at in present.iter().copied() {
+        let mut place = roster.member(at).place;
+        let Some(counters) = (match place {
+            Place::Row(row) => pivot::counters(now, files, row),
+            Place::Sum(n) => counted.sums.get(n),
+        }) else {
+            continue;
+        };
+        let Some(busy) = weights.of(counters) else { continue };
+        if let (Part::Whole(..), Place::Row(_)) = (part, place) {
+            let counters = *counters;
+            place = Place::Sum(counted.sums.len());
+            counted.sums.push(counters);
+        }
+        let Some(named) = roster.named(at, now, files, pivot.names.as_mut()) else { continue };
+        let from = From::Counters(place);
+        entries.push(Entry { named, state: State::Active, busy, from, member: Some(at) });
+    }
+    roster.present = present;
+    if let Part::Interval(_, now) = part {
+        counted.sample = Some(now.clone());
+    }
+    (entries, Arc::new(counted))
 }
 
 /// The same figures, all that are known being 0.

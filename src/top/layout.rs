@@ -1,5 +1,7 @@
 //! Which columns a width has room for.
 
+use std::borrow::Cow;
+
 use crate::columns::Column;
 use crate::pivot::By;
 use crate::pivot::Who;
@@ -82,19 +84,24 @@ pub const fn name_title(by: By) -> &'static str {
 
 /// The last column: what the row is called.
 #[must_use]
-pub fn name(by: By, who: &Who) -> String {
-    let text = |t: &Option<String>| t.clone().unwrap_or_else(|| "-".into());
-    match by {
-        By::Process | By::Thread | By::Comm => text(&who.comm),
-        By::User => who.user.clone().or_else(|| who.uid.map(|n| n.to_string())).unwrap_or_else(|| "-".into()),
+pub fn name(by: By, who: &Who) -> Cow<'_, str> {
+    let text = match by {
+        By::Process | By::Thread | By::Comm => who.comm.as_deref(),
+        By::User => who.user.as_deref(),
         // The path of a container is long and says no more.
-        By::Cgroup => who.container.clone().unwrap_or_else(|| text(&who.cgroup)),
-        By::Mount => text(&who.mount),
-        By::Device => text(&who.device),
-        By::File => who.path.clone().unwrap_or_else(|| {
-            let inode = who.inode.map_or_else(|| "-".into(), |n| n.to_string());
-            format!("{} inode {inode}", text(&who.device))
-        }),
+        By::Cgroup => who.container.as_deref().or(who.cgroup.as_deref()),
+        By::Mount => who.mount.as_deref(),
+        By::Device => who.device.as_deref(),
+        By::File => who.path.as_deref(),
+    };
+    match (text, by, who.uid, who.inode) {
+        (Some(text), ..) => text.into(),
+        (None, By::User, Some(uid), _) => uid.to_string().into(),
+        (None, By::File, _, inode) => {
+            let inode = inode.map_or_else(|| "-".into(), |n| n.to_string());
+            format!("{} inode {inode}", who.device.as_deref().unwrap_or("-")).into()
+        }
+        _ => "-".into(),
     }
 }
 

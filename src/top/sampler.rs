@@ -16,8 +16,8 @@ use crate::top::details::Details;
 use crate::top::keeper;
 use crate::top::keeper::Id;
 use crate::top::keeper::Keeper;
-use crate::top::keeper::Snapshot;
-use crate::top::keeper::View;
+use crate::top::snapshot::Snapshot;
+use crate::top::snapshot::View;
 use crate::wait::Process;
 
 /// What the thread that draws asks for.

@@ -309,7 +309,11 @@ fn sample(
                 pivot,
                 files: scene.files,
                 process,
-                view: super::keeper::View { by: settings.by, show: settings.show, threads: settings.threads },
+                view: super::snapshot::View {
+                    by: settings.by,
+                    show: settings.show,
+                    threads: settings.threads,
+                },
                 interval: settings.interval,
             };
             let _ = sender.send(Event::Began(Box::new((scene, settings))));

@@ -6,6 +6,7 @@ use crate::columns::Column;
 use crate::engines::Engines;
 use crate::exit::Failure;
 use crate::figures::Figure;
+use crate::pivot::By;
 use crate::pivot::Choice;
 use crate::pivot::Pivot;
 use crate::pivot::System;
@@ -14,8 +15,10 @@ use crate::plan::Engine;
 use crate::plan::Wants;
 use crate::sample::Source as _;
 use crate::session::Options;
+use crate::top::cells;
 use crate::top::cli::Args;
 use crate::top::settings::Settings;
+use crate::view::text::printable;
 use crate::wait::Process;
 
 /// What does not change while it runs.
@@ -35,6 +38,8 @@ pub struct Scene {
     pub unknown: Vec<Figure>,
     /// Files are counted.
     pub files: bool,
+    /// Only some files count, so that rows have what is counted by file.
+    pub by_file: bool,
     /// Read calls are timed.
     pub latency: bool,
     /// Bytes in a page.
@@ -46,10 +51,16 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Whether a row can have a value in this column. What bcc shows is always there, be it as `-`.
+    /// Whether this kernel gives any row a value in this column. What bcc shows is always there, be it as `-`.
     #[must_use]
     pub fn knows(&self, column: &Column) -> bool {
         column.figure().is_none_or(|figure| !self.unknown.contains(&figure))
+    }
+
+    /// Whether rows of this kind can have a value in this column.
+    #[must_use]
+    pub fn suits(&self, column: &Column, by: By) -> bool {
+        cells::suits(column, if self.by_file { By::File } else { by }) && self.knows(column)
     }
 }
 
@@ -67,7 +78,8 @@ pub struct Counting {
 fn pivot(args: &Args) -> Result<Pivot, Failure> {
     let names = System::new();
     let (comm, cgroup) = (args.comm.as_deref(), args.cgroup.as_deref());
-    let filter = Choice { pid: args.pid, comm, cgroup, ..Choice::default() }.look_up(&names)?;
+    let (file, mount) = (args.file.as_deref(), args.mount.as_deref());
+    let filter = Choice { pid: args.pid, comm, cgroup, file, mount }.look_up(&names)?;
     Ok(Pivot { by: None, top: usize::MAX, filter, names: Box::new(names) })
 }
 
@@ -76,6 +88,8 @@ fn only(args: &Args) -> String {
     parts.extend(args.pid.map(|p| format!("process {p}")));
     parts.extend(args.comm.as_deref().map(|c| format!("command {c}")));
     parts.extend(args.cgroup.as_deref().map(|c| format!("cgroup {c}")));
+    parts.extend(args.file.as_deref().map(|p| format!("file {}", printable(&p.to_string_lossy()))));
+    parts.extend(args.mount.as_deref().map(|p| format!("mount of {}", printable(&p.to_string_lossy()))));
     parts.join(", ")
 }
 
@@ -114,6 +128,7 @@ pub fn count(args: &Args, config: Option<PathBuf>) -> Result<Counting, Failure> 
         notice: engines.notice().map(String::from),
         only: only(args),
         files: files && engine != Engine::Classic,
+        by_file: args.by_file(),
         latency: options.wants.latency && engine != Engine::Classic,
         page_size: rustix::param::page_size() as u64,
         zone: jiff::tz::TimeZone::system(),
@@ -139,11 +154,14 @@ pub fn settings(args: &Args, engine: Engine) -> Result<(Settings, Option<PathBuf
     args.apply(&mut settings);
     if engine != Engine::Exact {
         // Kept for another engine: rows other than processes have no classic figures.
-        settings.by = crate::pivot::By::Process;
+        settings.by = By::Process;
         settings.threads = false;
     }
-    if args.no_files && settings.by.files() {
-        settings.by = crate::pivot::By::Process;
+    if args.by_file() {
+        settings.threads = false;
+    }
+    if args.no_files && settings.by.files() || args.by_file() && settings.by == By::Thread {
+        settings.by = By::Process;
     }
     Ok((settings, path))
 }

@@ -7,9 +7,9 @@ use crate::model::Interval;
 use crate::plan::Engine;
 use crate::top::cells;
 use crate::top::cells::Numbers;
-use crate::top::keeper::Snapshot;
 use crate::top::settings::Settings;
 use crate::top::settings::Show;
+use crate::top::snapshot::Snapshot;
 use crate::top::start::Scene;
 
 /// The columns of the upper part.
@@ -41,10 +41,11 @@ pub fn figure(column: &Column, value: Value, numbers: Numbers) -> (&'static str,
 /// The line that says where and how it counts.
 #[must_use]
 pub fn place(settings: &Settings, scene: &Scene) -> String {
-    let only = if scene.only.is_empty() { String::new() } else { format!("  only {}", scene.only) };
+    // It changes what every figure means, and a narrow screen cuts the end off: so it comes first.
+    let only = if scene.only.is_empty() { String::new() } else { format!("only {}  ", scene.only) };
     let (host, kernel, engine) = (&scene.host, &scene.kernel, scene.engine.name());
     let every = settings.interval.as_secs_f64();
-    format!("{host}  Linux {kernel}  {engine} engine  every {every} s{only}")
+    format!("{only}{host}  Linux {kernel}  {engine} engine  every {every} s")
 }
 
 /// What is in the cache, and what could not be counted.

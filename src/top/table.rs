@@ -1,25 +1,24 @@
 //! The rows of the screen: which, in which order, and as text.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
+use crate::columns::Column;
 use crate::columns::Line;
-use crate::figures::Figure;
 use crate::model::Row;
-use crate::pivot;
 use crate::pivot::By;
+use crate::pivot::Id;
 use crate::pivot::Who;
 use crate::top::cells::Numbers;
-use crate::top::keeper::Entry;
-use crate::top::keeper::Id;
 use crate::top::layout;
 use crate::top::layout::Layout;
 use crate::top::settings::Sort;
+use crate::top::snapshot::Counted;
+use crate::top::snapshot::Entry;
+use crate::top::snapshot::From;
+use crate::top::snapshot::Snapshot;
 use crate::view::text::printable;
 use crate::view::text::shortened;
-
-/// The size of a page, for comparing bytes with pages.
-const PAGE: u64 = 4096;
 
 /// Where a row of the screen comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,9 +30,8 @@ pub enum Slot {
 }
 
 /// What decides the order.
+#[derive(Clone, Copy)]
 pub struct Order<'a> {
-    /// What rows stand for.
-    pub by: By,
     /// What they are sorted by.
     pub sort: Sort,
     /// The other way round.
@@ -42,31 +40,52 @@ pub struct Order<'a> {
     pub filter: &'a str,
     /// The row that stays where it is.
     pub pinned: Option<(&'a Id, usize)>,
+    /// So many rows from the top must be in order; the others may follow in any.
+    pub first: usize,
 }
 
-/// A key to sort by: what is not known comes last, whichever way round.
-enum Key {
-    Number(Option<f64>),
-    Text(String),
-}
-
-fn key(order: &Order<'_>, who: &Who, row: &Row) -> Key {
-    match order.sort {
-        Sort::Column(column) => {
-            let key = column.value(&Line::from(row)).sort_key();
-            Key::Number((key != f64::NEG_INFINITY).then_some(-key))
-        }
-        Sort::Busy => {
-            let classic = row.classic.map_or(0, |c| c.busy());
-            // What bypasses the cache has bytes only: as many pages would have done the same.
-            let direct =
-                [Figure::DirectReadBytes, Figure::DirectWriteBytes].map(|f| row.figures.get(f).unwrap_or(0));
-            let busy = pivot::busy(&row.figures).max(classic) + direct.iter().sum::<u64>() / PAGE;
-            Key::Number(Some(-float(busy)))
-        }
-        Sort::Id => Key::Number(who.tid.or(who.pid).or(who.uid).map(f64::from)),
-        Sort::Name => Key::Text(layout::name(order.by, who)),
+impl<'a> Order<'a> {
+    /// All rows.
+    #[must_use]
+    pub const fn all(sort: Sort, reverse: bool) -> Order<'a> {
+        Order { sort, reverse, filter: "", pinned: None, first: usize::MAX }
     }
+}
+
+/// Where a row belongs, worked out once for each: what is compared first, then what is not compared often.
+struct Place<'a> {
+    /// The smallest first. What is not known is infinite: it comes last, whichever way round.
+    number: f64,
+    text: Cow<'a, str>,
+    at: usize,
+}
+
+fn number(order: &Order<'_>, counted: &Counted, entry: &Entry) -> f64 {
+    let number = match order.sort {
+        Sort::Column(column) => match value(column, counted, entry) {
+            f64::NEG_INFINITY => None,
+            known => Some(-known),
+        },
+        Sort::Busy => Some(-float(entry.busy)),
+        Sort::Id => {
+            let who = &entry.named.who;
+            who.tid.or(who.pid).or(who.uid).map(f64::from)
+        }
+        Sort::Name => Some(0.0),
+    };
+    // One zero for both.
+    number.map_or(f64::INFINITY, |n| if order.reverse { -n } else { n } + 0.0)
+}
+
+fn value(column: &Column, counted: &Counted, entry: &Entry) -> f64 {
+    match &entry.from {
+        From::Row(row) => column.value(&Line::from(row.as_ref())),
+        From::Counters(place) => {
+            let figures = counted.figures(*place);
+            column.value(&Line { figures: &figures, classic: None, system: None })
+        }
+    }
+    .sort_key()
 }
 
 #[allow(clippy::cast_precision_loss)]
@@ -74,61 +93,109 @@ const fn float(n: u64) -> f64 {
     n as f64
 }
 
-fn compare(a: &Key, b: &Key, reverse: bool) -> Ordering {
-    let turn = |o: Ordering| if reverse { o.reverse() } else { o };
-    match (a, b) {
-        (Key::Number(Some(a)), Key::Number(Some(b))) => turn(a.total_cmp(b)),
-        (Key::Number(a), Key::Number(b)) => b.is_some().cmp(&a.is_some()),
-        (Key::Text(a), Key::Text(b)) => turn(a.cmp(b)),
-        _ => Ordering::Equal,
-    }
+/// The rows in their order; only the `first` ones if there are more.
+fn sorted(
+    by: By,
+    entries: &[Entry],
+    counted: &Counted,
+    which: impl Iterator<Item = usize>,
+    order: &Order<'_>,
+) -> Vec<usize> {
+    let place = |at: usize| {
+        let entry = entries.get(at)?;
+        let named = order.sort == Sort::Name;
+        let text = if named { layout::name(by, &entry.named.who) } else { "".into() };
+        Some(Place { number: number(order, counted, entry), text, at })
+    };
+    let mut places: Vec<_> = which.filter_map(place).collect();
+    // Ties: the busiest first, and then always the same.
+    let tie = |a: usize, b: usize| -> Ordering {
+        let (Some(a), Some(b)) = (entries.get(a), entries.get(b)) else { return Ordering::Equal };
+        b.busy.cmp(&a.busy).then_with(|| a.id().cmp(b.id()))
+    };
+    let compare = |a: &Place<'_>, b: &Place<'_>| {
+        let text = || if order.reverse { b.text.cmp(&a.text) } else { a.text.cmp(&b.text) };
+        a.number.total_cmp(&b.number).then_with(text).then_with(|| tie(a.at, b.at))
+    };
+    let number = places.len();
+    let head = match order.first {
+        first if first < number => places.select_nth_unstable_by(first, compare).0,
+        _ => places.as_mut_slice(),
+    };
+    head.sort_unstable_by(compare);
+    places.into_iter().map(|p| p.at).collect()
 }
 
-/// Whether a row has this text, in upper or lower case, in anything that says what it is.
-#[must_use]
-pub fn matches(by: By, who: &Who, text: &str) -> bool {
-    let text = text.to_lowercase();
-    let has = |t: &str| t.to_lowercase().contains(&text);
-    let number = |n: Option<u32>| n.is_some_and(|n| n.to_string().contains(&text));
-    let words = [&who.user, &who.cgroup, &who.container, &who.unit, &who.mount, &who.device];
-    text.is_empty()
-        || has(&layout::name(by, who))
-        || number(who.pid)
-        || number(who.tid)
-        || words.into_iter().flatten().any(|w| has(w))
+/// A text to look for, in upper or lower case.
+pub struct Needle(String);
+
+impl Needle {
+    /// Looks for this.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(text.to_lowercase())
+    }
+
+    fn is_in(&self, text: &str) -> bool {
+        let wanted = self.0.as_bytes();
+        if !text.is_ascii() {
+            return text.to_lowercase().contains(&self.0);
+        }
+        text.as_bytes().windows(wanted.len().max(1)).any(|w| w.eq_ignore_ascii_case(wanted))
+    }
+
+    /// Whether a row has it in anything that says what it is.
+    #[must_use]
+    pub fn matches(&self, by: By, who: &Who) -> bool {
+        let digits = self.0.bytes().all(|b| b.is_ascii_digit());
+        let number = |n: Option<u32>| digits && n.is_some_and(|n| n.to_string().contains(&self.0));
+        let words = [&who.user, &who.cgroup, &who.container, &who.unit, &who.mount, &who.device];
+        self.0.is_empty()
+            || self.is_in(&layout::name(by, who))
+            || number(who.pid)
+            || number(who.tid)
+            || words.into_iter().flatten().any(|w| self.is_in(w))
+    }
 }
 
 /// The rows in order, threads below their processes.
 #[must_use]
-pub fn arrange(entries: &[Entry], threads: &[Row], order: &Order<'_>) -> Vec<Slot> {
-    let wanted = entries.iter().enumerate();
-    let wanted = wanted.filter(|(_, e)| matches(order.by, &e.row.who, order.filter));
-    let mut keys: Vec<_> = wanted.map(|(i, e)| (key(order, &e.row.who, &e.row), i)).collect();
-    // Ties stay in the order of the entries: the busiest first.
-    keys.sort_by(|(a, i), (b, j)| compare(a, b, order.reverse).then(i.cmp(j)));
-    let mut sorted: Vec<usize> = keys.into_iter().map(|(_, i)| i).collect();
-    let is = |i: &usize, id: &Id| entries.get(*i).is_some_and(|e| e.id == *id);
+pub fn arrange(snapshot: &Snapshot, order: &Order<'_>) -> Vec<Slot> {
+    let by = snapshot.view.by;
+    let (entries, threads) = (snapshot.entries.as_slice(), snapshot.threads.as_slice());
+    let needle = Needle::new(order.filter);
+    let wanted = |at: &usize| entries.get(*at).is_some_and(|e| needle.matches(by, &e.named.who));
+    let mut rows = sorted(by, entries, &snapshot.counted, (0..entries.len()).filter(wanted), order);
+    let is = |at: &usize, id: &Id| entries.get(*at).is_some_and(|e| e.id() == id);
     if let (Some((id, place)), true) = (order.pinned, threads.is_empty()) {
-        if let Some(at) = sorted.iter().position(|i| is(i, id)) {
-            let row = sorted.remove(at);
-            sorted.insert(place.min(sorted.len()), row);
+        if let Some(at) = rows.iter().position(|i| is(i, id)) {
+            let row = rows.remove(at);
+            rows.insert(place.min(rows.len()), row);
         }
     }
     if threads.is_empty() {
-        return sorted.into_iter().map(Slot::Entry).collect();
+        return rows.into_iter().map(Slot::Entry).collect();
     }
-    let mut below: HashMap<Option<u32>, Vec<(Key, usize)>> = HashMap::new();
-    for (i, row) in threads.iter().enumerate() {
-        below.entry(row.who.pid).or_default().push((key(order, &row.who, row), i));
-    }
+    let mut below: Vec<(Option<u32>, usize)> =
+        threads.iter().enumerate().map(|(i, thread)| (thread.named.who.pid, i)).collect();
+    below.sort_unstable();
+    let inner = Order { first: usize::MAX, pinned: None, ..*order };
     let mut out = Vec::with_capacity(entries.len() + threads.len());
-    for i in sorted {
+    for i in rows {
         out.push(Slot::Entry(i));
-        let Some(entry) = entries.get(i) else { continue };
-        let mut list = below.remove(&entry.row.who.pid).unwrap_or_default();
-        list.sort_by(|(a, i), (b, j)| compare(a, b, order.reverse).then(i.cmp(j)));
-        let last = list.len().saturating_sub(1);
-        out.extend(list.into_iter().enumerate().map(|(n, (_, i))| Slot::Thread(i, n == last)));
+        let Some(pid) = entries.get(i).map(|e| e.named.who.pid) else { continue };
+        let begin = below.partition_point(|(p, _)| *p < pid);
+        let list = below.iter().skip(begin).take_while(|(p, _)| *p == pid).map(|(_, i)| *i);
+        let old = out.len();
+        if old < order.first {
+            let list = sorted(By::Thread, threads, &snapshot.threads_counted, list, &inner);
+            out.extend(list.into_iter().map(|i| Slot::Thread(i, false)));
+        } else {
+            out.extend(list.map(|i| Slot::Thread(i, false)));
+        }
+        if let Some(Slot::Thread(_, last)) = out.get_mut(old..).and_then(<[Slot]>::last_mut) {
+            *last = true;
+        }
     }
     out
 }

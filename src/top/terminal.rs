@@ -40,11 +40,11 @@ pub fn check() -> Result<(), Failure> {
         return Err(Failure::usage(format!("standard {which} is no terminal")).remedy(remedy));
     }
     match std::env::var("TERM") {
-        Ok(term) if !matches!(term.as_str(), "" | "dumb" | "unknown") => Ok(()),
-        Ok(term) => {
+        Ok(term) if matches!(term.as_str(), "dumb" | "unknown") => {
             Err(Failure::usage(format!("the terminal '{term}' cannot move its cursor")).remedy(remedy))
         }
-        Err(_) => Err(Failure::usage("TERM is not set: the kind of terminal is not known").remedy(remedy)),
+        Ok(term) if !term.is_empty() => Ok(()),
+        _ => Err(Failure::usage("TERM is not set: the kind of terminal is not known").remedy(remedy)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Frames of made-up intervals, and the whole program on a fake source with fake keys.
 #![allow(clippy::unwrap_used)]
 
+mod cost;
 mod frames;
 mod keys;
 mod program;
@@ -18,13 +19,13 @@ use super::app::App;
 use super::app::Effect;
 use super::draw;
 use super::draw::theme::Theme;
-use super::keeper::Entry;
 use super::keeper::Id;
-use super::keeper::Snapshot;
-use super::keeper::State;
-use super::keeper::View;
 use super::settings::Settings;
 use super::settings::Show;
+use super::snapshot::Entry;
+use super::snapshot::Snapshot;
+use super::snapshot::State;
+use super::snapshot::View;
 use super::start::Scene;
 use crate::figures::Figure;
 use crate::figures::Figures;
@@ -43,6 +44,7 @@ fn scene() -> Scene {
         only: String::new(),
         unknown: Vec::new(),
         files: true,
+        by_file: false,
         latency: false,
         page_size: 4096,
         zone: jiff::tz::TimeZone::UTC,
@@ -75,17 +77,16 @@ fn reads(hits: u64, ahead: u64, misses: u64) -> Vec<(Figure, u64)> {
 }
 
 fn snapshot(rows: Vec<Row>, total: Figures) -> Snapshot {
-    let entry =
-        |row: Row| Entry { id: Id::of(By::Process, &row.who), row: Arc::new(row), state: State::Active };
-    let system = fixtures::interval(total);
+    let entry = |row| Entry::of(By::Process, row, State::Active);
     Snapshot {
-        since_start: system.clone(),
-        system,
-        entries: rows.into_iter().map(entry).collect(),
-        threads: Vec::new(),
+        system: fixtures::interval(total),
+        entries: Arc::new(rows.into_iter().map(entry).collect()),
+        threads: Arc::default(),
         view: VIEW,
         fresh: true,
         forgotten: 0,
+        counted: Arc::default(),
+        threads_counted: Arc::default(),
     }
 }
 

@@ -51,39 +51,57 @@ impl Whole {
         self.sum.lost.clone_from(&now.lost);
         self.sum.memory = now.memory;
         self.sum.classic.clone_from(&now.classic);
+        // Mostly the same rows come in the same order: the one behind the last is looked at first.
+        let mut next = 0;
         for row in &now.rows {
-            self.thread(row);
+            next = self.thread(row, next) + 1;
         }
+        next = 0;
         for file in &now.files {
-            self.file(file);
+            next = self.file(file, next) + 1;
         }
         self.forget();
     }
 
-    fn thread(&mut self, row: &RowSample) {
+    fn thread(&mut self, row: &RowSample, guess: usize) -> usize {
+        let same = |old: &RowSample| {
+            old.tgid == row.tgid && old.tid == row.tid && old.process == row.process && old.comm == row.comm
+        };
         let next = self.sum.rows.len();
-        let at = *self.threads.entry((row.tgid, row.tid, row.process, row.comm)).or_insert(next);
+        let at = match self.sum.rows.get(guess).is_some_and(same) {
+            true => guess,
+            false => *self.threads.entry((row.tgid, row.tid, row.process, row.comm)).or_insert(next),
+        };
         match self.sum.rows.get_mut(at) {
             Some(old) => {
-                let mut counters = old.counters;
-                counters.add(&row.counters);
-                *old = RowSample { counters, ..row.clone() };
+                (old.uid, old.cgroup, old.born) = (row.uid, row.cgroup, row.born);
+                old.counters.add(&row.counters);
+                if let Some(new) = &row.latency {
+                    old.latency.get_or_insert_default().add(new);
+                }
             }
             None => self.sum.rows.push(row.clone()),
         }
+        at
     }
 
-    fn file(&mut self, file: &FileSample) {
+    fn file(&mut self, file: &FileSample, guess: usize) -> usize {
+        let same =
+            |old: &FileSample| old.tgid == file.tgid && old.process == file.process && old.file == file.file;
         let next = self.sum.files.len();
-        let at = *self.files.entry((file.tgid, file.process, file.file.clone())).or_insert(next);
+        let at = match self.sum.files.get(guess).is_some_and(same) {
+            true => guess,
+            false => *self.files.entry((file.tgid, file.process, file.file.clone())).or_insert(next),
+        };
         match self.sum.files.get_mut(at) {
             Some(old) => {
-                let mut counters = old.counters;
-                counters.add(&file.counters);
-                *old = FileSample { counters, ..file.clone() };
+                (old.uid, old.cgroup, old.born) = (file.uid, file.cgroup, file.born);
+                old.deleted = file.deleted;
+                old.counters.add(&file.counters);
             }
             None => self.sum.files.push(file.clone()),
         }
+        at
     }
 
     /// Leaves the busier three quarters where there are too many.

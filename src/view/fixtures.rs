@@ -152,6 +152,7 @@ pub(crate) fn process(tgid: u32, comm: &str, values: &[(Counter, u64)]) -> RowSa
         comm: comm.into(),
         process: comm.into(),
         counters: counters(values),
+        latency: None,
     }
 }
 

@@ -1,5 +1,5 @@
-//! A program of the package from outside: what all of them say, and how they end.
-#![allow(dead_code)] // each test uses a part
+//! What every command does alike, seen from outside and without privilege: help, manual page, completions, endings.
+#![allow(dead_code)] // each of the tests uses a part
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -10,18 +10,20 @@ use std::process::Command;
 use std::process::Output;
 use std::process::Stdio;
 
-/// Exit code, output and error output.
-pub type Said = (Option<i32>, String, String);
-
-pub fn text(output: Output) -> Said {
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
+/// One of the commands.
+pub struct Program {
+    /// Where it is.
+    pub path: &'static str,
+    /// What it is called.
+    pub name: &'static str,
+    /// How the names of its snapshots begin.
+    pub snapshots: &'static str,
 }
 
-/// A program under test.
-pub struct Program {
-    pub name: &'static str,
-    pub path: &'static str,
+/// Exit status, standard output, standard error.
+pub fn parts(output: Output) -> (Option<i32>, String, String) {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
 impl Program {
@@ -34,33 +36,46 @@ impl Program {
         command
     }
 
-    pub fn run(&self, options: &str) -> Said {
-        text(self.command(options).output().unwrap())
+    pub fn run(&self, options: &str) -> (Option<i32>, String, String) {
+        parts(self.command(options).output().unwrap())
     }
 
-    /// What `-h` or `--help` prints.
-    pub fn help(&self, option: &str) -> String {
-        let (code, out, err) = self.run(option);
-        assert_eq!((code, err.as_str()), (Some(0), ""));
-        assert!(out.lines().all(|line| line.chars().count() <= 80), "{option} fits 80 columns");
-        out
+    fn snapshot(&self, name: &str, text: &str) {
+        let mut settings = insta::Settings::clone_current();
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_snapshot_path("../snapshots");
+        settings.bind(|| insta::assert_snapshot!(format!("{}{name}", self.snapshots), text));
     }
 
-    /// The manual page. The completions are looked at as well.
-    pub fn manual(&self) -> String {
+    /// Both helps fit a terminal of 80 columns.
+    pub fn help(&self) {
+        for (name, option) in [("help_short", "-h"), ("help_long", "--help")] {
+            let (code, out, err) = self.run(option);
+            assert_eq!((code, err.as_str()), (Some(0), ""));
+            assert!(out.lines().all(|line| line.chars().count() <= 80), "{option} fits 80 columns");
+            self.snapshot(name, &out);
+        }
+    }
+
+    pub fn version(&self) {
+        let expected = format!("{} {}\n", self.name, env!("CARGO_PKG_VERSION"));
+        assert_eq!(self.run("-V"), (Some(0), expected, String::new()));
+    }
+
+    /// What packages install beside the program.
+    pub fn manual_and_completions(&self) {
         let name = self.name;
-        for (shell, part) in [
+        for (what, part) in [
+            ("man", format!(".TH {name} 1")),
             ("bash", format!("complete -F _{name}")),
             ("zsh", format!("#compdef {name}")),
             ("fish", format!("complete -c {name}")),
         ] {
-            let (code, out, _) = self.run(&format!("--generate {shell}"));
-            assert_eq!(code, Some(0));
-            assert!(out.contains(&part), "{shell}: {out}");
+            let (code, out, err) = self.run(&format!("--generate {what}"));
+            assert_eq!((code, err.as_str()), (Some(0), ""));
+            assert!(out.contains(&part), "{what}: {out}");
+            self.snapshot(what, &out.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
         }
-        let (code, man, _) = self.run("--generate man");
-        assert_eq!(code, Some(0));
-        man.replace(env!("CARGO_PKG_VERSION"), "VERSION")
     }
 
     /// What wrong usage is answered with.
@@ -73,7 +88,7 @@ impl Program {
     /// Output that cannot be written is an error, and output that nobody reads is none.
     pub fn writes_or_says_so(&self, options: &str) {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let (code, _, err) = text(self.command(options).stdout(full).output().unwrap());
+        let (code, _, err) = parts(self.command(options).stdout(full).output().unwrap());
         assert_eq!(code, Some(1), "{options}");
         assert!(err.contains("cannot write the output: No space left on device"), "{options}: {err}");
 
@@ -83,20 +98,30 @@ impl Program {
         assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{options}");
     }
 
-    /// For somebody who may not, there is an error with a remedy.
-    pub fn needs_privilege(&self, options: &str) {
+    pub fn without_privilege_it_says_what_to_do(&self, options: &str) {
         let mut command = self.command(options);
         if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
             command.uid(65534).gid(65534);
         }
         let output = match command.output() {
             Ok(output) => output,
-            // The program lies where only root may enter.
-            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return,
+            // The program lies where only root may enter: it is run from elsewhere.
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+                let dir = tempfile::Builder::new().permissions(open()).tempdir().unwrap();
+                let copy = dir.path().join(self.name);
+                std::fs::copy(self.path, &copy).unwrap();
+                let mut command = Command::new(&copy);
+                command.args(options.split_whitespace()).stdin(Stdio::null()).env_remove("HOME");
+                command.uid(65534).gid(65534).current_dir("/").output().unwrap()
+            }
             Err(e) => panic!("{e}"),
         };
-        let (code, out, err) = text(output);
+        let (code, out, err) = parts(output);
         assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
         assert!(err.starts_with(&format!("{}: error: ", self.name)) && err.contains("\nremedy: "), "{err}");
     }
+}
+
+fn open() -> std::fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(0o755)
 }

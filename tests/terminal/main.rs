@@ -5,108 +5,21 @@
 //! `CACHETOP` names the program.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "../pty/mod.rs"]
+mod pty;
+
 use std::fs::File;
-use std::io::Read;
 use std::io::Write;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::thread;
-use std::time::Duration;
-use std::time::Instant;
 
-use portable_pty::Child;
-use portable_pty::CommandBuilder;
-use portable_pty::MasterPty;
 use portable_pty::PtySize;
+use pty::Screen;
 
 /// Pages of the file: a prime number, so that nothing else adds up to it.
 const PAGES: u64 = 8191;
-/// Emulated machines are slow.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// A program in a terminal of 120 columns and 40 lines.
-struct Screen {
-    child: Box<dyn Child + Send + Sync>,
-    master: Box<dyn MasterPty + Send>,
-    keys: Box<dyn Write + Send>,
-    parser: Arc<Mutex<vt100::Parser>>,
-}
-
-impl Screen {
-    fn new(program: &Path, options: &[&str]) -> Self {
-        let size = PtySize { rows: 40, cols: 120, pixel_width: 0, pixel_height: 0 };
-        let pair = portable_pty::native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new(program);
-        command.args(options);
-        command.env("TERM", "xterm-256color");
-        command.env("LC_ALL", "C.UTF-8");
-        let child = pair.slave.spawn_command(command).unwrap();
-        let parser = Arc::new(Mutex::new(vt100::Parser::new(40, 120, 0)));
-        let (mut reader, to) = (pair.master.try_clone_reader().unwrap(), parser.clone());
-        thread::spawn(move || {
-            let mut buffer = [0; 65536];
-            while let Ok(n @ 1..) = reader.read(&mut buffer) {
-                to.lock().unwrap().process(&buffer[..n]);
-            }
-        });
-        let keys = pair.master.take_writer().unwrap();
-        Self { child, master: pair.master, keys, parser }
-    }
-
-    fn text(&self) -> String {
-        self.parser.lock().unwrap().screen().contents()
-    }
-
-    fn press(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).unwrap();
-        self.keys.flush().unwrap();
-    }
-
-    /// Waits until the screen is as it should be.
-    fn until<T>(&self, what: &str, see: impl Fn(&str) -> Option<T>) -> T {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let text = self.text();
-            if let Some(found) = see(&text) {
-                return found;
-            }
-            assert!(Instant::now() < end, "waited in vain for {what}; the screen is\n{text}");
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// Waits for the end. The terminal must be as it was.
-    fn ends(mut self, how: &str) {
-        let end = Instant::now() + PATIENCE;
-        let status = loop {
-            match self.child.try_wait().unwrap() {
-                Some(status) => break status,
-                None => assert!(Instant::now() < end, "{how}: it does not end"),
-            }
-            thread::sleep(Duration::from_millis(20));
-        };
-        assert!(status.success(), "{how}: {status:?}");
-        thread::sleep(Duration::from_millis(200));
-        let parser = self.parser.lock().unwrap();
-        let screen = parser.screen();
-        assert!(!screen.alternate_screen() && !screen.hide_cursor(), "{how}: the terminal is not given back");
-        assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::None, "{how}: the mouse is not");
-        let modes = self.master.get_termios().expect("the terminal has modes");
-        let cooked = nix_lflag(&modes);
-        assert!(cooked, "{how}: the terminal is left in raw mode");
-        println!("ok: {how} gives the terminal back");
-    }
-}
-
-/// Whether lines are edited and keys echoed.
-fn nix_lflag(modes: &impl std::fmt::Debug) -> bool {
-    let text = format!("{modes:?}");
-    text.contains("ICANON") && text.contains("ECHO")
-}
 
 /// HITS, RAHITS, MISSES and READ_HIT% of the file's row.
 fn row(text: &str, name: &str) -> Option<(u64, u64, u64, String)> {
@@ -175,7 +88,7 @@ fn lesson(program: &Path, file: &Path, cold: bool) -> bool {
     screen.press("\u{1b}");
     screen.until("the table", |t| t.contains("h help").then_some(()));
     screen.press("h");
-    screen.until("the help", |t| t.contains("Keys (any key closes").then_some(()));
+    screen.until("the help", |t| t.contains("any other key closes").then_some(()));
     screen.press("q");
     screen.ends("q");
     true
@@ -185,11 +98,10 @@ fn endings(program: &Path) {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
         let screen = Screen::new(program, &["--no-config", "0.2"]);
         screen.until("the table", |t| t.contains("COMMAND").then_some(()));
-        let pid = screen.child.process_id().unwrap();
-        // SAFETY: the process is our child and has not been waited for.
-        assert_eq!(unsafe { libc::kill(pid as libc::pid_t, signal) }, 0);
+        screen.signal(signal);
         screen.ends(&format!("signal {signal}"));
     }
+    stopped(program);
     let mut screen = Screen::new(program, &["--no-config", "0.2"]);
     screen.until("the table", |t| t.contains("COMMAND").then_some(()));
     for (rows, cols) in [(10, 30), (50, 200), (2, 5), (15, 60), (24, 80)].into_iter().cycle().take(50) {
@@ -201,6 +113,30 @@ fn endings(program: &Path) {
         .until("the table after a storm", |t| (t.lines().count() >= 9 && t.contains("q quit")).then_some(()));
     screen.press("\u{3}");
     screen.ends("Ctrl-C after a storm of sizes");
+}
+
+/// Stopped by a signal and by a key, and let go on: the terminal is the shell's in between.
+fn stopped(program: &Path) {
+    let mut screen = Screen::new(program, &["--no-config", "0.2"]);
+    screen.until("the table", |t| t.contains("COMMAND").then_some(()));
+    let pid = screen.child.process_id().unwrap();
+    for how in ["SIGTSTP", "Ctrl-Z"] {
+        match how {
+            "SIGTSTP" => screen.signal(libc::SIGTSTP),
+            _ => screen.press("\u{1a}"),
+        }
+        screen.until(how, |_| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+            stat.contains(") T ").then_some(())
+        });
+        screen.given_back(how);
+        assert!(!screen.text().contains("COMMAND"), "{how}: the table is left on the screen");
+        screen.signal(libc::SIGCONT);
+        screen.until("the table again", |t| (t.contains("COMMAND") && t.contains("q quit")).then_some(()));
+        println!("ok: {how} gives the terminal back until SIGCONT");
+    }
+    screen.press("q");
+    screen.ends("q after it was stopped");
 }
 
 fn main() {

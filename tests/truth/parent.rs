@@ -18,6 +18,8 @@ use cachetop::model::Interval;
 use cachetop::model::Row;
 use cachetop::plan::Certainty;
 use cachetop::plan::Plan;
+use cachetop::sample::Histograms;
+use cachetop::sample::RowSample;
 use cachetop::sample::Sample;
 use cachetop::sample::Source;
 use cachetop::session::Session;
@@ -152,6 +154,7 @@ fn run_in(session: &mut Session, scenario: &Scenario, fs: Fs, dir: &Path, with: 
             let interval = cachetop::model::interval(&before, &after, plan);
             let mut verdict = compare(&expect, &interval, pid, fs, with.quiet, plan);
             if let (Verdict::Done { wrong, .. }, false) = (&mut verdict, unseen(plan, fs)) {
+                wrong.extend(calls_of(&expect, &after, &interval, pid));
                 wrong.extend(crate::pivots::check(&expect.rows, *names, &before, &after, plan)?);
             }
             Ok(verdict)
@@ -230,6 +233,27 @@ pub fn watch(
         after: Box::new(after),
         names: Box::new(names),
     })
+}
+
+/// Read calls by latency, row by row: those of the workload are all its own, and all rows are the system's.
+fn calls_of(expect: &Expect, now: &Sample, interval: &Interval, pid: u32) -> Vec<String> {
+    let Some(system) = &interval.histograms else { return Vec::new() };
+    let sum = |rows: &mut dyn Iterator<Item = &RowSample>| {
+        let mut out = Histograms::default();
+        rows.filter_map(|r| r.latency.as_ref()).for_each(|h| out.add(h));
+        out
+    };
+    let mut wrong = Vec::new();
+    let all = sum(&mut now.rows.iter());
+    if all != **system {
+        wrong.push(format!("latency of all rows: {all:?}, and of the system: {system:?}"));
+    }
+    let own = sum(&mut now.rows.iter().filter(|r| r.tgid == pid));
+    let got = (own.hit.iter().sum::<u64>(), own.miss.iter().sum::<u64>());
+    if let Some(calls) = expect.calls.filter(|calls| *calls != got) {
+        wrong.push(format!("its read calls: expected {calls:?} that (hit, missed), got {got:?}"));
+    }
+    wrong
 }
 
 /// Whether the plan says that reads of this file system are not seen.

@@ -10,6 +10,9 @@ use crate::columns::COLUMNS;
 use crate::columns::Column;
 use crate::plan::Engine;
 use crate::top::cells;
+use crate::top::keys;
+use crate::top::keys::Action;
+use crate::top::keys::Step;
 use crate::top::settings::Settings;
 use crate::top::settings::Sort;
 
@@ -33,11 +36,12 @@ impl App {
         let all = self.all_columns();
         let at = at.min(all.len().saturating_sub(1));
         let mut shown: Vec<_> = all.iter().filter(|(_, s)| *s).map(|(c, _)| *c).collect();
+        let mut effects = Vec::new();
+        if let Some(Action::Move(step)) = keys::action(key) {
+            self.mode = Mode::Columns(self.column_after(at, step));
+            return Vec::new();
+        }
         let to = match key.code {
-            KeyCode::Up | KeyCode::Char('k') => at.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => (at + 1).min(all.len().saturating_sub(1)),
-            KeyCode::Home => 0,
-            KeyCode::End => all.len().saturating_sub(1),
             KeyCode::Char(' ') | KeyCode::Enter => {
                 match all.get(at) {
                     // Something must be left to be seen.
@@ -61,7 +65,7 @@ impl App {
             }
             KeyCode::Char('s') => {
                 if let Some((column, true)) = all.get(at) {
-                    self.sort_by(Sort::Column(column));
+                    effects = self.sort_by(Sort::Column(column));
                 }
                 at
             }
@@ -78,7 +82,21 @@ impl App {
             _ => at,
         };
         self.mode = Mode::Columns(to);
-        Vec::new()
+        effects
+    }
+
+    /// Another line of the list.
+    pub(super) fn column_after(&self, at: usize, step: Step) -> usize {
+        let last = i64::try_from(self.all_columns().len()).unwrap_or(0) - 1;
+        let page = i64::from(self.zones().page.height).max(2) - 1;
+        let at = i64::try_from(at).unwrap_or(0);
+        let to = match step {
+            Step::Rows(n) => at + i64::from(n),
+            Step::Pages(n) => at + i64::from(n) * page,
+            Step::First => 0,
+            Step::Last => last,
+        };
+        usize::try_from(to.min(last)).unwrap_or(0)
     }
 
     fn set_columns(&mut self, columns: Vec<&'static Column>) {

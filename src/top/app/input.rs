@@ -43,10 +43,9 @@ impl App {
                 Vec::new()
             }
             Event::Paste(text) if self.mode == Mode::Filter => {
-                for c in text.chars().filter(|c| !c.is_control()) {
-                    self.filter.push(c);
-                }
-                self.filtered()
+                let room = LONGEST.saturating_sub(self.filter.chars().count());
+                self.filter.extend(text.chars().filter(|c| !c.is_control()).take(room));
+                self.begin_anew()
             }
             _ => Vec::new(),
         }
@@ -78,12 +77,12 @@ impl App {
                     self.mode = Mode::Details(self.scrolled(line, step));
                     Vec::new()
                 }
-                Some(Action::Back | Action::Details) | None => {
+                None | Some(Action::Help) => Vec::new(),
+                Some(Action::Back | Action::Details) => {
                     self.mode = Mode::Table;
                     self.open = None;
                     Vec::new()
                 }
-                Some(Action::Help) => Vec::new(),
                 Some(
                     action @ (Action::Quit
                     | Action::Pause
@@ -125,29 +124,22 @@ impl App {
             KeyCode::Esc => {
                 self.mode = Mode::Table;
                 self.filter.clear();
-                self.filtered()
+                self.begin_anew()
             }
             KeyCode::Backspace => {
                 self.filter.pop();
-                self.filtered()
+                self.begin_anew()
             }
             KeyCode::Char('u' | 'w') if control => {
                 self.filter.clear();
-                self.filtered()
+                self.begin_anew()
             }
             KeyCode::Char(c) if !control && self.filter.chars().count() < LONGEST => {
                 self.filter.push(c);
-                self.filtered()
+                self.begin_anew()
             }
             _ => Vec::new(),
         }
-    }
-
-    fn filtered(&mut self) -> Vec<Effect> {
-        let had = self.selected.is_some();
-        self.offset = 0;
-        self.arrange(false);
-        if had && self.selected.is_none() { vec![Effect::Watch(None)] } else { Vec::new() }
     }
 
     fn act(&mut self, action: Action) -> Vec<Effect> {
@@ -171,11 +163,11 @@ impl App {
             }
             Action::SortLeft | Action::SortRight => {
                 let next = self.next_sort(action == Action::SortRight);
-                self.sort_by(next);
+                return self.sort_by(next);
             }
             Action::Reverse => {
                 self.settings.reverse = !self.settings.reverse;
-                self.arrange(false);
+                return self.begin_anew();
             }
             Action::ScrollLeft => self.skip = self.skip.saturating_sub(1),
             Action::ScrollRight => {
@@ -186,6 +178,10 @@ impl App {
             Action::Threads => {
                 if self.scene.engine != Engine::Exact {
                     self.say("the classic engine does not count threads");
+                    return Vec::new();
+                }
+                if self.scene.by_file {
+                    self.say("files are counted by process: there are no rows of threads");
                     return Vec::new();
                 }
                 self.settings.threads = !self.settings.threads;
@@ -222,11 +218,10 @@ impl App {
     fn back(&mut self) -> Vec<Effect> {
         if !self.filter.is_empty() {
             self.filter.clear();
-            self.arrange(false);
-            return Vec::new();
+            return self.begin_anew();
         }
-        (self.selected, self.offset, self.at) = (None, 0, 0);
-        self.arrange(false);
+        self.selected = None;
+        let _ = self.begin_anew();
         vec![Effect::Watch(None)]
     }
 
@@ -249,13 +244,6 @@ impl App {
         self.select(at)
     }
 
-    fn select(&mut self, at: usize) -> Vec<Effect> {
-        self.selected = self.slots.get(at).and_then(|slot| self.id(*slot));
-        self.at = at;
-        self.keep_in_sight();
-        vec![Effect::Watch(self.selected.clone())]
-    }
-
     fn details(&mut self) -> Vec<Effect> {
         let mut out = Vec::new();
         if self.selected.is_none() {
@@ -266,8 +254,8 @@ impl App {
             return out;
         };
         let by = if matches!(slot, Slot::Thread(..)) { By::Thread } else { self.by() };
-        if let (Some((row, _)), Some(id)) = (self.row(slot), self.id(slot)) {
-            let who = row.who.clone();
+        if let (Some((row, _)), Some(id)) = (self.row(slot), self.id(slot).cloned()) {
+            let who = row.who;
             self.open =
                 Some(Open { by, id: id.clone(), who: who.clone(), details: None, command_line: None });
             self.mode = Mode::Details(0);
@@ -279,6 +267,9 @@ impl App {
     fn pivot(&mut self, by: By) -> Vec<Effect> {
         if !self.pivots().contains(&by) {
             let why = match self.scene.engine {
+                Engine::Exact if by == By::Thread => {
+                    "files are counted by process: there are no rows of threads"
+                }
                 Engine::Exact => "files are not counted: it was started with --no-files",
                 _ => "the classic engine counts by process only",
             };
@@ -306,9 +297,9 @@ impl App {
         all.get(next).copied().unwrap_or(self.settings.sort)
     }
 
-    pub(super) fn sort_by(&mut self, sort: Sort) {
+    pub(super) fn sort_by(&mut self, sort: Sort) -> Vec<Effect> {
         if self.settings.sort == sort {
-            return;
+            return Vec::new();
         }
         (self.settings.sort, self.settings.reverse) = (sort, false);
         // A column that is out of sight comes into it.
@@ -322,7 +313,7 @@ impl App {
                 self.skip += 1;
             }
         }
-        self.arrange(false);
+        self.begin_anew()
     }
 
     fn change_interval(&mut self, slower: bool) -> Vec<Effect> {
@@ -355,7 +346,11 @@ impl App {
                     self.mode = Mode::Details(self.scrolled(line, Step::Rows(n)));
                     Vec::new()
                 }
-                Mode::Filter | Mode::Columns(_) => Vec::new(),
+                Mode::Columns(at) => {
+                    self.mode = Mode::Columns(self.column_after(at, Step::Rows(n)));
+                    Vec::new()
+                }
+                Mode::Filter => Vec::new(),
             };
         }
         if mouse.kind != MouseEventKind::Down(MouseButton::Left) || self.mode != Mode::Table {
@@ -369,7 +364,7 @@ impl App {
             let hit = look.titles().1.into_iter().find(|(begin, end, _)| (*begin..*end).contains(&x));
             match hit {
                 Some((_, _, sort)) if sort == self.settings.sort => return self.act(Action::Reverse),
-                Some((_, _, sort)) => self.sort_by(sort),
+                Some((_, _, sort)) => return self.sort_by(sort),
                 None => {}
             }
         } else if mouse.row >= zones.rows.y && mouse.row < zones.rows.bottom() {

@@ -23,6 +23,7 @@ use crate::top::layout;
 use crate::top::layout::Layout;
 use crate::top::settings::Show;
 use crate::top::table::Look;
+use crate::view::text::shortened;
 
 /// Rows of a list on the page.
 const LIST: usize = 20;
@@ -42,7 +43,7 @@ pub(super) fn lines(app: &App, theme: &Theme) -> Vec<Line<'static>> {
     for (by, rows) in &details.lists {
         page.list(*by, rows, details);
     }
-    page.latency(details.latency.as_deref());
+    page.latency(details);
     page.out
 }
 
@@ -69,7 +70,7 @@ impl Page<'_> {
 
     fn field(&mut self, name: &str, value: &str) {
         let value = crate::view::text::printable(value);
-        for (i, line) in wrapped(&value, self.width().saturating_sub(14).max(10)).into_iter().enumerate() {
+        for (i, line) in folded(&value, self.width().saturating_sub(14).max(10)).into_iter().enumerate() {
             let name = if i == 0 { name } else { "" };
             self.plain(&format!("{name:<13} {line}"));
         }
@@ -83,7 +84,10 @@ impl Page<'_> {
             _ => String::new(),
         };
         let name = crate::view::text::printable(&layout::name(by, who));
-        let text = self.theme.text(&format!("{}{number}  {name}   (Esc: back)", by.singular()));
+        let (what, back) = (format!("{}{number}  ", by.singular()), "   (Esc: back)");
+        // Of a long name the middle is left out; the whole of it follows.
+        let room = self.width().saturating_sub(what.len() + back.len()).max(10);
+        let text = self.theme.text(&format!("{what}{}{back}", shortened(&name, room)));
         self.out.push(Line::styled(text, self.theme.strong()));
         let who = who.clone();
         if who.pid.is_some() {
@@ -130,16 +134,16 @@ impl Page<'_> {
     }
 
     /// The row in the interval, where it is still in the table.
-    fn now(&self) -> Option<&Row> {
+    fn now(&self) -> Option<Row> {
         let app = self.app;
-        let find = |id: &Id| app.slots.iter().find(|s| app.id(**s).as_ref() == Some(id));
+        let find = |id: &Id| app.slots.iter().find(|s| app.id(**s) == Some(id));
         let row = find(&self.open.id).and_then(|slot| app.row(*slot)).map(|(row, _)| row);
         row.filter(|_| app.numbers().show != Show::Total)
     }
 
     fn figures(&mut self, details: &Details) {
         let app = self.app;
-        let now = self.now().cloned();
+        let now = self.now();
         let numbers = app.numbers();
         let total = Numbers { show: Show::Total, ..numbers };
         let title = if numbers.show == Show::Rate { "per second" } else { "interval" };
@@ -166,12 +170,8 @@ impl Page<'_> {
                 _ => column.about(),
             };
             let text = format!("{:<12}{here:>12} {:>12}   {about}", cells::title(column), cell(&all, total));
-            let width = self.width();
-            let room = width.saturating_sub(1);
-            match text.chars().count() > width {
-                true => self.plain(&(text.chars().take(room).collect::<String>() + "…")),
-                false => self.plain(&text),
-            }
+            let text = cut(&text, self.width());
+            self.plain(&text);
         }
     }
 
@@ -205,17 +205,24 @@ impl Page<'_> {
         }
     }
 
-    fn latency(&mut self, latency: Option<&Histograms>) {
-        self.title("latency of read calls of the whole system (since start)".into());
-        let Some(h) = latency else {
-            let why = match self.app.scene.latency {
-                true => "- (not known on this kernel, or while only a part is counted)",
-                false => "- (read calls are not timed: start it with --latency)",
-            };
-            self.plain(why);
-            return;
+    fn latency(&mut self, details: &Details) {
+        let whose = if details.latency.is_some() { "its read calls" } else { "read calls" };
+        self.title(format!("latency of {whose} (since start)"));
+        let h: &Histograms = match (&details.latency, &details.system_latency) {
+            (Some(own), _) => own,
+            (None, Some(system)) => {
+                self.plain("- (calls are timed by process, not by file); of the whole system:");
+                system
+            }
+            (None, None) => {
+                let why = match self.app.scene.latency {
+                    true => "- (this kernel does not give it: --explain says why)",
+                    false => "- (read calls are not timed: start it with --latency)",
+                };
+                self.plain(why);
+                return;
+            }
         };
-        self.plain("no process has one of its own: calls are timed for the system");
         let calls = |b: &[u64]| b.iter().sum::<u64>();
         if calls(&h.hit) + calls(&h.miss) == 0 {
             self.plain("no calls yet");
@@ -251,6 +258,25 @@ impl Page<'_> {
     }
 }
 
+/// Cuts a text that is too long, between two words where there are any in the last part of it.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(width.saturating_sub(1)).collect();
+    let end = head.rfind(' ').filter(|end| *end > head.len() / 2).unwrap_or(head.len());
+    head.get(..end).unwrap_or(&head).trim_end().to_owned() + "…"
+}
+
+/// Breaks a text between words, and words that are too long anywhere.
+fn folded(text: &str, width: usize) -> Vec<String> {
+    let pieces = text.split_whitespace().flat_map(|word| {
+        let chars: Vec<char> = word.chars().collect();
+        chars.chunks(width).map(|c| c.iter().collect()).collect::<Vec<String>>()
+    });
+    wrapped(&pieces.collect::<Vec<_>>().join(" "), width)
+}
+
 #[allow(clippy::cast_precision_loss)]
 const fn float(n: u64) -> f64 {
     n as f64
@@ -264,5 +290,23 @@ fn nanoseconds(n: u64) -> String {
         x if x < 1e6 => format!("{:.1} us", x / 1e3),
         x if x < 1e9 => format!("{:.1} ms", x / 1e6),
         x => format!("{:.1} s", x / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_folded_and_nothing_of_them_is_lost() {
+        let path = "/srv/".repeat(30);
+        let lines = folded(&path, 40);
+        assert!(lines.len() > 3 && lines.iter().all(|l| l.chars().count() <= 40));
+        assert_eq!(lines.concat(), path);
+        assert_eq!(folded("a bc def", 4), ["a bc", "def"]);
+        assert_eq!(folded("ääääää", 4), ["ääää", "ää"]);
+        assert_eq!(cut("one two three", 10), "one two…");
+        assert_eq!(cut("one two", 7), "one two");
+        assert_eq!(cut("/a/very/long/path", 10), "/a/very/l…");
     }
 }

@@ -154,7 +154,8 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
         }
         let (left, right) = app.layout().hidden;
         if left + right > 0 {
-            parts.push(format!("{} more columns", left + right));
+            let s = if left + right == 1 { "" } else { "s" };
+            parts.push(format!("{} more column{s}", left + right));
         }
     }
     let mut spans = vec![Span::raw(parts.join("  "))];

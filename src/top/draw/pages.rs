@@ -11,9 +11,15 @@ use crate::top::cells;
 use crate::top::keys;
 use crate::top::settings::Sort;
 
+/// Where the texts of the list of columns begin.
+const ABOUT: usize = 16;
+
 /// The help: the keys, from their table, and what the figures mean.
 pub(super) fn help(theme: &Theme) -> Vec<Line<'static>> {
-    let mut out = vec![Line::styled("Keys (any key closes this help, Up and Down scroll)", theme.strong())];
+    let mut out = vec![Line::styled(
+        "Keys (q quits, Up and Down scroll, any other key closes this help)",
+        theme.strong(),
+    )];
     let keys: Vec<_> = keys::lines().collect();
     let half = keys.len().div_ceil(2);
     // Two columns fit into 80.
@@ -42,14 +48,22 @@ fn keys_line(left: &str, right: &str) -> String {
 /// The list of columns, and its first line on the screen.
 pub(super) fn columns(app: &App, theme: &Theme, at: usize, area: Rect) -> (Vec<Line<'static>>, usize) {
     let mut out = vec![Line::styled(format!("Columns   {}", keys::COLUMN_KEYS), theme.strong())];
+    let room = usize::from(area.width).saturating_sub(ABOUT).max(12);
+    let mut last = 0;
     for (i, (column, shown)) in app.all_columns().into_iter().enumerate() {
         let mark = if shown { "[x]" } else { "[ ]" };
         let sort = if app.settings.sort == Sort::Column(column) { "*" } else { " " };
-        let text = format!("{mark}{sort}{:<11} {}", cells::title(column), column.about());
         let style = if i == at { theme.selected() } else { ratatui::style::Style::new() };
-        out.push(Line::from(Span::styled(text, style)));
+        let mut name = format!("{mark}{sort}{:<11}", cells::title(column));
+        for line in wrapped(column.about(), room) {
+            out.push(Line::from(Span::styled(format!("{name:<width$}{line}", width = ABOUT), style)));
+            name.clear();
+        }
+        if i == at {
+            last = out.len();
+        }
     }
-    let height = usize::from(area.height).max(2);
-    let first = (at + 2).saturating_sub(height);
+    // The selected one is seen as a whole.
+    let first = last.saturating_sub(usize::from(area.height).max(2));
     (out, first)
 }

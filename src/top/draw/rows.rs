@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::theme::Theme;
 use super::zones::Zones;
 use crate::top::app::App;
-use crate::top::keeper::State;
+use crate::top::snapshot::State;
 use crate::top::table::Look;
 use crate::top::table::Slot;
 
@@ -36,7 +36,7 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
             Slot::Entry(_) if state == State::Ended => "x ",
             Slot::Entry(_) => "",
         };
-        let text = theme.text(&look.row(row, mark));
+        let text = theme.text(&look.row(&row, mark));
         let mut style = if state == State::Ended { theme.dim() } else { ratatui::style::Style::new() };
         if app.selected.is_some() && at == app.at {
             style = style.patch(theme.selected());

@@ -1,6 +1,7 @@
 //! Screens at several sizes: empty, full, and where not everything is known.
 
 use super::*;
+use crate::sample::Histograms;
 use crate::top::details::Details;
 use crate::top::findings;
 
@@ -20,8 +21,9 @@ fn full() -> Snapshot {
     }
     rows.extend((0..70).map(|i| process(2000 + i, "worker", &reads(70 - u64::from(i), 1, 1))));
     let mut all = snapshot(rows, fixtures::busy().total);
-    all.entries[3].state = State::Ended;
-    all.entries[4].state = State::Idle;
+    let entries = Arc::make_mut(&mut all.entries);
+    entries[3].state = State::Ended;
+    entries[4].state = State::Idle;
     all
 }
 
@@ -109,17 +111,59 @@ fn details() {
         by: *by,
         id: id.clone(),
         who,
-        findings: findings::of(&figures),
+        findings: findings::of(&figures, 4096),
         since_start: Some(Row { figures, ..process(pid, "postgres", &[]) }),
         lists: vec![(By::File, vec![file]), (By::Thread, Vec::new())],
         latency: None,
+        system_latency: None,
         files_counted: true,
     });
     app.command_line(pid, Some("dd if=odd of=/dev/null bs=1M".into()));
     insta::assert_snapshot!("details", frame(&mut app));
+    // Its own calls, where they are timed; the system's are of no interest then.
+    let (mut own, mut system) = (Box::<Histograms>::default(), Box::<Histograms>::default());
+    (own.hit[3], own.hit[4], own.miss[12]) = (120, 36, 9);
+    system.hit[20] = 1_000_000;
+    let mut told = app.open.as_ref().unwrap().details.clone().unwrap();
+    (told.latency, told.system_latency) = (Some(own), Some(system.clone()));
+    app.told(told.clone());
+    let text = frame(&mut app);
+    assert!(
+        text.contains("latency of its read calls") && text.contains("120 ") && !text.contains("1.0M"),
+        "{text}"
+    );
+    (told.latency, told.system_latency) = (None, Some(system));
+    app.told(told);
+    let text = frame(&mut app);
+    assert!(text.contains("not by file); of the whole system") && text.contains("1.0M"), "{text}");
     // The process ends: what was learnt stays.
     app.command_line(pid, None);
     assert!(frame(&mut app).contains("bs=1M"));
+}
+
+#[test]
+fn long_names_are_folded_and_the_list_of_columns_is_whole() {
+    let mut app = app((60, 60));
+    let path = format!("/srv/{}", "directory/".repeat(20));
+    let mut all = full();
+    all.view.by = By::File;
+    let who = Who { path: Some(path.clone()), inode: Some(5), ..Who::default() };
+    all.entries =
+        Arc::new(vec![Entry::of(By::File, Row { who, ..process(1, "", &reads(9, 0, 0)) }, State::Active)]);
+    app.take(all);
+    typed(&mut app, "~");
+    let text = frame(&mut app);
+    let folded: String = text.lines().filter_map(|l| l.trim_matches('"').trim_end().get(14..)).collect();
+    assert!(folded.contains(&path), "{text}");
+    assert!(line_with(&text, "file  /srv/").contains('…') && text.contains("(Esc: back)"), "{text}");
+    typed(&mut app, "^f");
+    let text: String = frame(&mut app).split_whitespace().collect::<Vec<_>>().join(" ").replace("\" \"", "");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("already: split into smaller reads"), "{text}");
+}
+
+fn line_with<'a>(text: &'a str, part: &str) -> &'a str {
+    text.lines().find(|l| l.contains(part)).unwrap_or_else(|| panic!("no {part} in\n{text}"))
 }
 
 #[test]
@@ -129,7 +173,7 @@ fn threads_hang_below_their_process() {
     for (tid, hits) in [(11, 10), (10, 20)] {
         let mut row = process(10, "worker", &reads(hits, 0, 0));
         row.who.tid = Some(tid);
-        all.threads.push(row);
+        Arc::make_mut(&mut all.threads).push(Entry::of(By::Thread, row, State::Active));
     }
     app.take(all);
     let text = frame(&mut app);

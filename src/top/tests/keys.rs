@@ -35,6 +35,87 @@ fn the_selected_row_keeps_its_place_while_values_change() {
 }
 
 #[test]
+fn another_order_is_seen_from_its_top() {
+    let mut app = app((80, 24));
+    let many: Vec<_> = (1..=100).map(|i| (i, u64::from(i))).collect();
+    for keys in [">", "r", "/p~", "<"] {
+        app.take(rows(&many));
+        app.input(&key(KeyCode::End));
+        assert_eq!(app.at, app.slots.len() - 1);
+        let effects = typed(&mut app, keys);
+        assert_eq!((app.at, app.offset), (0, 0), "{keys}");
+        let first = app.id(app.slots[0]).cloned();
+        assert_eq!(app.selected, first, "{keys}: the first row is selected");
+        assert!(effects.contains(&Effect::Watch(first)), "{keys}: {effects:?}");
+    }
+    // Nothing was selected: nothing is, and the busiest rows go on to be the first.
+    app.input(&key(KeyCode::Esc));
+    app.input(&key(KeyCode::Esc));
+    typed(&mut app, "r");
+    assert_eq!((app.selected.clone(), app.offset), (None, 0));
+}
+
+#[test]
+fn rows_that_are_not_seen_come_in_order_when_they_are() {
+    let mut app = app((80, 24));
+    let many: Vec<_> =
+        (1..=5000_u32).map(|i| (i, u64::from(i.wrapping_mul(2_654_435_761) % 65_521))).collect();
+    let mut expected = many.clone();
+    expected.sort_by_key(|(pid, n)| (std::cmp::Reverse(*n), *pid));
+    let expected: Vec<u32> = expected.into_iter().map(|(pid, _)| pid).collect();
+    app.take(rows(&many));
+    let page = app.page();
+    assert_eq!(order(&app)[..page], expected[..page]);
+    for _ in 0..5 {
+        app.input(&key(KeyCode::PageDown));
+        let seen = &order(&app)[app.offset..app.offset + page];
+        assert_eq!(seen, &expected[app.offset..app.offset + page]);
+    }
+    app.input(&key(KeyCode::Esc));
+    app.input(&key(KeyCode::End));
+    assert_eq!(order(&app), expected);
+}
+
+#[test]
+fn garbage_that_is_pasted_does_no_harm() {
+    let mut app = app((80, 24));
+    app.take(rows(&[(1, 50)]));
+    let garbage = "q\u{1b}[31mW\n\0".repeat(100_000);
+    assert!(app.input(&Event::Paste(garbage.clone())).is_empty(), "nothing is being written");
+    typed(&mut app, "/");
+    app.input(&Event::Paste(garbage));
+    assert!(app.filter.chars().count() <= 200 && !app.filter.contains(char::is_control));
+    frame(&mut app);
+}
+
+#[test]
+fn keys_without_a_meaning_close_nothing() {
+    let mut app = app((80, 24));
+    app.take(rows(&[(1, 50)]));
+    typed(&mut app, "~xX");
+    assert_eq!(app.mode, Mode::Details(0));
+    typed(&mut app, "^f");
+    for (code, expected) in [(KeyCode::End, app.all_columns().len() - 1), (KeyCode::Home, 0)] {
+        app.input(&key(code));
+        assert_eq!(app.mode, Mode::Columns(expected));
+    }
+    app.input(&key(KeyCode::PageDown));
+    assert!(matches!(app.mode, Mode::Columns(10..)));
+}
+
+#[test]
+fn threads_are_no_rows_where_some_files_count_only() {
+    let mut app = app((80, 24));
+    app.scene.by_file = true;
+    app.take(rows(&[(1, 50)]));
+    assert!(!app.pivots().contains(&By::Thread));
+    assert!(typed(&mut app, "2").is_empty());
+    assert!(frame(&mut app).contains("there are no rows of threads"));
+    assert!(typed(&mut app, "t").is_empty() && !app.settings.threads);
+    assert!(app.columns().iter().all(|c| !c.id.starts_with("direct")), "not counted by file");
+}
+
+#[test]
 fn without_a_selection_the_screen_shows_the_busiest() {
     let mut app = app((80, 24));
     app.take(rows(&[(1, 50), (2, 40)]));
@@ -46,11 +127,8 @@ fn without_a_selection_the_screen_shows_the_busiest() {
 fn what_is_unknown_comes_last_whichever_way_round() {
     let mut app = app((80, 24));
     let mut all = rows(&[(1, 50), (2, 40)]);
-    all.entries.push(Entry {
-        id: Id::Number(3),
-        row: Arc::new(Row { figures: Figures::unknown(), ..process(3, "?", &[]) }),
-        state: State::Active,
-    });
+    let unknown = Row { figures: Figures::unknown(), ..process(3, "?", &[]) };
+    Arc::make_mut(&mut all.entries).push(Entry::of(By::Process, unknown, State::Active));
     app.take(all);
     typed(&mut app, ">>");
     assert_eq!(app.settings.sort.name(), "hits");

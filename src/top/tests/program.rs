@@ -29,13 +29,15 @@ struct Fake {
     plan: Plan,
     start: Instant,
     k: u64,
+    /// The tenth sample cannot be read.
+    fails: bool,
 }
 
 impl Source for Fake {
     fn sample(&mut self) -> anyhow::Result<Sample> {
         let k = self.k;
         self.k += 1;
-        if k == 9 {
+        if self.fails && k == 9 {
             anyhow::bail!("the kernel has had enough");
         }
         let totals = [(Counter::ReadHits, 4 * k), (Counter::Dirtied, k)];
@@ -58,6 +60,8 @@ impl Source for Fake {
 enum Step {
     /// The next report of the thread that samples is waited for.
     Report,
+    /// Reports are waited for until one of them is like this: intervals may end at any time.
+    Until(fn(&Report) -> bool),
     /// Keys are typed.
     Type(&'static str),
     /// Something from outside.
@@ -68,6 +72,7 @@ struct Script {
     steps: std::vec::IntoIter<Step>,
     reports: Receiver<Report>,
     typed: std::vec::IntoIter<char>,
+    until: Option<fn(&Report) -> bool>,
 }
 
 impl Events for Script {
@@ -80,7 +85,18 @@ impl Events for Script {
             let code = if c == '~' { KeyCode::Enter } else { KeyCode::Char(c) };
             return Ok(Some(screen::Event::Input(key(code))));
         }
+        if let Some(wanted) = self.until {
+            let report = self.reports.recv_timeout(Duration::from_secs(60)).map_err(Failure::failed)?;
+            if wanted(&report) {
+                self.until = None;
+            }
+            return Ok(Some(screen::Event::Report(report)));
+        }
         match self.steps.next() {
+            Some(Step::Until(wanted)) => {
+                self.until = Some(wanted);
+                self.next(timeout)
+            }
             Some(Step::Report) => {
                 let report = self.reports.recv_timeout(Duration::from_secs(60));
                 report.map(|r| Some(screen::Event::Report(r))).map_err(Failure::failed)
@@ -119,10 +135,13 @@ impl Surface for Film {
 }
 
 fn play(steps: Vec<Step>, iterations: Option<u64>) -> (Result<(), Failure>, Film) {
+    play_on(Fake { plan: fixtures::plan(&[]), start: Instant::now(), k: 0, fails: false }, steps, iterations)
+}
+
+fn play_on(mut source: Fake, steps: Vec<Step>, iterations: Option<u64>) -> (Result<(), Failure>, Film) {
     let (commands, asked) = mpsc::channel();
     let (reporter, reports) = mpsc::channel();
     let sampler = thread::spawn(move || {
-        let mut source = Fake { plan: fixtures::plan(&[]), start: Instant::now(), k: 0 };
         let names = Box::<fixtures::FakeNames>::default();
         let pivot = Pivot { by: None, top: usize::MAX, filter: Filter::default(), names };
         let job = Job {
@@ -141,7 +160,7 @@ fn play(steps: Vec<Step>, iterations: Option<u64>) -> (Result<(), Failure>, Film
     let mut app = app((80, 24));
     let mut film = Film::default();
     let none = Vec::new().into_iter();
-    let mut script = Script { steps: steps.into_iter(), reports, typed: none };
+    let mut script = Script { steps: steps.into_iter(), reports, typed: none, until: None };
     let hands = Hands { commands: &commands, command_line: &|_| (), suspend: &|| (), iterations };
     let result = screen::turn(&mut app, &mut script, &mut film, &hands);
     drop((commands, script));
@@ -169,10 +188,9 @@ fn totals_add_up_and_details_come_from_the_same_samples() {
         Step::Report,
         Step::Report,
         Step::Type("mm"),
-        Step::Report,
-        Step::Report,
+        Step::Until(|r| matches!(r, Report::Snapshot(s) if s.view.show == Show::Total)),
         Step::Type("~"),
-        Step::Report,
+        Step::Until(|r| matches!(r, Report::Details(_))),
         Step::Type("q"),
     ];
     let (result, film) = play(steps, None);
@@ -221,54 +239,7 @@ fn it_ends_after_as_many_intervals_as_asked_for() {
 
 #[test]
 fn a_source_that_fails_ends_it_with_the_reason() {
-    let (result, _) = play((0..12).map(|_| Step::Report).collect(), None);
+    let source = Fake { plan: fixtures::plan(&[]), start: Instant::now(), k: 0, fails: true };
+    let (result, _) = play_on(source, (0..12).map(|_| Step::Report).collect(), None);
     assert_eq!(result.unwrap_err().message, "the kernel has had enough");
-}
-
-/// Not run by itself: what 10000 rows cost. `cargo test --release --lib top::tests::program::cost -- --ignored
-/// --nocapture` prints it.
-#[test]
-#[ignore = "a measurement, not a test"]
-fn cost() {
-    use crate::top::keeper::Keeper;
-    struct Many(Fake);
-    impl Source for Many {
-        fn sample(&mut self) -> anyhow::Result<Sample> {
-            self.0.k = self.0.k % 8 + 1;
-            let mut sample = self.0.sample()?;
-            let k = self.0.k;
-            sample.rows = (0..10_000_u32)
-                .map(|i| {
-                    let n = u64::from(i.wrapping_mul(2_654_435_761)) % (1000 + k);
-                    fixtures::process(i + 100, "worker", &[(Counter::ReadHits, n), (Counter::ReadMisses, 1)])
-                })
-                .collect();
-            Ok(sample)
-        }
-        fn plan(&self) -> &Plan {
-            self.0.plan()
-        }
-    }
-    let mut source = Many(Fake { plan: fixtures::plan(&[]), start: Instant::now(), k: 0 });
-    let names = Box::<fixtures::FakeNames>::default();
-    let pivot = Pivot { by: None, top: usize::MAX, filter: Filter::default(), names };
-    let mut keeper = Keeper::new(&mut source, pivot, true, Box::new(|_| true)).unwrap();
-    let mut app = app((200, 60));
-    let mut terminal = Terminal::new(TestBackend::new(200, 60)).unwrap();
-    let theme = Theme { color: true, unicode: true };
-    // The best of many: what others do on the machine is not ours.
-    let mut best = [Duration::MAX; 3];
-    for _ in 0..100 {
-        let a = Instant::now();
-        let snapshot = keeper.tick(VIEW).unwrap();
-        let b = Instant::now();
-        app.take(snapshot);
-        let c = Instant::now();
-        terminal.draw(|f| draw::draw(&app, &theme, f)).unwrap();
-        let d = Instant::now();
-        for (best, took) in best.iter_mut().zip([b - a, c - b, d - c]) {
-            *best = took.min(*best);
-        }
-    }
-    println!("10000 rows: made {:?}, sorted {:?}, drawn {:?}", best[0], best[1], best[2]);
 }

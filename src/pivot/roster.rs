@@ -1,0 +1,311 @@
+//! Who takes part: the rows of a sample, put together by what they stand for.
+//!
+//! A live view makes rows of thousands of threads many times a second. So a group is known again by its key and keeps
+//! the names that it was given, and counters are copied only where several rows have to be added up.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::By;
+use super::Filter;
+use super::Item;
+use super::Key;
+use super::Names;
+use super::Who;
+use super::items;
+use crate::sample::Comm;
+use crate::sample::Counters;
+use crate::sample::Sample;
+
+/// Groups that have done nothing for so many rounds may be forgotten.
+const KEPT: u64 = 16;
+/// As many of them are no burden.
+const FEW: usize = 1024;
+
+/// What makes a row the same as one of the interval before.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Id {
+    /// A number: of a process, a thread or a user.
+    Number(u64),
+    /// A name.
+    Text(String),
+}
+
+impl Id {
+    /// Of a row of this kind.
+    #[must_use]
+    pub fn of(by: By, who: &Who) -> Self {
+        let text = |t: &Option<String>| Id::Text(t.clone().unwrap_or_default());
+        match by {
+            By::Process => Id::Number(who.pid.unwrap_or(0).into()),
+            By::Thread => Id::Number(u64::from(who.pid.unwrap_or(0)) << 32 | u64::from(who.tid.unwrap_or(0))),
+            By::User => Id::Number(who.uid.unwrap_or(0).into()),
+            By::Comm => text(&who.comm),
+            By::Cgroup => text(&who.cgroup),
+            By::Mount => Id::Text(format!("{:?} {:?}", who.device, who.mount)),
+            By::Device => text(&who.device),
+            By::File => Id::Text(format!("{:?} {:?} {:?}", who.device, who.inode, who.path)),
+        }
+    }
+}
+
+/// Who a row is about, and what it is known by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// What it is known by.
+    pub id: Id,
+    /// Who.
+    pub who: Who,
+}
+
+/// Where the counters of a group are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In this row of the sample, which is the only one.
+    Row(usize),
+    /// In this sum.
+    Sum(usize),
+}
+
+/// What a name is made of: another one is looked up where this is not the same any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    uid: u32,
+    cgroup: u64,
+    comm: Comm,
+    process: Comm,
+    deleted: bool,
+    version: u64,
+}
+
+/// A group, for as long as it does something.
+#[derive(Debug)]
+pub(crate) struct Member {
+    /// Its key, where that is a number.
+    number: Option<u64>,
+    named: Option<(Stamp, Arc<Subject>)>,
+    round: u64,
+    born: u64,
+    /// The row that it has its names from: everything is called what it was called last.
+    pub latest: usize,
+    /// Its counters in this round.
+    pub place: Place,
+}
+
+/// All groups of one kind.
+#[derive(Debug)]
+pub(crate) struct Roster {
+    by: By,
+    index: HashMap<Key, usize>,
+    members: Vec<Member>,
+    vacant: Vec<usize>,
+    round: u64,
+    /// Those that did something in this round, in the order of their first rows.
+    pub present: Vec<usize>,
+}
+
+impl Roster {
+    /// Nobody yet.
+    pub(crate) fn new(by: By) -> Self {
+        let (index, members, vacant) = (HashMap::new(), Vec::new(), Vec::new());
+        Self { by, index, members, vacant, round: 0, present: Vec::new() }
+    }
+
+    /// Puts the rows of a sample together. What several of them add up to is returned.
+    pub(crate) fn call(
+        &mut self,
+        sample: &Sample,
+        files: bool,
+        filter: &Filter,
+        names: &mut dyn Names,
+    ) -> Vec<Counters> {
+        self.forget();
+        self.round += 1;
+        self.present.clear();
+        let mut sums: Vec<Counters> = Vec::new();
+        let all = filter.is_empty();
+        // Mostly the same rows come in the same order: the member behind the last is looked at first.
+        let mut next = 0;
+        for (i, item) in items(sample, files).enumerate() {
+            if !all && !filter.takes(&item, names) {
+                continue;
+            }
+            let at = self.find(super::key(self.by, &item, names), next);
+            next = at + 1;
+            let member = &mut self.members[at];
+            if member.round != self.round {
+                (member.round, member.born) = (self.round, item.born);
+                (member.latest, member.place) = (i, Place::Row(i));
+                self.present.push(at);
+                continue;
+            }
+            let n = match member.place {
+                Place::Sum(n) => n,
+                Place::Row(first) => {
+                    sums.extend(counters(sample, files, first));
+                    member.place = Place::Sum(sums.len() - 1);
+                    sums.len() - 1
+                }
+            };
+            sums[n].add(item.counters);
+            if item.born > member.born {
+                (member.born, member.latest) = (item.born, i);
+            }
+        }
+        sums
+    }
+
+    fn find(&mut self, key: Key, guess: usize) -> usize {
+        let number = if let Key::Number(n) = key { Some(n) } else { None };
+        if number.is_some() && self.members.get(guess).is_some_and(|m| m.number == number) {
+            return guess;
+        }
+        *self.index.entry(key).or_insert_with(|| {
+            let place = Place::Row(0);
+            let new = Member { number, named: None, round: 0, born: 0, latest: 0, place };
+            if let Some(at) = self.vacant.pop() {
+                self.members[at] = new;
+                return at;
+            }
+            self.members.push(new);
+            self.members.len() - 1
+        })
+    }
+
+    /// Machines start thousands of processes a minute: those of long ago make room, now and then.
+    fn forget(&mut self) {
+        let taken = self.members.len() - self.vacant.len();
+        if taken <= 2 * self.present.len() + FEW {
+            return;
+        }
+        let (members, vacant, round) = (&mut self.members, &mut self.vacant, self.round);
+        self.index.retain(|_, at| {
+            let keep = members[*at].round + KEPT > round;
+            if !keep {
+                (members[*at].number, members[*at].named) = (None, None);
+                vacant.push(*at);
+            }
+            keep
+        });
+    }
+
+    /// A group of this round.
+    pub(crate) fn member(&self, at: usize) -> &Member {
+        &self.members[at]
+    }
+
+    /// Whether the group at this place did something in this round; `None` if it is another one by now.
+    pub(crate) fn is_present(&self, at: usize, id: &Id) -> Option<bool> {
+        let member = self.members.get(at)?;
+        let (_, named) = member.named.as_ref()?;
+        (named.id == *id).then_some(member.round == self.round)
+    }
+
+    /// What a group of this round is called.
+    pub(crate) fn named(
+        &mut self,
+        at: usize,
+        sample: &Sample,
+        files: bool,
+        names: &mut dyn Names,
+    ) -> Option<Arc<Subject>> {
+        let by = self.by;
+        let member = &mut self.members[at];
+        let item = super::item(sample, files, member.latest)?;
+        let stamp = stamp(&item, names.version());
+        if let Some((_, named)) = member.named.as_ref().filter(|(old, _)| *old == stamp) {
+            return Some(named.clone());
+        }
+        let who = super::who(by, &item, names);
+        let named = Arc::new(Subject { id: Id::of(by, &who), who });
+        // Looking it up may have taught the names something.
+        member.named = Some((self::stamp(&item, names.version()), named.clone()));
+        Some(named)
+    }
+}
+
+/// The counters of a row.
+pub(crate) fn counters(sample: &Sample, files: bool, row: usize) -> Option<&Counters> {
+    super::item(sample, files, row).map(|item| item.counters)
+}
+
+fn stamp(item: &Item<'_>, version: u64) -> Stamp {
+    let Item { uid, cgroup, comm, process, .. } = *item;
+    Stamp { uid, cgroup, comm, process, deleted: item.file.is_some_and(|(_, deleted)| deleted), version }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::time::Duration;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::sample::Counter;
+    use crate::sample::RowSample;
+    use crate::view::fixtures;
+
+    fn sample(rows: Vec<RowSample>) -> Sample {
+        Sample { rows, ..fixtures::sample(Instant::now(), Duration::from_secs(1), &[]) }
+    }
+
+    fn row(tgid: u32, tid: u32, comm: &str, n: u64) -> RowSample {
+        RowSample { tid, born: n, ..fixtures::process(tgid, comm, &[(Counter::ReadHits, n)]) }
+    }
+
+    /// Ids, names and hits of a round, as many as there are.
+    fn call(roster: &mut Roster, sample: &Sample) -> Vec<(Id, String, u64)> {
+        let mut names = fixtures::FakeNames::default();
+        let sums = roster.call(sample, false, &Filter::default(), &mut names);
+        let all: Vec<usize> = roster.present.clone();
+        let mut out = Vec::new();
+        for at in all {
+            let named = roster.named(at, sample, false, &mut names).unwrap();
+            let hits = match roster.member(at).place {
+                Place::Row(i) => counters(sample, false, i).unwrap(),
+                Place::Sum(n) => &sums[n],
+            };
+            let comm = named.who.comm.clone().unwrap();
+            out.push((named.id.clone(), comm, hits.get(Counter::ReadHits)));
+        }
+        out
+    }
+
+    #[test]
+    fn threads_add_up_and_the_name_is_the_latest() {
+        let mut roster = Roster::new(By::Process);
+        let first = sample(vec![row(10, 10, "old", 1), row(20, 20, "dd", 5), row(10, 11, "new", 2)]);
+        let expected = [(Id::Number(10), "new".into(), 3), (Id::Number(20), "dd".into(), 5)];
+        assert_eq!(call(&mut roster, &first), expected);
+        // The sums of a round are no part of the next one, and names that have changed are looked up.
+        let second = sample(vec![row(20, 20, "sh", 7)]);
+        assert_eq!(call(&mut roster, &second), [(Id::Number(20), "sh".into(), 7)]);
+        assert_eq!(roster.is_present(0, &Id::Number(10)), Some(false));
+        assert_eq!(roster.is_present(1, &Id::Number(20)), Some(true));
+    }
+
+    #[test]
+    fn names_are_made_once() {
+        let mut roster = Roster::new(By::Process);
+        let mut names = fixtures::FakeNames::default();
+        let some = sample(vec![row(10, 10, "dd", 1)]);
+        let mut named = || {
+            roster.call(&some, false, &Filter::default(), &mut names);
+            roster.named(0, &some, false, &mut names).unwrap()
+        };
+        assert!(Arc::ptr_eq(&named(), &named()));
+    }
+
+    #[test]
+    fn those_of_long_ago_make_room() {
+        let mut roster = Roster::new(By::Process);
+        for i in 0..200 {
+            let storm = (0..100).map(|k| row(1000 + i * 100 + k, 1000 + i * 100 + k, "sh", 1)).collect();
+            assert_eq!(call(&mut roster, &sample(storm)).len(), 100);
+        }
+        assert!(roster.members.len() < 4 * FEW, "{}", roster.members.len());
+        // Its place has another owner now.
+        assert_eq!(roster.is_present(0, &Id::Number(1000)), None);
+    }
+}

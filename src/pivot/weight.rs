@@ -1,0 +1,78 @@
+//! What rows are worth, without their figures: every figure is a sum of counters, so what figures add up to is a sum
+//! of counters, too. It is asked for thousands of rows, of which a few are seen.
+
+use super::busy;
+use crate::figures::FIGURES;
+use crate::figures::Figure;
+use crate::model::known_figures;
+use crate::sample::Counter;
+use crate::sample::Counters;
+use crate::wire::COUNTERS;
+
+/// The size of a page, for comparing bytes with pages.
+pub(crate) const PAGE: u64 = 4096;
+
+/// How often each counter is in the figures that are known.
+#[derive(Debug, Clone)]
+pub(crate) struct Weights {
+    busy: [u64; COUNTERS],
+    /// In any figure at all.
+    seen: [u64; COUNTERS],
+    direct: bool,
+}
+
+impl Weights {
+    /// Those of the figures that are known.
+    pub(crate) fn new(known: &[bool; FIGURES]) -> Self {
+        let (mut pages, mut seen) = ([0; COUNTERS], [0; COUNTERS]);
+        for (i, (pages, seen)) in pages.iter_mut().zip(&mut seen).enumerate() {
+            let mut one = Counters::default();
+            one.0[i] = 1;
+            let figures = known_figures(&one, known);
+            *pages = busy(&figures);
+            *seen = if super::idle(&figures) { 0 } else { u64::MAX };
+        }
+        let direct = known[Figure::DirectReadBytes as usize] && known[Figure::DirectWriteBytes as usize];
+        Self { busy: pages, seen, direct }
+    }
+
+    /// Pages and events, and the bytes of direct I/O as pages; `None` where no figure is more than 0.
+    pub(crate) fn of(&self, counters: &Counters) -> Option<u64> {
+        let (mut sum, mut any) = (0, 0);
+        for ((n, weight), seen) in counters.0.iter().zip(&self.busy).zip(&self.seen) {
+            sum += n * weight;
+            any |= n & seen;
+        }
+        let direct = counters.get(Counter::DirectReadBytes) + counters.get(Counter::DirectWriteBytes);
+        (any != 0).then(|| sum + if self.direct { direct / PAGE } else { 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::pivot::idle;
+    use crate::top::snapshot::weight;
+
+    proptest! {
+        #[test]
+        fn they_say_what_the_figures_say(
+            known in proptest::collection::vec(any::<bool>(), FIGURES),
+            values in proptest::collection::vec((0..COUNTERS, 0_u64..1 << 40), 0..8),
+        ) {
+            let mut flags = [false; FIGURES];
+            flags.copy_from_slice(&known);
+            // Both or neither, as every plan has them.
+            flags[Figure::DirectWriteBytes as usize] = flags[Figure::DirectReadBytes as usize];
+            let mut counters = Counters::default();
+            for (i, n) in values {
+                counters.0[i] = n;
+            }
+            let figures = known_figures(&counters, &flags);
+            let expected = (!idle(&figures)).then(|| weight(&figures));
+            prop_assert_eq!(Weights::new(&flags).of(&counters), expected);
+        }
+    }
+}

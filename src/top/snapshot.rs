@@ -1,0 +1,155 @@
+//! What the thread that draws gets: rows without their figures, which are made only of those that somebody sees.
+
+use std::sync::Arc;
+
+use crate::figures::FIGURES;
+use crate::figures::Figure;
+use crate::figures::Figures;
+use crate::model;
+use crate::model::Interval;
+use crate::model::Row;
+use crate::pivot;
+use crate::pivot::By;
+use crate::pivot::Id;
+use crate::pivot::Place;
+use crate::pivot::Subject;
+use crate::sample::Counters;
+use crate::sample::Sample;
+use crate::top::settings::Show;
+
+/// Which rows are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct View {
+    /// What rows stand for.
+    pub by: By,
+    /// The interval, or all since the start.
+    pub show: Show,
+    /// Threads as well.
+    pub threads: bool,
+}
+
+/// What became of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It did something in the interval.
+    Active,
+    /// It did nothing.
+    Idle,
+    /// The process has ended; the figures are those of its last interval.
+    Ended,
+}
+
+/// Where the figures of a row come from.
+#[derive(Debug, Clone)]
+pub(crate) enum From {
+    /// Counters of the interval.
+    Counters(Place),
+    /// Made already.
+    Row(Arc<Row>),
+}
+
+/// A row of the screen.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// What it is.
+    pub named: Arc<Subject>,
+    /// What became of it.
+    pub state: State,
+    /// What it is ranked by: pages and events, and the bytes of direct I/O as pages.
+    pub busy: u64,
+    pub(crate) from: From,
+    /// Its number in the roster; `None` where there is none.
+    pub(crate) member: Option<usize>,
+}
+
+impl Entry {
+    /// One with figures that are known already.
+    #[must_use]
+    pub fn of(by: By, row: Row, state: State) -> Self {
+        let named = Arc::new(Subject { id: Id::of(by, &row.who), who: row.who.clone() });
+        Self { named, state, busy: busy(&row), from: From::Row(Arc::new(row)), member: None }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &Id {
+        &self.named.id
+    }
+}
+
+/// What is not read through the cache has bytes only: as many pages would have done the same.
+pub(crate) fn weight(figures: &Figures) -> u64 {
+    let direct = [Figure::DirectReadBytes, Figure::DirectWriteBytes].map(|f| figures.get(f).unwrap_or(0));
+    pivot::busy(figures) + direct.iter().sum::<u64>() / pivot::PAGE
+}
+
+fn busy(row: &Row) -> u64 {
+    let classic = row.classic.map_or(0, |c| c.busy());
+    weight(&row.figures).max(classic)
+}
+
+/// What the rows were counted from.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    pub sample: Option<Arc<Sample>>,
+    pub files: bool,
+    pub sums: Vec<Counters>,
+    pub known: [bool; FIGURES],
+}
+
+impl Counted {
+    /// The counters at a place.
+    pub(crate) fn counters(&self, place: Place) -> Option<&Counters> {
+        match place {
+            Place::Row(row) => pivot::counters(self.sample.as_deref()?, self.files, row),
+            Place::Sum(n) => self.sums.get(n),
+        }
+    }
+
+    /// The figures at a place.
+    pub(crate) fn figures(&self, place: Place) -> Figures {
+        self.counters(place).map_or_else(Figures::unknown, |c| model::known_figures(c, &self.known))
+    }
+
+    pub(crate) fn row(&self, entry: &Entry) -> Row {
+        match &entry.from {
+            From::Row(row) => row.as_ref().clone(),
+            From::Counters(place) => {
+                Row { who: entry.named.who.clone(), figures: self.figures(*place), classic: None }
+            }
+        }
+    }
+}
+
+/// All that a screen shows.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// The system, or what `-p` and its like leave of it, in the interval; without rows.
+    pub system: Interval,
+    /// Rows, in no order.
+    pub entries: Arc<Vec<Entry>>,
+    /// Threads, where these were asked for.
+    pub threads: Arc<Vec<Entry>>,
+    /// What was asked for.
+    pub view: View,
+    /// It is a new interval, and not the last one seen in another way.
+    pub fresh: bool,
+    /// Rows that were forgotten in what is counted since the start.
+    pub forgotten: u64,
+    pub(crate) counted: Arc<Counted>,
+    pub(crate) threads_counted: Arc<Counted>,
+}
+
+impl Snapshot {
+    /// A row with its figures.
+    #[must_use]
+    pub fn row(&self, entry: &Entry) -> Row {
+        self.counted.row(entry)
+    }
+
+    /// A thread with its figures.
+    #[must_use]
+    pub fn thread(&self, entry: &Entry) -> Row {
+        self.threads_counted.row(entry)
+    }
+}
