@@ -44,7 +44,7 @@ impl Outputs {
             (Some(file), Some(path)) => replace(file, text).map_err(|e| cannot(path, &e)),
             _ => Ok(()),
         };
-        let page = self.html.is_some().then(|| html::page(report)).unwrap_or_default();
+        let page = if self.html.is_some() { html::page(report) } else { String::new() };
         let written = [
             put(&mut self.save, w.save.as_deref(), &format!("{object}\n")),
             put(&mut self.html, w.html.as_deref(), &page),

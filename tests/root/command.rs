@@ -226,9 +226,15 @@ pub fn process_for_a_time_has_all_accounts(dir: &Path) {
     let read = report["device_read_bytes"].as_u64().unwrap();
     // Seven times the file, and what of dd itself was not cached.
     assert!((7 * EACH..7 * EACH + EACH / 2).contains(&read), "{read}");
-    let told = report["user_s"].as_f64().unwrap() + report["system_s"].as_f64().unwrap();
-    // The orphans have some, too; the parent's account has ticks of the clock.
-    assert!(told > 0.9 * used - 0.05 && told < 1.3 * used + 0.3, "{told} {used}");
+    match (report["user_s"].as_f64(), report["system_s"].as_f64()) {
+        // The orphans have some, too; the parent's account has ticks of the clock.
+        (Some(user), Some(system)) => {
+            let told = user + system;
+            assert!(told > 0.9 * used - 0.05 && told < 1.3 * used + 0.3, "{told} {used}");
+        }
+        // The kernel may take longer to free a process than anybody waits: never half of it.
+        none => assert_eq!(none, (None, None)),
+    }
 }
 
 /// Processor time of a process and those that it waited for, seconds.
