@@ -35,4 +35,72 @@ static __always_inline u32 run_of(u32 tgid)
 	return run ? *run : 0;
 }
 
+/*
+ * What processes and threads of the command used that are gone, whoever waited for them, or nobody: the kernel's own
+ * accounts, which /proc has of the living only. Only ever up.
+ */
+struct gone {
+	u64 user; /* ns, as the clock's ticks found them: good for the ratio only */
+	u64 system;
+	u64 ran; /* ns, exact */
+	u64 minor; /* faults */
+	u64 major;
+	u64 read_bytes; /* from devices and servers */
+	u64 write_bytes;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct gone);
+} used SEC(".maps");
+
+struct signal_struct___used {
+	u64 utime;
+	u64 stime;
+	unsigned long long sum_sched_runtime;
+	unsigned long min_flt;
+	unsigned long maj_flt;
+} __attribute__((preserve_access_index));
+struct task_io_accounting___bytes {
+	u64 read_bytes;
+	u64 write_bytes;
+} __attribute__((preserve_access_index));
+struct task_struct___used {
+	struct signal_struct___used *signal;
+	struct task_io_accounting___bytes ioac;
+} __attribute__((preserve_access_index));
+
+/* A process is gone: the accounts of all its threads have been added up in it. Those of its children are apart. */
+static __always_inline void add_process(void *task)
+{
+	struct signal_struct___used *s = BPF_CORE_READ((struct task_struct___used *)task, signal);
+	struct gone *g;
+	u32 zero = 0;
+
+	g = bpf_map_lookup_elem(&used, &zero);
+	if (!g)
+		return;
+	__sync_fetch_and_add(&g->user, BPF_CORE_READ(s, utime));
+	__sync_fetch_and_add(&g->system, BPF_CORE_READ(s, stime));
+	__sync_fetch_and_add(&g->ran, BPF_CORE_READ(s, sum_sched_runtime));
+	__sync_fetch_and_add(&g->minor, BPF_CORE_READ(s, min_flt));
+	__sync_fetch_and_add(&g->major, BPF_CORE_READ(s, maj_flt));
+}
+
+/* A thread ends: of bytes, a process has only the sum with those of its children. */
+static __always_inline void add_thread(void *task)
+{
+	struct task_struct___used *t = task;
+	struct gone *g;
+	u32 zero = 0;
+
+	g = bpf_map_lookup_elem(&used, &zero);
+	if (!g || !bpf_core_field_exists(t->ioac.read_bytes))
+		return;
+	__sync_fetch_and_add(&g->read_bytes, BPF_CORE_READ(t, ioac.read_bytes));
+	__sync_fetch_and_add(&g->write_bytes, BPF_CORE_READ(t, ioac.write_bytes));
+}
+
 #endif

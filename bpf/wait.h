@@ -218,6 +218,7 @@ static __always_inline void end_lookup(void)
 	row->lookup_at = 0;
 	if ((s64)ns > 0)
 		__sync_fetch_and_add(&row->v[C_LOOKUP_NS], ns);
+	__sync_fetch_and_add(&row->v[C_LOOKUPS_ENDED], 1);
 	row->touched = 1;
 }
 
@@ -242,13 +243,22 @@ static __always_inline void on_fork(struct task_struct *parent, struct task_stru
 		bpf_map_update_elem(&followed, &tgid, &run, BPF_ANY);
 }
 
-/* The last of a process: from here on its id can be taken by another. */
+/* The last of a process: from here on its id can be taken by another. Its accounts are complete. */
 static __always_inline void on_free(struct task_struct *task)
 {
 	u32 tgid = task->tgid;
 
-	if (task->pid == tgid && run_of(tgid))
+	if (task->pid == tgid && run_of(tgid)) {
+		add_process(task);
 		bpf_map_delete_elem(&followed, &tgid);
+	}
+}
+
+/* A thread ends. */
+static __always_inline void on_end(struct task_struct *task)
+{
+	if (run_of(task->tgid))
+		add_thread(task);
 }
 
 #endif

@@ -56,6 +56,7 @@ enum counter {
 	C_THROTTLE_NS,
 	C_LOOKUPS,
 	C_LOOKUP_NS,
+	C_LOOKUPS_ENDED,
 	C_MAX,
 };
 

@@ -102,6 +102,7 @@ pub const FUNCTIONS: &[&str] = &[
     "__breadahead",
     "d_alloc_parallel",
     "d_splice_alias",
+    "d_add",
     "generic_perform_write",
     "iomap_file_buffered_write",
     "shmem_add_to_page_cache",

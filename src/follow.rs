@@ -29,3 +29,22 @@ impl Followed {
         Self { run, ..Self::default() }
     }
 }
+
+/// What processes that are gone used, by the kernel's own accounts: whoever waited for them. Only ever up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gone {
+    /// Processor time outside the kernel, as the ticks of its clock found it: good for the ratio only.
+    pub user_ns: u64,
+    /// Processor time in the kernel, likewise.
+    pub system_ns: u64,
+    /// Processor time, exact.
+    pub ran_ns: u64,
+    /// Faults that needed no device.
+    pub minor_faults: u64,
+    /// Faults that did.
+    pub major_faults: u64,
+    /// Bytes that their threads fetched from devices and servers.
+    pub read_bytes: u64,
+    /// Bytes that their threads sent there, or will have sent.
+    pub write_bytes: u64,
+}

@@ -3,6 +3,7 @@
 //! The programs are attached before the command exists. It is forked from this process, which tells the kernel programs
 //! which run it belongs to; whatever it forks belongs to the same run. Its own `execve` is counted as part of it.
 
+mod accounts;
 pub mod child;
 mod cold;
 pub mod compare;
@@ -71,6 +72,8 @@ pub struct Report {
     pub host: String,
     /// What was done before and around the runs.
     pub about: Vec<String>,
+    /// The runs of `--warmup`: known only so that what they did is not put down to anybody else.
+    pub warmups: Vec<Run>,
     /// The runs, in order.
     pub runs: Vec<Run>,
     /// What the last run is compared with.
@@ -114,7 +117,7 @@ impl Report {
         if let (Some(saved), Some(last)) = (&self.compared, self.runs.last()) {
             self.differences.push(Difference::between("then to now".into(), &saved.run, last));
         }
-        self.findings = findings::of(&self.runs);
+        self.findings = findings::of(&self.warmups, &self.runs);
     }
 }
 
@@ -179,51 +182,82 @@ pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
         paths,
     };
     let runs = match watched.time {
-        Some(time) => watch.process(args.pid.unwrap_or(0), time).map(|run| vec![run]),
-        None => all(watched, &mut watch, &mut report.about),
+        Some(time) => watch.process(args.pid.unwrap_or(0), time).map(|run| {
+            report.runs = vec![run];
+            None
+        }),
+        None => all(watched, &mut watch, &mut report),
     };
-    report.runs = match runs {
-        Ok(runs) => runs,
+    let cut = match runs {
+        Ok(cut) => cut,
         Err(End::Failed(failure)) => return Err(failure),
         Err(End::NotStarted(e)) => return Ok(output::not_started(&watched.command, &e.0)),
     };
     report.conclude();
     outputs.write(args, &report)?;
-    let status = report.runs.last().and_then(|r| r.exit_status).unwrap_or(0);
+    let own = report.runs.last().and_then(|r| r.exit_status).unwrap_or(0);
+    let status = cut.map_or(own, |signal| 128 + signal);
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
 }
 
-/// All runs of the command, with what comes before them.
-fn all(watched: &Watched, watch: &mut Watch<'_>, about: &mut Vec<String>) -> Result<Vec<Run>, End> {
+/// All runs of the command, with what comes before them: the signal that cut the series short, if one did.
+fn all(watched: &Watched, watch: &mut Watch<'_>, report: &mut Report) -> Result<Option<i32>, End> {
+    let (about, runs) = (&mut report.about, &mut report.runs);
     for number in 1..=watched.warmup {
         prepare(watched, watch)?;
         // A run like any other, whose figures nobody sees.
-        watch.command(&watched.command, u32::MAX - number)?;
+        let run = watch.command(&watched.command, u32::MAX - number)?;
+        let status = run.exit_status;
+        report.warmups.push(Run { warmup: true, ..run });
+        if let Some(signal) = stopped(status, watch)? {
+            about.push("interrupted while it was run to warm up".into());
+            return Ok(Some(signal));
+        }
     }
-    if watched.warmup > 0 {
-        about.push(format!("run {} times before, without counting", watched.warmup));
+    match watched.warmup {
+        0 => {}
+        1 => about.push("run once before, without counting (--warmup)".into()),
+        n => about.push(format!("run {n} times before, without counting (--warmup)")),
     }
-    let mut runs: Vec<Run> = Vec::new();
+    let mut cut = None;
     for number in 1..=watched.repeat {
         prepare(watched, watch)?;
         let cold = watched.cold.filter(|_| number == 1);
+        let mut left = None;
         if let Some(cold) = cold {
-            cold.empty().map_err(|e| End::Failed(cannot_empty(&e)))?;
-            about.push(format!("before run 1, {} of the whole machine were emptied (--cold)", cold.about()));
+            let emptied = cold.empty().map_err(|e| End::Failed(cannot_empty(&e)))?;
+            about.push(format!(
+                "before run 1, {} of the whole machine {} emptied (--cold); {}",
+                cold.about(),
+                if cold == Cold::Pagecache { "was" } else { "were" },
+                emptied.about()
+            ));
+            left = Some(emptied);
         }
         let mut run = watch.command(&watched.command, number)?;
         run.cold = cold.map(|c| c.name().to_owned());
-        // Interrupted: whoever did that wants no more of it.
-        let stop = matches!(run.exit_status, Some(130 | 131 | 143));
+        run.cold_left = left;
+        let status = run.exit_status;
         runs.push(run);
-        if stop {
+        // Interrupted: whoever did that wants no more of it.
+        if number < watched.repeat {
+            cut = stopped(status, watch)?;
+        }
+        if cut.is_some() {
+            about.push(format!("interrupted after run {number} of {}", watched.repeat));
             break;
         }
     }
     if watched.prepare.is_some() {
         about.push("the line of --prepare was run before each run, without counting".into());
     }
-    Ok(runs)
+    Ok(cut)
+}
+
+/// The signal by which somebody asked for an end, be it that the command died of it.
+fn stopped(status: Option<i32>, watch: &Watch<'_>) -> Result<Option<i32>, End> {
+    let died = status.filter(|s| matches!(s, 130 | 131 | 143)).map(|s| s - 128);
+    Ok(died.or(watch.signals.asked()?))
 }
 
 fn cannot_empty(error: &io::Error) -> Failure {

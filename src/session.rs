@@ -6,6 +6,7 @@ use anyhow::Context as _;
 
 use crate::facts::Facts;
 use crate::follow::Followed;
+use crate::follow::Gone;
 use crate::kernel;
 use crate::kernel::AttachError;
 use crate::kernel::Attached;
@@ -191,12 +192,28 @@ impl Session {
         self.attached.enter(tgid, run).context("cannot follow the process")
     }
 
+    /// Follows a process no longer, and does not keep its accounts when it goes. False if it has gone.
+    ///
+    /// # Errors
+    /// When the table refuses.
+    pub fn leave(&self, tgid: u32) -> anyhow::Result<bool> {
+        self.attached.leave(tgid).context("cannot leave the process alone")
+    }
+
     /// The processes of a run that have not been waited for.
     ///
     /// # Errors
     /// When the table cannot be read.
     pub fn members(&self, run: u32) -> anyhow::Result<Vec<u32>> {
         self.attached.members(run).context("cannot read which processes are followed")
+    }
+
+    /// What processes that are gone used, of all that were ever followed.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub fn gone(&self) -> anyhow::Result<Gone> {
+        self.attached.gone().context("cannot read what processes used")
     }
 
     /// What was followed, up to the last sample.

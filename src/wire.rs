@@ -119,6 +119,8 @@ counters! {
     Lookups;
     /// Nanoseconds of work on these look-ups, without waiting.
     LookupNs;
+    /// Of the look-ups in the file system, those whose end was seen.
+    LookupsEnded;
 }
 
 /// Number of counters.

@@ -20,6 +20,13 @@ int free_btf(u64 *ctx)
 	return 0;
 }
 
+SEC("?tp_btf/sched_process_exit")
+int end_btf(u64 *ctx)
+{
+	on_end((void *)ctx[0]);
+	return 0;
+}
+
 SEC("?tp_btf/sched_switch")
 int switch_btf(u64 *ctx)
 {
@@ -50,6 +57,13 @@ int lookup_multi(struct pt_regs *ctx)
 
 SEC("?fentry/d_splice_alias")
 int answer_fentry(u64 *ctx)
+{
+	end_lookup();
+	return 0;
+}
+
+SEC("?fentry/d_add")
+int answer_add_fentry(u64 *ctx)
 {
 	end_lookup();
 	return 0;

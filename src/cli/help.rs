@@ -47,9 +47,11 @@ cachestat --save then.json -- make; cachestat --compare then.json -- make",
         "One command",
         "\
 '-- COMMAND' runs it with this terminal, its own signals and exit status, and
-follows what it starts, daemons included. When it has ended, a report goes to
-standard error or to the file of -o, as text or (--json) as one object. When
-called through sudo, the command runs as the user who called.
+follows what it starts, daemons included that leave their parent and session;
+not what a server starts on its behalf (docker run, systemd-run): watch that
+with --cgroup. When it has ended, a report goes to standard error or to the
+file of -o, as text or (--json) as one object. When called through sudo, the
+command runs as the user who called.
 
 The report tells where the time went: waiting for data (reads, page faults,
 execve) or metadata (open, look-ups, directories), work on names that the
@@ -57,7 +59,7 @@ dentry cache did not have, waiting to write, other CPU. What cannot be put
 down to any of them (pipes, timers, locks) is 'unexplained'. These are times
 of threads: where several work at the same time, they add up to more than
 the wall time, and the report says so. Bytes 'from devices' are the kernel's
-own account (getrusage), of processes that were waited for.
+own account (getrusage), of processes that were waited for; with -p, of all.
 
 FINDINGS are what the figures prove, each with a name and, in JSON, with the
 evidence; a rule whose figures are not known here says nothing. CACHED before
@@ -67,10 +69,11 @@ before used.
 -r runs it N times, side by side, and says where the difference in time went.
 --cold empties caches of the whole machine before the first run: pagecache
 (pages of files, directories and inode tables), slab (names and inodes) or
-all. --prepare runs a line of shell before each run, as you, not as the user
-of sudo. What kernel threads do for the command (loop devices, an NFS server
-on this machine) is not counted as its own, nor are pages that are evicted.
-With -p, the process and what it has started or starts is watched.",
+all; the report says how much stayed, because it is in use. --prepare runs a
+line of shell before each run, as you, not as the user of sudo. What kernel
+threads do for the command (loop devices, an NFS server on this machine) is
+not counted as its own, nor are pages that are evicted. With -p, the process
+and what it has started or starts is watched.",
     ),
     (
         "Reading the figures",

@@ -7,6 +7,7 @@ use super::attach::Attached;
 use super::tables::entries;
 use super::tables::u32_at;
 use crate::follow::Followed;
+use crate::follow::Gone;
 
 impl Attached {
     /// From here on what processes of this run do is kept apart. Nobody belongs to it yet.
@@ -36,6 +37,18 @@ impl Attached {
         Ok(())
     }
 
+    /// Follows a process no longer, and does not keep its accounts when it goes. False if it has gone.
+    ///
+    /// # Errors
+    /// When the table refuses.
+    pub fn leave(&self, tgid: u32) -> libbpf_rs::Result<bool> {
+        match self.skel.maps.followed.delete(&tgid.to_ne_bytes()) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == libbpf_rs::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
     /// The processes of a run that have not been waited for: by thread-group id.
     ///
     /// # Errors
@@ -43,6 +56,27 @@ impl Attached {
     pub fn members(&self, run: u32) -> libbpf_rs::Result<Vec<u32>> {
         let all = entries(&self.skel.maps.followed)?;
         Ok(all.iter().filter(|(_, v)| u32_at(v, 0) == run).map(|(k, _)| u32_at(k, 0)).collect())
+    }
+
+    /// What processes that are gone used, of all that were ever followed.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub fn gone(&self) -> libbpf_rs::Result<Gone> {
+        let value = self.skel.maps.used.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+        let n = |i: usize| {
+            let bytes = value.get(8 * i..8 * i + 8).and_then(|b| b.try_into().ok());
+            bytes.map_or(0, u64::from_ne_bytes)
+        };
+        Ok(Gone {
+            user_ns: n(0),
+            system_ns: n(1),
+            ran_ns: n(2),
+            minor_faults: n(3),
+            major_faults: n(4),
+            read_bytes: n(5),
+            write_bytes: n(6),
+        })
     }
 
     /// What was followed, up to the last reading.

@@ -10,6 +10,10 @@ use super::hooks::QUIET;
 
 /// The program that sees processes being made: without it no command can be followed.
 pub(crate) const FORK: &str = "fork_btf";
+/// The programs that keep the accounts of processes and of threads that are gone.
+pub(crate) const FREE: &str = "free_btf";
+/// See [`FREE`].
+pub(crate) const END: &str = "end_btf";
 /// The program that sees threads leave and get the processor.
 pub(crate) const SWITCH: &str = "switch_btf";
 /// The program that sees writers being paused.
@@ -26,7 +30,8 @@ pub(super) fn hooks(c: &mut Chooser<'_>, brackets: Brackets, wants: Wants) {
     let why = if facts.voluntary() { QUIET } else { LOSSY };
     for (event, program, name) in [
         ("process made", FORK, "sched_process_fork"),
-        ("process gone", "free_btf", "sched_process_free"),
+        ("process gone", FREE, "sched_process_free"),
+        ("thread ends", END, "sched_process_exit"),
         ("thread waits", SWITCH, "sched_switch"),
     ] {
         if facts.tracepoint(name) {
@@ -37,21 +42,24 @@ pub(super) fn hooks(c: &mut Chooser<'_>, brackets: Brackets, wants: Wants) {
         let at = Attach::Tracepoint("writeback".into(), "balance_dirty_pages".into());
         c.push("writer paused", THROTTLE, at, CLASSIC);
     }
-    for (event, function, fentry, multi) in [
-        ("name answered", "d_splice_alias", "answer_fentry", "answer_multi"),
-        ("name looked up", "d_alloc_parallel", "lookup_fentry", "lookup_multi"),
-    ] {
-        if !facts.function(function) {
-            continue;
-        }
+    // File systems without a disk (ramfs, /proc) say by d_add that there is no such name.
+    const ANSWERED: &[(&str, &str)] = &[("d_splice_alias", "answer_fentry"), ("d_add", "answer_add_fentry")];
+    const ASKED: &[(&str, &str)] = &[("d_alloc_parallel", "lookup_fentry")];
+    for (event, functions, multi) in
+        [("name answered", ANSWERED, "answer_multi"), ("name looked up", ASKED, "lookup_multi")]
+    {
+        let there: Vec<_> = functions.iter().filter(|(f, _)| facts.function(f)).collect();
         match brackets {
             Brackets::Trampolines | Brackets::LossyTrampolines => {
-                c.push(event, fentry, Attach::Trampoline(function.into()), why);
+                for (function, fentry) in there {
+                    c.push(event, fentry, Attach::Trampoline((*function).into()), why);
+                }
             }
-            Brackets::Sessions => {
-                c.push(event, multi, Attach::Multi(vec![function.into()], false), CLASSIC);
+            Brackets::Sessions if !there.is_empty() => {
+                let names = there.iter().map(|(f, _)| (*f).into()).collect();
+                c.push(event, multi, Attach::Multi(names, false), CLASSIC);
             }
-            Brackets::Tracepoints | Brackets::Unused => {}
+            Brackets::Sessions | Brackets::Tracepoints | Brackets::Unused => {}
         }
     }
 }
@@ -73,6 +81,7 @@ mod tests {
             "page_cache_async_ra",
             "d_alloc_parallel",
             "d_splice_alias",
+            "d_add",
             "tp:mm_filemap_add_to_page_cache",
             "tp:mm_filemap_delete_from_page_cache",
             "tp:mm_filemap_get_pages",
@@ -108,16 +117,17 @@ mod tests {
     #[test]
     fn nothing_is_attached_unless_a_command_is_watched() {
         let plan = plan(&facts(true), false);
-        assert!([FORK, SWITCH, THROTTLE, "free_btf"].iter().chain(LOOKUP).all(|p| !plan.uses(p)));
+        assert!([FORK, FREE, END, SWITCH, THROTTLE].iter().chain(LOOKUP).all(|p| !plan.uses(p)));
     }
 
     #[test]
     fn waiting_needs_no_function_but_names_do() {
         for functions in [true, false] {
             let plan = plan(&facts(functions), true);
-            assert!([FORK, SWITCH, THROTTLE, "free_btf"].iter().all(|p| plan.uses(p)));
+            assert!([FORK, FREE, END, SWITCH, THROTTLE].iter().all(|p| plan.uses(p)));
             assert_eq!(LOOKUP.iter().any(|p| plan.uses(p)), functions);
             assert_eq!(plan.uses("answer_fentry"), functions);
+            assert_eq!(plan.uses("answer_add_fentry"), functions);
         }
     }
 

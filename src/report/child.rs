@@ -1,5 +1,6 @@
 //! The command itself: started as its user would have started it, waited for, its signals passed on.
 
+use std::cell::Cell;
 use std::ffi::CString;
 use std::ffi::OsString;
 use std::io;
@@ -100,6 +101,7 @@ pub enum Event {
 pub struct Signals {
     fd: OwnedFd,
     before: libc::sigset_t,
+    asked: Cell<Option<i32>>,
 }
 
 impl Signals {
@@ -123,7 +125,7 @@ impl Signals {
             if fd < 0 {
                 return Err(io::Error::last_os_error());
             }
-            Ok(Self { fd: OwnedFd::from_raw_fd(fd), before })
+            Ok(Self { fd: OwnedFd::from_raw_fd(fd), before, asked: Cell::new(None) })
         }
     }
 
@@ -150,6 +152,9 @@ impl Signals {
             == isize::try_from(size).unwrap_or(-2)
         {
             let signal = i32::try_from(info.ssi_signo).unwrap_or(0);
+            if matches!(signal, libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT) {
+                self.asked.set(Some(signal));
+            }
             match (signal, child) {
                 (libc::SIGCHLD, _) => event = Event::Ended,
                 // SI_KERNEL: the terminal's, sent to all of the foreground.
@@ -163,6 +168,17 @@ impl Signals {
             }
         }
         Ok(event)
+    }
+}
+
+impl Signals {
+    /// The signal that asked for an end so far, whether the command saw it or not: between two runs there is none.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn asked(&self) -> io::Result<Option<i32>> {
+        self.wait(Duration::ZERO, None)?;
+        Ok(self.asked.get())
     }
 }
 
@@ -248,6 +264,16 @@ pub fn reap() -> Option<Reaped> {
     Some(Reaped { pid, status, usage })
 }
 
+/// The fields of a `stat` of `/proc` behind the name, which may contain anything: from the third on, the state.
+pub(super) fn fields(stat: &str) -> Vec<&str> {
+    stat.rsplit_once(')').map_or("", |(_, t)| t).split_whitespace().collect()
+}
+
+/// A number of an `io` of `/proc`.
+pub(super) fn bytes(io: &str, key: &str) -> Option<u64> {
+    io.lines().find_map(|l| l.strip_prefix(key)?.trim().parse().ok())
+}
+
 impl Usage {
     /// The sum; what one of them does not know is not known.
     #[must_use]
@@ -278,26 +304,45 @@ impl Usage {
         }
     }
 
-    /// What a living process has used so far; unknown where `/proc` does not say.
+    /// What a living process and those that it waited for have used so far; unknown where `/proc` does not say.
     #[must_use]
     pub fn of(pid: u32) -> Self {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // Behind the name, which may contain anything: field 3 on.
-        let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, t)| t).split_whitespace().collect();
-        let field = |n: usize| fields.get(n - 3).and_then(|f| f.parse::<u64>().ok());
         let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-        let bytes = |key: &str| io.lines().find_map(|l| l.strip_prefix(key)?.trim().parse::<u64>().ok());
+        // The bytes are those of its children, too.
+        let itself = Self {
+            device_read_bytes: bytes(&io, "read_bytes:"),
+            device_write_bytes: bytes(&io, "write_bytes:"),
+            ..Self::of_itself(&stat)
+        };
+        let (read, written) = (itself.device_read_bytes.map(|_| 0), itself.device_write_bytes.map(|_| 0));
+        let children = Self {
+            device_read_bytes: read,
+            device_write_bytes: written,
+            ..Self::of_fields(&stat, [16, 17, 13, 11])
+        };
+        itself.and(children)
+    }
+
+    /// Times and faults of a process by its `/proc/PID/stat`, without its children's; bytes are not there.
+    pub(super) fn of_itself(stat: &str) -> Self {
+        Self::of_fields(stat, [14, 15, 12, 10])
+    }
+
+    /// User and system time, major and minor faults by the numbers of their fields, as proc(5) counts them.
+    fn of_fields(stat: &str, [user, system, major, minor]: [usize; 4]) -> Self {
+        let fields = fields(stat);
+        let field = |n: usize| fields.get(n - 3).and_then(|f| f.parse::<u64>().ok());
         // SAFETY: takes a number.
         let hertz = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
         #[allow(clippy::cast_precision_loss)]
         let seconds = |n: Option<u64>| n.map(|n| n as f64 / hertz.max(1) as f64);
         Self {
-            user_s: seconds(field(14)),
-            system_s: seconds(field(15)),
-            device_read_bytes: bytes("read_bytes:"),
-            device_write_bytes: bytes("write_bytes:"),
-            major_faults: field(12),
-            minor_faults: field(10),
+            user_s: seconds(field(user)),
+            system_s: seconds(field(system)),
+            major_faults: field(major),
+            minor_faults: field(minor),
+            ..Self::default()
         }
     }
 

@@ -238,10 +238,15 @@ pub struct Tick {
 pub struct Run {
     /// 1 for the first.
     pub number: u32,
+    /// Whether it was run to warm up, and counts for nothing.
+    #[serde(skip)]
+    pub warmup: bool,
     /// When it began, universal time.
     pub time: String,
     /// Which caches were emptied just before.
     pub cold: Option<String>,
+    /// What was in the page cache right after that: what is in use cannot be emptied.
+    pub cold_left: Option<super::cold::Left>,
     /// As a shell tells it: 128 + signal; `None` where a process was watched that ran already.
     pub exit_status: Option<i32>,
     /// From the start to the end, seconds.

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::data::Run;
+use super::time::Parts;
 use crate::figures::Figure;
 
 /// Pages below which nothing is said about reads: 1 MiB.
@@ -31,7 +32,23 @@ pub struct Finding {
 
 impl Finding {
     fn new(id: &'static str, text: String, evidence: Value) -> Option<Self> {
+        // A text may begin with a share or a time in words.
+        let mut letters = text.chars();
+        let text = letters.next().map_or_else(String::new, |c| c.to_uppercase().chain(letters).collect());
         Some(Self { id, runs: Vec::new(), text, remedy: None, evidence })
+    }
+
+    /// `run 2`, `runs 2 and 3`, `runs 2, 3 and 5`, `runs 2 to 9`.
+    #[must_use]
+    pub fn which(&self) -> String {
+        let numbers: Vec<String> = self.runs.iter().map(u32::to_string).collect();
+        let in_a_row = self.runs.windows(2).all(|w| matches!(w, [a, b] if *b == a + 1));
+        match numbers.as_slice() {
+            [] => String::new(),
+            [one] => format!("run {one}"),
+            [first, .., last] if in_a_row && numbers.len() > 2 => format!("runs {first} to {last}"),
+            [before @ .., last] => format!("runs {} and {last}", before.join(", ")),
+        }
     }
 
     fn remedy(mut self, remedy: impl Into<String>) -> Self {
@@ -40,8 +57,8 @@ impl Finding {
     }
 }
 
-/// A rule: a run, and those before it.
-type Rule = fn(&Run, &[Run]) -> Option<Finding>;
+/// A rule: a run, and those before it, warm-ups first.
+type Rule = fn(&Run, &[&Run]) -> Option<Finding>;
 
 /// Every rule, in the order in which findings are told.
 const RULES: &[Rule] = &[
@@ -65,13 +82,15 @@ const RULES: &[Rule] = &[
     time::elsewhere,
 ];
 
-/// What is found in the runs. What was found in several is told once, with the figures of the first.
+/// What is found in the runs, after runs to warm up. What was found in several is told once, with the figures of the
+/// first.
 #[must_use]
-pub fn of(runs: &[Run]) -> Vec<Finding> {
+pub fn of(warmups: &[Run], runs: &[Run]) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
+    let lived: Vec<&Run> = warmups.iter().chain(runs).collect();
     for rule in RULES {
         for (i, run) in runs.iter().enumerate() {
-            let Some(finding) = rule(run, &runs[..i]) else { continue };
+            let Some(finding) = rule(run, &lived[..warmups.len() + i]) else { continue };
             match all.iter_mut().find(|f| f.id == finding.id) {
                 Some(known) => known.runs.push(run.number),
                 None => all.push(Finding { runs: vec![run.number], ..finding }),
@@ -101,10 +120,29 @@ fn reads(run: &Run) -> Option<(u64, u64, u64)> {
     Some((run.get(Figure::Hits)?, run.get(Figure::ReadaheadHits)?, run.get(Figure::Misses)?))
 }
 
-/// Nanoseconds against the wall time.
+/// What share of its time a run spent so: of the wall time or, where threads worked in parallel, of the time of them all.
+/// Which of them the others, or the user, waited for is not known.
+fn of_time(seconds: f64, run: &Run) -> f64 {
+    let parts = Parts::of(run);
+    let all = parts.explained().filter(|_| parts.overlap()).unwrap_or(run.wall_s);
+    if all > 0.0 { seconds / all } else { 0.0 }
+}
+
+/// The same of nanoseconds.
 #[allow(clippy::cast_precision_loss)]
-fn of_wall(ns: u64, run: &Run) -> f64 {
-    if run.wall_s > 0.0 { ns as f64 / 1e9 / run.wall_s } else { 0.0 }
+fn of_ns(ns: u64, run: &Run) -> f64 {
+    of_time(ns as f64 / 1e9, run)
+}
+
+/// A share of [`of_time`] in words.
+fn part_of_time(share: f64, run: &Run) -> String {
+    let whose = if Parts::of(run).overlap() { " of its threads, which worked in parallel" } else { "" };
+    // Pauses are what the kernel asked for: they may be longer than what was slept.
+    if share > 1.0 {
+        "all of the time".to_owned() + whose
+    } else {
+        format!("{} of the time{whose}", percent(share))
+    }
 }
 
 #[cfg(test)]

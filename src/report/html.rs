@@ -77,8 +77,7 @@ fn findings(report: &Report, out: &mut String) {
     }
     out.push_str("<ul class=\"findings\">\n");
     for f in &report.findings {
-        let runs: Vec<_> = f.runs.iter().map(u32::to_string).collect();
-        let runs = if report.runs.len() > 1 { format!(" · run {}", runs.join(", ")) } else { String::new() };
+        let runs = if report.runs.len() > 1 { format!(" · {}", f.which()) } else { String::new() };
         let _ = write!(out, "<li id=\"{0}\"><span class=\"id\">{0}{runs}</span>{1}", f.id, escape(&f.text));
         if let Some(remedy) = &f.remedy {
             let _ = write!(out, "<span class=\"remedy\">{}</span>", escape(remedy));
@@ -133,6 +132,12 @@ fn one(run: &Run, many: bool, out: &mut String) {
         charts::bars(&[("run".into(), run)], out);
     }
     legend_of_parts(run, out);
+    if Parts::of(run).overlap() {
+        out.push_str(
+            "<p class=\"about\">In parallel: these are sums over all threads, more than the wall time. Which of them the \
+             run as a whole waited for is not known.</p>\n",
+        );
+    }
     out.push_str("<h3>Pages over time</h3>\n");
     charts::pages(run, out);
     out.push_str("<h3>Waiting over time</h3>\n");

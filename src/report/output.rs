@@ -24,8 +24,9 @@ pub(super) struct Outputs {
 impl Outputs {
     /// Opens them.
     pub(super) fn open(args: &Args) -> Result<Self, Failure> {
-        // What is compared with may be what is written: it has been read by now.
-        let open = |path: Option<&Path>| path.map(|p| File::create(p).map_err(|e| cannot(p, &e))).transpose();
+        // What is there stays until there is something better: the command may not even start.
+        let create = |p: &Path| File::options().write(true).create(true).truncate(false).open(p);
+        let open = |path: Option<&Path>| path.map(|p| create(p).map_err(|e| cannot(p, &e))).transpose();
         let w = &args.watched;
         Ok(Self {
             report: open(w.output.as_deref())?,
@@ -39,24 +40,35 @@ impl Outputs {
         let w = &args.watched;
         let object = json::object(report);
         let shown = if args.json { format!("{object}\n") } else { text::show(report) };
-        let put = |file: Option<&mut File>, path: Option<&Path>, text: &str| match (file, path) {
-            (Some(file), Some(path)) => file.write_all(text.as_bytes()).map_err(|e| cannot(path, &e)),
+        let put = |file: &mut Option<File>, path: Option<&Path>, text: &str| match (file, path) {
+            (Some(file), Some(path)) => replace(file, text).map_err(|e| cannot(path, &e)),
             _ => Ok(()),
         };
-        put(self.save.as_mut(), w.save.as_deref(), &format!("{object}\n"))?;
-        if self.html.is_some() {
-            put(self.html.as_mut(), w.html.as_deref(), &html::page(report))?;
-        }
-        match &mut self.report {
-            Some(file) => put(Some(file), w.output.as_deref(), &shown),
-            None => match io::stderr().write_all(shown.as_bytes()) {
+        let page = if self.html.is_some() { html::page(report) } else { String::new() };
+        let written = [
+            put(&mut self.save, w.save.as_deref(), &format!("{object}\n")),
+            put(&mut self.html, w.html.as_deref(), &page),
+            put(&mut self.report, w.output.as_deref(), &shown),
+        ];
+        // What a full disk has no room for is shown after all: the run may have taken hours.
+        if self.report.is_none() || written.iter().any(Result::is_err) {
+            match io::stderr().write_all(shown.as_bytes()) {
                 Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-                    Err(Failure::failed(format!("cannot write the report: {e}")))
+                    return Err(Failure::failed(format!("cannot write the report: {e}")));
                 }
-                _ => Ok(()),
-            },
+                _ => {}
+            }
         }
+        written.into_iter().collect()
     }
+}
+
+/// Writes a file anew; a pipe or a device has no end to be cut off.
+fn replace(file: &mut File, text: &str) -> io::Result<()> {
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    file.write_all(text.as_bytes())
 }
 
 fn cannot(path: &Path, error: &io::Error) -> Failure {

@@ -1,61 +1,17 @@
 //! `docs/schema.json` describes every key that a report has, and the report has every key described.
 #![allow(clippy::unwrap_used)]
 
-use serde_json::Value;
+#[path = "../../tests/tools/schema.rs"]
+mod schema;
 
 use super::Report;
 use super::Saved;
 use super::data::*;
 use super::json;
-
-/// What of JSON Schema the published one uses: types, constants, properties, required keys, items.
-fn check(root: &Value, schema: &Value, value: &Value, at: &str) {
-    if let Some(name) = schema["$ref"].as_str() {
-        let target = root.pointer(name.trim_start_matches('#')).unwrap();
-        return check(root, target, value, at);
-    }
-    let kind = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(n) if n.is_u64() || n.is_i64() => "integer",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    let allowed = |t: &Value| t == kind || (t == "number" && kind == "integer");
-    let types = &schema["type"];
-    assert!(
-        allowed(types) || types.as_array().is_some_and(|t| t.iter().any(allowed)),
-        "{at}: {kind}, not {types}"
-    );
-    if let Some(all) = schema["enum"].as_array() {
-        assert!(all.contains(value), "{at}: {value}");
-    }
-    if let Some(constant) = schema.get("const") {
-        assert_eq!(value, constant, "{at}");
-    }
-    for (i, item) in value.as_array().into_iter().flatten().enumerate() {
-        check(root, &schema["items"], item, &format!("{at}[{i}]"));
-    }
-    let Some(object) = value.as_object() else { return };
-    for key in schema["required"].as_array().into_iter().flatten() {
-        assert!(object.contains_key(key.as_str().unwrap()), "{at} has no {key}");
-    }
-    for (key, value) in object {
-        let at = format!("{at}.{key}");
-        match (schema["properties"].get(key), &schema["additionalProperties"]) {
-            (Some(schema), _) => check(root, schema, value, &at),
-            (None, Value::Bool(false)) => panic!("{at} is not published"),
-            (None, Value::Null) => {}
-            (None, schema) => check(root, schema, value, &at),
-        }
-    }
-}
+use schema::check_report;
 
 #[test]
 fn a_report_is_as_published() {
-    let schema: Value = serde_json::from_str(include_str!("../../docs/schema.json")).unwrap();
     let pattern = Some(Pattern { absent: 13, present: 1, times: 9 });
     let file = FileRow {
         path: Some("/f".into()),
@@ -66,6 +22,7 @@ fn a_report_is_as_published() {
     let full = Run {
         number: 1,
         cold: Some("all".into()),
+        cold_left: Some(crate::report::cold::Left::default()),
         exit_status: Some(0),
         wall_s: 1.0,
         usage: Usage::zero(),
@@ -90,9 +47,9 @@ fn a_report_is_as_published() {
     };
     report.conclude();
     assert_eq!(report.differences.len(), 2);
-    check(&schema, &schema, &json::object(&report), "report");
+    check_report(&json::object(&report));
     // With nothing known, and with a process instead of a command.
     let mut poor = Report { pid: Some(3), runs: vec![Run::default()], ..Report::default() };
     poor.conclude();
-    check(&schema, &schema, &json::object(&poor), "report");
+    check_report(&json::object(&poor));
 }

@@ -14,6 +14,8 @@ use super::time::NAMES;
 use super::time::Parts;
 use super::units::bytes;
 use super::units::count;
+use super::units::of_pages;
+use super::units::page;
 use super::units::seconds;
 use crate::figures::Figure;
 
@@ -115,12 +117,23 @@ fn figures(run: &Run, out: &mut String) {
         if *name == "unexplained_s" && part.is_none() && parts.overlap() {
             continue;
         }
-        let of_wall = part.filter(|_| run.wall_s > 0.0).map(|p| format!("{:5.1} %", p / run.wall_s * 100.0));
-        let of_wall = of_wall.unwrap_or_else(|| "-".into());
+        let of_wall = part.filter(|_| run.wall_s > 0.0 && !parts.overlap());
+        let of_wall = of_wall.map_or_else(String::new, |p| format!("{:5.1} %", p / run.wall_s * 100.0));
         line(out, &format!("  {text:<24}{:>10} s {of_wall:>8}", secs(part)));
     }
-    if parts.overlap() {
-        line(out, "  (threads worked at the same time: their times add up to more than the wall)");
+    if let Some(sum) = parts.explained().filter(|_| parts.overlap()) {
+        let times = sum / run.wall_s.max(1e-9);
+        let text = format!(
+            "(in parallel: these are sums over all threads, together {times:.1} times the wall time. Which of them the \
+             run as a whole waited for is not known.)"
+        );
+        wrapped(out, "  ", &text);
+    } else if run.processes.len() > 1 && parts.explained().is_some() {
+        let text = format!(
+            "(sums over {} processes: what they did at the same time counts more than once)",
+            run.processes.len()
+        );
+        wrapped(out, "  ", &text);
     }
     let all = get(Figure::Accesses);
     let read = format!("{} pages   {} asked for", pages(all), size(get(Figure::ReadBytes)));
@@ -136,7 +149,7 @@ fn figures(run: &Run, out: &mut String) {
             &format!(
                 "  {name:<12}{:>13} {:>10} {:>8}  {about}",
                 pages(n),
-                size(n.map(|n| n * 4096)),
+                size(n.map(|n| n * page())),
                 ratio(n, all)
             ),
         );
@@ -154,7 +167,7 @@ fn figures(run: &Run, out: &mut String) {
         &format!(
             "read-ahead  {} pages ({}), {} windows, {} cut short by cached pages",
             pages(fetched),
-            size(fetched.map(|n| n * 4096)),
+            size(fetched.map(|n| n * page())),
             windows.0,
             windows.1
         ),
@@ -271,7 +284,7 @@ fn windows(run: &Run, out: &mut String) {
     let first = windows.iter().position(|n| *n > 0).unwrap_or(0);
     let last = windows.iter().rposition(|n| *n > 0).unwrap_or(0);
     for (i, n) in windows.iter().enumerate().take(last + 1).skip(first) {
-        line(out, &format!("{:>12} {:>12} {}", bytes(4096 << i), count(*n), bar(*n, most)));
+        line(out, &format!("{:>12} {:>12} {}", of_pages(1 << i), count(*n), bar(*n, most)));
     }
     if let Some((kb, path)) =
         run.files.iter().find_map(|f| Some((f.read_ahead_kb?, f.read_ahead_path.as_ref()?)))
@@ -356,8 +369,7 @@ fn findings(findings: &[Finding], many: bool, out: &mut String) {
         line(out, "  none: the figures prove nothing out of the ordinary");
     }
     for finding in findings {
-        let runs: Vec<_> = finding.runs.iter().map(u32::to_string).collect();
-        let which = if many { format!("(run {}) ", runs.join(", ")) } else { String::new() };
+        let which = if many { format!("({}) ", finding.which()) } else { String::new() };
         wrapped(out, "  * ", &format!("{which}{} [{}]", finding.text, finding.id));
         if let Some(remedy) = &finding.remedy {
             wrapped(out, "    remedy: ", remedy);

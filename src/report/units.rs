@@ -15,6 +15,18 @@ pub fn bytes(n: u64) -> String {
     format!("{x:.1} PiB")
 }
 
+/// Pages as bytes with a unit.
+#[must_use]
+pub fn of_pages(n: u64) -> String {
+    bytes(n.saturating_mul(page()))
+}
+
+/// Bytes of a page of this system.
+#[must_use]
+pub fn page() -> u64 {
+    rustix::param::page_size() as u64
+}
+
 /// Nanoseconds as `12.3 ms`.
 #[must_use]
 #[allow(clippy::cast_precision_loss)]

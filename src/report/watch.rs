@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
 
+use super::accounts;
 use super::child;
 use super::child::Event;
 use super::child::Identity;
@@ -108,7 +109,8 @@ impl Watch<'_> {
             if let (Some(_), false) = (ended, self.wait_all && event != Event::Asked) {
                 break self.living(number)?;
             }
-            if ended.is_some() && alone {
+            // Somebody else may have adopted, and waited for, the last of them.
+            if ended.is_some() && (alone || self.wait_all) {
                 let left = self.living(number)?;
                 if left.is_empty() {
                     ended = ended.map(|(status, _)| (status, Instant::now()));
@@ -180,33 +182,23 @@ impl Watch<'_> {
         let at = jiff::Timestamp::now();
         let began = Instant::now();
         let mut gather = Gather::new(plan, before, began);
-        for pid in &family {
-            self.session.enter(*pid, number)?;
-        }
-        let used: HashMap<u32, Usage> = family.iter().map(|p| (*p, Usage::of(*p))).collect();
-        let mut newest = used.clone();
+        let used = accounts::begin(self.session, &family, number)?;
         let mut over = false;
         while !over {
             let left = time.saturating_sub(began.elapsed());
             let event = self.signals.wait(left.min(pause(began.elapsed())), None)?;
             over = event == Event::Asked || began.elapsed() >= time || !is_alive(pid);
-            for pid in self.session.members(number)? {
-                if is_alive(pid) {
-                    newest.insert(pid, Usage::of(pid));
-                }
-            }
             let sample = self.session.sample()?;
             self.note(&mut gather, &sample);
         }
         let wall = began.elapsed().as_secs_f64();
         let last = self.session.sample()?;
+        let now = accounts::end(self.session, number)?;
         self.note(&mut gather, &last);
         let followed = self.session.followed();
         let known = HashMap::new();
         let mut run = gather.finish(&last, followed, &Mounts::here(), &self.others, &known);
-        run.usage = newest.iter().fold(Usage::zero(), |sum, (pid, now)| {
-            sum.and(now.since(used.get(pid).copied().unwrap_or(Usage::zero())))
-        });
+        run.usage = now.map(|now| now.since(used)).unwrap_or_default();
         (run.number, run.time, run.wall_s) = (number, crate::view::utc(at), wall);
         Ok(run)
     }

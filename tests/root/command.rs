@@ -19,7 +19,9 @@ fn shell(options: &str, line: &str) -> Command {
 }
 
 fn json(path: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    let report = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    crate::tools::schema::check_report(&report);
+    report
 }
 
 pub fn command_status(_: &Path) {
@@ -143,6 +145,20 @@ pub fn command_compared(dir: &Path) {
     let (_, rest) = err.split_once("then to now: ").expect(&err);
     let seconds: f64 = rest.split_once(" s of wall time").expect(&err).0.parse().unwrap();
     assert!((-0.15..-0.05).contains(&seconds), "{err}");
+    // As published, with everything that there is.
+    json(&saved);
+    let all = dir.join("all.json");
+    let options =
+        format!("-r 2 --warmup 1 --prepare true --json -o {} --compare {}", all.display(), saved.display());
+    let (code, _, err) = output(&mut shell(&options, "(sleep 2 &) ; exit 4"));
+    assert_eq!(code, Some(4), "{err}");
+    let all = json(&all);
+    assert_eq!(all["differences"].as_array().unwrap().len(), 2);
+    assert_eq!(all["left_behind"].as_array().unwrap().len(), 1);
+    // No report: said before the command runs.
+    let (code, _, err) = output(&mut shell("--compare /bin/sh", "echo it ran >&2"));
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("cannot compare with /bin/sh: it is not JSON") && !err.contains("it ran"), "{err}");
     let (code, _, err) = output(&mut shell("--prepare false", "true"));
     assert_eq!(code, Some(1), "{err}");
 }
@@ -164,4 +180,74 @@ pub fn process_for_a_time(dir: &Path) {
     assert!(hits >= 256 && hits % 256 == 0 || hits > 512, "{hits}");
     assert!(report["wall_s"].as_f64().unwrap() >= 1.0);
     assert!(report["exit_status"].is_null());
+}
+
+/// Of descendants that end meanwhile, the kernel's accounts are kept, whoever waited for them; and nothing counts twice.
+/// Each reads a file past the cache: the device's bytes are known.
+pub fn process_for_a_time_has_all_accounts(dir: &Path) {
+    const EACH: u64 = 1 << 20;
+    let (file, report, go) = (dir.join("direct"), dir.join("accounts.json"), dir.join("go"));
+    fs::write(&file, vec![1; EACH as usize]).unwrap();
+    fs::File::open(&file).unwrap().sync_all().unwrap();
+    let dd = format!("dd if={} of=/dev/null bs=64k iflag=direct status=none", file.display());
+    let burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+    // Three before the watch; then four that are waited for, one of them by a shell in between, and three orphans.
+    let line = format!(
+        "{dd}; {dd}; {dd}; touch {0}.ready; while [ ! -e {0} ]; do sleep 0.05; done; \
+         {dd}; {dd}; {dd}; sh -c '{dd}; true'; ({dd} &); ({dd} &); ({dd} &); sh -c '{burn}'; {burn}; touch {0}.done; sleep 30",
+        go.display()
+    );
+    let mut parent = Command::new("sh").args(["-c", &line]).spawn().unwrap();
+    let ready = |name: &str| {
+        let path = go.with_extension(name);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !path.exists() {
+            assert!(Instant::now() < deadline, "{path:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    ready("ready");
+    let before = cpu(parent.id());
+    let options = format!("-p {} --for 1h --json -o {}", parent.id(), report.display());
+    let monitor = cachestat(&options).stderr(Stdio::piped()).spawn().unwrap();
+    // Until it watches: the programs are there then.
+    std::thread::sleep(Duration::from_secs(4));
+    fs::write(&go, "").unwrap();
+    ready("done");
+    let used = cpu(parent.id()) - before;
+    std::thread::sleep(Duration::from_millis(300));
+    // SAFETY: no memory is involved; the child has not been waited for.
+    unsafe { libc::kill(signed(monitor.id()), libc::SIGINT) };
+    let out = monitor.wait_with_output().unwrap();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let report = json(&report);
+    let read = report["device_read_bytes"].as_u64().unwrap();
+    // Seven times the file, and what of dd itself was not cached.
+    assert!((7 * EACH..7 * EACH + EACH / 2).contains(&read), "{read}");
+    match (report["user_s"].as_f64(), report["system_s"].as_f64()) {
+        // The orphans have some, too; the parent's account has ticks of the clock.
+        (Some(user), Some(system)) => {
+            let told = user + system;
+            assert!(told > 0.9 * used - 0.05 && told < 1.3 * used + 0.3, "{told} {used}");
+        }
+        // The kernel may take longer to free a process than anybody waits: never half of it.
+        none => assert_eq!(none, (None, None)),
+    }
+}
+
+/// Processor time of a process and those that it waited for, seconds.
+fn cpu(pid: u32) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<f64> =
+        stat.rsplit_once(')').unwrap().1.split_whitespace().map(|f| f.parse().unwrap_or(0.0)).collect();
+    fields[11..15].iter().sum::<f64>() / 100.0
+}
+
+/// A report that cannot be kept where it was to be is not lost.
+pub fn command_on_a_full_disk(_: &Path) {
+    let (code, _, err) = output(&mut shell("-o /dev/full", "true"));
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("cannot write /dev/full: ") && err.contains("findings"), "{err}");
 }

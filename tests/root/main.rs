@@ -37,6 +37,8 @@ const TESTS: &[Test] = &[
     ("command_of_sudo", command::command_of_sudo),
     ("command_compared", command::command_compared),
     ("process_for_a_time", command::process_for_a_time),
+    ("process_for_a_time_has_all_accounts", command::process_for_a_time_has_all_accounts),
+    ("command_on_a_full_disk", command::command_on_a_full_disk),
     ("not_root", refusing::not_root),
     ("explain", refusing::explain),
     ("a_process_that_has_ended", refusing::a_process_that_has_ended),

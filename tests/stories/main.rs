@@ -2,14 +2,18 @@
 //! COMMAND` finds in it, by the names of the findings.
 //!
 //! `stories [SUBSTR]...` in a guest of `tests/vm` only: caches are emptied, settings of disks changed, and the kernel's
-//! NFS server taken over. The disk must be slow, so that cold is slower than warm whatever the host has cached, in
-//! emulation, too: `--qemu '-set drive.ext4.throttling.iops-read=25 -set drive.ext4.throttling.bps-read=524288'`.
+//! NFS server taken over. The disk of ext4 must be slow, so that cold is slower than warm whatever the host has cached, in
+//! emulation, too; that of xfs is not: `--fs ext4,xfs
+//! --qemu '-set drive.ext4.throttling.iops-read=25 -set drive.ext4.throttling.bps-read=524288'`.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../truth/fuse.rs"]
 #[allow(dead_code)]
 mod fuse;
 mod nfs;
+mod pressure;
+#[path = "../tools/schema.rs"]
+mod schema;
 #[path = "../truth/sys.rs"]
 #[allow(dead_code)]
 mod sys;
@@ -25,6 +29,19 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+pub const MIB: u64 = 1 << 20;
+pub const PAGE: u64 = 4096;
+
+/// A file of some size, written to its disk and out of the cache.
+pub fn cold_file(dir: &Path, name: &str, size: u64) -> PathBuf {
+    let path = dir.join(name);
+    fs::write(&path, vec![7; usize::try_from(size).unwrap()]).unwrap();
+    let file = fs::File::open(&path).unwrap();
+    file.sync_all().unwrap();
+    sys::advise(&file, 0, 0, libc::POSIX_FADV_DONTNEED).unwrap();
+    path
+}
+
 type Story = fn(&Path);
 
 const STORIES: &[(&str, Story)] = &[
@@ -36,14 +53,27 @@ const STORIES: &[(&str, Story)] = &[
     ("filled_at_open", tell::filled_at_open),
     ("warmed_by_another", tell::warmed_by_another),
     ("a_daemon_still_belongs", tell::a_daemon_still_belongs),
+    ("throttled", pressure::throttled),
+    ("too_large_for_its_cgroup", pressure::too_large_for_its_cgroup),
+    ("mapped", pressure::mapped),
+    ("wasted", pressure::wasted),
+    ("only_metadata", pressure::only_metadata),
+    ("warmed_up", pressure::warmed_up),
+    ("in_parallel", pressure::in_parallel),
     ("du_cold_and_warm", trees::du_cold_and_warm),
 ];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let [mode, path] = words.as_slice() {
-        if mode == "--direct" {
-            tell::read_direct(path);
+        let act: Option<fn(&str)> = match mode.as_str() {
+            "--direct" => Some(tell::read_direct),
+            "--map" => Some(pressure::map),
+            "--will-need" => Some(pressure::will_need),
+            _ => None,
+        };
+        if let Some(act) = act {
+            act(path);
             return ExitCode::SUCCESS;
         }
     }
@@ -103,6 +133,13 @@ impl Told {
     }
 }
 
+/// The last report, which is as published.
+pub fn read() -> Told {
+    let report: Value = serde_json::from_str(&fs::read_to_string("/tmp/report.json").unwrap()).unwrap();
+    schema::check_report(&report);
+    Told(report)
+}
+
 /// Runs `cachestat --json -o FILE OPTIONS -- COMMAND` and reads what it says.
 pub fn told(options: &str, command: &[&str]) -> Told {
     let cachestat = std::env::var("CACHESTAT").unwrap_or_else(|_| env!("CARGO_BIN_EXE_cachestat").into());
@@ -111,7 +148,7 @@ pub fn told(options: &str, command: &[&str]) -> Told {
     let out = c.output().unwrap();
     let err = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success(), "{options} -- {command:?}: {}: {err}", out.status);
-    let told = Told(serde_json::from_str(&fs::read_to_string("/tmp/report.json").unwrap()).unwrap());
+    let told = read();
     println!(
         "  {options} -- {}: wall {:.2} s, waits: data {:.2} metadata {:.2} look-ups {} cpu {:.2} unexplained {}; {:?}",
         command.join(" "),

@@ -7,24 +7,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
+use crate::MIB;
+use crate::PAGE;
 use crate::Told;
+use crate::cold_file;
 use crate::fuse;
 use crate::nfs;
 use crate::sys;
 use crate::told;
-
-const MIB: u64 = 1 << 20;
-const PAGE: u64 = 4096;
-
-/// A file of some size, written to its disk and out of the cache.
-fn cold_file(dir: &Path, name: &str, size: u64) -> PathBuf {
-    let path = dir.join(name);
-    fs::write(&path, vec![7; usize::try_from(size).unwrap()]).unwrap();
-    let file = File::open(&path).unwrap();
-    file.sync_all().unwrap();
-    sys::advise(&file, 0, 0, libc::POSIX_FADV_DONTNEED).unwrap();
-    path
-}
 
 fn dd(path: &Path) -> Vec<String> {
     ["dd".into(), format!("if={}", path.display()), "of=/dev/null".into(), "bs=4k".into()].into()
@@ -177,9 +167,11 @@ pub fn warmed_by_another(dir: &Path) {
         .output()
         .unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let t = Told(serde_json::from_str(&fs::read_to_string("/tmp/report.json").unwrap()).unwrap());
+    let t = crate::read();
     let found = t.has("warmed-by-other-process");
-    assert_eq!(found["evidence"]["brought_pages"], 2 * MIB / PAGE, "{found}");
+    // 5.10 reads one page past the end of a file.
+    let brought = found["evidence"]["brought_pages"].as_u64().unwrap();
+    assert!((2 * MIB / PAGE..=2 * MIB / PAGE + 1).contains(&brought), "{found}");
     t.has_not("cached-before");
 }
 
@@ -196,7 +188,7 @@ pub fn a_daemon_still_belongs(dir: &Path) {
             .output()
             .unwrap();
         assert_eq!(out.status.code(), Some(3), "{}", String::from_utf8_lossy(&out.stderr));
-        let t = Told(serde_json::from_str(&fs::read_to_string("/tmp/report.json").unwrap()).unwrap());
+        let t = crate::read();
         let files = t.0["files"].as_array().unwrap();
         let read: u64 = files
             .iter()

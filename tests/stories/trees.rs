@@ -24,6 +24,12 @@ pub fn du_cold_and_warm(dir: &Path) {
     let slab = told("--cold slab", &du);
     let pagecache = told("--cold pagecache", &du);
 
+    // Nothing of the tree stays: its journal was told to let go.
+    let stayed = &all.0["cold_left"];
+    let old = stayed["journals_kept"] == true;
+    println!("  stayed after --cold all: {stayed}");
+    assert!(old || stayed["buffers_bytes"].as_u64().unwrap() < 1 << 20, "{stayed}");
+
     // Cold in both: it waits for inode tables and directories to be read. (In emulation the processor is slow, too.)
     all.has("metadata-bound");
     assert!(all.x("/time_parts/metadata_s") > 0.2 * all.x("/wall_s"), "{}", all.short());
@@ -51,8 +57,9 @@ pub fn du_cold_and_warm(dir: &Path) {
     assert!(slab.n("/meta/misses") < all.n("/meta/misses") / 10, "{}", slab.short());
     assert!(slab.x("/time_parts/metadata_s") < 0.2 * all.x("/time_parts/metadata_s"), "{}", slab.short());
     slab.has_not("metadata-bound");
-    let (work, before) = (slab.x("/time_parts/lookups_s"), warm.x("/time_parts/lookups_s"));
-    assert!(work > 10.0 * before, "{work} {before}");
+    // Of the few that a warm one has, the end may be in a file system that does not show it.
+    let (work, before) = (slab.x("/time_parts/lookups_s"), warm.0["time_parts"]["lookups_s"].as_f64());
+    assert!(work > 10.0 * before.unwrap_or(0.0), "{work} {before:?}");
 
     // Cold, then warm, in one command: the difference is put down to metadata.
     let both = told("-r 2 --cold all", &du);

@@ -5,6 +5,7 @@ mod files;
 mod json;
 mod monitor;
 mod readers;
+pub mod schema;
 
 use std::fs;
 use std::path::Path;

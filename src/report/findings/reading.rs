@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::Finding;
 use super::MANY;
-use super::of_wall;
+use super::of_ns;
+use super::part_of_time;
 use super::percent;
 use super::reads;
 use super::share;
@@ -12,23 +13,25 @@ use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
 use crate::report::units::bytes;
+use crate::report::units::of_pages;
+use crate::report::units::page;
 
-pub(super) fn fed(run: &Run, _: &[Run]) -> Option<Finding> {
+pub(super) fn fed(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (hits, ahead, misses) = reads(run)?;
     let all = hits + ahead + misses;
     if all < MANY || share(ahead, all) < 0.5 {
         return None;
     }
     let text = format!(
-        "Read-ahead fed it: {} of the pages read had been fetched just before the reader came. These are no hits: \
-         nobody had used them.",
+        "Read-ahead fed it: {} of the pages it read were in the cache only because read-ahead had fetched them. \
+         Nobody had used them before: these are no hits.",
         percent(share(ahead, all)),
     );
     let evidence = json!({ "hits": hits, "readahead_hits": ahead, "misses": misses });
     Finding::new("readahead-fed", text, evidence)
 }
 
-pub(super) fn wasted(run: &Run, _: &[Run]) -> Option<Finding> {
+pub(super) fn wasted(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (_, used, _) = reads(run)?;
     let fetched = run.get(Figure::ReadaheadPages)?;
     // A page that was read ahead may have been used through a mapping.
@@ -39,7 +42,7 @@ pub(super) fn wasted(run: &Run, _: &[Run]) -> Option<Finding> {
     }
     let text = format!(
         "Read-ahead fetched {} for it, of which at least {} was not used by it.",
-        bytes(fetched * 4096),
+        of_pages(fetched),
         percent(share(unused, fetched)),
     );
     let evidence = json!({ "readahead_pages": fetched, "readahead_hits": used, "unused_pages": unused });
@@ -52,12 +55,12 @@ pub(super) fn wasted(run: &Run, _: &[Run]) -> Option<Finding> {
 fn patterned(run: &Run) -> Option<&FileRow> {
     run.files.iter().find(|f| {
         let pattern = f.before.as_ref().and_then(|b| b.pattern);
-        let setting = f.read_ahead_kb.unwrap_or(0) / 4;
+        let setting = f.read_ahead_kb.unwrap_or(0) * 1024 / page();
         f.misses + f.readahead_pages >= 64 && pattern.is_some_and(|p| p.absent * 2 <= setting)
     })
 }
 
-pub(super) fn cut_short(run: &Run, _: &[Run]) -> Option<Finding> {
+pub(super) fn cut_short(run: &Run, _: &[&Run]) -> Option<Finding> {
     let file = patterned(run);
     let windows = run.get(Figure::Windows).zip(run.get(Figure::WindowsCut));
     let many = windows.filter(|(all, cut)| *all >= 8 && share(*cut, *all) >= 0.3);
@@ -78,7 +81,7 @@ pub(super) fn cut_short(run: &Run, _: &[Run]) -> Option<Finding> {
             p.absent,
             p.present,
             p.times,
-            bytes(p.absent * 4096),
+            of_pages(p.absent),
             file.read_ahead_kb.unwrap_or(0),
         ));
     }
@@ -105,12 +108,12 @@ fn is_far(fs: Option<&str>) -> bool {
 
 /// Whether a file was read from end to end, once.
 fn whole(file: &FileRow) -> bool {
-    let pages = file.size.map_or(0, |s| s.div_ceil(4096));
-    pages >= MANY && share(file.read_bytes, pages * 4096) >= 0.9 && share(file.accesses(), pages) <= 1.1
+    let pages = file.size.map_or(0, |s| s.div_ceil(page()));
+    pages >= MANY && share(file.read_bytes, pages * page()) >= 0.9 && share(file.accesses(), pages) <= 1.1
 }
 
-pub(super) fn limited(run: &Run, _: &[Run]) -> Option<Finding> {
-    let waited = of_wall(run.waits.read_ns?, run);
+pub(super) fn limited(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let waited = of_ns(run.waits.read_ns?, run);
     let windows = run.window_pages.as_ref()?;
     let all: u64 = windows.iter().sum();
     let file = run.files.iter().find(|f| {
@@ -120,7 +123,7 @@ pub(super) fn limited(run: &Run, _: &[Run]) -> Option<Finding> {
             && whole(f)
     })?;
     let kb = file.read_ahead_kb?;
-    let bucket = (kb / 4).ilog2() as usize;
+    let bucket = (kb * 1024 / page()).max(1).ilog2() as usize;
     let full = windows.get(bucket).copied().unwrap_or(0);
     // Windows never get larger than the setting, and most are as large as it lets them be.
     if waited < 0.2
@@ -132,10 +135,10 @@ pub(super) fn limited(run: &Run, _: &[Run]) -> Option<Finding> {
     }
     let far = if is_far(file.fs.as_deref()) { ", each a round trip to its server" } else { "" };
     let text = format!(
-        "Read-ahead is limited by its setting: {} was read from end to end in windows of {kb} KiB{far}, and {} of \
-         the time went into waiting for them.",
+        "Read-ahead is limited by its setting: {} was read from end to end in windows of {kb} KiB{far}, and {} \
+         went into waiting for them.",
         file.path.as_deref().unwrap_or("a file"),
-        percent(waited),
+        part_of_time(waited, run),
     );
     let evidence = json!({
         "path": file.path, "fs": file.fs, "read_ahead_kb": kb, "setting": file.read_ahead_path,
@@ -148,15 +151,16 @@ pub(super) fn limited(run: &Run, _: &[Run]) -> Option<Finding> {
     })
 }
 
-pub(super) fn direct(run: &Run, _: &[Run]) -> Option<Finding> {
+pub(super) fn direct(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (read, written) = (run.get(Figure::DirectReadBytes)?, run.get(Figure::DirectWriteBytes)?);
-    let cached = run.get(Figure::ReadBytes)? + run.get(Figure::WriteAccesses).unwrap_or(0) * 4096;
+    let cached = run.get(Figure::ReadBytes)? + run.get(Figure::WriteAccesses).unwrap_or(0) * page();
     let past = read + written;
     if past < 1 << 20 || share(past, past + cached) < 0.2 {
         return None;
     }
     let text = format!(
-        "{} of the bytes bypassed the cache (O_DIRECT): {} read, {} written. No run of it makes the next one faster.",
+        "{} of the bytes bypassed the cache (O_DIRECT): {} read, {} written. The cache keeps none of them for the next \
+         run.",
         percent(share(past, past + cached)),
         bytes(read),
         bytes(written),
@@ -166,7 +170,7 @@ pub(super) fn direct(run: &Run, _: &[Run]) -> Option<Finding> {
     Finding::new("direct-io-bypassed", text, evidence)
 }
 
-pub(super) fn fell_back(run: &Run, _: &[Run]) -> Option<Finding> {
+pub(super) fn fell_back(run: &Run, _: &[&Run]) -> Option<Finding> {
     let bytes_back = run.get(Figure::DirectFellBack)?;
     if bytes_back < 65536 {
         return None;
@@ -178,7 +182,7 @@ pub(super) fn fell_back(run: &Run, _: &[Run]) -> Option<Finding> {
     Finding::new("direct-io-fell-back", text, json!({ "fell_back_bytes": bytes_back }))
 }
 
-pub(super) fn refaults(run: &Run, _: &[Run]) -> Option<Finding> {
+pub(super) fn refaults(run: &Run, _: &[&Run]) -> Option<Finding> {
     let back = run.get(Figure::Refaulted)?;
     let fills = run.get(Figure::Fills)? + run.get(Figure::FaultMisses).unwrap_or(0);
     if back < MANY || share(back, fills) < 0.1 {
@@ -187,7 +191,7 @@ pub(super) fn refaults(run: &Run, _: &[Run]) -> Option<Finding> {
     let text = format!(
         "What it works with is larger than the cache: {back} pages ({}) were read back in after they had been \
          evicted, {} of all it fetched.",
-        bytes(back * 4096),
+        of_pages(back),
         percent(share(back, fills)),
     );
     let evidence = json!({ "refaulted": back, "fills": fills, "evicted_by_anybody": run.system.evicted });
@@ -196,7 +200,7 @@ pub(super) fn refaults(run: &Run, _: &[Run]) -> Option<Finding> {
     ))
 }
 
-pub(super) fn mapped(run: &Run, _: &[Run]) -> Option<Finding> {
+pub(super) fn mapped(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (misses, hits) = (run.get(Figure::FaultMisses)?, run.get(Figure::FaultHits)?);
     let around = run.get(Figure::FaultAround).unwrap_or(0);
     let (touched, read) = (misses + hits + around, run.get(Figure::Accesses)?);
@@ -213,19 +217,19 @@ pub(super) fn mapped(run: &Run, _: &[Run]) -> Option<Finding> {
     Finding::new("mapped-not-read", text, evidence)
 }
 
-pub(super) fn faults_blind(run: &Run, _: &[Run]) -> Option<Finding> {
+pub(super) fn faults_blind(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (_, ahead, misses) = reads(run)?;
     let major = run.usage.major_faults?;
     // Misses are holes, too: only the device can say that it was asked.
     let device = run.usage.device_read_bytes?;
-    if ahead + misses < MANY || major * 100 > ahead + misses || device / 4096 < (ahead + misses) / 2 {
+    if ahead + misses < MANY || major * 100 > ahead + misses || device / page() < (ahead + misses) / 2 {
         return None;
     }
     let text = format!(
         "Major faults do not show this: perf stat and time count {major} for a run that read {} pages that were \
-         not in use before, and {} bytes from devices. Faults tell of mappings only; it reads by system calls.",
+         not in use before, and {} from devices. Faults tell of mappings only; it reads by system calls.",
         ahead + misses,
-        device,
+        bytes(device),
     );
     let evidence = json!({ "major_faults": major, "readahead_hits": ahead, "misses": misses,
         "device_read_bytes": device });

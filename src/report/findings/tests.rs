@@ -46,7 +46,7 @@ fn with(figures: &[(Figure, u64)]) -> Run {
 }
 
 fn ids(runs: &[Run]) -> Vec<&'static str> {
-    of(runs).iter().map(|f| f.id).collect()
+    of(&[], runs).iter().map(|f| f.id).collect()
 }
 
 /// A file of 40 MiB on ext4, read once from end to end.
@@ -111,7 +111,7 @@ fn a_few_pages_are_not_worth_a_word() {
 fn cold_then_warm() {
     assert_eq!(ids(&[cold()]), ["readahead-fed", "faults-blind-to-reads"]);
     assert_eq!(ids(&[warm()]), ["cached-before"]);
-    let both = of(&[cold(), warm()]);
+    let both = of(&[], &[cold(), warm()]);
     let warmed = both.iter().find(|f| f.id == "warmed-by-earlier-run").unwrap();
     assert_eq!((warmed.runs.as_slice(), &warmed.evidence["warmed_by_run"]), (&[2][..], &1.into()));
     assert!(!both.iter().any(|f| f.id == "cached-before"));
@@ -119,6 +119,77 @@ fn cold_then_warm() {
     let mut other = cold();
     other.files[0].inode = 13;
     assert!(ids(&[other, warm()]).contains(&"cached-before"));
+}
+
+#[test]
+fn warmed_by_a_run_to_warm_up() {
+    let warmup = Run { warmup: true, number: u32::MAX - 1, ..cold() };
+    let found = of(&[warmup], &[warm()]);
+    assert_eq!(found.iter().map(|f| f.id).collect::<Vec<_>>(), ["warmed-by-earlier-run"]);
+    assert!(found[0].text.ends_with("a run of --warmup had brought them in."), "{}", found[0].text);
+    assert!(found[0].evidence["warmed_by_run"].is_null());
+    // It is in no list of runs, and what it read itself is no finding.
+    assert_eq!(found[0].runs, [2]);
+    let mut other = Run { warmup: true, ..cold() };
+    other.files[0].inode = 13;
+    assert_eq!(of(&[other], &[warm()])[0].id, "cached-before");
+}
+
+#[test]
+fn runs_are_named_as_people_do() {
+    let which = |runs: &[u32]| {
+        let finding = Finding::new("x", "less than 1 % of it".into(), Value::Null).unwrap();
+        assert_eq!(finding.text, "Less than 1 % of it");
+        Finding { runs: runs.into(), ..finding }.which()
+    };
+    assert_eq!(
+        [&[][..], &[2], &[2, 3], &[1, 2, 3], &[1, 3], &[1, 3, 4]].map(which),
+        ["", "run 2", "runs 2 and 3", "runs 1 to 3", "runs 1 and 3", "runs 1, 3 and 4"]
+    );
+}
+
+/// Eight readers that waited a second each in a run of two.
+#[test]
+fn what_is_done_in_parallel_is_never_more_than_all() {
+    let mut run = cold();
+    run.wall_s = 2.0;
+    run.waits.read_ns = Some(2_000_000_000);
+    run.waits.open_ns = Some(6_000_000_000);
+    run.waits.throttled_ns = Some(2_000_000_000);
+    let found = of(&[], &[run.clone()]);
+    let open = found.iter().find(|f| f.id == "time-in-open").unwrap();
+    assert!(
+        open.text.starts_with("6.00 s (71 % of the time of its threads, which worked in parallel)"),
+        "{}",
+        open.text
+    );
+    let throttled = found.iter().find(|f| f.id == "dirty-throttled").unwrap();
+    assert!(throttled.text.contains("24 % of the time of its threads"), "{}", throttled.text);
+    // A fiftieth of the time of many threads is not worth a word, however little the wall time was.
+    run.waits.open_ns = Some(150_000_000);
+    run.wall_s = 0.5;
+    assert!(!ids(&[run]).contains(&"time-in-open"));
+}
+
+#[test]
+fn what_is_not_proved_is_not_said() {
+    // As many hits as first uses: read-ahead did not feed it.
+    let mut run = cold();
+    run.figures.set(Figure::Hits, Some(30_000));
+    run.figures.set(Figure::Accesses, Some(40_240));
+    assert!(!ids(&[run]).contains(&"readahead-fed"));
+    // A block that a direct write could not write by itself.
+    assert_eq!(ids(&[with(&[(Figure::DirectFellBack, 4096)])]), Vec::<&str>::new());
+    let mut run = warm();
+    run.waits.open_ns = Some(100_000_000);
+    assert!(!ids(&[run]).contains(&"time-in-open"), "a tenth of the time");
+    let mut run = idle();
+    run.waits.lookup_ns = Some(200_000_000);
+    run.waits.read_ns = Some(400_000_000);
+    assert!(!ids(&[run]).contains(&"metadata-bound"), "more for data");
+    let mut run = warm();
+    run.warm_pages = 3000;
+    assert!(!ids(&[run]).contains(&"cached-before"), "less than half");
 }
 
 #[test]
@@ -131,7 +202,7 @@ fn warmed_by_another_process() {
         time: "2026-11-21T09:00:00.000Z".into(),
     };
     let run = |fills| Run { warmers: vec![warmer(fills)], ..warm() };
-    let found = of(&[run(10000)]);
+    let found = of(&[], &[run(10000)]);
     assert_eq!(found.iter().map(|f| f.id).collect::<Vec<_>>(), ["warmed-by-other-process"]);
     assert!(found[0].text.contains("tar (process 77)"), "{}", found[0].text);
     assert_eq!(ids(&[run(100)]), ["cached-before"], "a hundred pages do not explain ten thousand");
@@ -153,7 +224,7 @@ fn only_metadata_was_warm() {
 fn read_ahead_wasted() {
     let mut run = cold();
     run.figures.set(Figure::ReadaheadPages, Some(15000));
-    let found = of(&[run.clone()]);
+    let found = of(&[], &[run.clone()]);
     let wasted = found.iter().find(|f| f.id == "readahead-wasted").unwrap();
     assert!(wasted.text.contains("34 %"), "{}", wasted.text);
     // Used through a mapping after all.
@@ -166,7 +237,7 @@ fn read_ahead_cut_short() {
     let mut run = cold();
     let pattern = Some(Pattern { absent: 13, present: 1, times: 700 });
     run.files[0].before = Some(Residency { cached: 731, pages: 10240, pattern });
-    let found = of(&[run.clone()]);
+    let found = of(&[], &[run.clone()]);
     let cut = found.iter().find(|f| f.id == "readahead-cut-short").unwrap();
     assert!(cut.text.contains("13 absent, 1 present") && cut.text.contains("52 KiB"), "{}", cut.text);
     // Holes larger than a window cut nothing short.
@@ -194,7 +265,7 @@ fn read_ahead_limited() {
         run.waits.read_ns = Some(waited);
         run
     };
-    let found = of(&[run("nfs4", 128, 5, 800_000_000)]);
+    let found = of(&[], &[run("nfs4", 128, 5, 800_000_000)]);
     let limited = found.iter().find(|f| f.id == "readahead-limited").unwrap();
     assert!(limited.remedy.as_deref().unwrap().contains("/sys/class/bdi/254:0/read_ahead_kb"));
     let silent = |run: Run, why: &str| assert!(!ids(&[run]).contains(&"readahead-limited"), "{why}");
@@ -214,7 +285,7 @@ fn read_ahead_limited() {
 #[test]
 fn direct_io() {
     let run = with(&[(Figure::DirectReadBytes, 32 << 20), (Figure::ReadBytes, 7 << 20)]);
-    let found = of(&[run]);
+    let found = of(&[], &[run]);
     assert_eq!(found[0].id, "direct-io-bypassed");
     assert!(found[0].text.starts_with("82 % of the bytes"), "{}", found[0].text);
     let little = with(&[(Figure::DirectReadBytes, 4096)]);
@@ -269,12 +340,12 @@ fn time_in_open() {
     run.files[0].fs = Some("fuse.blobfuse".into());
     run.waits.open_ns = Some(700_000_000);
     run.waits.read_ns = Some(0);
-    let found = of(&[run.clone()]);
+    let found = of(&[], &[run.clone()]);
     let open = found.iter().find(|f| f.id == "time-in-open").unwrap();
     assert!(open.text.contains("the FUSE file system of /data/f fetches data"), "{}", open.text);
     assert!(!found.iter().any(|f| f.id == "metadata-bound"), "one word for one thing");
     run.files[0].fs = Some("ext4".into());
-    let found = of(&[run]);
+    let found = of(&[], &[run]);
     assert!(!found.iter().find(|f| f.id == "time-in-open").unwrap().text.contains("FUSE"));
 }
 

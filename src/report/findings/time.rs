@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::Finding;
-use super::of_wall;
+use super::of_ns;
+use super::of_time;
+use super::part_of_time;
 use super::percent;
 use super::reads;
 use super::share;
@@ -14,16 +16,16 @@ use crate::report::units::seconds;
 /// Less than this nobody notices.
 const SHORT_NS: u64 = 10_000_000;
 
-pub(super) fn throttled(run: &Run, _: &[Run]) -> Option<Finding> {
+pub(super) fn throttled(run: &Run, _: &[&Run]) -> Option<Finding> {
     let ns = run.waits.throttled_ns?;
-    if ns < SHORT_NS || of_wall(ns, run) < 0.05 {
+    if ns < SHORT_NS || of_ns(ns, run) < 0.05 {
         return None;
     }
     let text = format!(
-        "Its writes were throttled for {} ({} of the time): too much of memory was dirty, and devices write slower \
+        "Its writes were throttled for {} ({}): too much of memory was dirty, and devices write slower \
          than it does.",
         seconds(ns),
-        percent(of_wall(ns, run)),
+        part_of_time(of_ns(ns, run), run),
     );
     let evidence = json!({ "throttled_ns": ns, "wall_s": run.wall_s });
     Some(Finding::new("dirty-throttled", text, evidence)?.remedy(
@@ -31,9 +33,9 @@ pub(super) fn throttled(run: &Run, _: &[Run]) -> Option<Finding> {
     ))
 }
 
-pub(super) fn in_open(run: &Run, _: &[Run]) -> Option<Finding> {
+pub(super) fn in_open(run: &Run, _: &[&Run]) -> Option<Finding> {
     let ns = run.waits.open_ns?;
-    if ns < SHORT_NS || of_wall(ns, run) < 0.2 {
+    if ns < SHORT_NS || of_ns(ns, run) < 0.2 {
         return None;
     }
     let fuse = run.files.iter().find(|f| f.fs.as_deref().is_some_and(|fs| fs.starts_with("fuse")));
@@ -45,26 +47,23 @@ pub(super) fn in_open(run: &Run, _: &[Run]) -> Option<Finding> {
         ),
         _ => String::new(),
     };
-    let text = format!(
-        "{} ({} of the time) went into waiting in open().{why}",
-        seconds(ns),
-        percent(of_wall(ns, run))
-    );
+    let text =
+        format!("{} ({}) went into waiting in open().{why}", seconds(ns), part_of_time(of_ns(ns, run), run));
     let evidence = json!({ "open_ns": ns, "wall_s": run.wall_s, "fuse": fuse.and_then(|f| f.path.clone()) });
     Finding::new("time-in-open", text, evidence)
 }
 
-pub(super) fn metadata(run: &Run, _: &[Run]) -> Option<Finding> {
+pub(super) fn metadata(run: &Run, _: &[&Run]) -> Option<Finding> {
     let parts = Parts::of(run);
     let (metadata, data) = (parts.metadata_s?, parts.data_s?);
-    let open = run.waits.open_ns.is_some_and(|ns| of_wall(ns, run) >= 0.2);
-    if metadata < 0.01 || metadata < 0.3 * run.wall_s || metadata < data || open {
+    let open = run.waits.open_ns.is_some_and(|ns| of_ns(ns, run) >= 0.2);
+    if metadata < 0.01 || of_time(metadata, run) < 0.3 || metadata < data || open {
         return None;
     }
     let text = format!(
         "Time went to metadata, not data: {metadata:.3} s ({}) waiting for directories and inodes to be read, \
          {data:.3} s for data.",
-        percent(metadata / run.wall_s),
+        part_of_time(of_time(metadata, run), run),
     );
     let evidence = json!({ "metadata_s": metadata, "data_s": data, "wall_s": run.wall_s });
     Some(Finding::new("metadata-bound", text, evidence)?.remedy(
@@ -73,22 +72,22 @@ pub(super) fn metadata(run: &Run, _: &[Run]) -> Option<Finding> {
     ))
 }
 
-pub(super) fn lookups(run: &Run, _: &[Run]) -> Option<Finding> {
+pub(super) fn lookups(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (misses, ns) = (run.lookups.dcache_misses?, run.lookups.work_ns?);
-    if misses < 1000 || ns < SHORT_NS || of_wall(ns, run) < 0.1 {
+    if misses < 1000 || ns < SHORT_NS || of_ns(ns, run) < 0.1 {
         return None;
     }
     let text = format!(
-        "{misses} names were not in the dentry cache: asking the file system for them took {} of processor time ({} \
-         of the time), whatever the page cache held.",
+        "{misses} names were not in the dentry cache: asking the file system for them took {} of processor time ({}), \
+         whatever the page cache held.",
         seconds(ns),
-        percent(of_wall(ns, run)),
+        part_of_time(of_ns(ns, run), run),
     );
     let evidence = json!({ "dcache_misses": misses, "work_ns": ns, "wall_s": run.wall_s });
     Finding::new("dentries-cold", text, evidence)
 }
 
-pub(super) fn elsewhere(run: &Run, _: &[Run]) -> Option<Finding> {
+pub(super) fn elsewhere(run: &Run, _: &[&Run]) -> Option<Finding> {
     let parts = Parts::of(run);
     let storage = parts.data_s? + parts.metadata_s? + parts.writing_s?;
     // Names that are not cached cost work, too.

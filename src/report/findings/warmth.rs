@@ -25,8 +25,8 @@ fn brought(by: &Run, run: &Run) -> u64 {
 }
 
 /// An earlier run that brought in half of what was warm.
-fn warmer_run<'a>(run: &Run, earlier: &'a [Run], warm: u64) -> Option<(&'a Run, u64)> {
-    let runs = earlier.iter().rev().map(|r| (r, brought(r, run)));
+fn warmer_run<'a>(run: &Run, earlier: &[&'a Run], warm: u64) -> Option<(&'a Run, u64)> {
+    let runs = earlier.iter().rev().map(|r| (*r, brought(r, run)));
     runs.max_by_key(|(_, n)| *n).filter(|(_, n)| n * 2 >= warm)
 }
 
@@ -34,20 +34,29 @@ fn cached(warm: u64, run: &Run) -> String {
     format!("{} of the pages it read were in the cache already", percent(share(warm, run.asked_pages)))
 }
 
-pub(super) fn earlier_run(run: &Run, earlier: &[Run]) -> Option<Finding> {
+pub(super) fn earlier_run(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let warm = warm(run)?;
     let (by, pages) = warmer_run(run, earlier, warm)?;
-    let text = format!("{}: run {} had read them.", cached(warm, run), by.number);
+    // Runs to warm up are none of the report's: they have a sign instead of a number.
+    let (who, number) = match by.warmup {
+        true => ("a run of --warmup".to_owned(), None),
+        false => (format!("run {}", by.number), Some(by.number)),
+    };
+    let text = format!("{}: {who} had brought them in.", cached(warm, run));
     let evidence = json!({
-        "warm_pages": warm, "asked_pages": run.asked_pages, "warmed_by_run": by.number, "brought_pages": pages,
+        "warm_pages": warm, "asked_pages": run.asked_pages, "warmed_by_run": number,
+        "warmed_by_warmup": by.warmup, "brought_pages": pages,
     });
+    if by.warmup {
+        return Finding::new("warmed-by-earlier-run", text, evidence);
+    }
     Some(
         Finding::new("warmed-by-earlier-run", text, evidence)?
             .remedy("To time it cold each time, give --prepare 'sync; echo 3 >/proc/sys/vm/drop_caches'."),
     )
 }
 
-pub(super) fn other_process(run: &Run, earlier: &[Run]) -> Option<Finding> {
+pub(super) fn other_process(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let warm = warm(run)?;
     if warmer_run(run, earlier, warm).is_some() {
         return None;
@@ -70,7 +79,7 @@ pub(super) fn other_process(run: &Run, earlier: &[Run]) -> Option<Finding> {
     Finding::new("warmed-by-other-process", text, evidence)
 }
 
-pub(super) fn before(run: &Run, earlier: &[Run]) -> Option<Finding> {
+pub(super) fn before(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let warm = warm(run)?;
     let fills: u64 = run.warmers.iter().map(|w| w.fills).sum();
     if warmer_run(run, earlier, warm).is_some() || fills * 2 >= warm {
@@ -83,7 +92,7 @@ pub(super) fn before(run: &Run, earlier: &[Run]) -> Option<Finding> {
     ))
 }
 
-pub(super) fn only_metadata(run: &Run, _: &[Run]) -> Option<Finding> {
+pub(super) fn only_metadata(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (hits, ahead, misses) = reads(run)?;
     let (meta, meta_hits) = (run.get(Figure::MetaAccesses)?, run.get(Figure::MetaHits)?);
     let cold = share(ahead + misses, hits + ahead + misses);

@@ -17,8 +17,11 @@ const LEFT: f64 = 70.0;
 const BELOW: f64 = 22.0;
 
 fn open(height: f64, label: &str, out: &mut String) {
-    let _ =
-        writeln!(out, "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">", escape(label));
+    let _ = writeln!(
+        out,
+        "<div class=\"wide\">\n<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
+        escape(label)
+    );
 }
 
 /// One bar a run, its parts side by side, all on one scale.
@@ -59,7 +62,7 @@ pub(super) fn bars(runs: &[(String, &Run)], out: &mut String) {
         let _ = writeln!(out, "<text x=\"{:.1}\" y=\"{:.1}\">{:.3} s</text>", x + 8.0, y + 17.0, run.wall_s);
         y += STEP;
     }
-    out.push_str("</svg>\n");
+    out.push_str("</svg></div>\n");
 }
 
 /// A kind of values over time: name, colour, value of a piece.
@@ -138,7 +141,7 @@ fn over_time(run: &Run, series: &[Series], label: &str, number: fn(f64) -> Strin
         }
     }
     axes(&number(most), "0 s", &format!("{end:.2} s"), out);
-    out.push_str("</svg>\n");
+    out.push_str("</svg></div>\n");
     let used = series.iter().filter(|(_, _, f)| run.timeline.iter().any(|t| f(t) > 0.0));
     legend(used.map(|(name, colour, _)| (*name, *colour)), out);
 }
@@ -199,11 +202,14 @@ fn histogram(
                 );
             }
         }
-        let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{}\">{}</text>", HEIGHT + 16.0, edge(i));
+        // Where the bars are narrow, every other of them has its edge below it.
+        if slot >= 75.0 || (i - first) % 2 == 0 {
+            let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{}\">{}</text>", HEIGHT + 16.0, edge(i));
+        }
         x += slot;
     }
     axes(&most.to_string(), "", "", out);
-    out.push_str("</svg>\n");
+    out.push_str("</svg></div>\n");
     legend(kinds.iter().map(|(name, colour, _)| (*name, *colour)), out);
     out.push_str("<p class=\"about\">The scale of the bars is logarithmic.</p>\n");
 }
@@ -218,6 +224,6 @@ pub(super) fn latency(l: &Latency, out: &mut String) {
 }
 
 pub(super) fn windows(windows: &[u64], out: &mut String) {
-    let edge = |i: usize| units::bytes(4096 << i.min(40));
+    let edge = |i: usize| units::of_pages(1 << i.min(40));
     histogram(&[("windows", 3, windows)], edge, "read-ahead windows by size", out);
 }

@@ -1,0 +1,131 @@
+//! The kernel's accounts of processes that are not ours to wait for (`-p PID --for`): of those that live, by `/proc`;
+//! of those that are gone, as the kernel programs kept them when they went. Whoever waited for them, or nobody.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+use std::time::Instant;
+
+use super::data::Usage;
+use crate::follow::Gone;
+use crate::plan::follow;
+use crate::sample::Source as _;
+use crate::session::Session;
+
+/// How long the kernel may take to free a process that has been waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A flag of threads that are about to end.
+const PF_EXITING: u64 = 4;
+
+/// Follows processes from here on: what they have used so far in their lives, with those that have gone.
+pub(super) fn begin(session: &mut Session, family: &[u32], run: u32) -> anyhow::Result<Usage> {
+    let mut used = of_gone(&session.gone()?);
+    for pid in family {
+        session.enter(*pid, run)?;
+        match own(*pid) {
+            Ok(so_far) => used = used.and(so_far),
+            // It ends, or has ended: what it used is not of this run.
+            Err(_) => drop(session.leave(*pid)?),
+        }
+    }
+    Ok(used)
+}
+
+/// Follows nobody any more: what all processes of the run have used in their lives. `None` when that cannot be known: the
+/// programs that see them go are not there, or one of them goes without being seen to.
+///
+/// A process that has been waited for is not in `/proc` any more, and not free yet either for some milliseconds, while
+/// others may come to be in that state. So each is taken out while it lives, and only those that are going are waited for.
+pub(super) fn end(session: &Session, run: u32) -> anyhow::Result<Option<Usage>> {
+    if !session.plan().uses(follow::FREE) || !session.plan().uses(follow::END) {
+        return Ok(None);
+    }
+    let began = Instant::now();
+    let mut used = Usage::zero();
+    loop {
+        let members = session.members(run)?;
+        for pid in &members {
+            let Ok(before) = own(*pid) else { continue };
+            // If not, it has gone in between, and its accounts were kept.
+            if session.leave(*pid)? {
+                used = used.and(own(*pid).unwrap_or(before));
+            }
+        }
+        if session.members(run)?.is_empty() {
+            return Ok(Some(used.and(of_gone(&session.gone()?))));
+        }
+        if began.elapsed() > PATIENCE {
+            // Its bytes were kept when its threads ended; the rest would have come with the end of the process.
+            let all = used.and(of_gone(&session.gone()?));
+            return Ok(Some(Usage {
+                device_read_bytes: all.device_read_bytes,
+                device_write_bytes: all.device_write_bytes,
+                ..Usage::default()
+            }));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn of_gone(gone: &Gone) -> Usage {
+    let ran = gone.ran_ns as f64 / 1e9;
+    // As the kernel does it for one process: exact time, divided as the ticks were.
+    let ticks = gone.user_ns + gone.system_ns;
+    let user = if ticks == 0 { ran } else { ran * (gone.user_ns as f64 / ticks as f64) };
+    Usage {
+        user_s: Some(user),
+        system_s: Some(ran - user),
+        device_read_bytes: Some(gone.read_bytes),
+        device_write_bytes: Some(gone.write_bytes),
+        major_faults: Some(gone.major_faults),
+        minor_faults: Some(gone.minor_faults),
+    }
+}
+
+/// What a living process has used itself, without its children. Bytes are those of its living threads: `/proc/PID/io`
+/// adds the children's to them. An error when it is just going.
+fn own(pid: u32) -> io::Result<Usage> {
+    let mut usage = Usage::of_itself(&fs::read_to_string(format!("/proc/{pid}/stat"))?);
+    let (mut read, mut written) = (Some(0), Some(0));
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let task = task?.path();
+        let stat = fs::read_to_string(task.join("stat"))?;
+        let fields = super::child::fields(&stat);
+        // Its bytes have been counted when it ended.
+        if matches!(fields.first(), Some(&("Z" | "X"))) {
+            continue;
+        }
+        if fields.get(6).and_then(|f| f.parse::<u64>().ok()).is_some_and(|flags| flags & PF_EXITING != 0) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let io = fs::read_to_string(task.join("io"))?;
+        read = read.zip(super::child::bytes(&io, "read_bytes:")).map(|(a, b)| a + b);
+        written = written.zip(super::child::bytes(&io, "write_bytes:")).map(|(a, b)| a + b);
+    }
+    (usage.device_read_bytes, usage.device_write_bytes) = (read, written);
+    Ok(usage)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn exact_time_is_divided_as_the_ticks_were() {
+        let gone = Gone { user_ns: 30, system_ns: 10, ran_ns: 2_000_000_000, ..Gone::default() };
+        let u = of_gone(&gone);
+        assert_eq!((u.user_s, u.system_s), (Some(1.5), Some(0.5)));
+        let short = of_gone(&Gone { ran_ns: 1_000_000, ..Gone::default() });
+        assert_eq!((short.user_s, short.system_s), (Some(0.001), Some(0.0)), "shorter than a tick");
+    }
+
+    #[test]
+    fn a_process_has_its_own_without_its_children() {
+        let used = own(std::process::id()).unwrap();
+        assert!(used.minor_faults.unwrap() > 0);
+        assert!(own(u32::MAX).is_err());
+    }
+}
