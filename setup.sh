@@ -311,6 +311,9 @@ test_all() {
         run_truth truth "$truth" "$kernels"
         # What a kernel that lets nobody attach to functions gives, on one where the truth is known to the page.
         run_truth tracepoints-only "$truth" 6.12 --without-functions
+        # The clock: how long calls took, for the system and for each row.
+        some=$(tr ',' '\n' <<<"$kernels" | grep -xE '6\.12|7\.2' | paste -sd, || :)
+        [ -z "$some" ] || run_truth latency "$truth" "$some" --latency --only latency
     else
         step "truth tests" false "(they do not build)"
     fi
