@@ -280,8 +280,15 @@ fn processes_stand_where_they_were_asked_for() {
     assert_eq!(column(&format!("--csv {}", file.path().display())), (String::new(), String::new()));
 }
 
+/// Whoever ignores SIGINT when it starts a program is left alone by it, and these tests may have been started so.
+fn heed_interrupts() {
+    // SAFETY: no handler is installed.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+}
+
 #[test]
 fn a_signal_ends_it_as_any_program_and_it_says_what_is_missing() {
+    heed_interrupts();
     for (options, word) in [("", "no figures"), ("--evict", "what was done so far stays")] {
         let mut command = CACHEDU.command(&format!("{options} --files-from -"));
         let (reader, writer) = UnixStream::pair().unwrap();
@@ -313,6 +320,7 @@ fn a_signal_ends_it_as_any_program_and_it_says_what_is_missing() {
 /// In a terminal, where the progress line is: stopped for a while, so that the walk takes long enough for it.
 #[test]
 fn a_signal_takes_the_progress_line_away() {
+    heed_interrupts();
     let pty = native_pty_system().openpty(PtySize::default()).unwrap();
     let mut command = CommandBuilder::new(CACHEDU.path);
     command.args(["-j", "1", "/"]);

@@ -9,10 +9,6 @@ use outside::Program;
 const CACHETOP: Program =
     Program { path: env!("CARGO_BIN_EXE_cachetop"), name: "cachetop", snapshots: "top__" };
 
-fn run(options: &str) -> (Option<i32>, String, String) {
-    CACHETOP.run(options)
-}
-
 #[test]
 fn help() {
     CACHETOP.help();
