@@ -189,6 +189,14 @@ run_truth() {
         -- "$command $*"
 }
 
+# run_9p PROGRAM: a directory of this machine, which QEMU serves to a guest, read there.
+run_9p() {
+    mkdir -p target/9p
+    run_matrix 9p 6.12-full --fs ext4 --add "$1:/bin/truth" \
+        --qemu '-virtfs local,path=target/9p,mount_tag=truth,security_model=none' \
+        -- 'truth --dir ext4=/mnt/ext4 --only 9p >/tmp/o; s=$?; cat /tmp/o; [ $s = 0 ] && grep -q "^2 passed, 0 failed, 0 n/a" /tmp/o'
+}
+
 # run_load PROGRAM KERNELS: the load tests in virtual machines, with less load: emulation is slow. Without those that
 # ask no more of another kernel than of this one.
 run_load() {
@@ -311,6 +319,7 @@ test_all() {
         run_truth truth "$truth" "$kernels"
         # What a kernel that lets nobody attach to functions gives, on one where the truth is known to the page.
         run_truth tracepoints-only "$truth" 6.12 --without-functions
+        run_9p "$truth"
         # The clock: how long calls took, for the system and for each row.
         some=$(tr ',' '\n' <<<"$kernels" | grep -xE '6\.12|7\.2' | paste -sd, || :)
         [ -z "$some" ] || run_truth latency "$truth" "$some" --latency --only latency

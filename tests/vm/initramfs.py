@@ -8,10 +8,14 @@ import shutil
 import subprocess
 
 from kernels import CACHE
+from kernels import FULL
 from kernels import VmError
 from kernels import kernel_files
 
 MODULES = ["virtio_pci", "virtio_blk", "loop", "ext4", "xfs", "btrfs", "overlay", "fuse", "nfsv4", "nfsd"]
+
+# Of the kernels for all machines only.
+FULL_MODULES = ["9p", "9pnet_virtio"]
 
 INIT = """#!/bin/busybox sh
 /bin/busybox --install -s /bin
@@ -95,7 +99,7 @@ def module_files(name):
     if not os.path.exists(f"{directory}/modules.dep.bin"):
         subprocess.run(["depmod", "-b", base, release], check=True)
     order = []
-    for module in MODULES:
+    for module in MODULES + (FULL_MODULES if name.endswith(FULL) else []):
         shown = subprocess.run(["modprobe", "-d", base, "-S", release, "--show-depends", module], text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if shown.returncode:
@@ -110,7 +114,7 @@ def module_files(name):
 def system_part(name):
     """Path of the cached part of the initramfs, the same for every run of one kernel."""
     # Checkouts share the cache, and may differ in what a guest gets.
-    kind = hashlib.sha256("\n".join([INIT, *MODULES]).encode()).hexdigest()[:8]
+    kind = hashlib.sha256("\n".join([INIT, *MODULES, *FULL_MODULES]).encode()).hexdigest()[:8]
     path = f"{CACHE}/initramfs/{name}-{kind}"
     busybox = shutil.which("busybox")
     if not busybox:

@@ -14,6 +14,9 @@ KERNELS = {
     "7.2": "sid",
     "7.3": "experimental",
 }
+# Behind a version: Debian's kernel for all machines, with modules that the cloud's leaves out. For single tests; much
+# larger, and so no part of the matrix.
+FULL = "-full"
 # What a Debian archive calls its suites, unlike the third parties that may be in apt's settings too.
 SUITES = {"stable", "testing", "unstable", "sid", "bullseye", "bookworm", "trixie", "forky"}
 CACHE = os.environ.get("CACHETOP_VM_CACHE") or os.path.join(
@@ -77,13 +80,15 @@ def output(*command):
 
 def packages(name, options):
     """The packages that make up the newest kernel NAME of a suite."""
+    flavour = "-amd64" if name.endswith(FULL) else "-cloud-amd64"
+    name = name.removesuffix(FULL)
     natural = lambda s: [int(x) if x.isdigit() else x for x in re.split(r"(\d+)", s)]
     names = output("apt-cache", *options, "pkgnames", f"linux-image-{name}").split()
-    names = [n for n in names if re.fullmatch(rf"linux-image-{re.escape(name)}(?!\d)\S*-cloud-amd64", n)]
+    names = [n for n in names if re.fullmatch(rf"linux-image-{re.escape(name)}(?!\d)[^-\s]*(?:-\d+)?{flavour}", n)]
     if names:
         image = max(names, key=natural)
     else:  # the suite has moved on
-        depends = output("apt-cache", *options, "depends", "linux-image-cloud-amd64")
+        depends = output("apt-cache", *options, "depends", "linux-image" + flavour)
         image = re.search(r"Depends: (linux-image-\S+)", depends).group(1)
         print(f"vm: NOTE: {KERNELS[name]} no longer carries {name}: taking {image}", flush=True)
     depends = output("apt-cache", *options, "depends", image)
@@ -96,7 +101,7 @@ def fetch(name):
     if os.path.exists(root):
         return
     os.makedirs(f"{CACHE}/root", exist_ok=True)
-    suite = KERNELS[name]
+    suite = KERNELS[name.removesuffix(FULL)]
     print(f"vm: fetching {name} from {suite}", flush=True)
     options = apt_options(suite)
     try:

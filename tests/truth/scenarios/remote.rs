@@ -40,7 +40,18 @@ pub const LIST: &[Scenario] = &[
         let file = on_nfs(c)?;
         random(c, &file)
     }),
+    scenario("9p-cold", ON, "a file of 9p read to its end twice", |c| {
+        let file = on_9p(c)?;
+        twice(c, &file)
+    }),
+    scenario("9p-random", ON, "random reads of a file of 9p", |c| {
+        let file = on_9p(c)?;
+        random(c, &file)
+    }),
 ];
+
+/// For `truth --only 9p` in a guest that was given a directory of its host, by this name.
+const SHARE: &str = "truth";
 
 const SIZE: u64 = 517 * PAGE + 99;
 
@@ -143,6 +154,21 @@ fn late(c: &mut Ctx) -> Result<Expect> {
     e.exact(Figure::Inflight, 1).exact(Figure::ReadBytes, 100 + 8 * PAGE);
     e.exact(Figure::ReadaheadPages, 16).exact(Figure::Fills, 16);
     Ok(e)
+}
+
+/// A file of a directory that QEMU serves to the guest, mounted twice: what the first mount wrote the second has not
+/// cached.
+fn on_9p(c: &mut Ctx) -> Result<File> {
+    let target = mount_point(c)?;
+    let mount = || sys::mount(SHARE.as_ref(), &target, "9p", "trans=virtio,version=9p2000.L,cache=loose");
+    refused("mount 9p", mount())?;
+    let name = target.join("served");
+    let written = fs::write(&name, vec![b'9'; SIZE as usize]);
+    sys::unmount(&target);
+    written?;
+    mount()?;
+    c.guards.push(Box::new(move || sys::unmount(&target)));
+    Ok(File::open(name)?)
 }
 
 /// Cold, then warm.
