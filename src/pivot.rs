@@ -157,13 +157,15 @@ pub struct Filter {
     pub file: Option<Wanted>,
     /// Files of the file system with this device number.
     pub mount: Option<Dev>,
+    /// What was counted of files, all of them: for rows that threads are not counted by.
+    pub from_files: bool,
 }
 
 impl Filter {
     /// Whether files must be counted for it.
     #[must_use]
     pub const fn files(&self) -> bool {
-        self.file.is_some() || self.mount.is_some()
+        self.file.is_some() || self.mount.is_some() || self.from_files
     }
 
     /// Whether everything counts.
@@ -172,7 +174,7 @@ impl Filter {
         *self == Self::default()
     }
 
-    fn takes(&self, item: &Item<'_>, names: &mut dyn Names) -> bool {
+    pub(crate) fn takes(&self, item: &Item<'_>, names: &mut dyn Names) -> bool {
         self.pid.is_none_or(|p| p == item.tgid)
             && self.comm.is_none_or(|c| c == item.process)
             && self.file.as_ref().is_none_or(|w| item.file.is_some_and(|(f, _)| w.is(f)))
@@ -187,7 +189,7 @@ impl Filter {
 
 /// A row of a sample, whichever table it comes from.
 #[derive(Clone, Copy)]
-struct Item<'a> {
+pub(crate) struct Item<'a> {
     tgid: u32,
     tid: u32,
     uid: u32,
@@ -311,7 +313,7 @@ impl Names for Nameless {
     }
 }
 
-fn of_row(r: &RowSample) -> Item<'_> {
+pub(crate) fn of_row(r: &RowSample) -> Item<'_> {
     Item {
         tgid: r.tgid,
         tid: r.tid,

@@ -8,6 +8,11 @@ use std::rc::Rc;
 use std::time::Duration;
 use std::time::Instant;
 
+use rustix::event::PollFd;
+use rustix::event::PollFlags;
+use rustix::event::Timespec;
+use rustix::event::poll;
+
 use super::Names;
 use crate::cgroup::Cgroup;
 use crate::cgroup::Cgroups;
@@ -15,7 +20,7 @@ use crate::cgroup::Hierarchy;
 use crate::files::Dev;
 use crate::files::Mounts;
 
-/// Mounts are read again for a device that they do not know, but not more often than this.
+/// Mounts are read again for a device that they do not know, and when they have changed, but not more often than this.
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// The names of this machine, each looked up once.
@@ -26,6 +31,10 @@ pub struct System {
     /// The mounts.
     pub mounts: Mounts,
     read: Instant,
+    /// When it was asked whether they have changed.
+    asked: Instant,
+    /// Tells when something was mounted, moved or unmounted.
+    mountinfo: Option<fs::File>,
     /// How often the mounts were read.
     version: u64,
 }
@@ -40,8 +49,20 @@ impl System {
             cgroups: Cgroups::new(Hierarchy::find(&mountinfo), Path::new("/proc")),
             mounts: Mounts::parse(&mountinfo),
             read: Instant::now(),
+            asked: Instant::now(),
+            mountinfo: fs::File::open("/proc/self/mountinfo").ok(),
             version: 0,
         }
+    }
+}
+
+impl System {
+    /// Whether the mounts have changed since this was asked last.
+    fn remounted(&self) -> bool {
+        let Some(file) = &self.mountinfo else { return false };
+        let mut fds = [PollFd::new(file, PollFlags::PRI)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&now)).is_ok_and(|n| n > 0)
     }
 }
 
@@ -61,7 +82,13 @@ impl Names for System {
     }
 
     fn mounts(&mut self, dev: Dev) -> &mut Mounts {
-        if !self.mounts.knows(dev) && self.read.elapsed() > AGAIN {
+        let unknown = !self.mounts.knows(dev) && self.read.elapsed() > AGAIN;
+        // Asking costs a system call: not for each row.
+        let due = self.asked.elapsed() > AGAIN;
+        if due {
+            self.asked = Instant::now();
+        }
+        if unknown || due && self.remounted() {
             self.mounts = Mounts::here();
             self.read = Instant::now();
             self.version += 1;

@@ -13,6 +13,7 @@ use super::Key;
 use super::Names;
 use super::Who;
 use super::items;
+use crate::files::File;
 use crate::sample::Comm;
 use crate::sample::Counters;
 use crate::sample::Sample;
@@ -68,13 +69,15 @@ pub(crate) enum Place {
 }
 
 /// What a name is made of: another one is looked up where this is not the same any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     uid: u32,
     cgroup: u64,
     comm: Comm,
     process: Comm,
     deleted: bool,
+    /// Of a row of files: its name, or the device it is on, may be another one.
+    file: Option<Arc<File>>,
     version: u64,
 }
 
@@ -85,6 +88,8 @@ pub(crate) struct Member {
     number: Option<u64>,
     named: Option<(Stamp, Arc<Subject>)>,
     round: u64,
+    /// The last round in which it was a row, and not only counted something that rows do not show.
+    listed: u64,
     born: u64,
     /// The row that it has its names from: everything is called what it was called last.
     pub latest: usize,
@@ -162,7 +167,7 @@ impl Roster {
         }
         *self.index.entry(key).or_insert_with(|| {
             let place = Place::Row(0);
-            let new = Member { number, named: None, round: 0, born: 0, latest: 0, place };
+            let new = Member { number, named: None, round: 0, listed: 0, born: 0, latest: 0, place };
             if let Some(at) = self.vacant.pop() {
                 self.members[at] = new;
                 return at;
@@ -194,11 +199,16 @@ impl Roster {
         &self.members[at]
     }
 
-    /// Whether the group at this place did something in this round; `None` if it is another one by now.
+    /// The group is a row of this round.
+    pub(crate) fn list(&mut self, at: usize) {
+        self.members[at].listed = self.round;
+    }
+
+    /// Whether the group at this place is a row of this round; `None` if it is another one by now.
     pub(crate) fn is_present(&self, at: usize, id: &Id) -> Option<bool> {
         let member = self.members.get(at)?;
         let (_, named) = member.named.as_ref()?;
-        (named.id == *id).then_some(member.round == self.round)
+        (named.id == *id).then_some(member.listed == self.round)
     }
 
     /// What a group of this round is called.
@@ -212,14 +222,14 @@ impl Roster {
         let by = self.by;
         let member = &mut self.members[at];
         let item = super::item(sample, files, member.latest)?;
-        let stamp = stamp(&item, names.version());
+        let stamp = stamp(by, &item, names.version());
         if let Some((_, named)) = member.named.as_ref().filter(|(old, _)| *old == stamp) {
             return Some(named.clone());
         }
         let who = super::who(by, &item, names);
         let named = Arc::new(Subject { id: Id::of(by, &who), who });
         // Looking it up may have taught the names something.
-        member.named = Some((self::stamp(&item, names.version()), named.clone()));
+        member.named = Some((self::stamp(by, &item, names.version()), named.clone()));
         Some(named)
     }
 }
@@ -229,9 +239,11 @@ pub(crate) fn counters(sample: &Sample, files: bool, row: usize) -> Option<&Coun
     super::item(sample, files, row).map(|item| item.counters)
 }
 
-fn stamp(item: &Item<'_>, version: u64) -> Stamp {
+fn stamp(by: By, item: &Item<'_>, version: u64) -> Stamp {
     let Item { uid, cgroup, comm, process, .. } = *item;
-    Stamp { uid, cgroup, comm, process, deleted: item.file.is_some_and(|(_, deleted)| deleted), version }
+    let deleted = item.file.is_some_and(|(_, deleted)| deleted);
+    let file = item.file.filter(|_| by.files()).map(|(file, _)| file.clone());
+    Stamp { uid, cgroup, comm, process, deleted, file, version }
 }
 
 #[cfg(test)]
@@ -261,6 +273,7 @@ mod tests {
         let all: Vec<usize> = roster.present.clone();
         let mut out = Vec::new();
         for at in all {
+            roster.list(at);
             let named = roster.named(at, sample, false, &mut names).unwrap();
             let hits = match roster.member(at).place {
                 Place::Row(i) => counters(sample, false, i).unwrap(),
@@ -283,6 +296,35 @@ mod tests {
         assert_eq!(call(&mut roster, &second), [(Id::Number(20), "sh".into(), 7)]);
         assert_eq!(roster.is_present(0, &Id::Number(10)), Some(false));
         assert_eq!(roster.is_present(1, &Id::Number(20)), Some(true));
+        // What counted something that is no figure of rows is no row.
+        roster.call(&second, false, &Filter::default(), &mut fixtures::FakeNames::default());
+        assert_eq!(roster.is_present(1, &Id::Number(20)), Some(false));
+    }
+
+    #[test]
+    fn a_file_that_gets_another_name_is_called_by_it() {
+        let mut roster = Roster::new(By::File);
+        let mut names = fixtures::FakeNames::default();
+        let mut path = |name: &str| {
+            let dev = crate::files::Dev { major: 0, minor: 51 };
+            let named = crate::files::Named::Loose;
+            let file = File { dev, inode: 7, generation: 0, block: None, name: name.into(), named };
+            let file = crate::sample::FileSample {
+                tgid: 10,
+                uid: 0,
+                cgroup: 1,
+                born: 1,
+                process: "dd".into(),
+                file: Arc::new(file),
+                deleted: false,
+                counters: fixtures::counters(&[(Counter::ReadHits, 1)]),
+            };
+            let some = Sample { files: vec![file], ..sample(Vec::new()) };
+            roster.call(&some, true, &Filter::default(), &mut names);
+            roster.named(0, &some, true, &mut names).unwrap().who.path.clone().unwrap()
+        };
+        let (first, second) = (path("first"), path("second"));
+        assert!(first.ends_with("first") && second.ends_with("second"), "{first} {second}");
     }
 
     #[test]

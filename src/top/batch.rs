@@ -17,6 +17,7 @@ use crate::top::keeper;
 use crate::top::keeper::Keeper;
 use crate::top::layout::Layout;
 use crate::top::settings::Settings;
+use crate::top::settings::Show;
 use crate::top::settings::Sort;
 use crate::top::snapshot::Snapshot;
 use crate::top::snapshot::State;
@@ -55,7 +56,9 @@ pub struct World<'a> {
 /// When samples cannot be read or the output cannot be written.
 pub fn run(args: &Args, settings: &Settings, scene: &Scene, world: World<'_>) -> Result<(), Failure> {
     let World { source, pivot, wait, out, err } = world;
-    let view = View { by: settings.by, show: settings.show, threads: settings.threads };
+    // JSON is always of the interval, whatever was kept as the way to look at a screen.
+    let (show, threads) = if args.json { (Show::Count, false) } else { (settings.show, settings.threads) };
+    let view = View { by: settings.by, show, threads };
     let mut keeper = Keeper::new(source, pivot, scene.files, Box::new(keeper::alive))?;
     let mut beat = Beat::new(keeper.at(), settings.interval);
     let mut lost = 0;
@@ -123,7 +126,11 @@ pub fn text(args: &Args, settings: &Settings, scene: &Scene, snapshot: &Snapshot
         let _ = writeln!(out, "{line}");
     }
     let what = if number == 1 { by.singular() } else { by.plural() };
-    let _ = writeln!(out, "{number} {what}, {}", snapshot.view.show.name());
+    let forgotten = match (snapshot.view.show, snapshot.forgotten) {
+        (Show::Total, n @ 1..) => format!(", {n} small rows forgotten"),
+        _ => String::new(),
+    };
+    let _ = writeln!(out, "{number} {what}, {}{forgotten}", snapshot.view.show.name());
     let _ = writeln!(out, "\n{}", look.titles().0);
     for slot in slots {
         let line = match slot {

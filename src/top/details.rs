@@ -7,6 +7,7 @@ use crate::pivot::By;
 use crate::pivot::Filter;
 use crate::pivot::Names;
 use crate::pivot::Who;
+use crate::pivot::of_row;
 use crate::sample::FileSample;
 use crate::sample::Histograms;
 use crate::sample::RowSample;
@@ -47,7 +48,8 @@ pub struct Details {
 const fn lists(by: By) -> &'static [By] {
     match by {
         By::Process => &[By::File, By::Thread],
-        By::Thread => &[By::File],
+        // Files are counted by process: which of its threads it was is not known.
+        By::Thread => &[],
         By::Comm | By::User | By::Cgroup => &[By::Process, By::File],
         By::File => &[By::Process],
         By::Mount | By::Device => &[By::File, By::Process],
@@ -97,7 +99,9 @@ impl Keeper<'_> {
         let (pivot, whole, plan) = self.parts();
         let names = pivot.names.as_mut();
         let sum = &whole.sum;
-        let rows: Vec<_> = sum.rows.iter().filter(|r| has_thread(by, who, r, names)).cloned().collect();
+        let rows =
+            sum.rows.iter().filter(|r| has_thread(by, who, r, names) && plain.takes(&of_row(r), names));
+        let rows: Vec<_> = rows.cloned().collect();
         let timed = sum.latency.is_some() && !by.files() && !plain.files();
         let latency = timed.then(|| {
             let mut out = Box::<Histograms>::default();
@@ -105,7 +109,6 @@ impl Keeper<'_> {
             out
         });
         let files: Vec<_> = sum.files.iter().filter(|f| has_file(by, who, f, names)).cloned().collect();
-        let dev = files.first().map(|f| f.file.dev);
         let part = Sample { rows, files, ..empty(sum) };
         let mut list = |by: By, filter: Filter| {
             (pivot.by, pivot.filter) = (Some(by), filter);
@@ -117,10 +120,7 @@ impl Keeper<'_> {
         let kinds = lists(by).iter().filter(|kind| **kind != By::Thread || !plain.files());
         for kind in kinds {
             // Rows by process come from threads unless something is asked for that only files have.
-            let filter = match (by.files() && !kind.files(), dev) {
-                (true, Some(dev)) => Filter { mount: Some(dev), ..plain.clone() },
-                _ => plain.clone(),
-            };
+            let filter = Filter { from_files: by.files(), ..plain.clone() };
             let mut rows = list(*kind, filter);
             rows.truncate(LIST);
             out.push((*kind, rows));

@@ -298,6 +298,7 @@ fn rows(pivot: &mut Pivot, roster: &mut Roster, plan: &Plan, (by, part): (By, Pa
             counted.sums.push(counters);
         }
         let Some(named) = roster.named(at, now, files, pivot.names.as_mut()) else { continue };
+        roster.list(at);
         let from = From::Counters(place);
         entries.push(Entry { named, state: State::Active, busy, from, member: Some(at) });
     }

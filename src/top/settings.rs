@@ -68,8 +68,8 @@ impl Sort {
             "id" | "pid" | "tid" | "uid" => Ok(Sort::Id),
             "name" | "command" | "comm" => Ok(Sort::Name),
             _ => {
-                let found = cells::find(name).map(Sort::Column);
-                found.ok_or_else(|| format!("there is no column '{name}'; 'cachetop --help' lists them"))
+                let found = cells::find(name).filter(|c| cells::suits_rows(c)).map(Sort::Column);
+                found.ok_or_else(|| format!("rows have no column '{name}'; 'cachetop --help' lists them"))
             }
         }
     }

@@ -15,6 +15,18 @@ use crate::sample::Sample;
 /// memory of who watches it.
 const ROOM: usize = 65_536;
 
+/// What is counted on together: nothing that was counted for one user or cgroup moves to another.
+type Thread = (u32, u32, u32, u64, Comm, Comm);
+type OfFile = (u32, u32, u64, Comm, Arc<File>);
+
+fn thread(r: &RowSample) -> Thread {
+    (r.tgid, r.tid, r.uid, r.cgroup, r.process, r.comm)
+}
+
+fn of_file(f: &FileSample) -> OfFile {
+    (f.tgid, f.uid, f.cgroup, f.process, f.file.clone())
+}
+
 /// Rows that are counted on.
 #[derive(Debug)]
 pub struct Whole {
@@ -24,8 +36,8 @@ pub struct Whole {
     pub sum: Sample,
     /// Rows that had to be forgotten.
     pub forgotten: u64,
-    threads: HashMap<(u32, u32, Comm, Comm), usize>,
-    files: HashMap<(u32, Comm, Arc<File>), usize>,
+    threads: HashMap<Thread, usize>,
+    files: HashMap<OfFile, usize>,
     room: usize,
 }
 
@@ -64,17 +76,15 @@ impl Whole {
     }
 
     fn thread(&mut self, row: &RowSample, guess: usize) -> usize {
-        let same = |old: &RowSample| {
-            old.tgid == row.tgid && old.tid == row.tid && old.process == row.process && old.comm == row.comm
-        };
+        let same = |old: &RowSample| thread(old) == thread(row);
         let next = self.sum.rows.len();
         let at = match self.sum.rows.get(guess).is_some_and(same) {
             true => guess,
-            false => *self.threads.entry((row.tgid, row.tid, row.process, row.comm)).or_insert(next),
+            false => *self.threads.entry(thread(row)).or_insert(next),
         };
         match self.sum.rows.get_mut(at) {
             Some(old) => {
-                (old.uid, old.cgroup, old.born) = (row.uid, row.cgroup, row.born);
+                old.born = row.born;
                 old.counters.add(&row.counters);
                 if let Some(new) = &row.latency {
                     old.latency.get_or_insert_default().add(new);
@@ -86,16 +96,18 @@ impl Whole {
     }
 
     fn file(&mut self, file: &FileSample, guess: usize) -> usize {
-        let same =
-            |old: &FileSample| old.tgid == file.tgid && old.process == file.process && old.file == file.file;
+        let same = |old: &FileSample| {
+            (old.tgid, old.uid, old.cgroup, old.process) == (file.tgid, file.uid, file.cgroup, file.process)
+                && old.file == file.file
+        };
         let next = self.sum.files.len();
         let at = match self.sum.files.get(guess).is_some_and(same) {
             true => guess,
-            false => *self.files.entry((file.tgid, file.process, file.file.clone())).or_insert(next),
+            false => *self.files.entry(of_file(file)).or_insert(next),
         };
         match self.sum.files.get_mut(at) {
             Some(old) => {
-                (old.uid, old.cgroup, old.born) = (file.uid, file.cgroup, file.born);
+                old.born = file.born;
                 old.deleted = file.deleted;
                 old.counters.add(&file.counters);
             }
@@ -111,14 +123,14 @@ impl Whole {
             self.sum.rows.sort_by_key(|r| Reverse(weight(&r.counters)));
             self.forgotten += (self.sum.rows.len() - keep) as u64;
             self.sum.rows.truncate(keep);
-            let keys = self.sum.rows.iter().map(|r| (r.tgid, r.tid, r.process, r.comm));
+            let keys = self.sum.rows.iter().map(thread);
             self.threads = keys.enumerate().map(|(i, key)| (key, i)).collect();
         }
         if self.sum.files.len() > self.room {
             self.sum.files.sort_by_key(|f| Reverse(weight(&f.counters)));
             self.forgotten += (self.sum.files.len() - keep) as u64;
             self.sum.files.truncate(keep);
-            let keys = self.sum.files.iter().map(|f| (f.tgid, f.process, f.file.clone()));
+            let keys = self.sum.files.iter().map(of_file);
             self.files = keys.enumerate().map(|(i, key)| (key, i)).collect();
         }
     }
@@ -156,5 +168,18 @@ mod tests {
         // What is left is still found.
         whole.add(&sample(vec![row(5, 1), row(2, 1)]));
         assert_eq!(hits(&whole), [(3, 9), (2, 9), (5, 7)]);
+    }
+
+    #[test]
+    fn what_one_cgroup_did_stays_its_own() {
+        let start = Instant::now();
+        let sample = |rows| Sample { rows, ..fixtures::sample(start, Duration::from_secs(1), &[]) };
+        let row = |cgroup, n| RowSample { cgroup, ..fixtures::process(1, "dd", &[(Counter::ReadHits, n)]) };
+        let mut whole = Whole::new(&sample(Vec::new()));
+        for (cgroup, n) in [(5, 3090), (6, 300), (5, 1), (6, 9)] {
+            whole.add(&sample(vec![row(cgroup, n)]));
+        }
+        let rows = whole.sum.rows.iter().map(|r| (r.cgroup, r.counters.get(Counter::ReadHits)));
+        assert_eq!(rows.collect::<Vec<_>>(), [(5, 3091), (6, 309)]);
     }
 }

@@ -43,6 +43,10 @@ pub(super) fn lines(app: &App, theme: &Theme) -> Vec<Line<'static>> {
     for (by, rows) in &details.lists {
         page.list(*by, rows, details);
     }
+    if open.by == By::Thread {
+        page.title("files".into());
+        page.plain("- (files are counted by process: see the one that this thread belongs to)");
+    }
     page.latency(details);
     page.out
 }
@@ -146,8 +150,11 @@ impl Page<'_> {
         let now = self.now();
         let numbers = app.numbers();
         let total = Numbers { show: Show::Total, ..numbers };
-        let title = if numbers.show == Show::Rate { "per second" } else { "interval" };
-        self.title(format!("{:<12}{title:>12} {:>12}   ", "figures", "since start"));
+        // Where only what came since the start is looked at, there is no other column.
+        let second =
+            |text: &str| if numbers.show == Show::Total { String::new() } else { format!("{text:>12}") };
+        let title = second(if numbers.show == Show::Rate { "per second" } else { "interval" });
+        self.title(format!("{:<12}{title} {:>12}   ", "figures", "since start"));
         let unknown = || Row { who: self.open.who.clone(), figures: Figures::unknown(), classic: None };
         let all = details.since_start.clone().unwrap_or_else(unknown);
         let engine = app.scene.engine;
@@ -169,7 +176,8 @@ impl Page<'_> {
                 "readahead_wasted" => "prefetched pages never used: known of the whole system only",
                 _ => column.about(),
             };
-            let text = format!("{:<12}{here:>12} {:>12}   {about}", cells::title(column), cell(&all, total));
+            let here = second(&here);
+            let text = format!("{:<12}{here} {:>12}   {about}", cells::title(column), cell(&all, total));
             let text = cut(&text, self.width());
             self.plain(&text);
         }
