@@ -190,6 +190,8 @@ pub fn run(args: &Args, found: Found, out: &mut dyn Write, err: &mut dyn Write) 
     let open = |r: &Row| r.why.is_none_or(|why| why == Unknown::NotPermitted);
     let todo: Vec<Row> = found.rows.into_iter().filter(|r| open(r) && wanted(&r.totals)).collect();
     report.besides = found.total.cached.saturating_sub(todo.iter().map(|r| r.totals.cached).sum());
+    let pages = todo.iter().map(|r| r.totals.pages.saturating_sub(r.totals.cached));
+    report.most = pages.fold(0, u64::saturating_add);
     let done = each(args, &todo, |r, read| match (args.dry_run, args.evict) {
         (true, _) => Ok(dry(&r.totals, memory(r.open()?.0.as_fd()))),
         (false, true) => evict(&r.open()?.0, args.flush, ask),
@@ -221,6 +223,8 @@ pub fn restore(
             .remedy("make it anew on this machine"));
     }
     let mut report = Report::new("restore", args);
+    let pages = set.files.iter().flat_map(|f| &f.runs).map(|r| r.pages);
+    report.most = pages.fold(0, u64::saturating_add);
     let done = each(args, &set.files, |file, read| {
         if args.dry_run {
             let (totals, why) = run::file(&file.path, ask);

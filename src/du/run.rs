@@ -123,8 +123,8 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Result<End,
             return Err(Failure::failed("nothing is saved: of what was asked for, nothing is known")
                 .remedy("the warnings say why"));
         }
-        set::save(path, &found.rows, args.ask(), out, err)?;
-        return Ok(end);
+        let saved = set::save(path, &found.rows, args.ask(), out, err)?;
+        return Ok(if end == End::Partly { end } else { saved });
     }
     if args.evict || args.load {
         return act::run(args, found, out, err).map(|e| if end == End::Partly { end } else { e });
@@ -293,7 +293,7 @@ fn find(args: &Args, paths: &[PathBuf], acting: bool) -> Result<Found, Failure> 
     let exclude = Exclude::new(&args.exclude).map_err(Failure::usage)?;
     let options = walk::Options {
         ask: args.ask(),
-        depth: if acting || args.files_only { usize::MAX } else { args.depth },
+        depth: if acting || args.files_only { usize::MAX } else { args.depth.unwrap_or(1) },
         files: args.files || args.files_only || acting,
         directories: !args.files_only && !acting,
         flat: false,

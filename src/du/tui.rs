@@ -5,6 +5,7 @@ mod render;
 mod state;
 mod world;
 
+use std::fmt;
 use std::io;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use ratatui::crossterm::event::KeyModifiers;
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal;
 use ratatui::crossterm::terminal::EnterAlternateScreen;
+use ratatui::crossterm::terminal::LeaveAlternateScreen;
 use signal_hook::consts::SIGCONT;
 use signal_hook::consts::SIGHUP;
 use signal_hook::consts::SIGINT;
@@ -77,8 +79,19 @@ pub fn run(args: &Args, paths: &[PathBuf]) -> Result<End, Failure> {
 
 /// Gives the terminal back, with its cursor.
 fn give_back() {
-    let _ = execute!(io::stdout(), Show);
-    ratatui::restore();
+    let _ = terminal::disable_raw_mode();
+    let text = format!("{}{}", Ansi(LeaveAlternateScreen), Ansi(Show));
+    // Not by way of a lock on the output: the thread that is to be ended has it, and this may be another.
+    let _ = rustix::io::write(io::stdout(), text.as_bytes());
+}
+
+/// A command of a terminal as text.
+struct Ansi<C>(C);
+
+impl<C: ratatui::crossterm::Command> fmt::Display for Ansi<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write_ansi(f)
+    }
 }
 
 /// Stops until somebody lets it go on, with the terminal given back meanwhile.

@@ -30,6 +30,8 @@ pub(super) struct Report<'a> {
     untold: usize,
     /// Pages cached of files that nothing had to be done about.
     pub(super) besides: u64,
+    /// Pages that would be read, holes and what is cached of a set included.
+    pub(super) most: u64,
     json: String,
     failed: bool,
 }
@@ -48,6 +50,7 @@ impl<'a> Report<'a> {
             memory: 0,
             untold: 0,
             besides: 0,
+            most: 0,
             json: String::new(),
             failed: false,
         }
@@ -118,7 +121,10 @@ impl<'a> Report<'a> {
             ("evict", false) => {
                 format!("evicted: {} of {}", size(self.before.saturating_sub(self.after)), size(self.before))
             }
-            (what, true) => format!("would be read ({what}): {files} files, {there} are there"),
+            (what, true) => {
+                let most = bytes(self.most.saturating_mul(page));
+                format!("would be read ({what}): up to {most} of {files} files; {there} are there")
+            }
             (_, false) => {
                 format!("read: {}; {there} were there", size(self.after.saturating_sub(self.before)))
             }
