@@ -116,7 +116,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Result<End,
     found.missing |= acting && found.rows.iter().any(|r| r.why.is_some_and(|why| out_of_reach(why, args)));
     let end = found.warn(err);
     if acting {
-        found.rows.retain(|r| r.kind == Kind::File && (r.why.is_none() || !args.save.is_some()));
+        found.rows.retain(|r| r.kind == Kind::File && (r.why.is_none() || args.save.is_none()));
     }
     if let Some(path) = &args.save {
         if found.missing && found.rows.is_empty() {

@@ -108,10 +108,8 @@ impl<'a> Report<'a> {
     fn sum(&self, files: usize) -> String {
         let page = rustix::param::page_size() as u64;
         // Where we are told of no file, there is no figure.
-        let size = |n: u64| match self.untold == files && files > 0 {
-            true => "-".to_owned(),
-            false => bytes(n * page),
-        };
+        let none = files > 0 && self.untold == files;
+        let size = |n: u64| if none { "-".to_owned() } else { bytes(n * page) };
         let there = size(self.before + self.besides);
         let mut text = match (self.deed, self.args.dry_run) {
             ("evict", true) => {
@@ -135,13 +133,12 @@ impl<'a> Report<'a> {
             }
             let stay = self.after - self.memory;
             if !self.args.dry_run && stay > 0 {
-                text += &match stay <= self.dirty {
-                    true => format!(
-                        "; {} of dirty pages stay: being written now, try again, or --flush",
-                        size(stay)
-                    ),
-                    false => format!("; {} stay: mapped, locked, dirty or used meanwhile", size(stay)),
+                let why = if stay <= self.dirty {
+                    "of dirty pages stay: being written now, try again, or --flush"
+                } else {
+                    "stay: mapped, locked, dirty or used meanwhile"
                 };
+                text += &format!("; {} {why}", size(stay));
             }
         }
         if self.untold > 0 {
@@ -174,11 +171,11 @@ mod tests {
     #[test]
     fn what_is_not_told_is_no_figure() {
         let (all, none) = ((Some(0), Some(256), false), (None, None, false));
-        assert_eq!(sum("x --load", "load", &[all]), "read: 1.00M; 0 were there");
+        assert_eq!(sum("x --load", "load", &[all]), "read: 1.0M; 0 were there");
         let text = sum("x --load", "load", &[none]);
         assert!(text.starts_with("read: -; - were there; 1 of 1 files not told: no write access"), "{text}");
         let text = sum("x --load", "load", &[all, none]);
-        assert!(text.starts_with("read: 1.00M; 0 were there; 1 of 2 files not told"), "{text}");
+        assert!(text.starts_with("read: 1.0M; 0 were there; 1 of 2 files not told"), "{text}");
         assert!(sum("x --evict", "evict", &[none]).starts_with("evicted: - of -; 1 of 1 files"));
     }
 
@@ -188,7 +185,7 @@ mod tests {
         let text = sum("x --evict", "evict", &[memory]);
         assert_eq!(text, "evicted: 0 of 40.0K; 40.0K stay: tmpfs has no other place for them");
         let text = sum("x --evict", "evict", &[memory, mapped]);
-        assert!(text.contains("; 40.0K stay: tmpfs") && text.contains("; 4.00K stay: mapped"), "{text}");
+        assert!(text.contains("; 40.0K stay: tmpfs") && text.contains("; 4.0K stay: mapped"), "{text}");
         let text = sum("x --evict -n", "evict", &[memory, mapped]);
         assert!(text.starts_with("would be evicted: up to 20.0K of 2 files; 40.0K stay: tmpfs"), "{text}");
     }
