@@ -175,7 +175,7 @@ fn whoever_may_read_may_load() {
     // In a tree, what is closed is told by the exit code.
     let closed = dir.path().join("closed");
     fs::write(&closed, "x").unwrap();
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     let (code, out, err) = as_nobody(&["--load".as_ref(), dir.path().as_ref()]);
     assert!(code == Some(1) && err.contains("closed"), "{out}{err}");
 }
