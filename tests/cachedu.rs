@@ -1,10 +1,16 @@
 //! `cachedu` from outside: what it says and how it ends. Needs no privilege.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "cachedu/others.rs"]
+mod others;
 #[path = "outside/mod.rs"]
 mod outside;
+#[path = "truth/sys.rs"]
+#[allow(dead_code)]
+mod sys;
 
 use std::fs;
+use std::io;
 use std::io::Read as _;
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
@@ -56,6 +62,7 @@ fn wrong_usage_ends_with_2_and_says_why() {
         "--sort rubbish",
         "--top 0",
         "--min 5Q",
+        "--min 1iB",
         "--min -1",
         "--exclude [",
         "--exclude /",
@@ -71,6 +78,12 @@ fn wrong_usage_ends_with_2_and_says_why() {
         "--cgroup /no/such/cgroup",
         "--flush .",
         "-n .",
+        "--flush --load .",
+        "-0 --pid 1",
+        "--restore /no/such/set --min 1M",
+        "--diff a b --top 3",
+        "-i --depth 2",
+        "--pid 1 -x",
         "--evict --load .",
         "--restore /no/such/set",
         "--restore /etc/passwd",
@@ -165,23 +178,21 @@ fn directories_in_one_another_count_once() {
 
 #[test]
 fn what_cannot_be_read_is_not_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = others::open_dir();
     let at = |name: &str| dir.path().join(name);
     let mode = |name: &str, mode| fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
     fs::write(at("file"), "x").unwrap();
+    others::give(&at("file"));
     for (name, bits) in [("closed", 0), ("listed", 0o444)] {
         fs::create_dir(at(name)).unwrap();
         fs::write(at(name).join("inside"), "x").unwrap();
         mode(name, bits);
     }
     // To root, nothing is closed.
-    let closed = fs::read_dir(at("closed")).is_err();
-    let (code, out, _) = CACHEDU.run(&format!("--json {}", dir.path().display()));
+    let (code, out, _) = others::as_nobody(&["--json".as_ref(), dir.path().as_ref()]);
+    let (_, csv, _) = others::as_nobody(&["--csv".as_ref(), dir.path().as_ref()]);
     for name in ["closed", "listed"] {
         mode(name, 0o755);
-    }
-    if !closed {
-        return;
     }
     assert_eq!(code, Some(1));
     let lines: Vec<Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
@@ -192,6 +203,11 @@ fn what_cannot_be_read_is_not_nothing() {
     let total = lines.last().unwrap();
     assert_eq!((&total["cached_ratio"], &total["partial"]), (&Value::Null, &true.into()));
     assert_eq!((&total["cached"], &total["unread"]), (&1.into(), &2.into()));
+    let mut rows = csv::Reader::from_reader(csv.as_bytes());
+    let head = rows.headers().unwrap().clone();
+    let total = rows.records().last().unwrap().unwrap();
+    let cell = |name: &str| &total[head.iter().position(|h| h == name).unwrap()];
+    assert_eq!((cell("cached"), cell("partial"), cell("unread")), ("1", "true", "2"));
 }
 
 #[test]
@@ -368,6 +384,47 @@ fn a_set_outlives_a_save_of_nothing() {
     assert!(out.starts_with("read: 0; ") && !out.starts_with("read: 0; 0 "), "all of it is cached: {out}");
 }
 
+/// Waits until these texts were written, one after the other: blanks are not drawn.
+fn until(reader: &mut dyn io::Read, texts: &[&str]) {
+    let mut screen = Vec::new();
+    let mut part = [0; 4096];
+    let all =
+        |screen: &str| texts.iter().try_fold(screen, |rest, t| rest.split_once(t).map(|s| s.1)).is_some();
+    while !all(&String::from_utf8_lossy(&screen)) {
+        let n = reader.read(&mut part).unwrap_or(0);
+        assert!(n > 0, "{texts:?}: {}", String::from_utf8_lossy(&screen));
+        screen.extend_from_slice(&part[..n]);
+    }
+}
+
+#[test]
+fn the_browser_gives_the_terminal_back_and_ends_by_the_signal() {
+    heed_interrupts();
+    let dir = tempfile::tempdir().unwrap();
+    for (signal, name) in [(Signal::TERM, "Terminated"), (Signal::INT, "Interrupt"), (Signal::QUIT, "Quit")] {
+        let pty = native_pty_system().openpty(PtySize::default()).unwrap();
+        let mut command = CommandBuilder::new(CACHEDU.path);
+        command.args(["-i", dir.path().to_str().unwrap()]);
+        command.cwd(dir.path());
+        let mut child = pty.slave.spawn_command(command).unwrap();
+        let mut reader = pty.master.try_clone_reader().unwrap();
+        let pid = Pid::from_raw(child.process_id().unwrap().try_into().unwrap()).unwrap();
+        until(&mut reader, &["nothing"]);
+        kill_process(pid, Signal::TSTP).unwrap();
+        until(&mut reader, &["\x1b[?1049l"]);
+        let state = || fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap();
+        while !state().contains(") T ") {
+            sleep(Duration::from_millis(5));
+        }
+        kill_process(pid, Signal::CONT).unwrap();
+        until(&mut reader, &["\x1b[?1049h", "nothing"]);
+        kill_process(pid, signal).unwrap();
+        until(&mut reader, &["\x1b[?1049l"]);
+        let status = child.wait().unwrap();
+        assert!(status.signal().is_some_and(|s| s.starts_with(name)), "{status:?}");
+    }
+}
+
 #[test]
 fn a_terminal_that_is_gone_ends_the_browser() {
     let dir = tempfile::tempdir().unwrap();
@@ -376,13 +433,7 @@ fn a_terminal_that_is_gone_ends_the_browser() {
     command.args(["-i", dir.path().to_str().unwrap()]);
     let mut child = pty.slave.spawn_command(command).unwrap();
     let mut reader = pty.master.try_clone_reader().unwrap();
-    let mut screen = Vec::new();
-    let mut part = [0; 4096];
-    // Blanks are not drawn.
-    while !String::from_utf8_lossy(&screen).contains("nothing") {
-        let n = reader.read(&mut part).unwrap();
-        screen.extend_from_slice(&part[..n]);
-    }
+    until(&mut reader, &["nothing"]);
     drop((reader, pty));
     assert!(!child.wait().unwrap().success());
 }

@@ -1,10 +1,11 @@
 //! Dropping files from the cache and reading them into it.
 
+mod report;
+
 use std::io::Write;
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -12,22 +13,24 @@ use rayon::prelude::*;
 use rustix::fs::Advice;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
-use serde_json::Map;
-use serde_json::json;
 
 use super::cli::Args;
+use super::kinds;
 use super::progress;
 use super::ranges::Run;
+use super::residency;
 use super::residency::Ask;
+use super::residency::Residency;
 use super::residency::Unknown;
 use super::row::Row;
 use super::run;
 use super::run::End;
 use super::run::Found;
 use super::set;
-use super::view;
+use super::totals::Totals;
 use crate::exit::Failure;
 use crate::view::text::bytes;
+use report::Report;
 
 /// Bytes of one read: what devices like, and little memory.
 const CHUNK: u64 = 1 << 20;
@@ -35,12 +38,28 @@ const CHUNK: u64 = 1 << 20;
 /// What came of one file, in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deed {
-    /// Cached before.
-    pub before: u64,
-    /// Cached afterwards; for a dry run, what is hoped for.
-    pub after: u64,
+    /// Cached before; `None` where the kernel does not tell us: whoever may read may load, and is not told.
+    pub before: Option<u64>,
+    /// Cached afterwards; for a dry run, what is cached now.
+    pub after: Option<u64>,
     /// Of these, dirty ones, where that is known.
     pub dirty: Option<u64>,
+    /// Whether memory is the only place of the file: nothing of it can be dropped.
+    pub memory: bool,
+}
+
+/// What is cached, if we are told. Not to be told is no reason to do nothing.
+fn told(fd: BorrowedFd<'_>, ask: Ask) -> Result<Option<Residency>, Unknown> {
+    match ask.residency(fd) {
+        Ok(told) => Ok(Some(told)),
+        Err(Unknown::NotPermitted) => Ok(None),
+        Err(why) => Err(why),
+    }
+}
+
+/// Whether memory is the only place of a file.
+fn memory(fd: BorrowedFd<'_>) -> bool {
+    kinds::of(fd).is_some_and(kinds::memory)
 }
 
 /// Drops what can be dropped of a file: with `flush`, dirty pages as well.
@@ -48,18 +67,19 @@ pub struct Deed {
 /// # Errors
 /// Why it could not be done.
 pub fn evict(fd: impl AsFd, flush: bool, ask: Ask) -> Result<Deed, Unknown> {
-    let before = ask.residency(fd.as_fd())?.cached;
+    let before = told(fd.as_fd(), ask)?;
+    if memory(fd.as_fd()) {
+        return deed(&fd, before, ask);
+    }
     if flush {
         rustix::fs::fdatasync(&fd)?;
     }
     rustix::fs::fadvise(&fd, 0, None, Advice::DontNeed)?;
-    let mut after = ask.residency(fd.as_fd())?;
     // Pages on their way to the LRU lists of other processors escape the first time.
-    if after.cached > after.more.map_or(0, |m| m.dirty + m.writeback) {
+    if told(fd.as_fd(), ask)?.is_none_or(|r| r.cached > r.more.map_or(0, |m| m.dirty + m.writeback)) {
         rustix::fs::fadvise(&fd, 0, None, Advice::DontNeed)?;
-        after = ask.residency(fd.as_fd())?;
     }
-    Ok(Deed { before, after: after.cached, dirty: after.more.map(|m| m.dirty + m.writeback) })
+    deed(&fd, before, ask)
 }
 
 /// Reads a file into the cache, its holes left out: they would fill memory with zeros. Counts the `bytes` it has read.
@@ -67,11 +87,12 @@ pub fn evict(fd: impl AsFd, flush: bool, ask: Ask) -> Result<Deed, Unknown> {
 /// # Errors
 /// Why it could not be done.
 pub fn load(fd: impl AsFd, ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown> {
-    let before = ask.residency(fd.as_fd())?;
+    let before = told(fd.as_fd(), ask)?;
+    let size = residency::size(fd.as_fd())?;
     // A read of the whole is what read-ahead is made for.
     rustix::fs::fadvise(&fd, 0, None, Advice::Sequential)?;
     let mut at = 0;
-    while at < before.size {
+    while at < size {
         let data = match rustix::fs::seek(&fd, SeekFrom::Data(at)) {
             Ok(data) => data,
             // Nothing but a hole is left.
@@ -79,17 +100,19 @@ pub fn load(fd: impl AsFd, ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown>
             // A device, or a file system that knows no holes.
             Err(_) => at,
         };
-        let end = rustix::fs::seek(&fd, SeekFrom::Hole(data)).unwrap_or(before.size);
-        let end = if end > data { end } else { before.size };
+        let end = rustix::fs::seek(&fd, SeekFrom::Hole(data)).unwrap_or(size);
+        let end = if end > data { end } else { size };
         read(fd.as_fd(), data, end, bytes)?;
         at = end;
     }
-    deed(&fd, before.cached, ask)
+    deed(&fd, before, ask)
 }
 
-fn deed(fd: impl AsFd, before: u64, ask: Ask) -> Result<Deed, Unknown> {
-    let after = ask.residency(fd.as_fd())?;
-    Ok(Deed { before, after: after.cached, dirty: after.more.map(|m| m.dirty + m.writeback) })
+fn deed(fd: impl AsFd, before: Option<Residency>, ask: Ask) -> Result<Deed, Unknown> {
+    let after = told(fd.as_fd(), ask)?;
+    let dirty = after.and_then(|r| r.more).map(|m| m.dirty + m.writeback);
+    let (before, after) = (before.map(|r| r.cached), after.map(|r| r.cached));
+    Ok(Deed { before, after, dirty, memory: memory(fd.as_fd()) })
 }
 
 fn read(fd: BorrowedFd<'_>, from: u64, to: u64, bytes: &AtomicU64) -> Result<(), Unknown> {
@@ -117,112 +140,14 @@ fn read(fd: BorrowedFd<'_>, from: u64, to: u64, bytes: &AtomicU64) -> Result<(),
 /// Why it could not be done.
 pub fn load_runs(fd: impl AsFd, runs: &[Run], ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown> {
     let page = rustix::param::page_size() as u64;
-    let before = ask.residency(fd.as_fd())?;
+    let before = told(fd.as_fd(), ask)?;
+    let size = residency::size(fd.as_fd())?;
     rustix::fs::fadvise(&fd, 0, None::<NonZeroU64>, Advice::Random)?;
     for run in runs {
-        let end = run.end().saturating_mul(page).min(before.size);
+        let end = run.end().saturating_mul(page).min(size);
         read(fd.as_fd(), run.start.saturating_mul(page).min(end), end, bytes)?;
     }
-    deed(&fd, before.cached, ask)
-}
-
-/// One line of a report: the name of the deed, the file, and what came of it.
-struct Report<'a> {
-    deed: &'static str,
-    dry: bool,
-    args: &'a Args,
-    lines: Vec<Vec<String>>,
-    names: Vec<String>,
-    before: u64,
-    after: u64,
-    dirty: u64,
-    /// Pages cached of files that nothing had to be done about.
-    besides: u64,
-    json: String,
-    failed: bool,
-}
-
-impl<'a> Report<'a> {
-    fn new(deed: &'static str, args: &'a Args) -> Self {
-        let title = |s: &str| s.to_string();
-        Self {
-            deed,
-            dry: args.dry_run,
-            args,
-            lines: vec![vec![title("BEFORE"), title("AFTER")]],
-            names: vec![title("NAME")],
-            before: 0,
-            after: 0,
-            dirty: 0,
-            besides: 0,
-            json: String::new(),
-            failed: false,
-        }
-    }
-
-    fn add(&mut self, path: &Path, done: Result<Deed, Unknown>, err: &mut dyn Write) {
-        let done = match done {
-            Ok(done) => done,
-            Err(why) => {
-                let _ = writeln!(err, "cachedu: {}: {why}", view::name(path));
-                self.failed = true;
-                return;
-            }
-        };
-        let after = (!self.dry).then_some(done.after);
-        if self.args.json {
-            let mut object = Map::new();
-            object.insert("type".into(), self.deed.into());
-            view::put_path(&mut object, path);
-            object.insert("before".into(), done.before.into());
-            object.insert("after".into(), json!(after));
-            object.insert("dirty".into(), json!(done.dirty));
-            object.insert("dry_run".into(), self.dry.into());
-            self.json += &format!("{}\n", serde_json::Value::Object(object));
-        }
-        self.before += done.before;
-        self.after += done.after;
-        self.dirty += done.dirty.unwrap_or(0);
-        self.lines.push(vec![done.before.to_string(), after.map_or("-".into(), |n| n.to_string())]);
-        self.names.push(view::name(path));
-    }
-
-    fn print(&self, out: &mut dyn Write) -> Result<End, Failure> {
-        if self.args.json {
-            run::print(self.json.as_bytes(), out)?;
-        } else {
-            let page = rustix::param::page_size() as u64;
-            let (before, after) = (bytes(self.before * page), bytes(self.after * page));
-            let there = bytes((self.before + self.besides) * page);
-            let files = self.names.len() - 1;
-            let told = match (self.deed, self.dry) {
-                ("evict", true) => format!("would be evicted: up to {before} of {files} files"),
-                ("evict", false) => {
-                    let stay = match self.after {
-                        0 => String::new(),
-                        n if n <= self.dirty => {
-                            format!("; {after} of dirty pages stay: being written now, try again, or --flush")
-                        }
-                        _ => format!("; {after} stay: mapped, locked, dirty or used meanwhile"),
-                    };
-                    format!(
-                        "evicted: {} of {before}{stay}",
-                        bytes(self.before.saturating_sub(self.after) * page)
-                    )
-                }
-                (what, true) => format!("would be read ({what}): {files} files, {there} are there"),
-                (_, false) => {
-                    format!(
-                        "read: {}; {there} were there",
-                        bytes(self.after.saturating_sub(self.before) * page)
-                    )
-                }
-            };
-            let table = if files > 0 { view::aligned(&self.lines, &self.names) } else { String::new() };
-            run::print(format!("{table}{told}\n").as_bytes(), out)?;
-        }
-        Ok(if self.failed { End::Partly } else { End::Done })
-    }
+    deed(&fd, before, ask)
 }
 
 /// Does it to all files, in parallel, and says on a terminal how far it has come.
@@ -247,6 +172,12 @@ fn each<T: Sync>(
     progress::during(args.noisy(), told, || files.par_iter().map(one).collect())
 }
 
+/// What a dry run says.
+fn dry(totals: &Totals, memory: bool) -> Deed {
+    let cached = totals.cached();
+    Deed { before: cached, after: cached, dirty: totals.only_cachestat(totals.dirty), memory }
+}
+
 /// Evicts or loads files that were found.
 ///
 /// # Errors
@@ -255,13 +186,14 @@ pub fn run(args: &Args, found: Found, out: &mut dyn Write, err: &mut dyn Write) 
     let ask = args.ask();
     let mut report = Report::new(if args.evict { "evict" } else { "load" }, args);
     let wanted = run::wanted(args);
-    let todo: Vec<Row> = found.rows.into_iter().filter(|r| r.why.is_none() && wanted(&r.totals)).collect();
+    // Who is not told what is cached may act all the same.
+    let open = |r: &Row| r.why.is_none_or(|why| why == Unknown::NotPermitted);
+    let todo: Vec<Row> = found.rows.into_iter().filter(|r| open(r) && wanted(&r.totals)).collect();
     report.besides = found.total.cached.saturating_sub(todo.iter().map(|r| r.totals.cached).sum());
+    let pages = todo.iter().map(|r| r.totals.pages.saturating_sub(r.totals.cached));
+    report.most = pages.fold(0, u64::saturating_add);
     let done = each(args, &todo, |r, read| match (args.dry_run, args.evict) {
-        (true, _) => {
-            let (before, dirty) = (r.totals.cached, r.totals.only_cachestat(r.totals.dirty));
-            Ok(Deed { before, after: before, dirty })
-        }
+        (true, _) => Ok(dry(&r.totals, memory(r.open()?.0.as_fd()))),
         (false, true) => evict(&r.open()?.0, args.flush, ask),
         (false, false) => load(&r.open()?.0, ask, read),
     });
@@ -291,11 +223,13 @@ pub fn restore(
             .remedy("make it anew on this machine"));
     }
     let mut report = Report::new("restore", args);
+    let pages = set.files.iter().flat_map(|f| &f.runs).map(|r| r.pages);
+    report.most = pages.fold(0, u64::saturating_add);
     let done = each(args, &set.files, |file, read| {
         if args.dry_run {
             let (totals, why) = run::file(&file.path, ask);
-            let dirty = totals.only_cachestat(totals.dirty);
-            return why.map_or(Ok(Deed { before: totals.cached, after: totals.cached, dirty }), Err);
+            let why = why.filter(|why| *why != Unknown::NotPermitted);
+            return why.map_or(Ok(dry(&totals, false)), Err);
         }
         load_runs(&run::open_named(&file.path)?.0, &file.runs, ask, read)
     });

@@ -76,9 +76,9 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["paths", "files_from", "pid", "comm", "cgroup"], help_heading = "What to look at")]
     pub all: bool,
 
-    /// Show directories down to N levels below each PATH
-    #[arg(short = 'd', long, value_name = "N", default_value = "1", help_heading = "What to show")]
-    pub depth: usize,
+    /// Show directories down to N levels below each PATH (default: 1)
+    #[arg(short = 'd', long, value_name = "N", help_heading = "What to show")]
+    pub depth: Option<usize>,
 
     /// Show files, too, not only directories
     #[arg(short = 'a', long, help_heading = "What to show")]
@@ -177,6 +177,13 @@ impl Args {
     pub fn check(&self) -> Result<(), clap::Error> {
         let conflict =
             |text: &str| Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text));
+        // The definition waives what is required where another option excludes it.
+        if self.null && self.files_from.is_none() {
+            return conflict("'--null' needs '--files-from'");
+        }
+        if self.flush && !self.evict {
+            return conflict("'--flush' needs '--evict'");
+        }
         if self.dry_run && !(self.evict || self.load || self.restore.is_some()) {
             return conflict("'--dry-run' needs '--evict', '--load' or '--restore'");
         }
@@ -185,6 +192,33 @@ impl Args {
         }
         if self.interactive && self.owners() {
             return conflict("'-i' browses directories: give a PATH");
+        }
+        // What would have no effect means something to whoever writes it: that less is looked at or done.
+        let narrow = [
+            ("--one-file-system", self.one_file_system),
+            ("--depth", self.depth.is_some()),
+            ("--exclude", !self.exclude.is_empty()),
+            ("--min", self.min.is_some()),
+            ("--top", self.top.is_some()),
+            ("--files-only", self.files_only),
+            ("--files", self.files),
+            ("--sort", self.sort.is_some()),
+            ("--unit", self.unit.is_some()),
+        ];
+        for (mode, on, heeded) in [
+            ("--restore", self.restore.is_some(), &[][..]),
+            ("--diff", self.diff.is_some(), &[]),
+            ("-i", self.interactive, &["--one-file-system", "--exclude", "--sort"]),
+            (
+                "--pid, --comm, --cgroup and --all",
+                self.owners(),
+                &["--exclude", "--min", "--top", "--files-only", "--files", "--sort", "--unit"],
+            ),
+        ] {
+            let vain = narrow.iter().find(|(option, given)| on && *given && !heeded.contains(option));
+            if let Some((option, _)) = vain {
+                return conflict(&format!("'{option}' has no effect with {mode}"));
+            }
         }
         Ok(())
     }
@@ -215,12 +249,12 @@ impl Args {
 /// Reads a size in bytes.
 fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match text[digits.len()..].to_ascii_uppercase().trim_end_matches("IB").trim_end_matches('B') {
-        "" => 0,
-        "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        "T" => 40,
+    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KB" | "KIB" => 10,
+        "M" | "MB" | "MIB" => 20,
+        "G" | "GB" | "GIB" => 30,
+        "T" | "TB" | "TIB" => 40,
         _ => return Err("the letters are K, M, G and T".into()),
     };
     let number: u64 = digits.parse().map_err(|_| "it is not a whole number of bytes".to_string())?;
@@ -258,7 +292,7 @@ mod tests {
         {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
-        for text in ["", "M", "-1", "1.5M", "1P", "99999999999T"] {
+        for text in ["1iB", "1BB", "1KiBB", "1KBiB", "", "M", "-1", "1.5M", "1P", "99999999999T"] {
             assert!(size(text).is_err(), "{text}");
         }
     }
@@ -275,6 +309,32 @@ mod tests {
             "--all --pid 1",
             "--evict --load x",
             "--flush x",
+            "--flush --load a",
+            "--flush --save - a",
+            "--flush --map a",
+            "--flush --restore s",
+            "--flush --diff s s",
+            "-0 --restore s -n",
+            "-0 --pid 1",
+            "-0 --diff s s",
+            // What has no effect.
+            "--restore s --min 1M",
+            "--restore s --top 3",
+            "--restore s -d 1",
+            "--restore s -x",
+            "--restore s -f",
+            "--restore s --exclude *.o",
+            "--diff s s --top 3",
+            "--diff s s --min 1M",
+            "--diff s s --exclude *.o",
+            "--diff s s --unit pages",
+            "-i --min 1M",
+            "-i --top 3",
+            "-i -d 2",
+            "-i --unit pages",
+            "-i -f",
+            "--evict --pid 1 -x",
+            "--pid 1 -d 2",
             // All files are acted on: whoever names a part of what is shown means that part.
             "--evict --top 3 x",
             "--evict -d 1 x",
@@ -301,9 +361,19 @@ mod tests {
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
         }
-        for line in
-            ["", "a b", "--map a --json", "--pid 1,2 --pid 3", "--evict -n a", "--restore s -n", "--diff a b"]
-        {
+        for line in [
+            "",
+            "a b",
+            "-i -x --exclude *.o --sort name",
+            "--evict --min 1M -x a",
+            "--all --top 3",
+            "-0 --files-from l",
+            "--map a --json",
+            "--pid 1,2 --pid 3",
+            "--evict -n a",
+            "--restore s -n",
+            "--diff a b",
+        ] {
             assert!(parse(line).is_ok(), "{line}");
         }
     }

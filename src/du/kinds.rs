@@ -6,6 +6,11 @@ use std::os::fd::BorrowedFd;
 pub const OVERLAY: u64 = 0x794c_7630;
 /// Huge pages: none of the page cache.
 pub const HUGETLBFS: u64 = 0x9584_58f6;
+/// Files have no other place than the page cache (and swap) on these two.
+const TMPFS: u64 = 0x0102_1994;
+const RAMFS: u64 = 0x8584_58f6;
+/// Each subvolume is a device to stat(2), and all of them are one to /proc.
+pub const BTRFS: u64 = 0x9123_683e;
 
 /// File systems without pages of files: what they show is made when it is read.
 const PSEUDO: &[u64] = &[
@@ -33,6 +38,12 @@ const PSEUDO: &[u64] = &[
 #[must_use]
 pub fn of(fd: BorrowedFd<'_>) -> Option<u64> {
     u64::try_from(rustix::fs::fstatfs(fd).ok()?.f_type & 0xffff_ffff).ok()
+}
+
+/// Whether files of such a file system have no other place than memory: nothing of them can be evicted.
+#[must_use]
+pub fn memory(kind: u64) -> bool {
+    matches!(kind, TMPFS | RAMFS)
 }
 
 /// Whether files of such a file system have no pages.

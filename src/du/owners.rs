@@ -1,5 +1,7 @@
 //! Files that processes have open or mapped: deleted ones too, and those of other mount namespaces.
 
+mod maps;
+
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -7,11 +9,11 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
+use rustix::io::Errno;
 
 use super::cli::Args;
 use super::exclude::Exclude;
@@ -29,6 +31,7 @@ use super::run::Found;
 use super::totals::Totals;
 use crate::cgroup::Hierarchy;
 use crate::exit::Failure;
+use maps::Mapped;
 
 /// A file that somebody has.
 #[derive(Debug, Clone)]
@@ -36,6 +39,8 @@ struct Held {
     path: PathBuf,
     link: PathBuf,
     owners: BTreeSet<u32>,
+    /// Why nothing can be known of it.
+    why: Option<Unknown>,
 }
 
 /// Files by device and inode: each is asked about once, whoever has it.
@@ -47,19 +52,19 @@ type Files = HashMap<(u64, u64), Held>;
 /// When there is no such process or cgroup.
 pub fn find(args: &Args) -> Result<Found, Failure> {
     let exclude = Exclude::new(&args.exclude).map_err(Failure::usage)?;
-    let pids = processes(args)?;
-    let mut files = Files::new();
     let problems = Problems::default();
-    let mut refused = false;
+    // What could not be looked into is in no sum: these are at least what they say.
+    let mut unread = 0;
+    let pids = processes(args, &problems, &mut unread)?;
+    let mut files = Files::new();
     for &pid in &pids {
         match held(pid, &exclude, &mut files) {
             // It ended, or is a kernel thread that has no files.
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(libc::ESRCH) => {}
             Err(e) => {
-                refused = true;
-                let errno = rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO);
-                problems.directory(Path::new(&format!("process {pid}")), errno);
+                unread += 1;
+                problems.directory(Path::new(&format!("process {pid}")), errno(&e));
             }
         }
     }
@@ -69,7 +74,7 @@ pub fn find(args: &Args) -> Result<Found, Failure> {
     let top = args.top.map(|n| n as usize).filter(|_| !acting);
     let least = args.min.map_or(0, |bytes| bytes.div_ceil(page));
     let keep = Keep::new(args.sort.unwrap_or(Sort::Cached), top, least).only(run::wanted(args));
-    let total = files
+    let mut total = files
         .into_par_iter()
         .map(|(inode, file)| {
             let (totals, row) = asked(inode, file, ask);
@@ -85,11 +90,22 @@ pub fn find(args: &Args) -> Result<Found, Failure> {
             a.add(&b);
             a
         });
-    Ok(Found { rows: keep.rows(), total, notes: problems.lines(), missing: refused })
+    total.add(&Totals { unread, ..Totals::default() });
+    Ok(Found { rows: keep.rows(), total, notes: problems.lines(), missing: unread > 0 })
+}
+
+fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 /// What is cached of a file, and its row; none if it was closed since it was found, whatever its number means by now.
 fn asked(inode: (u64, u64), file: Held, ask: Ask) -> (Totals, Option<Row>) {
+    if let Some(why) = file.why {
+        let totals = Totals::of_file(0, 0, Err(why));
+        let mut row = Row::new(Kind::File, file.path, 0, totals, Some(why));
+        row.owners = file.owners.into_iter().collect();
+        return (totals, Some(row));
+    }
     let (totals, why) = run::told(&file.link, run::open_same(&file.link, inode), ask);
     if why == Some(Unknown::Vanished) {
         return (Totals::of_vanished(), None);
@@ -101,7 +117,7 @@ fn asked(inode: (u64, u64), file: Held, ask: Ask) -> (Totals, Option<Row>) {
 }
 
 /// The processes that the options choose; each of the options must hold.
-fn processes(args: &Args) -> Result<Vec<u32>, Failure> {
+fn processes(args: &Args, problems: &Problems, unread: &mut u64) -> Result<Vec<u32>, Failure> {
     for pid in &args.pid {
         if !Path::new(&format!("/proc/{pid}")).exists() {
             return Err(Failure::usage(format!("there is no process {pid}"))
@@ -109,7 +125,7 @@ fn processes(args: &Args) -> Result<Vec<u32>, Failure> {
         }
     }
     let named: Vec<u32> = args.pid.iter().map(|pid| process_of(*pid)).collect();
-    let of_cgroup = args.cgroup.as_deref().map(members).transpose()?;
+    let of_cgroup = args.cgroup.as_deref().map(|path| members(path, problems, unread)).transpose()?;
     let all = fs::read_dir("/proc").map_err(|e| Failure::failed(format!("cannot read /proc: {e}")))?;
     let mut pids: Vec<u32> = all
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -141,8 +157,8 @@ fn comm(pid: u32, name: &str) -> bool {
     fs::read(format!("/proc/{pid}/comm")).is_ok_and(|c| c.strip_suffix(b"\n").unwrap_or(&c) == wanted)
 }
 
-/// The processes of a cgroup and those below it.
-fn members(path: &str) -> Result<HashSet<u32>, Failure> {
+/// The processes of a cgroup and those below it. What cannot be read there is told, but for cgroups that have gone.
+fn members(path: &str, problems: &Problems, unread: &mut u64) -> Result<HashSet<u32>, Failure> {
     let missing = |text: String| {
         Failure::usage(text)
             .remedy("/proc/PID/cgroup names the cgroup of a process; 'systemd-cgls' lists all")
@@ -163,10 +179,19 @@ fn members(path: &str) -> Result<HashSet<u32>, Failure> {
     let mut pids = HashSet::new();
     let mut dirs = vec![named];
     while let Some(dir) = dirs.pop() {
-        if let Ok(text) = fs::read_to_string(dir.join("cgroup.procs")) {
+        let read = fs::read_to_string(dir.join("cgroup.procs")).and_then(|text| {
             pids.extend(text.lines().filter_map(|l| l.parse::<u32>().ok()));
-        }
-        let Ok(entries) = fs::read_dir(dir) else { continue };
+            fs::read_dir(&dir)
+        });
+        let entries = match read {
+            Ok(entries) => entries,
+            Err(e) if matches!(errno(&e), Errno::NOENT | Errno::NODEV) => continue,
+            Err(e) => {
+                *unread += 1;
+                problems.directory(&dir, errno(&e));
+                continue;
+            }
+        };
         dirs.extend(entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()));
     }
     Ok(pids)
@@ -175,58 +200,48 @@ fn members(path: &str) -> Result<HashSet<u32>, Failure> {
 /// Adds what one process has open or mapped.
 fn held(pid: u32, exclude: &Exclude, files: &mut Files) -> io::Result<()> {
     let proc = PathBuf::from(format!("/proc/{pid}"));
-    let prefix = elsewhere(&proc);
+    let place = Place::of(&proc);
     for entry in fs::read_dir(proc.join("fd"))? {
         let link = entry?.path();
         let Ok(path) = fs::read_link(&link) else { continue };
-        add(pid, &path, link, prefix.as_deref(), exclude, files);
+        add(pid, &path, link, &place, exclude, files);
     }
     // A library is mapped in several pieces: one of each file will do.
     let mut seen = HashSet::new();
-    for line in fs::read_to_string(proc.join("maps"))?.lines() {
-        let mut words = line.splitn(6, ' ');
-        let (Some(range), Some(dev), Some(inode)) = (words.next(), words.nth(2), words.next()) else {
-            continue;
-        };
-        if inode == "0" || !seen.insert((dev.to_owned(), inode.to_owned())) {
+    for line in fs::read(proc.join("maps"))?.split(|b| *b == b'\n') {
+        let Some(mapped) = Mapped::parse(line) else { continue };
+        if !seen.insert((mapped.dev, mapped.inode, mapped.path.clone())) {
             continue;
         }
-        let path = words.next().unwrap_or_default().trim_start();
-        // The kernel leaves leading zeros away in one file and not in the other.
-        let link = proc.join("map_files").join(link_name(range));
+        let link = proc.join("map_files").join(&mapped.link);
         if let Ok(target) = fs::read_link(&link) {
-            if add(pid, &target, link, prefix.as_deref(), exclude, files) {
+            if add(pid, &target, link.clone(), &place, exclude, files) {
                 continue;
             }
         }
         // map_files is for root alone; a file that still has its name is found by that, if it is the same one.
-        let by_name = proc.join("root").join(path.trim_start_matches('/'));
-        let same = fs::metadata(&by_name).is_ok_and(|m| m.ino().to_string() == inode);
-        if same {
-            add(pid, Path::new(path), by_name, prefix.as_deref(), exclude, files);
+        let names = mapped.names();
+        let found = names.iter().find_map(|name| {
+            let here = place.name(name);
+            mapped.is(&here).then(|| add(pid, name, here, &place, exclude, files))
+        });
+        let refused = || fs::metadata(&link).is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied);
+        if found == Some(true) || mapped.pseudo() || !refused() {
+            continue;
+        }
+        let Some(name) = names.into_iter().next_back() else { continue };
+        if !exclude.within(named(&name)) {
+            let path = place.name(&name);
+            let why = Some(Unknown::OnlyMapped);
+            let file = || Held { path, link, owners: BTreeSet::new(), why };
+            files.entry((mapped.dev, mapped.inode)).or_insert_with(file).owners.insert(pid);
         }
     }
     Ok(())
 }
 
-/// `00400000-00401000` of maps is `400000-401000` in map_files.
-fn link_name(range: &str) -> String {
-    let bare = |n: &str| match n.trim_start_matches('0') {
-        "" => "0".to_owned(),
-        n => n.to_owned(),
-    };
-    range.split_once('-').map_or_else(|| range.to_owned(), |(a, b)| format!("{}-{}", bare(a), bare(b)))
-}
-
 /// Adds a file if it is one that the page cache holds. Never opens pipes and devices: they might notice.
-fn add(
-    pid: u32,
-    path: &Path,
-    link: PathBuf,
-    prefix: Option<&Path>,
-    exclude: &Exclude,
-    files: &mut Files,
-) -> bool {
+fn add(pid: u32, path: &Path, link: PathBuf, place: &Place, exclude: &Exclude, files: &mut Files) -> bool {
     let Some((inode, kind)) = run::look(&link) else { return false };
     if !kind.is_file() && !kind.is_block_device() {
         return true;
@@ -239,12 +254,13 @@ fn add(
         return true;
     }
     let held = files.entry(inode).or_insert_with(|| {
-        let path = match prefix {
-            Some(prefix) if path.is_absolute() => prefix.join(path.strip_prefix("/").unwrap_or(path)),
-            _ => path.to_path_buf(),
-        };
-        Held { path, link, owners: BTreeSet::new() }
+        let (path, link) = (place.name(path), link.clone());
+        Held { path, link, owners: BTreeSet::new(), why: None }
     });
+    // Somebody else could not open it.
+    if held.why.take().is_some() {
+        held.link = link;
+    }
     held.owners.insert(pid);
     true
 }
@@ -257,12 +273,31 @@ fn named(path: &Path) -> &Path {
         .map_or(path, |name| Path::new(OsStr::from_bytes(name)))
 }
 
-/// `/proc/PID/root` for a process whose paths mean something else than ours.
-fn elsewhere(proc: &Path) -> Option<PathBuf> {
-    let of = |p: &Path, what: &str| fs::read_link(p.join(what)).ok();
-    let own = Path::new("/proc/self");
-    let differs = |what| of(proc, what).is_some_and(|theirs| of(own, what).is_none_or(|ours| ours != theirs));
-    (differs("ns/mnt") || differs("root")).then(|| proc.join("root"))
+/// Where the paths of a process begin, if they mean something else than ours.
+///
+/// The kernel gives paths as seen from our root, also those of a process that has changed its own root; only what lies
+/// in another mount namespace has no path from there, and is told of from the root of that.
+struct Place(Option<(PathBuf, PathBuf)>);
+
+impl Place {
+    fn of(proc: &Path) -> Self {
+        let link = |p: &Path, what: &str| fs::read_link(p.join(what)).ok();
+        let own = link(Path::new("/proc/self"), "ns/mnt");
+        let differs = link(proc, "ns/mnt").is_some_and(|theirs| own.is_none_or(|ours| ours != theirs));
+        let root = || link(proc, "root").unwrap_or_else(|| "/".into());
+        Self(differs.then(|| (proc.join("root"), root())))
+    }
+
+    /// A path that we can use.
+    fn name(&self, path: &Path) -> PathBuf {
+        match &self.0 {
+            Some((prefix, root)) if path.is_absolute() => {
+                let below = path.strip_prefix(root).or_else(|_| path.strip_prefix("/"));
+                prefix.join(below.unwrap_or(path))
+            }
+            _ => path.to_path_buf(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -277,10 +312,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_links() {
-        assert_eq!(link_name("00400000-00401000"), "400000-401000");
-        assert_eq!(link_name("7f00-7f10"), "7f00-7f10");
-        assert_eq!(link_name("00000000-00001000"), "0-1000");
+    fn names_begin_at_the_root_of_another_namespace() {
+        let here = Place(None);
+        assert_eq!(here.name(Path::new("/srv/root/x")), Path::new("/srv/root/x"));
+        let place = |root: &str| Place(Some(("/proc/7/root".into(), root.into())));
+        assert_eq!(place("/").name(Path::new("/etc/x")), Path::new("/proc/7/root/etc/x"));
+        assert_eq!(place("/srv").name(Path::new("/srv/etc/x")), Path::new("/proc/7/root/etc/x"));
+        assert_eq!(place("/").name(Path::new("pipe:[1]")), Path::new("pipe:[1]"));
+        assert!(Place::of(Path::new("/proc/self")).0.is_none());
     }
 
     #[test]

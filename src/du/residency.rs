@@ -91,6 +91,9 @@ pub enum Unknown {
     /// The file went away between being listed and being opened.
     #[error("no such file")]
     Vanished,
+    /// A process has it mapped and not open, it has no name that we can use, and map_files is closed to us.
+    #[error("mapped, and only root can open it")]
+    OnlyMapped,
     /// /proc, /sys and their like.
     #[error("no page cache: what the file says is made when it is read")]
     NoCache,
@@ -122,6 +125,7 @@ impl Unknown {
             Unknown::HugeTlb => "hugetlbfs",
             Unknown::Dax => "dax",
             Unknown::Vanished => "vanished",
+            Unknown::OnlyMapped => "only_mapped",
             Unknown::NoCache => "no_page_cache",
             Unknown::Loop => "symlink_loop",
             Unknown::NotAFile(_) => "not_a_file",

@@ -72,12 +72,6 @@ impl Row {
         Self { path, depth, kind, totals, why, owners: Vec::new(), via: None }
     }
 
-    /// Whether its size is known: of what is not known to be a file with something in it, 0 would be a guess.
-    #[must_use]
-    pub const fn sized(&self) -> bool {
-        self.why.is_none() || self.totals.size > 0
-    }
-
     /// Opens it.
     ///
     /// # Errors

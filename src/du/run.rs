@@ -112,17 +112,19 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Result<End,
     // To act on files, all of them are needed, whatever is shown.
     let acting = args.evict || args.load || args.save.is_some();
     let mut found = if args.owners() { owners::find(args)? } else { find(args, &paths, acting)? };
+    // Files that exist and cannot be acted on: not all that was asked for is done.
+    found.missing |= acting && found.rows.iter().any(|r| r.why.is_some_and(|why| out_of_reach(why, args)));
     let end = found.warn(err);
     if acting {
-        found.rows.retain(|r| r.kind == Kind::File && r.why.is_none());
+        found.rows.retain(|r| r.kind == Kind::File && (r.why.is_none() || args.save.is_none()));
     }
     if let Some(path) = &args.save {
         if found.missing && found.rows.is_empty() {
             return Err(Failure::failed("nothing is saved: of what was asked for, nothing is known")
                 .remedy("the warnings say why"));
         }
-        set::save(path, &found.rows, args.ask(), out, err)?;
-        return Ok(end);
+        let saved = set::save(path, &found.rows, args.ask(), out, err)?;
+        return Ok(if end == End::Partly { end } else { saved });
     }
     if args.evict || args.load {
         return act::run(args, found, out, err).map(|e| if end == End::Partly { end } else { e });
@@ -138,6 +140,18 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Result<End,
         let _ = writeln!(err, "cachedu: by mincore(2): what is dirty or was evicted is not known");
     }
     Ok(end)
+}
+
+/// Whether a reason to know nothing of a file keeps us from acting on it. What is no page cache needs no action, and
+/// whoever may read a file may load and evict it.
+fn out_of_reach(why: Unknown, args: &Args) -> bool {
+    match why {
+        Unknown::NotPermitted => args.save.is_some(),
+        Unknown::NotReadable | Unknown::OnlyMapped | Unknown::Loop | Unknown::Failed(_) => true,
+        Unknown::Vanished | Unknown::HugeTlb | Unknown::Dax | Unknown::NoCache | Unknown::NotAFile(_) => {
+            false
+        }
+    }
 }
 
 fn show(args: &Args, found: &Found, out: &mut dyn Write) -> Result<End, Failure> {
@@ -266,9 +280,9 @@ pub(super) fn told(
 /// What is acted on: what cannot change is left in peace, so files with nothing cached or all of it take no memory.
 pub(super) fn wanted(args: &Args) -> fn(&Totals) -> bool {
     if args.evict || args.save.is_some() {
-        |t| t.cached > 0
+        |t| t.cached > 0 || t.unknown > 0
     } else if args.load {
-        |t| t.cached < t.pages
+        |t| t.cached < t.pages || t.unknown > 0
     } else {
         |_| true
     }
@@ -279,7 +293,7 @@ fn find(args: &Args, paths: &[PathBuf], acting: bool) -> Result<Found, Failure> 
     let exclude = Exclude::new(&args.exclude).map_err(Failure::usage)?;
     let options = walk::Options {
         ask: args.ask(),
-        depth: if acting || args.files_only { usize::MAX } else { args.depth },
+        depth: if acting || args.files_only { usize::MAX } else { args.depth.unwrap_or(1) },
         files: args.files || args.files_only || acting,
         directories: !args.files_only && !acting,
         flat: false,
@@ -318,7 +332,7 @@ fn find(args: &Args, paths: &[PathBuf], acting: bool) -> Result<Found, Failure> 
                         }
                         let (totals, why) = told(path, opened, options.ask);
                         if let Some(why) = why {
-                            found.missing = true;
+                            found.missing |= !(args.evict || args.load) || why != Unknown::NotPermitted;
                             found.notes.push(format!("{}: {why}", view::name(path)));
                         }
                         if !again {

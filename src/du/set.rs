@@ -24,6 +24,7 @@ use super::residency::Ask;
 use super::residency::Unknown;
 use super::row::Row;
 use super::run;
+use super::run::End;
 use super::view;
 use crate::exit::Failure;
 
@@ -32,7 +33,7 @@ const KIND: &str = "cachedu-set";
 /// The version that this program writes, and the only one that it reads.
 const VERSION: u64 = 2;
 /// What the last line is called: a set without it was cut off.
-const END: &str = "end";
+const LAST: &str = "end";
 
 /// One file of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,9 +65,21 @@ pub fn save(
     ask: Ask,
     out: &mut dyn Write,
     err: &mut dyn Write,
-) -> Result<(), Failure> {
+) -> Result<End, Failure> {
+    let mut end = End::Done;
+    let (rows, nameless): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().filter(|r| r.totals.cached > 0).partition(|r| lasts(r));
+    if let Some(first) = nameless.first() {
+        end = End::Partly;
+        let _ = writeln!(
+            err,
+            "cachedu: warning: left out, without a name that lasts: {} files, {} first",
+            nameless.len(),
+            view::name(&first.path)
+        );
+    }
     let lines: Vec<(PathBuf, Result<String, Unknown>)> =
-        rows.par_iter().filter(|r| r.totals.cached > 0).map(|r| (r.path.clone(), line(r, ask))).collect();
+        rows.par_iter().map(|r| (r.path.clone(), line(r, ask))).collect();
     let time = jiff::Timestamp::now().to_string();
     let page_size = rustix::param::page_size();
     let mut text = format!("{}\n", json!({"type":KIND,"version":VERSION,"page_size":page_size,"time":time}));
@@ -79,25 +92,38 @@ pub fn save(
             }
             Err(Unknown::Vanished) => {}
             Err(why) => {
+                end = End::Partly;
                 let _ = writeln!(err, "cachedu: warning: {}: {why}", view::name(&path));
             }
         }
     }
-    let _ = writeln!(text, "{}", json!({"type":END,"files":count}));
+    let _ = writeln!(text, "{}", json!({"type":LAST,"files":count}));
     if path.as_os_str() == "-" {
         run::print(text.as_bytes(), out)?;
-        return Ok(());
+        return Ok(end);
     }
     let failed = |e| Failure::failed(format!("cannot write {}: {e}", path.display()));
     replace(path, text.as_bytes()).map_err(failed)?;
     let _ = writeln!(err, "cachedu: saved {count} files to {}", path.display());
-    Ok(())
+    Ok(end)
+}
+
+/// Whether the path will still lead to the file: not that of a deleted one, nor one by way of a process.
+fn lasts(row: &Row) -> bool {
+    row.via.as_ref().is_none_or(|via| {
+        !row.path.starts_with("/proc") && run::look(&row.path).is_some_and(|(inode, _)| inode == via.inode)
+    })
 }
 
 /// Writes a file as a whole or not at all: an older set must outlive a full disk.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     // The file behind a symbolic link is meant, not the link.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let path = &match fs::canonicalize(path) {
+        Ok(whole) => whole,
+        // It leads to a file that has yet to be made: there is none to outlive a failure.
+        Err(_) if path.is_symlink() => return fs::write(path, text),
+        Err(_) => path.to_path_buf(),
+    };
     let old = fs::metadata(path).ok();
     let Some(name) = path.file_name().filter(|_| old.as_ref().is_none_or(fs::Metadata::is_file)) else {
         // A pipe or a device cannot be replaced.
@@ -172,7 +198,7 @@ fn parse(text: &str) -> Result<Set, (usize, String)> {
         last = i + 1;
         let damaged = || (last, "it is damaged".to_string());
         let value: Value = serde_json::from_str(line).map_err(|_| damaged())?;
-        if value["type"] != END {
+        if value["type"] != LAST {
             files.push(file(&value, most).ok_or_else(damaged)?);
             continue;
         }
@@ -335,6 +361,10 @@ mod tests {
         std::os::unix::fs::symlink(&path, &link).unwrap();
         replace(&link, b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        fs::remove_file(&path).unwrap();
+        replace(&link, b"newer").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"newer", "by way of a link that led nowhere");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert!(replace(&dir.path().join("no/such"), b"x").is_err() && replace(dir.path(), b"x").is_err());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left beside them");

@@ -34,6 +34,8 @@ pub struct Totals {
     pub unknown: u64,
     /// Pages that these cover.
     pub unknown_pages: u64,
+    /// Of the unknown files, those of unknown size: they are missing in `disk`, `size` and `pages`.
+    pub sizeless: u64,
     /// Directories that could not be read, and entries of which nothing is known: what they hold is in no other sum.
     pub unread: u64,
     /// What was gone when its turn came: no error, trees change.
@@ -73,7 +75,7 @@ impl Totals {
                     ..base
                 }
             }
-            Err(_) => Self { unknown: 1, unknown_pages: pages, ..base },
+            Err(_) => Self { unknown: 1, unknown_pages: pages, sizeless: u64::from(size == 0), ..base },
         }
     }
 
@@ -93,6 +95,7 @@ impl Totals {
         self.by_mincore += other.by_mincore;
         self.unknown += other.unknown;
         self.unknown_pages = self.unknown_pages.saturating_add(other.unknown_pages);
+        self.sizeless += other.sizeless;
         self.unread += other.unread;
         self.vanished += other.vanished;
     }
@@ -101,6 +104,19 @@ impl Totals {
     #[must_use]
     pub const fn partial(&self) -> bool {
         self.unknown > 0 || self.unread > 0
+    }
+
+    /// Whether sizes are missing, so that these sums are the least that there may be.
+    #[must_use]
+    pub const fn partly_sized(&self) -> bool {
+        self.sizeless > 0 || self.unread > 0
+    }
+
+    /// A sum of sizes; `None` if no size is known. With [`Totals::partly_sized`], at least so much.
+    #[must_use]
+    pub const fn sized(&self, figure: u64) -> Option<u64> {
+        // What directories take on the disk is known though what is in them is not.
+        if self.partly_sized() && self.sizeless == self.files && figure == 0 { None } else { Some(figure) }
     }
 
     /// Cached pages; `None` if no file could be asked. With [`Totals::partial`], at least so many.
@@ -150,6 +166,7 @@ mod tests {
         let mut sum = Totals { dirs: 1, ..Totals::default() };
         sum.add(&Totals::of_unread());
         assert_eq!((sum.cached(), sum.ratio(), sum.partial()), (None, None, true));
+        assert_eq!((sum.sized(sum.size), sum.sized(4096), sum.partly_sized()), (None, Some(4096), true));
         sum.add(&file(10, 10, None));
         assert_eq!((sum.cached(), sum.ratio(), sum.partial()), (Some(10), None, true));
     }
@@ -159,6 +176,9 @@ mod tests {
         assert_eq!(Totals::default().ratio(), None);
         assert_eq!(Totals::default().cached(), Some(0));
         let none = Totals::of_file(8192, 0, Err(Unknown::NotReadable));
+        assert_eq!((none.sized(none.size), none.partly_sized()), (Some(8192), false));
+        let missing = Totals::of_file(0, 0, Err(Unknown::Vanished));
+        assert_eq!((missing.sized(missing.size), missing.partly_sized()), (None, true));
         assert_eq!((none.cached(), none.ratio(), none.only_cachestat(0)), (None, None, None));
     }
 }

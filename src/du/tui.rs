@@ -5,6 +5,7 @@ mod render;
 mod state;
 mod world;
 
+use std::fmt;
 use std::io;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -13,12 +14,22 @@ use std::sync::mpsc::Receiver;
 
 use anyhow::Context as _;
 use ratatui::DefaultTerminal;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event;
 use ratatui::crossterm::event::Event;
+use ratatui::crossterm::event::KeyCode;
 use ratatui::crossterm::event::KeyEventKind;
+use ratatui::crossterm::event::KeyModifiers;
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal;
+use ratatui::crossterm::terminal::EnterAlternateScreen;
+use ratatui::crossterm::terminal::LeaveAlternateScreen;
+use signal_hook::consts::SIGCONT;
 use signal_hook::consts::SIGHUP;
 use signal_hook::consts::SIGINT;
+use signal_hook::consts::SIGQUIT;
 use signal_hook::consts::SIGTERM;
+use signal_hook::consts::SIGTSTP;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
@@ -58,30 +69,72 @@ pub fn run(args: &Args, paths: &[PathBuf]) -> Result<End, Failure> {
     let mut terminal = ratatui::try_init().context("cannot take over the terminal")?;
     let listening = listen().context("cannot handle signals");
     let ended = listening.and_then(|happened| browse(&mut terminal, &mut state, &mut tree, &happened));
-    ratatui::restore();
-    ended.map_err(Failure::from).map(|()| End::Done)
+    give_back();
+    if let Some(signal) = ended.map_err(Failure::from)? {
+        // As any program that is told to end: the screen is given back already.
+        emulate_default_handler(signal).context("cannot end by a signal")?;
+    }
+    Ok(End::Done)
+}
+
+/// Gives the terminal back, with its cursor.
+fn give_back() {
+    let _ = terminal::disable_raw_mode();
+    let text = format!("{}{}", Ansi(LeaveAlternateScreen), Ansi(Show));
+    // Not by way of a lock on the output: the thread that is to be ended has it, and this may be another.
+    let _ = rustix::io::write(io::stdout(), text.as_bytes());
+}
+
+/// A command of a terminal as text.
+struct Ansi<C>(C);
+
+impl<C: ratatui::crossterm::Command> fmt::Display for Ansi<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write_ansi(f)
+    }
+}
+
+/// Stops until somebody lets it go on, with the terminal given back meanwhile.
+fn suspend(terminal: &mut DefaultTerminal) -> anyhow::Result<()> {
+    give_back();
+    emulate_default_handler(SIGTSTP).context("cannot stop")?;
+    enter(terminal)
+}
+
+/// Takes the terminal over again, whatever a shell has done to its modes in the meantime.
+fn enter(terminal: &mut DefaultTerminal) -> anyhow::Result<()> {
+    let _ = terminal::disable_raw_mode();
+    terminal::enable_raw_mode()?;
+    execute!(io::stdout(), EnterAlternateScreen)?;
+    terminal.clear()?;
+    Ok(())
 }
 
 /// What comes from outside.
 enum Happened {
     Event(Event),
-    End,
+    Signal(i32),
+    /// The terminal is gone.
+    Closed,
 }
 
 /// Begins to wait for keys and signals, each in a thread of its own: to read keys from a terminal that is gone does not
 /// end, and work may take its time.
 fn listen() -> io::Result<Receiver<Happened>> {
     let (sender, happened) = mpsc::channel();
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT])?;
     let ends = sender.clone();
     std::thread::spawn(move || {
-        for (i, signal) in signals.forever().enumerate() {
+        let mut told = false;
+        for signal in signals.forever() {
+            let end = !matches!(signal, SIGTSTP | SIGCONT);
             // Nobody sees the screen any more, or nobody wants to wait.
-            if signal == SIGHUP || i > 0 {
-                ratatui::restore();
+            if signal == SIGHUP || end && told {
+                give_back();
                 let _ = emulate_default_handler(signal);
             }
-            let _ = ends.send(Happened::End);
+            told |= end;
+            let _ = ends.send(Happened::Signal(signal));
         }
     });
     std::thread::spawn(move || {
@@ -90,23 +143,41 @@ fn listen() -> io::Result<Receiver<Happened>> {
                 return;
             }
         }
-        let _ = sender.send(Happened::End);
+        let _ = sender.send(Happened::Closed);
     });
     Ok(happened)
 }
 
+/// Shows the tree until the end: that of the user, or the signal that asks for it.
 fn browse(
     terminal: &mut DefaultTerminal,
     state: &mut State,
     tree: &mut Tree,
     happened: &Receiver<Happened>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Option<i32>> {
     loop {
         terminal.draw(|frame| render::render(state, frame))?;
         // Draws again only when something has come.
-        let Ok(Happened::Event(event)) = happened.recv() else { return Ok(()) };
+        let event = match happened.recv() {
+            Ok(Happened::Event(event)) => event,
+            Ok(Happened::Signal(SIGTSTP)) => {
+                suspend(terminal)?;
+                continue;
+            }
+            Ok(Happened::Signal(SIGCONT)) => {
+                enter(terminal)?;
+                continue;
+            }
+            Ok(Happened::Signal(signal)) => return Ok(Some(signal)),
+            Ok(Happened::Closed) | Err(_) => return Ok(None),
+        };
         let Event::Key(key) = event else { continue };
         if key.kind != KeyEventKind::Press {
+            continue;
+        }
+        // Ctrl-Z: a terminal in raw mode makes no signal of it.
+        if key.code == KeyCode::Char('z') && key.modifiers.contains(KeyModifiers::CONTROL) {
+            suspend(terminal)?;
             continue;
         }
         let Some(action) = keys::action(&key, state.mode()) else { continue };
@@ -115,7 +186,7 @@ fn browse(
                 terminal.draw(|frame| render::render(state, frame))?;
             }
             if !state::perform(state, slow, tree) {
-                return Ok(());
+                return Ok(None);
             }
         }
     }

@@ -24,8 +24,8 @@ pub enum Cell {
     Empty,
     /// Pages; at least so many where it says so.
     Pages(u64, bool),
-    /// Bytes.
-    Bytes(u64),
+    /// Bytes; at least so many where it says so.
+    Bytes(u64, bool),
     /// Pieces.
     Count(u64),
     /// A part of the whole.
@@ -50,9 +50,9 @@ fn told(row: &Row, figure: u64) -> Cell {
     known(row.totals.only_cachestat(figure), row)
 }
 
-/// What is not there, or is no file, has no size.
-fn sized(row: &Row, cell: Cell) -> Cell {
-    if row.sized() { cell } else { Cell::Unknown }
+/// What is not there, or is no file, has no size; what cannot be read is missing in sums of them.
+fn sized(row: &Row, figure: u64, cell: fn(u64, bool) -> Cell) -> Cell {
+    row.totals.sized(figure).map_or(Cell::Unknown, |n| cell(n, row.totals.partly_sized()))
 }
 
 /// Nobody is asked for processes unless they are what files are found by; a sum of them would count some twice.
@@ -62,9 +62,9 @@ fn processes(row: &Row) -> Cell {
 
 /// All columns.
 pub const COLUMNS: &[Column] = &[
-    Column { id: "size_bytes", title: "SIZE", cell: |r| sized(r, Cell::Bytes(r.totals.size)) },
-    Column { id: "disk_bytes", title: "DISK", cell: |r| sized(r, Cell::Bytes(r.totals.disk)) },
-    Column { id: "pages", title: "PAGES", cell: |r| sized(r, Cell::Pages(r.totals.pages, false)) },
+    Column { id: "size_bytes", title: "SIZE", cell: |r| sized(r, r.totals.size, Cell::Bytes) },
+    Column { id: "disk_bytes", title: "DISK", cell: |r| sized(r, r.totals.disk, Cell::Bytes) },
+    Column { id: "pages", title: "PAGES", cell: |r| sized(r, r.totals.pages, Cell::Pages) },
     Column { id: "cached", title: "CACHED", cell: |r| known(r.totals.cached(), r) },
     Column {
         id: "cached_ratio",
@@ -119,15 +119,14 @@ impl Layout {
 
 fn shown(cell: Cell, layout: Layout, unit: Unit) -> String {
     let page = rustix::param::page_size() as u64;
+    let least = |text: String, least: bool| if least { text + "+" } else { text };
     match cell {
         Cell::Unknown => "-".into(),
         Cell::Empty => String::new(),
-        Cell::Pages(n, least) => {
-            let n = if unit == Unit::Bytes { bytes(n.saturating_mul(page)) } else { n.to_string() };
-            if least { n + "+" } else { n }
-        }
-        Cell::Bytes(n) if layout == Layout::Tree || unit == Unit::Bytes => bytes(n),
-        Cell::Bytes(n) | Cell::Count(n) => n.to_string(),
+        Cell::Pages(n, more) if unit == Unit::Bytes => least(bytes(n.saturating_mul(page)), more),
+        Cell::Bytes(n, more) if layout == Layout::Tree || unit == Unit::Bytes => least(bytes(n), more),
+        Cell::Pages(n, more) | Cell::Bytes(n, more) => least(n.to_string(), more),
+        Cell::Count(n) => n.to_string(),
         Cell::Ratio(x) => percent(x),
     }
 }
@@ -180,19 +179,28 @@ pub(super) fn aligned(lines: &[Vec<String>], names: &[String]) -> String {
 pub fn csv(rows: &[Row]) -> anyhow::Result<Vec<u8>> {
     let mut out = csv::Writer::from_writer(Vec::new());
     let ids = COLUMNS.iter().map(|c| c.id);
-    out.write_record(["type"].into_iter().chain(ids).chain(["files", "unknown_files", "reason", "path"]))?;
+    out.write_record(["type"].into_iter().chain(ids).chain([
+        "files",
+        "unknown_files",
+        "partial",
+        "unread",
+        "reason",
+        "path",
+    ]))?;
     for row in rows {
         out.write_field(row.kind.name())?;
         for column in COLUMNS {
             out.write_field(match (column.cell)(row) {
                 Cell::Unknown | Cell::Empty => String::new(),
-                Cell::Pages(n, _) | Cell::Bytes(n) | Cell::Count(n) => n.to_string(),
+                Cell::Pages(n, _) | Cell::Bytes(n, _) | Cell::Count(n) => n.to_string(),
                 // Not rounded: one page of many is not nothing, and all but one are not all.
                 Cell::Ratio(x) => x.to_string(),
             })?;
         }
         out.write_field(row.totals.files.to_string())?;
         out.write_field(row.totals.unknown.to_string())?;
+        out.write_field(row.totals.partial().to_string())?;
+        out.write_field(row.totals.unread.to_string())?;
         out.write_field(row.why.map_or("", super::Unknown::id))?;
         out.write_field(row.path.as_os_str().as_bytes())?;
         out.write_record(None::<&[u8]>)?;
@@ -230,7 +238,7 @@ pub fn json(row: &Row) -> Value {
     };
     // Of files of no size nobody was asked.
     let method = method.filter(|_| t.pages > t.unknown_pages);
-    let sized = |figure: u64| row.sized().then_some(figure);
+    let sized = |figure: u64| t.sized(figure);
     for (key, value) in [
         ("size_bytes", json!(sized(t.size))),
         ("disk_bytes", json!(sized(t.disk))),

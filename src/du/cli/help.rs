@@ -63,7 +63,8 @@ cannot be read: it is at least that.
 
 tmpfs and shared memory are page cache that has no disk: CACHED is what is
 in memory, and EVICTED what is in swap. Files of overlayfs are those of the
-layer that has the data, by mincore(2): cachestat(2) finds nothing there.
+layer that has the data, by mincore(2), whatever --method says: cachestat(2)
+finds nothing there.
 Not in the page cache are huge pages (hugetlbfs), files with direct access
 (DAX), those of /proc, /sys and their like, which are made when they are
 read, pipes, sockets and character devices: '-'. Pages of directories and
@@ -74,11 +75,12 @@ other metadata are not counted: they belong to no file, but to the device
         "Trees",
         "\
 Directories are walked in parallel. Symbolic links are not followed, save
-those that are named. Nothing is read and no time of access changes. What
-vanishes meanwhile is left out, and counted by --json. /proc, /sys and their
-like have no page cache and are skipped, unless named, and what autofs would
-mount is not mounted. Directories named twice, also by way of a bind mount
-of one that is above, count once.
+those that are named. No file is read and no time of access of a file changes;
+that of a directory that belongs to somebody else does, as with any listing,
+unless root asks. What vanishes meanwhile is left out, and counted by --json.
+/proc, /sys and their like have no page cache and are skipped, unless named,
+and what autofs would mount is not mounted. Directories named twice, also by
+way of a bind mount of one that is above, count once.
 
 A glob of --exclude matches names (*.o), with a slash in it paths or their
 ends (build/*.o), and from / or ./ on one place (/srv/tmp, ./target). '*' and
@@ -100,18 +102,24 @@ not), and the pattern if nine of ten runs are alike: 'every 14th page'.",
 --pid, --comm, --cgroup and --all find files by /proc/PID/fd and
 /proc/PID/map_files, so files that were deleted are found as well, and files
 of other mount namespaces (containers): those are named from
-/proc/PID/root. Files of processes of other users need root.",
+/proc/PID/root. Files of processes of other users need root: without it,
+sums are at least what they say ('+'), and the exit code is 1. Files
+that are mapped, not open, and deleted need root, too: else they are '-'.",
     ),
     (
         "Acting",
         "\
 --evict asks the kernel to drop clean pages that no process has mapped. It
 also begins to write dirty ones, which stay until that is done: evict again,
-or take --flush, which writes them first and waits. What was cached before
-and after is printed, in pages. --load reads data, not holes, in parallel.
+or take --flush, which writes them first and waits. Files of tmpfs stay: they
+have no other place. What was cached before and after is printed, in pages.
+--load reads data, not holes, in parallel.
 --restore reads exactly the pages of a set, of files that still have the
 path; of a file that is shorter now, what is left. Both leave the eviction
-of other pages to the kernel. --dry-run only tells. Files with nothing to be
+of other pages to the kernel. Whoever may read a file may do all of this, and
+is told '-' where the kernel does not tell what is cached. --save leaves out
+files without a name that lasts: deleted ones, and those of another mount
+namespace. --dry-run only tells. Files with nothing to be
 done are not listed: nothing cached to evict, nothing left to load.",
     ),
     (
@@ -121,13 +129,15 @@ done are not listed: nothing cached to evict, nothing left to load.",
         or restore. Pages are pages, *_bytes bytes, ratios from 0 to 1.
         Unknown is null, with \"reason\"; \"partial\" says that figures are at
         least what they say. A path that is not UTF-8 has \"path_hex\".
---csv   the same columns for all rows; what is not known is empty.",
+--csv   the same columns for all rows; what is not known is empty, and
+        \"partial\" and \"unread\" are those of --json.",
     ),
     (
         "Ending",
         "\
 Ctrl-C (SIGINT) and SIGTERM take the progress line away, say what was left
-undone, and end cachedu as the signal does (130 and 143 to a shell). Figures
+undone, and end cachedu as the signal does (130 and 143 to a shell); -i gives
+the terminal back first, and when it is stopped (Ctrl-Z, SIGTSTP). Figures
 of a part of a tree are not printed, and a set is written as a whole or not
 at all. What was evicted or loaded so far stays so. A closed pipe ends
 quietly.",
@@ -137,8 +147,8 @@ quietly.",
         "\
 0  done
 1  it could not be done, or not all of it: a file that was named is not there
-   or not known, a directory cannot be read, the output cannot be written;
-   all the rest is done and printed
+   or not known, a directory or process cannot be read, a file cannot be acted
+   on, the output cannot be written; all the rest is done and printed
 2  wrong usage: options that do not go together, no such process, command,
    or cgroup, a list or a set that cannot be read or is damaged",
     ),

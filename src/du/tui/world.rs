@@ -122,13 +122,18 @@ impl World for Tree {
         let ask = self.ask;
         let done: Vec<_> = files.par_iter().map(|r| act::evict(&r.open()?.0, false, ask)).collect();
         let refused = unknown + done.iter().filter(|d| d.is_err()).count();
-        let (before, after) = done.iter().flatten().fold((0, 0), |(b, a), d| (b + d.before, a + d.after));
+        let sum = |of: fn(&act::Deed) -> Option<u64>| done.iter().flatten().filter_map(of).sum::<u64>();
+        let (before, after) = (sum(|d| d.before), sum(|d| d.after));
+        let memory = sum(|d| d.after.filter(|_| d.memory));
         let size = |n: u64| bytes(n * rustix::param::page_size() as u64);
-        let stay = if after > 0 {
-            format!("; {} stay: dirty, mapped or in use", size(after))
-        } else {
-            String::new()
-        };
+        let mut stay = String::new();
+        for (pages, why) in
+            [(memory, "tmpfs has no other place"), (after - memory, "dirty, mapped or in use")]
+        {
+            if pages > 0 {
+                stay += &format!("; {} stay: {why}", size(pages));
+            }
+        }
         let refused = if refused > 0 { format!("; not done: {refused}") } else { String::new() };
         format!("evicted {} of {} files{stay}{refused}", size(before.saturating_sub(after)), done.len())
             + &unread

@@ -25,6 +25,8 @@ fn rows() -> Vec<Row> {
     dir.add(&refused);
     let mut total = dir;
     total.add(&told(7, 7, None));
+    let mut closed = Totals { dirs: 1, disk: 4096, ..Totals::default() };
+    closed.add(&Totals::of_unread());
     vec![
         file(OsStr::new("half"), told(100, 50, Some(MORE)), None),
         file(OsStr::new("by\tmincore"), told(7, 7, None), None),
@@ -33,6 +35,8 @@ fn rows() -> Vec<Row> {
         file(OsStr::new("not mine"), refused, Some(Unknown::NotPermitted)),
         Row::new(Kind::Directory, "dir".into(), 0, dir, None),
         Row::new(Kind::Total, "".into(), 0, total, None),
+        Row::new(Kind::Directory, "closed".into(), 0, closed, None),
+        Row::new(Kind::Total, "".into(), 0, Totals::of_file(0, 0, Err(Unknown::Vanished)), None),
     ]
 }
 

@@ -1,0 +1,192 @@
+//! What came of acting on files, as text or JSON.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::Map;
+use serde_json::json;
+
+use super::Deed;
+use crate::du::cli::Args;
+use crate::du::residency::Unknown;
+use crate::du::run;
+use crate::du::run::End;
+use crate::du::view;
+use crate::exit::Failure;
+use crate::view::text::bytes;
+
+/// A line for each file, and what came of all of them.
+pub(super) struct Report<'a> {
+    deed: &'static str,
+    args: &'a Args,
+    lines: Vec<Vec<String>>,
+    names: Vec<String>,
+    before: u64,
+    after: u64,
+    dirty: u64,
+    /// Of `after`, what memory is the only place of.
+    memory: u64,
+    /// Files of which we are not told what is cached: they are in no sum.
+    untold: usize,
+    /// Pages cached of files that nothing had to be done about.
+    pub(super) besides: u64,
+    /// Pages that would be read, holes and what is cached of a set included.
+    pub(super) most: u64,
+    json: String,
+    failed: bool,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(deed: &'static str, args: &'a Args) -> Self {
+        let title = |s: &str| s.to_string();
+        Self {
+            deed,
+            args,
+            lines: vec![vec![title("BEFORE"), title("AFTER")]],
+            names: vec![title("NAME")],
+            before: 0,
+            after: 0,
+            dirty: 0,
+            memory: 0,
+            untold: 0,
+            besides: 0,
+            most: 0,
+            json: String::new(),
+            failed: false,
+        }
+    }
+
+    pub(super) fn add(&mut self, path: &Path, done: Result<Deed, Unknown>, err: &mut dyn Write) {
+        let done = match done {
+            Ok(done) => done,
+            Err(why) => {
+                let _ = writeln!(err, "cachedu: {}: {why}", view::name(path));
+                self.failed = true;
+                return;
+            }
+        };
+        let after = done.after.filter(|_| !self.args.dry_run);
+        if self.args.json {
+            let mut object = Map::new();
+            object.insert("type".into(), self.deed.into());
+            view::put_path(&mut object, path);
+            object.insert("before".into(), json!(done.before));
+            object.insert("after".into(), json!(after));
+            object.insert("dirty".into(), json!(done.dirty));
+            if done.before.is_none() {
+                object.insert("reason".into(), Unknown::NotPermitted.id().into());
+            }
+            object.insert("dry_run".into(), self.args.dry_run.into());
+            self.json += &format!("{}\n", serde_json::Value::Object(object));
+        }
+        match (done.before, done.after) {
+            (Some(before), Some(after)) => {
+                self.before += before;
+                self.after += after;
+                self.dirty += done.dirty.unwrap_or(0);
+                self.memory += if done.memory { after } else { 0 };
+            }
+            _ => self.untold += 1,
+        }
+        let cell = |n: Option<u64>| n.map_or("-".into(), |n| n.to_string());
+        self.lines.push(vec![cell(done.before), cell(after)]);
+        self.names.push(view::name(path));
+    }
+
+    pub(super) fn print(&self, out: &mut dyn Write) -> Result<End, Failure> {
+        if self.args.json {
+            run::print(self.json.as_bytes(), out)?;
+        } else {
+            let files = self.names.len() - 1;
+            let table = if files > 0 { view::aligned(&self.lines, &self.names) } else { String::new() };
+            run::print(format!("{table}{}\n", self.sum(files)).as_bytes(), out)?;
+        }
+        Ok(if self.failed { End::Partly } else { End::Done })
+    }
+
+    /// The last line.
+    fn sum(&self, files: usize) -> String {
+        let page = rustix::param::page_size() as u64;
+        // Where we are told of no file, there is no figure.
+        let none = files > 0 && self.untold == files;
+        let size = |n: u64| if none { "-".to_owned() } else { bytes(n * page) };
+        let there = size(self.before + self.besides);
+        let mut text = match (self.deed, self.args.dry_run) {
+            ("evict", true) => {
+                let most = size(self.before.saturating_sub(self.memory));
+                format!("would be evicted: up to {most} of {files} files")
+            }
+            ("evict", false) => {
+                format!("evicted: {} of {}", size(self.before.saturating_sub(self.after)), size(self.before))
+            }
+            (what, true) => {
+                let most = bytes(self.most.saturating_mul(page));
+                format!("would be read ({what}): up to {most} of {files} files; {there} are there")
+            }
+            (_, false) => {
+                format!("read: {}; {there} were there", size(self.after.saturating_sub(self.before)))
+            }
+        };
+        if self.deed == "evict" {
+            if self.memory > 0 {
+                text += &format!("; {} stay: tmpfs has no other place for them", size(self.memory));
+            }
+            let stay = self.after - self.memory;
+            if !self.args.dry_run && stay > 0 {
+                let why = if stay <= self.dirty {
+                    "of dirty pages stay: being written now, try again, or --flush"
+                } else {
+                    "stay: mapped, locked, dirty or used meanwhile"
+                };
+                text += &format!("; {} {why}", size(stay));
+            }
+        }
+        if self.untold > 0 {
+            text += &format!("; {} of {files} files not told: {}", self.untold, Unknown::NotPermitted);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use clap::Parser as _;
+
+    use super::*;
+
+    fn sum(line: &str, deed: &'static str, deeds: &[(Option<u64>, Option<u64>, bool)]) -> String {
+        let args = Args::try_parse_from(line.split_whitespace()).unwrap();
+        let mut report = Report::new(deed, &args);
+        for &(before, after, memory) in deeds {
+            let deed = Deed { before, after, dirty: Some(0), memory };
+            report.add(Path::new("f"), Ok(deed), &mut Vec::new());
+        }
+        let mut out = Vec::new();
+        assert_eq!(report.print(&mut out).ok().unwrap(), End::Done);
+        String::from_utf8(out).unwrap().lines().last().unwrap().to_owned()
+    }
+
+    #[test]
+    fn what_is_not_told_is_no_figure() {
+        let (all, none) = ((Some(0), Some(256), false), (None, None, false));
+        assert_eq!(sum("x --load", "load", &[all]), "read: 1.0M; 0 were there");
+        let text = sum("x --load", "load", &[none]);
+        assert!(text.starts_with("read: -; - were there; 1 of 1 files not told: no write access"), "{text}");
+        let text = sum("x --load", "load", &[all, none]);
+        assert!(text.starts_with("read: 1.0M; 0 were there; 1 of 2 files not told"), "{text}");
+        assert!(sum("x --evict", "evict", &[none]).starts_with("evicted: - of -; 1 of 1 files"));
+    }
+
+    #[test]
+    fn memory_is_named_as_the_reason_where_it_is() {
+        let (memory, mapped) = ((Some(10), Some(10), true), (Some(5), Some(1), false));
+        let text = sum("x --evict", "evict", &[memory]);
+        assert_eq!(text, "evicted: 0 of 40.0K; 40.0K stay: tmpfs has no other place for them");
+        let text = sum("x --evict", "evict", &[memory, mapped]);
+        assert!(text.contains("; 40.0K stay: tmpfs") && text.contains("; 4.0K stay: mapped"), "{text}");
+        let text = sum("x --evict -n", "evict", &[memory, mapped]);
+        assert!(text.starts_with("would be evicted: up to 20.0K of 2 files; 40.0K stay: tmpfs"), "{text}");
+    }
+}
