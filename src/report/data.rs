@@ -271,8 +271,12 @@ pub struct Run {
     pub asked_pages: u64,
     /// See `asked_pages`.
     pub warm_pages: u64,
-    /// Who else read these files while we watched.
+    /// Who else read these files while we watched, before the command used them.
     pub warmers: Vec<Warmer>,
+    /// Pages of these files that others may have brought in before the command was done with them: those of `warmers`,
+    /// and those that came meanwhile.
+    #[serde(skip)]
+    pub by_others: u64,
     /// Processes that were seen, with their names.
     pub processes: BTreeMap<u32, String>,
     /// Descendants that still ran when the command had ended.

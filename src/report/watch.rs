@@ -124,7 +124,7 @@ impl Watch<'_> {
         let last = self.session.sample()?;
         self.note(&mut gather, &last);
         let followed = self.session.followed();
-        let mut run = gather.finish(&last, followed, &Mounts::here(), &self.others, &known);
+        let mut run = gather.finish(&last, followed, &Mounts::here(), &known);
         run.usage = left.iter().fold(usage, |sum, pid| sum.and(Usage::of(*pid)));
         run.number = number;
         run.time = crate::view::utc(time);
@@ -152,8 +152,7 @@ impl Watch<'_> {
 
     fn note(&mut self, gather: &mut Gather, sample: &crate::sample::Sample) {
         let followed = self.session.followed();
-        gather.sample(sample, followed);
-        self.others.note(sample, followed);
+        gather.sample(sample, followed, &mut self.others);
     }
 
     /// Processes of the run that still run.
@@ -197,7 +196,7 @@ impl Watch<'_> {
         self.note(&mut gather, &last);
         let followed = self.session.followed();
         let known = HashMap::new();
-        let mut run = gather.finish(&last, followed, &Mounts::here(), &self.others, &known);
+        let mut run = gather.finish(&last, followed, &Mounts::here(), &known);
         run.usage = now.map(|now| now.since(used)).unwrap_or_default();
         (run.number, run.time, run.wall_s) = (number, crate::view::utc(at), wall);
         Ok(run)

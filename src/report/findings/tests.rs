@@ -206,6 +206,8 @@ fn warmed_by_another_process() {
     assert_eq!(found.iter().map(|f| f.id).collect::<Vec<_>>(), ["warmed-by-other-process"]);
     assert!(found[0].text.contains("tar (process 77)"), "{}", found[0].text);
     assert_eq!(ids(&[run(100)]), ["cached-before"], "a hundred pages do not explain ten thousand");
+    let meanwhile = Run { by_others: 10000, ..run(100) };
+    assert_eq!(ids(&[meanwhile]), Vec::<&str>::new(), "who came first is not known");
 }
 
 #[test]
