@@ -173,7 +173,7 @@ impl FileRow {
     /// What files are ranked by: pages touched in any way.
     #[must_use]
     pub const fn weight(&self) -> u64 {
-        self.accesses() + self.fault_misses + self.fault_hits + self.dirtied
+        self.accesses() + self.readahead_pages + self.fault_misses + self.fault_hits + self.dirtied
     }
 }
 
@@ -249,6 +249,9 @@ pub struct Run {
     pub cold_left: Option<super::cold::Left>,
     /// As a shell tells it: 128 + signal; `None` where a process was watched that ran already.
     pub exit_status: Option<i32>,
+    /// The signal that the command died of.
+    #[serde(skip)]
+    pub signal: Option<i32>,
     /// From the start to the end, seconds.
     pub wall_s: f64,
     /// The kernel's accounts.

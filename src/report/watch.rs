@@ -94,14 +94,22 @@ impl Watch<'_> {
         let pid = started.map_err(|e| End::NotStarted(NotStarted(e)))?;
         let mut usage = Usage::zero();
         let mut ended: Option<(i32, Instant)> = None;
+        let mut signal = None;
         let left = loop {
             let event = self.signals.wait(pause(began.elapsed()), ended.is_none().then_some(pid))?;
             let mut alone = false;
             if event == Event::Ended {
-                while let Some(reaped) = child::reap() {
-                    usage = usage.and(reaped.usage);
+                while let Some(child) = child::ended() {
+                    // Whom a run before left behind is ours to wait for as well, and none of this run's business. Which
+                    // run it was of is known until it has been waited for.
+                    let ours = child == pid || self.session.run_of(child.cast_unsigned())? == Some(number);
+                    let Some(reaped) = child::reap(child) else { break };
+                    if ours {
+                        usage = usage.and(reaped.usage);
+                    }
                     if reaped.pid == pid {
                         ended = Some((reaped.status, Instant::now()));
+                        signal = reaped.signal;
                     }
                 }
                 alone = true;
@@ -128,7 +136,7 @@ impl Watch<'_> {
         run.usage = left.iter().fold(usage, |sum, pid| sum.and(Usage::of(*pid)));
         run.number = number;
         run.time = crate::view::utc(time);
-        run.exit_status = Some(status);
+        (run.exit_status, run.signal) = (Some(status), signal);
         run.wall_s = end.duration_since(began).as_secs_f64();
         run.left_behind = left;
         self.remember(&run);
@@ -142,7 +150,7 @@ impl Watch<'_> {
         loop {
             self.signals.wait(TICK, Some(pid))?;
             self.look()?;
-            while let Some(reaped) = child::reap() {
+            while let Some(reaped) = child::ended().and_then(child::reap) {
                 if reaped.pid == pid {
                     return Ok(reaped.status);
                 }

@@ -48,8 +48,7 @@ fn found(readings: &[&[FileSample]]) -> (u64, u64) {
 
 #[test]
 fn who_reads_later_has_not_warmed_it() {
-    let (theirs, ours) =
-        (used(THEIRS, Counter::ReadMisses, 900), used(OURS, Counter::ReadHits, 900));
+    let (theirs, ours) = (used(THEIRS, Counter::ReadMisses, 900), used(OURS, Counter::ReadHits, 900));
     let (theirs, ours) = (&[theirs][..], &[ours][..]);
     assert_eq!(found(&[theirs, ours]), (900, 900), "before");
     assert_eq!(found(&[ours, theirs]), (0, 0), "after");
