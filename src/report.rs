@@ -180,6 +180,8 @@ pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
         wait_all: watched.wait_all,
         others: gather::Others::default(),
         paths,
+        emptied: watched.prepare.is_some() || matches!(watched.cold, Some(Cold::Slab | Cold::All)),
+        unasked: 0,
     };
     let runs = match watched.time {
         Some(time) => watch.process(args.pid.unwrap_or(0), time).map(|run| {
@@ -247,6 +249,13 @@ fn all(watched: &Watched, watch: &mut Watch<'_>, report: &mut Report) -> Result<
             about.push(format!("interrupted after run {number} of {}", watched.repeat));
             break;
         }
+    }
+    if watch.unasked > 0 {
+        about.push(format!(
+            "what was cached before is not known of files whose names were not cached ({} times): asking would have \
+             brought names and inodes back",
+            watch.unasked
+        ));
     }
     if watched.prepare.is_some() {
         about.push("the line of --prepare was run before each run, without counting".into());

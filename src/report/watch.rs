@@ -38,6 +38,10 @@ pub(super) struct Watch<'a> {
     pub(super) others: Others,
     /// Files whose residency is asked for before a run.
     pub(super) paths: Vec<PathBuf>,
+    /// Whether something was done that may have emptied the caches of names and inodes.
+    pub(super) emptied: bool,
+    /// Files whose residency was not asked for, since that would have brought their names and inodes into caches.
+    pub(super) unasked: usize,
 }
 
 /// The command could not be started.
@@ -62,7 +66,22 @@ fn pause(lasted: Duration) -> Duration {
 
 impl Watch<'_> {
     /// What is cached of the files that may matter.
-    fn residency(&self) -> HashMap<PathBuf, Residency> {
+    fn residency(&mut self) -> HashMap<PathBuf, Residency> {
+        // Asking opens the file. If its name is not cached that reads directories and inodes: just what the caches have
+        // been emptied of.
+        let mut unasked = 0;
+        self.paths.retain(|path| match residency::is_name_cached(path) {
+            Ok(cached) => {
+                unasked += usize::from(!cached);
+                cached
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => true,
+            Err(_) => {
+                unasked += usize::from(self.emptied);
+                !self.emptied
+            }
+        });
+        self.unasked += unasked;
         let mounts = Mounts::here();
         let fs = |p: &Path| crate::files::mount_of(p, &mounts).ok().map(|m| m.kind.clone());
         let one = |p: &PathBuf| {
@@ -102,7 +121,9 @@ impl Watch<'_> {
                 while let Some(child) = child::ended() {
                     // Whom a run before left behind is ours to wait for as well, and none of this run's business. Which
                     // run it was of is known until it has been waited for.
-                    let ours = child == pid || self.session.run_of(child.cast_unsigned())? == Some(number);
+                    let of_run =
+                        |pid: i32| u32::try_from(pid).map_or(Ok(None), |pid| self.session.run_of(pid));
+                    let ours = child == pid || of_run(child)? == Some(number);
                     let Some(reaped) = child::reap(child) else { break };
                     if ours {
                         usage = usage.and(reaped.usage);

@@ -327,8 +327,8 @@ fn mappings() {
         (Figure::Accesses, 60),
         (Figure::Hits, 60),
     ]);
-    assert_eq!(ids(&[run.clone()]), ["mapped-not-read"]);
-    let mut blind = run;
+    let mut blind = run.clone();
+    assert_eq!(ids(&[run]), ["mapped-not-read"]);
     blind.figures.set(Figure::FaultAround, None);
     blind.figures.set(Figure::FaultHits, Some(2000));
     let found = of(&[], &[blind]);
