@@ -26,12 +26,25 @@ enum pageflags___uptodate {
 	PG_uptodate___uptodate = 0,
 };
 
+/*
+ * Read calls that the running thread has ended: what tells a wait of this call from one of a call before. Without
+ * CONFIG_TASK_XACCT nobody counts them; the file and the pages must do then.
+ */
+static __always_inline u64 reads_begun(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	if (!bpf_core_field_exists(task->ioac.syscr))
+		return 0;
+	return BPF_CORE_READ(task, ioac.syscr);
+}
+
 static __always_inline void note_flight(struct row *row, struct thread *t, void *folio)
 {
 	struct flight *w = &t->flight;
 	struct address_space *m = folio_mapping_of(folio);
 	u64 flags = 0, first, last, mapping = (u64)m;
-	u64 syscr = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), ioac.syscr);
+	u64 syscr = reads_begun();
 	struct frame *f;
 
 	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
@@ -112,15 +125,14 @@ static __always_inline u64 end_flight(struct row *row, u64 mapping, u64 first, u
 	struct flight *w;
 	struct thread *t;
 
-	if (!row->waited)
+	if (!wake_page_at || !row->waited)
 		return 0;
 	row->waited = 0;
 	t = thread_of(row);
 	if (!t)
 		return 0;
 	w = &t->flight;
-	if (w->mapping != mapping ||
-	    w->syscr != BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), ioac.syscr))
+	if (w->mapping != mapping || w->syscr != reads_begun())
 		return 0;
 	if (w->last == w->first)
 		return overlap(w->first, w->first_end, first, last);

@@ -219,8 +219,7 @@ impl Args {
     pub fn check(&self) -> Result<(), clap::Error> {
         let conflict =
             |text: &str| Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text));
-        if let Some(option) = self.watched.stray() {
-            let text = "is for reports: give a command ('-- COMMAND') or '-p PID --for TIME'";
+        if let Some((option, text)) = self.watched.stray() {
             return conflict(&format!("'{option}' {text}"));
         }
         let files = self.file.is_some() || self.mount.is_some();

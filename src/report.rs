@@ -180,6 +180,8 @@ pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
         wait_all: watched.wait_all,
         others: gather::Others::default(),
         paths,
+        emptied: watched.prepare.is_some() || matches!(watched.cold, Some(Cold::Slab | Cold::All)),
+        unasked: 0,
     };
     let runs = match watched.time {
         Some(time) => watch.process(args.pid.unwrap_or(0), time).map(|run| {
@@ -207,7 +209,7 @@ fn all(watched: &Watched, watch: &mut Watch<'_>, report: &mut Report) -> Result<
         prepare(watched, watch)?;
         // A run like any other, whose figures nobody sees.
         let run = watch.command(&watched.command, u32::MAX - number)?;
-        let status = run.exit_status;
+        let status = run.signal;
         report.warmups.push(Run { warmup: true, ..run });
         if let Some(signal) = stopped(status, watch)? {
             about.push("interrupted while it was run to warm up".into());
@@ -237,7 +239,7 @@ fn all(watched: &Watched, watch: &mut Watch<'_>, report: &mut Report) -> Result<
         let mut run = watch.command(&watched.command, number)?;
         run.cold = cold.map(|c| c.name().to_owned());
         run.cold_left = left;
-        let status = run.exit_status;
+        let status = run.signal;
         runs.push(run);
         // Interrupted: whoever did that wants no more of it.
         if number < watched.repeat {
@@ -248,6 +250,13 @@ fn all(watched: &Watched, watch: &mut Watch<'_>, report: &mut Report) -> Result<
             break;
         }
     }
+    if watch.unasked > 0 {
+        about.push(format!(
+            "what was cached before is not known of files whose names were not cached ({} times): asking would have \
+             brought names and inodes back",
+            watch.unasked
+        ));
+    }
     if watched.prepare.is_some() {
         about.push("the line of --prepare was run before each run, without counting".into());
     }
@@ -255,8 +264,9 @@ fn all(watched: &Watched, watch: &mut Watch<'_>, report: &mut Report) -> Result<
 }
 
 /// The signal by which somebody asked for an end, be it that the command died of it.
-fn stopped(status: Option<i32>, watch: &Watch<'_>) -> Result<Option<i32>, End> {
-    let died = status.filter(|s| matches!(s, 130 | 131 | 143)).map(|s| s - 128);
+fn stopped(signal: Option<i32>, watch: &Watch<'_>) -> Result<Option<i32>, End> {
+    // A command that ends with 143 of its own accord has not been interrupted.
+    let died = signal.filter(|s| matches!(*s, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM));
     Ok(died.or(watch.signals.asked()?))
 }
 

@@ -200,6 +200,14 @@ impl Session {
         self.attached.leave(tgid).context("cannot leave the process alone")
     }
 
+    /// The run of a process that has not been waited for; `None`: it is not followed.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub fn run_of(&self, tgid: u32) -> anyhow::Result<Option<u32>> {
+        self.attached.run_of(tgid).context("cannot read which processes are followed")
+    }
+
     /// The processes of a run that have not been waited for.
     ///
     /// # Errors

@@ -65,6 +65,15 @@ fn wrong_usage_ends_with_2_and_says_why() {
         "--table-size 0",
         "-p 0",
         "-p abc",
+        "--cold slab 0.1 2",
+        "-r 3 0.1 2",
+        "--prepare false 0.1 2",
+        "--warmup 2 --wait-all --as-root 0.1 2",
+        "--wait-all --as-root 0.1 2",
+        "-p 1 --as-root --for 100ms",
+        "-r 3 --cold slab --warmup 2 --prepare false -p 1 --for 100ms",
+        "-r 3",
+        "--save /dev/null 1",
     ] {
         let err = CACHESTAT.refused(options);
         all += &format!("$ cachestat {options}\n{}\n", err.lines().next().unwrap_or_default());

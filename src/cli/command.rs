@@ -110,18 +110,34 @@ impl Watched {
         !self.command.is_empty() || self.time.is_some()
     }
 
-    /// An option that only a report has, given without one.
-    pub(super) fn stray(&self) -> Option<&'static str> {
+    /// An option that was given without what it is for, and what that is. What `requires` says is not enough: clap
+    /// waives it where an argument is there that conflicts with the required one, such as an interval.
+    pub(super) fn stray(&self) -> Option<(&'static str, &'static str)> {
+        let name =
+            |given: &[(&'static str, bool)]| given.iter().find(|(_, given)| *given).map(|(name, _)| *name);
+        if self.command.is_empty() {
+            let option = name(&[
+                ("--repeat", self.repeat != 1),
+                ("--warmup", self.warmup != 0),
+                ("--cold", self.cold.is_some()),
+                ("--prepare", self.prepare.is_some()),
+                ("--as-root", self.as_root),
+                ("--wait-all", self.wait_all),
+            ]);
+            if let Some(option) = option {
+                return Some((option, "is for a command: give one ('-- COMMAND')"));
+            }
+        }
         if self.report() {
             return None;
         }
-        let given = [
+        let option = name(&[
             ("--output", self.output.is_some()),
             ("--save", self.save.is_some()),
             ("--compare", self.compare.is_some()),
             ("--html", self.html.is_some()),
-        ];
-        given.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+        ]);
+        option.map(|name| (name, "is for reports: give a command ('-- COMMAND') or '-p PID --for TIME'"))
     }
 }
 

@@ -49,6 +49,15 @@ impl Attached {
         }
     }
 
+    /// The run of a process that has not been waited for.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub fn run_of(&self, tgid: u32) -> libbpf_rs::Result<Option<u32>> {
+        let value = self.skel.maps.followed.lookup(&tgid.to_ne_bytes(), MapFlags::ANY)?;
+        Ok(value.map(|v| u32_at(&v, 0)))
+    }
+
     /// The processes of a run that have not been waited for: by thread-group id.
     ///
     /// # Errors

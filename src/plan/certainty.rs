@@ -104,7 +104,9 @@ pub(super) fn of(
     out.extend(super::faults::certainty(facts, brackets, hooks, &reads));
     let inflight = match (sees("wait for a page in flight"), &reads) {
         (true, Certainty::Exact) => Certainty::Bounded(
-            "a lower bound where io_uring reads: its requests wait without a thread".into(),
+            "a lower bound where io_uring reads: its requests wait without a thread; a page that somebody is just \
+             writing counts, too"
+                .into(),
         ),
         (true, _) => reads.clone(),
         (false, _) if brackets == Brackets::Tracepoints => Certainty::Unknown(functions.into()),

@@ -90,7 +90,12 @@ fn own(pid: u32) -> io::Result<Usage> {
     let (mut read, mut written) = (Some(0), Some(0));
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         let task = task?.path();
-        let stat = fs::read_to_string(task.join("stat"))?;
+        let stat = match fs::read_to_string(task.join("stat")) {
+            Ok(stat) => stat,
+            // A thread that has ended since the list was made, of a process that lives: counted when it ended.
+            Err(e) if gone(&e) => continue,
+            Err(e) => return Err(e),
+        };
         let fields = super::child::fields(&stat);
         // Its bytes have been counted when it ended.
         if matches!(fields.first(), Some(&("Z" | "X"))) {
@@ -99,12 +104,21 @@ fn own(pid: u32) -> io::Result<Usage> {
         if fields.get(6).and_then(|f| f.parse::<u64>().ok()).is_some_and(|flags| flags & PF_EXITING != 0) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let io = fs::read_to_string(task.join("io"))?;
+        let io = match fs::read_to_string(task.join("io")) {
+            Ok(io) => io,
+            Err(e) if gone(&e) => continue,
+            Err(e) => return Err(e),
+        };
         read = read.zip(super::child::bytes(&io, "read_bytes:")).map(|(a, b)| a + b);
         written = written.zip(super::child::bytes(&io, "write_bytes:")).map(|(a, b)| a + b);
     }
     (usage.device_read_bytes, usage.device_write_bytes) = (read, written);
     Ok(usage)
+}
+
+/// Whether a thread that was to be read of is not there any more.
+fn gone(e: &io::Error) -> bool {
+    e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(libc::ESRCH)
 }
 
 #[cfg(test)]

@@ -233,23 +233,39 @@ pub struct Reaped {
     pub pid: i32,
     /// How it ended, as a shell tells it.
     pub status: i32,
+    /// The signal that it died of.
+    pub signal: Option<i32>,
     /// What it and those that it waited for used.
     pub usage: Usage,
 }
 
-/// Waits for any child that has ended; `None` if none has.
+/// A child that has ended and has not been waited for: its id is its own until then. `None` if there is none.
 #[must_use]
-pub fn reap() -> Option<Reaped> {
+pub fn ended() -> Option<i32> {
+    // SAFETY: plain data that the call fills.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to memory of ours. The child stays to be waited for.
+    let ret =
+        unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) };
+    // SAFETY: the call has filled it, with 0 where no child has ended.
+    let pid = unsafe { info.si_pid() };
+    (ret == 0 && pid > 0).then_some(pid)
+}
+
+/// Waits for a child that has ended; `None` if it has not.
+#[must_use]
+pub fn reap(child: i32) -> Option<Reaped> {
     let mut status = 0;
     // SAFETY: plain data that the call fills.
     let mut used: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: both pointers are to memory of ours.
-    let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut used) };
+    let pid = unsafe { libc::wait4(child, &raw mut status, libc::WNOHANG, &raw mut used) };
     if pid <= 0 {
         return None;
     }
     let status = ExitStatus::from_raw(status);
-    let status = status.code().or_else(|| status.signal().map(|s| 128 + s)).unwrap_or(1);
+    let signal = status.signal();
+    let status = status.code().or(signal.map(|s| 128 + s)).unwrap_or(1);
     let count = |n: libc::c_long| u64::try_from(n).ok();
     #[allow(clippy::cast_precision_loss)]
     let seconds = |t: libc::timeval| Some(t.tv_sec as f64 + t.tv_usec as f64 / 1e6);
@@ -261,7 +277,7 @@ pub fn reap() -> Option<Reaped> {
         major_faults: count(used.ru_majflt),
         minor_faults: count(used.ru_minflt),
     };
-    Some(Reaped { pid, status, usage })
+    Some(Reaped { pid, status, signal, usage })
 }
 
 /// The fields of a `stat` of `/proc` behind the name, which may contain anything: from the third on, the state.

@@ -173,7 +173,7 @@ impl FileRow {
     /// What files are ranked by: pages touched in any way.
     #[must_use]
     pub const fn weight(&self) -> u64 {
-        self.accesses() + self.fault_misses + self.fault_hits + self.dirtied
+        self.accesses() + self.readahead_pages + self.fault_misses + self.fault_hits + self.dirtied
     }
 }
 
@@ -249,6 +249,9 @@ pub struct Run {
     pub cold_left: Option<super::cold::Left>,
     /// As a shell tells it: 128 + signal; `None` where a process was watched that ran already.
     pub exit_status: Option<i32>,
+    /// The signal that the command died of.
+    #[serde(skip)]
+    pub signal: Option<i32>,
     /// From the start to the end, seconds.
     pub wall_s: f64,
     /// The kernel's accounts.
@@ -271,8 +274,12 @@ pub struct Run {
     pub asked_pages: u64,
     /// See `asked_pages`.
     pub warm_pages: u64,
-    /// Who else read these files while we watched.
+    /// Who else read these files while we watched, before the command used them.
     pub warmers: Vec<Warmer>,
+    /// Pages of these files that others may have brought in before the command was done with them: those of `warmers`,
+    /// and those that came meanwhile.
+    #[serde(skip)]
+    pub by_others: u64,
     /// Processes that were seen, with their names.
     pub processes: BTreeMap<u32, String>,
     /// Descendants that still ran when the command had ended.

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::data::Run;
 use super::time::Parts;
+use super::units;
 use crate::figures::Figure;
 
 /// Pages below which nothing is said about reads: 1 MiB.
@@ -108,11 +109,7 @@ fn share(a: u64, b: u64) -> f64 {
 
 /// A share as people write it; never 0 % or 100 % of what is not.
 fn percent(x: f64) -> String {
-    match x * 100.0 {
-        p if p > 0.0 && p < 1.0 => "less than 1 %".into(),
-        p if p > 99.0 && p < 100.0 => "more than 99 %".into(),
-        p => format!("{p:.0} %"),
-    }
+    units::percent(x, 0).replace('<', "less than ").replace('>', "more than ")
 }
 
 /// The accesses of reads, where all of them are known: hits, first uses of what was read ahead, misses.

@@ -86,9 +86,25 @@ impl Others {
         }
     }
 
-    pub(super) fn of(&self, file: Key) -> impl Iterator<Item = &Filled> {
+    fn of(&self, file: Key) -> impl Iterator<Item = &Filled> {
         self.files.get(&file).into_iter().flat_map(HashMap::values)
     }
+
+    fn fills(&self, file: Key) -> u64 {
+        self.of(file).map(|f| f.fills).sum()
+    }
+}
+
+/// What a run did to a file, and who had brought pages of it in before.
+struct Used {
+    file: Arc<File>,
+    deleted: bool,
+    sum: Counters,
+    /// By whom, up to the reading before the one in which the command used it first: whoever read it later, or between
+    /// the same two readings, is not to be blamed for what the command found.
+    warmers: Vec<Filled>,
+    /// Pages that others had brought in by the reading in which the command used it last.
+    by_others: u64,
 }
 
 /// Adds up one run.
@@ -96,7 +112,7 @@ pub(super) struct Gather {
     plan: Plan,
     before: Sample,
     began: Instant,
-    files: HashMap<Key, (Arc<File>, bool, Counters)>,
+    files: HashMap<Key, Used>,
     seen: Counters,
     ticks: Vec<Tick>,
     /// Samples that make one piece.
@@ -110,10 +126,17 @@ impl Gather {
         Self { plan, before, began, files, seen, ticks, step: 1, open: 0 }
     }
 
-    /// One more sample.
-    pub(super) fn sample(&mut self, now: &Sample, followed: &Followed) {
+    /// One more sample, of which the others take note as well.
+    pub(super) fn sample(&mut self, now: &Sample, followed: &Followed, others: &mut Others) {
         for f in &followed.files {
-            self.file(f);
+            self.file(f, others);
+        }
+        others.note(now, followed);
+        for f in &followed.files {
+            let file = key(&f.file);
+            if let Some(used) = self.files.get_mut(&file) {
+                used.by_others = others.fills(file);
+            }
         }
         let new = followed.counters.since(&self.seen);
         self.seen = followed.counters;
@@ -143,11 +166,17 @@ impl Gather {
         }
     }
 
-    fn file(&mut self, f: &FileSample) {
-        let entry = self.files.entry(key(&f.file));
-        let (_, deleted, sum) = entry.or_insert_with(|| (Arc::clone(&f.file), false, Counters::default()));
-        *deleted = f.deleted;
-        sum.add(&f.counters);
+    fn file(&mut self, f: &FileSample, others: &Others) {
+        let file = key(&f.file);
+        let used = self.files.entry(file).or_insert_with(|| Used {
+            file: Arc::clone(&f.file),
+            deleted: false,
+            sum: Counters::default(),
+            warmers: others.of(file).cloned().collect(),
+            by_others: 0,
+        });
+        used.deleted = f.deleted;
+        used.sum.add(&f.counters);
     }
 
     /// The run, but for what the caller knows: times, status, usage.
@@ -156,7 +185,6 @@ impl Gather {
         last: &Sample,
         followed: &Followed,
         mounts: &Mounts,
-        others: &Others,
         known: &HashMap<PathBuf, Residency>,
     ) -> Run {
         let plan = &self.plan;
@@ -173,12 +201,12 @@ impl Gather {
         let latency = plan.knows(Figure::StallNs);
         let mut files: Vec<_> = self.files.into_values().collect();
         let files_seen = files.len() as u64;
-        files.sort_by_key(|(f, _, sum)| (std::cmp::Reverse(bare(sum).weight()), f.inode));
+        files.sort_by_key(|f| (std::cmp::Reverse(bare(&f.sum).weight()), f.file.inode));
         let (asked_pages, warm_pages) = warm(&files, mounts);
         files.truncate(FILES);
-        let warmers = files.iter().flat_map(|(f, _, _)| {
-            let path = mounts.path(f);
-            others.of(key(f)).map(move |w| super::data::Warmer {
+        let warmers = files.iter().flat_map(|f| {
+            let path = mounts.path(&f.file);
+            f.warmers.iter().map(move |w| super::data::Warmer {
                 pid: w.pid,
                 comm: w.comm.clone(),
                 path: path.clone(),
@@ -186,6 +214,7 @@ impl Gather {
                 time: w.time.clone(),
             })
         });
+        let by_others = files.iter().map(|f| f.by_others).sum();
         let mut warmers: Vec<_> = warmers.collect();
         warmers.sort_by_key(|w| (std::cmp::Reverse(w.fills), w.pid));
         warmers.truncate(10);
@@ -202,11 +231,12 @@ impl Gather {
             },
             latency: latency.then(|| Latency::from(&followed.histograms)),
             window_pages: latency.then(|| followed.histograms.window.to_vec()),
-            files: files.iter().map(|(f, deleted, sum)| row(f, *deleted, sum, mounts, known)).collect(),
+            files: files.iter().map(|f| row(f, mounts, known)).collect(),
             files_seen,
             asked_pages,
             warm_pages,
             warmers,
+            by_others,
             processes: followed.processes.iter().map(|(p, c)| (*p, c.name().into_owned())).collect(),
             system: Elsewhere {
                 evicted: system.get(Figure::Evicted),
@@ -228,10 +258,10 @@ const SIZED: usize = 5000;
 
 /// Pages that the command asked for, and those that it found although it did not bring them in itself. Of a file that it
 /// read more of than there is, each page counts once; a page that it read again after eviction does not count.
-fn warm(files: &[(Arc<File>, bool, Counters)], mounts: &Mounts) -> (u64, u64) {
+fn warm(files: &[Used], mounts: &Mounts) -> (u64, u64) {
     let page = rustix::param::page_size() as u64;
     let (mut asked, mut warm) = (0, 0);
-    for (file, deleted, sum) in files.iter().take(SIZED) {
+    for Used { file, deleted, sum, .. } in files.iter().take(SIZED) {
         let bytes = sum.get(Counter::ReadBytes);
         // A FUSE server puts pages into the cache by itself, at any time.
         let fuse = mounts.kind(file.dev).is_some_and(|fs| fs.starts_with("fuse"));
@@ -289,16 +319,11 @@ fn bare(c: &Counters) -> FileRow {
     }
 }
 
-fn row(
-    file: &File,
-    deleted: bool,
-    sum: &Counters,
-    mounts: &Mounts,
-    known: &HashMap<PathBuf, Residency>,
-) -> FileRow {
+fn row(used: &Used, mounts: &Mounts, known: &HashMap<PathBuf, Residency>) -> FileRow {
+    let Used { file, deleted, sum, .. } = used;
     let path = mounts.path(file);
     let fs = mounts.kind(file.dev).map(String::from);
-    let there = !deleted && file.named == Named::Whole && file.block.is_none();
+    let there = !*deleted && file.named == Named::Whole && file.block.is_none();
     let on_disk = path.as_deref().filter(|p| there && p.starts_with('/')).map(Path::new);
     // The name may stand for another file by now.
     let meta = on_disk.and_then(|p| fs::metadata(p).ok());
@@ -313,7 +338,7 @@ fn row(
         after: asked.and_then(|p| residency::of(p).ok().flatten()),
         read_ahead_kb: setting.as_ref().map(|(kb, _)| *kb),
         read_ahead_path: setting.map(|(_, path)| path),
-        path: path.map(|p| if deleted && !p.starts_with("memfd:") { format!("{p} (deleted)") } else { p }),
+        path: path.map(|p| if *deleted && !p.starts_with("memfd:") { format!("{p} (deleted)") } else { p }),
         fs,
         ..bare(sum)
     }
@@ -343,3 +368,6 @@ pub(super) fn setting(dev: Dev) -> Option<(u64, String)> {
     let is_btrfs = dev.major == 0;
     candidates.into_iter().find_map(read).or_else(|| btrfs().filter(|_| is_btrfs).and_then(read))
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,9 @@ use super::data::Run;
 use super::time::NAMES;
 use super::time::Parts;
 use super::units::bytes;
+use super::units::change;
 use super::units::count;
+use super::units::percent;
 use crate::figures::Figure;
 
 const STYLE: &str = include_str!("html/style.css");
@@ -95,10 +97,10 @@ fn times(report: &Report, out: &mut String) {
     bars.extend(report.runs.iter().map(|r| (format!("run {}", r.number), r)));
     charts::bars(&bars, out);
     for d in &report.differences {
-        let _ = writeln!(out, "<h3>{}: {:+.3} s</h3>\n<table><tbody>", escape(&d.title), d.wall_s);
+        let _ = writeln!(out, "<h3>{}: {} s</h3>\n<table><tbody>", escape(&d.title), change(d.wall_s));
         for p in &d.parts {
-            let seconds = p.seconds.map_or_else(|| "-".into(), |s| format!("{s:+.3} s"));
-            let share = p.share.map_or_else(|| "-".into(), |s| format!("{:.0} %", s * 100.0));
+            let seconds = p.seconds.map_or_else(|| "-".into(), |s| format!("{} s", change(s)));
+            let share = p.share.map_or_else(|| "-".into(), |s| escape(&percent(s, 0)));
             let _ = writeln!(out, "<tr><td>{}</td><td>{seconds}</td><td>{share}</td></tr>", p.name);
         }
         out.push_str("</tbody></table>\n");
@@ -120,7 +122,7 @@ fn one(run: &Run, many: bool, out: &mut String) {
     out.push_str("<div class=\"tiles\">\n");
     let show = |n: Option<u64>| n.map_or_else(|| "-".into(), count);
     tile("wall", &format!("{:.3} s", run.wall_s), out);
-    let ratio = run.figures.hit_ratio().map_or_else(|| "-".into(), |r| format!("{:.1} %", r * 100.0));
+    let ratio = run.figures.hit_ratio().map_or_else(|| "-".into(), |r| escape(&percent(r, 1)));
     tile("hits of pages read", &ratio, out);
     tile("pages read", &show(run.get(Figure::Accesses)), out);
     tile("misses", &show(run.get(Figure::Misses)), out);
@@ -177,7 +179,7 @@ fn files(files: &[FileRow], out: &mut String) {
          <th>misses</th><th>faults</th><th>dirtied</th><th>direct</th><th>cached before</th><th>after</th></tr></thead>\n<tbody>\n",
     );
     let cached = |r: &Option<super::data::Residency>| match r {
-        Some(r) if r.pages > 0 => format!("{:.0} %", super::share(r.cached, r.pages) * 100.0),
+        Some(r) if r.pages > 0 => escape(&percent(super::share(r.cached, r.pages), 0)),
         _ => "-".into(),
     };
     for f in files {

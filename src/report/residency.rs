@@ -78,6 +78,20 @@ pub fn of(path: &Path) -> io::Result<Option<Residency>> {
     Ok(Some(Residency { cached: runs.cached, pages: runs.pages, pattern: runs.pattern() }))
 }
 
+/// Whether a path and its inode are in the dentry cache, so that asking for the file brings nothing into any cache.
+///
+/// # Errors
+/// `NotFound`, or where the kernel (before 5.12) does not tell.
+pub fn is_name_cached(path: &Path) -> io::Result<bool> {
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+    let (mode, resolve) = (rustix::fs::Mode::empty(), rustix::fs::ResolveFlags::CACHED);
+    match rustix::fs::openat2(rustix::fs::CWD, path, flags, mode, resolve) {
+        Ok(_) => Ok(true),
+        Err(rustix::io::Errno::AGAIN) => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
 fn chunk(file: &File, at: u64, length: u64, page: u64, runs: &mut Runs) -> io::Result<()> {
     let bytes = usize::try_from(length).map_err(io::Error::other)?;
     let mut vector = vec![0u8; usize::try_from(length.div_ceil(page)).map_err(io::Error::other)?];
@@ -112,6 +126,15 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn a_name_in_use_is_cached() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(is_name_cached(file.path()).unwrap());
+        let gone = is_name_cached(Path::new("/no/such/file"));
+        // Names that do not exist are cached or not, too.
+        assert!(matches!(&gone, Ok(false)) || gone.unwrap_err().kind() == io::ErrorKind::NotFound);
+    }
 
     fn runs(pages: impl Iterator<Item = bool>) -> Runs {
         let mut runs = Runs::default();

@@ -16,6 +16,7 @@ use super::units::bytes;
 use super::units::count;
 use super::units::of_pages;
 use super::units::page;
+use super::units::percent;
 use super::units::seconds;
 use crate::figures::Figure;
 
@@ -99,7 +100,7 @@ fn secs(x: Option<f64>) -> String {
 
 fn ratio(n: Option<u64>, of: Option<u64>) -> String {
     match (n, of) {
-        (Some(n), Some(of)) if of > 0 => format!("{:.1} %", super::share(n, of) * 100.0),
+        (Some(n), Some(of)) if of > 0 => percent(super::share(n, of), 1),
         _ => "-".into(),
     }
 }
@@ -118,7 +119,7 @@ fn figures(run: &Run, out: &mut String) {
             continue;
         }
         let of_wall = part.filter(|_| run.wall_s > 0.0 && !parts.overlap());
-        let of_wall = of_wall.map_or_else(String::new, |p| format!("{:5.1} %", p / run.wall_s * 100.0));
+        let of_wall = of_wall.map_or_else(String::new, |p| percent(p / run.wall_s, 1));
         line(out, &format!("  {text:<24}{:>10} s {of_wall:>8}", secs(part)));
     }
     if let Some(sum) = parts.explained().filter(|_| parts.overlap()) {
@@ -295,7 +296,7 @@ fn windows(run: &Run, out: &mut String) {
 
 fn residency(r: Option<&Residency>) -> String {
     match r {
-        Some(r) if r.pages > 0 => format!("{:.0} %", super::share(r.cached, r.pages) * 100.0),
+        Some(r) if r.pages > 0 => percent(super::share(r.cached, r.pages), 0),
         _ => "-".into(),
     }
 }

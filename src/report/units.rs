@@ -27,6 +27,26 @@ pub fn page() -> u64 {
     rustix::param::page_size() as u64
 }
 
+/// A share with so many digits behind the point: `12.5 %`; never 0 % or 100 % of what is not (`<0.1 %`, `>99.9 %`).
+#[must_use]
+pub fn percent(share: f64, digits: usize) -> String {
+    let p = share * 100.0;
+    let least = if digits == 0 { 1.0 } else { 0.1 };
+    match p {
+        p if p > 0.0 && p < least => format!("<{least} %"),
+        p if p < 0.0 && p > -least => format!(">-{least} %"),
+        p if p < 100.0 && p > 100.0 - least => format!(">{} %", 100.0 - least),
+        // Adding 0 makes -0 plain 0.
+        p => format!("{:.digits$} %", p + 0.0),
+    }
+}
+
+/// Seconds more or less: `+0.250`, `-0.002`; nothing is neither.
+#[must_use]
+pub fn change(seconds: f64) -> String {
+    format!("{:+.3}", (seconds * 1000.0).round() / 1000.0 + 0.0)
+}
+
 /// Nanoseconds as `12.3 ms`.
 #[must_use]
 #[allow(clippy::cast_precision_loss)]
@@ -66,6 +86,15 @@ mod tests {
             [999, 1500, 2_500_000, 3_210_000_000].map(seconds),
             ["999 ns", "1.5 µs", "2.5 ms", "3.21 s"]
         );
+        assert_eq!([-0.002, -0.0001, 0.0, 0.25].map(change), ["-0.002", "+0.000", "+0.000", "+0.250"]);
         assert_eq!([0, 999, 1000, 131_072].map(count), ["0", "999", "1 000", "131 072"]);
+    }
+
+    #[test]
+    fn shares_are_never_rounded_to_nothing_or_all() {
+        let of = |digits| [0.0, 8.0 / 24576.0, 0.5, 24568.0 / 24576.0, 1.0, 1.5].map(|x| percent(x, digits));
+        assert_eq!(of(1), ["0.0 %", "<0.1 %", "50.0 %", ">99.9 %", "100.0 %", "150.0 %"]);
+        assert_eq!(of(0), ["0 %", "<1 %", "50 %", ">99 %", "100 %", "150 %"]);
+        assert_eq!([-0.0, -0.001, -0.25].map(|x| percent(x, 0)), ["0 %", ">-1 %", "-25 %"]);
     }
 }

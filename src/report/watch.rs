@@ -38,6 +38,10 @@ pub(super) struct Watch<'a> {
     pub(super) others: Others,
     /// Files whose residency is asked for before a run.
     pub(super) paths: Vec<PathBuf>,
+    /// Whether something was done that may have emptied the caches of names and inodes.
+    pub(super) emptied: bool,
+    /// Files whose residency was not asked for, since that would have brought their names and inodes into caches.
+    pub(super) unasked: usize,
 }
 
 /// The command could not be started.
@@ -62,7 +66,22 @@ fn pause(lasted: Duration) -> Duration {
 
 impl Watch<'_> {
     /// What is cached of the files that may matter.
-    fn residency(&self) -> HashMap<PathBuf, Residency> {
+    fn residency(&mut self) -> HashMap<PathBuf, Residency> {
+        // Asking opens the file. If its name is not cached that reads directories and inodes: just what the caches have
+        // been emptied of.
+        let mut unasked = 0;
+        self.paths.retain(|path| match residency::is_name_cached(path) {
+            Ok(cached) => {
+                unasked += usize::from(!cached);
+                cached
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => true,
+            Err(_) => {
+                unasked += usize::from(self.emptied);
+                !self.emptied
+            }
+        });
+        self.unasked += unasked;
         let mounts = Mounts::here();
         let fs = |p: &Path| crate::files::mount_of(p, &mounts).ok().map(|m| m.kind.clone());
         let one = |p: &PathBuf| {
@@ -94,14 +113,24 @@ impl Watch<'_> {
         let pid = started.map_err(|e| End::NotStarted(NotStarted(e)))?;
         let mut usage = Usage::zero();
         let mut ended: Option<(i32, Instant)> = None;
+        let mut signal = None;
         let left = loop {
             let event = self.signals.wait(pause(began.elapsed()), ended.is_none().then_some(pid))?;
             let mut alone = false;
             if event == Event::Ended {
-                while let Some(reaped) = child::reap() {
-                    usage = usage.and(reaped.usage);
+                while let Some(child) = child::ended() {
+                    // Whom a run before left behind is ours to wait for as well, and none of this run's business. Which
+                    // run it was of is known until it has been waited for.
+                    let of_run =
+                        |pid: i32| u32::try_from(pid).map_or(Ok(None), |pid| self.session.run_of(pid));
+                    let ours = child == pid || of_run(child)? == Some(number);
+                    let Some(reaped) = child::reap(child) else { break };
+                    if ours {
+                        usage = usage.and(reaped.usage);
+                    }
                     if reaped.pid == pid {
                         ended = Some((reaped.status, Instant::now()));
+                        signal = reaped.signal;
                     }
                 }
                 alone = true;
@@ -124,11 +153,11 @@ impl Watch<'_> {
         let last = self.session.sample()?;
         self.note(&mut gather, &last);
         let followed = self.session.followed();
-        let mut run = gather.finish(&last, followed, &Mounts::here(), &self.others, &known);
+        let mut run = gather.finish(&last, followed, &Mounts::here(), &known);
         run.usage = left.iter().fold(usage, |sum, pid| sum.and(Usage::of(*pid)));
         run.number = number;
         run.time = crate::view::utc(time);
-        run.exit_status = Some(status);
+        (run.exit_status, run.signal) = (Some(status), signal);
         run.wall_s = end.duration_since(began).as_secs_f64();
         run.left_behind = left;
         self.remember(&run);
@@ -142,7 +171,7 @@ impl Watch<'_> {
         loop {
             self.signals.wait(TICK, Some(pid))?;
             self.look()?;
-            while let Some(reaped) = child::reap() {
+            while let Some(reaped) = child::ended().and_then(child::reap) {
                 if reaped.pid == pid {
                     return Ok(reaped.status);
                 }
@@ -152,8 +181,7 @@ impl Watch<'_> {
 
     fn note(&mut self, gather: &mut Gather, sample: &crate::sample::Sample) {
         let followed = self.session.followed();
-        gather.sample(sample, followed);
-        self.others.note(sample, followed);
+        gather.sample(sample, followed, &mut self.others);
     }
 
     /// Processes of the run that still run.
@@ -197,7 +225,7 @@ impl Watch<'_> {
         self.note(&mut gather, &last);
         let followed = self.session.followed();
         let known = HashMap::new();
-        let mut run = gather.finish(&last, followed, &Mounts::here(), &self.others, &known);
+        let mut run = gather.finish(&last, followed, &Mounts::here(), &known);
         run.usage = now.map(|now| now.since(used)).unwrap_or_default();
         (run.number, run.time, run.wall_s) = (number, crate::view::utc(at), wall);
         Ok(run)

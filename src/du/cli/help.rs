@@ -75,7 +75,7 @@ other metadata are not counted: they belong to no file, but to the device
         "Trees",
         "\
 Directories are walked in parallel. Symbolic links are not followed, save
-those that are named. No file is read and no time of access of a file changes;
+those that are named. No file is read and no file's time of access changes;
 that of a directory that belongs to somebody else does, as with any listing,
 unless root asks. What vanishes meanwhile is left out, and counted by --json.
 /proc, /sys and their like have no page cache and are skipped, unless named,

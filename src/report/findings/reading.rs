@@ -11,6 +11,7 @@ use super::reads;
 use super::share;
 use crate::figures::Figure;
 use crate::report::data::FileRow;
+use crate::report::data::Pattern;
 use crate::report::data::Run;
 use crate::report::units::bytes;
 use crate::report::units::of_pages;
@@ -35,7 +36,7 @@ pub(super) fn wasted(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (_, used, _) = reads(run)?;
     let fetched = run.get(Figure::ReadaheadPages)?;
     // A page that was read ahead may have been used through a mapping.
-    let mapped = run.get(Figure::FaultHits).unwrap_or(0) + run.get(Figure::FaultAround).unwrap_or(0);
+    let mapped = run.get(Figure::FaultHits)? + run.get(Figure::FaultAround)?;
     let unused = fetched.saturating_sub(used).saturating_sub(mapped);
     if unused < MANY || share(unused, fetched) < 0.2 {
         return None;
@@ -56,7 +57,9 @@ fn patterned(run: &Run) -> Option<&FileRow> {
     run.files.iter().find(|f| {
         let pattern = f.before.as_ref().and_then(|b| b.pattern);
         let setting = f.read_ahead_kb.unwrap_or(0) * 1024 / page();
-        f.misses + f.readahead_pages >= 64 && pattern.is_some_and(|p| p.absent * 2 <= setting)
+        // A reader who told the kernel not to read ahead has none that could be cut short.
+        let read_ahead = |p: Pattern| f.readahead_pages >= 64.max(4 * p.absent);
+        pattern.is_some_and(|p| p.absent * 2 <= setting && read_ahead(p))
     })
 }
 
@@ -202,14 +205,16 @@ pub(super) fn refaults(run: &Run, _: &[&Run]) -> Option<Finding> {
 
 pub(super) fn mapped(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (misses, hits) = (run.get(Figure::FaultMisses)?, run.get(Figure::FaultHits)?);
-    let around = run.get(Figure::FaultAround).unwrap_or(0);
-    let (touched, read) = (misses + hits + around, run.get(Figure::Accesses)?);
+    let around = run.get(Figure::FaultAround);
+    let (touched, read) = (misses + hits + around.unwrap_or(0), run.get(Figure::Accesses)?);
     // Every program maps itself and its libraries.
     if touched < 4 * MANY || touched < 2 * read {
         return None;
     }
+    let least = if around.is_none() { "at least " } else { "" };
+    let around_text = around.map_or_else(|| "-".into(), |n| n.to_string());
     let text = format!(
-        "It uses files through mmap: {touched} pages were mapped ({misses} major faults, {hits} minor, {around} \
+        "It uses files through mmap: {least}{touched} pages were mapped ({misses} major faults, {hits} minor, {around_text} \
          mapped around them), {read} read. Later touches of a mapped page are seen by no tool.",
     );
     let evidence =

@@ -3,12 +3,14 @@
 use serde_json::json;
 
 use super::Finding;
+use super::MANY;
 use super::of_ns;
 use super::of_time;
 use super::part_of_time;
 use super::percent;
 use super::reads;
 use super::share;
+use crate::figures::Figure;
 use crate::report::data::Run;
 use crate::report::time::Parts;
 use crate::report::units::seconds;
@@ -33,16 +35,20 @@ pub(super) fn throttled(run: &Run, _: &[&Run]) -> Option<Finding> {
     ))
 }
 
+fn is_fuse(fs: Option<&str>) -> bool {
+    fs.is_some_and(|fs| fs.starts_with("fuse"))
+}
+
 pub(super) fn in_open(run: &Run, _: &[&Run]) -> Option<Finding> {
     let ns = run.waits.open_ns?;
     if ns < SHORT_NS || of_ns(ns, run) < 0.2 {
         return None;
     }
-    let fuse = run.files.iter().find(|f| f.fs.as_deref().is_some_and(|fs| fs.starts_with("fuse")));
+    let fuse = run.files.iter().find(|f| is_fuse(f.fs.as_deref()));
     let hit = reads(run).is_some_and(|(hits, ahead, misses)| share(misses, hits + ahead + misses) < 0.05);
     let why = match fuse {
         Some(file) if hit => format!(
-            " The reads themselves found their pages: the FUSE file system of {} fetches data when a file is opened.",
+            " The reads themselves found their pages: the FUSE file system of {} may fetch data when a file is opened.",
             file.path.as_deref().unwrap_or("a file"),
         ),
         _ => String::new(),
@@ -93,6 +99,13 @@ pub(super) fn elsewhere(run: &Run, _: &[&Run]) -> Option<Finding> {
     // Names that are not cached cost work, too.
     let cached = storage + parts.lookups_s.unwrap_or(0.0);
     if run.wall_s < 0.05 || parts.overlap() || cached > 0.05 * run.wall_s {
+        return None;
+    }
+    // Not all that waits for storage does so in a call that is counted as such: io_uring, MAP_POPULATE, mlock, and
+    // whatever a FUSE server does. Where data came in, nothing is said.
+    let came = run.get(Figure::Misses)? + run.get(Figure::FaultMisses)? + run.get(Figure::ReadaheadPages)?;
+    let fuse = run.files.iter().any(|f| is_fuse(f.fs.as_deref()));
+    if came >= MANY || run.usage.device_read_bytes? >= 1 << 20 || fuse {
         return None;
     }
     let text = format!(

@@ -7,6 +7,7 @@ use crate::report::compare;
 use crate::report::compare::Difference;
 use crate::report::compare::Line;
 use crate::report::compare::Spread;
+use crate::report::units;
 
 /// Runs that are shown in columns of their own.
 const COLUMNS: usize = 5;
@@ -53,10 +54,10 @@ pub(super) fn show(report: &Report, out: &mut String) {
 }
 
 fn difference(d: &Difference, out: &mut String) {
-    line(out, &format!("\n{}: {:+.3} s of wall time", d.title, d.wall_s));
+    line(out, &format!("\n{}: {} s of wall time", d.title, units::change(d.wall_s)));
     for part in &d.parts {
-        let seconds = part.seconds.map_or_else(|| "-".into(), |s| format!("{s:+.3}"));
-        let share = part.share.map_or_else(|| "-".into(), |s| format!("{:.0} %", s * 100.0));
+        let seconds = part.seconds.map_or_else(|| "-".into(), units::change);
+        let share = part.share.map_or_else(|| "-".into(), |s| units::percent(s, 0));
         line(out, &format!("  {:<24}{seconds:>10} s {share:>8}", part.name));
     }
     for note in &d.notes {
