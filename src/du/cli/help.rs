@@ -147,8 +147,8 @@ quietly.",
         "\
 0  done
 1  it could not be done, or not all of it: a file that was named is not there
-   or not known, a directory or process cannot be read, a file cannot be acted
-   on, the output cannot be written; all the rest is done and printed
+   or not known, a directory or process cannot be read, a file cannot be
+   acted on, the output cannot be written; all the rest is done and printed
 2  wrong usage: options that do not go together, no such process, command,
    or cgroup, a list or a set that cannot be read or is damaged",
     ),
