@@ -140,10 +140,14 @@ pub fn command_compared(dir: &Path) {
     let (code, _, err) = output(&mut shell(&format!("--compare {}", saved.display()), "sleep 0.1"));
     assert_eq!(code, Some(0), "{err}");
     assert!(err.contains("compared with"), "{err}");
-    // Two sleeps, each of which may be late: their difference is -0.1 s within that.
+    // Two sleeps, each of which may be late but not early.
+    let wall = err.lines().find_map(|l| l.trim_start().strip_prefix("wall ")).expect(&err);
+    let wall: Vec<f64> = wall.split_whitespace().filter_map(|w| w.parse().ok()).collect();
+    let [then, now] = wall[..] else { panic!("{err}") };
+    assert!(then >= 0.2 && now >= 0.1, "{err}");
     let (_, rest) = err.split_once("then to now: ").expect(&err);
     let seconds: f64 = rest.split_once(" s of wall time").expect(&err).0.parse().unwrap();
-    assert!((-0.15..-0.05).contains(&seconds), "{err}");
+    assert!((seconds - (now - then)).abs() < 0.002, "{err}");
     // As published, with everything that there is.
     json(&saved);
     let all = dir.join("all.json");
