@@ -19,7 +19,8 @@ const volatile u64 wake_page_at = 0;
  */
 enum { Q_FUNCTION = 0, Q_TASK = -1, Q_FLAGS = -2, Q_BIT = -3, Q_PAGE = -4, Q_BEFORE = 4 };
 
-#define FRAME_WORDS 44 /* that far up the stack it is looked for; it stands in the first 20 where it was seen */
+#define FRAME_WORDS                                                                                             \
+	44 /* that far up the stack it is looked for: more than one frame, less than BPF has room for */
 #define EXCLUSIVE 1 /* WQ_FLAG_EXCLUSIVE: this one wants the lock. A read only waits until it is released */
 
 enum pageflags___uptodate {
@@ -30,7 +31,7 @@ enum pageflags___uptodate {
  * Read calls that the running thread has ended: what tells a wait of this call from one of a call before. Without
  * CONFIG_TASK_XACCT nobody counts them; the file and the pages must do then.
  */
-static __always_inline u64 reads_begun(void)
+static __always_inline u64 reads_ended(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 
@@ -44,7 +45,7 @@ static __always_inline void note_flight(struct row *row, struct thread *t, void 
 	struct flight *w = &t->flight;
 	struct address_space *m = folio_mapping_of(folio);
 	u64 flags = 0, first, last, mapping = (u64)m;
-	u64 syscr = reads_begun();
+	u64 syscr = reads_ended();
 	struct frame *f;
 
 	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
@@ -132,7 +133,7 @@ static __always_inline u64 end_flight(struct row *row, u64 mapping, u64 first, u
 	if (!t)
 		return 0;
 	w = &t->flight;
-	if (w->mapping != mapping || w->syscr != reads_begun())
+	if (w->mapping != mapping || w->syscr != reads_ended())
 		return 0;
 	if (w->last == w->first)
 		return overlap(w->first, w->first_end, first, last);
