@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use anyhow::Result;
+use cachetop::engines::Engines;
 use cachetop::kernel::Floor;
+use cachetop::plan::Engine;
 use cachetop::plan::Plan;
 use cachetop::plan::Wants;
 use cachetop::sample::Counter;
 use cachetop::sample::Source as _;
 use cachetop::session::Options;
 use cachetop::session::Session;
+use cachetop::session::StartError;
 use libbpf_rs::ProgramType;
 use libbpf_rs::query::ProgInfoIter;
 
@@ -29,9 +32,16 @@ pub enum Arm {
     Product,
     /// The product, asked which files: the hooks are the same.
     Files,
+    /// The product, asked which files, how long reads take, and how many pages are mapped around faults.
+    All,
+    /// The product's classic engine, on hooks of its own.
+    Classic,
 }
 
-pub const ARMS: [Arm; 4] = [Arm::Nothing, Arm::Floor, Arm::Product, Arm::Files];
+pub const ARMS: [Arm; 6] = [Arm::Nothing, Arm::Floor, Arm::Product, Arm::Files, Arm::All, Arm::Classic];
+
+/// What the table calls them.
+pub const TITLES: [&str; ARMS.len()] = ["nothing", "floor", "exact", "files", "all", "classic"];
 
 /// One round: nanoseconds per call, by loop and arm.
 pub type Round = Vec<[f64; ARMS.len()]>;
@@ -54,7 +64,7 @@ pub struct Costs {
 pub fn measure(options: &Options, dir: &Path, clock: Clock, rounds: usize) -> Result<Costs> {
     let mut bench = Bench::new(dir, clock)?;
     let mut others = tracing_programs();
-    let plan = open(options)?.plan().clone();
+    let plan = said(Session::open(options))?.plan().clone();
     let mut costs = Costs {
         kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned(),
         plan,
@@ -80,8 +90,17 @@ pub fn measure(options: &Options, dir: &Path, clock: Clock, rounds: usize) -> Re
                     time(&mut bench, &mut round, at, |_| true)?;
                 }
                 Arm::Product => product(options, &mut bench, &mut round, at, &mut costs)?,
+                Arm::Classic => {
+                    let _engine = said(Engines::open(options, Some(Engine::Classic)))?;
+                    time(&mut bench, &mut round, at, |_| true)?;
+                }
                 Arm::Files => {
                     let wants = Wants { files: true, ..options.wants };
+                    let options = Options { wants, ..options.clone() };
+                    product(&options, &mut bench, &mut round, at, &mut costs)?;
+                }
+                Arm::All => {
+                    let wants = Wants { files: true, latency: true, around: true, ..options.wants };
                     let options = Options { wants, ..options.clone() };
                     product(&options, &mut bench, &mut round, at, &mut costs)?;
                 }
@@ -121,7 +140,7 @@ fn product(
     arm: usize,
     costs: &mut Costs,
 ) -> Result<()> {
-    let mut session = open(options)?;
+    let mut session = said(Session::open(options))?;
     let before = session.sample()?;
     time(bench, round, arm, |l| !l.is_command())?;
     let after = session.sample()?;
@@ -136,8 +155,9 @@ fn product(
     Ok(())
 }
 
-fn open(options: &Options) -> Result<Session> {
-    Session::open(options).map_err(|e| match e.remedy() {
+/// With the remedy, where there is one.
+fn said<T>(opened: Result<T, StartError>) -> Result<T> {
+    opened.map_err(|e| match e.remedy() {
         Some(remedy) => anyhow::anyhow!("{e}\nremedy: {remedy}"),
         None => anyhow::anyhow!("{e}"),
     })

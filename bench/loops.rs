@@ -5,12 +5,14 @@ use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use anyhow::Result;
 use rustix::fs::Advice;
 use rustix::fs::fadvise;
 
+use crate::clock;
 use crate::clock::Clock;
 use crate::commands;
 use crate::commands::Commands;
@@ -37,8 +39,10 @@ pub struct Loop {
 enum Call {
     Read(usize),
     Write(usize),
-    /// The file, in calls of this size, after its pages were dropped.
+    /// The file, in calls of this size, after its pages were dropped, which is not timed.
     Cold(usize),
+    /// The dropping of its pages.
+    Drop,
     /// A new mapping of the file, a touch for every 16 pages.
     Faults,
     Getppid,
@@ -53,6 +57,7 @@ pub const LOOPS: &[Loop] = &[
     Loop { title: "pread 1 MiB", calls: 24, pages: 256, call: Call::Read(1 << 20) },
     Loop { title: "pwrite 4 KiB", calls: 512, pages: 0, call: Call::Write(4 << 10) },
     Loop { title: "cold 1 MiB", calls: 8, pages: 256, call: Call::Cold(64 << 10) },
+    Loop { title: "drop 1 MiB", calls: 8, pages: 256, call: Call::Drop },
     Loop { title: "mmap 1 MiB", calls: 48, pages: 0, call: Call::Faults },
     Loop { title: "getppid", calls: 8192, pages: 0, call: Call::Getppid },
     Loop { title: commands::TITLES[0], calls: 1, pages: 0, call: Call::Command(0) },
@@ -101,22 +106,17 @@ impl Bench {
     /// Nanoseconds per call, the median of the parts. One more part goes first, untimed.
     pub fn time(&mut self, which: &Loop) -> Result<f64> {
         self.repeat(which)?;
-        let clock = self.clock;
-        let now = || match clock {
-            Clock::Native if which.is_command() => commands::cpu_time(),
-            clock => clock.now(),
-        };
         let mut parts = Vec::with_capacity(which.parts());
         for _ in 0..which.parts() {
-            let begin = now()?;
-            self.repeat(which)?;
-            let took = now()?.saturating_sub(begin);
-            parts.push(took.as_nanos() as f64 / which.calls as f64);
+            parts.push(self.repeat(which)?.as_nanos() as f64 / which.calls as f64);
         }
         Ok(crate::stats::Sorted::new(parts).median())
     }
 
-    fn repeat(&mut self, which: &Loop) -> Result<()> {
+    /// How long the calls of one part take.
+    fn repeat(&mut self, which: &Loop) -> Result<Duration> {
+        let clock = self.clock;
+        let begin = clock.now()?;
         match which.call {
             Call::Read(size) => {
                 for i in 0..which.calls {
@@ -128,20 +128,18 @@ impl Bench {
                     self.file.write_all_at(&self.buffer[..size], offset(i, size))?;
                 }
             }
-            Call::Cold(size) => {
-                for _ in 0..which.calls {
-                    fadvise(&self.file, 0, None, Advice::DontNeed)?;
-                    for at in (0..FILE).step_by(size) {
-                        self.file.read_exact_at(&mut self.buffer[..size], at as u64)?;
-                    }
-                }
-            }
+            Call::Cold(size) => return self.cold(which.calls, size, false),
+            Call::Drop => return self.cold(which.calls, FILE, true),
             Call::Faults => {
                 for _ in 0..which.calls {
                     touch(&self.file)?;
                 }
             }
-            Call::Command(which) => self.commands.run(which)?,
+            Call::Command(which) => {
+                let begin = commands::cpu_time()?;
+                self.commands.run(which)?;
+                return Ok(commands::cpu_time()?.saturating_sub(begin));
+            }
             Call::Getppid => {
                 for _ in 0..which.calls {
                     // SAFETY: takes nothing and cannot fail.
@@ -149,7 +147,22 @@ impl Bench {
                 }
             }
         }
-        Ok(())
+        Ok(clock.now()?.saturating_sub(begin))
+    }
+
+    /// Drops the file's pages and reads them in again; times the one or the other.
+    fn cold(&mut self, times: usize, size: usize, dropping: bool) -> Result<Duration> {
+        let mut took = Duration::ZERO;
+        for _ in 0..times {
+            let begin = clock::thread()?;
+            fadvise(&self.file, 0, None, Advice::DontNeed)?;
+            let dropped = clock::thread()?;
+            for at in (0..FILE).step_by(size) {
+                self.file.read_exact_at(&mut self.buffer[..size], at as u64)?;
+            }
+            took += if dropping { dropped - begin } else { clock::thread()? - dropped };
+        }
+        Ok(took)
     }
 }
 

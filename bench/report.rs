@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::arms::ARMS;
 use crate::arms::Costs;
+use crate::arms::TITLES;
 use crate::loops::LOOPS;
 use crate::start::BUDGET_KIB;
 use crate::start::BUDGET_MS;
@@ -15,24 +17,28 @@ use crate::stats::Sorted;
 /// One loop, all rounds.
 struct Row {
     title: &'static str,
-    /// Per call: nothing, floor, product, product with files.
-    medians: [f64; 4],
-    /// In each round: floor and product over nothing, product over floor.
-    ratios: [Sorted; 3],
+    /// Per call, by arm.
+    medians: Vec<f64>,
+    /// In each round: each arm over nothing.
+    ratios: Vec<Sorted>,
+    /// In each round: each arm less the floor, per call.
+    over_floor: Vec<Sorted>,
 }
 
 fn rows(costs: &Costs, instruction: Option<f64>) -> Vec<Row> {
     let unit = instruction.unwrap_or(1.0);
+    let arms = || 0..ARMS.len();
     LOOPS
         .iter()
         .enumerate()
         .map(|(i, l)| {
-            let median = |arm: usize| Sorted::new(costs.rounds.iter().map(|r| r[i][arm] / unit)).median();
-            let ratio = |a: usize, b: usize| Sorted::new(costs.rounds.iter().map(|r| r[i][a] / r[i][b]));
+            let of =
+                |f: &dyn Fn(&[f64; ARMS.len()]) -> f64| Sorted::new(costs.rounds.iter().map(|r| f(&r[i])));
             Row {
                 title: l.title,
-                medians: [median(0), median(1), median(2), median(3)],
-                ratios: [ratio(1, 0), ratio(2, 0), ratio(2, 1)],
+                medians: arms().map(|arm| of(&|r| r[arm] / unit).median()).collect(),
+                ratios: arms().map(|arm| of(&|r| r[arm] / r[0])).collect(),
+                over_floor: arms().map(|arm| of(&|r| (r[arm] - r[1]) / unit)).collect(),
             }
         })
         .collect()
@@ -65,31 +71,41 @@ fn lines(out: &mut String, start: &Start, costs: &Costs, instruction: Option<f64
         mib(start.kernel_kib),
     )?;
     let unit = if instruction.is_some() { "instr." } else { "ns" };
-    writeln!(
-        out,
-        "\n{:14}{:>10}{:>10}{:>10}{:>10}  {:>14}{:>14}{:>14}",
-        format!("{unit} per call"),
-        "nothing",
-        "floor",
-        "product",
-        "files",
-        "floor/nothing",
-        "prod./nothing",
-        "prod./floor"
-    )?;
-    for row in rows(costs, instruction) {
-        let [nothing, floor, product, files] = row.medians;
-        write!(out, "{:14}{nothing:>10.0}{floor:>10.0}{product:>10.0}{files:>10.0}  ", row.title)?;
-        for ratio in &row.ratios {
-            let spread = (ratio.quantile(0.75) - ratio.quantile(0.25)) / 2.0;
-            write!(out, "{:>14}", format!("{:.3} ±{spread:.3}", ratio.median()))?;
+    write!(out, "\n{:14}", format!("{unit} per call"))?;
+    for title in TITLES {
+        write!(out, "{title:>11}")?;
+    }
+    writeln!(out)?;
+    let rows = rows(costs, instruction);
+    for row in &rows {
+        write!(out, "{:14}", row.title)?;
+        for median in &row.medians {
+            write!(out, "{median:>11.0}")?;
         }
         writeln!(out)?;
     }
     writeln!(
         out,
-        "medians of {} rounds, ratios within a round ± half the distance between quartiles; {} rounds left out \
-         (other BPF programs came or went)",
+        "\nmore than nothing, in % (± half the distance between quartiles), and over the floor per call"
+    )?;
+    for row in &rows {
+        write!(out, "{:14}", row.title)?;
+        for (ratio, title) in row.ratios.iter().zip(TITLES).skip(1) {
+            let spread = (ratio.quantile(0.75) - ratio.quantile(0.25)) * 50.0;
+            let percent = (ratio.median() - 1.0) * 100.0;
+            let text = if instruction.is_some() {
+                format!("{percent:+.2}")
+            } else {
+                format!("{percent:+.1} ±{spread:.1}")
+            };
+            write!(out, "  {title} {text:>6}")?;
+        }
+        let [.., exact, files, all, _] = &row.over_floor[..] else { continue };
+        writeln!(out, "  | {:+.0} {:+.0} {:+.0}", exact.median(), files.median(), all.median())?;
+    }
+    writeln!(
+        out,
+        "\nmedians of {} rounds; {} rounds left out (other BPF programs came or went)",
         costs.rounds.len(),
         costs.disturbed
     )?;
@@ -116,17 +132,14 @@ pub fn json(start: &Start, costs: &Costs, instruction: Option<f64>) -> Value {
     let calls: Vec<Value> = rows(costs, instruction)
         .iter()
         .map(|row| {
-            let [nothing, floor, product, files] = row.medians;
-            let [floor_nothing, product_nothing, product_floor] = &row.ratios;
+            let by_arm = |value: &dyn Fn(usize) -> Value| -> Value {
+                TITLES.iter().enumerate().map(|(arm, title)| ((*title).to_owned(), value(arm))).collect()
+            };
             json!({
                 "call": row.title,
-                "nothing": nothing,
-                "floor": floor,
-                "product": product,
-                "product_files": files,
-                "floor_to_nothing": spread(floor_nothing),
-                "product_to_nothing": spread(product_nothing),
-                "product_to_floor": spread(product_floor),
+                "median": by_arm(&|arm| json!(row.medians[arm])),
+                "to_nothing": by_arm(&|arm| spread(&row.ratios[arm])),
+                "over_floor": by_arm(&|arm| spread(&row.over_floor[arm])),
             })
         })
         .collect();

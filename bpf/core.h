@@ -61,11 +61,31 @@ enum pageflags___swapbacked {
 	PG_swapbacked___swapbacked = 0,
 };
 
+/*
+ * Any address can be read as what it is said to be (6.2), by plain loads: a tenth of what a probe read costs, and as
+ * safe. Kernels with it have folios.
+ */
+static __always_inline bool can_cast(void)
+{
+	return bpf_ksym_exists(bpf_rdonly_cast) && bpf_core_type_exists(struct folio);
+}
+
+/*
+ * A word of the kernel as a number. What is loaded by its own type may be a pointer, with which the verifier allows
+ * no arithmetic: so it is read as the first member of something that begins with an unsigned long.
+ */
+static __always_inline u64 word_at(const void *at)
+{
+	return bpf_core_cast(at, struct rb_node)->__rb_parent_color;
+}
+
 static __always_inline struct address_space *folio_mapping_of(void *folio)
 {
 	struct address_space *m = 0;
 
-	if (bpf_core_type_exists(struct folio))
+	if (can_cast())
+		m = (void *)word_at(&((struct folio *)folio)->mapping);
+	else if (bpf_core_type_exists(struct folio))
 		m = BPF_CORE_READ((struct folio *)folio, mapping);
 	else
 		m = BPF_CORE_READ((struct page___before_folios *)folio, mapping);
@@ -74,6 +94,8 @@ static __always_inline struct address_space *folio_mapping_of(void *folio)
 
 static __always_inline u64 folio_index_of(void *folio)
 {
+	if (can_cast())
+		return bpf_core_cast(folio, struct folio)->index;
 	if (bpf_core_type_exists(struct folio))
 		return BPF_CORE_READ((struct folio *)folio, index);
 	return BPF_CORE_READ((struct page___before_folios *)folio, index);
@@ -88,12 +110,17 @@ static __always_inline u32 folio_order_of(void *folio)
 	if (!bpf_core_type_exists(struct folio))
 		return 0;
 	/* The first word is the flags, `unsigned long` or, from 6.18, a struct that wraps one (memdesc_flags_t). */
-	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
+	if (can_cast())
+		flags = word_at(folio);
+	else
+		bpf_probe_read_kernel(&flags, sizeof(flags), folio);
 	head = bpf_core_enum_value(enum pageflags___head, PG_head___head);
 	if (!(flags >> head & 1))
 		return 0;
 	if (bpf_core_field_exists(struct folio___order_byte, _folio_order))
 		return BPF_CORE_READ((struct folio___order_byte *)folio, _folio_order);
+	if (can_cast())
+		return word_at(&((struct folio___flags_1 *)folio)->_flags_1) & 0xff;
 	return BPF_CORE_READ((struct folio___flags_1 *)folio, _flags_1) & 0xff;
 }
 

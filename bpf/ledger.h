@@ -172,6 +172,11 @@ static __always_inline void walk(struct walk *w, enum ledger_mode mode)
 		return;
 	}
 	w->key.chunk = w->first >> CHUNK_SHIFT;
+	/* Most stretches lie in one chunk. */
+	if (w->key.chunk == w->last >> CHUNK_SHIFT) {
+		next_chunk(w);
+		return;
+	}
 	/* bpf_loop is verified once; a loop of ours is verified as often as it may run. */
 	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) {
 		bpf_loop(1 << 20, next_chunk_callback, w, 0);

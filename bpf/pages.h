@@ -25,12 +25,17 @@ static __always_inline void *folio_of_pfn(u64 pfn)
 {
 	u64 base = 0;
 
-	bpf_probe_read_kernel(&base, sizeof(base), (void *)vmemmap_base_at);
+	if (can_cast())
+		base = word_at((void *)vmemmap_base_at);
+	else
+		bpf_probe_read_kernel(&base, sizeof(base), (void *)vmemmap_base_at);
 	return (void *)(base + pfn * bpf_core_type_size(struct page));
 }
 
 static __always_inline umode_t mode_of(struct address_space *mapping)
 {
+	if (can_cast())
+		return bpf_core_cast(mapping, struct address_space)->host->i_mode;
 	return BPF_CORE_READ(mapping, host, i_mode);
 }
 
@@ -40,14 +45,22 @@ static __always_inline umode_t mode_of(struct address_space *mapping)
  */
 static __always_inline bool is_metadata(struct address_space *mapping)
 {
+	struct inode *inode;
+
 	if ((mode_of(mapping) & S_IFMT) != S_IFREG)
 		return true;
+	if (can_cast()) {
+		inode = bpf_core_cast(mapping, struct address_space)->host;
+		return inode->i_ino < 256 && inode->i_sb->s_magic == BTRFS_MAGIC;
+	}
 	return BPF_CORE_READ(mapping, host, i_ino) < 256 &&
 	       BPF_CORE_READ(mapping, host, i_sb, s_magic) == BTRFS_MAGIC;
 }
 
 static __always_inline bool is_hugetlb(struct address_space *mapping)
 {
+	if (can_cast())
+		return bpf_core_cast(mapping, struct address_space)->host->i_sb->s_magic == HUGETLBFS_MAGIC;
 	return BPF_CORE_READ(mapping, host, i_sb, s_magic) == HUGETLBFS_MAGIC;
 }
 
@@ -137,10 +150,14 @@ static __always_inline void added_by_fault(struct account *a, struct added *p, u
  */
 static __always_inline void used_by_request(u64 mapping, u64 first, u64 last, enum ledger_mode mode)
 {
-	struct row *row = own_row(false);
+	struct row *row;
 	struct thread *t;
 	struct frame *f;
 
+	/* Most pages go by a thread that has no row, which takes long to find out. */
+	if (!bpf_core_enum_value_exists(enum pageflags___later, PG_dropbehind___later))
+		return;
+	row = own_row(false);
 	if (!row || !row->depth)
 		return;
 	t = thread_of(row);
@@ -157,10 +174,22 @@ static __always_inline void used_by_request(u64 mapping, u64 first, u64 last, en
 		f->dropped += ledger_take(mapping, first, last, mode);
 }
 
+/* Set by kswapd, direct and cgroup reclaim for as long as they run; MADV_PAGEOUT and DAMON set the flag only. */
+static __always_inline bool reclaims(void)
+{
+	struct task_struct *task;
+
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)) {
+		task = bpf_get_current_task_btf();
+		return task->reclaim_state || task->flags & PF_MEMALLOC;
+	}
+	task = (void *)bpf_get_current_task();
+	return BPF_CORE_READ(task, reclaim_state) || BPF_CORE_READ(task, flags) & PF_MEMALLOC;
+}
+
 /* mm_filemap_delete_from_page_cache: pages go, by reclaim or otherwise. Nobody's row: the victim is the cache. */
 static __always_inline void on_delete(void *folio, u32 order, enum ledger_mode mode)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
 	struct address_space *mapping;
 	u64 first, last, n, wasted;
 	struct account a;
@@ -179,8 +208,7 @@ static __always_inline void on_delete(void *folio, u32 order, enum ledger_mode m
 		COUNT(&a, C_PREFETCH_WASTED, wasted);
 	if (mode == BITS)
 		ledger_take((u64)mapping | DEMANDED, first, last, mode);
-	/* Set by kswapd, direct and cgroup reclaim for as long as they run; MADV_PAGEOUT and DAMON set the flag only. */
-	if (BPF_CORE_READ(task, reclaim_state) || BPF_CORE_READ(task, flags) & PF_MEMALLOC)
+	if (reclaims())
 		COUNT(&a, C_EVICTED, n);
 	else
 		COUNT(&a, C_REMOVED, n);

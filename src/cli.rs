@@ -267,8 +267,13 @@ impl Args {
     /// What has to be found out beyond the counts, which costs something at every read.
     #[must_use]
     pub fn wants(&self) -> Wants {
-        let shown = self.columns().iter().any(|c| c.figure() == Some(Figure::StallNs));
-        Wants { latency: self.latency || self.json || (shown && !self.bcc), ..Wants::default() }
+        let columns = self.columns();
+        let shown = |figure| !self.bcc && columns.iter().any(|c| c.figure() == Some(figure));
+        Wants {
+            latency: self.latency || self.json || shown(Figure::StallNs),
+            around: self.json || shown(Figure::FaultAround),
+            ..Wants::default()
+        }
     }
 }
 

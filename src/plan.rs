@@ -70,6 +70,16 @@ pub struct Wants {
     pub files: bool,
     /// What one command does, and where it waits.
     pub follow: bool,
+    /// How many pages are mapped around faults: from 6.6 on, an event for each that is mapped.
+    pub around: bool,
+}
+
+impl Wants {
+    /// What is asked at each read call beyond counting it.
+    #[must_use]
+    pub const fn details(self) -> bool {
+        self.latency || self.files || self.follow
+    }
 }
 
 /// Which hooks are used and what each figure is worth.

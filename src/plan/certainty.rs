@@ -101,7 +101,7 @@ pub(super) fn of(
         _ => reads.clone(),
     };
     out.push((Figure::StallNs, stall));
-    out.extend(super::faults::certainty(facts, brackets, hooks, &reads));
+    out.extend(super::faults::certainty(facts, brackets, hooks, &reads, wants));
     let inflight = match (sees("wait for a page in flight"), &reads) {
         (true, Certainty::Exact) => Certainty::Bounded(
             "a lower bound where io_uring reads: its requests wait without a thread; a page that somebody is just \

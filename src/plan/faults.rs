@@ -2,6 +2,7 @@
 
 use super::Brackets;
 use super::Certainty;
+use super::Wants;
 use super::hooks::Attach;
 use super::hooks::CLASSIC;
 use super::hooks::Chooser;
@@ -12,7 +13,7 @@ use crate::facts::Facts;
 use crate::figures::Figure;
 
 /// Functions of the kernel that serve faults, and how many pages they map.
-pub(super) fn trampolines(c: &mut Chooser<'_>, why: &'static str) {
+pub(super) fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
     let facts = c.facts;
     let pick = |atomic, other| if facts.fetch_atomics { atomic } else { other };
     let unbounded = [("read-ahead window ended", "window_fexit"), ("read-ahead window", "window_fentry")];
@@ -31,7 +32,7 @@ pub(super) fn trampolines(c: &mut Chooser<'_>, why: &'static str) {
     let map_pages = pick("map_pages_fentry", "map_pages_fentry_pages");
     let both = [("pages mapped around a fault, ended", ended), ("pages mapped around a fault", map_pages)];
     c.together("filemap_map_pages", &both, why);
-    if facts.function("filemap_map_pages") {
+    if facts.function("filemap_map_pages") && wants.around {
         c.together("set_pte_range", &[("pages mapped", "mapped_fentry")], why);
         let huge = if facts.function("do_set_pmd/3") { "mapped_huge_fexit3" } else { "mapped_huge_fexit" };
         c.together("do_set_pmd", &[("huge page mapped", huge)], why);
@@ -40,7 +41,7 @@ pub(super) fn trampolines(c: &mut Chooser<'_>, why: &'static str) {
 }
 
 /// The same where return probes stand on fgraph.
-pub(super) fn sessions(c: &mut Chooser<'_>) {
+pub(super) fn sessions(c: &mut Chooser<'_>, wants: Wants) {
     for (function, event, program, both) in [
         ("page_cache_ra_unbounded", "read-ahead window", "window_session", true),
         ("page_cache_ra_order", "read-ahead window, large folios", "window_order_session", true),
@@ -52,7 +53,8 @@ pub(super) fn sessions(c: &mut Chooser<'_>) {
         ("workingset_refault", "page read back in", "refault_multi", false),
     ] {
         let mapped = program.starts_with("mapped_");
-        if !c.facts.function(function) || mapped && !c.facts.function("filemap_map_pages") {
+        let needed = wants.around && c.facts.function("filemap_map_pages");
+        if !c.facts.function(function) || mapped && !needed {
             continue;
         }
         let at = vec![function.to_owned()];
@@ -69,6 +71,7 @@ pub(super) fn certainty(
     brackets: Brackets,
     hooks: &[Hook],
     reads: &Certainty,
+    wants: Wants,
 ) -> Vec<(Figure, Certainty)> {
     let uses = |programs: &[&str]| hooks.iter().any(|h| programs.contains(&h.program));
     let lossy = |program: &str| hooks.iter().any(|h| h.program == program && h.why == LOSSY);
@@ -80,15 +83,15 @@ pub(super) fn certainty(
     }
     let fault = uses(&["fault_fexit", "fault_session"]);
     let map_pages = uses(&["map_pages_fexit", "map_pages_old_fexit", "map_pages_session"]);
+    let offered = facts.function("set_pte_range") && !wants.around;
     let counted = facts.btf.contains("struct:task_rss_stat") || uses(&["mapped_fentry", "mapped_multi"]);
     let huge = uses(&["mapped_huge_fexit", "mapped_huge_fexit3", "mapped_huge_session"]);
-    let around =
-        match known(map_pages && counted, "nothing tells how many pages are mapped around a fault here") {
-            Certainty::Exact if !huge => {
-                Certainty::Bounded("a huge page mapped at once counts as one page".into())
-            }
-            other => other,
-        };
+    let around = match known(map_pages && counted, if offered { UNASKED } else { NOTHING }) {
+        Certainty::Exact if !huge => {
+            Certainty::Bounded("a huge page mapped at once counts as one page".into())
+        }
+        other => other,
+    };
     let windows = uses(&["window_fexit", "window_session"]);
     let refaults = match () {
         () if lossy("refault_fentry") => reads.clone(),
@@ -134,6 +137,8 @@ fn tracepoints(seen: bool, voluntary: bool) -> Vec<(Figure, Certainty)> {
     ]
 }
 
+const UNASKED: &str = "counted only when asked for (--columns fault_around, --json)";
+const NOTHING: &str = "nothing tells how many pages are mapped around a fault here";
 const FAULTS: &str = "two threads that miss one page at the same instant count as one miss and one hit; a fault that \
                       fails may count as a hit; stores into mappings of tmpfs, what comes back from its swap and \
                       faults served by huge pages are not seen";

@@ -285,7 +285,7 @@ fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) {
     waits(c);
     c.hooks.extend(super::meta::hooks(facts, Brackets::Trampolines, why));
     let pick = |atomic, other| if facts.fetch_atomics { atomic } else { other };
-    super::faults::trampolines(c, why);
+    super::faults::trampolines(c, why, wants);
     let mut hooks = |function: &str, programs: &[_]| c.together(function, programs, why);
     // Older kernels pass the state of the read-ahead as an argument of its own.
     let old = facts.function("page_cache_sync_ra/3");
@@ -315,10 +315,10 @@ fn sessions(c: &mut Chooser<'_>, wants: Wants) {
     let facts = c.facts;
     waits(c);
     // 7.0 and newer hand the context to the functions of a session.
-    let short = wants == Wants::default() && facts.function("bpf_session_is_return/1");
+    let short = !wants.details() && facts.function("bpf_session_is_return/1");
     let read = if short { "read_session" } else { "read_detail_session" };
     c.hooks.extend(super::meta::hooks(facts, Brackets::Sessions, FGRAPH));
-    super::faults::sessions(c);
+    super::faults::sessions(c, wants);
     for (function, event, program, both) in [
         ("page_cache_sync_ra", "read that misses", "sync_multi", false),
         ("page_cache_async_ra", "read-ahead due", "async_multi", false),

@@ -205,6 +205,7 @@ fn what_is_pushed_is_popped() {
 #[test]
 fn faults_are_counted_by_what_the_kernel_has() {
     let faults = [Figure::FaultMisses, Figure::FaultHits, Figure::FaultAround, Figure::Refaulted];
+    let new = |facts: &Facts| Plan::new(facts, Wants { around: true, ..Wants::default() });
     for facts in [able(), lazy()] {
         let plan = new(&facts).unwrap();
         assert!(faults.iter().all(|f| sound(&plan, *f)));
@@ -233,6 +234,23 @@ fn faults_are_counted_by_what_the_kernel_has() {
     assert!(plan.uses("map_pages_old_fexit") && !plan.uses("map_pages_fexit"));
     assert_eq!(plan.certainty(Figure::FaultHits), Certainty::Exact);
     assert!(plan.knows(Figure::FaultAround));
+}
+
+/// An event for each page that is mapped is not paid for by who does not look at it.
+#[test]
+fn pages_mapped_around_are_counted_only_when_asked_for() {
+    for facts in [able(), lazy()] {
+        let plan = new(&facts).unwrap();
+        assert!(!plan.hooks.iter().any(|h| h.program.starts_with("mapped_")));
+        let Certainty::Unknown(why) = plan.certainty(Figure::FaultAround) else { panic!("known unasked") };
+        assert!(why.contains("--columns fault_around"), "{why}");
+        assert!(sound(&plan, Figure::FaultHits) && sound(&plan, Figure::FaultMisses));
+    }
+    // Where each thread counts for itself, it costs no event.
+    let mut facts = able();
+    facts.btf.remove("set_pte_range");
+    facts.btf.insert("struct:task_rss_stat".into());
+    assert!(new(&facts).unwrap().knows(Figure::FaultAround));
 }
 
 #[test]

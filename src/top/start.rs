@@ -104,7 +104,7 @@ pub fn count(args: &Args, config: Option<PathBuf>) -> Result<Counting, Failure> 
     let shown = args.columns.iter().flat_map(|l| &l.0).any(|c| c.id == "stall_s");
     let mut options = Options {
         include_self: args.include_self,
-        wants: Wants { latency: args.latency || args.json || shown, files, ..Wants::default() },
+        wants: Wants { latency: args.latency || args.json || shown, files, around: true, ..Wants::default() },
         refuse: args.refuse.clone(),
         files: args.file_table,
         ..Options::default()

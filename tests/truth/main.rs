@@ -59,7 +59,7 @@ impl Args {
         Options {
             without_functions,
             without_kprobes,
-            wants: Wants { latency: self.latency, ..Wants::default() },
+            wants: Wants { latency: self.latency, around: true, ..Wants::default() },
             ..Options::default()
         }
     }
@@ -214,7 +214,7 @@ fn exact(args: &Args, dirs: &[(Fs, PathBuf)], stop: &AtomicBool, tally: &mut Tal
                 _ if !scenario.name.starts_with("pivot-") => &mut session,
                 Some(by_file) => by_file,
                 None => {
-                    let wants = Wants { files: true, ..Wants::default() };
+                    let wants = Wants { files: true, around: true, ..Wants::default() };
                     let without_functions = args.without_functions;
                     by_file.insert(Session::open(&Options {
                         wants,

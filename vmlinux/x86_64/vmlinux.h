@@ -50,6 +50,7 @@ struct cred {
 };
 
 enum bpf_func_id {
+	BPF_FUNC_get_current_task_btf = 158,
 	BPF_FUNC_task_pt_regs = 175,
 	BPF_FUNC_loop = 181,
 };
@@ -258,6 +259,10 @@ struct thread_info {
 };
 
 struct reclaim_state;
+struct rb_node {
+	unsigned long __rb_parent_color;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
