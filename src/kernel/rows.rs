@@ -228,9 +228,11 @@ impl Rows {
         followed: &mut Followed,
     ) -> libbpf_rs::Result<Option<RowSample>> {
         let row = self.row(n);
-        // SAFETY: the row is mapped. Who it is does not change while it is not free; counters are whole words.
         macro_rules! read {
-            ($($field:tt)+) => { unsafe { (&raw const (*row).$($field)+).read_volatile() } };
+            ($($field:tt)+) => {
+                // SAFETY: the row is mapped. Who it is does not change while it is not free; counters are whole words.
+                unsafe { (&raw const (*row).$($field)+).read_volatile() }
+            };
         }
         let ended = read!(state) == ROW_ENDED;
         let counters = advance(&mut self.before[n], touched.map(|mark| ended || mark != 0), &|i| read!(v[i]));
