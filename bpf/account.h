@@ -86,7 +86,7 @@ struct account {
 		u64 __n = (n);                                                                                  \
 		if ((a)->row) {                                                                                 \
 			__sync_fetch_and_add(&(a)->row->v[counter], __n);                                       \
-			(a)->row->touched = 1;                                                                  \
+			(a)->row->touched[ROW_GROUP(counter)] = 1;                                              \
 		} else if ((a)->nobody) {                                                                       \
 			__sync_fetch_and_add(&(a)->nobody->v[counter], __n);                                    \
 		}                                                                                               \
@@ -202,7 +202,7 @@ static __noinline struct row *make_row(void)
 	row->state = ROW_LIVE;
 	if (bpf_map_update_elem(&row_numbers, &key, &n, BPF_ANY)) {
 		row->state = ROW_ENDED;
-		row->touched = 1;
+		row->touched[0] = 1;
 		return 0;
 	}
 	return row;
@@ -272,7 +272,7 @@ static __always_inline void end_row(u64 task)
 	if (!row)
 		return;
 	row->state = ROW_ENDED;
-	row->touched = 1;
+	row->touched[0] = 1;
 }
 
 #endif

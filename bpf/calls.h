@@ -50,6 +50,7 @@ struct call {
 	u32 made; /* of the row: another one means that it has been freed since */
 	u32 file; /* its row, and that row's `made` */
 	u32 file_made;
+	u32 noted; /* its thread is among those that the tick looks at */
 	u16 by_syscall; /* syscr will rise when the call ends */
 	u16 marked; /* some of its pages are marked in the ledger */
 	struct extent extent[MAX_EXTENTS];
@@ -64,13 +65,30 @@ struct {
 
 static const struct call no_call;
 
-/* Some call may wait for being settled at the tick: else nobody walks over all of them. */
-u64 unsettled = 0;
+/*
+ * Threads whose call waits for being settled at the tick, in a ring: each entry says which of all it is, above, and the
+ * thread, below. So a tick costs what waits, not what is there. When more wait than there is room for, it walks over all
+ * calls.
+ */
+#define UNSETTLED 4096
 
-/* After the call says so itself: settle_pending clears the word by an atomic before it looks. */
-static __always_inline void note_unsettled(void)
+u64 unsettled[UNSETTLED];
+u64 unsettled_noted = 0;
+u64 unsettled_looked_at = 0;
+
+/*
+ * After the call says so itself. The tick clears `noted` before it looks at the call; both ways are atomics, so that a
+ * call that waits is either seen or noted again.
+ */
+static __always_inline void note_unsettled(struct call *c, u32 tid)
 {
-	*(volatile u64 *)&unsettled = 1;
+	u64 n;
+
+	if (__sync_lock_test_and_set(&c->noted, 1))
+		return;
+	n = __sync_fetch_and_add(&unsettled_noted, 1);
+	/* In one word, so that nobody reads half of it. The number is one more, since 0 is what nobody has written. */
+	*(volatile u64 *)&unsettled[n & (UNSETTLED - 1)] = (n + 1) << 32 | tid;
 }
 
 /* The row of the thread that the call belongs to; nobody's, if it has got another name since. */
@@ -431,7 +449,7 @@ static __always_inline void on_get_pages(struct address_space *m, u64 mapping, u
 		settle(c);
 	} else {
 		c->state = PENDING;
-		note_unsettled();
+		note_unsettled(c, bpf_get_current_pid_tgid());
 	}
 }
 
@@ -480,7 +498,7 @@ static __always_inline void on_fault_in_call(u64 mapping, u64 index)
 		return;
 	entry_of(&e);
 	on_looked_up(&a, &c->faults, mapping, index, served_to(bpf_get_current_task_btf()), e.nr);
-	note_unsettled();
+	note_unsettled(c, bpf_get_current_pid_tgid());
 }
 
 static __always_inline void on_map_pages_in_call(u64 mapping, u64 first, u64 last)
@@ -496,7 +514,7 @@ static __always_inline void on_map_pages_in_call(u64 mapping, u64 first, u64 las
 	if (!c)
 		return;
 	on_mapped_around(&a, &c->faults, mapping, first, last, served_to(bpf_get_current_task_btf()));
-	note_unsettled();
+	note_unsettled(c, bpf_get_current_pid_tgid());
 }
 
 /* The faults of a thread that have been served by now. */

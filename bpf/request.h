@@ -243,7 +243,7 @@ static __always_inline void exit_read(struct address_space *m, void *key, struct
 		row->v[C_READ_AHEAD_HITS] += ahead;
 	file_read(file, delivered, touched - ahead, ahead, 0);
 	count_latency(row, false);
-	row->touched = 1;
+	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
 }
 
 /* A read that must be known from its beginning. */
@@ -401,7 +401,7 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 	pages = pages_in(end) - ((end - ret) >> PAGE_SHIFT);
 	row->v[C_READ_BYTES] += ret;
 	row->v[C_READ_HITS] += pages;
-	row->touched = 1;
+	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
 	if (detail) {
 		file_read(f, ret, pages, 0, 0);
 		count_latency(row, false);

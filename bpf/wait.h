@@ -189,7 +189,7 @@ static __always_inline void on_switch(bool preempted, struct task_struct *prev, 
 			row->off_sum += ns;
 			if (why < C_MAX)
 				__sync_fetch_and_add(&row->v[why], ns);
-			row->touched = 1;
+			row->touched[ROW_GROUP(C_WAIT_READ)] = 1;
 		}
 	}
 }
@@ -219,7 +219,7 @@ static __always_inline void end_lookup(void)
 	if ((s64)ns > 0)
 		__sync_fetch_and_add(&row->v[C_LOOKUP_NS], ns);
 	__sync_fetch_and_add(&row->v[C_LOOKUPS_ENDED], 1);
-	row->touched = 1;
+	row->touched[ROW_GROUP(C_LOOKUP_NS)] = 1;
 }
 
 /* A writer is made to wait because too much is dirty; `pause` in ms. */

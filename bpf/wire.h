@@ -66,34 +66,42 @@ enum row_state {
 	ROW_ENDED, /* its thread is gone or became another program: user space reads it once more and frees it */
 };
 
-/* What one thread did under one name. Written by that thread alone, but for `touched`. */
+/* Counters are marked in groups when they change: those of reads, a line of the processor's cache, are the first. */
+#define ROW_GROUP(c) ((c) < 8 ? 0 : (c) < 16 ? 1 : (c) < 32 ? 2 : 3)
+
+/*
+ * What one thread did under one name. Written by that thread alone, but for `touched`. The first 64 bytes are what
+ * every event needs and every tick looks at, the counters of reads begin a line of the processor's cache.
+ */
 struct row {
 	unsigned int state;
-	unsigned int touched; /* set after each event; cleared by user space before it reads */
-	unsigned long long
-		entered; /* when the read call began that the thread is in, ns; 0: none, or not timed */
+	unsigned char touched[4]; /* by ROW_GROUP: set after each event; cleared by user space before it reads */
+	unsigned int made; /* counts rows made, so that user space knows a row that was freed and made anew */
+	unsigned int off_why; /* a counter: why the thread left the processor */
 	unsigned int depth; /* frames on its stack */
 	unsigned int waited; /* for pages in flight (flight.h); with `depth` in one word: reads ask for both */
 	unsigned int tgid;
 	unsigned int tid;
 	unsigned int uid;
 	unsigned int number; /* of the row in the table */
-	unsigned int made; /* counts rows made, so that user space knows a row that was freed and made anew */
-	unsigned int off_why; /* a counter: why the thread left the processor */
 	unsigned long long born; /* ns since boot; of two rows of a thread the later has its newer name */
 	unsigned long long cgroup; /* inode number of its directory in cgroupfs */
-	unsigned long long scratch;
-	unsigned long long
-		owner; /* process, name, user and cgroup as one number: whose files are counted together */
 	unsigned int file; /* number of the file row that the thread used last */
 	unsigned int run; /* of the command that is watched, where its process belongs to one; else 0 */
-	unsigned long long off_at; /* when, ns; 0: it runs */
+
+	char comm[16];
+	char process[16]; /* comm of the thread group's leader */
+	unsigned long long
+		owner; /* process, name, user and cgroup as one number: whose files are counted together */
+	unsigned long long scratch;
+	unsigned long long
+		entered; /* when the read call began that the thread is in, ns; 0: none, or not timed */
+	unsigned long long off_at; /* when it left the processor, ns; 0: it runs */
+
+	unsigned long long v[C_MAX];
 	unsigned long long off_sum; /* ns that it was not on a processor */
 	unsigned long long lookup_at; /* when the file system was asked for a name; 0: it was not */
 	unsigned long long lookup_off; /* off_sum then */
-	char comm[16];
-	char process[16]; /* comm of the thread group's leader */
-	unsigned long long v[C_MAX];
 };
 
 /* What is counted for each file. */
@@ -122,7 +130,7 @@ enum file_state {
 /* What one process did to one file. Its threads add to it atomically. */
 struct file_row {
 	unsigned int state;
-	unsigned int touched; /* as in struct row */
+	unsigned int touched; /* set after each event; cleared by user space before it reads */
 	unsigned long long mapping; /* 0: nobody may add to it any more */
 	unsigned long long owner;
 	unsigned long long inode;

@@ -41,6 +41,7 @@ use crate::sample::Counters;
 use crate::sample::FileSample;
 use crate::sample::RowSample;
 use crate::sample::Sample;
+use crate::sample::Sparse;
 
 /// What rows stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -199,7 +200,7 @@ pub(crate) struct Item<'a> {
     process: Comm,
     /// The file, and whether it was deleted.
     file: Option<(&'a Arc<File>, bool)>,
-    counters: &'a Counters,
+    counters: &'a Sparse,
 }
 
 /// What is the same for all that is added up in a row.
@@ -237,7 +238,7 @@ impl Pivot {
         if !self.filter.is_empty() {
             let mut sum = Counters::default();
             for item in items(now, files).filter(|i| self.filter.takes(i, self.names.as_mut())) {
-                sum.add(item.counters);
+                sum.add_sparse(item.counters);
             }
             out.total = owned(&sum, plan, files);
             out.histograms = None; // those of the whole system
@@ -254,7 +255,7 @@ impl Pivot {
     }
 
     /// Puts the rows of a sample together that stand for the same; see [`Roster::call`].
-    pub(crate) fn call(&mut self, roster: &mut Roster, now: &Sample, files: bool) -> Vec<Counters> {
+    pub(crate) fn call(&mut self, roster: &mut Roster, now: &Sample, files: bool) -> Vec<Sparse> {
         roster.call(now, files, &self.filter, self.names.as_mut())
     }
 
@@ -268,7 +269,7 @@ impl Pivot {
                 Place::Row(row) => counters(now, files, row)?,
                 Place::Sum(n) => sums.get(n)?,
             };
-            let figures = model::known_figures(counters, &known);
+            let figures = model::known_figures(&counters.all(), &known);
             let item = item(now, files, member.latest).filter(|_| !idle(&figures))?;
             Some((busy(&figures), item, figures))
         };

@@ -1,8 +1,12 @@
 //! Raw samples: counters that only rise, as the kernel programs keep them, and the machine's memory state.
 
+mod sparse;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
+
+pub use sparse::Sparse;
 
 use crate::files::File;
 use crate::wire::COUNTERS;
@@ -31,6 +35,13 @@ impl Counters {
     pub fn add(&mut self, other: &Self) {
         for (a, b) in self.0.iter_mut().zip(other.0) {
             *a += b;
+        }
+    }
+
+    /// Adds what is not zero of another set.
+    pub fn add_sparse(&mut self, other: &Sparse) {
+        for (counter, value) in other.iter() {
+            self.0[counter] += value;
         }
     }
 
@@ -102,7 +113,7 @@ pub struct RowSample {
     /// Name of the process (of the thread group's leader).
     pub process: Comm,
     /// What was counted since the sample before.
-    pub counters: Counters,
+    pub counters: Sparse,
     /// Its read calls and read-ahead windows since the sample before; `None` if nobody asked for them, or there were
     /// none.
     pub latency: Option<Box<Histograms>>,
@@ -126,7 +137,7 @@ pub struct FileSample {
     /// No directory had the file when it was last used.
     pub deleted: bool,
     /// What was counted since the sample before; only what [`crate::wire::FILE_COUNTERS`] lists.
-    pub counters: Counters,
+    pub counters: Sparse,
 }
 
 /// The state of the cache as the kernel reports it in `/proc/meminfo`, in bytes.

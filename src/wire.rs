@@ -126,6 +126,13 @@ counters! {
 /// Number of counters.
 pub const COUNTERS: usize = Counter::ALL.len();
 
+/// How many groups of counters a row has a mark for each.
+pub const GROUPS: usize = 4;
+
+/// Where the groups of counters begin, and the end of the last. What reads of files count is in the first, a line of the
+/// processor's cache.
+pub const GROUP_ENDS: [usize; GROUPS + 1] = [0, 8, 16, 32, COUNTERS];
+
 /// What is counted for each file, in the order of `enum file_counter`.
 pub const FILE_COUNTERS: &[Counter] = &[
     Counter::ReadBytes,

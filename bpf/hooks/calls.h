@@ -50,6 +50,8 @@ static long settle_if_ended(void *map, u32 *tid, struct call *c, void *unused)
 	struct task_struct *task;
 	bool ended = true;
 
+	/* What comes from here on is noted again. */
+	__sync_lock_test_and_set(&c->noted, 0);
 	if (c->state != PENDING && c->faults.state != FAULT_OPEN && c->faults.around_state != FAULT_OPEN)
 		return 0;
 	task = bpf_task_from_pid(*tid);
@@ -61,7 +63,34 @@ static long settle_if_ended(void *map, u32 *tid, struct call *c, void *unused)
 	if (ended && c->state == PENDING)
 		end_call(c);
 	if (c->state == PENDING || c->faults.state == FAULT_OPEN || c->faults.around_state == FAULT_OPEN)
-		note_unsettled();
+		note_unsettled(c, *tid);
+	return 0;
+}
+
+struct settling {
+	u64 next;
+	u64 noted;
+	bool walk; /* the ring does not tell all */
+};
+
+static long settle_noted(u32 i, struct settling *s)
+{
+	u64 entry = *(volatile u64 *)&unsettled[s->next & (UNSETTLED - 1)];
+	s32 later = (u32)(entry >> 32) - (u32)(s->next + 1);
+	u32 tid = entry;
+	struct call *c;
+
+	if (later) {
+		/* Written over, or about to be written: the tick after this one begins there. */
+		if (later > 0)
+			s->next = s->noted;
+		s->walk = true;
+		return 1;
+	}
+	s->next++;
+	c = bpf_map_lookup_elem(&calls, &tid);
+	if (c)
+		settle_if_ended(&calls, &tid, c, 0);
 	return 0;
 }
 
@@ -69,10 +98,18 @@ static long settle_if_ended(void *map, u32 *tid, struct call *c, void *unused)
 SEC("?syscall")
 int settle_pending(void *ctx)
 {
-	/* What comes while we look says so again. */
-	if (!__sync_fetch_and_and(&unsettled, 0))
-		return 0;
-	bpf_for_each_map_elem(&calls, settle_if_ended, 0, 0);
+	struct settling s = {.next = unsettled_looked_at};
+
+	s.noted = *(volatile u64 *)&unsettled_noted;
+	if (s.noted - s.next <= UNSETTLED) {
+		bpf_loop(s.noted - s.next, settle_noted, &s, 0);
+	} else {
+		s.next = s.noted;
+		s.walk = true;
+	}
+	if (s.walk)
+		bpf_for_each_map_elem(&calls, settle_if_ended, 0, 0);
+	unsettled_looked_at = s.next;
 	return 0;
 }
 

@@ -184,6 +184,7 @@ impl Attached {
             sessions,
         };
         attached.open_gate();
+        give_back();
         Ok(attached)
     }
 
@@ -193,6 +194,16 @@ impl Attached {
             // SAFETY: a byte of our own that the kernel programs only read.
             unsafe { (&raw mut bss.ready).write_volatile(true) };
         }
+    }
+}
+
+/// Hands free memory back to the kernel: loading takes several copies of the kernel's BTF, 5 MiB each and more, which the
+/// allocator would keep.
+pub(super) fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: no preconditions; it takes the allocator's own locks.
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 

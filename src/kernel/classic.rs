@@ -90,6 +90,7 @@ impl ClassicAttached {
         let attached = Self { skel, programs, links, dead: HashSet::new() };
         // The only variable in it is `ready`.
         attach::open_gate(&attached.skel.maps.bss).map_err(load)?;
+        attach::give_back();
         Ok(attached)
     }
 

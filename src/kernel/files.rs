@@ -20,8 +20,8 @@ use crate::files::Dev;
 use crate::files::File;
 use crate::files::Named;
 use crate::follow::Followed;
-use crate::sample::Counters;
 use crate::sample::FileSample;
+use crate::sample::Sparse;
 use crate::wire::FILE_COUNTERS;
 use crate::wire::FILE_ENDED;
 use crate::wire::ROW_FREE;
@@ -166,9 +166,9 @@ impl Files {
             self.in_use += 1;
         }
         let known = &mut self.known[n];
-        let mut counters = Counters::default();
+        let mut counters = Sparse::default();
         for (i, counter) in FILE_COUNTERS.iter().enumerate() {
-            counters.0[*counter as usize] = row.v[i].wrapping_sub(known.before[i]);
+            counters.set(*counter as usize, row.v[i].wrapping_sub(known.before[i]));
         }
         known.before = row.v;
         known.used = self.tick;

@@ -1,7 +1,8 @@
 //! Rows of threads, read where the kernel programs write them.
 //!
-//! The table is mapped into memory as far as it is in use. A tick looks at one word of each row and reads those that
-//! changed. What a row had at the tick before is kept packed, since most counters of most threads stay zero.
+//! The table is mapped into memory as far as it is in use. A tick looks at one word of each row, which says what groups
+//! of counters changed, and reads these where they stand: a row is nine lines of the processor's cache, of which a
+//! reader changes two.
 
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -19,53 +20,55 @@ use crate::sample::Comm;
 use crate::sample::Counters;
 use crate::sample::Histograms;
 use crate::sample::RowSample;
+use crate::sample::Sparse;
 use crate::wire::COUNTERS;
+use crate::wire::GROUP_ENDS;
+use crate::wire::GROUPS;
 use crate::wire::ROW_ENDED;
 use crate::wire::ROW_FREE;
 
 /// Rows that are mapped at a time: a whole number of memory pages, whatever the size of a row.
 const CHUNK: usize = 1024;
 
-/// The counters that are not zero.
-#[derive(Debug, Default, Clone)]
-struct Packed {
-    which: u64,
-    values: Vec<u64>,
-}
-
-impl Packed {
-    /// What was counted since these values, which `now` takes the place of. Counters only rise: where one did not, or
-    /// is gone, they count from zero again.
-    fn advance(&mut self, now: &[u64; COUNTERS]) -> Counters {
-        let which = now.iter().enumerate().fold(0, |which, (i, v)| which | u64::from(*v != 0) << i);
-        let mut counted = Counters::default();
-        let mut old = if self.which & !which == 0 { self.which } else { 0 };
-        let mut values = self.values.iter();
-        for i in bits(old) {
-            let before = values.next().copied().unwrap_or(0);
-            let Some(n) = now[i].checked_sub(before) else {
-                old = 0;
-                break;
-            };
-            counted.0[i] = n;
+/// What was counted since `before`, which takes the new values, `now`; only groups of counters that were touched are
+/// looked at. Counters only rise: where one did not, all of them count from zero again.
+fn advance(before: &mut Sparse, touched: [bool; GROUPS], now: &impl Fn(usize) -> u64) -> Sparse {
+    let mut counted = Sparse::default();
+    let groups = GROUP_ENDS.windows(2).zip(touched).filter(|(_, touched)| *touched);
+    for (ends, _) in groups {
+        for i in ends[0]..ends[1] {
+            let (now_i, then) = (now(i), before.at(i));
+            if now_i < then {
+                *before = Sparse::default();
+                return advance(before, [true; GROUPS], now);
+            }
+            if now_i > then {
+                counted.set(i, now_i - then);
+                before.set(i, now_i);
+            }
         }
-        for i in bits(which & !old) {
-            counted.0[i] = now[i];
-        }
-        self.which = which;
-        self.values.clear();
-        self.values.extend(bits(which).map(|i| now[i]));
-        counted
     }
+    counted
 }
 
-/// The numbers of the bits that are set.
-fn bits(mut set: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let lowest = set.trailing_zeros() as usize;
-        set &= set.wrapping_sub(1);
-        (lowest < 64).then_some(lowest)
-    })
+/// A byte for each group of counters, set by the kernel programs after each event.
+type Marks = [u8; GROUPS];
+
+/// The marks of a row, if any is set. Those that are seen set are cleared, byte by byte: another that is set at the same
+/// moment stays for the next tick.
+fn take_marks(row: *mut types::row) -> Option<Marks> {
+    // SAFETY: the row is mapped; the kernel writes single bytes of an aligned word.
+    unsafe {
+        let marks = &raw mut (*row).touched;
+        let seen = marks.cast::<u32>().read_volatile().to_ne_bytes();
+        if seen == [0; GROUPS] {
+            return None;
+        }
+        for (i, _) in seen.iter().enumerate().filter(|(_, mark)| **mark != 0) {
+            marks.cast::<u8>().add(i).write_volatile(0);
+        }
+        Some(seen)
+    }
 }
 
 /// A piece of the table in our memory.
@@ -110,7 +113,10 @@ pub(super) struct Rows {
     named: usize,
     all: usize,
     chunks: Vec<Chunk>,
-    before: Vec<Packed>,
+    /// What each row had at the last reading.
+    before: Vec<Sparse>,
+    /// Rows that changed, and their marks: kept from tick to tick.
+    changed: Vec<(usize, Marks)>,
     sum: Counters,
     latency: Option<Latency>,
 }
@@ -142,6 +148,7 @@ impl Rows {
             all: (named + spare) as usize,
             chunks: Vec::new(),
             before: Vec::new(),
+            changed: Vec::new(),
             sum: Counters::default(),
             latency: latency.then(Latency::default),
         })
@@ -173,7 +180,7 @@ impl Rows {
             let rows = CHUNK.min(self.all - self.before.len());
             let chunk = Chunk::map(&skel.maps.rows, self.chunks.len(), rows)?;
             self.chunks.push(chunk);
-            self.before.resize(self.before.len() + rows, Packed::default());
+            self.before.resize(self.before.len() + rows, Sparse::default());
         }
         Ok(())
     }
@@ -200,61 +207,66 @@ impl Rows {
         followed: &mut Followed,
     ) -> libbpf_rs::Result<Vec<RowSample>> {
         self.grow(skel)?;
-        let mut changed = Vec::new();
-        for n in 0..self.before.len() {
-            let row = self.row(n);
-            // SAFETY: the row is mapped; the kernel writes whole words.
-            unsafe {
-                let touched = &raw mut (*row).touched;
-                if touched.read_volatile() != 0 {
-                    touched.write_volatile(0);
-                    changed.push(n);
-                }
-            }
-        }
-        // An event after this counts for the next tick, where it finds the word set again.
+        let mut changed = std::mem::take(&mut self.changed);
+        changed.clear();
+        changed.extend((0..self.before.len()).filter_map(|n| Some((n, take_marks(self.row(n))?))));
+        // An event after this counts for the next tick, where it finds its mark set again.
         fence(Ordering::SeqCst);
         let mut out = Vec::with_capacity(changed.len());
-        for n in changed {
-            // SAFETY: the row is mapped. Who it is does not change while it is not free; counters are whole words.
-            let row = unsafe { self.row(n).read_volatile() };
-            let counters = self.before[n].advance(&row.v);
-            for i in bits(self.before[n].which) {
-                self.sum.0[i] += counters.0[i];
-            }
-            let ended = row.state == ROW_ENDED;
-            let follows = row.run != 0 && row.run == followed.run;
-            if follows {
-                followed.counters.add(&counters);
-                followed.processes.insert(row.tgid, comm(row.process));
-            }
-            let mut histograms = None;
-            if let Some(latency) = &mut self.latency {
-                let new = latency.read(skel, row.number, ended)?;
-                if follows {
-                    followed.histograms.add(&new);
-                }
-                histograms = (new != Histograms::default()).then(|| Box::new(new));
-            }
-            if n < self.named && !counters.is_zero() {
-                out.push(RowSample {
-                    tgid: row.tgid,
-                    tid: row.tid,
-                    uid: row.uid,
-                    cgroup: row.cgroup,
-                    born: row.born,
-                    comm: comm(row.comm),
-                    process: comm(row.process),
-                    counters,
-                    latency: histograms,
-                });
-            }
-            if ended {
-                self.before[n] = Packed::default();
-                self.free(skel, n)?;
-            }
+        for (n, touched) in changed.iter().copied() {
+            out.extend(self.read_row(skel, n, touched, followed)?);
         }
+        self.changed = changed;
         Ok(out)
+    }
+
+    fn read_row(
+        &mut self,
+        skel: &CachetopSkel<'_>,
+        n: usize,
+        touched: Marks,
+        followed: &mut Followed,
+    ) -> libbpf_rs::Result<Option<RowSample>> {
+        let row = self.row(n);
+        macro_rules! read {
+            ($($field:tt)+) => {
+                // SAFETY: the row is mapped. Who it is does not change while it is not free; counters are whole words.
+                unsafe { (&raw const (*row).$($field)+).read_volatile() }
+            };
+        }
+        let ended = read!(state) == ROW_ENDED;
+        let counters = advance(&mut self.before[n], touched.map(|mark| ended || mark != 0), &|i| read!(v[i]));
+        self.sum.add_sparse(&counters);
+        let (tgid, run) = (read!(tgid), read!(run));
+        let follows = run != 0 && run == followed.run;
+        if follows {
+            followed.counters.add_sparse(&counters);
+            followed.processes.insert(tgid, comm(read!(process)));
+        }
+        let mut histograms = None;
+        if let Some(latency) = &mut self.latency {
+            let new = latency.read(skel, read!(number), ended)?;
+            if follows {
+                followed.histograms.add(&new);
+            }
+            histograms = (new != Histograms::default()).then(|| Box::new(new));
+        }
+        let sample = (n < self.named && !counters.is_zero()).then(|| RowSample {
+            tgid,
+            tid: read!(tid),
+            uid: read!(uid),
+            cgroup: read!(cgroup),
+            born: read!(born),
+            comm: comm(read!(comm)),
+            process: comm(read!(process)),
+            counters,
+            latency: histograms,
+        });
+        if ended {
+            self.before[n] = Sparse::default();
+            self.free(skel, n)?;
+        }
+        Ok(sample)
     }
 
     fn free(&self, skel: &CachetopSkel<'_>, n: usize) -> libbpf_rs::Result<()> {
@@ -311,33 +323,63 @@ mod tests {
     use super::*;
     use crate::sample::Counter;
 
+    fn all(before: &mut Sparse, now: &[u64; COUNTERS]) -> Counters {
+        advance(before, [true; GROUPS], &|i| now[i]).all()
+    }
+
     #[test]
     fn what_was_counted_is_the_difference() {
-        let mut packed = Packed::default();
+        let mut before = Sparse::default();
         let mut now = [0; COUNTERS];
-        assert_eq!(packed.advance(&now), Counters::default());
+        assert_eq!(all(&mut before, &now), Counters::default());
         for (i, value) in now.iter_mut().enumerate().filter(|(i, _)| i % 3 != 0) {
             *value = u64::MAX - 100 - i as u64;
         }
-        assert_eq!(packed.advance(&now), Counters(now));
-        assert_eq!(packed.advance(&now), Counters::default());
+        assert_eq!(all(&mut before, &now), Counters(now));
+        assert_eq!(all(&mut before, &now), Counters::default());
         let mut want = Counters::default();
         for counter in [Counter::ReadBytes, Counter::ReadHits, Counter::LedgerChunks] {
             now[counter as usize] += 7;
             want.0[counter as usize] = 7;
         }
-        assert_eq!(packed.advance(&now), want);
+        assert_eq!(all(&mut before, &now), want);
+    }
+
+    #[test]
+    fn what_is_not_marked_waits() {
+        let mut before = Sparse::default();
+        let mut now = [5; COUNTERS];
+        let counted = advance(&mut before, [false, true, false, false], &|i| now[i]).all();
+        for (i, n) in counted.0.into_iter().enumerate() {
+            assert_eq!(n, if (GROUP_ENDS[1]..GROUP_ENDS[2]).contains(&i) { 5 } else { 0 }, "{i}");
+        }
+        now[0] = 6;
+        let rest = advance(&mut before, [true, false, true, true], &|i| now[i]).all();
+        let mut sum = counted;
+        sum.add(&rest);
+        assert_eq!(sum, Counters(now));
+    }
+
+    #[test]
+    fn marks_are_taken_once() {
+        // SAFETY: a row of zeros is one.
+        let mut row: types::row = unsafe { std::mem::zeroed() };
+        assert_eq!(take_marks(&raw mut row), None);
+        row.touched = [1, 0, 0, 1];
+        assert_eq!(take_marks(&raw mut row), Some([1, 0, 0, 1]));
+        assert_eq!(row.touched, [0; GROUPS]);
+        assert_eq!(take_marks(&raw mut row), None);
     }
 
     #[test]
     fn a_counter_that_fell_counts_from_zero_with_all_others() {
         for fallen in [0, 4] {
-            let mut packed = Packed::default();
+            let mut before = Sparse::default();
             let mut now = [5; COUNTERS];
-            packed.advance(&now);
+            all(&mut before, &now);
             now[Counter::ReadMisses as usize] = fallen;
-            assert_eq!(packed.advance(&now), Counters(now));
-            assert_eq!(packed.advance(&now), Counters::default());
+            assert_eq!(all(&mut before, &now), Counters(now));
+            assert_eq!(all(&mut before, &now), Counters::default());
         }
     }
 }

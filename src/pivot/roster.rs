@@ -15,8 +15,8 @@ use super::Who;
 use super::items;
 use crate::files::File;
 use crate::sample::Comm;
-use crate::sample::Counters;
 use crate::sample::Sample;
+use crate::sample::Sparse;
 
 /// Groups that have done nothing for so many rounds may be forgotten.
 const KEPT: u64 = 16;
@@ -123,11 +123,11 @@ impl Roster {
         files: bool,
         filter: &Filter,
         names: &mut dyn Names,
-    ) -> Vec<Counters> {
+    ) -> Vec<Sparse> {
         self.forget();
         self.round += 1;
         self.present.clear();
-        let mut sums: Vec<Counters> = Vec::new();
+        let mut sums: Vec<Sparse> = Vec::new();
         let all = filter.is_empty();
         // Mostly the same rows come in the same order: the member behind the last is looked at first.
         let mut next = 0;
@@ -147,7 +147,7 @@ impl Roster {
             let n = match member.place {
                 Place::Sum(n) => n,
                 Place::Row(first) => {
-                    sums.extend(counters(sample, files, first));
+                    sums.extend(counters(sample, files, first).cloned());
                     member.place = Place::Sum(sums.len() - 1);
                     sums.len() - 1
                 }
@@ -235,7 +235,7 @@ impl Roster {
 }
 
 /// The counters of a row.
-pub(crate) fn counters(sample: &Sample, files: bool, row: usize) -> Option<&Counters> {
+pub(crate) fn counters(sample: &Sample, files: bool, row: usize) -> Option<&Sparse> {
     super::item(sample, files, row).map(|item| item.counters)
 }
 

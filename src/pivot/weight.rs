@@ -7,6 +7,7 @@ use crate::figures::Figure;
 use crate::model::known_figures;
 use crate::sample::Counter;
 use crate::sample::Counters;
+use crate::sample::Sparse;
 use crate::wire::COUNTERS;
 
 /// The size of a page, for comparing bytes with pages.
@@ -37,11 +38,11 @@ impl Weights {
     }
 
     /// Pages and events, and the bytes of direct I/O as pages; `None` where no figure is more than 0.
-    pub(crate) fn of(&self, counters: &Counters) -> Option<u64> {
+    pub(crate) fn of(&self, counters: &Sparse) -> Option<u64> {
         let (mut sum, mut any) = (0, 0);
-        for ((n, weight), seen) in counters.0.iter().zip(&self.busy).zip(&self.seen) {
-            sum += n * weight;
-            any |= n & seen;
+        for (i, n) in counters.iter() {
+            sum += n * self.busy[i];
+            any |= n & self.seen[i];
         }
         let direct = counters.get(Counter::DirectReadBytes) + counters.get(Counter::DirectWriteBytes);
         (any != 0).then(|| sum + if self.direct { direct / PAGE } else { 0 })
@@ -72,7 +73,7 @@ mod tests {
             }
             let figures = known_figures(&counters, &flags);
             let expected = (!idle(&figures)).then(|| weight(&figures));
-            prop_assert_eq!(Weights::new(&flags).of(&counters), expected);
+            prop_assert_eq!(Weights::new(&flags).of(&Sparse::from(&counters)), expected);
         }
     }
 }

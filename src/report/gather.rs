@@ -176,7 +176,7 @@ impl Gather {
             by_others: 0,
         });
         used.deleted = f.deleted;
-        used.sum.add(&f.counters);
+        used.sum.add_sparse(&f.counters);
     }
 
     /// The run, but for what the caller knows: times, status, usage.

@@ -293,7 +293,7 @@ fn rows(pivot: &mut Pivot, roster: &mut Roster, plan: &Plan, (by, part): (By, Pa
         };
         let Some(busy) = weights.of(counters) else { continue };
         if let (Part::Whole(..), Place::Row(_)) = (part, place) {
-            let counters = *counters;
+            let counters = counters.clone();
             place = Place::Sum(counted.sums.len());
             counted.sums.push(counters);
         }

@@ -13,8 +13,8 @@ use crate::pivot::By;
 use crate::pivot::Id;
 use crate::pivot::Place;
 use crate::pivot::Subject;
-use crate::sample::Counters;
 use crate::sample::Sample;
+use crate::sample::Sparse;
 use crate::top::settings::Show;
 
 /// Which rows are asked for.
@@ -93,13 +93,13 @@ fn busy(row: &Row) -> u64 {
 pub(crate) struct Counted {
     pub sample: Option<Arc<Sample>>,
     pub files: bool,
-    pub sums: Vec<Counters>,
+    pub sums: Vec<Sparse>,
     pub known: [bool; FIGURES],
 }
 
 impl Counted {
     /// The counters at a place.
-    pub(crate) fn counters(&self, place: Place) -> Option<&Counters> {
+    pub(crate) fn counters(&self, place: Place) -> Option<&Sparse> {
         match place {
             Place::Row(row) => pivot::counters(self.sample.as_deref()?, self.files, row),
             Place::Sum(n) => self.sums.get(n),
@@ -108,7 +108,7 @@ impl Counted {
 
     /// The figures at a place.
     pub(crate) fn figures(&self, place: Place) -> Figures {
-        self.counters(place).map_or_else(Figures::unknown, |c| model::known_figures(c, &self.known))
+        self.counters(place).map_or_else(Figures::unknown, |c| model::known_figures(&c.all(), &self.known))
     }
 
     pub(crate) fn row(&self, entry: &Entry) -> Row {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::files::File;
 use crate::sample::Comm;
-use crate::sample::Counters;
 use crate::sample::FileSample;
 use crate::sample::RowSample;
 use crate::sample::Sample;
+use crate::sample::Sparse;
 
 /// Rows that are kept at most, of each kind: a machine that starts thousands of processes a minute must not fill the
 /// memory of who watches it.
@@ -137,8 +137,8 @@ impl Whole {
 }
 
 /// What a row is worth: everything that was counted, bytes and times as well, for what has only these.
-fn weight(counters: &Counters) -> u64 {
-    counters.0.iter().fold(0, |sum, n| sum.saturating_add(*n))
+fn weight(counters: &Sparse) -> u64 {
+    counters.iter().fold(0, |sum, (_, n)| sum.saturating_add(n))
 }
 
 #[cfg(test)]

@@ -22,11 +22,11 @@ use crate::plan::Engine;
 use crate::plan::Plan;
 use crate::sample::Comm;
 use crate::sample::Counter;
-use crate::sample::Counters;
 use crate::sample::Lost;
 use crate::sample::Memory;
 use crate::sample::RowSample;
 use crate::sample::Sample;
+use crate::sample::Sparse;
 
 /// 2026-11-21 09:00:01 UTC.
 pub(crate) fn nine() -> jiff::Timestamp {
@@ -122,7 +122,7 @@ pub(crate) fn sample(start: Instant, after: Duration, counters: &[(Counter, u64)
     Sample {
         at: start + after,
         time: nine() + jiff::SignedDuration::try_from(after).unwrap(),
-        total: self::counters(counters),
+        total: self::counters(counters).all(),
         rows: Vec::new(),
         files: Vec::new(),
         latency: None,
@@ -133,10 +133,10 @@ pub(crate) fn sample(start: Instant, after: Duration, counters: &[(Counter, u64)
 }
 
 /// Counters with these values.
-pub(crate) fn counters(values: &[(Counter, u64)]) -> Counters {
-    let mut out = Counters::default();
+pub(crate) fn counters(values: &[(Counter, u64)]) -> Sparse {
+    let mut out = Sparse::default();
     for (counter, value) in values {
-        out.0[*counter as usize] = *value;
+        out.set(*counter as usize, *value);
     }
     out
 }

@@ -30,48 +30,81 @@ fn middle(mut took: Vec<Duration>) -> Duration {
     took[took.len() / 2]
 }
 
-/// Threads of this process that all read a page between two samples, and then none.
+/// Who reads what before a tick. Most of the file is not cached, so the kernel programs that work without functions
+/// cannot tell that a read of two pages has ended: they leave it to the tick.
+#[derive(Debug, Clone, Copy)]
+enum Round {
+    /// A page each.
+    One,
+    /// Two pages each: more reads for the tick to end than it has a list for.
+    Two,
+    /// Every hundredth two pages, the others one.
+    Few,
+}
+
+const ROUNDS: [Round; 3] = [Round::One, Round::Two, Round::Few];
+
+impl Round {
+    const fn pages(self, thread: usize) -> usize {
+        match self {
+            Self::Two => 2,
+            Self::Few if thread % 100 == 0 => 2,
+            Self::One | Self::Few => 1,
+        }
+    }
+}
+
+/// Threads of this process that all read between two samples, and then none.
 pub fn ten_thousand_threads(dir: &Path) {
-    let path = cold_file(&dir.join("file"), 1);
+    let path = cold_file(&dir.join("file"), 64);
     let file = File::open(&path).unwrap();
+    advise(&file, libc::POSIX_FADV_RANDOM);
+    // The last byte of a page and the first of the next.
+    let border = page_size() - 1;
+    assert_eq!(file.read_at(&mut [0; 2], border).unwrap(), 2);
+    assert_eq!(resident(&file), 2, "pages that are cached");
     let mut session = Session::open(&Options { include_self: true, ..Options::default() }).unwrap();
     let (go, done) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
     let own = std::process::id();
-    let (mut busy, mut idle) = (Vec::new(), Vec::new());
+    let (mut busy, mut idle) = (ROUNDS.map(|_| Vec::new()), Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..THREADS {
+        for thread in 0..THREADS {
+            let (file, go, done) = (&file, &go, &done);
             std::thread::Builder::new()
                 .stack_size(16 << 10)
-                .spawn_scoped(scope, || {
-                    for _ in 0..TICKS {
+                .spawn_scoped(scope, move || {
+                    for tick in 0..TICKS {
                         go.wait();
-                        assert_eq!(file.read_at(&mut [0], 0).unwrap(), 1);
+                        let pages = ROUNDS[tick % ROUNDS.len()].pages(thread);
+                        assert_eq!(file.read_at(&mut [0; 2][..pages], border).unwrap(), pages);
                         done.wait();
                     }
                 })
                 .unwrap();
         }
-        for _ in 0..TICKS {
+        for tick in 0..TICKS {
             session.sample().unwrap();
             go.wait();
             done.wait();
+            let round = ROUNDS[tick % ROUNDS.len()];
             let begin = cpu();
             let sample = session.sample().unwrap();
-            busy.push(cpu() - begin);
-            // The first is a miss; all are accesses.
+            busy[tick % ROUNDS.len()].push(cpu() - begin);
             let of_own = sample.rows.iter().filter(|r| r.tgid == own);
             let reads = [Counter::ReadHits, Counter::ReadAheadHits, Counter::ReadMisses];
             let accesses: u64 = of_own.map(|r| reads.iter().map(|c| r.counters.get(*c)).sum::<u64>()).sum();
-            assert_eq!(accesses, THREADS as u64, "in the rows");
+            let expected: usize = (0..THREADS).map(|thread| round.pages(thread)).sum();
+            assert_eq!(accesses, expected as u64, "in the rows, {round:?}");
             drop(sample);
             let begin = cpu();
             session.sample().unwrap();
             idle.push(cpu() - begin);
         }
     });
+    let [one, two, few] = busy.map(middle);
     println!(
-        "a tick over {THREADS} threads: {:?} when all have read, {:?} when none has",
-        middle(busy),
+        "a tick over {THREADS} threads: {one:?} when all have read, {few:?} when a hundred of them wait to be ended, \
+         {two:?} when all do, {:?} when none has read",
         middle(idle)
     );
 }
