@@ -19,6 +19,7 @@
 struct submitted {
 	u32 row;
 	u32 made;
+	struct file_held file;
 	/* Told where the completion does not tell: */
 	u64 before; /* bytes done already, part of what is returned */
 	u64 write;
@@ -40,6 +41,12 @@ struct dio___opf {
 	unsigned int opf;
 } __attribute__((preserve_access_index));
 
+/* The mapping of the file that a request is for, as a number. */
+static __always_inline u64 mapping_of(u64 iocb)
+{
+	return (u64)BPF_CORE_READ((struct kiocb *)iocb, ki_filp, f_mapping);
+}
+
 static __always_inline void remember_direct(u64 iocb, u64 before, bool write)
 {
 	struct row *row = own_row(true);
@@ -49,6 +56,8 @@ static __always_inline void remember_direct(u64 iocb, u64 before, bool write)
 		return;
 	s.row = row->number;
 	s.made = row->made;
+	if (with_files)
+		s.file = file_hold(row, mapping_of(iocb));
 	bpf_map_update_elem(&submissions, &iocb, &s, BPF_ANY);
 }
 
@@ -59,7 +68,7 @@ static __always_inline void begin_direct(u64 iocb)
 		remember_direct(iocb, 0, false);
 }
 
-static __always_inline void count_direct(struct account *a, s64 bytes, bool write)
+static __always_inline void count_direct(struct account *a, struct file_held *file, s64 bytes, bool write)
 {
 	if (bytes <= 0)
 		return;
@@ -67,6 +76,7 @@ static __always_inline void count_direct(struct account *a, s64 bytes, bool writ
 		COUNT(a, C_DIRECT_WRITE_BYTES, bytes);
 	else
 		COUNT(a, C_DIRECT_READ_BYTES, bytes);
+	file_count(file_of_held(file), write ? FC_DIRECT_WRITE_BYTES : FC_DIRECT_READ_BYTES, bytes);
 }
 
 /* Whose request this is. *out is left as it was where nothing is remembered. */
@@ -92,12 +102,20 @@ static __always_inline bool account_submitted(struct account *a, u64 iocb, struc
 
 static __always_inline void complete_direct(struct kiocb *iocb, s64 bytes, bool write)
 {
-	struct submitted unused;
+	struct submitted s = {.file = {.number = NO_FILE}};
 	struct account a;
 
-	/* Somebody waits for it: the one who made it, who runs here. */
-	if (iocb->ki_complete ? account_submitted(&a, (u64)iocb, &unused) : account_open(&a))
-		count_direct(&a, bytes, write);
+	if (iocb->ki_complete) {
+		if (!account_submitted(&a, (u64)iocb, &s))
+			return;
+	} else {
+		/* Somebody waits for it: the one who made it, who runs here. */
+		if (!account_open(&a))
+			return;
+		if (with_files && bytes > 0 && a.row)
+			s.file = file_hold(a.row, number_of(a.row, iocb->ki_filp->f_mapping));
+	}
+	count_direct(&a, &s.file, bytes, write);
 }
 
 /* A request reads no further than the end of file. */
@@ -147,13 +165,17 @@ static __always_inline void complete_buffers(struct dio *dio, s64 ret)
  * blkdev_direct_IO(iocb, iter): block devices. What is queued is queued whole, and counted then: nothing sees it
  * complete but its owner.
  */
-static __always_inline void enter_device(struct iov_iter *iter)
+static __always_inline void enter_device(u64 iocb, struct iov_iter *iter)
 {
 	struct row *row = own_row(true);
 	struct thread *t = row ? thread_of(row) : 0;
 
-	if (t)
-		t->direct = iter->count << 1 | is_write(iter);
+	if (!t)
+		return;
+	t->direct = iter->count << 1 | is_write(iter);
+	/* Now: what is queued may be done, and its request gone, when the function returns. */
+	if (with_files)
+		t->direct_file = file_hold(row, mapping_of(iocb));
 }
 
 static __always_inline void exit_device(s64 ret)
@@ -163,7 +185,7 @@ static __always_inline void exit_device(s64 ret)
 
 	if (!t)
 		return;
-	count_direct(&a, ret == -EIOCBQUEUED ? t->direct >> 1 : ret, t->direct & 1);
+	count_direct(&a, &t->direct_file, ret == -EIOCBQUEUED ? t->direct >> 1 : ret, t->direct & 1);
 	t->direct = 0;
 }
 
@@ -178,7 +200,7 @@ static __always_inline void on_direct_begin(u64 iocb, struct iov_iter *iter, u64
 
 static __always_inline void on_direct_complete(u64 iocb, s64 ret)
 {
-	struct submitted s = {.write = DIRECTION_UNKNOWN};
+	struct submitted s = {.write = DIRECTION_UNKNOWN, .file = {.number = NO_FILE}};
 	struct account a;
 
 	if (!account_submitted(&a, iocb, &s) || ret <= 0)
@@ -187,7 +209,7 @@ static __always_inline void on_direct_complete(u64 iocb, s64 ret)
 	if (s.write == DIRECTION_UNKNOWN)
 		count_one(C_LOST_FRAMES);
 	else
-		count_direct(&a, ret - s.before, s.write);
+		count_direct(&a, &s.file, ret - s.before, s.write);
 }
 
 #endif

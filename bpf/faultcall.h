@@ -19,12 +19,14 @@ struct faults {
 	u64 served; /* faults of the thread that had been served by then */
 	u64 state;
 	s64 nr; /* the system call that it happened in */
+	struct file_held file;
 	/* Mapped by filemap_map_pages, which may have served it or not. */
 	u64 around;
 	u64 first;
 	u64 last;
 	u64 around_served;
 	u64 around_state;
+	struct file_held around_file;
 };
 
 static __always_inline u64 served_to(struct task_struct *task)
@@ -36,11 +38,15 @@ static __always_inline u64 served_to(struct task_struct *task)
 static __always_inline void settle_faults(struct account *a, struct faults *f, u64 served)
 {
 	if (f->state == FAULT_OPEN && f->served != served &&
-	    __sync_val_compare_and_swap(&f->state, FAULT_OPEN, FAULT_COUNTED) == FAULT_OPEN)
+	    __sync_val_compare_and_swap(&f->state, FAULT_OPEN, FAULT_COUNTED) == FAULT_OPEN) {
 		COUNT(a, C_FAULT_HITS, 1);
+		file_count(file_of_held(&f->file), FC_FAULT_HITS, 1);
+	}
 	if (f->around_state == FAULT_OPEN && f->around_served != served &&
-	    __sync_val_compare_and_swap(&f->around_state, FAULT_OPEN, FAULT_NONE) == FAULT_OPEN)
+	    __sync_val_compare_and_swap(&f->around_state, FAULT_OPEN, FAULT_NONE) == FAULT_OPEN) {
 		COUNT(a, C_FAULT_HITS, 1);
+		file_count(file_of_held(&f->around_file), FC_FAULT_HITS, 1);
+	}
 }
 
 static __always_inline bool faults_now(struct faults *f, u64 mapping, u64 served)
@@ -61,6 +67,8 @@ static __always_inline void on_looked_up(struct account *a, struct faults *f, u6
 	f->index = index;
 	f->served = served;
 	f->nr = nr;
+	if (with_files)
+		f->file = file_hold(a->row, mapping);
 	f->state = FAULT_OPEN;
 }
 
@@ -74,14 +82,18 @@ static __always_inline void on_mapped_around(struct account *a, struct faults *f
 	f->first = first;
 	f->last = last;
 	f->around_served = served;
+	if (with_files)
+		f->around_file = file_hold(a->row, mapping);
 	f->around_state = FAULT_OPEN;
 }
 
 /* The page was not there: the thread that faults adds it. */
 static __always_inline void missed_by_fault(struct account *a, struct faults *f)
 {
-	if (__sync_val_compare_and_swap(&f->state, FAULT_OPEN, FAULT_COUNTED) == FAULT_OPEN)
+	if (__sync_val_compare_and_swap(&f->state, FAULT_OPEN, FAULT_COUNTED) == FAULT_OPEN) {
 		COUNT(a, C_FAULT_MISSES, 1);
+		file_count(file_of_held(&f->file), FC_FAULT_MISSES, 1);
+	}
 }
 
 #endif

@@ -247,6 +247,39 @@ static __always_inline struct file_row *file_before(struct row *row, u64 mapping
 	return n ? file_at(*n) : 0;
 }
 
+/* A file row that is counted for later, perhaps by another thread: its number, and how often it had been made. */
+struct file_held {
+	u32 number;
+	u32 made;
+};
+
+/* The row of a mapping that is in use. */
+static __always_inline struct file_held file_hold(struct row *row, u64 mapping)
+{
+	struct file_held held = {.number = NO_FILE};
+	struct file_row *f = file_seen(row, mapping);
+
+	if (f) {
+		held.number = row->file;
+		held.made = f->made;
+	}
+	return held;
+}
+
+/* Null where there was no room, which was counted then, and where the row was taken back since. */
+static __always_inline struct file_row *file_of_held(struct file_held *held)
+{
+	struct file_row *f;
+
+	if (!with_files || held->number == NO_FILE)
+		return 0;
+	f = file_at(held->number);
+	if (f && f->made == held->made && f->mapping)
+		return f;
+	count_one(C_LOST_FILES);
+	return 0;
+}
+
 /* Threads of a process share the row: atomic. */
 static __always_inline void file_count(struct file_row *f, enum file_counter counter, u64 n)
 {

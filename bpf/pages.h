@@ -228,11 +228,12 @@ static __always_inline void on_dirty(void *folio, u32 order, enum ledger_mode mo
 		return;
 	first = folio_index_of(folio);
 	n = 1ULL << (order & 31);
-	if (is_metadata(mapping))
+	if (is_metadata(mapping)) {
 		COUNT(&a, C_META_DIRTIED, n);
-	else
+	} else {
 		COUNT(&a, C_DIRTIED, n);
-	file_count(file_seen(a.row, (u64)mapping), FC_DIRTIED, n);
+		file_count(file_seen(a.row, (u64)mapping), FC_DIRTIED, n);
+	}
 	ledger_take((u64)mapping, first, first + n - 1, mode);
 }
 

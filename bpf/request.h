@@ -363,8 +363,11 @@ static __always_inline void fell_back(struct file *file, s64 bytes)
 {
 	struct account a;
 
-	if (file->f_flags & O_DIRECT && bytes > 0 && account_open(&a))
-		COUNT(&a, C_DIRECT_FELL_BACK, bytes);
+	if (!(file->f_flags & O_DIRECT) || bytes <= 0 || !account_open(&a))
+		return;
+	COUNT(&a, C_DIRECT_FELL_BACK, bytes);
+	if (with_files && a.row)
+		file_count(file_seen(a.row, number_of(a.row, file->f_mapping)), FC_DIRECT_FELL_BACK, bytes);
 }
 
 static __always_inline void exit_kiocb(struct kiocb *iocb, s64 ret, u64 already, enum ledger_mode mode)

@@ -3,6 +3,7 @@
 #ifndef CACHETOP_THREAD_H
 #define CACHETOP_THREAD_H
 
+#include "file.h"
 #include "ledger.h"
 
 #define MAX_DEPTH 4 /* overlay on loop on a file system, and one to spare; a power of two */
@@ -77,6 +78,7 @@ struct thread {
 	u64 mapping; /* in filemap_map_pages */
 	u64 mapped_before; /* the same when the thread began to map pages around a fault */
 	u64 direct; /* of the direct request that it submits: see direct.h */
+	struct file_held direct_file;
 	struct frame frame[MAX_DEPTH];
 };
 

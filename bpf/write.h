@@ -91,6 +91,7 @@ static __noinline void finish_write(struct row *row, struct wrote *w)
 {
 	struct account a = {.row = row};
 	u64 pos, first, last, touched, missed;
+	struct file_row *file;
 	struct frame f = {};
 
 	if (!pop_write(row, &a, w->key, &f))
@@ -137,6 +138,9 @@ static __noinline void finish_write(struct row *row, struct wrote *w)
 		COUNT(&a, C_WRITE_HITS, touched - missed);
 	if (missed)
 		COUNT(&a, C_WRITE_MISSES, missed);
+	file = file_before(row, w->mapping);
+	file_count(file, FC_WRITE_HITS, touched - missed);
+	file_count(file, FC_WRITE_MISSES, missed);
 }
 
 static __always_inline void end_write(void *key, struct file *file, s64 taken, u64 end, bool async)
@@ -148,6 +152,9 @@ static __always_inline void end_write(void *key, struct file *file, s64 taken, u
 		return;
 	w.key = number_of(row, key);
 	w.mapping = number_of(row, file->f_mapping);
+	/* Made here, where what it is made from is at hand; the body finds it. */
+	if (taken > 0)
+		file_used(row, file->f_mapping, w.mapping);
 	finish_write(row, &w);
 	fell_back(file, taken);
 }

@@ -114,6 +114,8 @@ pub const FUNCTIONS: &[&str] = &[
     "dio_complete",
     "blkdev_direct_IO",
     "__blkdev_direct_IO_async",
+    "__blkdev_direct_IO_simple",
+    "__blkdev_direct_IO",
     "bpf_session_is_return",
     "bpf_for_each_map_elem",
     "commit_creds",

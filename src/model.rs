@@ -121,7 +121,13 @@ pub const BY_FILE: &[Figure] = &[
     Figure::ReadaheadPages,
     Figure::FaultMisses,
     Figure::FaultHits,
+    Figure::WriteAccesses,
+    Figure::WriteHits,
+    Figure::WriteMisses,
     Figure::Dirtied,
+    Figure::DirectReadBytes,
+    Figure::DirectWriteBytes,
+    Figure::DirectFellBack,
 ];
 
 /// What happened from `before` to `now`, which must be two samples of one source in a row, with a row for each

@@ -147,6 +147,7 @@ pub const FILE_COUNTERS: &[Counter] = &[
     Counter::Dirtied,
     Counter::DirectReadBytes,
     Counter::DirectWriteBytes,
+    Counter::DirectFellBack,
 ];
 
 /// `row.state` of a row that nobody has.

@@ -66,7 +66,7 @@ int buffers_done_multi(struct pt_regs *ctx)
 SEC("?fentry/blkdev_direct_IO")
 int device_fentry(u64 *ctx)
 {
-	enter_device((void *)ctx[1]);
+	enter_device(number(ctx, 0), (void *)ctx[1]);
 	return 0;
 }
 
@@ -77,13 +77,57 @@ int device_fexit(u64 *ctx)
 	return 0;
 }
 
+/* Its callees, with the number of pages as an argument more: see PARTS in src/plan/writes.rs. */
+
+SEC("?fentry/__blkdev_direct_IO_simple")
+int device_simple_fentry(u64 *ctx)
+{
+	enter_device(number(ctx, 0), (void *)ctx[1]);
+	return 0;
+}
+
+SEC("?fexit/__blkdev_direct_IO_simple")
+int device_simple_fexit(u64 *ctx)
+{
+	exit_device(ctx[3]);
+	return 0;
+}
+
+SEC("?fentry/__blkdev_direct_IO_async")
+int device_async_fentry(u64 *ctx)
+{
+	enter_device(number(ctx, 0), (void *)ctx[1]);
+	return 0;
+}
+
+SEC("?fexit/__blkdev_direct_IO_async")
+int device_async_fexit(u64 *ctx)
+{
+	exit_device(ctx[3]);
+	return 0;
+}
+
+SEC("?fentry/__blkdev_direct_IO")
+int device_many_fentry(u64 *ctx)
+{
+	enter_device(number(ctx, 0), (void *)ctx[1]);
+	return 0;
+}
+
+SEC("?fexit/__blkdev_direct_IO")
+int device_many_fexit(u64 *ctx)
+{
+	exit_device(ctx[3]);
+	return 0;
+}
+
 SEC("?kprobe.session/blkdev_direct_IO")
 int device_session(struct pt_regs *ctx)
 {
 	if (is_return(ctx))
 		exit_device(PT_REGS_RC(ctx));
 	else
-		enter_device(ARGUMENT(ctx, 2, struct iov_iter));
+		enter_device(PT_REGS_PARM1(ctx), ARGUMENT(ctx, 2, struct iov_iter));
 	return 0;
 }
 

@@ -55,4 +55,12 @@ int exit_btf(u64 *ctx)
 	return 0;
 }
 
+/* A row made after the exit, for what closing files does, goes with its thread. */
+SEC("?tp_btf/sched_process_free")
+int gone_btf(u64 *ctx)
+{
+	end_row(number(ctx, 0));
+	return 0;
+}
+
 #endif

@@ -41,6 +41,7 @@ pub struct Hook {
 pub(super) const QUIET: &str = "loses nothing: the kernel is not preemptible";
 pub(super) const CLASSIC: &str = "loses nothing by itself on any kernel";
 pub(super) const FGRAPH: &str = "loses nothing by itself: return probes stand on fgraph here";
+const QUIET_FREE: &str = "loses nothing: it is run where nothing preempts it";
 pub(super) const LOSSY: &str = "can lose events on this preemptible kernel; what is lost is counted";
 
 /// How requests can be bracketed here, the best first.
@@ -219,6 +220,11 @@ fn pages(c: &mut Chooser<'_>, brackets: Brackets) -> Result<(), NoPlan> {
         c.tracepoint("thread exits", "sched_process_exit", "exit_in_call_btf", None);
     } else {
         c.tracepoint("thread exits", "sched_process_exit", "exit_btf", Some(("sched", "exit_tp")));
+    }
+    // After the exit, a thread still closes its files. The next thread may be where this one was: it must not find its
+    // row. Run with softirqs off, which nothing preempts: it loses nothing. The classic one does not say which thread.
+    if facts.tracepoint("sched_process_free") {
+        c.push("thread gone", "gone_btf", Attach::TracepointBtf("sched_process_free".into()), QUIET_FREE);
     }
     Ok(())
 }

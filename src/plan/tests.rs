@@ -9,11 +9,14 @@ use crate::facts::FUNCTIONS;
 use crate::facts::Preemption;
 use crate::facts::TRACEPOINTS;
 
+const NOT_THERE: &[&str] =
+    &["generic_file_buffered_read", "__getblk_gfp", "__blkdev_direct_IO_async", "__blkdev_direct_IO"];
+
 /// A kernel that can do everything and is not preemptible (6.12 as Debian builds it).
 fn able() -> Facts {
     let btf: BTreeSet<String> = FUNCTIONS
         .iter()
-        .filter(|f| !["generic_file_buffered_read", "__getblk_gfp", "__blkdev_direct_IO_async"].contains(f))
+        .filter(|f| !NOT_THERE.contains(f))
         .map(|f| (*f).to_owned())
         .chain(TRACEPOINTS.iter().filter(|t| **t != "writeback_dirty_page").map(|t| format!("tp:{t}")))
         .collect();
@@ -474,4 +477,33 @@ fn direct_requests_are_whose_submission_was_seen() {
     facts.btf.remove("tp:iomap_dio_complete");
     let none = new(&facts).unwrap();
     assert!(!none.uses("direct_btf") && !none.knows(Figure::DirectReadBytes));
+}
+
+#[test]
+fn direct_requests_of_devices_where_the_function_is_split() {
+    let parts = ["__blkdev_direct_IO_async", "__blkdev_direct_IO"];
+    let not_seen = |facts: &Facts| {
+        let plan = new(facts).unwrap();
+        let devices = plan.hooks.iter().any(|h| h.event.starts_with("direct I/O of a device"));
+        let Certainty::Bounded(why) = plan.certainty(Figure::DirectReadBytes) else { panic!() };
+        assert_eq!(devices, !why.contains("of block devices is not seen"), "{why}");
+        !devices
+    };
+    let mut facts = able();
+    assert!(new(&facts).unwrap().uses("device_fexit"));
+    facts.btf.extend(parts.map(String::from));
+    let plan = new(&facts).unwrap();
+    for n in ["simple", "async", "many"] {
+        assert!(plan.uses(&format!("device_{n}_fexit")) && plan.uses(&format!("device_{n}_fentry")));
+    }
+    assert!(!plan.uses("device_fexit") && !not_seen(&facts));
+    facts.refused.push(("device_many_fexit".into(), "EINVAL".into()));
+    assert!(not_seen(&facts));
+    facts.refused.clear();
+    facts.btf.remove("__blkdev_direct_IO_simple");
+    assert!(not_seen(&facts));
+    let mut sessions = lazy();
+    sessions.btf.extend(parts.map(String::from));
+    let Attach::Session(functions) = at(&new(&sessions).unwrap(), "device_session").clone() else { panic!() };
+    assert_eq!(functions.len(), 3);
 }

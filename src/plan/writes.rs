@@ -16,6 +16,8 @@ const GENERIC: &str = "generic_perform_write";
 const IOMAP: &str = "iomap_file_buffered_write";
 const SHMEM: &str = "shmem_add_to_page_cache";
 const DEVICE: &str = "blkdev_direct_IO";
+const DEVICE_BEGUN: &str = "direct I/O of a device";
+const DEVICE_ENDED: &str = "direct I/O of a device, ended";
 /// What submits direct requests that another thread may complete: the request is the first argument.
 const SUBMIT: &[&str] = &["__iomap_dio_rw", "__iomap_dio_read_simple", "__blockdev_direct_IO"];
 const SUBMITTED: &str = "direct request submitted";
@@ -26,9 +28,22 @@ const DONE: &[(&str, &str, &str, &str)] = &[
     ("dio_complete", "direct I/O by buffers, ended", "buffers_done_fentry", "buffers_done_multi"),
 ];
 
-/// Some compilers split the function and call its part past it (6.1); its callees are functions of their own then.
-fn device_is_whole(facts: &Facts) -> bool {
-    !facts.function("__blkdev_direct_IO_async")
+/// What the function leaves its work to: each request goes to one of them, and it returns what that returned. Function,
+/// program at its exit, program at its entry.
+const PARTS: &[(&str, &str, &str)] = &[
+    ("__blkdev_direct_IO_simple", "device_simple_fexit", "device_simple_fentry"),
+    ("__blkdev_direct_IO_async", "device_async_fexit", "device_async_fentry"),
+    ("__blkdev_direct_IO", "device_many_fexit", "device_many_fentry"),
+];
+
+/// Some compilers split the function and call its part past it (6.1): where its callees are functions of their own,
+/// nothing goes past those. `None`: some do not exist, so that what the rest sees would be a share.
+fn device_functions(facts: &Facts) -> Option<Vec<&'static str>> {
+    match PARTS.iter().all(|(f, ..)| facts.function(f)) {
+        true => Some(PARTS.iter().map(|(f, ..)| *f).collect()),
+        // Not split, as far as is known of any kernel.
+        false => (!facts.function("__blkdev_direct_IO_async")).then(|| vec![DEVICE]),
+    }
 }
 
 pub(super) fn trampolines(c: &mut Chooser<'_>, why: &'static str) {
@@ -51,12 +66,15 @@ pub(super) fn trampolines(c: &mut Chooser<'_>, why: &'static str) {
     let shmem =
         if facts.function("shmem_add_to_page_cache/5") { "shmem_add_fexit" } else { "shmem_add_old_fexit" };
     c.together(SHMEM, &[("page added to tmpfs", shmem)], why);
-    if device_is_whole(facts) {
-        c.together(
-            DEVICE,
-            &[("direct I/O of a device, ended", "device_fexit"), ("direct I/O of a device", "device_fentry")],
-            why,
-        );
+    let both = |exit, entry| [(DEVICE_ENDED, exit), (DEVICE_BEGUN, entry)];
+    match device_functions(facts).as_deref() {
+        Some([DEVICE]) => c.together(DEVICE, &both("device_fexit", "device_fentry"), why),
+        Some(_) if !PARTS.iter().any(|(_, a, b)| facts.refuses(a) || facts.refuses(b)) => {
+            for (function, exit, entry) in PARTS {
+                c.together(function, &both(exit, entry), why);
+            }
+        }
+        _ => {}
     }
     for (function, event, program, _) in DONE {
         c.together(function, &[(event, program)], why);
@@ -74,11 +92,7 @@ pub(super) fn sessions(c: &mut Chooser<'_>) {
     for (event, program, names) in [
         ("write", "write_session", there(&[GENERIC, IOMAP])),
         ("write of btrfs", "btrfs_write_session", there(&[BTRFS_WRITE])),
-        (
-            "direct I/O of a device",
-            "device_session",
-            if device_is_whole(facts) { there(&[DEVICE]) } else { Vec::new() },
-        ),
+        (DEVICE_BEGUN, "device_session", there(&device_functions(facts).unwrap_or_default())),
     ] {
         if !names.is_empty() {
             c.push(event, program, Attach::Session(names), FGRAPH);
@@ -182,7 +196,7 @@ pub(super) fn certainty(
                 "an asynchronous request to a block device that fails after it was queued counts as done"
                     .into(),
             ];
-            if !sees("direct I/O of a device") {
+            if !sees(DEVICE_BEGUN) {
                 why = vec!["direct I/O of block devices is not seen".into()];
             }
             if !sees(SUBMITTED) {

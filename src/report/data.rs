@@ -147,11 +147,15 @@ pub struct FileRow {
     pub fault_misses: u64,
     /// Minor faults.
     pub fault_hits: u64,
+    /// Pages: `write.hits`.
+    pub write_hits: Option<u64>,
+    /// Pages: `write.misses`.
+    pub write_misses: Option<u64>,
     /// Pages dirtied.
     pub dirtied: u64,
-    /// Bytes read past the cache; not counted file by file yet.
+    /// Bytes read past the cache.
     pub direct_read_bytes: Option<u64>,
-    /// Bytes written past the cache; not counted file by file yet.
+    /// Bytes written past the cache.
     pub direct_write_bytes: Option<u64>,
     /// What was cached before the run; known only of files that could be named before.
     pub before: Option<Residency>,
@@ -170,10 +174,25 @@ impl FileRow {
         self.hits + self.readahead_hits + self.misses
     }
 
-    /// What files are ranked by: pages touched in any way.
+    /// Pages that writes covered.
     #[must_use]
-    pub const fn weight(&self) -> u64 {
-        self.accesses() + self.readahead_pages + self.fault_misses + self.fault_hits + self.dirtied
+    pub fn writes(&self) -> Option<u64> {
+        self.write_hits.zip(self.write_misses).map(|(h, m)| h + m)
+    }
+
+    /// Bytes past the cache, both ways.
+    #[must_use]
+    pub fn direct(&self) -> Option<u64> {
+        self.direct_read_bytes.zip(self.direct_write_bytes).map(|(r, w)| r + w)
+    }
+
+    /// What files are ranked by: pages touched in any way, those past the cache among them. A page that is written and
+    /// dirtied is one.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        let written = self.dirtied.max(self.writes().unwrap_or(0));
+        let direct = self.direct().unwrap_or(0).div_ceil(4096);
+        self.accesses() + self.readahead_pages + self.fault_misses + self.fault_hits + written + direct
     }
 }
 

@@ -18,6 +18,7 @@ use super::data::Run;
 use super::data::Tick;
 use super::data::Waits;
 use super::residency;
+use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::files::Dev;
 use crate::files::File;
@@ -201,7 +202,8 @@ impl Gather {
         let latency = plan.knows(Figure::StallNs);
         let mut files: Vec<_> = self.files.into_values().collect();
         let files_seen = files.len() as u64;
-        files.sort_by_key(|f| (std::cmp::Reverse(bare(&f.sum).weight()), f.file.inode));
+        let seen = model::known(plan);
+        files.sort_by_key(|f| (std::cmp::Reverse(bare(&f.sum, &seen).weight()), f.file.inode));
         let (asked_pages, warm_pages) = warm(&files, mounts);
         files.truncate(FILES);
         let warmers = files.iter().flat_map(|f| {
@@ -231,7 +233,7 @@ impl Gather {
             },
             latency: latency.then(|| Latency::from(&followed.histograms)),
             window_pages: latency.then(|| followed.histograms.window.to_vec()),
-            files: files.iter().map(|f| row(f, mounts, known)).collect(),
+            files: files.iter().map(|f| row(f, mounts, known, &seen)).collect(),
             files_seen,
             asked_pages,
             warm_pages,
@@ -304,9 +306,14 @@ impl Tick {
     }
 }
 
-/// The counts of a file.
-fn bare(c: &Counters) -> FileRow {
+/// The counts of a file, as far as their figures are known.
+fn bare(c: &Counters, known: &[bool; FIGURES]) -> FileRow {
+    let of = |figure: Figure, counter| known[figure as usize].then(|| c.get(counter));
     FileRow {
+        write_hits: of(Figure::WriteHits, Counter::WriteHits),
+        write_misses: of(Figure::WriteMisses, Counter::WriteMisses),
+        direct_read_bytes: of(Figure::DirectReadBytes, Counter::DirectReadBytes),
+        direct_write_bytes: of(Figure::DirectWriteBytes, Counter::DirectWriteBytes),
         hits: c.get(Counter::ReadHits),
         readahead_hits: c.get(Counter::ReadAheadHits),
         misses: c.get(Counter::ReadMisses),
@@ -319,7 +326,7 @@ fn bare(c: &Counters) -> FileRow {
     }
 }
 
-fn row(used: &Used, mounts: &Mounts, known: &HashMap<PathBuf, Residency>) -> FileRow {
+fn row(used: &Used, mounts: &Mounts, known: &HashMap<PathBuf, Residency>, seen: &[bool; FIGURES]) -> FileRow {
     let Used { file, deleted, sum, .. } = used;
     let path = mounts.path(file);
     let fs = mounts.kind(file.dev).map(String::from);
@@ -340,7 +347,7 @@ fn row(used: &Used, mounts: &Mounts, known: &HashMap<PathBuf, Residency>) -> Fil
         read_ahead_path: setting.map(|(_, path)| path),
         path: path.map(|p| if *deleted && !p.starts_with("memfd:") { format!("{p} (deleted)") } else { p }),
         fs,
-        ..bare(sum)
+        ..bare(sum, seen)
     }
 }
 

@@ -176,7 +176,7 @@ fn files(files: &[FileRow], out: &mut String) {
     }
     out.push_str(
         "<h3>Files</h3>\n<div class=\"wide\"><table><thead><tr><th>file</th><th>hits</th><th>read ahead</th>\
-         <th>misses</th><th>faults</th><th>dirtied</th><th>direct</th><th>cached before</th><th>after</th></tr></thead>\n<tbody>\n",
+         <th>misses</th><th>faults</th><th>writes</th><th>dirtied</th><th>direct</th><th>cached before</th><th>after</th></tr></thead>\n<tbody>\n",
     );
     let cached = |r: &Option<super::data::Residency>| match r {
         Some(r) if r.pages > 0 => escape(&percent(super::share(r.cached, r.pages), 0)),
@@ -186,14 +186,15 @@ fn files(files: &[FileRow], out: &mut String) {
         let path = f.path.clone().unwrap_or_else(|| format!("[{}] inode {}", f.dev, f.inode));
         let _ = writeln!(
             out,
-            "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             escape(&path),
             count(f.hits),
             count(f.readahead_hits),
             count(f.misses),
             count(f.fault_misses + f.fault_hits),
+            f.writes().map_or_else(|| "-".into(), count),
             count(f.dirtied),
-            f.direct_read_bytes.zip(f.direct_write_bytes).map_or_else(|| "-".into(), |(r, w)| bytes(r + w)),
+            f.direct().map_or_else(|| "-".into(), bytes),
             cached(&f.before),
             cached(&f.after),
         );

@@ -306,18 +306,18 @@ fn files(run: &Run, out: &mut String) {
     if shown.is_empty() {
         return;
     }
-    line(out, "\nfiles HITS    RAHITS    MISSES   FAULTS  DIRTIES   DIRECT  CACHED before, after");
+    line(out, "\nfiles HITS   RAHITS   MISSES FAULTS  WRITES DIRTIES  DIRECT CACHED before,after");
     for f in shown {
-        let direct = f.direct_read_bytes.zip(f.direct_write_bytes).map(|(r, w)| r + w);
         let _ = writeln!(
             out,
-            "{:>10} {:>9} {:>9} {:>8} {:>8} {:>8}          {:>5}, {}",
+            "{:>10} {:>8} {:>8} {:>6} {:>7} {:>7} {:>7} {:>12}, {}",
             f.hits,
             f.readahead_hits,
             f.misses,
             f.fault_misses + f.fault_hits,
+            f.writes().map_or_else(|| "-".into(), |n| n.to_string()),
             f.dirtied,
-            direct.map_or_else(|| "-".into(), |n| if n == 0 { "0".into() } else { bytes(n) }),
+            f.direct().map_or_else(|| "-".into(), |n| if n == 0 { "0".into() } else { bytes(n) }),
             residency(f.before.as_ref()),
             residency(f.after.as_ref())
         );

@@ -69,11 +69,7 @@ pub fn suits(column: &Column, by: By) -> bool {
     }
     match column.figure() {
         Some(figure) => !by.files() || model::BY_FILE.contains(&figure),
-        None => match column.id {
-            "hit_ratio" => true,
-            "write_hit_ratio" | "direct_bytes" => !by.files(),
-            _ => false,
-        },
+        None => matches!(column.id, "hit_ratio" | "write_hit_ratio" | "direct_bytes"),
     }
 }
 

@@ -1,8 +1,11 @@
 //! Processes that live for a few milliseconds.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::fs;
 use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -124,6 +127,51 @@ fn by_process(intervals: &[Value], made: &BTreeMap<u32, (String, u64)>) -> BTree
         assert_eq!(name, made[&pid].0, "{pid}");
     }
     seen
+}
+
+/// Threads that end with an unnamed file that they have written: closing it is the last that they do. The next ones take
+/// their places in the kernel's memory, and keep the name of who forked them: nothing but the end tells the two apart.
+pub fn one_process_after_another(dir: &Path) {
+    const PAIRS: u64 = 150;
+    let path = cold_file(&dir.join("file"), 8);
+    let file = File::open(&path).unwrap();
+    fs::read(&path).unwrap();
+    let place = CString::new(dir.as_os_str().as_bytes()).unwrap();
+    let mut buffer = vec![0u8; 4 * 4096];
+    let mut monitor = Monitor::start("--json --by process --top 100000 0.5");
+    let mut readers = BTreeMap::new();
+    for n in 0..PAIRS {
+        let pages = 1 + n % 4;
+        let length = usize::try_from(pages * page_size()).unwrap();
+        for reads in [false, true] {
+            // SAFETY: the child makes nothing but system calls, on memory made ready before it was forked.
+            let pid = unsafe {
+                let pid = libc::fork();
+                if pid == 0 && reads {
+                    let got = libc::pread(file.as_raw_fd(), buffer.as_mut_ptr().cast(), length, 0);
+                    libc::_exit(i32::from(usize::try_from(got) != Ok(length)));
+                } else if pid == 0 {
+                    let fd = libc::open(place.as_ptr(), libc::O_TMPFILE | libc::O_RDWR, 0o600);
+                    let wrote = libc::pwrite(fd, buffer.as_ptr().cast(), buffer.len(), 0);
+                    libc::_exit(i32::from(wrote < 1));
+                }
+                pid
+            };
+            assert!(pid > 0);
+            reap(pid);
+            if reads {
+                assert!(readers.insert(u32::try_from(pid).unwrap(), pages).is_none(), "{pid} again");
+            }
+        }
+        // Task structs are freed a grace period later.
+        sleep(Duration::from_millis(10));
+    }
+    monitor.catch_up();
+    let (intervals, total) = monitor.finish_json();
+    for (pid, pages) in &readers {
+        let of: Vec<&Value> = rows(&intervals).filter(|r| pid_of(r) == *pid).collect();
+        assert_eq!(sum(&of, "/read/accesses"), *pages, "of {pid}: {total}");
+    }
 }
 
 /// Ids go round, and a small machine's soon. The kernel can be told which one is next.

@@ -224,7 +224,7 @@ pub fn run(args: &Args, dirs: &[(Fs, PathBuf)], tally: &mut Tally) -> Result<()>
     }
     // Both at once want what each of them needs.
     let exact = Engines::open(&args.options(), Some(Engine::Exact)).is_ok();
-    let with = Setting { seed: args.seed, quiet: !args.busy };
+    let with = Setting { seed: args.seed, quiet: !args.busy, files: false };
     for (engine, prefix) in [(Engine::Classic, "classic_"), (Engine::Both, "both_")] {
         let mut wanted = Vec::new();
         for s in all().filter(|s| s.name.starts_with(prefix)) {

@@ -1,7 +1,8 @@
 //! The truth tests: workloads whose true figures are known, counted by the product, compared page for page.
 //!
 //! `truth [--dir FS=PATH]... [--only SUBSTR]... [--list] [--json FILE] [--seed N] [--busy]
-//! [--without-functions] [--without-kprobes] [--latency]`, as root.
+//! [--without-functions] [--without-kprobes] [--latency] [--files]`, as root. `--files`: what the files of each
+//! workload sum up to is compared with what its processes did.
 //! Without `--dir` it makes and mounts ext4, xfs, btrfs and tmpfs of its own, and takes the machine for a busy
 //! one: figures of the whole system are then compared as lower bounds where others can disturb them.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
@@ -51,6 +52,7 @@ struct Args {
     without_functions: bool,
     without_kprobes: bool,
     latency: bool,
+    files: bool,
 }
 
 impl Args {
@@ -59,7 +61,7 @@ impl Args {
         Options {
             without_functions,
             without_kprobes,
-            wants: Wants { latency: self.latency, around: true, ..Wants::default() },
+            wants: Wants { latency: self.latency, files: self.files, around: true, ..Wants::default() },
             ..Options::default()
         }
     }
@@ -82,6 +84,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
             "--without-functions" => args.without_functions = true,
             "--without-kprobes" => args.without_kprobes = true,
             "--latency" => args.latency = true,
+            "--files" => args.files = true,
             "--list" => args.list = true,
             _ => bail!("unknown argument {word}"),
         }
@@ -200,7 +203,7 @@ fn exact(args: &Args, dirs: &[(Fs, PathBuf)], stop: &AtomicBool, tally: &mut Tal
     }
     // Scenarios about files have a session that counts them; the others show that nothing depends on it.
     let mut by_file = None;
-    let with = parent::Setting { seed: args.seed, quiet: !args.busy };
+    let with = parent::Setting { seed: args.seed, quiet: !args.busy, files: args.files };
     let mut json = args.json.as_ref().map(File::create).transpose()?;
     for scenario in scenarios::all() {
         for (kind, dir) in dirs.iter().filter(|(kind, _)| wanted(args, &scenario, *kind)) {

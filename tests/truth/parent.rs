@@ -109,6 +109,8 @@ pub struct Setting {
     pub seed: u64,
     /// Nothing else runs on this machine: figures of the whole system must be equal, too.
     pub quiet: bool,
+    /// Files are counted in every scenario.
+    pub files: bool,
 }
 
 /// How the report of a workload that failed begins.
@@ -155,6 +157,14 @@ fn run_in(session: &mut Session, scenario: &Scenario, fs: Fs, dir: &Path, with: 
             let mut verdict = compare(&expect, &interval, pid, fs, with.quiet, plan);
             if let (Verdict::Done { wrong, .. }, false) = (&mut verdict, unseen(plan, fs)) {
                 wrong.extend(calls_of(&expect, &after, &interval, pid));
+                let pids = match &expect.scope {
+                    Scope::Child => vec![pid],
+                    Scope::Pids(pids) => pids.clone(),
+                    Scope::Comm(..) => Vec::new(),
+                };
+                if with.files || scenario.name.starts_with("pivot-") {
+                    wrong.extend(crate::pivots::sums(&pids, &after));
+                }
                 wrong.extend(crate::pivots::check(&expect.rows, *names, &before, &after, plan)?);
             }
             Ok(verdict)

@@ -3,14 +3,17 @@
 use anyhow::Context;
 use anyhow::Result;
 use cachetop::figures::Figure;
+use cachetop::model::Row;
 use cachetop::pivot::By;
 use cachetop::pivot::Filter;
 use cachetop::pivot::Names;
 use cachetop::pivot::Pivot;
 use cachetop::pivot::System;
 use cachetop::pivot::Who;
+use cachetop::plan::Certainty;
 use cachetop::plan::Plan;
 use cachetop::sample::Sample;
+use cachetop::wire::FILE_COUNTERS;
 use clap::ValueEnum;
 use serde::Deserialize;
 use serde::Serialize;
@@ -33,9 +36,34 @@ pub struct RowWant {
     pub accesses: u64,
     pub misses: u64,
     pub bytes: u64,
+    /// Pages written that were there, and that were not.
+    pub written: [u64; 2],
+    /// Bytes past the cache, read and written.
+    pub direct: [u64; 2],
+    /// Bytes asked for past the cache that went through it.
+    pub fell_back: u64,
+    /// Where the plan gives this as a reason why writes or direct I/O are bounded, none of them are there.
+    pub unless: Option<String>,
 }
 
+/// The figures of a row that are compared, in the order of [`RowWant::truth`].
+const COMPARED: [Figure; 8] = [
+    Figure::Accesses,
+    Figure::Misses,
+    Figure::ReadBytes,
+    Figure::WriteHits,
+    Figure::WriteMisses,
+    Figure::DirectReadBytes,
+    Figure::DirectWriteBytes,
+    Figure::DirectFellBack,
+];
+
 impl RowWant {
+    const fn truth(&self) -> [u64; 8] {
+        let ([hits, misses], [read, write]) = (self.written, self.direct);
+        [self.accesses, self.misses, self.bytes, hits, misses, read, write, self.fell_back]
+    }
+
     fn is(&self, who: &Who) -> bool {
         fn same<T: PartialEq>(want: &Option<T>, got: &Option<T>) -> bool {
             want.is_none() || want == got
@@ -69,19 +97,49 @@ pub fn check(
 ) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     let mut pivot = Pivot { by: None, top: usize::MAX, filter: Filter::default(), names: Box::new(names) };
+    let bounded = [Figure::WriteHits, Figure::DirectReadBytes].map(|f| plan.certainty(f));
+    let unseen =
+        |why: &String| bounded.iter().any(|c| matches!(c, Certainty::Bounded(text) if text.contains(why)));
     for want in wants {
         let by = By::from_str(&want.by, false).ok().with_context(|| want.by.clone())?;
         pivot.by = Some(by);
         pivot.filter.pid = want.pid;
         let interval = pivot.interval(before, now, plan);
-        let rows: Vec<_> = interval.rows.iter().filter(|r| want.is(&r.who)).collect();
+        // Those of which nothing is compared, such as files that are mapped.
+        let idle = |r: &Row| COMPARED.iter().all(|f| r.figures.get(*f).unwrap_or(0) == 0);
+        let rows: Vec<_> = interval.rows.iter().filter(|r| want.is(&r.who) && !idle(r)).collect();
         let sum = |f: Figure| rows.iter().map(|r| r.figures.get(f)).sum::<Option<u64>>();
-        let got = [Figure::Accesses, Figure::Misses, Figure::ReadBytes].map(sum);
-        let truth = [want.accesses, want.misses, want.bytes].map(Some);
-        if got != truth || rows.len() != usize::from(want.accesses > 0) {
+        let got = COMPARED.map(sum);
+        let mut truth = want.truth();
+        if want.unless.as_ref().is_some_and(unseen) {
+            truth[3..].fill(0);
+        }
+        if truth.iter().zip(COMPARED).any(|(n, f)| *n > 0 && !plan.knows(f)) {
+            continue;
+        }
+        let there = truth.iter().any(|n| *n > 0);
+        let mut truth = truth.map(Some);
+        for (truth, _) in truth.iter_mut().zip(COMPARED).filter(|(_, f)| there && !plan.knows(*f)) {
+            *truth = None;
+        }
+        if got != truth || rows.len() != usize::from(there) {
             let known: Vec<_> = interval.rows.iter().map(|r| &r.who).take(8).collect();
             wrong.push(format!("{want:?}: {} rows, {got:?}; there are {known:?}", rows.len()));
         }
     }
     Ok(wrong)
+}
+
+/// Where files are counted: what the files of a process sum up to is what the process did.
+pub fn sums(pids: &[u32], now: &Sample) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for counter in FILE_COUNTERS {
+        let threads = now.rows.iter().filter(|r| pids.contains(&r.tgid)).map(|r| r.counters.get(*counter));
+        let files = now.files.iter().filter(|f| pids.contains(&f.tgid)).map(|f| f.counters.get(*counter));
+        let (threads, files) = (threads.sum::<u64>(), files.sum::<u64>());
+        if threads != files {
+            wrong.push(format!("{counter:?}: {threads}, but its files sum up to {files}"));
+        }
+    }
+    wrong
 }

@@ -97,6 +97,11 @@ fn cold() -> Run {
         FileRow {
             path: Some(format!("/usr/{}/sha256sum", "very-deep/".repeat(9))),
             hits: 3,
+            write_hits: Some(40),
+            write_misses: Some(2),
+            dirtied: 41,
+            direct_read_bytes: Some(3 << 20),
+            direct_write_bytes: Some(0),
             ..FileRow::default()
         },
     ];

@@ -112,7 +112,7 @@ fn threads_are_no_rows_where_some_files_count_only() {
     assert!(typed(&mut app, "2").is_empty());
     assert!(frame(&mut app).contains("there are no rows of threads"));
     assert!(typed(&mut app, "t").is_empty() && !app.settings.threads);
-    assert!(app.columns().iter().all(|c| !c.id.starts_with("direct")), "not counted by file");
+    assert!(app.columns().iter().all(|c| c.id != "refaulted"), "not counted by file");
 }
 
 #[test]

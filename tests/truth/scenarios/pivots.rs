@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::fd::FromRawFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::OpenOptionsExt;
 
 use anyhow::Context;
 use anyhow::Result;
@@ -24,6 +25,14 @@ pub const LIST: &[Scenario] = &[
     scenario("pivot-reused", ALL, "files that come and go one after the other", reused),
     scenario("pivot-overlay", &[Fs::Ext4, Fs::Xfs], "a file on overlay is that of the layer", overlay),
     scenario("pivot-memfd", &[Fs::Tmpfs], "memory with a name but no directory", memfd),
+    scenario("pivot-written", ALL, "files written: new, over what is cached, over what is not", written),
+    scenario(
+        "pivot-direct",
+        BLOCK,
+        "files read and written past the cache, at once and by io_submit",
+        direct,
+    ),
+    scenario("pivot-device", &[Fs::Ext4], "a device read and written past the cache", device),
     scenario("pivot-threads", &[Fs::Ext4], "two threads with different work", threads),
     scenario("pivot-user", &[Fs::Ext4], "a process of another user and name", user),
     scenario("pivot-cgroup", &[Fs::Ext4], "a process in a cgroup of its own", cgroup),
@@ -117,6 +126,117 @@ fn renamed(c: &mut Ctx) -> Result<Expect> {
     Ok(e)
 }
 
+/// A file that is open for writing, of which some pages are cached.
+fn writable(c: &Ctx, name: &str) -> Result<File> {
+    Ok(File::options().read(true).write(true).create(true).truncate(false).open(c.dir.join(name))?)
+}
+
+/// Where the plan says so, rows have no writes.
+fn unless(c: &Ctx, e: &mut Expect) {
+    if c.fs == Fs::Btrfs {
+        e.rows.iter_mut().for_each(|r| r.unless = Some("writes of btrfs are not seen".into()));
+    }
+}
+
+fn written(c: &mut Ctx) -> Result<Expect> {
+    let cached = c.warm_file("cached", 16 * PAGE)?;
+    let absent = c.file("absent", 16 * PAGE)?;
+    let new = writable(c, "new")?;
+    sys::advise(&absent, 0, 0, libc::POSIX_FADV_RANDOM)?;
+    let buf = buffer(5 * PAGE);
+    c.begin();
+    for i in 0..3 {
+        new.write_all_at(&buf, i * 5 * PAGE)?;
+    }
+    cached.write_all_at(&buf[..2 * PAGE as usize], 3 * PAGE)?;
+    cached.write_all_at(&buf[..100], 3 * PAGE)?;
+    // On tmpfs everything is there that was ever written.
+    absent.write_all_at(&buf[..4 * PAGE as usize], 7 * PAGE)?;
+    let (absent_hits, absent_misses) = if c.fs.block() { (0, 4) } else { (4, 0) };
+    let pid = Some(std::process::id());
+    let row = |by: &str, hits, misses| RowWant { written: [hits, misses], pid, ..row(by, 0, 0) };
+    let of = |name: &str, hits, misses| RowWant { path: path(c, name), ..row("file", hits, misses) };
+    let (hits, misses) = (3 + absent_hits, 15 + absent_misses);
+    let mut e = Expect::nothing();
+    e.exact(Figure::WriteAccesses, 22).exact(Figure::WriteHits, hits).exact(Figure::WriteMisses, misses);
+    // Where folios are large, those that are dirtied are as a whole.
+    e.within(Figure::Dirtied, dirtied(c, 21), dirtied(c, 47), "a folio gets dirty as a whole");
+    e.rows = vec![of("new", 0, 15), of("cached", 3, 0), of("absent", absent_hits, absent_misses)];
+    e.rows.extend([row("mount", hits, misses), row("device", hits, misses), row("process", hits, misses)]);
+    unless(c, &mut e);
+    Ok(e)
+}
+
+fn open_direct(c: &Ctx, name: &str) -> Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).custom_flags(libc::O_DIRECT);
+    refused("open with O_DIRECT", options.open(c.dir.join(name)))
+}
+
+/// Ours start on a page and are whole pages.
+fn direct(c: &mut Ctx) -> Result<Expect> {
+    c.file("a", 40 * PAGE)?;
+    c.file("b", 40 * PAGE)?;
+    let (a, b) = (open_direct(c, "a")?, open_direct(c, "b")?);
+    let mut room = buffer(18 * PAGE);
+    let buf = aligned(&mut room, 17 * PAGE as usize);
+    c.begin();
+    let mut read = refused("O_DIRECT read", a.read_at(&mut buf[..3 * PAGE as usize], PAGE))?;
+    read += refused("O_DIRECT read", a.read_at(&mut buf[..5 * PAGE as usize], 20 * PAGE))?;
+    let asynchronous = refused("io_submit", sys::aio(&b, buf, 0, false))?;
+    let write = refused("O_DIRECT write", b.write_at(&buf[..2 * PAGE as usize], 30 * PAGE))?;
+    ensure!(read as u64 == 8 * PAGE && asynchronous as u64 == 17 * PAGE && write as u64 == 2 * PAGE);
+    let pid = Some(std::process::id());
+    let row = |by: &str, read, write| RowWant { direct: [read, write], pid, ..row(by, 0, 0) };
+    let of = |name: &str, read, write| RowWant { path: path(c, name), ..row("file", read, write) };
+    let mut e = Expect::nothing();
+    e.exact(Figure::DirectReadBytes, 25 * PAGE).exact(Figure::DirectWriteBytes, 2 * PAGE);
+    e.within(Figure::Removed, 0, 8, "io_destroy frees the ring, which is a file");
+    e.rows = vec![of("a", 8 * PAGE, 0), of("b", 17 * PAGE, 2 * PAGE)];
+    e.rows.extend(["mount", "device", "process"].map(|by| row(by, 25 * PAGE, 2 * PAGE)));
+    if c.fs == Fs::Btrfs {
+        // Some kernels write through the cache there: the sums are compared, of whatever went which way.
+        e.rows.truncate(1);
+        for figure in [Figure::DirectReadBytes, Figure::DirectWriteBytes, Figure::DirectFellBack] {
+            e.within(figure, 0, 27 * PAGE, "btrfs may fall back to the cache");
+        }
+        for figure in [Figure::WriteAccesses, Figure::WriteMisses, Figure::Dirtied] {
+            e.within(figure, 0, 2, "btrfs may fall back to the cache");
+        }
+    }
+    Ok(e)
+}
+
+fn device(c: &mut Ctx) -> Result<Expect> {
+    let image = c.warm_file("img", 4 << 20)?;
+    let (at, keep) = refused("loop device", sys::loop_attach(&image))?;
+    let file = refused("open with O_DIRECT", {
+        let mut options = File::options();
+        options.read(true).write(true).custom_flags(libc::O_DIRECT).open(&at)
+    })?;
+    let mut room = buffer(18 * PAGE);
+    let buf = aligned(&mut room, 17 * PAGE as usize);
+    c.begin();
+    let read = refused("O_DIRECT read", file.read_at(buf, 0))?;
+    let write = refused("O_DIRECT write", file.write_at(&buf[..3 * PAGE as usize], PAGE))?;
+    let asynchronous = refused("io_submit", sys::aio(&file, &mut buf[..2 * PAGE as usize], 0, true))?;
+    ensure!(read as u64 == 17 * PAGE && write as u64 == 3 * PAGE && asynchronous as u64 == 2 * PAGE);
+    let pid = Some(std::process::id());
+    let mut e = Expect::nothing();
+    e.exact(Figure::DirectReadBytes, 17 * PAGE).exact(Figure::DirectWriteBytes, 5 * PAGE);
+    e.within(Figure::Removed, 0, 8, "io_destroy frees the ring, which is a file");
+    for figure in [Figure::DirectReadBytes, Figure::DirectWriteBytes] {
+        for why in ["not that of block devices", "direct I/O of block devices is not seen"] {
+            e.if_bounded(figure, 0, 0, why);
+        }
+    }
+    let seen = |by: &str| RowWant { direct: [17 * PAGE, 5 * PAGE], pid, ..row(by, 0, 0) };
+    e.rows = ["file", "device", "process"].map(seen).into();
+    e.rows.iter_mut().for_each(|r| r.unless = Some("of block devices".into()));
+    drop(keep);
+    Ok(e)
+}
+
 /// Inodes and their numbers are used again at once on some file systems.
 fn reused(c: &mut Ctx) -> Result<Expect> {
     const FILES: u64 = 20;
@@ -128,13 +248,14 @@ fn reused(c: &mut Ctx) -> Result<Expect> {
         file.write_all_at(&buffer(PAGE), 0)?;
         read(&file, 1, i)?;
         sum += i;
-        rows.push(RowWant { path: path(c, &name), ..row("file", i, 0) });
+        rows.push(RowWant { path: path(c, &name), written: [0, 1], ..row("file", i, 0) });
         drop(file);
         fs::remove_file(c.dir.join(name))?;
     }
     let mut e = of(sum, 0, rows);
     e.exact(Figure::WriteAccesses, FILES).exact(Figure::WriteMisses, FILES);
     e.exact(Figure::Dirtied, dirtied(c, FILES)).within(Figure::Removed, 0, FILES, "whether they were dirty");
+    unless(c, &mut e);
     Ok(e)
 }
 
