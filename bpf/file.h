@@ -153,7 +153,10 @@ static __always_inline u32 make_file(struct row *row, struct file_key *key, stru
 	f->mapping = 0;
 	f->state = FILE_ENDED;
 	other = bpf_map_lookup_elem(&file_numbers, key);
-	return other ? *other : NO_FILE;
+	if (other)
+		return *other;
+	count_one(C_LOST_FILES);
+	return NO_FILE;
 }
 
 /* The row of a file for the owner of a thread's row: its number. Global: verified once. */
@@ -280,10 +283,10 @@ static __always_inline struct file_row *file_of_held(struct file_held *held)
 	return 0;
 }
 
-/* Threads of a process share the row: atomic. */
+/* Threads of a process share the row: atomic. There is none where nobody asks for files. */
 static __always_inline void file_count(struct file_row *f, enum file_counter counter, u64 n)
 {
-	if (!with_files || !f || !n)
+	if (!f || !n)
 		return;
 	__sync_fetch_and_add(&f->v[counter], n);
 	f->touched = 1;
@@ -291,10 +294,15 @@ static __always_inline void file_count(struct file_row *f, enum file_counter cou
 
 static __always_inline void file_read(struct file_row *f, u64 bytes, u64 hits, u64 ahead, u64 misses)
 {
-	file_count(f, FC_READ_BYTES, bytes);
-	file_count(f, FC_READ_HITS, hits);
-	file_count(f, FC_READ_AHEAD_HITS, ahead);
-	file_count(f, FC_READ_MISSES, misses);
+	if (!f)
+		return;
+	__sync_fetch_and_add(&f->v[FC_READ_BYTES], bytes);
+	__sync_fetch_and_add(&f->v[FC_READ_HITS], hits);
+	if (ahead)
+		__sync_fetch_and_add(&f->v[FC_READ_AHEAD_HITS], ahead);
+	if (misses)
+		__sync_fetch_and_add(&f->v[FC_READ_MISSES], misses);
+	f->touched = 1;
 }
 
 #endif

@@ -13,6 +13,7 @@ use cachetop::pivot::Who;
 use cachetop::plan::Certainty;
 use cachetop::plan::Plan;
 use cachetop::sample::Sample;
+use cachetop::wire::Counter;
 use cachetop::wire::FILE_COUNTERS;
 use clap::ValueEnum;
 use serde::Deserialize;
@@ -130,10 +131,12 @@ pub fn check(
     Ok(wrong)
 }
 
-/// Where files are counted: what the files of a process sum up to is what the process did.
-pub fn sums(pids: &[u32], now: &Sample) -> Vec<String> {
+/// Where files are counted: what the files of a process sum up to is what the process did. Threads and files are read one
+/// after the other: faults of processes that were already there when the first sample was taken are not compared.
+pub fn sums(pids: &[u32], early: bool, now: &Sample) -> Vec<String> {
     let mut wrong = Vec::new();
-    for counter in FILE_COUNTERS {
+    let fault = |c: &&Counter| matches!(c, Counter::FaultHits | Counter::FaultMisses);
+    for counter in FILE_COUNTERS.iter().filter(|c| !(early && fault(c))) {
         let threads = now.rows.iter().filter(|r| pids.contains(&r.tgid)).map(|r| r.counters.get(*counter));
         let files = now.files.iter().filter(|f| pids.contains(&f.tgid)).map(|f| f.counters.get(*counter));
         let (threads, files) = (threads.sum::<u64>(), files.sum::<u64>());
