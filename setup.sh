@@ -321,7 +321,8 @@ test_all() {
         run_truth tracepoints-only "$truth" 6.12 --without-functions
         run_9p "$truth"
         # What the files of each workload sum up to must be what its processes did.
-        run_truth files "$truth" "$kernels" --files --only pivot- --only write --only direct --only device --only fault
+        some=$(tr ',' '\n' <<<"$kernels" | grep -xE '5\.10|7\.2' | paste -sd, || :)
+        [ -z "$some" ] || run_truth files "$truth" "$some" --files --only pivot- --only write --only direct --only device --only fault
         # The clock: how long calls took, for the system and for each row.
         some=$(tr ',' '\n' <<<"$kernels" | grep -xE '6\.12|7\.2' | paste -sd, || :)
         [ -z "$some" ] || run_truth latency "$truth" "$some" --latency --only latency

@@ -114,7 +114,8 @@ fn a_preemptible_kernel_gets_what_loses_nothing_there() {
     let plan = new(&lazy()).unwrap();
     assert_eq!(plan.brackets, Brackets::Sessions);
     assert_eq!(lossy(&plan), Vec::<&str>::new());
-    for hook in &plan.hooks {
+    // This one is run with softirqs off.
+    for hook in plan.hooks.iter().filter(|h| h.program != "gone_btf") {
         assert!(
             matches!(hook.attach, Attach::Session(..) | Attach::Multi(_, false) | Attach::Tracepoint(..)),
             "{} loses events on preemptible kernels",
