@@ -63,10 +63,10 @@ fn lines(out: &mut String, start: &Start, costs: &Costs, instruction: Option<f64
     }
     writeln!(
         out,
-        "memory            {:.1} MiB resident, {:.1} at most; {} the budget of {} MiB; {:.1} MiB of tables in the kernel",
+        "memory            {:.1} MiB resident ({:.1} at most, while it loads); {} the budget of {} MiB; {:.1} MiB of tables in the kernel",
         mib(start.rss_kib),
         mib(start.peak_kib),
-        within(start.peak_kib <= BUDGET_KIB),
+        within(start.rss_kib <= BUDGET_KIB),
         BUDGET_KIB / 1024,
         mib(start.kernel_kib),
     )?;

@@ -388,7 +388,7 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 {
 	struct file *file = iocb->ki_filp;
 	struct file_row *f = 0;
-	u64 rare, end, pages, mapping = word_at(&file->f_mapping);
+	u64 rare, end, pages, mapping = number_of(row, file->f_mapping);
 
 	rare = file->f_flags & O_DIRECT;
 	rare |= *(u64 *)&row->depth; /* and `waited` */
@@ -396,7 +396,7 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 	if (rare || ret <= 0)
 		return false;
 	if (detail && with_files) {
-		f = file_again(row, bpf_core_cast((void *)mapping, struct address_space), mapping);
+		f = file_again(row, file->f_mapping, mapping);
 		if (!f)
 			return false;
 	}
