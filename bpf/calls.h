@@ -50,6 +50,7 @@ struct call {
 	u32 made; /* of the row: another one means that it has been freed since */
 	u32 file; /* its row, and that row's `made` */
 	u32 file_made;
+	u32 tid; /* whose it is: an element may become another thread's under the eyes of the tick */
 	u32 noted; /* its thread is among those that the tick looks at */
 	u16 by_syscall; /* syscr will rise when the call ends */
 	u16 marked; /* some of its pages are marked in the ledger */
@@ -114,6 +115,7 @@ static __always_inline struct call *call_of(struct row *row)
 			return 0;
 		}
 		c->uring_first = 1;
+		c->tid = tid;
 	}
 	if (row) {
 		c->row = row->number;
@@ -129,8 +131,13 @@ static __always_inline struct file_row *file_of_call(struct call *c)
 
 	if (!with_files)
 		return 0;
+	if (c->file == NO_FILE)
+		return 0; /* counted when there was no room */
 	f = file_at(c->file);
-	return f && f->made == c->file_made && f->mapping == c->mapping ? f : 0;
+	if (f && f->made == c->file_made && f->mapping == c->mapping)
+		return f;
+	count_one(C_LOST_FILES);
+	return 0;
 }
 
 /* Tells one addition apart at the request; returns how much of it lies inside. Global: verified once. */

@@ -37,15 +37,18 @@ static __always_inline u64 served_to(struct task_struct *task)
 /* Counts those that have been served since. Also run by the monitor, while the thread runs. */
 static __always_inline void settle_faults(struct account *a, struct faults *f, u64 served)
 {
+	/* Before the state is changed: from then on the thread may write down its next fault. */
+	struct file_held file = f->file, around = f->around_file;
+
 	if (f->state == FAULT_OPEN && f->served != served &&
 	    __sync_val_compare_and_swap(&f->state, FAULT_OPEN, FAULT_COUNTED) == FAULT_OPEN) {
 		COUNT(a, C_FAULT_HITS, 1);
-		file_count(file_of_held(&f->file), FC_FAULT_HITS, 1);
+		file_count(file_of_held(&file), FC_FAULT_HITS, 1);
 	}
 	if (f->around_state == FAULT_OPEN && f->around_served != served &&
 	    __sync_val_compare_and_swap(&f->around_state, FAULT_OPEN, FAULT_NONE) == FAULT_OPEN) {
 		COUNT(a, C_FAULT_HITS, 1);
-		file_count(file_of_held(&f->around_file), FC_FAULT_HITS, 1);
+		file_count(file_of_held(&around), FC_FAULT_HITS, 1);
 	}
 }
 

@@ -264,6 +264,16 @@ impl Args {
         columns
     }
 
+    /// Only a part of what happens is shown: its sums are made of rows.
+    #[must_use]
+    pub fn filters(&self) -> bool {
+        self.pid.is_some()
+            || self.comm.is_some()
+            || self.cgroup.is_some()
+            || self.file.is_some()
+            || self.mount.is_some()
+    }
+
     /// What has to be found out beyond the counts, which costs something at every read.
     #[must_use]
     pub fn wants(&self) -> Wants {

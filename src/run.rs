@@ -188,15 +188,17 @@ fn warn(args: &Args, interval: &Interval, wake: Wake, run: Option<&Interval>, er
     if interval.lost.total() > 0 && run.is_none_or(|run| run.lost.total() == 0) {
         let _ = writeln!(err, "cachestat: warning: {}", losses(&interval.lost));
         let full = |reason| interval.lost.by_reason.iter().any(|(why, n)| *why == reason && *n > 0);
-        if full("processes_full") {
-            let _ = writeln!(
-                err,
-                "remedy: more room for processes with --table-size; totals are complete without"
-            );
-        }
-        if full("files_full") {
-            let _ =
-                writeln!(err, "remedy: more room for files with --file-table; totals are complete without");
+        for (reason, what, option) in
+            [("processes_full", "processes", "--table-size"), ("files_full", "files", "--file-table")]
+        {
+            if full(reason) {
+                let totals = if args.filters() {
+                    "lines that are filtered lack what has no row"
+                } else {
+                    "totals are complete without"
+                };
+                let _ = writeln!(err, "remedy: more room for {what} with {option}; {totals}");
+            }
         }
     }
     if wake == Wake::Deadline && interval.seconds > 1.5 * args.interval.as_secs_f64() {

@@ -50,6 +50,8 @@ static long settle_if_ended(void *map, u32 *tid, struct call *c, void *unused)
 	struct task_struct *task;
 	bool ended = true;
 
+	if (c->tid != *tid)
+		return 0;
 	/* What comes from here on is noted again. */
 	__sync_lock_test_and_set(&c->noted, 0);
 	if (c->state != PENDING && c->faults.state != FAULT_OPEN && c->faults.around_state != FAULT_OPEN)

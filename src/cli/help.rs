@@ -148,8 +148,8 @@ missing in rows and filtered lines. A file has the name that it had when the
 process first used it; '(deleted)' if no name was left when it was last
 used; '…' or '[MAJOR:MINOR]' where its beginning is not known or not
 mounted here. On overlayfs it is the file of the layer that has the data.
-Not known by file: FILLS, FTAROUND, INFLIGHT, read-ahead windows, REFAULTS,
-metadata, times, and what leaves the cache.",
+Not known by file: FILLS, FTAROUND, INFLIGHT, BUFDIRT, read-ahead windows,
+REFAULTS, metadata, times, and what leaves the cache.",
     ),
     (
         "Formats",

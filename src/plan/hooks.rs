@@ -41,7 +41,7 @@ pub struct Hook {
 pub(super) const QUIET: &str = "loses nothing: the kernel is not preemptible";
 pub(super) const CLASSIC: &str = "loses nothing by itself on any kernel";
 pub(super) const FGRAPH: &str = "loses nothing by itself: return probes stand on fgraph here";
-const QUIET_FREE: &str = "loses nothing: it is run where nothing preempts it";
+const QUIET_FREE: &str = "loses nothing: it is run with softirqs off (but for kernels with PREEMPT_RT)";
 pub(super) const LOSSY: &str = "can lose events on this preemptible kernel; what is lost is counted";
 
 /// How requests can be bracketed here, the best first.
