@@ -66,7 +66,10 @@ pub fn du_cold_and_warm(dir: &Path) {
     let parts = both.0["differences"][0]["parts"].as_array().unwrap();
     let share = |name: &str| parts.iter().find(|p| p["name"] == name).unwrap()["share"].as_f64().unwrap();
     assert!(share("waiting for metadata") > 0.2, "{parts:?}");
-    assert!(share("unexplained").abs() < 0.2, "{parts:?}");
+    // The look-ups' part is unknown where one run does not have it (7.2, warm), and is then not explained: the slower the
+    // machine computes beside its disk, the larger.
+    let known = parts.iter().any(|p| p["name"] == "dentry/inode look-ups" && p["share"].is_number());
+    assert!(share("unexplained").abs() < if known { 0.2 } else { 0.5 }, "{parts:?}");
 }
 
 /// What was just written stays in the cache until the journal has put it in its place, sync(2) or not: freezing the file
