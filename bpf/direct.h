@@ -183,9 +183,14 @@ static __always_inline void exit_device(s64 ret)
 	struct account a = {.row = own_row(false)};
 	struct thread *t = a.row ? thread_of(a.row) : 0;
 
-	/* Begun before we looked, or its beginning was not seen: no guess what it was. */
-	if (!t || !t->direct)
+	if (!t)
 		return;
+	/* Begun before we looked, or its beginning was not seen: no guess what it was. */
+	if (!t->direct) {
+		if (ready && (ret > 0 || ret == -EIOCBQUEUED))
+			count_one(C_LOST_FRAMES);
+		return;
+	}
 	count_direct(&a, &t->direct_file, ret == -EIOCBQUEUED ? t->direct >> 1 : ret, t->direct & 1);
 	t->direct = 0;
 }
