@@ -70,9 +70,8 @@ fn the_tree_is_browsed_and_the_terminal_is_given_back() {
     wait("sort by what is dirty");
     press("x");
     wait("beta");
-    // Not together with a key: what comes at the same instant may wait for the next one (KNOWN_ISSUES.md).
+    // A key that comes together with another size does not wait for the next one.
     pair.master.resize(PtySize { rows: 10, cols: 60, ..PtySize::default() }).unwrap();
-    std::thread::sleep(Duration::from_millis(500));
     press("q");
     assert!(child.wait().unwrap().success());
     let start = Instant::now();

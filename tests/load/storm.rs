@@ -36,7 +36,7 @@ pub fn short_processes(dir: &Path) {
     const AT_ONCE: usize = 4;
     let count = crate::options().processes;
     let path = cold_file(&dir.join("file"), 8);
-    fs::read(&path).unwrap();
+    hold_warm(&path);
     let exe = std::env::current_exe().unwrap();
     // 10 000 a minute. A machine that cannot takes longer; the figures must be the same.
     let pace = Duration::from_micros(6000);
@@ -135,7 +135,7 @@ pub fn one_process_after_another(dir: &Path) {
     const PAIRS: u64 = 150;
     let path = cold_file(&dir.join("file"), 8);
     let file = File::open(&path).unwrap();
-    fs::read(&path).unwrap();
+    hold_warm(&path);
     let place = CString::new(dir.as_os_str().as_bytes()).unwrap();
     let mut buffer = vec![0u8; 4 * 4096];
     let mut monitor = Monitor::start("--json --by process --top 100000 0.5");
@@ -183,7 +183,7 @@ pub fn a_process_id_that_comes_again(dir: &Path) {
     }
     let path = cold_file(&dir.join("file"), 32);
     let file = File::open(&path).unwrap();
-    fs::read(&path).unwrap();
+    hold_warm(&path);
     let mut monitor = Monitor::start("--json --by process --top 100000 1");
     // One right after each tick: the next one has the id that the one before had in the interval before. The second
     // does more of everything than the first, so that it looks as if it had gone on; the third less.

@@ -16,7 +16,7 @@ use crate::tools::*;
 /// A reader reads on while the monitor is stopped for five seconds.
 pub fn suspended(dir: &Path) {
     let file = cold_file(&dir.join("file"), 9);
-    fs::read(&file).unwrap();
+    hold_warm(&file);
     let mut reader = Reader::new();
     let mut monitor = Monitor::start("--json --by process --top 100000 1");
     reader.send("steady", &file);
@@ -72,7 +72,7 @@ pub fn a_processor_that_goes_and_comes(dir: &Path) {
         return;
     }
     let file = cold_file(&dir.join("file"), 9);
-    fs::read(&file).unwrap();
+    hold_warm(&file);
     let mut readers: Vec<Reader> = (0..4).map(|_| Reader::new()).collect();
     for (n, reader) in readers.iter().enumerate() {
         let mask = format!("{:x}", 1 << (n % 2));

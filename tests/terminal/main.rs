@@ -85,9 +85,8 @@ fn lesson(program: &Path, file: &Path, cold: bool) -> bool {
     screen.press("\r");
     let finding = if cold { "cold-readahead" } else { "reuse " };
     screen.until(finding, |t| (t.contains(finding) && t.contains("dd") && t.contains(name)).then_some(()));
-    screen.press("\u{1b}");
-    screen.until("the table", |t| t.contains("h help").then_some(()));
-    screen.press("h");
+    // At once, as a slow line delivers them: Escape closes the details, the other key opens the help.
+    screen.press("\u{1b}h");
     screen.until("the help", |t| t.contains("any other key closes").then_some(()));
     screen.press("q");
     screen.ends("q");

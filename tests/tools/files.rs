@@ -63,6 +63,21 @@ pub fn resident(file: &File) -> u64 {
     bits.iter().filter(|b| **b & 1 == 1).count() as u64
 }
 
+/// Reads the whole file, and holds it in the cache until the process ends: mlock(2) keeps it there whatever reclaim
+/// there is.
+pub fn hold_warm(path: &Path) {
+    let file = File::open(path).unwrap();
+    fs::read(path).unwrap();
+    let size = usize::try_from(file.metadata().unwrap().len()).unwrap();
+    // SAFETY: a fresh mapping, which nobody looks at and which stays.
+    unsafe {
+        let base =
+            libc::mmap(std::ptr::null_mut(), size, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0);
+        assert_ne!(base, libc::MAP_FAILED, "{}", io::Error::last_os_error());
+        assert_eq!(libc::mlock(base, size), 0, "{}", io::Error::last_os_error());
+    }
+}
+
 /// Whether a page of the file is in the cache and up to date, by mincore.
 pub fn is_resident(file: &File, page: u64) -> bool {
     let size = usize::try_from(page_size()).unwrap();

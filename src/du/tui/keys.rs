@@ -53,7 +53,10 @@ pub(super) fn action(key: &KeyEvent, mode: &Mode) -> Option<Action> {
     }
     match mode {
         Mode::Confirm(_) => {
-            Some(if matches!(key.code, KeyCode::Char('y' | 'Y')) { Action::Yes } else { Action::No })
+            // With Alt, it may be an Escape that came together with the next key.
+            let yes =
+                matches!(key.code, KeyCode::Char('y' | 'Y')) && !key.modifiers.contains(KeyModifiers::ALT);
+            Some(if yes { Action::Yes } else { Action::No })
         }
         Mode::Help => Some(Action::No),
         Mode::Browse => KEYS.iter().find(|k| k.codes.contains(&key.code)).map(|k| k.action),

@@ -32,11 +32,26 @@ const INTERVALS: &[u64] =
 /// A filter longer than this is no use.
 const LONGEST: usize = 200;
 
+/// Escape and the key after it, where a terminal has sent them at once: the library takes the two for one key with Alt.
+/// That is how a slow line, or a fast hand, delivers Escape; no key of ours has Alt.
+fn without_escape(key: KeyEvent) -> Option<(KeyEvent, KeyEvent)> {
+    let rest = key.modifiers.difference(KeyModifiers::ALT);
+    let escape = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
+    key.modifiers.contains(KeyModifiers::ALT).then(|| (escape, KeyEvent::new(key.code, rest)))
+}
+
 impl App {
     /// What an event of the terminal changes, and what is to be done for it.
     pub fn input(&mut self, event: &Event) -> Vec<Effect> {
         match event {
-            Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
+            Event::Key(key) if key.kind != KeyEventKind::Release => match without_escape(*key) {
+                None => self.key(*key),
+                Some((escape, key)) => {
+                    let mut effects = self.key(escape);
+                    effects.extend(self.key(key));
+                    effects
+                }
+            },
             Event::Mouse(mouse) => self.mouse(*mouse),
             Event::Resize(columns, lines) => {
                 self.resized((*columns, *lines));

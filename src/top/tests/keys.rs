@@ -89,6 +89,18 @@ fn garbage_that_is_pasted_does_no_harm() {
 }
 
 #[test]
+fn escape_that_came_together_with_the_next_key_is_both() {
+    let mut app = app((80, 24));
+    app.take(rows(&[(1, 50)]));
+    typed(&mut app, "~");
+    assert_eq!(app.mode, Mode::Details(0));
+    app.input(&Event::Key(KeyEvent::new(KeyCode::Char('h'), KeyModifiers::ALT)));
+    assert_eq!((app.mode, app.open.is_some()), (Mode::Help(0), false));
+    let quit = app.input(&Event::Key(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::ALT)));
+    assert_eq!(quit, [Effect::Quit]);
+}
+
+#[test]
 fn keys_without_a_meaning_close_nothing() {
     let mut app = app((80, 24));
     app.take(rows(&[(1, 50)]));
