@@ -192,6 +192,7 @@ static __noinline struct row *make_row(void)
 	row->entered = 0;
 	row->run = run_of(id >> 32);
 	row->off_at = 0;
+	row->call = 0;
 	row->lookup_at = 0;
 	bpf_get_current_comm(row->comm, sizeof(row->comm));
 	bpf_core_read_str(row->process, sizeof(row->process), &leader->comm);

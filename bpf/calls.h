@@ -13,116 +13,9 @@
 #define CACHETOP_CALLS_H
 
 #include "entry.h"
-#include "faultcall.h"
-
-#define MAX_EXTENTS 16
+#include "pending.h"
 
 enum { IORING_OP_READ_FIXED = 4, IORING_OP_READ = 22 };
-
-enum call_state { NONE, PENDING, SETTLED };
-
-struct extent {
-	u64 first;
-	u64 last;
-};
-
-struct call {
-	u64 mapping;
-	u64 syscr;
-	u64 first; /* of the request, in pages, and clipped to the end of file in `end` */
-	u64 end;
-	u64 last; /* as the event says it: not clipped */
-	u64 index; /* of the newest event */
-	u64 bytes;
-	u64 ahead; /* pages of the request that were prefetched and unused */
-	u64 state;
-	struct faults faults;
-	/* Of the io_uring request that the thread submitted last: pages asked for; first > last: not known. */
-	u64 uring_first;
-	u64 uring_last;
-	/* Pages that this thread added, not told apart yet: the first `owned` belong to the request above. */
-	u64 extent_mapping;
-	u64 extent_syscr;
-	u32 owned;
-	u32 extents;
-	u32 leftover_is_readahead;
-	u32 row;
-	u32 made; /* of the row: another one means that it has been freed since */
-	u32 file; /* its row, and that row's `made` */
-	u32 file_made;
-	u32 tid; /* whose it is: an element may become another thread's under the eyes of the tick */
-	u32 noted; /* its thread is among those that the tick looks at */
-	u16 by_syscall; /* syscr will rise when the call ends */
-	u16 marked; /* some of its pages are marked in the ledger */
-	struct extent extent[MAX_EXTENTS];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, u32);
-	__type(value, struct call);
-} calls SEC(".maps");
-
-static const struct call no_call;
-
-/*
- * Threads whose call waits for being settled at the tick, in a ring: each entry says which of all it is, above, and the
- * thread, below. So a tick costs what waits, not what is there. When more wait than there is room for, it walks over all
- * calls.
- */
-#define UNSETTLED 4096
-
-u64 unsettled[UNSETTLED];
-u64 unsettled_noted = 0;
-u64 unsettled_looked_at = 0;
-
-/*
- * After the call says so itself. The tick clears `noted` before it looks at the call; both ways are atomics, so that a
- * call that waits is either seen or noted again.
- */
-static __always_inline void note_unsettled(struct call *c, u32 tid)
-{
-	u64 n;
-
-	if (__sync_lock_test_and_set(&c->noted, 1))
-		return;
-	n = __sync_fetch_and_add(&unsettled_noted, 1);
-	/* In one word, so that nobody reads half of it. The number is one more, since 0 is what nobody has written. */
-	*(volatile u64 *)&unsettled[n & (UNSETTLED - 1)] = (n + 1) << 32 | tid;
-}
-
-/* The row of the thread that the call belongs to; nobody's, if it has got another name since. */
-static __always_inline bool account_call(struct account *a, struct call *c)
-{
-	a->nobody = 0;
-	a->row = row_at(c->row);
-	if (a->row && a->row->made == c->made)
-		return true;
-	return account_nobody(a);
-}
-
-static __always_inline struct call *call_of(struct row *row)
-{
-	u32 tid = bpf_get_current_pid_tgid();
-	struct call *c = bpf_map_lookup_elem(&calls, &tid);
-
-	if (!c) {
-		bpf_map_update_elem(&calls, &tid, &no_call, BPF_NOEXIST);
-		c = bpf_map_lookup_elem(&calls, &tid);
-		if (!c) {
-			count_one(C_LOST_FRAMES);
-			return 0;
-		}
-		c->uring_first = 1;
-		c->tid = tid;
-	}
-	if (row) {
-		c->row = row->number;
-		c->made = row->made;
-	}
-	return c;
-}
 
 /* The file of the request, as long as it has the row that it had. */
 static __always_inline struct file_row *file_of_call(struct call *c)
@@ -175,11 +68,31 @@ __noinline int drop_owned(struct call *c)
 	return 0;
 }
 
+/* Counts the pages of a request, of which so many were missing. */
+static __always_inline void count_read(struct account *a, struct call *c, u64 missed)
+{
+	u64 touched = c->end - c->first + 1, ahead = c->ahead;
+
+	if (missed > touched)
+		missed = touched;
+	if (ahead > touched - missed)
+		ahead = touched - missed;
+	file_read(file_of_call(c), c->bytes, touched - missed - ahead, ahead, missed);
+	COUNT(a, C_READ_BYTES, c->bytes);
+	COUNT(a, C_READ_HITS, touched - missed - ahead);
+	if (missed) {
+		COUNT(a, C_READ_MISSES, missed);
+		COUNT(a, C_MISS_FILLS, missed);
+	}
+	if (ahead)
+		COUNT(a, C_READ_AHEAD_HITS, ahead);
+}
+
 /* Counts a request that has ended; its additions are told apart now. */
 __noinline int settle(struct call *c)
 {
-	u64 touched, missed = 0, ahead;
 	struct account a;
+	u64 missed = 0;
 	u32 i;
 
 	if (!c || !account_call(&a, c))
@@ -192,26 +105,12 @@ __noinline int settle(struct call *c)
 	drop_owned(c);
 	if (c->first > c->end)
 		return 0;
-	touched = c->end - c->first + 1;
 	if (!c->by_syscall || c->marked)
 		missed += ledger_take(c->mapping | DEMANDED, c->first, c->end, BITS);
 	c->marked = false;
-	if (missed > touched)
-		missed = touched;
-	ahead = c->ahead;
-	if (ahead > touched - missed)
-		ahead = touched - missed;
 	/* What others prefetched while the call ran is used now. */
 	ledger_take(c->mapping, c->first, c->end, BITS);
-	file_read(file_of_call(c), c->bytes, touched - missed - ahead, ahead, missed);
-	COUNT(&a, C_READ_BYTES, c->bytes);
-	COUNT(&a, C_READ_HITS, touched - missed - ahead);
-	if (missed) {
-		COUNT(&a, C_READ_MISSES, missed);
-		COUNT(&a, C_MISS_FILLS, missed);
-	}
-	if (ahead)
-		COUNT(&a, C_READ_AHEAD_HITS, ahead);
+	count_read(&a, c, missed);
 	return 0;
 }
 
@@ -347,7 +246,7 @@ static __always_inline void on_add_in_call(void *folio, u32 order)
 		struct file *in = file_of(e.nr == NR_sendfile ? e.a1 : e.a0);
 
 		/* These write, too: only the source's pages were read. */
-		if (!in || BPF_CORE_READ(in, f_mapping) != p.mapping) {
+		if (!in || file_mapping_of(in) != p.mapping) {
 			COUNT(&a, C_OTHER_FILLS, p.last - p.first + 1);
 			return;
 		}
@@ -407,8 +306,16 @@ static __always_inline u64 first_of(struct call *c, struct entry *e, u64 mapping
 	return index;
 }
 
-static __always_inline void on_get_pages(struct address_space *m, u64 mapping, u64 index, u64 last)
+/* The address of the mapping that an event names, as a number. */
+static __always_inline u64 number_of_mapping(struct row *row, u64 *ctx)
 {
+	return row ? number_of(row, (void *)ctx[0]) : number(ctx, 0);
+}
+
+static __always_inline void on_get_pages(u64 *ctx)
+{
+	struct address_space *m = (void *)ctx[0];
+	u64 mapping, index = ctx[1], last = ctx[2];
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 syscr = task->ioac.syscr;
 	struct account a;
@@ -421,6 +328,7 @@ static __always_inline void on_get_pages(struct address_space *m, u64 mapping, u
 	c = call_of(a.row);
 	if (!c)
 		return;
+	mapping = number_of_mapping(a.row, ctx);
 	if (c->state != NONE && c->mapping == mapping && c->syscr == syscr && c->last == last &&
 	    index > c->index) {
 		c->index = index;
@@ -451,13 +359,16 @@ static __always_inline void on_get_pages(struct address_space *m, u64 mapping, u
 	c->ahead = c->first > c->end ? 0 : ledger_take(mapping, c->first, c->end, BITS);
 	c->by_syscall = !e.kernel && e.nr != NR_io_uring_enter && e.nr != NR_io_submit;
 	/* One page, or a file that is cached as a whole: nothing can be added any more. */
-	if (c->end == index || m->nrpages >= pages_in(size)) {
-		c->state = SETTLED;
-		settle(c);
-	} else {
+	if (c->end != index && m->nrpages < pages_in(size)) {
 		c->state = PENDING;
-		note_unsettled(c, bpf_get_current_pid_tgid());
+		note_unsettled(c);
+		return;
 	}
+	c->state = SETTLED;
+	if (c->owned || c->marked || !c->by_syscall)
+		settle(c);
+	else if (c->first <= c->end)
+		count_read(&a, c, 0);
 }
 
 struct io_rw___read {
@@ -491,37 +402,41 @@ static __always_inline void on_uring_submit(struct io_kiocb *req)
 	c->uring_last = (pos + len - 1) >> PAGE_SHIFT;
 }
 
-static __always_inline void on_fault_in_call(u64 mapping, u64 index)
+static __always_inline void on_fault_in_call(u64 *ctx)
 {
+	u64 mapping, index = ctx[1];
 	struct account a;
 	struct call *c;
 	struct entry e;
 
 	if (!ready || !account_open(&a))
 		return;
+	mapping = number_of_mapping(a.row, ctx);
 	ledger_take(mapping, index, index, BITS);
 	c = call_of(a.row);
 	if (!c)
 		return;
 	entry_of(&e);
 	on_looked_up(&a, &c->faults, mapping, index, served_to(bpf_get_current_task_btf()), e.nr);
-	note_unsettled(c, bpf_get_current_pid_tgid());
+	note_unsettled(c);
 }
 
-static __always_inline void on_map_pages_in_call(u64 mapping, u64 first, u64 last)
+static __always_inline void on_map_pages_in_call(u64 *ctx)
 {
+	u64 mapping, first = ctx[1], last = ctx[2];
 	struct account a;
 	struct call *c;
 
 	if (!ready || !account_open(&a))
 		return;
+	mapping = number_of_mapping(a.row, ctx);
 	/* They may be used unseen from now on: they are not called wasted later. */
 	ledger_take(mapping, first, last, BITS);
 	c = call_of(a.row);
 	if (!c)
 		return;
 	on_mapped_around(&a, &c->faults, mapping, first, last, served_to(bpf_get_current_task_btf()));
-	note_unsettled(c, bpf_get_current_pid_tgid());
+	note_unsettled(c);
 }
 
 /* The faults of a thread that have been served by now. */

@@ -79,6 +79,15 @@ static __always_inline u64 word_at(const void *at)
 	return bpf_core_cast(at, struct rb_node)->__rb_parent_color;
 }
 
+/* An argument as a number: the verifier allows no arithmetic on what it knows to be a pointer. */
+static __always_inline u64 number(u64 *ctx, u32 n)
+{
+	u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), ctx + n);
+	return value;
+}
+
 static __always_inline struct address_space *folio_mapping_of(void *folio)
 {
 	struct address_space *m = 0;

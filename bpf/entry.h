@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* How a thread entered the kernel, and what its system call asked for: told by the registers that it came with. */
+/*
+ * How a thread entered the kernel, and what its system call asked for: told by the registers that it came with. Only
+ * for kernels from 6.12 on, where any address can be read by plain loads (core.h).
+ */
 #ifndef CACHETOP_ENTRY_H
 #define CACHETOP_ENTRY_H
 
@@ -36,24 +39,27 @@ static __always_inline void entry_of(struct entry *e)
 		e->nr = NR_compat;
 		return;
 	}
-	e->nr = (s64)BPF_CORE_READ(regs, orig_ax);
-	e->a0 = BPF_CORE_READ(regs, di);
-	e->a1 = BPF_CORE_READ(regs, si);
-	e->a2 = BPF_CORE_READ(regs, dx);
-	e->a3 = BPF_CORE_READ(regs, r10);
+	e->nr = (s64)regs->orig_ax;
+	e->a0 = regs->di;
+	e->a1 = regs->si;
+	e->a2 = regs->dx;
+	e->a3 = regs->r10;
 }
 
 static __always_inline struct file *file_of(u32 fd)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
-	struct file **table, *file = 0;
+	struct fdtable *fdt = bpf_core_cast(task->files, struct files_struct)->fdt;
 
-	if (fd >= BPF_CORE_READ(fdt, max_fds))
+	fdt = bpf_core_cast(fdt, struct fdtable);
+	if (fd >= fdt->max_fds)
 		return 0;
-	table = BPF_CORE_READ(fdt, fd);
-	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
-	return file;
+	return (void *)word_at((void *)word_at(&fdt->fd) + fd * sizeof(void *));
+}
+
+static __always_inline struct address_space *file_mapping_of(struct file *file)
+{
+	return (void *)word_at(&file->f_mapping);
 }
 
 struct iovec_user {
@@ -82,7 +88,7 @@ static __always_inline bool asked(struct entry *e, u64 *pos, u64 *count)
 			file = file_of(e->a0);
 			if (!file)
 				return false;
-			*pos = BPF_CORE_READ(file, f_pos);
+			*pos = bpf_core_cast(file, struct file)->f_pos;
 		}
 		if (e->nr == NR_read) {
 			*count = e->a2;
@@ -116,7 +122,7 @@ static __always_inline bool reads_device(struct entry *e, void *folio)
 	    e->nr != NR_preadv2)
 		return false;
 	file = file_of(e->a0);
-	return file && BPF_CORE_READ(file, f_mapping) == folio_mapping_of(folio);
+	return file && file_mapping_of(file) == folio_mapping_of(folio);
 }
 
 #endif

@@ -77,7 +77,8 @@ struct row {
 	unsigned int state;
 	unsigned char touched[4]; /* by ROW_GROUP: set after each event; cleared by user space before it reads */
 	unsigned int made; /* counts rows made, so that user space knows a row that was freed and made anew */
-	unsigned int off_why; /* a counter: why the thread left the processor */
+	unsigned int
+		call; /* one more than the number of its thread's request (pending.h); 0: not looked up yet */
 	unsigned int depth; /* frames on its stack */
 	unsigned int waited; /* for pages in flight (flight.h); with `depth` in one word: reads ask for both */
 	unsigned int tgid;
@@ -102,6 +103,7 @@ struct row {
 	unsigned long long off_sum; /* ns that it was not on a processor */
 	unsigned long long lookup_at; /* when the file system was asked for a name; 0: it was not */
 	unsigned long long lookup_off; /* off_sum then */
+	unsigned long long off_why; /* a counter: why the thread left the processor */
 };
 
 /* What is counted for each file. */

@@ -5,15 +5,6 @@
 
 #include "../core.h"
 
-/* An argument as a number: the verifier allows no arithmetic on what it knows to be a pointer. */
-static __always_inline u64 number(u64 *ctx, u32 n)
-{
-	u64 value = 0;
-
-	bpf_probe_read_kernel(&value, sizeof(value), ctx + n);
-	return value;
-}
-
 /* The first argument of a probed function, as what it points to. */
 #define ARGUMENT(ctx, n, type) bpf_core_cast((void *)PT_REGS_PARM##n(ctx), type)
 

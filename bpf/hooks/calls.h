@@ -10,7 +10,7 @@
 SEC("?tp_btf/mm_filemap_get_pages")
 int get_pages_btf(u64 *ctx)
 {
-	on_get_pages((void *)ctx[0], number(ctx, 0), ctx[1], ctx[2]);
+	on_get_pages(ctx);
 	return 0;
 }
 
@@ -31,41 +31,45 @@ int uring_btf(u64 *ctx)
 SEC("?tp_btf/mm_filemap_fault")
 int fault_btf(u64 *ctx)
 {
-	on_fault_in_call(number(ctx, 0), ctx[1]);
+	on_fault_in_call(ctx);
 	return 0;
 }
 
 SEC("?tp_btf/mm_filemap_map_pages")
 int map_pages_btf(u64 *ctx)
 {
-	on_map_pages_in_call(number(ctx, 0), ctx[1], ctx[2]);
+	on_map_pages_in_call(ctx);
 	return 0;
 }
 
 struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;
 void bpf_task_release(struct task_struct *p) __ksym __weak;
 
-static long settle_if_ended(void *map, u32 *tid, struct call *c, void *unused)
+static long settle_if_ended(void *map, u32 *number, struct call *c, void *unused)
 {
+	u32 tid = *(volatile u32 *)&c->tid;
 	struct task_struct *task;
 	bool ended = true;
 
-	if (c->tid != *tid)
-		return 0;
 	/* What comes from here on is noted again. */
 	__sync_lock_test_and_set(&c->noted, 0);
+	if (!tid)
+		return 0;
 	if (c->state != PENDING && c->faults.state != FAULT_OPEN && c->faults.around_state != FAULT_OPEN)
 		return 0;
-	task = bpf_task_from_pid(*tid);
+	task = bpf_task_from_pid(tid);
 	if (task) {
 		settle_faults_of(c, task);
 		ended = !c->by_syscall || task->ioac.syscr != c->syscr;
 		bpf_task_release(task);
 	}
+	/* Its thread may have ended meanwhile, and the next one be in a call. */
+	if (*(volatile u32 *)&c->tid != tid)
+		return 0;
 	if (ended && c->state == PENDING)
 		end_call(c);
 	if (c->state == PENDING || c->faults.state == FAULT_OPEN || c->faults.around_state == FAULT_OPEN)
-		note_unsettled(c, *tid);
+		note_unsettled(c);
 	return 0;
 }
 
@@ -79,7 +83,7 @@ static long settle_noted(u32 i, struct settling *s)
 {
 	u64 entry = *(volatile u64 *)&unsettled[s->next & (UNSETTLED - 1)];
 	s32 later = (u32)(entry >> 32) - (u32)(s->next + 1);
-	u32 tid = entry;
+	u32 number = entry;
 	struct call *c;
 
 	if (later) {
@@ -90,9 +94,9 @@ static long settle_noted(u32 i, struct settling *s)
 		return 1;
 	}
 	s->next++;
-	c = bpf_map_lookup_elem(&calls, &tid);
+	c = call_at(number);
 	if (c)
-		settle_if_ended(&calls, &tid, c, 0);
+		settle_if_ended(&calls, &number, c, 0);
 	return 0;
 }
 
@@ -115,19 +119,36 @@ int settle_pending(void *ctx)
 	return 0;
 }
 
+/* The thread reads no more: its last request has ended. */
+static __always_inline void end_calls_of(u64 address, struct task_struct *task)
+{
+	u32 *number = bpf_map_lookup_elem(&call_numbers, &address);
+	struct call *c = number ? call_at(*number) : 0;
+
+	if (!c)
+		return;
+	settle_faults_of(c, task);
+	end_call(c);
+	flush_extents(c);
+	forget_call(c, address);
+}
+
 SEC("?tp_btf/sched_process_exit")
 int exit_in_call_btf(u64 *ctx)
 {
-	u32 tid = bpf_get_current_pid_tgid();
-	struct call *c = bpf_map_lookup_elem(&calls, &tid);
-
-	if (c) {
-		settle_faults_of(c, bpf_get_current_task_btf());
-		end_call(c);
-		flush_extents(c);
-		bpf_map_delete_elem(&calls, &tid);
-	}
+	end_calls_of(bpf_get_current_task(), bpf_get_current_task_btf());
 	on_exit();
+	return 0;
+}
+
+/* As gone_btf: what came after the exit. */
+SEC("?tp_btf/sched_process_free")
+int gone_in_call_btf(u64 *ctx)
+{
+	u64 address = number(ctx, 0);
+
+	end_calls_of(address, (void *)ctx[0]);
+	end_row(address);
 	return 0;
 }
 

@@ -134,9 +134,14 @@ impl Attached {
         if calls {
             open.maps.threads.set_max_entries(1).map_err(load)?;
             open.maps.carried.set_max_entries(1).map_err(load)?;
+            for map in [&mut open.maps.calls, &mut open.maps.call_numbers, &mut open.maps.free_calls] {
+                map.set_max_entries(rows).map_err(load)?;
+            }
         } else {
             open.maps.threads.set_max_entries(rows).map_err(load)?;
-            open.maps.calls.set_max_entries(1).map_err(load)?;
+            for map in [&mut open.maps.calls, &mut open.maps.call_numbers, &mut open.maps.free_calls] {
+                map.set_max_entries(1).map_err(load)?;
+            }
         }
         open.maps.histograms.set_max_entries(if latency { rows } else { 1 }).map_err(load)?;
         for mut program in open.open_object_mut().progs_mut() {

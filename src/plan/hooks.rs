@@ -224,7 +224,8 @@ fn pages(c: &mut Chooser<'_>, brackets: Brackets) -> Result<(), NoPlan> {
     // After the exit, a thread still closes its files. The next thread may be where this one was: it must not find its
     // row. Run with softirqs off, which nothing preempts: it loses nothing. The classic one does not say which thread.
     if facts.tracepoint("sched_process_free") {
-        c.push("thread gone", "gone_btf", Attach::TracepointBtf("sched_process_free".into()), QUIET_FREE);
+        let program = if brackets == Brackets::Tracepoints { "gone_in_call_btf" } else { "gone_btf" };
+        c.push("thread gone", program, Attach::TracepointBtf("sched_process_free".into()), QUIET_FREE);
     }
     Ok(())
 }

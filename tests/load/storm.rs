@@ -168,9 +168,12 @@ pub fn one_process_after_another(dir: &Path) {
     }
     monitor.catch_up();
     let (intervals, total) = monitor.finish_json();
+    let read = |r: &&Value| figure(r, "/read/accesses") > 0;
+    let others: Vec<&Value> =
+        rows(&intervals).filter(|r| !readers.contains_key(&pid_of(r))).filter(read).collect();
     for (pid, pages) in &readers {
         let of: Vec<&Value> = rows(&intervals).filter(|r| pid_of(r) == *pid).collect();
-        assert_eq!(sum(&of, "/read/accesses"), *pages, "of {pid}: {total}");
+        assert_eq!(sum(&of, "/read/accesses"), *pages, "of {pid}: {total}; others that read: {others:?}");
     }
 }
 

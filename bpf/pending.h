@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* The request that each thread is in or was in last, where functions cannot be bracketed (calls.h). */
+#ifndef CACHETOP_PENDING_H
+#define CACHETOP_PENDING_H
+
+#include "faultcall.h"
+
+#define MAX_EXTENTS 16
+
+enum call_state { NONE, PENDING, SETTLED };
+
+struct extent {
+	u64 first;
+	u64 last;
+};
+
+struct call {
+	u64 mapping;
+	u64 syscr;
+	u64 first; /* of the request, in pages, and clipped to the end of file in `end` */
+	u64 end;
+	u64 last; /* as the event says it: not clipped */
+	u64 index; /* of the newest event */
+	u64 bytes;
+	u64 ahead; /* pages of the request that were prefetched and unused */
+	u64 state;
+	struct faults faults;
+	/* Of the io_uring request that the thread submitted last: pages asked for; first > last: not known. */
+	u64 uring_first;
+	u64 uring_last;
+	/* Pages that this thread added, not told apart yet: the first `owned` belong to the request above. */
+	u64 extent_mapping;
+	u64 extent_syscr;
+	u32 owned;
+	u32 extents;
+	u32 leftover_is_readahead;
+	u32 row;
+	u32 made; /* of the row: another one means that it has been freed since */
+	u32 file; /* its row, and that row's `made` */
+	u32 file_made;
+	u32 tid; /* whose it is, 0: nobody's; it may become another thread's under the eyes of the tick */
+	u32 number; /* of this element */
+	u32 noted; /* its thread is among those that the tick looks at */
+	u16 by_syscall; /* syscr will rise when the call ends */
+	u16 marked; /* some of its pages are marked in the ledger */
+	struct extent extent[MAX_EXTENTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, struct call);
+} calls SEC(".maps");
+
+/*
+ * Which of them a thread has, by the address of its task_struct: executing may change its number. Its rows remember
+ * that (struct row), so that nobody searches twice.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, u32);
+} call_numbers SEC(".maps");
+
+/* Those that have been given back; from calls_made on, none has been in use yet. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 16384);
+	__type(value, u32);
+} free_calls SEC(".maps");
+
+u32 calls_made = 0;
+
+/*
+ * Calls that wait for being settled at the tick, in a ring: each entry says which of all it is, above, and the number of
+ * the call, below. So a tick costs what waits, not what is there. When more wait than there is room for, it walks over all
+ * calls.
+ */
+#define UNSETTLED 4096
+
+u64 unsettled[UNSETTLED];
+u64 unsettled_noted = 0;
+u64 unsettled_looked_at = 0;
+
+/*
+ * After the call says so itself. The tick clears `noted` before it looks at the call; both ways are atomics, so that a
+ * call that waits is either seen or noted again.
+ */
+static __always_inline void note_unsettled(struct call *c)
+{
+	u64 n;
+
+	if (__sync_lock_test_and_set(&c->noted, 1))
+		return;
+	n = __sync_fetch_and_add(&unsettled_noted, 1);
+	/* In one word, so that nobody reads half of it. The number is one more, since 0 is what nobody has written. */
+	*(volatile u64 *)&unsettled[n & (UNSETTLED - 1)] = (n + 1) << 32 | c->number;
+}
+
+/* The row of the thread that the call belongs to; nobody's, if it has got another name since. */
+static __always_inline bool account_call(struct account *a, struct call *c)
+{
+	a->nobody = 0;
+	a->row = row_at(c->row);
+	if (a->row && a->row->made == c->made)
+		return true;
+	return account_nobody(a);
+}
+
+static __always_inline struct call *call_at(u32 n)
+{
+	return bpf_map_lookup_elem(&calls, &n);
+}
+
+/* A place that nobody uses; null: there is none. */
+static __always_inline struct call *free_call(void)
+{
+	struct call *c;
+	u32 n;
+
+	if (!bpf_map_pop_elem(&free_calls, &n))
+		return call_at(n);
+	n = __sync_fetch_and_add(&calls_made, 1);
+	c = call_at(n);
+	if (c)
+		c->number = n;
+	else
+		__sync_fetch_and_sub(&calls_made, 1);
+	return c;
+}
+
+/* The running thread's, made if it has none; null where there is no room. */
+static __noinline struct call *find_call(void)
+{
+	u64 task = bpf_get_current_task();
+	u32 n, *known = bpf_map_lookup_elem(&call_numbers, &task);
+	struct call *c;
+
+	if (known) {
+		c = call_at(*known);
+		if (c)
+			c->tid = bpf_get_current_pid_tgid();
+		return c;
+	}
+	c = free_call();
+	if (!c)
+		return 0;
+	n = c->number;
+	if (bpf_map_update_elem(&call_numbers, &task, &n, BPF_ANY)) {
+		bpf_map_push_elem(&free_calls, &n, 0);
+		return 0;
+	}
+	c->state = NONE;
+	c->faults.state = c->faults.around_state = FAULT_NONE;
+	c->extents = c->owned = 0;
+	c->marked = false;
+	c->uring_first = 1;
+	c->uring_last = 0;
+	c->tid = bpf_get_current_pid_tgid();
+	return c;
+}
+
+static __always_inline struct call *call_of(struct row *row)
+{
+	struct call *c;
+
+	if (row && row->call) {
+		c = call_at(row->call - 1);
+	} else {
+		c = find_call();
+		if (c && row)
+			row->call = c->number + 1;
+	}
+	if (!c) {
+		count_one(C_LOST_FRAMES);
+		return 0;
+	}
+	if (row) {
+		c->row = row->number;
+		c->made = row->made;
+	}
+	return c;
+}
+
+/* The thread has ended: its place is another's. */
+static __always_inline void forget_call(struct call *c, u64 task)
+{
+	u32 n = c->number;
+
+	c->tid = 0;
+	bpf_map_delete_elem(&call_numbers, &task);
+	bpf_map_push_elem(&free_calls, &n, 0);
+}
+
+#endif
