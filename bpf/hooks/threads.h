@@ -63,4 +63,12 @@ int gone_btf(u64 *ctx)
 	return 0;
 }
 
+/* Should its end not have been seen: who begins here is somebody else. */
+SEC("?tp_btf/sched_process_fork")
+int born_btf(u64 *ctx)
+{
+	end_row(number(ctx, 1));
+	return 0;
+}
+
 #endif
