@@ -93,42 +93,46 @@ static __always_inline u64 mapped_by(struct thread *t)
 	       (s64)BPF_CORE_READ(task, rss_stat.count[MM_SHMEMPAGES]);
 }
 
-/* Pages mapped around a fault may be used unseen from now on: they are not called wasted later. */
-static __always_inline void enter_map_pages(struct vm_fault *vmf, u64 first, u64 last, enum ledger_mode mode)
+/* Only where somebody wants to know how many pages are mapped around faults. */
+static __always_inline void enter_map_pages(struct row *row)
 {
-	struct row *row = own_row(true);
-	struct thread *t;
+	struct thread *t = row ? thread_of(row) : 0;
 
-	if (!row)
+	if (!t)
 		return;
-	t = thread_of(row);
-	if (t) {
-		t->mapped_before = mapped_by(t);
-		t->mapping = 1;
-	}
-	ledger_take(number_of(row, vmf->vma->vm_file->f_mapping), first, last, mode);
+	t->mapped_before = mapped_by(t);
+	t->mapping = 1;
+}
+
+/* Pages mapped around a fault may be used unseen from now on: they are not called wasted later. */
+static __always_inline void used_unseen(struct row *row, struct vm_fault *vmf, u64 first, u64 last,
+					enum ledger_mode mode)
+{
+	if (row)
+		ledger_take(number_of(row, vmf->vma->vm_file->f_mapping), first, last, mode);
 }
 
 /* The page was there and is mapped now (served), or not, with what stood around it. */
-static __always_inline void exit_map_pages(struct vm_fault *vmf, bool served)
+static __always_inline void exit_map_pages(struct account *a, struct vm_fault *vmf, bool served)
 {
-	struct account a;
 	struct thread *t;
 	u64 mapped;
 
-	if (!account_open(&a) || !a.row)
+	if (!a->row)
 		return;
-	t = thread_of(a.row);
+	t = thread_of(a->row);
 	if (!t)
 		return;
-	t->mapping = 0;
-	mapped = mapped_by(t) - t->mapped_before;
-	if (mapped && served)
-		mapped--;
-	if (mapped)
-		COUNT(&a, C_FAULT_AROUND, mapped);
+	if (t->mapping) {
+		t->mapping = 0;
+		mapped = mapped_by(t) - t->mapped_before;
+		if (mapped && served)
+			mapped--;
+		if (mapped)
+			COUNT(a, C_FAULT_AROUND, mapped);
+	}
 	if (served)
-		count_fault(&a, t, number_of(a.row, vmf->vma->vm_file->f_mapping), vmf->pgoff, 0);
+		count_fault(a, t, number_of(a->row, vmf->vma->vm_file->f_mapping), vmf->pgoff, 0);
 }
 
 /*

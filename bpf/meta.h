@@ -14,12 +14,6 @@
 
 #define MAY_WAIT 0x400U /* __GFP_DIRECT_RECLAIM, the same bit on all kernels since 4.4 */
 
-/* The page of a buffer stood in b_page alone until 6.2. */
-static __always_inline void *page_of_buffer(struct buffer_head *bh)
-{
-	return BPF_CORE_READ(bh, b_page);
-}
-
 /* page_cache_sync_ra on another mapping than the file's: ext4 is about to look up a block of a directory. */
 static __always_inline void directory_block_wanted(struct address_space *mapping, u64 index)
 {
@@ -71,7 +65,7 @@ static __always_inline void block_used(struct account *a, u64 mapping, u64 first
 		COUNT(a, C_META_HITS, pages - prefetched);
 }
 
-/* A request for a buffer has ended. `ahead`: it was made to read ahead. */
+/* A request for a buffer, which the verifier knows to be one, has ended. `ahead`: it was made to read ahead. */
 static __always_inline void block_found(struct buffer_head *bh, bool ahead, enum ledger_mode mode)
 {
 	u64 mapping, at, size, first, last;
@@ -88,11 +82,11 @@ static __always_inline void block_found(struct buffer_head *bh, bool ahead, enum
 	}
 	if (!bh)
 		return;
-	size = BPF_CORE_READ(bh, b_size);
-	at = (u64)BPF_CORE_READ(bh, b_blocknr) * size;
+	size = bh->b_size;
+	at = bh->b_blocknr * size;
 	first = at >> PAGE_SHIFT;
 	last = (at + (size ? size - 1 : 0)) >> PAGE_SHIFT;
-	mapping = (u64)folio_mapping_of(page_of_buffer(bh));
+	mapping = (u64)folio_mapping_of(bh->b_page);
 	added = t && block_take_added(t, mapping, first, last);
 	if (ahead) {
 		if (added)

@@ -70,7 +70,7 @@ pub struct Wants {
     pub files: bool,
     /// What one command does, and where it waits.
     pub follow: bool,
-    /// How many pages are mapped around faults: from 6.6 on, an event for each that is mapped.
+    /// How many pages are mapped around faults: an event more for each fault, and from 6.6 on one for each page mapped.
     pub around: bool,
 }
 

@@ -40,21 +40,19 @@ int fault_session(struct pt_regs *ctx)
 SEC("?fentry/filemap_map_pages")
 int map_pages_fentry(u64 *ctx)
 {
-	enter_map_pages((void *)ctx[0], ctx[1], ctx[2], BITS);
-	return 0;
-}
-
-SEC("?fentry/filemap_map_pages")
-int map_pages_fentry_pages(u64 *ctx)
-{
-	enter_map_pages((void *)ctx[0], ctx[1], ctx[2], PAGES);
+	enter_map_pages(own_row(true));
 	return 0;
 }
 
 SEC("?fexit/filemap_map_pages")
 int map_pages_fexit(u64 *ctx)
 {
-	exit_map_pages((void *)ctx[0], ctx[3] & FAULT_NOPAGE);
+	struct account a;
+
+	if (!account_open(&a))
+		return 0;
+	used_unseen(a.row, (void *)ctx[0], ctx[1], ctx[2], BITS);
+	exit_map_pages(&a, (void *)ctx[0], ctx[3] & FAULT_NOPAGE);
 	return 0;
 }
 
@@ -62,7 +60,12 @@ int map_pages_fexit(u64 *ctx)
 SEC("?fexit/filemap_map_pages")
 int map_pages_old_fexit(u64 *ctx)
 {
-	exit_map_pages((void *)ctx[0], served_old((void *)ctx[0]));
+	struct account a;
+
+	if (!account_open(&a))
+		return 0;
+	used_unseen(a.row, (void *)ctx[0], ctx[1], ctx[2], PAGES);
+	exit_map_pages(&a, (void *)ctx[0], served_old((void *)ctx[0]));
 	return 0;
 }
 
@@ -71,14 +74,19 @@ int map_pages_session(struct pt_regs *ctx)
 {
 	u64 *word = cookie(ctx);
 	struct vm_fault *vmf;
+	struct account a;
 
+	if (!account_open(&a))
+		return 0;
 	if (is_return(ctx)) {
-		exit_map_pages(bpf_core_cast((void *)*word, struct vm_fault), PT_REGS_RC(ctx) & FAULT_NOPAGE);
+		exit_map_pages(&a, bpf_core_cast((void *)*word, struct vm_fault),
+			       PT_REGS_RC(ctx) & FAULT_NOPAGE);
 		return 0;
 	}
 	vmf = ARGUMENT(ctx, 1, struct vm_fault);
 	*word = (u64)vmf;
-	enter_map_pages(vmf, PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx), BITS);
+	used_unseen(a.row, vmf, PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx), BITS);
+	enter_map_pages(a.row);
 	return 0;
 }
 

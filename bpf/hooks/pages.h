@@ -81,7 +81,8 @@ int block_session(struct pt_regs *ctx)
 	u64 *word = cookie(ctx);
 
 	if (is_return(ctx))
-		block_found((void *)PT_REGS_RC(ctx), !(*word & MAY_WAIT), BITS);
+		block_found(bpf_core_cast((void *)PT_REGS_RC(ctx), struct buffer_head), !(*word & MAY_WAIT),
+			    BITS);
 	else
 		*word = PT_REGS_PARM4(ctx);
 	return 0;

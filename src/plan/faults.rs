@@ -29,9 +29,10 @@ pub(super) fn trampolines(c: &mut Chooser<'_>, why: &'static str, wants: Wants) 
     c.together("shmem_fault", &[("tmpfs fault ended", shmem)], why);
     // Before 5.12 it returned nothing, and on such kernels fetching atomics do not load either.
     let ended = pick("map_pages_fexit", "map_pages_old_fexit");
-    let map_pages = pick("map_pages_fentry", "map_pages_fentry_pages");
-    let both = [("pages mapped around a fault, ended", ended), ("pages mapped around a fault", map_pages)];
-    c.together("filemap_map_pages", &both, why);
+    let both =
+        [("pages mapped around a fault, ended", ended), ("pages mapped around a fault", "map_pages_fentry")];
+    // How many, is told by what the thread had mapped before.
+    c.together("filemap_map_pages", if wants.around { &both } else { &both[..1] }, why);
     if facts.function("filemap_map_pages") && wants.around {
         c.together("set_pte_range", &[("pages mapped", "mapped_fentry")], why);
         let huge = if facts.function("do_set_pmd/3") { "mapped_huge_fexit3" } else { "mapped_huge_fexit" };
@@ -83,10 +84,13 @@ pub(super) fn certainty(
     }
     let fault = uses(&["fault_fexit", "fault_session"]);
     let map_pages = uses(&["map_pages_fexit", "map_pages_old_fexit", "map_pages_session"]);
-    let offered = facts.function("set_pte_range") && !wants.around;
     let counted = facts.btf.contains("struct:task_rss_stat") || uses(&["mapped_fentry", "mapped_multi"]);
     let huge = uses(&["mapped_huge_fexit", "mapped_huge_fexit3", "mapped_huge_session"]);
-    let around = match known(map_pages && counted, if offered { UNASKED } else { NOTHING }) {
+    let around = match () {
+        () if !wants.around && map_pages && (counted || facts.function("set_pte_range")) => unknown(UNASKED),
+        () => known(map_pages && counted, NOTHING),
+    };
+    let around = match around {
         Certainty::Exact if !huge => {
             Certainty::Bounded("a huge page mapped at once counts as one page".into())
         }

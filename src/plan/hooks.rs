@@ -227,12 +227,11 @@ fn pages(c: &mut Chooser<'_>, brackets: Brackets) -> Result<(), NoPlan> {
         let program = if brackets == Brackets::Tracepoints { "gone_in_call_btf" } else { "gone_btf" };
         c.push("thread gone", program, Attach::TracepointBtf("sched_process_free".into()), QUIET_FREE);
     }
-    // And whoever begins there has no row, should that one not have been told of: not where this one would lose events.
-    let calls = brackets == Brackets::Tracepoints;
-    if facts.tracepoint("sched_process_fork") && (calls || facts.voluntary()) {
-        let program = if calls { "born_in_call_btf" } else { "born_btf" };
-        let why = if facts.voluntary() { QUIET } else { LOSSY };
-        c.push("thread begins", program, Attach::TracepointBtf("sched_process_fork".into()), why);
+    // And whoever begins there has no row, should that one not have been told of. Not where this one would lose events:
+    // they would count as lost, and nearly all of them have nothing to say.
+    if facts.tracepoint("sched_process_fork") && facts.voluntary() {
+        let program = if brackets == Brackets::Tracepoints { "born_in_call_btf" } else { "born_btf" };
+        c.push("thread begins", program, Attach::TracepointBtf("sched_process_fork".into()), QUIET);
     }
     Ok(())
 }

@@ -245,16 +245,41 @@ fn faults_are_counted_by_what_the_kernel_has() {
 fn pages_mapped_around_are_counted_only_when_asked_for() {
     for facts in [able(), lazy()] {
         let plan = new(&facts).unwrap();
-        assert!(!plan.hooks.iter().any(|h| h.program.starts_with("mapped_")));
+        assert!(
+            !plan.hooks.iter().any(|h| h.program.starts_with("mapped_") || h.program == "map_pages_fentry")
+        );
         let Certainty::Unknown(why) = plan.certainty(Figure::FaultAround) else { panic!("known unasked") };
         assert!(why.contains("--columns fault_around"), "{why}");
         assert!(sound(&plan, Figure::FaultHits) && sound(&plan, Figure::FaultMisses));
     }
-    // Where each thread counts for itself, it costs no event.
+    // Where each thread counts for itself, it costs one event for each fault.
     let mut facts = able();
     facts.btf.remove("set_pte_range");
     facts.btf.insert("struct:task_rss_stat".into());
-    assert!(new(&facts).unwrap().knows(Figure::FaultAround));
+    assert!(!new(&facts).unwrap().knows(Figure::FaultAround));
+    let plan = Plan::new(&facts, Wants { around: true, ..Wants::default() }).unwrap();
+    assert!(plan.knows(Figure::FaultAround) && plan.uses("map_pages_fentry"));
+}
+
+/// A row that was not ended is another thread's otherwise.
+#[test]
+fn whoever_begins_has_no_row() {
+    for (facts, program) in
+        [(able(), Some("born_btf")), (tracepoints(), Some("born_in_call_btf")), (lazy(), None)]
+    {
+        let plan = new(&facts).unwrap();
+        let born = plan.hooks.iter().map(|h| h.program).find(|p| p.starts_with("born_"));
+        assert_eq!(born, program.filter(|_| facts.voluntary()));
+        let gone = plan.hooks.iter().map(|h| h.program).find(|p| p.starts_with("gone_"));
+        assert_eq!(gone, Some(if plan.uses("get_pages_btf") { "gone_in_call_btf" } else { "gone_btf" }));
+    }
+    let mut facts = able();
+    facts.btf.remove("set_pte_range");
+    // Nothing would tell, asked or not.
+    let Certainty::Unknown(why) = new(&facts).unwrap().certainty(Figure::FaultAround) else {
+        panic!("known")
+    };
+    assert!(!why.contains("asked"), "{why}");
 }
 
 #[test]
@@ -273,7 +298,7 @@ fn faults_can_be_told_from_tracepoints() {
 fn what_maps_pages_is_not_hooked_where_nobody_asks() {
     for mut facts in [able(), lazy()] {
         facts.btf.remove("filemap_map_pages");
-        let plan = new(&facts).unwrap();
+        let plan = Plan::new(&facts, Wants { around: true, ..Wants::default() }).unwrap();
         assert!(!plan.hooks.iter().any(|h| h.program.starts_with("mapped_")));
     }
 }
