@@ -299,7 +299,8 @@ static __always_inline u64 first_of(struct call *c, struct entry *e, u64 mapping
 		end = size;
 	if (e->nr == NR_sendfile || e->nr == NR_splice || e->nr == NR_copy_file_range) {
 		/* A piece of a longer transfer starts where the one before it stopped. */
-		if (c->mapping == mapping && c->syscr == syscr && index > c->last + 1 && index - c->last <= 17)
+		if (c->state != NONE && c->mapping == mapping && c->syscr == syscr && index > c->last + 1 &&
+		    index - c->last <= 17)
 			index = c->last + 1;
 	}
 	*bytes = end > index << PAGE_SHIFT ? end - (index << PAGE_SHIFT) : 0;

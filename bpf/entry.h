@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * How a thread entered the kernel, and what its system call asked for: told by the registers that it came with. Only
- * for kernels from 6.12 on, where any address can be read by plain loads (core.h).
+ * How a thread entered the kernel, and what its system call asked for: told by the registers that it came with. The
+ * functions are for kernels from 6.12 on, where any address can be read by plain loads (core.h).
  */
 #ifndef CACHETOP_ENTRY_H
 #define CACHETOP_ENTRY_H

@@ -153,6 +153,7 @@ static __noinline struct call *find_call(void)
 		return 0;
 	}
 	c->state = NONE;
+	c->mapping = c->syscr = c->last = 0;
 	c->faults.state = c->faults.around_state = FAULT_NONE;
 	c->extents = c->owned = 0;
 	c->marked = false;
@@ -177,14 +178,12 @@ static __always_inline struct call *call_of(struct row *row)
 		count_one(C_LOST_FRAMES);
 		return 0;
 	}
-	if (row) {
-		c->row = row->number;
-		c->made = row->made;
-	}
+	c->row = row ? row->number : ~0U;
+	c->made = row ? row->made : 0;
 	return c;
 }
 
-/* The thread has ended: its place is another's. */
+/* The thread has ended: its place is another's. Its row ends with it. */
 static __always_inline void forget_call(struct call *c, u64 task)
 {
 	u32 n = c->number;

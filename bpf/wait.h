@@ -152,8 +152,8 @@ static __always_inline struct row *row_of(u64 task)
 	u64 slot = slots[slot_of(task)];
 	u32 *n;
 
-	if ((u32)(slot >> 32) == task_tag(task))
-		return row_at(slot);
+	if ((u32)slot == task_tag(task))
+		return row_at(slot >> 32);
 	n = bpf_map_lookup_elem(&row_numbers, &task);
 	return n ? row_at(*n) : 0;
 }

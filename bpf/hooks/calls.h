@@ -45,28 +45,30 @@ int map_pages_btf(u64 *ctx)
 struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;
 void bpf_task_release(struct task_struct *p) __ksym __weak;
 
-static long settle_if_ended(void *map, u32 *number, struct call *c, void *unused)
+static long settle_if_ended(void *map, u32 *n, struct call *c, void *unused)
 {
-	u32 tid = *(volatile u32 *)&c->tid;
 	struct task_struct *task;
 	bool ended = true;
+	u32 tid;
 
-	/* What comes from here on is noted again. */
+	if (*n >= calls_made)
+		return 1; /* nobody has had these */
+	/* First of all: what comes from here on is noted again, also by another thread that gets this place. */
 	__sync_lock_test_and_set(&c->noted, 0);
+	tid = *(volatile u32 *)&c->tid;
 	if (!tid)
 		return 0;
 	if (c->state != PENDING && c->faults.state != FAULT_OPEN && c->faults.around_state != FAULT_OPEN)
 		return 0;
 	task = bpf_task_from_pid(tid);
-	if (task) {
+	/* Its thread may have ended meanwhile, and the next one be in a call. */
+	if (task && *(volatile u32 *)&c->tid == tid) {
 		settle_faults_of(c, task);
 		ended = !c->by_syscall || task->ioac.syscr != c->syscr;
-		bpf_task_release(task);
 	}
-	/* Its thread may have ended meanwhile, and the next one be in a call. */
-	if (*(volatile u32 *)&c->tid != tid)
-		return 0;
-	if (ended && c->state == PENDING)
+	if (task)
+		bpf_task_release(task);
+	if (ended && c->state == PENDING && *(volatile u32 *)&c->tid == tid)
 		end_call(c);
 	if (c->state == PENDING || c->faults.state == FAULT_OPEN || c->faults.around_state == FAULT_OPEN)
 		note_unsettled(c);
@@ -83,7 +85,7 @@ static long settle_noted(u32 i, struct settling *s)
 {
 	u64 entry = *(volatile u64 *)&unsettled[s->next & (UNSETTLED - 1)];
 	s32 later = (u32)(entry >> 32) - (u32)(s->next + 1);
-	u32 number = entry;
+	u32 n = entry;
 	struct call *c;
 
 	if (later) {
@@ -94,9 +96,9 @@ static long settle_noted(u32 i, struct settling *s)
 		return 1;
 	}
 	s->next++;
-	c = call_at(number);
+	c = call_at(n);
 	if (c)
-		settle_if_ended(&calls, &number, c, 0);
+		settle_if_ended(&calls, &n, c, 0);
 	return 0;
 }
 
@@ -119,15 +121,16 @@ int settle_pending(void *ctx)
 	return 0;
 }
 
-/* The thread reads no more: its last request has ended. */
+/* The thread reads no more: its last request has ended. Without a task, its faults are not told apart any more. */
 static __always_inline void end_calls_of(u64 address, struct task_struct *task)
 {
-	u32 *number = bpf_map_lookup_elem(&call_numbers, &address);
-	struct call *c = number ? call_at(*number) : 0;
+	u32 *n = bpf_map_lookup_elem(&call_numbers, &address);
+	struct call *c = n ? call_at(*n) : 0;
 
 	if (!c)
 		return;
-	settle_faults_of(c, task);
+	if (task)
+		settle_faults_of(c, task);
 	end_call(c);
 	flush_extents(c);
 	forget_call(c, address);
@@ -152,19 +155,13 @@ int gone_in_call_btf(u64 *ctx)
 	return 0;
 }
 
-/* As born_btf. Its count of faults is another's: what was left open is not told apart any more. */
+/* As born_btf. */
 SEC("?tp_btf/sched_process_fork")
 int born_in_call_btf(u64 *ctx)
 {
 	u64 address = number(ctx, 1);
-	u32 *known = bpf_map_lookup_elem(&call_numbers, &address);
-	struct call *c = known ? call_at(*known) : 0;
 
-	if (c) {
-		end_call(c);
-		flush_extents(c);
-		forget_call(c, address);
-	}
+	end_calls_of(address, 0);
 	end_row(address);
 	return 0;
 }

@@ -159,7 +159,7 @@ pub const KEYS: &[Binding] = &[
 /// Keys of the list of columns, for its last line and the help.
 pub const COLUMN_KEYS: &str = "Space show/hide  < > move  s sort  d default  Esc";
 
-/// What a key does, `None` if nothing. One with Alt does nothing: it is taken apart before.
+/// What a key does, `None` if nothing. One with Alt does nothing.
 #[must_use]
 pub fn action(key: KeyEvent) -> Option<Action> {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);

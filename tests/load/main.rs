@@ -33,6 +33,7 @@ use tools::Test;
 const TESTS: &[Test] = &[
     ("short_processes", storm::short_processes),
     ("one_process_after_another", storm::one_process_after_another),
+    ("sendfile_in_turn", storm::sendfile_in_turn),
     ("a_process_id_that_comes_again", storm::a_process_id_that_comes_again),
     ("sixty_four_threads", threads::sixty_four_threads),
     ("ten_thousand_threads", tick::ten_thousand_threads),

@@ -177,6 +177,37 @@ pub fn one_process_after_another(dir: &Path) {
     }
 }
 
+/// Threads that send parts of one file, one after another: where the one before stopped is nothing to the next.
+pub fn sendfile_in_turn(dir: &Path) {
+    let path = cold_file(&dir.join("file"), 64);
+    hold_warm(&path);
+    let (file, null) = (File::open(&path).unwrap(), File::options().write(true).open("/dev/null").unwrap());
+    let mut monitor = Monitor::start("--json --by process --top 100000 0.5");
+    let mut senders = BTreeMap::new();
+    for (first, pages) in [(0, 10), (15, 1), (20, 4), (26, 2), (0, 3), (9, 1)] {
+        // SAFETY: the child makes nothing but system calls, on memory made ready before it was forked.
+        let pid = unsafe {
+            let pid = libc::fork();
+            if pid == 0 {
+                let (mut at, length) = (first * 4096, usize::try_from(pages * 4096).unwrap_or(0));
+                let sent = libc::sendfile(null.as_raw_fd(), file.as_raw_fd(), &raw mut at, length);
+                libc::_exit(i32::from(usize::try_from(sent) != Ok(length)));
+            }
+            pid
+        };
+        assert!(pid > 0);
+        reap(pid);
+        assert!(senders.insert(u32::try_from(pid).unwrap(), u64::try_from(pages).unwrap()).is_none());
+    }
+    monitor.catch_up();
+    let (intervals, total) = monitor.finish_json();
+    for (pid, pages) in &senders {
+        let of: Vec<&Value> = rows(&intervals).filter(|r| pid_of(r) == *pid).collect();
+        assert_eq!(sum(&of, "/read/accesses"), *pages, "of {pid}: {total}");
+        assert_eq!(sum(&of, "/read/bytes"), pages * 4096, "of {pid}: {total}");
+    }
+}
+
 /// Ids go round, and a small machine's soon. The kernel can be told which one is next.
 pub fn a_process_id_that_comes_again(dir: &Path) {
     const LAST: &str = "/proc/sys/kernel/ns_last_pid";

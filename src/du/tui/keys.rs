@@ -51,6 +51,9 @@ pub(super) fn action(key: &KeyEvent, mode: &Mode) -> Option<Action> {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return (key.code == KeyCode::Char('c')).then_some(Action::Quit);
     }
+    // An Escape that came together with the next key is taken for Alt: it is the Escape that counts.
+    let alt = key.modifiers.contains(KeyModifiers::ALT) && matches!(key.code, KeyCode::Char(_));
+    let code = if alt { KeyCode::Esc } else { key.code };
     match mode {
         Mode::Confirm(_) => {
             // With Alt, it may be an Escape that came together with the next key.
@@ -59,7 +62,7 @@ pub(super) fn action(key: &KeyEvent, mode: &Mode) -> Option<Action> {
             Some(if yes { Action::Yes } else { Action::No })
         }
         Mode::Help => Some(Action::No),
-        Mode::Browse => KEYS.iter().find(|k| k.codes.contains(&key.code)).map(|k| k.action),
+        Mode::Browse => KEYS.iter().find(|k| k.codes.contains(&code)).map(|k| k.action),
     }
 }
 
@@ -84,6 +87,9 @@ mod tests {
         for code in [KeyCode::Enter, KeyCode::Char('e'), KeyCode::Esc, KeyCode::Char(' ')] {
             assert_eq!(action(&press(code), &confirm), Some(Action::No));
         }
+        let together = KeyEvent::new(KeyCode::Char('y'), KeyModifiers::ALT);
+        assert_eq!(action(&together, &confirm), Some(Action::No));
+        assert_eq!(action(&together, &Mode::Browse), Some(Action::Quit));
         let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
         assert_eq!(action(&interrupt, &confirm), Some(Action::Quit));
     }

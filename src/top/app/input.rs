@@ -33,11 +33,13 @@ const INTERVALS: &[u64] =
 const LONGEST: usize = 200;
 
 /// Escape and the key after it, where a terminal has sent them at once: the library takes the two for one key with Alt.
-/// That is how a slow line, or a fast hand, delivers Escape; no key of ours has Alt.
+/// That is how a slow line, or a fast hand, delivers Escape; no key of ours has Alt. Keys that terminals send as sequences
+/// of their own say themselves that Alt was held.
 fn without_escape(key: KeyEvent) -> Option<(KeyEvent, KeyEvent)> {
     let rest = key.modifiers.difference(KeyModifiers::ALT);
     let escape = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
-    key.modifiers.contains(KeyModifiers::ALT).then(|| (escape, KeyEvent::new(key.code, rest)))
+    let alone = matches!(key.code, KeyCode::Char(_) | KeyCode::Enter | KeyCode::Tab | KeyCode::Backspace);
+    (alone && key.modifiers.contains(KeyModifiers::ALT)).then(|| (escape, KeyEvent::new(key.code, rest)))
 }
 
 impl App {
