@@ -67,7 +67,6 @@ fn without(dir: &Path, refused: &[&str]) -> Result<Outcome, String> {
     fs::create_dir(&place).unwrap();
     let path = cold_file(&place.join("file"), PAGES);
     let doomed = cold_file(&place.join("doomed"), PAGES);
-    fs::read(&doomed).unwrap();
     let mut reader = Reader::new();
     let monitor = Monitor::start(&format!("{refuse} --json --by process --top 100000 0.1"));
     reader.tell("random", &path);
@@ -75,6 +74,8 @@ fn without(dir: &Path, refused: &[&str]) -> Result<Outcome, String> {
     let mut written = File::create_new(place.join("written")).unwrap();
     written.write_all(&vec![1; usize::try_from(WRITTEN * page_size()).unwrap()]).unwrap();
     written.sync_all().unwrap();
+    // Now: what waits in the cache may be reclaimed.
+    fs::read(&doomed).unwrap();
     fs::remove_file(doomed).unwrap();
     let (intervals, total) = monitor.finish_json();
     let rows = rows_of(&intervals, reader.pid());
