@@ -151,7 +151,8 @@ fn a_file_or_a_mount_narrows_what_processes_did() {
     assert_eq!(total, Some(3));
     assert!(rows[0].starts_with("2 10 ") && rows[1].starts_with("1 20 "), "{rows:?}");
     pivot.filter.mount = None;
-    pivot.filter.file = Some(Wanted { dev: BTRFS, inode: 5, name: Some("/@/a".into()), block: None });
+    pivot.filter.file =
+        Some(Wanted { dev: BTRFS, inode: 5, name: Some("/@/a".into()), block: None, path: "/@/a".into() });
     let (total, _, rows) = shown_of(&mut pivot);
     assert_eq!((total, rows.len()), (Some(107), 2));
     pivot.by = None;
