@@ -81,6 +81,8 @@ pub struct Cgroups {
     proc: PathBuf,
     /// Directories that the walk has still to look into.
     ahead: Vec<(PathBuf, String)>,
+    /// Whom the walk began for: for others its end proves nothing, since they may have been made behind it.
+    sought: Option<u64>,
     steps: usize,
 }
 
@@ -89,7 +91,7 @@ impl Cgroups {
     #[must_use]
     pub fn new(hierarchy: Option<Hierarchy>, proc: &Path) -> Self {
         let (known, before) = (HashMap::new(), HashMap::new());
-        Self { hierarchy, known, before, proc: proc.into(), ahead: Vec::new(), steps: 0 }
+        Self { hierarchy, known, before, proc: proc.into(), ahead: Vec::new(), sought: None, steps: 0 }
     }
 
     /// The cgroup with this id. `tgid` is a process that was in it.
@@ -113,7 +115,7 @@ impl Cgroups {
                 None => match self.walk(id) {
                     Some(found) => found,
                     // Only a walk to the end says that it is not there.
-                    None if self.ahead.is_empty() => gone(),
+                    None if self.ahead.is_empty() && self.sought == Some(id) => gone(),
                     None => return Cgroup::new(format!("cgroup:{id}")),
                 },
             },
@@ -153,6 +155,7 @@ impl Cgroups {
     fn walk(&mut self, id: u64) -> Option<Rc<Cgroup>> {
         let hierarchy = self.hierarchy.as_ref()?;
         if self.ahead.is_empty() {
+            self.sought = Some(id);
             self.ahead.push((hierarchy.mount.clone(), hierarchy.root.clone()));
         }
         for _ in 0..STEPS {
@@ -166,6 +169,7 @@ impl Cgroups {
                 }
             }
             if found {
+                self.ahead.clear();
                 return Some(Cgroup::new(path));
             }
         }

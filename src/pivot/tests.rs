@@ -160,6 +160,41 @@ fn a_file_or_a_mount_narrows_what_processes_did() {
 }
 
 #[test]
+fn what_is_chosen_and_had_no_room_is_unknown() {
+    let plan = fixtures::plan(&[]);
+    let start = Instant::now();
+    let total = |filter: Filter, lost: &[Counter]| {
+        let before = fixtures::sample(start, Duration::ZERO, &[]);
+        let mut now = sample(start);
+        lost.iter().for_each(|counter| now.total.0[*counter as usize] = 1);
+        let mut pivot = fixtures::pivot(&Args::parse_from(["cachestat"]));
+        pivot.filter = filter;
+        pivot.interval(&before, &now, &plan).total.get(Figure::Hits)
+    };
+    let files = || Filter { mount: Some(TMPFS), decided: true, ..Filter::default() };
+    assert_eq!(total(files(), &[]), Some(3));
+    assert_eq!(total(files(), &[Counter::LostFiles]), None);
+    assert_eq!(total(files(), &[Counter::LostFrames]), None, "a thread without a row has no files either");
+    assert_eq!(
+        total(files(), &[Counter::LostRows]),
+        Some(3),
+        "threads of which only the names are not shown"
+    );
+    let process = || Filter { pid: Some(20), decided: true, ..Filter::default() };
+    assert_eq!(total(process(), &[Counter::LostFiles, Counter::LostFrames]), Some(9));
+    assert_eq!(total(process(), &[Counter::LostRows]), None);
+    assert_eq!(total(Filter::default(), &[Counter::LostRows, Counter::LostFiles]), Some(1000));
+}
+
+#[test]
+fn what_the_kernel_has_decided_is_not_asked_again() {
+    let mut pivot = fixtures::pivot(&Args::parse_from(["cachestat", "--cgroup", "/gone"]));
+    assert_eq!(shown_of(&mut pivot).0, Some(0));
+    pivot.filter.decided = true;
+    assert_eq!(shown_of(&mut pivot).0, Some(330));
+}
+
+#[test]
 fn what_is_not_counted_by_file_is_unknown() {
     let plan = fixtures::plan(&[]);
     let by_file = owned(&Counters::default(), &plan, true);

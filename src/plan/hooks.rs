@@ -260,7 +260,7 @@ fn owners(c: &mut Chooser<'_>) {
 
 /// Cgroups are made one at a time: no event of it comes while the program runs for another.
 fn groups(c: &mut Chooser<'_>, wants: Wants) {
-    if wants.group && c.facts.tracepoint("cgroup_mkdir") {
+    if wants.group && c.facts.tracepoint("cgroup_mkdir") && !c.facts.refuses("group_btf") {
         c.push("cgroup made", "group_btf", Attach::TracepointBtf("cgroup_mkdir".into()), QUIET);
     }
 }
