@@ -9,15 +9,13 @@
 
 #include "core.h"
 #include "follow.h"
+#include "wanted.h"
 #include "wire.h"
 
 #define SLOT_BITS 15
 #define TASK_SHIFT 12 /* task structs lie more than a page apart */
 
 /* Set before load. */
-const volatile u32 self_tgid = 0; /* the monitor's own process, left out; 0: counted like any other */
-const volatile bool cgroup_v1 = false; /* the memory controller has a hierarchy of its own */
-
 const volatile bool with_files = false; /* somebody asks which files (file.h) */
 
 /* Set once everything is attached: until then no event counts. */
@@ -130,21 +128,6 @@ static __always_inline u64 slot_word(u64 task, u32 row)
 	return (u64)row << 32 | task_tag(task);
 }
 
-/* The cgroup of the memory controller in version 1, else the only one there is. */
-static __always_inline u64 cgroup_of(struct task_struct *task)
-{
-	struct css_set *set = BPF_CORE_READ(task, cgroups);
-	struct cgroup_subsys_state **states, *state = 0;
-	u32 n;
-
-	if (!cgroup_v1)
-		return BPF_CORE_READ(set, dfl_cgrp, kn, id);
-	n = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
-	states = (void *)set + bpf_core_field_offset(struct css_set, subsys);
-	bpf_probe_read_kernel(&state, sizeof(state), states + n);
-	return BPF_CORE_READ(state, cgroup, kn, id);
-}
-
 static __always_inline struct row *row_at(u32 n)
 {
 	return bpf_map_lookup_elem(&rows, &n);
@@ -163,6 +146,23 @@ static __always_inline u64 owner_of(struct row *row)
 	return (n ^ n >> 29) * prime;
 }
 
+/*
+ * The number of a free row. Where only some threads are asked for, `free_rows` are kept for these, and `spare_rows` are
+ * everybody's.
+ */
+static __always_inline bool take_row(u32 *n, bool wanted)
+{
+	if (wanted && !bpf_map_pop_elem(&free_rows, n))
+		return true;
+	if (!only_some)
+		count_one(C_LOST_ROWS);
+	if (!bpf_map_pop_elem(&spare_rows, n))
+		return true;
+	if (only_some && wanted)
+		count_one(C_LOST_ROWS);
+	return false;
+}
+
 /* Gives the running thread a row. Null where there is no room. */
 static __noinline struct row *make_row(void)
 {
@@ -170,15 +170,14 @@ static __noinline struct row *make_row(void)
 	u64 key = (u64)task, id = bpf_get_current_pid_tgid();
 	struct task_struct *leader;
 	struct row *row;
+	bool wanted;
 	u32 n;
 
 	if (is_self(id >> 32))
 		return 0;
-	if (bpf_map_pop_elem(&free_rows, &n)) {
-		count_one(C_LOST_ROWS);
-		if (bpf_map_pop_elem(&spare_rows, &n))
-			return 0;
-	}
+	wanted = is_wanted(task, id >> 32);
+	if (!take_row(&n, wanted))
+		return 0;
 	row = row_at(n);
 	if (!row)
 		return 0;
@@ -187,7 +186,8 @@ static __noinline struct row *make_row(void)
 	row->tid = id;
 	row->number = n;
 	row->uid = (u32)bpf_get_current_uid_gid();
-	row->cgroup = cgroup_of(task);
+	row->cgroup = BPF_CORE_READ(group_of(task), kn, id);
+	row->wanted = wanted;
 	row->depth = 0;
 	row->entered = 0;
 	row->run = run_of(id >> 32);

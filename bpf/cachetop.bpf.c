@@ -16,6 +16,7 @@
 #include "hooks/reads.h"
 #include "hooks/threads.h"
 #include "hooks/trees.h"
+#include "hooks/wanted.h"
 #include "hooks/writes.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -19,11 +19,13 @@ enum classic_counter {
 };
 
 /* Set before load. */
-const volatile u32 self_tgid = 0; /* the monitor's own process, left out; 0: counted like any other */
 const volatile bool added_is_first = false; /* add_to_page_cache_lru: the page is its first argument */
 
 /* Set once everything is attached: until then no event counts. */
 volatile bool ready = false;
+
+/* The monitor's own process as the kernel numbers it, left out; 0: counted like any other. */
+volatile u32 self_tgid = 0;
 
 struct classic {
 	u64 v[K_MAX];
@@ -312,6 +314,14 @@ SEC("?tp_btf/sched_process_exit")
 int exit_btf(u64 *ctx)
 {
 	on_exit();
+	return 0;
+}
+
+/* Run by the monitor, on itself: in a PID namespace it knows itself by another number. */
+SEC("?raw_tp")
+int look(void *ctx)
+{
+	self_tgid = bpf_get_current_pid_tgid() >> 32;
 	return 0;
 }
 

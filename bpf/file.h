@@ -168,7 +168,7 @@ __noinline u32 search_file(u32 number, u64 mapping)
 	struct file_row *f;
 	u32 *n;
 
-	if (!row || !inode)
+	if (!row || !inode || !row->wanted || !is_wanted_file(inode))
 		return NO_FILE;
 	key.owner = row->owner;
 	n = bpf_map_lookup_elem(&file_numbers, &key);

@@ -8,10 +8,10 @@
 #define CACHETOP_FOLLOW_H
 
 #include "core.h"
+#include "wanted.h"
 
 /* Set before load. */
 const volatile bool with_follow = false; /* a command is watched */
-const volatile u32 monitor_tgid = 0; /* who starts it */
 
 /* Set by user space while it starts the command: the number of the run, else 0. */
 volatile u32 spawning = 0;

@@ -104,6 +104,7 @@ struct row {
 	unsigned long long lookup_at; /* when the file system was asked for a name; 0: it was not */
 	unsigned long long lookup_off; /* off_sum then */
 	unsigned long long off_why; /* a counter: why the thread left the processor */
+	unsigned long long wanted; /* what the thread does is asked for (wanted.h) */
 };
 
 /* What is counted for each file. */

@@ -1,15 +1,16 @@
 //! Control groups: which hierarchy counts memory, and the paths and containers behind the ids that the kernel gives.
 
+mod handle;
 mod label;
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::DirEntryExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use handle::Answer;
 pub use label::Label;
 pub use label::label;
 
@@ -57,43 +58,78 @@ impl Hierarchy {
         let mount = PathBuf::from(crate::files::unescape(words.next()?));
         Some(Self { mount, root })
     }
+
+    /// The path in the hierarchy of a directory below the mount point.
+    fn inside(&self, dir: &Path) -> Option<String> {
+        Some(join(&self.root, &dir.strip_prefix(&self.mount).ok()?.to_string_lossy()))
+    }
 }
 
-/// Paths of cgroups by id. The tree is walked only when an id turns up that nobody has seen.
+/// Names that are kept, and as many again of those that were asked for before: a cgroup's number is never given twice, so
+/// that none of them becomes wrong, but machines make cgroups all the time.
+const KEPT: usize = 4096;
+/// Directories that are looked at for one name, where the kernel does not say it.
+const STEPS: usize = 512;
+
+/// Paths of cgroups by id. The kernel is asked for each once; where it does not say, the tree is walked, some steps for
+/// each id that nobody has seen.
 #[derive(Debug)]
 pub struct Cgroups {
     hierarchy: Option<Hierarchy>,
     known: HashMap<u64, Rc<Cgroup>>,
-    /// Ids not found since the last walk are not worth another one: a cgroup's number is never given twice.
-    gone: HashMap<u64, Rc<Cgroup>>,
+    before: HashMap<u64, Rc<Cgroup>>,
     proc: PathBuf,
-    walks: u64,
+    /// Directories that the walk has still to look into.
+    ahead: Vec<(PathBuf, String)>,
+    /// Whom the walk began for: for others its end proves nothing, since they may have been made behind it.
+    sought: Option<u64>,
+    steps: usize,
 }
 
 impl Cgroups {
     /// Those of a hierarchy; `proc` is where `/proc` is mounted.
     #[must_use]
     pub fn new(hierarchy: Option<Hierarchy>, proc: &Path) -> Self {
-        let (known, gone) = (HashMap::new(), HashMap::new());
-        Self { hierarchy, known, gone, proc: proc.into(), walks: 0 }
+        let (known, before) = (HashMap::new(), HashMap::new());
+        Self { hierarchy, known, before, proc: proc.into(), ahead: Vec::new(), sought: None, steps: 0 }
     }
 
     /// The cgroup with this id. `tgid` is a process that was in it.
     pub fn get(&mut self, id: u64, tgid: u32) -> Rc<Cgroup> {
-        if let Some(known) = self.known.get(&id).or_else(|| self.gone.get(&id)) {
-            return Rc::clone(known);
-        }
-        self.walk();
         if let Some(known) = self.known.get(&id) {
             return Rc::clone(known);
         }
-        // Where the tree cannot be seen, the process may still be asked.
-        let told = if self.hierarchy.is_none() { self.ask(tgid) } else { None };
-        let (table, cgroup) = match told {
-            Some(path) => (&mut self.known, Cgroup::new(path)),
-            None => (&mut self.gone, Cgroup::new(format!("cgroup:{id} (gone)"))),
+        if let Some(known) = self.before.get(&id).cloned() {
+            return self.keep(id, known);
+        }
+        let gone = || Cgroup::new(format!("cgroup:{id} (gone)"));
+        let cgroup = match self.hierarchy.as_ref().map(|h| (h, handle::look_up(&h.mount, id))) {
+            Some((_, Answer::Gone)) => gone(),
+            Some((h, Answer::Path(dir))) => match h.inside(&dir) {
+                Some(path) => Cgroup::new(path),
+                // It is there, but not below what this mount shows.
+                None => Cgroup::new(format!("cgroup:{id}")),
+            },
+            Some((_, Answer::Refused)) => match self.ask(tgid).filter(|path| self.find(path) == Some(id)) {
+                Some(path) => Cgroup::new(path),
+                None => match self.walk(id) {
+                    Some(found) => found,
+                    // Only a walk to the end says that it is not there.
+                    None if self.ahead.is_empty() && self.sought == Some(id) => gone(),
+                    None => return Cgroup::new(format!("cgroup:{id}")),
+                },
+            },
+            // Where the tree cannot be seen, the process may still be asked.
+            None => self.ask(tgid).map_or_else(gone, Cgroup::new),
         };
-        table.insert(id, Rc::clone(&cgroup));
+        self.keep(id, cgroup)
+    }
+
+    fn keep(&mut self, id: u64, cgroup: Rc<Cgroup>) -> Rc<Cgroup> {
+        if self.known.len() >= KEPT {
+            self.before = std::mem::take(&mut self.known);
+        }
+        self.known.insert(id, Rc::clone(&cgroup));
         cgroup
     }
 
@@ -109,31 +145,35 @@ impl Cgroups {
     /// The path in the hierarchy that an option names: as given, or below the mount point.
     #[must_use]
     pub fn canonical(&self, path: &str) -> String {
-        let below = self.hierarchy.as_ref().and_then(|h| {
-            let rest = Path::new(path).strip_prefix(&h.mount).ok()?;
-            Some(join(&h.root, &rest.to_string_lossy()))
-        });
+        let below = self.hierarchy.as_ref().and_then(|h| h.inside(Path::new(path)));
         let path = below.unwrap_or_else(|| path.to_owned());
         let trimmed = path.trim_end_matches('/');
         if trimmed.starts_with('/') { trimmed.into() } else { format!("/{trimmed}") }
     }
 
-    fn walk(&mut self) {
-        let Some(hierarchy) = &self.hierarchy else { return };
-        self.walks += 1;
-        let mut dirs = vec![(hierarchy.mount.clone(), hierarchy.root.clone())];
-        if let Ok(root) = fs::metadata(&hierarchy.mount) {
-            let path = hierarchy.root.clone();
-            self.known.entry(root.ino()).or_insert_with(|| Cgroup::new(path));
+    /// Some steps of a walk, from the root again once it has come to the end.
+    fn walk(&mut self, id: u64) -> Option<Rc<Cgroup>> {
+        let hierarchy = self.hierarchy.as_ref()?;
+        if self.ahead.is_empty() {
+            self.sought = Some(id);
+            self.ahead.push((hierarchy.mount.clone(), hierarchy.root.clone()));
         }
-        while let Some((dir, path)) = dirs.pop() {
-            let Ok(entries) = fs::read_dir(dir) else { continue };
-            for entry in entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
-                let path = join(&path, &entry.file_name().to_string_lossy());
-                self.known.entry(entry.ino()).or_insert_with(|| Cgroup::new(path.clone()));
-                dirs.push((entry.path(), path));
+        for _ in 0..STEPS {
+            let (dir, path) = self.ahead.pop()?;
+            self.steps += 1;
+            let found = fs::metadata(&dir).is_ok_and(|m| m.ino() == id);
+            for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+                if entry.file_type().is_ok_and(|t| t.is_dir()) {
+                    let path = join(&path, &entry.file_name().to_string_lossy());
+                    self.ahead.push((entry.path(), path));
+                }
+            }
+            if found {
+                self.ahead.clear();
+                return Some(Cgroup::new(path));
             }
         }
+        None
     }
 
     fn ask(&self, tgid: u32) -> Option<String> {
@@ -197,7 +237,6 @@ mod tests {
         assert_eq!(groups.get(a, 1).path, "/system.slice/a.service");
         assert_eq!(groups.get(root, 1).path, "/");
         assert_eq!(groups.get(ino("system.slice"), 1).path, "/system.slice");
-        assert_eq!(groups.walks, 1);
         fs::create_dir(at("b")).unwrap();
         assert_eq!(groups.get(ino("b"), 1).path, "/b");
         assert_eq!(groups.find("/b"), Some(ino("b")));
@@ -209,8 +248,39 @@ mod tests {
         fs::remove_dir(at("b")).unwrap();
         assert_eq!(groups.get(b, 1).path, "/b");
         assert_eq!(groups.get(u64::MAX, 1).path, format!("cgroup:{} (gone)", u64::MAX));
-        assert_eq!(groups.walks, 3);
+        let steps = groups.steps;
         groups.get(u64::MAX, 1);
-        assert_eq!(groups.walks, 3);
+        assert_eq!(groups.steps, steps);
+    }
+
+    #[test]
+    fn a_walk_takes_its_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let count = 3 * STEPS;
+        for n in 0..count {
+            fs::create_dir(dir.path().join(n.to_string())).unwrap();
+        }
+        let hierarchy = Hierarchy { mount: dir.path().into(), root: "/".into() };
+        let mut groups = Cgroups::new(Some(hierarchy), Path::new("/nowhere"));
+        let mut answers = Vec::new();
+        for asked in 1.. {
+            answers.push(groups.get(u64::MAX, 1).path.clone());
+            assert!(groups.steps <= asked * STEPS);
+            if answers.last().unwrap().ends_with("(gone)") {
+                break;
+            }
+        }
+        // Nobody says that it is gone before all have been looked at.
+        assert_eq!(answers.len(), count / STEPS + 1);
+        assert_eq!(answers[0], format!("cgroup:{}", u64::MAX));
+    }
+
+    #[test]
+    fn names_are_kept_within_bounds() {
+        let mut groups = Cgroups::new(None, Path::new("/nowhere"));
+        for id in 0..3 * KEPT as u64 {
+            groups.get(id, 1);
+        }
+        assert!(groups.known.len() + groups.before.len() <= 2 * KEPT);
     }
 }

@@ -158,6 +158,7 @@ pub const TRACEPOINTS: &[&str] = &[
     "iomap_dio_complete",
     "task_rename",
     "cgroup_attach_task",
+    "cgroup_mkdir",
     "sched_switch",
     "sched_process_fork",
     "sched_process_free",

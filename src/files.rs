@@ -244,21 +244,25 @@ pub struct Wanted {
     pub name: Option<String>,
     /// For a block device, the device.
     pub block: Option<Dev>,
+    /// Where it was found; on overlayfs in the layer below that has the data.
+    pub path: PathBuf,
 }
 
 impl Wanted {
     /// Looks a path up. On overlayfs this is the file of the layer below that has the data.
     ///
     /// # Errors
-    /// When there is no such file, or it cannot be told on which file system it lies.
+    /// When there is no such file, or it cannot be told on which file system it or its data lies.
     pub fn new(path: &Path, mounts: &Mounts) -> io::Result<Self> {
         let path = fs::canonicalize(path)?;
         let meta = fs::metadata(&path)?;
         let mount = mount_of(&path, mounts)?;
         if mount.kind == "overlay" {
-            if let Some(layer) = layer_below(&path, mount) {
-                return Self::new(&layer, mounts);
-            }
+            // The file that overlayfs shows caches nothing: it would be 0 for ever.
+            let layer = layer_below(&path, mount).ok_or_else(|| {
+                io::Error::other("the layer of overlayfs that has it cannot be reached from here")
+            })?;
+            return Self::new(&layer, mounts);
         }
         let inside = || {
             let rest = below(path.to_str()?, &mount.point)?;
@@ -268,7 +272,7 @@ impl Wanted {
         let rdev = meta.rdev();
         let block = block.then(|| Dev { major: libc::major(rdev), minor: libc::minor(rdev) });
         let name = if mount.kind == "btrfs" { inside() } else { None };
-        Ok(Self { dev: mount.dev, inode: meta.ino(), name, block })
+        Ok(Self { dev: mount.dev, inode: meta.ino(), name, block, path })
     }
 
     /// Whether this is the file.

@@ -5,6 +5,7 @@ mod classic;
 mod files;
 mod floor;
 mod follow;
+mod look;
 mod probe;
 #[doc(hidden)] // for bench/attachments
 pub mod raw;

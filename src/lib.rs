@@ -17,6 +17,7 @@ pub mod follow;
 pub mod kernel;
 pub mod memory;
 pub mod model;
+pub mod only;
 pub mod pivot;
 pub mod plan;
 pub mod report;

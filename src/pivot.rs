@@ -37,6 +37,7 @@ use crate::model::Row;
 use crate::plan::Brackets;
 use crate::plan::Plan;
 use crate::sample::Comm;
+use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::FileSample;
 use crate::sample::RowSample;
@@ -160,6 +161,9 @@ pub struct Filter {
     pub mount: Option<Dev>,
     /// What was counted of files, all of them: for rows that threads are not counted by.
     pub from_files: bool,
+    /// The kernel programs have left out what is not asked for. Whether it was, only they can tell for sure: a cgroup may
+    /// be gone by now, a file renamed.
+    pub decided: bool,
 }
 
 impl Filter {
@@ -175,11 +179,24 @@ impl Filter {
         *self == Self::default()
     }
 
+    /// What must not have been lost for the sum of rows to be all that was asked for: each is a row that there was no
+    /// room for.
+    fn depends_on(&self, files: bool) -> [Option<Counter>; 2] {
+        let threads = self.pid.is_some() || self.comm.is_some() || self.cgroup.is_some();
+        // Where only some threads are asked for, these alone count as lost rows.
+        let rows = if threads { Counter::LostRows } else { Counter::LostFrames };
+        [Some(rows).filter(|_| threads || files), Some(Counter::LostFiles).filter(|_| files)]
+    }
+
     pub(crate) fn takes(&self, item: &Item<'_>, names: &mut dyn Names) -> bool {
         self.pid.is_none_or(|p| p == item.tgid)
-            && self.comm.is_none_or(|c| c == item.process)
-            && self.file.as_ref().is_none_or(|w| item.file.is_some_and(|(f, _)| w.is(f)))
             && self.mount.is_none_or(|d| item.file.is_some_and(|(f, _)| f.dev == d))
+            && (self.decided || self.finds(item, names))
+    }
+
+    fn finds(&self, item: &Item<'_>, names: &mut dyn Names) -> bool {
+        self.comm.is_none_or(|c| c == item.process)
+            && self.file.as_ref().is_none_or(|w| item.file.is_some_and(|(f, _)| w.is(f)))
             && self.cgroup.as_ref().is_none_or(|want| {
                 let group = names.cgroup(item.cgroup, item.tgid);
                 let rest = group.path.strip_prefix(want.trim_end_matches('/'));
@@ -240,7 +257,13 @@ impl Pivot {
             for item in items(now, files).filter(|i| self.filter.takes(i, self.names.as_mut())) {
                 sum.add_sparse(item.counters);
             }
-            out.total = owned(&sum, plan, files);
+            let full = self
+                .filter
+                .depends_on(files)
+                .into_iter()
+                .flatten()
+                .any(|c| now.total.get(c) > before.total.get(c));
+            out.total = if full { Figures::unknown() } else { owned(&sum, plan, files) };
             out.histograms = None; // those of the whole system
         }
         if let Some(by) = self.by {

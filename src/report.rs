@@ -139,7 +139,7 @@ pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
     let mut outputs = Outputs::open(args)?;
     let system = |what: &str, e: io::Error| Failure::failed(format!("cannot {what}: {e}"));
     let mut options = Options {
-        wants: Wants { latency: true, files: true, follow: true, around: true },
+        wants: Wants { latency: true, files: true, follow: true, around: true, group: false },
         files: args.file_table,
         refuse: args.refuse.clone(),
         ..Options::default()

@@ -193,7 +193,7 @@ fn warn(args: &Args, interval: &Interval, wake: Wake, run: Option<&Interval>, er
         {
             if full(reason) {
                 let totals = if args.filters() {
-                    "lines that are filtered lack what has no row"
+                    "what is chosen is not known without"
                 } else {
                     "totals are complete without"
                 };

@@ -11,6 +11,7 @@ use crate::kernel;
 use crate::kernel::AttachError;
 use crate::kernel::Attached;
 use crate::kernel::Tracefs;
+use crate::only::Only;
 use crate::plan::Brackets;
 use crate::plan::NoPlan;
 use crate::plan::Plan;
@@ -31,6 +32,8 @@ pub struct Options {
     pub files: u32,
     /// What to find out beyond the counts. Default: nothing; each costs something at every read.
     pub wants: Wants,
+    /// What is asked for: what others do makes no rows. Default: everything.
+    pub only: Only,
     /// Behave as if the kernel refused to attach to functions, as some do. For tests.
     pub without_functions: bool,
     /// Behave as if the kernel had no kprobes. For tests.
@@ -46,6 +49,7 @@ impl Default for Options {
             table: 16384,
             files: 16384,
             wants: Wants::default(),
+            only: Only::default(),
             without_functions: false,
             without_kprobes: false,
             refuse: Vec::new(),
@@ -68,12 +72,18 @@ impl Options {
         Ok((facts, tracefs))
     }
 
+    /// What is wanted, and what it takes to find that out.
+    fn all_wants(&self) -> Wants {
+        Wants { group: self.only.cgroup.is_some(), ..self.wants }
+    }
+
     pub(crate) fn settings(&self) -> kernel::Settings {
         kernel::Settings {
             include_self: self.include_self,
             rows: self.table.max(1),
             files: self.files.max(1),
             wants: self.wants,
+            only: self.only.clone(),
         }
     }
 }
@@ -137,13 +147,13 @@ impl Session {
     ) -> Result<Self, StartError> {
         let settings = options.settings();
         loop {
-            let plan = Plan::new(&facts, options.wants).map_err(StartError::from)?;
+            let plan = Plan::new(&facts, options.all_wants()).map_err(StartError::from)?;
             let attached = match plan.hooks.iter().find(|h| options.refuse.iter().any(|p| p == h.program)) {
                 Some(hook) => {
                     let why = "taken away for a test".into();
                     Err(AttachError::Refused { program: hook.program.into(), why })
                 }
-                None => Attached::new(&plan, &facts, tracefs, settings),
+                None => Attached::new(&plan, &facts, tracefs, &settings),
             };
             match attached {
                 Ok(attached) => return Ok(Self { facts, plan, attached }),

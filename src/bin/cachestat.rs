@@ -7,6 +7,7 @@ use cachetop::cli;
 use cachetop::cli::Args;
 use cachetop::engines::Engines;
 use cachetop::exit::Failure;
+use cachetop::only::Only;
 use cachetop::pivot::Choice;
 use cachetop::pivot::Pivot;
 use cachetop::pivot::System;
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
 }
 
 /// What the options choose, looked up while it is there.
-fn pivot(args: &Args) -> Result<Pivot, Failure> {
+fn pivot(args: &Args) -> Result<(Pivot, Only), Failure> {
     let names = System::new();
     let choice = Choice {
         pid: args.pid,
@@ -54,8 +55,8 @@ fn pivot(args: &Args) -> Result<Pivot, Failure> {
         file: args.file.as_deref(),
         mount: args.mount.as_deref(),
     };
-    let filter = choice.look_up(&names)?;
-    Ok(Pivot { by: args.by, top: args.top as usize, filter, names: Box::new(names) })
+    let (filter, only) = choice.look_up(&names)?;
+    Ok((Pivot { by: args.by, top: args.top as usize, filter, names: Box::new(names) }, only))
 }
 
 fn cachestat(mut args: Args) -> Result<(), Failure> {
@@ -66,8 +67,9 @@ fn cachestat(mut args: Args) -> Result<(), Failure> {
     // Before anything is loaded: a process that is not there is a matter of usage, and one that ends while
     // we load must not be mistaken for a later one with its id.
     let process = args.pid.map(Process::open).transpose()?;
-    let mut pivot = pivot(&args)?;
+    let (mut pivot, only) = pivot(&args)?;
     let mut options = Options {
+        only,
         include_self: args.include_self,
         wants: args.wants(),
         refuse: args.refuse.clone(),

@@ -30,7 +30,7 @@ impl Classic {
     ) -> Result<Self, StartError> {
         loop {
             let plan = Plan::new(&means).map_err(StartError::from)?;
-            let (program, why) = match ClassicAttached::new(&plan, tracefs, settings) {
+            let (program, why) = match ClassicAttached::new(&plan, tracefs, &settings) {
                 Ok(attached) => return Ok(Self { means, plan, attached }),
                 Err(AttachError::Refused { program, why }) => (program, why),
                 Err(e @ AttachError::Load(_)) => return Err(StartError::from(e)),

@@ -135,7 +135,13 @@ comm (all processes of one name), user, cgroup, file, mount, device.
 
 -p, --comm, --cgroup, --file and --mount choose what counts, in rows and in
 the line of the interval alike; several of them must all be so. --comm is
-the name of the process, not of one of its threads.
+the name of the process, not of one of its threads. The kernel decides it
+where it happens: what others do takes no room from what is chosen. --file
+is the file that is there when the command begins, also when it is renamed
+or deleted, and not one that takes its place; --cgroup is the group, all
+below it, and whatever is made anew at its path.
+
+Process ids are those of the initial PID namespace.
 
 Users, cgroups and names are those that a thread had at its first event
 under its present name. A cgroup that went before its path could be read is
@@ -144,7 +150,7 @@ under its present name. A cgroup that went before its path could be read is
 Files are looked at only if --by or a filter asks for them. They are counted
 for each process in a table of --file-table rows, which takes 1 KiB of kernel
 memory a row; what finds no room is counted as files_full in LOST, and is
-missing in rows and filtered lines. A file has the name that it had when the
+missing in rows; a filtered line is not known then. A file has the name that it had when the
 process first used it; '(deleted)' if no name was left when it was last
 used; '…' or '[MAJOR:MINOR]' where its beginning is not known or not
 mounted here. On overlayfs it is the file of the layer that has the data.

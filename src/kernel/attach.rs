@@ -7,20 +7,20 @@ use std::os::fd::IntoRawFd as _;
 use std::os::fd::OwnedFd;
 
 use libbpf_rs::Link;
-use libbpf_rs::MapCore;
-use libbpf_rs::MapFlags;
 use libbpf_rs::ProgramMut;
 use libbpf_rs::skel::OpenSkel as _;
 use libbpf_rs::skel::Skel as _;
 use libbpf_rs::skel::SkelBuilder as _;
 
 use super::files::Files;
+use super::look;
 use super::raw;
 use super::rows::Rows;
 use super::tracefs::Tracefs;
 use crate::facts::Facts;
 use crate::figures::Figure;
 use crate::follow::Followed;
+use crate::only::Only;
 use crate::plan::Attach;
 use crate::plan::Plan;
 use crate::plan::Wants;
@@ -32,7 +32,7 @@ pub(super) mod skel {
 }
 
 /// What a person can set.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// Count the monitor's own process, too.
     pub include_self: bool,
@@ -42,6 +42,8 @@ pub struct Settings {
     pub files: u32,
     /// What to find out beyond the counts.
     pub wants: Wants,
+    /// What is asked for.
+    pub only: Only,
 }
 
 /// Why a plan did not come to be.
@@ -81,6 +83,15 @@ const THREADS: u32 = 16384;
 /// Rows beyond a table that is larger than that.
 const SPARE: u32 = 1024;
 
+/// How many rows are shown and how many are for what else there is: two stacks. Where only some threads are asked for,
+/// all of theirs are shown, the first stack is kept for them, and the second is everybody's.
+fn rooms(settings: &Settings) -> (u32, u32) {
+    match settings.only.threads() {
+        true => (settings.rows.min(SPARE), settings.rows.max(THREADS)),
+        false => (settings.rows, THREADS.saturating_sub(settings.rows).max(SPARE)),
+    }
+}
+
 impl Attached {
     /// Loads and attaches a plan, then opens the gate: no event counts before everything is attached.
     ///
@@ -90,7 +101,7 @@ impl Attached {
         plan: &Plan,
         facts: &Facts,
         tracefs: Option<&Tracefs>,
-        settings: Settings,
+        settings: &Settings,
     ) -> Result<Self, AttachError> {
         let load = |e: libbpf_rs::Error| AttachError::Load(format!("{e:#}"));
         quiet_libbpf();
@@ -100,18 +111,18 @@ impl Attached {
         let mut open = skel::CachetopSkelBuilder::default().open(storage).map_err(load)?;
         let latency = settings.wants.latency && plan.knows(Figure::StallNs);
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
-            rodata.self_tgid = if settings.include_self { 0 } else { std::process::id() };
+            rodata.leave_out_self = !settings.include_self;
             rodata.with_latency = latency;
             rodata.with_files = settings.wants.files;
             rodata.with_follow = settings.wants.follow;
-            rodata.monitor_tgid = std::process::id();
             rodata.cgroup_v1 = super::probe::memory_cgroup_v1();
+            look::tell(rodata, &settings.only)?;
             rodata.vmemmap_base_at = facts.vmemmap.clone().unwrap_or(0);
             rodata.wake_page_at = facts.wake_page.clone().unwrap_or(0);
         }
-        let spare = THREADS.saturating_sub(settings.rows).max(SPARE);
-        let rows = settings.rows.saturating_add(spare);
-        open.maps.free_rows.set_max_entries(settings.rows).map_err(load)?;
+        let (named, spare) = rooms(settings);
+        let rows = named.saturating_add(spare);
+        open.maps.free_rows.set_max_entries(named).map_err(load)?;
         open.maps.spare_rows.set_max_entries(spare).map_err(load)?;
         for map in [&mut open.maps.rows, &mut open.maps.row_numbers] {
             map.set_max_entries(rows).map_err(load)?;
@@ -147,7 +158,7 @@ impl Attached {
         for mut program in open.open_object_mut().progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             let hook = plan.hooks.iter().find(|h| h.program == name);
-            program.set_autoload(hook.is_some());
+            program.set_autoload(hook.is_some() || look::is_needed(&name, &settings.only));
             let target = match hook.map(|h| &h.attach) {
                 Some(Attach::Trampoline(f)) => Some(f),
                 Some(Attach::TracepointBtf(t)) => Some(t),
@@ -157,9 +168,15 @@ impl Attached {
                 program.set_attach_target(0, Some(target.clone())).map_err(load)?;
             }
         }
-        let skel = open.load().map_err(load)?;
-        let rows = Rows::new(&skel, settings.rows, spare, latency).map_err(load)?;
+        let mut skel = open.load().map_err(load)?;
+        let looked = look::look(&mut skel, &settings.only)?;
+        let rows = Rows::new(&skel, named, spare, latency, settings.only.threads()).map_err(load)?;
         let files = settings.wants.files.then(|| Files::new(&skel, files)).transpose().map_err(load)?;
+        let name = match &settings.only.files {
+            Some(crate::only::Files::One { name, .. }) if !looked.subvolume => name.clone(),
+            _ => None,
+        };
+        let files = files.map(|files| files.called(name));
         let mut links = Vec::new();
         let mut sessions = Vec::new();
         let mut programs = Vec::new();
@@ -221,17 +238,6 @@ pub(super) fn quiet_libbpf() {
             _ => log::debug!("{text}"),
         }
     })));
-}
-
-/// Lets events count: sets `ready`, the only variable there. Through the map, by system call: the kernel reads it
-/// while we write.
-pub(super) fn open_gate(bss: &impl MapCore) -> libbpf_rs::Result<()> {
-    let zero = 0u32.to_ne_bytes();
-    let mut value = bss.lookup(&zero, MapFlags::ANY)?.unwrap_or_default();
-    if let Some(first) = value.first_mut() {
-        *first = 1;
-    }
-    bss.update(&zero, &value, MapFlags::ANY)
 }
 
 fn duplicate(program: &ProgramMut<'_>) -> std::io::Result<OwnedFd> {

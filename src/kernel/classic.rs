@@ -54,7 +54,7 @@ impl ClassicAttached {
     ///
     /// # Errors
     /// When the kernel refuses to load or a hook refuses to attach. Nothing is left attached then.
-    pub fn new(plan: &Plan, tracefs: Option<&Tracefs>, settings: Settings) -> Result<Self, AttachError> {
+    pub fn new(plan: &Plan, tracefs: Option<&Tracefs>, settings: &Settings) -> Result<Self, AttachError> {
         let load = |e: libbpf_rs::Error| AttachError::Load(format!("{e:#}"));
         attach::quiet_libbpf();
         // The skeleton borrows this for as long as it lives, which is as long as the session: a few hundred
@@ -62,7 +62,6 @@ impl ClassicAttached {
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = skel::ClassicSkelBuilder::default().open(storage).map_err(load)?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
-            rodata.self_tgid = if settings.include_self { 0 } else { std::process::id() };
             let first = plan.hooks.iter().any(|h| h.target == "add_to_page_cache_lru");
             rodata.added_is_first = first;
         }
@@ -70,12 +69,15 @@ impl ClassicAttached {
         for mut program in open.open_object_mut().progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             let hook = plan.hooks.iter().find(|h| h.program == name);
-            program.set_autoload(hook.is_some());
+            program.set_autoload(hook.is_some() || name == "look");
             if let Some(hook) = hook.filter(|h| matches!(h.how, How::Fentry | How::TracepointBtf)) {
                 program.set_attach_target(0, Some(hook.target.to_owned())).map_err(load)?;
             }
         }
         let skel = open.load().map_err(load)?;
+        if !settings.include_self {
+            skel.progs.look.test_run(libbpf_rs::ProgramInput::default()).map_err(load)?;
+        }
         let (mut links, mut programs) = (Vec::new(), Vec::new());
         for hook in &plan.hooks {
             let Some(program) = skel.object().progs_mut().find(|p| p.name().to_str() == Some(hook.program))
@@ -87,9 +89,11 @@ impl ClassicAttached {
             programs
                 .push(program.as_fd().try_clone_to_owned().map_err(|e| AttachError::Load(e.to_string()))?);
         }
-        let attached = Self { skel, programs, links, dead: HashSet::new() };
-        // The only variable in it is `ready`.
-        attach::open_gate(&attached.skel.maps.bss).map_err(load)?;
+        let mut attached = Self { skel, programs, links, dead: HashSet::new() };
+        if let Some(bss) = attached.skel.maps.bss_data.as_deref_mut() {
+            // SAFETY: a byte of our own that the kernel programs only read.
+            unsafe { (&raw mut bss.ready).write_volatile(true) };
+        }
         attach::give_back();
         Ok(attached)
     }

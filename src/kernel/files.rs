@@ -50,6 +50,8 @@ pub(super) struct Files {
     known: Vec<Known>,
     tick: u64,
     in_use: usize,
+    /// Only files of this name count, where they have one from the root of the file system.
+    called: Option<String>,
 }
 
 // SAFETY: the memory is shared with the kernel anyway; every access goes through volatile reads and writes.
@@ -75,10 +77,16 @@ impl Files {
         };
         match NonNull::new(memory.cast()) {
             Some(rows) if memory != libc::MAP_FAILED => {
-                Ok(Self { rows, all, known: Vec::new(), tick: 0, in_use: 0 })
+                Ok(Self { rows, all, known: Vec::new(), tick: 0, in_use: 0, called: None })
             }
             _ => Err(std::io::Error::last_os_error().into()),
         }
+    }
+
+    /// Leaves out files of another name.
+    pub(super) fn called(mut self, name: Option<String>) -> Self {
+        self.called = name;
+        self
     }
 
     /// Below the number of rows.
@@ -172,7 +180,10 @@ impl Files {
         }
         known.before = row.v;
         known.used = self.tick;
-        if let (false, Some(file)) = (counters.is_zero(), &known.file) {
+        let ours = |file: &File| {
+            file.named != Named::Whole || self.called.as_ref().is_none_or(|name| *name == file.name)
+        };
+        if let (false, Some(file)) = (counters.is_zero(), known.file.as_ref().filter(|f| ours(f))) {
             out.push(FileSample {
                 tgid: row.tgid,
                 uid: row.uid,

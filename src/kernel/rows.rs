@@ -112,6 +112,8 @@ pub(super) struct Rows {
     /// Rows that are shown; those behind them count in the totals only.
     named: usize,
     all: usize,
+    /// Only some threads are asked for: theirs are shown, wherever they stand, and no others.
+    only: bool,
     chunks: Vec<Chunk>,
     /// What each row had at the last reading.
     before: Vec<Sparse>,
@@ -135,6 +137,7 @@ impl Rows {
         named: u32,
         spare: u32,
         latency: bool,
+        only: bool,
     ) -> libbpf_rs::Result<Self> {
         // Stacks: the lowest number is on top.
         for n in (0..named).rev() {
@@ -146,6 +149,7 @@ impl Rows {
         Ok(Self {
             named: named as usize,
             all: (named + spare) as usize,
+            only,
             chunks: Vec::new(),
             before: Vec::new(),
             changed: Vec::new(),
@@ -172,9 +176,11 @@ impl Rows {
     fn grow(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<()> {
         while self.before.len() < self.all {
             let last = self.before.len().checked_sub(1);
+            // What is kept for some is no sign that the others have not used theirs.
+            let kept = last.is_none_or(|n| self.only && n < self.named);
             // SAFETY: the row is mapped; the kernel writes whole words.
             let used = last.is_none_or(|n| unsafe { (&raw const (*self.row(n)).made).read_volatile() } > 0);
-            if !used {
+            if !kept && !used {
                 break;
             }
             let rows = CHUNK.min(self.all - self.before.len());
@@ -251,7 +257,8 @@ impl Rows {
             }
             histograms = (new != Histograms::default()).then(|| Box::new(new));
         }
-        let sample = (n < self.named && !counters.is_zero()).then(|| RowSample {
+        let shown = if self.only { read!(wanted) != 0 } else { n < self.named };
+        let sample = (shown && !counters.is_zero()).then(|| RowSample {
             tgid,
             tid: read!(tid),
             uid: read!(uid),

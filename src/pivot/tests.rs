@@ -151,11 +151,47 @@ fn a_file_or_a_mount_narrows_what_processes_did() {
     assert_eq!(total, Some(3));
     assert!(rows[0].starts_with("2 10 ") && rows[1].starts_with("1 20 "), "{rows:?}");
     pivot.filter.mount = None;
-    pivot.filter.file = Some(Wanted { dev: BTRFS, inode: 5, name: Some("/@/a".into()), block: None });
+    pivot.filter.file =
+        Some(Wanted { dev: BTRFS, inode: 5, name: Some("/@/a".into()), block: None, path: "/@/a".into() });
     let (total, _, rows) = shown_of(&mut pivot);
     assert_eq!((total, rows.len()), (Some(107), 2));
     pivot.by = None;
     assert_eq!(shown_of(&mut pivot), (Some(107), 0, vec![]));
+}
+
+#[test]
+fn what_is_chosen_and_had_no_room_is_unknown() {
+    let plan = fixtures::plan(&[]);
+    let start = Instant::now();
+    let total = |filter: Filter, lost: &[Counter]| {
+        let before = fixtures::sample(start, Duration::ZERO, &[]);
+        let mut now = sample(start);
+        lost.iter().for_each(|counter| now.total.0[*counter as usize] = 1);
+        let mut pivot = fixtures::pivot(&Args::parse_from(["cachestat"]));
+        pivot.filter = filter;
+        pivot.interval(&before, &now, &plan).total.get(Figure::Hits)
+    };
+    let files = || Filter { mount: Some(TMPFS), decided: true, ..Filter::default() };
+    assert_eq!(total(files(), &[]), Some(3));
+    assert_eq!(total(files(), &[Counter::LostFiles]), None);
+    assert_eq!(total(files(), &[Counter::LostFrames]), None, "a thread without a row has no files either");
+    assert_eq!(
+        total(files(), &[Counter::LostRows]),
+        Some(3),
+        "threads of which only the names are not shown"
+    );
+    let process = || Filter { pid: Some(20), decided: true, ..Filter::default() };
+    assert_eq!(total(process(), &[Counter::LostFiles, Counter::LostFrames]), Some(9));
+    assert_eq!(total(process(), &[Counter::LostRows]), None);
+    assert_eq!(total(Filter::default(), &[Counter::LostRows, Counter::LostFiles]), Some(1000));
+}
+
+#[test]
+fn what_the_kernel_has_decided_is_not_asked_again() {
+    let mut pivot = fixtures::pivot(&Args::parse_from(["cachestat", "--cgroup", "/gone"]));
+    assert_eq!(shown_of(&mut pivot).0, Some(0));
+    pivot.filter.decided = true;
+    assert_eq!(shown_of(&mut pivot).0, Some(330));
 }
 
 #[test]

@@ -7,6 +7,9 @@ use super::System;
 use crate::exit::Failure;
 use crate::files;
 use crate::files::Wanted;
+use crate::only::Files;
+use crate::only::Group;
+use crate::only::Only;
 use crate::sample::Comm;
 
 /// Names and paths as a person gave them.
@@ -25,19 +28,21 @@ pub struct Choice<'a> {
 }
 
 impl Choice<'_> {
-    /// The filter for it.
+    /// The filter for it, and what the kernel programs are told.
     ///
     /// # Errors
     /// When there is no such cgroup, file or mount: wrong usage, with the remedy.
-    pub fn look_up(&self, names: &System) -> Result<Filter, Failure> {
+    pub fn look_up(&self, names: &System) -> Result<(Filter, Only), Failure> {
         let mut filter = Filter { pid: self.pid, ..Filter::default() };
         filter.comm = self.comm.map(Comm::from);
+        let mut only = Only { pid: filter.pid, comm: filter.comm, ..Only::default() };
         if let Some(path) = self.cgroup {
             let path = names.cgroups.canonical(path);
-            if names.cgroups.find(&path).is_none() {
+            let Some(id) = names.cgroups.find(&path) else {
                 let remedy = "/proc/PID/cgroup names the cgroup of a process; 'systemd-cgls' lists all";
                 return Err(Failure::usage(format!("there is no cgroup {path}")).remedy(remedy));
-            }
+            };
+            only.cgroup = Some(Group { id, path: path.clone() });
             filter.cgroup = Some(path);
         }
         let missing = |path: &Path, error| {
@@ -45,7 +50,12 @@ impl Choice<'_> {
                 .remedy("name a path that exists, on a file system that is mounted here")
         };
         if let Some(path) = self.file {
-            filter.file = Some(Wanted::new(path, &names.mounts).map_err(|e| missing(path, e))?);
+            let wanted = Wanted::new(path, &names.mounts).map_err(|e| missing(path, e))?;
+            only.files = Some(match wanted.block {
+                Some(_) => Files::Device(wanted.path.clone()),
+                None => Files::One { path: wanted.path.clone(), name: wanted.name.clone() },
+            });
+            filter.file = Some(wanted);
         }
         if let Some(path) = self.mount {
             let mount = files::mount_of(path, &names.mounts).map_err(|e| missing(path, e))?;
@@ -54,8 +64,12 @@ impl Choice<'_> {
                 let remedy = "name a path on the file system of its layers: 'findmnt -t overlay' lists them";
                 return Err(Failure::usage(what).remedy(remedy));
             }
+            // Of a file on this file system and the file system, the file says more.
+            let system = || Files::System(path.into());
+            only.files = only.files.or_else(|| Some(system()));
             filter.mount = Some(mount.dev);
         }
-        Ok(filter)
+        filter.decided = !filter.is_empty();
+        Ok((filter, only))
     }
 }

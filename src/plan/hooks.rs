@@ -153,6 +153,7 @@ pub(super) fn choose(facts: &Facts, brackets: Brackets, wants: Wants) -> Result<
     let mut c = Chooser { facts, hooks: Vec::new() };
     pages(&mut c, brackets)?;
     super::follow::hooks(&mut c, brackets, wants);
+    groups(&mut c, wants);
     match brackets {
         Brackets::Trampolines => trampolines(&mut c, QUIET, wants),
         Brackets::LossyTrampolines => trampolines(&mut c, LOSSY, wants),
@@ -254,6 +255,13 @@ fn owners(c: &mut Chooser<'_>) {
     if walk && facts.tracepoint("cgroup_attach_task") && facts.tracefs.is_ok() {
         let at = Attach::Tracepoint("cgroup".into(), "cgroup_attach_task".into());
         c.push("thread gets a cgroup", "cgroup_tp", at, CLASSIC);
+    }
+}
+
+/// Cgroups are made one at a time: no event of it comes while the program runs for another.
+fn groups(c: &mut Chooser<'_>, wants: Wants) {
+    if wants.group && c.facts.tracepoint("cgroup_mkdir") && !c.facts.refuses("group_btf") {
+        c.push("cgroup made", "group_btf", Attach::TracepointBtf("cgroup_mkdir".into()), QUIET);
     }
 }
 

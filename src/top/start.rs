@@ -6,6 +6,7 @@ use crate::columns::Column;
 use crate::engines::Engines;
 use crate::exit::Failure;
 use crate::figures::Figure;
+use crate::only::Only;
 use crate::pivot::By;
 use crate::pivot::Choice;
 use crate::pivot::Pivot;
@@ -75,12 +76,12 @@ pub struct Counting {
 }
 
 /// What the options choose, looked up while it is there.
-fn pivot(args: &Args) -> Result<Pivot, Failure> {
+fn pivot(args: &Args) -> Result<(Pivot, Only), Failure> {
     let names = System::new();
     let (comm, cgroup) = (args.comm.as_deref(), args.cgroup.as_deref());
     let (file, mount) = (args.file.as_deref(), args.mount.as_deref());
-    let filter = Choice { pid: args.pid, comm, cgroup, file, mount }.look_up(&names)?;
-    Ok(Pivot { by: None, top: usize::MAX, filter, names: Box::new(names) })
+    let (filter, only) = Choice { pid: args.pid, comm, cgroup, file, mount }.look_up(&names)?;
+    Ok((Pivot { by: None, top: usize::MAX, filter, names: Box::new(names) }, only))
 }
 
 fn only(args: &Args) -> String {
@@ -98,12 +99,13 @@ fn only(args: &Args) -> String {
 /// # Errors
 /// When it cannot; with the remedy where there is one.
 pub fn count(args: &Args, config: Option<PathBuf>) -> Result<Counting, Failure> {
-    let pivot = pivot(args)?;
+    let (pivot, asked) = pivot(args)?;
     let classic = args.engine == Some(Engine::Classic);
     let files = !args.no_files && !classic;
     let shown = args.columns.iter().flat_map(|l| &l.0).any(|c| c.id == "stall_s");
     let mut options = Options {
         include_self: args.include_self,
+        only: asked,
         wants: Wants { latency: args.latency || args.json || shown, files, around: true, ..Wants::default() },
         refuse: args.refuse.clone(),
         files: args.file_table,

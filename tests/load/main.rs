@@ -13,6 +13,7 @@
 
 mod crowd;
 mod files;
+mod only;
 mod owners;
 mod pressure;
 mod refused;
@@ -40,6 +41,12 @@ const TESTS: &[Test] = &[
     ("readers_that_sleep", threads::readers_that_sleep),
     ("many_files", files::many_files),
     ("more_processes_than_room", crowd::more_processes_than_room),
+    ("a_file_beside_many", only::a_file_beside_many),
+    ("a_name_beside_many", only::a_name_beside_many),
+    ("a_mount_with_more_files_than_room", only::a_mount_with_more_files_than_room),
+    ("short_lived_cgroups", only::short_lived_cgroups),
+    ("four_thousand_cgroups", only::four_thousand_cgroups),
+    ("in_a_pid_namespace", only::in_a_pid_namespace),
     ("memory_pressure", pressure::memory_pressure),
     ("suspended", time::suspended),
     ("a_processor_that_goes_and_comes", time::a_processor_that_goes_and_comes),

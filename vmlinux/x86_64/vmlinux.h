@@ -127,6 +127,7 @@ struct address_space {
 };
 
 struct file {
+	struct inode *f_inode;
 	struct address_space *f_mapping;
 	unsigned int f_flags;
 	loff_t f_pos;
@@ -230,8 +231,15 @@ struct kernfs_node {
 	u64 id;
 };
 
+struct cgroup_root {
+	unsigned int subsys_mask;
+	int hierarchy_id;
+};
+
 struct cgroup {
 	struct kernfs_node *kn;
+	int level;
+	struct cgroup_root *root;
 };
 
 struct cgroup_subsys_state {

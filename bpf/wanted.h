@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * What is asked for, where not everything is: decided where it happens, so that it needs no room that others could
+ * take, and does not depend on what is still there when user space looks. Threads are judged when they get a row, which
+ * they do anew under another name and in another cgroup; files when a process is about to get a row for one.
+ */
+#ifndef CACHETOP_WANTED_H
+#define CACHETOP_WANTED_H
+
+#include "core.h"
+
+#define GROUP_PATH 1024 /* what the kernel has room for when it tells of a new cgroup */
+#define GROUP_LEVELS 128 /* cgroups below each other */
+
+enum only_file {
+	ALL_FILES,
+	ONE_FILE,
+	ONE_DEVICE, /* a block device, read as a file */
+	ONE_SYSTEM, /* the files of one file system */
+};
+
+/* Set before load. */
+const volatile bool cgroup_v1 = false; /* the memory controller has a hierarchy of its own */
+const volatile bool leave_out_self = true; /* the monitor's own work does not count */
+const volatile bool only_some = false; /* some threads only: those that the next ones choose */
+const volatile u32 only_tgid = 0;
+const volatile bool only_name = false;
+const volatile char wanted_name[16] = {};
+const volatile bool only_group = false;
+const volatile char wanted_path[GROUP_PATH] = {}; /* of the cgroup */
+const volatile u32 only_file = ALL_FILES;
+
+/* The cgroup's id; another one if it goes and is made anew. */
+volatile u64 wanted_group = 0;
+
+/*
+ * The monitor's own number as the kernel has it: in a PID namespace it knows itself by another one, which outside may
+ * be anybody's. 0: it is counted like others, or has not looked yet.
+ */
+volatile u32 self_tgid = 0;
+volatile u32 monitor_tgid = 0; /* the same, always */
+
+/* What a file of the monitor's is. What stat(2) says of a file is not always what the kernel goes by (btrfs). */
+struct looked {
+	u64 inode;
+	u64 root; /* btrfs: the subvolume, each of which has inode numbers of its own */
+	u64 root_at; /* where inodes have it, from the inode on */
+	u32 generation;
+	u32 dev; /* of the file system */
+	u32 block; /* of a block device */
+	u32 file; /* one more than the descriptor of the file that is looked at; 0: none */
+};
+
+volatile struct looked looked;
+
+struct btrfs_inode___root {
+	void *root;
+	struct inode vfs_inode;
+} __attribute__((preserve_access_index));
+
+/* Until 6.0, a cgroup had the ids of all above it, itself included; since then (7f203bc89eb6) pointers to them. */
+struct cgroup___ids {
+	u64 ancestor_ids[0];
+} __attribute__((preserve_access_index));
+struct cgroup___pointers {
+	struct cgroup *ancestors[0];
+} __attribute__((preserve_access_index));
+
+/* The cgroup of the memory controller in version 1, else the only one there is. */
+static __always_inline struct cgroup *group_of(struct task_struct *task)
+{
+	struct css_set *set = BPF_CORE_READ(task, cgroups);
+	struct cgroup_subsys_state **states, *state = 0;
+	u32 n;
+
+	if (!cgroup_v1)
+		return BPF_CORE_READ(set, dfl_cgrp);
+	n = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+	states = (void *)set + bpf_core_field_offset(struct css_set, subsys);
+	bpf_probe_read_kernel(&state, sizeof(state), states + n);
+	return BPF_CORE_READ(state, cgroup);
+}
+
+/* Whether a cgroup is the wanted one, or lies below it. Global: verified once. */
+__noinline int in_group(u64 cgroup)
+{
+	u32 level = BPF_CORE_READ((struct cgroup *)cgroup, level), i;
+	u64 id, above;
+
+	for (i = 0; i < GROUP_LEVELS && i <= level; i++) {
+		id = 0;
+		if (bpf_core_field_exists(struct cgroup___pointers, ancestors)) {
+			above = 0;
+			bpf_probe_read_kernel(
+				&above, sizeof(above),
+				(void *)(cgroup + i * sizeof(u64) +
+					 bpf_core_field_offset(struct cgroup___pointers, ancestors)));
+			id = BPF_CORE_READ((struct cgroup *)above, kn, id);
+		} else {
+			bpf_probe_read_kernel(
+				&id, sizeof(id),
+				(void *)(cgroup + i * sizeof(u64) +
+					 bpf_core_field_offset(struct cgroup___ids, ancestor_ids)));
+		}
+		if (id == wanted_group)
+			return 1;
+	}
+	return 0;
+}
+
+static __always_inline bool is_wanted_name(struct task_struct *task)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	char name[16] = {};
+	u32 i;
+
+	bpf_core_read_str(name, sizeof(name), &leader->comm);
+	for (i = 0; i < sizeof(name); i++) {
+		if (name[i] != wanted_name[i])
+			return false;
+		if (!name[i])
+			break;
+	}
+	return true;
+}
+
+/* Whether what a thread does is asked for. */
+static __always_inline bool is_wanted(struct task_struct *task, u32 tgid)
+{
+	if (!only_some)
+		return true;
+	if (only_tgid && tgid != only_tgid)
+		return false;
+	if (only_name && !is_wanted_name(task))
+		return false;
+	return !only_group || in_group((u64)group_of(task));
+}
+
+/* Whether a file is asked for. */
+static __always_inline bool is_wanted_file(struct inode *inode)
+{
+	u64 root = 0;
+
+	if (only_file == ALL_FILES)
+		return true;
+	if (only_file == ONE_DEVICE)
+		return (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK &&
+		       BPF_CORE_READ(inode, i_rdev) == looked.block;
+	if (BPF_CORE_READ(inode, i_sb, s_dev) != looked.dev)
+		return false;
+	if (only_file == ONE_SYSTEM)
+		return true;
+	if (BPF_CORE_READ(inode, i_ino) != looked.inode ||
+	    BPF_CORE_READ(inode, i_generation) != looked.generation)
+		return false;
+	if (!looked.root)
+		return true;
+	bpf_probe_read_kernel(&root, sizeof(root), (void *)inode + looked.root_at);
+	return root == looked.root;
+}
+
+struct group_path {
+	char text[GROUP_PATH];
+};
+
+/* Cgroups are made one at a time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct group_path);
+} group_made SEC(".maps");
+
+/* A cgroup is made, and nobody is in it yet. If the wanted one had gone, this is it. */
+static __always_inline void on_group(struct cgroup *cgroup, const char *path)
+{
+	struct group_path *made;
+	u32 zero = 0, i, mask;
+
+	if (!cgroup_v1) {
+		if (BPF_CORE_READ(cgroup, root, hierarchy_id))
+			return;
+	} else {
+		mask = BPF_CORE_READ(cgroup, root, subsys_mask);
+		if (!(mask >> bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id) & 1))
+			return;
+	}
+	made = bpf_map_lookup_elem(&group_made, &zero);
+	if (!made || bpf_probe_read_kernel_str(made->text, sizeof(made->text), path) <= 0)
+		return;
+	for (i = 0; i < GROUP_PATH; i++) {
+		if (made->text[i] != wanted_path[i])
+			return;
+		if (!made->text[i])
+			break;
+	}
+	wanted_group = BPF_CORE_READ(cgroup, kn, id);
+}
+
+/* The inode of an open file of the running thread. */
+static __always_inline struct inode *inode_at(u32 fd)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file **files, *file = 0;
+
+	if (fd >= BPF_CORE_READ(table, max_fds))
+		return 0;
+	files = BPF_CORE_READ(table, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), files + fd);
+	return BPF_CORE_READ(file, f_inode);
+}
+
+/* The monitor looks at itself, before anything counts. */
+static __always_inline void on_look(void)
+{
+	struct inode *inode = inode_at(looked.file - 1);
+
+	monitor_tgid = bpf_get_current_pid_tgid() >> 32;
+	if (leave_out_self)
+		self_tgid = monitor_tgid;
+	if (!inode)
+		return;
+	looked.inode = BPF_CORE_READ(inode, i_ino);
+	looked.generation = BPF_CORE_READ(inode, i_generation);
+	looked.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	looked.block = BPF_CORE_READ(inode, i_rdev);
+}
+
+/* And at the subvolume, if it is a file of btrfs: the kernel's module knows where it is, from 5.11 on. */
+static __always_inline void on_look_btrfs(void)
+{
+	struct inode *inode = inode_at(looked.file - 1);
+	u64 root = 0;
+
+	if (!inode || !bpf_core_field_exists(struct btrfs_inode___root, root))
+		return;
+	looked.root_at = (u64)bpf_core_field_offset(struct btrfs_inode___root, root) -
+			 (u64)bpf_core_field_offset(struct btrfs_inode___root, vfs_inode);
+	bpf_probe_read_kernel(&root, sizeof(root), (void *)inode + looked.root_at);
+	looked.root = root;
+}
+
+#endif

@@ -1,0 +1,101 @@
+//! What the kernel programs must be told, and what only they can tell: who asks, and for what.
+
+use std::fs;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use libbpf_rs::ProgramInput;
+
+use super::attach::AttachError;
+use super::attach::skel::CachetopSkel;
+use super::attach::skel::types;
+use crate::only::Files;
+use crate::only::Only;
+
+/// Programs that are run by hand before anything counts, and attached nowhere.
+pub(super) fn is_needed(program: &str, only: &Only) -> bool {
+    match program {
+        "look" => true,
+        "look_btrfs" => matches!(only.files, Some(Files::One { name: Some(_), .. })),
+        _ => false,
+    }
+}
+
+/// Writes down what is asked for, before the programs are loaded.
+pub(super) fn tell(rodata: &mut types::rodata, only: &Only) -> Result<(), AttachError> {
+    rodata.only_some = only.threads();
+    rodata.only_tgid = only.pid.unwrap_or(0);
+    if let Some(comm) = only.comm {
+        rodata.only_name = true;
+        for (to, from) in rodata.wanted_name.iter_mut().zip(comm.0) {
+            *to = std::os::raw::c_char::from_ne_bytes([from]);
+        }
+    }
+    if let Some(group) = &only.cgroup {
+        rodata.only_group = true;
+        let path = group.path.as_bytes();
+        if path.len() >= rodata.wanted_path.len() {
+            return Err(AttachError::Load("the path of the cgroup is too long".into()));
+        }
+        for (to, from) in rodata.wanted_path.iter_mut().zip(path) {
+            *to = std::os::raw::c_char::from_ne_bytes([*from]);
+        }
+    }
+    rodata.only_file = match &only.files {
+        None => 0,
+        Some(Files::One { .. }) => 1,
+        Some(Files::Device(_)) => 2,
+        Some(Files::System(_)) => 3,
+    };
+    Ok(())
+}
+
+/// Whether it is told apart by the kernel programs which of several files of one number is asked for, where numbers alone
+/// do not tell (btrfs).
+pub(super) struct Looked {
+    pub(super) subvolume: bool,
+}
+
+/// Has the kernel programs look at the monitor itself and at the file that is asked for.
+///
+/// # Errors
+/// When the file is not there any more, or the kernel does not run the program.
+pub(super) fn look(skel: &mut CachetopSkel<'_>, only: &Only) -> Result<Looked, AttachError> {
+    let path = only.files.as_ref().map(|files| match files {
+        Files::One { path, .. } | Files::Device(path) | Files::System(path) => path.as_path(),
+    });
+    let file = path.map(open).transpose()?;
+    let refused = |e: libbpf_rs::Error| AttachError::Load(format!("looking at the monitor itself: {e:#}"));
+    if let (Some(file), Some(bss)) = (&file, skel.maps.bss_data.as_deref_mut()) {
+        let number = u32::try_from(file.as_raw_fd()).unwrap_or(u32::MAX);
+        // SAFETY: a word of our own that the kernel programs only read.
+        unsafe { (&raw mut bss.looked.file).write_volatile(number.wrapping_add(1)) };
+    }
+    if let (Some(group), Some(bss)) = (&only.cgroup, skel.maps.bss_data.as_deref_mut()) {
+        // SAFETY: a word of our own; nothing is attached yet.
+        unsafe { (&raw mut bss.wanted_group).write_volatile(group.id) };
+    }
+    skel.progs.look.test_run(ProgramInput::default()).map_err(refused)?;
+    if is_needed("look_btrfs", only) {
+        skel.progs.look_btrfs.test_run(ProgramInput::default()).map_err(refused)?;
+    }
+    let Some(bss) = skel.maps.bss_data.as_deref_mut() else { return Ok(Looked { subvolume: false }) };
+    // SAFETY: whole words, written by the programs that have just run.
+    let (inode, root, me) = unsafe {
+        let looked = &raw const bss.looked;
+        let inode = (&raw const (*looked).inode).read_volatile();
+        let root = (&raw const (*looked).root).read_volatile();
+        (inode, root, (&raw const bss.monitor_tgid).read_volatile())
+    };
+    if me == 0 || file.is_some() && inode == 0 {
+        return Err(AttachError::Load("a program that was run has seen nothing".into()));
+    }
+    Ok(Looked { subvolume: root != 0 })
+}
+
+/// Only to be looked at: nothing is read.
+fn open(path: &Path) -> Result<fs::File, AttachError> {
+    let file = fs::File::options().read(true).custom_flags(libc::O_PATH).open(path);
+    file.map_err(|e| AttachError::Load(format!("{}: {e}", path.display())))
+}
