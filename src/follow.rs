@@ -20,6 +20,31 @@ pub struct Followed {
     pub files: Vec<FileSample>,
     /// Its processes that were seen doing something, with the newest name of each.
     pub processes: BTreeMap<u32, Comm>,
+    /// Its threads that were seen.
+    pub threads: Threads,
+}
+
+/// How many threads there were, as far as it matters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Threads {
+    /// None was seen.
+    #[default]
+    None,
+    /// One, by its number.
+    One(u32),
+    /// Others as well.
+    Several,
+}
+
+impl Threads {
+    /// One was seen.
+    pub fn see(&mut self, tid: u32) {
+        *self = match *self {
+            Threads::None => Threads::One(tid),
+            Threads::One(known) if known == tid => Threads::One(tid),
+            _ => Threads::Several,
+        };
+    }
 }
 
 impl Followed {

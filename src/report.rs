@@ -12,6 +12,7 @@ pub mod findings;
 mod gather;
 pub mod html;
 pub mod json;
+mod origins;
 mod output;
 pub mod residency;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod schema_test;
 pub mod text;
 pub mod time;
 pub mod units;
+mod unseen;
 mod watch;
 
 use std::ffi::OsString;
@@ -178,7 +180,7 @@ pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
         signals: &signals,
         who,
         wait_all: watched.wait_all,
-        others: gather::Others::default(),
+        origins: origins::Origins::default(),
         paths,
         emptied: watched.prepare.is_some() || matches!(watched.cold, Some(Cold::Slab | Cold::All)),
         unasked: 0,
@@ -195,6 +197,7 @@ pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
         Err(End::Failed(failure)) => return Err(failure),
         Err(End::NotStarted(e)) => return Ok(output::not_started(&watched.command, &e.0)),
     };
+    report.unknown.extend(report.runs.last().and_then(unseen::note));
     report.conclude();
     outputs.write(args, &report)?;
     let own = report.runs.last().and_then(|r| r.exit_status).unwrap_or(0);
@@ -238,6 +241,7 @@ fn all(watched: &Watched, watch: &mut Watch<'_>, report: &mut Report) -> Result<
         }
         let mut run = watch.command(&watched.command, number)?;
         run.cold = cold.map(|c| c.name().to_owned());
+        run.prepare.clone_from(&watched.prepare);
         run.cold_left = left;
         let status = run.signal;
         runs.push(run);

@@ -248,6 +248,7 @@ impl Rows {
         if follows {
             followed.counters.add_sparse(&counters);
             followed.processes.insert(tgid, comm(read!(process)));
+            followed.threads.see(read!(tid));
         }
         let mut histograms = None;
         if let Some(latency) = &mut self.latency {

@@ -77,6 +77,8 @@ fn of_gone(gone: &Gone) -> Usage {
         user_s: Some(user),
         system_s: Some(ran - user),
         device_read_bytes: Some(gone.read_bytes),
+        // The kernel programs do not keep it of those that are gone.
+        called_read_bytes: (*gone == Gone::default()).then_some(0),
         device_write_bytes: Some(gone.write_bytes),
         major_faults: Some(gone.major_faults),
         minor_faults: Some(gone.minor_faults),
@@ -87,7 +89,7 @@ fn of_gone(gone: &Gone) -> Usage {
 /// adds the children's to them. An error when it is just going.
 fn own(pid: u32) -> io::Result<Usage> {
     let mut usage = Usage::of_itself(&fs::read_to_string(format!("/proc/{pid}/stat"))?);
-    let (mut read, mut written) = (Some(0), Some(0));
+    let (mut read, mut written, mut called) = (Some(0), Some(0), Some(0));
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         let task = task?.path();
         let stat = match fs::read_to_string(task.join("stat")) {
@@ -110,9 +112,11 @@ fn own(pid: u32) -> io::Result<Usage> {
             Err(e) => return Err(e),
         };
         read = read.zip(super::child::bytes(&io, "read_bytes:")).map(|(a, b)| a + b);
+        called = called.zip(super::child::bytes(&io, "rchar:")).map(|(a, b)| a + b);
         written = written.zip(super::child::bytes(&io, "write_bytes:")).map(|(a, b)| a + b);
     }
     (usage.device_read_bytes, usage.device_write_bytes) = (read, written);
+    usage.called_read_bytes = called;
     Ok(usage)
 }
 

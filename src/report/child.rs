@@ -255,6 +255,8 @@ pub fn ended() -> Option<i32> {
 /// Waits for a child that has ended; `None` if it has not.
 #[must_use]
 pub fn reap(child: i32) -> Option<Reaped> {
+    // Of what has ended and is not waited for, the accounts are still there.
+    let io = std::fs::read_to_string(format!("/proc/{child}/io")).unwrap_or_default();
     let mut status = 0;
     // SAFETY: plain data that the call fills.
     let mut used: libc::rusage = unsafe { std::mem::zeroed() };
@@ -273,6 +275,7 @@ pub fn reap(child: i32) -> Option<Reaped> {
         user_s: seconds(used.ru_utime),
         system_s: seconds(used.ru_stime),
         device_read_bytes: count(used.ru_inblock).map(|n| n * 512),
+        called_read_bytes: bytes(&io, "rchar:"),
         device_write_bytes: count(used.ru_oublock).map(|n| n * 512),
         major_faults: count(used.ru_majflt),
         minor_faults: count(used.ru_minflt),
@@ -301,6 +304,7 @@ impl Usage {
             user_s: add(self.user_s, other.user_s),
             system_s: add(self.system_s, other.system_s),
             device_read_bytes: add(self.device_read_bytes, other.device_read_bytes),
+            called_read_bytes: add(self.called_read_bytes, other.called_read_bytes),
             device_write_bytes: add(self.device_write_bytes, other.device_write_bytes),
             major_faults: add(self.major_faults, other.major_faults),
             minor_faults: add(self.minor_faults, other.minor_faults),
@@ -314,6 +318,7 @@ impl Usage {
             user_s: Some(0.0),
             system_s: Some(0.0),
             device_read_bytes: Some(0),
+            called_read_bytes: Some(0),
             device_write_bytes: Some(0),
             major_faults: Some(0),
             minor_faults: Some(0),
@@ -328,12 +333,14 @@ impl Usage {
         // The bytes are those of its children, too.
         let itself = Self {
             device_read_bytes: bytes(&io, "read_bytes:"),
+            called_read_bytes: bytes(&io, "rchar:"),
             device_write_bytes: bytes(&io, "write_bytes:"),
             ..Self::of_itself(&stat)
         };
         let (read, written) = (itself.device_read_bytes.map(|_| 0), itself.device_write_bytes.map(|_| 0));
         let children = Self {
             device_read_bytes: read,
+            called_read_bytes: itself.called_read_bytes.map(|_| 0),
             device_write_bytes: written,
             ..Self::of_fields(&stat, [16, 17, 13, 11])
         };
@@ -371,6 +378,7 @@ impl Usage {
             user_s: x(self.user_s, earlier.user_s),
             system_s: x(self.system_s, earlier.system_s),
             device_read_bytes: n(self.device_read_bytes, earlier.device_read_bytes),
+            called_read_bytes: n(self.called_read_bytes, earlier.called_read_bytes),
             device_write_bytes: n(self.device_write_bytes, earlier.device_write_bytes),
             major_faults: n(self.major_faults, earlier.major_faults),
             minor_faults: n(self.minor_faults, earlier.minor_faults),

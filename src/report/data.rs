@@ -88,6 +88,8 @@ pub struct Usage {
     pub system_s: Option<f64>,
     /// Bytes that its processes fetched from devices or servers (`rusage.ru_inblock`, `/proc/PID/io`).
     pub device_read_bytes: Option<u64>,
+    /// Bytes that its read calls delivered, from files of any kind, pipes, sockets and terminals (`rchar`).
+    pub called_read_bytes: Option<u64>,
     /// Bytes that it made the kernel send to devices, now or later (`ru_oublock`).
     pub device_write_bytes: Option<u64>,
     /// Major faults as `perf stat` and `time` count them: of mappings only.
@@ -211,6 +213,21 @@ pub struct Warmer {
     pub time: String,
 }
 
+/// Who brought in the pages that a run found: parts of `warm_pages`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Runs of the same session by number, and pages.
+    pub runs: Vec<(u32, u64)>,
+    /// Other processes, before the run used the file.
+    pub others: u64,
+    /// Others while it did: they may have come first or not.
+    pub meanwhile: u64,
+    /// Nobody since the watch began; 0 where not everybody is known.
+    pub before: u64,
+    /// Files that found no room in the list of what the run did.
+    pub unlisted: bool,
+}
+
 /// What the whole machine did meanwhile: nobody's in particular.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -288,17 +305,24 @@ pub struct Run {
     pub files: Vec<FileRow>,
     /// How many files there were.
     pub files_seen: u64,
-    /// Pages of files that the command asked for once or more, as far as sizes and bytes tell; and of these the ones
-    /// that nobody but an earlier reader can have brought in.
+    /// Pages that the command used in any way: found, brought in by reads and faults, read past the cache, and those of
+    /// which it is not known.
     pub asked_pages: u64,
-    /// See `asked_pages`.
+    /// Of these, the ones that were in the cache before it: at least so many.
     pub warm_pages: u64,
+    /// Whose they were.
+    #[serde(skip)]
+    pub origin: Origin,
     /// Who else read these files while we watched, before the command used them.
     pub warmers: Vec<Warmer>,
-    /// Pages of these files that others may have brought in before the command was done with them: those of `warmers`,
-    /// and those that came meanwhile.
+    /// Whether one thread did it all, so that nothing can have been done at the same time.
+    pub one_thread: Option<bool>,
+    /// Bytes of read calls that nobody saw, at most, where that is worth a word.
     #[serde(skip)]
-    pub by_others: u64,
+    pub unseen_bytes: Option<u64>,
+    /// The line that was run before it, without counting.
+    #[serde(skip)]
+    pub prepare: Option<String>,
     /// Processes that were seen, with their names.
     pub processes: BTreeMap<u32, String>,
     /// Descendants that still ran when the command had ended.

@@ -117,6 +117,25 @@ fn reads(run: &Run) -> Option<(u64, u64, u64)> {
     Some((run.get(Figure::Hits)?, run.get(Figure::ReadaheadHits)?, run.get(Figure::Misses)?))
 }
 
+/// Pages that a run had other than by reads that found or brought them in.
+struct Ways {
+    /// Brought in for mappings, or read ahead and not read: at most so many, at least the faults.
+    mapped: u64,
+    /// Past the cache.
+    direct: u64,
+}
+
+/// The other ways in, where they are known: who maps its files, or reads past the cache, still reads a little when it
+/// starts, and that little says nothing of all.
+fn ways(run: &Run) -> Option<Ways> {
+    let (_, ahead, _) = reads(run)?;
+    let fetched = run.get(Figure::ReadaheadPages)?;
+    Some(Ways {
+        mapped: run.get(Figure::FaultMisses)? + fetched.saturating_sub(ahead),
+        direct: run.get(Figure::DirectReadBytes).unwrap_or(0) / units::page(),
+    })
+}
+
 /// What share of its time a run spent so: of the wall time or, where threads worked in parallel, of the time of them all.
 /// Which of them the others, or the user, waited for is not known.
 fn of_time(seconds: f64, run: &Run) -> f64 {
@@ -144,3 +163,5 @@ fn part_of_time(share: f64, run: &Run) -> String {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod ways_tests;

@@ -1,7 +1,8 @@
 //! From samples to the figures of a run: what is added up while the command runs.
 
+mod warm;
+
 use std::collections::HashMap;
-use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
@@ -17,6 +18,8 @@ use super::data::Residency;
 use super::data::Run;
 use super::data::Tick;
 use super::data::Waits;
+use super::origins::Filled;
+use super::origins::Origins;
 use super::residency;
 use crate::figures::FIGURES;
 use crate::figures::Figure;
@@ -25,6 +28,7 @@ use crate::files::File;
 use crate::files::Mounts;
 use crate::files::Named;
 use crate::follow::Followed;
+use crate::follow::Threads;
 use crate::model;
 use crate::plan::Brackets;
 use crate::plan::Plan;
@@ -33,6 +37,7 @@ use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::FileSample;
 use crate::sample::Sample;
+use crate::sample::Sparse;
 
 /// Files that a report keeps, and those whose residency is asked for.
 const FILES: usize = 50;
@@ -46,66 +51,19 @@ pub(super) fn key(file: &File) -> Key {
     (file.dev, file.inode, file.generation, file.block)
 }
 
-/// What another process brought in of a file.
-#[derive(Debug, Clone)]
-pub(super) struct Filled {
-    pub(super) pid: u32,
-    pub(super) comm: String,
-    pub(super) fills: u64,
-    pub(super) time: String,
-}
-
-/// Who brought in what while the session lasts.
-#[derive(Debug, Default)]
-pub(super) struct Others {
-    files: HashMap<Key, HashMap<u32, Filled>>,
-}
-
-impl Others {
-    /// Notes what processes other than the command's did.
-    pub(super) fn note(&mut self, sample: &Sample, followed: &Followed) {
-        let ours: HashSet<(u32, Key)> = followed.files.iter().map(|f| (f.tgid, key(&f.file))).collect();
-        for f in &sample.files {
-            let fills =
-                [Counter::ReadMisses, Counter::Prefetched, Counter::FaultMisses, Counter::WriteMisses]
-                    .iter()
-                    .map(|c| f.counters.get(*c))
-                    .sum::<u64>();
-            let file = key(&f.file);
-            if fills == 0 || ours.contains(&(f.tgid, file)) || followed.processes.contains_key(&f.tgid) {
-                continue;
-            }
-            let filled = self.files.entry(file).or_default().entry(f.tgid).or_insert_with(|| Filled {
-                pid: f.tgid,
-                comm: String::new(),
-                fills: 0,
-                time: String::new(),
-            });
-            filled.fills += fills;
-            filled.comm = f.process.name().into_owned();
-            filled.time = crate::view::utc(sample.time);
-        }
-    }
-
-    fn of(&self, file: Key) -> impl Iterator<Item = &Filled> {
-        self.files.get(&file).into_iter().flat_map(HashMap::values)
-    }
-
-    fn fills(&self, file: Key) -> u64 {
-        self.of(file).map(|f| f.fills).sum()
-    }
-}
+/// Files that a run may have, each with a few hundred bytes: of more, those that came first are told of.
+const USED: usize = 1 << 17;
 
 /// What a run did to a file, and who had brought pages of it in before.
 struct Used {
     file: Arc<File>,
     deleted: bool,
-    sum: Counters,
+    sum: Sparse,
     /// By whom, up to the reading before the one in which the command used it first: whoever read it later, or between
     /// the same two readings, is not to be blamed for what the command found.
-    warmers: Vec<Filled>,
-    /// Pages that others had brought in by the reading in which the command used it last.
-    by_others: u64,
+    fillers: Vec<Filled>,
+    /// Pages that others may have brought in since then, up to the reading in which the command used it last.
+    meanwhile: u64,
 }
 
 /// Adds up one run.
@@ -114,6 +72,8 @@ pub(super) struct Gather {
     before: Sample,
     began: Instant,
     files: HashMap<Key, Used>,
+    /// Whether there was no room for a file.
+    full: bool,
     seen: Counters,
     ticks: Vec<Tick>,
     /// Samples that make one piece.
@@ -124,19 +84,21 @@ pub(super) struct Gather {
 impl Gather {
     pub(super) fn new(plan: Plan, before: Sample, began: Instant) -> Self {
         let (files, seen, ticks) = (HashMap::new(), Counters::default(), Vec::new());
-        Self { plan, before, began, files, seen, ticks, step: 1, open: 0 }
+        Self { plan, before, began, files, full: false, seen, ticks, step: 1, open: 0 }
     }
 
-    /// One more sample, of which the others take note as well.
-    pub(super) fn sample(&mut self, now: &Sample, followed: &Followed, others: &mut Others) {
+    /// One more sample, of which the list of who brought what in takes note as well.
+    pub(super) fn sample(&mut self, now: &Sample, followed: &Followed, origins: &mut Origins) {
         for f in &followed.files {
-            self.file(f, others);
+            self.file(f, followed.run, origins);
         }
-        others.note(now, followed);
+        origins.note(now, followed);
         for f in &followed.files {
             let file = key(&f.file);
             if let Some(used) = self.files.get_mut(&file) {
-                used.by_others = others.fills(file);
+                let pages = |f: &Filled| u64::from(f.most);
+                let now: u64 = origins.but(followed.run, file).map(|f| pages(&f)).sum();
+                used.meanwhile = now.saturating_sub(used.fillers.iter().map(pages).sum());
             }
         }
         let new = followed.counters.since(&self.seen);
@@ -167,17 +129,23 @@ impl Gather {
         }
     }
 
-    fn file(&mut self, f: &FileSample, others: &Others) {
+    fn file(&mut self, f: &FileSample, run: u32, origins: &Origins) {
         let file = key(&f.file);
+        if self.files.len() >= USED && !self.files.contains_key(&file) {
+            self.full = true;
+            return;
+        }
         let used = self.files.entry(file).or_insert_with(|| Used {
             file: Arc::clone(&f.file),
             deleted: false,
-            sum: Counters::default(),
-            warmers: others.of(file).cloned().collect(),
-            by_others: 0,
+            sum: Sparse::default(),
+            fillers: origins.but(run, file).collect(),
+            meanwhile: 0,
         });
         used.deleted = f.deleted;
-        used.sum.add_sparse(&f.counters);
+        for (counter, n) in f.counters.iter() {
+            used.sum.set(counter, used.sum.at(counter) + n);
+        }
     }
 
     /// The run, but for what the caller knows: times, status, usage.
@@ -187,6 +155,7 @@ impl Gather {
         followed: &Followed,
         mounts: &Mounts,
         known: &HashMap<PathBuf, Residency>,
+        origins: &Origins,
     ) -> Run {
         let plan = &self.plan;
         let c = &followed.counters;
@@ -203,23 +172,10 @@ impl Gather {
         let mut files: Vec<_> = self.files.into_values().collect();
         let files_seen = files.len() as u64;
         let seen = model::known(plan);
-        files.sort_by_key(|f| (std::cmp::Reverse(bare(&f.sum, &seen).weight()), f.file.inode));
-        let (asked_pages, warm_pages) = warm(&files, mounts);
+        files.sort_by_cached_key(|f| (std::cmp::Reverse(bare(&f.sum, &seen).weight()), f.file.inode));
+        let look = warm::Disk::new(mounts, known);
+        let judged = warm::judge(&files, c, (followed.run, self.full), origins, mounts, &look);
         files.truncate(FILES);
-        let warmers = files.iter().flat_map(|f| {
-            let path = mounts.path(&f.file);
-            f.warmers.iter().map(move |w| super::data::Warmer {
-                pid: w.pid,
-                comm: w.comm.clone(),
-                path: path.clone(),
-                fills: w.fills,
-                time: w.time.clone(),
-            })
-        });
-        let by_others = files.iter().map(|f| f.by_others).sum();
-        let mut warmers: Vec<_> = warmers.collect();
-        warmers.sort_by_key(|w| (std::cmp::Reverse(w.fills), w.pid));
-        warmers.truncate(10);
         let misses = system.get(Figure::Misses).zip(figures.get(Figure::Misses));
         let lost = last.lost.since(&self.before.lost);
         Run {
@@ -235,10 +191,11 @@ impl Gather {
             window_pages: latency.then(|| followed.histograms.window.to_vec()),
             files: files.iter().map(|f| row(f, mounts, known, &seen)).collect(),
             files_seen,
-            asked_pages,
-            warm_pages,
-            warmers,
-            by_others,
+            asked_pages: judged.asked,
+            warm_pages: judged.warm,
+            origin: judged.origin,
+            warmers: judged.warmers,
+            one_thread: plan.uses(follow::SWITCH).then_some(matches!(followed.threads, Threads::One(_))),
             processes: followed.processes.iter().map(|(p, c)| (*p, c.name().into_owned())).collect(),
             system: Elsewhere {
                 evicted: system.get(Figure::Evicted),
@@ -253,35 +210,6 @@ impl Gather {
             ..Run::default()
         }
     }
-}
-
-/// Files whose size is asked for.
-const SIZED: usize = 5000;
-
-/// Pages that the command asked for, and those that it found although it did not bring them in itself. Of a file that it
-/// read more of than there is, each page counts once; a page that it read again after eviction does not count.
-fn warm(files: &[Used], mounts: &Mounts) -> (u64, u64) {
-    let page = rustix::param::page_size() as u64;
-    let (mut asked, mut warm) = (0, 0);
-    for Used { file, deleted, sum, .. } in files.iter().take(SIZED) {
-        let bytes = sum.get(Counter::ReadBytes);
-        // A FUSE server puts pages into the cache by itself, at any time.
-        let fuse = mounts.kind(file.dev).is_some_and(|fs| fs.starts_with("fuse"));
-        if bytes == 0 || *deleted || fuse || file.named != Named::Whole || file.block.is_some() {
-            continue;
-        }
-        let Some(size) = mounts.path(file).and_then(|p| fs::metadata(p).ok()).map(|m| m.len()) else {
-            continue;
-        };
-        let pages = bytes.min(size).div_ceil(page);
-        asked += pages;
-        let read =
-            sum.get(Counter::ReadMisses) + sum.get(Counter::Prefetched) + sum.get(Counter::FaultMisses);
-        // Where it is not known which written pages were absent, as many as were dirtied may have been.
-        let written = sum.get(Counter::WriteMisses).max(sum.get(Counter::Dirtied));
-        warm += pages.saturating_sub(read + written);
-    }
-    (asked, warm)
 }
 
 impl Tick {
@@ -307,7 +235,7 @@ impl Tick {
 }
 
 /// The counts of a file, as far as their figures are known.
-fn bare(c: &Counters, known: &[bool; FIGURES]) -> FileRow {
+fn bare(c: &Sparse, known: &[bool; FIGURES]) -> FileRow {
     let of = |figure: Figure, counter| known[figure as usize].then(|| c.get(counter));
     FileRow {
         write_hits: of(Figure::WriteHits, Counter::WriteHits),

@@ -355,6 +355,13 @@ fn notes(report: &Report, run: &Run, out: &mut String) {
             lost.join(", ")
         ));
     }
+    if run.origin.unlisted {
+        notes.push(
+            "There were more files than the lists have room for: who brought in what, and what was there before, is \
+             known of a part."
+                .into(),
+        );
+    }
     notes.extend(report.unknown.iter().cloned());
     if !notes.is_empty() {
         out.push('\n');

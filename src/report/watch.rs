@@ -19,7 +19,7 @@ use super::data::Run;
 use super::data::Usage;
 use super::gather;
 use super::gather::Gather;
-use super::gather::Others;
+use super::origins::Origins;
 use super::residency;
 use crate::exit::Failure;
 use crate::files::Mounts;
@@ -35,7 +35,7 @@ pub(super) struct Watch<'a> {
     pub(super) signals: &'a Signals,
     pub(super) who: Option<Identity>,
     pub(super) wait_all: bool,
-    pub(super) others: Others,
+    pub(super) origins: Origins,
     /// Files whose residency is asked for before a run.
     pub(super) paths: Vec<PathBuf>,
     /// Whether something was done that may have emptied the caches of names and inodes.
@@ -93,7 +93,7 @@ impl Watch<'_> {
     /// Reads the tables, so that what happened up to now belongs to nobody's run.
     pub(super) fn look(&mut self) -> anyhow::Result<()> {
         let sample = self.session.sample()?;
-        self.others.note(&sample, self.session.followed());
+        self.origins.note(&sample, self.session.followed());
         Ok(())
     }
 
@@ -153,8 +153,9 @@ impl Watch<'_> {
         let last = self.session.sample()?;
         self.note(&mut gather, &last);
         let followed = self.session.followed();
-        let mut run = gather.finish(&last, followed, &Mounts::here(), &known);
+        let mut run = gather.finish(&last, followed, &Mounts::here(), &known, &self.origins);
         run.usage = left.iter().fold(usage, |sum, pid| sum.and(Usage::of(*pid)));
+        super::unseen::weigh(&mut run, self.session.plan());
         run.number = number;
         run.time = crate::view::utc(time);
         (run.exit_status, run.signal) = (Some(status), signal);
@@ -181,7 +182,7 @@ impl Watch<'_> {
 
     fn note(&mut self, gather: &mut Gather, sample: &crate::sample::Sample) {
         let followed = self.session.followed();
-        gather.sample(sample, followed, &mut self.others);
+        gather.sample(sample, followed, &mut self.origins);
     }
 
     /// Processes of the run that still run.
@@ -225,8 +226,9 @@ impl Watch<'_> {
         self.note(&mut gather, &last);
         let followed = self.session.followed();
         let known = HashMap::new();
-        let mut run = gather.finish(&last, followed, &Mounts::here(), &known);
+        let mut run = gather.finish(&last, followed, &Mounts::here(), &known, &self.origins);
         run.usage = now.map(|now| now.since(used)).unwrap_or_default();
+        super::unseen::weigh(&mut run, self.session.plan());
         (run.number, run.time, run.wall_s) = (number, crate::view::utc(at), wall);
         Ok(run)
     }

@@ -12,6 +12,7 @@ mod many;
 mod refusing;
 #[path = "../tools/mod.rs"]
 mod tools;
+mod trees;
 
 use std::process::ExitCode;
 
@@ -39,6 +40,9 @@ const TESTS: &[Test] = &[
     ("process_for_a_time", command::process_for_a_time),
     ("process_for_a_time_has_all_accounts", command::process_for_a_time_has_all_accounts),
     ("command_on_a_full_disk", command::command_on_a_full_disk),
+    ("command_on_a_tree_twice", trees::command_on_a_tree_twice),
+    ("command_that_maps", trees::command_that_maps),
+    ("command_on_tmpfs", trees::command_on_tmpfs),
     ("not_root", refusing::not_root),
     ("explain", refusing::explain),
     ("a_process_that_has_ended", refusing::a_process_that_has_ended),

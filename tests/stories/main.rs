@@ -47,6 +47,7 @@ type Story = fn(&Path);
 const STORIES: &[(&str, Story)] = &[
     ("dd_twice", tell::dd_twice),
     ("dd_direct", tell::dd_direct),
+    ("dd_direct_and_not", tell::dd_direct_and_not),
     ("every_14th_page", tell::every_14th_page),
     ("read_ahead_of_ext4", tell::read_ahead_of_ext4),
     ("read_ahead_of_nfs", tell::read_ahead_of_nfs),
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
     if let [mode, path] = words.as_slice() {
         let act: Option<fn(&str)> = match mode.as_str() {
             "--direct" => Some(tell::read_direct),
+            "--write-direct" => Some(tell::write_direct),
             "--map" => Some(pressure::map),
             "--will-need" => Some(pressure::will_need),
             _ => None,

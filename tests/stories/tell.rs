@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::fs::File;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -69,6 +70,46 @@ pub fn dd_direct(dir: &Path) {
     let share = t.has("direct-io-bypassed")["evidence"]["direct_read_bytes"].as_u64();
     assert_eq!(share, Some(4 * MIB));
     t.has_not("readahead-fed");
+}
+
+/// A file whose data go through the journal cannot be written past the cache: ext4 does it through the cache, and says
+/// nothing.
+pub fn dd_direct_and_not(dir: &Path) {
+    const FS_IOC_GETFLAGS: libc::c_ulong = 0x8008_6601;
+    const FS_IOC_SETFLAGS: libc::c_ulong = 0x4008_6602;
+    const FS_JOURNAL_DATA_FL: libc::c_long = 0x4000;
+    let path = dir.join("journalled");
+    let file = File::create(&path).unwrap();
+    let mut flags: libc::c_long = 0;
+    // SAFETY: both calls read or write one number, which outlives them.
+    unsafe {
+        assert_eq!(libc::ioctl(file.as_raw_fd(), FS_IOC_GETFLAGS as _, &raw mut flags), 0);
+        flags |= FS_JOURNAL_DATA_FL;
+        let ret = libc::ioctl(file.as_raw_fd(), FS_IOC_SETFLAGS as _, &raw const flags);
+        assert_eq!(ret, 0, "{}", std::io::Error::last_os_error());
+    }
+    let me = std::env::current_exe().unwrap();
+    let t = told("", &[me.to_str().unwrap(), "--write-direct", path.to_str().unwrap()]);
+    let back = t.has("direct-io-fell-back")["evidence"]["fell_back_bytes"].as_u64();
+    assert_eq!((back, t.n("/direct/write_bytes")), (Some(256 << 10), 0), "{}", t.short());
+    t.has_not("direct-io-bypassed");
+    // The same into an ordinary file.
+    let path = dir.join("not-journalled");
+    let t = told("", &[me.to_str().unwrap(), "--write-direct", path.to_str().unwrap()]);
+    assert_eq!((t.n("/direct/fell_back_bytes"), t.n("/direct/write_bytes")), (0, 256 << 10), "{}", t.short());
+    t.has_not("direct-io-fell-back");
+}
+
+/// Writes a file past the cache, or tries to, for the story above.
+pub fn write_direct(path: &str) {
+    let file =
+        File::options().write(true).create(true).truncate(false).custom_flags(libc::O_DIRECT).open(path);
+    let buf = vec![7; (64 << 10) + PAGE as usize];
+    let skip = buf.as_ptr().align_offset(PAGE as usize);
+    let (file, buf) = (file.unwrap(), &buf[skip..skip + (64 << 10)]);
+    for n in 0..4 {
+        file.write_all_at(buf, n * (64 << 10)).unwrap();
+    }
 }
 
 /// Reads a file past the cache, for the story above.

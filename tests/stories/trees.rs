@@ -41,6 +41,7 @@ pub fn du_cold_and_warm(dir: &Path) {
     assert!(warm.n("/lookups/dcache_misses") < 1000, "{}", warm.short());
     warm.has_not("metadata-bound");
     warm.has_not("dentries-cold");
+    warm.has("not-the-cache");
     assert!(warm.x("/time_parts/metadata_s") < 0.1 * all.x("/time_parts/metadata_s"), "{}", warm.short());
 
     // The page cache only: directories must be read; names and inodes are still there.
@@ -57,6 +58,9 @@ pub fn du_cold_and_warm(dir: &Path) {
     assert!(slab.n("/meta/misses") < all.n("/meta/misses") / 10, "{}", slab.short());
     assert!(slab.x("/time_parts/metadata_s") < 0.2 * all.x("/time_parts/metadata_s"), "{}", slab.short());
     slab.has_not("metadata-bound");
+    let found = slab.has("dentries-cold");
+    assert!(found["text"].as_str().unwrap().contains("--cold had emptied it"), "{found}");
+    slab.has_not("not-the-cache");
     // Of the few that a warm one has, the end may be in a file system that does not show it.
     let (work, before) = (slab.x("/time_parts/lookups_s"), warm.0["time_parts"]["lookups_s"].as_f64());
     assert!(work > 10.0 * before.unwrap_or(0.0), "{work} {before:?}");

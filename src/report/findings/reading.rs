@@ -9,6 +9,7 @@ use super::part_of_time;
 use super::percent;
 use super::reads;
 use super::share;
+use super::ways;
 use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Pattern;
@@ -20,7 +21,8 @@ use crate::report::units::page;
 pub(super) fn fed(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (hits, ahead, misses) = reads(run)?;
     let all = hits + ahead + misses;
-    if all < MANY || share(ahead, all) < 0.5 {
+    let ways = ways(run)?;
+    if all < MANY || share(ahead, all + ways.mapped + ways.direct) < 0.5 {
         return None;
     }
     let text = format!(
@@ -157,6 +159,7 @@ pub(super) fn limited(run: &Run, _: &[&Run]) -> Option<Finding> {
 pub(super) fn direct(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (read, written) = (run.get(Figure::DirectReadBytes)?, run.get(Figure::DirectWriteBytes)?);
     let cached = run.get(Figure::ReadBytes)? + run.get(Figure::WriteAccesses).unwrap_or(0) * page();
+    let cached = cached + ways(run)?.mapped * page();
     let past = read + written;
     if past < 1 << 20 || share(past, past + cached) < 0.2 {
         return None;
@@ -224,6 +227,10 @@ pub(super) fn mapped(run: &Run, _: &[&Run]) -> Option<Finding> {
 
 pub(super) fn faults_blind(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (_, ahead, misses) = reads(run)?;
+    // Of a run that maps its files as well, they show a part.
+    if ways(run)?.mapped > ahead + misses {
+        return None;
+    }
     let major = run.usage.major_faults?;
     // Misses are holes, too: only the device can say that it was asked.
     let device = run.usage.device_read_bytes?;

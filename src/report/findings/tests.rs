@@ -4,6 +4,7 @@
 use super::*;
 use crate::report::data::FileRow;
 use crate::report::data::Lookups;
+use crate::report::data::Origin;
 use crate::report::data::Pattern;
 use crate::report::data::Residency;
 use crate::report::data::Usage;
@@ -68,7 +69,7 @@ fn file() -> FileRow {
 }
 
 /// It is read cold, and fed by read-ahead.
-fn cold() -> Run {
+pub(super) fn cold() -> Run {
     let mut run = with(&[
         (Figure::Accesses, 10240),
         (Figure::ReadaheadHits, 9920),
@@ -84,11 +85,18 @@ fn cold() -> Run {
 }
 
 /// It is read again.
-fn warm() -> Run {
+pub(super) fn warm() -> Run {
     let mut run = with(&[(Figure::Accesses, 10240), (Figure::Hits, 10240), (Figure::ReadBytes, 40 << 20)]);
     run.files = vec![FileRow { hits: 10240, misses: 0, readahead_hits: 0, readahead_pages: 0, ..file() }];
     (run.asked_pages, run.warm_pages, run.number) = (10240, 10240, 2);
+    run.origin.before = 10240;
+    run.exit_status = Some(0);
     run
+}
+
+/// It is read again, after a run that brought all of it in.
+pub(super) fn rewarmed(by: u32) -> Run {
+    Run { origin: Origin { runs: vec![(by, 10240)], ..Origin::default() }, ..warm() }
 }
 
 #[test]
@@ -111,27 +119,24 @@ fn a_few_pages_are_not_worth_a_word() {
 fn cold_then_warm() {
     assert_eq!(ids(&[cold()]), ["readahead-fed", "faults-blind-to-reads"]);
     assert_eq!(ids(&[warm()]), ["cached-before"]);
-    let both = of(&[], &[cold(), warm()]);
+    let both = of(&[], &[cold(), rewarmed(1)]);
     let warmed = both.iter().find(|f| f.id == "warmed-by-earlier-run").unwrap();
     assert_eq!((warmed.runs.as_slice(), &warmed.evidence["warmed_by_run"]), (&[2][..], &1.into()));
     assert!(!both.iter().any(|f| f.id == "cached-before"));
     // The run before read something else.
-    let mut other = cold();
-    other.files[0].inode = 13;
-    assert!(ids(&[other, warm()]).contains(&"cached-before"));
+    assert!(ids(&[cold(), warm()]).contains(&"cached-before"));
 }
 
 #[test]
 fn warmed_by_a_run_to_warm_up() {
     let warmup = Run { warmup: true, number: u32::MAX - 1, ..cold() };
-    let found = of(&[warmup], &[warm()]);
+    let found = of(&[warmup], &[rewarmed(u32::MAX - 1)]);
     assert_eq!(found.iter().map(|f| f.id).collect::<Vec<_>>(), ["warmed-by-earlier-run"]);
     assert!(found[0].text.ends_with("a run of --warmup had brought them in."), "{}", found[0].text);
     assert!(found[0].evidence["warmed_by_run"].is_null());
     // It is in no list of runs, and what it read itself is no finding.
     assert_eq!(found[0].runs, [2]);
-    let mut other = Run { warmup: true, ..cold() };
-    other.files[0].inode = 13;
+    let other = Run { warmup: true, number: u32::MAX - 1, ..cold() };
     assert_eq!(of(&[other], &[warm()])[0].id, "cached-before");
 }
 
@@ -190,6 +195,9 @@ fn what_is_not_proved_is_not_said() {
     let mut run = warm();
     run.warm_pages = 3000;
     assert!(!ids(&[run]).contains(&"cached-before"), "less than half");
+    // It did its work by mapping, and read a little when it started; so with what it read past the cache.
+    let started = Run { asked_pages: 65_537 + 816, warm_pages: 816, ..warm() };
+    assert!(!ids(&[started]).contains(&"cached-before"));
 }
 
 #[test]
@@ -201,25 +209,35 @@ fn warmed_by_another_process() {
         fills,
         time: "2026-11-21T09:00:00.000Z".into(),
     };
-    let run = |fills| Run { warmers: vec![warmer(fills)], ..warm() };
+    let run = |others| {
+        let origin = Origin { others, before: 10240 - others, ..Origin::default() };
+        Run { warmers: vec![warmer(others)], origin, ..warm() }
+    };
     let found = of(&[], &[run(10000)]);
     assert_eq!(found.iter().map(|f| f.id).collect::<Vec<_>>(), ["warmed-by-other-process"]);
     assert!(found[0].text.contains("tar (process 77)"), "{}", found[0].text);
     assert_eq!(ids(&[run(100)]), ["cached-before"], "a hundred pages do not explain ten thousand");
-    let meanwhile = Run { by_others: 10000, ..run(100) };
+    let mut meanwhile = run(100);
+    (meanwhile.origin.meanwhile, meanwhile.origin.before) = (10000, 140);
     assert_eq!(ids(&[meanwhile]), Vec::<&str>::new(), "who came first is not known");
 }
 
 #[test]
 fn only_metadata_was_warm() {
-    let mut run = cold();
-    run.figures.set(Figure::MetaAccesses, Some(100));
-    run.figures.set(Figure::MetaHits, Some(99));
-    assert!(ids(&[run.clone()]).contains(&"only-metadata-warm"));
-    run.figures.set(Figure::MetaHits, Some(50));
-    assert!(!ids(&[run.clone()]).contains(&"only-metadata-warm"));
-    run.figures.set(Figure::MetaHits, None);
-    assert!(!ids(&[run]).contains(&"only-metadata-warm"));
+    let run = cold();
+    let metadata = |hits: Option<u64>, ahead: u64, misses: u64| {
+        let mut run = run.clone();
+        run.figures.set(Figure::MetaAccesses, Some(1866));
+        run.figures.set(Figure::MetaHits, hits);
+        run.figures.set(Figure::MetaReadaheadHits, Some(ahead));
+        run.figures.set(Figure::MetaMisses, Some(misses));
+        ids(&[run]).contains(&"only-metadata-warm")
+    };
+    assert!(metadata(Some(1866), 0, 0));
+    assert!(!metadata(Some(1799), 0, 67), "hits on what the run itself had brought in");
+    assert!(!metadata(Some(1865), 0, 1), "a directory of one block is hit once for each of its names");
+    assert!(!metadata(Some(1865), 1, 0));
+    assert!(!metadata(None, 0, 0));
 }
 
 #[test]

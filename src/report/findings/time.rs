@@ -83,8 +83,13 @@ pub(super) fn lookups(run: &Run, _: &[&Run]) -> Option<Finding> {
     if misses < 1000 || ns < SHORT_NS || of_ns(ns, run) < 0.1 {
         return None;
     }
+    // What was asked for is no surprise.
+    let emptied = match run.cold.as_deref() {
+        Some("slab" | "all") => " (--cold had emptied it)",
+        _ => "",
+    };
     let text = format!(
-        "{misses} names were not in the dentry cache: asking the file system for them took {} of processor time ({}), \
+        "{misses} names were not in the dentry cache{emptied}: asking the file system for them took {} of processor time ({}), \
          whatever the page cache held.",
         seconds(ns),
         part_of_time(of_ns(ns, run), run),

@@ -7,31 +7,32 @@ use super::MANY;
 use super::percent;
 use super::reads;
 use super::share;
+use super::ways;
 use crate::figures::Figure;
 use crate::report::data::Run;
 
-/// Pages that the command found and had not brought in itself, if they are half of what it read or more.
+/// Pages that the command found and had not brought in itself, if they are half of all that it used or more.
 fn warm(run: &Run) -> Option<u64> {
-    let (hits, _, _) = reads(run)?;
-    let warm = run.warm_pages.min(hits);
+    let warm = run.warm_pages;
     (warm >= MANY && share(warm, run.asked_pages) >= 0.5).then_some(warm)
 }
 
-/// Pages that a run brought in of the files that another run uses.
-fn brought(by: &Run, run: &Run) -> u64 {
-    let same = |dev: &str, inode: u64| run.files.iter().any(|f| f.inode == inode && f.dev == dev);
-    let fills = by.files.iter().filter(|f| same(&f.dev, f.inode));
-    fills.map(|f| f.misses + f.readahead_pages + f.fault_misses + f.dirtied).sum()
-}
-
-/// An earlier run that brought in half of what was warm.
+/// An earlier run that brought in half of what was warm, and how much.
 fn warmer_run<'a>(run: &Run, earlier: &[&'a Run], warm: u64) -> Option<(&'a Run, u64)> {
-    let runs = earlier.iter().rev().map(|r| (*r, brought(r, run)));
-    runs.max_by_key(|(_, n)| *n).filter(|(_, n)| n * 2 >= warm)
+    let most = run.origin.runs.iter().max_by_key(|(number, pages)| (*pages, *number))?;
+    let by = earlier.iter().find(|r| r.number == most.0)?;
+    (most.1 * 2 >= warm).then_some((*by, most.1))
 }
 
+/// Begins a sentence.
 fn cached(warm: u64, run: &Run) -> String {
-    format!("{} of the pages it read were in the cache already", percent(share(warm, run.asked_pages)))
+    let used = if run.get(Figure::FaultHits) == Some(0) { "read" } else { "read or mapped" };
+    format!("{} of the pages it {used} were in the cache already", percent(share(warm, run.asked_pages)))
+}
+
+/// `them`, or how many of them.
+fn of_them(pages: u64, warm: u64) -> String {
+    if pages >= warm { "them".into() } else { format!("{pages} of these {warm} pages") }
 }
 
 pub(super) fn earlier_run(run: &Run, earlier: &[&Run]) -> Option<Finding> {
@@ -42,18 +43,24 @@ pub(super) fn earlier_run(run: &Run, earlier: &[&Run]) -> Option<Finding> {
         true => ("a run of --warmup".to_owned(), None),
         false => (format!("run {}", by.number), Some(by.number)),
     };
-    let text = format!("{}: {who} had brought them in.", cached(warm, run));
+    let text = format!("{}: {who} had brought {} in.", cached(warm, run), of_them(pages, warm));
     let evidence = json!({
         "warm_pages": warm, "asked_pages": run.asked_pages, "warmed_by_run": number,
         "warmed_by_warmup": by.warmup, "brought_pages": pages,
     });
-    if by.warmup {
-        return Finding::new("warmed-by-earlier-run", text, evidence);
-    }
-    Some(
-        Finding::new("warmed-by-earlier-run", text, evidence)?
+    let finding = Finding::new("warmed-by-earlier-run", text, evidence)?;
+    Some(match &run.prepare {
+        // It was meant to.
+        _ if by.warmup => finding,
+        None => finding
             .remedy("To time it cold each time, give --prepare 'sync; echo 3 >/proc/sys/vm/drop_caches'."),
-    )
+        // What is in use stays.
+        Some(line) if line.contains("drop_caches") => finding,
+        Some(_) => finding.remedy(
+            "To time it cold each time, let the line of --prepare end with 'sync; echo 3 \
+             >/proc/sys/vm/drop_caches'.",
+        ),
+    })
 }
 
 pub(super) fn other_process(run: &Run, earlier: &[&Run]) -> Option<Finding> {
@@ -61,34 +68,56 @@ pub(super) fn other_process(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     if warmer_run(run, earlier, warm).is_some() {
         return None;
     }
-    let fills: u64 = run.warmers.iter().map(|w| w.fills).sum();
-    let first = run.warmers.first().filter(|_| fills * 2 >= warm)?;
+    let first = run.warmers.first().filter(|_| run.origin.others * 2 >= warm)?;
+    let more = run.warmers.len() - 1;
+    let others = match more {
+        0 => String::new(),
+        1 => ", and another process more".into(),
+        n => format!(", and {n} other processes more"),
+    };
     let text = format!(
-        "{}: {} (process {}) read {} and brought in {} pages, seen last at {}.",
+        "{}: {} (process {}) read {} and brought in {}, seen last at {}{others}.",
         cached(warm, run),
         first.comm,
         first.pid,
         first.path.as_deref().unwrap_or("one of the files"),
-        first.fills,
+        of_them(first.fills, warm),
         first.time,
     );
     let evidence = json!({
         "warm_pages": warm, "asked_pages": run.asked_pages, "pid": first.pid, "comm": first.comm,
-        "brought_pages": first.fills, "path": first.path, "time": first.time,
+        "brought_pages": first.fills, "by_others_pages": run.origin.others, "path": first.path,
+        "time": first.time,
     });
     Finding::new("warmed-by-other-process", text, evidence)
 }
 
 pub(super) fn before(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let warm = warm(run)?;
-    let fills: u64 = run.warmers.iter().map(|w| w.fills).sum();
     // Those who read them meanwhile may have come before it, page for page.
-    if warmer_run(run, earlier, warm).is_some() || fills.max(run.by_others) * 2 >= warm {
+    let there = run.origin.before;
+    if there * 2 < warm || there < MANY {
         return None;
     }
-    let text = format!("{}; they were there before the watch began.", cached(warm, run));
-    let evidence = json!({ "warm_pages": warm, "asked_pages": run.asked_pages });
-    Some(Finding::new("cached-before", text, evidence)?.remedy(
+    // Earlier runs of this series saw the caches emptied, too.
+    let emptied = [run].into_iter().chain(earlier.iter().copied());
+    let emptied = emptied.filter_map(|r| r.cold.as_deref()).any(|c| c == "pagecache" || c == "all");
+    let which = if there >= warm { "they".into() } else { of_them(there, warm) };
+    let why = if emptied {
+        "had stayed when the page cache was emptied: in use, or held by a file system"
+    } else {
+        "were there before the watch began"
+    };
+    let text = format!("{}; {which} {why}.", cached(warm, run));
+    let evidence = json!({
+        "warm_pages": warm, "asked_pages": run.asked_pages, "there_before_pages": there,
+    });
+    let finding = Finding::new("cached-before", text, evidence)?;
+    // A process that is watched has begun long ago.
+    if emptied || run.exit_status.is_none() {
+        return Some(finding);
+    }
+    Some(finding.remedy(
         "To see how long it takes without that, run it with --cold all (it empties the caches of the whole machine).",
     ))
 }
@@ -96,18 +125,22 @@ pub(super) fn before(run: &Run, earlier: &[&Run]) -> Option<Finding> {
 pub(super) fn only_metadata(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (hits, ahead, misses) = reads(run)?;
     let (meta, meta_hits) = (run.get(Figure::MetaAccesses)?, run.get(Figure::MetaHits)?);
-    let cold = share(ahead + misses, hits + ahead + misses);
-    if ahead + misses < MANY || cold < 0.5 || meta < 64 || share(meta_hits, meta) < 0.9 {
+    // A block that the run itself brought in is hit from then on, how often nobody knows: only where it brought none
+    // in, hits tell of what was there before.
+    let brought = run.get(Figure::MetaMisses)? + run.get(Figure::MetaReadaheadHits)?;
+    let ways = ways(run)?;
+    let cold = ahead + misses + ways.mapped + ways.direct;
+    if cold < MANY || share(cold, hits + cold) < 0.5 || meta < 64 || brought > 0 || meta_hits < meta {
         return None;
     }
     let text = format!(
-        "Only metadata was warm: {} of {meta} look-ups of metadata blocks were hits, but {} of the pages read were \
-         not used before.",
-        percent(share(meta_hits, meta)),
-        percent(cold),
+        "Only metadata was warm: all of {meta} look-ups of metadata blocks were hits, and the run had brought none of \
+         these blocks in itself, but {} of the pages of data were not used before.",
+        percent(share(cold, hits + cold)),
     );
     let evidence = json!({
         "meta_accesses": meta, "meta_hits": meta_hits, "hits": hits, "readahead_hits": ahead, "misses": misses,
+        "mapped_pages": ways.mapped, "direct_pages": ways.direct,
     });
     Finding::new("only-metadata-warm", text, evidence)
 }

@@ -1,16 +1,18 @@
-//! Who brought in what the command found.
+//! Who brought in what the command found, of trees of thousands of files.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;
 
 use super::*;
-use crate::files::Dev;
+use crate::report::findings;
 use crate::view::fixtures;
 
 const OURS: u32 = 10;
 const THEIRS: u32 = 20;
+/// Pages of each file.
+const PAGES: u64 = 3;
 
-fn used(tgid: u32, counter: Counter, n: u64) -> FileSample {
+fn used(tgid: u32, inode: u64, counters: &[(Counter, u64)]) -> FileSample {
     FileSample {
         tgid,
         uid: 0,
@@ -19,46 +21,186 @@ fn used(tgid: u32, counter: Counter, n: u64) -> FileSample {
         process: "cat".into(),
         file: Arc::new(File {
             dev: Dev { major: 254, minor: 0 },
-            inode: 12,
+            inode,
             generation: 0,
             block: None,
-            name: "/no/such/file".into(),
+            name: format!("/tree/{inode}"),
             named: Named::Whole,
         }),
         deleted: false,
-        counters: fixtures::counters(&[(counter, n)]),
+        counters: fixtures::counters(counters),
     }
 }
 
-/// Pages that are put down to others, and those that may have been theirs, after one reading each.
-fn found(readings: &[&[FileSample]]) -> (u64, u64) {
+/// Reads all of a small file that is not in the cache, or is.
+fn miss(tgid: u32, inode: u64) -> FileSample {
+    used(tgid, inode, &[(Counter::ReadMisses, PAGES), (Counter::ReadBytes, PAGES * 4096)])
+}
+
+fn hit(tgid: u32, inode: u64) -> FileSample {
+    used(tgid, inode, &[(Counter::ReadHits, PAGES), (Counter::ReadBytes, PAGES * 4096)])
+}
+
+/// Files of so many pages, of which so many are cached now; before, nobody knows.
+struct Made(u64, u64);
+
+impl warm::Look for Made {
+    fn size(&self, _: &Used) -> Option<u64> {
+        Some(self.0)
+    }
+    fn before(&self, _: &Used) -> Option<u64> {
+        None
+    }
+    fn after(&self, _: &Used) -> Option<u64> {
+        Some(self.1)
+    }
+}
+
+/// A run after others of the same list, a slice of rows for each reading.
+fn run_of(origins: &mut Origins, number: u32, readings: &[Vec<FileSample>], look: &Made) -> Run {
     let began = Instant::now();
     let sample = || fixtures::sample(began, Duration::from_secs(1), &[]);
     let mut gather = Gather::new(fixtures::plan(&[]), sample(), began);
-    let mut others = Others::default();
+    let mut all = Followed::new(number);
     for files in readings {
-        let now = Sample { files: files.to_vec(), ..sample() };
-        let mut followed = Followed::new(1);
+        let now = Sample { files: files.clone(), ..sample() };
+        let mut followed = Followed::new(number);
         followed.files = files.iter().filter(|f| f.tgid == OURS).cloned().collect();
-        gather.sample(&now, &followed, &mut others);
+        followed.files.iter().for_each(|f| all.counters.add_sparse(&f.counters));
+        gather.sample(&now, &followed, origins);
     }
-    let run = gather.finish(&sample(), &Followed::new(1), &Mounts::default(), &HashMap::new());
-    (run.warmers.iter().map(|w| w.fills).sum(), run.by_others)
+    let used: Vec<Used> = gather.files.into_values().collect();
+    let judged = warm::judge(&used, &all.counters, (number, gather.full), origins, &Mounts::default(), look);
+    let mut run = Run { number, wall_s: 1.0, exit_status: Some(0), ..Run::default() };
+    run.figures = model::figures(&all.counters, &fixtures::plan(&[]));
+    (run.asked_pages, run.warm_pages) = (judged.asked, judged.warm);
+    (run.origin, run.warmers) = (judged.origin, judged.warmers);
+    run
+}
+
+fn whole() -> Made {
+    Made(PAGES, PAGES)
+}
+
+/// What is said of who warmed the cache.
+fn said(runs: &[Run]) -> Vec<&'static str> {
+    let about = ["cached-before", "warmed-by-earlier-run", "warmed-by-other-process"];
+    let found = findings::of(&[], runs);
+    about.into_iter().filter(|id| found.iter().any(|f| f.id == *id)).collect()
+}
+
+#[test]
+fn a_tree_of_thousands_of_files_that_the_run_before_brought_in() {
+    let mut origins = Origins::default();
+    let tree = |what: fn(u32, u64) -> FileSample| (0..6000).map(|n| what(OURS, n)).collect::<Vec<_>>();
+    let first = run_of(&mut origins, 1, &[tree(miss)], &whole());
+    assert_eq!((first.warm_pages, first.asked_pages), (0, 18_000));
+    let second = run_of(&mut origins, 2, &[tree(hit)], &whole());
+    assert_eq!((second.warm_pages, second.asked_pages), (18_000, 18_000));
+    assert_eq!(second.origin, crate::report::data::Origin { runs: vec![(1, 18_000)], ..Default::default() });
+    assert_eq!(said(&[first, second]), ["warmed-by-earlier-run"]);
+}
+
+#[test]
+fn a_tree_that_nobody_brought_in() {
+    let mut origins = Origins::default();
+    // The run before read another one.
+    let first = run_of(&mut origins, 1, &[(0..6000).map(|n| miss(OURS, n)).collect()], &whole());
+    let second = run_of(&mut origins, 2, &[(6000..12_000).map(|n| hit(OURS, n)).collect()], &whole());
+    assert_eq!(said(&[first.clone(), second.clone()]), ["cached-before"]);
+    // Half of it, and a page less than half: the rest was brought in by the run before.
+    let mixed = |from: u64| (from..from + 6000).map(|n| hit(OURS, n)).collect::<Vec<_>>();
+    let third = run_of(&mut origins, 3, &[mixed(3000)], &whole());
+    assert_eq!(third.origin.before, 9000);
+    assert_eq!(said(&[first, second, third]), ["cached-before", "warmed-by-earlier-run"]);
+}
+
+#[test]
+fn a_list_that_is_full_proves_nothing_of_before() {
+    let mut origins = Origins::with_room(1000);
+    let run = |o: &mut Origins, n, what: fn(u32, u64) -> FileSample| {
+        run_of(o, n, &[(0..5000).map(|n| what(OURS, n)).collect()], &whole())
+    };
+    let first = run(&mut origins, 1, miss);
+    let second = run(&mut origins, 2, hit);
+    assert_eq!((second.warm_pages, second.origin.before), (15_000, 0));
+    assert!(second.origin.unlisted);
+    assert_eq!(said(&[first, second]), Vec::<&str>::new());
+}
+
+#[test]
+fn many_cold_files_are_not_outweighed_by_few_warm_ones() {
+    let tree = |warm: u64, cold: u64| {
+        let warm = (0..warm).map(|n| hit(OURS, n));
+        warm.chain((100_000..100_000 + cold).map(|n| miss(OURS, n))).collect::<Vec<_>>()
+    };
+    let run = |warm, cold| run_of(&mut Origins::default(), 1, &[tree(warm, cold)], &whole());
+    let mostly_cold = run(5100, 15_000);
+    assert_eq!((mostly_cold.warm_pages, mostly_cold.asked_pages), (15_300, 60_300));
+    assert_eq!(said(&[mostly_cold]), Vec::<&str>::new());
+    assert_eq!(said(&[run(2999, 3001)]), Vec::<&str>::new());
+    assert_eq!(said(&[run(3000, 3000)]), ["cached-before"]);
+}
+
+#[test]
+fn other_ways_in_weigh_as_much() {
+    // Thousands of small files are read warm; one is mapped, or read past the cache, and is larger than all of them.
+    let small = || (0..2000).map(|n| hit(OURS, n));
+    for way in [
+        &[(Counter::FaultMisses, 37), (Counter::Prefetched, 65_500)][..],
+        &[(Counter::DirectReadBytes, 256 << 20)],
+    ] {
+        let rows = small().chain([used(OURS, 9999, way)]).collect();
+        let run = run_of(&mut Origins::default(), 1, &[rows], &whole());
+        assert_eq!(said(&[run]), Vec::<&str>::new());
+    }
+    let run = run_of(&mut Origins::default(), 1, &[small().collect()], &whole());
+    assert_eq!(said(&[run]), ["cached-before"]);
+}
+
+#[test]
+fn who_comes_back_to_its_own_pages_found_nothing() {
+    // Half of a file of 6 pages is read twice: as many hits as if the other half had been there.
+    let twice = |n| {
+        used(OURS, n, &[(Counter::ReadMisses, 3), (Counter::ReadHits, 3), (Counter::ReadBytes, 6 * 4096)])
+    };
+    let rows: Vec<_> = (0..1500).map(twice).collect();
+    let run = run_of(&mut Origins::default(), 1, &[rows.clone()], &Made(6, 3));
+    assert_eq!((run.warm_pages, run.asked_pages), (0, 9000));
+    assert_eq!(said(&[run]), Vec::<&str>::new());
+    // And if it was: six are cached, of which it brought in three.
+    let run = run_of(&mut Origins::default(), 1, &[rows], &Made(6, 6));
+    assert_eq!((run.warm_pages, run.asked_pages), (4500, 9000));
+    assert_eq!(said(&[run]), ["cached-before"]);
+}
+
+/// Pages that are put down to others, and those that may have been theirs, after one reading each.
+fn found(readings: &[Vec<FileSample>]) -> (u64, u64) {
+    let run = run_of(&mut Origins::default(), 1, readings, &Made(900, 900));
+    (run.origin.others, run.origin.others + run.origin.meanwhile)
 }
 
 #[test]
 fn who_reads_later_has_not_warmed_it() {
-    let (theirs, ours) = (used(THEIRS, Counter::ReadMisses, 900), used(OURS, Counter::ReadHits, 900));
-    let (theirs, ours) = (&[theirs][..], &[ours][..]);
-    assert_eq!(found(&[theirs, ours]), (900, 900), "before");
-    assert_eq!(found(&[ours, theirs]), (0, 0), "after");
-    assert_eq!(found(&[ours, theirs, ours]), (0, 900), "in between: of which pages is not known");
-    let both = [theirs, ours].concat();
-    assert_eq!(found(&[&both]), (0, 900), "at the same time");
-    assert_eq!(found(&[theirs, ours, &[], theirs]), (900, 900));
+    let theirs = || vec![used(THEIRS, 12, &[(Counter::ReadMisses, 900)])];
+    let ours = || vec![used(OURS, 12, &[(Counter::ReadHits, 900), (Counter::ReadBytes, 900 * 4096)])];
+    assert_eq!(found(&[theirs(), ours()]), (900, 900), "before");
+    assert_eq!(found(&[ours(), theirs()]), (0, 0), "after");
+    assert_eq!(found(&[ours(), theirs(), ours()]), (0, 900), "in between: of which pages is not known");
+    assert_eq!(found(&[[theirs(), ours()].concat()]), (0, 900), "at the same time");
+    assert_eq!(found(&[theirs(), ours(), vec![], theirs()]), (900, 900));
 }
 
 #[test]
-fn what_the_command_brought_in_is_nobody_elses() {
-    assert_eq!(found(&[&[used(OURS, Counter::ReadMisses, 5)], &[used(OURS, Counter::ReadHits, 5)]]), (0, 0));
+fn who_came_last_brought_in_what_is_there() {
+    // The run before brought it in; then it was dropped, and read by somebody else.
+    let mut origins = Origins::default();
+    let tree = |who, what: fn(u32, u64) -> FileSample| (0..3000).map(|n| what(who, n)).collect::<Vec<_>>();
+    let first = run_of(&mut origins, 1, &[tree(OURS, miss), tree(THEIRS, miss)], &whole());
+    let second = run_of(&mut origins, 2, &[tree(OURS, hit)], &whole());
+    assert_eq!((second.origin.others, second.origin.runs.len()), (9000, 0));
+    assert_eq!(second.warmers[0].fills, 9000);
+    let all = findings::of(&[], &[first, second]);
+    let said = all.iter().find(|f| f.id == "warmed-by-other-process").unwrap();
+    assert!(said.text.contains("cat (process 20)") && said.text.contains("brought in them"), "{}", said.text);
 }

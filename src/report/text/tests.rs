@@ -112,6 +112,7 @@ fn cold() -> Run {
 fn warm() -> Run {
     let mut run =
         Run { number: 2, cold: None, wall_s: 2.6, waits: waits(0, 0), warm_pages: 131_072, ..cold() };
+    run.origin.runs = vec![(1, 131_072)];
     run.usage.device_read_bytes = Some(0);
     run.lookups = Lookups { dcache_misses: Some(0), work_ns: Some(0) };
     for (figure, n) in [

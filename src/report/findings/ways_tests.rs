@@ -1,0 +1,92 @@
+//! What a rule must know besides the busiest files: the options in use, and all ways in.
+#![allow(clippy::unwrap_used)]
+
+use super::tests::cold;
+use super::tests::rewarmed;
+use super::tests::warm;
+use super::*;
+
+fn remedy(run: Run, earlier: &[Run], id: &str) -> Option<String> {
+    let runs: Vec<Run> = earlier.iter().cloned().chain([run]).collect();
+    let found = of(&[], &runs);
+    found.into_iter().find(|f| f.id == id).unwrap_or_else(|| panic!("no {id}")).remedy
+}
+
+#[test]
+fn no_remedy_is_what_was_just_done() {
+    let id = "cached-before";
+    assert!(remedy(warm(), &[], id).unwrap().contains("--cold all"));
+    let slab = Run { cold: Some("slab".into()), ..warm() };
+    assert!(remedy(slab, &[], id).unwrap().contains("--cold all"), "that leaves the pages");
+    for cold in ["pagecache", "all"] {
+        let emptied = Run { cold: Some(cold.into()), ..warm() };
+        assert_eq!(remedy(emptied.clone(), &[], id), None);
+        // The second of a series, too: what stayed for the first stays for it.
+        let second = Run { number: 3, ..warm() };
+        assert_eq!(remedy(second.clone(), &[emptied.clone()], id), None);
+        let text = &of(&[], &[emptied])[0].text;
+        assert!(text.contains("stayed when the page cache was emptied"), "{text}");
+    }
+    // Nobody can begin anew what runs already.
+    assert_eq!(remedy(Run { exit_status: None, ..warm() }, &[], id), None);
+    let id = "warmed-by-earlier-run";
+    let first = Run { number: 1, ..cold() };
+    let prepared = |line: Option<&str>| Run { prepare: line.map(String::from), ..rewarmed(1) };
+    let remedy = |line| remedy(prepared(line), &[first.clone()], id);
+    assert!(remedy(None).unwrap().contains("give --prepare"));
+    assert!(remedy(Some("make clean")).unwrap().contains("let the line of --prepare"));
+    assert_eq!(remedy(Some("echo 3 >/proc/sys/vm/drop_caches")), None);
+}
+
+#[test]
+fn a_part_is_told_as_a_part() {
+    let mut run = rewarmed(1);
+    run.origin.runs = vec![(1, 6000)];
+    let found = of(&[], &[cold(), run.clone()]);
+    let text = &found.iter().find(|f| f.id == "warmed-by-earlier-run").unwrap().text;
+    assert!(text.ends_with("run 1 had brought 6000 of these 10240 pages in."), "{text}");
+    // The nearest in which it is neither this nor that.
+    run.origin.runs = vec![(1, 5000)];
+    run.origin.before = 5000;
+    assert!(of(&[], &[cold(), run]).iter().all(|f| !f.id.starts_with("warmed") && f.id != "cached-before"));
+}
+
+#[test]
+fn a_mapped_scan_is_not_judged_by_what_it_read_when_it_started() {
+    // 816 reads, most of them fed by read-ahead, and 65 537 pages brought in for a mapping.
+    let mut run = cold();
+    for (figure, n) in [
+        (Figure::Accesses, 816),
+        (Figure::ReadaheadHits, 500),
+        (Figure::Misses, 16),
+        (Figure::Hits, 300),
+        (Figure::ReadaheadPages, 66_000),
+        (Figure::FaultMisses, 37),
+        (Figure::FaultHits, 3000),
+        (Figure::MetaAccesses, 100),
+        (Figure::MetaHits, 100),
+    ] {
+        run.figures.set(figure, Some(n));
+    }
+    let ids: Vec<_> = of(&[], &[run.clone()]).iter().map(|f| f.id).collect();
+    assert!(!ids.contains(&"readahead-fed") && !ids.contains(&"faults-blind-to-reads"), "{ids:?}");
+    // Of what it used, nothing was in use before, and its metadata was.
+    assert!(ids.contains(&"only-metadata-warm"), "{ids:?}");
+    // The same reads without the mapping: read-ahead fed them.
+    run.figures.set(Figure::ReadaheadPages, Some(500));
+    run.figures.set(Figure::FaultMisses, Some(0));
+    assert!(of(&[], &[run]).iter().any(|f| f.id == "readahead-fed"));
+}
+
+#[test]
+fn names_that_were_to_be_cold() {
+    let mut run = warm();
+    run.lookups = crate::report::data::Lookups { dcache_misses: Some(20_000), work_ns: Some(200_000_000) };
+    let text =
+        |run: &Run| of(&[], &[run.clone()]).into_iter().find(|f| f.id == "dentries-cold").unwrap().text;
+    assert!(!text(&run).contains("--cold"));
+    run.cold = Some("slab".into());
+    assert!(text(&run).contains("(--cold had emptied it)"));
+    run.lookups.dcache_misses = Some(999);
+    assert!(of(&[], &[run]).iter().all(|f| f.id != "dentries-cold"));
+}

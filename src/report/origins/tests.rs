@@ -1,0 +1,80 @@
+//! The list of who filled what: all files are in it, and it is bounded.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::time::Duration;
+use std::time::Instant;
+
+use super::*;
+use crate::files::Dev;
+use crate::files::File;
+use crate::files::Named;
+use crate::sample::FileSample;
+use crate::view::fixtures;
+
+fn row(tgid: u32, inode: u64, n: u64) -> FileSample {
+    FileSample {
+        tgid,
+        uid: 0,
+        cgroup: 1,
+        born: 1,
+        process: "tar".into(),
+        file: Arc::new(File {
+            dev: Dev { major: 254, minor: 0 },
+            inode,
+            generation: 0,
+            block: None,
+            name: "/f".into(),
+            named: Named::Whole,
+        }),
+        deleted: false,
+        counters: fixtures::counters(&[(Counter::ReadMisses, n)]),
+    }
+}
+
+fn note(origins: &mut Origins, rows: Vec<FileSample>) {
+    let sample = fixtures::sample(Instant::now(), Duration::from_secs(1), &[]);
+    origins.note(&Sample { files: rows, ..sample }, &Followed::new(0));
+}
+
+fn pages(origins: &Origins, inode: u64) -> u64 {
+    origins.but(0, key(&row(0, inode, 0).file)).map(|f| u64::from(f.pages)).sum()
+}
+
+#[test]
+fn a_full_list_says_so_and_keeps_what_it_has() {
+    let mut origins = Origins::with_room(20_000);
+    note(&mut origins, (0..20_000).map(|inode| row(7, inode, 2)).collect());
+    assert!(origins.complete());
+    // The same files by the same process need no more room.
+    note(&mut origins, (0..20_000).map(|inode| row(7, inode, 1)).collect());
+    assert!(origins.complete());
+    note(&mut origins, vec![row(7, 20_000, 5), row(8, 3, 1)]);
+    assert!(!origins.complete());
+    assert_eq!((pages(&origins, 20_000), pages(&origins, 3), pages(&origins, 19_999)), (0, 3, 3));
+    assert_eq!((origins.entries.len(), origins.files.len()), (20_000, 20_000));
+}
+
+#[test]
+fn a_file_that_thousands_fill_does_not_grow() {
+    let mut origins = Origins::default();
+    for pid in 1..12_000 {
+        note(&mut origins, vec![row(pid, 5, 1)]);
+    }
+    assert_eq!(pages(&origins, 5), 11_999, "all of them, if not by name");
+    assert!(origins.entries.len() <= OF_A_FILE + 1, "{}", origins.entries.len());
+    assert!(origins.whos.len() <= WHOS);
+    assert!(origins.complete());
+}
+
+#[test]
+fn what_the_kernel_programs_had_no_room_for_is_missing_here() {
+    let mut origins = Origins::default();
+    let mut sample = fixtures::sample(Instant::now(), Duration::from_secs(1), &[]);
+    sample.lost.by_reason = vec![("files_full", 0), ("recursion", 3)];
+    origins.note(&sample, &Followed::new(0));
+    assert!(origins.complete());
+    sample.lost.by_reason = vec![("files_full", 1)];
+    origins.note(&sample, &Followed::new(0));
+    assert!(!origins.complete());
+}

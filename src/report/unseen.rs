@@ -1,0 +1,81 @@
+//! What the command read by ways that nobody sees here, by the kernel's own account of its read calls (`rchar`).
+//!
+//! Reads of tmpfs are seen by functions only. Where those are refused, nothing in the other figures says that a
+//! command worked in `/dev/shm`; the account does, though it has pipes, sockets and terminals as well: it is a bound.
+
+use super::data::Run;
+use super::units;
+use crate::figures::Figure;
+use crate::plan::Plan;
+
+/// Less than this, or than a twentieth, is said nothing of: every program reads a little from pipes and `/proc`.
+const LEAST: u64 = 1 << 20;
+
+/// Bytes of read calls of which the figures do not tell, where some kind of file is not seen: the most that it can be.
+fn bytes(run: &Run, plan: &Plan) -> Option<u64> {
+    let seen = |event: &str| plan.hooks.iter().any(|h| h.event.starts_with(event));
+    if seen("tmpfs read") {
+        return None;
+    }
+    let direct = run.get(Figure::DirectReadBytes).unwrap_or(0);
+    Some(run.usage.called_read_bytes?.saturating_sub(run.get(Figure::ReadBytes)? + direct))
+}
+
+/// Adds them to what the run used: what was not seen is not known to have been in the cache.
+pub(super) fn weigh(run: &mut Run, plan: &Plan) {
+    let called = run.usage.called_read_bytes.unwrap_or(0);
+    let bytes = bytes(run, plan).filter(|n| *n >= LEAST && *n >= called / 20);
+    run.unseen_bytes = bytes;
+    run.asked_pages += bytes.unwrap_or(0) / units::page();
+}
+
+/// What a reader of the report must know of it.
+pub(super) fn note(run: &Run) -> Option<String> {
+    let bytes = run.unseen_bytes?;
+    let called = run.usage.called_read_bytes?;
+    Some(format!(
+        "not seen: up to {} of the {} that its read calls delivered by the kernel's own account (rchar). Files of tmpfs \
+         (/dev/shm, in places /tmp) are seen by functions only, which this kernel refuses; pipes, sockets, terminals \
+         and /proc are no files of the cache. The figures of reads are the least that it may have been.",
+        units::bytes(bytes),
+        units::bytes(called),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::report::data::Usage;
+    use crate::view::fixtures;
+
+    fn run(called: u64, read: u64, direct: u64) -> Run {
+        let mut run = Run { asked_pages: 10, ..Run::default() };
+        run.usage = Usage { called_read_bytes: Some(called), ..Usage::zero() };
+        run.figures.set(Figure::ReadBytes, Some(read));
+        run.figures.set(Figure::DirectReadBytes, Some(direct));
+        weigh(&mut run, &fixtures::plan(&[]));
+        run
+    }
+
+    #[test]
+    fn what_is_not_seen_is_said_and_weighed() {
+        let page = units::page();
+        let tmpfs = run(32 << 20, 20_000, 0);
+        assert_eq!(tmpfs.unseen_bytes, Some((32 << 20) - 20_000));
+        assert_eq!(tmpfs.asked_pages, 10 + ((32 << 20) - 20_000) / page);
+        assert!(
+            note(&tmpfs).unwrap().contains("of the 32 MiB that its read calls delivered"),
+            "{:?}",
+            note(&tmpfs)
+        );
+        // A little of /proc, a pipe's worth, and what went past the cache and was seen there.
+        for seen in [run(32 << 20, (32 << 20) - 400_000, 0), run(900_000, 0, 0), run(32 << 20, 0, 31 << 20)] {
+            assert_eq!((seen.unseen_bytes, seen.asked_pages), (None, 10));
+            assert_eq!(note(&seen), None);
+        }
+        // Where the account is not known, nothing is.
+        assert_eq!(note(&Run::default()), None);
+    }
+}
