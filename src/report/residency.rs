@@ -171,6 +171,25 @@ mod tests {
         assert!(matches!(&gone, Ok(false)) || gone.unwrap_err().kind() == io::ErrorKind::NotFound);
     }
 
+    /// A signal that waits ends the question, and still waits for whoever acts on it.
+    #[test]
+    fn a_signal_is_heeded() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        // SAFETY: plain data, initialised by the calls; the signal is sent to this thread alone, which has blocked it.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            libc::sigaddset(&raw mut set, libc::SIGINT);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+            libc::pthread_kill(libc::pthread_self(), libc::SIGINT);
+            assert_eq!(Round::new().ask(file.path()), Err(Unknown::Interrupted));
+            let mut signal = 0;
+            assert_eq!(libc::sigwait(&raw const set, &raw mut signal), 0);
+            assert_eq!(signal, libc::SIGINT);
+        }
+        assert!(Round::new().ask(file.path()).is_ok());
+    }
+
     fn runs(pages: impl Iterator<Item = bool>) -> (Vec<Run>, u64) {
         let pages: Vec<bool> = pages.collect();
         let (mut at, mut runs) = (0, Vec::new());

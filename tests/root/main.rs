@@ -9,6 +9,7 @@ mod command;
 mod counting;
 mod ending;
 mod many;
+mod outputs;
 mod refusing;
 #[path = "../tools/mod.rs"]
 mod tools;
@@ -39,6 +40,10 @@ const TESTS: &[Test] = &[
     ("process_for_a_time", command::process_for_a_time),
     ("process_for_a_time_has_all_accounts", command::process_for_a_time_has_all_accounts),
     ("command_on_a_full_disk", command::command_on_a_full_disk),
+    ("a_sparse_file", outputs::a_sparse_file),
+    ("what_is_written_where", outputs::what_is_written_where),
+    ("what_others_have_planted", outputs::what_others_have_planted),
+    ("a_full_disk_keeps_what_was_saved", outputs::a_full_disk_keeps_what_was_saved),
     ("not_root", refusing::not_root),
     ("explain", refusing::explain),
     ("a_process_that_has_ended", refusing::a_process_that_has_ended),
