@@ -1,13 +1,12 @@
 //! `cachedu`: which files and directories hold the page cache, and in what pattern.
 //!
-//! [`residency`] and [`ranges`] answer for one open file and are cheap: one system call for the first, a few for each
-//! run of cached pages for the second. Everything else here walks, adds up, shows and acts.
+//! What is cached of one open file is answered by [`crate::residency`]. Everything else here walks, adds up, shows and
+//! acts.
 
 pub mod act;
 pub mod cli;
 pub mod exclude;
 pub mod interrupt;
-pub mod kinds;
 pub mod links;
 pub mod map;
 pub mod open;
@@ -15,22 +14,22 @@ pub mod owners;
 pub mod pattern;
 pub mod problems;
 pub mod progress;
-pub mod ranges;
-pub mod residency;
 pub mod row;
 pub mod run;
 pub mod set;
-pub mod sys;
 pub mod totals;
 pub mod tui;
 pub mod view;
 pub mod walk;
 
-pub use ranges::Run;
-pub use residency::Ask;
-pub use residency::Method;
-pub use residency::Residency;
-pub use residency::Unknown;
+pub use crate::residency;
+pub use crate::residency::Ask;
+pub use crate::residency::Method;
+pub use crate::residency::Residency;
+pub use crate::residency::Run;
+pub use crate::residency::Unknown;
+pub use crate::residency::kinds;
+pub use crate::residency::ranges;
 
 use std::os::fd::AsFd;
 

@@ -15,6 +15,7 @@ pub mod json;
 mod origins;
 mod output;
 pub mod residency;
+pub mod saved;
 #[cfg(test)]
 mod schema_test;
 pub mod text;
@@ -135,10 +136,10 @@ fn share(a: u64, b: u64) -> f64 {
 /// When nothing can be counted, the command cannot be started, or the report cannot be written.
 pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
     let watched = &args.watched;
-    let compared = watched.compare.as_deref().map(json::saved).transpose()?;
+    let compared = watched.compare.as_deref().map(saved::saved).transpose()?;
     // A process that is not there, and a PID namespace in which nothing could be found.
     Process::open(args.pid.unwrap_or_else(std::process::id))?;
-    let mut outputs = Outputs::open(args)?;
+    let outputs = Outputs::open(args)?;
     let system = |what: &str, e: io::Error| Failure::failed(format!("cannot {what}: {e}"));
     let mut options = Options {
         wants: Wants { latency: true, files: true, follow: true, around: true, group: false },
@@ -196,8 +197,13 @@ pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
         Ok(cut) => cut,
         Err(End::Failed(failure)) => return Err(failure),
         Err(End::NotStarted(e)) => return Ok(output::not_started(&watched.command, &e.0)),
+        Err(End::Asked(signal)) => {
+            eprintln!("cachestat: interrupted before the command was run");
+            return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)));
+        }
     };
     report.unknown.extend(report.runs.last().and_then(unseen::note));
+    report.about.extend(unasked(&report.runs));
     report.conclude();
     outputs.write(args, &report)?;
     let own = report.runs.last().and_then(|r| r.exit_status).unwrap_or(0);
@@ -239,7 +245,14 @@ fn all(watched: &Watched, watch: &mut Watch<'_>, report: &mut Report) -> Result<
             ));
             left = Some(emptied);
         }
-        let mut run = watch.command(&watched.command, number)?;
+        let mut run = match watch.command(&watched.command, number) {
+            Err(End::Asked(signal)) if !runs.is_empty() => {
+                about.push(format!("interrupted before run {number} of {}", watched.repeat));
+                cut = Some(signal);
+                break;
+            }
+            run => run?,
+        };
         run.cold = cold.map(|c| c.name().to_owned());
         run.prepare.clone_from(&watched.prepare);
         run.cold_left = left;
@@ -266,6 +279,28 @@ fn all(watched: &Watched, watch: &mut Watch<'_>, report: &mut Report) -> Result<
     }
     Ok(cut)
 }
+
+/// Of which files it is not known what is cached of them, and why.
+fn unasked(runs: &[Run]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for file in runs.iter().flat_map(|r| &r.files) {
+        let Some(why) = &file.residency_unknown else { continue };
+        let path = crate::view::text::printable(file.path.as_deref().unwrap_or("?"));
+        let line = format!("what is cached of {path} is not known: {why}");
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    let more = lines.len().saturating_sub(UNASKED);
+    lines.truncate(UNASKED);
+    if more > 0 {
+        lines.push(format!("nor what is cached of {more} other files"));
+    }
+    lines
+}
+
+/// Files of which it is said that it is not known what is cached of them.
+const UNASKED: usize = 3;
 
 /// The signal by which somebody asked for an end, be it that the command died of it.
 fn stopped(signal: Option<i32>, watch: &Watch<'_>) -> Result<Option<i32>, End> {

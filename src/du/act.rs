@@ -46,16 +46,21 @@ pub struct Deed {
     pub dirty: Option<u64>,
     /// Whether memory is the only place of the file: nothing of it can be dropped.
     pub memory: bool,
+    /// Why `before` is not known.
+    pub why: Option<Unknown>,
 }
 
 /// What is cached, if we are told. Not to be told is no reason to do nothing.
-fn told(fd: BorrowedFd<'_>, ask: Ask) -> Result<Option<Residency>, Unknown> {
+fn told(fd: BorrowedFd<'_>, ask: Ask) -> Result<Told, Unknown> {
     match ask.residency(fd) {
-        Ok(told) => Ok(Some(told)),
-        Err(Unknown::NotPermitted) => Ok(None),
+        Ok(told) => Ok(Ok(told)),
+        Err(why) if why.untold() => Ok(Err(why)),
         Err(why) => Err(why),
     }
 }
+
+/// What is cached, or why we are not told.
+type Told = Result<Residency, Unknown>;
 
 /// Whether memory is the only place of a file.
 fn memory(fd: BorrowedFd<'_>) -> bool {
@@ -76,7 +81,7 @@ pub fn evict(fd: impl AsFd, flush: bool, ask: Ask) -> Result<Deed, Unknown> {
     }
     rustix::fs::fadvise(&fd, 0, None, Advice::DontNeed)?;
     // Pages on their way to the LRU lists of other processors escape the first time.
-    if told(fd.as_fd(), ask)?.is_none_or(|r| r.cached > r.more.map_or(0, |m| m.dirty + m.writeback)) {
+    if told(fd.as_fd(), ask)?.map_or(true, |r| r.cached > r.more.map_or(0, |m| m.dirty + m.writeback)) {
         rustix::fs::fadvise(&fd, 0, None, Advice::DontNeed)?;
     }
     deed(&fd, before, ask)
@@ -108,11 +113,11 @@ pub fn load(fd: impl AsFd, ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown>
     deed(&fd, before, ask)
 }
 
-fn deed(fd: impl AsFd, before: Option<Residency>, ask: Ask) -> Result<Deed, Unknown> {
-    let after = told(fd.as_fd(), ask)?;
+fn deed(fd: impl AsFd, before: Told, ask: Ask) -> Result<Deed, Unknown> {
+    let after = told(fd.as_fd(), ask)?.ok();
     let dirty = after.and_then(|r| r.more).map(|m| m.dirty + m.writeback);
-    let (before, after) = (before.map(|r| r.cached), after.map(|r| r.cached));
-    Ok(Deed { before, after, dirty, memory: memory(fd.as_fd()) })
+    let (why, before) = (before.err(), before.ok().map(|r| r.cached));
+    Ok(Deed { before, after: after.map(|r| r.cached), dirty, memory: memory(fd.as_fd()), why })
 }
 
 fn read(fd: BorrowedFd<'_>, from: u64, to: u64, bytes: &AtomicU64) -> Result<(), Unknown> {
@@ -173,9 +178,9 @@ fn each<T: Sync>(
 }
 
 /// What a dry run says.
-fn dry(totals: &Totals, memory: bool) -> Deed {
+fn dry(totals: &Totals, memory: bool, why: Option<Unknown>) -> Deed {
     let cached = totals.cached();
-    Deed { before: cached, after: cached, dirty: totals.only_cachestat(totals.dirty), memory }
+    Deed { before: cached, after: cached, dirty: totals.only_cachestat(totals.dirty), memory, why }
 }
 
 /// Evicts or loads files that were found.
@@ -187,13 +192,13 @@ pub fn run(args: &Args, found: Found, out: &mut dyn Write, err: &mut dyn Write) 
     let mut report = Report::new(if args.evict { "evict" } else { "load" }, args);
     let wanted = run::wanted(args);
     // Who is not told what is cached may act all the same.
-    let open = |r: &Row| r.why.is_none_or(|why| why == Unknown::NotPermitted);
+    let open = |r: &Row| r.why.is_none_or(Unknown::untold);
     let todo: Vec<Row> = found.rows.into_iter().filter(|r| open(r) && wanted(&r.totals)).collect();
     report.besides = found.total.cached.saturating_sub(todo.iter().map(|r| r.totals.cached).sum());
     let pages = todo.iter().map(|r| r.totals.pages.saturating_sub(r.totals.cached));
     report.most = pages.fold(0, u64::saturating_add);
     let done = each(args, &todo, |r, read| match (args.dry_run, args.evict) {
-        (true, _) => Ok(dry(&r.totals, memory(r.open()?.0.as_fd()))),
+        (true, _) => Ok(dry(&r.totals, memory(r.open()?.0.as_fd()), r.why)),
         (false, true) => evict(&r.open()?.0, args.flush, ask),
         (false, false) => load(&r.open()?.0, ask, read),
     });
@@ -228,8 +233,8 @@ pub fn restore(
     let done = each(args, &set.files, |file, read| {
         if args.dry_run {
             let (totals, why) = run::file(&file.path, ask);
-            let why = why.filter(|why| *why != Unknown::NotPermitted);
-            return why.map_or(Ok(dry(&totals, false)), Err);
+            let dry = dry(&totals, false, why);
+            return why.filter(|why| !why.untold()).map_or(Ok(dry), Err);
         }
         load_runs(&run::open_named(&file.path)?.0, &file.runs, ask, read)
     });

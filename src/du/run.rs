@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::io::BufRead as _;
+use std::io::Read as _;
 use std::io::Write;
 use std::os::fd::AsFd as _;
 use std::os::fd::OwnedFd;
@@ -146,8 +147,13 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Result<End,
 /// whoever may read a file may load and evict it.
 fn out_of_reach(why: Unknown, args: &Args) -> bool {
     match why {
-        Unknown::NotPermitted => args.save.is_some(),
-        Unknown::NotReadable | Unknown::OnlyMapped | Unknown::Loop | Unknown::Failed(_) => true,
+        Unknown::NotPermitted | Unknown::TooLarge => args.save.is_some(),
+        Unknown::NotReadable
+        | Unknown::OnlyMapped
+        | Unknown::Loop
+        | Unknown::Interrupted
+        | Unknown::Late
+        | Unknown::Failed(_) => true,
         Unknown::Vanished | Unknown::HugeTlb | Unknown::Dax | Unknown::NoCache | Unknown::NotAFile(_) => {
             false
         }
@@ -210,10 +216,23 @@ fn paths(args: &Args) -> Result<Vec<PathBuf>, Failure> {
             let failed = |e| Failure::usage(format!("cannot read {}: {e}", list.display()));
             Box::new(io::BufReader::new(fs::File::open(list).map_err(failed)?))
         };
-        for name in text.split(if args.null { 0 } else { b'\n' }) {
-            let name = name.map_err(|e| Failure::usage(format!("cannot read {}: {e}", list.display())))?;
-            if !name.is_empty() {
-                paths.push(std::ffi::OsString::from_vec(name).into());
+        let mut text = text;
+        let bad = |why: String| Failure::usage(format!("cannot read {}: {why}", list.display()));
+        loop {
+            let mut name = Vec::new();
+            let end = if args.null { 0 } else { b'\n' };
+            let n =
+                (&mut text).take(LONGEST + 1).read_until(end, &mut name).map_err(|e| bad(e.to_string()))?;
+            if n as u64 > LONGEST {
+                return Err(bad(format!("a path in it has more than {LONGEST} bytes")));
+            }
+            if name.last() == Some(&end) {
+                name.pop();
+            }
+            match (n, name.is_empty()) {
+                (0, _) => break,
+                (_, true) => {}
+                (_, false) => paths.push(std::ffi::OsString::from_vec(name).into()),
             }
         }
     } else if paths.is_empty() {
@@ -221,6 +240,9 @@ fn paths(args: &Args) -> Result<Vec<PathBuf>, Failure> {
     }
     Ok(paths)
 }
+
+/// Bytes that a path of a list may have; the kernel takes 4096 at once, we go further in pieces.
+const LONGEST: u64 = 1 << 20;
 
 /// Opens a path that a user names, if it is a file, a directory or a block device.
 pub(super) fn open_named(path: &Path) -> Result<(OwnedFd, Statx), Unknown> {
@@ -332,7 +354,7 @@ fn find(args: &Args, paths: &[PathBuf], acting: bool) -> Result<Found, Failure> 
                         }
                         let (totals, why) = told(path, opened, options.ask);
                         if let Some(why) = why {
-                            found.missing |= !(args.evict || args.load) || why != Unknown::NotPermitted;
+                            found.missing |= !(args.evict || args.load) || !why.untold();
                             found.notes.push(format!("{}: {why}", view::name(path)));
                         }
                         if !again {

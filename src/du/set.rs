@@ -7,6 +7,8 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
+use std::io::BufRead;
+use std::io::Read as _;
 use std::io::Write;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStringExt as _;
@@ -14,6 +16,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
+use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -27,6 +30,7 @@ use super::run;
 use super::run::End;
 use super::view;
 use crate::exit::Failure;
+use crate::outfile;
 
 /// What the head is called.
 const KIND: &str = "cachedu-set";
@@ -78,17 +82,24 @@ pub fn save(
             view::name(&first.path)
         );
     }
-    let lines: Vec<(PathBuf, Result<String, Unknown>)> =
+    let lines: Vec<(PathBuf, Result<(String, usize), Unknown>)> =
         rows.par_iter().map(|r| (r.path.clone(), line(r, ask))).collect();
     let time = jiff::Timestamp::now().to_string();
     let page_size = rustix::param::page_size();
     let mut text = format!("{}\n", json!({"type":KIND,"version":VERSION,"page_size":page_size,"time":time}));
-    let mut count = 0_u64;
+    let (mut count, mut kept) = (0_u64, 0);
     for (path, line) in lines {
         match line {
-            Ok(line) => {
+            // What would not be read again is no set.
+            Ok((line, runs)) if line.len() as u64 > LONGEST => {
+                end = End::Partly;
+                let _ =
+                    writeln!(err, "cachedu: warning: {}: left out, it has {runs} runs", view::name(&path));
+            }
+            Ok((line, runs)) => {
                 text += &line;
                 count += 1;
+                kept += room(path.as_os_str().len(), runs);
             }
             Err(Unknown::Vanished) => {}
             Err(why) => {
@@ -97,13 +108,18 @@ pub fn save(
             }
         }
     }
+    if kept > LARGEST {
+        return Err(Failure::failed(format!("nothing is saved: a set does not hold {count} files"))
+            .remedy("save the directories below one by one"));
+    }
     let _ = writeln!(text, "{}", json!({"type":LAST,"files":count}));
     if path.as_os_str() == "-" {
         run::print(text.as_bytes(), out)?;
         return Ok(end);
     }
-    let failed = |e| Failure::failed(format!("cannot write {}: {e}", path.display()));
-    replace(path, text.as_bytes()).map_err(failed)?;
+    let whole = interrupt::hold();
+    outfile::write(path, text.as_bytes()).map_err(|e| e.about(path))?;
+    drop(whole);
     let _ = writeln!(err, "cachedu: saved {count} files to {}", path.display());
     Ok(end)
 }
@@ -115,41 +131,8 @@ fn lasts(row: &Row) -> bool {
     })
 }
 
-/// Writes a file as a whole or not at all: an older set must outlive a full disk.
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    // The file behind a symbolic link is meant, not the link.
-    let path = &match fs::canonicalize(path) {
-        Ok(whole) => whole,
-        // It leads to a file that has yet to be made: there is none to outlive a failure.
-        Err(_) if path.is_symlink() => return fs::write(path, text),
-        Err(_) => path.to_path_buf(),
-    };
-    let old = fs::metadata(path).ok();
-    let Some(name) = path.file_name().filter(|_| old.as_ref().is_none_or(fs::Metadata::is_file)) else {
-        // A pipe or a device cannot be replaced.
-        return fs::write(path, text);
-    };
-    let mut beside = OsString::from(".");
-    beside.push(name);
-    beside.push(format!(".{}", std::process::id()));
-    let beside = path.with_file_name(beside);
-    let _whole = interrupt::hold();
-    let mut file = fs::File::options().write(true).create_new(true).open(&beside)?;
-    let written = (|| {
-        if let Some(old) = old {
-            file.set_permissions(old.permissions())?;
-        }
-        file.write_all(text)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    written
-}
-
-fn line(row: &Row, ask: Ask) -> Result<String, Unknown> {
+/// The line of a file, and its number of runs.
+fn line(row: &Row, ask: Ask) -> Result<(String, usize), Unknown> {
     let (fd, stat) = row.open()?;
     let runs = ask.ranges(fd.as_fd())?;
     let mut object = Map::new();
@@ -159,30 +142,51 @@ fn line(row: &Row, ask: Ask) -> Result<String, Unknown> {
     object.insert("size_bytes".into(), stat.stx_size.into());
     let ranges: Vec<_> = runs.iter().map(|r| [r.start, r.pages]).collect();
     object.insert("ranges".into(), json!(ranges));
-    Ok(format!("{}\n", Value::Object(object)))
+    Ok((format!("{}\n", Value::Object(object)), runs.len()))
 }
 
-/// Reads a set.
+/// Reads a set. It may be any file: what it takes in memory is bounded, whatever it says.
 ///
 /// # Errors
 /// Wrong usage for what is no set; it names the line.
 pub fn read(path: &Path) -> Result<Set, Failure> {
-    let text = if path.as_os_str() == "-" {
-        std::io::read_to_string(std::io::stdin())
-    } else {
-        fs::read_to_string(path)
-    };
-    let text = text.map_err(|e| Failure::usage(format!("cannot read {}: {e}", path.display())))?;
-    parse(&text).map_err(|(line, what)| {
+    let told = |(line, what): (usize, String)| {
         Failure::usage(format!("{}, line {line}: {what}", path.display()))
             .remedy("'cachedu --save FILE PATH' writes such a file")
-    })
+    };
+    if path.as_os_str() == "-" {
+        return parse(io::stdin().lock()).map_err(told);
+    }
+    let failed = |e| Failure::usage(format!("cannot read {}: {e}", path.display()));
+    parse(io::BufReader::new(fs::File::open(path).map_err(failed)?)).map_err(told)
 }
 
-fn parse(text: &str) -> Result<Set, (usize, String)> {
-    let mut lines = text.lines().enumerate();
+/// A line as it is read; what is not known is passed over.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Line {
+    r#type: Option<String>,
+    files: Option<u64>,
+    path: Option<String>,
+    path_hex: Option<String>,
+    size_bytes: Option<u64>,
+    ranges: Option<Vec<(u64, u64)>>,
+}
+
+fn parse(mut from: impl BufRead) -> Result<Set, (usize, String)> {
     let no_set = || (1, "this is not a set that 'cachedu --save' wrote".to_string());
-    let head: Value = lines.next().and_then(|(_, l)| serde_json::from_str(l).ok()).ok_or_else(no_set)?;
+    let mut text = Vec::new();
+    let mut number = 0;
+    // The next line, of which no more is read than it may have.
+    let mut next = |text: &mut Vec<u8>, most: u64| {
+        number += 1;
+        text.clear();
+        let n = (&mut from).take(most + 1).read_until(b'\n', text).map_err(|e| (number, e.to_string()))?;
+        let too_long = || (number, "it is longer than any line of a set".to_string());
+        if n as u64 > most { Err(too_long()) } else { Ok((n > 0).then_some(number)) }
+    };
+    next(&mut text, HEAD).map_err(|_| no_set())?;
+    let head: Value = serde_json::from_slice(&text).map_err(|_| no_set())?;
     if head["type"] != KIND {
         return Err(no_set());
     }
@@ -192,17 +196,21 @@ fn parse(text: &str) -> Result<Set, (usize, String)> {
     let page_size = head["page_size"].as_u64().filter(|n| n.is_power_of_two()).ok_or_else(no_set)?;
     // No file is longer; what is damaged must not overflow sums.
     let most = i64::MAX.unsigned_abs() / page_size;
-    let mut files = Vec::new();
-    let mut last = 1;
-    for (i, line) in lines.by_ref() {
-        last = i + 1;
-        let damaged = || (last, "it is damaged".to_string());
-        let value: Value = serde_json::from_str(line).map_err(|_| damaged())?;
-        if value["type"] != LAST {
-            files.push(file(&value, most).ok_or_else(damaged)?);
+    let (mut files, mut kept, mut last) = (Vec::new(), 0, 1);
+    while let Some(number) = next(&mut text, LONGEST)? {
+        last = number;
+        let damaged = || (number, "it is damaged".to_string());
+        let line: Line = serde_json::from_slice(&text).map_err(|_| damaged())?;
+        if line.r#type.as_deref() != Some(LAST) {
+            let file = file(line, most).ok_or_else(damaged)?;
+            kept += room(file.path.as_os_str().len(), file.runs.len());
+            if kept > LARGEST {
+                return Err((number, "the set is too large: make it in parts".to_string()));
+            }
+            files.push(file);
             continue;
         }
-        if value["files"] != files.len() || lines.next().is_some() {
+        if line.files != Some(files.len() as u64) || next(&mut text, LONGEST)?.is_some() {
             return Err(damaged());
         }
         return Ok(Set { page_size, files });
@@ -210,18 +218,31 @@ fn parse(text: &str) -> Result<Set, (usize, String)> {
     Err((last, "its end is missing".to_string()))
 }
 
-fn file(value: &Value, most: u64) -> Option<File> {
-    let path = match value["path_hex"].as_str() {
+/// Bytes that the head may have.
+const HEAD: u64 = 1 << 16;
+/// Bytes that a line may have: a file with 300 000 runs.
+const LONGEST: u64 = 4 << 20;
+/// Bytes that a set may take in memory: 140 000 files with short names and a run each.
+const LARGEST: usize = 36 << 20;
+
+/// What a file of a set takes in memory, while lists grow.
+fn room(path: usize, runs: usize) -> usize {
+    3 * size_of::<File>() + path + runs * size_of::<Run>() + 32
+}
+
+fn file(line: Line, most: u64) -> Option<File> {
+    let path = match line.path_hex {
         Some(hex) => {
             let digits = hex.as_bytes().chunks(2);
             let bytes = digits.map(|d| u8::from_str_radix(std::str::from_utf8(d).ok()?, 16).ok());
             OsString::from_vec(bytes.collect::<Option<_>>()?).into()
         }
-        None => PathBuf::from(value["path"].as_str()?),
+        None => PathBuf::from(line.path?),
     };
-    let mut runs: Vec<Run> = Vec::new();
-    for range in value["ranges"].as_array()? {
-        let run = Run { start: range[0].as_u64()?, pages: range[1].as_u64()?, dirty: None };
+    let ranges = line.ranges?;
+    let mut runs: Vec<Run> = Vec::with_capacity(ranges.len());
+    for (start, pages) in ranges {
+        let run = Run { start, pages, dirty: None };
         // In order and apart, as they were written.
         if run.start.checked_add(run.pages)? > most
             || run.pages == 0
@@ -231,7 +252,7 @@ fn file(value: &Value, most: u64) -> Option<File> {
         }
         runs.push(run);
     }
-    Some(File { path, size: value["size_bytes"].as_u64()?, runs })
+    Some(File { path, size: line.size_bytes?, runs })
 }
 
 /// What two sets have in common, file by file.
@@ -321,7 +342,7 @@ mod tests {
 
     fn set(lines: &[&str]) -> Result<Set, (usize, String)> {
         let end = format!("{{\"type\":\"end\",\"files\":{}}}", lines.len());
-        parse(&[&[HEAD], lines, &[end.as_str()]].concat().join("\n"))
+        parse([&[HEAD], lines, &[end.as_str()]].concat().join("\n").as_bytes())
     }
 
     #[test]
@@ -338,8 +359,8 @@ mod tests {
         ] {
             assert_eq!(set(&[line]).unwrap_err().0, 2, "{line}");
         }
-        assert!(parse("").is_err() && parse("x\n").is_err() && parse("{}").is_err());
-        assert!(parse(&HEAD.replace(":2,", ":3,")).unwrap_err().1.contains("version 3"));
+        assert!(parse(&b""[..]).is_err() && parse(&b"x\n"[..]).is_err() && parse(&b"{}"[..]).is_err());
+        assert!(parse(HEAD.replace(":2,", ":3,").as_bytes()).unwrap_err().1.contains("version 3"));
     }
 
     #[test]
@@ -347,27 +368,24 @@ mod tests {
         let file = r#"{"path":"a","size_bytes":1,"ranges":[[0,1]]}"#;
         let end = |n| format!("{{\"type\":\"end\",\"files\":{n}}}");
         assert!(set(&[file, file]).is_ok() && set(&[]).is_ok());
-        assert!(parse(&format!("{HEAD}\n{file}\n")).unwrap_err().1.contains("end is missing"));
-        assert!(parse(HEAD).is_err());
-        assert!(parse(&format!("{HEAD}\n{file}\n{}\n", end(2))).is_err());
-        assert!(parse(&format!("{HEAD}\n{file}\n{}\n{file}\n", end(1))).is_err());
+        assert!(parse(format!("{HEAD}\n{file}\n").as_bytes()).unwrap_err().1.contains("end is missing"));
+        assert!(parse(HEAD.as_bytes()).is_err());
+        assert!(parse(format!("{HEAD}\n{file}\n{}\n", end(2)).as_bytes()).is_err());
+        assert!(parse(format!("{HEAD}\n{file}\n{}\n{file}\n", end(1)).as_bytes()).is_err());
     }
 
     #[test]
-    fn a_set_is_replaced_as_a_whole() {
-        let dir = tempfile::tempdir().unwrap();
-        let (path, link) = (dir.path().join("set"), dir.path().join("link"));
-        replace(&path, b"old").unwrap();
-        std::os::unix::fs::symlink(&path, &link).unwrap();
-        replace(&link, b"new").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"new");
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        fs::remove_file(&path).unwrap();
-        replace(&link, b"newer").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"newer", "by way of a link that led nowhere");
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert!(replace(&dir.path().join("no/such"), b"x").is_err() && replace(dir.path(), b"x").is_err());
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left beside them");
+    fn what_is_huge_is_refused() {
+        // A line without an end, a list without an end, and more files than a set has.
+        let zeros = io::BufReader::new(fs::File::open("/dev/zero").unwrap());
+        assert_eq!(parse(zeros).unwrap_err().0, 1);
+        let head = format!("{HEAD}\n");
+        let endless = head.as_bytes().chain(io::BufReader::new(io::repeat(b'[')));
+        assert!(parse(endless).unwrap_err().1.contains("longer than any line"));
+        let line = format!("{{\"path\":\"{}\",\"size_bytes\":1,\"ranges\":[]}}\n", "x".repeat(1 << 20));
+        let many = head.into_bytes().into_iter().chain(line.into_bytes().repeat(40)).collect::<Vec<_>>();
+        let (number, why) = parse(&many[..]).unwrap_err();
+        assert!(why.contains("too large") && number == 37, "{number}: {why}");
     }
 
     #[test]

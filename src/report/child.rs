@@ -38,15 +38,7 @@ impl Identity {
     /// The user who called sudo, if we are root and were called through it.
     #[must_use]
     pub fn of_sudo() -> Option<Self> {
-        // SAFETY: takes nothing and cannot fail.
-        if unsafe { libc::geteuid() } != 0 {
-            return None;
-        }
-        let number = |key: &str| std::env::var(key).ok()?.parse::<u32>().ok();
-        let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
-        if uid == 0 {
-            return None;
-        }
+        let (uid, gid) = crate::outfile::sudo()?;
         let (name, home) = passwd(uid).unwrap_or_else(|| {
             (std::env::var("SUDO_USER").unwrap_or_else(|_| uid.to_string()), "/".to_owned())
         });

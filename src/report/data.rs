@@ -163,6 +163,8 @@ pub struct FileRow {
     pub before: Option<Residency>,
     /// What was cached after it.
     pub after: Option<Residency>,
+    /// Why that is not known, although it was asked for.
+    pub residency_unknown: Option<String>,
     /// Read-ahead setting of the file system, KiB, and where it stands.
     pub read_ahead_kb: Option<u64>,
     /// The file in sysfs that sets it.
@@ -291,7 +293,7 @@ pub struct Run {
     /// From the start to the end, seconds.
     pub wall_s: f64,
     /// The kernel's accounts.
-    #[serde(flatten)]
+    #[serde(flatten, skip_deserializing)]
     pub usage: Usage,
     /// Where it waited.
     pub waits: Waits,
@@ -384,12 +386,46 @@ impl Run {
     ///
     /// # Errors
     /// When it is not a run.
-    pub fn from_json(value: &Value) -> Result<Self, serde_json::Error> {
-        let mut run: Run = serde_json::from_value(value.clone())?;
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        let mut run: Run = serde_json::from_str(text)?;
+        // Read for itself: to be flattened on the way in, all that is not known would have to be kept.
+        run.usage = serde_json::from_str(text)?;
+        let groups: Groups = serde_json::from_str(text)?;
         for figure in Figure::ALL {
-            run.figures.set(*figure, value[figure.group()][figure.key()].as_u64());
+            let value = groups.get(figure.group()).and_then(|g| g.get(figure.key()));
+            run.figures.set(*figure, value.and_then(|v| v.as_ref()?.as_u64()));
         }
         Ok(run)
+    }
+}
+
+/// Figures as they are read; see [`GROUPS`].
+type Group = BTreeMap<String, Option<serde_json::Number>>;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Groups {
+    read: Group,
+    readahead: Group,
+    fault: Group,
+    write: Group,
+    direct: Group,
+    meta: Group,
+    cache: Group,
+}
+
+impl Groups {
+    fn get(&self, name: &str) -> Option<&Group> {
+        match name {
+            "read" => Some(&self.read),
+            "readahead" => Some(&self.readahead),
+            "fault" => Some(&self.fault),
+            "write" => Some(&self.write),
+            "direct" => Some(&self.direct),
+            "meta" => Some(&self.meta),
+            "cache" => Some(&self.cache),
+            _ => None,
+        }
     }
 }
 
@@ -412,6 +448,6 @@ mod tests {
         assert_eq!(json["read"]["hits"], 7);
         assert!(json["read"]["readahead_hits"].is_null());
         assert_eq!(json["user_s"], 0.25);
-        assert_eq!(Run::from_json(&json).unwrap(), run);
+        assert_eq!(Run::from_json(&json.to_string()).unwrap(), run);
     }
 }

@@ -176,6 +176,7 @@ impl Gather {
         let look = warm::Disk::new(mounts, known);
         let judged = warm::judge(&files, c, (followed.run, self.full), origins, mounts, &look);
         files.truncate(FILES);
+        let round = residency::Round::new();
         let misses = system.get(Figure::Misses).zip(figures.get(Figure::Misses));
         let lost = last.lost.since(&self.before.lost);
         Run {
@@ -189,7 +190,7 @@ impl Gather {
             },
             latency: latency.then(|| Latency::from(&followed.histograms)),
             window_pages: latency.then(|| followed.histograms.window.to_vec()),
-            files: files.iter().map(|f| row(f, mounts, known, &seen)).collect(),
+            files: files.iter().map(|f| row(f, mounts, known, &seen, &round)).collect(),
             files_seen,
             asked_pages: judged.asked,
             warm_pages: judged.warm,
@@ -254,7 +255,13 @@ fn bare(c: &Sparse, known: &[bool; FIGURES]) -> FileRow {
     }
 }
 
-fn row(used: &Used, mounts: &Mounts, known: &HashMap<PathBuf, Residency>, seen: &[bool; FIGURES]) -> FileRow {
+fn row(
+    used: &Used,
+    mounts: &Mounts,
+    known: &HashMap<PathBuf, Residency>,
+    seen: &[bool; FIGURES],
+    round: &residency::Round,
+) -> FileRow {
     let Used { file, deleted, sum, .. } = used;
     let path = mounts.path(file);
     let fs = mounts.kind(file.dev).map(String::from);
@@ -264,13 +271,16 @@ fn row(used: &Used, mounts: &Mounts, known: &HashMap<PathBuf, Residency>, seen: 
     let meta = on_disk.and_then(|p| fs::metadata(p).ok());
     let same = meta.filter(|m| std::os::unix::fs::MetadataExt::ino(m) == file.inode);
     let asked = on_disk.filter(|_| same.is_some() && may_open(fs.as_deref()));
+    let after = asked.map(|p| round.ask(p));
+    let unasked = after.as_ref().and_then(|a| a.as_ref().err()).map(ToString::to_string);
     let setting = setting(file.block.unwrap_or(file.dev));
     FileRow {
         dev: file.block.unwrap_or(file.dev).to_string(),
         inode: file.inode,
         size: same.map(|m| m.len()),
         before: on_disk.and_then(|p| known.get(p).cloned()),
-        after: asked.and_then(|p| residency::of(p).ok().flatten()),
+        after: after.and_then(Result::ok).flatten(),
+        residency_unknown: unasked,
         read_ahead_kb: setting.as_ref().map(|(kb, _)| *kb),
         read_ahead_path: setting.map(|(_, path)| path),
         path: path.map(|p| if *deleted && !p.starts_with("memfd:") { format!("{p} (deleted)") } else { p }),

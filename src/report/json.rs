@@ -1,26 +1,17 @@
 //! The report for programs, and as it is saved.
 
-use std::fs::File;
-use std::io::Read as _;
-use std::path::Path;
-
 use serde_json::Map;
 use serde_json::Value;
-use serde_json::error::Category;
 use serde_json::json;
 
 use super::Report;
-use super::Saved;
 use super::compare::Spread;
 use super::data::Run;
 use super::time::Parts;
 use super::units::page;
-use crate::exit::Failure;
 
 /// The name of this shape of a report.
-const SCHEMA: &str = "cachestat-report-1";
-/// Bytes that a saved report may have: a thousand runs have 200 MiB.
-const LARGEST: u64 = 1 << 30;
+pub(super) const SCHEMA: &str = "cachestat-report-1";
 
 /// The report as one object: the figures of the last run, then all runs.
 #[must_use]
@@ -55,55 +46,13 @@ fn run(run: &Run) -> Map<String, Value> {
     out
 }
 
-/// Reads a report that was saved.
-///
-/// # Errors
-/// Wrong usage, when it is none.
-pub fn saved(path: &Path) -> Result<Saved, Failure> {
-    let remedy = "name a file that '--save FILE' or '--json -o FILE' wrote";
-    let bad =
-        |why: String| Failure::usage(format!("cannot compare with {}: {why}", path.display())).remedy(remedy);
-    let mut bytes = Vec::new();
-    // A device has no end.
-    let file = File::open(path).map_err(|e| bad(e.to_string()))?;
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| bad(e.to_string()))?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(bad("it is too large for a report".into()));
-    }
-    let value: Value = serde_json::from_slice(&bytes).map_err(|e| match e.classify() {
-        Category::Eof if !bytes.is_empty() => bad("it is not complete: its end is missing".into()),
-        _ if bytes.is_empty() => bad("it is empty".into()),
-        _ if String::from_utf8_lossy(&bytes).lines().count() > 1 && bytes.starts_with(b"{") => {
-            bad("it has more than one object: these are intervals, not the report of a command".into())
-        }
-        _ => bad("it is not JSON".into()),
-    })?;
-    match value["schema"].as_str() {
-        Some(SCHEMA) => {}
-        Some(other) => return Err(bad(format!("it is '{other}', and this version knows '{SCHEMA}'"))),
-        None => return Err(bad("it is JSON, but not the report of a command".into())),
-    }
-    let run = value["runs"].as_array().and_then(|runs| runs.last());
-    let run = run.ok_or_else(|| bad("it has no run".into()))?;
-    let run = Run::from_json(run).map_err(|e| bad(format!("its last run cannot be read: {e}")))?;
-    let words = value["command"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let size = value["page_size"].as_u64().filter(|n| *n != page());
-    let about = format!(
-        "{}, on {}, {}{}",
-        words.collect::<Vec<_>>().join(" "),
-        value["host"].as_str().unwrap_or("?"),
-        run.time,
-        size.map_or_else(String::new, |n| format!(", pages of {n} bytes, not of {}", page()))
-    );
-    Ok(Saved { path: path.display().to_string(), about, run })
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
     use crate::exit::Code;
+    use crate::report::saved::saved;
 
     #[test]
     fn a_report_can_be_compared_with() {
@@ -120,7 +69,7 @@ mod tests {
         let mut elsewhere = object(&report);
         elsewhere["page_size"] = json!(65536);
         std::fs::write(&path, elsewhere.to_string()).unwrap();
-        let about = super::saved(&path).unwrap().about;
+        let about = crate::report::saved::saved(&path).unwrap().about;
         assert!(about.contains("pages of 65536 bytes"), "{about}");
     }
 

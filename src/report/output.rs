@@ -1,7 +1,6 @@
 //! Where a report goes.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::io::Write;
 use std::path::Path;
@@ -13,20 +12,20 @@ use super::json;
 use super::text;
 use crate::cli::Args;
 use crate::exit::Failure;
+use crate::outfile::Target;
 
-/// The files to be written, opened before the command runs: an hour's work must not end in "no such directory".
+/// The files to be written, looked at before the command runs: an hour's work must not end in "no such directory". What
+/// is there stays until there is something better: the command may not even start.
 pub(super) struct Outputs {
-    report: Option<File>,
-    save: Option<File>,
-    html: Option<File>,
+    report: Option<Target>,
+    save: Option<Target>,
+    html: Option<Target>,
 }
 
 impl Outputs {
-    /// Opens them.
+    /// Finds out whether they can be written.
     pub(super) fn open(args: &Args) -> Result<Self, Failure> {
-        // What is there stays until there is something better: the command may not even start.
-        let create = |p: &Path| File::options().write(true).create(true).truncate(false).open(p);
-        let open = |path: Option<&Path>| path.map(|p| create(p).map_err(|e| cannot(p, &e))).transpose();
+        let open = |path: Option<&Path>| path.map(|p| Target::new(p).map_err(|e| e.about(p))).transpose();
         let w = &args.watched;
         Ok(Self {
             report: open(w.output.as_deref())?,
@@ -36,22 +35,23 @@ impl Outputs {
     }
 
     /// Writes the report to all of them.
-    pub(super) fn write(&mut self, args: &Args, report: &Report) -> Result<(), Failure> {
+    pub(super) fn write(self, args: &Args, report: &Report) -> Result<(), Failure> {
         let w = &args.watched;
         let object = json::object(report);
         let shown = if args.json { format!("{object}\n") } else { text::show(report) };
-        let put = |file: &mut Option<File>, path: Option<&Path>, text: &str| match (file, path) {
-            (Some(file), Some(path)) => replace(file, text).map_err(|e| cannot(path, &e)),
+        let put = |target: Option<Target>, path: Option<&Path>, text: &str| match (target, path) {
+            (Some(target), Some(path)) => target.write(text.as_bytes()).map_err(|e| e.about(path)),
             _ => Ok(()),
         };
+        let shown_too = self.report.is_none();
         let page = if self.html.is_some() { html::page(report) } else { String::new() };
         let written = [
-            put(&mut self.save, w.save.as_deref(), &format!("{object}\n")),
-            put(&mut self.html, w.html.as_deref(), &page),
-            put(&mut self.report, w.output.as_deref(), &shown),
+            put(self.save, w.save.as_deref(), &format!("{object}\n")),
+            put(self.html, w.html.as_deref(), &page),
+            put(self.report, w.output.as_deref(), &shown),
         ];
         // What a full disk has no room for is shown after all: the run may have taken hours.
-        if self.report.is_none() || written.iter().any(Result::is_err) {
+        if shown_too || written.iter().any(Result::is_err) {
             match io::stderr().write_all(shown.as_bytes()) {
                 Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
                     return Err(Failure::failed(format!("cannot write the report: {e}")));
@@ -61,19 +61,6 @@ impl Outputs {
         }
         written.into_iter().collect()
     }
-}
-
-/// Writes a file anew; a pipe or a device has no end to be cut off.
-fn replace(file: &mut File, text: &str) -> io::Result<()> {
-    if file.metadata()?.is_file() {
-        file.set_len(0)?;
-    }
-    file.write_all(text.as_bytes())
-}
-
-fn cannot(path: &Path, error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot write {}: {error}", path.display()))
-        .remedy("name a file in a directory that is there and may be written")
 }
 
 /// Says why the command did not start; the exit codes are those of a shell.

@@ -51,6 +51,8 @@ pub(super) struct NotStarted(pub(super) io::Error);
 pub(super) enum End {
     NotStarted(NotStarted),
     Failed(Failure),
+    /// This signal came before there was anything to report.
+    Asked(i32),
 }
 
 impl<E: Into<anyhow::Error>> From<E> for End {
@@ -82,11 +84,10 @@ impl Watch<'_> {
             }
         });
         self.unasked += unasked;
-        let mounts = Mounts::here();
+        let (mounts, round) = (Mounts::here(), residency::Round::new());
         let fs = |p: &Path| crate::files::mount_of(p, &mounts).ok().map(|m| m.kind.clone());
-        let one = |p: &PathBuf| {
-            gather::may_open(fs(p).as_deref()).then(|| residency::of(p).ok().flatten()).flatten()
-        };
+        let one =
+            |p: &PathBuf| gather::may_open(fs(p).as_deref()).then(|| round.ask(p).ok().flatten()).flatten();
         self.paths.iter().filter_map(|p| Some((p.clone(), one(p)?))).collect()
     }
 
@@ -100,6 +101,10 @@ impl Watch<'_> {
     /// Runs the command once.
     pub(super) fn command(&mut self, command: &[OsString], number: u32) -> Result<Run, End> {
         let known = self.residency();
+        // Whoever wants an end now need not wait for a run.
+        if let Some(signal) = self.signals.asked()? {
+            return Err(End::Asked(signal));
+        }
         self.look()?;
         self.session.follow(number);
         let plan = self.session.plan().clone();

@@ -3,7 +3,7 @@
 use std::env;
 use std::fs;
 use std::io;
-use std::io::Write as _;
+use std::io::Read as _;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -14,6 +14,7 @@ use crate::cli;
 use crate::cli::Unit;
 use crate::columns::Column;
 use crate::exit::Failure;
+use crate::outfile;
 use crate::pivot::By;
 use crate::top::cells;
 use crate::top::settings::Settings;
@@ -49,7 +50,7 @@ pub fn path() -> Option<PathBuf> {
 /// # Errors
 /// Wrong usage when it has mistakes, cannot be read, or is wanted and not there.
 pub fn read(path: &Path, wanted: bool, settings: &mut Settings) -> Result<(), Failure> {
-    let text = match fs::read_to_string(path) {
+    let text = match read_text(path) {
         Ok(text) => text,
         // It will be made when somebody keeps settings.
         Err(e) if e.kind() == io::ErrorKind::NotFound && (!wanted || parent_exists(path)) => return Ok(()),
@@ -57,6 +58,19 @@ pub fn read(path: &Path, wanted: bool, settings: &mut Settings) -> Result<(), Fa
     };
     apply(&text, settings).map_err(|why| mistake(path, &why))
 }
+
+/// Text of a size that settings have: whatever lies there, and a device has no end.
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    fs::File::open(path)?.take(LARGEST + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LARGEST {
+        return Err(io::Error::other("it is too large for settings"));
+    }
+    Ok(text)
+}
+
+/// Bytes that settings may have.
+const LARGEST: u64 = 1 << 16;
 
 fn parent_exists(path: &Path) -> bool {
     path.parent().is_some_and(|p| p.as_os_str().is_empty() || p.is_dir())
@@ -140,17 +154,10 @@ fn written(settings: &Settings) -> Result<String, toml::ser::Error> {
 /// When the file cannot be written.
 pub fn save(path: &Path, settings: &Settings) -> anyhow::Result<()> {
     let text = written(settings)?;
-    let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(dir)?;
-    let new = path.with_extension(format!("new.{}", std::process::id()));
-    let write = || -> io::Result<()> {
-        let mut file = fs::File::create(&new)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, path)
-    };
-    write().inspect_err(|_| drop(fs::remove_file(&new)))?;
-    Ok(())
+    if let Some(dir) = path.parent() {
+        outfile::make_directories(dir)?;
+    }
+    Ok(outfile::write(path, text.as_bytes())?)
 }
 
 #[cfg(test)]
@@ -205,5 +212,9 @@ mod tests {
         read(&dir.path().join("none"), true, &mut settings).unwrap();
         assert!(read(&dir.path().join("no/where"), true, &mut settings).is_err());
         assert!(read(dir.path(), false, &mut settings).is_err());
+        let huge = dir.path().join("huge");
+        fs::File::create(&huge).unwrap().set_len(2 << 30).unwrap();
+        let failure = read(&huge, true, &mut settings).unwrap_err();
+        assert!(failure.message.contains("too large"), "{failure:?}");
     }
 }

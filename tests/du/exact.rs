@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use cachetop::du::Ask;
 use cachetop::du::Method;
+use cachetop::du::Unknown;
 
 use crate::fs::Fs;
 use crate::hold::ODD;
@@ -85,10 +86,19 @@ pub fn a_huge_sparse_file(_fs: Fs, dir: &Path) {
     let path = dir.join("sparse");
     let file = File::options().create_new(true).read(true).write(true).open(&path).unwrap();
     let page = page_size();
-    // mincore(2) looks at each page, which takes a minute for 1 TiB on a slow machine.
+    // mincore(2) looks at each page, which takes a minute for 1 TiB; of more it is said to be unknown.
     let by_cachestat = best().method() == Method::Cachestat;
     let pages: u64 = if by_cachestat { 1 << 28 } else { 1 << 20 };
     file.set_len(pages * page).unwrap();
+    let huge = File::options().create_new(true).read(true).write(true).open(dir.join("huger")).unwrap();
+    // Not on a file system whose files are smaller.
+    if huge.set_len(pages * 16 * page - page).is_ok() {
+        let start = Instant::now();
+        let told = Ask::by(Method::Mincore).residency(huge.as_fd());
+        assert!(!by_cachestat || told == Err(Unknown::TooLarge), "{told:?}");
+        assert!(best().residency(huge.as_fd()).is_ok_and(|r| r.cached == 0));
+        assert!(start.elapsed() < Duration::from_secs(60));
+    }
     let at = [0, 12_345, pages / 2 + 77, pages - 1];
     for n in at {
         file.write_all_at(b"x", n * page).unwrap();

@@ -9,6 +9,7 @@ mod command;
 mod counting;
 mod ending;
 mod many;
+mod outputs;
 mod refusing;
 #[path = "../tools/mod.rs"]
 mod tools;
@@ -43,6 +44,10 @@ const TESTS: &[Test] = &[
     ("command_on_a_tree_twice", trees::command_on_a_tree_twice),
     ("command_that_maps", trees::command_that_maps),
     ("command_on_tmpfs", trees::command_on_tmpfs),
+    ("a_sparse_file", outputs::a_sparse_file),
+    ("what_is_written_where", outputs::what_is_written_where),
+    ("what_others_have_planted", outputs::what_others_have_planted),
+    ("a_full_disk_keeps_what_was_saved", outputs::a_full_disk_keeps_what_was_saved),
     ("not_root", refusing::not_root),
     ("explain", refusing::explain),
     ("a_process_that_has_ended", refusing::a_process_that_has_ended),

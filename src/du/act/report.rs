@@ -28,6 +28,8 @@ pub(super) struct Report<'a> {
     memory: u64,
     /// Files of which we are not told what is cached: they are in no sum.
     untold: usize,
+    /// Why not, of the last of them.
+    untold_why: Option<Unknown>,
     /// Pages cached of files that nothing had to be done about.
     pub(super) besides: u64,
     /// Pages that would be read, holes and what is cached of a set included.
@@ -49,6 +51,7 @@ impl<'a> Report<'a> {
             dirty: 0,
             memory: 0,
             untold: 0,
+            untold_why: None,
             besides: 0,
             most: 0,
             json: String::new(),
@@ -73,8 +76,8 @@ impl<'a> Report<'a> {
             object.insert("before".into(), json!(done.before));
             object.insert("after".into(), json!(after));
             object.insert("dirty".into(), json!(done.dirty));
-            if done.before.is_none() {
-                object.insert("reason".into(), Unknown::NotPermitted.id().into());
+            if let (None, Some(why)) = (done.before, done.why) {
+                object.insert("reason".into(), why.id().into());
             }
             object.insert("dry_run".into(), self.args.dry_run.into());
             self.json += &format!("{}\n", serde_json::Value::Object(object));
@@ -86,7 +89,10 @@ impl<'a> Report<'a> {
                 self.dirty += done.dirty.unwrap_or(0);
                 self.memory += if done.memory { after } else { 0 };
             }
-            _ => self.untold += 1,
+            _ => {
+                self.untold += 1;
+                self.untold_why = done.why.or(self.untold_why);
+            }
         }
         let cell = |n: Option<u64>| n.map_or("-".into(), |n| n.to_string());
         self.lines.push(vec![cell(done.before), cell(after)]);
@@ -142,7 +148,8 @@ impl<'a> Report<'a> {
             }
         }
         if self.untold > 0 {
-            text += &format!("; {} of {files} files not told: {}", self.untold, Unknown::NotPermitted);
+            let why = self.untold_why.unwrap_or(Unknown::NotPermitted);
+            text += &format!("; {} of {files} files not told: {why}", self.untold);
         }
         text
     }
@@ -160,7 +167,8 @@ mod tests {
         let args = Args::try_parse_from(line.split_whitespace()).unwrap();
         let mut report = Report::new(deed, &args);
         for &(before, after, memory) in deeds {
-            let deed = Deed { before, after, dirty: Some(0), memory };
+            let why = before.is_none().then_some(Unknown::NotPermitted);
+            let deed = Deed { before, after, dirty: Some(0), memory, why };
             report.add(Path::new("f"), Ok(deed), &mut Vec::new());
         }
         let mut out = Vec::new();

@@ -43,11 +43,12 @@ pub(super) struct Disk<'a> {
     pub(super) mounts: &'a Mounts,
     pub(super) known: &'a HashMap<PathBuf, Residency>,
     asked: Cell<usize>,
+    round: residency::Round,
 }
 
 impl<'a> Disk<'a> {
     pub(super) fn new(mounts: &'a Mounts, known: &'a HashMap<PathBuf, Residency>) -> Self {
-        Self { mounts, known, asked: Cell::new(0) }
+        Self { mounts, known, asked: Cell::new(0), round: residency::Round::new() }
     }
 
     /// The path under which a file can be asked about.
@@ -80,7 +81,7 @@ impl Look for Disk<'_> {
         if self.asked.get() > ASKED {
             return None;
         }
-        Some(residency::of(Path::new(&self.path(used)?)).ok()??.cached)
+        Some(self.round.ask(Path::new(&self.path(used)?)).ok()??.cached)
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::os::fd::BorrowedFd;
 
-use super::residency;
-use super::residency::Ask;
-use super::residency::Method;
-use super::residency::Unknown;
+use super::Ask;
+use super::Method;
+use super::NEVER;
+use super::Stop;
+use super::Unknown;
 use super::sys;
 
 /// Cached pages in a row.
@@ -32,6 +33,11 @@ impl Run {
 struct Joined(Vec<Run>);
 
 impl Joined {
+    /// Whether so many are complete: the last may grow.
+    fn more_than(&self, most: usize) -> bool {
+        self.0.len() > most
+    }
+
     fn push(&mut self, run: Run) {
         match self.0.last_mut() {
             Some(last) if last.end() == run.start => {
@@ -53,21 +59,40 @@ impl Ask {
     /// # Errors
     /// Why they cannot be known.
     pub fn ranges(self, fd: BorrowedFd<'_>) -> Result<Vec<Run>, Unknown> {
+        self.first_ranges(fd, super::size(fd)?, usize::MAX, NEVER)
+    }
+
+    /// The first `most` of them in a file of this size, to be stopped between any two questions.
+    ///
+    /// # Errors
+    /// Why they cannot be known.
+    pub fn first_ranges(
+        self,
+        fd: BorrowedFd<'_>,
+        size: u64,
+        most: usize,
+        stop: Stop<'_>,
+    ) -> Result<Vec<Run>, Unknown> {
         let page = rustix::param::page_size() as u64;
-        let pages = residency::size(fd)?.div_ceil(page);
+        let pages = size.div_ceil(page);
         let mut runs = Joined::default();
         let ask = self.on(fd);
         if let Some(why) = ask.vain() {
             return Err(why);
         }
         match ask.method() {
-            Method::Cachestat => halve(pages, &mut runs, |start, count| {
-                sys::cachestat(fd, start * page, count * page)
-                    .map(|s| (s.cache, s.dirty))
-                    .map_err(residency::refused)
-            })?,
+            Method::Cachestat => {
+                for step in super::steps(pages) {
+                    halve(step, most, &mut runs, |start, count| {
+                        super::go_on(stop)?;
+                        sys::cachestat(fd, start * page, count.saturating_mul(page))
+                            .map(|s| (s.cache, s.dirty))
+                            .map_err(super::refused)
+                    })?;
+                }
+            }
             Method::Mincore if pages == 0 => {}
-            Method::Mincore => residency::windows(fd, pages, |first, vec| {
+            Method::Mincore => ask.windows(fd, pages, stop, |first, vec| {
                 let mut at = first;
                 for same in vec.chunk_by(|a, b| a & 1 == b & 1) {
                     if same[0] & 1 == 1 {
@@ -75,20 +100,27 @@ impl Ask {
                     }
                     at += same.len() as u64;
                 }
+                !runs.more_than(most)
             })?,
         }
+        runs.0.truncate(most);
         Ok(runs.0)
     }
 }
 
-/// Finds the runs by asking how many pages of a range are cached and dirty.
+/// Finds the runs in a range by asking how many pages of a part are cached and dirty. It ends when there are more than
+/// `most`: then these are complete.
 fn halve(
-    pages: u64,
+    (first, pages): (u64, u64),
+    most: usize,
     runs: &mut Joined,
     mut ask: impl FnMut(u64, u64) -> Result<(u64, u64), Unknown>,
 ) -> Result<(), Unknown> {
-    let mut rest = vec![(0, pages)];
+    let mut rest = vec![(first, pages)];
     while let Some((start, count)) = rest.pop() {
+        if runs.more_than(most) {
+            break;
+        }
         if count == 0 {
             continue;
         }
@@ -132,7 +164,7 @@ mod tests {
         #[test]
         fn halving_finds_what_is_there(pages in proptest::collection::vec(any::<bool>(), 0..300)) {
             let mut runs = Joined::default();
-            halve(pages.len() as u64, &mut runs, |start, count| {
+            halve((0, pages.len() as u64), usize::MAX, &mut runs, |start, count| {
                 let part = &pages[start as usize..(start + count) as usize];
                 Ok((part.iter().filter(|p| **p).count() as u64, 0))
             }).unwrap();
@@ -146,13 +178,28 @@ mod tests {
         let mut asked = 0;
         let mut runs = Joined::default();
         let at = 123_456_789;
-        halve(1 << 28, &mut runs, |start, count| {
+        halve((0, 1 << 28), usize::MAX, &mut runs, |start, count| {
             asked += 1;
             Ok((u64::from((start..start + count).contains(&at)), 0))
         })
         .unwrap();
         assert_eq!(runs.0, [Run { start: at, pages: 1, dirty: Some(0) }]);
         assert!(asked < 60, "{asked}");
+    }
+
+    #[test]
+    fn the_first_runs_are_whole() {
+        let page = rustix::param::page_size() as u64;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(5000 * page).unwrap();
+        for at in [3, 4, 90, 91, 92, 4000] {
+            file.write_all_at(b"x", at * page).unwrap();
+        }
+        for ask in [Ask::best(), Ask::by(Method::Mincore)] {
+            let first = ask.first_ranges(file.as_fd(), 5000 * page, 2, NEVER).unwrap();
+            let first: Vec<_> = first.iter().map(|r| (r.start, r.pages)).collect();
+            assert_eq!(first, [(3, 2), (90, 3)], "{ask:?}");
+        }
     }
 
     #[test]

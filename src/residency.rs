@@ -1,4 +1,16 @@
-//! How much of one file is cached: cachestat(2) where there is one, else mincore(2), and never its false "all of it".
+//! What is cached of one file, for every program of the package: cachestat(2) where there is one, else mincore(2), and
+//! never its false "all of it".
+//!
+//! A question costs what is cached, not what the file could hold: any user can make a file of 15 TiB with nothing in it.
+//! cachestat(2) passes over what is not there; it is asked in steps, since a call cannot be interrupted. mincore(2) looks
+//! at each page, and so answers up to [`LOOKED_AT`] pages or whatever the caller allows ([`Ask::at_most`]); of larger
+//! files it is said that they are not known. What is a hole in the file is no help: it is cached once it has been read.
+
+pub mod kinds;
+pub mod ranges;
+pub mod sys;
+
+pub use ranges::Run;
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -13,13 +25,19 @@ use rustix::fs::Statx;
 use rustix::fs::StatxAttributes;
 use rustix::fs::StatxFlags;
 
-use super::kinds;
-use super::sys;
-use super::sys::Mapping;
-use super::sys::Stat;
+use sys::Mapping;
+use sys::Stat;
 
 /// Pages looked at through one mapping: 1 GiB of the file on x86, for which mincore(2) fills 256 KiB.
-pub(super) const WINDOW: u64 = 1 << 18;
+pub const WINDOW: u64 = 1 << 18;
+
+/// Pages that mincore(2) looks at in one file and no more: 1 TiB on x86, which takes a minute.
+pub const LOOKED_AT: u64 = 1 << 28;
+
+/// Pages that one cachestat(2) is asked about, if that makes no more than [`STEPS`] of a file. All of them cached, one by
+/// one, are some 50 ms.
+const STEP: u64 = 1 << 20;
+const STEPS: u64 = 1 << 12;
 
 /// Pages of the largest folio that may reach past the end of a file.
 const HUGE: u64 = 512;
@@ -103,6 +121,15 @@ pub enum Unknown {
     /// Not a regular file nor a block device.
     #[error("{0}")]
     NotAFile(&'static str),
+    /// More pages than may be looked at one by one, and no cachestat(2).
+    #[error("too large to be asked page by page, and cachestat(2) cannot answer here")]
+    TooLarge,
+    /// Somebody wanted no more of it.
+    #[error("interrupted")]
+    Interrupted,
+    /// It took longer than may be waited for.
+    #[error("no answer in time")]
+    Late,
     /// Anything else that the kernel said.
     #[error("{}", words(&io::Error::from_raw_os_error(*.0)))]
     Failed(i32),
@@ -129,8 +156,17 @@ impl Unknown {
             Unknown::NoCache => "no_page_cache",
             Unknown::Loop => "symlink_loop",
             Unknown::NotAFile(_) => "not_a_file",
+            Unknown::TooLarge => "too_large",
+            Unknown::Interrupted => "interrupted",
+            Unknown::Late => "late",
             Unknown::Failed(_) => "error",
         }
+    }
+
+    /// Whether only what is cached is kept from us: the file can be opened, read and evicted all the same.
+    #[must_use]
+    pub const fn untold(self) -> bool {
+        matches!(self, Unknown::NotPermitted | Unknown::TooLarge)
     }
 }
 
@@ -157,7 +193,15 @@ pub struct Ask {
     method: Method,
     /// Why there is nothing to ask on this file system.
     vain: Option<Unknown>,
+    /// Pages that mincore(2) may look at.
+    most: u64,
 }
+
+/// Whether to go on, asked between two steps of a question; what is known so far is not shown.
+pub type Stop<'a> = &'a dyn Fn() -> bool;
+
+/// Nobody stops it.
+pub(crate) const NEVER: Stop<'static> = &|| false;
 
 impl Ask {
     /// The best method here, found out once: cachestat(2) may be missing, or forbidden by a container's seccomp
@@ -175,7 +219,13 @@ impl Ask {
     /// By this method only.
     #[must_use]
     pub const fn by(method: Method) -> Self {
-        Self { method, vain: None }
+        Self { method, vain: None, most: LOOKED_AT }
+    }
+
+    /// The same, but mincore(2) is to look at no more pages than these.
+    #[must_use]
+    pub const fn at_most(self, pages: u64) -> Self {
+        Self { most: pages, ..self }
     }
 
     /// The method that is tried first.
@@ -193,7 +243,7 @@ impl Ask {
     #[must_use]
     pub fn on(self, fd: BorrowedFd<'_>) -> Self {
         match kinds::of(fd) {
-            Some(kinds::OVERLAY) => Self::by(Method::Mincore),
+            Some(kinds::OVERLAY) => Self { method: Method::Mincore, ..self },
             Some(kinds::HUGETLBFS) => Self { vain: Some(Unknown::HugeTlb), ..self },
             Some(kind) if kinds::pseudo(kind) => Self { vain: Some(Unknown::NoCache), ..self },
             _ => self,
@@ -216,11 +266,19 @@ impl Ask {
     }
 
     /// The same for a file whose size is known and whose file system was asked for with [`Ask::on`]: one system
-    /// call with cachestat(2).
+    /// call with cachestat(2), unless the file is huge.
     ///
     /// # Errors
     /// Why it cannot be known.
     pub fn of_size(self, fd: BorrowedFd<'_>, size: u64) -> Result<Residency, Unknown> {
+        self.until(fd, size, NEVER)
+    }
+
+    /// The same, to be stopped between any two steps.
+    ///
+    /// # Errors
+    /// Why it cannot be known.
+    pub fn until(self, fd: BorrowedFd<'_>, size: u64, stop: Stop<'_>) -> Result<Residency, Unknown> {
         let page = rustix::param::page_size() as u64;
         let pages = size.div_ceil(page);
         if let Some(why) = self.vain {
@@ -231,13 +289,20 @@ impl Ask {
             // A length of 0 would mean "to the end of everything", pages past the end of the file included.
             _ if pages == 0 => (0, (method == Method::Cachestat).then(More::default)),
             Method::Cachestat => {
-                let Stat { cache, dirty, writeback, evicted, recently_evicted } =
-                    sys::cachestat(fd, 0, pages.saturating_mul(page)).map_err(refused)?;
+                let mut sum = Stat::default();
+                for (first, count) in steps(pages) {
+                    go_on(stop)?;
+                    sum.add(&sys::cachestat(fd, first * page, count.saturating_mul(page)).map_err(refused)?);
+                }
+                let Stat { cache, dirty, writeback, evicted, recently_evicted } = sum;
                 (cache, Some(More { dirty, writeback, evicted, recently_evicted }))
             }
             Method::Mincore => {
                 let mut cached = 0;
-                windows(fd, pages, |_, vec| cached += vec.iter().map(|b| u64::from(b & 1)).sum::<u64>())?;
+                self.windows(fd, pages, stop, |_, vec| {
+                    cached += vec.iter().map(|b| u64::from(b & 1)).sum::<u64>();
+                    true
+                })?;
                 (cached, None)
             }
         };
@@ -245,8 +310,19 @@ impl Ask {
     }
 }
 
+/// The ranges of pages that cachestat(2) is asked about, one after the other. Who knows how much is cached of a range has
+/// asked already: so they are as large as may be, if all of memory were in them.
+pub(crate) fn steps(pages: u64) -> impl Iterator<Item = (u64, u64)> {
+    let step = STEP.max(pages.div_ceil(STEPS).next_power_of_two());
+    (0..pages.div_ceil(step)).map(move |i| (i * step, step.min(pages - i * step)))
+}
+
+pub(crate) fn go_on(stop: Stop<'_>) -> Result<(), Unknown> {
+    if stop() { Err(Unknown::Interrupted) } else { Ok(()) }
+}
+
 /// cachestat(2) says `EPERM` for one reason only, once it is known to work at all.
-pub(super) fn refused(error: io::Error) -> Unknown {
+pub(crate) fn refused(error: io::Error) -> Unknown {
     match error.raw_os_error() {
         Some(libc::EPERM) => Unknown::NotPermitted,
         Some(libc::EOPNOTSUPP) => Unknown::HugeTlb,
@@ -287,46 +363,56 @@ pub fn regular(stat: &Statx) -> Result<Option<u64>, Unknown> {
     Err(Unknown::NotAFile(what))
 }
 
-/// Shows the answers of mincore(2) window by window: the number of the first page, and a byte for each page.
-///
-/// To who may not write a file, the kernel says that everything is resident, pages past the end of the file included,
-/// where there can be none: so these are asked first.
-///
-/// # Errors
-/// [`Unknown::NotPermitted`] where the kernel would lie.
-pub(super) fn windows(
-    fd: BorrowedFd<'_>,
-    pages: u64,
-    mut show: impl FnMut(u64, &[u8]),
-) -> Result<(), Unknown> {
-    let canary = pages.next_multiple_of(HUGE) + HUGE;
-    let mut told = [0_u8];
-    if canary < WINDOW {
-        // One mapping for both questions.
-        let mapping = Mapping::new(fd, 0, to_usize(canary + 1))?;
-        mapping.mincore(to_usize(canary), &mut told)?;
+impl Ask {
+    /// Shows the answers of mincore(2) window by window: the number of the first page, and a byte for each page. What is
+    /// shown says whether to go on.
+    ///
+    /// To who may not write a file, the kernel says that everything is resident, pages past the end of the file included,
+    /// where there can be none: so these are asked first.
+    ///
+    /// # Errors
+    /// [`Unknown::NotPermitted`] where the kernel would lie, [`Unknown::TooLarge`] where it would take too long.
+    pub(crate) fn windows(
+        self,
+        fd: BorrowedFd<'_>,
+        pages: u64,
+        stop: Stop<'_>,
+        mut show: impl FnMut(u64, &[u8]) -> bool,
+    ) -> Result<(), Unknown> {
+        if pages > self.most {
+            return Err(Unknown::TooLarge);
+        }
+        let canary = pages.next_multiple_of(HUGE) + HUGE;
+        let mut told = [0_u8];
+        if canary < WINDOW {
+            // One mapping for both questions.
+            let mapping = Mapping::new(fd, 0, to_usize(canary + 1))?;
+            mapping.mincore(to_usize(canary), &mut told)?;
+            if told[0] & 1 == 1 {
+                return Err(Unknown::NotPermitted);
+            }
+            let mut vec = vec![0; to_usize(pages)];
+            mapping.mincore(0, &mut vec)?;
+            show(0, &vec);
+            return Ok(());
+        }
+        Mapping::new(fd, canary, 1)?.mincore(0, &mut told)?;
         if told[0] & 1 == 1 {
             return Err(Unknown::NotPermitted);
         }
-        let mut vec = vec![0; to_usize(pages)];
-        mapping.mincore(0, &mut vec)?;
-        show(0, &vec);
-        return Ok(());
+        let mut vec = vec![0; to_usize(WINDOW)];
+        let mut first = 0;
+        while first < pages {
+            go_on(stop)?;
+            let vec = &mut vec[..to_usize(WINDOW.min(pages - first))];
+            Mapping::new(fd, first, vec.len())?.mincore(0, vec)?;
+            if !show(first, vec) {
+                break;
+            }
+            first += vec.len() as u64;
+        }
+        Ok(())
     }
-    // A file that ends at the largest offset has no page behind it; nobody has such a file but to play with.
-    Mapping::new(fd, canary, 1)?.mincore(0, &mut told)?;
-    if told[0] & 1 == 1 {
-        return Err(Unknown::NotPermitted);
-    }
-    let mut vec = vec![0; to_usize(WINDOW)];
-    let mut first = 0;
-    while first < pages {
-        let vec = &mut vec[..to_usize(WINDOW.min(pages - first))];
-        Mapping::new(fd, first, vec.len())?.mincore(0, vec)?;
-        show(first, vec);
-        first += vec.len() as u64;
-    }
-    Ok(())
 }
 
 /// Numbers here are bounded by [`WINDOW`].
@@ -375,6 +461,58 @@ mod tests {
         assert_eq!(Ask::best().residency(dir.as_fd()), Err(Unknown::NotAFile("it is a directory")));
         let null = File::open("/dev/null").unwrap();
         assert!(matches!(Ask::best().residency(null.as_fd()), Err(Unknown::NotAFile(_))));
+    }
+
+    /// 15 TiB, which any user can make: what is cached of it is known at once, or that it is not known.
+    #[test]
+    fn a_file_of_15_tib_costs_what_is_cached_of_it() {
+        let file = tempfile::tempfile().unwrap();
+        let pages = (15 << 40) / page();
+        if file.set_len(pages * page()).is_err() {
+            // Not on ext4 with small blocks.
+            return;
+        }
+        for at in [0, 1, pages / 2, pages - 1] {
+            file.write_all_at(b"x", at * page()).unwrap();
+        }
+        let start = std::time::Instant::now();
+        for ask in [Ask::best(), Ask::by(Method::Mincore)] {
+            let (told, runs) = (ask.residency(file.as_fd()), ask.ranges(file.as_fd()));
+            if ask.method() == Method::Mincore {
+                assert_eq!((told, runs), (Err(Unknown::TooLarge), Err(Unknown::TooLarge)));
+                continue;
+            }
+            assert_eq!(told.map(|r| (r.pages, r.cached)), Ok((pages, 4)));
+            let runs: Vec<_> = runs.unwrap().iter().map(|r| (r.start, r.pages)).collect();
+            assert_eq!(runs, [(0, 2), (pages / 2, 1), (pages - 1, 1)]);
+        }
+        assert!(start.elapsed() < std::time::Duration::from_secs(2), "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn steps_cover_a_file_once() {
+        for pages in [1, STEP, STEP + 1, 3 * STEP - 1, (15 << 40) / 4096, (1 << 51) - 1, 1 << 51] {
+            let mut end = 0;
+            let mut n = 0;
+            for (first, count) in steps(pages) {
+                assert!(first == end && count > 0, "{pages}");
+                (end, n) = (first + count, n + 1);
+            }
+            assert!(end == pages && n <= STEPS, "{pages}: {n}");
+        }
+    }
+
+    #[test]
+    fn a_question_ends_when_it_is_told_to() {
+        let file = tempfile::tempfile().unwrap();
+        let size = 4 * WINDOW.max(STEP) * page();
+        file.set_len(size).unwrap();
+        for ask in [Ask::best(), Ask::by(Method::Mincore)] {
+            let asked = std::cell::Cell::new(0);
+            let stop = || asked.replace(asked.get() + 1) == 2;
+            assert_eq!(ask.until(file.as_fd(), size, &stop), Err(Unknown::Interrupted));
+            assert_eq!(asked.get(), 3);
+        }
     }
 
     #[test]

@@ -25,6 +25,17 @@ pub struct Stat {
     pub recently_evicted: u64,
 }
 
+impl Stat {
+    /// The two together.
+    pub fn add(&mut self, other: &Self) {
+        self.cache += other.cache;
+        self.dirty += other.dirty;
+        self.writeback += other.writeback;
+        self.evicted += other.evicted;
+        self.recently_evicted += other.recently_evicted;
+    }
+}
+
 /// `struct cachestat_range`, in bytes.
 #[repr(C)]
 struct Range {
