@@ -147,13 +147,14 @@ static __always_inline u32 why_off(struct task_struct *task, bool preempted)
 	return why;
 }
 
+/* The row of a thread that does not run just now. */
 static __always_inline struct row *row_of(u64 task)
 {
-	u64 slot = slots[slot_of(task)];
+	struct row *row = row_at(slots[slot_of(task)]);
 	u32 *n;
 
-	if ((u32)slot == task_tag(task))
-		return row_at(slot >> 32);
+	if (row && row->task == task)
+		return row;
 	n = bpf_map_lookup_elem(&row_numbers, &task);
 	return n ? row_at(*n) : 0;
 }

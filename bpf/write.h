@@ -77,7 +77,13 @@ static __always_inline void carry_write(struct account *a, struct wrote *w, u64 
 	if (w->async) {
 		struct carry_key k = {.key = w->key | CARRIED_WRITE, .pos = pos};
 		struct carry c = {.mapping = w->mapping, .first = first, .last = last, .added = n};
+		struct carry *old = bpf_map_lookup_elem(&carried, &k);
 
+		/* Of a request that was given up, at the same place in memory: nobody takes its pages any more. */
+		if (old) {
+			__sync_fetch_and_add(&carrying, -1);
+			count_nobodys(C_OTHER_FILLS, old->added);
+		}
 		if (!bpf_map_update_elem(&carried, &k, &c, BPF_ANY)) {
 			__sync_fetch_and_add(&carrying, 1);
 			return;

@@ -151,7 +151,7 @@ int gone_in_call_btf(u64 *ctx)
 	u64 address = number(ctx, 0);
 
 	end_calls_of(address, (void *)ctx[0]);
-	end_row(address);
+	forget_task(address);
 	return 0;
 }
 
@@ -162,7 +162,7 @@ int born_in_call_btf(u64 *ctx)
 	u64 address = number(ctx, 1);
 
 	end_calls_of(address, 0);
-	end_row(address);
+	forget_task(address);
 	return 0;
 }
 

@@ -16,7 +16,7 @@ const PAGES: u64 = 7;
 const USER: u32 = 12345;
 
 /// Where groups are made: the memory controller's hierarchy in version 1, else the only one.
-fn hierarchy() -> PathBuf {
+pub fn hierarchy() -> PathBuf {
     let v1 = Path::new("/sys/fs/cgroup/memory");
     if v1.join("cgroup.procs").exists() { v1.into() } else { "/sys/fs/cgroup".into() }
 }
