@@ -13,6 +13,8 @@
 
 #define SLOT_BITS 15
 #define NAME 16 /* TASK_COMM_LEN */
+#define ENOENT 2
+#define E2BIG 7
 
 /* Set before load. */
 const volatile u32 self_tgid = 0; /* the monitor's own process, left out; 0: counted like any other */
@@ -231,6 +233,32 @@ static __noinline int identify(struct row *row)
 	return 0;
 }
 
+/*
+ * The kernel may refuse a table that has room: where its lock cannot be had in time, or is held below us on this
+ * processor (-EBUSY; from 6.15 on -EDEADLK and -ETIMEDOUT, too). The first passes.
+ */
+static __always_inline long pop_number(void *stack, u32 *n)
+{
+	long err = bpf_map_pop_elem(stack, n);
+
+	if (err && err != -ENOENT)
+		err = bpf_map_pop_elem(stack, n);
+	if (err && err != -ENOENT)
+		err = bpf_map_pop_elem(stack, n);
+	return err;
+}
+
+static __always_inline long note_number(void *table, u64 *key, u32 *n)
+{
+	long err = bpf_map_update_elem(table, key, n, BPF_ANY);
+
+	if (err && err != -E2BIG)
+		err = bpf_map_update_elem(table, key, n, BPF_ANY);
+	if (err && err != -E2BIG)
+		err = bpf_map_update_elem(table, key, n, BPF_ANY);
+	return err;
+}
+
 /* What the thread is in the middle of, taken over from the row that it had until now; nothing, if that is null (thread.h). */
 static __always_inline void go_on(struct row *row, struct row *old);
 
@@ -242,18 +270,21 @@ static __noinline struct row *make_row(struct row *old)
 {
 	u64 key = bpf_get_current_task(), id = bpf_get_current_pid_tgid();
 	struct row *row;
+	long err;
 	u32 n;
 
 	if (is_self(id >> 32))
 		return 0;
-	if (bpf_map_pop_elem(&free_rows, &n)) {
-		count_one(C_LOST_ROWS);
-		if (bpf_map_pop_elem(&spare_rows, &n))
-			return 0;
+	err = pop_number(&free_rows, &n);
+	if (err) {
+		count_one(err == -ENOENT ? C_LOST_ROWS : C_LOST_BUSY);
+		err = pop_number(&spare_rows, &n);
 	}
-	row = row_at(n);
-	if (!row)
+	row = err ? 0 : row_at(n);
+	if (!row) {
+		count_one(err == -ENOENT ? C_LOST_FRAMES : C_LOST_BUSY);
 		return 0;
+	}
 	row->tgid = id >> 32;
 	row->tid = id;
 	row->number = n;
@@ -261,7 +292,8 @@ static __noinline struct row *make_row(struct row *old)
 	row->made++;
 	row->born = bpf_ktime_get_ns();
 	row->state = ROW_LIVE;
-	if (bpf_map_update_elem(&row_numbers, &key, &n, BPF_ANY)) {
+	if (note_number(&row_numbers, &key, &n)) {
+		count_one(C_LOST_BUSY);
 		row->state = ROW_ENDED;
 		row->touched[0] = 1;
 		return 0;
@@ -381,10 +413,8 @@ static __always_inline bool account_open(struct account *a)
 	a->row = own_row(true);
 	if (a->row)
 		return true;
-	if (is_self(bpf_get_current_pid_tgid() >> 32) || !account_nobody(a))
-		return false;
-	COUNT(a, C_LOST_FRAMES, 1);
-	return true;
+	/* Why there is none has been counted. */
+	return !is_self(bpf_get_current_pid_tgid() >> 32) && account_nobody(a);
 }
 
 #endif

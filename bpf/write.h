@@ -26,11 +26,8 @@ static __always_inline void begin_write(void *key, struct address_space *m, u64 
 	struct thread *t;
 	struct frame *f;
 
-	if (!row) {
-		if (!is_self(bpf_get_current_pid_tgid() >> 32))
-			count_one(C_LOST_FRAMES);
-		return;
-	}
+	if (!row)
+		return; /* why has been counted, or it is the monitor */
 	t = thread_of(row);
 	if (!t)
 		return;

@@ -217,8 +217,9 @@ fn pages(c: &mut Chooser<'_>, brackets: Brackets) -> Result<(), NoPlan> {
     c.tracepoint("buffer dirtied", "block_dirty_buffer", "buffer_btf", Some(("block", "buffer_tp")));
     // It fires under the lock of the name, where nothing preempts it. The classic one does not say from 6.15 on whose
     // name it is, and another may write it.
-    if facts.tracepoint("task_rename") && !facts.refuses("rename_btf") {
-        c.push("thread gets a name", "rename_btf", Attach::TracepointBtf("task_rename".into()), QUIET_LOCK);
+    let rename = if brackets == Brackets::Tracepoints { "rename_in_call_btf" } else { "rename_btf" };
+    if facts.tracepoint("task_rename") && !facts.refuses(rename) {
+        c.push("thread gets a name", rename, Attach::TracepointBtf("task_rename".into()), QUIET_LOCK);
     }
     owners(c);
     if brackets == Brackets::Tracepoints {

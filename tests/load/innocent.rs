@@ -24,8 +24,7 @@ use crate::owners::hierarchy;
 use crate::tools::*;
 
 const READERS: usize = 6;
-/// Calls of each reader while it is renamed, and after that.
-const RENAMED: u64 = 40_000;
+/// Calls of each reader when it is renamed no more.
 const LAST: u64 = 1000;
 /// What processes are called that are born and die meanwhile, and read nothing.
 const BORN: &str = "storm-born";
@@ -64,12 +63,15 @@ fn born_and_gone(place: &CString, page: &[u8]) {
 }
 
 /// The storm, all in one process: threads that read, two that rename them, one that moves all to and fro between two
-/// cgroups, one that has processes be born and die.
-pub fn storm(path: &str) {
+/// cgroups, one that has processes be born and die. `what`: calls of each reader while it is renamed, and the file.
+pub fn storm(what: &str) {
+    let (calls, path) = what.split_once(' ').unwrap();
+    let calls: u64 = calls.parse().unwrap();
     let file = File::open(path).unwrap();
     let place = CString::new(Path::new(path).parent().unwrap().as_os_str().as_bytes()).unwrap();
     let tids: [AtomicI32; READERS] = Default::default();
-    let (stop, everybody, readers) = (AtomicBool::new(false), Barrier::new(READERS + 1), Barrier::new(READERS + 1));
+    let (stop, everybody, readers) =
+        (AtomicBool::new(false), Barrier::new(READERS + 1), Barrier::new(READERS + 1));
     let read = |calls: u64, n: usize| {
         let mut buffer = vec![0; usize::try_from(page_size()).unwrap()];
         for call in 0..calls {
@@ -88,7 +90,7 @@ pub fn storm(path: &str) {
                 tids[n].store(unsafe { libc::gettid() }, Ordering::SeqCst);
                 everybody.wait(); // all are here
                 everybody.wait(); // all have their first name
-                read(RENAMED, n);
+                read(calls, n);
                 readers.wait(); // nobody renames any more
                 readers.wait(); // all have their last name
                 read(LAST, n);
@@ -100,13 +102,14 @@ pub fn storm(path: &str) {
         let renamers: Vec<_> = (0..2)
             .map(|side| {
                 scope.spawn(move || {
-                    while !stop.load(Ordering::SeqCst) {
+                    for round in (0..).take_while(|_| !stop.load(Ordering::SeqCst)) {
                         for n in (side..READERS).step_by(2) {
-                            // In a burst: the one after the first meets the thread where it makes its next row.
-                            for name in names(n).iter().chain(&names(n)) {
+                            // In a burst, which leaves another name each time: the second meets the thread where it
+                            // makes its next row.
+                            for name in names(n).iter().cycle().skip(round % 4).take(7) {
                                 rename(tid(n), name);
                             }
-                            std::thread::sleep(Duration::from_millis(1));
+                            std::thread::sleep(Duration::from_micros(200));
                         }
                     }
                 })
@@ -145,6 +148,7 @@ pub fn storm(path: &str) {
 pub fn renamed_and_moved_by_others(dir: &Path) {
     let path = cold_file(&dir.join("file"), 8);
     hold_warm(&path);
+    let renamed = 100 * crate::options().processes;
     let mut session = Session::open(&Options::default()).unwrap();
     let mut reader = Reader::new();
     let pid = reader.pid();
@@ -155,7 +159,7 @@ pub fn renamed_and_moved_by_others(dir: &Path) {
     let mut rows = 0;
     let lost = std::thread::scope(|scope| {
         let work = scope.spawn(|| {
-            reader.tell("storm", &path);
+            reader.tell("storm", &PathBuf::from(format!("{renamed} {}", path.display())));
             done.store(true, Ordering::SeqCst);
         });
         loop {
@@ -185,8 +189,12 @@ pub fn renamed_and_moved_by_others(dir: &Path) {
     };
     let mut threads = BTreeSet::new();
     for thread in 0..READERS {
-        let (tids, renamed, last) = of(thread);
-        assert_eq!((tids.len(), renamed, last), (1, RENAMED, LAST), "reader {thread} of {pid}: {lost:?} {seen:?}");
+        let (tids, before, last) = of(thread);
+        assert_eq!(
+            (tids.len(), before, last),
+            (1, renamed, LAST),
+            "reader {thread} of {pid}: {lost:?} {seen:?}"
+        );
         threads.extend(tids);
     }
     assert_eq!(threads.len(), READERS, "{seen:?}");
