@@ -263,9 +263,9 @@ mod tests {
 
     #[test]
     fn what_stands_behind_a_name_is_not_part_of_it() {
-        let names = [*b"dd\0cachestat\0\0\0\0", *b"dd\0\0\0\0\0\0\0\0\0\0\0\0\0\0", *b"dd\0-the-longest-o"];
+        let names: [&[u8]; 3] = [b"dd\0cachestat\0\0\0\0", b"dd\0\0\0", b"dd\0-the-longest-"];
         for bytes in names {
-            let comm = Comm::from_bytes(&bytes);
+            let comm = Comm::from_bytes(bytes);
             assert_eq!(comm, Comm::from("dd"));
             assert_eq!(comm.cmp(&Comm::from("dd")), std::cmp::Ordering::Equal);
             assert_eq!(std::collections::HashSet::from([comm, Comm::from("dd")]).len(), 1);
