@@ -13,7 +13,9 @@
 #include "wire.h"
 
 #define SLOT_BITS 15
-#define TASK_SHIFT 12 /* task structs lie more than a page apart */
+#define NAME 16 /* TASK_COMM_LEN */
+#define ENOENT 2
+#define E2BIG 7
 
 /* Set before load. */
 const volatile bool with_files = false; /* somebody asks which files (file.h) */
@@ -25,7 +27,10 @@ struct stats {
 	u64 v[C_MAX];
 };
 
-/* Which row a thread has, by the address of its task_struct, which is its own until it exits. */
+/*
+ * Which row a thread has, by the address of its task_struct, which is its own until it is freed. Written by the thread
+ * alone, or for it where it cannot run: before it began and after it has gone.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -34,11 +39,30 @@ struct {
 } row_numbers SEC(".maps");
 
 /*
- * The same, found without a search: who comes first has the slot, the others use the table. One word holds both whose
- * it is and the row, so that nobody reads half of it. A variable, since that
- * costs ten instructions less than a map.
+ * The same, found without a search: who comes first has the slot, the others use the table. A number here proves
+ * nothing: the row itself says whose it is (`task`), so that a slot may be out of date, or be shared. A variable, since
+ * that costs ten instructions less than a map.
  */
-u64 slots[1 << SLOT_BITS];
+u32 slots[1 << SLOT_BITS];
+
+/* A name of a thread, without anything behind its end. */
+struct name {
+	u64 half[NAME / 8];
+};
+
+/*
+ * Names that threads were given by others, by the address of their task_struct. They are announced before they are
+ * written: a thread that looked at its own name meanwhile would keep the old one.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64);
+	__type(value, struct name);
+} given_names SEC(".maps");
+
+/* Whether there was ever one: mostly not, and then nobody looks. */
+volatile u64 names_given = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -105,27 +129,22 @@ static __always_inline bool account_nobody(struct account *a)
 	return a->nobody;
 }
 
-static __always_inline void count_one(u32 counter)
+static __always_inline void count_nobodys(u32 counter, u64 n)
 {
 	struct account a;
 
 	if (account_nobody(&a) && counter < C_MAX)
-		__sync_fetch_and_add(&a.nobody->v[counter], 1);
+		__sync_fetch_and_add(&a.nobody->v[counter], n);
+}
+
+static __always_inline void count_one(u32 counter)
+{
+	count_nobodys(counter, 1);
 }
 
 static __always_inline u64 slot_of(u64 task)
 {
-	return task >> (TASK_SHIFT + 1) & ((1 << SLOT_BITS) - 1);
-}
-
-static __always_inline u32 task_tag(u64 task)
-{
-	return task >> TASK_SHIFT;
-}
-
-static __always_inline u64 slot_word(u64 task, u32 row)
-{
-	return (u64)row << 32 | task_tag(task);
+	return task >> 13 & ((1 << SLOT_BITS) - 1); /* task structs are some kilobytes apart */
 }
 
 static __always_inline struct row *row_at(u32 n)
@@ -146,81 +165,239 @@ static __always_inline u64 owner_of(struct row *row)
 	return (n ^ n >> 29) * prime;
 }
 
+/* The one form of a name: what is compared are all its bytes, and a row has had other owners before. */
+static __always_inline void read_name(char *to, const void *from)
+{
+	struct name *name = (void *)to;
+
+	name->half[0] = name->half[1] = 0;
+	bpf_probe_read_kernel_str(to, NAME, from);
+}
+
+/* What a thread is called, or will be as soon as who renames it has written it. */
+static __always_inline void name_of(struct task_struct *task, char *to)
+{
+	struct name *given = 0;
+	u64 key = (u64)task;
+
+	if (names_given)
+		given = bpf_map_lookup_elem(&given_names, &key);
+	if (given)
+		*(struct name *)to = *given;
+	else
+		read_name(to, (void *)task + bpf_core_field_offset(struct task_struct, comm));
+}
+
+static __always_inline u64 cgroup_of(struct task_struct *task)
+{
+	return BPF_CORE_READ(group_of(task), kn, id);
+}
+
+/* Whether what the running thread does is asked for. */
+static __noinline int is_asked_for(u32 tgid)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	char process[NAME] __attribute__((aligned(8)));
+
+	name_of(BPF_CORE_READ(task, group_leader), process);
+	return is_wanted(task, tgid, process);
+}
+
+/* What was stored before is seen by all before anything is loaded after. */
+static __always_inline void settle_stores(struct row *row)
+{
+	__sync_fetch_and_add(&row->scratch, 1);
+}
+
+/*
+ * Who the row's thread is. Asked after the row can be found and says whose it is: who changes any of it does so first
+ * and marks the row then (mark_row), so that the mark comes after, or the change before this.
+ */
+static __noinline int identify(struct row *row)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct task_struct *leader;
+
+	row->task = (u64)task;
+	settle_stores(row);
+	row->uid = (u32)bpf_get_current_uid_gid();
+	row->cgroup = cgroup_of(task);
+	row->run = run_of(row->tgid);
+	leader = BPF_CORE_READ(task, group_leader);
+	name_of(task, row->comm);
+	name_of(leader, row->process);
+	row->wanted = is_wanted(task, row->tgid, row->process);
+	if (with_files)
+		row->owner = owner_of(row);
+	return 0;
+}
+
+/*
+ * The kernel may refuse a table that has room: where its lock cannot be had in time, or is held below us on this
+ * processor (-EBUSY; from 6.15 on -EDEADLK and -ETIMEDOUT, too). The first passes.
+ */
+static __always_inline long pop_number(void *stack, u32 *n)
+{
+	long err = bpf_map_pop_elem(stack, n);
+
+	if (err && err != -ENOENT)
+		err = bpf_map_pop_elem(stack, n);
+	if (err && err != -ENOENT)
+		err = bpf_map_pop_elem(stack, n);
+	return err;
+}
+
+static __always_inline long note_number(void *table, u64 *key, u32 *n)
+{
+	long err = bpf_map_update_elem(table, key, n, BPF_ANY);
+
+	if (err && err != -E2BIG)
+		err = bpf_map_update_elem(table, key, n, BPF_ANY);
+	if (err && err != -E2BIG)
+		err = bpf_map_update_elem(table, key, n, BPF_ANY);
+	return err;
+}
+
 /*
  * The number of a free row. Where only some threads are asked for, `free_rows` are kept for these, and `spare_rows` are
  * everybody's.
  */
-static __always_inline bool take_row(u32 *n, bool wanted)
+static __always_inline long take_row(u32 *n, bool wanted)
 {
-	if (wanted && !bpf_map_pop_elem(&free_rows, n))
-		return true;
+	long err = -ENOENT;
+
+	if (wanted)
+		err = pop_number(&free_rows, n);
+	if (!err)
+		return 0;
 	if (!only_some)
-		count_one(C_LOST_ROWS);
-	if (!bpf_map_pop_elem(&spare_rows, n))
-		return true;
-	if (only_some && wanted)
-		count_one(C_LOST_ROWS);
-	return false;
+		count_one(err == -ENOENT ? C_LOST_ROWS : C_LOST_BUSY);
+	err = pop_number(&spare_rows, n);
+	if (err && only_some && wanted)
+		count_one(err == -ENOENT ? C_LOST_ROWS : C_LOST_BUSY);
+	return err;
 }
 
-/* Gives the running thread a row. Null where there is no room. */
-static __noinline struct row *make_row(void)
+/* What the thread is in the middle of, taken over from the row that it had until now; nothing, if that is null (thread.h). */
+static __always_inline void go_on(struct row *row, struct row *old);
+
+/*
+ * Gives the running thread a row. Null where there is no room. `old` is the one that it had until now, if it may be in
+ * the middle of something: that goes on in the new one.
+ */
+static __noinline struct row *make_row(struct row *old)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-	u64 key = (u64)task, id = bpf_get_current_pid_tgid();
-	struct task_struct *leader;
+	u64 key = bpf_get_current_task(), id = bpf_get_current_pid_tgid();
 	struct row *row;
-	bool wanted;
+	long err;
 	u32 n;
 
 	if (is_self(id >> 32))
 		return 0;
-	wanted = is_wanted(task, id >> 32);
-	if (!take_row(&n, wanted))
+	err = take_row(&n, !only_some || is_asked_for(id >> 32));
+	row = err ? 0 : row_at(n);
+	if (!row) {
+		count_one(err == -ENOENT ? C_LOST_FRAMES : C_LOST_BUSY);
 		return 0;
-	row = row_at(n);
-	if (!row)
-		return 0;
-	leader = BPF_CORE_READ(task, group_leader);
+	}
 	row->tgid = id >> 32;
 	row->tid = id;
 	row->number = n;
-	row->uid = (u32)bpf_get_current_uid_gid();
-	row->cgroup = BPF_CORE_READ(group_of(task), kn, id);
-	row->wanted = wanted;
-	row->depth = 0;
-	row->entered = 0;
-	row->run = run_of(id >> 32);
-	row->off_at = 0;
-	row->call = 0;
-	row->lookup_at = 0;
-	bpf_get_current_comm(row->comm, sizeof(row->comm));
-	bpf_core_read_str(row->process, sizeof(row->process), &leader->comm);
-	if (with_files)
-		row->owner = owner_of(row);
+	go_on(row, old);
 	row->made++;
 	row->born = bpf_ktime_get_ns();
 	row->state = ROW_LIVE;
-	if (bpf_map_update_elem(&row_numbers, &key, &n, BPF_ANY)) {
+	if (note_number(&row_numbers, &key, &n)) {
+		count_one(C_LOST_BUSY);
 		row->state = ROW_ENDED;
 		row->touched[0] = 1;
 		return 0;
 	}
+	identify(row);
 	return row;
 }
 
-/* A thread without a slot. */
+/* User space reads the row once more and frees it. Nobody but its thread does this, or for it when it has gone. */
+static __always_inline void end_this_row(struct row *row)
+{
+	row->task = 0;
+	row->state = ROW_ENDED;
+	row->touched[0] = 1;
+}
+
+/* The thread is no more what its row says. By the thread itself, or where it cannot run. */
+static __always_inline void end_row(u64 task)
+{
+	u32 *n = bpf_map_lookup_elem(&row_numbers, &task);
+	struct row *row;
+
+	if (!n)
+		return;
+	row = row_at(*n);
+	bpf_map_delete_elem(&row_numbers, &task);
+	if (row)
+		end_this_row(row);
+}
+
+/*
+ * Somebody else changed what the row of a thread says. The thread may be counting in it, so the row stays its own: it is
+ * told to look again, at its next event. If it has ended the row meanwhile, and the row is another's by now, that one
+ * looks for nothing.
+ */
+static __always_inline void mark_row(u64 task)
+{
+	u32 *n = bpf_map_lookup_elem(&row_numbers, &task);
+	struct row *row = n ? row_at(*n) : 0;
+
+	if (row)
+		row->task = 0;
+}
+
+static __always_inline bool same_name(const char *a, const char *b)
+{
+	const struct name *x = (const void *)a, *y = (const void *)b;
+
+	return x->half[0] == y->half[0] && x->half[1] == y->half[1];
+}
+
+/* The running thread's row has been marked: another one, if anything of what it says has changed. */
+static __noinline struct row *renew_row(struct row *row)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct row *next;
+	char name[NAME] __attribute__((aligned(8)));
+
+	row->task = (u64)task;
+	settle_stores(row);
+	name_of(task, name);
+	if (same_name(name, row->comm) && row->uid == (u32)bpf_get_current_uid_gid() &&
+	    row->cgroup == cgroup_of(task))
+		return row;
+	next = make_row(row);
+	if (next)
+		end_this_row(row);
+	else
+		end_row((u64)task);
+	return next;
+}
+
+/* A thread without a slot, or whose row has been marked. */
 static __noinline struct row *search_row(bool create)
 {
-	u64 task = bpf_get_current_task(), *slot = &slots[slot_of(task)];
-	u32 *n;
+	u64 task = bpf_get_current_task();
+	u32 *slot = &slots[slot_of(task)], *n = bpf_map_lookup_elem(&row_numbers, &task);
+	struct row *row, *other;
 
-	n = bpf_map_lookup_elem(&row_numbers, &task);
 	if (!n)
-		return create ? make_row() : 0;
-	if (!*slot)
-		*slot = slot_word(task, *n);
-	return row_at(*n);
+		return create ? make_row(0) : 0;
+	row = row_at(*n);
+	if (row && row->task != task)
+		return create ? renew_row(row) : row;
+	other = row_at(*slot);
+	/* Nobody has it, or one that has it no more. */
+	if (!other || !other->task || &slots[slot_of(other->task)] != slot)
+		*slot = *n;
+	return row;
 }
 
 /*
@@ -236,11 +413,12 @@ static __always_inline u64 number_of(struct row *row, const void *pointer)
 /* The running thread's row: null if it has none and none was asked for, if it is the monitor, or for want of room. */
 static __always_inline struct row *own_row(bool create)
 {
-	u64 task = bpf_get_current_task(), slot = slots[slot_of(task)];
+	u64 task = bpf_get_current_task();
+	struct row *row = row_at(slots[slot_of(task)]);
 
-	if (unlikely((u32)slot != task_tag(task)))
+	if (unlikely(!row || row->task != task))
 		return search_row(create);
-	return row_at(slot >> 32);
+	return row;
 }
 
 /* The running thread's row, else nobody's. False: the event is the monitor's own and does not count. */
@@ -250,30 +428,8 @@ static __always_inline bool account_open(struct account *a)
 	a->row = own_row(true);
 	if (a->row)
 		return true;
-	if (is_self(bpf_get_current_pid_tgid() >> 32) || !account_nobody(a))
-		return false;
-	COUNT(a, C_LOST_FRAMES, 1);
-	return true;
-}
-
-/* The thread is no more what its row says. User space reads the row once more and frees it. */
-static __always_inline void end_row(u64 task)
-{
-	u64 *slot = &slots[slot_of(task)];
-	struct row *row;
-	u32 *n;
-
-	n = bpf_map_lookup_elem(&row_numbers, &task);
-	if (!n)
-		return;
-	if (*slot == slot_word(task, *n))
-		*slot = 0;
-	row = row_at(*n);
-	bpf_map_delete_elem(&row_numbers, &task);
-	if (!row)
-		return;
-	row->state = ROW_ENDED;
-	row->touched[0] = 1;
+	/* Why there is none has been counted. */
+	return !is_self(bpf_get_current_pid_tgid() >> 32) && account_nobody(a);
 }
 
 #endif

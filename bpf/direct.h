@@ -188,7 +188,7 @@ static __always_inline void exit_device(s64 ret)
 	/* Begun before we looked, or its beginning was not seen: no guess what it was. */
 	if (!t->direct) {
 		if (ready && (ret > 0 || ret == -EIOCBQUEUED))
-			count_one(C_LOST_FRAMES);
+			count_one(C_LOST_BEGUN);
 		return;
 	}
 	count_direct(&a, &t->direct_file, ret == -EIOCBQUEUED ? t->direct >> 1 : ret, t->direct & 1);
@@ -213,7 +213,7 @@ static __always_inline void on_direct_complete(u64 iocb, s64 ret)
 		return;
 	/* Submitted by a thread without room, or before we looked: no guess whether it was a read. */
 	if (s.write == DIRECTION_UNKNOWN)
-		count_one(C_LOST_FRAMES);
+		count_one(C_LOST_BEGUN);
 	else
 		count_direct(&a, &s.file, ret - s.before, s.write);
 }

@@ -81,26 +81,39 @@ static __always_inline void note_flight(struct row *row, struct thread *t, void 
 	w->last_end = last;
 }
 
-/* io_schedule() at its entry; `sp` is where the return address is. */
-static __always_inline void on_wait(u64 sp)
+/*
+ * The page that the running thread is about to wait for, as a number; 0: none. `sp` is where the return address is. Apart,
+ * since with what the stack is read into there would be too little of it left to make a row.
+ */
+static __noinline u64 waited_for(u64 sp)
 {
 	u64 word[FRAME_WORDS], task = bpf_get_current_task();
-	void *folio = 0;
-	struct thread *t;
-	struct row *row;
 	u32 i;
 
-	if (!ready || !wake_page_at || bpf_probe_read_kernel(word, sizeof(word), (void *)sp))
-		return;
+	if (bpf_probe_read_kernel(word, sizeof(word), (void *)sp))
+		return 0;
 #pragma unroll
 	for (i = Q_BEFORE; i < FRAME_WORDS; i++) {
 		if (word[i + Q_FUNCTION] == wake_page_at && word[i + Q_TASK] == task) {
 			/* Bit 0 is the lock. */
 			if (!(u32)word[i + Q_BIT] && !((u32)word[i + Q_FLAGS] & EXCLUSIVE))
-				folio = (void *)word[i + Q_PAGE];
-			break;
+				return word[i + Q_PAGE];
+			return 0;
 		}
 	}
+	return 0;
+}
+
+/* io_schedule() at its entry. */
+static __always_inline void on_wait(u64 sp)
+{
+	struct thread *t;
+	struct row *row;
+	u64 folio;
+
+	if (!ready || !wake_page_at)
+		return;
+	folio = waited_for(sp);
 	if (!folio)
 		return;
 	row = own_row(true);
@@ -108,7 +121,7 @@ static __always_inline void on_wait(u64 sp)
 		return;
 	t = thread_of(row);
 	if (t)
-		note_flight(row, t, folio);
+		note_flight(row, t, (void *)folio);
 }
 
 static __always_inline u64 overlap(u64 first, u64 last, u64 from, u64 to)

@@ -16,23 +16,29 @@ const volatile bool with_follow = false; /* a command is watched */
 /* Set by user space while it starts the command: the number of the run, else 0. */
 volatile u32 spawning = 0;
 
-/* The processes of the command, by thread-group id, and the run that they belong to. */
+/* A process of the command. */
+struct member {
+	u64 run; /* that it belongs to */
+	u64 signal; /* address of what its threads share: an id may be another's; 0: entered by user space */
+};
+
+/* The processes of the command, by thread-group id. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
 	__type(key, u32);
-	__type(value, u32);
+	__type(value, struct member);
 } followed SEC(".maps");
 
 /* The run that a process belongs to; 0: none. */
 static __always_inline u32 run_of(u32 tgid)
 {
-	u32 *run;
+	struct member *m;
 
 	if (!with_follow)
 		return 0;
-	run = bpf_map_lookup_elem(&followed, &tgid);
-	return run ? *run : 0;
+	m = bpf_map_lookup_elem(&followed, &tgid);
+	return m ? m->run : 0;
 }
 
 /*
@@ -72,10 +78,15 @@ struct task_struct___used {
 	struct task_io_accounting___bytes ioac;
 } __attribute__((preserve_access_index));
 
-/* A process is gone: the accounts of all its threads have been added up in it. Those of its children are apart. */
-static __always_inline void add_process(void *task)
+static __always_inline u64 signal_of(void *task)
 {
-	struct signal_struct___used *s = BPF_CORE_READ((struct task_struct___used *)task, signal);
+	return (u64)BPF_CORE_READ((struct task_struct___used *)task, signal);
+}
+
+/* A process is gone: the accounts of all its threads have been added up in it. Those of its children are apart. */
+static __always_inline void add_process(u64 signal)
+{
+	struct signal_struct___used *s = (void *)signal;
 	struct gone *g;
 	u32 zero = 0;
 

@@ -104,7 +104,7 @@ static __always_inline bool account_call(struct account *a, struct call *c)
 {
 	a->nobody = 0;
 	a->row = row_at(c->row);
-	if (a->row && a->row->made == c->made)
+	if (a->row && a->row->made == c->made && a->row->state != ROW_FREE)
 		return true;
 	return account_nobody(a);
 }
@@ -120,7 +120,7 @@ static __always_inline struct call *free_call(void)
 	struct call *c;
 	u32 n;
 
-	if (!bpf_map_pop_elem(&free_calls, &n))
+	if (!pop_number(&free_calls, &n))
 		return call_at(n);
 	n = __sync_fetch_and_add(&calls_made, 1);
 	c = call_at(n);
@@ -145,10 +145,13 @@ static __noinline struct call *find_call(void)
 		return c;
 	}
 	c = free_call();
-	if (!c)
+	if (!c) {
+		count_one(C_LOST_FRAMES);
 		return 0;
+	}
 	n = c->number;
-	if (bpf_map_update_elem(&call_numbers, &task, &n, BPF_ANY)) {
+	if (note_number(&call_numbers, &task, &n)) {
+		count_one(C_LOST_BUSY);
 		bpf_map_push_elem(&free_calls, &n, 0);
 		return 0;
 	}
@@ -174,10 +177,8 @@ static __always_inline struct call *call_of(struct row *row)
 		if (c && row)
 			row->call = c->number + 1;
 	}
-	if (!c) {
-		count_one(C_LOST_FRAMES);
+	if (!c)
 		return 0;
-	}
 	c->row = row ? row->number : ~0U;
 	c->made = row ? row->made : 0;
 	return c;

@@ -5,15 +5,37 @@
 
 #include "thread.h"
 
-/* prctl or exec; called by the thread itself or, through /proc/PID/comm, by another. */
-static __always_inline void on_rename(u64 task)
+/*
+ * `task` is about to get this name: by prctl or exec of its own or, through /proc/PID/comm, from another. Under the lock
+ * of the name, so that what comes here last is what the thread will be called.
+ */
+static __always_inline void on_rename(u64 task, const void *name)
 {
-	end_row(task);
+	struct name given;
+
+	if (task == bpf_get_current_task()) {
+		if (names_given)
+			bpf_map_delete_elem(&given_names, &task);
+		end_row(task);
+		return;
+	}
+	read_name((char *)&given, name);
+	__sync_fetch_and_add(&names_given, 1);
+	bpf_map_update_elem(&given_names, &task, &given, BPF_ANY);
+	mark_row(task);
 }
 
 static __always_inline void on_exit(void)
 {
 	end_row(bpf_get_current_task());
+}
+
+/* No thread is at this address any more, or none yet: what was known of the last one goes. */
+static __always_inline void forget_task(u64 task)
+{
+	if (names_given)
+		bpf_map_delete_elem(&given_names, &task);
+	end_row(task);
 }
 
 /* commit_creds(new), which also comes where nothing changes that a row says. */
@@ -25,22 +47,22 @@ static __always_inline void on_user(struct cred *new)
 		end_row(bpf_get_current_task());
 }
 
-static long end_if_of(void *map, u64 *task, u32 *number, u32 *pid)
+static long mark_if_of(void *map, u64 *task, u32 *number, u32 *pid)
 {
 	struct row *row = row_at(*number);
 
 	if (row && (row->tgid == *pid || row->tid == *pid))
-		end_row(*task);
+		row->task = 0; /* as mark_row */
 	return 0;
 }
 
 /*
  * A thread was moved to another cgroup, or a process by its leader. That it was the leader alone is not told: the
- * other threads get new rows, too, which say the same as the ones before.
+ * other threads look, too, and find that nothing has changed.
  */
 static __always_inline void on_cgroup(u32 pid)
 {
-	bpf_for_each_map_elem(&row_numbers, end_if_of, &pid, 0);
+	bpf_for_each_map_elem(&row_numbers, mark_if_of, &pid, 0);
 }
 
 #endif

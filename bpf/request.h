@@ -215,11 +215,8 @@ static __always_inline void exit_read(struct address_space *m, void *key, struct
 	u64 mapping, first, touched, ahead;
 	struct file_row *file;
 
-	if (!row) {
-		if (!is_self(bpf_get_current_pid_tgid() >> 32))
-			count_one(C_LOST_FRAMES);
-		return;
-	}
+	if (!row)
+		return; /* why has been counted, or it is the monitor */
 	mapping = number_of(row, m);
 	file = delivered > 0 ? file_used(row, m, mapping) : 0;
 	if (*(u64 *)&row->depth || delivered <= 0 || carrying) {

@@ -97,6 +97,27 @@ static __always_inline struct thread *thread_of(struct row *row)
 	return bpf_map_lookup_elem(&threads, &n);
 }
 
+static __always_inline void go_on(struct row *row, struct row *old)
+{
+	struct thread *t = thread_of(row), *before = old ? thread_of(old) : 0;
+
+	row->depth = old ? old->depth : 0;
+	row->waited = old ? old->waited : 0;
+	row->entered = old ? old->entered : 0;
+	row->call = old ? old->call : 0;
+	row->off_at = old ? old->off_at : 0;
+	row->off_why = old ? old->off_why : 0;
+	row->off_sum = old ? old->off_sum : 0;
+	row->lookup_at = old ? old->lookup_at : 0;
+	row->lookup_off = old ? old->lookup_off : 0;
+	if (!t)
+		return;
+	if (before)
+		bpf_probe_read_kernel(t, sizeof(*t), before);
+	else
+		__builtin_memset(t, 0, __builtin_offsetof(struct thread, frame));
+}
+
 static __always_inline struct frame *frame_at(struct thread *t, u32 depth)
 {
 	asm volatile("" : "+r"(depth)); /* keeps the mask, which bounds the index for the verifier */

@@ -147,13 +147,14 @@ static __always_inline u32 why_off(struct task_struct *task, bool preempted)
 	return why;
 }
 
+/* The row of a thread that does not run just now. */
 static __always_inline struct row *row_of(u64 task)
 {
-	u64 slot = slots[slot_of(task)];
+	struct row *row = row_at(slots[slot_of(task)]);
 	u32 *n;
 
-	if ((u32)slot == task_tag(task))
-		return row_at(slot >> 32);
+	if (row && row->task == task)
+		return row;
 	n = bpf_map_lookup_elem(&row_numbers, &task);
 	return n ? row_at(*n) : 0;
 }
@@ -234,24 +235,41 @@ static __always_inline void on_throttle(s64 pause)
 
 static __always_inline void on_fork(struct task_struct *parent, struct task_struct *child)
 {
-	u32 from = parent->tgid, tgid = child->tgid, run;
+	u32 from = parent->tgid, tgid = child->tgid;
+	struct member m = {}, *old;
 
 	if (tgid == from)
 		return;
-	run = from == monitor_tgid ? spawning : run_of(from);
-	if (run)
-		bpf_map_update_elem(&followed, &tgid, &run, BPF_ANY);
+	m.run = from == monitor_tgid ? spawning : run_of(from);
+	m.signal = signal_of(child);
+	/* An id can be taken again before the kernel has freed who had it: that one is gone all the same. */
+	old = bpf_map_lookup_elem(&followed, &tgid);
+	if (old) {
+		if (old->signal)
+			add_process(old->signal);
+		bpf_map_delete_elem(&followed, &tgid);
+	}
+	if (m.run)
+		bpf_map_update_elem(&followed, &tgid, &m, BPF_ANY);
 }
 
-/* The last of a process: from here on its id can be taken by another. Its accounts are complete. */
+/*
+ * The last of a process, whose accounts are complete. By now its id may be another's, which has nothing to do with this:
+ * on_fork has told them apart.
+ */
 static __always_inline void on_free(struct task_struct *task)
 {
 	u32 tgid = task->tgid;
+	u64 signal = signal_of(task);
+	struct member *m;
 
-	if (task->pid == tgid && run_of(tgid)) {
-		add_process(task);
-		bpf_map_delete_elem(&followed, &tgid);
-	}
+	if (!with_follow || task->pid != tgid)
+		return;
+	m = bpf_map_lookup_elem(&followed, &tgid);
+	if (!m || (m->signal && m->signal != signal))
+		return;
+	add_process(signal);
+	bpf_map_delete_elem(&followed, &tgid);
 }
 
 /* A thread ends. */

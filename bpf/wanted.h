@@ -108,30 +108,27 @@ __noinline int in_group(u64 cgroup)
 	return 0;
 }
 
-static __always_inline bool is_wanted_name(struct task_struct *task)
+static __always_inline bool is_wanted_name(const char *process)
 {
-	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-	char name[16] = {};
 	u32 i;
 
-	bpf_core_read_str(name, sizeof(name), &leader->comm);
-	for (i = 0; i < sizeof(name); i++) {
-		if (name[i] != wanted_name[i])
+	for (i = 0; i < sizeof(wanted_name); i++) {
+		if (process[i] != wanted_name[i])
 			return false;
-		if (!name[i])
+		if (!process[i])
 			break;
 	}
 	return true;
 }
 
-/* Whether what a thread does is asked for. */
-static __always_inline bool is_wanted(struct task_struct *task, u32 tgid)
+/* Whether what a thread of a process of this name does is asked for. */
+static __always_inline bool is_wanted(struct task_struct *task, u32 tgid, const char *process)
 {
 	if (!only_some)
 		return true;
 	if (only_tgid && tgid != only_tgid)
 		return false;
-	if (only_name && !is_wanted_name(task))
+	if (only_name && !is_wanted_name(process))
 		return false;
 	return !only_group || in_group((u64)group_of(task));
 }

@@ -37,6 +37,8 @@ enum counter {
 	C_REFAULTED,
 	C_OTHER_FILLS,
 	C_LOST_FRAMES,
+	C_LOST_BUSY,
+	C_LOST_BEGUN,
 	C_LOST_DEPTH,
 	C_LOST_ORDER,
 	C_LOST_LEDGER,
@@ -86,20 +88,21 @@ struct row {
 	unsigned int uid;
 	unsigned int number; /* of the row in the table */
 	unsigned long long born; /* ns since boot; of two rows of a thread the later has its newer name */
-	unsigned long long cgroup; /* inode number of its directory in cgroupfs */
+	unsigned long long task; /* address of its thread; 0: that has ended it, or must look who it is by now */
 	unsigned int file; /* number of the file row that the thread used last */
 	unsigned int run; /* of the command that is watched, where its process belongs to one; else 0 */
 
 	char comm[16];
 	char process[16]; /* comm of the thread group's leader */
+	unsigned long long cgroup; /* inode number of its directory in cgroupfs */
 	unsigned long long
 		owner; /* process, name, user and cgroup as one number: whose files are counted together */
 	unsigned long long scratch;
 	unsigned long long
 		entered; /* when the read call began that the thread is in, ns; 0: none, or not timed */
-	unsigned long long off_at; /* when it left the processor, ns; 0: it runs */
 
 	unsigned long long v[C_MAX];
+	unsigned long long off_at; /* when it left the processor, ns; 0: it runs */
 	unsigned long long off_sum; /* ns that it was not on a processor */
 	unsigned long long lookup_at; /* when the file system was asked for a name; 0: it was not */
 	unsigned long long lookup_off; /* off_sum then */

@@ -26,11 +26,8 @@ static __always_inline void begin_write(void *key, struct address_space *m, u64 
 	struct thread *t;
 	struct frame *f;
 
-	if (!row) {
-		if (!is_self(bpf_get_current_pid_tgid() >> 32))
-			count_one(C_LOST_FRAMES);
-		return;
-	}
+	if (!row)
+		return; /* why has been counted, or it is the monitor */
 	t = thread_of(row);
 	if (!t)
 		return;
@@ -77,7 +74,13 @@ static __always_inline void carry_write(struct account *a, struct wrote *w, u64 
 	if (w->async) {
 		struct carry_key k = {.key = w->key | CARRIED_WRITE, .pos = pos};
 		struct carry c = {.mapping = w->mapping, .first = first, .last = last, .added = n};
+		struct carry *old = bpf_map_lookup_elem(&carried, &k);
 
+		/* Of a request that was given up, at the same place in memory: nobody takes its pages any more. */
+		if (old) {
+			__sync_fetch_and_add(&carrying, -1);
+			count_nobodys(C_OTHER_FILLS, old->added);
+		}
 		if (!bpf_map_update_elem(&carried, &k, &c, BPF_ANY)) {
 			__sync_fetch_and_add(&carrying, 1);
 			return;

@@ -65,11 +65,23 @@ impl Counters {
     }
 }
 
-/// A command name of at most 15 bytes, as the kernel keeps it.
+/// A command name of at most 15 bytes, as the kernel keeps it. Nothing but zeros stands behind its end, so that two
+/// equal names are equal here, whatever memory they come from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
-pub struct Comm(pub [u8; 16]);
+pub struct Comm([u8; 16]);
 
 impl Comm {
+    /// The name that begins these bytes and ends at the first zero among them, or where the kernel would cut it.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let mut out = [0; 16];
+        let name = bytes.iter().take_while(|b| **b != 0);
+        for (to, from) in out.iter_mut().take(15).zip(name) {
+            *to = *from;
+        }
+        Self(out)
+    }
+
     /// The name; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn name(&self) -> std::borrow::Cow<'_, str> {
@@ -80,11 +92,7 @@ impl Comm {
 
 impl From<&str> for Comm {
     fn from(name: &str) -> Self {
-        let mut out = [0; 16];
-        for (to, from) in out.iter_mut().take(15).zip(name.bytes()) {
-            *to = from;
-        }
-        Self(out)
+        Self::from_bytes(name.as_bytes())
     }
 }
 
@@ -247,4 +255,29 @@ pub trait Source {
 
     /// The plan in force: which figures are exact, bounded or unknown.
     fn plan(&self) -> &crate::plan::Plan;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_behind_a_name_is_not_part_of_it() {
+        let names: [&[u8]; 3] = [b"dd\0cachestat\0\0\0\0", b"dd\0\0\0", b"dd\0-the-longest-"];
+        for bytes in names {
+            let comm = Comm::from_bytes(bytes);
+            assert_eq!(comm, Comm::from("dd"));
+            assert_eq!(comm.cmp(&Comm::from("dd")), std::cmp::Ordering::Equal);
+            assert_eq!(std::collections::HashSet::from([comm, Comm::from("dd")]).len(), 1);
+            assert_eq!(comm.name(), "dd");
+        }
+    }
+
+    #[test]
+    fn a_name_is_cut_where_the_kernel_cuts_it() {
+        assert_eq!(Comm::from_bytes(b"sixteen-letters-").name(), "sixteen-letters");
+        assert_eq!(Comm::from("a-name-that-is-far-too-long"), Comm::from("a-name-that-is-"));
+        assert_eq!(Comm::from_bytes(b"").name(), "");
+        assert_eq!(Comm::from_bytes(b"\0left over"), Comm::default());
+    }
 }

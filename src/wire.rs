@@ -80,6 +80,10 @@ counters! {
     OtherFills;
     /// Events lost: no room for the calling thread.
     LostFrames;
+    /// Events of threads without a row or a request, though there was room: the kernel refused to hand it out.
+    LostBusy;
+    /// Direct requests that have ended, but were not seen to begin: whose they were and what they did is not known.
+    LostBegun;
     /// Events lost: requests nested deeper than the stack kept for a thread.
     LostDepth;
     /// Pages that a call added, lost and added again: more than it touched.

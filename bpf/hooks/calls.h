@@ -136,6 +136,22 @@ static __always_inline void end_calls_of(u64 address, struct task_struct *task)
 	forget_call(c, address);
 }
 
+/* As rename_btf. A thread that renames itself reads nothing meanwhile: what it has read, it has read under the old name. */
+SEC("?tp_btf/task_rename")
+int rename_in_call_btf(u64 *ctx)
+{
+	u64 task = number(ctx, 0);
+	u32 *n = bpf_map_lookup_elem(&call_numbers, &task);
+	struct call *c = n ? call_at(*n) : 0;
+
+	if (c && task == bpf_get_current_task()) {
+		end_older_call(c, ~0ULL);
+		end_call(c);
+	}
+	on_rename(task, (void *)number(ctx, 1));
+	return 0;
+}
+
 SEC("?tp_btf/sched_process_exit")
 int exit_in_call_btf(u64 *ctx)
 {
@@ -151,7 +167,7 @@ int gone_in_call_btf(u64 *ctx)
 	u64 address = number(ctx, 0);
 
 	end_calls_of(address, (void *)ctx[0]);
-	end_row(address);
+	forget_task(address);
 	return 0;
 }
 
@@ -162,7 +178,7 @@ int born_in_call_btf(u64 *ctx)
 	u64 address = number(ctx, 1);
 
 	end_calls_of(address, 0);
-	end_row(address);
+	forget_task(address);
 	return 0;
 }
 

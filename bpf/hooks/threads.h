@@ -9,14 +9,7 @@
 SEC("?tp_btf/task_rename")
 int rename_btf(u64 *ctx)
 {
-	on_rename(number(ctx, 0));
-	return 0;
-}
-
-SEC("?tp/task/task_rename")
-int rename_tp(void *ctx)
-{
-	on_rename(bpf_get_current_task());
+	on_rename(number(ctx, 0), (void *)number(ctx, 1));
 	return 0;
 }
 
@@ -59,7 +52,7 @@ int exit_btf(u64 *ctx)
 SEC("?tp_btf/sched_process_free")
 int gone_btf(u64 *ctx)
 {
-	end_row(number(ctx, 0));
+	forget_task(number(ctx, 0));
 	return 0;
 }
 
@@ -67,7 +60,7 @@ int gone_btf(u64 *ctx)
 SEC("?tp_btf/sched_process_fork")
 int born_btf(u64 *ctx)
 {
-	end_row(number(ctx, 1));
+	forget_task(number(ctx, 1));
 	return 0;
 }
 

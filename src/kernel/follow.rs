@@ -28,7 +28,10 @@ impl Attached {
     /// # Errors
     /// When the table is full.
     pub fn enter(&mut self, tgid: u32, run: u32) -> libbpf_rs::Result<()> {
-        self.skel.maps.followed.update(&tgid.to_ne_bytes(), &run.to_ne_bytes(), MapFlags::ANY)?;
+        // struct member: the run, and nothing that tells this process from a later one with its id.
+        let mut member = [0; 16];
+        member[..8].copy_from_slice(&u64::from(run).to_ne_bytes());
+        self.skel.maps.followed.update(&tgid.to_ne_bytes(), &member, MapFlags::ANY)?;
         // Rows that it has got since the programs count were made before this.
         self.rows.enter(&self.skel, tgid, run)?;
         if let Some(files) = &mut self.files {

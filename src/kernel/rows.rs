@@ -313,7 +313,7 @@ impl Latency {
 }
 
 pub(super) fn comm(name: [std::os::raw::c_char; 16]) -> Comm {
-    Comm(name.map(|c| u8::from_ne_bytes(c.to_ne_bytes())))
+    Comm::from_bytes(&name.map(|c| u8::from_ne_bytes(c.to_ne_bytes())))
 }
 
 impl Drop for Rows {

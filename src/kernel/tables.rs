@@ -23,6 +23,8 @@ const LEDGER: u64 = 65536;
 
 const LOSSES: &[(Counter, &str)] = &[
     (Counter::LostFrames, "threads_full"),
+    (Counter::LostBusy, "busy"),
+    (Counter::LostBegun, "unseen_begin"),
     (Counter::LostDepth, "nesting"),
     (Counter::LostOrder, "order"),
     (Counter::LostLedger, "prefetched_full"),

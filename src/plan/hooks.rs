@@ -41,6 +41,7 @@ pub struct Hook {
 pub(super) const QUIET: &str = "loses nothing: the kernel is not preemptible";
 pub(super) const CLASSIC: &str = "loses nothing by itself on any kernel";
 pub(super) const FGRAPH: &str = "loses nothing by itself: return probes stand on fgraph here";
+const QUIET_LOCK: &str = "loses nothing: it is run under a lock (but for kernels with PREEMPT_RT)";
 const QUIET_FREE: &str = "loses nothing: it is run with softirqs off (but for kernels with PREEMPT_RT)";
 pub(super) const LOSSY: &str = "can lose events on this preemptible kernel; what is lost is counted";
 
@@ -215,7 +216,12 @@ fn pages(c: &mut Chooser<'_>, brackets: Brackets) -> Result<(), NoPlan> {
     }
     dirty(c);
     c.tracepoint("buffer dirtied", "block_dirty_buffer", "buffer_btf", Some(("block", "buffer_tp")));
-    c.tracepoint("thread gets a name", "task_rename", "rename_btf", Some(("task", "rename_tp")));
+    // It fires under the lock of the name, where nothing preempts it. The classic one does not say from 6.15 on whose
+    // name it is, and another may write it.
+    let rename = if brackets == Brackets::Tracepoints { "rename_in_call_btf" } else { "rename_btf" };
+    if facts.tracepoint("task_rename") && !facts.refuses(rename) {
+        c.push("thread gets a name", rename, Attach::TracepointBtf("task_rename".into()), QUIET_LOCK);
+    }
     owners(c);
     if brackets == Brackets::Tracepoints {
         c.tracepoint("thread exits", "sched_process_exit", "exit_in_call_btf", None);

@@ -14,6 +14,7 @@
 mod crowd;
 mod files;
 mod only;
+mod innocent;
 mod owners;
 mod pressure;
 mod refused;
@@ -51,6 +52,8 @@ const TESTS: &[Test] = &[
     ("suspended", time::suspended),
     ("a_processor_that_goes_and_comes", time::a_processor_that_goes_and_comes),
     ("another_user_and_cgroup", owners::another_user_and_cgroup),
+    ("renamed_and_moved_by_others", innocent::renamed_and_moved_by_others),
+    ("rows_under_shorter_names", innocent::rows_under_shorter_names),
     ("each_hook_refused", refused::each_hook_refused),
     ("no_hook_for_dirty_pages", refused::no_hook_for_dirty_pages),
 ];

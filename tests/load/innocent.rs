@@ -1,0 +1,241 @@
+//! Names: whose a row is when others rename its thread and move it, and whose a row is that had other owners before.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::fs;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Barrier;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicI32;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use cachetop::sample::Counter;
+use cachetop::sample::Source as _;
+use cachetop::session::Options;
+use cachetop::session::Session;
+
+use crate::owners::hierarchy;
+use crate::tools::*;
+
+const READERS: usize = 6;
+/// Calls of each reader when it is renamed no more.
+const LAST: u64 = 1000;
+/// What processes are called that are born and die meanwhile, and read nothing.
+const BORN: &str = "storm-born";
+
+/// Names of a reader, of all lengths, and the one that it has in the end.
+fn names(reader: usize) -> [String; 4] {
+    ["a", "bbbbbbbbbbbb", "cccc", "dddddddd"].map(|rest| format!("r{reader}-{rest}"))
+}
+
+fn last_name(reader: usize) -> String {
+    format!("l{reader}-last")
+}
+
+fn rename(tid: i32, name: &str) {
+    fs::write(format!("/proc/self/task/{tid}/comm"), name).unwrap();
+}
+
+fn groups() -> [PathBuf; 2] {
+    ["left", "right"].map(|side| hierarchy().join(format!("cachetop-storm-{}-{side}", std::process::id())))
+}
+
+/// A process without a thread beside it that writes a page of a file without a name, and is gone.
+fn born_and_gone(place: &CString, page: &[u8]) {
+    // SAFETY: the child makes nothing but system calls, on memory made ready before it was forked.
+    let pid = unsafe {
+        let pid = libc::fork();
+        if pid == 0 {
+            let fd = libc::open(place.as_ptr(), libc::O_TMPFILE | libc::O_RDWR, 0o600);
+            let wrote = libc::pwrite(fd, page.as_ptr().cast(), page.len(), 0);
+            libc::_exit(i32::from(wrote < 1));
+        }
+        pid
+    };
+    assert!(pid > 0);
+    reap(pid);
+}
+
+/// The storm, all in one process: threads that read, two that rename them, one that moves all to and fro between two
+/// cgroups, one that has processes be born and die. `what`: calls of each reader while it is renamed, and the file.
+pub fn storm(what: &str) {
+    let (calls, path) = what.split_once(' ').unwrap();
+    let calls: u64 = calls.parse().unwrap();
+    let file = File::open(path).unwrap();
+    let place = CString::new(Path::new(path).parent().unwrap().as_os_str().as_bytes()).unwrap();
+    let tids: [AtomicI32; READERS] = Default::default();
+    let (stop, everybody, readers) =
+        (AtomicBool::new(false), Barrier::new(READERS + 1), Barrier::new(READERS + 1));
+    let read = |calls: u64, n: usize| {
+        let mut buffer = vec![0; usize::try_from(page_size()).unwrap()];
+        for call in 0..calls {
+            assert!(file.read_at(&mut buffer, (call + n as u64) % 8 * page_size()).unwrap() > 0);
+        }
+    };
+    for group in groups() {
+        fs::create_dir_all(group).unwrap();
+    }
+    let tid = |n: usize| tids[n].load(Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        for n in 0..READERS {
+            let (tids, everybody, readers, read) = (&tids, &everybody, &readers, &read);
+            scope.spawn(move || {
+                // SAFETY: no preconditions.
+                tids[n].store(unsafe { libc::gettid() }, Ordering::SeqCst);
+                everybody.wait(); // all are here
+                everybody.wait(); // all have their first name
+                read(calls, n);
+                readers.wait(); // nobody renames any more
+                readers.wait(); // all have their last name
+                read(LAST, n);
+            });
+        }
+        everybody.wait();
+        (0..READERS).for_each(|n| rename(tid(n), &names(n)[0]));
+        let (stop, tid, place) = (&stop, &tid, &place);
+        let renamers: Vec<_> = (0..2)
+            .map(|side| {
+                scope.spawn(move || {
+                    for round in (0..).take_while(|_| !stop.load(Ordering::SeqCst)) {
+                        for n in (side..READERS).step_by(2) {
+                            // In a burst, which leaves another name each time: the second meets the thread where it
+                            // makes its next row.
+                            for name in names(n).iter().cycle().skip(round % 4).take(7) {
+                                rename(tid(n), name);
+                            }
+                            std::thread::sleep(Duration::from_micros(200));
+                        }
+                    }
+                })
+            })
+            .collect();
+        let mover = scope.spawn(move || {
+            for group in groups().iter().cycle().take_while(|_| !stop.load(Ordering::SeqCst)) {
+                fs::write(group.join("cgroup.procs"), std::process::id().to_string()).unwrap();
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        let mother = scope.spawn(move || {
+            let (name, page) = (CString::new(BORN).unwrap(), vec![7; usize::try_from(page_size()).unwrap()]);
+            // SAFETY: a string that ends with a zero; it is copied.
+            unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+            while !stop.load(Ordering::SeqCst) {
+                born_and_gone(place, &page);
+            }
+        });
+        everybody.wait();
+        readers.wait();
+        stop.store(true, Ordering::SeqCst);
+        renamers.into_iter().for_each(|r| r.join().unwrap());
+        mover.join().unwrap();
+        mother.join().unwrap();
+        (0..READERS).for_each(|n| rename(tid(n), &last_name(n)));
+        readers.wait();
+    });
+    fs::write(hierarchy().join("cgroup.procs"), std::process::id().to_string()).unwrap();
+    for group in groups() {
+        fs::remove_dir(group).unwrap();
+    }
+}
+
+/// What each thread read stands under names that it had, all of it, and nobody has anything of another's.
+pub fn renamed_and_moved_by_others(dir: &Path) {
+    let path = cold_file(&dir.join("file"), 8);
+    hold_warm(&path);
+    let renamed = 100 * crate::options().processes;
+    let mut session = Session::open(&Options::default()).unwrap();
+    let mut reader = Reader::new();
+    let pid = reader.pid();
+    session.sample().unwrap();
+    // By process, thread and name.
+    let mut seen: BTreeMap<(u32, u32, String), u64> = BTreeMap::new();
+    let done = AtomicBool::new(false);
+    let mut rows = 0;
+    let lost = std::thread::scope(|scope| {
+        let work = scope.spawn(|| {
+            reader.tell("storm", &PathBuf::from(format!("{renamed} {}", path.display())));
+            done.store(true, Ordering::SeqCst);
+        });
+        loop {
+            let last = work.is_finished();
+            let sample = session.sample().unwrap();
+            for row in &sample.rows {
+                let reads = [Counter::ReadHits, Counter::ReadAheadHits, Counter::ReadMisses];
+                let pages: u64 = reads.iter().map(|c| row.counters.get(*c)).sum();
+                *seen.entry((row.tgid, row.tid, row.comm.name().into_owned())).or_default() += pages;
+                rows += usize::from(row.tgid == pid);
+            }
+            if last {
+                break sample.lost;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    assert!(done.load(Ordering::SeqCst));
+    reader.end();
+    let of = |thread: usize| {
+        let named = names(thread);
+        let own: Vec<_> = seen.iter().filter(|((tgid, ..), _)| *tgid == pid).collect();
+        let of: Vec<_> = own.iter().filter(|((_, _, name), _)| named.contains(name)).collect();
+        let after: Vec<_> = own.iter().filter(|((_, _, name), _)| *name == last_name(thread)).collect();
+        let tids: BTreeSet<u32> = of.iter().chain(&after).map(|((_, tid, _), _)| *tid).collect();
+        (tids, of.iter().map(|(_, n)| **n).sum::<u64>(), after.iter().map(|(_, n)| **n).sum::<u64>())
+    };
+    let mut threads = BTreeSet::new();
+    for thread in 0..READERS {
+        let (tids, before, last) = of(thread);
+        assert_eq!(
+            (tids.len(), before, last),
+            (1, renamed, LAST),
+            "reader {thread} of {pid}: {lost:?} {seen:?}"
+        );
+        threads.extend(tids);
+    }
+    assert_eq!(threads.len(), READERS, "{seen:?}");
+    for ((tgid, tid, name), pages) in &seen {
+        let read_nothing = *tgid == pid && !threads.contains(tid) || name == BORN;
+        assert!(!read_nothing || *pages == 0, "{name} ({tid} of {tgid}) read nothing: {seen:?}");
+    }
+    assert_eq!(lost.total(), 0, "{lost:?}");
+    println!("     {rows} rows of {READERS} readers and those around them");
+}
+
+/// Thousands of processes under a long and a short name, in rows that they take from one another.
+pub fn rows_under_shorter_names(dir: &Path) {
+    /// One of them begins as the other, and ends where that one goes on.
+    const NAMES: [(&str, u64); 3] = [("namesake-longer", 3), ("namesake", 5), ("n", 1)];
+    let path = cold_file(&dir.join("file"), 8);
+    let file = File::open(&path).unwrap();
+    hold_warm(&path);
+    let each = crate::options().processes / 3;
+    let mut all = Monitor::start("--json --by comm --top 100000 0.2");
+    let mut one = Monitor::start("--json --by process --top 100000 --comm namesake 0.2");
+    for _ in 0..each {
+        for (name, pages) in NAMES {
+            reap(fork_reader(name, &file, pages, None));
+        }
+    }
+    all.catch_up();
+    one.catch_up();
+    let (intervals, total) = all.finish_json();
+    assert_eq!(figure(&total, "/lost/total"), 0, "{total}");
+    for (name, pages) in NAMES {
+        for interval in &intervals {
+            let of = interval["rows"].as_array().unwrap().iter().filter(|r| r["comm"] == name).count();
+            assert!(of <= 1, "{name} has {of} rows: {interval}");
+        }
+        let of: Vec<_> = rows(&intervals).filter(|r| r["comm"] == name).collect();
+        assert_eq!(sum(&of, "/read/accesses"), each * pages, "{name}: {total}");
+    }
+    let (intervals, total) = one.finish_json();
+    let of: Vec<_> = rows(&intervals).collect();
+    assert_eq!(sum(&of, "/read/accesses"), each * NAMES[1].1, "{total}");
+    assert!(of.iter().all(|r| r["comm"] == NAMES[1].0), "{of:?}");
+    assert_eq!(figure(&total, "/read/accesses"), each * NAMES[1].1, "{total}");
+}
