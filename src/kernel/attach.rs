@@ -17,6 +17,7 @@ use libbpf_rs::skel::SkelBuilder as _;
 use super::files::Files;
 use super::raw;
 use super::rows::Rows;
+use super::sweep::Sweep;
 use super::tracefs::Tracefs;
 use crate::facts::Facts;
 use crate::figures::Figure;
@@ -66,8 +67,7 @@ pub struct Attached {
     pub(super) skel: skel::CachetopSkel<'static>,
     pub(super) programs: Vec<(&'static str, OwnedFd)>,
     pub(super) settle: bool,
-    /// Chunks taken out of the ledger again.
-    pub(super) swept: u64,
+    pub(super) sweep: Sweep,
     pub(super) rows: Rows,
     pub(super) files: Option<Files>,
     pub(super) followed: Followed,
@@ -181,7 +181,7 @@ impl Attached {
             skel,
             programs,
             settle: plan.uses("settle_pending"),
-            swept: 0,
+            sweep: Sweep::default(),
             rows,
             files,
             followed: Followed::default(),
