@@ -10,6 +10,7 @@ mod probe;
 #[doc(hidden)] // for bench/attachments
 pub mod raw;
 mod rows;
+mod sweep;
 mod tables;
 mod tracefs;
 

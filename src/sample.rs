@@ -82,6 +82,12 @@ impl Comm {
         Self(out)
     }
 
+    /// All 16 bytes: the name, and zeros behind it.
+    #[must_use]
+    pub const fn bytes(&self) -> [u8; 16] {
+        self.0
+    }
+
     /// The name; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn name(&self) -> std::borrow::Cow<'_, str> {

@@ -94,6 +94,8 @@ counters! {
     LostRows;
     /// Events of files without a row: no room in the table.
     LostFiles;
+    /// Asynchronous direct requests whose end the kernel did not tell.
+    LostDirect;
     /// Chunks of 64 pages entered in the ledger of prefetched pages.
     LedgerChunks;
     /// Nanoseconds that threads of the command watched waited in reads, for storage. As all that follow, only

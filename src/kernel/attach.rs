@@ -16,6 +16,7 @@ use super::files::Files;
 use super::look;
 use super::raw;
 use super::rows::Rows;
+use super::sweep::Sweep;
 use super::tracefs::Tracefs;
 use crate::facts::Facts;
 use crate::figures::Figure;
@@ -68,8 +69,7 @@ pub struct Attached {
     pub(super) skel: skel::CachetopSkel<'static>,
     pub(super) programs: Vec<(&'static str, OwnedFd)>,
     pub(super) settle: bool,
-    /// Chunks taken out of the ledger again.
-    pub(super) swept: u64,
+    pub(super) sweep: Sweep,
     pub(super) rows: Rows,
     pub(super) files: Option<Files>,
     pub(super) followed: Followed,
@@ -198,7 +198,7 @@ impl Attached {
             skel,
             programs,
             settle: plan.uses("settle_pending"),
-            swept: 0,
+            sweep: Sweep::default(),
             rows,
             files,
             followed: Followed::default(),

@@ -28,7 +28,7 @@ pub(super) fn tell(rodata: &mut types::rodata, only: &Only) -> Result<(), Attach
     rodata.only_tgid = only.pid.unwrap_or(0);
     if let Some(comm) = only.comm {
         rodata.only_name = true;
-        for (to, from) in rodata.wanted_name.iter_mut().zip(comm.0) {
+        for (to, from) in rodata.wanted_name.iter_mut().zip(comm.bytes()) {
             *to = std::os::raw::c_char::from_ne_bytes([from]);
         }
     }

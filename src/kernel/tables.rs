@@ -18,8 +18,6 @@ use crate::sample::RowSample;
 
 /// How many entries a batch asks for.
 const BATCH: u32 = 1024;
-/// Chunks that the ledger has room for.
-const LEDGER: u64 = 65536;
 
 const LOSSES: &[(Counter, &str)] = &[
     (Counter::LostFrames, "threads_full"),
@@ -30,6 +28,7 @@ const LOSSES: &[(Counter, &str)] = &[
     (Counter::LostLedger, "prefetched_full"),
     (Counter::LostRows, "processes_full"),
     (Counter::LostFiles, "files_full"),
+    (Counter::LostDirect, "direct_unseen"),
 ];
 
 /// Raw tables of one tick.
@@ -97,7 +96,10 @@ impl Attached {
         let mut by_reason: Vec<(&'static str, u64)> =
             LOSSES.iter().map(|(counter, why)| (*why, total.get(*counter))).collect();
         by_reason.push(("recursion", self.missed()));
-        self.sweep(total.get(Counter::LedgerChunks))?;
+        self.sweep.go(&self.skel.maps.ledger, total.get(Counter::LedgerChunks))?;
+        if let Some((_, full)) = by_reason.iter_mut().find(|(why, _)| *why == "prefetched_full") {
+            *full += self.sweep.lost;
+        }
         let latency = self.rows.latency().cloned().map(Box::new);
         Ok(Tables { total, rows, files, latency, lost: Lost { by_reason } })
     }
@@ -107,22 +109,6 @@ impl Attached {
         let programs: u64 = self.programs.iter().map(|(_, fd)| recursion_misses(fd.as_raw_fd())).sum();
         let links = self.links.iter().map(Link::as_fd).chain(self.sessions.iter().map(AsFd::as_fd));
         programs + links.map(|l| probe_misses(l.as_raw_fd())).sum::<u64>()
-    }
-
-    /// Makes room in the ledger once it is three quarters full: chunks whose pages are all used or gone.
-    fn sweep(&mut self, inserted: u64) -> libbpf_rs::Result<()> {
-        if inserted.saturating_sub(self.swept) < LEDGER / 4 * 3 {
-            return Ok(());
-        }
-        let map = &self.skel.maps.ledger;
-        let keys: Vec<Vec<u8>> = map.keys().collect();
-        for key in keys {
-            let Some(value) = map.lookup(&key, MapFlags::ANY)? else { continue };
-            if value.iter().all(|b| *b == 0) && map.delete(&key).is_ok() {
-                self.swept += 1;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -39,6 +39,7 @@ const TESTS: &[Test] = &[
     ("a_process_id_that_comes_again", storm::a_process_id_that_comes_again),
     ("sixty_four_threads", threads::sixty_four_threads),
     ("ten_thousand_threads", tick::ten_thousand_threads),
+    ("sixty_thousand_words", tick::sixty_thousand_words),
     ("readers_that_sleep", threads::readers_that_sleep),
     ("many_files", files::many_files),
     ("more_processes_than_room", crowd::more_processes_than_room),

@@ -1,6 +1,7 @@
 //! What a tick costs when very many threads are there.
 
 use std::fs::File;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Barrier;
@@ -107,4 +108,48 @@ pub fn ten_thousand_threads(dir: &Path) {
          {two:?} when all do, {:?} when none has read",
         middle(idle)
     );
+}
+
+/// Words of the ledger that are in use: a page is read ahead in each stretch of 64.
+const WORDS: u64 = 60_000;
+
+/// A ledger that is almost full: a tick costs the same, and room comes back when the pages have gone.
+pub fn sixty_thousand_words(dir: &Path) {
+    let path = dir.join("sparse");
+    let file = File::options().create(true).truncate(true).read(true).write(true).open(path).unwrap();
+    file.set_len(WORDS * 64 * page_size()).unwrap();
+    let mut session = Session::open(&Options::default()).unwrap();
+    session.sample().unwrap();
+    let tick = |session: &mut Session| {
+        let begin = cpu();
+        let sample = session.sample().unwrap();
+        (cpu() - begin, sample)
+    };
+    let ahead = || {
+        for word in 0..WORDS {
+            let at = libc::off_t::try_from(word * 64 * page_size()).unwrap();
+            // SAFETY: no memory is involved.
+            assert_eq!(unsafe { libc::posix_fadvise(file.as_raw_fd(), at, 1, libc::POSIX_FADV_WILLNEED) }, 0);
+        }
+    };
+    ahead();
+    let full = middle((0..9).map(|_| tick(&mut session).0).collect());
+    // All pages go: the words are empty, and some ticks take them out.
+    advise(&file, libc::POSIX_FADV_DONTNEED);
+    let mut emptied: Vec<_> = (0..300).map(|_| tick(&mut session).0).collect();
+    emptied.sort();
+    let (first, last) = (emptied[emptied.len() / 2], emptied[emptied.len() * 9 / 10]);
+    println!(
+        "a tick: {full:?} with {WORDS} words in use, {first:?} (nine in ten: {last:?}) while they are taken out"
+    );
+    // A second time, elsewhere: without the room that came back most of these would be lost.
+    let again = dir.join("again");
+    std::fs::rename(dir.join("sparse"), &again).unwrap();
+    ahead();
+    let (_, sample) = tick(&mut session);
+    let full_up = sample.lost.by_reason.iter().find(|(why, _)| *why == "prefetched_full").unwrap().1;
+    // What else the machine reads ahead may find no room beside these.
+    assert!(full_up < WORDS / 10, "{:?}", sample.lost);
+    // Ten times less than a look at each word takes; other load makes it longer, not that much.
+    assert!(full < Duration::from_millis(20), "{full:?} with {WORDS} words in use");
 }
