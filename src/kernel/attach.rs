@@ -68,6 +68,8 @@ pub struct Attached {
     pub(super) settle: bool,
     /// Chunks taken out of the ledger again.
     pub(super) swept: u64,
+    /// What is above rows of files.
+    pub(super) line: crate::sample::Line,
     pub(super) rows: Rows,
     pub(super) files: Option<Files>,
     pub(super) followed: Followed,
@@ -182,6 +184,7 @@ impl Attached {
             programs,
             settle: plan.uses("settle_pending"),
             swept: 0,
+            line: crate::sample::Line::default(),
             rows,
             files,
             followed: Followed::default(),

@@ -18,6 +18,7 @@ mod pressure;
 mod refused;
 mod sleep;
 mod storm;
+mod sums;
 mod threads;
 mod tick;
 mod time;
@@ -40,6 +41,7 @@ const TESTS: &[Test] = &[
     ("readers_that_sleep", threads::readers_that_sleep),
     ("many_files", files::many_files),
     ("more_processes_than_room", crowd::more_processes_than_room),
+    ("rows_are_the_line", sums::rows_are_the_line),
     ("memory_pressure", pressure::memory_pressure),
     ("suspended", time::suspended),
     ("a_processor_that_goes_and_comes", time::a_processor_that_goes_and_comes),
