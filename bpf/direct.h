@@ -89,11 +89,11 @@ static __always_inline void count_direct(struct account *a, struct file_held *fi
 {
 	if (bytes <= 0)
 		return;
+	file_count(file_of_held(file), write ? FC_DIRECT_WRITE_BYTES : FC_DIRECT_READ_BYTES, bytes);
 	if (write)
 		COUNT(a, C_DIRECT_WRITE_BYTES, bytes);
 	else
 		COUNT(a, C_DIRECT_READ_BYTES, bytes);
-	file_count(file_of_held(file), write ? FC_DIRECT_WRITE_BYTES : FC_DIRECT_READ_BYTES, bytes);
 }
 
 /* Whose request this is. *out is left as it was where nothing is remembered. */

@@ -53,11 +53,11 @@ static __always_inline void count_fault(struct account *a, struct thread *t, u64
 	}
 	if (retried)
 		return;
+	file_count(file_seen(a->row, mapping), ret & FAULT_MAJOR ? FC_FAULT_MISSES : FC_FAULT_HITS, 1);
 	if (ret & FAULT_MAJOR)
 		COUNT(a, C_FAULT_MISSES, 1);
 	else
 		COUNT(a, C_FAULT_HITS, 1);
-	file_count(file_seen(a->row, mapping), ret & FAULT_MAJOR ? FC_FAULT_MISSES : FC_FAULT_HITS, 1);
 }
 
 static __always_inline void exit_fault(u32 ret)

@@ -42,13 +42,13 @@ static __always_inline void settle_faults(struct account *a, struct faults *f, u
 
 	if (f->state == FAULT_OPEN && f->served != served &&
 	    __sync_val_compare_and_swap(&f->state, FAULT_OPEN, FAULT_COUNTED) == FAULT_OPEN) {
-		COUNT(a, C_FAULT_HITS, 1);
 		file_count(file_of_held(&file), FC_FAULT_HITS, 1);
+		COUNT(a, C_FAULT_HITS, 1);
 	}
 	if (f->around_state == FAULT_OPEN && f->around_served != served &&
 	    __sync_val_compare_and_swap(&f->around_state, FAULT_OPEN, FAULT_NONE) == FAULT_OPEN) {
-		COUNT(a, C_FAULT_HITS, 1);
 		file_count(file_of_held(&around), FC_FAULT_HITS, 1);
+		COUNT(a, C_FAULT_HITS, 1);
 	}
 }
 
@@ -94,8 +94,8 @@ static __always_inline void on_mapped_around(struct account *a, struct faults *f
 static __always_inline void missed_by_fault(struct account *a, struct faults *f)
 {
 	if (__sync_val_compare_and_swap(&f->state, FAULT_OPEN, FAULT_COUNTED) == FAULT_OPEN) {
-		COUNT(a, C_FAULT_MISSES, 1);
 		file_count(file_of_held(&f->file), FC_FAULT_MISSES, 1);
+		COUNT(a, C_FAULT_MISSES, 1);
 	}
 }
 

@@ -283,7 +283,11 @@ static __always_inline struct file_row *file_of_held(struct file_held *held)
 	return 0;
 }
 
-/* Threads of a process share the row: atomic. There is none where nobody asks for files. */
+/*
+ * Threads of a process share the row: atomic. There is none where nobody asks for files. Whatever is counted for a file
+ * is counted for its thread afterwards, never before: user space reads threads first, and so nothing is in the totals of
+ * a tick that is missing in the files of the same tick for being under way (src/sample/line.rs).
+ */
 static __always_inline void file_count(struct file_row *f, enum file_counter counter, u64 n)
 {
 	if (!f || !n)

@@ -69,8 +69,8 @@ static __always_inline void count_prefetch(struct account *a, u64 mapping, u64 f
 {
 	if (first > last)
 		return;
-	COUNT(a, C_PREFETCHED, last - first + 1);
 	file_count(file_before(a->row, mapping), FC_PREFETCHED, last - first + 1);
+	COUNT(a, C_PREFETCHED, last - first + 1);
 	if (ready)
 		ledger_set(mapping, first, last, mode);
 }
@@ -231,8 +231,8 @@ static __always_inline void on_dirty(void *folio, u32 order, enum ledger_mode mo
 	if (is_metadata(mapping)) {
 		COUNT(&a, C_META_DIRTIED, n);
 	} else {
-		COUNT(&a, C_DIRTIED, n);
 		file_count(file_seen(a.row, (u64)mapping), FC_DIRTIED, n);
+		COUNT(&a, C_DIRTIED, n);
 	}
 	ledger_take((u64)mapping, first, first + n - 1, mode);
 }

@@ -81,8 +81,8 @@ static __always_inline void surplus(struct account *a, struct ended *e, u64 pos,
 		if (carry(&k, &c))
 			return;
 	}
-	COUNT(a, C_PREFETCHED, n);
 	file_count(file_before(a->row, e->mapping), FC_PREFETCHED, n);
+	COUNT(a, C_PREFETCHED, n);
 	if (ready)
 		ledger_set(e->mapping, first, last, mode);
 }
@@ -112,8 +112,8 @@ static __always_inline bool pop_read(struct row *row, struct account *a, struct 
 		if (f->kind != F_NAMED)
 			return false;
 		if (f->added) {
-			COUNT(a, C_PREFETCHED, f->added);
 			file_count(file_before(row, f->mapping), FC_PREFETCHED, f->added);
+			COUNT(a, C_PREFETCHED, f->added);
 			if (ready)
 				ledger_set(f->mapping, f->added_first, f->added_last, mode);
 		}
@@ -234,11 +234,11 @@ static __always_inline void exit_read(struct address_space *m, void *key, struct
 	first = (end - delivered) >> PAGE_SHIFT;
 	touched = ((end - 1) >> PAGE_SHIFT) - first + 1;
 	ahead = ledger_take(mapping, first, first + touched - 1, mode);
+	file_read(file, delivered, touched - ahead, ahead, 0);
 	row->v[C_READ_BYTES] += delivered;
 	row->v[C_READ_HITS] += touched - ahead;
 	if (ahead)
 		row->v[C_READ_AHEAD_HITS] += ahead;
-	file_read(file, delivered, touched - ahead, ahead, 0);
 	count_latency(row, false);
 	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
 }
@@ -362,9 +362,9 @@ static __always_inline void fell_back(struct file *file, s64 bytes)
 
 	if (!(file->f_flags & O_DIRECT) || bytes <= 0 || !account_open(&a))
 		return;
-	COUNT(&a, C_DIRECT_FELL_BACK, bytes);
 	if (with_files && a.row)
 		file_count(file_seen(a.row, number_of(a.row, file->f_mapping)), FC_DIRECT_FELL_BACK, bytes);
+	COUNT(&a, C_DIRECT_FELL_BACK, bytes);
 }
 
 static __always_inline void exit_kiocb(struct kiocb *iocb, s64 ret, u64 already, enum ledger_mode mode)
@@ -399,13 +399,13 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 	}
 	end = iocb->ki_pos;
 	pages = pages_in(end) - ((end - ret) >> PAGE_SHIFT);
+	if (detail)
+		file_read(f, ret, pages, 0, 0);
 	row->v[C_READ_BYTES] += ret;
 	row->v[C_READ_HITS] += pages;
 	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
-	if (detail) {
-		file_read(f, ret, pages, 0, 0);
+	if (detail)
 		count_latency(row, false);
-	}
 	return true;
 }
 

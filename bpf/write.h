@@ -136,14 +136,14 @@ static __noinline void finish_write(struct row *row, struct wrote *w)
 		COUNT(&a, C_LOST_ORDER, missed - touched);
 		missed = touched;
 	}
+	file = file_before(row, w->mapping);
+	file_count(file, FC_WRITE_HITS, touched - missed);
+	file_count(file, FC_WRITE_MISSES, missed);
 	COUNT(&a, C_WRITE_BYTES, w->taken);
 	if (touched > missed)
 		COUNT(&a, C_WRITE_HITS, touched - missed);
 	if (missed)
 		COUNT(&a, C_WRITE_MISSES, missed);
-	file = file_before(row, w->mapping);
-	file_count(file, FC_WRITE_HITS, touched - missed);
-	file_count(file, FC_WRITE_MISSES, missed);
 }
 
 static __always_inline void end_write(void *key, struct file *file, s64 taken, u64 end, bool async)

@@ -15,6 +15,7 @@ pub mod figures;
 pub mod files;
 pub mod follow;
 pub mod kernel;
+pub mod loss;
 pub mod memory;
 pub mod model;
 pub mod only;

@@ -141,6 +141,14 @@ pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
     out
 }
 
+/// What was counted of the whole system: the line above rows of files, or above those of threads.
+pub(crate) fn line(before: &Sample, now: &Sample, files: bool) -> Counters {
+    match (&now.by_file, &before.by_file) {
+        (Some(now), Some(before)) if files => now.since(before),
+        _ => now.total.since(&before.total),
+    }
+}
+
 /// The whole system, without rows.
 pub(crate) fn whole(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
     Interval {

@@ -4,6 +4,7 @@
 //! its file rows: whoever asks for files by who used them gets these added up by owner.
 
 mod names;
+mod other;
 mod roster;
 mod wanted;
 mod weight;
@@ -12,6 +13,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 pub use names::System;
+pub(crate) use other::OTHER;
+pub(crate) use other::both;
+pub use other::label;
+pub(crate) use other::nobody;
+pub(crate) use other::rest;
 pub use roster::Id;
 pub(crate) use roster::Place;
 pub(crate) use roster::Roster;
@@ -40,6 +46,7 @@ use crate::sample::Comm;
 use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::FileSample;
+use crate::sample::Folded;
 use crate::sample::RowSample;
 use crate::sample::Sample;
 use crate::sample::Sparse;
@@ -130,6 +137,9 @@ pub struct Who {
     pub inode: Option<u64>,
     /// Mount point of the file system.
     pub mount: Option<String>,
+    /// It stands for all that has no row of its own: what no table had room for, and rows that were not asked for. Nothing
+    /// else is known of it.
+    pub other: bool,
 }
 
 /// What numbers are called.
@@ -217,7 +227,19 @@ pub(crate) struct Item<'a> {
     process: Comm,
     /// The file, and whether it was deleted.
     file: Option<(&'a Arc<File>, bool)>,
+    /// What rows it is part of, where it is not part of all.
+    only: Option<By>,
     counters: &'a Sparse,
+}
+
+impl Item<'_> {
+    /// Whether it is in rows of this kind, of what the filter leaves. Where rows are put together, it has been asked.
+    fn counts(&self, by: By, filter: &Filter, names: &mut dyn Names) -> bool {
+        match self.only {
+            Some(only) => only == by || only == By::Device && by == By::Mount,
+            None => filter.is_empty() || filter.takes(self, names),
+        }
+    }
 }
 
 /// What is the same for all that is added up in a row.
@@ -250,20 +272,24 @@ impl Pivot {
 
     /// What happened from `before` to `now`, which must be two samples of one source in a row.
     pub fn interval(&mut self, before: &Sample, now: &Sample, plan: &Plan) -> Interval {
+        let line = self.line(before, now, self.files());
+        self.below(&line, before, now, plan)
+    }
+
+    /// The same with another line above the rows.
+    pub(crate) fn below(&mut self, line: &Counters, before: &Sample, now: &Sample, plan: &Plan) -> Interval {
         let mut out = model::whole(before, now, plan);
         let files = self.files();
-        if !self.filter.is_empty() {
-            let mut sum = Counters::default();
-            for item in items(now, files).filter(|i| self.filter.takes(i, self.names.as_mut())) {
-                sum.add_sparse(item.counters);
+        let mut rows_line = owned(line, plan, files);
+        if self.filter.is_empty() {
+            out.total = model::figures(line, plan);
+        } else {
+            // What found no room may be what was chosen.
+            let lacks = |c| now.total.get(c) > before.total.get(c);
+            if self.filter.depends_on(files).into_iter().flatten().any(lacks) {
+                rows_line = Figures::unknown();
             }
-            let full = self
-                .filter
-                .depends_on(files)
-                .into_iter()
-                .flatten()
-                .any(|c| now.total.get(c) > before.total.get(c));
-            out.total = if full { Figures::unknown() } else { owned(&sum, plan, files) };
+            out.total = rows_line.clone();
             out.histograms = None; // those of the whole system
         }
         if let Some(by) = self.by {
@@ -274,7 +300,23 @@ impl Pivot {
             classic::narrow(&mut out, before, now, pid);
         }
         out.rows.truncate(self.top);
+        if let Some(by) = self.by {
+            let rest = other::row(&out, rows_line, by);
+            out.rows.extend(rest);
+        }
         out
+    }
+
+    /// What was counted of the whole system, or of what the filter leaves of it: the line above the rows.
+    pub(crate) fn line(&mut self, before: &Sample, now: &Sample, files: bool) -> Counters {
+        if self.filter.is_empty() {
+            return model::line(before, now, files);
+        }
+        let mut sum = Counters::default();
+        for item in items(now, files).filter(|i| self.filter.takes(i, self.names.as_mut())) {
+            sum.add_sparse(item.counters);
+        }
+        sum
     }
 
     /// Puts the rows of a sample together that stand for the same; see [`Roster::call`].
@@ -347,11 +389,12 @@ pub(crate) fn of_row(r: &RowSample) -> Item<'_> {
         comm: r.comm,
         process: r.process,
         file: None,
+        only: None,
         counters: &r.counters,
     }
 }
 
-fn of_file(f: &FileSample) -> Item<'_> {
+pub(crate) fn of_file(f: &FileSample) -> Item<'_> {
     Item {
         tgid: f.tgid,
         tid: 0,
@@ -361,19 +404,34 @@ fn of_file(f: &FileSample) -> Item<'_> {
         comm: f.process,
         process: f.process,
         file: Some((&f.file, f.deleted)),
+        only: None,
         counters: &f.counters,
     }
 }
 
+fn of_folded_row(f: &Folded<RowSample>) -> Item<'_> {
+    Item { only: Some(f.by), ..of_row(&f.row) }
+}
+
+fn of_folded_file(f: &Folded<FileSample>) -> Item<'_> {
+    Item { only: Some(f.by), ..of_file(&f.row) }
+}
+
 fn items(sample: &Sample, files: bool) -> impl Iterator<Item = Item<'_>> {
-    let threads = sample.rows.iter().filter(move |_| !files).map(of_row);
-    let files = sample.files.iter().filter(move |_| files).map(of_file);
-    threads.chain(files)
+    let threads = sample.rows.iter().map(of_row).chain(sample.folded.threads.iter().map(of_folded_row));
+    let of_files = sample.files.iter().map(of_file).chain(sample.folded.files.iter().map(of_folded_file));
+    threads.filter(move |_| !files).chain(of_files.filter(move |_| files))
 }
 
 /// One of [`items`].
 fn item(sample: &Sample, files: bool, n: usize) -> Option<Item<'_>> {
-    if files { sample.files.get(n).map(of_file) } else { sample.rows.get(n).map(of_row) }
+    if files {
+        let folded = || sample.folded.files.get(n - sample.files.len()).map(of_folded_file);
+        sample.files.get(n).map(of_file).or_else(folded)
+    } else {
+        let folded = || sample.folded.threads.get(n - sample.rows.len()).map(of_folded_row);
+        sample.rows.get(n).map(of_row).or_else(folded)
+    }
 }
 
 fn key(by: By, item: &Item<'_>, names: &mut dyn Names) -> Key {

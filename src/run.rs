@@ -11,9 +11,9 @@ use crate::cli::Args;
 use crate::exit::Failure;
 use crate::figures::Figure;
 use crate::figures::Figures;
+use crate::loss;
 use crate::model::Interval;
 use crate::pivot::Pivot;
-use crate::sample::Lost;
 use crate::sample::Source;
 use crate::view::View;
 use crate::wait::Wait;
@@ -186,19 +186,11 @@ fn add(a: &Figures, b: &Figures) -> Figures {
 /// much longer than asked for.
 fn warn(args: &Args, interval: &Interval, wake: Wake, run: Option<&Interval>, err: &mut dyn Write) {
     if interval.lost.total() > 0 && run.is_none_or(|run| run.lost.total() == 0) {
-        let _ = writeln!(err, "cachestat: warning: {}", losses(&interval.lost));
-        let full = |reason| interval.lost.by_reason.iter().any(|(why, n)| *why == reason && *n > 0);
-        for (reason, what, option) in
-            [("processes_full", "processes", "--table-size"), ("files_full", "files", "--file-table")]
-        {
-            if full(reason) {
-                let totals = if args.filters() {
-                    "what is chosen is not known without"
-                } else {
-                    "totals are complete without"
-                };
-                let _ = writeln!(err, "remedy: more room for {what} with {option}; {totals}");
-            }
+        let _ = writeln!(err, "cachestat: warning: {}", loss::told(&interval.lost));
+        let options = loss::options(&interval.lost);
+        if !options.is_empty() {
+            let filtered = if args.filters() { "; what is chosen is not known without" } else { "" };
+            let _ = writeln!(err, "remedy: more room with {}{filtered}", options.join(", "));
         }
     }
     if wake == Wake::Deadline && interval.seconds > 1.5 * args.interval.as_secs_f64() {
@@ -210,14 +202,8 @@ fn warn(args: &Args, interval: &Interval, wake: Wake, run: Option<&Interval>, er
 /// At the end, what was lost over the run, unless it was said just now.
 fn conclude(total: &Interval, last: &Interval, err: &mut dyn Write) {
     if total.lost.total() > last.lost.total() {
-        let _ = writeln!(err, "cachestat: warning: over the whole run, {}", losses(&total.lost));
+        let _ = writeln!(err, "cachestat: warning: over the whole run, {}", loss::told(&total.lost));
     }
-}
-
-pub(crate) fn losses(lost: &Lost) -> String {
-    let reasons: Vec<_> =
-        lost.by_reason.iter().filter(|(_, n)| *n > 0).map(|(why, n)| format!("{why} {n}")).collect();
-    format!("{} events could not be accounted ({})", lost.total(), reasons.join(", "))
 }
 
 #[cfg(test)]

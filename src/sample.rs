@@ -1,11 +1,18 @@
 //! Raw samples: counters that only rise, as the kernel programs keep them, and the machine's memory state.
 
+mod folded;
+mod line;
+#[cfg(test)]
+pub(crate) mod machine;
 mod sparse;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+pub use folded::Folded;
+pub use folded::FoldedRows;
+pub use line::Line;
 pub use sparse::Sparse;
 
 use crate::files::File;
@@ -237,10 +244,15 @@ pub struct Sample {
     pub time: jiff::Timestamp,
     /// Counters of the whole system since attach; they do not depend on the table having room.
     pub total: Counters,
+    /// The same, of the moment at which the files were read: the line above their rows. `None` where they are not
+    /// counted.
+    pub by_file: Option<Counters>,
     /// Threads that did something since the sample before.
     pub rows: Vec<RowSample>,
     /// Files that a process used since the sample before; empty if nobody asked for them.
     pub files: Vec<FileSample>,
+    /// Of a sum of samples: what rows counted that are not kept by themselves.
+    pub folded: FoldedRows,
     /// Latency of read calls since attach; `None` if nobody asked for it.
     pub latency: Option<Box<Histograms>>,
     /// What could not be accounted.

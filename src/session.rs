@@ -245,18 +245,22 @@ impl Source for Session {
     fn sample(&mut self) -> anyhow::Result<Sample> {
         let tables = self.attached.read().context("cannot read the counters")?;
         let memory = crate::memory::read().context("cannot read /proc/meminfo")?;
-        let mut total = tables.total;
+        let (mut total, mut by_file) = (tables.total, tables.by_file);
         if self.plan.brackets == Brackets::Tracepoints {
             // No function can be hooked: the kernel's own count.
-            total.0[Counter::Refaulted as usize] =
-                crate::memory::refaults().context("cannot read /proc/vmstat")?;
+            let refaults = crate::memory::refaults().context("cannot read /proc/vmstat")?;
+            for line in [Some(&mut total), by_file.as_mut()].into_iter().flatten() {
+                line.0[Counter::Refaulted as usize] = refaults;
+            }
         }
         Ok(Sample {
             at: Instant::now(),
             time: jiff::Timestamp::now(),
             total,
+            by_file,
             rows: tables.rows,
             files: tables.files,
+            folded: crate::sample::FoldedRows::default(),
             latency: tables.latency,
             lost: tables.lost,
             memory,

@@ -89,6 +89,15 @@ impl Figures {
         out
     }
 
+    /// What is left of these without the others; unknown where either is, or where more would be taken than there is.
+    pub(crate) fn without(&self, other: &Self) -> Self {
+        let mut out = *self;
+        for (a, b) in out.0.iter_mut().zip(other.0) {
+            *a = a.zip(b).and_then(|(a, b)| a.checked_sub(b));
+        }
+        out
+    }
+
     /// What rows are ranked by.
     pub(crate) fn busy(&self) -> u64 {
         self.0.iter().flatten().sum()

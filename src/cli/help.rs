@@ -103,7 +103,9 @@ DIRTIES are pages that went from clean to dirty. MB are MiB (1048576 bytes).
 The first line comes one interval after counting began. If the command was
 stopped or could not run, one longer interval follows, and the next ones end
 on the old beat again. Events that could not be accounted are reported on
-standard error, in the column LOST and in JSON.",
+standard error, in the column LOST and in JSON, each time with what they
+touch (totals, rows of threads, rows of files) and the option that gives
+room; '--explain' lists the reasons.",
     ),
     (
         "Engines",
@@ -143,17 +145,22 @@ below it, and whatever is made anew at its path.
 
 Process ids are those of the initial PID namespace.
 
+The last row, (other), is the rest: what no table had room for, what no file
+or process did, and the rows beyond --top. So all rows together are the line
+above them, figure by figure. In JSON it has \"other\":true and no names; a
+command that calls itself (other) is written '\\(other)'.
+
 Users, cgroups and names are those that a thread had at its first event
 under its present name. A cgroup that went before its path could be read is
 'cgroup:ID (gone)'. In text a container stands for its path; JSON has both.
 
 Files are looked at only if --by or a filter asks for them. They are counted
 for each process in a table of --file-table rows, which takes 1 KiB of kernel
-memory a row; what finds no room is counted as files_full in LOST, and is
-missing in rows; a filtered line is not known then. A file has the name that it had when the
-process first used it; '(deleted)' if no name was left when it was last
-used; '…' or '[MAJOR:MINOR]' where its beginning is not known or not
-mounted here. On overlayfs it is the file of the layer that has the data.
+memory a row; what finds no room is counted as files_full in LOST, is part of
+(other), and is missing in rows; a filtered line is not known then. A file has the
+name that it had when the process first used it; '(deleted)' if no name was left
+when it was last used; '…' or '[MAJOR:MINOR]' where its beginning is not known or
+not mounted here. On overlayfs it is the file of the layer that has the data.
 Not known by file: FILLS, FTAROUND, INFLIGHT, BUFDIRT, read-ahead windows,
 REFAULTS, metadata, times, and what leaves the cache.",
     ),

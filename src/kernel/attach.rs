@@ -70,6 +70,8 @@ pub struct Attached {
     pub(super) programs: Vec<(&'static str, OwnedFd)>,
     pub(super) settle: bool,
     pub(super) sweep: Sweep,
+    /// What is above rows of files.
+    pub(super) line: crate::sample::Line,
     pub(super) rows: Rows,
     pub(super) files: Option<Files>,
     pub(super) followed: Followed,
@@ -199,6 +201,7 @@ impl Attached {
             programs,
             settle: plan.uses("settle_pending"),
             sweep: Sweep::default(),
+            line: crate::sample::Line::default(),
             rows,
             files,
             followed: Followed::default(),

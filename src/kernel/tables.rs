@@ -9,6 +9,7 @@ use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
 use super::attach::Attached;
+use crate::loss::REASONS;
 use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::FileSample;
@@ -19,22 +20,12 @@ use crate::sample::RowSample;
 /// How many entries a batch asks for.
 const BATCH: u32 = 1024;
 
-const LOSSES: &[(Counter, &str)] = &[
-    (Counter::LostFrames, "threads_full"),
-    (Counter::LostBusy, "busy"),
-    (Counter::LostBegun, "unseen_begin"),
-    (Counter::LostDepth, "nesting"),
-    (Counter::LostOrder, "order"),
-    (Counter::LostLedger, "prefetched_full"),
-    (Counter::LostRows, "processes_full"),
-    (Counter::LostFiles, "files_full"),
-    (Counter::LostDirect, "direct_unseen"),
-];
-
 /// Raw tables of one tick.
 pub struct Tables {
     /// Whole system, since attach.
     pub total: Counters,
+    /// The same as of the reading of the files; `None` unless these are asked for.
+    pub by_file: Option<Counters>,
     /// By thread, since the last reading.
     pub rows: Vec<RowSample>,
     /// By process and file, since the last reading; empty unless asked for.
@@ -84,24 +75,26 @@ impl Attached {
         }
         self.followed.files.clear();
         let rows = self.rows.read(&self.skel, &mut self.followed)?;
-        let files = match &mut self.files {
-            Some(files) => files.read(&self.skel, &mut self.followed)?,
-            None => Vec::new(),
-        };
         let mut total = self.rows.sum();
         let nobody = self.skel.maps.totals.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?;
         for cpu in nobody.unwrap_or_default() {
             total.add(&counters(&cpu));
         }
+        // After all that the totals are made of: see `Line`.
+        let files = match &mut self.files {
+            Some(files) => files.read(&self.skel, &mut self.followed)?,
+            None => Vec::new(),
+        };
+        let by_file = self.files.is_some().then(|| self.line.add(&total, &files));
         let mut by_reason: Vec<(&'static str, u64)> =
-            LOSSES.iter().map(|(counter, why)| (*why, total.get(*counter))).collect();
+            REASONS.iter().filter_map(|r| Some((r.id, total.get(r.counter?)))).collect();
         by_reason.push(("recursion", self.missed()));
         self.sweep.go(&self.skel.maps.ledger, total.get(Counter::LedgerChunks))?;
         if let Some((_, full)) = by_reason.iter_mut().find(|(why, _)| *why == "prefetched_full") {
             *full += self.sweep.lost;
         }
         let latency = self.rows.latency().cloned().map(Box::new);
-        Ok(Tables { total, rows, files, latency, lost: Lost { by_reason } })
+        Ok(Tables { total, by_file, rows, files, latency, lost: Lost { by_reason } })
     }
 
     /// Runs of our programs that the kernel skipped: all programs together, and probes that were not even hit.

@@ -30,12 +30,17 @@ pub enum Id {
     Number(u64),
     /// A name.
     Text(String),
+    /// The rest.
+    Other,
 }
 
 impl Id {
     /// Of a row of this kind.
     #[must_use]
     pub fn of(by: By, who: &Who) -> Self {
+        if who.other {
+            return Id::Other;
+        }
         let text = |t: &Option<String>| Id::Text(t.clone().unwrap_or_default());
         match by {
             By::Process => Id::Number(who.pid.unwrap_or(0).into()),
@@ -128,11 +133,10 @@ impl Roster {
         self.round += 1;
         self.present.clear();
         let mut sums: Vec<Sparse> = Vec::new();
-        let all = filter.is_empty();
         // Mostly the same rows come in the same order: the member behind the last is looked at first.
         let mut next = 0;
         for (i, item) in items(sample, files).enumerate() {
-            if !all && !filter.takes(&item, names) {
+            if !item.counts(self.by, filter, names) {
                 continue;
             }
             let at = self.find(super::key(self.by, &item, names), next);

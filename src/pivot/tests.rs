@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+mod sums;
+
 use std::time::Duration;
 use std::time::Instant;
 
@@ -76,7 +78,7 @@ fn shown_of(pivot: &mut Pivot) -> (Option<u64>, usize, Vec<String>) {
     let start = Instant::now();
     let before = fixtures::sample(start, Duration::ZERO, &[]);
     let interval = pivot.interval(&before, &sample(start), &fixtures::plan(&[]));
-    let rows = interval.rows.iter().map(|row| {
+    let rows = interval.rows.iter().filter(|row| !row.who.other).map(|row| {
         let w = &row.who;
         let number = |n: Option<u32>| n.map(|n| n.to_string());
         let parts = [number(w.pid), number(w.tid), number(w.uid), w.user.clone(), w.comm.clone()];

@@ -89,8 +89,9 @@ pub(super) fn explain(plan: &Plan, facts: &Facts) -> String {
     }
     let _ = writeln!(
         out,
-        "\nAny LOST above zero means that figures of that interval are not exact.\n\
-         Touches of a mapped page after its first fault are invisible to any tool."
+        "\n{}\
+         Touches of a mapped page after its first fault are invisible to any tool.",
+        crate::loss::explained()
     );
     out
 }

@@ -351,8 +351,9 @@ fn notes(report: &Report, run: &Run, out: &mut String) {
     if !run.lost.is_empty() {
         let lost: Vec<_> = run.lost.iter().map(|(why, n)| format!("{why} {n}")).collect();
         notes.push(format!(
-            "Events of the machine that could not be accounted: {}. The figures are not exact.",
-            lost.join(", ")
+            "Events of the machine that could not be accounted: {}. {}",
+            lost.join(", "),
+            crate::loss::consequence(run.lost.keys().map(String::as_str))
         ));
     }
     if run.origin.unlisted {

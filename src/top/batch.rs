@@ -6,10 +6,12 @@ use std::io::Write;
 use std::sync::Arc;
 
 use crate::exit::Failure;
+use crate::loss;
+use crate::model::Row;
+use crate::pivot;
 use crate::pivot::By;
 use crate::pivot::Pivot;
 use crate::run::Beat;
-use crate::run::losses;
 use crate::sample::Source;
 use crate::top::cells::Numbers;
 use crate::top::cli::Args;
@@ -60,6 +62,9 @@ pub fn run(args: &Args, settings: &Settings, scene: &Scene, world: World<'_>) ->
     let (show, threads) = if args.json { (Show::Count, false) } else { (settings.show, settings.threads) };
     let view = View { by: settings.by, show, threads };
     let mut keeper = Keeper::new(source, pivot, scene.files, Box::new(keeper::alive))?;
+    if show != Show::Total {
+        keeper = keeper.without_totals();
+    }
     let mut beat = Beat::new(keeper.at(), settings.interval);
     let mut lost = 0;
     for done in 1.. {
@@ -76,7 +81,7 @@ pub fn run(args: &Args, settings: &Settings, scene: &Scene, world: World<'_>) ->
             Ok(()) => {}
         }
         if snapshot.system.lost.total() > 0 && lost == 0 {
-            let _ = writeln!(err, "cachetop: warning: {}", losses(&snapshot.system.lost));
+            let _ = writeln!(err, "cachetop: warning: {}", loss::told_with_remedy(&snapshot.system.lost));
         }
         lost += snapshot.system.lost.total();
         if let (Wake::Ended, Some(pid)) = (wake, args.pid) {
@@ -92,14 +97,30 @@ pub fn run(args: &Args, settings: &Settings, scene: &Scene, world: World<'_>) ->
 
 fn json(args: &Args, by: By, snapshot: &Snapshot) -> String {
     let mut interval = snapshot.system.clone();
-    interval.groups = snapshot.entries.len();
+    interval.groups = snapshot.number();
     let slots = table::arrange(snapshot, &Order::all(Sort::Busy, false));
+    let (slots, rest) = shown(args, snapshot, slots);
     let row = |slot| if let Slot::Entry(i) = slot { snapshot.entries.get(i) } else { None };
-    let rows = slots.into_iter().filter_map(row).take(args.top.map_or(usize::MAX, |n| n as usize));
-    interval.rows = rows.map(|e| snapshot.row(e)).collect();
+    interval.rows = slots.into_iter().filter_map(row).map(|e| snapshot.row(e)).chain(rest).collect();
     let mut out = String::new();
     Json { pid: args.pid, by: Some(by) }.interval(&interval, &mut out);
     out
+}
+
+/// As many of the slots as are wanted, and the row for the rest: what was the rest before, and what is not wanted.
+fn shown(args: &Args, snapshot: &Snapshot, mut slots: Vec<Slot>) -> (Vec<Slot>, Option<Row>) {
+    let entry = |slot: &Slot| if let Slot::Entry(i) = slot { snapshot.entries.get(*i) } else { None };
+    let is_rest = |slot: &Slot| entry(slot).is_some_and(|e| e.named.who.other);
+    let mut rest = slots.iter().find(|s| is_rest(s)).and_then(entry).map(|e| snapshot.row(e));
+    slots.retain(|s| !is_rest(s));
+    let cut = slots.split_off(slots.len().min(args.top.map_or(usize::MAX, |n| n as usize)));
+    for row in cut.iter().filter_map(entry).map(|e| snapshot.row(e)) {
+        rest = Some(match rest {
+            Some(rest) => pivot::both(&rest, &row),
+            None => Row { who: pivot::nobody(), ..row },
+        });
+    }
+    (slots, rest)
 }
 
 /// One interval as text.
@@ -118,19 +139,15 @@ pub fn text(args: &Args, settings: &Settings, scene: &Scene, snapshot: &Snapshot
         seconds: snapshot.system.seconds,
     };
     let look = Look { layout: &layout, by, numbers };
-    let mut slots = table::arrange(snapshot, &Order::all(settings.sort, settings.reverse));
-    let number = snapshot.entries.len();
-    slots.truncate(args.top.map_or(usize::MAX, |n| n as usize));
+    let slots = table::arrange(snapshot, &Order::all(settings.sort, settings.reverse));
+    let number = snapshot.number();
+    let (slots, rest) = shown(args, snapshot, slots);
     let mut out = String::new();
     for line in summary::lines(settings, scene, snapshot) {
         let _ = writeln!(out, "{line}");
     }
     let what = if number == 1 { by.singular() } else { by.plural() };
-    let forgotten = match (snapshot.view.show, snapshot.forgotten) {
-        (Show::Total, n @ 1..) => format!(", {n} small rows forgotten"),
-        _ => String::new(),
-    };
-    let _ = writeln!(out, "{number} {what}, {}{forgotten}", snapshot.view.show.name());
+    let _ = writeln!(out, "{number} {what}, {}", snapshot.view.show.name());
     let _ = writeln!(out, "\n{}", look.titles().0);
     for slot in slots {
         let line = match slot {
@@ -138,6 +155,9 @@ pub fn text(args: &Args, settings: &Settings, scene: &Scene, snapshot: &Snapshot
             Slot::Thread(i, _) => snapshot.threads.get(i).map(|e| look.row(&snapshot.thread(e), "  ")),
         };
         let _ = writeln!(out, "{}", line.unwrap_or_default().trim_end());
+    }
+    if let Some(rest) = rest {
+        let _ = writeln!(out, "{}", look.row(&rest, "").trim_end());
     }
     out.push('\n');
     out

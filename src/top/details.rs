@@ -9,6 +9,7 @@ use crate::pivot::Names;
 use crate::pivot::Who;
 use crate::pivot::of_row;
 use crate::sample::FileSample;
+use crate::sample::FoldedRows;
 use crate::sample::Histograms;
 use crate::sample::RowSample;
 use crate::sample::Sample;
@@ -29,7 +30,7 @@ pub struct Details {
     pub id: Id,
     /// Who.
     pub who: Who,
-    /// The row since the start; `None` if it was forgotten.
+    /// The row since the start; `None` if it is part of the rest by now.
     pub since_start: Option<Row>,
     /// Its files, processes, threads since the start, the busiest first.
     pub lists: Vec<(By, Vec<Row>)>,
@@ -91,12 +92,30 @@ fn has_file(by: By, who: &Who, row: &FileSample, names: &mut dyn Names) -> bool 
     }
 }
 
+impl Details {
+    /// Nothing is known.
+    fn empty(by: By, id: Id, who: &Who) -> Self {
+        Self {
+            by,
+            id,
+            who: who.clone(),
+            since_start: None,
+            lists: Vec::new(),
+            latency: None,
+            system_latency: None,
+            findings: Vec::new(),
+            files_counted: false,
+        }
+    }
+}
+
 impl Keeper<'_> {
     /// What is known of a row since the start.
     pub fn details(&mut self, by: By, id: Id, who: &Who) -> Details {
         let plain = self.filter().clone();
         let files_counted = self.files_counted();
-        let (pivot, whole, plan) = self.parts();
+        let nothing = Details { files_counted, ..Details::empty(by, id.clone(), who) };
+        let Some((pivot, whole, plan)) = self.parts().filter(|_| !who.other) else { return nothing };
         let names = pivot.names.as_mut();
         let sum = &whole.sum;
         let rows =
@@ -109,10 +128,20 @@ impl Keeper<'_> {
             out
         });
         let files: Vec<_> = sum.files.iter().filter(|f| has_file(by, who, f, names)).cloned().collect();
-        let part = Sample { rows, files, ..empty(sum) };
+        // What was put together is a part of the row itself, not of the lists below.
+        let mut folded = FoldedRows::default();
+        let own = |folded: By| folded == by || folded == By::Device && by == By::Mount;
+        let threads = sum.folded.threads.iter().filter(|f| own(f.by) && has_thread(by, who, &f.row, names));
+        folded.threads = threads.cloned().collect();
+        let of_files = sum.folded.files.iter().filter(|f| own(f.by) && has_file(by, who, &f.row, names));
+        folded.files = of_files.cloned().collect();
+        let part = Sample { rows, files, folded, ..empty(sum) };
         let mut list = |by: By, filter: Filter| {
             (pivot.by, pivot.filter) = (Some(by), filter);
-            pivot.interval(&whole.first, &part, &plan).rows
+            let mut rows = pivot.interval(&whole.first, &part, &plan).rows;
+            // The line above these is not that of the list.
+            rows.retain(|row| !row.who.other);
+            rows
         };
         let own = list(by, plain.clone()).into_iter().find(|row| Id::of(by, &row.who) == id);
         let mut out = Vec::new();
@@ -143,8 +172,10 @@ fn empty(sample: &Sample) -> Sample {
         at: sample.at,
         time: sample.time,
         total: sample.total,
+        by_file: sample.by_file,
         rows: Vec::new(),
         files: Vec::new(),
+        folded: FoldedRows::default(),
         latency: None,
         lost: sample.lost.clone(),
         memory: sample.memory,

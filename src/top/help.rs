@@ -113,8 +113,9 @@ scroll.",
 Counting costs at every read; files are counted besides, for rows by file
 and the files of the details. --no-files is cheaper, --latency dearer. The
 tables take --table-size and --file-table rows of kernel memory. Totals
-since the start are kept for 65536 rows; beyond that, the least busy ones
-are forgotten, and the screen says how many.",
+since the start never fall: a process that has ended long ago counts on for
+its command, user, cgroup and files, and as a process is part of (other),
+the row for all that has none. With it, rows are what the system counted.",
     ),
     (
         "Ending",

@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use crate::figures::Figure;
 use crate::figures::Figures;
+use crate::model;
+use crate::model::Row;
 use crate::pivot;
 use crate::pivot::By;
 use crate::pivot::Filter;
@@ -20,6 +22,7 @@ use crate::pivot::Roster;
 use crate::pivot::Weights;
 use crate::plan::Engine;
 use crate::plan::Plan;
+use crate::sample::Counters;
 use crate::sample::Sample;
 use crate::sample::Source;
 use crate::top::settings::Show;
@@ -48,7 +51,7 @@ pub struct Keeper<'a> {
     alive: Box<dyn Fn(u32) -> bool>,
     before: Arc<Sample>,
     now: Arc<Sample>,
-    whole: Whole,
+    whole: Option<Whole>,
     /// The two samples on the screen while it is paused.
     held: Option<(Arc<Sample>, Arc<Sample>)>,
     /// Who is in the rows, and who in the threads below them.
@@ -75,11 +78,11 @@ impl<'a> Keeper<'a> {
         Ok(Self {
             filter: pivot.filter.clone(),
             source,
-            pivot: Pivot { top: usize::MAX, ..pivot },
             files,
             alive,
             before: first.clone(),
-            whole: Whole::new(&first),
+            whole: Some(Whole::new(&first, &pivot.filter)),
+            pivot: Pivot { top: usize::MAX, ..pivot },
             now: first,
             held: None,
             rosters: [Roster::new(By::Process), Roster::new(By::Thread)],
@@ -88,6 +91,28 @@ impl<'a> Keeper<'a> {
             last_view: None,
             watched: None,
         })
+    }
+
+    /// Adds nothing up: for those who never ask for what came since the start.
+    #[must_use]
+    pub fn without_totals(mut self) -> Self {
+        self.whole = None;
+        self
+    }
+
+    /// So little room that tests need few rows: see [`Whole`].
+    #[cfg(test)]
+    pub(crate) fn with_little_room(mut self) -> Self {
+        self.whole = Some(Whole::with_little_room(&self.now, &self.filter));
+        self
+    }
+
+    /// The rows that are kept, and those that were put together.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> [usize; 4] {
+        let sum = &self.whole.as_ref().unwrap().sum;
+        let folded = &sum.folded;
+        [sum.rows.len(), sum.files.len(), folded.threads.len(), folded.files.len()]
     }
 
     /// When the last sample was read.
@@ -103,7 +128,9 @@ impl<'a> Keeper<'a> {
     pub fn tick(&mut self, view: View) -> anyhow::Result<Snapshot> {
         let now = Arc::new(self.source.sample()?);
         self.before = std::mem::replace(&mut self.now, now);
-        self.whole.add(&self.now);
+        if let Some(whole) = &mut self.whole {
+            whole.add(&self.now, &self.filter, self.pivot.names.as_mut(), &self.alive);
+        }
         let (before, now) = (self.before.clone(), self.now.clone());
         let mut snapshot = self.snapshot(&before, &now, view);
         // A picture that stands still keeps its rows; the new interval goes into the history only.
@@ -145,9 +172,9 @@ impl<'a> Keeper<'a> {
         self.pivot.filter.clone_from(&self.filter);
         self.pivot.by = None;
         let system = self.pivot.interval(before, now, plan);
-        let part = match view.show {
-            Show::Total => Part::Whole(&self.whole.first, &self.whole.sum),
-            Show::Count | Show::Rate => Part::Interval(before, now),
+        let part = match (view.show, &self.whole) {
+            (Show::Total, Some(whole)) => Part::Whole(whole),
+            _ => Part::Interval(before, now),
         };
         let [rows, threads] = &mut self.rosters;
         let (entries, counted) = self::rows(&mut self.pivot, rows, plan, (view.by, part));
@@ -161,7 +188,6 @@ impl<'a> Keeper<'a> {
             threads: Arc::new(below.0),
             view,
             fresh: false,
-            forgotten: self.whole.forgotten,
             counted,
             threads_counted: below.1,
         }
@@ -188,7 +214,8 @@ impl<'a> Keeper<'a> {
                 Some(entry.id()) == self.watched.as_ref() || (age < LINGER && kept < LINGERING)
             };
             // Most rows of the last interval are in this one as well: looked at before they are copied.
-            for entry in last.iter().take(rows).filter(|e| !present.has(e)) {
+            let own = last.iter().take(rows).filter(|e| !e.named.who.other);
+            for entry in own.filter(|e| !present.has(e)) {
                 if wanted(entry, 0, kept.len()) {
                     let own = Entry { from: From::Row(Arc::new(counted.row(entry))), ..entry.clone() };
                     kept.insert(entry.id().clone(), (self.settled(own), 1));
@@ -222,9 +249,9 @@ impl<'a> Keeper<'a> {
         entry
     }
 
-    pub(super) fn parts(&mut self) -> (&mut Pivot, &Whole, Plan) {
+    pub(super) fn parts(&mut self) -> Option<(&mut Pivot, &Whole, Plan)> {
         let plan = self.source.plan().clone();
-        (&mut self.pivot, &self.whole, plan)
+        Some((&mut self.pivot, self.whole.as_ref()?, plan))
     }
 
     pub(super) const fn files_counted(&self) -> bool {
@@ -262,27 +289,32 @@ impl<'a> Present<'a> {
 enum Part<'a> {
     /// Two samples in a row.
     Interval(&'a Arc<Sample>, &'a Arc<Sample>),
-    /// The first sample, and what all together have counted. The next one will be added to it.
-    Whole(&'a Sample, &'a Sample),
+    /// What all together have counted. The next one will be added to it.
+    Whole(&'a Whole),
 }
 
 /// The rows that did something, and what they were counted from.
 fn rows(pivot: &mut Pivot, roster: &mut Roster, plan: &Plan, (by, part): (By, Part<'_>)) -> Rows {
     let (before, now) = match part {
         Part::Interval(before, now) => (before.as_ref(), now.as_ref()),
-        Part::Whole(first, sum) => (first, sum),
+        Part::Whole(whole) => (&whole.first, &whole.sum),
     };
     pivot.by = Some(by);
+    let files = pivot.files();
+    let line = match part {
+        Part::Interval(..) => pivot.line(before, now, files),
+        Part::Whole(whole) => whole.line(files),
+    };
     if plan.engine != Engine::Exact {
-        let rows = pivot.interval(before, now, plan).rows;
+        let rows = pivot.below(&line, before, now, plan).rows;
         return (rows.into_iter().map(|r| Entry::of(by, r, State::Active)).collect(), Arc::default());
     }
-    let files = pivot.files();
     let known = pivot::known(plan, files);
     let weights = Weights::new(&known);
     let mut counted = Counted { sample: None, files, sums: pivot.call(roster, now, files), known };
     let present = std::mem::take(&mut roster.present);
-    let mut entries = Vec::with_capacity(present.len());
+    let mut entries = Vec::with_capacity(present.len() + 1);
+    let mut shown = Counters::default();
     for at in present.iter().copied() {
         let mut place = roster.member(at).place;
         let Some(counters) = (match place {
@@ -292,6 +324,11 @@ fn rows(pivot: &mut Pivot, roster: &mut Roster, plan: &Plan, (by, part): (By, Pa
             continue;
         };
         let Some(busy) = weights.of(counters) else { continue };
+        let latest = roster.member(at).latest;
+        if matches!(part, Part::Whole(whole) if whole.is_forgotten(by, files, latest)) {
+            continue;
+        }
+        shown.add_sparse(counters);
         if let (Part::Whole(..), Place::Row(_)) = (part, place) {
             let counters = counters.clone();
             place = Place::Sum(counted.sums.len());
@@ -303,6 +340,12 @@ fn rows(pivot: &mut Pivot, roster: &mut Roster, plan: &Plan, (by, part): (By, Pa
         entries.push(Entry { named, state: State::Active, busy, from, member: Some(at) });
     }
     roster.present = present;
+    let known = |counters: &Counters| model::known_figures(counters, &known);
+    let rest = pivot::rest(&known(&line), &known(&shown));
+    if !pivot::idle(&rest) {
+        let row = Row { who: pivot::nobody(), figures: rest, classic: None };
+        entries.push(Entry::of(by, row, State::Active));
+    }
     if let Part::Interval(_, now) = part {
         counted.sample = Some(now.clone());
     }

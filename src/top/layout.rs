@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use crate::columns::Column;
 use crate::pivot::By;
+use crate::pivot::OTHER;
 use crate::pivot::Who;
+use crate::pivot::label;
 use crate::top::cells;
 
 /// What a row is called when nothing is left for its name: a part of it.
@@ -85,6 +87,9 @@ pub const fn name_title(by: By) -> &'static str {
 /// The last column: what the row is called.
 #[must_use]
 pub fn name(by: By, who: &Who) -> Cow<'_, str> {
+    if who.other {
+        return OTHER.into();
+    }
     let text = match by {
         By::Process | By::Thread | By::Comm => who.comm.as_deref(),
         By::User => who.user.as_deref(),
@@ -95,7 +100,7 @@ pub fn name(by: By, who: &Who) -> Cow<'_, str> {
         By::File => who.path.as_deref(),
     };
     match (text, by, who.uid, who.inode) {
-        (Some(text), ..) => text.into(),
+        (Some(text), ..) => label(text),
         (None, By::User, Some(uid), _) => uid.to_string().into(),
         (None, By::File, _, inode) => {
             let inode = inode.map_or_else(|| "-".into(), |n| n.to_string());

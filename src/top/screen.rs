@@ -12,6 +12,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use ratatui::crossterm::event;
+use ratatui::crossterm::event::MouseEventKind;
 use signal_hook::consts::SIGCONT;
 use signal_hook::consts::SIGHUP;
 use signal_hook::consts::SIGINT;
@@ -162,6 +163,8 @@ pub fn turn(
                 app.command_line(pid, line);
                 dirty = true;
             }
+            // Some terminals tell of it though nobody asked.
+            Event::Input(input) if is_motion(&input) => {}
             Event::Input(input) => {
                 effects = app.input(&input);
                 dirty = true;
@@ -191,6 +194,12 @@ pub fn turn(
             (drawn, dirty) = (Instant::now(), false);
         }
     }
+}
+
+/// The mouse moved, or a button was let go: nothing changes on the screen.
+fn is_motion(input: &event::Event) -> bool {
+    let event::Event::Mouse(mouse) = input else { return false };
+    matches!(mouse.kind, MouseEventKind::Moved | MouseEventKind::Drag(_) | MouseEventKind::Up(_))
 }
 
 /// What has to be done outside but for the terminal. Should nobody listen, the reason is on its way as an event.

@@ -134,13 +134,17 @@ pub struct Snapshot {
     pub view: View,
     /// It is a new interval, and not the last one seen in another way.
     pub fresh: bool,
-    /// Rows that were forgotten in what is counted since the start.
-    pub forgotten: u64,
     pub(crate) counted: Arc<Counted>,
     pub(crate) threads_counted: Arc<Counted>,
 }
 
 impl Snapshot {
+    /// How many rows there are beside the one for the rest.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.entries.iter().filter(|e| !e.named.who.other).count()
+    }
+
     /// A row with its figures.
     #[must_use]
     pub fn row(&self, entry: &Entry) -> Row {

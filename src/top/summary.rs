@@ -3,6 +3,7 @@
 use crate::columns::Column;
 use crate::columns::Line;
 use crate::columns::Value;
+use crate::loss;
 use crate::model::Interval;
 use crate::plan::Engine;
 use crate::top::cells;
@@ -54,11 +55,12 @@ pub fn cache(interval: &Interval, numbers: Numbers) -> String {
     let size = |n| numbers.write(Value::Size(n));
     let m = &interval.memory;
     format!(
-        "cached {}  buffers {}  dirty {}  lost {}",
+        "cached {}  buffers {}  dirty {}  lost {}{}",
         size(m.cached_bytes),
         size(m.buffers_bytes),
         size(m.dirty_bytes),
-        interval.lost.total()
+        interval.lost.total(),
+        loss::reach(&interval.lost)
     )
 }
 

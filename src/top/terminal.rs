@@ -12,10 +12,9 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Hide;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::DisableBracketedPaste;
-use ratatui::crossterm::event::DisableMouseCapture;
 use ratatui::crossterm::event::EnableBracketedPaste;
-use ratatui::crossterm::event::EnableMouseCapture;
 use ratatui::crossterm::execute;
+use ratatui::crossterm::style::Print;
 use ratatui::crossterm::terminal;
 use ratatui::crossterm::terminal::EnterAlternateScreen;
 use ratatui::crossterm::terminal::LeaveAlternateScreen;
@@ -25,6 +24,12 @@ use super::draw;
 use super::draw::theme::Theme;
 use super::screen::Surface;
 use crate::exit::Failure;
+
+/// Buttons and the wheel, in coordinates that reach beyond column 223. What the library asks for is told of every motion,
+/// too, which wakes this program hundreds of times a second for nothing.
+const MOUSE: &str = "\x1b[?1000h\x1b[?1006h";
+/// The end of it, and of what another program may have left on.
+const NO_MOUSE: &str = "\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l";
 
 /// The terminal is ours: a panic must give it back, too.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -52,7 +57,7 @@ pub fn check() -> Result<(), Failure> {
 pub fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let mut out = io::stdout();
-        let _ = execute!(out, DisableMouseCapture, DisableBracketedPaste, LeaveAlternateScreen, Show);
+        let _ = execute!(out, Print(NO_MOUSE), DisableBracketedPaste, LeaveAlternateScreen, Show);
         let _ = terminal::disable_raw_mode();
     }
 }
@@ -121,7 +126,7 @@ impl Surface for Screen {
         let mut out = io::stdout();
         execute!(out, EnterAlternateScreen, EnableBracketedPaste, Hide)?;
         if self.mouse {
-            execute!(out, EnableMouseCapture)?;
+            execute!(out, Print(MOUSE))?;
         }
         self.terminal.clear()
     }

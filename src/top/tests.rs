@@ -5,6 +5,7 @@ mod cost;
 mod frames;
 mod keys;
 mod program;
+mod sums;
 
 use std::sync::Arc;
 
@@ -84,7 +85,6 @@ fn snapshot(rows: Vec<Row>, total: Figures) -> Snapshot {
         threads: Arc::default(),
         view: VIEW,
         fresh: true,
-        forgotten: 0,
         counted: Arc::default(),
         threads_counted: Arc::default(),
     }

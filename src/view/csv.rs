@@ -1,7 +1,8 @@
 //! CSV for spreadsheets and scripts: exact numbers under the names that `--columns` takes.
 //!
 //! `time` (universal, RFC 3339) and `interval_s` always come first, then, with `--by`, what rows are
-//! about (`pid`, `uid` and `comm` of processes; empty on the line of the interval itself), then the columns asked for. Sizes are in bytes,
+//! about (`pid`, `uid` and `comm` of processes; empty on the line of the interval itself, and but for `(other)` in place
+//! of the name on that of the rest), then the columns asked for. Sizes are in bytes,
 //! ratios are fractions from 0 to 1, and what is not known is an empty field.
 
 use super::View;
@@ -13,7 +14,9 @@ use crate::figures;
 use crate::figures::Figure;
 use crate::model::Interval;
 use crate::pivot::By;
+use crate::pivot::OTHER;
 use crate::pivot::Who;
+use crate::pivot::label;
 
 /// CSV for spreadsheets and scripts.
 pub struct Csv {
@@ -97,6 +100,18 @@ const fn keys(by: Option<By>) -> &'static [Field] {
     }
 }
 
+/// The field that the rest is named in.
+fn naming(who: &mut Who, by: Option<By>) -> Option<&mut Option<String>> {
+    Some(match by? {
+        By::Process | By::Thread | By::Comm => &mut who.comm,
+        By::User => &mut who.user,
+        By::Cgroup => &mut who.cgroup,
+        By::File => &mut who.path,
+        By::Mount => &mut who.mount,
+        By::Device => &mut who.device,
+    })
+}
+
 fn record(fields: impl Iterator<Item = String>, out: &mut String) {
     let mut writer = csv::Writer::from_writer(Vec::new());
     // Writing to memory text that is valid UTF-8 cannot fail; were it to, the line would be missing.
@@ -118,7 +133,12 @@ impl View for Csv {
     fn interval(&mut self, interval: &Interval, out: &mut String) {
         self.line(interval, &Line::from(interval), &Who::default(), out);
         for row in interval.rows.iter().filter(|_| self.by.is_some()) {
-            self.line(interval, &Line::from(row), &row.who, out);
+            let mut who = row.who.clone();
+            if let Some(name) = naming(&mut who, self.by) {
+                let text = name.as_deref().map(|n| label(n).into_owned());
+                *name = if row.who.other { Some(OTHER.into()) } else { text };
+            }
+            self.line(interval, &Line::from(row), &who, out);
         }
     }
 }

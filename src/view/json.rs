@@ -9,6 +9,7 @@ use crate::classic;
 use crate::classic::Counter;
 use crate::figures::Figure;
 use crate::figures::Figures;
+use crate::loss;
 use crate::model::Interval;
 use crate::model::Row;
 use crate::pivot::By;
@@ -60,6 +61,9 @@ fn classic(c: &classic::Figures) -> (String, Value) {
 fn row(row: &Row) -> Value {
     let mut out = Map::new();
     let who = &row.who;
+    if who.other {
+        out.insert("other".into(), json!(true));
+    }
     // What is not known, or not one and the same for the whole row, is null, as everywhere.
     for (key, value) in [
         ("pid", json!(who.pid)),
@@ -112,6 +116,11 @@ impl Json {
         }
         let mut lost = Map::from_iter([("total".to_string(), json!(interval.lost.total()))]);
         lost.extend(interval.lost.by_reason.iter().map(|(why, n)| ((*why).to_string(), json!(n))));
+        let reasons = interval.lost.by_reason.iter().filter(|(_, n)| *n > 0).map(|(why, n)| {
+            let reason = loss::find(why);
+            json!({ "reason": why, "events": n, "touches": reason.touches.name(), "option": reason.option })
+        });
+        lost.insert("reasons".into(), reasons.collect());
         out.insert("lost".into(), Value::Object(lost));
         if self.by.is_some() && !total {
             out.insert("rows".into(), interval.rows.iter().map(row).collect());

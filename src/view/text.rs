@@ -12,7 +12,9 @@ use crate::columns::Value;
 use crate::model::Interval;
 use crate::model::Row;
 use crate::pivot::By;
+use crate::pivot::OTHER;
 use crate::pivot::Who;
+use crate::pivot::label;
 
 /// How numbers are written for people.
 #[derive(Debug, Clone, Copy)]
@@ -240,7 +242,11 @@ impl Text {
     }
 
     fn row(&self, interval: &Interval, row: &Row) -> String {
-        self.line(interval.time, &Line::from(row), |k| (k.cell)(&row.who))
+        self.line(interval.time, &Line::from(row), |k| match (row.who.other, k.width) {
+            (true, 0) => OTHER.into(),
+            (false, 0) => label(&(k.cell)(&row.who)).into_owned(),
+            _ => (k.cell)(&row.who),
+        })
     }
 
     /// Prints lines that belong together, below a header that is still on the screen.

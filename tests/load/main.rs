@@ -20,6 +20,7 @@ mod pressure;
 mod refused;
 mod sleep;
 mod storm;
+mod sums;
 mod threads;
 mod tick;
 mod time;
@@ -49,6 +50,7 @@ const TESTS: &[Test] = &[
     ("short_lived_cgroups", only::short_lived_cgroups),
     ("four_thousand_cgroups", only::four_thousand_cgroups),
     ("in_a_pid_namespace", only::in_a_pid_namespace),
+    ("rows_are_the_line", sums::rows_are_the_line),
     ("memory_pressure", pressure::memory_pressure),
     ("suspended", time::suspended),
     ("a_processor_that_goes_and_comes", time::a_processor_that_goes_and_comes),

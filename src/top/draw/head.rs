@@ -14,8 +14,9 @@ use crate::columns::Column;
 use crate::top::app::App;
 use crate::top::app::Mode;
 use crate::top::cells;
-use crate::top::settings::Show;
+use crate::top::snapshot::Snapshot;
 use crate::top::summary;
+use crate::top::table::Slot;
 
 /// Where bars begin: behind title and number.
 const BARS: u16 = 22;
@@ -133,8 +134,8 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
     if let Some(snapshot) = &app.snapshot {
         let by = snapshot.view.by;
         let what = |n: usize| if n == 1 { by.singular() } else { by.plural() };
-        let all = snapshot.entries.len();
-        let entries = app.slots.iter().filter(|s| matches!(s, crate::top::table::Slot::Entry(_))).count();
+        let all = snapshot.number();
+        let entries = app.slots.iter().filter(|s| is_named(snapshot, **s)).count();
         parts.push(match app.filter.is_empty() {
             true => format!("{all} {}", what(all)),
             false => format!("{entries} of {all} {}", what(all)),
@@ -148,9 +149,6 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
         parts.push(format!("sorted by {sort}{arrow}"));
         if app.settings.unit == crate::cli::Unit::Bytes {
             parts.push("bytes".into());
-        }
-        if app.numbers().show == Show::Total && snapshot.forgotten > 0 {
-            parts.push(format!("{} small rows forgotten", snapshot.forgotten));
         }
         let (left, right) = app.layout().hidden;
         if left + right > 0 {
@@ -174,6 +172,11 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
         spans.insert(0, Span::styled(theme.text(&format!("{text}  ")), theme.warning()));
     }
     frame.buffer_mut().set_line(0, zones.status.y, &Line::from(spans), zones.status.width);
+}
+
+/// It is one of the rows that are counted: not a thread below, nor the rest.
+fn is_named(snapshot: &Snapshot, slot: Slot) -> bool {
+    matches!(slot, Slot::Entry(i) if snapshot.entries.get(i).is_some_and(|e| !e.named.who.other))
 }
 
 fn told(app: &App) -> Option<String> {

@@ -1,0 +1,258 @@
+//! What could not be accounted, and what that means: one line for each reason.
+//!
+//! A reason joins with a line in [`REASONS`]; where a kernel program counts it, the line names its counter.
+
+use crate::sample::Lost;
+use crate::wire::Counter;
+
+/// What a loss makes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touches {
+    /// Figures of the whole system, and with them everything else.
+    Totals,
+    /// Rows of processes, threads, commands, users and cgroups. What they lack is in the totals.
+    Threads,
+    /// Rows of files, mounts and devices. What they lack is in the totals.
+    Files,
+}
+
+impl Touches {
+    /// In words that do not change: they are part of the JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Touches::Totals => "totals",
+            Touches::Threads => "rows of threads",
+            Touches::Files => "rows of files",
+        }
+    }
+}
+
+/// Why something could not be accounted.
+#[derive(Debug, Clone, Copy)]
+pub struct Reason {
+    /// Its name, which does not change.
+    pub id: &'static str,
+    /// Who counts it; `None` where the kernel does, or the classic engine.
+    pub counter: Option<Counter>,
+    /// What it makes wrong.
+    pub touches: Touches,
+    /// The option that gives room, where one does.
+    pub option: Option<&'static str>,
+    /// What one event of it is.
+    pub about: &'static str,
+}
+
+const fn reason(
+    id: &'static str,
+    counter: Option<Counter>,
+    touches: Touches,
+    option: Option<&'static str>,
+    about: &'static str,
+) -> Reason {
+    Reason { id, counter, touches, option, about }
+}
+
+/// All reasons, in the order in which they are told.
+pub const REASONS: &[Reason] = &[
+    reason(
+        "requests_full",
+        Some(Counter::LostFrames),
+        Touches::Totals,
+        Some("--table-size"),
+        "requests that could not be followed: no room for them",
+    ),
+    reason(
+        "busy",
+        Some(Counter::LostBusy),
+        Touches::Totals,
+        None,
+        "threads and requests that a table with room refused: its lock could not be had in time",
+    ),
+    reason(
+        "unseen_begin",
+        Some(Counter::LostBegun),
+        Touches::Totals,
+        None,
+        "direct requests whose beginning was not seen",
+    ),
+    reason(
+        "nesting",
+        Some(Counter::LostDepth),
+        Touches::Totals,
+        None,
+        "requests nested deeper than can be followed",
+    ),
+    reason(
+        "order",
+        Some(Counter::LostOrder),
+        Touches::Totals,
+        None,
+        "pages that one request added more than once",
+    ),
+    reason(
+        "prefetched_full",
+        Some(Counter::LostLedger),
+        Touches::Totals,
+        None,
+        "prefetched pages that could not be remembered: their first use counts as a hit",
+    ),
+    reason(
+        "processes_full",
+        Some(Counter::LostRows),
+        Touches::Threads,
+        Some("--table-size"),
+        "threads without a row",
+    ),
+    reason(
+        "files_full",
+        Some(Counter::LostFiles),
+        Touches::Files,
+        Some("--file-table"),
+        "events of files without a row",
+    ),
+    reason(
+        "direct_unseen",
+        Some(Counter::LostDirect),
+        Touches::Totals,
+        None,
+        "asynchronous direct requests whose end was not seen: their bytes are missing",
+    ),
+    reason("recursion", None, Touches::Totals, None, "runs of our programs that the kernel skipped"),
+    reason(
+        "classic_processes_full",
+        None,
+        Touches::Threads,
+        Some("--table-size"),
+        "events of processes without a row, of the classic engine",
+    ),
+    reason(
+        "classic_recursion",
+        None,
+        Touches::Totals,
+        None,
+        "runs of the classic engine's programs that the kernel skipped",
+    ),
+];
+
+/// What is known of a reason. One that nobody knows may touch everything.
+#[must_use]
+pub fn find(id: &str) -> Reason {
+    const UNKNOWN: Reason = reason("", None, Touches::Totals, None, "events");
+    REASONS.iter().find(|r| r.id == id).copied().unwrap_or(UNKNOWN)
+}
+
+/// What was lost, by what it touches: what is worst first, with the reasons and their numbers.
+fn by_reach(lost: &Lost) -> Vec<(Touches, Vec<(&'static str, u64)>)> {
+    let of = |touches| -> Vec<_> {
+        let mine = |(why, n): &&(&str, u64)| *n > 0 && find(why).touches == touches;
+        lost.by_reason.iter().filter(mine).copied().collect()
+    };
+    let all = [Touches::Totals, Touches::Threads, Touches::Files].map(|t| (t, of(t)));
+    all.into_iter().filter(|(_, reasons)| !reasons.is_empty()).collect()
+}
+
+/// What a loss touches, in one clause.
+const fn says(touches: Touches) -> &'static str {
+    match touches {
+        Touches::Totals => "figures are not exact",
+        Touches::Threads => "rows of threads and processes lack them, totals do not",
+        Touches::Files => "rows of files lack them, totals do not",
+    }
+}
+
+/// What losses for these reasons mean for totals, in a sentence.
+#[must_use]
+pub fn consequence<'a>(mut reasons: impl Iterator<Item = &'a str>) -> &'static str {
+    match reasons.any(|why| find(why).touches == Touches::Totals) {
+        true => "The figures are not exact.",
+        false => "Totals are complete; rows lack them.",
+    }
+}
+
+/// What was lost and what that touches, in one line: for standard error.
+#[must_use]
+pub fn told(lost: &Lost) -> String {
+    let parts = by_reach(lost).into_iter().map(|(touches, reasons)| {
+        let list: Vec<_> = reasons.iter().map(|(why, n)| format!("{why} {n}")).collect();
+        format!("{} ({})", says(touches), list.join(", "))
+    });
+    let parts: Vec<_> = parts.collect();
+    format!("{} events could not be accounted: {}", lost.total(), parts.join("; "))
+}
+
+/// What was touched, in brackets; nothing where nothing was lost.
+#[must_use]
+pub fn reach(lost: &Lost) -> String {
+    let names: Vec<_> = by_reach(lost).into_iter().map(|(touches, _)| touches.name()).collect();
+    if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) }
+}
+
+/// The same, and what would have given room.
+#[must_use]
+pub fn told_with_remedy(lost: &Lost) -> String {
+    let options = options(lost);
+    let room =
+        if options.is_empty() { String::new() } else { format!("; more room: {}", options.join(", ")) };
+    told(lost) + &room
+}
+
+/// The options that give room for what had none, each once.
+#[must_use]
+pub fn options(lost: &Lost) -> Vec<&'static str> {
+    let mut out = Vec::new();
+    for option in lost.by_reason.iter().filter(|(_, n)| *n > 0).filter_map(|(why, _)| find(why).option) {
+        if !out.contains(&option) {
+            out.push(option);
+        }
+    }
+    out
+}
+
+/// The reasons, for `--explain`.
+#[must_use]
+pub fn explained() -> String {
+    let mut out =
+        String::from("LOST is the sum of these; a row that is lacking is part of the row (other):\n");
+    for r in REASONS {
+        let option = r.option.map_or_else(String::new, |o| format!("; more room: {o}"));
+        out += &format!("  {:<22} {:<15} {}{option}\n", r.id, r.touches.name(), r.about);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_table_of_files_does_not_touch_the_totals() {
+        let lost = |list: &[(&'static str, u64)]| Lost { by_reason: list.to_vec() };
+        let text = told_with_remedy(&lost(&[("requests_full", 0), ("files_full", 118_824)]));
+        assert_eq!(
+            text,
+            "118824 events could not be accounted: rows of files lack them, totals do not (files_full 118824); \
+             more room: --file-table"
+        );
+        let text = told_with_remedy(&lost(&[
+            ("files_full", 1),
+            ("nesting", 2),
+            ("processes_full", 3),
+            ("recursion", 4),
+        ]));
+        assert!(text.contains(": figures are not exact (nesting 2, recursion 4); rows of threads"), "{text}");
+        assert!(text.ends_with("; more room: --file-table, --table-size"), "{text}");
+    }
+
+    #[test]
+    fn every_counter_of_a_loss_has_a_reason_and_every_name_is_said_once() {
+        for counter in Counter::ALL.iter().filter(|c| format!("{c:?}").starts_with("Lost")) {
+            let of = REASONS.iter().filter(|r| r.counter == Some(*counter));
+            assert_eq!(of.count(), 1, "{counter:?}");
+        }
+        for reason in REASONS {
+            assert_eq!(REASONS.iter().filter(|r| r.id == reason.id).count(), 1, "{}", reason.id);
+        }
+        assert!(explained().contains("files_full"));
+    }
+}
