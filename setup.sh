@@ -278,6 +278,7 @@ test_all() {
     else
         skip "clippy" "this toolchain has no clippy"
     fi
+    step "dependencies" tests/dependencies
     for clang in "${CLANGS[@]}"; do
         if command -v "$clang" >/dev/null; then step "build with $clang" build_with "$clang"; else
             skip "build with $clang" "apt has none"; fi

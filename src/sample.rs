@@ -9,6 +9,7 @@ use std::time::Instant;
 pub use sparse::Sparse;
 
 use crate::files::File;
+use crate::foreign::Foreign;
 use crate::wire::COUNTERS;
 pub use crate::wire::Counter;
 use crate::wire::LATENCY_BUCKETS;
@@ -70,6 +71,13 @@ impl Counters {
 pub struct Comm(pub [u8; 16]);
 
 impl Comm {
+    /// The name, for those who show it.
+    #[must_use]
+    pub fn foreign(&self) -> Foreign {
+        let end = self.0.iter().position(|b| *b == 0).unwrap_or(self.0.len());
+        self.0.get(..end).unwrap_or_default().into()
+    }
+
     /// The name; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn name(&self) -> std::borrow::Cow<'_, str> {

@@ -102,9 +102,9 @@ pub fn save(
         run::print(text.as_bytes(), out)?;
         return Ok(end);
     }
-    let failed = |e| Failure::failed(format!("cannot write {}: {e}", path.display()));
+    let failed = |e| Failure::failed(format!("cannot write {}: {e}", view::name(path)));
     replace(path, text.as_bytes()).map_err(failed)?;
-    let _ = writeln!(err, "cachedu: saved {count} files to {}", path.display());
+    let _ = writeln!(err, "cachedu: saved {count} files to {}", view::name(path));
     Ok(end)
 }
 
@@ -159,7 +159,7 @@ fn line(row: &Row, ask: Ask) -> Result<String, Unknown> {
     object.insert("size_bytes".into(), stat.stx_size.into());
     let ranges: Vec<_> = runs.iter().map(|r| [r.start, r.pages]).collect();
     object.insert("ranges".into(), json!(ranges));
-    Ok(format!("{}\n", Value::Object(object)))
+    Ok(format!("{}\n", crate::foreign::json(&object)))
 }
 
 /// Reads a set.
@@ -172,9 +172,9 @@ pub fn read(path: &Path) -> Result<Set, Failure> {
     } else {
         fs::read_to_string(path)
     };
-    let text = text.map_err(|e| Failure::usage(format!("cannot read {}: {e}", path.display())))?;
+    let text = text.map_err(|e| Failure::usage(format!("cannot read {}: {e}", view::name(path))))?;
     parse(&text).map_err(|(line, what)| {
-        Failure::usage(format!("{}, line {line}: {what}", path.display()))
+        Failure::usage(format!("{}, line {line}: {what}", view::name(path)))
             .remedy("'cachedu --save FILE PATH' writes such a file")
     })
 }
@@ -296,7 +296,7 @@ impl Diff {
                 object.extend(
                     [("gone", gone), ("new", new), ("same", same)].map(|(k, n)| (k.into(), n.into())),
                 );
-                let _ = writeln!(out, "{}", Value::Object(object));
+                let _ = writeln!(out, "{}", crate::foreign::json(&object));
             } else if gone + new > 0 {
                 lines.push([gone, new, same].map(|n| n.to_string()).to_vec());
                 names.push(view::name(path));

@@ -7,6 +7,7 @@ use super::System;
 use crate::exit::Failure;
 use crate::files;
 use crate::files::Wanted;
+use crate::foreign::Foreign;
 use crate::sample::Comm;
 
 /// Names and paths as a person gave them.
@@ -36,12 +37,14 @@ impl Choice<'_> {
             let path = names.cgroups.canonical(path);
             if names.cgroups.find(&path).is_none() {
                 let remedy = "/proc/PID/cgroup names the cgroup of a process; 'systemd-cgls' lists all";
-                return Err(Failure::usage(format!("there is no cgroup {path}")).remedy(remedy));
+                return Err(
+                    Failure::usage(format!("there is no cgroup {}", Foreign::from(path))).remedy(remedy)
+                );
             }
             filter.cgroup = Some(path);
         }
         let missing = |path: &Path, error| {
-            Failure::usage(format!("cannot look up {}: {error}", path.display()))
+            Failure::usage(format!("cannot look up {}: {error}", Foreign::from(path)))
                 .remedy("name a path that exists, on a file system that is mounted here")
         };
         if let Some(path) = self.file {
@@ -50,7 +53,7 @@ impl Choice<'_> {
         if let Some(path) = self.mount {
             let mount = files::mount_of(path, &names.mounts).map_err(|e| missing(path, e))?;
             if mount.kind == "overlay" {
-                let what = format!("{} is on overlayfs, which caches nothing itself", path.display());
+                let what = format!("{} is on overlayfs, which caches nothing itself", Foreign::from(path));
                 let remedy = "name a path on the file system of its layers: 'findmnt -t overlay' lists them";
                 return Err(Failure::usage(what).remedy(remedy));
             }

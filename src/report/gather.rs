@@ -25,6 +25,7 @@ use crate::files::File;
 use crate::files::Mounts;
 use crate::files::Named;
 use crate::follow::Followed;
+use crate::foreign::Foreign;
 use crate::model;
 use crate::plan::Brackets;
 use crate::plan::Plan;
@@ -50,7 +51,7 @@ pub(super) fn key(file: &File) -> Key {
 #[derive(Debug, Clone)]
 pub(super) struct Filled {
     pub(super) pid: u32,
-    pub(super) comm: String,
+    pub(super) comm: Foreign,
     pub(super) fills: u64,
     pub(super) time: String,
 }
@@ -77,12 +78,12 @@ impl Others {
             }
             let filled = self.files.entry(file).or_default().entry(f.tgid).or_insert_with(|| Filled {
                 pid: f.tgid,
-                comm: String::new(),
+                comm: Foreign::default(),
                 fills: 0,
                 time: String::new(),
             });
             filled.fills += fills;
-            filled.comm = f.process.name().into_owned();
+            filled.comm = f.process.foreign();
             filled.time = crate::view::utc(sample.time);
         }
     }
@@ -207,7 +208,7 @@ impl Gather {
         let (asked_pages, warm_pages) = warm(&files, mounts);
         files.truncate(FILES);
         let warmers = files.iter().flat_map(|f| {
-            let path = mounts.path(&f.file);
+            let path = mounts.path(&f.file).map(Foreign::from);
             f.warmers.iter().map(move |w| super::data::Warmer {
                 pid: w.pid,
                 comm: w.comm.clone(),
@@ -239,7 +240,7 @@ impl Gather {
             warm_pages,
             warmers,
             by_others,
-            processes: followed.processes.iter().map(|(p, c)| (*p, c.name().into_owned())).collect(),
+            processes: followed.processes.iter().map(|(p, c)| (*p, c.foreign())).collect(),
             system: Elsewhere {
                 evicted: system.get(Figure::Evicted),
                 removed: system.get(Figure::Removed),
@@ -345,7 +346,10 @@ fn row(used: &Used, mounts: &Mounts, known: &HashMap<PathBuf, Residency>, seen: 
         after: asked.and_then(|p| residency::of(p).ok().flatten()),
         read_ahead_kb: setting.as_ref().map(|(kb, _)| *kb),
         read_ahead_path: setting.map(|(_, path)| path),
-        path: path.map(|p| if *deleted && !p.starts_with("memfd:") { format!("{p} (deleted)") } else { p }),
+        path: path.map(|p| {
+            let mark = if *deleted && !p.starts_with("memfd:") { " (deleted)" } else { "" };
+            Foreign::from(p).with(mark)
+        }),
         fs,
         ..bare(sum, seen)
     }

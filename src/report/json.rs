@@ -16,6 +16,7 @@ use super::data::Run;
 use super::time::Parts;
 use super::units::page;
 use crate::exit::Failure;
+use crate::foreign::Foreign;
 
 /// The name of this shape of a report.
 const SCHEMA: &str = "cachestat-report-1";
@@ -61,8 +62,9 @@ fn run(run: &Run) -> Map<String, Value> {
 /// Wrong usage, when it is none.
 pub fn saved(path: &Path) -> Result<Saved, Failure> {
     let remedy = "name a file that '--save FILE' or '--json -o FILE' wrote";
-    let bad =
-        |why: String| Failure::usage(format!("cannot compare with {}: {why}", path.display())).remedy(remedy);
+    let bad = |why: String| {
+        Failure::usage(format!("cannot compare with {}: {why}", Foreign::from(path))).remedy(remedy)
+    };
     let mut bytes = Vec::new();
     // A device has no end.
     let file = File::open(path).map_err(|e| bad(e.to_string()))?;
@@ -80,22 +82,25 @@ pub fn saved(path: &Path) -> Result<Saved, Failure> {
     })?;
     match value["schema"].as_str() {
         Some(SCHEMA) => {}
-        Some(other) => return Err(bad(format!("it is '{other}', and this version knows '{SCHEMA}'"))),
+        Some(other) => {
+            return Err(bad(format!("it is '{}', and this version knows '{SCHEMA}'", Foreign::from(other))));
+        }
         None => return Err(bad("it is JSON, but not the report of a command".into())),
     }
     let run = value["runs"].as_array().and_then(|runs| runs.last());
     let run = run.ok_or_else(|| bad("it has no run".into()))?;
     let run = Run::from_json(run).map_err(|e| bad(format!("its last run cannot be read: {e}")))?;
-    let words = value["command"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let words =
+        value["command"].as_array().into_iter().flatten().filter_map(Value::as_str).map(Foreign::from);
     let size = value["page_size"].as_u64().filter(|n| *n != page());
     let about = format!(
         "{}, on {}, {}{}",
-        words.collect::<Vec<_>>().join(" "),
-        value["host"].as_str().unwrap_or("?"),
-        run.time,
+        words.map(|w| w.to_string()).collect::<Vec<_>>().join(" "),
+        Foreign::from(value["host"].as_str().unwrap_or("?")),
+        Foreign::from(run.time.as_str()),
         size.map_or_else(String::new, |n| format!(", pages of {n} bytes, not of {}", page()))
     );
-    Ok(Saved { path: path.display().to_string(), about, run })
+    Ok(Saved { path: path.into(), about, run })
 }
 
 #[cfg(test)]

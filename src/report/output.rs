@@ -13,6 +13,8 @@ use super::json;
 use super::text;
 use crate::cli::Args;
 use crate::exit::Failure;
+use crate::foreign;
+use crate::foreign::Foreign;
 
 /// The files to be written, opened before the command runs: an hour's work must not end in "no such directory".
 pub(super) struct Outputs {
@@ -39,14 +41,14 @@ impl Outputs {
     pub(super) fn write(&mut self, args: &Args, report: &Report) -> Result<(), Failure> {
         let w = &args.watched;
         let object = json::object(report);
-        let shown = if args.json { format!("{object}\n") } else { text::show(report) };
+        let shown = if args.json { format!("{}\n", foreign::json(&object)) } else { text::show(report) };
         let put = |file: &mut Option<File>, path: Option<&Path>, text: &str| match (file, path) {
             (Some(file), Some(path)) => replace(file, text).map_err(|e| cannot(path, &e)),
             _ => Ok(()),
         };
         let page = if self.html.is_some() { html::page(report) } else { String::new() };
         let written = [
-            put(&mut self.save, w.save.as_deref(), &format!("{object}\n")),
+            put(&mut self.save, w.save.as_deref(), &format!("{}\n", foreign::json(&object))),
             put(&mut self.html, w.html.as_deref(), &page),
             put(&mut self.report, w.output.as_deref(), &shown),
         ];
@@ -72,13 +74,13 @@ fn replace(file: &mut File, text: &str) -> io::Result<()> {
 }
 
 fn cannot(path: &Path, error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot write {}: {error}", path.display()))
+    Failure::failed(format!("cannot write {}: {error}", Foreign::from(path)))
         .remedy("name a file in a directory that is there and may be written")
 }
 
 /// Says why the command did not start; the exit codes are those of a shell.
 pub(super) fn not_started(command: &[OsString], error: &io::Error) -> ExitCode {
-    let name = command.first().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = command.first().map(|n| Foreign::from(n.as_os_str())).unwrap_or_default();
     let _ = writeln!(io::stderr(), "cachestat: error: cannot run {name}: {error}");
     ExitCode::from(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
 }

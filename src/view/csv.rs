@@ -2,7 +2,8 @@
 //!
 //! `time` (universal, RFC 3339) and `interval_s` always come first, then, with `--by`, what rows are
 //! about (`pid`, `uid` and `comm` of processes; empty on the line of the interval itself), then the columns asked for. Sizes are in bytes,
-//! ratios are fractions from 0 to 1, and what is not known is an empty field.
+//! ratios are fractions from 0 to 1, and what is not known is an empty field. Names are escaped as in text, and one
+//! that a spreadsheet would take for a formula has an apostrophe before it; `--json` has them as they are.
 
 use super::View;
 use crate::cli::Unit;
@@ -11,6 +12,7 @@ use crate::columns::Line;
 use crate::columns::Value;
 use crate::figures;
 use crate::figures::Figure;
+use crate::foreign::Foreign;
 use crate::model::Interval;
 use crate::pivot::By;
 use crate::pivot::Who;
@@ -79,8 +81,8 @@ fn number(n: Option<impl ToString>) -> String {
     n.map_or_else(String::new, |n| n.to_string())
 }
 
-fn text(t: &Option<String>) -> String {
-    t.clone().unwrap_or_default()
+fn text(t: &Option<Foreign>) -> String {
+    t.as_ref().map_or_else(String::new, Foreign::cell)
 }
 
 const fn keys(by: Option<By>) -> &'static [Field] {

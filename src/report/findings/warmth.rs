@@ -8,6 +8,7 @@ use super::percent;
 use super::reads;
 use super::share;
 use crate::figures::Figure;
+use crate::foreign::or;
 use crate::report::data::Run;
 
 /// Pages that the command found and had not brought in itself, if they are half of what it read or more.
@@ -68,7 +69,7 @@ pub(super) fn other_process(run: &Run, earlier: &[&Run]) -> Option<Finding> {
         cached(warm, run),
         first.comm,
         first.pid,
-        first.path.as_deref().unwrap_or("one of the files"),
+        or(first.path.as_ref(), "one of the files"),
         first.fills,
         first.time,
     );
