@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-MIN_RUST=85    # 1.85: edition 2024
+MIN_RUST=86    # 1.86: ratatui 0.30
 MIN_QEMU=10    # as tests/vm/vm, which says why
 BUILD_PACKAGES=(ca-certificates clang gcc libc6-dev libelf-dev make pkg-config zlib1g-dev)
 TEST_PACKAGES=(btrfs-progs busybox-static e2fsprogs fdisk kmod mount python3 util-linux xfsprogs zstd)
@@ -63,7 +63,7 @@ install_rust() {
     if ! rust_is_new_enough; then
         command -v apt-get >/dev/null || die "Rust 1.$MIN_RUST or newer is needed"
         [ "$(id -u)" != 0 ] || apt_update
-        # Debian 12's own is too old, but it carries the one that its browsers are built with.
+        # Debian's own is too old (1.63 in 12, 1.85 in 13), but both carry the one that their browsers are built with.
         local minor suffix=
         minor=$(candidate rustc | cut -d. -f2)
         [ "${minor:-0}" -ge $MIN_RUST ] || suffix=-web
@@ -278,6 +278,7 @@ test_all() {
     else
         skip "clippy" "this toolchain has no clippy"
     fi
+    step "dependencies" tests/dependencies
     for clang in "${CLANGS[@]}"; do
         if command -v "$clang" >/dev/null; then step "build with $clang" build_with "$clang"; else
             skip "build with $clang" "apt has none"; fi

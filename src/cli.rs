@@ -16,6 +16,7 @@ pub(crate) use help::long_of;
 pub(crate) use help::manual_sections;
 pub(crate) use help::wrapped;
 pub(crate) use start::generated;
+pub use start::log;
 pub use start::parse;
 
 use crate::columns;

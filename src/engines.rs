@@ -8,6 +8,7 @@ use crate::classic;
 use crate::classic::Classic;
 use crate::classic::Means;
 use crate::kernel;
+use crate::limits::Shortage;
 use crate::plan;
 use crate::plan::Engine;
 use crate::plan::Plan;
@@ -42,6 +43,9 @@ impl Engines {
             } else {
                 kernel::try_kprobe(&facts)
             };
+            if let Some(short) = kprobe.as_ref().err().and_then(|why| Shortage::in_words(why)) {
+                return Err(kernel::Obstacle::from(short).into());
+            }
             let means = Means { facts: facts.clone(), kprobe, refused: Vec::new() };
             Classic::open(means, tracefs, options.settings())
         };
@@ -55,6 +59,9 @@ impl Engines {
                 Ok(Self { exact: Some(session), classic: Some(classic), plan, notice: None })
             }
             None => exact().map(Self::exact).or_else(|refusal| {
+                if refusal.short {
+                    return Err(refusal);
+                }
                 log::info!("the exact engine cannot run: {refusal}");
                 // If not even that can run, why the better one cannot is what a person wants to know.
                 let classic = classic().map_err(|_| StartError::clone(&refusal))?;

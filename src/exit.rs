@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
+use crate::foreign;
+
 /// The exit codes of every command of the package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -48,9 +50,9 @@ impl Failure {
     /// Prints the failure as `NAME: error: …` and `remedy: …`, and gives the exit code.
     pub fn report(&self, name: &str, err: &mut dyn Write) -> ExitCode {
         // Nothing is left to be done where even standard error cannot be written.
-        let _ = writeln!(err, "{name}: error: {}", self.message);
+        let _ = writeln!(err, "{name}: error: {}", foreign::line(&self.message));
         if let Some(remedy) = &self.remedy {
-            let _ = writeln!(err, "remedy: {remedy}");
+            let _ = writeln!(err, "remedy: {}", foreign::line(remedy));
         }
         ExitCode::from(self.code as u8)
     }

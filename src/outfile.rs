@@ -32,7 +32,7 @@ use rustix::fs::Uid;
 use rustix::io::Errno;
 
 use crate::exit::Failure;
-use crate::view::text::printable;
+use crate::foreign::Foreign;
 
 /// Links that are followed, as many as the kernel would.
 const LINKS: usize = 40;
@@ -86,7 +86,7 @@ impl Error {
     /// As a failure of the program.
     #[must_use]
     pub fn about(&self, path: &Path) -> Failure {
-        let path = printable(&path.to_string_lossy());
+        let path = Foreign::from(path);
         Failure::failed(format!("cannot write {path}: {self}")).remedy(self.remedy())
     }
 }

@@ -37,6 +37,7 @@ use crate::files::Dev;
 use crate::files::File;
 use crate::files::Mounts;
 use crate::files::Wanted;
+use crate::foreign::Foreign;
 use crate::model;
 use crate::model::Interval;
 use crate::model::Row;
@@ -120,23 +121,23 @@ pub struct Who {
     /// User id.
     pub uid: Option<u32>,
     /// User name.
-    pub user: Option<String>,
+    pub user: Option<Foreign>,
     /// Command name; of a thread, the thread's own.
-    pub comm: Option<String>,
+    pub comm: Option<Foreign>,
     /// Path of the cgroup.
-    pub cgroup: Option<String>,
+    pub cgroup: Option<Foreign>,
     /// Container or pod, as the cgroup's path tells.
-    pub container: Option<String>,
+    pub container: Option<Foreign>,
     /// systemd unit, as the cgroup's path tells.
-    pub unit: Option<String>,
+    pub unit: Option<Foreign>,
     /// Path of the file; `(deleted)` at its end if no directory had it any more when it was last used.
-    pub path: Option<String>,
+    pub path: Option<Foreign>,
     /// Device number and name of the file system's device.
-    pub device: Option<String>,
+    pub device: Option<Foreign>,
     /// Inode number.
     pub inode: Option<u64>,
     /// Mount point of the file system.
-    pub mount: Option<String>,
+    pub mount: Option<Foreign>,
     /// It stands for all that has no row of its own: what no table had room for, and rows that were not asked for. Nothing
     /// else is known of it.
     pub other: bool,
@@ -466,32 +467,32 @@ fn who(by: By, item: &Item<'_>, names: &mut dyn Names) -> Who {
     }
     if by == By::Thread {
         out.tid = Some(item.tid);
-        out.comm = Some(item.comm.name().into_owned());
+        out.comm = Some(item.comm.foreign());
     }
     if matches!(by, By::Process | By::Comm) {
-        out.comm = Some(item.process.name().into_owned());
+        out.comm = Some(item.process.foreign());
     }
     if owner || by == By::User {
         out.uid = Some(item.uid);
-        out.user = names.user(item.uid).map(|u| u.to_string());
+        out.user = names.user(item.uid).map(|u| Foreign::from(&*u));
     }
     if owner || by == By::Cgroup {
         let group = names.cgroup(item.cgroup, item.tgid);
-        out.cgroup = Some(group.path.clone());
-        out.container = group.label.container.clone();
-        out.unit = group.label.unit.clone();
+        out.cgroup = Some(group.path.as_str().into());
+        out.container = group.label.container.clone().map(Foreign::from);
+        out.unit = group.label.unit.clone().map(Foreign::from);
     }
     if let (true, Some((file, deleted))) = (by.files(), item.file) {
         let dev = file.block.unwrap_or(file.dev);
         let mounts = names.mounts(dev);
-        out.device = Some(mounts.device(dev));
+        out.device = Some(mounts.device(dev).into());
         if by != By::Device {
-            out.mount = mounts.point(file.dev).map(String::from);
+            out.mount = mounts.point(file.dev).map(Foreign::from);
         }
         if by == By::File {
             out.inode = Some(file.inode);
             let mark = if deleted && file.named != crate::files::Named::Loose { " (deleted)" } else { "" };
-            out.path = mounts.path(file).map(|p| format!("{p}{mark}"));
+            out.path = mounts.path(file).map(|p| Foreign::from(p).with(mark));
         }
     }
     out

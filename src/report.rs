@@ -36,6 +36,8 @@ use crate::cli::Args;
 use crate::cli::Watched;
 use crate::exit::Failure;
 use crate::figures::Figure;
+use crate::foreign;
+use crate::foreign::Foreign;
 use crate::plan::Certainty;
 use crate::plan::Plan;
 use crate::plan::Wants;
@@ -55,7 +57,7 @@ use watch::Watch;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Saved {
     /// Where it was kept.
-    pub path: String,
+    pub path: Foreign,
     /// Command, machine and time.
     pub about: String,
     /// Its last run.
@@ -66,13 +68,13 @@ pub struct Saved {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
     /// The command and its arguments; empty where a process was watched.
-    pub command: Vec<String>,
+    pub command: Vec<Foreign>,
     /// The process that was watched.
     pub pid: Option<u32>,
     /// Kernel release.
     pub kernel: String,
     /// Name of the machine.
-    pub host: String,
+    pub host: Foreign,
     /// What was done before and around the runs.
     pub about: Vec<String>,
     /// The runs of `--warmup`: known only so that what they did is not put down to anybody else.
@@ -96,9 +98,9 @@ impl Report {
         match self.pid {
             Some(pid) => {
                 let name = self.runs.first().and_then(|r| r.processes.get(&pid));
-                format!("process {pid} {}", name.map_or("", String::as_str))
+                format!("process {pid} {}", foreign::or(name, ""))
             }
-            None => self.command.join(" "),
+            None => self.command.iter().map(Foreign::to_string).collect::<Vec<_>>().join(" "),
         }
     }
 
@@ -153,7 +155,7 @@ pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
     let mut session = Session::open(&options)
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if args.explain {
-        crate::run::print(&session.explain(), &mut io::stdout())?;
+        crate::run::print(&foreign::lines(&session.explain()), &mut io::stdout())?;
         return Ok(ExitCode::SUCCESS);
     }
     if !session.plan().uses(follow::FORK) {
@@ -164,16 +166,19 @@ pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
     let signals = child::Signals::new().map_err(|e| system("take over signals", e))?;
     let who = child::Identity::of_sudo().filter(|_| !watched.as_root && !watched.command.is_empty());
     let mut report = Report {
-        command: watched.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+        command: watched.command.iter().map(|a| Foreign::from(a.as_os_str())).collect(),
         pid: watched.time.and(args.pid),
         kernel: read("/proc/sys/kernel/osrelease"),
-        host: read("/proc/sys/kernel/hostname"),
+        host: read("/proc/sys/kernel/hostname").into(),
         unknown: unknown(session.plan()),
         compared,
         ..Report::default()
     };
     if let Some(who) = &who {
-        report.about.push(format!("run as {}, who called sudo (--as-root runs it as root)", who.name));
+        report.about.push(format!(
+            "run as {}, who called sudo (--as-root runs it as root)",
+            Foreign::from(who.name.as_str())
+        ));
     }
     let paths = named(&watched.command);
     let mut watch = Watch {
@@ -285,7 +290,7 @@ fn unasked(runs: &[Run]) -> Vec<String> {
     let mut lines = Vec::new();
     for file in runs.iter().flat_map(|r| &r.files) {
         let Some(why) = &file.residency_unknown else { continue };
-        let path = crate::view::text::printable(file.path.as_deref().unwrap_or("?"));
+        let path = crate::foreign::or(file.path.as_ref(), "?");
         let line = format!("what is cached of {path} is not known: {why}");
         if !lines.contains(&line) {
             lines.push(line);
@@ -310,8 +315,22 @@ fn stopped(signal: Option<i32>, watch: &Watch<'_>) -> Result<Option<i32>, End> {
 }
 
 fn cannot_empty(error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot empty the caches: {error}"))
-        .remedy("in a container /proc/sys is read-only: run it on the host, or without --cold")
+    let failure = Failure::failed(format!("cannot empty the caches: {error}"));
+    let remedy = match error.raw_os_error() {
+        Some(libc::EROFS) => {
+            "/proc/sys is read-only here, as in a container: run it on the host, or in a container with '--privileged'; \
+             or empty them on the host ('sysctl vm.drop_caches=3') and leave '--cold' out"
+        }
+        Some(libc::EACCES | libc::EPERM) => {
+            "only root of the host may write to /proc/sys/vm/drop_caches: not with less privilege, nor in a user \
+             namespace; or leave '--cold' out"
+        }
+        Some(libc::ENOENT) => {
+            "/proc/sys/vm/drop_caches is not there: mount /proc ('mount -t proc proc /proc'), or leave '--cold' out"
+        }
+        _ => return failure.remedy("leave '--cold' out"),
+    };
+    failure.remedy(remedy)
 }
 
 fn prepare(watched: &Watched, watch: &mut Watch<'_>) -> Result<(), End> {

@@ -16,6 +16,7 @@ pub use line::Line;
 pub use sparse::Sparse;
 
 use crate::files::File;
+use crate::foreign::Foreign;
 use crate::wire::COUNTERS;
 pub use crate::wire::Counter;
 use crate::wire::LATENCY_BUCKETS;
@@ -93,6 +94,13 @@ impl Comm {
     #[must_use]
     pub const fn bytes(&self) -> [u8; 16] {
         self.0
+    }
+
+    /// The name, for those who show it.
+    #[must_use]
+    pub fn foreign(&self) -> Foreign {
+        let end = self.0.iter().position(|b| *b == 0).unwrap_or(self.0.len());
+        self.0.get(..end).unwrap_or_default().into()
     }
 
     /// The name; bytes that are not UTF-8 are replaced.

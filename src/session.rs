@@ -94,6 +94,8 @@ impl Options {
 pub struct StartError {
     what: String,
     remedy: Option<String>,
+    /// Something was short: no other engine would do better.
+    pub(crate) short: bool,
 }
 
 impl StartError {
@@ -106,19 +108,29 @@ impl StartError {
 
 impl From<kernel::Obstacle> for StartError {
     fn from(e: kernel::Obstacle) -> Self {
-        Self { what: e.what, remedy: Some(e.remedy) }
+        Self { what: e.what, remedy: Some(e.remedy), short: false }
     }
 }
 
 impl From<NoPlan> for StartError {
     fn from(e: NoPlan) -> Self {
-        Self { what: e.reason, remedy: Some(e.remedy) }
+        Self { what: e.reason, remedy: Some(e.remedy), short: false }
     }
 }
 
 impl From<AttachError> for StartError {
     fn from(e: AttachError) -> Self {
-        Self { what: e.to_string(), remedy: remedy_of(&e) }
+        if let Some(short) = e.shortage() {
+            let AttachError::Refused { program, .. } = &e else {
+                return kernel::Obstacle::from(short).into();
+            };
+            return Self {
+                what: format!("{program} cannot be attached: {short}"),
+                remedy: Some(short.remedy().into()),
+                short: true,
+            };
+        }
+        Self { what: e.to_string(), remedy: remedy_of(&e), short: false }
     }
 }
 
@@ -158,6 +170,10 @@ impl Session {
             match attached {
                 Ok(attached) => return Ok(Self { facts, plan, attached }),
                 // Each refusal takes a program away, so this ends.
+                // What fails for want of something would fail elsewhere, too, and proves nothing.
+                Err(e) if e.shortage().is_some() => {
+                    return Err(StartError { short: true, ..StartError::from(e) });
+                }
                 Err(AttachError::Refused { program, why }) if !facts.refuses(&program) => {
                     log::info!("{program} refused to attach ({why}); making another plan");
                     facts.refused.push((program, why));

@@ -13,6 +13,7 @@ use cachetop::columns::Line;
 use cachetop::columns::Value;
 use cachetop::figures::Figure;
 use cachetop::figures::Figures;
+use cachetop::foreign::Foreign;
 use cachetop::memory;
 use cachetop::model;
 use cachetop::model::Interval;
@@ -201,12 +202,12 @@ fn figures() -> impl Strategy<Value = Figures> {
     })
 }
 
-/// Names as the kernel may hold them: any bytes, those that are not UTF-8 replaced.
-fn comm() -> impl Strategy<Value = String> {
+/// Names as the kernel may hold them: any bytes.
+fn comm() -> impl Strategy<Value = Foreign> {
     let nasty =
         proptest::sample::select(vec!["\"", "a,b", "\r\n", "\u{1b}[2J", "\u{0}", " ", "", "=1+1", "\u{85}"]);
-    let bytes = vec(any::<u8>(), 0..15).prop_map(|b| String::from_utf8_lossy(&b).into_owned());
-    prop_oneof![bytes, ".{0,15}", nasty.prop_map(String::from)]
+    let bytes = vec(any::<u8>(), 0..15).prop_map(|b| Foreign::from(&b[..]));
+    prop_oneof![bytes, ".{0,15}".prop_map(Foreign::from), nasty.prop_map(Foreign::from)]
 }
 
 fn interval() -> impl Strategy<Value = Interval> {
@@ -289,7 +290,8 @@ proptest! {
         for (got, want) in rows.iter().zip(&interval.rows) {
             prop_assert_eq!(got["pid"].as_u64(), want.who.pid.map(u64::from));
             prop_assert_eq!(got["uid"].as_u64(), want.who.uid.map(u64::from));
-            prop_assert_eq!(got["comm"].as_str(), want.who.comm.as_deref());
+            let comm = want.who.comm.as_ref().map(Foreign::raw);
+            prop_assert_eq!(got["comm"].as_str(), comm.as_deref());
             same_figures(got, &want.figures, false)?;
         }
     }
@@ -309,7 +311,7 @@ proptest! {
             .chain(interval.rows.iter().map(|row| (Some(row), Line::from(row))));
         for (record, (row, line)) in records.iter().zip(lines) {
             prop_assert_eq!(record[0].parse::<jiff::Timestamp>().unwrap(), interval.time);
-            let who = row.map(|r| [number(r.who.pid), number(r.who.uid), r.who.comm.clone().unwrap_or_default()]).unwrap_or_default();
+            let who = row.map(|r| [number(r.who.pid), number(r.who.uid), r.who.comm.as_ref().map(Foreign::cell).unwrap_or_default()]).unwrap_or_default();
             prop_assert_eq!([&record[2], &record[3], &record[4]], who);
             for (column, cell) in all.iter().zip(record.iter().skip(5)) {
                 match column.value(&line) {
@@ -334,7 +336,7 @@ proptest! {
         let text = printed(&format!("{options} {by}"), &interval);
         let rows = if by.is_empty() { 0 } else { interval.rows.len() };
         prop_assert_eq!(text.lines().count(), 2 + rows, "{}", text);
-        let odd = text.chars().find(|c| c.is_control() && *c != '\n');
+        let odd = text.chars().find(|c| (c.is_control() || ('\u{2028}'..='\u{202e}').contains(c)) && *c != '\n');
         prop_assert_eq!(odd, None, "{:?}", text);
     }
 }

@@ -8,14 +8,12 @@ use cachetop::du::run;
 use cachetop::du::run::End;
 
 fn main() -> ExitCode {
-    env_logger::init();
-    let args: Args = match cachetop::cli::parse() {
+    cachetop::limits::raise();
+    cachetop::cli::log();
+    let args: Args = match cachetop::cli::parse(Args::check) {
         Ok(args) => args,
         Err(code) => return code,
     };
-    if let Err(error) = args.check() {
-        error.exit();
-    }
     match run::run(&args, &mut io::stdout().lock(), &mut io::stderr()) {
         Ok(End::Done) => ExitCode::SUCCESS,
         Ok(End::Partly) => ExitCode::FAILURE,

@@ -21,14 +21,12 @@ use cachetop::wait;
 use cachetop::wait::Process;
 
 fn main() -> ExitCode {
-    env_logger::init();
-    let args: Args = match cli::parse() {
+    cachetop::limits::raise();
+    cachetop::cli::log();
+    let args: Args = match cli::parse(Args::check) {
         Ok(args) => args,
         Err(code) => return code,
     };
-    if let Err(error) = args.check() {
-        error.exit();
-    }
     // What a script writes when its variable is empty; without this it would be watched for ever.
     if std::env::args_os().next_back().is_some_and(|a| a == "--") && args.watched.command.is_empty() {
         let what = Failure::usage("a COMMAND is required after '--'");
@@ -83,11 +81,11 @@ fn cachestat(mut args: Args) -> Result<(), Failure> {
     let mut engines = Engines::open(&options, args.engine)
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if let Some(notice) = engines.notice() {
-        eprintln!("cachestat: warning: {notice}");
+        eprintln!("cachestat: warning: {}", cachetop::foreign::line(notice));
     }
     args.engine = Some(engines.engine());
     if args.explain {
-        return run::print(&engines.explain(), out);
+        return run::print(&cachetop::foreign::lines(&engines.explain()), out);
     }
     let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
     let mut view = view::of(&args, Surroundings::here());

@@ -7,14 +7,12 @@ use cachetop::top::cli::Args;
 use cachetop::top::start;
 
 fn main() -> ExitCode {
-    env_logger::init();
-    let args: Args = match cachetop::cli::parse() {
+    cachetop::limits::raise();
+    cachetop::cli::log();
+    let args: Args = match cachetop::cli::parse(Args::check) {
         Ok(args) => args,
         Err(code) => return code,
     };
-    if let Err(error) = args.check() {
-        error.exit();
-    }
     match start::cachetop(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report("cachetop", &mut io::stderr()),

@@ -149,8 +149,12 @@ fn rows(interval: &mut Interval, before: &Sample, now: &Sample, plan: &Plan) {
             row.classic = Some(figures);
         } else if figures.busy() > 0 {
             let idle = row_figures(model::figures(&sample::Counters::default(), plan));
-            let who =
-                Who { pid: Some(p.tgid), uid: Some(p.uid), comm: Some(p.comm.clone()), ..Who::default() };
+            let who = Who {
+                pid: Some(p.tgid),
+                uid: Some(p.uid),
+                comm: Some(p.comm.as_str().into()),
+                ..Who::default()
+            };
             others.push((figures.busy(), Row { who, figures: idle, classic: Some(figures) }));
         }
     }

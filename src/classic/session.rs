@@ -32,6 +32,7 @@ impl Classic {
             let plan = Plan::new(&means).map_err(StartError::from)?;
             let (program, why) = match ClassicAttached::new(&plan, tracefs, &settings) {
                 Ok(attached) => return Ok(Self { means, plan, attached }),
+                Err(e) if e.shortage().is_some() => return Err(StartError::from(e)),
                 Err(AttachError::Refused { program, why }) => (program, why),
                 Err(e @ AttachError::Load(_)) => return Err(StartError::from(e)),
             };

@@ -198,8 +198,11 @@ pub fn run(args: &Args, paths: &[PathBuf], out: &mut dyn Write, err: &mut dyn Wr
             Err(Unknown::Vanished) if row.via.is_some() => {}
             Ok(map) => {
                 let gap = if i > 0 { "\n" } else { "" };
-                let text =
-                    if args.json { format!("{}\n", map.json()) } else { format!("{gap}{}", map.text()) };
+                let text = if args.json {
+                    format!("{}\n", crate::foreign::json(&map.json()))
+                } else {
+                    format!("{gap}{}", map.text())
+                };
                 if !run::offer(text.as_bytes(), out)? {
                     break;
                 }

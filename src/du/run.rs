@@ -165,7 +165,8 @@ fn show(args: &Args, found: &Found, out: &mut dyn Write) -> Result<End, Failure>
         return print(&view::csv(&found.rows)?, out);
     }
     if args.json {
-        let lines: String = found.rows.iter().map(|r| format!("{}\n", view::json(r))).collect();
+        let lines: String =
+            found.rows.iter().map(|r| format!("{}\n", crate::foreign::json(&view::json(r)))).collect();
         return print(lines.as_bytes(), out);
     }
     let trees = found.rows.iter().any(|r| r.kind == Kind::Directory);
@@ -213,11 +214,11 @@ fn paths(args: &Args) -> Result<Vec<PathBuf>, Failure> {
         let text: Box<dyn io::BufRead> = if list.as_os_str() == "-" {
             Box::new(io::stdin().lock())
         } else {
-            let failed = |e| Failure::usage(format!("cannot read {}: {e}", list.display()));
+            let failed = |e| Failure::usage(format!("cannot read {}: {e}", view::name(list)));
             Box::new(io::BufReader::new(fs::File::open(list).map_err(failed)?))
         };
         let mut text = text;
-        let bad = |why: String| Failure::usage(format!("cannot read {}: {why}", list.display()));
+        let bad = |why: String| Failure::usage(format!("cannot read {}: {why}", view::name(list)));
         loop {
             let mut name = Vec::new();
             let end = if args.null { 0 } else { b'\n' };

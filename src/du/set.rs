@@ -120,7 +120,7 @@ pub fn save(
     let whole = interrupt::hold();
     outfile::write(path, text.as_bytes()).map_err(|e| e.about(path))?;
     drop(whole);
-    let _ = writeln!(err, "cachedu: saved {count} files to {}", path.display());
+    let _ = writeln!(err, "cachedu: saved {count} files to {}", view::name(path));
     Ok(end)
 }
 
@@ -142,7 +142,7 @@ fn line(row: &Row, ask: Ask) -> Result<(String, usize), Unknown> {
     object.insert("size_bytes".into(), stat.stx_size.into());
     let ranges: Vec<_> = runs.iter().map(|r| [r.start, r.pages]).collect();
     object.insert("ranges".into(), json!(ranges));
-    Ok((format!("{}\n", Value::Object(object)), runs.len()))
+    Ok((format!("{}\n", crate::foreign::json(&object)), runs.len()))
 }
 
 /// Reads a set. It may be any file: what it takes in memory is bounded, whatever it says.
@@ -151,13 +151,13 @@ fn line(row: &Row, ask: Ask) -> Result<(String, usize), Unknown> {
 /// Wrong usage for what is no set; it names the line.
 pub fn read(path: &Path) -> Result<Set, Failure> {
     let told = |(line, what): (usize, String)| {
-        Failure::usage(format!("{}, line {line}: {what}", path.display()))
+        Failure::usage(format!("{}, line {line}: {what}", view::name(path)))
             .remedy("'cachedu --save FILE PATH' writes such a file")
     };
     if path.as_os_str() == "-" {
         return parse(io::stdin().lock()).map_err(told);
     }
-    let failed = |e| Failure::usage(format!("cannot read {}: {e}", path.display()));
+    let failed = |e| Failure::usage(format!("cannot read {}: {e}", view::name(path)));
     parse(io::BufReader::new(fs::File::open(path).map_err(failed)?)).map_err(told)
 }
 
@@ -317,7 +317,7 @@ impl Diff {
                 object.extend(
                     [("gone", gone), ("new", new), ("same", same)].map(|(k, n)| (k.into(), n.into())),
                 );
-                let _ = writeln!(out, "{}", Value::Object(object));
+                let _ = writeln!(out, "{}", crate::foreign::json(&object));
             } else if gone + new > 0 {
                 lines.push([gone, new, same].map(|n| n.to_string()).to_vec());
                 names.push(view::name(path));

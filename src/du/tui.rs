@@ -51,8 +51,11 @@ pub fn run(args: &Args, paths: &[PathBuf]) -> Result<End, Failure> {
         return Err(Failure::usage("'-i' browses one directory").remedy("name one PATH"));
     };
     if !path.is_dir() {
-        return Err(Failure::usage(format!("{} is no directory that can be browsed", path.display()))
-            .remedy("name a directory, or leave '-i' out"));
+        return Err(Failure::usage(format!(
+            "{} is no directory that can be browsed",
+            super::view::name(path)
+        ))
+        .remedy("name a directory, or leave '-i' out"));
     }
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err(Failure::usage("'-i' needs a terminal").remedy("without it, the same tree is printed"));

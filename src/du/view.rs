@@ -11,9 +11,9 @@ use serde_json::json;
 use super::row::Kind;
 use super::row::Row;
 use crate::cli::Unit;
+use crate::foreign::Foreign;
 use crate::view::text::bytes;
 use crate::view::text::percent;
-use crate::view::text::printable;
 
 /// One value of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -134,7 +134,7 @@ fn shown(cell: Cell, layout: Layout, unit: Unit) -> String {
 /// A path for people: nothing that could move the cursor.
 #[must_use]
 pub fn name(path: &Path) -> String {
-    printable(&path.to_string_lossy())
+    Foreign::from(path).to_string()
 }
 
 /// A table: titles, rows, and the name at the end of each line, where it may be long.
@@ -202,7 +202,7 @@ pub fn csv(rows: &[Row]) -> anyhow::Result<Vec<u8>> {
         out.write_field(row.totals.partial().to_string())?;
         out.write_field(row.totals.unread.to_string())?;
         out.write_field(row.why.map_or("", super::Unknown::id))?;
-        out.write_field(row.path.as_os_str().as_bytes())?;
+        out.write_field(Foreign::from(row.path.as_path()).cell())?;
         out.write_record(None::<&[u8]>)?;
     }
     Ok(out.into_inner()?)

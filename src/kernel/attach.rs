@@ -21,6 +21,7 @@ use super::tracefs::Tracefs;
 use crate::facts::Facts;
 use crate::figures::Figure;
 use crate::follow::Followed;
+use crate::limits::Shortage;
 use crate::only::Only;
 use crate::plan::Attach;
 use crate::plan::Plan;
@@ -61,6 +62,17 @@ pub enum AttachError {
     /// Nothing loads.
     #[error("cannot load the BPF programs: {0}")]
     Load(String),
+}
+
+impl AttachError {
+    /// What there was not enough of, if that is why.
+    pub(crate) fn shortage(&self) -> Option<Shortage> {
+        match self {
+            Self::Refused { why, .. } => Shortage::in_words(why),
+            // Loading ends in EINVAL now and then when there are no files left.
+            Self::Load(why) => Shortage::in_words(why).or_else(Shortage::of_files),
+        }
+    }
 }
 
 /// Programs in the kernel. Dropping it detaches them; so does the kernel when the process dies, since nothing is

@@ -22,6 +22,7 @@ use crate::facts::MODULES;
 use crate::facts::OF_BTRFS;
 use crate::facts::Preemption;
 use crate::facts::TRACEPOINTS;
+use crate::limits::Shortage;
 
 /// Something that no plan can get around.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +45,8 @@ impl Obstacle {
 /// # Errors
 /// When BPF cannot be used at all: no privilege, no BTF, lockdown.
 pub fn facts() -> Result<(Facts, Option<Tracefs>), Obstacle> {
+    // Tables, programs and hooks are a file each: more of them than 'ulimit -n' often allows.
+    crate::limits::raise();
     privilege()?;
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
         return Err(Obstacle::new(
@@ -85,7 +88,7 @@ pub fn facts() -> Result<(Facts, Option<Tracefs>), Obstacle> {
         preemption,
         preemption_source,
         return_probes_keep: btf.contains("struct:fprobe_hlist"),
-        fetch_atomics: fetch_atomics(),
+        fetch_atomics: fetch_atomics()?,
         vmemmap,
         wake_page,
         tracefs: tracefs.as_ref().map(Tracefs::describe).map_err(Clone::clone),
@@ -95,15 +98,41 @@ pub fn facts() -> Result<(Facts, Option<Tracefs>), Obstacle> {
         kprobe_session,
         refused: Vec::new(),
     };
+    enough(&facts)?;
     Ok((facts, tracefs.ok()))
 }
+
+impl From<Shortage> for Obstacle {
+    fn from(short: Shortage) -> Self {
+        Self::new(short.to_string(), short.remedy())
+    }
+}
+
+/// What was refused for want of something says nothing about the kernel.
+fn enough(facts: &Facts) -> Result<(), Obstacle> {
+    let asked = [&facts.trampoline, &facts.kprobe_multi, &facts.kprobe_session].map(|a| a.as_ref().err());
+    let read = [&facts.vmemmap, &facts.wake_page].map(|a| a.as_ref().err());
+    let words = asked.into_iter().chain(read).chain([facts.tracefs.as_ref().err()]).flatten();
+    words.filter_map(|why| Shortage::in_words(why)).next().map_or(Ok(()), |short| Err(short.into()))
+}
+
+/// The inode of the initial user namespace, the same on every Linux (`PROC_USER_INIT_INO`).
+const INITIAL_USER_NAMESPACE: &str = "user:[4026531837]";
 
 /// Tells the reasons for EPERM apart before anything is tried.
 fn privilege() -> Result<(), Obstacle> {
     const CAP_SYS_ADMIN: u32 = 21;
     const CAP_PERFMON: u32 = 38;
     const CAP_BPF: u32 = 39;
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = fs::read_to_string("/proc/self/status").map_err(|e| match Shortage::new(&e) {
+        Some(short) => short.into(),
+        None => Obstacle::new(
+            format!("/proc cannot be read (/proc/self/status: {e})"),
+            "mount it: mount -t proc proc /proc",
+        ),
+    })?;
+    let namespace = fs::read_link("/proc/self/ns/user").unwrap_or_default();
+    let elsewhere = !matches!(namespace.to_str(), Some(INITIAL_USER_NAMESPACE | ""));
     let caps = status
         .lines()
         .find_map(|l| l.strip_prefix("CapEff:"))
@@ -116,6 +145,13 @@ fn privilege() -> Result<(), Obstacle> {
             "watching the page cache needs privilege: this process has neither CAP_SYS_ADMIN nor CAP_BPF with \
              CAP_PERFMON",
             "run it as root, e.g. with sudo",
+        ));
+    }
+    if elsewhere {
+        return Err(Obstacle::new(
+            "watching the page cache needs privilege on the host: this process is in a user namespace of its own, \
+             whose root is none there",
+            "run it as root outside of the user namespace; in a container, without user namespaces (not rootless)",
         ));
     }
     let lockdown = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
@@ -233,7 +269,7 @@ pub(super) fn memory_cgroup_v1() -> bool {
 }
 
 /// Loads a program with an atomic or that fetches, an instruction of 5.12.
-fn fetch_atomics() -> bool {
+fn fetch_atomics() -> Result<bool, Obstacle> {
     const ST_DW_MEM: u8 = 0x7a;
     const STX_DW_BITS: u8 = 0xdb;
     const OR_FETCH: i32 = 0x41;
@@ -244,7 +280,10 @@ fn fetch_atomics() -> bool {
         insn(MOV64_IMM, 0, 0, 0, 0),
         insn(EXIT, 0, 0, 0, 0),
     ];
-    raw::load(libbpf_sys::BPF_PROG_TYPE_SOCKET_FILTER, 0, 0, &insns).is_ok()
+    match raw::load(libbpf_sys::BPF_PROG_TYPE_SOCKET_FILTER, 0, 0, &insns) {
+        Ok(_) => Ok(true),
+        Err(e) => Shortage::new(&e).map_or(Ok(false), |s| Err(s.into())),
+    }
 }
 
 /// The preemption model: what can be set at run time first, then boot parameters, configuration and banner.

@@ -29,16 +29,26 @@ impl Tracefs {
     pub fn find() -> Result<Self, String> {
         for path in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
             if fs::metadata(format!("{path}/events/filemap")).is_ok() {
-                return Ok(Self { path: path.into(), _mount: None });
+                return Self { path: path.into(), _mount: None }.readable();
             }
         }
-        let mount =
-            detached("tracefs").map_err(|e| format!("not mounted, and a private mount failed: {e}"))?;
+        let mount = detached("tracefs")
+            .map_err(|e| format!("not mounted, and a private mount failed{}: {e}", because(&e)))?;
         let path = format!("/proc/self/fd/{}", mount.as_raw_fd());
         if fs::metadata(format!("{path}/events/filemap")).is_err() {
             return Err("tracefs has no events/filemap".into());
         }
-        Ok(Self { path, _mount: Some(mount) })
+        Self { path, _mount: Some(mount) }.readable()
+    }
+
+    /// It may be there and locked.
+    fn readable(self) -> Result<Self, String> {
+        match self.id("filemap", "mm_filemap_add_to_page_cache") {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(format!("{} cannot be read{}: {e}", self.describe(), because(&e)))
+            }
+            _ => Ok(self),
+        }
     }
 
     /// Where this process finds it.
@@ -54,6 +64,17 @@ impl Tracefs {
     pub fn id(&self, category: &str, name: &str) -> io::Result<u64> {
         let text = fs::read_to_string(format!("{}/events/{category}/{name}/id", self.path))?;
         text.trim().parse().map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+    }
+}
+
+/// What stands behind an error of tracefs.
+fn because(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            " (kernel lockdown, a security module, or a container without CAP_SYS_ADMIN)"
+        }
+        Some(libc::ENODEV) => " (a kernel without CONFIG_FTRACE)",
+        _ => "",
     }
 }
 

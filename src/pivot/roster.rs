@@ -14,6 +14,7 @@ use super::Names;
 use super::Who;
 use super::items;
 use crate::files::File;
+use crate::foreign::Foreign;
 use crate::sample::Comm;
 use crate::sample::Sample;
 use crate::sample::Sparse;
@@ -41,7 +42,7 @@ impl Id {
         if who.other {
             return Id::Other;
         }
-        let text = |t: &Option<String>| Id::Text(t.clone().unwrap_or_default());
+        let text = |t: &Option<Foreign>| Id::Text(crate::foreign::or(t.as_ref(), ""));
         match by {
             By::Process => Id::Number(who.pid.unwrap_or(0).into()),
             By::Thread => Id::Number(u64::from(who.pid.unwrap_or(0)) << 32 | u64::from(who.tid.unwrap_or(0))),
@@ -283,7 +284,7 @@ mod tests {
                 Place::Row(i) => counters(sample, false, i).unwrap(),
                 Place::Sum(n) => &sums[n],
             };
-            let comm = named.who.comm.clone().unwrap();
+            let comm = named.who.comm.as_ref().unwrap().to_string();
             out.push((named.id.clone(), comm, hits.get(Counter::ReadHits)));
         }
         out
@@ -325,7 +326,7 @@ mod tests {
             };
             let some = Sample { files: vec![file], ..sample(Vec::new()) };
             roster.call(&some, true, &Filter::default(), &mut names);
-            roster.named(0, &some, true, &mut names).unwrap().who.path.clone().unwrap()
+            roster.named(0, &some, true, &mut names).unwrap().who.path.as_ref().unwrap().to_string()
         };
         let (first, second) = (path("first"), path("second"));
         assert!(first.ends_with("first") && second.ends_with("second"), "{first} {second}");

@@ -81,10 +81,11 @@ fn shown_of(pivot: &mut Pivot) -> (Option<u64>, usize, Vec<String>) {
     let rows = interval.rows.iter().filter(|row| !row.who.other).map(|row| {
         let w = &row.who;
         let number = |n: Option<u32>| n.map(|n| n.to_string());
-        let parts = [number(w.pid), number(w.tid), number(w.uid), w.user.clone(), w.comm.clone()];
-        let cgroup = w.container.clone().or(w.cgroup.clone());
+        let text = |n: &Option<crate::foreign::Foreign>| n.as_ref().map(ToString::to_string);
+        let parts = [number(w.pid), number(w.tid), number(w.uid), text(&w.user), text(&w.comm)];
+        let cgroup = text(&w.container).or(text(&w.cgroup));
         let inode = w.inode.map(|n| n.to_string());
-        let file = [cgroup, w.path.clone(), w.device.clone(), inode, w.mount.clone()];
+        let file = [cgroup, text(&w.path), text(&w.device), inode, text(&w.mount)];
         let words: Vec<_> = parts.into_iter().chain(file).map(|p| p.unwrap_or_else(|| "-".into())).collect();
         format!("{} {}", row.figures.get(Figure::Hits).unwrap(), words.join(" "))
     });

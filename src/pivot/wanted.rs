@@ -7,6 +7,7 @@ use super::System;
 use crate::exit::Failure;
 use crate::files;
 use crate::files::Wanted;
+use crate::foreign::Foreign;
 use crate::only::Files;
 use crate::only::Group;
 use crate::only::Only;
@@ -40,13 +41,15 @@ impl Choice<'_> {
             let path = names.cgroups.canonical(path);
             let Some(id) = names.cgroups.find(&path) else {
                 let remedy = "/proc/PID/cgroup names the cgroup of a process; 'systemd-cgls' lists all";
-                return Err(Failure::usage(format!("there is no cgroup {path}")).remedy(remedy));
+                return Err(
+                    Failure::usage(format!("there is no cgroup {}", Foreign::from(path))).remedy(remedy)
+                );
             };
             only.cgroup = Some(Group { id, path: path.clone() });
             filter.cgroup = Some(path);
         }
         let missing = |path: &Path, error| {
-            Failure::usage(format!("cannot look up {}: {error}", path.display()))
+            Failure::usage(format!("cannot look up {}: {error}", Foreign::from(path)))
                 .remedy("name a path that exists, on a file system that is mounted here")
         };
         if let Some(path) = self.file {
@@ -60,7 +63,7 @@ impl Choice<'_> {
         if let Some(path) = self.mount {
             let mount = files::mount_of(path, &names.mounts).map_err(|e| missing(path, e))?;
             if mount.kind == "overlay" {
-                let what = format!("{} is on overlayfs, which caches nothing itself", path.display());
+                let what = format!("{} is on overlayfs, which caches nothing itself", Foreign::from(path));
                 let remedy = "name a path on the file system of its layers: 'findmnt -t overlay' lists them";
                 return Err(Failure::usage(what).remedy(remedy));
             }

@@ -183,9 +183,19 @@ pub(super) fn choose(facts: &Facts, brackets: Brackets, wants: Wants) -> Result<
 /// What is seen of pages and threads.
 fn pages(c: &mut Chooser<'_>, brackets: Brackets) -> Result<(), NoPlan> {
     let facts = c.facts;
-    let cannot = |what: &str| NoPlan {
-        reason: format!("no hook sees {what}"),
-        remedy: "mount tracefs (mount -t tracefs nodev /sys/kernel/tracing) and see --explain".into(),
+    let cannot = |what: &str| {
+        NoPlan {
+        reason: match &facts.tracefs {
+            Ok(_) => format!("no hook sees {what}"),
+            Err(why) => format!("no hook sees {what}, and tracefs is missing: {why}"),
+        },
+        remedy: match &facts.tracefs {
+            Ok(_) => "a kernel with these tracepoints (CONFIG_TRACEPOINTS) is needed; --explain has the reasons".into(),
+            Err(_) => "mount tracefs (mount -t tracefs nodev /sys/kernel/tracing), where the kernel's lockdown and the \
+                       container allow it"
+                .into(),
+        },
+    }
     };
     // A classic tracepoint hands out a page frame number: it needs to know where page structs begin.
     let by_pfn = facts.vmemmap.is_ok();

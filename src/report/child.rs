@@ -210,8 +210,9 @@ pub fn start(command: &[OsString], who: Option<&Identity>, signals: &Signals) ->
                 check(libc::setresgid(who.gid, who.gid, who.gid))?;
                 check(libc::setresuid(who.uid, who.uid, who.uid))?;
             }
-            check(libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()))
+            check(libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()))?;
         }
+        crate::limits::restore()
     };
     // SAFETY: between fork and exec only system calls are made.
     unsafe { c.pre_exec(prepare) };

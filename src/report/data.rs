@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::figures::Figure;
 use crate::figures::Figures;
+use crate::foreign::Foreign;
 use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::Histograms;
@@ -126,7 +127,7 @@ pub struct Pattern {
 #[serde(default)]
 pub struct FileRow {
     /// Its path, where that is known.
-    pub path: Option<String>,
+    pub path: Option<Foreign>,
     /// `MAJOR:MINOR` of its file system.
     pub dev: String,
     /// Inode number.
@@ -206,9 +207,9 @@ pub struct Warmer {
     /// Process id.
     pub pid: u32,
     /// Its name.
-    pub comm: String,
+    pub comm: Foreign,
     /// A file of the command's that it read.
-    pub path: Option<String>,
+    pub path: Option<Foreign>,
     /// Pages that it brought in.
     pub fills: u64,
     /// When it was seen last, universal time.
@@ -326,7 +327,7 @@ pub struct Run {
     #[serde(skip)]
     pub prepare: Option<String>,
     /// Processes that were seen, with their names.
-    pub processes: BTreeMap<u32, String>,
+    pub processes: BTreeMap<u32, Foreign>,
     /// Descendants that still ran when the command had ended.
     pub left_behind: Vec<u32>,
     /// The machine meanwhile.

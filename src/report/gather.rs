@@ -29,6 +29,7 @@ use crate::files::Mounts;
 use crate::files::Named;
 use crate::follow::Followed;
 use crate::follow::Threads;
+use crate::foreign::Foreign;
 use crate::model;
 use crate::plan::Brackets;
 use crate::plan::Plan;
@@ -197,7 +198,7 @@ impl Gather {
             origin: judged.origin,
             warmers: judged.warmers,
             one_thread: plan.uses(follow::SWITCH).then_some(matches!(followed.threads, Threads::One(_))),
-            processes: followed.processes.iter().map(|(p, c)| (*p, c.name().into_owned())).collect(),
+            processes: followed.processes.iter().map(|(p, c)| (*p, c.foreign())).collect(),
             system: Elsewhere {
                 evicted: system.get(Figure::Evicted),
                 removed: system.get(Figure::Removed),
@@ -283,7 +284,10 @@ fn row(
         residency_unknown: unasked,
         read_ahead_kb: setting.as_ref().map(|(kb, _)| *kb),
         read_ahead_path: setting.map(|(_, path)| path),
-        path: path.map(|p| if *deleted && !p.starts_with("memfd:") { format!("{p} (deleted)") } else { p }),
+        path: path.map(|p| {
+            let mark = if *deleted && !p.starts_with("memfd:") { " (deleted)" } else { "" };
+            Foreign::from(p).with(mark)
+        }),
         fs,
         ..bare(sum, seen)
     }

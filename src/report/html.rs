@@ -20,7 +20,7 @@ const STYLE: &str = include_str!("html/style.css");
 /// Text as HTML.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in crate::foreign::line(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -47,7 +47,7 @@ pub fn page(report: &Report) -> String {
     let _ = writeln!(
         out,
         "<p class=\"about\">{} · Linux {} · {when}</p>",
-        escape(&report.host),
+        escape(&report.host.to_string()),
         escape(&report.kernel)
     );
     for about in &report.about {
@@ -183,7 +183,7 @@ fn files(files: &[FileRow], out: &mut String) {
         _ => "-".into(),
     };
     for f in files {
-        let path = f.path.clone().unwrap_or_else(|| format!("[{}] inode {}", f.dev, f.inode));
+        let path = crate::foreign::or(f.path.as_ref(), &format!("[{}] inode {}", f.dev, f.inode));
         let _ = writeln!(
             out,
             "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use super::gather::Key;
 use super::gather::key;
 use crate::follow::Followed;
+use crate::foreign::Foreign;
 use crate::sample::Counter;
 use crate::sample::Sample;
 use crate::sample::Sparse;
@@ -31,7 +32,7 @@ pub(super) enum Who {
         /// Its id.
         pid: u32,
         /// Its name.
-        comm: String,
+        comm: Foreign,
         /// When it was seen last, universal time.
         time: String,
     },
@@ -118,7 +119,7 @@ impl Origins {
                 continue;
             }
             let time = || crate::view::utc(sample.time);
-            let comm = || f.process.name().into_owned();
+            let comm = || f.process.foreign();
             let who = || Who::Process { pid: f.tgid, comm: comm(), time: time() };
             let Some(number) = self.add(file, fills(&f.counters), (false, f.tgid), who) else { continue };
             // The newest name, and the last time.

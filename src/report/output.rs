@@ -13,6 +13,8 @@ use super::text;
 use crate::cli::Args;
 use crate::exit::Failure;
 use crate::outfile::Target;
+use crate::foreign;
+use crate::foreign::Foreign;
 
 /// The files to be written, looked at before the command runs: an hour's work must not end in "no such directory". What
 /// is there stays until there is something better: the command may not even start.
@@ -38,7 +40,7 @@ impl Outputs {
     pub(super) fn write(self, args: &Args, report: &Report) -> Result<(), Failure> {
         let w = &args.watched;
         let object = json::object(report);
-        let shown = if args.json { format!("{object}\n") } else { text::show(report) };
+        let shown = if args.json { format!("{}\n", foreign::json(&object)) } else { text::show(report) };
         let put = |target: Option<Target>, path: Option<&Path>, text: &str| match (target, path) {
             (Some(target), Some(path)) => target.write(text.as_bytes()).map_err(|e| e.about(path)),
             _ => Ok(()),
@@ -46,7 +48,7 @@ impl Outputs {
         let shown_too = self.report.is_none();
         let page = if self.html.is_some() { html::page(report) } else { String::new() };
         let written = [
-            put(self.save, w.save.as_deref(), &format!("{object}\n")),
+            put(self.save, w.save.as_deref(), &format!("{}\n", foreign::json(&object))),
             put(self.html, w.html.as_deref(), &page),
             put(self.report, w.output.as_deref(), &shown),
         ];
@@ -65,7 +67,7 @@ impl Outputs {
 
 /// Says why the command did not start; the exit codes are those of a shell.
 pub(super) fn not_started(command: &[OsString], error: &io::Error) -> ExitCode {
-    let name = command.first().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = command.first().map(|n| Foreign::from(n.as_os_str())).unwrap_or_default();
     let _ = writeln!(io::stderr(), "cachestat: error: cannot run {name}: {error}");
     ExitCode::from(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
 }

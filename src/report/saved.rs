@@ -27,6 +27,7 @@ use super::data::Run;
 use super::json::SCHEMA;
 use super::units::page;
 use crate::exit::Failure;
+use crate::foreign::Foreign;
 
 /// Bytes that a saved report may have: a thousand runs have 200 MiB.
 const LARGEST: u64 = 256 << 20;
@@ -154,7 +155,7 @@ impl<'de> Visitor<'de> for Runs<'_> {
 pub fn saved(path: &Path) -> Result<Saved, Failure> {
     let remedy = "name a file that '--save FILE' or '--json -o FILE' wrote";
     let bad =
-        |why: String| Failure::usage(format!("cannot compare with {}: {why}", path.display())).remedy(remedy);
+        |why: String| Failure::usage(format!("cannot compare with {}: {why}", Foreign::from(path))).remedy(remedy);
     let file = File::open(path).map_err(|e| bad(e.to_string()))?;
     let meta = file.metadata().map_err(|e| bad(e.to_string()))?;
     if meta.is_file() && meta.len() > LARGEST {
@@ -183,7 +184,7 @@ pub fn saved(path: &Path) -> Result<Saved, Failure> {
     })?;
     match kept.schema.as_ref().and_then(Value::as_str) {
         Some(SCHEMA) => {}
-        Some(other) => return Err(bad(format!("it is '{other}', and this version knows '{SCHEMA}'"))),
+        Some(other) => return Err(bad(format!("it is '{}', and this version knows '{SCHEMA}'", Foreign::from(other)))),
         None => return Err(bad("it is JSON, but not the report of a command".into())),
     }
     let text = kept.last.ok_or_else(|| bad("it has no run".into()))?;
@@ -192,12 +193,12 @@ pub fn saved(path: &Path) -> Result<Saved, Failure> {
     let size = kept.page_size.as_ref().and_then(Value::as_u64).filter(|n| *n != page());
     let about = format!(
         "{}, on {}, {}{}",
-        words.filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
-        kept.host.as_ref().and_then(Value::as_str).unwrap_or("?"),
-        run.time,
+        words.filter_map(Value::as_str).map(|w| Foreign::from(w).to_string()).collect::<Vec<_>>().join(" "),
+        Foreign::from(kept.host.as_ref().and_then(Value::as_str).unwrap_or("?")),
+        Foreign::from(run.time.as_str()),
         size.map_or_else(String::new, |n| format!(", pages of {n} bytes, not of {}", page()))
     );
-    Ok(Saved { path: path.display().to_string(), about, run })
+    Ok(Saved { path: path.into(), about, run })
 }
 
 fn last(text: &str) -> Result<Run, String> {

@@ -30,7 +30,7 @@ fn a_report_is_as_published() {
         window_pages: Some(vec![0; 16]),
         files: vec![file, FileRow::default()],
         warmers: vec![warmer],
-        processes: [(7, "sh".to_owned())].into(),
+        processes: [(7, "sh".into())].into(),
         left_behind: vec![7],
         timeline: vec![Tick::default()],
         lost: [("nesting".to_owned(), 3)].into(),

@@ -19,6 +19,7 @@ use super::units::page;
 use super::units::percent;
 use super::units::seconds;
 use crate::figures::Figure;
+use crate::foreign;
 
 /// Columns of a line.
 const WIDTH: usize = 80;
@@ -56,7 +57,8 @@ pub fn show(report: &Report) -> String {
 
 /// Adds a line, cut at the width of the page.
 fn line(out: &mut String, text: &str) {
-    let text = text.trim_end();
+    // What is shown here was escaped where it is a name; nothing of what a file said may act either.
+    let text = &foreign::lines(text.trim_end());
     if text.chars().count() > WIDTH {
         out.extend(text.chars().take(WIDTH - 1));
         out.push('…');
@@ -321,7 +323,7 @@ fn files(run: &Run, out: &mut String) {
             residency(f.before.as_ref()),
             residency(f.after.as_ref())
         );
-        let path = f.path.clone().unwrap_or_else(|| format!("[{}] inode {}", f.dev, f.inode));
+        let path = foreign::or(f.path.as_ref(), &format!("[{}] inode {}", f.dev, f.inode));
         // The end of a path says more than its beginning.
         let room = WIDTH - 2;
         let length = path.chars().count();

@@ -1,9 +1,11 @@
 //! One run: the command is started, followed and waited for; or a process that runs already is watched.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -201,7 +203,8 @@ impl Watch<'_> {
     /// Before the next run, the residency of this one's files is asked for.
     fn remember(&mut self, run: &Run) {
         for file in run.files.iter().take(20) {
-            let path = file.path.as_deref().filter(|p| p.starts_with('/')).map(PathBuf::from);
+            let path = file.path.as_ref().filter(|p| p.bytes().starts_with(b"/"));
+            let path = path.map(|p| PathBuf::from(OsStr::from_bytes(p.bytes())));
             self.paths.extend(path.filter(|p| !self.paths.contains(p)));
         }
     }

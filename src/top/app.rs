@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::columns::Column;
+use crate::foreign::Foreign;
 use crate::model::Interval;
 use crate::model::Row;
 use crate::pivot::By;
@@ -83,7 +84,7 @@ pub struct Open {
     /// What was found out.
     pub details: Option<Details>,
     /// The command line: asked for, and what came back.
-    pub command_line: Option<Option<String>>,
+    pub command_line: Option<Option<Foreign>>,
 }
 
 /// The state of the screen.
@@ -233,7 +234,7 @@ impl App {
     }
 
     /// Takes the command line of a process.
-    pub fn command_line(&mut self, pid: u32, line: Option<String>) {
+    pub fn command_line(&mut self, pid: u32, line: Option<Foreign>) {
         if let Some(open) = self.open.as_mut().filter(|o| o.who.pid == Some(pid)) {
             // A process that has ended keeps the one that it had.
             if line.is_some() || open.command_line.is_none() {

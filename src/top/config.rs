@@ -14,6 +14,7 @@ use crate::cli;
 use crate::cli::Unit;
 use crate::columns::Column;
 use crate::exit::Failure;
+use crate::foreign::Foreign;
 use crate::outfile;
 use crate::pivot::By;
 use crate::top::cells;
@@ -48,12 +49,14 @@ pub fn path() -> Option<PathBuf> {
 /// Reads the file over the settings. `wanted`: it must be there.
 ///
 /// # Errors
-/// Wrong usage when it has mistakes, cannot be read, or is wanted and not there.
+/// Wrong usage when it has mistakes, or is wanted and cannot be read.
 pub fn read(path: &Path, wanted: bool, settings: &mut Settings) -> Result<(), Failure> {
     let text = match read_text(path) {
         Ok(text) => text,
         // It will be made when somebody keeps settings.
         Err(e) if e.kind() == io::ErrorKind::NotFound && (!wanted || parent_exists(path)) => return Ok(()),
+        // Nobody asked for it: see `unreadable`.
+        Err(_) if !wanted => return Ok(()),
         Err(e) => return Err(mistake(path, &e.to_string())),
     };
     apply(&text, settings).map_err(|why| mistake(path, &why))
@@ -69,6 +72,13 @@ fn read_text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
+/// What a person must be told where the file that nobody named is there and cannot be read: the defaults count.
+#[must_use]
+pub fn unreadable(path: &Path) -> Option<String> {
+    let error = read_text(path).err().filter(|e| e.kind() != io::ErrorKind::NotFound)?;
+    Some(format!("the settings in {} cannot be read ({error}), the defaults count", Foreign::from(path)))
+}
+
 /// Bytes that settings may have.
 const LARGEST: u64 = 1 << 16;
 
@@ -77,7 +87,7 @@ fn parent_exists(path: &Path) -> bool {
 }
 
 fn mistake(path: &Path, why: &str) -> Failure {
-    Failure::usage(format!("cannot use the settings in {}: {}", path.display(), why.trim_end()))
+    Failure::usage(format!("cannot use the settings in {}: {}", Foreign::from(path), why.trim_end()))
         .remedy("correct the file or remove it; --no-config leaves it alone")
 }
 
@@ -211,10 +221,14 @@ mod tests {
         read(&dir.path().join("none"), false, &mut settings).unwrap();
         read(&dir.path().join("none"), true, &mut settings).unwrap();
         assert!(read(&dir.path().join("no/where"), true, &mut settings).is_err());
-        assert!(read(dir.path(), false, &mut settings).is_err());
         let huge = dir.path().join("huge");
         fs::File::create(&huge).unwrap().set_len(2 << 30).unwrap();
         let failure = read(&huge, true, &mut settings).unwrap_err();
         assert!(failure.message.contains("too large"), "{failure:?}");
+        assert!(read(dir.path(), true, &mut settings).is_err());
+        // The default one: a warning.
+        read(dir.path(), false, &mut settings).unwrap();
+        assert!(unreadable(dir.path()).unwrap().contains("the defaults count"));
+        assert_eq!(unreadable(&dir.path().join("none")), None);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::foreign::Foreign;
 use crate::model::Row;
 use crate::pivot::By;
 use crate::pivot::Filter;
@@ -61,11 +62,16 @@ fn has_thread(by: By, who: &Who, row: &RowSample, names: &mut dyn Names) -> bool
     match by {
         By::Process => who.pid == Some(row.tgid),
         By::Thread => who.pid == Some(row.tgid) && who.tid == Some(row.tid),
-        By::Comm => who.comm.as_deref() == Some(&row.process.name()),
+        By::Comm => who.comm.as_ref() == Some(&row.process.foreign()),
         By::User => who.uid == Some(row.uid),
-        By::Cgroup => who.cgroup.as_deref() == Some(&names.cgroup(row.cgroup, row.tgid).path),
+        By::Cgroup => who.cgroup.as_ref().is_some_and(|c| c.raw() == names.cgroup(row.cgroup, row.tgid).path),
         By::File | By::Mount | By::Device => false,
     }
+}
+
+/// Whether a name is this one.
+fn is(name: &Option<Foreign>, this: Option<String>) -> bool {
+    *name == this.map(Foreign::from)
 }
 
 fn has_file(by: By, who: &Who, row: &FileSample, names: &mut dyn Names) -> bool {
@@ -73,21 +79,21 @@ fn has_file(by: By, who: &Who, row: &FileSample, names: &mut dyn Names) -> bool 
     let dev = file.block.unwrap_or(file.dev);
     match by {
         By::Process | By::Thread => who.pid == Some(row.tgid),
-        By::Comm => who.comm.as_deref() == Some(&row.process.name()),
+        By::Comm => who.comm.as_ref() == Some(&row.process.foreign()),
         By::User => who.uid == Some(row.uid),
-        By::Cgroup => who.cgroup.as_deref() == Some(&names.cgroup(row.cgroup, row.tgid).path),
-        By::Device => who.device.as_deref() == Some(&names.mounts(dev).device(dev)),
+        By::Cgroup => who.cgroup.as_ref().is_some_and(|c| c.raw() == names.cgroup(row.cgroup, row.tgid).path),
+        By::Device => is(&who.device, Some(names.mounts(dev).device(dev))),
         By::Mount => {
             let mounts = names.mounts(dev);
-            who.device.as_deref() == Some(&mounts.device(dev))
-                && who.mount.as_deref() == mounts.point(file.dev)
+            is(&who.device, Some(mounts.device(dev)))
+                && is(&who.mount, mounts.point(file.dev).map(String::from))
         }
         By::File => {
             let plain = |p: &str| p.trim_end_matches(" (deleted)").to_owned();
             let mounts = names.mounts(dev);
             who.inode == Some(file.inode)
-                && who.device.as_deref() == Some(&mounts.device(dev))
-                && who.path.as_deref().map(plain) == mounts.path(file).as_deref().map(plain)
+                && is(&who.device, Some(mounts.device(dev)))
+                && who.path.as_ref().map(|p| plain(&p.raw())) == mounts.path(file).as_deref().map(plain)
         }
     }
 }
@@ -185,9 +191,10 @@ fn empty(sample: &Sample) -> Sample {
 
 /// The command line of a process, its arguments with blanks between them; `None` where there is none (any more).
 #[must_use]
-pub fn command_line(pid: u32) -> Option<String> {
+pub fn command_line(pid: u32) -> Option<Foreign> {
     let text = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let words: Vec<_> = text.split(|b| *b == 0).map(String::from_utf8_lossy).collect();
-    let line = words.join(" ").trim_end().to_owned();
-    (!line.is_empty()).then_some(line)
+    let mut line = text;
+    line.iter_mut().filter(|b| **b == 0).for_each(|b| *b = b' ');
+    let line = line.trim_ascii_end();
+    (!line.is_empty()).then(|| line.into())
 }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use crate::columns::Column;
+use crate::foreign;
+use crate::foreign::Foreign;
 use crate::pivot::By;
 use crate::pivot::OTHER;
 use crate::pivot::Who;
@@ -65,8 +67,8 @@ impl Lead {
             Lead::Pid => number(who.pid),
             Lead::Tid => number(who.tid),
             Lead::Uid => number(who.uid),
-            Lead::User => who.user.clone().unwrap_or_else(|| number(who.uid)),
-            Lead::Device => who.device.clone().unwrap_or_else(|| "-".into()),
+            Lead::User => foreign::or(who.user.as_ref(), &number(who.uid)),
+            Lead::Device => foreign::or(who.device.as_ref(), "-"),
         }
     }
 }
@@ -84,29 +86,37 @@ pub const fn name_title(by: By) -> &'static str {
     }
 }
 
+/// What the last column shows.
+#[must_use]
+pub fn shown(by: By, who: &Who) -> String {
+    let name = name(by, who).to_string();
+    if who.other { name } else { label(&name).into_owned() }
+}
+
 /// The last column: what the row is called.
 #[must_use]
-pub fn name(by: By, who: &Who) -> Cow<'_, str> {
+pub fn name(by: By, who: &Who) -> Cow<'_, Foreign> {
     if who.other {
-        return OTHER.into();
+        return Cow::Owned(OTHER.into());
     }
     let text = match by {
-        By::Process | By::Thread | By::Comm => who.comm.as_deref(),
-        By::User => who.user.as_deref(),
+        By::Process | By::Thread | By::Comm => who.comm.as_ref(),
+        By::User => who.user.as_ref(),
         // The path of a container is long and says no more.
-        By::Cgroup => who.container.as_deref().or(who.cgroup.as_deref()),
-        By::Mount => who.mount.as_deref(),
-        By::Device => who.device.as_deref(),
-        By::File => who.path.as_deref(),
+        By::Cgroup => who.container.as_ref().or(who.cgroup.as_ref()),
+        By::Mount => who.mount.as_ref(),
+        By::Device => who.device.as_ref(),
+        By::File => who.path.as_ref(),
     };
     match (text, by, who.uid, who.inode) {
-        (Some(text), ..) => label(text),
-        (None, By::User, Some(uid), _) => uid.to_string().into(),
+        (Some(text), ..) => Cow::Borrowed(text),
+        (None, By::User, Some(uid), _) => Cow::Owned(uid.to_string().into()),
         (None, By::File, _, inode) => {
             let inode = inode.map_or_else(|| "-".into(), |n| n.to_string());
-            format!("{} inode {inode}", who.device.as_deref().unwrap_or("-")).into()
+            let device = who.device.clone().unwrap_or_else(|| "-".into());
+            Cow::Owned(device.with(&format!(" inode {inode}")))
         }
-        _ => "-".into(),
+        _ => Cow::Owned("-".into()),
     }
 }
 

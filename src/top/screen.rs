@@ -38,6 +38,7 @@ use super::start::Scene;
 use super::terminal;
 use super::terminal::Screen;
 use crate::exit::Failure;
+use crate::foreign::Foreign;
 use crate::wait::Process;
 
 /// Time between two frames at least: 30 a second are enough for any eye, and a storm of events costs no more.
@@ -51,7 +52,7 @@ pub enum Event {
     /// From the thread that samples.
     Report(Report),
     /// The command line of a process.
-    CommandLine(u32, Option<String>),
+    CommandLine(u32, Option<Foreign>),
     /// From the terminal.
     Input(event::Event),
     /// A signal.
@@ -222,8 +223,8 @@ fn perform(effect: Effect, app: &mut App, hands: &Hands<'_>) {
             None => app.say("nothing is kept: it was started with --no-config"),
             Some(path) => {
                 let text = match config::save(path, &app.settings) {
-                    Ok(()) => format!("kept in {}", path.display()),
-                    Err(e) => format!("cannot keep the settings in {}: {e}", path.display()),
+                    Ok(()) => format!("kept in {}", Foreign::from(path.as_path())),
+                    Err(e) => format!("cannot keep the settings in {}: {e}", Foreign::from(path.as_path())),
                 };
                 app.say(text);
             }

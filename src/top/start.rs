@@ -6,6 +6,8 @@ use crate::columns::Column;
 use crate::engines::Engines;
 use crate::exit::Failure;
 use crate::figures::Figure;
+use crate::foreign;
+use crate::foreign::Foreign;
 use crate::only::Only;
 use crate::pivot::By;
 use crate::pivot::Choice;
@@ -19,7 +21,6 @@ use crate::session::Options;
 use crate::top::cells;
 use crate::top::cli::Args;
 use crate::top::settings::Settings;
-use crate::view::text::printable;
 use crate::wait::Process;
 
 /// What does not change while it runs.
@@ -87,10 +88,10 @@ fn pivot(args: &Args) -> Result<(Pivot, Only), Failure> {
 fn only(args: &Args) -> String {
     let mut parts = Vec::new();
     parts.extend(args.pid.map(|p| format!("process {p}")));
-    parts.extend(args.comm.as_deref().map(|c| format!("command {c}")));
-    parts.extend(args.cgroup.as_deref().map(|c| format!("cgroup {c}")));
-    parts.extend(args.file.as_deref().map(|p| format!("file {}", printable(&p.to_string_lossy()))));
-    parts.extend(args.mount.as_deref().map(|p| format!("mount of {}", printable(&p.to_string_lossy()))));
+    parts.extend(args.comm.as_deref().map(|c| format!("command {}", Foreign::from(c))));
+    parts.extend(args.cgroup.as_deref().map(|c| format!("cgroup {}", Foreign::from(c))));
+    parts.extend(args.file.as_deref().map(|p| format!("file {}", Foreign::from(p))));
+    parts.extend(args.mount.as_deref().map(|p| format!("mount of {}", Foreign::from(p))));
     parts.join(", ")
 }
 
@@ -116,7 +117,7 @@ pub fn count(args: &Args, config: Option<PathBuf>) -> Result<Counting, Failure> 
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     let text = |name: &str| {
         let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
-        if text.trim().is_empty() { "-".into() } else { text.trim().to_owned() }
+        if text.trim().is_empty() { "-".into() } else { Foreign::from(text.trim()).to_string() }
     };
     let engine = engines.engine();
     let plan = engines.plan();
@@ -178,20 +179,28 @@ pub fn cachetop(args: &Args) -> Result<(), Failure> {
     }
     // Mistakes are told before anything is loaded. The engine may still turn out to be another one.
     let (_, config) = settings(args, args.engine.unwrap_or(Engine::Exact))?;
+    if let Some(warning) =
+        config.as_deref().filter(|_| args.config.is_none()).and_then(super::config::unreadable)
+    {
+        eprintln!("cachetop: warning: {warning}");
+    }
     if !args.explain && !args.plain() {
         super::terminal::check()?;
     }
     let process = args.pid.map(Process::open).transpose()?;
     if args.explain {
         let counting = count(args, config)?;
-        return crate::run::print(&counting.engines.explain(), &mut std::io::stdout().lock());
+        return crate::run::print(
+            &foreign::lines(&counting.engines.explain()),
+            &mut std::io::stdout().lock(),
+        );
     }
     if !args.plain() {
         return super::screen::run(args, process, config);
     }
     let mut counting = count(args, config)?;
     if let Some(notice) = &counting.scene.notice {
-        eprintln!("cachetop: warning: {notice}");
+        eprintln!("cachetop: warning: {}", foreign::line(notice));
     }
     let (settings, _) = self::settings(args, counting.scene.engine)?;
     let mut wait = crate::wait::System::new(process).map_err(anyhow::Error::from)?;

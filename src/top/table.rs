@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 
 use crate::columns::Column;
 use crate::columns::Line;
+use crate::foreign::Foreign;
 use crate::model::Row;
 use crate::pivot::By;
 use crate::pivot::Id;
@@ -17,7 +18,6 @@ use crate::top::snapshot::Counted;
 use crate::top::snapshot::Entry;
 use crate::top::snapshot::From;
 use crate::top::snapshot::Snapshot;
-use crate::view::text::printable;
 use crate::view::text::shortened;
 
 /// Where a row of the screen comes from.
@@ -56,7 +56,7 @@ impl<'a> Order<'a> {
 struct Place<'a> {
     /// The smallest first. What is not known is infinite: it comes last, whichever way round.
     number: f64,
-    text: Cow<'a, str>,
+    text: Cow<'a, Foreign>,
     at: usize,
 }
 
@@ -104,7 +104,7 @@ fn sorted(
     let place = |at: usize| {
         let entry = entries.get(at)?;
         let named = order.sort == Sort::Name;
-        let text = if named { layout::name(by, &entry.named.who) } else { "".into() };
+        let text = if named { layout::name(by, &entry.named.who) } else { Cow::Owned(Foreign::default()) };
         Some(Place { number: number(order, counted, entry), text, at })
     };
     let mut places: Vec<_> = which.filter_map(place).collect();
@@ -151,10 +151,10 @@ impl Needle {
         let number = |n: Option<u32>| digits && n.is_some_and(|n| n.to_string().contains(&self.0));
         let words = [&who.user, &who.cgroup, &who.container, &who.unit, &who.mount, &who.device];
         self.0.is_empty()
-            || self.is_in(&layout::name(by, who))
+            || self.is_in(&layout::name(by, who).raw())
             || number(who.pid)
             || number(who.tid)
-            || words.into_iter().flatten().any(|w| self.is_in(w))
+            || words.into_iter().flatten().any(|w| self.is_in(&w.raw()))
     }
 }
 
@@ -224,7 +224,7 @@ impl Look<'_> {
         for lead in &self.layout.leads {
             let thread = row.who.tid.is_some() && self.by == By::Process;
             let lead = if thread && *lead == layout::Lead::Pid { layout::Lead::Tid } else { *lead };
-            out += &pad(&printable(&lead.cell(&row.who)), lead.width(), lead.left());
+            out += &pad(&lead.cell(&row.who), lead.width(), lead.left());
             out.push(' ');
         }
         let line = Line::from(row);
@@ -232,7 +232,7 @@ impl Look<'_> {
             out += &pad(&self.numbers.cell(column, &line), *width, false);
             out.push(' ');
         }
-        let name = printable(&layout::name(self.by, &row.who));
+        let name = layout::shown(self.by, &row.who);
         let room = self.layout.name.saturating_sub(mark.chars().count());
         out += mark;
         // Of a path, beginning and end tell most; of a command, the beginning.

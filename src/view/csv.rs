@@ -3,7 +3,8 @@
 //! `time` (universal, RFC 3339) and `interval_s` always come first, then, with `--by`, what rows are
 //! about (`pid`, `uid` and `comm` of processes; empty on the line of the interval itself, and but for `(other)` in place
 //! of the name on that of the rest), then the columns asked for. Sizes are in bytes,
-//! ratios are fractions from 0 to 1, and what is not known is an empty field.
+//! ratios are fractions from 0 to 1, and what is not known is an empty field. Names are escaped as in text, and one
+//! that a spreadsheet would take for a formula has an apostrophe before it; `--json` has them as they are.
 
 use super::View;
 use crate::cli::Unit;
@@ -12,6 +13,7 @@ use crate::columns::Line;
 use crate::columns::Value;
 use crate::figures;
 use crate::figures::Figure;
+use crate::foreign::Foreign;
 use crate::model::Interval;
 use crate::pivot::By;
 use crate::pivot::OTHER;
@@ -56,7 +58,11 @@ impl Csv {
 
     fn line(&self, interval: &Interval, line: &Line<'_>, who: &Who, out: &mut String) {
         let lead = [super::utc(interval.time), format!("{:.6}", interval.seconds)];
-        let who = keys(self.by).iter().map(|(_, cell)| cell(who));
+        let who = keys(self.by).iter().map(|(key, cell)| match *key == naming(self.by) {
+            true if who.other => OTHER.into(),
+            true => label(&cell(who)).into_owned(),
+            false => cell(who),
+        });
         let cells = self.columns.iter().map(|c| self.cell(c.value(line)));
         record(lead.into_iter().chain(who).chain(cells), out);
     }
@@ -82,8 +88,8 @@ fn number(n: Option<impl ToString>) -> String {
     n.map_or_else(String::new, |n| n.to_string())
 }
 
-fn text(t: &Option<String>) -> String {
-    t.clone().unwrap_or_default()
+fn text(t: &Option<Foreign>) -> String {
+    t.as_ref().map_or_else(String::new, Foreign::cell)
 }
 
 const fn keys(by: Option<By>) -> &'static [Field] {
@@ -101,15 +107,16 @@ const fn keys(by: Option<By>) -> &'static [Field] {
 }
 
 /// The field that the rest is named in.
-fn naming(who: &mut Who, by: Option<By>) -> Option<&mut Option<String>> {
-    Some(match by? {
-        By::Process | By::Thread | By::Comm => &mut who.comm,
-        By::User => &mut who.user,
-        By::Cgroup => &mut who.cgroup,
-        By::File => &mut who.path,
-        By::Mount => &mut who.mount,
-        By::Device => &mut who.device,
-    })
+const fn naming(by: Option<By>) -> &'static str {
+    match by {
+        None => "",
+        Some(By::Process | By::Thread | By::Comm) => "comm",
+        Some(By::User) => "user",
+        Some(By::Cgroup) => "cgroup",
+        Some(By::File) => "path",
+        Some(By::Mount) => "mount",
+        Some(By::Device) => "device",
+    }
 }
 
 fn record(fields: impl Iterator<Item = String>, out: &mut String) {
@@ -133,12 +140,7 @@ impl View for Csv {
     fn interval(&mut self, interval: &Interval, out: &mut String) {
         self.line(interval, &Line::from(interval), &Who::default(), out);
         for row in interval.rows.iter().filter(|_| self.by.is_some()) {
-            let mut who = row.who.clone();
-            if let Some(name) = naming(&mut who, self.by) {
-                let text = name.as_deref().map(|n| label(n).into_owned());
-                *name = if row.who.other { Some(OTHER.into()) } else { text };
-            }
-            self.line(interval, &Line::from(row), &who, out);
+            self.line(interval, &Line::from(row), &row.who, out);
         }
     }
 }

@@ -131,12 +131,12 @@ impl Json {
 
 impl View for Json {
     fn interval(&mut self, interval: &Interval, out: &mut String) {
-        out.push_str(&self.object(interval, false).to_string());
+        out.push_str(&crate::foreign::json(&self.object(interval, false)));
         out.push('\n');
     }
 
     fn total(&mut self, total: &Interval, out: &mut String) {
-        out.push_str(&self.object(total, true).to_string());
+        out.push_str(&crate::foreign::json(&self.object(total, true)));
         out.push('\n');
     }
 }

@@ -9,6 +9,8 @@ use crate::columns;
 use crate::columns::Column;
 use crate::columns::Line;
 use crate::columns::Value;
+use crate::foreign;
+use crate::foreign::Foreign;
 use crate::model::Interval;
 use crate::model::Row;
 use crate::pivot::By;
@@ -109,11 +111,6 @@ fn engines(lead: usize, shown: &[&Column]) -> String {
     out
 }
 
-/// A name from the kernel without anything that could move the cursor.
-pub(crate) fn printable(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}
-
 /// Text for people.
 pub struct Text {
     columns: Vec<&'static Column>,
@@ -144,27 +141,27 @@ const fn key(title: &'static str, width: usize, cell: fn(&Who) -> String) -> Key
 const PID: Key = key("PID", ID, |w| number(w.pid));
 const TID: Key = key("TID", ID, |w| number(w.tid));
 const UID: Key = key("UID", ID, |w| number(w.uid));
-const COMMAND: Key = key("COMMAND", 0, |w| name(w.comm.as_deref()));
-const USER: Key = key("USER", 0, |w| name(w.user.as_deref()));
-const DEVICE: Key = key("DEVICE", 15, |w| name(w.device.as_deref()));
+const COMMAND: Key = key("COMMAND", 0, |w| name(w.comm.as_ref()));
+const USER: Key = key("USER", 0, |w| name(w.user.as_ref()));
+const DEVICE: Key = key("DEVICE", 15, |w| name(w.device.as_ref()));
 const LAST_DEVICE: Key = Key { width: 0, ..DEVICE };
-const MOUNT: Key = key("MOUNT", 0, |w| name(w.mount.as_deref()));
+const MOUNT: Key = key("MOUNT", 0, |w| name(w.mount.as_ref()));
 const CGROUP: Key = key("CGROUP", 0, |w| match &w.container {
     // The path of a container is long and says no more.
-    Some(container) => container.clone(),
-    None => name(w.cgroup.as_deref()),
+    Some(container) => container.to_string(),
+    None => name(w.cgroup.as_ref()),
 });
 const FILE: Key = key("FILE", 0, |w| match &w.path {
-    Some(path) => path.clone(),
-    None => format!("{} inode {}", name(w.device.as_deref()), number(w.inode)),
+    Some(path) => path.to_string(),
+    None => format!("{} inode {}", name(w.device.as_ref()), number(w.inode)),
 });
 
 fn number(n: Option<impl ToString>) -> String {
     n.map_or_else(|| "-".into(), |n| n.to_string())
 }
 
-fn name(n: Option<&str>) -> String {
-    n.unwrap_or("-").to_owned()
+fn name(n: Option<&Foreign>) -> String {
+    foreign::or(n, "-")
 }
 
 const fn keys(by: Option<By>) -> &'static [Key] {
@@ -224,7 +221,7 @@ impl Text {
         let width = (self.screen)().map_or(80, |(_, columns)| usize::from(columns));
         for key in keys(self.by) {
             let used = aligned(&cells).chars().count() + usize::from(!cells.is_empty());
-            let mut cell = printable(&who(key));
+            let mut cell = who(key);
             if key.width == 0 {
                 // Whatever the figures leave, but never so little that nothing can be told from it.
                 cell = shortened(&cell, width.saturating_sub(used).max(SHORTEST));

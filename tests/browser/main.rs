@@ -73,14 +73,14 @@ fn run(number: u32, cold: bool) -> Run {
         })
         .collect();
     let before = Some(Residency { cached: hits, pages: 131_072, pattern: None });
-    let path = Some(format!("/data/{}", "a-very-long-name-".repeat(12)));
+    let path = Some(format!("/data/{}", "a-very-long-name-".repeat(12)).into());
     run.files.push(FileRow { path, hits, misses, before, inode: 5, ..FileRow::default() });
     run
 }
 
 fn made() -> String {
     let mut report = Report {
-        command: vec!["sha256sum".into(), "x".repeat(300)],
+        command: vec!["sha256sum".into(), "x".repeat(300).into()],
         host: "host".into(),
         kernel: "6.12".into(),
         runs: vec![run(1, true), run(2, false)],

@@ -8,8 +8,11 @@ mod beside;
 mod command;
 mod counting;
 mod ending;
+mod hostile;
 mod many;
 mod outputs;
+#[path = "../pty/mod.rs"]
+mod pty;
 mod refusing;
 #[path = "../tools/mod.rs"]
 mod tools;
@@ -55,6 +58,14 @@ const TESTS: &[Test] = &[
     ("the_newest_name", many::the_newest_name),
     ("without_tracefs", refusing::without_tracefs),
     ("without_btf", refusing::without_btf),
+    ("few_files", refusing::few_files),
+    ("elsewhere_is_told_apart", refusing::elsewhere_is_told_apart),
+    ("settings_that_cannot_be_read", refusing::settings_that_cannot_be_read),
+    ("hostile_names_in_intervals", hostile::hostile_names_in_intervals),
+    ("hostile_names_in_reports", hostile::hostile_names_in_reports),
+    ("hostile_names_in_cachetop", hostile::hostile_names_in_cachetop),
+    ("hostile_names_in_cachedu", hostile::hostile_names_in_cachedu),
+    ("hostile_words_on_the_command_line", hostile::hostile_words_on_the_command_line),
 ];
 
 fn main() -> ExitCode {

@@ -65,6 +65,89 @@ pub fn without_tracefs(_: &Path) {
     }
 }
 
+/// Runs the command after a line of shell.
+fn after(prepare: &str, program: &str, options: &str) -> (Option<i32>, String, String) {
+    let script = format!("{prepare}; exec \"$0\" {options}");
+    let mut command = Command::new("sh");
+    plain(command.args(["-ec", &script, program]));
+    output(&mut command)
+}
+
+pub fn few_files(_: &Path) {
+    let top = env!("CARGO_BIN_EXE_cachetop");
+    // The soft limit is ours to raise, and the command's own again.
+    let (code, out, err) = after("ulimit -Sn 64", &program(), "--json 0.2 1");
+    assert_eq!((code, out.lines().count()), (Some(0), 1), "{err}");
+    let (code, out, err) =
+        after("ulimit -Sn 77; ulimit -Sl 32", &program(), "-- sh -c 'ulimit -Sn; ulimit -Sl'");
+    assert_eq!((code, out.as_str()), (Some(0), "77\n32\n"), "{err}");
+    let line = "--prepare 'ulimit -Sn >&2' -- true";
+    let (code, _, err) = after("ulimit -Sn 77", &program(), line);
+    assert_eq!((code, err.lines().any(|l| l == "77")), (Some(0), true), "{err}");
+    // Of the hard limit it is said, however far the start came: never that the kernel lacks something, and no hook is
+    // left out.
+    let all = after(":", &program(), "--explain").1.lines().count();
+    for files in [20, 30, 64, 75] {
+        let limit = format!("ulimit -n {files}");
+        for (program, options) in [(program().as_str(), "0.2 1"), (top, "--no-config -b -n 1 0.2")] {
+            let (code, out, err) = after(&limit, program, options);
+            if code == Some(0) {
+                assert_eq!(after(&limit, program, "--explain").1.lines().count(), all, "{files}");
+                continue;
+            }
+            assert_eq!((code, out.as_str()), (Some(1), ""), "{files}: {err}");
+            let (what, remedy) = err.split_once("\nremedy: ").unwrap_or_else(|| panic!("{files}: {err}"));
+            assert!(
+                what.ends_with(&format!("this process may have {files} files open, and needs more")),
+                "{err}"
+            );
+            assert!(remedy.starts_with("raise the hard limit"), "{err}");
+        }
+    }
+}
+
+pub fn elsewhere_is_told_apart(_: &Path) {
+    let mut command = Command::new("unshare");
+    plain(command.args(["-Ur", &program(), "1", "1"]));
+    let (code, _, err) = output(&mut command);
+    // Where user namespaces are not allowed, unshare says so.
+    if !err.starts_with("unshare:") {
+        assert_eq!(code, Some(1), "{err}");
+        assert!(
+            err.contains("user namespace of its own") && err.contains("remedy: run it as root outside"),
+            "{err}"
+        );
+    }
+    for options in ["1 1", "--explain", "-- true"] {
+        let (code, _, err) = elsewhere("umount -l /proc", options);
+        assert_eq!(code, Some(1), "{err}");
+        assert!(err.contains("/proc cannot be read") && err.contains("\nremedy: mount it"), "{err}");
+    }
+    let read_only = "mount --bind /proc/sys /proc/sys; mount -o remount,bind,ro /proc/sys";
+    let (code, _, err) = elsewhere(read_only, "--cold all -- true");
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("Read-only") && err.contains("remedy: /proc/sys is read-only here"), "{err}");
+    let nowhere = "mount -t tmpfs none /proc/sys/vm";
+    let (code, _, err) = elsewhere(nowhere, "--cold all -- true");
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("drop_caches is not there"), "{err}");
+}
+
+pub fn settings_that_cannot_be_read(dir: &Path) {
+    let top = env!("CARGO_BIN_EXE_cachetop");
+    fs::create_dir_all(dir.join("cachetop/config.toml")).unwrap();
+    let run = |options: &[&str]| {
+        let mut command = Command::new(top);
+        plain(command.args(options).env("XDG_CONFIG_HOME", dir));
+        output(&mut command)
+    };
+    let (code, out, err) = run(&["-b", "-n", "1", "0.2"]);
+    assert_eq!((code, err.lines().count()), (Some(0), 1), "{err}");
+    assert!(!out.is_empty() && err.starts_with("cachetop: warning: the settings in "), "{err}");
+    let (code, _, err) = run(&["--config", dir.to_str().unwrap(), "-b", "-n", "1", "0.2"]);
+    assert_eq!(code, Some(2), "{err}");
+}
+
 pub fn without_btf(_: &Path) {
     let hidden = "mount -t tmpfs none /sys/kernel/btf; test ! -e /sys/kernel/btf/vmlinux";
     for options in ["1 1", "--explain"] {

@@ -80,7 +80,7 @@ impl<'a> Report<'a> {
                 object.insert("reason".into(), why.id().into());
             }
             object.insert("dry_run".into(), self.args.dry_run.into());
-            self.json += &format!("{}\n", serde_json::Value::Object(object));
+            self.json += &format!("{}\n", crate::foreign::json(&object));
         }
         match (done.before, done.after) {
             (Some(before), Some(after)) => {

@@ -12,7 +12,7 @@ const ALL: [By; 8] =
 /// Filters that leave something.
 fn filter() -> impl Strategy<Value = Filter> {
     let none = Filter::default();
-    let file = Wanted { dev: TMPFS, inode: 1, name: None, block: None };
+    let file = Wanted { dev: TMPFS, inode: 1, name: None, block: None, path: std::path::PathBuf::new() };
     prop_oneof![
         Just(none.clone()),
         Just(Filter { pid: Some(3), ..none.clone() }),

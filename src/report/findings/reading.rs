@@ -11,6 +11,7 @@ use super::reads;
 use super::share;
 use super::ways;
 use crate::figures::Figure;
+use crate::foreign::or;
 use crate::report::data::FileRow;
 use crate::report::data::Pattern;
 use crate::report::data::Run;
@@ -82,7 +83,7 @@ pub(super) fn cut_short(run: &Run, _: &[&Run]) -> Option<Finding> {
         text.push_str(&format!(
             " {} had {} absent, {} present, {} times over: no request to its device can be larger than {}, with \
              read_ahead_kb at {}.",
-            file.path.as_deref().unwrap_or("A file"),
+            or(file.path.as_ref(), "A file"),
             p.absent,
             p.present,
             p.times,
@@ -142,7 +143,7 @@ pub(super) fn limited(run: &Run, _: &[&Run]) -> Option<Finding> {
     let text = format!(
         "Read-ahead is limited by its setting: {} was read from end to end in windows of {kb} KiB{far}, and {} \
          went into waiting for them.",
-        file.path.as_deref().unwrap_or("a file"),
+        or(file.path.as_ref(), "a file"),
         part_of_time(waited, run),
     );
     let evidence = json!({

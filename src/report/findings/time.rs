@@ -11,6 +11,7 @@ use super::percent;
 use super::reads;
 use super::share;
 use crate::figures::Figure;
+use crate::foreign::or;
 use crate::report::data::Run;
 use crate::report::time::Parts;
 use crate::report::units::seconds;
@@ -49,7 +50,7 @@ pub(super) fn in_open(run: &Run, _: &[&Run]) -> Option<Finding> {
     let why = match fuse {
         Some(file) if hit => format!(
             " The reads themselves found their pages: the FUSE file system of {} may fetch data when a file is opened.",
-            file.path.as_deref().unwrap_or("a file"),
+            or(file.path.as_ref(), "a file"),
         ),
         _ => String::new(),
     };

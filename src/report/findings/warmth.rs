@@ -9,6 +9,7 @@ use super::reads;
 use super::share;
 use super::ways;
 use crate::figures::Figure;
+use crate::foreign::or;
 use crate::report::data::Run;
 
 /// Pages that the command found and had not brought in itself, if they are half of all that it used or more.
@@ -80,7 +81,7 @@ pub(super) fn other_process(run: &Run, earlier: &[&Run]) -> Option<Finding> {
         cached(warm, run),
         first.comm,
         first.pid,
-        first.path.as_deref().unwrap_or("one of the files"),
+        or(first.path.as_ref(), "one of the files"),
         of_them(first.fills, warm),
         first.time,
     );

@@ -12,6 +12,7 @@ use super::Used;
 use super::may_open;
 use crate::files::Mounts;
 use crate::files::Named;
+use crate::foreign::Foreign;
 use crate::report::data::Origin;
 use crate::report::data::Residency;
 use crate::report::data::Warmer;
@@ -182,7 +183,7 @@ pub(super) fn judge(
             Who::Process { pid, comm, time } => Some(Warmer {
                 pid: *pid,
                 comm: comm.clone(),
-                path: mounts.path(&used.file),
+                path: mounts.path(&used.file).map(Foreign::from),
                 fills: pages,
                 time: time.clone(),
             }),

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::foreign::Foreign;
 use crate::report::data::Lookups;
 use crate::report::data::Pattern;
 use crate::report::data::Usage;
@@ -95,7 +96,7 @@ fn cold() -> Run {
             ..FileRow::default()
         },
         FileRow {
-            path: Some(format!("/usr/{}/sha256sum", "very-deep/".repeat(9))),
+            path: Some(format!("/usr/{}/sha256sum", "very-deep/".repeat(9)).into()),
             hits: 3,
             write_hits: Some(40),
             write_misses: Some(2),
@@ -133,7 +134,7 @@ fn warm() -> Run {
 
 fn shown(runs: Vec<Run>, unknown: Vec<String>) -> String {
     let mut report = Report {
-        command: ["sha256sum", "half-a-gibibyte"].map(String::from).into(),
+        command: ["sha256sum", "half-a-gibibyte"].map(Foreign::from).into(),
         about: vec!["before run 1, the page cache and the dentry and inode caches of the whole machine were emptied (--cold)".into()],
         runs,
         unknown,

@@ -72,8 +72,8 @@ impl Page<'_> {
         self.out.push(Line::styled(text, self.theme.strong()));
     }
 
-    fn field(&mut self, name: &str, value: &str) {
-        let value = crate::view::text::printable(value);
+    fn field(&mut self, name: &str, value: impl ToString) {
+        let value = value.to_string();
         for (i, line) in folded(&value, self.width().saturating_sub(14).max(10)).into_iter().enumerate() {
             let name = if i == 0 { name } else { "" };
             self.plain(&format!("{name:<13} {line}"));
@@ -87,7 +87,7 @@ impl Page<'_> {
             (None, Some(pid)) => format!(" {pid}"),
             _ => String::new(),
         };
-        let name = crate::view::text::printable(&layout::name(by, who));
+        let name = layout::shown(by, who);
         let (what, back) = (format!("{}{number}  ", by.singular()), "   (Esc: back)");
         // Of a long name the middle is left out; the whole of it follows.
         let room = self.width().saturating_sub(what.len() + back.len()).max(10);
@@ -97,14 +97,14 @@ impl Page<'_> {
         if who.pid.is_some() {
             match &self.open.command_line {
                 None => self.field("command line", "being looked up"),
-                Some(Some(line)) => self.field("command line", &line.clone()),
+                Some(Some(line)) => self.field("command line", line.clone()),
                 Some(None) => self.field("command line", "- (the process has ended, or has none)"),
             }
         }
         let uid = who.uid.map(|n| format!("uid {n}"));
         if let Some(uid) = uid {
             let user = who.user.as_ref().map_or_else(|| uid.clone(), |u| format!("{u} ({uid})"));
-            self.field("user", &user);
+            self.field("user", user);
         }
         for (name, value) in [
             ("cgroup", &who.cgroup),
@@ -119,7 +119,7 @@ impl Page<'_> {
             }
         }
         if let Some(inode) = who.inode {
-            self.field("inode", &inode.to_string());
+            self.field("inode", inode);
         }
     }
 

@@ -109,7 +109,7 @@ impl Theme {
 
     /// Bars.
     #[must_use]
-    pub const fn bars(self) -> bar::Set {
+    pub const fn bars(self) -> bar::Set<'static> {
         if self.unicode { bar::NINE_LEVELS } else { ASCII }
     }
 

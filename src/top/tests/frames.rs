@@ -147,7 +147,7 @@ fn long_names_are_folded_and_the_list_of_columns_is_whole() {
     let path = format!("/srv/{}", "directory/".repeat(20));
     let mut all = full();
     all.view.by = By::File;
-    let who = Who { path: Some(path.clone()), inode: Some(5), ..Who::default() };
+    let who = Who { path: Some(path.as_str().into()), inode: Some(5), ..Who::default() };
     all.entries =
         Arc::new(vec![Entry::of(By::File, Row { who, ..process(1, "", &reads(9, 0, 0)) }, State::Active)]);
     app.take(all);

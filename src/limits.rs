@@ -1,0 +1,131 @@
+//! What this process may have: its limits are raised for its own work and given back to the command that it runs. And
+//! what is short, told apart from what the kernel does not have.
+
+use std::fmt;
+use std::io;
+use std::sync::OnceLock;
+
+/// The limits that we change, or libbpf does (locked memory, before 5.11), as they were.
+static BEFORE: OnceLock<[(libc::__rlimit_resource_t, libc::rlimit); 2]> = OnceLock::new();
+
+fn get(which: libc::__rlimit_resource_t) -> libc::rlimit {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the pointer is to memory of ours; on failure it stays as it is.
+    unsafe { libc::getrlimit(which, &raw mut limit) };
+    limit
+}
+
+/// Lets this process have as many files open as its hard limit allows: each program, table and hook is one.
+pub fn raise() {
+    let before = BEFORE.get_or_init(|| [libc::RLIMIT_NOFILE, libc::RLIMIT_MEMLOCK].map(|w| (w, get(w))));
+    let (which, limit) = before[0];
+    let most = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+    // SAFETY: plain data. Should it fail, what comes later says what it lacked.
+    unsafe { libc::setrlimit(which, &raw const most) };
+}
+
+/// Gives a child the limits that we were started with, between fork and exec: only system calls are made.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn restore() -> io::Result<()> {
+    for (which, limit) in BEFORE.get().into_iter().flatten() {
+        // SAFETY: plain data.
+        if unsafe { libc::setrlimit(*which, limit) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Something that there was not enough of. No answer of the kernel's to what was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shortage {
+    /// Files of this process (`EMFILE`).
+    Files,
+    /// Files of the whole system (`ENFILE`).
+    AllFiles,
+    /// Memory of the kernel (`ENOMEM`).
+    Memory,
+}
+
+impl Shortage {
+    /// Of an error of the system.
+    #[must_use]
+    pub fn new(error: &io::Error) -> Option<Self> {
+        match error.raw_os_error()? {
+            libc::EMFILE => Some(Self::Files),
+            libc::ENFILE => Some(Self::AllFiles),
+            libc::ENOMEM => Some(Self::Memory),
+            _ => None,
+        }
+    }
+
+    /// The one that the words of an error end in, as the standard library and libbpf-rs write them.
+    #[must_use]
+    pub fn in_words(why: &str) -> Option<Self> {
+        let number = why.rsplit_once("(os error ")?.1.split(')').next()?;
+        Self::new(&io::Error::from_raw_os_error(number.parse().ok()?))
+    }
+
+    /// Whether this process may have fewer files than any plan needs: about 90.
+    #[must_use]
+    pub fn of_files() -> Option<Self> {
+        (get(libc::RLIMIT_NOFILE).rlim_max < 80).then_some(Self::Files)
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Self::Files => {
+                "raise the hard limit ('ulimit -Hn 1024' in a shell of root's, LimitNOFILE= of a systemd unit, \
+                 --ulimit nofile= of a container)"
+            }
+            Self::AllFiles => "raise fs.file-max ('sysctl fs.file-max' shows it), or end what holds so many",
+            Self::Memory => {
+                "free memory or raise the limit of this cgroup (memory.max); smaller tables need less: --table-size, \
+                 --file-table"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files => {
+                write!(
+                    f,
+                    "this process may have {} files open, and needs more",
+                    get(libc::RLIMIT_NOFILE).rlim_max
+                )
+            }
+            Self::AllFiles => write!(f, "the system has as many files open as it may"),
+            Self::Memory => write!(f, "the kernel has no memory for it"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortage_is_no_refusal() {
+        for (number, shortage) in [
+            (libc::EMFILE, Some(Shortage::Files)),
+            (libc::ENFILE, Some(Shortage::AllFiles)),
+            (libc::ENOMEM, Some(Shortage::Memory)),
+            (libc::EPERM, None),
+            (libc::ENOENT, None),
+        ] {
+            let error = io::Error::from_raw_os_error(number);
+            assert_eq!(Shortage::new(&error), shortage);
+            assert_eq!(Shortage::in_words(&format!("filemap:mm_filemap_get_pages: {error}")), shortage);
+        }
+        for why in ["", "taken away for a test", "(os error x)", "(os error 24"] {
+            assert!(Shortage::in_words(why).is_none_or(|s| s == Shortage::Files), "{why}");
+        }
+    }
+}
