@@ -213,7 +213,7 @@ static __always_inline void settle_stores(struct row *row)
  * Who the row's thread is. Asked after the row can be found and says whose it is: who changes any of it does so first
  * and marks the row then (mark_row), so that the mark comes after, or the change before this.
  */
-static __noinline int identify(struct row *row)
+static __noinline void identify(struct row *row)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct task_struct *leader;
@@ -229,7 +229,7 @@ static __noinline int identify(struct row *row)
 	row->wanted = is_wanted(task, row->tgid, row->process);
 	if (with_files)
 		row->owner = owner_of(row);
-	return 0;
+	RETURN_NOTHING();
 }
 
 /*

@@ -44,6 +44,12 @@ enum pageflags___later {
 	PG_dropbehind___later = 0,
 };
 
+/*
+ * At the end of a function of its own that returns nothing. The compiler leaves anything in r0, also a pointer to the
+ * stack, which the verifier takes for what is returned, and refuses.
+ */
+#define RETURN_NOTHING() asm volatile("r0 = 0" ::: "r0")
+
 /* The union d_u lost its name. */
 struct dentry___anonymous {
 	struct hlist_node d_alias;

@@ -197,11 +197,13 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 static __noinline void finish_read(struct row *row, struct ended *e)
 {
 	finish_read_body(row, e, BITS);
+	RETURN_NOTHING();
 }
 
 static __noinline void finish_read_pages(struct row *row, struct ended *e)
 {
 	finish_read_body(row, e, PAGES);
+	RETURN_NOTHING();
 }
 
 /*

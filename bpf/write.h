@@ -90,7 +90,7 @@ static __always_inline void carry_write(struct account *a, struct wrote *w, u64 
 }
 
 /* One body for all kinds of write. */
-static __noinline void finish_write(struct row *row, struct wrote *w)
+static __always_inline void finish_write_body(struct row *row, struct wrote *w)
 {
 	struct account a = {.row = row};
 	u64 pos, first, last, touched, missed;
@@ -144,6 +144,12 @@ static __noinline void finish_write(struct row *row, struct wrote *w)
 		COUNT(&a, C_WRITE_HITS, touched - missed);
 	if (missed)
 		COUNT(&a, C_WRITE_MISSES, missed);
+}
+
+static __noinline void finish_write(struct row *row, struct wrote *w)
+{
+	finish_write_body(row, w);
+	RETURN_NOTHING();
 }
 
 static __always_inline void end_write(void *key, struct file *file, s64 taken, u64 end, bool async)

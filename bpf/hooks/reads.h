@@ -97,11 +97,13 @@ int shmem_splice_fexit(u64 *ctx)
 static __noinline void enter_rare_read(struct pt_regs *ctx)
 {
 	enter_kiocb(ARGUMENT(ctx, 1, struct kiocb), ARGUMENT(ctx, 2, struct iov_iter), PT_REGS_PARM3(ctx));
+	RETURN_NOTHING();
 }
 
 static __noinline void exit_any_read(struct pt_regs *ctx)
 {
 	exit_kiocb(bpf_core_cast((void *)*cookie(ctx), struct kiocb), PT_REGS_RC(ctx), 0, BITS);
+	RETURN_NOTHING();
 }
 
 static __always_inline void enter_read_session(struct pt_regs *ctx, u64 *word)

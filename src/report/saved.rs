@@ -154,8 +154,9 @@ impl<'de> Visitor<'de> for Runs<'_> {
 /// Wrong usage, when it is none.
 pub fn saved(path: &Path) -> Result<Saved, Failure> {
     let remedy = "name a file that '--save FILE' or '--json -o FILE' wrote";
-    let bad =
-        |why: String| Failure::usage(format!("cannot compare with {}: {why}", Foreign::from(path))).remedy(remedy);
+    let bad = |why: String| {
+        Failure::usage(format!("cannot compare with {}: {why}", Foreign::from(path))).remedy(remedy)
+    };
     let file = File::open(path).map_err(|e| bad(e.to_string()))?;
     let meta = file.metadata().map_err(|e| bad(e.to_string()))?;
     if meta.is_file() && meta.len() > LARGEST {
@@ -184,7 +185,9 @@ pub fn saved(path: &Path) -> Result<Saved, Failure> {
     })?;
     match kept.schema.as_ref().and_then(Value::as_str) {
         Some(SCHEMA) => {}
-        Some(other) => return Err(bad(format!("it is '{}', and this version knows '{SCHEMA}'", Foreign::from(other)))),
+        Some(other) => {
+            return Err(bad(format!("it is '{}', and this version knows '{SCHEMA}'", Foreign::from(other))));
+        }
         None => return Err(bad("it is JSON, but not the report of a command".into())),
     }
     let text = kept.last.ok_or_else(|| bad("it has no run".into()))?;

@@ -13,8 +13,8 @@
 
 mod crowd;
 mod files;
-mod only;
 mod innocent;
+mod only;
 mod owners;
 mod pressure;
 mod refused;

@@ -288,7 +288,11 @@ fn compare(expect: &Expect, interval: &Interval, pid: u32, fs: Fs, quiet: bool, 
             rows
         }
         Scope::Comm(name, n) => {
-            let rows: Vec<_> = interval.rows.iter().filter(|r| r.who.comm.as_deref() == Some(name)).collect();
+            let rows: Vec<_> = interval
+                .rows
+                .iter()
+                .filter(|r| r.who.comm.as_ref().is_some_and(|c| c.raw() == *name))
+                .collect();
             if rows.len() != *n && !unseen {
                 wrong.push(format!("{n} processes called {name}, {} rows", rows.len()));
             }

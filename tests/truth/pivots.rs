@@ -3,6 +3,7 @@
 use anyhow::Context;
 use anyhow::Result;
 use cachetop::figures::Figure;
+use cachetop::foreign::Foreign;
 use cachetop::model::Row;
 use cachetop::pivot::By;
 use cachetop::pivot::Filter;
@@ -69,13 +70,14 @@ impl RowWant {
         fn same<T: PartialEq>(want: &Option<T>, got: &Option<T>) -> bool {
             want.is_none() || want == got
         }
-        let path = |p: &String| who.path.as_ref().is_some_and(|got| got.ends_with(p));
+        let text = |t: &Option<Foreign>| t.as_ref().map(|t| t.raw().into_owned());
+        let path = |p: &String| who.path.as_ref().is_some_and(|got| got.raw().ends_with(p.as_str()));
         self.path.as_ref().is_none_or(path)
             && same(&self.inode, &who.inode)
             && same(&self.tid, &who.tid)
             && same(&self.uid, &who.uid)
-            && same(&self.comm, &who.comm)
-            && same(&self.cgroup, &who.cgroup)
+            && same(&self.comm, &text(&who.comm))
+            && same(&self.cgroup, &text(&who.cgroup))
     }
 }
 
