@@ -109,6 +109,7 @@ impl<'a> Keeper<'a> {
 
     /// The rows that are kept, and those that were put together.
     #[cfg(test)]
+    #[allow(clippy::unwrap_used)]
     pub(crate) fn kept(&self) -> [usize; 4] {
         let sum = &self.whole.as_ref().unwrap().sum;
         let folded = &sum.folded;

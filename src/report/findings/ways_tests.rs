@@ -23,7 +23,7 @@ fn no_remedy_is_what_was_just_done() {
         assert_eq!(remedy(emptied.clone(), &[], id), None);
         // The second of a series, too: what stayed for the first stays for it.
         let second = Run { number: 3, ..warm() };
-        assert_eq!(remedy(second.clone(), &[emptied.clone()], id), None);
+        assert_eq!(remedy(second.clone(), std::slice::from_ref(&emptied), id), None);
         let text = &of(&[], &[emptied])[0].text;
         assert!(text.contains("stayed when the page cache was emptied"), "{text}");
     }
@@ -32,7 +32,7 @@ fn no_remedy_is_what_was_just_done() {
     let id = "warmed-by-earlier-run";
     let first = Run { number: 1, ..cold() };
     let prepared = |line: Option<&str>| Run { prepare: line.map(String::from), ..rewarmed(1) };
-    let remedy = |line| remedy(prepared(line), &[first.clone()], id);
+    let remedy = |line| remedy(prepared(line), std::slice::from_ref(&first), id);
     assert!(remedy(None).unwrap().contains("give --prepare"));
     assert!(remedy(Some("make clean")).unwrap().contains("let the line of --prepare"));
     assert_eq!(remedy(Some("echo 3 >/proc/sys/vm/drop_caches")), None);
@@ -68,7 +68,7 @@ fn a_mapped_scan_is_not_judged_by_what_it_read_when_it_started() {
     ] {
         run.figures.set(figure, Some(n));
     }
-    let ids: Vec<_> = of(&[], &[run.clone()]).iter().map(|f| f.id).collect();
+    let ids: Vec<_> = of(&[], std::slice::from_ref(run)).iter().map(|f| f.id).collect();
     assert!(!ids.contains(&"readahead-fed") && !ids.contains(&"faults-blind-to-reads"), "{ids:?}");
     // Of what it used, nothing was in use before, and its metadata was.
     assert!(ids.contains(&"only-metadata-warm"), "{ids:?}");
@@ -83,7 +83,7 @@ fn names_that_were_to_be_cold() {
     let mut run = warm();
     run.lookups = crate::report::data::Lookups { dcache_misses: Some(20_000), work_ns: Some(200_000_000) };
     let text =
-        |run: &Run| of(&[], &[run.clone()]).into_iter().find(|f| f.id == "dentries-cold").unwrap().text;
+        |run: &Run| of(&[], std::slice::from_ref(run)).into_iter().find(|f| f.id == "dentries-cold").unwrap().text;
     assert!(!text(&run).contains("--cold"));
     run.cold = Some("slab".into());
     assert!(text(&run).contains("(--cold had emptied it)"));

@@ -165,7 +165,7 @@ fn who_comes_back_to_its_own_pages_found_nothing() {
         used(OURS, n, &[(Counter::ReadMisses, 3), (Counter::ReadHits, 3), (Counter::ReadBytes, 6 * 4096)])
     };
     let rows: Vec<_> = (0..1500).map(twice).collect();
-    let run = run_of(&mut Origins::default(), 1, &[rows.clone()], &Made(6, 3));
+    let run = run_of(&mut Origins::default(), 1, std::slice::from_ref(&rows), &Made(6, 3));
     assert_eq!((run.warm_pages, run.asked_pages), (0, 9000));
     assert_eq!(said(&[run]), Vec::<&str>::new());
     // And if it was: six are cached, of which it brought in three.
