@@ -82,7 +82,7 @@ pub fn save(
             view::name(&first.path)
         );
     }
-    let lines: Vec<(PathBuf, Result<(String, usize), Unknown>)> =
+    let lines: Vec<(PathBuf, Result<Written, Unknown>)> =
         rows.par_iter().map(|r| (r.path.clone(), line(r, ask))).collect();
     let time = jiff::Timestamp::now().to_string();
     let page_size = rustix::param::page_size();
@@ -132,7 +132,9 @@ fn lasts(row: &Row) -> bool {
 }
 
 /// The line of a file, and its number of runs.
-fn line(row: &Row, ask: Ask) -> Result<(String, usize), Unknown> {
+type Written = (String, usize);
+
+fn line(row: &Row, ask: Ask) -> Result<Written, Unknown> {
     let (fd, stat) = row.open()?;
     let runs = ask.ranges(fd.as_fd())?;
     let mut object = Map::new();
