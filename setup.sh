@@ -203,7 +203,7 @@ run_load() {
     local command='CACHESTAT=/bin/cachestat load --dir /mnt/ext4 --processes 100 --files 1000 --hotplug'
     run_matrix load "$2" --add "$1:/bin/load" --add target/debug/cachestat:/bin/cachestat \
         --add "$(command -v taskset):/bin/taskset" \
-        -- "$command short_ one_process comes_again another_user sixty sleep many_files room pressure processor dirty"
+        -- "$command short_ one_process comes_again another_user sixty sleep many_files beside room pressure processor dirty"
 }
 
 # run_views DU TERMINAL KERNELS: the tests of cachedu, and of cachetop in a terminal, in virtual machines.
