@@ -168,7 +168,8 @@ check_clippy() {
     cargo clippy --locked --test truth --test root --test load --test du --test terminal --test stories --test browser -- -D warnings
 }
 
-build_with() { CLANG=$1 cargo build --locked --bins; }
+# The kernel programs, and that the rest fits what is made from them; all of it is built with the default one.
+build_with() { CLANG=$1 cargo check --locked --lib; }
 
 # Builds the tests named $1 and prints the path of their program.
 test_program() {
@@ -203,7 +204,7 @@ run_load() {
     local command='CACHESTAT=/bin/cachestat load --dir /mnt/ext4 --processes 100 --files 1000 --hotplug'
     run_matrix load "$2" --add "$1:/bin/load" --add target/debug/cachestat:/bin/cachestat \
         --add "$(command -v taskset):/bin/taskset" \
-        -- "$command short_ one_process comes_again another_user sixty sleep many_files room pressure processor dirty renamed shorter"
+        -- "$command short_ one_process comes_again another_user sixty sleep many_files beside room pressure processor dirty renamed shorter"
 }
 
 # run_views DU TERMINAL KERNELS: the tests of cachedu, and of cachetop in a terminal, in virtual machines.

@@ -68,7 +68,7 @@ fn a_mapped_scan_is_not_judged_by_what_it_read_when_it_started() {
     ] {
         run.figures.set(figure, Some(n));
     }
-    let ids: Vec<_> = of(&[], std::slice::from_ref(run)).iter().map(|f| f.id).collect();
+    let ids: Vec<_> = of(&[], std::slice::from_ref(&run)).iter().map(|f| f.id).collect();
     assert!(!ids.contains(&"readahead-fed") && !ids.contains(&"faults-blind-to-reads"), "{ids:?}");
     // Of what it used, nothing was in use before, and its metadata was.
     assert!(ids.contains(&"only-metadata-warm"), "{ids:?}");
@@ -82,8 +82,9 @@ fn a_mapped_scan_is_not_judged_by_what_it_read_when_it_started() {
 fn names_that_were_to_be_cold() {
     let mut run = warm();
     run.lookups = crate::report::data::Lookups { dcache_misses: Some(20_000), work_ns: Some(200_000_000) };
-    let text =
-        |run: &Run| of(&[], std::slice::from_ref(run)).into_iter().find(|f| f.id == "dentries-cold").unwrap().text;
+    let text = |run: &Run| {
+        of(&[], std::slice::from_ref(run)).into_iter().find(|f| f.id == "dentries-cold").unwrap().text
+    };
     assert!(!text(&run).contains("--cold"));
     run.cold = Some("slab".into());
     assert!(text(&run).contains("(--cold had emptied it)"));
