@@ -10,6 +10,7 @@ use std::process::Command;
 use std::process::Stdio;
 
 /// Exit code, what was said, and the most memory that the program had, KiB.
+#[allow(clippy::zombie_processes)] // wait4 waits for it
 fn run(program: &str, arguments: &[&str], file: &Path) -> (Option<i32>, String, i64) {
     let mut command = Command::new(program);
     command.args(arguments).arg(file).env_remove("RUST_LOG").stdin(Stdio::null());
