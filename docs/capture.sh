@@ -1,5 +1,5 @@
 #!/bin/bash
-# Takes the pictures of cachetop in README.md: runs it in tmux (80 columns, 24 lines) against a workload of its own and
+# Takes the pictures of cachetop in README.md and docs/guide/cachetop.md: runs it in tmux (80 columns, 24 lines) against a workload of its own and
 # puts what the terminal shows between the marks. Only the programs of the workload are counted. Run as root, from the top of the sources: docs/capture.sh [PROGRAM]
 set -euo pipefail
 program=$(realpath "${1:-target/release/cachetop}")
@@ -56,10 +56,12 @@ import re, sys
 name, path = sys.argv[1:]
 text = "".join("    " + line.rstrip() + "\n" for line in open(path)).rstrip() + "\n"
 text = re.sub(r"\n    \n(    \n)+", "\n    \n", text)
-readme = open("README.md").read()
 begin, end = f"<!-- picture {name} -->\n", "<!-- end -->"
-head, rest = readme.split(begin, 1)
-open("README.md", "w").write(head + begin + "\n" + text + "\n" + end + rest.split(end, 1)[1])
+for page in "README.md", "docs/guide/cachetop.md":
+    old = open(page).read()
+    if begin in old:
+        head, rest = old.split(begin, 1)
+        open(page, "w").write(head + begin + "\n" + text + "\n" + end + rest.split(end, 1)[1])
 PUT
     echo "took $name"
 }
