@@ -226,8 +226,8 @@ fn pages(c: &mut Chooser<'_>, brackets: Brackets) -> Result<(), NoPlan> {
     }
     dirty(c);
     c.tracepoint("buffer dirtied", "block_dirty_buffer", "buffer_btf", Some(("block", "buffer_tp")));
-    // It fires under the lock of the name, where nothing preempts it. The classic one does not say from 6.15 on whose
-    // name it is, and another may write it.
+    // It fires under the lock of the name, where nothing preempts it, and hands on the task itself, where the classic
+    // one has a thread's number.
     let rename = if brackets == Brackets::Tracepoints { "rename_in_call_btf" } else { "rename_btf" };
     if facts.tracepoint("task_rename") && !facts.refuses(rename) {
         c.push("thread gets a name", rename, Attach::TracepointBtf("task_rename".into()), QUIET_LOCK);
