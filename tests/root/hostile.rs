@@ -44,9 +44,12 @@ impl Hostile {
         let file = dir.join(FILE);
         fs::write(&file, vec![b'x'; 3 * 4096]).unwrap();
         // The shell itself reads: whatever it started would have a name of its own.
-        let line = "while :; do while read -r x; do :; done <\"$1\"; sleep 0.02; done";
+        // It has the file open all the time.
+        let line = "exec 7<\"$1\"; while :; do while read -r x; do :; done <\"$1\"; sleep 0.02; done";
         let process =
             Command::new(&program).args(["-c", line, "\x1b[7m\n\u{9b}"]).arg(&file).spawn().unwrap();
+        let held = format!("/proc/{}/fd/7", process.id());
+        wait_for("the process to open its file", || fs::read_link(&held).is_ok_and(|f| f == file));
         let group =
             ["/sys/fs/cgroup/memory", "/sys/fs/cgroup", "/sys/fs/cgroup/unified"].iter().find_map(|root| {
                 let group = Path::new(root).join("\u{1b}[32m\u{9b}\u{2067}group");
