@@ -234,11 +234,12 @@ static __noinline void identify(struct row *row)
 
 /*
  * The kernel may refuse a table that has room: where its lock cannot be had in time, or is held below us on this
- * processor (-EBUSY; from 6.15 on -EDEADLK and -ETIMEDOUT, too). The first passes.
+ * processor (-EBUSY; from 6.15 on -EDEADLK and -ETIMEDOUT, too). The first passes. Until 6.4 these functions return an int,
+ * whose upper half is left as it is.
  */
-static __always_inline long pop_number(void *stack, u32 *n)
+static __always_inline int pop_number(void *stack, u32 *n)
 {
-	long err = bpf_map_pop_elem(stack, n);
+	int err = bpf_map_pop_elem(stack, n);
 
 	if (err && err != -ENOENT)
 		err = bpf_map_pop_elem(stack, n);
@@ -247,9 +248,9 @@ static __always_inline long pop_number(void *stack, u32 *n)
 	return err;
 }
 
-static __always_inline long note_number(void *table, u64 *key, u32 *n)
+static __always_inline int note_number(void *table, u64 *key, u32 *n)
 {
-	long err = bpf_map_update_elem(table, key, n, BPF_ANY);
+	int err = bpf_map_update_elem(table, key, n, BPF_ANY);
 
 	if (err && err != -E2BIG)
 		err = bpf_map_update_elem(table, key, n, BPF_ANY);
@@ -262,9 +263,9 @@ static __always_inline long note_number(void *table, u64 *key, u32 *n)
  * The number of a free row. Where only some threads are asked for, `free_rows` are kept for these, and `spare_rows` are
  * everybody's.
  */
-static __always_inline long take_row(u32 *n, bool wanted)
+static __always_inline int take_row(u32 *n, bool wanted)
 {
-	long err = -ENOENT;
+	int err = -ENOENT;
 
 	if (wanted)
 		err = pop_number(&free_rows, n);
@@ -289,7 +290,7 @@ static __noinline struct row *make_row(struct row *old)
 {
 	u64 key = bpf_get_current_task(), id = bpf_get_current_pid_tgid();
 	struct row *row;
-	long err;
+	int err;
 	u32 n;
 
 	if (is_self(id >> 32))
