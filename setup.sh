@@ -300,7 +300,9 @@ test_all() {
     if du=$(test_program du) && [ -n "$du" ] && terminal=$(test_program terminal) && [ -n "$terminal" ]; then
         step "tests of cachedu on this kernel, $(uname -r)" "$du"
         step "cachetop in a terminal, on this kernel" "$terminal"
-        run_views "$du" "$terminal" "$kernels"
+        # Without cachestat(2), with it, and the newest: what they see in between is the same.
+        some=$(tr ',' '\n' <<<"$kernels" | grep -xE '5\.10|6\.12|7\.3' | paste -sd, || :)
+        [ -z "$some" ] || run_views "$du" "$terminal" "$some"
     else
         step "tests of cachedu, and of cachetop in a terminal" false "(they do not build)"
     fi
