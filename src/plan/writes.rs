@@ -180,7 +180,8 @@ pub(super) fn certainty(
             let lossy = hooks.iter().any(|h| h.program == "direct_btf" && h.why == LOSSY);
             let mut why =
                 "only direct I/O of file systems that use iomap (ext4, xfs, btrfs, f2fs) is seen, not \
-                           that of block devices"
+                 that of block devices; ends of asynchronous requests are not all seen beside other load, and LOST \
+                 counts a part of these"
                     .to_owned();
             if lossy {
                 why.push_str("; BTF tracepoints can lose events on preemptible kernels; LOST says how many");
