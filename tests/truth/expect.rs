@@ -43,6 +43,8 @@ pub struct Expect {
     pub notes: Vec<String>,
     /// Read calls that did not miss, and those that did, where a scenario is about that.
     pub calls: Option<(u64, u64)>,
+    /// Pages that may go and come back within one call: so many may be in LOST for that reason.
+    pub churn: u64,
 }
 
 /// The stable name of a figure, `group.key`.
@@ -59,6 +61,7 @@ impl Expect {
             rows: Vec::new(),
             notes: Vec::new(),
             calls: None,
+            churn: 0,
         };
         for figure in [
             Figure::Accesses,
@@ -182,7 +185,8 @@ impl Expect {
             Scope::Pids(pids) => json!({ "pids": pids }),
             Scope::Comm(name, rows) => json!({ "comm": name, "rows": rows }),
         };
-        json!({ "wants": wants, "scope": scope, "rows": self.rows, "notes": self.notes, "calls": self.calls })
+        json!({ "wants": wants, "scope": scope, "rows": self.rows, "notes": self.notes, "calls": self.calls,
+            "churn": self.churn })
     }
 
     /// From the pipe.
@@ -208,6 +212,7 @@ impl Expect {
         let notes = v.get("notes")?.as_array()?.iter().filter_map(|n| n.as_str().map(str::to_owned));
         let rows = serde_json::from_value(v.get("rows")?.clone()).ok()?;
         let calls = v.get("calls").and_then(|c| Some((number(c, 0)?, number(c, 1)?)));
-        Some(Self { wants, scope, rows, notes: notes.collect(), calls })
+        let churn = v.get("churn")?.as_u64()?;
+        Some(Self { wants, scope, rows, notes: notes.collect(), calls, churn })
     }
 }

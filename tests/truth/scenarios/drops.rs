@@ -203,6 +203,7 @@ fn memcg(c: &mut Ctx) -> Result<Expect> {
     e.within(Figure::Evicted, lo, hi, why).exact(Figure::Removed, 0);
     // A page that goes and comes back within one call looks as if it had stayed, used or not as before.
     let churn = slack + device.saturating_sub(seen);
+    e.churn = churn;
     let why = "pages that come and go within one call are seen by the device only";
     for (figure, n) in [
         (Figure::Misses, t.misses),
