@@ -316,6 +316,10 @@ pub struct Run {
     /// Whose they were.
     #[serde(skip)]
     pub origin: Origin,
+    /// Pages read ahead and not read, of files that the command neither mapped nor wrote to; `None` where its faults are
+    /// not known.
+    #[serde(skip)]
+    pub unused_pages: Option<u64>,
     /// Who else read these files while we watched, before the command used them.
     pub warmers: Vec<Warmer>,
     /// Whether one thread did it all, so that nothing can have been done at the same time.

@@ -176,6 +176,7 @@ impl Gather {
         files.sort_by_cached_key(|f| (std::cmp::Reverse(bare(&f.sum, &seen).weight()), f.file.inode));
         let look = warm::Disk::new(mounts, known);
         let judged = warm::judge(&files, c, (followed.run, self.full), origins, mounts, &look);
+        let unused_pages = Some(files.iter().map(unused).sum());
         files.truncate(FILES);
         let round = residency::Round::new();
         let misses = system.get(Figure::Misses).zip(figures.get(Figure::Misses));
@@ -197,6 +198,7 @@ impl Gather {
             warm_pages: judged.warm,
             origin: judged.origin,
             warmers: judged.warmers,
+            unused_pages: unused_pages.filter(|_| seen[Figure::FaultHits as usize]),
             one_thread: plan.uses(follow::SWITCH).then_some(matches!(followed.threads, Threads::One(_))),
             processes: followed.processes.iter().map(|(p, c)| (*p, c.foreign())).collect(),
             system: Elsewhere {
@@ -254,6 +256,17 @@ fn bare(c: &Sparse, known: &[bool; FIGURES]) -> FileRow {
         dirtied: c.get(Counter::Dirtied),
         ..FileRow::default()
     }
+}
+
+/// Pages that were read ahead of a file and not read. What was mapped around a fault is not known of each file, and a
+/// page may have been used by writing to it: only of files that were read, and no more, something is known.
+fn unused(used: &Used) -> u64 {
+    let c = &used.sum;
+    let other = [Counter::FaultHits, Counter::FaultMisses, Counter::WriteHits];
+    if other.iter().any(|n| c.get(*n) > 0) {
+        return 0;
+    }
+    c.get(Counter::Prefetched).saturating_sub(c.get(Counter::ReadAheadHits))
 }
 
 fn row(

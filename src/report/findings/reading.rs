@@ -40,7 +40,9 @@ pub(super) fn wasted(run: &Run, _: &[&Run]) -> Option<Finding> {
     let fetched = run.get(Figure::ReadaheadPages)?;
     // A page that was read ahead may have been used through a mapping.
     let mapped = run.get(Figure::FaultHits)? + run.get(Figure::FaultAround)?;
-    let unused = fetched.saturating_sub(used).saturating_sub(mapped);
+    // Where the command mapped much (its own program, say), the files that it only read still tell.
+    let unused =
+        fetched.saturating_sub(used).saturating_sub(mapped).max(run.unused_pages.unwrap_or(0)).min(fetched);
     if unused < MANY || share(unused, fetched) < 0.2 {
         return None;
     }

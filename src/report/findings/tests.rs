@@ -257,6 +257,11 @@ fn read_ahead_wasted() {
         run.figures.set(figure, None);
         assert!(!ids(&[run]).contains(&"readahead-wasted"), "{figure:?}");
     }
+    // A large program that maps itself, and a file that it asks for ahead and hardly reads.
+    run.unused_pages = Some(5000);
+    assert!(ids(&[run.clone()]).contains(&"readahead-wasted"));
+    run.unused_pages = Some(200);
+    assert!(!ids(&[run]).contains(&"readahead-wasted"));
 }
 
 #[test]

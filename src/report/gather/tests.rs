@@ -204,3 +204,22 @@ fn who_came_last_brought_in_what_is_there() {
     let said = all.iter().find(|f| f.id == "warmed-by-other-process").unwrap();
     assert!(said.text.contains("cat (process 20)") && said.text.contains("brought in them"), "{}", said.text);
 }
+
+#[test]
+fn what_was_read_ahead_for_nothing_is_known_of_all_files_that_were_only_read() {
+    let mut tree: Vec<Used> = Vec::new();
+    let mut file = |counters: &[(Counter, u64)]| {
+        let f = used(OURS, tree.len() as u64, counters);
+        tree.push(Used { file: f.file, deleted: false, sum: f.counters, fillers: Vec::new(), meanwhile: 0 });
+    };
+    for _ in 0..6000 {
+        file(&[(Counter::Prefetched, 8), (Counter::ReadAheadHits, 3), (Counter::ReadMisses, 1)]);
+    }
+    // Which of these were used by a mapping or a write is not known.
+    for way in [Counter::FaultHits, Counter::FaultMisses, Counter::WriteHits] {
+        file(&[(Counter::Prefetched, 8), (way, 1)]);
+    }
+    // The pages were another's.
+    file(&[(Counter::ReadAheadHits, 9), (Counter::Prefetched, 8)]);
+    assert_eq!(tree.iter().map(unused).sum::<u64>(), 6000 * 5);
+}
