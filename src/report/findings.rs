@@ -162,6 +162,8 @@ fn part_of_time(share: f64, run: &Run) -> String {
 }
 
 #[cfg(test)]
+mod crowd_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod ways_tests;

@@ -57,9 +57,10 @@ pub(super) fn wasted(run: &Run, _: &[&Run]) -> Option<Finding> {
     ))
 }
 
-/// The file whose pattern of cached pages cuts read-ahead short.
+/// The file whose pattern of cached pages cuts read-ahead short, if a fifth of what was read ahead was its.
 fn patterned(run: &Run) -> Option<&FileRow> {
-    run.files.iter().find(|f| {
+    let all = run.get(Figure::ReadaheadPages)?;
+    run.files.iter().filter(|f| share(f.readahead_pages, all) >= 0.2).find(|f| {
         let pattern = f.before.as_ref().and_then(|b| b.pattern);
         let setting = f.read_ahead_kb.unwrap_or(0) * 1024 / page();
         // A reader who told the kernel not to read ahead has none that could be cut short.
@@ -133,8 +134,12 @@ pub(super) fn limited(run: &Run, _: &[&Run]) -> Option<Finding> {
     let kb = file.read_ahead_kb?;
     let bucket = (kb * 1024 / page()).max(1).ilog2() as usize;
     let full = windows.get(bucket).copied().unwrap_or(0);
-    // Windows never get larger than the setting, and most are as large as it lets them be.
+    // Windows never get larger than the setting, and most are as large as it lets them be; and it is by them that data
+    // came in, of all the files, not by reads here and there for which there are none.
+    let (_, ahead, misses) = reads(run)?;
+    let came = ahead + misses + ways(run)?.mapped;
     if waited < 0.2
+        || share(full << bucket, came) < 0.5
         || all < 8
         || share(full, all) < 0.5
         || windows.iter().skip(bucket + 1).sum::<u64>() > all / 10

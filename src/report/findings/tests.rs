@@ -12,7 +12,7 @@ use crate::report::data::Waits;
 use crate::report::data::Warmer;
 
 /// A second of nothing, all of it known.
-fn idle() -> Run {
+pub(super) fn idle() -> Run {
     let mut run = Run { number: 1, wall_s: 1.0, ..Run::default() };
     for figure in Figure::ALL {
         run.figures.set(*figure, Some(0));
@@ -297,7 +297,7 @@ fn read_ahead_limited() {
         let mut run = cold();
         run.files[0].fs = Some(fs.into());
         run.files[0].read_ahead_kb = Some(kb);
-        run.window_pages.as_mut().unwrap()[bucket] = 300;
+        run.window_pages.as_mut().unwrap()[bucket] = 10_240 >> bucket;
         run.waits.read_ns = Some(waited);
         run
     };

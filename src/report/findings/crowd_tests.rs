@@ -1,0 +1,225 @@
+//! Each rule at the size of real trees: 6000 files, of which a report lists fifty. For every rule a run of which it must
+//! speak, and the nearest to it of which it must be silent.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+
+use super::tests::idle;
+use super::*;
+use crate::report::data::FileRow;
+use crate::report::data::Lookups;
+use crate::report::data::Origin;
+use crate::report::data::Pattern;
+use crate::report::data::Residency;
+use crate::report::data::Warmer;
+
+const FILES: u64 = 6000;
+/// Pages of each file.
+const PAGES: u64 = 4;
+const ALL: u64 = FILES * PAGES;
+/// Nanoseconds.
+const MS: u64 = 1_000_000;
+
+fn set(run: &mut Run, figures: &[(Figure, u64)]) {
+    figures.iter().for_each(|(figure, n)| run.figures.set(*figure, Some(*n)));
+}
+
+/// One of the files, read cold.
+fn one(inode: u64) -> FileRow {
+    FileRow {
+        path: Some(format!("/tree/{inode}").into()),
+        inode,
+        fs: Some("ext4".into()),
+        size: Some(PAGES * 4096),
+        misses: 1,
+        readahead_hits: PAGES - 1,
+        readahead_pages: PAGES - 1,
+        read_bytes: PAGES * 4096,
+        read_ahead_kb: Some(128),
+        ..FileRow::default()
+    }
+}
+
+/// The tree is read for the first time; a second passes, a third of it in waiting for data.
+fn cold() -> Run {
+    let mut run = idle();
+    set(
+        &mut run,
+        &[
+            (Figure::Accesses, ALL),
+            (Figure::ReadaheadHits, ALL - FILES),
+            (Figure::Misses, FILES),
+            (Figure::ReadaheadPages, ALL - FILES),
+            (Figure::Fills, ALL),
+            (Figure::ReadBytes, ALL * 4096),
+        ],
+    );
+    (run.files, run.files_seen, run.asked_pages) = ((1..=50).map(one).collect(), FILES, ALL);
+    run.usage.device_read_bytes = Some(ALL * 4096);
+    run.exit_status = Some(0);
+    run
+}
+
+/// It is read again. `before`: pages of which nobody knows who brought them in.
+fn warm(before: u64) -> Run {
+    let mut run = idle();
+    set(&mut run, &[(Figure::Accesses, ALL), (Figure::Hits, ALL), (Figure::ReadBytes, ALL * 4096)]);
+    let hit = |n| FileRow { hits: PAGES, misses: 0, readahead_hits: 0, readahead_pages: 0, ..one(n) };
+    (run.files, run.files_seen, run.number) = ((1..=50).map(hit).collect(), FILES, 2);
+    (run.asked_pages, run.warm_pages, run.origin.before) = (ALL, ALL, before);
+    run.waits.read_ns = Some(0);
+    run.exit_status = Some(0);
+    run
+}
+
+/// Half of the tree warm, less a page, and the warm files fill the list.
+fn half_warm() -> Run {
+    let mut run = warm(ALL / 2 - 1);
+    set(&mut run, &[(Figure::Hits, ALL / 2 - 1), (Figure::Misses, ALL / 2 + 1)]);
+    run.warm_pages = ALL / 2 - 1;
+    run
+}
+
+fn changed(mut run: Run, change: impl FnOnce(&mut Run)) -> Run {
+    change(&mut run);
+    run
+}
+
+/// A file of 40 MiB beside the tree, at the head of the list.
+fn beside(run: &mut Run, fs: &str, pattern: Option<Pattern>, pages: u64) {
+    let before = pattern.map(|p| Residency { cached: 731, pages: 10_240, pattern: Some(p) });
+    let size = Some(40 << 20);
+    let (misses, ahead) = (pages / 32, pages - pages / 32);
+    let row = FileRow {
+        fs: Some(fs.into()),
+        size,
+        before,
+        misses,
+        readahead_hits: ahead,
+        readahead_pages: ahead,
+        read_bytes: 40 << 20,
+        ..one(99)
+    };
+    run.files.insert(0, row);
+    let more = |run: &mut Run, figure, n| set(run, &[(figure, run.get(figure).unwrap() + n)]);
+    more(run, Figure::Accesses, pages);
+    more(run, Figure::Misses, misses);
+    more(run, Figure::ReadaheadHits, ahead);
+    more(run, Figure::ReadaheadPages, ahead);
+}
+
+fn warmed_by_other(fills: u64) -> Run {
+    let origin = Origin { others: fills, before: ALL - fills, ..Origin::default() };
+    let warmer =
+        Warmer { pid: 7, comm: "tar".into(), path: None, fills, time: "2026-11-21T09:00:00.000Z".into() };
+    Run { origin, warmers: vec![warmer], ..warm(0) }
+}
+
+/// The rule, a series whose last run it is told of, and one of which it is not.
+type Pair = (&'static str, Vec<Run>, Vec<Run>);
+
+fn warmth() -> Vec<Pair> {
+    let after = |by: u64| Run {
+        origin: Origin { runs: vec![(1, by)], before: ALL - by, ..Origin::default() },
+        ..warm(0)
+    };
+    let metadata = |misses| {
+        changed(cold(), |run| {
+            set(
+                run,
+                &[
+                    (Figure::MetaAccesses, 2000),
+                    (Figure::MetaHits, 2000 - misses),
+                    (Figure::MetaMisses, misses),
+                ],
+            );
+        })
+    };
+    vec![
+        ("warmed-by-earlier-run", vec![cold(), after(ALL)], vec![cold(), after(ALL / 2 - 1)]),
+        ("warmed-by-other-process", vec![warmed_by_other(ALL)], vec![warmed_by_other(ALL / 2 - 1)]),
+        ("cached-before", vec![warm(ALL)], vec![half_warm()]),
+        ("only-metadata-warm", vec![metadata(0)], vec![metadata(1)]),
+    ]
+}
+
+fn reading() -> Vec<Pair> {
+    let fed_half = changed(cold(), |run| {
+        set(run, &[(Figure::ReadaheadHits, ALL / 2 - 1), (Figure::Misses, ALL / 2 + 1)])
+    });
+    let unused = |pages| {
+        changed(cold(), |run| {
+            // Programs map themselves: that much of what was read ahead may have been used so.
+            set(run, &[(Figure::ReadaheadPages, ALL), (Figure::FaultAround, ALL)]);
+            run.unused_pages = Some(pages);
+        })
+    };
+    let pattern = Some(Pattern { absent: 13, present: 1, times: 700 });
+    let cut = |pages| changed(cold(), |run| beside(run, "ext4", pattern, pages));
+    // One slow file of NFS; the tree beside it is read here and there, without windows of that size.
+    let narrow = |pages| {
+        changed(cold(), |run| {
+            beside(run, "nfs4", None, 10_240);
+            let ahead = 10_240 - 320;
+            set(
+                run,
+                &[(Figure::Misses, pages), (Figure::ReadaheadHits, ahead), (Figure::ReadaheadPages, ahead)],
+            );
+            run.window_pages.as_mut().unwrap()[5] = 320;
+        })
+    };
+    let direct = |bytes| changed(warm(ALL), |run| set(run, &[(Figure::DirectReadBytes, bytes)]));
+    let back = |bytes| changed(warm(ALL), |run| set(run, &[(Figure::DirectFellBack, bytes)]));
+    let refaulted = |pages| changed(cold(), |run| set(run, &[(Figure::Refaulted, pages)]));
+    let mapped = |pages| changed(warm(ALL), |run| set(run, &[(Figure::FaultHits, pages)]));
+    let faulted = |faults| changed(cold(), |run| run.usage.major_faults = Some(faults));
+    vec![
+        ("readahead-fed", vec![cold()], vec![fed_half]),
+        ("readahead-wasted", vec![unused(ALL / 5)], vec![unused(ALL / 5 - 1)]),
+        ("readahead-cut-short", vec![cut(10_240)], vec![cut(4000)]),
+        ("readahead-limited", vec![narrow(2 * 10_240 - 9920)], vec![narrow(2 * 10_240 - 9919)]),
+        ("direct-io-bypassed", vec![direct(ALL * 1024 + 4096)], vec![direct(ALL * 1024 - 4096)]),
+        ("direct-io-fell-back", vec![back(65_536)], vec![back(65_535)]),
+        ("working-set-too-large", vec![refaulted(ALL / 10)], vec![refaulted(ALL / 10 - 1)]),
+        ("mapped-not-read", vec![mapped(2 * ALL)], vec![mapped(2 * ALL - 1)]),
+        ("faults-blind-to-reads", vec![faulted(ALL / 100)], vec![faulted(ALL / 100 + 1)]),
+    ]
+}
+
+fn time() -> Vec<Pair> {
+    let throttled = |ms| changed(idle(), |run| run.waits.throttled_ns = Some(ms * MS));
+    let open = |ms| changed(warm(ALL), |run| run.waits.open_ns = Some(ms * MS));
+    let metadata = |ms| {
+        changed(cold(), |run| (run.waits.lookup_ns, run.waits.read_ns) = (Some(ms * MS), Some(200 * MS)))
+    };
+    let names = |ms| {
+        changed(warm(ALL), |run| run.lookups = Lookups { dcache_misses: Some(FILES), work_ns: Some(ms * MS) })
+    };
+    let elsewhere = |ms| changed(warm(ALL), |run| run.waits.read_ns = Some(ms * MS));
+    vec![
+        ("dirty-throttled", vec![throttled(50)], vec![throttled(49)]),
+        ("time-in-open", vec![open(200)], vec![open(199)]),
+        ("metadata-bound", vec![metadata(300)], vec![metadata(299)]),
+        ("dentries-cold", vec![names(100)], vec![names(99)]),
+        ("not-the-cache", vec![elsewhere(50)], vec![elsewhere(51)]),
+    ]
+}
+
+#[test]
+fn every_rule_speaks_where_it_must_and_is_silent_beside_it() {
+    let pairs: Vec<Pair> = [warmth(), reading(), time()].concat();
+    for (id, speaks, silent) in &pairs {
+        let said = |runs: &[Run]| {
+            let last = runs.last().unwrap().number;
+            of(&[], runs).into_iter().find(|f| f.id == *id).is_some_and(|f| f.runs.contains(&last))
+        };
+        assert!(
+            said(speaks),
+            "{id}: must speak; said {:?}",
+            of(&[], speaks).iter().map(|f| f.id).collect::<Vec<_>>()
+        );
+        assert!(!said(silent), "{id}: must be silent");
+    }
+    let ids: BTreeSet<_> = pairs.iter().map(|(id, _, _)| *id).collect();
+    assert_eq!(ids.len(), RULES.len(), "a pair for each rule");
+}
