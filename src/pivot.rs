@@ -41,7 +41,6 @@ use crate::foreign::Foreign;
 use crate::model;
 use crate::model::Interval;
 use crate::model::Row;
-use crate::plan::Brackets;
 use crate::plan::Plan;
 use crate::sample::Comm;
 use crate::sample::Counter;
@@ -506,17 +505,8 @@ fn owned(counters: &Counters, plan: &Plan, files: bool) -> Figures {
 /// Which figures a part of the system can have.
 pub(crate) fn known(plan: &Plan, files: bool) -> [bool; FIGURES] {
     let mut known = model::known(plan);
-    // What the cache loses is no process's doing: the pages of one are reclaimed by another.
-    for figure in [Figure::Evicted, Figure::Removed, Figure::ReadaheadWasted] {
-        known[figure as usize] = false;
-    }
-    if plan.brackets == Brackets::Tracepoints {
-        known[Figure::Refaulted as usize] = false; // known of the system only
-    }
-    if files {
-        for figure in Figure::ALL.iter().filter(|f| !model::BY_FILE.contains(f)) {
-            known[*figure as usize] = false;
-        }
+    for figure in Figure::ALL.iter().filter(|f| plan.whole_only(**f) || files && !f.by_file()) {
+        known[*figure as usize] = false;
     }
     known
 }

@@ -15,7 +15,9 @@ mod meta;
 mod writes;
 
 use crate::facts::Facts;
+use crate::figures::Evidence;
 use crate::figures::Figure;
+use crate::figures::Scope;
 
 pub use certainty::Certainty;
 pub(crate) use explain::kernel as explain_kernel;
@@ -141,6 +143,18 @@ impl Plan {
     #[must_use]
     pub fn knows(&self, figure: Figure) -> bool {
         !matches!(self.certainty(figure), Certainty::Unknown(_))
+    }
+
+    /// Whether only the system as a whole can have the figure: no row, and no command that is watched.
+    #[must_use]
+    pub fn whole_only(&self, figure: Figure) -> bool {
+        figure.scope() == Scope::Cache || self.takes_over(figure)
+    }
+
+    /// Whether the figure is a count of the kernel's own here, which it keeps for the whole system.
+    #[must_use]
+    pub fn takes_over(&self, figure: Figure) -> bool {
+        figure.evidence() == Evidence::Refaults && self.brackets == Brackets::Tracepoints
     }
 
     /// Whether a program is part of the plan.

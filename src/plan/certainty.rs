@@ -50,7 +50,7 @@ pub(super) fn of(
         )),
     };
     let mut out: Vec<(Figure, Certainty)> =
-        [Figure::Accesses, Figure::Hits, Figure::ReadaheadHits, Figure::Misses, Figure::ReadBytes]
+        [Figure::Accesses, Figure::Hits, Figure::ReadAheadHits, Figure::Misses, Figure::ReadBytes]
             .into_iter()
             .map(|f| (f, reads.clone()))
             .collect();
@@ -64,10 +64,10 @@ pub(super) fn of(
         }
         _ => reads.clone(),
     };
-    out.push((Figure::ReadaheadPages, fills.clone()));
+    out.push((Figure::ReadAheadPages, fills.clone()));
     out.push((Figure::Fills, fills));
     out.push((
-        Figure::ReadaheadWasted,
+        Figure::ReadAheadWasted,
         Certainty::Bounded(
             "a lower bound where files are mapped: pages mapped around a fault count as used".into(),
         ),
@@ -117,7 +117,7 @@ pub(super) fn of(
     };
     out.push((Figure::Inflight, inflight));
     let meta = super::meta::certainty(facts, hooks, brackets);
-    for figure in [Figure::MetaAccesses, Figure::MetaHits, Figure::MetaReadaheadHits, Figure::MetaMisses] {
+    for figure in [Figure::MetaAccesses, Figure::MetaHits, Figure::MetaAheadHits, Figure::MetaMisses] {
         out.push((figure, meta.clone()));
     }
     out.extend(super::writes::certainty(facts, brackets, hooks, &reads));

@@ -68,7 +68,7 @@ pub(super) fn explain(plan: &Plan, facts: &Facts) -> String {
     // Reasons are long and shared: each is told once, below the figures that it is about.
     let mut groups: Vec<(Certainty, Vec<String>)> = Vec::new();
     for figure in Figure::ALL {
-        let name = format!("{}.{}", figure.group(), figure.key());
+        let name = figure.name().to_owned();
         let worth = plan.certainty(*figure);
         match groups.iter_mut().find(|(w, _)| *w == worth) {
             Some((_, names)) => names.push(name),

@@ -57,7 +57,7 @@ pub const LINES: &[Line] = &[
     part!("write waits", writing_s),
     figure!("pages read", Accesses, Count),
     figure!("hits", Hits, Count),
-    figure!("read-ahead hits", ReadaheadHits, Count),
+    figure!("read-ahead hits", ReadAheadHits, Count),
     figure!("misses", Misses, Count),
     Line { name: "from devices", value: |r| r.usage.device_read_bytes.map(Cell::Bytes) },
     figure!("major faults", FaultMisses, Count),

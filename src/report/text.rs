@@ -143,7 +143,7 @@ fn figures(run: &Run, out: &mut String) {
     line(out, &format!("reads       {read}   {} from devices", size(u.device_read_bytes)));
     for (figure, name, about) in [
         (Figure::Hits, "hits", "cached and used before"),
-        (Figure::ReadaheadHits, "read-ahead", "first use of a page read ahead"),
+        (Figure::ReadAheadHits, "read-ahead", "first use of a page read ahead"),
         (Figure::Misses, "misses", "waited for, or a hole"),
     ] {
         let n = get(figure);
@@ -163,7 +163,7 @@ fn figures(run: &Run, out: &mut String) {
         out,
         &format!("  stall       {stall} in reads that missed; {late} pages reached while still on their way"),
     );
-    let fetched = get(Figure::ReadaheadPages);
+    let fetched = get(Figure::ReadAheadPages);
     let windows = (pages(get(Figure::Windows)), pages(get(Figure::WindowsCut)));
     line(
         out,
@@ -211,7 +211,7 @@ fn figures(run: &Run, out: &mut String) {
             "metadata    {} blocks, {} hits, {} read ahead, {} misses",
             pages(get(Figure::MetaAccesses)),
             pages(get(Figure::MetaHits)),
-            pages(get(Figure::MetaReadaheadHits)),
+            pages(get(Figure::MetaAheadHits)),
             pages(get(Figure::MetaMisses))
         ),
     );

@@ -51,7 +51,7 @@ fn run(number: u32, cold: bool) -> Run {
     run.figures.set(Figure::Accesses, Some(131_072));
     run.figures.set(Figure::Hits, Some(hits));
     run.figures.set(Figure::Misses, Some(misses));
-    run.figures.set(Figure::ReadaheadHits, Some(131_072 - hits - misses));
+    run.figures.set(Figure::ReadAheadHits, Some(131_072 - hits - misses));
     run.usage = Usage { user_s: Some(0.1), system_s: Some(0.4), ..Usage::zero() };
     let some = Some(if cold { 2_000_000_000 } else { 1_000_000 });
     run.waits =

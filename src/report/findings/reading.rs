@@ -37,7 +37,7 @@ pub(super) fn fed(run: &Run, _: &[&Run]) -> Option<Finding> {
 
 pub(super) fn wasted(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (_, used, _) = reads(run)?;
-    let fetched = run.get(Figure::ReadaheadPages)?;
+    let fetched = run.get(Figure::ReadAheadPages)?;
     // A page that was read ahead may have been used through a mapping.
     let mapped = run.get(Figure::FaultHits)? + run.get(Figure::FaultAround)?;
     let unused = fetched.saturating_sub(used).saturating_sub(mapped);
