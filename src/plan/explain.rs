@@ -62,7 +62,14 @@ pub(super) fn explain(plan: &Plan, facts: &Facts) -> String {
     };
     let _ = writeln!(out, "\nEngine {}: {how}\n", Engine::Exact.name());
     for hook in &plan.hooks {
-        let _ = writeln!(out, "  {:<28} {}\n  {:<28} {}", hook.event, attach(&hook.attach), "", hook.why);
+        let _ = writeln!(
+            out,
+            "  {:<28} {}\n  {:<28} {}",
+            hook.event.text(),
+            attach(&hook.attach),
+            "",
+            hook.why.text()
+        );
     }
     let _ = writeln!(out, "\nFigures\n");
     // Reasons are long and shared: each is told once, below the figures that it is about.
