@@ -10,7 +10,8 @@ use super::data::Latency;
 use super::data::Residency;
 use super::data::Run;
 use super::findings::Finding;
-use super::time::NAMES;
+use super::time::PARTS;
+use super::time::Part;
 use super::time::Parts;
 use super::units::bytes;
 use super::units::count;
@@ -115,9 +116,9 @@ fn figures(run: &Run, out: &mut String) {
         format!("wall {:.3} s   user {}   system {}{status}", run.wall_s, secs(u.user_s), secs(u.system_s));
     line(out, &format!("time        {times}"));
     let parts = Parts::of(run);
-    for (name, text) in NAMES {
-        let part = parts.get(name);
-        if *name == "unexplained_s" && part.is_none() && parts.overlap() {
+    for (which, text) in PARTS {
+        let part = parts.get(*which);
+        if *which == Part::Unexplained && part.is_none() && parts.overlap() {
             continue;
         }
         let of_wall = part.filter(|_| run.wall_s > 0.0 && !parts.overlap());
