@@ -116,9 +116,9 @@ impl Column {
                 (None, _) => Value::Unknown,
                 (Some(n), Unit::Pages) => Value::Pages(n),
                 (Some(n), Unit::Bytes) => Value::Bytes(n),
-                (Some(n), Unit::Events) => Value::Events(n),
                 #[allow(clippy::cast_precision_loss)]
                 (Some(n), Unit::Nanoseconds) => Value::Seconds(n as f64 / 1e9),
+                (Some(n), _) => Value::Events(n),
             },
         }
     }

@@ -20,6 +20,25 @@ pub enum Unit {
     Nanoseconds,
 }
 
+impl Unit {
+    /// Whether rows are ranked by what is counted in it: bytes and times would drown the pages.
+    #[must_use]
+    pub const fn ranks(self) -> bool {
+        matches!(self, Unit::Pages | Unit::Events)
+    }
+
+    /// Its name, in the plural.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unit::Pages => "pages",
+            Unit::Bytes => "bytes",
+            Unit::Events => "events",
+            Unit::Nanoseconds => "nanoseconds",
+        }
+    }
+}
+
 /// What can have a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {

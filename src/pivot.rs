@@ -32,7 +32,6 @@ use crate::classic;
 use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::figures::Figures;
-use crate::figures::Unit;
 use crate::files::Dev;
 use crate::files::File;
 use crate::files::Mounts;
@@ -516,13 +515,9 @@ pub(crate) fn idle(figures: &Figures) -> bool {
     Figure::ALL.iter().all(|f| figures.get(*f).unwrap_or(0) == 0)
 }
 
-/// What rows are ranked by. Bytes and times would drown the pages.
+/// What rows are ranked by.
 pub(crate) fn busy(figures: &Figures) -> u64 {
-    let pages = |f: &Figure| match f.unit() {
-        Unit::Pages | Unit::Events => figures.get(*f).unwrap_or(0),
-        Unit::Bytes | Unit::Nanoseconds => 0,
-    };
-    Figure::ALL.iter().map(pages).sum()
+    Figure::ALL.iter().filter(|f| f.unit().ranks()).filter_map(|f| figures.get(*f)).sum()
 }
 
 #[cfg(test)]
