@@ -1,71 +1,74 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What the kernel programs and user space agree on. src/wire.rs is the other half; a test compares them. */
+/*
+ * What the kernel programs and user space agree on. build.rs makes the other half from this: counters, states and sizes
+ * have the same names there, in the manner of Rust, and what stands behind a name is its documentation.
+ */
 #ifndef CACHETOP_WIRE_H
 #define CACHETOP_WIRE_H
 
 enum counter {
-	C_READ_BYTES,
-	C_READ_HITS,
-	C_READ_AHEAD_HITS,
-	C_READ_MISSES,
-	C_MISS_FILLS,
-	C_PREFETCHED,
-	C_PREFETCH_WASTED,
-	C_STALL_NS,
-	C_INFLIGHT,
-	C_WINDOWS,
-	C_WINDOWS_CUT,
-	C_FAULT_MISSES,
-	C_FAULT_HITS,
-	C_FAULT_AROUND,
-	C_FAULT_FILLS,
-	C_WRITE_BYTES,
-	C_WRITE_HITS,
-	C_WRITE_MISSES,
-	C_DIRTIED,
-	C_BUFFER_DIRTIED,
-	C_DIRECT_READ_BYTES,
-	C_DIRECT_WRITE_BYTES,
-	C_DIRECT_FELL_BACK,
-	C_META_HITS,
-	C_META_AHEAD_HITS,
-	C_META_MISSES,
-	C_META_FILLS,
-	C_META_DIRTIED,
-	C_EVICTED,
-	C_REMOVED,
-	C_REFAULTED,
-	C_OTHER_FILLS,
-	C_LOST_FRAMES,
-	C_LOST_BUSY,
-	C_LOST_BEGUN,
-	C_LOST_DEPTH,
-	C_LOST_ORDER,
-	C_LOST_LEDGER,
-	C_LOST_ROWS,
-	C_LOST_FILES,
-	C_LOST_DIRECT,
-	C_LEDGER_CHUNKS,
-	C_WAIT_READ,
-	C_WAIT_FAULT,
-	C_WAIT_EXEC,
-	C_WAIT_OPEN,
-	C_WAIT_LOOKUP,
-	C_WAIT_DIRECTORY,
-	C_WAIT_WRITE,
-	C_WAIT_SYNC,
-	C_WAIT_OTHER,
-	C_WAIT_CPU,
-	C_THROTTLE_NS,
-	C_LOOKUPS,
-	C_LOOKUP_NS,
-	C_LOOKUPS_ENDED,
+	C_READ_BYTES, /* bytes that reads delivered from the page cache */
+	C_READ_HITS, /* pages present and used before */
+	C_READ_AHEAD_HITS, /* pages present thanks to read-ahead only, first use */
+	C_READ_MISSES, /* pages absent when the call began */
+	C_MISS_FILLS, /* pages added for a missed access */
+	C_PREFETCHED, /* pages added ahead of a request */
+	C_PREFETCH_WASTED, /* prefetched pages removed unused */
+	C_STALL_NS, /* nanoseconds that calls with misses took; only where latency is asked for */
+	C_INFLIGHT, /* pages present but still being read when they were reached */
+	C_WINDOWS, /* read-ahead windows issued */
+	C_WINDOWS_CUT, /* of these, the ones with a page that was there already */
+	C_FAULT_MISSES, /* major faults on file mappings */
+	C_FAULT_HITS, /* minor faults on file mappings */
+	C_FAULT_AROUND, /* pages mapped around a fault */
+	C_FAULT_FILLS, /* pages added for a page fault */
+	C_WRITE_BYTES, /* bytes that writes put into the page cache */
+	C_WRITE_HITS, /* pages written that were there */
+	C_WRITE_MISSES, /* pages written that were added for it */
+	C_DIRTIED, /* pages of regular files, clean to dirty */
+	C_BUFFER_DIRTIED, /* `mark_buffer_dirty` events */
+	C_DIRECT_READ_BYTES, /* bytes read past the cache */
+	C_DIRECT_WRITE_BYTES, /* bytes written past the cache */
+	C_DIRECT_FELL_BACK, /* bytes of direct I/O that went through the cache after all */
+	C_META_HITS, /* metadata pages present when looked up */
+	C_META_AHEAD_HITS, /* metadata pages that read-ahead had brought, first use */
+	C_META_MISSES, /* metadata pages absent when looked up */
+	C_META_FILLS, /* pages added to a metadata mapping */
+	C_META_DIRTIED, /* pages of metadata, clean to dirty */
+	C_EVICTED, /* pages removed by reclaim */
+	C_REMOVED, /* pages removed otherwise */
+	C_REFAULTED, /* pages read back after eviction */
+	C_OTHER_FILLS, /* pages added by anything else that is not a read */
+	C_LOST_FRAMES, /* events lost: no room for the calling thread */
+	C_LOST_BUSY, /* events of threads without a row or a request: there was room, but the kernel refused it */
+	C_LOST_BEGUN, /* direct requests that have ended, but were not seen to begin: not known what they did */
+	C_LOST_DEPTH, /* events lost: requests nested deeper than the stack kept for a thread */
+	C_LOST_ORDER, /* pages that a call added, lost and added again: more than it touched */
+	C_LOST_LEDGER, /* events lost: no room to remember prefetched pages */
+	C_LOST_ROWS, /* threads without a row of their own: no room in the table */
+	C_LOST_FILES, /* events of files without a row: no room in the table */
+	C_LOST_DIRECT, /* asynchronous direct requests whose end the kernel did not tell */
+	C_LEDGER_CHUNKS, /* chunks of 64 pages entered in the ledger of prefetched pages */
+	C_WAIT_READ, /* ns that threads of a command that is watched waited in reads; as all that follow */
+	C_WAIT_FAULT, /* nanoseconds waited in page faults */
+	C_WAIT_EXEC, /* nanoseconds waited in `execve` */
+	C_WAIT_OPEN, /* nanoseconds waited in `open` */
+	C_WAIT_LOOKUP, /* nanoseconds waited in calls that look a name up or change one, such as `stat`, `unlink` */
+	C_WAIT_DIRECTORY, /* nanoseconds waited in `getdents` */
+	C_WAIT_WRITE, /* nanoseconds waited in writes, for storage */
+	C_WAIT_SYNC, /* nanoseconds waited in `fsync` and its like, and `close` */
+	C_WAIT_OTHER, /* nanoseconds waited for anything else: pipes, locks, timers, children */
+	C_WAIT_CPU, /* nanoseconds that threads could have run, but had no processor */
+	C_THROTTLE_NS, /* nanoseconds that writers were told to pause, since too much was dirty */
+	C_LOOKUPS, /* names looked up that the dentry cache did not have */
+	C_LOOKUP_NS, /* nanoseconds of work on these look-ups, without waiting */
+	C_LOOKUPS_ENDED, /* of the look-ups in the file system, those whose end was seen */
 	C_MAX,
 };
 
 enum row_state {
-	ROW_FREE,
-	ROW_LIVE,
+	ROW_FREE, /* nobody has it */
+	ROW_LIVE, /* a thread adds to it */
 	ROW_ENDED, /* its thread is gone or became another program: user space reads it once more and frees it */
 };
 
@@ -111,7 +114,7 @@ struct row {
 	unsigned long long wanted; /* what the thread does is asked for (wanted.h) */
 };
 
-/* What is counted for each file. */
+/* What is counted for each file: a counter of the same name. */
 enum file_counter {
 	FC_READ_BYTES,
 	FC_READ_HITS,
@@ -130,8 +133,8 @@ enum file_counter {
 };
 
 enum file_state {
-	FILE_FREE,
-	FILE_LIVE,
+	FILE_FREE, /* nobody has it */
+	FILE_LIVE, /* threads add to it */
 	FILE_ENDED, /* user space reads it once more and frees it */
 };
 

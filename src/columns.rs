@@ -4,6 +4,7 @@
 
 mod classic;
 
+use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::figures::Unit;
@@ -115,9 +116,9 @@ impl Column {
                 (None, _) => Value::Unknown,
                 (Some(n), Unit::Pages) => Value::Pages(n),
                 (Some(n), Unit::Bytes) => Value::Bytes(n),
-                (Some(n), Unit::Events) => Value::Events(n),
                 #[allow(clippy::cast_precision_loss)]
                 (Some(n), Unit::Nanoseconds) => Value::Seconds(n as f64 / 1e9),
+                (Some(n), _) => Value::Events(n),
             },
         }
     }
@@ -153,8 +154,10 @@ impl Column {
     }
 }
 
-const fn figure(id: &'static str, title: &'static str, width: usize, figure: Figure) -> Column {
-    Column { id, title, width, from: Origin::Figure(figure) }
+/// The column of a figure. Eight characters hold what is usual; a longer number borrows from the blanks that follow.
+const fn figure(figure: Figure) -> Column {
+    let (id, title) = figure.column();
+    Column { id, title, width: 8, from: Origin::Figure(figure) }
 }
 
 const fn other(
@@ -210,48 +213,31 @@ fn seconds(line: &Line<'_>) -> Value {
     line.system.map_or(Value::Unknown, |s| Value::Seconds(s.seconds))
 }
 
-/// Every column, in the order of the wide set.
-pub const COLUMNS: &[Column] = &[
-    other("interval_s", "SECONDS", 8, seconds, "true length of the interval"),
-    figure("accesses", "ACCESSES", 8, Figure::Accesses),
-    figure("hits", "HITS", 8, Figure::Hits),
-    figure("readahead_hits", "RAHITS", 8, Figure::ReadaheadHits),
-    figure("misses", "MISSES", 8, Figure::Misses),
-    other("hit_ratio", "HITRATIO", 8, ratio, "hits / accesses; - when nothing was read"),
-    figure("inflight", "INFLIGHT", 8, Figure::Inflight),
-    figure("read_bytes", "READ_MB", 8, Figure::ReadBytes),
-    figure("stall_s", "STALL_S", 8, Figure::StallNs),
-    figure("fills", "FILLS", 8, Figure::Fills),
-    figure("readahead_pages", "RAPAGES", 8, Figure::ReadaheadPages),
-    figure("readahead_wasted", "RAWASTE", 8, Figure::ReadaheadWasted),
-    figure("windows", "RAWINS", 8, Figure::Windows),
-    figure("windows_cut", "RACUT", 8, Figure::WindowsCut),
-    figure("fault_misses", "FTMISS", 8, Figure::FaultMisses),
-    figure("fault_hits", "FTHITS", 8, Figure::FaultHits),
-    figure("fault_around", "FTAROUND", 8, Figure::FaultAround),
-    figure("write_accesses", "WRITES", 8, Figure::WriteAccesses),
-    figure("write_hits", "WRHITS", 8, Figure::WriteHits),
-    figure("write_misses", "WRMISS", 8, Figure::WriteMisses),
-    other(
-        "write_hit_ratio",
-        "WRITE_HIT%",
-        10,
-        write_ratio,
-        "write hits / write accesses; - when nothing was written",
+/// What stands before the column of a figure: columns that are no figures, and figures whose place is not the one that
+/// they have in [`Figure::ALL`].
+const BEFORE: &[(Figure, Column)] = &[
+    (Figure::Accesses, other("interval_s", "SECONDS", 8, seconds, "true length of the interval")),
+    (Figure::ReadBytes, other("hit_ratio", "HITRATIO", 8, ratio, "hits / accesses; - when nothing was read")),
+    (Figure::ReadBytes, figure(Figure::Inflight)),
+    (Figure::ReadAheadPages, figure(Figure::Fills)),
+    (
+        Figure::Dirtied,
+        other(
+            "write_hit_ratio",
+            "WRITE_HIT%",
+            10,
+            write_ratio,
+            "write hits / write accesses; - when nothing was written",
+        ),
     ),
-    figure("dirtied", "DIRTIES", 8, Figure::Dirtied),
-    figure("buffer_dirtied", "BUFDIRT", 8, Figure::BufferDirtied),
-    other("direct_bytes", "DIRECT_MB", 9, direct, "bytes read and written past the cache, together"),
-    figure("direct_read_bytes", "DREAD_MB", 8, Figure::DirectReadBytes),
-    figure("direct_write_bytes", "DWRIT_MB", 8, Figure::DirectWriteBytes),
-    figure("direct_fell_back_bytes", "DFELL_MB", 8, Figure::DirectFellBack),
-    figure("meta_accesses", "METAACC", 8, Figure::MetaAccesses),
-    figure("meta_hits", "METAHITS", 8, Figure::MetaHits),
-    figure("meta_readahead_hits", "METARA", 8, Figure::MetaReadaheadHits),
-    figure("meta_misses", "METAMISS", 8, Figure::MetaMisses),
-    figure("evicted", "EVICTED", 8, Figure::Evicted),
-    figure("removed", "REMOVED", 8, Figure::Removed),
-    figure("refaulted", "REFAULTS", 8, Figure::Refaulted),
+    (
+        Figure::DirectReadBytes,
+        other("direct_bytes", "DIRECT_MB", 9, direct, "bytes read and written past the cache, together"),
+    ),
+];
+
+/// What stands behind the figures.
+const BEHIND: &[Column] = &[
     other("buffers_bytes", "BUFFERS_MB", 10, buffers, "size of the block devices' own cache, at the end"),
     other("cached_bytes", "CACHED_MB", 10, cached, "size of the page cache, at the end"),
     other("dirty_bytes", "DIRTY_MB", 8, dirty, "dirty pages waiting to be written back, at the end"),
@@ -264,6 +250,63 @@ pub const COLUMNS: &[Column] = &[
     classic::DIRTIED,
     classic::BUFFERS,
 ];
+
+/// Figures of [`BEFORE`]: they have their place already.
+const fn placed(figure: Figure) -> bool {
+    let mut i = 0;
+    while i < BEFORE.len() {
+        if let Origin::Figure(f) = BEFORE[i].1.from
+            && f as usize == figure as usize
+        {
+            return true;
+        }
+        i += 1;
+    }
+    false
+}
+
+/// How many columns there are.
+const COUNT: usize = {
+    let (mut n, mut i) = (BEFORE.len() + BEHIND.len(), 0);
+    while i < FIGURES {
+        if !placed(Figure::ALL[i]) {
+            n += 1;
+        }
+        i += 1;
+    }
+    n
+};
+
+const fn all() -> [Column; COUNT] {
+    let mut out = [BEHIND[0]; COUNT];
+    let (mut n, mut i) = (0, 0);
+    while i < FIGURES {
+        let at = Figure::ALL[i];
+        let mut b = 0;
+        while b < BEFORE.len() {
+            if BEFORE[b].0 as usize == at as usize {
+                out[n] = BEFORE[b].1;
+                n += 1;
+            }
+            b += 1;
+        }
+        if !placed(at) {
+            out[n] = figure(at);
+            n += 1;
+        }
+        i += 1;
+    }
+    let mut b = 0;
+    while b < BEHIND.len() {
+        out[n] = BEHIND[b];
+        n += 1;
+        b += 1;
+    }
+    out
+}
+
+/// Every column, in the order of the wide set.
+pub const COLUMNS: &[Column] = &all();
 
 /// The columns shown unless others are asked for.
 pub const DEFAULT: &[&str] =

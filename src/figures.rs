@@ -1,8 +1,11 @@
 //! The figures of the product: one definition each, used by every view.
 //!
-//! A figure is a number a person reads (`hits`, `misses`, …). A [`Counter`](crate::sample::Counter) is what
-//! the kernel programs add up. [`Figures`] is made from the difference of two counter sets in
-//! [`crate::model`] and nowhere else.
+//! A figure is a number a person reads (`hits`, `misses`, …). A [`Counter`] is what the kernel programs add up.
+//! [`Figures`] is made from the difference of two counter sets in [`crate::model`] and nowhere else. Names, sums, scope,
+//! columns and help are made from the table below; so are the JSON, its schema and what a plan says of it.
+
+use crate::wire::Counter;
+use crate::wire::FILE_COUNTERS;
 
 /// How a figure is written for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,12 +20,84 @@ pub enum Unit {
     Nanoseconds,
 }
 
+impl Unit {
+    /// Whether rows are ranked by what is counted in it: bytes and times would drown the pages.
+    #[must_use]
+    pub const fn ranks(self) -> bool {
+        matches!(self, Unit::Pages | Unit::Events)
+    }
+
+    /// Its name, in the plural.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unit::Pages => "pages",
+            Unit::Bytes => "bytes",
+            Unit::Events => "events",
+            Unit::Nanoseconds => "nanoseconds",
+        }
+    }
+}
+
+/// What can have a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The cache as a whole: what it loses is nobody's doing, the pages of one are reclaimed by another.
+    Cache,
+    /// Threads, and with them the command that is watched, but rows do not list it.
+    Thread,
+    /// Rows of all kinds. Those of files have it where all its counters are counted for each file.
+    Row,
+}
+
+/// What is seen for a figure to be known: what it is worth is derived from that (`plan/worth.rs`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// Read calls and the pages added inside them.
+    Reads,
+    /// Read calls with the clock at their beginning and end.
+    TimedReads,
+    /// Readers waiting for a page on its way.
+    Flights,
+    /// Pages added, and why.
+    Fills,
+    /// Prefetched pages used or gone.
+    Waste,
+    /// Read-ahead windows.
+    Windows,
+    /// Faults served by reading.
+    Faults,
+    /// Faults served from the cache.
+    CachedFaults,
+    /// Pages mapped around a fault.
+    MappedAround,
+    /// Write calls and the pages added inside them.
+    Writes,
+    /// Pages getting dirty.
+    Dirtied,
+    /// Buffers getting dirty.
+    Buffers,
+    /// Requests past the cache.
+    Direct,
+    /// Requests that should have gone past the cache.
+    FellBack,
+    /// Blocks looked up.
+    Metadata,
+    /// Pages leaving the cache.
+    Removals,
+    /// Pages read back in.
+    Refaults,
+}
+
 macro_rules! figures {
-    ($( $(#[$doc:meta])* $name:ident = $group:literal . $key:literal, $unit:ident, $text:literal; )*) => {
+    ($(
+        $name:ident = $group:literal . $key:literal, $unit:ident, sum [$($counter:ident),+], of $scope:ident,
+            from $evidence:ident, column $id:literal $title:literal, $text:literal;
+    )*) => {
         /// Every figure of the contract, in the order in which views list them.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(usize)]
-        pub enum Figure { $( $(#[$doc])* $name, )* }
+        pub enum Figure { $( #[doc = $text] $name, )* }
 
         impl Figure {
             /// All figures, in order.
@@ -33,9 +108,30 @@ macro_rules! figures {
             /// The key inside its JSON group.
             #[must_use]
             pub const fn key(self) -> &'static str { match self { $( Figure::$name => $key, )* } }
+            /// Its stable name, `group.key`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $( Figure::$name => concat!($group, ".", $key), )* }
+            }
             /// The unit of the figure.
             #[must_use]
             pub const fn unit(self) -> Unit { match self { $( Figure::$name => Unit::$unit, )* } }
+            /// The counters that it is the sum of.
+            #[must_use]
+            pub const fn counters(self) -> &'static [Counter] {
+                match self { $( Figure::$name => &[ $( Counter::$counter, )+ ], )* }
+            }
+            /// What can have it.
+            #[must_use]
+            pub const fn scope(self) -> Scope { match self { $( Figure::$name => Scope::$scope, )* } }
+            /// What is seen for it.
+            #[must_use]
+            pub const fn evidence(self) -> Evidence { match self { $( Figure::$name => Evidence::$evidence, )* } }
+            /// The name of its column, and the title in text.
+            #[must_use]
+            pub const fn column(self) -> (&'static str, &'static str) {
+                match self { $( Figure::$name => ($id, $title), )* }
+            }
             /// One line that says what is counted.
             #[must_use]
             pub const fn about(self) -> &'static str { match self { $( Figure::$name => $text, )* } }
@@ -44,67 +140,91 @@ macro_rules! figures {
 }
 
 figures! {
-    /// Pages covered by read calls.
-    Accesses = "read"."accesses", Pages, "pages covered by the byte ranges that read calls delivered";
-    /// Pages that had been used before.
-    Hits = "read"."hits", Pages, "accesses whose page was cached and had been used before";
-    /// First uses of prefetched pages.
-    ReadaheadHits = "read"."readahead_hits", Pages, "first use of a page that only read-ahead had brought in";
-    /// Pages that were not cached when the call began.
-    Misses = "read"."misses", Pages, "accesses whose page was not cached when the call began";
-    /// Bytes delivered by buffered reads.
-    ReadBytes = "read"."bytes", Bytes, "bytes delivered by reads that went through the page cache";
-    /// Time in calls that missed.
-    StallNs = "read"."stall_ns", Nanoseconds, "time read calls that missed spent in the call";
-    /// Pages still being read when reached.
-    Inflight = "read"."inflight", Pages, "of the hits, pages still being read from the device when they were reached";
-    /// Pages added ahead of the request.
-    ReadaheadPages = "readahead"."pages", Pages, "pages added to the cache ahead of the request that caused it";
-    /// Prefetched pages thrown away unused.
-    ReadaheadWasted = "readahead"."wasted", Pages, "prefetched pages evicted or invalidated without ever being used";
-    /// Pages that reading brought in.
-    Fills = "readahead"."fills", Pages, "pages that reading added to the cache: those missed and those prefetched";
-    /// Read-ahead windows.
-    Windows = "readahead"."windows", Events, "read-ahead windows issued";
-    /// Read-ahead windows that met a cached page.
-    WindowsCut = "readahead"."windows_cut", Events, "of these, windows with a page that was cached already: split into smaller reads";
-    /// Major faults on file mappings.
-    FaultMisses = "fault"."misses", Pages, "file-mapping faults whose page was not cached (major)";
-    /// Minor faults on file mappings.
-    FaultHits = "fault"."hits", Pages, "file-mapping faults whose page was cached (minor)";
-    /// Pages mapped around a fault.
-    FaultAround = "fault"."around", Pages, "pages mapped without a fault of their own";
-    /// Pages covered by write calls.
-    WriteAccesses = "write"."accesses", Pages, "pages covered by the byte ranges that write calls took";
-    /// Pages present when written.
-    WriteHits = "write"."hits", Pages, "write accesses whose page was cached";
-    /// Pages added by writing.
-    WriteMisses = "write"."misses", Pages, "write accesses whose page was not cached";
-    /// Clean pages that became dirty.
-    Dirtied = "write"."dirtied", Pages, "pages of files that went from clean to dirty";
-    /// Buffer-dirty events.
-    BufferDirtied = "write"."buffer_dirtied", Events, "mark_buffer_dirty events (metadata and ext2/3/4 buffers)";
-    /// Bytes read past the cache.
-    DirectReadBytes = "direct"."read_bytes", Bytes, "bytes read with O_DIRECT that really bypassed the cache";
-    /// Bytes written past the cache.
-    DirectWriteBytes = "direct"."write_bytes", Bytes, "bytes written with O_DIRECT that really bypassed the cache";
-    /// Bytes of direct I/O that went through the cache.
-    DirectFellBack = "direct"."fell_back_bytes", Bytes, "bytes asked for with O_DIRECT that went through the cache after all";
-    /// Metadata accesses.
-    MetaAccesses = "meta"."accesses", Pages, "accesses through a block device's own mapping";
-    /// Metadata hits.
-    MetaHits = "meta"."hits", Pages, "metadata accesses that were cached";
-    /// First use of prefetched metadata.
-    MetaReadaheadHits = "meta"."readahead_hits", Pages, "metadata accesses that read-ahead had brought in";
-    /// Metadata misses.
-    MetaMisses = "meta"."misses", Pages, "metadata accesses that were not cached";
-    /// Pages reclaimed.
-    Evicted = "cache"."evicted", Pages, "pages removed from the cache by memory reclaim";
-    /// Pages removed otherwise.
-    Removed = "cache"."removed", Pages, "pages removed by truncate, unlink, invalidation or drop_caches";
-    /// Pages read back after eviction.
-    Refaulted = "cache"."refaulted", Pages, "pages read back in after eviction";
+    Accesses = "read"."accesses", Pages, sum [ReadHits, ReadAheadHits, ReadMisses], of Row, from Reads,
+        column "accesses" "ACCESSES", "pages covered by the byte ranges that read calls delivered";
+    Hits = "read"."hits", Pages, sum [ReadHits], of Row, from Reads,
+        column "hits" "HITS", "accesses whose page was cached and had been used before";
+    ReadAheadHits = "read"."readahead_hits", Pages, sum [ReadAheadHits], of Row, from Reads,
+        column "readahead_hits" "RAHITS", "first use of a page that only read-ahead had brought in";
+    Misses = "read"."misses", Pages, sum [ReadMisses], of Row, from Reads,
+        column "misses" "MISSES", "accesses whose page was not cached when the call began";
+    ReadBytes = "read"."bytes", Bytes, sum [ReadBytes], of Row, from Reads,
+        column "read_bytes" "READ_MB", "bytes delivered by reads that went through the page cache";
+    StallNs = "read"."stall_ns", Nanoseconds, sum [StallNs], of Row, from TimedReads,
+        column "stall_s" "STALL_S", "time read calls that missed spent in the call";
+    Inflight = "read"."inflight", Pages, sum [Inflight], of Row, from Flights,
+        column "inflight" "INFLIGHT", "of the hits, pages still being read from the device when they were reached";
+    ReadAheadPages = "readahead"."pages", Pages, sum [Prefetched], of Row, from Fills,
+        column "readahead_pages" "RAPAGES", "pages added to the cache ahead of the request that caused it";
+    ReadAheadWasted = "readahead"."wasted", Pages, sum [PrefetchWasted], of Cache, from Waste,
+        column "readahead_wasted" "RAWASTE", "prefetched pages evicted or invalidated without ever being used";
+    Fills = "readahead"."fills", Pages, sum [MissFills, Prefetched], of Row, from Fills,
+        column "fills" "FILLS", "pages that reading added to the cache: those missed and those prefetched";
+    Windows = "readahead"."windows", Events, sum [Windows], of Row, from Windows,
+        column "windows" "RAWINS", "read-ahead windows issued";
+    WindowsCut = "readahead"."windows_cut", Events, sum [WindowsCut], of Row, from Windows,
+        column "windows_cut" "RACUT", "of these, windows with a page that was cached already: split into smaller reads";
+    FaultMisses = "fault"."misses", Pages, sum [FaultMisses], of Row, from Faults,
+        column "fault_misses" "FTMISS", "file-mapping faults whose page was not cached (major)";
+    FaultHits = "fault"."hits", Pages, sum [FaultHits], of Row, from CachedFaults,
+        column "fault_hits" "FTHITS", "file-mapping faults whose page was cached (minor)";
+    FaultAround = "fault"."around", Pages, sum [FaultAround], of Row, from MappedAround,
+        column "fault_around" "FTAROUND", "pages mapped without a fault of their own";
+    WriteAccesses = "write"."accesses", Pages, sum [WriteHits, WriteMisses], of Row, from Writes,
+        column "write_accesses" "WRITES", "pages covered by the byte ranges that write calls took";
+    WriteHits = "write"."hits", Pages, sum [WriteHits], of Row, from Writes,
+        column "write_hits" "WRHITS", "write accesses whose page was cached";
+    WriteMisses = "write"."misses", Pages, sum [WriteMisses], of Row, from Writes,
+        column "write_misses" "WRMISS", "write accesses whose page was not cached";
+    Dirtied = "write"."dirtied", Pages, sum [Dirtied], of Row, from Dirtied,
+        column "dirtied" "DIRTIES", "pages of files that went from clean to dirty";
+    BufferDirtied = "write"."buffer_dirtied", Events, sum [BufferDirtied], of Row, from Buffers,
+        column "buffer_dirtied" "BUFDIRT", "mark_buffer_dirty events (metadata and ext2/3/4 buffers)";
+    DirectReadBytes = "direct"."read_bytes", Bytes, sum [DirectReadBytes], of Row, from Direct,
+        column "direct_read_bytes" "DREAD_MB", "bytes read with O_DIRECT that really bypassed the cache";
+    DirectWriteBytes = "direct"."write_bytes", Bytes, sum [DirectWriteBytes], of Row, from Direct,
+        column "direct_write_bytes" "DWRIT_MB", "bytes written with O_DIRECT that really bypassed the cache";
+    DirectFellBack = "direct"."fell_back_bytes", Bytes, sum [DirectFellBack], of Row, from FellBack,
+        column "direct_fell_back_bytes" "DFELL_MB", "bytes asked for with O_DIRECT that went through the cache after all";
+    MetaAccesses = "meta"."accesses", Pages, sum [MetaHits, MetaAheadHits, MetaMisses], of Thread, from Metadata,
+        column "meta_accesses" "METAACC", "accesses through a block device's own mapping";
+    MetaHits = "meta"."hits", Pages, sum [MetaHits], of Thread, from Metadata,
+        column "meta_hits" "METAHITS", "metadata accesses that were cached";
+    MetaAheadHits = "meta"."readahead_hits", Pages, sum [MetaAheadHits], of Thread, from Metadata,
+        column "meta_readahead_hits" "METARA", "metadata accesses that read-ahead had brought in";
+    MetaMisses = "meta"."misses", Pages, sum [MetaMisses], of Thread, from Metadata,
+        column "meta_misses" "METAMISS", "metadata accesses that were not cached";
+    Evicted = "cache"."evicted", Pages, sum [Evicted], of Cache, from Removals,
+        column "evicted" "EVICTED", "pages removed from the cache by memory reclaim";
+    Removed = "cache"."removed", Pages, sum [Removed], of Cache, from Removals,
+        column "removed" "REMOVED", "pages removed by truncate, unlink, invalidation or drop_caches";
+    Refaulted = "cache"."refaulted", Pages, sum [Refaulted], of Row, from Refaults,
+        column "refaulted" "REFAULTS", "pages read back in after eviction";
 }
+
+impl Figure {
+    /// Whether it is counted file by file.
+    #[must_use]
+    pub fn by_file(self) -> bool {
+        self.counters().iter().all(|c| FILE_COUNTERS.contains(c))
+    }
+
+    /// The figures of a JSON group, in order.
+    pub fn of_group(group: &str) -> impl Iterator<Item = Figure> {
+        Figure::ALL.iter().copied().filter(move |f| f.group() == group)
+    }
+}
+
+/// The JSON groups in order, and whether rows have them: what is of the cache, and metadata, have columns at most.
+pub const GROUPS: &[(&str, bool)] = &[
+    ("read", true),
+    ("readahead", true),
+    ("fault", true),
+    ("write", true),
+    ("direct", true),
+    ("meta", false),
+    ("cache", false),
+];
 
 /// Number of figures.
 pub const FIGURES: usize = Figure::ALL.len();
@@ -144,6 +264,28 @@ impl Figures {
         match (self.get(Figure::Hits), self.get(Figure::Accesses)) {
             (Some(hits), Some(accesses)) if accesses > 0 => Some(hits as f64 / accesses as f64),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_a_group_stand_together_in_the_order_of_the_groups() {
+        let mut groups: Vec<_> = Figure::ALL.iter().map(|f| f.group()).collect();
+        groups.dedup();
+        assert_eq!(groups, GROUPS.iter().map(|(group, _)| *group).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn rows_have_the_groups_of_which_they_have_figures() {
+        for (group, rows) in GROUPS {
+            let any = |scope| Figure::of_group(group).any(|f| f.scope() == scope);
+            // What the cache loses goes with what comes back, though that is somebody's.
+            assert_eq!(*rows, any(Scope::Row) && *group != "cache", "{group}");
+            assert!(!(*rows && any(Scope::Thread)), "{group}");
         }
     }
 }

@@ -6,7 +6,6 @@ use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::pivot::Who;
 use crate::plan::Plan;
-use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::Histograms;
 use crate::sample::Lost;
@@ -67,68 +66,11 @@ pub(crate) fn known(plan: &Plan) -> [bool; FIGURES] {
 /// Turns counters into those figures that are known.
 pub(crate) fn known_figures(c: &Counters, known: &[bool; FIGURES]) -> Figures {
     let mut out = Figures::unknown();
-    let hits = c.get(Counter::ReadHits);
-    let ahead = c.get(Counter::ReadAheadHits);
-    let misses = c.get(Counter::ReadMisses);
-    let (write_hits, write_misses) = (c.get(Counter::WriteHits), c.get(Counter::WriteMisses));
-    let (meta_hits, meta_ahead) = (c.get(Counter::MetaHits), c.get(Counter::MetaAheadHits));
-    for (figure, value) in [
-        (Figure::Accesses, hits + ahead + misses),
-        (Figure::Hits, hits),
-        (Figure::ReadaheadHits, ahead),
-        (Figure::Misses, misses),
-        (Figure::ReadBytes, c.get(Counter::ReadBytes)),
-        (Figure::ReadaheadPages, c.get(Counter::Prefetched)),
-        (Figure::ReadaheadWasted, c.get(Counter::PrefetchWasted)),
-        (Figure::Fills, c.get(Counter::MissFills) + c.get(Counter::Prefetched)),
-        (Figure::Dirtied, c.get(Counter::Dirtied)),
-        (Figure::BufferDirtied, c.get(Counter::BufferDirtied)),
-        (Figure::Evicted, c.get(Counter::Evicted)),
-        (Figure::Removed, c.get(Counter::Removed)),
-        (Figure::StallNs, c.get(Counter::StallNs)),
-        (Figure::Inflight, c.get(Counter::Inflight)),
-        (Figure::Windows, c.get(Counter::Windows)),
-        (Figure::WindowsCut, c.get(Counter::WindowsCut)),
-        (Figure::FaultMisses, c.get(Counter::FaultMisses)),
-        (Figure::FaultHits, c.get(Counter::FaultHits)),
-        (Figure::FaultAround, c.get(Counter::FaultAround)),
-        (Figure::WriteAccesses, write_hits + write_misses),
-        (Figure::WriteHits, write_hits),
-        (Figure::WriteMisses, write_misses),
-        (Figure::DirectReadBytes, c.get(Counter::DirectReadBytes)),
-        (Figure::DirectWriteBytes, c.get(Counter::DirectWriteBytes)),
-        (Figure::DirectFellBack, c.get(Counter::DirectFellBack)),
-        (Figure::MetaAccesses, meta_hits + meta_ahead + c.get(Counter::MetaMisses)),
-        (Figure::MetaHits, meta_hits),
-        (Figure::MetaReadaheadHits, meta_ahead),
-        (Figure::MetaMisses, c.get(Counter::MetaMisses)),
-        (Figure::Refaulted, c.get(Counter::Refaulted)),
-    ] {
-        if known[figure as usize] {
-            out.set(figure, Some(value));
-        }
+    for figure in Figure::ALL.iter().filter(|f| known[**f as usize]) {
+        out.set(*figure, Some(figure.counters().iter().map(|counter| c.get(*counter)).sum()));
     }
     out
 }
-
-/// The figures that are counted file by file; the others are not known of a file.
-pub const BY_FILE: &[Figure] = &[
-    Figure::Accesses,
-    Figure::Hits,
-    Figure::ReadaheadHits,
-    Figure::Misses,
-    Figure::ReadBytes,
-    Figure::ReadaheadPages,
-    Figure::FaultMisses,
-    Figure::FaultHits,
-    Figure::WriteAccesses,
-    Figure::WriteHits,
-    Figure::WriteMisses,
-    Figure::Dirtied,
-    Figure::DirectReadBytes,
-    Figure::DirectWriteBytes,
-    Figure::DirectFellBack,
-];
 
 /// What happened from `before` to `now`, which must be two samples of one source in a row, with a row for each
 /// process. Users and cgroups have no names here: [`crate::pivot::Pivot::interval`] gives them.

@@ -32,7 +32,6 @@ use crate::classic;
 use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::figures::Figures;
-use crate::figures::Unit;
 use crate::files::Dev;
 use crate::files::File;
 use crate::files::Mounts;
@@ -41,7 +40,6 @@ use crate::foreign::Foreign;
 use crate::model;
 use crate::model::Interval;
 use crate::model::Row;
-use crate::plan::Brackets;
 use crate::plan::Plan;
 use crate::sample::Comm;
 use crate::sample::Counter;
@@ -506,17 +504,8 @@ fn owned(counters: &Counters, plan: &Plan, files: bool) -> Figures {
 /// Which figures a part of the system can have.
 pub(crate) fn known(plan: &Plan, files: bool) -> [bool; FIGURES] {
     let mut known = model::known(plan);
-    // What the cache loses is no process's doing: the pages of one are reclaimed by another.
-    for figure in [Figure::Evicted, Figure::Removed, Figure::ReadaheadWasted] {
-        known[figure as usize] = false;
-    }
-    if plan.brackets == Brackets::Tracepoints {
-        known[Figure::Refaulted as usize] = false; // known of the system only
-    }
-    if files {
-        for figure in Figure::ALL.iter().filter(|f| !model::BY_FILE.contains(f)) {
-            known[*figure as usize] = false;
-        }
+    for figure in Figure::ALL.iter().filter(|f| plan.whole_only(**f) || files && !f.by_file()) {
+        known[*figure as usize] = false;
     }
     known
 }
@@ -526,13 +515,9 @@ pub(crate) fn idle(figures: &Figures) -> bool {
     Figure::ALL.iter().all(|f| figures.get(*f).unwrap_or(0) == 0)
 }
 
-/// What rows are ranked by. Bytes and times would drown the pages.
+/// What rows are ranked by.
 pub(crate) fn busy(figures: &Figures) -> u64 {
-    let pages = |f: &Figure| match f.unit() {
-        Unit::Pages | Unit::Events => figures.get(*f).unwrap_or(0),
-        Unit::Bytes | Unit::Nanoseconds => 0,
-    };
-    Figure::ALL.iter().map(pages).sum()
+    Figure::ALL.iter().filter(|f| f.unit().ranks()).filter_map(|f| figures.get(*f)).sum()
 }
 
 #[cfg(test)]

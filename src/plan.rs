@@ -6,22 +6,26 @@
 //! (fentry, fexit) and, from 7.1, BTF tracepoints skip events while another run on the CPU is preempted; plain
 //! return probes lose calls that sleep. Classic tracepoints and kprobe entries lose nothing.
 
-mod certainty;
+mod candidates;
+mod choose;
+mod events;
 mod explain;
-mod faults;
 pub(crate) mod follow;
 mod hooks;
-mod meta;
-mod writes;
+mod worth;
 
 use crate::facts::Facts;
+use crate::figures::Evidence;
 use crate::figures::Figure;
+use crate::figures::Scope;
 
-pub use certainty::Certainty;
+pub use events::Event;
 pub(crate) use explain::kernel as explain_kernel;
 pub(crate) use explain::wrapped;
 pub use hooks::Attach;
 pub use hooks::Hook;
+pub use hooks::Why;
+pub use worth::Certainty;
 
 /// Which method counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,9 +119,9 @@ impl Plan {
     /// # Errors
     /// When no set of hooks can count reads on this kernel.
     pub fn new(facts: &Facts, wants: Wants) -> Result<Self, NoPlan> {
-        let brackets = hooks::brackets(facts)?;
-        let hooks = hooks::choose(facts, brackets, wants)?;
-        let figures = certainty::of(facts, brackets, &hooks, wants);
+        let brackets = choose::brackets(facts)?;
+        let hooks = choose::choose(facts, brackets, wants)?;
+        let figures = worth::figures(facts, brackets, &hooks, wants);
         Ok(Self { engine: Engine::Exact, brackets, fetch_atomics: facts.fetch_atomics, hooks, figures })
     }
 
@@ -141,6 +145,24 @@ impl Plan {
     #[must_use]
     pub fn knows(&self, figure: Figure) -> bool {
         !matches!(self.certainty(figure), Certainty::Unknown(_))
+    }
+
+    /// Whether only the system as a whole can have the figure: no row, and no command that is watched.
+    #[must_use]
+    pub fn whole_only(&self, figure: Figure) -> bool {
+        figure.scope() == Scope::Cache || self.takes_over(figure)
+    }
+
+    /// Whether the figure is a count of the kernel's own here, which it keeps for the whole system.
+    #[must_use]
+    pub fn takes_over(&self, figure: Figure) -> bool {
+        figure.evidence() == Evidence::Refaults && self.brackets == Brackets::Tracepoints
+    }
+
+    /// Whether a hook sees the event.
+    #[must_use]
+    pub fn sees(&self, event: Event) -> bool {
+        self.hooks.iter().any(|h| h.event == event)
     }
 
     /// Whether a program is part of the plan.

@@ -36,6 +36,7 @@ use crate::cli::Args;
 use crate::cli::Watched;
 use crate::exit::Failure;
 use crate::figures::Figure;
+use crate::figures::Scope;
 use crate::foreign;
 use crate::foreign::Foreign;
 use crate::plan::Certainty;
@@ -375,9 +376,9 @@ fn unknown(plan: &Plan) -> Vec<String> {
         Some((_, names)) => names.push(name),
         None => reasons.push((why, vec![name])),
     };
-    for figure in Figure::ALL.iter().filter(|f| !data::NOT_OURS.contains(f)) {
+    for figure in Figure::ALL.iter().filter(|f| f.scope() != Scope::Cache) {
         if let Certainty::Unknown(why) = plan.certainty(*figure) {
-            add(why, format!("{}.{}", figure.group(), figure.key()));
+            add(why, figure.name().into());
         }
     }
     if !follow::LOOKUP.iter().any(|p| plan.uses(p)) {

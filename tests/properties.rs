@@ -165,10 +165,10 @@ proptest! {
     fn each_access_has_one_outcome(c in counters(), known in proptest::sample::subsequence(Figure::ALL, 0..Figure::ALL.len())) {
         let of = |f: &Figures, figure| f.get(figure).unwrap();
         let all = model::figures(&c, &plan(Figure::ALL));
-        let parts = of(&all, Figure::Hits) + of(&all, Figure::ReadaheadHits) + of(&all, Figure::Misses);
+        let parts = of(&all, Figure::Hits) + of(&all, Figure::ReadAheadHits) + of(&all, Figure::Misses);
         prop_assert_eq!(of(&all, Figure::Accesses), parts);
         prop_assert_eq!(of(&all, Figure::ReadBytes), c.get(Counter::ReadBytes));
-        prop_assert!(of(&all, Figure::Fills) >= of(&all, Figure::ReadaheadPages));
+        prop_assert!(of(&all, Figure::Fills) >= of(&all, Figure::ReadAheadPages));
         if let Some(ratio) = all.hit_ratio() {
             prop_assert!((0.0..=1.0).contains(&ratio));
         }

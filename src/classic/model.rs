@@ -7,6 +7,7 @@ use super::counts::Counts;
 use super::counts::Known;
 use super::counts::Sample;
 use crate::figures::Figure;
+use crate::figures::Scope;
 use crate::model;
 use crate::model::Interval;
 use crate::model::Row;
@@ -184,8 +185,8 @@ fn of_process(before: &Sample, now: &Sample, tgid: u32) -> Figures {
 
 /// What the cache loses is no process's doing.
 fn row_figures(mut figures: crate::figures::Figures) -> crate::figures::Figures {
-    for figure in [Figure::Evicted, Figure::Removed, Figure::ReadaheadWasted] {
-        figures.set(figure, None);
+    for figure in Figure::ALL.iter().filter(|f| f.scope() == Scope::Cache) {
+        figures.set(*figure, None);
     }
     figures
 }

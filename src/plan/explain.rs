@@ -62,13 +62,20 @@ pub(super) fn explain(plan: &Plan, facts: &Facts) -> String {
     };
     let _ = writeln!(out, "\nEngine {}: {how}\n", Engine::Exact.name());
     for hook in &plan.hooks {
-        let _ = writeln!(out, "  {:<28} {}\n  {:<28} {}", hook.event, attach(&hook.attach), "", hook.why);
+        let _ = writeln!(
+            out,
+            "  {:<28} {}\n  {:<28} {}",
+            hook.event.text(),
+            attach(&hook.attach),
+            "",
+            hook.why.text()
+        );
     }
     let _ = writeln!(out, "\nFigures\n");
     // Reasons are long and shared: each is told once, below the figures that it is about.
     let mut groups: Vec<(Certainty, Vec<String>)> = Vec::new();
     for figure in Figure::ALL {
-        let name = format!("{}.{}", figure.group(), figure.key());
+        let name = figure.name().to_owned();
         let worth = plan.certainty(*figure);
         match groups.iter_mut().find(|(w, _)| *w == worth) {
             Some((_, names)) => names.push(name),

@@ -1,13 +1,5 @@
 //! A command under watch: which programs see its processes being made and waiting, and names being looked up.
 
-use super::Brackets;
-use super::Wants;
-use super::hooks::Attach;
-use super::hooks::CLASSIC;
-use super::hooks::Chooser;
-use super::hooks::LOSSY;
-use super::hooks::QUIET;
-
 /// The program that sees processes being made: without it no command can be followed.
 pub(crate) const FORK: &str = "fork_btf";
 /// The programs that keep the accounts of processes and of threads that are gone.
@@ -21,49 +13,6 @@ pub(crate) const THROTTLE: &str = "throttle_tp";
 /// The programs that see names being looked up that the dentry cache does not have.
 pub(crate) const LOOKUP: &[&str] = &["lookup_fentry", "lookup_multi"];
 
-/// Chooses them. What is missing makes figures of the report unknown, and nothing else.
-pub(super) fn hooks(c: &mut Chooser<'_>, brackets: Brackets, wants: Wants) {
-    if !wants.follow {
-        return;
-    }
-    let facts = c.facts;
-    let why = if facts.voluntary() { QUIET } else { LOSSY };
-    for (event, program, name) in [
-        ("process made", FORK, "sched_process_fork"),
-        ("process gone", FREE, "sched_process_free"),
-        ("thread ends", END, "sched_process_exit"),
-        ("thread waits", SWITCH, "sched_switch"),
-    ] {
-        if facts.tracepoint(name) {
-            c.push(event, program, Attach::TracepointBtf(name.into()), why);
-        }
-    }
-    if facts.tracefs.is_ok() && facts.tracepoint("balance_dirty_pages") {
-        let at = Attach::Tracepoint("writeback".into(), "balance_dirty_pages".into());
-        c.push("writer paused", THROTTLE, at, CLASSIC);
-    }
-    // File systems without a disk (ramfs, /proc) say by d_add that there is no such name.
-    const ANSWERED: &[(&str, &str)] = &[("d_splice_alias", "answer_fentry"), ("d_add", "answer_add_fentry")];
-    const ASKED: &[(&str, &str)] = &[("d_alloc_parallel", "lookup_fentry")];
-    for (event, functions, multi) in
-        [("name answered", ANSWERED, "answer_multi"), ("name looked up", ASKED, "lookup_multi")]
-    {
-        let there: Vec<_> = functions.iter().filter(|(f, _)| facts.function(f)).collect();
-        match brackets {
-            Brackets::Trampolines | Brackets::LossyTrampolines => {
-                for (function, fentry) in there {
-                    c.push(event, fentry, Attach::Trampoline((*function).into()), why);
-                }
-            }
-            Brackets::Sessions if !there.is_empty() => {
-                let names = there.iter().map(|(f, _)| (*f).into()).collect();
-                c.push(event, multi, Attach::Multi(names, false), CLASSIC);
-            }
-            Brackets::Sessions | Brackets::Tracepoints | Brackets::Unused => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -72,6 +21,7 @@ mod tests {
     use crate::facts::Facts;
     use crate::facts::Preemption;
     use crate::plan::Plan;
+    use crate::plan::Wants;
 
     /// A kernel that allows tracepoints, and functions if asked.
     fn facts(functions: bool) -> Facts {

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::data::Run;
-use super::time::NAMES;
+use super::time::PARTS;
+use super::time::Part;
 use super::time::Parts;
 use super::units;
 use crate::figures::Figure;
@@ -57,7 +58,7 @@ pub const LINES: &[Line] = &[
     part!("write waits", writing_s),
     figure!("pages read", Accesses, Count),
     figure!("hits", Hits, Count),
-    figure!("read-ahead hits", ReadaheadHits, Count),
+    figure!("read-ahead hits", ReadAheadHits, Count),
     figure!("misses", Misses, Count),
     Line { name: "from devices", value: |r| r.usage.device_read_bytes.map(Cell::Bytes) },
     figure!("major faults", FaultMisses, Count),
@@ -133,8 +134,8 @@ impl Difference {
         let share = |s: f64| (worth && !overlap).then(|| s / wall_s + 0.0);
         let mut known = 0.0;
         let mut parts = Vec::new();
-        for (name, text) in NAMES.iter().filter(|(name, _)| *name != "unexplained_s") {
-            let seconds = a.get(name).zip(b.get(name)).map(|(a, b)| b - a);
+        for (part, text) in PARTS.iter().filter(|(part, _)| *part != Part::Unexplained) {
+            let seconds = a.get(*part).zip(b.get(*part)).map(|(a, b)| b - a);
             known += seconds.unwrap_or(0.0);
             parts.push(Piece { name: text, seconds, share: seconds.and_then(share) });
         }

@@ -10,15 +10,12 @@ use serde_json::json;
 
 use crate::figures::Figure;
 use crate::figures::Figures;
+use crate::figures::GROUPS;
+use crate::figures::Scope;
 use crate::foreign::Foreign;
 use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::Histograms;
-
-/// Groups of figures that a command has. What the cache as a whole lost is the system's ([`Elsewhere`]).
-const GROUPS: &[&str] = &["read", "readahead", "fault", "write", "direct", "meta", "cache"];
-/// Figures that are nobody's: pages of one process are evicted by another.
-pub(super) const NOT_OURS: &[Figure] = &[Figure::Evicted, Figure::Removed, Figure::ReadaheadWasted];
 
 /// Where the command's threads waited, nanoseconds, all threads added up. `None`: this kernel does not tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -374,11 +371,12 @@ impl Run {
             Ok(Value::Object(map)) => map,
             _ => Map::new(),
         };
-        for group in GROUPS {
+        for (group, _) in GROUPS {
             let mut map = Map::new();
-            for figure in Figure::ALL.iter().filter(|f| f.group() == *group && !NOT_OURS.contains(f)) {
-                map.insert(figure.key().into(), json!(self.get(*figure)));
-                if *figure == Figure::Misses {
+            // What the cache as a whole lost is the system's: see Elsewhere.
+            for figure in Figure::of_group(group).filter(|f| f.scope() != Scope::Cache) {
+                map.insert(figure.key().into(), json!(self.get(figure)));
+                if figure == Figure::Misses {
                     map.insert("hit_ratio".into(), json!(self.figures.hit_ratio()));
                 }
             }

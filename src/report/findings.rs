@@ -114,7 +114,7 @@ fn percent(x: f64) -> String {
 
 /// The accesses of reads, where all of them are known: hits, first uses of what was read ahead, misses.
 fn reads(run: &Run) -> Option<(u64, u64, u64)> {
-    Some((run.get(Figure::Hits)?, run.get(Figure::ReadaheadHits)?, run.get(Figure::Misses)?))
+    Some((run.get(Figure::Hits)?, run.get(Figure::ReadAheadHits)?, run.get(Figure::Misses)?))
 }
 
 /// Pages that a run had other than by reads that found or brought them in.
@@ -129,7 +129,7 @@ struct Ways {
 /// starts, and that little says nothing of all.
 fn ways(run: &Run) -> Option<Ways> {
     let (_, ahead, _) = reads(run)?;
-    let fetched = run.get(Figure::ReadaheadPages)?;
+    let fetched = run.get(Figure::ReadAheadPages)?;
     Some(Ways {
         mapped: run.get(Figure::FaultMisses)? + fetched.saturating_sub(ahead),
         direct: run.get(Figure::DirectReadBytes).unwrap_or(0) / units::page(),

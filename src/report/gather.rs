@@ -13,7 +13,6 @@ use super::data::Elsewhere;
 use super::data::FileRow;
 use super::data::Latency;
 use super::data::Lookups;
-use super::data::NOT_OURS;
 use super::data::Residency;
 use super::data::Run;
 use super::data::Tick;
@@ -31,7 +30,6 @@ use crate::follow::Followed;
 use crate::follow::Threads;
 use crate::foreign::Foreign;
 use crate::model;
-use crate::plan::Brackets;
 use crate::plan::Plan;
 use crate::plan::follow;
 use crate::sample::Counter;
@@ -161,11 +159,8 @@ impl Gather {
         let plan = &self.plan;
         let c = &followed.counters;
         let mut figures = model::figures(c, plan);
-        for figure in NOT_OURS {
+        for figure in Figure::ALL.iter().filter(|f| plan.whole_only(**f)) {
             figures.set(*figure, None);
-        }
-        if plan.brackets == Brackets::Tracepoints {
-            figures.set(Figure::Refaulted, None);
         }
         let system = model::figures(&last.total.since(&self.before.total), plan);
         let lookups = follow::LOOKUP.iter().any(|p| plan.uses(p));
@@ -204,7 +199,7 @@ impl Gather {
             system: Elsewhere {
                 evicted: system.get(Figure::Evicted),
                 removed: system.get(Figure::Removed),
-                readahead_wasted: system.get(Figure::ReadaheadWasted),
+                readahead_wasted: system.get(Figure::ReadAheadWasted),
                 refaulted: system.get(Figure::Refaulted),
                 misses_of_others: misses.map(|(all, ours)| all.saturating_sub(ours)),
             },

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::Report;
 use super::data::FileRow;
 use super::data::Run;
-use super::time::NAMES;
+use super::time::PARTS;
 use super::time::Parts;
 use super::units::bytes;
 use super::units::change;
@@ -159,8 +159,8 @@ fn one(run: &Run, many: bool, out: &mut String) {
 fn legend_of_parts(run: &Run, out: &mut String) {
     let parts = Parts::of(run);
     out.push_str("<ul class=\"legend\">\n");
-    for (i, (name, text)) in NAMES.iter().enumerate() {
-        let seconds = parts.get(name).map_or_else(|| "-".into(), |s| format!("{s:.3} s"));
+    for (i, (part, text)) in PARTS.iter().enumerate() {
+        let seconds = parts.get(*part).map_or_else(|| "-".into(), |s| format!("{s:.3} s"));
         let _ = writeln!(out, "<li><i class=\"p{i}\"></i>{text} {seconds}</li>");
     }
     out.push_str("</ul>\n");

@@ -9,6 +9,13 @@ use super::Saved;
 use super::data::*;
 use super::json;
 use schema::check_report;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::figures::Figure;
+use crate::figures::GROUPS;
+use crate::figures::Scope;
 
 #[test]
 fn a_report_is_as_published() {
@@ -52,4 +59,52 @@ fn a_report_is_as_published() {
     let mut poor = Report { pid: Some(3), runs: vec![Run::default()], ..Report::default() };
     poor.conclude();
     check_report(&json::object(&poor));
+}
+
+/// What the schema says of the figures of a group.
+fn described(group: &str) -> Value {
+    let figures: Vec<_> = Figure::of_group(group).filter(|f| f.scope() != Scope::Cache).collect();
+    let mut properties = Map::new();
+    for figure in &figures {
+        let about = format!("{} ({})", figure.about(), figure.unit().name());
+        let value = json!({ "type": ["integer", "null"], "minimum": 0, "description": about });
+        properties.insert(figure.key().into(), value);
+    }
+    if figures.contains(&Figure::Misses) {
+        let about = "hits / accesses; null when nothing was read";
+        properties.insert("hit_ratio".into(), json!({ "type": ["number", "null"], "description": about }));
+    }
+    let mut required: Vec<_> = properties.keys().cloned().collect();
+    required.sort();
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+/// With `UPDATE_SCHEMA` in the environment, what differs is written.
+#[test]
+fn figures_are_described_as_in_their_table() {
+    const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/schema.json");
+    let is = std::fs::read_to_string(PATH).unwrap();
+    let mut schema: Value = serde_json::from_str(&is).unwrap();
+    for (group, _) in GROUPS {
+        schema["$defs"]["run"]["properties"][*group] = described(group);
+    }
+    let mut ought = Vec::new();
+    let form = serde_json::ser::PrettyFormatter::with_indent(b" ");
+    let mut writer = serde_json::Serializer::with_formatter(&mut ought, form);
+    serde::Serialize::serialize(&schema, &mut writer).unwrap();
+    ought.push(b'\n');
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        std::fs::write(PATH, &ought).unwrap();
+    }
+    assert!(is.as_bytes() == ought, "docs/schema.json is old: UPDATE_SCHEMA=1 cargo test --lib schema");
+}
+
+#[test]
+fn the_guide_tells_of_every_figure() {
+    let guide = include_str!("../../docs/guide/figures.md");
+    for figure in Figure::ALL {
+        let (id, title) = figure.column();
+        let named = [id, title].iter().any(|name| guide.contains(&format!("`{name}`")));
+        assert!(named, "{id} is not in docs/guide/figures.md");
+    }
 }

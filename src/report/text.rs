@@ -10,7 +10,8 @@ use super::data::Latency;
 use super::data::Residency;
 use super::data::Run;
 use super::findings::Finding;
-use super::time::NAMES;
+use super::time::PARTS;
+use super::time::Part;
 use super::time::Parts;
 use super::units::bytes;
 use super::units::count;
@@ -115,9 +116,9 @@ fn figures(run: &Run, out: &mut String) {
         format!("wall {:.3} s   user {}   system {}{status}", run.wall_s, secs(u.user_s), secs(u.system_s));
     line(out, &format!("time        {times}"));
     let parts = Parts::of(run);
-    for (name, text) in NAMES {
-        let part = parts.get(name);
-        if *name == "unexplained_s" && part.is_none() && parts.overlap() {
+    for (which, text) in PARTS {
+        let part = parts.get(*which);
+        if *which == Part::Unexplained && part.is_none() && parts.overlap() {
             continue;
         }
         let of_wall = part.filter(|_| run.wall_s > 0.0 && !parts.overlap());
@@ -143,7 +144,7 @@ fn figures(run: &Run, out: &mut String) {
     line(out, &format!("reads       {read}   {} from devices", size(u.device_read_bytes)));
     for (figure, name, about) in [
         (Figure::Hits, "hits", "cached and used before"),
-        (Figure::ReadaheadHits, "read-ahead", "first use of a page read ahead"),
+        (Figure::ReadAheadHits, "read-ahead", "first use of a page read ahead"),
         (Figure::Misses, "misses", "waited for, or a hole"),
     ] {
         let n = get(figure);
@@ -163,7 +164,7 @@ fn figures(run: &Run, out: &mut String) {
         out,
         &format!("  stall       {stall} in reads that missed; {late} pages reached while still on their way"),
     );
-    let fetched = get(Figure::ReadaheadPages);
+    let fetched = get(Figure::ReadAheadPages);
     let windows = (pages(get(Figure::Windows)), pages(get(Figure::WindowsCut)));
     line(
         out,
@@ -211,7 +212,7 @@ fn figures(run: &Run, out: &mut String) {
             "metadata    {} blocks, {} hits, {} read ahead, {} misses",
             pages(get(Figure::MetaAccesses)),
             pages(get(Figure::MetaHits)),
-            pages(get(Figure::MetaReadaheadHits)),
+            pages(get(Figure::MetaAheadHits)),
             pages(get(Figure::MetaMisses))
         ),
     );

@@ -21,15 +21,34 @@ pub struct Parts {
     pub unexplained_s: Option<f64>,
 }
 
-/// Names and texts of the parts, in the order of views.
-pub const NAMES: &[(&str, &str)] = &[
-    ("data_s", "waiting for data"),
-    ("metadata_s", "waiting for metadata"),
-    ("lookups_s", "dentry/inode look-ups"),
-    ("writing_s", "waiting to write"),
-    ("queue_s", "waiting for a CPU"),
-    ("cpu_s", "other CPU"),
-    ("unexplained_s", "unexplained"),
+/// One of the [`Parts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Waiting for data.
+    Data,
+    /// Waiting for metadata.
+    Metadata,
+    /// Work on names.
+    Lookups,
+    /// Waiting to write.
+    Writing,
+    /// Waiting for a processor.
+    Queue,
+    /// Other processor time.
+    Cpu,
+    /// The rest of the wall time.
+    Unexplained,
+}
+
+/// The parts in the order of views, and what they are called.
+pub const PARTS: &[(Part, &str)] = &[
+    (Part::Data, "waiting for data"),
+    (Part::Metadata, "waiting for metadata"),
+    (Part::Lookups, "dentry/inode look-ups"),
+    (Part::Writing, "waiting to write"),
+    (Part::Queue, "waiting for a CPU"),
+    (Part::Cpu, "other CPU"),
+    (Part::Unexplained, "unexplained"),
 ];
 
 #[allow(clippy::cast_precision_loss)]
@@ -100,17 +119,17 @@ impl Parts {
         self.unexplained_s.is_none() && self.explained().is_some()
     }
 
-    /// A part by its name in [`NAMES`].
+    /// One part.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<f64> {
-        match name {
-            "data_s" => self.data_s,
-            "metadata_s" => self.metadata_s,
-            "lookups_s" => self.lookups_s,
-            "writing_s" => self.writing_s,
-            "queue_s" => self.queue_s,
-            "cpu_s" => self.cpu_s,
-            _ => self.unexplained_s,
+    pub const fn get(&self, part: Part) -> Option<f64> {
+        match part {
+            Part::Data => self.data_s,
+            Part::Metadata => self.metadata_s,
+            Part::Lookups => self.lookups_s,
+            Part::Writing => self.writing_s,
+            Part::Queue => self.queue_s,
+            Part::Cpu => self.cpu_s,
+            Part::Unexplained => self.unexplained_s,
         }
     }
 }

@@ -6,6 +6,7 @@
 use super::data::Run;
 use super::units;
 use crate::figures::Figure;
+use crate::plan::Event;
 use crate::plan::Plan;
 
 /// Less than this, or than a twentieth, is said nothing of: every program reads a little from pipes and `/proc`.
@@ -13,8 +14,7 @@ const LEAST: u64 = 1 << 20;
 
 /// Bytes of read calls of which the figures do not tell, where some kind of file is not seen: the most that it can be.
 fn bytes(run: &Run, plan: &Plan) -> Option<u64> {
-    let seen = |event: &str| plan.hooks.iter().any(|h| h.event.starts_with(event));
-    if seen("tmpfs read") {
+    if plan.sees(Event::TmpfsRead) || plan.sees(Event::TmpfsReadEnded) {
         return None;
     }
     let direct = run.get(Figure::DirectReadBytes).unwrap_or(0);

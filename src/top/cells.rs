@@ -6,8 +6,7 @@ use crate::columns::COLUMNS;
 use crate::columns::Column;
 use crate::columns::Line;
 use crate::columns::Value;
-use crate::figures::Figure;
-use crate::model;
+use crate::figures::Scope;
 use crate::pivot::By;
 use crate::plan::Engine;
 use crate::top::settings::Show;
@@ -68,7 +67,7 @@ pub fn suits(column: &Column, by: By) -> bool {
         return by == By::Process;
     }
     match column.figure() {
-        Some(figure) => !by.files() || model::BY_FILE.contains(&figure),
+        Some(figure) => !by.files() || figure.by_file(),
         None => matches!(column.id, "hit_ratio" | "write_hit_ratio" | "direct_bytes"),
     }
 }
@@ -76,16 +75,7 @@ pub fn suits(column: &Column, by: By) -> bool {
 /// Whether a column can be known in a row of any kind.
 #[must_use]
 pub fn suits_rows(column: &Column) -> bool {
-    const SYSTEM: &[Figure] = &[
-        Figure::Evicted,
-        Figure::Removed,
-        Figure::ReadaheadWasted,
-        Figure::MetaAccesses,
-        Figure::MetaHits,
-        Figure::MetaReadaheadHits,
-        Figure::MetaMisses,
-    ];
-    suits(column, By::Process) && column.figure().is_none_or(|f| !SYSTEM.contains(&f))
+    suits(column, By::Process) && column.figure().is_none_or(|f| f.scope() == Scope::Row)
 }
 
 /// Its title: as in `cachestat`, but for the ratio, which is called as in bcc's `cachetop`, and for what has a letter

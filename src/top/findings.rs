@@ -46,7 +46,7 @@ pub fn of(figures: &Figures, page: u64) -> Vec<Finding> {
         }
     }
     if let (Some(accesses), Some(hits), Some(ahead), Some(misses)) =
-        (get(Figure::Accesses), get(Figure::Hits), get(Figure::ReadaheadHits), get(Figure::Misses))
+        (get(Figure::Accesses), get(Figure::Hits), get(Figure::ReadAheadHits), get(Figure::Misses))
     {
         if accesses >= ENOUGH && share(ahead, accesses, 1, 2) {
             let text = format!(
@@ -65,7 +65,7 @@ pub fn of(figures: &Figures, page: u64) -> Vec<Finding> {
                 format!("{part} of the pages read were cached: used before, or there before counting began");
             say("reuse", text);
         }
-        if let Some(fetched) = get(Figure::ReadaheadPages).filter(|n| *n >= ENOUGH && !share(ahead, *n, 1, 2))
+        if let Some(fetched) = get(Figure::ReadAheadPages).filter(|n| *n >= ENOUGH && !share(ahead, *n, 1, 2))
         {
             let text = format!(
                 "{fetched} pages were fetched ahead, and {ahead} such pages were read: the rest was not used so far, \
@@ -101,7 +101,7 @@ mod tests {
     fn each_is_said_only_where_the_figures_prove_it() {
         use Figure::*;
         let read = |hits, ahead, misses| {
-            vec![(Accesses, hits + ahead + misses), (Hits, hits), (ReadaheadHits, ahead), (Misses, misses)]
+            vec![(Accesses, hits + ahead + misses), (Hits, hits), (ReadAheadHits, ahead), (Misses, misses)]
         };
         assert!(ids(&[]).is_empty());
         assert!(ids(&read(255, 0, 0)).is_empty(), "too little");
@@ -112,7 +112,7 @@ mod tests {
             base.extend(more);
             ids(&base)
         };
-        assert_eq!(with(read(500, 100, 400), &[(ReadaheadPages, 1000)]), ["readahead-unused"]);
+        assert_eq!(with(read(500, 100, 400), &[(ReadAheadPages, 1000)]), ["readahead-unused"]);
         assert_eq!(with(read(500, 100, 400), &[(Refaulted, 100)]), ["refaults"]);
         assert_eq!(ids(&[(DirectReadBytes, 32 << 20), (ReadBytes, 4096)]), ["direct-io"]);
         assert!(ids(&[(DirectReadBytes, 2 << 20), (ReadBytes, 4 << 20)]).is_empty());

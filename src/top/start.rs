@@ -13,7 +13,6 @@ use crate::pivot::By;
 use crate::pivot::Choice;
 use crate::pivot::Pivot;
 use crate::pivot::System;
-use crate::plan::Brackets;
 use crate::plan::Engine;
 use crate::plan::Wants;
 use crate::sample::Source as _;
@@ -121,8 +120,7 @@ pub fn count(args: &Args, config: Option<PathBuf>) -> Result<Counting, Failure> 
     };
     let engine = engines.engine();
     let plan = engines.plan();
-    let of_rows =
-        |f: &Figure| plan.knows(*f) && !(*f == Figure::Refaulted && plan.brackets == Brackets::Tracepoints);
+    let of_rows = |f: &Figure| plan.knows(*f) && !plan.takes_over(*f);
     let scene = Scene {
         unknown: Figure::ALL.iter().filter(|f| !of_rows(f)).copied().collect(),
         host: text("hostname"),

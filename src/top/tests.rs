@@ -71,7 +71,7 @@ fn reads(hits: u64, ahead: u64, misses: u64) -> Vec<(Figure, u64)> {
     vec![
         (Figure::Accesses, hits + ahead + misses),
         (Figure::Hits, hits),
-        (Figure::ReadaheadHits, ahead),
+        (Figure::ReadAheadHits, ahead),
         (Figure::Misses, misses),
         (Figure::ReadBytes, (hits + ahead + misses) * 4096),
     ]

@@ -43,7 +43,7 @@ struct Cells {
 fn exact(interval: &Interval) -> Cells {
     let of = |figure| interval.total.get(figure);
     let hits = of(Figure::Hits);
-    let misses = of(Figure::Misses).zip(of(Figure::ReadaheadHits)).map(|(a, b)| a.saturating_add(b));
+    let misses = of(Figure::Misses).zip(of(Figure::ReadAheadHits)).map(|(a, b)| a.saturating_add(b));
     #[allow(clippy::cast_precision_loss)]
     let ratio =
         hits.zip(misses).map(|(h, m)| if (h, m) == (0, 0) { 0.0 } else { h as f64 / (h as f64 + m as f64) });

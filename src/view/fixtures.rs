@@ -85,7 +85,7 @@ pub(crate) fn busy() -> Interval {
     for (figure, n) in [
         (Figure::Accesses, 16384),
         (Figure::Hits, 8192),
-        (Figure::ReadaheadHits, 8128),
+        (Figure::ReadAheadHits, 8128),
         (Figure::Misses, 64),
         (Figure::ReadBytes, 64 << 20),
         (Figure::StallNs, 12_345_678),

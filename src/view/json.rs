@@ -9,15 +9,11 @@ use crate::classic;
 use crate::classic::Counter;
 use crate::figures::Figure;
 use crate::figures::Figures;
+use crate::figures::GROUPS;
 use crate::loss;
 use crate::model::Interval;
 use crate::model::Row;
 use crate::pivot::By;
-
-/// The groups of the whole system, in order.
-const GROUPS: &[&str] = &["read", "readahead", "fault", "write", "direct", "meta", "cache"];
-/// The groups of a row.
-const ROW_GROUPS: &[&str] = &["read", "readahead", "fault", "write", "direct"];
 
 /// JSON for programs.
 pub struct Json {
@@ -34,17 +30,18 @@ fn rounded(x: f64) -> f64 {
 
 fn group(name: &str, figures: &Figures) -> Map<String, Value> {
     let mut out = Map::new();
-    for figure in Figure::ALL.iter().filter(|f| f.group() == name) {
-        out.insert(figure.key().into(), json!(figures.get(*figure)));
-        if *figure == Figure::Misses {
+    for figure in Figure::of_group(name) {
+        out.insert(figure.key().into(), json!(figures.get(figure)));
+        if figure == Figure::Misses {
             out.insert("hit_ratio".into(), json!(figures.hit_ratio().map(rounded)));
         }
     }
     out
 }
 
-fn groups(names: &[&str], figures: &Figures, out: &mut Map<String, Value>) {
-    for name in names {
+/// The groups of a line, or of a row.
+fn groups(rows: bool, figures: &Figures, out: &mut Map<String, Value>) {
+    for (name, _) in GROUPS.iter().filter(|(_, of_rows)| *of_rows || !rows) {
         out.insert((*name).into(), Value::Object(group(name, figures)));
     }
 }
@@ -81,7 +78,7 @@ fn row(row: &Row) -> Value {
     ] {
         out.insert(key.into(), value);
     }
-    groups(ROW_GROUPS, &row.figures, &mut out);
+    groups(true, &row.figures, &mut out);
     out.extend(row.classic.as_ref().map(classic));
     Value::Object(out)
 }
@@ -98,7 +95,7 @@ impl Json {
         if let Some(pid) = self.pid {
             out.insert("pid".into(), json!(pid));
         }
-        groups(GROUPS, &interval.total, &mut out);
+        groups(false, &interval.total, &mut out);
         if let Some(Value::Object(cache)) = out.get_mut("cache") {
             cache.insert("cached_bytes".into(), json!(interval.memory.cached_bytes));
             cache.insert("buffers_bytes".into(), json!(interval.memory.buffers_bytes));

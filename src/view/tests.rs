@@ -43,7 +43,7 @@ fn poor() -> Interval {
     for (figure, n) in [
         (Figure::Accesses, 3),
         (Figure::Hits, 2),
-        (Figure::ReadaheadHits, 0),
+        (Figure::ReadAheadHits, 0),
         (Figure::Misses, 1),
         (Figure::ReadBytes, 12288),
     ] {
@@ -89,7 +89,7 @@ fn bcc_prints_what_bcc_prints() {
         fixtures::interval(fixtures::figures(&[
             (Figure::Accesses, hits + ahead + misses),
             (Figure::Hits, hits),
-            (Figure::ReadaheadHits, ahead),
+            (Figure::ReadAheadHits, ahead),
             (Figure::Misses, misses),
             (Figure::Dirtied, dirtied),
         ]))

@@ -51,8 +51,8 @@ fn run(number: u32, cold: bool) -> Run {
     run.figures.set(Figure::Accesses, Some(131_072));
     run.figures.set(Figure::Hits, Some(hits));
     run.figures.set(Figure::Misses, Some(misses));
-    run.figures.set(Figure::ReadaheadHits, Some(131_072 - hits - misses));
-    run.figures.set(Figure::ReadaheadPages, Some(131_072 - hits - misses));
+    run.figures.set(Figure::ReadAheadHits, Some(131_072 - hits - misses));
+    run.figures.set(Figure::ReadAheadPages, Some(131_072 - hits - misses));
     run.figures.set(Figure::FaultMisses, Some(0));
     (run.asked_pages, run.warm_pages) = (131_072, hits);
     run.usage = Usage { user_s: Some(0.1), system_s: Some(0.4), ..Usage::zero() };

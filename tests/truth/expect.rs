@@ -49,7 +49,7 @@ pub struct Expect {
 
 /// The stable name of a figure, `group.key`.
 pub fn key(figure: Figure) -> String {
-    format!("{}.{}", figure.group(), figure.key())
+    figure.name().into()
 }
 
 impl Expect {
@@ -66,12 +66,12 @@ impl Expect {
         for figure in [
             Figure::Accesses,
             Figure::Hits,
-            Figure::ReadaheadHits,
+            Figure::ReadAheadHits,
             Figure::Misses,
             Figure::Inflight,
             Figure::ReadBytes,
-            Figure::ReadaheadPages,
-            Figure::ReadaheadWasted,
+            Figure::ReadAheadPages,
+            Figure::ReadAheadWasted,
             Figure::Fills,
             Figure::WriteAccesses,
             Figure::WriteHits,
@@ -168,7 +168,7 @@ impl Expect {
         // Where it is not known what was there, it is not known either what was on its way.
         let open = |figure| self.wants.get(&key(figure)).is_some_and(|w| w.lo < w.hi);
         if let (true, Some(all)) =
-            (open(Figure::ReadaheadHits) || open(Figure::Hits), self.wants.get(&key(Figure::Accesses)))
+            (open(Figure::ReadAheadHits) || open(Figure::Hits), self.wants.get(&key(Figure::Accesses)))
             && let Some(inflight) = wants.get_mut(&key(Figure::Inflight))
         {
             inflight.hi = inflight.hi.max(all.hi);

@@ -189,11 +189,11 @@ impl Oracle {
         let mut e = Expect::nothing();
         e.exact(Figure::Accesses, t.hits + t.ahead_hits + t.misses);
         e.exact(Figure::Hits, t.hits);
-        e.exact(Figure::ReadaheadHits, t.ahead_hits);
+        e.exact(Figure::ReadAheadHits, t.ahead_hits);
         e.exact(Figure::Misses, t.misses);
         e.exact(Figure::ReadBytes, t.bytes);
-        e.exact(Figure::ReadaheadPages, t.ahead);
-        e.exact(Figure::ReadaheadWasted, t.wasted);
+        e.exact(Figure::ReadAheadPages, t.ahead);
+        e.exact(Figure::ReadAheadWasted, t.wasted);
         e.exact(Figure::Fills, t.miss_fills + t.ahead);
         e.exact(Figure::Removed, t.gone);
         e.exact(Figure::WriteAccesses, t.write_hits + t.write_misses);

@@ -35,7 +35,7 @@ use crate::scenarios::Scenario;
 use crate::sys;
 
 /// Nobody's: what leaves the cache is counted for the whole system, so that others may disturb it.
-const SYSTEM: [Figure; 4] = [Figure::ReadaheadWasted, Figure::Evicted, Figure::Removed, Figure::Refaulted];
+const SYSTEM: [Figure; 4] = [Figure::ReadAheadWasted, Figure::Evicted, Figure::Removed, Figure::Refaulted];
 
 /// How one figure came out.
 pub struct Compared {

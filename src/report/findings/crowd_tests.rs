@@ -47,9 +47,9 @@ fn cold() -> Run {
         &mut run,
         &[
             (Figure::Accesses, ALL),
-            (Figure::ReadaheadHits, ALL - FILES),
+            (Figure::ReadAheadHits, ALL - FILES),
             (Figure::Misses, FILES),
-            (Figure::ReadaheadPages, ALL - FILES),
+            (Figure::ReadAheadPages, ALL - FILES),
             (Figure::Fills, ALL),
             (Figure::ReadBytes, ALL * 4096),
         ],
@@ -104,8 +104,8 @@ fn beside(run: &mut Run, fs: &str, pattern: Option<Pattern>, pages: u64) {
     let more = |run: &mut Run, figure, n| set(run, &[(figure, run.get(figure).unwrap() + n)]);
     more(run, Figure::Accesses, pages);
     more(run, Figure::Misses, misses);
-    more(run, Figure::ReadaheadHits, ahead);
-    more(run, Figure::ReadaheadPages, ahead);
+    more(run, Figure::ReadAheadHits, ahead);
+    more(run, Figure::ReadAheadPages, ahead);
 }
 
 fn warmed_by_other(fills: u64) -> Run {
@@ -145,12 +145,12 @@ fn warmth() -> Vec<Pair> {
 
 fn reading() -> Vec<Pair> {
     let fed_half = changed(cold(), |run| {
-        set(run, &[(Figure::ReadaheadHits, ALL / 2 - 1), (Figure::Misses, ALL / 2 + 1)])
+        set(run, &[(Figure::ReadAheadHits, ALL / 2 - 1), (Figure::Misses, ALL / 2 + 1)])
     });
     let unused = |pages| {
         changed(cold(), |run| {
             // Programs map themselves: that much of what was read ahead may have been used so.
-            set(run, &[(Figure::ReadaheadPages, ALL), (Figure::FaultAround, ALL)]);
+            set(run, &[(Figure::ReadAheadPages, ALL), (Figure::FaultAround, ALL)]);
             run.unused_pages = Some(pages);
         })
     };
@@ -163,7 +163,7 @@ fn reading() -> Vec<Pair> {
             let ahead = 10_240 - 320;
             set(
                 run,
-                &[(Figure::Misses, pages), (Figure::ReadaheadHits, ahead), (Figure::ReadaheadPages, ahead)],
+                &[(Figure::Misses, pages), (Figure::ReadAheadHits, ahead), (Figure::ReadAheadPages, ahead)],
             );
             run.window_pages.as_mut().unwrap()[5] = 320;
         })

@@ -37,7 +37,7 @@ pub(super) fn fed(run: &Run, _: &[&Run]) -> Option<Finding> {
 
 pub(super) fn wasted(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (_, used, _) = reads(run)?;
-    let fetched = run.get(Figure::ReadaheadPages)?;
+    let fetched = run.get(Figure::ReadAheadPages)?;
     // A page that was read ahead may have been used through a mapping.
     let mapped = run.get(Figure::FaultHits)? + run.get(Figure::FaultAround)?;
     // Where the command mapped much (its own program, say), the files that it only read still tell.
@@ -59,7 +59,7 @@ pub(super) fn wasted(run: &Run, _: &[&Run]) -> Option<Finding> {
 
 /// The file whose pattern of cached pages cuts read-ahead short, if a fifth of what was read ahead was its.
 fn patterned(run: &Run) -> Option<&FileRow> {
-    let all = run.get(Figure::ReadaheadPages)?;
+    let all = run.get(Figure::ReadAheadPages)?;
     run.files.iter().filter(|f| share(f.readahead_pages, all) >= 0.2).find(|f| {
         let pattern = f.before.as_ref().and_then(|b| b.pattern);
         let setting = f.read_ahead_kb.unwrap_or(0) * 1024 / page();

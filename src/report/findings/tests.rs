@@ -72,9 +72,9 @@ fn file() -> FileRow {
 pub(super) fn cold() -> Run {
     let mut run = with(&[
         (Figure::Accesses, 10240),
-        (Figure::ReadaheadHits, 9920),
+        (Figure::ReadAheadHits, 9920),
         (Figure::Misses, 320),
-        (Figure::ReadaheadPages, 9920),
+        (Figure::ReadAheadPages, 9920),
         (Figure::ReadBytes, 40 << 20),
         (Figure::Fills, 10240),
     ]);
@@ -229,7 +229,7 @@ fn only_metadata_was_warm() {
         let mut run = run.clone();
         run.figures.set(Figure::MetaAccesses, Some(1866));
         run.figures.set(Figure::MetaHits, hits);
-        run.figures.set(Figure::MetaReadaheadHits, Some(ahead));
+        run.figures.set(Figure::MetaAheadHits, Some(ahead));
         run.figures.set(Figure::MetaMisses, Some(misses));
         ids(&[run]).contains(&"only-metadata-warm")
     };
@@ -243,7 +243,7 @@ fn only_metadata_was_warm() {
 #[test]
 fn read_ahead_wasted() {
     let mut run = cold();
-    run.figures.set(Figure::ReadaheadPages, Some(15000));
+    run.figures.set(Figure::ReadAheadPages, Some(15000));
     let found = of(&[], &[run.clone()]);
     let wasted = found.iter().find(|f| f.id == "readahead-wasted").unwrap();
     assert!(wasted.text.contains("34 %"), "{}", wasted.text);
@@ -419,7 +419,7 @@ fn the_cache_is_not_to_blame() {
         let usage = Usage { device_read_bytes, ..run.usage };
         silent(Run { usage, ..run.clone() }, "bytes from devices");
     }
-    for figure in [Figure::Misses, Figure::FaultMisses, Figure::ReadaheadPages] {
+    for figure in [Figure::Misses, Figure::FaultMisses, Figure::ReadAheadPages] {
         for n in [Some(256), None] {
             let mut run = run.clone();
             run.figures.set(figure, n);

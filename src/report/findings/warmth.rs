@@ -128,7 +128,7 @@ pub(super) fn only_metadata(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (meta, meta_hits) = (run.get(Figure::MetaAccesses)?, run.get(Figure::MetaHits)?);
     // A block that the run itself brought in is hit from then on, how often nobody knows: only where it brought none
     // in, hits tell of what was there before.
-    let brought = run.get(Figure::MetaMisses)? + run.get(Figure::MetaReadaheadHits)?;
+    let brought = run.get(Figure::MetaMisses)? + run.get(Figure::MetaAheadHits)?;
     let ways = ways(run)?;
     let cold = ahead + misses + ways.mapped + ways.direct;
     if cold < MANY || share(cold, hits + cold) < 0.5 || meta < 64 || brought > 0 || meta_hits < meta {

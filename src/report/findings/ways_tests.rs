@@ -57,10 +57,10 @@ fn a_mapped_scan_is_not_judged_by_what_it_read_when_it_started() {
     let mut run = cold();
     for (figure, n) in [
         (Figure::Accesses, 816),
-        (Figure::ReadaheadHits, 500),
+        (Figure::ReadAheadHits, 500),
         (Figure::Misses, 16),
         (Figure::Hits, 300),
-        (Figure::ReadaheadPages, 66_000),
+        (Figure::ReadAheadPages, 66_000),
         (Figure::FaultMisses, 37),
         (Figure::FaultHits, 3000),
         (Figure::MetaAccesses, 100),
@@ -73,7 +73,7 @@ fn a_mapped_scan_is_not_judged_by_what_it_read_when_it_started() {
     // Of what it used, nothing was in use before, and its metadata was.
     assert!(ids.contains(&"only-metadata-warm"), "{ids:?}");
     // The same reads without the mapping: read-ahead fed them.
-    run.figures.set(Figure::ReadaheadPages, Some(500));
+    run.figures.set(Figure::ReadAheadPages, Some(500));
     run.figures.set(Figure::FaultMisses, Some(0));
     assert!(of(&[], &[run]).iter().any(|f| f.id == "readahead-fed"));
 }

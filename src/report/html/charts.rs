@@ -6,7 +6,7 @@ use super::escape;
 use crate::report::data::Latency;
 use crate::report::data::Run;
 use crate::report::data::Tick;
-use crate::report::time::NAMES;
+use crate::report::time::PARTS;
 use crate::report::time::Parts;
 use crate::report::units;
 
@@ -30,7 +30,7 @@ pub(super) fn bars(runs: &[(String, &Run)], out: &mut String) {
     const STEP: f64 = 36.0;
     let length = |run: &Run| {
         let parts = Parts::of(run);
-        let sum: f64 = NAMES.iter().filter_map(|(n, _)| parts.get(n)).sum();
+        let sum: f64 = PARTS.iter().filter_map(|(part, _)| parts.get(*part)).sum();
         sum.max(run.wall_s)
     };
     let most = runs.iter().map(|(_, r)| length(r)).fold(1e-9, f64::max);
@@ -48,8 +48,8 @@ pub(super) fn bars(runs: &[(String, &Run)], out: &mut String) {
             escape(name)
         );
         let mut x = LEFT;
-        for (i, (part, text)) in NAMES.iter().enumerate() {
-            let seconds = parts.get(part).unwrap_or(0.0);
+        for (i, (part, text)) in PARTS.iter().enumerate() {
+            let seconds = parts.get(*part).unwrap_or(0.0);
             let width = seconds * scale;
             if width > 0.05 {
                 let _ = writeln!(

@@ -46,11 +46,11 @@ fn cold() -> Run {
     for (figure, n) in [
         (Figure::Accesses, 131_072),
         (Figure::Hits, 0),
-        (Figure::ReadaheadHits, 130_048),
+        (Figure::ReadAheadHits, 130_048),
         (Figure::Misses, 1024),
         (Figure::ReadBytes, 512 << 20),
         (Figure::StallNs, 1_500_000_000),
-        (Figure::ReadaheadPages, 130_048),
+        (Figure::ReadAheadPages, 130_048),
         (Figure::Fills, 131_072),
         (Figure::Windows, 4096),
         (Figure::WindowsCut, 2),
@@ -66,7 +66,7 @@ fn cold() -> Run {
         (Figure::DirectFellBack, 0),
         (Figure::MetaAccesses, 20),
         (Figure::MetaHits, 12),
-        (Figure::MetaReadaheadHits, 4),
+        (Figure::MetaAheadHits, 4),
         (Figure::MetaMisses, 4),
         (Figure::Refaulted, 0),
     ] {
@@ -118,9 +118,9 @@ fn warm() -> Run {
     run.lookups = Lookups { dcache_misses: Some(0), work_ns: Some(0) };
     for (figure, n) in [
         (Figure::Hits, 131_072),
-        (Figure::ReadaheadHits, 0),
+        (Figure::ReadAheadHits, 0),
         (Figure::Misses, 0),
-        (Figure::ReadaheadPages, 0),
+        (Figure::ReadAheadPages, 0),
     ] {
         run.figures.set(figure, Some(n));
     }

@@ -55,8 +55,10 @@ fn busy() {
         let mut app = app(size);
         for i in 0..90_u64 {
             let mut some = snapshot(Vec::new(), fixtures::busy().total);
-            for figure in [Figure::Hits, Figure::ReadaheadHits, Figure::Misses, Figure::Dirtied] {
-                some.system.total.set(figure, Some(i * i * (figure as u64 + 1) % 7000));
+            for (figure, by) in
+                [(Figure::Hits, 2), (Figure::ReadAheadHits, 3), (Figure::Misses, 4), (Figure::Dirtied, 19)]
+            {
+                some.system.total.set(figure, Some(i * i * by % 7000));
             }
             if i % 10 == 3 {
                 some.system.total.set(Figure::Accesses, Some(0));
@@ -99,7 +101,7 @@ fn details() {
     assert!(frame(&mut app).contains("being looked up"));
     let Some(Effect::Details(by, id, who)) = effects.last() else { panic!("{effects:?}") };
     let figures =
-        fixtures::figures(&[reads(16, 24_354, 514), vec![(Figure::ReadaheadPages, 24_400)]].concat());
+        fixtures::figures(&[reads(16, 24_354, 514), vec![(Figure::ReadAheadPages, 24_400)]].concat());
     let file = Row {
         who: Who { path: Some("/srv/data/odd".into()), inode: Some(5), ..Who::default() },
         figures: figures.clone(),

@@ -131,8 +131,8 @@ fn dontcache(c: &mut Ctx, is_warm: bool) -> Result<Expect> {
         let more = device.saturating_sub(seen);
         let left = o.cached();
         e.within(Figure::Fills, seen, seen + more, why);
-        e.within(Figure::ReadaheadPages, t.ahead, t.ahead + more, why);
-        e.within(Figure::ReadaheadWasted, t.wasted, t.wasted + more, why);
+        e.within(Figure::ReadAheadPages, t.ahead, t.ahead + more, why);
+        e.within(Figure::ReadAheadWasted, t.wasted, t.wasted + more, why);
         e.within(Figure::Removed, seen - left, seen + more - left, why);
     }
     Ok(e)
@@ -166,11 +166,11 @@ fn uring_single(c: &mut Ctx, flags: u8, is_warm: bool) -> Result<Expect> {
 /// Where the plan says that it guesses what a worker of io_uring was asked for: misses may pass for pages that
 /// were read ahead, never the other way, and nothing is lost.
 fn told_apart_later(e: &mut Expect, misses: u64, ahead: u64) {
-    let ahead_hits = e.want(Figure::ReadaheadHits).map_or(0, |w| w.lo);
+    let ahead_hits = e.want(Figure::ReadAheadHits).map_or(0, |w| w.lo);
     let word = "io_uring worker";
     e.if_bounded(Figure::Misses, 0, misses, word);
-    e.if_bounded(Figure::ReadaheadHits, ahead_hits, ahead_hits + misses, word);
-    e.if_bounded(Figure::ReadaheadPages, ahead, ahead + misses, word);
+    e.if_bounded(Figure::ReadAheadHits, ahead_hits, ahead_hits + misses, word);
+    e.if_bounded(Figure::ReadAheadPages, ahead, ahead + misses, word);
 }
 
 fn uring_batch(c: &mut Ctx, flags: u8) -> Result<Expect> {
@@ -221,8 +221,8 @@ fn sendfile_whole(c: &mut Ctx) -> Result<Expect> {
     let why = "the kernel serves one sendfile in pieces of up to 16 pages, each a request of its own";
     let mut e = Expect::nothing();
     e.exact(Figure::Accesses, ODD_PAGES).exact(Figure::ReadBytes, ODD);
-    e.within(Figure::Misses, 1, ODD_PAGES, why).within(Figure::ReadaheadHits, 0, ODD_PAGES - 1, why);
-    e.exact(Figure::Fills, o.tally.ahead).within(Figure::ReadaheadPages, 0, o.tally.ahead - 1, why);
+    e.within(Figure::Misses, 1, ODD_PAGES, why).within(Figure::ReadAheadHits, 0, ODD_PAGES - 1, why);
+    e.exact(Figure::Fills, o.tally.ahead).within(Figure::ReadAheadPages, 0, o.tally.ahead - 1, why);
     Ok(e)
 }
 
@@ -298,7 +298,7 @@ fn bad_address(c: &mut Ctx) -> Result<Expect> {
     let mut e = o.expect();
     e.note(format!("{n} bytes of {} delivered", 5 * PAGE));
     let why = "pages asked for, added, but not delivered: of the request or ahead of it";
-    e.within(Figure::ReadaheadPages, 0, o.tally.ahead, why);
+    e.within(Figure::ReadAheadPages, 0, o.tally.ahead, why);
     for (figure, most) in [(Figure::Accesses, 5), (Figure::Misses, 5), (Figure::ReadBytes, 5 * PAGE)] {
         let truth = e.want(figure).map_or(0, |w| w.lo);
         e.if_bounded(figure, truth, most, "bad buffer");
@@ -313,7 +313,7 @@ fn mmap_read(c: &mut Ctx) -> Result<Expect> {
     o.aside(|| (0..307).step_by(3).map(|p| u64::from(map.touch(p))).sum::<u64>());
     let mut e = Expect::nothing();
     let why = "brought in by faults: counted with reads or apart from them";
-    e.within(Figure::ReadaheadPages, 0, o.tally.ahead, why);
+    e.within(Figure::ReadAheadPages, 0, o.tally.ahead, why);
     e.within(Figure::Fills, 0, o.tally.ahead, why);
     Ok(e)
 }

@@ -95,7 +95,7 @@ fn direct_end(c: &mut Ctx) -> Result<Expect> {
     e.exact(Figure::DirectReadBytes, n);
     if c.fs == Fs::Btrfs {
         let why = "btrfs reads the end of a file that is no whole block through the cache";
-        for figure in [Figure::Accesses, Figure::Misses, Figure::Fills, Figure::ReadaheadPages] {
+        for figure in [Figure::Accesses, Figure::Misses, Figure::Fills, Figure::ReadAheadPages] {
             e.within(figure, 0, 6, why);
         }
         e.within(Figure::ReadBytes, 0, n, why).within(Figure::Hits, 0, 1, why);

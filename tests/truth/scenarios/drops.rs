@@ -207,10 +207,10 @@ fn memcg(c: &mut Ctx) -> Result<Expect> {
     let why = "pages that come and go within one call are seen by the device only";
     for (figure, n) in [
         (Figure::Misses, t.misses),
-        (Figure::ReadaheadHits, t.ahead_hits),
+        (Figure::ReadAheadHits, t.ahead_hits),
         (Figure::Hits, t.hits),
-        (Figure::ReadaheadPages, t.ahead),
-        (Figure::ReadaheadWasted, t.wasted),
+        (Figure::ReadAheadPages, t.ahead),
+        (Figure::ReadAheadWasted, t.wasted),
     ] {
         let (lo, hi) = near(n, churn);
         e.within(figure, lo, hi, why);

@@ -121,7 +121,7 @@ fn touch_all(c: &mut Ctx, o: &mut Oracle, map: &sys::Map, store: bool, which: &[
     }
     // The page of each miss was asked for; the others came ahead.
     let ahead = o.tally.ahead - misses;
-    e.exact(Figure::ReadaheadPages, ahead).exact(Figure::Fills, ahead);
+    e.exact(Figure::ReadAheadPages, ahead).exact(Figure::Fills, ahead);
     e.note(format!("rusage: {} minor, {} major", after.0 - before.0, after.1 - before.1));
     Ok(e)
 }
@@ -161,7 +161,7 @@ fn populate(c: &mut Ctx, is_warm: bool) -> Result<(Expect, u64)> {
     let mut e = Expect::nothing();
     e.exact(Figure::FaultAround, 307 - faults);
     let why = "the split between what was asked for and what came ahead";
-    e.within(Figure::ReadaheadPages, 0, o.tally.ahead, why).within(Figure::Fills, 0, o.tally.ahead, why);
+    e.within(Figure::ReadAheadPages, 0, o.tally.ahead, why).within(Figure::Fills, 0, o.tally.ahead, why);
     e.note(format!("rusage: {} minor, {} major", after.0 - before.0, after.1 - before.1));
     Ok((e, faults))
 }

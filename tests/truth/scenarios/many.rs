@@ -66,10 +66,10 @@ fn two_readers(c: &mut Ctx) -> Result<Expect> {
     let mut e = Expect::nothing();
     let why = "who of the two comes first to a page is a matter of timing";
     e.exact(Figure::Accesses, 2 * ODD_PAGES).exact(Figure::ReadBytes, 2 * ODD);
-    e.exact(Figure::Fills, added).within(Figure::ReadaheadPages, 0, added - 1, why);
+    e.exact(Figure::Fills, added).within(Figure::ReadAheadPages, 0, added - 1, why);
     // Of the two accesses of a page at most one finds it used.
     e.within(Figure::Hits, 0, ODD_PAGES, why).within(Figure::Misses, 1, 2 * ODD_PAGES, why);
-    e.within(Figure::ReadaheadHits, 0, ODD_PAGES, why);
+    e.within(Figure::ReadAheadHits, 0, ODD_PAGES, why);
     e.scope = Scope::Pids(pids);
     Ok(e)
 }
@@ -215,9 +215,9 @@ fn prefetch_other(c: &mut Ctx) -> Result<Expect> {
         ensure!(step == 1 || o.tally.ahead == 75, "WILLNEED brought {} pages", o.tally.ahead);
     }
     let mut e = Expect::nothing();
-    e.exact(Figure::Accesses, 150).exact(Figure::ReadaheadHits, 75).exact(Figure::Hits, 75);
+    e.exact(Figure::Accesses, 150).exact(Figure::ReadAheadHits, 75).exact(Figure::Hits, 75);
     e.exact(Figure::ReadBytes, 600 * KIB);
-    e.exact(Figure::ReadaheadPages, o.tally.ahead).exact(Figure::Fills, o.tally.ahead);
+    e.exact(Figure::ReadAheadPages, o.tally.ahead).exact(Figure::Fills, o.tally.ahead);
     e.scope = Scope::Pids(pids);
     Ok(e)
 }

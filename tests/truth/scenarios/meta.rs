@@ -116,7 +116,7 @@ fn populate(inner: &Inner, n: u32) -> Result<()> {
 fn expect(hits: u64, ahead: u64, misses: u64) -> Expect {
     let mut e = Expect::nothing();
     e.exact(Figure::MetaAccesses, hits + ahead + misses).exact(Figure::MetaHits, hits);
-    e.exact(Figure::MetaReadaheadHits, ahead).exact(Figure::MetaMisses, misses);
+    e.exact(Figure::MetaAheadHits, ahead).exact(Figure::MetaMisses, misses);
     e
 }
 
@@ -198,7 +198,7 @@ fn list_cold(c: &mut Ctx, readahead: u64) -> Result<Expect> {
         let why = "before cachestat(2) nobody says which page of a device is cached";
         e.exact(Figure::MetaAccesses, hits + unknown);
         e.within(Figure::MetaMisses, 1, unknown / 2, why);
-        e.within(Figure::MetaReadaheadHits, unknown / 2, unknown - 1, why);
+        e.within(Figure::MetaAheadHits, unknown / 2, unknown - 1, why);
     } else {
         ensure!(misses > 0 && (ahead > 0) == (readahead > 0), "the oracle itself: {misses}, {ahead}");
     }

@@ -121,7 +121,7 @@ fn renamed(c: &mut Ctx) -> Result<Expect> {
     ];
     let mut e = of(8, 0, rows);
     let why = "the deleted file may go before the second sample, with what was read ahead of its writing";
-    e.within(Figure::Removed, 0, 6, why).within(Figure::ReadaheadWasted, 0, 1, why);
+    e.within(Figure::Removed, 0, 6, why).within(Figure::ReadAheadWasted, 0, 1, why);
     e.scope = Scope::Pids(vec![pid]);
     Ok(e)
 }

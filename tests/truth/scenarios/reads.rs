@@ -96,8 +96,8 @@ fn burst(c: &mut Ctx, size: u64) -> Result<Expect> {
     let mut e = Expect::nothing();
     let why = "the split between misses and read-ahead depends on timing";
     e.exact(Figure::Accesses, ODD_PAGES).exact(Figure::ReadBytes, ODD);
-    e.within(Figure::Misses, 1, ODD_PAGES, why).within(Figure::ReadaheadHits, 0, ODD_PAGES - 1, why);
-    e.exact(Figure::Fills, o.tally.ahead).within(Figure::ReadaheadPages, 0, o.tally.ahead - 1, why);
+    e.within(Figure::Misses, 1, ODD_PAGES, why).within(Figure::ReadAheadHits, 0, ODD_PAGES - 1, why);
+    e.exact(Figure::Fills, o.tally.ahead).within(Figure::ReadAheadPages, 0, o.tally.ahead - 1, why);
     Ok(e)
 }
 
@@ -196,7 +196,7 @@ fn eof_past(c: &mut Ctx) -> Result<Expect> {
     // Where a read past the end adds a page (5.10), the last one lies beyond what the oracle can look at.
     let (seen, far) = (o.tally.ahead, u64::from(o.tally.ahead > 0));
     let why = "a page at 1 TiB may have been added";
-    e.within(Figure::ReadaheadPages, seen, seen + far, why).within(Figure::Fills, seen, seen + far, why);
+    e.within(Figure::ReadAheadPages, seen, seen + far, why).within(Figure::Fills, seen, seen + far, why);
     Ok(e)
 }
 

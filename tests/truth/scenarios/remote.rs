@@ -150,9 +150,9 @@ fn late(c: &mut Ctx) -> Result<Expect> {
     std::thread::sleep(Duration::from_millis(2 * SLOW));
     ensure!(file.read_at(&mut buffer(8 * PAGE), 0)? as u64 == 8 * PAGE);
     let mut e = Expect::nothing();
-    e.exact(Figure::Accesses, 9).exact(Figure::ReadaheadHits, 8).exact(Figure::Hits, 1);
+    e.exact(Figure::Accesses, 9).exact(Figure::ReadAheadHits, 8).exact(Figure::Hits, 1);
     e.exact(Figure::Inflight, 1).exact(Figure::ReadBytes, 100 + 8 * PAGE);
-    e.exact(Figure::ReadaheadPages, 16).exact(Figure::Fills, 16);
+    e.exact(Figure::ReadAheadPages, 16).exact(Figure::Fills, 16);
     Ok(e)
 }
 
@@ -194,8 +194,8 @@ fn twice(c: &mut Ctx, file: &File) -> Result<Expect> {
         let (missed, ahead) = (o.tally.misses, o.tally.ahead);
         let why = "pages in flight look absent to the oracle";
         e.within(Figure::Misses, 1, missed, why)
-            .within(Figure::ReadaheadHits, o.tally.ahead_hits, o.tally.ahead_hits + missed - 1, why)
-            .within(Figure::ReadaheadPages, ahead, ahead + missed - 1, why);
+            .within(Figure::ReadAheadHits, o.tally.ahead_hits, o.tally.ahead_hits + missed - 1, why)
+            .within(Figure::ReadAheadPages, ahead, ahead + missed - 1, why);
     }
     Ok(e)
 }

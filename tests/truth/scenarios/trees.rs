@@ -39,7 +39,7 @@ fn populate(c: &mut Ctx) -> Result<(Inner, PathBuf)> {
 
 /// Without BTF of modules (5.10) the plan says that nothing is seen.
 fn out_of_sight(mut e: Expect) -> Expect {
-    for figure in [Figure::MetaAccesses, Figure::MetaHits, Figure::MetaReadaheadHits, Figure::MetaMisses] {
+    for figure in [Figure::MetaAccesses, Figure::MetaHits, Figure::MetaAheadHits, Figure::MetaMisses] {
         if e.want(figure).is_some() {
             e.if_bounded(figure, 0, 0, "trees of btrfs are not seen");
         }
@@ -61,7 +61,7 @@ fn cold(c: &mut Ctx) -> Result<Expect> {
     let read = c.device_read() / PAGE;
     ensure!(read >= 10 * NODE, "the oracle itself: only {read} pages were read");
     let mut e = Expect::nothing();
-    e.exact(Figure::MetaMisses, read).exact(Figure::MetaReadaheadHits, 0);
+    e.exact(Figure::MetaMisses, read).exact(Figure::MetaAheadHits, 0);
     // One for the name and one for the inode, below the roots, most of them.
     e.within(Figure::MetaHits, u64::from(FILES / 7) * NODE, u64::from(FILES) * 8 * NODE, "tree depth");
     Ok(out_of_sight(e))
@@ -75,7 +75,7 @@ fn warm(c: &mut Ctx) -> Result<Expect> {
     stat(&dir)?;
     ensure!(c.device_read() == 0, "the oracle itself: {} bytes were read", c.device_read());
     let mut e = Expect::nothing();
-    e.exact(Figure::MetaMisses, 0).exact(Figure::MetaReadaheadHits, 0);
+    e.exact(Figure::MetaMisses, 0).exact(Figure::MetaAheadHits, 0);
     e.within(Figure::MetaHits, u64::from(FILES / 7) * NODE, u64::from(FILES) * 8 * NODE, "tree depth");
     Ok(out_of_sight(e))
 }
@@ -90,7 +90,7 @@ fn list(c: &mut Ctx) -> Result<Expect> {
     let mut e = Expect::nothing();
     let why = "who reads ahead is not told from outside";
     e.within(Figure::MetaMisses, NODE, read, why);
-    e.within(Figure::MetaReadaheadHits, 0, read - NODE, why);
+    e.within(Figure::MetaAheadHits, 0, read - NODE, why);
     e.within(Figure::MetaAccesses, read / 2, u64::from(FILES) * 8 * NODE, why);
     Ok(out_of_sight(e))
 }

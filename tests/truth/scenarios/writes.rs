@@ -306,7 +306,7 @@ fn sparse(c: &mut Ctx) -> Result<Expect> {
     e.within(Figure::Dirtied, dirtied(c, 26), dirtied(c, 40), why);
     // Where xfs zeroes up to the write (5.10), it brings in pages of its own, the write's first among them.
     let zeroed = o.tally.ahead;
-    e.exact(Figure::Fills, 0).exact(Figure::ReadaheadPages, 0);
+    e.exact(Figure::Fills, 0).exact(Figure::ReadAheadPages, 0);
     e.if_bounded(Figure::WriteHits, 7, 26, "xfs zeroes").if_bounded(Figure::WriteMisses, 0, 19, "xfs zeroes");
     e.note(format!("{zeroed} pages came outside of the writes"));
     Ok(e)
@@ -370,7 +370,7 @@ fn bad_address(c: &mut Ctx) -> Result<Expect> {
     e.note(format!("{took} bytes of {} taken", 5 * PAGE));
     ensure!(took as u64 <= 2 * PAGE + 100, "{took} bytes");
     // Pages added for what was not written were not read ahead: fills are none.
-    e.exact(Figure::Fills, 0).exact(Figure::ReadaheadPages, 0);
+    e.exact(Figure::Fills, 0).exact(Figure::ReadAheadPages, 0);
     let why = "the folio of what was not taken may be dirty, and is dropped again or not";
     e.within(Figure::Dirtied, 0, dirtied(c, 8), why).within(Figure::Removed, 0, 16, why);
     Ok(e)
@@ -405,7 +405,7 @@ fn mapped(c: &mut Ctx) -> Result<Expect> {
     let mut e = o.expect();
     e.write_misses(64).exact(Figure::Dirtied, 64);
     let why = "brought in by faults: counted with reads or apart from them";
-    e.within(Figure::ReadaheadPages, 0, 64, why).within(Figure::Fills, 0, 64, why);
+    e.within(Figure::ReadAheadPages, 0, 64, why).within(Figure::Fills, 0, 64, why);
     Ok(e)
 }
 
