@@ -16,22 +16,17 @@ use super::files::Files;
 use super::look;
 use super::raw;
 use super::rows::Rows;
+use super::skel;
+use super::skel::AttachError;
 use super::sweep::Sweep;
 use super::tracefs::Tracefs;
 use crate::facts::Facts;
 use crate::figures::Figure;
 use crate::follow::Followed;
-use crate::limits::Shortage;
 use crate::only::Only;
 use crate::plan::Attach;
 use crate::plan::Plan;
 use crate::plan::Wants;
-
-#[allow(clippy::all, missing_docs, dead_code, unsafe_op_in_unsafe_fn)]
-#[allow(clippy::undocumented_unsafe_blocks, clippy::unwrap_used, clippy::expect_used)]
-pub(super) mod skel {
-    include!(concat!(env!("OUT_DIR"), "/cachetop.skel.rs"));
-}
 
 /// What a person can set.
 #[derive(Debug, Clone)]
@@ -46,33 +41,6 @@ pub struct Settings {
     pub wants: Wants,
     /// What is asked for.
     pub only: Only,
-}
-
-/// Why a plan did not come to be.
-#[derive(Debug, thiserror::Error)]
-pub enum AttachError {
-    /// One hook refused: another plan may do without it.
-    #[error("{program}: {why}")]
-    Refused {
-        /// The program.
-        program: String,
-        /// The kernel's word.
-        why: String,
-    },
-    /// Nothing loads.
-    #[error("cannot load the BPF programs: {0}")]
-    Load(String),
-}
-
-impl AttachError {
-    /// What there was not enough of, if that is why.
-    pub(crate) fn shortage(&self) -> Option<Shortage> {
-        match self {
-            Self::Refused { why, .. } => Shortage::in_words(why),
-            // Loading ends in EINVAL now and then when there are no files left.
-            Self::Load(why) => Shortage::in_words(why).or_else(Shortage::of_files),
-        }
-    }
 }
 
 /// Programs in the kernel. Dropping it detaches them; so does the kernel when the process dies, since nothing is

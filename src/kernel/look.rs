@@ -7,9 +7,9 @@ use std::path::Path;
 
 use libbpf_rs::ProgramInput;
 
-use super::attach::AttachError;
-use super::attach::skel::CachetopSkel;
-use super::attach::skel::types;
+use super::skel::AttachError;
+use super::skel::CachetopSkel;
+use super::skel::types;
 use crate::only::Files;
 use crate::only::Only;
 

@@ -140,7 +140,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::kernel::attach::skel::types;
+    use crate::kernel::skel::types;
     use crate::wire::COUNTERS;
     use crate::wire::FILE_COUNTERS;
 
