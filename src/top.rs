@@ -9,6 +9,7 @@ pub mod batch;
 pub mod cells;
 pub mod cli;
 pub mod config;
+pub mod counting;
 pub mod details;
 pub mod draw;
 pub mod findings;
@@ -16,15 +17,19 @@ mod help;
 pub mod keeper;
 pub mod keys;
 pub mod layout;
+pub mod numbers;
 pub mod sampler;
+pub mod scene;
 pub mod screen;
 pub mod settings;
 pub mod snapshot;
 pub mod start;
 pub mod summary;
+pub mod surface;
 pub mod table;
 pub mod terminal;
 pub mod whole;
+pub mod zones;
 
 #[cfg(test)]
 mod tests;

@@ -25,16 +25,17 @@ use super::app::App;
 use super::app::Effect;
 use super::cli::Args;
 use super::config;
+use super::counting;
+use super::counting::Counting;
 use super::details;
 use super::draw::theme::Theme;
 use super::sampler;
 use super::sampler::Command;
 use super::sampler::Job;
 use super::sampler::Report;
+use super::scene::Scene;
 use super::settings::Settings;
-use super::start;
-use super::start::Counting;
-use super::start::Scene;
+use super::surface::Surface;
 use super::terminal;
 use super::terminal::Screen;
 use crate::exit::Failure;
@@ -82,24 +83,6 @@ impl Events for Receiver<Event> {
             },
         }
     }
-}
-
-/// Where frames go.
-pub trait Surface {
-    /// Shows the state.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    fn draw(&mut self, app: &mut App) -> io::Result<()>;
-
-    /// Takes the terminal over, and forgets what is on it.
-    ///
-    /// # Errors
-    /// When it refuses.
-    fn enter(&mut self) -> io::Result<()>;
-
-    /// Gives the terminal back.
-    fn leave(&mut self);
 }
 
 /// What the loop does in the world beside drawing.
@@ -312,8 +295,8 @@ fn sample(
         let guard = Guard(sender);
         let sender = &guard.0;
         let all = || -> Result<(), Failure> {
-            let Counting { mut engines, pivot, scene } = start::count(&args, config)?;
-            let (settings, _) = start::settings(&args, scene.engine)?;
+            let Counting { mut engines, pivot, scene } = counting::count(&args, config)?;
+            let (settings, _) = counting::settings(&args, scene.engine)?;
             let job = Job {
                 source: &mut engines,
                 pivot,

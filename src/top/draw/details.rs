@@ -16,11 +16,12 @@ use crate::sample::Histograms;
 use crate::top::app::App;
 use crate::top::app::Open;
 use crate::top::cells;
-use crate::top::cells::Numbers;
 use crate::top::details::Details;
 use crate::top::keeper::Id;
 use crate::top::layout;
 use crate::top::layout::Layout;
+use crate::top::numbers;
+use crate::top::numbers::Numbers;
 use crate::top::settings::Show;
 use crate::top::table::Look;
 use crate::view::text::shortened;
@@ -250,9 +251,9 @@ impl Page<'_> {
             let text = format!(
                 "{:>9} {:>9} {:<8} {:>9} {:<8}",
                 nanoseconds(1 << (8 + i)),
-                cells::decimal(float(hit)),
+                numbers::decimal(float(hit)),
                 self.bar(hit, most),
-                cells::decimal(float(miss)),
+                numbers::decimal(float(miss)),
                 self.bar(miss, most)
             );
             self.plain(text.trim_end());

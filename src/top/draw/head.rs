@@ -8,15 +8,16 @@ use ratatui::widgets::Sparkline;
 use ratatui::widgets::SparklineBar;
 
 use super::theme::Theme;
-use super::zones::Zones;
 use crate::columns;
 use crate::columns::Column;
 use crate::top::app::App;
 use crate::top::app::Mode;
 use crate::top::cells;
+use crate::top::numbers;
 use crate::top::snapshot::Snapshot;
 use crate::top::summary;
 use crate::top::table::Slot;
+use crate::top::zones::Zones;
 
 /// Where bars begin: behind title and number.
 const BARS: u16 = 22;
@@ -93,10 +94,12 @@ fn bars(app: &App, theme: &Theme, (column, i): (&Column, usize), area: Rect, fra
     let text = match (ratio, most) {
         (true, _) => "100%".into(),
         (_, x) if x <= 0.0 => String::new(),
-        _ if matches!(column.id, "direct_bytes") => cells::binary(most),
+        _ if matches!(column.id, "direct_bytes") => numbers::binary(most),
         #[allow(clippy::cast_precision_loss)]
-        _ if app.settings.unit == crate::cli::Unit::Bytes => cells::binary(most * app.scene.page_size as f64),
-        _ => cells::decimal(most),
+        _ if app.settings.unit == crate::cli::Unit::Bytes => {
+            numbers::binary(most * app.scene.page_size as f64)
+        }
+        _ => numbers::decimal(most),
     };
     frame.buffer_mut().set_stringn(BARS + room + 1, area.y, text, usize::from(MOST) - 1, theme.dim());
 }
