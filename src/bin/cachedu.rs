@@ -14,7 +14,16 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(code) => return code,
     };
-    match run::run(&args, &mut io::stdout().lock(), &mut io::stderr()) {
+    if let Some(what) = args.generate {
+        return match cachetop::du::printing::print(
+            cachetop::du::cli::generate(what).as_bytes(),
+            &mut io::stdout().lock(),
+        ) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failure.report("cachedu", &mut io::stderr()),
+        };
+    }
+    match run::run(&args.options(), &mut io::stdout().lock(), &mut io::stderr()) {
         Ok(End::Done) => ExitCode::SUCCESS,
         Ok(End::Partly) => ExitCode::FAILURE,
         Err(failure) => failure.report("cachedu", &mut io::stderr()),

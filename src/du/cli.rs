@@ -2,15 +2,17 @@
 
 mod help;
 
-use std::io;
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::CommandFactory as _;
 use clap::Parser;
 use clap::ValueEnum;
 
-use super::residency::Ask;
+use super::options::Format;
+use super::options::List;
+use super::options::Options;
+use super::options::Owners;
+use super::options::Task;
 use super::residency::Method;
 use super::row::Sort;
 use crate::cli::Generated;
@@ -223,25 +225,54 @@ impl Args {
         Ok(())
     }
 
-    /// Whether files of processes are asked for.
-    #[must_use]
-    pub fn owners(&self) -> bool {
+    /// Whether files of processes are looked at.
+    fn owners(&self) -> bool {
         !self.pid.is_empty() || self.comm.is_some() || self.cgroup.is_some() || self.all
     }
 
-    /// Whether a progress line is wanted.
-    #[must_use]
-    pub fn noisy(&self) -> bool {
-        !self.quiet && io::stderr().is_terminal()
+    fn task(&self) -> Task {
+        match self {
+            Args { diff: Some(sets), .. } => Task::Diff(sets[0].clone(), sets[1].clone()),
+            Args { interactive: true, .. } => Task::Browse,
+            Args { restore: Some(set), .. } => Task::Restore(set.clone()),
+            Args { map: true, .. } => Task::Map,
+            Args { save: Some(set), .. } => Task::Save(set.clone()),
+            Args { evict: true, flush, .. } => Task::Evict { flush: *flush },
+            Args { load: true, .. } => Task::Load,
+            _ => Task::Show,
+        }
     }
 
-    /// How to ask the kernel.
+    /// What is to be done, apart from how it was written.
     #[must_use]
-    pub fn ask(&self) -> Ask {
-        match self.method {
-            None => Ask::best(),
-            Some(By::Cachestat) => Ask::by(Method::Cachestat),
-            Some(By::Mincore) => Ask::by(Method::Mincore),
+    pub fn options(&self) -> Options {
+        let args = self.clone();
+        Options {
+            task: self.task(),
+            paths: args.paths,
+            list: args.files_from.map(|file| List { file, null: self.null }),
+            owners: Owners { pid: args.pid, comm: args.comm, cgroup: args.cgroup, all: args.all },
+            one_file_system: args.one_file_system,
+            exclude: args.exclude,
+            depth: args.depth,
+            files: args.files,
+            files_only: args.files_only,
+            sort: args.sort,
+            top: args.top,
+            min: args.min,
+            unit: args.unit,
+            format: match (args.json, args.csv) {
+                (true, _) => Format::Json,
+                (_, true) => Format::Csv,
+                _ => Format::Text,
+            },
+            dry_run: args.dry_run,
+            threads: args.threads,
+            method: args.method.map(|by| match by {
+                By::Cachestat => Method::Cachestat,
+                By::Mincore => Method::Mincore,
+            }),
+            quiet: args.quiet,
         }
     }
 }

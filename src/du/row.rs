@@ -10,8 +10,8 @@ use std::sync::PoisonError;
 use clap::ValueEnum;
 use rustix::fs::Statx;
 
+use super::opening;
 use super::residency::Unknown;
-use super::run;
 use super::totals::Totals;
 
 /// What a row is about.
@@ -78,8 +78,8 @@ impl Row {
     /// [`Unknown::Vanished`] for a file that a process has closed meanwhile, else why it cannot be opened.
     pub(super) fn open(&self) -> Result<(OwnedFd, Statx), Unknown> {
         match &self.via {
-            Some(via) => run::open_same(&via.link, via.inode),
-            None => run::open_named(&self.path),
+            Some(via) => opening::open_same(&via.link, via.inode),
+            None => opening::open_named(&self.path),
         }
     }
 }

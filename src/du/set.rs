@@ -21,13 +21,14 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
+use super::found::End;
 use super::interrupt;
+use super::opening;
+use super::printing::print;
 use super::ranges::Run;
 use super::residency::Ask;
 use super::residency::Unknown;
 use super::row::Row;
-use super::run;
-use super::run::End;
 use super::view;
 use crate::exit::Failure;
 use crate::outfile;
@@ -114,7 +115,7 @@ pub fn save(
     }
     let _ = writeln!(text, "{}", json!({"type":LAST,"files":count}));
     if path.as_os_str() == "-" {
-        run::print(text.as_bytes(), out)?;
+        print(text.as_bytes(), out)?;
         return Ok(end);
     }
     let whole = interrupt::hold();
@@ -127,7 +128,8 @@ pub fn save(
 /// Whether the path will still lead to the file: not that of a deleted one, nor one by way of a process.
 fn lasts(row: &Row) -> bool {
     row.via.as_ref().is_none_or(|via| {
-        !row.path.starts_with("/proc") && run::look(&row.path).is_some_and(|(inode, _)| inode == via.inode)
+        !row.path.starts_with("/proc")
+            && opening::look(&row.path).is_some_and(|(inode, _)| inode == via.inode)
     })
 }
 
