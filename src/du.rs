@@ -4,7 +4,6 @@
 //! acts.
 
 pub mod act;
-pub mod cli;
 pub mod exclude;
 pub mod finding;
 pub mod found;

@@ -7,17 +7,16 @@
 pub mod app;
 pub mod batch;
 pub mod cells;
-pub mod cli;
 pub mod config;
 pub mod counting;
 pub mod details;
 pub mod draw;
 pub mod findings;
-mod help;
 pub mod keeper;
 pub mod keys;
 pub mod layout;
 pub mod numbers;
+pub mod options;
 pub mod sampler;
 pub mod scene;
 pub mod screen;

@@ -9,7 +9,7 @@ use super::residency::Method;
 use super::row::Keep;
 use super::row::Sort;
 use super::totals::Totals;
-use crate::cli::Unit;
+use crate::text::numbers::Unit;
 
 /// What is done with the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! What is written to standard output.
 
-use std::io;
 use std::io::Write;
 
 use super::found::Found;
@@ -10,6 +9,7 @@ use super::row::Kind;
 use super::view;
 use super::view::Layout;
 use crate::exit::Failure;
+use crate::text::output;
 
 /// Shows what was found.
 ///
@@ -47,10 +47,8 @@ pub fn print(text: &[u8], out: &mut dyn Write) -> Result<(), Failure> {
 /// # Errors
 /// When it cannot be written.
 pub(super) fn offer(text: &[u8], out: &mut dyn Write) -> Result<bool, Failure> {
-    match out.write_all(text).and_then(|()| out.flush()) {
-        Ok(()) => Ok(true),
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(e) => Err(Failure::from(anyhow::Error::from(e).context("cannot write the output"))
-            .remedy("make room on the disk, or send the output elsewhere")),
-    }
+    output::offer(text, out).map_err(|e| {
+        Failure::from(anyhow::Error::from(e).context("cannot write the output"))
+            .remedy("make room on the disk, or send the output elsewhere")
+    })
 }

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use clap::ValueEnum;
 use rustix::fs::Statx;
 
 use super::opening;
 use super::residency::Unknown;
 use super::totals::Totals;
+use crate::options::OneOf;
 
 /// What a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Row {
 }
 
 /// What rows are sorted by; figures from the largest to the smallest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
     /// Cached pages.
     Cached,
@@ -97,6 +97,20 @@ pub enum Sort {
     Dirty,
     /// The path, from A to Z.
     Name,
+}
+
+impl OneOf for Sort {
+    const ALL: &'static [Self] = &[Sort::Cached, Sort::Size, Sort::Percent, Sort::Dirty, Sort::Name];
+
+    fn name(self) -> &'static str {
+        match self {
+            Sort::Cached => "cached",
+            Sort::Size => "size",
+            Sort::Percent => "percent",
+            Sort::Dirty => "dirty",
+            Sort::Name => "name",
+        }
+    }
 }
 
 impl Sort {

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::row::Kind;
 use super::row::Row;
-use crate::cli::Unit;
 use crate::foreign::Foreign;
+use crate::text::numbers::Unit;
 use crate::view::text::bytes;
 use crate::view::text::percent;
 

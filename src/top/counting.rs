@@ -6,17 +6,16 @@ use crate::engines::Engines;
 use crate::exit::Failure;
 use crate::figures::Figure;
 use crate::foreign::Foreign;
-use crate::only::Only;
 use crate::pivot::By;
-use crate::pivot::Choice;
 use crate::pivot::Pivot;
 use crate::pivot::System;
 use crate::plan::Brackets;
 use crate::plan::Engine;
 use crate::plan::Wants;
 use crate::sample::Source as _;
-use crate::session::Options;
-use crate::top::cli::Args;
+use crate::top::options::Config;
+use crate::top::options::Options;
+use crate::top::options::Output;
 use crate::top::scene::Scene;
 use crate::top::settings::Settings;
 
@@ -30,44 +29,20 @@ pub struct Counting {
     pub scene: Scene,
 }
 
-/// What the options choose, looked up while it is there.
-fn pivot(args: &Args) -> Result<(Pivot, Only), Failure> {
-    let names = System::new();
-    let (comm, cgroup) = (args.comm.as_deref(), args.cgroup.as_deref());
-    let (file, mount) = (args.file.as_deref(), args.mount.as_deref());
-    let (filter, only) = Choice { pid: args.pid, comm, cgroup, file, mount }.look_up(&names)?;
-    Ok((Pivot { by: None, top: usize::MAX, filter, names: Box::new(names) }, only))
-}
-
-fn only(args: &Args) -> String {
-    let mut parts = Vec::new();
-    parts.extend(args.pid.map(|p| format!("process {p}")));
-    parts.extend(args.comm.as_deref().map(|c| format!("command {}", Foreign::from(c))));
-    parts.extend(args.cgroup.as_deref().map(|c| format!("cgroup {}", Foreign::from(c))));
-    parts.extend(args.file.as_deref().map(|p| format!("file {}", Foreign::from(p))));
-    parts.extend(args.mount.as_deref().map(|p| format!("mount of {}", Foreign::from(p))));
-    parts.join(", ")
-}
-
 /// Loads and attaches what counts. Takes its time.
 ///
 /// # Errors
 /// When it cannot; with the remedy where there is one.
-pub fn count(args: &Args, config: Option<PathBuf>) -> Result<Counting, Failure> {
-    let (pivot, asked) = pivot(args)?;
-    let classic = args.engine == Some(Engine::Classic);
-    let files = !args.no_files && !classic;
-    let shown = args.columns.iter().flat_map(|l| &l.0).any(|c| c.id == "stall_s");
-    let mut options = Options {
-        include_self: args.include_self,
-        only: asked,
-        wants: Wants { latency: args.latency || args.json || shown, files, around: true, ..Wants::default() },
-        refuse: args.refuse.clone(),
-        files: args.file_table,
-        ..Options::default()
-    };
-    options.table = args.table_size.unwrap_or(options.table);
-    let engines = Engines::open(&options, args.engine)
+pub fn count(options: &Options, config: Option<PathBuf>) -> Result<Counting, Failure> {
+    let names = System::new();
+    let (filter, only) = options.chosen.look_up(&names)?;
+    let pivot = Pivot { by: None, top: usize::MAX, filter, names: Box::new(names) };
+    let classic = options.counting.engine == Some(Engine::Classic);
+    let files = !options.no_files && !classic;
+    let shown = options.changes.columns.iter().flatten().any(|c| c.id == "stall_s");
+    let latency = options.latency || options.output == Output::Json || shown;
+    let session = options.counting.session(Wants { latency, files, around: true, ..Wants::default() }, only);
+    let engines = Engines::open(&session, options.counting.engine)
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     let text = |name: &str| {
         let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
@@ -83,10 +58,10 @@ pub fn count(args: &Args, config: Option<PathBuf>) -> Result<Counting, Failure> 
         kernel: text("osrelease"),
         engine,
         notice: engines.notice().map(String::from),
-        only: only(args),
+        only: options.chosen.words(),
         files: files && engine != Engine::Classic,
-        by_file: args.by_file(),
-        latency: options.wants.latency && engine != Engine::Classic,
+        by_file: options.chosen.by_file(),
+        latency: latency && engine != Engine::Classic,
         page_size: rustix::param::page_size() as u64,
         zone: jiff::tz::TimeZone::system(),
         config,
@@ -94,30 +69,30 @@ pub fn count(args: &Args, config: Option<PathBuf>) -> Result<Counting, Failure> 
     Ok(Counting { engines, pivot, scene })
 }
 
-/// The settings in force: those kept, and over them those asked for.
+/// The settings in force: those kept, and over them those chosen for this time.
 ///
 /// # Errors
-/// When the file has mistakes, or cannot be read though it was asked for.
-pub fn settings(args: &Args, engine: Engine) -> Result<(Settings, Option<PathBuf>), Failure> {
+/// When the file has mistakes, or cannot be read though it was named.
+pub fn settings(options: &Options, engine: Engine) -> Result<(Settings, Option<PathBuf>), Failure> {
     let mut settings = Settings::of(engine);
-    let path = match (&args.config, args.no_config) {
-        (_, true) => None,
-        (Some(path), _) => Some(path.clone()),
-        (None, _) => super::config::path(),
+    let path = match &options.config {
+        Config::Nowhere => None,
+        Config::File(path) => Some(path.clone()),
+        Config::Usual => super::config::path(),
     };
     if let Some(path) = &path {
-        super::config::read(path, args.config.is_some(), &mut settings)?;
+        super::config::read(path, options.config != Config::Usual, &mut settings)?;
     }
-    args.apply(&mut settings);
+    options.changes.apply(&mut settings);
     if engine != Engine::Exact {
         // Kept for another engine: rows other than processes have no classic figures.
         settings.by = By::Process;
         settings.threads = false;
     }
-    if args.by_file() {
+    if options.chosen.by_file() {
         settings.threads = false;
     }
-    if args.no_files && settings.by.files() || args.by_file() && settings.by == By::Thread {
+    if options.no_files && settings.by.files() || options.chosen.by_file() && settings.by == By::Thread {
         settings.by = By::Process;
     }
     Ok((settings, path))

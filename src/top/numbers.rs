@@ -1,15 +1,14 @@
 //! Numbers that always fit a narrow column.
 
-use clap::ValueEnum;
-
-use crate::cli::Unit;
 use crate::columns::Column;
 use crate::columns::Line;
 use crate::columns::Value;
+use crate::options::OneOf;
+use crate::text::numbers::Unit;
 use crate::view::text::percent;
 
 /// Which figures rows show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Show {
     /// Counts in the last interval.
     #[default]
@@ -18,6 +17,18 @@ pub enum Show {
     Rate,
     /// Counts since counting began.
     Total,
+}
+
+impl OneOf for Show {
+    const ALL: &'static [Self] = &[Show::Count, Show::Rate, Show::Total];
+
+    fn name(self) -> &'static str {
+        match self {
+            Show::Count => "count",
+            Show::Rate => "rate",
+            Show::Total => "total",
+        }
+    }
 }
 
 impl Show {
@@ -33,7 +44,7 @@ impl Show {
 
     /// How the screen names it.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn title(self) -> &'static str {
         match self {
             Show::Count => "per interval",
             Show::Rate => "per second",

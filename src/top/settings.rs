@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::cli::Unit;
 use crate::columns::Column;
 use crate::pivot::By;
 use crate::plan::Engine;
+use crate::text::numbers::Unit;
 use crate::top::cells;
 
 pub use crate::top::numbers::Show;

@@ -3,48 +3,47 @@
 use crate::exit::Failure;
 use crate::foreign;
 use crate::plan::Engine;
-use crate::top::cli::Args;
+use crate::text::output;
 use crate::top::counting::count;
 use crate::top::counting::settings;
+use crate::top::options::Config;
+use crate::top::options::Options;
+use crate::top::options::Output;
 use crate::wait::Process;
 
 /// Runs the command.
 ///
 /// # Errors
-/// When it could not do what it was asked; with the remedy.
-pub fn cachetop(args: &Args) -> Result<(), Failure> {
-    if let Some(what) = args.generate {
-        return crate::run::print(&super::cli::generate(what), &mut std::io::stdout().lock());
-    }
+/// When it could not do what is requested; with the remedy.
+pub fn cachetop(options: &Options) -> Result<(), Failure> {
     // Mistakes are told before anything is loaded. The engine may still turn out to be another one.
-    let (_, config) = settings(args, args.engine.unwrap_or(Engine::Exact))?;
+    let (_, config) = settings(options, options.counting.engine.unwrap_or(Engine::Exact))?;
     if let Some(warning) =
-        config.as_deref().filter(|_| args.config.is_none()).and_then(super::config::unreadable)
+        config.as_deref().filter(|_| options.config == Config::Usual).and_then(super::config::unreadable)
     {
         eprintln!("cachetop: warning: {warning}");
     }
-    if !args.explain && !args.plain() {
+    let on_screen = options.output == Output::Screen;
+    if on_screen && !options.counting.explain {
         super::terminal::check()?;
     }
-    let process = args.pid.map(Process::open).transpose()?;
-    if args.explain {
-        let counting = count(args, config)?;
-        return crate::run::print(
-            &foreign::lines(&counting.engines.explain()),
-            &mut std::io::stdout().lock(),
-        );
+    let process = options.chosen.pid.map(Process::open).transpose()?;
+    if options.counting.explain {
+        let counting = count(options, config)?;
+        let text = counting.engines.explain();
+        return output::print(&foreign::lines(&text), &mut std::io::stdout().lock());
     }
-    if !args.plain() {
-        return super::screen::run(args, process, config);
+    if on_screen {
+        return super::screen::run(options, process, config);
     }
-    let mut counting = count(args, config)?;
+    let mut counting = count(options, config)?;
     if let Some(notice) = &counting.scene.notice {
         eprintln!("cachetop: warning: {}", foreign::line(notice));
     }
-    let (in_force, _) = settings(args, counting.scene.engine)?;
+    let (in_force, _) = settings(options, counting.scene.engine)?;
     let mut wait = crate::wait::System::new(process).map_err(anyhow::Error::from)?;
     super::batch::run(
-        args,
+        options,
         &in_force,
         &counting.scene,
         super::batch::World {

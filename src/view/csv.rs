@@ -7,7 +7,6 @@
 //! that a spreadsheet would take for a formula has an apostrophe before it; `--json` has them as they are.
 
 use super::View;
-use crate::cli::Unit;
 use crate::columns::Column;
 use crate::columns::Line;
 use crate::columns::Value;
@@ -19,6 +18,7 @@ use crate::pivot::By;
 use crate::pivot::OTHER;
 use crate::pivot::Who;
 use crate::pivot::label;
+use crate::text::numbers::Unit;
 
 /// CSV for spreadsheets and scripts.
 pub struct Csv {

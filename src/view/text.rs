@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use super::Clock;
 use super::View;
-use crate::cli::Unit;
 use crate::columns;
 use crate::columns::Column;
 use crate::columns::Line;
@@ -17,6 +16,7 @@ use crate::pivot::By;
 use crate::pivot::OTHER;
 use crate::pivot::Who;
 use crate::pivot::label;
+use crate::text::numbers::Unit;
 
 /// How numbers are written for people.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,6 @@ use ratatui::text::Line;
 use ratatui::text::Span;
 
 use super::theme::Theme;
-use crate::cli::wrapped;
 use crate::columns;
 use crate::columns::COLUMNS;
 use crate::columns::Column;
@@ -13,6 +12,7 @@ use crate::model::Row;
 use crate::pivot::By;
 use crate::plan::Engine;
 use crate::sample::Histograms;
+use crate::text::wrap::wrapped;
 use crate::top::app::App;
 use crate::top::app::Open;
 use crate::top::cells;

@@ -96,7 +96,7 @@ fn bars(app: &App, theme: &Theme, (column, i): (&Column, usize), area: Rect, fra
         (_, x) if x <= 0.0 => String::new(),
         _ if matches!(column.id, "direct_bytes") => numbers::binary(most),
         #[allow(clippy::cast_precision_loss)]
-        _ if app.settings.unit == crate::cli::Unit::Bytes => {
+        _ if app.settings.unit == crate::text::numbers::Unit::Bytes => {
             numbers::binary(most * app.scene.page_size as f64)
         }
         _ => numbers::decimal(most),
@@ -143,14 +143,14 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
             true => format!("{all} {}", what(all)),
             false => format!("{entries} of {all} {}", what(all)),
         });
-        parts.push(app.numbers().show.name().into());
+        parts.push(app.numbers().show.title().into());
         let arrow = if app.settings.reverse { " reversed" } else { "" };
         let sort = match app.settings.sort {
             crate::top::settings::Sort::Column(c) => cells::title(c),
             other => other.name(),
         };
         parts.push(format!("sorted by {sort}{arrow}"));
-        if app.settings.unit == crate::cli::Unit::Bytes {
+        if app.settings.unit == crate::text::numbers::Unit::Bytes {
             parts.push("bytes".into());
         }
         let (left, right) = app.layout().hidden;
