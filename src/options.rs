@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use crate::exit::Failure;
-use crate::foreign::Foreign;
 use crate::only::Only;
 use crate::pivot::By;
 use crate::pivot::Choice;
@@ -12,6 +11,7 @@ use crate::pivot::System;
 use crate::plan::Engine;
 use crate::plan::Wants;
 use crate::session;
+use crate::text::foreign::Foreign;
 use crate::text::numbers::Unit;
 
 /// One of a few values, each with the name that people write.

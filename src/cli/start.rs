@@ -15,7 +15,7 @@ use super::Generated;
 use super::help;
 use super::help::Section;
 use crate::exit::Failure;
-use crate::foreign;
+use crate::text::foreign;
 use crate::text::output;
 
 /// A command line, and what it stands for.

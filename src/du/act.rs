@@ -30,7 +30,7 @@ use super::row::Row;
 use super::set;
 use super::totals::Totals;
 use crate::exit::Failure;
-use crate::view::text::bytes;
+use crate::text::numbers::bytes;
 use report::Report;
 
 /// Bytes of one read: what devices like, and little memory.

@@ -26,8 +26,8 @@ use super::row::Row;
 use super::totals::Totals;
 use super::view;
 use crate::exit::Failure;
-use crate::view::text::bytes;
-use crate::view::text::percent;
+use crate::text::numbers::bytes;
+use crate::text::numbers::percent;
 
 /// Cells in a line, and lines of a large file.
 const CELLS: u64 = 64;
@@ -204,7 +204,7 @@ pub fn run(
             Ok(map) => {
                 let gap = if i > 0 { "\n" } else { "" };
                 let text = if options.json() {
-                    format!("{}\n", crate::foreign::json(&map.json()))
+                    format!("{}\n", crate::text::foreign::json(&map.json()))
                 } else {
                     format!("{gap}{}", map.text())
                 };

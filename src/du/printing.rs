@@ -19,8 +19,11 @@ pub(super) fn show(options: &Options, found: &Found, out: &mut dyn Write) -> Res
     match options.format {
         Format::Csv => return print(&view::csv(&found.rows)?, out),
         Format::Json => {
-            let lines: String =
-                found.rows.iter().map(|r| format!("{}\n", crate::foreign::json(&view::json(r)))).collect();
+            let lines: String = found
+                .rows
+                .iter()
+                .map(|r| format!("{}\n", crate::text::foreign::json(&view::json(r))))
+                .collect();
             return print(lines.as_bytes(), out);
         }
         Format::Text => {}

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::residency::Unknown;
 use super::residency::words;
-use crate::foreign::Foreign;
+use crate::text::foreign::Foreign;
 
 /// How often, and where first.
 type Told = BTreeMap<String, (u64, PathBuf)>;

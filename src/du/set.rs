@@ -31,7 +31,8 @@ use super::residency::Unknown;
 use super::row::Row;
 use super::view;
 use crate::exit::Failure;
-use crate::outfile;
+use crate::text::outfile;
+use crate::text::table::fitted;
 
 /// What the head is called.
 const KIND: &str = "cachedu-set";
@@ -146,7 +147,7 @@ fn line(row: &Row, ask: Ask) -> Result<Written, Unknown> {
     object.insert("size_bytes".into(), stat.stx_size.into());
     let ranges: Vec<_> = runs.iter().map(|r| [r.start, r.pages]).collect();
     object.insert("ranges".into(), json!(ranges));
-    Ok((format!("{}\n", crate::foreign::json(&object)), runs.len()))
+    Ok((format!("{}\n", crate::text::foreign::json(&object)), runs.len()))
 }
 
 /// Reads a set. It may be any file: what it takes in memory is bounded, whatever it says.
@@ -321,7 +322,7 @@ impl Diff {
                 object.extend(
                     [("gone", gone), ("new", new), ("same", same)].map(|(k, n)| (k.into(), n.into())),
                 );
-                let _ = writeln!(out, "{}", crate::foreign::json(&object));
+                let _ = writeln!(out, "{}", crate::text::foreign::json(&object));
             } else if gone + new > 0 {
                 lines.push([gone, new, same].map(|n| n.to_string()).to_vec());
                 names.push(view::name(path));
@@ -332,7 +333,7 @@ impl Diff {
         }
         lines.push([sum.0, sum.1, sum.2].map(|n| n.to_string()).to_vec());
         names.push("total".into());
-        view::aligned(&lines, &names)
+        fitted(&lines, &names)
     }
 }
 

@@ -44,7 +44,7 @@ use super::row::Kind;
 use super::row::Row;
 use super::row::Sink;
 use super::totals::Totals;
-use crate::view::text::bytes;
+use crate::text::numbers::bytes;
 
 /// Names in a batch.
 const BATCH: usize = 512;

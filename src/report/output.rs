@@ -12,9 +12,9 @@ use super::json;
 use super::options::Options;
 use super::text;
 use crate::exit::Failure;
-use crate::foreign;
-use crate::foreign::Foreign;
-use crate::outfile::Target;
+use crate::text::foreign;
+use crate::text::foreign::Foreign;
+use crate::text::outfile::Target;
 
 /// The files to be written, looked at before the command runs: an hour's work must not end in "no such directory". What
 /// is there stays until there is something better: the command may not even start.

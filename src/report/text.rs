@@ -20,6 +20,9 @@ use super::units::percent;
 use super::units::seconds;
 use crate::figures::Figure;
 use crate::foreign;
+use crate::text::width::beginning;
+use crate::text::width::ending;
+use crate::text::wrap::paragraph;
 
 /// Columns of a line.
 const WIDTH: usize = 80;
@@ -59,33 +62,15 @@ pub fn show(report: &Report) -> String {
 fn line(out: &mut String, text: &str) {
     // What is shown here was escaped where it is a name; nothing of what a file said may act either.
     let text = &foreign::lines(text.trim_end());
-    if text.chars().count() > WIDTH {
-        out.extend(text.chars().take(WIDTH - 1));
-        out.push('…');
-    } else {
-        out.push_str(text);
-    }
+    out.push_str(&beginning(text, WIDTH));
     out.push('\n');
 }
 
 /// Adds a paragraph; lines after the first are indented as the first begins.
 fn wrapped(out: &mut String, indent: &str, text: &str) {
-    let margin = " ".repeat(indent.chars().count());
-    let mut current = indent.to_owned();
-    let mut empty = true;
-    for word in text.split_whitespace() {
-        if !empty && current.chars().count() + 1 + word.chars().count() > WIDTH - 1 {
-            line(out, &current);
-            current.clone_from(&margin);
-            empty = true;
-        }
-        if !empty {
-            current.push(' ');
-        }
-        current.push_str(word);
-        empty = false;
+    for text in paragraph(indent, text, WIDTH - 1) {
+        line(out, &text);
     }
-    line(out, &current);
 }
 
 fn pages(n: Option<u64>) -> String {
@@ -324,15 +309,7 @@ fn files(run: &Run, out: &mut String) {
             residency(f.after.as_ref())
         );
         let path = foreign::or(f.path.as_ref(), &format!("[{}] inode {}", f.dev, f.inode));
-        // The end of a path says more than its beginning.
-        let room = WIDTH - 2;
-        let length = path.chars().count();
-        let path = if length > room {
-            format!("…{}", path.chars().skip(length - room + 1).collect::<String>())
-        } else {
-            path
-        };
-        line(out, &format!("  {path}"));
+        line(out, &format!("  {}", ending(&path, WIDTH - 2)));
     }
     let rest = run.files_seen.saturating_sub(FILES as u64);
     if rest > 0 {

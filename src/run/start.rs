@@ -4,12 +4,12 @@ use std::io;
 
 use crate::engines::Engines;
 use crate::exit::Failure;
-use crate::foreign;
 use crate::pivot::Pivot;
 use crate::pivot::System;
 use crate::run;
 use crate::run::Options;
 use crate::run::World;
+use crate::text::foreign;
 use crate::text::output;
 use crate::view;
 use crate::view::Surroundings;

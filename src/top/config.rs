@@ -12,11 +12,11 @@ use serde::Serialize;
 
 use crate::columns::Column;
 use crate::exit::Failure;
-use crate::foreign::Foreign;
 use crate::options::OneOf;
-use crate::outfile;
 use crate::pivot::By;
+use crate::text::foreign::Foreign;
 use crate::text::numbers::Unit;
+use crate::text::outfile;
 use crate::text::times;
 use crate::top::cells;
 use crate::top::settings::Settings;

@@ -5,7 +5,10 @@ use crate::columns::Line;
 use crate::columns::Value;
 use crate::options::OneOf;
 use crate::text::numbers::Unit;
-use crate::view::text::percent;
+use crate::text::numbers::binary;
+use crate::text::numbers::decimal;
+use crate::text::numbers::percent;
+use crate::text::numbers::seconds;
 
 /// Which figures rows show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -114,88 +117,9 @@ impl Numbers {
     }
 }
 
-/// A number of things: whole up to 999999, then with k, M, G (powers of 1000). Fractions only below 10; `<0.1` is
-/// something, and not nothing.
-#[must_use]
-pub fn decimal(x: f64) -> String {
-    if x > 0.0 && x < 0.05 {
-        "<0.1".into()
-    } else if x < 9.95 && x.fract() != 0.0 {
-        format!("{x:.1}")
-    } else if x < 999_999.5 {
-        format!("{x:.0}")
-    } else {
-        scaled(x, 1000.0, &["k", "M", "G", "T", "P", "E"])
-    }
-}
-
-/// A number of bytes, with K, M, G (powers of 1024).
-#[must_use]
-pub fn binary(x: f64) -> String {
-    if x > 0.0 && x < 0.5 {
-        "<1".into()
-    } else if x < 999.5 {
-        format!("{x:.0}")
-    } else {
-        scaled(x, 1024.0, &["K", "M", "G", "T", "P", "E"])
-    }
-}
-
-fn scaled(mut x: f64, step: f64, letters: &[&str]) -> String {
-    let mut letter = "";
-    for next in letters {
-        x /= step;
-        letter = next;
-        if x < 999.95 {
-            break;
-        }
-    }
-    format!("{x:.1}{letter}")
-}
-
-/// A time in seconds, in six characters as long as it is less than 28 hours.
-fn seconds(x: f64) -> String {
-    match x {
-        x if x < 99.9995 => format!("{x:.3}"),
-        x => format!("{x:.0}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::cells::NARROWEST;
-
-    #[test]
-    fn numbers_fit_the_narrowest_column_and_keep_what_matters() {
-        for (x, expected) in [
-            (0.0, "0"),
-            (0.01, "<0.1"),
-            (0.3, "0.3"),
-            (9.94, "9.9"),
-            (9.96, "10"),
-            (131_072.0, "131072"),
-            (999_999.0, "999999"),
-            (999_999.9, "1.0M"),
-            (1_234_567.0, "1.2M"),
-            (12_345_678_901.0, "12.3G"),
-            (1.8e19, "18.0E"),
-        ] {
-            assert_eq!(decimal(x), expected, "{x}");
-            assert!(decimal(x).len() <= NARROWEST);
-        }
-        for (x, expected) in [
-            (0.0, "0"),
-            (0.2, "<1"),
-            (999.0, "999"),
-            (1000.0, "1.0K"),
-            (1023.0 * 1024.0, "1.0M"),
-            (5e8, "476.8M"),
-        ] {
-            assert_eq!(binary(x), expected, "{x}");
-            assert!(binary(x).len() <= NARROWEST);
-        }
-    }
 
     #[test]
     fn rates_are_of_counts_and_not_of_ratios() {

@@ -13,7 +13,8 @@ use crate::du::printing::print;
 use crate::du::residency::Unknown;
 use crate::du::view;
 use crate::exit::Failure;
-use crate::view::text::bytes;
+use crate::text::numbers::bytes;
+use crate::text::table::fitted;
 
 /// A line for each file, and what came of all of them.
 pub(super) struct Report<'a> {
@@ -80,7 +81,7 @@ impl<'a> Report<'a> {
                 object.insert("reason".into(), why.id().into());
             }
             object.insert("dry_run".into(), self.options.dry_run.into());
-            self.json += &format!("{}\n", crate::foreign::json(&object));
+            self.json += &format!("{}\n", crate::text::foreign::json(&object));
         }
         match (done.before, done.after) {
             (Some(before), Some(after)) => {
@@ -104,7 +105,7 @@ impl<'a> Report<'a> {
             print(self.json.as_bytes(), out)?;
         } else {
             let files = self.names.len() - 1;
-            let table = if files > 0 { view::aligned(&self.lines, &self.names) } else { String::new() };
+            let table = if files > 0 { fitted(&self.lines, &self.names) } else { String::new() };
             print(format!("{table}{}\n", self.sum(files)).as_bytes(), out)?;
         }
         Ok(if self.failed { End::Partly } else { End::Done })

@@ -21,7 +21,7 @@ use crate::du::row::Row;
 use crate::du::row::Sink;
 use crate::du::walk;
 use crate::du::walk::Walk;
-use crate::view::text::bytes;
+use crate::text::numbers::bytes;
 
 /// Rows by the directory that they are in.
 #[derive(Debug, Default)]

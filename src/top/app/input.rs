@@ -61,7 +61,7 @@ impl App {
             }
             Event::Paste(text) if self.mode == Mode::Filter => {
                 let room = LONGEST.saturating_sub(self.filter.chars().count());
-                self.filter.extend(text.chars().filter(|c| !crate::foreign::acts(*c)).take(room));
+                self.filter.extend(text.chars().filter(|c| !crate::text::foreign::acts(*c)).take(room));
                 self.begin_anew()
             }
             _ => Vec::new(),

@@ -10,10 +10,12 @@ use ratatui::widgets::SparklineBar;
 use super::theme::Theme;
 use crate::columns;
 use crate::columns::Column;
+use crate::text::numbers::Unit;
+use crate::text::numbers::binary;
+use crate::text::numbers::decimal;
 use crate::top::app::App;
 use crate::top::app::Mode;
 use crate::top::cells;
-use crate::top::numbers;
 use crate::top::snapshot::Snapshot;
 use crate::top::summary;
 use crate::top::table::Slot;
@@ -94,12 +96,10 @@ fn bars(app: &App, theme: &Theme, (column, i): (&Column, usize), area: Rect, fra
     let text = match (ratio, most) {
         (true, _) => "100%".into(),
         (_, x) if x <= 0.0 => String::new(),
-        _ if matches!(column.id, "direct_bytes") => numbers::binary(most),
+        _ if matches!(column.id, "direct_bytes") => binary(most),
         #[allow(clippy::cast_precision_loss)]
-        _ if app.settings.unit == crate::text::numbers::Unit::Bytes => {
-            numbers::binary(most * app.scene.page_size as f64)
-        }
-        _ => numbers::decimal(most),
+        _ if app.settings.unit == Unit::Bytes => binary(most * app.scene.page_size as f64),
+        _ => decimal(most),
     };
     frame.buffer_mut().set_stringn(BARS + room + 1, area.y, text, usize::from(MOST) - 1, theme.dim());
 }
@@ -150,7 +150,7 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
             other => other.name(),
         };
         parts.push(format!("sorted by {sort}{arrow}"));
-        if app.settings.unit == crate::text::numbers::Unit::Bytes {
+        if app.settings.unit == Unit::Bytes {
             parts.push("bytes".into());
         }
         let (left, right) = app.layout().hidden;
