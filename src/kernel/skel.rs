@@ -5,6 +5,7 @@ use crate::sample::Comm;
 
 pub(super) use generated::CachetopSkel;
 pub(super) use generated::CachetopSkelBuilder;
+pub(super) use generated::OpenCachetopSkel;
 pub(super) use generated::types;
 
 #[allow(clippy::all, missing_docs, dead_code, unsafe_op_in_unsafe_fn)]

@@ -93,7 +93,13 @@ fn ratio(n: Option<u64>, of: Option<u64>) -> String {
 }
 
 fn figures(run: &Run, out: &mut String) {
-    let get = |f| run.get(f);
+    times(run, out);
+    reads(run, out);
+    others(run, out);
+}
+
+/// Where the time went.
+fn times(run: &Run, out: &mut String) {
     let u = &run.usage;
     let status = run.exit_status.map_or_else(String::new, |s| format!("   exit status {s}"));
     let times =
@@ -123,9 +129,14 @@ fn figures(run: &Run, out: &mut String) {
         );
         wrapped(out, "  ", &text);
     }
+}
+
+/// Reads, and what was read ahead of them.
+fn reads(run: &Run, out: &mut String) {
+    let get = |f| run.get(f);
     let all = get(Figure::Accesses);
     let read = format!("{} pages   {} asked for", pages(all), size(get(Figure::ReadBytes)));
-    line(out, &format!("reads       {read}   {} from devices", size(u.device_read_bytes)));
+    line(out, &format!("reads       {read}   {} from devices", size(run.usage.device_read_bytes)));
     for (figure, name, about) in [
         (Figure::Hits, "hits", "cached and used before"),
         (Figure::ReadaheadHits, "read-ahead", "first use of a page read ahead"),
@@ -160,6 +171,11 @@ fn figures(run: &Run, out: &mut String) {
             windows.1
         ),
     );
+}
+
+/// All that is no read.
+fn others(run: &Run, out: &mut String) {
+    let get = |f| run.get(f);
     line(
         out,
         &format!(
@@ -167,7 +183,7 @@ fn figures(run: &Run, out: &mut String) {
             pages(get(Figure::FaultMisses)),
             pages(get(Figure::FaultHits)),
             pages(get(Figure::FaultAround)),
-            pages(u.major_faults)
+            pages(run.usage.major_faults)
         ),
     );
     line(
