@@ -4,14 +4,18 @@
 //! acts.
 
 pub mod act;
-pub mod cli;
 pub mod exclude;
+pub mod finding;
+pub mod found;
 pub mod interrupt;
 pub mod links;
 pub mod map;
 pub mod open;
+pub mod opening;
+pub mod options;
 pub mod owners;
 pub mod pattern;
+pub mod printing;
 pub mod problems;
 pub mod progress;
 pub mod row;

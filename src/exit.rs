@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
-use crate::foreign;
+use crate::text::foreign;
 
 /// The exit codes of every command of the package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,11 +10,11 @@ mod probe;
 #[doc(hidden)] // for bench/attachments
 pub mod raw;
 mod rows;
+mod skel;
 mod sweep;
 mod tables;
 mod tracefs;
 
-pub use attach::AttachError;
 pub use attach::Attached;
 pub use attach::Settings;
 pub use classic::ClassicAttached;
@@ -22,5 +22,6 @@ pub use classic::try_kprobe;
 pub use floor::Floor;
 pub use probe::Obstacle;
 pub use probe::facts;
+pub use skel::AttachError;
 #[doc(hidden)] // for bench/attachments
 pub use tracefs::Tracefs;

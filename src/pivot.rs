@@ -51,7 +51,7 @@ use crate::sample::Sample;
 use crate::sample::Sparse;
 
 /// What rows stand for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// Processes, the threads of each taken together.
     Process,

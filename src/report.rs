@@ -12,6 +12,7 @@ pub mod findings;
 mod gather;
 pub mod html;
 pub mod json;
+pub mod options;
 mod origins;
 mod output;
 pub mod residency;
@@ -31,20 +32,20 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub use cold::Cold;
+pub use options::Options;
 
-use crate::cli::Args;
-use crate::cli::Watched;
 use crate::exit::Failure;
 use crate::figures::Figure;
 use crate::figures::Scope;
 use crate::foreign;
 use crate::foreign::Foreign;
+use crate::only::Only;
+use crate::options::OneOf as _;
 use crate::plan::Certainty;
 use crate::plan::Plan;
 use crate::plan::Wants;
 use crate::plan::follow;
 use crate::sample::Source as _;
-use crate::session::Options;
 use crate::session::Session;
 use crate::wait::Process;
 use compare::Difference;
@@ -133,30 +134,21 @@ fn share(a: u64, b: u64) -> f64 {
     if b == 0 { 0.0 } else { a as f64 / b as f64 }
 }
 
-/// Runs and explains what the command line asks for. The exit code is that of the command.
+/// Runs and explains a command, or watches and explains a process. The exit code is that of the command.
 ///
 /// # Errors
 /// When nothing can be counted, the command cannot be started, or the report cannot be written.
-pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
-    let watched = &args.watched;
-    let compared = watched.compare.as_deref().map(saved::saved).transpose()?;
+pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
+    let compared = options.compare.as_deref().map(saved::saved).transpose()?;
     // A process that is not there, and a PID namespace in which nothing could be found.
-    Process::open(args.pid.unwrap_or_else(std::process::id))?;
-    let outputs = Outputs::open(args)?;
+    Process::open(options.watched.map_or_else(std::process::id, |(pid, _)| pid))?;
+    let outputs = Outputs::open(options)?;
     let system = |what: &str, e: io::Error| Failure::failed(format!("cannot {what}: {e}"));
-    let mut options = Options {
-        wants: Wants { latency: true, files: true, follow: true, around: true, group: false },
-        files: args.file_table,
-        refuse: args.refuse.clone(),
-        ..Options::default()
-    };
-    if let Some(rows) = args.table_size {
-        options.table = rows;
-    }
-    let mut session = Session::open(&options)
+    let wants = Wants { latency: true, files: true, follow: true, around: true, group: false };
+    let mut session = Session::open(&options.counting.session(wants, Only::default()))
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
-    if args.explain {
-        crate::run::print(&foreign::lines(&session.explain()), &mut io::stdout())?;
+    if options.counting.explain {
+        crate::text::output::print(&foreign::lines(&session.explain()), &mut io::stdout())?;
         return Ok(ExitCode::SUCCESS);
     }
     if !session.plan().uses(follow::FORK) {
@@ -165,10 +157,10 @@ pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
     }
     child::adopt().map_err(|e| system("adopt descendants", e))?;
     let signals = child::Signals::new().map_err(|e| system("take over signals", e))?;
-    let who = child::Identity::of_sudo().filter(|_| !watched.as_root && !watched.command.is_empty());
+    let who = child::Identity::of_sudo().filter(|_| !options.as_root && !options.command.is_empty());
     let mut report = Report {
-        command: watched.command.iter().map(|a| Foreign::from(a.as_os_str())).collect(),
-        pid: watched.time.and(args.pid),
+        command: options.command.iter().map(|a| Foreign::from(a.as_os_str())).collect(),
+        pid: options.watched.map(|(pid, _)| pid),
         kernel: read("/proc/sys/kernel/osrelease"),
         host: read("/proc/sys/kernel/hostname").into(),
         unknown: unknown(session.plan()),
@@ -181,28 +173,28 @@ pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
             Foreign::from(who.name.as_str())
         ));
     }
-    let paths = named(&watched.command);
+    let paths = named(&options.command);
     let mut watch = Watch {
         session: &mut session,
         signals: &signals,
         who,
-        wait_all: watched.wait_all,
+        wait_all: options.wait_all,
         origins: origins::Origins::default(),
         paths,
-        emptied: watched.prepare.is_some() || matches!(watched.cold, Some(Cold::Slab | Cold::All)),
+        emptied: options.prepare.is_some() || matches!(options.cold, Some(Cold::Slab | Cold::All)),
         unasked: 0,
     };
-    let runs = match watched.time {
-        Some(time) => watch.process(args.pid.unwrap_or(0), time).map(|run| {
+    let runs = match options.watched {
+        Some((pid, time)) => watch.process(pid, time).map(|run| {
             report.runs = vec![run];
             None
         }),
-        None => all(watched, &mut watch, &mut report),
+        None => all(options, &mut watch, &mut report),
     };
     let cut = match runs {
         Ok(cut) => cut,
         Err(End::Failed(failure)) => return Err(failure),
-        Err(End::NotStarted(e)) => return Ok(output::not_started(&watched.command, &e.0)),
+        Err(End::NotStarted(e)) => return Ok(output::not_started(&options.command, &e.0)),
         Err(End::Asked(signal)) => {
             eprintln!("cachestat: interrupted before the command was run");
             return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)));
@@ -211,19 +203,19 @@ pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
     report.unknown.extend(report.runs.last().and_then(unseen::note));
     report.about.extend(unasked(&report.runs));
     report.conclude();
-    outputs.write(args, &report)?;
+    outputs.write(options, &report)?;
     let own = report.runs.last().and_then(|r| r.exit_status).unwrap_or(0);
     let status = cut.map_or(own, |signal| 128 + signal);
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
 }
 
 /// All runs of the command, with what comes before them: the signal that cut the series short, if one did.
-fn all(watched: &Watched, watch: &mut Watch<'_>, report: &mut Report) -> Result<Option<i32>, End> {
+fn all(options: &Options, watch: &mut Watch<'_>, report: &mut Report) -> Result<Option<i32>, End> {
     let (about, runs) = (&mut report.about, &mut report.runs);
-    for number in 1..=watched.warmup {
-        prepare(watched, watch)?;
+    for number in 1..=options.warmup {
+        prepare(options, watch)?;
         // A run like any other, whose figures nobody sees.
-        let run = watch.command(&watched.command, u32::MAX - number)?;
+        let run = watch.command(&options.command, u32::MAX - number)?;
         let status = run.signal;
         report.warmups.push(Run { warmup: true, ..run });
         if let Some(signal) = stopped(status, watch)? {
@@ -231,15 +223,15 @@ fn all(watched: &Watched, watch: &mut Watch<'_>, report: &mut Report) -> Result<
             return Ok(Some(signal));
         }
     }
-    match watched.warmup {
+    match options.warmup {
         0 => {}
         1 => about.push("run once before, without counting (--warmup)".into()),
         n => about.push(format!("run {n} times before, without counting (--warmup)")),
     }
     let mut cut = None;
-    for number in 1..=watched.repeat {
-        prepare(watched, watch)?;
-        let cold = watched.cold.filter(|_| number == 1);
+    for number in 1..=options.repeat {
+        prepare(options, watch)?;
+        let cold = options.cold.filter(|_| number == 1);
         let mut left = None;
         if let Some(cold) = cold {
             let emptied = cold.empty().map_err(|e| End::Failed(cannot_empty(&e)))?;
@@ -251,25 +243,25 @@ fn all(watched: &Watched, watch: &mut Watch<'_>, report: &mut Report) -> Result<
             ));
             left = Some(emptied);
         }
-        let mut run = match watch.command(&watched.command, number) {
+        let mut run = match watch.command(&options.command, number) {
             Err(End::Asked(signal)) if !runs.is_empty() => {
-                about.push(format!("interrupted before run {number} of {}", watched.repeat));
+                about.push(format!("interrupted before run {number} of {}", options.repeat));
                 cut = Some(signal);
                 break;
             }
             run => run?,
         };
         run.cold = cold.map(|c| c.name().to_owned());
-        run.prepare.clone_from(&watched.prepare);
+        run.prepare.clone_from(&options.prepare);
         run.cold_left = left;
         let status = run.signal;
         runs.push(run);
         // Interrupted: whoever did that wants no more of it.
-        if number < watched.repeat {
+        if number < options.repeat {
             cut = stopped(status, watch)?;
         }
         if cut.is_some() {
-            about.push(format!("interrupted after run {number} of {}", watched.repeat));
+            about.push(format!("interrupted after run {number} of {}", options.repeat));
             break;
         }
     }
@@ -280,7 +272,7 @@ fn all(watched: &Watched, watch: &mut Watch<'_>, report: &mut Report) -> Result<
             watch.unasked
         ));
     }
-    if watched.prepare.is_some() {
+    if options.prepare.is_some() {
         about.push("the line of --prepare was run before each run, without counting".into());
     }
     Ok(cut)
@@ -334,8 +326,8 @@ fn cannot_empty(error: &io::Error) -> Failure {
     failure.remedy(remedy)
 }
 
-fn prepare(watched: &Watched, watch: &mut Watch<'_>) -> Result<(), End> {
-    let Some(line) = &watched.prepare else { return Ok(()) };
+fn prepare(options: &Options, watch: &mut Watch<'_>) -> Result<(), End> {
+    let Some(line) = &options.prepare else { return Ok(()) };
     let command = [OsString::from("sh"), OsString::from("-c"), OsString::from(line)];
     let status = watch.aside(&command)?;
     if status == 0 {

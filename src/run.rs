@@ -2,12 +2,13 @@
 //!
 //! The outside world comes in through [`World`], so that tests run the whole of it on fakes.
 
-use std::io;
+pub mod options;
+pub mod start;
+
 use std::io::Write;
 use std::time::Duration;
 use std::time::Instant;
 
-use crate::cli::Args;
 use crate::exit::Failure;
 use crate::figures::Figure;
 use crate::figures::Figures;
@@ -15,9 +16,14 @@ use crate::loss;
 use crate::model::Interval;
 use crate::pivot::Pivot;
 use crate::sample::Source;
+use crate::text::output;
 use crate::view::View;
 use crate::wait::Wait;
 use crate::wait::Wake;
+
+pub use options::Format;
+pub use options::Options;
+pub use options::Set;
 
 /// All that the loop touches.
 pub struct World<'a> {
@@ -75,19 +81,8 @@ impl Beat {
 ///
 /// # Errors
 /// When samples cannot be read or the output cannot be written.
-pub fn run(args: &Args, view: &mut dyn View, world: World<'_>) -> Result<(), Failure> {
-    match intervals(args, view, world) {
-        Ok(()) | Err(End::Closed) => Ok(()),
-        Err(End::Failed(failure)) => Err(failure),
-    }
-}
-
-/// Prints a text in one go; a closed pipe is no error.
-///
-/// # Errors
-/// When the output cannot be written.
-pub fn print(text: &str, out: &mut dyn Write) -> Result<(), Failure> {
-    match flush(&mut text.to_owned(), out) {
+pub fn run(options: &Options, view: &mut dyn View, world: World<'_>) -> Result<(), Failure> {
+    match intervals(options, view, world) {
         Ok(()) | Err(End::Closed) => Ok(()),
         Err(End::Failed(failure)) => Err(failure),
     }
@@ -106,11 +101,11 @@ impl<E: Into<anyhow::Error>> From<E> for End {
     }
 }
 
-fn intervals(args: &Args, view: &mut dyn View, world: World<'_>) -> Result<(), End> {
+fn intervals(options: &Options, view: &mut dyn View, world: World<'_>) -> Result<(), End> {
     let World { source, pivot, wait, out, err } = world;
     let plan = source.plan().clone();
     let mut before = source.sample()?;
-    let mut beat = Beat::new(before.at, args.interval);
+    let mut beat = Beat::new(before.at, options.interval);
     let mut run: Option<Interval> = None;
     let mut text = String::new();
     view.begin(&mut text);
@@ -120,7 +115,7 @@ fn intervals(args: &Args, view: &mut dyn View, world: World<'_>) -> Result<(), E
         let now = source.sample()?;
         let interval = pivot.interval(&before, &now, &plan);
         before = now;
-        warn(args, &interval, wake, run.as_ref(), err);
+        warn(options, &interval, wake, run.as_ref(), err);
         let total = sum(run.take(), &interval);
         if wake == Wake::Interrupt {
             view.interrupted(&mut text);
@@ -130,10 +125,10 @@ fn intervals(args: &Args, view: &mut dyn View, world: World<'_>) -> Result<(), E
             view.total(&total, &mut text);
         }
         flush(&mut text, out)?;
-        if let (Wake::Ended, Some(pid)) = (wake, args.pid) {
+        if let (Wake::Ended, Some(pid)) = (wake, options.chosen.pid) {
             let _ = writeln!(err, "cachestat: process {pid} has ended");
         }
-        if wake != Wake::Deadline || args.count == Some(done) {
+        if wake != Wake::Deadline || options.count == Some(done) {
             conclude(&total, &interval, err);
             break;
         }
@@ -145,12 +140,13 @@ fn intervals(args: &Args, view: &mut dyn View, world: World<'_>) -> Result<(), E
 
 /// Writes what has gathered in one go, so that no reader sees half an interval.
 fn flush(text: &mut String, out: &mut dyn Write) -> Result<(), End> {
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let written = output::offer(text.as_bytes(), out);
     text.clear();
-    written.map_err(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => End::Closed,
-        _ => End::Failed(Failure::failed(format!("cannot write the output: {error}"))),
-    })
+    match written {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(End::Closed),
+        Err(error) => Err(End::Failed(output::failure(&error))),
+    }
 }
 
 /// The run so far and one more interval. Rows are not summed: there is no bound to how many processes a run
@@ -184,18 +180,18 @@ fn add(a: &Figures, b: &Figures) -> Figures {
 
 /// Says on standard error what a reader of the figures must know: the first loss, and an interval that was
 /// much longer than asked for.
-fn warn(args: &Args, interval: &Interval, wake: Wake, run: Option<&Interval>, err: &mut dyn Write) {
+fn warn(options: &Options, interval: &Interval, wake: Wake, run: Option<&Interval>, err: &mut dyn Write) {
     if interval.lost.total() > 0 && run.is_none_or(|run| run.lost.total() == 0) {
         let _ = writeln!(err, "cachestat: warning: {}", loss::told(&interval.lost));
-        let options = loss::options(&interval.lost);
-        if !options.is_empty() {
-            let filtered = if args.filters() { "; what is chosen is not known without" } else { "" };
-            let _ = writeln!(err, "remedy: more room with {}{filtered}", options.join(", "));
+        let room = loss::options(&interval.lost);
+        if !room.is_empty() {
+            let filtered = if options.chosen.any() { "; what is chosen is not known without" } else { "" };
+            let _ = writeln!(err, "remedy: more room with {}{filtered}", room.join(", "));
         }
     }
-    if wake == Wake::Deadline && interval.seconds > 1.5 * args.interval.as_secs_f64() {
-        let (took, asked) = (interval.seconds, args.interval.as_secs_f64());
-        let _ = writeln!(err, "cachestat: warning: this interval took {took:.3} s instead of {asked} s");
+    if wake == Wake::Deadline && interval.seconds > 1.5 * options.interval.as_secs_f64() {
+        let (took, requested) = (interval.seconds, options.interval.as_secs_f64());
+        let _ = writeln!(err, "cachestat: warning: this interval took {took:.3} s instead of {requested} s");
     }
 }
 

@@ -7,24 +7,28 @@
 pub mod app;
 pub mod batch;
 pub mod cells;
-pub mod cli;
 pub mod config;
+pub mod counting;
 pub mod details;
 pub mod draw;
 pub mod findings;
-mod help;
 pub mod keeper;
 pub mod keys;
 pub mod layout;
+pub mod numbers;
+pub mod options;
 pub mod sampler;
+pub mod scene;
 pub mod screen;
 pub mod settings;
 pub mod snapshot;
 pub mod start;
 pub mod summary;
+pub mod surface;
 pub mod table;
 pub mod terminal;
 pub mod whole;
+pub mod zones;
 
 #[cfg(test)]
 mod tests;

@@ -7,9 +7,9 @@ pub mod csv;
 pub mod json;
 pub mod text;
 
-use crate::cli::Args;
-use crate::cli::Format;
 use crate::model::Interval;
+use crate::run::options::Format;
+use crate::run::options::Options;
 
 /// One output format.
 pub trait View {
@@ -87,19 +87,19 @@ pub(crate) fn utc(time: jiff::Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
 
-/// The view that the command line asks for.
+/// The view for these options.
 #[must_use]
-pub fn of(args: &Args, here: Surroundings) -> Box<dyn View> {
-    let clock = Clock::new(here.zone, args.interval);
-    let clock = args.timestamp.then_some(clock);
-    let by = args.by;
-    match args.format() {
-        Format::Json => Box::new(json::Json { pid: args.pid, by }),
-        Format::Csv => Box::new(csv::Csv::new(args.columns(), args.unit, here.page_size, by)),
+pub fn of(options: &Options, here: Surroundings) -> Box<dyn View> {
+    let clock = Clock::new(here.zone, options.interval);
+    let clock = options.timestamp.then_some(clock);
+    let by = options.by;
+    match options.format {
+        Format::Json => Box::new(json::Json { pid: options.chosen.pid, by }),
+        Format::Csv => Box::new(csv::Csv::new(options.columns(), options.unit, here.page_size, by)),
         Format::Bcc => Box::new(bcc::Bcc { clock }),
         Format::Text => Box::new(text::Text::new(
-            args.columns(),
-            text::Numbers { unit: args.unit, page_size: here.page_size },
+            options.columns(),
+            text::Numbers { unit: options.unit, page_size: here.page_size },
             clock,
             by,
             here.screen,

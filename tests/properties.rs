@@ -59,7 +59,7 @@ proptest! {
         match Args::try_parse_from(program.chain(args)) {
             Ok(args) => {
                 prop_assert!(args.interval >= Duration::from_millis(10));
-                prop_assert!(args.count != Some(0) && args.top > 0 && args.pid != Some(0));
+                prop_assert!(args.count != Some(0) && args.top > 0 && args.filters.pid != Some(0));
             }
             Err(e) => {
                 let asked = matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -247,7 +247,7 @@ fn number(n: Option<u32>) -> String {
 fn view(options: &str) -> Box<dyn View> {
     let args = Args::parse_from(["cachestat"].into_iter().chain(options.split_whitespace()));
     let zone = jiff::tz::TimeZone::UTC;
-    view::of(&args, Surroundings { zone, page_size: 4096, screen: Box::new(|| None) })
+    view::of(&args.options(), Surroundings { zone, page_size: 4096, screen: Box::new(|| None) })
 }
 
 fn printed(options: &str, interval: &Interval) -> String {

@@ -3,18 +3,18 @@
 use std::io;
 use std::process::ExitCode;
 
-use cachetop::du::cli::Args;
+use cachetop::cli;
 use cachetop::du::run;
 use cachetop::du::run::End;
 
 fn main() -> ExitCode {
     cachetop::limits::raise();
-    cachetop::cli::log();
-    let args: Args = match cachetop::cli::parse(Args::check) {
-        Ok(args) => args,
+    cli::log();
+    let options = match cli::parse::<cli::du::Args>() {
+        Ok(options) => options,
         Err(code) => return code,
     };
-    match run::run(&args, &mut io::stdout().lock(), &mut io::stderr()) {
+    match run::run(&options, &mut io::stdout().lock(), &mut io::stderr()) {
         Ok(End::Done) => ExitCode::SUCCESS,
         Ok(End::Partly) => ExitCode::FAILURE,
         Err(failure) => failure.report("cachedu", &mut io::stderr()),

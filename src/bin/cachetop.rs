@@ -3,17 +3,17 @@
 use std::io;
 use std::process::ExitCode;
 
-use cachetop::top::cli::Args;
+use cachetop::cli;
 use cachetop::top::start;
 
 fn main() -> ExitCode {
     cachetop::limits::raise();
-    cachetop::cli::log();
-    let args: Args = match cachetop::cli::parse(Args::check) {
-        Ok(args) => args,
+    cli::log();
+    let options = match cli::parse::<cli::top::Args>() {
+        Ok(options) => options,
         Err(code) => return code,
     };
-    match start::cachetop(&args) {
+    match start::cachetop(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report("cachetop", &mut io::stderr()),
     }

@@ -1,251 +1,17 @@
-//! What the help and the manual page say beyond the options.
+//! The end of the help, and the sections of the manual page, from titles and texts.
 
 use std::fmt::Write as _;
 
-use crate::columns::COLUMNS;
-use crate::columns::DEFAULT;
-use crate::columns::WIDE;
+/// A section of the help and the manual page: its title, and its text in lines that fit a terminal of 80 columns.
+pub(super) type Section = (&'static str, String);
 
-/// The end of `-h`.
-pub(super) const SHORT: &str = "\
-Examples:
-  cachestat              a line every second until Ctrl-C, then the total
-  cachestat 5 12         12 intervals of 5 seconds
-  cachestat -p 1234 1    what process 1234 does
-  cachestat --json 1     one JSON object a line
-  cachestat -- du -s .   run a command and explain what it did
-
-'cachestat --help' explains the figures, lists the columns and the exit codes.";
-
-/// Titles and texts; lines fit a terminal of 80 columns.
-const SECTIONS: &[(&str, &str)] = &[
-    (
-        "Examples",
-        "\
-cachestat                         a line every second until Ctrl-C, then
-                                  the total
-cachestat 5 12                    12 intervals of 5 seconds
-cachestat -T 0.1                  ten lines a second, with the time of day
-cachestat -x 10                   the wide set of columns
-cachestat -p 1234 1               what process 1234 does
-cachestat --by process --top 5    the five busiest processes below each line
-cachestat --by file -p 1234       which files process 1234 uses
-cachestat --by process --file F   which processes use the file F
-cachestat --by cgroup 10          containers, pods and services
-cachestat --cgroup /system.slice  what all services together do
-cachestat --columns hits,misses,read_bytes
-cachestat --json 1 60 >log.jsonl  one JSON object a line
-cachestat --engine both 1         beside what bcc's cachestat would count
-cachestat --explain               which kernel hooks count what, how exactly
-cachestat -- make                 run a command and explain what it did
-cachestat -r 3 --cold all -- du -s DIR
-                                  cold, then twice warm: where the time went
-cachestat -p 1234 --for 10s       the same of a process that runs already
-cachestat --save then.json -- make; cachestat --compare then.json -- make",
-    ),
-    (
-        "One command",
-        "\
-'-- COMMAND' runs it with this terminal, its own signals and exit status, and
-follows what it starts, daemons included that leave their parent and session;
-not what a server starts on its behalf (docker run, systemd-run): watch that
-with --cgroup. When it has ended, a report goes to standard error or to the
-file of -o, as text or (--json) as one object. When called through sudo, the
-command runs as the user who called.
-
-The report tells where the time went: waiting for data (reads, page faults,
-execve) or metadata (open, look-ups, directories), work on names that the
-dentry cache did not have, waiting to write, other CPU. What cannot be put
-down to any of them (pipes, timers, locks) is 'unexplained'. These are times
-of threads: where several work at the same time, they add up to more than
-the wall time, and the report says so. Bytes 'from devices' are the kernel's
-own account (getrusage), of processes that were waited for; with -p, of all.
-
-FINDINGS are what the figures prove, each with a name and, in JSON, with the
-evidence; a rule whose figures are not known here says nothing. CACHED before
-is known of files that the command line names, and of those that the run
-before used.
-
--r runs it N times, side by side, and says where the difference in time went.
---cold empties caches of the whole machine before the first run: pagecache
-(pages of files, directories and inode tables), slab (names and inodes) or
-all; the report says how much stayed, because it is in use. --prepare runs a
-line of shell before each run, as you, not as the user of sudo. What kernel
-threads do for the command (loop devices, an NFS server on this machine) is
-not counted as its own, nor are pages that are evicted. With -p, the process
-and what it has started or starts is watched.",
-    ),
-    (
-        "Reading the figures",
-        "\
-Figures are counts in the interval, not rates. The unit is the page (4 KiB
-on x86): a read call that covers three pages makes three accesses. Each
-access has one of three outcomes:
-
-  HITS    the page was in the cache and had been used before
-  RAHITS  the page was in the cache only because read-ahead had fetched it:
-          this is its first use
-  MISSES  the page was not in the cache when the call began: the caller had
-          to wait for the device, or read a hole
-
-A file read for the first time, in calls of whole pages, has no HITS,
-however large the calls; read again, it has only HITS. A call that comes
-back to a page (for its next 512 bytes) is a hit. HITRATIO is HITS / (HITS +
-RAHITS + MISSES).
-
-'-' is what cannot be known: a ratio when nothing was read, a figure that
-this kernel or this version does not give ('--explain' says why), the size
-of the cache and what it lost in the row of a process. Without activity
-HITRATIO is '-', not 0 % or 100 %.
-
-DIRTIES are pages that went from clean to dirty. MB are MiB (1048576 bytes).
-
-The first line comes one interval after counting began. If the command was
-stopped or could not run, one longer interval follows, and the next ones end
-on the old beat again. Events that could not be accounted are reported on
-standard error, in the column LOST and in JSON, each time with what they
-touch (totals, rows of threads, rows of files) and the option that gives
-room; '--explain' lists the reasons.",
-    ),
-    (
-        "Engines",
-        "\
---engine exact    the default: read calls are watched from beginning to end.
-                  Without this option, and only where that cannot be done,
-                  the classic engine counts instead, and a warning says so.
---engine classic  the method of bcc's cachestat, to compare with figures of
-                  old, and for kernels where nothing better attaches. It
-                  counts four events: pages added, pages marked accessed,
-                  pages dirtied, buffers dirtied. Then
-                    HITS + MISSES = accessed - buffers dirtied
-                    MISSES        = added - dirtied
-                    DIRTIES       = buffers dirtied
-                  Unlike bcc's, a large folio counts as its pages, and what
-                  comes out below zero is shown: a sign that the subtraction
-                  did not hold. Pages that read-ahead brought in are MISSES.
---engine both     both side by side, to see where old figures were wrong;
-                  with --explain, why.
-
-Columns of the classic engine have names and titles of their own for lists
-that mix both (below). --bcc shows one engine only.",
-    ),
-    (
-        "Rows and filters",
-        "\
---by shows rows below each interval, the busiest first: process, thread,
-comm (all processes of one name), user, cgroup, file, mount, device.
-
--p, --comm, --cgroup, --file and --mount choose what counts, in rows and in
-the line of the interval alike; several of them must all be so. --comm is
-the name of the process, not of one of its threads. The kernel decides it
-where it happens: what others do takes no room from what is chosen. --file
-is the file that is there when the command begins, also when it is renamed
-or deleted, and not one that takes its place; --cgroup is the group, all
-below it, and whatever is made anew at its path.
-
-Process ids are those of the initial PID namespace.
-
-The last row, (other), is the rest: what no table had room for, what no file
-or process did, and the rows beyond --top. So all rows together are the line
-above them, figure by figure. In JSON it has \"other\":true and no names; a
-command that calls itself (other) is written '\\(other)'.
-
-Users, cgroups and names are those that a thread had at its first event
-under its present name. A cgroup that went before its path could be read is
-'cgroup:ID (gone)'. In text a container stands for its path; JSON has both.
-
-Files are looked at only if --by or a filter asks for them. They are counted
-for each process in a table of --file-table rows, which takes 1 KiB of kernel
-memory a row; what finds no room is counted as files_full in LOST, is part of
-(other), and is missing in rows; a filtered line is not known then. A file
-has the name that it had when the process first used it; '(deleted)' if no
-name was left when it was last used; '…' or '[MAJOR:MINOR]' where its
-beginning is not known or not mounted here. On overlayfs it is the file of
-the layer that has the data.
-Not known by file: FILLS, FTAROUND, INFLIGHT, BUFDIRT, read-ahead windows,
-REFAULTS, metadata, times, and what leaves the cache.",
-    ),
-    (
-        "Formats",
-        "\
---json  every figure under its name, always in pages or bytes as named;
-        what is not known is null. The total of the run has \"total\":true.
-        Counts of the classic engine are in the group \"classic\".
-        \"latency\" has the read calls that did not miss and those that did, by
-        their length: 32 numbers each, the first of calls below 256 ns, the
-        i-th (from 0) of 2^(7+i) ns and more, up to twice that. In
-        \"window_pages\", the i-th of 16 numbers counts read-ahead windows of
-        2^i pages and more, up to twice that. With --pid both are null.
---csv   time and interval_s, then the columns by name; sizes in bytes,
-        ratios from 0 to 1; what is not known is empty. No total.
---bcc   the layout of bcc's cachestat, in bcc's meaning: a page fetched by
-        read-ahead is a miss, so MISSES there are MISSES + RAHITS here. A
-        HITRATIO of nothing is 0.00% there. No total.",
-    ),
-    (
-        "Ending",
-        "\
-SIGINT (Ctrl-C) and SIGTERM print the interval that had begun and the total
-of the run. When the process of -p ends, its last interval is printed. A
-closed pipe ends quietly.",
-    ),
-    (
-        "Exit codes",
-        "\
-0  done
-1  it could not be done: not allowed, not supported by this kernel, output
-   not written; the remedy is printed
-2  wrong usage, or no process with that PID
-Of '-- COMMAND' the command's own: 128 + N if signal N ended it, 127 if it
-was not found, 126 if it could not be run.",
-    ),
-];
-
-const COLUMNS_TITLE: &str = "Columns";
-
-/// The columns with their names: `*` marks the default set, `x` the wide one.
-fn columns() -> String {
-    let mut out = String::from("* shown by default, x shown with -x; the second name is for --columns\n\n");
-    for c in COLUMNS {
-        let star = if DEFAULT.contains(&c.id) { '*' } else { ' ' };
-        let wide = if WIDE.contains(&c.id) { 'x' } else { ' ' };
-        let mut lines = wrapped(c.about(), 40).into_iter();
-        let first = lines.next().unwrap_or_default();
-        let _ = writeln!(out, "{star}{wide} {:<10} {:<19} {first}", c.title, c.id);
-        for line in lines {
-            let _ = writeln!(out, "{:33} {line}", "");
-        }
-    }
-    out.trim_end().to_string()
-}
-
-/// Breaks a text between words into lines of at most `width` characters.
-pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_string()),
-        }
-    }
-    lines
-}
-
-fn sections() -> impl Iterator<Item = (&'static str, String)> {
-    let last = (COLUMNS_TITLE, columns());
-    SECTIONS.iter().map(|(title, text)| (*title, (*text).to_string())).chain([last])
+/// Sections whose texts are fixed.
+pub(super) fn fixed(sections: &[(&'static str, &'static str)]) -> Vec<Section> {
+    sections.iter().map(|(title, text)| (*title, (*text).to_string())).collect()
 }
 
 /// The end of `--help`.
-pub(super) fn long() -> String {
-    long_of(sections())
-}
-
-/// The same for any command: titles, and texts whose lines are short enough.
-pub(crate) fn long_of(sections: impl Iterator<Item = (&'static str, String)>) -> String {
+pub(super) fn long(sections: Vec<Section>) -> String {
     let mut out = String::new();
     for (title, text) in sections {
         let _ = writeln!(out, "{title}:");
@@ -258,12 +24,7 @@ pub(crate) fn long_of(sections: impl Iterator<Item = (&'static str, String)>) ->
 }
 
 /// The same as sections of a manual page; the lines stay as they are.
-pub(super) fn manual() -> String {
-    manual_sections(sections())
-}
-
-/// The same for any command.
-pub(crate) fn manual_sections(sections: impl Iterator<Item = (&'static str, String)>) -> String {
+pub(super) fn manual(sections: Vec<Section>) -> String {
     let mut out = String::new();
     for (title, text) in sections {
         let _ = writeln!(out, ".SH {}\n.nf", title.to_uppercase());
@@ -276,23 +37,4 @@ pub(crate) fn manual_sections(sections: impl Iterator<Item = (&'static str, Stri
         out.push_str(".fi\n");
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_help_fits_a_terminal_of_80_columns() {
-        for line in long().lines().chain(SHORT.lines()) {
-            assert!(line.chars().count() <= 79, "{line}");
-        }
-    }
-
-    #[test]
-    fn words_are_kept_when_lines_are_broken() {
-        assert_eq!(wrapped("a bc def", 4), ["a bc", "def"]);
-        assert_eq!(wrapped("abcdefgh i", 4), ["abcdefgh", "i"]);
-        assert!(wrapped("", 4).is_empty());
-    }
 }

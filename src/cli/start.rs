@@ -12,18 +12,67 @@ use clap::Parser;
 use clap_complete::Shell;
 
 use super::Generated;
-use super::manual_of;
-use crate::foreign;
+use super::help;
+use super::help::Section;
+use crate::exit::Failure;
+use crate::text::foreign;
+use crate::text::output;
 
-/// Reads the command line. What it asks for beside the work, help and version, is printed here: clap would end with 0
-/// though the output cannot be written.
+/// A command line, and what it stands for.
+pub trait CommandLine: Parser {
+    /// What is to be done, in plain values.
+    type Task;
+
+    /// The end of `-h`.
+    const SHORT: &'static str;
+
+    /// What `--help` and the manual page say beyond the options.
+    fn sections() -> Vec<Section>;
+
+    /// What goes together, beyond what the definition of options says.
+    ///
+    /// # Errors
+    /// The message for whoever requested it.
+    fn check(&self) -> Result<(), clap::Error>;
+
+    /// What is to be printed instead of any work.
+    fn generated(&self) -> Option<Generated>;
+
+    /// Prints that.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn print(text: &str) -> Result<(), Failure> {
+        output::print(text, &mut io::stdout().lock())
+    }
+
+    /// What is to be done.
+    ///
+    /// # Errors
+    /// Wrong usage that the definition of options does not see.
+    fn task(self) -> Result<Self::Task, Failure>;
+}
+
+/// Reads the command line. What it requests beside the work, help, version and what is generated, is printed here.
 ///
 /// # Errors
 /// The exit code, when everything is said.
-pub fn parse<T: Parser>(check: impl Fn(&T) -> Result<(), clap::Error>) -> Result<T, ExitCode> {
+pub fn parse<C: CommandLine>() -> Result<C::Task, ExitCode> {
+    let args = read::<C>()?;
+    let generated = args.generated();
+    let failed = |failure: Failure| failure.report(C::command().get_name(), &mut io::stderr());
+    let task = args.task().map_err(failed)?;
+    match generated {
+        None => Ok(task),
+        Some(what) => Err(C::print(&generate::<C>(what)).map_or_else(failed, |()| ExitCode::SUCCESS)),
+    }
+}
+
+/// clap would end with 0 though help or version cannot be written.
+fn read<C: CommandLine>() -> Result<C, ExitCode> {
     // What does not go together is told only of what can be read.
     let read = |words: &mut dyn Iterator<Item = OsString>| {
-        T::try_parse_from(words).and_then(|args| check(&args).map(|()| args))
+        C::try_parse_from(words).and_then(|args| args.check().map(|()| args))
     };
     let error = match read(&mut std::env::args_os()) {
         Ok(args) => return Ok(args),
@@ -35,8 +84,8 @@ pub fn parse<T: Parser>(check: impl Fn(&T) -> Result<(), clap::Error>) -> Result
     } else if io::stdout().is_terminal() {
         error.exit();
     }
-    let printed = crate::run::print(&error.render().to_string(), &mut io::stdout().lock());
-    let name = T::command().get_name().to_owned();
+    let printed = output::print(&error.render().to_string(), &mut io::stdout().lock());
+    let name = C::command().get_name().to_owned();
     Err(printed.map_or_else(|failure| failure.report(&name, &mut io::stderr()), |()| ExitCode::SUCCESS))
 }
 
@@ -75,10 +124,12 @@ pub fn log() {
     }));
 }
 
-/// The manual page, with these sections beyond what clap knows, or completions for a shell.
-pub(crate) fn generated(mut command: clap::Command, sections: &str, what: Generated) -> String {
+/// The manual page, or completions for a shell.
+#[must_use]
+pub fn generate<C: CommandLine>(what: Generated) -> String {
+    let mut command = C::command();
     let shell = match what {
-        Generated::Man => return manual_of(command, sections),
+        Generated::Man => return manual(command, &help::manual(C::sections())),
         Generated::Bash => Shell::Bash,
         Generated::Zsh => Shell::Zsh,
         Generated::Fish => Shell::Fish,
@@ -87,4 +138,21 @@ pub(crate) fn generated(mut command: clap::Command, sections: &str, what: Genera
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut text);
     String::from_utf8_lossy(&text).into_owned()
+}
+
+/// A manual page: what clap knows, then what the long help tells beyond that.
+fn manual(command: clap::Command, sections: &str) -> String {
+    let man = clap_mangen::Man::new(command);
+    let mut text = Vec::new();
+    // Writing to memory cannot fail.
+    let _ = man
+        .render_title(&mut text)
+        .and_then(|()| man.render_name_section(&mut text))
+        .and_then(|()| man.render_synopsis_section(&mut text))
+        .and_then(|()| man.render_description_section(&mut text))
+        .and_then(|()| man.render_options_section(&mut text));
+    let text = String::from_utf8_lossy(&text).into_owned();
+    // Each section comes with the same two lines of preamble; once is enough.
+    let (preamble, rest) = text.split_at(text.find(".TH").unwrap_or(0));
+    format!("{preamble}{}{}", rest.replace(preamble, ""), sections)
 }

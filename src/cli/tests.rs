@@ -1,124 +1,16 @@
+//! What holds for every command line.
 #![allow(clippy::unwrap_used)]
-
-use clap::CommandFactory as _;
-use proptest::prelude::*;
 
 use super::*;
 
-fn parse(options: &str) -> Result<Args, String> {
-    Args::try_parse_from(["cachestat"].into_iter().chain(options.split_whitespace()))
-        .map_err(|e| e.to_string())
-}
-
-#[test]
-fn the_definition_is_sound() {
-    Args::command().debug_assert();
-}
-
-#[test]
-fn the_defaults() {
-    let args = parse("").unwrap();
-    assert_eq!((args.interval, args.count), (Duration::from_secs(1), None));
-    assert_eq!((args.format(), args.unit, args.top), (Format::Text, Unit::Pages, 10));
-    assert_eq!(args.columns().len(), columns::DEFAULT.len());
-    assert_eq!(parse("-x").unwrap().columns().len(), columns::WIDE.len());
-}
-
-#[test]
-fn intervals() {
-    for (text, millis) in
-        [("1", 1000), ("0.1", 100), (".5", 500), ("2.", 2000), ("1e1", 10_000), ("0.01", 10), ("+3", 3000)]
-    {
-        assert_eq!(interval(text), Ok(Duration::from_millis(millis)), "{text}");
+fn holds<C: CommandLine>() {
+    C::command().debug_assert();
+    for line in help::long(C::sections()).lines().chain(C::SHORT.lines()) {
+        assert!(line.chars().count() <= 79, "the help fits a terminal of 80 columns: {line}");
     }
-    assert_eq!(interval("31536000"), Ok(LONGEST));
-    for (text, part) in [
-        ("0", "more than 0"),
-        ("0.0", "more than 0"),
-        ("-0", "more than 0"),
-        ("-1", "more than 0"),
-        ("-1e400", "more than 0"),
-        ("1e-400", "more than 0"),
-        ("1e-9", "too short"),
-        ("1e-30", "too short"),
-        ("0.00999", "too short"),
-        ("nan", "not a number"),
-        ("-nan", "not a number"),
-        ("inf", "longer than a year"),
-        ("1e400", "longer than a year"),
-        ("31536000.1", "longer than a year"),
-        ("abc", "not a number"),
-        ("", "not a number"),
-        ("1s", "not a number"),
-        ("0,5", "with a point"),
-    ] {
-        let error = interval(text).unwrap_err();
-        assert!(error.contains(part), "{text}: {error}");
-    }
-}
-
-#[test]
-fn negative_numbers_are_values_and_not_options() {
-    for options in ["-1", "-0.5", "1 -1", "-p -1"] {
-        let error = parse(options).unwrap_err();
-        assert!(error.starts_with("error: invalid value"), "{options}: {error}");
-    }
-}
-
-#[test]
-fn what_does_not_go_together() {
-    for options in [
-        "--json --csv",
-        "--json --bcc",
-        "--csv --bcc",
-        "--json -x",
-        "--json --columns hits",
-        "--json --unit pages",
-        "--bcc -x",
-        "--bcc --columns hits",
-        "--bcc --unit bytes",
-        "--bcc --by process",
-        "-x --columns hits",
-        "--top 3",
-    ] {
-        let error = parse(options).unwrap_err();
-        assert!(
-            error.contains("cannot be used with") || error.contains("required arguments"),
-            "{options}: {error}"
-        );
-    }
-    for options in ["--json -T", "--csv -x", "--json --by process --top 3 -p 1", "--bcc -T -p 1 2 3"] {
-        assert!(parse(options).is_ok(), "{options}");
-    }
-}
-
-#[test]
-fn wrong_values() {
-    for (options, part) in [
-        ("1 0", "at least one"),
-        ("1 1.5", "not a whole number"),
-        ("1 2 3", "unexpected argument"),
-        ("-p 0", "not a process id"),
-        ("-p abc", "not a process id"),
-        ("-p 99999999999", "not a process id"),
-        ("--engine turbo", "engines are 'exact', 'classic' and 'both'"),
-        ("--by inode", "possible values: process"),
-        ("--by process --top 0", "not in"),
-        ("--table-size 0", "not in"),
-        ("--columns hits,rubbish", "no column 'rubbish'"),
-        ("--unit furlongs", "possible values: pages, bytes"),
-        ("--rubbish", "unexpected argument"),
-    ] {
-        let error = parse(options).unwrap_err();
-        assert!(error.contains(part), "{options}: {error}");
-    }
-}
-
-#[test]
-fn what_is_generated_knows_every_option() {
     for what in [Generated::Man, Generated::Bash, Generated::Zsh, Generated::Fish] {
-        let text = generate(what).replace('\\', "");
-        for option in Args::command().get_arguments().filter(|a| !a.is_hide_set()) {
+        let text = generate::<C>(what).replace('\\', "");
+        for option in C::command().get_arguments().filter(|a| !a.is_hide_set()) {
             if let Some(long) = option.get_long() {
                 assert!(text.contains(long), "{what:?}: {long}");
             }
@@ -127,24 +19,17 @@ fn what_is_generated_knows_every_option() {
     }
 }
 
-proptest! {
-    #[test]
-    fn any_text_is_an_interval_in_bounds_or_an_error(text in ".{0,12}") {
-        if let Ok(interval) = interval(&text) {
-            prop_assert!((SHORTEST..=LONGEST).contains(&interval));
-        }
-    }
+#[test]
+fn definitions_are_sound_and_what_is_generated_knows_every_option() {
+    holds::<stat::Args>();
+    holds::<top::Args>();
+    holds::<du::Args>();
+}
 
-    #[test]
-    fn any_number_is_an_interval_if_in_bounds(seconds in any::<f64>()) {
-        let parsed = interval(&seconds.to_string());
-        let inside = (0.01..=LONGEST.as_secs_f64()).contains(&seconds);
-        prop_assert_eq!(parsed.is_ok(), inside);
-    }
-
-    #[test]
-    fn intervals_are_kept_to_the_millisecond(millis in 10_u64..100_000_000) {
-        let text = format!("{}.{:03}", millis / 1000, millis % 1000);
-        prop_assert_eq!(interval(&text), Ok(Duration::from_millis(millis)));
+#[test]
+fn the_manual_of_the_screen_knows_every_key() {
+    let man = generate::<top::Args>(Generated::Man).replace('\\', "");
+    for (_, about) in crate::top::keys::lines() {
+        assert!(man.contains(about), "{about}");
     }
 }

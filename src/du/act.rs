@@ -14,8 +14,12 @@ use rustix::fs::Advice;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
-use super::cli::Args;
+use super::found::End;
+use super::found::Found;
 use super::kinds;
+use super::opening;
+use super::options::Options;
+use super::options::Task;
 use super::progress;
 use super::ranges::Run;
 use super::residency;
@@ -23,13 +27,10 @@ use super::residency::Ask;
 use super::residency::Residency;
 use super::residency::Unknown;
 use super::row::Row;
-use super::run;
-use super::run::End;
-use super::run::Found;
 use super::set;
 use super::totals::Totals;
 use crate::exit::Failure;
-use crate::view::text::bytes;
+use crate::text::numbers::bytes;
 use report::Report;
 
 /// Bytes of one read: what devices like, and little memory.
@@ -157,12 +158,12 @@ pub fn load_runs(fd: impl AsFd, runs: &[Run], ask: Ask, bytes: &AtomicU64) -> Re
 
 /// Does it to all files, in parallel, and says on a terminal how far it has come.
 fn each<T: Sync>(
-    args: &Args,
+    options: &Options,
     files: &[T],
     deed: impl Fn(&T, &AtomicU64) -> Result<Deed, Unknown> + Sync,
 ) -> Vec<Result<Deed, Unknown>> {
     let (done, read) = (AtomicU64::new(0), AtomicU64::new(0));
-    let told = || {
+    let so_far = || {
         let read = match read.load(Relaxed) {
             0 => String::new(),
             n => format!(", {} read", bytes(n)),
@@ -174,7 +175,7 @@ fn each<T: Sync>(
         done.fetch_add(1, Relaxed);
         result
     };
-    progress::during(args.noisy(), told, || files.par_iter().map(one).collect())
+    progress::during(options.shows_progress(), so_far, || files.par_iter().map(one).collect())
 }
 
 /// What a dry run says.
@@ -187,20 +188,25 @@ fn dry(totals: &Totals, memory: bool, why: Option<Unknown>) -> Deed {
 ///
 /// # Errors
 /// When the report cannot be written.
-pub fn run(args: &Args, found: Found, out: &mut dyn Write, err: &mut dyn Write) -> Result<End, Failure> {
-    let ask = args.ask();
-    let mut report = Report::new(if args.evict { "evict" } else { "load" }, args);
-    let wanted = run::wanted(args);
+pub fn run(
+    options: &Options,
+    found: Found,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<End, Failure> {
+    let ask = options.ask();
+    let mut report = Report::new(if options.task == Task::Load { "load" } else { "evict" }, options);
+    let needed = options.needed();
     // Who is not told what is cached may act all the same.
     let open = |r: &Row| r.why.is_none_or(Unknown::untold);
-    let todo: Vec<Row> = found.rows.into_iter().filter(|r| open(r) && wanted(&r.totals)).collect();
+    let todo: Vec<Row> = found.rows.into_iter().filter(|r| open(r) && needed(&r.totals)).collect();
     report.besides = found.total.cached.saturating_sub(todo.iter().map(|r| r.totals.cached).sum());
     let pages = todo.iter().map(|r| r.totals.pages.saturating_sub(r.totals.cached));
     report.most = pages.fold(0, u64::saturating_add);
-    let done = each(args, &todo, |r, read| match (args.dry_run, args.evict) {
+    let done = each(options, &todo, |r, read| match (options.dry_run, &options.task) {
         (true, _) => Ok(dry(&r.totals, memory(r.open()?.0.as_fd()), r.why)),
-        (false, true) => evict(&r.open()?.0, args.flush, ask),
-        (false, false) => load(&r.open()?.0, ask, read),
+        (false, Task::Evict { flush }) => evict(&r.open()?.0, *flush, ask),
+        (false, _) => load(&r.open()?.0, ask, read),
     });
     for (row, done) in todo.iter().zip(done) {
         // Trees change, and processes close files.
@@ -218,25 +224,25 @@ pub fn run(args: &Args, found: Found, out: &mut dyn Write, err: &mut dyn Write) 
 /// When the report cannot be written.
 pub fn restore(
     set: &set::Set,
-    args: &Args,
+    options: &Options,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<End, Failure> {
-    let ask = args.ask();
+    let ask = options.ask();
     if set.page_size != rustix::param::page_size() as u64 {
         return Err(Failure::failed(format!("the set was made with pages of {} bytes", set.page_size))
             .remedy("make it anew on this machine"));
     }
-    let mut report = Report::new("restore", args);
+    let mut report = Report::new("restore", options);
     let pages = set.files.iter().flat_map(|f| &f.runs).map(|r| r.pages);
     report.most = pages.fold(0, u64::saturating_add);
-    let done = each(args, &set.files, |file, read| {
-        if args.dry_run {
-            let (totals, why) = run::file(&file.path, ask);
+    let done = each(options, &set.files, |file, read| {
+        if options.dry_run {
+            let (totals, why) = opening::file(&file.path, ask);
             let dry = dry(&totals, false, why);
             return why.filter(|why| !why.untold()).map_or(Ok(dry), Err);
         }
-        load_runs(&run::open_named(&file.path)?.0, &file.runs, ask, read)
+        load_runs(&opening::open_named(&file.path)?.0, &file.runs, ask, read)
     });
     for (file, done) in set.files.iter().zip(done) {
         report.add(&file.path, done, err);

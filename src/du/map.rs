@@ -10,10 +10,12 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use super::cli::Args;
+use super::found::End;
+use super::options::Options;
 use super::owners;
 use super::pattern::Lengths;
 use super::pattern::Pattern;
+use super::printing::offer;
 use super::ranges::Run;
 use super::residency;
 use super::residency::Ask;
@@ -21,13 +23,11 @@ use super::residency::Method;
 use super::residency::Unknown;
 use super::row::Kind;
 use super::row::Row;
-use super::run;
-use super::run::End;
 use super::totals::Totals;
 use super::view;
 use crate::exit::Failure;
-use crate::view::text::bytes;
-use crate::view::text::percent;
+use crate::text::numbers::bytes;
+use crate::text::numbers::percent;
 
 /// Cells in a line, and lines of a large file.
 const CELLS: u64 = 64;
@@ -179,13 +179,18 @@ fn lengths(what: &str, lengths: &Lengths, out: &mut String) {
 /// Draws each file.
 ///
 /// # Errors
-/// When the output cannot be written, or the processes asked for are not there.
-pub fn run(args: &Args, paths: &[PathBuf], out: &mut dyn Write, err: &mut dyn Write) -> Result<End, Failure> {
+/// When the output cannot be written, or the processes requested are not there.
+pub fn run(
+    options: &Options,
+    paths: &[PathBuf],
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<End, Failure> {
     let mut end = End::Done;
-    let rows: Vec<Row> = if args.owners() {
-        let found = owners::find(args)?;
+    let rows: Vec<Row> = if options.of_owners() {
+        let found = owners::find(options)?;
         end = found.warn(err);
-        // The notes tell of those that cannot be known.
+        // The notes name those that cannot be known.
         found.rows.into_iter().filter(|r| r.why.is_none()).collect()
     } else {
         let row = |path: &PathBuf| Row::new(Kind::File, path.clone(), 0, Totals::default(), None);
@@ -193,17 +198,17 @@ pub fn run(args: &Args, paths: &[PathBuf], out: &mut dyn Write, err: &mut dyn Wr
     };
     for (i, row) in rows.iter().enumerate() {
         let path = &row.path;
-        match row.open().and_then(|(fd, _)| FileMap::new(path, fd, args.ask())) {
+        match row.open().and_then(|(fd, _)| FileMap::new(path, fd, options.ask())) {
             // A process has closed it.
             Err(Unknown::Vanished) if row.via.is_some() => {}
             Ok(map) => {
                 let gap = if i > 0 { "\n" } else { "" };
-                let text = if args.json {
-                    format!("{}\n", crate::foreign::json(&map.json()))
+                let text = if options.json() {
+                    format!("{}\n", crate::text::foreign::json(&map.json()))
                 } else {
                     format!("{gap}{}", map.text())
                 };
-                if !run::offer(text.as_bytes(), out)? {
+                if !offer(text.as_bytes(), out)? {
                     break;
                 }
             }

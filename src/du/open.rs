@@ -10,10 +10,21 @@ use std::path::Path;
 
 use rustix::fs::Mode;
 use rustix::fs::OFlags;
+use rustix::fs::Statx;
 use rustix::io::Errno;
 
 /// Flags of every open: no waiting for pipes and leases, no terminal taken over.
 const QUIET: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// The device of a file.
+pub(super) fn dev(stat: &Statx) -> u64 {
+    u64::from(stat.stx_dev_major) << 32 | u64::from(stat.stx_dev_minor)
+}
+
+/// What tells a file from all others.
+pub(super) fn inode(stat: &Statx) -> (u64, u64) {
+    (dev(stat), stat.stx_ino)
+}
 
 /// Opens a file below a directory, not following a symbolic link.
 ///

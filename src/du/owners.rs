@@ -15,19 +15,17 @@ use std::path::PathBuf;
 use rayon::prelude::*;
 use rustix::io::Errno;
 
-use super::cli::Args;
 use super::exclude::Exclude;
+use super::found::Found;
+use super::opening;
+use super::options::Options;
 use super::problems::Problems;
 use super::residency::Ask;
 use super::residency::Unknown;
-use super::row::Keep;
 use super::row::Kind;
 use super::row::Row;
 use super::row::Sink as _;
-use super::row::Sort;
 use super::row::Via;
-use super::run;
-use super::run::Found;
 use super::totals::Totals;
 use crate::cgroup::Hierarchy;
 use crate::exit::Failure;
@@ -50,12 +48,12 @@ type Files = HashMap<(u64, u64), Held>;
 ///
 /// # Errors
 /// When there is no such process or cgroup.
-pub fn find(args: &Args) -> Result<Found, Failure> {
-    let exclude = Exclude::new(&args.exclude).map_err(Failure::usage)?;
+pub fn find(options: &Options) -> Result<Found, Failure> {
+    let exclude = Exclude::new(&options.exclude).map_err(Failure::usage)?;
     let problems = Problems::default();
     // What could not be looked into is in no sum: these are at least what they say.
     let mut unread = 0;
-    let pids = processes(args, &problems, &mut unread)?;
+    let pids = processes(options, &problems, &mut unread)?;
     let mut files = Files::new();
     for &pid in &pids {
         match held(pid, &exclude, &mut files) {
@@ -68,12 +66,8 @@ pub fn find(args: &Args) -> Result<Found, Failure> {
             }
         }
     }
-    let ask = args.ask();
-    let page = rustix::param::page_size() as u64;
-    let acting = args.evict || args.load || args.save.is_some();
-    let top = args.top.map(|n| n as usize).filter(|_| !acting);
-    let least = args.min.map_or(0, |bytes| bytes.div_ceil(page));
-    let keep = Keep::new(args.sort.unwrap_or(Sort::Cached), top, least).only(run::wanted(args));
+    let ask = options.ask();
+    let keep = options.keep();
     let mut total = files
         .into_par_iter()
         .map(|(inode, file)| {
@@ -106,7 +100,7 @@ fn asked(inode: (u64, u64), file: Held, ask: Ask) -> (Totals, Option<Row>) {
         row.owners = file.owners.into_iter().collect();
         return (totals, Some(row));
     }
-    let (totals, why) = run::told(&file.link, run::open_same(&file.link, inode), ask);
+    let (totals, why) = opening::counted(&file.link, opening::open_same(&file.link, inode), ask);
     if why == Some(Unknown::Vanished) {
         return (Totals::of_vanished(), None);
     }
@@ -117,27 +111,28 @@ fn asked(inode: (u64, u64), file: Held, ask: Ask) -> (Totals, Option<Row>) {
 }
 
 /// The processes that the options choose; each of the options must hold.
-fn processes(args: &Args, problems: &Problems, unread: &mut u64) -> Result<Vec<u32>, Failure> {
-    for pid in &args.pid {
+fn processes(options: &Options, problems: &Problems, unread: &mut u64) -> Result<Vec<u32>, Failure> {
+    let wanted = &options.owners;
+    for pid in &wanted.pid {
         if !Path::new(&format!("/proc/{pid}")).exists() {
             return Err(Failure::usage(format!("there is no process {pid}"))
                 .remedy("'ps -e' lists the processes that there are"));
         }
     }
-    let named: Vec<u32> = args.pid.iter().map(|pid| process_of(*pid)).collect();
-    let of_cgroup = args.cgroup.as_deref().map(|path| members(path, problems, unread)).transpose()?;
+    let named: Vec<u32> = wanted.pid.iter().map(|pid| process_of(*pid)).collect();
+    let of_cgroup = wanted.cgroup.as_deref().map(|path| members(path, problems, unread)).transpose()?;
     let all = fs::read_dir("/proc").map_err(|e| Failure::failed(format!("cannot read /proc: {e}")))?;
     let mut pids: Vec<u32> = all
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter(|pid| named.is_empty() || named.contains(pid))
         .filter(|pid| of_cgroup.as_ref().is_none_or(|pids| pids.contains(pid)))
-        .filter(|pid| args.comm.as_deref().is_none_or(|name| comm(*pid, name)))
+        .filter(|pid| wanted.comm.as_deref().is_none_or(|name| comm(*pid, name)))
         .collect();
     pids.sort_unstable();
     // Our own files are of interest to nobody who does not ask for this process.
     let own = std::process::id();
     pids.retain(|pid| *pid != own || named.contains(pid));
-    if pids.is_empty() && args.comm.is_some() {
+    if pids.is_empty() && wanted.comm.is_some() {
         return Err(Failure::usage("no process has that name and what else was asked for")
             .remedy("'ps -e -o comm' lists the names; the kernel keeps their first 15 bytes"));
     }
@@ -242,7 +237,7 @@ fn held(pid: u32, exclude: &Exclude, files: &mut Files) -> io::Result<()> {
 
 /// Adds a file if it is one that the page cache holds. Never opens pipes and devices: they might notice.
 fn add(pid: u32, path: &Path, link: PathBuf, place: &Place, exclude: &Exclude, files: &mut Files) -> bool {
-    let Some((inode, kind)) = run::look(&link) else { return false };
+    let Some((inode, kind)) = opening::look(&link) else { return false };
     if !kind.is_file() && !kind.is_block_device() {
         return true;
     }
@@ -343,18 +338,18 @@ mod tests {
         let inode = of(&file);
         let found = files[&inode].clone();
         assert_eq!(found.path, PathBuf::from(format!("{} (deleted)", path.display())));
-        assert_eq!(run::look(&found.link).unwrap().0, inode);
+        assert_eq!(opening::look(&found.link).unwrap().0, inode);
         let mut others = Files::new();
         let exclude = Exclude::new(&["open".into()]).unwrap();
         held(std::process::id(), &exclude, &mut others).unwrap();
         assert!(!others.contains_key(&inode) && !others.is_empty());
         // The program itself is mapped, and not open.
-        assert!(files.contains_key(&run::look(Path::new("/proc/self/exe")).unwrap().0));
+        assert!(files.contains_key(&opening::look(Path::new("/proc/self/exe")).unwrap().0));
     }
 
     /// Device and inode of an open file, by way of its number.
     fn of(file: &impl AsRawFd) -> (u64, u64) {
-        run::look(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd()))).unwrap().0
+        opening::look(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd()))).unwrap().0
     }
 
     #[test]

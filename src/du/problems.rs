@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::residency::Unknown;
 use super::residency::words;
-use super::view::name;
+use crate::text::foreign::Foreign;
 
 /// How often, and where first.
 type Told = BTreeMap<String, (u64, PathBuf)>;
@@ -30,7 +30,7 @@ fn count(told: &Mutex<Told>, why: String, path: impl FnOnce() -> PathBuf) {
 }
 
 fn line(what: &str, why: &str, n: u64, path: &Path) -> String {
-    let path = name(path);
+    let path = Foreign::from(path);
     match n {
         1 => format!("{path} is {what}: {why}"),
         n => format!("{path} and {} more are {what}: {why}", n - 1),
@@ -71,7 +71,7 @@ impl Problems {
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for path in self.twice.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            lines.push(format!("{} is counted already", name(path)));
+            lines.push(format!("{} is counted already", Foreign::from(path.as_path())));
         }
         for (told, what) in [(&self.directories, "not read"), (&self.files, "not known")] {
             for (why, (n, path)) in told.lock().unwrap_or_else(PoisonError::into_inner).iter() {

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use clap::ValueEnum;
 use rustix::fs::Statx;
 
+use super::opening;
 use super::residency::Unknown;
-use super::run;
 use super::totals::Totals;
+use crate::options::OneOf;
 
 /// What a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,14 +78,14 @@ impl Row {
     /// [`Unknown::Vanished`] for a file that a process has closed meanwhile, else why it cannot be opened.
     pub(super) fn open(&self) -> Result<(OwnedFd, Statx), Unknown> {
         match &self.via {
-            Some(via) => run::open_same(&via.link, via.inode),
-            None => run::open_named(&self.path),
+            Some(via) => opening::open_same(&via.link, via.inode),
+            None => opening::open_named(&self.path),
         }
     }
 }
 
 /// What rows are sorted by; figures from the largest to the smallest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
     /// Cached pages.
     Cached,
@@ -97,6 +97,20 @@ pub enum Sort {
     Dirty,
     /// The path, from A to Z.
     Name,
+}
+
+impl OneOf for Sort {
+    const ALL: &'static [Self] = &[Sort::Cached, Sort::Size, Sort::Percent, Sort::Dirty, Sort::Name];
+
+    fn name(self) -> &'static str {
+        match self {
+            Sort::Cached => "cached",
+            Sort::Size => "size",
+            Sort::Percent => "percent",
+            Sort::Dirty => "dirty",
+            Sort::Name => "name",
+        }
+    }
 }
 
 impl Sort {

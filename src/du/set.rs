@@ -21,16 +21,18 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
+use super::found::End;
 use super::interrupt;
+use super::opening;
+use super::printing::print;
 use super::ranges::Run;
 use super::residency::Ask;
 use super::residency::Unknown;
 use super::row::Row;
-use super::run;
-use super::run::End;
 use super::view;
 use crate::exit::Failure;
-use crate::outfile;
+use crate::text::outfile;
+use crate::text::table::fitted;
 
 /// What the head is called.
 const KIND: &str = "cachedu-set";
@@ -114,7 +116,7 @@ pub fn save(
     }
     let _ = writeln!(text, "{}", json!({"type":LAST,"files":count}));
     if path.as_os_str() == "-" {
-        run::print(text.as_bytes(), out)?;
+        print(text.as_bytes(), out)?;
         return Ok(end);
     }
     let whole = interrupt::hold();
@@ -127,7 +129,8 @@ pub fn save(
 /// Whether the path will still lead to the file: not that of a deleted one, nor one by way of a process.
 fn lasts(row: &Row) -> bool {
     row.via.as_ref().is_none_or(|via| {
-        !row.path.starts_with("/proc") && run::look(&row.path).is_some_and(|(inode, _)| inode == via.inode)
+        !row.path.starts_with("/proc")
+            && opening::look(&row.path).is_some_and(|(inode, _)| inode == via.inode)
     })
 }
 
@@ -144,7 +147,7 @@ fn line(row: &Row, ask: Ask) -> Result<Written, Unknown> {
     object.insert("size_bytes".into(), stat.stx_size.into());
     let ranges: Vec<_> = runs.iter().map(|r| [r.start, r.pages]).collect();
     object.insert("ranges".into(), json!(ranges));
-    Ok((format!("{}\n", crate::foreign::json(&object)), runs.len()))
+    Ok((format!("{}\n", crate::text::foreign::json(&object)), runs.len()))
 }
 
 /// Reads a set. It may be any file: what it takes in memory is bounded, whatever it says.
@@ -319,7 +322,7 @@ impl Diff {
                 object.extend(
                     [("gone", gone), ("new", new), ("same", same)].map(|(k, n)| (k.into(), n.into())),
                 );
-                let _ = writeln!(out, "{}", crate::foreign::json(&object));
+                let _ = writeln!(out, "{}", crate::text::foreign::json(&object));
             } else if gone + new > 0 {
                 lines.push([gone, new, same].map(|n| n.to_string()).to_vec());
                 names.push(view::name(path));
@@ -330,7 +333,7 @@ impl Diff {
         }
         lines.push([sum.0, sum.1, sum.2].map(|n| n.to_string()).to_vec());
         names.push("total".into());
-        view::aligned(&lines, &names)
+        fitted(&lines, &names)
     }
 }
 

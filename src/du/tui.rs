@@ -33,10 +33,10 @@ use signal_hook::consts::SIGTSTP;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use super::cli::Args;
 use super::exclude::Exclude;
+use super::found::End;
 use super::interrupt::Watch;
-use super::run::End;
+use super::options::Options;
 use crate::exit::Failure;
 use state::State;
 use state::World as _;
@@ -46,7 +46,7 @@ use world::Tree;
 ///
 /// # Errors
 /// Without a terminal, or for what is no directory.
-pub fn run(args: &Args, paths: &[PathBuf]) -> Result<End, Failure> {
+pub fn run(options: &Options, paths: &[PathBuf]) -> Result<End, Failure> {
     let [path] = paths else {
         return Err(Failure::usage("'-i' browses one directory").remedy("name one PATH"));
     };
@@ -60,13 +60,13 @@ pub fn run(args: &Args, paths: &[PathBuf]) -> Result<End, Failure> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err(Failure::usage("'-i' needs a terminal").remedy("without it, the same tree is printed"));
     }
-    let exclude = Exclude::new(&args.exclude).map_err(Failure::usage)?;
-    let mut tree = Tree::new(path.clone(), args, exclude);
+    let exclude = Exclude::new(&options.exclude).map_err(Failure::usage)?;
+    let mut tree = Tree::new(path.clone(), options, exclude);
     // The walk shows its progress line before the screen is taken over.
     let watch = Watch::new("nothing is shown yet").context("cannot handle signals")?;
-    tree.scan(args.noisy());
+    tree.scan(options.shows_progress());
     drop(watch);
-    let mut state = State::new(path.clone(), args.sort.unwrap_or(super::row::Sort::Cached));
+    let mut state = State::new(path.clone(), options.sort.unwrap_or(super::row::Sort::Cached));
     state.listed(tree.list(path));
     // Restores the screen after a panic, too.
     let mut terminal = ratatui::try_init().context("cannot take over the terminal")?;

@@ -10,10 +10,11 @@ use serde_json::json;
 
 use super::row::Kind;
 use super::row::Row;
-use crate::cli::Unit;
-use crate::foreign::Foreign;
-use crate::view::text::bytes;
-use crate::view::text::percent;
+use crate::text::foreign::Foreign;
+use crate::text::numbers::Unit;
+use crate::text::numbers::bytes;
+use crate::text::numbers::percent;
+use crate::text::table::fitted;
 
 /// One value of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -153,23 +154,7 @@ pub fn text(rows: &[Row], layout: Layout, unit: Option<Unit>) -> String {
         }
         _ => name(&r.path),
     }));
-    aligned(&lines, &names)
-}
-
-/// Cells aligned right in columns as wide as their widest, then names.
-pub(super) fn aligned(lines: &[Vec<String>], names: &[String]) -> String {
-    let count = lines.first().map_or(0, Vec::len);
-    let widths: Vec<_> =
-        (0..count).map(|i| lines.iter().map(|l| l[i].chars().count()).max().unwrap_or(0)).collect();
-    let mut out = String::new();
-    for (cells, name) in lines.iter().zip(names) {
-        for (cell, width) in cells.iter().zip(&widths) {
-            let _ = write!(out, "{cell:>width$}  ");
-        }
-        out.push_str(name);
-        out.push('\n');
-    }
-    out
+    fitted(&lines, &names)
 }
 
 /// CSV: a line of names, then a line for each row. Pages and bytes as numbers, unknown empty.

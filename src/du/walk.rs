@@ -34,6 +34,8 @@ use super::exclude::Exclude;
 use super::kinds;
 use super::links::Links;
 use super::open;
+use super::open::dev;
+use super::open::inode;
 use super::problems::Problems;
 use super::residency;
 use super::residency::Ask;
@@ -42,7 +44,7 @@ use super::row::Kind;
 use super::row::Row;
 use super::row::Sink;
 use super::totals::Totals;
-use crate::view::text::bytes;
+use crate::text::numbers::bytes;
 
 /// Names in a batch.
 const BATCH: usize = 512;
@@ -167,15 +169,6 @@ struct Dir {
     node: Arc<Node>,
 }
 
-fn dev(stat: &Statx) -> u64 {
-    u64::from(stat.stx_dev_major) << 32 | u64::from(stat.stx_dev_minor)
-}
-
-/// What tells a file from all others.
-pub(super) fn inode(stat: &Statx) -> (u64, u64) {
-    (dev(stat), stat.stx_ino)
-}
-
 impl<'a> Walk<'a> {
     /// A walk that has not begun; `several` directories may be named, one of them perhaps inside another.
     #[must_use]
@@ -201,7 +194,7 @@ impl<'a> Walk<'a> {
 
     /// How far it has come, in words.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn progress(&self) -> String {
         let (files, pages) = (self.files.load(Relaxed), self.cached.load(Relaxed));
         format!("{files} files, {} cached", bytes(pages * rustix::param::page_size() as u64))
     }

@@ -16,22 +16,19 @@ use super::files::Files;
 use super::look;
 use super::raw;
 use super::rows::Rows;
+use super::skel;
+use super::skel::AttachError;
+use super::skel::CachetopSkel;
+use super::skel::OpenCachetopSkel;
 use super::sweep::Sweep;
 use super::tracefs::Tracefs;
 use crate::facts::Facts;
 use crate::figures::Figure;
 use crate::follow::Followed;
-use crate::limits::Shortage;
 use crate::only::Only;
 use crate::plan::Attach;
 use crate::plan::Plan;
 use crate::plan::Wants;
-
-#[allow(clippy::all, missing_docs, dead_code, unsafe_op_in_unsafe_fn)]
-#[allow(clippy::undocumented_unsafe_blocks, clippy::unwrap_used, clippy::expect_used)]
-pub(super) mod skel {
-    include!(concat!(env!("OUT_DIR"), "/cachetop.skel.rs"));
-}
 
 /// What a person can set.
 #[derive(Debug, Clone)]
@@ -48,37 +45,10 @@ pub struct Settings {
     pub only: Only,
 }
 
-/// Why a plan did not come to be.
-#[derive(Debug, thiserror::Error)]
-pub enum AttachError {
-    /// One hook refused: another plan may do without it.
-    #[error("{program}: {why}")]
-    Refused {
-        /// The program.
-        program: String,
-        /// The kernel's word.
-        why: String,
-    },
-    /// Nothing loads.
-    #[error("cannot load the BPF programs: {0}")]
-    Load(String),
-}
-
-impl AttachError {
-    /// What there was not enough of, if that is why.
-    pub(crate) fn shortage(&self) -> Option<Shortage> {
-        match self {
-            Self::Refused { why, .. } => Shortage::in_words(why),
-            // Loading ends in EINVAL now and then when there are no files left.
-            Self::Load(why) => Shortage::in_words(why).or_else(Shortage::of_files),
-        }
-    }
-}
-
 /// Programs in the kernel. Dropping it detaches them; so does the kernel when the process dies, since nothing is
 /// pinned.
 pub struct Attached {
-    pub(super) skel: skel::CachetopSkel<'static>,
+    pub(super) skel: CachetopSkel<'static>,
     pub(super) programs: Vec<(&'static str, OwnedFd)>,
     pub(super) settle: bool,
     pub(super) sweep: Sweep,
@@ -106,6 +76,113 @@ fn rooms(settings: &Settings) -> (u32, u32) {
     }
 }
 
+/// What libbpf says of loading.
+fn load(error: libbpf_rs::Error) -> AttachError {
+    AttachError::Load(format!("{error:#}"))
+}
+
+/// Writes down what the kernel programs must know before they are loaded.
+fn tell(
+    open: &mut OpenCachetopSkel<'_>,
+    facts: &Facts,
+    settings: &Settings,
+    latency: bool,
+) -> Result<(), AttachError> {
+    let Some(rodata) = open.maps.rodata_data.as_deref_mut() else { return Ok(()) };
+    rodata.leave_out_self = !settings.include_self;
+    rodata.with_latency = latency;
+    rodata.with_files = settings.wants.files;
+    rodata.with_follow = settings.wants.follow;
+    rodata.cgroup_v1 = super::probe::memory_cgroup_v1();
+    look::tell(rodata, &settings.only)?;
+    rodata.vmemmap_base_at = facts.vmemmap.clone().unwrap_or(0);
+    rodata.wake_page_at = facts.wake_page.clone().unwrap_or(0);
+    Ok(())
+}
+
+/// Gives tables their sizes; those that this plan does not use cost no memory.
+fn size_tables(
+    open: &mut OpenCachetopSkel<'_>,
+    plan: &Plan,
+    settings: &Settings,
+    latency: bool,
+    (named, spare): (u32, u32),
+) -> libbpf_rs::Result<()> {
+    let maps = &mut open.maps;
+    let rows = named.saturating_add(spare);
+    maps.free_rows.set_max_entries(named)?;
+    maps.spare_rows.set_max_entries(spare)?;
+    for map in [&mut maps.rows, &mut maps.row_numbers] {
+        map.set_max_entries(rows)?;
+    }
+    let files = if settings.wants.files { settings.files } else { 1 };
+    for map in [&mut maps.files, &mut maps.file_names, &mut maps.file_numbers, &mut maps.free_files] {
+        map.set_max_entries(files)?;
+    }
+    if !settings.wants.follow {
+        maps.followed.set_max_entries(1)?;
+    }
+    let unused_ledger = if plan.fetch_atomics { &mut maps.ledger_pages } else { &mut maps.ledger };
+    unused_ledger.set_max_entries(1)?;
+    let calls = plan.uses("get_pages_btf");
+    maps.threads.set_max_entries(if calls { 1 } else { rows })?;
+    if calls {
+        maps.carried.set_max_entries(1)?;
+    }
+    for map in [&mut maps.calls, &mut maps.call_numbers, &mut maps.free_calls] {
+        map.set_max_entries(if calls { rows } else { 1 })?;
+    }
+    maps.histograms.set_max_entries(if latency { rows } else { 1 })
+}
+
+/// Only the programs of the plan are loaded, and those that are run by hand.
+fn choose_programs(open: &mut OpenCachetopSkel<'_>, plan: &Plan, only: &Only) -> libbpf_rs::Result<()> {
+    for mut program in open.open_object_mut().progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        let hook = plan.hooks.iter().find(|h| h.program == name);
+        program.set_autoload(hook.is_some() || look::is_needed(&name, only));
+        let target = match hook.map(|h| &h.attach) {
+            Some(Attach::Trampoline(f)) => Some(f),
+            Some(Attach::TracepointBtf(t)) => Some(t),
+            _ => None,
+        };
+        if let Some(target) = target {
+            program.set_attach_target(0, Some(target.clone()))?;
+        }
+    }
+    Ok(())
+}
+
+/// What holds programs on their hooks.
+#[derive(Default)]
+struct Hooked {
+    links: Vec<Link>,
+    sessions: Vec<OwnedFd>,
+    programs: Vec<(&'static str, OwnedFd)>,
+}
+
+impl Hooked {
+    /// Attaches all hooks of the plan; where one refuses, none stays attached.
+    fn new(skel: &CachetopSkel<'_>, plan: &Plan, tracefs: Option<&Tracefs>) -> Result<Self, AttachError> {
+        let mut all = Self::default();
+        for hook in &plan.hooks {
+            let refused = |why: String| AttachError::Refused { program: hook.program.into(), why };
+            let Some(program) = skel.object().progs_mut().find(|p| p.name().to_str() == Some(hook.program))
+            else {
+                return Err(AttachError::Load(format!("there is no program {}", hook.program)));
+            };
+            if let Attach::Session(names) = &hook.attach {
+                all.sessions.push(raw::attach_session(&program, names).map_err(|e| refused(e.to_string()))?);
+            } else {
+                all.links.extend(attach(&program, &hook.attach, tracefs).map_err(refused)?);
+            }
+            let copy = duplicate(&program).map_err(|e| AttachError::Load(e.to_string()))?;
+            all.programs.push((hook.program, copy));
+        }
+        Ok(all)
+    }
+}
+
 impl Attached {
     /// Loads and attaches a plan, then opens the gate: no event counts before everything is attached.
     ///
@@ -117,97 +194,27 @@ impl Attached {
         tracefs: Option<&Tracefs>,
         settings: &Settings,
     ) -> Result<Self, AttachError> {
-        let load = |e: libbpf_rs::Error| AttachError::Load(format!("{e:#}"));
         quiet_libbpf();
         // The skeleton borrows this for as long as it lives, which is as long as the session: a few hundred
         // bytes for each plan tried.
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = skel::CachetopSkelBuilder::default().open(storage).map_err(load)?;
         let latency = settings.wants.latency && plan.knows(Figure::StallNs);
-        if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
-            rodata.leave_out_self = !settings.include_self;
-            rodata.with_latency = latency;
-            rodata.with_files = settings.wants.files;
-            rodata.with_follow = settings.wants.follow;
-            rodata.cgroup_v1 = super::probe::memory_cgroup_v1();
-            look::tell(rodata, &settings.only)?;
-            rodata.vmemmap_base_at = facts.vmemmap.clone().unwrap_or(0);
-            rodata.wake_page_at = facts.wake_page.clone().unwrap_or(0);
-        }
+        tell(&mut open, facts, settings, latency)?;
         let (named, spare) = rooms(settings);
-        let rows = named.saturating_add(spare);
-        open.maps.free_rows.set_max_entries(named).map_err(load)?;
-        open.maps.spare_rows.set_max_entries(spare).map_err(load)?;
-        for map in [&mut open.maps.rows, &mut open.maps.row_numbers] {
-            map.set_max_entries(rows).map_err(load)?;
-        }
-        let files = if settings.wants.files { settings.files } else { 1 };
-        let maps = &mut open.maps;
-        for map in [&mut maps.files, &mut maps.file_names, &mut maps.file_numbers, &mut maps.free_files] {
-            map.set_max_entries(files).map_err(load)?;
-        }
-        if !settings.wants.follow {
-            open.maps.followed.set_max_entries(1).map_err(load)?;
-        }
-        // Tables that this plan does not use cost no memory.
-        let calls = plan.uses("get_pages_btf");
-        if plan.fetch_atomics {
-            open.maps.ledger_pages.set_max_entries(1).map_err(load)?;
-        } else {
-            open.maps.ledger.set_max_entries(1).map_err(load)?;
-        }
-        if calls {
-            open.maps.threads.set_max_entries(1).map_err(load)?;
-            open.maps.carried.set_max_entries(1).map_err(load)?;
-            for map in [&mut open.maps.calls, &mut open.maps.call_numbers, &mut open.maps.free_calls] {
-                map.set_max_entries(rows).map_err(load)?;
-            }
-        } else {
-            open.maps.threads.set_max_entries(rows).map_err(load)?;
-            for map in [&mut open.maps.calls, &mut open.maps.call_numbers, &mut open.maps.free_calls] {
-                map.set_max_entries(1).map_err(load)?;
-            }
-        }
-        open.maps.histograms.set_max_entries(if latency { rows } else { 1 }).map_err(load)?;
-        for mut program in open.open_object_mut().progs_mut() {
-            let name = program.name().to_string_lossy().into_owned();
-            let hook = plan.hooks.iter().find(|h| h.program == name);
-            program.set_autoload(hook.is_some() || look::is_needed(&name, &settings.only));
-            let target = match hook.map(|h| &h.attach) {
-                Some(Attach::Trampoline(f)) => Some(f),
-                Some(Attach::TracepointBtf(t)) => Some(t),
-                _ => None,
-            };
-            if let Some(target) = target {
-                program.set_attach_target(0, Some(target.clone())).map_err(load)?;
-            }
-        }
+        size_tables(&mut open, plan, settings, latency, (named, spare)).map_err(load)?;
+        choose_programs(&mut open, plan, &settings.only).map_err(load)?;
         let mut skel = open.load().map_err(load)?;
         let looked = look::look(&mut skel, &settings.only)?;
         let rows = Rows::new(&skel, named, spare, latency, settings.only.threads()).map_err(load)?;
-        let files = settings.wants.files.then(|| Files::new(&skel, files)).transpose().map_err(load)?;
+        let files =
+            settings.wants.files.then(|| Files::new(&skel, settings.files)).transpose().map_err(load)?;
         let name = match &settings.only.files {
             Some(crate::only::Files::One { name, .. }) if !looked.subvolume => name.clone(),
             _ => None,
         };
         let files = files.map(|files| files.called(name));
-        let mut links = Vec::new();
-        let mut sessions = Vec::new();
-        let mut programs = Vec::new();
-        for hook in &plan.hooks {
-            let refused = |why: String| AttachError::Refused { program: hook.program.into(), why };
-            let Some(program) = skel.object().progs_mut().find(|p| p.name().to_str() == Some(hook.program))
-            else {
-                return Err(AttachError::Load(format!("there is no program {}", hook.program)));
-            };
-            if let Attach::Session(names) = &hook.attach {
-                let link = raw::attach_session(&program, names).map_err(|e| refused(e.to_string()))?;
-                sessions.push(link);
-            } else {
-                links.extend(attach(&program, &hook.attach, tracefs).map_err(refused)?);
-            }
-            programs.push((hook.program, duplicate(&program).map_err(|e| AttachError::Load(e.to_string()))?));
-        }
+        let Hooked { links, sessions, programs } = Hooked::new(&skel, plan, tracefs)?;
         let mut attached = Self {
             skel,
             programs,

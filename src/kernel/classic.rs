@@ -20,8 +20,8 @@ use libbpf_rs::skel::Skel as _;
 use libbpf_rs::skel::SkelBuilder as _;
 
 use super::attach;
-use super::attach::AttachError;
 use super::attach::Settings;
+use super::skel::AttachError;
 use super::tables;
 use super::tracefs::Tracefs;
 use crate::classic::Counter;

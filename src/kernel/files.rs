@@ -13,9 +13,9 @@ use std::sync::atomic::fence;
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
-use super::attach::skel::CachetopSkel;
-use super::attach::skel::types;
-use super::rows::comm;
+use super::skel::CachetopSkel;
+use super::skel::comm;
+use super::skel::types;
 use crate::files::Dev;
 use crate::files::File;
 use crate::files::Named;

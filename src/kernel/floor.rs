@@ -12,6 +12,7 @@ use libbpf_rs::btf::TypeId;
 
 use super::attach;
 use super::raw;
+use super::skel;
 use super::tracefs::Tracefs;
 use crate::plan::Attach;
 use crate::plan::Hook;
@@ -144,7 +145,7 @@ fn exits() -> io::Result<Vec<String>> {
     use libbpf_rs::skel::OpenSkel as _;
     use libbpf_rs::skel::SkelBuilder as _;
     let mut storage = std::mem::MaybeUninit::uninit();
-    let open = attach::skel::CachetopSkelBuilder::default().open(&mut storage).map_err(io::Error::other)?;
+    let open = skel::CachetopSkelBuilder::default().open(&mut storage).map_err(io::Error::other)?;
     let exits = open
         .open_object()
         .progs()

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use libbpf_rs::ProgramInput;
 
-use super::attach::AttachError;
-use super::attach::skel::CachetopSkel;
-use super::attach::skel::types;
+use super::skel::AttachError;
+use super::skel::CachetopSkel;
+use super::skel::types;
 use crate::only::Files;
 use crate::only::Only;
 
@@ -97,5 +97,5 @@ pub(super) fn look(skel: &mut CachetopSkel<'_>, only: &Only) -> Result<Looked, A
 /// Only to be looked at: nothing is read.
 fn open(path: &Path) -> Result<fs::File, AttachError> {
     let file = fs::File::options().read(true).custom_flags(libc::O_PATH).open(path);
-    file.map_err(|e| AttachError::Load(format!("{}: {e}", crate::foreign::Foreign::from(path))))
+    file.map_err(|e| AttachError::Load(format!("{}: {e}", crate::text::foreign::Foreign::from(path))))
 }

@@ -13,10 +13,10 @@ use std::sync::atomic::fence;
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
-use super::attach::skel::CachetopSkel;
-use super::attach::skel::types;
+use super::skel::CachetopSkel;
+use super::skel::comm;
+use super::skel::types;
 use crate::follow::Followed;
-use crate::sample::Comm;
 use crate::sample::Counters;
 use crate::sample::Histograms;
 use crate::sample::RowSample;
@@ -310,10 +310,6 @@ impl Latency {
         }
         Ok(new)
     }
-}
-
-pub(super) fn comm(name: [std::os::raw::c_char; 16]) -> Comm {
-    Comm::from_bytes(&name.map(|c| u8::from_ne_bytes(c.to_ne_bytes())))
 }
 
 impl Drop for Rows {

@@ -139,7 +139,7 @@ pub(super) fn probe_misses(fd: i32) -> u64 {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use crate::kernel::attach::skel::types;
+    use crate::kernel::skel::types;
     use crate::wire::COUNTERS;
     use crate::wire::FILE_COUNTERS;
     use crate::wire::GROUPS;

@@ -5,8 +5,6 @@ mod sums;
 use std::time::Duration;
 use std::time::Instant;
 
-use clap::Parser as _;
-
 use super::*;
 use crate::cli::Args;
 use crate::files::Named;

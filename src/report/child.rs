@@ -38,7 +38,7 @@ impl Identity {
     /// The user who called sudo, if we are root and were called through it.
     #[must_use]
     pub fn of_sudo() -> Option<Self> {
-        let (uid, gid) = crate::outfile::sudo()?;
+        let (uid, gid) = crate::text::outfile::sudo()?;
         let (name, home) = passwd(uid).unwrap_or_else(|| {
             (std::env::var("SUDO_USER").unwrap_or_else(|_| uid.to_string()), "/".to_owned())
         });

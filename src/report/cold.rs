@@ -11,9 +11,10 @@ use serde::Serialize;
 
 use super::units;
 use crate::files::Mount;
+use crate::options::OneOf;
 
 /// Which caches are emptied before the first run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cold {
     /// Pages of files (drop_caches 1)
     Pagecache,
@@ -23,6 +24,18 @@ pub enum Cold {
     All,
 }
 
+impl OneOf for Cold {
+    const ALL: &'static [Self] = &[Cold::Pagecache, Cold::Slab, Cold::All];
+
+    fn name(self) -> &'static str {
+        match self {
+            Cold::Pagecache => "pagecache",
+            Cold::Slab => "slab",
+            Cold::All => "all",
+        }
+    }
+}
+
 impl Cold {
     /// What is written to `/proc/sys/vm/drop_caches`.
     const fn number(self) -> &'static str {
@@ -30,16 +43,6 @@ impl Cold {
             Cold::Pagecache => "1",
             Cold::Slab => "2",
             Cold::All => "3",
-        }
-    }
-
-    /// The name of the option's value.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Cold::Pagecache => "pagecache",
-            Cold::Slab => "slab",
-            Cold::All => "all",
         }
     }
 

@@ -9,12 +9,12 @@ use std::process::ExitCode;
 use super::Report;
 use super::html;
 use super::json;
+use super::options::Options;
 use super::text;
-use crate::cli::Args;
 use crate::exit::Failure;
-use crate::foreign;
-use crate::foreign::Foreign;
-use crate::outfile::Target;
+use crate::text::foreign;
+use crate::text::foreign::Foreign;
+use crate::text::outfile::Target;
 
 /// The files to be written, looked at before the command runs: an hour's work must not end in "no such directory". What
 /// is there stays until there is something better: the command may not even start.
@@ -26,21 +26,19 @@ pub(super) struct Outputs {
 
 impl Outputs {
     /// Finds out whether they can be written.
-    pub(super) fn open(args: &Args) -> Result<Self, Failure> {
+    pub(super) fn open(options: &Options) -> Result<Self, Failure> {
         let open = |path: Option<&Path>| path.map(|p| Target::new(p).map_err(|e| e.about(p))).transpose();
-        let w = &args.watched;
         Ok(Self {
-            report: open(w.output.as_deref())?,
-            save: open(w.save.as_deref())?,
-            html: open(w.html.as_deref())?,
+            report: open(options.output.as_deref())?,
+            save: open(options.save.as_deref())?,
+            html: open(options.html.as_deref())?,
         })
     }
 
     /// Writes the report to all of them.
-    pub(super) fn write(self, args: &Args, report: &Report) -> Result<(), Failure> {
-        let w = &args.watched;
+    pub(super) fn write(self, options: &Options, report: &Report) -> Result<(), Failure> {
         let object = json::object(report);
-        let shown = if args.json { format!("{}\n", foreign::json(&object)) } else { text::show(report) };
+        let shown = if options.json { format!("{}\n", foreign::json(&object)) } else { text::show(report) };
         let put = |target: Option<Target>, path: Option<&Path>, text: &str| match (target, path) {
             (Some(target), Some(path)) => target.write(text.as_bytes()).map_err(|e| e.about(path)),
             _ => Ok(()),
@@ -48,9 +46,9 @@ impl Outputs {
         let shown_too = self.report.is_none();
         let page = if self.html.is_some() { html::page(report) } else { String::new() };
         let written = [
-            put(self.save, w.save.as_deref(), &format!("{}\n", foreign::json(&object))),
-            put(self.html, w.html.as_deref(), &page),
-            put(self.report, w.output.as_deref(), &shown),
+            put(self.save, options.save.as_deref(), &format!("{}\n", foreign::json(&object))),
+            put(self.html, options.html.as_deref(), &page),
+            put(self.report, options.output.as_deref(), &shown),
         ];
         // What a full disk has no room for is shown after all: the run may have taken hours.
         if shown_too || written.iter().any(Result::is_err) {

@@ -27,7 +27,7 @@ use super::data::Run;
 use super::json::SCHEMA;
 use super::units::page;
 use crate::exit::Failure;
-use crate::foreign::Foreign;
+use crate::text::foreign::Foreign;
 
 /// Bytes that a saved report may have: a thousand runs have 200 MiB.
 const LARGEST: u64 = 256 << 20;

@@ -21,6 +21,9 @@ use super::units::percent;
 use super::units::seconds;
 use crate::figures::Figure;
 use crate::foreign;
+use crate::text::width::beginning;
+use crate::text::width::ending;
+use crate::text::wrap::paragraph;
 
 /// Columns of a line.
 const WIDTH: usize = 80;
@@ -60,33 +63,15 @@ pub fn show(report: &Report) -> String {
 fn line(out: &mut String, text: &str) {
     // What is shown here was escaped where it is a name; nothing of what a file said may act either.
     let text = &foreign::lines(text.trim_end());
-    if text.chars().count() > WIDTH {
-        out.extend(text.chars().take(WIDTH - 1));
-        out.push('…');
-    } else {
-        out.push_str(text);
-    }
+    out.push_str(&beginning(text, WIDTH));
     out.push('\n');
 }
 
 /// Adds a paragraph; lines after the first are indented as the first begins.
 fn wrapped(out: &mut String, indent: &str, text: &str) {
-    let margin = " ".repeat(indent.chars().count());
-    let mut current = indent.to_owned();
-    let mut empty = true;
-    for word in text.split_whitespace() {
-        if !empty && current.chars().count() + 1 + word.chars().count() > WIDTH - 1 {
-            line(out, &current);
-            current.clone_from(&margin);
-            empty = true;
-        }
-        if !empty {
-            current.push(' ');
-        }
-        current.push_str(word);
-        empty = false;
+    for text in paragraph(indent, text, WIDTH - 1) {
+        line(out, &text);
     }
-    line(out, &current);
 }
 
 fn pages(n: Option<u64>) -> String {
@@ -109,7 +94,13 @@ fn ratio(n: Option<u64>, of: Option<u64>) -> String {
 }
 
 fn figures(run: &Run, out: &mut String) {
-    let get = |f| run.get(f);
+    times(run, out);
+    reads(run, out);
+    others(run, out);
+}
+
+/// Where the time went.
+fn times(run: &Run, out: &mut String) {
     let u = &run.usage;
     let status = run.exit_status.map_or_else(String::new, |s| format!("   exit status {s}"));
     let times =
@@ -139,9 +130,14 @@ fn figures(run: &Run, out: &mut String) {
         );
         wrapped(out, "  ", &text);
     }
+}
+
+/// Reads, and what was read ahead of them.
+fn reads(run: &Run, out: &mut String) {
+    let get = |f| run.get(f);
     let all = get(Figure::Accesses);
     let read = format!("{} pages   {} asked for", pages(all), size(get(Figure::ReadBytes)));
-    line(out, &format!("reads       {read}   {} from devices", size(u.device_read_bytes)));
+    line(out, &format!("reads       {read}   {} from devices", size(run.usage.device_read_bytes)));
     for (figure, name, about) in [
         (Figure::Hits, "hits", "cached and used before"),
         (Figure::ReadAheadHits, "read-ahead", "first use of a page read ahead"),
@@ -176,6 +172,11 @@ fn figures(run: &Run, out: &mut String) {
             windows.1
         ),
     );
+}
+
+/// All that is no read.
+fn others(run: &Run, out: &mut String) {
+    let get = |f| run.get(f);
     line(
         out,
         &format!(
@@ -183,7 +184,7 @@ fn figures(run: &Run, out: &mut String) {
             pages(get(Figure::FaultMisses)),
             pages(get(Figure::FaultHits)),
             pages(get(Figure::FaultAround)),
-            pages(u.major_faults)
+            pages(run.usage.major_faults)
         ),
     );
     line(
@@ -325,15 +326,7 @@ fn files(run: &Run, out: &mut String) {
             residency(f.after.as_ref())
         );
         let path = foreign::or(f.path.as_ref(), &format!("[{}] inode {}", f.dev, f.inode));
-        // The end of a path says more than its beginning.
-        let room = WIDTH - 2;
-        let length = path.chars().count();
-        let path = if length > room {
-            format!("…{}", path.chars().skip(length - room + 1).collect::<String>())
-        } else {
-            path
-        };
-        line(out, &format!("  {path}"));
+        line(out, &format!("  {}", ending(&path, WIDTH - 2)));
     }
     let rest = run.files_seen.saturating_sub(FILES as u64);
     if rest > 0 {

@@ -1,18 +1,17 @@
 //! How sizes and times are written in a report.
 
+use crate::text::numbers::scaled;
+
 /// Bytes with a unit that people read: `52 KiB`, `1.5 GiB`.
 #[must_use]
 #[allow(clippy::cast_precision_loss)]
 pub fn bytes(n: u64) -> String {
-    let mut x = n as f64;
-    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
-        if x < 1023.5 {
-            let whole = unit == "B" || x >= 99.95 || (x - x.round()).abs() < 0.05;
-            return if whole { format!("{x:.0} {unit}") } else { format!("{x:.1} {unit}") };
-        }
-        x /= 1024.0;
+    if n < 1024 {
+        return format!("{n} B");
     }
-    format!("{x:.1} PiB")
+    let (x, unit) = scaled(n as f64, 1024.0, 1023.5, &["KiB", "MiB", "GiB", "TiB", "PiB"]);
+    let whole = unit != "PiB" && (x >= 99.95 || (x - x.round()).abs() < 0.05);
+    if whole { format!("{x:.0} {unit}") } else { format!("{x:.1} {unit}") }
 }
 
 /// Pages as bytes with a unit.

@@ -2,12 +2,14 @@
 
 use std::os::fd::BorrowedFd;
 
-use super::Ask;
-use super::Method;
-use super::NEVER;
-use super::Stop;
-use super::Unknown;
+use super::answer::Method;
+use super::ask;
+use super::ask::Ask;
+use super::ask::NEVER;
+use super::ask::Stop;
+use super::size::size;
 use super::sys;
+use super::unknown::Unknown;
 
 /// Cached pages in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +61,7 @@ impl Ask {
     /// # Errors
     /// Why they cannot be known.
     pub fn ranges(self, fd: BorrowedFd<'_>) -> Result<Vec<Run>, Unknown> {
-        self.first_ranges(fd, super::size(fd)?, usize::MAX, NEVER)
+        self.first_ranges(fd, size(fd)?, usize::MAX, NEVER)
     }
 
     /// The first `most` of them in a file of this size, to be stopped between any two questions.
@@ -76,23 +78,23 @@ impl Ask {
         let page = rustix::param::page_size() as u64;
         let pages = size.div_ceil(page);
         let mut runs = Joined::default();
-        let ask = self.on(fd);
-        if let Some(why) = ask.vain() {
+        let how = self.on(fd);
+        if let Some(why) = how.vain() {
             return Err(why);
         }
-        match ask.method() {
+        match how.method() {
             Method::Cachestat => {
-                for step in super::steps(pages) {
+                for step in ask::steps(pages) {
                     halve(step, most, &mut runs, |start, count| {
-                        super::go_on(stop)?;
+                        ask::go_on(stop)?;
                         sys::cachestat(fd, start * page, count.saturating_mul(page))
                             .map(|s| (s.cache, s.dirty))
-                            .map_err(super::refused)
+                            .map_err(ask::refused)
                     })?;
                 }
             }
             Method::Mincore if pages == 0 => {}
-            Method::Mincore => ask.windows(fd, pages, stop, |first, vec| {
+            Method::Mincore => how.windows(fd, pages, stop, |first, vec| {
                 let mut at = first;
                 for same in vec.chunk_by(|a, b| a & 1 == b & 1) {
                     if same[0] & 1 == 1 {

@@ -4,11 +4,11 @@
 use std::cell::Cell;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::io;
 use std::rc::Rc;
 
-use clap::Parser as _;
-
 use super::*;
+use crate::cli::Args;
 use crate::exit::Code;
 use crate::plan::Plan;
 use crate::sample::Counter;
@@ -150,7 +150,8 @@ impl Fake {
     fn run(self, options: &str) -> Outcome {
         let args = Args::parse_from(["cachestat"].into_iter().chain(options.split_whitespace()));
         let zone = jiff::tz::TimeZone::UTC;
-        let mut view = view::of(&args, Surroundings { zone, page_size: 4096, screen: Box::new(|| None) });
+        let mut view =
+            view::of(&args.options(), Surroundings { zone, page_size: 4096, screen: Box::new(|| None) });
         let (start, now) = (Instant::now(), Now::default());
         let mut source = FakeSource {
             hits: 0,
@@ -172,7 +173,7 @@ impl Fake {
         let mut pivot = fixtures::pivot(&args);
         let world =
             World { source: &mut source, pivot: &mut pivot, wait: &mut wait, out: &mut out, err: &mut err };
-        let result = run(&args, view.as_mut(), world);
+        let result = run(&args.options(), view.as_mut(), world);
         let out = String::from_utf8(bytes.take()).unwrap();
         assert_eq!(flushed.get(), out.len(), "nothing is left in a buffer");
         Outcome { result, out, err: String::from_utf8(err).unwrap(), deadlines: wait.deadlines }

@@ -14,22 +14,22 @@ use crate::pivot::By;
 use crate::pivot::Who;
 use crate::plan::Engine;
 use crate::top::cells;
-use crate::top::cells::Numbers;
 use crate::top::details::Details;
-use crate::top::draw::zones::Zones;
 use crate::top::keeper::Id;
 use crate::top::layout::Layout;
+use crate::top::numbers::Numbers;
+use crate::top::scene::Scene;
 use crate::top::settings::Settings;
 use crate::top::settings::Show;
 use crate::top::snapshot::Entry;
 use crate::top::snapshot::Snapshot;
 use crate::top::snapshot::State;
 use crate::top::snapshot::View;
-use crate::top::start::Scene;
 use crate::top::summary;
 use crate::top::table;
 use crate::top::table::Order;
 use crate::top::table::Slot;
+use crate::top::zones::Zones;
 
 /// Intervals that the history holds.
 const HISTORY: usize = 1024;

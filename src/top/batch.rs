@@ -1,7 +1,6 @@
 //! The same without a terminal: text or JSON, interval by interval.
 
 use std::fmt::Write as _;
-use std::io;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -13,18 +12,20 @@ use crate::pivot::By;
 use crate::pivot::Pivot;
 use crate::run::Beat;
 use crate::sample::Source;
-use crate::top::cells::Numbers;
-use crate::top::cli::Args;
+use crate::text::output;
 use crate::top::keeper;
 use crate::top::keeper::Keeper;
 use crate::top::layout::Layout;
+use crate::top::numbers::Numbers;
+use crate::top::options::Options;
+use crate::top::options::Output;
+use crate::top::scene::Scene;
 use crate::top::settings::Settings;
 use crate::top::settings::Show;
 use crate::top::settings::Sort;
 use crate::top::snapshot::Snapshot;
 use crate::top::snapshot::State;
 use crate::top::snapshot::View;
-use crate::top::start::Scene;
 use crate::top::summary;
 use crate::top::table;
 use crate::top::table::Look;
@@ -56,10 +57,11 @@ pub struct World<'a> {
 ///
 /// # Errors
 /// When samples cannot be read or the output cannot be written.
-pub fn run(args: &Args, settings: &Settings, scene: &Scene, world: World<'_>) -> Result<(), Failure> {
+pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'_>) -> Result<(), Failure> {
     let World { source, pivot, wait, out, err } = world;
     // JSON is always of the interval, whatever was kept as the way to look at a screen.
-    let (show, threads) = if args.json { (Show::Count, false) } else { (settings.show, settings.threads) };
+    let (show, threads) =
+        if options.output == Output::Json { (Show::Count, false) } else { (settings.show, settings.threads) };
     let view = View { by: settings.by, show, threads };
     let mut keeper = Keeper::new(source, pivot, scene.files, Box::new(keeper::alive))?;
     if show != Show::Total {
@@ -71,23 +73,21 @@ pub fn run(args: &Args, settings: &Settings, scene: &Scene, world: World<'_>) ->
         let wake = wait.until(beat.deadline()).map_err(anyhow::Error::from)?;
         let mut snapshot = keeper.tick(view)?;
         Arc::make_mut(&mut snapshot.entries).retain(|e| e.state == State::Active);
-        let text = match args.json {
-            true => json(args, settings.by, &snapshot),
-            false => text(args, settings, scene, &snapshot),
+        let text = match options.output {
+            Output::Json => json(options, settings.by, &snapshot),
+            _ => text(options, settings, scene, &snapshot),
         };
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
-            Err(e) => return Err(Failure::failed(format!("cannot write the output: {e}"))),
-            Ok(()) => {}
+        if !output::offer(text.as_bytes(), out).map_err(|e| output::failure(&e))? {
+            return Ok(());
         }
         if snapshot.system.lost.total() > 0 && lost == 0 {
             let _ = writeln!(err, "cachetop: warning: {}", loss::told_with_remedy(&snapshot.system.lost));
         }
         lost += snapshot.system.lost.total();
-        if let (Wake::Ended, Some(pid)) = (wake, args.pid) {
+        if let (Wake::Ended, Some(pid)) = (wake, options.chosen.pid) {
             let _ = writeln!(err, "cachetop: process {pid} has ended");
         }
-        if wake != Wake::Deadline || args.iterations == Some(done) {
+        if wake != Wake::Deadline || options.iterations == Some(done) {
             break;
         }
         beat.advance(wait.now());
@@ -95,25 +95,25 @@ pub fn run(args: &Args, settings: &Settings, scene: &Scene, world: World<'_>) ->
     Ok(())
 }
 
-fn json(args: &Args, by: By, snapshot: &Snapshot) -> String {
+fn json(options: &Options, by: By, snapshot: &Snapshot) -> String {
     let mut interval = snapshot.system.clone();
     interval.groups = snapshot.number();
     let slots = table::arrange(snapshot, &Order::all(Sort::Busy, false));
-    let (slots, rest) = shown(args, snapshot, slots);
+    let (slots, rest) = shown(options, snapshot, slots);
     let row = |slot| if let Slot::Entry(i) = slot { snapshot.entries.get(i) } else { None };
     interval.rows = slots.into_iter().filter_map(row).map(|e| snapshot.row(e)).chain(rest).collect();
     let mut out = String::new();
-    Json { pid: args.pid, by: Some(by) }.interval(&interval, &mut out);
+    Json { pid: options.chosen.pid, by: Some(by) }.interval(&interval, &mut out);
     out
 }
 
 /// As many of the slots as are wanted, and the row for the rest: what was the rest before, and what is not wanted.
-fn shown(args: &Args, snapshot: &Snapshot, mut slots: Vec<Slot>) -> (Vec<Slot>, Option<Row>) {
+fn shown(options: &Options, snapshot: &Snapshot, mut slots: Vec<Slot>) -> (Vec<Slot>, Option<Row>) {
     let entry = |slot: &Slot| if let Slot::Entry(i) = slot { snapshot.entries.get(*i) } else { None };
     let is_rest = |slot: &Slot| entry(slot).is_some_and(|e| e.named.who.other);
     let mut rest = slots.iter().find(|s| is_rest(s)).and_then(entry).map(|e| snapshot.row(e));
     slots.retain(|s| !is_rest(s));
-    let cut = slots.split_off(slots.len().min(args.top.map_or(usize::MAX, |n| n as usize)));
+    let cut = slots.split_off(slots.len().min(options.top.map_or(usize::MAX, |n| n as usize)));
     for row in cut.iter().filter_map(entry).map(|e| snapshot.row(e)) {
         rest = Some(match rest {
             Some(rest) => pivot::both(&rest, &row),
@@ -125,7 +125,7 @@ fn shown(args: &Args, snapshot: &Snapshot, mut slots: Vec<Slot>) -> (Vec<Slot>, 
 
 /// One interval as text.
 #[must_use]
-pub fn text(args: &Args, settings: &Settings, scene: &Scene, snapshot: &Snapshot) -> String {
+pub fn text(options: &Options, settings: &Settings, scene: &Scene, snapshot: &Snapshot) -> String {
     let by = snapshot.view.by;
     let wanted: Vec<_> = match settings.columns_are_default {
         true => settings.columns.iter().copied().filter(|c| scene.suits(c, by)).collect(),
@@ -141,13 +141,13 @@ pub fn text(args: &Args, settings: &Settings, scene: &Scene, snapshot: &Snapshot
     let look = Look { layout: &layout, by, numbers };
     let slots = table::arrange(snapshot, &Order::all(settings.sort, settings.reverse));
     let number = snapshot.number();
-    let (slots, rest) = shown(args, snapshot, slots);
+    let (slots, rest) = shown(options, snapshot, slots);
     let mut out = String::new();
     for line in summary::lines(settings, scene, snapshot) {
         let _ = writeln!(out, "{line}");
     }
     let what = if number == 1 { by.singular() } else { by.plural() };
-    let _ = writeln!(out, "{number} {what}, {}", snapshot.view.show.name());
+    let _ = writeln!(out, "{number} {what}, {}", snapshot.view.show.title());
     let _ = writeln!(out, "\n{}", look.titles().0);
     for slot in slots {
         let line = match slot {

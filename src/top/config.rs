@@ -10,13 +10,14 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::cli;
-use crate::cli::Unit;
 use crate::columns::Column;
 use crate::exit::Failure;
-use crate::foreign::Foreign;
-use crate::outfile;
+use crate::options::OneOf;
 use crate::pivot::By;
+use crate::text::foreign::Foreign;
+use crate::text::numbers::Unit;
+use crate::text::outfile;
+use crate::text::times;
 use crate::top::cells;
 use crate::top::settings::Settings;
 use crate::top::settings::Show;
@@ -91,12 +92,10 @@ fn mistake(path: &Path, why: &str) -> Failure {
         .remedy("correct the file or remove it; --no-config leaves it alone")
 }
 
-fn choice<T: clap::ValueEnum>(key: &str, text: &str) -> Result<T, String> {
-    T::from_str(text, false).map_err(|_| {
-        let known: Vec<_> =
-            T::value_variants().iter().filter_map(clap::ValueEnum::to_possible_value).collect();
-        let known: Vec<_> = known.iter().map(clap::builder::PossibleValue::get_name).collect();
-        format!("{key} is one of {}", known.join(", "))
+fn choice<T: OneOf>(key: &str, text: &str) -> Result<T, String> {
+    T::named(text).ok_or_else(|| {
+        let names: Vec<_> = T::ALL.iter().map(|value| value.name()).collect();
+        format!("{key} is one of {}", names.join(", "))
     })
 }
 
@@ -108,7 +107,7 @@ fn column(name: &str) -> Result<&'static Column, String> {
 fn apply(text: &str, settings: &mut Settings) -> Result<(), String> {
     let kept: Kept = toml::from_str(text).map_err(|e| e.message().to_owned() + &line(text, e.span()))?;
     if let Some(seconds) = kept.interval {
-        settings.interval = cli::interval(&seconds.to_string()).map_err(|e| format!("interval: {e}"))?;
+        settings.interval = times::interval(seconds).map_err(|e| format!("interval: {e}"))?;
     }
     if let Some(by) = kept.by {
         settings.by = choice::<By>("by", &by)?;
@@ -137,21 +136,17 @@ fn line(text: &str, span: Option<std::ops::Range<usize>>) -> String {
     before.map_or_else(String::new, |b| format!(" (line {})", b.matches('\n').count() + 1))
 }
 
-fn name(value: &impl clap::ValueEnum) -> Option<String> {
-    value.to_possible_value().map(|v| v.get_name().to_owned())
-}
-
 fn written(settings: &Settings) -> Result<String, toml::ser::Error> {
     let s = settings;
     let columns = s.columns.iter().map(|c| c.id.to_owned()).collect();
     let kept = Kept {
         interval: Some(s.interval.as_secs_f64()),
-        by: name(&s.by),
+        by: Some(s.by.name().into()),
         columns: (!s.columns_are_default).then_some(columns),
         sort: Some(s.sort.name().into()),
         reverse: Some(s.reverse),
-        unit: name(&s.unit),
-        show: name(&s.show),
+        unit: Some(s.unit.name().into()),
+        show: Some(s.show.name().into()),
         threads: Some(s.threads),
         mouse: Some(s.mouse),
     };

@@ -1,7 +1,6 @@
 //! From the state to a screen. Nothing is kept here, and nothing is asked of the outside world.
 
 pub mod theme;
-pub mod zones;
 
 mod details;
 mod head;

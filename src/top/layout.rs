@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use crate::columns::Column;
-use crate::foreign;
-use crate::foreign::Foreign;
 use crate::pivot::By;
 use crate::pivot::OTHER;
 use crate::pivot::Who;
 use crate::pivot::label;
+use crate::text::foreign;
+use crate::text::foreign::Foreign;
 use crate::top::cells;
 
 /// What a row is called when nothing is left for its name: a part of it.

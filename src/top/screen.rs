@@ -23,18 +23,19 @@ use signal_hook::iterator::Signals;
 
 use super::app::App;
 use super::app::Effect;
-use super::cli::Args;
 use super::config;
+use super::counting;
+use super::counting::Counting;
 use super::details;
 use super::draw::theme::Theme;
+use super::options::Options;
 use super::sampler;
 use super::sampler::Command;
 use super::sampler::Job;
 use super::sampler::Report;
+use super::scene::Scene;
 use super::settings::Settings;
-use super::start;
-use super::start::Counting;
-use super::start::Scene;
+use super::surface::Surface;
 use super::terminal;
 use super::terminal::Screen;
 use crate::exit::Failure;
@@ -82,24 +83,6 @@ impl Events for Receiver<Event> {
             },
         }
     }
-}
-
-/// Where frames go.
-pub trait Surface {
-    /// Shows the state.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    fn draw(&mut self, app: &mut App) -> io::Result<()>;
-
-    /// Takes the terminal over, and forgets what is on it.
-    ///
-    /// # Errors
-    /// When it refuses.
-    fn enter(&mut self) -> io::Result<()>;
-
-    /// Gives the terminal back.
-    fn leave(&mut self);
 }
 
 /// What the loop does in the world beside drawing.
@@ -237,10 +220,10 @@ fn perform(effect: Effect, app: &mut App, hands: &Hands<'_>) {
 ///
 /// # Errors
 /// When it cannot count here, or something fails later; with the remedy.
-pub fn run(args: &Args, process: Option<Process>, config: Option<PathBuf>) -> Result<(), Failure> {
+pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>) -> Result<(), Failure> {
     let (sender, mut events) = mpsc::channel();
     let (commands, asked) = mpsc::channel();
-    sample(args.clone(), process, config, sender.clone(), asked)?;
+    sample(options.clone(), process, config, sender.clone(), asked)?;
     // Until counting has begun, the terminal is left alone: errors are plain text, and Ctrl-C works as ever.
     let (scene, settings) = loop {
         match events.next(None)? {
@@ -250,7 +233,7 @@ pub fn run(args: &Args, process: Option<Process>, config: Option<PathBuf>) -> Re
         }
     };
     signals(sender.clone())?;
-    let theme = Theme::of(args.color, |name| std::env::var(name).ok());
+    let theme = Theme::of(options.color, |name| std::env::var(name).ok());
     let refused = |e: io::Error| Failure::failed(format!("cannot use the terminal: {e}"));
     let mut screen = Screen::new(theme, settings.mouse).map_err(refused)?;
     let input = sender.clone();
@@ -280,7 +263,7 @@ pub fn run(args: &Args, process: Option<Process>, config: Option<PathBuf>) -> Re
         commands: &commands,
         command_line: &command_line,
         suspend: &suspend,
-        iterations: args.iterations,
+        iterations: options.iterations,
     };
     let result = turn(&mut app, &mut events, &mut screen, &hands);
     drop(screen);
@@ -294,7 +277,7 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Failure
 
 /// The thread that samples. All that it needs is made there: much of it cannot change threads.
 fn sample(
-    args: Args,
+    options: Options,
     process: Option<Process>,
     config: Option<PathBuf>,
     sender: Sender<Event>,
@@ -312,8 +295,8 @@ fn sample(
         let guard = Guard(sender);
         let sender = &guard.0;
         let all = || -> Result<(), Failure> {
-            let Counting { mut engines, pivot, scene } = start::count(&args, config)?;
-            let (settings, _) = start::settings(&args, scene.engine)?;
+            let Counting { mut engines, pivot, scene } = counting::count(&options, config)?;
+            let (settings, _) = counting::settings(&options, scene.engine)?;
             let job = Job {
                 source: &mut engines,
                 pivot,

@@ -7,11 +7,11 @@ use crate::loss;
 use crate::model::Interval;
 use crate::plan::Engine;
 use crate::top::cells;
-use crate::top::cells::Numbers;
+use crate::top::numbers::Numbers;
+use crate::top::scene::Scene;
 use crate::top::settings::Settings;
 use crate::top::settings::Show;
 use crate::top::snapshot::Snapshot;
-use crate::top::start::Scene;
 
 /// The columns of the upper part.
 #[must_use]

@@ -10,15 +10,17 @@ use crate::model::Row;
 use crate::pivot::By;
 use crate::pivot::Id;
 use crate::pivot::Who;
-use crate::top::cells::Numbers;
+use crate::text::table::pad;
+use crate::text::width::beginning;
+use crate::text::width::shortened;
 use crate::top::layout;
 use crate::top::layout::Layout;
+use crate::top::numbers::Numbers;
 use crate::top::settings::Sort;
 use crate::top::snapshot::Counted;
 use crate::top::snapshot::Entry;
 use crate::top::snapshot::From;
 use crate::top::snapshot::Snapshot;
-use crate::view::text::shortened;
 
 /// Where a row of the screen comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,12 +212,6 @@ pub struct Look<'a> {
     pub numbers: Numbers,
 }
 
-/// Puts a text into a column.
-fn pad(text: &str, width: usize, left: bool) -> String {
-    let text = shortened(text, width);
-    if left { format!("{text:<width$}") } else { format!("{text:>width$}") }
-}
-
 impl Look<'_> {
     /// The cells of a row but for the name; `mark` is before the name, as is the branch of a tree.
     #[must_use]
@@ -236,11 +232,10 @@ impl Look<'_> {
         let room = self.layout.name.saturating_sub(mark.chars().count());
         out += mark;
         // Of a path, beginning and end tell most; of a command, the beginning.
-        if matches!(self.by, By::Process | By::Thread | By::Comm | By::User) && name.chars().count() > room {
-            out.extend(name.chars().take(room.saturating_sub(1)).chain(['…']));
-        } else {
-            out += &shortened(&name, room);
-        }
+        out += &match self.by {
+            By::Process | By::Thread | By::Comm | By::User => beginning(&name, room),
+            _ => shortened(&name, room),
+        };
         out
     }
 

@@ -22,7 +22,7 @@ use ratatui::crossterm::terminal::LeaveAlternateScreen;
 use super::app::App;
 use super::draw;
 use super::draw::theme::Theme;
-use super::screen::Surface;
+use super::surface::Surface;
 use crate::exit::Failure;
 
 /// Buttons and the wheel, in coordinates that reach beyond column 223. What the library asks for is told of every motion,

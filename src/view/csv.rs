@@ -7,18 +7,18 @@
 //! that a spreadsheet would take for a formula has an apostrophe before it; `--json` has them as they are.
 
 use super::View;
-use crate::cli::Unit;
 use crate::columns::Column;
 use crate::columns::Line;
 use crate::columns::Value;
 use crate::figures;
 use crate::figures::Figure;
-use crate::foreign::Foreign;
 use crate::model::Interval;
 use crate::pivot::By;
 use crate::pivot::OTHER;
 use crate::pivot::Who;
 use crate::pivot::label;
+use crate::text::foreign::Foreign;
+use crate::text::numbers::Unit;
 
 /// CSV for spreadsheets and scripts.
 pub struct Csv {

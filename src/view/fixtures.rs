@@ -190,7 +190,8 @@ impl Names for FakeNames {
 
 /// What a command line asks for, on that machine.
 pub(crate) fn pivot(args: &crate::cli::Args) -> Pivot {
-    let comm = args.comm.as_deref().map(Comm::from);
-    let filter = Filter { pid: args.pid, comm, cgroup: args.cgroup.clone(), ..Filter::default() };
+    let chosen = args.filters.chosen();
+    let comm = chosen.comm.as_deref().map(Comm::from);
+    let filter = Filter { pid: chosen.pid, comm, cgroup: chosen.cgroup, ..Filter::default() };
     Pivot { by: args.by, top: args.top as usize, filter, names: Box::<FakeNames>::default() }
 }

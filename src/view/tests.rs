@@ -4,10 +4,9 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use clap::Parser as _;
-
 use super::fixtures;
 use super::*;
+use crate::cli::Args;
 use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::sample::Lost;
@@ -16,7 +15,7 @@ use crate::sample::Lost;
 fn view(options: &str, screen: Option<u16>) -> Box<dyn View> {
     let args = Args::parse_from(["cachestat"].into_iter().chain(options.split_whitespace()));
     let screen = Box::new(move || screen.map(|lines| (lines, 80)));
-    of(&args, Surroundings { zone: jiff::tz::TimeZone::UTC, page_size: 4096, screen })
+    of(&args.options(), Surroundings { zone: jiff::tz::TimeZone::UTC, page_size: 4096, screen })
 }
 
 /// What is printed for these intervals, and then for the total.
@@ -138,7 +137,7 @@ fn a_ratio_is_rounded_to_all_or_nothing_only_where_it_is() {
 
 #[test]
 fn bytes_are_written_with_letters() {
-    let numbers = text::Numbers { unit: crate::cli::Unit::Bytes, page_size: 1 };
+    let numbers = text::Numbers { unit: crate::text::numbers::Unit::Bytes, page_size: 1 };
     for (bytes, shown) in [
         (0, "0"),
         (1023, "1023"),
@@ -163,7 +162,8 @@ fn a_terminal_has_a_header_on_every_screen() {
     let args = Args::parse_from(["cachestat"]);
     let asked = Rc::clone(&size);
     let screen = Box::new(move || asked.get().map(|lines| (lines, 80)));
-    let mut view = of(&args, Surroundings { zone: jiff::tz::TimeZone::UTC, page_size: 4096, screen });
+    let mut view =
+        of(&args.options(), Surroundings { zone: jiff::tz::TimeZone::UTC, page_size: 4096, screen });
     let mut out = String::new();
     view.begin(&mut out);
     for _ in 0..20 {

@@ -4,19 +4,23 @@ use std::fmt::Write as _;
 
 use super::Clock;
 use super::View;
-use crate::cli::Unit;
 use crate::columns;
 use crate::columns::Column;
 use crate::columns::Line;
 use crate::columns::Value;
-use crate::foreign;
-use crate::foreign::Foreign;
 use crate::model::Interval;
 use crate::model::Row;
 use crate::pivot::By;
 use crate::pivot::OTHER;
 use crate::pivot::Who;
 use crate::pivot::label;
+use crate::text::foreign;
+use crate::text::foreign::Foreign;
+use crate::text::numbers::Unit;
+use crate::text::numbers::bytes;
+use crate::text::numbers::percent;
+use crate::text::table::aligned;
+use crate::text::width::shortened;
 
 /// How numbers are written for people.
 #[derive(Debug, Clone, Copy)]
@@ -48,49 +52,6 @@ impl Numbers {
             Value::Seconds(x) => format!("{x:.3}"),
         }
     }
-}
-
-/// A number of bytes with one decimal and the usual letters (powers of 1024).
-pub(crate) fn bytes(n: u64) -> String {
-    if n < 1024 {
-        return n.to_string();
-    }
-    #[allow(clippy::cast_precision_loss)]
-    let mut x = n as f64;
-    let mut letter = ' ';
-    for next in ['K', 'M', 'G', 'T', 'P', 'E'] {
-        // What would be rounded up to 1024.0 belongs to the next letter.
-        if x < 1023.95 {
-            break;
-        }
-        x /= 1024.0;
-        letter = next;
-    }
-    format!("{x:.1}{letter}")
-}
-
-/// A ratio in per cent. `100.00%` is said only of all, and `0.00%` only of none.
-pub(crate) fn percent(ratio: f64) -> String {
-    let percent = ratio * 100.0;
-    let shown = if ratio > 0.0 && ratio < 1.0 { percent.clamp(0.01, 99.99) } else { percent };
-    format!("{shown:.2}%")
-}
-
-/// Puts cells in columns, aligned right. A cell too long for its column takes the blanks of those after it.
-fn aligned(cells: &[(String, usize)]) -> String {
-    let mut out = String::new();
-    let mut edge = 0;
-    for (i, (cell, width)) in cells.iter().enumerate() {
-        if i > 0 {
-            out.push(' ');
-            edge += 1;
-        }
-        edge += width;
-        let blanks = edge.saturating_sub(out.chars().count() + cell.chars().count());
-        out.extend(std::iter::repeat_n(' ', blanks));
-        out.push_str(cell);
-    }
-    out
 }
 
 /// Says which engine columns belong to, in a line above their titles: `----exact---- ---classic---`. Empty where
@@ -176,20 +137,6 @@ const fn keys(by: Option<By>) -> &'static [Key] {
         Some(By::Mount) => &[DEVICE, MOUNT],
         Some(By::Device) => &[LAST_DEVICE],
     }
-}
-
-/// Cuts the middle out of a text that is too long: beginning and end of a path tell most.
-pub(crate) fn shortened(text: &str, width: usize) -> String {
-    let length = text.chars().count();
-    if length <= width {
-        return text.to_owned();
-    }
-    let head = width.saturating_sub(1) / 3;
-    let tail = width.saturating_sub(1) - head;
-    let mut out: String = text.chars().take(head).collect();
-    out.push('…');
-    out.extend(text.chars().skip(length - tail));
-    out
 }
 
 impl Text {

@@ -1,10 +1,10 @@
 //! What the classic engine, and both side by side, look like.
 
 use crate::pivot::Who;
-use clap::Parser as _;
 
 use crate::classic::Figures;
 use crate::cli::Args;
+use crate::cli::CommandLine as _;
 use crate::model::Interval;
 use crate::model::Row;
 use crate::plan::Engine;
@@ -15,7 +15,8 @@ fn printed(options: &str, intervals: &[Interval]) -> String {
     let args = Args::parse_from(["cachestat"].into_iter().chain(options.split_whitespace()));
     args.check().unwrap();
     let zone = jiff::tz::TimeZone::UTC;
-    let mut view = crate::view::of(&args, Surroundings { zone, page_size: 4096, screen: Box::new(|| None) });
+    let mut view =
+        crate::view::of(&args.options(), Surroundings { zone, page_size: 4096, screen: Box::new(|| None) });
     let mut out = String::new();
     view.begin(&mut out);
     for interval in intervals {

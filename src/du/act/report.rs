@@ -7,18 +7,19 @@ use serde_json::Map;
 use serde_json::json;
 
 use super::Deed;
-use crate::du::cli::Args;
+use crate::du::found::End;
+use crate::du::options::Options;
+use crate::du::printing::print;
 use crate::du::residency::Unknown;
-use crate::du::run;
-use crate::du::run::End;
 use crate::du::view;
 use crate::exit::Failure;
-use crate::view::text::bytes;
+use crate::text::numbers::bytes;
+use crate::text::table::fitted;
 
 /// A line for each file, and what came of all of them.
 pub(super) struct Report<'a> {
     deed: &'static str,
-    args: &'a Args,
+    options: &'a Options,
     lines: Vec<Vec<String>>,
     names: Vec<String>,
     before: u64,
@@ -39,11 +40,11 @@ pub(super) struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(deed: &'static str, args: &'a Args) -> Self {
+    pub(super) fn new(deed: &'static str, options: &'a Options) -> Self {
         let title = |s: &str| s.to_string();
         Self {
             deed,
-            args,
+            options,
             lines: vec![vec![title("BEFORE"), title("AFTER")]],
             names: vec![title("NAME")],
             before: 0,
@@ -68,8 +69,8 @@ impl<'a> Report<'a> {
                 return;
             }
         };
-        let after = done.after.filter(|_| !self.args.dry_run);
-        if self.args.json {
+        let after = done.after.filter(|_| !self.options.dry_run);
+        if self.options.json() {
             let mut object = Map::new();
             object.insert("type".into(), self.deed.into());
             view::put_path(&mut object, path);
@@ -79,8 +80,8 @@ impl<'a> Report<'a> {
             if let (None, Some(why)) = (done.before, done.why) {
                 object.insert("reason".into(), why.id().into());
             }
-            object.insert("dry_run".into(), self.args.dry_run.into());
-            self.json += &format!("{}\n", crate::foreign::json(&object));
+            object.insert("dry_run".into(), self.options.dry_run.into());
+            self.json += &format!("{}\n", crate::text::foreign::json(&object));
         }
         match (done.before, done.after) {
             (Some(before), Some(after)) => {
@@ -100,12 +101,12 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn print(&self, out: &mut dyn Write) -> Result<End, Failure> {
-        if self.args.json {
-            run::print(self.json.as_bytes(), out)?;
+        if self.options.json() {
+            print(self.json.as_bytes(), out)?;
         } else {
             let files = self.names.len() - 1;
-            let table = if files > 0 { view::aligned(&self.lines, &self.names) } else { String::new() };
-            run::print(format!("{table}{}\n", self.sum(files)).as_bytes(), out)?;
+            let table = if files > 0 { fitted(&self.lines, &self.names) } else { String::new() };
+            print(format!("{table}{}\n", self.sum(files)).as_bytes(), out)?;
         }
         Ok(if self.failed { End::Partly } else { End::Done })
     }
@@ -117,7 +118,7 @@ impl<'a> Report<'a> {
         let none = files > 0 && self.untold == files;
         let size = |n: u64| if none { "-".to_owned() } else { bytes(n * page) };
         let there = size(self.before + self.besides);
-        let mut text = match (self.deed, self.args.dry_run) {
+        let mut text = match (self.deed, self.options.dry_run) {
             ("evict", true) => {
                 let most = size(self.before.saturating_sub(self.memory));
                 format!("would be evicted: up to {most} of {files} files")
@@ -138,7 +139,7 @@ impl<'a> Report<'a> {
                 text += &format!("; {} stay: tmpfs has no other place for them", size(self.memory));
             }
             let stay = self.after - self.memory;
-            if !self.args.dry_run && stay > 0 {
+            if !self.options.dry_run && stay > 0 {
                 let why = if stay <= self.dirty {
                     "of dirty pages stay: being written now, try again, or --flush"
                 } else {
@@ -159,13 +160,11 @@ impl<'a> Report<'a> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use clap::Parser as _;
-
     use super::*;
 
-    fn sum(line: &str, deed: &'static str, deeds: &[(Option<u64>, Option<u64>, bool)]) -> String {
-        let args = Args::try_parse_from(line.split_whitespace()).unwrap();
-        let mut report = Report::new(deed, &args);
+    fn sum(dry_run: bool, deed: &'static str, deeds: &[(Option<u64>, Option<u64>, bool)]) -> String {
+        let options = Options { dry_run, ..Options::default() };
+        let mut report = Report::new(deed, &options);
         for &(before, after, memory) in deeds {
             let why = before.is_none().then_some(Unknown::NotPermitted);
             let deed = Deed { before, after, dirty: Some(0), memory, why };
@@ -179,22 +178,22 @@ mod tests {
     #[test]
     fn what_is_not_told_is_no_figure() {
         let (all, none) = ((Some(0), Some(256), false), (None, None, false));
-        assert_eq!(sum("x --load", "load", &[all]), "read: 1.0M; 0 were there");
-        let text = sum("x --load", "load", &[none]);
+        assert_eq!(sum(false, "load", &[all]), "read: 1.0M; 0 were there");
+        let text = sum(false, "load", &[none]);
         assert!(text.starts_with("read: -; - were there; 1 of 1 files not told: no write access"), "{text}");
-        let text = sum("x --load", "load", &[all, none]);
+        let text = sum(false, "load", &[all, none]);
         assert!(text.starts_with("read: 1.0M; 0 were there; 1 of 2 files not told"), "{text}");
-        assert!(sum("x --evict", "evict", &[none]).starts_with("evicted: - of -; 1 of 1 files"));
+        assert!(sum(false, "evict", &[none]).starts_with("evicted: - of -; 1 of 1 files"));
     }
 
     #[test]
     fn memory_is_named_as_the_reason_where_it_is() {
         let (memory, mapped) = ((Some(10), Some(10), true), (Some(5), Some(1), false));
-        let text = sum("x --evict", "evict", &[memory]);
+        let text = sum(false, "evict", &[memory]);
         assert_eq!(text, "evicted: 0 of 40.0K; 40.0K stay: tmpfs has no other place for them");
-        let text = sum("x --evict", "evict", &[memory, mapped]);
+        let text = sum(false, "evict", &[memory, mapped]);
         assert!(text.contains("; 40.0K stay: tmpfs") && text.contains("; 4.0K stay: mapped"), "{text}");
-        let text = sum("x --evict -n", "evict", &[memory, mapped]);
+        let text = sum(true, "evict", &[memory, mapped]);
         assert!(text.starts_with("would be evicted: up to 20.0K of 2 files; 40.0K stay: tmpfs"), "{text}");
     }
 }

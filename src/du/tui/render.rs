@@ -17,8 +17,9 @@ use super::state::State;
 use crate::du::row::Kind;
 use crate::du::row::Row;
 use crate::du::view;
-use crate::view::text::bytes;
-use crate::view::text::percent;
+use crate::text::numbers::bytes;
+use crate::text::numbers::percent;
+use crate::text::width::end;
 
 /// Cells of the bar.
 const BAR: usize = 10;
@@ -74,16 +75,6 @@ fn line(row: &Row, marked: bool, columns: &[Column]) -> String {
     let mark = if marked { '*' } else { ' ' };
     let cells = cells(columns, |c| (c.2)(row));
     format!("{mark}{cells} {}{slash}{why}", view::name(name.as_ref()))
-}
-
-/// The end of a text, where the whole is too wide.
-fn end(text: &str, width: usize) -> String {
-    let mut chars: Vec<_> = text.chars().collect();
-    while Line::raw(chars.iter().collect::<String>()).width() > width && chars.len() > 3 {
-        chars.drain(..4);
-        chars.splice(..0, "...".chars());
-    }
-    chars.into_iter().collect()
 }
 
 /// Draws it.

@@ -11,17 +11,17 @@ use rayon::prelude::*;
 use super::state::Listing;
 use super::state::World;
 use crate::du::act;
-use crate::du::cli::Args;
 use crate::du::exclude::Exclude;
+use crate::du::opening;
+use crate::du::options::Options;
 use crate::du::progress;
 use crate::du::residency::Ask;
 use crate::du::row::Kind;
 use crate::du::row::Row;
 use crate::du::row::Sink;
-use crate::du::run;
 use crate::du::walk;
 use crate::du::walk::Walk;
-use crate::view::text::bytes;
+use crate::text::numbers::bytes;
 
 /// Rows by the directory that they are in.
 #[derive(Debug, Default)]
@@ -49,8 +49,8 @@ pub(super) struct Tree {
 type Walked = (HashMap<PathBuf, Vec<Row>>, Option<String>);
 
 impl Tree {
-    pub(super) fn new(root: PathBuf, args: &Args, exclude: Exclude) -> Self {
-        let (ask, one_file_system) = (args.ask(), args.one_file_system);
+    pub(super) fn new(root: PathBuf, options: &Options, exclude: Exclude) -> Self {
+        let (ask, one_file_system) = (options.ask(), options.one_file_system);
         Self { root, ask, one_file_system, exclude, directories: HashMap::new(), problem: None }
     }
 
@@ -66,9 +66,9 @@ impl Tree {
         };
         let sink = ByDirectory::default();
         let walk = Walk::new(&options, &sink, false);
-        let problem = match run::open_named(root) {
+        let problem = match opening::open_named(root) {
             Ok((fd, _)) => {
-                let _ = progress::during(noisy, || walk.told(), || walk.directory(root, fd));
+                let _ = progress::during(noisy, || walk.progress(), || walk.directory(root, fd));
                 walk.problems.first_unread()
             }
             Err(why) => Some(format!("cannot be read: {why}")),
@@ -107,12 +107,12 @@ impl World for Tree {
         let mut files = Vec::new();
         let mut unread = String::new();
         for path in paths {
-            if run::look(path).is_some_and(|(_, kind)| kind.is_dir()) {
+            if opening::look(path).is_some_and(|(_, kind)| kind.is_dir()) {
                 let (walked, problem) = self.walk(path, true, false, false);
                 files.extend(walked.into_values().flatten());
                 unread = problem.map_or(unread, |problem| format!("; {problem}"));
             } else {
-                let (totals, why) = run::file(path, self.ask);
+                let (totals, why) = opening::file(path, self.ask);
                 files.push(Row::new(Kind::File, path.clone(), 0, totals, why));
             }
         }
@@ -148,15 +148,12 @@ impl World for Tree {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use clap::Parser as _;
-
     use super::*;
 
     #[test]
     fn what_is_refused_is_told() {
         let dir = tempfile::tempdir().unwrap();
-        let args = Args::try_parse_from(["cachedu"]).unwrap();
-        let mut tree = Tree::new(dir.path().to_path_buf(), &args, Exclude::default());
+        let mut tree = Tree::new(dir.path().to_path_buf(), &Options::default(), Exclude::default());
         tree.scan(false);
         assert_eq!(tree.list(dir.path()).problem, None);
         let gone = dir.path().join("gone");

@@ -15,9 +15,9 @@ use super::App;
 use super::Effect;
 use super::Mode;
 use super::Open;
-use crate::cli::Unit;
 use crate::pivot::By;
 use crate::plan::Engine;
+use crate::text::numbers::Unit;
 use crate::top::keys;
 use crate::top::keys::Action;
 use crate::top::keys::Step;
@@ -61,7 +61,7 @@ impl App {
             }
             Event::Paste(text) if self.mode == Mode::Filter => {
                 let room = LONGEST.saturating_sub(self.filter.chars().count());
-                self.filter.extend(text.chars().filter(|c| !crate::foreign::acts(*c)).take(room));
+                self.filter.extend(text.chars().filter(|c| !crate::text::foreign::acts(*c)).take(room));
                 self.begin_anew()
             }
             _ => Vec::new(),

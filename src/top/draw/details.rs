@@ -4,7 +4,6 @@ use ratatui::text::Line;
 use ratatui::text::Span;
 
 use super::theme::Theme;
-use crate::cli::wrapped;
 use crate::columns;
 use crate::columns::COLUMNS;
 use crate::columns::Column;
@@ -13,17 +12,21 @@ use crate::model::Row;
 use crate::pivot::By;
 use crate::plan::Engine;
 use crate::sample::Histograms;
+use crate::text::numbers::decimal;
+use crate::text::width::at_a_word;
+use crate::text::width::shortened;
+use crate::text::wrap::folded;
+use crate::text::wrap::wrapped;
 use crate::top::app::App;
 use crate::top::app::Open;
 use crate::top::cells;
-use crate::top::cells::Numbers;
 use crate::top::details::Details;
 use crate::top::keeper::Id;
 use crate::top::layout;
 use crate::top::layout::Layout;
+use crate::top::numbers::Numbers;
 use crate::top::settings::Show;
 use crate::top::table::Look;
-use crate::view::text::shortened;
 
 /// Rows of a list on the page.
 const LIST: usize = 20;
@@ -178,7 +181,7 @@ impl Page<'_> {
             };
             let here = second(&here);
             let text = format!("{:<12}{here} {:>12}   {about}", cells::title(column), cell(&all, total));
-            let text = cut(&text, self.width());
+            let text = at_a_word(&text, self.width());
             self.plain(&text);
         }
     }
@@ -250,9 +253,9 @@ impl Page<'_> {
             let text = format!(
                 "{:>9} {:>9} {:<8} {:>9} {:<8}",
                 nanoseconds(1 << (8 + i)),
-                cells::decimal(float(hit)),
+                decimal(float(hit)),
                 self.bar(hit, most),
-                cells::decimal(float(miss)),
+                decimal(float(miss)),
                 self.bar(miss, most)
             );
             self.plain(text.trim_end());
@@ -264,25 +267,6 @@ impl Page<'_> {
         let full = usize::try_from((u128::from(n) * 8).div_ceil(u128::from(most))).unwrap_or(8);
         sign.repeat(full.min(8))
     }
-}
-
-/// Cuts a text that is too long, between two words where there are any in the last part of it.
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let head: String = text.chars().take(width.saturating_sub(1)).collect();
-    let end = head.rfind(' ').filter(|end| *end > head.len() / 2).unwrap_or(head.len());
-    head.get(..end).unwrap_or(&head).trim_end().to_owned() + "…"
-}
-
-/// Breaks a text between words, and words that are too long anywhere.
-fn folded(text: &str, width: usize) -> Vec<String> {
-    let pieces = text.split_whitespace().flat_map(|word| {
-        let chars: Vec<char> = word.chars().collect();
-        chars.chunks(width).map(|c| c.iter().collect()).collect::<Vec<String>>()
-    });
-    wrapped(&pieces.collect::<Vec<_>>().join(" "), width)
 }
 
 #[allow(clippy::cast_precision_loss)]
@@ -298,23 +282,5 @@ fn nanoseconds(n: u64) -> String {
         x if x < 1e6 => format!("{:.1} us", x / 1e3),
         x if x < 1e9 => format!("{:.1} ms", x / 1e6),
         x => format!("{:.1} s", x / 1e9),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_texts_are_folded_and_nothing_of_them_is_lost() {
-        let path = "/srv/".repeat(30);
-        let lines = folded(&path, 40);
-        assert!(lines.len() > 3 && lines.iter().all(|l| l.chars().count() <= 40));
-        assert_eq!(lines.concat(), path);
-        assert_eq!(folded("a bc def", 4), ["a bc", "def"]);
-        assert_eq!(folded("ääääää", 4), ["ääää", "ää"]);
-        assert_eq!(cut("one two three", 10), "one two…");
-        assert_eq!(cut("one two", 7), "one two");
-        assert_eq!(cut("/a/very/long/path", 10), "/a/very/l…");
     }
 }

@@ -8,15 +8,18 @@ use ratatui::widgets::Sparkline;
 use ratatui::widgets::SparklineBar;
 
 use super::theme::Theme;
-use super::zones::Zones;
 use crate::columns;
 use crate::columns::Column;
+use crate::text::numbers::Unit;
+use crate::text::numbers::binary;
+use crate::text::numbers::decimal;
 use crate::top::app::App;
 use crate::top::app::Mode;
 use crate::top::cells;
 use crate::top::snapshot::Snapshot;
 use crate::top::summary;
 use crate::top::table::Slot;
+use crate::top::zones::Zones;
 
 /// Where bars begin: behind title and number.
 const BARS: u16 = 22;
@@ -93,10 +96,10 @@ fn bars(app: &App, theme: &Theme, (column, i): (&Column, usize), area: Rect, fra
     let text = match (ratio, most) {
         (true, _) => "100%".into(),
         (_, x) if x <= 0.0 => String::new(),
-        _ if matches!(column.id, "direct_bytes") => cells::binary(most),
+        _ if matches!(column.id, "direct_bytes") => binary(most),
         #[allow(clippy::cast_precision_loss)]
-        _ if app.settings.unit == crate::cli::Unit::Bytes => cells::binary(most * app.scene.page_size as f64),
-        _ => cells::decimal(most),
+        _ if app.settings.unit == Unit::Bytes => binary(most * app.scene.page_size as f64),
+        _ => decimal(most),
     };
     frame.buffer_mut().set_stringn(BARS + room + 1, area.y, text, usize::from(MOST) - 1, theme.dim());
 }
@@ -140,14 +143,14 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
             true => format!("{all} {}", what(all)),
             false => format!("{entries} of {all} {}", what(all)),
         });
-        parts.push(app.numbers().show.name().into());
+        parts.push(app.numbers().show.title().into());
         let arrow = if app.settings.reverse { " reversed" } else { "" };
         let sort = match app.settings.sort {
             crate::top::settings::Sort::Column(c) => cells::title(c),
             other => other.name(),
         };
         parts.push(format!("sorted by {sort}{arrow}"));
-        if app.settings.unit == crate::cli::Unit::Bytes {
+        if app.settings.unit == Unit::Bytes {
             parts.push("bytes".into());
         }
         let (left, right) = app.layout().hidden;

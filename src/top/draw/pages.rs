@@ -5,7 +5,7 @@ use ratatui::text::Line;
 use ratatui::text::Span;
 
 use super::theme::Theme;
-use crate::cli::wrapped;
+use crate::text::wrap::wrapped;
 use crate::top::app::App;
 use crate::top::cells;
 use crate::top::keys;

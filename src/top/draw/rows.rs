@@ -4,11 +4,11 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::theme::Theme;
-use super::zones::Zones;
 use crate::top::app::App;
 use crate::top::snapshot::State;
 use crate::top::table::Look;
 use crate::top::table::Slot;
+use crate::top::zones::Zones;
 
 /// Draws it.
 pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_>) {

@@ -39,8 +39,8 @@ impl Theme {
 
     /// What this terminal has, by its environment.
     #[must_use]
-    pub fn of(wanted: crate::top::cli::Color, env: impl Fn(&str) -> Option<String>) -> Self {
-        use crate::top::cli::Color as Wanted;
+    pub fn of(wanted: crate::top::options::Color, env: impl Fn(&str) -> Option<String>) -> Self {
+        use crate::top::options::Color as Wanted;
         let set = |name: &str| env(name).filter(|v| !v.is_empty());
         let term = set("TERM").unwrap_or_default();
         let mono = term.ends_with("-m") || term.ends_with("-mono") || term.starts_with("vt");
@@ -172,7 +172,7 @@ impl Theme {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::cli::Color as Wanted;
+    use crate::top::options::Color as Wanted;
 
     #[test]
     fn the_environment_decides() {

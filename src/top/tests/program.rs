@@ -21,7 +21,7 @@ use crate::top::sampler::Report;
 use crate::top::screen;
 use crate::top::screen::Events;
 use crate::top::screen::Hands;
-use crate::top::screen::Surface;
+use crate::top::surface::Surface;
 
 /// A kernel in which, each second, process 10 reads 4 pages that are there and process 20 dirties one; in the third
 /// second there is process 4194305, which no Linux can have, and later it is gone.

@@ -32,7 +32,7 @@ use rustix::fs::Uid;
 use rustix::io::Errno;
 
 use crate::exit::Failure;
-use crate::foreign::Foreign;
+use crate::text::foreign::Foreign;
 
 /// Links that are followed, as many as the kernel would.
 const LINKS: usize = 40;

@@ -1,41 +1,41 @@
-//! The command line of `cachetop`: one definition for parsing, help, manual page and completions.
+//! The command line of `cachetop`.
+
+mod help;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::CommandFactory as _;
 use clap::Parser;
-use clap::ValueEnum;
 
-use super::cells;
-use super::help;
-use super::settings::Settings;
-use super::settings::Show;
-use super::settings::Sort;
-use crate::cli;
-use crate::cli::ColumnList;
-use crate::cli::Generated;
-use crate::cli::Unit;
+use super::CommandLine;
+use super::Filters;
+use super::Generated;
+use super::How;
+use super::Itself;
+use super::help::Section;
+use super::read;
+use super::read::ColumnList;
+use super::shared::counting;
+use crate::exit::Failure;
 use crate::pivot::By;
 use crate::plan::Engine;
+use crate::text::numbers::Unit;
+use crate::top::cells;
+use crate::top::options::Changes;
+use crate::top::options::Color;
+use crate::top::options::Config;
+use crate::top::options::Options;
+use crate::top::options::Output;
+use crate::top::settings::Show;
+use crate::top::settings::Sort;
 
 const ABOUT: &str = "Page-cache hits and misses live, by process, file, cgroup or mount";
-
-/// When to use colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// Where the terminal has them and NO_COLOR is not set.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
 
 /// Page-cache hits and misses live, by process, file, cgroup or mount.
 #[derive(Debug, Clone, PartialEq, Eq, Parser)]
 #[command(name = "cachetop", version, about = ABOUT, long_about = None, max_term_width = 80)]
-#[command(after_help = help::SHORT, after_long_help = help::long())]
+#[command(after_help = help::SHORT, after_long_help = super::help::long(help::sections()))]
 pub struct Args {
     /// Length of an interval in seconds; fractions allowed (0.01 to a year) [default: 1]
     #[arg(value_name = "INTERVAL", value_parser = interval, allow_negative_numbers = true)]
@@ -50,7 +50,7 @@ pub struct Args {
     pub json: bool,
 
     /// End after this many intervals
-    #[arg(short = 'n', long, value_name = "COUNT", value_parser = cli::count, allow_negative_numbers = true)]
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = read::count, allow_negative_numbers = true)]
     pub iterations: Option<u64>,
 
     /// What rows stand for [default: process]
@@ -85,25 +85,9 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub top: Option<u32>,
 
-    /// Count only this process, all its threads
-    #[arg(short = 'p', long, value_name = "PID", value_parser = cli::pid, allow_negative_numbers = true)]
-    pub pid: Option<u32>,
-
-    /// Count only processes with this command name (its first 15 bytes)
-    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    pub comm: Option<String>,
-
-    /// Count only processes in this cgroup and those below it
-    #[arg(long, value_name = "PATH", value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    pub cgroup: Option<String>,
-
-    /// Count only this file, whatever name it was opened by
-    #[arg(long, value_name = "PATH")]
-    pub file: Option<PathBuf>,
-
-    /// Count only files of the file system that has this path
-    #[arg(long, value_name = "PATH")]
-    pub mount: Option<PathBuf>,
+    /// What counts.
+    #[command(flatten)]
+    pub filters: Filters,
 
     /// Do not count files: cheaper, but no rows by file, mount or device
     #[arg(long)]
@@ -113,13 +97,9 @@ pub struct Args {
     #[arg(long)]
     pub latency: bool,
 
-    /// Count this command's own reads and writes too
-    #[arg(long)]
-    pub include_self: bool,
-
-    /// How to count: 'exact' (default), 'classic' as bcc does, or 'both' side by side
-    #[arg(long, value_name = "ENGINE", value_parser = cli::engine)]
-    pub engine: Option<Engine>,
+    /// How it is counted.
+    #[command(flatten)]
+    pub how: How,
 
     /// Room for this many threads in the kernel; the totals do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=4_194_304))]
@@ -146,94 +126,96 @@ pub struct Args {
     #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
     pub color: Color,
 
-    /// Print which kernel hooks count what, and how exact each figure is here, and exit
-    #[arg(long)]
-    pub explain: bool,
-
-    /// Behave as if the kernel had refused to attach this program (for tests)
-    #[arg(long, value_name = "PROGRAM", hide = true)]
-    pub refuse: Vec<String>,
-
-    /// Print the manual page or shell completions, and exit
-    #[arg(long, value_name = "WHAT", value_enum, hide = true)]
-    pub generate: Option<Generated>,
+    /// What the command says of itself.
+    #[command(flatten)]
+    pub itself: Itself,
 }
 
-impl Args {
-    /// What goes together, beyond what the definition of options says.
-    ///
-    /// # Errors
-    /// The message for whoever asked for it.
-    pub fn check(&self) -> Result<(), clap::Error> {
+impl CommandLine for Args {
+    type Task = Options;
+
+    const SHORT: &'static str = help::SHORT;
+
+    fn sections() -> Vec<Section> {
+        help::sections()
+    }
+
+    fn check(&self) -> Result<(), clap::Error> {
         let conflict =
             |text: &str| Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text));
+        let by_file = self.filters.file.is_some() || self.filters.mount.is_some();
         if self.no_files && self.by.is_some_and(By::files) {
             return conflict("'--no-files' cannot be used with rows by file, mount or device");
         }
-        if self.no_files && self.by_file() {
+        if self.no_files && by_file {
             return conflict("'--no-files' cannot be used with '--file' or '--mount'");
         }
-        if self.by_file() && (self.threads || self.by == Some(By::Thread)) {
+        if by_file && (self.threads || self.by == Some(By::Thread)) {
             return conflict("files are counted by process: '--file' and '--mount' have no rows of threads");
         }
-        if matches!(self.engine, Some(Engine::Classic | Engine::Both)) {
+        if matches!(self.how.engine, Some(Engine::Classic | Engine::Both)) {
             if self.by.is_some_and(|by| by != By::Process) || self.threads {
                 return conflict("the classic engine counts by process: take '--engine exact'");
             }
-            if self.by_file() || self.comm.is_some() || self.cgroup.is_some() {
+            if by_file || self.filters.comm.is_some() || self.filters.cgroup.is_some() {
                 return conflict("the classic engine knows no filter but '-p': take '--engine exact'");
             }
         }
-        if self.top.is_some() && !self.plain() {
+        if self.top.is_some() && !(self.batch || self.json) {
             return conflict("'--top' goes with '-b' or '--json': a screen shows as many rows as it holds");
         }
         Ok(())
     }
 
-    /// Whether some files count only.
-    #[must_use]
-    pub const fn by_file(&self) -> bool {
-        self.file.is_some() || self.mount.is_some()
+    fn generated(&self) -> Option<Generated> {
+        self.itself.generate
     }
 
-    /// Whether it writes lines and needs no terminal.
-    #[must_use]
-    pub const fn plain(&self) -> bool {
-        self.batch || self.json
-    }
-
-    /// Puts what was asked for over the settings.
-    pub fn apply(&self, settings: &mut Settings) {
-        let s = settings;
-        s.interval = self.interval.unwrap_or(s.interval);
-        s.by = self.by.unwrap_or(s.by);
-        s.unit = self.unit.unwrap_or(s.unit);
-        s.show = self.show.unwrap_or(s.show);
-        s.threads |= self.threads;
-        s.mouse &= !self.no_mouse;
-        if let Some(list) = &self.columns {
-            s.columns.clone_from(&list.0);
-            s.columns_are_default = false;
-        }
-        if let Some(sort) = self.sort {
-            (s.sort, s.reverse) = (sort, false);
-        }
-        s.reverse ^= self.reverse;
+    fn task(self) -> Result<Options, Failure> {
+        Ok(self.options())
     }
 }
 
-/// What `--generate` prints.
-#[must_use]
-pub fn generate(what: Generated) -> String {
-    cli::generated(Args::command(), &help::manual(), what)
+impl Args {
+    /// What is to be done, apart from how it was written.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        Options {
+            output: match (self.json, self.batch) {
+                (true, _) => Output::Json,
+                (_, true) => Output::Text,
+                _ => Output::Screen,
+            },
+            iterations: self.iterations,
+            changes: Changes {
+                interval: self.interval,
+                by: self.by,
+                columns: self.columns.as_ref().map(|list| list.0.clone()),
+                sort: self.sort,
+                reverse: self.reverse,
+                unit: self.unit,
+                show: self.show,
+                threads: self.threads,
+                no_mouse: self.no_mouse,
+            },
+            top: self.top,
+            no_files: self.no_files,
+            latency: self.latency,
+            config: match (&self.config, self.no_config) {
+                (_, true) => Config::Nowhere,
+                (Some(path), _) => Config::File(path.clone()),
+                (None, _) => Config::Usual,
+            },
+            color: self.color,
+            chosen: self.filters.chosen(),
+            counting: counting(&self.how, &self.itself, self.table_size, self.file_table),
+        }
+    }
 }
 
-/// As `cachestat` reads it, without its hint at commands.
+/// Reads an interval in seconds.
 fn interval(text: &str) -> Result<Duration, String> {
-    if text.chars().next().is_some_and(char::is_alphabetic) && text.parse::<f64>().is_err() {
-        return Err("it is not a number of seconds".into());
-    }
-    cli::interval(text)
+    read::interval(text, "")
 }
 
 /// Columns by their names or titles; those that no row has are refused.

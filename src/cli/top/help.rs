@@ -1,13 +1,13 @@
-//! What the help and the manual page say beyond the options.
+//! What the help and the manual page of `cachetop` say beyond the options.
 
 use std::fmt::Write as _;
 
-use super::cells;
-use super::keys;
-use crate::cli::long_of;
-use crate::cli::manual_sections;
-use crate::cli::wrapped;
+use crate::cli::help::Section;
+use crate::cli::help::fixed;
 use crate::columns::COLUMNS;
+use crate::text::wrap::wrapped;
+use crate::top::cells;
+use crate::top::keys;
 
 /// The end of `-h`.
 pub(super) const SHORT: &str = "\
@@ -161,32 +161,10 @@ fn columns_section() -> String {
     out.trim_end().to_string()
 }
 
-fn sections() -> impl Iterator<Item = (&'static str, String)> {
-    let made = [("Keys", keys_section()), ("Columns", columns_section())];
-    let mut all: Vec<_> = SECTIONS.iter().map(|(title, text)| (*title, (*text).to_string())).collect();
+/// All sections.
+pub(super) fn sections() -> Vec<Section> {
+    let mut all = fixed(SECTIONS);
     let after = 1;
-    all.splice(after..after, made);
-    all.into_iter()
-}
-
-/// The end of `--help`.
-pub(super) fn long() -> String {
-    long_of(sections())
-}
-
-/// The same as sections of a manual page; the lines stay as they are.
-pub(super) fn manual() -> String {
-    manual_sections(sections())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_help_fits_a_terminal_of_80_columns() {
-        for line in long().lines().chain(SHORT.lines()) {
-            assert!(line.chars().count() <= 79, "{line}");
-        }
-    }
+    all.splice(after..after, [("Keys", keys_section()), ("Columns", columns_section())]);
+    all
 }

@@ -1,20 +1,28 @@
-//! The command line of `cachedu`: one definition for parsing, help, manual page and completions.
+//! The command line of `cachedu`.
 
 mod help;
 
 use std::io;
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::CommandFactory as _;
 use clap::Parser;
 use clap::ValueEnum;
 
-use super::residency::Ask;
-use super::residency::Method;
-use super::row::Sort;
-use crate::cli::Generated;
-use crate::cli::Unit;
+use super::CommandLine;
+use super::Generated;
+use super::help::Section;
+use super::help::fixed;
+use crate::du::options::Format;
+use crate::du::options::List;
+use crate::du::options::Options;
+use crate::du::options::Owners;
+use crate::du::options::Task;
+use crate::du::printing;
+use crate::du::row::Sort;
+use crate::exit::Failure;
+use crate::residency::Method;
+use crate::text::numbers::Unit;
 
 /// What the command is for; the first line of every help.
 const ABOUT: &str = "Which files and directories are in the page cache, and in what pattern";
@@ -35,7 +43,7 @@ pub enum By {
     override_usage = "cachedu [OPTIONS] [PATH]...\n       cachedu [OPTIONS] --pid PID | --comm NAME | \
                             --cgroup PATH | --all\n       cachedu --restore SET | --diff SET SET"
 )]
-#[command(after_help = help::SHORT, after_long_help = help::long())]
+#[command(after_help = help::SHORT, after_long_help = super::help::long(super::help::fixed(help::SECTIONS)))]
 pub struct Args {
     /// Files and directories; a symbolic link stands for its target (default: the current directory)
     #[arg(value_name = "PATH")]
@@ -169,12 +177,16 @@ pub struct Args {
     pub generate: Option<Generated>,
 }
 
-impl Args {
-    /// What goes together, beyond what the definition of options says.
-    ///
-    /// # Errors
-    /// The message for whoever asked for it.
-    pub fn check(&self) -> Result<(), clap::Error> {
+impl CommandLine for Args {
+    type Task = Options;
+
+    const SHORT: &'static str = help::SHORT;
+
+    fn sections() -> Vec<Section> {
+        fixed(help::SECTIONS)
+    }
+
+    fn check(&self) -> Result<(), clap::Error> {
         let conflict =
             |text: &str| Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text));
         // The definition waives what is required where another option excludes it.
@@ -223,25 +235,68 @@ impl Args {
         Ok(())
     }
 
-    /// Whether files of processes are asked for.
-    #[must_use]
-    pub fn owners(&self) -> bool {
+    fn generated(&self) -> Option<Generated> {
+        self.generate
+    }
+
+    fn print(text: &str) -> Result<(), Failure> {
+        printing::print(text.as_bytes(), &mut io::stdout().lock())
+    }
+
+    fn task(self) -> Result<Options, Failure> {
+        Ok(self.options())
+    }
+}
+
+impl Args {
+    /// Whether files of processes are looked at.
+    fn owners(&self) -> bool {
         !self.pid.is_empty() || self.comm.is_some() || self.cgroup.is_some() || self.all
     }
 
-    /// Whether a progress line is wanted.
-    #[must_use]
-    pub fn noisy(&self) -> bool {
-        !self.quiet && io::stderr().is_terminal()
+    fn task(&self) -> Task {
+        match self {
+            Args { diff: Some(sets), .. } => Task::Diff(sets[0].clone(), sets[1].clone()),
+            Args { interactive: true, .. } => Task::Browse,
+            Args { restore: Some(set), .. } => Task::Restore(set.clone()),
+            Args { map: true, .. } => Task::Map,
+            Args { save: Some(set), .. } => Task::Save(set.clone()),
+            Args { evict: true, flush, .. } => Task::Evict { flush: *flush },
+            Args { load: true, .. } => Task::Load,
+            _ => Task::Show,
+        }
     }
 
-    /// How to ask the kernel.
+    /// What is to be done, apart from how it was written.
     #[must_use]
-    pub fn ask(&self) -> Ask {
-        match self.method {
-            None => Ask::best(),
-            Some(By::Cachestat) => Ask::by(Method::Cachestat),
-            Some(By::Mincore) => Ask::by(Method::Mincore),
+    pub fn options(&self) -> Options {
+        let args = self.clone();
+        Options {
+            task: self.task(),
+            paths: args.paths,
+            list: args.files_from.map(|file| List { file, null: self.null }),
+            owners: Owners { pid: args.pid, comm: args.comm, cgroup: args.cgroup, all: args.all },
+            one_file_system: args.one_file_system,
+            exclude: args.exclude,
+            depth: args.depth,
+            files: args.files,
+            files_only: args.files_only,
+            sort: args.sort,
+            top: args.top,
+            min: args.min,
+            unit: args.unit,
+            format: match (args.json, args.csv) {
+                (true, _) => Format::Json,
+                (_, true) => Format::Csv,
+                _ => Format::Text,
+            },
+            dry_run: args.dry_run,
+            threads: args.threads,
+            method: args.method.map(|by| match by {
+                By::Cachestat => Method::Cachestat,
+                By::Mincore => Method::Mincore,
+            }),
+            quiet: args.quiet,
         }
     }
 }
@@ -261,12 +316,6 @@ fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "it is too large".into())
 }
 
-/// What `--generate` prints.
-#[must_use]
-pub fn generate(what: Generated) -> String {
-    crate::cli::generated(Args::command(), &help::manual(), what)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -278,11 +327,6 @@ mod tests {
         let args = Args::try_parse_from(words)?;
         args.check()?;
         Ok(args)
-    }
-
-    #[test]
-    fn the_definition_holds_together() {
-        Args::command().debug_assert();
     }
 
     #[test]
@@ -375,18 +419,6 @@ mod tests {
             "--diff a b",
         ] {
             assert!(parse(line).is_ok(), "{line}");
-        }
-    }
-
-    #[test]
-    fn what_is_generated_knows_every_option() {
-        for what in [Generated::Man, Generated::Bash, Generated::Zsh, Generated::Fish] {
-            let text = generate(what).replace('\\', "");
-            for option in Args::command().get_arguments().filter(|a| !a.is_hide_set()) {
-                if let Some(long) = option.get_long() {
-                    assert!(text.contains(long), "{what:?}: {long}");
-                }
-            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::report::Cold;
+use crate::text::times;
 
 /// What `-- COMMAND` and `-p PID --for` understand beyond the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Default, clap::Args)]
@@ -58,7 +59,7 @@ pub struct Watched {
 
     /// With -p: watch that process and its descendants for so long (10s, 500ms, 2m), then report
     #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "pid",
-          conflicts_with = "command", conflicts_with_all = INTERVALS_BUT_PID)]
+          conflicts_with = "command", conflicts_with_all = intervals_but_pid())]
     pub time: Option<Duration>,
 }
 
@@ -83,25 +84,11 @@ const INTERVALS: &[&str] = &[
     "include_self",
     "engine",
 ];
-const INTERVALS_BUT_PID: &[&str] = &[
-    "interval",
-    "count",
-    "timestamp",
-    "extended",
-    "columns",
-    "unit",
-    "csv",
-    "bcc",
-    "by",
-    "top",
-    "comm",
-    "cgroup",
-    "file",
-    "mount",
-    "latency",
-    "include_self",
-    "engine",
-];
+
+/// The same but for `-p`, which names the process to watch.
+fn intervals_but_pid() -> impl Iterator<Item = &'static str> {
+    INTERVALS.iter().copied().filter(|option| *option != "pid")
+}
 
 impl Watched {
     /// Whether a report is asked for, not intervals.
@@ -154,7 +141,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     };
     let seconds = number.trim().parse::<f64>().map_err(|_| "it is not a length of time: write 10s or 2m")?;
     match Duration::try_from_secs_f64(seconds * scale) {
-        Ok(time) if time >= super::SHORTEST && time <= super::LONGEST => Ok(time),
+        Ok(time) if time >= times::SHORTEST && time <= times::LONGEST => Ok(time),
         _ => Err("it must lie between 10ms and a year".into()),
     }
 }

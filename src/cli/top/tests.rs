@@ -1,17 +1,13 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::top::settings::Settings;
 
 fn parse(options: &str) -> Result<Args, String> {
     let args = Args::try_parse_from(["cachetop"].into_iter().chain(options.split_whitespace()))
         .map_err(|e| e.to_string())?;
     args.check().map_err(|e| e.to_string())?;
     Ok(args)
-}
-
-#[test]
-fn the_definition_is_sound() {
-    Args::command().debug_assert();
 }
 
 #[test]
@@ -53,28 +49,12 @@ fn what_is_asked_for_goes_before_what_was_kept() {
     settings.by = By::User;
     settings.reverse = true;
     let options = "0.5 --by file --columns READ_HIT%,direct -s misses -t --no-mouse --show rate --unit bytes";
-    parse(options).unwrap().apply(&mut settings);
+    parse(options).unwrap().options().changes.apply(&mut settings);
     assert_eq!((settings.interval, settings.by), (Duration::from_millis(500), By::File));
     assert_eq!(settings.columns.iter().map(|c| c.id).collect::<Vec<_>>(), ["hit_ratio", "direct_bytes"]);
     assert_eq!((settings.sort.name(), settings.reverse, settings.threads), ("misses", false, true));
     assert_eq!((settings.mouse, settings.show, settings.unit), (false, Show::Rate, Unit::Bytes));
     let mut settings = Settings::of(Engine::Exact);
-    parse("-r").unwrap().apply(&mut settings);
+    parse("-r").unwrap().options().changes.apply(&mut settings);
     assert!(settings.reverse && settings.columns_are_default);
-}
-
-#[test]
-fn what_is_generated_knows_every_option_and_every_key() {
-    for what in [Generated::Man, Generated::Bash, Generated::Zsh, Generated::Fish] {
-        let text = generate(what).replace('\\', "");
-        for option in Args::command().get_arguments().filter(|a| !a.is_hide_set()) {
-            if let Some(long) = option.get_long() {
-                assert!(text.contains(long), "{what:?}: {long}");
-            }
-        }
-    }
-    let man = generate(Generated::Man).replace('\\', "");
-    for (_, about) in crate::top::keys::lines() {
-        assert!(man.contains(about), "{about}");
-    }
 }

@@ -12,7 +12,7 @@ Examples:
 'cachedu --help' explains the figures and the exit codes.";
 
 /// Titles and texts; lines fit a terminal of 80 columns.
-const SECTIONS: &[(&str, &str)] = &[
+pub(super) const SECTIONS: &[(&str, &str)] = &[
     (
         "Examples",
         "\
@@ -153,25 +153,3 @@ quietly.",
    or cgroup, a list or a set that cannot be read or is damaged",
     ),
 ];
-
-/// The end of `--help`.
-pub(super) fn long() -> String {
-    crate::cli::long_of(SECTIONS.iter().map(|(title, text)| (*title, (*text).to_string())))
-}
-
-/// The same as sections of a manual page.
-pub(super) fn manual() -> String {
-    crate::cli::manual_sections(SECTIONS.iter().map(|(title, text)| (*title, (*text).to_string())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_help_fits_a_terminal_of_80_columns() {
-        for line in long().lines().chain(SHORT.lines()) {
-            assert!(line.chars().count() <= 79, "{line}");
-        }
-    }
-}

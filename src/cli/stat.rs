@@ -1,0 +1,247 @@
+//! The command line of `cachestat`.
+
+mod command;
+mod help;
+
+use std::time::Duration;
+
+use clap::CommandFactory as _;
+use clap::Parser;
+
+pub use command::Watched;
+
+use super::CommandLine;
+use super::Filters;
+use super::Generated;
+use super::How;
+use super::Itself;
+use super::help::Section;
+use super::read;
+use super::read::ColumnList;
+use super::shared::counting;
+use crate::exit::Failure;
+use crate::options::Counting;
+use crate::pivot::By;
+use crate::plan::Engine;
+use crate::report;
+use crate::run::Format;
+use crate::run::Options;
+use crate::run::Set;
+use crate::text::numbers::Unit;
+
+/// What the command is for; the first line of every help.
+const ABOUT: &str = "Page-cache hits and misses of the whole system, interval by interval";
+
+/// What `cachestat` is to do.
+#[derive(Debug, Clone)]
+pub enum Task {
+    /// Show intervals.
+    Intervals(Options),
+    /// Explain a command or a process.
+    Report(report::Options),
+}
+
+/// Page-cache hits and misses of the whole system, interval by interval.
+#[derive(Debug, Clone, PartialEq, Eq, Parser)]
+#[command(name = "cachestat", version, about = ABOUT, long_about = None, max_term_width = 80)]
+#[command(
+    override_usage = "cachestat [OPTIONS] [INTERVAL [COUNT]]\n       cachestat [OPTIONS] -- COMMAND [ARG]..."
+)]
+#[command(after_help = help::SHORT, after_long_help = super::help::long(help::sections()))]
+pub struct Args {
+    /// Length of an interval in seconds; fractions allowed (0.01 to a year)
+    #[arg(value_name = "INTERVAL", default_value = "1", value_parser = interval, allow_negative_numbers = true)]
+    pub interval: Duration,
+
+    /// Number of intervals; without it, until Ctrl-C
+    #[arg(value_name = "COUNT", value_parser = read::count, allow_negative_numbers = true)]
+    pub count: Option<u64>,
+
+    /// Begin each line with the time of day (JSON and CSV always carry the time)
+    #[arg(short = 'T', long)]
+    pub timestamp: bool,
+
+    /// Show the wide set of columns
+    #[arg(short = 'x', long, conflicts_with = "columns")]
+    pub extended: bool,
+
+    /// Show these columns, separated by commas; 'cachestat --help' lists them
+    #[arg(long, value_name = "LIST", value_parser = ColumnList::parse)]
+    pub columns: Option<ColumnList>,
+
+    /// Show counts of pages as pages or as bytes
+    #[arg(long, value_name = "UNIT", value_enum, default_value = "pages")]
+    pub unit: Unit,
+
+    /// Print one JSON object a line, with every figure
+    #[arg(long, conflicts_with_all = ["csv", "bcc", "extended", "columns", "unit"])]
+    pub json: bool,
+
+    /// Print comma-separated values
+    #[arg(long, conflicts_with = "bcc")]
+    pub csv: bool,
+
+    /// Print the columns of bcc's cachestat, for scripts that parse them (RAHITS count as MISSES there)
+    #[arg(long, conflicts_with_all = ["extended", "columns", "unit", "by"])]
+    pub bcc: bool,
+
+    /// Below each interval, show rows for the busiest of these
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub by: Option<By>,
+
+    /// Number of rows for each interval
+    #[arg(long, value_name = "N", default_value = "10", requires = "by",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub top: u32,
+
+    /// What counts.
+    #[command(flatten)]
+    pub filters: Filters,
+
+    /// Time read calls as well: stall_s in text and CSV, histograms in JSON (--json and a column stall_s imply it)
+    #[arg(long, conflicts_with = "bcc")]
+    pub latency: bool,
+
+    /// How it is counted.
+    #[command(flatten)]
+    pub how: How,
+
+    /// Room for this many processes in the kernel; the totals do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=4_194_304))]
+    pub table_size: Option<u32>,
+
+    /// Room for this many files of processes in the kernel, 1 KiB each; used only where files are asked for
+    #[arg(long, value_name = "N", default_value = "16384",
+          value_parser = clap::value_parser!(u32).range(16..=1_048_576))]
+    pub file_table: u32,
+
+    /// What the command says of itself.
+    #[command(flatten)]
+    pub itself: Itself,
+
+    /// One command or process, explained.
+    #[command(flatten)]
+    pub watched: Watched,
+}
+
+impl CommandLine for Args {
+    type Task = Task;
+
+    const SHORT: &'static str = help::SHORT;
+
+    fn sections() -> Vec<Section> {
+        help::sections()
+    }
+
+    fn check(&self) -> Result<(), clap::Error> {
+        let conflict =
+            |text: &str| Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text));
+        if let Some((option, text)) = self.watched.stray() {
+            return conflict(&format!("'{option}' {text}"));
+        }
+        let files = self.filters.file.is_some() || self.filters.mount.is_some();
+        if files && self.by == Some(By::Thread) {
+            return conflict(
+                "files are counted by process: '--by thread' cannot be used with '--file' or '--mount'",
+            );
+        }
+        if matches!(self.how.engine, Some(Engine::Classic | Engine::Both)) {
+            if self.by.is_some_and(|by| by != By::Process) {
+                return conflict(
+                    "the classic engine counts by process: take '--by process' or '--engine exact'",
+                );
+            }
+            if files || self.filters.comm.is_some() || self.filters.cgroup.is_some() {
+                return conflict("the classic engine knows no filter but '-p': take '--engine exact'");
+            }
+        }
+        if self.bcc && self.how.engine == Some(Engine::Both) {
+            return conflict(
+                "'--bcc' cannot be used with '--engine both': its layout has room for one engine",
+            );
+        }
+        Ok(())
+    }
+
+    fn generated(&self) -> Option<Generated> {
+        self.itself.generate
+    }
+
+    fn task(self) -> Result<Task, Failure> {
+        // What a script writes when its variable is empty; without this it would be watched for ever.
+        if std::env::args_os().next_back().is_some_and(|a| a == "--") && self.watched.command.is_empty() {
+            return Err(Failure::usage("a COMMAND is required after '--'"));
+        }
+        Ok(if self.watched.report() { Task::Report(self.report()) } else { Task::Intervals(self.options()) })
+    }
+}
+
+impl Args {
+    fn counting(&self) -> Counting {
+        counting(&self.how, &self.itself, self.table_size, self.file_table)
+    }
+
+    /// The intervals to show.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        Options {
+            interval: self.interval,
+            count: self.count,
+            timestamp: self.timestamp,
+            format: match (self.json, self.csv, self.bcc) {
+                (true, ..) => Format::Json,
+                (_, true, _) => Format::Csv,
+                (_, _, true) => Format::Bcc,
+                _ => Format::Text,
+            },
+            set: if self.extended { Set::Wide } else { Set::Default },
+            columns: self.columns.as_ref().map(|list| list.0.clone()),
+            unit: self.unit,
+            by: self.by,
+            top: self.top as usize,
+            latency: self.latency,
+            chosen: self.filters.chosen(),
+            counting: self.counting(),
+        }
+    }
+
+    /// The command or the process to explain.
+    fn report(&self) -> report::Options {
+        let counting = self.counting();
+        let watched = self.watched.clone();
+        report::Options {
+            command: watched.command,
+            watched: watched.time.map(|time| (self.filters.pid.unwrap_or(0), time)),
+            repeat: watched.repeat,
+            warmup: watched.warmup,
+            cold: watched.cold,
+            prepare: watched.prepare,
+            as_root: watched.as_root,
+            wait_all: watched.wait_all,
+            output: watched.output,
+            json: self.json,
+            save: watched.save,
+            compare: watched.compare,
+            html: watched.html,
+            counting,
+        }
+    }
+}
+
+/// Reads an interval in seconds.
+fn interval(text: &str) -> Result<Duration, String> {
+    read::interval(text, "; to watch a command, put '--' before it: cachestat -- COMMAND")
+}
+
+#[cfg(test)]
+impl Args {
+    /// Reads words that are right.
+    pub(crate) fn parse_from<T: Into<std::ffi::OsString> + Clone>(
+        words: impl IntoIterator<Item = T>,
+    ) -> Self {
+        <Self as Parser>::parse_from(words)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Files that a user or a process names: opened only where that does no harm, and looked at.
+
+use std::fs;
+use std::os::fd::AsFd as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use rustix::fs::AtFlags;
+use rustix::fs::FileType;
+use rustix::fs::Statx;
+use rustix::fs::StatxFlags;
+
+use super::open;
+use super::residency;
+use super::residency::Ask;
+use super::residency::Unknown;
+use super::totals::Totals;
+
+/// Opens a path that a user names, if it is a file, a directory or a block device.
+pub(super) fn open_named(path: &Path) -> Result<(OwnedFd, Statx), Unknown> {
+    let at = open::Reached::new(path)?;
+    let stat = rustix::fs::statx(at.dir(), &at.name, AtFlags::empty(), StatxFlags::BASIC_STATS)?;
+    if FileType::from_raw_mode(stat.stx_mode.into()) != FileType::Directory {
+        residency::regular(&stat)?;
+    }
+    let fd = open::named(&at)?;
+    // What was opened is what is counted, should the name have another meaning by now.
+    let stat = rustix::fs::statx(&fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
+    Ok((fd, stat))
+}
+
+/// Opens a file of a process, if it is still the one that was found: a process closes files and opens others.
+pub(super) fn open_same(via: &Path, inode: (u64, u64)) -> Result<(OwnedFd, Statx), Unknown> {
+    if look(via).is_none_or(|(found, _)| found != inode) {
+        return Err(Unknown::Vanished);
+    }
+    let (fd, stat) = open_named(via)?;
+    if open::inode(&stat) == inode { Ok((fd, stat)) } else { Err(Unknown::Vanished) }
+}
+
+/// Which file a name stands for, and of what type it is.
+pub(super) fn look(path: &Path) -> Option<((u64, u64), FileType)> {
+    let at = open::Reached::new(path).ok()?;
+    let stat = rustix::fs::statx(at.dir(), &at.name, AtFlags::empty(), StatxFlags::BASIC_STATS).ok()?;
+    Some((open::inode(&stat), FileType::from_raw_mode(stat.stx_mode.into())))
+}
+
+/// What is cached of a file that a user or a process named.
+pub(super) fn file(path: &Path, ask: Ask) -> (Totals, Option<Unknown>) {
+    counted(path, open_named(path), ask)
+}
+
+/// What is cached of a file that was opened, or why that is not known; its size, if it has one all the same.
+pub(super) fn counted(
+    path: &Path,
+    opened: Result<(OwnedFd, Statx), Unknown>,
+    ask: Ask,
+) -> (Totals, Option<Unknown>) {
+    match opened {
+        Ok((fd, stat)) => {
+            let answer = ask.residency(fd.as_fd());
+            let disk = stat.stx_blocks * 512;
+            (Totals::of_file(stat.stx_size, disk, answer.as_ref().map_err(|e| *e)), answer.err())
+        }
+        Err(why) => {
+            // Its size may be known though it cannot be opened.
+            let meta = fs::metadata(path).ok();
+            let (size, disk) =
+                meta.filter(fs::Metadata::is_file).map_or((0, 0), |m| (m.len(), m.blocks() * 512));
+            (Totals::of_file(size, disk, Err(why)), Some(why))
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What `cachedu` is to do: plain values, whoever chose them.
+
+use std::io;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+use super::residency::Ask;
+use super::residency::Method;
+use super::row::Keep;
+use super::row::Sort;
+use super::totals::Totals;
+use crate::text::numbers::Unit;
+
+/// What is done with the files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Task {
+    /// Show what is cached of them.
+    #[default]
+    Show,
+    /// Draw which pages are cached.
+    Map,
+    /// Browse the tree.
+    Browse,
+    /// Drop them from the cache; with `flush`, dirty pages as well.
+    Evict {
+        /// Write dirty pages to the disk first.
+        flush: bool,
+    },
+    /// Read them into the cache.
+    Load,
+    /// Keep in this file which pages are cached.
+    Save(PathBuf),
+    /// Read the pages of this set into the cache.
+    Restore(PathBuf),
+    /// Compare two sets.
+    Diff(PathBuf, PathBuf),
+}
+
+impl Task {
+    /// Whether something is done to the files that are found, or kept of them: then all of them are needed.
+    #[must_use]
+    pub const fn acts(&self) -> bool {
+        matches!(self, Task::Evict { .. } | Task::Load | Task::Save(_))
+    }
+
+    /// Whether what is cached changes.
+    #[must_use]
+    pub const fn changes(&self) -> bool {
+        matches!(self, Task::Evict { .. } | Task::Load)
+    }
+
+    /// How things stand when it is interrupted.
+    #[must_use]
+    pub const fn interrupted(&self) -> &'static str {
+        match self {
+            Task::Evict { .. } | Task::Load | Task::Restore(_) => "what was done so far stays",
+            Task::Save(_) => "nothing is saved",
+            Task::Map => "some maps are missing",
+            Task::Show | Task::Browse | Task::Diff(..) => {
+                "no figures, for those of a part would be taken for all"
+            }
+        }
+    }
+}
+
+/// The output format.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Text for people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+    /// Comma-separated values.
+    Csv,
+}
+
+/// Where the paths to look at are listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List {
+    /// The file; `-` is standard input.
+    pub file: PathBuf,
+    /// Paths end with a zero byte, not with their line.
+    pub null: bool,
+}
+
+/// Processes whose files are looked at; each of these must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Owners {
+    /// These processes.
+    pub pid: Vec<u32>,
+    /// Those with this command name.
+    pub comm: Option<String>,
+    /// Those of this cgroup and below it.
+    pub cgroup: Option<String>,
+    /// All.
+    pub all: bool,
+}
+
+/// What `cachedu` is to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// What is done.
+    pub task: Task,
+    /// Files and directories.
+    pub paths: Vec<PathBuf>,
+    /// A list of more of them.
+    pub list: Option<List>,
+    /// Files of these processes instead.
+    pub owners: Owners,
+    /// Stay on the file system of each path.
+    pub one_file_system: bool,
+    /// Names that are left out.
+    pub exclude: Vec<String>,
+    /// Rows for directories down to so many levels.
+    pub depth: Option<usize>,
+    /// Rows for files, too.
+    pub files: bool,
+    /// Rows for files only.
+    pub files_only: bool,
+    /// Order of the rows; `None`: files as named, anything else by what is cached.
+    pub sort: Option<Sort>,
+    /// The first rows only.
+    pub top: Option<u32>,
+    /// Only rows with so many bytes cached.
+    pub min: Option<u64>,
+    /// Pages as pages or as bytes; `None`: as the layout has it.
+    pub unit: Option<Unit>,
+    /// The output format.
+    pub format: Format,
+    /// Say what would be done, and do nothing.
+    pub dry_run: bool,
+    /// Number of threads; `None`: one for each processor.
+    pub threads: Option<u32>,
+    /// Ask with this system call only.
+    pub method: Option<Method>,
+    /// No progress line.
+    pub quiet: bool,
+}
+
+impl Options {
+    /// Whether files of processes are looked at, not paths.
+    #[must_use]
+    pub fn of_owners(&self) -> bool {
+        let o = &self.owners;
+        !o.pid.is_empty() || o.comm.is_some() || o.cgroup.is_some() || o.all
+    }
+
+    /// Whether a progress line is written.
+    #[must_use]
+    pub fn shows_progress(&self) -> bool {
+        !self.quiet && io::stderr().is_terminal()
+    }
+
+    /// Whether JSON is written.
+    #[must_use]
+    pub fn json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// How to ask the kernel.
+    #[must_use]
+    pub fn ask(&self) -> Ask {
+        self.method.map_or_else(Ask::best, Ask::by)
+    }
+
+    /// The number of rows shown, if it is limited.
+    #[must_use]
+    pub fn top(&self) -> Option<usize> {
+        self.top.map(|n| n as usize).filter(|_| !self.task.acts())
+    }
+
+    /// The number of pages that must be cached of what has a row.
+    #[must_use]
+    pub fn least(&self) -> u64 {
+        self.min.map_or(0, |bytes| bytes.div_ceil(rustix::param::page_size() as u64))
+    }
+
+    /// What keeps the rows that are shown or acted on.
+    #[must_use]
+    pub fn keep(&self) -> Keep {
+        Keep::new(self.sort.unwrap_or(Sort::Cached), self.top(), self.least()).only(self.needed())
+    }
+
+    /// What is acted on: what cannot change is left in peace, so files with nothing cached or all of it take no memory.
+    #[must_use]
+    pub fn needed(&self) -> fn(&Totals) -> bool {
+        match self.task {
+            Task::Evict { .. } | Task::Save(_) => |t| t.cached > 0 || t.unknown > 0,
+            Task::Load => |t| t.cached < t.pages || t.unknown > 0,
+            _ => |_| true,
+        }
+    }
+}

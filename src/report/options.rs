@@ -1,0 +1,41 @@
+//! What is run or watched, and where the report goes.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::cold::Cold;
+use crate::options::Counting;
+
+/// What is run or watched, and where the report goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The command and its arguments; empty where a process is watched.
+    pub command: Vec<OsString>,
+    /// The process that is watched, for so long.
+    pub watched: Option<(u32, Duration)>,
+    /// Number of runs.
+    pub repeat: u32,
+    /// Number of runs before, which nobody sees.
+    pub warmup: u32,
+    /// Caches that are emptied before the first run.
+    pub cold: Option<Cold>,
+    /// A line of shell before each run.
+    pub prepare: Option<String>,
+    /// Started through sudo, run the command as root all the same.
+    pub as_root: bool,
+    /// Wait until the last descendant has ended.
+    pub wait_all: bool,
+    /// The file for the report; `None`: standard error.
+    pub output: Option<PathBuf>,
+    /// The report as JSON, not as text.
+    pub json: bool,
+    /// The file that keeps the figures.
+    pub save: Option<PathBuf>,
+    /// The figures to compare with.
+    pub compare: Option<PathBuf>,
+    /// The file for a page with charts.
+    pub html: Option<PathBuf>,
+    /// How it is counted.
+    pub counting: Counting,
+}

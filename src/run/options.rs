@@ -1,0 +1,100 @@
+//! What `cachestat` shows, interval by interval.
+
+use std::time::Duration;
+
+use crate::columns;
+use crate::columns::Column;
+use crate::figures::Figure;
+use crate::options::Chosen;
+use crate::options::Counting;
+use crate::pivot::By;
+use crate::plan::Engine;
+use crate::plan::Wants;
+use crate::text::numbers::Unit;
+
+/// The output format.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Text for people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+    /// Comma-separated values.
+    Csv,
+    /// bcc's columns.
+    Bcc,
+}
+
+/// Which columns are shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Set {
+    /// The default set.
+    #[default]
+    Default,
+    /// The wide set.
+    Wide,
+}
+
+/// What `cachestat` shows.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Length of an interval.
+    pub interval: Duration,
+    /// Number of intervals; `None`: until somebody ends it.
+    pub count: Option<u64>,
+    /// Lines begin with the time of day.
+    pub timestamp: bool,
+    /// The output format.
+    pub format: Format,
+    /// The set of columns, where none are chosen one by one.
+    pub set: Set,
+    /// These columns, in this order.
+    pub columns: Option<Vec<&'static Column>>,
+    /// Pages as pages or as bytes.
+    pub unit: Unit,
+    /// Rows of these below each interval.
+    pub by: Option<By>,
+    /// So many of them.
+    pub top: usize,
+    /// Time read calls.
+    pub latency: bool,
+    /// What counts.
+    pub chosen: Chosen,
+    /// How it is counted.
+    pub counting: Counting,
+}
+
+impl Options {
+    /// The columns to show: with `--latency`, the time of calls that missed as well.
+    #[must_use]
+    pub fn columns(&self) -> Vec<&'static Column> {
+        let wide = self.set == Set::Wide;
+        let mut columns = match &self.columns {
+            Some(list) => return list.clone(),
+            None if self.counting.engine == Some(Engine::Classic) => columns::of_classic(wide),
+            None if self.counting.engine == Some(Engine::Both) => columns::of_both(wide),
+            None if wide => columns::set(columns::WIDE),
+            None if self.by.is_some() && self.format == Format::Text => columns::set(columns::ROWS),
+            None => columns::set(columns::DEFAULT),
+        };
+        if self.latency {
+            let after = columns.iter().position(|c| c.id == "hit_ratio").map_or(0, |i| i + 1);
+            columns.splice(after..after, columns::set(&["stall_s"]));
+        }
+        columns
+    }
+
+    /// What has to be found out beyond the counts, which costs something at every read.
+    #[must_use]
+    pub fn wants(&self) -> Wants {
+        let columns = self.columns();
+        let shown = |figure| self.format != Format::Bcc && columns.iter().any(|c| c.figure() == Some(figure));
+        let json = self.format == Format::Json;
+        Wants {
+            latency: self.latency || json || shown(Figure::StallNs),
+            around: json || shown(Figure::FaultAround),
+            ..Wants::default()
+        }
+    }
+}

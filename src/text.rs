@@ -1,0 +1,10 @@
+//! How text and numbers are written, for every output of the package: one room, below all that write.
+
+pub mod foreign;
+pub mod numbers;
+pub mod outfile;
+pub mod output;
+pub mod table;
+pub mod times;
+pub mod width;
+pub mod wrap;

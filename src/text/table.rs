@@ -1,0 +1,47 @@
+//! Cells in columns.
+
+use std::fmt::Write as _;
+
+use super::width::shortened;
+
+/// Puts cells in columns, aligned right. A cell too long for its column takes the blanks of those after it.
+#[must_use]
+pub fn aligned(cells: &[(String, usize)]) -> String {
+    let mut out = String::new();
+    let mut edge = 0;
+    for (i, (cell, width)) in cells.iter().enumerate() {
+        if i > 0 {
+            out.push(' ');
+            edge += 1;
+        }
+        edge += width;
+        let blanks = edge.saturating_sub(out.chars().count() + cell.chars().count());
+        out.extend(std::iter::repeat_n(' ', blanks));
+        out.push_str(cell);
+    }
+    out
+}
+
+/// Cells aligned right in columns as wide as their widest, then names.
+#[must_use]
+pub fn fitted(lines: &[Vec<String>], names: &[String]) -> String {
+    let count = lines.first().map_or(0, Vec::len);
+    let widths: Vec<_> =
+        (0..count).map(|i| lines.iter().map(|l| l[i].chars().count()).max().unwrap_or(0)).collect();
+    let mut out = String::new();
+    for (cells, name) in lines.iter().zip(names) {
+        for (cell, width) in cells.iter().zip(&widths) {
+            let _ = write!(out, "{cell:>width$}  ");
+        }
+        out.push_str(name);
+        out.push('\n');
+    }
+    out
+}
+
+/// A text in a column of this width, cut where it is longer.
+#[must_use]
+pub fn pad(text: &str, width: usize, left: bool) -> String {
+    let text = shortened(text, width);
+    if left { format!("{text:<width$}") } else { format!("{text:>width$}") }
+}

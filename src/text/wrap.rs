@@ -1,0 +1,68 @@
+//! Breaking text into lines.
+
+/// Breaks a text between words into lines of at most `width` characters.
+#[must_use]
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines
+}
+
+/// Breaks a text between words, and words that are too long anywhere.
+#[must_use]
+pub fn folded(text: &str, width: usize) -> Vec<String> {
+    let pieces = text.split_whitespace().flat_map(|word| {
+        let chars: Vec<char> = word.chars().collect();
+        chars.chunks(width).map(|c| c.iter().collect()).collect::<Vec<String>>()
+    });
+    wrapped(&pieces.collect::<Vec<_>>().join(" "), width)
+}
+
+/// A paragraph of at most `width` characters a line: the first begins with `first`, the others as far to the right.
+#[must_use]
+pub fn paragraph(first: &str, text: &str, width: usize) -> Vec<String> {
+    let indent = first.chars().count();
+    let mut lines = wrapped(text, width.saturating_sub(indent));
+    if lines.is_empty() {
+        lines.push(String::new());
+    }
+    let margin = " ".repeat(indent);
+    let begin = |i: usize| if i == 0 { first } else { &margin };
+    lines.iter().enumerate().map(|(i, line)| format!("{}{line}", begin(i))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_kept_when_lines_are_broken() {
+        assert_eq!(wrapped("a bc def", 4), ["a bc", "def"]);
+        assert_eq!(wrapped("abcdefgh i", 4), ["abcdefgh", "i"]);
+        assert!(wrapped("", 4).is_empty());
+    }
+
+    #[test]
+    fn a_paragraph_is_indented_as_it_begins() {
+        assert_eq!(paragraph("* ", "a bc def", 6), ["* a bc", "  def"]);
+        assert_eq!(paragraph("* ", "", 6), ["* "]);
+    }
+
+    #[test]
+    fn long_texts_are_folded_and_nothing_of_them_is_lost() {
+        let path = "/srv/".repeat(30);
+        let lines = folded(&path, 40);
+        assert!(lines.len() > 3 && lines.iter().all(|l| l.chars().count() <= 40));
+        assert_eq!(lines.concat(), path);
+        assert_eq!(folded("a bc def", 4), ["a bc", "def"]);
+        assert_eq!(folded("ääääää", 4), ["ääää", "ää"]);
+    }
+}

@@ -1,0 +1,97 @@
+//! From options to something that counts, and to the settings in force.
+
+use std::path::PathBuf;
+
+use crate::engines::Engines;
+use crate::exit::Failure;
+use crate::figures::Figure;
+use crate::pivot::By;
+use crate::pivot::Pivot;
+use crate::pivot::System;
+use crate::plan::Engine;
+use crate::plan::Wants;
+use crate::sample::Source as _;
+use crate::text::foreign::Foreign;
+use crate::top::options::Config;
+use crate::top::options::Options;
+use crate::top::options::Output;
+use crate::top::scene::Scene;
+use crate::top::settings::Settings;
+
+/// What counts, and what is made of it.
+pub struct Counting {
+    /// Where samples come from.
+    pub engines: Engines,
+    /// Rows, filters, names.
+    pub pivot: Pivot,
+    /// What does not change.
+    pub scene: Scene,
+}
+
+/// Loads and attaches what counts. Takes its time.
+///
+/// # Errors
+/// When it cannot; with the remedy where there is one.
+pub fn count(options: &Options, config: Option<PathBuf>) -> Result<Counting, Failure> {
+    let names = System::new();
+    let (filter, only) = options.chosen.look_up(&names)?;
+    let pivot = Pivot { by: None, top: usize::MAX, filter, names: Box::new(names) };
+    let classic = options.counting.engine == Some(Engine::Classic);
+    let files = !options.no_files && !classic;
+    let shown = options.changes.columns.iter().flatten().any(|c| c.id == "stall_s");
+    let latency = options.latency || options.output == Output::Json || shown;
+    let session = options.counting.session(Wants { latency, files, around: true, ..Wants::default() }, only);
+    let engines = Engines::open(&session, options.counting.engine)
+        .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
+    let text = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+        if text.trim().is_empty() { "-".into() } else { Foreign::from(text.trim()).to_string() }
+    };
+    let engine = engines.engine();
+    let plan = engines.plan();
+    let of_rows = |f: &Figure| plan.knows(*f) && !plan.takes_over(*f);
+    let scene = Scene {
+        unknown: Figure::ALL.iter().filter(|f| !of_rows(f)).copied().collect(),
+        host: text("hostname"),
+        kernel: text("osrelease"),
+        engine,
+        notice: engines.notice().map(String::from),
+        only: options.chosen.words(),
+        files: files && engine != Engine::Classic,
+        by_file: options.chosen.by_file(),
+        latency: latency && engine != Engine::Classic,
+        page_size: rustix::param::page_size() as u64,
+        zone: jiff::tz::TimeZone::system(),
+        config,
+    };
+    Ok(Counting { engines, pivot, scene })
+}
+
+/// The settings in force: those kept, and over them those chosen for this time.
+///
+/// # Errors
+/// When the file has mistakes, or cannot be read though it was named.
+pub fn settings(options: &Options, engine: Engine) -> Result<(Settings, Option<PathBuf>), Failure> {
+    let mut settings = Settings::of(engine);
+    let path = match &options.config {
+        Config::Nowhere => None,
+        Config::File(path) => Some(path.clone()),
+        Config::Usual => super::config::path(),
+    };
+    if let Some(path) = &path {
+        super::config::read(path, options.config != Config::Usual, &mut settings)?;
+    }
+    options.changes.apply(&mut settings);
+    if engine != Engine::Exact {
+        // Kept for another engine: rows other than processes have no classic figures.
+        settings.by = By::Process;
+        settings.threads = false;
+    }
+    if options.chosen.by_file() {
+        settings.threads = false;
+    }
+    if options.no_files && settings.by.files() || options.chosen.by_file() && settings.by == By::Thread {
+        settings.by = By::Process;
+    }
+    Ok((settings, path))
+}

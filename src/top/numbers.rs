@@ -1,0 +1,137 @@
+//! Numbers that always fit a narrow column.
+
+use crate::columns::Column;
+use crate::columns::Line;
+use crate::columns::Value;
+use crate::options::OneOf;
+use crate::text::numbers::Unit;
+use crate::text::numbers::binary;
+use crate::text::numbers::decimal;
+use crate::text::numbers::percent;
+use crate::text::numbers::seconds;
+
+/// Which figures rows show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Show {
+    /// Counts in the last interval.
+    #[default]
+    Count,
+    /// The same per second.
+    Rate,
+    /// Counts since counting began.
+    Total,
+}
+
+impl OneOf for Show {
+    const ALL: &'static [Self] = &[Show::Count, Show::Rate, Show::Total];
+
+    fn name(self) -> &'static str {
+        match self {
+            Show::Count => "count",
+            Show::Rate => "rate",
+            Show::Total => "total",
+        }
+    }
+}
+
+impl Show {
+    /// The next one round.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        match self {
+            Show::Count => Show::Rate,
+            Show::Rate => Show::Total,
+            Show::Total => Show::Count,
+        }
+    }
+
+    /// How the screen names it.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Show::Count => "per interval",
+            Show::Rate => "per second",
+            Show::Total => "since start",
+        }
+    }
+}
+
+/// How numbers are written.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbers {
+    /// Pages as pages or as bytes.
+    pub unit: Unit,
+    /// Bytes in a page.
+    pub page_size: u64,
+    /// Counts or rates.
+    pub show: Show,
+    /// Length of the interval, for rates.
+    pub seconds: f64,
+}
+
+impl Numbers {
+    /// The cell of a column for a line.
+    #[must_use]
+    pub fn cell(&self, column: &Column, line: &Line<'_>) -> String {
+        self.write(column.value(line))
+    }
+
+    /// A value; `-` for what is not known.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn write(&self, value: Value) -> String {
+        let page = self.page_size as f64;
+        match value {
+            Value::Unknown => "-".into(),
+            Value::Ratio(x) => percent(x),
+            Value::Size(n) => binary(n as f64),
+            Value::Bytes(n) => binary(self.rate(n as f64)),
+            Value::Events(n) => decimal(self.rate(n as f64)),
+            Value::Seconds(x) => seconds(self.rate(x)),
+            Value::Pages(n) if self.unit == Unit::Bytes => binary(self.rate(n as f64 * page)),
+            Value::Pages(n) => decimal(self.rate(n as f64)),
+            Value::SignedPages(n) => {
+                let sign = if n < 0 { "-" } else { "" };
+                format!("{sign}{}", self.write(Value::Pages(n.unsigned_abs())))
+            }
+        }
+    }
+
+    /// The height of a bar: the same number, or rate, without its unit; `None` for what is not known.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn height(&self, value: Value) -> Option<f64> {
+        match value {
+            Value::Unknown => None,
+            Value::Ratio(x) => Some(x),
+            Value::Pages(n) | Value::Events(n) | Value::Bytes(n) | Value::Size(n) => {
+                Some(self.rate(n as f64))
+            }
+            Value::SignedPages(n) => Some(self.rate(n as f64)),
+            Value::Seconds(x) => Some(self.rate(x)),
+        }
+    }
+
+    fn rate(&self, x: f64) -> f64 {
+        if self.show == Show::Rate && self.seconds > 0.0 { x / self.seconds } else { x }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_of_counts_and_not_of_ratios() {
+        let numbers = Numbers { unit: Unit::Pages, page_size: 4096, show: Show::Rate, seconds: 5.0 };
+        assert_eq!(numbers.write(Value::Pages(1000)), "200");
+        assert_eq!(numbers.write(Value::Pages(1)), "0.2");
+        assert_eq!(numbers.write(Value::Bytes(5 << 20)), "1.0M");
+        assert_eq!(numbers.write(Value::Ratio(0.5)), "50.00%");
+        assert_eq!(numbers.write(Value::Size(1 << 20)), "1.0M");
+        assert_eq!(numbers.write(Value::Unknown), "-");
+        let bytes = Numbers { unit: Unit::Bytes, show: Show::Count, ..numbers };
+        assert_eq!(bytes.write(Value::Pages(3)), "12.0K");
+        assert_eq!(bytes.write(Value::SignedPages(-3)), "-12.0K");
+    }
+}
