@@ -9,8 +9,11 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 /// How far the name of a file is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Named {
     /// From the root of its file system.
     Whole,
@@ -23,7 +26,7 @@ pub enum Named {
 }
 
 /// One file, as long as its inode stays in memory.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct File {
     /// Device number of its file system (`s_dev`), as in mountinfo.
     pub dev: Dev,
@@ -39,8 +42,19 @@ pub struct File {
     pub named: Named,
 }
 
+/// What makes a file the same one. On btrfs, subvolumes have inode numbers of their own each: there it takes the name, too.
+pub type Key = (Dev, u64, u32, Option<Dev>);
+
+impl File {
+    /// Device, inode, generation, and the device that it is.
+    #[must_use]
+    pub const fn key(&self) -> Key {
+        (self.dev, self.inode, self.generation, self.block)
+    }
+}
+
 /// A device number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Dev {
     /// Major number; 0 for file systems without a device.
     pub major: u32,

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use crate::sample::Comm;
 use crate::sample::Counters;
 use crate::sample::FileSample;
 use crate::sample::Histograms;
 
 /// What belongs to one run of a command: the processes that it made, and those that they made.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Followed {
     /// Number of the run; 0: none is followed.
     pub run: u32,
@@ -25,7 +28,7 @@ pub struct Followed {
 }
 
 /// How many threads there were, as far as it matters.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Threads {
     /// None was seen.
     #[default]

@@ -153,7 +153,7 @@ pub(crate) fn line(before: &Sample, now: &Sample, files: bool) -> Counters {
 pub(crate) fn whole(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
     Interval {
         time: now.time,
-        seconds: now.at.duration_since(before.at).as_secs_f64(),
+        seconds: now.at.since(before.at).as_secs_f64(),
         engine: plan.engine.name(),
         total: figures(&now.total.since(&before.total), plan),
         classic: None,

@@ -53,7 +53,8 @@ use crate::sample::Sample;
 use crate::sample::Sparse;
 
 /// What rows stand for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum By {
     /// Processes, the threads of each taken together.
     Process,

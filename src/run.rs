@@ -110,7 +110,7 @@ fn intervals(args: &Args, view: &mut dyn View, world: World<'_>) -> Result<(), E
     let World { source, pivot, wait, out, err } = world;
     let plan = source.plan().clone();
     let mut before = source.sample()?;
-    let mut beat = Beat::new(before.at, args.interval);
+    let mut beat = Beat::new(wait.now(), args.interval);
     let mut run: Option<Interval> = None;
     let mut text = String::new();
     view.begin(&mut text);

@@ -1,11 +1,10 @@
 //! A monitoring session: facts, plan, programs in the kernel, samples.
 
-use std::time::Instant;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 
 use crate::facts::Facts;
-use crate::follow::Followed;
 use crate::follow::Gone;
 use crate::kernel;
 use crate::kernel::AttachError;
@@ -17,6 +16,8 @@ use crate::plan::NoPlan;
 use crate::plan::Plan;
 use crate::plan::Wants;
 use crate::sample::Counter;
+use crate::sample::Known;
+use crate::sample::Moment;
 use crate::sample::Sample;
 use crate::sample::Source;
 
@@ -138,6 +139,7 @@ impl From<AttachError> for StartError {
 pub struct Session {
     facts: Facts,
     plan: Plan,
+    known: Arc<Known>,
     attached: Attached,
 }
 
@@ -168,7 +170,10 @@ impl Session {
                 None => Attached::new(&plan, &facts, tracefs, &settings),
             };
             match attached {
-                Ok(attached) => return Ok(Self { facts, plan, attached }),
+                Ok(attached) => {
+                    let known = Arc::new(Known::by(&plan));
+                    return Ok(Self { facts, plan, known, attached });
+                }
                 // Each refusal takes a program away, so this ends.
                 // What fails for want of something would fail elsewhere, too, and proves nothing.
                 Err(e) if e.shortage().is_some() => {
@@ -249,12 +254,6 @@ impl Session {
     pub fn gone(&self) -> anyhow::Result<Gone> {
         self.attached.gone().context("cannot read what processes used")
     }
-
-    /// What was followed, up to the last sample.
-    #[must_use]
-    pub fn followed(&self) -> &Followed {
-        self.attached.followed()
-    }
 }
 
 impl Source for Session {
@@ -270,8 +269,9 @@ impl Source for Session {
             }
         }
         Ok(Sample {
-            at: Instant::now(),
+            at: Moment::now(),
             time: jiff::Timestamp::now(),
+            known: Arc::clone(&self.known),
             total,
             by_file,
             rows: tables.rows,
@@ -281,6 +281,7 @@ impl Source for Session {
             lost: tables.lost,
             memory,
             classic: None,
+            followed: Some(self.attached.followed()).filter(|f| f.run != 0).cloned().map(Box::new),
         })
     }
 

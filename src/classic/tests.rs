@@ -20,7 +20,7 @@ fn counted([added, accessed, dirtied, buffers]: [u64; 4]) -> Counts {
 }
 
 fn sample(seconds: u64, known: [bool; 4], total: [u64; 4], rows: &[(u32, ProcessSample)]) -> sample::Sample {
-    let start = std::time::Instant::now();
+    let start = crate::sample::Moment::now();
     let mut out = fixtures::sample(start, std::time::Duration::from_secs(seconds), &[]);
     let processes = rows.iter().cloned().collect();
     out.classic = Some(Sample { known: Known(known), total: counted(total), processes });

@@ -256,7 +256,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::time::Duration;
-    use std::time::Instant;
 
     use super::*;
     use crate::sample::Counter;
@@ -264,7 +263,7 @@ mod tests {
     use crate::view::fixtures;
 
     fn sample(rows: Vec<RowSample>) -> Sample {
-        Sample { rows, ..fixtures::sample(Instant::now(), Duration::from_secs(1), &[]) }
+        Sample { rows, ..fixtures::sample(crate::sample::Moment::now(), Duration::from_secs(1), &[]) }
     }
 
     fn row(tgid: u32, tid: u32, comm: &str, n: u64) -> RowSample {

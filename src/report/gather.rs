@@ -7,7 +7,6 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::data::Elsewhere;
 use super::data::FileRow;
@@ -25,9 +24,9 @@ use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::files::Dev;
 use crate::files::File;
+use crate::files::Key;
 use crate::files::Mounts;
 use crate::files::Named;
-use crate::follow::Followed;
 use crate::follow::Threads;
 use crate::foreign::Foreign;
 use crate::model;
@@ -37,6 +36,7 @@ use crate::plan::follow;
 use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::FileSample;
+use crate::sample::Moment;
 use crate::sample::Sample;
 use crate::sample::Sparse;
 
@@ -44,13 +44,6 @@ use crate::sample::Sparse;
 const FILES: usize = 50;
 /// Pieces of a time line; when there are more, two become one.
 const TICKS: usize = 512;
-
-/// What is one file: inodes may be told apart by name only (btrfs).
-pub(super) type Key = (Dev, u64, u32, Option<Dev>);
-
-pub(super) fn key(file: &File) -> Key {
-    (file.dev, file.inode, file.generation, file.block)
-}
 
 /// Files that a run may have, each with a few hundred bytes: of more, those that came first are told of.
 const USED: usize = 1 << 17;
@@ -71,7 +64,7 @@ struct Used {
 pub(super) struct Gather {
     plan: Plan,
     before: Sample,
-    began: Instant,
+    began: Moment,
     files: HashMap<Key, Used>,
     /// Whether there was no room for a file.
     full: bool,
@@ -83,19 +76,20 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    pub(super) fn new(plan: Plan, before: Sample, began: Instant) -> Self {
+    pub(super) fn new(plan: Plan, before: Sample, began: Moment) -> Self {
         let (files, seen, ticks) = (HashMap::new(), Counters::default(), Vec::new());
         Self { plan, before, began, files, full: false, seen, ticks, step: 1, open: 0 }
     }
 
     /// One more sample, of which the list of who brought what in takes note as well.
-    pub(super) fn sample(&mut self, now: &Sample, followed: &Followed, origins: &mut Origins) {
+    pub(super) fn sample(&mut self, now: &Sample, origins: &mut Origins) {
+        let Some(followed) = &now.followed else { return origins.note(now) };
         for f in &followed.files {
             self.file(f, followed.run, origins);
         }
-        origins.note(now, followed);
+        origins.note(now);
         for f in &followed.files {
-            let file = key(&f.file);
+            let file = f.file.key();
             if let Some(used) = self.files.get_mut(&file) {
                 let pages = |f: &Filled| u64::from(f.most);
                 let now: u64 = origins.but(followed.run, file).map(|f| pages(&f)).sum();
@@ -106,7 +100,7 @@ impl Gather {
         self.seen = followed.counters;
         let sum = |of: &[Counter]| of.iter().map(|c| new.get(*c)).sum::<u64>();
         let tick = Tick {
-            at_s: now.at.duration_since(self.began).as_secs_f64(),
+            at_s: now.at.since(self.began).as_secs_f64(),
             hits: new.get(Counter::ReadHits),
             readahead_hits: new.get(Counter::ReadAheadHits),
             misses: new.get(Counter::ReadMisses),
@@ -131,7 +125,7 @@ impl Gather {
     }
 
     fn file(&mut self, f: &FileSample, run: u32, origins: &Origins) {
-        let file = key(&f.file);
+        let file = f.file.key();
         if self.files.len() >= USED && !self.files.contains_key(&file) {
             self.full = true;
             return;
@@ -153,12 +147,13 @@ impl Gather {
     pub(super) fn finish(
         self,
         last: &Sample,
-        followed: &Followed,
         mounts: &Mounts,
         known: &HashMap<PathBuf, Residency>,
         origins: &Origins,
     ) -> Run {
         let plan = &self.plan;
+        let none = Box::default();
+        let followed = last.followed.as_ref().unwrap_or(&none);
         let c = &followed.counters;
         let mut figures = model::figures(c, plan);
         for figure in NOT_OURS {
@@ -207,7 +202,7 @@ impl Gather {
                 misses_of_others: misses.map(|(all, ours)| all.saturating_sub(ours)),
             },
             timeline: self.ticks,
-            lost: lost.by_reason.iter().filter(|(_, n)| *n > 0).map(|(w, n)| ((*w).into(), *n)).collect(),
+            lost: lost.by_reason.iter().filter(|(_, n)| *n > 0).map(|(w, n)| (w.to_string(), *n)).collect(),
             figures,
             ..Run::default()
         }

@@ -25,6 +25,7 @@ use super::origins::Origins;
 use super::residency;
 use crate::exit::Failure;
 use crate::files::Mounts;
+use crate::sample::Moment;
 use crate::sample::Source as _;
 use crate::session::Session;
 
@@ -96,7 +97,7 @@ impl Watch<'_> {
     /// Reads the tables, so that what happened up to now belongs to nobody's run.
     pub(super) fn look(&mut self) -> anyhow::Result<()> {
         let sample = self.session.sample()?;
-        self.origins.note(&sample, self.session.followed());
+        self.origins.note(&sample);
         Ok(())
     }
 
@@ -112,8 +113,8 @@ impl Watch<'_> {
         let plan = self.session.plan().clone();
         let before = self.session.sample()?;
         let time = jiff::Timestamp::now();
-        let began = Instant::now();
-        let mut gather = Gather::new(plan, before, began);
+        let (start, began) = (Moment::now(), Instant::now());
+        let mut gather = Gather::new(plan, before, start);
         self.session.spawning(number);
         let started = child::start(command, self.who.as_ref(), self.signals);
         self.session.spawning(0);
@@ -154,13 +155,12 @@ impl Watch<'_> {
                 }
             }
             let sample = self.session.sample()?;
-            self.note(&mut gather, &sample);
+            gather.sample(&sample, &mut self.origins);
         };
         let (status, end) = ended.unwrap_or((1, Instant::now()));
         let last = self.session.sample()?;
-        self.note(&mut gather, &last);
-        let followed = self.session.followed();
-        let mut run = gather.finish(&last, followed, &Mounts::here(), &known, &self.origins);
+        gather.sample(&last, &mut self.origins);
+        let mut run = gather.finish(&last, &Mounts::here(), &known, &self.origins);
         run.usage = left.iter().fold(usage, |sum, pid| sum.and(Usage::of(*pid)));
         super::unseen::weigh(&mut run, self.session.plan());
         run.number = number;
@@ -185,11 +185,6 @@ impl Watch<'_> {
                 }
             }
         }
-    }
-
-    fn note(&mut self, gather: &mut Gather, sample: &crate::sample::Sample) {
-        let followed = self.session.followed();
-        gather.sample(sample, followed, &mut self.origins);
     }
 
     /// Processes of the run that still run.
@@ -217,8 +212,8 @@ impl Watch<'_> {
         let family = family(pid);
         let before = self.session.sample()?;
         let at = jiff::Timestamp::now();
-        let began = Instant::now();
-        let mut gather = Gather::new(plan, before, began);
+        let (start, began) = (Moment::now(), Instant::now());
+        let mut gather = Gather::new(plan, before, start);
         let used = accounts::begin(self.session, &family, number)?;
         let mut over = false;
         while !over {
@@ -226,15 +221,14 @@ impl Watch<'_> {
             let event = self.signals.wait(left.min(pause(began.elapsed())), None)?;
             over = event == Event::Asked || began.elapsed() >= time || !is_alive(pid);
             let sample = self.session.sample()?;
-            self.note(&mut gather, &sample);
+            gather.sample(&sample, &mut self.origins);
         }
         let wall = began.elapsed().as_secs_f64();
         let last = self.session.sample()?;
         let now = accounts::end(self.session, number)?;
-        self.note(&mut gather, &last);
-        let followed = self.session.followed();
+        gather.sample(&last, &mut self.origins);
         let known = HashMap::new();
-        let mut run = gather.finish(&last, followed, &Mounts::here(), &known, &self.origins);
+        let mut run = gather.finish(&last, &Mounts::here(), &known, &self.origins);
         run.usage = now.map(|now| now.since(used)).unwrap_or_default();
         super::unseen::weigh(&mut run, self.session.plan());
         (run.number, run.time, run.wall_s) = (number, crate::view::utc(at), wall);

@@ -12,6 +12,7 @@ use super::*;
 use crate::exit::Code;
 use crate::plan::Plan;
 use crate::sample::Counter;
+use crate::sample::Moment;
 use crate::sample::Sample;
 use crate::view;
 use crate::view::Surroundings;
@@ -59,7 +60,6 @@ impl Wait for FakeWait {
 
 /// A kernel that counts one hit in each millisecond: two of three by process 7, the others by process 8.
 struct FakeSource {
-    start: Instant,
     /// Hits at the last sample.
     hits: u64,
     now: Now,
@@ -77,7 +77,7 @@ impl Source for FakeSource {
             anyhow::bail!("the table is gone");
         }
         let hits = u64::try_from(now.as_millis()).unwrap();
-        let mut sample = fixtures::sample(self.start, now, &[(Counter::ReadHits, hits)]);
+        let mut sample = fixtures::sample(Moment::default(), now, &[(Counter::ReadHits, hits)]);
         // Rows hold what came since the sample before.
         let new = hits - std::mem::replace(&mut self.hits, hits);
         sample.rows = vec![
@@ -85,7 +85,7 @@ impl Source for FakeSource {
             fixtures::process(8, "eight", &[(Counter::ReadHits, new - new * 2 / 3)]),
         ];
         if self.lost_at.is_some_and(|at| now >= at) {
-            sample.lost.by_reason = vec![("recursion", 5), ("processes_full", hits)];
+            sample.lost.by_reason = vec![("recursion".into(), 5), ("processes_full".into(), hits)];
         }
         Ok(sample)
     }
@@ -154,7 +154,6 @@ impl Fake {
         let (start, now) = (Instant::now(), Now::default());
         let mut source = FakeSource {
             hits: 0,
-            start,
             now: Rc::clone(&now),
             plan: fixtures::plan(&[]),
             lost_at: self.lost_at,

@@ -65,7 +65,7 @@ pub fn run(args: &Args, settings: &Settings, scene: &Scene, world: World<'_>) ->
     if show != Show::Total {
         keeper = keeper.without_totals();
     }
-    let mut beat = Beat::new(keeper.at(), settings.interval);
+    let mut beat = Beat::new(wait.now(), settings.interval);
     let mut lost = 0;
     for done in 1.. {
         let wake = wait.until(beat.deadline()).map_err(anyhow::Error::from)?;

@@ -177,6 +177,7 @@ fn empty(sample: &Sample) -> Sample {
     Sample {
         at: sample.at,
         time: sample.time,
+        known: Arc::clone(&sample.known),
         total: sample.total,
         by_file: sample.by_file,
         rows: Vec::new(),
@@ -186,6 +187,7 @@ fn empty(sample: &Sample) -> Sample {
         lost: sample.lost.clone(),
         memory: sample.memory,
         classic: sample.classic.clone(),
+        followed: None,
     }
 }
 

@@ -116,12 +116,6 @@ impl<'a> Keeper<'a> {
         [sum.rows.len(), sum.files.len(), folded.threads.len(), folded.files.len()]
     }
 
-    /// When the last sample was read.
-    #[must_use]
-    pub fn at(&self) -> std::time::Instant {
-        self.now.at
-    }
-
     /// Reads a sample and shows the interval that it ends.
     ///
     /// # Errors

@@ -75,7 +75,8 @@ pub fn work(
 ) -> anyhow::Result<()> {
     let Job { source, pivot, files, mut process, mut view, interval } = job;
     let mut keeper = Keeper::new(source, pivot, files, Box::new(keeper::alive))?;
-    let mut beat = Beat::new(keeper.at(), interval);
+    let mut read = Instant::now();
+    let mut beat = Beat::new(read, interval);
     loop {
         let left = beat.deadline().saturating_duration_since(Instant::now());
         let listening = match commands.recv_timeout(left) {
@@ -87,7 +88,7 @@ pub fn work(
                 report(Report::Details(Box::new(keeper.details(by, id, &who))))
             }
             Ok(Command::Interval(length)) => {
-                beat = Beat::new(keeper.at(), length);
+                beat = Beat::new(read, length);
                 true
             }
             Ok(Command::Hold(hold)) => {
@@ -103,6 +104,7 @@ pub fn work(
                 // Asked before the sample is read: what it did last is in it.
                 let ended = process.as_ref().is_some_and(Process::ended);
                 let snapshot = keeper.tick(view)?;
+                read = Instant::now();
                 beat.advance(Instant::now());
                 if ended {
                     process = None;

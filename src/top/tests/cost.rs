@@ -34,7 +34,7 @@ struct Many {
 
 impl Many {
     fn new() -> Self {
-        let start = Instant::now();
+        let start = crate::sample::Moment::now();
         let sample = |k: u32| {
             let mut sample = fixtures::sample(start, Duration::from_millis(100 * u64::from(k)), &[]);
             sample.rows = (0..ROWS)

@@ -5,7 +5,6 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
-use std::time::Instant;
 
 use proptest::prelude::*;
 
@@ -139,7 +138,7 @@ fn source_plan() -> Plan {
 
 /// A hundred processes a second that live for a moment, each with a file of its own and one that all use.
 struct Storm {
-    start: Instant,
+    start: crate::sample::Moment,
     plan: Plan,
     k: u32,
     total: u64,
@@ -178,7 +177,7 @@ impl Source for Storm {
 #[test]
 fn many_short_processes_take_no_more_memory_than_a_few() {
     const SECONDS: u64 = 600;
-    let mut source = Storm { start: Instant::now(), plan: fixtures::plan(&[]), k: 0, total: 0 };
+    let mut source = Storm { start: crate::sample::Moment::now(), plan: fixtures::plan(&[]), k: 0, total: 0 };
     let now = Rc::new(Cell::new(0));
     let alive = {
         let now = now.clone();
