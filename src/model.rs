@@ -1,10 +1,13 @@
 //! From two samples to an interval: the only place where differences and rates are made.
 
+mod who;
+
+pub use who::Who;
+
 use crate::classic;
 use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::figures::Figures;
-use crate::pivot::Who;
 use crate::plan::Plan;
 use crate::sample::Counter;
 use crate::sample::Counters;
@@ -129,17 +132,6 @@ pub const BY_FILE: &[Figure] = &[
     Figure::DirectWriteBytes,
     Figure::DirectFellBack,
 ];
-
-/// What happened from `before` to `now`, which must be two samples of one source in a row, with a row for each
-/// process. Users and cgroups have no names here: [`crate::pivot::Pivot::interval`] gives them.
-#[must_use]
-pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
-    let mut out = whole(before, now, plan);
-    out.rows = crate::pivot::processes(now, plan);
-    out.groups = out.rows.len();
-    classic::join(&mut out, before, now, plan, true);
-    out
-}
 
 /// What was counted of the whole system: the line above rows of files, or above those of threads.
 pub(crate) fn line(before: &Sample, now: &Sample, files: bool) -> Counters {

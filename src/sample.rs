@@ -1,6 +1,7 @@
 //! Raw samples: counters that only rise, as the kernel programs keep them, and the machine's memory state.
 
 mod folded;
+mod followed;
 mod known;
 mod line;
 #[cfg(test)]
@@ -15,6 +16,9 @@ use std::sync::Arc;
 
 pub use folded::Folded;
 pub use folded::FoldedRows;
+pub use followed::Followed;
+pub use followed::Gone;
+pub use followed::Threads;
 pub use known::Known;
 pub use line::Line;
 pub use moment::Moment;
@@ -24,7 +28,6 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use crate::files::File;
-use crate::follow::Followed;
 use crate::foreign::Foreign;
 use crate::wire::COUNTERS;
 pub use crate::wire::Counter;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use crate::facts::Facts;
-use crate::follow::Gone;
 use crate::kernel;
 use crate::kernel::AttachError;
 use crate::kernel::Attached;
@@ -16,6 +15,7 @@ use crate::plan::NoPlan;
 use crate::plan::Plan;
 use crate::plan::Wants;
 use crate::sample::Counter;
+use crate::sample::Gone;
 use crate::sample::Known;
 use crate::sample::Moment;
 use crate::sample::Sample;

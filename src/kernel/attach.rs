@@ -20,12 +20,12 @@ use super::sweep::Sweep;
 use super::tracefs::Tracefs;
 use crate::facts::Facts;
 use crate::figures::Figure;
-use crate::follow::Followed;
 use crate::limits::Shortage;
 use crate::only::Only;
 use crate::plan::Attach;
 use crate::plan::Plan;
 use crate::plan::Wants;
+use crate::sample::Followed;
 
 #[allow(clippy::all, missing_docs, dead_code, unsafe_op_in_unsafe_fn)]
 #[allow(clippy::undocumented_unsafe_blocks, clippy::unwrap_used, clippy::expect_used)]

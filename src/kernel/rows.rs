@@ -15,9 +15,9 @@ use libbpf_rs::MapFlags;
 
 use super::attach::skel::CachetopSkel;
 use super::attach::skel::types;
-use crate::follow::Followed;
 use crate::sample::Comm;
 use crate::sample::Counters;
+use crate::sample::Followed;
 use crate::sample::Histograms;
 use crate::sample::RowSample;
 use crate::sample::Sparse;

@@ -2,13 +2,17 @@
 
 mod sums;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser as _;
 
 use super::*;
 use crate::cli::Args;
+use crate::files::Dev;
+use crate::files::File;
 use crate::files::Named;
+use crate::files::Wanted;
 use crate::sample::Counter;
 use crate::sample::FileSample;
 use crate::sample::RowSample;

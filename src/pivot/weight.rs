@@ -1,14 +1,29 @@
 //! What rows are worth, without their figures: every figure is a sum of counters, so what figures add up to is a sum
 //! of counters, too. It is asked for thousands of rows, of which a few are seen.
 
-use super::busy;
 use crate::figures::FIGURES;
 use crate::figures::Figure;
+use crate::figures::Figures;
+use crate::figures::Unit;
 use crate::model::known_figures;
 use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::Sparse;
 use crate::wire::COUNTERS;
+
+/// Whether nothing happened. Direct I/O has bytes only.
+pub(crate) fn idle(figures: &Figures) -> bool {
+    Figure::ALL.iter().all(|f| figures.get(*f).unwrap_or(0) == 0)
+}
+
+/// What rows are ranked by. Bytes and times would drown the pages.
+pub(crate) fn busy(figures: &Figures) -> u64 {
+    let pages = |f: &Figure| match f.unit() {
+        Unit::Pages | Unit::Events => figures.get(*f).unwrap_or(0),
+        Unit::Bytes | Unit::Nanoseconds => 0,
+    };
+    Figure::ALL.iter().map(pages).sum()
+}
 
 /// The size of a page, for comparing bytes with pages.
 pub(crate) const PAGE: u64 = 4096;
@@ -31,7 +46,7 @@ impl Weights {
             one.0[i] = 1;
             let figures = known_figures(&one, known);
             *pages = busy(&figures);
-            *seen = if super::idle(&figures) { 0 } else { u64::MAX };
+            *seen = if idle(&figures) { 0 } else { u64::MAX };
         }
         let direct = known[Figure::DirectReadBytes as usize] && known[Figure::DirectWriteBytes as usize];
         Self { busy: pages, seen, direct }
@@ -54,7 +69,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pivot::idle;
     use crate::top::snapshot::weight;
 
     proptest! {

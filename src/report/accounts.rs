@@ -7,8 +7,8 @@ use std::time::Duration;
 use std::time::Instant;
 
 use super::data::Usage;
-use crate::follow::Gone;
 use crate::plan::follow;
+use crate::sample::Gone;
 use crate::sample::Source as _;
 use crate::session::Session;
 

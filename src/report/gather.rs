@@ -27,7 +27,6 @@ use crate::files::File;
 use crate::files::Key;
 use crate::files::Mounts;
 use crate::files::Named;
-use crate::follow::Threads;
 use crate::foreign::Foreign;
 use crate::model;
 use crate::plan::Brackets;
@@ -39,6 +38,7 @@ use crate::sample::FileSample;
 use crate::sample::Moment;
 use crate::sample::Sample;
 use crate::sample::Sparse;
+use crate::sample::Threads;
 
 /// Files that a report keeps, and those whose residency is asked for.
 const FILES: usize = 50;

@@ -2,7 +2,7 @@
 
 use super::FileSample;
 use super::RowSample;
-use crate::pivot::By;
+use crate::pivot::by::By;
 
 /// What rows counted that made room for others, added up by one thing that they had in common.
 #[derive(Debug, Clone, PartialEq)]

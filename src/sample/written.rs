@@ -21,6 +21,7 @@ use super::Counters;
 use super::FileSample;
 use super::Folded;
 use super::FoldedRows;
+use super::Followed;
 use super::Histograms;
 use super::Known;
 use super::Lost;
@@ -29,10 +30,9 @@ use super::Moment;
 use super::RowSample;
 use super::Sample;
 use super::Sparse;
+use super::Threads;
 use crate::files::File;
-use crate::follow::Followed;
-use crate::follow::Threads;
-use crate::pivot::By;
+use crate::pivot::by::By;
 use crate::wire::COUNTERS;
 
 /// Numbers of counters in the list of their names, with their values.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::foreign::Foreign;
 use crate::model::Row;
+use crate::names::Names;
+pub use crate::names::command_line;
 use crate::pivot::By;
 use crate::pivot::Filter;
-use crate::pivot::Names;
 use crate::pivot::Who;
 use crate::pivot::of_row;
 use crate::sample::FileSample;
@@ -189,14 +190,4 @@ fn empty(sample: &Sample) -> Sample {
         classic: sample.classic.clone(),
         followed: None,
     }
-}
-
-/// The command line of a process, its arguments with blanks between them; `None` where there is none (any more).
-#[must_use]
-pub fn command_line(pid: u32) -> Option<Foreign> {
-    let text = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let mut line = text;
-    line.iter_mut().filter(|b| **b == 0).for_each(|b| *b = b' ');
-    let line = line.trim_ascii_end();
-    (!line.is_empty()).then(|| line.into())
 }

@@ -10,10 +10,11 @@ use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::files::Dev;
 use crate::files::Mounts;
+use crate::foreign::Foreign;
 use crate::model::Interval;
 use crate::model::Row;
+use crate::names::Names;
 use crate::pivot::Filter;
-use crate::pivot::Names;
 use crate::pivot::Pivot;
 use crate::pivot::Who;
 use crate::plan::Brackets;
@@ -180,6 +181,14 @@ impl Names for FakeNames {
         };
         let label = crate::cgroup::label(&path);
         Rc::new(Cgroup { path, label })
+    }
+
+    fn mounts_now(&mut self) -> &Mounts {
+        self.mounts(Dev::default())
+    }
+
+    fn command_line(&mut self, _: u32) -> Option<Foreign> {
+        None
     }
 
     fn mounts(&mut self, _: Dev) -> &mut Mounts {

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::follow::Followed;
 use crate::report::findings;
+use crate::sample::Followed;
 use crate::view::fixtures;
 
 const OURS: u32 = 10;

@@ -117,7 +117,7 @@ fn it_means_the_same_to_who_was_not_there() {
     let ticks = [machine.read(&[]), machine.read(&events)].map(|s| Sample { known: known.clone(), ..s });
     let there = [back(&ticks[0]), back(&ticks[1])];
     let [then, now] =
-        [&ticks, &there].map(|[before, now]| crate::model::interval(before, now, &now.known.plan()));
+        [&ticks, &there].map(|[before, now]| crate::pivot::interval(before, now, &now.known.plan()));
     assert_eq!((then.rows.len(), then.total.get(Figure::Hits)), (2, Some(9)));
     assert_eq!(then.total.get(Figure::StallNs), None);
     assert_eq!((then.rows, then.total, then.seconds), (now.rows, now.total, now.seconds));

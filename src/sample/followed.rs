@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::sample::Comm;
-use crate::sample::Counters;
-use crate::sample::FileSample;
-use crate::sample::Histograms;
+use super::Comm;
+use super::Counters;
+use super::FileSample;
+use super::Histograms;
 
 /// What belongs to one run of a command: the processes that it made, and those that they made.
 #[derive(Debug, Clone, Default, PartialEq)]
