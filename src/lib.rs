@@ -16,6 +16,7 @@ pub mod files;
 pub mod foreign;
 pub mod kernel;
 pub mod limits;
+pub mod live;
 pub mod loss;
 pub mod memory;
 pub mod model;

@@ -14,6 +14,7 @@ pub mod html;
 pub mod json;
 mod origins;
 mod output;
+mod processes;
 pub mod residency;
 pub mod saved;
 #[cfg(test)]
@@ -181,16 +182,9 @@ pub fn explain(args: &Args) -> Result<ExitCode, Failure> {
         ));
     }
     let paths = named(&watched.command);
-    let mut watch = Watch {
-        session: &mut session,
-        signals: &signals,
-        who,
-        wait_all: watched.wait_all,
-        origins: origins::Origins::default(),
-        paths,
-        emptied: watched.prepare.is_some() || matches!(watched.cold, Some(Cold::Slab | Cold::All)),
-        unasked: 0,
-    };
+    let mut watch = Watch::new(&mut session, &signals, Box::new(crate::names::System::new()))?;
+    (watch.who, watch.wait_all, watch.paths) = (who, watched.wait_all, paths);
+    watch.emptied = watched.prepare.is_some() || matches!(watched.cold, Some(Cold::Slab | Cold::All));
     let runs = match watched.time {
         Some(time) => watch.process(args.pid.unwrap_or(0), time).map(|run| {
             report.runs = vec![run];
@@ -311,7 +305,7 @@ const UNASKED: usize = 3;
 fn stopped(signal: Option<i32>, watch: &Watch<'_>) -> Result<Option<i32>, End> {
     // A command that ends with 143 of its own accord has not been interrupted.
     let died = signal.filter(|s| matches!(*s, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM));
-    Ok(died.or(watch.signals.asked()?))
+    Ok(died.or(watch.processes.asked()?))
 }
 
 fn cannot_empty(error: &io::Error) -> Failure {

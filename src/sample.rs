@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 pub use folded::Folded;
 pub use folded::FoldedRows;
+pub use followed::Follow;
 pub use followed::Followed;
 pub use followed::Gone;
 pub use followed::Threads;

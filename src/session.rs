@@ -15,6 +15,7 @@ use crate::plan::NoPlan;
 use crate::plan::Plan;
 use crate::plan::Wants;
 use crate::sample::Counter;
+use crate::sample::Follow;
 use crate::sample::Gone;
 use crate::sample::Known;
 use crate::sample::Moment;
@@ -204,54 +205,32 @@ fn remedy_of(e: &AttachError) -> Option<String> {
     }
 }
 
-impl Session {
-    /// From here on what processes of this run do is kept apart. Nobody belongs to it yet.
-    pub fn follow(&mut self, run: u32) {
+impl Follow for Session {
+    fn follow(&mut self, run: u32) {
         self.attached.follow(run);
     }
 
-    /// While this is not 0, a process that this process makes belongs to that run.
-    pub fn spawning(&mut self, run: u32) {
+    fn spawning(&mut self, run: u32) {
         self.attached.spawning(run);
     }
 
-    /// Takes a process into the run: itself and what it makes from here on.
-    ///
-    /// # Errors
-    /// When the table is full.
-    pub fn enter(&mut self, tgid: u32, run: u32) -> anyhow::Result<()> {
+    fn enter(&mut self, tgid: u32, run: u32) -> anyhow::Result<()> {
         self.attached.enter(tgid, run).context("cannot follow the process")
     }
 
-    /// Follows a process no longer, and does not keep its accounts when it goes. False if it has gone.
-    ///
-    /// # Errors
-    /// When the table refuses.
-    pub fn leave(&self, tgid: u32) -> anyhow::Result<bool> {
+    fn leave(&self, tgid: u32) -> anyhow::Result<bool> {
         self.attached.leave(tgid).context("cannot leave the process alone")
     }
 
-    /// The run of a process that has not been waited for; `None`: it is not followed.
-    ///
-    /// # Errors
-    /// When the table cannot be read.
-    pub fn run_of(&self, tgid: u32) -> anyhow::Result<Option<u32>> {
+    fn run_of(&self, tgid: u32) -> anyhow::Result<Option<u32>> {
         self.attached.run_of(tgid).context("cannot read which processes are followed")
     }
 
-    /// The processes of a run that have not been waited for.
-    ///
-    /// # Errors
-    /// When the table cannot be read.
-    pub fn members(&self, run: u32) -> anyhow::Result<Vec<u32>> {
+    fn members(&self, run: u32) -> anyhow::Result<Vec<u32>> {
         self.attached.members(run).context("cannot read which processes are followed")
     }
 
-    /// What processes that are gone used, of all that were ever followed.
-    ///
-    /// # Errors
-    /// When the table cannot be read.
-    pub fn gone(&self) -> anyhow::Result<Gone> {
+    fn gone(&self) -> anyhow::Result<Gone> {
         self.attached.gone().context("cannot read what processes used")
     }
 }

@@ -69,7 +69,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::top::snapshot::weight;
+    use crate::live::snapshot::weight;
 
     proptest! {
         #[test]

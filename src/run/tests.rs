@@ -5,6 +5,8 @@ use std::cell::Cell;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::time::Duration;
+use std::time::Instant;
 
 use clap::Parser as _;
 
@@ -288,40 +290,4 @@ fn losses_are_told_once_and_summed_at_the_end() {
          cachestat: warning: over the whole run, 4005 events could not be accounted: figures are not exact \
          (recursion 5); rows of threads and processes lack them, totals do not (processes_full 4000)\n"
     );
-}
-
-#[test]
-fn a_total_of_what_is_not_always_known_is_not_known() {
-    let known = fixtures::figures(&[(Figure::Hits, 2)]);
-    assert_eq!(add(&known, &known).get(Figure::Hits), Some(4));
-    assert_eq!(add(&known, &Figures::unknown()).get(Figure::Hits), None);
-}
-
-#[test]
-fn a_beat_beyond_the_end_of_time_does_not_panic() {
-    let mut beat = Beat::new(Instant::now(), Duration::from_secs(365 * 24 * 60 * 60));
-    beat.k = u64::MAX - 5;
-    beat.deadline();
-    beat.advance(beat.start + Duration::from_secs(1));
-}
-
-proptest::proptest! {
-    #[test]
-    fn beats_are_on_the_grid_and_ahead(
-        length in 10_u64..5000,
-        late in proptest::collection::vec(0_u64..20_000, 1..20),
-    ) {
-        let start = Instant::now();
-        let length = Duration::from_millis(length);
-        let mut beat = Beat::new(start, length);
-        for late in late {
-            let before = beat.deadline();
-            let now = before + Duration::from_millis(late);
-            beat.advance(now);
-            let next = beat.deadline();
-            proptest::prop_assert!(next > now);
-            proptest::prop_assert!(next.duration_since(now) <= length + length / 2);
-            proptest::prop_assert_eq!(next.duration_since(start).as_nanos() % length.as_nanos(), 0);
-        }
-    }
 }

@@ -7,10 +7,10 @@ use crate::columns::Column;
 use crate::columns::Line;
 use crate::columns::Value;
 use crate::figures::Figure;
+use crate::live::snapshot::Show;
 use crate::model;
 use crate::pivot::By;
 use crate::plan::Engine;
-use crate::top::settings::Show;
 use crate::view::text::percent;
 
 /// The columns of the exact engine, the most wanted first: a narrow screen leaves out the last ones.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use crate::foreign::Foreign;
+use crate::live::keeper::Id;
+use crate::live::keeper::Keeper;
 use crate::model::Row;
 use crate::names::Names;
 pub use crate::names::command_line;
@@ -17,8 +19,6 @@ use crate::sample::RowSample;
 use crate::sample::Sample;
 use crate::top::findings;
 use crate::top::findings::Finding;
-use crate::top::keeper::Id;
-use crate::top::keeper::Keeper;
 
 /// Rows of a list at most.
 const LIST: usize = 50;

@@ -2,47 +2,12 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
-
 use crate::cli::Unit;
 use crate::columns::Column;
+pub use crate::live::snapshot::Show;
 use crate::pivot::By;
 use crate::plan::Engine;
 use crate::top::cells;
-
-/// Which figures rows show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Show {
-    /// Counts in the last interval.
-    #[default]
-    Count,
-    /// The same per second.
-    Rate,
-    /// Counts since counting began.
-    Total,
-}
-
-impl Show {
-    /// The next one round.
-    #[must_use]
-    pub const fn next(self) -> Self {
-        match self {
-            Show::Count => Show::Rate,
-            Show::Rate => Show::Total,
-            Show::Total => Show::Count,
-        }
-    }
-
-    /// How the screen names it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Show::Count => "per interval",
-            Show::Rate => "per second",
-            Show::Total => "since start",
-        }
-    }
-}
 
 /// What rows are sorted by.
 #[derive(Debug, Clone, Copy)]

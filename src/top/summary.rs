@@ -3,6 +3,7 @@
 use crate::columns::Column;
 use crate::columns::Line;
 use crate::columns::Value;
+use crate::live::snapshot::Snapshot;
 use crate::loss;
 use crate::model::Interval;
 use crate::plan::Engine;
@@ -10,7 +11,6 @@ use crate::top::cells;
 use crate::top::cells::Numbers;
 use crate::top::settings::Settings;
 use crate::top::settings::Show;
-use crate::top::snapshot::Snapshot;
 use crate::top::start::Scene;
 
 /// The columns of the upper part.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::files::File;
 use crate::report::findings;
 use crate::sample::Followed;
 use crate::view::fixtures;
@@ -61,7 +62,7 @@ impl warm::Look for Made {
 fn run_of(origins: &mut Origins, number: u32, readings: &[Vec<FileSample>], look: &Made) -> Run {
     let began = crate::sample::Moment::now();
     let sample = || fixtures::sample(began, Duration::from_secs(1), &[]);
-    let mut gather = Gather::new(fixtures::plan(&[]), sample(), began);
+    let mut gather = Gather::new(Arc::new(sample()));
     let mut all = Followed::new(number);
     for files in readings {
         let mut followed = Followed::new(number);

@@ -11,10 +11,10 @@ use super::theme::Theme;
 use super::zones::Zones;
 use crate::columns;
 use crate::columns::Column;
+use crate::live::snapshot::Snapshot;
 use crate::top::app::App;
 use crate::top::app::Mode;
 use crate::top::cells;
-use crate::top::snapshot::Snapshot;
 use crate::top::summary;
 use crate::top::table::Slot;
 

@@ -5,8 +5,8 @@ use ratatui::layout::Rect;
 
 use super::theme::Theme;
 use super::zones::Zones;
+use crate::live::snapshot::State;
 use crate::top::app::App;
-use crate::top::snapshot::State;
 use crate::top::table::Look;
 use crate::top::table::Slot;
 

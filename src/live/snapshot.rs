@@ -1,6 +1,8 @@
-//! What the thread that draws gets: rows without their figures, which are made only of those that somebody sees.
+//! What a live view gets: rows without their figures, which are made only of those that somebody sees.
 
 use std::sync::Arc;
+
+use clap::ValueEnum;
 
 use crate::figures::FIGURES;
 use crate::figures::Figure;
@@ -15,7 +17,40 @@ use crate::pivot::Place;
 use crate::pivot::Subject;
 use crate::sample::Sample;
 use crate::sample::Sparse;
-use crate::top::settings::Show;
+
+/// Which figures rows show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Show {
+    /// Counts in the last interval.
+    #[default]
+    Count,
+    /// The same per second.
+    Rate,
+    /// Counts since counting began.
+    Total,
+}
+
+impl Show {
+    /// The next one round.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        match self {
+            Show::Count => Show::Rate,
+            Show::Rate => Show::Total,
+            Show::Total => Show::Count,
+        }
+    }
+
+    /// How the screen names it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Show::Count => "per interval",
+            Show::Rate => "per second",
+            Show::Total => "since start",
+        }
+    }
+}
 
 /// Which rows are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
