@@ -251,3 +251,6 @@ impl<'a> Watch<'a> {
         Ok(run)
     }
 }
+
+#[cfg(test)]
+mod tests;
