@@ -1,6 +1,6 @@
 //! One engine or both, behind one source of samples.
 
-use std::time::Instant;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 
@@ -13,7 +13,9 @@ use crate::plan;
 use crate::plan::Engine;
 use crate::plan::Plan;
 use crate::sample::Counters;
+use crate::sample::Known;
 use crate::sample::Lost;
+use crate::sample::Moment;
 use crate::sample::Sample;
 use crate::sample::Source;
 use crate::session::Options;
@@ -26,6 +28,7 @@ pub struct Engines {
     classic: Option<Classic>,
     /// What the exact figures are worth.
     plan: Plan,
+    known: Arc<Known>,
     notice: Option<String>,
 }
 
@@ -56,7 +59,7 @@ impl Engines {
             Some(Engine::Both) => {
                 let (session, classic) = (exact()?, classic()?);
                 let plan = Plan { engine: Engine::Both, ..session.plan().clone() };
-                Ok(Self { exact: Some(session), classic: Some(classic), plan, notice: None })
+                Ok(Self::new(Some(session), Some(classic), plan, None))
             }
             None => exact().map(Self::exact).or_else(|refusal| {
                 if refusal.short {
@@ -70,13 +73,18 @@ impl Engines {
         }
     }
 
+    fn new(exact: Option<Session>, classic: Option<Classic>, plan: Plan, notice: Option<String>) -> Self {
+        let known = Arc::new(Known::by(&plan));
+        Self { exact, classic, plan, known, notice }
+    }
+
     fn exact(session: Session) -> Self {
         let plan = session.plan().clone();
-        Self { exact: Some(session), classic: None, plan, notice: None }
+        Self::new(Some(session), None, plan, None)
     }
 
     fn classic(classic: Classic, notice: Option<String>) -> Self {
-        Self { exact: None, classic: Some(classic), plan: Plan::none(Engine::Classic), notice }
+        Self::new(None, Some(classic), Plan::none(Engine::Classic), notice)
     }
 
     /// What counts in the end.
@@ -127,8 +135,9 @@ impl Source for Engines {
         let mut sample = match &mut self.exact {
             Some(session) => session.sample()?,
             None => Sample {
-                at: Instant::now(),
+                at: Moment::now(),
                 time: jiff::Timestamp::now(),
+                known: Arc::clone(&self.known),
                 total: Counters::default(),
                 by_file: None,
                 rows: Vec::new(),
@@ -138,14 +147,16 @@ impl Source for Engines {
                 lost: Lost::default(),
                 memory: crate::memory::read().context("cannot read /proc/meminfo")?,
                 classic: None,
+                followed: None,
             },
         };
+        sample.known = Arc::clone(&self.known);
         if let Some(classic) = &mut self.classic {
             let (counts, lost) = classic.sample().context("cannot read the counters")?;
             sample.classic = Some(counts);
-            sample.lost.by_reason.extend(lost.by_reason.into_iter().map(|(why, n)| match why {
-                "processes_full" if both => ("classic_processes_full", n),
-                "recursion" if both => ("classic_recursion", n),
+            sample.lost.by_reason.extend(lost.by_reason.into_iter().map(|(why, n)| match &*why {
+                "processes_full" if both => ("classic_processes_full".into(), n),
+                "recursion" if both => ("classic_recursion".into(), n),
                 _ => (why, n),
             }));
         }

@@ -9,8 +9,11 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 /// How far the name of a file is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Named {
     /// From the root of its file system.
     Whole,
@@ -23,7 +26,7 @@ pub enum Named {
 }
 
 /// One file, as long as its inode stays in memory.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct File {
     /// Device number of its file system (`s_dev`), as in mountinfo.
     pub dev: Dev,
@@ -39,8 +42,19 @@ pub struct File {
     pub named: Named,
 }
 
+/// What makes a file the same one. On btrfs, subvolumes have inode numbers of their own each: there it takes the name, too.
+pub type Key = (Dev, u64, u32, Option<Dev>);
+
+impl File {
+    /// Device, inode, generation, and the device that it is.
+    #[must_use]
+    pub const fn key(&self) -> Key {
+        (self.dev, self.inode, self.generation, self.block)
+    }
+}
+
 /// A device number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Dev {
     /// Major number; 0 for file systems without a device.
     pub major: u32,
@@ -68,7 +82,7 @@ impl std::fmt::Display for Dev {
 }
 
 /// One line of mountinfo.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
     /// Its number.
     pub id: u64,
@@ -131,11 +145,14 @@ fn below<'a>(path: &'a str, dir: &str) -> Option<&'a str> {
     (rest.is_empty() || rest.starts_with('/')).then_some(rest)
 }
 
-/// The mounts of this process.
-#[derive(Debug, Default)]
+/// The mounts of this process, or those that a record has.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mounts {
     list: Vec<Mount>,
+    #[serde(skip)]
     devices: HashMap<Dev, String>,
+    /// Of a record: the names that block devices had. `None`: the system is asked.
+    blocks: Option<Vec<(Dev, Option<String>)>>,
 }
 
 impl Mounts {
@@ -148,7 +165,32 @@ impl Mounts {
     /// Reads a mountinfo text.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        Self { list: text.lines().filter_map(Mount::parse).collect(), devices: HashMap::new() }
+        let list = text.lines().filter_map(Mount::parse).collect();
+        Self { list, devices: HashMap::new(), blocks: None }
+    }
+
+    /// The same for a record, which asks the system no more: of block devices it knows none yet.
+    #[must_use]
+    pub fn recorded(&self) -> Self {
+        Self { list: self.list.clone(), devices: HashMap::new(), blocks: Some(Vec::new()) }
+    }
+
+    /// Looks up for a record what a block device is called now, if it is one.
+    pub fn add_block(&mut self, dev: Dev) {
+        self.blocks.get_or_insert_default().push((dev, block_device(dev)));
+    }
+
+    /// Whether a record has looked that up.
+    #[must_use]
+    pub fn has_block(&self, dev: Dev) -> bool {
+        self.blocks.iter().flatten().any(|(d, _)| *d == dev)
+    }
+
+    fn block_device(&self, dev: Dev) -> Option<String> {
+        match &self.blocks {
+            Some(blocks) => blocks.iter().find(|(d, _)| *d == dev)?.1.clone(),
+            None => block_device(dev),
+        }
     }
 
     /// Whether a file system is mounted here.
@@ -193,7 +235,7 @@ impl Mounts {
     #[must_use]
     pub fn path(&self, file: &File) -> Option<String> {
         if let Some(block) = file.block {
-            return block_device(block);
+            return self.block_device(block);
         }
         match file.named {
             Named::Not => None,
@@ -214,7 +256,8 @@ impl Mounts {
         }
         let mount = self.list.iter().find(|m| m.dev == dev);
         let source = mount.filter(|m| m.source.starts_with("/dev/")).map(|m| m.source.clone());
-        let name = block_device(dev)
+        let name = self
+            .block_device(dev)
             .or(source)
             .or_else(|| mount.map(|m| m.kind.clone()))
             .unwrap_or_else(|| dev.to_string());

@@ -1,10 +1,13 @@
 //! From two samples to an interval: the only place where differences and rates are made.
 
+mod who;
+
+pub use who::Who;
+
 use crate::classic;
 use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::figures::Figures;
-use crate::pivot::Who;
 use crate::plan::Plan;
 use crate::sample::Counters;
 use crate::sample::Histograms;
@@ -72,17 +75,6 @@ pub(crate) fn known_figures(c: &Counters, known: &[bool; FIGURES]) -> Figures {
     out
 }
 
-/// What happened from `before` to `now`, which must be two samples of one source in a row, with a row for each
-/// process. Users and cgroups have no names here: [`crate::pivot::Pivot::interval`] gives them.
-#[must_use]
-pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
-    let mut out = whole(before, now, plan);
-    out.rows = crate::pivot::processes(now, plan);
-    out.groups = out.rows.len();
-    classic::join(&mut out, before, now, plan, true);
-    out
-}
-
 /// What was counted of the whole system: the line above rows of files, or above those of threads.
 pub(crate) fn line(before: &Sample, now: &Sample, files: bool) -> Counters {
     match (&now.by_file, &before.by_file) {
@@ -95,7 +87,7 @@ pub(crate) fn line(before: &Sample, now: &Sample, files: bool) -> Counters {
 pub(crate) fn whole(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
     Interval {
         time: now.time,
-        seconds: now.at.duration_since(before.at).as_secs_f64(),
+        seconds: now.at.since(before.at).as_secs_f64(),
         engine: plan.engine.name(),
         total: figures(&now.total.since(&before.total), plan),
         classic: None,

@@ -28,7 +28,8 @@ pub use hooks::Why;
 pub use worth::Certainty;
 
 /// Which method counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Engine {
     /// Requests are bracketed and joined with what was added to the cache.
     Exact,
@@ -51,7 +52,8 @@ impl Engine {
 }
 
 /// How the beginning and the end of a read request are seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Brackets {
     /// fentry and fexit on a kernel where these lose nothing.
     Trampolines,

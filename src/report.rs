@@ -15,6 +15,7 @@ pub mod json;
 pub mod options;
 mod origins;
 mod output;
+mod processes;
 pub mod residency;
 pub mod saved;
 #[cfg(test)]
@@ -174,16 +175,9 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
         ));
     }
     let paths = named(&options.command);
-    let mut watch = Watch {
-        session: &mut session,
-        signals: &signals,
-        who,
-        wait_all: options.wait_all,
-        origins: origins::Origins::default(),
-        paths,
-        emptied: options.prepare.is_some() || matches!(options.cold, Some(Cold::Slab | Cold::All)),
-        unasked: 0,
-    };
+    let mut watch = Watch::new(&mut session, &signals, Box::new(crate::names::System::new()))?;
+    (watch.who, watch.wait_all, watch.paths) = (who, options.wait_all, paths);
+    watch.emptied = options.prepare.is_some() || matches!(options.cold, Some(Cold::Slab | Cold::All));
     let runs = match options.watched {
         Some((pid, time)) => watch.process(pid, time).map(|run| {
             report.runs = vec![run];
@@ -304,7 +298,7 @@ const UNASKED: usize = 3;
 fn stopped(signal: Option<i32>, watch: &Watch<'_>) -> Result<Option<i32>, End> {
     // A command that ends with 143 of its own accord has not been interrupted.
     let died = signal.filter(|s| matches!(*s, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM));
-    Ok(died.or(watch.signals.asked()?))
+    Ok(died.or(watch.processes.asked()?))
 }
 
 fn cannot_empty(error: &io::Error) -> Failure {

@@ -6,12 +6,11 @@ pub mod options;
 pub mod start;
 
 use std::io::Write;
-use std::time::Duration;
-use std::time::Instant;
 
 use crate::exit::Failure;
-use crate::figures::Figure;
-use crate::figures::Figures;
+use crate::live::Beat;
+use crate::live::Live;
+use crate::live::Total;
 use crate::loss;
 use crate::model::Interval;
 use crate::pivot::Pivot;
@@ -37,44 +36,6 @@ pub struct World<'a> {
     pub out: &'a mut dyn Write,
     /// Standard error.
     pub err: &'a mut dyn Write,
-}
-
-/// When intervals end: the k-th at start + k × length, however long anything took.
-#[derive(Debug)]
-pub(crate) struct Beat {
-    start: Instant,
-    length: Duration,
-    k: u64,
-}
-
-impl Beat {
-    pub(crate) const fn new(start: Instant, length: Duration) -> Self {
-        Self { start, length, k: 1 }
-    }
-
-    fn at(&self, k: u64) -> Instant {
-        let nanos = self.length.as_nanos().saturating_mul(k.into());
-        let offset = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        // A beat beyond the end of the clock, centuries from now, is never waited for.
-        self.start.checked_add(offset).unwrap_or(self.start)
-    }
-
-    pub(crate) fn deadline(&self) -> Instant {
-        self.at(self.k)
-    }
-
-    /// Goes on to the next beat. Beats that have passed already are left out, and so is the one after them
-    /// where it would make an interval of less than half the length.
-    pub(crate) fn advance(&mut self, now: Instant) {
-        self.k += 1;
-        if self.deadline() <= now {
-            let passed = now.duration_since(self.start).as_nanos() / self.length.as_nanos().max(1);
-            self.k = u64::try_from(passed).unwrap_or(u64::MAX - 1) + 1;
-            if self.deadline().saturating_duration_since(now) < self.length / 2 {
-                self.k += 1;
-            }
-        }
-    }
 }
 
 /// Runs until COUNT, a signal, the end of the process watched, or a closed pipe.
@@ -103,36 +64,33 @@ impl<E: Into<anyhow::Error>> From<E> for End {
 
 fn intervals(options: &Options, view: &mut dyn View, world: World<'_>) -> Result<(), End> {
     let World { source, pivot, wait, out, err } = world;
-    let plan = source.plan().clone();
-    let mut before = source.sample()?;
-    let mut beat = Beat::new(before.at, options.interval);
-    let mut run: Option<Interval> = None;
+    let mut live = Live::new(source)?;
+    let mut beat = Beat::new(wait.now(), options.interval);
+    let mut run = Total::default();
     let mut text = String::new();
     view.begin(&mut text);
     flush(&mut text, out)?;
     for done in 1.. {
         let wake = wait.until(beat.deadline())?;
-        let now = source.sample()?;
-        let interval = pivot.interval(&before, &now, &plan);
-        before = now;
-        warn(options, &interval, wake, run.as_ref(), err);
-        let total = sum(run.take(), &interval);
+        live.tick()?;
+        let interval = live.interval(pivot);
+        warn(options, &interval, wake, run.so_far(), err);
+        let total = run.add(&interval);
         if wake == Wake::Interrupt {
             view.interrupted(&mut text);
         }
         view.interval(&interval, &mut text);
         if wake == Wake::Interrupt {
-            view.total(&total, &mut text);
+            view.total(total, &mut text);
         }
         flush(&mut text, out)?;
         if let (Wake::Ended, Some(pid)) = (wake, options.chosen.pid) {
             let _ = writeln!(err, "cachestat: process {pid} has ended");
         }
         if wake != Wake::Deadline || options.count == Some(done) {
-            conclude(&total, &interval, err);
+            conclude(total, &interval, err);
             break;
         }
-        run = Some(total);
         beat.advance(wait.now());
     }
     Ok(())
@@ -147,35 +105,6 @@ fn flush(text: &mut String, out: &mut dyn Write) -> Result<(), End> {
         Ok(false) => Err(End::Closed),
         Err(error) => Err(End::Failed(output::failure(&error))),
     }
-}
-
-/// The run so far and one more interval. Rows are not summed: there is no bound to how many processes a run
-/// may see.
-fn sum(run: Option<Interval>, interval: &Interval) -> Interval {
-    let mut sum = Interval { rows: Vec::new(), groups: 0, ..interval.clone() };
-    if let Some(run) = run {
-        sum.seconds += run.seconds;
-        sum.total = add(&run.total, &interval.total);
-        sum.classic = run.classic.zip(interval.classic).map(|(a, b)| a.and(&b));
-        if let (Some(sum), Some(run)) = (&mut sum.histograms, &run.histograms) {
-            sum.add(run);
-        }
-        for (why, n) in run.lost.by_reason {
-            match sum.lost.by_reason.iter_mut().find(|(w, _)| *w == why) {
-                Some((_, m)) => *m += n,
-                None => sum.lost.by_reason.push((why, n)),
-            }
-        }
-    }
-    sum
-}
-
-fn add(a: &Figures, b: &Figures) -> Figures {
-    let mut out = Figures::unknown();
-    for figure in Figure::ALL {
-        out.set(*figure, a.get(*figure).zip(b.get(*figure)).map(|(a, b)| a + b));
-    }
-    out
 }
 
 /// Says on standard error what a reader of the figures must know: the first loss, and an interval that was

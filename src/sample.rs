@@ -1,19 +1,32 @@
 //! Raw samples: counters that only rise, as the kernel programs keep them, and the machine's memory state.
 
 mod folded;
+mod followed;
+mod known;
 mod line;
 #[cfg(test)]
 pub(crate) mod machine;
+mod moment;
 mod sparse;
+pub(crate) mod written;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 pub use folded::Folded;
 pub use folded::FoldedRows;
+pub use followed::Follow;
+pub use followed::Followed;
+pub use followed::Gone;
+pub use followed::Threads;
+pub use known::Known;
 pub use line::Line;
+pub use moment::Moment;
 pub use sparse::Sparse;
+
+use serde::Deserialize;
+use serde::Serialize;
 
 use crate::files::File;
 use crate::foreign::Foreign;
@@ -96,18 +109,23 @@ impl Comm {
         self.0
     }
 
+    /// The bytes of the name.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        let end = self.0.iter().position(|b| *b == 0).unwrap_or(self.0.len());
+        self.0.get(..end).unwrap_or_default()
+    }
+
     /// The name, for those who show it.
     #[must_use]
     pub fn foreign(&self) -> Foreign {
-        let end = self.0.iter().position(|b| *b == 0).unwrap_or(self.0.len());
-        self.0.get(..end).unwrap_or_default().into()
+        self.as_bytes().into()
     }
 
     /// The name; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn name(&self) -> std::borrow::Cow<'_, str> {
-        let end = self.0.iter().position(|b| *b == 0).unwrap_or(self.0.len());
-        String::from_utf8_lossy(self.0.get(..end).unwrap_or_default())
+        String::from_utf8_lossy(self.as_bytes())
     }
 }
 
@@ -170,7 +188,7 @@ pub struct FileSample {
 }
 
 /// The state of the cache as the kernel reports it in `/proc/meminfo`, in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// `Cached`.
     pub cached_bytes: u64,
@@ -181,10 +199,11 @@ pub struct Memory {
 }
 
 /// Events that could not be accounted since attach, by reason.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
-    /// Reason (a short stable id such as `recursion` or `processes_full`) and number of events.
-    pub by_reason: Vec<(&'static str, u64)>,
+    /// Reason, by its id in [`crate::loss::REASONS`], and number of events. A sample that another version has written may
+    /// have reasons that this one does not know.
+    pub by_reason: Vec<(Cow<'static, str>, u64)>,
 }
 
 impl Lost {
@@ -197,12 +216,12 @@ impl Lost {
     /// Losses since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let before: HashMap<_, _> = earlier.by_reason.iter().copied().collect();
+        let before: HashMap<_, _> = earlier.by_reason.iter().map(|(why, n)| (why, *n)).collect();
         Self {
             by_reason: self
                 .by_reason
                 .iter()
-                .map(|(why, n)| (*why, n - before.get(why).copied().unwrap_or(0).min(*n)))
+                .map(|(why, n)| (why.clone(), n - before.get(why).copied().unwrap_or(0).min(*n)))
                 .collect(),
         }
     }
@@ -243,13 +262,15 @@ impl Histograms {
     }
 }
 
-/// Everything read at one tick.
-#[derive(Debug, Clone)]
+/// Everything that a tick saw. It can be written down and read back (serde), and means the same then.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     /// When it was read, for rates.
-    pub at: Instant,
+    pub at: Moment,
     /// When it was read, for people.
     pub time: jiff::Timestamp,
+    /// Which figures are known in it.
+    pub known: Arc<Known>,
     /// Counters of the whole system since attach; they do not depend on the table having room.
     pub total: Counters,
     /// The same, of the moment at which the files were read: the line above their rows. `None` where they are not
@@ -269,6 +290,8 @@ pub struct Sample {
     pub memory: Memory,
     /// What the classic engine counted, where it runs.
     pub classic: Option<crate::classic::Sample>,
+    /// What one command did, where one is followed.
+    pub followed: Option<Box<Followed>>,
 }
 
 /// Where samples come from: the kernel, or a test.

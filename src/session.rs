@@ -1,12 +1,10 @@
 //! A monitoring session: facts, plan, programs in the kernel, samples.
 
-use std::time::Instant;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 
 use crate::facts::Facts;
-use crate::follow::Followed;
-use crate::follow::Gone;
 use crate::kernel;
 use crate::kernel::AttachError;
 use crate::kernel::Attached;
@@ -17,6 +15,10 @@ use crate::plan::NoPlan;
 use crate::plan::Plan;
 use crate::plan::Wants;
 use crate::sample::Counter;
+use crate::sample::Follow;
+use crate::sample::Gone;
+use crate::sample::Known;
+use crate::sample::Moment;
 use crate::sample::Sample;
 use crate::sample::Source;
 
@@ -138,6 +140,7 @@ impl From<AttachError> for StartError {
 pub struct Session {
     facts: Facts,
     plan: Plan,
+    known: Arc<Known>,
     attached: Attached,
 }
 
@@ -168,7 +171,10 @@ impl Session {
                 None => Attached::new(&plan, &facts, tracefs, &settings),
             };
             match attached {
-                Ok(attached) => return Ok(Self { facts, plan, attached }),
+                Ok(attached) => {
+                    let known = Arc::new(Known::by(&plan));
+                    return Ok(Self { facts, plan, known, attached });
+                }
                 // Each refusal takes a program away, so this ends.
                 // What fails for want of something would fail elsewhere, too, and proves nothing.
                 Err(e) if e.shortage().is_some() => {
@@ -199,61 +205,33 @@ fn remedy_of(e: &AttachError) -> Option<String> {
     }
 }
 
-impl Session {
-    /// From here on what processes of this run do is kept apart. Nobody belongs to it yet.
-    pub fn follow(&mut self, run: u32) {
+impl Follow for Session {
+    fn follow(&mut self, run: u32) {
         self.attached.follow(run);
     }
 
-    /// While this is not 0, a process that this process makes belongs to that run.
-    pub fn spawning(&mut self, run: u32) {
+    fn spawning(&mut self, run: u32) {
         self.attached.spawning(run);
     }
 
-    /// Takes a process into the run: itself and what it makes from here on.
-    ///
-    /// # Errors
-    /// When the table is full.
-    pub fn enter(&mut self, tgid: u32, run: u32) -> anyhow::Result<()> {
+    fn enter(&mut self, tgid: u32, run: u32) -> anyhow::Result<()> {
         self.attached.enter(tgid, run).context("cannot follow the process")
     }
 
-    /// Follows a process no longer, and does not keep its accounts when it goes. False if it has gone.
-    ///
-    /// # Errors
-    /// When the table refuses.
-    pub fn leave(&self, tgid: u32) -> anyhow::Result<bool> {
+    fn leave(&self, tgid: u32) -> anyhow::Result<bool> {
         self.attached.leave(tgid).context("cannot leave the process alone")
     }
 
-    /// The run of a process that has not been waited for; `None`: it is not followed.
-    ///
-    /// # Errors
-    /// When the table cannot be read.
-    pub fn run_of(&self, tgid: u32) -> anyhow::Result<Option<u32>> {
+    fn run_of(&self, tgid: u32) -> anyhow::Result<Option<u32>> {
         self.attached.run_of(tgid).context("cannot read which processes are followed")
     }
 
-    /// The processes of a run that have not been waited for.
-    ///
-    /// # Errors
-    /// When the table cannot be read.
-    pub fn members(&self, run: u32) -> anyhow::Result<Vec<u32>> {
+    fn members(&self, run: u32) -> anyhow::Result<Vec<u32>> {
         self.attached.members(run).context("cannot read which processes are followed")
     }
 
-    /// What processes that are gone used, of all that were ever followed.
-    ///
-    /// # Errors
-    /// When the table cannot be read.
-    pub fn gone(&self) -> anyhow::Result<Gone> {
+    fn gone(&self) -> anyhow::Result<Gone> {
         self.attached.gone().context("cannot read what processes used")
-    }
-
-    /// What was followed, up to the last sample.
-    #[must_use]
-    pub fn followed(&self) -> &Followed {
-        self.attached.followed()
     }
 }
 
@@ -270,8 +248,9 @@ impl Source for Session {
             }
         }
         Ok(Sample {
-            at: Instant::now(),
+            at: Moment::now(),
             time: jiff::Timestamp::now(),
+            known: Arc::clone(&self.known),
             total,
             by_file,
             rows: tables.rows,
@@ -281,6 +260,7 @@ impl Source for Session {
             lost: tables.lost,
             memory,
             classic: None,
+            followed: Some(self.attached.followed()).filter(|f| f.run != 0).cloned().map(Box::new),
         })
     }
 

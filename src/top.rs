@@ -1,6 +1,6 @@
 //! `cachetop`: the live view.
 //!
-//! A thread of its own samples, names and adds up ([`keeper`], [`sampler`]); the one that draws only takes what is
+//! A thread of its own samples, names and adds up ([`crate::live`], [`sampler`]); the one that draws only takes what is
 //! ready. So nothing that the kernel or a name service is slow at keeps a key waiting. [`app`] is the state and knows
 //! no outside world; [`draw`] makes a screen of it; [`screen`] is the loop, [`terminal`] the terminal it runs on.
 
@@ -12,7 +12,6 @@ pub mod counting;
 pub mod details;
 pub mod draw;
 pub mod findings;
-pub mod keeper;
 pub mod keys;
 pub mod layout;
 pub mod numbers;
@@ -21,13 +20,11 @@ pub mod sampler;
 pub mod scene;
 pub mod screen;
 pub mod settings;
-pub mod snapshot;
 pub mod start;
 pub mod summary;
 pub mod surface;
 pub mod table;
 pub mod terminal;
-pub mod whole;
 pub mod zones;
 
 #[cfg(test)]

@@ -183,7 +183,7 @@ proptest! {
     #[test]
     fn losses_do_not_go_below_zero(a in any::<[u32; 3]>(), b in any::<[u32; 3]>()) {
         let lost = |n: [u32; 3]| Lost {
-            by_reason: ["requests_full", "nesting", "recursion"].into_iter().zip(n.map(u64::from)).collect(),
+            by_reason: ["requests_full", "nesting", "recursion"].map(Into::into).into_iter().zip(n.map(u64::from)).collect(),
         };
         let since = lost(a).since(&lost(b));
         let want: u64 = a.iter().zip(b).map(|(a, b)| u64::from(a.saturating_sub(b))).sum();
@@ -216,8 +216,9 @@ fn interval() -> impl Strategy<Value = Interval> {
         figures,
         classic: None,
     });
-    let lost = vec(0_u64..1 << 40, 2)
-        .prop_map(|n| Lost { by_reason: ["requests_full", "recursion"].into_iter().zip(n).collect() });
+    let lost = vec(0_u64..1 << 40, 2).prop_map(|n| Lost {
+        by_reason: ["requests_full", "recursion"].map(Into::into).into_iter().zip(n).collect(),
+    });
     let memory = any::<[u64; 3]>().prop_map(|[cached_bytes, buffers_bytes, dirty_bytes]| Memory {
         cached_bytes,
         buffers_bytes,

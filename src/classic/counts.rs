@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 /// The counters of `bpf/classic.bpf.c`, in the order of `enum classic_counter`; a test compares them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
@@ -48,7 +51,7 @@ impl Counter {
 pub const COUNTERS: usize = Counter::ALL.len();
 
 /// One set of counters, monotone since attach.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts(pub [u64; COUNTERS]);
 
 impl Counts {
@@ -80,11 +83,11 @@ impl Counts {
 }
 
 /// Which of the four events have a hook on this kernel, in the order of [`Counter::EVENTS`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known(pub [bool; 4]);
 
 /// A process (thread group) as the classic programs saw it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessSample {
     /// Thread-group id in the initial PID namespace.
     pub tgid: u32,
@@ -97,7 +100,7 @@ pub struct ProcessSample {
 }
 
 /// What the classic programs had counted at one tick.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// Which counters mean something here.
     pub known: Known,

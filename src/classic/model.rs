@@ -11,7 +11,7 @@ use crate::figures::Scope;
 use crate::model;
 use crate::model::Interval;
 use crate::model::Row;
-use crate::pivot::Who;
+use crate::model::Who;
 use crate::plan::Engine;
 use crate::plan::Plan;
 use crate::sample;

@@ -5,7 +5,6 @@ mod views;
 
 use super::*;
 use crate::figures::Figure;
-use crate::model;
 use crate::plan::Engine;
 use crate::sample;
 use crate::view::fixtures;
@@ -20,7 +19,7 @@ fn counted([added, accessed, dirtied, buffers]: [u64; 4]) -> Counts {
 }
 
 fn sample(seconds: u64, known: [bool; 4], total: [u64; 4], rows: &[(u32, ProcessSample)]) -> sample::Sample {
-    let start = std::time::Instant::now();
+    let start = crate::sample::Moment::now();
     let mut out = fixtures::sample(start, std::time::Duration::from_secs(seconds), &[]);
     let processes = rows.iter().cloned().collect();
     out.classic = Some(Sample { known: Known(known), total: counted(total), processes });
@@ -61,7 +60,7 @@ fn an_interval_of_the_classic_engine_alone() {
     let before = sample(0, ALL, [10, 10, 0, 7], &[process(7, "seven", [10, 10, 0, 0])]);
     let rows = [process(7, "seven", [10, 15, 0, 0]), process(8, "eight", [0, 20, 0, 3])];
     let now = sample(1, ALL, [10, 40, 0, 10], &rows);
-    let i = model::interval(&before, &now, &crate::plan::Plan::none(Engine::Classic));
+    let i = crate::pivot::interval(&before, &now, &crate::plan::Plan::none(Engine::Classic));
     assert_eq!(i.engine, "classic");
     assert_eq!(i.classic, Some(Figures::of([Some(0), Some(30), Some(0), Some(3)])));
     let rows: Vec<_> = i.rows.iter().map(|r| (r.who.pid.unwrap(), r.classic.unwrap().hits())).collect();
@@ -84,7 +83,7 @@ fn rows_of_both_engines_are_joined_by_process() {
         [fixtures::process(7, "seven", &[(counter, 3)]), fixtures::process(8, "eight", &[(counter, 30)])]
             .into();
     let plan = crate::plan::Plan { engine: Engine::Both, ..fixtures::plan(&[]) };
-    let i = model::interval(&before, &now, &plan);
+    let i = crate::pivot::interval(&before, &now, &plan);
     let rows: Vec<_> = i
         .rows
         .iter()
@@ -100,6 +99,6 @@ fn rows_of_both_engines_are_joined_by_process() {
 fn a_process_id_used_again_counts_from_zero() {
     let before = sample(0, ALL, [0, 100, 0, 0], &[process(7, "old", [0, 100, 0, 0])]);
     let now = sample(1, ALL, [0, 103, 0, 0], &[process(7, "new", [0, 3, 0, 0])]);
-    let i = model::interval(&before, &now, &crate::plan::Plan::none(Engine::Classic));
+    let i = crate::pivot::interval(&before, &now, &crate::plan::Plan::none(Engine::Classic));
     assert_eq!(i.rows[0].classic.unwrap().hits(), Some(3));
 }

@@ -47,7 +47,7 @@ values! {
         Slab: "Names and inodes (drop_caches 2)",
         All: "Both (drop_caches 3)",
     }
-    top::numbers::Show {
+    crate::live::snapshot::Show {
         Count: "Counts in the last interval",
         Rate: "The same per second",
         Total: "Counts since counting began",

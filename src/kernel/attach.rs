@@ -24,11 +24,11 @@ use super::sweep::Sweep;
 use super::tracefs::Tracefs;
 use crate::facts::Facts;
 use crate::figures::Figure;
-use crate::follow::Followed;
 use crate::only::Only;
 use crate::plan::Attach;
 use crate::plan::Plan;
 use crate::plan::Wants;
+use crate::sample::Followed;
 
 /// What a person can set.
 #[derive(Debug, Clone)]

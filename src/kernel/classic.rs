@@ -124,8 +124,10 @@ impl ClassicAttached {
         }
         let programs: u64 = self.programs.iter().map(|fd| tables::recursion_misses(fd.as_raw_fd())).sum();
         let links: u64 = self.links.iter().map(|l| tables::probe_misses(l.as_fd().as_raw_fd())).sum();
-        let by_reason =
-            vec![("processes_full", total.get(Counter::LostProcesses)), ("recursion", programs + links)];
+        let by_reason = vec![
+            ("processes_full".into(), total.get(Counter::LostProcesses)),
+            ("recursion".into(), programs + links),
+        ];
         Ok((total, processes, Lost { by_reason }))
     }
 }

@@ -6,8 +6,8 @@ use libbpf_rs::MapFlags;
 use super::attach::Attached;
 use super::tables::entries;
 use super::tables::u32_at;
-use crate::follow::Followed;
-use crate::follow::Gone;
+use crate::sample::Followed;
+use crate::sample::Gone;
 
 impl Attached {
     /// From here on what processes of this run do is kept apart. Nobody belongs to it yet.

@@ -86,9 +86,9 @@ impl Attached {
             None => Vec::new(),
         };
         let by_file = self.files.is_some().then(|| self.line.add(&total, &files));
-        let mut by_reason: Vec<(&'static str, u64)> =
-            REASONS.iter().filter_map(|r| Some((r.id, total.get(r.counter?)))).collect();
-        by_reason.push(("recursion", self.missed()));
+        let mut by_reason: Vec<_> =
+            REASONS.iter().filter_map(|r| Some((r.id.into(), total.get(r.counter?)))).collect();
+        by_reason.push(("recursion".into(), self.missed()));
         self.sweep.go(&self.skel.maps.ledger, total.get(Counter::LedgerChunks))?;
         if let Some((_, full)) = by_reason.iter_mut().find(|(why, _)| *why == "prefetched_full") {
             *full += self.sweep.lost;

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::By;
-use super::Who;
-use super::idle;
+use super::by::By;
+use super::weight::idle;
 use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::model::Interval;
 use crate::model::Row;
+use crate::model::Who;
 use crate::plan::Engine;
 
 /// What the row for the rest is called where others have names.

@@ -6,15 +6,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::By;
-use super::Filter;
-use super::Item;
-use super::Key;
-use super::Names;
-use super::Who;
-use super::items;
+use super::by::By;
+use super::filter::Filter;
+use super::item;
+use super::item::Item;
+use super::item::Key;
 use crate::files::File;
 use crate::foreign::Foreign;
+use crate::model::Who;
+use crate::names::Names;
 use crate::sample::Comm;
 use crate::sample::Sample;
 use crate::sample::Sparse;
@@ -136,11 +136,11 @@ impl Roster {
         let mut sums: Vec<Sparse> = Vec::new();
         // Mostly the same rows come in the same order: the member behind the last is looked at first.
         let mut next = 0;
-        for (i, item) in items(sample, files).enumerate() {
-            if !item.counts(self.by, filter, names) {
+        for (i, item) in item::items(sample, files).enumerate() {
+            if !filter.counts(self.by, &item, names) {
                 continue;
             }
-            let at = self.find(super::key(self.by, &item, names), next);
+            let at = self.find(item::key(self.by, &item, names), next);
             next = at + 1;
             let member = &mut self.members[at];
             if member.round != self.round {
@@ -226,12 +226,12 @@ impl Roster {
     ) -> Option<Arc<Subject>> {
         let by = self.by;
         let member = &mut self.members[at];
-        let item = super::item(sample, files, member.latest)?;
+        let item = item::item(sample, files, member.latest)?;
         let stamp = stamp(by, &item, names.version());
         if let Some((_, named)) = member.named.as_ref().filter(|(old, _)| *old == stamp) {
             return Some(named.clone());
         }
-        let who = super::who(by, &item, names);
+        let who = item::who(by, &item, names);
         let named = Arc::new(Subject { id: Id::of(by, &who), who });
         // Looking it up may have taught the names something.
         member.named = Some((self::stamp(by, &item, names.version()), named.clone()));
@@ -241,7 +241,7 @@ impl Roster {
 
 /// The counters of a row.
 pub(crate) fn counters(sample: &Sample, files: bool, row: usize) -> Option<&Sparse> {
-    super::item(sample, files, row).map(|item| item.counters)
+    item::item(sample, files, row).map(|item| item.counters)
 }
 
 fn stamp(by: By, item: &Item<'_>, version: u64) -> Stamp {
@@ -256,7 +256,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::time::Duration;
-    use std::time::Instant;
 
     use super::*;
     use crate::sample::Counter;
@@ -264,7 +263,7 @@ mod tests {
     use crate::view::fixtures;
 
     fn sample(rows: Vec<RowSample>) -> Sample {
-        Sample { rows, ..fixtures::sample(Instant::now(), Duration::from_secs(1), &[]) }
+        Sample { rows, ..fixtures::sample(crate::sample::Moment::now(), Duration::from_secs(1), &[]) }
     }
 
     fn row(tgid: u32, tid: u32, comm: &str, n: u64) -> RowSample {

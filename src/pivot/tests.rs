@@ -2,12 +2,15 @@
 
 mod sums;
 
+use std::sync::Arc;
 use std::time::Duration;
-use std::time::Instant;
 
 use super::*;
 use crate::cli::Args;
+use crate::files::Dev;
+use crate::files::File;
 use crate::files::Named;
+use crate::files::Wanted;
 use crate::sample::Counter;
 use crate::sample::FileSample;
 use crate::sample::RowSample;
@@ -40,7 +43,7 @@ const BTRFS: Dev = Dev { major: 0, minor: 40 };
 const TMPFS: Dev = Dev { major: 0, minor: 51 };
 
 /// Two processes of two threads, one of them in another cgroup and another user's, and their files.
-fn sample(start: Instant) -> Sample {
+fn sample(start: crate::sample::Moment) -> Sample {
     let mut now = fixtures::sample(start, Duration::from_secs(1), &hits(1000));
     let other = |row| RowSample { uid: 7, cgroup: 2, ..row };
     now.rows = vec![
@@ -73,7 +76,7 @@ fn shown(options: &str) -> (Option<u64>, usize, Vec<String>) {
 }
 
 fn shown_of(pivot: &mut Pivot) -> (Option<u64>, usize, Vec<String>) {
-    let start = Instant::now();
+    let start = crate::sample::Moment::now();
     let before = fixtures::sample(start, Duration::ZERO, &[]);
     let interval = pivot.interval(&before, &sample(start), &fixtures::plan(&[]));
     let rows = interval.rows.iter().filter(|row| !row.who.other).map(|row| {
@@ -163,7 +166,7 @@ fn a_file_or_a_mount_narrows_what_processes_did() {
 #[test]
 fn what_is_chosen_and_had_no_room_is_unknown() {
     let plan = fixtures::plan(&[]);
-    let start = Instant::now();
+    let start = crate::sample::Moment::now();
     let total = |filter: Filter, lost: &[Counter]| {
         let before = fixtures::sample(start, Duration::ZERO, &[]);
         let mut now = sample(start);

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::Filter;
-use super::System;
+use super::filter::Filter;
 use crate::exit::Failure;
 use crate::files;
 use crate::files::Wanted;
 use crate::foreign::Foreign;
+use crate::names::System;
 use crate::only::Files;
 use crate::only::Group;
 use crate::only::Only;

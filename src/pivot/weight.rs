@@ -1,14 +1,24 @@
 //! What rows are worth, without their figures: every figure is a sum of counters, so what figures add up to is a sum
 //! of counters, too. It is asked for thousands of rows, of which a few are seen.
 
-use super::busy;
 use crate::figures::FIGURES;
 use crate::figures::Figure;
+use crate::figures::Figures;
 use crate::model::known_figures;
 use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::Sparse;
 use crate::wire::COUNTERS;
+
+/// Whether nothing happened. Direct I/O has bytes only.
+pub(crate) fn idle(figures: &Figures) -> bool {
+    Figure::ALL.iter().all(|f| figures.get(*f).unwrap_or(0) == 0)
+}
+
+/// What rows are ranked by.
+pub(crate) fn busy(figures: &Figures) -> u64 {
+    Figure::ALL.iter().filter(|f| f.unit().ranks()).filter_map(|f| figures.get(*f)).sum()
+}
 
 /// The size of a page, for comparing bytes with pages.
 pub(crate) const PAGE: u64 = 4096;
@@ -31,7 +41,7 @@ impl Weights {
             one.0[i] = 1;
             let figures = known_figures(&one, known);
             *pages = busy(&figures);
-            *seen = if super::idle(&figures) { 0 } else { u64::MAX };
+            *seen = if idle(&figures) { 0 } else { u64::MAX };
         }
         let direct = known[Figure::DirectReadBytes as usize] && known[Figure::DirectWriteBytes as usize];
         Self { busy: pages, seen, direct }
@@ -54,8 +64,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pivot::idle;
-    use crate::top::snapshot::weight;
+    use crate::live::snapshot::weight;
 
     proptest! {
         #[test]

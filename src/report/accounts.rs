@@ -7,10 +7,9 @@ use std::time::Duration;
 use std::time::Instant;
 
 use super::data::Usage;
-use crate::follow::Gone;
 use crate::plan::follow;
-use crate::sample::Source as _;
-use crate::session::Session;
+use crate::sample::Follow;
+use crate::sample::Gone;
 
 /// How long the kernel may take to free a process that has been waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -18,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PF_EXITING: u64 = 4;
 
 /// Follows processes from here on: what they have used so far in their lives, with those that have gone.
-pub(super) fn begin(session: &mut Session, family: &[u32], run: u32) -> anyhow::Result<Usage> {
+pub(super) fn begin(session: &mut dyn Follow, family: &[u32], run: u32) -> anyhow::Result<Usage> {
     let mut used = of_gone(&session.gone()?);
     for pid in family {
         session.enter(*pid, run)?;
@@ -36,7 +35,7 @@ pub(super) fn begin(session: &mut Session, family: &[u32], run: u32) -> anyhow::
 ///
 /// A process that has been waited for is not in `/proc` any more, and not free yet either for some milliseconds, while
 /// others may come to be in that state. So each is taken out while it lives, and only those that are going are waited for.
-pub(super) fn end(session: &Session, run: u32) -> anyhow::Result<Option<Usage>> {
+pub(super) fn end(session: &dyn Follow, run: u32) -> anyhow::Result<Option<Usage>> {
     if !session.plan().uses(follow::FREE) || !session.plan().uses(follow::END) {
         return Ok(None);
     }

@@ -1,5 +1,6 @@
 //! From samples to the figures of a run: what is added up while the command runs.
 
+mod used;
 mod warm;
 
 use std::collections::HashMap;
@@ -7,7 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+
+use used::Used;
 
 use super::data::Elsewhere;
 use super::data::FileRow;
@@ -23,53 +25,30 @@ use super::residency;
 use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::files::Dev;
-use crate::files::File;
+use crate::files::Key;
 use crate::files::Mounts;
 use crate::files::Named;
-use crate::follow::Followed;
-use crate::follow::Threads;
 use crate::foreign::Foreign;
 use crate::model;
-use crate::plan::Plan;
 use crate::plan::follow;
 use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::FileSample;
 use crate::sample::Sample;
 use crate::sample::Sparse;
+use crate::sample::Threads;
 
 /// Files that a report keeps, and those whose residency is asked for.
 const FILES: usize = 50;
 /// Pieces of a time line; when there are more, two become one.
 const TICKS: usize = 512;
 
-/// What is one file: inodes may be told apart by name only (btrfs).
-pub(super) type Key = (Dev, u64, u32, Option<Dev>);
-
-pub(super) fn key(file: &File) -> Key {
-    (file.dev, file.inode, file.generation, file.block)
-}
-
 /// Files that a run may have, each with a few hundred bytes: of more, those that came first are told of.
 const USED: usize = 1 << 17;
 
-/// What a run did to a file, and who had brought pages of it in before.
-struct Used {
-    file: Arc<File>,
-    deleted: bool,
-    sum: Sparse,
-    /// By whom, up to the reading before the one in which the command used it first: whoever read it later, or between
-    /// the same two readings, is not to be blamed for what the command found.
-    fillers: Vec<Filled>,
-    /// Pages that others may have brought in since then, up to the reading in which the command used it last.
-    meanwhile: u64,
-}
-
 /// Adds up one run.
 pub(super) struct Gather {
-    plan: Plan,
-    before: Sample,
-    began: Instant,
+    before: Arc<Sample>,
     files: HashMap<Key, Used>,
     /// Whether there was no room for a file.
     full: bool,
@@ -81,19 +60,21 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    pub(super) fn new(plan: Plan, before: Sample, began: Instant) -> Self {
+    /// What comes after this sample.
+    pub(super) fn new(before: Arc<Sample>) -> Self {
         let (files, seen, ticks) = (HashMap::new(), Counters::default(), Vec::new());
-        Self { plan, before, began, files, full: false, seen, ticks, step: 1, open: 0 }
+        Self { before, files, full: false, seen, ticks, step: 1, open: 0 }
     }
 
     /// One more sample, of which the list of who brought what in takes note as well.
-    pub(super) fn sample(&mut self, now: &Sample, followed: &Followed, origins: &mut Origins) {
+    pub(super) fn sample(&mut self, now: &Sample, origins: &mut Origins) {
+        let Some(followed) = &now.followed else { return origins.note(now) };
         for f in &followed.files {
             self.file(f, followed.run, origins);
         }
-        origins.note(now, followed);
+        origins.note(now);
         for f in &followed.files {
-            let file = key(&f.file);
+            let file = f.file.key();
             if let Some(used) = self.files.get_mut(&file) {
                 let pages = |f: &Filled| u64::from(f.most);
                 let now: u64 = origins.but(followed.run, file).map(|f| pages(&f)).sum();
@@ -104,7 +85,7 @@ impl Gather {
         self.seen = followed.counters;
         let sum = |of: &[Counter]| of.iter().map(|c| new.get(*c)).sum::<u64>();
         let tick = Tick {
-            at_s: now.at.duration_since(self.began).as_secs_f64(),
+            at_s: now.at.since(self.before.at).as_secs_f64(),
             hits: new.get(Counter::ReadHits),
             readahead_hits: new.get(Counter::ReadAheadHits),
             misses: new.get(Counter::ReadMisses),
@@ -129,7 +110,7 @@ impl Gather {
     }
 
     fn file(&mut self, f: &FileSample, run: u32, origins: &Origins) {
-        let file = key(&f.file);
+        let file = f.file.key();
         if self.files.len() >= USED && !self.files.contains_key(&file) {
             self.full = true;
             return;
@@ -151,19 +132,22 @@ impl Gather {
     pub(super) fn finish(
         self,
         last: &Sample,
-        followed: &Followed,
         mounts: &Mounts,
         known: &HashMap<PathBuf, Residency>,
         origins: &Origins,
     ) -> Run {
-        let plan = &self.plan;
+        let worth = &self.before.known;
+        let plan = &worth.plan();
+        let none = Box::default();
+        let followed = last.followed.as_ref().unwrap_or(&none);
         let c = &followed.counters;
         let mut figures = model::figures(c, plan);
         for figure in Figure::ALL.iter().filter(|f| plan.whole_only(**f)) {
             figures.set(*figure, None);
         }
-        let system = model::figures(&last.total.since(&self.before.total), plan);
-        let lookups = follow::LOOKUP.iter().any(|p| plan.uses(p));
+        let whole = model::whole(&self.before, last, plan);
+        let system = &whole.total;
+        let lookups = follow::LOOKUP.iter().any(|p| worth.uses(p));
         let latency = plan.knows(Figure::StallNs);
         let mut files: Vec<_> = self.files.into_values().collect();
         let files_seen = files.len() as u64;
@@ -175,9 +159,8 @@ impl Gather {
         files.truncate(FILES);
         let round = residency::Round::new();
         let misses = system.get(Figure::Misses).zip(figures.get(Figure::Misses));
-        let lost = last.lost.since(&self.before.lost);
         Run {
-            waits: Waits::new(c, plan.uses(follow::SWITCH), plan.uses(follow::THROTTLE)),
+            waits: Waits::new(c, worth.uses(follow::SWITCH), worth.uses(follow::THROTTLE)),
             lookups: Lookups {
                 dcache_misses: lookups.then(|| c.get(Counter::Lookups)),
                 // Some file systems end a look-up where nobody sees it: of a part nothing is said of the whole.
@@ -194,7 +177,7 @@ impl Gather {
             origin: judged.origin,
             warmers: judged.warmers,
             unused_pages: unused_pages.filter(|_| seen[Figure::FaultHits as usize]),
-            one_thread: plan.uses(follow::SWITCH).then_some(matches!(followed.threads, Threads::One(_))),
+            one_thread: worth.uses(follow::SWITCH).then_some(matches!(followed.threads, Threads::One(_))),
             processes: followed.processes.iter().map(|(p, c)| (*p, c.foreign())).collect(),
             system: Elsewhere {
                 evicted: system.get(Figure::Evicted),
@@ -204,7 +187,13 @@ impl Gather {
                 misses_of_others: misses.map(|(all, ours)| all.saturating_sub(ours)),
             },
             timeline: self.ticks,
-            lost: lost.by_reason.iter().filter(|(_, n)| *n > 0).map(|(w, n)| ((*w).into(), *n)).collect(),
+            lost: whole
+                .lost
+                .by_reason
+                .iter()
+                .filter(|(_, n)| *n > 0)
+                .map(|(w, n)| (w.to_string(), *n))
+                .collect(),
             figures,
             ..Run::default()
         }
@@ -279,7 +268,7 @@ fn row(
     // The name may stand for another file by now.
     let meta = on_disk.and_then(|p| fs::metadata(p).ok());
     let same = meta.filter(|m| std::os::unix::fs::MetadataExt::ino(m) == file.inode);
-    let asked = on_disk.filter(|_| same.is_some() && may_open(fs.as_deref()));
+    let asked = on_disk.filter(|_| same.is_some() && residency::may_open(fs.as_deref()));
     let after = asked.map(|p| round.ask(p));
     let unasked = after.as_ref().and_then(|a| a.as_ref().err()).map(ToString::to_string);
     let setting = setting(file.block.unwrap_or(file.dev));
@@ -299,11 +288,6 @@ fn row(
         fs,
         ..bare(sum, seen)
     }
-}
-
-/// Opening a file of a FUSE file system may make it do anything, such as reading it all.
-pub(super) fn may_open(fs: Option<&str>) -> bool {
-    fs.is_some_and(|fs| !fs.starts_with("fuse"))
 }
 
 /// The read-ahead setting of a device's or file system's bdi: KiB, and the file that holds it.

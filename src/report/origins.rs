@@ -7,9 +7,7 @@
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-use super::gather::Key;
-use super::gather::key;
-use crate::follow::Followed;
+use crate::files::Key;
 use crate::foreign::Foreign;
 use crate::sample::Counter;
 use crate::sample::Sample;
@@ -107,15 +105,19 @@ impl Origins {
     }
 
     /// Notes what was brought in since the reading before: by the run that is followed, and by others.
-    pub(super) fn note(&mut self, sample: &Sample, followed: &Followed) {
+    pub(super) fn note(&mut self, sample: &Sample) {
         self.turn = self.turn.saturating_add(1);
-        let ours: HashSet<(u32, Key)> = followed.files.iter().map(|f| (f.tgid, key(&f.file))).collect();
-        for f in &followed.files {
-            self.add(key(&f.file), fills(&f.counters), (true, followed.run), || Who::Run(followed.run));
+        let followed = sample.followed.as_deref();
+        let run = followed.map_or(0, |f| f.run);
+        let of_run = || followed.into_iter().flat_map(|f| &f.files);
+        let ours: HashSet<(u32, Key)> = of_run().map(|f| (f.tgid, f.file.key())).collect();
+        for f in of_run() {
+            self.add(f.file.key(), fills(&f.counters), (true, run), || Who::Run(run));
         }
         for f in &sample.files {
-            let file = key(&f.file);
-            if ours.contains(&(f.tgid, file)) || followed.processes.contains_key(&f.tgid) {
+            let file = f.file.key();
+            let is_member = followed.is_some_and(|run| run.processes.contains_key(&f.tgid));
+            if is_member || ours.contains(&(f.tgid, file)) {
                 continue;
             }
             let time = || crate::view::utc(sample.time);

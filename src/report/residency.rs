@@ -56,6 +56,11 @@ fn pattern(runs: &[Run], pages: u64) -> Option<Pattern> {
     Some(Pattern { absent, present, times: a.min(b) as u64 })
 }
 
+/// Opening a file of a FUSE file system may make it do anything, such as reading it all.
+pub(super) fn may_open(fs: Option<&str>) -> bool {
+    fs.is_some_and(|fs| !fs.starts_with("fuse"))
+}
+
 /// The files of a report, asked for one after the other.
 #[derive(Debug)]
 pub struct Round {

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -12,32 +11,32 @@ use std::time::Duration;
 use std::time::Instant;
 
 use super::accounts;
-use super::child;
 use super::child::Event;
 use super::child::Identity;
-use super::child::Signals;
 use super::data::Residency;
 use super::data::Run;
 use super::data::Usage;
-use super::gather;
 use super::gather::Gather;
 use super::origins::Origins;
+use super::processes::Processes;
+use super::processes::family;
 use super::residency;
 use crate::exit::Failure;
-use crate::files::Mounts;
-use crate::sample::Source as _;
-use crate::session::Session;
+use crate::live::Live;
+use crate::names::Names;
+use crate::sample::Follow;
 
 /// How often the tables are read at first; the longer a run lasts, the rarer.
 const TICK: Duration = Duration::from_millis(100);
 
 /// What is watched, and what is known from before.
 pub(super) struct Watch<'a> {
-    pub(super) session: &'a mut Session,
-    pub(super) signals: &'a Signals,
+    live: Live<'a, dyn Follow + 'a>,
+    pub(super) processes: &'a dyn Processes,
+    names: Box<dyn Names>,
     pub(super) who: Option<Identity>,
     pub(super) wait_all: bool,
-    pub(super) origins: Origins,
+    origins: Origins,
     /// Files whose residency is asked for before a run.
     pub(super) paths: Vec<PathBuf>,
     /// Whether something was done that may have emptied the caches of names and inodes.
@@ -68,7 +67,23 @@ fn pause(lasted: Duration) -> Duration {
     (lasted / 100).clamp(TICK, Duration::from_secs(2))
 }
 
-impl Watch<'_> {
+impl<'a> Watch<'a> {
+    /// Reads the first sample. What has been counted so far belongs to nobody's run.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn new(
+        source: &'a mut (dyn Follow + 'a),
+        processes: &'a dyn Processes,
+        names: Box<dyn Names>,
+    ) -> anyhow::Result<Self> {
+        let live = Live::new(source)?;
+        let mut origins = Origins::default();
+        origins.note(live.now());
+        let (who, paths) = (None, Vec::new());
+        Ok(Self { live, processes, names, who, wait_all: false, origins, paths, emptied: false, unasked: 0 })
+    }
+
     /// What is cached of the files that may matter.
     fn residency(&mut self) -> HashMap<PathBuf, Residency> {
         // Asking opens the file. If its name is not cached that reads directories and inodes: just what the caches have
@@ -86,17 +101,18 @@ impl Watch<'_> {
             }
         });
         self.unasked += unasked;
-        let (mounts, round) = (Mounts::here(), residency::Round::new());
-        let fs = |p: &Path| crate::files::mount_of(p, &mounts).ok().map(|m| m.kind.clone());
-        let one =
-            |p: &PathBuf| gather::may_open(fs(p).as_deref()).then(|| round.ask(p).ok().flatten()).flatten();
+        let (mounts, round) = (self.names.mounts_now(), residency::Round::new());
+        let fs = |p: &Path| crate::files::mount_of(p, mounts).ok().map(|m| m.kind.clone());
+        let one = |p: &PathBuf| {
+            residency::may_open(fs(p).as_deref()).then(|| round.ask(p).ok().flatten()).flatten()
+        };
         self.paths.iter().filter_map(|p| Some((p.clone(), one(p)?))).collect()
     }
 
     /// Reads the tables, so that what happened up to now belongs to nobody's run.
     pub(super) fn look(&mut self) -> anyhow::Result<()> {
-        let sample = self.session.sample()?;
-        self.origins.note(&sample, self.session.followed());
+        self.live.tick()?;
+        self.origins.note(self.live.now());
         Ok(())
     }
 
@@ -104,39 +120,38 @@ impl Watch<'_> {
     pub(super) fn command(&mut self, command: &[OsString], number: u32) -> Result<Run, End> {
         let known = self.residency();
         // Whoever wants an end now need not wait for a run.
-        if let Some(signal) = self.signals.asked()? {
+        if let Some(signal) = self.processes.asked()? {
             return Err(End::Asked(signal));
         }
         self.look()?;
-        self.session.follow(number);
-        let plan = self.session.plan().clone();
-        let before = self.session.sample()?;
-        let time = jiff::Timestamp::now();
-        let began = Instant::now();
-        let mut gather = Gather::new(plan, before, began);
-        self.session.spawning(number);
-        let started = child::start(command, self.who.as_ref(), self.signals);
-        self.session.spawning(0);
+        self.live.source().follow(number);
+        self.live.tick()?;
+        let (time, began) = (self.live.now().time, self.processes.now());
+        let mut gather = Gather::new(self.live.now().clone());
+        self.live.source().spawning(number);
+        let started = self.processes.start(command, self.who.as_ref());
+        self.live.source().spawning(0);
         let pid = started.map_err(|e| End::NotStarted(NotStarted(e)))?;
         let mut usage = Usage::zero();
         let mut ended: Option<(i32, Instant)> = None;
         let mut signal = None;
         let left = loop {
-            let event = self.signals.wait(pause(began.elapsed()), ended.is_none().then_some(pid))?;
+            let pause = pause(self.since(began));
+            let event = self.processes.wait(pause, ended.is_none().then_some(pid))?;
             let mut alone = false;
             if event == Event::Ended {
-                while let Some(child) = child::ended() {
+                while let Some(child) = self.processes.ended() {
                     // Whom a run before left behind is ours to wait for as well, and none of this run's business. Which
                     // run it was of is known until it has been waited for.
-                    let of_run =
-                        |pid: i32| u32::try_from(pid).map_or(Ok(None), |pid| self.session.run_of(pid));
+                    let source = self.live.source();
+                    let of_run = |pid: i32| u32::try_from(pid).map_or(Ok(None), |pid| source.run_of(pid));
                     let ours = child == pid || of_run(child)? == Some(number);
-                    let Some(reaped) = child::reap(child) else { break };
+                    let Some(reaped) = self.processes.reap(child) else { break };
                     if ours {
                         usage = usage.and(reaped.usage);
                     }
                     if reaped.pid == pid {
-                        ended = Some((reaped.status, Instant::now()));
+                        ended = Some((reaped.status, self.processes.now()));
                         signal = reaped.signal;
                     }
                 }
@@ -149,20 +164,19 @@ impl Watch<'_> {
             if ended.is_some() && (alone || self.wait_all) {
                 let left = self.living(number)?;
                 if left.is_empty() {
-                    ended = ended.map(|(status, _)| (status, Instant::now()));
+                    ended = ended.map(|(status, _)| (status, self.processes.now()));
                     break left;
                 }
             }
-            let sample = self.session.sample()?;
-            self.note(&mut gather, &sample);
+            self.live.tick()?;
+            gather.sample(self.live.now(), &mut self.origins);
         };
-        let (status, end) = ended.unwrap_or((1, Instant::now()));
-        let last = self.session.sample()?;
-        self.note(&mut gather, &last);
-        let followed = self.session.followed();
-        let mut run = gather.finish(&last, followed, &Mounts::here(), &known, &self.origins);
-        run.usage = left.iter().fold(usage, |sum, pid| sum.and(Usage::of(*pid)));
-        super::unseen::weigh(&mut run, self.session.plan());
+        let (status, end) = ended.unwrap_or((1, self.processes.now()));
+        self.live.tick()?;
+        gather.sample(self.live.now(), &mut self.origins);
+        let mut run = gather.finish(self.live.now(), self.names.mounts_now(), &known, &self.origins);
+        run.usage = left.iter().fold(usage, |sum, pid| sum.and(self.processes.usage(*pid)));
+        super::unseen::weigh(&mut run, self.live.plan());
         run.number = number;
         run.time = crate::view::utc(time);
         (run.exit_status, run.signal) = (Some(status), signal);
@@ -175,11 +189,11 @@ impl Watch<'_> {
     /// Runs a command that does not count, to its end: its status. What it brings into the cache is remembered.
     pub(super) fn aside(&mut self, command: &[OsString]) -> Result<i32, End> {
         // As whoever started us: what prepares a run is often root's business, such as emptying caches.
-        let pid = child::start(command, None, self.signals).map_err(|e| End::NotStarted(NotStarted(e)))?;
+        let pid = self.processes.start(command, None).map_err(|e| End::NotStarted(NotStarted(e)))?;
         loop {
-            self.signals.wait(TICK, Some(pid))?;
+            self.processes.wait(TICK, Some(pid))?;
             self.look()?;
-            while let Some(reaped) = child::ended().and_then(child::reap) {
+            while let Some(reaped) = self.processes.ended().and_then(|child| self.processes.reap(child)) {
                 if reaped.pid == pid {
                     return Ok(reaped.status);
                 }
@@ -187,15 +201,14 @@ impl Watch<'_> {
         }
     }
 
-    fn note(&mut self, gather: &mut Gather, sample: &crate::sample::Sample) {
-        let followed = self.session.followed();
-        gather.sample(sample, followed, &mut self.origins);
+    fn since(&self, began: Instant) -> Duration {
+        self.processes.now().saturating_duration_since(began)
     }
 
     /// Processes of the run that still run.
-    fn living(&self, number: u32) -> anyhow::Result<Vec<u32>> {
-        let mut members = self.session.members(number)?;
-        members.retain(|pid| is_alive(*pid));
+    fn living(&mut self, number: u32) -> anyhow::Result<Vec<u32>> {
+        let mut members = self.live.source().members(number)?;
+        members.retain(|pid| self.processes.is_alive(*pid));
         members.sort_unstable();
         Ok(members)
     }
@@ -212,83 +225,32 @@ impl Watch<'_> {
     /// Watches a process that runs already, and its descendants, for a time or to its end.
     pub(super) fn process(&mut self, pid: u32, time: Duration) -> Result<Run, End> {
         let number = 1;
-        self.session.follow(number);
-        let plan = self.session.plan().clone();
+        self.live.source().follow(number);
         let family = family(pid);
-        let before = self.session.sample()?;
-        let at = jiff::Timestamp::now();
-        let began = Instant::now();
-        let mut gather = Gather::new(plan, before, began);
-        let used = accounts::begin(self.session, &family, number)?;
+        self.live.tick()?;
+        let (at, began) = (self.live.now().time, self.processes.now());
+        let mut gather = Gather::new(self.live.now().clone());
+        let used = accounts::begin(self.live.source(), &family, number)?;
         let mut over = false;
         while !over {
-            let left = time.saturating_sub(began.elapsed());
-            let event = self.signals.wait(left.min(pause(began.elapsed())), None)?;
-            over = event == Event::Asked || began.elapsed() >= time || !is_alive(pid);
-            let sample = self.session.sample()?;
-            self.note(&mut gather, &sample);
+            let left = time.saturating_sub(self.since(began));
+            let event = self.processes.wait(left.min(pause(self.since(began))), None)?;
+            over = event == Event::Asked || self.since(began) >= time || !self.processes.is_alive(pid);
+            self.live.tick()?;
+            gather.sample(self.live.now(), &mut self.origins);
         }
-        let wall = began.elapsed().as_secs_f64();
-        let last = self.session.sample()?;
-        let now = accounts::end(self.session, number)?;
-        self.note(&mut gather, &last);
-        let followed = self.session.followed();
+        let wall = self.since(began).as_secs_f64();
+        self.live.tick()?;
+        let now = accounts::end(self.live.source(), number)?;
+        gather.sample(self.live.now(), &mut self.origins);
         let known = HashMap::new();
-        let mut run = gather.finish(&last, followed, &Mounts::here(), &known, &self.origins);
+        let mut run = gather.finish(self.live.now(), self.names.mounts_now(), &known, &self.origins);
         run.usage = now.map(|now| now.since(used)).unwrap_or_default();
-        super::unseen::weigh(&mut run, self.session.plan());
+        super::unseen::weigh(&mut run, self.live.plan());
         (run.number, run.time, run.wall_s) = (number, crate::view::utc(at), wall);
         Ok(run)
     }
 }
 
-/// Whether a process is there and no zombie.
-fn is_alive(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(')').and_then(|(_, t)| t.trim_start().chars().next());
-    state.is_some_and(|s| s != 'Z' && s != 'X')
-}
-
-/// A process and its descendants.
-fn family(pid: u32) -> Vec<u32> {
-    let mut parents = Vec::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let parent =
-            stat.rsplit_once(')').and_then(|(_, t)| t.split_whitespace().nth(1)?.parse::<u32>().ok());
-        parents.extend(parent.map(|parent| (pid, parent)));
-    }
-    let mut family = vec![pid];
-    let mut at = 0;
-    while let Some(member) = family.get(at).copied() {
-        family.extend(parents.iter().filter(|(_, parent)| *parent == member).map(|(child, _)| *child));
-        at += 1;
-    }
-    family
-}
-
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    #[test]
-    fn a_family_has_all_generations() {
-        let mut child = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while family(child.id()).len() < 2 && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let all = family(child.id());
-        assert_eq!(all.len(), 2, "{all:?}");
-        assert!(all.iter().all(|p| is_alive(*p)));
-        for pid in all {
-            // SAFETY: no memory is involved; both are children of this test.
-            unsafe { libc::kill(i32::try_from(pid).unwrap(), libc::SIGKILL) };
-        }
-        child.wait().unwrap();
-        assert!(!is_alive(child.id()));
-    }
-}
+mod tests;

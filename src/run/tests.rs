@@ -6,12 +6,15 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
+use std::time::Instant;
 
 use super::*;
 use crate::cli::Args;
 use crate::exit::Code;
 use crate::plan::Plan;
 use crate::sample::Counter;
+use crate::sample::Moment;
 use crate::sample::Sample;
 use crate::view;
 use crate::view::Surroundings;
@@ -59,7 +62,6 @@ impl Wait for FakeWait {
 
 /// A kernel that counts one hit in each millisecond: two of three by process 7, the others by process 8.
 struct FakeSource {
-    start: Instant,
     /// Hits at the last sample.
     hits: u64,
     now: Now,
@@ -77,7 +79,7 @@ impl Source for FakeSource {
             anyhow::bail!("the table is gone");
         }
         let hits = u64::try_from(now.as_millis()).unwrap();
-        let mut sample = fixtures::sample(self.start, now, &[(Counter::ReadHits, hits)]);
+        let mut sample = fixtures::sample(Moment::default(), now, &[(Counter::ReadHits, hits)]);
         // Rows hold what came since the sample before.
         let new = hits - std::mem::replace(&mut self.hits, hits);
         sample.rows = vec![
@@ -85,7 +87,7 @@ impl Source for FakeSource {
             fixtures::process(8, "eight", &[(Counter::ReadHits, new - new * 2 / 3)]),
         ];
         if self.lost_at.is_some_and(|at| now >= at) {
-            sample.lost.by_reason = vec![("recursion", 5), ("processes_full", hits)];
+            sample.lost.by_reason = vec![("recursion".into(), 5), ("processes_full".into(), hits)];
         }
         Ok(sample)
     }
@@ -155,7 +157,6 @@ impl Fake {
         let (start, now) = (Instant::now(), Now::default());
         let mut source = FakeSource {
             hits: 0,
-            start,
             now: Rc::clone(&now),
             plan: fixtures::plan(&[]),
             lost_at: self.lost_at,
@@ -290,40 +291,4 @@ fn losses_are_told_once_and_summed_at_the_end() {
          cachestat: warning: over the whole run, 4005 events could not be accounted: figures are not exact \
          (recursion 5); rows of threads and processes lack them, totals do not (processes_full 4000)\n"
     );
-}
-
-#[test]
-fn a_total_of_what_is_not_always_known_is_not_known() {
-    let known = fixtures::figures(&[(Figure::Hits, 2)]);
-    assert_eq!(add(&known, &known).get(Figure::Hits), Some(4));
-    assert_eq!(add(&known, &Figures::unknown()).get(Figure::Hits), None);
-}
-
-#[test]
-fn a_beat_beyond_the_end_of_time_does_not_panic() {
-    let mut beat = Beat::new(Instant::now(), Duration::from_secs(365 * 24 * 60 * 60));
-    beat.k = u64::MAX - 5;
-    beat.deadline();
-    beat.advance(beat.start + Duration::from_secs(1));
-}
-
-proptest::proptest! {
-    #[test]
-    fn beats_are_on_the_grid_and_ahead(
-        length in 10_u64..5000,
-        late in proptest::collection::vec(0_u64..20_000, 1..20),
-    ) {
-        let start = Instant::now();
-        let length = Duration::from_millis(length);
-        let mut beat = Beat::new(start, length);
-        for late in late {
-            let before = beat.deadline();
-            let now = before + Duration::from_millis(late);
-            beat.advance(now);
-            let next = beat.deadline();
-            proptest::prop_assert!(next > now);
-            proptest::prop_assert!(next.duration_since(now) <= length + length / 2);
-            proptest::prop_assert_eq!(next.duration_since(start).as_nanos() % length.as_nanos(), 0);
-        }
-    }
 }

@@ -2,10 +2,10 @@
 
 use super::FileSample;
 use super::RowSample;
-use crate::pivot::By;
+use crate::pivot::by::By;
 
 /// What rows counted that made room for others, added up by one thing that they had in common.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Folded<R> {
     /// What they had in common: the only kind of rows that it is part of, but that devices stand for mounts as well.
     pub by: By,
@@ -14,7 +14,7 @@ pub struct Folded<R> {
 }
 
 /// Of threads, and of files.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct FoldedRows {
     /// Of threads.
     pub threads: Vec<Folded<RowSample>>,

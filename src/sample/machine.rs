@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use std::time::Instant;
 
 use proptest::prelude::*;
 
@@ -104,7 +103,7 @@ impl Event {
 
 /// What the kernel programs know.
 pub(crate) struct Machine {
-    at: Instant,
+    at: crate::sample::Moment,
     ticks: u32,
     total: Counters,
     line: Line,
@@ -114,7 +113,7 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn new() -> Self {
         let (total, line) = (Counters::default(), Line::default());
-        Self { at: Instant::now(), ticks: 0, total, line, late: Vec::new() }
+        Self { at: crate::sample::Moment::now(), ticks: 0, total, line, late: Vec::new() }
     }
 
     /// What is read when all this has happened since the last reading.

@@ -5,16 +5,19 @@ use std::io::Write;
 use std::sync::Arc;
 
 use crate::exit::Failure;
+use crate::live::Beat;
+use crate::live::keeper;
+use crate::live::keeper::Keeper;
+use crate::live::snapshot::Snapshot;
+use crate::live::snapshot::State;
+use crate::live::snapshot::View;
 use crate::loss;
 use crate::model::Row;
 use crate::pivot;
 use crate::pivot::By;
 use crate::pivot::Pivot;
-use crate::run::Beat;
 use crate::sample::Source;
 use crate::text::output;
-use crate::top::keeper;
-use crate::top::keeper::Keeper;
 use crate::top::layout::Layout;
 use crate::top::numbers::Numbers;
 use crate::top::options::Options;
@@ -23,9 +26,6 @@ use crate::top::scene::Scene;
 use crate::top::settings::Settings;
 use crate::top::settings::Show;
 use crate::top::settings::Sort;
-use crate::top::snapshot::Snapshot;
-use crate::top::snapshot::State;
-use crate::top::snapshot::View;
 use crate::top::summary;
 use crate::top::table;
 use crate::top::table::Look;
@@ -67,7 +67,7 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
     if show != Show::Total {
         keeper = keeper.without_totals();
     }
-    let mut beat = Beat::new(keeper.at(), settings.interval);
+    let mut beat = Beat::new(wait.now(), settings.interval);
     let mut lost = 0;
     for done in 1.. {
         let wake = wait.until(beat.deadline()).map_err(anyhow::Error::from)?;

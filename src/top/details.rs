@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use crate::foreign::Foreign;
+use crate::live::keeper::Id;
+use crate::live::keeper::Keeper;
 use crate::model::Row;
+use crate::names::Names;
+pub use crate::names::command_line;
 use crate::pivot::By;
 use crate::pivot::Filter;
-use crate::pivot::Names;
 use crate::pivot::Who;
 use crate::pivot::of_row;
 use crate::sample::FileSample;
@@ -16,8 +19,6 @@ use crate::sample::RowSample;
 use crate::sample::Sample;
 use crate::top::findings;
 use crate::top::findings::Finding;
-use crate::top::keeper::Id;
-use crate::top::keeper::Keeper;
 
 /// Rows of a list at most.
 const LIST: usize = 50;
@@ -177,6 +178,7 @@ fn empty(sample: &Sample) -> Sample {
     Sample {
         at: sample.at,
         time: sample.time,
+        known: Arc::clone(&sample.known),
         total: sample.total,
         by_file: sample.by_file,
         rows: Vec::new(),
@@ -186,15 +188,6 @@ fn empty(sample: &Sample) -> Sample {
         lost: sample.lost.clone(),
         memory: sample.memory,
         classic: sample.classic.clone(),
+        followed: None,
     }
-}
-
-/// The command line of a process, its arguments with blanks between them; `None` where there is none (any more).
-#[must_use]
-pub fn command_line(pid: u32) -> Option<Foreign> {
-    let text = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let mut line = text;
-    line.iter_mut().filter(|b| **b == 0).for_each(|b| *b = b' ');
-    let line = line.trim_ascii_end();
-    (!line.is_empty()).then(|| line.into())
 }

@@ -3,58 +3,12 @@
 use crate::columns::Column;
 use crate::columns::Line;
 use crate::columns::Value;
-use crate::options::OneOf;
+use crate::live::snapshot::Show;
 use crate::text::numbers::Unit;
 use crate::text::numbers::binary;
 use crate::text::numbers::decimal;
 use crate::text::numbers::percent;
 use crate::text::numbers::seconds;
-
-/// Which figures rows show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Show {
-    /// Counts in the last interval.
-    #[default]
-    Count,
-    /// The same per second.
-    Rate,
-    /// Counts since counting began.
-    Total,
-}
-
-impl OneOf for Show {
-    const ALL: &'static [Self] = &[Show::Count, Show::Rate, Show::Total];
-
-    fn name(self) -> &'static str {
-        match self {
-            Show::Count => "count",
-            Show::Rate => "rate",
-            Show::Total => "total",
-        }
-    }
-}
-
-impl Show {
-    /// The next one round.
-    #[must_use]
-    pub const fn next(self) -> Self {
-        match self {
-            Show::Count => Show::Rate,
-            Show::Rate => Show::Total,
-            Show::Total => Show::Count,
-        }
-    }
-
-    /// How the screen names it.
-    #[must_use]
-    pub const fn title(self) -> &'static str {
-        match self {
-            Show::Count => "per interval",
-            Show::Rate => "per second",
-            Show::Total => "since start",
-        }
-    }
-}
 
 /// How numbers are written.
 #[derive(Debug, Clone, Copy)]

@@ -7,17 +7,17 @@ use std::time::Duration;
 use std::time::Instant;
 
 use crate::exit::Failure;
+use crate::live::Beat;
+use crate::live::keeper;
+use crate::live::keeper::Id;
+use crate::live::keeper::Keeper;
+use crate::live::snapshot::Snapshot;
+use crate::live::snapshot::View;
 use crate::pivot::By;
 use crate::pivot::Pivot;
 use crate::pivot::Who;
-use crate::run::Beat;
 use crate::sample::Source;
 use crate::top::details::Details;
-use crate::top::keeper;
-use crate::top::keeper::Id;
-use crate::top::keeper::Keeper;
-use crate::top::snapshot::Snapshot;
-use crate::top::snapshot::View;
 use crate::wait::Process;
 
 /// What the thread that draws asks for.
@@ -75,7 +75,7 @@ pub fn work(
 ) -> anyhow::Result<()> {
     let Job { source, pivot, files, mut process, mut view, interval } = job;
     let mut keeper = Keeper::new(source, pivot, files, Box::new(keeper::alive))?;
-    let mut beat = Beat::new(keeper.at(), interval);
+    let mut beat = Beat::new(keeper.read(), interval);
     loop {
         let left = beat.deadline().saturating_duration_since(Instant::now());
         let listening = match commands.recv_timeout(left) {
@@ -87,7 +87,7 @@ pub fn work(
                 report(Report::Details(Box::new(keeper.details(by, id, &who))))
             }
             Ok(Command::Interval(length)) => {
-                beat = Beat::new(keeper.at(), length);
+                beat = Beat::new(keeper.read(), length);
                 true
             }
             Ok(Command::Hold(hold)) => {

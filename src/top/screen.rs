@@ -302,7 +302,7 @@ fn sample(
                 pivot,
                 files: scene.files,
                 process,
-                view: super::snapshot::View {
+                view: crate::live::snapshot::View {
                     by: settings.by,
                     show: settings.show,
                     threads: settings.threads,

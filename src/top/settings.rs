@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use crate::columns::Column;
+pub use crate::live::snapshot::Show;
 use crate::pivot::By;
 use crate::plan::Engine;
 use crate::text::numbers::Unit;
 use crate::top::cells;
-
-pub use crate::top::numbers::Show;
 
 /// What rows are sorted by.
 #[derive(Debug, Clone, Copy)]

@@ -3,6 +3,7 @@
 use crate::columns::Column;
 use crate::columns::Line;
 use crate::columns::Value;
+use crate::live::snapshot::Snapshot;
 use crate::loss;
 use crate::model::Interval;
 use crate::plan::Engine;
@@ -11,7 +12,6 @@ use crate::top::numbers::Numbers;
 use crate::top::scene::Scene;
 use crate::top::settings::Settings;
 use crate::top::settings::Show;
-use crate::top::snapshot::Snapshot;
 
 /// The columns of the upper part.
 #[must_use]

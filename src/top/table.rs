@@ -6,6 +6,10 @@ use std::cmp::Ordering;
 use crate::columns::Column;
 use crate::columns::Line;
 use crate::foreign::Foreign;
+use crate::live::snapshot::Counted;
+use crate::live::snapshot::Entry;
+use crate::live::snapshot::From;
+use crate::live::snapshot::Snapshot;
 use crate::model::Row;
 use crate::pivot::By;
 use crate::pivot::Id;
@@ -17,10 +21,6 @@ use crate::top::layout;
 use crate::top::layout::Layout;
 use crate::top::numbers::Numbers;
 use crate::top::settings::Sort;
-use crate::top::snapshot::Counted;
-use crate::top::snapshot::Entry;
-use crate::top::snapshot::From;
-use crate::top::snapshot::Snapshot;
 
 /// Where a row of the screen comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

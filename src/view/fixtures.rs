@@ -2,18 +2,19 @@
 #![allow(clippy::unwrap_used)]
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
-use std::time::Instant;
 
 use crate::cgroup::Cgroup;
 use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::files::Dev;
 use crate::files::Mounts;
+use crate::foreign::Foreign;
 use crate::model::Interval;
 use crate::model::Row;
+use crate::names::Names;
 use crate::pivot::Filter;
-use crate::pivot::Names;
 use crate::pivot::Pivot;
 use crate::pivot::Who;
 use crate::plan::Brackets;
@@ -22,8 +23,10 @@ use crate::plan::Engine;
 use crate::plan::Plan;
 use crate::sample::Comm;
 use crate::sample::Counter;
+use crate::sample::Known;
 use crate::sample::Lost;
 use crate::sample::Memory;
+use crate::sample::Moment;
 use crate::sample::RowSample;
 use crate::sample::Sample;
 use crate::sample::Sparse;
@@ -69,7 +72,7 @@ pub(crate) fn interval(total: Figures) -> Interval {
         total,
         classic: None,
         memory: MEMORY,
-        lost: Lost { by_reason: vec![("recursion", 0)] },
+        lost: Lost { by_reason: vec![("recursion".into(), 0)] },
         histograms: None,
         rows: Vec::new(),
         groups: 0,
@@ -118,10 +121,11 @@ pub(crate) fn with_rows() -> Interval {
 }
 
 /// A sample some time after `start`.
-pub(crate) fn sample(start: Instant, after: Duration, counters: &[(Counter, u64)]) -> Sample {
+pub(crate) fn sample(start: Moment, after: Duration, counters: &[(Counter, u64)]) -> Sample {
     Sample {
         at: start + after,
         time: nine() + jiff::SignedDuration::try_from(after).unwrap(),
+        known: Arc::new(Known::by(&plan(&[]))),
         total: self::counters(counters).all(),
         by_file: Some(self::counters(counters).all()),
         rows: Vec::new(),
@@ -131,6 +135,7 @@ pub(crate) fn sample(start: Instant, after: Duration, counters: &[(Counter, u64)
         lost: Lost::default(),
         memory: MEMORY,
         classic: None,
+        followed: None,
     }
 }
 
@@ -176,6 +181,14 @@ impl Names for FakeNames {
         };
         let label = crate::cgroup::label(&path);
         Rc::new(Cgroup { path, label })
+    }
+
+    fn mounts_now(&mut self) -> &Mounts {
+        self.mounts(Dev::default())
+    }
+
+    fn command_line(&mut self, _: u32) -> Option<Foreign> {
+        None
     }
 
     fn mounts(&mut self, _: Dev) -> &mut Mounts {

@@ -232,7 +232,7 @@ const PUBLISHED: &str = r#"
 fn json_has_every_published_key() {
     let published: serde_json::Value = serde_json::from_str(PUBLISHED).unwrap();
     let mut lost = fixtures::with_rows();
-    lost.lost = Lost { by_reason: vec![("recursion", 2), ("processes_full", 3)] };
+    lost.lost = Lost { by_reason: vec![("recursion".into(), 2), ("processes_full".into(), 3)] };
     for interval in [lost, idle(), poor()] {
         let out = printed("--json --by process", &[interval]);
         let lines: Vec<serde_json::Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();

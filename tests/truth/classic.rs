@@ -17,8 +17,8 @@ use cachetop::classic::Counter;
 use cachetop::classic::Figures;
 use cachetop::engines::Engines;
 use cachetop::figures::Figure;
-use cachetop::model;
 use cachetop::model::Interval;
+use cachetop::pivot;
 use cachetop::plan::Certainty;
 use cachetop::plan::Engine;
 use cachetop::sample::Source;
@@ -260,7 +260,7 @@ fn one(engines: &mut Engines, scenario: &Scenario, fs: Fs, dir: &Path, with: &Se
         Watched::NotHere(why) => return Ok(Verdict::NotHere(why)),
         Watched::Done { pid, expect, before, after, .. } => (pid, expect, before, after),
     };
-    let interval = model::interval(&before, &after, engines.plan());
+    let interval = pivot::interval(&before, &after, engines.plan());
     let plan = engines.classic_plan().context("no classic plan")?;
     let mut wrong = Vec::new();
     if interval.lost.total() > 0 {

@@ -153,7 +153,7 @@ fn run_in(session: &mut Session, scenario: &Scenario, fs: Fs, dir: &Path, with: 
         Watched::NotHere(why) => Ok(Verdict::NotHere(why)),
         Watched::Done { pid, expect, before, after, names } => {
             let plan = session.plan();
-            let interval = cachetop::model::interval(&before, &after, plan);
+            let interval = cachetop::pivot::interval(&before, &after, plan);
             let mut verdict = compare(&expect, &interval, pid, fs, with.quiet, plan);
             if let (Verdict::Done { wrong, .. }, false) = (&mut verdict, unseen(plan, fs)) {
                 wrong.extend(calls_of(&expect, &after, &interval, pid));
@@ -182,7 +182,7 @@ pub enum Watched {
         expect: Box<Expect>,
         before: Box<Sample>,
         after: Box<Sample>,
-        names: Box<cachetop::pivot::System>,
+        names: Box<cachetop::names::System>,
     },
 }
 

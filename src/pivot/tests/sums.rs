@@ -56,7 +56,7 @@ proptest! {
 
 #[test]
 fn what_has_no_row_is_the_rest_and_cannot_be_mistaken() {
-    let start = Instant::now();
+    let start = crate::sample::Moment::now();
     let before = fixtures::sample(start, Duration::ZERO, &[]);
     let mut now = sample(start);
     now.rows = vec![thread(10, 10, "(other)", "(other)", 300)];

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use super::*;
+use crate::files::File;
 use crate::report::findings;
+use crate::sample::Followed;
 use crate::view::fixtures;
 
 const OURS: u32 = 10;
@@ -58,16 +60,16 @@ impl warm::Look for Made {
 
 /// A run after others of the same list, a slice of rows for each reading.
 fn run_of(origins: &mut Origins, number: u32, readings: &[Vec<FileSample>], look: &Made) -> Run {
-    let began = Instant::now();
+    let began = crate::sample::Moment::now();
     let sample = || fixtures::sample(began, Duration::from_secs(1), &[]);
-    let mut gather = Gather::new(fixtures::plan(&[]), sample(), began);
+    let mut gather = Gather::new(Arc::new(sample()));
     let mut all = Followed::new(number);
     for files in readings {
-        let now = Sample { files: files.clone(), ..sample() };
         let mut followed = Followed::new(number);
         followed.files = files.iter().filter(|f| f.tgid == OURS).cloned().collect();
         followed.files.iter().for_each(|f| all.counters.add_sparse(&f.counters));
-        gather.sample(&now, &followed, origins);
+        let followed = Some(Box::new(followed));
+        gather.sample(&Sample { files: files.clone(), followed, ..sample() }, origins);
     }
     let used: Vec<Used> = gather.files.into_values().collect();
     let judged = warm::judge(&used, &all.counters, (number, gather.full), origins, &Mounts::default(), look);

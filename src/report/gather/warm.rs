@@ -8,8 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::path::PathBuf;
 
-use super::Used;
-use super::may_open;
+use super::used::Used;
 use crate::files::Mounts;
 use crate::files::Named;
 use crate::foreign::Foreign;
@@ -64,7 +63,9 @@ impl Look for Disk<'_> {
     fn size(&self, used: &Used) -> Option<u64> {
         let kind = self.mounts.kind(used.file.dev)?;
         // A FUSE server puts pages into the cache by itself, at any time; what is in memory only is nowhere else.
-        if !may_open(Some(kind)) || matches!(kind, "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" | "rootfs") {
+        if !residency::may_open(Some(kind))
+            || matches!(kind, "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" | "rootfs")
+        {
             return None;
         }
         // The name may stand for another file by now.

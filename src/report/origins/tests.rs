@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use std::time::Instant;
 
 use super::*;
 use crate::files::Dev;
@@ -33,12 +32,12 @@ fn row(tgid: u32, inode: u64, n: u64) -> FileSample {
 }
 
 fn note(origins: &mut Origins, rows: Vec<FileSample>) {
-    let sample = fixtures::sample(Instant::now(), Duration::from_secs(1), &[]);
-    origins.note(&Sample { files: rows, ..sample }, &Followed::new(0));
+    let sample = fixtures::sample(crate::sample::Moment::now(), Duration::from_secs(1), &[]);
+    origins.note(&Sample { files: rows, ..sample });
 }
 
 fn pages(origins: &Origins, inode: u64) -> u64 {
-    origins.but(0, key(&row(0, inode, 0).file)).map(|f| u64::from(f.pages)).sum()
+    origins.but(0, row(0, inode, 0).file.key()).map(|f| u64::from(f.pages)).sum()
 }
 
 #[test]
@@ -70,11 +69,11 @@ fn a_file_that_thousands_fill_does_not_grow() {
 #[test]
 fn what_the_kernel_programs_had_no_room_for_is_missing_here() {
     let mut origins = Origins::default();
-    let mut sample = fixtures::sample(Instant::now(), Duration::from_secs(1), &[]);
-    sample.lost.by_reason = vec![("files_full", 0), ("recursion", 3)];
-    origins.note(&sample, &Followed::new(0));
+    let mut sample = fixtures::sample(crate::sample::Moment::now(), Duration::from_secs(1), &[]);
+    sample.lost.by_reason = vec![("files_full".into(), 0), ("recursion".into(), 3)];
+    origins.note(&sample);
     assert!(origins.complete());
-    sample.lost.by_reason = vec![("files_full", 1)];
-    origins.note(&sample, &Followed::new(0));
+    sample.lost.by_reason = vec![("files_full".into(), 1)];
+    origins.note(&sample);
     assert!(!origins.complete());
 }

@@ -4,8 +4,8 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::theme::Theme;
+use crate::live::snapshot::State;
 use crate::top::app::App;
-use crate::top::snapshot::State;
 use crate::top::table::Look;
 use crate::top::table::Slot;
 use crate::top::zones::Zones;

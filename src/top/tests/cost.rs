@@ -11,13 +11,13 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 
 use super::*;
+use crate::live::keeper::Keeper;
 use crate::pivot::Filter;
 use crate::pivot::Pivot;
 use crate::plan::Plan;
 use crate::sample::Counter;
 use crate::sample::Sample;
 use crate::sample::Source;
-use crate::top::keeper::Keeper;
 
 /// Rows of a sample.
 const ROWS: u32 = 10_000;
@@ -34,7 +34,7 @@ struct Many {
 
 impl Many {
     fn new() -> Self {
-        let start = Instant::now();
+        let start = crate::sample::Moment::now();
         let sample = |k: u32| {
             let mut sample = fixtures::sample(start, Duration::from_millis(100 * u64::from(k)), &[]);
             sample.rows = (0..ROWS)

@@ -5,7 +5,6 @@ use std::sync::mpsc;
 use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
-use std::time::Instant;
 
 use super::*;
 use crate::exit::Failure;
@@ -27,7 +26,7 @@ use crate::top::surface::Surface;
 /// second there is process 4194305, which no Linux can have, and later it is gone.
 struct Fake {
     plan: Plan,
-    start: Instant,
+    start: crate::sample::Moment,
     k: u64,
     /// The tenth sample cannot be read.
     fails: bool,
@@ -135,7 +134,11 @@ impl Surface for Film {
 }
 
 fn play(steps: Vec<Step>, iterations: Option<u64>) -> (Result<(), Failure>, Film) {
-    play_on(Fake { plan: fixtures::plan(&[]), start: Instant::now(), k: 0, fails: false }, steps, iterations)
+    play_on(
+        Fake { plan: fixtures::plan(&[]), start: crate::sample::Moment::now(), k: 0, fails: false },
+        steps,
+        iterations,
+    )
 }
 
 fn play_on(mut source: Fake, steps: Vec<Step>, iterations: Option<u64>) -> (Result<(), Failure>, Film) {
@@ -239,7 +242,7 @@ fn it_ends_after_as_many_intervals_as_asked_for() {
 
 #[test]
 fn a_source_that_fails_ends_it_with_the_reason() {
-    let source = Fake { plan: fixtures::plan(&[]), start: Instant::now(), k: 0, fails: true };
+    let source = Fake { plan: fixtures::plan(&[]), start: crate::sample::Moment::now(), k: 0, fails: true };
     let (result, _) = play_on(source, (0..12).map(|_| Step::Report).collect(), None);
     assert_eq!(result.unwrap_err().message, "the kernel has had enough");
 }

@@ -5,11 +5,12 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
-use std::time::Instant;
 
 use proptest::prelude::*;
 
 use crate::figures::Figure;
+use crate::live::keeper::Keeper;
+use crate::live::keeper::View;
 use crate::model;
 use crate::pivot;
 use crate::pivot::By;
@@ -23,8 +24,6 @@ use crate::sample::Source;
 use crate::sample::machine;
 use crate::sample::machine::Event;
 use crate::sample::machine::Machine;
-use crate::top::keeper::Keeper;
-use crate::top::keeper::View;
 use crate::top::settings::Show;
 use crate::view::fixtures;
 
@@ -90,7 +89,7 @@ proptest! {
                 let snapshot = keeper.again(View { by, show, threads: false });
                 // Those that linger are of another interval.
                 let rows: Vec<_> = snapshot.entries.iter()
-                    .filter(|e| e.state == crate::top::snapshot::State::Active)
+                    .filter(|e| e.state == crate::live::snapshot::State::Active)
                     .map(|e| (e.id().clone(), snapshot.row(e)))
                     .collect();
                 let from = if show == Show::Total { 0 } else { k };
@@ -139,7 +138,7 @@ fn source_plan() -> Plan {
 
 /// A hundred processes a second that live for a moment, each with a file of its own and one that all use.
 struct Storm {
-    start: Instant,
+    start: crate::sample::Moment,
     plan: Plan,
     k: u32,
     total: u64,
@@ -178,7 +177,7 @@ impl Source for Storm {
 #[test]
 fn many_short_processes_take_no_more_memory_than_a_few() {
     const SECONDS: u64 = 600;
-    let mut source = Storm { start: Instant::now(), plan: fixtures::plan(&[]), k: 0, total: 0 };
+    let mut source = Storm { start: crate::sample::Moment::now(), plan: fixtures::plan(&[]), k: 0, total: 0 };
     let now = Rc::new(Cell::new(0));
     let alive = {
         let now = now.clone();
@@ -195,7 +194,7 @@ fn many_short_processes_take_no_more_memory_than_a_few() {
     let all = SECONDS * u64::from(EACH);
     let mut total = |by| {
         let snapshot = keeper.again(View { by, show: Show::Total, threads: false });
-        let hits = |e: &crate::top::snapshot::Entry| snapshot.row(e).figures.get(Figure::Hits).unwrap();
+        let hits = |e: &crate::live::snapshot::Entry| snapshot.row(e).figures.get(Figure::Hits).unwrap();
         let named = snapshot.entries.iter().filter(|e| !e.named.who.other);
         let busiest = named.map(hits).max().unwrap();
         (busiest, snapshot.entries.iter().map(hits).sum::<u64>())

@@ -1,4 +1,4 @@
-//! What this machine calls users, cgroups and mounts.
+//! What this machine calls users, cgroups, mounts and processes now.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -19,6 +19,7 @@ use crate::cgroup::Cgroups;
 use crate::cgroup::Hierarchy;
 use crate::files::Dev;
 use crate::files::Mounts;
+use crate::foreign::Foreign;
 
 /// Mounts are read again for a device that they do not know, and when they have changed, but not more often than this.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -96,9 +97,29 @@ impl Names for System {
         &mut self.mounts
     }
 
+    fn mounts_now(&mut self) -> &Mounts {
+        self.mounts = Mounts::here();
+        self.read = Instant::now();
+        self.version += 1;
+        &self.mounts
+    }
+
+    fn command_line(&mut self, pid: u32) -> Option<Foreign> {
+        command_line(pid)
+    }
+
     fn version(&self) -> u64 {
         self.version
     }
+}
+
+/// The command line of a process, its arguments with blanks between them; `None` where there is none (any more).
+#[must_use]
+pub fn command_line(pid: u32) -> Option<Foreign> {
+    let mut line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    line.iter_mut().filter(|b| **b == 0).for_each(|b| *b = b' ');
+    let line = line.trim_ascii_end();
+    (!line.is_empty()).then(|| line.into())
 }
 
 /// The name of a user, as the C library finds it.

@@ -1,4 +1,4 @@
-//! What the thread that draws gets: rows without their figures, which are made only of those that somebody sees.
+//! What a live view gets: rows without their figures, which are made only of those that somebody sees.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use crate::figures::Figures;
 use crate::model;
 use crate::model::Interval;
 use crate::model::Row;
+use crate::options::OneOf;
 use crate::pivot;
 use crate::pivot::By;
 use crate::pivot::Id;
@@ -15,7 +16,52 @@ use crate::pivot::Place;
 use crate::pivot::Subject;
 use crate::sample::Sample;
 use crate::sample::Sparse;
-use crate::top::settings::Show;
+
+/// Which figures rows show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Show {
+    /// Counts in the last interval.
+    #[default]
+    Count,
+    /// The same per second.
+    Rate,
+    /// Counts since counting began.
+    Total,
+}
+
+impl OneOf for Show {
+    const ALL: &'static [Self] = &[Show::Count, Show::Rate, Show::Total];
+
+    fn name(self) -> &'static str {
+        match self {
+            Show::Count => "count",
+            Show::Rate => "rate",
+            Show::Total => "total",
+        }
+    }
+}
+
+impl Show {
+    /// The next one round.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        match self {
+            Show::Count => Show::Rate,
+            Show::Rate => Show::Total,
+            Show::Total => Show::Count,
+        }
+    }
+
+    /// How the screen names it.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Show::Count => "per interval",
+            Show::Rate => "per second",
+            Show::Total => "since start",
+        }
+    }
+}
 
 /// Which rows are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::sample::Comm;
-use crate::sample::Counters;
-use crate::sample::FileSample;
-use crate::sample::Histograms;
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Comm;
+use super::Counters;
+use super::FileSample;
+use super::Histograms;
+use super::Source;
 
 /// What belongs to one run of a command: the processes that it made, and those that they made.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Followed {
     /// Number of the run; 0: none is followed.
     pub run: u32,
@@ -25,7 +29,7 @@ pub struct Followed {
 }
 
 /// How many threads there were, as far as it matters.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Threads {
     /// None was seen.
     #[default]
@@ -72,4 +76,43 @@ pub struct Gone {
     pub read_bytes: u64,
     /// Bytes that their threads sent there, or will have sent.
     pub write_bytes: u64,
+}
+
+/// A source that can keep apart what one command does, with its descendants.
+pub trait Follow: Source {
+    /// From here on what processes of this run do is kept apart. Nobody belongs to it yet.
+    fn follow(&mut self, run: u32);
+
+    /// While this is not 0, a process that this process makes belongs to that run.
+    fn spawning(&mut self, run: u32);
+
+    /// Takes a process into the run: itself and what it makes from here on.
+    ///
+    /// # Errors
+    /// When the table is full.
+    fn enter(&mut self, tgid: u32, run: u32) -> anyhow::Result<()>;
+
+    /// Follows a process no longer, and does not keep its accounts when it goes. False if it has gone.
+    ///
+    /// # Errors
+    /// When the table refuses.
+    fn leave(&self, tgid: u32) -> anyhow::Result<bool>;
+
+    /// The run of a process that has not been waited for; `None`: it is not followed.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    fn run_of(&self, tgid: u32) -> anyhow::Result<Option<u32>>;
+
+    /// The processes of a run that have not been waited for.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    fn members(&self, run: u32) -> anyhow::Result<Vec<u32>>;
+
+    /// What processes that are gone used, of all that were ever followed.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    fn gone(&self) -> anyhow::Result<Gone>;
 }

@@ -12,10 +12,10 @@ mod seen;
 use std::sync::Arc;
 
 use crate::files::File;
+use crate::names::Names;
 use crate::pivot::By;
 use crate::pivot::Filter;
 use crate::pivot::Item;
-use crate::pivot::Names;
 use crate::pivot::of_file;
 use crate::pivot::of_row;
 use crate::sample::Comm;

@@ -1,4 +1,4 @@
-//! From samples to what the screen shows: rows of the pivot asked for, and rows that have just gone.
+//! From samples to what a live view shows: rows of the pivot asked for, and rows that have just gone.
 //!
 //! It runs in the thread that samples. All that may take its time happens here: tables of the kernel, names of users,
 //! paths of cgroups.
@@ -7,9 +7,19 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::figures::Figure;
 use crate::figures::Figures;
+use crate::live::Live;
+use crate::live::snapshot::Counted;
+use crate::live::snapshot::Entry;
+use crate::live::snapshot::From;
+use crate::live::snapshot::Show;
+use crate::live::snapshot::Snapshot;
+use crate::live::snapshot::State;
+pub use crate::live::snapshot::View;
+use crate::live::whole::Whole;
 use crate::model;
 use crate::model::Row;
 use crate::pivot;
@@ -25,14 +35,6 @@ use crate::plan::Plan;
 use crate::sample::Counters;
 use crate::sample::Sample;
 use crate::sample::Source;
-use crate::top::settings::Show;
-use crate::top::snapshot::Counted;
-use crate::top::snapshot::Entry;
-use crate::top::snapshot::From;
-use crate::top::snapshot::Snapshot;
-use crate::top::snapshot::State;
-pub use crate::top::snapshot::View;
-use crate::top::whole::Whole;
 
 /// How many intervals a row stays that does nothing any more.
 const LINGER: u32 = 3;
@@ -44,13 +46,11 @@ type Rows = (Vec<Entry>, Arc<Counted>);
 
 /// Keeps the samples and makes snapshots of them.
 pub struct Keeper<'a> {
-    source: &'a mut dyn Source,
+    live: Live<'a>,
     pivot: Pivot,
     filter: Filter,
     files: bool,
     alive: Box<dyn Fn(u32) -> bool>,
-    before: Arc<Sample>,
-    now: Arc<Sample>,
     whole: Option<Whole>,
     /// The two samples on the screen while it is paused.
     held: Option<(Arc<Sample>, Arc<Sample>)>,
@@ -74,16 +74,14 @@ impl<'a> Keeper<'a> {
         files: bool,
         alive: Box<dyn Fn(u32) -> bool>,
     ) -> anyhow::Result<Self> {
-        let first = Arc::new(source.sample()?);
+        let live = Live::new(source)?;
         Ok(Self {
             filter: pivot.filter.clone(),
-            source,
             files,
             alive,
-            before: first.clone(),
-            whole: Some(Whole::new(&first, &pivot.filter)),
+            whole: Some(Whole::new(live.now(), &pivot.filter)),
+            live,
             pivot: Pivot { top: usize::MAX, ..pivot },
-            now: first,
             held: None,
             rosters: [Roster::new(By::Process), Roster::new(By::Thread)],
             lingering: HashMap::new(),
@@ -103,7 +101,7 @@ impl<'a> Keeper<'a> {
     /// So little room that tests need few rows: see [`Whole`].
     #[cfg(test)]
     pub(crate) fn with_little_room(mut self) -> Self {
-        self.whole = Some(Whole::with_little_room(&self.now, &self.filter));
+        self.whole = Some(Whole::with_little_room(self.live.now(), &self.filter));
         self
     }
 
@@ -116,23 +114,16 @@ impl<'a> Keeper<'a> {
         [sum.rows.len(), sum.files.len(), folded.threads.len(), folded.files.len()]
     }
 
-    /// When the last sample was read.
-    #[must_use]
-    pub fn at(&self) -> std::time::Instant {
-        self.now.at
-    }
-
     /// Reads a sample and shows the interval that it ends.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn tick(&mut self, view: View) -> anyhow::Result<Snapshot> {
-        let now = Arc::new(self.source.sample()?);
-        self.before = std::mem::replace(&mut self.now, now);
+        self.live.tick()?;
         if let Some(whole) = &mut self.whole {
-            whole.add(&self.now, &self.filter, self.pivot.names.as_mut(), &self.alive);
+            whole.add(self.live.now(), &self.filter, self.pivot.names.as_mut(), &self.alive);
         }
-        let (before, now) = (self.before.clone(), self.now.clone());
+        let (before, now) = self.last_two();
         let mut snapshot = self.snapshot(&before, &now, view);
         // A picture that stands still keeps its rows; the new interval goes into the history only.
         if self.held.is_none() {
@@ -144,7 +135,7 @@ impl<'a> Keeper<'a> {
 
     /// Shows the same interval in another way.
     pub fn again(&mut self, view: View) -> Snapshot {
-        let (before, now) = self.held.clone().unwrap_or_else(|| (self.before.clone(), self.now.clone()));
+        let (before, now) = self.held.clone().unwrap_or_else(|| self.last_two());
         let mut snapshot = self.snapshot(&before, &now, view);
         let number = snapshot.entries.len();
         if view.show != Show::Total {
@@ -157,9 +148,19 @@ impl<'a> Keeper<'a> {
         snapshot
     }
 
+    fn last_two(&self) -> (Arc<Sample>, Arc<Sample>) {
+        (self.live.before().clone(), self.live.now().clone())
+    }
+
+    /// When the last sample was read.
+    #[must_use]
+    pub const fn read(&self) -> Instant {
+        self.live.read()
+    }
+
     /// Holds the picture, or lets it go.
     pub fn hold(&mut self, hold: bool) {
-        self.held = hold.then(|| (self.before.clone(), self.now.clone()));
+        self.held = hold.then(|| self.last_two());
     }
 
     /// The row that must not go away while somebody looks at it.
@@ -169,7 +170,7 @@ impl<'a> Keeper<'a> {
 
     fn snapshot(&mut self, before: &Arc<Sample>, now: &Arc<Sample>, view: View) -> Snapshot {
         self.begin(view);
-        let plan = self.source.plan();
+        let plan = self.live.plan();
         self.pivot.filter.clone_from(&self.filter);
         self.pivot.by = None;
         let system = self.pivot.interval(before, now, plan);
@@ -250,16 +251,16 @@ impl<'a> Keeper<'a> {
         entry
     }
 
-    pub(super) fn parts(&mut self) -> Option<(&mut Pivot, &Whole, Plan)> {
-        let plan = self.source.plan().clone();
+    pub(crate) fn parts(&mut self) -> Option<(&mut Pivot, &Whole, Plan)> {
+        let plan = self.live.plan().clone();
         Some((&mut self.pivot, self.whole.as_ref()?, plan))
     }
 
-    pub(super) const fn files_counted(&self) -> bool {
+    pub(crate) const fn files_counted(&self) -> bool {
         self.files
     }
 
-    pub(super) fn filter(&self) -> &Filter {
+    pub(crate) fn filter(&self) -> &Filter {
         &self.filter
     }
 }

@@ -1,12 +1,11 @@
 use std::time::Duration;
-use std::time::Instant;
 
 use super::*;
 use crate::sample::Counter;
 use crate::view::fixtures;
 
 fn whole(room: Room, alive: impl Fn(u32) -> bool, ticks: &[&[RowSample]]) -> Whole {
-    let start = Instant::now();
+    let start = crate::sample::Moment::now();
     let sample = |rows: &[RowSample]| Sample {
         rows: rows.to_vec(),
         ..fixtures::sample(start, Duration::from_secs(1), &[])

@@ -1,0 +1,96 @@
+//! The core on a source that is made up, and on one that was written down.
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+
+use super::*;
+use crate::figures::Figure;
+use crate::names::Names;
+use crate::names::Recorded;
+use crate::pivot::By;
+use crate::pivot::Filter;
+use crate::sample::Counter;
+use crate::sample::Moment;
+use crate::view::fixtures;
+use crate::view::fixtures::FakeNames;
+
+/// Samples one after the other; where there is none, it cannot be read.
+struct Script {
+    plan: Plan,
+    samples: std::vec::IntoIter<Option<Sample>>,
+}
+
+impl Script {
+    fn new(samples: Vec<Option<Sample>>) -> Self {
+        Self { plan: fixtures::plan(&[Figure::StallNs]), samples: samples.into_iter() }
+    }
+}
+
+impl Source for Script {
+    fn sample(&mut self) -> anyhow::Result<Sample> {
+        self.samples.next().flatten().ok_or_else(|| anyhow::anyhow!("nothing there"))
+    }
+
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+/// After so many seconds, with so many hits since the start and so many of process 7 since the second before.
+fn sample(second: u64, hits: u64, of_seven: u64) -> Sample {
+    let counted = [(Counter::ReadHits, hits)];
+    let mut out = fixtures::sample(Moment::from_nanos(5), Duration::from_secs(second), &counted);
+    out.rows = vec![fixtures::process(7, "seven", &[(Counter::ReadHits, of_seven)])];
+    out
+}
+
+fn pivot(names: Box<dyn Names>) -> Pivot {
+    Pivot { by: Some(By::Process), top: 10, filter: Filter::default(), names }
+}
+
+#[test]
+fn an_interval_that_cannot_be_read_goes_on() {
+    let mut source = Script::new(vec![Some(sample(0, 100, 0)), None, Some(sample(3, 109, 4))]);
+    let mut live = Live::new(&mut source).unwrap();
+    assert!(live.tick().is_err());
+    live.tick().unwrap();
+    let interval = live.interval(&mut pivot(Box::<FakeNames>::default()));
+    assert_eq!((interval.total.get(Figure::Hits), interval.seconds), (Some(9), 3.0));
+    let hits: Vec<_> = interval.rows.iter().map(|r| (r.who.pid, r.figures.get(Figure::Hits))).collect();
+    assert_eq!(hits, [(Some(7), Some(4)), (None, Some(5))]);
+}
+
+/// What a person sees who looks at it later is what was to be seen then.
+#[test]
+fn what_was_written_down_looks_as_it_did() {
+    let seen = |samples: Vec<Sample>, mut names: Vec<Box<dyn Names>>| {
+        let mut source = Script::new(samples.into_iter().map(Some).collect());
+        let mut live = Live::new(&mut source).unwrap();
+        let (mut total, mut out) = (Total::default(), Vec::new());
+        while live.tick().is_ok() {
+            let interval = live.interval(&mut pivot(names.remove(0)));
+            total.add(&interval);
+            out.push(format!("{interval:?}"));
+        }
+        out.push(format!("{:?}", total.so_far()));
+        out
+    };
+    let samples = vec![sample(0, 0, 0), sample(1, 8, 7), sample(2, 20, 12)];
+    let (mut text, mut book) = (Vec::new(), Recorded::default());
+    for sample in &samples {
+        let new = book.note(sample, &mut FakeNames::default());
+        text.push(serde_json::to_string(&(sample, new)).unwrap());
+    }
+    let (mut there, mut books, mut book) = (Vec::new(), Vec::new(), Recorded::default());
+    for line in text {
+        let (sample, new): (Sample, Recorded) = serde_json::from_str(&line).unwrap();
+        book.merge(new);
+        there.push(sample);
+        books.push(Box::new(book.clone()) as Box<dyn Names>);
+    }
+    books.remove(0);
+    let then = seen(samples, vec![Box::<FakeNames>::default(), Box::<FakeNames>::default()]);
+    assert_eq!(seen(there, books), then);
+    assert_eq!(then.len(), 3);
+    assert!(then[1].contains("seven") && then[1].contains("/user.slice"), "{}", then[1]);
+}

@@ -1,0 +1,64 @@
+//! The sum of intervals.
+
+use crate::figures::Figure;
+use crate::figures::Figures;
+use crate::model::Interval;
+
+/// All intervals so far as one. Rows are not summed: there is no bound to how many processes a run may see; see
+/// [`super::whole`].
+#[derive(Debug, Default)]
+pub struct Total(Option<Interval>);
+
+impl Total {
+    /// What was there before, if there was any interval.
+    #[must_use]
+    pub const fn so_far(&self) -> Option<&Interval> {
+        self.0.as_ref()
+    }
+
+    /// Adds an interval: all that there is by now.
+    pub fn add(&mut self, interval: &Interval) -> &Interval {
+        let run = self.0.take();
+        self.0.insert(sum(run, interval))
+    }
+}
+
+fn sum(run: Option<Interval>, interval: &Interval) -> Interval {
+    let mut sum = Interval { rows: Vec::new(), groups: 0, ..interval.clone() };
+    if let Some(run) = run {
+        sum.seconds += run.seconds;
+        sum.total = add(&run.total, &interval.total);
+        sum.classic = run.classic.zip(interval.classic).map(|(a, b)| a.and(&b));
+        if let (Some(sum), Some(run)) = (&mut sum.histograms, &run.histograms) {
+            sum.add(run);
+        }
+        for (why, n) in run.lost.by_reason {
+            match sum.lost.by_reason.iter_mut().find(|(w, _)| *w == why) {
+                Some((_, m)) => *m += n,
+                None => sum.lost.by_reason.push((why, n)),
+            }
+        }
+    }
+    sum
+}
+
+fn add(a: &Figures, b: &Figures) -> Figures {
+    let mut out = Figures::unknown();
+    for figure in Figure::ALL {
+        out.set(*figure, a.get(*figure).zip(b.get(*figure)).map(|(a, b)| a + b));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::fixtures;
+
+    #[test]
+    fn what_is_not_known_of_one_is_not_known_of_the_sum() {
+        let known = fixtures::figures(&[(Figure::Hits, 2)]);
+        assert_eq!(add(&known, &known).get(Figure::Hits), Some(4));
+        assert_eq!(add(&known, &Figures::unknown()).get(Figure::Hits), None);
+    }
+}

@@ -1,0 +1,35 @@
+//! Whom a row is about.
+
+use crate::foreign::Foreign;
+
+/// What a row is about; `None` where rows of this kind have no single one, or it is not known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Who {
+    /// Thread-group id.
+    pub pid: Option<u32>,
+    /// Thread id.
+    pub tid: Option<u32>,
+    /// User id.
+    pub uid: Option<u32>,
+    /// User name.
+    pub user: Option<Foreign>,
+    /// Command name; of a thread, the thread's own.
+    pub comm: Option<Foreign>,
+    /// Path of the cgroup.
+    pub cgroup: Option<Foreign>,
+    /// Container or pod, as the cgroup's path tells.
+    pub container: Option<Foreign>,
+    /// systemd unit, as the cgroup's path tells.
+    pub unit: Option<Foreign>,
+    /// Path of the file; `(deleted)` at its end if no directory had it any more when it was last used.
+    pub path: Option<Foreign>,
+    /// Device number and name of the file system's device.
+    pub device: Option<Foreign>,
+    /// Inode number.
+    pub inode: Option<u64>,
+    /// Mount point of the file system.
+    pub mount: Option<Foreign>,
+    /// It stands for all that has no row of its own: what no table had room for, and rows that were not asked for. Nothing
+    /// else is known of it.
+    pub other: bool,
+}

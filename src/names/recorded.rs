@@ -1,0 +1,137 @@
+//! What numbers were called when a sample was taken.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Names;
+use crate::cgroup::Cgroup;
+use crate::files::Dev;
+use crate::files::Mounts;
+use crate::foreign::Foreign;
+use crate::sample::Comm;
+use crate::sample::Sample;
+use crate::sample::written::escaped;
+use crate::sample::written::unescaped;
+
+/// All that was looked up for samples, or what of it is new. It can be written down beside them (serde).
+///
+/// It grows with everything that ever had a name: whoever records for long begins a new one now and then.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recorded {
+    users: BTreeMap<u32, Option<String>>,
+    /// Paths.
+    cgroups: BTreeMap<u64, String>,
+    /// `None`: none was asked for, or they are those of before.
+    mounts: Option<Mounts>,
+    /// Command lines by process, with the name that the process had then: it may have another one later, or be another
+    /// process.
+    commands: BTreeMap<u32, (String, Option<String>)>,
+    /// Of those whom the mounts came from.
+    #[serde(skip)]
+    version: u64,
+    #[serde(skip)]
+    none: Mounts,
+}
+
+impl Recorded {
+    /// Looks up whatever rows of a sample may be called. What was not known before is returned: written beside the sample,
+    /// it is all that a reader lacks who has read the others.
+    pub fn note(&mut self, sample: &Sample, names: &mut dyn Names) -> Self {
+        let mut new = Self::default();
+        let folded = &sample.folded;
+        let of_run = sample.followed.iter().flat_map(|f| &f.files);
+        let files = sample.files.iter().chain(folded.files.iter().map(|f| &f.row)).chain(of_run);
+        let rows = sample.rows.iter().chain(folded.threads.iter().map(|f| &f.row));
+        let rows = rows.map(|r| (r.tgid, r.uid, r.cgroup, r.process));
+        for (tgid, uid, cgroup, process) in
+            rows.chain(files.clone().map(|f| (f.tgid, f.uid, f.cgroup, f.process)))
+        {
+            if !self.users.contains_key(&uid) {
+                new.users.entry(uid).or_insert_with(|| names.user(uid).map(|name| (*name).into()));
+            }
+            if !self.cgroups.contains_key(&cgroup) {
+                new.cgroups.entry(cgroup).or_insert_with(|| names.cgroup(cgroup, tgid).path.clone());
+            }
+            self.note_command(tgid, process, names, &mut new);
+        }
+        for file in files.map(|f| &f.file) {
+            let (dev, block) = (file.dev, file.block);
+            for dev in block.into_iter().chain([dev]) {
+                self.note_device(dev, names, &mut new);
+            }
+        }
+        self.merge(new.clone());
+        new
+    }
+
+    fn note_command(&self, pid: u32, process: Comm, names: &mut dyn Names, new: &mut Self) {
+        let process = escaped(process.as_bytes());
+        let same = |book: &Self| book.commands.get(&pid).is_some_and(|(name, _)| *name == process);
+        if !same(self) && !same(new) {
+            let line = names.command_line(pid).map(|line| escaped(line.bytes()));
+            new.commands.insert(pid, (process, line));
+        }
+    }
+
+    fn note_device(&self, dev: Dev, names: &mut dyn Names, new: &mut Self) {
+        let there = names.mounts(dev).clone();
+        let version = names.version();
+        let last = |book: &Self| book.mounts.is_some() && book.version == version;
+        let known = |book: &Self| last(book) && book.mounts.as_ref().is_some_and(|m| m.has_block(dev));
+        if known(new) || !last(new) && known(self) {
+            return;
+        }
+        let mut mounts = match (last(new), last(self)) {
+            (true, _) => new.mounts.take().unwrap_or_default(),
+            (_, true) => self.mounts.clone().unwrap_or_default(),
+            _ => there.recorded(),
+        };
+        mounts.add_block(dev);
+        (new.mounts, new.version) = (Some(mounts), version);
+    }
+
+    /// Adds what was looked up later.
+    pub fn merge(&mut self, new: Self) {
+        self.users.extend(new.users);
+        self.cgroups.extend(new.cgroups);
+        self.commands.extend(new.commands);
+        if new.mounts.is_some() {
+            (self.mounts, self.version) = (new.mounts, new.version);
+        }
+    }
+}
+
+impl Names for Recorded {
+    fn user(&mut self, uid: u32) -> Option<Rc<str>> {
+        self.users.get(&uid)?.as_deref().map(Rc::from)
+    }
+
+    fn cgroup(&mut self, id: u64, _: u32) -> Rc<Cgroup> {
+        let path = self.cgroups.get(&id).cloned().unwrap_or_else(|| format!("cgroup:{id}"));
+        let label = crate::cgroup::label(&path);
+        Rc::new(Cgroup { path, label })
+    }
+
+    fn mounts(&mut self, _: Dev) -> &mut Mounts {
+        self.mounts.as_mut().unwrap_or(&mut self.none)
+    }
+
+    fn mounts_now(&mut self) -> &Mounts {
+        self.mounts.as_ref().unwrap_or(&self.none)
+    }
+
+    fn command_line(&mut self, pid: u32) -> Option<Foreign> {
+        let (_, line) = self.commands.get(&pid)?;
+        unescaped(line.as_deref()?).map(|line| Foreign::from(&line[..]))
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Processes of the machine as a report needs them: started, waited for, looked at.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::time::Duration;
+use std::time::Instant;
+
+use super::child;
+use super::child::Event;
+use super::child::Identity;
+use super::child::Reaped;
+use super::child::Signals;
+use super::data::Usage;
+
+/// What happens beside the samples: the machine's, or a test's.
+pub(super) trait Processes {
+    /// The clock.
+    fn now(&self) -> Instant;
+    /// Starts a command, as this user.
+    fn start(&self, command: &[OsString], who: Option<&Identity>) -> io::Result<i32>;
+    /// Waits at most so long; see [`Signals::wait`].
+    fn wait(&self, time: Duration, child: Option<i32>) -> io::Result<Event>;
+    /// The signal that asked for an end so far.
+    fn asked(&self) -> io::Result<Option<i32>>;
+    /// A child that has ended and has not been waited for.
+    fn ended(&self) -> Option<i32>;
+    /// Waits for it.
+    fn reap(&self, child: i32) -> Option<Reaped>;
+    /// Whether a process is there and no zombie.
+    fn is_alive(&self, pid: u32) -> bool;
+    /// What a living process has used so far, with those that it waited for.
+    fn usage(&self, pid: u32) -> Usage;
+}
+
+impl Processes for Signals {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn start(&self, command: &[OsString], who: Option<&Identity>) -> io::Result<i32> {
+        child::start(command, who, self)
+    }
+
+    fn wait(&self, time: Duration, child: Option<i32>) -> io::Result<Event> {
+        Signals::wait(self, time, child)
+    }
+
+    fn asked(&self) -> io::Result<Option<i32>> {
+        Signals::asked(self)
+    }
+
+    fn ended(&self) -> Option<i32> {
+        child::ended()
+    }
+
+    fn reap(&self, child: i32) -> Option<Reaped> {
+        child::reap(child)
+    }
+
+    fn is_alive(&self, pid: u32) -> bool {
+        is_alive(pid)
+    }
+
+    fn usage(&self, pid: u32) -> Usage {
+        Usage::of(pid)
+    }
+}
+
+/// Whether a process is there and no zombie.
+fn is_alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').and_then(|(_, t)| t.trim_start().chars().next());
+    state.is_some_and(|s| s != 'Z' && s != 'X')
+}
+
+/// A process and its descendants.
+pub(super) fn family(pid: u32) -> Vec<u32> {
+    let mut parents = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let parent =
+            stat.rsplit_once(')').and_then(|(_, t)| t.split_whitespace().nth(1)?.parse::<u32>().ok());
+        parents.extend(parent.map(|parent| (pid, parent)));
+    }
+    let mut family = vec![pid];
+    let mut at = 0;
+    while let Some(member) = family.get(at).copied() {
+        family.extend(parents.iter().filter(|(_, parent)| *parent == member).map(|(child, _)| *child));
+        at += 1;
+    }
+    family
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_family_has_all_generations() {
+        let mut child = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while family(child.id()).len() < 2 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let all = family(child.id());
+        assert_eq!(all.len(), 2, "{all:?}");
+        assert!(all.iter().all(|p| is_alive(*p)));
+        for pid in all {
+            // SAFETY: no memory is involved; both are children of this test.
+            unsafe { libc::kill(i32::try_from(pid).unwrap(), libc::SIGKILL) };
+        }
+        child.wait().unwrap();
+        assert!(!is_alive(child.id()));
+    }
+}
