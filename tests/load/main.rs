@@ -17,6 +17,7 @@ mod innocent;
 mod only;
 mod owners;
 mod pressure;
+mod races;
 mod refused;
 mod sleep;
 mod storm;
@@ -40,6 +41,7 @@ const TESTS: &[Test] = &[
     ("a_process_id_that_comes_again", storm::a_process_id_that_comes_again),
     ("sixty_four_threads", threads::sixty_four_threads),
     ("ten_thousand_threads", tick::ten_thousand_threads),
+    ("ticks_beside_requests", races::ticks_beside_requests),
     ("sixty_thousand_words", tick::sixty_thousand_words),
     ("readers_that_sleep", threads::readers_that_sleep),
     ("many_files", files::many_files),
