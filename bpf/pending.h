@@ -169,9 +169,9 @@ static __noinline struct call *find_call(void)
 		return 0;
 	}
 	n = c->number;
-	if (note_number(&call_numbers, &task, &n)) {
+	if (note(&call_numbers, &task, &n)) {
 		count_one(C_LOST_BUSY);
-		bpf_map_push_elem(&free_calls, &n, 0);
+		push_number(&free_calls, &n);
 		return 0;
 	}
 	/* Their numbers stay: the tick may still be looking at what was here before. */
@@ -210,8 +210,8 @@ static __always_inline void forget_call(struct call *c, u64 task)
 	u32 n = c->number;
 
 	c->tid = 0;
-	bpf_map_delete_elem(&call_numbers, &task);
-	bpf_map_push_elem(&free_calls, &n, 0);
+	forget(&call_numbers, &task);
+	push_number(&free_calls, &n);
 }
 
 #endif
