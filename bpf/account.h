@@ -236,8 +236,8 @@ static __noinline void identify(struct row *row)
 
 /*
  * The kernel may refuse a table that has room: where its lock cannot be had in time, or is held below us on this
- * processor (-EBUSY; from 6.15 on -EDEADLK and -ETIMEDOUT, too). The first passes. Until 6.4 these functions return an int,
- * whose upper half is left as it is.
+ * processor (-EBUSY; from 6.15 on -EDEADLK and -ETIMEDOUT, too, in guests until 82f3b142c99c also without a reason). The
+ * first passes. Until 6.4 these functions return an int, whose upper half is left as it is.
  */
 static __always_inline int pop_number(void *stack, u32 *n)
 {

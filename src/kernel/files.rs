@@ -16,6 +16,7 @@ use libbpf_rs::MapFlags;
 use super::attach::skel::CachetopSkel;
 use super::attach::skel::types;
 use super::rows::comm;
+use super::tables::hand_back;
 use crate::files::Dev;
 use crate::files::File;
 use crate::files::Named;
@@ -244,8 +245,7 @@ impl Files {
         let made = self.known[n].made;
         self.known[n] = Known { made, ..Known::default() };
         self.in_use -= 1;
-        let number = u32::try_from(n).unwrap_or(u32::MAX).to_ne_bytes();
-        skel.maps.free_files.update(&[], &number, MapFlags::ANY)
+        hand_back(&skel.maps.free_files, n)
     }
 }
 

@@ -15,6 +15,7 @@ use libbpf_rs::MapFlags;
 
 use super::attach::skel::CachetopSkel;
 use super::attach::skel::types;
+use super::tables::hand_back;
 use crate::follow::Followed;
 use crate::sample::Comm;
 use crate::sample::Counters;
@@ -285,9 +286,7 @@ impl Rows {
             (&raw mut (*row).state).write_volatile(ROW_FREE);
         }
         fence(Ordering::SeqCst);
-        let number = u32::try_from(n).unwrap_or(u32::MAX).to_ne_bytes();
-        let stack = if n < self.named { &skel.maps.free_rows } else { &skel.maps.spare_rows };
-        stack.update(&[], &number, MapFlags::ANY)
+        hand_back(if n < self.named { &skel.maps.free_rows } else { &skel.maps.spare_rows }, n)
     }
 }
 

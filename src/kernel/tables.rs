@@ -51,6 +51,19 @@ pub(super) fn entries(map: &impl MapCore) -> libbpf_rs::Result<Vec<(Vec<u8>, Vec
     }
 }
 
+/// Puts a number back on a stack of free ones. The kernel may refuse it for a moment (bpf/account.h), and it must not be lost.
+pub(super) fn hand_back(stack: &impl MapCore, number: usize) -> libbpf_rs::Result<()> {
+    const TRIES: u32 = 100;
+    let number = u32::try_from(number).unwrap_or(u32::MAX).to_ne_bytes();
+    let mut tries = 0..TRIES;
+    loop {
+        match stack.update(&[], &number, MapFlags::ANY) {
+            Err(_) if tries.next().is_some() => std::thread::yield_now(),
+            done => return done,
+        }
+    }
+}
+
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
 }
