@@ -52,7 +52,9 @@ struct name {
 
 /*
  * Names that threads were given by others, by the address of their task_struct. They are announced before they are
- * written: a thread that looked at its own name meanwhile would keep the old one.
+ * written: a thread that looked at its own name meanwhile would keep the old one. Which is forgotten when the table is
+ * full does not matter: a name is needed here until it is written, some instructions later under a lock, and then the
+ * thread's own says the same. One that is out of date would matter: see on_rename.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -234,8 +236,8 @@ static __noinline void identify(struct row *row)
 
 /*
  * The kernel may refuse a table that has room: where its lock cannot be had in time, or is held below us on this
- * processor (-EBUSY; from 6.15 on -EDEADLK and -ETIMEDOUT, too). The first passes. Until 6.4 these functions return an int,
- * whose upper half is left as it is.
+ * processor (-EBUSY; from 6.15 on -EDEADLK and -ETIMEDOUT, too, in guests until 82f3b142c99c also without a reason). The
+ * first passes. Until 6.4 these functions return an int, whose upper half is left as it is.
  */
 static __always_inline int pop_number(void *stack, u32 *n)
 {
@@ -248,14 +250,36 @@ static __always_inline int pop_number(void *stack, u32 *n)
 	return err;
 }
 
-static __always_inline int note_number(void *table, u64 *key, u32 *n)
+static __always_inline int note(void *table, const void *key, const void *value)
 {
-	int err = bpf_map_update_elem(table, key, n, BPF_ANY);
+	int err = bpf_map_update_elem(table, key, value, BPF_ANY);
 
 	if (err && err != -E2BIG)
-		err = bpf_map_update_elem(table, key, n, BPF_ANY);
+		err = bpf_map_update_elem(table, key, value, BPF_ANY);
 	if (err && err != -E2BIG)
-		err = bpf_map_update_elem(table, key, n, BPF_ANY);
+		err = bpf_map_update_elem(table, key, value, BPF_ANY);
+	return err;
+}
+
+static __always_inline int forget(void *table, const void *key)
+{
+	int err = bpf_map_delete_elem(table, key);
+
+	if (err && err != -ENOENT)
+		err = bpf_map_delete_elem(table, key);
+	if (err && err != -ENOENT)
+		err = bpf_map_delete_elem(table, key);
+	return err;
+}
+
+static __always_inline int push_number(void *stack, u32 *n)
+{
+	int err = bpf_map_push_elem(stack, n, 0);
+
+	if (err && err != -E2BIG)
+		err = bpf_map_push_elem(stack, n, 0);
+	if (err && err != -E2BIG)
+		err = bpf_map_push_elem(stack, n, 0);
 	return err;
 }
 
@@ -308,7 +332,7 @@ static __noinline struct row *make_row(struct row *old)
 	row->made++;
 	row->born = bpf_ktime_get_ns();
 	row->state = ROW_LIVE;
-	if (note_number(&row_numbers, &key, &n)) {
+	if (note(&row_numbers, &key, &n)) {
 		count_one(C_LOST_BUSY);
 		row->state = ROW_ENDED;
 		row->touched[0] = 1;
@@ -335,7 +359,7 @@ static __always_inline void end_row(u64 task)
 	if (!n)
 		return;
 	row = row_at(*n);
-	bpf_map_delete_elem(&row_numbers, &task);
+	forget(&row_numbers, &task);
 	if (row)
 		end_this_row(row);
 }

@@ -114,10 +114,57 @@ __noinline int settle(struct call *c)
 	return 0;
 }
 
+static __always_inline bool is_pending(struct call *c)
+{
+	return (*(volatile u64 *)&c->state & CALL_STATE) == PENDING;
+}
+
+/* The call has ended: what its thread added in it after the last event is its own. */
+static __always_inline void own_rest(struct call *c)
+{
+	if (c->by_syscall && c->extent_mapping == c->mapping && c->extent_syscr == c->syscr)
+		c->owned = c->extents;
+}
+
+/* See hold_call. */
+static __noinline bool hold_pending(struct call *c)
+{
+	u64 word = *(volatile u64 *)&c->state, counted = word & ~(u64)CALL_STATE;
+
+	if ((word & CALL_STATE) == PENDING && __sync_val_compare_and_swap(&c->state, word, counted) == word)
+		return true;
+	/* The same as the tick has counted. Of a call by its number of the system call: that had ended by then. */
+	own_rest(c);
+	drop_owned(c);
+	c->marked = false;
+	*(volatile u64 *)&c->state = counted;
+	return false;
+}
+
+/*
+ * By the thread, before it changes the request (pending.h): from here on the tick leaves it alone. True: it was pending,
+ * and is to be counted or to wait again.
+ */
+static __always_inline bool hold_call(struct call *c)
+{
+	return unlikely(*(volatile u64 *)&c->state & CALL_CHANGES) && hold_pending(c);
+}
+
+/* The request may be counted by whoever sees first that it has ended. Not before all of it is there. */
+static __always_inline void await_end(struct call *c)
+{
+	asm volatile("" ::: "memory");
+	*(volatile u64 *)&c->state = (c->state & ~(u64)CALL_STATE) + NEXT_CALL + PENDING;
+	note_unsettled(c);
+}
+
+/* The thread reads no more in this call, or not at all. */
 static __always_inline void end_call(struct call *c)
 {
-	if (c->state == PENDING && __sync_val_compare_and_swap(&c->state, PENDING, SETTLED) == PENDING)
-		settle(c);
+	if (!hold_call(c))
+		return;
+	own_rest(c);
+	settle(c);
 }
 
 __noinline int flush_extent(struct call *c, u32 i)
@@ -150,14 +197,22 @@ __noinline int flush_extents(struct call *c)
 	return 0;
 }
 
-/* The thread is in another call than the pending one: that has ended, and what it added last is its own. */
+/* Additions to a request that has been counted: their pages went while it was read, or the tick was early. */
+static __always_inline void added_late(struct call *c)
+{
+	if (!c->extents)
+		return;
+	c->leftover_is_readahead = false;
+	flush_extents(c);
+}
+
+/* If the thread is in another call than the pending one, that has ended, and what it added last is its own. */
 static __always_inline void end_older_call(struct call *c, u64 syscr)
 {
-	if (c->state == PENDING && c->by_syscall && c->syscr != syscr) {
-		if (c->extent_mapping == c->mapping && c->extent_syscr == c->syscr)
-			c->owned = c->extents;
+	u64 state = *(volatile u64 *)&c->state & CALL_STATE;
+
+	if (state == TAKEN || (state == PENDING && c->by_syscall && c->syscr != syscr))
 		end_call(c);
-	}
 }
 
 static __always_inline void remember_extent(struct call *c, u64 mapping, u64 syscr, u64 first, u64 last)
@@ -299,8 +354,7 @@ static __always_inline u64 first_of(struct call *c, struct entry *e, u64 mapping
 		end = size;
 	if (e->nr == NR_sendfile || e->nr == NR_splice || e->nr == NR_copy_file_range) {
 		/* A piece of a longer transfer starts where the one before it stopped. */
-		if (c->state != NONE && c->mapping == mapping && c->syscr == syscr && index > c->last + 1 &&
-		    index - c->last <= 17)
+		if (c->mapping == mapping && c->syscr == syscr && index > c->last + 1 && index - c->last <= 17)
 			index = c->last + 1;
 	}
 	*bytes = end > index << PAGE_SHIFT ? end - (index << PAGE_SHIFT) : 0;
@@ -323,6 +377,7 @@ static __always_inline void on_get_pages(u64 *ctx)
 	struct entry e;
 	struct call *c;
 	u64 size, first, end, bytes;
+	bool held;
 
 	if (!ready || !account_open(&a))
 		return;
@@ -330,15 +385,24 @@ static __always_inline void on_get_pages(u64 *ctx)
 	if (!c)
 		return;
 	mapping = number_of_mapping(a.row, ctx);
-	if (c->state != NONE && c->mapping == mapping && c->syscr == syscr && c->last == last &&
-	    index > c->index) {
+	held = hold_call(c);
+	if (c->mapping == mapping && c->syscr == syscr && c->last == last && index > c->index) {
 		c->index = index;
-		if (c->extent_mapping == mapping && c->extent_syscr == syscr)
-			c->owned = c->extents;
+		if (c->extent_mapping == mapping && c->extent_syscr == syscr) {
+			if (held)
+				c->owned = c->extents;
+			else
+				added_late(c);
+		}
+		if (held)
+			await_end(c);
 		return;
 	}
-	end_older_call(c, syscr);
-	end_call(c);
+	if (held) {
+		if (c->syscr != syscr)
+			own_rest(c);
+		settle(c);
+	}
 	if (c->extents && (c->extent_mapping != mapping || c->extent_syscr != syscr))
 		flush_extents(c);
 	entry_of(&e);
@@ -361,11 +425,9 @@ static __always_inline void on_get_pages(u64 *ctx)
 	c->by_syscall = !e.kernel && e.nr != NR_io_uring_enter && e.nr != NR_io_submit;
 	/* One page, or a file that is cached as a whole: nothing can be added any more. */
 	if (c->end != index && m->nrpages < pages_in(size)) {
-		c->state = PENDING;
-		note_unsettled(c);
+		await_end(c);
 		return;
 	}
-	c->state = SETTLED;
 	if (c->owned || c->marked || !c->by_syscall)
 		settle(c);
 	else if (c->first <= c->end)
@@ -446,7 +508,7 @@ static __always_inline void settle_faults_of(struct call *c, struct task_struct 
 	struct account a;
 
 	if (account_call(&a, c))
-		settle_faults(&a, &c->faults, served_to(task));
+		settle_faults(&a, &c->faults, &c->faults, served_to(task));
 }
 
 #endif

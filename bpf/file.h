@@ -123,7 +123,7 @@ static __always_inline u32 make_file(struct row *row, struct file_key *key, stru
 	struct file_row *f;
 	u32 n, *other;
 
-	if (bpf_map_pop_elem(&free_files, &n)) {
+	if (pop_number(&free_files, &n)) {
 		count_one(C_LOST_FILES);
 		return NO_FILE;
 	}

@@ -7,7 +7,21 @@
 
 #define MAX_EXTENTS 16
 
-enum call_state { NONE, PENDING, SETTLED };
+/*
+ * The tick counts requests of threads that run on. Who counts one is decided by its state, a number of the request with
+ * one of these in the lowest bits. The thread changes what stands here only while the state is not PENDING (but for the
+ * row and for additions behind the `owned` ones), which it must take away from the tick first; each request that waits
+ * has a number of its own. The tick copies the request, and counts the copy if the state is still the one that it had seen
+ * before. It writes nothing but the state, and leaves it to the thread to drop what was counted.
+ */
+enum call_state {
+	COUNTED = 0, /* or none yet */
+	PENDING = 1,
+	TAKEN = 3, /* counted by the tick; the thread has not seen that yet */
+};
+#define CALL_STATE 3
+#define CALL_CHANGES 1 /* set in those that the thread must look at */
+#define NEXT_CALL 4
 
 struct extent {
 	u64 first;
@@ -34,8 +48,13 @@ struct call {
 	u32 owned;
 	u32 extents;
 	u32 leftover_is_readahead;
-	u32 row;
-	u32 made; /* of the row: another one means that it has been freed since */
+	union {
+		struct {
+			u32 row;
+			u32 made; /* of the row: another one means that it has been freed since */
+		};
+		u64 row_and_made; /* written as one, under the eyes of the tick */
+	};
 	u32 file; /* its row, and that row's `made` */
 	u32 file_made;
 	u32 tid; /* whose it is, 0: nobody's; it may become another thread's under the eyes of the tick */
@@ -150,14 +169,16 @@ static __noinline struct call *find_call(void)
 		return 0;
 	}
 	n = c->number;
-	if (note_number(&call_numbers, &task, &n)) {
+	if (note(&call_numbers, &task, &n)) {
 		count_one(C_LOST_BUSY);
-		bpf_map_push_elem(&free_calls, &n, 0);
+		push_number(&free_calls, &n);
 		return 0;
 	}
-	c->state = NONE;
+	/* Their numbers stay: the tick may still be looking at what was here before. */
+	c->state &= ~(u64)CALL_STATE;
+	c->faults.state &= ~(u64)FAULT_STATE;
+	c->faults.around_state &= ~(u64)FAULT_STATE;
 	c->mapping = c->syscr = c->last = 0;
-	c->faults.state = c->faults.around_state = FAULT_NONE;
 	c->extents = c->owned = 0;
 	c->marked = false;
 	c->uring_first = 1;
@@ -179,8 +200,7 @@ static __always_inline struct call *call_of(struct row *row)
 	}
 	if (!c)
 		return 0;
-	c->row = row ? row->number : ~0U;
-	c->made = row ? row->made : 0;
+	*(volatile u64 *)&c->row_and_made = row ? (u64)row->made << 32 | row->number : ~0U;
 	return c;
 }
 
@@ -190,8 +210,8 @@ static __always_inline void forget_call(struct call *c, u64 task)
 	u32 n = c->number;
 
 	c->tid = 0;
-	bpf_map_delete_elem(&call_numbers, &task);
-	bpf_map_push_elem(&free_calls, &n, 0);
+	forget(&call_numbers, &task);
+	push_number(&free_calls, &n);
 }
 
 #endif

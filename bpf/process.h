@@ -15,13 +15,15 @@ static __always_inline void on_rename(u64 task, const void *name)
 
 	if (task == bpf_get_current_task()) {
 		if (names_given)
-			bpf_map_delete_elem(&given_names, &task);
+			forget(&given_names, &task);
 		end_row(task);
 		return;
 	}
 	read_name((char *)&given, name);
 	__sync_fetch_and_add(&names_given, 1);
-	bpf_map_update_elem(&given_names, &task, &given, BPF_ANY);
+	/* Rather none than the one before. */
+	if (note(&given_names, &task, &given))
+		forget(&given_names, &task);
 	mark_row(task);
 }
 
@@ -34,7 +36,7 @@ static __always_inline void on_exit(void)
 static __always_inline void forget_task(u64 task)
 {
 	if (names_given)
-		bpf_map_delete_elem(&given_names, &task);
+		forget(&given_names, &task);
 	end_row(task);
 }
 

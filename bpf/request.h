@@ -32,8 +32,9 @@ struct carry {
 	u64 added;
 };
 
+/* Nothing is pushed out: what finds no room is counted as lost. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
 	__type(key, struct carry_key);
 	__type(value, struct carry);
@@ -52,13 +53,20 @@ static __always_inline void count_carried(u64 mapping, s64 n)
 static __always_inline bool carry(struct carry_key *key, struct carry *c)
 {
 	struct carry *old = bpf_map_lookup_elem(&carried, key);
+	int err;
 
 	if (old)
 		count_carried(old->mapping, -1);
-	if (bpf_map_update_elem(&carried, key, c, BPF_ANY))
-		return false;
-	count_carried(c->mapping, 1);
-	return true;
+	err = note(&carried, key, c);
+	if (!err) {
+		count_carried(c->mapping, 1);
+		return true;
+	}
+	/* One that is there is always replaced, unless the table is busy. */
+	if (old)
+		forget(&carried, key);
+	count_one(err == -E2BIG ? C_LOST_FRAMES : C_LOST_BUSY);
+	return false;
 }
 
 /* A read that has returned. */
@@ -145,7 +153,7 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 			if (!f.added || c->last > f.added_last)
 				f.added_last = c->last;
 			f.added += c->added;
-			bpf_map_delete_elem(&carried, &k);
+			forget(&carried, &k);
 			count_carried(e->mapping, -1);
 		}
 	}

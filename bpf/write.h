@@ -75,16 +75,22 @@ static __always_inline void carry_write(struct account *a, struct wrote *w, u64 
 		struct carry_key k = {.key = w->key | CARRIED_WRITE, .pos = pos};
 		struct carry c = {.mapping = w->mapping, .first = first, .last = last, .added = n};
 		struct carry *old = bpf_map_lookup_elem(&carried, &k);
+		int err;
 
 		/* Of a request that was given up, at the same place in memory: nobody takes its pages any more. */
 		if (old) {
 			__sync_fetch_and_add(&carrying, -1);
 			count_nobodys(C_OTHER_FILLS, old->added);
 		}
-		if (!bpf_map_update_elem(&carried, &k, &c, BPF_ANY)) {
+		err = note(&carried, &k, &c);
+		if (!err) {
 			__sync_fetch_and_add(&carrying, 1);
 			return;
 		}
+		if (old)
+			forget(&carried, &k);
+		/* The try that takes the pages finds them there. */
+		count_one(err == -E2BIG ? C_LOST_FRAMES : C_LOST_BUSY);
 	}
 	COUNT(a, C_OTHER_FILLS, n);
 }
@@ -110,7 +116,7 @@ static __always_inline void finish_write_body(struct row *row, struct wrote *w)
 			if (!f.added || c->last > f.added_last)
 				f.added_last = c->last;
 			f.added += c->added;
-			bpf_map_delete_elem(&carried, &k);
+			forget(&carried, &k);
 			__sync_fetch_and_add(&carrying, -1);
 		}
 	}

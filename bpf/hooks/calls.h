@@ -45,32 +45,86 @@ int map_pages_btf(u64 *ctx)
 struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;
 void bpf_task_release(struct task_struct *p) __ksym __weak;
 
+/* What the tick looks at: a copy of a call that its thread may be changing. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct call);
+} looked_at SEC(".maps");
+
+/* Whether something of a call still waits. */
+static __always_inline bool waits(struct call *c)
+{
+	return is_pending(c) || is_open(*(volatile u64 *)&c->faults.state) ||
+	       is_open(*(volatile u64 *)&c->faults.around_state);
+}
+
+struct task_struct___sleep {
+	unsigned int in_iowait : 1;
+} __attribute__((preserve_access_index));
+
+/*
+ * Whether a thread is in the middle of a request that no number tells from the next: of a kernel thread, or of io_uring.
+ * While it waits for a device it may add more pages. Where it runs, nobody knows: then the request is taken to have ended.
+ */
+static __always_inline bool in_request(struct task_struct *task)
+{
+	struct task_struct___sleep *t = (void *)task;
+
+	return BPF_CORE_READ_BITFIELD_PROBED(t, in_iowait);
+}
+
+/*
+ * Counts what has ended of a call whose thread may run on (pending.h): first which request and which fault it is, then how
+ * far the thread is, then what it is about; and what is counted is the same as it was at first, or nothing.
+ */
+static __always_inline void settle_for_thread(struct call *c, struct call *copy)
+{
+	u64 request = *(volatile u64 *)&c->state, fault = *(volatile u64 *)&c->faults.state;
+	u64 around = *(volatile u64 *)&c->faults.around_state, syscr = 0, served = 0;
+	struct task_struct *task = bpf_task_from_pid(*(volatile u32 *)&c->tid);
+	bool gone = !task, busy = false;
+	struct account a;
+
+	if (task) {
+		syscr = *(volatile u64 *)&task->ioac.syscr;
+		served = served_to(task);
+		busy = !*(volatile u16 *)&c->by_syscall && in_request(task);
+		bpf_task_release(task);
+	}
+	asm volatile("" ::: "memory");
+	if (bpf_probe_read_kernel(copy, __builtin_offsetof(struct call, extent), c))
+		return;
+	if (copy->extents && bpf_probe_read_kernel(copy->extent, sizeof(copy->extent), c->extent))
+		return;
+	copy->faults.state = fault;
+	copy->faults.around_state = around;
+	if (!gone && account_call(&a, copy))
+		settle_faults(&a, &c->faults, &copy->faults, served);
+	if ((request & CALL_STATE) != PENDING || (copy->by_syscall ? !gone && copy->syscr == syscr : busy))
+		return;
+	if (__sync_val_compare_and_swap(&c->state, request, request - PENDING + TAKEN) != request)
+		return;
+	own_rest(copy);
+	settle(copy);
+}
+
 static long settle_if_ended(void *map, u32 *n, struct call *c, void *unused)
 {
-	struct task_struct *task;
-	bool ended = true;
-	u32 tid;
+	struct call *copy;
+	u32 zero = 0;
 
 	if (*n >= calls_made)
 		return 1; /* nobody has had these */
 	/* First of all: what comes from here on is noted again, also by another thread that gets this place. */
 	__sync_lock_test_and_set(&c->noted, 0);
-	tid = *(volatile u32 *)&c->tid;
-	if (!tid)
+	if (!*(volatile u32 *)&c->tid || !waits(c))
 		return 0;
-	if (c->state != PENDING && c->faults.state != FAULT_OPEN && c->faults.around_state != FAULT_OPEN)
-		return 0;
-	task = bpf_task_from_pid(tid);
-	/* Its thread may have ended meanwhile, and the next one be in a call. */
-	if (task && *(volatile u32 *)&c->tid == tid) {
-		settle_faults_of(c, task);
-		ended = !c->by_syscall || task->ioac.syscr != c->syscr;
-	}
-	if (task)
-		bpf_task_release(task);
-	if (ended && c->state == PENDING && *(volatile u32 *)&c->tid == tid)
-		end_call(c);
-	if (c->state == PENDING || c->faults.state == FAULT_OPEN || c->faults.around_state == FAULT_OPEN)
+	copy = bpf_map_lookup_elem(&looked_at, &zero);
+	if (copy)
+		settle_for_thread(c, copy);
+	if (waits(c))
 		note_unsettled(c);
 	return 0;
 }
@@ -144,10 +198,8 @@ int rename_in_call_btf(u64 *ctx)
 	u32 *n = bpf_map_lookup_elem(&call_numbers, &task);
 	struct call *c = n ? call_at(*n) : 0;
 
-	if (c && task == bpf_get_current_task()) {
-		end_older_call(c, ~0ULL);
+	if (c && task == bpf_get_current_task())
 		end_call(c);
-	}
 	on_rename(task, (void *)number(ctx, 1));
 	return 0;
 }

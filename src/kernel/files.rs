@@ -13,6 +13,7 @@ use std::sync::atomic::fence;
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
+use super::numbers::hand_back;
 use super::skel::CachetopSkel;
 use super::skel::comm;
 use super::skel::types;
@@ -244,8 +245,7 @@ impl Files {
         let made = self.known[n].made;
         self.known[n] = Known { made, ..Known::default() };
         self.in_use -= 1;
-        let number = u32::try_from(n).unwrap_or(u32::MAX).to_ne_bytes();
-        skel.maps.free_files.update(&[], &number, MapFlags::ANY)
+        hand_back(&skel.maps.free_files, n)
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::atomic::fence;
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
+use super::numbers::hand_back;
 use super::skel::CachetopSkel;
 use super::skel::comm;
 use super::skel::types;
@@ -285,9 +286,7 @@ impl Rows {
             (&raw mut (*row).state).write_volatile(ROW_FREE);
         }
         fence(Ordering::SeqCst);
-        let number = u32::try_from(n).unwrap_or(u32::MAX).to_ne_bytes();
-        let stack = if n < self.named { &skel.maps.free_rows } else { &skel.maps.spare_rows };
-        stack.update(&[], &number, MapFlags::ANY)
+        hand_back(if n < self.named { &skel.maps.free_rows } else { &skel.maps.spare_rows }, n)
     }
 }
 

@@ -213,6 +213,59 @@ pub fn renamed_and_moved_by_others(dir: &Path) {
     println!("     {rows} rows of {READERS} readers and those around them");
 }
 
+/// What readers are called before and after their call; the second name is given in its middle.
+const BEFORE_AND_AFTER: [&str; 2] = ["before-the-call", "after"];
+/// How many there are, and how many pages each reads at once.
+const IN_A_CALL: (u64, u64) = (4, 6);
+
+/// Threads that read some pages in one call, in the middle of which all of them are renamed.
+pub fn renamed_meanwhile(path: &str) {
+    let own = || fs::read_dir("/proc/self/task").unwrap().map(|d| d.unwrap().file_name());
+    let main: i32 = std::process::id().try_into().unwrap();
+    // They are born with the name of who makes them.
+    rename(main, BEFORE_AND_AFTER[0]);
+    crate::sleep::in_the_middle_of_a_read(path, IN_A_CALL.0, IN_A_CALL.1, || {
+        let others = own().map(|tid| tid.to_str().unwrap().parse().unwrap()).filter(|tid| *tid != main);
+        others.for_each(|tid| rename(tid, BEFORE_AND_AFTER[1]));
+    });
+}
+
+/// A call in the middle of which its thread gets another name is counted once, and whole, under one of both.
+pub fn renamed_in_the_middle_of_a_read(dir: &Path) {
+    let (threads, pages) = IN_A_CALL;
+    // More than they read, so that the file is not cached as a whole.
+    let path = cold_file(&dir.join("file"), threads * pages + 8);
+    let file = File::open(&path).unwrap();
+    advise(&file, libc::POSIX_FADV_RANDOM);
+    let mut buffer = vec![0; usize::try_from(threads * pages * page_size()).unwrap()];
+    for without_functions in [false, true] {
+        file.read_exact_at(&mut buffer, 0).unwrap();
+        let Ok(mut session) = Session::open(&Options { without_functions, ..Options::default() }) else {
+            println!("     not on this kernel: without functions");
+            continue;
+        };
+        let mut reader = Reader::new();
+        session.sample().unwrap();
+        reader.tell("renamed", &path);
+        let sample = session.sample().unwrap();
+        let mut of: BTreeMap<u32, Vec<(String, u64, u64)>> = BTreeMap::new();
+        for row in sample.rows.iter().filter(|row| row.tgid == reader.pid() && row.tid != reader.pid()) {
+            let (hits, misses) = (row.counters.get(Counter::ReadHits), row.counters.get(Counter::ReadMisses));
+            if hits + misses > 0 {
+                of.entry(row.tid).or_default().push((row.comm.name().into_owned(), hits, misses));
+            }
+        }
+        reader.end();
+        assert_eq!(of.len() as u64, threads, "{of:?}");
+        for rows in of.values() {
+            let [(name, hits, misses)] = &rows[..] else { panic!("more than one row for a call: {of:?}") };
+            assert!(BEFORE_AND_AFTER.contains(&name.as_str()), "{of:?}");
+            assert_eq!(hits + misses, pages, "{of:?}");
+        }
+        assert_eq!(sample.lost.total(), 0, "{:?}", sample.lost);
+    }
+}
+
 /// Thousands of processes under a long and a short name, in rows that they take from one another.
 pub fn rows_under_shorter_names(dir: &Path) {
     /// One of them begins as the other, and ends where that one goes on.

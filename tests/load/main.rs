@@ -13,10 +13,12 @@
 
 mod crowd;
 mod files;
+mod follow;
 mod innocent;
 mod only;
 mod owners;
 mod pressure;
+mod races;
 mod refused;
 mod sleep;
 mod storm;
@@ -38,8 +40,11 @@ const TESTS: &[Test] = &[
     ("one_process_after_another", storm::one_process_after_another),
     ("sendfile_in_turn", storm::sendfile_in_turn),
     ("a_process_id_that_comes_again", storm::a_process_id_that_comes_again),
+    ("a_followed_id_that_comes_again", follow::a_followed_id_that_comes_again),
+    ("starts_beside_short_processes", storm::starts_beside_short_processes),
     ("sixty_four_threads", threads::sixty_four_threads),
     ("ten_thousand_threads", tick::ten_thousand_threads),
+    ("ticks_beside_requests", races::ticks_beside_requests),
     ("sixty_thousand_words", tick::sixty_thousand_words),
     ("readers_that_sleep", threads::readers_that_sleep),
     ("many_files", files::many_files),
@@ -56,6 +61,7 @@ const TESTS: &[Test] = &[
     ("a_processor_that_goes_and_comes", time::a_processor_that_goes_and_comes),
     ("another_user_and_cgroup", owners::another_user_and_cgroup),
     ("renamed_and_moved_by_others", innocent::renamed_and_moved_by_others),
+    ("renamed_in_the_middle_of_a_read", innocent::renamed_in_the_middle_of_a_read),
     ("rows_under_shorter_names", innocent::rows_under_shorter_names),
     ("each_hook_refused", refused::each_hook_refused),
     ("no_hook_for_dirty_pages", refused::no_hook_for_dirty_pages),

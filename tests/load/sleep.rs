@@ -5,7 +5,6 @@ use std::io;
 use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
 use std::os::fd::FromRawFd as _;
-use std::time::Duration;
 
 use super::tools::*;
 
@@ -20,10 +19,11 @@ fn tell(uffd: &File, request: libc::c_ulong, words: &mut [u64]) {
     assert_eq!(ret, 0, "{}", io::Error::last_os_error());
 }
 
-/// So many threads each read a page of the file, all of them for a second.
-pub fn in_the_middle_of_a_read(path: &str, threads: u64) {
+/// So many threads each read so many pages of the file, and stand still in the middle while something is done.
+pub fn in_the_middle_of_a_read(path: &str, threads: u64, pages: u64, meanwhile: impl FnOnce()) {
     let page = page_size();
-    let len = usize::try_from(threads * page).unwrap();
+    let each = pages * page;
+    let len = usize::try_from(threads * each).unwrap();
     let file = File::open(path).unwrap();
     advise(&file, libc::POSIX_FADV_RANDOM);
     // SAFETY: no pointers; the descriptor is ours alone. Then a fresh mapping, which stays for as long as the process.
@@ -41,9 +41,9 @@ pub fn in_the_middle_of_a_read(path: &str, threads: u64) {
         for n in 0..threads {
             let file = &file;
             scope.spawn(move || {
-                let (to, at) = ((base + n * page) as *mut libc::c_void, i64::try_from(n * page).unwrap());
-                // SAFETY: a page of the mapping that no other thread touches.
-                let got = unsafe { libc::pread(file.as_raw_fd(), to, usize::try_from(page).unwrap(), at) };
+                let (to, at) = ((base + n * each) as *mut libc::c_void, i64::try_from(n * each).unwrap());
+                // SAFETY: a part of the mapping that no other thread touches.
+                let got = unsafe { libc::pread(file.as_raw_fd(), to, usize::try_from(each).unwrap(), at) };
                 assert!(got > 0, "{}", io::Error::last_os_error());
             });
         }
@@ -54,7 +54,7 @@ pub fn in_the_middle_of_a_read(path: &str, threads: u64) {
             uffd.read_exact(&mut message).unwrap();
             stuck.push(u64::from_ne_bytes(message[16..24].try_into().unwrap()) & !(page - 1));
         }
-        std::thread::sleep(Duration::from_secs(1));
-        stuck.iter().for_each(|at| tell(&uffd, UFFDIO_ZEROPAGE, &mut [*at, page, 0, 0]));
+        meanwhile();
+        stuck.iter().for_each(|at| tell(&uffd, UFFDIO_ZEROPAGE, &mut [*at, each, 0, 0]));
     });
 }

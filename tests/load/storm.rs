@@ -12,10 +12,15 @@ use std::path::Path;
 use std::process::Child;
 use std::process::Command;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::Duration;
 use std::time::Instant;
 
+use cachetop::sample::Source as _;
+use cachetop::session::Options;
+use cachetop::session::Session;
 use serde_json::Value;
 
 use crate::pressure::damon;
@@ -244,6 +249,41 @@ pub fn a_process_id_that_comes_again(dir: &Path) {
         assert_eq!(of(name), [pages, pages, 0, 0], "{name}: {:?}", rows_of(&intervals, unsigned(pid)));
     }
     assert_eq!(figure(&total, "/lost/total"), 0, "{total}");
+}
+
+/// Monitors that begin, and look a few times, while short processes come and go: a table that has room refuses nobody.
+pub fn starts_beside_short_processes(dir: &Path) {
+    /// Processes in one interval.
+    const SHORT: u64 = 70;
+    let path = cold_file(&dir.join("file"), 8);
+    let file = File::open(&path).unwrap();
+    hold_warm(&path);
+    let starts = crate::options().processes / 250;
+    for start in 0..starts {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // Some are there when it begins, whatever it does just then.
+            let beside = scope.spawn(|| {
+                while !stop.load(Ordering::SeqCst) {
+                    reap(fork_reader("beside", &file, 1, None));
+                }
+            });
+            let mut session = Session::open(&Options::default()).unwrap();
+            for _ in 0..3 {
+                (0..SHORT).for_each(|n| reap(fork_reader("short", &file, 1 + n % 7, None)));
+                let lost = session.sample().unwrap().lost;
+                let refused: Vec<_> = lost
+                    .by_reason
+                    .iter()
+                    .filter(|(why, n)| ["busy", "requests_full", "processes_full"].contains(why) && *n > 0)
+                    .collect();
+                assert!(refused.is_empty(), "start {start}: {lost:?}");
+            }
+            stop.store(true, Ordering::SeqCst);
+            beside.join().unwrap();
+        });
+    }
+    println!("     {starts} starts");
 }
 
 /// A process that has the id given (any, if 0), and is gone.

@@ -50,7 +50,10 @@ pub fn act(word: &str, path: &str) {
                 std::thread::sleep(Duration::from_millis(10));
             }
         }),
-        "asleep" => sleep::in_the_middle_of_a_read(path, THREADS),
+        "asleep" => {
+            let a_second = || std::thread::sleep(Duration::from_secs(1));
+            sleep::in_the_middle_of_a_read(path, THREADS, 1, a_second);
+        }
         "steady" => {
             let file = File::open(path).unwrap();
             for n in 0..STEADY {
@@ -65,6 +68,7 @@ pub fn act(word: &str, path: &str) {
         // SAFETY: takes two numbers; -1 keeps the effective user, who may read the file.
         "become" => assert_eq!(unsafe { libc::setreuid(path.parse().unwrap(), libc::uid_t::MAX) }, 0),
         "storm" => crate::innocent::storm(path),
+        "renamed" => crate::innocent::renamed_meanwhile(path),
         "files" => crate::files::read_all(Path::new(path)),
         _ => crate::tools::act(word, path),
     }

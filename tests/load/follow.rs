@@ -1,0 +1,88 @@
+//! Processes that are followed: ids that come again while the kernel has not yet freed who had them before.
+
+use std::fs;
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+use cachetop::plan::Wants;
+use cachetop::sample::Counter;
+use cachetop::sample::Source as _;
+use cachetop::session::Options;
+use cachetop::session::Session;
+
+use crate::tools::*;
+
+const LAST: &str = "/proc/sys/kernel/ns_last_pid";
+/// Pages that the first and the second process with an id read, each into memory that it has not used before: so many
+/// faults at least, and not many more.
+const PAGES: [u64; 2] = [512, 1024];
+const FAULTS_BESIDE: u64 = 400;
+const ROUNDS: usize = 12;
+const RUN: u32 = 1;
+
+/// A process of the run, or of no run.
+fn born(session: &mut Session, followed: bool, pages: u64, file: &File, gate: Option<&[i32; 2]>) -> i32 {
+    session.spawning(if followed { RUN } else { 0 });
+    let pid = fork_reader("again", file, pages, gate);
+    session.spawning(0);
+    pid
+}
+
+/// Two processes with one id, one right after the other. False: somebody else was given the id.
+fn round(session: &mut Session, file: &File, followed: [bool; 2]) -> bool {
+    let before = session.gone().unwrap().minor_faults;
+    let mut gate = [0; 2];
+    // SAFETY: room for two descriptors, which are ours alone.
+    assert_eq!(unsafe { libc::pipe2(gate.as_mut_ptr(), libc::O_CLOEXEC) }, 0);
+    let first = born(session, followed[0], PAGES[0], file, None);
+    reap(first);
+    fs::write(LAST, (first - 1).to_string()).unwrap();
+    let second = born(session, followed[1], PAGES[1], file, Some(&gate));
+    if second == first {
+        let run = followed[1].then_some(RUN);
+        assert_eq!(session.run_of(unsigned(second)).unwrap(), run, "{followed:?}");
+        // Meanwhile the kernel frees the first, which has the same id.
+        std::thread::sleep(Duration::from_millis(60));
+        assert_eq!(session.run_of(unsigned(second)).unwrap(), run, "{followed:?}, when the first is freed");
+    }
+    // SAFETY: our own descriptors. The second reads when nobody can write any more.
+    unsafe { gate.iter().for_each(|fd| assert_eq!(libc::close(*fd), 0)) };
+    reap(second);
+    wait_for("the end of all that were followed", || session.members(RUN).unwrap().is_empty());
+    let pages: u64 = PAGES.iter().zip(followed).filter(|(_, followed)| *followed).map(|(n, _)| n).sum();
+    let count: u64 = followed.iter().map(|followed| u64::from(*followed)).sum();
+    let faults = session.gone().unwrap().minor_faults - before;
+    let expected = pages..=pages + count * FAULTS_BESIDE;
+    assert!(expected.contains(&faults), "{faults} faults where {expected:?} were expected: {followed:?}");
+    session.sample().unwrap();
+    let counted = session.followed().counters.get(Counter::ReadHits);
+    assert_eq!(counted, pages, "{followed:?}");
+    session.follow(RUN);
+    second == first
+}
+
+/// An id that was a member's is another's, or a stranger's becomes a member's, or both: each has its own, once.
+pub fn a_followed_id_that_comes_again(dir: &Path) {
+    if !Path::new(LAST).exists() {
+        println!("     not here: {LAST} is not there");
+        return;
+    }
+    let path = cold_file(&dir.join("file"), PAGES[1] + 1);
+    let file = File::open(&path).unwrap();
+    hold_warm(&path);
+    // SAFETY: no pointers. A huge page would be one fault.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) }, 0);
+    let wants = Wants { follow: true, ..Wants::default() };
+    let mut session = Session::open(&Options { wants, ..Options::default() }).unwrap();
+    session.follow(RUN);
+    session.sample().unwrap();
+    let mut same = 0;
+    for _ in 0..ROUNDS {
+        for followed in [[true, false], [false, true], [true, true]] {
+            same += usize::from(round(&mut session, &file, followed));
+        }
+    }
+    println!("     {same} of {} ids came again", 3 * ROUNDS);
+    assert!(same > 0, "no id came again");
+}
