@@ -21,6 +21,8 @@ const DEVICE_ENDED: &str = "direct I/O of a device, ended";
 /// What submits direct requests that another thread may complete: the request is the first argument.
 const SUBMIT: &[&str] = &["__iomap_dio_rw", "__iomap_dio_read_simple", "__blockdev_direct_IO"];
 const SUBMITTED: &str = "direct request submitted";
+/// What tells of direct requests where only tracepoints attach.
+const DIRECT_EVENTS: [&str; 3] = ["iomap_dio_rw_begin", "iomap_dio_rw_queued", "iomap_dio_complete"];
 /// Where a direct request ends: function, event, program of a trampoline, program of kprobe.multi.
 const DONE: &[(&str, &str, &str, &str)] = &[
     ("iomap_dio_complete", "direct I/O, ended", "iomap_done_fentry", "iomap_done_multi"),
@@ -113,9 +115,10 @@ pub(super) fn sessions(c: &mut Chooser<'_>) {
 pub(super) fn tracepoints(c: &mut Chooser<'_>, why: &'static str) {
     let tp = |name: &str| Attach::TracepointBtf(name.into());
     let facts = c.facts;
-    let both = ["iomap_dio_rw_begin", "iomap_dio_complete"].iter().all(|t| facts.tracepoint(t));
-    if both && !facts.refuses("direct_btf") && !facts.refuses("direct_done_btf") {
+    let programs = ["direct_btf", "direct_queued_btf", "direct_done_btf"];
+    if DIRECT_EVENTS.iter().all(|t| facts.tracepoint(t)) && !programs.iter().any(|p| facts.refuses(p)) {
         c.push("direct I/O, ended", "direct_done_btf", tp("iomap_dio_complete"), why);
+        c.push("direct request queued", "direct_queued_btf", tp("iomap_dio_rw_queued"), why);
         c.push(SUBMITTED, "direct_btf", tp("iomap_dio_rw_begin"), why);
     }
 }
@@ -180,17 +183,17 @@ pub(super) fn certainty(
             let lossy = hooks.iter().any(|h| h.program == "direct_btf" && h.why == LOSSY);
             let mut why =
                 "only direct I/O of file systems that use iomap (ext4, xfs, btrfs, f2fs) is seen, not \
-                 that of block devices; ends of asynchronous requests are not all seen beside other load, and LOST \
-                 counts a part of these"
+                 that of block devices; an asynchronous request that fails after it was queued counts as done, and LOST \
+                 says so where its end is seen"
                     .to_owned();
             if lossy {
                 why.push_str("; BTF tracepoints can lose events on preemptible kernels; LOST says how many");
             }
             Certainty::Bounded(why)
         }
-        Brackets::Tracepoints => {
-            unknown("needs the tracepoints iomap_dio_rw_begin and iomap_dio_complete (6.6)")
-        }
+        Brackets::Tracepoints => unknown(
+            "needs the tracepoints iomap_dio_rw_begin, iomap_dio_rw_queued and iomap_dio_complete (6.6)",
+        ),
         _ if !sees("direct I/O, ended") => unknown("the kernel has no iomap_dio_complete to attach to"),
         _ => {
             let mut why = vec![
