@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -179,4 +180,51 @@ pub fn asynchronous_direct_io(dir: &Path) {
     exact(dir, "--json --by process --top 100000 0.5", Aio::new);
     exact(dir, "--json --by file --top 100000 0.5", Aio::new);
     exact(dir, "--json --by process --top 100000 0.5", || Uring(uring::Ring::new(DEPTH as u32).unwrap(), 0));
+}
+
+fn run(program: &str, args: &[&str]) {
+    assert!(Command::new(program).args(args).status().unwrap().success(), "{program} {args:?}");
+}
+
+/// The file system's device ends early: its last blocks cannot be read, which is known when they have been queued.
+pub fn direct_io_that_fails_when_queued(dir: &Path) {
+    const MIB: u64 = 1 << 20;
+    let (image, mount) = (dir.join("image"), dir.join("mount"));
+    let (img, at) = (image.to_str().unwrap(), mount.to_str().unwrap());
+    File::create(&image).unwrap().set_len(32 * MIB).unwrap();
+    std::fs::create_dir(&mount).unwrap();
+    run("mkfs.ext4", &["-q", img]);
+    run("mount", &["-o", "loop", img, at]);
+    std::fs::write(mount.join("file"), vec![0x5a; 16 << 20]).unwrap();
+    run("umount", &[at]);
+    run("mount", &["-o", "loop,ro", img, at]);
+    let mut monitor = Monitor::start("--json --by process --top 100000 0.5");
+    let file = File::options().read(true).custom_flags(libc::O_DIRECT).open(mount.join("file")).unwrap();
+    let cut = || File::options().write(true).open(&image).unwrap().set_len(12 * MIB).unwrap();
+    let (mut way, mut room) = (Aio::new(), vec![0; (DEPTH + 1) * BLOCK]);
+    let skip = room.as_ptr().align_offset(4096);
+    let (mut moved, mut failed) = (0, 0);
+    for round in 0..16 {
+        let blocks = room[skip..].chunks_exact_mut(BLOCK).take(DEPTH).enumerate();
+        let mut blocks: Vec<_> =
+            blocks.map(|(n, b)| (b, (round * DEPTH as u64 + n as u64) * BLOCK as u64)).collect();
+        for n in way.go(&file, &mut blocks, false) {
+            moved += n.max(0) as u64;
+            failed += u64::from(n < 0);
+        }
+        if round == 0 {
+            cut(); // by now its extents are known
+        }
+    }
+    monitor.catch_up();
+    drop(file);
+    run("umount", &[at]);
+    let (intervals, total) = monitor.finish_json();
+    let counted = sum(&rows_of(&intervals, std::process::id()), "/direct/read_bytes");
+    let told = figure(&total, "/lost/direct_failed");
+    assert!(moved > 0 && failed > 0, "{moved} bytes, {failed} failed");
+    // Where the end is what counts, none of these. Else each that is told, and those whose end was not seen.
+    let too_much = (told..=failed).map(|n| n * BLOCK as u64).find(|n| moved + n == counted);
+    assert!(too_much.is_some(), "{counted} bytes of {moved}, {told} of {failed} told: {total}");
+    assert_eq!(told > 0, counted > moved, "{counted} bytes of {moved}: {total}");
 }

@@ -55,6 +55,7 @@ const TESTS: &[Test] = &[
     ("in_a_pid_namespace", only::in_a_pid_namespace),
     ("rows_are_the_line", sums::rows_are_the_line),
     ("asynchronous_direct_io", direct::asynchronous_direct_io),
+    ("direct_io_that_fails_when_queued", direct::direct_io_that_fails_when_queued),
     ("memory_pressure", pressure::memory_pressure),
     ("suspended", time::suspended),
     ("a_processor_that_goes_and_comes", time::a_processor_that_goes_and_comes),
