@@ -3,6 +3,10 @@
  * I/O past the cache, counted when it completes: only then is it known how much was moved. Requests that somebody
  * waits for complete in the thread that made them. Others (libaio, io_uring) complete anywhere, so that their
  * submission leaves whose they are.
+ *
+ * Not every completion is seen. Most of these run in a softirq, in the name of whatever thread it came upon, and there are
+ * kernels that run no program of ours in the name of certain threads, and count no miss. So what is queued is
+ * counted then where a tracepoint tells of it, by the thread that queues it.
  */
 #ifndef CACHETOP_DIRECT_H
 #define CACHETOP_DIRECT_H
@@ -23,7 +27,11 @@ struct submitted {
 	/* Told where the completion does not tell: */
 	u64 before; /* bytes done already, part of what is returned */
 	u64 write;
-	s64 pos; /* where it began */
+	/* With tracepoints only: */
+	s64 pos; /* where it begins */
+	s64 size; /* of the file, where a read ends */
+	s64 queued; /* bytes counted when it was queued */
+	u64 open; /* a number that no other request has; 0: it has been counted */
 };
 
 /* Requests on their way, by the address of their kiocb. */
@@ -48,41 +56,30 @@ static __always_inline u64 mapping_of(u64 iocb)
 	return (u64)BPF_CORE_READ((struct kiocb *)iocb, ki_filp, f_mapping);
 }
 
-static __always_inline void remember_direct(u64 iocb, u64 before, bool write)
+static __always_inline void remember_direct(struct row *row, u64 iocb, struct submitted *s)
 {
-	struct row *row = own_row(true);
-	struct submitted s = {.before = before, .write = write}, *old;
-	bool async = BPF_CORE_READ((struct kiocb *)iocb, ki_complete);
-
-	/*
-	 * Not every end is seen: on 6.18, beside other work, whole batches that end in a softirq pass by all programs at the
-	 * tracepoint, and no count of misses rises. The request before in the same place is still here then.
-	 * One that is tried again begins where it began. Those that somebody waits for may fail without an end.
-	 */
-	s.pos = BPF_CORE_READ((struct kiocb *)iocb, ki_pos);
-	old = bpf_map_lookup_elem(&submissions, &iocb);
-	if (ready && async && old && old->pos != s.pos)
-		count_one(C_LOST_DIRECT);
-	if (!row) {
-		/* Nor may this one be taken for the one before. */
-		if (old)
-			bpf_map_delete_elem(&submissions, &iocb);
-		return;
-	}
-	s.row = row->number;
-	s.made = row->made;
+	s->row = row->number;
+	s->made = row->made;
 	if (with_files)
-		s.file = file_hold(row, mapping_of(iocb));
-	/* No end without a beginning: where there is no room, its completion says so. */
-	if (bpf_map_update_elem(&submissions, &iocb, &s, BPF_ANY) && old)
+		s->file = file_hold(row, mapping_of(iocb));
+	/* No end without a beginning: where there is no room, its completion says so. Nor is it taken for another's. */
+	if (bpf_map_update_elem(&submissions, &iocb, s, BPF_ANY))
 		bpf_map_delete_elem(&submissions, &iocb);
 }
 
 /* Any function that submits a direct request: its first argument. */
 static __always_inline void begin_direct(u64 iocb)
 {
-	if (BPF_CORE_READ((struct kiocb *)iocb, ki_complete))
-		remember_direct(iocb, 0, false);
+	struct submitted s = {};
+	struct row *row;
+
+	if (!BPF_CORE_READ((struct kiocb *)iocb, ki_complete))
+		return;
+	row = own_row(true);
+	if (row)
+		remember_direct(row, iocb, &s);
+	else
+		bpf_map_delete_elem(&submissions, &iocb);
 }
 
 static __always_inline void count_direct(struct account *a, struct file_held *file, s64 bytes, bool write)
@@ -213,26 +210,80 @@ static __always_inline void exit_device(s64 ret)
 }
 
 /*
- * Where only tracepoints can be attached: iomap_dio_rw_begin(iocb, iter, flags, done_before) and
- * iomap_dio_complete(iocb, error, ret). What was done before is part of what is returned.
+ * Where only tracepoints can be attached: iomap_dio_rw_begin(iocb, iter, flags, done_before), in the same thread
+ * iomap_dio_rw_queued(inode, pos, len) for what nobody waits for, and iomap_dio_complete(iocb, error, ret), which may come
+ * before that, or not be seen. Who comes first counts.
  */
 static __always_inline void on_direct_begin(u64 iocb, struct iov_iter *iter, u64 before)
 {
-	remember_direct(iocb, before, is_write(iter));
+	struct submitted s = {.before = before, .write = is_write(iter)};
+	struct row *row = own_row(true);
+
+	if (!row) {
+		/* The one before in the same place of memory may still be here: this one is not it. */
+		bpf_map_delete_elem(&submissions, &iocb);
+		return;
+	}
+	s.pos = BPF_CORE_READ((struct kiocb *)iocb, ki_pos);
+	s.size = BPF_CORE_READ((struct kiocb *)iocb, ki_filp, f_mapping, host, i_size);
+	s.open = bpf_ktime_get_ns();
+	row->direct = iocb;
+	remember_direct(row, iocb, &s);
+}
+
+/* True for one of those who ask. A place in the table may be another request's meanwhile, which has another number. */
+static __always_inline bool claim(struct submitted *s, u64 open)
+{
+	return open && __sync_val_compare_and_swap(&s->open, open, 0) == open;
+}
+
+/* All of it up to `end`, but for `left` bytes, is queued. */
+static __always_inline void on_direct_queued(s64 end, u64 left)
+{
+	struct account a = {.row = own_row(false)};
+	struct submitted *s, copy;
+	u64 iocb;
+
+	if (!a.row || !a.row->direct)
+		return;
+	iocb = a.row->direct;
+	a.row->direct = 0;
+	s = bpf_map_lookup_elem(&submissions, &iocb);
+	/* It has failed in part: what that comes to, its end tells. */
+	if (!s || left)
+		return;
+	copy = *s;
+	/* It has ended, and another thread's is where it was. */
+	if (copy.row != a.row->number || copy.made != a.row->made)
+		return;
+	copy.queued = end - copy.pos;
+	if (!copy.write)
+		copy.queued = up_to(copy.size, copy.pos, copy.queued);
+	s->queued = copy.queued;
+	if (claim(s, copy.open))
+		count_direct(&a, &copy.file, copy.queued, copy.write);
 }
 
 static __always_inline void on_direct_complete(u64 iocb, s64 ret)
 {
-	struct submitted s = {.write = DIRECTION_UNKNOWN, .file = {.number = NO_FILE}};
+	struct submitted copy = {.write = DIRECTION_UNKNOWN, .file = {.number = NO_FILE}};
+	struct submitted *s = bpf_map_lookup_elem(&submissions, &iocb);
 	struct account a;
 
-	if (!account_submitted(&a, iocb, &s) || ret <= 0)
+	if (s && !claim(s, s->open)) {
+		/* Counters only rise: one that fails after all is told under LOST. */
+		if (ready && (ret < 0 || ret - (s64)s->before < s->queued))
+			count_one(C_LOST_DIRECT);
+		bpf_map_delete_elem(&submissions, &iocb);
+		return;
+	}
+	if (!account_submitted(&a, iocb, &copy) || ret <= 0)
 		return;
 	/* Submitted by a thread without room, or before we looked: no guess whether it was a read. */
-	if (s.write == DIRECTION_UNKNOWN)
+	if (copy.write == DIRECTION_UNKNOWN)
 		count_one(C_LOST_BEGUN);
 	else
-		count_direct(&a, &s.file, ret - s.before, s.write);
+		count_direct(&a, &copy.file, ret - copy.before, copy.write);
 }
 
 #endif

@@ -110,6 +110,7 @@ static __always_inline void go_on(struct row *row, struct row *old)
 	row->off_sum = old ? old->off_sum : 0;
 	row->lookup_at = old ? old->lookup_at : 0;
 	row->lookup_off = old ? old->lookup_off : 0;
+	row->direct = old ? old->direct : 0;
 	if (!t)
 		return;
 	if (before)

@@ -112,6 +112,8 @@ struct row {
 	unsigned long long lookup_off; /* off_sum then */
 	unsigned long long off_why; /* a counter: why the thread left the processor */
 	unsigned long long wanted; /* what the thread does is asked for (wanted.h) */
+	unsigned long long
+		direct; /* the direct request that it begins, where only tracepoints attach (direct.h) */
 };
 
 /* What is counted for each file: a counter of the same name. */

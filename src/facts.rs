@@ -155,6 +155,7 @@ pub const TRACEPOINTS: &[&str] = &[
     "block_dirty_buffer",
     "io_uring_submit_req",
     "iomap_dio_rw_begin",
+    "iomap_dio_rw_queued",
     "iomap_dio_complete",
     "task_rename",
     "cgroup_attach_task",

@@ -112,11 +112,11 @@ pub const REASONS: &[Reason] = &[
         "events of files without a row",
     ),
     reason(
-        "direct_unseen",
+        "direct_failed",
         Some(Counter::LostDirect),
         Touches::Totals,
         None,
-        "asynchronous direct requests whose end was not seen: their bytes are missing",
+        "asynchronous direct requests that failed after they were queued: they count as done",
     ),
     reason("recursion", None, Touches::Totals, None, "runs of our programs that the kernel skipped"),
     reason(

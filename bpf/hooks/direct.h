@@ -138,6 +138,13 @@ int direct_btf(u64 *ctx)
 	return 0;
 }
 
+SEC("?tp_btf/iomap_dio_rw_queued")
+int direct_queued_btf(u64 *ctx)
+{
+	on_direct_queued(number(ctx, 1), number(ctx, 2));
+	return 0;
+}
+
 SEC("?tp_btf/iomap_dio_complete")
 int direct_done_btf(u64 *ctx)
 {

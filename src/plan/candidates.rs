@@ -357,6 +357,7 @@ rows! {
       Trampolines() { DirectEnded "iomap_done_fentry" Trampoline("iomap_dio_complete") }
       Calls() {
           DirectEnded "direct_done_btf" Btf("iomap_dio_complete"),
+          DirectQueued "direct_queued_btf" Btf("iomap_dio_rw_queued"),
           DirectSubmitted "direct_btf" Btf("iomap_dio_rw_begin") } ]
     [ Sessions() { DirectShortEnded "simple_done_multi" Entry(&["iomap_dio_simple_complete"]) }
       Trampolines() { DirectShortEnded "simple_done_fentry" Trampoline("iomap_dio_simple_complete") } ]

@@ -76,6 +76,7 @@ events! {
     DeviceDirect = "direct I/O of a device";
     DeviceDirectEnded = "direct I/O of a device, ended";
     DirectSubmitted = "direct request submitted";
+    DirectQueued = "direct request queued";
     DirectEnded = "direct I/O, ended";
     DirectShortEnded = "direct read, short";
     DirectBuffersEnded = "direct I/O by buffers, ended";

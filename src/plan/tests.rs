@@ -500,10 +500,13 @@ fn direct_requests_are_whose_submission_was_seen() {
     assert!(why.contains("totals only"), "{why}");
     let only = new(&tracepoints()).unwrap();
     assert!(only.uses("direct_btf") && only.uses("direct_done_btf") && only.knows(Figure::DirectReadBytes));
-    let mut facts = tracepoints();
-    facts.btf.remove("tp:iomap_dio_complete");
-    let none = new(&facts).unwrap();
-    assert!(!none.uses("direct_btf") && !none.knows(Figure::DirectReadBytes));
+    assert!(only.uses("direct_queued_btf"));
+    for event in ["iomap_dio_rw_begin", "iomap_dio_rw_queued", "iomap_dio_complete"] {
+        let mut facts = tracepoints();
+        facts.btf.remove(&format!("tp:{event}"));
+        let none = new(&facts).unwrap();
+        assert!(!none.uses("direct_btf") && !none.knows(Figure::DirectReadBytes), "{event}");
+    }
 }
 
 #[test]

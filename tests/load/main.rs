@@ -12,6 +12,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod crowd;
+mod direct;
 mod files;
 mod follow;
 mod innocent;
@@ -28,6 +29,8 @@ mod tick;
 mod time;
 #[path = "../tools/mod.rs"]
 mod tools;
+#[path = "../truth/uring.rs"]
+mod uring;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -56,6 +59,8 @@ const TESTS: &[Test] = &[
     ("four_thousand_cgroups", only::four_thousand_cgroups),
     ("in_a_pid_namespace", only::in_a_pid_namespace),
     ("rows_are_the_line", sums::rows_are_the_line),
+    ("asynchronous_direct_io", direct::asynchronous_direct_io),
+    ("direct_io_that_fails_when_queued", direct::direct_io_that_fails_when_queued),
     ("memory_pressure", pressure::memory_pressure),
     ("suspended", time::suspended),
     ("a_processor_that_goes_and_comes", time::a_processor_that_goes_and_comes),

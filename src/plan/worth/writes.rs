@@ -82,11 +82,13 @@ impl Seen<'_> {
     /// By tracepoints.
     fn told_direct(&self) -> Certainty {
         if !self.sees(Event::DirectSubmitted) {
-            return unknown("needs the tracepoints iomap_dio_rw_begin and iomap_dio_complete (6.6)");
+            return unknown(
+                "needs the tracepoints iomap_dio_rw_begin, iomap_dio_rw_queued and iomap_dio_complete (6.6)",
+            );
         }
         let mut why = "only direct I/O of file systems that use iomap (ext4, xfs, btrfs, f2fs) is seen, not that of \
-                       block devices; ends of asynchronous requests are not all seen beside other load, and LOST \
-                       counts a part of these"
+                       block devices; an asynchronous request that fails after it was queued counts as done, and LOST \
+                       says so where its end is seen"
             .to_owned();
         if self.loses(Event::DirectSubmitted) {
             why.push_str("; BTF tracepoints can lose events on preemptible kernels; LOST says how many");
