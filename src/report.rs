@@ -22,6 +22,7 @@ pub mod text;
 pub mod time;
 pub mod units;
 mod unseen;
+pub mod verdict;
 mod watch;
 
 use std::ffi::OsString;
@@ -50,6 +51,7 @@ use compare::Difference;
 use data::Run;
 use findings::Finding;
 use output::Outputs;
+use verdict::Verdict;
 use watch::End;
 use watch::Watch;
 
@@ -83,6 +85,8 @@ pub struct Report {
     pub runs: Vec<Run>,
     /// What the last run is compared with.
     pub compared: Option<Saved>,
+    /// The answer, first.
+    pub verdict: Verdict,
     /// Where the differences in time went.
     pub differences: Vec<Difference>,
     /// What the figures prove.
@@ -123,6 +127,8 @@ impl Report {
             self.differences.push(Difference::between("then to now".into(), &saved.run, last));
         }
         self.findings = findings::of(&self.warmups, &self.runs);
+        self.verdict =
+            verdict::verdict(&self.runs, self.compared.as_ref().map(|saved| &saved.run), &self.findings);
     }
 }
 
