@@ -4,6 +4,7 @@
 //! which run it belongs to; whatever it forks belongs to the same run. Its own `execve` is counted as part of it.
 
 mod accounts;
+pub mod assert;
 pub mod child;
 mod cold;
 pub mod compare;
