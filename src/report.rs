@@ -4,6 +4,7 @@
 //! which run it belongs to; whatever it forks belongs to the same run. Its own `execve` is counted as part of it.
 
 mod accounts;
+pub mod assert;
 pub mod child;
 mod cold;
 pub mod compare;
@@ -24,6 +25,7 @@ pub mod text;
 pub mod time;
 pub mod units;
 mod unseen;
+pub mod verdict;
 mod watch;
 
 use std::ffi::OsString;
@@ -53,6 +55,7 @@ use compare::Difference;
 use data::Run;
 use findings::Finding;
 use output::Outputs;
+use verdict::Verdict;
 use watch::End;
 use watch::Watch;
 
@@ -86,6 +89,8 @@ pub struct Report {
     pub runs: Vec<Run>,
     /// What the last run is compared with.
     pub compared: Option<Saved>,
+    /// The answer, first.
+    pub verdict: Verdict,
     /// Where the differences in time went.
     pub differences: Vec<Difference>,
     /// What the figures prove.
@@ -126,6 +131,8 @@ impl Report {
             self.differences.push(Difference::between("then to now".into(), &saved.run, last));
         }
         self.findings = findings::of(&self.warmups, &self.runs);
+        self.verdict =
+            verdict::verdict(&self.runs, self.compared.as_ref().map(|saved| &saved.run), &self.findings);
     }
 }
 

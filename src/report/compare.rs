@@ -121,14 +121,19 @@ pub struct Difference {
     pub notes: Vec<String>,
 }
 
+/// Whether two runs differ by so much that it can be divided: a hundredth of a second more or less is the weather.
+pub(super) fn worth_a_word(then: &Run, now: &Run) -> bool {
+    let wall_s = (now.wall_s - then.wall_s).abs();
+    wall_s > 0.01 && wall_s > 0.02 * then.wall_s.max(now.wall_s)
+}
+
 impl Difference {
     /// From one run to another.
     #[must_use]
     pub fn between(title: String, then: &Run, now: &Run) -> Self {
         let (a, b) = (Parts::of(then), Parts::of(now));
         let wall_s = now.wall_s - then.wall_s;
-        // A hundredth of a second more or less is the weather.
-        let worth = wall_s.abs() > 0.01 && wall_s.abs() > 0.02 * then.wall_s.max(now.wall_s);
+        let worth = worth_a_word(then, now);
         let overlap = a.overlap() || b.overlap();
         // Adding 0 makes -0 plain 0.
         let share = |s: f64| (worth && !overlap).then(|| s / wall_s + 0.0);

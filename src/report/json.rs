@@ -24,6 +24,7 @@ pub fn object(report: &Report) -> Value {
     out.insert("host".into(), json!(report.host));
     out.insert("engine".into(), json!("exact"));
     out.insert("page_size".into(), json!(page()));
+    out.insert("verdict".into(), json!(report.verdict));
     let runs: Vec<Map<String, Value>> = report.runs.iter().map(run).collect();
     if let Some(last) = runs.last() {
         out.extend(last.clone());

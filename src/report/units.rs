@@ -46,6 +46,20 @@ pub fn change(seconds: f64) -> String {
     format!("{:+.3}", (seconds * 1000.0).round() / 1000.0 + 0.0)
 }
 
+/// A wall time: `6.44 s`, `0.40 s`, `12 ms`, `3 min 20 s`.
+#[must_use]
+pub fn wall(seconds: f64) -> String {
+    if seconds >= 119.5 {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let whole = seconds.round() as u64;
+        format!("{} min {} s", whole / 60, whole % 60)
+    } else if seconds >= 0.0995 {
+        format!("{seconds:.2} s")
+    } else {
+        format!("{:.0} ms", seconds * 1e3)
+    }
+}
+
 /// Nanoseconds as `12.3 ms`.
 #[must_use]
 #[allow(clippy::cast_precision_loss)]

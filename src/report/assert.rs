@@ -1,0 +1,232 @@
+//! `--assert EXPR`: what must hold of the runs, for tests and CI.
+//!
+//! An expression compares two sides: `hit_ratio > 95%`, `misses == 0`, `device_read_bytes < 10MiB`,
+//! `run2.wall < 0.5 * run1.wall`. A name without a run must hold for every run; what is not known fails, since it has not
+//! been shown to hold.
+
+mod names;
+mod parse;
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::Report;
+use super::data::Run;
+use crate::foreign::Foreign;
+use names::Name;
+
+/// One that was given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assertion {
+    text: String,
+    left: Side,
+    comparison: Comparison,
+    right: Side,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Less,
+    AtMost,
+    Equal,
+    NotEqual,
+    AtLeast,
+    More,
+}
+
+/// A number, a name, or a multiple of a name.
+#[derive(Debug, Clone, PartialEq)]
+enum Side {
+    Number(f64),
+    Value { times: f64, of: Whose, name: Name },
+}
+
+/// Which runs a name is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Each run, in turn.
+    Each,
+    /// One, by its number.
+    Run(u32),
+    /// The last one.
+    Last,
+    /// The mean of all.
+    Mean,
+}
+
+/// What came of one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// The expression, as it was given.
+    pub expression: String,
+    /// Whether it was shown to hold.
+    pub holds: bool,
+    /// The run for which it did not, where that is one of several.
+    pub run: Option<u32>,
+    /// What the sides were, or why that is not known.
+    pub found: String,
+}
+
+impl Assertion {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words for its author.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        parse::assertion(text)
+    }
+
+    /// Whether it holds.
+    #[must_use]
+    pub fn check(&self, report: &Report) -> Outcome {
+        let outcome = |holds, run: Option<u32>, found| Outcome {
+            expression: self.text.clone(),
+            holds,
+            run: run.filter(|_| report.runs.len() > 1),
+            found,
+        };
+        let each = [&self.left, &self.right].iter().any(|s| matches!(s, Side::Value { of: Whose::Each, .. }));
+        // Where no side is about each run, one look is enough.
+        let runs = if each { report.runs.as_slice() } else { report.runs.get(..1).unwrap_or_default() };
+        if runs.is_empty() {
+            return outcome(false, None, "there was no run".into());
+        }
+        let mut found = String::new();
+        for run in runs {
+            let number = each.then_some(run.number);
+            let (left, right) = match (self.left.value(run, report), self.right.value(run, report)) {
+                (Ok(left), Ok(right)) => (left, right),
+                (Err(why), _) | (_, Err(why)) => return outcome(false, number, why),
+            };
+            found = self.found(left, right);
+            if !self.comparison.holds(left, right) {
+                return outcome(false, number, found);
+            }
+        }
+        outcome(true, None, found)
+    }
+
+    fn found(&self, left: f64, right: f64) -> String {
+        let mut parts = Vec::new();
+        for (side, value) in [(&self.left, left), (&self.right, right)] {
+            if let Side::Value { name, times, .. } = side {
+                // Of a multiple, what it is a multiple of is the figure.
+                parts.push(format!("{} is {}", side.name(), name.show(value / times)));
+            }
+        }
+        parts.join(", ")
+    }
+}
+
+impl Side {
+    fn value(&self, run: &Run, report: &Report) -> Result<f64, String> {
+        let (times, of, name) = match self {
+            Self::Number(n) => return Ok(*n),
+            Self::Value { times, of, name } => (times, of, name),
+        };
+        let unknown =
+            |run: &Run| format!("{} is not known of run {}{}", self.name(), run.number, name.why(report));
+        let one = |run: &Run| name.value(run, report).ok_or_else(|| unknown(run));
+        let value = match of {
+            Whose::Each => one(run)?,
+            Whose::Last => one(report.runs.last().unwrap_or(run))?,
+            Whose::Run(number) => {
+                let run = report.runs.iter().find(|r| r.number == *number);
+                one(run.ok_or_else(|| format!("there was no run {number}"))?)?
+            }
+            Whose::Mean => {
+                let all: Vec<f64> = report.runs.iter().map(one).collect::<Result<_, _>>()?;
+                #[allow(clippy::cast_precision_loss)]
+                let n = all.len() as f64;
+                all.iter().sum::<f64>() / n
+            }
+        };
+        Ok(value * times)
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Number(n) => n.to_string(),
+            Self::Value { of, name, .. } => match of {
+                Whose::Each => name.text(),
+                Whose::Run(n) => format!("run{n}.{}", name.text()),
+                Whose::Last => format!("last.{}", name.text()),
+                Whose::Mean => format!("mean.{}", name.text()),
+            },
+        }
+    }
+}
+
+impl Comparison {
+    #[allow(clippy::float_cmp)]
+    fn holds(self, left: f64, right: f64) -> bool {
+        match self {
+            Self::Less => left < right,
+            Self::AtMost => left <= right,
+            Self::Equal => left == right,
+            Self::NotEqual => left != right,
+            Self::AtLeast => left >= right,
+            Self::More => left > right,
+        }
+    }
+}
+
+/// A line for each that failed; nothing where all hold.
+#[must_use]
+pub fn lines(outcomes: &[Outcome]) -> String {
+    let mut out = String::new();
+    for o in outcomes.iter().filter(|o| !o.holds) {
+        let _ = writeln!(out, "cachestat: assertion failed: {}", o.line());
+    }
+    out
+}
+
+/// The same as annotations, in the form that GitHub Actions reads from standard output.
+#[must_use]
+pub fn annotations(outcomes: &[Outcome]) -> String {
+    // The form's own escapes.
+    let escaped = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let failed = outcomes.iter().filter(|o| !o.holds);
+    failed.map(|o| format!("::error title=cachestat --assert::{}\n", escaped(&o.line()))).collect()
+}
+
+/// The same as JUnit XML, a test case for each.
+#[must_use]
+pub fn junit(outcomes: &[Outcome], seconds: f64) -> String {
+    let failed = outcomes.iter().filter(|o| !o.holds).count();
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"cachestat\" tests=\"{}\" failures=\"{failed}\" \
+         errors=\"0\" time=\"{seconds:.3}\">\n",
+        outcomes.len()
+    );
+    for o in outcomes {
+        let name = escaped(&o.expression);
+        let _ = match o.holds {
+            true => writeln!(out, "  <testcase classname=\"cachestat.assert\" name=\"{name}\"/>"),
+            false => writeln!(
+                out,
+                "  <testcase classname=\"cachestat.assert\" name=\"{name}\">\n    <failure message=\"{}\"/>\n  </testcase>",
+                escaped(&o.line())
+            ),
+        };
+    }
+    out.push_str("</testsuite>\n");
+    out
+}
+
+impl Outcome {
+    fn line(&self) -> String {
+        let run = self.run.map_or_else(String::new, |n| format!("run {n}: "));
+        // An expression is the caller's own, but nothing of it may act on a terminal either.
+        Foreign::from(format!("{}: {run}{}", self.expression, self.found)).to_string()
+    }
+}
+
+/// Text of XML.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! What an assertion can be about.
+
+use crate::figures::Figure;
+use crate::figures::Unit;
+use crate::report::Report;
+use crate::report::data::Run;
+use crate::report::time::Parts;
+use crate::report::units;
+
+/// One of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Name {
+    Figure(Figure),
+    Other(&'static Other),
+}
+
+/// What is no figure.
+#[derive(Debug)]
+pub(super) struct Other {
+    pub(super) name: &'static str,
+    unit: Kind,
+    value: fn(&Run) -> Option<f64>,
+}
+
+impl PartialEq for Other {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Other {}
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Count,
+    Bytes,
+    Seconds,
+    Nanoseconds,
+    Share,
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn of(n: u64) -> f64 {
+    n as f64
+}
+
+fn ratio(part: Option<u64>, all: Option<u64>) -> Option<f64> {
+    // Of nothing, no share is known.
+    let (part, all) = (part?, all.filter(|n| *n > 0)?);
+    Some(of(part) / of(all))
+}
+
+const OTHERS: &[Other] = &[
+    Other {
+        name: "hit_ratio",
+        unit: Kind::Share,
+        value: |r| ratio(r.get(Figure::Hits), r.get(Figure::Accesses)),
+    },
+    Other { name: "wall", unit: Kind::Seconds, value: |r| Some(r.wall_s) },
+    Other { name: "user", unit: Kind::Seconds, value: |r| r.usage.user_s },
+    Other { name: "system", unit: Kind::Seconds, value: |r| r.usage.system_s },
+    Other { name: "data_wait", unit: Kind::Seconds, value: |r| Parts::of(r).data_s },
+    Other { name: "metadata_wait", unit: Kind::Seconds, value: |r| Parts::of(r).metadata_s },
+    Other { name: "lookup_work", unit: Kind::Seconds, value: |r| Parts::of(r).lookups_s },
+    Other { name: "write_wait", unit: Kind::Seconds, value: |r| Parts::of(r).writing_s },
+    Other { name: "processor_wait", unit: Kind::Seconds, value: |r| Parts::of(r).queue_s },
+    Other { name: "unexplained", unit: Kind::Seconds, value: |r| Parts::of(r).unexplained_s },
+    Other { name: "device_read_bytes", unit: Kind::Bytes, value: |r| r.usage.device_read_bytes.map(of) },
+    Other { name: "device_write_bytes", unit: Kind::Bytes, value: |r| r.usage.device_write_bytes.map(of) },
+    Other { name: "major_faults", unit: Kind::Count, value: |r| r.usage.major_faults.map(of) },
+    Other { name: "minor_faults", unit: Kind::Count, value: |r| r.usage.minor_faults.map(of) },
+    Other { name: "dentry_misses", unit: Kind::Count, value: |r| r.lookups.dcache_misses.map(of) },
+    Other {
+        name: "before.cached",
+        unit: Kind::Share,
+        // More files than there is room for: what was there before is known of a part.
+        value: |r| ratio(Some(r.warm_pages).filter(|_| !r.origin.unlisted), Some(r.asked_pages)),
+    },
+    Other { name: "files", unit: Kind::Count, value: |r| Some(of(r.files_seen)) },
+    Other { name: "lost", unit: Kind::Count, value: |r| Some(of(r.lost.values().sum())) },
+    Other { name: "exit_status", unit: Kind::Count, value: |r| r.exit_status.map(f64::from) },
+];
+
+impl Name {
+    /// The one that is called so: `group.key`, or the key alone where it is that of one figure.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        if let Some(other) = OTHERS.iter().find(|o| o.name == text) {
+            return Ok(Self::Other(other));
+        }
+        let full = |f: &Figure| format!("{}.{}", f.group(), f.key());
+        let ours = || Figure::ALL.iter().filter(|f| !super::super::data::NOT_OURS.contains(f));
+        // Those of reads are what everybody means by hits and misses.
+        let found = [text.to_owned(), format!("read.{text}")];
+        if let Some(figure) = found.iter().find_map(|t| ours().find(|f| full(f) == *t)) {
+            return Ok(Self::Figure(*figure));
+        }
+        let by_key: Vec<&Figure> = ours().filter(|f| f.key() == text).collect();
+        if let [one] = by_key.as_slice() {
+            return Ok(Self::Figure(**one));
+        }
+        let names: Vec<String> = OTHERS.iter().map(|o| o.name.to_owned()).chain(ours().map(full)).collect();
+        Err(format!("'{text}' is no figure; there are {}", names.join(", ")))
+    }
+
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Figure(f) => format!("{}.{}", f.group(), f.key()),
+            Self::Other(o) => o.name.into(),
+        }
+    }
+
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Self::Other(o) => o.unit,
+            Self::Figure(f) => match f.unit() {
+                Unit::Bytes => Kind::Bytes,
+                Unit::Nanoseconds => Kind::Nanoseconds,
+                Unit::Pages | Unit::Events => Kind::Count,
+            },
+        }
+    }
+
+    /// In the base unit: a count, bytes, seconds, or a share of 1.
+    pub(super) fn value(self, run: &Run, report: &Report) -> Option<f64> {
+        let _ = report;
+        match self {
+            Self::Figure(f) => {
+                let n = of(run.get(f)?);
+                Some(if self.kind() == Kind::Nanoseconds { n / 1e9 } else { n })
+            }
+            Self::Other(o) => (o.value)(run),
+        }
+    }
+
+    /// A value as people read it.
+    pub(super) fn show(self, value: f64) -> String {
+        match self.kind() {
+            Kind::Share => format!("{:.1} %", value * 100.0),
+            Kind::Seconds | Kind::Nanoseconds => format!("{value:.6} s"),
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            Kind::Bytes if value >= 1024.0 => format!("{value} ({})", units::bytes(value as u64)),
+            Kind::Bytes | Kind::Count => format!("{value}"),
+        }
+    }
+
+    /// Why it is not known, where the report says so.
+    pub(super) fn why(self, report: &Report) -> String {
+        let name = self.text();
+        let line = report.unknown.iter().find(|l| l.contains(&name));
+        line.map_or_else(String::new, |l| format!(" ({})", l.trim_end_matches('.')))
+    }
+}

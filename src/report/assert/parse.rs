@@ -1,0 +1,120 @@
+//! Reading an expression: `[NUMBER *] [runN.|last.|mean.]NAME` or `NUMBER[UNIT]`, a comparison, and the same again.
+
+use super::Assertion;
+use super::Comparison;
+use super::Side;
+use super::Whose;
+use super::names::Kind;
+use super::names::Name;
+
+/// The comparisons, the longer ones first.
+const COMPARISONS: &[(&str, Comparison)] = &[
+    ("<=", Comparison::AtMost),
+    (">=", Comparison::AtLeast),
+    ("==", Comparison::Equal),
+    ("!=", Comparison::NotEqual),
+    ("<", Comparison::Less),
+    (">", Comparison::More),
+];
+
+/// Units of numbers, and what they measure.
+const UNITS: &[(&str, f64, Kind)] = &[
+    ("%", 0.01, Kind::Share),
+    ("B", 1.0, Kind::Bytes),
+    ("KiB", 1024.0, Kind::Bytes),
+    ("MiB", 1024.0 * 1024.0, Kind::Bytes),
+    ("GiB", 1024.0 * 1024.0 * 1024.0, Kind::Bytes),
+    ("TiB", 1024.0 * 1024.0 * 1024.0 * 1024.0, Kind::Bytes),
+    ("kB", 1e3, Kind::Bytes),
+    ("MB", 1e6, Kind::Bytes),
+    ("GB", 1e9, Kind::Bytes),
+    ("ns", 1e-9, Kind::Seconds),
+    ("us", 1e-6, Kind::Seconds),
+    ("ms", 1e-3, Kind::Seconds),
+    ("s", 1.0, Kind::Seconds),
+    ("m", 60.0, Kind::Seconds),
+    ("min", 60.0, Kind::Seconds),
+    ("h", 3600.0, Kind::Seconds),
+];
+
+pub(super) fn assertion(text: &str) -> Result<Assertion, String> {
+    let found = COMPARISONS.iter().filter_map(|(sign, c)| Some((text.find(sign)?, *sign, *c)));
+    // The first in the text; of two that begin there, the longer, which comes first in the table.
+    let Some((at, sign, comparison)) = found.min_by_key(|(at, sign, _)| (*at, std::cmp::Reverse(sign.len())))
+    else {
+        return Err("a comparison is missing: write 'hit_ratio > 95%'".into());
+    };
+    let (left, right) = (text.get(..at).unwrap_or(""), text.get(at + sign.len()..).unwrap_or(""));
+    let ((left, one), (right, other)) = (side(left)?, side(right)?);
+    if matches!((&left, &right), (Side::Number(_), Side::Number(_))) {
+        return Err("both sides are numbers: one of them must be a figure".into());
+    }
+    if let (Some(one), Some(other)) = (one, other)
+        && !alike(one, other)
+    {
+        return Err(format!("{} cannot be compared with {}", word(one), word(other)));
+    }
+    Ok(Assertion { text: text.trim().to_owned(), left, comparison, right })
+}
+
+fn alike(a: Kind, b: Kind) -> bool {
+    let plain = |k| if k == Kind::Nanoseconds { Kind::Seconds } else { k };
+    plain(a) == plain(b)
+}
+
+const fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Count => "a count",
+        Kind::Bytes => "bytes",
+        Kind::Seconds | Kind::Nanoseconds => "a time",
+        Kind::Share => "a share",
+    }
+}
+
+/// A side, and what it measures; a number without a unit fits everything.
+fn side(text: &str) -> Result<(Side, Option<Kind>), String> {
+    let text = text.trim();
+    let (times, rest) = match text.split_once('*') {
+        Some((times, rest)) => match number(times.trim())? {
+            (times, None | Some(Kind::Share)) if times > 0.0 => (times, rest.trim()),
+            _ => return Err(format!("'{}' is no factor: write '0.5 * run1.wall'", times.trim())),
+        },
+        None if text.starts_with(|c: char| c.is_ascii_digit() || c == '.') => {
+            let (value, kind) = number(text)?;
+            return Ok((Side::Number(value), kind));
+        }
+        None => (1.0, text),
+    };
+    if rest.is_empty() {
+        return Err("a side is missing: write 'hit_ratio > 95%'".into());
+    }
+    let (of, name) = match rest.split_once('.') {
+        Some(("last", name)) => (Whose::Last, name),
+        Some(("mean", name)) => (Whose::Mean, name),
+        Some((run, name)) => match run.strip_prefix("run").and_then(|n| n.parse().ok()) {
+            Some(number) => (Whose::Run(number), name),
+            None => (Whose::Each, rest),
+        },
+        None => (Whose::Each, rest),
+    };
+    let name = Name::parse(name)?;
+    Ok((Side::Value { times, of, name }, Some(name.kind())))
+}
+
+/// A number with a unit.
+fn number(text: &str) -> Result<(f64, Option<Kind>), String> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let value: f64 = digits.replace('_', "").parse().map_err(|_| format!("'{text}' is no number"))?;
+    match unit.trim() {
+        "" => Ok((value, None)),
+        unit => {
+            let known = UNITS.iter().find(|(name, ..)| *name == unit);
+            let (_, scale, kind) = known.ok_or_else(|| {
+                format!("'{unit}' is no unit; %, B, KiB, MiB, GiB, ns, us, ms, s, m and h are")
+            })?;
+            // What is written with a few digits behind the point is meant so.
+            Ok((value * scale, Some(*kind)))
+        }
+    }
+}

@@ -1,0 +1,148 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::figures::Figure;
+use crate::report::data::Usage;
+
+fn run(number: u32, wall_s: f64, hits: u64) -> Run {
+    let mut run = Run { number, wall_s, exit_status: Some(0), ..Run::default() };
+    run.figures.set(Figure::Accesses, Some(1000));
+    run.figures.set(Figure::Hits, Some(hits));
+    run.figures.set(Figure::Misses, Some(1000 - hits));
+    run.figures.set(Figure::StallNs, Some(2_000_000));
+    run.usage = Usage { device_read_bytes: Some((1000 - hits) * 4096), ..Usage::zero() };
+    (run.asked_pages, run.warm_pages) = (1000, hits);
+    run
+}
+
+fn report() -> Report {
+    Report {
+        runs: vec![run(1, 4.0, 0), run(2, 1.0, 1000)],
+        unknown: vec!["not known: write.hits, write.misses (needs hooks on functions).".into()],
+        ..Report::default()
+    }
+}
+
+fn check(text: &str) -> Outcome {
+    Assertion::parse(text).unwrap_or_else(|e| panic!("{text}: {e}")).check(&report())
+}
+
+#[test]
+fn what_holds() {
+    for text in [
+        "run2.hit_ratio > 95%",
+        "run2.misses == 0",
+        "last.misses == 0",
+        "run2.device_read_bytes < 10MiB",
+        "run2.wall < 0.5 * run1.wall",
+        "50% * run1.wall > run2.wall",
+        "run1.before.cached < 1%",
+        "lost == 0",
+        "read.stall_ns < 3ms",
+        "stall_ns<=2ms",
+        "mean.wall >= 2.5s",
+        "run1.device_read_bytes == 4_096_000",
+        "run1.device_read_bytes==4000KiB",
+        "exit_status == 0",
+        "accesses != 0",
+        "10MiB > run2.device_read_bytes",
+        "wall < 1m",
+    ] {
+        let o = check(text);
+        assert!(o.holds && o.run.is_none() && o.expression == text, "{o:?}");
+    }
+}
+
+#[test]
+fn what_does_not() {
+    for (text, run, found) in [
+        ("hit_ratio > 95%", Some(1), "hit_ratio is 0.0 %"),
+        ("misses == 0", Some(1), "read.misses is 1000"),
+        ("wall < 2s", Some(1), "wall is 4.000000 s"),
+        ("wall > 2", Some(2), "wall is 1.000000 s"),
+        ("run2.wall < 0.1 * run1.wall", None, "run2.wall is 1.000000 s, run1.wall is 4.000000 s"),
+        ("run1.device_read_bytes < 1MiB", None, "run1.device_read_bytes is 4096000 (3.9 MiB)"),
+        ("run3.wall < 1s", None, "there was no run 3"),
+        ("mean.hits > 500", None, "mean.read.hits is 500"),
+    ] {
+        let o = check(text);
+        assert!(!o.holds && o.run == run && o.found == found, "{text}: {o:?}");
+    }
+}
+
+#[test]
+fn what_is_not_known_fails_whatever_is_asked() {
+    for text in ["write.hits >= 0", "write.hits < 5", "write.hits != 7", "write.hits == 0"] {
+        let o = check(text);
+        assert!(!o.holds, "{text}");
+        assert_eq!(
+            o.found,
+            "write.hits is not known of run 1 (not known: write.hits, write.misses (needs hooks on functions))"
+        );
+    }
+    // A share of nothing is no share.
+    let mut nothing = report();
+    nothing.runs.iter_mut().for_each(|r| r.figures.set(Figure::Accesses, Some(0)));
+    assert!(!Assertion::parse("hit_ratio >= 0%").unwrap().check(&nothing).holds);
+    // What was there before is known of a part of the files.
+    let mut many = report();
+    many.runs.iter_mut().for_each(|r| r.origin.unlisted = true);
+    assert!(!Assertion::parse("before.cached < 100%").unwrap().check(&many).holds);
+    assert!(!Assertion::parse("wall < 9s").unwrap().check(&Report::default()).holds, "no run");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for (text, why) in [
+        ("", "a comparison is missing"),
+        ("hit_ratio", "a comparison is missing"),
+        ("hit_ratio >", "a side is missing"),
+        ("> 5", "a side is missing"),
+        ("hit_ratoi > 5%", "'hit_ratoi' is no figure; there are hit_ratio, wall"),
+        ("hits > 5x", "'x' is no unit"),
+        ("1 < 2", "both sides are numbers"),
+        ("wall < 5MiB", "a time cannot be compared with bytes"),
+        ("hits < 5s", "a count cannot be compared with a time"),
+        ("run1.wall < run2.hits", "a time cannot be compared with a count"),
+        ("wall < 0 * wall", "is no factor"),
+        ("wall < 5s * wall", "is no factor"),
+        ("hits > 1.2.3", "is no number"),
+        ("runx.wall < 3", "is no figure"),
+        ("cache.evicted == 0", "is no figure"),
+        ("hits => 3", "is no"),
+    ] {
+        let error = Assertion::parse(text).unwrap_err();
+        assert!(error.contains(why), "{text}: {error}");
+    }
+}
+
+#[test]
+fn what_ci_reads() {
+    let outcomes = [
+        check("run2.misses == 0"),
+        check("hit_ratio > 95%"),
+        check("run1.wall < \"x\"".replace("\"x\"", "1s").as_str()),
+    ];
+    assert_eq!(
+        lines(&outcomes),
+        "cachestat: assertion failed: hit_ratio > 95%: run 1: hit_ratio is 0.0 %\n\
+         cachestat: assertion failed: run1.wall < 1s: run1.wall is 4.000000 s\n"
+    );
+    assert_eq!(
+        annotations(&outcomes),
+        "::error title=cachestat --assert::hit_ratio > 95%25: run 1: hit_ratio is 0.0 %25\n\
+         ::error title=cachestat --assert::run1.wall < 1s: run1.wall is 4.000000 s\n"
+    );
+    assert_eq!(
+        junit(&outcomes, 5.0),
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <testsuite name=\"cachestat\" tests=\"3\" failures=\"2\" errors=\"0\" time=\"5.000\">\n  \
+         <testcase classname=\"cachestat.assert\" name=\"run2.misses == 0\"/>\n  \
+         <testcase classname=\"cachestat.assert\" name=\"hit_ratio &gt; 95%\">\n    \
+         <failure message=\"hit_ratio &gt; 95%: run 1: hit_ratio is 0.0 %\"/>\n  </testcase>\n  \
+         <testcase classname=\"cachestat.assert\" name=\"run1.wall &lt; 1s\">\n    \
+         <failure message=\"run1.wall &lt; 1s: run1.wall is 4.000000 s\"/>\n  </testcase>\n\
+         </testsuite>\n"
+    );
+    assert_eq!(lines(&outcomes[..1]) + &annotations(&outcomes[..1]), "");
+}

@@ -1,0 +1,345 @@
+//! The answer first: which run was faster, by how much, and why, in two to four sentences. A report of one run says where
+//! its time went.
+//!
+//! Shares are of the difference in wall time (or, of one run, of its wall time), and add up to it with what is
+//! unexplained. Where threads worked at the same time, times of threads are not divided: shares are unknown.
+
+use serde::Serialize;
+
+use super::compare::worth_a_word;
+use super::data::Run;
+use super::findings::Finding;
+use super::time::Parts;
+use super::units;
+use crate::figures::Figure;
+
+/// Shares below this are not told in words.
+const LEAST: f64 = 0.05;
+/// Pages from which on one run can be said to have brought in more than another: 1 MiB.
+const MANY: u64 = 256;
+
+/// What a reader wants to know first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Verdict {
+    /// In words.
+    pub text: String,
+    /// How many times as fast the later run was as the earlier; `None` of one run.
+    pub factor: Option<f64>,
+    /// Where the difference (of one run: the time) went, the largest first.
+    pub causes: Vec<Cause>,
+}
+
+/// A part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Cause {
+    /// What it is: a name that does not change.
+    pub id: &'static str,
+    /// Of the whole; `None` where threads overlap or the difference is too small to be divided.
+    pub share: Option<f64>,
+    /// Seconds gained (of one run: spent); negative where it made the later run slower; `None`: not known.
+    pub seconds: Option<f64>,
+}
+
+/// The kinds of causes, in the order in which equal ones are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Data,
+    Metadata,
+    Lookups,
+    Writing,
+    Queue,
+    ColdWork,
+    Cpu,
+    Unexplained,
+}
+
+const KINDS: [Kind; 8] = [
+    Kind::Data,
+    Kind::Metadata,
+    Kind::Lookups,
+    Kind::Writing,
+    Kind::Queue,
+    Kind::ColdWork,
+    Kind::Cpu,
+    Kind::Unexplained,
+];
+
+impl Kind {
+    const fn id(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::Metadata => "metadata",
+            Self::Lookups => "names",
+            Self::Writing => "writing",
+            Self::Queue => "processor-queue",
+            Self::ColdWork => "cold-work",
+            Self::Cpu => "processor",
+            Self::Unexplained => "unexplained",
+        }
+    }
+
+    /// What it is, of one run.
+    const fn spent(self) -> &'static str {
+        match self {
+            Self::Data => "waiting for data",
+            Self::Metadata => "waiting for metadata",
+            Self::Lookups => "work on names that the dentry cache did not have",
+            Self::Writing => "waiting to write",
+            Self::Queue => "waiting for a processor",
+            Self::ColdWork => "work of the kernel to bring data in",
+            Self::Cpu => "processor time",
+            Self::Unexplained => "unexplained: pipes, locks, timers, or what was not seen",
+        }
+    }
+
+    /// What it is, of a difference.
+    const fn differs(self) -> &'static str {
+        match self {
+            Self::ColdWork => {
+                "work of the kernel that a cold cache costs (allocating pages, submitting I/O, reading inodes)"
+            }
+            Self::Cpu => "processor time of the command itself",
+            other => other.spent(),
+        }
+    }
+}
+
+/// Seconds of a run by kind.
+struct Spent([Option<f64>; 8]);
+
+impl Spent {
+    /// The parts of a run. `cold`: what of its processor time is put down to a cold cache.
+    fn new(parts: &Parts, cold: Option<f64>) -> Self {
+        let cpu = parts.cpu_s.map(|cpu| cpu - cold.unwrap_or(0.0));
+        Self([
+            parts.data_s,
+            parts.metadata_s,
+            parts.lookups_s,
+            parts.writing_s,
+            parts.queue_s,
+            cold,
+            cpu,
+            parts.unexplained_s,
+        ])
+    }
+
+    fn get(&self, kind: Kind) -> Option<f64> {
+        self.0[kind as usize]
+    }
+}
+
+/// Pages that a run brought in by reading, mapping or writing.
+fn brought(run: &Run) -> Option<u64> {
+    Some(run.get(Figure::Fills)? + run.get(Figure::FaultMisses).unwrap_or(0))
+}
+
+/// Processor time in the kernel that the cold one of two runs needed more, without the work on names, which is told
+/// apart: where the one brought more pages in than the other, that is what allocating and reading them costs. What the
+/// command does outside of the kernel is its own.
+fn cold_work(then: &Run, now: &Run) -> Option<f64> {
+    let (a, b) = (brought(then)?, brought(now)?);
+    if a.abs_diff(b) < MANY {
+        return None;
+    }
+    let kernel = |run: &Run| Some(run.usage.system_s? - Parts::of(run).lookups_s.unwrap_or(0.0));
+    let more = kernel(then)? - kernel(now)?;
+    // The one that brought more in is the one that must have worked more.
+    ((a > b) == (more > 0.0)).then_some(more)
+}
+
+/// The verdict of a report: the first run against the one in the middle of the rest; the last against a saved one; or
+/// one run by itself.
+#[must_use]
+pub fn verdict(runs: &[Run], saved: Option<&Run>, findings: &[Finding]) -> Verdict {
+    match (runs, saved) {
+        ([], _) => Verdict::default(),
+        ([.., last], Some(then)) => between(then, last, ("The run then", "the run now"), findings),
+        ([one], None) => alone(one),
+        ([first, rest @ ..], None) => {
+            let mut order: Vec<&Run> = rest.iter().collect();
+            order.sort_by(|a, b| a.wall_s.total_cmp(&b.wall_s));
+            let middle = order[(order.len() - 1) / 2];
+            let now = match rest.len() {
+                1 => format!("run {}", middle.number),
+                _ => format!(
+                    "run {} (in the middle of runs {} to {})",
+                    middle.number,
+                    rest[0].number,
+                    rest[rest.len() - 1].number
+                ),
+            };
+            between(first, middle, (&format!("Run {}", first.number), &now), findings)
+        }
+    }
+}
+
+fn sorted(mut causes: Vec<Cause>) -> Vec<Cause> {
+    let weight = |c: &Cause| c.seconds.map_or(-1.0, f64::abs);
+    causes.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    causes
+}
+
+/// `62 %`; of small things nothing.
+fn told(share: f64) -> String {
+    units::percent(share, 0)
+}
+
+fn kind(id: &str) -> Kind {
+    KINDS.into_iter().find(|k| k.id() == id).unwrap_or(Kind::Unexplained)
+}
+
+fn between(then: &Run, now: &Run, names: (&str, &str), findings: &[Finding]) -> Verdict {
+    let (a, b) = (Parts::of(then), Parts::of(now));
+    let cold = cold_work(then, now);
+    // Of the colder one only: the other has none of it.
+    let (ca, cb) = match cold {
+        Some(s) if s > 0.0 => (Some(s), Some(0.0)),
+        Some(s) => (Some(0.0), Some(-s)),
+        None => (None, None),
+    };
+    let (sa, sb) = (Spent::new(&a, ca), Spent::new(&b, cb));
+    let gain = then.wall_s - now.wall_s;
+    let overlap = a.overlap() || b.overlap();
+    let worth = worth_a_word(then, now);
+    let share = |s: f64| (worth && !overlap).then(|| s / gain + 0.0);
+    let mut causes = Vec::new();
+    let mut known = 0.0;
+    for kind in KINDS.into_iter().filter(|k| *k != Kind::Unexplained) {
+        let seconds = sa.get(kind).zip(sb.get(kind)).map(|(a, b)| a - b);
+        known += seconds.unwrap_or(0.0);
+        if kind == Kind::ColdWork && cold.is_none() {
+            continue;
+        }
+        causes.push(Cause { id: kind.id(), share: seconds.and_then(share), seconds });
+    }
+    let rest = (!overlap).then_some(gain - known);
+    causes.push(Cause { id: Kind::Unexplained.id(), share: rest.and_then(share), seconds: rest });
+    let causes = sorted(causes);
+    let factor = (now.wall_s > 0.0).then(|| then.wall_s / now.wall_s);
+    let mut text = first_sentence(then, now, names, worth);
+    if worth {
+        text.push_str(&whys(then, now, &causes, overlap, gain, findings));
+    }
+    Verdict { text, factor, causes }
+}
+
+fn first_sentence(then: &Run, now: &Run, (before, after): (&str, &str), worth: bool) -> String {
+    let walls = format!("({} → {})", units::wall(then.wall_s), units::wall(now.wall_s));
+    let mut after = after.to_owned();
+    after.get_mut(..1).map(str::make_ascii_uppercase);
+    let before = before.replacen("Run", "run", 1).replacen("The", "the", 1);
+    if !worth {
+        return format!("{after} took as long as {before} {walls}: no difference worth explaining.");
+    }
+    if now.wall_s < then.wall_s {
+        format!("{after} was {:.1} times as fast as {before} {walls}.", then.wall_s / now.wall_s.max(1e-9))
+    } else {
+        format!("{after} took {:.1} times as long as {before} {walls}.", now.wall_s / then.wall_s.max(1e-9))
+    }
+}
+
+/// Why the data did not have to be waited for, or had to be.
+fn of_data(then: &Run, now: &Run, findings: &[Finding]) -> String {
+    let has = |id: &str, run: &Run| findings.iter().any(|f| f.id == id && f.runs.contains(&run.number));
+    let amount = units::of_pages(now.warm_pages);
+    if now.wall_s >= then.wall_s {
+        return match now.cold.is_some() {
+            true => "waiting for data, which --cold had emptied from the cache".into(),
+            false => "waiting for data".into(),
+        };
+    }
+    let from_then = now.origin.runs.iter().any(|(n, pages)| *n == then.number && pages * 2 >= now.warm_pages);
+    if now.warm_pages >= MANY && from_then && has("warmed-by-earlier-run", now) {
+        format!("data that run {} had left in the cache ({amount})", then.number)
+    } else if now.warm_pages >= MANY && now.warm_pages > then.warm_pages {
+        format!("data that was in the cache this time ({amount})")
+    } else {
+        "waiting for data".into()
+    }
+}
+
+fn whys(then: &Run, now: &Run, causes: &[Cause], overlap: bool, gain: f64, findings: &[Finding]) -> String {
+    let what = if gain > 0.0 { "gain" } else { "loss" };
+    if overlap {
+        let data = causes.iter().find(|c| c.id == Kind::Data.id()).and_then(|c| c.seconds);
+        let seconds = data.filter(|s| s.abs() > 0.01).map_or_else(String::new, |s| {
+            let way = if s > 0.0 { "less" } else { "more" };
+            format!(" They waited {} {way} for data.", units::wall(s.abs()))
+        });
+        return format!(" Threads worked at the same time, so the {what} is not divided.{seconds}");
+    }
+    let mut said = Vec::new();
+    for cause in causes {
+        let Some(share) = cause.share.filter(|s| *s >= LEAST) else { continue };
+        let kind = kind(cause.id);
+        let words = match kind {
+            Kind::Data => of_data(then, now, findings),
+            kind => kind.differs().into(),
+        };
+        said.push(match said.len() {
+            0 if kind == Kind::Unexplained => format!(" {} of the {what} is {words}", told(share)),
+            0 => format!(" {} of the {what} is {words}", told(share)),
+            _ => format!("{} {words}", told(share)),
+        });
+    }
+    // What went the other way is not part of the reason, but belongs to the sum.
+    let against = causes.iter().filter(|c| c.share.is_some_and(|s| s <= -LEAST));
+    let against: Vec<_> = against
+        .map(|c| {
+            format!(
+                "{} took {} {}",
+                kind(c.id).differs(),
+                units::wall(c.seconds.unwrap_or(0.0).abs()),
+                if gain > 0.0 { "more" } else { "less" }
+            )
+        })
+        .collect();
+    let mut text = said.join(", ");
+    if !text.is_empty() {
+        text.push('.');
+    }
+    if !against.is_empty() {
+        text.push_str(&format!(" Against it, {}.", against.join(", ")));
+    }
+    text
+}
+
+fn alone(run: &Run) -> Verdict {
+    let parts = Parts::of(run);
+    let spent = Spent::new(&parts, None);
+    let overlap = parts.overlap();
+    let share = |s: f64| (!overlap && run.wall_s > 0.0).then(|| s / run.wall_s);
+    let causes = KINDS.into_iter().filter(|k| *k != Kind::ColdWork).map(|kind| {
+        let seconds = spent.get(kind);
+        Cause { id: kind.id(), share: seconds.and_then(share), seconds }
+    });
+    let causes = sorted(causes.collect());
+    let mut text = format!("It took {}", units::wall(run.wall_s));
+    let said: Vec<_> = causes
+        .iter()
+        .filter_map(|c| Some((c, c.share.filter(|s| *s >= LEAST)?)))
+        .map(|(c, share)| format!("{} {}", told(share), kind(c.id).spent()))
+        .collect();
+    if overlap {
+        text.push_str("; threads worked at the same time, so it is not divided");
+    } else if !said.is_empty() {
+        text.push_str(": ");
+        text.push_str(&said.join(", "));
+    }
+    text.push('.');
+    if run.asked_pages >= MANY {
+        text.push_str(&format!(
+            " Of the {} that it used, {} was in the cache before.",
+            units::of_pages(run.asked_pages),
+            if run.warm_pages == 0 {
+                "nothing".into()
+            } else {
+                told(super::share(run.warm_pages, run.asked_pages))
+            }
+        ));
+    }
+    Verdict { text, factor: None, causes }
+}
+
+#[cfg(test)]
+mod tests;

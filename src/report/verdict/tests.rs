@@ -1,0 +1,165 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::report::data::Origin;
+use crate::report::data::Usage;
+use crate::report::data::Waits;
+use crate::report::findings;
+
+/// A run that waited so long for data, milliseconds, and worked so long in the kernel.
+fn run(number: u32, wall: u64, data: u64, system: u64) -> Run {
+    let zero = Some(0);
+    let mut run = Run { number, exit_status: Some(0), ..Run::default() };
+    run.wall_s = std::time::Duration::from_millis(wall).as_secs_f64();
+    for figure in Figure::ALL {
+        run.figures.set(*figure, zero);
+    }
+    run.waits = Waits {
+        read_ns: Some(data * 1_000_000),
+        fault_ns: zero,
+        exec_ns: zero,
+        open_ns: zero,
+        lookup_ns: zero,
+        directory_ns: zero,
+        write_ns: zero,
+        sync_ns: zero,
+        cpu_ns: zero,
+        ..Waits::default()
+    };
+    let system = std::time::Duration::from_millis(system).as_secs_f64();
+    run.usage = Usage { user_s: Some(0.1), system_s: Some(system), ..Usage::zero() };
+    run.one_thread = Some(true);
+    run
+}
+
+/// 60 MiB read cold, then warm.
+fn scans() -> Vec<Run> {
+    let (mut cold, mut warm) = (run(1, 6440, 4100, 1100), run(2, 400, 0, 260));
+    cold.figures.set(Figure::Fills, Some(15_360));
+    cold.figures.set(Figure::Misses, Some(15_360));
+    cold.asked_pages = 15_360;
+    warm.figures.set(Figure::Hits, Some(15_360));
+    (warm.asked_pages, warm.warm_pages) = (15_360, 15_360);
+    warm.origin = Origin { runs: vec![(1, 15_360)], ..Origin::default() };
+    vec![cold, warm]
+}
+
+fn said(runs: &[Run]) -> Verdict {
+    verdict(runs, None, &findings::of(&[], runs))
+}
+
+fn cause(v: &Verdict, id: &str) -> Cause {
+    *v.causes.iter().find(|c| c.id == id).unwrap()
+}
+
+#[test]
+fn a_second_scan() {
+    let v = said(&scans());
+    assert!((v.factor.unwrap() - 16.1).abs() < 1e-9);
+    assert_eq!(
+        v.text,
+        "Run 2 was 16.1 times as fast as run 1 (6.44 s → 0.40 s). 68 % of the gain is data that run 1 had left in the \
+         cache (60 MiB), 18 % unexplained: pipes, locks, timers, or what was not seen, 14 % work of the kernel that a cold \
+         cache costs (allocating pages, submitting I/O, reading inodes)."
+    );
+    let shares: f64 = v.causes.iter().filter_map(|c| c.share).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+    let seconds: f64 = v.causes.iter().filter_map(|c| c.seconds).sum();
+    assert!((seconds - 6.04).abs() < 1e-9, "{seconds}");
+    assert!(cause(&v, "processor").seconds.unwrap().abs() < 1e-9);
+    assert!((cause(&v, "cold-work").seconds.unwrap() - 0.84).abs() < 1e-9);
+}
+
+#[test]
+fn work_in_the_kernel_is_put_down_to_the_cold_cache_only_where_more_came_in() {
+    let mut runs = scans();
+    // As much came in for both: the difference is the command's own.
+    runs[1].figures.set(Figure::Fills, Some(15_360));
+    let v = said(&runs);
+    assert!(v.causes.iter().all(|c| c.id != "cold-work"), "{v:?}");
+    assert!((cause(&v, "processor").seconds.unwrap() - 0.84).abs() < 1e-9);
+    // Nor where the run that brought more in worked less.
+    let mut runs = scans();
+    runs[0].usage.system_s = Some(0.1);
+    assert!(said(&runs).causes.iter().all(|c| c.id != "cold-work"));
+    // Nor where it is not known.
+    let mut runs = scans();
+    runs[0].figures.set(Figure::Fills, None);
+    assert!(said(&runs).causes.iter().all(|c| c.id != "cold-work"));
+}
+
+#[test]
+fn a_second_run_that_is_slower() {
+    let mut runs = scans();
+    runs.reverse();
+    (runs[0].number, runs[1].number) = (1, 2);
+    runs[1].cold = Some("all".into());
+    let v = said(&runs);
+    assert!(v.text.starts_with("Run 2 took 16.1 times as long as run 1 (0.40 s → 6.44 s). 68 % of the loss is waiting for data, which --cold had emptied"), "{}", v.text);
+    assert!(cause(&v, "data").seconds.unwrap() < 0.0 && cause(&v, "data").share.unwrap() > 0.6);
+}
+
+#[test]
+fn what_went_the_other_way_is_told_too() {
+    let mut runs = scans();
+    runs[1].waits.sync_ns = Some(2_000_000_000);
+    runs[1].wall_s = 2.4;
+    let v = said(&runs);
+    assert!(v.text.contains("Against it, waiting to write took 2.00 s more."), "{}", v.text);
+    assert!(v.causes.iter().filter_map(|c| c.share).sum::<f64>() - 1.0 < 1e-9);
+}
+
+#[test]
+fn no_difference_is_no_verdict() {
+    let v = said(&[run(1, 500, 0, 100), run(2, 505, 0, 100)]);
+    assert_eq!(v.text, "Run 2 took as long as run 1 (0.50 s → 0.51 s): no difference worth explaining.");
+    assert!(v.causes.iter().all(|c| c.share.is_none()));
+}
+
+#[test]
+fn the_one_in_the_middle_stands_for_the_rest() {
+    let mut runs = scans();
+    let warm = runs[1].clone();
+    runs.extend([(3, 9.0), (4, 0.38)].map(|(number, wall_s)| Run { number, wall_s, ..warm.clone() }));
+    let v = said(&runs);
+    assert!(
+        v.text.starts_with("Run 2 (in the middle of runs 2 to 4) was 16.1 times as fast as run 1"),
+        "{}",
+        v.text
+    );
+}
+
+#[test]
+fn threads_at_the_same_time_are_not_divided() {
+    let mut runs = scans();
+    runs[0].one_thread = Some(false);
+    runs[0].waits.read_ns = Some(40_000_000_000);
+    let v = said(&runs);
+    assert!(v.causes.iter().all(|c| c.share.is_none()));
+    assert!(v.text.ends_with("the gain is not divided. They waited 40.00 s less for data."), "{}", v.text);
+}
+
+#[test]
+fn one_run_says_where_its_time_went() {
+    let v = said(&scans()[..1]);
+    assert_eq!(v.factor, None);
+    assert_eq!(
+        v.text,
+        "It took 6.44 s: 64 % waiting for data, 19 % processor time, 18 % unexplained: pipes, locks, timers, or what was \
+         not seen. Of the 60 MiB that it used, nothing was in the cache before."
+    );
+    // On a kernel that tells nothing.
+    let mut run = run(1, 100, 0, 0);
+    (run.waits, run.usage) = (Waits::default(), Usage::default());
+    let v = said(&[run]);
+    assert_eq!(v.text, "It took 0.10 s.");
+    assert!(v.causes.iter().all(|c| c.seconds.is_none() && c.share.is_none()));
+    assert_eq!(said(&[]), Verdict::default());
+}
+
+#[test]
+fn now_and_then() {
+    let runs = scans();
+    let v = verdict(&runs[1..], Some(&runs[0]), &[]);
+    assert!(v.text.starts_with("The run now was 16.1 times as fast as the run then (6.44 s → 0.40 s). 68 % of the gain is data that was in the cache this time"), "{}", v.text);
+}
