@@ -78,9 +78,11 @@ static __always_inline void count_read(struct account *a, struct call *c, u64 mi
 	if (ahead > touched - missed)
 		ahead = touched - missed;
 	file_read(file_of_call(c), c->bytes, touched - missed - ahead, ahead, missed);
+	COUNT(a, C_READ_CALLS, 1);
 	COUNT(a, C_READ_BYTES, c->bytes);
 	COUNT(a, C_READ_HITS, touched - missed - ahead);
 	if (missed) {
+		COUNT(a, C_READ_MISSED_CALLS, 1);
 		COUNT(a, C_READ_MISSES, missed);
 		COUNT(a, C_MISS_FILLS, missed);
 	}

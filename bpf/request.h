@@ -189,10 +189,13 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 		ahead = touched - missed;
 	}
 	file_read(file_before(row, e->mapping), delivered, touched - missed - ahead, ahead, missed);
+	COUNT(&a, C_READ_CALLS, 1);
 	COUNT(&a, C_READ_BYTES, delivered);
 	COUNT(&a, C_READ_HITS, touched - missed - ahead);
-	if (missed)
+	if (missed) {
+		COUNT(&a, C_READ_MISSED_CALLS, 1);
 		COUNT(&a, C_READ_MISSES, missed);
+	}
 	if (filled)
 		COUNT(&a, C_MISS_FILLS, filled);
 	if (ahead)
@@ -245,6 +248,7 @@ static __always_inline void exit_read(struct address_space *m, void *key, struct
 	touched = ((end - 1) >> PAGE_SHIFT) - first + 1;
 	ahead = ledger_take(mapping, first, first + touched - 1, mode);
 	file_read(file, delivered, touched - ahead, ahead, 0);
+	row->v[C_READ_CALLS]++;
 	row->v[C_READ_BYTES] += delivered;
 	row->v[C_READ_HITS] += touched - ahead;
 	if (ahead)
@@ -411,6 +415,7 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 	pages = pages_in(end) - ((end - ret) >> PAGE_SHIFT);
 	if (detail)
 		file_read(f, ret, pages, 0, 0);
+	row->v[C_READ_CALLS]++;
 	row->v[C_READ_BYTES] += ret;
 	row->v[C_READ_HITS] += pages;
 	row->touched[ROW_GROUP(C_READ_HITS)] = 1;

@@ -13,7 +13,7 @@ enum counter {
 	C_READ_MISSES, /* pages absent when the call began */
 	C_MISS_FILLS, /* pages added for a missed access */
 	C_PREFETCHED, /* pages added ahead of a request */
-	C_PREFETCH_WASTED, /* prefetched pages removed unused */
+	C_READ_CALLS, /* reads that delivered bytes from the page cache */
 	C_STALL_NS, /* nanoseconds that calls with misses took; only where latency is asked for */
 	C_INFLIGHT, /* pages present but still being read when they were reached */
 	C_WINDOWS, /* read-ahead windows issued */
@@ -22,6 +22,7 @@ enum counter {
 	C_FAULT_HITS, /* minor faults on file mappings */
 	C_FAULT_AROUND, /* pages mapped around a fault */
 	C_FAULT_FILLS, /* pages added for a page fault */
+	C_READ_MISSED_CALLS, /* of these, the ones with a page that was absent */
 	C_WRITE_BYTES, /* bytes that writes put into the page cache */
 	C_WRITE_HITS, /* pages written that were there */
 	C_WRITE_MISSES, /* pages written that were added for it */
@@ -39,6 +40,7 @@ enum counter {
 	C_REMOVED, /* pages removed otherwise */
 	C_REFAULTED, /* pages read back after eviction */
 	C_OTHER_FILLS, /* pages added by anything else that is not a read */
+	C_PREFETCH_WASTED, /* prefetched pages removed unused */
 	C_LOST_FRAMES, /* events lost: no room for the calling thread */
 	C_LOST_BUSY, /* events of threads without a row or a request: there was room, but the kernel refused it */
 	C_LOST_BEGUN, /* direct requests that have ended, but were not seen to begin: not known what they did */

@@ -3,6 +3,9 @@
 //! A figure is a number a person reads (`hits`, `misses`, …). A [`Counter`] is what the kernel programs add up.
 //! [`Figures`] is made from the difference of two counter sets in [`crate::model`] and nowhere else. Names, sums, scope,
 //! columns and help are made from the table below; so are the JSON, its schema and what a plan says of it.
+//!
+//! To add a figure, write its entry, and `UPDATE_SCHEMA=1 cargo test --lib schema` to publish it. A counter that is new
+//! is a line in `bpf/wire.h`, and where it is counted. Evidence that is new is an arm in `plan/worth.rs`.
 
 use crate::wire::Counter;
 use crate::wire::FILE_COUNTERS;
@@ -18,6 +21,8 @@ pub enum Unit {
     Events,
     /// Nanoseconds.
     Nanoseconds,
+    /// A number of calls, of which other figures say what they did.
+    Calls,
 }
 
 impl Unit {
@@ -35,6 +40,7 @@ impl Unit {
             Unit::Bytes => "bytes",
             Unit::Events => "events",
             Unit::Nanoseconds => "nanoseconds",
+            Unit::Calls => "calls",
         }
     }
 }
@@ -154,6 +160,11 @@ figures! {
         column "stall_s" "STALL_S", "time read calls that missed spent in the call";
     Inflight = "read"."inflight", Pages, sum [Inflight], of Row, from Flights,
         column "inflight" "INFLIGHT", "of the hits, pages still being read from the device when they were reached";
+    ReadCalls = "read"."calls", Calls, sum [ReadCalls], of Row, from Reads,
+        column "read_calls" "CALLS",
+        "read calls that delivered bytes from the page cache; io_uring and splice by the piece";
+    ReadMissedCalls = "read"."missed_calls", Calls, sum [ReadMissedCalls], of Row, from Reads,
+        column "missed_calls" "CALLMISS", "of these, calls with a page that was not cached when they began";
     ReadAheadPages = "readahead"."pages", Pages, sum [Prefetched], of Row, from Fills,
         column "readahead_pages" "RAPAGES", "pages added to the cache ahead of the request that caused it";
     ReadAheadWasted = "readahead"."wasted", Pages, sum [PrefetchWasted], of Cache, from Waste,

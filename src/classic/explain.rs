@@ -59,7 +59,13 @@ pub(super) fn explain(plan: &Plan, means: &Means) -> String {
             Event::Exec => "process executes",
             Event::Exit => "process exits",
         };
-        let _ = writeln!(out, "  {event:<28} {}\n  {:<28} {}", attach(hook.how, hook.target), "", hook.why);
+        let _ = writeln!(
+            out,
+            "  {event:<28} {}\n  {:<28} {}",
+            attach(hook.how, hook.target),
+            "",
+            hook.why.text()
+        );
     }
     let _ = writeln!(out, "\nCounts of the classic engine\n");
     for (counter, worth) in Counter::EVENTS.iter().zip(&plan.counts) {

@@ -67,6 +67,43 @@ pub enum Event {
     Exit,
 }
 
+/// Why a program may be used: what it loses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Its way to attach loses nothing anywhere.
+    Lossless,
+    /// The kernel is not preemptible.
+    Quiet,
+    /// In place of the function.
+    Stands,
+    /// In place of the function, on a kernel that is not preemptible.
+    StandsQuiet,
+    /// In place of the function, where events can be lost.
+    StandsLossy,
+    /// In place of the function, without the size of folios.
+    Blind,
+    /// There is no other.
+    Only,
+}
+
+impl Why {
+    /// For people.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Why::Lossless => "loses nothing on any kernel",
+            Why::Quiet => "loses nothing: the kernel is not preemptible",
+            Why::Stands => "stands for the function; loses nothing on any kernel",
+            Why::StandsQuiet => "stands for the function; loses nothing: the kernel is not preemptible",
+            Why::StandsLossy => {
+                "stands for the function; can lose events on this preemptible kernel, which are counted"
+            }
+            Why::Blind => "stands for the function, but does not say how large the folio is",
+            Why::Only => "no classic tracepoint can be attached",
+        }
+    }
+}
+
 /// One program of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
@@ -79,7 +116,7 @@ pub struct Hook {
     /// How it is attached there.
     pub how: How,
     /// Why this one.
-    pub why: &'static str,
+    pub why: Why,
 }
 
 /// Which hooks are used and what each count is worth.
@@ -90,14 +127,6 @@ pub struct Plan {
     /// What the counts are worth, in the order of [`Counter::EVENTS`].
     pub counts: [Certainty; 4],
 }
-
-const KPROBE: &str = "loses nothing on any kernel";
-const QUIET: &str = "loses nothing: the kernel is not preemptible";
-const STANDS: &str = "stands for the function; loses nothing on any kernel";
-const STANDS_QUIET: &str = "stands for the function; loses nothing: the kernel is not preemptible";
-const STANDS_LOSSY: &str =
-    "stands for the function; can lose events on this preemptible kernel, which are counted";
-const BLIND: &str = "stands for the function, but does not say how large the folio is";
 
 /// The three ways to a function, the best first; a tracepoint besides.
 struct Programs {
@@ -151,7 +180,7 @@ impl Chooser<'_> {
         program: &'static str,
         target: &'static str,
         how: How,
-        why: &'static str,
+        why: Why,
     ) -> bool {
         let ok = !self.means.refuses(program, target);
         if ok {
@@ -162,11 +191,12 @@ impl Chooser<'_> {
 
     fn function(&mut self, event: Event, target: &'static str, p: &Programs) -> bool {
         let facts = &self.means.facts;
-        (facts.kprobe_multi.is_ok() && self.try_push(event, p.multi, target, How::Multi, KPROBE))
-            || (self.means.kprobe.is_ok() && self.try_push(event, p.kprobe, target, How::Kprobe, KPROBE))
+        (facts.kprobe_multi.is_ok() && self.try_push(event, p.multi, target, How::Multi, Why::Lossless))
+            || (self.means.kprobe.is_ok()
+                && self.try_push(event, p.kprobe, target, How::Kprobe, Why::Lossless))
             || (facts.trampoline.is_ok()
                 && facts.voluntary()
-                && self.try_push(event, p.fentry, target, How::Fentry, QUIET))
+                && self.try_push(event, p.fentry, target, How::Fentry, Why::Quiet))
     }
 
     fn classic(
@@ -177,7 +207,7 @@ impl Chooser<'_> {
         program: &'static str,
     ) -> bool {
         let facts = &self.means.facts;
-        let why = if matches!(event, Event::Count(_)) { STANDS } else { KPROBE };
+        let why = if matches!(event, Event::Count(_)) { Why::Stands } else { Why::Lossless };
         facts.tracefs.is_ok()
             && facts.tracepoint(name)
             && self.try_push(event, program, name, How::Tracepoint(category), why)
@@ -185,9 +215,9 @@ impl Chooser<'_> {
 
     fn btf(&mut self, event: Event, name: &'static str, program: &'static str) -> bool {
         let why = match (event, self.means.facts.voluntary()) {
-            (Event::Count(_), true) => STANDS_QUIET,
-            (Event::Count(_), false) => STANDS_LOSSY,
-            _ => "no classic tracepoint can be attached",
+            (Event::Count(_), true) => Why::StandsQuiet,
+            (Event::Count(_), false) => Why::StandsLossy,
+            _ => Why::Only,
         };
         self.means.facts.tracepoint(name) && self.try_push(event, program, name, How::TracepointBtf, why)
     }
@@ -206,10 +236,10 @@ impl Chooser<'_> {
     /// What the hook of a count makes it worth.
     fn worth(&self, event: Event, missing: &str) -> Certainty {
         match self.hooks.iter().find(|h| h.event == event) {
-            Some(h) if h.why == STANDS_LOSSY => Certainty::Bounded(
+            Some(h) if h.why == Why::StandsLossy => Certainty::Bounded(
                 "the hook can lose events on this preemptible kernel; LOST says how many".into(),
             ),
-            Some(h) if h.why == BLIND => Certainty::Bounded(
+            Some(h) if h.why == Why::Blind => Certainty::Bounded(
                 "a large folio counts as one page: the hook does not say how large it is".into(),
             ),
             Some(_) => Certainty::Exact,
@@ -282,7 +312,7 @@ fn dirtied(c: &mut Chooser<'_>) -> Certainty {
         || c.classic(event, name, "writeback", "dirtied_tp");
     if let (true, Some(last)) = (found && folios, c.hooks.last_mut()) {
         if last.program == "dirtied_tp" {
-            last.why = BLIND;
+            last.why = Why::Blind;
         }
     }
     let missing = format!("{}, and no tracepoint tells of pages getting dirty", c.refusals(&names));

@@ -98,13 +98,3 @@ fn figures_are_described_as_in_their_table() {
     }
     assert!(is.as_bytes() == ought, "docs/schema.json is old: UPDATE_SCHEMA=1 cargo test --lib schema");
 }
-
-#[test]
-fn the_guide_tells_of_every_figure() {
-    let guide = include_str!("../../docs/guide/figures.md");
-    for figure in Figure::ALL {
-        let (id, title) = figure.column();
-        let named = [id, title].iter().any(|name| guide.contains(&format!("`{name}`")));
-        assert!(named, "{id} is not in docs/guide/figures.md");
-    }
-}

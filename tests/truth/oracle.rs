@@ -34,6 +34,9 @@ pub struct Tally {
     pub ahead_hits: u64,
     pub misses: u64,
     pub bytes: u64,
+    /// Calls that delivered something, and those of them that missed.
+    pub calls: u64,
+    pub missed_calls: u64,
     /// Pages that reading added inside the range of a call.
     pub miss_fills: u64,
     /// Pages that reading added outside of it.
@@ -134,6 +137,9 @@ impl Oracle {
         let got = *result.as_ref().unwrap_or(&0) as u64;
         let range = self.range(pos, got);
         self.tally.bytes += got;
+        self.tally.calls += u64::from(got > 0);
+        let absent = |page: &usize| self.state[*page] == State::Absent;
+        self.tally.missed_calls += u64::from(range.clone().any(|page| absent(&page)));
         for page in range.clone() {
             match self.state[page] {
                 State::Absent => self.tally.misses += 1,
@@ -192,6 +198,8 @@ impl Oracle {
         e.exact(Figure::ReadAheadHits, t.ahead_hits);
         e.exact(Figure::Misses, t.misses);
         e.exact(Figure::ReadBytes, t.bytes);
+        e.exact(Figure::ReadCalls, t.calls);
+        e.exact(Figure::ReadMissedCalls, t.missed_calls);
         e.exact(Figure::ReadAheadPages, t.ahead);
         e.exact(Figure::ReadAheadWasted, t.wasted);
         e.exact(Figure::Fills, t.miss_fills + t.ahead);

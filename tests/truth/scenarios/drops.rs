@@ -207,6 +207,7 @@ fn memcg(c: &mut Ctx) -> Result<Expect> {
     let why = "pages that come and go within one call are seen by the device only";
     for (figure, n) in [
         (Figure::Misses, t.misses),
+        (Figure::ReadMissedCalls, t.missed_calls),
         (Figure::ReadAheadHits, t.ahead_hits),
         (Figure::Hits, t.hits),
         (Figure::ReadAheadPages, t.ahead),

@@ -39,6 +39,7 @@ fn timed(c: &mut Ctx, is_warm: bool) -> Result<Expect> {
     let mut e = o.expect();
     e.within(Figure::StallNs, u64::from(!is_warm), if is_warm { 0 } else { clock }, "no more than our clock");
     e.calls = Some(if is_warm { (CALLS, 0) } else { (0, CALLS) });
+    e.exact(Figure::ReadCalls, CALLS).exact(Figure::ReadMissedCalls, if is_warm { 0 } else { CALLS });
     Ok(e)
 }
 
