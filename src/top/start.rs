@@ -16,7 +16,7 @@ use crate::wait::Process;
 /// # Errors
 /// When it could not do what is requested; with the remedy.
 pub fn cachetop(options: &Options) -> Result<(), Failure> {
-    // Mistakes are told before anything is loaded. The engine may still turn out to be another one.
+    // Mistakes are reported before anything is loaded. The engine may still turn out to be another one.
     let (_, config) = settings(options, options.counting.engine.unwrap_or(Engine::Exact))?;
     if let Some(warning) =
         config.as_deref().filter(|_| options.config == Config::Usual).and_then(super::config::unreadable)
