@@ -1,12 +1,13 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::plan::Engine;
 use crate::top::settings::Settings;
 
 fn parse(options: &str) -> Result<Args, String> {
     let args = Args::try_parse_from(["cachetop"].into_iter().chain(options.split_whitespace()))
         .map_err(|e| e.to_string())?;
-    args.check().map_err(|e| e.to_string())?;
+    args.check()?;
     Ok(args)
 }
 
