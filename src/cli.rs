@@ -18,6 +18,8 @@ pub use shared::Filters;
 pub use shared::How;
 pub use shared::Itself;
 pub use start::CommandLine;
+pub use start::checked;
+use start::conflict;
 pub use start::generate;
 pub use start::log;
 pub use start::parse;

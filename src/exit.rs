@@ -16,7 +16,7 @@ pub enum Code {
     Usage = 2,
 }
 
-/// Why a command ended without doing what it was asked.
+/// Why a command ended without doing what was requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The exit code.

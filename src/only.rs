@@ -1,4 +1,4 @@
-//! What is asked for, where not everything is: the kernel programs decide it where it happens (`bpf/wanted.h`).
+//! What counts, where not everything does: the kernel programs decide it where it happens (`bpf/wanted.h`).
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::sample::Comm;
 pub struct Group {
     /// Inode number of its directory.
     pub id: u64,
-    /// Path in the hierarchy: if it goes and another of this path is made, that one is asked for.
+    /// Path in the hierarchy: if it goes and another of this path is made, that one counts.
     pub path: String,
 }
 
@@ -29,7 +29,7 @@ pub enum Files {
     System(PathBuf),
 }
 
-/// What is asked for. All that is set must be so.
+/// What counts. All that is set must be so.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Only {
     /// One process.
@@ -43,7 +43,7 @@ pub struct Only {
 }
 
 impl Only {
-    /// Whether only some threads are asked for.
+    /// Whether only some threads count.
     #[must_use]
     pub const fn threads(&self) -> bool {
         self.pid.is_some() || self.comm.is_some() || self.cgroup.is_some()

@@ -301,7 +301,7 @@ fn unasked(runs: &[Run]) -> Vec<String> {
 /// Files of which it is said that it is not known what is cached of them.
 const UNASKED: usize = 3;
 
-/// The signal by which somebody asked for an end, be it that the command died of it.
+/// The signal by which somebody requested an end, be it that the command died of it.
 fn stopped(signal: Option<i32>, watch: &Watch<'_>) -> Result<Option<i32>, End> {
     // A command that ends with 143 of its own accord has not been interrupted.
     let died = signal.filter(|s| matches!(*s, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM));
@@ -338,7 +338,7 @@ fn prepare(options: &Options, watch: &mut Watch<'_>) -> Result<(), End> {
     Err(End::Failed(failure.remedy("make it succeed, or let it end with '; true'")))
 }
 
-/// Arguments that name regular files: their residency is asked for before the first run.
+/// Arguments that name regular files: their residency is requested before the first run.
 fn named(command: &[OsString]) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for argument in command.iter().skip(1) {

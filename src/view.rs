@@ -21,7 +21,7 @@ pub trait View {
     /// One interval.
     fn interval(&mut self, interval: &Interval, out: &mut String);
 
-    /// The user asked for the end; comes before the part interval.
+    /// The user requested the end; comes before the part interval.
     fn interrupted(&mut self, out: &mut String) {
         let _ = out;
     }
@@ -89,7 +89,7 @@ pub(crate) fn utc(time: jiff::Timestamp) -> String {
 
 /// The view for these options.
 #[must_use]
-pub fn of(options: &Options, here: Surroundings) -> Box<dyn View> {
+pub fn new(options: &Options, here: Surroundings) -> Box<dyn View> {
     let clock = Clock::new(here.zone, options.interval);
     let clock = options.timestamp.then_some(clock);
     let by = options.by;

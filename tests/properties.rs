@@ -248,7 +248,7 @@ fn number(n: Option<u32>) -> String {
 fn view(options: &str) -> Box<dyn View> {
     let args = Args::parse_from(["cachestat"].into_iter().chain(options.split_whitespace()));
     let zone = jiff::tz::TimeZone::UTC;
-    view::of(&args.options(), Surroundings { zone, page_size: 4096, screen: Box::new(|| None) })
+    view::new(&args.options(), Surroundings { zone, page_size: 4096, screen: Box::new(|| None) })
 }
 
 fn printed(options: &str, interval: &Interval) -> String {

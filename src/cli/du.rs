@@ -5,12 +5,12 @@ mod help;
 use std::io;
 use std::path::PathBuf;
 
-use clap::CommandFactory as _;
 use clap::Parser;
 use clap::ValueEnum;
 
 use super::CommandLine;
 use super::Generated;
+use super::conflict;
 use super::help::Section;
 use super::help::fixed;
 use crate::du::options::Format;
@@ -186,9 +186,7 @@ impl CommandLine for Args {
         fixed(help::SECTIONS)
     }
 
-    fn check(&self) -> Result<(), clap::Error> {
-        let conflict =
-            |text: &str| Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text));
+    fn check(&self) -> Result<(), String> {
         // The definition waives what is required where another option excludes it.
         if self.null && self.files_from.is_none() {
             return conflict("'--null' needs '--files-from'");
@@ -229,7 +227,7 @@ impl CommandLine for Args {
         ] {
             let vain = narrow.iter().find(|(option, given)| on && *given && !heeded.contains(option));
             if let Some((option, _)) = vain {
-                return conflict(&format!("'{option}' has no effect with {mode}"));
+                return Err(format!("'{option}' has no effect with {mode}"));
             }
         }
         Ok(())
@@ -324,9 +322,7 @@ mod tests {
 
     fn parse(line: &str) -> Result<Args, clap::Error> {
         let words = std::iter::once("cachedu").chain(line.split_whitespace());
-        let args = Args::try_parse_from(words)?;
-        args.check()?;
-        Ok(args)
+        Args::try_parse_from(words).and_then(crate::cli::checked)
     }
 
     #[test]

@@ -33,6 +33,11 @@ pub struct Filters {
 }
 
 impl Filters {
+    /// Whether only some files count.
+    pub(super) const fn by_file(&self) -> bool {
+        self.file.is_some() || self.mount.is_some()
+    }
+
     /// The same without a command line.
     #[must_use]
     pub fn chosen(&self) -> Chosen {
@@ -51,6 +56,13 @@ pub struct How {
     /// How to count: 'exact' (default), 'classic' as bcc does, or 'both' side by side
     #[arg(long, value_name = "ENGINE", value_parser = read::engine)]
     pub engine: Option<Engine>,
+}
+
+impl How {
+    /// Whether the classic engine counts, alone or beside the other.
+    pub(super) const fn classic(&self) -> bool {
+        matches!(self.engine, Some(Engine::Classic | Engine::Both))
+    }
 }
 
 /// What a command says of itself.

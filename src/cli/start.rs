@@ -33,7 +33,7 @@ pub trait CommandLine: Parser {
     ///
     /// # Errors
     /// The message for whoever requested it.
-    fn check(&self) -> Result<(), clap::Error>;
+    fn check(&self) -> Result<(), String>;
 
     /// What is to be printed instead of any work.
     fn generated(&self) -> Option<Generated>;
@@ -68,12 +68,26 @@ pub fn parse<C: CommandLine>() -> Result<C::Task, ExitCode> {
     }
 }
 
+/// The same, if its options go together.
+///
+/// # Errors
+/// As clap says what is wrong.
+pub fn checked<C: CommandLine>(args: C) -> Result<C, clap::Error> {
+    match args.check() {
+        Ok(()) => Ok(args),
+        Err(text) => Err(C::command().error(clap::error::ErrorKind::ArgumentConflict, text)),
+    }
+}
+
+/// What does not go together.
+pub(super) fn conflict(text: &str) -> Result<(), String> {
+    Err(text.to_owned())
+}
+
 /// clap would end with 0 though help or version cannot be written.
 fn read<C: CommandLine>() -> Result<C, ExitCode> {
     // What does not go together is told only of what can be read.
-    let read = |words: &mut dyn Iterator<Item = OsString>| {
-        C::try_parse_from(words).and_then(|args| args.check().map(|()| args))
-    };
+    let read = |words: &mut dyn Iterator<Item = OsString>| C::try_parse_from(words).and_then(checked);
     let error = match read(&mut std::env::args_os()) {
         Ok(args) => return Ok(args),
         Err(error) => error,

@@ -5,7 +5,6 @@ mod help;
 
 use std::time::Duration;
 
-use clap::CommandFactory as _;
 use clap::Parser;
 
 pub use command::Watched;
@@ -15,6 +14,7 @@ use super::Filters;
 use super::Generated;
 use super::How;
 use super::Itself;
+use super::conflict;
 use super::help::Section;
 use super::read;
 use super::read::ColumnList;
@@ -133,19 +133,17 @@ impl CommandLine for Args {
         help::sections()
     }
 
-    fn check(&self) -> Result<(), clap::Error> {
-        let conflict =
-            |text: &str| Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text));
+    fn check(&self) -> Result<(), String> {
         if let Some((option, text)) = self.watched.stray() {
-            return conflict(&format!("'{option}' {text}"));
+            return Err(format!("'{option}' {text}"));
         }
-        let files = self.filters.file.is_some() || self.filters.mount.is_some();
+        let files = self.filters.by_file();
         if files && self.by == Some(By::Thread) {
             return conflict(
                 "files are counted by process: '--by thread' cannot be used with '--file' or '--mount'",
             );
         }
-        if matches!(self.how.engine, Some(Engine::Classic | Engine::Both)) {
+        if self.how.classic() {
             if self.by.is_some_and(|by| by != By::Process) {
                 return conflict(
                     "the classic engine counts by process: take '--by process' or '--engine exact'",

@@ -5,7 +5,6 @@ mod help;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::CommandFactory as _;
 use clap::Parser;
 
 use super::CommandLine;
@@ -13,13 +12,13 @@ use super::Filters;
 use super::Generated;
 use super::How;
 use super::Itself;
+use super::conflict;
 use super::help::Section;
 use super::read;
 use super::read::ColumnList;
 use super::shared::counting;
 use crate::exit::Failure;
 use crate::pivot::By;
-use crate::plan::Engine;
 use crate::text::numbers::Unit;
 use crate::top::cells;
 use crate::top::options::Changes;
@@ -140,10 +139,8 @@ impl CommandLine for Args {
         help::sections()
     }
 
-    fn check(&self) -> Result<(), clap::Error> {
-        let conflict =
-            |text: &str| Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text));
-        let by_file = self.filters.file.is_some() || self.filters.mount.is_some();
+    fn check(&self) -> Result<(), String> {
+        let by_file = self.filters.by_file();
         if self.no_files && self.by.is_some_and(By::files) {
             return conflict("'--no-files' cannot be used with rows by file, mount or device");
         }
@@ -153,7 +150,7 @@ impl CommandLine for Args {
         if by_file && (self.threads || self.by == Some(By::Thread)) {
             return conflict("files are counted by process: '--file' and '--mount' have no rows of threads");
         }
-        if matches!(self.how.engine, Some(Engine::Classic | Engine::Both)) {
+        if self.how.classic() {
             if self.by.is_some_and(|by| by != By::Process) || self.threads {
                 return conflict("the classic engine counts by process: take '--engine exact'");
             }

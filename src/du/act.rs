@@ -39,7 +39,7 @@ const CHUNK: u64 = 1 << 20;
 /// What came of one file, in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deed {
-    /// Cached before; `None` where the kernel does not tell us: whoever may read may load, and is not told.
+    /// Cached before; `None` where the kernel keeps it from us: whoever may read may load all the same.
     pub before: Option<u64>,
     /// Cached afterwards; for a dry run, what is cached now.
     pub after: Option<u64>,
@@ -51,21 +51,21 @@ pub struct Deed {
     pub why: Option<Unknown>,
 }
 
-/// What is cached, if we are told. Not to be told is no reason to do nothing.
-fn told(fd: BorrowedFd<'_>, ask: Ask) -> Result<Told, Unknown> {
+/// What is cached, if we may know it. Not to know it is no reason to do nothing.
+fn cached(fd: BorrowedFd<'_>, ask: Ask) -> Result<Known, Unknown> {
     match ask.residency(fd) {
-        Ok(told) => Ok(Ok(told)),
+        Ok(known) => Ok(Ok(known)),
         Err(why) if why.untold() => Ok(Err(why)),
         Err(why) => Err(why),
     }
 }
 
-/// What is cached, or why we are not told.
-type Told = Result<Residency, Unknown>;
+/// What is cached, or why it is kept from us.
+type Known = Result<Residency, Unknown>;
 
 /// Whether memory is the only place of a file.
 fn memory(fd: BorrowedFd<'_>) -> bool {
-    kinds::of(fd).is_some_and(kinds::memory)
+    kinds::kind(fd).is_some_and(kinds::memory)
 }
 
 /// Drops what can be dropped of a file: with `flush`, dirty pages as well.
@@ -73,7 +73,7 @@ fn memory(fd: BorrowedFd<'_>) -> bool {
 /// # Errors
 /// Why it could not be done.
 pub fn evict(fd: impl AsFd, flush: bool, ask: Ask) -> Result<Deed, Unknown> {
-    let before = told(fd.as_fd(), ask)?;
+    let before = cached(fd.as_fd(), ask)?;
     if memory(fd.as_fd()) {
         return deed(&fd, before, ask);
     }
@@ -82,7 +82,7 @@ pub fn evict(fd: impl AsFd, flush: bool, ask: Ask) -> Result<Deed, Unknown> {
     }
     rustix::fs::fadvise(&fd, 0, None, Advice::DontNeed)?;
     // Pages on their way to the LRU lists of other processors escape the first time.
-    if told(fd.as_fd(), ask)?.map_or(true, |r| r.cached > r.more.map_or(0, |m| m.dirty + m.writeback)) {
+    if cached(fd.as_fd(), ask)?.map_or(true, |r| r.cached > r.more.map_or(0, |m| m.dirty + m.writeback)) {
         rustix::fs::fadvise(&fd, 0, None, Advice::DontNeed)?;
     }
     deed(&fd, before, ask)
@@ -93,7 +93,7 @@ pub fn evict(fd: impl AsFd, flush: bool, ask: Ask) -> Result<Deed, Unknown> {
 /// # Errors
 /// Why it could not be done.
 pub fn load(fd: impl AsFd, ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown> {
-    let before = told(fd.as_fd(), ask)?;
+    let before = cached(fd.as_fd(), ask)?;
     let size = residency::size(fd.as_fd())?;
     // A read of the whole is what read-ahead is made for.
     rustix::fs::fadvise(&fd, 0, None, Advice::Sequential)?;
@@ -114,8 +114,8 @@ pub fn load(fd: impl AsFd, ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown>
     deed(&fd, before, ask)
 }
 
-fn deed(fd: impl AsFd, before: Told, ask: Ask) -> Result<Deed, Unknown> {
-    let after = told(fd.as_fd(), ask)?.ok();
+fn deed(fd: impl AsFd, before: Known, ask: Ask) -> Result<Deed, Unknown> {
+    let after = cached(fd.as_fd(), ask)?.ok();
     let dirty = after.and_then(|r| r.more).map(|m| m.dirty + m.writeback);
     let (why, before) = (before.err(), before.ok().map(|r| r.cached));
     Ok(Deed { before, after: after.map(|r| r.cached), dirty, memory: memory(fd.as_fd()), why })
@@ -146,7 +146,7 @@ fn read(fd: BorrowedFd<'_>, from: u64, to: u64, bytes: &AtomicU64) -> Result<(),
 /// Why it could not be done.
 pub fn load_runs(fd: impl AsFd, runs: &[Run], ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown> {
     let page = rustix::param::page_size() as u64;
-    let before = told(fd.as_fd(), ask)?;
+    let before = cached(fd.as_fd(), ask)?;
     let size = residency::size(fd.as_fd())?;
     rustix::fs::fadvise(&fd, 0, None::<NonZeroU64>, Advice::Random)?;
     for run in runs {
@@ -197,7 +197,7 @@ pub fn run(
     let ask = options.ask();
     let mut report = Report::new(if options.task == Task::Load { "load" } else { "evict" }, options);
     let needed = options.needed();
-    // Who is not told what is cached may act all the same.
+    // Who may not know what is cached may act all the same.
     let open = |r: &Row| r.why.is_none_or(Unknown::untold);
     let todo: Vec<Row> = found.rows.into_iter().filter(|r| open(r) && needed(&r.totals)).collect();
     report.besides = found.total.cached.saturating_sub(todo.iter().map(|r| r.totals.cached).sum());

@@ -1,5 +1,5 @@
 //! SIGINT (Ctrl-C) and SIGTERM while files are looked at or acted on: the progress line goes, a word says how things
-//! stand, and the process ends as any other that is told to.
+//! stand, and the process ends as any other that gets such a signal.
 
 use std::io;
 use std::io::Write as _;

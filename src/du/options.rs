@@ -63,13 +63,13 @@ impl Task {
     }
 }
 
-/// The output format.
+/// How rows are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Format {
-    /// Text for people.
+    /// A table.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// A JSON object for each.
     Json,
     /// Comma-separated values.
     Csv,

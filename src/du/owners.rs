@@ -41,10 +41,10 @@ struct Held {
     why: Option<Unknown>,
 }
 
-/// Files by device and inode: each is asked about once, whoever has it.
+/// Files by device and inode: each is counted once, whoever has it.
 type Files = HashMap<(u64, u64), Held>;
 
-/// Everything that the processes asked for have open or mapped.
+/// Everything that these processes have open or mapped.
 ///
 /// # Errors
 /// When there is no such process or cgroup.
@@ -71,7 +71,7 @@ pub fn find(options: &Options) -> Result<Found, Failure> {
     let mut total = files
         .into_par_iter()
         .map(|(inode, file)| {
-            let (totals, row) = asked(inode, file, ask);
+            let (totals, row) = counted(inode, file, ask);
             if let Some(row) = row {
                 if let Some(why) = row.why {
                     problems.unknown(why, || row.path.clone());
@@ -93,7 +93,7 @@ fn errno(error: &io::Error) -> Errno {
 }
 
 /// What is cached of a file, and its row; none if it was closed since it was found, whatever its number means by now.
-fn asked(inode: (u64, u64), file: Held, ask: Ask) -> (Totals, Option<Row>) {
+fn counted(inode: (u64, u64), file: Held, ask: Ask) -> (Totals, Option<Row>) {
     if let Some(why) = file.why {
         let totals = Totals::of_file(0, 0, Err(why));
         let mut row = Row::new(Kind::File, file.path, 0, totals, Some(why));
@@ -152,7 +152,7 @@ fn comm(pid: u32, name: &str) -> bool {
     fs::read(format!("/proc/{pid}/comm")).is_ok_and(|c| c.strip_suffix(b"\n").unwrap_or(&c) == wanted)
 }
 
-/// The processes of a cgroup and those below it. What cannot be read there is told, but for cgroups that have gone.
+/// The processes of a cgroup and those below it. What cannot be read there is reported, but for cgroups that have gone.
 fn members(path: &str, problems: &Problems, unread: &mut u64) -> Result<HashSet<u32>, Failure> {
     let missing = |text: String| {
         Failure::usage(text)
@@ -195,7 +195,7 @@ fn members(path: &str, problems: &Problems, unread: &mut u64) -> Result<HashSet<
 /// Adds what one process has open or mapped.
 fn held(pid: u32, exclude: &Exclude, files: &mut Files) -> io::Result<()> {
     let proc = PathBuf::from(format!("/proc/{pid}"));
-    let place = Place::of(&proc);
+    let place = Place::new(&proc);
     for entry in fs::read_dir(proc.join("fd"))? {
         let link = entry?.path();
         let Ok(path) = fs::read_link(&link) else { continue };
@@ -271,11 +271,11 @@ fn named(path: &Path) -> &Path {
 /// Where the paths of a process begin, if they mean something else than ours.
 ///
 /// The kernel gives paths as seen from our root, also those of a process that has changed its own root; only what lies
-/// in another mount namespace has no path from there, and is told of from the root of that.
+/// in another mount namespace has no path from there, and is named from the root of that.
 struct Place(Option<(PathBuf, PathBuf)>);
 
 impl Place {
-    fn of(proc: &Path) -> Self {
+    fn new(proc: &Path) -> Self {
         let link = |p: &Path, what: &str| fs::read_link(p.join(what)).ok();
         let own = link(Path::new("/proc/self"), "ns/mnt");
         let differs = link(proc, "ns/mnt").is_some_and(|theirs| own.is_none_or(|ours| ours != theirs));
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(place("/").name(Path::new("/etc/x")), Path::new("/proc/7/root/etc/x"));
         assert_eq!(place("/srv").name(Path::new("/srv/etc/x")), Path::new("/proc/7/root/etc/x"));
         assert_eq!(place("/").name(Path::new("pipe:[1]")), Path::new("pipe:[1]"));
-        assert!(Place::of(Path::new("/proc/self")).0.is_none());
+        assert!(Place::new(Path::new("/proc/self")).0.is_none());
     }
 
     #[test]
@@ -335,7 +335,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let mut files = Files::new();
         held(std::process::id(), &Exclude::default(), &mut files).unwrap();
-        let inode = of(&file);
+        let inode = inode_of(&file);
         let found = files[&inode].clone();
         assert_eq!(found.path, PathBuf::from(format!("{} (deleted)", path.display())));
         assert_eq!(opening::look(&found.link).unwrap().0, inode);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     /// Device and inode of an open file, by way of its number.
-    fn of(file: &impl AsRawFd) -> (u64, u64) {
+    fn inode_of(file: &impl AsRawFd) -> (u64, u64) {
         opening::look(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd()))).unwrap().0
     }
 
@@ -358,17 +358,17 @@ mod tests {
         let mut file = fs::File::create(dir.path().join("first")).unwrap();
         file.write_all(b"x").unwrap();
         let mut number = OwnedFd::from(file);
-        let inode = of(&number);
+        let inode = inode_of(&number);
         let mut files = Files::new();
         held(std::process::id(), &Exclude::default(), &mut files).unwrap();
         let found = files.remove(&inode).unwrap();
-        let (totals, row) = asked(inode, found.clone(), Ask::best());
+        let (totals, row) = counted(inode, found.clone(), Ask::best());
         let row = row.unwrap();
         assert!((totals.files, totals.cached) == (1, 1) && row.open().is_ok());
         let other = fs::File::create(dir.path().join("second")).unwrap();
         for other in [OwnedFd::from(other), OwnedFd::from(UnixStream::pair().unwrap().0)] {
             rustix::io::dup2(&other, &mut number).unwrap();
-            let (totals, none) = asked(inode, found.clone(), Ask::best());
+            let (totals, none) = counted(inode, found.clone(), Ask::best());
             assert_eq!((totals, none), (Totals::of_vanished(), None));
             assert_eq!(row.open().unwrap_err(), Unknown::Vanished, "nor is it evicted, loaded or saved");
         }

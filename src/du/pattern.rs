@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::ranges::Run;
 
-/// A pattern is told only if it came so often, and in so large a part of all cases.
+/// A pattern is reported only if it came so often, and in so large a part of all cases.
 const OFTEN: usize = 4;
 const MOST: f64 = 0.9;
 
@@ -27,7 +27,7 @@ impl Default for Lengths {
 }
 
 impl Lengths {
-    fn of(lengths: impl Iterator<Item = u64>) -> Self {
+    fn new(lengths: impl Iterator<Item = u64>) -> Self {
         let mut out = Self::default();
         for n in lengths.filter(|n| *n > 0) {
             let slot = n.ilog2() as usize;
@@ -117,8 +117,8 @@ impl Pattern {
             .map(|((cached, hole), times)| Repeat { cached, hole, times, of })
             .filter(|r| r.times >= OFTEN && r.times as f64 >= MOST * of as f64);
         Self {
-            runs: Lengths::of(runs.iter().map(|r| r.pages)),
-            holes: Lengths::of(between().map(|(_, hole)| hole).chain([first, last])),
+            runs: Lengths::new(runs.iter().map(|r| r.pages)),
+            holes: Lengths::new(between().map(|(_, hole)| hole).chain([first, last])),
             repeat,
         }
     }

@@ -1,4 +1,4 @@
-//! What could not be read or known, told once for each reason.
+//! What could not be read or known, reported once for each reason.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,19 +14,19 @@ use super::residency::words;
 use crate::text::foreign::Foreign;
 
 /// How often, and where first.
-type Told = BTreeMap<String, (u64, PathBuf)>;
+type Reasons = BTreeMap<String, (u64, PathBuf)>;
 
 /// What could not be read or known.
 #[derive(Debug, Default)]
 pub struct Problems {
-    directories: Mutex<Told>,
-    files: Mutex<Told>,
+    directories: Mutex<Reasons>,
+    files: Mutex<Reasons>,
     twice: Mutex<Vec<PathBuf>>,
 }
 
-fn count(told: &Mutex<Told>, why: String, path: impl FnOnce() -> PathBuf) {
-    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-    told.entry(why).or_insert_with(|| (0, path())).0 += 1;
+fn count(reasons: &Mutex<Reasons>, why: String, path: impl FnOnce() -> PathBuf) {
+    let mut reasons = reasons.lock().unwrap_or_else(PoisonError::into_inner);
+    reasons.entry(why).or_insert_with(|| (0, path())).0 += 1;
 }
 
 fn line(what: &str, why: &str, n: u64, path: &Path) -> String {
@@ -53,7 +53,7 @@ impl Problems {
         self.twice.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
     }
 
-    /// Whether a part of what was asked for is missing in the sums.
+    /// Whether a part of what was requested is missing in the sums.
     #[must_use]
     pub fn unread(&self) -> bool {
         !self.directories.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
@@ -62,8 +62,8 @@ impl Problems {
     /// The first line about what could not be read.
     #[must_use]
     pub fn first_unread(&self) -> Option<String> {
-        let told = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
-        told.iter().next().map(|(why, (n, path))| line("not read", why, *n, path))
+        let unread = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
+        unread.iter().next().map(|(why, (n, path))| line("not read", why, *n, path))
     }
 
     /// A line for each reason.
@@ -73,8 +73,8 @@ impl Problems {
         for path in self.twice.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             lines.push(format!("{} is counted already", Foreign::from(path.as_path())));
         }
-        for (told, what) in [(&self.directories, "not read"), (&self.files, "not known")] {
-            for (why, (n, path)) in told.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for (reasons, what) in [(&self.directories, "not read"), (&self.files, "not known")] {
+            for (why, (n, path)) in reasons.lock().unwrap_or_else(PoisonError::into_inner).iter() {
                 lines.push(line(what, why, *n, path));
             }
         }

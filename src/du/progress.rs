@@ -1,4 +1,4 @@
-//! A line on the terminal that tells how far long work has come.
+//! A line on the terminal that says how far long work has come.
 
 use std::io::Write as _;
 use std::sync::Mutex;
@@ -25,18 +25,18 @@ pub fn silence() -> MutexGuard<'static, bool> {
 }
 
 /// Does the work; if it takes long and somebody looks, says how far it has come.
-pub fn during<T>(noisy: bool, told: impl Fn() -> String + Sync, work: impl FnOnce() -> T) -> T {
+pub fn during<T>(noisy: bool, progress: impl Fn() -> String + Sync, work: impl FnOnce() -> T) -> T {
     if !noisy {
         return work();
     }
     let (done, waiting) = mpsc::channel::<()>();
-    let told = &told;
+    let progress = &progress;
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut wait = PATIENCE;
             while waiting.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout) {
                 let mut shown = silence();
-                let _ = write!(std::io::stderr(), "{}", told());
+                let _ = write!(std::io::stderr(), "{}", progress());
                 (wait, *shown) = (BEAT, true);
             }
             drop(silence());

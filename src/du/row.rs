@@ -21,7 +21,7 @@ pub enum Kind {
     File,
     /// A directory with everything below it.
     Directory,
-    /// Everything asked for.
+    /// Everything that is looked at.
     Total,
 }
 
@@ -50,7 +50,7 @@ pub struct Row {
     pub totals: Totals,
     /// Why nothing is known of a file.
     pub why: Option<Unknown>,
-    /// Processes that have the file open or mapped, where these were asked for.
+    /// Processes that have the file open or mapped, where these were requested.
     pub owners: Vec<u32>,
     /// How to open the file where its path does not do.
     pub via: Option<Via>,
@@ -66,7 +66,7 @@ pub struct Via {
 }
 
 impl Row {
-    /// A row that no process was asked for.
+    /// A row without processes.
     #[must_use]
     pub fn new(kind: Kind, path: PathBuf, depth: usize, totals: Totals, why: Option<Unknown>) -> Self {
         Self { path, depth, kind, totals, why, owners: Vec::new(), via: None }

@@ -155,15 +155,15 @@ fn line(row: &Row, ask: Ask) -> Result<Written, Unknown> {
 /// # Errors
 /// Wrong usage for what is no set; it names the line.
 pub fn read(path: &Path) -> Result<Set, Failure> {
-    let told = |(line, what): (usize, String)| {
+    let refused = |(line, what): (usize, String)| {
         Failure::usage(format!("{}, line {line}: {what}", view::name(path)))
             .remedy("'cachedu --save FILE PATH' writes such a file")
     };
     if path.as_os_str() == "-" {
-        return parse(io::stdin().lock()).map_err(told);
+        return parse(io::stdin().lock()).map_err(refused);
     }
     let failed = |e| Failure::usage(format!("cannot read {}: {e}", view::name(path)));
-    parse(io::BufReader::new(fs::File::open(path).map_err(failed)?)).map_err(told)
+    parse(io::BufReader::new(fs::File::open(path).map_err(failed)?)).map_err(refused)
 }
 
 /// A line as it is read; what is not known is passed over.

@@ -57,10 +57,10 @@ impl Totals {
 
     /// One file: its blocks and what came of asking.
     #[must_use]
-    pub fn of_file(size: u64, disk: u64, told: Result<&Residency, Unknown>) -> Self {
+    pub fn of_file(size: u64, disk: u64, answer: Result<&Residency, Unknown>) -> Self {
         let pages = size.div_ceil(rustix::param::page_size() as u64);
         let base = Self { files: 1, disk, size, pages, ..Self::default() };
-        match told {
+        match answer {
             Ok(r) => {
                 let more = r.more.unwrap_or_default();
                 Self {

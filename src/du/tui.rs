@@ -128,15 +128,15 @@ fn listen() -> io::Result<Receiver<Happened>> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT])?;
     let ends = sender.clone();
     std::thread::spawn(move || {
-        let mut told = false;
+        let mut ending = false;
         for signal in signals.forever() {
             let end = !matches!(signal, SIGTSTP | SIGCONT);
             // Nobody sees the screen any more, or nobody wants to wait.
-            if signal == SIGHUP || end && told {
+            if signal == SIGHUP || end && ending {
                 give_back();
                 let _ = emulate_default_handler(signal);
             }
-            told |= end;
+            ending |= end;
             let _ = ends.send(Happened::Signal(signal));
         }
     });

@@ -47,7 +47,7 @@ fn known(pages: Option<u64>, row: &Row) -> Cell {
     pages.map_or(Cell::Unknown, |n| Cell::Pages(n, row.totals.partial()))
 }
 
-fn told(row: &Row, figure: u64) -> Cell {
+fn by_cachestat(row: &Row, figure: u64) -> Cell {
     known(row.totals.only_cachestat(figure), row)
 }
 
@@ -56,7 +56,7 @@ fn sized(row: &Row, figure: u64, cell: fn(u64, bool) -> Cell) -> Cell {
     row.totals.sized(figure).map_or(Cell::Unknown, |n| cell(n, row.totals.partly_sized()))
 }
 
-/// Nobody is asked for processes unless they are what files are found by; a sum of them would count some twice.
+/// Nobody is requested processes unless they are what files are found by; a sum of them would count some twice.
 fn processes(row: &Row) -> Cell {
     if row.owners.is_empty() { Cell::Empty } else { Cell::Count(row.owners.len() as u64) }
 }
@@ -72,10 +72,10 @@ pub const COLUMNS: &[Column] = &[
         title: "PERCENT",
         cell: |r| r.totals.ratio().map_or(Cell::Unknown, Cell::Ratio),
     },
-    Column { id: "dirty", title: "DIRTY", cell: |r| told(r, r.totals.dirty) },
-    Column { id: "writeback", title: "WBACK", cell: |r| told(r, r.totals.writeback) },
-    Column { id: "evicted", title: "EVICTED", cell: |r| told(r, r.totals.evicted) },
-    Column { id: "recently_evicted", title: "RECENT", cell: |r| told(r, r.totals.recently_evicted) },
+    Column { id: "dirty", title: "DIRTY", cell: |r| by_cachestat(r, r.totals.dirty) },
+    Column { id: "writeback", title: "WBACK", cell: |r| by_cachestat(r, r.totals.writeback) },
+    Column { id: "evicted", title: "EVICTED", cell: |r| by_cachestat(r, r.totals.evicted) },
+    Column { id: "recently_evicted", title: "RECENT", cell: |r| by_cachestat(r, r.totals.recently_evicted) },
     Column { id: "processes", title: "PROCS", cell: processes },
 ];
 
@@ -108,7 +108,7 @@ impl Layout {
         }
     }
 
-    /// The unit of pages where none was asked for.
+    /// The unit of pages where none was requested.
     #[must_use]
     pub const fn unit(self) -> Unit {
         match self {

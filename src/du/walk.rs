@@ -323,7 +323,7 @@ impl<'a> Walk<'a> {
         if self.may_return(&stat) && !self.first(inode(&stat)) {
             return;
         }
-        let told = match residency::regular(&stat) {
+        let answer = match residency::regular(&stat) {
             Ok(Some(0)) => Ok(None),
             Ok(Some(size)) => open::below(&dir.fd, name)
                 .map_err(Unknown::from)
@@ -335,7 +335,7 @@ impl<'a> Walk<'a> {
             }
             Err(why) => Err(why),
         };
-        let totals = match &told {
+        let totals = match &answer {
             Ok(None) => Totals { files: 1, disk, ..Totals::default() },
             Ok(Some(residency)) => Totals::of_file(stat.stx_size, disk, Ok(residency)),
             // A symbolic link that was none before is another file by the same name.
@@ -349,7 +349,7 @@ impl<'a> Walk<'a> {
         let depth = dir.node.depth + 1;
         if self.options.files && depth <= self.options.depth {
             let path = dir.node.path().join(os_name);
-            self.sink.take(Row::new(Kind::File, path, depth, totals, told.err()));
+            self.sink.take(Row::new(Kind::File, path, depth, totals, answer.err()));
         }
     }
 
@@ -385,7 +385,7 @@ impl<'a> Walk<'a> {
             }
             let node = Arc::new(node);
             match opened {
-                Ok(fd) if mounted && kinds::of(fd.as_fd()).is_some_and(kinds::pseudo) => self.done(node),
+                Ok(fd) if mounted && kinds::kind(fd.as_fd()).is_some_and(kinds::pseudo) => self.done(node),
                 Ok(_) if (mounted || self.several) && !self.roots.first(here, inode) => {
                     // Its blocks are counted where it was seen first.
                     *node.totals.lock().unwrap_or_else(PoisonError::into_inner) = Totals::default();

@@ -41,7 +41,7 @@ pub struct Settings {
     pub files: u32,
     /// What to find out beyond the counts.
     pub wants: Wants,
-    /// What is asked for.
+    /// What counts.
     pub only: Only,
 }
 
@@ -67,7 +67,7 @@ const THREADS: u32 = 16384;
 /// Rows beyond a table that is larger than that.
 const SPARE: u32 = 1024;
 
-/// How many rows are shown and how many are for what else there is: two stacks. Where only some threads are asked for,
+/// How many rows are shown and how many are for what else there is: two stacks. Where only some threads count,
 /// all of theirs are shown, the first stack is kept for them, and the second is everybody's.
 fn rooms(settings: &Settings) -> (u32, u32) {
     match settings.only.threads() {
@@ -82,7 +82,7 @@ fn load(error: libbpf_rs::Error) -> AttachError {
 }
 
 /// Writes down what the kernel programs must know before they are loaded.
-fn tell(
+fn write_down(
     open: &mut OpenCachetopSkel<'_>,
     facts: &Facts,
     settings: &Settings,
@@ -94,7 +94,7 @@ fn tell(
     rodata.with_files = settings.wants.files;
     rodata.with_follow = settings.wants.follow;
     rodata.cgroup_v1 = super::probe::memory_cgroup_v1();
-    look::tell(rodata, &settings.only)?;
+    look::write_down(rodata, &settings.only)?;
     rodata.vmemmap_base_at = facts.vmemmap.clone().unwrap_or(0);
     rodata.wake_page_at = facts.wake_page.clone().unwrap_or(0);
     Ok(())
@@ -200,7 +200,7 @@ impl Attached {
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = skel::CachetopSkelBuilder::default().open(storage).map_err(load)?;
         let latency = settings.wants.latency && plan.knows(Figure::StallNs);
-        tell(&mut open, facts, settings, latency)?;
+        write_down(&mut open, facts, settings, latency)?;
         let (named, spare) = rooms(settings);
         size_tables(&mut open, plan, settings, latency, (named, spare)).map_err(load)?;
         choose_programs(&mut open, plan, &settings.only).map_err(load)?;

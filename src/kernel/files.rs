@@ -1,6 +1,6 @@
 //! Rows of files, read where the kernel programs write them, as the rows of threads are ([`super::rows`]).
 //!
-//! A row whose process is gone is not told from one that rests: when half of the table is in use, those that rested
+//! A row whose process is gone looks like one that rests: when half of the table is in use, those that rested
 //! longest are taken back. That takes two ticks: in the first nobody finds the row any more, in the second nobody can
 //! still be adding to it, and it is read for the last time.
 

@@ -1,4 +1,4 @@
-//! What the kernel programs must be told, and what only they can tell: who asks, and for what.
+//! What the kernel programs must know, and what only they can find out: who we are, and which file is meant.
 
 use std::fs;
 use std::os::fd::AsRawFd as _;
@@ -22,8 +22,8 @@ pub(super) fn is_needed(program: &str, only: &Only) -> bool {
     }
 }
 
-/// Writes down what is asked for, before the programs are loaded.
-pub(super) fn tell(rodata: &mut types::rodata, only: &Only) -> Result<(), AttachError> {
+/// Writes down what is chosen, before the programs are loaded.
+pub(super) fn write_down(rodata: &mut types::rodata, only: &Only) -> Result<(), AttachError> {
     rodata.only_some = only.threads();
     rodata.only_tgid = only.pid.unwrap_or(0);
     if let Some(comm) = only.comm {
@@ -51,13 +51,12 @@ pub(super) fn tell(rodata: &mut types::rodata, only: &Only) -> Result<(), Attach
     Ok(())
 }
 
-/// Whether it is told apart by the kernel programs which of several files of one number is asked for, where numbers alone
-/// do not tell (btrfs).
+/// Whether the kernel programs tell several files of one number apart, where numbers alone do not (btrfs).
 pub(super) struct Looked {
     pub(super) subvolume: bool,
 }
 
-/// Has the kernel programs look at the monitor itself and at the file that is asked for.
+/// Has the kernel programs look at the monitor itself and at the file that is chosen.
 ///
 /// # Errors
 /// When the file is not there any more, or the kernel does not run the program.

@@ -110,9 +110,9 @@ impl From<Shortage> for Obstacle {
 
 /// What was refused for want of something says nothing about the kernel.
 fn enough(facts: &Facts) -> Result<(), Obstacle> {
-    let asked = [&facts.trampoline, &facts.kprobe_multi, &facts.kprobe_session].map(|a| a.as_ref().err());
+    let attached = [&facts.trampoline, &facts.kprobe_multi, &facts.kprobe_session].map(|a| a.as_ref().err());
     let read = [&facts.vmemmap, &facts.wake_page].map(|a| a.as_ref().err());
-    let words = asked.into_iter().chain(read).chain([facts.tracefs.as_ref().err()]).flatten();
+    let words = attached.into_iter().chain(read).chain([facts.tracefs.as_ref().err()]).flatten();
     words.filter_map(|why| Shortage::in_words(why)).next().map_or(Ok(()), |short| Err(short.into()))
 }
 

@@ -113,7 +113,7 @@ pub(super) struct Rows {
     /// Rows that are shown; those behind them count in the totals only.
     named: usize,
     all: usize,
-    /// Only some threads are asked for: theirs are shown, wherever they stand, and no others.
+    /// Only some threads count: theirs are shown, wherever they stand, and no others.
     only: bool,
     chunks: Vec<Chunk>,
     /// What each row had at the last reading.

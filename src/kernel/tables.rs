@@ -24,13 +24,13 @@ const BATCH: u32 = 1024;
 pub struct Tables {
     /// Whole system, since attach.
     pub total: Counters,
-    /// The same as of the reading of the files; `None` unless these are asked for.
+    /// The same as of the reading of the files; `None` unless these are requested.
     pub by_file: Option<Counters>,
     /// By thread, since the last reading.
     pub rows: Vec<RowSample>,
-    /// By process and file, since the last reading; empty unless asked for.
+    /// By process and file, since the last reading; empty unless requested.
     pub files: Vec<FileSample>,
-    /// Latency of read calls since attach, if asked for.
+    /// Latency of read calls since attach, if requested.
     pub latency: Option<Box<Histograms>>,
     /// What was lost.
     pub lost: Lost,
@@ -109,7 +109,7 @@ impl Attached {
 pub(super) fn recursion_misses(fd: i32) -> u64 {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut len = size_of::<libbpf_sys::bpf_prog_info>() as u32;
-    // SAFETY: `info` is plain data of the size given, zeroed: no arrays are asked for.
+    // SAFETY: `info` is plain data of the size given, zeroed: no arrays are requested.
     let ret = unsafe { libbpf_sys::bpf_prog_get_info_by_fd(fd, &raw mut info, &raw mut len) };
     if ret == 0 { info.recursion_misses } else { 0 }
 }
@@ -119,7 +119,7 @@ pub(super) fn recursion_misses(fd: i32) -> u64 {
 pub(super) fn probe_misses(fd: i32) -> u64 {
     let mut info = libbpf_sys::bpf_link_info::default();
     let mut len = size_of::<libbpf_sys::bpf_link_info>() as u32;
-    // SAFETY: `info` is plain data of the size given, zeroed: no arrays are asked for.
+    // SAFETY: `info` is plain data of the size given, zeroed: no arrays are requested.
     let ret = unsafe { libbpf_sys::bpf_link_get_info_by_fd(fd, &raw mut info, &raw mut len) };
     // SAFETY: the types say which members of the unions the kernel filled.
     unsafe {

@@ -86,7 +86,7 @@ impl Ask {
     /// cachestat(2) says 0 of /sys.
     #[must_use]
     pub fn on(self, fd: BorrowedFd<'_>) -> Self {
-        match kinds::of(fd) {
+        match kinds::kind(fd) {
             Some(kinds::OVERLAY) => Self { method: Method::Mincore, ..self },
             Some(kinds::HUGETLBFS) => Self { vain: Some(Unknown::HugeTlb), ..self },
             Some(kind) if kinds::pseudo(kind) => Self { vain: Some(Unknown::NoCache), ..self },
@@ -194,12 +194,12 @@ impl Ask {
             return Err(Unknown::TooLarge);
         }
         let canary = pages.next_multiple_of(HUGE) + HUGE;
-        let mut told = [0_u8];
+        let mut beyond = [0_u8];
         if canary < WINDOW {
             // One mapping for both questions.
             let mapping = Mapping::new(fd, 0, to_usize(canary + 1))?;
-            mapping.mincore(to_usize(canary), &mut told)?;
-            if told[0] & 1 == 1 {
+            mapping.mincore(to_usize(canary), &mut beyond)?;
+            if beyond[0] & 1 == 1 {
                 return Err(Unknown::NotPermitted);
             }
             let mut vec = vec![0; to_usize(pages)];
@@ -207,8 +207,8 @@ impl Ask {
             show(0, &vec);
             return Ok(());
         }
-        Mapping::new(fd, canary, 1)?.mincore(0, &mut told)?;
-        if told[0] & 1 == 1 {
+        Mapping::new(fd, canary, 1)?.mincore(0, &mut beyond)?;
+        if beyond[0] & 1 == 1 {
             return Err(Unknown::NotPermitted);
         }
         let mut vec = vec![0; to_usize(WINDOW)];

@@ -36,7 +36,7 @@ const PSEUDO: &[u64] = &[
 
 /// The magic number of the file system that holds an open file.
 #[must_use]
-pub fn of(fd: BorrowedFd<'_>) -> Option<u64> {
+pub fn kind(fd: BorrowedFd<'_>) -> Option<u64> {
     u64::try_from(rustix::fs::fstatfs(fd).ok()?.f_type & 0xffff_ffff).ok()
 }
 

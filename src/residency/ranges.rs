@@ -177,16 +177,16 @@ mod tests {
 
     #[test]
     fn a_huge_file_costs_what_is_cached_of_it() {
-        let mut asked = 0;
+        let mut questions = 0;
         let mut runs = Joined::default();
         let at = 123_456_789;
         halve((0, 1 << 28), usize::MAX, &mut runs, |start, count| {
-            asked += 1;
+            questions += 1;
             Ok((u64::from((start..start + count).contains(&at)), 0))
         })
         .unwrap();
         assert_eq!(runs.0, [Run { start: at, pages: 1, dirty: Some(0) }]);
-        assert!(asked < 60, "{asked}");
+        assert!(questions < 60, "{questions}");
     }
 
     #[test]

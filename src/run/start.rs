@@ -41,7 +41,7 @@ pub fn cachestat(mut options: Options) -> Result<(), Failure> {
         return output::print(&foreign::lines(&engines.explain()), out);
     }
     let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
-    let mut view = view::of(&options, Surroundings::here());
+    let mut view = view::new(&options, Surroundings::here());
     let world =
         World { source: &mut engines, pivot: &mut pivot, wait: &mut wait, out, err: &mut io::stderr() };
     run::run(&options, view.as_mut(), world)

@@ -153,7 +153,7 @@ impl Fake {
         let args = Args::parse_from(["cachestat"].into_iter().chain(options.split_whitespace()));
         let zone = jiff::tz::TimeZone::UTC;
         let mut view =
-            view::of(&args.options(), Surroundings { zone, page_size: 4096, screen: Box::new(|| None) });
+            view::new(&args.options(), Surroundings { zone, page_size: 4096, screen: Box::new(|| None) });
         let (start, now) = (Instant::now(), Now::default());
         let mut source = FakeSource {
             hits: 0,

@@ -83,7 +83,7 @@ pub struct Open {
     pub who: Who,
     /// What was found out.
     pub details: Option<Details>,
-    /// The command line: asked for, and what came back.
+    /// The command line: requested, and what came back.
     pub command_line: Option<Option<Foreign>>,
 }
 
@@ -116,7 +116,7 @@ pub struct App {
     ordered: usize,
     /// The details that are open.
     pub open: Option<Open>,
-    /// Something to be told, and for how many intervals.
+    /// A message, and for how many intervals.
     pub message: Option<(String, u32)>,
     told_of_losses: bool,
     /// Why no more intervals come.
@@ -227,7 +227,7 @@ impl App {
     }
 
     /// Takes what was found out about a row, if it is still the one that is open.
-    pub fn told(&mut self, details: Details) {
+    pub fn looked_up(&mut self, details: Details) {
         if let Some(open) = self.open.as_mut().filter(|o| o.by == details.by && o.id == details.id) {
             open.details = Some(details);
         }

@@ -43,7 +43,7 @@ const BOTH: &[&str] = &[
 /// The narrowest column: six characters hold any number, `999999` or `99.9M`.
 pub(super) const NARROWEST: usize = 6;
 
-/// The columns shown unless others are asked for.
+/// The columns shown unless others are requested.
 #[must_use]
 pub fn default_columns(engine: Engine) -> Vec<&'static Column> {
     let system_only =

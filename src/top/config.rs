@@ -56,7 +56,7 @@ pub fn read(path: &Path, wanted: bool, settings: &mut Settings) -> Result<(), Fa
         Ok(text) => text,
         // It will be made when somebody keeps settings.
         Err(e) if e.kind() == io::ErrorKind::NotFound && (!wanted || parent_exists(path)) => return Ok(()),
-        // Nobody asked for it: see `unreadable`.
+        // Nobody requested it: see `unreadable`.
         Err(_) if !wanted => return Ok(()),
         Err(e) => return Err(mistake(path, &e.to_string())),
     };
@@ -73,7 +73,7 @@ fn read_text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// What a person must be told where the file that nobody named is there and cannot be read: the defaults count.
+/// What a person must know where the file that nobody named is there and cannot be read: the defaults count.
 #[must_use]
 pub fn unreadable(path: &Path) -> Option<String> {
     let error = read_text(path).err().filter(|e| e.kind() != io::ErrorKind::NotFound)?;
@@ -178,13 +178,13 @@ mod tests {
     fn what_was_kept_comes_back() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("below/config.toml");
-        let mut settings = Settings::of(Engine::Exact);
+        let mut settings = Settings::for_engine(Engine::Exact);
         settings.interval = Duration::from_millis(2500);
         (settings.by, settings.show, settings.unit) = (By::Cgroup, Show::Total, Unit::Bytes);
         settings.columns = crate::columns::set(&["misses", "hits"]);
         (settings.columns_are_default, settings.reverse, settings.sort) = (false, true, Sort::Name);
         save(&path, &settings).unwrap();
-        let mut back = Settings::of(Engine::Exact);
+        let mut back = Settings::for_engine(Engine::Exact);
         read(&path, true, &mut back).unwrap();
         assert_eq!(written(&back).unwrap(), written(&settings).unwrap());
         assert_eq!(back.columns.len(), 2);
@@ -204,7 +204,7 @@ mod tests {
             ("columns = ['evicted']", "no column 'evicted' for rows"),
             ("sort = 'rubbish'", "no column 'rubbish'"),
         ] {
-            let error = apply(text, &mut Settings::of(Engine::Exact)).unwrap_err();
+            let error = apply(text, &mut Settings::for_engine(Engine::Exact)).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
     }
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn no_file_is_no_mistake_but_a_directory_is() {
         let dir = tempfile::tempdir().unwrap();
-        let mut settings = Settings::of(Engine::Exact);
+        let mut settings = Settings::for_engine(Engine::Exact);
         read(&dir.path().join("none"), false, &mut settings).unwrap();
         read(&dir.path().join("none"), true, &mut settings).unwrap();
         assert!(read(&dir.path().join("no/where"), true, &mut settings).is_err());

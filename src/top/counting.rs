@@ -72,7 +72,7 @@ pub fn count(options: &Options, config: Option<PathBuf>) -> Result<Counting, Fai
 /// # Errors
 /// When the file has mistakes, or cannot be read though it was named.
 pub fn settings(options: &Options, engine: Engine) -> Result<(Settings, Option<PathBuf>), Failure> {
-    let mut settings = Settings::of(engine);
+    let mut settings = Settings::for_engine(engine);
     let path = match &options.config {
         Config::Nowhere => None,
         Config::File(path) => Some(path.clone()),

@@ -155,7 +155,7 @@ impl Keeper<'_> {
         // Files are counted by process: where some of them count only, nobody knows which thread it was.
         let kinds = lists(by).iter().filter(|kind| **kind != By::Thread || !plain.files());
         for kind in kinds {
-            // Rows by process come from threads unless something is asked for that only files have.
+            // Rows by process come from threads unless something is requested that only files have.
             let filter = Filter { from_files: by.files(), ..plain.clone() };
             let mut rows = list(*kind, filter);
             rows.truncate(LIST);

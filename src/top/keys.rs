@@ -191,10 +191,10 @@ mod tests {
 
     #[test]
     fn every_action_is_told_of_in_the_help_or_beside_another() {
-        let mut told = "";
+        let mut label = "";
         for binding in KEYS {
-            told = if binding.label.is_empty() { told } else { binding.label };
-            assert!(!told.is_empty(), "{binding:?}");
+            label = if binding.label.is_empty() { label } else { binding.label };
+            assert!(!label.is_empty(), "{binding:?}");
             assert_eq!(binding.label.is_empty(), binding.about.is_empty());
             // Two of them are beside each other on a screen of 80 columns.
             assert!(binding.label.len() <= 10 && binding.about.len() <= 28, "{}", binding.about);

@@ -17,7 +17,7 @@ pub struct Scene {
     pub kernel: String,
     /// What counts.
     pub engine: Engine,
-    /// What a person must be told about it.
+    /// What a person must know about it.
     pub notice: Option<String>,
     /// What `-p` and its like leave, in words; empty for everything.
     pub only: String,

@@ -128,7 +128,7 @@ pub fn turn(
                 dirty = true;
             }
             Event::Report(Report::Details(details)) => {
-                app.told(*details);
+                app.looked_up(*details);
                 dirty = true;
             }
             Event::Report(Report::Snapshot(snapshot)) => {
@@ -147,7 +147,7 @@ pub fn turn(
                 app.command_line(pid, line);
                 dirty = true;
             }
-            // Some terminals tell of it though nobody asked.
+            // Some terminals report it though nobody requested it.
             Event::Input(input) if is_motion(&input) => {}
             Event::Input(input) => {
                 effects = app.input(&input);
@@ -222,8 +222,8 @@ fn perform(effect: Effect, app: &mut App, hands: &Hands<'_>) {
 /// When it cannot count here, or something fails later; with the remedy.
 pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>) -> Result<(), Failure> {
     let (sender, mut events) = mpsc::channel();
-    let (commands, asked) = mpsc::channel();
-    sample(options.clone(), process, config, sender.clone(), asked)?;
+    let (commands, requests) = mpsc::channel();
+    sample(options.clone(), process, config, sender.clone(), requests)?;
     // Until counting has begun, the terminal is left alone: errors are plain text, and Ctrl-C works as ever.
     let (scene, settings) = loop {
         match events.next(None)? {
@@ -233,7 +233,7 @@ pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>)
         }
     };
     signals(sender.clone())?;
-    let theme = Theme::of(options.color, |name| std::env::var(name).ok());
+    let theme = Theme::fitting(options.color, |name| std::env::var(name).ok());
     let refused = |e: io::Error| Failure::failed(format!("cannot use the terminal: {e}"));
     let mut screen = Screen::new(theme, settings.mouse).map_err(refused)?;
     let input = sender.clone();
@@ -281,9 +281,9 @@ fn sample(
     process: Option<Process>,
     config: Option<PathBuf>,
     sender: Sender<Event>,
-    asked: Receiver<Command>,
+    requests: Receiver<Command>,
 ) -> Result<(), Failure> {
-    /// Tells of an end that nobody has told of: a panic.
+    /// Reports an end that nobody has reported: a panic.
     struct Guard(Sender<Event>);
     impl Drop for Guard {
         fn drop(&mut self) {
@@ -310,7 +310,7 @@ fn sample(
                 interval: settings.interval,
             };
             let _ = sender.send(Event::Began(Box::new((scene, settings))));
-            Ok(sampler::work(job, &asked, &|report| sender.send(Event::Report(report)).is_ok())?)
+            Ok(sampler::work(job, &requests, &|report| sender.send(Event::Report(report)).is_ok())?)
         };
         if let Err(failure) = all() {
             let _ = sender.send(Event::Report(Report::Failed(failure)));

@@ -85,9 +85,9 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Those in force unless others are asked for.
+    /// Those in force unless others are requested.
     #[must_use]
-    pub fn of(engine: Engine) -> Self {
+    pub fn for_engine(engine: Engine) -> Self {
         let columns = cells::default_columns(engine);
         Self {
             interval: Duration::from_secs(1),

@@ -25,7 +25,7 @@ use super::draw::theme::Theme;
 use super::surface::Surface;
 use crate::exit::Failure;
 
-/// Buttons and the wheel, in coordinates that reach beyond column 223. What the library asks for is told of every motion,
+/// Buttons and the wheel, in coordinates that reach beyond column 223. What the library requests reports every motion,
 /// too, which wakes this program hundreds of times a second for nothing.
 const MOUSE: &str = "\x1b[?1000h\x1b[?1006h";
 /// The end of it, and of what another program may have left on.

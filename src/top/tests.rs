@@ -91,7 +91,7 @@ fn snapshot(rows: Vec<Row>, total: Figures) -> Snapshot {
 }
 
 fn app(size: (u16, u16)) -> App {
-    App::new(scene(), Settings::of(Engine::Exact), size)
+    App::new(scene(), Settings::for_engine(Engine::Exact), size)
 }
 
 fn frame(app: &mut App) -> String {

@@ -26,7 +26,7 @@ pub struct Zones {
     pub titles: Rect,
     /// The rows.
     pub rows: Rect,
-    /// The keys, or something to be told.
+    /// The keys, or a message.
     pub foot: Rect,
     /// All below the first part, for the help and the details.
     pub page: Rect,

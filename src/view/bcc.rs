@@ -3,7 +3,7 @@
 //! The layout is bcc's to the byte. The figures are ours, in bcc's meaning:
 //!
 //! - bcc's HITS + MISSES are the page accesses of reads, and a miss is a page that had to be brought in, no
-//!   matter whether the reader or read-ahead asked for it. So MISSES = `misses` + `readahead_hits`, and
+//!   matter whether the reader or read-ahead requested it. So MISSES = `misses` + `readahead_hits`, and
 //!   HITS = `hits`. A warm read gives the same HITS as bcc; a file read cold from end to end gives MISSES
 //!   equal to the pages filled. bcc takes the difference of two counts, one of them made when read-ahead
 //!   ran, and clamps what goes below zero; here every access is counted with its outcome, so there is

@@ -2,7 +2,7 @@
 //!
 //! `time` (universal, RFC 3339) and `interval_s` always come first, then, with `--by`, what rows are
 //! about (`pid`, `uid` and `comm` of processes; empty on the line of the interval itself, and but for `(other)` in place
-//! of the name on that of the rest), then the columns asked for. Sizes are in bytes,
+//! of the name on that of the rest), then the columns requested. Sizes are in bytes,
 //! ratios are fractions from 0 to 1, and what is not known is an empty field. Names are escaped as in text, and one
 //! that a spreadsheet would take for a formula has an apostrophe before it; `--json` has them as they are.
 

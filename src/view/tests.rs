@@ -15,7 +15,7 @@ use crate::sample::Lost;
 fn view(options: &str, screen: Option<u16>) -> Box<dyn View> {
     let args = Args::parse_from(["cachestat"].into_iter().chain(options.split_whitespace()));
     let screen = Box::new(move || screen.map(|lines| (lines, 80)));
-    of(&args.options(), Surroundings { zone: jiff::tz::TimeZone::UTC, page_size: 4096, screen })
+    new(&args.options(), Surroundings { zone: jiff::tz::TimeZone::UTC, page_size: 4096, screen })
 }
 
 /// What is printed for these intervals, and then for the total.
@@ -163,7 +163,7 @@ fn a_terminal_has_a_header_on_every_screen() {
     let asked = Rc::clone(&size);
     let screen = Box::new(move || asked.get().map(|lines| (lines, 80)));
     let mut view =
-        of(&args.options(), Surroundings { zone: jiff::tz::TimeZone::UTC, page_size: 4096, screen });
+        new(&args.options(), Surroundings { zone: jiff::tz::TimeZone::UTC, page_size: 4096, screen });
     let mut out = String::new();
     view.begin(&mut out);
     for _ in 0..20 {

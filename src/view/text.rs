@@ -160,7 +160,7 @@ impl Text {
         aligned(&cells)
     }
 
-    /// The figures of a line, and behind them whose they are.
+    /// The figures of a line, and behind them what the row stands for.
     fn line(&self, time: jiff::Timestamp, line: &Line<'_>, who: impl Fn(&Key) -> String) -> String {
         let time = self.clock.as_ref().map(|c| (c.show(time), c.width()));
         let values = self.columns.iter().map(|c| (self.numbers.show(c.value(line)), c.width));
@@ -170,7 +170,7 @@ impl Text {
             let used = aligned(&cells).chars().count() + usize::from(!cells.is_empty());
             let mut cell = who(key);
             if key.width == 0 {
-                // Whatever the figures leave, but never so little that nothing can be told from it.
+                // Whatever the figures leave, but never so little that it says nothing.
                 cell = shortened(&cell, width.saturating_sub(used).max(SHORTEST));
             }
             cells.push((cell, key.width));

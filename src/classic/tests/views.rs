@@ -16,7 +16,7 @@ fn printed(options: &str, intervals: &[Interval]) -> String {
     args.check().unwrap();
     let zone = jiff::tz::TimeZone::UTC;
     let mut view =
-        crate::view::of(&args.options(), Surroundings { zone, page_size: 4096, screen: Box::new(|| None) });
+        crate::view::new(&args.options(), Surroundings { zone, page_size: 4096, screen: Box::new(|| None) });
     let mut out = String::new();
     view.begin(&mut out);
     for interval in intervals {

@@ -91,7 +91,7 @@ fn intervals_but_pid() -> impl Iterator<Item = &'static str> {
 }
 
 impl Watched {
-    /// Whether a report is asked for, not intervals.
+    /// Whether a report is requested, not intervals.
     #[must_use]
     pub fn report(&self) -> bool {
         !self.command.is_empty() || self.time.is_some()

@@ -1,12 +1,13 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::plan::Engine;
 use crate::top::settings::Settings;
 
 fn parse(options: &str) -> Result<Args, String> {
     let args = Args::try_parse_from(["cachetop"].into_iter().chain(options.split_whitespace()))
         .map_err(|e| e.to_string())?;
-    args.check().map_err(|e| e.to_string())?;
+    args.check()?;
     Ok(args)
 }
 
@@ -45,7 +46,7 @@ fn wrong_usage_is_told() {
 
 #[test]
 fn what_is_asked_for_goes_before_what_was_kept() {
-    let mut settings = Settings::of(Engine::Exact);
+    let mut settings = Settings::for_engine(Engine::Exact);
     settings.by = By::User;
     settings.reverse = true;
     let options = "0.5 --by file --columns READ_HIT%,direct -s misses -t --no-mouse --show rate --unit bytes";
@@ -54,7 +55,7 @@ fn what_is_asked_for_goes_before_what_was_kept() {
     assert_eq!(settings.columns.iter().map(|c| c.id).collect::<Vec<_>>(), ["hit_ratio", "direct_bytes"]);
     assert_eq!((settings.sort.name(), settings.reverse, settings.threads), ("misses", false, true));
     assert_eq!((settings.mouse, settings.show, settings.unit), (false, Show::Rate, Unit::Bytes));
-    let mut settings = Settings::of(Engine::Exact);
+    let mut settings = Settings::for_engine(Engine::Exact);
     parse("-r").unwrap().options().changes.apply(&mut settings);
     assert!(settings.reverse && settings.columns_are_default);
 }

@@ -27,7 +27,7 @@ pub(super) struct Report<'a> {
     dirty: u64,
     /// Of `after`, what memory is the only place of.
     memory: u64,
-    /// Files of which we are not told what is cached: they are in no sum.
+    /// Files of which the kernel does not say what is cached: they are in no sum.
     untold: usize,
     /// Why not, of the last of them.
     untold_why: Option<Unknown>,
@@ -114,7 +114,7 @@ impl<'a> Report<'a> {
     /// The last line.
     fn sum(&self, files: usize) -> String {
         let page = rustix::param::page_size() as u64;
-        // Where we are told of no file, there is no figure.
+        // Where nothing is known of any file, there is no figure.
         let none = files > 0 && self.untold == files;
         let size = |n: u64| if none { "-".to_owned() } else { bytes(n * page) };
         let there = size(self.before + self.besides);

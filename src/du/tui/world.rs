@@ -95,7 +95,7 @@ impl World for Tree {
         rows.retain(|r| r.path != dir);
         let (mut walked, mut problem) = self.walk(dir, true, true, false);
         let files = walked.remove(dir).unwrap_or_default();
-        // What is not read further below is told where everything is summed up.
+        // What is not read further below is reported where everything is summed up.
         if dir == self.root {
             problem = problem.or_else(|| self.problem.clone());
         }

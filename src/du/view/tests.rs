@@ -11,7 +11,7 @@ use crate::du::totals::Totals;
 
 const MORE: More = More { dirty: 3, writeback: 1, evicted: 40, recently_evicted: 4 };
 
-fn told(pages: u64, cached: u64, more: Option<More>) -> Totals {
+fn counted(pages: u64, cached: u64, more: Option<More>) -> Totals {
     let size = pages * rustix::param::page_size() as u64;
     let method = if more.is_some() { Method::Cachestat } else { Method::Mincore };
     Totals::of_file(size, size, Ok(&Residency { size, pages, cached, more, method }))
@@ -21,16 +21,16 @@ fn rows() -> Vec<Row> {
     let file = |path: &OsStr, totals, why| Row::new(Kind::File, path.into(), 0, totals, why);
     let refused = Totals::of_file(8192, 8192, Err(Unknown::NotPermitted));
     let mut dir = Totals { dirs: 2, disk: 4096, ..Totals::default() };
-    dir.add(&told(100, 50, Some(MORE)));
+    dir.add(&counted(100, 50, Some(MORE)));
     dir.add(&refused);
     let mut total = dir;
-    total.add(&told(7, 7, None));
+    total.add(&counted(7, 7, None));
     let mut closed = Totals { dirs: 1, disk: 4096, ..Totals::default() };
     closed.add(&Totals::of_unread());
     vec![
-        file(OsStr::new("half"), told(100, 50, Some(MORE)), None),
-        file(OsStr::new("by\tmincore"), told(7, 7, None), None),
-        file(OsStr::new("none of many"), told(1 << 28, 1, Some(More::default())), None),
+        file(OsStr::new("half"), counted(100, 50, Some(MORE)), None),
+        file(OsStr::new("by\tmincore"), counted(7, 7, None), None),
+        file(OsStr::new("none of many"), counted(1 << 28, 1, Some(More::default())), None),
         file(OsStr::from_bytes(b"empty\xff"), Totals { files: 1, ..Totals::default() }, None),
         file(OsStr::new("not mine"), refused, Some(Unknown::NotPermitted)),
         Row::new(Kind::Directory, "dir".into(), 0, dir, None),

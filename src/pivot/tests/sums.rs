@@ -72,7 +72,7 @@ fn what_has_no_row_is_the_rest_and_cannot_be_mistaken() {
         let zone = jiff::tz::TimeZone::UTC;
         let here = crate::view::Surroundings { zone, page_size: 4096, screen: Box::new(|| None) };
         let mut out = String::new();
-        crate::view::of(&args.options(), here).interval(&interval, &mut out);
+        crate::view::new(&args.options(), here).interval(&interval, &mut out);
         let count = |what: &str| out.matches(what).count();
         match format {
             "--json" => assert!(count(r#""other":true"#) == 1 && count(r#""comm":"(other)""#) == 1, "{out}"),

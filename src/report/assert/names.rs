@@ -1,6 +1,7 @@
 //! What an assertion can be about.
 
 use crate::figures::Figure;
+use crate::figures::Scope;
 use crate::figures::Unit;
 use crate::report::Report;
 use crate::report::data::Run;
@@ -88,24 +89,24 @@ impl Name {
         if let Some(other) = OTHERS.iter().find(|o| o.name == text) {
             return Ok(Self::Other(other));
         }
-        let full = |f: &Figure| format!("{}.{}", f.group(), f.key());
-        let ours = || Figure::ALL.iter().filter(|f| !super::super::data::NOT_OURS.contains(f));
+        let ours = || Figure::ALL.iter().filter(|f| f.scope() != Scope::Cache);
         // Those of reads are what everybody means by hits and misses.
         let found = [text.to_owned(), format!("read.{text}")];
-        if let Some(figure) = found.iter().find_map(|t| ours().find(|f| full(f) == *t)) {
+        if let Some(figure) = found.iter().find_map(|t| ours().find(|f| f.name() == t)) {
             return Ok(Self::Figure(*figure));
         }
         let by_key: Vec<&Figure> = ours().filter(|f| f.key() == text).collect();
         if let [one] = by_key.as_slice() {
             return Ok(Self::Figure(**one));
         }
-        let names: Vec<String> = OTHERS.iter().map(|o| o.name.to_owned()).chain(ours().map(full)).collect();
+        let names: Vec<String> =
+            OTHERS.iter().map(|o| o.name.to_owned()).chain(ours().map(|f| f.name().to_owned())).collect();
         Err(format!("'{text}' is no figure; there are {}", names.join(", ")))
     }
 
     pub(super) fn text(self) -> String {
         match self {
-            Self::Figure(f) => format!("{}.{}", f.group(), f.key()),
+            Self::Figure(f) => f.name().into(),
             Self::Other(o) => o.name.into(),
         }
     }

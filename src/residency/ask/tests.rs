@@ -53,12 +53,12 @@ fn a_file_of_15_tib_costs_what_is_cached_of_it() {
     }
     let start = std::time::Instant::now();
     for ask in [Ask::best(), Ask::by(Method::Mincore)] {
-        let (told, runs) = (ask.residency(file.as_fd()), ask.ranges(file.as_fd()));
+        let (answer, runs) = (ask.residency(file.as_fd()), ask.ranges(file.as_fd()));
         if ask.method() == Method::Mincore {
-            assert_eq!((told, runs), (Err(Unknown::TooLarge), Err(Unknown::TooLarge)));
+            assert_eq!((answer, runs), (Err(Unknown::TooLarge), Err(Unknown::TooLarge)));
             continue;
         }
-        assert_eq!(told.map(|r| (r.pages, r.cached)), Ok((pages, 4)));
+        assert_eq!(answer.map(|r| (r.pages, r.cached)), Ok((pages, 4)));
         let runs: Vec<_> = runs.unwrap().iter().map(|r| (r.start, r.pages)).collect();
         assert_eq!(runs, [(0, 2), (pages / 2, 1), (pages - 1, 1)]);
     }

@@ -70,7 +70,7 @@ impl App {
                 at
             }
             KeyCode::Char('d') => {
-                self.settings.columns = Settings::of(self.scene.engine).columns;
+                self.settings.columns = Settings::for_engine(self.scene.engine).columns;
                 self.settings.columns_are_default = true;
                 0
             }

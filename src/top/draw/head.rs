@@ -170,8 +170,8 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
     if app.paused {
         spans.insert(0, Span::styled("PAUSED  ", theme.warning()));
     }
-    // Where there is no line of keys, what is to be told stands here.
-    if let Some(text) = told(app).filter(|_| zones.foot.height == 0) {
+    // Where there is no line of keys, a message stands here.
+    if let Some(text) = message(app).filter(|_| zones.foot.height == 0) {
         spans.insert(0, Span::styled(theme.text(&format!("{text}  ")), theme.warning()));
     }
     frame.buffer_mut().set_line(0, zones.status.y, &Line::from(spans), zones.status.width);
@@ -182,11 +182,11 @@ fn is_named(snapshot: &Snapshot, slot: Slot) -> bool {
     matches!(slot, Slot::Entry(i) if snapshot.entries.get(i).is_some_and(|e| !e.named.who.other))
 }
 
-fn told(app: &App) -> Option<String> {
+fn message(app: &App) -> Option<String> {
     app.stopped.clone().or_else(|| app.message.as_ref().map(|(text, _)| text.clone()))
 }
 
-/// The keys, or something to be told.
+/// The keys, or a message.
 pub(super) fn foot(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_>) {
     if zones.foot.height == 0 {
         return;
@@ -195,7 +195,7 @@ pub(super) fn foot(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
         Mode::Filter => "type to filter by name, user, id, cgroup    Enter keep  Esc drop",
         _ => "h help  Enter details  / filter  Tab rows  < > sort  m totals  p pause  q quit",
     };
-    let (text, style) = match told(app) {
+    let (text, style) = match message(app) {
         Some(text) => (theme.text(&text), theme.warning()),
         None => (keys.to_owned(), theme.dim()),
     };

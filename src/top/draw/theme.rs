@@ -39,7 +39,7 @@ impl Theme {
 
     /// What this terminal has, by its environment.
     #[must_use]
-    pub fn of(wanted: crate::top::options::Color, env: impl Fn(&str) -> Option<String>) -> Self {
+    pub fn fitting(wanted: crate::top::options::Color, env: impl Fn(&str) -> Option<String>) -> Self {
         use crate::top::options::Color as Wanted;
         let set = |name: &str| env(name).filter(|v| !v.is_empty());
         let term = set("TERM").unwrap_or_default();
@@ -178,7 +178,7 @@ mod tests {
     fn the_environment_decides() {
         let theme = |vars: &[(&str, &str)], wanted| {
             let find = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
-            let theme = Theme::of(wanted, find);
+            let theme = Theme::fitting(wanted, find);
             (theme.color, theme.unicode)
         };
         let xterm = ("TERM", "xterm-256color");

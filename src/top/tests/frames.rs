@@ -109,7 +109,7 @@ fn details() {
     };
     let who = (**who).clone();
     let pid = who.pid.unwrap();
-    app.told(Details {
+    app.looked_up(Details {
         by: *by,
         id: id.clone(),
         who,
@@ -128,14 +128,14 @@ fn details() {
     system.hit[20] = 1_000_000;
     let mut told = app.open.as_ref().unwrap().details.clone().unwrap();
     (told.latency, told.system_latency) = (Some(own), Some(system.clone()));
-    app.told(told.clone());
+    app.looked_up(told.clone());
     let text = frame(&mut app);
     assert!(
         text.contains("latency of its read calls") && text.contains("120 ") && !text.contains("1.0M"),
         "{text}"
     );
     (told.latency, told.system_latency) = (None, Some(system));
-    app.told(told);
+    app.looked_up(told);
     let text = frame(&mut app);
     assert!(text.contains("not by file); of the whole system") && text.contains("1.0M"), "{text}");
     // The process ends: what was learnt stays.
