@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cachetop::plan::Wants;
 use cachetop::sample::Counter;
+use cachetop::sample::Follow as _;
 use cachetop::sample::Source as _;
 use cachetop::session::Options;
 use cachetop::session::Session;

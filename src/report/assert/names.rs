@@ -117,7 +117,7 @@ impl Name {
             Self::Figure(f) => match f.unit() {
                 Unit::Bytes => Kind::Bytes,
                 Unit::Nanoseconds => Kind::Nanoseconds,
-                Unit::Pages | Unit::Events => Kind::Count,
+                Unit::Pages | Unit::Events | Unit::Calls => Kind::Count,
             },
         }
     }
