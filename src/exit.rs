@@ -14,6 +14,8 @@ pub enum Code {
     Failed = 1,
     /// The command line asks for something that does not exist or does not go together.
     Usage = 2,
+    /// What was to hold of the runs (`--assert`) did not, or is not known.
+    Assertion = 3,
 }
 
 /// Why a command ended without doing what was requested.

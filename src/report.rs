@@ -37,6 +37,7 @@ use std::process::ExitCode;
 pub use cold::Cold;
 pub use options::Options;
 
+use crate::exit::Code;
 use crate::exit::Failure;
 use crate::figures::Figure;
 use crate::figures::Scope;
@@ -51,6 +52,7 @@ use crate::plan::follow;
 use crate::sample::Source as _;
 use crate::session::Session;
 use crate::wait::Process;
+use assert::Outcome;
 use compare::Difference;
 use data::Run;
 use findings::Finding;
@@ -91,6 +93,8 @@ pub struct Report {
     pub compared: Option<Saved>,
     /// The answer, first.
     pub verdict: Verdict,
+    /// What came of `--assert`.
+    pub assertions: Vec<Outcome>,
     /// Where the differences in time went.
     pub differences: Vec<Difference>,
     /// What the figures prove.
@@ -204,8 +208,11 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
     report.unknown.extend(report.runs.last().and_then(unseen::note));
     report.about.extend(unasked(&report.runs));
     report.conclude();
+    report.assertions = options.assertions.iter().map(|a| a.check(&report)).collect();
     outputs.write(options, &report)?;
     let own = report.runs.last().and_then(|r| r.exit_status).unwrap_or(0);
+    let failed = report.assertions.iter().any(|o| !o.holds);
+    let own = if failed { Code::Assertion as i32 } else { own };
     let status = cut.map_or(own, |signal| 128 + signal);
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
 }

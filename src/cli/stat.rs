@@ -221,6 +221,8 @@ impl Args {
             save: watched.save,
             compare: watched.compare,
             html: watched.html,
+            assertions: watched.assertions,
+            junit: watched.junit,
             counting,
         }
     }

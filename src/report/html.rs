@@ -50,6 +50,9 @@ pub fn page(report: &Report) -> String {
         escape(&report.host.to_string()),
         escape(&report.kernel)
     );
+    if !report.verdict.text.is_empty() {
+        let _ = writeln!(out, "<p class=\"verdict\">{}</p>", escape(&report.verdict.text));
+    }
     for about in &report.about {
         let _ = writeln!(out, "<p class=\"about\">{}</p>", escape(about));
     }

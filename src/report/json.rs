@@ -25,6 +25,7 @@ pub fn object(report: &Report) -> Value {
     out.insert("engine".into(), json!("exact"));
     out.insert("page_size".into(), json!(page()));
     out.insert("verdict".into(), json!(report.verdict));
+    out.insert("assertions".into(), json!(report.assertions));
     let runs: Vec<Map<String, Value>> = report.runs.iter().map(run).collect();
     if let Some(last) = runs.last() {
         out.extend(last.clone());

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::assert::Assertion;
 use super::cold::Cold;
 use crate::options::Counting;
 
@@ -36,6 +37,10 @@ pub struct Options {
     pub compare: Option<PathBuf>,
     /// The file for a page with charts.
     pub html: Option<PathBuf>,
+    /// What must hold of the runs.
+    pub assertions: Vec<Assertion>,
+    /// The file for what came of that, as JUnit XML.
+    pub junit: Option<PathBuf>,
     /// How it is counted.
     pub counting: Counting,
 }

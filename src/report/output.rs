@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::Report;
+use super::assert;
 use super::html;
 use super::json;
 use super::options::Options;
@@ -22,6 +23,7 @@ pub(super) struct Outputs {
     report: Option<Target>,
     save: Option<Target>,
     html: Option<Target>,
+    junit: Option<Target>,
 }
 
 impl Outputs {
@@ -32,6 +34,7 @@ impl Outputs {
             report: open(options.output.as_deref())?,
             save: open(options.save.as_deref())?,
             html: open(options.html.as_deref())?,
+            junit: open(options.junit.as_deref())?,
         })
     }
 
@@ -45,9 +48,11 @@ impl Outputs {
         };
         let shown_too = self.report.is_none();
         let page = if self.html.is_some() { html::page(report) } else { String::new() };
+        let seconds: f64 = report.runs.iter().map(|r| r.wall_s).sum();
         let written = [
             put(self.save, options.save.as_deref(), &format!("{}\n", foreign::json(&object))),
             put(self.html, options.html.as_deref(), &page),
+            put(self.junit, options.junit.as_deref(), &assert::junit(&report.assertions, seconds)),
             put(self.report, options.output.as_deref(), &shown),
         ];
         // What a full disk has no room for is shown after all: the run may have taken hours.
@@ -58,6 +63,11 @@ impl Outputs {
                 }
                 _ => {}
             }
+        }
+        let _ = io::stderr().write_all(assert::lines(&report.assertions).as_bytes());
+        // Where that runs the tests, it reads annotations from standard output.
+        if std::env::var_os("GITHUB_ACTIONS").is_some_and(|v| v == "true") {
+            let _ = io::stdout().write_all(assert::annotations(&report.assertions).as_bytes());
         }
         written.into_iter().collect()
     }

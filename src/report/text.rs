@@ -35,7 +35,15 @@ const FILES: usize = 8;
 pub fn show(report: &Report) -> String {
     let mut out = String::new();
     line(&mut out, &format!("cachestat: {}", report.title()));
+    if !report.verdict.text.is_empty() {
+        out.push('\n');
+        wrapped(&mut out, "", &report.verdict.text);
+    }
+    if !report.runs.is_empty() {
+        findings(&report.findings, report.runs.len() > 1, &mut out);
+    }
     if !report.about.is_empty() {
+        out.push('\n');
         for about in &report.about {
             wrapped(&mut out, "  ", about);
         }
@@ -55,7 +63,6 @@ pub fn show(report: &Report) -> String {
         files(run, &mut out);
         notes(report, run, &mut out);
     }
-    findings(&report.findings, report.runs.len() > 1, &mut out);
     out
 }
 

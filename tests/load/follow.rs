@@ -56,8 +56,8 @@ fn round(session: &mut Session, file: &File, followed: [bool; 2]) -> bool {
     let faults = session.gone().unwrap().minor_faults - before;
     let expected = pages..=pages + count * FAULTS_BESIDE;
     assert!(expected.contains(&faults), "{faults} faults where {expected:?} were expected: {followed:?}");
-    session.sample().unwrap();
-    let counted = session.followed().counters.get(Counter::ReadHits);
+    let sample = session.sample().unwrap();
+    let counted = sample.followed.unwrap().counters.get(Counter::ReadHits);
     assert_eq!(counted, pages, "{followed:?}");
     session.follow(RUN);
     second == first

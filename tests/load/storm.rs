@@ -275,7 +275,9 @@ pub fn starts_beside_short_processes(dir: &Path) {
                 let refused: Vec<_> = lost
                     .by_reason
                     .iter()
-                    .filter(|(why, n)| ["busy", "requests_full", "processes_full"].contains(why) && *n > 0)
+                    .filter(|(why, n)| {
+                        ["busy", "requests_full", "processes_full"].contains(&why.as_ref()) && *n > 0
+                    })
                     .collect();
                 assert!(refused.is_empty(), "start {start}: {lost:?}");
             }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::report::Cold;
+use crate::report::assert::Assertion;
 use crate::text::times;
 
 /// What `-- COMMAND` and `-p PID --for` understand beyond the rest.
@@ -48,6 +49,14 @@ pub struct Watched {
     /// Write charts of the runs to this file: one page of HTML that needs no network
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+
+    /// What must hold of each run, as 'hit_ratio > 95%' or 'run2.wall < 0.5 * run1.wall'; if not, the exit code is 3
+    #[arg(long = "assert", value_name = "EXPR", value_parser = Assertion::parse)]
+    pub assertions: Vec<Assertion>,
+
+    /// Write what came of the assertions to this file, as JUnit XML
+    #[arg(long, value_name = "FILE", requires = "assertions")]
+    pub junit: Option<PathBuf>,
 
     /// Started through sudo, run the command as root all the same, not as the user who called
     #[arg(long, requires = "command")]
@@ -123,6 +132,8 @@ impl Watched {
             ("--save", self.save.is_some()),
             ("--compare", self.compare.is_some()),
             ("--html", self.html.is_some()),
+            ("--assert", !self.assertions.is_empty()),
+            ("--junit", self.junit.is_some()),
         ]);
         option.map(|name| (name, "is for reports: give a command ('-- COMMAND') or '-p PID --for TIME'"))
     }

@@ -64,10 +64,23 @@ of threads: where several work at the same time, they add up to more than
 the wall time, and the report says so. Bytes 'from devices' are the kernel's
 own account (getrusage), of processes that were waited for; with -p, of all.
 
+The VERDICT comes first: which run was faster, by how much and why; or where
+the time of one run went. Its shares add up to the difference, with what is
+unexplained. Work of the kernel that the run with the cold cache needed more
+is told apart from the command's own.
+
 FINDINGS are what the figures prove, each with a name and, in JSON, with the
 evidence; a rule whose figures are not known here says nothing. CACHED before
 is known of files that the command line names, and of those that the run
 before used.
+
+--assert EXPR (repeatable) is for tests and CI: 'hit_ratio > 95%',
+'misses == 0', 'device_read_bytes < 10MiB', 'before.cached < 1%',
+'run2.wall < 0.5 * run1.wall', 'lost == 0'. A name is a figure as in JSON
+(write.hits) or a part of the time (data_wait); without 'run2.', 'last.' or
+'mean.' before it, it must hold for every run. What is not known fails. Each
+failure is a line on standard error; --junit writes them as JUnit XML, and
+where GITHUB_ACTIONS is set they are annotations on standard output.
 
 -r runs it N times, side by side, and says where the difference in time went.
 --cold empties caches of the whole machine before the first run: pagecache
@@ -199,6 +212,7 @@ closed pipe ends quietly.",
 1  it could not be done: not allowed, not supported by this kernel, output
    not written; the remedy is printed
 2  wrong usage, or no process with that PID
+3  an assertion (--assert) did not hold, or what it asks is not known
 Of '-- COMMAND' the command's own: 128 + N if signal N ended it, 127 if it
 was not found, 126 if it could not be run.",
     ),
