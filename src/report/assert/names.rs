@@ -145,10 +145,14 @@ impl Name {
         }
     }
 
-    /// Why it is not known, where the report says so.
+    /// Why it is not known, where the report says so: `not known: NAMES (WHY).`
     pub(super) fn why(self, report: &Report) -> String {
         let name = self.text();
-        let line = report.unknown.iter().find(|l| l.contains(&name));
-        line.map_or_else(String::new, |l| format!(" ({})", l.trim_end_matches('.')))
+        let lines = report.unknown.iter().filter_map(|line| line.split_once(" ("));
+        let mut named = lines.filter(|(names, _)| names.split([' ', ',']).any(|n| n == name));
+        named.next().map_or_else(String::new, |(_, why)| {
+            let why = why.strip_suffix('.').unwrap_or(why);
+            format!(": {}", why.strip_suffix(')').unwrap_or(why))
+        })
     }
 }

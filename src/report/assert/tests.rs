@@ -18,7 +18,7 @@ fn run(number: u32, wall_s: f64, hits: u64) -> Run {
 fn report() -> Report {
     Report {
         runs: vec![run(1, 4.0, 0), run(2, 1.0, 1000)],
-        unknown: vec!["not known: write.hits, write.misses (needs hooks on functions).".into()],
+        unknown: vec!["not known: write.hits, write.misses (needs hooks (on functions)).".into()],
         ..Report::default()
     }
 }
@@ -77,7 +77,7 @@ fn what_is_not_known_fails_whatever_is_asked() {
         assert!(!o.holds, "{text}");
         assert_eq!(
             o.found,
-            "write.hits is not known of run 1 (not known: write.hits, write.misses (needs hooks on functions))"
+            "write.hits is not known of run 1: needs hooks (on functions)"
         );
     }
     // A share of nothing is no share.
