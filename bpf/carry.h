@@ -57,4 +57,28 @@ static __always_inline bool carry(struct carry_key *key, struct carry *c)
 	return false;
 }
 
+/* Takes what a try before has left for this one, into the frame: as if this one had added it. */
+static __always_inline bool take_carried(struct carry_key *key, u64 mapping, struct frame *f)
+{
+	struct carry *c = bpf_map_lookup_elem(&carried, key);
+
+	if (!c || c->mapping != mapping)
+		return false;
+	note_added(f, c->first, c->last, c->added);
+	forget(&carried, key);
+	return true;
+}
+
+/* Of what was added for a request, how much lies behind its last page: added, but not delivered by it. */
+static __always_inline u64 beyond(struct frame *f, u64 last)
+{
+	u64 rest;
+
+	if (!f->added || f->added_last <= last)
+		return 0;
+	/* The pages added are one run but for rare cases. */
+	rest = f->added_last - (f->added_first > last ? f->added_first - 1 : last);
+	return rest > f->added ? f->added : rest;
+}
+
 #endif

@@ -78,11 +78,10 @@ static __always_inline bool pop_read(struct row *row, struct account *a, struct 
 /* A read that added pages, or that others of the same thread stand around. */
 static __always_inline void finish_read_body(struct row *row, struct ended *e, enum ledger_mode mode)
 {
-	u64 first, last, touched, flight, missed, filled, ahead;
+	u64 pos, first, last, touched, flight, missed, rest, filled, ahead;
 	struct account a = {.row = row};
 	struct frame f = {};
 	s64 delivered = e->delivered;
-	u64 pos;
 
 	pop_read(row, &a, e, &f, mode);
 	if (delivered > 0)
@@ -90,17 +89,9 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 	pos = e->end - (delivered > 0 ? delivered : 0);
 	if (e->async && carrying) {
 		struct carry_key k = {.key = e->key, .pos = pos};
-		struct carry *c = bpf_map_lookup_elem(&carried, &k);
 
-		if (c && c->mapping == e->mapping) {
-			if (!f.added || c->first < f.added_first)
-				f.added_first = c->first;
-			if (!f.added || c->last > f.added_last)
-				f.added_last = c->last;
-			f.added += c->added;
-			forget(&carried, &k);
+		if (take_carried(&k, e->mapping, &f))
 			count_carried(e->mapping, -1);
-		}
 	}
 	if (delivered <= 0) {
 		row->entered = 0;
@@ -113,16 +104,10 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 	last = (e->end - 1) >> PAGE_SHIFT;
 	touched = last - first + 1;
 	flight = end_flight(row, e->mapping, first, last);
-	missed = f.added;
-	if (missed && f.added_last > last) {
-		/* Added for this request but not delivered by it. The pages added are one run but for rare cases. */
-		u64 rest = f.added_last - (f.added_first > last ? f.added_first - 1 : last);
-
-		if (rest > missed)
-			rest = missed;
-		missed -= rest;
+	rest = beyond(&f, last);
+	missed = f.added - rest;
+	if (rest)
 		surplus(&a, e, e->end, f.added_last - rest + 1, f.added_last, rest, mode);
-	}
 	filled = missed;
 	missed += f.absent;
 	ahead = f.dropped + ledger_take(e->mapping, first, last, mode);

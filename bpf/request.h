@@ -52,11 +52,7 @@ static __always_inline void on_add(void *folio, u32 order, enum ledger_mode mode
 	n = split_added(&a, &p, f->first, f->last, &first, &last, mode);
 	if (!n)
 		return;
-	if (!f->added || first < f->added_first)
-		f->added_first = first;
-	if (!f->added || last > f->added_last)
-		f->added_last = last;
-	f->added += n;
+	note_added(f, first, last, n);
 }
 
 #endif
