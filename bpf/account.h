@@ -9,13 +9,12 @@
 
 #include "core.h"
 #include "follow.h"
+#include "name.h"
+#include "table.h"
 #include "wanted.h"
 #include "wire.h"
 
 #define SLOT_BITS 15
-#define NAME 16 /* TASK_COMM_LEN */
-#define ENOENT 2
-#define E2BIG 7
 
 /* Set before load. */
 const volatile bool with_files = false; /* somebody asks which files (file.h) */
@@ -44,27 +43,6 @@ struct {
  * that costs ten instructions less than a map.
  */
 u32 slots[1 << SLOT_BITS];
-
-/* A name of a thread, without anything behind its end. */
-struct name {
-	u64 half[NAME / 8];
-};
-
-/*
- * Names that threads were given by others, by the address of their task_struct. They are announced before they are
- * written: a thread that looked at its own name meanwhile would keep the old one. Which is forgotten when the table is
- * full does not matter: a name is needed here until it is written, some instructions later under a lock, and then the
- * thread's own says the same. One that is out of date would matter: see on_rename.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, u64);
-	__type(value, struct name);
-} given_names SEC(".maps");
-
-/* Whether there was ever one: mostly not, and then nobody looks. */
-volatile u64 names_given = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -167,29 +145,6 @@ static __always_inline u64 owner_of(struct row *row)
 	return (n ^ n >> 29) * prime;
 }
 
-/* The one form of a name: what is compared are all its bytes, and a row has had other owners before. */
-static __always_inline void read_name(char *to, const void *from)
-{
-	struct name *name = (void *)to;
-
-	name->half[0] = name->half[1] = 0;
-	bpf_probe_read_kernel_str(to, NAME, from);
-}
-
-/* What a thread is called, or will be as soon as who renames it has written it. */
-static __always_inline void name_of(struct task_struct *task, char *to)
-{
-	struct name *given = 0;
-	u64 key = (u64)task;
-
-	if (names_given)
-		given = bpf_map_lookup_elem(&given_names, &key);
-	if (given)
-		*(struct name *)to = *given;
-	else
-		read_name(to, (void *)task + bpf_core_field_offset(struct task_struct, comm));
-}
-
 static __always_inline u64 cgroup_of(struct task_struct *task)
 {
 	return BPF_CORE_READ(group_of(task), kn, id);
@@ -232,55 +187,6 @@ static __noinline void identify(struct row *row)
 	if (with_files)
 		row->owner = owner_of(row);
 	RETURN_NOTHING();
-}
-
-/*
- * The kernel may refuse a table that has room: where its lock cannot be had in time, or is held below us on this
- * processor (-EBUSY; from 6.15 on -EDEADLK and -ETIMEDOUT, too, in guests until 82f3b142c99c also without a reason). The
- * first passes. Until 6.4 these functions return an int, whose upper half is left as it is.
- */
-static __always_inline int pop_number(void *stack, u32 *n)
-{
-	int err = bpf_map_pop_elem(stack, n);
-
-	if (err && err != -ENOENT)
-		err = bpf_map_pop_elem(stack, n);
-	if (err && err != -ENOENT)
-		err = bpf_map_pop_elem(stack, n);
-	return err;
-}
-
-static __always_inline int note(void *table, const void *key, const void *value)
-{
-	int err = bpf_map_update_elem(table, key, value, BPF_ANY);
-
-	if (err && err != -E2BIG)
-		err = bpf_map_update_elem(table, key, value, BPF_ANY);
-	if (err && err != -E2BIG)
-		err = bpf_map_update_elem(table, key, value, BPF_ANY);
-	return err;
-}
-
-static __always_inline int forget(void *table, const void *key)
-{
-	int err = bpf_map_delete_elem(table, key);
-
-	if (err && err != -ENOENT)
-		err = bpf_map_delete_elem(table, key);
-	if (err && err != -ENOENT)
-		err = bpf_map_delete_elem(table, key);
-	return err;
-}
-
-static __always_inline int push_number(void *stack, u32 *n)
-{
-	int err = bpf_map_push_elem(stack, n, 0);
-
-	if (err && err != -E2BIG)
-		err = bpf_map_push_elem(stack, n, 0);
-	if (err && err != -E2BIG)
-		err = bpf_map_push_elem(stack, n, 0);
-	return err;
 }
 
 /*
@@ -376,13 +282,6 @@ static __always_inline void mark_row(u64 task)
 
 	if (row)
 		row->task = 0;
-}
-
-static __always_inline bool same_name(const char *a, const char *b)
-{
-	const struct name *x = (const void *)a, *y = (const void *)b;
-
-	return x->half[0] == y->half[0] && x->half[1] == y->half[1];
 }
 
 /* The running thread's row has been marked: another one, if anything of what it says has changed. */

@@ -7,8 +7,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
+#include "arch/x86_64.h"
 
-#define PAGE_SHIFT 12 /* x86_64; other page sizes need their own vmlinux.h and this constant */
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 #define S_IFBLK 0060000
@@ -19,7 +19,6 @@
 #define PF_KTHREAD 0x00200000
 #define PF_MEMALLOC 0x00000800
 #define PF_IO_WORKER 0x00000010
-#define TS_COMPAT 0x0002
 
 /* Before folios (5.16), the cache was a cache of pages. */
 struct page___before_folios {

@@ -11,11 +11,6 @@
 #define MAX_RW_COUNT 0x7ffff000ULL
 #define MAX_IOV 8
 
-enum { NR_read = 0, NR_pread64 = 17, NR_readv = 19, NR_preadv = 295, NR_preadv2 = 327 };
-enum { NR_sendfile = 40, NR_splice = 275, NR_copy_file_range = 326 };
-enum { NR_execve = 59, NR_execveat = 322, NR_io_uring_enter = 426, NR_io_submit = 209 };
-enum { NR_readahead = 187, NR_fadvise64 = 221, NR_madvise = 28, NR_process_madvise = 440 };
-
 enum { NR_compat = -2 };
 
 /* How the thread entered the kernel. */
@@ -35,15 +30,15 @@ static __always_inline void entry_of(struct entry *e)
 	e->a0 = e->a1 = e->a2 = e->a3 = 0;
 	if (e->kernel)
 		return;
-	if (task->thread_info.status & TS_COMPAT) {
+	if (of_other_table(task)) {
 		e->nr = NR_compat;
 		return;
 	}
-	e->nr = (s64)regs->orig_ax;
-	e->a0 = regs->di;
-	e->a1 = regs->si;
-	e->a2 = regs->dx;
-	e->a3 = regs->r10;
+	e->nr = (s64)regs->CALL_NUMBER;
+	e->a0 = regs->CALL_ARG0;
+	e->a1 = regs->CALL_ARG1;
+	e->a2 = regs->CALL_ARG2;
+	e->a3 = regs->CALL_ARG3;
 }
 
 static __always_inline struct file *file_of(u32 fd)

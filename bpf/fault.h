@@ -14,11 +14,6 @@
 #define FAULT_NOPAGE 0x100
 #define FAULT_RETRY 0x400
 
-/* A page-table entry of x86. */
-#define ENTRY_PRESENT 0x1
-#define ENTRY_HUGE 0x80
-#define HUGE_PAGES 512 /* mapped by one entry of the level above */
-
 static __always_inline void enter_fault(struct vm_fault *vmf, enum ledger_mode mode)
 {
 	u64 mapping, index = vmf->pgoff;

@@ -6,9 +6,6 @@
 #include "file.h"
 #include "thread.h"
 
-/* x86_64: the address of vmemmap_base, which says where page structs begin. Set before load. */
-const volatile u64 vmemmap_base_at = 0;
-
 /*
  * Or'ed to a mapping's address in the ledger: pages that an unfinished request asked for, where the thread's own
  * list does not do (calls.h): io_uring requests that a worker may finish, and lists that are full.

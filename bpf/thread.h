@@ -150,6 +150,16 @@ static __always_inline struct frame *push_frame(struct row *row, struct thread *
 	return f;
 }
 
+/* Pages were added for the request of a frame: one run but for rare cases. */
+static __always_inline void note_added(struct frame *f, u64 first, u64 last, u64 n)
+{
+	if (!f->added || first < f->added_first)
+		f->added_first = first;
+	if (!f->added || last > f->added_last)
+		f->added_last = last;
+	f->added += n;
+}
+
 /* The newest frame on this mapping. */
 static __always_inline struct frame *frame_on(struct row *row, struct thread *t, u64 mapping)
 {

@@ -18,107 +18,19 @@ struct task_struct___state {
 	long state;
 } __attribute__((preserve_access_index));
 
-/*
- * The kinds of system calls, by their number on x86_64: what a thread that sleeps in one waits for. A read that
- * sleeps where signals wake it waits for a pipe or a socket: that is W_OTHER.
- */
-static __always_inline u32 waits_for(s64 nr)
-{
-	switch (nr) {
-	case 0: /* read */
-	case 17: /* pread64 */
-	case 19: /* readv */
-	case 295: /* preadv */
-	case 327: /* preadv2 */
-	case 40: /* sendfile */
-	case 275: /* splice */
-	case 326: /* copy_file_range */
-	case 187: /* readahead */
-	case 221: /* fadvise64 */
-	case 209: /* io_submit */
-	case 426: /* io_uring_enter */
-		return C_WAIT_READ;
-	case 2: /* open */
-	case 85: /* creat */
-	case 257: /* openat */
-	case 437: /* openat2 */
-		return C_WAIT_OPEN;
-	case 78: /* getdents */
-	case 217: /* getdents64 */
-		return C_WAIT_DIRECTORY;
-	case 4: /* stat */
-	case 5: /* fstat */
-	case 6: /* lstat */
-	case 262: /* newfstatat */
-	case 332: /* statx */
-	case 21: /* access */
-	case 269: /* faccessat */
-	case 439: /* faccessat2 */
-	case 80: /* chdir */
-	case 82: /* rename */
-	case 83: /* mkdir */
-	case 84: /* rmdir */
-	case 86: /* link */
-	case 87: /* unlink */
-	case 88: /* symlink */
-	case 89: /* readlink */
-	case 90: /* chmod */
-	case 92: /* chown */
-	case 94: /* lchown */
-	case 137: /* statfs */
-	case 191: /* getxattr */
-	case 192: /* lgetxattr */
-	case 193: /* fgetxattr */
-	case 194: /* listxattr */
-	case 195: /* llistxattr */
-	case 258: /* mkdirat */
-	case 260: /* fchownat */
-	case 263: /* unlinkat */
-	case 264: /* renameat */
-	case 265: /* linkat */
-	case 266: /* symlinkat */
-	case 267: /* readlinkat */
-	case 268: /* fchmodat */
-	case 280: /* utimensat */
-	case 316: /* renameat2 */
-		return C_WAIT_LOOKUP;
-	case 1: /* write */
-	case 18: /* pwrite64 */
-	case 20: /* writev */
-	case 296: /* pwritev */
-	case 328: /* pwritev2 */
-	case 76: /* truncate */
-	case 77: /* ftruncate */
-	case 285: /* fallocate */
-		return C_WAIT_WRITE;
-	case 3: /* close: NFS and FUSE write back then */
-	case 26: /* msync */
-	case 74: /* fsync */
-	case 75: /* fdatasync */
-	case 162: /* sync */
-	case 277: /* sync_file_range */
-	case 306: /* syncfs */
-		return C_WAIT_SYNC;
-	case 59: /* execve */
-	case 322: /* execveat */
-		return C_WAIT_EXEC;
-	}
-	return C_WAIT_OTHER;
-}
-
 /* How the running thread entered the kernel: the number of the system call, -1 for an exception. */
 static __always_inline s64 entered_by(struct task_struct *task)
 {
 	struct pt_regs *regs;
 
-	if (task->thread_info.status & TS_COMPAT)
+	if (of_other_table(task))
 		return NR_compat;
-	/* From 5.15. Before, the registers are at the top of a stack of 16 KiB, without padding. */
+	/* From 5.15. Before, the registers are at the top of the stack, without padding. */
 	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
 		regs = (void *)bpf_task_pt_regs(task);
 	else
-		regs = (void *)((u64)task->stack + 16384 - bpf_core_type_size(struct pt_regs));
-	return (s64)BPF_CORE_READ(regs, orig_ax);
+		regs = (void *)((u64)task->stack + STACK_SIZE - bpf_core_type_size(struct pt_regs));
+	return (s64)BPF_CORE_READ(regs, CALL_NUMBER);
 }
 
 /* Why the running thread leaves the processor: a counter. */

@@ -99,7 +99,7 @@ static __always_inline void carry_write(struct account *a, struct wrote *w, u64 
 static __always_inline void finish_write_body(struct row *row, struct wrote *w)
 {
 	struct account a = {.row = row};
-	u64 pos, first, last, touched, missed;
+	u64 pos, first, last, touched, missed, rest;
 	struct file_row *file;
 	struct frame f = {};
 
@@ -108,17 +108,9 @@ static __always_inline void finish_write_body(struct row *row, struct wrote *w)
 	pos = w->end ? w->end - w->taken : f.pos;
 	if (w->async && carrying) {
 		struct carry_key k = {.key = w->key | CARRIED_WRITE, .pos = pos};
-		struct carry *c = bpf_map_lookup_elem(&carried, &k);
 
-		if (c && c->mapping == w->mapping) {
-			if (!f.added || c->first < f.added_first)
-				f.added_first = c->first;
-			if (!f.added || c->last > f.added_last)
-				f.added_last = c->last;
-			f.added += c->added;
-			forget(&carried, &k);
+		if (take_carried(&k, w->mapping, &f))
 			__sync_fetch_and_add(&carrying, -1);
-		}
 	}
 	if (w->taken <= 0) {
 		if (f.added)
@@ -128,16 +120,11 @@ static __always_inline void finish_write_body(struct row *row, struct wrote *w)
 	first = pos >> PAGE_SHIFT;
 	last = (pos + w->taken - 1) >> PAGE_SHIFT;
 	touched = last - first + 1;
-	missed = f.added;
-	if (missed && f.added_last > last) {
-		/* Cut short: the last additions were for what was not taken. */
-		u64 rest = f.added_last - (f.added_first > last ? f.added_first - 1 : last);
-
-		if (rest > missed)
-			rest = missed;
-		missed -= rest;
+	/* Cut short: the last additions were for what was not taken. */
+	rest = beyond(&f, last);
+	missed = f.added - rest;
+	if (rest)
 		carry_write(&a, w, pos + w->taken, f.added_last - rest + 1, f.added_last, rest);
-	}
 	if (missed > touched) {
 		COUNT(&a, C_LOST_ORDER, missed - touched);
 		missed = touched;

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Read-ahead where functions can be attached: it names the rest of a read, and fills windows. */
+#ifndef CACHETOP_AHEAD_H
+#define CACHETOP_AHEAD_H
+
+#include "meta.h"
+#include "window.h"
+
+/* page_cache_sync_ra and page_cache_async_ra: a read that has not found all its pages says how far it goes. */
+static __always_inline void name_read(struct readahead_control *ractl, u64 count)
+{
+	struct address_space *m = ractl->mapping;
+	struct file *file = ractl->file;
+	u64 mapping, first = ractl->_index;
+	struct thread *t;
+	struct frame *f;
+	struct row *row;
+
+	/* Directories of ext4 are read ahead on the block device's mapping. Not a read of that. */
+	if (!count || !file)
+		return;
+	if (file->f_mapping != m) {
+		directory_block_wanted(m, first);
+		return;
+	}
+	row = own_row(true);
+	if (!row)
+		return;
+	t = thread_of(row);
+	if (!t)
+		return;
+	mapping = number_of(row, m);
+	f = frame_on(row, t, mapping);
+	if (!f) {
+		f = push_frame(row, t, F_NAMED, mapping, 0);
+		f->first = first;
+		f->last = first + count - 1;
+	} else if (f->kind == F_NAMED) {
+		if (first < f->first)
+			f->first = first;
+		if (first + count - 1 > f->last)
+			f->last = first + count - 1;
+	}
+}
+
+/* page_cache_ra_unbounded and page_cache_ra_order: a window is filled. */
+static __always_inline void enter_window(struct readahead_control *ractl, u64 pages)
+{
+	struct account a;
+	struct thread *t;
+	u64 first = ractl->_index;
+
+	if (!pages || !account_open(&a) || !a.row)
+		return;
+	t = thread_of(a.row);
+	if (t)
+		open_window(&a, t, number_of(a.row, ractl->mapping), first, first + pages - 1);
+}
+
+/* They have returned: all pages of the window that were missing are there. */
+static __always_inline void exit_window(void)
+{
+	struct account a = {.row = own_row(false)};
+	struct thread *t;
+
+	if (!a.row)
+		return;
+	t = thread_of(a.row);
+	if (t)
+		close_window(&a, t);
+}
+
+/* page_cache_ra_order(ractl, ra): as far as the file goes. */
+static __always_inline void enter_window_order(struct readahead_control *ractl, struct file_ra_state *ra)
+{
+	u64 end = pages_in(ractl->mapping->host->i_size), first = ractl->_index, size = ra->size;
+
+	if (first >= end)
+		return;
+	enter_window(ractl, size < end - first ? size : end - first);
+}
+
+#endif

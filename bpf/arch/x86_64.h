@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * All that is of x86-64: the size of a page, page structs and page-table entries, registers, and the numbers of system
+ * calls. Another architecture is another file like this one.
+ */
+#ifndef CACHETOP_ARCH_H
+#define CACHETOP_ARCH_H
+
+#include "../wire.h"
+
+#define PAGE_SHIFT 12
+#define STACK_SIZE 16384 /* of a task in the kernel */
+#define TS_COMPAT 0x0002
+
+/* A page-table entry of x86. */
+#define ENTRY_PRESENT 0x1
+#define ENTRY_HUGE 0x80
+#define HUGE_PAGES 512 /* mapped by one entry of the level above */
+
+/* The address of vmemmap_base, which says where page structs begin. Set before load. */
+const volatile u64 vmemmap_base_at = 0;
+
+/* Registers at the entry to the kernel: the number of the system call, and its arguments. */
+#define CALL_NUMBER orig_ax
+#define CALL_ARG0 di
+#define CALL_ARG1 si
+#define CALL_ARG2 dx
+#define CALL_ARG3 r10
+
+/* Whether the thread is in a system call of another table of numbers (32-bit programs). */
+#define of_other_table(task) ((task)->thread_info.status & TS_COMPAT)
+
+enum { NR_read = 0, NR_pread64 = 17, NR_readv = 19, NR_preadv = 295, NR_preadv2 = 327 };
+enum { NR_sendfile = 40, NR_splice = 275, NR_copy_file_range = 326 };
+enum { NR_execve = 59, NR_execveat = 322, NR_io_uring_enter = 426, NR_io_submit = 209 };
+enum { NR_readahead = 187, NR_fadvise64 = 221, NR_madvise = 28, NR_process_madvise = 440 };
+
+/*
+ * The kinds of system calls, by their number on x86_64: what a thread that sleeps in one waits for. A read that
+ * sleeps where signals wake it waits for a pipe or a socket: that is W_OTHER.
+ */
+static __always_inline u32 waits_for(s64 nr)
+{
+	switch (nr) {
+	case 0: /* read */
+	case 17: /* pread64 */
+	case 19: /* readv */
+	case 295: /* preadv */
+	case 327: /* preadv2 */
+	case 40: /* sendfile */
+	case 275: /* splice */
+	case 326: /* copy_file_range */
+	case 187: /* readahead */
+	case 221: /* fadvise64 */
+	case 209: /* io_submit */
+	case 426: /* io_uring_enter */
+		return C_WAIT_READ;
+	case 2: /* open */
+	case 85: /* creat */
+	case 257: /* openat */
+	case 437: /* openat2 */
+		return C_WAIT_OPEN;
+	case 78: /* getdents */
+	case 217: /* getdents64 */
+		return C_WAIT_DIRECTORY;
+	case 4: /* stat */
+	case 5: /* fstat */
+	case 6: /* lstat */
+	case 262: /* newfstatat */
+	case 332: /* statx */
+	case 21: /* access */
+	case 269: /* faccessat */
+	case 439: /* faccessat2 */
+	case 80: /* chdir */
+	case 82: /* rename */
+	case 83: /* mkdir */
+	case 84: /* rmdir */
+	case 86: /* link */
+	case 87: /* unlink */
+	case 88: /* symlink */
+	case 89: /* readlink */
+	case 90: /* chmod */
+	case 92: /* chown */
+	case 94: /* lchown */
+	case 137: /* statfs */
+	case 191: /* getxattr */
+	case 192: /* lgetxattr */
+	case 193: /* fgetxattr */
+	case 194: /* listxattr */
+	case 195: /* llistxattr */
+	case 258: /* mkdirat */
+	case 260: /* fchownat */
+	case 263: /* unlinkat */
+	case 264: /* renameat */
+	case 265: /* linkat */
+	case 266: /* symlinkat */
+	case 267: /* readlinkat */
+	case 268: /* fchmodat */
+	case 280: /* utimensat */
+	case 316: /* renameat2 */
+		return C_WAIT_LOOKUP;
+	case 1: /* write */
+	case 18: /* pwrite64 */
+	case 20: /* writev */
+	case 296: /* pwritev */
+	case 328: /* pwritev2 */
+	case 76: /* truncate */
+	case 77: /* ftruncate */
+	case 285: /* fallocate */
+		return C_WAIT_WRITE;
+	case 3: /* close: NFS and FUSE write back then */
+	case 26: /* msync */
+	case 74: /* fsync */
+	case 75: /* fdatasync */
+	case 162: /* sync */
+	case 277: /* sync_file_range */
+	case 306: /* syncfs */
+		return C_WAIT_SYNC;
+	case 59: /* execve */
+	case 322: /* execveat */
+		return C_WAIT_EXEC;
+	}
+	return C_WAIT_OTHER;
+}
+
+#endif
