@@ -34,6 +34,3 @@ pub mod top;
 pub mod view;
 pub mod wait;
 pub mod wire;
-
-pub use text::foreign;
-pub use text::outfile;

@@ -15,7 +15,7 @@ pub use recorded::Recorded;
 use crate::cgroup::Cgroup;
 use crate::files::Dev;
 use crate::files::Mounts;
-use crate::foreign::Foreign;
+use crate::text::foreign::Foreign;
 
 /// What numbers are called.
 pub trait Names {

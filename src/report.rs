@@ -41,8 +41,6 @@ use crate::exit::Code;
 use crate::exit::Failure;
 use crate::figures::Figure;
 use crate::figures::Scope;
-use crate::foreign;
-use crate::foreign::Foreign;
 use crate::only::Only;
 use crate::options::OneOf as _;
 use crate::plan::Certainty;
@@ -51,6 +49,8 @@ use crate::plan::Wants;
 use crate::plan::follow;
 use crate::sample::Source as _;
 use crate::session::Session;
+use crate::text::foreign;
+use crate::text::foreign::Foreign;
 use crate::wait::Process;
 use assert::Outcome;
 use compare::Difference;
@@ -291,7 +291,7 @@ fn unasked(runs: &[Run]) -> Vec<String> {
     let mut lines = Vec::new();
     for file in runs.iter().flat_map(|r| &r.files) {
         let Some(why) = &file.residency_unknown else { continue };
-        let path = crate::foreign::or(file.path.as_ref(), "?");
+        let path = crate::text::foreign::or(file.path.as_ref(), "?");
         let line = format!("what is cached of {path} is not known: {why}");
         if !lines.contains(&line) {
             lines.push(line);

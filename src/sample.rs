@@ -29,7 +29,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use crate::files::File;
-use crate::foreign::Foreign;
+use crate::text::foreign::Foreign;
 use crate::wire::COUNTERS;
 pub use crate::wire::Counter;
 use crate::wire::LATENCY_BUCKETS;

@@ -1,6 +1,6 @@
 //! Whom a row is about.
 
-use crate::foreign::Foreign;
+use crate::text::foreign::Foreign;
 
 /// What a row is about; `None` where rows of this kind have no single one, or it is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

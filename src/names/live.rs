@@ -19,7 +19,7 @@ use crate::cgroup::Cgroups;
 use crate::cgroup::Hierarchy;
 use crate::files::Dev;
 use crate::files::Mounts;
-use crate::foreign::Foreign;
+use crate::text::foreign::Foreign;
 
 /// Mounts are read again for a device that they do not know, and when they have changed, but not more often than this.
 const AGAIN: Duration = Duration::from_millis(500);

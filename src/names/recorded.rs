@@ -10,11 +10,11 @@ use super::Names;
 use crate::cgroup::Cgroup;
 use crate::files::Dev;
 use crate::files::Mounts;
-use crate::foreign::Foreign;
 use crate::sample::Comm;
 use crate::sample::Sample;
 use crate::sample::written::escaped;
 use crate::sample::written::unescaped;
+use crate::text::foreign::Foreign;
 
 /// All that was looked up for samples, or what of it is new. It can be written down beside them (serde).
 ///

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::by::By;
 use crate::files::Dev;
 use crate::files::File;
-use crate::foreign::Foreign;
 use crate::model::Who;
 use crate::names::Names;
 use crate::sample::Comm;
@@ -14,6 +13,7 @@ use crate::sample::Folded;
 use crate::sample::RowSample;
 use crate::sample::Sample;
 use crate::sample::Sparse;
+use crate::text::foreign::Foreign;
 
 /// A row of a sample, whichever table it comes from.
 #[derive(Clone, Copy)]

@@ -12,12 +12,12 @@ use super::item;
 use super::item::Item;
 use super::item::Key;
 use crate::files::File;
-use crate::foreign::Foreign;
 use crate::model::Who;
 use crate::names::Names;
 use crate::sample::Comm;
 use crate::sample::Sample;
 use crate::sample::Sparse;
+use crate::text::foreign::Foreign;
 
 /// Groups that have done nothing for so many rounds may be forgotten.
 const KEPT: u64 = 16;
@@ -42,7 +42,7 @@ impl Id {
         if who.other {
             return Id::Other;
         }
-        let text = |t: &Option<Foreign>| Id::Text(crate::foreign::or(t.as_ref(), ""));
+        let text = |t: &Option<Foreign>| Id::Text(crate::text::foreign::or(t.as_ref(), ""));
         match by {
             By::Process => Id::Number(who.pid.unwrap_or(0).into()),
             By::Thread => Id::Number(u64::from(who.pid.unwrap_or(0)) << 32 | u64::from(who.tid.unwrap_or(0))),

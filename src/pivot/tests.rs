@@ -82,7 +82,7 @@ fn shown_of(pivot: &mut Pivot) -> (Option<u64>, usize, Vec<String>) {
     let rows = interval.rows.iter().filter(|row| !row.who.other).map(|row| {
         let w = &row.who;
         let number = |n: Option<u32>| n.map(|n| n.to_string());
-        let text = |n: &Option<crate::foreign::Foreign>| n.as_ref().map(ToString::to_string);
+        let text = |n: &Option<crate::text::foreign::Foreign>| n.as_ref().map(ToString::to_string);
         let parts = [number(w.pid), number(w.tid), number(w.uid), text(&w.user), text(&w.comm)];
         let cgroup = text(&w.container).or(text(&w.cgroup));
         let inode = w.inode.map(|n| n.to_string());

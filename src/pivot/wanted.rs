@@ -6,12 +6,12 @@ use super::filter::Filter;
 use crate::exit::Failure;
 use crate::files;
 use crate::files::Wanted;
-use crate::foreign::Foreign;
 use crate::names::System;
 use crate::only::Files;
 use crate::only::Group;
 use crate::only::Only;
 use crate::sample::Comm;
+use crate::text::foreign::Foreign;
 
 /// Names and paths as a person gave them.
 #[derive(Debug, Clone, Copy, Default)]

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::Report;
 use super::data::Run;
-use crate::foreign::Foreign;
+use crate::text::foreign::Foreign;
 use names::Name;
 
 /// One that was given.

@@ -28,7 +28,6 @@ use crate::files::Dev;
 use crate::files::Key;
 use crate::files::Mounts;
 use crate::files::Named;
-use crate::foreign::Foreign;
 use crate::model;
 use crate::plan::follow;
 use crate::sample::Counter;
@@ -37,6 +36,7 @@ use crate::sample::FileSample;
 use crate::sample::Sample;
 use crate::sample::Sparse;
 use crate::sample::Threads;
+use crate::text::foreign::Foreign;
 
 /// Files that a report keeps, and those whose residency is asked for.
 const FILES: usize = 50;

@@ -20,7 +20,7 @@ const STYLE: &str = include_str!("html/style.css");
 /// Text as HTML.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in crate::foreign::line(text).chars() {
+    for c in crate::text::foreign::line(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -186,7 +186,7 @@ fn files(files: &[FileRow], out: &mut String) {
         _ => "-".into(),
     };
     for f in files {
-        let path = crate::foreign::or(f.path.as_ref(), &format!("[{}] inode {}", f.dev, f.inode));
+        let path = crate::text::foreign::or(f.path.as_ref(), &format!("[{}] inode {}", f.dev, f.inode));
         let _ = writeln!(
             out,
             "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",

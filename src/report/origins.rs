@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 
 use crate::files::Key;
-use crate::foreign::Foreign;
 use crate::sample::Counter;
 use crate::sample::Sample;
 use crate::sample::Sparse;
+use crate::text::foreign::Foreign;
 
 /// Entries, one for each file and who filled it: some 30 MiB when all are taken, 60 bytes each with the file's key.
 const ENTRIES: usize = 1 << 18;

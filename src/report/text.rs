@@ -20,7 +20,7 @@ use super::units::page;
 use super::units::percent;
 use super::units::seconds;
 use crate::figures::Figure;
-use crate::foreign;
+use crate::text::foreign;
 use crate::text::width::beginning;
 use crate::text::width::ending;
 use crate::text::wrap::paragraph;

@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::columns::Column;
-use crate::foreign::Foreign;
 use crate::live::keeper::Id;
 use crate::live::snapshot::Entry;
 use crate::live::snapshot::Snapshot;
@@ -18,6 +17,7 @@ use crate::model::Row;
 use crate::pivot::By;
 use crate::pivot::Who;
 use crate::plan::Engine;
+use crate::text::foreign::Foreign;
 use crate::top::cells;
 use crate::top::details::Details;
 use crate::top::layout::Layout;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::foreign::Foreign;
 use crate::live::keeper::Id;
 use crate::live::keeper::Keeper;
 use crate::model::Row;
@@ -17,6 +16,7 @@ use crate::sample::FoldedRows;
 use crate::sample::Histograms;
 use crate::sample::RowSample;
 use crate::sample::Sample;
+use crate::text::foreign::Foreign;
 use crate::top::findings;
 use crate::top::findings::Finding;
 

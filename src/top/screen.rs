@@ -39,7 +39,7 @@ use super::surface::Surface;
 use super::terminal;
 use super::terminal::Screen;
 use crate::exit::Failure;
-use crate::foreign::Foreign;
+use crate::text::foreign::Foreign;
 use crate::wait::Process;
 
 /// Time between two frames at least: 30 a second are enough for any eye, and a storm of events costs no more.

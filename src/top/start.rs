@@ -1,8 +1,8 @@
 //! The command from its start to its end.
 
 use crate::exit::Failure;
-use crate::foreign;
 use crate::plan::Engine;
+use crate::text::foreign;
 use crate::text::output;
 use crate::top::counting::count;
 use crate::top::counting::settings;

@@ -5,7 +5,6 @@ use std::cmp::Ordering;
 
 use crate::columns::Column;
 use crate::columns::Line;
-use crate::foreign::Foreign;
 use crate::live::snapshot::Counted;
 use crate::live::snapshot::Entry;
 use crate::live::snapshot::From;
@@ -14,6 +13,7 @@ use crate::model::Row;
 use crate::pivot::By;
 use crate::pivot::Id;
 use crate::pivot::Who;
+use crate::text::foreign::Foreign;
 use crate::text::table::pad;
 use crate::text::width::beginning;
 use crate::text::width::shortened;

@@ -11,7 +11,6 @@ use crate::figures::Figures;
 use crate::figures::Unit;
 use crate::files::Dev;
 use crate::files::Mounts;
-use crate::foreign::Foreign;
 use crate::model::Interval;
 use crate::model::Row;
 use crate::names::Names;
@@ -31,6 +30,7 @@ use crate::sample::Moment;
 use crate::sample::RowSample;
 use crate::sample::Sample;
 use crate::sample::Sparse;
+use crate::text::foreign::Foreign;
 
 /// 2026-11-21 09:00:01 UTC.
 pub(crate) fn nine() -> jiff::Timestamp {

@@ -128,12 +128,12 @@ impl Json {
 
 impl View for Json {
     fn interval(&mut self, interval: &Interval, out: &mut String) {
-        out.push_str(&crate::foreign::json(&self.object(interval, false)));
+        out.push_str(&crate::text::foreign::json(&self.object(interval, false)));
         out.push('\n');
     }
 
     fn total(&mut self, total: &Interval, out: &mut String) {
-        out.push_str(&crate::foreign::json(&self.object(total, true)));
+        out.push_str(&crate::text::foreign::json(&self.object(total, true)));
         out.push('\n');
     }
 }

@@ -3,7 +3,6 @@
 use anyhow::Context;
 use anyhow::Result;
 use cachetop::figures::Figure;
-use cachetop::foreign::Foreign;
 use cachetop::model::Row;
 use cachetop::names::Names;
 use cachetop::names::System;
@@ -14,6 +13,7 @@ use cachetop::pivot::Who;
 use cachetop::plan::Certainty;
 use cachetop::plan::Plan;
 use cachetop::sample::Sample;
+use cachetop::text::foreign::Foreign;
 use cachetop::wire::Counter;
 use cachetop::wire::FILE_COUNTERS;
 use clap::ValueEnum;

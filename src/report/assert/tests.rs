@@ -75,10 +75,7 @@ fn what_is_not_known_fails_whatever_is_asked() {
     for text in ["write.hits >= 0", "write.hits < 5", "write.hits != 7", "write.hits == 0"] {
         let o = check(text);
         assert!(!o.holds, "{text}");
-        assert_eq!(
-            o.found,
-            "write.hits is not known of run 1: needs hooks (on functions)"
-        );
+        assert_eq!(o.found, "write.hits is not known of run 1: needs hooks (on functions)");
     }
     // A share of nothing is no share.
     let mut nothing = report();

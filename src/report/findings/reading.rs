@@ -11,13 +11,13 @@ use super::reads;
 use super::share;
 use super::ways;
 use crate::figures::Figure;
-use crate::foreign::or;
 use crate::report::data::FileRow;
 use crate::report::data::Pattern;
 use crate::report::data::Run;
 use crate::report::units::bytes;
 use crate::report::units::of_pages;
 use crate::report::units::page;
+use crate::text::foreign::or;
 
 pub(super) fn fed(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (hits, ahead, misses) = reads(run)?;

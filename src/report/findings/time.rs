@@ -11,10 +11,10 @@ use super::percent;
 use super::reads;
 use super::share;
 use crate::figures::Figure;
-use crate::foreign::or;
 use crate::report::data::Run;
 use crate::report::time::Parts;
 use crate::report::units::seconds;
+use crate::text::foreign::or;
 
 /// Less than this nobody notices.
 const SHORT_NS: u64 = 10_000_000;

@@ -9,8 +9,8 @@ use super::reads;
 use super::share;
 use super::ways;
 use crate::figures::Figure;
-use crate::foreign::or;
 use crate::report::data::Run;
+use crate::text::foreign::or;
 
 /// Pages that the command found and had not brought in itself, if they are half of all that it used or more.
 fn warm(run: &Run) -> Option<u64> {

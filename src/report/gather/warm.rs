@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use super::used::Used;
 use crate::files::Mounts;
 use crate::files::Named;
-use crate::foreign::Foreign;
 use crate::report::data::Origin;
 use crate::report::data::Residency;
 use crate::report::data::Warmer;
@@ -22,6 +21,7 @@ use crate::report::residency;
 use crate::report::units::page;
 use crate::sample::Counter;
 use crate::sample::Counters;
+use crate::text::foreign::Foreign;
 
 /// Files of which it is asked how much of them is cached: those that a run both hit and brought in.
 const ASKED: usize = 2000;

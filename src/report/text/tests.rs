@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::foreign::Foreign;
 use crate::report::data::Lookups;
 use crate::report::data::Pattern;
 use crate::report::data::Usage;
 use crate::report::data::Waits;
+use crate::text::foreign::Foreign;
 
 fn waits(read: u64, lookup: u64) -> Waits {
     Waits {

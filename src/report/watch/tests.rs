@@ -16,7 +16,6 @@ use crate::files::Dev;
 use crate::files::File;
 use crate::files::Mounts;
 use crate::files::Named;
-use crate::foreign::Foreign;
 use crate::plan::Plan;
 use crate::report::child::Reaped;
 use crate::sample::Counter;
@@ -28,6 +27,7 @@ use crate::sample::Moment;
 use crate::sample::RowSample;
 use crate::sample::Sample;
 use crate::sample::Source;
+use crate::text::foreign::Foreign;
 use crate::view::fixtures;
 
 const SHELL: u32 = 100;
