@@ -298,7 +298,7 @@ test_all() {
         if command -v "$clang" >/dev/null; then step "build with $clang" build_with "$clang"; else
             skip "build with $clang" "apt has none"; fi
     done
-    step "tests" cargo test --locked
+    step "tests" cargo test --locked --no-fail-fast
     step "tests as root on this kernel, $(uname -r)" cargo test --locked --test root
     rm -rf target/vm-results target/vm-logs
     mkdir -p target/vm-logs
