@@ -4,6 +4,7 @@
 //! known from file sizes, from `mincore`, and from what the kernel says of its BPF objects.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod asserts;
 mod beside;
 mod command;
 mod counting;
@@ -61,6 +62,8 @@ const TESTS: &[Test] = &[
     ("few_files", refusing::few_files),
     ("elsewhere_is_told_apart", refusing::elsewhere_is_told_apart),
     ("settings_that_cannot_be_read", refusing::settings_that_cannot_be_read),
+    ("assertions", asserts::assertions),
+    ("verdict", asserts::verdict),
     ("hostile_names_in_intervals", hostile::hostile_names_in_intervals),
     ("hostile_names_in_reports", hostile::hostile_names_in_reports),
     ("hostile_names_in_cachetop", hostile::hostile_names_in_cachetop),

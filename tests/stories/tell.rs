@@ -59,6 +59,11 @@ pub fn dd_twice(dir: &Path) {
     let d = &t.0["differences"][0];
     let data = d["parts"].as_array().unwrap().iter().find(|p| p["name"] == "waiting for data").unwrap();
     assert!(data["share"].as_f64().unwrap() > 0.5, "{d}");
+    // And so the verdict says.
+    let (verdict, causes) = (&t.0["verdict"], &t.0["verdict"]["causes"]);
+    assert!(verdict["factor"].as_f64().unwrap() > 2.0 && causes[0]["id"] == "data", "{verdict}");
+    assert!((0.5..1.05).contains(&causes[0]["share"].as_f64().unwrap()), "{verdict}");
+    assert!(verdict["text"].as_str().unwrap().contains("data that run 1 had left in the cache"), "{verdict}");
 }
 
 /// Case 2: O_DIRECT, which cachetop of old called 100 % hits.
