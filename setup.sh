@@ -208,13 +208,13 @@ run_9p() {
 # ask no more of another kernel than of this one; what two kernels show alike is shown by one of them.
 run_load() {
     local command='case $(uname -r) in
-        5.10.*) some="one_process another_user sleep pressure" ;;
-        *) some="sixty many_files processor dirty" ;;
+        5.10.*) some="one_process another_user sleep pressure a_name_beside room shorter" ;;
+        *) some="ticks_beside sixty many_files processor dirty" ;;
     esac
     CACHESTAT=/bin/cachestat load --dir /mnt/ext4 --processes 100 --files 1000 --hotplug'
     run_matrix load "$2" --add "$1:/bin/load" --add target/debug/cachestat:/bin/cachestat \
         --add "$(command -v taskset):/bin/taskset" \
-        -- "$command short_ comes_again beside room renamed shorter \$some"
+        -- "$command short_ comes_again a_file_beside renamed \$some"
 }
 
 # run_views DU TERMINAL KERNELS: the tests of cachedu, and of cachetop in a terminal, in virtual machines.
