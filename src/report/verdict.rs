@@ -232,10 +232,21 @@ fn first_sentence(then: &Run, now: &Run, (before, after): (&str, &str), worth: b
         return format!("{after} took as long as {before} {walls}: no difference worth explaining.");
     }
     if now.wall_s < then.wall_s {
-        format!("{after} was {:.1} times as fast as {before} {walls}.", then.wall_s / now.wall_s.max(1e-9))
+        format!(
+            "{after} was {} times as fast as {before} {walls}.",
+            times(then.wall_s / now.wall_s.max(1e-9))
+        )
     } else {
-        format!("{after} took {:.1} times as long as {before} {walls}.", now.wall_s / then.wall_s.max(1e-9))
+        format!(
+            "{after} took {} times as long as {before} {walls}.",
+            times(now.wall_s / then.wall_s.max(1e-9))
+        )
     }
+}
+
+/// `16.1`, `1.04`: never "1.0 times as fast".
+fn times(factor: f64) -> String {
+    if factor < 1.995 { format!("{factor:.2}") } else { format!("{factor:.1}") }
 }
 
 /// Why the data did not have to be waited for, or had to be.

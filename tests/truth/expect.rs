@@ -97,6 +97,12 @@ impl Expect {
     /// The truth is known to lie in a range only, whatever the engine.
     pub fn within(&mut self, figure: Figure, lo: u64, hi: u64, why: &str) -> &mut Self {
         self.wants.insert(key(figure), Want { lo, hi, why: why.into(), loose: Vec::new() });
+        // Which pages were missed is not known: so neither is in how many calls.
+        if figure == Figure::Misses
+            && let Some(calls) = self.wants.get_mut(&key(Figure::ReadMissedCalls))
+        {
+            (calls.lo, calls.why) = (calls.lo.min(u64::from(lo > 0)), why.into());
+        }
         self
     }
 
@@ -115,6 +121,11 @@ impl Expect {
     /// Accepted as well, only where the plan calls the figure bounded and says `word`.
     pub fn if_bounded(&mut self, figure: Figure, lo: u64, hi: u64, word: &str) -> &mut Self {
         self.wants.entry(key(figure)).or_default().loose.push((lo, hi, word.into()));
+        if figure == Figure::Misses
+            && let Some(calls) = self.wants.get_mut(&key(Figure::ReadMissedCalls))
+        {
+            calls.loose.push((calls.lo.min(lo), calls.hi.max(u64::from(hi > 0)), word.into()));
+        }
         self
     }
 

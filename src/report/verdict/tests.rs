@@ -163,3 +163,9 @@ fn now_and_then() {
     let v = verdict(&runs[1..], Some(&runs[0]), &[]);
     assert!(v.text.starts_with("The run now was 16.1 times as fast as the run then (6.44 s → 0.40 s). 68 % of the gain is data that was in the cache this time"), "{}", v.text);
 }
+
+#[test]
+fn a_little_faster_is_told_to_the_hundredth() {
+    let v = said(&[run(1, 1040, 0, 100), run(2, 1000, 0, 100)]);
+    assert!(v.text.starts_with("Run 2 was 1.04 times as fast as run 1 (1.04 s → 1.00 s)."), "{}", v.text);
+}
