@@ -240,7 +240,7 @@ run_stories() {
         --qemu '-set drive.ext4.throttling.iops-read=25 -set drive.ext4.throttling.bps-read=524288' \
         -- 'case $(uname -r) in
             5.10.*) some= ;; # all of them
-            *) some="dd_ every read_ahead filled too_large mapped wasted only_metadata du_cold" ;;
+            *) some="dd_twice direct_and_not every of_ext4 filled too_large wasted only_metadata du_cold" ;;
         esac
         CACHESTAT=/bin/cachestat stories $some'
 }
