@@ -258,7 +258,7 @@ pub fn starts_beside_short_processes(dir: &Path) {
     let path = cold_file(&dir.join("file"), 8);
     let file = File::open(&path).unwrap();
     hold_warm(&path);
-    let starts = crate::options().processes / 250;
+    let starts = (crate::options().processes / 250).max(1);
     for start in 0..starts {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
