@@ -214,7 +214,7 @@ run_load() {
     CACHESTAT=/bin/cachestat load --dir /mnt/ext4 --processes 100 --files 1000 --hotplug'
     run_matrix load "$2" --add "$1:/bin/load" --add target/debug/cachestat:/bin/cachestat \
         --add "$(command -v taskset):/bin/taskset" \
-        -- "$command short_ comes_again a_file_beside renamed \$some"
+        -- "$command short_processes short_lived comes_again a_file_beside renamed \$some"
 }
 
 # run_views DU TERMINAL KERNELS: the tests of cachedu, and of cachetop in a terminal, in virtual machines.

@@ -44,7 +44,7 @@ const TESTS: &[Test] = &[
     ("sendfile_in_turn", storm::sendfile_in_turn),
     ("a_process_id_that_comes_again", storm::a_process_id_that_comes_again),
     ("a_followed_id_that_comes_again", follow::a_followed_id_that_comes_again),
-    ("starts_beside_short_processes", storm::starts_beside_short_processes),
+    ("starts_beside_short_lives", storm::starts_beside_short_processes),
     ("sixty_four_threads", threads::sixty_four_threads),
     ("ten_thousand_threads", tick::ten_thousand_threads),
     ("ticks_beside_requests", races::ticks_beside_requests),
