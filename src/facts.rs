@@ -22,6 +22,8 @@ pub struct Facts {
     pub preemption: Preemption,
     /// Where the preemption model was read.
     pub preemption_source: String,
+    /// Spinlocks can be preempted (PREEMPT_RT), too.
+    pub realtime: bool,
     /// Names of functions and tracepoints of interest that the kernel's BTF has.
     /// Functions by their name and as `NAME/ARGUMENTS`, BTF tracepoints as `tp:NAME`, types as `struct:NAME`, page
     /// flags as `enum:NAME`, modules of the running kernel as `module:NAME`.

@@ -87,6 +87,7 @@ pub fn facts() -> Result<(Facts, Option<Tracefs>), Obstacle> {
         release: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
         preemption,
         preemption_source,
+        realtime: realtime(),
         return_probes_keep: btf.contains("struct:fprobe_hlist"),
         fetch_atomics: fetch_atomics()?,
         vmemmap,
@@ -321,6 +322,12 @@ fn preemption() -> (Preemption, String) {
         return (Preemption::Unknown, "the banner names PREEMPT, the model in force cannot be read".into());
     }
     (Preemption::Voluntary, "the kernel's banner does not name PREEMPT".into())
+}
+
+/// Whether spinlocks can be preempted: the kernel's banner has PREEMPT_RT, or PREEMPT_{RT,…} where the model is dynamic.
+fn realtime() -> bool {
+    let banner = fs::read_to_string("/proc/sys/kernel/version").unwrap_or_default();
+    banner.contains("PREEMPT_RT") || banner.contains("PREEMPT_{RT")
 }
 
 /// The kernel's configuration, from /proc/config.gz or /boot.

@@ -149,13 +149,17 @@ rows! {
       Functions(Fetch) { PageAdded "add_btf" Btf(ADD) }
       Functions(NoFetch) { PageAdded "add_btf_pages" Btf(ADD) }
       Functions(Fetch, Pages) { PageAdded "add_tp" Classic("filemap", ADD) } ]
-    [ Any(Fetch) { PageDeleted "delete_btf" Btf(DELETE) }
-      Any(NoFetch) { PageDeleted "delete_btf_pages" Btf(DELETE) }
+    // Both callers hold the lock of the mapping's xarray, with interrupts off.
+    [ Any(Fetch) { PageDeleted "delete_btf" Btf(DELETE) } => QuietLock
+      Any(NoFetch) { PageDeleted "delete_btf_pages" Btf(DELETE) } => QuietLock
       Any(Fetch, Pages) { PageDeleted "delete_tp" Classic("filemap", DELETE) } ]
-    [ Any(Fetch) { PageDirtied "dirty_btf" Btf("writeback_dirty_folio") }
-      Any(NoFetch) { PageDirtied "dirty_btf_pages" Btf("writeback_dirty_folio") }
-      Any(Fetch, Lacks("tp:writeback_dirty_folio")) { PageDirtied "dirty_btf" Btf("writeback_dirty_page") }
-      Any(NoFetch, Lacks("tp:writeback_dirty_folio")) { PageDirtied "dirty_btf_pages" Btf("writeback_dirty_page") }
+    // Under the same lock.
+    [ Any(Fetch) { PageDirtied "dirty_btf" Btf("writeback_dirty_folio") } => QuietLock
+      Any(NoFetch) { PageDirtied "dirty_btf_pages" Btf("writeback_dirty_folio") } => QuietLock
+      Any(Fetch, Lacks("tp:writeback_dirty_folio")) {
+          PageDirtied "dirty_btf" Btf("writeback_dirty_page") } => QuietLock
+      Any(NoFetch, Lacks("tp:writeback_dirty_folio")) {
+          PageDirtied "dirty_btf_pages" Btf("writeback_dirty_page") } => QuietLock
       Any(Multi, Fetch) { PageDirtied "dirty_multi" Entry(&["__folio_mark_dirty"]) } ]
     [ Any() { BufferDirtied "buffer_btf" Btf("block_dirty_buffer") }
       Any() { BufferDirtied "buffer_tp" Classic("block", "block_dirty_buffer") } ]
@@ -266,8 +270,10 @@ rows! {
       Trampolines(NoAround, Fetch) { MappedAroundEnded "map_pages_fexit" Trampoline("filemap_map_pages") }
       Trampolines(NoAround, NoFetch) { MappedAroundEnded "map_pages_old_fexit" Trampoline("filemap_map_pages") }
       Calls() { MappedAround "map_pages_btf" Btf("mm_filemap_map_pages") } ]
-    // Pages mapped are of interest around a fault only.
-    [ Sessions(Around, Has("filemap_map_pages")) { PagesMapped "mapped_multi" Entry(&["set_pte_range"]) }
+    // Pages mapped are of interest around a fault only. They are under the lock of the page table.
+    [ Sessions(Around, Fentry, Has("filemap_map_pages")) {
+          PagesMapped "mapped_fentry" Trampoline("set_pte_range") } => QuietLock
+      Sessions(Around, Has("filemap_map_pages")) { PagesMapped "mapped_multi" Entry(&["set_pte_range"]) }
       Trampolines(Around, Has("filemap_map_pages")) { PagesMapped "mapped_fentry" Trampoline("set_pte_range") } ]
     [ Sessions(Around, Has("filemap_map_pages")) { HugeMapped "mapped_huge_session" Session(&["do_set_pmd"]) }
       Trampolines(Around, Has("filemap_map_pages"), Has("do_set_pmd/3")) {

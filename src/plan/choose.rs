@@ -135,10 +135,15 @@ impl Case<'_> {
         }
     }
 
+    /// Whether what makes a candidate lose nothing is so here.
+    fn holds(&self, why: Why) -> bool {
+        !(self.facts.realtime && matches!(why, Why::QuietLock | Why::QuietFree))
+    }
+
     /// The hooks of a candidate; `None` where one of them cannot be had.
     fn hooks(&self, candidate: &Candidate) -> Option<Vec<Hook>> {
         let hook = |part: &Part| {
-            let why = candidate.why.unwrap_or_else(|| self.why(part.on));
+            let why = candidate.why.filter(|w| self.holds(*w)).unwrap_or_else(|| self.why(part.on));
             let attach = self.attach(part.on).filter(|_| !self.facts.refuses(part.program))?;
             Some(Hook { event: part.event, program: part.program, attach, why })
         };

@@ -30,12 +30,20 @@ pub(crate) fn kernel(facts: &Facts) -> String {
     let yes = |r: &Result<(), String>| r.as_ref().map_or_else(|e| format!("no ({e})"), |()| "yes".into());
     let preemption = match facts.preemption {
         Preemption::Voluntary => "none or voluntary",
+        Preemption::Preemptible if facts.realtime => "PREEMPT_RT",
         Preemption::Preemptible => "full or lazy",
         Preemption::Unknown => "unknown, taken as full",
     };
     // Writing to a String cannot fail.
     let _ = writeln!(out, "Kernel {}", facts.release);
     let _ = writeln!(out, "  preemption           {preemption} ({})", facts.preemption_source);
+    if !facts.voluntary() {
+        let _ = writeln!(
+            out,
+            "                       a program that is preempted makes others on its processor be skipped; in lazy mode what\n\
+             \x20                      preempts is the high-resolution tick, from 7.1 on (HRTICK in debugfs' sched/features)"
+        );
+    }
     let _ = writeln!(out, "  functions attach     {}", yes(&facts.trampoline));
     let _ = writeln!(out, "  kprobe.multi attach  {}", yes(&facts.kprobe_multi));
     let _ = writeln!(out, "  kprobe.session       {}", yes(&facts.kprobe_session));

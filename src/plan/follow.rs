@@ -47,6 +47,7 @@ mod tests {
             release: "6.12".into(),
             preemption: Preemption::Voluntary,
             preemption_source: "test".into(),
+            realtime: false,
             btf: names.into_iter().map(String::from).collect(),
             trampoline: able(),
             kprobe_multi: able(),

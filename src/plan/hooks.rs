@@ -48,8 +48,8 @@ impl Why {
             Why::Quiet => "loses nothing: the kernel is not preemptible",
             Why::Classic => "loses nothing by itself on any kernel",
             Why::Fgraph => "loses nothing by itself: return probes stand on fgraph here",
-            Why::QuietLock => "loses nothing: it is run under a lock (but for kernels with PREEMPT_RT)",
-            Why::QuietFree => "loses nothing: it is run with softirqs off (but for kernels with PREEMPT_RT)",
+            Why::QuietLock => "loses nothing: it is run under a spinlock, where nothing preempts it",
+            Why::QuietFree => "loses nothing: it is run with softirqs off, where nothing preempts it",
             Why::Lossy => "can lose events on this preemptible kernel; what is lost is counted",
             Why::Tick => "run before each sample",
         }

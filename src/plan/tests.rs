@@ -24,6 +24,7 @@ fn able() -> Facts {
         release: "test".into(),
         preemption: Preemption::Voluntary,
         preemption_source: "test".into(),
+        realtime: false,
         btf,
         trampoline: Ok(()),
         kprobe_multi: Ok(()),
@@ -114,9 +115,14 @@ fn a_preemptible_kernel_gets_what_loses_nothing_there() {
     let plan = new(&lazy()).unwrap();
     assert_eq!(plan.brackets, Brackets::Sessions);
     assert_eq!(lossy(&plan), Vec::<&str>::new());
-    // These are run with softirqs off, and under a lock.
-    let held = |program: &str| program.starts_with("gone_") || program.starts_with("rename_");
-    for hook in plan.hooks.iter().filter(|h| !held(h.program)) {
+    // These are run with softirqs off, and under spinlocks.
+    let held: Vec<_> =
+        plan.hooks.iter().filter(|h| matches!(h.why, Why::QuietLock | Why::QuietFree)).collect();
+    assert_eq!(
+        held.iter().map(|h| h.program).collect::<Vec<_>>(),
+        ["delete_btf", "dirty_btf", "rename_btf", "gone_btf"]
+    );
+    for hook in plan.hooks.iter().filter(|h| !held.contains(h)) {
         assert!(
             matches!(hook.attach, Attach::Session(..) | Attach::Multi(_, false) | Attach::Tracepoint(..)),
             "{} loses events on preemptible kernels",
@@ -126,6 +132,24 @@ fn a_preemptible_kernel_gets_what_loses_nothing_there() {
     // Not by these hooks, but by what their programs do to each other.
     let Certainty::Bounded(why) = plan.certainty(Figure::Accesses) else { panic!() };
     assert!(why.contains("preempted"), "{why}");
+}
+
+/// Spinlocks of PREEMPT_RT sleep: what would lose nothing under one elsewhere is not taken there, or says what it loses.
+#[test]
+fn on_a_realtime_kernel_no_spinlock_keeps_a_program_running() {
+    let around = Wants { around: true, ..Wants::default() };
+    let quiet = Plan::new(&lazy(), around).unwrap();
+    assert!(quiet.uses("mapped_fentry"));
+    assert_eq!(lossy(&quiet), Vec::<&str>::new());
+    let plan = Plan::new(&Facts { realtime: true, ..lazy() }, around).unwrap();
+    for program in ["delete_tp", "dirty_multi", "mapped_multi"] {
+        assert!(plan.uses(program), "{program} loses nothing there");
+    }
+    assert_eq!(lossy(&plan), ["rename_btf", "gone_btf"]);
+    let without = Facts { realtime: true, vmemmap: Err("hidden".into()), ..lazy() };
+    let plan = Plan::new(&without, around).unwrap();
+    assert!(lossy(&plan).contains(&"delete_btf"));
+    assert!(matches!(plan.certainty(Figure::Evicted), Certainty::Bounded(_)));
 }
 
 #[test]

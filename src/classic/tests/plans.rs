@@ -18,6 +18,7 @@ fn able() -> Means {
         release: "test".into(),
         preemption: Preemption::Voluntary,
         preemption_source: "test".into(),
+        realtime: false,
         btf: functions.map(|f| (*f).into()).chain(tracepoints.map(|t| format!("tp:{t}"))).collect(),
         trampoline: Ok(()),
         kprobe_multi: Ok(()),
