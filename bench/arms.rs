@@ -32,16 +32,19 @@ pub enum Arm {
     Product,
     /// The product, asked which files: the hooks are the same.
     Files,
+    /// The product, asked how long reads take.
+    Latency,
     /// The product, asked which files, how long reads take, and how many pages are mapped around faults.
     All,
     /// The product's classic engine, on hooks of its own.
     Classic,
 }
 
-pub const ARMS: [Arm; 6] = [Arm::Nothing, Arm::Floor, Arm::Product, Arm::Files, Arm::All, Arm::Classic];
+pub const ARMS: [Arm; 7] =
+    [Arm::Nothing, Arm::Floor, Arm::Product, Arm::Files, Arm::Latency, Arm::All, Arm::Classic];
 
 /// What the table calls them.
-pub const TITLES: [&str; ARMS.len()] = ["nothing", "floor", "exact", "files", "all", "classic"];
+pub const TITLES: [&str; ARMS.len()] = ["nothing", "floor", "exact", "files", "latency", "all", "classic"];
 
 /// One round: nanoseconds per call, by loop and arm.
 pub type Round = Vec<[f64; ARMS.len()]>;
@@ -82,6 +85,7 @@ pub fn measure(options: &Options, dir: &Path, clock: Clock, rounds: usize) -> Re
             // The order turns, so that no arm always runs after the same other.
             let at = (turn + place) % ARMS.len();
             quiet &= calm(&others);
+            bench.fresh()?;
             match ARMS[at] {
                 Arm::Nothing => time(&mut bench, &mut round, at, |_| true)?,
                 Arm::Floor => {
@@ -96,6 +100,11 @@ pub fn measure(options: &Options, dir: &Path, clock: Clock, rounds: usize) -> Re
                 }
                 Arm::Files => {
                     let wants = Wants { files: true, ..options.wants };
+                    let options = Options { wants, ..options.clone() };
+                    product(&options, &mut bench, &mut round, at, &mut costs)?;
+                }
+                Arm::Latency => {
+                    let wants = Wants { latency: true, ..options.wants };
                     let options = Options { wants, ..options.clone() };
                     product(&options, &mut bench, &mut round, at, &mut costs)?;
                 }

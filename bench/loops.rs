@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -85,6 +86,7 @@ impl Loop {
 
 /// A file in the cache, and room to read it into.
 pub struct Bench {
+    dir: PathBuf,
     file: File,
     buffer: Vec<u8>,
     clock: Clock,
@@ -94,18 +96,20 @@ pub struct Bench {
 impl Bench {
     pub fn new(dir: &Path, clock: Clock) -> Result<Self> {
         std::fs::create_dir_all(dir)?;
-        let path = dir.join(format!("cost.{}", std::process::id()));
-        let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        std::fs::remove_file(&path)?;
+        let file = unnamed(dir)?;
         anyhow::ensure!(!on_tmpfs(&file)?, "{} is on a tmpfs: name another one with --dir", dir.display());
-        let buffer = vec![0x5a; FILE];
-        file.write_all(&buffer)?;
-        file.sync_all()?;
-        let mut new = Self { file, buffer, clock, commands: Commands::new(dir)? };
-        // What is written has other folios than what is read in: every arm finds those that the cold reads of the one
-        // before it leave, so the first has to, too.
-        new.cold(1, COLD, false)?;
-        Ok(new)
+        let commands = Commands::new(dir)?;
+        Ok(Self { dir: dir.to_owned(), file, buffer: vec![0x5a; FILE], clock, commands })
+    }
+
+    /// A file of its own for an arm, read in as a reader does it. A write costs as much as its folio is large: over what the
+    /// arm before left, two arms would not be measured alike.
+    pub fn fresh(&mut self) -> Result<()> {
+        self.file = unnamed(&self.dir)?;
+        self.file.write_all(&self.buffer)?;
+        self.file.sync_all()?;
+        self.cold(1, COLD, false)?;
+        Ok(())
     }
 
     /// Nanoseconds per call, the median of the parts. One more part goes first, untimed.
@@ -169,6 +173,14 @@ impl Bench {
         }
         Ok(took)
     }
+}
+
+/// A file without a name.
+fn unnamed(dir: &Path) -> Result<File> {
+    let path = dir.join(format!("cost.{}", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
 }
 
 /// The kernel maps up to 16 pages around each fault, so that this makes one fault for each 16 pages.

@@ -21,6 +21,8 @@ struct Row {
     medians: Vec<f64>,
     /// In each round: each arm over nothing.
     ratios: Vec<Sorted>,
+    /// In each round: each arm less nothing, per call.
+    over_nothing: Vec<Sorted>,
     /// In each round: each arm less the floor, per call.
     over_floor: Vec<Sorted>,
 }
@@ -38,6 +40,7 @@ fn rows(costs: &Costs, instruction: Option<f64>) -> Vec<Row> {
                 title: l.title,
                 medians: arms().map(|arm| of(&|r| r[arm] / unit).median()).collect(),
                 ratios: arms().map(|arm| of(&|r| r[arm] / r[0])).collect(),
+                over_nothing: arms().map(|arm| of(&|r| (r[arm] - r[0]) / unit)).collect(),
                 over_floor: arms().map(|arm| of(&|r| (r[arm] - r[1]) / unit)).collect(),
             }
         })
@@ -84,10 +87,15 @@ fn lines(out: &mut String, start: &Start, costs: &Costs, instruction: Option<f64
         }
         writeln!(out)?;
     }
-    writeln!(
-        out,
-        "\nmore than nothing, in % (± half the distance between quartiles), and over the floor per call"
-    )?;
+    writeln!(out, "\nover nothing, {unit} per call")?;
+    for row in &rows {
+        write!(out, "{:14}", row.title)?;
+        for over in &row.over_nothing {
+            write!(out, "{:>11.0}", over.median())?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(out, "\nmore than nothing, in % (± half the distance between quartiles)")?;
     for row in &rows {
         write!(out, "{:14}", row.title)?;
         for (ratio, title) in row.ratios.iter().zip(TITLES).skip(1) {
@@ -100,8 +108,7 @@ fn lines(out: &mut String, start: &Start, costs: &Costs, instruction: Option<f64
             };
             write!(out, "  {title} {text:>6}")?;
         }
-        let [.., exact, files, all, _] = &row.over_floor[..] else { continue };
-        writeln!(out, "  | {:+.0} {:+.0} {:+.0}", exact.median(), files.median(), all.median())?;
+        writeln!(out)?;
     }
     writeln!(
         out,
@@ -139,6 +146,7 @@ pub fn json(start: &Start, costs: &Costs, instruction: Option<f64>) -> Value {
                 "call": row.title,
                 "median": by_arm(&|arm| json!(row.medians[arm])),
                 "to_nothing": by_arm(&|arm| spread(&row.ratios[arm])),
+                "over_nothing": by_arm(&|arm| spread(&row.over_nothing[arm])),
                 "over_floor": by_arm(&|arm| spread(&row.over_floor[arm])),
             })
         })
