@@ -64,8 +64,8 @@ pub struct Costs {
     pub lost: u64,
 }
 
-pub fn measure(options: &Options, dir: &Path, clock: Clock, rounds: usize) -> Result<Costs> {
-    let mut bench = Bench::new(dir, clock)?;
+pub fn measure(options: &Options, dir: &Path, clock: Clock, rounds: usize, only: &str) -> Result<Costs> {
+    let mut bench = Bench::new(dir, clock, only)?;
     let mut others = tracing_programs();
     let plan = said(Session::open(options))?.plan().clone();
     let mut costs = Costs {
@@ -136,6 +136,9 @@ pub fn measure(options: &Options, dir: &Path, clock: Clock, rounds: usize) -> Re
 
 fn time(bench: &mut Bench, round: &mut Round, arm: usize, wanted: impl Fn(&Loop) -> bool) -> Result<()> {
     for (which, row) in LOOPS.iter().zip(round).filter(|(which, _)| wanted(which)) {
+        if !bench.asked(which) {
+            continue;
+        }
         row[arm] = bench.time(which)?;
     }
     Ok(())
@@ -158,7 +161,7 @@ fn product(
         .into_iter()
         .map(|counter| total.get(counter))
         .sum::<u64>();
-    costs.pages_read += LOOPS.iter().map(|l| l.reads()).sum::<u64>();
+    costs.pages_read += LOOPS.iter().filter(|l| bench.asked(l)).map(Loop::reads).sum::<u64>();
     time(bench, round, arm, Loop::is_command)?;
     costs.lost += session.sample()?.lost.since(&before.lost).total();
     Ok(())

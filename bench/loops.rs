@@ -91,15 +91,21 @@ pub struct Bench {
     buffer: Vec<u8>,
     clock: Clock,
     commands: Commands,
+    only: String,
 }
 
 impl Bench {
-    pub fn new(dir: &Path, clock: Clock) -> Result<Self> {
+    pub fn new(dir: &Path, clock: Clock, only: &str) -> Result<Self> {
         std::fs::create_dir_all(dir)?;
         let file = unnamed(dir)?;
         anyhow::ensure!(!on_tmpfs(&file)?, "{} is on a tmpfs: name another one with --dir", dir.display());
         let commands = Commands::new(dir)?;
-        Ok(Self { dir: dir.to_owned(), file, buffer: vec![0x5a; FILE], clock, commands })
+        Ok(Self { dir: dir.to_owned(), file, buffer: vec![0x5a; FILE], clock, commands, only: only.into() })
+    }
+
+    /// Whether a loop is to be timed.
+    pub fn asked(&self, which: &Loop) -> bool {
+        which.title.contains(&self.only)
     }
 
     /// A file of its own for an arm, read in as a reader does it. A write costs as much as its folio is large: over what the

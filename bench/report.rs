@@ -33,6 +33,7 @@ fn rows(costs: &Costs, instruction: Option<f64>) -> Vec<Row> {
     LOOPS
         .iter()
         .enumerate()
+        .filter(|(i, _)| costs.rounds.iter().all(|r| !r[*i][0].is_nan()))
         .map(|(i, l)| {
             let of =
                 |f: &dyn Fn(&[f64; ARMS.len()]) -> f64| Sorted::new(costs.rounds.iter().map(|r| f(&r[i])));
