@@ -116,6 +116,26 @@ impl Told {
         assert!(!self.findings().contains(&id), "{id} in {}", self.short());
     }
 
+    /// The verdict names this cause first, with a share of the time (of two runs: of the difference) in this range.
+    pub fn because(&self, id: &str, shares: std::ops::RangeInclusive<f64>) {
+        let first = &self.0["verdict"]["causes"][0];
+        assert_eq!(first["id"], id, "{}", self.0["verdict"]);
+        let share = first["share"].as_f64().unwrap_or_else(|| panic!("no share in {}", self.0["verdict"]));
+        assert!(shares.contains(&share), "{shares:?}: {}", self.0["verdict"]);
+    }
+
+    /// The share that the verdict gives to a cause; `None`: unknown.
+    pub fn share(&self, id: &str) -> Option<f64> {
+        let causes = self.0["verdict"]["causes"].as_array().unwrap();
+        causes.iter().find(|c| c["id"] == id).and_then(|c| c["share"].as_f64())
+    }
+
+    /// What the verdict says in words.
+    pub fn says(&self, words: &str) {
+        let text = self.0["verdict"]["text"].as_str().unwrap();
+        assert!(text.contains(words), "{words:?} is not in {text:?}");
+    }
+
     /// A figure as `/read/hits`.
     pub fn n(&self, at: &str) -> u64 {
         self.0.pointer(at).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {at} in {}", self.short()))
@@ -162,6 +182,7 @@ pub fn told(options: &str, command: &[&str]) -> Told {
         told.0["time_parts"]["unexplained_s"],
         told.findings(),
     );
+    println!("  verdict: {}", told.0["verdict"]);
     for difference in told.0["differences"].as_array().unwrap() {
         println!("  difference {difference}");
     }

@@ -153,6 +153,7 @@ pub fn only_metadata(dir: &Path) {
     let t = told("", &["sh", "-c", &line]);
     t.has("only-metadata-warm");
     t.has_not("cached-before");
+    t.because("data", 0.3..=1.0);
     // Once more: the data are warm as well.
     told("", &["sh", "-c", &line]).has_not("only-metadata-warm");
 }
@@ -177,6 +178,7 @@ pub fn in_parallel(dir: &Path) {
     let t = told("", &["sh", "-c", &format!("{} wait", words.join(" "))]);
     assert!(t.x("/time_parts/data_s") > t.x("/wall_s"), "{}", t.short());
     assert!(t.0["time_parts"]["unexplained_s"].is_null(), "{}", t.short());
+    assert!(t.share("data").is_none_or(|share| share <= 1.0), "{}", t.0["verdict"]);
     for finding in t.0["findings"].as_array().unwrap() {
         let text = finding["text"].as_str().unwrap();
         let shares = text

@@ -70,6 +70,9 @@ pub fn du_cold_and_warm(dir: &Path) {
     let parts = both.0["differences"][0]["parts"].as_array().unwrap();
     let share = |name: &str| parts.iter().find(|p| p["name"] == name).unwrap()["share"].as_f64().unwrap();
     assert!(share("waiting for metadata") > 0.2, "{parts:?}");
+    assert!(both.share("metadata").is_some_and(|share| share > 0.2), "{}", both.0["verdict"]);
+    assert!(all.share("metadata").is_some_and(|share| share > 0.2), "{}", all.0["verdict"]);
+    assert!(warm.share("metadata").is_none_or(|share| share < 0.2), "{}", warm.0["verdict"]);
     // The look-ups' part is unknown where one run does not have it (7.2, warm), and is then not explained: the slower the
     // machine computes beside its disk, the larger.
     let known = parts.iter().any(|p| p["name"] == "dentry/inode look-ups" && p["share"].is_number());
