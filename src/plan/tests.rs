@@ -9,6 +9,7 @@ mod writes;
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::facts;
 use crate::facts::FUNCTIONS;
 use crate::facts::Preemption;
 use crate::facts::TRACEPOINTS;
@@ -24,21 +25,7 @@ fn able() -> Facts {
         .map(|f| (*f).to_owned())
         .chain(TRACEPOINTS.iter().filter(|t| **t != "writeback_dirty_page").map(|t| format!("tp:{t}")))
         .collect();
-    Facts {
-        release: "test".into(),
-        preemption: Preemption::Voluntary,
-        preemption_source: "test".into(),
-        btf,
-        trampoline: Ok(()),
-        kprobe_multi: Ok(()),
-        kprobe_session: Ok(()),
-        return_probes_keep: false,
-        fetch_atomics: true,
-        tracefs: Ok("/sys/kernel/tracing".into()),
-        vmemmap: Err("not needed here".into()),
-        wake_page: Ok(0xffff_ffff_8100_0000),
-        refused: Vec::new(),
-    }
+    facts::fixtures::able(btf)
 }
 
 fn new(facts: &Facts) -> Result<Plan, NoPlan> {
