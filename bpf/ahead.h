@@ -24,9 +24,7 @@ static __always_inline void name_read(struct readahead_control *ractl, u64 count
 		return;
 	}
 	row = own_row(true);
-	if (!row)
-		return;
-	t = thread_of(row);
+	t = row ? thread_of(row) : 0;
 	if (!t)
 		return;
 	mapping = number_of(row, m);
@@ -61,11 +59,8 @@ static __always_inline void enter_window(struct readahead_control *ractl, u64 pa
 static __always_inline void exit_window(void)
 {
 	struct account a = {.row = own_row(false)};
-	struct thread *t;
+	struct thread *t = a.row ? thread_of(a.row) : 0;
 
-	if (!a.row)
-		return;
-	t = thread_of(a.row);
 	if (t)
 		close_window(&a, t);
 }

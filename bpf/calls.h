@@ -17,6 +17,73 @@
 
 enum { IORING_OP_READ_FIXED = 4, IORING_OP_READ = 22 };
 
+/* Pages that a thread added in a system call, while it served no fault: what they were asked for by. */
+static __always_inline void added_by_call(struct account *a, struct call *c, struct entry *e, struct added *p,
+					  u64 syscr)
+{
+	u64 pos, count, f, l;
+
+	if (e->kernel)
+		goto later;
+	switch (e->nr) {
+	case -1:
+	case NR_readahead:
+	case NR_fadvise64:
+	case NR_madvise:
+	case NR_process_madvise:
+		count_prefetch(a, (u64)p->mapping, p->first, p->last, BITS);
+		return;
+	case NR_read:
+	case NR_pread64:
+	case NR_readv:
+	case NR_preadv:
+	case NR_preadv2:
+		c->leftover_is_readahead = true;
+		if (!asked(e, &pos, &count))
+			goto remember;
+		/* What lies beyond the request is read ahead at once, so that another reader's use of it is seen. */
+		if (!split_added(a, p, pos >> PAGE_SHIFT, (pos + count - 1) >> PAGE_SHIFT, &f, &l, BITS))
+			return;
+		p->first = f;
+		p->last = l;
+		goto remember;
+	case NR_sendfile:
+	case NR_splice:
+	case NR_copy_file_range: {
+		struct file *in = file_of(e->nr == NR_sendfile ? e->a1 : e->a0);
+
+		/* These write, too: only the source's pages were read. */
+		if (!in || file_mapping_of(in) != p->mapping) {
+			COUNT(a, C_OTHER_FILLS, p->last - p->first + 1);
+			return;
+		}
+		c->leftover_is_readahead = true;
+		goto remember;
+	}
+	case NR_execve:
+	case NR_execveat:
+		c->leftover_is_readahead = true;
+		goto remember;
+	case NR_io_uring_enter:
+		if (c->uring_first > c->uring_last)
+			goto later;
+		/* The request may be tried again later, here or by a worker: its pages are marked as asked for. */
+		if (split_added(a, p, c->uring_first, c->uring_last, &f, &l, BITS))
+			ledger_set((u64)p->mapping | DEMANDED, f, l, BITS);
+		return;
+	case NR_io_submit:
+	case NR_compat:
+		goto later;
+	default:
+		COUNT(a, C_OTHER_FILLS, p->last - p->first + 1);
+		return;
+	}
+later:
+	c->leftover_is_readahead = false;
+remember:
+	remember_extent(c, (u64)p->mapping, syscr, p->first, p->last);
+}
+
 static __always_inline void on_add_in_call(void *folio, u32 order)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -24,7 +91,7 @@ static __always_inline void on_add_in_call(void *folio, u32 order)
 	struct account a;
 	struct entry e;
 	struct call *c;
-	u64 pos, count, f, l, syscr = task->ioac.syscr;
+	u64 syscr = task->ioac.syscr;
 
 	if (!ready || !look_at_added(&p, &a, folio, order))
 		return;
@@ -44,65 +111,7 @@ static __always_inline void on_add_in_call(void *folio, u32 order)
 			missed_by_fault(&a, &c->faults);
 		return;
 	}
-	if (e.kernel)
-		goto later;
-	switch (e.nr) {
-	case -1:
-	case NR_readahead:
-	case NR_fadvise64:
-	case NR_madvise:
-	case NR_process_madvise:
-		count_prefetch(&a, (u64)p.mapping, p.first, p.last, BITS);
-		return;
-	case NR_read:
-	case NR_pread64:
-	case NR_readv:
-	case NR_preadv:
-	case NR_preadv2:
-		c->leftover_is_readahead = true;
-		if (!asked(&e, &pos, &count))
-			goto remember;
-		/* What lies beyond the request is read ahead at once, so that another reader's use of it is seen. */
-		if (!split_added(&a, &p, pos >> PAGE_SHIFT, (pos + count - 1) >> PAGE_SHIFT, &f, &l, BITS))
-			return;
-		p.first = f;
-		p.last = l;
-		goto remember;
-	case NR_sendfile:
-	case NR_splice:
-	case NR_copy_file_range: {
-		struct file *in = file_of(e.nr == NR_sendfile ? e.a1 : e.a0);
-
-		/* These write, too: only the source's pages were read. */
-		if (!in || file_mapping_of(in) != p.mapping) {
-			COUNT(&a, C_OTHER_FILLS, p.last - p.first + 1);
-			return;
-		}
-		c->leftover_is_readahead = true;
-		goto remember;
-	}
-	case NR_execve:
-	case NR_execveat:
-		c->leftover_is_readahead = true;
-		goto remember;
-	case NR_io_uring_enter:
-		if (c->uring_first > c->uring_last)
-			goto later;
-		/* The request may be tried again later, here or by a worker: its pages are marked as asked for. */
-		if (split_added(&a, &p, c->uring_first, c->uring_last, &f, &l, BITS))
-			ledger_set((u64)p.mapping | DEMANDED, f, l, BITS);
-		return;
-	case NR_io_submit:
-	case NR_compat:
-		goto later;
-	default:
-		COUNT(&a, C_OTHER_FILLS, p.last - p.first + 1);
-		return;
-	}
-later:
-	c->leftover_is_readahead = false;
-remember:
-	remember_extent(c, (u64)p.mapping, syscr, p.first, p.last);
+	added_by_call(&a, c, &e, &p, syscr);
 }
 
 static __always_inline void note_file(struct call *c, struct file_row *f, struct row *row)

@@ -303,19 +303,7 @@ int exec_btf(u64 *ctx)
 	return 0;
 }
 
-SEC("?tp/sched/sched_process_exit")
-int exit_tp(void *ctx)
-{
-	on_exit();
-	return 0;
-}
-
-SEC("?tp_btf/sched_process_exit")
-int exit_btf(u64 *ctx)
-{
-	on_exit();
-	return 0;
-}
+#include "hooks/exit.h"
 
 /* Run by the monitor, on itself: in a PID namespace it knows itself by another number. */
 SEC("?raw_tp")

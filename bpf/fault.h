@@ -18,12 +18,9 @@ static __always_inline void enter_fault(struct vm_fault *vmf, enum ledger_mode m
 {
 	u64 mapping, index = vmf->pgoff;
 	struct row *row = own_row(true);
-	struct thread *t;
+	struct thread *t = row ? thread_of(row) : 0;
 	struct frame *f;
 
-	if (!row)
-		return;
-	t = thread_of(row);
 	if (!t)
 		return;
 	mapping = number_of(row, vmf->vma->vm_file->f_mapping);
@@ -159,11 +156,8 @@ static __always_inline bool served_old(struct vm_fault *vmf)
 static __always_inline void on_mapped(u64 pages)
 {
 	struct account a = {.row = own_row(false)};
-	struct thread *t;
+	struct thread *t = a.row ? thread_of(a.row) : 0;
 
-	if (!a.row)
-		return;
-	t = thread_of(a.row);
 	if (!t)
 		return;
 	if (t->mapping)

@@ -201,36 +201,34 @@ static __always_inline struct file_row *file_again(struct row *row, struct addre
 	return f;
 }
 
-/* The file that a thread uses now; `m` is what `mapping` points to. Null where nobody asks, or for want of room. */
-static __always_inline struct file_row *file_used(struct row *row, struct address_space *m, u64 mapping)
+/* The thread uses this file from now on. */
+static __always_inline struct file_row *find_file(struct row *row, u64 mapping)
 {
-	struct file_row *f;
-	u32 n;
+	u32 n = search_file(row->number, mapping);
 
-	if (!with_files)
-		return 0;
-	f = file_again(row, m, mapping);
-	if (f)
-		return f;
-	n = search_file(row->number, mapping);
 	if (n == NO_FILE)
 		return 0;
 	row->file = n;
 	return file_at(n);
 }
 
+/* The file that a thread uses now; `m` is what `mapping` points to. Null where nobody asks, or for want of room. */
+static __always_inline struct file_row *file_used(struct row *row, struct address_space *m, u64 mapping)
+{
+	struct file_row *f;
+
+	if (!with_files)
+		return 0;
+	f = file_again(row, m, mapping);
+	if (f)
+		return f;
+	return find_file(row, mapping);
+}
+
 /* The same, where only the address is known. The mapping must be in use. */
 static __always_inline struct file_row *file_seen(struct row *row, u64 mapping)
 {
-	u32 n;
-
-	if (!with_files || !row)
-		return 0;
-	n = search_file(row->number, mapping);
-	if (n == NO_FILE)
-		return 0;
-	row->file = n;
-	return file_at(n);
+	return with_files && row ? find_file(row, mapping) : 0;
 }
 
 /* The same for a file that the thread has used: its mapping may be gone by now. */

@@ -117,9 +117,7 @@ static __always_inline void on_wait(u64 sp)
 	if (!folio)
 		return;
 	row = own_row(true);
-	if (!row)
-		return;
-	t = thread_of(row);
+	t = row ? thread_of(row) : 0;
 	if (t)
 		note_flight(row, t, (void *)folio);
 }

@@ -54,8 +54,7 @@ static __always_inline bool pop_read(struct row *row, struct account *a, struct 
 
 		if (!depth || depth > MAX_DEPTH)
 			return false;
-		f = frame_at(t, depth - 1);
-		depth--;
+		f = frame_at(t, --depth);
 		if (f->kind == F_NAMED ? f->mapping == e->mapping : f->kind == F_READ && f->key == e->key) {
 			*out = *f;
 			row->depth = depth;
@@ -193,12 +192,9 @@ static __always_inline void begin_read(void *key, struct address_space *m, u64 p
 {
 	struct row *row = own_row(true);
 	u64 mapping, size = m->host->i_size;
-	struct thread *t;
+	struct thread *t = row ? thread_of(row) : 0;
 	struct frame *f;
 
-	if (!row)
-		return;
-	t = thread_of(row);
 	if (!t)
 		return;
 	mapping = number_of(row, m);

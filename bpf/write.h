@@ -23,14 +23,11 @@ struct wrote {
 static __always_inline void begin_write(void *key, struct address_space *m, u64 pos, u64 count, bool anywhere)
 {
 	struct row *row = own_row(true);
-	struct thread *t;
+	struct thread *t = row ? thread_of(row) : 0;
 	struct frame *f;
 
-	if (!row)
-		return; /* why has been counted, or it is the monitor */
-	t = thread_of(row);
 	if (!t)
-		return;
+		return; /* why has been counted, or it is the monitor */
 	f = push_frame(row, t, F_WRITE, number_of(row, m), number_of(row, key));
 	f->pos = pos;
 	if (!count)
@@ -53,8 +50,7 @@ static __always_inline bool pop_write(struct row *row, struct account *a, u64 ke
 
 		if (!depth || depth > MAX_DEPTH)
 			return false;
-		f = frame_at(t, depth - 1);
-		depth--;
+		f = frame_at(t, --depth);
 		if (f->kind == F_WRITE && f->key == key) {
 			*out = *f;
 			row->depth = depth;

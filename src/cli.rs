@@ -17,6 +17,7 @@ use clap::ValueEnum;
 pub use shared::Filters;
 pub use shared::How;
 pub use shared::Itself;
+pub use shared::Room;
 pub use start::CommandLine;
 pub use start::checked;
 use start::conflict;

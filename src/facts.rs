@@ -1,5 +1,8 @@
 //! What this kernel can do, learnt by asking it, never by its version. Plain data: a test makes its own.
 
+#[cfg(test)]
+pub(crate) mod fixtures;
+
 use std::collections::BTreeSet;
 
 /// Whether the kernel preempts tasks inside kernel code, which decides what BPF trampolines lose.

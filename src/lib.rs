@@ -26,6 +26,7 @@ pub mod pivot;
 pub mod plan;
 pub mod report;
 pub mod residency;
+pub mod rising;
 pub mod run;
 pub mod sample;
 pub mod session;

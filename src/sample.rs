@@ -29,6 +29,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use crate::files::File;
+use crate::rising;
 use crate::text::foreign::Foreign;
 use crate::wire::COUNTERS;
 pub use crate::wire::Counter;
@@ -54,9 +55,7 @@ impl Counters {
 
     /// Adds another set, counter by counter.
     pub fn add(&mut self, other: &Self) {
-        for (a, b) in self.0.iter_mut().zip(other.0) {
-            *a += b;
-        }
+        rising::add(&mut self.0, &other.0);
     }
 
     /// Adds what is not zero of another set.
@@ -71,11 +70,7 @@ impl Counters {
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut out = *self;
-        if self.0.iter().zip(earlier.0).all(|(now, then)| *now >= then) {
-            for (a, b) in out.0.iter_mut().zip(earlier.0) {
-                *a -= b;
-            }
-        }
+        rising::since(&mut out.0, &earlier.0);
         out
     }
 

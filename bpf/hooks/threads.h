@@ -5,6 +5,7 @@
 
 #include "../process.h"
 #include "attach.h"
+#include "exit.h"
 
 SEC("?tp_btf/task_rename")
 int rename_btf(u64 *ctx)
@@ -31,20 +32,6 @@ SEC("?tp/cgroup/cgroup_attach_task")
 int cgroup_tp(struct trace_event_raw_cgroup_migrate *ctx)
 {
 	on_cgroup(ctx->pid);
-	return 0;
-}
-
-SEC("?tp/sched/sched_process_exit")
-int exit_tp(void *ctx)
-{
-	on_exit();
-	return 0;
-}
-
-SEC("?tp_btf/sched_process_exit")
-int exit_btf(u64 *ctx)
-{
-	on_exit();
 	return 0;
 }
 

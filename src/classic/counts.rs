@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde::Serialize;
 
+use crate::rising;
+
 /// The counters of `bpf/classic.bpf.c`, in the order of `enum classic_counter`; a test compares them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
@@ -63,9 +65,7 @@ impl Counts {
 
     /// Adds another set, counter by counter.
     pub fn add(&mut self, other: &Self) {
-        for (a, b) in self.0.iter_mut().zip(other.0) {
-            *a += b;
-        }
+        rising::add(&mut self.0, &other.0);
     }
 
     /// What was counted since `earlier`. A set that is below it belongs to another process of the same id, and
@@ -73,11 +73,7 @@ impl Counts {
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut out = *self;
-        if self.0.iter().zip(earlier.0).all(|(now, then)| *now >= then) {
-            for (a, b) in out.0.iter_mut().zip(earlier.0) {
-                *a -= b;
-            }
-        }
+        rising::since(&mut out.0, &earlier.0);
         out
     }
 }

@@ -31,7 +31,7 @@ impl Figures {
 
     /// Figures with these values of the four counts, in the order of [`Counter::EVENTS`].
     #[cfg(test)]
-    pub(crate) const fn of(counts: [Option<u64>; 4]) -> Self {
+    pub(crate) const fn from_counts(counts: [Option<u64>; 4]) -> Self {
         Self(counts)
     }
 

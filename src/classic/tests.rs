@@ -39,20 +39,20 @@ fn the_arithmetic_is_bccs_but_for_the_clamps() {
         ("buffers without pages", [0, 0, 0, 5], -5, 0, -5),
         ("nothing", [0; 4], 0, 0, 0),
     ] {
-        let f = Figures::of(counts.map(Some));
+        let f = Figures::from_counts(counts.map(Some));
         assert_eq!((f.total(), f.misses(), f.hits()), (Some(total), Some(misses), Some(hits)), "{what}");
         assert_eq!(f.hit_ratio().is_some(), total > 0, "{what}");
     }
-    assert_eq!(Figures::of([Some(u64::MAX), None, Some(0), None]).misses(), Some(i64::MAX));
+    assert_eq!(Figures::from_counts([Some(u64::MAX), None, Some(0), None]).misses(), Some(i64::MAX));
 }
 
 #[test]
 fn what_has_no_hook_is_unknown_and_so_is_what_is_made_of_it() {
-    let f = Figures::of([Some(5), None, Some(2), Some(1)]);
+    let f = Figures::from_counts([Some(5), None, Some(2), Some(1)]);
     assert_eq!((f.misses(), f.total(), f.hits(), f.hit_ratio()), (Some(3), None, None, None));
-    assert_eq!(f.nothing(), Figures::of([Some(0), None, Some(0), Some(0)]));
-    let g = Figures::of([Some(1), Some(1), None, Some(1)]);
-    assert_eq!(f.and(&g), Figures::of([Some(6), None, None, Some(2)]));
+    assert_eq!(f.nothing(), Figures::from_counts([Some(0), None, Some(0), Some(0)]));
+    let g = Figures::from_counts([Some(1), Some(1), None, Some(1)]);
+    assert_eq!(f.and(&g), Figures::from_counts([Some(6), None, None, Some(2)]));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn an_interval_of_the_classic_engine_alone() {
     let now = sample(1, ALL, [10, 40, 0, 10], &rows);
     let i = crate::pivot::interval(&before, &now, &crate::plan::Plan::none(Engine::Classic));
     assert_eq!(i.engine, "classic");
-    assert_eq!(i.classic, Some(Figures::of([Some(0), Some(30), Some(0), Some(3)])));
+    assert_eq!(i.classic, Some(Figures::from_counts([Some(0), Some(30), Some(0), Some(3)])));
     let rows: Vec<_> = i.rows.iter().map(|r| (r.who.pid.unwrap(), r.classic.unwrap().hits())).collect();
     assert_eq!(rows, [(8, Some(17)), (7, Some(5))], "the busiest first");
     // What both engines count alike is given under its name of the contract; the rest is unknown.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::Generated;
+use super::conflict;
 use super::read;
 use crate::options::Chosen;
 use crate::options::Counting;
@@ -63,6 +64,27 @@ impl How {
     pub(super) const fn classic(&self) -> bool {
         matches!(self.engine, Some(Engine::Classic | Engine::Both))
     }
+
+    /// Whether it can count with these filters.
+    pub(super) fn takes(&self, filters: &Filters) -> Result<(), String> {
+        if self.classic() && (filters.by_file() || filters.comm.is_some() || filters.cgroup.is_some()) {
+            return conflict("the classic engine knows no filter but '-p': take '--engine exact'");
+        }
+        Ok(())
+    }
+}
+
+/// For how much there is room in the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub struct Room {
+    /// Room for this many threads in the kernel; the totals do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=4_194_304))]
+    pub table_size: Option<u32>,
+
+    /// Room for this many files of processes in the kernel, 1 KiB each; used only where files are counted
+    #[arg(long, value_name = "N", default_value = "16384",
+          value_parser = clap::value_parser!(u32).range(16..=1_048_576))]
+    pub file_table: u32,
 }
 
 /// What a command says of itself.
@@ -81,13 +103,13 @@ pub struct Itself {
     pub generate: Option<Generated>,
 }
 
-/// How it is counted, without a command line: with room for so many threads and files.
-pub(super) fn counting(how: &How, itself: &Itself, threads: Option<u32>, files: u32) -> Counting {
+/// How it is counted, without a command line.
+pub(super) fn counting(how: &How, itself: &Itself, room: &Room) -> Counting {
     Counting {
         engine: how.engine,
         include_self: how.include_self,
-        table_size: threads,
-        file_table: Some(files),
+        table_size: room.table_size,
+        file_table: Some(room.file_table),
         explain: itself.explain,
         refuse: itself.refuse.clone(),
     }

@@ -14,6 +14,7 @@ use super::Filters;
 use super::Generated;
 use super::How;
 use super::Itself;
+use super::Room;
 use super::conflict;
 use super::help::Section;
 use super::read;
@@ -106,14 +107,9 @@ pub struct Args {
     #[command(flatten)]
     pub how: How,
 
-    /// Room for this many processes in the kernel; the totals do not depend on it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=4_194_304))]
-    pub table_size: Option<u32>,
-
-    /// Room for this many files of processes in the kernel, 1 KiB each; used only where files are asked for
-    #[arg(long, value_name = "N", default_value = "16384",
-          value_parser = clap::value_parser!(u32).range(16..=1_048_576))]
-    pub file_table: u32,
+    /// For how much there is room.
+    #[command(flatten)]
+    pub room: Room,
 
     /// What the command says of itself.
     #[command(flatten)]
@@ -149,10 +145,8 @@ impl CommandLine for Args {
                     "the classic engine counts by process: take '--by process' or '--engine exact'",
                 );
             }
-            if files || self.filters.comm.is_some() || self.filters.cgroup.is_some() {
-                return conflict("the classic engine knows no filter but '-p': take '--engine exact'");
-            }
         }
+        self.how.takes(&self.filters)?;
         if self.bcc && self.how.engine == Some(Engine::Both) {
             return conflict(
                 "'--bcc' cannot be used with '--engine both': its layout has room for one engine",
@@ -176,7 +170,7 @@ impl CommandLine for Args {
 
 impl Args {
     fn counting(&self) -> Counting {
-        counting(&self.how, &self.itself, self.table_size, self.file_table)
+        counting(&self.how, &self.itself, &self.room)
     }
 
     /// The intervals to show.

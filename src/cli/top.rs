@@ -12,6 +12,7 @@ use super::Filters;
 use super::Generated;
 use super::How;
 use super::Itself;
+use super::Room;
 use super::conflict;
 use super::help::Section;
 use super::read;
@@ -100,14 +101,9 @@ pub struct Args {
     #[command(flatten)]
     pub how: How,
 
-    /// Room for this many threads in the kernel; the totals do not depend on it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=4_194_304))]
-    pub table_size: Option<u32>,
-
-    /// Room for this many files of processes in the kernel, 1 KiB each
-    #[arg(long, value_name = "N", default_value = "16384",
-          value_parser = clap::value_parser!(u32).range(16..=1_048_576))]
-    pub file_table: u32,
+    /// For how much there is room.
+    #[command(flatten)]
+    pub room: Room,
 
     /// Read settings from this file, and save them there
     #[arg(long, value_name = "FILE", conflicts_with = "no_config")]
@@ -154,10 +150,8 @@ impl CommandLine for Args {
             if self.by.is_some_and(|by| by != By::Process) || self.threads {
                 return conflict("the classic engine counts by process: take '--engine exact'");
             }
-            if by_file || self.filters.comm.is_some() || self.filters.cgroup.is_some() {
-                return conflict("the classic engine knows no filter but '-p': take '--engine exact'");
-            }
         }
+        self.how.takes(&self.filters)?;
         if self.top.is_some() && !(self.batch || self.json) {
             return conflict("'--top' goes with '-b' or '--json': a screen shows as many rows as it holds");
         }
@@ -205,7 +199,7 @@ impl Args {
             },
             color: self.color,
             chosen: self.filters.chosen(),
-            counting: counting(&self.how, &self.itself, self.table_size, self.file_table),
+            counting: counting(&self.how, &self.itself, &self.room),
         }
     }
 }

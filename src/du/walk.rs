@@ -5,6 +5,8 @@
 //! limit of depth. What is kept in memory is what is under way: a thread works on what it found last, so a tree is
 //! walked depth first.
 
+mod node;
+
 use std::collections::HashSet;
 use std::ffi::CStr;
 use std::ffi::OsStr;
@@ -12,7 +14,6 @@ use std::os::fd::AsFd as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -29,6 +30,10 @@ use rustix::fs::Statx;
 use rustix::fs::StatxAttributes;
 use rustix::fs::StatxFlags;
 use rustix::io::Errno;
+
+use node::Dir;
+use node::Names;
+use node::Node;
 
 use super::exclude::Exclude;
 use super::kinds;
@@ -90,83 +95,6 @@ pub struct Walk<'a> {
     /// Whether operands may lie inside each other.
     several: bool,
     waiting: AtomicUsize,
-}
-
-/// A directory whose rest is under way.
-struct Node {
-    above: Option<Arc<Node>>,
-    name: Box<OsStr>,
-    /// Of an operand, the absolute paths, where they matter.
-    places: Vec<PathBuf>,
-    depth: usize,
-    dev: u64,
-    /// How its files are asked about.
-    ask: Ask,
-    /// Itself while it is read, its batches, its directories.
-    pending: AtomicUsize,
-    totals: Mutex<Totals>,
-}
-
-impl Node {
-    /// The names from the operand on, the other way round, and the operand itself.
-    fn names(&self) -> (Vec<&OsStr>, &Self) {
-        let mut names = Vec::new();
-        let mut node = self;
-        while let Some(above) = &node.above {
-            names.push(&*node.name);
-            node = above;
-        }
-        (names, node)
-    }
-
-    fn path(&self) -> PathBuf {
-        let (names, operand) = self.names();
-        std::iter::once(&*operand.name).chain(names.into_iter().rev()).collect()
-    }
-
-    /// The absolute paths, where they matter, of a name in this directory.
-    fn places(&self, name: &OsStr) -> impl Iterator<Item = PathBuf> {
-        let (names, operand) = self.names();
-        let below: PathBuf = names.into_iter().rev().chain([name]).collect();
-        operand.places.iter().map(move |place| place.join(&below))
-    }
-
-    fn add(&self, totals: &Totals) {
-        self.totals.lock().unwrap_or_else(PoisonError::into_inner).add(totals);
-    }
-}
-
-impl Drop for Node {
-    /// One after the other: a chain of ten thousand directories must not be a recursion.
-    fn drop(&mut self) {
-        let mut above = self.above.take();
-        while let Some(node) = above {
-            above = Arc::into_inner(node).and_then(|mut node| node.above.take());
-        }
-    }
-}
-
-/// Names of a directory, each ended by a zero byte, with the inodes that they had when it was read.
-///
-/// They are asked about in the order of their inodes: where these are not in memory, that is how they lie on the disk,
-/// while directories of ext4 list names by their hash.
-#[derive(Default)]
-struct Names {
-    bytes: Vec<u8>,
-    order: Vec<(u64, usize)>,
-}
-
-impl Names {
-    fn push(&mut self, name: &[u8], inode: u64) {
-        self.order.push((inode, self.bytes.len()));
-        self.bytes.extend_from_slice(name);
-    }
-}
-
-/// A directory that is open.
-struct Dir {
-    fd: OwnedFd,
-    node: Arc<Node>,
 }
 
 impl<'a> Walk<'a> {

@@ -309,7 +309,7 @@ fn rows(pivot: &mut Pivot, roster: &mut Roster, plan: &Plan, (by, part): (By, Pa
     };
     if plan.engine != Engine::Exact {
         let rows = pivot.below(&line, before, now, plan).rows;
-        return (rows.into_iter().map(|r| Entry::of(by, r, State::Active)).collect(), Arc::default());
+        return (rows.into_iter().map(|r| Entry::new(by, r, State::Active)).collect(), Arc::default());
     }
     let known = pivot::known(plan, files);
     let weights = Weights::new(&known);
@@ -325,7 +325,7 @@ fn rows(pivot: &mut Pivot, roster: &mut Roster, plan: &Plan, (by, part): (By, Pa
         }) else {
             continue;
         };
-        let Some(busy) = weights.of(counters) else { continue };
+        let Some(busy) = weights.weigh(counters) else { continue };
         let latest = roster.member(at).latest;
         if matches!(part, Part::Whole(whole) if whole.is_forgotten(by, files, latest)) {
             continue;
@@ -346,7 +346,7 @@ fn rows(pivot: &mut Pivot, roster: &mut Roster, plan: &Plan, (by, part): (By, Pa
     let rest = pivot::rest(&known(&line), &known(&shown));
     if !pivot::idle(&rest) {
         let row = Row { who: pivot::nobody(), figures: rest, classic: None };
-        entries.push(Entry::of(by, row, State::Active));
+        entries.push(Entry::new(by, row, State::Active));
     }
     if let Part::Interval(_, now) = part {
         counted.sample = Some(now.clone());

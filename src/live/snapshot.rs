@@ -111,8 +111,8 @@ pub struct Entry {
 impl Entry {
     /// One with figures that are known already.
     #[must_use]
-    pub fn of(by: By, row: Row, state: State) -> Self {
-        let named = Arc::new(Subject { id: Id::of(by, &row.who), who: row.who.clone() });
+    pub fn new(by: By, row: Row, state: State) -> Self {
+        let named = Arc::new(Subject { id: Id::new(by, &row.who), who: row.who.clone() });
         Self { named, state, busy: busy(&row), from: From::Row(Arc::new(row)), member: None }
     }
 

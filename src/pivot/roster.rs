@@ -38,7 +38,7 @@ pub enum Id {
 impl Id {
     /// Of a row of this kind.
     #[must_use]
-    pub fn of(by: By, who: &Who) -> Self {
+    pub fn new(by: By, who: &Who) -> Self {
         if who.other {
             return Id::Other;
         }
@@ -232,7 +232,7 @@ impl Roster {
             return Some(named.clone());
         }
         let who = item::who(by, &item, names);
-        let named = Arc::new(Subject { id: Id::of(by, &who), who });
+        let named = Arc::new(Subject { id: Id::new(by, &who), who });
         // Looking it up may have taught the names something.
         member.named = Some((self::stamp(by, &item, names.version()), named.clone()));
         Some(named)

@@ -48,7 +48,7 @@ impl Weights {
     }
 
     /// Pages and events, and the bytes of direct I/O as pages; `None` where no figure is more than 0.
-    pub(crate) fn of(&self, counters: &Sparse) -> Option<u64> {
+    pub(crate) fn weigh(&self, counters: &Sparse) -> Option<u64> {
         let (mut sum, mut any) = (0, 0);
         for (i, n) in counters.iter() {
             sum += n * self.busy[i];
@@ -82,7 +82,7 @@ mod tests {
             }
             let figures = known_figures(&counters, &flags);
             let expected = (!idle(&figures)).then(|| weight(&figures));
-            prop_assert_eq!(Weights::new(&flags).of(&Sparse::from(&counters)), expected);
+            prop_assert_eq!(Weights::new(&flags).weigh(&Sparse::from(&counters)), expected);
         }
     }
 }

@@ -2,9 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod faults;
+mod metadata;
+mod writes;
+
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::facts;
 use crate::facts::FUNCTIONS;
 use crate::facts::Preemption;
 use crate::facts::TRACEPOINTS;
@@ -20,22 +25,7 @@ fn able() -> Facts {
         .map(|f| (*f).to_owned())
         .chain(TRACEPOINTS.iter().filter(|t| **t != "writeback_dirty_page").map(|t| format!("tp:{t}")))
         .collect();
-    Facts {
-        release: "test".into(),
-        preemption: Preemption::Voluntary,
-        preemption_source: "test".into(),
-        realtime: false,
-        btf,
-        trampoline: Ok(()),
-        kprobe_multi: Ok(()),
-        kprobe_session: Ok(()),
-        return_probes_keep: false,
-        fetch_atomics: true,
-        tracefs: Ok("/sys/kernel/tracing".into()),
-        vmemmap: Err("not needed here".into()),
-        wake_page: Ok(0xffff_ffff_8100_0000),
-        refused: Vec::new(),
-    }
+    facts::fixtures::able(btf)
 }
 
 fn new(facts: &Facts) -> Result<Plan, NoPlan> {
@@ -231,61 +221,6 @@ fn what_is_pushed_is_popped() {
     }
 }
 
-#[test]
-fn faults_are_counted_by_what_the_kernel_has() {
-    let faults = [Figure::FaultMisses, Figure::FaultHits, Figure::FaultAround, Figure::Refaulted];
-    let new = |facts: &Facts| Plan::new(facts, Wants { around: true, ..Wants::default() });
-    for facts in [able(), lazy()] {
-        let plan = new(&facts).unwrap();
-        assert!(faults.iter().all(|f| sound(&plan, *f)));
-        assert!(sound(&plan, Figure::WindowsCut));
-        for (gone, figure) in [
-            ("filemap_fault", Figure::FaultMisses),
-            ("filemap_map_pages", Figure::FaultHits),
-            ("set_pte_range", Figure::FaultAround),
-            ("workingset_refault", Figure::Refaulted),
-            ("page_cache_ra_unbounded", Figure::Windows),
-        ] {
-            let mut facts = facts.clone();
-            facts.btf.remove(gone);
-            assert!(!new(&facts).unwrap().knows(figure), "{figure:?} without {gone}");
-        }
-        let mut facts = facts.clone();
-        facts.btf.remove("do_set_pmd");
-        assert!(matches!(new(&facts).unwrap().certainty(Figure::FaultAround), Certainty::Bounded(_)));
-    }
-    // The function of 5.10 returns nothing; pages mapped are in the thread's own count there.
-    let mut facts = old();
-    facts.btf.remove("set_pte_range");
-    assert!(!new(&facts).unwrap().knows(Figure::FaultAround));
-    facts.btf.insert("struct:task_rss_stat".into());
-    let plan = new(&facts).unwrap();
-    assert!(plan.uses("map_pages_old_fexit") && !plan.uses("map_pages_fexit"));
-    assert_eq!(plan.certainty(Figure::FaultHits), Certainty::Exact);
-    assert!(plan.knows(Figure::FaultAround));
-}
-
-/// An event for each page that is mapped is not paid for by who does not look at it.
-#[test]
-fn pages_mapped_around_are_counted_only_when_asked_for() {
-    for facts in [able(), lazy()] {
-        let plan = new(&facts).unwrap();
-        assert!(
-            !plan.hooks.iter().any(|h| h.program.starts_with("mapped_") || h.program == "map_pages_fentry")
-        );
-        let Certainty::Unknown(why) = plan.certainty(Figure::FaultAround) else { panic!("known unasked") };
-        assert!(why.contains("--columns fault_around"), "{why}");
-        assert!(sound(&plan, Figure::FaultHits) && sound(&plan, Figure::FaultMisses));
-    }
-    // Where each thread counts for itself, it costs one event for each fault.
-    let mut facts = able();
-    facts.btf.remove("set_pte_range");
-    facts.btf.insert("struct:task_rss_stat".into());
-    assert!(!new(&facts).unwrap().knows(Figure::FaultAround));
-    let plan = Plan::new(&facts, Wants { around: true, ..Wants::default() }).unwrap();
-    assert!(plan.knows(Figure::FaultAround) && plan.uses("map_pages_fentry"));
-}
-
 /// A row that was not ended is another thread's otherwise.
 #[test]
 fn whoever_begins_has_no_row() {
@@ -305,27 +240,6 @@ fn whoever_begins_has_no_row() {
         panic!("known")
     };
     assert!(!why.contains("asked"), "{why}");
-}
-
-#[test]
-fn faults_can_be_told_from_tracepoints() {
-    let plan = new(&tracepoints()).unwrap();
-    assert!(matches!(plan.certainty(Figure::FaultMisses), Certainty::Bounded(_)));
-    assert!(matches!(plan.certainty(Figure::FaultHits), Certainty::Bounded(_)));
-    assert!(matches!(plan.certainty(Figure::Refaulted), Certainty::Bounded(_)));
-    assert!(!plan.knows(Figure::FaultAround) && !plan.knows(Figure::Windows));
-    let mut facts = tracepoints();
-    facts.btf.remove("tp:mm_filemap_map_pages");
-    assert!(!new(&facts).unwrap().knows(Figure::FaultHits));
-}
-
-#[test]
-fn what_maps_pages_is_not_hooked_where_nobody_asks() {
-    for mut facts in [able(), lazy()] {
-        facts.btf.remove("filemap_map_pages");
-        let plan = Plan::new(&facts, Wants { around: true, ..Wants::default() }).unwrap();
-        assert!(!plan.hooks.iter().any(|h| h.program.starts_with("mapped_")));
-    }
 }
 
 #[test]
@@ -423,144 +337,6 @@ fn the_explanation_names_hooks_and_reasons() {
     for figure in Figure::ALL {
         assert!(text.contains(figure.name()));
     }
-}
-
-#[test]
-fn metadata_is_counted_where_look_ups_and_read_ahead_can_be_told_apart() {
-    let bounded = |facts: &Facts, program: &str| {
-        let plan = new(facts).unwrap();
-        assert!(plan.uses(program), "{program}");
-        match plan.certainty(Figure::MetaMisses) {
-            Certainty::Bounded(why) => why,
-            other => panic!("{program}: {other:?}"),
-        }
-    };
-    for (facts, program) in [(able(), "block_fexit"), (lazy(), "block_session")] {
-        let why = bounded(&facts, program);
-        assert!(
-            why.contains("xfs keeps")
-                && why.contains("the root of a tree")
-                && !why.contains("mounting")
-                && !why.contains("lose"),
-            "{why}"
-        );
-    }
-    assert!(bounded(&old(), "block_old_fexit_pages").contains("mounting"));
-    assert!(bounded(&Facts { return_probes_keep: false, ..lazy() }, "block_fexit").contains("lose events"));
-    for mut facts in [old(), Facts { fetch_atomics: true, ..old() }] {
-        facts.refused.push(("breadahead_fentry".into(), "EBUSY".into()));
-        assert!(!new(&facts).unwrap().knows(Figure::MetaAccesses), "read-ahead would count as access");
-    }
-    let mut facts = old();
-    facts.btf.remove("__breadahead");
-    assert!(!new(&facts).unwrap().knows(Figure::MetaHits));
-    match new(&tracepoints()).unwrap().certainty(Figure::MetaAccesses) {
-        Certainty::Unknown(why) => assert!(why.contains("functions"), "{why}"),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn trees_of_btrfs_are_walked_in_sight_or_said_to_be_out_of_it() {
-    let why = |facts: &Facts| match new(facts).unwrap().certainty(Figure::MetaHits) {
-        Certainty::Bounded(why) => why,
-        other => panic!("{other:?}"),
-    };
-    let mut facts = able();
-    assert!(new(&facts).unwrap().uses("tree_read_fentry") && new(&facts).unwrap().uses("tree_ahead_fentry"));
-    facts.btf.remove(crate::facts::BTRFS_READ_NOWAIT);
-    assert!(new(&facts).unwrap().uses("tree_read_old_fentry"));
-    facts.refused.push(("tree_alloc_fexit".into(), "EBUSY".into()));
-    assert!(!new(&facts).unwrap().uses("tree_found_fexit"), "each step would count twice");
-    assert!(why(&facts).contains("was not loaded"));
-    facts.btf.insert("module:btrfs".into());
-    assert!(why(&facts).contains("are not seen"));
-    assert!(new(&lazy()).unwrap().uses("tree_found_session"));
-    assert!(!new(&old()).unwrap().uses("tree_found_fexit"));
-}
-
-#[test]
-fn writes_are_exact_where_all_their_loops_are_seen() {
-    for mut facts in [able(), lazy(), old()] {
-        for figure in [Figure::WriteHits, Figure::WriteMisses, Figure::DirectFellBack] {
-            assert!(sound(&new(&facts).unwrap(), figure), "{figure:?}");
-        }
-        facts.btf.remove(crate::facts::BTRFS_WRITE);
-        let Certainty::Bounded(why) = new(&facts).unwrap().certainty(Figure::WriteMisses) else { panic!() };
-        assert!(why.contains("btrfs was not loaded"), "{why}");
-        facts.btf.insert("module:btrfs".into());
-        let Certainty::Bounded(why) = new(&facts).unwrap().certainty(Figure::WriteMisses) else { panic!() };
-        assert!(why.contains("writes of btrfs are not seen"), "{why}");
-        facts.btf.insert("module:fuse".into());
-        let Certainty::Bounded(why) = new(&facts).unwrap().certainty(Figure::WriteMisses) else { panic!() };
-        assert!(why.contains("fuse may write"), "{why}");
-    }
-    assert!(!new(&tracepoints()).unwrap().knows(Figure::WriteHits));
-}
-
-#[test]
-fn writes_get_the_programs_of_their_arguments() {
-    let with = |what: &str| {
-        let mut facts = able();
-        facts.btf.insert(what.into());
-        new(&facts).unwrap()
-    };
-    assert!(with("iomap_file_buffered_write/3").uses("iomap_write_fexit"));
-    assert!(with("iomap_file_buffered_write/4").uses("iomap_write_fexit4"));
-    assert!(with("iomap_file_buffered_write/5").uses("iomap_write_fexit5"));
-    let old = with("generic_perform_write/3");
-    assert!(old.uses("write_old_fexit") && old.uses("write_old_fentry") && !old.uses("write_fexit"));
-    assert!(with("shmem_add_to_page_cache/5").uses("shmem_add_fexit"));
-    assert!(with("shmem_add_to_page_cache/6").uses("shmem_add_old_fexit"));
-}
-
-#[test]
-fn direct_requests_are_whose_submission_was_seen() {
-    let plan = new(&able()).unwrap();
-    assert_eq!(at(&plan, "direct_kprobe"), &Attach::Kprobe("__iomap_dio_rw".into()));
-    let mut facts = able();
-    facts.refused.push(("direct_kprobe".into(), "ENOENT".into()));
-    let Certainty::Bounded(why) = new(&facts).unwrap().certainty(Figure::DirectReadBytes) else { panic!() };
-    assert!(why.contains("totals only"), "{why}");
-    let only = new(&tracepoints()).unwrap();
-    assert!(only.uses("direct_btf") && only.uses("direct_done_btf") && only.knows(Figure::DirectReadBytes));
-    assert!(only.uses("direct_queued_btf"));
-    for event in ["iomap_dio_rw_begin", "iomap_dio_rw_queued", "iomap_dio_complete"] {
-        let mut facts = tracepoints();
-        facts.btf.remove(&format!("tp:{event}"));
-        let none = new(&facts).unwrap();
-        assert!(!none.uses("direct_btf") && !none.knows(Figure::DirectReadBytes), "{event}");
-    }
-}
-
-#[test]
-fn direct_requests_of_devices_where_the_function_is_split() {
-    let parts = ["__blkdev_direct_IO_async", "__blkdev_direct_IO"];
-    let not_seen = |facts: &Facts| {
-        let plan = new(facts).unwrap();
-        let devices =
-            plan.hooks.iter().any(|h| matches!(h.event, Event::DeviceDirect | Event::DeviceDirectEnded));
-        let Certainty::Bounded(why) = plan.certainty(Figure::DirectReadBytes) else { panic!() };
-        assert_eq!(devices, !why.contains("of block devices is not seen"), "{why}");
-        !devices
-    };
-    let mut facts = able();
-    assert!(new(&facts).unwrap().uses("device_fexit"));
-    facts.btf.extend(parts.map(String::from));
-    let plan = new(&facts).unwrap();
-    for n in ["simple", "async", "many"] {
-        assert!(plan.uses(&format!("device_{n}_fexit")) && plan.uses(&format!("device_{n}_fentry")));
-    }
-    assert!(!plan.uses("device_fexit") && !not_seen(&facts));
-    facts.refused.push(("device_many_fexit".into(), "EINVAL".into()));
-    assert!(not_seen(&facts));
-    facts.refused.clear();
-    facts.btf.remove("__blkdev_direct_IO_simple");
-    assert!(not_seen(&facts));
-    let mut sessions = lazy();
-    sessions.btf.extend(parts.map(String::from));
-    let Attach::Session(functions) = at(&new(&sessions).unwrap(), "device_session").clone() else { panic!() };
-    assert_eq!(functions.len(), 3);
 }
 
 #[test]

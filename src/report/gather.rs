@@ -222,22 +222,23 @@ impl Tick {
     }
 }
 
-/// The counts of a file, as far as their figures are known.
+/// The figures of a file, as far as they are known.
 fn bare(c: &Sparse, known: &[bool; FIGURES]) -> FileRow {
-    let of = |figure: Figure, counter| known[figure as usize].then(|| c.get(counter));
+    let sum = |figure: Figure| figure.counters().iter().map(|counter| c.get(*counter)).sum();
+    let of = |figure: Figure| known[figure as usize].then(|| sum(figure));
     FileRow {
-        write_hits: of(Figure::WriteHits, Counter::WriteHits),
-        write_misses: of(Figure::WriteMisses, Counter::WriteMisses),
-        direct_read_bytes: of(Figure::DirectReadBytes, Counter::DirectReadBytes),
-        direct_write_bytes: of(Figure::DirectWriteBytes, Counter::DirectWriteBytes),
-        hits: c.get(Counter::ReadHits),
-        readahead_hits: c.get(Counter::ReadAheadHits),
-        misses: c.get(Counter::ReadMisses),
-        read_bytes: c.get(Counter::ReadBytes),
-        readahead_pages: c.get(Counter::Prefetched),
-        fault_misses: c.get(Counter::FaultMisses),
-        fault_hits: c.get(Counter::FaultHits),
-        dirtied: c.get(Counter::Dirtied),
+        write_hits: of(Figure::WriteHits),
+        write_misses: of(Figure::WriteMisses),
+        direct_read_bytes: of(Figure::DirectReadBytes),
+        direct_write_bytes: of(Figure::DirectWriteBytes),
+        hits: sum(Figure::Hits),
+        readahead_hits: sum(Figure::ReadAheadHits),
+        misses: sum(Figure::Misses),
+        read_bytes: sum(Figure::ReadBytes),
+        readahead_pages: sum(Figure::ReadAheadPages),
+        fault_misses: sum(Figure::FaultMisses),
+        fault_hits: sum(Figure::FaultHits),
+        dirtied: sum(Figure::Dirtied),
         ..FileRow::default()
     }
 }

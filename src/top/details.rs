@@ -150,7 +150,7 @@ impl Keeper<'_> {
             rows.retain(|row| !row.who.other);
             rows
         };
-        let own = list(by, plain.clone()).into_iter().find(|row| Id::of(by, &row.who) == id);
+        let own = list(by, plain.clone()).into_iter().find(|row| Id::new(by, &row.who) == id);
         let mut out = Vec::new();
         // Files are counted by process: where some of them count only, nobody knows which thread it was.
         let kinds = lists(by).iter().filter(|kind| **kind != By::Thread || !plain.files());
@@ -166,7 +166,7 @@ impl Keeper<'_> {
             _ => None,
         };
         let page = rustix::param::page_size() as u64;
-        let findings = own.as_ref().map(|row| findings::of(&row.figures, page)).unwrap_or_default();
+        let findings = own.as_ref().map(|row| findings::find(&row.figures, page)).unwrap_or_default();
         let who = who.clone();
         let since_start = own;
         Details { by, id, who, since_start, lists: out, latency, system_latency, findings, files_counted }

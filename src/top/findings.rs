@@ -29,7 +29,7 @@ const fn share(part: u64, whole: u64, n: u64, of: u64) -> bool {
 
 /// What the figures say, on a machine with pages of so many bytes.
 #[must_use]
-pub fn of(figures: &Figures, page: u64) -> Vec<Finding> {
+pub fn find(figures: &Figures, page: u64) -> Vec<Finding> {
     let get = |f| figures.get(f);
     let mut out = Vec::new();
     let mut say = |id, text| out.push(Finding { id, text });
@@ -94,7 +94,7 @@ mod tests {
     use crate::view::fixtures::figures;
 
     fn ids(values: &[(Figure, u64)]) -> Vec<&'static str> {
-        of(&figures(values), 4096).into_iter().map(|f| f.id).collect()
+        find(&figures(values), 4096).into_iter().map(|f| f.id).collect()
     }
 
     #[test]
@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_what_is_not_known() {
-        assert!(of(&Figures::unknown(), 4096).is_empty());
+        assert!(find(&Figures::unknown(), 4096).is_empty());
         let mut half = figures(&[(Figure::DirectReadBytes, 1 << 30)]);
         half.set(Figure::ReadBytes, None);
-        assert!(of(&half, 4096).is_empty());
+        assert!(find(&half, 4096).is_empty());
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
     fn pages_that_are_larger_are_more_bytes() {
         use Figure::*;
         let some = figures(&[(DirectWriteBytes, 16 << 20), (WriteAccesses, 300)]);
-        assert_eq!(of(&some, 4096).len(), 1);
-        assert!(of(&some, 65536).is_empty(), "300 pages may be more than half of it");
+        assert_eq!(find(&some, 4096).len(), 1);
+        assert!(find(&some, 65536).is_empty(), "300 pages may be more than half of it");
     }
 }

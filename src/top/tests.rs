@@ -78,7 +78,7 @@ fn reads(hits: u64, ahead: u64, misses: u64) -> Vec<(Figure, u64)> {
 }
 
 fn snapshot(rows: Vec<Row>, total: Figures) -> Snapshot {
-    let entry = |row| Entry::of(By::Process, row, State::Active);
+    let entry = |row| Entry::new(By::Process, row, State::Active);
     Snapshot {
         system: fixtures::interval(total),
         entries: Arc::new(rows.into_iter().map(entry).collect()),

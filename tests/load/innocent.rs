@@ -99,45 +99,53 @@ pub fn storm(what: &str) {
         everybody.wait();
         (0..READERS).for_each(|n| rename(tid(n), &names(n)[0]));
         let (stop, tid, place) = (&stop, &tid, &place);
-        let renamers: Vec<_> = (0..2)
-            .map(|side| {
-                scope.spawn(move || {
-                    for round in (0..).take_while(|_| !stop.load(Ordering::SeqCst)) {
-                        for n in (side..READERS).step_by(2) {
-                            // In a burst, which leaves another name each time: the second meets the thread where it
-                            // makes its next row.
-                            for name in names(n).iter().cycle().skip(round % 4).take(7) {
-                                rename(tid(n), name);
-                            }
-                            std::thread::sleep(Duration::from_micros(200));
-                        }
-                    }
-                })
-            })
-            .collect();
-        let mover = scope.spawn(move || {
-            for group in groups().iter().cycle().take_while(|_| !stop.load(Ordering::SeqCst)) {
-                fs::write(group.join("cgroup.procs"), std::process::id().to_string()).unwrap();
-                std::thread::sleep(Duration::from_millis(2));
-            }
-        });
-        let mother = scope.spawn(move || {
-            let (name, page) = (CString::new(BORN).unwrap(), vec![7; usize::try_from(page_size()).unwrap()]);
-            // SAFETY: a string that ends with a zero; it is copied.
-            unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
-            while !stop.load(Ordering::SeqCst) {
-                born_and_gone(place, &page);
-            }
-        });
+        let mut others: Vec<_> =
+            (0..2).map(|side| scope.spawn(move || keep_renaming(side, tid, stop))).collect();
+        others.push(scope.spawn(move || keep_moving(stop)));
+        others.push(scope.spawn(move || keep_forking(place, stop)));
         everybody.wait();
         readers.wait();
         stop.store(true, Ordering::SeqCst);
-        renamers.into_iter().for_each(|r| r.join().unwrap());
-        mover.join().unwrap();
-        mother.join().unwrap();
+        others.into_iter().for_each(|other| other.join().unwrap());
         (0..READERS).for_each(|n| rename(tid(n), &last_name(n)));
         readers.wait();
     });
+    leave_groups();
+}
+
+/// Renames every other reader.
+fn keep_renaming(side: usize, tid: &dyn Fn(usize) -> i32, stop: &AtomicBool) {
+    for round in (0..).take_while(|_| !stop.load(Ordering::SeqCst)) {
+        for n in (side..READERS).step_by(2) {
+            // In a burst, which leaves another name each time: the second meets the thread where it makes its next row.
+            for name in names(n).iter().cycle().skip(round % 4).take(7) {
+                rename(tid(n), name);
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
+/// Moves this process to and fro between the cgroups.
+fn keep_moving(stop: &AtomicBool) {
+    for group in groups().iter().cycle().take_while(|_| !stop.load(Ordering::SeqCst)) {
+        fs::write(group.join("cgroup.procs"), std::process::id().to_string()).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Has processes be born and die.
+fn keep_forking(place: &CString, stop: &AtomicBool) {
+    let (name, page) = (CString::new(BORN).unwrap(), vec![7; usize::try_from(page_size()).unwrap()]);
+    // SAFETY: a string that ends with a zero; it is copied.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+    while !stop.load(Ordering::SeqCst) {
+        born_and_gone(place, &page);
+    }
+}
+
+/// Moves this process out of the cgroups, and removes them.
+fn leave_groups() {
     fs::write(hierarchy().join("cgroup.procs"), std::process::id().to_string()).unwrap();
     for group in groups() {
         // Who was reaped has left the group a moment later only.

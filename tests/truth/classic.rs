@@ -31,12 +31,13 @@ use crate::child::Ctx;
 use crate::expect::Expect;
 use crate::fs::Fs;
 use crate::parent;
-use crate::parent::Compared;
 use crate::parent::Setting;
-use crate::parent::Verdict;
 use crate::parent::Watched;
 use crate::scenarios::PAGE;
 use crate::scenarios::Scenario;
+use crate::verdict;
+use crate::verdict::Compared;
+use crate::verdict::Verdict;
 
 /// Pages of the file, the last one short.
 const PAGES: u64 = 1238;
@@ -212,7 +213,7 @@ fn check(name: &str, args: &Args, tally: &mut Tally, run: impl FnOnce() -> Resul
     }
     let wrong = run().err().map(|e| format!("{e:#}")).into_iter().collect();
     let verdict = Verdict::Done { figures: vec![], wrong, notes: vec![] };
-    parent::print(name, &verdict);
+    verdict::print(name, &verdict);
     crate::count(tally, name.into(), &verdict);
 }
 
@@ -248,7 +249,7 @@ pub fn run(args: &Args, dirs: &[(Fs, PathBuf)], tally: &mut Tally) -> Result<()>
                 notes: vec![],
             });
             std::fs::remove_dir_all(&dir)?;
-            parent::print(&name, &verdict);
+            verdict::print(&name, &verdict);
             crate::count(tally, name, &verdict);
         }
     }

@@ -10,6 +10,7 @@
 mod child;
 mod classic;
 mod expect;
+mod folios;
 mod fs;
 mod fuse;
 mod oracle;
@@ -18,6 +19,7 @@ mod pivots;
 mod scenarios;
 mod sys;
 mod uring;
+mod verdict;
 
 use std::fs::File;
 use std::io::Write;
@@ -38,8 +40,8 @@ use cachetop::session::Session;
 use serde_json::json;
 
 use crate::fs::Fs;
-use crate::parent::Verdict;
 use crate::scenarios::Scenario;
+use crate::verdict::Verdict;
 
 #[derive(Default)]
 struct Args {
@@ -231,12 +233,12 @@ fn exact(args: &Args, dirs: &[(Fs, PathBuf)], stop: &AtomicBool, tally: &mut Tal
                 Err(e) => Verdict::Done { figures: vec![], wrong: vec![format!("{e:#}")], notes: vec![] },
             };
             let mut verdict = attempt();
-            parent::print(&name, &verdict);
+            verdict::print(&name, &verdict);
             if matches!(verdict, Verdict::Done { .. }) && !verdict.passed() {
                 // The kernel may have had business of its own: reclaim, write-back, a timer. An error of ours that
                 // comes back is found, one that is rare is at least named.
                 verdict = attempt();
-                parent::print(&name, &verdict);
+                verdict::print(&name, &verdict);
                 if verdict.passed() {
                     tally.again.push(name.clone());
                 }

@@ -7,6 +7,7 @@ use crate::classic::*;
 use crate::facts::Facts;
 use crate::facts::Preemption;
 use crate::facts::TRACEPOINTS;
+use crate::facts::fixtures;
 use crate::plan::Certainty;
 
 /// A kernel of folios that can do everything and is not preemptible (6.12 as Debian builds it).
@@ -14,22 +15,8 @@ fn able() -> Means {
     let functions =
         FUNCTIONS.iter().filter(|f| !f.ends_with("account_dirtied") && !f.starts_with("account_"));
     let tracepoints = TRACEPOINTS.iter().filter(|t| **t != "writeback_dirty_page");
-    let facts = Facts {
-        release: "test".into(),
-        preemption: Preemption::Voluntary,
-        preemption_source: "test".into(),
-        realtime: false,
-        btf: functions.map(|f| (*f).into()).chain(tracepoints.map(|t| format!("tp:{t}"))).collect(),
-        trampoline: Ok(()),
-        kprobe_multi: Ok(()),
-        kprobe_session: Err("not asked for".into()),
-        return_probes_keep: false,
-        fetch_atomics: true,
-        tracefs: Ok("/sys/kernel/tracing".into()),
-        vmemmap: Err("not needed here".into()),
-        wake_page: Ok(0xffff_ffff_8100_0000),
-        refused: Vec::new(),
-    };
+    let btf = functions.map(|f| (*f).into()).chain(tracepoints.map(|t| format!("tp:{t}"))).collect();
+    let facts = Facts { kprobe_session: Err("not asked for".into()), ..fixtures::able(btf) };
     Means { facts, kprobe: Ok(()), refused: Vec::new() }
 }
 

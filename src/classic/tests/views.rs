@@ -31,7 +31,7 @@ fn row(pid: u32, comm: &str, counts: [Option<u64>; 4]) -> Row {
     Row {
         who: Who { pid: Some(pid), uid: Some(1000), comm: Some(comm.into()), ..Who::default() },
         figures,
-        classic: Some(Figures::of(counts)),
+        classic: Some(Figures::from_counts(counts)),
     }
 }
 
@@ -51,7 +51,11 @@ fn intervals(engine: Engine) -> Vec<Interval> {
             } else {
                 crate::figures::Figures::unknown()
             };
-            Interval { engine: engine.name(), classic: Some(Figures::of(c)), ..fixtures::interval(total) }
+            Interval {
+                engine: engine.name(),
+                classic: Some(Figures::from_counts(c)),
+                ..fixtures::interval(total)
+            }
         })
         .collect();
     all[0].groups = 2;

@@ -113,7 +113,7 @@ fn details() {
         by: *by,
         id: id.clone(),
         who,
-        findings: findings::of(&figures, 4096),
+        findings: findings::find(&figures, 4096),
         since_start: Some(Row { figures, ..process(pid, "postgres", &[]) }),
         lists: vec![(By::File, vec![file]), (By::Thread, Vec::new())],
         latency: None,
@@ -151,7 +151,7 @@ fn long_names_are_folded_and_the_list_of_columns_is_whole() {
     all.view.by = By::File;
     let who = Who { path: Some(path.as_str().into()), inode: Some(5), ..Who::default() };
     all.entries =
-        Arc::new(vec![Entry::of(By::File, Row { who, ..process(1, "", &reads(9, 0, 0)) }, State::Active)]);
+        Arc::new(vec![Entry::new(By::File, Row { who, ..process(1, "", &reads(9, 0, 0)) }, State::Active)]);
     app.take(all);
     typed(&mut app, "~");
     let text = frame(&mut app);
@@ -175,7 +175,7 @@ fn threads_hang_below_their_process() {
     for (tid, hits) in [(11, 10), (10, 20)] {
         let mut row = process(10, "worker", &reads(hits, 0, 0));
         row.who.tid = Some(tid);
-        Arc::make_mut(&mut all.threads).push(Entry::of(By::Thread, row, State::Active));
+        Arc::make_mut(&mut all.threads).push(Entry::new(By::Thread, row, State::Active));
     }
     app.take(all);
     let text = frame(&mut app);

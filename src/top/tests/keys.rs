@@ -144,7 +144,7 @@ fn what_is_unknown_comes_last_whichever_way_round() {
     let mut app = app((80, 24));
     let mut all = rows(&[(1, 50), (2, 40)]);
     let unknown = Row { figures: Figures::unknown(), ..process(3, "?", &[]) };
-    Arc::make_mut(&mut all.entries).push(Entry::of(By::Process, unknown, State::Active));
+    Arc::make_mut(&mut all.entries).push(Entry::new(By::Process, unknown, State::Active));
     app.take(all);
     typed(&mut app, ">>");
     assert_eq!(app.settings.sort.name(), "hits");

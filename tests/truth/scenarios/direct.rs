@@ -175,10 +175,14 @@ fn tmpfs_write(c: &mut Ctx) -> Result<Expect> {
     Ok(e)
 }
 
-fn direct_uring(c: &mut Ctx, flags: u8) -> Result<Expect> {
+/// A file of which nothing is cached, past the cache, and a ring.
+fn direct_ring(c: &mut Ctx) -> Result<(File, uring::Ring)> {
     cold(c, 101 * PAGE)?;
-    let file = direct(c)?;
-    let mut ring = refused("io_uring_setup", uring::Ring::new(4))?;
+    Ok((direct(c)?, refused("io_uring_setup", uring::Ring::new(4))?))
+}
+
+fn direct_uring(c: &mut Ctx, flags: u8) -> Result<Expect> {
+    let (file, mut ring) = direct_ring(c)?;
     let mut room = buffer(18 * PAGE);
     let buf = aligned(&mut room, 17 * PAGE as usize);
     c.begin();
@@ -192,9 +196,7 @@ fn direct_uring(c: &mut Ctx, flags: u8) -> Result<Expect> {
 }
 
 fn direct_uring_write(c: &mut Ctx) -> Result<Expect> {
-    cold(c, 101 * PAGE)?;
-    let file = direct(c)?;
-    let mut ring = refused("io_uring_setup", uring::Ring::new(4))?;
+    let (file, mut ring) = direct_ring(c)?;
     let mut room = buffer(18 * PAGE);
     let buf = aligned(&mut room, 17 * PAGE as usize);
     c.begin();

@@ -51,10 +51,10 @@ pub(super) struct Inner {
 impl Inner {
     fn new(c: &mut Ctx, mkfs: &[&str]) -> Result<Self> {
         let always = ["-q", "-F", "-I", "256", "-E", "lazy_itable_init=0"];
-        Self::of(c, "ext4", 64 << 20, &[&always[..], mkfs].concat())
+        Self::formatted(c, "ext4", 64 << 20, &[&always[..], mkfs].concat())
     }
 
-    pub fn of(c: &mut Ctx, kind: &'static str, size: u64, mkfs: &[&str]) -> Result<Self> {
+    pub fn formatted(c: &mut Ctx, kind: &'static str, size: u64, mkfs: &[&str]) -> Result<Self> {
         let path = c.dir.join("img");
         let image = File::options().read(true).write(true).create_new(true).open(&path)?;
         image.set_len(size)?;

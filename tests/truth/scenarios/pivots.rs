@@ -61,7 +61,7 @@ fn row(by: &str, accesses: u64, misses: u64) -> RowWant {
     RowWant { by: by.into(), accesses, misses, bytes: accesses * PAGE, ..RowWant::default() }
 }
 
-fn of(accesses: u64, misses: u64, rows: Vec<RowWant>) -> Expect {
+fn expected(accesses: u64, misses: u64, rows: Vec<RowWant>) -> Expect {
     let mut e = Expect::nothing();
     e.exact(Figure::Accesses, accesses).exact(Figure::Misses, misses).exact(Figure::Hits, accesses - misses);
     e.exact(Figure::ReadBytes, accesses * PAGE).exact(Figure::Fills, misses);
@@ -84,7 +84,7 @@ fn two_files(c: &mut Ctx) -> Result<Expect> {
         RowWant { path: path(c, "b"), pid, inode: inode(&b)?, ..row("file", 16, 16) },
         RowWant { path: path(c, "a"), ..row("file", 52, 0) },
     ];
-    Ok(of(68, 16, rows))
+    Ok(expected(68, 16, rows))
 }
 
 fn two_processes(c: &mut Ctx) -> Result<Expect> {
@@ -99,7 +99,7 @@ fn two_processes(c: &mut Ctx) -> Result<Expect> {
     let of_pid = |pid, n| RowWant { path: path(c, "f"), pid: Some(pid), ..row("file", n, 0) };
     let rows =
         vec![of_pid(pids[0], 16), of_pid(pids[1], 40), RowWant { path: path(c, "f"), ..row("file", 56, 0) }];
-    let mut e = of(56, 0, rows);
+    let mut e = expected(56, 0, rows);
     e.scope = Scope::Pids(pids);
     Ok(e)
 }
@@ -119,7 +119,7 @@ fn renamed(c: &mut Ctx) -> Result<Expect> {
         RowWant { path: path(c, "c"), pid: Some(pid), ..row("file", 3, 0) },
         RowWant { path: path(c, "b (deleted)"), inode, pid: Some(pid), ..row("file", 5, 0) },
     ];
-    let mut e = of(8, 0, rows);
+    let mut e = expected(8, 0, rows);
     let why = "the deleted file may go before the second sample, with what was read ahead of its writing";
     e.within(Figure::Removed, 0, 6, why).within(Figure::ReadAheadWasted, 0, 1, why);
     e.scope = Scope::Pids(vec![pid]);
@@ -252,7 +252,7 @@ fn reused(c: &mut Ctx) -> Result<Expect> {
         drop(file);
         fs::remove_file(c.dir.join(name))?;
     }
-    let mut e = of(sum, 0, rows);
+    let mut e = expected(sum, 0, rows);
     e.exact(Figure::WriteAccesses, FILES).exact(Figure::WriteMisses, FILES);
     e.exact(Figure::Dirtied, dirtied(c, FILES)).within(Figure::Removed, 0, FILES, "whether they were dirty");
     unless(c, &mut e);
@@ -260,21 +260,12 @@ fn reused(c: &mut Ctx) -> Result<Expect> {
 }
 
 fn overlay(c: &mut Ctx) -> Result<Expect> {
-    for name in ["a", "b", "mnt"] {
-        fs::create_dir(c.dir.join(name))?;
-    }
-    let below = c.file("a/f", 6 * PAGE)?;
+    let (below, above) = stacks::overlaid(c, 6 * PAGE)?;
     warm_up(&below)?;
-    let target = c.dir.join("mnt");
-    let layers = format!("lowerdir={}:{}", c.dir.join("a").display(), c.dir.join("b").display());
-    refused("mount overlay", sys::mount("overlay".as_ref(), &target, "overlay", &layers))?;
-    let at = target.clone();
-    c.guards.push(Box::new(move || sys::unmount(&at)));
-    let above = File::open(target.join("f"))?;
     c.begin();
     read(&above, 6, 2)?;
     let inode = Some(below.metadata()?.ino());
-    Ok(of(12, 0, vec![RowWant { path: path(c, "a/f"), inode, ..row("file", 12, 0) }]))
+    Ok(expected(12, 0, vec![RowWant { path: path(c, "a/f"), inode, ..row("file", 12, 0) }]))
 }
 
 fn memfd(c: &mut Ctx) -> Result<Expect> {
@@ -289,7 +280,7 @@ fn memfd(c: &mut Ctx) -> Result<Expect> {
     read(&file, 7, 2)?;
     let inode = Some(file.metadata()?.ino());
     let row = RowWant { path: Some("memfd:truth".into()), inode, ..row("file", 14, 0) };
-    let mut e = of(14, 0, vec![row]);
+    let mut e = expected(14, 0, vec![row]);
     e.within(Figure::Removed, 0, 7, "the memory goes before the second sample");
     Ok(e)
 }
@@ -315,7 +306,7 @@ fn threads(c: &mut Ctx) -> Result<Expect> {
     })?;
     let pid = Some(std::process::id());
     rows.push(RowWant { path: path(c, "f"), pid, ..row("file", 56, 0) });
-    Ok(of(56, 0, rows))
+    Ok(expected(56, 0, rows))
 }
 
 fn user(c: &mut Ctx) -> Result<Expect> {
@@ -332,7 +323,7 @@ fn user(c: &mut Ctx) -> Result<Expect> {
     ensure!(sys::wait(pid)? == 0, "the other user failed");
     let comm = Some("truth-user".into());
     let rows = vec![RowWant { uid: Some(UID), ..row("user", 24, 0) }, RowWant { comm, ..row("comm", 24, 0) }];
-    let mut e = of(24, 0, rows);
+    let mut e = expected(24, 0, rows);
     e.scope = Scope::Pids(vec![pid as u32]);
     Ok(e)
 }
@@ -357,7 +348,7 @@ fn cgroup(c: &mut Ctx) -> Result<Expect> {
     ensure!(sys::wait(pid)? == 0, "the process in the cgroup failed");
     let root = hierarchy.root.trim_end_matches('/');
     let path = Some(format!("{root}/{name}")).context("path")?;
-    let mut e = of(36, 0, vec![RowWant { cgroup: Some(path), ..row("cgroup", 36, 0) }]);
+    let mut e = expected(36, 0, vec![RowWant { cgroup: Some(path), ..row("cgroup", 36, 0) }]);
     e.scope = Scope::Pids(vec![pid as u32]);
     Ok(e)
 }

@@ -32,17 +32,23 @@ fn read_above(c: &mut Ctx, above: &File, below: &File, fs: Fs) -> Result<Expect>
     Ok(o.expect())
 }
 
-fn overlay(c: &mut Ctx) -> Result<Expect> {
+/// A file on overlayfs: in the layer below, where nothing of it is cached, and above.
+pub(super) fn overlaid(c: &mut Ctx, len: u64) -> Result<(File, File)> {
     for name in ["a", "b", "mnt"] {
         fs::create_dir(c.dir.join(name))?;
     }
-    let below = c.file("a/f", 307 * PAGE + 5)?;
+    let below = c.file("a/f", len)?;
     let target = c.dir.join("mnt");
     let layers = format!("lowerdir={}:{}", c.dir.join("a").display(), c.dir.join("b").display());
     refused("mount overlay", sys::mount("overlay".as_ref(), &target, "overlay", &layers))?;
     let at = target.clone();
     c.guards.push(Box::new(move || sys::unmount(&at)));
     let above = File::open(target.join("f"))?;
+    Ok((below, above))
+}
+
+fn overlay(c: &mut Ctx) -> Result<Expect> {
+    let (below, above) = overlaid(c, 307 * PAGE + 5)?;
     // Files that are open keep the mount busy: it goes after they are closed.
     read_above(c, &above, &below, c.fs)
 }

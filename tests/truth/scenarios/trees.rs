@@ -26,7 +26,7 @@ const NODE: u64 = 4;
 
 /// A file system of its own in a file: mounted anew, it has nothing in the cache but what mounting read.
 fn populate(c: &mut Ctx) -> Result<(Inner, PathBuf)> {
-    let inner = Inner::of(c, "btrfs", 256 << 20, &["-q"])?;
+    let inner = Inner::formatted(c, "btrfs", 256 << 20, &["-q"])?;
     inner.mount(c, "")?;
     let dir = inner.target.join("d");
     fs::create_dir(&dir)?;
