@@ -46,6 +46,9 @@ const TICKS: usize = 512;
 /// Files that a run may have, each with a few hundred bytes: of more, those that came first are told of.
 const USED: usize = 1 << 17;
 
+/// How pages are found that were there before.
+const FOUND: [Figure; 3] = [Figure::Hits, Figure::ReadAheadHits, Figure::FaultHits];
+
 /// Adds up one run.
 pub(super) struct Gather {
     before: Arc<Sample>,
@@ -154,7 +157,8 @@ impl Gather {
         let seen = model::known(plan);
         files.sort_by_cached_key(|f| (std::cmp::Reverse(bare(&f.sum, &seen).weight()), f.file.inode));
         let look = warm::Disk::new(mounts, known);
-        let judged = warm::judge(&files, c, (followed.run, self.full), origins, mounts, &look);
+        let gone = system.get(Figure::Evicted).zip(system.get(Figure::Removed)).map(|(e, r)| e + r);
+        let judged = warm::judge(&files, (c, gone), (followed.run, self.full), origins, mounts, &look);
         let unused_pages = Some(files.iter().map(unused).sum());
         files.truncate(FILES);
         let round = residency::Round::new();
@@ -174,6 +178,9 @@ impl Gather {
             files_seen,
             asked_pages: judged.asked,
             warm_pages: judged.warm,
+            // Of a part of the files, or of the ways to use them, nothing is said of the whole.
+            bound: Some(judged.bound)
+                .filter(|_| !judged.origin.unlisted && FOUND.iter().all(|f| seen[*f as usize])),
             origin: judged.origin,
             warmers: judged.warmers,
             unused_pages: unused_pages.filter(|_| seen[Figure::FaultHits as usize]),
