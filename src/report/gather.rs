@@ -3,6 +3,7 @@
 mod used;
 mod warm;
 
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -30,6 +31,7 @@ use crate::files::Mounts;
 use crate::files::Named;
 use crate::model;
 use crate::plan::follow;
+use crate::sample::Comm;
 use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::FileSample;
@@ -56,6 +58,7 @@ pub(super) struct Gather {
     /// Whether there was no room for a file.
     full: bool,
     seen: Counters,
+    processes: BTreeMap<u32, Comm>,
     ticks: Vec<Tick>,
     /// Samples that make one piece.
     step: u32,
@@ -66,7 +69,8 @@ impl Gather {
     /// What comes after this sample.
     pub(super) fn new(before: Arc<Sample>) -> Self {
         let (files, seen, ticks) = (HashMap::new(), Counters::default(), Vec::new());
-        Self { before, files, full: false, seen, ticks, step: 1, open: 0 }
+        let processes = before.followed.as_ref().map_or_else(BTreeMap::new, |f| f.processes.clone());
+        Self { before, files, full: false, seen, processes, ticks, step: 1, open: 0 }
     }
 
     /// One more sample, of which the list of who brought what in takes note as well.
@@ -84,6 +88,7 @@ impl Gather {
                 used.meanwhile = now.saturating_sub(used.fillers.iter().map(pages).sum());
             }
         }
+        self.processes.extend(&followed.processes);
         let new = followed.counters.since(&self.seen);
         self.seen = followed.counters;
         let sum = |of: &[Counter]| of.iter().map(|c| new.get(*c)).sum::<u64>();
@@ -185,7 +190,7 @@ impl Gather {
             warmers: judged.warmers,
             unused_pages: unused_pages.filter(|_| seen[Figure::FaultHits as usize]),
             one_thread: worth.uses(follow::SWITCH).then_some(matches!(followed.threads, Threads::One(_))),
-            processes: followed.processes.iter().map(|(p, c)| (*p, c.foreign())).collect(),
+            processes: self.processes.iter().map(|(p, c)| (*p, c.foreign())).collect(),
             system: Elsewhere {
                 evicted: system.get(Figure::Evicted),
                 removed: system.get(Figure::Removed),
