@@ -52,17 +52,18 @@ impl Counters {
         self.0[counter as usize]
     }
 
-    /// Adds another set, counter by counter.
+    /// Adds another set, counter by counter. What a kernel counts is far from the end of the numbers; what a file says that
+    /// it has counted may be anything.
     pub fn add(&mut self, other: &Self) {
         for (a, b) in self.0.iter_mut().zip(other.0) {
-            *a += b;
+            *a = a.saturating_add(b);
         }
     }
 
     /// Adds what is not zero of another set.
     pub fn add_sparse(&mut self, other: &Sparse) {
         for (counter, value) in other.iter() {
-            self.0[counter] += value;
+            self.0[counter] = self.0[counter].saturating_add(value);
         }
     }
 
@@ -210,7 +211,7 @@ impl Lost {
     /// All losses together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.by_reason.iter().map(|(_, n)| n).sum()
+        self.by_reason.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n))
     }
 
     /// Losses since `earlier`.
@@ -247,7 +248,7 @@ impl Histograms {
     /// Adds another set, bucket by bucket.
     pub fn add(&mut self, other: &Self) {
         for (sum, n) in self.buckets().zip(other.clone().buckets()) {
-            *sum += *n;
+            *sum = sum.saturating_add(*n);
         }
     }
 

@@ -64,7 +64,7 @@ impl Counts {
     /// Adds another set, counter by counter.
     pub fn add(&mut self, other: &Self) {
         for (a, b) in self.0.iter_mut().zip(other.0) {
-            *a += b;
+            *a = a.saturating_add(b);
         }
     }
 
