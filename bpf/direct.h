@@ -63,8 +63,8 @@ static __always_inline void remember_direct(struct row *row, u64 iocb, struct su
 	if (with_files)
 		s->file = file_hold(row, mapping_of(iocb));
 	/* No end without a beginning: where there is no room, its completion says so. Nor is it taken for another's. */
-	if (bpf_map_update_elem(&submissions, &iocb, s, BPF_ANY))
-		bpf_map_delete_elem(&submissions, &iocb);
+	if (note(&submissions, &iocb, s))
+		forget(&submissions, &iocb);
 }
 
 /* Any function that submits a direct request: its first argument. */
@@ -79,7 +79,7 @@ static __always_inline void begin_direct(u64 iocb)
 	if (row)
 		remember_direct(row, iocb, &s);
 	else
-		bpf_map_delete_elem(&submissions, &iocb);
+		forget(&submissions, &iocb);
 }
 
 static __always_inline void count_direct(struct account *a, struct file_held *file, s64 bytes, bool write)
@@ -104,7 +104,7 @@ static __always_inline bool account_submitted(struct account *a, u64 iocb, struc
 		row = row_at(s->row);
 		if (row && (row->made != s->made || row->state == ROW_FREE))
 			row = 0;
-		bpf_map_delete_elem(&submissions, &iocb);
+		forget(&submissions, &iocb);
 	}
 	/* Its thread is gone, and its row with it: the totals still have it. */
 	if (!row)
@@ -221,7 +221,7 @@ static __always_inline void on_direct_begin(u64 iocb, struct iov_iter *iter, u64
 
 	if (!row) {
 		/* The one before in the same place of memory may still be here: this one is not it. */
-		bpf_map_delete_elem(&submissions, &iocb);
+		forget(&submissions, &iocb);
 		return;
 	}
 	s.pos = BPF_CORE_READ((struct kiocb *)iocb, ki_pos);
@@ -274,7 +274,7 @@ static __always_inline void on_direct_complete(u64 iocb, s64 ret)
 		/* Counters only rise: one that fails after all is told under LOST. */
 		if (ready && (ret < 0 || ret - (s64)s->before < s->queued))
 			count_one(C_LOST_DIRECT);
-		bpf_map_delete_elem(&submissions, &iocb);
+		forget(&submissions, &iocb);
 		return;
 	}
 	if (!account_submitted(&a, iocb, &copy) || ret <= 0)

@@ -70,7 +70,10 @@ pub(crate) fn known(plan: &Plan) -> [bool; FIGURES] {
 pub(crate) fn known_figures(c: &Counters, known: &[bool; FIGURES]) -> Figures {
     let mut out = Figures::unknown();
     for figure in Figure::ALL.iter().filter(|f| known[**f as usize]) {
-        out.set(*figure, Some(figure.counters().iter().map(|counter| c.get(*counter)).sum()));
+        out.set(
+            *figure,
+            Some(figure.counters().iter().fold(0, |sum, counter| sum.saturating_add(c.get(*counter)))),
+        );
     }
     out
 }

@@ -1,9 +1,10 @@
 //! Counters that only rise: sets of them, added up and subtracted.
 
-/// Adds another set, counter by counter.
+/// Adds another set, counter by counter. What a kernel counts is far from the end of the numbers; what a file says that it
+/// has counted may be anything.
 pub fn add(to: &mut [u64], other: &[u64]) {
     for (a, b) in to.iter_mut().zip(other) {
-        *a += b;
+        *a = a.saturating_add(*b);
     }
 }
 

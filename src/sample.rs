@@ -61,7 +61,7 @@ impl Counters {
     /// Adds what is not zero of another set.
     pub fn add_sparse(&mut self, other: &Sparse) {
         for (counter, value) in other.iter() {
-            self.0[counter] += value;
+            self.0[counter] = self.0[counter].saturating_add(value);
         }
     }
 
@@ -205,7 +205,7 @@ impl Lost {
     /// All losses together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.by_reason.iter().map(|(_, n)| n).sum()
+        self.by_reason.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n))
     }
 
     /// Losses since `earlier`.
@@ -242,7 +242,7 @@ impl Histograms {
     /// Adds another set, bucket by bucket.
     pub fn add(&mut self, other: &Self) {
         for (sum, n) in self.buckets().zip(other.clone().buckets()) {
-            *sum += *n;
+            *sum = sum.saturating_add(*n);
         }
     }
 

@@ -260,7 +260,7 @@ impl Source for Session {
             lost: tables.lost,
             memory,
             classic: None,
-            followed: Some(self.attached.followed()).filter(|f| f.run != 0).cloned().map(Box::new),
+            followed: self.attached.take_followed(),
         })
     }
 

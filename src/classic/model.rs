@@ -85,7 +85,7 @@ impl Figures {
     pub fn and(&self, other: &Self) -> Self {
         let mut out = *self;
         for (a, b) in out.0.iter_mut().zip(other.0) {
-            *a = a.zip(b).map(|(a, b)| a + b);
+            *a = a.zip(b).map(|(a, b)| a.saturating_add(b));
         }
         out
     }
@@ -101,7 +101,7 @@ impl Figures {
 
     /// What rows are ranked by.
     pub(crate) fn busy(&self) -> u64 {
-        self.0.iter().flatten().sum()
+        self.0.iter().flatten().fold(0, |sum, n| sum.saturating_add(*n))
     }
 }
 

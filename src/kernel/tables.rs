@@ -73,7 +73,6 @@ impl Attached {
         if self.settle {
             self.skel.progs.settle_pending.test_run(libbpf_rs::ProgramInput::default())?;
         }
-        self.followed.files.clear();
         let rows = self.rows.read(&self.skel, &mut self.followed)?;
         let mut total = self.rows.sum();
         let nobody = self.skel.maps.totals.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?;

@@ -126,7 +126,8 @@ impl Entry {
 /// What is not read through the cache has bytes only: as many pages would have done the same.
 pub(crate) fn weight(figures: &Figures) -> u64 {
     let direct = [Figure::DirectReadBytes, Figure::DirectWriteBytes].map(|f| figures.get(f).unwrap_or(0));
-    pivot::busy(figures) + direct.iter().sum::<u64>() / pivot::PAGE
+    let direct = direct.into_iter().fold(0, u64::saturating_add);
+    pivot::busy(figures).saturating_add(direct / pivot::PAGE)
 }
 
 fn busy(row: &Row) -> u64 {

@@ -94,3 +94,95 @@ fn what_was_written_down_looks_as_it_did() {
     assert_eq!(then.len(), 3);
     assert!(then[1].contains("seven") && then[1].contains("/user.slice"), "{}", then[1]);
 }
+
+/// What a file says that was counted may be anything: as much as there are numbers for, in all rows, again and again.
+#[test]
+fn whatever_was_written_down_can_be_added_up_and_shown() {
+    let most = |text: &mut serde_json::Value| {
+        // Counters are lists of pairs: which, and how many.
+        fn raise(value: &mut serde_json::Value) {
+            match value.as_array_mut() {
+                Some(pair) if pair.len() == 2 && pair.iter().all(serde_json::Value::is_u64) => {
+                    pair[1] = u64::MAX.into();
+                }
+                Some(all) => all.iter_mut().for_each(raise),
+                None => {}
+            }
+        }
+        for key in ["total", "by_file", "rows", "of_files", "folded_rows", "folded_files", "latency"] {
+            text.get_mut(key).into_iter().for_each(raise);
+        }
+        text["memory"]["cached_bytes"] = u64::MAX.into();
+        text["lost"]["by_reason"] = serde_json::json!([["files_full", u64::MAX], ["row_taken", u64::MAX]]);
+    };
+    let mut text = Vec::new();
+    for second in 0..4 {
+        let mut sample = sample(second, 1, 1);
+        sample.total.0.fill(second);
+        sample.by_file = Some(sample.total);
+        let counters = crate::sample::Sparse::from(&crate::sample::Counters([1; crate::wire::COUNTERS]));
+        let mut histograms = crate::sample::Histograms::default();
+        histograms.buckets().for_each(|n| *n = second);
+        sample.latency = Some(Box::new(histograms.clone()));
+        sample.rows = (1..5).map(|n| fixtures::process(n, "cat", &[])).collect();
+        for row in &mut sample.rows {
+            row.counters = counters.clone();
+            row.latency = Some(Box::new(histograms.clone()));
+        }
+        sample.classic = Some(crate::classic::Sample::default());
+        if let Some(classic) = &mut sample.classic {
+            classic.total.0.fill(u64::MAX);
+            classic.known.0.fill(true);
+        }
+        let mut json = serde_json::to_value(&sample).unwrap();
+        if second > 0 {
+            most(&mut json);
+        }
+        text.push(json.to_string());
+    }
+    let there = || text.iter().map(|line| Some(serde_json::from_str::<Sample>(line).unwrap()));
+    assert_eq!(there().last().flatten().unwrap().total.get(Counter::ReadHits), u64::MAX);
+    let mut out = String::new();
+    for by in ["process", "comm", "user", "cgroup"] {
+        let mut source = Script::new(there().collect());
+        let mut live = Live::new(&mut source).unwrap();
+        let mut total = Total::default();
+        let mut pivot = Pivot { by: None, ..pivot(Box::<FakeNames>::default()) };
+        for options in ["--json", "--csv -x", "--csv --unit bytes", "-x --unit bytes"] {
+            let line = format!("cachestat {options} --by {by}");
+            let args = crate::cli::Args::parse_from(line.split(' '));
+            let here = crate::view::Surroundings {
+                zone: jiff::tz::TimeZone::UTC,
+                page_size: 4096,
+                screen: Box::new(|| None),
+            };
+            let options = args.options();
+            pivot.by = options.by;
+            let mut view = crate::view::new(&options, here);
+            view.begin(&mut out);
+            if live.tick().is_ok() {
+                let interval = live.interval(&mut pivot);
+                view.interval(&interval, &mut out);
+                total.add(&interval);
+            }
+            total.so_far().into_iter().for_each(|sum| view.total(sum, &mut out));
+        }
+    }
+    assert!(out.contains("18446744073709551615"), "{out}");
+    let mut source = Script::new(there().collect());
+    let mut keeper =
+        keeper::Keeper::new(&mut source, pivot(Box::<FakeNames>::default()), true, Box::new(|_| false))
+            .unwrap()
+            .with_little_room();
+    for (by, show) in [
+        (By::Process, snapshot::Show::Total),
+        (By::Comm, snapshot::Show::Count),
+        (By::User, snapshot::Show::Total),
+    ] {
+        let snapshot = keeper.tick(keeper::View { by, show, threads: true }).unwrap();
+        assert!(!snapshot.entries.is_empty());
+        for entry in snapshot.entries.iter() {
+            let _ = format!("{:?}", snapshot.row(entry));
+        }
+    }
+}

@@ -34,7 +34,7 @@ fn sum(run: Option<Interval>, interval: &Interval) -> Interval {
         }
         for (why, n) in run.lost.by_reason {
             match sum.lost.by_reason.iter_mut().find(|(w, _)| *w == why) {
-                Some((_, m)) => *m += n,
+                Some((_, m)) => *m = m.saturating_add(n),
                 None => sum.lost.by_reason.push((why, n)),
             }
         }
@@ -45,7 +45,7 @@ fn sum(run: Option<Interval>, interval: &Interval) -> Interval {
 fn add(a: &Figures, b: &Figures) -> Figures {
     let mut out = Figures::unknown();
     for figure in Figure::ALL {
-        out.set(*figure, a.get(*figure).zip(b.get(*figure)).map(|(a, b)| a + b));
+        out.set(*figure, a.get(*figure).zip(b.get(*figure)).map(|(a, b)| a.saturating_add(b)));
     }
     out
 }

@@ -77,8 +77,9 @@ impl Recorded {
     }
 
     fn note_device(&self, dev: Dev, names: &mut dyn Names, new: &mut Self) {
-        let there = names.mounts(dev).clone();
-        let version = names.version();
+        // They are read again now if they have changed, and copied only if they are new.
+        names.mounts(dev);
+        let mut version = names.version();
         let last = |book: &Self| book.mounts.is_some() && book.version == version;
         let known = |book: &Self| last(book) && book.mounts.as_ref().is_some_and(|m| m.has_block(dev));
         if known(new) || !last(new) && known(self) {
@@ -87,7 +88,11 @@ impl Recorded {
         let mut mounts = match (last(new), last(self)) {
             (true, _) => new.mounts.take().unwrap_or_default(),
             (_, true) => self.mounts.clone().unwrap_or_default(),
-            _ => there.recorded(),
+            _ => {
+                let mounts = names.mounts(dev).recorded();
+                version = names.version();
+                mounts
+            }
         };
         mounts.add_block(dev);
         (new.mounts, new.version) = (Some(mounts), version);

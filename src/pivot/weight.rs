@@ -17,7 +17,11 @@ pub(crate) fn idle(figures: &Figures) -> bool {
 
 /// What rows are ranked by.
 pub(crate) fn busy(figures: &Figures) -> u64 {
-    Figure::ALL.iter().filter(|f| f.unit().ranks()).filter_map(|f| figures.get(*f)).sum()
+    Figure::ALL
+        .iter()
+        .filter(|f| f.unit().ranks())
+        .filter_map(|f| figures.get(*f))
+        .fold(0, u64::saturating_add)
 }
 
 /// The size of a page, for comparing bytes with pages.
@@ -51,11 +55,12 @@ impl Weights {
     pub(crate) fn weigh(&self, counters: &Sparse) -> Option<u64> {
         let (mut sum, mut any) = (0, 0);
         for (i, n) in counters.iter() {
-            sum += n * self.busy[i];
+            sum = n.saturating_mul(self.busy[i]).saturating_add(sum);
             any |= n & self.seen[i];
         }
-        let direct = counters.get(Counter::DirectReadBytes) + counters.get(Counter::DirectWriteBytes);
-        (any != 0).then(|| sum + if self.direct { direct / PAGE } else { 0 })
+        let direct =
+            counters.get(Counter::DirectReadBytes).saturating_add(counters.get(Counter::DirectWriteBytes));
+        (any != 0).then(|| if self.direct { u64::saturating_add(sum, direct / PAGE) } else { sum })
     }
 }
 

@@ -63,6 +63,13 @@ enum Whose {
     Mean,
 }
 
+/// The least and the most that a side can be.
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    least: f64,
+    most: f64,
+}
+
 /// What came of one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
@@ -115,12 +122,16 @@ impl Assertion {
         outcome(true, None, found)
     }
 
-    fn found(&self, left: f64, right: f64) -> String {
+    fn found(&self, left: Range, right: Range) -> String {
         let mut parts = Vec::new();
         for (side, value) in [(&self.left, left), (&self.right, right)] {
             if let Side::Value { name, times, .. } = side {
                 // Of a multiple, what it is a multiple of is the figure.
-                parts.push(format!("{} is {}", side.name(), name.show(value / times)));
+                let (least, most) = (name.show(value.least / times), name.show(value.most / times));
+                parts.push(match least == most {
+                    true => format!("{} is {least}", side.name()),
+                    false => format!("{} is between {least} and {most}", side.name()),
+                });
             }
         }
         parts.join(", ")
@@ -128,15 +139,15 @@ impl Assertion {
 }
 
 impl Side {
-    fn value(&self, run: &Run, report: &Report) -> Result<f64, String> {
+    fn value(&self, run: &Run, report: &Report) -> Result<Range, String> {
         let (times, of, name) = match self {
-            Self::Number(n) => return Ok(*n),
+            Self::Number(n) => return Ok(Range { least: *n, most: *n }),
             Self::Value { times, of, name } => (times, of, name),
         };
         let unknown =
             |run: &Run| format!("{} is not known of run {}{}", self.name(), run.number, name.why(report));
-        let one = |run: &Run| name.value(run, report).ok_or_else(|| unknown(run));
-        let value = match of {
+        let one = |run: &Run| name.value(run).ok_or_else(|| unknown(run));
+        let (least, most) = match of {
             Whose::Each => one(run)?,
             Whose::Last => one(report.runs.last().unwrap_or(run))?,
             Whose::Run(number) => {
@@ -144,13 +155,15 @@ impl Side {
                 one(run.ok_or_else(|| format!("there was no run {number}"))?)?
             }
             Whose::Mean => {
-                let all: Vec<f64> = report.runs.iter().map(one).collect::<Result<_, _>>()?;
+                let all: Vec<(f64, f64)> = report.runs.iter().map(one).collect::<Result<_, _>>()?;
                 #[allow(clippy::cast_precision_loss)]
                 let n = all.len() as f64;
-                all.iter().sum::<f64>() / n
+                let mean = |of: fn(&(f64, f64)) -> f64| all.iter().map(of).sum::<f64>() / n;
+                (mean(|v| v.0), mean(|v| v.1))
             }
         };
-        Ok(value * times)
+        // A factor is more than 0.
+        Ok(Range { least: least * times, most: most * times })
     }
 
     fn name(&self) -> String {
@@ -167,15 +180,16 @@ impl Side {
 }
 
 impl Comparison {
+    /// Whether it holds whatever the sides are, within what is known of them.
     #[allow(clippy::float_cmp)]
-    fn holds(self, left: f64, right: f64) -> bool {
+    fn holds(self, left: Range, right: Range) -> bool {
         match self {
-            Self::Less => left < right,
-            Self::AtMost => left <= right,
-            Self::Equal => left == right,
-            Self::NotEqual => left != right,
-            Self::AtLeast => left >= right,
-            Self::More => left > right,
+            Self::Less => left.most < right.least,
+            Self::AtMost => left.most <= right.least,
+            Self::Equal => left.least == right.most && left.most == right.least,
+            Self::NotEqual => left.most < right.least || left.least > right.most,
+            Self::AtLeast => left.least >= right.most,
+            Self::More => left.least > right.most,
         }
     }
 }

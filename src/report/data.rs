@@ -132,6 +132,15 @@ pub struct Origin {
     pub unlisted: bool,
 }
 
+/// The most that was in the cache before a run, where `warm_pages` is the least.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bound {
+    /// Pages that were there, at most.
+    pub warm: u64,
+    /// Other pages that it used, at least.
+    pub other: u64,
+}
+
 /// What the whole machine did meanwhile: nobody's in particular.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -214,6 +223,9 @@ pub struct Run {
     pub asked_pages: u64,
     /// Of these, the ones that were in the cache before it: at least so many.
     pub warm_pages: u64,
+    /// At most so many: `None` where that is not known.
+    #[serde(skip)]
+    pub bound: Option<Bound>,
     /// Whose they were.
     #[serde(skip)]
     pub origin: Origin,

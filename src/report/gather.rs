@@ -3,6 +3,7 @@
 mod used;
 mod warm;
 
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -30,6 +31,7 @@ use crate::files::Mounts;
 use crate::files::Named;
 use crate::model;
 use crate::plan::follow;
+use crate::sample::Comm;
 use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::FileSample;
@@ -46,6 +48,9 @@ const TICKS: usize = 512;
 /// Files that a run may have, each with a few hundred bytes: of more, those that came first are told of.
 const USED: usize = 1 << 17;
 
+/// How pages are found that were there before.
+const FOUND: [Figure; 3] = [Figure::Hits, Figure::ReadAheadHits, Figure::FaultHits];
+
 /// Adds up one run.
 pub(super) struct Gather {
     before: Arc<Sample>,
@@ -53,6 +58,7 @@ pub(super) struct Gather {
     /// Whether there was no room for a file.
     full: bool,
     seen: Counters,
+    processes: BTreeMap<u32, Comm>,
     ticks: Vec<Tick>,
     /// Samples that make one piece.
     step: u32,
@@ -63,7 +69,8 @@ impl Gather {
     /// What comes after this sample.
     pub(super) fn new(before: Arc<Sample>) -> Self {
         let (files, seen, ticks) = (HashMap::new(), Counters::default(), Vec::new());
-        Self { before, files, full: false, seen, ticks, step: 1, open: 0 }
+        let processes = before.followed.as_ref().map_or_else(BTreeMap::new, |f| f.processes.clone());
+        Self { before, files, full: false, seen, processes, ticks, step: 1, open: 0 }
     }
 
     /// One more sample, of which the list of who brought what in takes note as well.
@@ -81,6 +88,7 @@ impl Gather {
                 used.meanwhile = now.saturating_sub(used.fillers.iter().map(pages).sum());
             }
         }
+        self.processes.extend(&followed.processes);
         let new = followed.counters.since(&self.seen);
         self.seen = followed.counters;
         let sum = |of: &[Counter]| of.iter().map(|c| new.get(*c)).sum::<u64>();
@@ -154,7 +162,8 @@ impl Gather {
         let seen = model::known(plan);
         files.sort_by_cached_key(|f| (std::cmp::Reverse(bare(&f.sum, &seen).weight()), f.file.inode));
         let look = warm::Disk::new(mounts, known);
-        let judged = warm::judge(&files, c, (followed.run, self.full), origins, mounts, &look);
+        let gone = system.get(Figure::Evicted).zip(system.get(Figure::Removed)).map(|(e, r)| e + r);
+        let judged = warm::judge(&files, (c, gone), (followed.run, self.full), origins, mounts, &look);
         let unused_pages = Some(files.iter().map(unused).sum());
         files.truncate(FILES);
         let round = residency::Round::new();
@@ -174,11 +183,14 @@ impl Gather {
             files_seen,
             asked_pages: judged.asked,
             warm_pages: judged.warm,
+            // Of a part of the files, or of the ways to use them, nothing is said of the whole.
+            bound: Some(judged.bound)
+                .filter(|_| !judged.origin.unlisted && FOUND.iter().all(|f| seen[*f as usize])),
             origin: judged.origin,
             warmers: judged.warmers,
             unused_pages: unused_pages.filter(|_| seen[Figure::FaultHits as usize]),
             one_thread: worth.uses(follow::SWITCH).then_some(matches!(followed.threads, Threads::One(_))),
-            processes: followed.processes.iter().map(|(p, c)| (*p, c.foreign())).collect(),
+            processes: self.processes.iter().map(|(p, c)| (*p, c.foreign())).collect(),
             system: Elsewhere {
                 evicted: system.get(Figure::Evicted),
                 removed: system.get(Figure::Removed),

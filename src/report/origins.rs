@@ -67,6 +67,8 @@ pub(super) struct Origins {
     /// Numbers in `whos`: of runs (true) by number, of processes by id.
     numbers: HashMap<(bool, u32), u32>,
     turn: u32,
+    /// The run that is followed, and its processes so far.
+    members: (u32, HashSet<u32>),
     room: usize,
     /// Whether something found no room.
     full: bool,
@@ -99,6 +101,7 @@ impl Origins {
             whos: vec![Who::Several],
             numbers: HashMap::new(),
             turn: 0,
+            members: (0, HashSet::new()),
             room,
             full: false,
         }
@@ -109,6 +112,10 @@ impl Origins {
         self.turn = self.turn.saturating_add(1);
         let followed = sample.followed.as_deref();
         let run = followed.map_or(0, |f| f.run);
+        if self.members.0 != run {
+            self.members = (run, HashSet::new());
+        }
+        self.members.1.extend(followed.into_iter().flat_map(|f| f.processes.keys()));
         let of_run = || followed.into_iter().flat_map(|f| &f.files);
         let ours: HashSet<(u32, Key)> = of_run().map(|f| (f.tgid, f.file.key())).collect();
         for f in of_run() {
@@ -116,8 +123,7 @@ impl Origins {
         }
         for f in &sample.files {
             let file = f.file.key();
-            let is_member = followed.is_some_and(|run| run.processes.contains_key(&f.tgid));
-            if is_member || ours.contains(&(f.tgid, file)) {
+            if self.members.1.contains(&f.tgid) || ours.contains(&(f.tgid, file)) {
                 continue;
             }
             let time = || crate::view::utc(sample.time);

@@ -3,6 +3,7 @@
 //! Reads of tmpfs are seen by functions only. Where those are refused, nothing in the other figures says that a
 //! command worked in `/dev/shm`; the account does, though it has pipes, sockets and terminals as well: it is a bound.
 
+use super::data::Bound;
 use super::data::Run;
 use super::units;
 use crate::figures::Figure;
@@ -12,21 +13,30 @@ use crate::plan::Plan;
 /// Less than this, or than a twentieth, is said nothing of: every program reads a little from pipes and `/proc`.
 const LEAST: u64 = 1 << 20;
 
-/// Bytes of read calls of which the figures do not tell, where some kind of file is not seen: the most that it can be.
-fn bytes(run: &Run, plan: &Plan) -> Option<u64> {
-    if plan.sees(Event::TmpfsRead) || plan.sees(Event::TmpfsReadEnded) {
-        return None;
-    }
+/// Whether reads of some kind of file are not seen.
+fn blind(plan: &Plan) -> bool {
+    !plan.sees(Event::TmpfsRead) && !plan.sees(Event::TmpfsReadEnded)
+}
+
+/// Bytes of read calls of which the figures do not tell: the most that it can be.
+fn bytes(run: &Run) -> Option<u64> {
     let direct = run.get(Figure::DirectReadBytes).unwrap_or(0);
     Some(run.usage.called_read_bytes?.saturating_sub(run.get(Figure::ReadBytes)? + direct))
 }
 
 /// Adds them to what the run used: what was not seen is not known to have been in the cache.
 pub(super) fn weigh(run: &mut Run, plan: &Plan) {
+    if !blind(plan) {
+        return;
+    }
     let called = run.usage.called_read_bytes.unwrap_or(0);
-    let bytes = bytes(run, plan).filter(|n| *n >= LEAST && *n >= called / 20);
+    let most = bytes(run);
+    let bytes = most.filter(|n| *n >= LEAST && *n >= called / 20);
     run.unseen_bytes = bytes;
     run.asked_pages += bytes.unwrap_or(0) / units::page();
+    // Of a bound, all of it may have been there.
+    let bound = run.bound.zip(most);
+    run.bound = bound.map(|(b, n)| Bound { warm: b.warm + n.div_ceil(units::page()), ..b });
 }
 
 /// What a reader of the report must know of it.
@@ -51,7 +61,8 @@ mod tests {
     use crate::view::fixtures;
 
     fn run(called: u64, read: u64, direct: u64) -> Run {
-        let mut run = Run { asked_pages: 10, ..Run::default() };
+        let bound = Some(Bound { warm: 0, other: 10 });
+        let mut run = Run { asked_pages: 10, bound, ..Run::default() };
         run.usage = Usage { called_read_bytes: Some(called), ..Usage::zero() };
         run.figures.set(Figure::ReadBytes, Some(read));
         run.figures.set(Figure::DirectReadBytes, Some(direct));
@@ -65,6 +76,13 @@ mod tests {
         let tmpfs = run(32 << 20, 20_000, 0);
         assert_eq!(tmpfs.unseen_bytes, Some((32 << 20) - 20_000));
         assert_eq!(tmpfs.asked_pages, 10 + ((32 << 20) - 20_000) / page);
+        // Of a bound, whatever it is; where the account is not known, there is none.
+        for (run, most) in [(&tmpfs, (32 << 20) - 20_000), (&run(900_000, 0, 0), 900_000)] {
+            assert_eq!(run.bound, Some(Bound { warm: u64::div_ceil(most, page), other: 10 }));
+        }
+        let mut silent = Run { bound: tmpfs.bound, ..Run::default() };
+        weigh(&mut silent, &fixtures::plan(&[]));
+        assert_eq!((silent.bound, silent.asked_pages), (None, 0));
         assert!(
             note(&tmpfs).unwrap().contains("of the 32 MiB that its read calls delivered"),
             "{:?}",

@@ -22,7 +22,7 @@ pub struct Followed {
     pub histograms: Histograms,
     /// What its processes did to files since the reading before.
     pub files: Vec<FileSample>,
-    /// Its processes that were seen doing something, with the newest name of each.
+    /// Its processes that did something since the reading before, with the newest name of each.
     pub processes: BTreeMap<u32, Comm>,
     /// Its threads that were seen.
     pub threads: Threads,

@@ -32,7 +32,7 @@ impl Line {
             if let Some(rest) = total.0[i].checked_sub(self.files.0[i]) {
                 self.rest.0[i] = self.rest.0[i].max(rest);
             }
-            out.0[i] = self.files.0[i] + self.rest.0[i];
+            out.0[i] = self.files.0[i].saturating_add(self.rest.0[i]);
         }
         out
     }

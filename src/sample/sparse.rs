@@ -79,7 +79,7 @@ impl Sparse {
     /// Adds another set, counter by counter.
     pub fn add(&mut self, other: &Self) {
         for (counter, value) in other.iter() {
-            self.set(counter, self.at(counter) + value);
+            self.set(counter, self.at(counter).saturating_add(value));
         }
     }
 

@@ -20,7 +20,16 @@ pub(super) enum Name {
 pub(super) struct Other {
     pub(super) name: &'static str,
     unit: Kind,
-    value: fn(&Run) -> Option<f64>,
+    value: Known,
+}
+
+/// How something is known.
+#[derive(Debug)]
+enum Known {
+    /// To the unit.
+    Exactly(fn(&Run) -> Option<f64>),
+    /// Between two values.
+    Between(fn(&Run) -> Option<(f64, f64)>),
 }
 
 impl PartialEq for Other {
@@ -56,31 +65,54 @@ const OTHERS: &[Other] = &[
     Other {
         name: "hit_ratio",
         unit: Kind::Share,
-        value: |r| ratio(r.get(Figure::Hits), r.get(Figure::Accesses)),
+        value: Known::Exactly(|r| ratio(r.get(Figure::Hits), r.get(Figure::Accesses))),
     },
-    Other { name: "wall", unit: Kind::Seconds, value: |r| Some(r.wall_s) },
-    Other { name: "user", unit: Kind::Seconds, value: |r| r.usage.user_s },
-    Other { name: "system", unit: Kind::Seconds, value: |r| r.usage.system_s },
-    Other { name: "data_wait", unit: Kind::Seconds, value: |r| Parts::of(r).data_s },
-    Other { name: "metadata_wait", unit: Kind::Seconds, value: |r| Parts::of(r).metadata_s },
-    Other { name: "lookup_work", unit: Kind::Seconds, value: |r| Parts::of(r).lookups_s },
-    Other { name: "write_wait", unit: Kind::Seconds, value: |r| Parts::of(r).writing_s },
-    Other { name: "processor_wait", unit: Kind::Seconds, value: |r| Parts::of(r).queue_s },
-    Other { name: "unexplained", unit: Kind::Seconds, value: |r| Parts::of(r).unexplained_s },
-    Other { name: "device_read_bytes", unit: Kind::Bytes, value: |r| r.usage.device_read_bytes.map(of) },
-    Other { name: "device_write_bytes", unit: Kind::Bytes, value: |r| r.usage.device_write_bytes.map(of) },
-    Other { name: "major_faults", unit: Kind::Count, value: |r| r.usage.major_faults.map(of) },
-    Other { name: "minor_faults", unit: Kind::Count, value: |r| r.usage.minor_faults.map(of) },
-    Other { name: "dentry_misses", unit: Kind::Count, value: |r| r.lookups.dcache_misses.map(of) },
+    Other { name: "wall", unit: Kind::Seconds, value: Known::Exactly(|r| Some(r.wall_s)) },
+    Other { name: "user", unit: Kind::Seconds, value: Known::Exactly(|r| r.usage.user_s) },
+    Other { name: "system", unit: Kind::Seconds, value: Known::Exactly(|r| r.usage.system_s) },
+    Other { name: "data_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).data_s) },
+    Other { name: "metadata_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).metadata_s) },
+    Other { name: "lookup_work", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).lookups_s) },
+    Other { name: "write_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).writing_s) },
+    Other { name: "processor_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).queue_s) },
+    Other { name: "unexplained", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).unexplained_s) },
+    Other {
+        name: "device_read_bytes",
+        unit: Kind::Bytes,
+        value: Known::Exactly(|r| r.usage.device_read_bytes.map(of)),
+    },
+    Other {
+        name: "device_write_bytes",
+        unit: Kind::Bytes,
+        value: Known::Exactly(|r| r.usage.device_write_bytes.map(of)),
+    },
+    Other {
+        name: "major_faults",
+        unit: Kind::Count,
+        value: Known::Exactly(|r| r.usage.major_faults.map(of)),
+    },
+    Other {
+        name: "minor_faults",
+        unit: Kind::Count,
+        value: Known::Exactly(|r| r.usage.minor_faults.map(of)),
+    },
+    Other {
+        name: "dentry_misses",
+        unit: Kind::Count,
+        value: Known::Exactly(|r| r.lookups.dcache_misses.map(of)),
+    },
     Other {
         name: "before.cached",
         unit: Kind::Share,
-        // More files than there is room for: what was there before is known of a part.
-        value: |r| ratio(Some(r.warm_pages).filter(|_| !r.origin.unlisted), Some(r.asked_pages)),
+        value: Known::Between(|r| {
+            let most = r.bound?;
+            let least = ratio(Some(r.warm_pages), Some(r.asked_pages))?;
+            Some((least, ratio(Some(most.warm), Some(most.warm + most.other))?.max(least)))
+        }),
     },
-    Other { name: "files", unit: Kind::Count, value: |r| Some(of(r.files_seen)) },
-    Other { name: "lost", unit: Kind::Count, value: |r| Some(of(r.lost.values().sum())) },
-    Other { name: "exit_status", unit: Kind::Count, value: |r| r.exit_status.map(f64::from) },
+    Other { name: "files", unit: Kind::Count, value: Known::Exactly(|r| Some(of(r.files_seen))) },
+    Other { name: "lost", unit: Kind::Count, value: Known::Exactly(|r| Some(of(r.lost.values().sum()))) },
+    Other { name: "exit_status", unit: Kind::Count, value: Known::Exactly(|r| r.exit_status.map(f64::from)) },
 ];
 
 impl Name {
@@ -122,16 +154,17 @@ impl Name {
         }
     }
 
-    /// In the base unit: a count, bytes, seconds, or a share of 1.
-    pub(super) fn value(self, run: &Run, report: &Report) -> Option<f64> {
-        let _ = report;
-        match self {
+    /// The least and the most that it can be, in the base unit: a count, bytes, seconds, or a share of 1.
+    pub(super) fn value(self, run: &Run) -> Option<(f64, f64)> {
+        let value = match self {
             Self::Figure(f) => {
                 let n = of(run.get(f)?);
-                Some(if self.kind() == Kind::Nanoseconds { n / 1e9 } else { n })
+                if self.kind() == Kind::Nanoseconds { n / 1e9 } else { n }
             }
-            Self::Other(o) => (o.value)(run),
-        }
+            Self::Other(Other { value: Known::Exactly(value), .. }) => value(run)?,
+            Self::Other(Other { value: Known::Between(value), .. }) => return value(run),
+        };
+        Some((value, value))
     }
 
     /// A value as people read it.

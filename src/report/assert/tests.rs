@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::figures::Figure;
+use crate::report::data::Bound;
 use crate::report::data::Usage;
 
 fn run(number: u32, wall_s: f64, hits: u64) -> Run {
@@ -12,6 +13,7 @@ fn run(number: u32, wall_s: f64, hits: u64) -> Run {
     run.figures.set(Figure::StallNs, Some(2_000_000));
     run.usage = Usage { device_read_bytes: Some((1000 - hits) * 4096), ..Usage::zero() };
     (run.asked_pages, run.warm_pages) = (1000, hits);
+    run.bound = Some(Bound { warm: hits, other: 1000 - hits });
     run
 }
 
@@ -83,9 +85,54 @@ fn what_is_not_known_fails_whatever_is_asked() {
     assert!(!Assertion::parse("hit_ratio >= 0%").unwrap().check(&nothing).holds);
     // What was there before is known of a part of the files.
     let mut many = report();
-    many.runs.iter_mut().for_each(|r| r.origin.unlisted = true);
+    many.runs.iter_mut().for_each(|r| r.bound = None);
     assert!(!Assertion::parse("before.cached < 100%").unwrap().check(&many).holds);
     assert!(!Assertion::parse("wall < 9s").unwrap().check(&Report::default()).holds, "no run");
+}
+
+#[test]
+fn what_is_known_between_two_bounds_holds_within_both() {
+    // Of a thousand pages ten were there before; of a hundred others it is not known.
+    let mut report = report();
+    for run in &mut report.runs {
+        (run.asked_pages, run.warm_pages) = (1000, 10);
+        run.bound = Some(Bound { warm: 110, other: 890 });
+    }
+    let check = |text: &str| Assertion::parse(text).unwrap().check(&report);
+    for text in [
+        "before.cached < 12%",
+        "before.cached <= 11%",
+        "before.cached >= 1%",
+        "before.cached > 0.9%",
+        "before.cached != 0",
+        "before.cached != 50%",
+        "20% > before.cached",
+        "mean.before.cached < 12%",
+        "run1.before.cached < 12 * run2.before.cached",
+    ] {
+        assert!(check(text).holds, "{text}: {:?}", check(text));
+    }
+    for text in [
+        "before.cached < 11%",
+        "before.cached < 2%",
+        "before.cached > 1%",
+        "before.cached > 5%",
+        "before.cached == 1%",
+        "before.cached == 11%",
+        "before.cached != 5%",
+        "before.cached >= 5%",
+        "before.cached <= 5%",
+        "2% > before.cached",
+        "run1.before.cached <= run2.before.cached",
+        "mean.before.cached < 11%",
+    ] {
+        assert!(!check(text).holds, "{text}: {:?}", check(text));
+    }
+    assert_eq!(check("run1.before.cached < 1%").found, "run1.before.cached is between 1.0 % and 11.0 %");
+    assert_eq!(
+        check("run1.before.cached <= run2.before.cached").found,
+        "run1.before.cached is between 1.0 % and 11.0 %, run2.before.cached is between 1.0 % and 11.0 %"
+    );
 }
 
 #[test]

@@ -58,6 +58,9 @@ impl warm::Look for Made {
     }
 }
 
+/// Pages that left the cache while the run lasted.
+const GONE: u64 = 0;
+
 /// A run after others of the same list, a slice of rows for each reading.
 fn run_of(origins: &mut Origins, number: u32, readings: &[Vec<FileSample>], look: &Made) -> Run {
     let began = crate::sample::Moment::now();
@@ -72,11 +75,12 @@ fn run_of(origins: &mut Origins, number: u32, readings: &[Vec<FileSample>], look
         gather.sample(&Sample { files: files.clone(), followed, ..sample() }, origins);
     }
     let used: Vec<Used> = gather.files.into_values().collect();
-    let judged = warm::judge(&used, &all.counters, (number, gather.full), origins, &Mounts::default(), look);
+    let (all, unlisted, mounts) = (&all.counters, gather.full, Mounts::default());
+    let judged = warm::judge(&used, (all, Some(GONE)), (number, unlisted), origins, &mounts, look);
     let mut run = Run { number, wall_s: 1.0, exit_status: Some(0), ..Run::default() };
-    run.figures = model::figures(&all.counters, &fixtures::plan(&[]));
+    run.figures = model::figures(all, &fixtures::plan(&[]));
     (run.asked_pages, run.warm_pages) = (judged.asked, judged.warm);
-    (run.origin, run.warmers) = (judged.origin, judged.warmers);
+    (run.origin, run.warmers, run.bound) = (judged.origin, judged.warmers, Some(judged.bound));
     run
 }
 
@@ -224,4 +228,68 @@ fn what_was_read_ahead_for_nothing_is_known_of_all_files_that_were_only_read() {
     // The pages were another's.
     file(&[(Counter::ReadAheadHits, 9), (Counter::Prefetched, 8)]);
     assert_eq!(tree.iter().map(unused).sum::<u64>(), 6000 * 5);
+}
+
+/// Pages that were there before, at least and at most, and those that were not, at least.
+fn bound(files: &[FileSample], look: &Made, gone: Option<u64>) -> (u64, u64, u64) {
+    let mut sum = Counters::default();
+    let used = files.iter().map(|f| {
+        sum.add_sparse(&f.counters);
+        let (file, sum) = (Arc::clone(&f.file), f.counters.clone());
+        Used { file, deleted: false, sum, fillers: Vec::new(), meanwhile: 0 }
+    });
+    let used: Vec<_> = used.collect();
+    let (origins, mounts) = (Origins::default(), Mounts::default());
+    let judged = warm::judge(&used, (&sum, gone), (1, false), &origins, &mounts, look);
+    (judged.warm, judged.bound.warm, judged.bound.other)
+}
+
+#[test]
+fn what_may_have_been_there_is_bounded() {
+    use Counter::FaultHits;
+    use Counter::FaultMisses;
+    use Counter::Prefetched;
+    use Counter::ReadAheadHits;
+    use Counter::ReadBytes;
+    use Counter::ReadHits;
+    use Counter::ReadMisses;
+    for (what, counters, made, want) in [
+        ("a tree, cold", &[(ReadMisses, 3), (ReadBytes, 3 * 4096)][..], Made(3, 3), (0, 0, 3)),
+        ("warm", &[(ReadHits, 3), (ReadBytes, 3 * 4096)], Made(3, 3), (3, 3, 0)),
+        // Ten bytes of each of a thousand pages, and one page that was not there.
+        (
+            "far apart",
+            &[(ReadHits, 1000), (ReadMisses, 1), (ReadBytes, 10_010)],
+            Made(4000, 1001),
+            (2, 1000, 1),
+        ),
+        (
+            "far apart, its own",
+            &[(ReadHits, 1000), (ReadMisses, 1), (ReadBytes, 10_010)],
+            Made(4000, 1),
+            (0, 0, 1),
+        ),
+        (
+            "all is its own",
+            &[(ReadHits, 900), (ReadMisses, 100), (ReadBytes, 100 * 4096)],
+            Made(100, 100),
+            (0, 0, 100),
+        ),
+        ("mapped", &[(FaultHits, 900), (FaultMisses, 30), (Prefetched, 870)], Made(900, 900), (0, 0, 900)),
+        // Somebody had read ahead for it.
+        (
+            "read ahead",
+            &[(ReadAheadHits, 50), (ReadMisses, 1), (ReadBytes, 51 * 4096)],
+            Made(60, 60),
+            (0, 50, 1),
+        ),
+    ] {
+        assert_eq!(bound(&[used(OURS, 1, counters)], &made, Some(0)), want, "{what}");
+    }
+    // What left the cache may have been read in again: then less of what was brought in is another page.
+    let again = || used(OURS, 1, &[(ReadHits, 60), (ReadMisses, 100), (ReadBytes, 160 * 4096)]);
+    assert_eq!(bound(&[again()], &Made(100, 100), Some(20)), (0, 20, 80));
+    assert_eq!(bound(&[again()], &Made(100, 100), None), (0, 60, 0));
+    // Of a file without hits it changes nothing.
+    assert_eq!(bound(&[miss(OURS, 1)], &whole(), Some(2)), (0, 0, 1));
 }

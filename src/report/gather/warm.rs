@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use super::used::Used;
 use crate::files::Mounts;
 use crate::files::Named;
+use crate::report::data::Bound;
 use crate::report::data::Origin;
 use crate::report::data::Residency;
 use crate::report::data::Warmer;
@@ -92,51 +93,87 @@ impl Look for Disk<'_> {
 pub(super) struct Judged {
     pub(super) asked: u64,
     pub(super) warm: u64,
+    pub(super) bound: Bound,
     pub(super) origin: Origin,
     pub(super) warmers: Vec<Warmer>,
 }
 
-/// Pages of a file that were there before, and those of which that is not known.
-fn of_one(used: &Used, look: &dyn Look) -> (u64, u64) {
-    let c = &used.sum;
-    let found = c.get(Counter::ReadHits) + c.get(Counter::FaultHits);
-    let own = fills(c).1;
-    let reached = c.get(Counter::ReadBytes).div_ceil(page()) + c.get(Counter::FaultHits);
-    // Who comes back to its own pages, in calls of less than a page, hits them.
-    let most = reached.saturating_sub(own).min(found);
-    if most == 0 {
-        return (0, 0);
-    }
-    let Some(size) = look.size(used) else { return (0, most) };
-    let most = reached.min(size).saturating_sub(own).min(found);
-    let warm = match own {
-        0 => most,
-        _ if most == 0 => 0,
-        _ => look
-            .before(used)
-            .or_else(|| Some(look.after(used)?.saturating_sub(own)))
-            .map_or(0, |there| most.min(there)),
-    };
-    (warm, most - warm)
+/// Pages of a file that were there before.
+#[derive(Debug, Default)]
+struct Found {
+    /// At least so many.
+    warm: u64,
+    /// Other hits, of which it is not known.
+    unknown: u64,
+    /// At most so many, if no page left the cache meanwhile.
+    most: u64,
+    /// So many more, if any did.
+    back: u64,
 }
 
-/// Judges the files of a run; `total`: all that it did, `unlisted`: of which files there was no room for.
+/// What can be said of one file.
+fn of_one(used: &Used, look: &dyn Look) -> Found {
+    let c = &used.sum;
+    let found = found(|n| c.get(n));
+    // Pages that somebody had read ahead were there before whoever uses them first.
+    let all = found + c.get(Counter::ReadAheadHits);
+    if all == 0 {
+        return Found::default();
+    }
+    let (sure, own) = fills(c);
+    let size = look.size(used);
+    let reached = c.get(Counter::ReadBytes).div_ceil(page()) + c.get(Counter::FaultHits);
+    // Who comes back to its own pages, in calls of less than a page, hits them.
+    let least = reached.saturating_sub(own).min(found);
+    let least_of = |size: u64| reached.min(size).saturating_sub(own).min(found);
+    // It cannot have found more than there is, nor, unless that left again, what it brought in itself.
+    let reachable = size.map_or(all, |size| all.min(size));
+    let most = size.map_or(all, |size| all.min(size.saturating_sub(sure)));
+    let (warm, unknown, most) = match size.map(least_of) {
+        None => (0, least, most),
+        Some(least) if own == 0 => (least, 0, most),
+        Some(_) if most == 0 => (0, 0, 0),
+        Some(least) => {
+            let (then, now) = match look.before(used) {
+                Some(then) => (Some(then), Some(then + used.meanwhile)),
+                None => {
+                    let now = look.after(used);
+                    (now.map(|n| n.saturating_sub(own)), now.map(|n| n.saturating_sub(sure)))
+                }
+            };
+            let warm = least.min(then.unwrap_or(0));
+            (warm, least - warm, now.map_or(most, |n| most.min(n)))
+        }
+    };
+    let most = most.max(warm);
+    Found { warm, unknown, most, back: reachable.saturating_sub(most) }
+}
+
+fn found(get: impl Fn(Counter) -> u64) -> u64 {
+    get(Counter::ReadHits) + get(Counter::FaultHits)
+}
+
+/// Judges the files of a run; `total`: all that it did, `unlisted`: whether there was no room for some of its files,
+/// `gone`: pages that left the cache meanwhile, whosever they were.
 pub(super) fn judge(
     files: &[Used],
-    total: &Counters,
+    (total, gone): (&Counters, Option<u64>),
     (number, unlisted): (u32, bool),
     origins: &Origins,
     mounts: &Mounts,
     look: &dyn Look,
 ) -> Judged {
     let mut out = Judged::default();
-    let (mut unknown, mut listed) = (0, 0);
+    let (mut unknown, mut listed, mut ahead, mut most, mut back) = (0, 0, 0, 0, 0);
     let mut by_run: HashMap<u32, u64> = HashMap::new();
     let mut by_process: HashMap<u32, (u64, u64, &Used)> = HashMap::new();
     for used in files {
-        listed += used.sum.get(Counter::ReadHits) + used.sum.get(Counter::FaultHits);
-        let (warm, not_known) = of_one(used, look);
-        (out.warm, unknown) = (out.warm + warm, unknown + not_known);
+        listed += found(|n| used.sum.get(n));
+        ahead += used.sum.get(Counter::ReadAheadHits);
+        let one = of_one(used, look);
+        let warm = one.warm;
+        (out.warm, unknown) = (out.warm + warm, unknown + one.unknown);
+        (most, back) = (most + one.most, back + one.back);
         if warm == 0 {
             continue;
         }
@@ -166,12 +203,18 @@ pub(super) fn judge(
         out.origin.before += warm.saturating_sub(most + used.meanwhile);
     }
     // What files that are not in the list had of it.
-    let found = total.get(Counter::ReadHits) + total.get(Counter::FaultHits);
-    unknown += found.saturating_sub(listed);
+    let elsewhere = found(|n| total.get(n)).saturating_sub(listed);
+    unknown += elsewhere;
     let brought = [Counter::ReadMisses, Counter::Prefetched, Counter::FaultMisses];
     let brought: u64 = brought.iter().map(|c| total.get(*c)).sum();
     let direct = total.get(Counter::DirectReadBytes).div_ceil(page());
     out.asked = out.warm + unknown + brought + direct;
+    let gone = gone.unwrap_or(u64::MAX);
+    out.bound = Bound {
+        warm: most + elsewhere + total.get(Counter::ReadAheadHits).saturating_sub(ahead) + back.min(gone),
+        // What left and was brought in again is one page.
+        other: brought.saturating_sub(gone) + direct,
+    };
     out.origin.unlisted = unlisted || !origins.complete();
     if out.origin.unlisted {
         out.origin.before = 0;

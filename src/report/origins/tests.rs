@@ -77,3 +77,18 @@ fn what_the_kernel_programs_had_no_room_for_is_missing_here() {
     origins.note(&sample);
     assert!(!origins.complete());
 }
+
+#[test]
+fn who_was_of_the_run_once_stays_so() {
+    let mut origins = Origins::default();
+    let mut read = |processes: &[u32], rows: Vec<FileSample>| {
+        let mut followed = crate::sample::Followed::new(1);
+        followed.processes = processes.iter().map(|pid| (*pid, "tar".into())).collect();
+        let sample = fixtures::sample(crate::sample::Moment::now(), Duration::from_secs(1), &[]);
+        origins.note(&Sample { files: rows, followed: Some(Box::new(followed)), ..sample });
+    };
+    read(&[7], vec![row(7, 1, 2)]);
+    // A reading has those only that did something since the one before.
+    read(&[], vec![row(7, 1, 2), row(8, 1, 5)]);
+    assert_eq!(pages(&origins, 1), 5);
+}

@@ -126,6 +126,7 @@ impl Source for Kernel {
             state.followed.threads.see(row.tid);
         }
         out.followed = Some(state.followed.clone()).filter(|f| f.run != 0).map(Box::new);
+        state.followed.processes.clear();
         Ok(out)
     }
 
