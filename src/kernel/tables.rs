@@ -75,6 +75,7 @@ impl Attached {
         }
         self.followed.files.clear();
         let rows = self.rows.read(&self.skel, &mut self.followed)?;
+        self.followed.waiting = (self.followed.run != 0).then(|| self.rows.waiting(self.followed.run));
         let mut total = self.rows.sum();
         let nobody = self.skel.maps.totals.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?;
         for cpu in nobody.unwrap_or_default() {

@@ -1,5 +1,6 @@
 //! From samples to the figures of a run: what is added up while the command runs.
 
+mod timeline;
 mod used;
 mod warm;
 
@@ -9,6 +10,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use timeline::Timeline;
 use used::Used;
 
 use super::data::Elsewhere;
@@ -17,7 +19,6 @@ use super::data::Latency;
 use super::data::Lookups;
 use super::data::Residency;
 use super::data::Run;
-use super::data::Tick;
 use super::data::Waits;
 use super::origins::Filled;
 use super::origins::Origins;
@@ -31,7 +32,6 @@ use crate::files::Named;
 use crate::model;
 use crate::plan::follow;
 use crate::sample::Counter;
-use crate::sample::Counters;
 use crate::sample::FileSample;
 use crate::sample::Sample;
 use crate::sample::Sparse;
@@ -40,8 +40,6 @@ use crate::text::foreign::Foreign;
 
 /// Files that a report keeps, and those whose residency is asked for.
 const FILES: usize = 50;
-/// Pieces of a time line; when there are more, two become one.
-const TICKS: usize = 512;
 
 /// Files that a run may have, each with a few hundred bytes: of more, those that came first are told of.
 const USED: usize = 1 << 17;
@@ -52,18 +50,14 @@ pub(super) struct Gather {
     files: HashMap<Key, Used>,
     /// Whether there was no room for a file.
     full: bool,
-    seen: Counters,
-    ticks: Vec<Tick>,
-    /// Samples that make one piece.
-    step: u32,
-    open: u32,
+    timeline: Timeline,
 }
 
 impl Gather {
     /// What comes after this sample.
     pub(super) fn new(before: Arc<Sample>) -> Self {
-        let (files, seen, ticks) = (HashMap::new(), Counters::default(), Vec::new());
-        Self { before, files, full: false, seen, ticks, step: 1, open: 0 }
+        let timeline = Timeline::new(&before);
+        Self { before, files: HashMap::new(), full: false, timeline }
     }
 
     /// One more sample, of which the list of who brought what in takes note as well.
@@ -81,32 +75,7 @@ impl Gather {
                 used.meanwhile = now.saturating_sub(used.fillers.iter().map(pages).sum());
             }
         }
-        let new = followed.counters.since(&self.seen);
-        self.seen = followed.counters;
-        let sum = |of: &[Counter]| of.iter().map(|c| new.get(*c)).sum::<u64>();
-        let tick = Tick {
-            at_s: now.at.since(self.before.at).as_secs_f64(),
-            hits: new.get(Counter::ReadHits),
-            readahead_hits: new.get(Counter::ReadAheadHits),
-            misses: new.get(Counter::ReadMisses),
-            written: sum(&[Counter::WriteHits, Counter::WriteMisses]),
-            direct_bytes: sum(&[Counter::DirectReadBytes, Counter::DirectWriteBytes]),
-            data_ns: sum(&[Counter::WaitRead, Counter::WaitFault, Counter::WaitExec]),
-            metadata_ns: sum(&[Counter::WaitOpen, Counter::WaitLookup, Counter::WaitDirectory]),
-            write_ns: sum(&[Counter::WaitWrite, Counter::WaitSync]),
-        };
-        match self.ticks.last_mut() {
-            Some(last) if self.open < self.step => last.join(&tick),
-            _ => {
-                self.ticks.push(tick);
-                self.open = 0;
-            }
-        }
-        self.open += 1;
-        if self.ticks.len() > TICKS {
-            self.step *= 2;
-            self.ticks = self.ticks.chunks(2).filter_map(Tick::sum).collect();
-        }
+        self.timeline.sample(now, followed);
     }
 
     fn file(&mut self, f: &FileSample, run: u32, origins: &Origins) {
@@ -186,7 +155,7 @@ impl Gather {
                 refaulted: system.get(Figure::Refaulted),
                 misses_of_others: misses.map(|(all, ours)| all.saturating_sub(ours)),
             },
-            timeline: self.ticks,
+            timeline: self.timeline.ticks,
             lost: whole
                 .lost
                 .by_reason
@@ -197,28 +166,6 @@ impl Gather {
             figures,
             ..Run::default()
         }
-    }
-}
-
-impl Tick {
-    fn join(&mut self, later: &Tick) {
-        let before = *self;
-        *self = *later;
-        self.hits += before.hits;
-        self.readahead_hits += before.readahead_hits;
-        self.misses += before.misses;
-        self.written += before.written;
-        self.direct_bytes += before.direct_bytes;
-        self.data_ns += before.data_ns;
-        self.metadata_ns += before.metadata_ns;
-        self.write_ns += before.write_ns;
-    }
-
-    fn sum(pieces: &[Tick]) -> Option<Tick> {
-        let (first, rest) = pieces.split_first()?;
-        let mut sum = *first;
-        rest.iter().for_each(|t| sum.join(t));
-        Some(sum)
     }
 }
 
