@@ -5,6 +5,7 @@
 
 mod accounts;
 pub mod assert;
+pub mod certificate;
 pub mod child;
 mod cold;
 pub mod compare;
@@ -261,6 +262,9 @@ fn all(options: &Options, watch: &mut Watch<'_>, report: &mut Report) -> Result<
         };
         run.cold = cold.map(|c| c.name().to_owned());
         run.prepare.clone_from(&options.prepare);
+        if let (Some(certificate), Some(cold), Some(left)) = (&mut run.certificate, cold, &left) {
+            certificate.emptied(cold.name(), left);
+        }
         run.cold_left = left;
         let status = run.signal;
         runs.push(run);
