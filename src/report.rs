@@ -119,6 +119,7 @@ impl Report {
 
     /// Draws the conclusions: differences and findings.
     pub fn conclude(&mut self) {
+        self.runs.iter_mut().for_each(certificate::settle);
         let step =
             |a: &Run, b: &Run| Difference::between(format!("run {} to run {}", a.number, b.number), a, b);
         self.differences = match self.runs.as_slice() {
@@ -262,9 +263,6 @@ fn all(options: &Options, watch: &mut Watch<'_>, report: &mut Report) -> Result<
         };
         run.cold = cold.map(|c| c.name().to_owned());
         run.prepare.clone_from(&options.prepare);
-        if let (Some(certificate), Some(cold), Some(left)) = (&mut run.certificate, cold, &left) {
-            certificate.emptied(cold.name(), left);
-        }
         run.cold_left = left;
         let status = run.signal;
         runs.push(run);

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::cold::Left;
+use super::data::Run;
 use super::share;
 use super::units::bytes;
 use super::units::count;
@@ -139,9 +140,16 @@ impl Others {
     }
 }
 
+/// Puts into a run's certificate what was emptied before it.
+pub(super) fn settle(run: &mut Run) {
+    if let (Some(certificate), Some(cold), Some(left)) = (&mut run.certificate, &run.cold, &run.cold_left) {
+        certificate.emptied(cold, left);
+    }
+}
+
 impl Certificate {
     /// With what was emptied before the run.
-    pub(super) fn emptied(&mut self, caches: &str, left: &Left) {
+    fn emptied(&mut self, caches: &str, left: &Left) {
         self.cold = Some(Emptied {
             caches: caches.to_owned(),
             left_file_bytes: left.file_bytes,
@@ -183,9 +191,12 @@ mod tests {
         let before = Before { files: 6002, ..Before::default() }.known(300_000, 900, 900, 4096);
         let mut c = Certificate { before, others: others(5000), ..Certificate::default() };
         c.emptied("all", &Left::default());
+        let files = count(6002);
         assert_eq!(
             c.line(),
-            "cold: 0.3 % of 1.1 GiB in 6\u{2009}002 files was cached before; nobody else read more than 1 MiB"
+            format!(
+                "cold: 0.3 % of 1.1 GiB in {files} files was cached before; nobody else read more than 1 MiB"
+            )
         );
         c.before = Before { files: 3, files_unknown: 2, ..Before::default() }.known(100, 90, 100, 4096);
         (c.others, c.lost, c.cold) = (others(3 << 20), 4, None);

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::collections::HashSet;
+use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -74,8 +75,8 @@ pub(super) enum Told {
     Before(u64, u64),
     /// Pages cached after it, and all.
     After(u64, u64),
-    /// It is nowhere else than in memory.
-    Memory,
+    /// It does not count: it is nowhere else than in memory, or it is what the command was forked from.
+    Apart,
     /// Nothing, and why.
     Unknown(String),
 }
@@ -101,7 +102,7 @@ fn place(used: &Used, mounts: &Mounts, known: &HashMap<PathBuf, Residency>) -> R
         return unknown("of a file system that is not mounted here");
     };
     if matches!(kind, "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" | "rootfs") {
-        return Err(Told::Memory);
+        return Err(Told::Apart);
     }
     if !residency::may_open(Some(kind)) {
         return unknown("of FUSE, whose server could do anything when asked");
@@ -113,10 +114,19 @@ fn place(used: &Used, mounts: &Mounts, known: &HashMap<PathBuf, Residency>) -> R
     let Some(path) = path.filter(|p| p.starts_with('/')).map(PathBuf::from) else {
         return unknown("of unknown path");
     };
-    match known.get(&path) {
-        Some(r) => Err(Told::Before(r.cached, r.pages)),
-        None => Ok(path),
+    // The command begins as a copy of this program, before its own execve.
+    if std::env::current_exe().is_ok_and(|own| own == path) {
+        return Err(Told::Apart);
     }
+    match known.get(&path) {
+        // The name may stand for another file by now; that is asked about when it is read, by its inode.
+        Some(r) if inode(&path) == Some(used.file.inode) => Err(Told::Before(r.cached, r.pages)),
+        _ => Ok(path),
+    }
+}
+
+fn inode(path: &Path) -> Option<u64> {
+    Some(std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).ok()?))
 }
 
 /// Asks for all files that a run read or mapped, the most used first.
@@ -180,7 +190,7 @@ pub(super) fn before<'a>(
     for used in files.filter(|u| is_read(u)) {
         let key = used.file.key();
         let why = match told.get(&key) {
-            Some(Told::Memory) => continue,
+            Some(Told::Apart) => continue,
             Some(Told::Before(cached, all)) => {
                 (asked, pages) = (asked + cached, pages + all);
                 None

@@ -136,6 +136,16 @@ fn short(v: f64) -> String {
     }
 }
 
+/// A time on an axis that ends there.
+fn time(seconds: f64, end: f64) -> String {
+    match end {
+        end if end >= 20.0 => format!("{seconds:.0} s"),
+        end if end >= 2.0 => format!("{seconds:.1} s"),
+        end if end >= 0.4 => format!("{seconds:.2} s"),
+        _ => format!("{:.0} ms", seconds * 1e3),
+    }
+}
+
 /// Stacked steps: rates of each piece of the time line.
 fn over_time(run: &Run, series: &[Series], label: &str, number: fn(f64) -> String, out: &mut String) {
     let mut pieces = Vec::new();
@@ -157,7 +167,7 @@ fn over_time(run: &Run, series: &[Series], label: &str, number: fn(f64) -> Strin
         out.push_str("<p class=\"about\">None.</p>\n");
         return;
     }
-    let axes = format!("{label}, over the seconds since the run began");
+    let axes = format!("{label}, over the time since the run began");
     open(label, &axes, [&number(most), &number(most / 2.0), &number(0.0)], out);
     let x = |t: f64| t / end * 100.0;
     for (a, b, values) in &pieces {
@@ -179,7 +189,7 @@ fn over_time(run: &Run, series: &[Series], label: &str, number: fn(f64) -> Strin
     }
     for part in [0.0, 0.25, 0.5, 0.75, 1.0] {
         let class = if part == 0.25 || part == 0.75 { "wider" } else { "" };
-        below(part * 100.0, &format!("{:.2} s", end * part), class, out);
+        below(part * 100.0, &time(end * part, end), class, out);
     }
     let used = series.iter().filter(|(_, _, f)| run.timeline.iter().any(|t| f(t) > 0.0));
     close(used.map(|(name, colour, _)| ((*name).to_owned(), *colour)), out);

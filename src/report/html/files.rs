@@ -11,6 +11,9 @@ use crate::report::units::bytes;
 use crate::report::units::count;
 use crate::report::units::percent;
 
+/// Rows that are shown until all are asked for; the style knows it as well.
+const SHOWN: usize = 20;
+
 /// What stands in a cell, and what it is sorted by; `None` is not known.
 type Cell = Option<(String, f64)>;
 
@@ -51,7 +54,15 @@ pub(super) fn table(run: &Run, out: &mut String) {
     if rest > 0 {
         let _ = write!(out, " These are {} of {} files.", count(files.len() as u64), count(run.files_seen));
     }
-    out.push_str("</p>\n<table class=\"files\">\n<thead><tr>");
+    out.push_str("</p>\n");
+    if files.len() > SHOWN {
+        let (id, all) = (format!("all-{}", run.number), files.len());
+        let _ = writeln!(
+            out,
+            "<input type=\"checkbox\" class=\"all\" id=\"{id}\"><label for=\"{id}\">all {all}, not {SHOWN}</label>"
+        );
+    }
+    out.push_str("<table class=\"files\">\n<thead><tr>");
     for title in std::iter::once("file").chain(COLUMNS.iter().map(|(title, _)| *title)) {
         let _ = write!(out, "<th scope=\"col\"><button type=\"button\">{title}</button></th>");
     }

@@ -109,6 +109,8 @@ mod tests {
             (3, dir.path().join("gone"), 9),
             (4, dir.path().to_owned(), 9),
         ];
+        // Known not to be there, and that is cached.
+        assert!(std::fs::metadata(dir.path().join("gone")).is_err());
         let got = batch(files.clone(), Duration::from_secs(60));
         assert_eq!(got[&1], Ok((6, 6)));
         assert_eq!(got[&2], Err("another file has its name by now".into()));
