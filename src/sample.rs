@@ -20,6 +20,7 @@ pub use followed::Follow;
 pub use followed::Followed;
 pub use followed::Gone;
 pub use followed::Threads;
+pub use followed::Waiting;
 pub use known::Known;
 pub use line::Line;
 pub use moment::Moment;

@@ -94,10 +94,11 @@ impl Attached {
     /// What was followed, up to the last reading, if anything is. What came since the one before is handed out once.
     #[must_use]
     pub fn take_followed(&mut self) -> Option<Box<Followed>> {
-        let Followed { run, counters, threads, .. } = self.followed;
+        let Followed { run, counters, threads, waiting, .. } = self.followed;
         let (files, processes) = (&mut self.followed.files, &mut self.followed.processes);
         let (files, processes) = (std::mem::take(files), std::mem::take(processes));
         let histograms = self.followed.histograms.clone();
-        (run != 0).then(|| Box::new(Followed { run, counters, histograms, files, processes, threads }))
+        (run != 0)
+            .then(|| Box::new(Followed { run, counters, histograms, files, processes, threads, waiting }))
     }
 }

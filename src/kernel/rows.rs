@@ -4,6 +4,8 @@
 //! of counters changed, and reads these where they stand: a row is nine lines of the processor's cache, of which a
 //! reader changes two.
 
+mod waiting;
+
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::ptr::NonNull;

@@ -74,6 +74,7 @@ impl Attached {
             self.skel.progs.settle_pending.test_run(libbpf_rs::ProgramInput::default())?;
         }
         let rows = self.rows.read(&self.skel, &mut self.followed)?;
+        self.followed.waiting = (self.followed.run != 0).then(|| self.rows.waiting(self.followed.run));
         let mut total = self.rows.sum();
         let nobody = self.skel.maps.totals.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?;
         for cpu in nobody.unwrap_or_default() {

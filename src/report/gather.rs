@@ -1,5 +1,7 @@
 //! From samples to the figures of a run: what is added up while the command runs.
 
+mod certify;
+mod timeline;
 mod used;
 mod warm;
 
@@ -10,21 +12,24 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use timeline::Timeline;
 use used::Used;
 
+use super::certificate;
+use super::certificate::Certificate;
 use super::data::Elsewhere;
 use super::data::FileRow;
 use super::data::Latency;
 use super::data::Lookups;
 use super::data::Residency;
 use super::data::Run;
-use super::data::Tick;
 use super::data::Waits;
 use super::origins::Filled;
 use super::origins::Origins;
 use super::residency;
 use crate::figures::FIGURES;
 use crate::figures::Figure;
+use crate::figures::Figures;
 use crate::files::Dev;
 use crate::files::Key;
 use crate::files::Mounts;
@@ -33,7 +38,6 @@ use crate::model;
 use crate::plan::follow;
 use crate::sample::Comm;
 use crate::sample::Counter;
-use crate::sample::Counters;
 use crate::sample::FileSample;
 use crate::sample::Sample;
 use crate::sample::Sparse;
@@ -42,8 +46,6 @@ use crate::text::foreign::Foreign;
 
 /// Files that a report keeps, and those whose residency is asked for.
 const FILES: usize = 50;
-/// Pieces of a time line; when there are more, two become one.
-const TICKS: usize = 512;
 
 /// Files that a run may have, each with a few hundred bytes: of more, those that came first are told of.
 const USED: usize = 1 << 17;
@@ -57,24 +59,26 @@ pub(super) struct Gather {
     files: HashMap<Key, Used>,
     /// Whether there was no room for a file.
     full: bool,
-    seen: Counters,
     processes: BTreeMap<u32, Comm>,
-    ticks: Vec<Tick>,
-    /// Samples that make one piece.
-    step: u32,
-    open: u32,
+    timeline: Timeline,
+    /// What others brought in.
+    brought: certify::Brought,
+    /// What is known of each file, and a sample from after that was asked.
+    asked: Option<(HashMap<Key, certify::Told>, Arc<Sample>)>,
 }
 
 impl Gather {
     /// What comes after this sample.
     pub(super) fn new(before: Arc<Sample>) -> Self {
-        let (files, seen, ticks) = (HashMap::new(), Counters::default(), Vec::new());
+        let timeline = Timeline::new(&before);
+        let brought = certify::Brought::default();
         let processes = before.followed.as_ref().map_or_else(BTreeMap::new, |f| f.processes.clone());
-        Self { before, files, full: false, seen, processes, ticks, step: 1, open: 0 }
+        Self { before, files: HashMap::new(), full: false, processes, timeline, brought, asked: None }
     }
 
     /// One more sample, of which the list of who brought what in takes note as well.
     pub(super) fn sample(&mut self, now: &Sample, origins: &mut Origins) {
+        self.brought.note(now, false);
         let Some(followed) = &now.followed else { return origins.note(now) };
         for f in &followed.files {
             self.file(f, followed.run, origins);
@@ -89,32 +93,7 @@ impl Gather {
             }
         }
         self.processes.extend(&followed.processes);
-        let new = followed.counters.since(&self.seen);
-        self.seen = followed.counters;
-        let sum = |of: &[Counter]| of.iter().map(|c| new.get(*c)).sum::<u64>();
-        let tick = Tick {
-            at_s: now.at.since(self.before.at).as_secs_f64(),
-            hits: new.get(Counter::ReadHits),
-            readahead_hits: new.get(Counter::ReadAheadHits),
-            misses: new.get(Counter::ReadMisses),
-            written: sum(&[Counter::WriteHits, Counter::WriteMisses]),
-            direct_bytes: sum(&[Counter::DirectReadBytes, Counter::DirectWriteBytes]),
-            data_ns: sum(&[Counter::WaitRead, Counter::WaitFault, Counter::WaitExec]),
-            metadata_ns: sum(&[Counter::WaitOpen, Counter::WaitLookup, Counter::WaitDirectory]),
-            write_ns: sum(&[Counter::WaitWrite, Counter::WaitSync]),
-        };
-        match self.ticks.last_mut() {
-            Some(last) if self.open < self.step => last.join(&tick),
-            _ => {
-                self.ticks.push(tick);
-                self.open = 0;
-            }
-        }
-        self.open += 1;
-        if self.ticks.len() > TICKS {
-            self.step *= 2;
-            self.ticks = self.ticks.chunks(2).filter_map(Tick::sum).collect();
-        }
+        self.timeline.sample(now, followed);
     }
 
     fn file(&mut self, f: &FileSample, run: u32, origins: &Origins) {
@@ -134,6 +113,43 @@ impl Gather {
         for (counter, n) in f.counters.iter() {
             used.sum.set(counter, used.sum.at(counter) + n);
         }
+    }
+
+    /// After the last sample: asks what is cached of the files now. What is then read by `after`, a sample later than all
+    /// answers, makes the books complete.
+    pub(super) fn ask(
+        &mut self,
+        mounts: &Mounts,
+        known: &HashMap<PathBuf, Residency>,
+        after: impl FnOnce() -> anyhow::Result<Arc<Sample>>,
+    ) -> anyhow::Result<()> {
+        let told = certify::ask(self.files.values(), mounts, known);
+        let late = after()?;
+        self.brought.note(&late, true);
+        self.asked = Some((told, late));
+        Ok(())
+    }
+
+    /// The certificate; `None` if the files were not asked for.
+    fn certificate(&self, last: &Sample, ours: &Figures) -> Option<Certificate> {
+        let (told, late) = self.asked.as_ref()?;
+        let plan = self.before.known.plan();
+        let all = model::whole(&self.before, late, &plan);
+        let books = certify::Books {
+            brought: &self.brought,
+            left: all.total.get(Figure::Evicted).zip(all.total.get(Figure::Removed)).map(|(e, r)| e + r),
+            lost: all.lost.total(),
+            worth: plan.certainty(Figure::Fills),
+            unlisted: self.full,
+        };
+        let meanwhile = model::whole(&self.before, last, &plan);
+        Some(Certificate {
+            id: certificate::ID.into(),
+            before: certify::before(self.files.values(), told, &books),
+            cold: None,
+            others: certify::others(&meanwhile.total, ours),
+            lost: meanwhile.lost.total(),
+        })
     }
 
     /// The run, but for what the caller knows: times, status, usage.
@@ -157,6 +173,7 @@ impl Gather {
         let system = &whole.total;
         let lookups = follow::LOOKUP.iter().any(|p| worth.uses(p));
         let latency = plan.knows(Figure::StallNs);
+        let certificate = self.certificate(last, &figures);
         let mut files: Vec<_> = self.files.into_values().collect();
         let files_seen = files.len() as u64;
         let seen = model::known(plan);
@@ -181,6 +198,7 @@ impl Gather {
             window_pages: latency.then(|| followed.histograms.window.to_vec()),
             files: files.iter().map(|f| row(f, mounts, known, &seen, &round)).collect(),
             files_seen,
+            certificate,
             asked_pages: judged.asked,
             warm_pages: judged.warm,
             // Of a part of the files, or of the ways to use them, nothing is said of the whole.
@@ -198,7 +216,7 @@ impl Gather {
                 refaulted: system.get(Figure::Refaulted),
                 misses_of_others: misses.map(|(all, ours)| all.saturating_sub(ours)),
             },
-            timeline: self.ticks,
+            timeline: self.timeline.ticks,
             lost: whole
                 .lost
                 .by_reason
@@ -212,29 +230,7 @@ impl Gather {
     }
 }
 
-impl Tick {
-    fn join(&mut self, later: &Tick) {
-        let before = *self;
-        *self = *later;
-        self.hits += before.hits;
-        self.readahead_hits += before.readahead_hits;
-        self.misses += before.misses;
-        self.written += before.written;
-        self.direct_bytes += before.direct_bytes;
-        self.data_ns += before.data_ns;
-        self.metadata_ns += before.metadata_ns;
-        self.write_ns += before.write_ns;
-    }
-
-    fn sum(pieces: &[Tick]) -> Option<Tick> {
-        let (first, rest) = pieces.split_first()?;
-        let mut sum = *first;
-        rest.iter().for_each(|t| sum.join(t));
-        Some(sum)
-    }
-}
-
-/// The figures of a file, as far as they are known.
+/// The counts of a file, as far as their figures are known.
 fn bare(c: &Sparse, known: &[bool; FIGURES]) -> FileRow {
     let sum = |figure: Figure| figure.counters().iter().map(|counter| c.get(*counter)).sum();
     let of = |figure: Figure| known[figure as usize].then(|| sum(figure));

@@ -9,6 +9,7 @@ use super::Comm;
 use super::Counters;
 use super::FileSample;
 use super::Histograms;
+use super::Moment;
 use super::Source;
 
 /// What belongs to one run of a command: the processes that it made, and those that they made.
@@ -26,6 +27,17 @@ pub struct Followed {
     pub processes: BTreeMap<u32, Comm>,
     /// Its threads that were seen.
     pub threads: Threads,
+    /// Waiting that is not in `counters`, since it had not ended; `None` where nobody looked.
+    pub waiting: Option<Waiting>,
+}
+
+/// What threads had waited up to a moment, beyond what their counters said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// The moment, a little before that of the sample.
+    pub at: Moment,
+    /// Nanoseconds, by the counter that they will be added to.
+    pub so_far: Counters,
 }
 
 /// How many threads there were, as far as it matters.

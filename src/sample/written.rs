@@ -31,6 +31,7 @@ use super::RowSample;
 use super::Sample;
 use super::Sparse;
 use super::Threads;
+use super::Waiting;
 use crate::files::File;
 use crate::pivot::by::By;
 use crate::wire::COUNTERS;
@@ -78,6 +79,8 @@ struct WrittenFollowed {
     files: Vec<OfFile>,
     processes: Vec<(u32, usize)>,
     threads: Threads,
+    #[serde(default)]
+    waiting: Option<(u64, Counted)>,
 }
 
 /// What is written once: each thing has the number of its place.
@@ -142,6 +145,7 @@ impl<'a> Writer<'a> {
             files: f.files.iter().map(|f| self.of_file(f)).collect(),
             processes: f.processes.iter().map(|(pid, name)| (*pid, self.name(*name))).collect(),
             threads: f.threads,
+            waiting: f.waiting.map(|w| (w.at.nanos(), self.dense(&w.so_far))),
         }
     }
 }
@@ -226,6 +230,10 @@ impl Reader {
         Ok(FileSample { tgid, uid, cgroup, born, process, file, deleted, counters })
     }
 
+    fn waiting(&self, at: u64, so_far: Counted) -> Result<Waiting, &'static str> {
+        Ok(Waiting { at: Moment::from_nanos(at), so_far: self.counted(so_far)?.all() })
+    }
+
     fn followed(&self, f: WrittenFollowed) -> Result<Followed, &'static str> {
         let processes = f.processes.into_iter().map(|(pid, name)| Ok((pid, self.name(name)?)));
         Ok(Followed {
@@ -235,6 +243,7 @@ impl Reader {
             files: f.files.into_iter().map(|f| self.of_file(f)).collect::<Result<_, _>>()?,
             processes: processes.collect::<Result<_, &'static str>>()?,
             threads: f.threads,
+            waiting: f.waiting.map(|(at, so_far)| self.waiting(at, so_far)).transpose()?,
         })
     }
 
