@@ -29,17 +29,13 @@ impl PartialEq for ColumnList {
 
 impl Eq for ColumnList {}
 
-/// Reads an interval in seconds; `hint` is for what is no number at all.
-pub(super) fn interval(text: &str, hint: &str) -> Result<Duration, String> {
-    let Ok(seconds) = text.parse::<f64>() else {
-        let hint = match text.chars().next() {
-            _ if text.contains(',') => "; write fractions with a point: 0.5",
-            Some(c) if c.is_ascii_digit() => "; write it without a unit: 0.5",
-            _ => hint,
-        };
-        return Err(format!("it is not a number of seconds{hint}"));
-    };
-    times::interval(seconds)
+/// Reads a length of time; `hint` is for what is no number at all.
+pub(super) fn time(text: &str, hint: &str) -> Result<Duration, String> {
+    times::read(text).map_err(|error| {
+        // What begins as a number is one that is written wrong.
+        let word = !text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+        if word && text.parse::<f64>().is_err() { error + hint } else { error }
+    })
 }
 
 /// Reads a number of intervals.

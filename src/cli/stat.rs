@@ -50,7 +50,7 @@ pub enum Task {
 )]
 #[command(after_help = help::SHORT, after_long_help = super::help::long(help::sections()))]
 pub struct Args {
-    /// Length of an interval in seconds; fractions allowed (0.01 to a year)
+    /// Length of an interval: seconds, or with a unit (0.5, 500ms, 1s, 2m, 1h); from 10ms to a year
     #[arg(value_name = "INTERVAL", default_value = "1", value_parser = interval, allow_negative_numbers = true)]
     pub interval: Duration,
 
@@ -70,9 +70,9 @@ pub struct Args {
     #[arg(long, value_name = "LIST", value_parser = ColumnList::parse)]
     pub columns: Option<ColumnList>,
 
-    /// Show counts of pages as pages or as bytes
-    #[arg(long, value_name = "UNIT", value_enum, default_value = "pages")]
-    pub unit: Unit,
+    /// Show counts of pages as pages or as bytes [default: pages; of a command: bytes]
+    #[arg(long, value_name = "UNIT", value_enum)]
+    pub unit: Option<Unit>,
 
     /// Print one JSON object a line, with every figure
     #[arg(long, conflicts_with_all = ["csv", "bcc", "extended", "columns", "unit"])]
@@ -188,7 +188,7 @@ impl Args {
             },
             set: if self.extended { Set::Wide } else { Set::Default },
             columns: self.columns.as_ref().map(|list| list.0.clone()),
-            unit: self.unit,
+            unit: self.unit.unwrap_or(Unit::Pages),
             by: self.by,
             top: self.top as usize,
             latency: self.latency,
@@ -212,6 +212,8 @@ impl Args {
             wait_all: watched.wait_all,
             output: watched.output,
             json: self.json,
+            unit: self.unit,
+            verbose: watched.verbose,
             save: watched.save,
             compare: watched.compare,
             html: watched.html,
@@ -222,9 +224,9 @@ impl Args {
     }
 }
 
-/// Reads an interval in seconds.
+/// Reads an interval.
 fn interval(text: &str) -> Result<Duration, String> {
-    read::interval(text, "; to watch a command, put '--' before it: cachestat -- COMMAND")
+    read::time(text, "; to watch a command, put '--' before it: cachestat -- COMMAND")
 }
 
 #[cfg(test)]

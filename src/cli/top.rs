@@ -37,7 +37,7 @@ const ABOUT: &str = "Page-cache hits and misses live, by process, file, cgroup o
 #[command(name = "cachetop", version, about = ABOUT, long_about = None, max_term_width = 80)]
 #[command(after_help = help::SHORT, after_long_help = super::help::long(help::sections()))]
 pub struct Args {
-    /// Length of an interval in seconds; fractions allowed (0.01 to a year) [default: 1]
+    /// Length of an interval: seconds, or with a unit (0.5, 500ms, 1s, 2m, 1h); from 10ms to a year [default: 1]
     #[arg(value_name = "INTERVAL", value_parser = interval, allow_negative_numbers = true)]
     pub interval: Option<Duration>,
 
@@ -204,9 +204,9 @@ impl Args {
     }
 }
 
-/// Reads an interval in seconds.
+/// Reads an interval.
 fn interval(text: &str) -> Result<Duration, String> {
-    read::interval(text, "")
+    read::time(text, "")
 }
 
 /// Columns by their names or titles; those that no row has are refused.

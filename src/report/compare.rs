@@ -6,7 +6,6 @@ use super::data::Run;
 use super::time::PARTS;
 use super::time::Part;
 use super::time::Parts;
-use super::units;
 use crate::figures::Figure;
 
 /// A row of the comparison.
@@ -17,22 +16,23 @@ pub struct Line {
 }
 
 /// What stands in it.
-enum Cell {
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell {
+    /// A time.
     Seconds(f64),
+    /// A number of anything.
     Count(u64),
+    /// A number of pages.
+    Pages(u64),
+    /// A volume.
     Bytes(u64),
 }
 
 impl Line {
-    /// The cell of a run; `-` for what is not known.
+    /// The cell of a run; `None` for what is not known.
     #[must_use]
-    pub fn show(&self, run: &Run) -> String {
-        match (self.value)(run) {
-            None => "-".into(),
-            Some(Cell::Seconds(x)) => format!("{x:.3} s"),
-            Some(Cell::Count(n)) => n.to_string(),
-            Some(Cell::Bytes(n)) => units::bytes(n),
-        }
+    pub fn cell(&self, run: &Run) -> Option<Cell> {
+        (self.value)(run)
     }
 }
 
@@ -56,13 +56,13 @@ pub const LINES: &[Line] = &[
     part!("metadata waits", metadata_s),
     part!("look-up work", lookups_s),
     part!("write waits", writing_s),
-    figure!("pages read", Accesses, Count),
-    figure!("hits", Hits, Count),
-    figure!("read-ahead hits", ReadAheadHits, Count),
-    figure!("misses", Misses, Count),
+    figure!("read", Accesses, Pages),
+    figure!("hits", Hits, Pages),
+    figure!("read-ahead hits", ReadAheadHits, Pages),
+    figure!("misses", Misses, Pages),
     Line { name: "from devices", value: |r| r.usage.device_read_bytes.map(Cell::Bytes) },
     figure!("major faults", FaultMisses, Count),
-    figure!("pages dirtied", Dirtied, Count),
+    figure!("dirtied", Dirtied, Pages),
     figure!("direct read", DirectReadBytes, Bytes),
     figure!("metadata hits", MetaHits, Count),
     figure!("metadata misses", MetaMisses, Count),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::assert::Assertion;
 use super::cold::Cold;
 use crate::options::Counting;
+use crate::text::numbers::Unit;
 
 /// What is run or watched, and where the report goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +32,10 @@ pub struct Options {
     pub output: Option<PathBuf>,
     /// The report as JSON, not as text.
     pub json: bool,
+    /// Counts of pages as pages or as bytes, in text; `None`: as bytes.
+    pub unit: Option<Unit>,
+    /// All figures in text, not only the answer.
+    pub verbose: bool,
     /// The file that keeps the figures.
     pub save: Option<PathBuf>,
     /// The figures to compare with.

@@ -6,6 +6,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use rustix::termios::tcgetwinsize;
+
 use super::Report;
 use super::assert;
 use super::html;
@@ -16,6 +18,22 @@ use crate::exit::Failure;
 use crate::text::foreign;
 use crate::text::foreign::Foreign;
 use crate::text::outfile::Target;
+
+/// How the text is written: as wide as the terminal that it goes to.
+fn style(options: &Options) -> text::Style {
+    let size = match options.output.as_deref() {
+        None => tcgetwinsize(io::stderr()),
+        Some(path) if path == Path::new("-") => tcgetwinsize(io::stdout()),
+        Some(_) => Err(rustix::io::Errno::NOTTY),
+    };
+    let columns = std::env::var("COLUMNS").ok();
+    text::Style::of(
+        size.ok().map(|s| usize::from(s.ws_col)),
+        columns.as_deref(),
+        options.unit,
+        options.verbose,
+    )
+}
 
 /// The files to be written, looked at before the command runs: an hour's work must not end in "no such directory". What
 /// is there stays until there is something better: the command may not even start.
@@ -41,7 +59,11 @@ impl Outputs {
     /// Writes the report to all of them.
     pub(super) fn write(self, options: &Options, report: &Report) -> Result<(), Failure> {
         let object = json::object(report);
-        let shown = if options.json { format!("{}\n", foreign::json(&object)) } else { text::show(report) };
+        let shown = if options.json {
+            format!("{}\n", foreign::json(&object))
+        } else {
+            text::show(report, style(options))
+        };
         let put = |target: Option<Target>, path: Option<&Path>, text: &str| match (target, path) {
             (Some(target), Some(path)) => target.write(text.as_bytes()).map_err(|e| e.about(path)),
             _ => Ok(()),

@@ -1,394 +1,230 @@
-//! The report for people, in 80 columns.
+//! The report for people: the verdict, what was found, where the time went; and, where that is asked for, all figures.
 
+mod details;
+mod files;
+mod page;
 mod runs;
 mod state;
-
-use std::fmt::Write as _;
+mod times;
 
 use super::Report;
-use super::data::FileRow;
-use super::data::Latency;
-use super::data::Residency;
 use super::data::Run;
 use super::findings::Finding;
-use super::time::PARTS;
-use super::time::Part;
-use super::time::Parts;
-use super::units::bytes;
-use super::units::count;
-use super::units::of_pages;
-use super::units::page;
-use super::units::percent;
-use super::units::seconds;
-use crate::figures::Figure;
-use crate::text::foreign;
-use crate::text::width::beginning;
-use crate::text::width::ending;
-use crate::text::wrap::paragraph;
+use super::units;
+use page::Page;
+pub use page::Style;
 
-/// Columns of a line.
-const WIDTH: usize = 80;
-/// Files that are shown.
-const FILES: usize = 8;
+/// Lines of a screen: what a report without figures has at most, as long as nobody writes books into its verdict.
+const SCREEN: usize = 40;
+/// Lines for a command that did next to nothing.
+const SHORT: usize = 15;
+/// What such a command used at most, bytes, and how long it took, seconds.
+const LITTLE: (u64, f64) = (16 << 20, 1.0);
+/// Rows of parts of the time that are shown at least, where there are as many.
+const ROWS: usize = 3;
 
 /// The whole report.
 #[must_use]
-pub fn show(report: &Report) -> String {
-    let mut out = String::new();
-    line(&mut out, &format!("cachestat: {}", report.title()));
+pub fn show(report: &Report, style: Style) -> String {
+    let page = &mut Page::new(style);
+    page.line(&format!("cachestat: {}", report.title()));
     if !report.verdict.text.is_empty() {
-        out.push('\n');
-        wrapped(&mut out, "", &report.verdict.text);
+        page.gap();
+        page.wrapped("", &report.verdict.text);
     }
-    if !report.runs.is_empty() {
-        findings(&report.findings, report.runs.len() > 1, &mut out);
-    }
-    if !report.about.is_empty() {
-        out.push('\n');
-        for about in &report.about {
-            wrapped(&mut out, "  ", about);
-        }
-    }
-    state::show(report, &mut out);
-    if report.runs.len() > 1 || report.compared.is_some() {
-        out.push('\n');
-        runs::show(report, &mut out);
-    }
-    if let Some(run) = report.runs.last() {
-        if report.runs.len() > 1 {
-            line(&mut out, &format!("\nRun {}", run.number));
-        }
-        out.push('\n');
-        figures(run, &mut out);
-        latency(run, &mut out);
-        windows(run, &mut out);
-        files(run, &mut out);
-        notes(report, run, &mut out);
-    }
-    out
-}
-
-/// Adds a line, cut at the width of the page.
-fn line(out: &mut String, text: &str) {
-    // What is shown here was escaped where it is a name; nothing of what a file said may act either.
-    let text = &foreign::lines(text.trim_end());
-    out.push_str(&beginning(text, WIDTH));
-    out.push('\n');
-}
-
-/// Adds a paragraph; lines after the first are indented as the first begins.
-fn wrapped(out: &mut String, indent: &str, text: &str) {
-    for text in paragraph(indent, text, WIDTH - 1) {
-        line(out, &text);
-    }
-}
-
-fn pages(n: Option<u64>) -> String {
-    n.map_or_else(|| "-".into(), count)
-}
-
-fn size(n: Option<u64>) -> String {
-    n.map_or_else(|| "-".into(), bytes)
-}
-
-fn secs(x: Option<f64>) -> String {
-    x.map_or_else(|| "-".into(), |x| format!("{x:.3}"))
-}
-
-fn ratio(n: Option<u64>, of: Option<u64>) -> String {
-    match (n, of) {
-        (Some(n), Some(of)) if of > 0 => percent(super::share(n, of), 1),
-        _ => "-".into(),
-    }
-}
-
-fn figures(run: &Run, out: &mut String) {
-    times(run, out);
-    reads(run, out);
-    others(run, out);
-}
-
-/// Where the time went.
-fn times(run: &Run, out: &mut String) {
-    let u = &run.usage;
-    let status = run.exit_status.map_or_else(String::new, |s| format!("   exit status {s}"));
-    let times =
-        format!("wall {:.3} s   user {}   system {}{status}", run.wall_s, secs(u.user_s), secs(u.system_s));
-    line(out, &format!("time        {times}"));
-    let parts = Parts::of(run);
-    for (which, text) in PARTS {
-        let part = parts.get(*which);
-        if *which == Part::Unexplained && part.is_none() && parts.overlap() {
-            continue;
-        }
-        let of_wall = part.filter(|_| run.wall_s > 0.0 && !parts.overlap());
-        let of_wall = of_wall.map_or_else(String::new, |p| percent(p / run.wall_s, 1));
-        line(out, &format!("  {text:<24}{:>10} s {of_wall:>8}", secs(part)));
-    }
-    if let Some(sum) = parts.explained().filter(|_| parts.overlap()) {
-        let times = sum / run.wall_s.max(1e-9);
-        let text = format!(
-            "(in parallel: these are sums over all threads, together {times:.1} times the wall time. Which of them the \
-             run as a whole waited for is not known.)"
-        );
-        wrapped(out, "  ", &text);
-    } else if run.processes.len() > 1 && parts.explained().is_some() {
-        let text = format!(
-            "(sums over {} processes: what they did at the same time counts more than once)",
-            run.processes.len()
-        );
-        wrapped(out, "  ", &text);
-    }
-}
-
-/// Reads, and what was read ahead of them.
-fn reads(run: &Run, out: &mut String) {
-    let get = |f| run.get(f);
-    let all = get(Figure::Accesses);
-    let read = format!("{} pages   {} asked for", pages(all), size(get(Figure::ReadBytes)));
-    line(out, &format!("reads       {read}   {} from devices", size(run.usage.device_read_bytes)));
-    for (figure, name, about) in [
-        (Figure::Hits, "hits", "cached and used before"),
-        (Figure::ReadAheadHits, "read-ahead", "first use of a page read ahead"),
-        (Figure::Misses, "misses", "waited for, or a hole"),
-    ] {
-        let n = get(figure);
-        line(
-            out,
-            &format!(
-                "  {name:<12}{:>13} {:>10} {:>8}  {about}",
-                pages(n),
-                size(n.map(|n| n * page())),
-                ratio(n, all)
-            ),
-        );
-    }
-    let stall = get(Figure::StallNs).map_or_else(|| "-".into(), seconds);
-    let late = pages(get(Figure::Inflight));
-    line(
-        out,
-        &format!("  stall       {stall} in reads that missed; {late} pages reached while still on their way"),
-    );
-    let fetched = get(Figure::ReadAheadPages);
-    let windows = (pages(get(Figure::Windows)), pages(get(Figure::WindowsCut)));
-    line(
-        out,
-        &format!(
-            "read-ahead  {} pages ({}), {} windows, {} cut short by cached pages",
-            pages(fetched),
-            size(fetched.map(|n| n * page())),
-            windows.0,
-            windows.1
-        ),
-    );
-}
-
-/// All that is no read.
-fn others(run: &Run, out: &mut String) {
-    let get = |f| run.get(f);
-    line(
-        out,
-        &format!(
-            "faults      {} major   {} minor   {} around   (perf would say {} major)",
-            pages(get(Figure::FaultMisses)),
-            pages(get(Figure::FaultHits)),
-            pages(get(Figure::FaultAround)),
-            pages(run.usage.major_faults)
-        ),
-    );
-    line(
-        out,
-        &format!(
-            "writes      {} pages, {} hits, {} misses, {} dirtied   throttled {}",
-            pages(get(Figure::WriteAccesses)),
-            pages(get(Figure::WriteHits)),
-            pages(get(Figure::WriteMisses)),
-            pages(get(Figure::Dirtied)),
-            run.waits.throttled_ns.map_or_else(|| "-".into(), seconds)
-        ),
-    );
-    line(
-        out,
-        &format!(
-            "direct I/O  {} read   {} written   {} fell back to the cache",
-            size(get(Figure::DirectReadBytes)),
-            size(get(Figure::DirectWriteBytes)),
-            size(get(Figure::DirectFellBack))
-        ),
-    );
-    line(
-        out,
-        &format!(
-            "metadata    {} blocks, {} hits, {} read ahead, {} misses",
-            pages(get(Figure::MetaAccesses)),
-            pages(get(Figure::MetaHits)),
-            pages(get(Figure::MetaAheadHits)),
-            pages(get(Figure::MetaMisses))
-        ),
-    );
-    line(
-        out,
-        &format!(
-            "names       {} not in the dentry cache   {} of work on them",
-            pages(run.lookups.dcache_misses),
-            run.lookups.work_ns.map_or_else(|| "-".into(), seconds)
-        ),
-    );
-    line(
-        out,
-        &format!(
-            "the cache   {} of its pages read back after eviction; the machine evicted {}",
-            pages(get(Figure::Refaulted)),
-            pages(run.system.evicted)
-        ),
-    );
-}
-
-/// Lower edge of a bucket of latency.
-fn edge(bucket: usize) -> String {
-    if bucket == 0 { "0".into() } else { seconds(1 << (7 + bucket)) }
-}
-
-fn bar(n: u64, most: u64) -> String {
-    const BAR: f64 = 16.0;
-    let eighths = (super::share(n, most) * BAR * 8.0).ceil();
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let eighths = eighths as usize;
-    let part = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
-    let mut out = "█".repeat(eighths / 8);
-    out.extend((eighths % 8).checked_sub(1).and_then(|i| part.get(i)));
-    out
-}
-
-fn latency(run: &Run, out: &mut String) {
-    let Some(Latency { hit, miss }) = &run.latency else {
-        line(out, "\nlatency of read calls: not known on this kernel ('--explain' says why)");
-        return;
+    state::show(report, page);
+    let Some(run) = report.runs.last() else {
+        notes(report, None, page);
+        return std::mem::take(&mut page.out);
     };
-    if hit.iter().chain(miss).all(|n| *n == 0) {
-        return;
-    }
-    line(out, "\nlatency of read calls, from      did not miss                  missed");
-    let first = hit.iter().zip(miss).position(|(h, m)| h + m > 0).unwrap_or(0);
-    let last = hit.iter().zip(miss).rposition(|(h, m)| h + m > 0).unwrap_or(0);
-    let most = hit.iter().chain(miss).copied().max().unwrap_or(1);
-    for i in first..=last {
-        let (h, m) = (hit.get(i).copied().unwrap_or(0), miss.get(i).copied().unwrap_or(0));
-        line(
-            out,
-            &format!(
-                "{:>12} {:>12} {:<16} {:>12} {:<16}",
-                edge(i),
-                count(h),
-                bar(h, most),
-                count(m),
-                bar(m, most)
-            ),
-        );
-    }
-}
-
-fn windows(run: &Run, out: &mut String) {
-    let Some(windows) = &run.window_pages else { return };
-    let most = windows.iter().copied().max().unwrap_or(0);
-    if most == 0 {
-        return;
-    }
-    line(out, "\nread-ahead windows, from");
-    let first = windows.iter().position(|n| *n > 0).unwrap_or(0);
-    let last = windows.iter().rposition(|n| *n > 0).unwrap_or(0);
-    for (i, n) in windows.iter().enumerate().take(last + 1).skip(first) {
-        line(out, &format!("{:>12} {:>12} {}", of_pages(1 << i), count(*n), bar(*n, most)));
-    }
-    if let Some((kb, path)) =
-        run.files.iter().find_map(|f| Some((f.read_ahead_kb?, f.read_ahead_path.as_ref()?)))
-    {
-        line(out, &format!("{:>12} is the setting in {path}", bytes(kb * 1024)));
-    }
-}
-
-fn residency(r: Option<&Residency>) -> String {
-    match r {
-        Some(r) if r.pages > 0 => percent(super::share(r.cached, r.pages), 0),
-        _ => "-".into(),
-    }
-}
-
-fn files(run: &Run, out: &mut String) {
-    let shown: Vec<&FileRow> = run.files.iter().filter(|f| f.weight() > 0).take(FILES).collect();
-    if shown.is_empty() {
-        return;
-    }
-    line(out, "\nfiles HITS   RAHITS   MISSES FAULTS  WRITES DIRTIES  DIRECT CACHED before,after");
-    for f in shown {
-        let _ = writeln!(
-            out,
-            "{:>10} {:>8} {:>8} {:>6} {:>7} {:>7} {:>7} {:>12}, {}",
-            f.hits,
-            f.readahead_hits,
-            f.misses,
-            f.fault_misses + f.fault_hits,
-            f.writes().map_or_else(|| "-".into(), |n| n.to_string()),
-            f.dirtied,
-            f.direct().map_or_else(|| "-".into(), |n| if n == 0 { "0".into() } else { bytes(n) }),
-            residency(f.before.as_ref()),
-            residency(f.after.as_ref())
-        );
-        let path = foreign::or(f.path.as_ref(), &format!("[{}] inode {}", f.dev, f.inode));
-        line(out, &format!("  {}", ending(&path, WIDTH - 2)));
-    }
-    let rest = run.files_seen.saturating_sub(FILES as u64);
-    if rest > 0 {
-        line(out, &format!("  and {} more", count(rest)));
-    }
-}
-
-fn notes(report: &Report, run: &Run, out: &mut String) {
-    let mut notes = Vec::new();
-    if !run.left_behind.is_empty() {
-        let pids: Vec<_> = run.left_behind.iter().take(5).map(u32::to_string).collect();
-        notes.push(format!(
-            "{} descendants still ran when the command had ended (process {}); --wait-all waits for them.",
-            run.left_behind.len(),
-            pids.join(", ")
-        ));
-    }
-    if !run.lost.is_empty() {
-        let lost: Vec<_> = run.lost.iter().map(|(why, n)| format!("{why} {n}")).collect();
-        notes.push(format!(
-            "Events of the machine that could not be accounted: {}. {}",
-            lost.join(", "),
-            crate::loss::consequence(run.lost.keys().map(String::as_str))
-        ));
-    }
-    if run.origin.unlisted {
-        notes.push(
-            "There were more files than the lists have room for: who brought in what, and what was there before, is \
-             known of a part."
-                .into(),
-        );
-    }
-    notes.extend(report.unknown.iter().cloned());
-    if !notes.is_empty() {
-        out.push('\n');
-    }
-    for note in notes {
-        wrapped(out, "note: ", &note);
-    }
-}
-
-fn findings(findings: &[Finding], many: bool, out: &mut String) {
-    line(out, "\nfindings");
-    if findings.is_empty() {
-        line(out, "  none: the figures prove nothing out of the ordinary");
-    }
-    for finding in findings {
-        let which = if many { format!("({}) ", finding.which()) } else { String::new() };
-        wrapped(out, "  * ", &format!("{which}{} [{}]", finding.text, finding.id));
-        if let Some(remedy) = &finding.remedy {
-            wrapped(out, "    remedy: ", remedy);
+    // What comes behind is written first: the findings have the room that it leaves.
+    let mut end = page.blank();
+    let one = report.runs.len() == 1 && report.compared.is_none();
+    if one {
+        details::sentence(run, &mut end);
+    } else {
+        runs::reads(report, &mut end);
+        // Of a cold and a warm run, a mean says nothing.
+        if style.verbose || report.runs.len() > 2 {
+            runs::spread(report, &mut end);
         }
     }
+    let mut all = page.blank();
+    if !one {
+        runs::all(report, &mut all);
+        if report.runs.len() > 1 {
+            all.line(&format!("\nRun {}", run.number));
+        }
+        all.gap();
+    }
+    details::show(run, &mut all);
+    files::files(run, &mut all);
+    let mut last = page.blank();
+    notes(report, Some(run), &mut last);
+    let mut times = page.blank();
+    let rows = match one {
+        true => times::one(run, usize::MAX, &mut times),
+        false => times::several(report, &mut times),
+    };
+    let mut unknown = page.blank();
+    for other in [&times, &end, &all] {
+        other.unknown.iter().for_each(|what| unknown.note_unknown(what));
+    }
+    not_known(&mut unknown);
+
+    let screen = match (style.verbose, trivial(report)) {
+        (true, _) => usize::MAX,
+        (_, true) => SHORT,
+        _ => SCREEN,
+    };
+    let behind = end.length() + last.length() + unknown.length();
+    let least = if one { times.length().min(ROWS + 1) } else { times.length() };
+    // An empty line stands before the findings, and before the times.
+    findings(report, screen.saturating_sub(page.length() + least + behind + 2), page);
+    let over = (page.length() + 1 + times.length() + behind).saturating_sub(screen);
+    if one && over > 0 {
+        times = page.blank();
+        times::one(run, rows.saturating_sub(over).max(ROWS), &mut times);
+    }
+    page.gap();
+    page.append(times);
+    page.append(end);
+    if style.verbose && all.length() > 0 {
+        page.gap();
+        page.append(all);
+        page.gap();
+    }
+    page.append(last);
+    page.append(unknown);
+    std::mem::take(&mut page.out)
+}
+
+/// Whether a command did next to nothing, of which there is not much to be said.
+fn trivial(report: &Report) -> bool {
+    let (bytes, seconds) = LITTLE;
+    let little = |run: &Run| run.wall_s < seconds && run.asked_pages.saturating_mul(units::page()) < bytes;
+    report.compared.is_none() && matches!(report.runs.as_slice(), [run] if little(run))
+}
+
+/// Findings, in the lines that there are; those for which there is no room are named.
+fn findings(report: &Report, room: usize, page: &mut Page) {
+    let all = &report.findings;
+    if all.is_empty() {
+        page.line("findings: none (the figures prove nothing out of the ordinary)");
+        return;
+    }
+    page.gap();
+    page.line("findings");
+    let many = report.runs.len() > 1;
+    let shown = |finding: &Finding, remedy: bool| {
+        let mut out = Page::new(page.style);
+        let which = if many { format!("({}) ", finding.which()) } else { String::new() };
+        out.wrapped("  * ", &format!("{which}{} [{}]", finding.text, finding.id));
+        if let Some(remedy) = finding.remedy.as_ref().filter(|_| remedy) {
+            out.wrapped("    remedy: ", remedy);
+        }
+        out
+    };
+    let whole: Vec<Page> = all.iter().map(|f| shown(f, true)).collect();
+    // What a finding says goes before what can be done about another.
+    let mut left = room.saturating_sub(1);
+    let mut told: Vec<Page> = Vec::new();
+    if whole.iter().map(Page::length).sum::<usize>() <= left {
+        told = whole;
+    } else {
+        let named = |from: usize| also(&all[from..], page).length();
+        for (i, finding) in all.iter().enumerate() {
+            let brief = shown(finding, false);
+            if brief.length() + named(i + 1).max(1) > left {
+                break;
+            }
+            left -= brief.length();
+            told.push(brief);
+        }
+        left = left.saturating_sub(named(told.len()).max(1));
+        for (brief, whole) in told.iter_mut().zip(whole) {
+            let more = whole.length() - brief.length();
+            if more > left {
+                break;
+            }
+            left -= more;
+            *brief = whole;
+        }
+    }
+    let rest = also(&all[told.len()..], page);
+    let cut = told.iter().zip(all).any(|(page, f)| f.remedy.is_some() && !page.out.contains("remedy: "));
+    told.into_iter().for_each(|finding| page.append(finding));
+    if rest.length() > 0 {
+        page.append(rest);
+    } else if cut {
+        page.line("    (-v tells the remedies)");
+    }
+}
+
+/// Findings by their names.
+fn also(findings: &[Finding], page: &Page) -> Page {
+    let mut out = page.blank();
+    if !findings.is_empty() {
+        let names: Vec<&str> = findings.iter().map(|f| f.id).collect();
+        out.wrapped("  * also (-v tells more): ", &names.join(", "));
+    }
+    out
+}
+
+/// What a reader must know besides.
+fn notes(report: &Report, run: Option<&Run>, page: &mut Page) {
+    let mut notes = report.about.clone();
+    if let Some(run) = run {
+        if !run.left_behind.is_empty() {
+            let pids: Vec<_> = run.left_behind.iter().take(5).map(u32::to_string).collect();
+            notes.push(format!(
+                "{} descendants still ran when the command had ended (process {}); --wait-all waits for them.",
+                run.left_behind.len(),
+                pids.join(", ")
+            ));
+        }
+        if !run.lost.is_empty() {
+            let lost: Vec<_> = run.lost.iter().map(|(why, n)| format!("{why} {n}")).collect();
+            notes.push(format!(
+                "Events of the machine that could not be accounted: {}. {}",
+                lost.join(", "),
+                crate::loss::consequence(run.lost.keys().map(String::as_str))
+            ));
+        }
+        if run.origin.unlisted {
+            notes.push(
+                "There were more files than the lists have room for: who brought in what, and what was there before, \
+                 is known of a part."
+                    .into(),
+            );
+        }
+    }
+    // Figures that are not known have a line of their own.
+    notes.extend(report.unknown.iter().filter(|n| !n.starts_with("not known: ")).cloned());
+    for note in notes {
+        page.wrapped("note: ", &note);
+    }
+}
+
+/// What this kernel cannot tell: one line, as far as it goes, or all of it.
+fn not_known(page: &mut Page) {
+    const WHAT: &str = "not known here: ";
+    const WHY: &str = " (--explain)";
+    let names = page.unknown.clone();
+    let all = format!("{}{WHY}", names.join(", "));
+    if names.is_empty() {
+        return;
+    }
+    let room = page.style.width - 1 - WHAT.len();
+    if page.style.verbose || all.chars().count() <= room {
+        page.wrapped(WHAT, &all);
+        return;
+    }
+    // As many as one line has room for, in order.
+    let with = |n: usize| format!("{}, {} more{WHY}", names[..n].join(", "), names.len() - n);
+    let fits = (1..names.len()).rev().map(with).find(|text| text.chars().count() <= room);
+    let text = fits.unwrap_or_else(|| format!("{} kinds of figures{WHY}", names.len()));
+    page.line(&format!("{WHAT}{text}"));
 }
 
 #[cfg(test)]

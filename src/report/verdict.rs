@@ -88,7 +88,7 @@ impl Kind {
             Self::Queue => "waiting for a processor",
             Self::ColdWork => "work of the kernel to bring data in",
             Self::Cpu => "processor time",
-            Self::Unexplained => "unexplained: pipes, locks, timers, or what was not seen",
+            Self::Unexplained => "unexplained (pipes, locks, timers, or what was not seen)",
         }
     }
 
@@ -179,9 +179,11 @@ fn sorted(mut causes: Vec<Cause>) -> Vec<Cause> {
     causes
 }
 
-/// `62 %`; of small things nothing.
-fn told(share: f64) -> String {
-    units::percent(share, 0)
+/// `62 %`, for each cause whose share is known: rounded so that they add up.
+fn told(causes: &[Cause]) -> Vec<String> {
+    let known: Vec<f64> = causes.iter().filter_map(|c| c.share).collect();
+    let mut shown = units::shares(&known, 1.0, 0).into_iter();
+    causes.iter().map(|c| c.share.and_then(|_| shown.next()).unwrap_or_default()).collect()
 }
 
 fn kind(id: &str) -> Kind {
@@ -280,28 +282,31 @@ fn whys(then: &Run, now: &Run, causes: &[Cause], overlap: bool, gain: f64, findi
         return format!(" Threads worked at the same time, so the {what} is not divided.{seconds}");
     }
     let mut said = Vec::new();
-    for cause in causes {
-        let Some(share) = cause.share.filter(|s| *s >= LEAST) else { continue };
+    for (cause, share) in causes.iter().zip(told(causes)) {
+        if cause.share.is_none_or(|s| s < LEAST) {
+            continue;
+        }
         let kind = kind(cause.id);
         let words = match kind {
             Kind::Data => of_data(then, now, findings),
             kind => kind.differs().into(),
         };
         said.push(match said.len() {
-            0 if kind == Kind::Unexplained => format!(" {} of the {what} is {words}", told(share)),
-            0 => format!(" {} of the {what} is {words}", told(share)),
-            _ => format!("{} {words}", told(share)),
+            0 => format!(" {share} of the {what} is {words}"),
+            _ => format!("{share} {words}"),
         });
     }
     // What went the other way is not part of the reason, but belongs to the sum.
     let against = causes.iter().filter(|c| c.share.is_some_and(|s| s <= -LEAST));
     let against: Vec<_> = against
         .map(|c| {
+            let kind = kind(c.id);
             format!(
-                "{} took {} {}",
-                kind(c.id).differs(),
+                "{} {} {} {}",
                 units::wall(c.seconds.unwrap_or(0.0).abs()),
-                if gain > 0.0 { "more" } else { "less" }
+                if gain > 0.0 { "more" } else { "less" },
+                if kind == Kind::Unexplained { "is" } else { "went into" },
+                kind.differs()
             )
         })
         .collect();
@@ -328,8 +333,9 @@ fn alone(run: &Run) -> Verdict {
     let mut text = format!("It took {}", units::wall(run.wall_s));
     let said: Vec<_> = causes
         .iter()
-        .filter_map(|c| Some((c, c.share.filter(|s| *s >= LEAST)?)))
-        .map(|(c, share)| format!("{} {}", told(share), kind(c.id).spent()))
+        .zip(told(&causes))
+        .filter(|(c, _)| c.share.is_some_and(|s| s >= LEAST))
+        .map(|(c, share)| format!("{share} {}", kind(c.id).spent()))
         .collect();
     if overlap {
         text.push_str("; threads worked at the same time, so it is not divided");
@@ -345,7 +351,7 @@ fn alone(run: &Run) -> Verdict {
             if run.warm_pages == 0 {
                 "nothing".into()
             } else {
-                told(super::share(run.warm_pages, run.asked_pages))
+                units::percent(super::share(run.warm_pages, run.asked_pages), 0)
             }
         ));
     }

@@ -27,7 +27,7 @@ use crate::top::settings::Sort;
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
-    interval: Option<f64>,
+    interval: Option<Length>,
     by: Option<String>,
     columns: Option<Vec<String>>,
     sort: Option<String>,
@@ -83,6 +83,23 @@ pub fn unreadable(path: &Path) -> Option<String> {
 /// Bytes that settings may have.
 const LARGEST: u64 = 1 << 16;
 
+/// A length of time: a number of seconds, or text with a unit.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "interval: write a number of seconds, or a text such as '500ms'")]
+enum Length {
+    Seconds(f64),
+    Text(String),
+}
+
+impl Length {
+    fn read(&self) -> Result<std::time::Duration, String> {
+        match self {
+            Self::Seconds(seconds) => times::interval(*seconds),
+            Self::Text(text) => times::read(text),
+        }
+    }
+}
+
 fn parent_exists(path: &Path) -> bool {
     path.parent().is_some_and(|p| p.as_os_str().is_empty() || p.is_dir())
 }
@@ -106,8 +123,8 @@ fn column(name: &str) -> Result<&'static Column, String> {
 
 fn apply(text: &str, settings: &mut Settings) -> Result<(), String> {
     let kept: Kept = toml::from_str(text).map_err(|e| e.message().to_owned() + &line(text, e.span()))?;
-    if let Some(seconds) = kept.interval {
-        settings.interval = times::interval(seconds).map_err(|e| format!("interval: {e}"))?;
+    if let Some(length) = kept.interval {
+        settings.interval = length.read().map_err(|e| format!("interval: {e}"))?;
     }
     if let Some(by) = kept.by {
         settings.by = choice::<By>("by", &by)?;
@@ -140,7 +157,7 @@ fn written(settings: &Settings) -> Result<String, toml::ser::Error> {
     let s = settings;
     let columns = s.columns.iter().map(|c| c.id.to_owned()).collect();
     let kept = Kept {
-        interval: Some(s.interval.as_secs_f64()),
+        interval: Some(Length::Seconds(s.interval.as_secs_f64())),
         by: Some(s.by.name().into()),
         columns: (!s.columns_are_default).then_some(columns),
         sort: Some(s.sort.name().into()),
@@ -199,7 +216,9 @@ mod tests {
             ("by = 'process'\nby = 'x'", "(line 2)"),
             ("by = 'inode'", "by is one of process, thread"),
             ("interval = 0", "more than 0"),
-            ("interval = 'x'", "invalid type"),
+            ("interval = 'x'", "ms, s, m or h"),
+            ("interval = '1e308h'", "longer than a year"),
+            ("interval = true", "write a number of seconds"),
             ("columns = ['hits', 'rubbish']", "no column 'rubbish'"),
             ("columns = ['evicted']", "no column 'evicted' for rows"),
             ("sort = 'rubbish'", "no column 'rubbish'"),

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::cli::read;
 use crate::report::Cold;
 use crate::report::assert::Assertion;
-use crate::text::times;
 
 /// What `-- COMMAND` and `-p PID --for` understand beyond the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Default, clap::Args)]
@@ -19,6 +19,10 @@ pub struct Watched {
     /// Write the report to this file instead of standard error
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+
+    /// Tell everything that is known, not only the answer
+    #[arg(short = 'v', long, conflicts_with = "json")]
+    pub verbose: bool,
 
     /// Run the command N times and compare the runs
     #[arg(short = 'r', long, value_name = "N", default_value = "1", requires = "command",
@@ -66,8 +70,9 @@ pub struct Watched {
     #[arg(long, requires = "command")]
     pub wait_all: bool,
 
-    /// With -p: watch that process and its descendants for so long (10s, 500ms, 2m), then report
-    #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "pid",
+    /// With -p: watch that process and its descendants for so long (10, 500ms, 2m, 1h), then report
+    #[arg(long = "for", value_name = "TIME", value_parser = time, requires = "pid",
+          allow_hyphen_values = true,
           conflicts_with = "command", conflicts_with_all = intervals_but_pid())]
     pub time: Option<Duration>,
 }
@@ -79,7 +84,6 @@ const INTERVALS: &[&str] = &[
     "timestamp",
     "extended",
     "columns",
-    "unit",
     "csv",
     "bcc",
     "by",
@@ -129,6 +133,7 @@ impl Watched {
         }
         let option = name(&[
             ("--output", self.output.is_some()),
+            ("--verbose", self.verbose),
             ("--save", self.save.is_some()),
             ("--compare", self.compare.is_some()),
             ("--html", self.html.is_some()),
@@ -139,36 +144,7 @@ impl Watched {
     }
 }
 
-/// Reads a length of time: a number with ms, s, m or h; seconds without.
-fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let scale = match unit {
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(format!("'{unit}' is no unit of time; ms, s, m and h are")),
-    };
-    let seconds = number.trim().parse::<f64>().map_err(|_| "it is not a length of time: write 10s or 2m")?;
-    match Duration::try_from_secs_f64(seconds * scale) {
-        Ok(time) if time >= times::SHORTEST && time <= times::LONGEST => Ok(time),
-        _ => Err("it must lie between 10ms and a year".into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lengths_of_time() {
-        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
-        assert_eq!(duration("0.5"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("20ms"), Ok(Duration::from_millis(20)));
-        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        for bad in ["", "s", "1d", "-1s", "nan", "1ms", "inf", "1 0"] {
-            assert!(duration(bad).is_err(), "{bad}");
-        }
-    }
+/// Reads a length of time.
+fn time(text: &str) -> Result<Duration, String> {
+    read::time(text, "")
 }

@@ -28,6 +28,7 @@ const SECTIONS: &[(&str, &str)] = &[
 cachestat                         a line every second until Ctrl-C, then
                                   the total
 cachestat 5 12                    12 intervals of 5 seconds
+cachestat 500ms                   two lines a second; 2m and 1h do as well
 cachestat -T 0.1                  ten lines a second, with the time of day
 cachestat -x 10                   the wide set of columns
 cachestat -p 1234 1               what process 1234 does
@@ -68,6 +69,15 @@ The VERDICT comes first: which run was faster, by how much and why; or where
 the time of one run went. Its shares add up to the difference, with what is
 unexplained. Work of the kernel that the run with the cold cache needed more
 is told apart from the command's own.
+
+The text has the verdict, the findings and where the time went, on one
+screen; findings for which there is no room are named. -v (--verbose) adds
+everything else: all figures, side by side for several runs, read calls by
+latency, read-ahead windows, files, and all remedies. It is as wide as the
+terminal, or as COLUMNS says. What is printed adds up as it is printed.
+Volumes are of whole pages, as bytes or (--unit pages) as pages. What this
+kernel does not tell is left out and named in one line; '-' stands where it
+is known of another run, or of another file.
 
 FINDINGS are what the figures prove, each with a name and, in JSON, with the
 evidence; a rule whose figures are not known here says nothing. CACHED before

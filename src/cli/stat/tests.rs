@@ -17,16 +17,26 @@ fn the_defaults() {
     let args = parse("").unwrap();
     assert_eq!((args.interval, args.count), (Duration::from_secs(1), None));
     let options = args.options();
-    assert_eq!((options.format, args.unit, args.top), (Format::Text, Unit::Pages, 10));
+    assert_eq!((options.format, options.unit, args.top), (Format::Text, Unit::Pages, 10));
     assert_eq!(options.columns().len(), columns::DEFAULT.len());
     assert_eq!(parse("-x").unwrap().options().columns().len(), columns::WIDE.len());
 }
 
 #[test]
 fn intervals() {
-    for (text, millis) in
-        [("1", 1000), ("0.1", 100), (".5", 500), ("2.", 2000), ("1e1", 10_000), ("0.01", 10), ("+3", 3000)]
-    {
+    for (text, millis) in [
+        ("1", 1000),
+        ("0.1", 100),
+        (".5", 500),
+        ("2.", 2000),
+        ("1e1", 10_000),
+        ("0.01", 10),
+        ("+3", 3000),
+        ("1s", 1000),
+        ("500ms", 500),
+        ("2m", 120_000),
+        ("1h", 3_600_000),
+    ] {
         assert_eq!(interval(text), Ok(Duration::from_millis(millis)), "{text}");
     }
     assert_eq!(interval("31536000"), Ok(LONGEST));
@@ -47,12 +57,25 @@ fn intervals() {
         ("31536000.1", "longer than a year"),
         ("abc", "not a number"),
         ("", "not a number"),
-        ("1s", "not a number"),
+        ("1d", "ms, s, m or h"),
         ("0,5", "with a point"),
     ] {
         let error = interval(text).unwrap_err();
         assert!(error.contains(part), "{text}: {error}");
     }
+}
+
+#[test]
+fn a_time_that_is_wrong_names_its_option() {
+    for (options, name) in [("1d", "'[INTERVAL]'"), ("0s", "'[INTERVAL]'"), ("1e308", "'[INTERVAL]'")] {
+        let error = parse(options).unwrap_err();
+        assert!(error.contains(name), "{options}: {error}");
+    }
+    for time in ["0", "0s", "-1", "-1s", "nan", "1e308", "1e308h", "1d", "s", "--json"] {
+        let error = parse(&format!("-p 1 --for {time}")).unwrap_err();
+        assert!(error.contains("'--for <TIME>'"), "{time}: {error}");
+    }
+    assert_eq!(parse("-p 1 --for 2m").unwrap().watched.time, Some(Duration::from_secs(120)));
 }
 
 #[test]

@@ -1,66 +1,133 @@
-//! Several runs side by side, and where the difference in time went.
+//! Several runs side by side, beyond where their time went.
 
-use super::line;
-use super::wrapped;
+use super::page::Page;
+use super::page::Row;
+use crate::figures::Figure;
 use crate::report::Report;
 use crate::report::compare;
+use crate::report::compare::Cell;
 use crate::report::compare::Difference;
-use crate::report::compare::Line;
 use crate::report::compare::Spread;
+use crate::report::data::Run;
 use crate::report::units;
+use crate::report::units::Clock;
 
 /// Runs that are shown in columns of their own.
 const COLUMNS: usize = 5;
 
-pub(super) fn show(report: &Report, out: &mut String) {
-    let runs = &report.runs;
-    if runs.len() > 1 {
-        let shown: Vec<_> = runs.iter().take(COLUMNS).collect();
-        let heads: String = shown.iter().map(|r| format!("{:>11}", format!("run {}", r.number))).collect();
-        line(out, &format!("{:<20}{heads}", "runs"));
-        for row in compare::LINES {
-            let cells: String = shown.iter().map(|r| format!("{:>11}", row.show(r))).collect();
-            line(out, &format!("  {:<18}{cells}", row.name));
-        }
-        if runs.len() > COLUMNS {
-            line(out, &format!("  and {} more", runs.len() - COLUMNS));
-        }
-        let walls: Vec<f64> = runs.iter().map(|r| r.wall_s).collect();
-        if let Some(s) = Spread::of(&walls) {
-            line(
-                out,
-                &format!(
-                    "  wall: mean {:.3} s, standard deviation {:.3} s, from {:.3} s to {:.3} s",
-                    s.mean, s.deviation, s.least, s.most
-                ),
-            );
-        }
-    }
-    if let Some(old) = &report.compared {
-        line(out, &format!("compared with {} ({})", old.path, old.about));
-        line(out, &format!("{:<20}{:>11}{:>11}", "", "then", "now"));
-        if let Some(now) = runs.last() {
-            for row in compare::LINES {
-                line(
-                    out,
-                    &format!("  {:<18}{:>11}{:>11}", row.name, Line::show(row, &old.run), row.show(now)),
-                );
-            }
-        }
-    }
-    for d in &report.differences {
-        difference(d, out);
+/// Lines of the comparison that [`reads`] has shown.
+const READS: &[&str] = &["read", "hits", "read-ahead hits", "misses", "from devices"];
+
+/// The runs with what they are called; those that are then and now, or the first few.
+fn columns(report: &Report) -> Vec<(String, &Run)> {
+    let alone = report.runs.len() == 1;
+    let name = |r: &Run| if alone { "now".into() } else { format!("run {}", r.number) };
+    let then = report.compared.as_ref().map(|saved| ("then".to_owned(), &saved.run));
+    then.into_iter().chain(report.runs.iter().map(|r| (name(r), r)).take(COLUMNS)).collect()
+}
+
+fn show(cell: Option<Cell>, page: &Page) -> String {
+    match cell {
+        None => "-".into(),
+        Some(Cell::Seconds(x)) => format!("{x:.3} s"),
+        Some(Cell::Count(n)) => units::count(n),
+        Some(Cell::Pages(n)) => page.pages(n),
+        Some(Cell::Bytes(n)) => units::bytes(n),
     }
 }
 
-fn difference(d: &Difference, out: &mut String) {
-    line(out, &format!("\n{}: {} s of wall time", d.title, units::change(d.wall_s)));
-    for part in &d.parts {
-        let seconds = part.seconds.map_or_else(|| "-".into(), units::change);
-        let share = part.share.map_or_else(|| "-".into(), |s| units::percent(s, 0));
-        line(out, &format!("  {:<24}{seconds:>10} s {share:>8}", part.name));
+/// What was read of files, in a few rows: nothing of what no run had.
+pub(super) fn reads(report: &Report, page: &mut Page) {
+    let columns = columns(report);
+    let parts = [
+        ("  hits", Figure::Hits),
+        ("  first use of read-ahead", Figure::ReadAheadHits),
+        ("  misses", Figure::Misses),
+    ];
+    let of = |run: &Run| parts.map(|(_, figure)| run.get(figure)).into_iter().collect::<Option<Vec<u64>>>();
+    let known: Vec<Option<Vec<u64>>> = columns.iter().map(|(_, run)| of(run)).collect();
+    if known.iter().all(Option::is_none) {
+        page.note_unknown("reads");
+        return;
     }
+    let sums: Vec<Option<Vec<String>>> = known.iter().map(|n| n.as_ref().map(|n| page.sum(n))).collect();
+    let cells = |i: usize| {
+        let cell = |s: &Option<Vec<String>>| s.as_ref().map_or("-".into(), |s| s[i].clone());
+        sums.iter().map(cell).collect::<Vec<String>>()
+    };
+    let mut table = vec![Row::new("read, in whole pages", cells(parts.len()))];
+    for (i, (name, _)) in parts.iter().enumerate() {
+        if page.style.verbose || known.iter().flatten().any(|n| n[i] > 0) {
+            table.push(Row::new(*name, cells(i)));
+        }
+    }
+    let devices: Vec<_> = columns.iter().map(|(_, r)| r.usage.device_read_bytes).collect();
+    if devices.iter().any(|n| n.is_none_or(|n| n > 0)) && devices.iter().any(Option::is_some) {
+        let cells = devices.iter().map(|n| n.map_or_else(|| "-".into(), units::bytes)).collect();
+        table.push(Row::new("read from devices", cells));
+    }
+    page.table(&table);
+}
+
+/// Everything else of which a run is known to have something.
+pub(super) fn all(report: &Report, page: &mut Page) {
+    let columns = columns(report);
+    let heads = columns.iter().map(|(name, _)| name.clone()).collect();
+    let mut table = vec![Row::new("runs", heads)];
+    for line in compare::LINES {
+        let cells: Vec<Option<Cell>> = columns.iter().map(|(_, run)| line.cell(run)).collect();
+        // Where the time went and what was read is told above.
+        if READS.contains(&line.name) {
+            continue;
+        }
+        let told = matches!(cells.iter().flatten().next(), None | Some(Cell::Seconds(_)));
+        if !told || matches!(line.name, "user" | "system") && cells.iter().any(Option::is_some) {
+            let cells = cells.into_iter().map(|cell| show(cell, page)).collect();
+            table.push(Row::new(format!("  {}", line.name), cells));
+        }
+    }
+    page.table(&table);
+    if report.runs.len() > COLUMNS {
+        page.line(&format!("  and {} more runs: --json has them all", report.runs.len() - COLUMNS));
+    }
+    // Of two runs, the change stands beside them.
+    if columns.len() != 2 {
+        for d in &report.differences {
+            difference(d, page);
+        }
+    }
+}
+
+/// How far the wall times lie apart.
+pub(super) fn spread(report: &Report, page: &mut Page) {
+    let walls: Vec<f64> = report.runs.iter().map(|r| r.wall_s).collect();
+    if let Some(s) = Spread::of(&walls).filter(|_| walls.len() > 1) {
+        let text = format!(
+            "wall: mean {:.3} s, standard deviation {:.3} s, from {:.3} s to {:.3} s",
+            s.mean, s.deviation, s.least, s.most
+        );
+        page.wrapped("  ", &text);
+    }
+}
+
+fn difference(d: &Difference, page: &mut Page) {
+    let clock = Clock::new(d.wall_s.abs());
+    let wall = clock.round(d.wall_s);
+    page.line(&format!("\n{}: {} of wall time", d.title, clock.change(wall)));
+    let steps: Vec<f64> = d.parts.iter().filter_map(|p| Some(clock.count(p.seconds?))).collect();
+    let whole = units::adding_up(&steps, wall);
+    let divided = d.parts.iter().any(|p| p.share.is_some()) && wall != 0;
+    let exact: Vec<f64> = d.parts.iter().filter_map(|p| p.seconds).collect();
+    let shares = if divided { units::shares(&exact, d.wall_s, 0) } else { Vec::new() };
+    let mut table = Vec::new();
+    let known = d.parts.iter().filter(|p| p.seconds.is_some());
+    for (i, part) in known.enumerate() {
+        let mut cells = vec![clock.change(whole[i])];
+        cells.extend(shares.get(i).cloned());
+        table.push(Row::new(format!("  {}", part.name), cells));
+    }
+    page.table(&table);
     for note in &d.notes {
-        wrapped(out, "  ", note);
+        page.wrapped("  ", note);
     }
 }

@@ -1,12 +1,12 @@
 //! The state of the cache that each run was made in, a sentence for each.
 
-use super::wrapped;
+use super::page::Page;
 use crate::report::Report;
 
 /// Runs whose sentences are shown.
 const RUNS: usize = 5;
 
-pub(super) fn show(report: &Report, out: &mut String) {
+pub(super) fn show(report: &Report, page: &mut Page) {
     let many = report.runs.len() > 1;
     let lines: Vec<String> = report
         .runs
@@ -19,13 +19,10 @@ pub(super) fn show(report: &Report, out: &mut String) {
     if lines.is_empty() {
         return;
     }
-    if report.about.is_empty() {
-        out.push('\n');
-    }
     for line in lines.iter().take(RUNS) {
-        wrapped(out, "  ", line);
+        page.wrapped("  ", line);
     }
     if lines.len() > RUNS {
-        wrapped(out, "  ", &format!("and {} more (--json)", lines.len() - RUNS));
+        page.wrapped("  ", &format!("and {} more (--json)", lines.len() - RUNS));
     }
 }

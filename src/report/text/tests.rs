@@ -2,11 +2,16 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::figures::Figure;
+use crate::report::data::FileRow;
+use crate::report::data::Latency;
 use crate::report::data::Lookups;
 use crate::report::data::Pattern;
+use crate::report::data::Residency;
 use crate::report::data::Usage;
 use crate::report::data::Waits;
 use crate::text::foreign::Foreign;
+use crate::text::numbers::Unit;
 
 fn waits(read: u64, lookup: u64) -> Waits {
     Waits {
@@ -132,7 +137,7 @@ fn warm() -> Run {
     run
 }
 
-fn shown(runs: Vec<Run>, unknown: Vec<String>) -> String {
+fn report(runs: Vec<Run>, unknown: Vec<String>) -> Report {
     let mut report = Report {
         command: ["sha256sum", "half-a-gibibyte"].map(Foreign::from).into(),
         about: vec!["before run 1, the page cache and the dentry and inode caches of the whole machine were emptied (--cold)".into()],
@@ -141,20 +146,212 @@ fn shown(runs: Vec<Run>, unknown: Vec<String>) -> String {
         ..Report::default()
     };
     report.conclude();
-    let text = show(&report);
+    report
+}
+
+fn shown(report: &Report, style: Style) -> String {
+    let text = show(report, style);
     for line in text.lines() {
-        assert!(line.chars().count() <= WIDTH, "{line}");
+        assert!(line.chars().count() <= style.width, "{line}");
     }
     text
 }
 
+fn wide(width: usize) -> Style {
+    Style { width, ..Style::default() }
+}
+
+const VERBOSE: Style = Style { width: 80, unit: Unit::Bytes, verbose: true };
+
 #[test]
 fn cold_and_warm() {
-    insta::assert_snapshot!(shown(vec![cold(), warm()], Vec::new()));
+    let report = report(vec![cold(), warm()], Vec::new());
+    let text = shown(&report, Style::default());
+    assert!(text.lines().count() <= SCREEN, "{text}");
+    insta::assert_snapshot!(text);
+    insta::assert_snapshot!("cold_and_warm_verbose", shown(&report, VERBOSE));
+    // Whatever the width, all of it stays on the screen; on a wide one, with all remedies.
+    for width in [60, 120, 200] {
+        let text = shown(&report, wide(width));
+        assert!(text.lines().count() <= SCREEN, "{text}");
+        assert_eq!(text.matches("remedy: ").count() == 3, width > 80, "{text}");
+        for finding in &report.findings {
+            assert!(text.contains(finding.id), "{}: {text}", finding.id);
+        }
+    }
 }
 
 #[test]
 fn a_kernel_that_tells_little() {
     let run = Run { number: 1, wall_s: 0.5, exit_status: Some(3), ..Run::default() };
-    insta::assert_snapshot!(shown(vec![run], vec!["not known: all of it (for want of hooks).".into()]));
+    let report = report(vec![run.clone()], vec!["not known: all of it (for want of hooks).".into()]);
+    let text = shown(&report, Style::default());
+    assert!(!text.contains(" - ") && !text.contains("for want of hooks"), "{text}");
+    assert_eq!(text.matches("not known here: ").count(), 1, "{text}");
+    insta::assert_snapshot!(text);
+    insta::assert_snapshot!("a_kernel_that_tells_little_verbose", shown(&report, VERBOSE));
+    // Of two runs, what is known of one is shown of both: the other is `-`.
+    let told =
+        Run { number: 2, lookups: Lookups { work_ns: Some(100_000_000), ..run.lookups }, ..run.clone() };
+    let text = shown(&super::tests::report(vec![run, told], Vec::new()), Style::default());
+    let row = text.lines().find(|l| l.contains("look-ups")).unwrap();
+    assert_eq!(row.split_whitespace().skip(2).collect::<Vec<_>>(), ["-", "0.100", "s", "-"], "{text}");
+}
+
+/// `true`, `ls`: 15 lines, also where they have findings and many parts of the time, and are run through sudo.
+#[test]
+fn a_trivial_command() {
+    let base = Run { wall_s: 0.03, asked_pages: 20, ..warm() };
+    let run = Run {
+        number: 1,
+        exit_status: Some(137),
+        signal: Some(9),
+        waits: Waits {
+            read_ns: Some(300_000),
+            open_ns: Some(200_000),
+            write_ns: Some(100_000),
+            cpu_ns: Some(150_000),
+            ..waits(0, 0)
+        },
+        lookups: Lookups { work_ns: Some(400_000), dcache_misses: Some(4) },
+        usage: Usage { user_s: Some(0.001), system_s: Some(0.0005), ..Usage::zero() },
+        left_behind: Vec::new(),
+        lost: std::collections::BTreeMap::new(),
+        ..base
+    };
+    let mut report = report(vec![run], Vec::new());
+    report.about = vec!["run as eve, who called sudo (--as-root runs it as root)".into()];
+    let quiet = Report { findings: Vec::new(), ..report.clone() };
+    let mut parallel = quiet.clone();
+    parallel.runs[0].wall_s = 0.004;
+    parallel.conclude();
+    parallel.findings.clear();
+    assert!(shown(&parallel, Style::default()).contains("times the wall time, in parallel"));
+    for report in [&report, &quiet, &parallel] {
+        let text = shown(report, Style::default());
+        assert!(text.lines().count() <= SHORT, "{} lines:\n{text}", text.lines().count());
+        assert!(text.contains("exit status 137") && text.contains("who called sudo"), "{text}");
+        let found = report.findings.iter().all(|f| text.contains(f.id));
+        assert!(found && text.contains("findings"), "{text}");
+    }
+    insta::assert_snapshot!(shown(&quiet, Style::default()));
+}
+
+/// The number that a cell begins with.
+fn number(cell: &str) -> f64 {
+    cell.trim_start_matches(['<', '>']).split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// Cells of a row: two blanks stand between them.
+fn cells(line: &str) -> Vec<&str> {
+    line.split("  ").map(str::trim).filter(|c| !c.is_empty()).collect()
+}
+
+/// Each column adds up as it is printed, and so does each row: then and now, and what changed.
+#[test]
+fn what_is_printed_adds_up() {
+    let (mut a, mut b) = (cold(), warm());
+    // Thirds, of which each is cut.
+    (a.wall_s, b.wall_s) = (9.500_3, 2.611_7);
+    a.waits.read_ns = Some(3_333_333_333);
+    a.waits.cpu_ns = Some(1_666_666_666);
+    b.waits.sync_ns = Some(33_333_333);
+    let text = shown(&report(vec![a, b], Vec::new()), VERBOSE);
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .skip_while(|l| !l.starts_with("where the time went"))
+        .skip(1)
+        .take_while(|l| l.starts_with("  "))
+        .map(cells)
+        .collect();
+    assert!(rows.len() == 8 && rows[0][0] == "wall", "{rows:?}");
+    let step = |cell: &str| (number(cell) * 1000.0).round();
+    for column in 1..=3 {
+        let sum: f64 = rows[1..].iter().map(|row| step(row[column])).sum();
+        assert!((sum - step(rows[0][column])).abs() < 0.5, "column {column}: {text}");
+    }
+    for row in &rows {
+        assert!((step(row[2]) - step(row[1]) - step(row[3])).abs() < 0.5, "{row:?}");
+    }
+    let shares: f64 =
+        rows[1..].iter().map(|row| row[4]).filter(|s| !s.contains(['<', '>'])).map(number).sum();
+    assert!((shares - 100.0).abs() < 0.1, "{text}");
+    // Pages of files: in one unit, adding up.
+    let reads = text.lines().skip_while(|l| !l.starts_with("reads, whole pages"));
+    let amounts: Vec<f64> = reads.take(4).map(|l| number(cells(l)[1])).collect();
+    assert!((amounts[0] - amounts[1] - amounts[2] - amounts[3]).abs() < 0.05, "{text}");
+}
+
+#[test]
+fn hits_are_not_more_than_what_was_asked_for_without_a_word() {
+    let mut run = warm();
+    run.figures.set(Figure::ReadBytes, Some(400 << 20));
+    let text = shown(&report(vec![run], Vec::new()), VERBOSE);
+    assert!(text.contains("(a page counts as a whole: the calls asked for 400 MiB of them)"), "{text}");
+    assert!(!shown(&report(vec![warm()], Vec::new()), VERBOSE).contains("as a whole"));
+}
+
+#[test]
+fn pages_or_bytes() {
+    let report = report(vec![cold()], Vec::new());
+    let pages = Style { unit: Unit::Pages, ..VERBOSE };
+    let (pages, bytes) = (shown(&report, pages), shown(&report, VERBOSE));
+    assert!(pages.contains("read: 131 072 pages (130 048 first use of read-ahead, 1 024 misses)"), "{pages}");
+    assert!(
+        bytes.contains("read: 512 MiB in whole pages (508 MiB first use of read-ahead, 4 MiB misses)"),
+        "{bytes}"
+    );
+    assert!(pages.contains("reads, in pages  131 072") && bytes.contains("reads, whole pages  512 MiB"));
+    let row = |text: &str| {
+        let files = text.lines().skip_while(|l| !l.starts_with("files"));
+        files.take(2).map(|l| l.split_whitespace().map(String::from).collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
+    assert_eq!(row(&pages)[0][..4], ["files", "HITS", "RAHITS", "MISSES"]);
+    assert_eq!(row(&pages)[1][..3], ["0", "130", "048"]);
+    assert_eq!(row(&bytes)[1][..4], ["0", "B", "508", "MiB"]);
+}
+
+#[test]
+fn the_width_is_the_terminals_unless_somebody_says_otherwise() {
+    let width = |terminal, columns| Style::of(terminal, columns, None, false).width;
+    assert_eq!((width(None, None), width(Some(132), None), width(Some(0), None)), (80, 132, 80));
+    assert_eq!((width(Some(132), Some("100")), width(None, Some("60"))), (100, 60));
+    for nonsense in ["", "0", "-5", "wide", "99999999999999999999999"] {
+        assert_eq!(width(Some(132), Some(nonsense)), 132, "{nonsense}");
+    }
+    assert_eq!(width(Some(3), None), 40, "a line holds a figure and its name");
+}
+
+/// Names are what others chose: none of them acts on a terminal, whatever the width.
+#[test]
+fn hostile_names() {
+    let mut run = cold();
+    let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J\r\u{202e}\n";
+    run.files[0].path = Some(format!("/tmp/{evil}").into());
+    run.files[1].path = Some(evil.repeat(40).into());
+    let mut report = report(vec![run.clone(), Run { number: 2, ..run }], Vec::new());
+    report.command = vec![evil.into(), evil.repeat(50).into()];
+    for width in [40, 60, 80, 200] {
+        for verbose in [false, true] {
+            let text = shown(&report, Style { verbose, ..wide(width) });
+            assert!(!text.chars().any(|c| c != '\n' && (c.is_control() || c == '\u{202e}')), "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn threads_that_overlap_and_a_run_that_was_saved() {
+    let busy = Run { wall_s: 1.0, one_thread: Some(false), ..cold() };
+    let text = shown(&report(vec![busy.clone()], Vec::new()), Style::default());
+    assert!(text.contains("together") && text.contains("times the wall time"), "{text}");
+    assert!(!text.contains("unexplained"), "what cannot be known has no row: {text}");
+    let mut report = report(vec![warm()], Vec::new());
+    report.compared =
+        Some(crate::report::Saved { path: "/then.json".into(), about: "then".into(), run: busy });
+    report.conclude();
+    let text = shown(&report, Style::default());
+    // The one has no rest, the other has: a blank, and not a dash.
+    let row = text.lines().find(|l| l.starts_with("  unexplained")).unwrap();
+    assert_eq!(cells(row).len(), 2, "{text}");
+    assert!(!row.contains('-') && text.contains("compared with /then.json (then)"), "{text}");
 }
