@@ -28,13 +28,19 @@ pub(super) fn idle() -> Run {
         write_ns: zero,
         sync_ns: zero,
         cpu_ns: zero,
+        woken_ns: zero,
         other_ns: zero,
+        peer_ns: zero,
+        timer_ns: zero,
+        lock_ns: zero,
+        child_ns: zero,
+        completion_ns: zero,
         throttled_ns: zero,
     };
     run.lookups = Lookups { dcache_misses: zero, work_ns: zero };
     run.usage = Usage { user_s: Some(0.4), system_s: Some(0.1), ..Usage::zero() };
     run.window_pages = Some(vec![0; 16]);
-    run.waits.read_ns = Some(300_000_000);
+    run.waits.read_ns = Some(150_000_000);
     run
 }
 
@@ -47,7 +53,8 @@ fn with(figures: &[(Figure, u64)]) -> Run {
 }
 
 fn ids(runs: &[Run]) -> Vec<&'static str> {
-    of(&[], runs).iter().map(|f| f.id).collect()
+    // What is left of the second of a made-up run says nothing.
+    of(&[], runs).iter().map(|f| f.id).filter(|id| *id != "unexplained").collect()
 }
 
 /// A file of 40 MiB on ext4, read once from end to end.
