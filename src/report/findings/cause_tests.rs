@@ -155,14 +155,14 @@ fn who_took_the_cache_between_two_runs() {
 fn who_had_the_processors() {
     let queued = |machine: Machine, user: f64| {
         let run = changed(idle(), |run| {
-            run.waits.cpu_ns = Some(400 * MS);
+            run.waits.cpu_ns = Some(4000 * MS);
             (run.usage.user_s, run.machine) = (Some(user), machine);
         });
         found(&[run], "cpu-contention")
     };
     let four = Machine { processors: Some(4), ..Machine::default() };
-    assert!(queued(Machine { stopped_us: Some(300_000), ..four }, 0.4).remedy.unwrap().contains("cpu.max"));
-    assert!(queued(Machine { stopped_us: Some(100_000), ..four }, 0.4).text.contains("Others had them"));
+    assert!(queued(Machine { stopped_us: Some(3_000_000), ..four }, 0.4).remedy.unwrap().contains("cpu.max"));
+    assert!(queued(Machine { stopped_us: Some(1_000_000), ..four }, 0.4).text.contains("Others had them"));
     assert!(queued(four, 3.9).text.contains("Its own threads"));
     assert!(queued(four, 2.5).remedy.is_none(), "half and half");
 }
@@ -177,7 +177,7 @@ fn waits_for_others_are_a_cause_only_where_nothing_else_was_done() {
     assert!(!ids.contains(&"waited-for-peer") && !ids.contains(&"slept"), "{ids:?}");
     let left = found(&[run], "unexplained");
     assert!(
-        left.text.contains("340 ms for pipes, sockets and events and 340 ms for timers"),
+        left.text.contains("340.0 ms for pipes, sockets and events and 340.0 ms for timers"),
         "{}",
         left.text
     );

@@ -166,6 +166,7 @@ fn reading() -> Vec<Pair> {
                 &[(Figure::Misses, pages), (Figure::ReadAheadHits, ahead), (Figure::ReadAheadPages, ahead)],
             );
             run.window_pages.as_mut().unwrap()[5] = 320;
+            run.waits.read_ns = Some(300 * MS);
         })
     };
     let direct = |bytes| changed(warm(ALL), |run| set(run, &[(Figure::DirectReadBytes, bytes)]));
