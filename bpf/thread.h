@@ -107,6 +107,7 @@ static __always_inline void go_on(struct row *row, struct row *old)
 	row->call = old ? old->call : 0;
 	row->off_at = old ? old->off_at : 0;
 	row->off_why = old ? old->off_why : 0;
+	row->queued = old ? old->queued : 0;
 	row->off_sum = old ? old->off_sum : 0;
 	row->lookup_at = old ? old->lookup_at : 0;
 	row->lookup_off = old ? old->lookup_off : 0;

@@ -18,6 +18,35 @@ struct task_struct___state {
 	long state;
 } __attribute__((preserve_access_index));
 
+struct sched_info___queue {
+	unsigned long pcount;
+	unsigned long long run_delay;
+} __attribute__((preserve_access_index));
+
+struct task_struct___queue {
+	struct sched_info___queue sched_info;
+} __attribute__((preserve_access_index));
+
+/*
+ * A wait ends when the thread is woken, and lasts for us until it gets a processor. What of it came after the waking is
+ * in the kernel's own account, which is complete by the time the thread leaves the processor again. So is the time from
+ * when the thread was made until it ran first, which is a wait for a processor and nothing else.
+ */
+static __always_inline void note_queued(struct row *row, struct task_struct *task)
+{
+	struct task_struct___queue *t = (void *)task;
+	u64 all;
+
+	if (!bpf_core_field_exists(t->sched_info.run_delay))
+		return;
+	all = BPF_CORE_READ(t, sched_info.run_delay) + 1;
+	if (row->queued && row->off_why != C_WAIT_CPU && all > row->queued)
+		__sync_fetch_and_add(&row->v[C_WAIT_WOKEN], all - row->queued);
+	if (!row->queued && BPF_CORE_READ(t, sched_info.pcount) <= 1)
+		__sync_fetch_and_add(&row->v[C_WAIT_CPU], all - 1);
+	row->queued = all;
+}
+
 /* How the running thread entered the kernel: the number of the system call, -1 for an exception. */
 static __always_inline s64 entered_by(struct task_struct *task)
 {
@@ -55,7 +84,7 @@ static __always_inline u32 why_off(struct task_struct *task, bool preempted)
 		return deep ? C_WAIT_FAULT : C_WAIT_OTHER;
 	why = waits_for(nr);
 	if ((why == C_WAIT_READ || why == C_WAIT_WRITE) && !deep)
-		return C_WAIT_OTHER;
+		return nr == NR_io_uring_enter || nr == NR_io_submit ? C_WAIT_COMPLETION : C_WAIT_PEER;
 	return why;
 }
 
@@ -85,6 +114,7 @@ static __always_inline void on_switch(bool preempted, struct task_struct *prev, 
 		row = own_row(!(prev->flags & PF_EXITING));
 		if (row) {
 			now = bpf_ktime_get_ns();
+			note_queued(row, prev);
 			row->off_why = why_off(prev, preempted);
 			row->off_at = now;
 		}

@@ -59,8 +59,14 @@ enum counter {
 	C_WAIT_DIRECTORY, /* nanoseconds waited in `getdents` */
 	C_WAIT_WRITE, /* nanoseconds waited in writes, for storage */
 	C_WAIT_SYNC, /* nanoseconds waited in `fsync` and its like, and `close` */
-	C_WAIT_OTHER, /* nanoseconds waited for anything else: pipes, locks, timers, children */
+	C_WAIT_PEER, /* nanoseconds waited where signals wake: for pipes, sockets, terminals, events */
+	C_WAIT_TIMER, /* nanoseconds slept for a time, as `sleep` does */
+	C_WAIT_LOCK, /* nanoseconds waited for locks: futexes, file locks, semaphores */
+	C_WAIT_CHILD, /* nanoseconds waited for children */
+	C_WAIT_COMPLETION, /* nanoseconds waited for asynchronous I/O to complete: io_uring, `io_getevents` */
+	C_WAIT_OTHER, /* nanoseconds waited for anything else */
 	C_WAIT_CPU, /* nanoseconds that threads could have run, but had no processor */
+	C_WAIT_WOKEN, /* of all other waits: nanoseconds after the end of it, in which there was no processor */
 	C_THROTTLE_NS, /* nanoseconds that writers were told to pause, since too much was dirty */
 	C_LOOKUPS, /* names looked up that the dentry cache did not have */
 	C_LOOKUP_NS, /* nanoseconds of work on these look-ups, without waiting */
@@ -113,6 +119,8 @@ struct row {
 	unsigned long long lookup_at; /* when the file system was asked for a name; 0: it was not */
 	unsigned long long lookup_off; /* off_sum then */
 	unsigned long long off_why; /* a counter: why the thread left the processor */
+	unsigned long long
+		queued; /* one more than all its life's ns without a processor, when it left one last */
 	unsigned long long wanted; /* what the thread does is asked for (wanted.h) */
 	unsigned long long
 		direct; /* the direct request that it begins, where only tracepoints attach (direct.h) */

@@ -37,7 +37,7 @@ enum { NR_readahead = 187, NR_fadvise64 = 221, NR_madvise = 28, NR_process_madvi
 
 /*
  * The kinds of system calls, by their number on x86_64: what a thread that sleeps in one waits for. A read that
- * sleeps where signals wake it waits for a pipe or a socket: that is W_OTHER.
+ * sleeps where signals wake it waits for a pipe or a socket: see why_off.
  */
 static __always_inline u32 waits_for(s64 nr)
 {
@@ -119,6 +119,43 @@ static __always_inline u32 waits_for(s64 nr)
 	case 59: /* execve */
 	case 322: /* execveat */
 		return C_WAIT_EXEC;
+	case 7: /* poll */
+	case 23: /* select */
+	case 232: /* epoll_wait */
+	case 270: /* pselect6 */
+	case 271: /* ppoll */
+	case 281: /* epoll_pwait */
+	case 441: /* epoll_pwait2 */
+	case 42: /* connect */
+	case 43: /* accept */
+	case 288: /* accept4 */
+	case 44: /* sendto */
+	case 46: /* sendmsg */
+	case 307: /* sendmmsg */
+	case 45: /* recvfrom */
+	case 47: /* recvmsg */
+	case 299: /* recvmmsg */
+		return C_WAIT_PEER;
+	case 35: /* nanosleep */
+	case 230: /* clock_nanosleep */
+		return C_WAIT_TIMER;
+	case 65: /* semop */
+	case 220: /* semtimedop */
+	case 72: /* fcntl */
+	case 73: /* flock */
+	case 202: /* futex */
+	case 449: /* futex_waitv */
+	case 455: /* futex_wait */
+		return C_WAIT_LOCK;
+	case 56: /* clone, with CLONE_VFORK */
+	case 58: /* vfork */
+	case 435: /* clone3 */
+	case 61: /* wait4 */
+	case 247: /* waitid */
+		return C_WAIT_CHILD;
+	case 208: /* io_getevents */
+	case 333: /* io_pgetevents */
+		return C_WAIT_COMPLETION;
 	}
 	return C_WAIT_OTHER;
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::data::Run;
+use super::price::Price;
 use super::time::PARTS;
 use super::time::Part;
 use super::time::Parts;
@@ -97,6 +98,9 @@ impl Spread {
     }
 }
 
+/// What a cold cache costs in work of the kernel, as a part of a difference.
+const COLD_WORK: &str = "work for a cold cache";
+
 /// A part of a difference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Piece {
@@ -137,16 +141,23 @@ impl Difference {
         let overlap = a.overlap() || b.overlap();
         // Adding 0 makes -0 plain 0.
         let share = |s: f64| (worth && !overlap).then(|| s / wall_s + 0.0);
+        let price = Price::of(then, now);
         let mut known = 0.0;
         let mut parts = Vec::new();
         for (part, text) in PARTS.iter().filter(|(part, _)| *part != Part::Unexplained) {
             let seconds = a.get(*part).zip(b.get(*part)).map(|(a, b)| b - a);
             known += seconds.unwrap_or(0.0);
-            parts.push(Piece { name: text, seconds, share: seconds.and_then(share) });
+            // Of the processor time, what a cold cache cost is told apart.
+            let apart = price.filter(|_| *part == Part::Cpu).map(|p| -p.seconds);
+            let own = seconds.map(|s| s - apart.unwrap_or(0.0));
+            parts.push(Piece { name: text, seconds: own, share: own.and_then(share) });
+            if let (Some(s), Some(_)) = (apart, own) {
+                parts.push(Piece { name: COLD_WORK, seconds: Some(s), share: share(s) });
+            }
         }
         let rest = (!overlap).then_some(wall_s - known);
         parts.push(Piece { name: "unexplained", seconds: rest, share: rest.and_then(share) });
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = price.iter().map(Price::note).collect();
         if overlap {
             notes.push(
                 "Threads worked at the same time: these are times of threads, which do not add up to wall time."
@@ -204,6 +215,29 @@ mod tests {
         assert!((sum - d.wall_s).abs() < 1e-9);
         let shares: f64 = d.parts.iter().filter_map(|p| p.share).sum();
         assert!((shares - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_price_of_a_cold_cache_is_told_apart_from_the_commands_own_work() {
+        let (mut cold, mut warm) = (run(1, 10.0, 6000, 3000), run(2, 0.4, 0, 100));
+        cold.usage.system_s = Some(0.9);
+        let d = |cold: &Run, warm: &Run| Difference::between("x".into(), cold, warm);
+        assert!(
+            d(&cold, &warm).parts.iter().all(|p| p.name != COLD_WORK),
+            "nothing is known to have come in"
+        );
+        cold.figures.set(Figure::Fills, Some(9000));
+        warm.figures.set(Figure::Fills, Some(0));
+        let d = d(&cold, &warm);
+        assert!((piece(&d, COLD_WORK).unwrap() + 0.8).abs() < 1e-9);
+        assert!(piece(&d, "other CPU").unwrap().abs() < 1e-9);
+        let sum: f64 = d.parts.iter().filter_map(|p| p.seconds).sum();
+        assert!((sum - d.wall_s).abs() < 1e-9);
+        assert!(
+            d.notes.iter().any(|n| n.contains("It is the most that this can have cost")),
+            "{:?}",
+            d.notes
+        );
     }
 
     #[test]

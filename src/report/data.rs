@@ -10,6 +10,7 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
+use super::machine::Machine;
 use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::figures::GROUPS;
@@ -45,8 +46,20 @@ pub struct Waits {
     pub sync_ns: Option<u64>,
     /// For a processor.
     pub cpu_ns: Option<u64>,
-    /// For anything else: pipes, locks, timers, children.
+    /// Of these (in all but the last), what came after the end of the wait: the thread was woken, and had no processor.
+    pub woken_ns: Option<u64>,
+    /// For anything else: pipes, locks, timers, children. The next five are parts of it.
     pub other_ns: Option<u64>,
+    /// For pipes, sockets, terminals, events.
+    pub peer_ns: Option<u64>,
+    /// Slept for a time.
+    pub timer_ns: Option<u64>,
+    /// For locks: futexes, file locks, semaphores.
+    pub lock_ns: Option<u64>,
+    /// For children.
+    pub child_ns: Option<u64>,
+    /// For asynchronous I/O to complete.
+    pub completion_ns: Option<u64>,
     /// Of the writes, pauses because too much was dirty.
     pub throttled_ns: Option<u64>,
 }
@@ -66,7 +79,19 @@ impl Waits {
             write_ns: of(Counter::WaitWrite),
             sync_ns: of(Counter::WaitSync),
             cpu_ns: of(Counter::WaitCpu),
-            other_ns: of(Counter::WaitOther),
+            woken_ns: of(Counter::WaitWoken),
+            other_ns: waits.then(|| {
+                let kinds =
+                    [Counter::WaitTimer, Counter::WaitLock, Counter::WaitChild, Counter::WaitCompletion];
+                c.get(Counter::WaitOther)
+                    + c.get(Counter::WaitPeer)
+                    + kinds.map(|k| c.get(k)).iter().sum::<u64>()
+            }),
+            peer_ns: of(Counter::WaitPeer),
+            timer_ns: of(Counter::WaitTimer),
+            lock_ns: of(Counter::WaitLock),
+            child_ns: of(Counter::WaitChild),
+            completion_ns: of(Counter::WaitCompletion),
             throttled_ns: throttle.then(|| c.get(Counter::ThrottleNs)),
         }
     }
@@ -251,6 +276,12 @@ pub struct Run {
     pub left_behind: Vec<u32>,
     /// The machine meanwhile.
     pub system: Elsewhere,
+    /// The kernel's accounts of the machine and of its cgroup meanwhile.
+    #[serde(skip)]
+    pub machine: Machine,
+    /// The same, from the end of the run before to its beginning; `None` of the first.
+    #[serde(skip)]
+    pub machine_before: Option<Machine>,
     /// How it went.
     pub timeline: Vec<Tick>,
     /// Events that could not be accounted, by reason; zeros left out.

@@ -1,8 +1,10 @@
 //! What the figures prove, in plain words: rules with an id, evidence and a remedy. A rule is silent when its figures
 //! are unknown or do not prove it.
 
+mod between;
 mod reading;
 mod time;
+mod waiting;
 mod warmth;
 
 use serde::Serialize;
@@ -81,6 +83,20 @@ const RULES: &[Rule] = &[
     time::metadata,
     time::lookups,
     time::elsewhere,
+    waiting::data,
+    waiting::writes,
+    waiting::sync,
+    waiting::processors,
+    waiting::bound_by_processor,
+    waiting::peers,
+    waiting::timers,
+    waiting::locks,
+    waiting::completions,
+    between::lost,
+    between::dropped,
+    between::limit,
+    between::price,
+    waiting::unexplained,
 ];
 
 /// What is found in the runs, after runs to warm up. What was found in several is told once, with the figures of the
@@ -161,6 +177,8 @@ fn part_of_time(share: f64, run: &Run) -> String {
     }
 }
 
+#[cfg(test)]
+mod cause_tests;
 #[cfg(test)]
 mod crowd_tests;
 #[cfg(test)]

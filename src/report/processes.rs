@@ -12,6 +12,7 @@ use super::child::Identity;
 use super::child::Reaped;
 use super::child::Signals;
 use super::data::Usage;
+use super::machine::Machine;
 
 /// What happens beside the samples: the machine's, or a test's.
 pub(super) trait Processes {
@@ -31,6 +32,10 @@ pub(super) trait Processes {
     fn is_alive(&self, pid: u32) -> bool;
     /// What a living process has used so far, with those that it waited for.
     fn usage(&self, pid: u32) -> Usage;
+    /// What the machine says of itself; a test's says nothing.
+    fn machine(&self) -> Machine {
+        Machine::default()
+    }
 }
 
 impl Processes for Signals {
@@ -64,6 +69,10 @@ impl Processes for Signals {
 
     fn usage(&self, pid: u32) -> Usage {
         Usage::of(pid)
+    }
+
+    fn machine(&self) -> Machine {
+        Machine::now()
     }
 }
 

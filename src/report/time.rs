@@ -1,6 +1,7 @@
 //! Where the time of a run went.
 
 use super::data::Run;
+use super::data::Waits;
 
 /// Seconds, all threads added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
@@ -17,7 +18,10 @@ pub struct Parts {
     pub queue_s: Option<f64>,
     /// The rest of the processor time.
     pub cpu_s: Option<f64>,
-    /// What is left of the wall time: pipes, locks, timers, and what was not seen. `None` where threads overlap.
+    /// Waiting for pipes, sockets, timers, locks, asynchronous I/O, while nothing else was done. `None` where that cannot
+    /// be told from what others of its threads did meanwhile.
+    pub others_s: Option<f64>,
+    /// What is left of the wall time: what was not seen, or waited for at the same time. `None` where threads overlap.
     pub unexplained_s: Option<f64>,
 }
 
@@ -36,6 +40,8 @@ pub enum Part {
     Queue,
     /// Other processor time.
     Cpu,
+    /// Waiting for others.
+    Others,
     /// The rest of the wall time.
     Unexplained,
 }
@@ -48,12 +54,18 @@ pub const PARTS: &[(Part, &str)] = &[
     (Part::Writing, "waiting to write"),
     (Part::Queue, "waiting for a CPU"),
     (Part::Cpu, "other CPU"),
+    (Part::Others, "waiting for others"),
     (Part::Unexplained, "unexplained"),
 ];
 
 #[allow(clippy::cast_precision_loss)]
 fn seconds(ns: &[Option<u64>]) -> Option<f64> {
     ns.iter().copied().sum::<Option<u64>>().map(|ns| ns as f64 / 1e9)
+}
+
+/// Waits for others, if they are no more than this.
+fn others(w: &Waits, most: f64) -> Option<f64> {
+    seconds(&[w.peer_ns, w.timer_ns, w.lock_ns, w.completion_ns]).filter(|s| *s <= most)
 }
 
 impl Parts {
@@ -71,6 +83,7 @@ impl Parts {
             queue_s: seconds(&[w.cpu_ns]),
             // The kernel adds processor time up by its clock's ticks, we by the nanosecond.
             cpu_s: cpu.map(|cpu| (cpu - lookups.unwrap_or(0.0)).max(0.0)),
+            others_s: None,
             unexplained_s: None,
         };
         if let Some(sum) = parts.explained() {
@@ -83,7 +96,10 @@ impl Parts {
                 _ => (0.02 + run.wall_s * 0.02).min(run.wall_s * 0.05),
             };
             if left > -tolerance {
-                parts.unexplained_s = Some(left.max(0.0));
+                // Of what is left, as much as is known to have been waited, if all of it fits: else threads waited at the
+                // same time, for each other perhaps. Children are waited for while they do something.
+                parts.others_s = others(w, left.max(0.0) + tolerance).map(|s| s.min(left.max(0.0)));
+                parts.unexplained_s = Some(left.max(0.0) - parts.others_s.unwrap_or(0.0));
                 if left < 0.0 {
                     parts.scale(run.wall_s / sum);
                 }
@@ -129,6 +145,7 @@ impl Parts {
             Part::Writing => self.writing_s,
             Part::Queue => self.queue_s,
             Part::Cpu => self.cpu_s,
+            Part::Others => self.others_s,
             Part::Unexplained => self.unexplained_s,
         }
     }
@@ -139,7 +156,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::report::data::Waits;
 
     fn run(wall_s: f64) -> Run {
         let mut run = Run { wall_s, ..Run::default() };
@@ -170,6 +186,29 @@ mod tests {
             (Some(1.5), Some(0.25), Some(0.2), Some(0.8))
         );
         assert!((p.unexplained_s.unwrap() - 1.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn who_waits_for_others_alone_does_nothing_else() {
+        // 1.25 s are left.
+        let mut run = run(4.0);
+        run.lookups.work_ns = Some(200_000_000);
+        let waits = |peer: u64, timer: u64| Waits {
+            peer_ns: Some(peer * 1_000_000),
+            timer_ns: Some(timer * 1_000_000),
+            lock_ns: Some(0),
+            completion_ns: Some(0),
+            child_ns: Some(5_000_000_000),
+            ..run.waits
+        };
+        let of = |waits| Parts::of(&Run { waits, ..run.clone() });
+        let p = of(waits(900, 50));
+        assert!((p.others_s.unwrap() - 0.95).abs() < 1e-9 && (p.unexplained_s.unwrap() - 0.3).abs() < 1e-9);
+        // A pipe that a sleeper fills: twice as much as there is. What each cost the whole is not known.
+        let p = of(waits(1200, 1200));
+        assert!(p.others_s.is_none() && (p.unexplained_s.unwrap() - 1.25).abs() < 1e-9);
+        // The kinds are not known.
+        assert_eq!(Parts::of(&run).others_s, None);
     }
 
     #[test]

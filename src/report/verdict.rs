@@ -9,9 +9,9 @@ use serde::Serialize;
 use super::compare::worth_a_word;
 use super::data::Run;
 use super::findings::Finding;
+use super::price::Price;
 use super::time::Parts;
 use super::units;
-use crate::figures::Figure;
 
 /// Shares below this are not told in words.
 const LEAST: f64 = 0.05;
@@ -50,10 +50,11 @@ enum Kind {
     Queue,
     ColdWork,
     Cpu,
+    Others,
     Unexplained,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 9] = [
     Kind::Data,
     Kind::Metadata,
     Kind::Lookups,
@@ -61,6 +62,7 @@ const KINDS: [Kind; 8] = [
     Kind::Queue,
     Kind::ColdWork,
     Kind::Cpu,
+    Kind::Others,
     Kind::Unexplained,
 ];
 
@@ -74,6 +76,7 @@ impl Kind {
             Self::Queue => "processor-queue",
             Self::ColdWork => "cold-work",
             Self::Cpu => "processor",
+            Self::Others => "others",
             Self::Unexplained => "unexplained",
         }
     }
@@ -88,7 +91,8 @@ impl Kind {
             Self::Queue => "waiting for a processor",
             Self::ColdWork => "work of the kernel to bring data in",
             Self::Cpu => "processor time",
-            Self::Unexplained => "unexplained (pipes, locks, timers, or what was not seen)",
+            Self::Others => "waiting for others (pipes, sockets, timers, locks)",
+            Self::Unexplained => "unexplained (what was not seen, or done at the same time)",
         }
     }
 
@@ -105,7 +109,7 @@ impl Kind {
 }
 
 /// Seconds of a run by kind.
-struct Spent([Option<f64>; 8]);
+struct Spent([Option<f64>; 9]);
 
 impl Spent {
     /// The parts of a run. `cold`: what of its processor time is put down to a cold cache.
@@ -119,6 +123,7 @@ impl Spent {
             parts.queue_s,
             cold,
             cpu,
+            parts.others_s,
             parts.unexplained_s,
         ])
     }
@@ -126,25 +131,6 @@ impl Spent {
     fn get(&self, kind: Kind) -> Option<f64> {
         self.0[kind as usize]
     }
-}
-
-/// Pages that a run brought in by reading, mapping or writing.
-fn brought(run: &Run) -> Option<u64> {
-    Some(run.get(Figure::Fills)? + run.get(Figure::FaultMisses).unwrap_or(0))
-}
-
-/// Processor time in the kernel that the cold one of two runs needed more, without the work on names, which is told
-/// apart: where the one brought more pages in than the other, that is what allocating and reading them costs. What the
-/// command does outside of the kernel is its own.
-fn cold_work(then: &Run, now: &Run) -> Option<f64> {
-    let (a, b) = (brought(then)?, brought(now)?);
-    if a.abs_diff(b) < MANY {
-        return None;
-    }
-    let kernel = |run: &Run| Some(run.usage.system_s? - Parts::of(run).lookups_s.unwrap_or(0.0));
-    let more = kernel(then)? - kernel(now)?;
-    // The one that brought more in is the one that must have worked more.
-    ((a > b) == (more > 0.0)).then_some(more)
 }
 
 /// The verdict of a report: the first run against the one in the middle of the rest; the last against a saved one; or
@@ -192,7 +178,7 @@ fn kind(id: &str) -> Kind {
 
 fn between(then: &Run, now: &Run, names: (&str, &str), findings: &[Finding]) -> Verdict {
     let (a, b) = (Parts::of(then), Parts::of(now));
-    let cold = cold_work(then, now);
+    let cold = Price::of(then, now).map(|price| price.seconds);
     // Of the colder one only: the other has none of it.
     let (ca, cb) = match cold {
         Some(s) if s > 0.0 => (Some(s), Some(0.0)),

@@ -18,6 +18,7 @@ use super::data::Residency;
 use super::data::Run;
 use super::data::Usage;
 use super::gather::Gather;
+use super::machine::Machine;
 use super::origins::Origins;
 use super::processes::Processes;
 use super::processes::family;
@@ -45,6 +46,8 @@ pub(super) struct Watch<'a> {
     pub(super) emptied: bool,
     /// Files whose residency was not asked for, since that would have brought their names and inodes into caches.
     pub(super) unasked: usize,
+    /// The machine when the run before had ended.
+    machine: Option<Machine>,
 }
 
 /// The command could not be started.
@@ -83,7 +86,18 @@ impl<'a> Watch<'a> {
         let mut origins = Origins::default();
         origins.note(live.now());
         let (who, paths) = (None, Vec::new());
-        Ok(Self { live, processes, names, who, wait_all: false, origins, paths, emptied: false, unasked: 0 })
+        Ok(Self {
+            live,
+            processes,
+            names,
+            who,
+            wait_all: false,
+            origins,
+            paths,
+            emptied: false,
+            unasked: 0,
+            machine: None,
+        })
     }
 
     /// What is cached of the files that may matter.
@@ -126,6 +140,7 @@ impl<'a> Watch<'a> {
             return Err(End::Asked(signal));
         }
         self.look()?;
+        let machine = self.processes.machine();
         self.live.source().follow(number);
         self.live.tick()?;
         let (time, began) = (self.live.now().time, self.processes.now());
@@ -185,6 +200,10 @@ impl<'a> Watch<'a> {
         (run.exit_status, run.signal) = (Some(status), signal);
         run.wall_s = end.duration_since(began).as_secs_f64();
         run.left_behind = left;
+        let now = self.processes.machine();
+        run.machine = now.since(&machine);
+        run.machine_before = self.machine.map(|then| machine.since(&then));
+        self.machine = Some(now);
         self.remember(&run);
         Ok(run)
     }

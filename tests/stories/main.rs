@@ -7,6 +7,7 @@
 //! --qemu '-set drive.ext4.throttling.iops-read=25 -set drive.ext4.throttling.bps-read=524288'`.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+mod causes;
 #[path = "../truth/fuse.rs"]
 #[allow(dead_code)]
 mod fuse;
@@ -62,6 +63,9 @@ const STORIES: &[(&str, Story)] = &[
     ("warmed_up", pressure::warmed_up),
     ("in_parallel", pressure::in_parallel),
     ("du_cold_and_warm", trees::du_cold_and_warm),
+    ("a_server_is_slow", causes::a_server_is_slow),
+    ("a_processor_is_shared", causes::a_processor_is_shared),
+    ("lost_in_between", causes::lost_in_between),
 ];
 
 fn main() -> ExitCode {
@@ -72,6 +76,8 @@ fn main() -> ExitCode {
             "--write-direct" => Some(tell::write_direct),
             "--map" => Some(pressure::map),
             "--will-need" => Some(pressure::will_need),
+            "--spin" => Some(causes::spin),
+            "--forget" => Some(causes::forget),
             _ => None,
         };
         if let Some(act) = act {

@@ -13,13 +13,13 @@ use crate::sys;
 use crate::told;
 
 /// The disk that is not slow.
-fn fast() -> PathBuf {
+pub fn fast() -> PathBuf {
     let dir = PathBuf::from("/mnt/xfs/stories");
     fs::create_dir_all(&dir).unwrap();
     dir
 }
 
-fn me() -> String {
+pub fn me() -> String {
     std::env::current_exe().unwrap().to_str().unwrap().to_owned()
 }
 

@@ -55,6 +55,13 @@ pub fn dd_twice(dir: &Path) {
     assert_eq!(t.has("warmed-by-earlier-run")["runs"], serde_json::json!([2]));
     assert_eq!(t.has("faults-blind-to-reads")["runs"], serde_json::json!([1]));
     t.has_not("direct-io-bypassed");
+    // Told with how it came: the file was read from end to end.
+    let waited = t.has("waited-for-data");
+    assert_eq!(
+        (&waited["runs"], &waited["evidence"]["came"]),
+        (&[1].into(), &"whole-windows".into()),
+        "{waited}"
+    );
     // Most of the difference in time was waiting for data.
     let d = &t.0["differences"][0];
     let data = d["parts"].as_array().unwrap().iter().find(|p| p["name"] == "waiting for data").unwrap();

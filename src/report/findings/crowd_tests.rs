@@ -41,7 +41,7 @@ fn one(inode: u64) -> FileRow {
 }
 
 /// The tree is read for the first time; a second passes, a third of it in waiting for data.
-fn cold() -> Run {
+pub(super) fn cold() -> Run {
     let mut run = idle();
     set(
         &mut run,
@@ -61,7 +61,7 @@ fn cold() -> Run {
 }
 
 /// It is read again. `before`: pages of which nobody knows who brought them in.
-fn warm(before: u64) -> Run {
+pub(super) fn warm(before: u64) -> Run {
     let mut run = idle();
     set(&mut run, &[(Figure::Accesses, ALL), (Figure::Hits, ALL), (Figure::ReadBytes, ALL * 4096)]);
     let hit = |n| FileRow { hits: PAGES, misses: 0, readahead_hits: 0, readahead_pages: 0, ..one(n) };
@@ -80,7 +80,7 @@ fn half_warm() -> Run {
     run
 }
 
-fn changed(mut run: Run, change: impl FnOnce(&mut Run)) -> Run {
+pub(super) fn changed(mut run: Run, change: impl FnOnce(&mut Run)) -> Run {
     change(&mut run);
     run
 }
@@ -116,7 +116,7 @@ fn warmed_by_other(fills: u64) -> Run {
 }
 
 /// The rule, a series whose last run it is told of, and one of which it is not.
-type Pair = (&'static str, Vec<Run>, Vec<Run>);
+pub(super) type Pair = (&'static str, Vec<Run>, Vec<Run>);
 
 fn warmth() -> Vec<Pair> {
     let after = |by: u64| Run {
@@ -166,6 +166,7 @@ fn reading() -> Vec<Pair> {
                 &[(Figure::Misses, pages), (Figure::ReadAheadHits, ahead), (Figure::ReadAheadPages, ahead)],
             );
             run.window_pages.as_mut().unwrap()[5] = 320;
+            run.waits.read_ns = Some(300 * MS);
         })
     };
     let direct = |bytes| changed(warm(ALL), |run| set(run, &[(Figure::DirectReadBytes, bytes)]));
@@ -207,7 +208,7 @@ fn time() -> Vec<Pair> {
 
 #[test]
 fn every_rule_speaks_where_it_must_and_is_silent_beside_it() {
-    let pairs: Vec<Pair> = [warmth(), reading(), time()].concat();
+    let pairs: Vec<Pair> = [warmth(), reading(), time(), super::cause_tests::pairs()].concat();
     for (id, speaks, silent) in &pairs {
         let said = |runs: &[Run]| {
             let last = runs.last().unwrap().number;

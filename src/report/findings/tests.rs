@@ -28,13 +28,19 @@ pub(super) fn idle() -> Run {
         write_ns: zero,
         sync_ns: zero,
         cpu_ns: zero,
+        woken_ns: zero,
         other_ns: zero,
+        peer_ns: zero,
+        timer_ns: zero,
+        lock_ns: zero,
+        child_ns: zero,
+        completion_ns: zero,
         throttled_ns: zero,
     };
     run.lookups = Lookups { dcache_misses: zero, work_ns: zero };
     run.usage = Usage { user_s: Some(0.4), system_s: Some(0.1), ..Usage::zero() };
     run.window_pages = Some(vec![0; 16]);
-    run.waits.read_ns = Some(300_000_000);
+    run.waits.read_ns = Some(150_000_000);
     run
 }
 
@@ -47,7 +53,12 @@ fn with(figures: &[(Figure, u64)]) -> Run {
 }
 
 fn ids(runs: &[Run]) -> Vec<&'static str> {
-    of(&[], runs).iter().map(|f| f.id).collect()
+    told(&of(&[], runs))
+}
+
+/// Their ids: what is left of the second of a made-up run says nothing.
+fn told(found: &[Finding]) -> Vec<&'static str> {
+    found.iter().map(|f| f.id).filter(|id| *id != "unexplained").collect()
 }
 
 /// A file of 40 MiB on ext4, read once from end to end.
@@ -131,7 +142,7 @@ fn cold_then_warm() {
 fn warmed_by_a_run_to_warm_up() {
     let warmup = Run { warmup: true, number: u32::MAX - 1, ..cold() };
     let found = of(&[warmup], &[rewarmed(u32::MAX - 1)]);
-    assert_eq!(found.iter().map(|f| f.id).collect::<Vec<_>>(), ["warmed-by-earlier-run"]);
+    assert_eq!(told(&found), ["warmed-by-earlier-run"]);
     assert!(found[0].text.ends_with("a run of --warmup had brought them in."), "{}", found[0].text);
     assert!(found[0].evidence["warmed_by_run"].is_null());
     // It is in no list of runs, and what it read itself is no finding.
@@ -214,7 +225,7 @@ fn warmed_by_another_process() {
         Run { warmers: vec![warmer(others)], origin, ..warm() }
     };
     let found = of(&[], &[run(10000)]);
-    assert_eq!(found.iter().map(|f| f.id).collect::<Vec<_>>(), ["warmed-by-other-process"]);
+    assert_eq!(told(&found), ["warmed-by-other-process"]);
     assert!(found[0].text.contains("tar (process 77)"), "{}", found[0].text);
     assert_eq!(ids(&[run(100)]), ["cached-before"], "a hundred pages do not explain ten thousand");
     let mut meanwhile = run(100);

@@ -26,6 +26,7 @@ fn waits(read: u64, lookup: u64) -> Waits {
         cpu_ns: Some(4_000_000),
         other_ns: Some(0),
         throttled_ns: Some(0),
+        ..Waits::default()
     }
 }
 

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::figures::Figure;
 use crate::report::data::Origin;
 use crate::report::data::Usage;
 use crate::report::data::Waits;
@@ -59,7 +60,7 @@ fn a_second_scan() {
     assert_eq!(
         v.text,
         "Run 2 was 16.1 times as fast as run 1 (6.44 s → 0.40 s). 68 % of the gain is data that run 1 had left in the \
-         cache (60 MiB), 18 % unexplained (pipes, locks, timers, or what was not seen), 14 % work of the kernel that a cold \
+         cache (60 MiB), 18 % unexplained (what was not seen, or done at the same time), 14 % work of the kernel that a cold \
          cache costs (allocating pages, submitting I/O, reading inodes)."
     );
     let shares: f64 = v.causes.iter().filter_map(|c| c.share).sum();
@@ -145,8 +146,8 @@ fn one_run_says_where_its_time_went() {
     assert_eq!(v.factor, None);
     assert_eq!(
         v.text,
-        "It took 6.44 s: 64 % waiting for data, 18 % processor time, 18 % unexplained (pipes, locks, timers, or what was \
-         not seen). Of the 60 MiB that it used, nothing was in the cache before."
+        "It took 6.44 s: 64 % waiting for data, 18 % processor time, 18 % unexplained (what was not seen, or done at \
+         the same time). Of the 60 MiB that it used, nothing was in the cache before."
     );
     // On a kernel that tells nothing.
     let mut run = run(1, 100, 0, 0);

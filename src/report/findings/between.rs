@@ -1,0 +1,127 @@
+//! What became of the cache between two runs, or while one lasted: by what was cached after the one and before the other,
+//! and by the kernel's own accounts. Refaults are not needed for it.
+
+use serde_json::json;
+
+use super::Finding;
+use super::MANY;
+use super::percent;
+use super::share;
+use crate::report::data::FileRow;
+use crate::report::data::Run;
+use crate::report::price::Price;
+use crate::report::units::of_pages;
+use crate::report::units::seconds;
+
+/// Pages of the files that both runs know: cached after the one, and before the other.
+fn kept(then: &Run, now: &Run) -> (u64, u64, u64) {
+    let id = |f: &FileRow| (f.dev.clone(), f.inode);
+    let mut out = (0, 0, 0);
+    for file in &then.files {
+        let Some(after) = file.after.as_ref().map(|r| r.cached) else { continue };
+        let before = now.files.iter().find(|f| id(f) == id(file)).and_then(|f| f.before.as_ref());
+        let Some(before) = before.map(|r| r.cached) else { continue };
+        out = (out.0 + 1, out.1 + after, out.2 + before.min(after));
+    }
+    out
+}
+
+pub(super) fn lost(run: &Run, earlier: &[&Run]) -> Option<Finding> {
+    let then = earlier.last()?;
+    // What was asked for is no surprise.
+    let asked = run.cold.is_some() || run.prepare.as_ref().is_some_and(|line| line.contains("drop_caches"));
+    let (files, had, has) = kept(then, run);
+    let gone = had - has;
+    if asked || gone < MANY || share(gone, had) < 0.2 {
+        return None;
+    }
+    let between = run.machine_before.unwrap_or_default();
+    let prepared = if run.prepare.is_some() { " The line of --prepare was run in between." } else { "" };
+    let (by, why, remedy) = if between.dropped.is_some_and(|n| n > 0) {
+        ("dropped", format!("somebody emptied the page cache (drop_caches).{prepared}"), "")
+    } else if between.limited.is_some_and(|n| n > 0) {
+        (
+            "limit",
+            "its cgroup reached its limit of memory (memory.high or memory.max), which counts cached pages."
+                .into(),
+            "Raise memory.high or memory.max of its cgroup.",
+        )
+    } else if between.stolen.is_some_and(|n| n >= gone / 2) {
+        (
+            "pressure",
+            format!(
+                "memory was short, and the kernel took {} back, of whomsoever.",
+                of_pages(between.stolen.unwrap_or(0))
+            ),
+            "More memory, or less of others' work meanwhile.",
+        )
+    } else {
+        (
+            "unexplained",
+            format!(
+                "unexplained is who did: caches were not emptied as a whole, and memory was not short. POSIX_FADV_DONTNEED, \
+                 files written anew, or the limit of another cgroup do so.{prepared}"
+            ),
+            "",
+        )
+    };
+    let number = if then.warmup { "the run before".to_owned() } else { format!("run {}", then.number) };
+    let text = format!(
+        "{} of what {number} had left in the cache was gone when this one began ({} of the {files} files that were asked \
+         about): {why}",
+        percent(share(gone, had)),
+        of_pages(gone),
+    );
+    let evidence = json!({ "files": files, "cached_after_pages": had, "still_cached_pages": has, "by": by,
+        "drop_caches": between.dropped, "limit_reached": between.limited, "reclaimed_pages": between.stolen });
+    let finding = Finding::new("lost-between-runs", text, evidence)?;
+    Some(if remedy.is_empty() { finding } else { finding.remedy(remedy) })
+}
+
+pub(super) fn dropped(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let times = run.machine.dropped?;
+    if times == 0 {
+        return None;
+    }
+    let text = "Somebody emptied the page cache while it ran (drop_caches): what it had read was gone, what it read again a miss.";
+    Finding::new("dropped-meanwhile", text.into(), json!({ "drop_caches": times }))
+}
+
+pub(super) fn limit(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let (times, us) = (run.machine.limited?, run.machine.memory_us?);
+    if times == 0 || us < 10_000 || super::of_ns(us * 1000, run) < 0.05 {
+        return None;
+    }
+    let text = format!(
+        "Its cgroup reached its limit of memory {times} times, and waited {} ({}) for memory to be taken back: cached pages \
+         count there.",
+        seconds(us * 1000),
+        super::part_of_time(super::of_ns(us * 1000, run), run),
+    );
+    let evidence = json!({ "limit_reached": times, "memory_us": us, "wall_s": run.wall_s });
+    Some(
+        Finding::new("memory-limit", text, evidence)?
+            .remedy("Raise memory.high or memory.max of its cgroup."),
+    )
+}
+
+/// Told of the warmer of two runs.
+pub(super) fn price(run: &Run, earlier: &[&Run]) -> Option<Finding> {
+    let then = earlier.iter().rev().find(|r| !r.warmup)?;
+    let price = Price::of(then, run).filter(|p| p.seconds > 0.0)?;
+    if price.seconds < 0.2 * then.wall_s {
+        return None;
+    }
+    let text = format!(
+        "{:.3} s of run {} ({}) was work of the kernel for a cold cache: it brought in {} more than this one. That is the most \
+         that it can have cost, ± {:.3} s.",
+        price.seconds,
+        then.number,
+        super::part_of_time(super::of_time(price.seconds, then), then),
+        price.what(),
+        price.error_s,
+    );
+    let evidence = json!({ "cold_run": then.number, "work_s": price.seconds, "error_s": price.error_s, "pages": price.pages,
+        "metadata_blocks": price.metadata, "names": price.names, "cold_wall_s": then.wall_s });
+    Finding::new("cold-cache-work", text, evidence)
+}

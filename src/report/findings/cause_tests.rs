@@ -1,0 +1,194 @@
+//! The rules about what a run waited for, and what became of the cache between two: for each a run of which it must speak,
+//! and the nearest of which it must be silent; and what they advise.
+#![allow(clippy::unwrap_used)]
+
+use super::crowd_tests::Pair;
+use super::crowd_tests::changed;
+use super::crowd_tests::cold;
+use super::crowd_tests::warm;
+use super::tests::idle;
+use super::*;
+use crate::report::data::Residency;
+use crate::report::machine::Machine;
+
+/// Nanoseconds.
+const MS: u64 = 1_000_000;
+
+/// A run, and the one after it, of which so many pages of the first fifty files are still cached.
+fn after(kept: u64, between: Machine) -> Vec<Run> {
+    let residency = |cached| Some(Residency { cached, pages: 20, pattern: None });
+    let mut runs = vec![cold(), changed(cold(), |run| run.number = 2)];
+    // Fifty files of 20 pages: 1000 in all.
+    runs[0].files.iter_mut().for_each(|f| f.after = residency(20));
+    let mut left = kept;
+    for file in &mut runs[1].files {
+        file.before = residency(left.min(20));
+        left -= left.min(20);
+    }
+    runs[1].machine_before = Some(between);
+    runs
+}
+
+pub(super) fn pairs() -> Vec<Pair> {
+    let read = |ms| vec![changed(cold(), |run| run.waits.read_ns = Some(ms * MS))];
+    let wrote = |ms| vec![changed(idle(), |run| run.waits.write_ns = Some(ms * MS))];
+    let synced = |ms| vec![changed(idle(), |run| run.waits.sync_ns = Some(ms * MS))];
+    let queued = |ms| {
+        vec![changed(idle(), |run| (run.waits.cpu_ns, run.waits.woken_ns) = (Some(150 * MS), Some(ms * MS)))]
+    };
+    let worked = |user| vec![changed(cold(), |run| run.usage.user_s = Some(user))];
+    let peer = |ms| vec![changed(idle(), |run| run.waits.peer_ns = Some(ms * MS))];
+    let slept = |ms| vec![changed(idle(), |run| run.waits.timer_ns = Some(ms * MS))];
+    let locked = |ms| vec![changed(idle(), |run| run.waits.lock_ns = Some(ms * MS))];
+    let completed = |ms| vec![changed(idle(), |run| run.waits.completion_ns = Some(ms * MS))];
+    let machine = |run: Run, machine| vec![Run { machine, ..run }];
+    let dropped = |n| machine(warm(0), Machine { dropped: Some(n), ..Machine::default() });
+    let limited = |us| {
+        let machine_now = Machine { limited: Some(3), memory_us: Some(us), ..Machine::default() };
+        machine(cold(), machine_now)
+    };
+    let priced = |system| vec![changed(cold(), |run| run.usage.system_s = Some(system)), warm(0)];
+    let rest = |ms| vec![changed(idle(), |run| run.waits.read_ns = Some(ms * MS))];
+    vec![
+        ("waited-for-data", read(200), read(199)),
+        ("waited-for-writes", wrote(200), wrote(199)),
+        ("waited-for-sync", synced(200), synced(199)),
+        ("cpu-contention", queued(50), queued(49)),
+        ("cpu-bound", worked(0.401), worked(0.4)),
+        ("waited-for-peer", peer(200), peer(199)),
+        ("slept", slept(200), slept(199)),
+        ("waited-for-locks", locked(200), locked(199)),
+        ("waited-for-completions", completed(200), completed(199)),
+        ("lost-between-runs", after(744, Machine::default()), after(745, Machine::default())),
+        ("dropped-meanwhile", dropped(1), dropped(0)),
+        ("memory-limit", limited(50_000), limited(49_999)),
+        ("cold-cache-work", priced(0.301), priced(0.299)),
+        ("unexplained", rest(299), rest(301)),
+    ]
+}
+
+fn found(runs: &[Run], id: &str) -> Finding {
+    let all = of(&[], runs);
+    let ids: Vec<_> = all.iter().map(|f| f.id).collect();
+    all.iter().find(|f| f.id == id).unwrap_or_else(|| panic!("no {id} in {ids:?}")).clone()
+}
+
+fn waited(change: impl FnOnce(&mut Run)) -> Finding {
+    let run = changed(cold(), |run| {
+        run.waits.read_ns = Some(400 * MS);
+        run.one_thread = Some(true);
+        change(run);
+    });
+    found(&[run], "waited-for-data")
+}
+
+#[test]
+fn whether_read_ahead_could_have_helped() {
+    let came = |f: &Finding| f.evidence["came"].as_str().map(String::from);
+    // 6000 files of 16 KiB.
+    let many = waited(|_| {});
+    assert_eq!(came(&many).as_deref(), Some("small-files"));
+    assert!(many.text.contains("6000 files, 16 KiB of each"), "{}", many.text);
+    // One file, as much of it.
+    let one = |windows: [(usize, u64); 2], kb| {
+        waited(|run| {
+            run.files_seen = 1;
+            run.files[0].readahead_pages = 20_000;
+            run.files[0].read_ahead_kb = Some(kb);
+            run.files[0].read_ahead_path = Some("/sys/x".into());
+            windows.iter().for_each(|(at, n)| run.window_pages.as_mut().unwrap()[*at] = *n);
+        })
+    };
+    let whole = one([(5, 700), (2, 20)], 128);
+    assert_eq!(came(&whole).as_deref(), Some("whole-windows"));
+    assert!(whole.remedy.as_deref().unwrap().contains("echo 1024 >/sys/x"), "{whole:?}");
+    assert_eq!(one([(10, 20), (2, 20)], 4096).remedy, None, "no larger than that is advised");
+    let small = one([(5, 10), (2, 4000)], 128);
+    assert_eq!((came(&small).as_deref(), &small.remedy), (Some("small-windows"), &None));
+    // Here and there.
+    let random = waited(|run| {
+        run.files_seen = 1;
+        run.figures.set(Figure::Misses, Some(24_000));
+        run.figures.set(Figure::ReadAheadHits, Some(0));
+        run.figures.set(Figure::ReadAheadPages, Some(0));
+    });
+    assert_eq!(came(&random).as_deref(), Some("random"));
+    assert!(random.text.contains("one request at a time") && random.remedy.unwrap().contains("io_uring"));
+    // Past the cache.
+    let direct = waited(|run| run.figures.set(Figure::DirectReadBytes, Some(1 << 30)));
+    assert_eq!(came(&direct).as_deref(), Some("direct"));
+    let parallel = waited(|run| {
+        run.figures.set(Figure::DirectReadBytes, Some(1 << 30));
+        run.one_thread = Some(false);
+    });
+    assert!(parallel.remedy.is_none() && !parallel.text.contains("one request"), "{parallel:?}");
+    // What is not known is not told.
+    let blind = waited(|run| run.figures.set(Figure::ReadAheadPages, None));
+    assert!(blind.evidence["came"].is_null() && blind.remedy.is_none());
+}
+
+#[test]
+fn who_took_the_cache_between_two_runs() {
+    let by = |m: Machine| found(&after(0, m), "lost-between-runs");
+    let none = Machine { dropped: Some(0), limited: Some(0), stolen: Some(0), ..Machine::default() };
+    let it = by(Machine { dropped: Some(1), stolen: Some(9999), ..none });
+    assert!(it.evidence["by"] == "dropped" && it.text.contains("somebody emptied"), "{it:?}");
+    let it = by(Machine { limited: Some(7), ..none });
+    assert!(it.evidence["by"] == "limit" && it.remedy.is_some_and(|r| r.contains("memory.high")));
+    let it = by(Machine { stolen: Some(500), ..none });
+    assert_eq!(it.evidence["by"], "pressure");
+    let it = by(Machine { stolen: Some(499), ..none });
+    assert!(it.evidence["by"] == "unexplained" && it.text.contains("POSIX_FADV_DONTNEED"), "{}", it.text);
+    // What was asked for is no surprise.
+    for change in [
+        (|run: &mut Run| run.cold = Some("all".into())) as fn(&mut Run),
+        |run| run.prepare = Some("echo 3 >/proc/sys/vm/drop_caches".into()),
+        |run| run.files.iter_mut().for_each(|f| f.before = None),
+    ] {
+        let mut runs = after(0, none);
+        change(&mut runs[1]);
+        assert!(of(&[], &runs).iter().all(|f| f.id != "lost-between-runs"));
+    }
+}
+
+#[test]
+fn who_had_the_processors() {
+    let queued = |machine: Machine, user: f64| {
+        let run = changed(idle(), |run| {
+            run.waits.cpu_ns = Some(4000 * MS);
+            (run.usage.user_s, run.machine) = (Some(user), machine);
+        });
+        found(&[run], "cpu-contention")
+    };
+    let four = Machine { processors: Some(4), ..Machine::default() };
+    assert!(queued(Machine { stopped_us: Some(3_000_000), ..four }, 0.4).remedy.unwrap().contains("cpu.max"));
+    assert!(queued(Machine { stopped_us: Some(1_000_000), ..four }, 0.4).text.contains("Others had them"));
+    assert!(queued(four, 3.9).text.contains("Its own threads"));
+    assert!(queued(four, 2.5).remedy.is_none(), "half and half");
+}
+
+#[test]
+fn waits_for_others_are_a_cause_only_where_nothing_else_was_done() {
+    // A pipe and a timer at the same time: more than is left.
+    let run = changed(idle(), |run| {
+        (run.waits.peer_ns, run.waits.timer_ns) = (Some(340 * MS), Some(340 * MS));
+    });
+    let ids: Vec<_> = of(&[], std::slice::from_ref(&run)).iter().map(|f| f.id).collect();
+    assert!(!ids.contains(&"waited-for-peer") && !ids.contains(&"slept"), "{ids:?}");
+    let left = found(&[run], "unexplained");
+    assert!(
+        left.text.contains("340.0 ms for pipes, sockets and events and 340.0 ms for timers"),
+        "{}",
+        left.text
+    );
+    assert!(left.text.contains("strace"));
+}
+
+#[test]
+fn a_throttled_writer_is_not_told_twice() {
+    let run = changed(idle(), |run| {
+        (run.waits.write_ns, run.waits.throttled_ns) = (Some(300 * MS), Some(250 * MS))
+    });
+    let ids: Vec<_> = of(&[], &[run]).iter().map(|f| f.id).collect();
+    assert!(ids.contains(&"dirty-throttled") && !ids.contains(&"waited-for-writes"), "{ids:?}");
+}

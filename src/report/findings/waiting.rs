@@ -1,0 +1,322 @@
+//! What a run waited for, if it was a fifth of its time or more: data and whether read-ahead could have helped, writes,
+//! a processor, others; and what is left.
+
+use serde_json::json;
+
+use super::Finding;
+use super::MANY;
+use super::of_ns;
+use super::of_time;
+use super::part_of_time;
+use super::reads;
+use super::ways;
+use crate::figures::Figure;
+use crate::report::data::Run;
+use crate::report::time::Parts;
+use crate::report::units::bytes;
+use crate::report::units::of_pages;
+use crate::report::units::page;
+use crate::report::units::seconds;
+
+/// What takes less of the time is not told of.
+const LEAST: f64 = 0.2;
+/// Nor what nobody notices, seconds.
+const SHORT_S: f64 = 0.01;
+
+/// The same in nanoseconds: of waits that are worth a word, how long and what share of the time.
+fn worth(ns: u64, run: &Run) -> Option<(f64, String)> {
+    #[allow(clippy::cast_precision_loss)]
+    let s = ns as f64 / 1e9;
+    let share = of_ns(ns, run);
+    (s >= SHORT_S && share >= LEAST).then(|| (s, format!("{} ({})", seconds(ns), part_of_time(share, run))))
+}
+
+/// How the data came, and what that leaves to be done about it.
+struct How {
+    id: Option<&'static str>,
+    text: String,
+    remedy: Option<String>,
+}
+
+fn how(id: &'static str, text: String, remedy: &str) -> How {
+    How { id: Some(id), text, remedy: Some(remedy.into()).filter(|r: &String| !r.is_empty()) }
+}
+
+/// Whether read-ahead could have helped.
+fn how_it_came(run: &Run, data_ns: u64) -> How {
+    let not_known = How { id: None, text: String::new(), remedy: None };
+    let Some(((_, ahead, misses), ways)) = reads(run).zip(ways(run)) else { return not_known };
+    let came = ahead + misses + ways.mapped;
+    let alone = run.one_thread == Some(true);
+    let depth = if alone { ", one request at a time" } else { "" };
+    if ways.direct > came {
+        let text = format!(
+            " Most of it went past the cache{depth}: no read-ahead, and nothing is left for the next run."
+        );
+        return how(
+            "direct",
+            text,
+            if alone { "More requests at a time: threads, or io_uring." } else { "" },
+        );
+    }
+    if run.waits.exec_ns.is_some_and(|ns| ns * 2 > data_ns) {
+        return how(
+            "programs",
+            " It was programs that were read when they were started (execve).".into(),
+            "",
+        );
+    }
+    if came < MANY {
+        return not_known;
+    }
+    let each = came / run.files_seen.max(1);
+    if run.files_seen >= 64 && each < 32 {
+        let text = format!(
+            " It came from {} files, {} of each: read-ahead ends where a file ends, and the next one is not known before \
+             it is opened.",
+            run.files_seen,
+            of_pages(each.max(1)),
+        );
+        return how(
+            "small-files",
+            text,
+            if alone { "Several at a time wait less: xargs -P, or threads." } else { "" },
+        );
+    }
+    if ways.mapped > ahead + misses {
+        let faults = run.get(Figure::FaultMisses).unwrap_or(0).max(1);
+        if ways.mapped / faults < 4 {
+            let text = format!(
+                " {faults} page faults each waited for a page or few: read-ahead had nothing to go by{depth}."
+            );
+            return how(
+                "random",
+                text,
+                "madvise(MADV_WILLNEED) for what will be touched, or MADV_POPULATE_READ.",
+            );
+        }
+        let text = format!(" {faults} page faults brought in {} each.", of_pages(ways.mapped / faults));
+        return how("windows", text, "");
+    }
+    if ahead < misses {
+        let text = format!(
+            " {misses} pages were read here and there, {ahead} found by read-ahead, which needs neighbours: each was \
+             waited for by itself{depth}."
+        );
+        let remedy = "More requests at a time (threads, io_uring), or posix_fadvise(POSIX_FADV_WILLNEED) for what is known to be \
+                      needed; a larger window would not help.";
+        return how("random", text, remedy);
+    }
+    windows(run).unwrap_or(not_known)
+}
+
+/// Of files read in order: how large windows of read-ahead were.
+fn windows(run: &Run) -> Option<How> {
+    let all = run.window_pages.as_ref()?;
+    let n: u64 = all.iter().sum();
+    // The file of which most was read ahead stands for the others.
+    let file = run.files.iter().max_by_key(|f| f.readahead_pages)?;
+    let kb = file.read_ahead_kb.filter(|kb| *kb * 1024 >= page())?;
+    let bucket = (kb * 1024 / page()).ilog2() as usize;
+    let full: u64 = all.iter().skip(bucket).sum();
+    let pages: u64 = all.iter().enumerate().map(|(i, n)| n << i).sum();
+    let whole: u64 = all.iter().enumerate().skip(bucket).map(|(i, n)| n << i).sum();
+    if n == 0 || pages == 0 {
+        return None;
+    }
+    if whole * 2 >= pages {
+        let text = format!(
+            " Read-ahead was in whole windows ({kb} KiB) for {full} of {n}: it was as far ahead as its setting lets it, and \
+             the device gave no more meanwhile."
+        );
+        let remedy = match &file.read_ahead_path {
+            Some(path) if kb < 4096 => format!(
+                "If the device can do more at a time (striped, or far away), larger windows help: echo {} >{path}.",
+                (kb * 8).min(4096)
+            ),
+            _ => String::new(),
+        };
+        return Some(how("whole-windows", text, &remedy));
+    }
+    let text = format!(
+        " Read-ahead was in windows smaller than its setting ({kb} KiB): {full} of {n} were whole. Reads that jump, files that \
+         end, or pages that were cached cut them short."
+    );
+    Some(how("small-windows", text, ""))
+}
+
+pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let w = &run.waits;
+    let ns = w.read_ns? + w.fault_ns? + w.exec_ns?;
+    let (data_s, time) = worth(ns, run)?;
+    let device = run.usage.device_read_bytes;
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let rate = device.filter(|n| *n >= 1 << 20).map(|n| (n as f64 / run.wall_s.max(1e-9)) as u64);
+    let came = rate.zip(device).map_or_else(String::new, |(rate, n)| {
+        format!("; {} came from devices, {} a second", bytes(n), bytes(rate))
+    });
+    let how = how_it_came(run, ns);
+    let text = format!("It waited for data: {time}{came}.{}", how.text);
+    let evidence = json!({
+        "data_s": data_s, "wall_s": run.wall_s, "device_read_bytes": device, "bytes_per_second": rate,
+        "came": how.id, "one_thread": run.one_thread,
+    });
+    let finding = Finding::new("waited-for-data", text, evidence)?;
+    // Who emptied the cache to see just that needs no advice that is not about reading.
+    let limited = super::reading::limited(run, &[]).or_else(|| super::reading::cut_short(run, &[]));
+    Some(match how.remedy.filter(|_| limited.is_none()) {
+        Some(remedy) => finding.remedy(remedy),
+        None => finding,
+    })
+}
+
+pub(super) fn writes(run: &Run, _: &[&Run]) -> Option<Finding> {
+    // Pauses are planned, and may be longer than they were.
+    let ns = run.waits.write_ns?.saturating_sub(run.waits.throttled_ns?);
+    let (write_s, time) = worth(ns, run)?;
+    let direct = run.get(Figure::DirectWriteBytes).unwrap_or(0);
+    let dirtied = run.get(Figure::Dirtied).unwrap_or(0) * page();
+    let why = if direct > dirtied {
+        format!(" {} went past the cache (O_DIRECT): each write waits for its device.", bytes(direct))
+    } else {
+        " It was not throttled then: unexplained is whether it waited for a journal, for pages that were just being \
+         written, for blocks that must be read to be changed, or for each write to be stable (O_SYNC). Stacks of where it \
+         slept (offcputime-bpfcc) would tell."
+            .into()
+    };
+    let text = format!("It waited in writes: {time}.{why}");
+    let evidence = json!({ "write_s": write_s, "throttled_ns": run.waits.throttled_ns, "wall_s": run.wall_s,
+        "direct_write_bytes": direct, "dirtied_bytes": dirtied });
+    Finding::new("waited-for-writes", text, evidence)
+}
+
+pub(super) fn sync(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let (sync_s, time) = worth(run.waits.sync_ns?, run)?;
+    let written = run.usage.device_write_bytes;
+    let amount = written.map_or_else(String::new, |n| format!(" It made the kernel write {}.", bytes(n)));
+    let text = format!(
+        "It waited for what it had written to be on its device: {time} in fsync and its like, or close.{amount}"
+    );
+    let evidence = json!({ "sync_s": sync_s, "wall_s": run.wall_s, "device_write_bytes": written,
+        "dirtied_pages": run.get(Figure::Dirtied) });
+    Some(Finding::new("waited-for-sync", text, evidence)?.remedy(
+        "Fewer, larger commits; the cache has no part in it: each fsync waits for its device to have written for good.",
+    ))
+}
+
+pub(super) fn processors(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let (cpu, woken) = (run.waits.cpu_ns?, run.waits.woken_ns.unwrap_or(0));
+    let (queue_s, time) = worth(cpu + woken, run)?;
+    let stopped = run.machine.stopped_us.filter(|us| us * 1000 * 2 >= cpu + woken);
+    let busy = run.usage.user_s.zip(run.usage.system_s).map(|(u, s)| u + s);
+    #[allow(clippy::cast_precision_loss)]
+    let own = busy.zip(run.machine.processors).map(|(busy, n)| busy / (run.wall_s * n as f64).max(1e-9));
+    let (who, remedy) = match (stopped, own) {
+        (Some(us), _) => (
+            format!(
+                " Its cgroup had used up its share (cpu.max), and was stopped for {} meanwhile.",
+                seconds(us * 1000)
+            ),
+            "Raise cpu.max of its cgroup, or take it for what it is: this is no matter of the cache.",
+        ),
+        (None, Some(own)) if own >= 0.8 => (
+            " Its own threads kept the processors busy.".to_owned(),
+            "Fewer of its threads at a time would wait less for each other.",
+        ),
+        (None, Some(own)) if own < 0.5 => (
+            " Others had them most of the time.".to_owned(),
+            "Time it when the machine is quiet, or with more weight (nice, cpu.weight).",
+        ),
+        _ => (String::new(), ""),
+    };
+    let text = format!("It was ready to run, and had no processor: {time}.{who}");
+    let evidence = json!({ "queue_s": queue_s, "preempted_ns": cpu, "woken_ns": run.waits.woken_ns,
+        "wall_s": run.wall_s, "stopped_us": run.machine.stopped_us, "processors": run.machine.processors });
+    let finding = Finding::new("cpu-contention", text, evidence)?;
+    Some(if remedy.is_empty() { finding } else { finding.remedy(remedy) })
+}
+
+pub(super) fn bound_by_processor(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let parts = Parts::of(run);
+    let (cpu, data) = (parts.cpu_s?, parts.data_s?);
+    let device = run.usage.device_read_bytes?;
+    if cpu < 0.05 || of_time(cpu, run) <= 0.5 || of_time(data, run) >= LEAST || device < 1 << 20 {
+        return None;
+    }
+    let text = format!(
+        "Its work took the time although {} came from devices: {cpu:.3} s of processor time ({}), {data:.3} s of waiting for \
+         data. A warm cache saves it that much, and what the kernel needs to bring data in.",
+        bytes(device),
+        part_of_time(of_time(cpu, run), run),
+    );
+    let evidence = json!({ "cpu_s": cpu, "user_s": run.usage.user_s, "system_s": run.usage.system_s, "data_s": data,
+        "device_read_bytes": device, "wall_s": run.wall_s });
+    Finding::new("cpu-bound", text, evidence)
+}
+
+/// One kind of waits for others, if nothing else was done meanwhile.
+fn others(run: &Run, ns: Option<u64>, id: &'static str, text: &str) -> Option<Finding> {
+    let parts = Parts::of(run);
+    parts.others_s?;
+    let (waited_s, time) = worth(ns?, run)?;
+    let evidence = json!({ "waited_s": waited_s, "wall_s": run.wall_s });
+    Finding::new(id, text.replace("{}", &time), evidence)
+}
+
+pub(super) fn peers(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let text = "It waited for somebody else: {} for a pipe, a socket, a terminal, an event, or the server of a FUSE file system. \
+                Who is at the other end is not told: ss -xp, or lsof -E -p PID, tells while it runs.";
+    others(run, run.waits.peer_ns, "waited-for-peer", text)
+}
+
+pub(super) fn timers(run: &Run, _: &[&Run]) -> Option<Finding> {
+    others(run, run.waits.timer_ns, "slept", "It slept of its own accord: {}, as sleep(1) does.")
+}
+
+pub(super) fn locks(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let text = "It waited for locks: {} for futexes, locks of files or semaphores, while nothing else of it did anything.";
+    others(run, run.waits.lock_ns, "waited-for-locks", text)
+}
+
+pub(super) fn completions(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let text = "It waited for asynchronous I/O to complete: {} in io_uring or io_getevents. Whether that was storage is not told \
+                there; what went past the cache or came from devices is in the figures.";
+    others(run, run.waits.completion_ns, "waited-for-completions", text)
+}
+
+pub(super) fn unexplained(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let parts = Parts::of(run);
+    let left = parts.unexplained_s?;
+    if left < SHORT_S || of_time(left, run) < LEAST {
+        return None;
+    }
+    let w = &run.waits;
+    let kinds = [
+        (w.peer_ns, "pipes, sockets and events"),
+        (w.timer_ns, "timers"),
+        (w.lock_ns, "locks"),
+        (w.completion_ns, "asynchronous I/O"),
+        (w.child_ns, "children"),
+    ];
+    let known: Vec<String> = kinds
+        .iter()
+        .filter_map(|(ns, what)| {
+            ns.filter(|ns| *ns >= 1_000_000).map(|ns| format!("{} for {what}", seconds(ns)))
+        })
+        .collect();
+    let known = match known.as_slice() {
+        [] => " None of its threads was seen to wait for others.".to_owned(),
+        [rest @ .., last] => {
+            let list = if rest.is_empty() { last.clone() } else { format!("{} and {last}", rest.join(", ")) };
+            format!(" Meanwhile its threads waited {list}, in part at the same time.")
+        }
+    };
+    let text = format!(
+        "{left:.3} s ({}) are unexplained.{known} Stacks of where it slept (offcputime-bpfcc -p PID) or its system calls \
+         (strace -f -c -w) would tell.",
+        part_of_time(of_time(left, run), run),
+    );
+    let evidence = json!({ "unexplained_s": left, "wall_s": run.wall_s, "peer_ns": w.peer_ns, "timer_ns": w.timer_ns,
+        "lock_ns": w.lock_ns, "completion_ns": w.completion_ns, "child_ns": w.child_ns, "other_ns": w.other_ns });
+    Finding::new("unexplained", text, evidence)
+}

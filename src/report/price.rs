@@ -1,0 +1,149 @@
+//! What a cold cache costs in work of the processor: allocating pages, submitting requests, reading inodes.
+//!
+//! Of one run that cannot be told apart from the command's own work. Of two runs of the same command it can be bounded:
+//! the processor time in the kernel that the colder one needed more, without the work on names, which is a part of its
+//! own. Time outside the kernel is the command's. Only where there is evidence: the colder run brought more pages, blocks
+//! of metadata or names in.
+
+use super::data::Run;
+use super::time::Parts;
+use super::units;
+use crate::figures::Figure;
+
+/// Pages, blocks and names from which on one run can be said to have brought in more than another.
+const MANY: u64 = 256;
+/// The kernel divides processor time into its own and the program's by what its clock happens to meet: a tick of the
+/// slowest clock in use.
+const TICK_S: f64 = 0.004;
+
+/// The price of a cold cache by two runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Price {
+    /// Seconds that the earlier one needed more; negative: the later one was the colder.
+    pub(super) seconds: f64,
+    /// How far off that may be: one standard error.
+    pub(super) error_s: f64,
+    /// Pages that the colder one brought in more.
+    pub(super) pages: u64,
+    /// Blocks of metadata that it read more, where that is known.
+    pub(super) metadata: Option<u64>,
+    /// Names that it looked up in the file system more, where that is known.
+    pub(super) names: Option<u64>,
+}
+
+/// Pages that a run brought in by reading, mapping or writing.
+fn pages(run: &Run) -> Option<u64> {
+    Some(run.get(Figure::Fills)? + run.get(Figure::FaultMisses).unwrap_or(0))
+}
+
+/// Blocks of metadata that it brought in.
+fn metadata(run: &Run) -> Option<u64> {
+    Some(run.get(Figure::MetaMisses)? + run.get(Figure::MetaAheadHits)?)
+}
+
+/// Processor time in the kernel, without the work on names.
+fn kernel(run: &Run) -> Option<f64> {
+    Some(run.usage.system_s? - Parts::of(run).lookups_s.unwrap_or(0.0))
+}
+
+impl Price {
+    /// Of two runs of the same command; `None` where nothing proves that one was colder, or the difference is less than
+    /// its error.
+    pub(super) fn of(then: &Run, now: &Run) -> Option<Self> {
+        let both = |f: fn(&Run) -> Option<u64>| f(then).zip(f(now));
+        let (a, b) = both(pages)?;
+        let (meta, names) = (both(metadata), both(|r| r.lookups.dcache_misses));
+        let sum = |pages: u64, which: fn(&(u64, u64)) -> u64| {
+            pages + meta.as_ref().map_or(0, which) + names.as_ref().map_or(0, which)
+        };
+        let (all_a, all_b) = (sum(a, |p| p.0), sum(b, |p| p.1));
+        if all_a.abs_diff(all_b) < MANY {
+            return None;
+        }
+        let seconds = kernel(then)? - kernel(now)?;
+        let busy = |run: &Run| Some(run.usage.user_s? + run.usage.system_s?);
+        let error_s = ((busy(then)? + busy(now)?) * TICK_S).sqrt();
+        // The one that brought more in is the one that must have worked more.
+        if (all_a > all_b) != (seconds > 0.0) || seconds.abs() <= error_s {
+            return None;
+        }
+        let more = |(x, y): (u64, u64)| if all_a > all_b { x.saturating_sub(y) } else { y.saturating_sub(x) };
+        Some(Self { seconds, error_s, pages: more((a, b)), metadata: meta.map(more), names: names.map(more) })
+    }
+
+    /// What was brought in for it, in words.
+    pub(super) fn what(&self) -> String {
+        let mut all = vec![units::of_pages(self.pages)];
+        all.extend(self.metadata.filter(|n| *n > 0).map(|n| format!("{n} blocks of metadata")));
+        all.extend(self.names.filter(|n| *n > 0).map(|n| format!("{n} names")));
+        match all.as_slice() {
+            [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+            _ => all.concat(),
+        }
+    }
+
+    /// How it was found, for whoever doubts it.
+    pub(super) fn note(&self) -> String {
+        format!(
+            "Work for a cold cache: the processor time in the kernel that one run needed more than the other (± {:.3} s), \
+             where it brought in {} more. It is the most that this can have cost: what else made the kernel work more is in it.",
+            self.error_s,
+            self.what(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    /// Seconds in the kernel, pages brought in.
+    fn run(system: f64, fills: u64) -> Run {
+        let mut run = Run::default();
+        (run.usage.user_s, run.usage.system_s) = (Some(0.2), Some(system));
+        run.figures.set(Figure::Fills, Some(fills));
+        run
+    }
+
+    #[test]
+    fn what_the_kernel_worked_more_where_more_came_in() {
+        let price = Price::of(&run(1.1, 15_000), &run(0.3, 0)).unwrap();
+        assert!((price.seconds - 0.8).abs() < 1e-9 && price.pages == 15_000);
+        assert!((price.error_s - (1.8_f64 * 0.004).sqrt()).abs() < 1e-9);
+        assert_eq!((price.metadata, price.names), (None, None), "not known here");
+        // The other way round it is the price of the second.
+        let later = Price::of(&run(0.3, 0), &run(1.1, 15_000)).unwrap();
+        assert!((later.seconds + 0.8).abs() < 1e-9 && later.pages == 15_000);
+    }
+
+    #[test]
+    fn without_evidence_it_is_the_commands_own() {
+        assert_eq!(Price::of(&run(1.1, 255), &run(0.3, 0)), None, "as much came in");
+        assert!(Price::of(&run(1.1, 256), &run(0.3, 0)).is_some());
+        assert_eq!(Price::of(&run(0.3, 15_000), &run(1.1, 0)), None, "it worked less");
+        assert_eq!(Price::of(&run(0.34, 15_000), &run(0.3, 0)), None, "less than its error");
+        let mut unknown = run(1.1, 0);
+        unknown.figures.set(Figure::Fills, None);
+        assert_eq!(Price::of(&unknown, &run(0.3, 0)), None);
+    }
+
+    #[test]
+    fn inodes_and_names_are_evidence_as_well() {
+        // A `du`: hardly any data.
+        let (mut cold, mut warm) = (run(1.1, 10), run(0.3, 0));
+        for (run, blocks, names) in [(&mut cold, 900, 4000), (&mut warm, 0, 0)] {
+            run.figures.set(Figure::MetaMisses, Some(blocks));
+            run.figures.set(Figure::MetaAheadHits, Some(0));
+            run.lookups.dcache_misses = Some(names);
+        }
+        let price = Price::of(&cold, &warm).unwrap();
+        assert_eq!((price.pages, price.metadata, price.names), (10, Some(900), Some(4000)));
+        assert!(price.note().contains("10 pages") || price.note().contains("40 KiB"), "{}", price.note());
+        assert!(price.what().ends_with("900 blocks of metadata and 4000 names"), "{}", price.what());
+        // What is known of one of them only is no evidence.
+        warm.lookups.dcache_misses = None;
+        assert_eq!(Price::of(&cold, &warm).unwrap().names, None);
+    }
+}

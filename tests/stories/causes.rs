@@ -1,0 +1,109 @@
+//! The stories of what is no matter of reading: somebody else at the other end of a pipe, a processor that is shared, a
+//! cache that was emptied in between. Their shares are known from how they are made.
+
+use std::fs;
+use std::path::Path;
+use std::process::Child;
+use std::process::Command;
+use std::time::Duration;
+use std::time::Instant;
+
+use crate::MIB;
+use crate::Told;
+use crate::pressure::fast;
+use crate::pressure::me;
+use crate::told;
+
+/// Whether a part of the time is this share of the wall time, more or less.
+fn share(t: &Told, part: &str, about: std::ops::Range<f64>) {
+    let share = t.x(&format!("/time_parts/{part}")) / t.x("/wall_s");
+    assert!(about.contains(&share), "{part} {share:.2}: {}", t.short());
+}
+
+/// What a reader of a pipe gets from one that is not of its run, a second and a half later.
+pub fn a_server_is_slow(_: &Path) {
+    let pipe = Path::new("/tmp/pipe");
+    let path = std::ffi::CString::new("/tmp/pipe").unwrap();
+    // SAFETY: the path outlives the call.
+    assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+    let line = "exec 3>/tmp/pipe; sleep 1.5; echo x >&3";
+    let mut server = Command::new("sh").args(["-c", line]).spawn().unwrap();
+    let t = told("", &["cat", pipe.to_str().unwrap()]);
+    server.wait().unwrap();
+    fs::remove_file(pipe).unwrap();
+    t.has("waited-for-peer");
+    t.has_not("unexplained");
+    share(&t, "others_s", 0.6..1.01);
+}
+
+/// Works for a time, on the first processor only, for the story below.
+pub fn spin(ms: &str) {
+    // SAFETY: plain data, and the call reads it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(0, &mut set);
+        assert_eq!(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set), 0);
+    }
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(ms.parse().unwrap()) {
+        std::hint::spin_loop();
+    }
+}
+
+/// Of three who want one processor, each has a third of it.
+pub fn a_processor_is_shared(_: &Path) {
+    let others: Vec<Child> =
+        (0..2).map(|_| Command::new(me()).args(["--spin", "8000"]).spawn().unwrap()).collect();
+    let t = told("", &[&me(), "--spin", "2000"]);
+    for mut other in others {
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+    t.has("cpu-contention");
+    share(&t, "queue_s", 0.45..0.85);
+    let t = told("", &[&me(), "--spin", "200"]);
+    t.has_not("cpu-contention");
+}
+
+/// The cache is emptied between two runs by somebody who does not say so; and a file of it dropped by its name.
+pub fn lost_in_between(_: &Path) {
+    let path = crate::cold_file(&fast(), "lost", 4 * MIB);
+    let file = path.to_str().unwrap();
+    let by = |line: &str| {
+        fs::write("/tmp/between.sh", line).unwrap();
+        let cachestat = std::env::var("CACHESTAT").unwrap_or_else(|_| "cachestat".into());
+        let out = Command::new(cachestat)
+            .args([
+                "--json",
+                "-o",
+                "/tmp/report.json",
+                "-r",
+                "2",
+                "--prepare",
+                "sh /tmp/between.sh",
+                "--",
+                "cat",
+                file,
+            ])
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        crate::read()
+    };
+    let t = by("echo 1 >/proc/sys/vm/drop_caches\n");
+    let found = t.has("lost-between-runs");
+    assert_eq!((&found["evidence"]["by"], &found["runs"]), (&"dropped".into(), &[2].into()), "{found}");
+    assert_eq!(
+        found["evidence"]["cached_after_pages"].as_u64().unwrap() >= 4 * MIB / crate::PAGE,
+        true,
+        "{found}"
+    );
+    let t = by(&format!("{} --forget {file}\n", me()));
+    assert_eq!(t.has("lost-between-runs")["evidence"]["by"], "unexplained");
+    by("true\n").has_not("lost-between-runs");
+}
+
+/// Drops a file from the cache, for the story above.
+pub fn forget(path: &str) {
+    crate::sys::advise(&fs::File::open(path).unwrap(), 0, 0, libc::POSIX_FADV_DONTNEED).unwrap();
+}
