@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::files::File;
 use crate::report::findings;
+use crate::sample::Counters;
 use crate::sample::Followed;
 use crate::view::fixtures;
 
