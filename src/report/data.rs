@@ -181,6 +181,10 @@ pub struct Run {
     /// Whether it was run to warm up, and counts for nothing.
     #[serde(skip)]
     pub warmup: bool,
+    /// The letter of its command, where several are compared.
+    pub label: Option<String>,
+    /// Whether it belongs to no mean: it ended otherwise than the first run, or was interrupted.
+    pub left_out: bool,
     /// When it began, universal time.
     pub time: String,
     /// Which caches were emptied just before.
