@@ -9,8 +9,8 @@ pub mod child;
 mod cold;
 pub mod compare;
 pub mod data;
-pub mod findings;
 mod export;
+pub mod findings;
 mod gather;
 pub mod groups;
 pub mod html;
@@ -126,9 +126,12 @@ impl Report {
                 let name = self.runs.first().and_then(|r| r.processes.get(&pid));
                 format!("process {pid} {}", foreign::or(name, ""))
             }
-            None if !self.commands.is_empty() => {
-                self.commands.iter().map(|(label, line)| format!("{label}: {line}")).collect::<Vec<_>>().join(", ")
-            }
+            None if !self.commands.is_empty() => self
+                .commands
+                .iter()
+                .map(|(label, line)| format!("{label}: {line}"))
+                .collect::<Vec<_>>()
+                .join(", "),
             None => self.command.iter().map(Foreign::to_string).collect::<Vec<_>>().join(" "),
         }
     }
@@ -154,7 +157,8 @@ impl Report {
         };
         let saved = self.compared.as_ref().map(|s| groups::same(&s.groups, &self.groups)).unwrap_or_default();
         for (then, now) in &saved {
-            let title = if saved.len() > 1 { format!("{}, then to now", now.id()) } else { "then to now".into() };
+            let title =
+                if saved.len() > 1 { format!("{}, then to now", now.id()) } else { "then to now".into() };
             self.differences.push(Difference::between(title, &then.mean, &now.mean));
         }
         self.findings = findings::of(&self.warmups, &self.runs);
@@ -200,7 +204,10 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
     let who = child::Identity::of_sudo().filter(|_| !options.as_root && options.watched.is_none());
     let mut report = Report {
         command: options.command.iter().map(|a| Foreign::from(a.as_os_str())).collect(),
-        commands: ('A'..='Z').map(String::from).zip(options.compared.iter().map(|l| l.as_os_str().into())).collect(),
+        commands: ('A'..='Z')
+            .map(String::from)
+            .zip(options.compared.iter().map(|l| l.as_os_str().into()))
+            .collect(),
         pid: options.watched.map(|(pid, _)| pid),
         kernel: read("/proc/sys/kernel/osrelease"),
         host: read("/proc/sys/kernel/hostname").into(),
@@ -236,6 +243,11 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
             return Err(failure);
         }
         Err(End::Failed(failure)) => return Err(failure),
+        Err(End::NotStarted(e)) if !report.runs.is_empty() => {
+            report.about.push(format!("not all runs were made: {}", e.0));
+            finish(&mut report, options, outputs)?;
+            return Ok(output::not_started(&options.commands()[0], &e.0));
+        }
         Err(End::NotStarted(e)) => return Ok(output::not_started(&options.commands()[0], &e.0)),
         Err(End::Asked(signal)) => {
             eprintln!("cachestat: interrupted before the command was run");

@@ -119,7 +119,12 @@ impl Signals {
             if fd < 0 {
                 return Err(io::Error::last_os_error());
             }
-            Ok(Self { fd: OwnedFd::from_raw_fd(fd), before, asked: Cell::new(None), discard: Cell::new(false) })
+            Ok(Self {
+                fd: OwnedFd::from_raw_fd(fd),
+                before,
+                asked: Cell::new(None),
+                discard: Cell::new(false),
+            })
         }
     }
 

@@ -232,6 +232,9 @@ pub struct Run {
     /// Bytes of read calls that nobody saw, at most, where that is worth a word.
     #[serde(skip)]
     pub unseen_bytes: Option<u64>,
+    /// Whether caches were emptied before each run of the series that was not to be warm.
+    #[serde(skip)]
+    pub cold_each: bool,
     /// The line that was run before it, without counting.
     #[serde(skip)]
     pub prepare: Option<String>,

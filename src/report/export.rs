@@ -181,7 +181,10 @@ mod tests {
         let a = &v["results"][0];
         assert_eq!((&a["command"], &a["group"]), (&json!("du -s ."), &json!("A")));
         assert_eq!((&a["times"], &a["exit_codes"]), (&json!([0.3, 0.5]), &json!([0, 0])));
-        assert_eq!((&a["mean"], &a["min"], &a["max"], &a["user"]), (&json!(0.4), &json!(0.3), &json!(0.5), &Value::Null));
+        assert_eq!(
+            (&a["mean"], &a["min"], &a["max"], &a["user"]),
+            (&json!(0.4), &json!(0.3), &json!(0.5), &Value::Null)
+        );
         assert!(v["results"][1]["stddev"].is_null(), "of one run");
         assert_eq!(
             csv(&report),

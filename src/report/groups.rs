@@ -223,3 +223,5 @@ pub fn differences(groups: &[Group]) -> Vec<Difference> {
     pairs(groups).iter().map(one).collect()
 }
 
+#[cfg(test)]
+mod tests;

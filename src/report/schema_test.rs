@@ -52,7 +52,7 @@ fn a_report_is_as_published() {
     };
     let mut report = Report {
         command: vec!["du".into()],
-        runs: vec![full.clone(), Run { number: 2, ..full }],
+        runs: vec![full.clone(), Run { number: 2, cold: None, ..full }],
         compared: Some(saved),
         about: vec!["x".into()],
         unknown: vec!["y".into()],

@@ -46,8 +46,11 @@ pub(super) fn all(options: &Options, watch: &mut Watch<'_>, report: &mut Report)
     }
     // Whatever became of the runs, what they have left behind is to be cleaned up.
     let cleaned = aside(options.cleanup.as_deref(), "--cleanup", watch);
-    let done = done?;
-    cleaned.map(|()| done)
+    match (done, cleaned) {
+        (Ok(cut), Err(End::Asked(signal))) => Ok(cut.or(Some(signal))),
+        (Ok(_), Err(end)) => Err(end),
+        (done, _) => done,
+    }
 }
 
 fn series(
@@ -60,66 +63,94 @@ fn series(
     if let Some(signal) = warm_up(options, &commands, watch, report, progress)? {
         return Ok(Some(signal));
     }
+    let mut emptied = None;
+    let done = counted(options, &commands, watch, report, progress, &mut emptied);
+    report.about.extend(emptied.map(|(number, left)| about_cold(options, number, &left)));
+    report.about.extend(about(options, watch, &report.runs));
+    done
+}
+
+/// The runs that count. `emptied`: before which run most stayed in the cache, and how much.
+fn counted(
+    options: &Options,
+    commands: &[Vec<OsString>],
+    watch: &mut Watch<'_>,
+    report: &mut Report,
+    progress: &Progress,
+    emptied: &mut Option<(u32, Left)>,
+) -> Result<Option<i32>, End> {
     let turns = turns(options);
     let many = turns.len();
     let mut statuses: Vec<Option<Option<i32>>> = vec![None; commands.len()];
-    let mut emptied: Option<(u32, Left)> = None;
-    let mut cut = None;
     for (number, turn) in (1_u32..).zip(&turns) {
         let label = report.commands.get(turn.command).map(|c| c.0.clone());
         let which = label.as_ref().map_or_else(String::new, |l| format!(" ({l})"));
         let say = |what: &str| progress.show(&format!("run {number} of {many}{which}: {what}"));
-        if options.prepare.is_some() {
-            between_lines(options, progress, || say("preparing"));
-            aside(options.prepare.as_deref(), "--prepare", watch)?;
-        }
-        let mut left = None;
-        if let Some(cold) = turn.cold {
-            say("emptying caches");
-            let stayed = cold.empty().map_err(|e| End::Failed(cannot_empty(&e)))?;
-            left = Some(stayed);
-            if emptied.is_none_or(|(_, most)| stayed.file_bytes > most.file_bytes) {
-                emptied = Some((number, stayed));
-            }
-        }
-        say("running");
-        if !options.discard_output {
-            progress.clear();
-        }
-        let mut run = match watch.command(&commands[turn.command], number) {
+        let run = one(options, &commands[turn.command], (number, *turn), watch, progress, &say);
+        let mut run = match run {
             Err(End::Asked(signal)) if !report.runs.is_empty() => {
                 report.about.push(format!("interrupted before run {number} of {many}"));
-                cut = Some(signal);
-                break;
+                return Ok(Some(signal));
             }
             run => run?,
         };
         run.label = label;
-        run.cold = turn.cold.map(|c| crate::options::OneOf::name(c).to_owned());
-        run.prepare.clone_from(&options.prepare);
-        run.cold_left = left;
+        if let Some(left) = run.cold_left
+            && emptied.is_none_or(|(_, most)| left.file_bytes > most.file_bytes)
+        {
+            *emptied = Some((number, left));
+        }
         let (died, status) = (run.signal, run.exit_status);
         let first = *statuses[turn.command].get_or_insert(status);
         let last = usize::try_from(number).is_ok_and(|n| n == many);
         // Interrupted: whoever did that wants no more of it.
-        let asked = if last { None } else { stopped(died, watch)? };
+        let mut asked = if last { None } else { stopped(died, watch)? };
         let otherwise = status != first;
         run.left_out = number > 1 && (asked.is_some() || otherwise && !options.ignore_failure);
         report.runs.push(run);
-        if let Some(signal) = asked {
-            report.about.push(format!("interrupted after run {number} of {many}"));
-            cut = Some(signal);
-            break;
+        if asked.is_none() {
+            match aside(options.conclude.as_deref(), "--conclude", watch) {
+                Err(End::Asked(signal)) => asked = Some(signal),
+                done => done?,
+            }
         }
-        aside(options.conclude.as_deref(), "--conclude", watch)?;
+        if asked.is_some() {
+            report.about.push(format!("interrupted after run {number} of {many}"));
+            return Ok(asked);
+        }
         if otherwise && !options.ignore_failure {
             report.about.push(ended_otherwise(number, many, status, first));
             break;
         }
     }
-    report.about.extend(emptied.map(|(number, left)| about_cold(options, number, &left)));
-    report.about.extend(about(options, watch, &report.runs));
-    Ok(cut)
+    Ok(None)
+}
+
+/// One of them, with what comes before it.
+fn one(
+    options: &Options,
+    command: &[OsString],
+    (number, turn): (u32, Turn),
+    watch: &mut Watch<'_>,
+    progress: &Progress,
+    say: &dyn Fn(&str),
+) -> Result<Run, End> {
+    if options.prepare.is_some() {
+        between_lines(options, progress, || say("preparing"));
+        aside(options.prepare.as_deref(), "--prepare", watch)?;
+    }
+    let mut left = None;
+    if let Some(cold) = turn.cold {
+        say("emptying caches");
+        left = Some(cold.empty().map_err(|e| End::Failed(cannot_empty(&e)))?);
+    }
+    between_lines(options, progress, || say("running"));
+    let mut run = watch.command(command, number)?;
+    run.cold = turn.cold.map(|c| crate::options::OneOf::name(c).to_owned());
+    run.cold_each = options.cold_each.is_some();
+    run.prepare.clone_from(&options.prepare);
+    run.cold_left = left;
+    Ok(run)
 }
 
 /// The runs of `--warmup`.
@@ -172,7 +203,11 @@ fn about_cold(options: &Options, number: u32, left: &Left) -> String {
         (_, Some(cold)) => (cold, "before run 1".to_owned(), "--cold"),
         (None, None) => return String::new(),
     };
-    let most = if options.cold_each.is_some() { format!("most stayed before run {number}: ") } else { String::new() };
+    let most = if options.cold_each.is_some() {
+        format!("most stayed before run {number}: ")
+    } else {
+        String::new()
+    };
     format!(
         "{when}, {} of the whole machine {} emptied ({option}); {most}{}",
         cold.about(),
@@ -205,7 +240,10 @@ fn about(options: &Options, watch: &Watch<'_>, runs: &[Run]) -> Vec<String> {
     let failed = |r: &&Run| r.exit_status.is_some_and(|s| s != 0) && r.signal.is_none();
     let n = runs.iter().filter(failed).count();
     if n > 0 && runs.len() > 1 && options.ignore_failure {
-        about.push(format!("{n} of {} runs ended with an exit status other than 0 (--ignore-failure)", runs.len()));
+        about.push(format!(
+            "{n} of {} runs ended with an exit status other than 0 (--ignore-failure)",
+            runs.len()
+        ));
     }
     about
 }
@@ -254,6 +292,10 @@ fn aside(line: Option<&str>, option: &str, watch: &mut Watch<'_>) -> Result<(), 
     let status = watch.aside(&command)?;
     if status == 0 {
         return Ok(());
+    }
+    // It died of what was meant for all of it.
+    if let Some(signal) = watch.processes.asked()? {
+        return Err(End::Asked(signal));
     }
     let failure = Failure::failed(format!("the line of {option} ended with status {status}: {line}"));
     Err(End::Failed(failure.remedy("make it succeed, or let it end with '; true'")))

@@ -257,9 +257,7 @@ fn first_sentence(then: &Run, now: &Run, words: &Words, worth: bool) -> String {
     } else {
         format!(
             "{after} took {} times as long as {before} {walls}.",
-            words
-                .ratio
-                .map_or_else(|| times(now.wall_s / then.wall_s.max(1e-9)), |r| r.inverse().words())
+            words.ratio.map_or_else(|| times(now.wall_s / then.wall_s.max(1e-9)), |r| r.inverse().words())
         )
     }
 }
@@ -274,7 +272,7 @@ fn of_data(then: &Run, now: &Run, before: &str, findings: &[Finding]) -> String 
     let has = |id: &str, run: &Run| findings.iter().any(|f| f.id == id && f.runs.contains(&run.number));
     let amount = units::of_pages(now.warm_pages);
     if now.wall_s >= then.wall_s {
-        return match now.cold.is_some() {
+        return match now.cold.is_some() && then.cold.is_none() {
             true => "waiting for data, which --cold had emptied from the cache".into(),
             false => "waiting for data".into(),
         };

@@ -87,7 +87,9 @@ impl Bench {
         let commands = self.compare_commands.len().max(1) as u64;
         let runs = u64::from(repeat) * (1 + u64::from(self.warm_runs)) * commands;
         if runs > RUNS {
-            return Some(format!("that makes {runs} runs; a report has {RUNS} at most: take a smaller '--repeat'"));
+            return Some(format!(
+                "that makes {runs} runs; a report has {RUNS} at most: take a smaller '--repeat'"
+            ));
         }
         if cold.is_some() && commands > 1 {
             return Some(

@@ -21,7 +21,7 @@ pub struct Watched {
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Run the command N times and compare the runs
+    /// Run the command N times and compare the runs; at most 1000 in all
     #[arg(short = 'r', long, value_name = "N", default_value = "1", requires = "what",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
@@ -31,7 +31,7 @@ pub struct Watched {
           value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub warmup: u32,
 
-    /// Empty caches of the whole machine before the first run: it slows everybody down for a while
+    /// Empty caches of the whole machine before the first run (--cold-each: each): it slows everybody down for a while
     #[arg(long, value_name = "WHAT", value_enum, requires = "what")]
     pub cold: Option<Cold>,
 
@@ -147,7 +147,8 @@ impl Watched {
             ("--junit", self.junit.is_some()),
         ];
         let given: Vec<_> = given.into_iter().chain(self.bench.of_reports()).collect();
-        name(&given).map(|name| (name, "is for reports: give a command ('-- COMMAND') or '-p PID --for TIME'"))
+        name(&given)
+            .map(|name| (name, "is for reports: give a command ('-- COMMAND') or '-p PID --for TIME'"))
     }
 }
 

@@ -78,7 +78,11 @@ impl Wanted {
             [one] => Ok(one),
             [] => {
                 let all: Vec<String> = report.groups.iter().map(Group::id).collect();
-                Err(format!("there was no group '{}'; there was {}", name.trim_end_matches('.'), all.join(", ")))
+                Err(format!(
+                    "there was no group '{}'; there was {}",
+                    name.trim_end_matches('.'),
+                    all.join(", ")
+                ))
             }
             // Cold and warm runs have no mean, nor have those of several commands.
             several => {

@@ -52,9 +52,8 @@ pub(super) fn earlier_run(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let finding = Finding::new("warmed-by-earlier-run", text, evidence)?;
     Some(match &run.prepare {
         // It was meant to.
-        _ if by.warmup => finding,
-        None => finding
-            .remedy("To time it cold each time, give --prepare 'sync; echo 3 >/proc/sys/vm/drop_caches'."),
+        _ if by.warmup || run.cold_each => finding,
+        None => finding.remedy("To time it cold each time, give --cold-each all."),
         // What is in use stays.
         Some(line) if line.contains("drop_caches") => finding,
         Some(_) => finding.remedy(

@@ -10,9 +10,9 @@ use crate::report::groups::State;
 use crate::report::stats::OUTLIER;
 use crate::report::units;
 
-/// The table; nothing where there is but one run.
+/// The table; nothing where each group is one run, which is shown among the runs.
 pub(super) fn show(report: &Report, out: &mut String) {
-    if report.runs.len() < 2 || report.groups.is_empty() {
+    if report.commands.is_empty() && report.groups.iter().all(|g| g.runs.len() < 2) {
         return;
     }
     for (label, command) in &report.commands {
@@ -20,6 +20,7 @@ pub(super) fn show(report: &Report, out: &mut String) {
     }
     table(&report.groups, out);
     notes(&report.groups, out);
+    out.push('\n');
 }
 
 /// The groups of runs that were saved.
@@ -30,17 +31,18 @@ pub(super) fn saved(groups: &[Group], out: &mut String) {
 }
 
 fn table(groups: &[Group], out: &mut String) {
+    // One unit for all, by the shortest.
+    let least = groups.iter().map(|g| g.wall.mean).fold(f64::INFINITY, f64::min);
+    let (unit, scale, digits) = if least < 0.1 { ("ms", 1e3, 1) } else { ("s", 1.0, 3) };
+    let time = |x: f64| format!("{:.digits$}", x * scale);
+    let head = [format!("mean ± σ [{unit}]"), format!("min [{unit}]"), format!("max [{unit}]")];
     line(
         out,
         &format!(
-            "{:<12}{:>5} {:>18} {:>9} {:>9} {:>13} {:>7}",
-            "means", "runs", "wall, mean ± σ", "min", "max", "relative", "cached"
+            "{:<12}{:>5} {:>18} {:>10} {:>10} {:>13} {:>7}",
+            "means", "runs", head[0], head[1], head[2], "relative", "cached"
         ),
     );
-    // One unit for all, by the shortest.
-    let least = groups.iter().map(|g| g.wall.mean).fold(f64::INFINITY, f64::min);
-    let time = |x: f64| if least < 0.1 { format!("{:.1}", x * 1e3) } else { format!("{x:.3}") };
-    let unit = if least < 0.1 { "ms" } else { "s" };
     for g in groups {
         let wall = &g.wall;
         let error = wall.deviation.map_or_else(String::new, |d| format!(" ± {}", time(d)));
@@ -49,10 +51,10 @@ fn table(groups: &[Group], out: &mut String) {
         line(
             out,
             &format!(
-                "  {:<10}{:>5} {:>18} {:>9} {:>9} {relative:>13} {cached:>7}",
+                "  {:<10}{:>5} {:>18} {:>10} {:>10} {relative:>13} {cached:>7}",
                 g.id(),
                 g.runs.len(),
-                format!("{}{error} {unit}", time(wall.mean)),
+                format!("{}{error}", time(wall.mean)),
                 time(wall.least),
                 time(wall.most),
             ),
@@ -89,7 +91,7 @@ fn notes(groups: &[Group], out: &mut String) {
                 g.id(),
                 units::percent(share, 0)
             ),
-            (State::Cold, Some(share)) if share > 0.05 && g.mean.cold.as_deref() != Some("slab") => format!(
+            (State::Cold, Some(share)) if share > 0.1 && g.mean.cold.as_deref() != Some("slab") => format!(
                 "{} was not quite cold: {} of the pages used were cached before, as they are in use.",
                 g.id(),
                 units::percent(share, 0)

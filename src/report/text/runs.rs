@@ -16,7 +16,6 @@ pub(super) fn show(report: &Report, out: &mut String) {
     let runs = &report.runs;
     super::groups::show(report, out);
     if runs.len() > 1 {
-        out.push('\n');
         let shown: Vec<_> = runs.iter().take(COLUMNS).collect();
         let heads: String = shown.iter().map(|r| format!("{:>11}", format!("run {}", r.number))).collect();
         line(out, &format!("{:<20}{heads}", "runs"));

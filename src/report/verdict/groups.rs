@@ -6,7 +6,9 @@ use super::Verdict;
 use super::Words;
 use super::alone;
 use super::between;
+use super::first_sentence;
 use super::units;
+use super::worth_a_word;
 use crate::report::data::Run;
 use crate::report::findings::Finding;
 use crate::report::groups::Group;
@@ -29,11 +31,12 @@ pub fn of_groups(groups: &[Group], saved: Option<(&Group, &Group)>, findings: &[
     let mut verdict: Option<Verdict> = None;
     for state in states {
         let all: Vec<&Group> = groups.iter().filter(|g| g.state == state).collect();
-        let (Some(reference), [_, others @ ..]) = (find(&first.label, state), all.as_slice()) else { continue };
+        let (Some(reference), [_, others @ ..]) = (find(&first.label, state), all.as_slice()) else {
+            continue;
+        };
         // Against the first the fastest of the others; the table has all.
         let Some(best) = others.iter().min_by(|a, b| a.wall.mean.total_cmp(&b.wall.mean)) else { continue };
-        let mut one = means(reference, best, |g, _| of_command(g), findings);
-        one.text.push_str(&shared_by_cache(&one.causes));
+        let one = means(reference, best, |g, _| of_command(g), findings);
         match &mut verdict {
             None => verdict = Some(one),
             Some(told) => told.text = format!("{} {}", told.text, one.text),
@@ -79,11 +82,8 @@ fn runs_of(group: &Group) -> String {
 
 fn means(then: &Group, now: &Group, name: impl Fn(&Group, &str) -> String, findings: &[Finding]) -> Verdict {
     let ratio = Ratio::of(&then.wall, &now.wall);
-    let words = Words {
-        before: name(then, "then").trim_end_matches(',').into(),
-        after: name(now, "now"),
-        ratio,
-    };
+    let words =
+        Words { before: name(then, "then").trim_end_matches(',').into(), after: name(now, "now"), ratio };
     let mut mean = now.mean.clone();
     // Whatever run of the other group brought pages in.
     let by: u64 = now.mean.origin.runs.iter().filter(|(n, _)| then.runs.contains(n)).map(|(_, p)| p).sum();
@@ -91,10 +91,14 @@ fn means(then: &Group, now: &Group, name: impl Fn(&Group, &str) -> String, findi
     let mut verdict = between(&then.mean, &mean, &words, findings);
     let spread = then.wall.deviation.zip(now.wall.deviation).map(|(a, b)| a.hypot(b));
     if let Some(spread) = spread.filter(|s| *s > (then.wall.mean - now.wall.mean).abs()) {
+        // What may be chance is not explained.
+        verdict.text = first_sentence(&then.mean, &mean, &words, worth_a_word(&then.mean, &mean));
         verdict.text.push_str(&format!(
             " The difference is smaller than the spread of single runs (± {}): it may be chance.",
             units::wall(spread)
         ));
+    } else if !then.label.is_empty() && worth_a_word(&then.mean, &mean) && then.label != now.label {
+        verdict.text.push_str(&shared_by_cache(&verdict.causes));
     }
     verdict
 }
@@ -123,11 +127,8 @@ fn one(group: &Group) -> Verdict {
     let mut name = in_state(group);
     name.get_mut(..1).map(str::make_ascii_uppercase);
     let took = format!("It took {}", units::wall(group.mean.wall_s));
-    let mean = format!(
-        "{name} took {}{spread} (mean of {} runs)",
-        units::wall(group.mean.wall_s),
-        group.runs.len()
-    );
+    let mean =
+        format!("{name} took {}{spread} (mean of {} runs)", units::wall(group.mean.wall_s), group.runs.len());
     verdict.text = verdict.text.replacen(&took, &mean, 1);
     verdict
 }
