@@ -212,7 +212,8 @@ pub fn saved(path: &Path) -> Result<Saved, Failure> {
     let list = |value: &Option<Value>| value.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
     let word = |v: &Value| v.as_str().map(|w| Foreign::from(w).to_string());
     let mut command: Vec<String> = list(&kept.command).iter().filter_map(word).collect();
-    command.extend(list(&kept.commands).iter().filter_map(|c| word(&c["line"])));
+    let lines: Vec<String> = list(&kept.commands).iter().filter_map(|c| word(&c["line"])).collect();
+    command.extend(Some(lines.join(", ")).filter(|l| !l.is_empty()));
     let size = kept.page_size.as_ref().and_then(Value::as_u64).filter(|n| *n != page());
     let about = format!(
         "{}, on {}, {}{}",

@@ -98,7 +98,7 @@ not counted as its own, nor are pages that are evicted. With -p, the process
 and what it has started or starts is watched.",
     ),
     (
-        "Benchmarks",
+        "Benchmarking",
         "\
 --cold empties caches before the first run only, --cold-each before each, as
 --prepare runs its line before each; --warm-runs N makes N runs more after

@@ -117,9 +117,11 @@ pub(super) fn before(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     if emptied || run.exit_status.is_none() {
         return Some(finding);
     }
-    Some(finding.remedy(
-        "To see how long it takes without that, run it with --cold all (it empties the caches of the whole machine).",
-    ))
+    // Of several commands, what one has warmed must not be emptied for another.
+    let option = if run.label.is_some() { "--cold-each" } else { "--cold" };
+    Some(finding.remedy(format!(
+        "To see how long it takes without that, run it with {option} all (it empties the caches of the whole machine)."
+    )))
 }
 
 pub(super) fn only_metadata(run: &Run, _: &[&Run]) -> Option<Finding> {

@@ -39,7 +39,7 @@ fn commands_to_compare() {
 #[test]
 fn what_makes_no_sense() {
     for (words, part) in [
-        (&["--compare-commands", "a"][..], "2 more values required"),
+        (&["--compare-commands", "a"][..], "2 values required"),
         (&["--compare-commands", "a", "b", "--", "c"], "cannot be used with"),
         (&["--compare-commands", "a", "b", "-p", "1"], "cannot be used with"),
         (&["5", "--compare-commands", "a", "b"], "cannot be used with"),
@@ -50,8 +50,8 @@ fn what_makes_no_sense() {
         (&["--cold-each", "--", "a"], "a value is required"),
         (&["--cold-each", "all"], "required"),
         (&["--setup", "x"], "required"),
-        (&["--setup", "x", "5"], "is for a command"),
-        (&["--ignore-failure", "5"], "is for a command"),
+        (&["--setup", "x", "5"], "required"),
+        (&["--ignore-failure", "5"], "required"),
         (&["--export-csv", "x"], "is for reports"),
         (&["-r", "0", "--", "a"], "0 is not in 1..=1000"),
         (&["-r", "100000", "--", "a"], "100000 is not in 1..=1000"),
