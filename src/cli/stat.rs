@@ -1,5 +1,6 @@
 //! The command line of `cachestat`.
 
+mod bench;
 mod command;
 mod help;
 
@@ -133,6 +134,9 @@ impl CommandLine for Args {
         if let Some((option, text)) = self.watched.stray() {
             return Err(format!("'{option}' {text}"));
         }
+        if let Some(text) = self.watched.bench.conflict(self.watched.repeat, self.watched.cold) {
+            return conflict(&text);
+        }
         let files = self.filters.by_file();
         if files && self.by == Some(By::Thread) {
             return conflict(
@@ -201,6 +205,7 @@ impl Args {
     fn report(&self) -> report::Options {
         let counting = self.counting();
         let watched = self.watched.clone();
+        let bench = watched.bench;
         report::Options {
             command: watched.command,
             watched: watched.time.map(|time| (self.filters.pid.unwrap_or(0), time)),
@@ -219,6 +224,17 @@ impl Args {
             html: watched.html,
             assertions: watched.assertions,
             junit: watched.junit,
+            cold_each: bench.cold_each,
+            warm_runs: bench.warm_runs,
+            compared: bench.compare_commands,
+            conclude: bench.conclude,
+            setup: bench.setup,
+            cleanup: bench.cleanup,
+            ignore_failure: bench.ignore_failure,
+            discard_output: bench.discard_output,
+            export_json: bench.export_json,
+            export_csv: bench.export_csv,
+            export_markdown: bench.export_markdown,
             counting,
         }
     }

@@ -215,6 +215,10 @@ pub struct Run {
     /// Whether it was run to warm up, and counts for nothing.
     #[serde(skip)]
     pub warmup: bool,
+    /// The letter of its command, where several are compared.
+    pub label: Option<String>,
+    /// Whether it belongs to no mean: it ended otherwise than the first run, or was interrupted.
+    pub left_out: bool,
     /// When it began, universal time.
     pub time: String,
     /// Which caches were emptied just before.
@@ -267,6 +271,9 @@ pub struct Run {
     pub unseen_bytes: Option<u64>,
     /// The state of the cache that it was made in.
     pub certificate: Option<super::certificate::Certificate>,
+    /// Whether caches were emptied before each run of the series that was not to be warm.
+    #[serde(skip)]
+    pub cold_each: bool,
     /// The line that was run before it, without counting.
     #[serde(skip)]
     pub prepare: Option<String>,

@@ -2,6 +2,7 @@
 
 mod details;
 mod files;
+mod groups;
 mod page;
 mod runs;
 mod state;
@@ -44,9 +45,9 @@ pub fn show(report: &Report, style: Style) -> String {
         details::sentence(run, &mut end);
     } else {
         runs::reads(report, &mut end);
-        // Of a cold and a warm run, a mean says nothing.
-        if style.verbose || report.runs.len() > 2 {
-            runs::spread(report, &mut end);
+        groups::show(report, &mut end);
+        if let Some(then) = &report.compared {
+            groups::saved(&then.groups, &mut end);
         }
     }
     let mut all = page.blank();

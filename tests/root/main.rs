@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod asserts;
+mod bench;
 mod beside;
 mod certificate;
 mod command;
@@ -68,6 +69,9 @@ const TESTS: &[Test] = &[
     ("verdict", asserts::verdict),
     ("certificate_of_a_tree", certificate::certificate_of_a_tree),
     ("certificate_of_others", certificate::certificate_of_others),
+    ("benchmark", bench::benchmark),
+    ("commands_in_turns", bench::commands_in_turns),
+    ("progress", bench::progress),
     ("hostile_names_in_intervals", hostile::hostile_names_in_intervals),
     ("hostile_names_in_reports", hostile::hostile_names_in_reports),
     ("hostile_names_in_cachetop", hostile::hostile_names_in_cachetop),

@@ -7,7 +7,6 @@ use crate::report::Report;
 use crate::report::compare;
 use crate::report::compare::Cell;
 use crate::report::compare::Difference;
-use crate::report::compare::Spread;
 use crate::report::data::Run;
 use crate::report::units;
 use crate::report::units::Clock;
@@ -18,12 +17,11 @@ const COLUMNS: usize = 5;
 /// Lines of the comparison that [`reads`] has shown.
 const READS: &[&str] = &["read", "hits", "read-ahead hits", "misses", "from devices"];
 
-/// The runs with what they are called; those that are then and now, or the first few.
+/// The first few of what stands beside each other.
 fn columns(report: &Report) -> Vec<(String, &Run)> {
-    let alone = report.runs.len() == 1;
-    let name = |r: &Run| if alone { "now".into() } else { format!("run {}", r.number) };
-    let then = report.compared.as_ref().map(|saved| ("then".to_owned(), &saved.run));
-    then.into_iter().chain(report.runs.iter().map(|r| (name(r), r)).take(COLUMNS)).collect()
+    let mut columns = super::groups::columns(report);
+    columns.truncate(COLUMNS);
+    columns
 }
 
 fn show(cell: Option<Cell>, page: &Page) -> String {
@@ -87,26 +85,15 @@ pub(super) fn all(report: &Report, page: &mut Page) {
         }
     }
     page.table(&table);
-    if report.runs.len() > COLUMNS {
-        page.line(&format!("  and {} more runs: --json has them all", report.runs.len() - COLUMNS));
+    let more = super::groups::columns(report).len().saturating_sub(COLUMNS);
+    if more > 0 {
+        page.line(&format!("  and {more} more: --json has them all"));
     }
     // Of two runs, the change stands beside them.
     if columns.len() != 2 {
         for d in &report.differences {
             difference(d, page);
         }
-    }
-}
-
-/// How far the wall times lie apart.
-pub(super) fn spread(report: &Report, page: &mut Page) {
-    let walls: Vec<f64> = report.runs.iter().map(|r| r.wall_s).collect();
-    if let Some(s) = Spread::of(&walls).filter(|_| walls.len() > 1) {
-        let text = format!(
-            "wall: mean {:.3} s, standard deviation {:.3} s, from {:.3} s to {:.3} s",
-            s.mean, s.deviation, s.least, s.most
-        );
-        page.wrapped("  ", &text);
     }
 }
 

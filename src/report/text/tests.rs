@@ -1,6 +1,8 @@
 //! The report as text: looked at, then kept.
 #![allow(clippy::unwrap_used)]
 
+mod groups;
+
 use super::*;
 use crate::figures::Figure;
 use crate::report::data::FileRow;

@@ -163,12 +163,7 @@ const REST: usize = 26;
 
 /// Runs side by side, then and now. Of two, what changed stands behind them, with shares of it. How many rows there are.
 pub(super) fn several(report: &Report, page: &mut Page) -> usize {
-    let mut runs: Vec<(String, &Run)> = Vec::new();
-    runs.extend(report.compared.as_ref().map(|saved| ("then".to_owned(), &saved.run)));
-    let alone = report.runs.len() == 1;
-    runs.extend(
-        report.runs.iter().map(|r| (if alone { "now".into() } else { format!("run {}", r.number) }, r)),
-    );
+    let mut runs = super::groups::columns(report);
     let longest = runs.iter().map(|(_, r)| r.wall_s).fold(0.0, f64::max);
     let clock = Clock::new(longest);
     let room = (page.style.width.saturating_sub(REST) / CELL).max(2);
@@ -219,7 +214,7 @@ pub(super) fn several(report: &Report, page: &mut Page) -> usize {
     }
     page.table(&table);
     if more > 0 {
-        page.line(&format!("  and {more} more runs: --json has them all"));
+        page.line(&format!("  and {more} more: --json has them all"));
     }
     if columns.iter().any(|c| c.together.is_some()) {
         parallel(page);
