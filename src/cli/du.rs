@@ -173,7 +173,14 @@ pub struct Args {
     pub quiet: bool,
 
     /// Print the manual page or shell completions, and exit
-    #[arg(long, value_name = "WHAT", value_enum, hide_short_help = true, help_heading = "How")]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        hide_short_help = true,
+        long_help = "Print the manual page or shell completions, and exit",
+        help_heading = "How"
+    )]
     pub generate: Option<Generated>,
 }
 
