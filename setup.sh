@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Sets up a fresh Debian 12 or 13 (or a relative with apt) for cachetop.
 #
-#   ./setup.sh run     install what building needs, build, watch the page cache for five seconds
-#   ./setup.sh test    install what testing needs, run every check on this kernel and on those of tests/vm
+#   ./setup.sh run      install what building needs, build, watch the page cache for five seconds
+#   ./setup.sh install  install what building needs, build, and put commands, manual pages and completions in place
+#   ./setup.sh test     install what testing needs, run every check on this kernel and on those of tests/vm
 #
 # Run it as root: packages, BPF and mounts need that. What is installed already is used as it is.
 # CLANG=clang-19 chooses the compiler of the BPF programs; VM_KERNELS=6.12,7.2 and VM_JOBS=1 narrow the matrix.
@@ -279,6 +280,39 @@ run() {
     target/release/cachestat 1 5
 }
 
+# Commands, manual pages and completions below $PREFIX (/usr/local); DESTDIR goes before it, for packages.
+install_all() {
+    install_for_building
+    cargo build --locked --release --bins
+    put_in_place target/release "${DESTDIR-}${PREFIX:-/usr/local}"
+}
+
+# What stands in $1, below $2. The commands print their manual pages and completions themselves.
+put_in_place() {
+    local command share=$2/share
+    mkdir -p "$2/bin" "$share/man/man1" "$share/bash-completion/completions" "$share/zsh/site-functions" \
+        "$share/fish/vendor_completions.d"
+    for command in cachestat cachetop cachedu; do
+        cp "$1/$command" "$2/bin/$command"
+        "$1/$command" --generate man >"$share/man/man1/$command.1"
+        "$1/$command" --generate bash >"$share/bash-completion/completions/$command"
+        "$1/$command" --generate zsh >"$share/zsh/site-functions/_$command"
+        "$1/$command" --generate fish >"$share/fish/vendor_completions.d/$command.fish"
+    done
+    echo "installed below $2"
+}
+
+# All of it in a directory of its own: the manual pages are such, and the commands run from there.
+check_install() {
+    local at=target/installed command
+    rm -rf "$at"
+    put_in_place target/debug "$at"
+    for command in cachestat cachetop cachedu; do
+        "$at/bin/$command" --version
+        grep -q "^.TH $command 1 " "$at/share/man/man1/$command.1"
+    done
+}
+
 test_all() {
     [ "$(id -u)" = 0 ] || die "the tests load BPF programs and mount file systems: run them as root"
     step "packages" install_for_testing
@@ -299,6 +333,7 @@ test_all() {
             skip "build with $clang" "apt has none"; fi
     done
     step "tests" cargo test --locked --no-fail-fast
+    step "installation" check_install
     step "tests as root on this kernel, $(uname -r)" cargo test --locked --test root
     rm -rf target/vm-results target/vm-logs
     mkdir -p target/vm-logs
@@ -355,6 +390,7 @@ test_all() {
 
 case ${1-} in
 run) run ;;
+install) install_all ;;
 test) test_all ;;
 *)
     sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"

@@ -150,7 +150,7 @@ static __always_inline u64 cgroup_of(struct task_struct *task)
 	return BPF_CORE_READ(group_of(task), kn, id);
 }
 
-/* Whether what the running thread does is asked for. */
+/* Whether what the running thread does is to be counted. */
 static __noinline int is_asked_for(u32 tgid)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -190,7 +190,7 @@ static __noinline void identify(struct row *row)
 }
 
 /*
- * The number of a free row. Where only some threads are asked for, `free_rows` are kept for these, and `spare_rows` are
+ * The number of a free row. Where only some threads are requested, `free_rows` are kept for these, and `spare_rows` are
  * everybody's.
  */
 static __always_inline int take_row(u32 *n, bool wanted)
@@ -334,7 +334,7 @@ static __always_inline u64 number_of(struct row *row, const void *pointer)
 	return *(volatile u64 *)&row->scratch;
 }
 
-/* The running thread's row: null if it has none and none was asked for, if it is the monitor, or for want of room. */
+/* The running thread's row: null if it has none and none was requested, if it is the monitor, or for want of room. */
 static __always_inline struct row *own_row(bool create)
 {
 	u64 task = bpf_get_current_task();

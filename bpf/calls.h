@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * Requests where functions cannot be bracketed, from 6.12 on: mm_filemap_get_pages says, at the end of each
- * successful look-up inside a read, which pages the read still wants. What belongs to one call is told by the
+ * successful look-up inside a read, which pages the read still wants. What belongs to one call is known by the
  * thread's count of read calls (task->ioac.syscr, raised as each ends); where a call began is in the registers
  * that it entered the kernel with, since a batch that ends in a page under I/O fires no event.
  *
@@ -17,7 +17,7 @@
 
 enum { IORING_OP_READ_FIXED = 4, IORING_OP_READ = 22 };
 
-/* Pages that a thread added in a system call, while it served no fault: what they were asked for by. */
+/* Pages that a thread added in a system call, while it served no fault: by which request. */
 static __always_inline void added_by_call(struct account *a, struct call *c, struct entry *e, struct added *p,
 					  u64 syscr)
 {
@@ -67,7 +67,7 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 	case NR_io_uring_enter:
 		if (c->uring_first > c->uring_last)
 			goto later;
-		/* The request may be tried again later, here or by a worker: its pages are marked as asked for. */
+		/* The request may be tried again later, here or by a worker: its pages are marked as requested. */
 		if (split_added(a, p, c->uring_first, c->uring_last, &f, &l, BITS))
 			ledger_set((u64)p->mapping | DEMANDED, f, l, BITS);
 		return;
@@ -221,7 +221,7 @@ struct io_rw___read {
 	u32 len;
 } __attribute__((preserve_access_index));
 
-/* io_uring_submit_req: what the next additions of this thread are asked for by. */
+/* io_uring_submit_req: the request that the next additions of this thread are for. */
 static __always_inline void on_uring_submit(struct io_kiocb *req)
 {
 	struct io_rw___read *rw = (void *)req;

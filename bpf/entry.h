@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * How a thread entered the kernel, and what its system call asked for: told by the registers that it came with. The
+ * How a thread entered the kernel, and what its system call requested: known by the registers that it came with. The
  * functions are for kernels from 6.12 on, where any address can be read by plain loads (core.h).
  */
 #ifndef CACHETOP_ENTRY_H
@@ -62,7 +62,7 @@ struct iovec_user {
 	u64 len;
 };
 
-/* The byte range that a read call asked for; false where the registers do not tell. */
+/* The byte range that a read call requested; false where the registers do not say. */
 static __always_inline bool asked(struct entry *e, u64 *pos, u64 *count)
 {
 	struct file *file;

@@ -26,7 +26,7 @@ static __always_inline void directory_block_wanted(struct address_space *mapping
 	t->block.wanted = index;
 }
 
-/* Pages are added to a mapping of metadata, and no read, write or fault of this thread asked for them. */
+/* Pages are added to a mapping of metadata, and no read, write or fault of this thread requested them. */
 static __always_inline void block_added(struct account *a, struct thread *t, u64 mapping, u64 first, u64 last,
 					enum ledger_mode mode)
 {
@@ -44,7 +44,7 @@ static __always_inline void block_added(struct account *a, struct thread *t, u64
 	t->block.last = last;
 }
 
-/* Whether this thread added any of these pages, and has not been told so yet. */
+/* Whether this thread added any of these pages, and this has not been reported yet. */
 static __always_inline bool block_take_added(struct thread *t, u64 mapping, u64 first, u64 last)
 {
 	if (t->block.mapping != mapping || first > t->block.last || last < t->block.first)

@@ -7,7 +7,7 @@
 #include "thread.h"
 
 /*
- * Or'ed to a mapping's address in the ledger: pages that an unfinished request asked for, where the thread's own
+ * Or'ed to a mapping's address in the ledger: pages that an unfinished request is for, where the thread's own
  * list does not do (calls.h): io_uring requests that a worker may finish, and lists that are full.
  */
 #define DEMANDED 1
@@ -127,7 +127,7 @@ static __always_inline bool look_at_added(struct added *p, struct account *a, vo
 	return true;
 }
 
-/* A page that a fault asked for is neither a read's miss nor read-ahead; its neighbours are read-ahead. */
+/* A page that a fault requested is neither a read's miss nor read-ahead; its neighbours are read-ahead. */
 static __always_inline void added_by_fault(struct account *a, struct added *p, u64 at, enum ledger_mode mode)
 {
 	if (at < p->first || at > p->last) {

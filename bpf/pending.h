@@ -39,7 +39,7 @@ struct call {
 	u64 ahead; /* pages of the request that were prefetched and unused */
 	u64 state;
 	struct faults faults;
-	/* Of the io_uring request that the thread submitted last: pages asked for; first > last: not known. */
+	/* Of the io_uring request that the thread submitted last: pages requested; first > last: not known. */
 	u64 uring_first;
 	u64 uring_last;
 	/* Pages that this thread added, not told apart yet: the first `owned` belong to the request above. */

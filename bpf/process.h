@@ -59,7 +59,7 @@ static long mark_if_of(void *map, u64 *task, u32 *number, u32 *pid)
 }
 
 /*
- * A thread was moved to another cgroup, or a process by its leader. That it was the leader alone is not told: the
+ * A thread was moved to another cgroup, or a process by its leader. That it was the leader alone is not known: the
  * other threads look, too, and find that nothing has changed.
  */
 static __always_inline void on_cgroup(u32 pid)

@@ -319,7 +319,7 @@ static __always_inline void exit_kiocb(struct kiocb *iocb, s64 ret, u64 already,
 /*
  * The same for what nearly all reads are: of one call, with nothing to add, by a thread that has its row. Few values
  * outlive a call here, since each that does is saved at entry and return, and what is rare is asked in one. False:
- * nothing was counted. `detail`: latency or files may be asked for.
+ * nothing was counted. `detail`: latency or files may be requested.
  */
 static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 ret, bool detail)
 {

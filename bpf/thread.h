@@ -9,7 +9,7 @@
 #define MAX_DEPTH 4 /* overlay on loop on a file system, and one to spare; a power of two */
 
 enum frame_kind {
-	/* A read that was first heard of when it asked for read-ahead: from there to the end of the request. */
+	/* A read that was first heard of when it requested read-ahead: from there to the end of the request. */
 	F_NAMED,
 	F_READ,
 	F_WRITE,
@@ -21,7 +21,7 @@ struct frame {
 	u64 mapping;
 	u64 key; /* names the request from entry to exit; 0: named by its read-ahead */
 	u64 pos;
-	u64 first; /* pages asked for, first > last: none */
+	u64 first; /* pages requested, first > last: none */
 	u64 last;
 	u64 added; /* pages of the request that this thread added, and the range they lie in */
 	u64 added_first;

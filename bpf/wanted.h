@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What is asked for, where not everything is: decided where it happens, so that it needs no room that others could
+ * What is requested, where not everything is: decided where it happens, so that it needs no room that others could
  * take, and does not depend on what is still there when user space looks. Threads are judged when they get a row, which
  * they do anew under another name and in another cgroup; files when a process is about to get a row for one.
  */
@@ -121,7 +121,7 @@ static __always_inline bool is_wanted_name(const char *process)
 	return true;
 }
 
-/* Whether what a thread of a process of this name does is asked for. */
+/* Whether what a thread of a process of this name does is to be counted. */
 static __always_inline bool is_wanted(struct task_struct *task, u32 tgid, const char *process)
 {
 	if (!only_some)
@@ -133,7 +133,7 @@ static __always_inline bool is_wanted(struct task_struct *task, u32 tgid, const 
 	return !only_group || in_group((u64)group_of(task));
 }
 
-/* Whether a file is asked for. */
+/* Whether a file is to be counted. */
 static __always_inline bool is_wanted_file(struct inode *inode)
 {
 	u64 root = 0;

@@ -38,7 +38,7 @@ static __always_inline void open_window(struct account *a, struct thread *t, u64
 	w->last = last;
 	w->added = 0;
 	COUNT(a, C_WINDOWS, 1);
-	/* The table has room for all rows where latency is asked for, and only there. */
+	/* The table has room for all rows where latency is requested, and only there. */
 	h = with_latency && a->row ? histograms_of(a->row) : 0;
 	if (h) {
 		u32 n = log2_of(last - first + 1);

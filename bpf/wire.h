@@ -14,7 +14,7 @@ enum counter {
 	C_MISS_FILLS, /* pages added for a missed access */
 	C_PREFETCHED, /* pages added ahead of a request */
 	C_READ_CALLS, /* reads that delivered bytes from the page cache */
-	C_STALL_NS, /* nanoseconds that calls with misses took; only where latency is asked for */
+	C_STALL_NS, /* nanoseconds that calls with misses took; only where latency is requested */
 	C_INFLIGHT, /* pages present but still being read when they were reached */
 	C_WINDOWS, /* read-ahead windows issued */
 	C_WINDOWS_CUT, /* of these, the ones with a page that was there already */
@@ -116,12 +116,12 @@ struct row {
 	unsigned long long v[C_MAX];
 	unsigned long long off_at; /* when it left the processor, ns; 0: it runs */
 	unsigned long long off_sum; /* ns that it was not on a processor */
-	unsigned long long lookup_at; /* when the file system was asked for a name; 0: it was not */
+	unsigned long long lookup_at; /* when the file system was asked to look a name up; 0: it was not */
 	unsigned long long lookup_off; /* off_sum then */
 	unsigned long long off_why; /* a counter: why the thread left the processor */
 	unsigned long long
 		queued; /* one more than all its life's ns without a processor, when it left one last */
-	unsigned long long wanted; /* what the thread does is asked for (wanted.h) */
+	unsigned long long wanted; /* what the thread does is to be counted (wanted.h) */
 	unsigned long long
 		direct; /* the direct request that it begins, where only tracepoints attach (direct.h) */
 };

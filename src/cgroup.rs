@@ -65,13 +65,13 @@ impl Hierarchy {
     }
 }
 
-/// Names that are kept, and as many again of those that were asked for before: a cgroup's number is never given twice, so
+/// Names that are kept, and as many again of those that were looked up before: a cgroup's number is never given twice, so
 /// that none of them becomes wrong, but machines make cgroups all the time.
 const KEPT: usize = 4096;
 /// Directories that are looked at for one name, where the kernel does not say it.
 const STEPS: usize = 512;
 
-/// Paths of cgroups by id. The kernel is asked for each once; where it does not say, the tree is walked, some steps for
+/// Paths of cgroups by id. The kernel is asked about each once; where it does not say, the tree is walked, some steps for
 /// each id that nobody has seen.
 #[derive(Debug)]
 pub struct Cgroups {

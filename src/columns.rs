@@ -308,7 +308,7 @@ const fn all() -> [Column; COUNT] {
 /// Every column, in the order of the wide set.
 pub const COLUMNS: &[Column] = &all();
 
-/// The columns shown unless others are asked for.
+/// The columns shown unless others are requested.
 pub const DEFAULT: &[&str] =
     &["hits", "readahead_hits", "misses", "dirtied", "hit_ratio", "buffers_bytes", "cached_bytes"];
 

@@ -33,10 +33,10 @@ pub struct Engines {
 }
 
 impl Engines {
-    /// Opens what was asked for; without a choice the exact engine, or the classic one where that cannot run.
+    /// Opens what was requested; without a choice the exact engine, or the classic one where that cannot run.
     ///
     /// # Errors
-    /// When an engine that was asked for cannot run, or none can.
+    /// When an engine that was requested cannot run, or none can.
     pub fn open(options: &Options, choice: Option<Engine>) -> Result<Self, StartError> {
         let (facts, tracefs) = options.facts()?;
         let tracefs = tracefs.as_ref();
@@ -99,7 +99,7 @@ impl Engines {
         self.classic.as_ref().map(Classic::plan)
     }
 
-    /// What a person must be told: that another engine counts than the one expected.
+    /// What a person must know: that another engine counts than the one expected.
     #[must_use]
     pub fn notice(&self) -> Option<&str> {
         self.notice.as_deref()

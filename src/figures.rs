@@ -196,7 +196,7 @@ figures! {
     DirectWriteBytes = "direct"."write_bytes", Bytes, sum [DirectWriteBytes], of Row, from Direct,
         column "direct_write_bytes" "DWRIT_MB", "bytes written with O_DIRECT that really bypassed the cache";
     DirectFellBack = "direct"."fell_back_bytes", Bytes, sum [DirectFellBack], of Row, from FellBack,
-        column "direct_fell_back_bytes" "DFELL_MB", "bytes asked for with O_DIRECT that went through the cache after all";
+        column "direct_fell_back_bytes" "DFELL_MB", "bytes requested with O_DIRECT that went through the cache after all";
     MetaAccesses = "meta"."accesses", Pages, sum [MetaHits, MetaAheadHits, MetaMisses], of Thread, from Metadata,
         column "meta_accesses" "METAACC", "accesses through a block device's own mapping";
     MetaHits = "meta"."hits", Pages, sum [MetaHits], of Thread, from Metadata,

@@ -53,7 +53,7 @@ const fn reason(
     Reason { id, counter, touches, option, about }
 }
 
-/// All reasons, in the order in which they are told.
+/// All reasons, in the order in which they are listed.
 pub const REASONS: &[Reason] = &[
     reason(
         "requests_full",
@@ -172,7 +172,7 @@ pub fn consequence<'a>(mut reasons: impl Iterator<Item = &'a str>) -> &'static s
 
 /// What was lost and what that touches, in one line: for standard error.
 #[must_use]
-pub fn told(lost: &Lost) -> String {
+pub fn sentence(lost: &Lost) -> String {
     let parts = by_reach(lost).into_iter().map(|(touches, reasons)| {
         let list: Vec<_> = reasons.iter().map(|(why, n)| format!("{why} {n}")).collect();
         format!("{} ({})", says(touches), list.join(", "))
@@ -190,11 +190,11 @@ pub fn reach(lost: &Lost) -> String {
 
 /// The same, and what would have given room.
 #[must_use]
-pub fn told_with_remedy(lost: &Lost) -> String {
+pub fn sentence_with_remedy(lost: &Lost) -> String {
     let options = options(lost);
     let room =
         if options.is_empty() { String::new() } else { format!("; more room: {}", options.join(", ")) };
-    told(lost) + &room
+    sentence(lost) + &room
 }
 
 /// The options that give room for what had none, each once.
@@ -230,13 +230,13 @@ mod tests {
         let lost = |list: &[(&'static str, u64)]| Lost {
             by_reason: list.iter().map(|(why, n)| ((*why).into(), *n)).collect(),
         };
-        let text = told_with_remedy(&lost(&[("requests_full", 0), ("files_full", 118_824)]));
+        let text = sentence_with_remedy(&lost(&[("requests_full", 0), ("files_full", 118_824)]));
         assert_eq!(
             text,
             "118824 events could not be accounted: rows of files lack them, totals do not (files_full 118824); \
              more room: --file-table"
         );
-        let text = told_with_remedy(&lost(&[
+        let text = sentence_with_remedy(&lost(&[
             ("files_full", 1),
             ("nesting", 2),
             ("processes_full", 3),

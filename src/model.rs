@@ -43,9 +43,9 @@ pub struct Interval {
     pub memory: Memory,
     /// Events lost in the interval.
     pub lost: Lost,
-    /// Latency of read calls and sizes of read-ahead windows, of the whole system; `None` unless asked for.
+    /// Latency of read calls and sizes of read-ahead windows, of the whole system; `None` unless requested.
     pub histograms: Option<Box<Histograms>>,
-    /// Rows of the pivot, busiest first, as many as asked for; what did nothing is left out.
+    /// Rows of the pivot, busiest first, as many as requested; what did nothing is left out.
     pub rows: Vec<Row>,
     /// Number of rows that there would be.
     pub groups: usize,

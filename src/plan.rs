@@ -78,7 +78,7 @@ pub struct Wants {
     pub follow: bool,
     /// How many pages are mapped around faults: an event more for each fault, and from 6.6 on one for each page mapped.
     pub around: bool,
-    /// When a cgroup is made: the one that is asked for may go and come again.
+    /// When a cgroup is made: the one that is requested may go and come again.
     pub group: bool,
 }
 

@@ -108,10 +108,10 @@ fn flush(text: &mut String, out: &mut dyn Write) -> Result<(), End> {
 }
 
 /// Says on standard error what a reader of the figures must know: the first loss, and an interval that was
-/// much longer than asked for.
+/// much longer than requested.
 fn warn(options: &Options, interval: &Interval, wake: Wake, run: Option<&Interval>, err: &mut dyn Write) {
     if interval.lost.total() > 0 && run.is_none_or(|run| run.lost.total() == 0) {
-        let _ = writeln!(err, "cachestat: warning: {}", loss::told(&interval.lost));
+        let _ = writeln!(err, "cachestat: warning: {}", loss::sentence(&interval.lost));
         let room = loss::options(&interval.lost);
         if !room.is_empty() {
             let filtered = if options.chosen.any() { "; what is chosen is not known without" } else { "" };
@@ -127,7 +127,7 @@ fn warn(options: &Options, interval: &Interval, wake: Wake, run: Option<&Interva
 /// At the end, what was lost over the run, unless it was said just now.
 fn conclude(total: &Interval, last: &Interval, err: &mut dyn Write) {
     if total.lost.total() > last.lost.total() {
-        let _ = writeln!(err, "cachestat: warning: over the whole run, {}", loss::told(&total.lost));
+        let _ = writeln!(err, "cachestat: warning: over the whole run, {}", loss::sentence(&total.lost));
     }
 }
 

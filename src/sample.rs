@@ -157,7 +157,7 @@ pub struct RowSample {
     pub process: Comm,
     /// What was counted since the sample before.
     pub counters: Sparse,
-    /// Its read calls and read-ahead windows since the sample before; `None` if nobody asked for them, or there were
+    /// Its read calls and read-ahead windows since the sample before; `None` if nobody requested them, or there were
     /// none.
     pub latency: Option<Box<Histograms>>,
 }
@@ -274,11 +274,11 @@ pub struct Sample {
     pub by_file: Option<Counters>,
     /// Threads that did something since the sample before.
     pub rows: Vec<RowSample>,
-    /// Files that a process used since the sample before; empty if nobody asked for them.
+    /// Files that a process used since the sample before; empty if nobody requested them.
     pub files: Vec<FileSample>,
     /// Of a sum of samples: what rows counted that are not kept by themselves.
     pub folded: FoldedRows,
-    /// Latency of read calls since attach; `None` if nobody asked for it.
+    /// Latency of read calls since attach; `None` if nobody requested it.
     pub latency: Option<Box<Histograms>>,
     /// What could not be accounted.
     pub lost: Lost,

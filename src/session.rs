@@ -34,7 +34,7 @@ pub struct Options {
     pub files: u32,
     /// What to find out beyond the counts. Default: nothing; each costs something at every read.
     pub wants: Wants,
-    /// What is asked for: what others do makes no rows. Default: everything.
+    /// What is requested: what others do makes no rows. Default: everything.
     pub only: Only,
     /// Behave as if the kernel refused to attach to functions, as some do. For tests.
     pub without_functions: bool,

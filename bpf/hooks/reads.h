@@ -117,7 +117,7 @@ static __always_inline void enter_read_session(struct pt_regs *ctx, u64 *word)
 		enter_rare_read(ctx);
 }
 
-/* Where only counts are asked for, from 7.0 on: the path of nearly all reads, as short as it can be. */
+/* Where only counts are requested, from 7.0 on: the path of nearly all reads, as short as it can be. */
 SEC("?kprobe.session/filemap_read")
 int read_session(struct pt_regs *ctx)
 {
@@ -138,7 +138,7 @@ int read_session(struct pt_regs *ctx)
 	return 0;
 }
 
-/* Where latency or files are asked for, and before 7.0. */
+/* Where latency or files are requested, and before 7.0. */
 SEC("?kprobe.session/filemap_read")
 int read_detail_session(struct pt_regs *ctx)
 {

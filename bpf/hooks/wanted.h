@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Programs that know what is asked for, and who asks. */
+/* Programs that know what is to be counted, and for whom. */
 #ifndef CACHETOP_HOOKS_WANTED_H
 #define CACHETOP_HOOKS_WANTED_H
 

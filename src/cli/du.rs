@@ -16,7 +16,7 @@ use super::help::fixed;
 use crate::du::options::Format;
 use crate::du::options::List;
 use crate::du::options::Options;
-use crate::du::options::Owners;
+use crate::du::options::Processes;
 use crate::du::options::Task;
 use crate::du::printing;
 use crate::du::row::Sort;
@@ -173,7 +173,14 @@ pub struct Args {
     pub quiet: bool,
 
     /// Print the manual page or shell completions, and exit
-    #[arg(long, value_name = "WHAT", value_enum, hide = true)]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        hide_short_help = true,
+        long_help = "Print the manual page or shell completions, and exit",
+        help_heading = "How"
+    )]
     pub generate: Option<Generated>,
 }
 
@@ -200,7 +207,7 @@ impl CommandLine for Args {
         if self.csv && (self.evict || self.load) {
             return conflict("'--evict' and '--load' print text or '--json'");
         }
-        if self.interactive && self.owners() {
+        if self.interactive && self.processes() {
             return conflict("'-i' browses directories: give a PATH");
         }
         // What would have no effect means something to whoever writes it: that less is looked at or done.
@@ -221,7 +228,7 @@ impl CommandLine for Args {
             ("-i", self.interactive, &["--one-file-system", "--exclude", "--sort"]),
             (
                 "--pid, --comm, --cgroup and --all",
-                self.owners(),
+                self.processes(),
                 &["--exclude", "--min", "--top", "--files-only", "--files", "--sort", "--unit"],
             ),
         ] {
@@ -248,7 +255,7 @@ impl CommandLine for Args {
 
 impl Args {
     /// Whether files of processes are looked at.
-    fn owners(&self) -> bool {
+    fn processes(&self) -> bool {
         !self.pid.is_empty() || self.comm.is_some() || self.cgroup.is_some() || self.all
     }
 
@@ -273,7 +280,7 @@ impl Args {
             task: self.task(),
             paths: args.paths,
             list: args.files_from.map(|file| List { file, null: self.null }),
-            owners: Owners { pid: args.pid, comm: args.comm, cgroup: args.cgroup, all: args.all },
+            processes: Processes { pid: args.pid, comm: args.comm, cgroup: args.cgroup, all: args.all },
             one_file_system: args.one_file_system,
             exclude: args.exclude,
             depth: args.depth,

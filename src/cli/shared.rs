@@ -99,7 +99,13 @@ pub struct Itself {
     pub refuse: Vec<String>,
 
     /// Print the manual page or shell completions, and exit
-    #[arg(long, value_name = "WHAT", value_enum, hide = true)]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        hide_short_help = true,
+        long_help = "Print the manual page or shell completions, and exit"
+    )]
     pub generate: Option<Generated>,
 }
 

@@ -143,12 +143,8 @@ impl CommandLine for Args {
                 "files are counted by process: '--by thread' cannot be used with '--file' or '--mount'",
             );
         }
-        if self.how.classic() {
-            if self.by.is_some_and(|by| by != By::Process) {
-                return conflict(
-                    "the classic engine counts by process: take '--by process' or '--engine exact'",
-                );
-            }
+        if self.how.classic() && self.by.is_some_and(|by| by != By::Process) {
+            return conflict("the classic engine counts by process: take '--by process' or '--engine exact'");
         }
         self.how.takes(&self.filters)?;
         if self.bcc && self.how.engine == Some(Engine::Both) {

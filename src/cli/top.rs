@@ -146,10 +146,8 @@ impl CommandLine for Args {
         if by_file && (self.threads || self.by == Some(By::Thread)) {
             return conflict("files are counted by process: '--file' and '--mount' have no rows of threads");
         }
-        if self.how.classic() {
-            if self.by.is_some_and(|by| by != By::Process) || self.threads {
-                return conflict("the classic engine counts by process: take '--engine exact'");
-            }
+        if self.how.classic() && (self.by.is_some_and(|by| by != By::Process) || self.threads) {
+            return conflict("the classic engine counts by process: take '--engine exact'");
         }
         self.how.takes(&self.filters)?;
         if self.top.is_some() && !(self.batch || self.json) {

@@ -55,7 +55,7 @@ pub struct Deed {
 fn cached(fd: BorrowedFd<'_>, ask: Ask) -> Result<Known, Unknown> {
     match ask.residency(fd) {
         Ok(known) => Ok(Ok(known)),
-        Err(why) if why.untold() => Ok(Err(why)),
+        Err(why) if why.withheld() => Ok(Err(why)),
         Err(why) => Err(why),
     }
 }
@@ -198,7 +198,7 @@ pub fn run(
     let mut report = Report::new(if options.task == Task::Load { "load" } else { "evict" }, options);
     let needed = options.needed();
     // Who may not know what is cached may act all the same.
-    let open = |r: &Row| r.why.is_none_or(Unknown::untold);
+    let open = |r: &Row| r.why.is_none_or(Unknown::withheld);
     let todo: Vec<Row> = found.rows.into_iter().filter(|r| open(r) && needed(&r.totals)).collect();
     report.besides = found.total.cached.saturating_sub(todo.iter().map(|r| r.totals.cached).sum());
     let pages = todo.iter().map(|r| r.totals.pages.saturating_sub(r.totals.cached));
@@ -240,7 +240,7 @@ pub fn restore(
         if options.dry_run {
             let (totals, why) = opening::file(&file.path, ask);
             let dry = dry(&totals, false, why);
-            return why.filter(|why| !why.untold()).map_or(Ok(dry), Err);
+            return why.filter(|why| !why.withheld()).map_or(Ok(dry), Err);
         }
         load_runs(&opening::open_named(&file.path)?.0, &file.runs, ask, read)
     });

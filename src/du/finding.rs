@@ -17,7 +17,7 @@ use super::opening::open_named;
 use super::options::List;
 use super::options::Options;
 use super::options::Task;
-use super::owners;
+use super::processes;
 use super::progress;
 use super::residency::Unknown;
 use super::row::Kind;
@@ -73,7 +73,7 @@ const LONGEST: u64 = 1 << 20;
 /// # Errors
 /// Wrong usage: a pattern, a process or a cgroup that there is not.
 pub(super) fn find(options: &Options, paths: &[PathBuf]) -> Result<Found, Failure> {
-    let mut found = if options.of_owners() { owners::find(options)? } else { named(options, paths)? };
+    let mut found = if options.by_process() { processes::find(options)? } else { named(options, paths)? };
     // Files that exist and cannot be acted on: not all that was requested is done.
     let saving = matches!(options.task, Task::Save(_));
     let beyond = |row: &Row| row.why.is_some_and(|why| out_of_reach(why, saving));
@@ -140,7 +140,7 @@ fn named(options: &Options, paths: &[PathBuf]) -> Result<Found, Failure> {
                         }
                         let (totals, why) = counted(path, opened, how.ask);
                         if let Some(why) = why {
-                            found.missing |= !options.task.changes() || !why.untold();
+                            found.missing |= !options.task.changes() || !why.withheld();
                             found.notes.push(format!("{}: {why}", view::name(path)));
                         }
                         if !again {

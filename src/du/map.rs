@@ -12,10 +12,10 @@ use serde_json::json;
 
 use super::found::End;
 use super::options::Options;
-use super::owners;
 use super::pattern::Lengths;
 use super::pattern::Pattern;
 use super::printing::offer;
+use super::processes;
 use super::ranges::Run;
 use super::residency;
 use super::residency::Ask;
@@ -187,8 +187,8 @@ pub fn run(
     err: &mut dyn Write,
 ) -> Result<End, Failure> {
     let mut end = End::Done;
-    let rows: Vec<Row> = if options.of_owners() {
-        let found = owners::find(options)?;
+    let rows: Vec<Row> = if options.by_process() {
+        let found = processes::find(options)?;
         end = found.warn(err);
         // The notes name those that cannot be known.
         found.rows.into_iter().filter(|r| r.why.is_none()).collect()

@@ -86,7 +86,7 @@ pub struct List {
 
 /// Processes whose files are looked at; each of these must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Owners {
+pub struct Processes {
     /// These processes.
     pub pid: Vec<u32>,
     /// Those with this command name.
@@ -107,7 +107,7 @@ pub struct Options {
     /// A list of more of them.
     pub list: Option<List>,
     /// Files of these processes instead.
-    pub owners: Owners,
+    pub processes: Processes,
     /// Stay on the file system of each path.
     pub one_file_system: bool,
     /// Names that are left out.
@@ -141,8 +141,8 @@ pub struct Options {
 impl Options {
     /// Whether files of processes are looked at, not paths.
     #[must_use]
-    pub fn of_owners(&self) -> bool {
-        let o = &self.owners;
+    pub fn by_process(&self) -> bool {
+        let o = &self.processes;
         !o.pid.is_empty() || o.comm.is_some() || o.cgroup.is_some() || o.all
     }
 

@@ -29,7 +29,7 @@ pub(super) fn show(options: &Options, found: &Found, out: &mut dyn Write) -> Res
         Format::Text => {}
     }
     let trees = found.rows.iter().any(|r| r.kind == Kind::Directory);
-    let layout = match (options.of_owners(), trees) {
+    let layout = match (options.by_process(), trees) {
         (true, _) => Layout::Owned,
         (_, true) => Layout::Tree,
         _ => Layout::Files,

@@ -51,7 +51,7 @@ pub struct Row {
     /// Why nothing is known of a file.
     pub why: Option<Unknown>,
     /// Processes that have the file open or mapped, where these were requested.
-    pub owners: Vec<u32>,
+    pub processes: Vec<u32>,
     /// How to open the file where its path does not do.
     pub via: Option<Via>,
 }
@@ -69,7 +69,7 @@ impl Row {
     /// A row without processes.
     #[must_use]
     pub fn new(kind: Kind, path: PathBuf, depth: usize, totals: Totals, why: Option<Unknown>) -> Self {
-        Self { path, depth, kind, totals, why, owners: Vec::new(), via: None }
+        Self { path, depth, kind, totals, why, processes: Vec::new(), via: None }
     }
 
     /// Opens it.

@@ -90,7 +90,7 @@ fn save(
 ) -> Result<End, Failure> {
     found.rows.retain(|r| r.kind == Kind::File && r.why.is_none());
     if found.missing && found.rows.is_empty() {
-        return Err(Failure::failed("nothing is saved: of what was asked for, nothing is known")
+        return Err(Failure::failed("nothing is saved: of what was requested, nothing is known")
             .remedy("the warnings say why"));
     }
     set::save(path, &found.rows, options.ask(), out, err)
@@ -100,7 +100,7 @@ fn save(
 fn add_total(found: &mut Found, options: &Options, paths: &[PathBuf]) {
     // With --top, the row of the directory may be missing.
     let whole = |r: &Row| r.depth == 0 && r.kind == Kind::Directory && paths.len() == 1;
-    let one = found.rows.iter().any(whole) || found.rows.len() == 1 && !options.of_owners();
+    let one = found.rows.iter().any(whole) || found.rows.len() == 1 && !options.by_process();
     if options.format != Format::Text || !one {
         found.rows.push(Row::new(Kind::Total, PathBuf::new(), 0, found.total, None));
     }

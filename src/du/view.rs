@@ -58,7 +58,7 @@ fn sized(row: &Row, figure: u64, cell: fn(u64, bool) -> Cell) -> Cell {
 
 /// Nobody is requested processes unless they are what files are found by; a sum of them would count some twice.
 fn processes(row: &Row) -> Cell {
-    if row.owners.is_empty() { Cell::Empty } else { Cell::Count(row.owners.len() as u64) }
+    if row.processes.is_empty() { Cell::Empty } else { Cell::Count(row.processes.len() as u64) }
 }
 
 /// All columns.
@@ -241,8 +241,8 @@ pub fn json(row: &Row) -> Value {
     }
     if row.kind == Kind::File {
         object.insert("reason".into(), json!(row.why.map(super::Unknown::id)));
-        if !row.owners.is_empty() {
-            object.insert("processes".into(), json!(row.owners));
+        if !row.processes.is_empty() {
+            object.insert("processes".into(), json!(row.processes));
         }
     } else {
         for (key, value) in [

@@ -34,7 +34,7 @@ impl Wanted {
     /// Looks a path up. On overlayfs this is the file of the layer below that has the data.
     ///
     /// # Errors
-    /// When there is no such file, or it cannot be told on which file system it or its data lies.
+    /// When there is no such file, or it is not known on which file system it or its data lies.
     pub fn new(path: &Path, mounts: &Mounts) -> io::Result<Self> {
         let path = fs::canonicalize(path)?;
         let meta = fs::metadata(&path)?;

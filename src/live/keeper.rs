@@ -1,4 +1,4 @@
-//! From samples to what a live view shows: rows of the pivot asked for, and rows that have just gone.
+//! From samples to what a live view shows: rows of the pivot requested, and rows that have just gone.
 //!
 //! It runs in the thread that samples. All that may take its time happens here: tables of the kernel, names of users,
 //! paths of cgroups.

@@ -63,7 +63,7 @@ impl Show {
     }
 }
 
-/// Which rows are asked for.
+/// Which rows are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
     /// What rows stand for.
@@ -175,9 +175,9 @@ pub struct Snapshot {
     pub system: Interval,
     /// Rows, in no order.
     pub entries: Arc<Vec<Entry>>,
-    /// Threads, where these were asked for.
+    /// Threads, where these were requested.
     pub threads: Arc<Vec<Entry>>,
-    /// What was asked for.
+    /// What was requested.
     pub view: View,
     /// It is a new interval, and not the last one seen in another way.
     pub fresh: bool,

@@ -29,7 +29,7 @@ pub struct Who {
     pub inode: Option<u64>,
     /// Mount point of the file system.
     pub mount: Option<Foreign>,
-    /// It stands for all that has no row of its own: what no table had room for, and rows that were not asked for. Nothing
+    /// It stands for all that has no row of its own: what no table had room for, and rows that were not requested. Nothing
     /// else is known of it.
     pub other: bool,
 }

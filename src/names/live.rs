@@ -32,8 +32,8 @@ pub struct System {
     /// The mounts.
     pub mounts: Mounts,
     read: Instant,
-    /// When it was asked whether they have changed.
-    asked: Instant,
+    /// When it was looked whether they have changed.
+    checked: Instant,
     /// Tells when something was mounted, moved or unmounted.
     mountinfo: Option<fs::File>,
     /// How often the mounts were read.
@@ -50,7 +50,7 @@ impl System {
             cgroups: Cgroups::new(Hierarchy::find(&mountinfo), Path::new("/proc")),
             mounts: Mounts::parse(&mountinfo),
             read: Instant::now(),
-            asked: Instant::now(),
+            checked: Instant::now(),
             mountinfo: fs::File::open("/proc/self/mountinfo").ok(),
             version: 0,
         }
@@ -58,7 +58,7 @@ impl System {
 }
 
 impl System {
-    /// Whether the mounts have changed since this was asked last.
+    /// Whether the mounts have changed since this was looked up last.
     fn remounted(&self) -> bool {
         let Some(file) = &self.mountinfo else { return false };
         let mut fds = [PollFd::new(file, PollFlags::PRI)];
@@ -85,9 +85,9 @@ impl Names for System {
     fn mounts(&mut self, dev: Dev) -> &mut Mounts {
         let unknown = !self.mounts.knows(dev) && self.read.elapsed() > AGAIN;
         // Asking costs a system call: not for each row.
-        let due = self.asked.elapsed() > AGAIN;
+        let due = self.checked.elapsed() > AGAIN;
         if due {
-            self.asked = Instant::now();
+            self.checked = Instant::now();
         }
         if unknown || due && self.remounted() {
             self.mounts = Mounts::here();

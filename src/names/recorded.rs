@@ -24,7 +24,7 @@ pub struct Recorded {
     users: BTreeMap<u32, Option<String>>,
     /// Paths.
     cgroups: BTreeMap<u64, String>,
-    /// `None`: none was asked for, or they are those of before.
+    /// `None`: none was requested, or they are those of before.
     mounts: Option<Mounts>,
     /// Command lines by process, with the name that the process had then: it may have another one later, or be another
     /// process.

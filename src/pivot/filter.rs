@@ -23,7 +23,7 @@ pub struct Filter {
     pub mount: Option<Dev>,
     /// What was counted of files, all of them: for rows that threads are not counted by.
     pub from_files: bool,
-    /// The kernel programs have left out what is not asked for. Whether it was, only they can tell for sure: a cgroup may
+    /// The kernel programs have left out what is not requested. Whether it was, only they can tell for sure: a cgroup may
     /// be gone by now, a file renamed.
     pub decided: bool,
 }
@@ -41,11 +41,11 @@ impl Filter {
         *self == Self::default()
     }
 
-    /// What must not have been lost for the sum of rows to be all that was asked for: each is a row that there was no
+    /// What must not have been lost for the sum of rows to be all that was requested: each is a row that there was no
     /// room for.
     pub(super) fn depends_on(&self, files: bool) -> [Option<Counter>; 2] {
         let threads = self.pid.is_some() || self.comm.is_some() || self.cgroup.is_some();
-        // Where only some threads are asked for, these alone count as lost rows.
+        // Where only some threads are requested, these alone count as lost rows.
         let rows = if threads { Counter::LostRows } else { Counter::LostFrames };
         [Some(rows).filter(|_| threads || files), Some(Counter::LostFiles).filter(|_| files)]
     }

@@ -29,7 +29,7 @@ pub struct Choice<'a> {
 }
 
 impl Choice<'_> {
-    /// The filter for it, and what the kernel programs are told.
+    /// The filter for it, and what the kernel programs get.
     ///
     /// # Errors
     /// When there is no such cgroup, file or mount: wrong usage, with the remedy.

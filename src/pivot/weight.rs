@@ -1,5 +1,5 @@
 //! What rows are worth, without their figures: every figure is a sum of counters, so what figures add up to is a sum
-//! of counters, too. It is asked for thousands of rows, of which a few are seen.
+//! of counters, too. It is computed for thousands of rows, of which a few are seen.
 
 use crate::figures::FIGURES;
 use crate::figures::Figure;

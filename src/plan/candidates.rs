@@ -56,13 +56,13 @@ pub(super) enum Need {
     CountsOnly,
     /// Read calls are timed, or pages of reads may go while they are read (`RWF_DONTCACHE`, 6.14).
     Beginnings,
-    /// Pages mapped around faults are asked for.
+    /// Pages mapped around faults are requested.
     Around,
     /// They are not.
     NoAround,
     /// A command is watched.
     Follow,
-    /// A cgroup is asked for.
+    /// A cgroup is requested.
     Group,
 }
 
@@ -209,7 +209,7 @@ rows! {
     [ Functions(WakePage, Multi) { InFlight "wait_multi" Entry(&["io_schedule"]) }
       Functions(WakePage) { InFlight "wait_kprobe" Kprobe("io_schedule") } ]
 
-    // Blocks looked up. What is read ahead is no access: where that cannot be told, nothing is counted. The kernels
+    // Blocks looked up. What is read ahead is no access: where that cannot be known, nothing is counted. The kernels
     // that sessions serve have bdev_getblk (6.7).
     [ Sessions() { BlockFound "block_session" Session(&["bdev_getblk"]) }
       Trampolines() { BlockFound "block_fexit" Trampoline("bdev_getblk") }
@@ -258,7 +258,7 @@ rows! {
     [ Sessions() { TmpfsFault "shmem_fault_session" Session(&["shmem_fault"]) }
       Trampolines(Fetch) { TmpfsFaultEnded "shmem_fault_fexit" Trampoline("shmem_fault") }
       Trampolines(NoFetch) { TmpfsFaultEnded "shmem_fault_fexit_pages" Trampoline("shmem_fault") } ]
-    // How many are mapped, is told by what the thread had mapped before. Before 5.12 the function returned nothing, and
+    // How many are mapped is known by what the thread had mapped before. Before 5.12 the function returned nothing, and
     // on such kernels fetching atomics do not load either.
     [ Sessions() { MappedAround "map_pages_session" Session(&["filemap_map_pages"]) }
       Trampolines(Around, Fetch) {

@@ -80,7 +80,7 @@ pub(super) fn explain(plan: &Plan, facts: &Facts) -> String {
         );
     }
     let _ = writeln!(out, "\nFigures\n");
-    // Reasons are long and shared: each is told once, below the figures that it is about.
+    // Reasons are long and shared: each is printed once, below the figures that it is about.
     let mut groups: Vec<(Certainty, Vec<String>)> = Vec::new();
     for figure in Figure::ALL {
         let name = figure.name().to_owned();

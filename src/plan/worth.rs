@@ -27,7 +27,7 @@ pub enum Certainty {
     Unknown(String),
 }
 
-const SHORT: &str = "a read cut short inside the file (signal, bad buffer, RWF_NOWAIT) counts as asked; two \
+const SHORT: &str = "a read cut short inside the file (signal, bad buffer, RWF_NOWAIT) counts as requested; two \
                      io_uring requests that end in the same page may count as one; reads of tmpfs are not seen";
 
 /// Measured on 7.2: 64 runnable readers on two CPUs lose up to a tenth, 8 readers nothing.
@@ -89,7 +89,7 @@ impl Seen<'_> {
             Evidence::Reads => self.reads(),
             Evidence::TimedReads if self.calls() => unknown(FUNCTIONS),
             Evidence::TimedReads if !self.wants.latency => {
-                unknown("measured only when asked for (--latency)")
+                unknown("measured only when requested (--latency)")
             }
             Evidence::TimedReads => self.reads(),
             Evidence::Flights => self.flights(),

@@ -109,7 +109,7 @@ impl Ask {
         self.on(fd).of_size(fd, size)
     }
 
-    /// The same for a file whose size is known and whose file system was asked for with [`Ask::on`]: one system
+    /// The same for a file whose size is known and whose file system was looked up with [`Ask::on`]: one system
     /// call with cachestat(2), unless the file is huge.
     ///
     /// # Errors

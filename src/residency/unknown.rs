@@ -76,7 +76,7 @@ impl Unknown {
 
     /// Whether only what is cached is kept from us: the file can be opened, read and evicted all the same.
     #[must_use]
-    pub const fn untold(self) -> bool {
+    pub const fn withheld(self) -> bool {
         matches!(self, Unknown::NotPermitted | Unknown::TooLarge)
     }
 }

@@ -19,7 +19,7 @@ pub struct Followed {
     pub run: u32,
     /// What was counted since the run began, threads without room in the table included.
     pub counters: Counters,
-    /// Latency of its read calls and sizes of its read-ahead windows since then; zero unless asked for.
+    /// Latency of its read calls and sizes of its read-ahead windows since then; zero unless requested.
     pub histograms: Histograms,
     /// What its processes did to files since the reading before.
     pub files: Vec<FileSample>,

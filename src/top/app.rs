@@ -211,7 +211,7 @@ impl App {
             let lost = &snapshot.system.lost;
             if lost.total() > 0 && !self.told_of_losses {
                 self.told_of_losses = true;
-                self.message = Some((format!("warning: {}", crate::loss::told_with_remedy(lost)), 10));
+                self.message = Some((format!("warning: {}", crate::loss::sentence_with_remedy(lost)), 10));
             }
         }
         if self.paused && snapshot.fresh && self.snapshot.is_some() {

@@ -81,7 +81,7 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
             return Ok(());
         }
         if snapshot.system.lost.total() > 0 && lost == 0 {
-            let _ = writeln!(err, "cachetop: warning: {}", loss::told_with_remedy(&snapshot.system.lost));
+            let _ = writeln!(err, "cachetop: warning: {}", loss::sentence_with_remedy(&snapshot.system.lost));
         }
         lost += snapshot.system.lost.total();
         if let (Wake::Ended, Some(pid)) = (wake, options.chosen.pid) {

@@ -1,4 +1,4 @@
-//! What others are told, and files of other processes.
+//! What others see, and files of other processes.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -137,15 +137,15 @@ fn a_file_that_is_only_mapped_is_not_left_out_in_silence() {
     assert!(ending(&lines(&out), "/only mapped")["cached"].as_u64().unwrap() > 0, "by its name: {out}");
     fs::remove_file(&program).unwrap();
     let (_, out, err) = asked(&sleeper.pid());
-    let told = lines(&out);
-    let line = ending(&told, "/only mapped (deleted)");
+    let rows = lines(&out);
+    let line = ending(&rows, "/only mapped (deleted)");
     assert_eq!((&line["cached"], &line["reason"]), (&Value::Null, &"only_mapped".into()), "{line}");
-    assert_eq!(told.last().unwrap()["partial"], true);
+    assert_eq!(rows.last().unwrap()["partial"], true);
     assert!(err.contains("only root can open it"), "{err}");
     if root() {
         let (_, out, _) = CACHEDU.run(&format!("--json --pid {}", sleeper.pid()));
-        let told = lines(&out);
-        assert!(ending(&told, "/only mapped (deleted)")["cached"].as_u64().unwrap() > 0, "{out}");
+        let rows = lines(&out);
+        assert!(ending(&rows, "/only mapped (deleted)")["cached"].as_u64().unwrap() > 0, "{out}");
     }
 }
 
@@ -172,7 +172,7 @@ fn whoever_may_read_may_load() {
         let resident = sys::Map::new(&file, usize::try_from(pages).unwrap()).unwrap().resident();
         assert!(resident.iter().all(|r| *r), "{out}");
     }
-    // In a tree, what is closed is told by the exit code.
+    // In a tree, what is closed is reported by the exit code.
     let closed = dir.path().join("closed");
     fs::write(&closed, "x").unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
@@ -189,8 +189,8 @@ fn processes_are_found_by_their_name_and_their_cgroup() {
     give(&program);
     let owned = |options: &[&str]| {
         let output = CACHEDU.command("--json").args(options).output().unwrap();
-        let told = lines(&parts(output).1);
-        let line = told.iter().find(|l| l["path"].as_str() == program.to_str());
+        let rows = lines(&parts(output).1);
+        let line = rows.iter().find(|l| l["path"].as_str() == program.to_str());
         line.is_some_and(|l| l["processes"] == serde_json::json!([sleeper.0.id()]))
     };
     assert!(owned(&["--comm", "cachedu-sleeper"]));
@@ -233,8 +233,8 @@ fn other_file_systems_and_other_namespaces() {
     sleeper.until("sleep");
     let (_, out, _) = CACHEDU.run(&format!("--json --pid {}", sleeper.pid()));
     let path = format!("/proc/{}/root{}/inside", sleeper.pid(), mount.display());
-    let told = lines(&out);
-    let line = ending(&told, "/mount/inside");
+    let rows = lines(&out);
+    let line = ending(&rows, "/mount/inside");
     assert_eq!((&line["path"], &line["cached"]), (&path.into(), &1.into()));
 }
 
@@ -248,9 +248,9 @@ fn rows_are_chosen_and_sorted() {
     let names = |options: &str| {
         let (code, out, _) = CACHEDU.run(&format!("--json -f {options} {}", dir.path().display()));
         assert_eq!(code, Some(0));
-        let told = lines(&out);
+        let rows = lines(&out);
         let name = |l: &Value| l["path"].as_str().map(|p| p.rsplit('/').next().unwrap().to_owned());
-        told.iter().filter_map(name).collect::<Vec<_>>().concat()
+        rows.iter().filter_map(name).collect::<Vec<_>>().concat()
     };
     assert_eq!(names(""), "bac");
     assert_eq!(names("--sort name"), "abc");

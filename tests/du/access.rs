@@ -24,7 +24,7 @@ use crate::sys::Map;
 
 const NOBODY: u32 = 65534;
 
-/// What somebody else is told: a child process of which the status says what was wrong.
+/// What somebody else sees: a child process of which the status says what was wrong.
 fn as_nobody(path: &Path, check: impl Fn(&File) -> i32) -> i32 {
     let pid = sys::fork(|| {
         // SAFETY: these take numbers only. The groups go first, while that is allowed.
@@ -50,7 +50,7 @@ pub fn whoever_may_not_write(fs: Fs, dir: &Path) {
     let truth = count(&resident);
     // Found out before the child, which must not start what needs a lock.
     let best = best();
-    let told = |file: &File, ask: Ask| ask.residency(file.as_fd()).map(|r| r.cached);
+    let answer = |file: &File, ask: Ask| ask.residency(file.as_fd()).map(|r| r.cached);
     let runs = |file: &File| best.ranges(file.as_fd()).map(|r| r.iter().map(|r| r.pages).sum::<u64>());
 
     std_fs::set_permissions(&path, std_fs::Permissions::from_mode(0o644)).unwrap();
@@ -58,8 +58,8 @@ pub fn whoever_may_not_write(fs: Fs, dir: &Path) {
         // Kernels of 6.5 to 6.13 tell everybody, and the truth.
         let honest =
             |r| r == Err(Unknown::NotPermitted) || best.method() == Method::Cachestat && r == Ok(truth);
-        let by_mincore = told(file, Ask::by(Method::Mincore));
-        i32::from(!honest(told(file, best)))
+        let by_mincore = answer(file, Ask::by(Method::Mincore));
+        i32::from(!honest(answer(file, best)))
             + 2 * i32::from(by_mincore != Err(Unknown::NotPermitted))
             + 4 * i32::from(!honest(runs(file)))
     });
@@ -69,8 +69,8 @@ pub fn whoever_may_not_write(fs: Fs, dir: &Path) {
         std_fs::set_permissions(&path, std_fs::Permissions::from_mode(mode)).unwrap();
         chown(&path, Some(owner), Some(owner)).unwrap();
         let status = as_nobody(&path, |file| {
-            i32::from(told(file, best) != Ok(truth))
-                + 2 * i32::from(told(file, Ask::by(Method::Mincore)) != Ok(truth))
+            i32::from(answer(file, best) != Ok(truth))
+                + 2 * i32::from(answer(file, Ask::by(Method::Mincore)) != Ok(truth))
                 + 4 * i32::from(runs(file) != Ok(truth))
         });
         assert_eq!(status, 0, "mode {mode:o} of user {owner}");
@@ -94,8 +94,8 @@ pub fn overlay(fs: Fs, dir: &Path) {
     let done = std::panic::catch_unwind(|| {
         for ask in [best(), Ask::by(Method::Mincore)] {
             let file = File::open(&merged).unwrap();
-            let told = ask.residency(file.as_fd()).unwrap();
-            assert_eq!(told.cached, count(&resident), "{ask:?}");
+            let answer = ask.residency(file.as_fd()).unwrap();
+            assert_eq!(answer.cached, count(&resident), "{ask:?}");
         }
         assert_eq!(number(json(&[], &at("merged")).last().unwrap(), "cached"), count(&resident));
     });

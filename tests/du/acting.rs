@@ -48,7 +48,7 @@ pub fn save_and_restore(fs: Fs, dir: &Path) {
     assert_eq!(number(line, "after"), count(&resident(&file, 1000)));
     let restored = resident(&file, 1000);
     if fs == Fs::Btrfs {
-        // Larger folios may bring more than was asked for.
+        // Larger folios may bring more than was requested.
         assert!(before.iter().zip(&restored).all(|(b, r)| !b || *r));
     } else {
         assert_eq!(restored, before, "exactly what was there");

@@ -34,8 +34,8 @@ pub fn odd_ranges(fs: Fs, dir: &Path) {
     let path = dir.join("odd");
     let (file, resident) = file_with(fs, &path, 1000, &pages_of(ODD));
     for ask in [best(), Ask::by(Method::Mincore)] {
-        let told = ask.residency(file.as_fd()).unwrap();
-        assert_eq!((told.pages, told.cached), (1000, count(&resident)), "{ask:?}");
+        let answer = ask.residency(file.as_fd()).unwrap();
+        assert_eq!((answer.pages, answer.cached), (1000, count(&resident)), "{ask:?}");
         let found: Vec<_> = ask.ranges(file.as_fd()).unwrap().iter().map(|r| (r.start, r.pages)).collect();
         assert_eq!(found, runs(&resident), "{ask:?}");
     }
@@ -94,8 +94,8 @@ pub fn a_huge_sparse_file(_fs: Fs, dir: &Path) {
     // Not on a file system whose files are smaller.
     if huge.set_len(pages * 16 * page - page).is_ok() {
         let start = Instant::now();
-        let told = Ask::by(Method::Mincore).residency(huge.as_fd());
-        assert!(!by_cachestat || told == Err(Unknown::TooLarge), "{told:?}");
+        let answer = Ask::by(Method::Mincore).residency(huge.as_fd());
+        assert!(!by_cachestat || answer == Err(Unknown::TooLarge), "{answer:?}");
         assert!(best().residency(huge.as_fd()).is_ok_and(|r| r.cached == 0));
         assert!(start.elapsed() < Duration::from_secs(60));
     }
@@ -104,15 +104,15 @@ pub fn a_huge_sparse_file(_fs: Fs, dir: &Path) {
         file.write_all_at(b"x", n * page).unwrap();
     }
     let start = Instant::now();
-    let told = best().residency(file.as_fd()).unwrap();
+    let answer = best().residency(file.as_fd()).unwrap();
     let found = best().ranges(file.as_fd()).unwrap();
     let took = start.elapsed();
     // A folio of a write may be larger than a page; all of these are one page for one byte on the kernels so far.
-    assert_eq!(told.pages, pages);
+    assert_eq!(answer.pages, pages);
     for n in at {
         assert!(found.iter().any(|r| (r.start..r.end()).contains(&n)), "page {n} in {found:?}");
     }
-    assert_eq!(found.iter().map(|r| r.pages).sum::<u64>(), told.cached);
-    assert_eq!((found.len(), told.cached), (4, 4), "{found:?}");
+    assert_eq!(found.iter().map(|r| r.pages).sum::<u64>(), answer.cached);
+    assert_eq!((found.len(), answer.cached), (4, 4), "{found:?}");
     assert!(!by_cachestat || took < Duration::from_secs(1), "{took:?}");
 }

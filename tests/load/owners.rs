@@ -52,12 +52,12 @@ pub fn another_user_and_cgroup(dir: &Path) {
 
     let plan = session.plan();
     assert_ne!(cgroup, inode);
-    let told = plan.uses("cgroup_tp");
-    assert_eq!(moved, [(0, if told { inode } else { cgroup }, PAGES)], "in another cgroup");
+    let seen = plan.uses("cgroup_tp");
+    assert_eq!(moved, [(0, if seen { inode } else { cgroup }, PAGES)], "in another cgroup");
     // Where no function can be attached, nothing tells that the user has changed.
     let user = if plan.uses("user_fentry") || plan.uses("user_multi") { USER } else { 0 };
     // Another user's row is a new one, which says what is so by then.
-    let cgroup = if told || user == USER { inode } else { cgroup };
+    let cgroup = if seen || user == USER { inode } else { cgroup };
     assert_eq!(changed, [(user, cgroup, PAGES)], "another user's");
-    println!("told apart: user {}, cgroup {told}", user == USER);
+    println!("told apart: user {}, cgroup {seen}", user == USER);
 }

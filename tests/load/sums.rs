@@ -73,7 +73,7 @@ pub fn rows_are_the_line(dir: &Path) {
                 "{by} {options} {figure}: {run:?} of {above:?}: {total}"
             );
             if figure == "/read/accesses" {
-                // At least what was asked for: 256 processes with a page each and 256 with eight.
+                // At least what was requested: 256 processes with a page each and 256 with eight.
                 assert!(run.is_some_and(|n| n >= 256 * 9), "{by} {options}: {run:?}");
             }
         }

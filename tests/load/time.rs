@@ -68,7 +68,7 @@ pub fn a_processor_that_goes_and_comes(dir: &Path) {
     const CPU: &str = "/sys/devices/system/cpu/cpu1/online";
     const READS: u64 = 20_000;
     if !crate::options().hotplug {
-        println!("     not asked for: --hotplug");
+        println!("     not requested: --hotplug");
         return;
     }
     let file = cold_file(&dir.join("file"), 9);

@@ -278,8 +278,8 @@ pub fn process_for_a_time_has_all_accounts(dir: &Path) {
     match (report["user_s"].as_f64(), report["system_s"].as_f64()) {
         // The orphans have some, too; the parent's account has ticks of the clock.
         (Some(user), Some(system)) => {
-            let told = user + system;
-            assert!(told > 0.9 * used - 0.05 && told < 1.3 * used + 0.3, "{told} {used}");
+            let accounted = user + system;
+            assert!(accounted > 0.9 * used - 0.05 && accounted < 1.3 * used + 0.3, "{accounted} {used}");
         }
         // The kernel may take longer to free a process than anybody waits: never half of it.
         none => assert_eq!(none, (None, None)),

@@ -42,7 +42,7 @@ pub struct RowWant {
     pub written: [u64; 2],
     /// Bytes past the cache, read and written.
     pub direct: [u64; 2],
-    /// Bytes asked for past the cache that went through it.
+    /// Bytes requested past the cache that went through it.
     pub fell_back: u64,
     /// Where the plan gives this as a reason why writes or direct I/O are bounded, none of them are there.
     pub unless: Option<String>,

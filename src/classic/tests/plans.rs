@@ -16,7 +16,7 @@ fn able() -> Means {
         FUNCTIONS.iter().filter(|f| !f.ends_with("account_dirtied") && !f.starts_with("account_"));
     let tracepoints = TRACEPOINTS.iter().filter(|t| **t != "writeback_dirty_page");
     let btf = functions.map(|f| (*f).into()).chain(tracepoints.map(|t| format!("tp:{t}"))).collect();
-    let facts = Facts { kprobe_session: Err("not asked for".into()), ..fixtures::able(btf) };
+    let facts = Facts { kprobe_session: Err("not requested".into()), ..fixtures::able(btf) };
     Means { facts, kprobe: Ok(()), refused: Vec::new() }
 }
 

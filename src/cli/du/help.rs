@@ -55,9 +55,9 @@ which knows what is cached and no more. A last line says if mincore(2) was
 used. mincore(2) looks at every page of a file, holes as well; cachestat(2)
 costs what is cached, however large the file is.
 
-The kernel tells what is cached only to who may write the file: its owner,
-root, or whoever has write access. To others, mincore(2) says 'all of it',
-and cachestat(2) refuses; cachedu says '-' and why. In a directory, '+'
+The kernel reports what is cached only to those who may write the file: its
+owner, root, or whoever has write access. To others, mincore(2) says 'all of
+it', and cachestat(2) refuses; cachedu says '-' and why. In a directory, '+'
 behind a figure says that there are such files below, or directories that
 cannot be read: it is at least that.
 
@@ -117,9 +117,9 @@ have no other place. What was cached before and after is printed, in pages.
 --restore reads exactly the pages of a set, of files that still have the
 path; of a file that is shorter now, what is left. Both leave the eviction
 of other pages to the kernel. Whoever may read a file may do all of this, and
-is told '-' where the kernel does not tell what is cached. --save leaves out
-files without a name that lasts: deleted ones, and those of another mount
-namespace. --dry-run only tells. Files with nothing to be
+is shown '-' where the kernel does not report it. --save leaves out files
+without a name that lasts: deleted ones, and those of another mount
+namespace. --dry-run only says what would be done. Files with nothing to be
 done are not listed: nothing cached to evict, nothing left to load.",
     ),
     (

@@ -28,9 +28,9 @@ pub(super) struct Report<'a> {
     /// Of `after`, what memory is the only place of.
     memory: u64,
     /// Files of which the kernel does not say what is cached: they are in no sum.
-    untold: usize,
+    unknown: usize,
     /// Why not, of the last of them.
-    untold_why: Option<Unknown>,
+    unknown_why: Option<Unknown>,
     /// Pages cached of files that nothing had to be done about.
     pub(super) besides: u64,
     /// Pages that would be read, holes and what is cached of a set included.
@@ -51,8 +51,8 @@ impl<'a> Report<'a> {
             after: 0,
             dirty: 0,
             memory: 0,
-            untold: 0,
-            untold_why: None,
+            unknown: 0,
+            unknown_why: None,
             besides: 0,
             most: 0,
             json: String::new(),
@@ -91,8 +91,8 @@ impl<'a> Report<'a> {
                 self.memory += if done.memory { after } else { 0 };
             }
             _ => {
-                self.untold += 1;
-                self.untold_why = done.why.or(self.untold_why);
+                self.unknown += 1;
+                self.unknown_why = done.why.or(self.unknown_why);
             }
         }
         let cell = |n: Option<u64>| n.map_or("-".into(), |n| n.to_string());
@@ -115,7 +115,7 @@ impl<'a> Report<'a> {
     fn sum(&self, files: usize) -> String {
         let page = rustix::param::page_size() as u64;
         // Where nothing is known of any file, there is no figure.
-        let none = files > 0 && self.untold == files;
+        let none = files > 0 && self.unknown == files;
         let size = |n: u64| if none { "-".to_owned() } else { bytes(n * page) };
         let there = size(self.before + self.besides);
         let mut text = match (self.deed, self.options.dry_run) {
@@ -148,9 +148,9 @@ impl<'a> Report<'a> {
                 text += &format!("; {} {why}", size(stay));
             }
         }
-        if self.untold > 0 {
-            let why = self.untold_why.unwrap_or(Unknown::NotPermitted);
-            text += &format!("; {} of {files} files not told: {why}", self.untold);
+        if self.unknown > 0 {
+            let why = self.unknown_why.unwrap_or(Unknown::NotPermitted);
+            text += &format!("; {} of {files} files not told: {why}", self.unknown);
         }
         text
     }

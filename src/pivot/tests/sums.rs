@@ -1,4 +1,4 @@
-//! Rows and the row for the rest are the line above them, whatever is asked for.
+//! Rows and the row for the rest are the line above them, whatever is requested.
 
 use proptest::prelude::*;
 

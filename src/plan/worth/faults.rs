@@ -14,7 +14,7 @@ impl Seen<'_> {
 
     pub(super) fn faults(&self) -> Certainty {
         match self.calls() {
-            true => self.told_faults(),
+            true => self.faults_by_tracepoints(),
             false => self.known(self.sees(Event::Fault), "the kernel has no filemap_fault to attach to"),
         }
     }
@@ -22,13 +22,13 @@ impl Seen<'_> {
     pub(super) fn cached_faults(&self) -> Certainty {
         let both = self.sees(Event::Fault) && self.maps();
         match self.calls() {
-            true => self.told_faults(),
+            true => self.faults_by_tracepoints(),
             false => self.known(both, "faults served from the cache cannot be seen on this kernel"),
         }
     }
 
-    /// Where no function can be attached to: told from tracepoints and each thread's own count of faults.
-    fn told_faults(&self) -> Certainty {
+    /// Where no function can be attached to: counted by tracepoints and each thread's own count of faults.
+    fn faults_by_tracepoints(&self) -> Certainty {
         match self.sees(Event::Fault) && self.maps() {
             true if self.facts.voluntary() => Certainty::Bounded(FAULTS.into()),
             true => Certainty::Bounded(format!(
@@ -81,7 +81,7 @@ impl Seen<'_> {
     }
 }
 
-const UNASKED: &str = "counted only when asked for (--columns fault_around, --json)";
+const UNASKED: &str = "counted only when requested (--columns fault_around, --json)";
 const NOTHING: &str = "nothing tells how many pages are mapped around a fault here";
 const FAULTS: &str = "two threads that miss one page at the same instant count as one miss and one hit; a fault that \
                       fails may count as a hit; stores into mappings of tmpfs, what comes back from its swap and \

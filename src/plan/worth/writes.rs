@@ -58,7 +58,7 @@ impl Seen<'_> {
 
     pub(super) fn direct(&self) -> Certainty {
         if self.calls() {
-            return self.told_direct();
+            return self.direct_by_tracepoints();
         }
         if !self.sees(Event::DirectEnded) {
             return unknown("the kernel has no iomap_dio_complete to attach to");
@@ -80,7 +80,7 @@ impl Seen<'_> {
     }
 
     /// By tracepoints.
-    fn told_direct(&self) -> Certainty {
+    fn direct_by_tracepoints(&self) -> Certainty {
         if !self.sees(Event::DirectSubmitted) {
             return unknown(
                 "needs the tracepoints iomap_dio_rw_begin, iomap_dio_rw_queued and iomap_dio_complete (6.6)",

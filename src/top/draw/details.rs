@@ -217,8 +217,8 @@ impl Page<'_> {
     }
 
     fn latency(&mut self, details: &Details) {
-        let whose = if details.latency.is_some() { "its read calls" } else { "read calls" };
-        self.title(format!("latency of {whose} (since start)"));
+        let calls = if details.latency.is_some() { "its read calls" } else { "read calls" };
+        self.title(format!("latency of {calls} (since start)"));
         let h: &Histograms = match (&details.latency, &details.system_latency) {
             (Some(own), _) => own,
             (None, Some(system)) => {

@@ -126,16 +126,16 @@ fn details() {
     let (mut own, mut system) = (Box::<Histograms>::default(), Box::<Histograms>::default());
     (own.hit[3], own.hit[4], own.miss[12]) = (120, 36, 9);
     system.hit[20] = 1_000_000;
-    let mut told = app.open.as_ref().unwrap().details.clone().unwrap();
-    (told.latency, told.system_latency) = (Some(own), Some(system.clone()));
-    app.looked_up(told.clone());
+    let mut details = app.open.as_ref().unwrap().details.clone().unwrap();
+    (details.latency, details.system_latency) = (Some(own), Some(system.clone()));
+    app.looked_up(details.clone());
     let text = frame(&mut app);
     assert!(
         text.contains("latency of its read calls") && text.contains("120 ") && !text.contains("1.0M"),
         "{text}"
     );
-    (told.latency, told.system_latency) = (None, Some(system));
-    app.looked_up(told);
+    (details.latency, details.system_latency) = (None, Some(system));
+    app.looked_up(details);
     let text = frame(&mut app);
     assert!(text.contains("not by file); of the whole system") && text.contains("1.0M"), "{text}");
     // The process ends: what was learnt stays.

@@ -107,10 +107,10 @@ proptest! {
                         });
                         taken.for_each(|(_, _, counters)| line.add_sparse(counters));
                     }
-                    let told = events.iter().filter(|e| passes(&filter, e) && files && e.has_row(true));
-                    let told = told.map(|e| e.used().counters.get(crate::sample::Counter::ReadHits));
+                    let listed = events.iter().filter(|e| passes(&filter, e) && files && e.has_row(true));
+                    let listed = listed.map(|e| e.used().counters.get(crate::sample::Counter::ReadHits));
                     if show == Show::Total && files {
-                        prop_assert_eq!(line.get(crate::sample::Counter::ReadHits), told.sum::<u64>());
+                        prop_assert_eq!(line.get(crate::sample::Counter::ReadHits), listed.sum::<u64>());
                     }
                 }
                 let known = pivot::known(&source_plan(), files);

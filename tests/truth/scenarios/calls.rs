@@ -165,14 +165,14 @@ fn uring_single(c: &mut Ctx, flags: u8, is_warm: bool) -> Result<Expect> {
         e.within(Figure::ReadMissedCalls, u64::from(missed > 0), missed + calls, why);
     }
     if flags == uring::ASYNC {
-        told_apart_later(&mut e, o.tally.misses, o.tally.ahead);
+        known_later(&mut e, o.tally.misses, o.tally.ahead);
     }
     Ok(e)
 }
 
-/// Where the plan says that it guesses what a worker of io_uring was asked for: misses may pass for pages that
+/// Where the plan says that it guesses what a worker of io_uring was requested: misses may pass for pages that
 /// were read ahead, never the other way, and nothing is lost.
-fn told_apart_later(e: &mut Expect, misses: u64, ahead: u64) {
+fn known_later(e: &mut Expect, misses: u64, ahead: u64) {
     let ahead_hits = e.want(Figure::ReadAheadHits).map_or(0, |w| w.lo);
     let word = "io_uring worker";
     e.if_bounded(Figure::Misses, 0, misses, word);
@@ -200,7 +200,7 @@ fn uring_batch(c: &mut Ctx, flags: u8) -> Result<Expect> {
     let mut e = Expect::nothing();
     e.misses(72, 72 * PAGE);
     if flags == uring::ASYNC {
-        told_apart_later(&mut e, 72, 0);
+        known_later(&mut e, 72, 0);
     }
     Ok(e)
 }
@@ -304,7 +304,7 @@ fn bad_address(c: &mut Ctx) -> Result<Expect> {
     free();
     let mut e = o.expect();
     e.note(format!("{n} bytes of {} delivered", 5 * PAGE));
-    let why = "pages asked for, added, but not delivered: of the request or ahead of it";
+    let why = "pages requested, added, but not delivered: of the request or ahead of it";
     e.within(Figure::ReadAheadPages, 0, o.tally.ahead, why);
     for (figure, most) in [(Figure::Accesses, 5), (Figure::Misses, 5), (Figure::ReadBytes, 5 * PAGE)] {
         let truth = e.want(figure).map_or(0, |w| w.lo);

@@ -119,7 +119,7 @@ fn touch_all(c: &mut Ctx, o: &mut Oracle, map: &sys::Map, store: bool, which: &[
             "stores into mappings of tmpfs",
         );
     }
-    // The page of each miss was asked for; the others came ahead.
+    // The page of each miss was requested; the others came ahead.
     let ahead = o.tally.ahead - misses;
     e.exact(Figure::ReadAheadPages, ahead).exact(Figure::Fills, ahead);
     e.note(format!("rusage: {} minor, {} major", after.0 - before.0, after.1 - before.1));
@@ -160,7 +160,7 @@ fn populate(c: &mut Ctx, is_warm: bool) -> Result<(Expect, u64)> {
     let faults = after.0 + after.1 - before.0 - before.1;
     let mut e = Expect::nothing();
     e.exact(Figure::FaultAround, 307 - faults);
-    let why = "the split between what was asked for and what came ahead";
+    let why = "the split between what was requested and what came ahead";
     e.within(Figure::ReadAheadPages, 0, o.tally.ahead, why).within(Figure::Fills, 0, o.tally.ahead, why);
     e.note(format!("rusage: {} minor, {} major", after.0 - before.0, after.1 - before.1));
     Ok((e, faults))

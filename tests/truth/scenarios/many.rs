@@ -191,7 +191,7 @@ fn sleepers(c: &mut Ctx) -> Result<Expect> {
     Ok(e)
 }
 
-/// Read-ahead belongs to who asked for it, its first use to who reads; the second reading finds used pages.
+/// Read-ahead belongs to who requested it, its first use to who reads; the second reading finds used pages.
 fn prefetch_other(c: &mut Ctx) -> Result<Expect> {
     let (file, mut o) = cold(c, ODD)?;
     let reader = c.open("f")?;

@@ -31,7 +31,7 @@ pub const LIST: &[Scenario] = &[
         random(c, &file)
     }),
     scenario("fuse-in-flight", ON, "a page that another thread is still reading", in_flight),
-    scenario("fuse-late-readahead", ON, "a page that WILLNEED has asked for, not there yet", late),
+    scenario("fuse-late-readahead", ON, "a page that WILLNEED has requested, not there yet", late),
     scenario("nfs-cold", ON, "a file of NFS read to its end twice", |c| {
         let file = on_nfs(c)?;
         twice(c, &file)

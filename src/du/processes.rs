@@ -36,7 +36,7 @@ use maps::Mapped;
 struct Held {
     path: PathBuf,
     link: PathBuf,
-    owners: BTreeSet<u32>,
+    processes: BTreeSet<u32>,
     /// Why nothing can be known of it.
     why: Option<Unknown>,
 }
@@ -97,7 +97,7 @@ fn counted(inode: (u64, u64), file: Held, ask: Ask) -> (Totals, Option<Row>) {
     if let Some(why) = file.why {
         let totals = Totals::of_file(0, 0, Err(why));
         let mut row = Row::new(Kind::File, file.path, 0, totals, Some(why));
-        row.owners = file.owners.into_iter().collect();
+        row.processes = file.processes.into_iter().collect();
         return (totals, Some(row));
     }
     let (totals, why) = opening::counted(&file.link, opening::open_same(&file.link, inode), ask);
@@ -105,14 +105,14 @@ fn counted(inode: (u64, u64), file: Held, ask: Ask) -> (Totals, Option<Row>) {
         return (Totals::of_vanished(), None);
     }
     let mut row = Row::new(Kind::File, file.path, 0, totals, why);
-    row.owners = file.owners.into_iter().collect();
+    row.processes = file.processes.into_iter().collect();
     row.via = Some(Via { link: file.link, inode });
     (totals, Some(row))
 }
 
 /// The processes that the options choose; each of the options must hold.
 fn processes(options: &Options, problems: &Problems, unread: &mut u64) -> Result<Vec<u32>, Failure> {
-    let wanted = &options.owners;
+    let wanted = &options.processes;
     for pid in &wanted.pid {
         if !Path::new(&format!("/proc/{pid}")).exists() {
             return Err(Failure::usage(format!("there is no process {pid}"))
@@ -133,7 +133,7 @@ fn processes(options: &Options, problems: &Problems, unread: &mut u64) -> Result
     let own = std::process::id();
     pids.retain(|pid| *pid != own || named.contains(pid));
     if pids.is_empty() && wanted.comm.is_some() {
-        return Err(Failure::usage("no process has that name and what else was asked for")
+        return Err(Failure::usage("no process has that name and what else was requested")
             .remedy("'ps -e -o comm' lists the names; the kernel keeps their first 15 bytes"));
     }
     Ok(pids)
@@ -228,8 +228,8 @@ fn held(pid: u32, exclude: &Exclude, files: &mut Files) -> io::Result<()> {
         if !exclude.within(named(&name)) {
             let path = place.name(&name);
             let why = Some(Unknown::OnlyMapped);
-            let file = || Held { path, link, owners: BTreeSet::new(), why };
-            files.entry((mapped.dev, mapped.inode)).or_insert_with(file).owners.insert(pid);
+            let file = || Held { path, link, processes: BTreeSet::new(), why };
+            files.entry((mapped.dev, mapped.inode)).or_insert_with(file).processes.insert(pid);
         }
     }
     Ok(())
@@ -250,13 +250,13 @@ fn add(pid: u32, path: &Path, link: PathBuf, place: &Place, exclude: &Exclude, f
     }
     let held = files.entry(inode).or_insert_with(|| {
         let (path, link) = (place.name(path), link.clone());
-        Held { path, link, owners: BTreeSet::new(), why: None }
+        Held { path, link, processes: BTreeSet::new(), why: None }
     });
     // Somebody else could not open it.
     if held.why.take().is_some() {
         held.link = link;
     }
-    held.owners.insert(pid);
+    held.processes.insert(pid);
     true
 }
 
