@@ -193,7 +193,8 @@ pub fn hostile_names_in_reports(dir: &Path) {
         say(&mut command)
     };
     let o = OsStr::new;
-    let (code, out, text) = command(&[o("-v"), o("--save"), saved.as_os_str(), o("--html"), html.as_os_str()]);
+    let (code, out, text) =
+        command(&[o("-v"), o("--save"), saved.as_os_str(), o("--html"), html.as_os_str()]);
     assert_eq!((code, out.as_str()), (Some(0), ""), "{text}");
     assert!(text.contains(r"\x1b]0;x\x07") && text.contains("forged"), "{text}");
     let page = quiet("html", fs::read(&html).unwrap());
