@@ -111,7 +111,7 @@ fn trivial(report: &Report) -> bool {
 fn findings(report: &Report, room: usize, page: &mut Page) {
     let all = &report.findings;
     if all.is_empty() {
-        page.line("findings: none (the figures prove nothing out of the ordinary)");
+        page.wrapped("", "findings: none (the figures prove nothing out of the ordinary)");
         return;
     }
     page.gap();

@@ -49,6 +49,8 @@ pub fn read(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
@@ -104,7 +106,7 @@ mod tests {
             ("9.99ms", "too short"),
             ("0.0001m", "too short"),
         ] {
-            let error = read(text).expect_err(text);
+            let error = read(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
     }
