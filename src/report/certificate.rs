@@ -122,7 +122,12 @@ impl Before {
             1 => "; of another file it is not known".into(),
             n => format!("; of {} others it is not known", count(n)),
         };
-        format!("{share} of {} in {which} was cached before{unknown}", bytes(self.bytes))
+        let size = bytes(self.bytes);
+        // Bounds that bound nothing.
+        if self.cached_at_least_bytes == Some(0) && self.cached_at_most_bytes == Some(self.bytes) {
+            return format!("what was cached before of {size} in {which} is not known{unknown}");
+        }
+        format!("{share} of {size} in {which} was cached before{unknown}")
     }
 }
 
@@ -212,6 +217,8 @@ mod tests {
         let c = Certificate::default();
         assert_eq!(c.line(), "no file was read; what others read is not known");
         let before = Before { files: 2, files_unknown: 2, ..Before::default() };
+        let lost = Before { files: 5, ..Before::default() }.known(100, 0, 100, 4096);
+        assert_eq!(lost.about(), "what was cached before of 400 KiB in 5 files is not known");
         assert!(before.about().starts_with("what was cached is not known of any of 2 files"));
     }
 }

@@ -1,4 +1,5 @@
-//! The page of `--html` in a real browser without a screen: it lays out, nothing sticks out, nothing is fetched.
+//! The page of `--html` in a real browser without a screen: it lays out at 1200 and at 400 pixels, nothing sticks out, nothing is
+//! fetched, every chart has its legend and its axes, tables sort, and the page's policy allows the page and nothing else.
 //!
 //! `browser [PAGE]...`: a page of its own, and pages that `cachestat --html` wrote. The browser is
 //! `chromium-headless-shell`, or what `BROWSER` names.
@@ -190,11 +191,11 @@ fn main() -> ExitCode {
             }
         }
     }
-    // What somebody might get into it after all: a script, an attribute that acts, a style, a picture from elsewhere.
-    let evil = "<script>alert(1)</script><img src=\"http://127.0.0.1:9/x\" onerror=\"alert(1)\"><b style=\"color:red\">";
+    // What somebody might get into it after all: a script, an attribute that acts, a picture from elsewhere.
+    let evil = "<script>alert(1)</script><img src=\"http://127.0.0.1:9/x\" onerror=\"alert(1)\">";
     let m = measured(&pages[0].1.replace("</body>", &format!("{evil}</body>")), dir.path(), 1200);
     let refused: Vec<&str> = m["refused"].as_array().unwrap().iter().filter_map(|v| v.as_str()).collect();
-    for what in ["script-src-elem", "img-src", "style-src-attr"] {
+    for what in ["script-src-elem", "script-src-attr", "img-src"] {
         assert!(refused.iter().any(|r| r.starts_with(what)), "{what}: {refused:?}");
     }
     println!("{} pages as they should be", pages.len());
