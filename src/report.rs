@@ -5,6 +5,7 @@
 
 mod accounts;
 pub mod assert;
+pub mod certificate;
 pub mod child;
 mod cold;
 pub mod compare;
@@ -118,6 +119,7 @@ impl Report {
 
     /// Draws the conclusions: differences and findings.
     pub fn conclude(&mut self) {
+        self.runs.iter_mut().for_each(certificate::settle);
         let step =
             |a: &Run, b: &Run| Difference::between(format!("run {} to run {}", a.number, b.number), a, b);
         self.differences = match self.runs.as_slice() {

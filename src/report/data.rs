@@ -228,6 +228,8 @@ pub struct Run {
     /// Bytes of read calls that nobody saw, at most, where that is worth a word.
     #[serde(skip)]
     pub unseen_bytes: Option<u64>,
+    /// The state of the cache that it was made in.
+    pub certificate: Option<super::certificate::Certificate>,
     /// The line that was run before it, without counting.
     #[serde(skip)]
     pub prepare: Option<String>,

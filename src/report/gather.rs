@@ -1,5 +1,6 @@
 //! From samples to the figures of a run: what is added up while the command runs.
 
+mod certify;
 mod timeline;
 mod used;
 mod warm;
@@ -13,6 +14,8 @@ use std::sync::Arc;
 use timeline::Timeline;
 use used::Used;
 
+use super::certificate;
+use super::certificate::Certificate;
 use super::data::Elsewhere;
 use super::data::FileRow;
 use super::data::Latency;
@@ -25,6 +28,7 @@ use super::origins::Origins;
 use super::residency;
 use crate::figures::FIGURES;
 use crate::figures::Figure;
+use crate::figures::Figures;
 use crate::files::Dev;
 use crate::files::Key;
 use crate::files::Mounts;
@@ -51,17 +55,23 @@ pub(super) struct Gather {
     /// Whether there was no room for a file.
     full: bool,
     timeline: Timeline,
+    /// What others brought in.
+    brought: certify::Brought,
+    /// What is known of each file, and a sample from after that was asked.
+    asked: Option<(HashMap<Key, certify::Told>, Arc<Sample>)>,
 }
 
 impl Gather {
     /// What comes after this sample.
     pub(super) fn new(before: Arc<Sample>) -> Self {
         let timeline = Timeline::new(&before);
-        Self { before, files: HashMap::new(), full: false, timeline }
+        let brought = certify::Brought::default();
+        Self { before, files: HashMap::new(), full: false, timeline, brought, asked: None }
     }
 
     /// One more sample, of which the list of who brought what in takes note as well.
     pub(super) fn sample(&mut self, now: &Sample, origins: &mut Origins) {
+        self.brought.note(now, false);
         let Some(followed) = &now.followed else { return origins.note(now) };
         for f in &followed.files {
             self.file(f, followed.run, origins);
@@ -97,6 +107,43 @@ impl Gather {
         }
     }
 
+    /// After the last sample: asks what is cached of the files now. What is then read by `after`, a sample later than all
+    /// answers, makes the books complete.
+    pub(super) fn ask(
+        &mut self,
+        mounts: &Mounts,
+        known: &HashMap<PathBuf, Residency>,
+        after: impl FnOnce() -> anyhow::Result<Arc<Sample>>,
+    ) -> anyhow::Result<()> {
+        let told = certify::ask(self.files.values(), mounts, known);
+        let late = after()?;
+        self.brought.note(&late, true);
+        self.asked = Some((told, late));
+        Ok(())
+    }
+
+    /// The certificate; `None` if the files were not asked for.
+    fn certificate(&self, last: &Sample, ours: &Figures) -> Option<Certificate> {
+        let (told, late) = self.asked.as_ref()?;
+        let plan = self.before.known.plan();
+        let all = model::whole(&self.before, late, &plan);
+        let books = certify::Books {
+            brought: &self.brought,
+            left: all.total.get(Figure::Evicted).zip(all.total.get(Figure::Removed)).map(|(e, r)| e + r),
+            lost: all.lost.total(),
+            worth: plan.certainty(Figure::Fills),
+            unlisted: self.full,
+        };
+        let meanwhile = model::whole(&self.before, last, &plan);
+        Some(Certificate {
+            id: certificate::ID.into(),
+            before: certify::before(self.files.values(), told, &books),
+            cold: None,
+            others: certify::others(&meanwhile.total, ours),
+            lost: meanwhile.lost.total(),
+        })
+    }
+
     /// The run, but for what the caller knows: times, status, usage.
     pub(super) fn finish(
         self,
@@ -118,6 +165,7 @@ impl Gather {
         let system = &whole.total;
         let lookups = follow::LOOKUP.iter().any(|p| worth.uses(p));
         let latency = plan.knows(Figure::StallNs);
+        let certificate = self.certificate(last, &figures);
         let mut files: Vec<_> = self.files.into_values().collect();
         let files_seen = files.len() as u64;
         let seen = model::known(plan);
@@ -141,6 +189,7 @@ impl Gather {
             window_pages: latency.then(|| followed.histograms.window.to_vec()),
             files: files.iter().map(|f| row(f, mounts, known, &seen, &round)).collect(),
             files_seen,
+            certificate,
             asked_pages: judged.asked,
             warm_pages: judged.warm,
             origin: judged.origin,

@@ -1,6 +1,8 @@
 //! How much of a file is in the cache, and how those pages lie: [`crate::residency`] asked within limits, so that a report
 //! comes whatever files there are, and whatever server they lie on.
 
+mod batch;
+
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
@@ -13,6 +15,8 @@ use std::sync::mpsc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use std::time::Instant;
+
+pub(super) use batch::batch;
 
 use super::data::Pattern;
 use super::data::Residency;

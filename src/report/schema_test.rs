@@ -6,6 +6,9 @@ mod schema;
 
 use super::Report;
 use super::Saved;
+use super::certificate;
+use super::certificate::Before;
+use super::certificate::Certificate;
 use super::data::*;
 use super::json;
 use schema::check_report;
@@ -26,7 +29,10 @@ fn a_report_is_as_published() {
         ..FileRow::default()
     };
     let warmer = Warmer { pid: 1, comm: "x".into(), path: None, fills: 2, time: "t".into() };
+    let before = Before { files: 2, why: vec!["w".into()], ..Before::default() }.known(9, 1, 2, 4096);
+    let certificate = Certificate { id: certificate::ID.into(), before, ..Certificate::default() };
     let full = Run {
+        certificate: Some(certificate),
         number: 1,
         cold: Some("all".into()),
         cold_left: Some(crate::report::cold::Left::default()),
@@ -54,6 +60,8 @@ fn a_report_is_as_published() {
     };
     report.conclude();
     assert_eq!(report.differences.len(), 2);
+    let certificate = report.runs[0].certificate.as_ref().unwrap();
+    assert_eq!(certificate.cold.as_ref().unwrap().caches, "all");
     check_report(&json::object(&report));
     // With nothing known, and with a process instead of a command.
     let mut poor = Report { pid: Some(3), runs: vec![Run::default()], ..Report::default() };

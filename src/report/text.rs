@@ -1,6 +1,7 @@
 //! The report for people, in 80 columns.
 
 mod runs;
+mod state;
 
 use std::fmt::Write as _;
 
@@ -48,6 +49,7 @@ pub fn show(report: &Report) -> String {
             wrapped(&mut out, "  ", about);
         }
     }
+    state::show(report, &mut out);
     if report.runs.len() > 1 || report.compared.is_some() {
         out.push('\n');
         runs::show(report, &mut out);

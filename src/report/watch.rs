@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -25,6 +26,7 @@ use crate::exit::Failure;
 use crate::live::Live;
 use crate::names::Names;
 use crate::sample::Follow;
+use crate::sample::Sample;
 
 /// How often the tables are read at first; the longer a run lasts, the rarer.
 const TICK: Duration = Duration::from_millis(100);
@@ -174,7 +176,8 @@ impl<'a> Watch<'a> {
         let (status, end) = ended.unwrap_or((1, self.processes.now()));
         self.live.tick()?;
         gather.sample(self.live.now(), &mut self.origins);
-        let mut run = gather.finish(self.live.now(), self.names.mounts_now(), &known, &self.origins);
+        let last = self.ask(&mut gather, &known)?;
+        let mut run = gather.finish(&last, self.names.mounts_now(), &known, &self.origins);
         run.usage = left.iter().fold(usage, |sum, pid| sum.and(self.processes.usage(*pid)));
         super::unseen::weigh(&mut run, self.live.plan());
         run.number = number;
@@ -184,6 +187,22 @@ impl<'a> Watch<'a> {
         run.left_behind = left;
         self.remember(&run);
         Ok(run)
+    }
+
+    /// Asks what is cached of the files of a run that is over: its last sample. What happens meanwhile is no part of it.
+    fn ask(
+        &mut self,
+        gather: &mut Gather,
+        known: &HashMap<PathBuf, Residency>,
+    ) -> anyhow::Result<Arc<Sample>> {
+        let last = Arc::clone(self.live.now());
+        let (live, origins) = (&mut self.live, &mut self.origins);
+        gather.ask(self.names.mounts_now(), known, || {
+            live.tick()?;
+            origins.note(live.now());
+            Ok(Arc::clone(live.now()))
+        })?;
+        Ok(last)
     }
 
     /// Runs a command that does not count, to its end: its status. What it brings into the cache is remembered.
@@ -244,7 +263,8 @@ impl<'a> Watch<'a> {
         let now = accounts::end(self.live.source(), number)?;
         gather.sample(self.live.now(), &mut self.origins);
         let known = HashMap::new();
-        let mut run = gather.finish(self.live.now(), self.names.mounts_now(), &known, &self.origins);
+        let last = self.ask(&mut gather, &known)?;
+        let mut run = gather.finish(&last, self.names.mounts_now(), &known, &self.origins);
         run.usage = now.map(|now| now.since(used)).unwrap_or_default();
         super::unseen::weigh(&mut run, self.live.plan());
         (run.number, run.time, run.wall_s) = (number, crate::view::utc(at), wall);

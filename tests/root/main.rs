@@ -6,6 +6,7 @@
 
 mod asserts;
 mod beside;
+mod certificate;
 mod command;
 mod counting;
 mod ending;
@@ -64,6 +65,8 @@ const TESTS: &[Test] = &[
     ("settings_that_cannot_be_read", refusing::settings_that_cannot_be_read),
     ("assertions", asserts::assertions),
     ("verdict", asserts::verdict),
+    ("certificate_of_a_tree", certificate::certificate_of_a_tree),
+    ("certificate_of_others", certificate::certificate_of_others),
     ("hostile_names_in_intervals", hostile::hostile_names_in_intervals),
     ("hostile_names_in_reports", hostile::hostile_names_in_reports),
     ("hostile_names_in_cachetop", hostile::hostile_names_in_cachetop),

@@ -148,8 +148,7 @@ mod tests {
     #[test]
     fn a_wait_is_spread_over_the_time_that_it_lasted() {
         // One thread waits from 50 to 430 ms: 4.3 times as long as the piece in which it ends.
-        let readings =
-            [(0, 0, 0), (100, 0, 50), (200, 0, 150), (300, 0, 250), (400, 0, 350), (500, 380, 0)];
+        let readings = [(0, 0, 0), (100, 0, 50), (200, 0, 150), (300, 0, 250), (400, 0, 350), (500, 380, 0)];
         let got = line(&readings.map(|(at, ended, lasts)| reading(at, ended, lasts)));
         assert_eq!(got, [(100, 50), (200, 100), (300, 100), (400, 100), (500, 30)]);
     }

@@ -1,0 +1,224 @@
+//! The state of the cache that a run was made in, for whoever reads its time later: what was cached of its files before,
+//! what could not be emptied, who else was at work, what was lost. A benchmark's report can carry it as it is.
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::cold::Left;
+use super::data::Run;
+use super::share;
+use super::units::bytes;
+use super::units::count;
+use super::units::percent;
+
+/// The name of this shape of it. It changes when a key means something else.
+pub const ID: &str = "cachestat-certificate-1";
+
+/// What others read, or brought in, below which they did not disturb: a shell somewhere, a log.
+const LITTLE: u64 = 1 << 20;
+
+/// All of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Certificate {
+    /// [`ID`].
+    pub id: String,
+    /// What was cached when the run began.
+    pub before: Before,
+    /// What `--cold` did; `None` where nothing was emptied before this run.
+    pub cold: Option<Emptied>,
+    /// Who else was at work.
+    pub others: Others,
+    /// Events of the machine that could not be accounted.
+    pub lost: u64,
+}
+
+/// What was cached of the files that a run read or mapped, before it began.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Before {
+    /// Files that have a device or a server behind them; those in memory only (tmpfs) are always cached.
+    pub files: u64,
+    /// Of these, the ones of which it is not known; all that follows is about the others.
+    pub files_unknown: u64,
+    /// Bytes that the run used of files of which it is not known.
+    pub unknown_used_bytes: u64,
+    /// Size of the files, in whole pages.
+    pub bytes: u64,
+    /// At least so much of that was cached; `None` where it is known of no file.
+    pub cached_at_least_bytes: Option<u64>,
+    /// At most so much.
+    pub cached_at_most_bytes: Option<u64>,
+    /// The former of `bytes`.
+    pub share_at_least: Option<f64>,
+    /// The latter of `bytes`.
+    pub share_at_most: Option<f64>,
+    /// Whether it is known of all files, and to the page.
+    pub exact: bool,
+    /// Why it is not.
+    pub why: Vec<String>,
+}
+
+/// What was emptied before a run, and what could not be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Emptied {
+    /// As `--cold` names them.
+    pub caches: String,
+    /// Bytes of files of the whole machine that stayed, tmpfs apart: mapped or in use otherwise.
+    pub left_file_bytes: u64,
+    /// Bytes of metadata that stayed.
+    pub left_metadata_bytes: u64,
+    /// Whether journals of ext4 could not be told to put into place what they hold.
+    pub journals_kept: bool,
+}
+
+/// What all others did between the beginning and the end of the run; `None` where this kernel does not tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Others {
+    /// Bytes that they read through the cache.
+    pub read_bytes: Option<u64>,
+    /// Of these, in whole pages, what was not cached.
+    pub missed_bytes: Option<u64>,
+    /// Bytes that they brought in: missed, read ahead, by faults.
+    pub brought_in_bytes: Option<u64>,
+    /// Bytes that they wrote, in pages that became dirty.
+    pub dirtied_bytes: Option<u64>,
+    /// Why something of it is not known.
+    pub why: Option<String>,
+}
+
+impl Before {
+    /// Sums in pages, with a share of each.
+    #[must_use]
+    pub fn known(self, pages: u64, least: u64, most: u64, page: u64) -> Self {
+        let of = |n: u64| (pages > 0).then(|| share(n, pages));
+        Self {
+            bytes: pages * page,
+            cached_at_least_bytes: Some(least * page),
+            cached_at_most_bytes: Some(most * page),
+            share_at_least: of(least),
+            share_at_most: of(most),
+            ..self
+        }
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn about(&self) -> String {
+        let (Some(least), Some(most)) = (self.share_at_least, self.share_at_most) else {
+            return match self.files {
+                0 => "no file was read".into(),
+                n => format!("what was cached is not known of any of {} files", count(n)),
+            };
+        };
+        let known = self.files - self.files_unknown.min(self.files);
+        let which = if known == 1 { "a file".into() } else { format!("{} files", count(known)) };
+        let (low, high) = (percent(least, 1), percent(most, 1));
+        let share = if low == high { low } else { format!("{low} to {high}") };
+        let unknown = match self.files_unknown {
+            0 => String::new(),
+            1 => "; of another file it is not known".into(),
+            n => format!("; of {} others it is not known", count(n)),
+        };
+        let size = bytes(self.bytes);
+        // Bounds that bound nothing.
+        if self.cached_at_least_bytes == Some(0) && self.cached_at_most_bytes == Some(self.bytes) {
+            return format!("what was cached before of {size} in {which} is not known{unknown}");
+        }
+        format!("{share} of {size} in {which} was cached before{unknown}")
+    }
+}
+
+impl Others {
+    /// In words.
+    #[must_use]
+    pub fn about(&self) -> String {
+        let (Some(read), Some(brought)) = (self.read_bytes, self.brought_in_bytes) else {
+            return "what others read is not known".into();
+        };
+        if read <= LITTLE && brought <= LITTLE {
+            return format!("nobody else read more than {}", bytes(LITTLE));
+        }
+        format!("others read {} and brought {} in", bytes(read), bytes(brought))
+    }
+}
+
+/// Puts into a run's certificate what was emptied before it.
+pub(super) fn settle(run: &mut Run) {
+    if let (Some(certificate), Some(cold), Some(left)) = (&mut run.certificate, &run.cold, &run.cold_left) {
+        certificate.emptied(cold, left);
+    }
+}
+
+impl Certificate {
+    /// With what was emptied before the run.
+    fn emptied(&mut self, caches: &str, left: &Left) {
+        self.cold = Some(Emptied {
+            caches: caches.to_owned(),
+            left_file_bytes: left.file_bytes,
+            left_metadata_bytes: left.buffers_bytes,
+            journals_kept: left.journals_kept,
+        });
+    }
+
+    /// What could not be emptied, in words.
+    #[must_use]
+    pub fn left(&self) -> Option<String> {
+        let cold = self.cold.as_ref()?;
+        let left = cold.left_file_bytes + cold.left_metadata_bytes;
+        Some(format!("--cold {} left {} on the whole machine", cold.caches, bytes(left)))
+    }
+
+    /// The certificate in one sentence.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let state = if self.cold.is_some() { "cold: " } else { "" };
+        let lost = match self.lost {
+            0 => String::new(),
+            n => format!("; {} events were lost", count(n)),
+        };
+        format!("{state}{}; {}{lost}", self.before.about(), self.others.about())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn others(read: u64) -> Others {
+        Others { read_bytes: Some(read), brought_in_bytes: Some(0), ..Others::default() }
+    }
+
+    #[test]
+    fn one_sentence() {
+        let before = Before { files: 6002, ..Before::default() }.known(300_000, 900, 900, 4096);
+        let mut c = Certificate { before, others: others(5000), ..Certificate::default() };
+        c.emptied("all", &Left::default());
+        let files = count(6002);
+        assert_eq!(
+            c.line(),
+            format!(
+                "cold: 0.3 % of 1.1 GiB in {files} files was cached before; nobody else read more than 1 MiB"
+            )
+        );
+        c.before = Before { files: 3, files_unknown: 2, ..Before::default() }.known(100, 90, 100, 4096);
+        (c.others, c.lost, c.cold) = (others(3 << 20), 4, None);
+        assert_eq!(
+            c.line(),
+            "90.0 % to 100.0 % of 400 KiB in a file was cached before; of 2 others it is not known; others read 3 MiB \
+             and brought 0 B in; 4 events were lost"
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_said() {
+        let c = Certificate::default();
+        assert_eq!(c.line(), "no file was read; what others read is not known");
+        let before = Before { files: 2, files_unknown: 2, ..Before::default() };
+        let lost = Before { files: 5, ..Before::default() }.known(100, 0, 100, 4096);
+        assert_eq!(lost.about(), "what was cached before of 400 KiB in 5 files is not known");
+        assert!(before.about().starts_with("what was cached is not known of any of 2 files"));
+    }
+}
