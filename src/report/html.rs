@@ -1,11 +1,13 @@
-//! The report as one page with charts, for a browser: no script, nothing from a network, light and dark.
+//! The report as one page with charts, for a browser: nothing from a network, light and dark, as wide as the window. The
+//! page allows itself its own style and its own script, which sorts tables, by their hashes, and nothing else.
 
 mod charts;
+mod files;
+mod hash;
 
 use std::fmt::Write as _;
 
 use super::Report;
-use super::data::FileRow;
 use super::data::Run;
 use super::time::PARTS;
 use super::time::Parts;
@@ -16,6 +18,7 @@ use super::units::percent;
 use crate::figures::Figure;
 
 const STYLE: &str = include_str!("html/style.css");
+const SCRIPT: &str = include_str!("html/sort.js");
 
 /// Text as HTML.
 pub(super) fn escape(text: &str) -> String {
@@ -39,16 +42,21 @@ pub fn page(report: &Report) -> String {
     let title = escape(&report.title());
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src {}; script-src {}; \
+         base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>cachestat: {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <h1><code>{title}</code></h1>\n"
+         <title>cachestat: {title}</title>\n<style>{STYLE}</style>\n\
+         <script>{SCRIPT}</script>\n</head>\n<body>\n<h1><code>{title}</code></h1>\n",
+        hash::source(STYLE),
+        hash::source(SCRIPT),
     );
     let when = report.runs.first().map_or("", |r| r.time.as_str());
     let _ = writeln!(
         out,
         "<p class=\"about\">{} · Linux {} · {when}</p>",
         escape(&report.host.to_string()),
-        escape(&report.kernel)
+        escape(&report.kernel),
+        when = escape(when),
     );
     if !report.verdict.text.is_empty() {
         let _ = writeln!(out, "<p class=\"verdict\">{}</p>", escape(&report.verdict.text));
@@ -98,9 +106,14 @@ fn times(report: &Report, out: &mut String) {
     let mut bars: Vec<(String, &Run)> = Vec::new();
     bars.extend(report.compared.as_ref().map(|s| ("then".to_owned(), &s.run)));
     bars.extend(report.runs.iter().map(|r| (format!("run {}", r.number), r)));
-    charts::bars(&bars, out);
+    charts::bars(&bars, |i| PARTS.get(i).map(|(_, text)| (*text).to_owned()), out);
     for d in &report.differences {
-        let _ = writeln!(out, "<h3>{}: {} s</h3>\n<table><tbody>", escape(&d.title), change(d.wall_s));
+        let _ = writeln!(
+            out,
+            "<h3>{}: {} s</h3>\n<table class=\"differences\"><tbody>",
+            escape(&d.title),
+            change(d.wall_s)
+        );
         for p in &d.parts {
             let seconds = p.seconds.map_or_else(|| "-".into(), |s| format!("{} s", change(s)));
             let share = p.share.map_or_else(|| "-".into(), |s| escape(&percent(s, 0)));
@@ -132,12 +145,15 @@ fn one(run: &Run, many: bool, out: &mut String) {
     tile("from devices", &run.usage.device_read_bytes.map_or_else(|| "-".into(), bytes), out);
     tile("dentry misses", &show(run.lookups.dcache_misses), out);
     out.push_str("</div>\n");
-    if !many {
-        out.push_str("<h2>Where the time went</h2>\n");
-        charts::bars(&[("run".into(), run)], out);
-    }
-    legend_of_parts(run, out);
-    if Parts::of(run).overlap() {
+    certificate(run, out);
+    let parts = Parts::of(run);
+    let _ = writeln!(out, "<h3>Where the time {}went</h3>", if many { "of this run " } else { "" });
+    let key = |i: usize| {
+        let (part, text) = PARTS.get(i)?;
+        Some(format!("{text} {}", parts.get(*part).map_or_else(|| "-".into(), |s| format!("{s:.3} s"))))
+    };
+    charts::bars(&[(format!("run {}", run.number), run)], key, out);
+    if parts.overlap() {
         out.push_str(
             "<p class=\"about\">In parallel: these are sums over all threads, more than the wall time. Which of them the \
              run as a whole waited for is not known.</p>\n",
@@ -155,59 +171,23 @@ fn one(run: &Run, many: bool, out: &mut String) {
         out.push_str("<h3>Read-ahead windows by size</h3>\n");
         charts::windows(windows, out);
     }
-    files(&run.files, out);
+    files::table(run, out);
     out.push_str("</section>\n");
 }
 
-fn legend_of_parts(run: &Run, out: &mut String) {
-    let parts = Parts::of(run);
-    out.push_str("<ul class=\"legend\">\n");
-    for (i, (part, text)) in PARTS.iter().enumerate() {
-        let seconds = parts.get(*part).map_or_else(|| "-".into(), |s| format!("{s:.3} s"));
-        let _ = writeln!(out, "<li><i class=\"p{i}\"></i>{text} {seconds}</li>");
+/// The state of the cache that the run was made in.
+fn certificate(run: &Run, out: &mut String) {
+    let Some(c) = &run.certificate else { return };
+    let _ = writeln!(out, "<p class=\"certificate\">{}.</p>", escape(&c.line()));
+    for more in c.left().iter().chain(&c.before.why).chain(&c.others.why) {
+        let _ = writeln!(out, "<p class=\"about\">{}</p>", escape(more));
     }
-    out.push_str("</ul>\n");
-    if parts.overlap() {
-        out.push_str("<p class=\"about\">Threads worked at the same time: their times add up to more than the wall.</p>\n");
-    }
-}
-
-fn files(files: &[FileRow], out: &mut String) {
-    let files: Vec<_> = files.iter().filter(|f| f.weight() > 0).take(20).collect();
-    if files.is_empty() {
-        return;
-    }
-    out.push_str(
-        "<h3>Files</h3>\n<div class=\"wide\"><table><thead><tr><th>file</th><th>hits</th><th>read ahead</th>\
-         <th>misses</th><th>faults</th><th>writes</th><th>dirtied</th><th>direct</th><th>cached before</th><th>after</th></tr></thead>\n<tbody>\n",
-    );
-    let cached = |r: &Option<super::data::Residency>| match r {
-        Some(r) if r.pages > 0 => escape(&percent(super::share(r.cached, r.pages), 0)),
-        _ => "-".into(),
-    };
-    for f in files {
-        let path = crate::text::foreign::or(f.path.as_ref(), &format!("[{}] inode {}", f.dev, f.inode));
-        let _ = writeln!(
-            out,
-            "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            escape(&path),
-            count(f.hits),
-            count(f.readahead_hits),
-            count(f.misses),
-            count(f.fault_misses + f.fault_hits),
-            f.writes().map_or_else(|| "-".into(), count),
-            count(f.dirtied),
-            f.direct().map_or_else(|| "-".into(), bytes),
-            cached(&f.before),
-            cached(&f.after),
-        );
-    }
-    out.push_str("</tbody></table></div>\n");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::data::FileRow;
     use crate::report::data::Latency;
     use crate::report::data::Tick;
 
@@ -224,6 +204,7 @@ mod tests {
                 ..Tick::default()
             })
             .collect();
+        run.files.push(FileRow { path: Some("/\u{202e}gnp.exe".into()), misses: 1, ..FileRow::default() });
         run.files.push(FileRow { path: Some("/tmp/<b>&\"'".into()), hits: 1, ..FileRow::default() });
         let command = vec!["sh".into(), "-c".into(), "<script>alert(1)</script>".into()];
         Report { command, runs: vec![run.clone(), Run { number: 2, ..run }], ..Report::default() }
@@ -232,7 +213,10 @@ mod tests {
     #[test]
     fn nothing_of_the_command_becomes_html() {
         let page = page(&report());
-        assert!(!page.contains("<script") && !page.contains("<b>&\""), "{page}");
+        assert!(!page.contains("<script>alert") && !page.contains("<b>&\""), "{page}");
+        assert_eq!((page.matches("<script").count(), page.matches("</style").count()), (1, 1));
+        assert!(!page.contains('\u{202e}') && page.contains("/\\u{202e}"), "{page}");
+        assert!(!page.contains(" style=") && !page.contains(" onclick="), "the policy refuses them");
         assert!(page.contains("&lt;script&gt;") && page.contains("/tmp/&lt;b&gt;&amp;&quot;&#39;"));
     }
 
@@ -252,9 +236,10 @@ mod tests {
         {
             let page = page(&report);
             assert!(!page.contains("NaN") && !page.contains("inf"), "{page}");
-            for tag in
-                ["svg", "table", "tbody", "section", "ul", "li", "div", "h2", "h3", "g", "text", "title", "p"]
-            {
+            for tag in [
+                "svg", "figure", "table", "button", "script", "style", "tbody", "section", "ul", "li", "div",
+                "h2", "h3", "g", "text", "title", "p",
+            ] {
                 let open =
                     page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
                 assert_eq!(open, page.matches(&format!("</{tag}>")).count(), "{tag}");

@@ -1,4 +1,5 @@
-//! The page of `--html` in a real browser without a screen: it lays out, nothing sticks out, nothing is fetched.
+//! The page of `--html` in a real browser without a screen: it lays out at 1200 and at 400 pixels, nothing sticks out, nothing is
+//! fetched, every chart has its legend and its axes, tables sort, and the page's policy allows the page and nothing else.
 //!
 //! `browser [PAGE]...`: a page of its own, and pages that `cachestat --html` wrote. The browser is
 //! `chromium-headless-shell`, or what `BROWSER` names.
@@ -11,6 +12,8 @@ use std::process::ExitCode;
 
 use cachetop::figures::Figure;
 use cachetop::report::Report;
+use cachetop::report::certificate::Before;
+use cachetop::report::certificate::Certificate;
 use cachetop::report::data::FileRow;
 use cachetop::report::data::Latency;
 use cachetop::report::data::Residency;
@@ -21,7 +24,9 @@ use cachetop::report::data::Waits;
 use cachetop::report::html;
 
 /// What the page says of itself once it is laid out.
-const MEASURE: &str = r#"<script>
+const MEASURE: &str = r"
+const refused = [];
+document.addEventListener('securitypolicyviolation', e => refused.push(e.violatedDirective + ' ' + e.blockedURI));
 addEventListener('load', () => {
   const out = { svg: 0, rects: 0, flat: 0, outside: 0, titles: 0 };
   for (const svg of document.querySelectorAll('svg')) {
@@ -38,12 +43,34 @@ addEventListener('load', () => {
       if (fill === 'rgb(0, 0, 0)' || fill === 'none') out.uncoloured = (out.uncoloured || 0) + 1;
     }
   }
-  out.wide = document.documentElement.scrollWidth > innerWidth;
+  out.wide = Math.max(document.documentElement.scrollWidth, document.body.scrollWidth) > innerWidth;
+  out.scrolls = [...document.querySelectorAll('body *')].filter(e => e.scrollWidth > e.clientWidth + 1
+    && ['auto', 'scroll'].includes(getComputedStyle(e).overflowX)).length;
+  out.bare = [...document.querySelectorAll('figure')].filter(f => !f.querySelector('.legend li')
+    || !f.querySelector('figcaption').textContent).length;
+  out.small = [...document.querySelectorAll('svg text')].filter(t => getComputedStyle(t).display !== 'none'
+    && t.getBoundingClientRect().height < 9).length;
+  out.overlap = 0;
+  for (const svg of document.querySelectorAll('svg')) {
+    const boxes = [...svg.querySelectorAll('text')].map(t => t.getBoundingClientRect()).filter(b => b.width > 0)
+      .sort((a, b) => a.left - b.left);
+    for (let i = 1; i < boxes.length; i++) if (boxes[i].left < boxes[i - 1].right) out.overlap++;
+  }
+  // The table sorts: by a column, and back; what is not known stays last.
+  const table = document.querySelector('table.files');
+  if (table) {
+    const column = n => [...table.tBodies[0].rows].map(r => n ? r.cells[n].dataset.n : r.cells[0].textContent);
+    const press = n => table.querySelectorAll('th button')[n].click();
+    press(3); out.down = column(3); press(3); out.up = column(3);
+    press(0); out.names = column(0).map(name => name.slice(0, 40));
+    press(8); out.before = column(8);
+  }
+  out.refused = refused;
   out.fetched = performance.getEntriesByType('resource').length;
   out.findings = document.querySelectorAll('.findings li').length;
   document.body.setAttribute('data-measured', JSON.stringify(out));
 });
-</script>"#;
+";
 
 fn run(number: u32, cold: bool) -> Run {
     let mut run = Run { number, wall_s: if cold { 9.5 } else { 0.6 }, ..Run::default() };
@@ -78,6 +105,12 @@ fn run(number: u32, cold: bool) -> Run {
     let before = Some(Residency { cached: hits, pages: 131_072, pattern: None });
     let path = Some(format!("/data/{}", "a-very-long-name-".repeat(12)).into());
     run.files.push(FileRow { path, hits, misses, before, inode: 5, ..FileRow::default() });
+    for n in 0..12 {
+        let path = Some(format!("/data/{n}<script>\u{202e}</td>").into());
+        run.files.push(FileRow { path, hits: 7, misses: n * n * n, inode: n, ..FileRow::default() });
+    }
+    let before = Before { files: 9, files_unknown: 2, ..Before::default() }.known(1000, 3, 9, 4096);
+    run.certificate = Some(Certificate { before, ..Certificate::default() });
     run
 }
 
@@ -97,7 +130,8 @@ fn made() -> String {
 /// What the browser measured of a page, in a window of a width.
 fn measured(page: &str, dir: &Path, width: u32) -> serde_json::Value {
     let file = dir.join("page.html");
-    fs::write(&file, page.replace("</head>", &format!("{MEASURE}</head>"))).unwrap();
+    // Ours stands before the page's policy, which holds for what follows it.
+    fs::write(&file, page.replacen("<head>", &format!("<head><script>{MEASURE}</script>"), 1)).unwrap();
     let browser = std::env::var("BROWSER").unwrap_or_else(|_| "chromium-headless-shell".into());
     let out = Command::new(&browser)
         .args(["--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom"])
@@ -109,7 +143,36 @@ fn measured(page: &str, dir: &Path, width: u32) -> serde_json::Value {
     let dom = String::from_utf8_lossy(&out.stdout);
     let text = dom.split_once("data-measured=\"").unwrap_or_else(|| panic!("not loaded: {dom}")).1;
     let text = text.split_once('"').unwrap().0.replace("&quot;", "\"");
+    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
     serde_json::from_str(&text).unwrap()
+}
+
+/// What must hold of any page, in any window.
+fn check(m: &serde_json::Value) {
+    assert!(m["svg"].as_u64().unwrap() >= 1 && m["rects"].as_u64().unwrap() >= 1, "there are charts");
+    for what in ["flat", "outside", "fetched", "scrolls", "bare", "small", "overlap"] {
+        assert_eq!(m[what], 0, "{what}");
+    }
+    assert!(m["uncoloured"].is_null());
+    assert_eq!(m["titles"], m["rects"], "every bar says what it is");
+    assert_eq!(m["wide"], false, "nothing sticks out of the window");
+    assert_eq!(m["refused"], serde_json::json!([]), "the page's policy allows the page");
+}
+
+/// The table sorts, numbers as numbers, and what is not known is last.
+fn check_sorting(m: &serde_json::Value) {
+    let numbers = |key: &str| -> Vec<f64> {
+        let column = m[key].as_array().unwrap().iter();
+        column.filter_map(|n| n.as_str()).map(|n| n.parse().unwrap()).collect()
+    };
+    let down = numbers("down");
+    assert!(down.len() >= 12 && down.windows(2).all(|w| w[0] >= w[1]) && down[0] > *down.last().unwrap());
+    assert_eq!(numbers("up"), down.iter().rev().copied().collect::<Vec<_>>());
+    let names: Vec<&str> = m["names"].as_array().unwrap().iter().filter_map(|n| n.as_str()).collect();
+    assert!(names.len() == down.len() && names.is_sorted(), "{names:?}");
+    let before = m["before"].as_array().unwrap();
+    let unknown = before.iter().position(serde_json::Value::is_null).unwrap();
+    assert!(unknown == 1 && before[unknown..].iter().all(serde_json::Value::is_null), "{before:?}");
 }
 
 fn main() -> ExitCode {
@@ -117,21 +180,24 @@ fn main() -> ExitCode {
     let mut pages = vec![("its own".to_owned(), made())];
     pages.extend(std::env::args().skip(1).map(|p| (p.clone(), fs::read_to_string(p).unwrap())));
     for (name, page) in &pages {
-        for width in [1200, 700] {
+        for width in [1200, 400] {
             let m = measured(page, dir.path(), width);
             println!("{name}, {width} wide: {m}");
-            assert!(m["svg"].as_u64().unwrap() >= 1 && m["rects"].as_u64().unwrap() >= 1, "there are charts");
-            for what in ["flat", "outside", "fetched"] {
-                assert_eq!(m[what], 0, "{what}");
+            check(&m);
+            if name == "its own" {
+                check_sorting(&m);
+                assert!(m["findings"].as_u64().unwrap() >= 2, "{m}");
+                assert_eq!(m["svg"], 12, "two bars, and for each run one, pages, waits, latency, windows");
             }
-            assert!(m["uncoloured"].is_null());
-            assert_eq!(m["titles"], m["rects"], "every bar says what it is");
-            assert_eq!(m["wide"], false, "nothing sticks out of the window");
         }
     }
-    let m = measured(&pages[0].1, dir.path(), 1200);
-    assert!(m["findings"].as_u64().unwrap() >= 2, "{m}");
-    assert_eq!(m["svg"], 9, "bars, and for each run pages, waits, latency, windows");
+    // What somebody might get into it after all: a script, an attribute that acts, a picture from elsewhere.
+    let evil = "<script>alert(1)</script><img src=\"http://127.0.0.1:9/x\" onerror=\"alert(1)\">";
+    let m = measured(&pages[0].1.replace("</body>", &format!("{evil}</body>")), dir.path(), 1200);
+    let refused: Vec<&str> = m["refused"].as_array().unwrap().iter().filter_map(|v| v.as_str()).collect();
+    for what in ["script-src-elem", "script-src-attr", "img-src"] {
+        assert!(refused.iter().any(|r| r.starts_with(what)), "{what}: {refused:?}");
+    }
     println!("{} pages as they should be", pages.len());
     ExitCode::SUCCESS
 }

@@ -1,4 +1,5 @@
-//! Charts as SVG.
+//! Charts as SVG. What lies across is in percent, and letters have a size of their own: so a chart is as wide as there is
+//! room, and on a phone its letters are as large as elsewhere.
 
 use std::fmt::Write as _;
 
@@ -10,59 +11,93 @@ use crate::report::time::PARTS;
 use crate::report::time::Parts;
 use crate::report::units;
 
-const WIDTH: f64 = 940.0;
-const HEIGHT: f64 = 170.0;
-/// Room for numbers at the left, and below.
-const LEFT: f64 = 70.0;
-const BELOW: f64 = 22.0;
+/// Height of the plot, and of the numbers below it.
+const HEIGHT: f64 = 160.0;
+const BELOW: f64 = 20.0;
+/// Numbers below a chart: on a wide window, and every third of them on a narrow one.
+const NUMBERS: usize = 12;
 
-fn open(height: f64, label: &str, out: &mut String) {
+/// Begins a chart: what its axes are, and the numbers at the left, from above.
+fn open(label: &str, axes: &str, numbers: [&str; 3], out: &mut String) {
+    let _ = writeln!(out, "<figure class=\"chart\">\n<figcaption>{}</figcaption>", escape(axes));
+    let spans: String = numbers.iter().map(|n| format!("<span>{}</span>", escape(n))).collect();
     let _ = writeln!(
         out,
-        "<div class=\"wide\">\n<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
+        "<div class=\"y\">{spans}</div>\n<svg class=\"plot\" role=\"img\" aria-label=\"{}\">",
         escape(label)
+    );
+    for part in [0.0, 0.5, 1.0] {
+        let y = (HEIGHT - 1.0) * part + 0.5;
+        let _ = writeln!(out, "<line class=\"axis\" x1=\"0\" y1=\"{y:.1}\" x2=\"100%\" y2=\"{y:.1}\"/>");
+    }
+}
+
+/// A number below, in percent of the width; none sticks out at the sides.
+fn below(at: f64, text: &str, class: &str, out: &mut String) {
+    let anchor = match at {
+        at if at < 8.0 => "start",
+        at if at > 92.0 => "end",
+        _ => "middle",
+    };
+    let _ = writeln!(
+        out,
+        "<text class=\"{class}\" x=\"{at:.2}%\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
+        HEIGHT + BELOW - 5.0,
+        escape(text)
     );
 }
 
-/// One bar a run, its parts side by side, all on one scale.
-pub(super) fn bars(runs: &[(String, &Run)], out: &mut String) {
-    const BAR: f64 = 26.0;
-    const STEP: f64 = 36.0;
+fn close(legend: impl Iterator<Item = (String, usize)>, out: &mut String) {
+    out.push_str("</svg>\n");
+    keys(legend, out);
+    out.push_str("</figure>\n");
+}
+
+fn keys(items: impl Iterator<Item = (String, usize)>, out: &mut String) {
+    out.push_str("<ul class=\"legend\">\n");
+    for (name, colour) in items {
+        let _ = writeln!(out, "<li><i class=\"p{colour}\"></i>{}</li>", escape(&name));
+    }
+    out.push_str("</ul>\n");
+}
+
+/// One bar a run, its parts side by side, all on one scale; `key` is what the legend says of each part.
+pub(super) fn bars(runs: &[(String, &Run)], key: impl Fn(usize) -> Option<String>, out: &mut String) {
     let length = |run: &Run| {
         let parts = Parts::of(run);
         let sum: f64 = PARTS.iter().filter_map(|(part, _)| parts.get(*part)).sum();
         sum.max(run.wall_s)
     };
     let most = runs.iter().map(|(_, r)| length(r)).fold(1e-9, f64::max);
-    #[allow(clippy::cast_precision_loss)]
-    open(runs.len() as f64 * STEP + 6.0, "where the time went", out);
-    let scale = (WIDTH - LEFT - 80.0) / most;
-    let mut y = 4.0;
+    out.push_str("<figure class=\"bars\">\n<figcaption>seconds, all threads added up; at the right the wall time</figcaption>\n");
     for (name, run) in runs {
         let parts = Parts::of(run);
         let _ = writeln!(
             out,
-            "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
-            LEFT - 8.0,
-            y + 17.0,
+            "<span>{0}</span><svg role=\"img\" aria-label=\"where the time of {0} went\">",
             escape(name)
         );
-        let mut x = LEFT;
+        let mut x = 0.0;
         for (i, (part, text)) in PARTS.iter().enumerate() {
             let seconds = parts.get(*part).unwrap_or(0.0);
-            let width = seconds * scale;
-            if width > 0.05 {
+            let width = seconds / most * 100.0;
+            if width > 0.005 {
                 let _ = writeln!(
                     out,
-                    "<rect class=\"p{i}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{BAR}\"><title>{text}: {seconds:.3} s</title></rect>"
+                    "<rect class=\"p{i}\" x=\"{x:.3}%\" y=\"0\" width=\"{width:.3}%\" height=\"24\"><title>{text}: {seconds:.3} s</title></rect>"
                 );
             }
             x += width;
         }
-        let _ = writeln!(out, "<text x=\"{:.1}\" y=\"{:.1}\">{:.3} s</text>", x + 8.0, y + 17.0, run.wall_s);
-        y += STEP;
+        let _ = writeln!(out, "</svg><span class=\"wall\">{:.3} s</span>", run.wall_s);
     }
-    out.push_str("</svg></div>\n");
+    let _ = writeln!(
+        out,
+        "<span></span><div class=\"x\"><span>0 s</span><span>{:.3} s</span><span>{most:.3} s</span></div><span></span>",
+        most / 2.0
+    );
+    keys((0..PARTS.len()).filter_map(|i| Some((key(i)?, i))), out);
+    out.push_str("</figure>\n");
 }
 
 /// A kind of values over time: name, colour, value of a piece.
@@ -101,6 +136,16 @@ fn short(v: f64) -> String {
     }
 }
 
+/// A time on an axis that ends there.
+fn time(seconds: f64, end: f64) -> String {
+    match end {
+        end if end >= 20.0 => format!("{seconds:.0} s"),
+        end if end >= 2.0 => format!("{seconds:.1} s"),
+        end if end >= 0.4 => format!("{seconds:.2} s"),
+        _ => format!("{:.0} ms", seconds * 1e3),
+    }
+}
+
 /// Stacked steps: rates of each piece of the time line.
 fn over_time(run: &Run, series: &[Series], label: &str, number: fn(f64) -> String, out: &mut String) {
     let mut pieces = Vec::new();
@@ -122,51 +167,40 @@ fn over_time(run: &Run, series: &[Series], label: &str, number: fn(f64) -> Strin
         out.push_str("<p class=\"about\">None.</p>\n");
         return;
     }
-    open(HEIGHT + BELOW, label, out);
-    let x = |t: f64| LEFT + t / end * (WIDTH - LEFT - 10.0);
+    let axes = format!("{label}, over the time since the run began");
+    open(label, &axes, [&number(most), &number(most / 2.0), &number(0.0)], out);
+    let x = |t: f64| t / end * 100.0;
     for (a, b, values) in &pieces {
         let mut y = HEIGHT;
         for (value, (name, colour, _)) in values.iter().zip(series) {
-            let height = value / most * (HEIGHT - 10.0);
+            let height = value / most * HEIGHT;
             if height > 0.05 {
                 y -= height;
                 let _ = writeln!(
                     out,
-                    "<rect class=\"p{colour}\" x=\"{:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\"><title>{name}: {} ({a:.2} to {b:.2} s)</title></rect>",
+                    "<rect class=\"p{colour}\" x=\"{:.3}%\" y=\"{:.1}\" width=\"{:.3}%\" height=\"{height:.1}\"><title>{name}: {} ({a:.2} to {b:.2} s)</title></rect>",
                     x(*a),
-                    (x(*b) - x(*a)).max(0.5),
+                    y.max(0.0),
+                    x(*b) - x(*a),
                     number(*value),
                 );
             }
         }
     }
-    axes(&number(most), "0 s", &format!("{end:.2} s"), out);
-    out.push_str("</svg></div>\n");
-    let used = series.iter().filter(|(_, _, f)| run.timeline.iter().any(|t| f(t) > 0.0));
-    legend(used.map(|(name, colour, _)| (*name, *colour)), out);
-}
-
-fn axes(top: &str, left: &str, right: &str, out: &mut String) {
-    let y = HEIGHT;
-    let _ = writeln!(out, "<line class=\"axis\" x1=\"{LEFT}\" y1=\"{y}\" x2=\"{WIDTH}\" y2=\"{y}\"/>");
-    let _ = writeln!(out, "<text x=\"{}\" y=\"16\" text-anchor=\"end\">{top}</text>", LEFT - 6.0);
-    let _ = writeln!(out, "<text x=\"{LEFT}\" y=\"{}\">{left}</text>", y + 16.0);
-    let _ = writeln!(out, "<text x=\"{WIDTH}\" y=\"{}\" text-anchor=\"end\">{right}</text>", y + 16.0);
-}
-
-fn legend(items: impl Iterator<Item = (&'static str, usize)>, out: &mut String) {
-    out.push_str("<ul class=\"legend\">\n");
-    for (name, colour) in items {
-        let _ = writeln!(out, "<li><i class=\"p{colour}\"></i>{name}</li>");
+    for part in [0.0, 0.25, 0.5, 0.75, 1.0] {
+        let class = if part == 0.25 || part == 0.75 { "wider" } else { "" };
+        below(part * 100.0, &time(end * part, end), class, out);
     }
-    out.push_str("</ul>\n");
+    let used = series.iter().filter(|(_, _, f)| run.timeline.iter().any(|t| f(t) > 0.0));
+    close(used.map(|(name, colour, _)| ((*name).to_owned(), *colour)), out);
 }
 
 /// Bars of one or two kinds by bucket, only as far as there is anything.
+#[allow(clippy::cast_precision_loss)]
 fn histogram(
     kinds: &[(&'static str, usize, &[u64])],
     edge: fn(usize) -> String,
-    label: &str,
+    (label, axes): (&str, &str),
     out: &mut String,
 ) {
     let buckets = kinds.iter().map(|(_, _, n)| n.len()).max().unwrap_or(0);
@@ -178,40 +212,35 @@ fn histogram(
         return;
     };
     let most = (first..=last).flat_map(at).max().unwrap_or(1);
-    open(HEIGHT + BELOW, label, out);
-    #[allow(clippy::cast_precision_loss)]
-    let slot = ((WIDTH - LEFT) / (last - first + 1) as f64).min(110.0);
-    #[allow(clippy::cast_precision_loss)]
-    let bar = (slot - 8.0).max(4.0) / kinds.len() as f64;
-    let mut x = LEFT + 4.0;
+    let logarithm = |n: f64| n.ln_1p() / (most as f64).ln_1p();
+    // What stands at half the height of a logarithmic scale.
+    let middle = (most as f64).ln_1p().mul_add(0.5, 0.0).exp_m1();
+    open(label, axes, [&short(most as f64), &short(middle), "0"], out);
+    let slots = last - first + 1;
+    // Few bars are no wider than many.
+    let slot = 100.0 / slots.max(6) as f64;
+    let bar = slot * 0.86 / kinds.len() as f64;
+    let step = slots.div_ceil(NUMBERS);
     for i in first..=last {
-        for (k, ((name, colour, _), n)) in kinds.iter().zip(at(i)).enumerate() {
+        let x = (i - first) as f64 * slot;
+        for (k, ((name, colour, _), n)) in kinds.iter().zip(at(i)).enumerate().filter(|(_, (_, n))| *n > 0) {
             // Logarithmic: one slow call among a million fast ones is what one looks for.
-            #[allow(clippy::cast_precision_loss)]
-            let height =
-                if n == 0 { 0.0 } else { ((n as f64).ln_1p() / (most as f64).ln_1p()) * (HEIGHT - 12.0) };
-            if n > 0 {
-                #[allow(clippy::cast_precision_loss)]
-                let left = x + k as f64 * bar;
-                let _ = writeln!(
-                    out,
-                    "<rect class=\"p{colour}\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\"><title>{name}: {n}, from {}</title></rect>",
-                    HEIGHT - height,
-                    (bar - 1.0).max(1.0),
-                    edge(i),
-                );
-            }
+            let height = logarithm(n as f64) * HEIGHT;
+            let _ = writeln!(
+                out,
+                "<rect class=\"p{colour}\" x=\"{:.3}%\" y=\"{:.1}\" width=\"{:.3}%\" height=\"{height:.1}\"><title>{name}: {n}, from {}</title></rect>",
+                x + slot * 0.07 + k as f64 * bar,
+                HEIGHT - height,
+                bar * 0.94,
+                escape(&edge(i)),
+            );
         }
-        // Where the bars are narrow, every other of them has its edge below it.
-        if slot >= 75.0 || (i - first) % 2 == 0 {
-            let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{}\">{}</text>", HEIGHT + 16.0, edge(i));
+        if (i - first) % step == 0 {
+            let class = if (i - first) % (step * 3) == 0 { "" } else { "wider" };
+            below(x + slot / 2.0, &edge(i), class, out);
         }
-        x += slot;
     }
-    axes(&most.to_string(), "", "", out);
-    out.push_str("</svg></div>\n");
-    legend(kinds.iter().map(|(name, colour, _)| (*name, *colour)), out);
-    out.push_str("<p class=\"about\">The scale of the bars is logarithmic.</p>\n");
+    close(kinds.iter().map(|(name, colour, _)| ((*name).to_owned(), *colour)), out);
 }
 
 fn edge_of_latency(i: usize) -> String {
@@ -220,10 +249,12 @@ fn edge_of_latency(i: usize) -> String {
 
 pub(super) fn latency(l: &Latency, out: &mut String) {
     let kinds: &[_] = &[("did not miss", 5, l.hit.as_slice()), ("missed", 0, l.miss.as_slice())];
-    histogram(kinds, edge_of_latency, "read calls by latency", out);
+    let axes = "calls (logarithmic), over latency, from";
+    histogram(kinds, edge_of_latency, ("read calls by latency", axes), out);
 }
 
 pub(super) fn windows(windows: &[u64], out: &mut String) {
     let edge = |i: usize| units::of_pages(1 << i.min(40));
-    histogram(&[("windows", 3, windows)], edge, "read-ahead windows by size", out);
+    let axes = "windows (logarithmic), over size, from";
+    histogram(&[("windows", 3, windows)], edge, ("read-ahead windows by size", axes), out);
 }
