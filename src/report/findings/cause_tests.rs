@@ -185,6 +185,13 @@ fn waits_for_others_are_a_cause_only_where_nothing_else_was_done() {
 }
 
 #[test]
+fn what_was_only_the_want_of_a_processor_is_taken_off_in_words() {
+    let text = |woken| waited(|run| run.waits.woken_ns = Some(woken * MS)).text;
+    assert!(text(80).contains("of which up to 80.0 ms were not for storage"), "{}", text(80));
+    assert!(!text(79).contains("not for storage"));
+}
+
+#[test]
 fn a_throttled_writer_is_not_told_twice() {
     let run = changed(idle(), |run| {
         (run.waits.write_ns, run.waits.throttled_ns) = (Some(300 * MS), Some(250 * MS))

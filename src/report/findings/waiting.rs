@@ -31,6 +31,19 @@ fn worth(ns: u64, run: &Run) -> Option<(f64, String)> {
     (s >= SHORT_S && share >= LEAST).then(|| (s, format!("{} ({})", seconds(ns), part_of_time(share, run))))
 }
 
+/// The same of waits for storage, some of which were over when the thread was woken: of which is not known.
+fn worth_of_storage(ns: u64, run: &Run) -> Option<(f64, String)> {
+    let (s, mut text) = worth(ns, run)?;
+    let late = run.waits.woken_ns.unwrap_or(0).min(ns);
+    if late * 5 >= ns {
+        text.push_str(&format!(
+            ", of which up to {} were not for storage: it was woken, and had no processor",
+            seconds(late)
+        ));
+    }
+    Some((s, text))
+}
+
 /// How the data came, and what that leaves to be done about it.
 struct How {
     id: Option<&'static str>,
@@ -148,7 +161,7 @@ fn windows(run: &Run) -> Option<How> {
 pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
     let w = &run.waits;
     let ns = w.read_ns? + w.fault_ns? + w.exec_ns?;
-    let (data_s, time) = worth(ns, run)?;
+    let (data_s, time) = worth_of_storage(ns, run)?;
     let device = run.usage.device_read_bytes;
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let rate = device.filter(|n| *n >= 1 << 20).map(|n| (n as f64 / run.wall_s.max(1e-9)) as u64);
@@ -173,7 +186,7 @@ pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
 pub(super) fn writes(run: &Run, _: &[&Run]) -> Option<Finding> {
     // Pauses are planned, and may be longer than they were.
     let ns = run.waits.write_ns?.saturating_sub(run.waits.throttled_ns?);
-    let (write_s, time) = worth(ns, run)?;
+    let (write_s, time) = worth_of_storage(ns, run)?;
     let direct = run.get(Figure::DirectWriteBytes).unwrap_or(0);
     let dirtied = run.get(Figure::Dirtied).unwrap_or(0) * page();
     let why = if direct > dirtied {
@@ -191,11 +204,11 @@ pub(super) fn writes(run: &Run, _: &[&Run]) -> Option<Finding> {
 }
 
 pub(super) fn sync(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let (sync_s, time) = worth(run.waits.sync_ns?, run)?;
+    let (sync_s, time) = worth_of_storage(run.waits.sync_ns?, run)?;
     let written = run.usage.device_write_bytes;
     let amount = written.map_or_else(String::new, |n| format!(" It made the kernel write {}.", bytes(n)));
     let text = format!(
-        "It waited for what it had written to be on its device: {time} in fsync and its like, or close.{amount}"
+        "It waited in fsync and its like, or close, for what it had written to be on its device: {time}.{amount}"
     );
     let evidence = json!({ "sync_s": sync_s, "wall_s": run.wall_s, "device_write_bytes": written,
         "dirtied_pages": run.get(Figure::Dirtied) });
