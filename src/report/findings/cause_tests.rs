@@ -185,7 +185,7 @@ fn waits_for_others_are_a_cause_only_where_nothing_else_was_done() {
         "{}",
         left.text
     );
-    assert!(left.text.contains("strace"));
+    assert!(left.text.contains("strace") && !left.text.contains("interrupts"));
 }
 
 #[test]
@@ -193,6 +193,17 @@ fn what_was_only_the_want_of_a_processor_is_taken_off_in_words() {
     let text = |woken| waited(|run| run.waits.woken_ns = Some(woken * MS)).text;
     assert!(text(80).contains("of which up to 80.0 ms were not for storage"), "{}", text(80));
     assert!(!text(79).contains("not for storage"));
+}
+
+#[test]
+fn what_is_taken_from_it_unseen_is_told_as_what_it_may_be() {
+    // 350 ms are left.
+    let text = |interrupts, taken| {
+        let machine = Machine { interrupts: Some(interrupts), taken: Some(taken), ..Machine::default() };
+        found(&[changed(idle(), |run| run.machine = machine)], "unexplained").text
+    };
+    assert!(text(7, 6).contains("70.0 ms in interrupts") && !text(7, 6).contains("guests"), "{}", text(7, 6));
+    assert!(text(6, 7).contains("other guests of their host") && !text(6, 7).contains("interrupts"));
 }
 
 #[test]

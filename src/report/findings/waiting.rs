@@ -324,12 +324,27 @@ pub(super) fn unexplained(run: &Run, _: &[&Run]) -> Option<Finding> {
             format!(" Meanwhile its threads waited {list}, in part at the same time.")
         }
     };
+    let not_its_own = |ticks: Option<u64>, what: &str| {
+        let ns = ticks? * 10_000_000;
+        #[allow(clippy::cast_precision_loss)]
+        let much = ns as f64 / 1e9 >= left * 0.2;
+        much.then(|| {
+            format!(
+                " The processors of the machine spent {} {what}, on whose time is not known.",
+                seconds(ns)
+            )
+        })
+    };
+    let interrupts = not_its_own(run.machine.interrupts, "in interrupts meanwhile").unwrap_or_default();
+    let taken = not_its_own(run.machine.taken, "meanwhile working for other guests of their host")
+        .unwrap_or_default();
     let text = format!(
-        "{left:.3} s ({}) are unexplained.{known} Stacks of where it slept (offcputime-bpfcc -p PID) or its system calls \
+        "{left:.3} s ({}) are unexplained.{known}{interrupts}{taken} Stacks of where it slept (offcputime-bpfcc -p PID) or its system calls \
          (strace -f -c -w) would tell.",
         part_of_time(of_time(left, run), run),
     );
     let evidence = json!({ "unexplained_s": left, "wall_s": run.wall_s, "peer_ns": w.peer_ns, "timer_ns": w.timer_ns,
-        "lock_ns": w.lock_ns, "completion_ns": w.completion_ns, "child_ns": w.child_ns, "other_ns": w.other_ns });
+        "lock_ns": w.lock_ns, "completion_ns": w.completion_ns, "child_ns": w.child_ns, "other_ns": w.other_ns,
+        "interrupt_ticks": run.machine.interrupts, "steal_ticks": run.machine.taken });
     Finding::new("unexplained", text, evidence)
 }
