@@ -18,6 +18,11 @@ pub struct Machine {
     pub memory_us: Option<u64>,
     /// Microseconds that its cgroups were stopped, having used up their share of processors (`cpu.max`).
     pub stopped_us: Option<u64>,
+    /// Ticks (hundredths of a second) that processors of the machine spent in interrupts: nobody's processor time, where the
+    /// kernel accounts for them apart.
+    pub interrupts: Option<u64>,
+    /// Ticks that the host of this machine gave its processors to others.
+    pub taken: Option<u64>,
     /// Processors that it may use: a number, not a count.
     pub processors: Option<u64>,
 }
@@ -35,6 +40,7 @@ impl Machine {
             });
             each.reduce(|a, b| a + b)
         };
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let pressure = groups.first().and_then(|g| fs::read_to_string(g.join("memory.pressure")).ok());
         Self {
             dropped: word(&vmstat, "drop_pagecache"),
@@ -42,6 +48,8 @@ impl Machine {
             limited: local("memory.events.local", &["high", "max"]),
             memory_us: pressure.as_deref().and_then(total),
             stopped_us: local("cpu.stat", &["throttled_usec"]),
+            interrupts: tick(&stat, 6).zip(tick(&stat, 7)).map(|(hard, soft)| hard + soft),
+            taken: tick(&stat, 8),
             processors: std::thread::available_parallelism().ok().and_then(|n| u64::try_from(n.get()).ok()),
         }
     }
@@ -56,9 +64,16 @@ impl Machine {
             limited: d(self.limited, earlier.limited),
             memory_us: d(self.memory_us, earlier.memory_us),
             stopped_us: d(self.stopped_us, earlier.stopped_us),
+            interrupts: d(self.interrupts, earlier.interrupts),
+            taken: d(self.taken, earlier.taken),
             processors: self.processors,
         }
     }
+}
+
+/// A field of the first line of `/proc/stat`, counted from its name on.
+fn tick(stat: &str, field: usize) -> Option<u64> {
+    stat.lines().next()?.split_whitespace().nth(field)?.parse().ok()
 }
 
 /// A number of a file with lines `KEY NUMBER`.
@@ -98,6 +113,8 @@ mod tests {
         assert_eq!(word(vmstat, "pgsteal_direct"), None);
         let psi = "some avg10=0.00 avg60=0.00 avg300=0.00 total=4711\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=12\n";
         assert_eq!((total(psi), total("")), (Some(4711), None));
+        let stat = "cpu  10 1 20 900 30 4 5 6 0 0\ncpu0 1 1 1 1\n";
+        assert_eq!([6, 7, 8].map(|n| tick(stat, n)), [Some(4), Some(5), Some(6)]);
     }
 
     #[test]

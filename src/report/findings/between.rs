@@ -13,15 +13,19 @@ use crate::report::price::Price;
 use crate::report::units::of_pages;
 use crate::report::units::seconds;
 
-/// Pages of the files that both runs know: cached after the one, and before the other.
-fn kept(then: &Run, now: &Run) -> (u64, u64, u64) {
+/// Of the files that both runs know: how many they are, and of these the pages that were cached after the one, those that
+/// were gone before the other, and those of them that the other had to bring in again. What is gone of a file that it has no
+/// use for costs it nothing.
+fn kept(then: &Run, now: &Run) -> (u64, u64, u64, u64) {
     let id = |f: &FileRow| (f.dev.clone(), f.inode);
-    let mut out = (0, 0, 0);
+    let mut out = (0, 0, 0, 0);
     for file in &then.files {
         let Some(after) = file.after.as_ref().map(|r| r.cached) else { continue };
-        let before = now.files.iter().find(|f| id(f) == id(file)).and_then(|f| f.before.as_ref());
-        let Some(before) = before.map(|r| r.cached) else { continue };
-        out = (out.0 + 1, out.1 + after, out.2 + before.min(after));
+        let Some(again) = now.files.iter().find(|f| id(f) == id(file)) else { continue };
+        let Some(before) = again.before.as_ref().map(|r| r.cached) else { continue };
+        let gone = after.saturating_sub(before);
+        let brought = again.misses + again.readahead_pages + again.fault_misses;
+        out = (out.0 + 1, out.1 + after, out.2 + gone, out.3 + gone.min(brought));
     }
     out
 }
@@ -30,9 +34,8 @@ pub(super) fn lost(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let then = earlier.last()?;
     // What was asked for is no surprise.
     let asked = run.cold.is_some() || run.prepare.as_ref().is_some_and(|line| line.contains("drop_caches"));
-    let (files, had, has) = kept(then, run);
-    let gone = had - has;
-    if asked || gone < MANY || share(gone, had) < 0.2 {
+    let (files, had, gone, again) = kept(then, run);
+    if asked || again < MANY || share(again, run.asked_pages) < 0.2 {
         return None;
     }
     let between = run.machine_before.unwrap_or_default();
@@ -67,13 +70,14 @@ pub(super) fn lost(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     };
     let number = if then.warmup { "the run before".to_owned() } else { format!("run {}", then.number) };
     let text = format!(
-        "{} of what {number} had left in the cache was gone when this one began ({} of the {files} files that were asked \
-         about): {why}",
-        percent(share(gone, had)),
+        "{} that {number} had left in the cache were gone when this one began, and it brought in {} of them again ({} of all \
+         that it used): {why}",
         of_pages(gone),
+        of_pages(again),
+        percent(share(again, run.asked_pages)),
     );
-    let evidence = json!({ "files": files, "cached_after_pages": had, "still_cached_pages": has, "by": by,
-        "drop_caches": between.dropped, "limit_reached": between.limited, "reclaimed_pages": between.stolen });
+    let evidence = json!({ "files": files, "cached_after_pages": had, "gone_pages": gone, "brought_again_pages": again,
+        "by": by, "drop_caches": between.dropped, "limit_reached": between.limited, "reclaimed_pages": between.stolen });
     let finding = Finding::new("lost-between-runs", text, evidence)?;
     Some(if remedy.is_empty() { finding } else { finding.remedy(remedy) })
 }

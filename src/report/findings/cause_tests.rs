@@ -21,7 +21,10 @@ fn after(kept: u64, between: Machine) -> Vec<Run> {
     // Fifty files of 20 pages: 1000 in all.
     runs[0].files.iter_mut().for_each(|f| f.after = residency(20));
     let mut left = kept;
+    // All of it is read again, but of what is gone only that counts.
+    runs[1].asked_pages = 1280;
     for file in &mut runs[1].files {
+        (file.misses, file.readahead_pages) = (1, 19);
         file.before = residency(left.min(20));
         left -= left.min(20);
     }
@@ -144,6 +147,7 @@ fn who_took_the_cache_between_two_runs() {
         (|run: &mut Run| run.cold = Some("all".into())) as fn(&mut Run),
         |run| run.prepare = Some("echo 3 >/proc/sys/vm/drop_caches".into()),
         |run| run.files.iter_mut().for_each(|f| f.before = None),
+        |run| run.files.iter_mut().for_each(|f| (f.misses, f.readahead_pages) = (0, 0)),
     ] {
         let mut runs = after(0, none);
         change(&mut runs[1]);
@@ -181,7 +185,25 @@ fn waits_for_others_are_a_cause_only_where_nothing_else_was_done() {
         "{}",
         left.text
     );
-    assert!(left.text.contains("strace"));
+    assert!(left.text.contains("strace") && !left.text.contains("interrupts"));
+}
+
+#[test]
+fn what_was_only_the_want_of_a_processor_is_taken_off_in_words() {
+    let text = |woken| waited(|run| run.waits.woken_ns = Some(woken * MS)).text;
+    assert!(text(80).contains("of which up to 80.0 ms were not for storage"), "{}", text(80));
+    assert!(!text(79).contains("not for storage"));
+}
+
+#[test]
+fn what_is_taken_from_it_unseen_is_told_as_what_it_may_be() {
+    // 350 ms are left.
+    let text = |interrupts, taken| {
+        let machine = Machine { interrupts: Some(interrupts), taken: Some(taken), ..Machine::default() };
+        found(&[changed(idle(), |run| run.machine = machine)], "unexplained").text
+    };
+    assert!(text(7, 6).contains("70.0 ms in interrupts") && !text(7, 6).contains("guests"), "{}", text(7, 6));
+    assert!(text(6, 7).contains("other guests of their host") && !text(6, 7).contains("interrupts"));
 }
 
 #[test]

@@ -31,6 +31,19 @@ fn worth(ns: u64, run: &Run) -> Option<(f64, String)> {
     (s >= SHORT_S && share >= LEAST).then(|| (s, format!("{} ({})", seconds(ns), part_of_time(share, run))))
 }
 
+/// The same of waits for storage, some of which were over when the thread was woken: of which is not known.
+fn worth_of_storage(ns: u64, run: &Run) -> Option<(f64, String)> {
+    let (s, mut text) = worth(ns, run)?;
+    let late = run.waits.woken_ns.unwrap_or(0).min(ns);
+    if late * 5 >= ns {
+        text.push_str(&format!(
+            ", of which up to {} were not for storage: it was woken, and had no processor",
+            seconds(late)
+        ));
+    }
+    Some((s, text))
+}
+
 /// How the data came, and what that leaves to be done about it.
 struct How {
     id: Option<&'static str>,
@@ -148,7 +161,7 @@ fn windows(run: &Run) -> Option<How> {
 pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
     let w = &run.waits;
     let ns = w.read_ns? + w.fault_ns? + w.exec_ns?;
-    let (data_s, time) = worth(ns, run)?;
+    let (data_s, time) = worth_of_storage(ns, run)?;
     let device = run.usage.device_read_bytes;
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let rate = device.filter(|n| *n >= 1 << 20).map(|n| (n as f64 / run.wall_s.max(1e-9)) as u64);
@@ -173,7 +186,7 @@ pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
 pub(super) fn writes(run: &Run, _: &[&Run]) -> Option<Finding> {
     // Pauses are planned, and may be longer than they were.
     let ns = run.waits.write_ns?.saturating_sub(run.waits.throttled_ns?);
-    let (write_s, time) = worth(ns, run)?;
+    let (write_s, time) = worth_of_storage(ns, run)?;
     let direct = run.get(Figure::DirectWriteBytes).unwrap_or(0);
     let dirtied = run.get(Figure::Dirtied).unwrap_or(0) * page();
     let why = if direct > dirtied {
@@ -191,11 +204,11 @@ pub(super) fn writes(run: &Run, _: &[&Run]) -> Option<Finding> {
 }
 
 pub(super) fn sync(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let (sync_s, time) = worth(run.waits.sync_ns?, run)?;
+    let (sync_s, time) = worth_of_storage(run.waits.sync_ns?, run)?;
     let written = run.usage.device_write_bytes;
     let amount = written.map_or_else(String::new, |n| format!(" It made the kernel write {}.", bytes(n)));
     let text = format!(
-        "It waited for what it had written to be on its device: {time} in fsync and its like, or close.{amount}"
+        "It waited in fsync and its like, or close, for what it had written to be on its device: {time}.{amount}"
     );
     let evidence = json!({ "sync_s": sync_s, "wall_s": run.wall_s, "device_write_bytes": written,
         "dirtied_pages": run.get(Figure::Dirtied) });
@@ -311,12 +324,27 @@ pub(super) fn unexplained(run: &Run, _: &[&Run]) -> Option<Finding> {
             format!(" Meanwhile its threads waited {list}, in part at the same time.")
         }
     };
+    let not_its_own = |ticks: Option<u64>, what: &str| {
+        let ns = ticks? * 10_000_000;
+        #[allow(clippy::cast_precision_loss)]
+        let much = ns as f64 / 1e9 >= left * 0.2;
+        much.then(|| {
+            format!(
+                " The processors of the machine spent {} {what}, on whose time is not known.",
+                seconds(ns)
+            )
+        })
+    };
+    let interrupts = not_its_own(run.machine.interrupts, "in interrupts meanwhile").unwrap_or_default();
+    let taken = not_its_own(run.machine.taken, "meanwhile working for other guests of their host")
+        .unwrap_or_default();
     let text = format!(
-        "{left:.3} s ({}) are unexplained.{known} Stacks of where it slept (offcputime-bpfcc -p PID) or its system calls \
+        "{left:.3} s ({}) are unexplained.{known}{interrupts}{taken} Stacks of where it slept (offcputime-bpfcc -p PID) or its system calls \
          (strace -f -c -w) would tell.",
         part_of_time(of_time(left, run), run),
     );
     let evidence = json!({ "unexplained_s": left, "wall_s": run.wall_s, "peer_ns": w.peer_ns, "timer_ns": w.timer_ns,
-        "lock_ns": w.lock_ns, "completion_ns": w.completion_ns, "child_ns": w.child_ns, "other_ns": w.other_ns });
+        "lock_ns": w.lock_ns, "completion_ns": w.completion_ns, "child_ns": w.child_ns, "other_ns": w.other_ns,
+        "interrupt_ticks": run.machine.interrupts, "steal_ticks": run.machine.taken });
     Finding::new("unexplained", text, evidence)
 }
