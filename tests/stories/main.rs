@@ -14,6 +14,7 @@ mod nfs;
 mod pressure;
 #[path = "../tools/schema.rs"]
 mod schema;
+mod sparse;
 #[path = "../truth/sys.rs"]
 #[allow(dead_code)]
 mod sys;
@@ -62,6 +63,7 @@ const STORIES: &[(&str, Story)] = &[
     ("warmed_up", pressure::warmed_up),
     ("in_parallel", pressure::in_parallel),
     ("du_cold_and_warm", trees::du_cold_and_warm),
+    ("a_sparse_file", sparse::a_sparse_file),
 ];
 
 fn main() -> ExitCode {
