@@ -5,6 +5,8 @@ use std::os::fd::AsRawFd as _;
 use std::os::fd::FromRawFd as _;
 use std::os::fd::IntoRawFd as _;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
+use std::time::Instant;
 
 use libbpf_rs::Link;
 use libbpf_rs::ProgramMut;
@@ -29,6 +31,9 @@ use crate::plan::Attach;
 use crate::plan::Plan;
 use crate::plan::Wants;
 use crate::sample::Followed;
+
+/// How often free memory is handed back while we count: it takes a millisecond.
+const GIVEN_BACK: Duration = Duration::from_secs(30);
 
 /// What a person can set.
 #[derive(Debug, Clone)]
@@ -57,6 +62,8 @@ pub struct Attached {
     pub(super) rows: Rows,
     pub(super) files: Option<Files>,
     pub(super) followed: Followed,
+    /// When free memory was handed back.
+    given_back: Instant,
     pub(super) links: Vec<Link>,
     /// Links that libbpf-rs knows no type for.
     pub(super) sessions: Vec<OwnedFd>,
@@ -224,12 +231,22 @@ impl Attached {
             rows,
             files,
             followed: Followed::default(),
+            given_back: Instant::now(),
             links,
             sessions,
         };
         attached.open_gate();
         give_back();
+        attached.given_back = Instant::now();
         Ok(attached)
+    }
+
+    /// Hands memory back now and then: rows come and go, and the allocator keeps half as much again of what was free once.
+    pub(super) fn give_back_at_times(&mut self) {
+        if self.given_back.elapsed() >= GIVEN_BACK {
+            give_back();
+            self.given_back = Instant::now();
+        }
     }
 
     /// Lets events count. In place: the kernel programs have begun to write the variables around it.

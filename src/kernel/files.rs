@@ -1,9 +1,10 @@
 //! Rows of files, read where the kernel programs write them, as the rows of threads are ([`super::rows`]).
 //!
-//! A row whose process is gone looks like one that rests: when half of the table is in use, those that rested
+//! A row whose process is gone looks like one that rests: when a quarter of the table is in use, those that rested
 //! longest are taken back. That takes two ticks: in the first nobody finds the row any more, in the second nobody can
 //! still be adding to it, and it is read for the last time.
 
+use std::collections::HashMap;
 use std::os::fd::AsRawFd as _;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use super::skel::comm;
 use super::skel::types;
 use crate::files::Dev;
 use crate::files::File;
+use crate::files::Key;
 use crate::files::Named;
 use crate::sample::FileSample;
 use crate::sample::Followed;
@@ -49,6 +51,7 @@ pub(super) struct Files {
     rows: NonNull<Raw>,
     all: usize,
     known: Vec<Known>,
+    files: HashMap<Key, Arc<File>>,
     tick: u64,
     in_use: usize,
     /// Only files of this name count, where they have one from the root of the file system.
@@ -78,7 +81,8 @@ impl Files {
         };
         match NonNull::new(memory.cast()) {
             Some(rows) if memory != libc::MAP_FAILED => {
-                Ok(Self { rows, all, known: Vec::new(), tick: 0, in_use: 0, called: None })
+                let (known, files) = (Vec::new(), HashMap::new());
+                Ok(Self { rows, all, known, files, tick: 0, in_use: 0, called: None })
             }
             _ => Err(std::io::Error::last_os_error().into()),
         }
@@ -170,7 +174,7 @@ impl Files {
             return Ok(());
         }
         if self.known[n].made != row.made {
-            let file = Some(Arc::new(file(skel, n, &row)?));
+            let file = Some(self.shared(file(skel, n, &row)?));
             self.known[n] = Known { made: row.made, file, ..Known::default() };
             self.in_use += 1;
         }
@@ -208,12 +212,36 @@ impl Files {
         Ok(())
     }
 
-    /// Ends the rows that rested longest, as many as it takes for half of the table to be free.
+    /// The one copy of a file that many processes use.
+    fn shared(&mut self, file: File) -> Arc<File> {
+        if self.files.len() > 2 * self.in_use + 64 {
+            self.files.retain(|_, file| Arc::strong_count(file) > 1);
+        }
+        match self.files.get(&file.key()) {
+            // The name may be another one by now.
+            Some(known) if **known == file => Arc::clone(known),
+            _ => {
+                let (key, file) = (file.key(), Arc::new(file));
+                self.files.insert(key, Arc::clone(&file));
+                file
+            }
+        }
+    }
+
+    /// Once a quarter of the table is in use, ends the rows that rested longest until it is an eighth: what is in use takes
+    /// memory here, too, and what is free is there for those that read thousands of files between two ticks. Not a few at
+    /// each tick, since all rows have to be looked at.
     fn take_back(&mut self, skel: &CachetopSkel<'_>) {
-        let surplus = self.in_use.saturating_sub(self.all / 2);
-        if surplus == 0 {
+        if self.in_use <= self.all / 4 {
             return;
         }
+        // Those that are being taken back already are in use until they are free.
+        let going = self.known.iter().filter(|k| k.ended).count();
+        let in_use = self.in_use.saturating_sub(going);
+        if in_use <= self.all / 4 {
+            return;
+        }
+        let surplus = in_use - self.all / 8;
         let rests = |k: &Known| k.file.is_some() && !k.ended && k.used < self.tick;
         let mut resting: Vec<(u64, usize)> =
             self.known.iter().enumerate().filter(|(_, k)| rests(k)).map(|(n, k)| (k.used, n)).collect();

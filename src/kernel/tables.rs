@@ -94,6 +94,7 @@ impl Attached {
             *full += self.sweep.lost;
         }
         let latency = self.rows.latency().cloned().map(Box::new);
+        self.give_back_at_times();
         Ok(Tables { total, by_file, rows, files, latency, lost: Lost { by_reason } })
     }
 

@@ -141,7 +141,7 @@ fn whatever_was_written_down_can_be_added_up_and_shown() {
         text.push(json.to_string());
     }
     let there = || text.iter().map(|line| Some(serde_json::from_str::<Sample>(line).unwrap()));
-    assert_eq!(there().last().flatten().unwrap().total.get(Counter::ReadHits), u64::MAX);
+    assert_eq!(there().next_back().flatten().unwrap().total.get(Counter::ReadHits), u64::MAX);
     let mut out = String::new();
     for by in ["process", "comm", "user", "cgroup"] {
         let mut source = Script::new(there().collect());

@@ -15,6 +15,7 @@ mod nfs;
 mod pressure;
 #[path = "../tools/schema.rs"]
 mod schema;
+mod sparse;
 #[path = "../truth/sys.rs"]
 #[allow(dead_code)]
 mod sys;
@@ -66,6 +67,7 @@ const STORIES: &[(&str, Story)] = &[
     ("a_server_is_slow", causes::a_server_is_slow),
     ("a_processor_is_shared", causes::a_processor_is_shared),
     ("lost_in_between", causes::lost_in_between),
+    ("a_sparse_file", sparse::a_sparse_file),
 ];
 
 fn main() -> ExitCode {
