@@ -38,9 +38,9 @@ const ABOUT: &str = "Page-cache hits and misses of the whole system, interval by
 #[derive(Debug, Clone)]
 pub enum Task {
     /// Show intervals.
-    Intervals(Options),
+    Intervals(Box<Options>),
     /// Explain a command or a process.
-    Report(report::Options),
+    Report(Box<report::Options>),
 }
 
 /// Page-cache hits and misses of the whole system, interval by interval.
@@ -164,7 +164,11 @@ impl CommandLine for Args {
         if std::env::args_os().next_back().is_some_and(|a| a == "--") && self.watched.command.is_empty() {
             return Err(Failure::usage("a COMMAND is required after '--'"));
         }
-        Ok(if self.watched.report() { Task::Report(self.report()) } else { Task::Intervals(self.options()) })
+        Ok(if self.watched.report() {
+            Task::Report(Box::new(self.report()))
+        } else {
+            Task::Intervals(Box::new(self.options()))
+        })
     }
 }
 

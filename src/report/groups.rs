@@ -84,7 +84,7 @@ impl Group {
         &self.statuses
     }
 
-    /// What share of the pages that a run used was in the cache before it; unknown of nothing.
+    /// What share of the pages that a run used was in the cache before it, at least; unknown of nothing.
     #[must_use]
     pub fn cached_before(&self) -> Option<f64> {
         let mean = &self.mean;

@@ -127,7 +127,7 @@ together; of one run there is no deviation. 'relative' is how many times as
 long a run took as in the fastest group, with the error of both. A run whose
 modified Z-score, (x - median) / MAD, is above 14.8 is named as an outlier
 and stays part of the mean, as with hyperfine. 'cached' is what of the pages
-that it used was there before: whether cold was cold, and warm warm.
+that it used is known to have been there before: whether cold was cold.
 
 A series ends at a run that ends otherwise than the first one of its command
 did (--ignore-failure goes on, and ends with 0). That run, and one that was

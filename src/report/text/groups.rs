@@ -108,7 +108,7 @@ fn notes(groups: &[Group], page: &mut Page) {
         let cached = g.cached_before().filter(|_| g.mean.asked_pages >= 256);
         let text = match (g.state, cached) {
             (State::Warm, Some(share)) if share < 0.5 => format!(
-                "{} was not warm: only {} of the pages used were cached before.",
+                "{} may not have been warm: only {} of the pages used are known to have been cached before.",
                 g.id(),
                 units::percent(share, 0)
             ),

@@ -7,7 +7,7 @@ fn parse(words: &[&str]) -> Result<report::Options, String> {
     let args = Args::try_parse_from([&["cachestat"], words].concat()).map_err(|e| e.to_string())?;
     args.check()?;
     match args.task().map_err(|f| f.message)? {
-        Task::Report(options) => Ok(options),
+        Task::Report(options) => Ok(*options),
         Task::Intervals(_) => Err("intervals".into()),
     }
 }
@@ -58,7 +58,7 @@ fn what_makes_no_sense() {
         (&["-r", "501", "--compare-commands", "a", "b"], "that makes 1002 runs"),
         (&["-r", "1000", "--cold-each", "all", "--warm-runs", "999", "--", "a"], "that makes 1000000 runs"),
     ] {
-        let error = parse(words).expect_err(&format!("{words:?}"));
+        let error = parse(words).err().unwrap_or_else(|| panic!("{words:?}"));
         assert!(error.contains(part), "{words:?}: {error}");
     }
 }
