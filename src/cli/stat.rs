@@ -1,5 +1,6 @@
 //! The command line of `cachestat`.
 
+mod bench;
 mod command;
 mod help;
 
@@ -38,7 +39,7 @@ pub enum Task {
     /// Show intervals.
     Intervals(Options),
     /// Explain a command or a process.
-    Report(report::Options),
+    Report(Box<report::Options>),
 }
 
 /// Page-cache hits and misses of the whole system, interval by interval.
@@ -137,6 +138,9 @@ impl CommandLine for Args {
         if let Some((option, text)) = self.watched.stray() {
             return Err(format!("'{option}' {text}"));
         }
+        if let Some(text) = self.watched.bench.conflict(self.watched.repeat, self.watched.cold) {
+            return conflict(&text);
+        }
         let files = self.filters.by_file();
         if files && self.by == Some(By::Thread) {
             return conflict(
@@ -170,7 +174,11 @@ impl CommandLine for Args {
         if std::env::args_os().next_back().is_some_and(|a| a == "--") && self.watched.command.is_empty() {
             return Err(Failure::usage("a COMMAND is required after '--'"));
         }
-        Ok(if self.watched.report() { Task::Report(self.report()) } else { Task::Intervals(self.options()) })
+        Ok(if self.watched.report() {
+            Task::Report(Box::new(self.report()))
+        } else {
+            Task::Intervals(self.options())
+        })
     }
 }
 
@@ -207,6 +215,7 @@ impl Args {
     fn report(&self) -> report::Options {
         let counting = self.counting();
         let watched = self.watched.clone();
+        let bench = watched.bench;
         report::Options {
             command: watched.command,
             watched: watched.time.map(|time| (self.filters.pid.unwrap_or(0), time)),
@@ -223,6 +232,17 @@ impl Args {
             html: watched.html,
             assertions: watched.assertions,
             junit: watched.junit,
+            cold_each: bench.cold_each,
+            warm_runs: bench.warm_runs,
+            compared: bench.compare_commands,
+            conclude: bench.conclude,
+            setup: bench.setup,
+            cleanup: bench.cleanup,
+            ignore_failure: bench.ignore_failure,
+            discard_output: bench.discard_output,
+            export_json: bench.export_json,
+            export_csv: bench.export_csv,
+            export_markdown: bench.export_markdown,
             counting,
         }
     }

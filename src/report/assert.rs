@@ -1,9 +1,10 @@
 //! `--assert EXPR`: what must hold of the runs, for tests and CI.
 //!
 //! An expression compares two sides: `hit_ratio > 95%`, `misses == 0`, `device_read_bytes < 10MiB`,
-//! `run2.wall < 0.5 * run1.wall`. A name without a run must hold for every run; what is not known fails, since it has not
+//! `run2.wall < 0.5 * run1.wall`, `warm.wall < 0.5 * cold.wall`. A name without a run must hold for every run; what is not known fails, since it has not
 //! been shown to hold.
 
+mod groups;
 mod names;
 mod parse;
 
@@ -14,6 +15,7 @@ use serde::Serialize;
 use super::Report;
 use super::data::Run;
 use crate::text::foreign::Foreign;
+use groups::Wanted;
 use names::Name;
 
 /// One that was given.
@@ -51,7 +53,7 @@ enum Side {
 }
 
 /// Which runs a name is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Whose {
     /// Each run, in turn.
     Each,
@@ -61,6 +63,8 @@ enum Whose {
     Last,
     /// The mean of all.
     Mean,
+    /// Those that can be taken together.
+    Group(Wanted),
 }
 
 /// What came of one.
@@ -143,6 +147,7 @@ impl Side {
                 let run = report.runs.iter().find(|r| r.number == *number);
                 one(run.ok_or_else(|| format!("there was no run {number}"))?)?
             }
+            Whose::Group(wanted) => wanted.value(*name, report, unknown)?,
             Whose::Mean => {
                 let all: Vec<f64> = report.runs.iter().map(one).collect::<Result<_, _>>()?;
                 #[allow(clippy::cast_precision_loss)]
@@ -161,6 +166,7 @@ impl Side {
                 Whose::Run(n) => format!("run{n}.{}", name.text()),
                 Whose::Last => format!("last.{}", name.text()),
                 Whose::Mean => format!("mean.{}", name.text()),
+                Whose::Group(wanted) => format!("{}{}", wanted.text(), name.text()),
             },
         }
     }

@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
 use std::process::ExitStatus;
+use std::process::Stdio;
 use std::time::Duration;
 
 use super::data::Usage;
@@ -94,6 +95,7 @@ pub struct Signals {
     fd: OwnedFd,
     before: libc::sigset_t,
     asked: Cell<Option<i32>>,
+    discard: Cell<bool>,
 }
 
 impl Signals {
@@ -117,7 +119,12 @@ impl Signals {
             if fd < 0 {
                 return Err(io::Error::last_os_error());
             }
-            Ok(Self { fd: OwnedFd::from_raw_fd(fd), before, asked: Cell::new(None) })
+            Ok(Self {
+                fd: OwnedFd::from_raw_fd(fd),
+                before,
+                asked: Cell::new(None),
+                discard: Cell::new(false),
+            })
         }
     }
 
@@ -164,6 +171,11 @@ impl Signals {
 }
 
 impl Signals {
+    /// From here on what is started prints into nothing.
+    pub fn discard(&self, discard: bool) {
+        self.discard.set(discard);
+    }
+
     /// The signal that asked for an end so far, whether the command saw it or not: between two runs there is none.
     ///
     /// # Errors
@@ -194,6 +206,9 @@ pub fn start(command: &[OsString], who: Option<&Identity>, signals: &Signals) ->
     let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut c = Command::new(program);
     c.args(arguments);
+    if signals.discard.get() {
+        c.stdout(Stdio::null()).stderr(Stdio::null());
+    }
     if let Some(who) = who {
         c.env("HOME", &who.home).env("USER", &who.name).env("LOGNAME", &who.name);
         for key in ["SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND"] {

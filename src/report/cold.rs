@@ -13,7 +13,7 @@ use super::units;
 use crate::files::Mount;
 use crate::options::OneOf;
 
-/// Which caches are emptied before the first run.
+/// Which caches are emptied before the first run, or before each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cold {
     /// Pages of files (drop_caches 1)

@@ -69,34 +69,6 @@ pub const LINES: &[Line] = &[
     Line { name: "dentry misses", value: |r| r.lookups.dcache_misses.map(Cell::Count) },
 ];
 
-/// How far values lie apart.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Spread {
-    /// Mean.
-    pub mean: f64,
-    /// Standard deviation of the sample; 0 of one value.
-    pub deviation: f64,
-    /// The least.
-    pub least: f64,
-    /// The most.
-    pub most: f64,
-}
-
-impl Spread {
-    /// Of some values; `None` of none.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss)]
-    pub fn of(values: &[f64]) -> Option<Self> {
-        let n = values.len() as f64;
-        let (least, most) =
-            (values.iter().copied().reduce(f64::min)?, values.iter().copied().reduce(f64::max)?);
-        let mean = values.iter().sum::<f64>() / n;
-        let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-        let deviation = if values.len() > 1 { (squares / (n - 1.0)).sqrt() } else { 0.0 };
-        Some(Self { mean, deviation, least, most })
-    }
-}
-
 /// A part of a difference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Piece {
@@ -217,13 +189,5 @@ mod tests {
         let d = Difference::between("x".into(), &run(1, 1.0, 9000, 0), &run(2, 5.0, 0, 0));
         assert_eq!(piece(&d, "unexplained"), None);
         assert_eq!(d.notes.len(), 1);
-    }
-
-    #[test]
-    fn spread() {
-        let s = Spread::of(&[1.0, 2.0, 3.0]).unwrap();
-        assert_eq!((s.mean, s.deviation, s.least, s.most), (2.0, 1.0, 1.0, 3.0));
-        assert_eq!(Spread::of(&[4.0]).unwrap().deviation, 0.0);
-        assert_eq!(Spread::of(&[]), None);
     }
 }

@@ -181,6 +181,10 @@ pub struct Run {
     /// Whether it was run to warm up, and counts for nothing.
     #[serde(skip)]
     pub warmup: bool,
+    /// The letter of its command, where several are compared.
+    pub label: Option<String>,
+    /// Whether it belongs to no mean: it ended otherwise than the first run, or was interrupted.
+    pub left_out: bool,
     /// When it began, universal time.
     pub time: String,
     /// Which caches were emptied just before.
@@ -228,6 +232,9 @@ pub struct Run {
     /// Bytes of read calls that nobody saw, at most, where that is worth a word.
     #[serde(skip)]
     pub unseen_bytes: Option<u64>,
+    /// Whether caches were emptied before each run of the series that was not to be warm.
+    #[serde(skip)]
+    pub cold_each: bool,
     /// The line that was run before it, without counting.
     #[serde(skip)]
     pub prepare: Option<String>,

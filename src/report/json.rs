@@ -5,10 +5,12 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::Report;
-use super::compare::Spread;
 use super::data::Run;
+use super::groups::Group;
+use super::stats::Spread;
 use super::time::Parts;
 use super::units::page;
+use crate::text::foreign::Foreign;
 
 /// The name of this shape of a report.
 pub(super) const SCHEMA: &str = "cachestat-report-1";
@@ -19,6 +21,8 @@ pub fn object(report: &Report) -> Value {
     let mut out = Map::new();
     out.insert("schema".into(), json!(SCHEMA));
     out.insert("command".into(), json!(report.command));
+    let line = |(label, line): &(String, Foreign)| json!({ "label": label, "line": line });
+    out.insert("commands".into(), json!(report.commands.iter().map(line).collect::<Vec<_>>()));
     out.insert("pid".into(), json!(report.pid));
     out.insert("kernel".into(), json!(report.kernel));
     out.insert("host".into(), json!(report.host));
@@ -30,10 +34,17 @@ pub fn object(report: &Report) -> Value {
     if let Some(last) = runs.last() {
         out.extend(last.clone());
     }
+    // Of runs that cannot be taken together there is no mean.
     let walls: Vec<f64> = report.runs.iter().map(|r| r.wall_s).collect();
-    out.insert("wall_spread".into(), json!(Spread::of(&walls)));
+    let spread = Spread::of(&walls).filter(|_| report.groups.len() == 1);
+    out.insert("wall_spread".into(), json!(spread));
+    out.insert("groups".into(), json!(report.groups.iter().map(Group::json).collect::<Vec<_>>()));
+    out.insert("comparisons".into(), json!(report.comparisons));
     out.insert("runs".into(), json!(runs));
-    let compared = report.compared.as_ref().map(|s| json!({ "path": s.path, "about": s.about }));
+    let compared = report.compared.as_ref().map(|s| {
+        let groups: Vec<_> = s.groups.iter().map(Group::json).collect();
+        json!({ "path": s.path, "about": s.about, "groups": groups })
+    });
     out.insert("compared".into(), json!(compared));
     out.insert("differences".into(), json!(report.differences));
     out.insert("findings".into(), json!(report.findings));

@@ -21,8 +21,24 @@ pub struct Options {
     pub warmup: u32,
     /// Caches that are emptied before the first run.
     pub cold: Option<Cold>,
+    /// Caches that are emptied before each run.
+    pub cold_each: Option<Cold>,
+    /// Number of runs without that after each of those.
+    pub warm_runs: u32,
+    /// Lines of shell that are compared, in place of the command.
+    pub compared: Vec<OsString>,
     /// A line of shell before each run.
     pub prepare: Option<String>,
+    /// A line of shell after each run.
+    pub conclude: Option<String>,
+    /// A line of shell before all runs.
+    pub setup: Option<String>,
+    /// A line of shell after all runs.
+    pub cleanup: Option<String>,
+    /// Go on after a run that ends otherwise than the first.
+    pub ignore_failure: bool,
+    /// Throw away what is printed.
+    pub discard_output: bool,
     /// Started through sudo, run the command as root all the same.
     pub as_root: bool,
     /// Wait until the last descendant has ended.
@@ -41,6 +57,23 @@ pub struct Options {
     pub assertions: Vec<Assertion>,
     /// The file for what came of that, as JUnit XML.
     pub junit: Option<PathBuf>,
+    /// The file for the groups, as hyperfine's JSON.
+    pub export_json: Option<PathBuf>,
+    /// The file for the groups as CSV.
+    pub export_csv: Option<PathBuf>,
+    /// The file for the groups as a table of Markdown.
+    pub export_markdown: Option<PathBuf>,
     /// How it is counted.
     pub counting: Counting,
+}
+
+impl Options {
+    /// The commands to run, each with its arguments.
+    #[must_use]
+    pub fn commands(&self) -> Vec<Vec<OsString>> {
+        if self.compared.is_empty() {
+            return vec![self.command.clone()];
+        }
+        self.compared.iter().map(|line| vec!["sh".into(), "-c".into(), line.clone()]).collect()
+    }
 }

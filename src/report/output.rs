@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use super::Report;
 use super::assert;
+use super::export;
 use super::html;
 use super::json;
 use super::options::Options;
@@ -24,13 +25,27 @@ pub(super) struct Outputs {
     save: Option<Target>,
     html: Option<Target>,
     junit: Option<Target>,
+    exports: [Option<Target>; 3],
+}
+
+/// What is exported, where to, and how it is made.
+type Export<'a> = (Option<&'a Path>, fn(&Report) -> String);
+
+fn exports(options: &Options) -> [Export<'_>; 3] {
+    [
+        (options.export_json.as_deref(), export::json),
+        (options.export_csv.as_deref(), export::csv),
+        (options.export_markdown.as_deref(), export::markdown),
+    ]
 }
 
 impl Outputs {
     /// Finds out whether they can be written.
     pub(super) fn open(options: &Options) -> Result<Self, Failure> {
         let open = |path: Option<&Path>| path.map(|p| Target::new(p).map_err(|e| e.about(p))).transpose();
+        let [json, csv, markdown] = exports(options).map(|(path, _)| open(path));
         Ok(Self {
+            exports: [json?, csv?, markdown?],
             report: open(options.output.as_deref())?,
             save: open(options.save.as_deref())?,
             html: open(options.html.as_deref())?,
@@ -49,12 +64,16 @@ impl Outputs {
         let shown_too = self.report.is_none();
         let page = if self.html.is_some() { html::page(report) } else { String::new() };
         let seconds: f64 = report.runs.iter().map(|r| r.wall_s).sum();
-        let written = [
+        let mut written = vec![
             put(self.save, options.save.as_deref(), &format!("{}\n", foreign::json(&object))),
             put(self.html, options.html.as_deref(), &page),
             put(self.junit, options.junit.as_deref(), &assert::junit(&report.assertions, seconds)),
             put(self.report, options.output.as_deref(), &shown),
         ];
+        for (target, (path, text)) in self.exports.into_iter().zip(exports(options)) {
+            let text = if target.is_some() { text(report) } else { String::new() };
+            written.push(put(target, path, &text));
+        }
         // What a full disk has no room for is shown after all: the run may have taken hours.
         if shown_too || written.iter().any(Result::is_err) {
             match io::stderr().write_all(shown.as_bytes()) {

@@ -1,5 +1,5 @@
-//! Reading a report that was saved, for `--compare`. It may be anybody's, of any size, damaged or made up: only its last
-//! run is kept, from a reader that gives each value no more room than a report has for it, and its numbers must be such as
+//! Reading a report that was saved, for `--compare`. It may be anybody's, of any size, damaged or made up: of its
+//! runs only what means are made of is kept, from a reader that gives each value no more room than a report has for it, and its numbers must be such as
 //! a run can have.
 
 use std::cell::Cell;
@@ -23,10 +23,13 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use super::Saved;
+use super::cold::Cold;
 use super::data::Run;
+use super::groups;
 use super::json::SCHEMA;
 use super::units::page;
 use crate::exit::Failure;
+use crate::options::OneOf as _;
 use crate::text::foreign::Foreign;
 
 /// Bytes that a saved report may have: a thousand runs have 200 MiB.
@@ -70,7 +73,10 @@ struct Kept {
     command: Option<Value>,
     host: Option<Value>,
     page_size: Option<Value>,
-    last: Option<Box<RawValue>>,
+    commands: Option<Value>,
+    runs: Vec<Run>,
+    /// Why a run cannot be read.
+    bad: Option<String>,
 }
 
 struct Report<'a>(&'a Cell<u64>);
@@ -91,10 +97,11 @@ impl<'de> Visitor<'de> for Report<'_> {
             let place = match key.as_str() {
                 "schema" => &mut kept.schema,
                 "command" => &mut kept.command,
+                "commands" => &mut kept.commands,
                 "host" => &mut kept.host,
                 "page_size" => &mut kept.page_size,
                 "runs" => {
-                    kept.last = map.next_value_seed(Runs(self.0))?;
+                    (kept.runs, kept.bad) = map.next_value_seed(Runs(self.0))?;
                     continue;
                 }
                 _ => {
@@ -113,11 +120,14 @@ impl<'de> Visitor<'de> for Report<'_> {
 /// Bytes of a command and its arguments that are told.
 const SMALL: usize = 1 << 17;
 
-/// The last of the runs.
+/// Runs that a report has at most, as many as `-r` allows: made up, a small file could ask for much memory.
+const RUNS: usize = 1000;
+
+/// The runs, and why one cannot be read.
 struct Runs<'a>(&'a Cell<u64>);
 
 impl<'de> DeserializeSeed<'de> for Runs<'_> {
-    type Value = Option<Box<RawValue>>;
+    type Value = (Vec<Run>, Option<String>);
 
     fn deserialize<D: serde::Deserializer<'de>>(self, d: D) -> Result<Self::Value, D::Error> {
         d.deserialize_seq(self)
@@ -125,24 +135,29 @@ impl<'de> DeserializeSeed<'de> for Runs<'_> {
 }
 
 impl<'de> Visitor<'de> for Runs<'_> {
-    type Value = Option<Box<RawValue>>;
+    type Value = (Vec<Run>, Option<String>);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("runs")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut runs: A) -> Result<Self::Value, A::Error> {
-        let mut last = None;
-        let mut number = 0_u32;
+        let (mut all, mut bad) = (Vec::new(), None);
         loop {
             self.0.set(VALUE);
-            match runs.next_element::<Box<RawValue>>()? {
-                Some(run) => last = Some(run),
-                None => return Ok(last),
-            }
-            number += 1;
-            if number > 100_000 {
+            let Some(text) = runs.next_element::<Box<RawValue>>()? else { return Ok((all, bad)) };
+            if all.len() >= RUNS {
                 return Err(A::Error::custom("it has more runs than anybody makes"));
+            }
+            match one(text.get()) {
+                Ok(run) => all.push(run),
+                Err(why) => bad = bad.or(Some(format!("its run {} cannot be read: {why}", all.len() + 1))),
+            }
+            if bad.is_some() {
+                // Of the rest it only matters where it ends.
+                self.0.set(LARGEST);
+                while runs.next_element::<IgnoredAny>()?.is_some() {}
+                return Ok((all, bad));
             }
         }
     }
@@ -190,24 +205,39 @@ pub fn saved(path: &Path) -> Result<Saved, Failure> {
         }
         None => return Err(bad("it is JSON, but not the report of a command".into())),
     }
-    let text = kept.last.ok_or_else(|| bad("it has no run".into()))?;
-    let run = last(text.get()).map_err(|e| bad(format!("its last run cannot be read: {e}")))?;
-    let words = kept.command.as_ref().and_then(Value::as_array).into_iter().flatten();
+    if let Some(why) = kept.bad {
+        return Err(bad(why));
+    }
+    let run = kept.runs.last().cloned().ok_or_else(|| bad("it has no run".into()))?;
+    let list = |value: &Option<Value>| value.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+    let word = |v: &Value| v.as_str().map(|w| Foreign::from(w).to_string());
+    let mut command: Vec<String> = list(&kept.command).iter().filter_map(word).collect();
+    let lines: Vec<String> = list(&kept.commands).iter().filter_map(|c| word(&c["line"])).collect();
+    command.extend(Some(lines.join(", ")).filter(|l| !l.is_empty()));
     let size = kept.page_size.as_ref().and_then(Value::as_u64).filter(|n| *n != page());
     let about = format!(
         "{}, on {}, {}{}",
-        words.filter_map(Value::as_str).map(|w| Foreign::from(w).to_string()).collect::<Vec<_>>().join(" "),
+        command.join(" "),
         Foreign::from(kept.host.as_ref().and_then(Value::as_str).unwrap_or("?")),
         Foreign::from(run.time.as_str()),
         size.map_or_else(String::new, |n| format!(", pages of {n} bytes, not of {}", page()))
     );
-    Ok(Saved { path: path.into(), about, run })
+    Ok(Saved { path: path.into(), about, run, groups: groups::of(&kept.runs) })
 }
 
-fn last(text: &str) -> Result<Run, String> {
+/// A run without what is not compared.
+fn one(text: &str) -> Result<Run, String> {
     let mut json = serde_json::Deserializer::from_str(text);
     Sound("run").deserialize(&mut json).map_err(|e| words(&e))?;
-    Run::from_json(text).map_err(|e| words(&e))
+    let mut run = Run::from_json(text).map_err(|e| words(&e))?;
+    // A letter, and no more than that.
+    if run.label.as_ref().is_some_and(|l| l.len() != 1 || !l.bytes().all(|b| b.is_ascii_uppercase())) {
+        return Err("its label is no letter".into());
+    }
+    (run.files, run.timeline, run.warmers, run.left_behind) = Default::default();
+    (run.processes, run.latency, run.window_pages) = Default::default();
+    run.cold = run.cold.filter(|c| Cold::named(c).is_some());
+    Ok(run)
 }
 
 /// What is wrong, without the place: it would be that in a part of the file.

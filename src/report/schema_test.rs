@@ -43,10 +43,16 @@ fn a_report_is_as_published() {
         lost: [("nesting".to_owned(), 3)].into(),
         ..Run::default()
     };
-    let saved = Saved { path: "p".into(), about: "a".into(), run: full.clone() };
+    let runs = [full.clone()];
+    let saved = Saved {
+        path: "p".into(),
+        about: "a".into(),
+        run: full.clone(),
+        groups: crate::report::groups::of(&runs),
+    };
     let mut report = Report {
         command: vec!["du".into()],
-        runs: vec![full.clone(), Run { number: 2, ..full }],
+        runs: vec![full.clone(), Run { number: 2, cold: None, ..full }],
         compared: Some(saved),
         about: vec!["x".into()],
         unknown: vec!["y".into()],

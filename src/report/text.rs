@@ -1,5 +1,6 @@
 //! The report for people, in 80 columns.
 
+mod groups;
 mod runs;
 
 use std::fmt::Write as _;

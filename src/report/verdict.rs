@@ -4,14 +4,19 @@
 //! Shares are of the difference in wall time (or, of one run, of its wall time), and add up to it with what is
 //! unexplained. Where threads worked at the same time, times of threads are not divided: shares are unknown.
 
+mod groups;
+
 use serde::Serialize;
 
 use super::compare::worth_a_word;
 use super::data::Run;
 use super::findings::Finding;
+use super::stats::Ratio;
 use super::time::Parts;
 use super::units;
 use crate::figures::Figure;
+
+pub use groups::of_groups;
 
 /// Shares below this are not told in words.
 const LEAST: f64 = 0.05;
@@ -153,7 +158,7 @@ fn cold_work(then: &Run, now: &Run) -> Option<f64> {
 pub fn verdict(runs: &[Run], saved: Option<&Run>, findings: &[Finding]) -> Verdict {
     match (runs, saved) {
         ([], _) => Verdict::default(),
-        ([.., last], Some(then)) => between(then, last, ("The run then", "the run now"), findings),
+        ([.., last], Some(then)) => between(then, last, &Words::new("the run then", "the run now"), findings),
         ([one], None) => alone(one),
         ([first, rest @ ..], None) => {
             let mut order: Vec<&Run> = rest.iter().collect();
@@ -168,7 +173,7 @@ pub fn verdict(runs: &[Run], saved: Option<&Run>, findings: &[Finding]) -> Verdi
                     rest[rest.len() - 1].number
                 ),
             };
-            between(first, middle, (&format!("Run {}", first.number), &now), findings)
+            between(first, middle, &Words::new(&format!("run {}", first.number), &now), findings)
         }
     }
 }
@@ -188,7 +193,21 @@ fn kind(id: &str) -> Kind {
     KINDS.into_iter().find(|k| k.id() == id).unwrap_or(Kind::Unexplained)
 }
 
-fn between(then: &Run, now: &Run, names: (&str, &str), findings: &[Finding]) -> Verdict {
+/// What the two are called that are compared.
+struct Words {
+    before: String,
+    after: String,
+    /// Of means, how many times as fast the later is, with its error.
+    ratio: Option<Ratio>,
+}
+
+impl Words {
+    fn new(before: &str, after: &str) -> Self {
+        Self { before: before.into(), after: after.into(), ratio: None }
+    }
+}
+
+fn between(then: &Run, now: &Run, words: &Words, findings: &[Finding]) -> Verdict {
     let (a, b) = (Parts::of(then), Parts::of(now));
     let cold = cold_work(then, now);
     // Of the colder one only: the other has none of it.
@@ -216,30 +235,29 @@ fn between(then: &Run, now: &Run, names: (&str, &str), findings: &[Finding]) -> 
     causes.push(Cause { id: Kind::Unexplained.id(), share: rest.and_then(share), seconds: rest });
     let causes = sorted(causes);
     let factor = (now.wall_s > 0.0).then(|| then.wall_s / now.wall_s);
-    let mut text = first_sentence(then, now, names, worth);
+    let mut text = first_sentence(then, now, words, worth);
     if worth {
-        text.push_str(&whys(then, now, &causes, overlap, gain, findings));
+        text.push_str(&whys(then, now, &causes, overlap, (gain, words), findings));
     }
     Verdict { text, factor, causes }
 }
 
-fn first_sentence(then: &Run, now: &Run, (before, after): (&str, &str), worth: bool) -> String {
+fn first_sentence(then: &Run, now: &Run, words: &Words, worth: bool) -> String {
     let walls = format!("({} → {})", units::wall(then.wall_s), units::wall(now.wall_s));
-    let mut after = after.to_owned();
+    let (before, mut after) = (&words.before, words.after.clone());
     after.get_mut(..1).map(str::make_ascii_uppercase);
-    let before = before.replacen("Run", "run", 1).replacen("The", "the", 1);
     if !worth {
         return format!("{after} took as long as {before} {walls}: no difference worth explaining.");
     }
     if now.wall_s < then.wall_s {
         format!(
             "{after} was {} times as fast as {before} {walls}.",
-            times(then.wall_s / now.wall_s.max(1e-9))
+            words.ratio.map_or_else(|| times(then.wall_s / now.wall_s.max(1e-9)), Ratio::words)
         )
     } else {
         format!(
             "{after} took {} times as long as {before} {walls}.",
-            times(now.wall_s / then.wall_s.max(1e-9))
+            words.ratio.map_or_else(|| times(now.wall_s / then.wall_s.max(1e-9)), |r| r.inverse().words())
         )
     }
 }
@@ -250,18 +268,18 @@ fn times(factor: f64) -> String {
 }
 
 /// Why the data did not have to be waited for, or had to be.
-fn of_data(then: &Run, now: &Run, findings: &[Finding]) -> String {
+fn of_data(then: &Run, now: &Run, before: &str, findings: &[Finding]) -> String {
     let has = |id: &str, run: &Run| findings.iter().any(|f| f.id == id && f.runs.contains(&run.number));
     let amount = units::of_pages(now.warm_pages);
     if now.wall_s >= then.wall_s {
-        return match now.cold.is_some() {
+        return match now.cold.is_some() && then.cold.is_none() {
             true => "waiting for data, which --cold had emptied from the cache".into(),
             false => "waiting for data".into(),
         };
     }
     let from_then = now.origin.runs.iter().any(|(n, pages)| *n == then.number && pages * 2 >= now.warm_pages);
     if now.warm_pages >= MANY && from_then && has("warmed-by-earlier-run", now) {
-        format!("data that run {} had left in the cache ({amount})", then.number)
+        format!("data that {before} had left in the cache ({amount})")
     } else if now.warm_pages >= MANY && now.warm_pages > then.warm_pages {
         format!("data that was in the cache this time ({amount})")
     } else {
@@ -269,7 +287,14 @@ fn of_data(then: &Run, now: &Run, findings: &[Finding]) -> String {
     }
 }
 
-fn whys(then: &Run, now: &Run, causes: &[Cause], overlap: bool, gain: f64, findings: &[Finding]) -> String {
+fn whys(
+    then: &Run,
+    now: &Run,
+    causes: &[Cause],
+    overlap: bool,
+    (gain, names): (f64, &Words),
+    findings: &[Finding],
+) -> String {
     let what = if gain > 0.0 { "gain" } else { "loss" };
     if overlap {
         let data = causes.iter().find(|c| c.id == Kind::Data.id()).and_then(|c| c.seconds);
@@ -284,7 +309,7 @@ fn whys(then: &Run, now: &Run, causes: &[Cause], overlap: bool, gain: f64, findi
         let Some(share) = cause.share.filter(|s| *s >= LEAST) else { continue };
         let kind = kind(cause.id);
         let words = match kind {
-            Kind::Data => of_data(then, now, findings),
+            Kind::Data => of_data(then, now, &names.before, findings),
             kind => kind.differs().into(),
         };
         said.push(match said.len() {

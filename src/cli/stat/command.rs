@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::bench::Bench;
 use crate::report::Cold;
 use crate::report::assert::Assertion;
 use crate::text::times;
@@ -13,29 +14,29 @@ use crate::text::times;
 #[command(next_help_heading = "One command")]
 pub struct Watched {
     /// Run this command and explain what it and its descendants did
-    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = INTERVALS)]
+    #[arg(last = true, value_name = "COMMAND", group = "what", conflicts_with_all = INTERVALS)]
     pub command: Vec<OsString>,
 
     /// Write the report to this file instead of standard error
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Run the command N times and compare the runs
-    #[arg(short = 'r', long, value_name = "N", default_value = "1", requires = "command",
+    /// Run the command N times and compare the runs; at most 1000 in all
+    #[arg(short = 'r', long, value_name = "N", default_value = "1", requires = "what",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
 
     /// Run it N times before, without counting
-    #[arg(long, value_name = "N", default_value = "0", requires = "command",
+    #[arg(long, value_name = "N", default_value = "0", requires = "what",
           value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub warmup: u32,
 
-    /// Empty caches of the whole machine before the first run: it slows everybody down for a while
-    #[arg(long, value_name = "WHAT", value_enum, requires = "command")]
+    /// Empty caches of the whole machine before the first run (--cold-each: each): it slows everybody down for a while
+    #[arg(long, value_name = "WHAT", value_enum, requires = "what")]
     pub cold: Option<Cold>,
 
     /// Run this line of shell before each run, without counting
-    #[arg(long, value_name = "LINE", requires = "command")]
+    #[arg(long, value_name = "LINE", requires = "what")]
     pub prepare: Option<String>,
 
     /// Keep the figures in this file, for --compare
@@ -59,21 +60,25 @@ pub struct Watched {
     pub junit: Option<PathBuf>,
 
     /// Started through sudo, run the command as root all the same, not as the user who called
-    #[arg(long, requires = "command")]
+    #[arg(long, requires = "what")]
     pub as_root: bool,
 
     /// Wait until the last descendant has ended too, not only the command itself
-    #[arg(long, requires = "command")]
+    #[arg(long, requires = "what")]
     pub wait_all: bool,
 
     /// With -p: watch that process and its descendants for so long (10s, 500ms, 2m), then report
     #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "pid",
-          conflicts_with = "command", conflicts_with_all = intervals_but_pid())]
+          conflicts_with = "what", conflicts_with_all = intervals_but_pid())]
     pub time: Option<Duration>,
+
+    /// Benchmarks.
+    #[command(flatten)]
+    pub bench: Bench,
 }
 
 /// Options of intervals, which say nothing about a command.
-const INTERVALS: &[&str] = &[
+pub(super) const INTERVALS: &[&str] = &[
     "interval",
     "count",
     "timestamp",
@@ -103,7 +108,12 @@ impl Watched {
     /// Whether a report is requested, not intervals.
     #[must_use]
     pub fn report(&self) -> bool {
-        !self.command.is_empty() || self.time.is_some()
+        self.runs() || self.time.is_some()
+    }
+
+    /// Whether something is to be run.
+    fn runs(&self) -> bool {
+        !self.command.is_empty() || !self.bench.compare_commands.is_empty()
     }
 
     /// An option that was given without what it is for, and what that is. What `requires` says is not enough: clap
@@ -111,31 +121,34 @@ impl Watched {
     pub(super) fn stray(&self) -> Option<(&'static str, &'static str)> {
         let name =
             |given: &[(&'static str, bool)]| given.iter().find(|(_, given)| *given).map(|(name, _)| *name);
-        if self.command.is_empty() {
-            let option = name(&[
+        if !self.runs() {
+            let given = [
                 ("--repeat", self.repeat != 1),
                 ("--warmup", self.warmup != 0),
                 ("--cold", self.cold.is_some()),
                 ("--prepare", self.prepare.is_some()),
                 ("--as-root", self.as_root),
                 ("--wait-all", self.wait_all),
-            ]);
-            if let Some(option) = option {
+            ];
+            let given: Vec<_> = given.into_iter().chain(self.bench.of_commands()).collect();
+            if let Some(option) = name(&given) {
                 return Some((option, "is for a command: give one ('-- COMMAND')"));
             }
         }
         if self.report() {
             return None;
         }
-        let option = name(&[
+        let given = [
             ("--output", self.output.is_some()),
             ("--save", self.save.is_some()),
             ("--compare", self.compare.is_some()),
             ("--html", self.html.is_some()),
             ("--assert", !self.assertions.is_empty()),
             ("--junit", self.junit.is_some()),
-        ]);
-        option.map(|name| (name, "is for reports: give a command ('-- COMMAND') or '-p PID --for TIME'"))
+        ];
+        let given: Vec<_> = given.into_iter().chain(self.bench.of_reports()).collect();
+        name(&given)
+            .map(|name| (name, "is for reports: give a command ('-- COMMAND') or '-p PID --for TIME'"))
     }
 }
 

@@ -43,6 +43,10 @@ cachestat --explain               which kernel hooks count what, how exactly
 cachestat -- make                 run a command and explain what it did
 cachestat -r 3 --cold all -- du -s DIR
                                   cold, then twice warm: where the time went
+cachestat -r 10 --cold-each all --warm-runs 1 -- ./import
+                                  10 cold and 10 warm runs, and their means
+cachestat -r 10 --warmup 1 --compare-commands 'grep -r x .' 'rg x .'
+                                  two commands in turns, which is faster, why
 cachestat -p 1234 --for 10s       the same of a process that runs already
 cachestat --save then.json -- make; cachestat --compare then.json -- make",
     ),
@@ -78,7 +82,9 @@ before used.
 'misses == 0', 'device_read_bytes < 10MiB', 'before.cached < 1%',
 'run2.wall < 0.5 * run1.wall', 'lost == 0'. A name is a figure as in JSON
 (write.hits) or a part of the time (data_wait); without 'run2.', 'last.' or
-'mean.' before it, it must hold for every run. What is not known fails. Each
+'mean.' before it, it must hold for every run; 'cold.', 'warm.', 'A.' or
+'B.warm.' is the mean of that group (cold.max. its most). What is not known
+fails. Each
 failure is a line on standard error; --junit writes them as JUnit XML, and
 where GITHUB_ACTIONS is set they are annotations on standard output.
 
@@ -90,6 +96,38 @@ line of shell before each run, as you, not as the user of sudo. What kernel
 threads do for the command (loop devices, an NFS server on this machine) is
 not counted as its own, nor are pages that are evicted. With -p, the process
 and what it has started or starts is watched.",
+    ),
+    (
+        "Benchmarking",
+        "\
+--cold empties caches before the first run only, --cold-each before each, as
+--prepare runs its line before each; --warm-runs N makes N runs more after
+each cold one. So '-r 10 --cold-each all --warm-runs 1' is 10 cold and 10
+warm runs. --setup and --cleanup run once, before and after all of it,
+--conclude after each run; they and --prepare must succeed.
+
+--compare-commands takes lines of shell, each an argument of its own: they
+run in turns (A B A B), so that what changes on the machine touches both. The
+verdict says which was faster, and what of the difference is what was not
+cached. It takes --cold-each and --warmup, not --cold.
+
+Runs are put together in groups: cold, warm, A, B.cold. Of each the report
+has mean, standard deviation, least and most, never over cold and warm ones
+together; of one run there is no deviation. 'relative' is how many times as
+long a run took as in the fastest group, with the error of both. A run whose
+modified Z-score, (x - median) / MAD, is above 14.8 is named as an outlier
+and stays part of the mean, as with hyperfine. 'cached' is what of the pages
+that it used is known to have been there before: whether cold was cold.
+
+A series ends at a run that ends otherwise than the first one of its command
+did (--ignore-failure goes on, and ends with 0). That run, and one that was
+interrupted, is reported and belongs to no mean.
+
+--export-json, --export-csv and --export-markdown have the columns of
+hyperfine's. --compare FILE takes the means of all runs in FILE. The command
+has the terminal while it runs: how far a series has come is shown between
+runs, or all the time with --discard-output, which, as hyperfine does, gives
+it /dev/null for standard output and error.",
     ),
     (
         "Reading the figures",

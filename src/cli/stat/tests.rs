@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+mod bench;
+
 use proptest::prelude::*;
 
 use super::*;

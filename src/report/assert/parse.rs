@@ -1,9 +1,10 @@
-//! Reading an expression: `[NUMBER *] [runN.|last.|mean.]NAME` or `NUMBER[UNIT]`, a comparison, and the same again.
+//! Reading an expression: `[NUMBER *] [runN.|last.|mean.|GROUP.]NAME` or `NUMBER[UNIT]`, a comparison, and the same again.
 
 use super::Assertion;
 use super::Comparison;
 use super::Side;
 use super::Whose;
+use super::groups::Wanted;
 use super::names::Kind;
 use super::names::Name;
 
@@ -93,7 +94,10 @@ fn side(text: &str) -> Result<(Side, Option<Kind>), String> {
         Some(("mean", name)) => (Whose::Mean, name),
         Some((run, name)) => match run.strip_prefix("run").and_then(|n| n.parse().ok()) {
             Some(number) => (Whose::Run(number), name),
-            None => (Whose::Each, rest),
+            None => match Wanted::parse(rest) {
+                Some((wanted, name)) => (Whose::Group(wanted), name),
+                None => (Whose::Each, rest),
+            },
         },
         None => (Whose::Each, rest),
     };

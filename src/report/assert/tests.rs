@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+mod groups;
+
 use super::*;
 use crate::figures::Figure;
 use crate::report::data::Usage;

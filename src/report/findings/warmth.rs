@@ -52,9 +52,8 @@ pub(super) fn earlier_run(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let finding = Finding::new("warmed-by-earlier-run", text, evidence)?;
     Some(match &run.prepare {
         // It was meant to.
-        _ if by.warmup => finding,
-        None => finding
-            .remedy("To time it cold each time, give --prepare 'sync; echo 3 >/proc/sys/vm/drop_caches'."),
+        _ if by.warmup || run.cold_each => finding,
+        None => finding.remedy("To time it cold each time, give --cold-each all."),
         // What is in use stays.
         Some(line) if line.contains("drop_caches") => finding,
         Some(_) => finding.remedy(
@@ -118,9 +117,11 @@ pub(super) fn before(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     if emptied || run.exit_status.is_none() {
         return Some(finding);
     }
-    Some(finding.remedy(
-        "To see how long it takes without that, run it with --cold all (it empties the caches of the whole machine).",
-    ))
+    // Of several commands, what one has warmed must not be emptied for another.
+    let option = if run.label.is_some() { "--cold-each" } else { "--cold" };
+    Some(finding.remedy(format!(
+        "To see how long it takes without that, run it with {option} all (it empties the caches of the whole machine)."
+    )))
 }
 
 pub(super) fn only_metadata(run: &Run, _: &[&Run]) -> Option<Finding> {

@@ -33,7 +33,7 @@ fn no_remedy_is_what_was_just_done() {
     let first = Run { number: 1, ..cold() };
     let prepared = |line: Option<&str>| Run { prepare: line.map(String::from), ..rewarmed(1) };
     let remedy = |line| remedy(prepared(line), std::slice::from_ref(&first), id);
-    assert!(remedy(None).unwrap().contains("give --prepare"));
+    assert!(remedy(None).unwrap().contains("give --cold-each"));
     assert!(remedy(Some("make clean")).unwrap().contains("let the line of --prepare"));
     assert_eq!(remedy(Some("echo 3 >/proc/sys/vm/drop_caches")), None);
 }

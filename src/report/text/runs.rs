@@ -6,7 +6,7 @@ use crate::report::Report;
 use crate::report::compare;
 use crate::report::compare::Difference;
 use crate::report::compare::Line;
-use crate::report::compare::Spread;
+use crate::report::groups;
 use crate::report::units;
 
 /// Runs that are shown in columns of their own.
@@ -14,6 +14,7 @@ const COLUMNS: usize = 5;
 
 pub(super) fn show(report: &Report, out: &mut String) {
     let runs = &report.runs;
+    super::groups::show(report, out);
     if runs.len() > 1 {
         let shown: Vec<_> = runs.iter().take(COLUMNS).collect();
         let heads: String = shown.iter().map(|r| format!("{:>11}", format!("run {}", r.number))).collect();
@@ -25,26 +26,16 @@ pub(super) fn show(report: &Report, out: &mut String) {
         if runs.len() > COLUMNS {
             line(out, &format!("  and {} more", runs.len() - COLUMNS));
         }
-        let walls: Vec<f64> = runs.iter().map(|r| r.wall_s).collect();
-        if let Some(s) = Spread::of(&walls) {
-            line(
-                out,
-                &format!(
-                    "  wall: mean {:.3} s, standard deviation {:.3} s, from {:.3} s to {:.3} s",
-                    s.mean, s.deviation, s.least, s.most
-                ),
-            );
-        }
     }
     if let Some(old) = &report.compared {
         line(out, &format!("compared with {} ({})", old.path, old.about));
-        line(out, &format!("{:<20}{:>11}{:>11}", "", "then", "now"));
-        if let Some(now) = runs.last() {
+        super::groups::saved(&old.groups, out);
+        for (then, now) in groups::same(&old.groups, &report.groups) {
+            let id = if report.groups.len() > 1 { now.id() } else { String::new() };
+            line(out, &format!("{id:<20}{:>11}{:>11}", "then", "now"));
             for row in compare::LINES {
-                line(
-                    out,
-                    &format!("  {:<18}{:>11}{:>11}", row.name, Line::show(row, &old.run), row.show(now)),
-                );
+                let cells = (Line::show(row, &then.mean), row.show(&now.mean));
+                line(out, &format!("  {:<18}{:>11}{:>11}", row.name, cells.0, cells.1));
             }
         }
     }

@@ -1,6 +1,8 @@
 //! The report as text: looked at, then kept.
 #![allow(clippy::unwrap_used)]
 
+mod groups;
+
 use super::*;
 use crate::report::data::Lookups;
 use crate::report::data::Pattern;

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+mod means;
+
 use super::*;
 use crate::report::data::Origin;
 use crate::report::data::Usage;

@@ -1,6 +1,8 @@
 //! A report's runs on a kernel that is made up: processes come and go and use files, and nothing sleeps.
 #![allow(clippy::unwrap_used)]
 
+mod series;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;

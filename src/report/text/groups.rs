@@ -1,0 +1,103 @@
+//! Means of runs that can be taken together, beside each other.
+
+use super::line;
+use super::wrapped;
+use crate::report::Report;
+use crate::report::export::relative;
+use crate::report::groups;
+use crate::report::groups::Group;
+use crate::report::groups::State;
+use crate::report::stats::OUTLIER;
+use crate::report::units;
+
+/// The table; nothing where each group is one run, which is shown among the runs.
+pub(super) fn show(report: &Report, out: &mut String) {
+    if report.commands.is_empty() && report.groups.iter().all(|g| g.runs.len() < 2) {
+        return;
+    }
+    for (label, command) in &report.commands {
+        line(out, &format!("{label}: {command}"));
+    }
+    table(&report.groups, out);
+    notes(&report.groups, out);
+    out.push('\n');
+}
+
+/// The groups of runs that were saved.
+pub(super) fn saved(groups: &[Group], out: &mut String) {
+    if groups.iter().any(|g| g.runs.len() > 1) {
+        table(groups, out);
+    }
+}
+
+fn table(groups: &[Group], out: &mut String) {
+    // One unit for all, by the shortest.
+    let least = groups.iter().map(|g| g.wall.mean).fold(f64::INFINITY, f64::min);
+    let (unit, scale, digits) = if least < 0.1 { ("ms", 1e3, 1) } else { ("s", 1.0, 3) };
+    let time = |x: f64| format!("{:.digits$}", x * scale);
+    let head = [format!("mean ± σ [{unit}]"), format!("min [{unit}]"), format!("max [{unit}]")];
+    line(
+        out,
+        &format!(
+            "{:<12}{:>5} {:>18} {:>10} {:>10} {:>13} {:>7}",
+            "means", "runs", head[0], head[1], head[2], "relative", "cached"
+        ),
+    );
+    for g in groups {
+        let wall = &g.wall;
+        let error = wall.deviation.map_or_else(String::new, |d| format!(" ± {}", time(d)));
+        let cached = g.cached_before().map_or_else(|| "-".into(), |s| units::percent(s, 0));
+        let relative = if groups.len() > 1 { relative(groups, g) } else { String::new() };
+        line(
+            out,
+            &format!(
+                "  {:<10}{:>5} {:>18} {:>10} {:>10} {relative:>13} {cached:>7}",
+                g.id(),
+                g.runs.len(),
+                format!("{}{error}", time(wall.mean)),
+                time(wall.least),
+                time(wall.most),
+            ),
+        );
+    }
+}
+
+fn notes(groups: &[Group], out: &mut String) {
+    for g in groups {
+        if !g.outliers.is_empty() {
+            let of = |o: &groups::Outlier| format!("run {} ({})", o.run, units::wall(o.wall_s));
+            let mut named: Vec<String> = g.outliers.iter().take(5).map(of).collect();
+            if g.outliers.len() > named.len() {
+                named.push(format!("{} more", g.outliers.len() - named.len()));
+            }
+            let text = format!(
+                "outliers of {}: {} (modified Z-score above {OUTLIER:.1}): they are part of the mean; what else ran \
+                 then, or a first run that was colder than the rest, may be why.",
+                g.id(),
+                named.join(", ")
+            );
+            wrapped(out, "  ", &text);
+        }
+        if !g.left_out.is_empty() {
+            let numbers: Vec<String> = g.left_out.iter().take(5).map(u32::to_string).collect();
+            let text = format!("left out of {}: run {}", g.id(), numbers.join(", "));
+            wrapped(out, "  ", &text);
+        }
+        // What the name of a group says must be so.
+        let cached = g.cached_before().filter(|_| g.mean.asked_pages >= 256);
+        let text = match (g.state, cached) {
+            (State::Warm, Some(share)) if share < 0.5 => format!(
+                "{} may not have been warm: only {} of the pages used are known to have been cached before.",
+                g.id(),
+                units::percent(share, 0)
+            ),
+            (State::Cold, Some(share)) if share > 0.1 && g.mean.cold.as_deref() != Some("slab") => format!(
+                "{} was not quite cold: {} of the pages used were cached before, as they are in use.",
+                g.id(),
+                units::percent(share, 0)
+            ),
+            _ => continue,
+        };
+        wrapped(out, "  ", &text);
+    }
+}
