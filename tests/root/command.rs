@@ -133,7 +133,7 @@ pub fn command_compared(dir: &Path) {
         format!("-r 2 --warmup 1 --prepare true --save {} --html {}", saved.display(), html.display());
     let (code, _, err) = output(&mut shell(&options, "sleep 0.2"));
     assert_eq!(code, Some(0), "{err}");
-    for part in ["run 1", "run 2", "wall: mean 0.2", "run 1 to run 2: ", "unexplained"] {
+    for part in ["run 1", "run 2", "mean ± σ [s]", "run 1 to run 2: ", "unexplained"] {
         assert!(err.contains(part), "no {part} in {err}");
     }
     assert!(fs::read_to_string(html).unwrap().starts_with("<!doctype html>"));

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod asserts;
+mod bench;
 mod beside;
 mod command;
 mod counting;
@@ -64,6 +65,9 @@ const TESTS: &[Test] = &[
     ("settings_that_cannot_be_read", refusing::settings_that_cannot_be_read),
     ("assertions", asserts::assertions),
     ("verdict", asserts::verdict),
+    ("benchmark", bench::benchmark),
+    ("commands_in_turns", bench::commands_in_turns),
+    ("progress", bench::progress),
     ("hostile_names_in_intervals", hostile::hostile_names_in_intervals),
     ("hostile_names_in_reports", hostile::hostile_names_in_reports),
     ("hostile_names_in_cachetop", hostile::hostile_names_in_cachetop),
