@@ -9,18 +9,23 @@ pub mod child;
 mod cold;
 pub mod compare;
 pub mod data;
+mod export;
 pub mod findings;
 mod gather;
+pub mod groups;
 pub mod html;
 pub mod json;
 pub mod options;
 mod origins;
 mod output;
 mod processes;
+mod progress;
 pub mod residency;
 pub mod saved;
 #[cfg(test)]
 mod schema_test;
+mod series;
+pub mod stats;
 pub mod text;
 pub mod time;
 pub mod units;
@@ -42,7 +47,6 @@ use crate::exit::Failure;
 use crate::figures::Figure;
 use crate::figures::Scope;
 use crate::only::Only;
-use crate::options::OneOf as _;
 use crate::plan::Certainty;
 use crate::plan::Plan;
 use crate::plan::Wants;
@@ -56,6 +60,8 @@ use assert::Outcome;
 use compare::Difference;
 use data::Run;
 use findings::Finding;
+use groups::Against;
+use groups::Group;
 use output::Outputs;
 use verdict::Verdict;
 use watch::End;
@@ -70,6 +76,8 @@ pub struct Saved {
     pub about: String,
     /// Its last run.
     pub run: Run,
+    /// All its runs, in groups.
+    pub groups: Vec<Group>,
 }
 
 /// All that a report says.
@@ -77,6 +85,8 @@ pub struct Saved {
 pub struct Report {
     /// The command and its arguments; empty where a process was watched.
     pub command: Vec<Foreign>,
+    /// The lines of shell that were compared, each with its letter; empty where there was one command.
+    pub commands: Vec<(String, Foreign)>,
     /// The process that was watched.
     pub pid: Option<u32>,
     /// Kernel release.
@@ -89,6 +99,10 @@ pub struct Report {
     pub warmups: Vec<Run>,
     /// The runs, in order.
     pub runs: Vec<Run>,
+    /// The runs that can be taken together.
+    pub groups: Vec<Group>,
+    /// How the groups compare.
+    pub comparisons: Vec<Against>,
     /// What the last run is compared with.
     pub compared: Option<Saved>,
     /// The answer, first.
@@ -112,6 +126,12 @@ impl Report {
                 let name = self.runs.first().and_then(|r| r.processes.get(&pid));
                 format!("process {pid} {}", foreign::or(name, ""))
             }
+            None if !self.commands.is_empty() => self
+                .commands
+                .iter()
+                .map(|(label, line)| format!("{label}: {line}"))
+                .collect::<Vec<_>>()
+                .join(", "),
             None => self.command.iter().map(Foreign::to_string).collect::<Vec<_>>().join(" "),
         }
     }
@@ -120,7 +140,11 @@ impl Report {
     pub fn conclude(&mut self) {
         let step =
             |a: &Run, b: &Run| Difference::between(format!("run {} to run {}", a.number, b.number), a, b);
+        self.groups = groups::of(&self.runs);
+        self.comparisons = groups::against(&self.groups);
+        let matter = groups::matter(&self.groups);
         self.differences = match self.runs.as_slice() {
+            _ if matter => groups::differences(&self.groups),
             [first, .., last] => {
                 let mut all = vec![step(first, &self.runs[1])];
                 // The first run is the cold one, if any is.
@@ -131,12 +155,20 @@ impl Report {
             }
             _ => Vec::new(),
         };
-        if let (Some(saved), Some(last)) = (&self.compared, self.runs.last()) {
-            self.differences.push(Difference::between("then to now".into(), &saved.run, last));
+        let saved = self.compared.as_ref().map(|s| groups::same(&s.groups, &self.groups)).unwrap_or_default();
+        for (then, now) in &saved {
+            let title =
+                if saved.len() > 1 { format!("{}, then to now", now.id()) } else { "then to now".into() };
+            self.differences.push(Difference::between(title, &then.mean, &now.mean));
         }
         self.findings = findings::of(&self.warmups, &self.runs);
-        self.verdict =
-            verdict::verdict(&self.runs, self.compared.as_ref().map(|saved| &saved.run), &self.findings);
+        // Single runs are told as such.
+        let last = saved.last().filter(|(then, now)| then.runs.len() + now.runs.len() > 2);
+        self.verdict = match (last, self.compared.as_ref()) {
+            (Some(pair), _) => verdict::of_groups(&self.groups, Some(*pair), &self.findings),
+            (None, None) if matter => verdict::of_groups(&self.groups, None, &self.findings),
+            (None, saved) => verdict::verdict(&self.runs, saved.map(|s| &s.run), &self.findings),
+        };
     }
 }
 
@@ -169,9 +201,13 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
     }
     child::adopt().map_err(|e| system("adopt descendants", e))?;
     let signals = child::Signals::new().map_err(|e| system("take over signals", e))?;
-    let who = child::Identity::of_sudo().filter(|_| !options.as_root && !options.command.is_empty());
+    let who = child::Identity::of_sudo().filter(|_| !options.as_root && options.watched.is_none());
     let mut report = Report {
         command: options.command.iter().map(|a| Foreign::from(a.as_os_str())).collect(),
+        commands: ('A'..='Z')
+            .map(String::from)
+            .zip(options.compared.iter().map(|l| l.as_os_str().into()))
+            .collect(),
         pid: options.watched.map(|(pid, _)| pid),
         kernel: read("/proc/sys/kernel/osrelease"),
         host: read("/proc/sys/kernel/hostname").into(),
@@ -185,105 +221,68 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
             Foreign::from(who.name.as_str())
         ));
     }
-    let paths = named(&options.command);
+    let paths = options.commands().iter().flat_map(|c| named(c)).take(NAMED).collect();
     let mut watch = Watch::new(&mut session, &signals, Box::new(crate::names::System::new()))?;
     (watch.who, watch.wait_all, watch.paths) = (who, options.wait_all, paths);
-    watch.emptied = options.prepare.is_some() || matches!(options.cold, Some(Cold::Slab | Cold::All));
+    let cold = options.cold.or(options.cold_each);
+    watch.emptied = options.prepare.is_some() || matches!(cold, Some(Cold::Slab | Cold::All));
+    signals.discard(options.discard_output);
     let runs = match options.watched {
         Some((pid, time)) => watch.process(pid, time).map(|run| {
             report.runs = vec![run];
             None
         }),
-        None => all(options, &mut watch, &mut report),
+        None => series::all(options, &mut watch, &mut report),
     };
     let cut = match runs {
         Ok(cut) => cut,
+        // What was run until then has been run: it is reported, and then what failed.
+        Err(End::Failed(failure)) if !report.runs.is_empty() => {
+            report.about.push(format!("not all runs were made: {}", foreign::line(&failure.message)));
+            finish(&mut report, options, outputs)?;
+            return Err(failure);
+        }
         Err(End::Failed(failure)) => return Err(failure),
-        Err(End::NotStarted(e)) => return Ok(output::not_started(&options.command, &e.0)),
+        Err(End::NotStarted(e)) if !report.runs.is_empty() => {
+            report.about.push(format!("not all runs were made: {}", e.0));
+            finish(&mut report, options, outputs)?;
+            return Ok(output::not_started(&options.commands()[0], &e.0));
+        }
+        Err(End::NotStarted(e)) => return Ok(output::not_started(&options.commands()[0], &e.0)),
         Err(End::Asked(signal)) => {
             eprintln!("cachestat: interrupted before the command was run");
             return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)));
         }
     };
-    report.unknown.extend(report.runs.last().and_then(unseen::note));
-    report.about.extend(unasked(&report.runs));
-    report.conclude();
-    report.assertions = options.assertions.iter().map(|a| a.check(&report)).collect();
-    outputs.write(options, &report)?;
-    let own = report.runs.last().and_then(|r| r.exit_status).unwrap_or(0);
+    finish(&mut report, options, outputs)?;
+    let own = if options.ignore_failure { 0 } else { status(&report.runs) };
     let failed = report.assertions.iter().any(|o| !o.holds);
     let own = if failed { Code::Assertion as i32 } else { own };
     let status = cut.map_or(own, |signal| 128 + signal);
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
 }
 
-/// All runs of the command, with what comes before them: the signal that cut the series short, if one did.
-fn all(options: &Options, watch: &mut Watch<'_>, report: &mut Report) -> Result<Option<i32>, End> {
-    let (about, runs) = (&mut report.about, &mut report.runs);
-    for number in 1..=options.warmup {
-        prepare(options, watch)?;
-        // A run like any other, whose figures nobody sees.
-        let run = watch.command(&options.command, u32::MAX - number)?;
-        let status = run.signal;
-        report.warmups.push(Run { warmup: true, ..run });
-        if let Some(signal) = stopped(status, watch)? {
-            about.push("interrupted while it was run to warm up".into());
-            return Ok(Some(signal));
+/// Draws the conclusions and writes the report.
+fn finish(report: &mut Report, options: &Options, outputs: Outputs) -> Result<(), Failure> {
+    report.unknown.extend(report.runs.last().and_then(unseen::note));
+    report.about.extend(unasked(&report.runs));
+    report.conclude();
+    report.assertions = options.assertions.iter().map(|a| a.check(report)).collect();
+    outputs.write(options, report)
+}
+
+/// The exit status of the last run; of several commands, that of the first whose last run failed.
+fn status(runs: &[Run]) -> i32 {
+    let Some(last) = runs.last() else { return 0 };
+    let mut seen: Vec<&Option<String>> = Vec::new();
+    let mut status = last.exit_status.unwrap_or(0);
+    for run in runs.iter().rev() {
+        if !seen.contains(&&run.label) {
+            seen.push(&run.label);
+            status = run.exit_status.filter(|s| *s != 0).unwrap_or(status);
         }
     }
-    match options.warmup {
-        0 => {}
-        1 => about.push("run once before, without counting (--warmup)".into()),
-        n => about.push(format!("run {n} times before, without counting (--warmup)")),
-    }
-    let mut cut = None;
-    for number in 1..=options.repeat {
-        prepare(options, watch)?;
-        let cold = options.cold.filter(|_| number == 1);
-        let mut left = None;
-        if let Some(cold) = cold {
-            let emptied = cold.empty().map_err(|e| End::Failed(cannot_empty(&e)))?;
-            about.push(format!(
-                "before run 1, {} of the whole machine {} emptied (--cold); {}",
-                cold.about(),
-                if cold == Cold::Pagecache { "was" } else { "were" },
-                emptied.about()
-            ));
-            left = Some(emptied);
-        }
-        let mut run = match watch.command(&options.command, number) {
-            Err(End::Asked(signal)) if !runs.is_empty() => {
-                about.push(format!("interrupted before run {number} of {}", options.repeat));
-                cut = Some(signal);
-                break;
-            }
-            run => run?,
-        };
-        run.cold = cold.map(|c| c.name().to_owned());
-        run.prepare.clone_from(&options.prepare);
-        run.cold_left = left;
-        let status = run.signal;
-        runs.push(run);
-        // Interrupted: whoever did that wants no more of it.
-        if number < options.repeat {
-            cut = stopped(status, watch)?;
-        }
-        if cut.is_some() {
-            about.push(format!("interrupted after run {number} of {}", options.repeat));
-            break;
-        }
-    }
-    if watch.unasked > 0 {
-        about.push(format!(
-            "what was cached before is not known of files whose names were not cached ({} times): asking would have \
-             brought names and inodes back",
-            watch.unasked
-        ));
-    }
-    if options.prepare.is_some() {
-        about.push("the line of --prepare was run before each run, without counting".into());
-    }
-    Ok(cut)
+    status
 }
 
 /// Of which files it is not known what is cached of them, and why.
@@ -308,42 +307,8 @@ fn unasked(runs: &[Run]) -> Vec<String> {
 /// Files of which it is said that it is not known what is cached of them.
 const UNASKED: usize = 3;
 
-/// The signal by which somebody requested an end, be it that the command died of it.
-fn stopped(signal: Option<i32>, watch: &Watch<'_>) -> Result<Option<i32>, End> {
-    // A command that ends with 143 of its own accord has not been interrupted.
-    let died = signal.filter(|s| matches!(*s, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM));
-    Ok(died.or(watch.processes.asked()?))
-}
-
-fn cannot_empty(error: &io::Error) -> Failure {
-    let failure = Failure::failed(format!("cannot empty the caches: {error}"));
-    let remedy = match error.raw_os_error() {
-        Some(libc::EROFS) => {
-            "/proc/sys is read-only here, as in a container: run it on the host, or in a container with '--privileged'; \
-             or empty them on the host ('sysctl vm.drop_caches=3') and leave '--cold' out"
-        }
-        Some(libc::EACCES | libc::EPERM) => {
-            "only root of the host may write to /proc/sys/vm/drop_caches: not with less privilege, nor in a user \
-             namespace; or leave '--cold' out"
-        }
-        Some(libc::ENOENT) => {
-            "/proc/sys/vm/drop_caches is not there: mount /proc ('mount -t proc proc /proc'), or leave '--cold' out"
-        }
-        _ => return failure.remedy("leave '--cold' out"),
-    };
-    failure.remedy(remedy)
-}
-
-fn prepare(options: &Options, watch: &mut Watch<'_>) -> Result<(), End> {
-    let Some(line) = &options.prepare else { return Ok(()) };
-    let command = [OsString::from("sh"), OsString::from("-c"), OsString::from(line)];
-    let status = watch.aside(&command)?;
-    if status == 0 {
-        return Ok(());
-    }
-    let failure = Failure::failed(format!("the line of --prepare ended with status {status}: {line}"));
-    Err(End::Failed(failure.remedy("make it succeed, or let it end with '; true'")))
-}
+/// Files whose residency is requested before the first run.
+const NAMED: usize = 32;
 
 /// Arguments that name regular files: their residency is requested before the first run.
 fn named(command: &[OsString]) -> Vec<PathBuf> {
@@ -357,7 +322,7 @@ fn named(command: &[OsString]) -> Vec<PathBuf> {
             if !word.is_empty() && path.is_file() {
                 paths.extend(std::fs::canonicalize(path).ok().filter(|p| !paths.contains(p)));
             }
-            if paths.len() >= 32 {
+            if paths.len() >= NAMED {
                 return paths;
             }
         }
