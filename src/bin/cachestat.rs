@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     };
     let done = match task {
         Task::Report(options) => report::explain(&options),
-        Task::Intervals(options) => run::start::cachestat(options).map(|()| ExitCode::SUCCESS),
+        Task::Intervals(options) => run::start::cachestat(*options).map(|()| ExitCode::SUCCESS),
     };
     match done {
         Ok(code) => code,

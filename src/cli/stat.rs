@@ -37,7 +37,7 @@ const ABOUT: &str = "Page-cache hits and misses of the whole system, interval by
 #[derive(Debug, Clone)]
 pub enum Task {
     /// Show intervals.
-    Intervals(Options),
+    Intervals(Box<Options>),
     /// Explain a command or a process.
     Report(Box<report::Options>),
 }
@@ -177,7 +177,7 @@ impl CommandLine for Args {
         Ok(if self.watched.report() {
             Task::Report(Box::new(self.report()))
         } else {
-            Task::Intervals(self.options())
+            Task::Intervals(Box::new(self.options()))
         })
     }
 }
