@@ -114,8 +114,6 @@ fn findings(report: &Report, room: usize, page: &mut Page) {
         page.wrapped("", "findings: none (the figures prove nothing out of the ordinary)");
         return;
     }
-    page.gap();
-    page.line("findings");
     let many = report.runs.len() > 1;
     let shown = |finding: &Finding, remedy: bool| {
         let mut out = Page::new(page.style);
@@ -152,6 +150,13 @@ fn findings(report: &Report, room: usize, page: &mut Page) {
             *brief = whole;
         }
     }
+    if told.is_empty() {
+        let names: Vec<&str> = all.iter().map(|f| f.id).collect();
+        page.wrapped("findings (-v tells more): ", &names.join(", "));
+        return;
+    }
+    page.gap();
+    page.line("findings");
     let rest = also(&all[told.len()..], page);
     let cut = told.iter().zip(all).any(|(page, f)| f.remedy.is_some() && !page.out.contains("remedy: "));
     told.into_iter().for_each(|finding| page.append(finding));

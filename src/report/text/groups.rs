@@ -42,12 +42,12 @@ pub(super) fn show(report: &Report, page: &mut Page) {
     if report.commands.is_empty() && report.groups.iter().all(|g| g.runs.len() < 2) {
         return;
     }
+    page.gap();
     for (label, command) in &report.commands {
         page.line(&format!("{label}: {command}"));
     }
     table(&report.groups, page);
     notes(&report.groups, page);
-    page.gap();
 }
 
 /// The groups of runs that were saved.

@@ -29,7 +29,7 @@ fn warm_runs_against_cold_ones() {
     assert_eq!(
         v.text,
         "A warm run was 16.1 ± 2.3 times as fast as a cold run (6.44 s → 0.40 s). 68 % of the gain is data that a cold \
-         run had left in the cache (60 MiB), 18 % unexplained: pipes, locks, timers, or what was not seen, 14 % work of \
+         run had left in the cache (60 MiB), 18 % unexplained (what was not seen, or done at the same time), 14 % work of \
          the kernel that a cold cache costs (allocating pages, submitting I/O, reading inodes)."
     );
 }
@@ -60,8 +60,8 @@ fn one_command_against_another() {
     let v = told(&commands(&[("A", 4000, 3500), ("B", 2000, 1700), ("A", 4200, 3700), ("B", 2200, 1900)]));
     assert_eq!(
         v.text,
-        "B was 1.95 ± 0.15 times as fast as A (4.10 s → 2.10 s). 90 % of the gain is waiting for data, 10 % unexplained: \
-         pipes, locks, timers, or what was not seen. In all, 90 % of the difference is what was not cached (waiting for \
+        "B was 1.95 ± 0.15 times as fast as A (4.10 s → 2.10 s). 90 % of the gain is waiting for data, 10 % unexplained \
+         (what was not seen, or done at the same time). In all, 90 % of the difference is what was not cached (waiting for \
          it and bringing it in), 0 % the processor time of the commands themselves."
     );
     // The other way round, with a third, which is the fastest.
