@@ -112,11 +112,35 @@ fn whether_read_ahead_could_have_helped() {
     let random = waited(|run| {
         run.files_seen = 1;
         run.figures.set(Figure::Misses, Some(24_000));
+        run.figures.set(Figure::ReadMissedCalls, Some(24_000));
         run.figures.set(Figure::ReadAheadHits, Some(0));
         run.figures.set(Figure::ReadAheadPages, Some(0));
     });
     assert_eq!(came(&random).as_deref(), Some("random"));
     assert!(random.text.contains("one request at a time") && random.remedy.unwrap().contains("io_uring"));
+    // Thirty files of 64 KiB, each by one call: not here and there, whatever read-ahead found.
+    let grepped = |size| {
+        waited(|run| {
+            run.files_seen = 30;
+            run.files.truncate(30);
+            for file in &mut run.files {
+                (file.size, file.misses, file.readahead_hits, file.readahead_pages) = (size, 16, 0, 0);
+            }
+            let figures = [
+                (Figure::Misses, 480),
+                (Figure::ReadAheadHits, 0),
+                (Figure::ReadAheadPages, 0),
+                (Figure::ReadMissedCalls, 30),
+            ];
+            figures.iter().for_each(|(figure, n)| run.figures.set(*figure, Some(*n)));
+        })
+    };
+    let whole = grepped(Some(65_536));
+    assert_eq!(came(&whole).as_deref(), Some("large-calls"));
+    assert!(!whole.text.contains("here and there") && !whole.remedy.unwrap().contains("fadvise"));
+    // The sixteenth part of each, in large calls: neither.
+    assert_eq!(came(&grepped(Some(1 << 20))), None);
+    assert_eq!(came(&grepped(None)), None);
     // Past the cache.
     let direct = waited(|run| run.figures.set(Figure::DirectReadBytes, Some(1 << 30)));
     assert_eq!(came(&direct).as_deref(), Some("direct"));

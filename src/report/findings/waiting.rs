@@ -11,6 +11,7 @@ use super::part_of_time;
 use super::reads;
 use super::ways;
 use crate::figures::Figure;
+use crate::report::data::FileRow;
 use crate::report::data::Run;
 use crate::report::time::Parts;
 use crate::report::units::bytes;
@@ -112,6 +113,22 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
         return how("windows", text, "");
     }
     if ahead < misses {
+        if in_order(run) * 2 > misses {
+            let text = format!(
+                " It was read from end to end in calls so large that read-ahead had nothing left to fetch: each call waited \
+                 for its own pages{depth}."
+            );
+            let remedy = if alone {
+                "Several files or ranges at a time wait less: threads, xargs -P, or io_uring."
+            } else {
+                ""
+            };
+            return how("large-calls", text, remedy);
+        }
+        // Large calls here and there are neither, and of which files is not known.
+        if run.get(Figure::ReadMissedCalls).is_some_and(|calls| misses >= calls.max(1) * LARGE) {
+            return not_known;
+        }
         let text = format!(
             " {misses} pages were read here and there, {ahead} found by read-ahead, which needs neighbours: each was \
              waited for by itself{depth}."
@@ -121,6 +138,16 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
         return how("random", text, remedy);
     }
     windows(run).unwrap_or(not_known)
+}
+
+/// Pages of a call that is larger than what read-ahead would fetch for small ones at first.
+const LARGE: u64 = 8;
+
+/// Pages missed in files that were read from end to end, or nearly so, once.
+fn in_order(run: &Run) -> u64 {
+    let whole =
+        |f: &&FileRow| f.size.is_some_and(|size| (f.misses + f.readahead_hits) * page() * 10 >= size * 9);
+    run.files.iter().filter(whole).map(|f| f.misses).sum()
 }
 
 /// Of files read in order: how large windows of read-ahead were.
