@@ -141,7 +141,13 @@ impl Report {
 
     /// Draws the conclusions: differences and findings.
     pub fn conclude(&mut self) {
-        self.runs.iter_mut().for_each(certificate::settle);
+        for run in &mut self.runs {
+            if let (Some(certificate), Some(cold), Some(left)) =
+                (&mut run.certificate, &run.cold, &run.cold_left)
+            {
+                certificate.emptied(cold, left);
+            }
+        }
         let step =
             |a: &Run, b: &Run| Difference::between(format!("run {} to run {}", a.number, b.number), a, b);
         self.groups = groups::of(&self.runs);

@@ -3,6 +3,7 @@
 mod bench;
 mod command;
 mod help;
+mod intervals;
 
 use std::time::Duration;
 

@@ -5,7 +5,6 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::cold::Left;
-use super::data::Run;
 use super::share;
 use super::units::bytes;
 use super::units::count;
@@ -145,16 +144,9 @@ impl Others {
     }
 }
 
-/// Puts into a run's certificate what was emptied before it.
-pub(super) fn settle(run: &mut Run) {
-    if let (Some(certificate), Some(cold), Some(left)) = (&mut run.certificate, &run.cold, &run.cold_left) {
-        certificate.emptied(cold, left);
-    }
-}
-
 impl Certificate {
     /// With what was emptied before the run.
-    fn emptied(&mut self, caches: &str, left: &Left) {
+    pub(super) fn emptied(&mut self, caches: &str, left: &Left) {
         self.cold = Some(Emptied {
             caches: caches.to_owned(),
             left_file_bytes: left.file_bytes,

@@ -180,6 +180,8 @@ fn part_of_time(share: f64, run: &Run) -> String {
 #[cfg(test)]
 mod cause_tests;
 #[cfg(test)]
+mod crowd;
+#[cfg(test)]
 mod crowd_tests;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::command::INTERVALS;
+use super::intervals::INTERVALS;
 use crate::report::Cold;
 
 /// Runs of one report at most, warm ones and those of all commands together: their figures are kept until the end.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::bench::Bench;
+use super::intervals::INTERVALS;
+use super::intervals::intervals_but_pid;
 use crate::cli::read;
 use crate::report::Cold;
 use crate::report::assert::Assertion;
@@ -80,32 +82,6 @@ pub struct Watched {
     /// Benchmarks.
     #[command(flatten)]
     pub bench: Bench,
-}
-
-/// Options of intervals, which say nothing about a command.
-pub(super) const INTERVALS: &[&str] = &[
-    "interval",
-    "count",
-    "timestamp",
-    "extended",
-    "columns",
-    "csv",
-    "bcc",
-    "by",
-    "top",
-    "pid",
-    "comm",
-    "cgroup",
-    "file",
-    "mount",
-    "latency",
-    "include_self",
-    "engine",
-];
-
-/// The same but for `-p`, which names the process to watch.
-fn intervals_but_pid() -> impl Iterator<Item = &'static str> {
-    INTERVALS.iter().copied().filter(|option| *option != "pid")
 }
 
 impl Watched {

@@ -2,10 +2,10 @@
 //! and the nearest of which it must be silent; and what they advise.
 #![allow(clippy::unwrap_used)]
 
-use super::crowd_tests::Pair;
-use super::crowd_tests::changed;
-use super::crowd_tests::cold;
-use super::crowd_tests::warm;
+use super::crowd::Pair;
+use super::crowd::changed;
+use super::crowd::cold;
+use super::crowd::warm;
 use super::tests::idle;
 use super::*;
 use crate::report::data::Residency;

@@ -4,6 +4,15 @@
 
 use std::collections::BTreeSet;
 
+use super::crowd::ALL;
+use super::crowd::FILES;
+use super::crowd::MS;
+use super::crowd::Pair;
+use super::crowd::changed;
+use super::crowd::cold;
+use super::crowd::one;
+use super::crowd::set;
+use super::crowd::warm;
 use super::tests::idle;
 use super::*;
 use crate::report::data::FileRow;
@@ -13,75 +22,11 @@ use crate::report::data::Pattern;
 use crate::report::data::Residency;
 use crate::report::data::Warmer;
 
-const FILES: u64 = 6000;
-/// Pages of each file.
-const PAGES: u64 = 4;
-const ALL: u64 = FILES * PAGES;
-/// Nanoseconds.
-const MS: u64 = 1_000_000;
-
-fn set(run: &mut Run, figures: &[(Figure, u64)]) {
-    figures.iter().for_each(|(figure, n)| run.figures.set(*figure, Some(*n)));
-}
-
-/// One of the files, read cold.
-fn one(inode: u64) -> FileRow {
-    FileRow {
-        path: Some(format!("/tree/{inode}").into()),
-        inode,
-        fs: Some("ext4".into()),
-        size: Some(PAGES * 4096),
-        misses: 1,
-        readahead_hits: PAGES - 1,
-        readahead_pages: PAGES - 1,
-        read_bytes: PAGES * 4096,
-        read_ahead_kb: Some(128),
-        ..FileRow::default()
-    }
-}
-
-/// The tree is read for the first time; a second passes, a third of it in waiting for data.
-pub(super) fn cold() -> Run {
-    let mut run = idle();
-    set(
-        &mut run,
-        &[
-            (Figure::Accesses, ALL),
-            (Figure::ReadAheadHits, ALL - FILES),
-            (Figure::Misses, FILES),
-            (Figure::ReadAheadPages, ALL - FILES),
-            (Figure::Fills, ALL),
-            (Figure::ReadBytes, ALL * 4096),
-        ],
-    );
-    (run.files, run.files_seen, run.asked_pages) = ((1..=50).map(one).collect(), FILES, ALL);
-    run.usage.device_read_bytes = Some(ALL * 4096);
-    run.exit_status = Some(0);
-    run
-}
-
-/// It is read again. `before`: pages of which nobody knows who brought them in.
-pub(super) fn warm(before: u64) -> Run {
-    let mut run = idle();
-    set(&mut run, &[(Figure::Accesses, ALL), (Figure::Hits, ALL), (Figure::ReadBytes, ALL * 4096)]);
-    let hit = |n| FileRow { hits: PAGES, misses: 0, readahead_hits: 0, readahead_pages: 0, ..one(n) };
-    (run.files, run.files_seen, run.number) = ((1..=50).map(hit).collect(), FILES, 2);
-    (run.asked_pages, run.warm_pages, run.origin.before) = (ALL, ALL, before);
-    run.waits.read_ns = Some(0);
-    run.exit_status = Some(0);
-    run
-}
-
 /// Half of the tree warm, less a page, and the warm files fill the list.
 fn half_warm() -> Run {
     let mut run = warm(ALL / 2 - 1);
     set(&mut run, &[(Figure::Hits, ALL / 2 - 1), (Figure::Misses, ALL / 2 + 1)]);
     run.warm_pages = ALL / 2 - 1;
-    run
-}
-
-pub(super) fn changed(mut run: Run, change: impl FnOnce(&mut Run)) -> Run {
-    change(&mut run);
     run
 }
 
@@ -114,9 +59,6 @@ fn warmed_by_other(fills: u64) -> Run {
         Warmer { pid: 7, comm: "tar".into(), path: None, fills, time: "2026-11-21T09:00:00.000Z".into() };
     Run { origin, warmers: vec![warmer], ..warm(0) }
 }
-
-/// The rule, a series whose last run it is told of, and one of which it is not.
-pub(super) type Pair = (&'static str, Vec<Run>, Vec<Run>);
 
 fn warmth() -> Vec<Pair> {
     let after = |by: u64| Run {

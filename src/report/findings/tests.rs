@@ -1,6 +1,8 @@
 //! Each rule, with figures that prove it and figures that do not.
 #![allow(clippy::unwrap_used)]
 
+mod reading;
+
 use super::*;
 use crate::report::data::FileRow;
 use crate::report::data::Lookups;
@@ -249,134 +251,6 @@ fn only_metadata_was_warm() {
     assert!(!metadata(Some(1865), 0, 1), "a directory of one block is hit once for each of its names");
     assert!(!metadata(Some(1865), 1, 0));
     assert!(!metadata(None, 0, 0));
-}
-
-#[test]
-fn read_ahead_wasted() {
-    let mut run = cold();
-    run.figures.set(Figure::ReadAheadPages, Some(15000));
-    let found = of(&[], &[run.clone()]);
-    let wasted = found.iter().find(|f| f.id == "readahead-wasted").unwrap();
-    assert!(wasted.text.contains("34 %"), "{}", wasted.text);
-    // Used through a mapping after all.
-    run.figures.set(Figure::FaultAround, Some(5000));
-    assert!(!ids(&[run.clone()]).contains(&"readahead-wasted"));
-    // Whether it was is not known.
-    for figure in [Figure::FaultAround, Figure::FaultHits] {
-        let mut run = run.clone();
-        run.figures.set(Figure::FaultAround, Some(0));
-        run.figures.set(figure, None);
-        assert!(!ids(&[run]).contains(&"readahead-wasted"), "{figure:?}");
-    }
-    // A large program that maps itself, and a file that it asks for ahead and hardly reads.
-    run.unused_pages = Some(5000);
-    assert!(ids(&[run.clone()]).contains(&"readahead-wasted"));
-    run.unused_pages = Some(200);
-    assert!(!ids(&[run]).contains(&"readahead-wasted"));
-}
-
-#[test]
-fn read_ahead_cut_short() {
-    let mut run = cold();
-    let pattern = Some(Pattern { absent: 13, present: 1, times: 700 });
-    run.files[0].before = Some(Residency { cached: 731, pages: 10240, pattern });
-    let found = of(&[], &[run.clone()]);
-    let cut = found.iter().find(|f| f.id == "readahead-cut-short").unwrap();
-    assert!(cut.text.contains("13 absent, 1 present") && cut.text.contains("52 KiB"), "{}", cut.text);
-    // FADV_RANDOM: there was no read-ahead.
-    let mut random = run.clone();
-    (random.files[0].misses, random.files[0].readahead_pages) = (10240, 0);
-    assert!(!ids(&[random]).contains(&"readahead-cut-short"));
-    // Holes larger than a window cut nothing short.
-    run.files[0].before = Some(Residency {
-        pattern: Some(Pattern { absent: 500, present: 1, times: 20 }),
-        ..Residency::default()
-    });
-    assert!(!ids(&[run]).contains(&"readahead-cut-short"));
-    // By the windows alone.
-    let mut run = cold();
-    run.figures.set(Figure::Windows, Some(320));
-    run.figures.set(Figure::WindowsCut, Some(300));
-    assert!(ids(&[run.clone()]).contains(&"readahead-cut-short"));
-    run.figures.set(Figure::WindowsCut, Some(10));
-    assert!(!ids(&[run]).contains(&"readahead-cut-short"));
-}
-
-#[test]
-fn read_ahead_limited() {
-    let run = |fs: &str, kb: u64, bucket: usize, waited: u64| {
-        let mut run = cold();
-        run.files[0].fs = Some(fs.into());
-        run.files[0].read_ahead_kb = Some(kb);
-        run.window_pages.as_mut().unwrap()[bucket] = 10_240 >> bucket;
-        run.waits.read_ns = Some(waited);
-        run
-    };
-    let found = of(&[], &[run("nfs4", 128, 5, 800_000_000)]);
-    let limited = found.iter().find(|f| f.id == "readahead-limited").unwrap();
-    assert!(limited.remedy.as_deref().unwrap().contains("/sys/class/bdi/254:0/read_ahead_kb"));
-    let silent = |run: Run, why: &str| assert!(!ids(&[run]).contains(&"readahead-limited"), "{why}");
-    silent(run("ext4", 128, 5, 800_000_000), "128 KiB is what local disks have");
-    silent(run("nfs4", 128, 5, 100_000_000), "it did not wait");
-    silent(run("nfs4", 128, 3, 800_000_000), "windows were not as large as they might have been");
-    silent(run("nfs4", 4096, 10, 800_000_000), "4 MiB is no narrow limit");
-    let mut random = run("nfs4", 128, 5, 800_000_000);
-    random.files[0].read_bytes = 10 << 20;
-    silent(random, "not read from end to end");
-    let mut unknown = run("nfs4", 128, 5, 800_000_000);
-    unknown.window_pages = None;
-    silent(unknown, "windows are not known");
-    assert!(ids(&[run("ext4", 4, 0, 800_000_000)]).contains(&"readahead-limited"));
-}
-
-#[test]
-fn direct_io() {
-    let run = with(&[(Figure::DirectReadBytes, 32 << 20), (Figure::ReadBytes, 7 << 20)]);
-    let found = of(&[], &[run]);
-    assert_eq!(found[0].id, "direct-io-bypassed");
-    assert!(found[0].text.starts_with("82 % of the bytes"), "{}", found[0].text);
-    let little = with(&[(Figure::DirectReadBytes, 4096)]);
-    assert_eq!(ids(&[little]), Vec::<&str>::new());
-    let back = with(&[(Figure::DirectFellBack, 1 << 20)]);
-    assert_eq!(ids(&[back]), ["direct-io-fell-back"]);
-}
-
-#[test]
-fn a_working_set_larger_than_the_cache() {
-    let mut run = cold();
-    run.figures.set(Figure::Refaulted, Some(4000));
-    assert!(ids(&[run.clone()]).contains(&"working-set-too-large"));
-    run.figures.set(Figure::Refaulted, Some(300));
-    assert!(!ids(&[run.clone()]).contains(&"working-set-too-large"));
-    run.figures.set(Figure::Refaulted, None);
-    assert!(!ids(&[run]).contains(&"working-set-too-large"));
-}
-
-#[test]
-fn mappings() {
-    let run = with(&[
-        (Figure::FaultMisses, 500),
-        (Figure::FaultHits, 100),
-        (Figure::FaultAround, 9000),
-        (Figure::Accesses, 60),
-        (Figure::Hits, 60),
-    ]);
-    let mut blind = run.clone();
-    assert_eq!(ids(&[run]), ["mapped-not-read"]);
-    blind.figures.set(Figure::FaultAround, None);
-    blind.figures.set(Figure::FaultHits, Some(2000));
-    let found = of(&[], &[blind]);
-    assert!(
-        found[0].text.contains("at least 2500 pages") && found[0].text.contains(", - mapped"),
-        "{}",
-        found[0].text
-    );
-    // As many as any program has.
-    assert_eq!(ids(&[with(&[(Figure::FaultHits, 100), (Figure::FaultAround, 600)])]), Vec::<&str>::new());
-    // Faults that do show it.
-    let mut run = cold();
-    run.usage.major_faults = Some(9000);
-    assert!(!ids(&[run]).contains(&"faults-blind-to-reads"));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use super::page::Page;
 use crate::report::Report;
 
-/// Runs whose sentences are shown.
-const RUNS: usize = 5;
+/// Runs whose sentences are shown: the first cold one and the first warm one, and with -v more.
+const RUNS: [usize; 2] = [2, 20];
 
 pub(super) fn show(report: &Report, page: &mut Page) {
     let many = report.runs.len() > 1;
@@ -19,10 +19,11 @@ pub(super) fn show(report: &Report, page: &mut Page) {
     if lines.is_empty() {
         return;
     }
-    for line in lines.iter().take(RUNS) {
+    let shown = RUNS[usize::from(page.style.verbose)];
+    for line in lines.iter().take(shown) {
         page.wrapped("  ", line);
     }
-    if lines.len() > RUNS {
-        page.wrapped("  ", &format!("and {} more (--json)", lines.len() - RUNS));
+    if lines.len() > shown {
+        page.wrapped("  ", &format!("and {} more runs (--json has them all)", lines.len() - shown));
     }
 }
