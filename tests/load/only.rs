@@ -88,8 +88,11 @@ pub fn a_file_beside_many(dir: &Path) {
         monitor.catch_up();
         monitor
     });
-    assert_eq!(accesses(by_process, reader.pid()), (want, want));
     let (intervals, total) = by_file.finish_json();
+    let told: Vec<String> = crate::tools::rows(&intervals)
+        .map(|r| format!("{} {} {}", r["path"], r["deleted"], r["read"]["accesses"]))
+        .collect();
+    assert_eq!(accesses(by_process, reader.pid()), (want, want), "{told:?}");
     assert_eq!(figure(&total, "/lost/total"), 0, "{total}");
     assert_eq!(figure(&total, "/read/accesses"), want, "{total}");
     let rows: Vec<_> = crate::tools::rows(&intervals).collect();

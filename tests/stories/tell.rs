@@ -57,11 +57,10 @@ pub fn dd_twice(dir: &Path) {
     t.has_not("direct-io-bypassed");
     // Told with how it came: the file was read from end to end.
     let waited = t.has("waited-for-data");
-    assert_eq!(
-        (&waited["runs"], &waited["evidence"]["came"]),
-        (&[1].into(), &"whole-windows".into()),
-        "{waited}"
-    );
+    // Some kernels take their windows from the disk, and those of this one are then larger than the file.
+    let kb: u64 = fs::read_to_string(setting_of(&path)).unwrap().trim().parse().unwrap();
+    let came = if 2 * kb * 1024 > 4 * MIB { "short-files" } else { "whole-windows" };
+    assert_eq!((&waited["runs"], &waited["evidence"]["came"]), (&[1].into(), &came.into()), "{waited}");
     // Most of the difference in time was waiting for data.
     let d = &t.0["differences"][0];
     let data = d["parts"].as_array().unwrap().iter().find(|p| p["name"] == "waiting for data").unwrap();

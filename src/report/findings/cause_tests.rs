@@ -96,7 +96,7 @@ fn whether_read_ahead_could_have_helped() {
     let one = |windows: [(usize, u64); 2], kb| {
         waited(|run| {
             run.files_seen = 1;
-            run.files[0].readahead_pages = 20_000;
+            (run.files[0].size, run.files[0].readahead_pages) = (Some(1 << 30), 20_000);
             run.files[0].read_ahead_kb = Some(kb);
             run.files[0].read_ahead_path = Some("/sys/x".into());
             windows.iter().for_each(|(at, n)| run.window_pages.as_mut().unwrap()[*at] = *n);
@@ -106,6 +106,15 @@ fn whether_read_ahead_could_have_helped() {
     assert_eq!(came(&whole).as_deref(), Some("whole-windows"));
     assert!(whole.remedy.as_deref().unwrap().contains("echo 1024 >/sys/x"), "{whole:?}");
     assert_eq!(one([(10, 20), (2, 20)], 4096).remedy, None, "no larger than that is advised");
+    // A file of 4 MiB where windows are of 8.
+    let short = waited(|run| {
+        run.files_seen = 1;
+        run.files.truncate(1);
+        (run.files[0].size, run.files[0].readahead_pages) = (Some(4 << 20), 1000);
+        run.files[0].read_ahead_kb = Some(8192);
+        run.window_pages.as_mut().unwrap()[7] = 6;
+    });
+    assert_eq!((came(&short).as_deref(), &short.remedy), (Some("short-files"), &None));
     let small = one([(5, 10), (2, 4000)], 128);
     assert_eq!((came(&small).as_deref(), &small.remedy), (Some("small-windows"), &None));
     // Here and there.

@@ -178,6 +178,14 @@ fn windows(run: &Run) -> Option<How> {
         };
         return Some(how("whole-windows", text, &remedy));
     }
+    // A window ends where its file does.
+    if file.size.is_some_and(|size| size < 2 * kb * 1024) {
+        let text = format!(
+            " Its files are smaller than two windows of read-ahead ({kb} KiB each), which end where a file ends: a larger setting \
+             would not help."
+        );
+        return Some(how("short-files", text, ""));
+    }
     let text = format!(
         " Read-ahead was in windows smaller than its setting ({kb} KiB): {full} of {n} were whole. Reads that jump, files that \
          end, or pages that were cached cut them short."
