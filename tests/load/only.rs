@@ -77,10 +77,18 @@ pub fn a_file_beside_many(dir: &Path) {
     let hidden = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), held.as_raw_fd()));
     reader.tell("read", &hidden);
     // Gone, and others may have its number.
+    let number = |file: &File| {
+        let mut generation: libc::c_long = 0;
+        // SAFETY: FS_IOC_GETVERSION writes one number.
+        unsafe { libc::ioctl(file.as_raw_fd(), 0x8008_7601, &raw mut generation) };
+        (std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap()), generation as u32)
+    };
+    let mut numbers = vec![number(&held)];
     drop(held);
     for n in 0..8 {
         let next = dir.join(format!("next-{n}"));
         fs::write(&next, vec![0x5a; 8192]).unwrap();
+        numbers.push(number(&File::open(&next).unwrap()));
         reader.tell("read", &next);
     }
     let want = want + 2 * PAGES;
@@ -92,7 +100,7 @@ pub fn a_file_beside_many(dir: &Path) {
     let told: Vec<String> = crate::tools::rows(&intervals)
         .map(|r| format!("{} {} {}", r["path"], r["deleted"], r["read"]["accesses"]))
         .collect();
-    assert_eq!(accesses(by_process, reader.pid()), (want, want), "{told:?}");
+    assert_eq!(accesses(by_process, reader.pid()), (want, want), "{told:?} {numbers:?}");
     assert_eq!(figure(&total, "/lost/total"), 0, "{total}");
     assert_eq!(figure(&total, "/read/accesses"), want, "{total}");
     let rows: Vec<_> = crate::tools::rows(&intervals).collect();
