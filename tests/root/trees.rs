@@ -70,7 +70,8 @@ pub fn command_on_a_tree_twice(dir: &Path) {
     let found = finding(&twice, "warmed-by-earlier-run").unwrap_or_else(|| panic!("{}", twice["findings"]));
     assert_eq!((&found["runs"], &found["evidence"]["warmed_by_run"]), (&Value::from(vec![2]), &1.into()));
     let n = |key: &str| found["evidence"][key].as_u64().unwrap();
-    assert!(n("brought_pages") >= pages, "{found}");
+    // What the machine evicted in between was not warm.
+    assert!(n("brought_pages") + n("asked_pages") - n("warm_pages") >= pages, "{found}");
     // What else it read is of programs and libraries.
     assert!(n("asked_pages") < pages + 2000 && n("warm_pages") <= n("asked_pages"), "{found}");
     assert_eq!(runs(&twice, "cached-before"), Value::Null, "{}", twice["findings"]);
