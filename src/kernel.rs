@@ -6,6 +6,7 @@ mod files;
 mod floor;
 mod follow;
 mod look;
+mod mapped;
 mod numbers;
 mod probe;
 #[doc(hidden)] // for bench/attachments

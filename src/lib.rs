@@ -13,6 +13,7 @@ pub mod exit;
 pub mod facts;
 pub mod figures;
 pub mod files;
+pub mod heap;
 pub mod kernel;
 pub mod limits;
 pub mod live;

@@ -9,6 +9,7 @@ use cachetop::report;
 use cachetop::run;
 
 fn main() -> ExitCode {
+    cachetop::heap::keep_little();
     cachetop::limits::raise();
     cli::log();
     let task = match cli::parse::<cli::stat::Args>() {

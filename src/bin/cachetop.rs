@@ -7,6 +7,7 @@ use cachetop::cli;
 use cachetop::top::start;
 
 fn main() -> ExitCode {
+    cachetop::heap::keep_little();
     cachetop::limits::raise();
     cli::log();
     let options = match cli::parse::<cli::top::Args>() {

@@ -236,7 +236,7 @@ impl Attached {
             sessions,
         };
         attached.open_gate();
-        give_back();
+        crate::heap::give_back();
         attached.given_back = Instant::now();
         Ok(attached)
     }
@@ -244,7 +244,7 @@ impl Attached {
     /// Hands memory back now and then: rows come and go, and the allocator keeps half as much again of what was free once.
     pub(super) fn give_back_at_times(&mut self) {
         if self.given_back.elapsed() >= GIVEN_BACK {
-            give_back();
+            crate::heap::give_back();
             self.given_back = Instant::now();
         }
     }
@@ -255,16 +255,6 @@ impl Attached {
             // SAFETY: a byte of our own that the kernel programs only read.
             unsafe { (&raw mut bss.ready).write_volatile(true) };
         }
-    }
-}
-
-/// Hands free memory back to the kernel: loading takes several copies of the kernel's BTF, 5 MiB each and more, which the
-/// allocator would keep.
-pub(super) fn give_back() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: no preconditions; it takes the allocator's own locks.
-    unsafe {
-        libc::malloc_trim(0);
     }
 }
 

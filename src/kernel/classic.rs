@@ -94,7 +94,7 @@ impl ClassicAttached {
             // SAFETY: a byte of our own that the kernel programs only read.
             unsafe { (&raw mut bss.ready).write_volatile(true) };
         }
-        attach::give_back();
+        crate::heap::give_back();
         Ok(attached)
     }
 

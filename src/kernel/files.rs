@@ -5,8 +5,6 @@
 //! still be adding to it, and it is read for the last time.
 
 use std::collections::HashMap;
-use std::os::fd::AsRawFd as _;
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::atomic::fence;
@@ -14,6 +12,8 @@ use std::sync::atomic::fence;
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
+use super::mapped::CHUNK;
+use super::mapped::Mapped;
 use super::numbers::hand_back;
 use super::skel::CachetopSkel;
 use super::skel::comm;
@@ -30,7 +30,6 @@ use crate::wire::FILE_ENDED;
 use crate::wire::ROW_FREE;
 
 type Raw = types::file_row;
-type Values = [u64; FILE_COUNTERS.len()];
 
 /// What is remembered of a row.
 #[derive(Debug, Default, Clone)]
@@ -38,7 +37,7 @@ struct Known {
     /// How often the row had been made when the file was looked at.
     made: u32,
     file: Option<Arc<File>>,
-    before: Values,
+    before: Sparse,
     /// The tick at which it was used last.
     used: u64,
     /// It has ended, and may be freed at the next tick.
@@ -48,7 +47,7 @@ struct Known {
 /// The table, mapped into memory as a whole; only what is in use has memory of ours.
 #[derive(Debug)]
 pub(super) struct Files {
-    rows: NonNull<Raw>,
+    table: Mapped<Raw>,
     all: usize,
     known: Vec<Known>,
     files: HashMap<Key, Arc<File>>,
@@ -58,34 +57,21 @@ pub(super) struct Files {
     called: Option<String>,
 }
 
-// SAFETY: the memory is shared with the kernel anyway; every access goes through volatile reads and writes.
-unsafe impl Send for Files {}
-
 impl Files {
     /// Hands all rows to the kernel programs.
     pub(super) fn new(skel: &CachetopSkel<'_>, all: u32) -> libbpf_rs::Result<Self> {
         for n in (0..all).rev() {
             skel.maps.free_files.update(&[], &n.to_ne_bytes(), MapFlags::ANY)?;
         }
-        let all = all as usize;
-        // SAFETY: a new mapping at a place of the kernel's choice; the descriptor is valid for the call.
-        let memory = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                all * size_of::<Raw>(),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                std::os::fd::AsFd::as_fd(&skel.maps.files).as_raw_fd(),
-                0,
-            )
-        };
-        match NonNull::new(memory.cast()) {
-            Some(rows) if memory != libc::MAP_FAILED => {
-                let (known, files) = (Vec::new(), HashMap::new());
-                Ok(Self { rows, all, known, files, tick: 0, in_use: 0, called: None })
-            }
-            _ => Err(std::io::Error::last_os_error().into()),
-        }
+        Ok(Self {
+            table: Mapped::default(),
+            all: all as usize,
+            known: Vec::new(),
+            files: HashMap::new(),
+            tick: 0,
+            in_use: 0,
+            called: None,
+        })
     }
 
     /// Leaves out files of another name.
@@ -94,15 +80,14 @@ impl Files {
         self
     }
 
-    /// Below the number of rows.
+    /// One of those that are known.
     fn row(&self, n: usize) -> *mut Raw {
-        self.rows.as_ptr().wrapping_add(n)
+        self.table.row(n)
     }
 
     /// Numbers are given out from below: those after the first one never used have not been used either, but for a
     /// few that were taken at the same moment.
-    fn grow(&mut self) {
-        const STEP: usize = 64;
+    fn grow(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<()> {
         while self.known.len() < self.all {
             let last = self.known.len().checked_sub(1);
             // SAFETY: the row is mapped; the kernel writes whole words.
@@ -110,14 +95,18 @@ impl Files {
             if !used {
                 break;
             }
-            let rows = STEP.min(self.all - self.known.len());
+            let rows = CHUNK.min(self.all - self.known.len());
+            self.table.grow(&skel.maps.files, rows)?;
+            // No more than that: they are kept for good.
+            self.known.reserve_exact(rows);
             self.known.resize(self.known.len() + rows, Known::default());
         }
+        Ok(())
     }
 
     /// Marks the rows of a process as belonging to a run.
-    pub(super) fn enter(&mut self, tgid: u32, run: u32) {
-        self.grow();
+    pub(super) fn enter(&mut self, skel: &CachetopSkel<'_>, tgid: u32, run: u32) -> libbpf_rs::Result<()> {
+        self.grow(skel)?;
         for n in 0..self.known.len() {
             let row = self.row(n);
             // SAFETY: the row is mapped; both are whole words, and the kernel programs only read the second one.
@@ -127,6 +116,7 @@ impl Files {
                 }
             }
         }
+        Ok(())
     }
 
     /// What was counted since the last reading.
@@ -136,7 +126,7 @@ impl Files {
         followed: &mut Followed,
     ) -> libbpf_rs::Result<Vec<FileSample>> {
         self.tick += 1;
-        self.grow();
+        self.grow(skel)?;
         let mut changed = Vec::new();
         for n in 0..self.known.len() {
             let row = self.row(n);
@@ -181,9 +171,10 @@ impl Files {
         let known = &mut self.known[n];
         let mut counters = Sparse::default();
         for (i, counter) in FILE_COUNTERS.iter().enumerate() {
-            counters.set(*counter as usize, row.v[i].wrapping_sub(known.before[i]));
+            let at = *counter as usize;
+            counters.set(at, row.v[i].wrapping_sub(known.before.at(at)));
+            known.before.set(at, row.v[i]);
         }
-        known.before = row.v;
         known.used = self.tick;
         let ours = |file: &File| {
             file.named != Named::Whole || self.called.as_ref().is_none_or(|name| *name == file.name)
@@ -310,13 +301,6 @@ fn name(bytes: &[u8]) -> (Named, String) {
     }
     let path = parts.iter().rev().fold(String::new(), |path, part| format!("{path}/{part}"));
     (named, path)
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        // SAFETY: mapped by us with this length, and nobody refers to it any more.
-        unsafe { libc::munmap(self.rows.as_ptr().cast(), self.all * size_of::<Raw>()) };
-    }
 }
 
 #[cfg(test)]

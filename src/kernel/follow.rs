@@ -35,7 +35,7 @@ impl Attached {
         // Rows that it has got since the programs count were made before this.
         self.rows.enter(&self.skel, tgid, run)?;
         if let Some(files) = &mut self.files {
-            files.enter(tgid, run);
+            files.enter(&self.skel, tgid, run)?;
         }
         Ok(())
     }

@@ -6,15 +6,14 @@
 
 mod waiting;
 
-use std::io;
-use std::os::fd::AsRawFd as _;
-use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use std::sync::atomic::fence;
 
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
+use super::mapped::CHUNK;
+use super::mapped::Mapped;
 use super::numbers::hand_back;
 use super::skel::CachetopSkel;
 use super::skel::comm;
@@ -29,9 +28,6 @@ use crate::wire::GROUP_ENDS;
 use crate::wire::GROUPS;
 use crate::wire::ROW_ENDED;
 use crate::wire::ROW_FREE;
-
-/// Rows that are mapped at a time: a whole number of memory pages, whatever the size of a row.
-const CHUNK: usize = 1024;
 
 /// What was counted since `before`, which takes the new values, `now`; only groups of counters that were touched are
 /// looked at. Counters only rise: where one did not, all of them count from zero again.
@@ -74,41 +70,6 @@ fn take_marks(row: *mut types::row) -> Option<Marks> {
     }
 }
 
-/// A piece of the table in our memory.
-#[derive(Debug)]
-struct Chunk {
-    rows: NonNull<types::row>,
-}
-
-// SAFETY: the memory is shared with the kernel anyway; every access goes through volatile reads and writes.
-unsafe impl Send for Chunk {}
-
-impl Chunk {
-    fn map(table: &impl MapCore, n: usize, rows: usize) -> io::Result<Self> {
-        let at = libc::off_t::try_from(n * CHUNK * size_of::<types::row>()).unwrap_or(libc::off_t::MAX);
-        // SAFETY: a new mapping at a place of the kernel's choice; the descriptor is valid for the call.
-        let memory = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                rows * size_of::<types::row>(),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                table.as_fd().as_raw_fd(),
-                at,
-            )
-        };
-        match NonNull::new(memory.cast()) {
-            Some(rows) if memory != libc::MAP_FAILED => Ok(Self { rows }),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    /// A row of the chunk; `n` is below the number of rows mapped.
-    fn row(&self, n: usize) -> *mut types::row {
-        self.rows.as_ptr().wrapping_add(n)
-    }
-}
-
 /// The whole table, as far as it is in use.
 #[derive(Debug)]
 pub(super) struct Rows {
@@ -117,7 +78,7 @@ pub(super) struct Rows {
     all: usize,
     /// Only some threads count: theirs are shown, wherever they stand, and no others.
     only: bool,
-    chunks: Vec<Chunk>,
+    table: Mapped<types::row>,
     /// What each row had at the last reading.
     before: Vec<Sparse>,
     /// Rows that changed, and their marks: kept from tick to tick.
@@ -153,7 +114,7 @@ impl Rows {
             named: named as usize,
             all: (named + spare) as usize,
             only,
-            chunks: Vec::new(),
+            table: Mapped::default(),
             before: Vec::new(),
             changed: Vec::new(),
             sum: Counters::default(),
@@ -172,7 +133,7 @@ impl Rows {
     }
 
     fn row(&self, n: usize) -> *mut types::row {
-        self.chunks[n / CHUNK].row(n % CHUNK)
+        self.table.row(n)
     }
 
     /// Maps as many chunks as are in use: numbers are given out from below, spare ones when no other is left.
@@ -187,8 +148,7 @@ impl Rows {
                 break;
             }
             let rows = CHUNK.min(self.all - self.before.len());
-            let chunk = Chunk::map(&skel.maps.rows, self.chunks.len(), rows)?;
-            self.chunks.push(chunk);
+            self.table.grow(&skel.maps.rows, rows)?;
             self.before.resize(self.before.len() + rows, Sparse::default());
         }
         Ok(())
@@ -310,16 +270,6 @@ impl Latency {
             self.before.insert(number, now);
         }
         Ok(new)
-    }
-}
-
-impl Drop for Rows {
-    fn drop(&mut self) {
-        for (i, chunk) in self.chunks.iter().enumerate() {
-            let rows = CHUNK.min(self.all - i * CHUNK);
-            // SAFETY: mapped by us with this length, and nobody refers to it any more.
-            unsafe { libc::munmap(chunk.rows.as_ptr().cast(), rows * size_of::<types::row>()) };
-        }
     }
 }
 

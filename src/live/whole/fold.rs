@@ -2,8 +2,13 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::hash::BuildHasher as _;
 use std::hash::Hash;
+use std::hash::RandomState;
+use std::marker::PhantomData;
 use std::sync::Arc;
+
+use hashbrown::HashTable;
 
 use super::seen::Seen;
 use crate::files::Dev;
@@ -28,7 +33,7 @@ pub(super) struct Room {
 
 impl Default for Room {
     fn default() -> Self {
-        Self { few: 2048, rows: 16384, folded: 4096 }
+        Self { few: 512, rows: 16384, folded: 4096 }
     }
 }
 
@@ -85,7 +90,10 @@ pub(super) struct Kind<R: Kept> {
     /// Processes are made of these rows.
     processes: bool,
     room: Room,
-    index: HashMap<R::Key, usize>,
+    /// Where the row of a key is. Keys are in the rows: here they would take as much memory again.
+    index: HashTable<u32>,
+    hasher: RandomState,
+    row: PhantomData<fn(&R)>,
     /// When each row counted last.
     touched: Vec<u32>,
     round: u32,
@@ -104,7 +112,9 @@ impl<R: Kept> Kind<R> {
             by,
             processes,
             room,
-            index: HashMap::new(),
+            index: HashTable::new(),
+            hasher: RandomState::new(),
+            row: PhantomData,
             touched: Vec::new(),
             round: 0,
             limit: room.few,
@@ -133,16 +143,17 @@ impl<R: Kept> Kind<R> {
             all.add_sparse(row.counters());
             let at = match rows.get(next).is_some_and(|old| old.same(row)) {
                 true => next,
-                false => match self.index.entry(row.key()) {
-                    Entry::Occupied(at) => *at.get(),
-                    Entry::Vacant(_) if self.away.has(&row.key()) => {
+                false => match self.find(rows, row) {
+                    Some(at) => at,
+                    None if self.away.has(&row.key()) => {
                         self.fold(row, true, folded);
                         continue;
                     }
-                    Entry::Vacant(place) => {
-                        next = *place.insert(rows.len()) + 1;
+                    None => {
                         rows.push(row.clone());
                         self.touched.push(self.round);
+                        self.enter(rows, rows.len() - 1);
+                        next = rows.len();
                         continue;
                     }
                 },
@@ -158,6 +169,23 @@ impl<R: Kept> Kind<R> {
             self.drop_folded(folded, alive);
         }
         all
+    }
+
+    fn hash(&self, row: &R) -> u64 {
+        self.hasher.hash_one(row.key())
+    }
+
+    /// Where a row is counted on, if it is.
+    fn find(&self, rows: &[R], row: &R) -> Option<usize> {
+        let same = |at: &u32| rows.get(*at as usize).is_some_and(|old| old.same(row));
+        self.index.find(self.hash(row), same).map(|at| *at as usize)
+    }
+
+    /// Lets the row at this place be found.
+    fn enter(&mut self, rows: &[R], at: usize) {
+        let hash = |at: &u32| rows.get(*at as usize).map_or(0, |row| self.hasher.hash_one(row.key()));
+        let at = u32::try_from(at).unwrap_or(u32::MAX);
+        self.index.insert_unique(hash(&at), at, hash);
     }
 
     pub(super) fn is_forgotten(&self, by: By, (rows, folded): (&[R], &[Folded<R>]), row: usize) -> bool {
@@ -234,7 +262,10 @@ impl<R: Kept> Kind<R> {
             }
         }
         (*rows, self.touched) = (kept, touched);
-        self.index = rows.iter().enumerate().map(|(at, row)| (row.key(), at)).collect();
+        self.index = HashTable::with_capacity(rows.len());
+        for at in 0..rows.len() {
+            self.enter(rows, at);
+        }
         self.limit = self.room.few.max(2 * rows.len()).min(self.room.rows);
     }
 

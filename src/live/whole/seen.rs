@@ -5,8 +5,8 @@ use std::hash::BuildHasherDefault;
 use std::hash::DefaultHasher;
 use std::hash::Hash;
 
-/// Words of 64 bits: 1 MiB, in which one of 600 is taken for another once 350 000 are in it.
-const WORDS: usize = 1 << 17;
+/// Words of 64 bits: 512 KiB, in which one of 600 is taken for another once 175 000 are in it.
+const WORDS: usize = 1 << 16;
 
 /// A Bloom filter.
 #[derive(Debug, Default)]
