@@ -4,11 +4,11 @@
 //! longest are taken back. That takes two ticks: in the first nobody finds the row any more, in the second nobody can
 //! still be adding to it, and it is read for the last time.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::atomic::fence;
 
+use hashbrown::HashMap;
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 

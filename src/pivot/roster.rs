@@ -3,8 +3,9 @@
 //! A live view makes rows of thousands of threads many times a second. So a group is known again by its key and keeps
 //! the names that it was given, and counters are copied only where several rows have to be added up.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use hashbrown::HashMap;
 
 use super::by::By;
 use super::filter::Filter;

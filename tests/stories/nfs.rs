@@ -22,6 +22,10 @@ impl Mount {
             .or_else(|_| tell("/proc/fs/nfsd/versions", "-3 +4\n"))
             .unwrap();
         tell("/proc/fs/nfsd/portlist", "tcp 2049\n").unwrap();
+        // Nobody may open a file until clients of before could have come back; some kernels do not let that be ended.
+        for time in ["nfsv4leasetime", "nfsv4gracetime"] {
+            let _ = tell(&format!("/proc/fs/nfsd/{time}"), "10\n");
+        }
         tell("/proc/fs/nfsd/threads", "2\n").unwrap();
         let _ = tell("/proc/fs/nfsd/v4_end_grace", "Y\n");
         const FOREVER: u32 = 0x7fff_ffff;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::BuildHasher as _;
 use std::hash::Hash;
-use std::hash::RandomState;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use hashbrown::DefaultHashBuilder;
 use hashbrown::HashTable;
 
 use super::seen::Seen;
@@ -92,7 +92,7 @@ pub(super) struct Kind<R: Kept> {
     room: Room,
     /// Where the row of a key is. Keys are in the rows: here they would take as much memory again.
     index: HashTable<u32>,
-    hasher: RandomState,
+    hasher: DefaultHashBuilder,
     row: PhantomData<fn(&R)>,
     /// When each row counted last.
     touched: Vec<u32>,
@@ -113,7 +113,7 @@ impl<R: Kept> Kind<R> {
             processes,
             room,
             index: HashTable::new(),
-            hasher: RandomState::new(),
+            hasher: DefaultHashBuilder::default(),
             row: PhantomData,
             touched: Vec::new(),
             round: 0,

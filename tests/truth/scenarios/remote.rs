@@ -96,6 +96,11 @@ fn on_nfs(c: &mut Ctx) -> Result<File> {
     c.warm_file("served", SIZE)?;
     tell("/proc/fs/nfsd/versions", "-2 -3 +4\n").or_else(|_| tell("/proc/fs/nfsd/versions", "-3 +4\n"))?;
     tell("/proc/fs/nfsd/portlist", "tcp 2049\n")?;
+    // Clients of before may come back for so long, in seconds, and nobody may open a file until then. There are none; some
+    // kernels do not let it be ended.
+    for time in ["nfsv4leasetime", "nfsv4gracetime"] {
+        let _ = fs::write(control.join(time), "10\n");
+    }
     tell("/proc/fs/nfsd/threads", "2\n")?;
     // Nobody was there before, so nobody has locks to reclaim.
     let _ = fs::write("/proc/fs/nfsd/v4_end_grace", "Y\n");
