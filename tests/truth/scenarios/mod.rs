@@ -7,6 +7,7 @@ mod faults;
 mod latency;
 mod many;
 mod meta;
+mod mixed;
 mod pivots;
 mod reads;
 mod remote;
@@ -56,6 +57,7 @@ pub fn all() -> impl Iterator<Item = Scenario> {
     [
         reads::LIST,
         calls::LIST,
+        mixed::LIST,
         many::LIST,
         drops::LIST,
         writes::LIST,

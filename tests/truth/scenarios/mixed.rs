@@ -1,0 +1,236 @@
+//! Reads of every length and fate, other calls between them: what each delivered is known by construction, and must not
+//! depend on what its thread does next. Whoever counts a read at another moment than its return is told apart here.
+
+use std::io::Read;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::Barrier;
+
+use anyhow::Result;
+use anyhow::ensure;
+use cachetop::figures::Figure;
+
+use super::*;
+use crate::sys;
+
+/// ext4 and xfs read by one function, tmpfs by another; not all of these are there on every kernel of the matrix.
+const SOME: &[Fs] = &[Fs::Ext4, Fs::Xfs, Fs::Tmpfs];
+
+pub const LIST: &[Scenario] = &[
+    scenario(
+        "mixed-warm",
+        SOME,
+        "2000 reads: unaligned, at the end and past it, bad buffers, pipes",
+        mixed_warm,
+    ),
+    scenario(
+        "mixed-cold",
+        &[Fs::Ext4, Fs::Xfs],
+        "300 reads: unaligned, at the end and past it, pipes",
+        mixed_cold,
+    ),
+    scenario(
+        "one-read",
+        SOME,
+        "40 threads that read once, then wait, end, get a name or read a pipe",
+        one_read,
+    ),
+];
+
+/// Bytes that a buffer has at most before what may not be written.
+const GOOD: usize = 16 * PAGE as usize;
+
+/// Pages in which these bytes lie.
+fn touched(pos: u64, n: u64) -> std::ops::Range<u64> {
+    pos / PAGE..if n == 0 { pos / PAGE } else { (pos + n).div_ceil(PAGE) }
+}
+
+/// What some reads come to: delivered, and requested of what is in the file.
+#[derive(Default, Clone, Copy)]
+struct Sum {
+    pages: u64,
+    bytes: u64,
+    most_pages: u64,
+    most_bytes: u64,
+}
+
+impl Sum {
+    fn add(&mut self, pos: u64, delivered: u64, requested: u64) {
+        let pages = |n| touched(pos, n).count() as u64;
+        self.pages += pages(delivered);
+        self.bytes += delivered;
+        self.most_pages += pages(requested);
+        self.most_bytes += requested;
+    }
+
+    /// All of them hits. `ahead`: pages added by reads at the end of the file (5.10).
+    fn expect(&self, ahead: u64) -> Expect {
+        let mut e = Expect::nothing();
+        e.hits(self.pages, self.bytes);
+        e.exact(Figure::Fills, ahead).exact(Figure::ReadAheadPages, ahead);
+        for (figure, least, most) in [
+            (Figure::Accesses, self.pages, self.most_pages),
+            (Figure::Hits, self.pages, self.most_pages),
+            (Figure::ReadBytes, self.bytes, self.most_bytes),
+        ] {
+            e.if_bounded(figure, least, most, "bad buffer");
+        }
+        e
+    }
+}
+
+/// Where a read begins: anywhere, on a page, just before the end, at it, or past it.
+fn position(c: &mut Ctx, len: u64) -> u64 {
+    match c.rng.below(8) {
+        0 => len - 1 - c.rng.below(2 * PAGE),
+        1 => len,
+        2 => len + c.rng.below(9 * PAGE),
+        3 => c.rng.below(len / PAGE) * PAGE,
+        _ => c.rng.below(len),
+    }
+}
+
+fn mixed_warm(c: &mut Ctx) -> Result<Expect> {
+    let len = 411 * PAGE + 777;
+    let (file, mut o) = warm(c, len)?;
+    let (to, free) = sys::fenced(GOOD)?;
+    let (mut from, mut into) = sys::pipe()?;
+    let (mut x, mut y) = (buffer(3000), buffer(30_000));
+    let mut sum = Sum::default();
+    c.begin();
+    o.aside(|| -> Result<()> {
+        for i in 0..2000 {
+            let pos = position(c, len);
+            let count = 1 + c.rng.below(11 * PAGE);
+            // Every fifth buffer is too short, now and then by all of it.
+            let bad = i % 5 == 0;
+            let good = if bad { c.rng.below(count + 1) * c.rng.below(4).min(1) } else { count };
+            // SAFETY: inside the buffer, whose last `good` bytes are from there on.
+            let at = unsafe { to.add(GOOD - good.min(count) as usize) };
+            let there = len.saturating_sub(pos);
+            let (want, requested) = if !bad && i % 7 == 0 {
+                let n = sys::preadv2(&file, &mut [&mut x, &mut y], pos, 0)? as u64;
+                ensure!(n == there.min(33_000), "preadv2 gave {n} of 33000 at {pos} of {len}");
+                (n, n)
+            } else {
+                let requested = there.min(count);
+                let want = if bad { requested.min(good) } else { requested };
+                let start = if bad { at } else { to };
+                match sys::pread_raw(&file, start, count as usize, pos) {
+                    Ok(n) => {
+                        ensure!(n as u64 == want, "pread gave {n}, not {want}, of {count} at {pos} of {len}")
+                    }
+                    Err(e) => {
+                        ensure!(bad && want == 0 && e.raw_os_error() == Some(libc::EFAULT), "pread: {e}")
+                    }
+                }
+                (want, requested)
+            };
+            sum.add(pos, want, requested);
+            if i % 3 == 0 {
+                let n = 1 + c.rng.below(PAGE) as usize;
+                into.write_all(&y[..n])?;
+                from.read_exact(&mut y[..n])?;
+            }
+        }
+        Ok(())
+    })?;
+    free();
+    Ok(sum.expect(o.tally.ahead))
+}
+
+fn mixed_cold(c: &mut Ctx) -> Result<Expect> {
+    let (file, mut o) = cold(c, ODD)?;
+    sys::advise(&file, 0, 0, libc::POSIX_FADV_RANDOM)?;
+    let (mut from, mut into) = sys::pipe()?;
+    let mut buf = buffer(5 * PAGE);
+    c.begin();
+    for i in 0..300 {
+        let pos = position(c, ODD);
+        let count = 1 + c.rng.below(5 * PAGE);
+        let n = o.read(pos, || file.read_at(&mut buf[..count as usize], pos))? as u64;
+        ensure!(n == count.min(ODD.saturating_sub(pos)), "{n} of {count} at {pos} of {ODD}");
+        if i % 3 == 0 {
+            let n = 1 + c.rng.below(PAGE) as usize;
+            into.write_all(&buf[..n])?;
+            from.read_exact(&mut buf[..n])?;
+        }
+    }
+    ensure!(o.tally.misses > 200 && o.tally.hits > 40, "the oracle itself: {:?}", o.tally);
+    Ok(o.expect())
+}
+
+/// What a thread does after its only read.
+#[derive(Clone, Copy, PartialEq)]
+enum Then {
+    Waits,
+    Ends,
+    GetsName,
+    ReadsPipe,
+}
+
+fn one_read(c: &mut Ctx) -> Result<Expect> {
+    let len = 411 * PAGE + 777;
+    let (file, mut o) = warm(c, len)?;
+    let file = Arc::new(file);
+    let (go, end) = (Arc::new(Barrier::new(41)), Arc::new(Barrier::new(31)));
+    let (tell, told) = std::sync::mpsc::channel();
+    let mut sum = Sum::default();
+    let (mut ended, mut waiting) = (Vec::new(), Vec::new());
+    for i in 0..40u64 {
+        let then = [Then::Waits, Then::Ends, Then::GetsName, Then::ReadsPipe][i as usize % 4];
+        // Some are cut short by the end of the file, some by a bad buffer.
+        let pos = if i % 5 == 0 { len - 1 - c.rng.below(PAGE) } else { c.rng.below(len - 12 * PAGE) };
+        let count = 1 + c.rng.below(11 * PAGE);
+        let good = if i % 3 == 0 { c.rng.below(count + 1) } else { count };
+        let requested = count.min(len - pos);
+        let want = requested.min(good);
+        sum.add(pos, want, requested);
+        let (file, go, end, tell) = (file.clone(), go.clone(), end.clone(), tell.clone());
+        let (to, free) = sys::fenced(good as usize)?;
+        let to = to as usize;
+        let thread = std::thread::spawn(move || {
+            go.wait();
+            let n = sys::pread_raw(&file, to as *mut u8, count as usize, pos);
+            let n = n.or_else(|e| if e.raw_os_error() == Some(libc::EFAULT) { Ok(0) } else { Err(e) });
+            let after = || -> Result<()> {
+                match then {
+                    Then::GetsName => sys::set_comm("another"),
+                    Then::ReadsPipe => {
+                        let (mut from, mut into) = sys::pipe()?;
+                        into.write_all(&[0; 100])?;
+                        from.read_exact(&mut [0; 100])?;
+                    }
+                    Then::Waits | Then::Ends => {}
+                }
+                let n = n? as u64;
+                ensure!(n == want, "{n} bytes, not {want}, of {count} at {pos} of {len}");
+                Ok(())
+            };
+            let _ = tell.send(after());
+            if then != Then::Ends {
+                end.wait();
+            }
+        });
+        c.guards.push(Box::new(free));
+        if then == Then::Ends { &mut ended } else { &mut waiting }.push(thread);
+    }
+    c.begin();
+    o.aside(|| -> Result<()> {
+        go.wait();
+        for _ in 0..40 {
+            told.recv()??;
+        }
+        for thread in ended {
+            ensure!(thread.join().is_ok(), "a thread ends");
+        }
+        Ok(())
+    })?;
+    // The others are there when the figures are taken.
+    c.guards.push(Box::new(move || {
+        end.wait();
+        waiting.into_iter().for_each(|thread| drop(thread.join()));
+    }));
+    Ok(sum.expect(o.tally.ahead))
+}
