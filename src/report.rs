@@ -260,7 +260,7 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
         }
         Err(End::NotStarted(e)) => return Ok(output::not_started(&options.commands()[0], &e.0)),
         Err(End::Asked(signal)) => {
-            eprintln!("cachestat: interrupted before the command was run");
+            crate::text::output::say("cachestat: interrupted before the command was run");
             return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)));
         }
     };

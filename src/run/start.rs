@@ -33,7 +33,7 @@ pub fn cachestat(mut options: Options) -> Result<(), Failure> {
     let mut engines = Engines::open(&options.counting.session(wants, only), options.counting.engine)
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if let Some(notice) = engines.notice() {
-        eprintln!("cachestat: warning: {}", foreign::line(notice));
+        crate::text::output::say(&format!("cachestat: warning: {}", foreign::line(notice)));
     }
     // Which columns there are depends on what counts after all.
     options.counting.engine = Some(engines.engine());

@@ -17,6 +17,11 @@ pub fn offer(text: &[u8], out: &mut dyn Write) -> io::Result<bool> {
     }
 }
 
+/// Says something on standard error, whose terminal may be gone: then nobody is there to hear it.
+pub fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
 /// What is said where the output cannot be written.
 #[must_use]
 pub fn failure(error: &io::Error) -> Failure {

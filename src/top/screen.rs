@@ -13,12 +13,15 @@ use std::time::Instant;
 
 use ratatui::crossterm::event;
 use ratatui::crossterm::event::MouseEventKind;
+use signal_hook::consts::SIGALRM;
 use signal_hook::consts::SIGCONT;
 use signal_hook::consts::SIGHUP;
 use signal_hook::consts::SIGINT;
 use signal_hook::consts::SIGQUIT;
 use signal_hook::consts::SIGTERM;
 use signal_hook::consts::SIGTSTP;
+use signal_hook::consts::SIGUSR1;
+use signal_hook::consts::SIGUSR2;
 use signal_hook::iterator::Signals;
 
 use super::app::App;
@@ -320,16 +323,24 @@ fn sample(
 
 /// Signals become events. The third one that asks for the end gets it, should the terminal be stuck.
 fn signals(sender: Sender<Event>) -> Result<(), Failure> {
-    const ENDS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+    // The last three mean nothing to us, and would end us with the terminal in our hands.
+    const ENDS: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM];
+    /// How long a terminal that is stuck may take to be given back.
+    const STUCK: std::time::Duration = std::time::Duration::from_millis(200);
     let all = ENDS.into_iter().chain([SIGTSTP, SIGCONT]);
     let mut signals = Signals::new(all).map_err(|e| Failure::failed(format!("cannot take signals: {e}")))?;
     spawn("signals", move || {
         let mut ends = 0;
         for signal in signals.forever() {
             let _ = sender.send(Event::Signal(signal));
-            ends += u32::from(ENDS.contains(&signal));
+            if ENDS.contains(&signal) {
+                ends += 1;
+                // Output that somebody stopped (Ctrl-S) would hold up the end.
+                let _ = rustix::termios::tcflow(std::io::stdout(), rustix::termios::Action::OOn);
+            }
             if ends > 2 {
-                terminal::give_back();
+                let _ = spawn("end", terminal::give_back);
+                std::thread::sleep(STUCK);
                 signal_hook::low_level::exit(128 + signal);
             }
         }

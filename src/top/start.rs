@@ -21,7 +21,7 @@ pub fn cachetop(options: &Options) -> Result<(), Failure> {
     if let Some(warning) =
         config.as_deref().filter(|_| options.config == Config::Usual).and_then(super::config::unreadable)
     {
-        eprintln!("cachetop: warning: {warning}");
+        crate::text::output::say(&format!("cachetop: warning: {warning}"));
     }
     let on_screen = options.output == Output::Screen;
     if on_screen && !options.counting.explain {
@@ -38,7 +38,7 @@ pub fn cachetop(options: &Options) -> Result<(), Failure> {
     }
     let mut counting = count(options, config)?;
     if let Some(notice) = &counting.scene.notice {
-        eprintln!("cachetop: warning: {}", foreign::line(notice));
+        crate::text::output::say(&format!("cachetop: warning: {}", foreign::line(notice)));
     }
     let (in_force, _) = settings(options, counting.scene.engine)?;
     let mut wait = crate::wait::System::new(process).map_err(anyhow::Error::from)?;

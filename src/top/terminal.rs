@@ -83,6 +83,8 @@ impl Screen {
                 before(info);
             }));
         });
+        // The library reads NO_COLOR as well, and would send resets where --color always is given.
+        ratatui::crossterm::style::force_color_output(theme.colors());
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         let mut screen = Self { terminal, theme, mouse };
         screen.enter()?;

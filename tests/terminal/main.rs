@@ -94,7 +94,7 @@ fn lesson(program: &Path, file: &Path, cold: bool) -> bool {
 }
 
 fn endings(program: &Path) {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1] {
         let screen = Screen::new(program, &["--no-config", "0.2"]);
         screen.until("the table", |t| t.contains("COMMAND").then_some(()));
         screen.signal(signal);

@@ -54,6 +54,12 @@ impl Theme {
         Self { color, unicode: locale.contains("utf-8") || locale.contains("utf8") }
     }
 
+    /// Whether there are any.
+    #[must_use]
+    pub const fn colors(self) -> bool {
+        self.color
+    }
+
     const fn colored(self, color: Color) -> Style {
         if self.color { Style::new().fg(color) } else { Style::new() }
     }
