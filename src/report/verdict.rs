@@ -342,10 +342,11 @@ fn alone(run: &Run) -> Verdict {
     });
     let causes = sorted(causes.collect());
     let mut text = format!("It took {}", units::wall(run.wall_s));
+    let least = divided.map_or(LEAST, Divided::least);
     let said: Vec<_> = causes
         .iter()
         .zip(told(&causes))
-        .filter(|(c, _)| c.share.is_some_and(|s| s >= LEAST))
+        .filter(|(c, _)| c.share.is_some_and(|s| s >= least))
         .map(|(c, share)| format!("{share} {}", kind(c.id).spent()))
         .collect();
     text.push_str(&whole::of_one(run, divided, &said.join(", ")));

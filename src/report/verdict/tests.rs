@@ -163,7 +163,9 @@ fn of_threads_at_the_same_time_it_is_their_time_that_is_divided() {
     let v = said(&runs);
     assert!(v.divided.is_none() && v.causes.iter().all(|c| c.share.is_none()));
     assert!(
-        v.text.ends_with("(41.20 s → 40.90 s): the difference is not divided. They waited 0.50 s more for data."),
+        v.text.ends_with(
+            "(41.20 s → 40.90 s): the difference is not divided. They waited 0.50 s more for data."
+        ),
         "{}",
         v.text
     );

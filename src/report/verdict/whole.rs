@@ -56,6 +56,15 @@ impl Divided {
         self.then - self.now
     }
 
+    /// Shares of one run below this are not told in words: less is told of the time of threads, of which nobody knows which
+    /// of it mattered.
+    pub(super) fn least(self) -> f64 {
+        match self.of {
+            Whole::WallTime => super::LEAST,
+            Whole::ThreadTime => 2.0 * super::LEAST,
+        }
+    }
+
     /// What the difference is called.
     pub(super) fn word(self) -> &'static str {
         match self.of {
