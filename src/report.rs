@@ -10,6 +10,8 @@ pub mod child;
 mod cold;
 pub mod compare;
 pub mod data;
+mod ending;
+pub mod ends;
 mod export;
 pub mod findings;
 mod gather;
@@ -33,6 +35,7 @@ pub mod text;
 pub mod time;
 pub mod units;
 mod unseen;
+mod usage;
 pub mod verdict;
 mod watch;
 

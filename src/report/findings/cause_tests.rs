@@ -9,6 +9,8 @@ use super::crowd::warm;
 use super::tests::idle;
 use super::*;
 use crate::report::data::Residency;
+use crate::report::ends::Past;
+use crate::report::ends::Peer;
 use crate::report::machine::Machine;
 
 /// Nanoseconds.
@@ -40,6 +42,17 @@ pub(super) fn pairs() -> Vec<Pair> {
         vec![changed(idle(), |run| (run.waits.cpu_ns, run.waits.woken_ns) = (Some(150 * MS), Some(ms * MS)))]
     };
     let worked = |user| vec![changed(cold(), |run| run.usage.user_s = Some(user))];
+    let computed = |user| vec![changed(cold(), |run| run.usage.user_s = Some(user))];
+    // Beside more of waiting for data.
+    let metadata = |ms| {
+        vec![changed(cold(), |run| {
+            (run.waits.lookup_ns, run.waits.read_ns) = (Some(ms * MS), Some(250 * MS))
+        })]
+    };
+    let past = |files: usize| {
+        let file = Past { path: "/shared/f".into(), fs: "9p".into(), why: "mounted without a cache" };
+        vec![changed(idle(), |run| run.ends.past = vec![file; files])]
+    };
     let peer = |ms| vec![changed(idle(), |run| run.waits.peer_ns = Some(ms * MS))];
     let slept = |ms| vec![changed(idle(), |run| run.waits.timer_ns = Some(ms * MS))];
     let locked = |ms| vec![changed(idle(), |run| run.waits.lock_ns = Some(ms * MS))];
@@ -58,6 +71,9 @@ pub(super) fn pairs() -> Vec<Pair> {
         ("waited-for-sync", synced(200), synced(199)),
         ("cpu-contention", queued(50), queued(49)),
         ("cpu-bound", worked(0.401), worked(0.4)),
+        ("cache-bypassed", past(1), past(0)),
+        ("processor-time", computed(0.1), computed(0.099)),
+        ("waited-for-metadata", metadata(200), metadata(199)),
         ("waited-for-peer", peer(200), peer(199)),
         ("slept", slept(200), slept(199)),
         ("waited-for-locks", locked(200), locked(199)),
@@ -147,6 +163,28 @@ fn whether_read_ahead_could_have_helped() {
     let whole = grepped(Some(65_536));
     assert_eq!(came(&whole).as_deref(), Some("large-calls"));
     assert!(!whole.text.contains("here and there") && !whole.remedy.unwrap().contains("fadvise"));
+    // A database asks for two pages at a time, here and there, until it has had all of them, some twice.
+    let database = |calls, hits| {
+        waited(|run| {
+            run.files_seen = 1;
+            run.files.truncate(1);
+            let file = &mut run.files[0];
+            (file.size, file.misses, file.readahead_hits, file.readahead_pages) =
+                (Some(480 * 4096), 480, 0, 0);
+            file.hits = hits;
+            let figures = [
+                (Figure::Misses, 480),
+                (Figure::ReadAheadHits, 0),
+                (Figure::ReadAheadPages, 0),
+                (Figure::ReadMissedCalls, calls),
+            ];
+            figures.iter().for_each(|(figure, n)| run.figures.set(*figure, Some(*n)));
+        })
+    };
+    assert_eq!(came(&database(240, 0)).as_deref(), Some("random"));
+    assert_eq!(came(&database(30, 0)).as_deref(), Some("large-calls"));
+    assert_eq!(came(&database(2, 0)).as_deref(), Some("large-calls"), "a file in one call");
+    assert_eq!(came(&database(30, 480)), None, "all of it twice is not once from end to end");
     // The sixteenth part of each, in large calls: neither.
     assert_eq!(came(&grepped(Some(1 << 20))), None);
     assert_eq!(came(&grepped(None)), None);
@@ -202,6 +240,14 @@ fn who_had_the_processors() {
     assert!(queued(Machine { stopped_us: Some(1_000_000), ..four }, 0.4).text.contains("Others had them"));
     assert!(queued(four, 3.9).text.contains("Its own threads"));
     assert!(queued(four, 2.5).remedy.is_none(), "half and half");
+    // Threads of a server, woken from waits for clients: 3 s of work, 1 s preempted, 4 s woken without a processor.
+    let server = changed(idle(), |run| {
+        (run.waits.read_ns, run.usage.user_s, run.usage.system_s) = (Some(0), Some(2.5), Some(0.5));
+        (run.waits.cpu_ns, run.waits.woken_ns, run.waits.peer_ns) =
+            (Some(1000 * MS), Some(4000 * MS), Some(20_000 * MS));
+    });
+    let text = found(&[server], "cpu-contention").text;
+    assert!(text.contains("5.00 s (62 % of the time of its threads"), "{text}");
 }
 
 #[test]
@@ -226,6 +272,16 @@ fn what_was_only_the_want_of_a_processor_is_taken_off_in_words() {
     let text = |woken| waited(|run| run.waits.woken_ns = Some(woken * MS)).text;
     assert!(text(80).contains("of which up to 80.0 ms were not for storage"), "{}", text(80));
     assert!(!text(79).contains("not for storage"));
+    // A server is woken by its clients: of what it was woken late is not known.
+    let server = waited(|run| {
+        (run.waits.woken_ns, run.waits.other_ns) = (Some(300 * MS), Some(300 * MS));
+    });
+    assert!(!server.text.contains("not for storage"), "{}", server.text);
+    let parent = waited(|run| {
+        (run.waits.woken_ns, run.waits.other_ns, run.waits.child_ns) =
+            (Some(300 * MS), Some(310 * MS), Some(300 * MS));
+    });
+    assert!(parent.text.contains("not for storage"), "{}", parent.text);
 }
 
 #[test]
@@ -246,4 +302,58 @@ fn a_throttled_writer_is_not_told_twice() {
     });
     let ids: Vec<_> = of(&[], &[run]).iter().map(|f| f.id).collect();
     assert!(ids.contains(&"dirty-throttled") && !ids.contains(&"waited-for-writes"), "{ids:?}");
+}
+
+#[test]
+fn whose_limit_of_memory_it_was() {
+    let limited = |machine: Machine, back: u64| {
+        let run = changed(cold(), |run| {
+            run.machine = machine;
+            run.figures.set(Figure::Refaulted, Some(back));
+        });
+        of(&[], &[run]).into_iter().find(|f| f.id == "memory-limit").map(|f| f.text)
+    };
+    let new = Machine { limited: Some(3), memory_us: Some(50_000), ..Machine::default() };
+    let text = |machine| limited(machine, 0).unwrap();
+    assert!(text(new).starts_with("Its cgroup reached its limit of memory"), "{}", text(new));
+    let above = Machine { limited_above: Some(3), ..new };
+    assert!(text(above).starts_with("A cgroup above its own reached"), "{}", text(above));
+    let both = Machine { limited_above: Some(2), ..new };
+    assert!(text(both).starts_with("Its cgroup, or one above it, reached"), "{}", text(both));
+    // Version 1 does not tell how long: a tenth of what it fetched must have come back.
+    let old = Machine { memory_us: None, ..new };
+    assert!(limited(old, 2400).unwrap().contains("version 1 of cgroups does not tell"));
+    assert_eq!(limited(old, 2399), None);
+}
+
+#[test]
+fn work_is_told_once() {
+    let ids = |run: Run| of(&[], &[run]).iter().map(|f| f.id).collect::<Vec<_>>();
+    let worked = ids(changed(cold(), |run| run.usage.user_s = Some(0.5)));
+    assert!(worked.contains(&"cpu-bound") && !worked.contains(&"processor-time"), "{worked:?}");
+    let alone = ids(changed(warm(0), |run| run.waits.read_ns = Some(0)));
+    assert!(alone.contains(&"not-the-cache") && !alone.contains(&"processor-time"), "{alone:?}");
+    // What a trivial command needs is not told.
+    let trivial = ids(changed(cold(), |run| {
+        (run.wall_s, run.usage.user_s, run.usage.system_s) = (0.06, Some(0.04), Some(0.009));
+        run.waits.read_ns = Some(15 * MS);
+    }));
+    assert!(!trivial.contains(&"processor-time"), "{trivial:?}");
+}
+
+#[test]
+fn who_is_waited_for_has_a_name() {
+    let waited = |peers: Vec<Peer>| {
+        let run = changed(idle(), |run| {
+            run.waits.peer_ns = Some(300 * MS);
+            run.ends.peers = peers;
+        });
+        found(&[run], "waited-for-peer")
+    };
+    assert!(waited(Vec::new()).text.contains("was not seen: ss -xp"));
+    let peer = |pid, comm: &[u8]| Peer { pid, comm: comm.into(), by: "a pipe" };
+    let told = waited(vec![peer(7, b"curl"), peer(9, b"a{}\x1b[31m")]);
+    assert!(told.text.contains("were curl (process 7, a pipe), a{}"), "{}", told.text);
+    assert!(!told.text.contains('\x1b') && !told.text.contains("ss -xp"), "{}", told.text);
+    assert_eq!(told.evidence["peers"][0]["pid"], 7);
 }

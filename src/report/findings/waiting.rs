@@ -20,12 +20,12 @@ use crate::report::units::page;
 use crate::report::units::seconds;
 
 /// What takes less of the time is not told of.
-const LEAST: f64 = 0.2;
+pub(super) const LEAST: f64 = 0.2;
 /// Nor what nobody notices, seconds.
-const SHORT_S: f64 = 0.01;
+pub(super) const SHORT_S: f64 = 0.01;
 
 /// The same in nanoseconds: of waits that are worth a word, how long and what share of the time.
-fn worth(ns: u64, run: &Run) -> Option<(f64, String)> {
+pub(super) fn worth(ns: u64, run: &Run) -> Option<(f64, String)> {
     #[allow(clippy::cast_precision_loss)]
     let s = ns as f64 / 1e9;
     let share = of_ns(ns, run);
@@ -35,8 +35,12 @@ fn worth(ns: u64, run: &Run) -> Option<(f64, String)> {
 /// The same of waits for storage, some of which were over when the thread was woken: of which is not known.
 fn worth_of_storage(ns: u64, run: &Run) -> Option<(f64, String)> {
     let (s, mut text) = worth(ns, run)?;
-    let late = run.waits.woken_ns.unwrap_or(0).min(ns);
-    if late * 5 >= ns {
+    let w = &run.waits;
+    let woken = w.woken_ns.unwrap_or(0);
+    let late = woken.min(ns);
+    // Where it waited for others as well, it was from those waits that it was woken, for all that is known.
+    let others = w.other_ns.unwrap_or(0).saturating_sub(w.child_ns.unwrap_or(0));
+    if late * 5 >= ns && others < woken {
         text.push_str(&format!(
             ", of which up to {} were not for storage: it was woken, and had no processor",
             seconds(late)
@@ -113,7 +117,11 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
         return how("windows", text, "");
     }
     if ahead < misses {
-        if in_order(run) * 2 > misses {
+        // Whoever asks for little at a time, and for more than each file once, would have had it read ahead, had that been
+        // in order.
+        let calls = run.get(Figure::ReadMissedCalls).map(|calls| calls.max(1));
+        let large = calls.map(|calls| misses >= calls * LARGE || calls <= 2 * run.files_seen);
+        if large != Some(false) && in_order(run) * 2 > misses {
             let text = format!(
                 " It was read from end to end in calls so large that read-ahead had nothing left to fetch: each call waited \
                  for its own pages{depth}."
@@ -126,7 +134,7 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
             return how("large-calls", text, remedy);
         }
         // Large calls here and there are neither, and of which files is not known.
-        if run.get(Figure::ReadMissedCalls).is_some_and(|calls| misses >= calls.max(1) * LARGE) {
+        if large == Some(true) {
             return not_known;
         }
         let text = format!(
@@ -143,10 +151,16 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
 /// Pages of a call that is larger than what read-ahead would fetch for small ones at first.
 const LARGE: u64 = 8;
 
-/// Pages missed in files that were read from end to end, or nearly so, once.
+/// Pages missed in files that were read from end to end, or nearly so, once: a database that asks for a page here and one there
+/// has read all of its file in the end as well.
 fn in_order(run: &Run) -> u64 {
-    let whole =
-        |f: &&FileRow| f.size.is_some_and(|size| (f.misses + f.readahead_hits) * page() * 10 >= size * 9);
+    let whole = |f: &&FileRow| {
+        let once = |size: u64| (size * 9).div_ceil(10)..=size + size / 10 + page();
+        f.size.is_some_and(|size| {
+            (f.misses + f.readahead_hits) * page() >= *once(size).start()
+                && f.accesses() * page() <= *once(size).end()
+        })
+    };
     run.files.iter().filter(whole).map(|f| f.misses).sum()
 }
 
@@ -241,7 +255,10 @@ pub(super) fn writes(run: &Run, _: &[&Run]) -> Option<Finding> {
 pub(super) fn sync(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (sync_s, time) = worth_of_storage(run.waits.sync_ns?, run)?;
     let written = run.usage.device_write_bytes;
-    let amount = written.map_or_else(String::new, |n| format!(" It made the kernel write {}.", bytes(n)));
+    let amount = written.map_or_else(String::new, |n| {
+        // As many as a whole folio has, for each byte of it that is written.
+        format!(" By the kernel's account, which counts whole folios, {} were made dirty.", bytes(n))
+    });
     let text = format!(
         "It waited in fsync and its like, or close, for what it had written to be on its device: {time}.{amount}"
     );
@@ -250,56 +267,6 @@ pub(super) fn sync(run: &Run, _: &[&Run]) -> Option<Finding> {
     Some(Finding::new("waited-for-sync", text, evidence)?.remedy(
         "Fewer, larger commits; the cache has no part in it: each fsync waits for its device to have written for good.",
     ))
-}
-
-pub(super) fn processors(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let (cpu, woken) = (run.waits.cpu_ns?, run.waits.woken_ns.unwrap_or(0));
-    let (queue_s, time) = worth(cpu + woken, run)?;
-    let stopped = run.machine.stopped_us.filter(|us| us * 1000 * 2 >= cpu + woken);
-    let busy = run.usage.user_s.zip(run.usage.system_s).map(|(u, s)| u + s);
-    #[allow(clippy::cast_precision_loss)]
-    let own = busy.zip(run.machine.processors).map(|(busy, n)| busy / (run.wall_s * n as f64).max(1e-9));
-    let (who, remedy) = match (stopped, own) {
-        (Some(us), _) => (
-            format!(
-                " Its cgroup had used up its share (cpu.max), and was stopped for {} meanwhile.",
-                seconds(us * 1000)
-            ),
-            "Raise cpu.max of its cgroup, or take it for what it is: this is no matter of the cache.",
-        ),
-        (None, Some(own)) if own >= 0.8 => (
-            " Its own threads kept the processors busy.".to_owned(),
-            "Fewer of its threads at a time would wait less for each other.",
-        ),
-        (None, Some(own)) if own < 0.5 => (
-            " Others had them most of the time.".to_owned(),
-            "Time it when the machine is quiet, or with more weight (nice, cpu.weight).",
-        ),
-        _ => (String::new(), ""),
-    };
-    let text = format!("It was ready to run, and had no processor: {time}.{who}");
-    let evidence = json!({ "queue_s": queue_s, "preempted_ns": cpu, "woken_ns": run.waits.woken_ns,
-        "wall_s": run.wall_s, "stopped_us": run.machine.stopped_us, "processors": run.machine.processors });
-    let finding = Finding::new("cpu-contention", text, evidence)?;
-    Some(if remedy.is_empty() { finding } else { finding.remedy(remedy) })
-}
-
-pub(super) fn bound_by_processor(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let parts = Parts::of(run);
-    let (cpu, data) = (parts.cpu_s?, parts.data_s?);
-    let device = run.usage.device_read_bytes?;
-    if cpu < 0.05 || of_time(cpu, run) <= 0.5 || of_time(data, run) >= LEAST || device < 1 << 20 {
-        return None;
-    }
-    let text = format!(
-        "Its work took the time although {} came from devices: {cpu:.3} s of processor time ({}), {data:.3} s of waiting for \
-         data. A warm cache saves it that much, and what the kernel needs to bring data in.",
-        bytes(device),
-        part_of_time(of_time(cpu, run), run),
-    );
-    let evidence = json!({ "cpu_s": cpu, "user_s": run.usage.user_s, "system_s": run.usage.system_s, "data_s": data,
-        "device_read_bytes": device, "wall_s": run.wall_s });
-    Finding::new("cpu-bound", text, evidence)
 }
 
 /// One kind of waits for others, if nothing else was done meanwhile.
@@ -312,9 +279,22 @@ fn others(run: &Run, ns: Option<u64>, id: &'static str, text: &str) -> Option<Fi
 }
 
 pub(super) fn peers(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let text = "It waited for somebody else: {} for a pipe, a socket, a terminal, an event, or the server of a FUSE file system. \
-                Who is at the other end is not told: ss -xp, or lsof -E -p PID, tells while it runs.";
-    others(run, run.waits.peer_ns, "waited-for-peer", text)
+    let seen: Vec<String> =
+        run.ends.peers.iter().map(|p| format!("{} (process {}, {})", p.comm, p.pid, p.by)).collect();
+    let who = match seen.as_slice() {
+        [] => {
+            "Who is at the other end was not seen: ss -xp, or lsof -E -p PID, tells while it runs.".to_owned()
+        }
+        all => format!("At the other ends of what it had open were {}.", all.join(", ")),
+    };
+    // Names are foreign: they come last, where nothing is replaced in them any more.
+    let text = "It waited for somebody else: {} for a pipe, a socket, a terminal, an event, or the server of a FUSE file system.";
+    let mut finding = others(run, run.waits.peer_ns, "waited-for-peer", text)?;
+    finding.text = format!("{} {who}", finding.text);
+    let peers: Vec<_> =
+        run.ends.peers.iter().map(|p| json!({ "pid": p.pid, "comm": p.comm, "by": p.by })).collect();
+    finding.evidence["peers"] = peers.into();
+    Some(finding)
 }
 
 pub(super) fn timers(run: &Run, _: &[&Run]) -> Option<Finding> {
@@ -346,8 +326,11 @@ pub(super) fn unexplained(run: &Run, _: &[&Run]) -> Option<Finding> {
         (w.completion_ns, "asynchronous I/O"),
         (w.child_ns, "children"),
     ];
+    let named = kinds.iter().map(|(ns, _)| *ns).sum::<Option<u64>>();
+    let rest = w.other_ns.zip(named).map(|(all, named)| all.saturating_sub(named));
     let known: Vec<String> = kinds
         .iter()
+        .chain(&[(rest, "what has no name (stopped by a signal or a debugger, for one)")])
         .filter_map(|(ns, what)| {
             ns.filter(|ns| *ns >= 1_000_000).map(|ns| format!("{} for {what}", seconds(ns)))
         })
