@@ -4,6 +4,8 @@
 mod charts;
 mod files;
 mod hash;
+mod table;
+mod tables;
 
 use std::fmt::Write as _;
 
@@ -64,7 +66,9 @@ pub fn page(report: &Report) -> String {
     for about in &report.about {
         let _ = writeln!(out, "<p class=\"about\">{}</p>", escape(about));
     }
+    tables::assertions(report, &mut out);
     findings(report, &mut out);
+    tables::groups(report, &mut out);
     if report.runs.len() > 1 || report.compared.is_some() {
         times(report, &mut out);
     }
@@ -145,7 +149,7 @@ fn one(run: &Run, many: bool, out: &mut String) {
     tile("from devices", &run.usage.device_read_bytes.map_or_else(|| "-".into(), bytes), out);
     tile("dentry misses", &show(run.lookups.dcache_misses), out);
     out.push_str("</div>\n");
-    certificate(run, out);
+    tables::certificate(run, out);
     let parts = Parts::of(run);
     let _ = writeln!(out, "<h3>Where the time {}went</h3>", if many { "of this run " } else { "" });
     let key = |i: usize| {
@@ -173,15 +177,6 @@ fn one(run: &Run, many: bool, out: &mut String) {
     }
     files::table(run, out);
     out.push_str("</section>\n");
-}
-
-/// The state of the cache that the run was made in.
-fn certificate(run: &Run, out: &mut String) {
-    let Some(c) = &run.certificate else { return };
-    let _ = writeln!(out, "<p class=\"certificate\">{}.</p>", escape(&c.line()));
-    for more in c.left().iter().chain(&c.before.why).chain(&c.others.why) {
-        let _ = writeln!(out, "<p class=\"about\">{}</p>", escape(more));
-    }
 }
 
 #[cfg(test)]

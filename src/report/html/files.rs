@@ -1,8 +1,9 @@
-//! The files of a run as a table that sorts; on a phone a file is a card, and the titles of the columns sort all the same.
+//! The files of a run as a table that sorts.
 
 use std::fmt::Write as _;
 
-use super::escape;
+use super::table;
+use super::table::Cell;
 use crate::report::data::FileRow;
 use crate::report::data::Residency;
 use crate::report::data::Run;
@@ -14,21 +15,23 @@ use crate::report::units::percent;
 /// Rows that are shown until all are asked for; the style knows it as well.
 const SHOWN: usize = 20;
 
-/// What stands in a cell, and what it is sorted by; `None` is not known.
-type Cell = Option<(String, f64)>;
-
 /// Title, and value of a file.
 type Column = (&'static str, fn(&FileRow) -> Cell);
 
-#[allow(clippy::unnecessary_wraps, clippy::cast_precision_loss)]
+#[allow(clippy::cast_precision_loss)]
 fn number(n: u64) -> Cell {
-    Some((count(n), n as f64))
+    Cell::Number(count(n), n as f64)
+}
+
+fn known(n: Option<u64>) -> Cell {
+    n.map_or(Cell::Unknown, number)
 }
 
 fn cached(r: Option<&Residency>) -> Cell {
-    let r = r.filter(|r| r.pages > 0)?;
-    let share = share(r.cached, r.pages);
-    Some((percent(share, 0), share))
+    r.filter(|r| r.pages > 0).map_or(Cell::Unknown, |r| {
+        let share = share(r.cached, r.pages);
+        Cell::Number(percent(share, 0), share)
+    })
 }
 
 #[allow(clippy::cast_precision_loss)]
@@ -37,9 +40,9 @@ const COLUMNS: &[Column] = &[
     ("read ahead", |f| number(f.readahead_hits)),
     ("misses", |f| number(f.misses)),
     ("faults", |f| number(f.fault_misses + f.fault_hits)),
-    ("writes", |f| f.writes().and_then(number)),
+    ("writes", |f| known(f.writes())),
     ("dirtied", |f| number(f.dirtied)),
-    ("direct", |f| f.direct().map(|n| (bytes(n), n as f64))),
+    ("direct", |f| f.direct().map_or(Cell::Unknown, |n| Cell::Number(bytes(n), n as f64))),
     ("cached before", |f| cached(f.before.as_ref())),
     ("cached after", |f| cached(f.after.as_ref())),
 ];
@@ -62,25 +65,12 @@ pub(super) fn table(run: &Run, out: &mut String) {
             "<input type=\"checkbox\" class=\"all\" id=\"{id}\"><label for=\"{id}\">all {all}, not {SHOWN}</label>"
         );
     }
-    out.push_str("<table class=\"files\">\n<thead><tr>");
-    for title in std::iter::once("file").chain(COLUMNS.iter().map(|(title, _)| *title)) {
-        let _ = write!(out, "<th scope=\"col\"><button type=\"button\">{title}</button></th>");
-    }
-    out.push_str("</tr></thead>\n<tbody>\n");
-    for f in files {
+    let titles: Vec<&str> = std::iter::once("file").chain(COLUMNS.iter().map(|(title, _)| *title)).collect();
+    let row = |f: &&FileRow| {
         let path = crate::text::foreign::or(f.path.as_ref(), &format!("[{}] inode {}", f.dev, f.inode));
-        let _ = write!(out, "<tr><td><code>{}</code></td>", escape(&path));
-        for (title, value) in COLUMNS {
-            match value(f) {
-                Some((text, n)) => {
-                    let _ = write!(out, "<td data-t=\"{title}\" data-n=\"{n}\">{}</td>", escape(&text));
-                }
-                None => {
-                    let _ = write!(out, "<td data-t=\"{title}\">-</td>");
-                }
-            }
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table>\n");
+        let cells = COLUMNS.iter().map(|(_, value)| value(f));
+        std::iter::once(Cell::Code(path)).chain(cells).collect()
+    };
+    let rows: Vec<Vec<Cell>> = files.iter().map(row).collect();
+    table::show("files", &titles, &rows, out);
 }
