@@ -10,6 +10,7 @@ pub mod child;
 mod cold;
 pub mod compare;
 pub mod data;
+mod ending;
 mod export;
 pub mod findings;
 mod gather;
@@ -33,6 +34,7 @@ pub mod text;
 pub mod time;
 pub mod units;
 mod unseen;
+mod usage;
 pub mod verdict;
 mod watch;
 

@@ -1,6 +1,7 @@
 //! The command itself: started as its user would have started it, waited for, its signals passed on.
 
 use std::cell::Cell;
+use std::cell::RefCell;
 use std::ffi::CString;
 use std::ffi::OsString;
 use std::io;
@@ -13,8 +14,10 @@ use std::process::Command;
 use std::process::ExitStatus;
 use std::process::Stdio;
 use std::time::Duration;
+use std::time::Instant;
 
 use super::data::Usage;
+use super::ending::Ending;
 
 /// Signals that are passed on when they were sent to us alone.
 const PASSED_ON: &[i32] =
@@ -96,6 +99,7 @@ pub struct Signals {
     before: libc::sigset_t,
     asked: Cell<Option<i32>>,
     discard: Cell<bool>,
+    ending: RefCell<Option<Ending>>,
 }
 
 impl Signals {
@@ -124,6 +128,7 @@ impl Signals {
                 before,
                 asked: Cell::new(None),
                 discard: Cell::new(false),
+                ending: RefCell::default(),
             })
         }
     }
@@ -174,6 +179,16 @@ impl Signals {
     /// From here on what is started prints into nothing.
     pub fn discard(&self, discard: bool) {
         self.discard.set(discard);
+    }
+
+    /// From here on the end of this child is noted when it comes.
+    pub(super) fn note_end(&self, pid: i32) {
+        *self.ending.borrow_mut() = Ending::of(pid);
+    }
+
+    /// When that child ended, if it was noted.
+    pub(super) fn end_of(&self, pid: i32) -> Option<Instant> {
+        self.ending.borrow().as_ref()?.at(pid)
     }
 
     /// The signal that asked for an end so far, whether the command saw it or not: between two runs there is none.
@@ -299,97 +314,4 @@ pub(super) fn fields(stat: &str) -> Vec<&str> {
 /// A number of an `io` of `/proc`.
 pub(super) fn bytes(io: &str, key: &str) -> Option<u64> {
     io.lines().find_map(|l| l.strip_prefix(key)?.trim().parse().ok())
-}
-
-impl Usage {
-    /// The sum; what one of them does not know is not known.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        fn add<T: std::ops::Add<Output = T>>(a: Option<T>, b: Option<T>) -> Option<T> {
-            a.zip(b).map(|(a, b)| a + b)
-        }
-        Self {
-            user_s: add(self.user_s, other.user_s),
-            system_s: add(self.system_s, other.system_s),
-            device_read_bytes: add(self.device_read_bytes, other.device_read_bytes),
-            called_read_bytes: add(self.called_read_bytes, other.called_read_bytes),
-            device_write_bytes: add(self.device_write_bytes, other.device_write_bytes),
-            major_faults: add(self.major_faults, other.major_faults),
-            minor_faults: add(self.minor_faults, other.minor_faults),
-        }
-    }
-
-    /// Nothing used.
-    #[must_use]
-    pub const fn zero() -> Self {
-        Self {
-            user_s: Some(0.0),
-            system_s: Some(0.0),
-            device_read_bytes: Some(0),
-            called_read_bytes: Some(0),
-            device_write_bytes: Some(0),
-            major_faults: Some(0),
-            minor_faults: Some(0),
-        }
-    }
-
-    /// What a living process and those that it waited for have used so far; unknown where `/proc` does not say.
-    #[must_use]
-    pub fn of(pid: u32) -> Self {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-        // The bytes are those of its children, too.
-        let itself = Self {
-            device_read_bytes: bytes(&io, "read_bytes:"),
-            called_read_bytes: bytes(&io, "rchar:"),
-            device_write_bytes: bytes(&io, "write_bytes:"),
-            ..Self::of_itself(&stat)
-        };
-        let (read, written) = (itself.device_read_bytes.map(|_| 0), itself.device_write_bytes.map(|_| 0));
-        let children = Self {
-            device_read_bytes: read,
-            called_read_bytes: itself.called_read_bytes.map(|_| 0),
-            device_write_bytes: written,
-            ..Self::of_fields(&stat, [16, 17, 13, 11])
-        };
-        itself.and(children)
-    }
-
-    /// Times and faults of a process by its `/proc/PID/stat`, without its children's; bytes are not there.
-    pub(super) fn of_itself(stat: &str) -> Self {
-        Self::of_fields(stat, [14, 15, 12, 10])
-    }
-
-    /// User and system time, major and minor faults by the numbers of their fields, as proc(5) counts them.
-    fn of_fields(stat: &str, [user, system, major, minor]: [usize; 4]) -> Self {
-        let fields = fields(stat);
-        let field = |n: usize| fields.get(n - 3).and_then(|f| f.parse::<u64>().ok());
-        // SAFETY: takes a number.
-        let hertz = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-        #[allow(clippy::cast_precision_loss)]
-        let seconds = |n: Option<u64>| n.map(|n| n as f64 / hertz.max(1) as f64);
-        Self {
-            user_s: seconds(field(user)),
-            system_s: seconds(field(system)),
-            major_faults: field(major),
-            minor_faults: field(minor),
-            ..Self::default()
-        }
-    }
-
-    /// What was used since `earlier`.
-    #[must_use]
-    pub fn since(self, earlier: Self) -> Self {
-        let n = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.saturating_sub(b));
-        let x = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| (a - b).max(0.0));
-        Self {
-            user_s: x(self.user_s, earlier.user_s),
-            system_s: x(self.system_s, earlier.system_s),
-            device_read_bytes: n(self.device_read_bytes, earlier.device_read_bytes),
-            called_read_bytes: n(self.called_read_bytes, earlier.called_read_bytes),
-            device_write_bytes: n(self.device_write_bytes, earlier.device_write_bytes),
-            major_faults: n(self.major_faults, earlier.major_faults),
-            minor_faults: n(self.minor_faults, earlier.minor_faults),
-        }
-    }
 }

@@ -2,6 +2,7 @@
 //! are unknown or do not prove it.
 
 mod between;
+mod processor;
 mod reading;
 mod time;
 mod waiting;
@@ -81,13 +82,15 @@ const RULES: &[Rule] = &[
     time::throttled,
     time::in_open,
     time::metadata,
+    time::waited_for_metadata,
     time::lookups,
     time::elsewhere,
     waiting::data,
     waiting::writes,
     waiting::sync,
-    waiting::processors,
-    waiting::bound_by_processor,
+    processor::contention,
+    processor::bound,
+    processor::computed,
     waiting::peers,
     waiting::timers,
     waiting::locks,

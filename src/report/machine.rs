@@ -1,5 +1,5 @@
 //! What the machine and the cgroup of the command say of the time before and during a run, by the kernel's own accounts:
-//! memory.events and cpu.stat of the cgroups above, `/proc/vmstat`, pressure.
+//! memory.events and cpu.stat of its cgroup and of those above, `/proc/vmstat`, pressure. Of version 1 of cgroups, failcnt.
 
 use std::fs;
 use std::path::Path;
@@ -12,8 +12,10 @@ pub struct Machine {
     pub dropped: Option<u64>,
     /// Pages that the kernel took back for want of memory, of the whole machine.
     pub stolen: Option<u64>,
-    /// Times that a cgroup of the command's reached its `memory.high` or `memory.max`.
+    /// Times that its cgroup or one above reached its `memory.high` or `memory.max` (version 1: `limit_in_bytes`).
     pub limited: Option<u64>,
+    /// Of these, the ones of a cgroup above its own.
+    pub limited_above: Option<u64>,
     /// Microseconds that tasks of its cgroup waited for memory.
     pub memory_us: Option<u64>,
     /// Microseconds that its cgroups were stopped, having used up their share of processors (`cpu.max`).
@@ -28,26 +30,42 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// As it is now, for a command that is started in the cgroup of this process.
+    /// As it is now, for a process or (`None`) a command that is started in the cgroup of this one.
     #[must_use]
-    pub fn now() -> Self {
+    pub fn now(pid: Option<u32>) -> Self {
+        let who = pid.map_or("self".into(), |pid| pid.to_string());
+        let own = fs::read_to_string(format!("/proc/{who}/cgroup")).unwrap_or_default();
+        Self::of(&own, Path::new("/sys/fs/cgroup"))
+    }
+
+    /// The same, by what `/proc/PID/cgroup` says and where cgroups are mounted.
+    fn of(own: &str, mounted: &Path) -> Self {
         let vmstat = fs::read_to_string("/proc/vmstat").unwrap_or_default();
-        let groups = groups();
-        let local = |file: &str, keys: &[&str]| {
+        let groups = groups(own, mounted);
+        let local = |groups: &[PathBuf], file: &str, keys: &[&str]| {
             let each = groups.iter().filter_map(|g| {
                 let text = fs::read_to_string(g.join(file)).ok()?;
                 keys.iter().map(|k| word(&text, k)).sum::<Option<u64>>()
             });
             each.reduce(|a, b| a + b)
         };
+        let old = old_groups(own, mounted);
+        let limited = |from: usize| {
+            let new = local(groups.get(from..).unwrap_or_default(), "memory.events.local", &["high", "max"]);
+            let failed = old.get(from..).unwrap_or_default().iter().filter_map(|g| {
+                fs::read_to_string(g.join("memory.failcnt")).ok()?.trim().parse::<u64>().ok()
+            });
+            new.or_else(|| failed.reduce(|a, b| a + b))
+        };
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let pressure = groups.first().and_then(|g| fs::read_to_string(g.join("memory.pressure")).ok());
         Self {
             dropped: word(&vmstat, "drop_pagecache"),
             stolen: word(&vmstat, "pgsteal_kswapd").zip(word(&vmstat, "pgsteal_direct")).map(|(a, b)| a + b),
-            limited: local("memory.events.local", &["high", "max"]),
+            limited: limited(0),
+            limited_above: limited(1),
             memory_us: pressure.as_deref().and_then(total),
-            stopped_us: local("cpu.stat", &["throttled_usec"]),
+            stopped_us: local(&groups, "cpu.stat", &["throttled_usec"]),
             interrupts: tick(&stat, 6).zip(tick(&stat, 7)).map(|(hard, soft)| hard + soft),
             taken: tick(&stat, 8),
             processors: std::thread::available_parallelism().ok().and_then(|n| u64::try_from(n.get()).ok()),
@@ -62,6 +80,7 @@ impl Machine {
             dropped: d(self.dropped, earlier.dropped),
             stolen: d(self.stolen, earlier.stolen),
             limited: d(self.limited, earlier.limited),
+            limited_above: d(self.limited_above, earlier.limited_above),
             memory_us: d(self.memory_us, earlier.memory_us),
             stopped_us: d(self.stopped_us, earlier.stopped_us),
             interrupts: d(self.interrupts, earlier.interrupts),
@@ -87,15 +106,31 @@ fn total(text: &str) -> Option<u64> {
     some.rsplit_once("total=")?.1.trim().parse().ok()
 }
 
-/// Directories of the cgroup (version 2) of this process and of those above it, where they can be reached.
-fn groups() -> Vec<PathBuf> {
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+/// Directories of the cgroup (version 2) of a process and of those above it, where they can be reached.
+fn groups(own: &str, mounted: &Path) -> Vec<PathBuf> {
     let Some(path) = own.lines().find_map(|l| l.strip_prefix("0::/")) else { return Vec::new() };
-    let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
-    let Some(root) = roots.into_iter().map(Path::new).find(|r| r.join("cgroup.procs").exists()) else {
-        return Vec::new();
+    let roots = [mounted.to_path_buf(), mounted.join("unified")];
+    let Some(root) = roots.into_iter().find(|r| r.join("cgroup.procs").exists()) else { return Vec::new() };
+    above(&root, path)
+}
+
+/// The same of the controller of memory of version 1.
+fn old_groups(own: &str, mounted: &Path) -> Vec<PathBuf> {
+    let memory = |l: &str| -> Option<String> {
+        let (controllers, path) = l.split_once(':')?.1.split_once(':')?;
+        let path = path.strip_prefix('/')?;
+        controllers.split(',').any(|c| c == "memory").then(|| path.to_owned())
     };
+    let Some(path) = own.lines().find_map(memory) else { return Vec::new() };
+    above(&mounted.join("memory"), &path)
+}
+
+/// A directory and those above it, up to a root. A name that leads elsewhere leads nowhere.
+fn above(root: &Path, path: &str) -> Vec<PathBuf> {
     let own = root.join(path);
+    if own.components().any(|c| c == std::path::Component::ParentDir) || !own.is_dir() {
+        return Vec::new();
+    }
     own.ancestors().take_while(|d| d.starts_with(root)).map(Path::to_path_buf).collect()
 }
 
@@ -125,6 +160,46 @@ mod tests {
         assert_eq!((d.dropped, d.limited, d.stolen, d.processors), (Some(2), Some(2), None, Some(4)));
         assert_eq!(at(1).since(&at(7)).dropped, None, "counted anew");
         // Every kernel with /proc tells of the caches that were emptied.
-        assert!(Machine::now().dropped.is_some());
+        assert!(Machine::now(None).dropped.is_some());
+    }
+
+    /// Files of cgroups, `PATH CONTENT`.
+    fn made(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, content) in files {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        dir
+    }
+
+    #[test]
+    fn limits_of_its_cgroup_and_of_those_above() {
+        let dir = made(&[
+            ("cgroup.procs", ""),
+            ("a/memory.events.local", "low 9\nhigh 1\nmax 2\noom 7\n"),
+            ("a/b/memory.events.local", "low 9\nhigh 10\nmax 20\noom 7\n"),
+            ("a/b/memory.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=4711\n"),
+        ]);
+        let m = Machine::of("0::/a/b\n", dir.path());
+        assert_eq!((m.limited, m.limited_above, m.memory_us), (Some(33), Some(3), Some(4711)));
+        let m = Machine::of("0::/a\n", dir.path());
+        assert_eq!((m.limited, m.limited_above), (Some(3), None), "the root has no limit");
+        assert_eq!(Machine::of("0::/../b\n", dir.path()).limited, None);
+    }
+
+    #[test]
+    fn limits_of_version_1() {
+        let dir = made(&[
+            ("memory/memory.failcnt", "0\n"),
+            ("memory/a/memory.failcnt", "5\n"),
+            ("memory/a/b/memory.failcnt", "70\n"),
+            ("unified/cgroup.procs", ""),
+        ]);
+        let own = "9:cpu,cpuacct:/x\n4:memory:/a/b\n0::/\n";
+        let m = Machine::of(own, dir.path());
+        assert_eq!((m.limited, m.limited_above, m.memory_us), (Some(75), Some(5), None));
+        assert_eq!(Machine::of("4:memory:/gone\n0::/\n", dir.path()).limited, None);
     }
 }

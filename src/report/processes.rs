@@ -32,8 +32,12 @@ pub(super) trait Processes {
     fn is_alive(&self, pid: u32) -> bool;
     /// What a living process has used so far, with those that it waited for.
     fn usage(&self, pid: u32) -> Usage;
-    /// What the machine says of itself; a test's says nothing.
-    fn machine(&self) -> Machine {
+    /// When a child ended that has been waited for, if somebody looked then.
+    fn end_of(&self, _: i32) -> Option<Instant> {
+        None
+    }
+    /// What the machine says of itself and of the cgroup of a process, or of what is started here; a test's says nothing.
+    fn machine(&self, _: Option<u32>) -> Machine {
         Machine::default()
     }
 }
@@ -44,7 +48,9 @@ impl Processes for Signals {
     }
 
     fn start(&self, command: &[OsString], who: Option<&Identity>) -> io::Result<i32> {
-        child::start(command, who, self)
+        let pid = child::start(command, who, self)?;
+        self.note_end(pid);
+        Ok(pid)
     }
 
     fn wait(&self, time: Duration, child: Option<i32>) -> io::Result<Event> {
@@ -71,8 +77,12 @@ impl Processes for Signals {
         Usage::of(pid)
     }
 
-    fn machine(&self) -> Machine {
-        Machine::now()
+    fn end_of(&self, pid: i32) -> Option<Instant> {
+        Signals::end_of(self, pid)
+    }
+
+    fn machine(&self, pid: Option<u32>) -> Machine {
+        Machine::now(pid)
     }
 }
 

@@ -2,9 +2,11 @@
 //! its time went.
 //!
 //! Shares are of the difference in wall time (or, of one run, of its wall time), and add up to it with what is
-//! unexplained. Where threads worked at the same time, times of threads are not divided: shares are unknown.
+//! unexplained. Where threads worked at the same time, it is their time that is divided, all added up, and the text says so:
+//! which of them the run as a whole waited for is not known.
 
 mod groups;
+mod whole;
 
 use serde::Serialize;
 
@@ -15,8 +17,10 @@ use super::price::Price;
 use super::stats::Ratio;
 use super::time::Parts;
 use super::units;
+use whole::Divided;
 
 pub use groups::of_groups;
+pub use whole::Whole;
 
 /// Shares below this are not told in words.
 const LEAST: f64 = 0.05;
@@ -30,6 +34,8 @@ pub struct Verdict {
     pub text: String,
     /// How many times as fast the later run was as the earlier; `None` of one run.
     pub factor: Option<f64>,
+    /// What the shares of the causes are shares of; `None`: nothing is divided.
+    pub divided: Option<Whole>,
     /// Where the difference (of one run: the time) went, the largest first.
     pub causes: Vec<Cause>,
 }
@@ -39,7 +45,7 @@ pub struct Verdict {
 pub struct Cause {
     /// What it is: a name that does not change.
     pub id: &'static str,
-    /// Of the whole; `None` where threads overlap or the difference is too small to be divided.
+    /// Of the whole; `None` where it is too small to be divided.
     pub share: Option<f64>,
     /// Seconds gained (of one run: spent); negative where it made the later run slower; `None`: not known.
     pub seconds: Option<f64>,
@@ -205,10 +211,9 @@ fn between(then: &Run, now: &Run, words: &Words, findings: &[Finding]) -> Verdic
         None => (None, None),
     };
     let (sa, sb) = (Spent::new(&a, ca), Spent::new(&b, cb));
-    let gain = then.wall_s - now.wall_s;
-    let overlap = a.overlap() || b.overlap();
     let worth = worth_a_word(then, now);
-    let share = |s: f64| (worth && !overlap).then(|| s / gain + 0.0);
+    let divided = Divided::between((then, &a), (now, &b)).filter(|_| worth);
+    let share = |s: f64| divided.map(|d| s / d.gain() + 0.0);
     let mut causes = Vec::new();
     let mut known = 0.0;
     for kind in KINDS.into_iter().filter(|k| *k != Kind::Unexplained) {
@@ -219,15 +224,18 @@ fn between(then: &Run, now: &Run, words: &Words, findings: &[Finding]) -> Verdic
         }
         causes.push(Cause { id: kind.id(), share: seconds.and_then(share), seconds });
     }
-    let rest = (!overlap).then_some(gain - known);
+    let overlap = a.overlap() || b.overlap();
+    let rest = (!overlap).then_some(then.wall_s - now.wall_s - known);
     causes.push(Cause { id: Kind::Unexplained.id(), share: rest.and_then(share), seconds: rest });
     let causes = sorted(causes);
     let factor = (now.wall_s > 0.0).then(|| then.wall_s / now.wall_s);
     let mut text = first_sentence(then, now, words, worth);
-    if worth {
-        text.push_str(&whys(then, now, &causes, overlap, (gain, words), findings));
+    match divided {
+        Some(divided) => text.push_str(&whys((then, now), &causes, divided, words, findings)),
+        None if worth => text.push_str(&whole::undivided((then, &a), (now, &b), &causes)),
+        None => {}
     }
-    Verdict { text, factor, causes }
+    Verdict { text, factor, divided: divided.map(|d| d.of), causes }
 }
 
 fn first_sentence(then: &Run, now: &Run, words: &Words, worth: bool) -> String {
@@ -276,22 +284,13 @@ fn of_data(then: &Run, now: &Run, before: &str, findings: &[Finding]) -> String 
 }
 
 fn whys(
-    then: &Run,
-    now: &Run,
+    (then, now): (&Run, &Run),
     causes: &[Cause],
-    overlap: bool,
-    (gain, names): (f64, &Words),
+    divided: Divided,
+    names: &Words,
     findings: &[Finding],
 ) -> String {
-    let what = if gain > 0.0 { "gain" } else { "loss" };
-    if overlap {
-        let data = causes.iter().find(|c| c.id == Kind::Data.id()).and_then(|c| c.seconds);
-        let seconds = data.filter(|s| s.abs() > 0.01).map_or_else(String::new, |s| {
-            let way = if s > 0.0 { "less" } else { "more" };
-            format!(" They waited {} {way} for data.", units::wall(s.abs()))
-        });
-        return format!(" Threads worked at the same time, so the {what} is not divided.{seconds}");
-    }
+    let (gain, what) = (divided.gain(), divided.word());
     let mut said = Vec::new();
     for (cause, share) in causes.iter().zip(told(causes)) {
         if cause.share.is_none_or(|s| s < LEAST) {
@@ -325,6 +324,7 @@ fn whys(
     if !text.is_empty() {
         text.push('.');
     }
+    text.insert_str(0, &divided.sentence());
     if !against.is_empty() {
         text.push_str(&format!(" Against it, {}.", against.join(", ")));
     }
@@ -334,27 +334,22 @@ fn whys(
 fn alone(run: &Run) -> Verdict {
     let parts = Parts::of(run);
     let spent = Spent::new(&parts, None);
-    let overlap = parts.overlap();
-    let share = |s: f64| (!overlap && run.wall_s > 0.0).then(|| s / run.wall_s);
+    let divided = Divided::of(run, &parts);
+    let share = |s: f64| divided.map(|d| s / d.then);
     let causes = KINDS.into_iter().filter(|k| *k != Kind::ColdWork).map(|kind| {
         let seconds = spent.get(kind);
         Cause { id: kind.id(), share: seconds.and_then(share), seconds }
     });
     let causes = sorted(causes.collect());
     let mut text = format!("It took {}", units::wall(run.wall_s));
+    let least = divided.map_or(LEAST, Divided::least);
     let said: Vec<_> = causes
         .iter()
         .zip(told(&causes))
-        .filter(|(c, _)| c.share.is_some_and(|s| s >= LEAST))
+        .filter(|(c, _)| c.share.is_some_and(|s| s >= least))
         .map(|(c, share)| format!("{share} {}", kind(c.id).spent()))
         .collect();
-    if overlap {
-        text.push_str("; threads worked at the same time, so it is not divided");
-    } else if !said.is_empty() {
-        text.push_str(": ");
-        text.push_str(&said.join(", "));
-    }
-    text.push('.');
+    text.push_str(&whole::of_one(run, divided, &said.join(", ")));
     if run.asked_pages >= MANY {
         text.push_str(&format!(
             " Of the {} that it used, {} was in the cache before.",
@@ -366,7 +361,7 @@ fn alone(run: &Run) -> Verdict {
             }
         ));
     }
-    Verdict { text, factor: None, causes }
+    Verdict { text, factor: None, divided: divided.map(|d| d.of), causes }
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ impl<'a> Watch<'a> {
             return Err(End::Asked(signal));
         }
         self.look()?;
-        let machine = self.processes.machine();
+        let machine = self.processes.machine(None);
         self.live.source().follow(number);
         self.live.tick()?;
         let (time, began) = (self.live.now().time, self.processes.now());
@@ -168,7 +168,8 @@ impl<'a> Watch<'a> {
                         usage = usage.and(reaped.usage);
                     }
                     if reaped.pid == pid {
-                        ended = Some((reaped.status, self.processes.now()));
+                        let end = self.processes.end_of(pid).unwrap_or_else(|| self.processes.now());
+                        ended = Some((reaped.status, end));
                         signal = reaped.signal;
                     }
                 }
@@ -200,7 +201,7 @@ impl<'a> Watch<'a> {
         (run.exit_status, run.signal) = (Some(status), signal);
         run.wall_s = end.duration_since(began).as_secs_f64();
         run.left_behind = left;
-        let now = self.processes.machine();
+        let now = self.processes.machine(None);
         run.machine = now.since(&machine);
         run.machine_before = self.machine.map(|then| machine.since(&then));
         self.machine = Some(now);
@@ -269,6 +270,7 @@ impl<'a> Watch<'a> {
         let (at, began) = (self.live.now().time, self.processes.now());
         let mut gather = Gather::new(self.live.now().clone());
         let used = accounts::begin(self.live.source(), &family, number)?;
+        let machine = self.processes.machine(Some(pid));
         let mut over = false;
         while !over {
             let left = time.saturating_sub(self.since(began));
@@ -278,6 +280,8 @@ impl<'a> Watch<'a> {
             gather.sample(self.live.now(), &mut self.origins);
         }
         let wall = self.since(began).as_secs_f64();
+        // Of a process that has gone, its cgroup is not known any more.
+        let machine = self.processes.machine(Some(pid)).since(&machine);
         self.live.tick()?;
         let now = accounts::end(self.live.source(), number)?;
         gather.sample(self.live.now(), &mut self.origins);
@@ -286,7 +290,7 @@ impl<'a> Watch<'a> {
         let mut run = gather.finish(&last, self.names.mounts_now(), &known, &self.origins);
         run.usage = now.map(|now| now.since(used)).unwrap_or_default();
         super::unseen::weigh(&mut run, self.live.plan());
-        (run.number, run.time, run.wall_s) = (number, crate::view::utc(at), wall);
+        (run.number, run.time, run.wall_s, run.machine) = (number, crate::view::utc(at), wall, machine);
         Ok(run)
     }
 }

@@ -75,6 +75,7 @@ const OTHERS: &[Other] = &[
     Other { name: "lookup_work", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).lookups_s) },
     Other { name: "write_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).writing_s) },
     Other { name: "processor_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).queue_s) },
+    Other { name: "others_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).others_s) },
     Other { name: "unexplained", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).unexplained_s) },
     Other {
         name: "device_read_bytes",

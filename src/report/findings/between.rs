@@ -7,6 +7,7 @@ use super::Finding;
 use super::MANY;
 use super::percent;
 use super::share;
+use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
 use crate::report::price::Price;
@@ -45,7 +46,7 @@ pub(super) fn lost(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     } else if between.limited.is_some_and(|n| n > 0) {
         (
             "limit",
-            "its cgroup reached its limit of memory (memory.high or memory.max), which counts cached pages."
+            "its cgroup, or one above, reached its limit of memory (memory.high or memory.max), which counts cached pages."
                 .into(),
             "Raise memory.high or memory.max of its cgroup.",
         )
@@ -92,20 +93,37 @@ pub(super) fn dropped(run: &Run, _: &[&Run]) -> Option<Finding> {
 }
 
 pub(super) fn limit(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let (times, us) = (run.machine.limited?, run.machine.memory_us?);
-    if times == 0 || us < 10_000 || super::of_ns(us * 1000, run) < 0.05 {
-        return None;
-    }
-    let text = format!(
-        "Its cgroup reached its limit of memory {times} times, and waited {} ({}) for memory to be taken back: cached pages \
-         count there.",
-        seconds(us * 1000),
-        super::part_of_time(super::of_ns(us * 1000, run), run),
-    );
-    let evidence = json!({ "limit_reached": times, "memory_us": us, "wall_s": run.wall_s });
+    let times = run.machine.limited.filter(|n| *n > 0)?;
+    let back = run.get(Figure::Refaulted);
+    let waited = match run.machine.memory_us {
+        Some(us) if us < 10_000 || super::of_ns(us * 1000, run) < 0.05 => return None,
+        Some(us) => format!(
+            "it waited {} ({}) for memory to be taken back",
+            seconds(us * 1000),
+            super::part_of_time(super::of_ns(us * 1000, run), run)
+        ),
+        // Whoever reads much once reaches a limit all the time, and loses nothing by it: only what came back was missed.
+        None => {
+            let fills = run.get(Figure::Fills)? + run.get(Figure::FaultMisses).unwrap_or(0);
+            let back = back.filter(|n| *n >= MANY && share(*n, fills) >= 0.1)?;
+            format!(
+                "{} that had been evicted were read back in; how long it waited for memory, version 1 of cgroups does not tell",
+                of_pages(back)
+            )
+        }
+    };
+    let whose = match run.machine.limited_above {
+        Some(above) if above == times => "A cgroup above its own",
+        Some(above) if above > 0 => "Its cgroup, or one above it,",
+        _ => "Its cgroup",
+    };
+    let text =
+        format!("{whose} reached its limit of memory, where cached pages count, {times} times; {waited}.");
+    let evidence = json!({ "limit_reached": times, "limit_reached_above": run.machine.limited_above,
+        "memory_us": run.machine.memory_us, "refaulted": back, "wall_s": run.wall_s });
     Some(
         Finding::new("memory-limit", text, evidence)?
-            .remedy("Raise memory.high or memory.max of its cgroup."),
+            .remedy("Raise memory.high or memory.max of that cgroup (version 1: memory.limit_in_bytes)."),
     )
 }
 

@@ -40,6 +40,13 @@ pub(super) fn pairs() -> Vec<Pair> {
         vec![changed(idle(), |run| (run.waits.cpu_ns, run.waits.woken_ns) = (Some(150 * MS), Some(ms * MS)))]
     };
     let worked = |user| vec![changed(cold(), |run| run.usage.user_s = Some(user))];
+    let computed = |user| vec![changed(cold(), |run| run.usage.user_s = Some(user))];
+    // Beside more of waiting for data.
+    let metadata = |ms| {
+        vec![changed(cold(), |run| {
+            (run.waits.lookup_ns, run.waits.read_ns) = (Some(ms * MS), Some(250 * MS))
+        })]
+    };
     let peer = |ms| vec![changed(idle(), |run| run.waits.peer_ns = Some(ms * MS))];
     let slept = |ms| vec![changed(idle(), |run| run.waits.timer_ns = Some(ms * MS))];
     let locked = |ms| vec![changed(idle(), |run| run.waits.lock_ns = Some(ms * MS))];
@@ -58,6 +65,8 @@ pub(super) fn pairs() -> Vec<Pair> {
         ("waited-for-sync", synced(200), synced(199)),
         ("cpu-contention", queued(50), queued(49)),
         ("cpu-bound", worked(0.401), worked(0.4)),
+        ("processor-time", computed(0.1), computed(0.099)),
+        ("waited-for-metadata", metadata(200), metadata(199)),
         ("waited-for-peer", peer(200), peer(199)),
         ("slept", slept(200), slept(199)),
         ("waited-for-locks", locked(200), locked(199)),
@@ -202,6 +211,14 @@ fn who_had_the_processors() {
     assert!(queued(Machine { stopped_us: Some(1_000_000), ..four }, 0.4).text.contains("Others had them"));
     assert!(queued(four, 3.9).text.contains("Its own threads"));
     assert!(queued(four, 2.5).remedy.is_none(), "half and half");
+    // Threads of a server, woken from waits for clients: 3 s of work, 1 s preempted, 4 s woken without a processor.
+    let server = changed(idle(), |run| {
+        (run.waits.read_ns, run.usage.user_s, run.usage.system_s) = (Some(0), Some(2.5), Some(0.5));
+        (run.waits.cpu_ns, run.waits.woken_ns, run.waits.peer_ns) =
+            (Some(1000 * MS), Some(4000 * MS), Some(20_000 * MS));
+    });
+    let text = found(&[server], "cpu-contention").text;
+    assert!(text.contains("5.00 s (62 % of the time of its threads"), "{text}");
 }
 
 #[test]
@@ -246,4 +263,41 @@ fn a_throttled_writer_is_not_told_twice() {
     });
     let ids: Vec<_> = of(&[], &[run]).iter().map(|f| f.id).collect();
     assert!(ids.contains(&"dirty-throttled") && !ids.contains(&"waited-for-writes"), "{ids:?}");
+}
+
+#[test]
+fn whose_limit_of_memory_it_was() {
+    let limited = |machine: Machine, back: u64| {
+        let run = changed(cold(), |run| {
+            run.machine = machine;
+            run.figures.set(Figure::Refaulted, Some(back));
+        });
+        of(&[], &[run]).into_iter().find(|f| f.id == "memory-limit").map(|f| f.text)
+    };
+    let new = Machine { limited: Some(3), memory_us: Some(50_000), ..Machine::default() };
+    let text = |machine| limited(machine, 0).unwrap();
+    assert!(text(new).starts_with("Its cgroup reached its limit of memory"), "{}", text(new));
+    let above = Machine { limited_above: Some(3), ..new };
+    assert!(text(above).starts_with("A cgroup above its own reached"), "{}", text(above));
+    let both = Machine { limited_above: Some(2), ..new };
+    assert!(text(both).starts_with("Its cgroup, or one above it, reached"), "{}", text(both));
+    // Version 1 does not tell how long: a tenth of what it fetched must have come back.
+    let old = Machine { memory_us: None, ..new };
+    assert!(limited(old, 2400).unwrap().contains("version 1 of cgroups does not tell"));
+    assert_eq!(limited(old, 2399), None);
+}
+
+#[test]
+fn work_is_told_once() {
+    let ids = |run: Run| of(&[], &[run]).iter().map(|f| f.id).collect::<Vec<_>>();
+    let worked = ids(changed(cold(), |run| run.usage.user_s = Some(0.5)));
+    assert!(worked.contains(&"cpu-bound") && !worked.contains(&"processor-time"), "{worked:?}");
+    let alone = ids(changed(warm(0), |run| run.waits.read_ns = Some(0)));
+    assert!(alone.contains(&"not-the-cache") && !alone.contains(&"processor-time"), "{alone:?}");
+    // What a trivial command needs is not told.
+    let trivial = ids(changed(cold(), |run| {
+        (run.wall_s, run.usage.user_s, run.usage.system_s) = (0.06, Some(0.04), Some(0.009));
+        run.waits.read_ns = Some(15 * MS);
+    }));
+    assert!(!trivial.contains(&"processor-time"), "{trivial:?}");
 }

@@ -79,6 +79,23 @@ pub(super) fn metadata(run: &Run, _: &[&Run]) -> Option<Finding> {
     ))
 }
 
+/// A fifth of the time, where it was not the most of all.
+pub(super) fn waited_for_metadata(run: &Run, earlier: &[&Run]) -> Option<Finding> {
+    let parts = Parts::of(run);
+    let s = parts.metadata_s?;
+    let told = in_open(run, earlier).is_some() || metadata(run, earlier).is_some();
+    if s < 0.01 || of_time(s, run) < 0.2 || told {
+        return None;
+    }
+    let text = format!(
+        "It waited for metadata: {s:.3} s ({}) for directories and inodes to be read, beside {:.3} s for data.",
+        part_of_time(of_time(s, run), run),
+        parts.data_s?,
+    );
+    let evidence = json!({ "metadata_s": s, "data_s": parts.data_s, "open_ns": run.waits.open_ns, "wall_s": run.wall_s });
+    Finding::new("waited-for-metadata", text, evidence)
+}
+
 pub(super) fn lookups(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (misses, ns) = (run.lookups.dcache_misses?, run.lookups.work_ns?);
     if misses < 1000 || ns < SHORT_NS || of_ns(ns, run) < 0.1 {

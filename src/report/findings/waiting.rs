@@ -20,12 +20,12 @@ use crate::report::units::page;
 use crate::report::units::seconds;
 
 /// What takes less of the time is not told of.
-const LEAST: f64 = 0.2;
+pub(super) const LEAST: f64 = 0.2;
 /// Nor what nobody notices, seconds.
-const SHORT_S: f64 = 0.01;
+pub(super) const SHORT_S: f64 = 0.01;
 
 /// The same in nanoseconds: of waits that are worth a word, how long and what share of the time.
-fn worth(ns: u64, run: &Run) -> Option<(f64, String)> {
+pub(super) fn worth(ns: u64, run: &Run) -> Option<(f64, String)> {
     #[allow(clippy::cast_precision_loss)]
     let s = ns as f64 / 1e9;
     let share = of_ns(ns, run);
@@ -250,56 +250,6 @@ pub(super) fn sync(run: &Run, _: &[&Run]) -> Option<Finding> {
     Some(Finding::new("waited-for-sync", text, evidence)?.remedy(
         "Fewer, larger commits; the cache has no part in it: each fsync waits for its device to have written for good.",
     ))
-}
-
-pub(super) fn processors(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let (cpu, woken) = (run.waits.cpu_ns?, run.waits.woken_ns.unwrap_or(0));
-    let (queue_s, time) = worth(cpu + woken, run)?;
-    let stopped = run.machine.stopped_us.filter(|us| us * 1000 * 2 >= cpu + woken);
-    let busy = run.usage.user_s.zip(run.usage.system_s).map(|(u, s)| u + s);
-    #[allow(clippy::cast_precision_loss)]
-    let own = busy.zip(run.machine.processors).map(|(busy, n)| busy / (run.wall_s * n as f64).max(1e-9));
-    let (who, remedy) = match (stopped, own) {
-        (Some(us), _) => (
-            format!(
-                " Its cgroup had used up its share (cpu.max), and was stopped for {} meanwhile.",
-                seconds(us * 1000)
-            ),
-            "Raise cpu.max of its cgroup, or take it for what it is: this is no matter of the cache.",
-        ),
-        (None, Some(own)) if own >= 0.8 => (
-            " Its own threads kept the processors busy.".to_owned(),
-            "Fewer of its threads at a time would wait less for each other.",
-        ),
-        (None, Some(own)) if own < 0.5 => (
-            " Others had them most of the time.".to_owned(),
-            "Time it when the machine is quiet, or with more weight (nice, cpu.weight).",
-        ),
-        _ => (String::new(), ""),
-    };
-    let text = format!("It was ready to run, and had no processor: {time}.{who}");
-    let evidence = json!({ "queue_s": queue_s, "preempted_ns": cpu, "woken_ns": run.waits.woken_ns,
-        "wall_s": run.wall_s, "stopped_us": run.machine.stopped_us, "processors": run.machine.processors });
-    let finding = Finding::new("cpu-contention", text, evidence)?;
-    Some(if remedy.is_empty() { finding } else { finding.remedy(remedy) })
-}
-
-pub(super) fn bound_by_processor(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let parts = Parts::of(run);
-    let (cpu, data) = (parts.cpu_s?, parts.data_s?);
-    let device = run.usage.device_read_bytes?;
-    if cpu < 0.05 || of_time(cpu, run) <= 0.5 || of_time(data, run) >= LEAST || device < 1 << 20 {
-        return None;
-    }
-    let text = format!(
-        "Its work took the time although {} came from devices: {cpu:.3} s of processor time ({}), {data:.3} s of waiting for \
-         data. A warm cache saves it that much, and what the kernel needs to bring data in.",
-        bytes(device),
-        part_of_time(of_time(cpu, run), run),
-    );
-    let evidence = json!({ "cpu_s": cpu, "user_s": run.usage.user_s, "system_s": run.usage.system_s, "data_s": data,
-        "device_read_bytes": device, "wall_s": run.wall_s });
-    Finding::new("cpu-bound", text, evidence)
 }
 
 /// One kind of waits for others, if nothing else was done meanwhile.

@@ -178,7 +178,8 @@ fn cold_and_warm() {
         let text = shown(&report, wide(width));
         assert!(text.lines().count() <= SCREEN, "{text}");
         assert!(width <= 80 || text.contains("remedy: "), "{text}");
-        for finding in &report.findings {
+        // That some of it was work is told by the parts of the time.
+        for finding in report.findings.iter().filter(|f| f.id != "processor-time") {
             assert!(text.contains(finding.id), "{}: {text}", finding.id);
         }
     }

@@ -132,14 +132,61 @@ fn the_one_in_the_middle_stands_for_the_rest() {
     );
 }
 
-#[test]
-fn threads_at_the_same_time_are_not_divided() {
+/// The scans by several threads: 41.2 s of their time in 6.44 s, and half a second in 0.4 s.
+fn parallel() -> Vec<Run> {
     let mut runs = scans();
-    runs[0].one_thread = Some(false);
-    runs[0].waits.read_ns = Some(40_000_000_000);
+    for (run, (wait, work)) in runs.iter_mut().zip([(40_000, 1.1), (100, 0.3)]) {
+        run.one_thread = Some(false);
+        run.waits.read_ns = Some(wait * 1_000_000);
+        run.usage.system_s = Some(work);
+    }
+    runs
+}
+
+#[test]
+fn of_threads_at_the_same_time_it_is_their_time_that_is_divided() {
+    let v = said(&parallel());
+    assert_eq!(v.divided, Some(Whole::ThreadTime));
+    assert_eq!(
+        v.text,
+        "Run 2 was 16.1 times as fast as run 1 (6.44 s → 0.40 s). Threads worked at the same time, so it is their time \
+         that is divided, all added up (41.20 s → 0.50 s). 98 % of the difference is data that run 1 had left in the cache \
+         (60 MiB)."
+    );
+    let shares: f64 = v.causes.iter().filter_map(|c| c.share).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{:?}", v.causes);
+    let rest = cause(&v, "unexplained");
+    assert_eq!((rest.share, rest.seconds), (None, None), "what is left of the wall time is not known");
+    // As much work and waiting as before, more of it at a time: that is no matter of what it waited for.
+    let mut runs = parallel();
+    runs[1].waits.read_ns = Some(40_500_000_000);
     let v = said(&runs);
-    assert!(v.causes.iter().all(|c| c.share.is_none()));
-    assert!(v.text.ends_with("the gain is not divided. They waited 40.00 s less for data."), "{}", v.text);
+    assert!(v.divided.is_none() && v.causes.iter().all(|c| c.share.is_none()));
+    assert!(
+        v.text.ends_with(
+            "(41.20 s → 40.90 s): the difference is not divided. They waited 0.50 s more for data."
+        ),
+        "{}",
+        v.text
+    );
+}
+
+#[test]
+fn one_run_of_many_threads() {
+    let mut run = parallel().remove(0);
+    run.waits.peer_ns = Some(60_000_000_000);
+    run.waits.lock_ns = Some(1_000_000_000);
+    let v = said(&[run]);
+    assert_eq!(v.divided, Some(Whole::ThreadTime));
+    assert!(
+        v.text.starts_with(
+            "It took 6.44 s. Of the time of its parallel threads (41.20 s): 97 % waiting for data. \
+             They waited for each other or for others beside that: 60.00 s for pipes, sockets and events."
+        ),
+        "{}",
+        v.text
+    );
+    assert_eq!(said(&scans()[..1]).divided, Some(Whole::WallTime));
 }
 
 #[test]

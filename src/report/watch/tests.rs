@@ -64,6 +64,8 @@ struct State {
     alive: BTreeSet<u32>,
     ended: VecDeque<(u32, i32)>,
     asked: Option<i32>,
+    /// How long before it was noticed the shell ended.
+    noted: Option<Duration>,
     total: Counters,
     rows: Vec<RowSample>,
     files: Vec<FileSample>,
@@ -220,6 +222,10 @@ impl Processes for Machine {
         state.runs.remove(&pid);
         let usage = Usage { user_s: Some(f64::from(pid)), ..Usage::zero() };
         Some(Reaped { pid: child, status, signal: None, usage })
+    }
+
+    fn end_of(&self, _: i32) -> Option<Instant> {
+        self.state.borrow().noted.map(|early| self.now() - early)
     }
 
     fn is_alive(&self, pid: u32) -> bool {

@@ -118,3 +118,12 @@ fn a_process_that_runs_is_watched_for_a_time() {
     assert_eq!((reads(&run), run.exit_status), ((Some(7), Some(7)), None));
     assert!((run.wall_s - 3.0 * TICK.as_secs_f64()).abs() < 1e-9);
 }
+
+#[test]
+fn a_run_ends_when_it_ended_and_not_when_that_was_noticed() {
+    let world = World::new();
+    world.script([vec![world.miss(SHELL, 0, 10)], vec![], vec![Step::End(SHELL, 0)]]);
+    world.state.borrow_mut().noted = Some(TICK / 2);
+    let run = world.watch(|watch| run(watch, 1));
+    assert!((run.wall_s - 2.5 * TICK.as_secs_f64()).abs() < 1e-9, "{}", run.wall_s);
+}

@@ -1,0 +1,99 @@
+//! Processor time: whether a run had too little of it, or was bound by what it did with it.
+
+use serde_json::json;
+
+use super::Finding;
+use super::MANY;
+use super::of_time;
+use super::part_of_time;
+use super::percent;
+use super::waiting::LEAST;
+use super::waiting::SHORT_S;
+use super::waiting::worth;
+use crate::figures::Figure;
+use crate::report::data::Run;
+use crate::report::time::Parts;
+use crate::report::units::bytes;
+use crate::report::units::seconds;
+
+/// The same as [`worth`]. Threads in parallel may have been woken from waits that are no part of the time of them all, as
+/// those of servers for their clients: then that is more by as much, and the share at least so large.
+#[allow(clippy::cast_precision_loss)]
+fn of_queue(ns: u64, woken: u64, run: &Run) -> Option<(f64, String)> {
+    let parts = Parts::of(run);
+    let Some(all) = parts.explained().filter(|_| parts.overlap()) else { return worth(ns, run) };
+    let (s, all) = (ns as f64 / 1e9, all + woken as f64 / 1e9);
+    let text = || {
+        format!("{} ({} of the time of its threads, which worked in parallel)", seconds(ns), percent(s / all))
+    };
+    (s >= SHORT_S && s >= LEAST * all).then(|| (s, text()))
+}
+
+pub(super) fn contention(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let (cpu, woken) = (run.waits.cpu_ns?, run.waits.woken_ns.unwrap_or(0));
+    let (queue_s, time) = of_queue(cpu + woken, woken, run)?;
+    let stopped = run.machine.stopped_us.filter(|us| us * 1000 * 2 >= cpu + woken);
+    let busy = run.usage.user_s.zip(run.usage.system_s).map(|(u, s)| u + s);
+    #[allow(clippy::cast_precision_loss)]
+    let own = busy.zip(run.machine.processors).map(|(busy, n)| busy / (run.wall_s * n as f64).max(1e-9));
+    let (who, remedy) = match (stopped, own) {
+        (Some(us), _) => (
+            format!(
+                " Its cgroup had used up its share (cpu.max), and was stopped for {} meanwhile.",
+                seconds(us * 1000)
+            ),
+            "Raise cpu.max of its cgroup, or take it for what it is: this is no matter of the cache.",
+        ),
+        (None, Some(own)) if own >= 0.8 => (
+            " Its own threads kept the processors busy.".to_owned(),
+            "Fewer of its threads at a time would wait less for each other.",
+        ),
+        (None, Some(own)) if own < 0.5 => (
+            " Others had them most of the time.".to_owned(),
+            "Time it when the machine is quiet, or with more weight (nice, cpu.weight).",
+        ),
+        _ => (String::new(), ""),
+    };
+    let text = format!("It was ready to run, and had no processor: {time}.{who}");
+    let evidence = json!({ "queue_s": queue_s, "preempted_ns": cpu, "woken_ns": run.waits.woken_ns,
+        "wall_s": run.wall_s, "stopped_us": run.machine.stopped_us, "processors": run.machine.processors });
+    let finding = Finding::new("cpu-contention", text, evidence)?;
+    Some(if remedy.is_empty() { finding } else { finding.remedy(remedy) })
+}
+
+pub(super) fn bound(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let parts = Parts::of(run);
+    let (cpu, data) = (parts.cpu_s?, parts.data_s?);
+    let device = run.usage.device_read_bytes?;
+    if cpu < 0.05 || of_time(cpu, run) <= 0.5 || of_time(data, run) >= LEAST || device < 1 << 20 {
+        return None;
+    }
+    let text = format!(
+        "Its work took the time although {} came from devices: {cpu:.3} s of processor time ({}), {data:.3} s of waiting for \
+         data. A warm cache saves it that much, and what the kernel needs to bring data in.",
+        bytes(device),
+        part_of_time(of_time(cpu, run), run),
+    );
+    let evidence = json!({ "cpu_s": cpu, "user_s": run.usage.user_s, "system_s": run.usage.system_s, "data_s": data,
+        "device_read_bytes": device, "wall_s": run.wall_s });
+    Finding::new("cpu-bound", text, evidence)
+}
+
+/// A fifth of the time was its own work, and nothing else has said so.
+pub(super) fn computed(run: &Run, earlier: &[&Run]) -> Option<Finding> {
+    let parts = Parts::of(run);
+    let cpu = parts.cpu_s?;
+    let told = bound(run, earlier).is_some() || super::time::elsewhere(run, earlier).is_some();
+    if cpu < 0.05 || of_time(cpu, run) < LEAST || told {
+        return None;
+    }
+    let (user, system) = run.usage.user_s.zip(run.usage.system_s)?;
+    let came = run.get(Figure::Fills).is_some_and(|n| n >= MANY);
+    let cold = if came { ", and to bring data in, which a warm cache would save it" } else { "" };
+    let text = format!(
+        "It worked: {cpu:.3} s of processor time ({}); {user:.3} s in its own code, {system:.3} s in the kernel, for its calls{cold}.",
+        part_of_time(of_time(cpu, run), run),
+    );
+    let evidence = json!({ "cpu_s": cpu, "user_s": user, "system_s": system, "wall_s": run.wall_s });
+    Finding::new("processor-time", text, evidence)
+}
