@@ -239,7 +239,7 @@ fn between(then: &Run, now: &Run, words: &Words, findings: &[Finding]) -> Verdic
 }
 
 fn first_sentence(then: &Run, now: &Run, words: &Words, worth: bool) -> String {
-    let walls = format!("({} → {})", units::wall(then.wall_s), units::wall(now.wall_s));
+    let walls = format!("({})", units::walls(then.wall_s, now.wall_s));
     let (before, mut after) = (&words.before, words.after.clone());
     after.get_mut(..1).map(str::make_ascii_uppercase);
     if !worth {
@@ -266,7 +266,7 @@ fn times(factor: f64) -> String {
 /// Why the data did not have to be waited for, or had to be.
 fn of_data(then: &Run, now: &Run, before: &str, findings: &[Finding]) -> String {
     let has = |id: &str, run: &Run| findings.iter().any(|f| f.id == id && f.runs.contains(&run.number));
-    let amount = units::of_pages(now.warm_pages);
+    let amount = now.volume(now.warm_pages);
     if now.wall_s >= then.wall_s {
         return match now.cold.is_some() && then.cold.is_none() {
             true => "waiting for data, which --cold had emptied from the cache".into(),
@@ -353,7 +353,7 @@ fn alone(run: &Run) -> Verdict {
     if run.asked_pages >= MANY {
         text.push_str(&format!(
             " Of the {} that it used, {} was in the cache before.",
-            units::of_pages(run.asked_pages),
+            run.volume(run.asked_pages),
             if run.warm_pages == 0 {
                 "nothing".into()
             } else {

@@ -60,11 +60,14 @@ addEventListener('load', () => {
   // The table sorts: by a column, and back; what is not known stays last.
   const table = document.querySelector('table.files');
   if (table) {
+    const buttons = [...table.querySelectorAll('th button')];
+    const at = title => buttons.findIndex(b => b.textContent === title);
     const column = n => [...table.tBodies[0].rows].map(r => n ? r.cells[n].dataset.n : r.cells[0].textContent);
-    const press = n => table.querySelectorAll('th button')[n].click();
-    press(3); out.down = column(3); press(3); out.up = column(3);
-    press(0); out.names = column(0).map(name => name.slice(0, 40));
-    press(8); out.before = column(8);
+    const press = title => { const n = at(title); buttons[n].click(); return column(n); };
+    out.down = press('misses'); out.up = press('misses');
+    out.names = press('file').map(name => name.slice(0, 40));
+    out.before = press('cached before');
+    out.nothing = at('writes') >= 0 || at('cached after') >= 0;
   }
   out.tables = {};
   for (const table of document.querySelectorAll('table.sorts')) {
@@ -190,6 +193,7 @@ fn check_sorting(m: &serde_json::Value) {
     let names: Vec<&str> = m["names"].as_array().unwrap().iter().filter_map(|n| n.as_str()).collect();
     assert!(names.len() == down.len() && names.is_sorted(), "{names:?}");
     let before = m["before"].as_array().unwrap();
+    assert_eq!(m["nothing"], false, "of what nothing is known, there is no column");
     let unknown = before.iter().position(serde_json::Value::is_null).unwrap();
     assert!(unknown == 1 && before[unknown..].iter().all(serde_json::Value::is_null), "{before:?}");
 }

@@ -185,9 +185,9 @@ fn what_ci_reads() {
          <testsuite name=\"cachestat\" tests=\"3\" failures=\"2\" errors=\"0\" time=\"5.000\">\n  \
          <testcase classname=\"cachestat.assert\" name=\"run2.misses == 0\"/>\n  \
          <testcase classname=\"cachestat.assert\" name=\"hit_ratio &gt; 95%\">\n    \
-         <failure message=\"hit_ratio &gt; 95%: run 1: hit_ratio is 0.0 %\"/>\n  </testcase>\n  \
+         <failure type=\"failed\" message=\"hit_ratio &gt; 95%: run 1: hit_ratio is 0.0 %\"/>\n  </testcase>\n  \
          <testcase classname=\"cachestat.assert\" name=\"run1.wall &lt; 1s\">\n    \
-         <failure message=\"run1.wall &lt; 1s: run1.wall is 4.000000 s\"/>\n  </testcase>\n\
+         <failure type=\"failed\" message=\"run1.wall &lt; 1s: run1.wall is 4.000000 s\"/>\n  </testcase>\n\
          </testsuite>\n"
     );
     assert_eq!(lines(&outcomes[..1]) + &annotations(&outcomes[..1]), "");

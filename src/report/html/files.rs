@@ -8,23 +8,32 @@ use crate::report::data::FileRow;
 use crate::report::data::Residency;
 use crate::report::data::Run;
 use crate::report::share;
-use crate::report::units::bytes;
+use crate::report::units;
 use crate::report::units::count;
 use crate::report::units::percent;
+use crate::text::numbers::Unit;
 
 /// Rows that are shown until all are asked for; the style knows it as well.
 const SHOWN: usize = 20;
 
 /// Title, and value of a file.
-type Column = (&'static str, fn(&FileRow) -> Cell);
+type Column = (&'static str, fn(&FileRow, Unit) -> Cell);
 
 #[allow(clippy::cast_precision_loss)]
 fn number(n: u64) -> Cell {
     Cell::Number(count(n), n as f64)
 }
 
-fn known(n: Option<u64>) -> Cell {
-    n.map_or(Cell::Unknown, number)
+#[allow(clippy::cast_precision_loss)]
+fn pages(n: u64, unit: Unit) -> Cell {
+    let shown = if unit == Unit::Pages { count(n) } else { units::of_pages(n) };
+    Cell::Number(shown, n as f64)
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn of_bytes(n: u64, unit: Unit) -> Cell {
+    let shown = if unit == Unit::Pages { units::pages_of(n) } else { units::bytes(n) };
+    Cell::Number(shown, n as f64)
 }
 
 fn cached(r: Option<&Residency>) -> Cell {
@@ -36,15 +45,15 @@ fn cached(r: Option<&Residency>) -> Cell {
 
 #[allow(clippy::cast_precision_loss)]
 const COLUMNS: &[Column] = &[
-    ("hits", |f| number(f.hits)),
-    ("read ahead", |f| number(f.readahead_hits)),
-    ("misses", |f| number(f.misses)),
-    ("faults", |f| number(f.fault_misses + f.fault_hits)),
-    ("writes", |f| known(f.writes())),
-    ("dirtied", |f| number(f.dirtied)),
-    ("direct", |f| f.direct().map_or(Cell::Unknown, |n| Cell::Number(bytes(n), n as f64))),
-    ("cached before", |f| cached(f.before.as_ref())),
-    ("cached after", |f| cached(f.after.as_ref())),
+    ("hits", |f, u| pages(f.hits, u)),
+    ("read ahead", |f, u| pages(f.readahead_hits, u)),
+    ("misses", |f, u| pages(f.misses, u)),
+    ("faults", |f, _| number(f.fault_misses + f.fault_hits)),
+    ("writes", |f, u| f.writes().map_or(Cell::Unknown, |n| pages(n, u))),
+    ("dirtied", |f, u| pages(f.dirtied, u)),
+    ("direct", |f, u| f.direct().map_or(Cell::Unknown, |n| of_bytes(n, u))),
+    ("cached before", |f, _| cached(f.before.as_ref())),
+    ("cached after", |f, _| cached(f.after.as_ref())),
 ];
 
 pub(super) fn table(run: &Run, out: &mut String) {
@@ -52,7 +61,8 @@ pub(super) fn table(run: &Run, out: &mut String) {
     if files.is_empty() {
         return;
     }
-    out.push_str("<h3>Files</h3>\n<p class=\"about\">In pages, but for direct I/O; the busiest first.");
+    let counted = if run.unit == Unit::Pages { "In pages" } else { "Whole pages, in bytes" };
+    let _ = write!(out, "<h3>Files</h3>\n<p class=\"about\">{counted}; the busiest first.");
     let rest = run.files_seen.saturating_sub(files.len() as u64);
     if rest > 0 {
         let _ = write!(out, " These are {} of {} files.", count(files.len() as u64), count(run.files_seen));
@@ -65,10 +75,13 @@ pub(super) fn table(run: &Run, out: &mut String) {
             "<input type=\"checkbox\" class=\"all\" id=\"{id}\"><label for=\"{id}\">all {all}, not {SHOWN}</label>"
         );
     }
-    let titles: Vec<&str> = std::iter::once("file").chain(COLUMNS.iter().map(|(title, _)| *title)).collect();
+    // Of what nothing is known of any file, there is no column.
+    let known = |(_, value): &&Column| files.iter().any(|f| !matches!(value(f, run.unit), Cell::Unknown));
+    let columns: Vec<&Column> = COLUMNS.iter().filter(known).collect();
+    let titles: Vec<&str> = std::iter::once("file").chain(columns.iter().map(|(title, _)| *title)).collect();
     let row = |f: &&FileRow| {
         let path = crate::text::foreign::or(f.path.as_ref(), &format!("[{}] inode {}", f.dev, f.inode));
-        let cells = COLUMNS.iter().map(|(_, value)| value(f));
+        let cells = columns.iter().map(|(_, value)| value(f, run.unit));
         std::iter::once(Cell::Code(path)).chain(cells).collect()
     };
     let rows: Vec<Vec<Cell>> = files.iter().map(row).collect();

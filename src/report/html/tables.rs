@@ -11,9 +11,9 @@ use crate::report::data::Run;
 use crate::report::groups::Group;
 use crate::report::groups::Outlier;
 use crate::report::units;
-use crate::report::units::bytes;
 use crate::report::units::count;
 use crate::report::units::percent;
+use crate::text::numbers::Unit;
 
 /// What came of `--assert`.
 pub(super) fn assertions(report: &Report, out: &mut String) {
@@ -46,15 +46,17 @@ pub(super) fn groups(report: &Report, out: &mut String) {
         let _ =
             writeln!(out, "<p class=\"about\">{label}: <code>{}</code></p>", escape(&command.to_string()));
     }
-    let mut rows: Vec<Vec<Cell>> =
-        compared.map(|g| row(format!("then {}", g.id()), g, Cell::Nothing)).collect();
+    let all = compared.clone().chain(&report.groups);
+    let least = all.map(|g| g.wall.mean).fold(f64::INFINITY, f64::min);
+    let then = |g: &Group| row(format!("then {}", g.id()), g, Cell::Nothing, least);
+    let mut rows: Vec<Vec<Cell>> = compared.map(then).collect();
     for g in &report.groups {
         // How it compares: a command with the first one, else warm runs with cold ones.
         let against = report.comparisons.iter().find(|a| a.group == g.id());
         let factor = against.map_or(Cell::Nothing, |a| {
             Cell::Number(format!("{} (than {})", a.ratio.words(), a.reference), a.ratio.factor)
         });
-        rows.push(row(g.id(), g, factor));
+        rows.push(row(g.id(), g, factor, least));
     }
     let titles =
         ["group", "runs", "mean ± σ", "minimum", "maximum", "outliers", "× as fast", "cached before"];
@@ -71,9 +73,10 @@ pub(super) fn groups(report: &Report, out: &mut String) {
     table::show("groups", &titles, &rows, out);
 }
 
-fn row(name: String, g: &Group, factor: Cell) -> Vec<Cell> {
+fn row(name: String, g: &Group, factor: Cell, least: f64) -> Vec<Cell> {
     let wall = &g.wall;
-    let (scale, digits, unit) = if wall.mean < 0.0995 { (1e3, 1, "ms") } else { (1.0, 3, "s") };
+    // One unit for all, by the shortest.
+    let (scale, digits, unit) = if least < 0.0995 { (1e3, 1, "ms") } else { (1.0, 3, "s") };
     let time = |x: f64| format!("{:.digits$}", x * scale);
     let error = wall.deviation.map_or_else(String::new, |d| format!(" ± {}", time(d)));
     let one = |x: f64| Cell::Number(format!("{} {unit}", time(x)), x);
@@ -104,9 +107,9 @@ fn outliers(all: &[Outlier]) -> String {
 /// The state of the cache that the run was made in: in a sentence, and item by item.
 pub(super) fn certificate(run: &Run, out: &mut String) {
     let Some(c) = &run.certificate else { return };
-    let _ = writeln!(out, "<p class=\"certificate\">{}.</p>", escape(&c.line()));
+    let _ = writeln!(out, "<p class=\"certificate\">{}.</p>", escape(&c.line(run.unit)));
     out.push_str("<table class=\"items\"><tbody>\n");
-    for (what, value) in items(c) {
+    for (what, value) in items(c, run.unit) {
         let _ = writeln!(out, "<tr><th scope=\"row\">{what}</th><td>{}</td></tr>", escape(&value));
     }
     out.push_str("</tbody></table>\n");
@@ -116,7 +119,8 @@ pub(super) fn certificate(run: &Run, out: &mut String) {
 }
 
 /// What is known, and `-` for what is not; what cannot be said of this run is left out.
-fn items(c: &Certificate) -> Vec<(&'static str, String)> {
+fn items(c: &Certificate, unit: Unit) -> Vec<(&'static str, String)> {
+    let bytes = |n| units::volume_of_bytes(n, unit);
     let known = |n: Option<u64>| n.map_or_else(|| "-".into(), bytes);
     let between = |least: Option<String>, most: Option<String>| match (least, most) {
         (Some(least), Some(most)) if least == most => least,
