@@ -113,7 +113,11 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
         return how("windows", text, "");
     }
     if ahead < misses {
-        if in_order(run) * 2 > misses {
+        // Whoever asks for little at a time, and for more than each file once, would have had it read ahead, had that been
+        // in order.
+        let calls = run.get(Figure::ReadMissedCalls).map(|calls| calls.max(1));
+        let large = calls.map(|calls| misses >= calls * LARGE || calls <= 2 * run.files_seen);
+        if large != Some(false) && in_order(run) * 2 > misses {
             let text = format!(
                 " It was read from end to end in calls so large that read-ahead had nothing left to fetch: each call waited \
                  for its own pages{depth}."
@@ -126,7 +130,7 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
             return how("large-calls", text, remedy);
         }
         // Large calls here and there are neither, and of which files is not known.
-        if run.get(Figure::ReadMissedCalls).is_some_and(|calls| misses >= calls.max(1) * LARGE) {
+        if large == Some(true) {
             return not_known;
         }
         let text = format!(
@@ -143,10 +147,16 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
 /// Pages of a call that is larger than what read-ahead would fetch for small ones at first.
 const LARGE: u64 = 8;
 
-/// Pages missed in files that were read from end to end, or nearly so, once.
+/// Pages missed in files that were read from end to end, or nearly so, once: a database that asks for a page here and one there
+/// has read all of its file in the end as well.
 fn in_order(run: &Run) -> u64 {
-    let whole =
-        |f: &&FileRow| f.size.is_some_and(|size| (f.misses + f.readahead_hits) * page() * 10 >= size * 9);
+    let whole = |f: &&FileRow| {
+        let once = |size: u64| (size * 9).div_ceil(10)..=size + size / 10 + page();
+        f.size.is_some_and(|size| {
+            (f.misses + f.readahead_hits) * page() >= *once(size).start()
+                && f.accesses() * page() <= *once(size).end()
+        })
+    };
     run.files.iter().filter(whole).map(|f| f.misses).sum()
 }
 
