@@ -265,6 +265,16 @@ fn what_was_only_the_want_of_a_processor_is_taken_off_in_words() {
     let text = |woken| waited(|run| run.waits.woken_ns = Some(woken * MS)).text;
     assert!(text(80).contains("of which up to 80.0 ms were not for storage"), "{}", text(80));
     assert!(!text(79).contains("not for storage"));
+    // A server is woken by its clients: of what it was woken late is not known.
+    let server = waited(|run| {
+        (run.waits.woken_ns, run.waits.other_ns) = (Some(300 * MS), Some(300 * MS));
+    });
+    assert!(!server.text.contains("not for storage"), "{}", server.text);
+    let parent = waited(|run| {
+        (run.waits.woken_ns, run.waits.other_ns, run.waits.child_ns) =
+            (Some(300 * MS), Some(310 * MS), Some(300 * MS));
+    });
+    assert!(parent.text.contains("not for storage"), "{}", parent.text);
 }
 
 #[test]

@@ -35,8 +35,12 @@ pub(super) fn worth(ns: u64, run: &Run) -> Option<(f64, String)> {
 /// The same of waits for storage, some of which were over when the thread was woken: of which is not known.
 fn worth_of_storage(ns: u64, run: &Run) -> Option<(f64, String)> {
     let (s, mut text) = worth(ns, run)?;
-    let late = run.waits.woken_ns.unwrap_or(0).min(ns);
-    if late * 5 >= ns {
+    let w = &run.waits;
+    let woken = w.woken_ns.unwrap_or(0);
+    let late = woken.min(ns);
+    // Where it waited for others as well, it was from those waits that it was woken, for all that is known.
+    let others = w.other_ns.unwrap_or(0).saturating_sub(w.child_ns.unwrap_or(0));
+    if late * 5 >= ns && others < woken {
         text.push_str(&format!(
             ", of which up to {} were not for storage: it was woken, and had no processor",
             seconds(late)
@@ -251,7 +255,10 @@ pub(super) fn writes(run: &Run, _: &[&Run]) -> Option<Finding> {
 pub(super) fn sync(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (sync_s, time) = worth_of_storage(run.waits.sync_ns?, run)?;
     let written = run.usage.device_write_bytes;
-    let amount = written.map_or_else(String::new, |n| format!(" It made the kernel write {}.", bytes(n)));
+    let amount = written.map_or_else(String::new, |n| {
+        // As many as a whole folio has, for each byte of it that is written.
+        format!(" By the kernel's account, which counts whole folios, {} were made dirty.", bytes(n))
+    });
     let text = format!(
         "It waited in fsync and its like, or close, for what it had written to be on its device: {time}.{amount}"
     );
@@ -306,8 +313,11 @@ pub(super) fn unexplained(run: &Run, _: &[&Run]) -> Option<Finding> {
         (w.completion_ns, "asynchronous I/O"),
         (w.child_ns, "children"),
     ];
+    let named = kinds.iter().map(|(ns, _)| *ns).sum::<Option<u64>>();
+    let rest = w.other_ns.zip(named).map(|(all, named)| all.saturating_sub(named));
     let known: Vec<String> = kinds
         .iter()
+        .chain(&[(rest, "what has no name (stopped by a signal or a debugger, for one)")])
         .filter_map(|(ns, what)| {
             ns.filter(|ns| *ns >= 1_000_000).map(|ns| format!("{} for {what}", seconds(ns)))
         })
