@@ -74,8 +74,11 @@ static __always_inline u32 why_off(struct task_struct *task, bool preempted)
 		state = task->__state;
 	else
 		state = BPF_CORE_READ((struct task_struct___state *)task, state);
-	if (preempted || !(state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)))
+	if (preempted || !state)
 		return C_WAIT_CPU;
+	/* Stopped by a signal or whoever debugs it, or frozen: no processor would help. */
+	if (!(state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)))
+		return C_WAIT_OTHER;
 	if (task->flags & (PF_KTHREAD | PF_IO_WORKER))
 		return C_WAIT_OTHER;
 	deep = (state & TASK_UNINTERRUPTIBLE) && !(state & TASK_NOLOAD);

@@ -48,7 +48,8 @@ pub struct Usage {
     pub device_read_bytes: Option<u64>,
     /// Bytes that its read calls delivered, from files of any kind, pipes, sockets and terminals (`rchar`).
     pub called_read_bytes: Option<u64>,
-    /// Bytes that it made the kernel send to devices, now or later (`ru_oublock`).
+    /// Bytes that it made dirty, which the kernel sends to devices now or later (`ru_oublock`): whole folios, whatever part of
+    /// them was written, each time that they became dirty.
     pub device_write_bytes: Option<u64>,
     /// Major faults as `perf stat` and `time` count them: of mappings only.
     pub major_faults: Option<u64>,

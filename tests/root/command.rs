@@ -47,6 +47,24 @@ pub fn command_status(_: &Path) {
     }
 }
 
+/// Who is stopped does not want a processor.
+pub fn command_stopped(dir: &Path) {
+    let path = dir.join("stopped.json");
+    let line = "(sleep 1; kill -CONT $$) & kill -STOP $$; wait";
+    let mut command = cachestat("--json");
+    command.arg("-o").arg(&path).args(["--", "sh", "-c", line]);
+    let (code, _, err) = output(&mut command);
+    assert_eq!(code, Some(0), "{err}");
+    let waits = json(&path)["runs"][0]["waits"].clone();
+    if waits["cpu_ns"].is_null() {
+        println!("     this kernel does not tell where threads wait");
+        return;
+    }
+    let ns = |name: &str| waits[name].as_u64().unwrap();
+    assert!(ns("cpu_ns") < 500_000_000, "{waits}");
+    assert!(ns("other_ns") > 500_000_000, "{waits}");
+}
+
 /// A tree searched cold and warm: on one screen, with the verdict on top, and adding up as it is printed.
 pub fn command_on_one_screen(dir: &Path) {
     let tree = dir.join("tree");

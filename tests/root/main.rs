@@ -38,6 +38,7 @@ const TESTS: &[Test] = &[
     ("it_leaves_itself_out", beside::it_leaves_itself_out),
     ("stopped_and_continued", beside::stopped_and_continued),
     ("command_status", command::command_status),
+    ("command_stopped", command::command_stopped),
     ("command_on_one_screen", command::command_on_one_screen),
     ("command_not_there", command::command_not_there),
     ("command_streams", command::command_streams),

@@ -166,6 +166,28 @@ fn whether_read_ahead_could_have_helped() {
     let whole = grepped(Some(65_536));
     assert_eq!(came(&whole).as_deref(), Some("large-calls"));
     assert!(!whole.text.contains("here and there") && !whole.remedy.unwrap().contains("fadvise"));
+    // A database asks for two pages at a time, here and there, until it has had all of them, some twice.
+    let database = |calls, hits| {
+        waited(|run| {
+            run.files_seen = 1;
+            run.files.truncate(1);
+            let file = &mut run.files[0];
+            (file.size, file.misses, file.readahead_hits, file.readahead_pages) =
+                (Some(480 * 4096), 480, 0, 0);
+            file.hits = hits;
+            let figures = [
+                (Figure::Misses, 480),
+                (Figure::ReadAheadHits, 0),
+                (Figure::ReadAheadPages, 0),
+                (Figure::ReadMissedCalls, calls),
+            ];
+            figures.iter().for_each(|(figure, n)| run.figures.set(*figure, Some(*n)));
+        })
+    };
+    assert_eq!(came(&database(240, 0)).as_deref(), Some("random"));
+    assert_eq!(came(&database(30, 0)).as_deref(), Some("large-calls"));
+    assert_eq!(came(&database(2, 0)).as_deref(), Some("large-calls"), "a file in one call");
+    assert_eq!(came(&database(30, 480)), None, "all of it twice is not once from end to end");
     // The sixteenth part of each, in large calls: neither.
     assert_eq!(came(&grepped(Some(1 << 20))), None);
     assert_eq!(came(&grepped(None)), None);
@@ -253,6 +275,16 @@ fn what_was_only_the_want_of_a_processor_is_taken_off_in_words() {
     let text = |woken| waited(|run| run.waits.woken_ns = Some(woken * MS)).text;
     assert!(text(80).contains("of which up to 80.0 ms were not for storage"), "{}", text(80));
     assert!(!text(79).contains("not for storage"));
+    // A server is woken by its clients: of what it was woken late is not known.
+    let server = waited(|run| {
+        (run.waits.woken_ns, run.waits.other_ns) = (Some(300 * MS), Some(300 * MS));
+    });
+    assert!(!server.text.contains("not for storage"), "{}", server.text);
+    let parent = waited(|run| {
+        (run.waits.woken_ns, run.waits.other_ns, run.waits.child_ns) =
+            (Some(300 * MS), Some(310 * MS), Some(300 * MS));
+    });
+    assert!(parent.text.contains("not for storage"), "{}", parent.text);
 }
 
 #[test]

@@ -33,8 +33,12 @@ pub(super) fn worth(ns: u64, run: &Run) -> Option<(f64, String)> {
 /// The same of waits for storage, some of which were over when the thread was woken: of which is not known.
 fn worth_of_storage(ns: u64, run: &Run) -> Option<(f64, String)> {
     let (s, mut text) = worth(ns, run)?;
-    let late = run.waits.woken_ns.unwrap_or(0).min(ns);
-    if late * 5 >= ns {
+    let w = &run.waits;
+    let woken = w.woken_ns.unwrap_or(0);
+    let late = woken.min(ns);
+    // Where it waited for others as well, it was from those waits that it was woken, for all that is known.
+    let others = w.other_ns.unwrap_or(0).saturating_sub(w.child_ns.unwrap_or(0));
+    if late * 5 >= ns && others < woken {
         text.push_str(&format!(
             ", of which up to {} were not for storage: it was woken, and had no processor",
             seconds(late)
@@ -111,7 +115,11 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
         return how("windows", text, "");
     }
     if ahead < misses {
-        if in_order(run) * 2 > misses {
+        // Whoever asks for little at a time, and for more than each file once, would have had it read ahead, had that been
+        // in order.
+        let calls = run.get(Figure::ReadMissedCalls).map(|calls| calls.max(1));
+        let large = calls.map(|calls| misses >= calls * LARGE || calls <= 2 * run.files_seen);
+        if large != Some(false) && in_order(run) * 2 > misses {
             let text = format!(
                 " It was read from end to end in calls so large that read-ahead had nothing left to fetch: each call waited \
                  for its own pages{depth}."
@@ -124,7 +132,7 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
             return how("large-calls", text, remedy);
         }
         // Large calls here and there are neither, and of which files is not known.
-        if run.get(Figure::ReadMissedCalls).is_some_and(|calls| misses >= calls.max(1) * LARGE) {
+        if large == Some(true) {
             return not_known;
         }
         let text = format!(
@@ -141,10 +149,16 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
 /// Pages of a call that is larger than what read-ahead would fetch for small ones at first.
 const LARGE: u64 = 8;
 
-/// Pages missed in files that were read from end to end, or nearly so, once.
+/// Pages missed in files that were read from end to end, or nearly so, once: a database that asks for a page here and one there
+/// has read all of its file in the end as well.
 fn in_order(run: &Run) -> u64 {
-    let whole =
-        |f: &&FileRow| f.size.is_some_and(|size| (f.misses + f.readahead_hits) * page() * 10 >= size * 9);
+    let whole = |f: &&FileRow| {
+        let once = |size: u64| (size * 9).div_ceil(10)..=size + size / 10 + page();
+        f.size.is_some_and(|size| {
+            (f.misses + f.readahead_hits) * page() >= *once(size).start()
+                && f.accesses() * page() <= *once(size).end()
+        })
+    };
     run.files.iter().filter(whole).map(|f| f.misses).sum()
 }
 
@@ -242,8 +256,13 @@ pub(super) fn writes(run: &Run, _: &[&Run]) -> Option<Finding> {
 pub(super) fn sync(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (sync_s, time) = worth_of_storage(run.waits.sync_ns?, run)?;
     let written = run.usage.device_write_bytes;
-    let amount = written
-        .map_or_else(String::new, |n| format!(" It made the kernel write {}.", run.volume_of_bytes(n)));
+    let amount = written.map_or_else(String::new, |n| {
+        // As many as a whole folio has, for each byte of it that is written.
+        format!(
+            " By the kernel's account, which counts whole folios, {} were made dirty.",
+            run.volume_of_bytes(n)
+        )
+    });
     let text = format!(
         "It waited in fsync and its like, or close, for what it had written to be on its device: {time}.{amount}"
     );
@@ -298,8 +317,11 @@ pub(super) fn unexplained(run: &Run, _: &[&Run]) -> Option<Finding> {
         (w.completion_ns, "asynchronous I/O"),
         (w.child_ns, "children"),
     ];
+    let named = kinds.iter().map(|(ns, _)| *ns).sum::<Option<u64>>();
+    let rest = w.other_ns.zip(named).map(|(all, named)| all.saturating_sub(named));
     let known: Vec<String> = kinds
         .iter()
+        .chain(&[(rest, "what has no name (stopped by a signal or a debugger, for one)")])
         .filter_map(|(ns, what)| {
             ns.filter(|ns| *ns >= 1_000_000).map(|ns| format!("{} for {what}", seconds(ns)))
         })
