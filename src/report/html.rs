@@ -107,7 +107,7 @@ fn times(report: &Report, out: &mut String) {
     out.push_str("<h2>Where the time went</h2>\n");
     let mut bars: Vec<(String, &Run)> = Vec::new();
     bars.extend(report.compared.as_ref().map(|s| ("then".to_owned(), &s.run)));
-    bars.extend(report.runs.iter().map(|r| (format!("run {}", r.number), r)));
+    bars.extend(report.runs.iter().map(|r| (called(r), r)));
     // Of what no run has, there is no colour to be explained.
     let some = |part| bars.iter().any(|(_, r)| Parts::of(r).get(part).is_some_and(|s| s >= 0.0005));
     let key = |i: usize| PARTS.get(i).filter(|(part, _)| some(*part)).map(|(_, text)| (*text).to_owned());
@@ -126,6 +126,13 @@ fn times(report: &Report, out: &mut String) {
     }
 }
 
+/// A run by its number, and the letter of its command.
+fn called(run: &Run) -> String {
+    run.label
+        .as_ref()
+        .map_or_else(|| format!("run {}", run.number), |label| format!("run {}, {label}", run.number))
+}
+
 fn tile(name: &str, value: &str, out: &mut String) {
     let _ = writeln!(out, "<div class=\"tile\"><b>{value}</b><span>{name}</span></div>");
 }
@@ -133,7 +140,7 @@ fn tile(name: &str, value: &str, out: &mut String) {
 fn one(run: &Run, many: bool, out: &mut String) {
     let _ = writeln!(out, "<section id=\"run-{}\">", run.number);
     if many {
-        let _ = writeln!(out, "<h2>Run {}</h2>", run.number);
+        let _ = writeln!(out, "<h2>{}</h2>", escape(&called(run).replacen('r', "R", 1)));
     }
     out.push_str("<div class=\"tiles\">\n");
     tile("wall", &format!("{:.3} s", run.wall_s), out);
@@ -159,7 +166,7 @@ fn one(run: &Run, many: bool, out: &mut String) {
         let (part, text) = PARTS.get(i)?;
         parts.get(*part).filter(|s| *s >= 0.0005).map(|s| format!("{text} {s:.3} s"))
     };
-    charts::bars(&[(format!("run {}", run.number), run)], key, out);
+    charts::bars(&[(called(run), run)], key, out);
     if parts.overlap() {
         out.push_str(
             "<p class=\"about\">In parallel: these are sums over all threads, more than the wall time. Which of them the \

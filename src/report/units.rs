@@ -213,8 +213,11 @@ pub fn wall(seconds: f64) -> String {
         format!("{} min {} s", whole / 60, whole % 60)
     } else if seconds >= 0.0995 {
         format!("{seconds:.2} s")
-    } else {
+    } else if seconds >= 0.00095 || seconds <= 0.0 {
         format!("{:.0} ms", seconds * 1e3)
+    } else {
+        // Never nothing of what is not.
+        format!("{:.2} ms", (seconds * 1e3).max(0.01))
     }
 }
 
@@ -223,7 +226,7 @@ pub fn wall(seconds: f64) -> String {
 pub fn walls(then: f64, now: f64) -> String {
     let (least, most) = (then.min(now), then.max(now));
     match most {
-        most if least < 0.0995 && (0.0995..9.9995).contains(&most) => {
+        most if (0.00095..0.0995).contains(&least) && (0.0995..9.9995).contains(&most) => {
             format!("{:.0} ms → {:.0} ms", then * 1e3, now * 1e3)
         }
         _ => format!("{} → {}", wall(then), wall(now)),
@@ -291,6 +294,8 @@ mod tests {
         assert_eq!(walls(6.44, 0.4), "6.44 s → 0.40 s");
         assert_eq!(walls(0.008, 0.061), "8 ms → 61 ms");
         assert_eq!(walls(300.0, 0.05), "5 min 0 s → 50 ms");
+        assert_eq!(walls(0.0004, 0.0009), "0.40 ms → 0.90 ms");
+        assert_eq!([0.0, 1e-9, 0.00099].map(wall), ["0 ms", "0.01 ms", "1 ms"]);
     }
 
     #[test]

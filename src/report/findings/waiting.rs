@@ -16,6 +16,7 @@ use crate::report::data::Run;
 use crate::report::time::Parts;
 use crate::report::units::page;
 use crate::report::units::seconds;
+use crate::text::numbers::Unit;
 
 /// What takes less of the time is not told of.
 pub(super) const LEAST: f64 = 0.2;
@@ -212,8 +213,10 @@ pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
     let device = run.usage.device_read_bytes;
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let rate = device.filter(|n| *n >= 1 << 20).map(|n| (n as f64 / run.wall_s.max(1e-9)) as u64);
+    // What is divided by a time is not known to the tenth of a page.
+    let whole = |n: u64| run.volume_of_bytes(if run.unit == Unit::Pages { n - n % page() } else { n });
     let came = rate.zip(device).map_or_else(String::new, |(rate, n)| {
-        format!("; {} came from devices, {} a second", run.volume_of_bytes(n), run.volume_of_bytes(rate))
+        format!("; {} came from devices, {} a second", run.volume_of_bytes(n), whole(rate))
     });
     let how = how_it_came(run, ns);
     let text = format!("It waited for data: {time}{came}.{}", how.text);

@@ -10,7 +10,9 @@ use super::share;
 use super::ways;
 use crate::figures::Figure;
 use crate::report::data::Run;
+use crate::report::units;
 use crate::text::foreign::or;
+use crate::text::numbers::Unit;
 
 /// Pages that the command found and had not brought in itself, if they are half of all that it used or more.
 fn warm(run: &Run) -> Option<u64> {
@@ -33,7 +35,11 @@ fn cached(warm: u64, run: &Run) -> String {
 
 /// `them`, or how many of them.
 fn of_them(pages: u64, warm: u64, run: &Run) -> String {
-    if pages >= warm { "them".into() } else { format!("{} of these {}", run.volume(pages), run.volume(warm)) }
+    match run.unit {
+        _ if pages >= warm => "them".into(),
+        Unit::Pages => format!("{} of these {}", units::count(pages), run.volume(warm)),
+        Unit::Bytes => format!("{} of these {}", run.volume(pages), run.volume(warm)),
+    }
 }
 
 pub(super) fn earlier_run(run: &Run, earlier: &[&Run]) -> Option<Finding> {
