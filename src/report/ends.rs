@@ -130,9 +130,10 @@ pub(super) fn look(ours: &[u32], mounts: &Mounts) -> Ends {
         let by = descriptors(pid).into_iter().find_map(|(fd, target)| {
             let (read, write) = modes(&fd);
             // The other end of one that is read is written to.
-            let pipe = |(reads, writes): &(bool, bool)| (*reads && write) || (*writes && read);
-            if wanted.pipes.get(&target).is_some_and(pipe) {
-                return Some("a pipe");
+            match wanted.pipes.get(&target) {
+                Some((true, _)) if write => return Some("a pipe that it reads"),
+                Some((_, true)) if read => return Some("a pipe that it writes to"),
+                _ => {}
             }
             socket(&target).filter(|inode| wanted.sockets.contains(*inode)).map(|_| "a connection")
         });
@@ -185,19 +186,27 @@ fn in_table(table: &str, inode: &str) -> Option<String> {
     Some(other.2.clone())
 }
 
-/// Why an open file is read without the page cache, where that can be proved.
+/// Why an open file is read without the page cache, where that can be proved. No server is asked for it.
 fn past(pid: u32, fd: &Path, target: &str, mounts: &Mounts) -> Option<Past> {
-    if !target.starts_with('/') || !fs::metadata(fd).ok()?.is_file() {
+    if !target.starts_with('/') {
         return None;
     }
     let number = fd.file_name()?.to_str()?;
     let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
-    let id = info.lines().find_map(|l| l.strip_prefix("mnt_id:"))?.trim().parse().ok()?;
-    let mount = mounts.by_id(id)?;
-    let why = uncached(&mount.kind, &mount.options)
-        .or_else(|| is_dax(fd).then_some("DAX: its memory is its storage"))?;
+    let field = |key: &str| info.lines().find_map(|l| l.strip_prefix(key)).map(str::trim);
+    let flags = i32::from_str_radix(field("flags:")?, 8).ok()?;
+    let mount = mounts.by_id(field("mnt_id:")?.parse().ok()?)?;
+    if flags & (libc::O_DIRECTORY | libc::O_PATH) != 0 {
+        return None;
+    }
+    let dax =
+        || (DAX.contains(&mount.kind.as_str()) && is_dax(fd)).then_some("DAX: its memory is its storage");
+    let why = uncached(&mount.kind, &mount.options).or_else(dax)?;
     Some(Past { path: Foreign::from(target), fs: mount.kind.clone(), why })
 }
+
+/// File systems that can do DAX, and are of this machine.
+const DAX: [&str; 4] = ["ext2", "ext4", "xfs", "erofs"];
 
 /// Network file systems whose mounts say that nothing is cached.
 fn uncached(kind: &str, options: &str) -> Option<&'static str> {
@@ -248,9 +257,9 @@ mod tests {
             look(&of.iter().map(|c| c.id()).collect::<Vec<_>>(), &Mounts::here()).peers
         };
         let has = |of: &[&std::process::Child], who: &std::process::Child| {
-            peers(of)
-                .iter()
-                .any(|p| p.pid == who.id() && p.by == "a pipe" && p.comm == Foreign::from("sleep"))
+            let by =
+                if who.id() == writer.id() { "a pipe that it reads" } else { "a pipe that it writes to" };
+            peers(of).iter().any(|p| p.pid == who.id() && p.by == by && p.comm == Foreign::from("sleep"))
         };
         assert!(has(&[&reader], &writer) && !has(&[&reader], &third));
         assert!(has(&[&writer], &third) && has(&[&writer], &reader));
