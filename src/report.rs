@@ -11,6 +11,7 @@ mod cold;
 pub mod compare;
 pub mod data;
 mod ending;
+pub mod ends;
 mod export;
 pub mod findings;
 mod gather;

@@ -194,7 +194,7 @@ impl Mounts {
         name
     }
 
-    pub(super) fn by_id(&self, id: u64) -> Option<&Mount> {
+    pub(crate) fn by_id(&self, id: u64) -> Option<&Mount> {
         self.list.iter().find(|m| m.id == id)
     }
 }

@@ -216,6 +216,9 @@ pub struct Run {
     pub left_behind: Vec<u32>,
     /// The machine meanwhile.
     pub system: Elsewhere,
+    /// What its processes were seen to have open.
+    #[serde(skip)]
+    pub ends: super::ends::Ends,
     /// The kernel's accounts of the machine and of its cgroup meanwhile.
     #[serde(skip)]
     pub machine: Machine,

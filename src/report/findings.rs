@@ -75,6 +75,7 @@ const RULES: &[Rule] = &[
     reading::cut_short,
     reading::limited,
     reading::direct,
+    reading::uncached,
     reading::fell_back,
     reading::refaults,
     reading::mapped,

@@ -12,7 +12,10 @@ use super::child::Identity;
 use super::child::Reaped;
 use super::child::Signals;
 use super::data::Usage;
+use super::ends;
+use super::ends::Ends;
 use super::machine::Machine;
+use crate::files::Mounts;
 
 /// What happens beside the samples: the machine's, or a test's.
 pub(super) trait Processes {
@@ -35,6 +38,10 @@ pub(super) trait Processes {
     /// When a child ended that has been waited for, if somebody looked then.
     fn end_of(&self, _: i32) -> Option<Instant> {
         None
+    }
+    /// What processes of a run have open.
+    fn ends(&self, _: &[u32], _: &Mounts) -> Ends {
+        Ends::default()
     }
     /// What the machine says of itself and of the cgroup of a process, or of what is started here; a test's says nothing.
     fn machine(&self, _: Option<u32>) -> Machine {
@@ -79,6 +86,10 @@ impl Processes for Signals {
 
     fn end_of(&self, pid: i32) -> Option<Instant> {
         Signals::end_of(self, pid)
+    }
+
+    fn ends(&self, ours: &[u32], mounts: &Mounts) -> Ends {
+        ends::look(ours, mounts)
     }
 
     fn machine(&self, pid: Option<u32>) -> Machine {

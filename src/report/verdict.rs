@@ -266,7 +266,7 @@ fn times(factor: f64) -> String {
 /// Why the data did not have to be waited for, or had to be.
 fn of_data(then: &Run, now: &Run, before: &str, findings: &[Finding]) -> String {
     let has = |id: &str, run: &Run| findings.iter().any(|f| f.id == id && f.runs.contains(&run.number));
-    let amount = now.volume(now.warm_pages);
+    let amount = whole::warm(now);
     if now.wall_s >= then.wall_s {
         return match now.cold.is_some() && then.cold.is_none() {
             true => "waiting for data, which --cold had emptied from the cache".into(),

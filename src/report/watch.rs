@@ -17,6 +17,7 @@ use super::child::Identity;
 use super::data::Residency;
 use super::data::Run;
 use super::data::Usage;
+use super::ends::Looks;
 use super::gather::Gather;
 use super::machine::Machine;
 use super::origins::Origins;
@@ -149,7 +150,7 @@ impl<'a> Watch<'a> {
         let started = self.processes.start(command, self.who.as_ref());
         self.live.source().spawning(0);
         let pid = started.map_err(|e| End::NotStarted(NotStarted(e)))?;
-        let mut usage = Usage::zero();
+        let (mut usage, mut looks) = (Usage::zero(), Looks::default());
         let mut ended: Option<(i32, Instant)> = None;
         let mut signal = None;
         let left = loop {
@@ -188,6 +189,7 @@ impl<'a> Watch<'a> {
             }
             self.live.tick()?;
             gather.sample(self.live.now(), &mut self.origins);
+            self.look_at(number, self.since(began), &mut looks)?;
         };
         let (status, end) = ended.unwrap_or((1, self.processes.now()));
         self.live.tick()?;
@@ -200,7 +202,7 @@ impl<'a> Watch<'a> {
         run.time = crate::view::utc(time);
         (run.exit_status, run.signal) = (Some(status), signal);
         run.wall_s = end.duration_since(began).as_secs_f64();
-        run.left_behind = left;
+        (run.left_behind, run.ends) = (left, looks.seen());
         let now = self.processes.machine(None);
         run.machine = now.since(&machine);
         run.machine_before = self.machine.map(|then| machine.since(&then));
@@ -240,6 +242,15 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Looks at what the processes of a run have open, if it is time.
+    fn look_at(&mut self, number: u32, after: Duration, looks: &mut Looks) -> anyhow::Result<()> {
+        if looks.due(after) {
+            let ours = self.living(number)?;
+            looks.add(self.processes.ends(&ours, self.names.mounts_now()));
+        }
+        Ok(())
+    }
+
     fn since(&self, began: Instant) -> Duration {
         self.processes.now().saturating_duration_since(began)
     }
@@ -271,13 +282,14 @@ impl<'a> Watch<'a> {
         let mut gather = Gather::new(self.live.now().clone());
         let used = accounts::begin(self.live.source(), &family, number)?;
         let machine = self.processes.machine(Some(pid));
-        let mut over = false;
+        let (mut over, mut looks) = (false, Looks::default());
         while !over {
             let left = time.saturating_sub(self.since(began));
             let event = self.processes.wait(left.min(pause(self.since(began))), None)?;
             over = event == Event::Asked || self.since(began) >= time || !self.processes.is_alive(pid);
             self.live.tick()?;
             gather.sample(self.live.now(), &mut self.origins);
+            self.look_at(number, self.since(began), &mut looks)?;
         }
         let wall = self.since(began).as_secs_f64();
         // Of a process that has gone, its cgroup is not known any more.
@@ -291,6 +303,7 @@ impl<'a> Watch<'a> {
         run.usage = now.map(|now| now.since(used)).unwrap_or_default();
         super::unseen::weigh(&mut run, self.live.plan());
         (run.number, run.time, run.wall_s, run.machine) = (number, crate::view::utc(at), wall, machine);
+        run.ends = looks.seen();
         Ok(run)
     }
 }

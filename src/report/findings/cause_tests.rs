@@ -9,6 +9,8 @@ use super::crowd::warm;
 use super::tests::idle;
 use super::*;
 use crate::report::data::Residency;
+use crate::report::ends::Past;
+use crate::report::ends::Peer;
 use crate::report::machine::Machine;
 use crate::text::numbers::Unit;
 
@@ -48,6 +50,10 @@ pub(super) fn pairs() -> Vec<Pair> {
             (run.waits.lookup_ns, run.waits.read_ns) = (Some(ms * MS), Some(250 * MS))
         })]
     };
+    let past = |files: usize| {
+        let file = Past { path: "/shared/f".into(), fs: "9p".into(), why: "mounted without a cache" };
+        vec![changed(idle(), |run| run.ends.past = vec![file; files])]
+    };
     let peer = |ms| vec![changed(idle(), |run| run.waits.peer_ns = Some(ms * MS))];
     let slept = |ms| vec![changed(idle(), |run| run.waits.timer_ns = Some(ms * MS))];
     let locked = |ms| vec![changed(idle(), |run| run.waits.lock_ns = Some(ms * MS))];
@@ -66,6 +72,7 @@ pub(super) fn pairs() -> Vec<Pair> {
         ("waited-for-sync", synced(200), synced(199)),
         ("cpu-contention", queued(50), queued(49)),
         ("cpu-bound", worked(0.401), worked(0.4)),
+        ("cache-bypassed", past(1), past(0)),
         ("processor-time", computed(0.1), computed(0.099)),
         ("waited-for-metadata", metadata(200), metadata(199)),
         ("waited-for-peer", peer(200), peer(199)),
@@ -342,4 +349,21 @@ fn work_is_told_once() {
         run.waits.read_ns = Some(15 * MS);
     }));
     assert!(!trivial.contains(&"processor-time"), "{trivial:?}");
+}
+
+#[test]
+fn who_is_waited_for_has_a_name() {
+    let waited = |peers: Vec<Peer>| {
+        let run = changed(idle(), |run| {
+            run.waits.peer_ns = Some(300 * MS);
+            run.ends.peers = peers;
+        });
+        found(&[run], "waited-for-peer")
+    };
+    assert!(waited(Vec::new()).text.contains("was not seen: ss -xp"));
+    let peer = |pid, comm: &[u8]| Peer { pid, comm: comm.into(), by: "a pipe" };
+    let told = waited(vec![peer(7, b"curl"), peer(9, b"a{}\x1b[31m")]);
+    assert!(told.text.contains("were curl (process 7, a pipe), a{}"), "{}", told.text);
+    assert!(!told.text.contains('\x1b') && !told.text.contains("ss -xp"), "{}", told.text);
+    assert_eq!(told.evidence["peers"][0]["pid"], 7);
 }

@@ -182,6 +182,27 @@ pub(super) fn direct(run: &Run, _: &[&Run]) -> Option<Finding> {
     Finding::new("direct-io-bypassed", text, evidence)
 }
 
+/// Files of which nothing is in the figures, since nothing of them is in the cache.
+pub(super) fn uncached(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let first = run.ends.past.first()?;
+    let more = match run.ends.past.len() {
+        1 => String::new(),
+        n => format!(" So it is with {} more of its files.", n - 1),
+    };
+    let text = format!(
+        "Reads of {} went past the page cache: {}, {}. What it read there is in none of these figures, and no run leaves any \
+         of it for the next.{more}",
+        first.path, first.fs, first.why,
+    );
+    let files: Vec<_> =
+        run.ends.past.iter().map(|f| json!({ "path": f.path, "fs": f.fs, "why": f.why })).collect();
+    Finding::new(
+        "cache-bypassed",
+        text,
+        json!({ "files": files, "called_read_bytes": run.usage.called_read_bytes }),
+    )
+}
+
 pub(super) fn fell_back(run: &Run, _: &[&Run]) -> Option<Finding> {
     let bytes_back = run.get(Figure::DirectFellBack)?;
     if bytes_back < 65536 {

@@ -286,9 +286,22 @@ fn others(run: &Run, ns: Option<u64>, id: &'static str, text: &str) -> Option<Fi
 }
 
 pub(super) fn peers(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let text = "It waited for somebody else: {} for a pipe, a socket, a terminal, an event, or the server of a FUSE file system. \
-                Who is at the other end is not told: ss -xp, or lsof -E -p PID, tells while it runs.";
-    others(run, run.waits.peer_ns, "waited-for-peer", text)
+    let seen: Vec<String> =
+        run.ends.peers.iter().map(|p| format!("{} (process {}, {})", p.comm, p.pid, p.by)).collect();
+    let who = match seen.as_slice() {
+        [] => {
+            "Who is at the other end was not seen: ss -xp, or lsof -E -p PID, tells while it runs.".to_owned()
+        }
+        all => format!("At the other ends of what it had open were {}.", all.join(", ")),
+    };
+    // Names are foreign: they come last, where nothing is replaced in them any more.
+    let text = "It waited for somebody else: {} for a pipe, a socket, a terminal, an event, or the server of a FUSE file system.";
+    let mut finding = others(run, run.waits.peer_ns, "waited-for-peer", text)?;
+    finding.text = format!("{} {who}", finding.text);
+    let peers: Vec<_> =
+        run.ends.peers.iter().map(|p| json!({ "pid": p.pid, "comm": p.comm, "by": p.by })).collect();
+    finding.evidence["peers"] = peers.into();
+    Some(finding)
 }
 
 pub(super) fn timers(run: &Run, _: &[&Run]) -> Option<Finding> {

@@ -74,6 +74,21 @@ fn a_second_scan() {
 }
 
 #[test]
+fn of_a_mapped_scan_faults_are_a_part() {
+    let mut runs = scans();
+    runs[1].warm_pages = 512;
+    runs[1].origin.runs = vec![(1, 512)];
+    for (figure, n) in [(Figure::Hits, 0), (Figure::FaultHits, 512), (Figure::FaultAround, 7680)] {
+        runs[1].figures.set(figure, Some(n));
+    }
+    let v = said(&runs);
+    assert!(v.text.contains("(2 MiB and 30 MiB mapped around it)"), "{}", v.text);
+    // What it read goes before.
+    runs[1].figures.set(Figure::FaultHits, Some(255));
+    assert!(said(&runs).text.contains("(2 MiB)"));
+}
+
+#[test]
 fn work_in_the_kernel_is_put_down_to_the_cold_cache_only_where_more_came_in() {
     let mut runs = scans();
     // As much came in for both: the difference is the command's own.

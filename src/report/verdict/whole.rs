@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::Cause;
 use super::Kind;
 use super::units;
+use crate::figures::Figure;
 use crate::report::data::Run;
 use crate::report::time::Parts;
 
@@ -84,6 +85,17 @@ impl Divided {
                 units::wall(self.now)
             ),
         }
+    }
+}
+
+/// How much was warm. Of files that are mapped only faults are seen, and each brings the pages around it.
+pub(super) fn warm(run: &Run) -> String {
+    let least = run.volume(run.warm_pages);
+    match run.get(Figure::FaultHits).zip(run.get(Figure::FaultAround)) {
+        Some((hits, around)) if hits * 2 >= run.warm_pages && around > run.warm_pages => {
+            format!("{least} and {} mapped around it", run.volume(around))
+        }
+        _ => least,
     }
 }
 
