@@ -59,7 +59,7 @@ pub(super) fn groups(report: &Report, out: &mut String) {
         rows.push(row(g.id(), g, factor, least));
     }
     let titles =
-        ["group", "runs", "mean ± σ", "minimum", "maximum", "outliers", "× as fast", "cached before"];
+        ["group", "runs", "mean ± σ", "minimum", "maximum", "outliers", "× as fast", "cached of its use"];
     // A column in which nothing can stand is left out.
     let mut titles = titles.to_vec();
     for column in (0..titles.len()).rev() {
