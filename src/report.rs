@@ -61,6 +61,7 @@ use crate::sample::Source as _;
 use crate::session::Session;
 use crate::text::foreign;
 use crate::text::foreign::Foreign;
+use crate::text::numbers::Unit;
 use crate::wait::Process;
 use assert::Outcome;
 use compare::Difference;
@@ -99,6 +100,8 @@ pub struct Report {
     pub kernel: String,
     /// Name of the machine.
     pub host: Foreign,
+    /// Whether sentences count pages, or what they hold.
+    pub unit: Unit,
     /// What was done before and around the runs.
     pub about: Vec<String>,
     /// The runs of `--warmup`: known only so that what they did is not put down to anybody else.
@@ -144,7 +147,8 @@ impl Report {
 
     /// Draws the conclusions: differences and findings.
     pub fn conclude(&mut self) {
-        for run in &mut self.runs {
+        for run in self.warmups.iter_mut().chain(&mut self.runs) {
+            run.unit = self.unit;
             if let (Some(certificate), Some(cold), Some(left)) =
                 (&mut run.certificate, &run.cold, &run.cold_left)
             {
@@ -226,6 +230,7 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
         host: read("/proc/sys/kernel/hostname").into(),
         unknown: unknown(session.plan()),
         compared,
+        unit: options.unit.unwrap_or_default(),
         ..Report::default()
     };
     if let Some(who) = &who {

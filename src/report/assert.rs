@@ -74,6 +74,30 @@ struct Range {
     most: f64,
 }
 
+/// What can come of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcomes {
+    /// It was shown to hold.
+    Passed,
+    /// It was shown not to hold.
+    Failed,
+    /// Neither, which fails as well: a figure is not known, or not well enough.
+    Unknown,
+}
+
+impl Outcomes {
+    /// Its name, as it is in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// What came of one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
@@ -81,6 +105,8 @@ pub struct Outcome {
     pub expression: String,
     /// Whether it was shown to hold.
     pub holds: bool,
+    /// The same, with what is not known told apart from what does not hold.
+    pub result: Outcomes,
     /// The run for which it did not, where that is one of several.
     pub run: Option<u32>,
     /// What the sides were, or why that is not known.
@@ -99,9 +125,10 @@ impl Assertion {
     /// Whether it holds.
     #[must_use]
     pub fn check(&self, report: &Report) -> Outcome {
-        let outcome = |holds, run: Option<u32>, found| Outcome {
+        let outcome = |result, run: Option<u32>, found| Outcome {
             expression: self.text.clone(),
-            holds,
+            holds: result == Outcomes::Passed,
+            result,
             run: run.filter(|_| report.runs.len() > 1),
             found,
         };
@@ -109,21 +136,22 @@ impl Assertion {
         // Where no side is about each run, one look is enough.
         let runs = if each { report.runs.as_slice() } else { report.runs.get(..1).unwrap_or_default() };
         if runs.is_empty() {
-            return outcome(false, None, "there was no run".into());
+            return outcome(Outcomes::Unknown, None, "there was no run".into());
         }
         let mut found = String::new();
         for run in runs {
             let number = each.then_some(run.number);
             let (left, right) = match (self.left.value(run, report), self.right.value(run, report)) {
                 (Ok(left), Ok(right)) => (left, right),
-                (Err(why), _) | (_, Err(why)) => return outcome(false, number, why),
+                (Err(why), _) | (_, Err(why)) => return outcome(Outcomes::Unknown, number, why),
             };
             found = self.found(left, right);
             if !self.comparison.holds(left, right) {
-                return outcome(false, number, found);
+                let known = self.comparison.opposite().holds(left, right);
+                return outcome(if known { Outcomes::Failed } else { Outcomes::Unknown }, number, found);
             }
         }
-        outcome(true, None, found)
+        outcome(Outcomes::Passed, None, found)
     }
 
     fn found(&self, left: Range, right: Range) -> String {
@@ -186,6 +214,18 @@ impl Side {
 }
 
 impl Comparison {
+    /// What holds where this does not, of numbers that are known.
+    const fn opposite(self) -> Self {
+        match self {
+            Self::Less => Self::AtLeast,
+            Self::AtMost => Self::More,
+            Self::Equal => Self::NotEqual,
+            Self::NotEqual => Self::Equal,
+            Self::AtLeast => Self::Less,
+            Self::More => Self::AtMost,
+        }
+    }
+
     /// Whether it holds whatever the sides are, within what is known of them.
     #[allow(clippy::float_cmp)]
     fn holds(self, left: Range, right: Range) -> bool {
@@ -229,12 +269,14 @@ pub fn junit(outcomes: &[Outcome], seconds: f64) -> String {
         outcomes.len()
     );
     for o in outcomes {
-        let name = escaped(&o.expression);
+        // White space in an expression may be what XML has no character for.
+        let name = escaped(&Foreign::from(o.expression.as_str()).to_string());
         let _ = match o.holds {
             true => writeln!(out, "  <testcase classname=\"cachestat.assert\" name=\"{name}\"/>"),
             false => writeln!(
                 out,
-                "  <testcase classname=\"cachestat.assert\" name=\"{name}\">\n    <failure message=\"{}\"/>\n  </testcase>",
+                "  <testcase classname=\"cachestat.assert\" name=\"{name}\">\n    <failure type=\"{}\" message=\"{}\"/>\n  </testcase>",
+                o.result.name(),
                 escaped(&o.line())
             ),
         };

@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use super::cold::Left;
 use super::share;
-use super::units::bytes;
+use super::units;
 use super::units::count;
 use super::units::percent;
+use crate::text::numbers::Unit;
 
 /// The name of this shape of it. It changes when a key means something else.
 pub const ID: &str = "cachestat-certificate-1";
@@ -105,7 +106,7 @@ impl Before {
 
     /// In words.
     #[must_use]
-    pub fn about(&self) -> String {
+    pub fn about(&self, unit: Unit) -> String {
         let (Some(least), Some(most)) = (self.share_at_least, self.share_at_most) else {
             return match self.files {
                 0 => "no file was read".into(),
@@ -121,7 +122,7 @@ impl Before {
             1 => "; of another file it is not known".into(),
             n => format!("; of {} others it is not known", count(n)),
         };
-        let size = bytes(self.bytes);
+        let size = units::volume_of_bytes(self.bytes, unit);
         // Bounds that bound nothing.
         if self.cached_at_least_bytes == Some(0) && self.cached_at_most_bytes == Some(self.bytes) {
             return format!("what was cached before of {size} in {which} is not known{unknown}");
@@ -133,7 +134,8 @@ impl Before {
 impl Others {
     /// In words.
     #[must_use]
-    pub fn about(&self) -> String {
+    pub fn about(&self, unit: Unit) -> String {
+        let bytes = |n| units::volume_of_bytes(n, unit);
         let (Some(read), Some(brought)) = (self.read_bytes, self.brought_in_bytes) else {
             return "what others read is not known".into();
         };
@@ -155,23 +157,15 @@ impl Certificate {
         });
     }
 
-    /// What could not be emptied, in words.
-    #[must_use]
-    pub fn left(&self) -> Option<String> {
-        let cold = self.cold.as_ref()?;
-        let left = cold.left_file_bytes + cold.left_metadata_bytes;
-        Some(format!("--cold {} left {} on the whole machine", cold.caches, bytes(left)))
-    }
-
     /// The certificate in one sentence.
     #[must_use]
-    pub fn line(&self) -> String {
+    pub fn line(&self, unit: Unit) -> String {
         let state = if self.cold.is_some() { "cold: " } else { "" };
         let lost = match self.lost {
             0 => String::new(),
             n => format!("; {} events were lost", count(n)),
         };
-        format!("{state}{}; {}{lost}", self.before.about(), self.others.about())
+        format!("{state}{}; {}{lost}", self.before.about(unit), self.others.about(unit))
     }
 }
 
@@ -190,15 +184,20 @@ mod tests {
         c.emptied("all", &Left::default());
         let files = count(6002);
         assert_eq!(
-            c.line(),
+            c.line(Unit::Bytes),
             format!(
                 "cold: 0.3 % of 1.1 GiB in {files} files was cached before; nobody else read more than 1 MiB"
             )
         );
         c.before = Before { files: 3, files_unknown: 2, ..Before::default() }.known(100, 90, 100, 4096);
+        assert_eq!(
+            c.line(Unit::Pages),
+            "cold: 90.0 % to 100.0 % of 100 pages in a file was cached before; of 2 others it is not known; nobody else \
+             read more than 256 pages"
+        );
         (c.others, c.lost, c.cold) = (others(3 << 20), 4, None);
         assert_eq!(
-            c.line(),
+            c.line(Unit::Bytes),
             "90.0 % to 100.0 % of 400 KiB in a file was cached before; of 2 others it is not known; others read 3 MiB \
              and brought 0 B in; 4 events were lost"
         );
@@ -207,10 +206,10 @@ mod tests {
     #[test]
     fn what_is_not_known_is_said() {
         let c = Certificate::default();
-        assert_eq!(c.line(), "no file was read; what others read is not known");
+        assert_eq!(c.line(Unit::Bytes), "no file was read; what others read is not known");
         let before = Before { files: 2, files_unknown: 2, ..Before::default() };
         let lost = Before { files: 5, ..Before::default() }.known(100, 0, 100, 4096);
-        assert_eq!(lost.about(), "what was cached before of 400 KiB in 5 files is not known");
-        assert!(before.about().starts_with("what was cached is not known of any of 2 files"));
+        assert_eq!(lost.about(Unit::Bytes), "what was cached before of 400 KiB in 5 files is not known");
+        assert!(before.about(Unit::Bytes).starts_with("what was cached is not known of any of 2 files"));
     }
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::units;
 use crate::files::Mount;
 use crate::options::OneOf;
+use crate::text::numbers::Unit;
 
 /// Which caches are emptied before the first run, or before each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +93,7 @@ pub struct Left {
 impl Left {
     /// In words.
     #[must_use]
-    pub fn about(&self) -> String {
+    pub fn about(&self, unit: Unit) -> String {
         let journals = if self.journals_kept {
             "; what the journal of ext4 has yet to put in its place is among it, and this kernel (before 5.14) does \
              so only when it pleases"
@@ -100,11 +101,9 @@ impl Left {
             ""
         };
         format!(
-            "{} of files ({} pages) and {} of metadata ({} pages) stayed: in use{journals}",
-            units::bytes(self.file_bytes),
-            self.file_bytes / units::page(),
-            units::bytes(self.buffers_bytes),
-            self.buffers_bytes / units::page(),
+            "{} of files and {} of metadata stayed: in use{journals}",
+            units::volume_of_bytes(self.file_bytes, unit),
+            units::volume_of_bytes(self.buffers_bytes, unit),
         )
     }
 }
@@ -136,13 +135,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stayed_is_told_in_bytes_and_pages() {
+    fn what_stayed_is_told_in_bytes_or_pages() {
         let left = Left { file_bytes: 3 * units::page(), buffers_bytes: 0, journals_kept: false };
-        assert!(
-            left.about().contains("(3 pages)") && left.about().ends_with("stayed: in use"),
-            "{}",
-            left.about()
-        );
-        assert!(Left { journals_kept: true, ..left }.about().contains("5.14"));
+        assert_eq!(left.about(Unit::Pages), "3 pages of files and 0 pages of metadata stayed: in use");
+        let size = units::bytes(3 * units::page());
+        assert_eq!(left.about(Unit::Bytes), format!("{size} of files and 0 B of metadata stayed: in use"));
+        assert!(Left { journals_kept: true, ..left }.about(Unit::Bytes).contains("5.14"));
     }
 }

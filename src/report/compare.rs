@@ -7,6 +7,8 @@ use super::price::Price;
 use super::time::PARTS;
 use super::time::Part;
 use super::time::Parts;
+use super::units;
+use super::units::Clock;
 use crate::figures::Figure;
 
 /// A row of the comparison.
@@ -71,7 +73,7 @@ pub const LINES: &[Line] = &[
 ];
 
 /// What a cold cache costs in work of the kernel, as a part of a difference.
-const COLD_WORK: &str = "work for a cold cache";
+pub(super) const COLD_WORK: &str = "work for a cold cache";
 
 /// A part of a difference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -103,7 +105,31 @@ pub(super) fn worth_a_word(then: &Run, now: &Run) -> bool {
     wall_s > 0.01 && wall_s > 0.02 * then.wall_s.max(now.wall_s)
 }
 
+/// A part of a difference as it is shown.
+pub(super) struct Told {
+    pub(super) name: &'static str,
+    /// What changed, and its share where the whole is divided.
+    pub(super) cells: Vec<String>,
+}
+
 impl Difference {
+    /// What changed of the wall time, and of what is known of its parts: rounded so that it adds up.
+    pub(super) fn told(&self) -> (String, Vec<Told>) {
+        let clock = Clock::new(self.wall_s.abs());
+        let wall = clock.round(self.wall_s);
+        let known: Vec<&Piece> = self.parts.iter().filter(|p| p.seconds.is_some()).collect();
+        let exact: Vec<f64> = known.iter().filter_map(|p| p.seconds).collect();
+        let steps: Vec<f64> = exact.iter().map(|s| clock.count(*s)).collect();
+        let whole = units::adding_up(&steps, wall);
+        let divided = self.parts.iter().any(|p| p.share.is_some()) && wall != 0;
+        let shares = if divided { units::shares(&exact, self.wall_s, 0) } else { Vec::new() };
+        let row = |(i, part): (usize, &&Piece)| {
+            let cells = std::iter::once(clock.change(whole[i])).chain(shares.get(i).cloned()).collect();
+            Told { name: part.name, cells }
+        };
+        (clock.change(wall), known.iter().enumerate().map(row).collect())
+    }
+
     /// From one run to another.
     #[must_use]
     pub fn between(title: String, then: &Run, now: &Run) -> Self {

@@ -12,12 +12,14 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::machine::Machine;
+use super::units;
 use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::figures::GROUPS;
 use crate::figures::Scope;
 use crate::sample::Histograms;
 use crate::text::foreign::Foreign;
+use crate::text::numbers::Unit;
 
 pub use files::FileRow;
 pub use files::Pattern;
@@ -140,6 +142,9 @@ pub struct Tick {
 pub struct Run {
     /// 1 for the first.
     pub number: u32,
+    /// Whether what is said of it counts pages, or what they hold.
+    #[serde(skip)]
+    pub unit: Unit,
     /// Whether it was run to warm up, and counts for nothing.
     #[serde(skip)]
     pub warmup: bool,
@@ -245,6 +250,18 @@ impl From<&Histograms> for Latency {
 }
 
 impl Run {
+    /// Pages in a sentence about the run, in its unit.
+    #[must_use]
+    pub fn volume(&self, pages: u64) -> String {
+        units::volume(pages, self.unit)
+    }
+
+    /// The same of what was counted in bytes.
+    #[must_use]
+    pub fn volume_of_bytes(&self, bytes: u64) -> String {
+        units::volume_of_bytes(bytes, self.unit)
+    }
+
     /// A figure of the contract.
     #[must_use]
     pub const fn get(&self, figure: Figure) -> Option<u64> {

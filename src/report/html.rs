@@ -4,6 +4,8 @@
 mod charts;
 mod files;
 mod hash;
+mod table;
+mod tables;
 
 use std::fmt::Write as _;
 
@@ -11,9 +13,7 @@ use super::Report;
 use super::data::Run;
 use super::time::PARTS;
 use super::time::Parts;
-use super::units::bytes;
-use super::units::change;
-use super::units::count;
+use super::units;
 use super::units::percent;
 use crate::figures::Figure;
 
@@ -64,7 +64,9 @@ pub fn page(report: &Report) -> String {
     for about in &report.about {
         let _ = writeln!(out, "<p class=\"about\">{}</p>", escape(about));
     }
+    tables::assertions(report, &mut out);
     findings(report, &mut out);
+    tables::groups(report, &mut out);
     if report.runs.len() > 1 || report.compared.is_some() {
         times(report, &mut out);
     }
@@ -105,25 +107,30 @@ fn times(report: &Report, out: &mut String) {
     out.push_str("<h2>Where the time went</h2>\n");
     let mut bars: Vec<(String, &Run)> = Vec::new();
     bars.extend(report.compared.as_ref().map(|s| ("then".to_owned(), &s.run)));
-    bars.extend(report.runs.iter().map(|r| (format!("run {}", r.number), r)));
-    charts::bars(&bars, |i| PARTS.get(i).map(|(_, text)| (*text).to_owned()), out);
+    bars.extend(report.runs.iter().map(|r| (called(r), r)));
+    // Of what no run has, there is no colour to be explained.
+    let some = |part| bars.iter().any(|(_, r)| Parts::of(r).get(part).is_some_and(|s| s >= 0.0005));
+    let key = |i: usize| PARTS.get(i).filter(|(part, _)| some(*part)).map(|(_, text)| (*text).to_owned());
+    charts::bars(&bars, key, out);
     for d in &report.differences {
-        let _ = writeln!(
-            out,
-            "<h3>{}: {} s</h3>\n<table class=\"differences\"><tbody>",
-            escape(&d.title),
-            change(d.wall_s)
-        );
-        for p in &d.parts {
-            let seconds = p.seconds.map_or_else(|| "-".into(), |s| format!("{} s", change(s)));
-            let share = p.share.map_or_else(|| "-".into(), |s| escape(&percent(s, 0)));
-            let _ = writeln!(out, "<tr><td>{}</td><td>{seconds}</td><td>{share}</td></tr>", p.name);
+        let (wall, rows) = d.told();
+        let _ = writeln!(out, "<h3>{}: {wall}</h3>\n<table class=\"differences\"><tbody>", escape(&d.title));
+        for row in rows {
+            let cells: String = row.cells.iter().map(|c| format!("<td>{}</td>", escape(c))).collect();
+            let _ = writeln!(out, "<tr><td>{}</td>{cells}</tr>", row.name);
         }
         out.push_str("</tbody></table>\n");
         for note in &d.notes {
             let _ = writeln!(out, "<p class=\"about\">{}</p>", escape(note));
         }
     }
+}
+
+/// A run by its number, and the letter of its command.
+fn called(run: &Run) -> String {
+    run.label
+        .as_ref()
+        .map_or_else(|| format!("run {}", run.number), |label| format!("run {}, {label}", run.number))
 }
 
 fn tile(name: &str, value: &str, out: &mut String) {
@@ -133,33 +140,40 @@ fn tile(name: &str, value: &str, out: &mut String) {
 fn one(run: &Run, many: bool, out: &mut String) {
     let _ = writeln!(out, "<section id=\"run-{}\">", run.number);
     if many {
-        let _ = writeln!(out, "<h2>Run {}</h2>", run.number);
+        let _ = writeln!(out, "<h2>{}</h2>", escape(&called(run).replacen('r', "R", 1)));
     }
     out.push_str("<div class=\"tiles\">\n");
-    let show = |n: Option<u64>| n.map_or_else(|| "-".into(), count);
     tile("wall", &format!("{:.3} s", run.wall_s), out);
-    let ratio = run.figures.hit_ratio().map_or_else(|| "-".into(), |r| escape(&percent(r, 1)));
-    tile("hits of pages read", &ratio, out);
-    tile("pages read", &show(run.get(Figure::Accesses)), out);
-    tile("misses", &show(run.get(Figure::Misses)), out);
-    tile("from devices", &run.usage.device_read_bytes.map_or_else(|| "-".into(), bytes), out);
-    tile("dentry misses", &show(run.lookups.dcache_misses), out);
+    // What is not known here is told in its own place.
+    let volume = |f: Figure| run.get(f).map(|n| run.volume(n));
+    let tiles = [
+        ("hits of what was read", run.figures.hit_ratio().map(|r| percent(r, 1))),
+        ("read, in whole pages", volume(Figure::Accesses)),
+        ("misses", volume(Figure::Misses)),
+        ("from devices", run.usage.device_read_bytes.map(|n| run.volume_of_bytes(n))),
+        ("dentry misses", run.lookups.dcache_misses.map(units::count)),
+    ];
+    for (name, value) in tiles {
+        if let Some(value) = value {
+            tile(name, &escape(&value), out);
+        }
+    }
     out.push_str("</div>\n");
-    certificate(run, out);
+    tables::certificate(run, out);
     let parts = Parts::of(run);
     let _ = writeln!(out, "<h3>Where the time {}went</h3>", if many { "of this run " } else { "" });
     let key = |i: usize| {
         let (part, text) = PARTS.get(i)?;
-        Some(format!("{text} {}", parts.get(*part).map_or_else(|| "-".into(), |s| format!("{s:.3} s"))))
+        parts.get(*part).filter(|s| *s >= 0.0005).map(|s| format!("{text} {s:.3} s"))
     };
-    charts::bars(&[(format!("run {}", run.number), run)], key, out);
+    charts::bars(&[(called(run), run)], key, out);
     if parts.overlap() {
         out.push_str(
             "<p class=\"about\">In parallel: these are sums over all threads, more than the wall time. Which of them the \
              run as a whole waited for is not known.</p>\n",
         );
     }
-    out.push_str("<h3>Pages over time</h3>\n");
+    out.push_str("<h3>Reads and writes over time</h3>\n");
     charts::pages(run, out);
     out.push_str("<h3>Waiting over time</h3>\n");
     charts::waits(run, out);
@@ -169,19 +183,10 @@ fn one(run: &Run, many: bool, out: &mut String) {
     }
     if let Some(windows) = &run.window_pages {
         out.push_str("<h3>Read-ahead windows by size</h3>\n");
-        charts::windows(windows, out);
+        charts::windows(windows, run.unit, out);
     }
     files::table(run, out);
     out.push_str("</section>\n");
-}
-
-/// The state of the cache that the run was made in.
-fn certificate(run: &Run, out: &mut String) {
-    let Some(c) = &run.certificate else { return };
-    let _ = writeln!(out, "<p class=\"certificate\">{}.</p>", escape(&c.line()));
-    for more in c.left().iter().chain(&c.before.why).chain(&c.others.why) {
-        let _ = writeln!(out, "<p class=\"about\">{}</p>", escape(more));
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::data::Run;
 use super::time::Parts;
 use super::units;
 use crate::figures::Figure;
+use crate::text::numbers::Unit;
 
 /// Pages, blocks and names from which on one run can be said to have brought in more than another.
 const MANY: u64 = 256;
@@ -29,6 +30,8 @@ pub(super) struct Price {
     pub(super) metadata: Option<u64>,
     /// Names that it looked up in the file system more, where that is known.
     pub(super) names: Option<u64>,
+    /// What pages are told in.
+    unit: Unit,
 }
 
 /// Pages that a run brought in by reading, mapping or writing.
@@ -68,12 +71,13 @@ impl Price {
             return None;
         }
         let more = |(x, y): (u64, u64)| if all_a > all_b { x.saturating_sub(y) } else { y.saturating_sub(x) };
-        Some(Self { seconds, error_s, pages: more((a, b)), metadata: meta.map(more), names: names.map(more) })
+        let (metadata, names) = (meta.map(more), names.map(more));
+        Some(Self { seconds, error_s, pages: more((a, b)), metadata, names, unit: now.unit })
     }
 
     /// What was brought in for it, in words.
     pub(super) fn what(&self) -> String {
-        let mut all = vec![units::of_pages(self.pages)];
+        let mut all = vec![units::volume(self.pages, self.unit)];
         all.extend(self.metadata.filter(|n| *n > 0).map(|n| format!("{n} blocks of metadata")));
         all.extend(self.names.filter(|n| *n > 0).map(|n| format!("{n} names")));
         match all.as_slice() {

@@ -212,7 +212,7 @@ fn about_cold(options: &Options, number: u32, left: &Left) -> String {
         "{when}, {} of the whole machine {} emptied ({option}); {most}{}",
         cold.about(),
         if cold == Cold::Pagecache { "was" } else { "were" },
-        left.about()
+        left.about(options.unit.unwrap_or_default())
     )
 }
 

@@ -185,9 +185,12 @@ fn notes(report: &Report, run: Option<&Run>, page: &mut Page) {
     if let Some(run) = run {
         if !run.left_behind.is_empty() {
             let pids: Vec<_> = run.left_behind.iter().take(5).map(u32::to_string).collect();
+            let (who, them) = match pids.as_slice() {
+                [_] => ("1 descendant".to_owned(), "it"),
+                _ => (format!("{} descendants", run.left_behind.len()), "them"),
+            };
             notes.push(format!(
-                "{} descendants still ran when the command had ended (process {}); --wait-all waits for them.",
-                run.left_behind.len(),
+                "{who} still ran when the command had ended (process {}); --wait-all waits for {them}.",
                 pids.join(", ")
             ));
         }

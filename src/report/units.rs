@@ -1,5 +1,6 @@
 //! How sizes and times are written in a report.
 
+use crate::text::numbers::Unit;
 use crate::text::numbers::scaled;
 
 /// Bytes with a unit that people read: `52 KiB`, `1.5 GiB`.
@@ -146,6 +147,37 @@ pub fn of_pages(n: u64) -> String {
     bytes(n.saturating_mul(page()))
 }
 
+/// Pages in a sentence: `3 MiB`, `768 pages`.
+#[must_use]
+pub fn volume(pages: u64, unit: Unit) -> String {
+    match (unit, pages) {
+        (Unit::Pages, 1) => "1 page".into(),
+        (Unit::Pages, n) => format!("{} pages", count(n)),
+        (Unit::Bytes, n) => of_pages(n),
+    }
+}
+
+/// What was counted in bytes, in a sentence about pages: `3 MiB`, `768 pages`, `767.5 pages`.
+#[must_use]
+pub fn volume_of_bytes(n: u64, unit: Unit) -> String {
+    match unit {
+        Unit::Bytes => bytes(n),
+        Unit::Pages if n % page() == 0 => volume(n / page(), unit),
+        Unit::Pages => format!("{} pages", pages_of(n)),
+    }
+}
+
+/// Bytes as pages, with a tenth where they are not whole ones: `767.5`; never 0 of what is not nothing.
+#[must_use]
+pub fn pages_of(n: u64) -> String {
+    let (whole, rest) = (n / page(), n % page());
+    // Up, so that it is not whole, nor nothing.
+    match (rest * 10).div_ceil(page()) {
+        0 => count(whole),
+        tenths => format!("{}.{}", count(whole), tenths.min(9)),
+    }
+}
+
 /// Bytes of a page of this system.
 #[must_use]
 pub fn page() -> u64 {
@@ -181,8 +213,23 @@ pub fn wall(seconds: f64) -> String {
         format!("{} min {} s", whole / 60, whole % 60)
     } else if seconds >= 0.0995 {
         format!("{seconds:.2} s")
-    } else {
+    } else if seconds >= 0.00095 || seconds <= 0.0 {
         format!("{:.0} ms", seconds * 1e3)
+    } else {
+        // Never nothing of what is not.
+        format!("{:.2} ms", (seconds * 1e3).max(0.01))
+    }
+}
+
+/// Two wall times beside each other, in one unit where that leaves something of both: `540 ms → 45 ms`.
+#[must_use]
+pub fn walls(then: f64, now: f64) -> String {
+    let (least, most) = (then.min(now), then.max(now));
+    match most {
+        most if (0.00095..0.0995).contains(&least) && (0.0995..9.9995).contains(&most) => {
+            format!("{:.0} ms → {:.0} ms", then * 1e3, now * 1e3)
+        }
+        _ => format!("{} → {}", wall(then), wall(now)),
     }
 }
 
@@ -227,6 +274,28 @@ mod tests {
         );
         assert_eq!([-0.002, -0.0001, 0.0, 0.25].map(change), ["-0.002", "+0.000", "+0.000", "+0.250"]);
         assert_eq!([0, 999, 1000, 131_072].map(count), ["0", "999", "1 000", "131 072"]);
+    }
+
+    #[test]
+    fn a_volume_has_the_unit_that_was_asked_for() {
+        let (pages, p) = (Unit::Pages, page());
+        assert_eq!([0, 1, 1024].map(|n| volume(n, pages)), ["0 pages", "1 page", "1 024 pages"]);
+        assert_eq!(volume(1024, Unit::Bytes), bytes(1024 * p));
+        assert_eq!(
+            [0, 1, p / 2, p, 3 * p / 2, 2 * p - 1].map(|n| volume_of_bytes(n, pages)),
+            ["0 pages", "0.1 pages", "0.5 pages", "1 page", "1.5 pages", "1.9 pages"]
+        );
+        assert_eq!(volume_of_bytes(5, Unit::Bytes), "5 B");
+    }
+
+    #[test]
+    fn two_times_have_one_unit() {
+        assert_eq!(walls(0.543, 0.0446), "543 ms → 45 ms");
+        assert_eq!(walls(6.44, 0.4), "6.44 s → 0.40 s");
+        assert_eq!(walls(0.008, 0.061), "8 ms → 61 ms");
+        assert_eq!(walls(300.0, 0.05), "5 min 0 s → 50 ms");
+        assert_eq!(walls(0.0004, 0.0009), "0.40 ms → 0.90 ms");
+        assert_eq!([0.0, 1e-9, 0.00099].map(wall), ["0 ms", "0.01 ms", "1 ms"]);
     }
 
     #[test]

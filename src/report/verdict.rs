@@ -239,7 +239,7 @@ fn between(then: &Run, now: &Run, words: &Words, findings: &[Finding]) -> Verdic
 }
 
 fn first_sentence(then: &Run, now: &Run, words: &Words, worth: bool) -> String {
-    let walls = format!("({} → {})", units::wall(then.wall_s), units::wall(now.wall_s));
+    let walls = format!("({})", units::walls(then.wall_s, now.wall_s));
     let (before, mut after) = (&words.before, words.after.clone());
     after.get_mut(..1).map(str::make_ascii_uppercase);
     if !worth {
@@ -353,7 +353,7 @@ fn alone(run: &Run) -> Verdict {
     if run.asked_pages >= MANY {
         text.push_str(&format!(
             " Of the {} that it used, {} was in the cache before.",
-            units::of_pages(run.asked_pages),
+            run.volume(run.asked_pages),
             if run.warm_pages == 0 {
                 "nothing".into()
             } else {

@@ -1,11 +1,12 @@
 //! Numbers for people.
 
 /// Pages shown as pages or as bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Pages of this machine: 4 KiB on x86.
     Pages,
-    /// With K, M, G in text, plain numbers in CSV.
+    /// With K, M, G in text, plain numbers in CSV; what reports have where nobody asked.
+    #[default]
     Bytes,
 }
 

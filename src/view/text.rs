@@ -181,13 +181,15 @@ impl Text {
     fn sum(&self, interval: &Interval, what: &str) -> String {
         self.line(interval.time, &Line::from(interval), |k| match k.width {
             0 => what.into(),
-            _ => "-".into(),
+            // All of them have no number: that is nothing unknown.
+            _ => String::new(),
         })
     }
 
     fn row(&self, interval: &Interval, row: &Row) -> String {
         self.line(interval.time, &Line::from(row), |k| match (row.who.other, k.width) {
             (true, 0) => OTHER.into(),
+            (true, _) => String::new(),
             (false, 0) => label(&(k.cell)(&row.who)).into_owned(),
             _ => (k.cell)(&row.who),
         })

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use cachetop::figures::Figure;
 use cachetop::report::Report;
+use cachetop::report::assert::Assertion;
 use cachetop::report::certificate::Before;
 use cachetop::report::certificate::Certificate;
 use cachetop::report::data::FileRow;
@@ -59,12 +60,29 @@ addEventListener('load', () => {
   // The table sorts: by a column, and back; what is not known stays last.
   const table = document.querySelector('table.files');
   if (table) {
+    const buttons = [...table.querySelectorAll('th button')];
+    const at = title => buttons.findIndex(b => b.textContent === title);
     const column = n => [...table.tBodies[0].rows].map(r => n ? r.cells[n].dataset.n : r.cells[0].textContent);
-    const press = n => table.querySelectorAll('th button')[n].click();
-    press(3); out.down = column(3); press(3); out.up = column(3);
-    press(0); out.names = column(0).map(name => name.slice(0, 40));
-    press(8); out.before = column(8);
+    // Of what nothing is known, there is no column.
+    const press = title => { const n = at(title); if (n < 0) return []; buttons[n].click(); return column(n); };
+    out.down = press('misses'); out.up = press('misses');
+    out.names = press('file').map(name => name.slice(0, 40));
+    out.before = press('cached before');
+    out.nothing = at('writes') >= 0 || at('cached after') >= 0;
   }
+  out.tables = {};
+  for (const table of document.querySelectorAll('table.sorts')) {
+    const kind = table.className.replace('sorts ', ''), last = [];
+    const values = n => [...table.tBodies[0].rows].map(r => r.cells[n].dataset.n ?? r.cells[n].textContent);
+    const buttons = table.querySelectorAll('th button');
+    // Each column, down and up: in which order its values are then.
+    buttons.forEach((b, n) => { b.click(); const one = values(n); b.click(); last.push([one, values(n)]); });
+    out.tables[kind] = { titles: [...buttons].map(b => b.textContent), columns: last,
+      shown: [...table.querySelectorAll('tbody td:not(.nothing)')].every(c => c.getBoundingClientRect().width > 0),
+      colours: [...table.querySelectorAll('.passed, .failed, .unknown')].map(c => getComputedStyle(c).color) };
+  }
+  out.items = document.querySelectorAll('section table.items').length;
+  out.paper = getComputedStyle(document.body).backgroundColor;
   out.refused = refused;
   out.fetched = performance.getEntriesByType('resource').length;
   out.findings = document.querySelectorAll('.findings li').length;
@@ -74,6 +92,7 @@ addEventListener('load', () => {
 
 fn run(number: u32, cold: bool) -> Run {
     let mut run = Run { number, wall_s: if cold { 9.5 } else { 0.6 }, ..Run::default() };
+    run.cold = cold.then(|| "pagecache".to_owned());
     let (hits, misses) = if cold { (0, 4096) } else { (131_072, 0) };
     run.figures.set(Figure::Accesses, Some(131_072));
     run.figures.set(Figure::Hits, Some(hits));
@@ -119,16 +138,19 @@ fn made() -> String {
         command: vec!["sha256sum".into(), "x".repeat(300).into()],
         host: "host".into(),
         kernel: "6.12".into(),
-        runs: vec![run(1, true), run(2, false)],
+        runs: vec![run(1, true), run(2, false), run(3, true), run(4, false)],
         unknown: vec!["not known: meta.misses (reasons).".into()],
         ..Report::default()
     };
+    report.runs.push(Run { wall_s: 0.9, ..run(5, false) });
     report.conclude();
+    let of = |text: &str| Assertion::parse(text).unwrap().check(&report);
+    report.assertions = vec![of("misses == 0"), of("refaulted < 5"), of("cold.wall > 2 * warm.wall")];
     html::page(&report)
 }
 
-/// What the browser measured of a page, in a window of a width.
-fn measured(page: &str, dir: &Path, width: u32) -> serde_json::Value {
+/// What the browser measured of a page, in a window of a width, light or dark.
+fn measured(page: &str, dir: &Path, width: u32, dark: bool) -> serde_json::Value {
     let file = dir.join("page.html");
     // Ours stands before the page's policy, which holds for what follows it.
     fs::write(&file, page.replacen("<head>", &format!("<head><script>{MEASURE}</script>"), 1)).unwrap();
@@ -136,6 +158,7 @@ fn measured(page: &str, dir: &Path, width: u32) -> serde_json::Value {
     let out = Command::new(&browser)
         .args(["--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom"])
         .arg(format!("--window-size={width},900"))
+        .args(dark.then_some("--blink-settings=preferredColorScheme=0"))
         .arg(format!("--user-data-dir={}", dir.join("profile").display()))
         .arg(format!("file://{}", file.display()))
         .output()
@@ -171,8 +194,65 @@ fn check_sorting(m: &serde_json::Value) {
     let names: Vec<&str> = m["names"].as_array().unwrap().iter().filter_map(|n| n.as_str()).collect();
     assert!(names.len() == down.len() && names.is_sorted(), "{names:?}");
     let before = m["before"].as_array().unwrap();
+    assert_eq!(m["nothing"], false, "of what nothing is known, there is no column");
     let unknown = before.iter().position(serde_json::Value::is_null).unwrap();
     assert!(unknown == 1 && before[unknown..].iter().all(serde_json::Value::is_null), "{before:?}");
+}
+
+/// Groups and assertions: what they say, and that each column sorts.
+fn check_tables(tables: &serde_json::Value) {
+    for (kind, titles) in [
+        (
+            "groups",
+            &[
+                "group",
+                "runs",
+                "mean ± σ",
+                "minimum",
+                "maximum",
+                "outliers",
+                "× as fast",
+                "cached of its use",
+            ][..],
+        ),
+        ("assertions", &["assertion", "result", "figure"][..]),
+    ] {
+        let table = &tables[kind];
+        let text = |v: &serde_json::Value| -> Vec<String> {
+            v.as_array().unwrap().iter().map(|v| v.as_str().unwrap().to_owned()).collect()
+        };
+        let shown: Vec<String> =
+            text(&table["titles"]).iter().map(|t| t.trim_end_matches([' ', '▲', '▼']).to_owned()).collect();
+        assert_eq!(
+            (shown.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), &table["shown"]),
+            (titles, &true.into())
+        );
+        for column in table["columns"].as_array().unwrap() {
+            let (one, other) = (text(&column[0]), text(&column[1]));
+            let order = |v: &[String]| -> Vec<f64> { v.iter().filter_map(|v| v.parse().ok()).collect() };
+            match order(&one) {
+                numbers if numbers.len() == one.len() => {
+                    assert!(numbers.is_sorted_by(|a, b| a >= b) && order(&other).is_sorted(), "{column}");
+                }
+                numbers if numbers.is_empty() => {
+                    assert!(one.is_sorted() && other.is_sorted_by(|a, b| a >= b), "{column}");
+                }
+                // What cannot be said of one of them stands last.
+                _ => assert_eq!((one.last(), other.last()), (Some(&String::new()), Some(&String::new()))),
+            }
+        }
+    }
+    let groups = &tables["groups"]["columns"];
+    assert_eq!(groups[0][0], serde_json::json!(["cold", "warm"]), "as text");
+    assert_eq!(groups[1][0], serde_json::json!(["3", "2"]), "runs");
+    // Least and most of the warm ones, 0.6, 0.6 and 0.9; of the cold ones 9.5 each.
+    assert_eq!((&groups[3][1][0], &groups[4][1][0]), (&"0.6".into(), &"0.9".into()));
+    let factor: f64 = groups[6][0][0].as_str().unwrap().parse().unwrap();
+    assert!((factor - 9.5 / 0.7).abs() < 1e-9, "{factor}");
+    let mut colours = tables["assertions"]["colours"].as_array().unwrap().clone();
+    colours.dedup();
+    assert_eq!(colours.len(), 3, "passed, failed and unknown look different: {colours:?}");
+    assert_eq!(tables["assertions"]["columns"][1][0], serde_json::json!(["failed", "passed", "unknown"]));
 }
 
 fn main() -> ExitCode {
@@ -180,20 +260,30 @@ fn main() -> ExitCode {
     let mut pages = vec![("its own".to_owned(), made())];
     pages.extend(std::env::args().skip(1).map(|p| (p.clone(), fs::read_to_string(p).unwrap())));
     for (name, page) in &pages {
-        for width in [1200, 400] {
-            let m = measured(page, dir.path(), width);
-            println!("{name}, {width} wide: {m}");
+        for (width, dark) in [(1200, false), (400, true), (400, false)] {
+            let m = measured(page, dir.path(), width, dark);
+            let mut told = m.clone();
+            for long in ["tables", "names", "down", "up", "before"] {
+                told.as_object_mut().unwrap().remove(long);
+            }
+            println!("{name}, {width} wide, dark {dark}: {told}");
             check(&m);
+            assert_eq!(m["paper"] == "rgb(255, 255, 255)", !dark, "{}", m["paper"]);
             if name == "its own" {
                 check_sorting(&m);
+                check_tables(&m["tables"]);
+                assert_eq!(m["items"], 5, "the state of the cache before each run");
                 assert!(m["findings"].as_u64().unwrap() >= 2, "{m}");
-                assert_eq!(m["svg"], 12, "two bars, and for each run one, pages, waits, latency, windows");
+                assert_eq!(
+                    m["svg"], 30,
+                    "a bar of each run, and for each one bar, pages, waits, latency, windows"
+                );
             }
         }
     }
     // What somebody might get into it after all: a script, an attribute that acts, a picture from elsewhere.
     let evil = "<script>alert(1)</script><img src=\"http://127.0.0.1:9/x\" onerror=\"alert(1)\">";
-    let m = measured(&pages[0].1.replace("</body>", &format!("{evil}</body>")), dir.path(), 1200);
+    let m = measured(&pages[0].1.replace("</body>", &format!("{evil}</body>")), dir.path(), 1200, false);
     let refused: Vec<&str> = m["refused"].as_array().unwrap().iter().filter_map(|v| v.as_str()).collect();
     for what in ["script-src-elem", "script-src-attr", "img-src"] {
         assert!(refused.iter().any(|r| r.starts_with(what)), "{what}: {refused:?}");

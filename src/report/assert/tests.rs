@@ -185,10 +185,37 @@ fn what_ci_reads() {
          <testsuite name=\"cachestat\" tests=\"3\" failures=\"2\" errors=\"0\" time=\"5.000\">\n  \
          <testcase classname=\"cachestat.assert\" name=\"run2.misses == 0\"/>\n  \
          <testcase classname=\"cachestat.assert\" name=\"hit_ratio &gt; 95%\">\n    \
-         <failure message=\"hit_ratio &gt; 95%: run 1: hit_ratio is 0.0 %\"/>\n  </testcase>\n  \
+         <failure type=\"failed\" message=\"hit_ratio &gt; 95%: run 1: hit_ratio is 0.0 %\"/>\n  </testcase>\n  \
          <testcase classname=\"cachestat.assert\" name=\"run1.wall &lt; 1s\">\n    \
-         <failure message=\"run1.wall &lt; 1s: run1.wall is 4.000000 s\"/>\n  </testcase>\n\
+         <failure type=\"failed\" message=\"run1.wall &lt; 1s: run1.wall is 4.000000 s\"/>\n  </testcase>\n\
          </testsuite>\n"
     );
     assert_eq!(lines(&outcomes[..1]) + &annotations(&outcomes[..1]), "");
+}
+
+/// What is known well enough to be wrong has failed; what is not known, or lies within its bounds, has neither.
+#[test]
+fn what_is_unknown_is_told_from_what_failed() {
+    let mut report = report();
+    for run in &mut report.runs {
+        (run.warm_pages, run.asked_pages) = (100, 1000);
+        run.bound = Some(Bound { warm: 110, other: 890 });
+    }
+    let of = |text: &str| Assertion::parse(text).unwrap().check(&report);
+    for (text, result) in [
+        ("before.cached < 12%", Outcomes::Passed),
+        ("before.cached < 9%", Outcomes::Failed),
+        ("before.cached < 10.5%", Outcomes::Unknown),
+        ("before.cached == 10.5%", Outcomes::Unknown),
+        ("before.cached != 10.5%", Outcomes::Unknown),
+        ("before.cached != 20%", Outcomes::Passed),
+        ("before.cached == 20%", Outcomes::Failed),
+        ("write.hits == 0", Outcomes::Unknown),
+        ("run9.wall < 1s", Outcomes::Unknown),
+    ] {
+        let outcome = of(text);
+        assert_eq!((outcome.result, outcome.holds), (result, result == Outcomes::Passed), "{text}");
+    }
+    let xml = junit(&[of("write.hits\x0b== 0")], 1.0);
+    assert!(xml.contains("type=\"unknown\"") && !xml.contains('\x0b'), "{xml}");
 }

@@ -11,7 +11,6 @@ use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
 use crate::report::price::Price;
-use crate::report::units::of_pages;
 use crate::report::units::seconds;
 
 /// Of the files that both runs know: how many they are, and of these the pages that were cached after the one, those that
@@ -55,7 +54,7 @@ pub(super) fn lost(run: &Run, earlier: &[&Run]) -> Option<Finding> {
             "pressure",
             format!(
                 "memory was short, and the kernel took {} back, of whomsoever.",
-                of_pages(between.stolen.unwrap_or(0))
+                run.volume(between.stolen.unwrap_or(0))
             ),
             "More memory, or less of others' work meanwhile.",
         )
@@ -73,8 +72,8 @@ pub(super) fn lost(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let text = format!(
         "{} that {number} had left in the cache were gone when this one began, and it brought in {} of them again ({} of all \
          that it used): {why}",
-        of_pages(gone),
-        of_pages(again),
+        run.volume(gone),
+        run.volume(again),
         percent(share(again, run.asked_pages)),
     );
     let evidence = json!({ "files": files, "cached_after_pages": had, "gone_pages": gone, "brought_again_pages": again,
@@ -108,7 +107,7 @@ pub(super) fn limit(run: &Run, _: &[&Run]) -> Option<Finding> {
             let back = back.filter(|n| *n >= MANY && share(*n, fills) >= 0.1)?;
             format!(
                 "{} that had been evicted were read back in; how long it waited for memory, version 1 of cgroups does not tell",
-                of_pages(back)
+                run.volume(back)
             )
         }
     };

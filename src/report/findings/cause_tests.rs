@@ -12,6 +12,7 @@ use crate::report::data::Residency;
 use crate::report::ends::Past;
 use crate::report::ends::Peer;
 use crate::report::machine::Machine;
+use crate::text::numbers::Unit;
 
 /// Nanoseconds.
 const MS: u64 = 1_000_000;
@@ -87,6 +88,15 @@ pub(super) fn pairs() -> Vec<Pair> {
 }
 
 fn found(runs: &[Run], id: &str) -> Finding {
+    // In pages, nothing is told in bytes but a setting.
+    let in_pages: Vec<Run> = runs.iter().map(|r| Run { unit: Unit::Pages, ..r.clone() }).collect();
+    for finding in of(&[], &in_pages) {
+        let text = finding.text.replace("setting (", "setting").replace("windows of ", "windows of");
+        let sized = text.split(' ').zip(text.split(' ').skip(1)).find(|(n, unit)| {
+            n.parse::<f64>().is_ok() && ["B", "KiB", "MiB", "GiB"].iter().any(|u| unit.starts_with(u))
+        });
+        assert_eq!(sized, None, "{text}");
+    }
     let all = of(&[], runs);
     let ids: Vec<_> = all.iter().map(|f| f.id).collect();
     all.iter().find(|f| f.id == id).unwrap_or_else(|| panic!("no {id} in {ids:?}")).clone()

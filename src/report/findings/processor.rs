@@ -13,7 +13,6 @@ use super::waiting::worth;
 use crate::figures::Figure;
 use crate::report::data::Run;
 use crate::report::time::Parts;
-use crate::report::units::bytes;
 use crate::report::units::seconds;
 
 /// The same as [`worth`]. Threads in parallel may have been woken from waits that are no part of the time of them all, as
@@ -71,7 +70,7 @@ pub(super) fn bound(run: &Run, _: &[&Run]) -> Option<Finding> {
     let text = format!(
         "Its work took the time although {} came from devices: {cpu:.3} s of processor time ({}), {data:.3} s of waiting for \
          data. A warm cache saves it that much, and what the kernel needs to bring data in.",
-        bytes(device),
+        run.volume_of_bytes(device),
         part_of_time(of_time(cpu, run), run),
     );
     let evidence = json!({ "cpu_s": cpu, "user_s": run.usage.user_s, "system_s": run.usage.system_s, "data_s": data,

@@ -14,8 +14,6 @@ use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Pattern;
 use crate::report::data::Run;
-use crate::report::units::bytes;
-use crate::report::units::of_pages;
 use crate::report::units::page;
 use crate::text::foreign::or;
 
@@ -48,7 +46,7 @@ pub(super) fn wasted(run: &Run, _: &[&Run]) -> Option<Finding> {
     }
     let text = format!(
         "Read-ahead fetched {} for it, of which at least {} was not used by it.",
-        of_pages(fetched),
+        run.volume(fetched),
         percent(share(unused, fetched)),
     );
     let evidence = json!({ "readahead_pages": fetched, "readahead_hits": used, "unused_pages": unused });
@@ -90,7 +88,7 @@ pub(super) fn cut_short(run: &Run, _: &[&Run]) -> Option<Finding> {
             p.absent,
             p.present,
             p.times,
-            of_pages(p.absent),
+            run.volume(p.absent),
             file.read_ahead_kb.unwrap_or(0),
         ));
     }
@@ -176,8 +174,8 @@ pub(super) fn direct(run: &Run, _: &[&Run]) -> Option<Finding> {
         "{} of the bytes bypassed the cache (O_DIRECT): {} read, {} written. The cache keeps none of them for the next \
          run.",
         percent(share(past, past + cached)),
-        bytes(read),
-        bytes(written),
+        run.volume_of_bytes(read),
+        run.volume_of_bytes(written),
     );
     let evidence =
         json!({ "direct_read_bytes": read, "direct_write_bytes": written, "cached_bytes": cached });
@@ -212,7 +210,7 @@ pub(super) fn fell_back(run: &Run, _: &[&Run]) -> Option<Finding> {
     }
     let text = format!(
         "{} asked for with O_DIRECT went through the cache after all: the file system cannot do it there.",
-        bytes(bytes_back),
+        run.volume_of_bytes(bytes_back),
     );
     Finding::new("direct-io-fell-back", text, json!({ "fell_back_bytes": bytes_back }))
 }
@@ -224,9 +222,9 @@ pub(super) fn refaults(run: &Run, _: &[&Run]) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "What it works with is larger than the cache: {back} pages ({}) were read back in after they had been \
+        "What it works with is larger than the cache: {} were read back in after they had been \
          evicted, {} of all it fetched.",
-        of_pages(back),
+        run.volume(back),
         percent(share(back, fills)),
     );
     let evidence = json!({ "refaulted": back, "fills": fills, "evicted_by_anybody": run.system.evicted });
@@ -244,10 +242,13 @@ pub(super) fn mapped(run: &Run, _: &[&Run]) -> Option<Finding> {
         return None;
     }
     let least = if around.is_none() { "at least " } else { "" };
-    let around_text = around.map_or_else(|| "-".into(), |n| n.to_string());
+    // What is not known is left out: "at least" says so.
+    let around_text = around.map_or_else(String::new, |n| format!(", {} mapped around them", run.volume(n)));
     let text = format!(
-        "It uses files through mmap: {least}{touched} pages were mapped ({misses} major faults, {hits} minor, {around_text} \
-         mapped around them), {read} read. Later touches of a mapped page are seen by no tool.",
+        "It uses files through mmap: {least}{} were mapped ({misses} major faults, {hits} minor{around_text}), {} read. Later \
+         touches of a mapped page are seen by no tool.",
+        run.volume(touched),
+        run.volume(read),
     );
     let evidence =
         json!({ "fault_misses": misses, "fault_hits": hits, "fault_around": around, "accesses": read });
@@ -267,10 +268,10 @@ pub(super) fn faults_blind(run: &Run, _: &[&Run]) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "Major faults do not show this: perf stat and time count {major} for a run that read {} pages that were \
+        "Major faults do not show this: perf stat and time count {major} for a run that read {} that were \
          not in use before, and {} from devices. Faults tell of mappings only; it reads by system calls.",
-        ahead + misses,
-        bytes(device),
+        run.volume(ahead + misses),
+        run.volume_of_bytes(device),
     );
     let evidence = json!({ "major_faults": major, "readahead_hits": ahead, "misses": misses,
         "device_read_bytes": device });

@@ -14,10 +14,9 @@ use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
 use crate::report::time::Parts;
-use crate::report::units::bytes;
-use crate::report::units::of_pages;
 use crate::report::units::page;
 use crate::report::units::seconds;
+use crate::text::numbers::Unit;
 
 /// What takes less of the time is not told of.
 pub(super) const LEAST: f64 = 0.2;
@@ -93,7 +92,7 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
             " It came from {} files, {} of each: read-ahead ends where a file ends, and the next one is not known before \
              it is opened.",
             run.files_seen,
-            of_pages(each.max(1)),
+            run.volume(each.max(1)),
         );
         return how(
             "small-files",
@@ -113,7 +112,7 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
                 "madvise(MADV_WILLNEED) for what will be touched, or MADV_POPULATE_READ.",
             );
         }
-        let text = format!(" {faults} page faults brought in {} each.", of_pages(ways.mapped / faults));
+        let text = format!(" {faults} page faults brought in {} each.", run.volume(ways.mapped / faults));
         return how("windows", text, "");
     }
     if ahead < misses {
@@ -214,8 +213,10 @@ pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
     let device = run.usage.device_read_bytes;
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let rate = device.filter(|n| *n >= 1 << 20).map(|n| (n as f64 / run.wall_s.max(1e-9)) as u64);
+    // What is divided by a time is not known to the tenth of a page.
+    let whole = |n: u64| run.volume_of_bytes(if run.unit == Unit::Pages { n - n % page() } else { n });
     let came = rate.zip(device).map_or_else(String::new, |(rate, n)| {
-        format!("; {} came from devices, {} a second", bytes(n), bytes(rate))
+        format!("; {} came from devices, {} a second", run.volume_of_bytes(n), whole(rate))
     });
     let how = how_it_came(run, ns);
     let text = format!("It waited for data: {time}{came}.{}", how.text);
@@ -239,7 +240,10 @@ pub(super) fn writes(run: &Run, _: &[&Run]) -> Option<Finding> {
     let direct = run.get(Figure::DirectWriteBytes).unwrap_or(0);
     let dirtied = run.get(Figure::Dirtied).unwrap_or(0) * page();
     let why = if direct > dirtied {
-        format!(" {} went past the cache (O_DIRECT): each write waits for its device.", bytes(direct))
+        format!(
+            " {} went past the cache (O_DIRECT): each write waits for its device.",
+            run.volume_of_bytes(direct)
+        )
     } else {
         " It was not throttled then: unexplained is whether it waited for a journal, for pages that were just being \
          written, for blocks that must be read to be changed, or for each write to be stable (O_SYNC). Stacks of where it \
@@ -257,7 +261,10 @@ pub(super) fn sync(run: &Run, _: &[&Run]) -> Option<Finding> {
     let written = run.usage.device_write_bytes;
     let amount = written.map_or_else(String::new, |n| {
         // As many as a whole folio has, for each byte of it that is written.
-        format!(" By the kernel's account, which counts whole folios, {} were made dirty.", bytes(n))
+        format!(
+            " By the kernel's account, which counts whole folios, {} were made dirty.",
+            run.volume_of_bytes(n)
+        )
     });
     let text = format!(
         "It waited in fsync and its like, or close, for what it had written to be on its device: {time}.{amount}"

@@ -10,7 +10,9 @@ use super::share;
 use super::ways;
 use crate::figures::Figure;
 use crate::report::data::Run;
+use crate::report::units;
 use crate::text::foreign::or;
+use crate::text::numbers::Unit;
 
 /// Pages that the command found and had not brought in itself, if they are half of all that it used or more.
 fn warm(run: &Run) -> Option<u64> {
@@ -32,8 +34,12 @@ fn cached(warm: u64, run: &Run) -> String {
 }
 
 /// `them`, or how many of them.
-fn of_them(pages: u64, warm: u64) -> String {
-    if pages >= warm { "them".into() } else { format!("{pages} of these {warm} pages") }
+fn of_them(pages: u64, warm: u64, run: &Run) -> String {
+    match run.unit {
+        _ if pages >= warm => "them".into(),
+        Unit::Pages => format!("{} of these {}", units::count(pages), run.volume(warm)),
+        Unit::Bytes => format!("{} of these {}", run.volume(pages), run.volume(warm)),
+    }
 }
 
 pub(super) fn earlier_run(run: &Run, earlier: &[&Run]) -> Option<Finding> {
@@ -44,7 +50,7 @@ pub(super) fn earlier_run(run: &Run, earlier: &[&Run]) -> Option<Finding> {
         true => ("a run of --warmup".to_owned(), None),
         false => (format!("run {}", by.number), Some(by.number)),
     };
-    let text = format!("{}: {who} had brought {} in.", cached(warm, run), of_them(pages, warm));
+    let text = format!("{}: {who} had brought {} in.", cached(warm, run), of_them(pages, warm, run));
     let evidence = json!({
         "warm_pages": warm, "asked_pages": run.asked_pages, "warmed_by_run": number,
         "warmed_by_warmup": by.warmup, "brought_pages": pages,
@@ -81,7 +87,7 @@ pub(super) fn other_process(run: &Run, earlier: &[&Run]) -> Option<Finding> {
         first.comm,
         first.pid,
         or(first.path.as_ref(), "one of the files"),
-        of_them(first.fills, warm),
+        of_them(first.fills, warm, run),
         first.time,
     );
     let evidence = json!({
@@ -102,7 +108,7 @@ pub(super) fn before(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     // Earlier runs of this series saw the caches emptied, too.
     let emptied = [run].into_iter().chain(earlier.iter().copied());
     let emptied = emptied.filter_map(|r| r.cold.as_deref()).any(|c| c == "pagecache" || c == "all");
-    let which = if there >= warm { "they".into() } else { of_them(there, warm) };
+    let which = if there >= warm { "they".into() } else { of_them(there, warm, run) };
     let why = if emptied {
         "had stayed when the page cache was emptied: in use, or held by a file system"
     } else {

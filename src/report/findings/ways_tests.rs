@@ -5,6 +5,7 @@ use super::tests::cold;
 use super::tests::rewarmed;
 use super::tests::warm;
 use super::*;
+use crate::report::units::of_pages;
 
 fn remedy(run: Run, earlier: &[Run], id: &str) -> Option<String> {
     let runs: Vec<Run> = earlier.iter().cloned().chain([run]).collect();
@@ -44,7 +45,8 @@ fn a_part_is_told_as_a_part() {
     run.origin.runs = vec![(1, 6000)];
     let found = of(&[], &[cold(), run.clone()]);
     let text = &found.iter().find(|f| f.id == "warmed-by-earlier-run").unwrap().text;
-    assert!(text.ends_with("run 1 had brought 6000 of these 10240 pages in."), "{text}");
+    let (part, all) = (of_pages(6000), of_pages(10_240));
+    assert!(text.ends_with(&format!("run 1 had brought {part} of these {all} in.")), "{text}");
     // The nearest in which it is neither this nor that.
     run.origin.runs = vec![(1, 5000)];
     run.origin.before = 5000;

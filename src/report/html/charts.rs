@@ -10,6 +10,7 @@ use crate::report::data::Tick;
 use crate::report::time::PARTS;
 use crate::report::time::Parts;
 use crate::report::units;
+use crate::text::numbers::Unit;
 
 /// Height of the plot, and of the numbers below it.
 const HEIGHT: f64 = 160.0;
@@ -118,9 +119,16 @@ const WAITS: &[Series] = &[
     ("writing", 3, |t| t.write_ns as f64 / 1e9),
 ];
 
-/// Pages a second.
+/// Pages a second, or what they hold.
 pub(super) fn pages(run: &Run, out: &mut String) {
-    over_time(run, PAGES, "pages a second", |v| format!("{}/s", short(v)), out);
+    match run.unit {
+        Unit::Pages => over_time(run, PAGES, "pages a second", |v| format!("{}/s", short(v)), out),
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+        Unit::Bytes => {
+            let shown = |v: f64| format!("{}/s", units::bytes((v * units::page() as f64) as u64));
+            over_time(run, PAGES, "whole pages, in bytes a second", shown, out);
+        }
+    }
 }
 
 /// Threads waiting, on average.
@@ -253,8 +261,11 @@ pub(super) fn latency(l: &Latency, out: &mut String) {
     histogram(kinds, edge_of_latency, ("read calls by latency", axes), out);
 }
 
-pub(super) fn windows(windows: &[u64], out: &mut String) {
-    let edge = |i: usize| units::of_pages(1 << i.min(40));
+pub(super) fn windows(windows: &[u64], unit: Unit, out: &mut String) {
+    let edge: fn(usize) -> String = match unit {
+        Unit::Pages => |i| units::volume(1 << i.min(40), Unit::Pages),
+        Unit::Bytes => |i| units::of_pages(1 << i.min(40)),
+    };
     let axes = "windows (logarithmic), over size, from";
     histogram(&[("windows", 3, windows)], edge, ("read-ahead windows by size", axes), out);
 }

@@ -45,7 +45,7 @@ pub(super) fn sentence(run: &Run, page: &mut Page) {
     };
     match run.usage.device_read_bytes {
         Some(0) => {}
-        Some(n) => text.push_str(&format!("; {} from devices", bytes(n))),
+        Some(n) => text.push_str(&format!("; {} from devices", page.amount_of_bytes(n))),
         None => page.note_unknown("reads of devices"),
     }
     page.wrapped("", &format!("read: {text}"));
@@ -71,7 +71,9 @@ fn reads(run: &Run, page: &mut Page) {
         }
         page.table(&table);
         // What stands above is more than what was asked for, and why.
-        let asked = get(Figure::ReadBytes).map(bytes).filter(|asked| *asked != units::of_pages(sum));
+        let asked = get(Figure::ReadBytes)
+            .map(|n| page.amount_of_bytes(n))
+            .filter(|asked| *asked != page.amount(sum));
         if let Some(asked) = asked.filter(|_| sum > 0) {
             page.wrapped("  ", &format!("(a page counts as a whole: the calls asked for {asked} of them)"));
         }
@@ -80,9 +82,9 @@ fn reads(run: &Run, page: &mut Page) {
     }
     let stall = get(Figure::StallNs).map(|n| format!("{} in reads that missed", seconds(n)));
     let flight = get(Figure::Inflight).map(|n| format!("{} reached on their way", page.amount(n)));
-    let devices = run.usage.device_read_bytes.map(|n| format!("{} read from them", bytes(n)));
+    let devices = run.usage.device_read_bytes.map(|n| format!("{} read from them", page.amount_of_bytes(n)));
     let ahead = get(Figure::ReadAheadPages).map(|n| format!("{} fetched", page.amount(n)));
-    page.parts("  asked for", &[("bytes read", get(Figure::ReadBytes).map(bytes))]);
+    page.parts("  asked for", &[("bytes read", get(Figure::ReadBytes).map(|n| page.amount_of_bytes(n)))]);
     page.parts("  devices", &[("reads of devices", devices)]);
     page.parts("  stall", &[("stalls", stall), ("pages in flight", flight)]);
     let windows = get(Figure::Windows).map(|n| format!("{} windows", count(n)));
@@ -114,7 +116,7 @@ fn others(run: &Run, page: &mut Page) {
     let dirtied = get(Figure::Dirtied).map(|n| format!("{} dirtied", page.amount(n)));
     let throttled = run.waits.throttled_ns.map(|n| format!("throttled for {}", seconds(n)));
     page.parts("writes", &[("write hits", accesses), ("dirtied pages", dirtied), ("throttling", throttled)]);
-    let direct = |f: Figure, name: &str| get(f).map(|n| format!("{} {name}", bytes(n)));
+    let direct = |f: Figure, name: &str| get(f).map(|n| format!("{} {name}", page.amount_of_bytes(n)));
     page.parts(
         "direct I/O",
         &[

@@ -5,7 +5,6 @@ use super::page::Row;
 use crate::report::data::FileRow;
 use crate::report::data::Residency;
 use crate::report::data::Run;
-use crate::report::units::bytes;
 use crate::report::units::count;
 use crate::report::units::percent;
 use crate::text::foreign;
@@ -59,7 +58,7 @@ fn show(cell: &Cell, page: &Page) -> String {
     match cell {
         Cell::Pages(n) => page.pages(*n),
         Cell::Count(n) => count(*n),
-        Cell::Bytes(n) => bytes(*n),
+        Cell::Bytes(n) => page.bytes(*n),
         Cell::Part(x) => percent(*x, 0),
         Cell::Unknown => "-".into(),
         Cell::Nothing => String::new(),

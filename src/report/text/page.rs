@@ -146,11 +146,20 @@ impl Page {
 
     /// The same where nothing else says that it is pages that are counted.
     pub(super) fn amount(&self, n: u64) -> String {
-        match (self.style.unit, n) {
-            (Unit::Pages, 1) => "1 page".into(),
-            (Unit::Pages, n) => format!("{} pages", units::count(n)),
-            (Unit::Bytes, n) => units::of_pages(n),
+        units::volume(n, self.style.unit)
+    }
+
+    /// What was counted in bytes, in the unit of the report, where something says what it is.
+    pub(super) fn bytes(&self, n: u64) -> String {
+        match self.style.unit {
+            Unit::Pages => units::pages_of(n),
+            Unit::Bytes => units::bytes(n),
         }
+    }
+
+    /// The same where nothing else does.
+    pub(super) fn amount_of_bytes(&self, n: u64) -> String {
+        units::volume_of_bytes(n, self.style.unit)
     }
 
     /// Parts of a sum and the sum, so that what is shown of them adds up.

@@ -9,7 +9,6 @@ use crate::report::compare::Cell;
 use crate::report::compare::Difference;
 use crate::report::data::Run;
 use crate::report::units;
-use crate::report::units::Clock;
 
 /// Runs that are shown in columns of their own.
 const COLUMNS: usize = 5;
@@ -30,7 +29,7 @@ fn show(cell: Option<Cell>, page: &Page) -> String {
         Some(Cell::Seconds(x)) => format!("{x:.3} s"),
         Some(Cell::Count(n)) => units::count(n),
         Some(Cell::Pages(n)) => page.pages(n),
-        Some(Cell::Bytes(n)) => units::bytes(n),
+        Some(Cell::Bytes(n)) => page.bytes(n),
     }
 }
 
@@ -61,7 +60,7 @@ pub(super) fn reads(report: &Report, page: &mut Page) {
     }
     let devices: Vec<_> = columns.iter().map(|(_, r)| r.usage.device_read_bytes).collect();
     if devices.iter().any(|n| n.is_none_or(|n| n > 0)) && devices.iter().any(Option::is_some) {
-        let cells = devices.iter().map(|n| n.map_or_else(|| "-".into(), units::bytes)).collect();
+        let cells = devices.iter().map(|n| n.map_or_else(|| "-".into(), |n| page.bytes(n))).collect();
         table.push(Row::new("read from devices", cells));
     }
     page.table(&table);
@@ -98,21 +97,10 @@ pub(super) fn all(report: &Report, page: &mut Page) {
 }
 
 fn difference(d: &Difference, page: &mut Page) {
-    let clock = Clock::new(d.wall_s.abs());
-    let wall = clock.round(d.wall_s);
-    page.line(&format!("\n{}: {} of wall time", d.title, clock.change(wall)));
-    let steps: Vec<f64> = d.parts.iter().filter_map(|p| Some(clock.count(p.seconds?))).collect();
-    let whole = units::adding_up(&steps, wall);
-    let divided = d.parts.iter().any(|p| p.share.is_some()) && wall != 0;
-    let exact: Vec<f64> = d.parts.iter().filter_map(|p| p.seconds).collect();
-    let shares = if divided { units::shares(&exact, d.wall_s, 0) } else { Vec::new() };
-    let mut table = Vec::new();
-    let known = d.parts.iter().filter(|p| p.seconds.is_some());
-    for (i, part) in known.enumerate() {
-        let mut cells = vec![clock.change(whole[i])];
-        cells.extend(shares.get(i).cloned());
-        table.push(Row::new(format!("  {}", part.name), cells));
-    }
+    let (wall, rows) = d.told();
+    page.line(&format!("\n{}: {wall} of wall time", d.title));
+    let table: Vec<Row> =
+        rows.into_iter().map(|row| Row::new(format!("  {}", row.name), row.cells)).collect();
     page.table(&table);
     for note in &d.notes {
         page.wrapped("  ", note);

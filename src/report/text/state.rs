@@ -13,7 +13,7 @@ pub(super) fn show(report: &Report, page: &mut Page) {
         .iter()
         .filter_map(|run| {
             let which = if many { format!("run {}: ", run.number) } else { String::new() };
-            Some(format!("{which}{}", run.certificate.as_ref()?.line()))
+            Some(format!("{which}{}", run.certificate.as_ref()?.line(page.style.unit)))
         })
         .collect();
     if lines.is_empty() {

@@ -3,20 +3,33 @@
 use super::page::Page;
 use super::page::Row;
 use crate::report::Report;
+use crate::report::compare::COLD_WORK;
 use crate::report::compare::worth_a_word;
 use crate::report::data::Run;
+use crate::report::price::Price;
 use crate::report::time::PARTS;
 use crate::report::time::Part;
 use crate::report::time::Parts;
 use crate::report::units;
 use crate::report::units::Clock;
 
+/// The number of the part that a cold cache cost, behind [`PARTS`]: known of two runs that are compared.
+const COLD: usize = PARTS.len();
+
+fn name(i: usize) -> &'static str {
+    PARTS.get(i).map_or(COLD_WORK, |(_, name)| name)
+}
+
+fn is(i: usize, part: Part) -> bool {
+    PARTS.get(i).is_some_and(|(p, _)| *p == part)
+}
+
 /// A run with its parts in whole steps of the clock, which add up to its wall time; of threads that worked at the same
 /// time, to the time of them all.
 struct Column<'a> {
     run: &'a Run,
     wall: i64,
-    /// As [`PARTS`].
+    /// As [`PARTS`], and [`COLD`].
     parts: Vec<Option<i64>>,
     /// The same in seconds, not rounded.
     exact: Vec<Option<f64>>,
@@ -25,10 +38,15 @@ struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    fn new(run: &'a Run, clock: Clock) -> Self {
+    /// `cold`: what of its processor time a cold cache cost.
+    fn new(run: &'a Run, clock: Clock, cold: Option<f64>) -> Self {
         let of = Parts::of(run);
         let mut known: Vec<Option<f64>> = PARTS.iter().map(|(part, _)| of.get(*part)).collect();
         let sum: f64 = known.iter().flatten().sum();
+        for (_, own) in known.iter_mut().enumerate().filter(|(i, _)| is(*i, Part::Cpu)) {
+            *own = own.map(|s| s - cold.unwrap_or(0.0));
+        }
+        known.push(cold);
         let rest = PARTS.iter().position(|(part, _)| *part == Part::Unexplained);
         // Where waits are not known, what is left of the wall time is unexplained.
         if let Some(rest) = rest.filter(|_| of.explained().is_none() && sum <= run.wall_s) {
@@ -44,7 +62,7 @@ impl<'a> Column<'a> {
 
     /// Whether a part has nothing to say of this run: threads that overlap leave no rest.
     fn lacks(&self, i: usize) -> bool {
-        self.together.is_some() && self.parts[i].is_none() && PARTS[i].0 == Part::Unexplained
+        self.together.is_some() && self.parts[i].is_none() && is(i, Part::Unexplained)
     }
 }
 
@@ -61,13 +79,17 @@ const fn missing(part: Part) -> &'static str {
 /// Rows of the parts of which there is something to say.
 fn told(columns: &[Column<'_>], page: &mut Page) -> Vec<usize> {
     let mut rows = Vec::new();
-    for (i, (part, _)) in PARTS.iter().enumerate() {
+    // What a cold cache cost stands behind the rest of the processor time.
+    let order = (0..COLD).flat_map(|i| if is(i, Part::Cpu) { vec![i, COLD] } else { vec![i] });
+    for i in order {
         let of: Vec<&Column<'_>> = columns.iter().filter(|c| !c.lacks(i)).collect();
         if of.is_empty() {
             continue;
         }
         if of.iter().all(|c| c.parts[i].is_none()) {
-            page.note_unknown(missing(*part));
+            if let Some((part, _)) = PARTS.get(i) {
+                page.note_unknown(missing(*part));
+            }
         } else if page.style.verbose || of.iter().any(|c| c.parts[i] != Some(0)) {
             rows.push(i);
         }
@@ -85,7 +107,7 @@ fn status(run: &Run) -> Option<String> {
 /// One run; `most`: rows that there is room for. How many there would be.
 pub(super) fn one(run: &Run, most: usize, page: &mut Page) -> usize {
     let clock = Clock::new(run.wall_s);
-    let column = Column::new(run, clock);
+    let column = Column::new(run, clock, None);
     let time = |name: &str, s: Option<f64>| Some(format!("{name} {}", clock.show(clock.round(s?))));
     let head = [
         time("wall", Some(run.wall_s)),
@@ -109,7 +131,7 @@ pub(super) fn one(run: &Run, most: usize, page: &mut Page) -> usize {
         rows.retain(|i| !small.contains(i));
     }
     let exact = |i: &usize| column.exact[*i].unwrap_or(0.0);
-    let mut told: Vec<(String, i64)> = rows.iter().map(|i| (PARTS[*i].1.to_owned(), value(*i))).collect();
+    let mut told: Vec<(String, i64)> = rows.iter().map(|i| (name(*i).to_owned(), value(*i))).collect();
     let mut parts: Vec<f64> = rows.iter().map(exact).collect();
     if !small.is_empty() {
         told.push(("the rest".into(), small.iter().map(|i| value(*i)).sum()));
@@ -169,7 +191,14 @@ pub(super) fn several(report: &Report, page: &mut Page) -> usize {
     let room = (page.style.width.saturating_sub(REST) / CELL).max(2);
     let more = runs.len().saturating_sub(room);
     runs.truncate(room);
-    let columns: Vec<Column<'_>> = runs.iter().map(|(_, r)| Column::new(r, clock)).collect();
+    let price = match runs.as_slice() {
+        [(_, then), (_, now)] if more == 0 => Price::of(then, now).map(|price| price.seconds),
+        _ => None,
+    };
+    // Of the colder one: the other has none of it.
+    let cold = |i: usize| price.map(|s| if i == 0 { s.max(0.0) } else { (-s).max(0.0) });
+    let columns: Vec<Column<'_>> =
+        runs.iter().enumerate().map(|(i, (_, r))| Column::new(r, clock, cold(i))).collect();
     let pair = match columns.as_slice() {
         [then, now] if more == 0 => Some((then, now)),
         _ => None,
@@ -202,7 +231,7 @@ pub(super) fn several(report: &Report, page: &mut Page) -> usize {
             cells.push(changes[n].map_or(unknown, |n| clock.change(n)));
             cells.extend(shares.as_ref().map(|shares| shares[n].clone()));
         }
-        table.push(Row::new(format!("  {}", PARTS[*i].1), cells));
+        table.push(Row::new(format!("  {}", name(*i)), cells));
     }
     if columns.iter().any(|c| c.together.is_some()) {
         let sums = columns.iter().map(|c| clock.show(c.together.unwrap_or(c.wall))).collect();
@@ -240,7 +269,7 @@ fn changes(then: &Column<'_>, now: &Column<'_>, rows: &[usize]) -> Vec<Option<i6
 /// The row of what is left, where that is known.
 fn rest(then: &Column<'_>, now: &Column<'_>, rows: &[usize]) -> Option<usize> {
     let divided = then.together.is_none() && now.together.is_none();
-    rows.iter().position(|i| PARTS[*i].0 == Part::Unexplained).filter(|_| divided)
+    rows.iter().position(|i| is(*i, Part::Unexplained)).filter(|_| divided)
 }
 
 /// Shares of the change in wall time, where it is worth being divided and can be.
