@@ -102,11 +102,16 @@ struct Wanted {
 
 /// One look at the processes of a run. Nobody else of it is told as a peer.
 pub(super) fn look(ours: &[u32], mounts: &Mounts) -> Ends {
+    within(BUDGET, MOST, ours, mounts)
+}
+
+/// The same, in so much time, and until so many have been found.
+fn within(budget: Duration, most: usize, ours: &[u32], mounts: &Mounts) -> Ends {
     let began = Instant::now();
     let (mut wanted, mut out) = (Wanted::default(), Ends::default());
     for pid in ours {
         for (fd, target) in descriptors(*pid) {
-            if began.elapsed() > BUDGET {
+            if began.elapsed() > budget {
                 return out;
             }
             let (read, write) = modes(&fd);
@@ -124,7 +129,7 @@ pub(super) fn look(ours: &[u32], mounts: &Mounts) -> Ends {
         return out;
     }
     for pid in processes().filter(|pid| !ours.contains(pid) && *pid != std::process::id()) {
-        if began.elapsed() > BUDGET || out.peers.len() >= MOST {
+        if began.elapsed() > budget || out.peers.len() >= most {
             break;
         }
         let by = descriptors(pid).into_iter().find_map(|(fd, target)| {
@@ -254,7 +259,8 @@ mod tests {
         let (mut third, mut reader) = (reads(end.try_clone().unwrap()), reads(end));
         // Whoever runs the tests may have left other pipes open in all of them.
         let peers = |of: &[&std::process::Child]| {
-            look(&of.iter().map(|c| c.id()).collect::<Vec<_>>(), &Mounts::here()).peers
+            let ids: Vec<u32> = of.iter().map(|c| c.id()).collect();
+            within(Duration::from_secs(60), usize::MAX, &ids, &Mounts::here()).peers
         };
         let has = |of: &[&std::process::Child], who: &std::process::Child| {
             let by =
