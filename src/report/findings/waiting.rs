@@ -261,7 +261,10 @@ pub(super) fn sync(run: &Run, _: &[&Run]) -> Option<Finding> {
     let written = run.usage.device_write_bytes;
     let amount = written.map_or_else(String::new, |n| {
         // As many as a whole folio has, for each byte of it that is written.
-        format!(" By the kernel's account, which counts whole folios, {} were made dirty.", bytes(n))
+        format!(
+            " By the kernel's account, which counts whole folios, {} were made dirty.",
+            run.volume_of_bytes(n)
+        )
     });
     let text = format!(
         "It waited in fsync and its like, or close, for what it had written to be on its device: {time}.{amount}"

@@ -90,10 +90,10 @@ impl Divided {
 
 /// How much was warm. Of files that are mapped only faults are seen, and each brings the pages around it.
 pub(super) fn warm(run: &Run) -> String {
-    let least = units::of_pages(run.warm_pages);
+    let least = run.volume(run.warm_pages);
     match run.get(Figure::FaultHits).zip(run.get(Figure::FaultAround)) {
         Some((hits, around)) if hits * 2 >= run.warm_pages && around > run.warm_pages => {
-            format!("{least} and {} mapped around it", units::of_pages(around))
+            format!("{least} and {} mapped around it", run.volume(around))
         }
         _ => least,
     }
