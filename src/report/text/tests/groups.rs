@@ -38,3 +38,38 @@ fn two_commands() {
     let table = text.split_once("\nA: ").unwrap().1;
     insta::assert_snapshot!(format!("A: {table}"));
 }
+
+/// What a cold cache cost in processor time stands apart from the command's own, as in the verdict, and all of it adds up.
+#[test]
+fn the_price_of_a_cold_cache_has_its_row() {
+    let (mut a, mut b) = (cold(), warm());
+    (a.usage.system_s, a.wall_s) = (Some(1.5), 11.0);
+    b.usage.system_s = Some(0.5);
+    a.figures.set(Figure::Fills, Some(131_072));
+    b.figures.set(Figure::Fills, Some(0));
+    let report = report(vec![a, b], Vec::new());
+    let text = shown(&report, Style::default());
+    let table = text.split_once("where the time went ").unwrap().1;
+    let row = |name: &str| {
+        let line =
+            table.lines().find(|l| l.trim_start().starts_with(name)).unwrap_or_else(|| panic!("{text}"));
+        line.split_whitespace().filter_map(|w| w.parse::<f64>().ok()).collect::<Vec<_>>()
+    };
+    let (work, own) = (row("work for a cold cache"), row("other CPU"));
+    // The fixtures have some work on names in the kernel, which is a part of its own.
+    assert!((work[0] - 1.0).abs() < 0.01 && work[1] == 0.0 && (work[2] + work[0]).abs() < 1e-9, "{text}");
+    assert!((own[0] - own[1]).abs() < 0.01, "{text}");
+    let cause = report.verdict.causes.iter().find(|c| c.id == "cold-work").unwrap();
+    assert!((cause.seconds.unwrap() - work[0]).abs() < 0.001, "{cause:?}");
+    let parts = [
+        "waiting for data",
+        "waiting for metadata",
+        "waiting for a CPU",
+        "other CPU",
+        "work for",
+        "unexplained",
+    ];
+    let change = |name: &str| *row(name).get(2).unwrap_or_else(|| panic!("{name}: {text}"));
+    let sum: f64 = parts.iter().map(|name| change(name)).sum();
+    assert!((sum - row("wall")[2]).abs() < 0.0005, "{text}");
+}
