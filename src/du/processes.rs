@@ -13,6 +13,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::exclude::Exclude;
@@ -36,10 +37,15 @@ use maps::Mapped;
 struct Held {
     path: PathBuf,
     link: PathBuf,
+    /// Where else it was seen: a number may mean another file by the time that it is opened.
+    others: Vec<PathBuf>,
     processes: BTreeSet<u32>,
     /// Why nothing can be known of it.
     why: Option<Unknown>,
 }
+
+/// So many other places are remembered.
+const OTHERS: usize = 4;
 
 /// Files by device and inode: each is counted once, whoever has it.
 type Files = HashMap<(u64, u64), Held>;
@@ -100,14 +106,18 @@ fn counted(inode: (u64, u64), file: Held, ask: Ask) -> (Totals, Option<Row>) {
         row.processes = file.processes.into_iter().collect();
         return (totals, Some(row));
     }
-    let (totals, why) = opening::counted(&file.link, opening::open_same(&file.link, inode), ask);
-    if why == Some(Unknown::Vanished) {
-        return (Totals::of_vanished(), None);
+    let Held { path, link, others, processes, .. } = file;
+    for link in std::iter::once(link).chain(others) {
+        let (totals, why) = opening::counted(&link, opening::open_same(&link, inode), ask);
+        if why == Some(Unknown::Vanished) {
+            continue;
+        }
+        let mut row = Row::new(Kind::File, path, 0, totals, why);
+        row.processes = processes.into_iter().collect();
+        row.via = Some(Via { link, inode });
+        return (totals, Some(row));
     }
-    let mut row = Row::new(Kind::File, file.path, 0, totals, why);
-    row.processes = file.processes.into_iter().collect();
-    row.via = Some(Via { link: file.link, inode });
-    (totals, Some(row))
+    (Totals::of_vanished(), None)
 }
 
 /// The processes that the options choose; each of the options must hold.
@@ -198,8 +208,9 @@ fn held(pid: u32, exclude: &Exclude, files: &mut Files) -> io::Result<()> {
     let place = Place::new(&proc);
     for entry in fs::read_dir(proc.join("fd"))? {
         let link = entry?.path();
-        let Ok(path) = fs::read_link(&link) else { continue };
-        add(pid, &path, link, &place, exclude, files);
+        if let Some((path, seen)) = at_once(&link) {
+            enter(pid, &path, link, seen, &place, exclude, files);
+        }
     }
     // A library is mapped in several pieces: one of each file will do.
     let mut seen = HashSet::new();
@@ -228,7 +239,7 @@ fn held(pid: u32, exclude: &Exclude, files: &mut Files) -> io::Result<()> {
         if !exclude.within(named(&name)) {
             let path = place.name(&name);
             let why = Some(Unknown::OnlyMapped);
-            let file = || Held { path, link, processes: BTreeSet::new(), why };
+            let file = || Held { path, link, others: Vec::new(), processes: BTreeSet::new(), why };
             files.entry((mapped.dev, mapped.inode)).or_insert_with(file).processes.insert(pid);
         }
     }
@@ -237,27 +248,48 @@ fn held(pid: u32, exclude: &Exclude, files: &mut Files) -> io::Result<()> {
 
 /// Adds a file if it is one that the page cache holds. Never opens pipes and devices: they might notice.
 fn add(pid: u32, path: &Path, link: PathBuf, place: &Place, exclude: &Exclude, files: &mut Files) -> bool {
-    let Some((inode, kind)) = opening::look(&link) else { return false };
-    if !kind.is_file() && !kind.is_block_device() {
-        return true;
-    }
-    // These have no pages, whatever they call themselves.
-    if path.starts_with("/proc") || path.starts_with("/sys") {
-        return true;
-    }
-    if exclude.within(named(path)) {
-        return true;
+    let Some(seen) = opening::look(&link) else { return false };
+    enter(pid, path, link, seen, place, exclude, files);
+    true
+}
+
+/// Device and inode, and what kind of file it is.
+type Seen = ((u64, u64), FileType);
+
+/// The name of a file and which it is, at one moment: a number that a process has open may mean another file at the next.
+fn at_once(link: &Path) -> Option<(PathBuf, Seen)> {
+    const TIMES: usize = 3;
+    (0..TIMES).find_map(|_| {
+        let (path, seen) = (fs::read_link(link).ok()?, opening::look(link)?);
+        (fs::read_link(link).ok()? == path).then_some((path, seen))
+    })
+}
+
+fn enter(
+    pid: u32,
+    path: &Path,
+    link: PathBuf,
+    (inode, kind): Seen,
+    place: &Place,
+    exclude: &Exclude,
+    files: &mut Files,
+) {
+    // The second have no pages, whatever they call themselves.
+    let cached = kind.is_file() || kind.is_block_device();
+    if !cached || path.starts_with("/proc") || path.starts_with("/sys") || exclude.within(named(path)) {
+        return;
     }
     let held = files.entry(inode).or_insert_with(|| {
         let (path, link) = (place.name(path), link.clone());
-        Held { path, link, processes: BTreeSet::new(), why: None }
+        Held { path, link, others: Vec::new(), processes: BTreeSet::new(), why: None }
     });
     // Somebody else could not open it.
     if held.why.take().is_some() {
         held.link = link;
+    } else if held.link != link && held.others.len() < OTHERS {
+        held.others.push(link);
     }
     held.processes.insert(pid);
-    true
 }
 
 /// The name that a file had before it was deleted.
@@ -296,81 +328,4 @@ impl Place {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use std::io::Write as _;
-    use std::os::fd::AsRawFd;
-    use std::os::fd::OwnedFd;
-    use std::os::unix::net::UnixStream;
-
-    use super::*;
-
-    #[test]
-    fn names_begin_at_the_root_of_another_namespace() {
-        let here = Place(None);
-        assert_eq!(here.name(Path::new("/srv/root/x")), Path::new("/srv/root/x"));
-        let place = |root: &str| Place(Some(("/proc/7/root".into(), root.into())));
-        assert_eq!(place("/").name(Path::new("/etc/x")), Path::new("/proc/7/root/etc/x"));
-        assert_eq!(place("/srv").name(Path::new("/srv/etc/x")), Path::new("/proc/7/root/etc/x"));
-        assert_eq!(place("/").name(Path::new("pipe:[1]")), Path::new("pipe:[1]"));
-        assert!(Place::new(Path::new("/proc/self")).0.is_none());
-    }
-
-    #[test]
-    fn a_thread_has_the_files_of_its_process() {
-        let own = std::process::id();
-        // The test itself runs in a thread that is not the first.
-        let link = fs::read_link("/proc/thread-self").unwrap();
-        let thread = link.file_name().unwrap().to_str().unwrap().parse().unwrap();
-        assert_eq!((process_of(thread), process_of(own)), (own, own));
-    }
-
-    #[test]
-    fn own_files_are_found_deleted_ones_too() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("open");
-        let mut file = fs::File::create(&path).unwrap();
-        file.write_all(b"x").unwrap();
-        fs::remove_file(&path).unwrap();
-        let mut files = Files::new();
-        held(std::process::id(), &Exclude::default(), &mut files).unwrap();
-        let inode = inode_of(&file);
-        let found = files[&inode].clone();
-        assert_eq!(found.path, PathBuf::from(format!("{} (deleted)", path.display())));
-        assert_eq!(opening::look(&found.link).unwrap().0, inode);
-        let mut others = Files::new();
-        let exclude = Exclude::new(&["open".into()]).unwrap();
-        held(std::process::id(), &exclude, &mut others).unwrap();
-        assert!(!others.contains_key(&inode) && !others.is_empty());
-        // The program itself is mapped, and not open.
-        assert!(files.contains_key(&opening::look(Path::new("/proc/self/exe")).unwrap().0));
-    }
-
-    /// Device and inode of an open file, by way of its number.
-    fn inode_of(file: &impl AsRawFd) -> (u64, u64) {
-        opening::look(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd()))).unwrap().0
-    }
-
-    #[test]
-    fn a_number_that_means_another_file_by_now_is_a_file_that_was_closed() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut file = fs::File::create(dir.path().join("first")).unwrap();
-        file.write_all(b"x").unwrap();
-        let mut number = OwnedFd::from(file);
-        let inode = inode_of(&number);
-        let mut files = Files::new();
-        held(std::process::id(), &Exclude::default(), &mut files).unwrap();
-        let found = files.remove(&inode).unwrap();
-        let (totals, row) = counted(inode, found.clone(), Ask::best());
-        let row = row.unwrap();
-        assert!((totals.files, totals.cached) == (1, 1) && row.open().is_ok());
-        let other = fs::File::create(dir.path().join("second")).unwrap();
-        for other in [OwnedFd::from(other), OwnedFd::from(UnixStream::pair().unwrap().0)] {
-            rustix::io::dup2(&other, &mut number).unwrap();
-            let (totals, none) = counted(inode, found.clone(), Ask::best());
-            assert_eq!((totals, none), (Totals::of_vanished(), None));
-            assert_eq!(row.open().unwrap_err(), Unknown::Vanished, "nor is it evicted, loaded or saved");
-        }
-    }
-}
+mod tests;

@@ -132,7 +132,8 @@ fn within(budget: Duration, most: usize, ours: &[u32], mounts: &Mounts) -> Ends 
         if began.elapsed() > budget || out.peers.len() >= most {
             break;
         }
-        let by = descriptors(pid).into_iter().find_map(|(fd, target)| {
+        let mut open = descriptors(pid).take_while(|_| began.elapsed() <= budget);
+        let by = open.find_map(|(fd, target)| {
             let (read, write) = modes(&fd);
             // The other end of one that is read is written to.
             match wanted.pipes.get(&target) {
@@ -155,10 +156,10 @@ fn processes() -> impl Iterator<Item = u32> {
 }
 
 /// What a process has open: the link, and where it leads. Of a process that is gone, or not ours to look at, nothing.
-fn descriptors(pid: u32) -> Vec<(PathBuf, String)> {
+/// One after the other: there may be a million of them.
+fn descriptors(pid: u32) -> impl Iterator<Item = (PathBuf, String)> {
     let all = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     all.filter_map(|e| Some((e.path(), fs::read_link(e.path()).ok()?.to_string_lossy().into_owned())))
-        .collect()
 }
 
 /// Whether a descriptor can be read, and written: the mode of its link says so.
