@@ -206,12 +206,11 @@ run_9p() {
 }
 
 # run_load PROGRAM KERNELS: the load tests in virtual machines, with less load: emulation is slow. Without those that
-# ask no more of another kernel than of this one; what two kernels show alike is shown by one of them. a_file_beside_many is
-# not on 5.10, where it counts two pages too many in some runs (KNOWN_ISSUES.md).
+# ask no more of another kernel than of this one; what two kernels show alike is shown by one of them.
 run_load() {
     local command='case $(uname -r) in
-        5.10.*) some="one_process another_user sleep pressure a_name_beside room shorter" ;;
-        *) some="ticks_beside sixty many_files processor dirty a_file_beside" ;;
+        5.10.*) some="one_process another_user sleep pressure a_file_beside room shorter" ;;
+        *) some="ticks_beside sixty many_files processor dirty a_name_beside" ;;
     esac
     CACHESTAT=/bin/cachestat load --dir /mnt/ext4 --processes 100 --files 1000 --hotplug'
     run_matrix load "$2" --add "$1:/bin/load" --add target/debug/cachestat:/bin/cachestat \

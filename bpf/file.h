@@ -168,10 +168,17 @@ __noinline u32 search_file(u32 number, u64 mapping)
 	struct file_row *f;
 	u32 *n;
 
-	if (!row || !inode || !row->wanted || !is_wanted_file(inode))
+	if (!row || !inode || !row->wanted)
 		return NO_FILE;
 	key.owner = row->owner;
 	n = bpf_map_lookup_elem(&file_numbers, &key);
+	if (!is_wanted_file(inode)) {
+		/* A wanted file is gone, and its inode's place in memory was taken by this one: what it does is not its. */
+		f = n ? file_at(*n) : 0;
+		if (f)
+			forget_file(&key, f);
+		return NO_FILE;
+	}
 	if (n) {
 		f = file_at(*n);
 		if (f && f->mapping == mapping && f->inode == BPF_CORE_READ(inode, i_ino) &&
