@@ -16,6 +16,8 @@ use std::time::Instant;
 use crate::files::Mounts;
 use crate::text::foreign::Foreign;
 
+mod sockets;
+
 /// Until the first look, and how much longer until each next one.
 const FIRST: Duration = Duration::from_millis(300);
 const LONGER: u32 = 4;
@@ -93,7 +95,7 @@ impl Looks {
     }
 }
 
-/// Ends of pipes and sockets by their numbers: whether the other end is one that is written to.
+/// Pipes, with whether they are read and written, and the sockets at other ends.
 #[derive(Default)]
 struct Wanted {
     pipes: BTreeMap<String, (bool, bool)>,
@@ -115,11 +117,11 @@ fn within(budget: Duration, most: usize, ours: &[u32], mounts: &Mounts) -> Ends 
                 return out;
             }
             let (read, write) = modes(&fd);
-            if target.starts_with("pipe:[") {
+            if let Some(target) = pipe(&fd, &target) {
                 let (reads, writes) = wanted.pipes.entry(target).or_default();
                 (*reads, *writes) = (*reads || read, *writes || write);
-            } else if let Some(inode) = socket(&target) {
-                wanted.sockets.extend(other_end(*pid, inode));
+            } else if let Some(inode) = sockets::inode(&target) {
+                wanted.sockets.extend(sockets::other_end(*pid, inode));
             } else if let Some(past) = past(*pid, &fd, &target, mounts).filter(|_| read) {
                 out.past.push(past);
             }
@@ -136,12 +138,13 @@ fn within(budget: Duration, most: usize, ours: &[u32], mounts: &Mounts) -> Ends 
         let by = open.find_map(|(fd, target)| {
             let (read, write) = modes(&fd);
             // The other end of one that is read is written to.
-            match wanted.pipes.get(&target) {
+            let ends = wanted.pipes.keys().any(|p| p.starts_with(&target)).then(|| pipe(&fd, &target));
+            match ends.flatten().and_then(|pipe| wanted.pipes.get(&pipe)) {
                 Some((true, _)) if write => return Some("a pipe that it reads"),
                 Some((_, true)) if read => return Some("a pipe that it writes to"),
                 _ => {}
             }
-            socket(&target).filter(|inode| wanted.sockets.contains(*inode)).map(|_| "a connection")
+            sockets::inode(&target).filter(|inode| wanted.sockets.contains(*inode)).map(|_| "a connection")
         });
         let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
         let comm = Foreign::from(comm.strip_suffix(b"\n").unwrap_or(&comm));
@@ -166,30 +169,6 @@ fn descriptors(pid: u32) -> impl Iterator<Item = (PathBuf, String)> {
 fn modes(fd: &Path) -> (bool, bool) {
     let mode = fs::symlink_metadata(fd).map_or(0, |m| m.mode());
     (mode & 0o400 != 0, mode & 0o200 != 0)
-}
-
-fn socket(target: &str) -> Option<&str> {
-    target.strip_prefix("socket:[")?.strip_suffix(']')
-}
-
-/// The socket at the other end of a TCP connection of this machine, by its number.
-fn other_end(pid: u32, inode: &str) -> Option<String> {
-    ["tcp", "tcp6"]
-        .into_iter()
-        .find_map(|table| in_table(&fs::read_to_string(format!("/proc/{pid}/net/{table}")).ok()?, inode))
-}
-
-/// The same in a table of `/proc/net`: the connection between the same two addresses the other way round.
-fn in_table(table: &str, inode: &str) -> Option<String> {
-    let row = |line: &str| -> Option<(String, String, String)> {
-        let mut words = line.split_whitespace().skip(1).map(String::from);
-        let (local, remote) = (words.next()?, words.next()?);
-        Some((local, remote, words.nth(6)?))
-    };
-    let rows: Vec<_> = table.lines().skip(1).filter_map(row).collect();
-    let (local, remote, _) = rows.iter().find(|(_, _, i)| i == inode)?;
-    let other = rows.iter().find(|(l, r, i)| l == remote && r == local && i != inode && i != "0")?;
-    Some(other.2.clone())
 }
 
 /// Why an open file is read without the page cache, where that can be proved. No server is asked for it.
@@ -226,13 +205,32 @@ fn uncached(kind: &str, options: &str) -> Option<&'static str> {
 }
 
 fn is_dax(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    let dax = u64::try_from(libc::STATX_ATTR_DAX).unwrap_or(0);
+    status(path).is_some_and(|s| s.stx_attributes & s.stx_attributes_mask & dax != 0)
+}
+
+/// What a pipe is known by: its number, and its path where it has one (another may take that).
+fn pipe(fd: &Path, target: &str) -> Option<String> {
+    if target.starts_with("pipe:[") {
+        return Some(target.into());
+    }
+    let status = target.starts_with('/').then(|| status(fd))??;
+    let fifo = u32::from(status.stx_mode) & libc::S_IFMT == libc::S_IFIFO;
+    let (major, minor) = (status.stx_dev_major, status.stx_dev_minor);
+    fifo.then(|| format!("{target} {major}:{minor} {}", status.stx_ino))
+}
+
+/// What is known of an open file here, without asking a server.
+fn status(path: &Path) -> Option<libc::statx> {
+    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
     // SAFETY: plain data that the call fills.
     let mut out: libc::statx = unsafe { std::mem::zeroed() };
+    let flags = libc::AT_STATX_DONT_SYNC;
     // SAFETY: both pointers are to memory of ours that outlives the call.
-    let ret = unsafe { libc::statx(libc::AT_FDCWD, path.as_ptr(), 0, 0, &raw mut out) };
-    let dax = u64::try_from(libc::STATX_ATTR_DAX).unwrap_or(0);
-    ret == 0 && out.stx_attributes & out.stx_attributes_mask & dax != 0
+    let ret = unsafe {
+        libc::statx(libc::AT_FDCWD, path.as_ptr(), flags, libc::STATX_TYPE | libc::STATX_INO, &raw mut out)
+    };
+    (ret == 0).then_some(out)
 }
 
 #[cfg(test)]
@@ -279,18 +277,24 @@ mod tests {
     }
 
     #[test]
-    fn who_is_at_the_other_end_of_a_connection() {
-        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
-             0: 0100007F:1538 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000 0 700 1 x\n\
-             1: 0100007F:1538 0100007F:C001 01 00000000:00000000 00:00000000 00000000  1000 0 701 1 x\n\
-             2: 0100007F:C001 0100007F:1538 01 00000000:00000000 00:00000000 00000000  1000 0 702 1 x\n\
-             3: 0100007F:C002 0200007F:1538 01 00000000:00000000 00:00000000 00000000  1000 0 703 1 x\n";
-        assert_eq!(in_table(table, "702").as_deref(), Some("701"));
-        assert_eq!(in_table(table, "701").as_deref(), Some("702"));
-        assert_eq!(
-            (in_table(table, "700"), in_table(table, "703"), in_table(table, "9")),
-            (None, None, None)
-        );
+    fn who_has_a_pipe_with_a_path_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("p");
+        let make = || assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let open = || fs::File::options().read(true).write(true).open(&path).unwrap();
+        make();
+        let mut reader = quiet("sleep").arg("60").stdin(open()).spawn().unwrap();
+        let mut writer = quiet("sleep").arg("60").stdout(open()).spawn().unwrap();
+        fs::remove_file(&path).unwrap();
+        make();
+        let mut another = quiet("sleep").arg("60").stdout(open()).spawn().unwrap();
+        let peers = within(Duration::from_secs(60), usize::MAX, &[reader.id()], &Mounts::here()).peers;
+        let has = |who: &std::process::Child| peers.iter().any(|p| p.pid == who.id());
+        assert!(has(&writer) && !has(&another), "{peers:?}");
+        for child in [&mut writer, &mut another, &mut reader] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
     }
 
     #[test]

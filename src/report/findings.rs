@@ -2,6 +2,7 @@
 //! are unknown or do not prove it.
 
 mod between;
+mod others;
 mod processor;
 mod reading;
 mod time;
@@ -92,15 +93,16 @@ const RULES: &[Rule] = &[
     processor::contention,
     processor::bound,
     processor::computed,
-    waiting::peers,
-    waiting::timers,
-    waiting::locks,
-    waiting::completions,
+    others::peers,
+    others::timers,
+    others::locks,
+    others::completions,
+    others::several,
     between::lost,
     between::dropped,
     between::limit,
     between::price,
-    waiting::unexplained,
+    others::unexplained,
 ];
 
 /// What is found in the runs, after runs to warm up. What was found in several is told once, with the figures of the

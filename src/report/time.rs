@@ -18,8 +18,8 @@ pub struct Parts {
     pub queue_s: Option<f64>,
     /// The rest of the processor time.
     pub cpu_s: Option<f64>,
-    /// Waiting for pipes, sockets, timers, locks, asynchronous I/O, while nothing else was done. `None` where that cannot
-    /// be told from what others of its threads did meanwhile.
+    /// Waiting for pipes, sockets, timers, locks, asynchronous I/O, while nothing else was done. Where threads waited at the
+    /// same time, the least that it can be. `None` where that is not known.
     pub others_s: Option<f64>,
     /// What is left of the wall time: what was not seen, or waited for at the same time. `None` where threads overlap.
     pub unexplained_s: Option<f64>,
@@ -63,9 +63,58 @@ fn seconds(ns: &[Option<u64>]) -> Option<f64> {
     ns.iter().copied().sum::<Option<u64>>().map(|ns| ns as f64 / 1e9)
 }
 
-/// Waits for others, if they are no more than this.
-fn others(w: &Waits, most: f64) -> Option<f64> {
-    seconds(&[w.peer_ns, w.timer_ns, w.lock_ns, w.completion_ns]).filter(|s| *s <= most)
+/// Waits for others of each kind. Children are waited for while they do something themselves.
+fn kinds(w: &Waits) -> Option<[f64; 4]> {
+    let [Some(peer), Some(timer), Some(lock), Some(completion)] =
+        [w.peer_ns, w.timer_ns, w.lock_ns, w.completion_ns].map(|ns| seconds(&[ns]))
+    else {
+        return None;
+    };
+    Some([peer, timer, lock, completion])
+}
+
+/// A kind of waits for others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Other {
+    /// For pipes, sockets, events.
+    Peer,
+    /// For timers.
+    Timer,
+    /// For locks.
+    Lock,
+    /// For asynchronous I/O.
+    Completion,
+}
+
+/// What of the time that is `left` went into waiting for others, of all kinds or of one, and whether that is all or the least
+/// that it can be.
+///
+/// Where all of it fits, it is what was waited. Where it does not, threads waited at the same time. But whenever none ran, stood
+/// in the queue or waited for storage, all that were alive waited for others: what is left is that time, less what may have been
+/// something else (interrupts, other guests of the host, waits without a name), and, for one kind, less all other kinds.
+fn others(run: &Run, left: f64, kind: Option<Other>) -> Option<(f64, bool)> {
+    let kinds = kinds(&run.waits)?;
+    let all: f64 = kinds.iter().sum();
+    let waited = kind.map_or(Some(all), |kind| kinds.get(kind as usize).copied())?;
+    if all <= left + tolerance(run) {
+        return Some((waited.min(left), true));
+    }
+    let named = all + seconds(&[run.waits.child_ns])?;
+    let nameless = (seconds(&[run.waits.other_ns])? - named).max(0.0);
+    #[allow(clippy::cast_precision_loss)]
+    let ticks = |n: Option<u64>| n.map(|n| n as f64 / 100.0);
+    let elsewhere = nameless + ticks(run.machine.interrupts)? + ticks(run.machine.taken)?;
+    Some(((left - elsewhere - (all - waited)).clamp(0.0, waited.min(left)), false))
+}
+
+/// How much more than the wall time the parts may be for what measuring is worth. Processor time is only known to a tick of
+/// the kernel's clock. Of a short run, a tick may be all of it: what adds up to more than 105 % is no division of the wall
+/// time. One thread does nothing at the same time: what it has too much is error, but there are limits to that, too.
+fn tolerance(run: &Run) -> f64 {
+    match run.one_thread {
+        Some(true) => 0.02 + run.wall_s * 0.25,
+        _ => (0.02 + run.wall_s * 0.02).min(run.wall_s * 0.05),
+    }
 }
 
 impl Parts {
@@ -88,17 +137,8 @@ impl Parts {
         };
         if let Some(sum) = parts.explained() {
             let left = run.wall_s - sum;
-            // Processor time is only known to a tick of the kernel's clock. Of a short run, a tick may be all of it: what
-            // adds up to more than 105 % is no division of the wall time. One thread does nothing at the same time: what
-            // it has too much is error of measurement, but there are limits to that, too.
-            let tolerance = match run.one_thread {
-                Some(true) => 0.02 + run.wall_s * 0.25,
-                _ => (0.02 + run.wall_s * 0.02).min(run.wall_s * 0.05),
-            };
-            if left > -tolerance {
-                // Of what is left, as much as is known to have been waited, if all of it fits: else threads waited at the
-                // same time, for each other perhaps. Children are waited for while they do something.
-                parts.others_s = others(w, left.max(0.0) + tolerance).map(|s| s.min(left.max(0.0)));
+            if left > -tolerance(run) {
+                parts.others_s = others(run, left.max(0.0), None).map(|(s, _)| s);
                 parts.unexplained_s = Some(left.max(0.0) - parts.others_s.unwrap_or(0.0));
                 if left < 0.0 {
                     parts.scale(run.wall_s / sum);
@@ -133,6 +173,13 @@ impl Parts {
     #[must_use]
     pub fn overlap(&self) -> bool {
         self.unexplained_s.is_none() && self.explained().is_some()
+    }
+
+    /// How much of the run went into one kind of waits for others, and whether that is all of it or the least that it can be.
+    /// `None` where that is not known.
+    #[must_use]
+    pub fn waited_for(&self, run: &Run, kind: Other) -> Option<(f64, bool)> {
+        others(run, self.others_s? + self.unexplained_s?, Some(kind))
     }
 
     /// One part.
@@ -204,9 +251,28 @@ mod tests {
         let of = |waits| Parts::of(&Run { waits, ..run.clone() });
         let p = of(waits(900, 50));
         assert!((p.others_s.unwrap() - 0.95).abs() < 1e-9 && (p.unexplained_s.unwrap() - 0.3).abs() < 1e-9);
-        // A pipe that a sleeper fills: twice as much as there is. What each cost the whole is not known.
-        let p = of(waits(1200, 1200));
-        assert!(p.others_s.is_none() && (p.unexplained_s.unwrap() - 1.25).abs() < 1e-9);
+        // A pipe that a sleeper fills: twice as much as there is. What each cost the whole is not known, but that nothing
+        // else can have been done in all that is left.
+        run.machine.interrupts = Some(3);
+        run.machine.taken = Some(2);
+        let of = |waits| Parts::of(&Run { waits, ..run.clone() });
+        let both = |other: u64| Waits { other_ns: Some(other * 1_000_000), ..waits(1200, 1200) };
+        let p = of(both(7400));
+        assert!((p.others_s.unwrap() - 1.2).abs() < 1e-9 && (p.unexplained_s.unwrap() - 0.05).abs() < 1e-9);
+        let kind = |waits, kind| {
+            let run = Run { waits, ..run.clone() };
+            Parts::of(&run).waited_for(&run, kind).unwrap()
+        };
+        let (s, all) = kind(both(7400), Other::Timer);
+        assert!(s.abs() < 1e-9 && !all);
+        // A thread waits for a pipe all the time, another for 0.2 s: at least the rest is the pipe's.
+        let uneven = Waits { other_ns: Some(6_600_000_000), ..waits(1400, 200) };
+        let (s, all) = kind(uneven, Other::Peer);
+        assert!((s - 1.0).abs() < 1e-9 && !all);
+        // Waits without a name may have been all of it; without accounts of the machine, nothing is known.
+        assert_eq!(of(both(9000)).others_s, Some(0.0));
+        run.machine.taken = None;
+        assert_eq!(Parts::of(&Run { waits: both(7400), ..run.clone() }).others_s, None);
         // The kinds are not known.
         assert_eq!(Parts::of(&run).others_s, None);
     }

@@ -57,6 +57,14 @@ pub(super) fn pairs() -> Vec<Pair> {
     let peer = |ms| vec![changed(idle(), |run| run.waits.peer_ns = Some(ms * MS))];
     let slept = |ms| vec![changed(idle(), |run| run.waits.timer_ns = Some(ms * MS))];
     let locked = |ms| vec![changed(idle(), |run| run.waits.lock_ns = Some(ms * MS))];
+    // A pipe and a timer at the same time, in 350 ms that are left, some of which may have been interrupts.
+    let several = |ticks| {
+        vec![changed(idle(), |run| {
+            let ns = Some(500 * MS);
+            (run.waits.peer_ns, run.waits.timer_ns, run.waits.other_ns) = (ns, ns, Some(1000 * MS));
+            (run.machine.interrupts, run.machine.taken) = (Some(ticks), Some(0));
+        })]
+    };
     let completed = |ms| vec![changed(idle(), |run| run.waits.completion_ns = Some(ms * MS))];
     let machine = |run: Run, machine| vec![Run { machine, ..run }];
     let dropped = |n| machine(warm(0), Machine { dropped: Some(n), ..Machine::default() });
@@ -79,6 +87,7 @@ pub(super) fn pairs() -> Vec<Pair> {
         ("slept", slept(200), slept(199)),
         ("waited-for-locks", locked(200), locked(199)),
         ("waited-for-completions", completed(200), completed(199)),
+        ("waited-for-others", several(14), several(16)),
         ("lost-between-runs", after(744, Machine::default()), after(745, Machine::default())),
         ("dropped-meanwhile", dropped(1), dropped(0)),
         ("memory-limit", limited(50_000), limited(49_999)),

@@ -6,14 +6,12 @@ use serde_json::json;
 use super::Finding;
 use super::MANY;
 use super::of_ns;
-use super::of_time;
 use super::part_of_time;
 use super::reads;
 use super::ways;
 use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
-use crate::report::time::Parts;
 use crate::report::units::page;
 use crate::report::units::seconds;
 use crate::text::numbers::Unit;
@@ -274,102 +272,4 @@ pub(super) fn sync(run: &Run, _: &[&Run]) -> Option<Finding> {
     Some(Finding::new("waited-for-sync", text, evidence)?.remedy(
         "Fewer, larger commits; the cache has no part in it: each fsync waits for its device to have written for good.",
     ))
-}
-
-/// One kind of waits for others, if nothing else was done meanwhile.
-fn others(run: &Run, ns: Option<u64>, id: &'static str, text: &str) -> Option<Finding> {
-    let parts = Parts::of(run);
-    parts.others_s?;
-    let (waited_s, time) = worth(ns?, run)?;
-    let evidence = json!({ "waited_s": waited_s, "wall_s": run.wall_s });
-    Finding::new(id, text.replace("{}", &time), evidence)
-}
-
-pub(super) fn peers(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let seen: Vec<String> =
-        run.ends.peers.iter().map(|p| format!("{} (process {}, {})", p.comm, p.pid, p.by)).collect();
-    let who = match seen.as_slice() {
-        [] => {
-            "Who is at the other end was not seen: ss -xp, or lsof -E -p PID, tells while it runs.".to_owned()
-        }
-        all => format!("At the other ends of what it had open were {}.", all.join(", ")),
-    };
-    // Names are foreign: they come last, where nothing is replaced in them any more.
-    let text = "It waited for somebody else: {} for a pipe, a socket, a terminal, an event, or the server of a FUSE file system.";
-    let mut finding = others(run, run.waits.peer_ns, "waited-for-peer", text)?;
-    finding.text = format!("{} {who}", finding.text);
-    let peers: Vec<_> =
-        run.ends.peers.iter().map(|p| json!({ "pid": p.pid, "comm": p.comm, "by": p.by })).collect();
-    finding.evidence["peers"] = peers.into();
-    Some(finding)
-}
-
-pub(super) fn timers(run: &Run, _: &[&Run]) -> Option<Finding> {
-    others(run, run.waits.timer_ns, "slept", "It slept of its own accord: {}, as sleep(1) does.")
-}
-
-pub(super) fn locks(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let text = "It waited for locks: {} for futexes, locks of files or semaphores, while nothing else of it did anything.";
-    others(run, run.waits.lock_ns, "waited-for-locks", text)
-}
-
-pub(super) fn completions(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let text = "It waited for asynchronous I/O to complete: {} in io_uring or io_getevents. Whether that was storage is not told \
-                there; what went past the cache or came from devices is in the figures.";
-    others(run, run.waits.completion_ns, "waited-for-completions", text)
-}
-
-pub(super) fn unexplained(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let parts = Parts::of(run);
-    let left = parts.unexplained_s?;
-    if left < SHORT_S || of_time(left, run) < LEAST {
-        return None;
-    }
-    let w = &run.waits;
-    let kinds = [
-        (w.peer_ns, "pipes, sockets and events"),
-        (w.timer_ns, "timers"),
-        (w.lock_ns, "locks"),
-        (w.completion_ns, "asynchronous I/O"),
-        (w.child_ns, "children"),
-    ];
-    let named = kinds.iter().map(|(ns, _)| *ns).sum::<Option<u64>>();
-    let rest = w.other_ns.zip(named).map(|(all, named)| all.saturating_sub(named));
-    let known: Vec<String> = kinds
-        .iter()
-        .chain(&[(rest, "what has no name (stopped by a signal or a debugger, for one)")])
-        .filter_map(|(ns, what)| {
-            ns.filter(|ns| *ns >= 1_000_000).map(|ns| format!("{} for {what}", seconds(ns)))
-        })
-        .collect();
-    let known = match known.as_slice() {
-        [] => " None of its threads was seen to wait for others.".to_owned(),
-        [rest @ .., last] => {
-            let list = if rest.is_empty() { last.clone() } else { format!("{} and {last}", rest.join(", ")) };
-            format!(" Meanwhile its threads waited {list}, in part at the same time.")
-        }
-    };
-    let not_its_own = |ticks: Option<u64>, what: &str| {
-        let ns = ticks? * 10_000_000;
-        #[allow(clippy::cast_precision_loss)]
-        let much = ns as f64 / 1e9 >= left * 0.2;
-        much.then(|| {
-            format!(
-                " The processors of the machine spent {} {what}, on whose time is not known.",
-                seconds(ns)
-            )
-        })
-    };
-    let interrupts = not_its_own(run.machine.interrupts, "in interrupts meanwhile").unwrap_or_default();
-    let taken = not_its_own(run.machine.taken, "meanwhile working for other guests of their host")
-        .unwrap_or_default();
-    let text = format!(
-        "{left:.3} s ({}) are unexplained.{known}{interrupts}{taken} Stacks of where it slept (offcputime-bpfcc -p PID) or its system calls \
-         (strace -f -c -w) would tell.",
-        part_of_time(of_time(left, run), run),
-    );
-    let evidence = json!({ "unexplained_s": left, "wall_s": run.wall_s, "peer_ns": w.peer_ns, "timer_ns": w.timer_ns,
-        "lock_ns": w.lock_ns, "completion_ns": w.completion_ns, "child_ns": w.child_ns, "other_ns": w.other_ns,
-        "interrupt_ticks": run.machine.interrupts, "steal_ticks": run.machine.taken });
-    Finding::new("unexplained", text, evidence)
 }
