@@ -8,6 +8,7 @@ pub mod exclude;
 pub mod finding;
 pub mod found;
 pub mod interrupt;
+pub mod layers;
 pub mod links;
 pub mod map;
 pub mod open;

@@ -11,8 +11,8 @@ use rustix::fs::FileType;
 
 use super::exclude::Exclude;
 use super::found::Found;
+use super::layers::Layers;
 use super::opening::counted;
-use super::opening::look;
 use super::opening::open_named;
 use super::options::List;
 use super::options::Options;
@@ -112,11 +112,11 @@ fn named(options: &Options, paths: &[PathBuf]) -> Result<Found, Failure> {
         exclude,
     };
     let keep = options.keep();
-    let mut walk = Walk::new(&how, &keep, paths.len() > 1);
+    let mut walk = Walk::new(&how, &keep, paths.len() > 1, Layers::here(paths));
     // Directories first: they are shown with all that is in them, so it is a named file that is counted already.
     let (dirs, files): (Vec<_>, Vec<_>) = paths
         .iter()
-        .map(|path| (path, look(path)))
+        .map(|path| (path, walk.seen(path)))
         .partition(|(_, seen)| seen.is_some_and(|(_, t)| t.is_dir()));
     walk.expect(files.iter().filter_map(|(_, seen)| Some(seen.as_ref()?.0)));
     let walk = walk;
@@ -138,6 +138,7 @@ fn named(options: &Options, paths: &[PathBuf]) -> Result<Found, Failure> {
                         if again && acting {
                             continue;
                         }
+                        let opened = opened.map(|(fd, stat)| walk.real(path, &stat).unwrap_or((fd, stat)));
                         let (totals, why) = counted(path, opened, how.ask);
                         if let Some(why) = why {
                             found.missing |= !options.task.changes() || !why.withheld();

@@ -8,16 +8,24 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rayon::prelude::*;
+use rustix::fs::AtFlags;
+use rustix::fs::CWD;
 use rustix::fs::FileType;
+use rustix::fs::Statx;
+use rustix::fs::StatxFlags;
 use rustix::io::Errno;
 
 use super::exclude::Exclude;
 use super::found::Found;
+use super::layers::Layers;
+use super::open;
 use super::opening;
 use super::options::Options;
 use super::problems::Problems;
@@ -40,8 +48,18 @@ struct Held {
     /// Where else it was seen: a number may mean another file by the time that it is opened.
     others: Vec<PathBuf>,
     processes: BTreeSet<u32>,
+    /// Of an overlay mount: its path there, and what the mounts of that process say of layers.
+    shown: Option<(PathBuf, Arc<Layers>)>,
     /// Why nothing can be known of it.
     why: Option<Unknown>,
+}
+
+impl Held {
+    /// The file of a layer that an open file of an overlay mount is.
+    fn real(&self, stat: &Statx) -> Option<(OwnedFd, Statx)> {
+        let (path, layers) = self.shown.as_ref()?;
+        layers.real_at(path, stat)
+    }
 }
 
 /// So many other places are remembered.
@@ -61,8 +79,9 @@ pub fn find(options: &Options) -> Result<Found, Failure> {
     let mut unread = 0;
     let pids = processes(options, &problems, &mut unread)?;
     let mut files = Files::new();
+    let mut spaces = Spaces::new();
     for &pid in &pids {
-        match held(pid, &exclude, &mut files) {
+        match held(pid, &exclude, &mut spaces, &mut files) {
             // It ended, or is a kernel thread that has no files.
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(libc::ESRCH) => {}
@@ -74,7 +93,7 @@ pub fn find(options: &Options) -> Result<Found, Failure> {
     }
     let ask = options.ask();
     let keep = options.keep();
-    let mut total = files
+    let mut total = once(files)
         .into_par_iter()
         .map(|(inode, file)| {
             let (totals, row) = counted(inode, file, ask);
@@ -94,6 +113,29 @@ pub fn find(options: &Options) -> Result<Found, Failure> {
     Ok(Found { rows: keep.rows(), total, notes: problems.lines(), missing: unread > 0 })
 }
 
+/// Files of overlay mounts that are one file of a layer, once.
+fn once(files: Files) -> Vec<((u64, u64), Held)> {
+    let mut out: Vec<((u64, u64), Held)> = Vec::with_capacity(files.len());
+    let (shown, mut plain): (Files, Files) = files.into_iter().partition(|(_, held)| held.shown.is_some());
+    let mut real: HashMap<(u64, u64), usize> = HashMap::new();
+    for (inode, held) in shown {
+        let stat = rustix::fs::statx(CWD, &held.link, AtFlags::empty(), StatxFlags::BASIC_STATS).ok();
+        let found = stat.filter(|stat| open::inode(stat) == inode).and_then(|stat| held.real(&stat));
+        let Some(key) = found.map(|(_, stat)| open::inode(&stat)) else {
+            out.push((inode, held));
+            continue;
+        };
+        if let Some(first) = plain.get_mut(&key).or_else(|| Some(&mut out.get_mut(*real.get(&key)?)?.1)) {
+            first.processes.extend(held.processes);
+        } else {
+            real.insert(key, out.len());
+            out.push((inode, held));
+        }
+    }
+    out.extend(plain);
+    out
+}
+
 fn errno(error: &io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
@@ -106,14 +148,18 @@ fn counted(inode: (u64, u64), file: Held, ask: Ask) -> (Totals, Option<Row>) {
         row.processes = file.processes.into_iter().collect();
         return (totals, Some(row));
     }
-    let Held { path, link, others, processes, .. } = file;
-    for link in std::iter::once(link).chain(others) {
-        let (totals, why) = opening::counted(&link, opening::open_same(&link, inode), ask);
+    for link in std::iter::once(&file.link).chain(&file.others) {
+        let opened = opening::open_same(link, inode);
+        let real = opened.as_ref().ok().and_then(|(_, stat)| file.real(stat));
+        let unplaced = file.shown.is_some() && real.is_none();
+        let (mut totals, why) = opening::counted(link, real.map_or(opened, Ok), ask);
+        totals.perhaps_shared = u64::from(unplaced && totals.cached > 0);
         if why == Some(Unknown::Vanished) {
             continue;
         }
-        let mut row = Row::new(Kind::File, path, 0, totals, why);
-        row.processes = processes.into_iter().collect();
+        let link = link.clone();
+        let mut row = Row::new(Kind::File, file.path, 0, totals, why);
+        row.processes = file.processes.into_iter().collect();
         row.via = Some(Via { link, inode });
         return (totals, Some(row));
     }
@@ -203,9 +249,9 @@ fn members(path: &str, problems: &Problems, unread: &mut u64) -> Result<HashSet<
 }
 
 /// Adds what one process has open or mapped.
-fn held(pid: u32, exclude: &Exclude, files: &mut Files) -> io::Result<()> {
+fn held(pid: u32, exclude: &Exclude, spaces: &mut Spaces, files: &mut Files) -> io::Result<()> {
     let proc = PathBuf::from(format!("/proc/{pid}"));
-    let place = Place::new(&proc);
+    let place = Place::new(&proc, spaces);
     for entry in fs::read_dir(proc.join("fd"))? {
         let link = entry?.path();
         if let Some((path, seen)) = at_once(&link) {
@@ -239,7 +285,8 @@ fn held(pid: u32, exclude: &Exclude, files: &mut Files) -> io::Result<()> {
         if !exclude.within(named(&name)) {
             let path = place.name(&name);
             let why = Some(Unknown::OnlyMapped);
-            let file = || Held { path, link, others: Vec::new(), processes: BTreeSet::new(), why };
+            let file =
+                || Held { path, link, others: Vec::new(), processes: BTreeSet::new(), shown: None, why };
             files.entry((mapped.dev, mapped.inode)).or_insert_with(file).processes.insert(pid);
         }
     }
@@ -280,8 +327,9 @@ fn enter(
         return;
     }
     let held = files.entry(inode).or_insert_with(|| {
+        let shown = place.layers.overlaid(inode.0).then(|| (path.to_owned(), Arc::clone(&place.layers)));
         let (path, link) = (place.name(path), link.clone());
-        Held { path, link, others: Vec::new(), processes: BTreeSet::new(), why: None }
+        Held { path, link, others: Vec::new(), processes: BTreeSet::new(), shown, why: None }
     });
     // Somebody else could not open it.
     if held.why.take().is_some() {
@@ -304,20 +352,28 @@ fn named(path: &Path) -> &Path {
 ///
 /// The kernel gives paths as seen from our root, also those of a process that has changed its own root; only what lies
 /// in another mount namespace has no path from there, and is named from the root of that.
-struct Place(Option<(PathBuf, PathBuf)>);
+struct Place {
+    root: Option<(PathBuf, PathBuf)>,
+    layers: Arc<Layers>,
+}
+
+/// What the mounts of each mount namespace say, by the namespace.
+type Spaces = HashMap<Option<PathBuf>, Arc<Layers>>;
 
 impl Place {
-    fn new(proc: &Path) -> Self {
+    fn new(proc: &Path, spaces: &mut Spaces) -> Self {
         let link = |p: &Path, what: &str| fs::read_link(p.join(what)).ok();
-        let own = link(Path::new("/proc/self"), "ns/mnt");
-        let differs = link(proc, "ns/mnt").is_some_and(|theirs| own.is_none_or(|ours| ours != theirs));
+        let (own, theirs) = (link(Path::new("/proc/self"), "ns/mnt"), link(proc, "ns/mnt"));
+        let differs = theirs.as_ref().is_some_and(|theirs| own.as_ref().is_none_or(|ours| ours != theirs));
         let root = || link(proc, "root").unwrap_or_else(|| "/".into());
-        Self(differs.then(|| (proc.join("root"), root())))
+        let of = || Arc::new(Layers::of(if differs { proc } else { Path::new("/proc/self") }));
+        let layers = Arc::clone(spaces.entry(theirs.filter(|_| differs)).or_insert_with(of));
+        Self { root: differs.then(|| (proc.join("root"), root())), layers }
     }
 
     /// A path that we can use.
     fn name(&self, path: &Path) -> PathBuf {
-        match &self.0 {
+        match &self.root {
             Some((prefix, root)) if path.is_absolute() => {
                 let below = path.strip_prefix(root).or_else(|_| path.strip_prefix("/"));
                 prefix.join(below.unwrap_or(path))

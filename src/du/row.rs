@@ -122,7 +122,7 @@ impl Sort {
             Sort::Cached => y.cached().cmp(&x.cached()),
             Sort::Size => y.disk.cmp(&x.disk),
             Sort::Percent => y.ratio().partial_cmp(&x.ratio()).unwrap_or(Ordering::Equal),
-            Sort::Dirty => y.only_cachestat(y.dirty).cmp(&x.only_cachestat(x.dirty)),
+            Sort::Dirty => y.least_by_cachestat(y.dirty).cmp(&x.least_by_cachestat(x.dirty)),
             Sort::Name => Ordering::Equal,
         };
         figures.then_with(|| a.path.cmp(&b.path))

@@ -58,6 +58,13 @@ pub fn run(options: &Options, out: &mut dyn Write, err: &mut dyn Write) -> Resul
     if options.format == Format::Text && found.total.by_mincore > 0 {
         let _ = writeln!(err, "cachedu: by mincore(2): what is dirty or was evicted is not known");
     }
+    if options.format == Format::Text && found.total.perhaps_shared > 0 {
+        let _ = writeln!(
+            err,
+            "cachedu: {} files of overlay mounts whose layers cannot be reached: what mounts share is counted for each of them",
+            found.total.perhaps_shared
+        );
+    }
     Ok(end)
 }
 

@@ -30,6 +30,8 @@ pub struct Totals {
     pub recently_evicted: u64,
     /// Files that mincore(2) answered for: their dirty pages are not known.
     pub by_mincore: u64,
+    /// Files of overlay mounts, of which it is not known whether others share their pages: those may be counted twice.
+    pub perhaps_shared: u64,
     /// Files that nothing could be learnt of.
     pub unknown: u64,
     /// Pages that these cover.
@@ -93,6 +95,7 @@ impl Totals {
         self.evicted += other.evicted;
         self.recently_evicted += other.recently_evicted;
         self.by_mincore += other.by_mincore;
+        self.perhaps_shared += other.perhaps_shared;
         self.unknown += other.unknown;
         self.unknown_pages = self.unknown_pages.saturating_add(other.unknown_pages);
         self.sizeless += other.sizeless;
@@ -129,6 +132,16 @@ impl Totals {
     #[must_use]
     pub const fn only_cachestat(&self, figure: u64) -> Option<u64> {
         if self.by_mincore > 0 || self.cached().is_none() { None } else { Some(figure) }
+    }
+
+    /// The same as the least that it can be, and whether it may be more: some files were answered for by mincore(2).
+    #[must_use]
+    pub const fn least_by_cachestat(&self, figure: u64) -> Option<(u64, bool)> {
+        let answered = self.files - self.unknown;
+        if self.cached().is_none() || self.by_mincore > 0 && self.by_mincore == answered {
+            return None;
+        }
+        Some((figure, self.by_mincore > 0))
     }
 
     /// `cached / pages`; `None` without pages and where a part could not be asked.

@@ -27,6 +27,8 @@ pub enum Cell {
     Pages(u64, bool),
     /// Bytes; at least so many where it says so.
     Bytes(u64, bool),
+    /// Pages, of those files that could be asked for them, where others could be asked for less.
+    AtLeast(u64),
     /// Pieces.
     Count(u64),
     /// A part of the whole.
@@ -48,7 +50,11 @@ fn known(pages: Option<u64>, row: &Row) -> Cell {
 }
 
 fn by_cachestat(row: &Row, figure: u64) -> Cell {
-    known(row.totals.only_cachestat(figure), row)
+    let least = row.totals.least_by_cachestat(figure);
+    match least {
+        Some((n, true)) => Cell::AtLeast(n),
+        least => known(least.map(|(n, _)| n), row),
+    }
 }
 
 /// What is not there, or is no file, has no size; what cannot be read is missing in sums of them.
@@ -124,6 +130,7 @@ fn shown(cell: Cell, layout: Layout, unit: Unit) -> String {
     match cell {
         Cell::Unknown => "-".into(),
         Cell::Empty => String::new(),
+        Cell::AtLeast(n) => shown(Cell::Pages(n, true), layout, unit),
         Cell::Pages(n, more) if unit == Unit::Bytes => least(bytes(n.saturating_mul(page)), more),
         Cell::Bytes(n, more) if layout == Layout::Tree || unit == Unit::Bytes => least(bytes(n), more),
         Cell::Pages(n, more) | Cell::Bytes(n, more) => least(n.to_string(), more),
@@ -176,7 +183,8 @@ pub fn csv(rows: &[Row]) -> anyhow::Result<Vec<u8>> {
         out.write_field(row.kind.name())?;
         for column in COLUMNS {
             out.write_field(match (column.cell)(row) {
-                Cell::Unknown | Cell::Empty => String::new(),
+                // A bound without a mark would be taken for the whole.
+                Cell::Unknown | Cell::Empty | Cell::AtLeast(_) => String::new(),
                 Cell::Pages(n, _) | Cell::Bytes(n, _) | Cell::Count(n) => n.to_string(),
                 // Not rounded: one page of many is not nothing, and all but one are not all.
                 Cell::Ratio(x) => x.to_string(),
@@ -250,6 +258,8 @@ pub fn json(row: &Row) -> Value {
             ("files", json!(t.files)),
             ("directories", json!(t.dirs)),
             ("others", json!(t.others)),
+            ("perhaps_shared_files", json!(t.perhaps_shared)),
+            ("dirty_at_least", json!(t.least_by_cachestat(t.dirty).map(|(n, _)| n))),
             ("unknown_files", json!(t.unknown)),
             ("unknown_pages", json!(t.unknown_pages)),
             ("unread", json!(t.unread)),

@@ -24,6 +24,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use rayon::Scope;
 use rustix::fs::AtFlags;
+use rustix::fs::CWD;
 use rustix::fs::FileType;
 use rustix::fs::RawDir;
 use rustix::fs::Statx;
@@ -37,10 +38,12 @@ use node::Node;
 
 use super::exclude::Exclude;
 use super::kinds;
+use super::layers::Layers;
 use super::links::Links;
 use super::open;
 use super::open::dev;
 use super::open::inode;
+use super::opening;
 use super::problems::Problems;
 use super::residency;
 use super::residency::Ask;
@@ -88,6 +91,8 @@ pub struct Walk<'a> {
     /// Pages found cached so far.
     pub cached: AtomicU64,
     links: Links,
+    /// Files and directories that have several paths by way of mounts.
+    layers: Layers,
     /// Files that are named beside directories: perhaps also found in one of them.
     named: HashSet<(u64, u64)>,
     /// Operands and what is mounted below them: a directory that shows up twice this way is counted once.
@@ -100,7 +105,7 @@ pub struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// A walk that has not begun; `several` directories may be named, one of them perhaps inside another.
     #[must_use]
-    pub fn new(options: &'a Options, sink: &'a dyn Sink, several: bool) -> Self {
+    pub fn new(options: &'a Options, sink: &'a dyn Sink, several: bool, layers: Layers) -> Self {
         Self {
             options,
             sink,
@@ -108,6 +113,7 @@ impl<'a> Walk<'a> {
             files: AtomicU64::new(0),
             cached: AtomicU64::new(0),
             links: Links::default(),
+            layers,
             named: HashSet::new(),
             roots: Links::default(),
             several,
@@ -127,14 +133,34 @@ impl<'a> Walk<'a> {
         format!("{files} files, {} cached", bytes(pages * rustix::param::page_size() as u64))
     }
 
+    /// Which file a name stands for, and of what type it is. One of an overlay mount stands for that of a layer.
+    pub(super) fn seen(&self, path: &Path) -> Option<((u64, u64), FileType)> {
+        let (seen, kind) = opening::look(path)?;
+        if !kind.is_file() || !self.layers.overlaid(seen.0) {
+            return Some((seen, kind));
+        }
+        let stat = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS).ok();
+        let real = stat.and_then(|stat| self.real(path, &stat));
+        Some((real.map_or(seen, |(_, real)| inode(&real)), kind))
+    }
+
+    /// The file of a layer that a named file of an overlay mount is.
+    pub(super) fn real(&self, path: &Path, stat: &Statx) -> Option<(OwnedFd, Statx)> {
+        self.layers.real(path, stat)
+    }
+
     /// Whether this is the first time that a named file is seen.
     pub(super) fn first(&self, (dev, inode): (u64, u64)) -> bool {
         self.links.first(dev, inode)
     }
 
     /// Whether a file may be seen again.
-    fn may_return(&self, stat: &Statx) -> bool {
-        stat.stx_nlink > 1 || !self.named.is_empty() && self.named.contains(&inode(stat))
+    fn may_return(&self, node: &Node, stat: &Statx) -> bool {
+        stat.stx_nlink > 1
+            || node.layer
+            || node.place.is_some()
+            || self.layers.again(inode(stat))
+            || !self.named.is_empty() && self.named.contains(&inode(stat))
     }
 
     /// Walks a directory that a user named, and gives what is in it. Its rows go to the sink, its own last.
@@ -157,6 +183,8 @@ impl<'a> Walk<'a> {
             places: self.options.exclude.places(path),
             depth: 0,
             dev: dev(&stat),
+            place: self.layers.place(dev(&stat), path),
+            layer: self.layers.in_layer(path),
             ask: self.options.ask.on(fd.as_fd()),
             pending: AtomicUsize::new(1),
             totals: Mutex::new(Totals { dirs: 1, disk: stat.stx_blocks * 512, ..Totals::default() }),
@@ -248,11 +276,19 @@ impl<'a> Walk<'a> {
             sum.add(&Totals { others: 1, disk, ..Totals::default() });
             return;
         }
-        if self.may_return(&stat) && !self.first(inode(&stat)) {
+        // Its pages are those of a layer of the overlay, if that can be known.
+        let place = dir.node.place.as_ref().filter(|_| residency::regular(&stat).is_ok());
+        let real = place.and_then(|place| place.real(os_name, &stat));
+        if self.may_return(&dir.node, &stat)
+            && !self.first(real.as_ref().map_or_else(|| inode(&stat), |(_, real)| inode(real)))
+        {
             return;
         }
         let answer = match residency::regular(&stat) {
             Ok(Some(0)) => Ok(None),
+            Ok(Some(size)) if let Some((fd, _)) = &real => {
+                self.options.ask.on(fd.as_fd()).of_size(fd.as_fd(), size).map(Some)
+            }
             Ok(Some(size)) => open::below(&dir.fd, name)
                 .map_err(Unknown::from)
                 .and_then(|fd| dir.node.ask.of_size(fd.as_fd(), size))
@@ -273,6 +309,8 @@ impl<'a> Walk<'a> {
                 Totals::of_file(stat.stx_size, disk, Err(*why))
             }
         };
+        let unplaced = place.is_some() && real.is_none() && self.layers.shared() && totals.cached > 0;
+        let totals = Totals { perhaps_shared: u64::from(unplaced), ..totals };
         sum.add(&totals);
         let depth = dir.node.depth + 1;
         if self.options.files && depth <= self.options.depth {
@@ -300,10 +338,18 @@ impl<'a> Walk<'a> {
             places: Vec::new(),
             depth: dir.node.depth + 1,
             dev: here,
+            place: None,
+            layer: dir.node.layer || self.layers.is_layer(inode(stat)),
             ask: dir.node.ask,
             pending: AtomicUsize::new(1),
             totals: Mutex::new(Totals { dirs: 1, disk: stat.stx_blocks * 512, ..Totals::default() }),
         };
+        node.place = if other {
+            self.layers.place(here, &node.path())
+        } else {
+            dir.node.place.as_ref().map(|place| place.child(&node.name))
+        };
+        let again = self.layers.again(inode(stat));
         let (above, inode, name) = (Arc::clone(dir), stat.stx_ino, name.to_owned());
         scope.spawn(move |scope| {
             let opened = open::directory(&above.fd, &name);
@@ -314,7 +360,7 @@ impl<'a> Walk<'a> {
             let node = Arc::new(node);
             match opened {
                 Ok(fd) if mounted && kinds::kind(fd.as_fd()).is_some_and(kinds::pseudo) => self.done(node),
-                Ok(_) if (mounted || self.several) && !self.roots.first(here, inode) => {
+                Ok(_) if (mounted || again || self.several) && !self.roots.first(here, inode) => {
                     // Its blocks are counted where it was seen first.
                     *node.totals.lock().unwrap_or_else(PoisonError::into_inner) = Totals::default();
                     self.done(node);

@@ -15,6 +15,7 @@ mod exact;
 #[allow(dead_code)]
 mod fs;
 mod hold;
+mod layers;
 #[path = "../truth/sys.rs"]
 #[allow(dead_code)]
 mod sys;
@@ -41,6 +42,9 @@ const TESTS: &[Test] = &[
     ("files_that_vanish", trees::files_that_vanish),
     ("whoever_may_not_write", access::whoever_may_not_write),
     ("overlay", access::overlay),
+    ("three_overlays", layers::three_overlays),
+    ("overlays_without_layers", layers::overlays_without_layers),
+    ("bind_mounts", layers::bind_mounts),
     ("huge_pages", access::huge_pages),
     ("evict_and_load", acting::evict_and_load),
     ("save_and_restore", acting::save_and_restore),

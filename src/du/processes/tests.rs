@@ -9,13 +9,14 @@ use super::*;
 
 #[test]
 fn names_begin_at_the_root_of_another_namespace() {
-    let here = Place(None);
+    let here = Place { root: None, layers: Arc::default() };
     assert_eq!(here.name(Path::new("/srv/root/x")), Path::new("/srv/root/x"));
-    let place = |root: &str| Place(Some(("/proc/7/root".into(), root.into())));
+    let place =
+        |root: &str| Place { root: Some(("/proc/7/root".into(), root.into())), layers: Arc::default() };
     assert_eq!(place("/").name(Path::new("/etc/x")), Path::new("/proc/7/root/etc/x"));
     assert_eq!(place("/srv").name(Path::new("/srv/etc/x")), Path::new("/proc/7/root/etc/x"));
     assert_eq!(place("/").name(Path::new("pipe:[1]")), Path::new("pipe:[1]"));
-    assert!(Place::new(Path::new("/proc/self")).0.is_none());
+    assert!(Place::new(Path::new("/proc/self"), &mut Spaces::new()).root.is_none());
 }
 
 #[test]
@@ -35,14 +36,14 @@ fn own_files_are_found_deleted_ones_too() {
     file.write_all(b"x").unwrap();
     fs::remove_file(&path).unwrap();
     let mut files = Files::new();
-    held(std::process::id(), &Exclude::default(), &mut files).unwrap();
+    held(std::process::id(), &Exclude::default(), &mut Spaces::new(), &mut files).unwrap();
     let inode = inode_of(&file);
     let found = files[&inode].clone();
     assert_eq!(found.path, PathBuf::from(format!("{} (deleted)", path.display())));
     assert_eq!(opening::look(&found.link).unwrap().0, inode);
     let mut others = Files::new();
     let exclude = Exclude::new(&["open".into()]).unwrap();
-    held(std::process::id(), &exclude, &mut others).unwrap();
+    held(std::process::id(), &exclude, &mut Spaces::new(), &mut others).unwrap();
     assert!(!others.contains_key(&inode) && !others.is_empty());
     // The program itself is mapped, and not open.
     assert!(files.contains_key(&opening::look(Path::new("/proc/self/exe")).unwrap().0));
@@ -61,7 +62,7 @@ fn a_number_that_means_another_file_by_now_is_a_file_that_was_closed() {
     let mut number = OwnedFd::from(file);
     let inode = inode_of(&number);
     let mut files = Files::new();
-    held(std::process::id(), &Exclude::default(), &mut files).unwrap();
+    held(std::process::id(), &Exclude::default(), &mut Spaces::new(), &mut files).unwrap();
     let found = files.remove(&inode).unwrap();
     let (totals, row) = counted(inode, found.clone(), Ask::best());
     let row = row.unwrap();
@@ -82,7 +83,7 @@ fn a_file_is_found_where_any_of_its_numbers_still_means_it() {
     let (mut number, kept) = (OwnedFd::from(file.try_clone().unwrap()), file);
     let inode = inode_of(&number);
     let mut files = Files::new();
-    held(std::process::id(), &Exclude::default(), &mut files).unwrap();
+    held(std::process::id(), &Exclude::default(), &mut Spaces::new(), &mut files).unwrap();
     let found = files.remove(&inode).unwrap();
     assert_eq!(found.others.len(), 1);
     // Whichever was seen first: a shell puts its standard input somewhere else for each of its loops.

@@ -12,6 +12,7 @@ use super::state::Listing;
 use super::state::World;
 use crate::du::act;
 use crate::du::exclude::Exclude;
+use crate::du::layers::Layers;
 use crate::du::opening;
 use crate::du::options::Options;
 use crate::du::progress;
@@ -65,7 +66,7 @@ impl Tree {
             exclude: self.exclude.clone(),
         };
         let sink = ByDirectory::default();
-        let walk = Walk::new(&options, &sink, false);
+        let walk = Walk::new(&options, &sink, false, Layers::here(&[root.to_owned()]));
         let problem = match opening::open_named(root) {
             Ok((fd, _)) => {
                 let _ = progress::during(noisy, || walk.progress(), || walk.directory(root, fd));

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::AtomicUsize;
 
+use super::super::layers::Place;
 use super::super::residency::Ask;
 use super::super::totals::Totals;
 
@@ -19,6 +20,10 @@ pub(super) struct Node {
     pub(super) places: Vec<PathBuf>,
     pub(super) depth: usize,
     pub(super) dev: u64,
+    /// Of an overlay mount, which directory it is.
+    pub(super) place: Option<Place>,
+    /// Whether it lies in a layer of an overlay mount, where its files may be met again.
+    pub(super) layer: bool,
     /// How its files are asked about.
     pub(super) ask: Ask,
     /// Itself while it is read, its batches, its directories.

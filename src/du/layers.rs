@@ -1,0 +1,312 @@
+//! Files that show up in several places though their pages are those of one inode: below overlay mounts, whose files are
+//! those of a layer, and below bind mounts.
+//!
+//! An overlay mount says which directories its layers are. The first of them that has a file by the same path is where its
+//! pages are, if size and time agree. Where layers are out of reach (mounted elsewhere, or not ours to look into), or a file
+//! may have its data in another layer than its name (`metacopy`), that is not known.
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::ffi::CString;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustix::fs::AtFlags;
+use rustix::fs::CWD;
+use rustix::fs::FileType;
+use rustix::fs::Statx;
+use rustix::fs::StatxFlags;
+
+use super::open;
+use crate::files::Mount;
+use crate::files::unescape;
+
+/// The layers of one overlay file system, the uppermost first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Overlay {
+    layers: Vec<PathBuf>,
+    /// Where it is mounted, and which directory of it.
+    points: Vec<(PathBuf, PathBuf)>,
+}
+
+/// A directory of an overlay file system: its path there.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    overlay: Arc<Overlay>,
+    below: PathBuf,
+}
+
+/// What the mounts say of files with several places.
+#[derive(Debug, Default)]
+pub struct Layers {
+    overlays: HashMap<u64, Arc<Overlay>>,
+    /// Directories and files that are mounted, and layers: what may be seen again.
+    again: HashSet<(u64, u64)>,
+    /// Layers below or above what is walked.
+    layers: HashSet<(u64, u64)>,
+}
+
+impl Layers {
+    /// What the mounts of this process say now, for a walk below these paths.
+    #[must_use]
+    pub fn here(operands: &[PathBuf]) -> Self {
+        let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let operands: Vec<PathBuf> = operands.iter().filter_map(|p| fs::canonicalize(p).ok()).collect();
+        Self::parse(&text, &operands)
+    }
+
+    fn parse(mountinfo: &str, operands: &[PathBuf]) -> Self {
+        let mut overlays: HashMap<u64, Overlay> = HashMap::new();
+        let mounts: Vec<(Mount, &str)> =
+            mountinfo.lines().filter_map(|line| Some((Mount::parse(line)?, line))).collect();
+        let mut times: HashMap<_, usize> = HashMap::new();
+        // Containers share most of their layers.
+        let mut known: HashMap<PathBuf, Option<PathBuf>> = HashMap::new();
+        for (mount, line) in &mounts {
+            *times.entry(mount.dev).or_default() += 1;
+            if mount.kind == "overlay" {
+                let dev = u64::from(mount.dev.major) << 32 | u64::from(mount.dev.minor);
+                let overlay = overlays.entry(dev).or_insert_with(|| Overlay {
+                    layers: layers(line.rsplit(' ').next().unwrap_or(""), &mut known),
+                    points: Vec::new(),
+                });
+                overlay.points.push(((&mount.point).into(), (&mount.root).into()));
+            }
+        }
+        let walked = |path: &Path| operands.iter().any(|o| path.starts_with(o) || o.starts_with(path));
+        // What is mounted from a file system that is mounted elsewhere as well. Nothing else is asked for: a server may be gone.
+        let bound = mounts.iter().filter(|(m, _)| times.get(&m.dev).is_some_and(|n| *n > 1));
+        let bound = bound.map(|(m, _)| PathBuf::from(&m.point)).filter(|path| walked(path));
+        let layers: HashSet<_> = known
+            .into_values()
+            .flatten()
+            .filter(|path| walked(path))
+            .filter_map(|path| inode_of(&path))
+            .collect();
+        let again = bound.filter_map(|path| inode_of(&path)).chain(layers.iter().copied());
+        Self {
+            again: again.collect(),
+            layers,
+            overlays: overlays.into_iter().map(|(dev, o)| (dev, Arc::new(o))).collect(),
+        }
+    }
+
+    /// What the mounts of a process say; none if it is gone or not ours to ask.
+    #[must_use]
+    pub fn of(proc: &Path) -> Self {
+        Self::parse(&fs::read_to_string(proc.join("mountinfo")).unwrap_or_default(), &[])
+    }
+
+    /// The file of a layer that a file is which is named, opened.
+    pub(super) fn real(&self, path: &Path, stat: &Statx) -> Option<(OwnedFd, Statx)> {
+        self.overlays.get(&open::dev(stat))?;
+        self.real_at(&fs::canonicalize(path).ok()?, stat)
+    }
+
+    /// The same, by its path in the mount namespace whose mounts these are.
+    pub(super) fn real_at(&self, path: &Path, stat: &Statx) -> Option<(OwnedFd, Statx)> {
+        let place = self.at(open::dev(stat), path.parent()?)?;
+        place.real(path.file_name()?, stat)
+    }
+
+    /// Whether a file or directory may be met again under another path, though it has one name.
+    pub(super) fn again(&self, inode: (u64, u64)) -> bool {
+        !self.again.is_empty() && self.again.contains(&inode)
+    }
+
+    /// Whether a path lies in a layer of an overlay mount.
+    pub(super) fn in_layer(&self, path: &Path) -> bool {
+        let Ok(path) = fs::canonicalize(path) else { return false };
+        self.overlays.values().any(|o| o.layers.iter().any(|l| path.starts_with(l)))
+    }
+
+    /// Whether a directory is a layer.
+    pub(super) fn is_layer(&self, inode: (u64, u64)) -> bool {
+        !self.layers.is_empty() && self.layers.contains(&inode)
+    }
+
+    /// Whether files of an overlay mount may be those of another, too.
+    pub(super) fn shared(&self) -> bool {
+        self.overlays.len() > 1
+    }
+
+    /// Whether a file system is an overlay.
+    pub(super) fn overlaid(&self, dev: u64) -> bool {
+        self.overlays.contains_key(&dev)
+    }
+
+    /// A directory of an overlay file system, by where it was found.
+    pub(super) fn place(&self, dev: u64, path: &Path) -> Option<Place> {
+        self.overlays.get(&dev)?;
+        self.at(dev, &fs::canonicalize(path).ok()?)
+    }
+
+    /// The same, by its path in the mount namespace whose mounts these are.
+    pub(super) fn at(&self, dev: u64, path: &Path) -> Option<Place> {
+        let overlay = self.overlays.get(&dev)?;
+        let below = overlay.points.iter().filter_map(|(point, root)| {
+            let below = root.join(path.strip_prefix(point).ok()?);
+            Some((point.as_os_str().len(), below.strip_prefix("/").ok()?.to_owned()))
+        });
+        let (_, below) = below.max_by_key(|(length, _)| *length)?;
+        Some(Place { overlay: Arc::clone(overlay), below })
+    }
+}
+
+impl Place {
+    /// A directory below.
+    pub(super) fn child(&self, name: &OsStr) -> Self {
+        Self { overlay: Arc::clone(&self.overlay), below: self.below.join(name) }
+    }
+
+    /// The file of a layer that a file of this directory is, opened.
+    pub(super) fn real(&self, name: &OsStr, stat: &Statx) -> Option<(OwnedFd, Statx)> {
+        let below = self.below.join(name);
+        for layer in &self.overlay.layers {
+            let path = layer.join(&below);
+            let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+            match rustix::fs::statx(CWD, &path, flags, StatxFlags::BASIC_STATS) {
+                Ok(real) if same(&real, stat) => {
+                    let path = CString::new(path.into_os_string().into_encoded_bytes()).ok()?;
+                    let fd = open::below(CWD, &path).ok()?;
+                    let opened =
+                        rustix::fs::statx(&fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).ok()?;
+                    return (open::inode(&opened) == open::inode(&real)).then_some((fd, opened));
+                }
+                Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {}
+                // Removed there, changed meanwhile, or not ours to look at.
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+/// Whether what a layer has is what the overlay shows.
+fn same(real: &Statx, shown: &Statx) -> bool {
+    let time = |s: &Statx| (s.stx_mtime.tv_sec, s.stx_mtime.tv_nsec);
+    FileType::from_raw_mode(real.stx_mode.into()) == FileType::RegularFile
+        && (real.stx_mode, real.stx_size, time(real)) == (shown.stx_mode, shown.stx_size, time(shown))
+}
+
+fn inode_of(path: &Path) -> Option<(u64, u64)> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+    Some(open::inode(&rustix::fs::statx(CWD, path, flags, StatxFlags::BASIC_STATS).ok()?))
+}
+
+/// The layers that options of an overlay mount name, as mountinfo writes them. None where data may lie in another layer
+/// than the name.
+fn layers(options: &str, known: &mut HashMap<PathBuf, Option<PathBuf>>) -> Vec<PathBuf> {
+    let options: Vec<(&str, &str)> = options.split(',').filter_map(|o| o.split_once('=')).collect();
+    let set = |key| options.iter().rev().find(|(k, _)| *k == key).map(|(_, value)| *value);
+    // What is the default is not shown.
+    let metacopy = set("metacopy").map_or_else(metacopy_by_default, |value| value == "on");
+    let data_only = set("datadir+").is_some() || set("lowerdir").is_some_and(|dirs| dirs.contains("::"));
+    if metacopy || data_only {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    for (key, value) in &options {
+        match *key {
+            "upperdir" => out.insert(0, PathBuf::from(unescape(value))),
+            "lowerdir" => out.extend(split(&unescape(value)).map(PathBuf::from)),
+            "lowerdir+" => out.push(unescape(value).into()),
+            _ => {}
+        }
+    }
+    // Where relative paths began is not told. Engines of containers mount in the directory above that of the upper layer.
+    let upper =
+        options.iter().find(|(key, _)| *key == "upperdir").map(|(_, value)| PathBuf::from(unescape(value)));
+    let base = upper.as_deref().and_then(|u| u.parent()?.parent()).filter(|b| b.is_absolute());
+    out.into_iter()
+        .map(|layer| match base {
+            Some(base) if layer.is_relative() => base.join(layer),
+            _ => layer,
+        })
+        // One that cannot be looked at: what it has might be what is shown.
+        .map(|layer| known.entry(layer).or_insert_with_key(|layer| fs::canonicalize(layer).ok()).clone())
+        .collect::<Option<Vec<_>>>()
+        .unwrap_or_default()
+}
+
+fn metacopy_by_default() -> bool {
+    fs::read_to_string("/sys/module/overlay/parameters/metacopy").is_ok_and(|text| text.starts_with('Y'))
+}
+
+/// Directories between colons; one that belongs to a name has a backslash before it.
+fn split(text: &str) -> impl Iterator<Item = String> {
+    let mut out = vec![String::new()];
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (c, out.last_mut()) {
+            (':', _) => out.push(String::new()),
+            ('\\', Some(last)) => last.extend(chars.next()),
+            (c, Some(last)) => last.push(c),
+            (_, None) => {}
+        }
+    }
+    out.into_iter().filter(|dir| !dir.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn directories_between_colons() {
+        let all = |text| split(text).collect::<Vec<_>>();
+        assert_eq!(all("/a:/b"), ["/a", "/b"]);
+        assert_eq!(all(r"/a\:b:/c\\d"), ["/a:b", r"/c\d"]);
+        assert_eq!(all(""), [""; 0]);
+        assert_eq!(all("/a\\"), ["/a"]);
+    }
+
+    #[test]
+    fn what_options_say_of_layers() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        for name in ["l/one", "l/two", "id/diff", "a,b c"] {
+            fs::create_dir_all(top.join(name)).unwrap();
+        }
+        let top = top.to_str().unwrap();
+        let of = |options: &str| {
+            let found = layers(&options.replace('@', top), &mut HashMap::new());
+            found.iter().map(|l| l.to_str().unwrap().replace(top, "@")).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of("rw,lowerdir=@/l/one:@/l/two,upperdir=@/id/diff,workdir=@/id/work"),
+            ["@/id/diff", "@/l/one", "@/l/two"]
+        );
+        // As engines of containers write it, and as the kernel does since 6.5.
+        assert_eq!(of("lowerdir=l/one:l/two,upperdir=@/id/diff"), ["@/id/diff", "@/l/one", "@/l/two"]);
+        assert_eq!(of("ro,lowerdir+=@/l/one,lowerdir+=@/l/two"), ["@/l/one", "@/l/two"]);
+        assert_eq!(of(r"ro,lowerdir=@/a\054b\040c:@/l/one"), ["@/a,b c", "@/l/one"]);
+        // One of them is not to be found here, or data may be in another than the name.
+        assert_eq!(of("ro,lowerdir=@/l/one:@/gone"), [""; 0]);
+        assert_eq!(of("ro,lowerdir=l/one"), [""; 0]);
+        assert_eq!(of("rw,lowerdir=@/l/one,upperdir=@/id/diff,metacopy=on"), [""; 0]);
+        assert_eq!(of("ro,lowerdir+=@/l/one,datadir+=@/l/two"), [""; 0]);
+        assert_eq!(of("ro,lowerdir=@/l/one::@/l/two"), [""; 0]);
+    }
+
+    #[test]
+    fn where_a_directory_lies_in_an_overlay() {
+        let text = "1 0 0:9 / / rw - ext4 /dev/a rw\n\
+                    2 1 0:40 / /m rw - overlay overlay rw,lowerdir=/proc/self,upperdir=/proc/self\n\
+                    3 1 0:40 /in /m/in/other rw - overlay overlay rw,lowerdir=/proc/self\n\
+                    a line that says nothing\n";
+        let layers = Layers::parse(text, &[]);
+        let below = |path| layers.at(40, Path::new(path)).map(|p| p.below.to_str().unwrap().to_owned());
+        assert_eq!(below("/m").as_deref(), Some(""));
+        assert_eq!(below("/m/x/y").as_deref(), Some("x/y"));
+        assert_eq!(below("/m/in/other/z").as_deref(), Some("in/z"), "the mount that says most");
+        assert_eq!((below("/n"), layers.at(9, Path::new("/m")).is_some()), (None, false));
+        assert!(!layers.shared() && layers.overlaid(40) && !layers.overlaid(9));
+    }
+}
