@@ -22,6 +22,7 @@ pub mod progress;
 pub mod row;
 pub mod run;
 pub mod set;
+pub mod stream;
 pub mod totals;
 pub mod tui;
 pub mod view;

@@ -96,7 +96,7 @@ pub struct Args {
     #[arg(short = 'f', long, conflicts_with_all = ["files", "depth", "interactive"], help_heading = "What to show")]
     pub files_only: bool,
 
-    /// Order of the rows (default: files as named, anything else by what is cached)
+    /// Order of the rows (default: JSON and CSV as found, files as named, anything else by what is cached)
     #[arg(long, value_name = "BY", value_enum, help_heading = "What to show")]
     pub sort: Option<Sort>,
 

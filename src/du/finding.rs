@@ -4,9 +4,14 @@ use std::fs;
 use std::io;
 use std::io::BufRead as _;
 use std::io::Read as _;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt as _;
+use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::PoisonError;
 
+use rayon::prelude::*;
 use rustix::fs::FileType;
 
 use super::exclude::Exclude;
@@ -22,7 +27,8 @@ use super::progress;
 use super::residency::Unknown;
 use super::row::Kind;
 use super::row::Row;
-use super::row::Sink as _;
+use super::row::Sink;
+use super::totals::Totals;
 use super::view;
 use super::walk;
 use super::walk::Walk;
@@ -98,8 +104,36 @@ fn out_of_reach(why: Unknown, saving: bool) -> bool {
     }
 }
 
-/// Files and trees that were named.
+/// Files and trees that were named, in the order that is requested: files in the order in which they were named, if none is.
 fn named(options: &Options, paths: &[PathBuf]) -> Result<Found, Failure> {
+    let keep = options.keep();
+    let ordered = options.sort.is_some() || options.top().is_some() || options.least() > 0;
+    let first = Mutex::new(Vec::new());
+    let mut found = each(options, paths, &keep, |row| {
+        if ordered {
+            keep.take(row);
+        } else {
+            first.lock().unwrap_or_else(PoisonError::into_inner).push(row);
+        }
+    })?;
+    found.rows = first.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.rows.extend(keep.rows());
+    Ok(found)
+}
+
+/// The same as it is found.
+///
+/// # Errors
+/// Wrong usage: a pattern.
+pub(super) fn stream(options: &Options, paths: &[PathBuf], sink: &dyn Sink) -> Result<Found, Failure> {
+    Ok(Found { streamed: true, ..each(options, paths, sink, |row| sink.take(row))? })
+}
+
+/// Named files that are looked at before their rows are handed on.
+const TOGETHER: usize = 1024;
+
+/// Files and trees that were named: rows of what is below directories go to `sink`, those of named files to `take`.
+fn each(options: &Options, paths: &[PathBuf], sink: &dyn Sink, take: impl Fn(Row)) -> Result<Found, Failure> {
     let acting = options.task.acts();
     let exclude = Exclude::new(&options.exclude).map_err(Failure::usage)?;
     let how = walk::Options {
@@ -111,43 +145,58 @@ fn named(options: &Options, paths: &[PathBuf]) -> Result<Found, Failure> {
         one_file_system: options.one_file_system,
         exclude,
     };
-    let keep = options.keep();
-    let mut walk = Walk::new(&how, &keep, paths.len() > 1, Layers::here(paths));
+    let mut walk = Walk::new(&how, sink, paths.len() > 1, Layers::here(paths));
     // Directories first: they are shown with all that is in them, so it is a named file that is counted already.
     let (dirs, files): (Vec<_>, Vec<_>) = paths
-        .iter()
+        .par_iter()
         .map(|path| (path, walk.seen(path)))
         .partition(|(_, seen)| seen.is_some_and(|(_, t)| t.is_dir()));
     walk.expect(files.iter().filter_map(|(_, seen)| Some(seen.as_ref()?.0)));
     let walk = walk;
     let mut found = Found::default();
-    let mut named = Vec::new();
+    let look = |path: &Path| {
+        let opened = match open_named(path) {
+            Ok((fd, stat)) if FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory => {
+                return Look::Directory(fd);
+            }
+            opened => opened,
+        };
+        let opened = opened.map(|(fd, stat)| walk.real(path, &stat).unwrap_or((fd, stat)));
+        let (totals, why) = counted(path, opened, how.ask);
+        Look::File(totals, why)
+    };
     progress::during(
         options.shows_progress(),
         || walk.progress(),
         || {
-            for (path, seen) in dirs.into_iter().chain(files) {
-                match open_named(path) {
-                    Ok((fd, stat))
-                        if FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory =>
-                    {
-                        found.total.add(&walk.directory(path, fd));
-                    }
-                    opened => {
-                        let again = seen.is_some_and(|(inode, _)| !walk.first(inode));
-                        if again && acting {
-                            continue;
+            for some in dirs.chunks(1).chain(files.chunks(TOGETHER)) {
+                if sink.gone() {
+                    break;
+                }
+                // What is in a directory is looked at by all threads anyway.
+                let looked: Vec<_> = some
+                    .par_iter()
+                    .map(|(path, seen)| {
+                        let again = seen.is_some_and(|(inode, kind)| !kind.is_dir() && walk.again(inode));
+                        (!(again && acting)).then(|| look(path))
+                    })
+                    .collect();
+                for ((path, seen), looked) in some.iter().zip(looked) {
+                    let again = seen.is_some_and(|(inode, kind)| !kind.is_dir() && !walk.first(inode));
+                    match looked {
+                        Some(Look::Directory(fd)) => found.total.add(&walk.directory(path, fd)),
+                        None => {}
+                        Some(Look::File(..)) if again && acting => {}
+                        Some(Look::File(totals, why)) => {
+                            if let Some(why) = why {
+                                found.missing |= !options.task.changes() || !why.withheld();
+                                found.notes.push(format!("{}: {why}", view::name(path)));
+                            }
+                            if !again {
+                                found.total.add(&totals);
+                            }
+                            take(Row::new(Kind::File, (*path).clone(), 0, totals, why));
                         }
-                        let opened = opened.map(|(fd, stat)| walk.real(path, &stat).unwrap_or((fd, stat)));
-                        let (totals, why) = counted(path, opened, how.ask);
-                        if let Some(why) = why {
-                            found.missing |= !options.task.changes() || !why.withheld();
-                            found.notes.push(format!("{}: {why}", view::name(path)));
-                        }
-                        if !again {
-                            found.total.add(&totals);
-                        }
-                        named.push(Row::new(Kind::File, path.clone(), 0, totals, why));
                     }
                 }
             }
@@ -155,12 +204,11 @@ fn named(options: &Options, paths: &[PathBuf]) -> Result<Found, Failure> {
     );
     found.notes.extend(walk.problems.lines());
     found.missing |= walk.problems.unread();
-    drop(walk);
-    // Files are shown in the order in which they were named, unless another is requested.
-    if options.sort.is_some() || options.top().is_some() || options.least() > 0 {
-        named.drain(..).for_each(|row| keep.take(row));
-    }
-    found.rows = named;
-    found.rows.extend(keep.rows());
     Ok(found)
+}
+
+/// What a name led to.
+enum Look {
+    Directory(OwnedFd),
+    File(Totals, Option<Unknown>),
 }

@@ -30,6 +30,8 @@ impl End {
 pub struct Found {
     /// The rows to show, in order.
     pub rows: Vec<Row>,
+    /// Whether other rows were printed as they were found.
+    pub streamed: bool,
     /// All of it together.
     pub total: Totals,
     /// What has to be said beside it.

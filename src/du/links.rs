@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Mutex;
+use std::sync::MutexGuard;
 use std::sync::PoisonError;
 
 /// Parts of the set, each with a lock of its own.
@@ -22,11 +23,21 @@ impl Default for Links {
 }
 
 impl Links {
+    /// Whether the inode was seen before.
+    #[must_use]
+    pub fn again(&self, dev: u64, inode: u64) -> bool {
+        self.shard(inode).contains(&(dev, inode))
+    }
+
+    fn shard(&self, inode: u64) -> MutexGuard<'_, HashSet<(u64, u64)>> {
+        let shard = &self.shards[usize::try_from(inode / GROUP).unwrap_or(0) % SHARDS];
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether this is the first time that the inode is seen.
     #[must_use]
     pub fn first(&self, dev: u64, inode: u64) -> bool {
-        let shard = &self.shards[usize::try_from(inode / GROUP).unwrap_or(0) % SHARDS];
-        shard.lock().unwrap_or_else(PoisonError::into_inner).insert((dev, inode))
+        self.shard(inode).insert((dev, inode))
     }
 }
 

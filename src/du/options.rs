@@ -149,7 +149,9 @@ impl Options {
     /// Whether a progress line is written.
     #[must_use]
     pub fn shows_progress(&self) -> bool {
-        !self.quiet && io::stderr().is_terminal()
+        // What is printed meanwhile would stand in the same line.
+        let shares = super::stream::streams(self) && io::stdout().is_terminal();
+        !self.quiet && io::stderr().is_terminal() && !shares
     }
 
     /// Whether JSON is written.

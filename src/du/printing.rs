@@ -6,27 +6,45 @@ use super::found::Found;
 use super::options::Format;
 use super::options::Options;
 use super::row::Kind;
+use super::row::Row;
 use super::view;
 use super::view::Layout;
 use crate::exit::Failure;
 use crate::text::output;
 
-/// Shows what was found.
+/// What stands above all rows.
+///
+/// # Errors
+/// None that memory does not give.
+pub(super) fn head(format: Format) -> Result<Vec<u8>, Failure> {
+    Ok(if format == Format::Csv { view::csv_names()? } else { Vec::new() })
+}
+
+/// Rows as lines of CSV or JSON.
+///
+/// # Errors
+/// None that memory does not give.
+pub(super) fn lines(format: Format, rows: &[Row]) -> Result<Vec<u8>, Failure> {
+    if format == Format::Csv {
+        return Ok(view::csv(rows)?);
+    }
+    let mut out = Vec::new();
+    for row in rows {
+        out.extend_from_slice(crate::text::foreign::json(&view::json(row)).as_bytes());
+        out.push(b'\n');
+    }
+    Ok(out)
+}
+
+/// Shows what was found, but for what was printed meanwhile.
 ///
 /// # Errors
 /// When it cannot be written.
 pub(super) fn show(options: &Options, found: &Found, out: &mut dyn Write) -> Result<(), Failure> {
-    match options.format {
-        Format::Csv => return print(&view::csv(&found.rows)?, out),
-        Format::Json => {
-            let lines: String = found
-                .rows
-                .iter()
-                .map(|r| format!("{}\n", crate::text::foreign::json(&view::json(r))))
-                .collect();
-            return print(lines.as_bytes(), out);
-        }
-        Format::Text => {}
+    if options.format != Format::Text {
+        let mut text = if found.streamed { Vec::new() } else { head(options.format)? };
+        text.extend(lines(options.format, &found.rows)?);
+        return print(&text, out);
     }
     let trees = found.rows.iter().any(|r| r.kind == Kind::Directory);
     let layout = match (options.by_process(), trees) {

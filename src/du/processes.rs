@@ -110,7 +110,7 @@ pub fn find(options: &Options) -> Result<Found, Failure> {
             a
         });
     total.add(&Totals { unread, ..Totals::default() });
-    Ok(Found { rows: keep.rows(), total, notes: problems.lines(), missing: unread > 0 })
+    Ok(Found { rows: keep.rows(), total, notes: problems.lines(), missing: unread > 0, ..Found::default() })
 }
 
 /// Files of overlay mounts that are one file of a layer, once.

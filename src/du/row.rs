@@ -6,6 +6,8 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::PoisonError;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::fs::Statx;
 
@@ -114,6 +116,16 @@ impl OneOf for Sort {
 }
 
 impl Sort {
+    /// A figure of which one that has less comes later; 0 of what is not known, or has no such order.
+    fn figure(self, totals: &Totals) -> u64 {
+        match self {
+            Sort::Cached => totals.cached().unwrap_or(0),
+            Sort::Size => totals.disk,
+            Sort::Dirty => totals.least_by_cachestat(totals.dirty).map_or(0, |(n, _)| n),
+            Sort::Percent | Sort::Name => 0,
+        }
+    }
+
     /// The order in which rows are shown: what is not known stands below everything, equals go by path.
     #[must_use]
     pub fn order(self, a: &Row, b: &Row) -> Ordering {
@@ -133,6 +145,16 @@ impl Sort {
 pub trait Sink: Sync {
     /// Takes one.
     fn take(&self, row: Row);
+
+    /// Whether one with such figures would be taken: else none need be made.
+    fn wants(&self, _totals: &Totals) -> bool {
+        true
+    }
+
+    /// Whether nobody wants any more.
+    fn gone(&self) -> bool {
+        false
+    }
 }
 
 /// A row in the order of a heap: the last of those to be shown on top, first to go.
@@ -164,6 +186,8 @@ pub struct Keep {
     top: usize,
     least: u64,
     wanted: fn(&Totals) -> bool,
+    /// Of a full list in an order of figures, the figure of its last row: whatever has less is thrown away, without the lock.
+    floor: AtomicU64,
     rows: Mutex<BinaryHeap<Ranked>>,
 }
 
@@ -171,7 +195,14 @@ impl Keep {
     /// Keeps `top` rows with at least `least` cached pages.
     #[must_use]
     pub fn new(sort: Sort, top: Option<usize>, least: u64) -> Self {
-        Self { sort, top: top.unwrap_or(usize::MAX), least, wanted: |_| true, rows: Mutex::default() }
+        Self {
+            sort,
+            top: top.unwrap_or(usize::MAX),
+            least,
+            wanted: |_| true,
+            floor: AtomicU64::new(0),
+            rows: Mutex::default(),
+        }
     }
 
     /// Of those, only rows whose figures are wanted: what nothing is to be done about needs no memory.
@@ -189,14 +220,23 @@ impl Keep {
 }
 
 impl Sink for Keep {
+    fn wants(&self, totals: &Totals) -> bool {
+        totals.cached().unwrap_or(0) >= self.least
+            && (self.wanted)(totals)
+            && self.sort.figure(totals) >= self.floor.load(Relaxed)
+    }
+
     fn take(&self, row: Row) {
-        if row.totals.cached().unwrap_or(0) < self.least || !(self.wanted)(&row.totals) {
+        if !self.wants(&row.totals) {
             return;
         }
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         rows.push(Ranked(row, self.sort));
         if rows.len() > self.top {
             rows.pop();
+            if let Some(Ranked(last, _)) = rows.peek() {
+                self.floor.store(self.sort.figure(&last.totals), Relaxed);
+            }
         }
     }
 }

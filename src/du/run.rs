@@ -16,6 +16,7 @@ use super::printing;
 use super::row::Kind;
 use super::row::Row;
 use super::set;
+use super::stream;
 use super::tui;
 use crate::exit::Failure;
 
@@ -42,7 +43,11 @@ pub fn run(options: &Options, out: &mut dyn Write, err: &mut dyn Write) -> Resul
     if options.task == Task::Map {
         return map::run(options, &paths, out, err);
     }
-    let mut found = finding::find(options, &paths)?;
+    let mut found = if stream::streams(options) {
+        stream::during(options, out, |sink| finding::stream(options, &paths, sink))?
+    } else {
+        finding::find(options, &paths)?
+    };
     let end = found.warn(err);
     match &options.task {
         Task::Save(path) => return Ok(end.and(save(path, found, options, out, err)?)),

@@ -164,11 +164,11 @@ pub fn text(rows: &[Row], layout: Layout, unit: Option<Unit>) -> String {
     fitted(&lines, &names)
 }
 
-/// CSV: a line of names, then a line for each row. Pages and bytes as numbers, unknown empty.
+/// The first line of CSV, with names.
 ///
 /// # Errors
 /// None that memory does not give.
-pub fn csv(rows: &[Row]) -> anyhow::Result<Vec<u8>> {
+pub fn csv_names() -> anyhow::Result<Vec<u8>> {
     let mut out = csv::Writer::from_writer(Vec::new());
     let ids = COLUMNS.iter().map(|c| c.id);
     out.write_record(["type"].into_iter().chain(ids).chain([
@@ -179,6 +179,15 @@ pub fn csv(rows: &[Row]) -> anyhow::Result<Vec<u8>> {
         "reason",
         "path",
     ]))?;
+    Ok(out.into_inner()?)
+}
+
+/// CSV: a line for each row. Pages and bytes as numbers, unknown empty.
+///
+/// # Errors
+/// None that memory does not give.
+pub fn csv(rows: &[Row]) -> anyhow::Result<Vec<u8>> {
+    let mut out = csv::Writer::from_writer(Vec::new());
     for row in rows {
         out.write_field(row.kind.name())?;
         for column in COLUMNS {

@@ -154,6 +154,11 @@ impl<'a> Walk<'a> {
         self.links.first(dev, inode)
     }
 
+    /// Whether a named file was seen before.
+    pub(super) fn again(&self, (dev, inode): (u64, u64)) -> bool {
+        self.links.again(dev, inode)
+    }
+
     /// Whether a file may be seen again.
     fn may_return(&self, node: &Node, stat: &Statx) -> bool {
         stat.stx_nlink > 1
@@ -216,6 +221,9 @@ impl<'a> Walk<'a> {
                     break;
                 }
             }
+            if self.sink.gone() {
+                break;
+            }
             if names.order.len() >= BATCH {
                 let names = std::mem::take(&mut names);
                 if self.waiting.load(Relaxed) < WAITING {
@@ -239,6 +247,9 @@ impl<'a> Walk<'a> {
     /// Asks about the names of a batch.
     fn batch<'s>(&'s self, scope: &Scope<'s>, dir: &Arc<Dir>, mut names: Names) {
         let mut sum = Totals::default();
+        if self.sink.gone() {
+            return;
+        }
         names.order.sort_unstable();
         for (_, at) in &names.order {
             if let Ok(name) = CStr::from_bytes_until_nul(&names.bytes[*at..]) {
@@ -313,7 +324,7 @@ impl<'a> Walk<'a> {
         let totals = Totals { perhaps_shared: u64::from(unplaced), ..totals };
         sum.add(&totals);
         let depth = dir.node.depth + 1;
-        if self.options.files && depth <= self.options.depth {
+        if self.options.files && depth <= self.options.depth && self.sink.wants(&totals) {
             let path = dir.node.path().join(os_name);
             self.sink.take(Row::new(Kind::File, path, depth, totals, answer.err()));
         }

@@ -52,7 +52,7 @@ fn tree() {
 
 #[test]
 fn comma_separated() {
-    let csv = csv(&rows()).unwrap();
+    let csv = [csv_names().unwrap(), csv(&rows()).unwrap()].concat();
     insta::assert_snapshot!("csv", String::from_utf8_lossy(&csv));
 }
 
