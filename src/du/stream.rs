@@ -145,7 +145,11 @@ mod tests {
         assert_eq!(lines.len(), 1 + 10_000 - 3, "names, and what has enough");
         assert!(lines[0].starts_with("type,") && lines[1].ends_with("f3") && lines[9997].ends_with("f9999"));
         let mut out = Vec::new();
-        during(&options(Format::Json, None), &mut out, |sink| Ok(sink.take(row(1)))).unwrap();
+        let one = |sink: &dyn Sink| {
+            sink.take(row(1));
+            Ok(())
+        };
+        during(&options(Format::Json, None), &mut out, one).unwrap();
         assert!(out.starts_with(b"{\"type\":\"file\",\"path\":\"f1\"") && out.ends_with(b"}\n"));
     }
 
