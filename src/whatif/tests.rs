@@ -1,0 +1,3 @@
+//! Streams whose answer is known.
+
+#![allow(clippy::unwrap_used)]
