@@ -13,6 +13,11 @@ const YOUNG: u8 = 2;
 /// It was here and was evicted: `gone` says when.
 const SHADOW: u8 = 4;
 
+/// Pages that are reclaimed at once (`SWAP_CLUSTER_MAX`).
+const BATCH: f64 = 32.0;
+/// Reclaim begins with this part of the lists: 2 to the power of -12 (`DEF_PRIORITY`).
+const FIRST_PRIORITY: u32 = 12;
+
 /// Both lists at one size.
 #[derive(Debug)]
 pub struct Classic {
@@ -27,9 +32,11 @@ pub struct Classic {
     each: f64,
     /// Lengths of the lists as statistics have them.
     known: [usize; 2],
-    /// The statistics of a cgroup are gathered every two seconds, and all decisions rest on them: without this delay a scan
-    /// finds cliffs which the kernel does not have.
+    /// The statistics of a cgroup are gathered now and then, and all decisions rest on them: without this delay a scan finds
+    /// cliffs which the kernel does not have.
     late: bool,
+    /// Parts of pages that are to be looked at, by list.
+    owed: [f64; 2],
     full: bool,
 }
 
@@ -46,6 +53,7 @@ impl Classic {
             each: 1.0,
             known: [0; 2],
             late,
+            owed: [0.0; 2],
             full: false,
         }
     }
@@ -82,32 +90,63 @@ impl Classic {
         true
     }
 
-    /// Room for one more.
-    fn evict(&mut self) {
+    /// Reclaim looks at the page that has been inactive longest; whether that was evicted. What was used through a mapping is
+    /// kept for once.
+    fn evict(&mut self, page: u32) -> bool {
+        if self.has(page, YOUNG) {
+            let again = self.has(page, REFERENCED);
+            self.flags[page as usize] = if again { 0 } else { REFERENCED };
+            self.lists.put(page, if again { ACTIVE } else { INACTIVE });
+            self.age = self.age.wrapping_add(u32::from(again));
+            return false;
+        }
+        self.lists.remove(page);
+        self.gone[page as usize] = self.age;
+        self.flags[page as usize] = SHADOW;
+        self.age = self.age.wrapping_add(1);
+        true
+    }
+
+    /// `shrink_lruvec`, until a batch is free: larger and larger parts of both lists, of the active one only if the inactive
+    /// one was low.
+    fn reclaim(&mut self) {
         if !std::mem::replace(&mut self.full, true) {
             self.flush();
         }
-        if self.inactive_is_low() {
-            self.deactivate();
-        }
-        // Each page that is kept loses what kept it.
-        while let Some(page) = self.lists.tail(INACTIVE).or_else(|| self.lists.tail(ACTIVE)) {
-            if self.has(page, YOUNG) {
-                self.set(page, YOUNG, false);
-                let again = self.has(page, REFERENCED);
-                self.set(page, REFERENCED, !again);
-                self.lists.put(page, if again { ACTIVE } else { INACTIVE });
-                self.age = self.age.wrapping_add(u32::from(again));
-                if again && self.lists.len(INACTIVE) == 0 {
-                    self.deactivate();
-                }
-                continue;
+        let low = self.inactive_is_low();
+        let batch = (BATCH / self.each).max(1.0);
+        let mut freed = 0.0;
+        for priority in (0..=FIRST_PRIORITY).rev() {
+            let mut scan = [0; 2];
+            for (list, scan) in scan.iter_mut().enumerate() {
+                let pages = self.lists.len(list) as f64 * self.each;
+                self.owed[list] += (pages / f64::from(1 << priority)).floor() / self.each;
+                *scan = self.owed[list] as usize;
+                self.owed[list] -= *scan as f64;
             }
-            self.lists.remove(page);
-            self.gone[page as usize] = self.age;
-            self.flags[page as usize] = SHADOW;
-            self.age = self.age.wrapping_add(1);
-            return;
+            while scan != [0; 2] && freed < batch {
+                for _ in 0..scan[INACTIVE].min(batch as usize) {
+                    let Some(page) = self.lists.tail(INACTIVE) else { break };
+                    freed += f64::from(u8::from(self.evict(page)));
+                }
+                for _ in 0..scan[ACTIVE].min(batch as usize) {
+                    if !low || !self.deactivate() {
+                        break;
+                    }
+                }
+                scan = scan.map(|n| n.saturating_sub(batch as usize));
+            }
+            if freed >= batch {
+                return;
+            }
+        }
+        // Nothing else is left: active pages go, too.
+        while freed < 1.0 {
+            match self.lists.tail(INACTIVE) {
+                Some(page) => freed += f64::from(u8::from(self.evict(page))),
+                None if !self.deactivate() => return,
+                None => {}
+            }
         }
     }
 
@@ -130,7 +169,7 @@ impl Policy for Classic {
             let distance = self.age.wrapping_sub(self.gone[page as usize]) as usize;
             let back = self.has(page, SHADOW) && distance <= self.lengths()[ACTIVE];
             while self.lists.all() >= self.size {
-                self.evict();
+                self.reclaim();
             }
             self.flags[page as usize] = 0;
             self.lists.put(page, if back { ACTIVE } else { INACTIVE });
@@ -159,7 +198,7 @@ impl Policy for Classic {
         self.each = each;
         self.size = pages.max(1);
         while self.lists.all() > self.size {
-            self.evict();
+            self.reclaim();
         }
     }
 

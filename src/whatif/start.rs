@@ -34,8 +34,11 @@ use crate::wait::Wake;
 
 /// How often touches are fetched.
 const STEP: Duration = Duration::from_millis(50);
-/// How often the kernel gathers the statistics of cgroups, and we what they use: more often would make it gather them.
-const FLUSH: Duration = Duration::from_secs(2);
+/// How old the statistics of a cgroup are that the kernel goes by. It gathers them every two seconds, and before if somebody
+/// asks; this is what comes nearest to measurements.
+const FLUSH: Duration = Duration::from_secs(1);
+/// How often the size is read: to ask more often would make the kernel gather its statistics more often.
+const RESIZE: u32 = 2;
 /// Stretches of time that are kept apart.
 const SLICES: u32 = 32;
 
@@ -145,7 +148,7 @@ impl<'a> Watch<'a> {
     fn run(&mut self, pivot: &mut Pivot, wait: &mut wait::System, time: Duration) -> anyhow::Result<Wake> {
         let began = wait.now();
         let slice = time / SLICES;
-        let (mut slices, mut flushed, mut fetched) = (0, began, began);
+        let (mut slices, mut flushes, mut flushed, mut fetched) = (0, 0, began, began);
         loop {
             let wake = wait.until((fetched + STEP).min(began + time))?;
             let now = wait.now();
@@ -168,6 +171,10 @@ impl<'a> Watch<'a> {
             if now.duration_since(flushed) >= FLUSH {
                 flushed = now;
                 self.simulation.flush();
+                flushes += 1;
+                if flushes % RESIZE != 0 {
+                    continue;
+                }
                 if let Some(size) = Size::read(self.group.as_deref()) {
                     self.size = Some(size);
                     self.resize();
