@@ -67,7 +67,7 @@ impl Pages {
         self.forget(0..self.hashes.len() as u32, keep);
     }
 
-    pub(super) const fn free(&self) -> usize {
+    pub(super) fn free(&self) -> usize {
         self.free.len()
     }
 }

@@ -191,7 +191,7 @@ fn a_part_of_the_pages_says_what_all_say() {
         for (part, all) in pairs.filter(|(part, _)| part.scale <= 2.0) {
             let ((one, error), (other, _)) = (part.miss_ratio.unwrap(), all.miss_ratio.unwrap());
             assert!((one - other).abs() <= error, "{rate}: {part:?} {all:?}");
-            assert!(error < 0.06 && error >= MODEL_ERROR, "{rate}: {part:?}");
+            assert!((MODEL_ERROR..0.06).contains(&error), "{rate}: {part:?}");
         }
     }
     // What was counted is what the model says of the cache of now.
@@ -257,5 +257,30 @@ fn a_curve_takes_no_more_than_four_mebibytes() {
     let table = 8 + 4 + 2 * (4 + 1);
     for each in [of_classic, of_generations] {
         assert!((each * SCALES.len() + table) * ROOM as usize <= 4 << 20);
+    }
+}
+
+/// The table of docs/guide/what-if.md: how far a part of the pages is from all of them, and what error it states.
+#[test]
+#[ignore = "a measurement, not a test"]
+fn rates() {
+    let stream = zipf(16384, 480_000);
+    let points = |rate| simulate(rate, 6000, &stream).points.unwrap();
+    let all = points(1.0);
+    for rate in [0.5, 0.3, 0.1, 0.05, 0.02, 0.01] {
+        let part = points(rate);
+        let pairs = part.iter().zip(&all).filter(|(p, _)| p.scale <= 2.0);
+        let off: Vec<(f64, f64)> = pairs
+            .filter_map(|(p, a)| p.miss_ratio.zip(a.miss_ratio))
+            .map(|((one, error), (other, _))| ((one - other).abs(), error))
+            .collect();
+        let mean = off.iter().map(|(off, _)| off).sum::<f64>() / off.len() as f64;
+        let worst = off.iter().map(|(off, _)| *off).fold(0.0, f64::max);
+        let stated = off.iter().map(|(_, error)| error).sum::<f64>() / off.len() as f64;
+        println!(
+            "| {:.0} % | {} | {mean:.4} | {worst:.4} | {stated:.3} |",
+            rate * 100.0,
+            (16384.0 * rate).round()
+        );
     }
 }
