@@ -76,6 +76,7 @@ static __always_inline void count_read(struct account *a, struct call *c, u64 mi
 	}
 	if (ahead)
 		COUNT(a, C_READ_AHEAD_HITS, ahead);
+	touch_read(a->row, c->mapping, c->first, c->end, c->bytes, missed + ahead);
 }
 
 /* Counts a request that has ended; its additions are told apart now. */

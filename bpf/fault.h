@@ -50,6 +50,7 @@ static __always_inline void count_fault(struct account *a, struct thread *t, u64
 		COUNT(a, C_FAULT_MISSES, 1);
 	else
 		COUNT(a, C_FAULT_HITS, 1);
+	touch(a->row, mapping, index, index, TOUCH_FAULT | (ret & FAULT_MAJOR ? TOUCH_MISSED : TOUCH_HIT));
 }
 
 static __always_inline void exit_fault(u32 ret)

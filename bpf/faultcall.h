@@ -68,6 +68,7 @@ static __always_inline void settle_faults(struct account *a, struct faults *of, 
 	if (f->served != served && close_fault(&of->state, f->state, FAULT_COUNTED)) {
 		file_count(file_of_held(&f->file), FC_FAULT_HITS, 1);
 		COUNT(a, C_FAULT_HITS, 1);
+		touch(a->row, f->mapping, f->index, f->index, TOUCH_FAULT | TOUCH_HIT);
 	}
 	if (f->around_served != served && close_fault(&of->around_state, f->around_state, FAULT_NONE)) {
 		file_count(file_of_held(&f->around_file), FC_FAULT_HITS, 1);
@@ -121,6 +122,7 @@ static __always_inline void missed_by_fault(struct account *a, struct faults *f)
 	if (close_fault(&f->state, f->state, FAULT_COUNTED)) {
 		file_count(file_of_held(&f->file), FC_FAULT_MISSES, 1);
 		COUNT(a, C_FAULT_MISSES, 1);
+		touch(a->row, f->mapping, f->index, f->index, TOUCH_FAULT | TOUCH_MISSED);
 	}
 }
 

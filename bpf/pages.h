@@ -5,6 +5,7 @@
 
 #include "file.h"
 #include "thread.h"
+#include "touch.h"
 
 /*
  * Or'ed to a mapping's address in the ledger: pages that an unfinished request is for, where the thread's own
@@ -205,10 +206,12 @@ static __always_inline void on_delete(void *folio, u32 order, enum ledger_mode m
 		COUNT(&a, C_PREFETCH_WASTED, wasted);
 	if (mode == BITS)
 		ledger_take((u64)mapping | DEMANDED, first, last, mode);
-	if (reclaims())
+	if (reclaims()) {
 		COUNT(&a, C_EVICTED, n);
-	else
+	} else {
 		COUNT(&a, C_REMOVED, n);
+		touch(0, (u64)mapping, first, last, TOUCH_GONE);
+	}
 }
 
 /* A clean folio becomes dirty, as a whole. What is written has been used. */
@@ -230,6 +233,7 @@ static __always_inline void on_dirty(void *folio, u32 order, enum ledger_mode mo
 	} else {
 		file_count(file_seen(a.row, (u64)mapping), FC_DIRTIED, n);
 		COUNT(&a, C_DIRTIED, n);
+		touch(a.row, (u64)mapping, first, first + n - 1, TOUCH_WRITE);
 	}
 	ledger_take((u64)mapping, first, first + n - 1, mode);
 }

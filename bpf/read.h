@@ -131,6 +131,7 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 		COUNT(&a, C_READ_AHEAD_HITS, ahead);
 	if (flight)
 		COUNT(&a, C_INFLIGHT, flight);
+	touch_read(row, e->mapping, first, last, delivered, missed + ahead);
 	count_latency(row, missed != 0);
 }
 
@@ -184,6 +185,7 @@ static __always_inline void exit_read(struct address_space *m, void *key, struct
 		row->v[C_READ_AHEAD_HITS] += ahead;
 	count_latency(row, false);
 	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
+	touch_read(row, mapping, first, first + touched - 1, delivered, ahead);
 }
 
 /* A read that must be known from its beginning. */
@@ -347,6 +349,7 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
 	if (detail)
 		count_latency(row, false);
+	touch_read(row, mapping, (end - ret) >> PAGE_SHIFT, (end - 1) >> PAGE_SHIFT, ret, 0);
 	return true;
 }
 

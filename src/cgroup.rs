@@ -59,6 +59,13 @@ impl Hierarchy {
         Some(Self { mount, root })
     }
 
+    /// The directory of a path in the hierarchy; `None`: it is not below what this mount shows.
+    #[must_use]
+    pub fn dir(&self, path: &str) -> Option<PathBuf> {
+        let inside = path.strip_prefix(self.root.trim_end_matches('/'))?;
+        Some(self.mount.join(inside.trim_start_matches('/')))
+    }
+
     /// The path in the hierarchy of a directory below the mount point.
     fn inside(&self, dir: &Path) -> Option<String> {
         Some(join(&self.root, &dir.strip_prefix(&self.mount).ok()?.to_string_lossy()))
@@ -183,7 +190,8 @@ impl Cgroups {
 }
 
 /// The path that counts in the text of `/proc/PID/cgroup`.
-fn of_process(text: &str) -> Option<&str> {
+#[must_use]
+pub fn of_process(text: &str) -> Option<&str> {
     let mut lines = text.lines().map(|l| l.splitn(3, ':').collect::<Vec<_>>());
     let v1 = lines.clone().find(|w| w.get(1).is_some_and(|c| c.split(',').any(|c| c == "memory")));
     v1.or_else(|| lines.find(|w| w.first() == Some(&"0")))?.get(2).copied()

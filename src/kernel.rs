@@ -15,6 +15,7 @@ mod rows;
 mod skel;
 mod sweep;
 mod tables;
+mod touches;
 mod tracefs;
 
 pub use attach::Attached;
@@ -25,5 +26,6 @@ pub use floor::Floor;
 pub use probe::Obstacle;
 pub use probe::facts;
 pub use skel::AttachError;
+pub use touches::Touches;
 #[doc(hidden)] // for bench/attachments
 pub use tracefs::Tracefs;

@@ -35,4 +35,5 @@ pub mod text;
 pub mod top;
 pub mod view;
 pub mod wait;
+pub mod whatif;
 pub mod wire;

@@ -80,6 +80,8 @@ pub struct Wants {
     pub around: bool,
     /// When a cgroup is made: the one that is requested may go and come again.
     pub group: bool,
+    /// Which pages are used, one by one, for a part of them chosen by hash: for `--what-if`.
+    pub touches: bool,
 }
 
 impl Wants {

@@ -189,6 +189,11 @@ impl Session {
         }
     }
 
+    /// What is attached: the ring of touches is read there.
+    pub(crate) const fn attached(&mut self) -> &mut Attached {
+        &mut self.attached
+    }
+
     /// The plan and its reasons in words.
     #[must_use]
     pub fn explain(&self) -> String {

@@ -7,6 +7,7 @@ use cachetop::cli;
 use cachetop::cli::stat::Task;
 use cachetop::report;
 use cachetop::run;
+use cachetop::whatif;
 
 fn main() -> ExitCode {
     cachetop::heap::keep_little();
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
     };
     let done = match task {
         Task::Report(options) => report::explain(&options),
+        Task::WhatIf(options) => whatif::start::what_if(&options).map(|()| ExitCode::SUCCESS),
         Task::Intervals(options) => run::start::cachestat(*options).map(|()| ExitCode::SUCCESS),
     };
     match done {

@@ -31,6 +31,7 @@ use crate::run::Format;
 use crate::run::Options;
 use crate::run::Set;
 use crate::text::numbers::Unit;
+use crate::whatif;
 
 /// What the command is for; the first line of every help.
 const ABOUT: &str = "Page-cache hits and misses of the whole system, interval by interval";
@@ -42,6 +43,8 @@ pub enum Task {
     Intervals(Box<Options>),
     /// Explain a command or a process.
     Report(Box<report::Options>),
+    /// Predict what another size of the cache would bring.
+    WhatIf(Box<whatif::Options>),
 }
 
 /// Page-cache hits and misses of the whole system, interval by interval.
@@ -97,6 +100,12 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..))]
     pub top: u32,
 
+    /// Watch for so long (10, 500ms, 2m, 1h), then predict the misses with ½ to 4 times the memory for the cache
+    #[arg(long, value_name = "SECONDS", value_parser = what_if, allow_hyphen_values = true, conflicts_with_all = [
+        "interval", "count", "timestamp", "extended", "columns", "unit", "csv", "bcc", "by", "top", "file", "mount",
+        "latency"])]
+    pub what_if: Option<Duration>,
+
     /// What counts.
     #[command(flatten)]
     pub filters: Filters,
@@ -147,6 +156,9 @@ impl CommandLine for Args {
         if self.how.classic() && self.by.is_some_and(|by| by != By::Process) {
             return conflict("the classic engine counts by process: take '--by process' or '--engine exact'");
         }
+        if self.what_if.is_some() && self.how.classic() {
+            return conflict("'--what-if' needs to know which pages are used: take '--engine exact'");
+        }
         self.how.takes(&self.filters)?;
         if self.bcc && self.how.engine == Some(Engine::Both) {
             return conflict(
@@ -164,6 +176,10 @@ impl CommandLine for Args {
         // What a script writes when its variable is empty; without this it would be watched for ever.
         if std::env::args_os().next_back().is_some_and(|a| a == "--") && self.watched.command.is_empty() {
             return Err(Failure::usage("a COMMAND is required after '--'"));
+        }
+        if let Some(time) = self.what_if {
+            let (json, chosen, counting) = (self.json, self.filters.chosen(), self.counting());
+            return Ok(Task::WhatIf(Box::new(whatif::Options { time, json, chosen, counting })));
         }
         Ok(if self.watched.report() {
             Task::Report(Box::new(self.report()))
@@ -244,6 +260,11 @@ impl Args {
 /// Reads an interval.
 fn interval(text: &str) -> Result<Duration, String> {
     read::time(text, "; to watch a command, put '--' before it: cachestat -- COMMAND")
+}
+
+/// Reads how long to watch.
+fn what_if(text: &str) -> Result<Duration, String> {
+    read::time(text, "")
 }
 
 #[cfg(test)]

@@ -100,6 +100,7 @@ fn write_down(
     rodata.with_latency = latency;
     rodata.with_files = settings.wants.files;
     rodata.with_follow = settings.wants.follow;
+    rodata.with_touches = settings.wants.touches;
     rodata.cgroup_v1 = super::probe::memory_cgroup_v1();
     look::write_down(rodata, &settings.only)?;
     rodata.vmemmap_base_at = facts.vmemmap.clone().unwrap_or(0);
@@ -125,6 +126,9 @@ fn size_tables(
     let files = if settings.wants.files { settings.files } else { 1 };
     for map in [&mut maps.files, &mut maps.file_names, &mut maps.file_numbers, &mut maps.free_files] {
         map.set_max_entries(files)?;
+    }
+    if settings.wants.touches {
+        maps.touches.set_max_entries(super::touches::RING)?;
     }
     if !settings.wants.follow {
         maps.followed.set_max_entries(1)?;

@@ -20,6 +20,7 @@ mod refusing;
 #[path = "../tools/mod.rs"]
 mod tools;
 mod trees;
+mod whatif;
 
 use std::process::ExitCode;
 
@@ -78,6 +79,8 @@ const TESTS: &[Test] = &[
     ("hostile_names_in_cachetop", hostile::hostile_names_in_cachetop),
     ("hostile_names_in_cachedu", hostile::hostile_names_in_cachedu),
     ("hostile_words_on_the_command_line", hostile::hostile_words_on_the_command_line),
+    ("what_if", whatif::what_if),
+    ("what_if_of_nothing", whatif::what_if_of_nothing),
 ];
 
 fn main() -> ExitCode {
@@ -85,6 +88,10 @@ fn main() -> ExitCode {
     match words.first().map(String::as_str) {
         Some("--child") => {
             tools::child(tools::act);
+            return ExitCode::SUCCESS;
+        }
+        Some("--load") => {
+            whatif::load(&words[1..]);
             return ExitCode::SUCCESS;
         }
         Some("--list") => {

@@ -39,6 +39,8 @@ cachestat --by cgroup 10          containers, pods and services
 cachestat --cgroup /system.slice  what all services together do
 cachestat --columns hits,misses,read_bytes
 cachestat --json 1 60 >log.jsonl  one JSON object a line
+cachestat --what-if 60 --cgroup /postgres
+                                  would more memory help, and how much
 cachestat --engine both 1         beside what bcc's cachestat would count
 cachestat --explain               which kernel hooks count what, how exactly
 cachestat -- make                 run a command and explain what it did
@@ -50,6 +52,20 @@ cachestat -r 10 --warmup 1 --compare-commands 'grep -r x .' 'rg x .'
                                   two commands in turns, which is faster, why
 cachestat -p 1234 --for 10s       the same of a process that runs already
 cachestat --save then.json -- make; cachestat --compare then.json -- make",
+    ),
+    (
+        "What if",
+        "\
+--what-if SECONDS watches for so long, then predicts which part of the
+accesses would need a device if the limit of the cgroup (--cgroup, or that of
+the process of -p) were half of what it is, or up to four times as much;
+where there is no limit, if what is cached of files were. It follows a part
+of the pages, chosen by hash, and simulates the kernel's own policy on them.
+MISSES there are all pages that must be brought in, by read-ahead or not.
+ERROR is how far that may be off. Where too little was seen, it says so and
+predicts nothing; --json has the same as one object, with the reason.
+docs/guide/what-if.md tells how it is done, how it was tested and when not to
+believe it.",
     ),
     (
         "One command",

@@ -17,6 +17,7 @@ pub(super) const INTERVALS: &[&str] = &[
     "file",
     "mount",
     "latency",
+    "what_if",
     "include_self",
     "engine",
 ];

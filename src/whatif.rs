@@ -1,0 +1,100 @@
+//! What if there were more memory for the cache, or less: the kernel's own policy, simulated at several sizes at once on
+//! the accesses of a part of the pages, chosen by hash.
+//!
+//! [`start`] is the command. The kernel programs send touches of chosen pages; [`Simulation`] hands each to a [`Policy`]
+//! for each size, at the sampled scale (a cache of 1000 pages of which every tenth is followed is one of 100); [`Curve`]
+//! is what came of it, with its error. [`size`] finds out what limits the cache now. Pure but for `start` and `size`.
+
+mod classic;
+mod curve;
+mod generations;
+mod lists;
+mod pages;
+mod simulation;
+pub mod size;
+pub mod start;
+mod view;
+
+pub use classic::Classic;
+pub use curve::Curve;
+pub use curve::Point;
+pub use generations::Generations;
+pub use simulation::Simulation;
+pub use start::Options;
+
+/// The sizes that are asked about, relative to what there is now.
+pub const SCALES: [f64; 7] = [0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 4.0];
+
+/// What was done to a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It was read by a call.
+    Read,
+    /// A mapping of it was used for the first time, or anew.
+    Fault,
+    /// It was made dirty.
+    Write,
+    /// It was taken out of the cache, not for want of memory.
+    Gone,
+}
+
+/// How a page was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was there.
+    Hit,
+    /// It was brought in, or was there by read-ahead alone.
+    Missed,
+    /// Some pages of its request were there and some were not.
+    Unknown,
+}
+
+/// One use of one page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Touch {
+    /// The page, as a hash of its file and its place there.
+    pub page: u64,
+    /// The thread.
+    pub tid: u32,
+    /// What was done.
+    pub kind: Kind,
+    /// How the page was found.
+    pub outcome: Outcome,
+    /// The request did not take the whole page.
+    pub part: bool,
+}
+
+/// How a page is used, as far as the kernel's lists see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// By a call, which marks it (`folio_mark_accessed`).
+    Marked,
+    /// By a call that goes on where the last one ended, inside the page: not marked again.
+    Unmarked,
+    /// Through a mapping: the processor's bit in the page table, which is looked at when memory is short.
+    Mapped,
+}
+
+/// A policy of the kernel at one size. Pages are small numbers.
+pub trait Policy {
+    /// A page is used: true if it was there. It is afterwards.
+    fn touch(&mut self, page: u32, how: Use) -> bool;
+
+    /// A page goes for another reason than want of memory, and nothing remembers it.
+    fn remove(&mut self, page: u32);
+
+    /// Whether the page is there, or so lately gone that the policy would remember it.
+    fn remembers(&self, page: u32) -> bool;
+
+    /// The size, in pages that are followed, each of which stands for `each` pages.
+    fn resize(&mut self, pages: usize, each: f64);
+
+    /// Statistics that the kernel gathers only now and then are gathered.
+    fn flush(&mut self) {}
+
+    /// Whether a page had to go for another one: until then what was there before nobody knows.
+    fn full(&self) -> bool;
+}
+
+#[cfg(test)]
+mod tests;

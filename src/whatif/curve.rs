@@ -1,0 +1,145 @@
+//! What came of a simulation: miss ratios with their errors, or why there are none.
+
+use super::SCALES;
+
+/// Groups of pages by their hash, whose differences tell the error of choosing pages.
+pub const GROUPS: usize = 16;
+
+/// How far the model was from the kernel, beyond what comes of choosing pages: `docs/guide/what-if.md`.
+pub const MODEL_ERROR: f64 = 0.02;
+
+/// Accesses of followed pages below which nothing is said.
+const FEWEST: u64 = 1000;
+/// Pages that a cache must have room for, of those that are followed.
+const SMALLEST: f64 = 32.0;
+/// The part of all accesses of which it may be unknown how they would have ended.
+const MOST_UNKNOWN: f64 = 0.1;
+
+/// A stretch of time.
+#[derive(Debug, Clone, Default)]
+pub struct Slice {
+    /// Accesses of followed pages.
+    pub sampled: u64,
+    /// The same as accesses of all pages.
+    pub weighted: f64,
+    /// Accesses of all pages as they were counted, and how many of them had to be brought in.
+    pub accesses: Option<(u64, u64)>,
+    /// By scale and group: accesses that would have missed.
+    pub misses: [[f64; GROUPS]; SCALES.len()],
+    /// By scale: accesses of which that is unknown.
+    pub unknown: [f64; SCALES.len()],
+    /// By scale: whether the cache was full at the end.
+    pub full: Vec<bool>,
+    /// The part of all pages that was followed at the end.
+    pub rate: f64,
+    /// Touches that there was no room for.
+    pub dropped: u64,
+}
+
+impl Slice {
+    /// Accesses of all pages. Where touches were dropped, what was followed says more than what was counted.
+    fn all(&self) -> f64 {
+        match self.accesses {
+            Some((accesses, _)) if self.dropped == 0 => accesses as f64,
+            _ => self.weighted,
+        }
+    }
+}
+
+/// A size, and what it would bring.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Relative to what there is now.
+    pub scale: f64,
+    /// The part of the accesses whose page would have to be brought in, and how far that may be off.
+    pub miss_ratio: Option<(f64, f64)>,
+}
+
+/// The curve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// Accesses of all pages that were counted.
+    pub accesses: Option<u64>,
+    /// The part of these whose page had to be brought in, as it was.
+    pub now: Option<f64>,
+    /// By scale; or why nothing can be said.
+    pub points: Result<Vec<Point>, String>,
+    /// The lowest part of all pages that was followed.
+    pub rate: f64,
+    /// Touches that there was no room for.
+    pub dropped: u64,
+}
+
+/// Of the slices of a run, those that a cache is judged by: those after it has become full, but not before the first
+/// quarter is over; and no fewer than the last half.
+fn judged(slices: &[Slice], scale: usize) -> &[Slice] {
+    let half = slices.len() / 2;
+    let filled = slices.iter().position(|s| s.full.get(scale) == Some(&true)).map_or(half, |n| 2 * n + 1);
+    &slices[filled.clamp(slices.len() / 4, half)..]
+}
+
+fn point(slices: &[Slice], i: usize, size: Option<f64>) -> Option<(f64, f64)> {
+    let slices = judged(slices, i);
+    let rate = slices.iter().map(|s| s.rate).fold(1.0, f64::min);
+    if size? * rate < SMALLEST {
+        return None;
+    }
+    let all: f64 = slices.iter().map(Slice::all).sum();
+    let unknown = slices.iter().map(|s| s.unknown[i]).sum::<f64>() / all;
+    if all <= 0.0 || unknown > MOST_UNKNOWN {
+        return None;
+    }
+    let groups: Vec<f64> =
+        (0..GROUPS).map(|g| slices.iter().map(|s| s.misses[i][g]).sum::<f64>() / all).collect();
+    let ratio: f64 = groups.iter().sum();
+    let mean = ratio / GROUPS as f64;
+    let spread = groups.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / (GROUPS - 1) as f64;
+    // Nothing is left to chance where every page is followed.
+    let sampling = 2.0 * (spread * GROUPS as f64 * (1.0 - rate)).sqrt();
+    // What is unknown may all have missed or all not: the middle is off by half of it at most.
+    Some(((ratio + unknown / 2.0).clamp(0.0, 1.0), sampling + unknown / 2.0))
+}
+
+impl Curve {
+    /// Of the slices of a run, and the sizes in pages by scale.
+    #[must_use]
+    pub fn new(slices: &[Slice], sizes: &[Option<f64>]) -> Self {
+        let sum = |slices: &[Slice]| -> Option<(u64, u64)> {
+            let each = slices.iter().map(|s| s.accesses);
+            each.into_iter()
+                .try_fold((0, 0), |(a, m), s| s.map(|(accesses, misses)| (a + accesses, m + misses)))
+        };
+        let ratio = |(accesses, misses): (u64, u64)| (accesses > 0).then(|| misses as f64 / accesses as f64);
+        let judged = &slices[slices.len() / 2..];
+        let now = sum(judged).and_then(ratio);
+        let sampled: u64 = judged.iter().map(|s| s.sampled).sum();
+        let accesses = sum(slices).map(|(accesses, _)| accesses);
+        let points = match () {
+            () if sizes.iter().all(Option::is_none) => Err("the size of the cache is not known".into()),
+            () if sampled < FEWEST => Err(format!(
+                "not enough seen yet: {sampled} accesses of the pages that are followed, of which {FEWEST} are needed \
+                 in the second half of the time"
+            )),
+            () => Ok(Self::points(slices, sizes, now)),
+        };
+        let points =
+            points.and_then(|points: Vec<Point>| match points.iter().all(|p| p.miss_ratio.is_none()) {
+                true => Err("not enough seen yet: most pages were used once in this time".into()),
+                false => Ok(points),
+            });
+        let rate = slices.iter().map(|s| s.rate).fold(1.0, f64::min);
+        Self { accesses, now, points, rate, dropped: slices.iter().map(|s| s.dropped).sum() }
+    }
+
+    /// The points. What the model says of the cache of now is compared with what was counted: no point is called better
+    /// than that one turned out.
+    fn points(slices: &[Slice], sizes: &[Option<f64>], now: Option<f64>) -> Vec<Point> {
+        let raw: Vec<_> =
+            (0..SCALES.len()).map(|i| point(slices, i, sizes.get(i).copied().flatten())).collect();
+        let here = SCALES.iter().position(|s| *s == 1.0).and_then(|i| raw[i]);
+        let off = here.zip(now).map_or(0.0, |((model, _), now)| (model - now).abs());
+        let error = |(ratio, error): (f64, f64)| (ratio, error + off.max(MODEL_ERROR));
+        let points = SCALES.into_iter().zip(raw);
+        points.map(|(scale, raw)| Point { scale, miss_ratio: raw.map(error) }).collect()
+    }
+}

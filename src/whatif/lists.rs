@@ -1,0 +1,98 @@
+//! Lists of pages, in as little memory as can be: a page is on one of them at most.
+
+const NOWHERE: u32 = u32::MAX;
+const NO_LIST: u8 = u8::MAX;
+
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    towards_head: u32,
+    towards_tail: u32,
+}
+
+/// `N` lists.
+#[derive(Debug)]
+pub(super) struct Lists<const N: usize> {
+    links: Vec<Link>,
+    on: Vec<u8>,
+    heads: [u32; N],
+    tails: [u32; N],
+    lengths: [usize; N],
+}
+
+impl<const N: usize> Lists<N> {
+    /// For so many pages, on no list.
+    pub(super) fn new(pages: usize) -> Self {
+        Self {
+            links: vec![Link { towards_head: NOWHERE, towards_tail: NOWHERE }; pages],
+            on: vec![NO_LIST; pages],
+            heads: [NOWHERE; N],
+            tails: [NOWHERE; N],
+            lengths: [0; N],
+        }
+    }
+
+    /// The list that a page is on.
+    pub(super) fn list(&self, page: u32) -> Option<usize> {
+        Some(usize::from(self.on[page as usize])).filter(|list| *list < N)
+    }
+
+    pub(super) const fn len(&self, list: usize) -> usize {
+        self.lengths[list]
+    }
+
+    pub(super) fn all(&self) -> usize {
+        self.lengths.iter().sum()
+    }
+
+    /// The page that has been there longest.
+    pub(super) fn tail(&self, list: usize) -> Option<u32> {
+        Some(self.tails[list]).filter(|page| *page != NOWHERE)
+    }
+
+    /// Takes a page off its list.
+    pub(super) fn remove(&mut self, page: u32) {
+        let Some(list) = self.list(page) else { return };
+        let Link { towards_head, towards_tail } = self.links[page as usize];
+        match towards_head {
+            NOWHERE => self.heads[list] = towards_tail,
+            other => self.links[other as usize].towards_tail = towards_tail,
+        }
+        match towards_tail {
+            NOWHERE => self.tails[list] = towards_head,
+            other => self.links[other as usize].towards_head = towards_head,
+        }
+        self.lengths[list] -= 1;
+        self.on[page as usize] = NO_LIST;
+    }
+
+    /// Puts a page at the head of a list, from wherever it is.
+    pub(super) fn put(&mut self, page: u32, list: usize) {
+        self.remove(page);
+        let head = self.heads[list];
+        self.links[page as usize] = Link { towards_head: NOWHERE, towards_tail: head };
+        match head {
+            NOWHERE => self.tails[list] = page,
+            other => self.links[other as usize].towards_head = page,
+        }
+        self.heads[list] = page;
+        self.is_on(page, list);
+    }
+
+    /// Puts a page at the tail of a list, from wherever it is.
+    pub(super) fn put_last(&mut self, page: u32, list: usize) {
+        self.remove(page);
+        let tail = self.tails[list];
+        self.links[page as usize] = Link { towards_head: tail, towards_tail: NOWHERE };
+        match tail {
+            NOWHERE => self.heads[list] = page,
+            other => self.links[other as usize].towards_tail = page,
+        }
+        self.tails[list] = page;
+        self.is_on(page, list);
+    }
+
+    fn is_on(&mut self, page: u32, list: usize) {
+        self.lengths[list] += 1;
+        self.on[page as usize] = u8::try_from(list).unwrap_or(NO_LIST);
+    }
+}

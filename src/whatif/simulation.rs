@@ -1,0 +1,221 @@
+//! All sizes at once, on one stream of touches.
+
+use super::Kind;
+use super::Outcome;
+use super::Policy;
+use super::SCALES;
+use super::Touch;
+use super::Use;
+use super::curve::GROUPS;
+use super::curve::Slice;
+use super::pages::Pages;
+
+/// Pages that are followed at most: with what seven sizes know of each, 2.9 MiB.
+pub const ROOM: u32 = 24576;
+/// Pages that the cache of now should have, of those that are followed: the largest has four times as many.
+const WANTED: f64 = 4096.0;
+/// Touches a second that are worth their price; with more, fewer pages are followed.
+const PER_SECOND: f64 = 200_000.0;
+/// Threads whose last page is remembered.
+const THREADS: usize = 256;
+
+/// A part of all pages, as hashes below a threshold.
+const ALL: f64 = (1u64 << 32) as f64;
+
+/// A cache of another size.
+struct Cache {
+    scale: f64,
+    policy: Box<dyn Policy>,
+    /// Pages that it has room for, all of them.
+    pages: Option<f64>,
+}
+
+/// The policy at all sizes, and what came of it so far.
+pub struct Simulation {
+    pages: Pages,
+    caches: Vec<Cache>,
+    rate: f64,
+    last: Vec<(u32, u64)>,
+    slices: Vec<Slice>,
+    slice: Slice,
+}
+
+impl std::fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Simulation").field("rate", &self.rate).finish_non_exhaustive()
+    }
+}
+
+/// The part of all pages to begin with, for a cache of so many.
+#[must_use]
+pub fn first_rate(pages: f64) -> f64 {
+    if pages <= 0.0 {
+        return 1.0;
+    }
+    // A small part of a large cache may be used; if it is all of it, fewer will be followed soon.
+    (4.0 * WANTED / pages).clamp(1.0 / 16.0, 1.0)
+}
+
+impl Simulation {
+    /// A simulation that follows this part of all pages; `policy` makes the policy, given how many pages it needs room for.
+    pub fn new(rate: f64, policy: impl Fn(usize) -> Box<dyn Policy>) -> Self {
+        let cache = |scale| Cache { scale, policy: policy(ROOM as usize), pages: None };
+        Self {
+            pages: Pages::new(ROOM),
+            caches: SCALES.into_iter().map(cache).collect(),
+            rate,
+            last: vec![(0, 0); THREADS],
+            slices: Vec::new(),
+            slice: Slice::default(),
+        }
+    }
+
+    /// The part of all pages that is followed now.
+    #[must_use]
+    pub const fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// What the caches have room for, in pages, by scale; `None`: such a cache cannot be.
+    pub fn resize(&mut self, pages: impl Fn(f64) -> Option<f64>) {
+        for cache in &mut self.caches {
+            cache.pages = pages(cache.scale).filter(|n| *n >= 1.0);
+        }
+        self.fit();
+    }
+
+    fn fit(&mut self) {
+        for cache in &mut self.caches {
+            let pages = cache.pages.unwrap_or(0.0) * self.rate;
+            cache.policy.resize(pages.round() as usize, 1.0 / self.rate);
+        }
+    }
+
+    /// The kernel has gathered its statistics.
+    pub fn flush(&mut self) {
+        for cache in &mut self.caches {
+            cache.policy.flush();
+        }
+    }
+
+    /// One use of one page.
+    pub fn touch(&mut self, touch: &Touch) {
+        if !is_chosen(touch.page, self.rate) {
+            return; // sent before fewer pages were chosen
+        }
+        let known = self.pages.find(touch.page);
+        if touch.kind == Kind::Gone {
+            if let Some(page) = known {
+                self.caches.iter_mut().for_each(|c| c.policy.remove(page));
+            }
+            return;
+        }
+        let Some(page) = known.or_else(|| self.add(touch.page)) else { return };
+        let how = self.how(touch);
+        let counts = matches!(touch.kind, Kind::Read | Kind::Fault);
+        let weight = 1.0 / self.rate;
+        if counts {
+            self.slice.sampled += 1;
+            self.slice.weighted += weight;
+        }
+        let group = (touch.page % GROUPS as u64) as usize;
+        for (i, cache) in self.caches.iter_mut().enumerate() {
+            let there = cache.policy.touch(page, how);
+            if there || !counts {
+                continue;
+            }
+            let full = cache.policy.full();
+            // Of a page that is met for the first time it is only known how it was found in the cache of now.
+            match (known, touch.outcome) {
+                (None, Outcome::Hit) if cache.scale >= 1.0 => {}
+                (None, Outcome::Missed) if cache.scale <= 1.0 => self.slice.misses[i][group] += weight,
+                (None, _) if !full => self.slice.unknown[i] += weight,
+                _ => self.slice.misses[i][group] += weight,
+            }
+        }
+    }
+
+    /// A call that goes on inside the page where the thread's last one ended does not mark it again.
+    fn how(&mut self, touch: &Touch) -> Use {
+        let last = &mut self.last[touch.tid as usize % THREADS];
+        let same = *last == (touch.tid, touch.page);
+        *last = (touch.tid, touch.page);
+        match touch.kind {
+            Kind::Fault => Use::Mapped,
+            _ if same && touch.part => Use::Unmarked,
+            _ => Use::Marked,
+        }
+    }
+
+    /// Follows another page: for want of room pages are forgotten that no cache would remember, or fewer are chosen.
+    fn add(&mut self, hash: u64) -> Option<u32> {
+        if let Some(page) = self.pages.add(hash) {
+            return Some(page);
+        }
+        let caches = &mut self.caches;
+        let mut keep = |page: u32, _: u64| {
+            let kept = caches.iter().any(|c| c.policy.remembers(page));
+            if !kept {
+                caches.iter_mut().for_each(|c| c.policy.remove(page));
+            }
+            kept
+        };
+        for _ in 0..8 {
+            self.pages.sweep(&mut keep);
+            if self.pages.free() > ROOM as usize / 64 {
+                break;
+            }
+        }
+        while self.pages.free() <= ROOM as usize / 64 {
+            self.choose(self.rate / 2.0);
+        }
+        is_chosen(hash, self.rate).then(|| self.pages.add(hash)).flatten()
+    }
+
+    /// Fewer pages are chosen from now on.
+    pub fn choose(&mut self, rate: f64) {
+        self.rate = rate;
+        let caches = &mut self.caches;
+        self.pages.retain(|page, hash| {
+            let kept = is_chosen(hash, rate);
+            if !kept {
+                caches.iter_mut().for_each(|c| c.policy.remove(page));
+            }
+            kept
+        });
+        self.fit();
+    }
+
+    /// So many touches came in so many seconds: if that is too much, fewer pages are chosen.
+    pub fn spare(&mut self, touches: usize, seconds: f64, dropped: u64) {
+        self.slice.dropped += dropped;
+        if dropped > 0 || touches as f64 > PER_SECOND * seconds.max(0.01) {
+            self.choose(self.rate / 2.0);
+        }
+    }
+
+    /// A stretch of time has ended. `accesses`: how many there were of all pages, and how many of these had to be brought
+    /// in; `None` where that is not known.
+    pub fn end_slice(&mut self, accesses: Option<(u64, u64)>) {
+        self.slice.accesses = accesses;
+        self.slice.full = self.caches.iter().map(|c| c.policy.full()).collect();
+        self.slice.rate = self.rate;
+        self.slices.push(std::mem::take(&mut self.slice));
+    }
+
+    /// What there is so far.
+    #[must_use]
+    pub fn slices(&self) -> &[Slice] {
+        &self.slices
+    }
+
+    /// Pages that each cache has room for.
+    #[must_use]
+    pub fn sizes(&self) -> Vec<Option<f64>> {
+        self.caches.iter().map(|c| c.pages).collect()
+    }
+}
+
+fn is_chosen(hash: u64, rate: f64) -> bool {
+    ((hash >> 32) as f64) < rate * ALL
+}

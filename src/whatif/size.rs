@@ -1,0 +1,150 @@
+//! How large the cache is, and what limits it.
+
+use std::fs;
+use std::path::Path;
+
+use crate::cgroup;
+use crate::cgroup::Hierarchy;
+
+/// The cache that what is followed uses, in bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Size {
+    /// The cgroup; `None`: the whole machine.
+    pub cgroup: Option<String>,
+    /// The limit in force: its own, or that of one above it. `None`: there is none below the size of the machine.
+    pub limit: Option<u64>,
+    /// Of that limit, what is taken by other things than its files: memory of processes, of the kernel, and of others below
+    /// the same limit.
+    pub others: u64,
+    /// What is cached of files.
+    pub cached: u64,
+}
+
+impl Size {
+    /// Asks about a cgroup, or about the machine.
+    #[must_use]
+    pub fn read(group: Option<&str>) -> Option<Self> {
+        let memory = fs::read_to_string("/proc/meminfo").ok()?;
+        let cached = kib(&memory, "Active(file)")? + kib(&memory, "Inactive(file)")?;
+        let machine = Self { cgroup: group.map(str::to_owned), limit: None, others: 0, cached };
+        let Some(path) = group.filter(|path| *path != "/") else {
+            return Some(Self { cgroup: None, ..machine });
+        };
+        let hierarchy = Hierarchy::find(&fs::read_to_string("/proc/self/mountinfo").ok()?)?;
+        let dir = hierarchy.dir(path)?;
+        Self::below(&dir, &hierarchy.mount, kib(&memory, "MemTotal")?)
+            .map(|size| Self { cgroup: machine.cgroup.clone(), ..size })
+    }
+
+    /// Of the cgroup in this directory.
+    fn below(dir: &Path, top: &Path, machine: u64) -> Option<Self> {
+        let cached = cached(dir)?;
+        let limits = dir.ancestors().take_while(|d| d.starts_with(top));
+        let limited = limits.filter_map(|d| Some((limit(d)?, d))).filter(|(limit, _)| *limit < machine);
+        let Some((limit, by)) = limited.min_by_key(|(limit, _)| *limit) else {
+            return Some(Self { cgroup: None, limit: None, others: 0, cached });
+        };
+        let used = number(by, &["memory.current", "memory.usage_in_bytes"])?;
+        Some(Self { cgroup: None, limit: Some(limit), others: used.saturating_sub(cached), cached })
+    }
+
+    /// What the scales are relative to.
+    #[must_use]
+    pub fn base(&self) -> u64 {
+        self.limit.unwrap_or(self.cached)
+    }
+
+    /// Bytes of files that there would be room for; `None`: less than what other things take.
+    #[must_use]
+    pub fn room(&self, scale: f64) -> Option<f64> {
+        let room = self.base() as f64 * scale - self.others as f64;
+        Some(room).filter(|room| *room > 0.0)
+    }
+}
+
+/// The cgroup of a process.
+#[must_use]
+pub fn cgroup_of(pid: u32) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    cgroup::of_process(&text).map(str::to_owned)
+}
+
+/// A line of `/proc/meminfo` in bytes.
+fn kib(text: &str, name: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(rest.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
+/// The first of these files that is there and has a number.
+fn number(dir: &Path, names: &[&str]) -> Option<u64> {
+    names.iter().find_map(|name| fs::read_to_string(dir.join(name)).ok()?.trim().parse().ok())
+}
+
+/// What a cgroup may use: from `memory.high` on it is made to give back.
+fn limit(dir: &Path) -> Option<u64> {
+    let of = |name| number(dir, &[name]);
+    [of("memory.max"), of("memory.high"), of("memory.limit_in_bytes")].into_iter().flatten().min()
+}
+
+/// Pages of files on the lists of a cgroup and of those below it.
+fn cached(dir: &Path) -> Option<u64> {
+    let stat = fs::read_to_string(dir.join("memory.stat")).ok()?;
+    let value =
+        |name: &str| stat.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')?.parse::<u64>().ok());
+    // Version 1 tells of this cgroup alone, and with `total_` of all below.
+    let both = |name: &str| value(&format!("total_{name}")).or_else(|| value(name));
+    Some(both("active_file")? + both("inactive_file")?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn group(dir: &Path, files: &[(&str, &str)]) {
+        fs::create_dir_all(dir).unwrap();
+        for (name, text) in files {
+            fs::write(dir.join(name), text).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_lowest_limit_counts() {
+        let top = tempfile::tempdir().unwrap();
+        let (above, own) = (top.path().join("a"), top.path().join("a/b"));
+        let stat = format!("anon 5\ninactive_file {}\nactive_file {}\n", 3 * MIB, MIB);
+        let current = (10 * MIB).to_string();
+        group(&above, &[("memory.max", &(64 * MIB).to_string()), ("memory.current", &current)]);
+        group(&own, &[("memory.max", "max\n"), ("memory.current", "1"), ("memory.stat", &stat)]);
+        let size = Size::below(&own, top.path(), 1 << 40).unwrap();
+        let limited = Size { cgroup: None, limit: Some(64 * MIB), others: 6 * MIB, cached: 4 * MIB };
+        assert_eq!(size, limited);
+        assert_eq!(size.base(), 64 * MIB);
+        assert_eq!(size.room(0.5), Some((26 * MIB) as f64));
+        assert_eq!(size.room(0.05), None);
+        // A limit beyond the machine is none.
+        let size = Size::below(&own, top.path(), 32 * MIB).unwrap();
+        assert_eq!(size, Size { limit: None, others: 0, ..limited });
+        assert_eq!(size.room(2.0), Some((8 * MIB) as f64));
+    }
+
+    #[test]
+    fn version_1_counts_what_is_below() {
+        let top = tempfile::tempdir().unwrap();
+        let stat = "active_file 1\ninactive_file 2\ntotal_inactive_file 300\ntotal_active_file 40\n";
+        group(
+            top.path(),
+            &[("memory.limit_in_bytes", "1000\n"), ("memory.usage_in_bytes", "500\n"), ("memory.stat", stat)],
+        );
+        let size = Size::below(top.path(), top.path(), 1 << 40).unwrap();
+        assert_eq!((size.limit, size.others, size.cached), (Some(1000), 160, 340));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_unknown() {
+        assert_eq!(Size::below(Path::new("/nowhere/x"), Path::new("/nowhere"), 1), None);
+    }
+}

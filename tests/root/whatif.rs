@@ -1,0 +1,207 @@
+//! `--what-if` against the truth: the same load once more, under the other limit, with `mincore` before each read.
+//!
+//! `WHAT_IF=long` tries more loads, sizes and time, and prints the table of docs/guide/what-if.md.
+
+use std::fs;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::time::Duration;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::tools::*;
+
+const PAGES: u64 = 8192;
+const LIMIT: u64 = 14 << 20;
+
+/// xorshift128+, the same each time.
+struct Random(u64, u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        let (mut a, b) = (self.0, self.1);
+        a ^= a << 23;
+        (self.0, self.1) = (b, a ^ b ^ (a >> 18) ^ (b >> 5));
+        (self.1.wrapping_add(b) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Reads pages of a file until the time is over: `zipf`, `mix` (a quarter of it a scan over a third of the file), `loop`,
+/// or `phases` (Zipf's law over one half of the file, then the other, two seconds each). Prints the share of the
+/// accesses, after a while, whose page was not there.
+pub fn load(words: &[String]) {
+    let [mode, path, seconds, warm] = words else { panic!("MODE FILE SECONDS WARM: {words:?}") };
+    let (seconds, warm): (f64, f64) = (seconds.parse().unwrap(), warm.parse().unwrap());
+    let file = File::open(path).unwrap();
+    advise(&file, libc::POSIX_FADV_DONTNEED);
+    advise(&file, libc::POSIX_FADV_RANDOM);
+    let page = usize::try_from(page_size()).unwrap();
+    let length = usize::try_from(PAGES).unwrap() * page;
+    // SAFETY: a fresh mapping that is never touched.
+    let base = unsafe {
+        libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
+    };
+    assert_ne!(base, libc::MAP_FAILED);
+    let mut sum = 0.0;
+    let each = |rank: u64| {
+        sum += (rank as f64).powf(-0.9);
+        sum
+    };
+    let ranks: Vec<f64> = (1..=PAGES).map(each).collect();
+    let mut random = Random(12345, 67890);
+    let mut zipf = |pages: u64| {
+        let at = random.next() * ranks[pages as usize - 1];
+        let rank = ranks.partition_point(|below| *below < at) as u64;
+        // Neighbours in rank are no neighbours in the file; the stride has no divisor in common with the length.
+        (rank * 3079 % pages, random.next())
+    };
+    let (began, mut scan, mut misses, mut all) = (Instant::now(), 0, 0u64, 0u64);
+    let mut buffer = vec![0; page];
+    for n in 0u64.. {
+        let now = began.elapsed().as_secs_f64();
+        if now >= seconds {
+            break;
+        }
+        let (next, other) = zipf(if mode == "phases" { PAGES / 2 } else { PAGES });
+        let index = match &**mode {
+            "loop" => n % PAGES,
+            "mix" if other < 0.25 => {
+                scan += 1;
+                scan % (PAGES / 3)
+            }
+            "phases" => next + (now as u64 / 2 % 2) * (PAGES / 2),
+            _ => next,
+        };
+        let mut there = 0u8;
+        let at = usize::try_from(index).unwrap() * page;
+        // SAFETY: a page of the mapping, and a byte for it.
+        let known = unsafe { libc::mincore(base.byte_add(at), page, &raw mut there) };
+        assert_eq!(known, 0);
+        if now >= warm {
+            all += 1;
+            misses += u64::from(there & 1 == 0);
+        }
+        assert!(file.read_at(&mut buffer, at as u64).unwrap() > 0);
+    }
+    println!("{}", misses as f64 / all as f64);
+}
+
+fn hierarchy() -> PathBuf {
+    let v1 = Path::new("/sys/fs/cgroup/memory");
+    if v1.join("cgroup.procs").exists() { v1.into() } else { "/sys/fs/cgroup".into() }
+}
+
+/// A cgroup with a limit.
+struct Group(PathBuf);
+
+impl Group {
+    /// `None`: cgroups have no limits here.
+    fn new(limit: u64) -> Option<Self> {
+        let _ = fs::write(hierarchy().join("cgroup.subtree_control"), "+memory");
+        let group = Self(hierarchy().join(format!("what-if-{}", std::process::id())));
+        fs::create_dir(&group.0).unwrap();
+        let files = ["memory.max", "memory.limit_in_bytes"].map(|name| group.0.join(name));
+        let file = files.iter().find(|file| file.exists())?;
+        fs::write(file, limit.to_string()).unwrap();
+        Some(group)
+    }
+
+    fn load(&self, mode: &str, file: &Path, seconds: f64, warm: f64) -> Child {
+        let line = format!("echo $$ >'{}/cgroup.procs'; exec \"$@\"", self.0.display());
+        let mut command = Command::new("sh");
+        command.args(["-c", &line, "sh"]).arg(std::env::current_exe().unwrap());
+        command.args(["--load", mode]).arg(file).args([seconds.to_string(), warm.to_string()]);
+        command.stdout(Stdio::piped()).spawn().unwrap()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // What has just ended may still be in it.
+        let begun = Instant::now();
+        while fs::remove_dir(&self.0).is_err() && begun.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn ratio(load: Child) -> f64 {
+    let out = load.wait_with_output().unwrap();
+    assert!(out.status.success());
+    String::from_utf8(out.stdout).unwrap().trim().parse().unwrap()
+}
+
+/// What it says of a load, and then what is true: predicted, stated error and truth by scale.
+fn compare(mode: &str, file: &Path, seconds: f64, scales: &[f64]) -> Option<Vec<(f64, f64, f64, f64)>> {
+    let group = Group::new(LIMIT)?;
+    let load = group.load(mode, file, seconds + 4.0, 2.0);
+    std::thread::sleep(Duration::from_secs(2));
+    let name = group.0.file_name().unwrap().to_str().unwrap();
+    let (code, out, err) = output(&mut cachestat(&format!("--json --what-if {seconds} --cgroup /{name}")));
+    assert_eq!(code, Some(0), "{err}");
+    let all: Value = serde_json::from_str(&out).unwrap();
+    let what_if = &all["what_if"];
+    assert_eq!(what_if["cgroup"], format!("/{name}"));
+    assert_eq!(what_if["now"]["size_bytes"], LIMIT);
+    assert!(what_if["accesses"].as_u64().unwrap() > 0, "{what_if}");
+    let now = ratio(load);
+    let seen = what_if["now"]["miss_ratio"].as_f64().unwrap();
+    assert!((seen - now).abs() < 0.05, "{mode}: counted {seen}, by mincore {now}");
+    drop(group);
+    let point = |scale: &f64| {
+        let curve = what_if["curve"].as_array().expect("a curve");
+        let point = curve.iter().find(|p| p["scale"] == *scale).unwrap();
+        let bytes = LIMIT as f64 * scale;
+        assert_eq!(point["size_bytes"].as_f64(), Some(bytes));
+        let group = Group::new(bytes as u64).unwrap();
+        let truth = ratio(group.load(mode, file, seconds, seconds / 2.0));
+        let [predicted, error] = ["miss_ratio", "error"].map(|key| point[key].as_f64().expect("a figure"));
+        (*scale, predicted, error, truth)
+    };
+    Some(scales.iter().map(point).collect())
+}
+
+pub fn what_if(dir: &Path) {
+    let long = std::env::var("WHAT_IF").is_ok_and(|v| v == "long");
+    let file = cold_file(&dir.join("file"), PAGES);
+    let (modes, seconds, scales): (&[_], _, &[_]) = match long {
+        true => (&["zipf", "mix", "loop", "phases"], 16.0, &[0.5, 0.75, 1.25, 1.5, 2.0]),
+        false => (&["zipf"], 4.0, &[0.5, 2.0]),
+    };
+    let (mut sum, mut count, mut worst) = (0.0, 0.0, 0.0_f64);
+    let mut out = std::io::stdout();
+    for mode in modes {
+        let Some(points) = compare(mode, &file, seconds, scales) else {
+            println!("skipped: cgroups have no memory limits here");
+            return;
+        };
+        for (scale, predicted, error, truth) in points {
+            let off = (predicted - truth).abs();
+            writeln!(out, "{mode} x{scale}: predicted {predicted:.3} ± {error:.3}, was {truth:.3}").unwrap();
+            (sum, count, worst) = (sum + off, count + 1.0, worst.max(off));
+        }
+    }
+    assert!(sum / count <= 0.02 && worst <= 0.05, "mean error {}, worst {worst}", sum / count);
+}
+
+/// Where next to nothing happens, nothing is said.
+pub fn what_if_of_nothing(_: &Path) {
+    let options = format!("--what-if 200ms -p {}", std::process::id());
+    let (code, out, err) = output(&mut cachestat(&format!("--json {options}")));
+    assert_eq!(code, Some(0), "{err}");
+    let all: Value = serde_json::from_str(&out).unwrap();
+    let what_if = &all["what_if"];
+    assert_eq!(what_if["curve"], Value::Null);
+    assert!(what_if["reason"].as_str().unwrap().starts_with("not enough seen yet"), "{what_if}");
+    let (code, out, _) = output(&mut cachestat(&options));
+    assert_eq!(code, Some(0));
+    assert!(out.contains("No prediction: not enough seen yet"), "{out}");
+}
