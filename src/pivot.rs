@@ -21,6 +21,7 @@ pub(crate) use other::both;
 pub use other::label;
 pub(crate) use other::nobody;
 pub(crate) use other::rest;
+pub use roster::Ended;
 pub use roster::Id;
 pub(crate) use roster::Place;
 pub(crate) use roster::Roster;
@@ -118,13 +119,19 @@ impl Pivot {
     }
 
     /// Puts the rows of a sample together that stand for the same; see [`Roster::call`].
-    pub(crate) fn call(&mut self, roster: &mut Roster, now: &Sample, files: bool) -> Vec<Sparse> {
-        roster.call(now, files, &self.filter, self.names.as_mut())
+    pub(crate) fn call(
+        &mut self,
+        roster: &mut Roster,
+        now: &Sample,
+        files: bool,
+        gone: &mut dyn FnMut(u32) -> bool,
+    ) -> Vec<Sparse> {
+        roster.call(now, files, (&self.filter, gone), self.names.as_mut())
     }
 
     fn rows(&mut self, by: By, now: &Sample, plan: &Plan, files: bool) -> (Vec<Row>, usize) {
-        let mut roster = Roster::new(by);
-        let sums = self.call(&mut roster, now, files);
+        let mut roster = Roster::new(by, Ended::Unasked);
+        let sums = self.call(&mut roster, now, files, &mut |_| false);
         let known = known(plan, files);
         let group = |at: &usize| {
             let member = roster.member(*at);

@@ -11,6 +11,7 @@ use crate::model::Row;
 use crate::options::OneOf;
 use crate::pivot;
 use crate::pivot::By;
+pub use crate::pivot::Ended;
 use crate::pivot::Id;
 use crate::pivot::Place;
 use crate::pivot::Subject;
@@ -72,6 +73,8 @@ pub struct View {
     pub show: Show,
     /// Threads as well.
     pub threads: bool,
+    /// How processes are shown that have ended.
+    pub ended: Ended,
 }
 
 /// What became of a row.
@@ -81,8 +84,24 @@ pub enum State {
     Active,
     /// It did nothing.
     Idle,
-    /// The process has ended; the figures are those of its last interval.
+    /// It did something in the interval, and has ended since.
     Ended,
+    /// The process has ended; the figures are those of its last interval, and are in no sum any more.
+    Gone,
+}
+
+impl State {
+    /// Whether the figures are of the interval: those of all such rows add up to the line above them.
+    #[must_use]
+    pub const fn counts(self) -> bool {
+        matches!(self, State::Active | State::Ended)
+    }
+
+    /// Whether the process has ended.
+    #[must_use]
+    pub const fn is_over(self) -> bool {
+        matches!(self, State::Ended | State::Gone)
+    }
 }
 
 /// Where the figures of a row come from.
@@ -101,6 +120,10 @@ pub struct Entry {
     pub named: Arc<Subject>,
     /// What became of it.
     pub state: State,
+    /// Processes that have ended, put together: how many; 0 where that is not known.
+    pub ended: Option<u32>,
+    /// Length of the interval that the figures are of, where it is not the one shown.
+    pub seconds: Option<f64>,
     /// What it is ranked by: pages and events, and the bytes of direct I/O as pages.
     pub busy: u64,
     pub(crate) from: From,
@@ -113,7 +136,8 @@ impl Entry {
     #[must_use]
     pub fn new(by: By, row: Row, state: State) -> Self {
         let named = Arc::new(Subject { id: Id::new(by, &row.who), who: row.who.clone() });
-        Self { named, state, busy: busy(&row), from: From::Row(Arc::new(row)), member: None }
+        let busy = busy(&row);
+        Self { named, state, ended: None, seconds: None, busy, from: From::Row(Arc::new(row)), member: None }
     }
 
     /// Its id.
@@ -181,15 +205,24 @@ pub struct Snapshot {
     pub view: View,
     /// It is a new interval, and not the last one seen in another way.
     pub fresh: bool,
+    /// The picture stands still: this is only what is said of the system as a whole.
+    pub held: bool,
     pub(crate) counted: Arc<Counted>,
     pub(crate) threads_counted: Arc<Counted>,
 }
 
 impl Snapshot {
-    /// How many rows there are beside the one for the rest.
+    /// How many rows there are beside the one for the rest, and beside those that stand for several.
     #[must_use]
     pub fn number(&self) -> usize {
-        self.entries.iter().filter(|e| !e.named.who.other).count()
+        self.entries.iter().filter(|e| !e.named.who.other && e.ended.is_none()).count()
+    }
+
+    /// How many processes have ended, as far as it is known.
+    #[must_use]
+    pub fn ended(&self) -> u64 {
+        let of = |e: &Entry| e.ended.map_or_else(|| u64::from(e.state.is_over()), u64::from);
+        self.entries.iter().map(of).sum()
     }
 
     /// A row with its figures.

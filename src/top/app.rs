@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::columns::Column;
 use crate::live::keeper::Id;
+use crate::live::snapshot::Ended;
 use crate::live::snapshot::Entry;
 use crate::live::snapshot::Snapshot;
 use crate::live::snapshot::State;
@@ -155,7 +156,8 @@ impl App {
     /// What the thread that samples shall show.
     #[must_use]
     pub const fn view(&self) -> View {
-        View { by: self.settings.by, show: self.settings.show, threads: self.settings.threads }
+        let Settings { by, show, threads, ended, .. } = self.settings;
+        View { by, show, threads, ended: if self.scene.told_of_ends { ended } else { Ended::Unasked } }
     }
 
     /// The columns with figures that suit the rows.
@@ -198,7 +200,7 @@ impl App {
             (shown, Show::Total) => shown,
             (_, wanted) => wanted,
         };
-        Numbers { unit: self.settings.unit, page_size: self.scene.page_size, show, seconds }
+        Numbers { unit: self.settings.unit, page_size: self.scene.page_size, show, seconds, counted: None }
     }
 
     /// Takes what the thread that samples has made. Returns whether anything on the screen changes.
@@ -214,7 +216,7 @@ impl App {
                 self.message = Some((format!("warning: {}", crate::loss::sentence_with_remedy(lost)), 10));
             }
         }
-        if self.paused && snapshot.fresh && self.snapshot.is_some() {
+        if snapshot.held || self.paused && snapshot.fresh && self.snapshot.is_some() {
             return false;
         }
         let moved = self.snapshot.as_ref().is_some_and(|old| old.view.by != snapshot.view.by);
@@ -338,6 +340,16 @@ impl App {
     #[must_use]
     pub fn id(&self, slot: Slot) -> Option<&Id> {
         id_of(self.snapshot.as_ref()?, slot)
+    }
+
+    /// What is in a row, without its figures.
+    #[must_use]
+    pub fn entry(&self, slot: Slot) -> Option<&Entry> {
+        let snapshot = self.snapshot.as_ref()?;
+        match slot {
+            Slot::Entry(i) => snapshot.entries.get(i),
+            Slot::Thread(i, _) => snapshot.threads.get(i),
+        }
     }
 
     /// The row and what became of it.

@@ -8,6 +8,7 @@ use crate::exit::Failure;
 use crate::live::Beat;
 use crate::live::keeper;
 use crate::live::keeper::Keeper;
+use crate::live::snapshot::Ended;
 use crate::live::snapshot::Snapshot;
 use crate::live::snapshot::State;
 use crate::live::snapshot::View;
@@ -62,7 +63,7 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
     // JSON is always of the interval, whatever was kept as the way to look at a screen.
     let (show, threads) =
         if options.output == Output::Json { (Show::Count, false) } else { (settings.show, settings.threads) };
-    let view = View { by: settings.by, show, threads };
+    let view = View { by: settings.by, show, threads, ended: Ended::Unasked };
     let mut keeper = Keeper::new(source, pivot, scene.files, Box::new(keeper::alive))?;
     if show != Show::Total {
         keeper = keeper.without_totals();
@@ -137,6 +138,7 @@ pub fn text(options: &Options, settings: &Settings, scene: &Scene, snapshot: &Sn
         page_size: scene.page_size,
         show: snapshot.view.show,
         seconds: snapshot.system.seconds,
+        counted: None,
     };
     let look = Look { layout: &layout, by, numbers };
     let slots = table::arrange(snapshot, &Order::all(settings.sort, settings.reverse));

@@ -19,6 +19,7 @@ use crate::text::numbers::Unit;
 use crate::text::outfile;
 use crate::text::times;
 use crate::top::cells;
+use crate::top::settings::Ended;
 use crate::top::settings::Settings;
 use crate::top::settings::Show;
 use crate::top::settings::Sort;
@@ -35,6 +36,7 @@ struct Kept {
     unit: Option<String>,
     show: Option<String>,
     threads: Option<bool>,
+    ended: Option<String>,
     mouse: Option<bool>,
 }
 
@@ -142,6 +144,9 @@ fn apply(text: &str, settings: &mut Settings) -> Result<(), String> {
     if let Some(sort) = kept.sort {
         settings.sort = Sort::parse(&sort).map_err(|e| format!("sort: {e}"))?;
     }
+    if let Some(ended) = kept.ended {
+        settings.ended = choice::<Ended>("ended", &ended)?;
+    }
     settings.reverse = kept.reverse.unwrap_or(settings.reverse);
     settings.threads = kept.threads.unwrap_or(settings.threads);
     settings.mouse = kept.mouse.unwrap_or(settings.mouse);
@@ -165,6 +170,7 @@ fn written(settings: &Settings) -> Result<String, toml::ser::Error> {
         unit: Some(s.unit.name().into()),
         show: Some(s.show.name().into()),
         threads: Some(s.threads),
+        ended: Some(s.ended.name().into()),
         mouse: Some(s.mouse),
     };
     Ok(format!("# Written by cachetop (key W).\n{}", toml::to_string(&kept)?))

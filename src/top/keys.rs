@@ -39,6 +39,8 @@ pub enum Action {
     ScrollRight,
     /// Threads below their processes.
     Threads,
+    /// Processes that have ended: by command, by cgroup, each by itself.
+    Ended,
     /// Counts, rates, totals.
     Show,
     /// Pages or bytes.
@@ -145,6 +147,7 @@ pub const KEYS: &[Binding] = &[
     bind(&[plain(KeyCode::Left)], Action::ScrollLeft, "Left Right", "scroll the columns"),
     bind(&[plain(KeyCode::Right)], Action::ScrollRight, "", ""),
     bind(&[char('t'), char('H')], Action::Threads, "t", "threads below processes"),
+    bind(&[char('e')], Action::Ended, "e", "ended: command cgroup apart"),
     bind(&[char('m')], Action::Show, "m", "interval, per second, total"),
     bind(&[char('u')], Action::Unit, "u", "pages or bytes"),
     bind(&[char('p'), char(' ')], Action::Pause, "p Space", "pause; counting goes on"),

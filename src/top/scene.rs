@@ -23,6 +23,8 @@ pub struct Scene {
     pub only: String,
     /// Figures that no row has on this kernel.
     pub unknown: Vec<Figure>,
+    /// Whether processes have ended can be asked: not from within a PID namespace, where they have other numbers.
+    pub told_of_ends: bool,
     /// Files are counted.
     pub files: bool,
     /// Only some files count, so that rows have what is counted by file.

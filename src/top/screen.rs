@@ -305,11 +305,7 @@ fn sample(
                 pivot,
                 files: scene.files,
                 process,
-                view: crate::live::snapshot::View {
-                    by: settings.by,
-                    show: settings.show,
-                    threads: settings.threads,
-                },
+                view: App::new(scene.clone(), settings.clone(), (0, 0)).view(),
                 interval: settings.interval,
             };
             let _ = sender.send(Event::Began(Box::new((scene, settings))));

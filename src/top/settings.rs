@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::columns::Column;
+pub use crate::live::snapshot::Ended;
 pub use crate::live::snapshot::Show;
 use crate::pivot::By;
 use crate::plan::Engine;
@@ -80,6 +81,8 @@ pub struct Settings {
     pub show: Show,
     /// Threads below their processes.
     pub threads: bool,
+    /// How processes are shown that have ended.
+    pub ended: Ended,
     /// The mouse is used; the terminal's own selection then needs Shift.
     pub mouse: bool,
 }
@@ -99,6 +102,7 @@ impl Settings {
             unit: Unit::Pages,
             show: Show::Count,
             threads: false,
+            ended: Ended::Command,
             mouse: true,
         }
     }

@@ -28,7 +28,7 @@ pub fn series(engine: Engine) -> &'static [&'static str] {
 /// How the system's figures are written: per second.
 #[must_use]
 pub const fn numbers(settings: &Settings, scene: &Scene, seconds: f64) -> Numbers {
-    Numbers { unit: settings.unit, page_size: scene.page_size, show: Show::Rate, seconds }
+    Numbers { unit: settings.unit, page_size: scene.page_size, show: Show::Rate, seconds, counted: None }
 }
 
 /// Title and text of a figure, with `/s` where it is a rate.

@@ -56,6 +56,8 @@ impl<'a> Order<'a> {
 
 /// Where a row belongs, worked out once for each: what is compared first, then what is not compared often.
 struct Place<'a> {
+    /// Who has ended comes behind all that live, whatever it did.
+    over: bool,
     /// The smallest first. What is not known is infinite: it comes last, whichever way round.
     number: f64,
     text: Cow<'a, Foreign>,
@@ -107,7 +109,7 @@ fn sorted(
         let entry = entries.get(at)?;
         let named = order.sort == Sort::Name;
         let text = if named { layout::name(by, &entry.named.who) } else { Cow::Owned(Foreign::default()) };
-        Some(Place { number: number(order, counted, entry), text, at })
+        Some(Place { over: entry.state.is_over(), number: number(order, counted, entry), text, at })
     };
     let mut places: Vec<_> = which.filter_map(place).collect();
     // Ties: the busiest first, and then always the same.
@@ -117,7 +119,8 @@ fn sorted(
     };
     let compare = |a: &Place<'_>, b: &Place<'_>| {
         let text = || if order.reverse { b.text.cmp(&a.text) } else { a.text.cmp(&b.text) };
-        a.number.total_cmp(&b.number).then_with(text).then_with(|| tie(a.at, b.at))
+        let over = a.over.cmp(&b.over);
+        over.then_with(|| a.number.total_cmp(&b.number)).then_with(text).then_with(|| tie(a.at, b.at))
     };
     let number = places.len();
     let head = match order.first {
@@ -203,6 +206,7 @@ pub fn arrange(snapshot: &Snapshot, order: &Order<'_>) -> Vec<Slot> {
 }
 
 /// How a row looks.
+#[derive(Clone, Copy)]
 pub struct Look<'a> {
     /// Which columns.
     pub layout: &'a Layout,

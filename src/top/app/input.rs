@@ -15,7 +15,9 @@ use super::App;
 use super::Effect;
 use super::Mode;
 use super::Open;
+use crate::live::snapshot::Ended;
 use crate::pivot::By;
+use crate::pivot::Id;
 use crate::plan::Engine;
 use crate::text::numbers::Unit;
 use crate::top::keys;
@@ -208,6 +210,19 @@ impl App {
                 }
                 return vec![Effect::View(self.view())];
             }
+            Action::Ended => {
+                if !self.scene.told_of_ends {
+                    self.say("from within a PID namespace nobody can tell which processes have ended");
+                    return Vec::new();
+                }
+                self.settings.ended = self.settings.ended.next();
+                self.say(match self.settings.ended {
+                    Ended::Cgroup => "processes that have ended: together by cgroup",
+                    Ended::Apart => "processes that have ended: each by itself, behind the living",
+                    _ => "processes that have ended: together by command",
+                });
+                return vec![Effect::View(self.view())];
+            }
             Action::Show => {
                 self.settings.show = self.settings.show.next();
                 return vec![Effect::View(self.view())];
@@ -271,8 +286,16 @@ impl App {
             return out;
         };
         let by = if matches!(slot, Slot::Thread(..)) { By::Thread } else { self.by() };
+        // Of several that have ended it is shown what they have in common.
+        let together = self.entry(slot).is_some_and(|e| e.ended.is_some());
+        let by = match (together, self.view().ended) {
+            (true, Ended::Cgroup) => By::Cgroup,
+            (true, _) => By::Comm,
+            (false, _) => by,
+        };
         if let (Some((row, _)), Some(id)) = (self.row(slot), self.id(slot).cloned()) {
             let who = row.who;
+            let id = if together { Id::new(by, &who) } else { id };
             self.open =
                 Some(Open { by, id: id.clone(), who: who.clone(), details: None, command_line: None });
             self.mode = Mode::Details(0);

@@ -17,6 +17,8 @@ use crate::text::numbers::decimal;
 use crate::top::app::App;
 use crate::top::app::Mode;
 use crate::top::cells;
+use crate::top::numbers::differ;
+use crate::top::settings::Show;
 use crate::top::summary;
 use crate::top::table::Slot;
 use crate::top::zones::Zones;
@@ -143,7 +145,18 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
             true => format!("{all} {}", what(all)),
             false => format!("{entries} of {all} {}", what(all)),
         });
-        parts.push(app.numbers().show.title().into());
+        let ended = snapshot.ended();
+        if ended > 0 {
+            #[allow(clippy::cast_precision_loss)]
+            parts.push(format!("{} ended", decimal(ended as f64)));
+        }
+        let numbers = app.numbers();
+        parts.push(match (numbers.show, app.settings.interval.as_secs_f64()) {
+            (Show::Count, wanted) if differ(numbers.seconds, wanted) => {
+                format!("in {:.1} s", numbers.seconds)
+            }
+            (show, _) => show.title().into(),
+        });
         let arrow = if app.settings.reverse { " reversed" } else { "" };
         let sort = match app.settings.sort {
             crate::top::settings::Sort::Column(c) => cells::title(c),
@@ -179,7 +192,7 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
 
 /// It is one of the rows that are counted: not a thread below, nor the rest.
 fn is_named(snapshot: &Snapshot, slot: Slot) -> bool {
-    matches!(slot, Slot::Entry(i) if snapshot.entries.get(i).is_some_and(|e| !e.named.who.other))
+    matches!(slot, Slot::Entry(i) if snapshot.entries.get(i).is_some_and(|e| !e.named.who.other && e.ended.is_none()))
 }
 
 fn message(app: &App) -> Option<String> {

@@ -4,7 +4,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::theme::Theme;
-use crate::live::snapshot::State;
 use crate::top::app::App;
 use crate::top::table::Look;
 use crate::top::table::Slot;
@@ -33,11 +32,16 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
         let Some((row, state)) = app.row(*slot) else { continue };
         let mark = match slot {
             Slot::Thread(_, last) => theme.branch(*last),
-            Slot::Entry(_) if state == State::Ended => "x ",
+            Slot::Entry(_) if state.is_over() => "x ",
             Slot::Entry(_) => "",
         };
+        let entry = app.entry(*slot);
+        let together =
+            entry.and_then(|e| e.ended).map(|n| if n > 1 { format!("{n}x ") } else { "x ".into() });
+        let mark = together.as_deref().unwrap_or(mark);
+        let look = Look { numbers: look.numbers.of(entry.and_then(|e| e.seconds)), ..look };
         let text = theme.text(&look.row(&row, mark));
-        let mut style = if state == State::Ended { theme.dim() } else { ratatui::style::Style::new() };
+        let mut style = if state.is_over() { theme.dim() } else { ratatui::style::Style::new() };
         if app.selected.is_some() && at == app.at {
             style = style.patch(theme.selected());
         }
