@@ -24,6 +24,7 @@ pub use classic::try_kprobe;
 pub use floor::Floor;
 pub use probe::Obstacle;
 pub use probe::facts;
+pub use probe::privilege;
 pub use skel::AttachError;
 #[doc(hidden)] // for bench/attachments
 pub use tracefs::Tracefs;

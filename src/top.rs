@@ -20,6 +20,7 @@ pub mod sampler;
 pub mod scene;
 pub mod screen;
 pub mod settings;
+mod sixteen;
 pub mod start;
 pub mod summary;
 pub mod surface;

@@ -218,10 +218,14 @@ impl Snapshot {
         self.entries.iter().filter(|e| !e.named.who.other && e.ended.is_none()).count()
     }
 
-    /// How many processes have ended, as far as it is known.
+    /// How many processes have ended; `None` where it is not known of some.
     #[must_use]
-    pub fn ended(&self) -> u64 {
-        let of = |e: &Entry| e.ended.map_or_else(|| u64::from(e.state.is_over()), u64::from);
+    pub fn ended(&self) -> Option<u64> {
+        let of = |e: &Entry| match e.ended {
+            Some(0) => None,
+            Some(n) => Some(u64::from(n)),
+            None => Some(u64::from(e.state.is_over())),
+        };
         self.entries.iter().map(of).sum()
     }
 

@@ -163,6 +163,8 @@ pub(super) fn who(by: By, item: &Item<'_>, names: &mut dyn Names) -> Who {
         }
         if by == By::File {
             out.inode = Some(file.inode);
+            out.generation = Some(file.generation);
+            out.by_name = mounts.kind(file.dev) == Some("btrfs");
             let mark = if deleted && file.named != crate::files::Named::Loose { " (deleted)" } else { "" };
             out.path = mounts.path(file).map(|p| Foreign::from(p).with(mark));
         }

@@ -121,7 +121,11 @@ impl Id {
             By::Cgroup => text(&who.cgroup),
             By::Mount => Id::Text(format!("{:?} {:?}", who.device, who.mount)),
             By::Device => text(&who.device),
-            By::File => Id::Text(format!("{:?} {:?} {:?}", who.device, who.inode, who.path)),
+            // A file that is renamed stays the same.
+            By::File => {
+                let name = who.path.as_ref().filter(|_| who.by_name || who.inode.is_none());
+                Id::Text(format!("{:?} {:?} {:?} {name:?}", who.device, who.inode, who.generation))
+            }
         }
     }
 }
@@ -432,10 +436,12 @@ mod tests {
             };
             let some = Sample { files: vec![file], ..sample(Vec::new()) };
             roster.call(&some, true, (&Filter::default(), &mut |_| false), &mut names);
-            roster.named(0, &some, true, &mut names).unwrap().who.path.as_ref().unwrap().to_string()
+            let named = roster.named(0, &some, true, &mut names).unwrap();
+            (named.who.path.as_ref().unwrap().to_string(), named.id.clone())
         };
         let (first, second) = (path("first"), path("second"));
-        assert!(first.ends_with("first") && second.ends_with("second"), "{first} {second}");
+        assert!(first.0.ends_with("first") && second.0.ends_with("second"), "{first:?} {second:?}");
+        assert_eq!(first.1, second.1, "it is the same file");
     }
 
     #[test]

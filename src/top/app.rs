@@ -163,12 +163,7 @@ impl App {
     /// The columns with figures that suit the rows.
     #[must_use]
     pub fn columns(&self) -> Vec<&'static Column> {
-        let by = self.by();
-        let all = self.settings.columns.iter().copied();
-        match self.settings.columns_are_default {
-            true => all.filter(|c| self.scene.suits(c, by)).collect(),
-            false => all.collect(),
-        }
+        self.settings.columns_of(self.by(), &self.scene)
     }
 
     /// What the rows on the screen stand for.

@@ -128,10 +128,7 @@ fn shown(options: &Options, snapshot: &Snapshot, mut slots: Vec<Slot>) -> (Vec<S
 #[must_use]
 pub fn text(options: &Options, settings: &Settings, scene: &Scene, snapshot: &Snapshot) -> String {
     let by = snapshot.view.by;
-    let wanted: Vec<_> = match settings.columns_are_default {
-        true => settings.columns.iter().copied().filter(|c| scene.suits(c, by)).collect(),
-        false => settings.columns.clone(),
-    };
+    let wanted = settings.columns_of(by, scene);
     let layout = Layout::new(by, &wanted, 0, WIDE);
     let numbers = Numbers {
         unit: settings.unit,

@@ -145,8 +145,7 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
             true => format!("{all} {}", what(all)),
             false => format!("{entries} of {all} {}", what(all)),
         });
-        let ended = snapshot.ended();
-        if ended > 0 {
+        if let Some(ended) = snapshot.ended().filter(|n| *n > 0) {
             #[allow(clippy::cast_precision_loss)]
             parts.push(format!("{} ended", decimal(ended as f64)));
         }
