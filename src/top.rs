@@ -5,12 +5,14 @@
 //! no outside world; [`draw`] makes a screen of it; [`screen`] is the loop, [`terminal`] the terminal it runs on.
 
 pub mod app;
+pub mod argv;
 pub mod batch;
 pub mod cells;
 pub mod config;
 pub mod counting;
 pub mod details;
 pub mod draw;
+pub mod filter;
 pub mod findings;
 pub mod keys;
 pub mod layout;

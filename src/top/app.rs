@@ -19,8 +19,10 @@ use crate::pivot::By;
 use crate::pivot::Who;
 use crate::plan::Engine;
 use crate::text::foreign::Foreign;
+use crate::top::argv::Argv;
 use crate::top::cells;
 use crate::top::details::Details;
+use crate::top::filter::Filter;
 use crate::top::layout::Layout;
 use crate::top::numbers::Numbers;
 use crate::top::scene::Scene;
@@ -30,6 +32,7 @@ use crate::top::summary;
 use crate::top::table;
 use crate::top::table::Order;
 use crate::top::table::Slot;
+use crate::top::table::Wanted;
 use crate::top::zones::Zones;
 
 /// Intervals that the history holds.
@@ -102,8 +105,12 @@ pub struct App {
     pub history: VecDeque<Vec<Option<f64>>>,
     /// The picture stands still.
     pub paused: bool,
-    /// Only rows with this text are shown.
+    /// What was typed: only these rows are shown.
     pub filter: String,
+    /// Command lines that were seen.
+    pub argv: Argv,
+    /// Some row is in a container or a unit.
+    units: bool,
     /// The row selected.
     pub selected: Option<Id>,
     /// Its place in the order.
@@ -139,6 +146,8 @@ impl App {
             history: VecDeque::new(),
             paused: false,
             filter: String::new(),
+            argv: Argv::default(),
+            units: false,
             selected: None,
             at: 0,
             offset: 0,
@@ -181,7 +190,8 @@ impl App {
     /// The columns that fit.
     #[must_use]
     pub fn layout(&self) -> Layout {
-        Layout::new(self.by(), &self.columns(), self.skip, self.size.0.into())
+        let columns = self.columns();
+        Layout::new(self.by(), self.units, (&columns, self.skip), self.size.0.into())
     }
 
     /// How the numbers of rows are written.
@@ -202,6 +212,7 @@ impl App {
     pub fn take(&mut self, snapshot: Snapshot) -> bool {
         if snapshot.fresh {
             self.remember(&snapshot.system);
+            self.argv.next();
             if let Some((text, left)) = self.message.take() {
                 self.message = (left > 1).then(|| (text, left - 1));
             }
@@ -218,6 +229,8 @@ impl App {
         if moved {
             (self.selected, self.offset, self.at, self.skip) = (None, 0, 0, 0);
         }
+        let in_one = |e: &Entry| e.named.who.container.is_some() || e.named.who.unit.is_some();
+        self.units = snapshot.entries.iter().any(in_one);
         self.snapshot = Some(snapshot);
         self.arrange();
         true
@@ -232,12 +245,41 @@ impl App {
 
     /// Takes the command line of a process.
     pub fn command_line(&mut self, pid: u32, line: Option<Foreign>) {
+        self.argv.found(pid, line.clone());
         if let Some(open) = self.open.as_mut().filter(|o| o.who.pid == Some(pid)) {
             // A process that has ended keeps the one that it had.
             if line.is_some() || open.command_line.is_none() {
                 open.command_line = Some(line);
             }
         }
+    }
+
+    /// Takes command lines that were asked for. Returns whether anything on the screen may change.
+    pub fn command_lines(&mut self, lines: Vec<(u32, Option<Foreign>)>) -> bool {
+        let any = lines.iter().any(|(_, line)| line.is_some());
+        lines.into_iter().for_each(|(pid, line)| self.argv.found(pid, line));
+        if any && !self.filter.is_empty() {
+            self.arrange();
+        }
+        any
+    }
+
+    /// Processes whose command lines are to be seen and are not known: those on the screen, or, as a filter looks at
+    /// them, all.
+    pub fn asks(&mut self) -> Vec<u32> {
+        /// So many at once.
+        const MOST: usize = 512;
+        let Some(snapshot) = self.snapshot.as_ref().filter(|s| s.view.by == By::Process) else {
+            return Vec::new();
+        };
+        let lives = |e: &&Entry| !e.state.is_over() && e.ended.is_none();
+        let argv = &mut self.argv;
+        if self.filter.is_empty() {
+            let seen = self.slots.iter().skip(self.offset).take(usize::from(self.size.1));
+            let entry = |slot: &Slot| if let Slot::Entry(i) = slot { snapshot.entries.get(*i) } else { None };
+            return seen.filter_map(entry).filter(lives).filter_map(|e| argv.asks(&e.named.who)).collect();
+        }
+        snapshot.entries.iter().filter(lives).filter_map(|e| argv.asks(&e.named.who)).take(MOST).collect()
     }
 
     fn remember(&mut self, system: &Interval) {
@@ -264,10 +306,15 @@ impl App {
     /// Puts so many rows in order.
     fn order(&mut self, first: usize) {
         let Some(snapshot) = &self.snapshot else { return };
+        let filter = Filter::new(&self.filter);
         let order = Order {
             sort: self.settings.sort,
             reverse: self.settings.reverse,
-            filter: &self.filter,
+            filter: (!filter.is_empty()).then(|| Wanted {
+                filter: &filter,
+                argv: &self.argv,
+                numbers: self.numbers(),
+            }),
             pinned: self.selected.as_ref().map(|id| (id, self.at)),
             first,
         };

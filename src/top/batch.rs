@@ -129,7 +129,7 @@ fn shown(options: &Options, snapshot: &Snapshot, mut slots: Vec<Slot>) -> (Vec<S
 pub fn text(options: &Options, settings: &Settings, scene: &Scene, snapshot: &Snapshot) -> String {
     let by = snapshot.view.by;
     let wanted = settings.columns_of(by, scene);
-    let layout = Layout::new(by, &wanted, 0, WIDE);
+    let layout = Layout::new(by, false, (&wanted, 0), WIDE);
     let numbers = Numbers {
         unit: settings.unit,
         page_size: scene.page_size,

@@ -130,7 +130,7 @@ pub const KEYS: &[Binding] = &[
     bind(&[plain(KeyCode::Home), char('g')], Action::Move(Step::First), "Home End", "the first or last row"),
     bind(&[plain(KeyCode::End), char('G')], Action::Move(Step::Last), "", ""),
     bind(&[plain(KeyCode::Enter)], Action::Details, "Enter", "details of the row"),
-    bind(&[char('/'), plain(KeyCode::F(4))], Action::Filter, "/", "filter rows by a text"),
+    bind(&[char('/'), plain(KeyCode::F(4))], Action::Filter, "/", "filter: a|b !not ~re hits>9"),
     bind(&[plain(KeyCode::Tab)], Action::NextPivot, "Tab", "next kind (Shift: before)"),
     bind(&[plain(KeyCode::BackTab)], Action::PreviousPivot, "", ""),
     bind(&[char('1')], Action::Pivot(By::Process), "1 2 3 4", "process thread command user"),

@@ -9,6 +9,7 @@ use crate::pivot::Who;
 use crate::pivot::label;
 use crate::text::foreign;
 use crate::text::foreign::Foreign;
+use crate::text::width::beginning;
 use crate::top::cells;
 
 /// What a row is called when nothing is left for its name: a part of it.
@@ -27,6 +28,8 @@ pub enum Lead {
     User,
     /// Device.
     Device,
+    /// Container, pod or unit.
+    Unit,
 }
 
 impl Lead {
@@ -39,6 +42,7 @@ impl Lead {
             Lead::Uid => "UID",
             Lead::User => "USER",
             Lead::Device => "DEVICE",
+            Lead::Unit => "UNIT",
         }
     }
 
@@ -50,13 +54,14 @@ impl Lead {
             Lead::Uid => 5,
             Lead::User => 8,
             Lead::Device => 14,
+            Lead::Unit => 16,
         }
     }
 
     /// Whether it begins at the left of its column.
     #[must_use]
     pub const fn left(self) -> bool {
-        matches!(self, Lead::User | Lead::Device)
+        matches!(self, Lead::User | Lead::Device | Lead::Unit)
     }
 
     /// The cell.
@@ -69,6 +74,9 @@ impl Lead {
             Lead::Uid => number(who.uid),
             Lead::User => foreign::or(who.user.as_ref(), &number(who.uid)),
             Lead::Device => foreign::or(who.device.as_ref(), "-"),
+            Lead::Unit => {
+                beginning(&foreign::or(who.container.as_ref().or(who.unit.as_ref()), "-"), self.width())
+            }
         }
     }
 }
@@ -103,7 +111,7 @@ pub fn name(by: By, who: &Who) -> Cow<'_, Foreign> {
         By::Process | By::Thread | By::Comm => who.comm.as_ref(),
         By::User => who.user.as_ref(),
         // The path of a container is long and says no more.
-        By::Cgroup => who.container.as_ref().or(who.cgroup.as_ref()),
+        By::Cgroup => return cgroup(who),
         By::Mount => who.mount.as_ref(),
         By::Device => who.device.as_ref(),
         By::File => who.path.as_ref(),
@@ -117,6 +125,20 @@ pub fn name(by: By, who: &Who) -> Cow<'_, Foreign> {
             Cow::Owned(device.with(&format!(" inode {inode}")))
         }
         _ => Cow::Owned("-".into()),
+    }
+}
+
+/// A cgroup by its container, or from its unit on: what stands before that is the same for many.
+fn cgroup(who: &Who) -> Cow<'_, Foreign> {
+    if let Some(container) = &who.container {
+        return Cow::Borrowed(container);
+    }
+    let Some(path) = &who.cgroup else { return Cow::Owned("-".into()) };
+    let raw = path.raw();
+    let unit = who.unit.as_ref().map(|unit| format!("/{}", unit.raw()));
+    match unit.and_then(|unit| raw.rfind(&unit)).and_then(|at| raw.get(at + 1..)) {
+        Some(rest) => Cow::Owned(rest.into()),
+        None => Cow::Borrowed(path),
     }
 }
 
@@ -134,10 +156,11 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// As many of the columns as a width holds, beginning at the `skip`-th.
+    /// As many of the columns as a width holds, beginning at the `skip`-th; `units`: some rows are in a container or unit.
     #[must_use]
-    pub fn new(by: By, wanted: &[&'static Column], skip: usize, width: usize) -> Self {
+    pub fn new(by: By, units: bool, (wanted, skip): (&[&'static Column], usize), width: usize) -> Self {
         let leads: &[Lead] = match by {
+            By::Process if width >= 120 && units => &[Lead::Pid, Lead::User, Lead::Unit],
             By::Process if width >= 100 => &[Lead::Pid, Lead::User],
             By::Process if width >= 60 => &[Lead::Pid, Lead::Uid],
             By::Process => &[Lead::Pid],
@@ -150,6 +173,8 @@ impl Layout {
         // Paths need more room than the 15 characters of a command.
         let shortest = match by {
             By::File | By::Cgroup | By::Mount => SHORTEST.max(width / 4),
+            // Command lines.
+            By::Process => SHORTEST.max(width / 5).min(60),
             _ if width >= 100 => 15,
             _ => SHORTEST,
         };
@@ -177,10 +202,10 @@ mod tests {
     #[test]
     fn eighty_columns_have_those_of_bcc_and_direct_io() {
         let wanted = cells::default_columns(Engine::Exact);
-        let layout = Layout::new(By::Process, &wanted, 0, 80);
+        let layout = Layout::new(By::Process, false, (&wanted, 0), 80);
         let titles: Vec<_> = layout.columns.iter().map(|(c, _)| cells::title(c)).collect();
-        assert_eq!(titles, ["HITS", "RAHITS", "MISSES", "DIRTIES", "READ_HIT%", "WRITE_HIT%", "DIRECT"]);
-        assert!(layout.name >= SHORTEST);
+        assert_eq!(titles, ["HITS", "RAHITS", "MISSES", "DIRTIES", "READ_HIT%", "DIRECT"]);
+        assert!(layout.name >= 16, "room for a command line");
     }
 
     #[test]
@@ -188,7 +213,7 @@ mod tests {
         let wanted = cells::default_columns(Engine::Exact);
         for by in [By::Process, By::Thread, By::User, By::Cgroup, By::File, By::Mount, By::Device] {
             for width in 0..300 {
-                let l = Layout::new(by, &wanted, 2, width);
+                let l = Layout::new(by, width % 2 == 0, (&wanted, 2), width);
                 let leads: usize = l.leads.iter().map(|l| l.width() + 1).sum();
                 let figures: usize = l.columns.iter().map(|(_, w)| w + 1).sum();
                 assert!(leads + figures + l.name <= width || width < 20, "{by:?} {width}");

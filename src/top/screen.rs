@@ -57,6 +57,8 @@ pub enum Event {
     Report(Report),
     /// The command line of a process.
     CommandLine(u32, Option<Foreign>),
+    /// Command lines of the processes on the screen.
+    CommandLines(Vec<(u32, Option<Foreign>)>),
     /// From the terminal.
     Input(event::Event),
     /// A signal.
@@ -94,6 +96,8 @@ pub struct Hands<'a> {
     pub commands: &'a Sender<Command>,
     /// Asks for the command line of a process; the answer is an event.
     pub command_line: &'a dyn Fn(u32),
+    /// The same for many.
+    pub command_lines: &'a dyn Fn(Vec<u32>),
     /// Stops the process until somebody lets it go on.
     pub suspend: &'a dyn Fn(),
     /// Ends after this many intervals.
@@ -120,6 +124,7 @@ pub fn turn(
         let Some(event) = events.next(timeout)? else {
             surface.draw(app).map_err(failed)?;
             (drawn, dirty) = (Instant::now(), false);
+            ask(app, hands);
             continue;
         };
         let mut effects = Vec::new();
@@ -150,6 +155,7 @@ pub fn turn(
                 app.command_line(pid, line);
                 dirty = true;
             }
+            Event::CommandLines(lines) => dirty |= app.command_lines(lines),
             // Some terminals report it though nobody requested it.
             Event::Input(input) if is_motion(&input) => {}
             Event::Input(input) => {
@@ -179,7 +185,16 @@ pub fn turn(
         if dirty && drawn.elapsed() >= FRAME {
             surface.draw(app).map_err(failed)?;
             (drawn, dirty) = (Instant::now(), false);
+            ask(app, hands);
         }
+    }
+}
+
+/// Asks for the command lines of what was drawn.
+fn ask(app: &mut App, hands: &Hands<'_>) {
+    let pids = app.asks();
+    if !pids.is_empty() {
+        (hands.command_lines)(pids);
     }
 }
 
@@ -257,6 +272,17 @@ pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>)
             log::warn!("no thread to look up a command line");
         }
     };
+    let (asked, lines) = mpsc::channel::<Vec<u32>>();
+    let answer = sender.clone();
+    spawn("command lines", move || {
+        for pids in lines {
+            let look = |pid| (pid, details::command_line(pid));
+            if answer.send(Event::CommandLines(pids.into_iter().map(look).collect())).is_err() {
+                return;
+            }
+        }
+    })?;
+    let command_lines = |pids| drop(asked.send(pids));
     let suspend = || {
         if let Err(e) = signal_hook::low_level::emulate_default_handler(SIGTSTP) {
             log::warn!("cannot stop: {e}");
@@ -265,6 +291,7 @@ pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>)
     let hands = Hands {
         commands: &commands,
         command_line: &command_line,
+        command_lines: &command_lines,
         suspend: &suspend,
         iterations: options.iterations,
     };

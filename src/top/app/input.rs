@@ -348,7 +348,9 @@ impl App {
             let at = columns.iter().position(|c| c.id == column.id).unwrap_or(0);
             self.skip = self.skip.min(at);
             let (by, width) = (self.by(), usize::from(self.size.0));
-            let seen = |skip| at < skip + Layout::new(by, &columns, skip, width).columns.len().max(1);
+            let units = self.units;
+            let layout = |skip| Layout::new(by, units, (&columns, skip), width);
+            let seen = |skip| at < skip + layout(skip).columns.len().max(1);
             while !seen(self.skip) {
                 self.skip += 1;
             }

@@ -203,7 +203,7 @@ impl Page<'_> {
         };
         let wanted: Vec<_> =
             cells::default_columns(self.app.scene.engine).into_iter().filter(suits).take(5).collect();
-        let layout = Layout::new(by, &wanted, 0, self.width());
+        let layout = Layout::new(by, false, (&wanted, 0), self.width());
         let numbers = Numbers { show: Show::Total, ..self.app.numbers() };
         let look = Look { layout: &layout, by, numbers };
         self.out.push(Line::from(Span::styled(look.titles().0, self.theme.dim())));

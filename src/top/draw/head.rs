@@ -17,6 +17,7 @@ use crate::text::numbers::decimal;
 use crate::top::app::App;
 use crate::top::app::Mode;
 use crate::top::cells;
+use crate::top::filter::Filter;
 use crate::top::numbers::differ;
 use crate::top::settings::Show;
 use crate::top::summary;
@@ -174,6 +175,16 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
     let mut spans = vec![Span::raw(parts.join("  "))];
     if app.mode == Mode::Filter || !app.filter.is_empty() {
         let cursor = if app.mode == Mode::Filter { "_" } else { "" };
+        let filter = Filter::new(&app.filter);
+        if let Some(mistake) = filter.mistake() {
+            spans.insert(
+                0,
+                Span::styled(
+                    theme.text(&format!("{}  ", crate::text::foreign::line(mistake))),
+                    theme.warning(),
+                ),
+            );
+        }
         spans.insert(
             0,
             Span::styled(theme.text(&format!("filter: {}{cursor}  ", app.filter)), theme.strong()),
@@ -204,7 +215,7 @@ pub(super) fn foot(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
         return;
     }
     let keys = match app.mode {
-        Mode::Filter => "type to filter by name, user, id, cgroup    Enter keep  Esc drop",
+        Mode::Filter => "text  !not  a|b  ~regular.expression  misses>100    Enter keep  Esc drop",
         _ => "h help  Enter details  / filter  Tab rows  < > sort  m totals  p pause  q quit",
     };
     let (text, style) = match message(app) {

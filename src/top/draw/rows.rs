@@ -23,7 +23,7 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
     if app.slots.is_empty() && area.height > 0 {
         let text = match app.filter.is_empty() {
             true => "nothing happened in this interval",
-            false => "no row has the text of the filter: Esc drops it",
+            false => "no row is taken by the filter: Esc drops it",
         };
         frame.buffer_mut().set_stringn(0, area.y, text, area.width.into(), theme.dim());
     }
@@ -36,11 +36,13 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
             Slot::Entry(_) => "",
         };
         let entry = app.entry(*slot);
+        let line = entry.filter(|_| app.by() == crate::pivot::By::Process && row.who.tid.is_none());
+        let line = line.and_then(|e| app.argv.get(&e.named.who));
         let together =
             entry.and_then(|e| e.ended).map(|n| if n > 1 { format!("{n}x ") } else { "x ".into() });
         let mark = together.as_deref().unwrap_or(mark);
         let look = Look { numbers: look.numbers.of(entry.and_then(|e| e.seconds)), ..look };
-        let text = theme.text(&look.row(&row, mark));
+        let text = theme.text(&look.with_line(&row, mark, line));
         let mut style = if state.is_over() { theme.dim() } else { ratatui::style::Style::new() };
         if app.selected.is_some() && at == app.at {
             style = style.patch(theme.selected());

@@ -164,7 +164,13 @@ fn play_on(mut source: Fake, steps: Vec<Step>, iterations: Option<u64>) -> (Resu
     let mut film = Film::default();
     let none = Vec::new().into_iter();
     let mut script = Script { steps: steps.into_iter(), reports, typed: none, until: None };
-    let hands = Hands { commands: &commands, command_line: &|_| (), suspend: &|| (), iterations };
+    let hands = Hands {
+        commands: &commands,
+        command_line: &|_| (),
+        command_lines: &|_| (),
+        suspend: &|| (),
+        iterations,
+    };
     let result = screen::turn(&mut app, &mut script, &mut film, &hands);
     drop((commands, script));
     sampler.join().unwrap();
