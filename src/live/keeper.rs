@@ -11,6 +11,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::live::Live;
+use crate::live::machine::Pulse;
+use crate::live::machine::Watch;
+use crate::live::past::Past;
 use crate::live::snapshot::Counted;
 pub use crate::live::snapshot::Ended;
 use crate::live::snapshot::Entry;
@@ -44,6 +47,10 @@ struct Held {
     now: Arc<Sample>,
     whole: Option<Whole>,
     gone: Gone,
+    pulse: Option<Pulse>,
+    number: u64,
+    /// It is not the last interval, but one of those before.
+    past: bool,
 }
 
 /// Who has ended, each asked once for a picture.
@@ -59,6 +66,11 @@ pub struct Keeper<'a> {
     whole: Option<Whole>,
     held: Option<Held>,
     gone: Gone,
+    past: Option<Past>,
+    watch_machine: Option<Watch>,
+    pulse: Option<Pulse>,
+    /// How many intervals there were.
+    number: u64,
     /// Who is in the rows, and who in the threads below them.
     rosters: [Roster; 2],
     lingering: HashMap<Id, (Entry, u32)>,
@@ -91,6 +103,10 @@ impl<'a> Keeper<'a> {
             pivot: Pivot { top: usize::MAX, ..pivot },
             held: None,
             gone: Gone::default(),
+            past: None,
+            watch_machine: None,
+            pulse: None,
+            number: 0,
             rosters: [By::Process, By::Thread].map(|by| Roster::new(by, Ended::Unasked)),
             lingering: HashMap::new(),
             last: (Arc::default(), 0, Arc::default()),
@@ -98,6 +114,14 @@ impl<'a> Keeper<'a> {
             length: 0.0,
             watched: None,
         })
+    }
+
+    /// Keeps the last ten minutes as well, and looks at the machine.
+    #[must_use]
+    pub fn with_past(mut self, machine: Option<Watch>) -> Self {
+        self.past = Some(Past::default());
+        self.watch_machine = machine;
+        self
     }
 
     /// Adds nothing up: for those who never ask for what came since the start.
@@ -134,6 +158,14 @@ impl<'a> Keeper<'a> {
             whole.add(self.live.now(), &self.filter, self.pivot.names.as_mut(), &self.alive);
         }
         let (before, now) = self.last_two();
+        self.number += 1;
+        self.pulse = self.watch_machine.as_mut().and_then(Watch::beat);
+        if let Some(mut past) = self.past.take() {
+            if now.classic.is_none() {
+                past.keep(self.number, (&before, &now), self.pulse, &|number| self.gone(number));
+            }
+            self.past = Some(past);
+        }
         let mut snapshot = match self.held.take() {
             None => self.snapshot((&before, &now), view),
             // Only what is said of the system as a whole is looked at.
@@ -184,8 +216,26 @@ impl<'a> Keeper<'a> {
         self.held = hold.then(|| {
             let (before, now) = self.last_two();
             // Who asks for totals while the picture stands still gets those that stand still with it.
-            Held { before, now, whole: self.whole.clone(), gone: self.gone.clone() }
+            let (whole, gone) = (self.whole.clone(), self.gone.clone());
+            Held { before, now, whole, gone, pulse: self.pulse, number: self.number, past: false }
         });
+    }
+
+    /// Shows an interval of those before; `None`: the last one again.
+    pub fn look_back(&mut self, number: Option<u64>) {
+        let there = number.and_then(|number| self.past.as_ref()?.unpack(number));
+        self.held = there.map(|there| Held {
+            before: Arc::new(there.before),
+            now: Arc::new(there.now),
+            // How much it was by then was not kept.
+            whole: None,
+            gone: RefCell::new(there.gone.into_iter().collect()),
+            pulse: there.pulse,
+            number: there.number,
+            past: true,
+        });
+        // Who lingered is of another time.
+        self.last_view = None;
     }
 
     /// The row that must not go away while somebody looks at it.
@@ -204,14 +254,24 @@ impl<'a> Keeper<'a> {
             view,
             fresh: false,
             held: false,
+            early: false,
+            pulse: self.pulse,
+            number: self.number,
+            oldest: self.past.as_ref().and_then(Past::oldest).unwrap_or(self.number),
             counted: Arc::default(),
             threads_counted: Arc::default(),
         }
     }
 
-    fn snapshot(&mut self, (before, now): (&Arc<Sample>, &Arc<Sample>), view: View) -> Snapshot {
+    fn snapshot(&mut self, (before, now): (&Arc<Sample>, &Arc<Sample>), mut view: View) -> Snapshot {
+        if view.show == Show::Total && self.held.as_ref().is_some_and(|h| h.past) {
+            view.show = Show::Count;
+        }
         self.begin(view);
         let mut out = self.system(before, now, view);
+        if let Some(held) = &self.held {
+            (out.pulse, out.number) = (held.pulse, held.number);
+        }
         let plan = self.live.plan();
         let held = self.held.as_ref();
         let part = match (view.show, held.map_or(&self.whole, |h| &h.whole)) {
@@ -321,7 +381,7 @@ impl<'a> Keeper<'a> {
 
     pub(crate) fn parts(&mut self) -> Option<(&mut Pivot, &Whole, Plan)> {
         let plan = self.live.plan().clone();
-        let whole = self.held.as_ref().map_or(&self.whole, |h| &h.whole);
+        let whole = self.held.as_ref().filter(|h| !h.past).map_or(&self.whole, |h| &h.whole);
         Some((&mut self.pivot, whole.as_ref()?, plan))
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::figures::Figures;
+use crate::live::machine::Pulse;
 use crate::model;
 use crate::model::Interval;
 use crate::model::Row;
@@ -205,8 +206,16 @@ pub struct Snapshot {
     pub view: View,
     /// It is a new interval, and not the last one seen in another way.
     pub fresh: bool,
+    /// It is the short first one.
+    pub early: bool,
     /// The picture stands still: this is only what is said of the system as a whole.
     pub held: bool,
+    /// The machine in the interval; `None` where nobody looks.
+    pub pulse: Option<Pulse>,
+    /// Its number.
+    pub number: u64,
+    /// The number of the first interval that can be shown again.
+    pub oldest: u64,
     pub(crate) counted: Arc<Counted>,
     pub(crate) threads_counted: Arc<Counted>,
 }
@@ -214,7 +223,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// How many rows there are beside the one for the rest, and beside those that stand for several.
     #[must_use]
-    pub fn number(&self) -> usize {
+    pub fn rows(&self) -> usize {
         self.entries.iter().filter(|e| !e.named.who.other && e.ended.is_none()).count()
     }
 

@@ -18,11 +18,13 @@ use crate::model::Row;
 use crate::pivot::By;
 use crate::pivot::Who;
 use crate::plan::Engine;
+use crate::sample::Lost;
 use crate::text::foreign::Foreign;
 use crate::top::argv::Argv;
 use crate::top::cells;
 use crate::top::details::Details;
 use crate::top::filter::Filter;
+use crate::top::layout::Beside;
 use crate::top::layout::Layout;
 use crate::top::numbers::Numbers;
 use crate::top::scene::Scene;
@@ -49,6 +51,8 @@ pub enum Effect {
     Interval(Duration),
     /// Hold the picture, or let it go.
     Hold(bool),
+    /// Show this interval of those before; `None`: the last one.
+    Back(Option<u64>),
     /// This row must not go away.
     Watch(Option<Id>),
     /// Find out what is known of a row.
@@ -59,6 +63,17 @@ pub enum Effect {
     Redraw,
     /// Stop, as the shell asks programs to.
     Suspend,
+}
+
+/// The figures of the upper part in an interval.
+#[derive(Debug, Clone)]
+pub struct Moment {
+    /// The number of the interval.
+    pub number: u64,
+    /// Its length.
+    pub seconds: f64,
+    /// Per second, in the order of [`summary::series`].
+    pub values: Vec<Option<f64>>,
 }
 
 /// What keys are for.
@@ -102,7 +117,11 @@ pub struct App {
     /// What is shown; `None` until the first interval has ended.
     pub snapshot: Option<Snapshot>,
     /// Figures of the upper part, the newest last.
-    pub history: VecDeque<Vec<Option<f64>>>,
+    pub history: VecDeque<Moment>,
+    /// The interval that is looked at, where that is one of those before.
+    pub back: Option<u64>,
+    /// What could not be accounted so far, by reason.
+    pub lost: Lost,
     /// The picture stands still.
     pub paused: bool,
     /// What was typed: only these rows are shown.
@@ -144,6 +163,8 @@ impl App {
             mode: Mode::Table,
             snapshot: None,
             history: VecDeque::new(),
+            back: None,
+            lost: Lost::default(),
             paused: false,
             filter: String::new(),
             argv: Argv::default(),
@@ -181,6 +202,13 @@ impl App {
         self.snapshot.as_ref().map_or(self.settings.by, |s| s.view.by)
     }
 
+    /// How long before the last interval the one ended that is looked at, in seconds.
+    #[must_use]
+    pub fn ago(&self) -> f64 {
+        let number = self.snapshot.as_ref().map_or(0, |s| s.number);
+        self.history.iter().rev().take_while(|m| m.number > number).map(|m| m.seconds).sum()
+    }
+
     /// Where everything is.
     #[must_use]
     pub fn zones(&self) -> Zones {
@@ -191,7 +219,8 @@ impl App {
     #[must_use]
     pub fn layout(&self) -> Layout {
         let columns = self.columns();
-        Layout::new(self.by(), self.units, (&columns, self.skip), self.size.0.into())
+        let beside = Beside { units: self.units, share: true };
+        Layout::new(self.by(), beside, (&columns, self.skip), self.size.0.into())
     }
 
     /// How the numbers of rows are written.
@@ -211,12 +240,13 @@ impl App {
     /// Takes what the thread that samples has made. Returns whether anything on the screen changes.
     pub fn take(&mut self, snapshot: Snapshot) -> bool {
         if snapshot.fresh {
-            self.remember(&snapshot.system);
+            self.remember(&snapshot);
             self.argv.next();
             if let Some((text, left)) = self.message.take() {
                 self.message = (left > 1).then(|| (text, left - 1));
             }
             let lost = &snapshot.system.lost;
+            self.lost.add(lost);
             if lost.total() > 0 && !self.told_of_losses {
                 self.told_of_losses = true;
                 self.message = Some((format!("warning: {}", crate::loss::sentence_with_remedy(lost)), 10));
@@ -224,6 +254,9 @@ impl App {
         }
         if snapshot.held || self.paused && snapshot.fresh && self.snapshot.is_some() {
             return false;
+        }
+        if !snapshot.fresh && self.back.is_some() {
+            self.back = Some(snapshot.number);
         }
         let moved = self.snapshot.as_ref().is_some_and(|old| old.view.by != snapshot.view.by);
         if moved {
@@ -282,18 +315,19 @@ impl App {
         snapshot.entries.iter().filter(lives).filter_map(|e| argv.asks(&e.named.who)).take(MOST).collect()
     }
 
-    fn remember(&mut self, system: &Interval) {
+    fn remember(&mut self, snapshot: &Snapshot) {
+        let system: &Interval = &snapshot.system;
         let numbers = summary::numbers(&self.settings, &self.scene, system.seconds);
         let line = crate::columns::Line::from(system);
         let values = summary::series(self.scene.engine).iter().map(|id| {
             let value = cells::find(id).map(|c| c.value(&line))?;
             numbers.height(value)
         });
-        let values = values.collect();
+        let (number, seconds, values) = (snapshot.number, system.seconds, values.collect());
         if self.history.len() == HISTORY {
             self.history.pop_front();
         }
-        self.history.push_back(values);
+        self.history.push_back(Moment { number, seconds, values });
     }
 
     /// Sorts and filters anew; the selected row stays where it is.

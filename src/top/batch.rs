@@ -19,6 +19,7 @@ use crate::pivot::By;
 use crate::pivot::Pivot;
 use crate::sample::Source;
 use crate::text::output;
+use crate::top::layout::Beside;
 use crate::top::layout::Layout;
 use crate::top::numbers::Numbers;
 use crate::top::options::Options;
@@ -98,7 +99,7 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
 
 fn json(options: &Options, by: By, snapshot: &Snapshot) -> String {
     let mut interval = snapshot.system.clone();
-    interval.groups = snapshot.number();
+    interval.groups = snapshot.rows();
     let slots = table::arrange(snapshot, &Order::all(Sort::Busy, false));
     let (slots, rest) = shown(options, snapshot, slots);
     let row = |slot| if let Slot::Entry(i) = slot { snapshot.entries.get(i) } else { None };
@@ -129,7 +130,7 @@ fn shown(options: &Options, snapshot: &Snapshot, mut slots: Vec<Slot>) -> (Vec<S
 pub fn text(options: &Options, settings: &Settings, scene: &Scene, snapshot: &Snapshot) -> String {
     let by = snapshot.view.by;
     let wanted = settings.columns_of(by, scene);
-    let layout = Layout::new(by, false, (&wanted, 0), WIDE);
+    let layout = Layout::new(by, Beside::default(), (&wanted, 0), WIDE);
     let numbers = Numbers {
         unit: settings.unit,
         page_size: scene.page_size,
@@ -139,7 +140,7 @@ pub fn text(options: &Options, settings: &Settings, scene: &Scene, snapshot: &Sn
     };
     let look = Look { layout: &layout, by, numbers };
     let slots = table::arrange(snapshot, &Order::all(settings.sort, settings.reverse));
-    let number = snapshot.number();
+    let number = snapshot.rows();
     let (slots, rest) = shown(options, snapshot, slots);
     let mut out = String::new();
     for line in summary::lines(settings, scene, snapshot) {

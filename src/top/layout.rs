@@ -30,6 +30,17 @@ pub enum Lead {
     Device,
     /// Container, pod or unit.
     Unit,
+    /// A bar for the part that it has of all that happened.
+    Share,
+}
+
+/// What may stand beside numbers and names, where there is room.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Beside {
+    /// Some rows are in a container or unit.
+    pub units: bool,
+    /// Bars can be drawn.
+    pub share: bool,
 }
 
 impl Lead {
@@ -43,6 +54,7 @@ impl Lead {
             Lead::User => "USER",
             Lead::Device => "DEVICE",
             Lead::Unit => "UNIT",
+            Lead::Share => "SHARE",
         }
     }
 
@@ -55,13 +67,14 @@ impl Lead {
             Lead::User => 8,
             Lead::Device => 14,
             Lead::Unit => 16,
+            Lead::Share => 6,
         }
     }
 
     /// Whether it begins at the left of its column.
     #[must_use]
     pub const fn left(self) -> bool {
-        matches!(self, Lead::User | Lead::Device | Lead::Unit)
+        matches!(self, Lead::User | Lead::Device | Lead::Unit | Lead::Share)
     }
 
     /// The cell.
@@ -74,6 +87,8 @@ impl Lead {
             Lead::Uid => number(who.uid),
             Lead::User => foreign::or(who.user.as_ref(), &number(who.uid)),
             Lead::Device => foreign::or(who.device.as_ref(), "-"),
+            // Drawn over it.
+            Lead::Share => String::new(),
             Lead::Unit => {
                 beginning(&foreign::or(who.container.as_ref().or(who.unit.as_ref()), "-"), self.width())
             }
@@ -156,11 +171,11 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// As many of the columns as a width holds, beginning at the `skip`-th; `units`: some rows are in a container or unit.
+    /// As many of the columns as a width holds, beginning at the `skip`-th.
     #[must_use]
-    pub fn new(by: By, units: bool, (wanted, skip): (&[&'static Column], usize), width: usize) -> Self {
+    pub fn new(by: By, beside: Beside, (wanted, skip): (&[&'static Column], usize), width: usize) -> Self {
         let leads: &[Lead] = match by {
-            By::Process if width >= 120 && units => &[Lead::Pid, Lead::User, Lead::Unit],
+            By::Process if width >= 130 && beside.units => &[Lead::Pid, Lead::User, Lead::Unit],
             By::Process if width >= 100 => &[Lead::Pid, Lead::User],
             By::Process if width >= 60 => &[Lead::Pid, Lead::Uid],
             By::Process => &[Lead::Pid],
@@ -170,6 +185,10 @@ impl Layout {
             By::User if width >= 60 => &[Lead::Uid],
             _ => &[],
         };
+        let mut leads = leads.to_vec();
+        if beside.share && width >= 100 {
+            leads.push(Lead::Share);
+        }
         // Paths need more room than the 15 characters of a command.
         let shortest = match by {
             By::File | By::Cgroup | By::Mount => SHORTEST.max(width / 4),
@@ -190,7 +209,7 @@ impl Layout {
             columns.push((*column, width));
         }
         let hidden = (skip, wanted.len().saturating_sub(skip + columns.len()));
-        Self { leads: leads.to_vec(), columns, name: (shortest + left).min(width), hidden }
+        Self { leads, columns, name: (shortest + left).min(width), hidden }
     }
 }
 
@@ -202,7 +221,7 @@ mod tests {
     #[test]
     fn eighty_columns_have_those_of_bcc_and_direct_io() {
         let wanted = cells::default_columns(Engine::Exact);
-        let layout = Layout::new(By::Process, false, (&wanted, 0), 80);
+        let layout = Layout::new(By::Process, Beside::default(), (&wanted, 0), 80);
         let titles: Vec<_> = layout.columns.iter().map(|(c, _)| cells::title(c)).collect();
         assert_eq!(titles, ["HITS", "RAHITS", "MISSES", "DIRTIES", "READ_HIT%", "DIRECT"]);
         assert!(layout.name >= 16, "room for a command line");
@@ -213,7 +232,12 @@ mod tests {
         let wanted = cells::default_columns(Engine::Exact);
         for by in [By::Process, By::Thread, By::User, By::Cgroup, By::File, By::Mount, By::Device] {
             for width in 0..300 {
-                let l = Layout::new(by, width % 2 == 0, (&wanted, 2), width);
+                let l = Layout::new(
+                    by,
+                    Beside { units: width % 2 == 0, share: width % 3 == 0 },
+                    (&wanted, 2),
+                    width,
+                );
                 let leads: usize = l.leads.iter().map(|l| l.width() + 1).sum();
                 let figures: usize = l.columns.iter().map(|(_, w)| w + 1).sum();
                 assert!(leads + figures + l.name <= width || width < 20, "{by:?} {width}");

@@ -42,6 +42,7 @@ use super::surface::Surface;
 use super::terminal;
 use super::terminal::Screen;
 use crate::exit::Failure;
+use crate::live::machine::Watch;
 use crate::text::foreign::Foreign;
 use crate::wait::Process;
 
@@ -140,9 +141,9 @@ pub fn turn(
                 dirty = true;
             }
             Event::Report(Report::Snapshot(snapshot)) => {
-                let fresh = snapshot.fresh;
+                let (fresh, early) = (snapshot.fresh, snapshot.early);
                 dirty |= app.take(*snapshot);
-                intervals += u64::from(fresh);
+                intervals += u64::from(fresh && !early);
                 if hands.iterations.is_some_and(|n| intervals >= n) {
                     return surface.draw(app).map_err(failed);
                 }
@@ -213,6 +214,7 @@ fn perform(effect: Effect, app: &mut App, hands: &Hands<'_>) {
         Effect::View(view) => ask(Command::View(view)),
         Effect::Interval(length) => ask(Command::Interval(length)),
         Effect::Hold(hold) => ask(Command::Hold(hold)),
+        Effect::Back(number) => ask(Command::Back(number)),
         Effect::Watch(id) => ask(Command::Watch(id)),
         Effect::Details(by, id, who) => {
             if let Some(pid) = who.pid {
@@ -334,6 +336,7 @@ fn sample(
                 process,
                 view: App::new(scene.clone(), settings.clone(), (0, 0)).view(),
                 interval: settings.interval,
+                machine: Some(Watch::here()),
             };
             let _ = sender.send(Event::Began(Box::new((scene, settings))));
             Ok(sampler::work(job, &requests, &|report| sender.send(Event::Report(report)).is_ok())?)

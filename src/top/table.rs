@@ -256,7 +256,11 @@ impl Look<'_> {
         for lead in &self.layout.leads {
             let begin = out.chars().count();
             out += &pad(lead.title(), lead.width(), lead.left());
-            places.push((begin, begin + lead.width(), Sort::Id));
+            let sort = match lead {
+                layout::Lead::Share => Sort::Busy,
+                _ => Sort::Id,
+            };
+            places.push((begin, begin + lead.width(), sort));
             out.push(' ');
         }
         for (column, width) in &self.layout.columns {

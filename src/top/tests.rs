@@ -89,6 +89,10 @@ fn snapshot(rows: Vec<Row>, total: Figures) -> Snapshot {
         view: VIEW,
         fresh: true,
         held: false,
+        early: false,
+        pulse: None,
+        number: 1,
+        oldest: 1,
         counted: Arc::default(),
         threads_counted: Arc::default(),
     }

@@ -23,7 +23,9 @@ use crate::text::numbers::Unit;
 use crate::top::keys;
 use crate::top::keys::Action;
 use crate::top::keys::Step;
+use crate::top::layout::Beside;
 use crate::top::layout::Layout;
+use crate::top::settings::Show;
 use crate::top::settings::Sort;
 use crate::top::table::Look;
 use crate::top::table::Slot;
@@ -105,6 +107,7 @@ impl App {
                 Some(
                     action @ (Action::Quit
                     | Action::Pause
+                    | Action::Time(_)
                     | Action::Unit
                     | Action::Show
                     | Action::Slower
@@ -233,6 +236,8 @@ impl App {
                     Unit::Bytes => Unit::Pages,
                 };
             }
+            Action::Time(by) => return self.travel(by),
+            Action::Pause if self.back.is_some() => return self.return_to_now(),
             Action::Pause => {
                 self.paused = !self.paused;
                 let mut out = vec![Effect::Hold(self.paused)];
@@ -247,7 +252,35 @@ impl App {
         Vec::new()
     }
 
+    /// Another interval of those before; behind the last one the picture goes on.
+    fn travel(&mut self, by: i32) -> Vec<Effect> {
+        let (Some(snapshot), Some(last)) = (&self.snapshot, self.history.back()) else { return Vec::new() };
+        let to = i64::try_from(snapshot.number).unwrap_or(i64::MAX).saturating_add(by.into());
+        let to = u64::try_from(to).unwrap_or(0);
+        if to > last.number && self.back.is_some() {
+            return self.return_to_now();
+        }
+        if to < snapshot.oldest && snapshot.number <= snapshot.oldest {
+            self.say("nothing before this is kept");
+            return Vec::new();
+        }
+        let to = to.clamp(snapshot.oldest, last.number);
+        if self.view().show == Show::Total && self.back.is_none() {
+            self.say("totals are not kept of the past: these are the intervals");
+        }
+        (self.paused, self.back) = (true, Some(to));
+        vec![Effect::Back(self.back)]
+    }
+
+    fn return_to_now(&mut self) -> Vec<Effect> {
+        (self.paused, self.back) = (false, None);
+        vec![Effect::Back(None)]
+    }
+
     fn back(&mut self) -> Vec<Effect> {
+        if self.back.is_some() {
+            return self.return_to_now();
+        }
         if !self.filter.is_empty() {
             self.filter.clear();
             return self.begin_anew();
@@ -348,8 +381,8 @@ impl App {
             let at = columns.iter().position(|c| c.id == column.id).unwrap_or(0);
             self.skip = self.skip.min(at);
             let (by, width) = (self.by(), usize::from(self.size.0));
-            let units = self.units;
-            let layout = |skip| Layout::new(by, units, (&columns, skip), width);
+            let beside = Beside { units: self.units, share: true };
+            let layout = |skip| Layout::new(by, beside, (&columns, skip), width);
             let seen = |skip| at < skip + layout(skip).columns.len().max(1);
             while !seen(self.skip) {
                 self.skip += 1;

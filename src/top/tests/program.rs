@@ -154,6 +154,7 @@ fn play_on(mut source: Fake, steps: Vec<Step>, iterations: Option<u64>) -> (Resu
             process: None,
             view: VIEW,
             interval: Duration::from_millis(10),
+            machine: None,
         };
         let report = |r| reporter.send(r).is_ok();
         if let Err(e) = sampler::work(job, &asked, &report) {
