@@ -4,7 +4,9 @@
 //! its file rows: whoever asks for files by who used them gets these added up by owner.
 
 pub mod by;
+mod ended;
 mod filter;
+mod id;
 mod item;
 mod other;
 mod roster;
@@ -12,7 +14,10 @@ mod wanted;
 mod weight;
 
 pub use by::By;
+pub use ended::Ended;
 pub use filter::Filter;
+pub use id::Id;
+pub use id::Subject;
 pub(crate) use item::Item;
 pub(crate) use item::of_file;
 pub(crate) use item::of_row;
@@ -21,11 +26,8 @@ pub(crate) use other::both;
 pub use other::label;
 pub(crate) use other::nobody;
 pub(crate) use other::rest;
-pub use roster::Ended;
-pub use roster::Id;
 pub(crate) use roster::Place;
 pub(crate) use roster::Roster;
-pub use roster::Subject;
 pub(crate) use roster::counters;
 pub use wanted::Choice;
 pub(crate) use weight::PAGE;

@@ -34,6 +34,7 @@ use crate::sample::Source;
 use rows::Asks;
 use rows::Part;
 use rows::Present;
+pub use rows::alive;
 use rows::nothing;
 
 /// How many intervals a row stays that does nothing any more.
@@ -392,11 +393,4 @@ impl<'a> Keeper<'a> {
     pub(crate) fn filter(&self) -> &Filter {
         &self.filter
     }
-}
-
-/// Whether there is a process with this id, as far as anybody may ask.
-#[must_use]
-pub fn alive(pid: u32) -> bool {
-    let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
-    !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
 }

@@ -9,135 +9,23 @@ use hashbrown::HashMap;
 use hashbrown::HashSet;
 
 use super::by::By;
+use super::ended::Ended;
 use super::filter::Filter;
+use super::id::Id;
+use super::id::Subject;
 use super::item;
 use super::item::Item;
 use super::item::Key;
 use crate::files::File;
-use crate::model::Who;
 use crate::names::Names;
-use crate::options::OneOf;
 use crate::sample::Comm;
 use crate::sample::Sample;
 use crate::sample::Sparse;
-use crate::text::foreign::Foreign;
-
-/// How rows of processes that have ended are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ended {
-    /// Like all others: nobody asks whether a process lives.
-    #[default]
-    Unasked,
-    /// Together, by command.
-    Command,
-    /// Together, by cgroup.
-    Cgroup,
-    /// Each by itself, behind all that live.
-    Apart,
-}
-
-impl OneOf for Ended {
-    const ALL: &'static [Self] = &[Ended::Command, Ended::Cgroup, Ended::Apart];
-
-    fn name(self) -> &'static str {
-        match self {
-            Ended::Unasked => "unasked",
-            Ended::Command => "command",
-            Ended::Cgroup => "cgroup",
-            Ended::Apart => "apart",
-        }
-    }
-}
-
-impl Ended {
-    /// The next one round.
-    #[must_use]
-    pub const fn next(self) -> Self {
-        match self {
-            Ended::Command => Ended::Cgroup,
-            Ended::Cgroup => Ended::Apart,
-            Ended::Apart | Ended::Unasked => Ended::Command,
-        }
-    }
-
-    /// Whether they are put together.
-    #[must_use]
-    pub const fn folds(self) -> bool {
-        matches!(self, Ended::Command | Ended::Cgroup)
-    }
-
-    /// What those are called that ended together with the one that this row is about: nothing is said of a single
-    /// process but where there was only one.
-    pub(crate) fn together(self, who: &Who, alone: bool) -> Subject {
-        let mut out = match self {
-            Ended::Cgroup => Who {
-                comm: who.container.clone().or_else(|| who.cgroup.clone()),
-                cgroup: who.cgroup.clone(),
-                container: who.container.clone(),
-                unit: who.unit.clone(),
-                ..Who::default()
-            },
-            _ => Who { comm: who.comm.clone(), ..Who::default() },
-        };
-        let name = crate::text::foreign::or(out.comm.as_ref(), "-");
-        if alone {
-            (out.pid, out.uid, out.user) = (who.pid, who.uid, who.user.clone());
-            (out.cgroup, out.container, out.unit) =
-                (who.cgroup.clone(), who.container.clone(), who.unit.clone());
-        }
-        Subject { id: Id::Text(name), who: out }
-    }
-}
 
 /// Groups that have done nothing for so many rounds may be forgotten.
 const KEPT: u64 = 16;
 /// As many of them are no burden.
 const FEW: usize = 256;
-
-/// What makes a row the same as one of the interval before.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Id {
-    /// A number: of a process, a thread or a user.
-    Number(u64),
-    /// A name.
-    Text(String),
-    /// The rest.
-    Other,
-}
-
-impl Id {
-    /// Of a row of this kind.
-    #[must_use]
-    pub fn new(by: By, who: &Who) -> Self {
-        if who.other {
-            return Id::Other;
-        }
-        let text = |t: &Option<Foreign>| Id::Text(crate::text::foreign::or(t.as_ref(), ""));
-        match by {
-            By::Process => Id::Number(who.pid.unwrap_or(0).into()),
-            By::Thread => Id::Number(u64::from(who.pid.unwrap_or(0)) << 32 | u64::from(who.tid.unwrap_or(0))),
-            By::User => Id::Number(who.uid.unwrap_or(0).into()),
-            By::Comm => text(&who.comm),
-            By::Cgroup => text(&who.cgroup),
-            By::Mount => Id::Text(format!("{:?} {:?}", who.device, who.mount)),
-            By::Device => text(&who.device),
-            // A file that is renamed stays the same.
-            By::File => {
-                let name = who.path.as_ref().filter(|_| who.by_name || who.inode.is_none());
-                Id::Text(format!("{:?} {:?} {:?} {name:?}", who.device, who.inode, who.generation))
-            }
-        }
-    }
-}
-
-/// Who a row is about, and what it is known by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
-    /// What it is known by.
-    pub id: Id,
-    /// Who.
-    pub who: Who,
-}
 
 /// Where the counters of a group are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,9 @@
 
 mod columns;
 mod input;
+mod lines;
+mod mouse;
+mod time;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,7 +16,6 @@ use crate::live::snapshot::Entry;
 use crate::live::snapshot::Snapshot;
 use crate::live::snapshot::State;
 use crate::live::snapshot::View;
-use crate::model::Interval;
 use crate::model::Row;
 use crate::pivot::By;
 use crate::pivot::Who;
@@ -21,7 +23,6 @@ use crate::plan::Engine;
 use crate::sample::Lost;
 use crate::text::foreign::Foreign;
 use crate::top::argv::Argv;
-use crate::top::cells;
 use crate::top::details::Details;
 use crate::top::filter::Filter;
 use crate::top::layout::Beside;
@@ -202,13 +203,6 @@ impl App {
         self.snapshot.as_ref().map_or(self.settings.by, |s| s.view.by)
     }
 
-    /// How long before the last interval the one ended that is looked at, in seconds.
-    #[must_use]
-    pub fn ago(&self) -> f64 {
-        let number = self.snapshot.as_ref().map_or(0, |s| s.number);
-        self.history.iter().rev().take_while(|m| m.number > number).map(|m| m.seconds).sum()
-    }
-
     /// Where everything is.
     #[must_use]
     pub fn zones(&self) -> Zones {
@@ -274,60 +268,6 @@ impl App {
         if let Some(open) = self.open.as_mut().filter(|o| o.by == details.by && o.id == details.id) {
             open.details = Some(details);
         }
-    }
-
-    /// Takes the command line of a process.
-    pub fn command_line(&mut self, pid: u32, line: Option<Foreign>) {
-        self.argv.found(pid, line.clone());
-        if let Some(open) = self.open.as_mut().filter(|o| o.who.pid == Some(pid)) {
-            // A process that has ended keeps the one that it had.
-            if line.is_some() || open.command_line.is_none() {
-                open.command_line = Some(line);
-            }
-        }
-    }
-
-    /// Takes command lines that were asked for. Returns whether anything on the screen may change.
-    pub fn command_lines(&mut self, lines: Vec<(u32, Option<Foreign>)>) -> bool {
-        let any = lines.iter().any(|(_, line)| line.is_some());
-        lines.into_iter().for_each(|(pid, line)| self.argv.found(pid, line));
-        if any && !self.filter.is_empty() {
-            self.arrange();
-        }
-        any
-    }
-
-    /// Processes whose command lines are to be seen and are not known: those on the screen, or, as a filter looks at
-    /// them, all.
-    pub fn asks(&mut self) -> Vec<u32> {
-        /// So many at once.
-        const MOST: usize = 512;
-        let Some(snapshot) = self.snapshot.as_ref().filter(|s| s.view.by == By::Process) else {
-            return Vec::new();
-        };
-        let lives = |e: &&Entry| !e.state.is_over() && e.ended.is_none();
-        let argv = &mut self.argv;
-        if self.filter.is_empty() {
-            let seen = self.slots.iter().skip(self.offset).take(usize::from(self.size.1));
-            let entry = |slot: &Slot| if let Slot::Entry(i) = slot { snapshot.entries.get(*i) } else { None };
-            return seen.filter_map(entry).filter(lives).filter_map(|e| argv.asks(&e.named.who)).collect();
-        }
-        snapshot.entries.iter().filter(lives).filter_map(|e| argv.asks(&e.named.who)).take(MOST).collect()
-    }
-
-    fn remember(&mut self, snapshot: &Snapshot) {
-        let system: &Interval = &snapshot.system;
-        let numbers = summary::numbers(&self.settings, &self.scene, system.seconds);
-        let line = crate::columns::Line::from(system);
-        let values = summary::series(self.scene.engine).iter().map(|id| {
-            let value = cells::find(id).map(|c| c.value(&line))?;
-            numbers.height(value)
-        });
-        let (number, seconds, values) = (snapshot.number, system.seconds, values.collect());
-        if self.history.len() == HISTORY {
-            self.history.pop_front();
-        }
-        self.history.push_back(Moment { number, seconds, values });
     }
 
     /// Sorts and filters anew; the selected row stays where it is.

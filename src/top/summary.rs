@@ -60,8 +60,7 @@ pub fn lost(now: &Lost, so_far: &Lost) -> Option<(String, bool)> {
 pub fn memory(snapshot: &Snapshot, numbers: Numbers) -> String {
     let size = |n| numbers.write(Value::Size(n));
     let m = &snapshot.system.memory;
-    let Some(pulse) = &snapshot.pulse else { return cache(&snapshot.system, numbers) };
-    let all = &pulse.machine;
+    let all = snapshot.pulse.unwrap_or_default().machine;
     let or = |n: Option<u64>| n.map_or_else(|| "-".into(), size);
     format!(
         "cached {} of {}  active {} inactive {}  dirty {} of {}  buf {}",

@@ -171,3 +171,10 @@ pub(super) fn nothing(figures: &Figures) -> Figures {
     }
     out
 }
+
+/// Whether there is a process with this id, as far as anybody may ask.
+#[must_use]
+pub fn alive(pid: u32) -> bool {
+    let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
+    !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
+}

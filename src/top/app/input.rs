@@ -7,9 +7,6 @@ use ratatui::crossterm::event::KeyCode;
 use ratatui::crossterm::event::KeyEvent;
 use ratatui::crossterm::event::KeyEventKind;
 use ratatui::crossterm::event::KeyModifiers;
-use ratatui::crossterm::event::MouseButton;
-use ratatui::crossterm::event::MouseEvent;
-use ratatui::crossterm::event::MouseEventKind;
 
 use super::App;
 use super::Effect;
@@ -25,9 +22,7 @@ use crate::top::keys::Action;
 use crate::top::keys::Step;
 use crate::top::layout::Beside;
 use crate::top::layout::Layout;
-use crate::top::settings::Show;
 use crate::top::settings::Sort;
-use crate::top::table::Look;
 use crate::top::table::Slot;
 
 /// The lengths that `+` and `-` choose from, in milliseconds.
@@ -124,7 +119,7 @@ impl App {
     }
 
     /// Scrolling is bounded by what is drawn: [`crate::top::draw`] never goes beyond the last line.
-    fn scrolled(&self, line: usize, step: Step) -> usize {
+    pub(super) fn scrolled(&self, line: usize, step: Step) -> usize {
         let page = i64::from(self.size.1.max(4)) - 3;
         let line = i64::try_from(line).unwrap_or(0);
         let to = match step {
@@ -164,7 +159,7 @@ impl App {
         }
     }
 
-    fn act(&mut self, action: Action) -> Vec<Effect> {
+    pub(super) fn act(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::Quit => return vec![Effect::Quit],
             Action::Redraw => return vec![Effect::Redraw],
@@ -252,31 +247,6 @@ impl App {
         Vec::new()
     }
 
-    /// Another interval of those before; behind the last one the picture goes on.
-    fn travel(&mut self, by: i32) -> Vec<Effect> {
-        let (Some(snapshot), Some(last)) = (&self.snapshot, self.history.back()) else { return Vec::new() };
-        let to = i64::try_from(snapshot.number).unwrap_or(i64::MAX).saturating_add(by.into());
-        let to = u64::try_from(to).unwrap_or(0);
-        if to > last.number && self.back.is_some() {
-            return self.return_to_now();
-        }
-        if to < snapshot.oldest && snapshot.number <= snapshot.oldest {
-            self.say("nothing before this is kept");
-            return Vec::new();
-        }
-        let to = to.clamp(snapshot.oldest, last.number);
-        if self.view().show == Show::Total && self.back.is_none() {
-            self.say("totals are not kept of the past: these are the intervals");
-        }
-        (self.paused, self.back) = (true, Some(to));
-        vec![Effect::Back(self.back)]
-    }
-
-    fn return_to_now(&mut self) -> Vec<Effect> {
-        (self.paused, self.back) = (false, None);
-        vec![Effect::Back(None)]
-    }
-
     fn back(&mut self) -> Vec<Effect> {
         if self.back.is_some() {
             return self.return_to_now();
@@ -290,7 +260,7 @@ impl App {
         vec![Effect::Watch(None)]
     }
 
-    fn go(&mut self, step: Step) -> Vec<Effect> {
+    pub(super) fn go(&mut self, step: Step) -> Vec<Effect> {
         let last = self.slots.len().saturating_sub(1);
         let by = |n: i64| {
             let from = i64::try_from(self.at).unwrap_or(0);
@@ -309,7 +279,7 @@ impl App {
         self.select(at)
     }
 
-    fn details(&mut self) -> Vec<Effect> {
+    pub(super) fn details(&mut self) -> Vec<Effect> {
         let mut out = Vec::new();
         if self.selected.is_none() {
             out = self.select(self.offset);
@@ -402,55 +372,5 @@ impl App {
         self.settings.interval = next;
         self.say(format!("intervals of {} s", next.as_secs_f64()));
         vec![Effect::Interval(next)]
-    }
-
-    fn mouse(&mut self, mouse: MouseEvent) -> Vec<Effect> {
-        let wheel = match mouse.kind {
-            MouseEventKind::ScrollUp => Some(-3),
-            MouseEventKind::ScrollDown => Some(3),
-            _ => None,
-        };
-        if let Some(n) = wheel {
-            return match self.mode {
-                Mode::Table => self.go(Step::Rows(n)),
-                Mode::Help(line) => {
-                    self.mode = Mode::Help(self.scrolled(line, Step::Rows(n)));
-                    Vec::new()
-                }
-                Mode::Details(line) => {
-                    self.mode = Mode::Details(self.scrolled(line, Step::Rows(n)));
-                    Vec::new()
-                }
-                Mode::Columns(at) => {
-                    self.mode = Mode::Columns(self.column_after(at, Step::Rows(n)));
-                    Vec::new()
-                }
-                Mode::Filter => Vec::new(),
-            };
-        }
-        if mouse.kind != MouseEventKind::Down(MouseButton::Left) || self.mode != Mode::Table {
-            return Vec::new();
-        }
-        let zones = self.zones();
-        if mouse.row == zones.titles.y {
-            let layout = self.layout();
-            let look = Look { layout: &layout, by: self.by(), numbers: self.numbers() };
-            let x = usize::from(mouse.column);
-            let hit = look.titles().1.into_iter().find(|(begin, end, _)| (*begin..*end).contains(&x));
-            match hit {
-                Some((_, _, sort)) if sort == self.settings.sort => return self.act(Action::Reverse),
-                Some((_, _, sort)) => return self.sort_by(sort),
-                None => {}
-            }
-        } else if mouse.row >= zones.rows.y && mouse.row < zones.rows.bottom() {
-            let at = self.offset + usize::from(mouse.row - zones.rows.y);
-            if at < self.slots.len() {
-                if self.selected.is_some() && self.at == at {
-                    return self.details();
-                }
-                return self.select(at);
-            }
-        }
-        Vec::new()
     }
 }

@@ -95,7 +95,11 @@ fn round_up(x: f64) -> f64 {
         return 1.0;
     }
     let power = 10_f64.powf(x.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].into_iter().map(|n| n * power).find(|n| *n >= x * (1.0 - 1e-9)).unwrap_or(x)
+    [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0]
+        .into_iter()
+        .map(|n| n * power)
+        .find(|n| *n >= x * (1.0 - 1e-9))
+        .unwrap_or(x)
 }
 
 fn scale(app: &App, id: &str, x: f64) -> String {
@@ -223,7 +227,7 @@ mod tests {
     #[test]
     fn scales_are_round_and_ages_short() {
         for (x, top) in
-            [(0.0, 1.0), (1.0, 1.0), (1.1, 2.0), (3.0, 5.0), (7.0, 10.0), (12_000.0, 20_000.0), (0.3, 0.5)]
+            [(0.0, 1.0), (1.0, 1.0), (1.1, 1.5), (3.5, 4.0), (9.0, 10.0), (21_000.0, 30_000.0), (0.3, 0.3)]
         {
             assert!((round_up(x) - top).abs() < 1e-9 * top, "{x}: {}", round_up(x));
         }

@@ -59,7 +59,8 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
         let buffer = frame.buffer_mut();
         buffer.set_style(Rect::new(0, y, area.width, 1), style);
         buffer.set_stringn(0, y, text, area.width.into(), style);
-        let plain = !state.is_over() && !(app.selected.is_some() && at == app.at);
+        let styled = state.is_over() || app.selected.is_some() && at == app.at;
+        let plain = !styled;
         for mark in &marks {
             mark.draw(theme, (&row, entry, plain), Rect { y, height: 1, ..area }, buffer);
         }

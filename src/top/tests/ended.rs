@@ -202,3 +202,53 @@ fn totals_stand_still_with_the_picture() {
     keeper.hold(false);
     assert_eq!(sum(&keeper.again(view), Figure::Hits), 2 * before);
 }
+
+#[test]
+fn every_interval_of_the_past_can_be_seen_again_in_any_kind_of_rows() {
+    let mut source = storm(&Rc::new(Cell::new(1)));
+    let mut keeper = keeper(&mut source).with_past(None);
+    let mut app = app((120, 40));
+    for _ in 0..30 {
+        app.take(keeper.tick(app.view()).unwrap());
+    }
+    let then = first(&app, 12);
+    let key_of = |app: &mut App, code| app.input(&key(code));
+    assert_eq!(key_of(&mut app, KeyCode::Left), [Effect::Back(Some(29))]);
+    for (by, ended) in [(By::Process, Ended::Command), (By::Comm, Ended::Command), (By::Thread, Ended::Apart)]
+    {
+        app.settings.by = by;
+        app.settings.ended = ended;
+        keeper.look_back(Some(12));
+        let snapshot = keeper.again(app.view());
+        assert_eq!((snapshot.number, snapshot.oldest), (12, 1));
+        assert_eq!(sum(&snapshot, Figure::Hits), snapshot.system.total.get(Figure::Hits).unwrap());
+        app.take(snapshot);
+        assert_eq!(app.back, Some(12));
+        match by {
+            By::Process => assert_eq!(first(&app, 12), then, "each interval is like the others"),
+            By::Comm => assert_eq!(first(&app, 2), ["- cat 1000", "- sh 1000"]),
+            _ => assert!(first(&app, 10).iter().all(|r| r.contains("daemon"))),
+        }
+    }
+    // Counting goes on, the picture does not.
+    assert!(!app.take(keeper.tick(app.view()).unwrap()));
+    assert!((app.ago() - 19.0).abs() < 0.01, "{}", app.ago());
+    let text = frame(&mut app);
+    assert!(text.contains("19 s AGO") && text.contains('▲'), "{text}");
+    // Totals of then were not kept: the interval is shown, and called so.
+    app.settings.show = Show::Total;
+    assert_eq!(keeper.again(app.view()).view.show, Show::Count);
+    app.settings.show = Show::Count;
+    // To the beginning, and no further.
+    assert_eq!(
+        app.input(&Event::Key(KeyEvent::new(KeyCode::Left, KeyModifiers::CONTROL))),
+        [Effect::Back(Some(2))]
+    );
+    keeper.look_back(Some(1));
+    app.take(keeper.again(app.view()));
+    assert_eq!(key_of(&mut app, KeyCode::Left), []);
+    // And back to now.
+    assert_eq!((typed(&mut app, "p"), app.paused, app.back), (vec![Effect::Back(None)], false, None));
+    keeper.look_back(None);
+    assert_eq!(keeper.again(app.view()).number, 31);
+}
