@@ -6,6 +6,8 @@
 
 mod beat;
 pub mod keeper;
+pub mod machine;
+pub mod past;
 pub mod snapshot;
 mod total;
 pub mod whole;

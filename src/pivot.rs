@@ -4,7 +4,9 @@
 //! its file rows: whoever asks for files by who used them gets these added up by owner.
 
 pub mod by;
+mod ended;
 mod filter;
+mod id;
 mod item;
 mod other;
 mod roster;
@@ -12,7 +14,10 @@ mod wanted;
 mod weight;
 
 pub use by::By;
+pub use ended::Ended;
 pub use filter::Filter;
+pub use id::Id;
+pub use id::Subject;
 pub(crate) use item::Item;
 pub(crate) use item::of_file;
 pub(crate) use item::of_row;
@@ -21,10 +26,8 @@ pub(crate) use other::both;
 pub use other::label;
 pub(crate) use other::nobody;
 pub(crate) use other::rest;
-pub use roster::Id;
 pub(crate) use roster::Place;
 pub(crate) use roster::Roster;
-pub use roster::Subject;
 pub(crate) use roster::counters;
 pub use wanted::Choice;
 pub(crate) use weight::PAGE;
@@ -118,13 +121,19 @@ impl Pivot {
     }
 
     /// Puts the rows of a sample together that stand for the same; see [`Roster::call`].
-    pub(crate) fn call(&mut self, roster: &mut Roster, now: &Sample, files: bool) -> Vec<Sparse> {
-        roster.call(now, files, &self.filter, self.names.as_mut())
+    pub(crate) fn call(
+        &mut self,
+        roster: &mut Roster,
+        now: &Sample,
+        files: bool,
+        gone: &mut dyn FnMut(u32) -> bool,
+    ) -> Vec<Sparse> {
+        roster.call(now, files, (&self.filter, gone), self.names.as_mut())
     }
 
     fn rows(&mut self, by: By, now: &Sample, plan: &Plan, files: bool) -> (Vec<Row>, usize) {
-        let mut roster = Roster::new(by);
-        let sums = self.call(&mut roster, now, files);
+        let mut roster = Roster::new(by, Ended::Unasked);
+        let sums = self.call(&mut roster, now, files, &mut |_| false);
         let known = known(plan, files);
         let group = |at: &usize| {
             let member = roster.member(*at);

@@ -209,6 +209,16 @@ impl Lost {
         self.by_reason.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n))
     }
 
+    /// Adds others to them.
+    pub fn add(&mut self, other: &Self) {
+        for (why, n) in other.by_reason.iter().filter(|(_, n)| *n > 0) {
+            match self.by_reason.iter_mut().find(|(known, _)| known == why) {
+                Some((_, sum)) => *sum = sum.saturating_add(*n),
+                None => self.by_reason.push((why.clone(), *n)),
+            }
+        }
+    }
+
     /// Losses since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {

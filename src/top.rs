@@ -5,12 +5,14 @@
 //! no outside world; [`draw`] makes a screen of it; [`screen`] is the loop, [`terminal`] the terminal it runs on.
 
 pub mod app;
+pub mod argv;
 pub mod batch;
 pub mod cells;
 pub mod config;
 pub mod counting;
 pub mod details;
 pub mod draw;
+pub mod filter;
 pub mod findings;
 pub mod keys;
 pub mod layout;
@@ -20,6 +22,7 @@ pub mod sampler;
 pub mod scene;
 pub mod screen;
 pub mod settings;
+mod sixteen;
 pub mod start;
 pub mod summary;
 pub mod surface;

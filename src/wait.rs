@@ -54,14 +54,20 @@ pub struct Process {
 /// The inode of the initial PID namespace, the same on every Linux (`PROC_PID_INIT_INO`).
 const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 
+/// Whether processes have the numbers here that the kernel programs know them by.
+#[must_use]
+pub fn sees_all_processes() -> bool {
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    matches!(namespace.to_str(), Some(INITIAL_PID_NAMESPACE | ""))
+}
+
 impl Process {
     /// Finds the process. From here on its id cannot be taken by another one unnoticed.
     ///
     /// # Errors
     /// Wrong usage when there is no such process, or it is a thread; a failure where it cannot be watched.
     pub fn open(pid: u32) -> Result<Self, Failure> {
-        let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-        if !matches!(namespace.to_str(), Some(INITIAL_PID_NAMESPACE | "")) {
+        if !sees_all_processes() {
             return Err(Failure::failed("process ids of this container are not those of the kernel")
                 .remedy("run it in the host's PID namespace (docker run --pid=host)"));
         }

@@ -121,7 +121,10 @@ fn enough(facts: &Facts) -> Result<(), Obstacle> {
 const INITIAL_USER_NAMESPACE: &str = "user:[4026531837]";
 
 /// Tells the reasons for EPERM apart before anything is tried.
-fn privilege() -> Result<(), Obstacle> {
+///
+/// # Errors
+/// When this process may not do it; with the remedy.
+pub fn privilege() -> Result<(), Obstacle> {
     const CAP_SYS_ADMIN: u32 = 21;
     const CAP_PERFMON: u32 = 38;
     const CAP_BPF: u32 = 39;

@@ -3,16 +3,19 @@
 //! It runs in the thread that samples. All that may take its time happens here: tables of the kernel, names of users,
 //! paths of cgroups.
 
-use std::cell::OnceCell;
+mod rows;
+
+use std::cell::RefCell;
 use std::collections::HashMap;
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::figures::Figure;
-use crate::figures::Figures;
 use crate::live::Live;
+use crate::live::machine::Pulse;
+use crate::live::machine::Watch;
+use crate::live::past::Past;
 use crate::live::snapshot::Counted;
+pub use crate::live::snapshot::Ended;
 use crate::live::snapshot::Entry;
 use crate::live::snapshot::From;
 use crate::live::snapshot::Show;
@@ -20,29 +23,39 @@ use crate::live::snapshot::Snapshot;
 use crate::live::snapshot::State;
 pub use crate::live::snapshot::View;
 use crate::live::whole::Whole;
-use crate::model;
-use crate::model::Row;
-use crate::pivot;
 use crate::pivot::By;
 use crate::pivot::Filter;
 pub use crate::pivot::Id;
 use crate::pivot::Pivot;
-use crate::pivot::Place;
 use crate::pivot::Roster;
-use crate::pivot::Weights;
-use crate::plan::Engine;
 use crate::plan::Plan;
-use crate::sample::Counters;
 use crate::sample::Sample;
 use crate::sample::Source;
+use rows::Asks;
+use rows::Part;
+use rows::Present;
+pub use rows::alive;
+use rows::nothing;
 
 /// How many intervals a row stays that does nothing any more.
 const LINGER: u32 = 3;
 /// How many of these there are at most: a storm of short processes would bury the others.
 const LINGERING: usize = 1000;
 
-/// The rows of an interval, and what they were counted from.
-type Rows = (Vec<Entry>, Arc<Counted>);
+/// The two samples on the screen while it is paused, and what else stands still with them.
+struct Held {
+    before: Arc<Sample>,
+    now: Arc<Sample>,
+    whole: Option<Whole>,
+    gone: Gone,
+    pulse: Option<Pulse>,
+    number: u64,
+    /// It is not the last interval, but one of those before.
+    past: bool,
+}
+
+/// Who has ended, each asked once for a picture.
+type Gone = RefCell<HashMap<u32, bool>>;
 
 /// Keeps the samples and makes snapshots of them.
 pub struct Keeper<'a> {
@@ -52,14 +65,21 @@ pub struct Keeper<'a> {
     files: bool,
     alive: Box<dyn Fn(u32) -> bool>,
     whole: Option<Whole>,
-    /// The two samples on the screen while it is paused.
-    held: Option<(Arc<Sample>, Arc<Sample>)>,
+    held: Option<Held>,
+    gone: Gone,
+    past: Option<Past>,
+    watch_machine: Option<Watch>,
+    pulse: Option<Pulse>,
+    /// How many intervals there were.
+    number: u64,
     /// Who is in the rows, and who in the threads below them.
     rosters: [Roster; 2],
     lingering: HashMap<Id, (Entry, u32)>,
     /// The rows of the last interval: so many of the entries.
     last: (Arc<Vec<Entry>>, usize, Arc<Counted>),
     last_view: Option<View>,
+    /// Length in seconds of the interval that those were of.
+    length: f64,
     watched: Option<Id>,
 }
 
@@ -83,12 +103,26 @@ impl<'a> Keeper<'a> {
             live,
             pivot: Pivot { top: usize::MAX, ..pivot },
             held: None,
-            rosters: [Roster::new(By::Process), Roster::new(By::Thread)],
+            gone: Gone::default(),
+            past: None,
+            watch_machine: None,
+            pulse: None,
+            number: 0,
+            rosters: [By::Process, By::Thread].map(|by| Roster::new(by, Ended::Unasked)),
             lingering: HashMap::new(),
             last: (Arc::default(), 0, Arc::default()),
             last_view: None,
+            length: 0.0,
             watched: None,
         })
+    }
+
+    /// Keeps the last ten minutes as well, and looks at the machine.
+    #[must_use]
+    pub fn with_past(mut self, machine: Option<Watch>) -> Self {
+        self.past = Some(Past::default());
+        self.watch_machine = machine;
+        self
     }
 
     /// Adds nothing up: for those who never ask for what came since the start.
@@ -120,11 +154,28 @@ impl<'a> Keeper<'a> {
     /// When it cannot be read.
     pub fn tick(&mut self, view: View) -> anyhow::Result<Snapshot> {
         self.live.tick()?;
+        self.gone.borrow_mut().clear();
         if let Some(whole) = &mut self.whole {
             whole.add(self.live.now(), &self.filter, self.pivot.names.as_mut(), &self.alive);
         }
         let (before, now) = self.last_two();
-        let mut snapshot = self.snapshot(&before, &now, view);
+        self.number += 1;
+        self.pulse = self.watch_machine.as_mut().and_then(Watch::beat);
+        if let Some(mut past) = self.past.take() {
+            if now.classic.is_none() {
+                past.keep(self.number, (&before, &now), self.pulse, &|number| self.gone(number));
+            }
+            self.past = Some(past);
+        }
+        let mut snapshot = match self.held.take() {
+            None => self.snapshot((&before, &now), view),
+            // Only what is said of the system as a whole is looked at.
+            Some(held) => {
+                let snapshot = self.system(&before, &now, view);
+                self.held = Some(held);
+                Snapshot { held: true, ..snapshot }
+            }
+        };
         // A picture that stands still keeps its rows; the new interval goes into the history only.
         if self.held.is_none() {
             self.linger(&mut snapshot);
@@ -135,8 +186,11 @@ impl<'a> Keeper<'a> {
 
     /// Shows the same interval in another way.
     pub fn again(&mut self, view: View) -> Snapshot {
-        let (before, now) = self.held.clone().unwrap_or_else(|| self.last_two());
-        let mut snapshot = self.snapshot(&before, &now, view);
+        let (before, now) = match &self.held {
+            Some(held) => (held.before.clone(), held.now.clone()),
+            None => self.last_two(),
+        };
+        let mut snapshot = self.snapshot((&before, &now), view);
         let number = snapshot.entries.len();
         if view.show != Show::Total {
             let present = Present::new(&self.rosters[0], &snapshot.entries);
@@ -160,7 +214,29 @@ impl<'a> Keeper<'a> {
 
     /// Holds the picture, or lets it go.
     pub fn hold(&mut self, hold: bool) {
-        self.held = hold.then(|| self.last_two());
+        self.held = hold.then(|| {
+            let (before, now) = self.last_two();
+            // Who asks for totals while the picture stands still gets those that stand still with it.
+            let (whole, gone) = (self.whole.clone(), self.gone.clone());
+            Held { before, now, whole, gone, pulse: self.pulse, number: self.number, past: false }
+        });
+    }
+
+    /// Shows an interval of those before; `None`: the last one again.
+    pub fn look_back(&mut self, number: Option<u64>) {
+        let there = number.and_then(|number| self.past.as_ref()?.unpack(number));
+        self.held = there.map(|there| Held {
+            before: Arc::new(there.before),
+            now: Arc::new(there.now),
+            // How much it was by then was not kept.
+            whole: None,
+            gone: RefCell::new(there.gone.into_iter().collect()),
+            pulse: there.pulse,
+            number: there.number,
+            past: true,
+        });
+        // Who lingered is of another time.
+        self.last_view = None;
     }
 
     /// The row that must not go away while somebody looks at it.
@@ -168,39 +244,63 @@ impl<'a> Keeper<'a> {
         self.watched = id;
     }
 
-    fn snapshot(&mut self, before: &Arc<Sample>, now: &Arc<Sample>, view: View) -> Snapshot {
-        self.begin(view);
-        let plan = self.live.plan();
+    /// What is said of the system as a whole; no rows.
+    fn system(&mut self, before: &Arc<Sample>, now: &Arc<Sample>, view: View) -> Snapshot {
         self.pivot.filter.clone_from(&self.filter);
         self.pivot.by = None;
-        let system = self.pivot.interval(before, now, plan);
-        let part = match (view.show, &self.whole) {
-            (Show::Total, Some(whole)) => Part::Whole(whole),
-            _ => Part::Interval(before, now),
-        };
-        let [rows, threads] = &mut self.rosters;
-        let (entries, counted) = self::rows(&mut self.pivot, rows, plan, (view.by, part));
-        let below = match view.threads && view.by == By::Process {
-            true => self::rows(&mut self.pivot, threads, plan, (By::Thread, part)),
-            false => Rows::default(),
-        };
         Snapshot {
-            system,
-            entries: Arc::new(entries),
-            threads: Arc::new(below.0),
+            system: self.pivot.interval(before, now, self.live.plan()),
+            entries: Arc::default(),
+            threads: Arc::default(),
             view,
             fresh: false,
-            counted,
-            threads_counted: below.1,
+            held: false,
+            early: false,
+            pulse: self.pulse,
+            number: self.number,
+            oldest: self.past.as_ref().and_then(Past::oldest).unwrap_or(self.number),
+            counted: Arc::default(),
+            threads_counted: Arc::default(),
         }
     }
 
+    fn snapshot(&mut self, (before, now): (&Arc<Sample>, &Arc<Sample>), mut view: View) -> Snapshot {
+        if view.show == Show::Total && self.held.as_ref().is_some_and(|h| h.past) {
+            view.show = Show::Count;
+        }
+        self.begin(view);
+        let mut out = self.system(before, now, view);
+        if let Some(held) = &self.held {
+            (out.pulse, out.number) = (held.pulse, held.number);
+        }
+        let plan = self.live.plan();
+        let held = self.held.as_ref();
+        let part = match (view.show, held.map_or(&self.whole, |h| &h.whole)) {
+            (Show::Total, Some(whole)) => Part::Whole(whole),
+            _ => Part::Interval(before, now),
+        };
+        let (known, alive) = (held.map_or(&self.gone, |h| &h.gone), &self.alive);
+        let gone = |number| *known.borrow_mut().entry(number).or_insert_with(|| !alive(number));
+        let asks = Asks { ended: view.ended, gone: &gone, watched: self.watched.as_ref() };
+        let [rows, threads] = &mut self.rosters;
+        let (entries, counted) = rows::rows(&mut self.pivot, rows, plan, (view.by, part, asks));
+        (out.entries, out.counted) = (Arc::new(entries), counted);
+        if view.threads && view.by == By::Process {
+            let asks = Asks { ended: Ended::Unasked, ..asks };
+            let below = rows::rows(&mut self.pivot, threads, plan, (By::Thread, part, asks));
+            (out.threads, out.threads_counted) = (Arc::new(below.0), below.1);
+        }
+        out
+    }
+
     fn begin(&mut self, view: View) {
-        let same = |a: View| a.by == view.by && (a.show == Show::Total) == (view.show == Show::Total);
+        let same = |a: View| {
+            a.by == view.by && a.ended == view.ended && (a.show == Show::Total) == (view.show == Show::Total)
+        };
         if !self.last_view.is_some_and(same) {
             self.lingering.clear();
             self.last = (Arc::default(), 0, Arc::default());
-            self.rosters = [Roster::new(view.by), Roster::new(By::Thread)];
+            self.rosters = [Roster::new(view.by, view.ended), Roster::new(By::Thread, Ended::Unasked)];
         }
         self.last_view = Some(view);
     }
@@ -220,12 +320,12 @@ impl<'a> Keeper<'a> {
             for entry in own.filter(|e| !present.has(e)) {
                 if wanted(entry, 0, kept.len()) {
                     let own = Entry { from: From::Row(Arc::new(counted.row(entry))), ..entry.clone() };
-                    kept.insert(entry.id().clone(), (self.settled(own), 1));
+                    self.settle(own, (snapshot, &present), 0, &mut kept);
                 }
             }
             for (entry, age) in self.lingering.values().filter(|(e, _)| !present.has(e)) {
                 if wanted(entry, *age, kept.len()) {
-                    kept.insert(entry.id().clone(), (self.settled(entry.clone()), age + 1));
+                    self.settle(entry.clone(), (snapshot, &present), *age, &mut kept);
                 }
             }
             let mut entries: Vec<_> = kept.values().map(|(entry, _)| entry.clone()).collect();
@@ -233,27 +333,57 @@ impl<'a> Keeper<'a> {
             Arc::make_mut(&mut snapshot.entries).extend(entries);
             self.lingering = kept;
         }
+        self.length = snapshot.system.seconds;
         self.last = (snapshot.entries.clone(), number, snapshot.counted.clone());
     }
 
     /// What became of a row that did nothing.
-    fn settled(&self, mut entry: Entry) -> Entry {
-        if entry.named.who.pid.is_some_and(|pid| !(self.alive)(pid)) {
-            entry.state = State::Ended;
-        } else if entry.state == State::Active {
+    fn settle(
+        &self,
+        mut entry: Entry,
+        (snapshot, present): (&Snapshot, &Present<'_>),
+        age: u32,
+        kept: &mut HashMap<Id, (Entry, u32)>,
+    ) {
+        let who = &entry.named.who;
+        let number = if snapshot.view.by == By::Thread { who.tid } else { who.pid };
+        let over = entry.ended.is_none() && number.is_some_and(|n| self.gone(n));
+        let watched = Some(entry.id()) == self.watched.as_ref();
+        let ended = snapshot.view.ended;
+        if over && ended.folds() && !watched {
+            // It ended without another word: the row of those that ended says so, once.
+            let named = Arc::new(ended.together(who, true));
+            let together = Entry { named, ended: Some(1), member: None, ..entry };
+            if present.has(&together) || kept.contains_key(together.id()) {
+                return;
+            }
+            entry = together;
+        } else if over {
+            if entry.state == State::Active || entry.state == State::Ended {
+                entry.seconds = entry.seconds.or(Some(self.length));
+            }
+            entry.state = State::Gone;
+        }
+        if entry.state != State::Idle && entry.state != State::Gone {
             (entry.state, entry.busy) = (State::Idle, 0);
             if let From::Row(row) = &mut entry.from {
                 let row = Arc::make_mut(row);
+                row.who.clone_from(&entry.named.who);
                 row.figures = nothing(&row.figures);
                 row.classic = row.classic.map(|c| c.nothing());
             }
         }
-        entry
+        kept.insert(entry.id().clone(), (entry, age + 1));
+    }
+
+    fn gone(&self, number: u32) -> bool {
+        *self.gone.borrow_mut().entry(number).or_insert_with(|| !(self.alive)(number))
     }
 
     pub(crate) fn parts(&mut self) -> Option<(&mut Pivot, &Whole, Plan)> {
         let plan = self.live.plan().clone();
-        Some((&mut self.pivot, self.whole.as_ref()?, plan))
+        let whole = self.held.as_ref().filter(|h| !h.past).map_or(&self.whole, |h| &h.whole);
+        Some((&mut self.pivot, whole.as_ref()?, plan))
     }
 
     pub(crate) const fn files_counted(&self) -> bool {
@@ -263,109 +393,4 @@ impl<'a> Keeper<'a> {
     pub(crate) fn filter(&self) -> &Filter {
         &self.filter
     }
-}
-
-/// Who did something in an interval.
-struct Present<'a> {
-    roster: &'a Roster,
-    entries: &'a [Entry],
-    /// All of them, made when the roster does not know.
-    ids: OnceCell<HashSet<&'a Id>>,
-}
-
-impl<'a> Present<'a> {
-    const fn new(roster: &'a Roster, entries: &'a [Entry]) -> Self {
-        Self { roster, entries, ids: OnceCell::new() }
-    }
-
-    fn has(&self, entry: &Entry) -> bool {
-        let known = entry.member.and_then(|at| self.roster.is_present(at, entry.id()));
-        // A row that was watched for long may have come back under another number.
-        let ids = || self.ids.get_or_init(|| self.entries.iter().map(Entry::id).collect());
-        known.unwrap_or_else(|| ids().contains(entry.id()))
-    }
-}
-
-/// What rows are made of.
-#[derive(Clone, Copy)]
-enum Part<'a> {
-    /// Two samples in a row.
-    Interval(&'a Arc<Sample>, &'a Arc<Sample>),
-    /// What all together have counted. The next one will be added to it.
-    Whole(&'a Whole),
-}
-
-/// The rows that did something, and what they were counted from.
-fn rows(pivot: &mut Pivot, roster: &mut Roster, plan: &Plan, (by, part): (By, Part<'_>)) -> Rows {
-    let (before, now) = match part {
-        Part::Interval(before, now) => (before.as_ref(), now.as_ref()),
-        Part::Whole(whole) => (&whole.first, &whole.sum),
-    };
-    pivot.by = Some(by);
-    let files = pivot.files();
-    let line = match part {
-        Part::Interval(..) => pivot.line(before, now, files),
-        Part::Whole(whole) => whole.line(files),
-    };
-    if plan.engine != Engine::Exact {
-        let rows = pivot.below(&line, before, now, plan).rows;
-        return (rows.into_iter().map(|r| Entry::new(by, r, State::Active)).collect(), Arc::default());
-    }
-    let known = pivot::known(plan, files);
-    let weights = Weights::new(&known);
-    let mut counted = Counted { sample: None, files, sums: pivot.call(roster, now, files), known };
-    let present = std::mem::take(&mut roster.present);
-    let mut entries = Vec::with_capacity(present.len() + 1);
-    let mut shown = Counters::default();
-    for at in present.iter().copied() {
-        let mut place = roster.member(at).place;
-        let Some(counters) = (match place {
-            Place::Row(row) => pivot::counters(now, files, row),
-            Place::Sum(n) => counted.sums.get(n),
-        }) else {
-            continue;
-        };
-        let Some(busy) = weights.weigh(counters) else { continue };
-        let latest = roster.member(at).latest;
-        if matches!(part, Part::Whole(whole) if whole.is_forgotten(by, files, latest)) {
-            continue;
-        }
-        shown.add_sparse(counters);
-        if let (Part::Whole(..), Place::Row(_)) = (part, place) {
-            let counters = counters.clone();
-            place = Place::Sum(counted.sums.len());
-            counted.sums.push(counters);
-        }
-        let Some(named) = roster.named(at, now, files, pivot.names.as_mut()) else { continue };
-        roster.list(at);
-        let from = From::Counters(place);
-        entries.push(Entry { named, state: State::Active, busy, from, member: Some(at) });
-    }
-    roster.present = present;
-    let known = |counters: &Counters| model::known_figures(counters, &known);
-    let rest = pivot::rest(&known(&line), &known(&shown));
-    if !pivot::idle(&rest) {
-        let row = Row { who: pivot::nobody(), figures: rest, classic: None };
-        entries.push(Entry::new(by, row, State::Active));
-    }
-    if let Part::Interval(_, now) = part {
-        counted.sample = Some(now.clone());
-    }
-    (entries, Arc::new(counted))
-}
-
-/// The same figures, all that are known being 0.
-fn nothing(figures: &Figures) -> Figures {
-    let mut out = Figures::unknown();
-    for figure in Figure::ALL {
-        out.set(*figure, figures.get(*figure).map(|_| 0));
-    }
-    out
-}
-
-/// Whether there is a process with this id, as far as anybody may ask.
-#[must_use]
-pub fn alive(pid: u32) -> bool {
-    let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
-    !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
 }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::figures::Figures;
+use crate::live::machine::Pulse;
 use crate::model;
 use crate::model::Interval;
 use crate::model::Row;
 use crate::options::OneOf;
 use crate::pivot;
 use crate::pivot::By;
+pub use crate::pivot::Ended;
 use crate::pivot::Id;
 use crate::pivot::Place;
 use crate::pivot::Subject;
@@ -72,6 +74,8 @@ pub struct View {
     pub show: Show,
     /// Threads as well.
     pub threads: bool,
+    /// How processes are shown that have ended.
+    pub ended: Ended,
 }
 
 /// What became of a row.
@@ -81,8 +85,24 @@ pub enum State {
     Active,
     /// It did nothing.
     Idle,
-    /// The process has ended; the figures are those of its last interval.
+    /// It did something in the interval, and has ended since.
     Ended,
+    /// The process has ended; the figures are those of its last interval, and are in no sum any more.
+    Gone,
+}
+
+impl State {
+    /// Whether the figures are of the interval: those of all such rows add up to the line above them.
+    #[must_use]
+    pub const fn counts(self) -> bool {
+        matches!(self, State::Active | State::Ended)
+    }
+
+    /// Whether the process has ended.
+    #[must_use]
+    pub const fn is_over(self) -> bool {
+        matches!(self, State::Ended | State::Gone)
+    }
 }
 
 /// Where the figures of a row come from.
@@ -101,6 +121,10 @@ pub struct Entry {
     pub named: Arc<Subject>,
     /// What became of it.
     pub state: State,
+    /// Processes that have ended, put together: how many; 0 where that is not known.
+    pub ended: Option<u32>,
+    /// Length of the interval that the figures are of, where it is not the one shown.
+    pub seconds: Option<f64>,
     /// What it is ranked by: pages and events, and the bytes of direct I/O as pages.
     pub busy: u64,
     pub(crate) from: From,
@@ -113,7 +137,8 @@ impl Entry {
     #[must_use]
     pub fn new(by: By, row: Row, state: State) -> Self {
         let named = Arc::new(Subject { id: Id::new(by, &row.who), who: row.who.clone() });
-        Self { named, state, busy: busy(&row), from: From::Row(Arc::new(row)), member: None }
+        let busy = busy(&row);
+        Self { named, state, ended: None, seconds: None, busy, from: From::Row(Arc::new(row)), member: None }
     }
 
     /// Its id.
@@ -181,15 +206,36 @@ pub struct Snapshot {
     pub view: View,
     /// It is a new interval, and not the last one seen in another way.
     pub fresh: bool,
+    /// It is the short first one.
+    pub early: bool,
+    /// The picture stands still: this is only what is said of the system as a whole.
+    pub held: bool,
+    /// The machine in the interval; `None` where nobody looks.
+    pub pulse: Option<Pulse>,
+    /// Its number.
+    pub number: u64,
+    /// The number of the first interval that can be shown again.
+    pub oldest: u64,
     pub(crate) counted: Arc<Counted>,
     pub(crate) threads_counted: Arc<Counted>,
 }
 
 impl Snapshot {
-    /// How many rows there are beside the one for the rest.
+    /// How many rows there are beside the one for the rest, and beside those that stand for several.
     #[must_use]
-    pub fn number(&self) -> usize {
-        self.entries.iter().filter(|e| !e.named.who.other).count()
+    pub fn rows(&self) -> usize {
+        self.entries.iter().filter(|e| !e.named.who.other && e.ended.is_none()).count()
+    }
+
+    /// How many processes have ended; `None` where it is not known of some.
+    #[must_use]
+    pub fn ended(&self) -> Option<u64> {
+        let of = |e: &Entry| match e.ended {
+            Some(0) => None,
+            Some(n) => Some(u64::from(n)),
+            None => Some(u64::from(e.state.is_over())),
+        };
+        self.entries.iter().map(of).sum()
     }
 
     /// A row with its figures.

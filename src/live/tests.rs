@@ -179,7 +179,8 @@ fn whatever_was_written_down_can_be_added_up_and_shown() {
         (By::Comm, snapshot::Show::Count),
         (By::User, snapshot::Show::Total),
     ] {
-        let snapshot = keeper.tick(keeper::View { by, show, threads: true }).unwrap();
+        let snapshot =
+            keeper.tick(keeper::View { by, show, threads: true, ended: snapshot::Ended::Command }).unwrap();
         assert!(!snapshot.entries.is_empty());
         for entry in snapshot.entries.iter() {
             let _ = format!("{:?}", snapshot.row(entry));

@@ -71,6 +71,10 @@ impl Kept for RowSample {
     fn bare(&self) -> Self {
         Self { latency: None, ..self.clone() }
     }
+
+    fn ended(&self) -> Self {
+        Self { tgid: 0, tid: 0, comm: self.process, ..self.bare() }
+    }
 }
 
 impl Kept for FileSample {
@@ -115,10 +119,14 @@ impl Kept for FileSample {
     fn bare(&self) -> Self {
         self.clone()
     }
+
+    fn ended(&self) -> Self {
+        Self { tgid: 0, ..self.clone() }
+    }
 }
 
 /// Rows that are counted on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Whole {
     /// The sample before the first interval.
     pub first: Sample,

@@ -27,6 +27,10 @@ pub struct Who {
     pub device: Option<Foreign>,
     /// Inode number.
     pub inode: Option<u64>,
+    /// Generation of the inode: another one is another file.
+    pub generation: Option<u32>,
+    /// Its inode does not tell a file from others: its name does (subvolumes of btrfs).
+    pub by_name: bool,
     /// Mount point of the file system.
     pub mount: Option<Foreign>,
     /// It stands for all that has no row of its own: what no table had room for, and rows that were not requested. Nothing

@@ -32,6 +32,13 @@ pub(crate) struct Item<'a> {
     pub(super) counters: &'a Sparse,
 }
 
+impl Item<'_> {
+    /// It stands for processes that have ended and had to make room.
+    pub(super) fn is_away(&self) -> bool {
+        self.only == Some(By::Process) && self.tgid == 0
+    }
+}
+
 /// What is the same for all that is added up in a row.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
@@ -39,6 +46,10 @@ pub(super) enum Key {
     Comm(Comm),
     File(Dev, u64, u32, Option<Dev>, Option<String>),
     Name(String),
+    /// Processes that have ended, by command.
+    Ended(Comm),
+    /// The same by cgroup.
+    EndedIn(u64),
 }
 
 pub(crate) fn of_row(r: &RowSample) -> Item<'_> {
@@ -152,6 +163,8 @@ pub(super) fn who(by: By, item: &Item<'_>, names: &mut dyn Names) -> Who {
         }
         if by == By::File {
             out.inode = Some(file.inode);
+            out.generation = Some(file.generation);
+            out.by_name = mounts.kind(file.dev) == Some("btrfs");
             let mark = if deleted && file.named != crate::files::Named::Loose { " (deleted)" } else { "" };
             out.path = mounts.path(file).map(|p| Foreign::from(p).with(mark));
         }

@@ -6,65 +6,26 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use hashbrown::HashSet;
 
 use super::by::By;
+use super::ended::Ended;
 use super::filter::Filter;
+use super::id::Id;
+use super::id::Subject;
 use super::item;
 use super::item::Item;
 use super::item::Key;
 use crate::files::File;
-use crate::model::Who;
 use crate::names::Names;
 use crate::sample::Comm;
 use crate::sample::Sample;
 use crate::sample::Sparse;
-use crate::text::foreign::Foreign;
 
 /// Groups that have done nothing for so many rounds may be forgotten.
 const KEPT: u64 = 16;
 /// As many of them are no burden.
 const FEW: usize = 256;
-
-/// What makes a row the same as one of the interval before.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Id {
-    /// A number: of a process, a thread or a user.
-    Number(u64),
-    /// A name.
-    Text(String),
-    /// The rest.
-    Other,
-}
-
-impl Id {
-    /// Of a row of this kind.
-    #[must_use]
-    pub fn new(by: By, who: &Who) -> Self {
-        if who.other {
-            return Id::Other;
-        }
-        let text = |t: &Option<Foreign>| Id::Text(crate::text::foreign::or(t.as_ref(), ""));
-        match by {
-            By::Process => Id::Number(who.pid.unwrap_or(0).into()),
-            By::Thread => Id::Number(u64::from(who.pid.unwrap_or(0)) << 32 | u64::from(who.tid.unwrap_or(0))),
-            By::User => Id::Number(who.uid.unwrap_or(0).into()),
-            By::Comm => text(&who.comm),
-            By::Cgroup => text(&who.cgroup),
-            By::Mount => Id::Text(format!("{:?} {:?}", who.device, who.mount)),
-            By::Device => text(&who.device),
-            By::File => Id::Text(format!("{:?} {:?} {:?}", who.device, who.inode, who.path)),
-        }
-    }
-}
-
-/// Who a row is about, and what it is known by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
-    /// What it is known by.
-    pub id: Id,
-    /// Who.
-    pub who: Who,
-}
 
 /// Where the counters of a group are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +47,8 @@ struct Stamp {
     /// Of a row of files: its name, or the device it is on, may be another one.
     file: Option<Arc<File>>,
     version: u64,
+    /// Of those that ended, the only one.
+    alone: bool,
 }
 
 /// A group, for as long as it does something.
@@ -102,12 +65,15 @@ pub(crate) struct Member {
     pub latest: usize,
     /// Its counters in this round.
     pub place: Place,
+    /// Processes that have ended, put together: how many, 0 where that is not known.
+    pub ended: Option<u32>,
 }
 
 /// All groups of one kind.
 #[derive(Debug)]
 pub(crate) struct Roster {
     by: By,
+    ended: Ended,
     index: HashMap<Key, usize>,
     members: Vec<Member>,
     vacant: Vec<usize>,
@@ -118,17 +84,18 @@ pub(crate) struct Roster {
 
 impl Roster {
     /// Nobody yet.
-    pub(crate) fn new(by: By) -> Self {
+    pub(crate) fn new(by: By, ended: Ended) -> Self {
         let (index, members, vacant) = (HashMap::new(), Vec::new(), Vec::new());
-        Self { by, index, members, vacant, round: 0, present: Vec::new() }
+        Self { by, ended, index, members, vacant, round: 0, present: Vec::new() }
     }
 
-    /// Puts the rows of a sample together. What several of them add up to is returned.
+    /// Puts the rows of a sample together. What several of them add up to is returned. `gone` is asked whether a process,
+    /// or a thread, has ended.
     pub(crate) fn call(
         &mut self,
         sample: &Sample,
         files: bool,
-        filter: &Filter,
+        (filter, gone): (&Filter, &mut dyn FnMut(u32) -> bool),
         names: &mut dyn Names,
     ) -> Vec<Sparse> {
         self.forget();
@@ -137,13 +104,34 @@ impl Roster {
         let mut sums: Vec<Sparse> = Vec::new();
         // Mostly the same rows come in the same order: the member behind the last is looked at first.
         let mut next = 0;
+        let mut processes = HashSet::new();
+        let owners = matches!(self.by, By::Process | By::Thread);
         for (i, item) in item::items(sample, files).enumerate() {
-            if !filter.counts(self.by, &item, names) {
+            // Those that were put away count for their command or cgroup where the ended are shown by these, else for the rest.
+            let away = item.is_away();
+            if away && !self.ended.folds() || !filter.counts(self.by, &item, names) {
                 continue;
             }
-            let at = self.find(item::key(self.by, &item, names), next);
+            let number = if self.by == By::Thread { item.tid } else { item.tgid };
+            let ended = away || owners && self.ended.folds() && gone(number);
+            let key = match (ended, self.ended) {
+                (true, Ended::Cgroup) => Key::EndedIn(item.cgroup),
+                (true, _) => Key::Ended(if self.by == By::Thread { item.comm } else { item.process }),
+                (false, _) => item::key(self.by, &item, names),
+            };
+            let at = self.find(key, next);
             next = at + 1;
             let member = &mut self.members[at];
+            if ended {
+                let before = if member.round == self.round { member.ended } else { Some(0) };
+                let new = processes.insert((at, number));
+                // A sum of those that were put away does not say how many they were.
+                member.ended = match (before, member.round == self.round) {
+                    _ if away => Some(0),
+                    (Some(0), true) => Some(0),
+                    (n, _) => Some(n.unwrap_or(0) + u32::from(new)),
+                };
+            }
             if member.round != self.round {
                 (member.round, member.born) = (self.round, item.born);
                 (member.latest, member.place) = (i, Place::Row(i));
@@ -173,7 +161,8 @@ impl Roster {
         }
         *self.index.entry(key).or_insert_with(|| {
             let place = Place::Row(0);
-            let new = Member { number, named: None, round: 0, listed: 0, born: 0, latest: 0, place };
+            let new =
+                Member { number, named: None, round: 0, listed: 0, born: 0, latest: 0, place, ended: None };
             if let Some(at) = self.vacant.pop() {
                 self.members[at] = new;
                 return at;
@@ -228,14 +217,18 @@ impl Roster {
         let by = self.by;
         let member = &mut self.members[at];
         let item = item::item(sample, files, member.latest)?;
-        let stamp = stamp(by, &item, names.version());
+        let alone = member.ended == Some(1);
+        let stamp = stamp(by, (&item, alone), names.version());
         if let Some((_, named)) = member.named.as_ref().filter(|(old, _)| *old == stamp) {
             return Some(named.clone());
         }
         let who = item::who(by, &item, names);
-        let named = Arc::new(Subject { id: Id::new(by, &who), who });
+        let named = Arc::new(match member.ended {
+            Some(_) => self.ended.together(&who, alone),
+            None => Subject { id: Id::new(by, &who), who },
+        });
         // Looking it up may have taught the names something.
-        member.named = Some((self::stamp(by, &item, names.version()), named.clone()));
+        member.named = Some((self::stamp(by, (&item, alone), names.version()), named.clone()));
         Some(named)
     }
 }
@@ -245,11 +238,11 @@ pub(crate) fn counters(sample: &Sample, files: bool, row: usize) -> Option<&Spar
     item::item(sample, files, row).map(|item| item.counters)
 }
 
-fn stamp(by: By, item: &Item<'_>, version: u64) -> Stamp {
+fn stamp(by: By, (item, alone): (&Item<'_>, bool), version: u64) -> Stamp {
     let Item { uid, cgroup, comm, process, .. } = *item;
     let deleted = item.file.is_some_and(|(_, deleted)| deleted);
     let file = item.file.filter(|_| by.files()).map(|(file, _)| file.clone());
-    Stamp { uid, cgroup, comm, process, deleted, file, version }
+    Stamp { uid, cgroup, comm, process, deleted, file, version, alone }
 }
 
 #[cfg(test)]
@@ -274,7 +267,7 @@ mod tests {
     /// Ids, names and hits of a round, as many as there are.
     fn call(roster: &mut Roster, sample: &Sample) -> Vec<(Id, String, u64)> {
         let mut names = fixtures::FakeNames::default();
-        let sums = roster.call(sample, false, &Filter::default(), &mut names);
+        let sums = roster.call(sample, false, (&Filter::default(), &mut |_| false), &mut names);
         let all: Vec<usize> = roster.present.clone();
         let mut out = Vec::new();
         for at in all {
@@ -292,7 +285,7 @@ mod tests {
 
     #[test]
     fn threads_add_up_and_the_name_is_the_latest() {
-        let mut roster = Roster::new(By::Process);
+        let mut roster = Roster::new(By::Process, Ended::Unasked);
         let first = sample(vec![row(10, 10, "old", 1), row(20, 20, "dd", 5), row(10, 11, "new", 2)]);
         let expected = [(Id::Number(10), "new".into(), 3), (Id::Number(20), "dd".into(), 5)];
         assert_eq!(call(&mut roster, &first), expected);
@@ -302,13 +295,18 @@ mod tests {
         assert_eq!(roster.is_present(0, &Id::Number(10)), Some(false));
         assert_eq!(roster.is_present(1, &Id::Number(20)), Some(true));
         // What counted something that is no figure of rows is no row.
-        roster.call(&second, false, &Filter::default(), &mut fixtures::FakeNames::default());
+        roster.call(
+            &second,
+            false,
+            (&Filter::default(), &mut |_| false),
+            &mut fixtures::FakeNames::default(),
+        );
         assert_eq!(roster.is_present(1, &Id::Number(20)), Some(false));
     }
 
     #[test]
     fn a_file_that_gets_another_name_is_called_by_it() {
-        let mut roster = Roster::new(By::File);
+        let mut roster = Roster::new(By::File, Ended::Unasked);
         let mut names = fixtures::FakeNames::default();
         let mut path = |name: &str| {
             let dev = crate::files::Dev { major: 0, minor: 51 };
@@ -325,20 +323,22 @@ mod tests {
                 counters: fixtures::counters(&[(Counter::ReadHits, 1)]),
             };
             let some = Sample { files: vec![file], ..sample(Vec::new()) };
-            roster.call(&some, true, &Filter::default(), &mut names);
-            roster.named(0, &some, true, &mut names).unwrap().who.path.as_ref().unwrap().to_string()
+            roster.call(&some, true, (&Filter::default(), &mut |_| false), &mut names);
+            let named = roster.named(0, &some, true, &mut names).unwrap();
+            (named.who.path.as_ref().unwrap().to_string(), named.id.clone())
         };
         let (first, second) = (path("first"), path("second"));
-        assert!(first.ends_with("first") && second.ends_with("second"), "{first} {second}");
+        assert!(first.0.ends_with("first") && second.0.ends_with("second"), "{first:?} {second:?}");
+        assert_eq!(first.1, second.1, "it is the same file");
     }
 
     #[test]
     fn names_are_made_once() {
-        let mut roster = Roster::new(By::Process);
+        let mut roster = Roster::new(By::Process, Ended::Unasked);
         let mut names = fixtures::FakeNames::default();
         let some = sample(vec![row(10, 10, "dd", 1)]);
         let mut named = || {
-            roster.call(&some, false, &Filter::default(), &mut names);
+            roster.call(&some, false, (&Filter::default(), &mut |_| false), &mut names);
             roster.named(0, &some, false, &mut names).unwrap()
         };
         assert!(Arc::ptr_eq(&named(), &named()));
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn those_of_long_ago_make_room() {
-        let mut roster = Roster::new(By::Process);
+        let mut roster = Roster::new(By::Process, Ended::Unasked);
         for i in 0..200 {
             let storm = (0..100).map(|k| row(1000 + i * 100 + k, 1000 + i * 100 + k, "sh", 1)).collect();
             assert_eq!(call(&mut roster, &sample(storm)).len(), 100);

@@ -2,24 +2,30 @@
 
 mod columns;
 mod input;
+mod lines;
+mod mouse;
+mod time;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::columns::Column;
 use crate::live::keeper::Id;
+use crate::live::snapshot::Ended;
 use crate::live::snapshot::Entry;
 use crate::live::snapshot::Snapshot;
 use crate::live::snapshot::State;
 use crate::live::snapshot::View;
-use crate::model::Interval;
 use crate::model::Row;
 use crate::pivot::By;
 use crate::pivot::Who;
 use crate::plan::Engine;
+use crate::sample::Lost;
 use crate::text::foreign::Foreign;
-use crate::top::cells;
+use crate::top::argv::Argv;
 use crate::top::details::Details;
+use crate::top::filter::Filter;
+use crate::top::layout::Beside;
 use crate::top::layout::Layout;
 use crate::top::numbers::Numbers;
 use crate::top::scene::Scene;
@@ -29,6 +35,7 @@ use crate::top::summary;
 use crate::top::table;
 use crate::top::table::Order;
 use crate::top::table::Slot;
+use crate::top::table::Wanted;
 use crate::top::zones::Zones;
 
 /// Intervals that the history holds.
@@ -45,6 +52,8 @@ pub enum Effect {
     Interval(Duration),
     /// Hold the picture, or let it go.
     Hold(bool),
+    /// Show this interval of those before; `None`: the last one.
+    Back(Option<u64>),
     /// This row must not go away.
     Watch(Option<Id>),
     /// Find out what is known of a row.
@@ -55,6 +64,17 @@ pub enum Effect {
     Redraw,
     /// Stop, as the shell asks programs to.
     Suspend,
+}
+
+/// The figures of the upper part in an interval.
+#[derive(Debug, Clone)]
+pub struct Moment {
+    /// The number of the interval.
+    pub number: u64,
+    /// Its length.
+    pub seconds: f64,
+    /// Per second, in the order of [`summary::series`].
+    pub values: Vec<Option<f64>>,
 }
 
 /// What keys are for.
@@ -98,11 +118,19 @@ pub struct App {
     /// What is shown; `None` until the first interval has ended.
     pub snapshot: Option<Snapshot>,
     /// Figures of the upper part, the newest last.
-    pub history: VecDeque<Vec<Option<f64>>>,
+    pub history: VecDeque<Moment>,
+    /// The interval that is looked at, where that is one of those before.
+    pub back: Option<u64>,
+    /// What could not be accounted so far, by reason.
+    pub lost: Lost,
     /// The picture stands still.
     pub paused: bool,
-    /// Only rows with this text are shown.
+    /// What was typed: only these rows are shown.
     pub filter: String,
+    /// Command lines that were seen.
+    pub argv: Argv,
+    /// Some row is in a container or a unit.
+    units: bool,
     /// The row selected.
     pub selected: Option<Id>,
     /// Its place in the order.
@@ -136,8 +164,12 @@ impl App {
             mode: Mode::Table,
             snapshot: None,
             history: VecDeque::new(),
+            back: None,
+            lost: Lost::default(),
             paused: false,
             filter: String::new(),
+            argv: Argv::default(),
+            units: false,
             selected: None,
             at: 0,
             offset: 0,
@@ -155,18 +187,14 @@ impl App {
     /// What the thread that samples shall show.
     #[must_use]
     pub const fn view(&self) -> View {
-        View { by: self.settings.by, show: self.settings.show, threads: self.settings.threads }
+        let Settings { by, show, threads, ended, .. } = self.settings;
+        View { by, show, threads, ended: if self.scene.told_of_ends { ended } else { Ended::Unasked } }
     }
 
     /// The columns with figures that suit the rows.
     #[must_use]
     pub fn columns(&self) -> Vec<&'static Column> {
-        let by = self.by();
-        let all = self.settings.columns.iter().copied();
-        match self.settings.columns_are_default {
-            true => all.filter(|c| self.scene.suits(c, by)).collect(),
-            false => all.collect(),
-        }
+        self.settings.columns_of(self.by(), &self.scene)
     }
 
     /// What the rows on the screen stand for.
@@ -184,7 +212,9 @@ impl App {
     /// The columns that fit.
     #[must_use]
     pub fn layout(&self) -> Layout {
-        Layout::new(self.by(), &self.columns(), self.skip, self.size.0.into())
+        let columns = self.columns();
+        let beside = Beside { units: self.units, share: true };
+        Layout::new(self.by(), beside, (&columns, self.skip), self.size.0.into())
     }
 
     /// How the numbers of rows are written.
@@ -198,29 +228,36 @@ impl App {
             (shown, Show::Total) => shown,
             (_, wanted) => wanted,
         };
-        Numbers { unit: self.settings.unit, page_size: self.scene.page_size, show, seconds }
+        Numbers { unit: self.settings.unit, page_size: self.scene.page_size, show, seconds, counted: None }
     }
 
     /// Takes what the thread that samples has made. Returns whether anything on the screen changes.
     pub fn take(&mut self, snapshot: Snapshot) -> bool {
         if snapshot.fresh {
-            self.remember(&snapshot.system);
+            self.remember(&snapshot);
+            self.argv.next();
             if let Some((text, left)) = self.message.take() {
                 self.message = (left > 1).then(|| (text, left - 1));
             }
             let lost = &snapshot.system.lost;
+            self.lost.add(lost);
             if lost.total() > 0 && !self.told_of_losses {
                 self.told_of_losses = true;
                 self.message = Some((format!("warning: {}", crate::loss::sentence_with_remedy(lost)), 10));
             }
         }
-        if self.paused && snapshot.fresh && self.snapshot.is_some() {
+        if snapshot.held || self.paused && snapshot.fresh && self.snapshot.is_some() {
             return false;
+        }
+        if !snapshot.fresh && self.back.is_some() {
+            self.back = Some(snapshot.number);
         }
         let moved = self.snapshot.as_ref().is_some_and(|old| old.view.by != snapshot.view.by);
         if moved {
             (self.selected, self.offset, self.at, self.skip) = (None, 0, 0, 0);
         }
+        let in_one = |e: &Entry| e.named.who.container.is_some() || e.named.who.unit.is_some();
+        self.units = snapshot.entries.iter().any(in_one);
         self.snapshot = Some(snapshot);
         self.arrange();
         true
@@ -233,30 +270,6 @@ impl App {
         }
     }
 
-    /// Takes the command line of a process.
-    pub fn command_line(&mut self, pid: u32, line: Option<Foreign>) {
-        if let Some(open) = self.open.as_mut().filter(|o| o.who.pid == Some(pid)) {
-            // A process that has ended keeps the one that it had.
-            if line.is_some() || open.command_line.is_none() {
-                open.command_line = Some(line);
-            }
-        }
-    }
-
-    fn remember(&mut self, system: &Interval) {
-        let numbers = summary::numbers(&self.settings, &self.scene, system.seconds);
-        let line = crate::columns::Line::from(system);
-        let values = summary::series(self.scene.engine).iter().map(|id| {
-            let value = cells::find(id).map(|c| c.value(&line))?;
-            numbers.height(value)
-        });
-        let values = values.collect();
-        if self.history.len() == HISTORY {
-            self.history.pop_front();
-        }
-        self.history.push_back(values);
-    }
-
     /// Sorts and filters anew; the selected row stays where it is.
     pub(crate) fn arrange(&mut self) {
         // A screenful to spare: what is scrolled to next.
@@ -267,10 +280,15 @@ impl App {
     /// Puts so many rows in order.
     fn order(&mut self, first: usize) {
         let Some(snapshot) = &self.snapshot else { return };
+        let filter = Filter::new(&self.filter);
         let order = Order {
             sort: self.settings.sort,
             reverse: self.settings.reverse,
-            filter: &self.filter,
+            filter: (!filter.is_empty()).then(|| Wanted {
+                filter: &filter,
+                argv: &self.argv,
+                numbers: self.numbers(),
+            }),
             pinned: self.selected.as_ref().map(|id| (id, self.at)),
             first,
         };
@@ -338,6 +356,16 @@ impl App {
     #[must_use]
     pub fn id(&self, slot: Slot) -> Option<&Id> {
         id_of(self.snapshot.as_ref()?, slot)
+    }
+
+    /// What is in a row, without its figures.
+    #[must_use]
+    pub fn entry(&self, slot: Slot) -> Option<&Entry> {
+        let snapshot = self.snapshot.as_ref()?;
+        match slot {
+            Slot::Entry(i) => snapshot.entries.get(i),
+            Slot::Thread(i, _) => snapshot.threads.get(i),
+        }
     }
 
     /// The row and what became of it.

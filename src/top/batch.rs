@@ -8,6 +8,7 @@ use crate::exit::Failure;
 use crate::live::Beat;
 use crate::live::keeper;
 use crate::live::keeper::Keeper;
+use crate::live::snapshot::Ended;
 use crate::live::snapshot::Snapshot;
 use crate::live::snapshot::State;
 use crate::live::snapshot::View;
@@ -18,6 +19,7 @@ use crate::pivot::By;
 use crate::pivot::Pivot;
 use crate::sample::Source;
 use crate::text::output;
+use crate::top::layout::Beside;
 use crate::top::layout::Layout;
 use crate::top::numbers::Numbers;
 use crate::top::options::Options;
@@ -62,7 +64,7 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
     // JSON is always of the interval, whatever was kept as the way to look at a screen.
     let (show, threads) =
         if options.output == Output::Json { (Show::Count, false) } else { (settings.show, settings.threads) };
-    let view = View { by: settings.by, show, threads };
+    let view = View { by: settings.by, show, threads, ended: Ended::Unasked };
     let mut keeper = Keeper::new(source, pivot, scene.files, Box::new(keeper::alive))?;
     if show != Show::Total {
         keeper = keeper.without_totals();
@@ -97,7 +99,7 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
 
 fn json(options: &Options, by: By, snapshot: &Snapshot) -> String {
     let mut interval = snapshot.system.clone();
-    interval.groups = snapshot.number();
+    interval.groups = snapshot.rows();
     let slots = table::arrange(snapshot, &Order::all(Sort::Busy, false));
     let (slots, rest) = shown(options, snapshot, slots);
     let row = |slot| if let Slot::Entry(i) = slot { snapshot.entries.get(i) } else { None };
@@ -127,20 +129,18 @@ fn shown(options: &Options, snapshot: &Snapshot, mut slots: Vec<Slot>) -> (Vec<S
 #[must_use]
 pub fn text(options: &Options, settings: &Settings, scene: &Scene, snapshot: &Snapshot) -> String {
     let by = snapshot.view.by;
-    let wanted: Vec<_> = match settings.columns_are_default {
-        true => settings.columns.iter().copied().filter(|c| scene.suits(c, by)).collect(),
-        false => settings.columns.clone(),
-    };
-    let layout = Layout::new(by, &wanted, 0, WIDE);
+    let wanted = settings.columns_of(by, scene);
+    let layout = Layout::new(by, Beside::default(), (&wanted, 0), WIDE);
     let numbers = Numbers {
         unit: settings.unit,
         page_size: scene.page_size,
         show: snapshot.view.show,
         seconds: snapshot.system.seconds,
+        counted: None,
     };
     let look = Look { layout: &layout, by, numbers };
     let slots = table::arrange(snapshot, &Order::all(settings.sort, settings.reverse));
-    let number = snapshot.number();
+    let number = snapshot.rows();
     let (slots, rest) = shown(options, snapshot, slots);
     let mut out = String::new();
     for line in summary::lines(settings, scene, snapshot) {

@@ -1,5 +1,6 @@
 //! Settings that a person keeps: a small TOML file.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::io;
@@ -19,6 +20,7 @@ use crate::text::numbers::Unit;
 use crate::text::outfile;
 use crate::text::times;
 use crate::top::cells;
+use crate::top::settings::Ended;
 use crate::top::settings::Settings;
 use crate::top::settings::Show;
 use crate::top::settings::Sort;
@@ -35,7 +37,10 @@ struct Kept {
     unit: Option<String>,
     show: Option<String>,
     threads: Option<bool>,
+    ended: Option<String>,
     mouse: Option<bool>,
+    /// By kind of rows. A table: it must come last.
+    columns_of: Option<BTreeMap<String, Vec<String>>>,
 }
 
 /// Where the file is unless somebody says otherwise; `None` without a home.
@@ -139,8 +144,15 @@ fn apply(text: &str, settings: &mut Settings) -> Result<(), String> {
         settings.columns = names.iter().map(|n| column(n)).collect::<Result<_, _>>()?;
         settings.columns_are_default = false;
     }
+    for (by, names) in kept.columns_of.unwrap_or_default() {
+        let by = choice::<By>("columns_of", &by)?;
+        settings.choose(by, Some(names.iter().map(|n| column(n)).collect::<Result<_, _>>()?));
+    }
     if let Some(sort) = kept.sort {
         settings.sort = Sort::parse(&sort).map_err(|e| format!("sort: {e}"))?;
+    }
+    if let Some(ended) = kept.ended {
+        settings.ended = choice::<Ended>("ended", &ended)?;
     }
     settings.reverse = kept.reverse.unwrap_or(settings.reverse);
     settings.threads = kept.threads.unwrap_or(settings.threads);
@@ -155,16 +167,21 @@ fn line(text: &str, span: Option<std::ops::Range<usize>>) -> String {
 
 fn written(settings: &Settings) -> Result<String, toml::ser::Error> {
     let s = settings;
-    let columns = s.columns.iter().map(|c| c.id.to_owned()).collect();
+    let ids = |columns: &[&Column]| columns.iter().map(|c| c.id.to_owned()).collect::<Vec<_>>();
+    let columns = ids(&s.columns);
+    let own: BTreeMap<_, _> =
+        s.own.iter().map(|(by, columns)| (by.name().to_owned(), ids(columns))).collect();
     let kept = Kept {
         interval: Some(Length::Seconds(s.interval.as_secs_f64())),
         by: Some(s.by.name().into()),
         columns: (!s.columns_are_default).then_some(columns),
+        columns_of: (!own.is_empty()).then_some(own),
         sort: Some(s.sort.name().into()),
         reverse: Some(s.reverse),
         unit: Some(s.unit.name().into()),
         show: Some(s.show.name().into()),
         threads: Some(s.threads),
+        ended: Some(s.ended.name().into()),
         mouse: Some(s.mouse),
     };
     Ok(format!("# Written by cachetop (key W).\n{}", toml::to_string(&kept)?))
@@ -200,6 +217,7 @@ mod tests {
         (settings.by, settings.show, settings.unit) = (By::Cgroup, Show::Total, Unit::Bytes);
         settings.columns = crate::columns::set(&["misses", "hits"]);
         (settings.columns_are_default, settings.reverse, settings.sort) = (false, true, Sort::Name);
+        settings.choose(By::File, Some(crate::columns::set(&["hits", "readahead_pages"])));
         save(&path, &settings).unwrap();
         let mut back = Settings::for_engine(Engine::Exact);
         read(&path, true, &mut back).unwrap();
@@ -220,6 +238,8 @@ mod tests {
             ("interval = '1e308h'", "longer than a year"),
             ("interval = true", "write a number of seconds"),
             ("columns = ['hits', 'rubbish']", "no column 'rubbish'"),
+            ("[columns_of]\nfile = ['rubbish']", "no column 'rubbish'"),
+            ("[columns_of]\ninode = ['hits']", "columns_of is one of process"),
             ("columns = ['evicted']", "no column 'evicted' for rows"),
             ("sort = 'rubbish'", "no column 'rubbish'"),
         ] {

@@ -57,6 +57,7 @@ pub fn count(options: &Options, config: Option<PathBuf>) -> Result<Counting, Fai
         engine,
         notice: engines.notice().map(String::from),
         only: options.chosen.words(),
+        told_of_ends: crate::wait::sees_all_processes(),
         files: files && engine != Engine::Classic,
         by_file: options.chosen.by_file(),
         latency: latency && engine != Engine::Classic,

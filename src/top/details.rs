@@ -93,8 +93,10 @@ fn has_file(by: By, who: &Who, row: &FileSample, names: &mut dyn Names) -> bool 
             let plain = |p: &str| p.trim_end_matches(" (deleted)").to_owned();
             let mounts = names.mounts(dev);
             who.inode == Some(file.inode)
+                && who.generation.is_none_or(|g| g == file.generation)
                 && is(&who.device, Some(mounts.device(dev)))
-                && who.path.as_ref().map(|p| plain(&p.raw())) == mounts.path(file).as_deref().map(plain)
+                && (!who.by_name
+                    || who.path.as_ref().map(|p| plain(&p.raw())) == mounts.path(file).as_deref().map(plain))
         }
     }
 }

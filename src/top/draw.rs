@@ -2,6 +2,7 @@
 
 pub mod theme;
 
+mod charts;
 mod details;
 mod head;
 mod pages;

@@ -39,12 +39,16 @@ pub enum Action {
     ScrollRight,
     /// Threads below their processes.
     Threads,
+    /// Processes that have ended: by command, by cgroup, each by itself.
+    Ended,
     /// Counts, rates, totals.
     Show,
     /// Pages or bytes.
     Unit,
     /// Stops the picture; counting goes on.
     Pause,
+    /// So many intervals back, or on.
+    Time(i32),
     /// A longer interval.
     Slower,
     /// A shorter interval.
@@ -128,7 +132,12 @@ pub const KEYS: &[Binding] = &[
     bind(&[plain(KeyCode::Home), char('g')], Action::Move(Step::First), "Home End", "the first or last row"),
     bind(&[plain(KeyCode::End), char('G')], Action::Move(Step::Last), "", ""),
     bind(&[plain(KeyCode::Enter)], Action::Details, "Enter", "details of the row"),
-    bind(&[char('/'), plain(KeyCode::F(4))], Action::Filter, "/", "filter rows by a text"),
+    bind(
+        &[char('/'), plain(KeyCode::F(3)), plain(KeyCode::F(4))],
+        Action::Filter,
+        "/",
+        "filter: a|b !not ~re hits>9",
+    ),
     bind(&[plain(KeyCode::Tab)], Action::NextPivot, "Tab", "next kind (Shift: before)"),
     bind(&[plain(KeyCode::BackTab)], Action::PreviousPivot, "", ""),
     bind(&[char('1')], Action::Pivot(By::Process), "1 2 3 4", "process thread command user"),
@@ -140,11 +149,16 @@ pub const KEYS: &[Binding] = &[
     bind(&[char('7')], Action::Pivot(By::Mount), "", ""),
     bind(&[char('8')], Action::Pivot(By::Device), "", ""),
     bind(&[char('<'), char(',')], Action::SortLeft, "< >", "sort by another column"),
-    bind(&[char('>'), char('.')], Action::SortRight, "", ""),
+    bind(&[char('>'), char('.'), plain(KeyCode::F(6))], Action::SortRight, "", ""),
     bind(&[char('r'), char('R')], Action::Reverse, "r", "reverse the order"),
-    bind(&[plain(KeyCode::Left)], Action::ScrollLeft, "Left Right", "scroll the columns"),
-    bind(&[plain(KeyCode::Right)], Action::ScrollRight, "", ""),
-    bind(&[char('t'), char('H')], Action::Threads, "t", "threads below processes"),
+    bind(&[char('[')], Action::ScrollLeft, "[ ]", "scroll the columns"),
+    bind(&[char(']')], Action::ScrollRight, "", ""),
+    bind(&[plain(KeyCode::Left)], Action::Time(-1), "Left Right", "back in time (Ctrl: by ten)"),
+    bind(&[plain(KeyCode::Right)], Action::Time(1), "", ""),
+    bind(&[(KeyCode::Left, true)], Action::Time(-10), "", ""),
+    bind(&[(KeyCode::Right, true)], Action::Time(10), "", ""),
+    bind(&[char('t'), char('H'), plain(KeyCode::F(5))], Action::Threads, "t", "threads below processes"),
+    bind(&[char('e')], Action::Ended, "e", "ended: command cgroup apart"),
     bind(&[char('m')], Action::Show, "m", "interval, per second, total"),
     bind(&[char('u')], Action::Unit, "u", "pages or bytes"),
     bind(&[char('p'), char(' ')], Action::Pause, "p Space", "pause; counting goes on"),

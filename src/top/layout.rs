@@ -9,6 +9,7 @@ use crate::pivot::Who;
 use crate::pivot::label;
 use crate::text::foreign;
 use crate::text::foreign::Foreign;
+use crate::text::width::beginning;
 use crate::top::cells;
 
 /// What a row is called when nothing is left for its name: a part of it.
@@ -27,6 +28,19 @@ pub enum Lead {
     User,
     /// Device.
     Device,
+    /// Container, pod or unit.
+    Unit,
+    /// A bar for the part that it has of all that happened.
+    Share,
+}
+
+/// What may stand beside numbers and names, where there is room.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Beside {
+    /// Some rows are in a container or unit.
+    pub units: bool,
+    /// Bars can be drawn.
+    pub share: bool,
 }
 
 impl Lead {
@@ -39,6 +53,8 @@ impl Lead {
             Lead::Uid => "UID",
             Lead::User => "USER",
             Lead::Device => "DEVICE",
+            Lead::Unit => "UNIT",
+            Lead::Share => "SHARE",
         }
     }
 
@@ -50,13 +66,15 @@ impl Lead {
             Lead::Uid => 5,
             Lead::User => 8,
             Lead::Device => 14,
+            Lead::Unit => 16,
+            Lead::Share => 6,
         }
     }
 
     /// Whether it begins at the left of its column.
     #[must_use]
     pub const fn left(self) -> bool {
-        matches!(self, Lead::User | Lead::Device)
+        matches!(self, Lead::User | Lead::Device | Lead::Unit | Lead::Share)
     }
 
     /// The cell.
@@ -69,6 +87,11 @@ impl Lead {
             Lead::Uid => number(who.uid),
             Lead::User => foreign::or(who.user.as_ref(), &number(who.uid)),
             Lead::Device => foreign::or(who.device.as_ref(), "-"),
+            // Drawn over it.
+            Lead::Share => String::new(),
+            Lead::Unit => {
+                beginning(&foreign::or(who.container.as_ref().or(who.unit.as_ref()), "-"), self.width())
+            }
         }
     }
 }
@@ -103,7 +126,7 @@ pub fn name(by: By, who: &Who) -> Cow<'_, Foreign> {
         By::Process | By::Thread | By::Comm => who.comm.as_ref(),
         By::User => who.user.as_ref(),
         // The path of a container is long and says no more.
-        By::Cgroup => who.container.as_ref().or(who.cgroup.as_ref()),
+        By::Cgroup => return cgroup(who),
         By::Mount => who.mount.as_ref(),
         By::Device => who.device.as_ref(),
         By::File => who.path.as_ref(),
@@ -117,6 +140,20 @@ pub fn name(by: By, who: &Who) -> Cow<'_, Foreign> {
             Cow::Owned(device.with(&format!(" inode {inode}")))
         }
         _ => Cow::Owned("-".into()),
+    }
+}
+
+/// A cgroup by its container, or from its unit on: what stands before that is the same for many.
+fn cgroup(who: &Who) -> Cow<'_, Foreign> {
+    if let Some(container) = &who.container {
+        return Cow::Borrowed(container);
+    }
+    let Some(path) = &who.cgroup else { return Cow::Owned("-".into()) };
+    let raw = path.raw();
+    let unit = who.unit.as_ref().map(|unit| format!("/{}", unit.raw()));
+    match unit.and_then(|unit| raw.rfind(&unit)).and_then(|at| raw.get(at + 1..)) {
+        Some(rest) => Cow::Owned(rest.into()),
+        None => Cow::Borrowed(path),
     }
 }
 
@@ -136,8 +173,9 @@ pub struct Layout {
 impl Layout {
     /// As many of the columns as a width holds, beginning at the `skip`-th.
     #[must_use]
-    pub fn new(by: By, wanted: &[&'static Column], skip: usize, width: usize) -> Self {
+    pub fn new(by: By, beside: Beside, (wanted, skip): (&[&'static Column], usize), width: usize) -> Self {
         let leads: &[Lead] = match by {
+            By::Process if width >= 130 && beside.units => &[Lead::Pid, Lead::User, Lead::Unit],
             By::Process if width >= 100 => &[Lead::Pid, Lead::User],
             By::Process if width >= 60 => &[Lead::Pid, Lead::Uid],
             By::Process => &[Lead::Pid],
@@ -147,9 +185,15 @@ impl Layout {
             By::User if width >= 60 => &[Lead::Uid],
             _ => &[],
         };
+        let mut leads = leads.to_vec();
+        if beside.share && width >= 100 {
+            leads.push(Lead::Share);
+        }
         // Paths need more room than the 15 characters of a command.
         let shortest = match by {
             By::File | By::Cgroup | By::Mount => SHORTEST.max(width / 4),
+            // Command lines.
+            By::Process => SHORTEST.max(width / 5).min(60),
             _ if width >= 100 => 15,
             _ => SHORTEST,
         };
@@ -165,7 +209,7 @@ impl Layout {
             columns.push((*column, width));
         }
         let hidden = (skip, wanted.len().saturating_sub(skip + columns.len()));
-        Self { leads: leads.to_vec(), columns, name: (shortest + left).min(width), hidden }
+        Self { leads, columns, name: (shortest + left).min(width), hidden }
     }
 }
 
@@ -177,10 +221,10 @@ mod tests {
     #[test]
     fn eighty_columns_have_those_of_bcc_and_direct_io() {
         let wanted = cells::default_columns(Engine::Exact);
-        let layout = Layout::new(By::Process, &wanted, 0, 80);
+        let layout = Layout::new(By::Process, Beside::default(), (&wanted, 0), 80);
         let titles: Vec<_> = layout.columns.iter().map(|(c, _)| cells::title(c)).collect();
-        assert_eq!(titles, ["HITS", "RAHITS", "MISSES", "DIRTIES", "READ_HIT%", "WRITE_HIT%", "DIRECT"]);
-        assert!(layout.name >= SHORTEST);
+        assert_eq!(titles, ["HITS", "RAHITS", "MISSES", "DIRTIES", "READ_HIT%", "DIRECT"]);
+        assert!(layout.name >= 16, "room for a command line");
     }
 
     #[test]
@@ -188,7 +232,12 @@ mod tests {
         let wanted = cells::default_columns(Engine::Exact);
         for by in [By::Process, By::Thread, By::User, By::Cgroup, By::File, By::Mount, By::Device] {
             for width in 0..300 {
-                let l = Layout::new(by, &wanted, 2, width);
+                let l = Layout::new(
+                    by,
+                    Beside { units: width % 2 == 0, share: width % 3 == 0 },
+                    (&wanted, 2),
+                    width,
+                );
                 let leads: usize = l.leads.iter().map(|l| l.width() + 1).sum();
                 let figures: usize = l.columns.iter().map(|(_, w)| w + 1).sum();
                 assert!(leads + figures + l.name <= width || width < 20, "{by:?} {width}");

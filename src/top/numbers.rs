@@ -21,6 +21,8 @@ pub struct Numbers {
     pub show: Show,
     /// Length of the interval, for rates.
     pub seconds: f64,
+    /// Length of the interval that the counts are of, where it is another one.
+    pub counted: Option<f64>,
 }
 
 impl Numbers {
@@ -67,8 +69,26 @@ impl Numbers {
     }
 
     fn rate(&self, x: f64) -> f64 {
-        if self.show == Show::Rate && self.seconds > 0.0 { x / self.seconds } else { x }
+        let counted = self.counted.unwrap_or(self.seconds);
+        match self.show {
+            Show::Rate if counted > 0.0 => x / counted,
+            // What was counted in an interval of another length would be more, or less, than what stands beside it.
+            Show::Count if counted > 0.0 && differ(counted, self.seconds) => x / counted * self.seconds,
+            _ => x,
+        }
     }
+
+    /// The same for counts of an interval of another length.
+    #[must_use]
+    pub const fn of(self, counted: Option<f64>) -> Self {
+        Self { counted, ..self }
+    }
+}
+
+/// Whether two lengths differ by more than beats do.
+#[must_use]
+pub fn differ(a: f64, b: f64) -> bool {
+    (a - b).abs() > b / 10.0
 }
 
 #[cfg(test)]
@@ -77,7 +97,8 @@ mod tests {
 
     #[test]
     fn rates_are_of_counts_and_not_of_ratios() {
-        let numbers = Numbers { unit: Unit::Pages, page_size: 4096, show: Show::Rate, seconds: 5.0 };
+        let numbers =
+            Numbers { unit: Unit::Pages, page_size: 4096, show: Show::Rate, seconds: 5.0, counted: None };
         assert_eq!(numbers.write(Value::Pages(1000)), "200");
         assert_eq!(numbers.write(Value::Pages(1)), "0.2");
         assert_eq!(numbers.write(Value::Bytes(5 << 20)), "1.0M");
@@ -87,5 +108,12 @@ mod tests {
         let bytes = Numbers { unit: Unit::Bytes, show: Show::Count, ..numbers };
         assert_eq!(bytes.write(Value::Pages(3)), "12.0K");
         assert_eq!(bytes.write(Value::SignedPages(-3)), "-12.0K");
+        // A row of an interval of ten seconds beside those of five.
+        let (rate, count) = (numbers.of(Some(10.0)), Numbers { show: Show::Count, ..numbers }.of(Some(10.0)));
+        assert_eq!(
+            (rate.write(Value::Pages(1000)), count.write(Value::Pages(1000))),
+            ("100".into(), "500".into())
+        );
+        assert_eq!(count.of(Some(5.01)).write(Value::Pages(1000)), "1000");
     }
 }

@@ -97,6 +97,7 @@ impl Changes {
         if let Some(columns) = &self.columns {
             s.columns.clone_from(columns);
             s.columns_are_default = false;
+            s.own.clear();
         }
         if let Some(sort) = self.sort {
             (s.sort, s.reverse) = (sort, false);

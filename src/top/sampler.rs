@@ -11,6 +11,7 @@ use crate::live::Beat;
 use crate::live::keeper;
 use crate::live::keeper::Id;
 use crate::live::keeper::Keeper;
+use crate::live::machine::Watch;
 use crate::live::snapshot::Snapshot;
 use crate::live::snapshot::View;
 use crate::pivot::By;
@@ -29,6 +30,8 @@ pub enum Command {
     Interval(Duration),
     /// Hold the picture, or let it go.
     Hold(bool),
+    /// Show this interval of those before; `None`: the last one.
+    Back(Option<u64>),
     /// This row must not go away.
     Watch(Option<Id>),
     /// What is known of a row.
@@ -62,7 +65,12 @@ pub struct Job<'a> {
     pub view: View,
     /// Length of an interval at first.
     pub interval: Duration,
+    /// What looks at the machine.
+    pub machine: Option<Watch>,
 }
+
+/// A first interval is no longer than this: nobody looks at an empty screen for long.
+const FIRST: Duration = Duration::from_secs(1);
 
 /// Samples on the beat and does what it is asked until nobody listens any more.
 ///
@@ -73,9 +81,11 @@ pub fn work(
     commands: &Receiver<Command>,
     report: &dyn Fn(Report) -> bool,
 ) -> anyhow::Result<()> {
-    let Job { source, pivot, files, mut process, mut view, interval } = job;
-    let mut keeper = Keeper::new(source, pivot, files, Box::new(keeper::alive))?;
-    let mut beat = Beat::new(keeper.read(), interval);
+    let Job { source, pivot, files, mut process, mut view, mut interval, machine } = job;
+    let keeper = Keeper::new(source, pivot, files, Box::new(keeper::alive))?;
+    let mut keeper = keeper.with_past(machine);
+    let mut beat = Beat::new(keeper.read(), interval.min(FIRST));
+    let mut early = interval > FIRST;
     loop {
         let left = beat.deadline().saturating_duration_since(Instant::now());
         let listening = match commands.recv_timeout(left) {
@@ -87,12 +97,17 @@ pub fn work(
                 report(Report::Details(Box::new(keeper.details(by, id, &who))))
             }
             Ok(Command::Interval(length)) => {
+                interval = length;
                 beat = Beat::new(keeper.read(), length);
                 true
             }
             Ok(Command::Hold(hold)) => {
                 keeper.hold(hold);
                 true
+            }
+            Ok(Command::Back(number)) => {
+                keeper.look_back(number);
+                report(Report::Snapshot(Box::new(keeper.again(view))))
             }
             Ok(Command::Watch(id)) => {
                 keeper.watch(id);
@@ -102,8 +117,13 @@ pub fn work(
             Err(RecvTimeoutError::Timeout) => {
                 // Asked before the sample is read: what it did last is in it.
                 let ended = process.as_ref().is_some_and(Process::ended);
-                let snapshot = keeper.tick(view)?;
-                beat.advance(Instant::now());
+                let mut snapshot = keeper.tick(view)?;
+                snapshot.early = std::mem::take(&mut early);
+                if snapshot.early {
+                    beat = Beat::new(keeper.read(), interval);
+                } else {
+                    beat.advance(Instant::now());
+                }
                 if ended {
                     process = None;
                 }

@@ -23,6 +23,8 @@ pub struct Scene {
     pub only: String,
     /// Figures that no row has on this kernel.
     pub unknown: Vec<Figure>,
+    /// Whether processes have ended can be asked: not from within a PID namespace, where they have other numbers.
+    pub told_of_ends: bool,
     /// Files are counted.
     pub files: bool,
     /// Only some files count, so that rows have what is counted by file.
@@ -38,10 +40,17 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Whether this kernel gives any row a value in this column. What bcc shows is always there, be it as `-`.
+    /// Whether this kernel gives any row a value in this column.
     #[must_use]
     pub fn knows(&self, column: &Column) -> bool {
-        column.figure().is_none_or(|figure| !self.unknown.contains(&figure))
+        let of: &[Figure] = match (column.figure(), column.id) {
+            (Some(figure), _) => &[figure],
+            (None, "hit_ratio") => &[Figure::Hits, Figure::Accesses],
+            (None, "write_hit_ratio") => &[Figure::WriteHits, Figure::WriteAccesses],
+            (None, "direct_bytes") => &[Figure::DirectReadBytes, Figure::DirectWriteBytes],
+            (None, _) => &[],
+        };
+        !of.iter().any(|figure| self.unknown.contains(figure))
     }
 
     /// Whether rows of this kind can have a value in this column.

@@ -42,6 +42,7 @@ use super::surface::Surface;
 use super::terminal;
 use super::terminal::Screen;
 use crate::exit::Failure;
+use crate::live::machine::Watch;
 use crate::text::foreign::Foreign;
 use crate::wait::Process;
 
@@ -57,6 +58,8 @@ pub enum Event {
     Report(Report),
     /// The command line of a process.
     CommandLine(u32, Option<Foreign>),
+    /// Command lines of the processes on the screen.
+    CommandLines(Vec<(u32, Option<Foreign>)>),
     /// From the terminal.
     Input(event::Event),
     /// A signal.
@@ -94,6 +97,8 @@ pub struct Hands<'a> {
     pub commands: &'a Sender<Command>,
     /// Asks for the command line of a process; the answer is an event.
     pub command_line: &'a dyn Fn(u32),
+    /// The same for many.
+    pub command_lines: &'a dyn Fn(Vec<u32>),
     /// Stops the process until somebody lets it go on.
     pub suspend: &'a dyn Fn(),
     /// Ends after this many intervals.
@@ -120,6 +125,7 @@ pub fn turn(
         let Some(event) = events.next(timeout)? else {
             surface.draw(app).map_err(failed)?;
             (drawn, dirty) = (Instant::now(), false);
+            ask(app, hands);
             continue;
         };
         let mut effects = Vec::new();
@@ -135,9 +141,9 @@ pub fn turn(
                 dirty = true;
             }
             Event::Report(Report::Snapshot(snapshot)) => {
-                let fresh = snapshot.fresh;
+                let (fresh, early) = (snapshot.fresh, snapshot.early);
                 dirty |= app.take(*snapshot);
-                intervals += u64::from(fresh);
+                intervals += u64::from(fresh && !early);
                 if hands.iterations.is_some_and(|n| intervals >= n) {
                     return surface.draw(app).map_err(failed);
                 }
@@ -150,6 +156,7 @@ pub fn turn(
                 app.command_line(pid, line);
                 dirty = true;
             }
+            Event::CommandLines(lines) => dirty |= app.command_lines(lines),
             // Some terminals report it though nobody requested it.
             Event::Input(input) if is_motion(&input) => {}
             Event::Input(input) => {
@@ -179,7 +186,16 @@ pub fn turn(
         if dirty && drawn.elapsed() >= FRAME {
             surface.draw(app).map_err(failed)?;
             (drawn, dirty) = (Instant::now(), false);
+            ask(app, hands);
         }
+    }
+}
+
+/// Asks for the command lines of what was drawn.
+fn ask(app: &mut App, hands: &Hands<'_>) {
+    let pids = app.asks();
+    if !pids.is_empty() {
+        (hands.command_lines)(pids);
     }
 }
 
@@ -198,6 +214,7 @@ fn perform(effect: Effect, app: &mut App, hands: &Hands<'_>) {
         Effect::View(view) => ask(Command::View(view)),
         Effect::Interval(length) => ask(Command::Interval(length)),
         Effect::Hold(hold) => ask(Command::Hold(hold)),
+        Effect::Back(number) => ask(Command::Back(number)),
         Effect::Watch(id) => ask(Command::Watch(id)),
         Effect::Details(by, id, who) => {
             if let Some(pid) = who.pid {
@@ -257,6 +274,17 @@ pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>)
             log::warn!("no thread to look up a command line");
         }
     };
+    let (asked, lines) = mpsc::channel::<Vec<u32>>();
+    let answer = sender.clone();
+    spawn("command lines", move || {
+        for pids in lines {
+            let look = |pid| (pid, details::command_line(pid));
+            if answer.send(Event::CommandLines(pids.into_iter().map(look).collect())).is_err() {
+                return;
+            }
+        }
+    })?;
+    let command_lines = |pids| drop(asked.send(pids));
     let suspend = || {
         if let Err(e) = signal_hook::low_level::emulate_default_handler(SIGTSTP) {
             log::warn!("cannot stop: {e}");
@@ -265,6 +293,7 @@ pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>)
     let hands = Hands {
         commands: &commands,
         command_line: &command_line,
+        command_lines: &command_lines,
         suspend: &suspend,
         iterations: options.iterations,
     };
@@ -305,12 +334,9 @@ fn sample(
                 pivot,
                 files: scene.files,
                 process,
-                view: crate::live::snapshot::View {
-                    by: settings.by,
-                    show: settings.show,
-                    threads: settings.threads,
-                },
+                view: App::new(scene.clone(), settings.clone(), (0, 0)).view(),
                 interval: settings.interval,
+                machine: Some(Watch::here()),
             };
             let _ = sender.send(Event::Began(Box::new((scene, settings))));
             Ok(sampler::work(job, &requests, &|report| sender.send(Event::Report(report)).is_ok())?)

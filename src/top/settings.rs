@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use crate::columns::Column;
+pub use crate::live::snapshot::Ended;
 pub use crate::live::snapshot::Show;
 use crate::pivot::By;
 use crate::plan::Engine;
 use crate::text::numbers::Unit;
 use crate::top::cells;
+use crate::top::scene::Scene;
 
 /// What rows are sorted by.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +72,8 @@ pub struct Settings {
     pub columns: Vec<&'static Column>,
     /// Whether the columns are the default ones, which differ from pivot to pivot.
     pub columns_are_default: bool,
+    /// Columns that were chosen for one kind of rows: for this one they stand before `columns`.
+    pub own: Vec<(By, Vec<&'static Column>)>,
     /// What rows are sorted by.
     pub sort: Sort,
     /// Sorted the other way round.
@@ -80,6 +84,8 @@ pub struct Settings {
     pub show: Show,
     /// Threads below their processes.
     pub threads: bool,
+    /// How processes are shown that have ended.
+    pub ended: Ended,
     /// The mouse is used; the terminal's own selection then needs Shift.
     pub mouse: bool,
 }
@@ -95,11 +101,32 @@ impl Settings {
             sort: Sort::Busy,
             columns,
             columns_are_default: true,
+            own: Vec::new(),
             reverse: false,
             unit: Unit::Pages,
             show: Show::Count,
             threads: false,
+            ended: Ended::Command,
             mouse: true,
         }
+    }
+
+    /// The columns of rows of a kind, as far as they suit them.
+    #[must_use]
+    pub fn columns_of(&self, by: By, scene: &Scene) -> Vec<&'static Column> {
+        if let Some((_, own)) = self.own.iter().find(|(kind, _)| *kind == by) {
+            return own.clone();
+        }
+        let all = self.columns.iter().copied();
+        match self.columns_are_default {
+            true => all.filter(|c| scene.suits(c, by)).collect(),
+            false => all.collect(),
+        }
+    }
+
+    /// Chooses the columns of rows of a kind; `None`: those in force unless others are requested.
+    pub fn choose(&mut self, by: By, columns: Option<Vec<&'static Column>>) {
+        self.own.retain(|(kind, _)| *kind != by);
+        self.own.extend(columns.map(|columns| (by, columns)));
     }
 }

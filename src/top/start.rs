@@ -11,13 +11,27 @@ use crate::top::options::Options;
 use crate::top::options::Output;
 use crate::wait::Process;
 
+/// Who may not read the settings because nothing is allowed is told that, and not to correct the file.
+fn reason(options: &Options, failure: Failure) -> Failure {
+    let Config::File(path) = &options.config else { return failure };
+    let refused =
+        std::fs::File::open(path).err().is_some_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied);
+    match crate::kernel::privilege() {
+        Err(obstacle) if refused => {
+            Failure { remedy: Some(obstacle.remedy), ..Failure::failed(obstacle.what) }
+        }
+        _ => failure,
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// When it could not do what is requested; with the remedy.
 pub fn cachetop(options: &Options) -> Result<(), Failure> {
     // Mistakes are reported before anything is loaded. The engine may still turn out to be another one.
-    let (_, config) = settings(options, options.counting.engine.unwrap_or(Engine::Exact))?;
+    let (_, config) = settings(options, options.counting.engine.unwrap_or(Engine::Exact))
+        .map_err(|failure| reason(options, failure))?;
     if let Some(warning) =
         config.as_deref().filter(|_| options.config == Config::Usual).and_then(super::config::unreadable)
     {

@@ -7,6 +7,7 @@ use crate::live::snapshot::Snapshot;
 use crate::loss;
 use crate::model::Interval;
 use crate::plan::Engine;
+use crate::sample::Lost;
 use crate::top::cells;
 use crate::top::numbers::Numbers;
 use crate::top::scene::Scene;
@@ -25,10 +26,79 @@ pub fn series(engine: Engine) -> &'static [&'static str] {
     }
 }
 
+/// What reads found, to stand on top of each other: misses first, which are seen however few they are.
+#[must_use]
+pub const fn stack(engine: Engine) -> &'static [&'static str] {
+    match engine {
+        Engine::Exact | Engine::Both => &["misses", "readahead_hits", "hits"],
+        Engine::Classic => &["classic_misses", "classic_hits"],
+    }
+}
+
+/// What is drawn by itself, the first of them wherever there is room for one.
+#[must_use]
+pub const fn apart(engine: Engine) -> &'static [&'static str] {
+    match engine {
+        Engine::Exact => &["hit_ratio", "dirtied"],
+        Engine::Classic => &["classic_hit_ratio", "classic_dirtied"],
+        Engine::Both => &["dirtied", "classic_hits"],
+    }
+}
+
+/// What could not be accounted: in the interval, why, what it makes wrong, and so far; whether totals are touched. `None`
+/// where nothing was lost so far.
+#[must_use]
+pub fn lost(now: &Lost, so_far: &Lost) -> Option<(String, bool)> {
+    let (why, _) = so_far.by_reason.iter().max_by_key(|(_, n)| *n).filter(|(_, n)| *n > 0)?;
+    let totals = so_far.by_reason.iter().any(|(why, _)| loss::find(why).touches == loss::Touches::Totals);
+    let what = if totals { "totals" } else { loss::find(why).touches.name() };
+    Some((format!("LOST {} ({why}: {what}), {} so far", now.total(), so_far.total()), totals))
+}
+
+/// The cache and its limits, in a line.
+#[must_use]
+pub fn memory(snapshot: &Snapshot, numbers: Numbers) -> String {
+    let size = |n| numbers.write(Value::Size(n));
+    let m = &snapshot.system.memory;
+    let all = snapshot.pulse.unwrap_or_default().machine;
+    let or = |n: Option<u64>| n.map_or_else(|| "-".into(), size);
+    format!(
+        "cached {} of {}  active {} inactive {}  dirty {} of {}  buf {}",
+        size(m.cached_bytes),
+        or(all.total),
+        or(all.active),
+        or(all.inactive),
+        size(m.dirty_bytes),
+        or(all.dirty_limit),
+        size(m.buffers_bytes),
+    )
+}
+
+/// Who is pushed out of the cache, what waits, what devices do: per second.
+#[must_use]
+pub fn pressure(snapshot: &Snapshot, numbers: Numbers) -> String {
+    let line = Line::from(&snapshot.system);
+    let figure = |id| cells::find(id).map_or_else(String::new, |c: &Column| numbers.write(c.value(&line)));
+    let pulse = snapshot.pulse.unwrap_or_default();
+    let device = Numbers { seconds: pulse.seconds, ..numbers };
+    let bytes = |n: Option<u64>| device.write(n.map_or(Value::Unknown, Value::Bytes));
+    let share = |x: Option<f64>| x.map_or_else(|| "-".into(), |x| format!("{:.0}%", x * 100.0));
+    format!(
+        "evicted {} refaulted {} wasted {} read {} written {} /s  PSI mem {} io {}",
+        figure("evicted"),
+        figure("refaulted"),
+        figure("readahead_wasted"),
+        bytes(pulse.read),
+        bytes(pulse.written),
+        share(pulse.memory_stalled),
+        share(pulse.io_stalled),
+    )
+}
+
 /// How the system's figures are written: per second.
 #[must_use]
 pub const fn numbers(settings: &Settings, scene: &Scene, seconds: f64) -> Numbers {
-    Numbers { unit: settings.unit, page_size: scene.page_size, show: Show::Rate, seconds }
+    Numbers { unit: settings.unit, page_size: scene.page_size, show: Show::Rate, seconds, counted: None }
 }
 
 /// Title and text of a figure, with `/s` where it is a rate.

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 
 use crate::columns::Column;
 use crate::columns::Line;
+use crate::columns::Value;
 use crate::live::snapshot::Counted;
 use crate::live::snapshot::Entry;
 use crate::live::snapshot::From;
@@ -12,11 +13,14 @@ use crate::live::snapshot::Snapshot;
 use crate::model::Row;
 use crate::pivot::By;
 use crate::pivot::Id;
-use crate::pivot::Who;
 use crate::text::foreign::Foreign;
 use crate::text::table::pad;
 use crate::text::width::beginning;
-use crate::text::width::shortened;
+use crate::text::width::ending;
+use crate::top::argv;
+use crate::top::argv::Argv;
+use crate::top::filter::Asked;
+use crate::top::filter::Filter;
 use crate::top::layout;
 use crate::top::layout::Layout;
 use crate::top::numbers::Numbers;
@@ -38,24 +42,46 @@ pub struct Order<'a> {
     pub sort: Sort,
     /// The other way round.
     pub reverse: bool,
-    /// Only rows with this text; empty for all.
-    pub filter: &'a str,
+    /// Only rows that this takes; `None` for all.
+    pub filter: Option<Wanted<'a>>,
     /// The row that stays where it is.
     pub pinned: Option<(&'a Id, usize)>,
     /// So many rows from the top must be in order; the others may follow in any.
     pub first: usize,
 }
 
+/// Which rows are wanted.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// What was typed.
+    pub filter: &'a Filter,
+    /// Command lines.
+    pub argv: &'a Argv,
+    /// How numbers are shown.
+    pub numbers: Numbers,
+}
+
+impl Wanted<'_> {
+    fn takes(&self, by: By, counted: &Counted, entry: &Entry) -> bool {
+        let who = &entry.named.who;
+        let value = |column: &Column| of(column, counted, entry);
+        let (argv, numbers) = (self.argv.get(who), self.numbers.of(entry.seconds));
+        self.filter.takes(&Asked { by, who, argv, value: &value, numbers })
+    }
+}
+
 impl<'a> Order<'a> {
     /// All rows.
     #[must_use]
     pub const fn all(sort: Sort, reverse: bool) -> Order<'a> {
-        Order { sort, reverse, filter: "", pinned: None, first: usize::MAX }
+        Order { sort, reverse, filter: None, pinned: None, first: usize::MAX }
     }
 }
 
 /// Where a row belongs, worked out once for each: what is compared first, then what is not compared often.
 struct Place<'a> {
+    /// Who has ended comes behind all that live, whatever it did.
+    over: bool,
     /// The smallest first. What is not known is infinite: it comes last, whichever way round.
     number: f64,
     text: Cow<'a, Foreign>,
@@ -80,6 +106,10 @@ fn number(order: &Order<'_>, counted: &Counted, entry: &Entry) -> f64 {
 }
 
 fn value(column: &Column, counted: &Counted, entry: &Entry) -> f64 {
+    of(column, counted, entry).sort_key()
+}
+
+fn of(column: &Column, counted: &Counted, entry: &Entry) -> Value {
     match &entry.from {
         From::Row(row) => column.value(&Line::from(row.as_ref())),
         From::Counters(place) => {
@@ -87,7 +117,6 @@ fn value(column: &Column, counted: &Counted, entry: &Entry) -> f64 {
             column.value(&Line { figures: &figures, classic: None, system: None })
         }
     }
-    .sort_key()
 }
 
 #[allow(clippy::cast_precision_loss)]
@@ -107,7 +136,7 @@ fn sorted(
         let entry = entries.get(at)?;
         let named = order.sort == Sort::Name;
         let text = if named { layout::name(by, &entry.named.who) } else { Cow::Owned(Foreign::default()) };
-        Some(Place { number: number(order, counted, entry), text, at })
+        Some(Place { over: entry.state.is_over(), number: number(order, counted, entry), text, at })
     };
     let mut places: Vec<_> = which.filter_map(place).collect();
     // Ties: the busiest first, and then always the same.
@@ -117,7 +146,8 @@ fn sorted(
     };
     let compare = |a: &Place<'_>, b: &Place<'_>| {
         let text = || if order.reverse { b.text.cmp(&a.text) } else { a.text.cmp(&b.text) };
-        a.number.total_cmp(&b.number).then_with(text).then_with(|| tie(a.at, b.at))
+        let over = a.over.cmp(&b.over);
+        over.then_with(|| a.number.total_cmp(&b.number)).then_with(text).then_with(|| tie(a.at, b.at))
     };
     let number = places.len();
     let head = match order.first {
@@ -128,45 +158,14 @@ fn sorted(
     places.into_iter().map(|p| p.at).collect()
 }
 
-/// A text to look for, in upper or lower case.
-pub struct Needle(String);
-
-impl Needle {
-    /// Looks for this.
-    #[must_use]
-    pub fn new(text: &str) -> Self {
-        Self(text.to_lowercase())
-    }
-
-    fn is_in(&self, text: &str) -> bool {
-        let wanted = self.0.as_bytes();
-        if !text.is_ascii() {
-            return text.to_lowercase().contains(&self.0);
-        }
-        text.as_bytes().windows(wanted.len().max(1)).any(|w| w.eq_ignore_ascii_case(wanted))
-    }
-
-    /// Whether a row has it in anything that says what it is.
-    #[must_use]
-    pub fn matches(&self, by: By, who: &Who) -> bool {
-        let digits = self.0.bytes().all(|b| b.is_ascii_digit());
-        let number = |n: Option<u32>| digits && n.is_some_and(|n| n.to_string().contains(&self.0));
-        let words = [&who.user, &who.cgroup, &who.container, &who.unit, &who.mount, &who.device];
-        self.0.is_empty()
-            || self.is_in(&layout::name(by, who).raw())
-            || number(who.pid)
-            || number(who.tid)
-            || words.into_iter().flatten().any(|w| self.is_in(&w.raw()))
-    }
-}
-
 /// The rows in order, threads below their processes.
 #[must_use]
 pub fn arrange(snapshot: &Snapshot, order: &Order<'_>) -> Vec<Slot> {
     let by = snapshot.view.by;
     let (entries, threads) = (snapshot.entries.as_slice(), snapshot.threads.as_slice());
-    let needle = Needle::new(order.filter);
-    let wanted = |at: &usize| entries.get(*at).is_some_and(|e| needle.matches(by, &e.named.who));
+    let counted = &snapshot.counted;
+    let takes = |e: &Entry| order.filter.is_none_or(|wanted| wanted.takes(by, counted, e));
+    let wanted = |at: &usize| entries.get(*at).is_some_and(takes);
     let mut rows = sorted(by, entries, &snapshot.counted, (0..entries.len()).filter(wanted), order);
     let is = |at: &usize, id: &Id| entries.get(*at).is_some_and(|e| e.id() == id);
     if let (Some((id, place)), true) = (order.pinned, threads.is_empty()) {
@@ -203,6 +202,7 @@ pub fn arrange(snapshot: &Snapshot, order: &Order<'_>) -> Vec<Slot> {
 }
 
 /// How a row looks.
+#[derive(Clone, Copy)]
 pub struct Look<'a> {
     /// Which columns.
     pub layout: &'a Layout,
@@ -213,9 +213,15 @@ pub struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// The cells of a row but for the name; `mark` is before the name, as is the branch of a tree.
+    /// The cells of a row; `mark` is before the name, as is the branch of a tree.
     #[must_use]
     pub fn row(&self, row: &Row, mark: &str) -> String {
+        self.with_line(row, mark, None)
+    }
+
+    /// The same with the command line of the process, where it was seen.
+    #[must_use]
+    pub fn with_line(&self, row: &Row, mark: &str, argv: Option<&Foreign>) -> String {
         let mut out = String::new();
         for lead in &self.layout.leads {
             let thread = row.who.tid.is_some() && self.by == By::Process;
@@ -228,13 +234,16 @@ impl Look<'_> {
             out += &pad(&self.numbers.cell(column, &line), *width, false);
             out.push(' ');
         }
-        let name = layout::shown(self.by, &row.who);
+        let mut name = layout::shown(self.by, &row.who);
+        if let Some(argv) = argv {
+            name = argv::command(&name, &argv.to_string());
+        }
         let room = self.layout.name.saturating_sub(mark.chars().count());
         out += mark;
-        // Of a path, beginning and end tell most; of a command, the beginning.
+        // Of a path the end tells most, of a command the beginning.
         out += &match self.by {
             By::Process | By::Thread | By::Comm | By::User => beginning(&name, room),
-            _ => shortened(&name, room),
+            _ => ending(&name, room),
         };
         out
     }
@@ -247,7 +256,11 @@ impl Look<'_> {
         for lead in &self.layout.leads {
             let begin = out.chars().count();
             out += &pad(lead.title(), lead.width(), lead.left());
-            places.push((begin, begin + lead.width(), Sort::Id));
+            let sort = match lead {
+                layout::Lead::Share => Sort::Busy,
+                _ => Sort::Id,
+            };
+            places.push((begin, begin + lead.width(), sort));
             out.push(' ');
         }
         for (column, width) in &self.layout.columns {

@@ -22,6 +22,7 @@ use ratatui::crossterm::terminal::LeaveAlternateScreen;
 use super::app::App;
 use super::draw;
 use super::draw::theme::Theme;
+use super::sixteen::Sixteen;
 use super::surface::Surface;
 use crate::exit::Failure;
 
@@ -64,7 +65,7 @@ pub fn give_back() {
 
 /// The screen of a terminal.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    terminal: Terminal<CrosstermBackend<Sixteen<Stdout>>>,
     theme: Theme,
     mouse: bool,
 }
@@ -85,7 +86,7 @@ impl Screen {
         });
         // The library reads NO_COLOR as well, and would send resets where --color always is given.
         ratatui::crossterm::style::force_color_output(theme.colors());
-        let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        let terminal = Terminal::new(CrosstermBackend::new(Sixteen::new(io::stdout())))?;
         let mut screen = Self { terminal, theme, mouse };
         screen.enter()?;
         Ok(screen)

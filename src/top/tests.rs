@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cost;
+mod ended;
 mod frames;
 mod keys;
 mod program;
@@ -21,6 +22,7 @@ use super::app::Effect;
 use super::draw;
 use super::draw::theme::Theme;
 use super::scene::Scene;
+use super::settings::Ended;
 use super::settings::Settings;
 use super::settings::Show;
 use crate::figures::Figure;
@@ -44,6 +46,7 @@ fn scene() -> Scene {
         notice: None,
         only: String::new(),
         unknown: Vec::new(),
+        told_of_ends: true,
         files: true,
         by_file: false,
         latency: false,
@@ -53,7 +56,7 @@ fn scene() -> Scene {
     }
 }
 
-const VIEW: View = View { by: By::Process, show: Show::Count, threads: false };
+const VIEW: View = View { by: By::Process, show: Show::Count, threads: false, ended: Ended::Unasked };
 
 fn process(pid: u32, comm: &str, values: &[(Figure, u64)]) -> Row {
     let who = Who {
@@ -85,6 +88,11 @@ fn snapshot(rows: Vec<Row>, total: Figures) -> Snapshot {
         threads: Arc::default(),
         view: VIEW,
         fresh: true,
+        held: false,
+        early: false,
+        pulse: None,
+        number: 1,
+        oldest: 1,
         counted: Arc::default(),
         threads_counted: Arc::default(),
     }

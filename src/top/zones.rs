@@ -14,7 +14,7 @@ const TALL: u16 = 40;
 /// The parts of a screen; those of no height are not shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Zones {
-    /// Where and how it counts; what is in the cache.
+    /// Where and how it counts; what is in the cache; who is pushed out of it.
     pub place: Rect,
     /// The figures of the system.
     pub figures: Rect,
@@ -38,7 +38,13 @@ impl Zones {
     pub fn new((width, height): (u16, u16), figures: usize) -> Self {
         let each = if height >= TALL { 2 } else { u16::from(height >= FULL) };
         let count = u16::try_from(figures).unwrap_or(0);
-        let place = if height >= KEYS { 2 } else { u16::from(height >= HEAD) };
+        let place = if height >= FULL {
+            3
+        } else if height >= KEYS {
+            2
+        } else {
+            u16::from(height >= HEAD)
+        };
         let system = if each > 0 { each * count } else { u16::from(height >= HEAD) };
         let status = u16::from(height >= HEAD);
         let titles = u16::from(height >= 2);

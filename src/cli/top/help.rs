@@ -52,16 +52,45 @@ where nothing was read or written: '-' is what cannot be known. DIRECT is
 what bypassed the cache, read and written.
 
 Figures count in the interval; with 'm' or --show, per second or since the
-start. The upper part is always per second, with the last minutes in bars,
-each of which stands for an interval; the number on the right is the tallest
-bar. A number that would not fit ends in k, M, G (powers of 1000); bytes end
+start. The upper part is always per second. Its bars are intervals, the
+newest at the right, with their ages below: MISSES (below), RAHITS and HITS
+on top of each other, with one scale, whose end is at the right; apart from
+it READ_HIT%, and on tall screens DIRTIES. A number that would not fit ends in k, M, G (powers of 1000); bytes end
 in K, M, G (powers of 1024).
 
 Rows are those that did something in the interval. What did nothing stays
-for three intervals more. A process that has ended is dimmed and marked
-with x: its figures are those of its last interval, and are no part of the
-sums any more. The selected row keeps its place on the screen while values
-change.",
+for three intervals more. Processes that have ended stand together by
+command ('12x sh'), with 'e' by cgroup, or each by itself, dimmed and marked
+with x, behind all that live. What they did in the interval counts; a row
+that is dimmed and did nothing in it has the figures of its last interval,
+which are in no sum any more. The selected row keeps its place on the screen
+while values change. SHARE is the part that a row has of all that rows did.
+
+The lines above: file pages that the kernel takes for active and inactive;
+dirty pages and the limit from which writers wait; pages evicted, read back
+in after eviction (refaulted) and fetched ahead for nothing (wasted); bytes
+that devices read and wrote; the part of the interval in which somebody
+waited for memory or I/O (PSI). LOST is what could not be accounted, with
+its reason, what it makes wrong, and the sum so far.
+
+Left and Right go back in time, to ten minutes ago, with the whole screen
+and in any kind of rows, while counting goes on; 'p' or Esc is now again.
+Totals are of now only. Where many processes come and go, less is kept.",
+    ),
+    (
+        "Filter",
+        "\
+Words with blanks between them must all be true of a row, '|' stands between
+alternatives, '!' before what must not be true:
+
+  postgres             a text in anything that says what a row is, and in
+                       the command line; upper or lower case
+  !cron !systemd       neither of them
+  ~^(dd|cp)$           a regular expression
+  misses>100 hits<1k   figures as they are shown: < <= = >= >; k is 1000;
+                       K, M and G are powers of 1024; ratios in per cent
+
+What is not known of a row is not true, nor is its opposite.",
     ),
     (
         "Details",
@@ -93,7 +122,8 @@ wasted, and how much was evicted, is known for the whole system only.",
     (
         "Settings",
         "\
-'W' keeps interval, kind of rows, columns, sorting, unit, counts or totals,
+'W' keeps interval, kind of rows, columns (for all, and those chosen for one
+kind of rows under [columns_of]), sorting, unit, counts or totals,
 threads and mouse in $XDG_CONFIG_HOME/cachetop/config.toml (without that
 variable, ~/.config), or in the file of --config. Options on the command
 line go before it. --no-config leaves it alone.
@@ -104,7 +134,7 @@ is drawn is ASCII.
 
 A screen of less than 24 lines has the figures of the system in one line,
 without bars; of less than 16, no line of keys; of less than 8, the table
-only. Columns that do not fit are left out from the right; Left and Right
+only. Columns that do not fit are left out from the right; '[' and ']'
 scroll.",
     ),
     (

@@ -44,6 +44,8 @@ const SILENT: u32 = 2;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Shared {
     Process(u32),
+    /// Processes that have ended, of one name and cgroup.
+    Ended(Comm, u64),
     Comm(Comm),
     User(u32),
     Cgroup(u64),
@@ -54,6 +56,7 @@ pub(super) enum Shared {
 /// Process, name, user and cgroup, of which one is shared.
 pub(super) const fn owner(by: By, (tgid, process, uid, cgroup): (u32, Comm, u32, u64)) -> Option<Shared> {
     match by {
+        By::Process if tgid == 0 => Some(Shared::Ended(process, cgroup)),
         By::Process => Some(Shared::Process(tgid)),
         By::Comm => Some(Shared::Comm(process)),
         By::User => Some(Shared::User(uid)),
@@ -78,13 +81,15 @@ pub(super) trait Kept: Clone {
     fn shared(&self, by: By) -> Option<Shared>;
     /// Counters only.
     fn bare(&self) -> Self;
+    /// The same of nobody any more.
+    fn ended(&self) -> Self;
 }
 
 /// Rows, and what became too many.
 type Rows<'a, R> = (&'a mut Vec<R>, &'a mut Vec<Folded<R>>);
 
 /// What is known of the rows of one kind.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Kind<R: Kept> {
     by: &'static [By],
     /// Processes are made of these rows.
@@ -196,10 +201,12 @@ impl<R: Kept> Kind<R> {
         !self.lost.is_empty() && row.and_then(|r| r.shared(by)).is_some_and(forgotten)
     }
 
-    /// Adds a row up by what outlives it; as a process only if it goes on.
+    /// Adds a row up by what outlives it; as a process by itself only if it goes on.
     fn fold(&mut self, row: &R, lives: bool, folded: &mut Vec<Folded<R>>) {
-        let process = (lives && self.processes).then_some(By::Process);
+        let process = self.processes.then_some(By::Process);
+        let ended = row.ended();
         for by in self.by.iter().copied().chain(process) {
+            let row = if by == By::Process && !lives { &ended } else { row };
             let there = |s: &Shared| self.folded.contains_key(s) || !self.lost.has(s);
             let Some(shared) = row.shared(by).filter(there) else { continue };
             match self.folded.entry(shared) {
@@ -272,7 +279,7 @@ impl<R: Kept> Kind<R> {
     /// The least busy quarter goes, and processes that have ended before it.
     fn drop_folded(&mut self, folded: &mut Vec<Folded<R>>, alive: &dyn Fn(u32) -> bool) {
         folded.sort_by_cached_key(|f| {
-            let ended = f.by == By::Process && !alive(f.row.tgid());
+            let ended = f.by == By::Process && f.row.tgid() != 0 && !alive(f.row.tgid());
             std::cmp::Reverse(if ended { 0 } else { weight(f.row.counters()) })
         });
         for gone in folded.drain(self.room.folded / 4 * 3..) {

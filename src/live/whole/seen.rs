@@ -9,7 +9,7 @@ use std::hash::Hash;
 const WORDS: usize = 1 << 16;
 
 /// A Bloom filter.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Seen(Vec<u64>);
 
 impl Seen {

@@ -47,8 +47,15 @@ fn processes_that_have_ended_count_on_by_name_user_and_cgroup() {
     let w = whole(room, |pid| pid >= 4, &ticks);
     // 3 may have a last word; 1 is the least busy of the others.
     assert_eq!(hits(&w), [(3, 9), (4, 1), (5, 6)]);
-    let expected =
-        [(By::Comm, "odd", 5), (By::User, "1000", 13), (By::Cgroup, "1", 13), (By::Comm, "even", 8)];
+    // Of nobody any more: as processes they stand together by name and cgroup.
+    let expected = [
+        (By::Comm, "odd", 5),
+        (By::User, "1000", 13),
+        (By::Cgroup, "1", 13),
+        (By::Process, "0", 5),
+        (By::Comm, "even", 8),
+        (By::Process, "0", 8),
+    ];
     assert_eq!(folded(&w), expected.map(|(by, name, n)| (by, name.to_owned(), n)));
 }
 

@@ -23,7 +23,8 @@ impl App {
         let shown = self.columns();
         let classic = self.scene.engine != Engine::Exact;
         let others = COLUMNS.iter().filter(|c| {
-            cells::suits_rows(c)
+            self.scene.suits(c, self.by())
+                && cells::suits_rows(c)
                 && (classic || !c.is_classic())
                 && (self.scene.engine != Engine::Classic || c.is_classic())
                 && !shown.iter().any(|s| s.id == c.id)
@@ -70,8 +71,10 @@ impl App {
                 at
             }
             KeyCode::Char('d') => {
-                self.settings.columns = Settings::for_engine(self.scene.engine).columns;
-                self.settings.columns_are_default = true;
+                // Those of this kind of rows, be it what was chosen for all of them.
+                let columns = Settings::for_engine(self.scene.engine).columns_of(self.by(), &self.scene);
+                let all = self.settings.columns_are_default;
+                self.settings.choose(self.by(), (!all).then_some(columns));
                 0
             }
             KeyCode::Esc | KeyCode::Char('q' | 'f') | KeyCode::F(2) => {
@@ -100,8 +103,7 @@ impl App {
     }
 
     fn set_columns(&mut self, columns: Vec<&'static Column>) {
-        self.settings.columns = columns;
-        self.settings.columns_are_default = false;
+        self.settings.choose(self.by(), Some(columns));
         self.skip = 0;
     }
 }

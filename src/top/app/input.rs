@@ -7,23 +7,22 @@ use ratatui::crossterm::event::KeyCode;
 use ratatui::crossterm::event::KeyEvent;
 use ratatui::crossterm::event::KeyEventKind;
 use ratatui::crossterm::event::KeyModifiers;
-use ratatui::crossterm::event::MouseButton;
-use ratatui::crossterm::event::MouseEvent;
-use ratatui::crossterm::event::MouseEventKind;
 
 use super::App;
 use super::Effect;
 use super::Mode;
 use super::Open;
+use crate::live::snapshot::Ended;
 use crate::pivot::By;
+use crate::pivot::Id;
 use crate::plan::Engine;
 use crate::text::numbers::Unit;
 use crate::top::keys;
 use crate::top::keys::Action;
 use crate::top::keys::Step;
+use crate::top::layout::Beside;
 use crate::top::layout::Layout;
 use crate::top::settings::Sort;
-use crate::top::table::Look;
 use crate::top::table::Slot;
 
 /// The lengths that `+` and `-` choose from, in milliseconds.
@@ -103,6 +102,7 @@ impl App {
                 Some(
                     action @ (Action::Quit
                     | Action::Pause
+                    | Action::Time(_)
                     | Action::Unit
                     | Action::Show
                     | Action::Slower
@@ -119,7 +119,7 @@ impl App {
     }
 
     /// Scrolling is bounded by what is drawn: [`crate::top::draw`] never goes beyond the last line.
-    fn scrolled(&self, line: usize, step: Step) -> usize {
+    pub(super) fn scrolled(&self, line: usize, step: Step) -> usize {
         let page = i64::from(self.size.1.max(4)) - 3;
         let line = i64::try_from(line).unwrap_or(0);
         let to = match step {
@@ -159,7 +159,7 @@ impl App {
         }
     }
 
-    fn act(&mut self, action: Action) -> Vec<Effect> {
+    pub(super) fn act(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::Quit => return vec![Effect::Quit],
             Action::Redraw => return vec![Effect::Redraw],
@@ -208,6 +208,19 @@ impl App {
                 }
                 return vec![Effect::View(self.view())];
             }
+            Action::Ended => {
+                if !self.scene.told_of_ends {
+                    self.say("from within a PID namespace nobody can tell which processes have ended");
+                    return Vec::new();
+                }
+                self.settings.ended = self.settings.ended.next();
+                self.say(match self.settings.ended {
+                    Ended::Cgroup => "processes that have ended: together by cgroup",
+                    Ended::Apart => "processes that have ended: each by itself, behind the living",
+                    _ => "processes that have ended: together by command",
+                });
+                return vec![Effect::View(self.view())];
+            }
             Action::Show => {
                 self.settings.show = self.settings.show.next();
                 return vec![Effect::View(self.view())];
@@ -218,6 +231,8 @@ impl App {
                     Unit::Bytes => Unit::Pages,
                 };
             }
+            Action::Time(by) => return self.travel(by),
+            Action::Pause if self.back.is_some() => return self.return_to_now(),
             Action::Pause => {
                 self.paused = !self.paused;
                 let mut out = vec![Effect::Hold(self.paused)];
@@ -233,6 +248,9 @@ impl App {
     }
 
     fn back(&mut self) -> Vec<Effect> {
+        if self.back.is_some() {
+            return self.return_to_now();
+        }
         if !self.filter.is_empty() {
             self.filter.clear();
             return self.begin_anew();
@@ -242,7 +260,7 @@ impl App {
         vec![Effect::Watch(None)]
     }
 
-    fn go(&mut self, step: Step) -> Vec<Effect> {
+    pub(super) fn go(&mut self, step: Step) -> Vec<Effect> {
         let last = self.slots.len().saturating_sub(1);
         let by = |n: i64| {
             let from = i64::try_from(self.at).unwrap_or(0);
@@ -261,7 +279,7 @@ impl App {
         self.select(at)
     }
 
-    fn details(&mut self) -> Vec<Effect> {
+    pub(super) fn details(&mut self) -> Vec<Effect> {
         let mut out = Vec::new();
         if self.selected.is_none() {
             out = self.select(self.offset);
@@ -271,8 +289,16 @@ impl App {
             return out;
         };
         let by = if matches!(slot, Slot::Thread(..)) { By::Thread } else { self.by() };
+        // Of several that have ended it is shown what they have in common.
+        let together = self.entry(slot).is_some_and(|e| e.ended.is_some());
+        let by = match (together, self.view().ended) {
+            (true, Ended::Cgroup) => By::Cgroup,
+            (true, _) => By::Comm,
+            (false, _) => by,
+        };
         if let (Some((row, _)), Some(id)) = (self.row(slot), self.id(slot).cloned()) {
             let who = row.who;
+            let id = if together { Id::new(by, &who) } else { id };
             self.open =
                 Some(Open { by, id: id.clone(), who: who.clone(), details: None, command_line: None });
             self.mode = Mode::Details(0);
@@ -325,7 +351,9 @@ impl App {
             let at = columns.iter().position(|c| c.id == column.id).unwrap_or(0);
             self.skip = self.skip.min(at);
             let (by, width) = (self.by(), usize::from(self.size.0));
-            let seen = |skip| at < skip + Layout::new(by, &columns, skip, width).columns.len().max(1);
+            let beside = Beside { units: self.units, share: true };
+            let layout = |skip| Layout::new(by, beside, (&columns, skip), width);
+            let seen = |skip| at < skip + layout(skip).columns.len().max(1);
             while !seen(self.skip) {
                 self.skip += 1;
             }
@@ -344,55 +372,5 @@ impl App {
         self.settings.interval = next;
         self.say(format!("intervals of {} s", next.as_secs_f64()));
         vec![Effect::Interval(next)]
-    }
-
-    fn mouse(&mut self, mouse: MouseEvent) -> Vec<Effect> {
-        let wheel = match mouse.kind {
-            MouseEventKind::ScrollUp => Some(-3),
-            MouseEventKind::ScrollDown => Some(3),
-            _ => None,
-        };
-        if let Some(n) = wheel {
-            return match self.mode {
-                Mode::Table => self.go(Step::Rows(n)),
-                Mode::Help(line) => {
-                    self.mode = Mode::Help(self.scrolled(line, Step::Rows(n)));
-                    Vec::new()
-                }
-                Mode::Details(line) => {
-                    self.mode = Mode::Details(self.scrolled(line, Step::Rows(n)));
-                    Vec::new()
-                }
-                Mode::Columns(at) => {
-                    self.mode = Mode::Columns(self.column_after(at, Step::Rows(n)));
-                    Vec::new()
-                }
-                Mode::Filter => Vec::new(),
-            };
-        }
-        if mouse.kind != MouseEventKind::Down(MouseButton::Left) || self.mode != Mode::Table {
-            return Vec::new();
-        }
-        let zones = self.zones();
-        if mouse.row == zones.titles.y {
-            let layout = self.layout();
-            let look = Look { layout: &layout, by: self.by(), numbers: self.numbers() };
-            let x = usize::from(mouse.column);
-            let hit = look.titles().1.into_iter().find(|(begin, end, _)| (*begin..*end).contains(&x));
-            match hit {
-                Some((_, _, sort)) if sort == self.settings.sort => return self.act(Action::Reverse),
-                Some((_, _, sort)) => return self.sort_by(sort),
-                None => {}
-            }
-        } else if mouse.row >= zones.rows.y && mouse.row < zones.rows.bottom() {
-            let at = self.offset + usize::from(mouse.row - zones.rows.y);
-            if at < self.slots.len() {
-                if self.selected.is_some() && self.at == at {
-                    return self.details();
-                }
-                return self.select(at);
-            }
-        }
-        Vec::new()
     }
 }

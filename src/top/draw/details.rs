@@ -23,6 +23,7 @@ use crate::top::app::Open;
 use crate::top::cells;
 use crate::top::details::Details;
 use crate::top::layout;
+use crate::top::layout::Beside;
 use crate::top::layout::Layout;
 use crate::top::numbers::Numbers;
 use crate::top::settings::Show;
@@ -203,7 +204,7 @@ impl Page<'_> {
         };
         let wanted: Vec<_> =
             cells::default_columns(self.app.scene.engine).into_iter().filter(suits).take(5).collect();
-        let layout = Layout::new(by, &wanted, 0, self.width());
+        let layout = Layout::new(by, Beside::default(), (&wanted, 0), self.width());
         let numbers = Numbers { show: Show::Total, ..self.app.numbers() };
         let look = Look { layout: &layout, by, numbers };
         self.out.push(Line::from(Span::styled(look.titles().0, self.theme.dim())));

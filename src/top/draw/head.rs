@@ -4,30 +4,26 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::text::Span;
-use ratatui::widgets::Sparkline;
-use ratatui::widgets::SparklineBar;
 
+use super::charts;
 use super::theme::Theme;
 use crate::columns;
 use crate::columns::Column;
 use crate::live::snapshot::Snapshot;
 use crate::text::numbers::Unit;
-use crate::text::numbers::binary;
 use crate::text::numbers::decimal;
 use crate::top::app::App;
 use crate::top::app::Mode;
 use crate::top::cells;
+use crate::top::filter::Filter;
+use crate::top::numbers::differ;
+use crate::top::settings::Show;
 use crate::top::summary;
 use crate::top::table::Slot;
 use crate::top::zones::Zones;
 
 /// Where bars begin: behind title and number.
 const BARS: u16 = 22;
-/// Room for the number at the right of the bars.
-const MOST: u16 = 8;
-/// Bars are numbers without a fraction: what is 1 in full.
-const FULL: f64 = 10_000.0;
-
 /// Draws it.
 pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_>) {
     place(app, theme, zones.place, frame);
@@ -43,65 +39,22 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
     }
     let numbers = summary::numbers(&app.settings, &app.scene, snapshot.system.seconds);
     let line = columns::Line::from(&snapshot.system);
-    let all = summary::series(app.scene.engine).iter().filter_map(|id| cells::find(id));
-    for (i, column) in all.enumerate() {
-        let y = zones.figures.y + u16::try_from(i).unwrap_or(0) * zones.each;
+    // Where there is room, what is not drawn as well.
+    const MORE: &[&str] =
+        &["read_bytes", "readahead_pages", "fault_misses", "fault_hits", "write_accesses", "buffer_dirtied"];
+    let known = |column: &&Column| column.value(&line) != columns::Value::Unknown;
+    let more = MORE.iter().filter_map(|id| cells::find(id)).filter(known);
+    let series = summary::series(app.scene.engine).iter().filter_map(|id| cells::find(id));
+    let area = zones.figures;
+    for (column, y) in series.chain(more).zip(area.y..area.bottom()) {
         let (title, text) = summary::figure(column, column.value(&line), numbers);
-        let style = theme.figure(column.id);
         let buffer = frame.buffer_mut();
-        buffer.set_stringn(0, y, format!("{title:<10}"), zones.figures.width.into(), style);
-        buffer.set_stringn(
-            10,
-            y,
-            format!("{text:>10}"),
-            zones.figures.width.saturating_sub(10).into(),
-            theme.strong(),
-        );
-        let area = Rect::new(0, y, zones.figures.width, zones.each);
-        bars(app, theme, (column, i), area, frame);
+        buffer.set_stringn(0, y, format!("{title:<10}"), area.width.into(), theme.figure(column.id));
+        let room = usize::from(area.width.saturating_sub(10));
+        buffer.set_stringn(10, y, format!("{text:>10}"), room, theme.strong());
     }
-}
-
-fn bars(app: &App, theme: &Theme, (column, i): (&Column, usize), area: Rect, frame: &mut Frame<'_>) {
-    let room = area.width.saturating_sub(BARS + MOST);
-    if room < 5 {
-        return;
-    }
-    let shown = app.history.len().min(room.into());
-    let values: Vec<Option<f64>> =
-        app.history.iter().skip(app.history.len() - shown).map(|p| p.get(i).copied().flatten()).collect();
-    let ratio = column.id.ends_with("ratio");
-    let most = values.iter().flatten().fold(0.0_f64, |a, b| a.max(*b));
-    // A bar for something is never empty.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let height = |x: f64, whole: f64| {
-        if x <= 0.0 {
-            0
-        } else {
-            ((x / whole * FULL) as u64).max((FULL / 8.0 / f64::from(area.height)) as u64)
-        }
-    };
-    let whole = if ratio { 1.0 } else { most.max(f64::MIN_POSITIVE) };
-    let data = values.iter().map(|v| SparklineBar::from(v.map(|x| height(x, whole))));
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let spark = Sparkline::default()
-        .data(data.collect::<Vec<_>>())
-        .max(FULL as u64)
-        .bar_set(theme.bars())
-        .absent_value_symbol(theme.absent())
-        .absent_value_style(theme.dim())
-        .style(theme.figure(column.id));
-    let width = u16::try_from(shown).unwrap_or(room);
-    frame.render_widget(spark, Rect::new(BARS + room - width, area.y, width, area.height));
-    let text = match (ratio, most) {
-        (true, _) => "100%".into(),
-        (_, x) if x <= 0.0 => String::new(),
-        _ if matches!(column.id, "direct_bytes") => binary(most),
-        #[allow(clippy::cast_precision_loss)]
-        _ if app.settings.unit == Unit::Bytes => binary(most * app.scene.page_size as f64),
-        _ => decimal(most),
-    };
-    frame.buffer_mut().set_stringn(BARS + room + 1, area.y, text, usize::from(MOST) - 1, theme.dim());
+    let room = Rect { x: BARS, width: area.width.saturating_sub(BARS), ..area };
+    charts::draw(app, theme, room, frame);
 }
 
 fn place(app: &App, theme: &Theme, area: Rect, frame: &mut Frame<'_>) {
@@ -117,14 +70,28 @@ fn place(app: &App, theme: &Theme, area: Rect, frame: &mut Frame<'_>) {
     let time = summary::time(&app.scene, &snapshot.system);
     let x = area.width.saturating_sub(9);
     frame.buffer_mut().set_stringn(x, area.y, format!(" {time}"), 9, theme.strong());
-    if area.height > 1 {
-        let numbers = summary::numbers(&app.settings, &app.scene, snapshot.system.seconds);
-        let text = summary::cache(&snapshot.system, numbers);
-        let lost = snapshot.system.lost.total() > 0;
-        let (before, after) = text.split_at(text.find("lost").unwrap_or(text.len()));
-        let style = if lost { theme.warning() } else { ratatui::style::Style::new() };
-        let line = Line::from(vec![Span::raw(before), Span::styled(after, style)]);
-        frame.buffer_mut().set_line(0, area.y + 1, &line, area.width);
+    if area.height < 2 {
+        return;
+    }
+    let numbers = summary::numbers(&app.settings, &app.scene, snapshot.system.seconds);
+    let mut lines = vec![summary::memory(snapshot, numbers)];
+    if area.height > 2 {
+        lines.push(summary::pressure(snapshot, numbers));
+    }
+    let last = area.y + u16::try_from(lines.len()).unwrap_or(1);
+    for (text, y) in lines.into_iter().zip(area.y + 1..area.bottom()) {
+        let mut line = Line::from(text);
+        if y == last {
+            match summary::lost(&snapshot.system.lost, &app.lost) {
+                None => line.push_span("  lost 0"),
+                // Only what makes the totals wrong is red.
+                Some((text, totals)) => {
+                    let style = if totals { theme.warning() } else { theme.strong() };
+                    line.spans.insert(0, Span::styled(text + "  ", style));
+                }
+            }
+        }
+        frame.buffer_mut().set_line(0, y, &line, area.width);
     }
 }
 
@@ -137,13 +104,23 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
     if let Some(snapshot) = &app.snapshot {
         let by = snapshot.view.by;
         let what = |n: usize| if n == 1 { by.singular() } else { by.plural() };
-        let all = snapshot.number();
+        let all = snapshot.rows();
         let entries = app.slots.iter().filter(|s| is_named(snapshot, **s)).count();
         parts.push(match app.filter.is_empty() {
             true => format!("{all} {}", what(all)),
             false => format!("{entries} of {all} {}", what(all)),
         });
-        parts.push(app.numbers().show.title().into());
+        if let Some(ended) = snapshot.ended().filter(|n| *n > 0) {
+            #[allow(clippy::cast_precision_loss)]
+            parts.push(format!("{} ended", decimal(ended as f64)));
+        }
+        let numbers = app.numbers();
+        parts.push(match (numbers.show, app.settings.interval.as_secs_f64()) {
+            (Show::Count, wanted) if differ(numbers.seconds, wanted) => {
+                format!("in {:.1} s", numbers.seconds)
+            }
+            (show, _) => show.title().into(),
+        });
         let arrow = if app.settings.reverse { " reversed" } else { "" };
         let sort = match app.settings.sort {
             crate::top::settings::Sort::Column(c) => cells::title(c),
@@ -162,24 +139,44 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
     let mut spans = vec![Span::raw(parts.join("  "))];
     if app.mode == Mode::Filter || !app.filter.is_empty() {
         let cursor = if app.mode == Mode::Filter { "_" } else { "" };
+        let filter = Filter::new(&app.filter);
+        if let Some(mistake) = filter.mistake() {
+            spans.insert(
+                0,
+                Span::styled(
+                    theme.text(&format!("{}  ", crate::text::foreign::line(mistake))),
+                    theme.warning(),
+                ),
+            );
+        }
         spans.insert(
             0,
             Span::styled(theme.text(&format!("filter: {}{cursor}  ", app.filter)), theme.strong()),
         );
     }
     if app.paused {
-        spans.insert(0, Span::styled("PAUSED  ", theme.warning()));
+        let text = match app.back {
+            Some(_) => format!("{} s AGO  ", decimal(app.ago())),
+            None => "PAUSED  ".into(),
+        };
+        spans.insert(0, Span::styled(text, theme.warning()));
     }
     // Where there is no line of keys, a message stands here.
     if let Some(text) = message(app).filter(|_| zones.foot.height == 0) {
         spans.insert(0, Span::styled(theme.text(&format!("{text}  ")), theme.warning()));
     }
-    frame.buffer_mut().set_line(0, zones.status.y, &Line::from(spans), zones.status.width);
+    let line = Line::from(spans);
+    let end = u16::try_from(line.width() + 1).unwrap_or(u16::MAX).min(zones.status.width);
+    let buffer = frame.buffer_mut();
+    buffer.set_line(0, zones.status.y, &line, zones.status.width);
+    // The title of the panel below.
+    let rule = theme.rule().repeat(usize::from(zones.status.width - end));
+    buffer.set_string(end, zones.status.y, rule, theme.dim());
 }
 
 /// It is one of the rows that are counted: not a thread below, nor the rest.
 fn is_named(snapshot: &Snapshot, slot: Slot) -> bool {
-    matches!(slot, Slot::Entry(i) if snapshot.entries.get(i).is_some_and(|e| !e.named.who.other))
+    matches!(slot, Slot::Entry(i) if snapshot.entries.get(i).is_some_and(|e| !e.named.who.other && e.ended.is_none()))
 }
 
 fn message(app: &App) -> Option<String> {
@@ -192,12 +189,12 @@ pub(super) fn foot(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
         return;
     }
     let keys = match app.mode {
-        Mode::Filter => "type to filter by name, user, id, cgroup    Enter keep  Esc drop",
-        _ => "h help  Enter details  / filter  Tab rows  < > sort  m totals  p pause  q quit",
+        Mode::Filter => "text  !not  a|b  ~regular.expression  misses>100    Enter keep  Esc drop",
+        _ => "h help  Enter details  / filter  Tab rows  < > sort  m totals  \u{2190} \u{2192} time  q quit",
     };
     let (text, style) = match message(app) {
         Some(text) => (theme.text(&text), theme.warning()),
-        None => (keys.to_owned(), theme.dim()),
+        None => (theme.text(keys), theme.dim()),
     };
     frame.buffer_mut().set_stringn(0, zones.foot.y, text, zones.foot.width.into(), style);
 }

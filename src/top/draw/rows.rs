@@ -1,11 +1,18 @@
 //! The table: only the rows that are seen are made.
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 
 use super::theme::Theme;
-use crate::live::snapshot::State;
+use crate::columns;
+use crate::columns::Column;
+use crate::live::snapshot::Entry;
+use crate::model::Row;
 use crate::top::app::App;
+use crate::top::layout;
+use crate::top::settings::Sort;
 use crate::top::table::Look;
 use crate::top::table::Slot;
 use crate::top::zones::Zones;
@@ -24,26 +31,115 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
     if app.slots.is_empty() && area.height > 0 {
         let text = match app.filter.is_empty() {
             true => "nothing happened in this interval",
-            false => "no row has the text of the filter: Esc drops it",
+            false => "no row is taken by the filter: Esc drops it",
         };
         frame.buffer_mut().set_stringn(0, area.y, text, area.width.into(), theme.dim());
     }
+    let marks = marks(app, &look);
     let seen = app.slots.iter().enumerate().skip(app.offset);
     for ((at, slot), y) in seen.zip(area.y..area.bottom()) {
         let Some((row, state)) = app.row(*slot) else { continue };
         let mark = match slot {
             Slot::Thread(_, last) => theme.branch(*last),
-            Slot::Entry(_) if state == State::Ended => "x ",
+            Slot::Entry(_) if state.is_over() => "x ",
             Slot::Entry(_) => "",
         };
-        let text = theme.text(&look.row(&row, mark));
-        let mut style = if state == State::Ended { theme.dim() } else { ratatui::style::Style::new() };
+        let entry = app.entry(*slot);
+        let line = entry.filter(|_| app.by() == crate::pivot::By::Process && row.who.tid.is_none());
+        let line = line.and_then(|e| app.argv.get(&e.named.who));
+        let together =
+            entry.and_then(|e| e.ended).map(|n| if n > 1 { format!("{n}x ") } else { "x ".into() });
+        let mark = together.as_deref().unwrap_or(mark);
+        let look = Look { numbers: look.numbers.of(entry.and_then(|e| e.seconds)), ..look };
+        let text = theme.text(&look.with_line(&row, mark, line));
+        let mut style = if state.is_over() { theme.dim() } else { ratatui::style::Style::new() };
         if app.selected.is_some() && at == app.at {
             style = style.patch(theme.selected());
         }
         let buffer = frame.buffer_mut();
         buffer.set_style(Rect::new(0, y, area.width, 1), style);
         buffer.set_stringn(0, y, text, area.width.into(), style);
+        let styled = state.is_over() || app.selected.is_some() && at == app.at;
+        let plain = !styled;
+        for mark in &marks {
+            mark.draw(theme, (&row, entry, plain), Rect { y, height: 1, ..area }, buffer);
+        }
+    }
+}
+
+/// What is drawn over the text of a row.
+struct Mark {
+    begin: u16,
+    width: u16,
+    what: What,
+}
+
+enum What {
+    /// A bar for the part of this whole.
+    Share(f64),
+    /// Colours for a ratio of hits.
+    Ratio(&'static Column),
+    /// The same for misses, of which the largest is this.
+    Misses(&'static Column, f64),
+}
+
+/// What is marked in every row, and where.
+fn marks(app: &App, look: &Look<'_>) -> Vec<Mark> {
+    let number = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+    let Some(snapshot) = &app.snapshot else { return Vec::new() };
+    let what = |sort: Sort| match sort {
+        Sort::Busy => {
+            let busy = snapshot.entries.iter().filter(|e| e.state.counts()).map(|e| e.busy);
+            #[allow(clippy::cast_precision_loss)]
+            Some(What::Share(busy.fold(0, u64::saturating_add) as f64))
+        }
+        Sort::Column(column) if column.id.ends_with("hit_ratio") => Some(What::Ratio(column)),
+        Sort::Column(column) if matches!(column.id, "misses" | "classic_misses") => {
+            let line = columns::Line::from(&snapshot.system);
+            Some(What::Misses(column, column.value(&line).sort_key()))
+        }
+        _ => None,
+    };
+    let places = look.titles().1.into_iter();
+    let mark = |(begin, end, sort)| {
+        Some(Mark { begin: number(begin), width: number(end - begin), what: what(sort)? })
+    };
+    places.filter_map(mark).collect()
+}
+
+impl Mark {
+    fn draw(
+        &self,
+        theme: &Theme,
+        (row, entry, plain): (&Row, Option<&Entry>, bool),
+        line: Rect,
+        buffer: &mut Buffer,
+    ) {
+        let area = Rect { x: self.begin, width: self.width, ..line }.intersection(line);
+        let style = match &self.what {
+            What::Share(all) => {
+                let counts = entry.filter(|e| e.state.counts() && *all > 0.0);
+                #[allow(clippy::cast_precision_loss)]
+                let part = counts.map_or(0.0, |e| e.busy as f64 / all);
+                let text = theme.share(part, self.width.into());
+                let style = if plain { theme.shares() } else { Style::new() };
+                buffer.set_stringn(self.begin, line.y, text, area.width.into(), style);
+                return;
+            }
+            What::Ratio(column) => match column.value(&columns::Line::from(row)) {
+                columns::Value::Ratio(x) => theme.heat(x),
+                _ => return,
+            },
+            // A tenth of all misses is worth a look.
+            What::Misses(column, all) => match column.value(&columns::Line::from(row)).sort_key() {
+                x if x > 0.0 && x * 10.0 >= *all => theme.heat(0.0),
+                x if x > 0.0 => theme.heat(0.6),
+                _ => return,
+            },
+        };
+        if plain {
+            buffer.set_style(area, style);
+        }
     }
 }
 
@@ -59,9 +155,14 @@ fn titles(app: &App, theme: &Theme, look: &Look<'_>, area: Rect, frame: &mut Fra
         if sort != app.settings.sort {
             continue;
         }
+        let end = if sort == Sort::Name { begin + layout::name_title(look.by).len() } else { end };
         let begin = u16::try_from(begin).unwrap_or(u16::MAX).min(area.width);
         let end = u16::try_from(end).unwrap_or(u16::MAX).min(area.width);
         let style = theme.titles().patch(theme.sorted());
         buffer.set_style(Rect::new(begin, area.y, end - begin, 1), style);
+        // Numbers fall from above unless reversed, names rise.
+        let falls = matches!(sort, Sort::Busy | Sort::Column(_)) != app.settings.reverse;
+        buffer.set_stringn(end, area.y, theme.arrow(falls), usize::from(area.width - end).min(1), style);
+        break;
     }
 }

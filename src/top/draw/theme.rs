@@ -138,6 +138,60 @@ impl Theme {
         }
     }
 
+    /// How full a cell is of the n-th of figures on top of each other, without colours.
+    #[must_use]
+    pub fn shade(self, n: usize) -> &'static str {
+        let all: &[&'static str] = if self.unicode { &["░", "▒", "█"] } else { &[".", "+", "#"] };
+        all.get(n.min(2)).copied().unwrap_or("#")
+    }
+
+    /// The line behind the title of a panel.
+    #[must_use]
+    pub const fn rule(self) -> &'static str {
+        if self.unicode { "─" } else { "-" }
+    }
+
+    /// Where the largest value is: above or below.
+    #[must_use]
+    pub const fn arrow(self, falls: bool) -> &'static str {
+        match (self.unicode, falls) {
+            (true, true) => "▼",
+            (true, false) => "▲",
+            (false, true) => "v",
+            (false, false) => "^",
+        }
+    }
+
+    /// A bar for a part of the whole, from the left, in a room of so many cells.
+    #[must_use]
+    pub fn share(self, part: f64, room: usize) -> String {
+        const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+        let steps = (part.clamp(0.0, 1.0) * room as f64 * 8.0).round() as usize;
+        let steps = if part > 0.0 { steps.max(1) } else { 0 };
+        if self.unicode {
+            "█".repeat(steps / 8) + PARTS.get(steps % 8).copied().unwrap_or_default()
+        } else {
+            "#".repeat(steps.div_ceil(8))
+        }
+    }
+
+    /// The bars of shares.
+    #[must_use]
+    pub const fn shares(self) -> Style {
+        self.colored(Color::Cyan)
+    }
+
+    /// How good a part of hits is.
+    #[must_use]
+    pub fn heat(self, ratio: f64) -> Style {
+        self.colored(match ratio {
+            r if r >= 0.9 => Color::Green,
+            r if r >= 0.5 => Color::Yellow,
+            _ => Color::Red,
+        })
+    }
+
     /// Where a figure has no value in the history.
     #[must_use]
     pub const fn absent(self) -> &'static str {

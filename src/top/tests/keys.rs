@@ -181,7 +181,7 @@ fn pause_holds_the_picture_and_the_history_goes_on() {
     assert!(!app.take(rows(&[(2, 60)])));
     assert_eq!((order(&app), app.history.len()), (vec![1], 2));
     let effects = typed(&mut app, "p");
-    assert_eq!(effects, [Effect::Hold(false), Effect::View(VIEW)]);
+    assert_eq!(effects, [Effect::Hold(false), Effect::View(View { ended: Ended::Command, ..VIEW })]);
     app.take(rows(&[(2, 60)]));
     assert_eq!(order(&app), [2]);
 }

@@ -154,6 +154,7 @@ fn play_on(mut source: Fake, steps: Vec<Step>, iterations: Option<u64>) -> (Resu
             process: None,
             view: VIEW,
             interval: Duration::from_millis(10),
+            machine: None,
         };
         let report = |r| reporter.send(r).is_ok();
         if let Err(e) = sampler::work(job, &asked, &report) {
@@ -164,7 +165,13 @@ fn play_on(mut source: Fake, steps: Vec<Step>, iterations: Option<u64>) -> (Resu
     let mut film = Film::default();
     let none = Vec::new().into_iter();
     let mut script = Script { steps: steps.into_iter(), reports, typed: none, until: None };
-    let hands = Hands { commands: &commands, command_line: &|_| (), suspend: &|| (), iterations };
+    let hands = Hands {
+        commands: &commands,
+        command_line: &|_| (),
+        command_lines: &|_| (),
+        suspend: &|| (),
+        iterations,
+    };
     let result = screen::turn(&mut app, &mut script, &mut film, &hands);
     drop((commands, script));
     sampler.join().unwrap();
@@ -245,4 +252,30 @@ fn a_source_that_fails_ends_it_with_the_reason() {
     let source = Fake { plan: fixtures::plan(&[]), start: crate::sample::Moment::now(), k: 0, fails: true };
     let (result, _) = play_on(source, (0..12).map(|_| Step::Report).collect(), None);
     assert_eq!(result.unwrap_err().message, "the kernel has had enough");
+}
+
+#[test]
+fn the_first_interval_of_ten_seconds_is_a_short_one() {
+    let (commands, asked) = mpsc::channel();
+    let (reporter, reports) = mpsc::channel();
+    thread::spawn(move || {
+        let mut source =
+            Fake { plan: fixtures::plan(&[]), start: crate::sample::Moment::now(), k: 0, fails: false };
+        let names = Box::<fixtures::FakeNames>::default();
+        let pivot = Pivot { by: None, top: usize::MAX, filter: Filter::default(), names };
+        let interval = Duration::from_secs(600);
+        let job = Job {
+            source: &mut source,
+            pivot,
+            files: true,
+            process: None,
+            view: VIEW,
+            interval,
+            machine: None,
+        };
+        let _ = sampler::work(job, &asked, &|r| reporter.send(r).is_ok());
+    });
+    let first = reports.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(matches!(first, Report::Snapshot(s) if s.early && s.fresh));
+    drop(commands);
 }

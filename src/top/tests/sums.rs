@@ -9,6 +9,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use crate::figures::Figure;
+use crate::live::keeper::Ended;
 use crate::live::keeper::Keeper;
 use crate::live::keeper::View;
 use crate::model;
@@ -80,16 +81,16 @@ proptest! {
         let mut events: Vec<Event> = Vec::new();
         for (k, (new, alive)) in ticks.iter().enumerate() {
             living.set(*alive);
-            keeper.tick(View { by: By::Process, show: Show::Count, threads: false }).unwrap();
+            keeper.tick(View { by: By::Process, show: Show::Count, threads: false, ended: Ended::Unasked }).unwrap();
             events.extend(new.iter().cloned());
             let [rows, files, folded, folded_files] = keeper.kept();
             prop_assert!(rows <= 12 + 12 && files <= 12 + 12 && folded <= 20 && folded_files <= 20);
             for (by, show) in ALL.into_iter().flat_map(|by| [(by, Show::Count), (by, Show::Total)]) {
                 let files = filter.files() || by.files();
-                let snapshot = keeper.again(View { by, show, threads: false });
+                let snapshot = keeper.again(View { by, show, threads: false, ended: Ended::Unasked });
                 // Those that linger are of another interval.
                 let rows: Vec<_> = snapshot.entries.iter()
-                    .filter(|e| e.state == crate::live::snapshot::State::Active)
+                    .filter(|e| e.state.counts())
                     .map(|e| (e.id().clone(), snapshot.row(e)))
                     .collect();
                 let from = if show == Show::Total { 0 } else { k };
@@ -186,14 +187,16 @@ fn many_short_processes_take_no_more_memory_than_a_few() {
     let mut keeper = Keeper::new(&mut source, pivot(Filter::default()), true, Box::new(alive)).unwrap();
     for second in 1..=SECONDS {
         now.set(1000 + u32::try_from(second).unwrap() * EACH);
-        keeper.tick(View { by: By::Process, show: Show::Count, threads: false }).unwrap();
+        keeper
+            .tick(View { by: By::Process, show: Show::Count, threads: false, ended: Ended::Unasked })
+            .unwrap();
         let [rows, files, folded, folded_files] = keeper.kept();
         assert!(rows <= 2048 + 100 && files <= 2048 + 200, "{rows} {files}");
         assert!(folded <= 4096 && folded_files <= 4096, "{folded} {folded_files}");
     }
     let all = SECONDS * u64::from(EACH);
     let mut total = |by| {
-        let snapshot = keeper.again(View { by, show: Show::Total, threads: false });
+        let snapshot = keeper.again(View { by, show: Show::Total, threads: false, ended: Ended::Unasked });
         let hits = |e: &crate::live::snapshot::Entry| snapshot.row(e).figures.get(Figure::Hits).unwrap();
         let named = snapshot.entries.iter().filter(|e| !e.named.who.other);
         let busiest = named.map(hits).max().unwrap();

@@ -1,0 +1,310 @@
+//! What a person types to see some rows only: texts, regular expressions, figures.
+//!
+//! Words with blanks between them must all be true, `|` stands between alternatives, `!` before what must not be true.
+//! `~` begins a regular expression, a column with `<` or `>` and a number is a figure, all else is a text. What is not
+//! known of a row is neither true nor false of it: such a row is not shown.
+
+use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
+
+use crate::columns::Column;
+use crate::columns::Value;
+use crate::pivot::By;
+use crate::pivot::Who;
+use crate::text::foreign::Foreign;
+use crate::text::numbers::Unit;
+use crate::top::cells;
+use crate::top::layout;
+use crate::top::numbers::Numbers;
+
+/// What rows are shown.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Of these, each a list of terms that must all be true, one.
+    any: Vec<Vec<Term>>,
+    /// Why it cannot be understood.
+    mistake: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Term {
+    not: bool,
+    test: Test,
+}
+
+#[derive(Debug, Clone)]
+enum Test {
+    /// A text, in upper or lower case.
+    Text(String),
+    Regex(Box<Regex>),
+    Figure(&'static Column, Compare, f64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compare {
+    Less,
+    LessOrEqual,
+    Equal,
+    GreaterOrEqual,
+    Greater,
+}
+
+/// A row, as far as it is asked about.
+pub struct Asked<'a> {
+    /// What rows stand for.
+    pub by: By,
+    /// Whom it is about.
+    pub who: &'a Who,
+    /// Its command line, where that was seen.
+    pub argv: Option<&'a Foreign>,
+    /// The value of a column, as it is shown.
+    pub value: &'a dyn Fn(&Column) -> Value,
+    /// How numbers are shown.
+    pub numbers: Numbers,
+}
+
+impl Filter {
+    /// Reads what was typed.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let mut out = Self::default();
+        for alternative in split(text, '|') {
+            let mut terms = Vec::new();
+            for word in split(alternative, ' ').into_iter().filter(|w| !w.is_empty()) {
+                match term(word) {
+                    Ok(Some(term)) => terms.push(term),
+                    Ok(None) => {}
+                    Err(why) => out.mistake = Some(why),
+                }
+            }
+            out.any.push(terms);
+        }
+        // An alternative that is still empty is being typed.
+        if out.any.iter().any(|terms| !terms.is_empty()) {
+            out.any.retain(|terms| !terms.is_empty());
+        }
+        out
+    }
+
+    /// Why it cannot be understood.
+    #[must_use]
+    pub fn mistake(&self) -> Option<&str> {
+        self.mistake.as_deref()
+    }
+
+    /// Whether everything is shown.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.mistake.is_none() && self.any.iter().all(Vec::is_empty)
+    }
+
+    /// Whether a row is shown.
+    #[must_use]
+    pub fn takes(&self, row: &Asked<'_>) -> bool {
+        let all = |terms: &Vec<Term>| terms.iter().all(|t| t.test.is(row).is_some_and(|yes| yes != t.not));
+        self.is_empty() || self.mistake.is_none() && self.any.iter().any(all)
+    }
+}
+
+/// The parts between these signs, but for those in brackets of a regular expression.
+fn split(text: &str, at: char) -> Vec<&str> {
+    let (mut out, mut begin, mut depth) = (Vec::new(), 0, 0_u32);
+    let mut regex = false;
+    let mut before = ' ';
+    for (i, c) in text.char_indices() {
+        match c {
+            '~' if matches!(before, ' ' | '|' | '!') => regex = true,
+            '(' | '[' if regex && before != '\\' => depth += 1,
+            ')' | ']' if regex && before != '\\' => depth = depth.saturating_sub(1),
+            c if c == at && depth == 0 => {
+                out.extend(text.get(begin..i));
+                (begin, regex) = (i + c.len_utf8(), false);
+            }
+            ' ' if depth == 0 => regex = false,
+            _ => {}
+        }
+        before = c;
+    }
+    out.extend(text.get(begin..));
+    out
+}
+
+fn term(word: &str) -> Result<Option<Term>, String> {
+    let rest = word.trim_start_matches('!');
+    let not = (word.len() - rest.len()) % 2 == 1;
+    if rest.is_empty() || rest == "~" {
+        return Ok(None);
+    }
+    let test = if let Some(pattern) = rest.strip_prefix('~') {
+        let syntax = syntax::Config::new().case_insensitive(true).unicode(false).utf8(false);
+        let size = Regex::config().nfa_size_limit(Some(1 << 20)).utf8_empty(false);
+        let made = Regex::builder().syntax(syntax).configure(size).build(pattern);
+        Test::Regex(Box::new(made.map_err(|_| format!("'{pattern}' is no regular expression"))?))
+    } else {
+        match figure(rest) {
+            Some(figure) => figure,
+            None => Test::Text(rest.to_lowercase()),
+        }
+    };
+    Ok(Some(Term { not, test }))
+}
+
+/// `misses>100`, `hits<=2k`, `read_hit%<50`.
+fn figure(word: &str) -> Option<Test> {
+    let at = word.find(['<', '>', '='])?;
+    let (name, rest) = (word.get(..at)?, word.get(at..)?);
+    let (compare, number) = [
+        ("<=", Compare::LessOrEqual),
+        (">=", Compare::GreaterOrEqual),
+        ("<", Compare::Less),
+        (">", Compare::Greater),
+        ("=", Compare::Equal),
+    ]
+    .into_iter()
+    .find_map(|(sign, compare)| Some((compare, rest.strip_prefix(sign)?)))?;
+    let column = cells::find(name).filter(|c| cells::suits_rows(c))?;
+    let number = number.trim_end_matches('%');
+    let (digits, factor) = match number.char_indices().next_back()? {
+        (i, 'k') => (number.get(..i)?, 1e3),
+        (i, 'K') => (number.get(..i)?, 1024.0),
+        (i, 'M') => (number.get(..i)?, 1024.0 * 1024.0),
+        (i, 'G') => (number.get(..i)?, 1024.0 * 1024.0 * 1024.0),
+        _ => (number, 1.0),
+    };
+    Some(Test::Figure(column, compare, digits.parse::<f64>().ok()? * factor))
+}
+
+impl Test {
+    /// `None`: nobody knows.
+    fn is(&self, row: &Asked<'_>) -> Option<bool> {
+        match self {
+            Test::Text(text) => Some(row.has(&|shown| contains(shown, text))),
+            Test::Regex(regex) => Some(row.has(&|shown| regex.is_match(shown))),
+            Test::Figure(column, compare, wanted) => {
+                let value = (row.value)(column);
+                let is = row.numbers.height(value)?;
+                let is = match value {
+                    Value::Ratio(_) => is * 100.0,
+                    #[allow(clippy::cast_precision_loss)]
+                    Value::Pages(_) if row.numbers.unit == Unit::Bytes => is * row.numbers.page_size as f64,
+                    _ => is,
+                };
+                Some(match compare {
+                    Compare::Less => is < *wanted,
+                    Compare::LessOrEqual => is <= *wanted,
+                    Compare::Equal => (is - wanted).abs() < 0.005,
+                    Compare::GreaterOrEqual => is >= *wanted,
+                    Compare::Greater => is > *wanted,
+                })
+            }
+        }
+    }
+}
+
+impl Asked<'_> {
+    /// Whether anything that says what the row is passes.
+    fn has(&self, test: &dyn Fn(&str) -> bool) -> bool {
+        let who = self.who;
+        let words = [&who.user, &who.cgroup, &who.container, &who.unit, &who.mount, &who.device];
+        let mut numbers = [who.pid, who.tid].into_iter().flatten();
+        test(&layout::name(self.by, who).raw())
+            || self.argv.is_some_and(|a| test(&a.raw()))
+            || words.into_iter().flatten().any(|w| test(&w.raw()))
+            || numbers.any(|n| test(&n.to_string()))
+    }
+}
+
+fn contains(text: &str, wanted: &str) -> bool {
+    if !text.is_ascii() {
+        return text.to_lowercase().contains(wanted);
+    }
+    text.as_bytes().windows(wanted.len().max(1)).any(|w| w.eq_ignore_ascii_case(wanted.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::Line;
+    use crate::figures::Figure;
+    use crate::live::snapshot::Show;
+    use crate::model::Row;
+    use crate::view::fixtures;
+
+    fn takes(filter: &str, argv: Option<&str>) -> bool {
+        let mut figures = fixtures::figures(&[
+            (Figure::Accesses, 200),
+            (Figure::Hits, 50),
+            (Figure::Misses, 150),
+            (Figure::ReadBytes, 3 << 20),
+        ]);
+        figures.set(Figure::Dirtied, None);
+        let who = Who {
+            pid: Some(1234),
+            comm: Some("Postgres".into()),
+            user: Some("me".into()),
+            unit: Some("db.service".into()),
+            ..Who::default()
+        };
+        let row = Row { who, figures, classic: None };
+        let numbers =
+            Numbers { unit: Unit::Pages, page_size: 4096, show: Show::Rate, seconds: 2.0, counted: None };
+        let argv = argv.map(Foreign::from);
+        Filter::new(filter).takes(&Asked {
+            by: By::Process,
+            who: &row.who,
+            argv: argv.as_ref(),
+            value: &|column| column.value(&Line::from(&row)),
+            numbers,
+        })
+    }
+
+    #[test]
+    fn words_alternatives_and_what_must_not_be() {
+        for yes in [
+            "",
+            "post",
+            "GRES",
+            "123",
+            "me",
+            "db.serv",
+            "post me",
+            "!dd",
+            "dd|post",
+            "!!post",
+            "~^post",
+            "~g.es$",
+            "~(dd|post)g",
+            "!~^dd",
+            "~",
+            "!",
+            "~[ab] | me",
+        ] {
+            assert!(takes(yes, None), "{yes}");
+        }
+        for no in ["dd", "dd|", "!post", "post dd", "~^gres", "dd|!me", "~(dd|x)$"] {
+            assert!(!takes(no, None), "{no}");
+        }
+        assert!(takes("writer", Some("postgres: wal writer")) && !takes("writer", None));
+    }
+
+    #[test]
+    fn figures_are_those_that_are_shown() {
+        for yes in
+            ["misses>70", "misses=75", "hits<=25", "read_hit%<30", "hitratio>=25%", "read>1M", "misses<1k"]
+        {
+            assert!(takes(yes, None), "{yes}");
+        }
+        // Nobody knows how many pages it dirtied.
+        for no in ["misses>75", "hits>25", "dirtied>=0", "!dirtied>0", "dirtied<1 | hits>25"] {
+            assert!(!takes(no, None), "{no}");
+        }
+        assert!(!takes("nothing>3", None), "a text that is not there");
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_said() {
+        let filter = Filter::new("~(post");
+        assert_eq!(filter.mistake(), Some("'(post' is no regular expression"));
+        assert!(!filter.is_empty() && !takes("~(post", None));
+    }
+}
