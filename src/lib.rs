@@ -25,6 +25,7 @@ pub mod only;
 pub mod options;
 pub mod pivot;
 pub mod plan;
+pub mod record;
 pub mod report;
 pub mod residency;
 pub mod rising;

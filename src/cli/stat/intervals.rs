@@ -18,6 +18,8 @@ pub(super) const INTERVALS: &[&str] = &[
     "mount",
     "latency",
     "include_self",
+    "record",
+    "replay",
     "engine",
 ];
 
