@@ -7,6 +7,7 @@ pub mod cgroup;
 pub mod classic;
 pub mod cli;
 pub mod columns;
+pub mod daemon;
 pub mod du;
 pub mod engines;
 pub mod exit;

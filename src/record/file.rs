@@ -185,7 +185,11 @@ impl Reader {
             return Ok(Found::End);
         }
         if there < HEAD {
-            return Ok(if head[..there.min(2)] == MARK[..there.min(2)] { Found::Cut } else { Found::Damaged });
+            return Ok(if head[..there.min(2)] == MARK[..there.min(2)] {
+                Found::Cut
+            } else {
+                Found::Damaged
+            });
         }
         let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
         let wake = match wake {

@@ -173,7 +173,11 @@ impl Encoder {
         let (old_files, new_files) = split(std::mem::take(&mut sample.files), &mut self.files, of_file);
         let last = std::mem::replace(&mut self.last, Last::of(sample));
         let same = last.known.as_ref().is_some_and(|k| *k == sample.known);
-        let known = if same { Arc::new(Known { figures: Vec::new(), programs: Vec::new(), ..*sample.known }) } else { Arc::clone(&sample.known) };
+        let known = if same {
+            Arc::new(Known { figures: Vec::new(), programs: Vec::new(), ..*sample.known })
+        } else {
+            Arc::clone(&sample.known)
+        };
         let head = Head {
             session: session.cloned(),
             same,
@@ -187,7 +191,10 @@ impl Encoder {
                 rows: new,
                 files: new_files,
                 folded: sample.folded.clone(),
-                latency: sample.latency.as_deref().map(|l| combine_histograms(l, &last.latency, u64::wrapping_sub)),
+                latency: sample
+                    .latency
+                    .as_deref()
+                    .map(|l| combine_histograms(l, &last.latency, u64::wrapping_sub)),
                 lost: sample.lost.clone(),
                 memory: sample.memory,
                 classic: sample.classic.clone(),
@@ -198,7 +205,8 @@ impl Encoder {
         let mut out = Vec::with_capacity(text.len() + 16 * old.len() + 64);
         put(&mut out, text.len() as u64);
         out.extend(text);
-        let cells: Vec<Cells> = old.iter().map(|(n, r)| (*n, r.counters.clone(), r.latency.clone())).collect();
+        let cells: Vec<Cells> =
+            old.iter().map(|(n, r)| (*n, r.counters.clone(), r.latency.clone())).collect();
         put_rows(&cells, &mut self.sets, &scheme, &mut out);
         let cells: Vec<Cells> = old_files.iter().map(|(n, f)| (*n, f.counters.clone(), None)).collect();
         put_rows(&cells, &mut self.sets, &scheme, &mut out);
@@ -249,9 +257,8 @@ impl Decoder {
         let scheme = self.scheme.as_ref().ok_or_else(|| wrong("a segment has no beginning"))?;
         let bare = |row: &RowSample| RowSample { counters: Sparse::default(), latency: None, ..row.clone() };
         self.threads.extend(sample.rows.iter().map(bare));
-        self.files.extend(
-            sample.files.iter().map(|f| FileSample { counters: Sparse::default(), ..f.clone() }),
-        );
+        self.files
+            .extend(sample.files.iter().map(|f| FileSample { counters: Sparse::default(), ..f.clone() }));
         let rows = take_rows(&mut rest, &mut self.sets, scheme).map_err(wrong)?;
         let threads = rows.into_iter().map(|(place, counters, latency)| {
             let row = self.threads.get(place as usize).ok_or("a row that there is not")?;

@@ -46,6 +46,8 @@ struct State {
     between: Between,
     every: Option<Duration>,
     interval: Duration,
+    /// Read, and not part of any interval yet.
+    ahead: Option<reading::Read>,
     /// Read, and not handed out.
     next: Option<(Sample, Wake)>,
     /// When the interval is over that is under way, by the clock of the samples.
@@ -64,11 +66,19 @@ impl State {
             between: Between::default(),
             every: part.every,
             interval,
+            ahead: None,
             next: None,
             due: None,
             sink,
             error: None,
         })
+    }
+
+    fn pull(&mut self) -> anyhow::Result<Option<reading::Read>> {
+        match self.ahead.take() {
+            Some(read) => Ok(Some(read)),
+            None => self.reading.next(),
+        }
     }
 
     /// Where the counters of the first interval begin.
@@ -84,7 +94,14 @@ impl State {
     fn advance(&mut self) -> anyhow::Result<bool> {
         let mut begun = false;
         let mut last = None;
-        while let Some(read) = self.reading.next()? {
+        while let Some(mut read) = self.pull()? {
+            if read.wake != Wake::Deadline {
+                // Where another run of the recorder follows, this is not the end.
+                self.ahead = self.reading.next()?;
+                if self.ahead.is_some() {
+                    read.wake = Wake::Deadline;
+                }
+            }
             // Names of the frames that an interval is put together from are all in use.
             self.sink.borrow_mut().push_back((read.key && !begun, read.names));
             if read.gap {
@@ -102,8 +119,10 @@ impl State {
         }
         let (Some(wake), Some(sample)) = (last, self.between.take()) else { return Ok(false) };
         if let (Some(due), Some(every)) = (&mut self.due, self.every) {
-            let (at, every) = (sample.at.nanos().saturating_add(nanos(self.interval) / 2), nanos(every).max(1));
-            *due = due.saturating_add((at.saturating_sub(*due) / every).saturating_add(1).saturating_mul(every));
+            let (at, every) =
+                (sample.at.nanos().saturating_add(nanos(self.interval) / 2), nanos(every).max(1));
+            *due =
+                due.saturating_add((at.saturating_sub(*due) / every).saturating_add(1).saturating_mul(every));
         }
         self.next = Some((sample, wake));
         Ok(true)
@@ -151,7 +170,8 @@ impl Replay {
         let (names, sink) = Told::new();
         let mut state = State::open(path, part, sink, say)?;
         let first = state.first()?.ok_or_else(|| {
-            Failure::usage("nothing was recorded in that time").remedy("replay it without '--from' and '--to'")
+            Failure::usage("nothing was recorded in that time")
+                .remedy("replay it without '--from' and '--to'")
         })?;
         let (session, begins) = (state.reading.session.clone(), first.time);
         let interval = part.every.unwrap_or(state.interval);

@@ -135,7 +135,8 @@ pub(super) fn put_rows(rows: &[Cells], sets: &mut Sets, scheme: &Scheme, out: &m
             continue;
         };
         let mut all = histograms.as_ref().clone();
-        let some: Vec<_> = all.buckets().enumerate().filter(|(_, n)| **n != 0).map(|(i, n)| (i, *n)).collect();
+        let some: Vec<_> =
+            all.buckets().enumerate().filter(|(_, n)| **n != 0).map(|(i, n)| (i, *n)).collect();
         put(out, some.len() as u64 + 1);
         for (bucket, n) in some {
             put(out, bucket as u64);

@@ -69,7 +69,9 @@ impl Growing {
         let page = rustix::param::page_size() as u64;
         let end = self.length / page * page;
         if let Some(length) = std::num::NonZeroU64::new(end.saturating_sub(self.gone)) {
-            let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+            let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+                | libc::SYNC_FILE_RANGE_WRITE
+                | libc::SYNC_FILE_RANGE_WAIT_AFTER;
             let (from, bytes) = (self.gone.cast_signed(), length.get().cast_signed());
             // SAFETY: takes numbers and a descriptor of ours.
             unsafe { libc::sync_file_range(self.file.as_raw_fd(), from, bytes, flags) };
@@ -146,7 +148,8 @@ fn create(path: &Path) -> io::Result<Growing> {
     let begin = file::beginning();
     let ready = || {
         if let Some((uid, gid)) = outfile::sudo() {
-            std::os::unix::fs::fchown(&file, Some(uid), Some(gid))?;
+            // A monitor that has dropped what this needs keeps the file.
+            let _ = std::os::unix::fs::fchown(&file, Some(uid), Some(gid));
         }
         file.write_all_at(&begin, 0)?;
         fs::rename(&beside, path)
@@ -165,8 +168,8 @@ impl Writer {
     /// When it cannot be made.
     pub fn file(path: &Path, interval: Duration) -> Result<Self, Failure> {
         replaceable(path)?;
-        let out = create(path)
-            .map_err(|e| Failure::failed(format!("cannot make {}: {e}", Foreign::from(path))))?;
+        let out =
+            create(path).map_err(|e| Failure::failed(format!("cannot make {}: {e}", Foreign::from(path))))?;
         Ok(Self::new(Place::One, out, interval))
     }
 
@@ -175,7 +178,8 @@ impl Writer {
     /// # Errors
     /// When it cannot be made.
     pub fn ring(directory: &Path, bounds: Bounds, interval: Duration) -> Result<Self, Failure> {
-        let failed = |e: io::Error| Failure::failed(format!("cannot record in {}: {e}", Foreign::from(directory)));
+        let failed =
+            |e: io::Error| Failure::failed(format!("cannot record in {}: {e}", Foreign::from(directory)));
         outfile::make_directories(directory).map_err(failed)?;
         let out = create(&shard(directory)).map_err(failed)?;
         Ok(Self::new(Place::Ring { directory: directory.into(), bounds }, out, interval))
@@ -237,7 +241,11 @@ impl Writer {
         let begin = self.compress.total_in();
         loop {
             let done = usize::try_from(self.compress.total_in() - begin)?;
-            self.compress.compress_vec(raw.get(done..).unwrap_or_default(), &mut small, FlushCompress::Sync)?;
+            self.compress.compress_vec(
+                raw.get(done..).unwrap_or_default(),
+                &mut small,
+                FlushCompress::Sync,
+            )?;
             let all = self.compress.total_in() - begin == raw.len() as u64;
             if all && small.len() < small.capacity() {
                 break;

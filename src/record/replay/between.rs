@@ -49,11 +49,14 @@ impl Between {
     pub fn begin(&mut self, sample: Sample) -> anyhow::Result<Sample> {
         if let Some(last) = &self.last {
             if last.classic.is_some() || sample.classic.is_some() {
-                anyhow::bail!("what is missing cannot be left out of counts of the classic engine: replay it with '--from' behind that");
+                anyhow::bail!(
+                    "what is missing cannot be left out of counts of the classic engine: replay it with '--from' behind that"
+                );
             }
             let minus = u64::wrapping_sub;
             self.total = each(&last.total, &sample.total, minus);
-            self.by_file = each(&last.by_file.unwrap_or_default(), &sample.by_file.unwrap_or_default(), minus);
+            self.by_file =
+                each(&last.by_file.unwrap_or_default(), &sample.by_file.unwrap_or_default(), minus);
             let none = Histograms::default();
             self.latency = each_bucket(
                 last.latency.as_deref().unwrap_or(&none),

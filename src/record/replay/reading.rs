@@ -92,7 +92,7 @@ impl Reading {
         while from > i64::MIN && files.len() > 1 {
             let next = files.get(1).and_then(|p| Reader::open(p).ok());
             let next = next.and_then(|r| r.segment_from(0).ok().flatten());
-            if next.is_none_or(|s| s.time > from) {
+            if next.is_none_or(|s| s.time >= from) {
                 break;
             }
             files.pop_front();
@@ -126,8 +126,13 @@ impl Reading {
     fn choose(&mut self) -> std::io::Result<()> {
         let all = self.reader.segments()?;
         let ends = all.iter().skip(1).map(|s| s.before).chain([i64::MAX]);
-        let wanted = all.iter().zip(ends).filter(|(s, end)| *end >= self.from && s.time <= self.to);
-        self.segments = wanted.map(|(s, _)| *s).collect();
+        let mut wanted: Vec<bool> =
+            all.iter().zip(ends).map(|(s, end)| end >= self.from && s.time <= self.to).collect();
+        // The first interval may begin where the segment before ends.
+        if let Some(before) = wanted.iter().position(|w| *w).and_then(|n| n.checked_sub(1)) {
+            wanted[before] = true;
+        }
+        self.segments = all.iter().zip(wanted).filter(|(_, wanted)| *wanted).map(|(s, _)| *s).collect();
         self.at = None;
         if all.is_empty() {
             (self.say)(&format!("{} has no whole tick", Foreign::from(self.reader.path.as_path())));
@@ -195,7 +200,9 @@ impl Reading {
             };
             let name = Foreign::from(self.reader.path.as_path());
             match self.reader.at(at)? {
-                Found::Frame(raw) if raw.segment.is_some_and(|s| Some(s.at) != self.segments.front().map(|s| s.at)) => {
+                Found::Frame(raw)
+                    if raw.segment.is_some_and(|s| Some(s.at) != self.segments.front().map(|s| s.at)) =>
+                {
                     // The next segment is not of the time requested.
                     (self.at, self.gap) = (None, true);
                 }
@@ -212,7 +219,9 @@ impl Reading {
                             return Ok(Some(self.read(frame, raw.wake, key)));
                         }
                         Err(e) => {
-                            (self.say)(&format!("{name}: a frame at byte {at} cannot be read ({e}): what follows it up to the next segment is missing"));
+                            (self.say)(&format!(
+                                "{name}: a frame at byte {at} cannot be read ({e}): what follows it up to the next segment is missing"
+                            ));
                             (self.at, self.gap) = (None, true);
                         }
                     }
@@ -223,7 +232,9 @@ impl Reading {
                     self.at = None;
                 }
                 Found::Damaged => {
-                    (self.say)(&format!("{name} is damaged at byte {at}: what follows up to the next segment is missing"));
+                    (self.say)(&format!(
+                        "{name} is damaged at byte {at}: what follows up to the next segment is missing"
+                    ));
                     (self.at, self.gap) = (None, true);
                 }
             }

@@ -41,7 +41,8 @@ impl When {
         } else if let Ok(time) = text.parse::<civil::Time>() {
             return Ok(When::Clock(time));
         }
-        Err("it is no time: write 14:00, 14:00:30, '2026-11-23 14:00', 2026-11-23T14:00:00Z or '3m ago'".into())
+        Err("it is no time: write 14:00, 14:00:30, '2026-11-23 14:00', 2026-11-23T14:00:00Z or '3m ago'"
+            .into())
     }
 
     /// In nanoseconds since 1970, for a recording that began then.
@@ -87,7 +88,11 @@ mod tests {
         let nanos = |t: Timestamp| i64::try_from(t.as_nanosecond()).unwrap();
         let zone = TimeZone::system();
         let noon = civil::date(2026, 11, 23).at(12, 0, 0, 500).to_zoned(zone).unwrap();
-        let then = |h| Timestamp::from_nanosecond(When::Clock(civil::time(h, 0, 0, 0)).nanos(nanos(noon.timestamp())).into());
+        let then = |h| {
+            Timestamp::from_nanosecond(
+                When::Clock(civil::time(h, 0, 0, 0)).nanos(nanos(noon.timestamp())).into(),
+            )
+        };
         assert_eq!(then(14).unwrap().as_second() - noon.timestamp().as_second(), 2 * 3600);
         assert_eq!(then(11).unwrap().as_second() - noon.timestamp().as_second(), 23 * 3600);
         assert_eq!(then(12).unwrap().as_second(), noon.timestamp().as_second());
