@@ -89,6 +89,23 @@ impl Chosen {
         Choice { pid: self.pid, comm, cgroup, file, mount }.look_up(names)
     }
 
+    /// The filter for it in a recording, of which only names are left.
+    #[must_use]
+    pub fn recorded(&self) -> Filter {
+        let absolute = |path: &PathBuf| {
+            let path = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path));
+            path.ok().map(|p| p.to_string_lossy().into_owned())
+        };
+        Filter {
+            pid: self.pid,
+            comm: self.comm.as_deref().map(crate::sample::Comm::from),
+            cgroup: self.cgroup.clone(),
+            path: self.file.as_ref().and_then(absolute),
+            below: self.mount.as_ref().and_then(absolute),
+            ..Filter::default()
+        }
+    }
+
     /// In words; empty for everything.
     #[must_use]
     pub fn words(&self) -> String {

@@ -72,6 +72,9 @@ fn intervals(options: &Options, view: &mut dyn View, world: World<'_>) -> Result
     flush(&mut text, out)?;
     for done in 1.. {
         let wake = wait.until(beat.deadline())?;
+        if wake == Wake::Over {
+            break;
+        }
         live.tick()?;
         let interval = live.interval(pivot);
         warn(options, &interval, wake, run.so_far(), err);

@@ -30,6 +30,8 @@ pub enum Wake {
     Interrupt,
     /// The process watched has ended.
     Ended,
+    /// Nothing more will come: a recording is at its end.
+    Over,
 }
 
 /// A clock that can be waited for: the system's, or a test's.

@@ -4,12 +4,14 @@ mod bench;
 mod command;
 mod help;
 mod intervals;
+mod recordings;
 
 use std::time::Duration;
 
 use clap::Parser;
 
 pub use command::Watched;
+pub use recordings::Recordings;
 
 use super::CommandLine;
 use super::Filters;
@@ -114,6 +116,10 @@ pub struct Args {
     #[arg(long, conflicts_with = "bcc")]
     pub latency: bool,
 
+    /// Recordings.
+    #[command(flatten)]
+    pub recordings: Recordings,
+
     /// How it is counted.
     #[command(flatten)]
     pub how: How,
@@ -215,6 +221,8 @@ impl Args {
             latency: self.latency,
             chosen: self.filters.chosen(),
             counting: self.counting(),
+            record: self.recordings.record.clone(),
+            replay: self.recordings.replayed(),
         }
     }
 

@@ -160,6 +160,13 @@ impl Mounts {
         mounts.min_by_key(|m| m.root.len()).map(|m| m.point.as_str())
     }
 
+    /// The file system that has a path: the mount next above it, and of these the last, which hides the others.
+    #[must_use]
+    pub fn holding(&self, path: &str) -> Option<Dev> {
+        let above = self.list.iter().filter(|m| below(path, &m.point).is_some());
+        above.max_by_key(|m| m.point.trim_end_matches('/').len()).map(|m| m.dev)
+    }
+
     /// What to call a path: the file's own where a mount shows it, else what is known of its end.
     #[must_use]
     pub fn path(&self, file: &File) -> Option<String> {

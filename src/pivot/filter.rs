@@ -21,6 +21,10 @@ pub struct Filter {
     pub file: Option<Wanted>,
     /// Files of the file system with this device number.
     pub mount: Option<Dev>,
+    /// Of a recording: the file that had this path, for nobody can look it up any more.
+    pub path: Option<String>,
+    /// Of a recording: files of the file system that had this path.
+    pub below: Option<String>,
     /// What was counted of files, all of them: for rows that threads are not counted by.
     pub from_files: bool,
     /// The kernel programs have left out what is not requested. Whether it was, only they can tell for sure: a cgroup may
@@ -32,7 +36,11 @@ impl Filter {
     /// Whether files must be counted for it.
     #[must_use]
     pub const fn files(&self) -> bool {
-        self.file.is_some() || self.mount.is_some() || self.from_files
+        self.file.is_some()
+            || self.mount.is_some()
+            || self.path.is_some()
+            || self.below.is_some()
+            || self.from_files
     }
 
     /// Whether everything counts.
@@ -65,6 +73,17 @@ impl Filter {
     }
 
     fn finds(&self, item: &Item<'_>, names: &mut dyn Names) -> bool {
+        let named = |want: &String, names: &mut dyn Names| {
+            item.file.is_some_and(|(f, _)| names.mounts(f.dev).path(f).as_ref() == Some(want))
+        };
+        let held = |want: &String, names: &mut dyn Names| {
+            item.file.is_some_and(|(f, _)| names.mounts(f.dev).holding(want) == Some(f.dev))
+        };
+        if !self.path.as_ref().is_none_or(|want| named(want, names))
+            || !self.below.as_ref().is_none_or(|want| held(want, names))
+        {
+            return false;
+        }
         self.comm.is_none_or(|c| c == item.process)
             && self.file.as_ref().is_none_or(|w| item.file.is_some_and(|(f, _)| w.is(f)))
             && self.cgroup.as_ref().is_none_or(|want| {

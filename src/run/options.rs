@@ -1,5 +1,6 @@
 //! What `cachestat` shows, interval by interval.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::columns;
@@ -10,6 +11,7 @@ use crate::options::Counting;
 use crate::pivot::By;
 use crate::plan::Engine;
 use crate::plan::Wants;
+use crate::record::replay::Part;
 use crate::text::numbers::Unit;
 
 /// The output format.
@@ -63,6 +65,10 @@ pub struct Options {
     pub chosen: Chosen,
     /// How it is counted.
     pub counting: Counting,
+    /// Write the samples to this file.
+    pub record: Option<PathBuf>,
+    /// Show what was written to this file, or in this directory.
+    pub replay: Option<(PathBuf, Part)>,
 }
 
 impl Options {
@@ -88,6 +94,10 @@ impl Options {
     /// What has to be found out beyond the counts, which costs something at every read.
     #[must_use]
     pub fn wants(&self) -> Wants {
+        if self.record.is_some() {
+            // Whoever replays it may ask for all of it.
+            return Wants { latency: true, around: true, files: true, ..Wants::default() };
+        }
         let columns = self.columns();
         let shown = |figure| self.format != Format::Bcc && columns.iter().any(|c| c.figure() == Some(figure));
         let json = self.format == Format::Json;

@@ -1,15 +1,25 @@
 //! `cachestat` from its options to its last interval.
 
 use std::io;
+use std::path::Path;
 
 use crate::engines::Engines;
 use crate::exit::Failure;
+use crate::only::Only;
+use crate::pivot::By;
 use crate::pivot::Pivot;
 use crate::pivot::System;
+use crate::record::live::Noting;
+use crate::record::live::Recording;
+use crate::record::names::Told;
+use crate::record::replay::Part;
+use crate::record::replay::Replay;
+use crate::record::writer::Writer;
 use crate::run;
 use crate::run::Options;
 use crate::run::World;
 use crate::text::foreign;
+use crate::text::foreign::Foreign;
 use crate::text::output;
 use crate::view;
 use crate::view::Surroundings;
@@ -20,20 +30,34 @@ use crate::wait::Process;
 ///
 /// # Errors
 /// When it could not do what is requested; with the remedy.
-pub fn cachestat(mut options: Options) -> Result<(), Failure> {
+pub fn cachestat(options: Options) -> Result<(), Failure> {
+    match options.replay.clone() {
+        Some((path, part)) => replay(options, &path, &part),
+        None => live(options),
+    }
+}
+
+fn live(mut options: Options) -> Result<(), Failure> {
     let out = &mut io::stdout().lock();
     // Before anything is loaded: a process that is not there is a matter of usage, and one that ends while
     // we load must not be mistaken for a later one with its id.
     let process = options.chosen.pid.map(Process::open).transpose()?;
-    let names = System::new();
-    let (filter, only) = options.chosen.look_up(&names)?;
-    let mut pivot = Pivot { by: options.by, top: options.top, filter, names: Box::new(names) };
+    let mut names = System::new();
+    let (mut filter, mut only) = options.chosen.look_up(&names)?;
+    let mut writer = None;
+    if let Some(path) = &options.record {
+        // Everything is recorded, whatever is shown of it.
+        (only, filter.decided) = (Only::default(), false);
+        if !options.counting.explain {
+            writer = Some(Writer::file(path, options.interval)?);
+        }
+    }
     let mut wants = options.wants();
-    wants.files = pivot.files();
+    wants.files |= filter.files() || options.by.is_some_and(By::files);
     let mut engines = Engines::open(&options.counting.session(wants, only), options.counting.engine)
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if let Some(notice) = engines.notice() {
-        crate::text::output::say(&format!("cachestat: warning: {}", foreign::line(notice)));
+        output::say(&format!("cachestat: warning: {}", foreign::line(notice)));
     }
     // Which columns there are depends on what counts after all.
     options.counting.engine = Some(engines.engine());
@@ -42,7 +66,39 @@ pub fn cachestat(mut options: Options) -> Result<(), Failure> {
     }
     let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
     let mut view = view::new(&options, Surroundings::here());
+    let (by, top) = (options.by, options.top);
+    let Some(writer) = &mut writer else {
+        let mut pivot = Pivot { by, top, filter, names: Box::new(names) };
+        let world =
+            World { source: &mut engines, pivot: &mut pivot, wait: &mut wait, out, err: &mut io::stderr() };
+        return run::run(&options, view.as_mut(), world);
+    };
+    let (told, sink) = Told::new();
+    let (mut source, wake) = Recording::new(&mut engines, &mut names, writer, sink);
+    let mut wait = Noting { wait: &mut wait, wake };
+    let mut pivot = Pivot { by, top, filter, names: Box::new(told) };
     let world =
-        World { source: &mut engines, pivot: &mut pivot, wait: &mut wait, out, err: &mut io::stderr() };
+        World { source: &mut source, pivot: &mut pivot, wait: &mut wait, out, err: &mut io::stderr() };
+    run::run(&options, view.as_mut(), world)
+}
+
+fn replay(mut options: Options, path: &Path, part: &Part) -> Result<(), Failure> {
+    let out = &mut io::stdout().lock();
+    let say = |text: &str| output::say(&format!("cachestat: notice: {}", foreign::line(text)));
+    let mut opened = Replay::open(path, part, Box::new(say))?;
+    say(&format!("replaying {}, recorded from {} on", Foreign::from(path), view::utc(opened.begins)));
+    options.interval = opened.interval;
+    options.counting.engine = Some(opened.engine);
+    let here = Surroundings { page_size: opened.session.page_size, ..Surroundings::here() };
+    let mut view = view::new(&options, here);
+    let filter = options.chosen.recorded();
+    let mut pivot = Pivot { by: options.by, top: options.top, filter, names: Box::new(opened.names) };
+    let world = World {
+        source: &mut opened.replay,
+        pivot: &mut pivot,
+        wait: &mut opened.clock,
+        out,
+        err: &mut io::stderr(),
+    };
     run::run(&options, view.as_mut(), world)
 }

@@ -19,6 +19,8 @@ pub(super) const INTERVALS: &[&str] = &[
     "latency",
     "what_if",
     "include_self",
+    "record",
+    "replay",
     "engine",
 ];
 

@@ -1,0 +1,215 @@
+//! The command line of `cachetopd`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+
+use super::CommandLine;
+use super::Generated;
+use super::How;
+use super::Itself;
+use super::Room;
+use super::conflict;
+use super::help::Section;
+use super::help::fixed;
+use super::read;
+use super::shared::counting;
+use crate::daemon::options::Options;
+use crate::exit::Failure;
+use crate::record::writer::Bounds;
+
+const ABOUT: &str = "Page-cache figures for as long as the machine is up: metrics, and a record";
+
+const SHORT: &str = "\
+Examples:
+  cachetopd                                   /metrics on 127.0.0.1:9950
+  cachetopd --record /var/lib/cachetopd       and a record of the last week
+  cachetopd --listen none --textfile DIR      a file for node_exporter instead
+
+More: cachetopd --help";
+
+const SECTIONS: &[(&str, &str)] = &[
+    (
+        "Metrics",
+        "\
+/metrics has every figure that has a metric in docs/guide/reference.md, with
+'pagecache_' before its name and '_total' behind it, since cachetopd began.
+Counts of pages are bytes there. pagecache_read_bytes_total summed over
+'outcome' is all that was read through the cache. What this kernel does not
+tell has no series. There are no ratios: rules make them (contrib/prometheus).
+
+pagecache_cgroup_… has the same by cgroup (and container, where the path
+tells), pagecache_mount_… by device and mount. --series bounds how many of
+each; the rest is the series 'other', so that all of them are the whole. When
+there is no room, one that did nothing for 600 samples becomes part of it.
+
+pagecache_read_latency_seconds has read calls by the time that they took.
+/healthz answers 200 as long as samples come. Accept: application/
+openmetrics-text gets OpenMetrics.",
+    ),
+    (
+        "Recording",
+        "\
+--record DIR keeps a ring of files, bounded by --record-size and --record-age.
+'cachestat --replay DIR --from 14:00 --to 14:10' shows what was recorded. What
+is written does not stay in the page cache, and is not counted. A disk that is
+full is told on standard error and in pagecache_unrecorded_samples_total;
+counting goes on.",
+    ),
+    (
+        "Privileges",
+        "\
+Beginning needs CAP_BPF and CAP_PERFMON, and to read tracefs (root, or
+CAP_DAC_READ_SEARCH). From then on it holds these three and no others, gains
+none (no_new_privs), and the thread that answers holds none. It answers on
+loopback only, unless --listen-anywhere is given: there is neither encryption
+nor a password; a proxy has them.",
+    ),
+    (
+        "Exit codes",
+        "\
+0  it was ended by SIGTERM or SIGINT
+1  it could not be done; the remedy is printed
+2  wrong usage",
+    ),
+];
+
+/// Page-cache figures for as long as the machine is up.
+#[derive(Debug, Clone, PartialEq, Eq, Parser)]
+#[command(name = "cachetopd", version, about = ABOUT, long_about = None, max_term_width = 80)]
+#[command(after_help = SHORT, after_long_help = super::help::long(fixed(SECTIONS)))]
+pub struct Args {
+    /// Time between two samples: seconds, or with a unit (500ms, 1s, 2m)
+    #[arg(short = 'i', long, value_name = "TIME", default_value = "1", value_parser = interval)]
+    pub interval: Duration,
+
+    /// Answer there, on loopback; 'none': nowhere
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:9950", value_parser = listen)]
+    pub listen: Listen,
+
+    /// Let --listen name an address that others can reach: what runs here is told to whoever asks
+    #[arg(long)]
+    pub listen_anywhere: bool,
+
+    /// Record to a ring of files in this directory
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
+
+    /// Bytes of the ring at most, with a unit (500M, 2G); at least 4M
+    #[arg(long, value_name = "SIZE", default_value = "1G", requires = "record", value_parser = size)]
+    pub record_size: u64,
+
+    /// Days that the ring keeps at most
+    #[arg(long, value_name = "DAYS", default_value = "7", requires = "record",
+          value_parser = clap::value_parser!(u32).range(1..=3650))]
+    pub record_days: u32,
+
+    /// Write the metrics to cachetopd.prom in this directory, for node_exporter
+    #[arg(long, value_name = "DIR")]
+    pub textfile: Option<PathBuf>,
+
+    /// Cgroups, and mounts, that have series of their own
+    #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub series: u32,
+
+    /// Do not count files: no series by mount, no files in the record
+    #[arg(long)]
+    pub no_files: bool,
+
+    /// Do not time read calls: no latency, no time of stalls
+    #[arg(long)]
+    pub no_latency: bool,
+
+    /// How it is counted.
+    #[command(flatten)]
+    pub how: How,
+
+    /// For how much there is room.
+    #[command(flatten)]
+    pub room: Room,
+
+    /// What the command says of itself.
+    #[command(flatten)]
+    pub itself: Itself,
+}
+
+/// Where to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listen {
+    /// Nowhere.
+    None,
+    /// There.
+    At(SocketAddr),
+}
+
+fn listen(text: &str) -> Result<Listen, String> {
+    if text == "none" {
+        return Ok(Listen::None);
+    }
+    let text =
+        text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    text.parse().map(Listen::At).map_err(|_| "write an address and a port: 127.0.0.1:9950, [::1]:9950".into())
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    read::time(text, "")
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let unit = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+    let found = unit.iter().find_map(|(u, shift)| Some((text.strip_suffix(*u)?, *shift)));
+    let (number, shift) = found.unwrap_or((text, 0));
+    let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
+    match bytes {
+        Some(bytes) if bytes >= 4 << 20 => Ok(bytes),
+        Some(_) => Err("it is less than 4M".into()),
+        None => Err("it is no size: write 500M or 2G".into()),
+    }
+}
+
+impl CommandLine for Args {
+    type Task = Options;
+
+    const SHORT: &'static str = SHORT;
+
+    fn sections() -> Vec<Section> {
+        fixed(SECTIONS)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if let Listen::At(address) = self.listen {
+            if !address.ip().is_loopback() && !self.listen_anywhere {
+                return conflict(
+                    "'--listen' is open to others there: take 127.0.0.1, or add '--listen-anywhere'",
+                );
+            }
+        } else if self.record.is_none() && self.textfile.is_none() && !self.itself.explain {
+            return conflict("with '--listen none' there is nothing to do: add '--record' or '--textfile'");
+        }
+        Ok(())
+    }
+
+    fn generated(&self) -> Option<Generated> {
+        self.itself.generate
+    }
+
+    fn task(self) -> Result<Options, Failure> {
+        let age = Duration::from_secs(u64::from(self.record_days) * 24 * 3600);
+        let bounds = Bounds { size: self.record_size, age };
+        Ok(Options {
+            interval: self.interval,
+            listen: match self.listen {
+                Listen::At(address) => Some(address),
+                Listen::None => None,
+            },
+            record: self.record.clone().map(|directory| (directory, bounds)),
+            textfile: self.textfile.clone(),
+            series: self.series as usize,
+            files: !self.no_files,
+            latency: !self.no_latency,
+            counting: counting(&self.how, &self.itself, &self.room),
+        })
+    }
+}

@@ -1,0 +1,48 @@
+//! The options of recordings.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::cli::read;
+use crate::record::replay::Part;
+use crate::record::replay::When;
+
+/// Writing down what counts, and showing it later.
+#[derive(Debug, Clone, PartialEq, Eq, Default, clap::Args)]
+#[command(next_help_heading = "Recordings")]
+pub struct Recordings {
+    /// Write everything that is counted to this file, beside what is shown
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// Show what was recorded in this file, or in a directory of cachetopd, as it would have been shown then
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "interval", "record", "include_self", "engine", "table_size", "explain", "refuse"
+    ])]
+    pub replay: Option<PathBuf>,
+
+    /// Begin there: 14:00, '2026-11-23 14:00', 2026-11-23T14:00:00Z, '3m ago'
+    #[arg(long, value_name = "WHEN", requires = "replay", value_parser = When::parse)]
+    pub from: Option<When>,
+
+    /// End there
+    #[arg(long, value_name = "WHEN", requires = "replay", value_parser = When::parse)]
+    pub to: Option<When>,
+
+    /// Put intervals together to this length
+    #[arg(long, value_name = "TIME", requires = "replay", value_parser = every)]
+    pub every: Option<Duration>,
+}
+
+fn every(text: &str) -> Result<Duration, String> {
+    read::time(text, "")
+}
+
+impl Recordings {
+    /// What is to be replayed.
+    #[must_use]
+    pub fn replayed(&self) -> Option<(PathBuf, Part)> {
+        let part = Part { from: self.from.clone(), to: self.to.clone(), every: self.every };
+        Some((self.replay.clone()?, part))
+    }
+}

@@ -1,0 +1,29 @@
+//! What `cachetopd` is to do.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::options::Counting;
+use crate::record::writer::Bounds;
+
+/// What `cachetopd` is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Time between two samples.
+    pub interval: Duration,
+    /// Where to answer; `None`: nowhere.
+    pub listen: Option<SocketAddr>,
+    /// Record to a ring in this directory.
+    pub record: Option<(PathBuf, Bounds)>,
+    /// Write the metrics to a file in this directory.
+    pub textfile: Option<PathBuf>,
+    /// Cgroups, and mounts, that have series of their own.
+    pub series: usize,
+    /// Count files, for mounts.
+    pub files: bool,
+    /// Time read calls.
+    pub latency: bool,
+    /// How it is counted.
+    pub counting: Counting,
+}

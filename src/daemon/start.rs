@@ -1,0 +1,176 @@
+//! `cachetopd` from its options to its end.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use super::exposition::Format;
+use super::exposition::exposition;
+use super::http;
+use super::options::Options;
+use super::privilege;
+use super::sums::Sums;
+use crate::engines::Engines;
+use crate::exit::Failure;
+use crate::live::Beat;
+use crate::names::System;
+use crate::only::Only;
+use crate::plan::Wants;
+use crate::record::writer::Writer;
+use crate::sample::Source;
+use crate::text::foreign;
+use crate::text::foreign::Foreign;
+use crate::text::outfile;
+use crate::text::output;
+use crate::wait;
+use crate::wait::Wait;
+use crate::wait::Wake;
+
+fn say(text: &str) {
+    output::say(&format!("cachetopd: {}", foreign::line(text)));
+}
+
+/// Counts until SIGTERM or SIGINT.
+///
+/// # Errors
+/// When it could not do what is requested; with the remedy.
+pub fn cachetopd(options: &Options) -> Result<(), Failure> {
+    // Mistakes are reported before anything is loaded.
+    let listener = match options.listen.filter(|_| !options.counting.explain) {
+        Some(address) => Some(TcpListener::bind(address).map_err(|e| {
+            Failure::failed(format!("cannot listen on {address}: {e}"))
+                .remedy("choose another one with '--listen'")
+        })?),
+        None => None,
+    };
+    if let Some(directory) = options.textfile.as_deref().filter(|d| !d.is_dir()) {
+        return Err(Failure::usage(format!("{} is no directory", Foreign::from(directory)))
+            .remedy("name the directory of node_exporter's '--collector.textfile.directory'"));
+    }
+    let wants = Wants { latency: options.latency, files: options.files, ..Wants::default() };
+    let mut engines =
+        Engines::open(&options.counting.session(wants, Only::default()), options.counting.engine)
+            .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
+    if options.counting.explain {
+        return output::print(&foreign::lines(&engines.explain()), &mut io::stdout().lock());
+    }
+    if let Some(notice) = engines.notice() {
+        say(&format!("warning: {notice}"));
+    }
+    let mut writer = match &options.record {
+        Some((directory, bounds)) => Some(Writer::ring(directory, *bounds, options.interval)?),
+        None => None,
+    };
+    let mut names = System::new();
+    let mut wait = wait::System::new(None).map_err(anyhow::Error::from)?;
+    let mut sums = Sums::new(options.series, options.interval);
+    sums.unrecorded = writer.as_ref().map(|_| 0);
+    let sums = Arc::new(Mutex::new(sums));
+    privilege::keep(privilege::KEPT)
+        .map_err(|e| Failure::failed(format!("cannot give privileges back: {e}")))?;
+    // The first sample before anybody asks.
+    let mut state =
+        State { options, sums: &sums, writer: writer.as_mut(), names: &mut names, said: Said::default() };
+    let mut beat = Beat::new(wait.now(), options.interval);
+    state.tick(&mut engines, Wake::Deadline)?;
+    if let Some(listener) = listener {
+        let address = listener.local_addr().map_err(anyhow::Error::from)?;
+        say(&format!("listening on http://{address}/metrics"));
+        let sums = Arc::clone(&sums);
+        let answer = move || {
+            // Who answers strangers needs nothing but the connection.
+            let served = privilege::keep(&[]).and_then(|()| http::serve(&listener, &sums));
+            if let Err(e) = served {
+                say(&format!("error: cannot answer any more: {e}"));
+            }
+        };
+        std::thread::Builder::new().name("http".into()).spawn(answer).map_err(anyhow::Error::from)?;
+    }
+    ready();
+    loop {
+        let wake = wait.until(beat.deadline()).map_err(anyhow::Error::from)?;
+        state.tick(&mut engines, wake)?;
+        if wake != Wake::Deadline {
+            return Ok(());
+        }
+        beat.advance(wait.now());
+    }
+}
+
+/// What was said already: once for each stretch of trouble.
+#[derive(Default)]
+struct Said {
+    unrecorded: bool,
+    unwritten: bool,
+    lost: bool,
+}
+
+struct State<'a> {
+    options: &'a Options,
+    sums: &'a Mutex<Sums>,
+    writer: Option<&'a mut Writer>,
+    names: &'a mut System,
+    said: Said,
+}
+
+impl State<'_> {
+    fn tick(&mut self, engines: &mut Engines, wake: Wake) -> Result<(), Failure> {
+        let mut sample = engines.sample()?;
+        if sample.lost.total() > 0 && !self.said.lost {
+            self.said.lost = true;
+            say(&format!("warning: {}", crate::loss::sentence(&sample.lost)));
+        }
+        let mut failed = false;
+        if let Some(writer) = self.writer.as_deref_mut() {
+            match writer.write(&mut sample, self.names, wake) {
+                Ok(_) => self.said.unrecorded = false,
+                Err(e) => {
+                    failed = true;
+                    if !std::mem::replace(&mut self.said.unrecorded, true) {
+                        say(&format!("warning: nothing is recorded: {e:#}"));
+                    }
+                }
+            }
+        }
+        let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        sums.unrecorded = sums.unrecorded.map(|n| n + u64::from(failed));
+        sums.add(sample, engines.plan(), self.names);
+        if let Some(directory) = &self.options.textfile {
+            let text = exposition(&sums, Format::Prometheus);
+            drop(sums);
+            self.write(directory, &text);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, directory: &Path, text: &str) {
+        match outfile::write(&directory.join("cachetopd.prom"), text.as_bytes()) {
+            Ok(()) => self.said.unwritten = false,
+            Err(e) => {
+                if !std::mem::replace(&mut self.said.unwritten, true) {
+                    say(&format!("warning: cannot write the text file: {e}"));
+                }
+            }
+        }
+    }
+}
+
+/// Tells systemd, where it waits for that.
+fn ready() {
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::net::SocketAddr;
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let path = path.to_string_lossy().into_owned();
+    let address = match path.strip_prefix('@') {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(&path),
+    };
+    let told = address.and_then(|a| UnixDatagram::unbound()?.send_to_addr(b"READY=1", &a));
+    if let Err(e) = told {
+        say(&format!("warning: cannot tell systemd: {e}"));
+    }
+}

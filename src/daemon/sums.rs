@@ -1,0 +1,155 @@
+//! What came since the start: of the whole machine, and by what metrics are labelled with.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::figures::FIGURES;
+use crate::files::Dev;
+use crate::model;
+use crate::names::Names;
+use crate::pivot;
+use crate::plan::Plan;
+use crate::sample::Counters;
+use crate::sample::Sample;
+use crate::sample::Sparse;
+use crate::text::foreign::Foreign;
+
+/// Ticks without anything after which a series makes room for another one.
+const IDLE: u64 = 600;
+
+/// The labels of a series, as they are written.
+pub(super) type Labels = Vec<(&'static str, String)>;
+
+struct Series {
+    labels: Labels,
+    sum: Counters,
+    /// When it last did something.
+    tick: u64,
+}
+
+/// Series of one kind, so many at most. What has none is the rest of the line above them.
+pub(super) struct Kind<K> {
+    room: usize,
+    all: HashMap<K, Series>,
+}
+
+impl<K: std::hash::Hash + Eq + Clone> Kind<K> {
+    fn new(room: usize) -> Self {
+        Self { room, all: HashMap::new() }
+    }
+
+    fn add(&mut self, key: K, tick: u64, counters: &Sparse, labels: impl FnOnce(&K) -> Option<Labels>) {
+        if let Some(series) = self.all.get_mut(&key) {
+            series.sum.add_sparse(counters);
+            series.tick = tick;
+            return;
+        }
+        if self.all.len() >= self.room {
+            let oldest = self.all.iter().min_by_key(|(_, s)| s.tick);
+            match oldest.filter(|(_, s)| s.tick + IDLE < tick).map(|(key, _)| key.clone()) {
+                Some(oldest) => drop(self.all.remove(&oldest)),
+                None => return,
+            }
+        }
+        let Some(labels) = labels(&key) else { return };
+        let mut sum = Counters::default();
+        sum.add_sparse(counters);
+        self.all.insert(key, Series { labels, sum, tick });
+    }
+
+    /// The series, in the order of their labels; two that are called alike are one.
+    pub(super) fn list(&self) -> Vec<(Labels, Counters)> {
+        let mut out: Vec<(Labels, Counters)> = Vec::new();
+        let mut all: Vec<_> = self.all.values().collect();
+        all.sort_by(|a, b| a.labels.cmp(&b.labels));
+        for series in all {
+            match out.last_mut() {
+                Some((labels, sum)) if *labels == series.labels => sum.add(&series.sum),
+                _ => out.push((series.labels.clone(), series.sum)),
+            }
+        }
+        out
+    }
+}
+
+/// All that metrics are made of.
+pub struct Sums {
+    pub(super) last: Option<Arc<Sample>>,
+    pub(super) known: [bool; FIGURES],
+    pub(super) of_rows: [bool; FIGURES],
+    pub(super) of_files: [bool; FIGURES],
+    pub(super) engine: &'static str,
+    pub(super) cgroups: Kind<u64>,
+    pub(super) mounts: Kind<Dev>,
+    pub(super) ticks: u64,
+    /// Ticks that could not be recorded; `None` where nothing is.
+    pub unrecorded: Option<u64>,
+    /// When the last sample was read.
+    pub(super) read: Option<std::time::Instant>,
+    pub(super) interval: std::time::Duration,
+}
+
+/// A name that others chose, as a label shows it.
+fn label(name: &str) -> String {
+    Foreign::from(name).cell()
+}
+
+impl Sums {
+    /// Nothing yet; with so many series of each kind.
+    #[must_use]
+    pub fn new(room: usize, interval: std::time::Duration) -> Self {
+        Self {
+            last: None,
+            known: [false; FIGURES],
+            of_rows: [false; FIGURES],
+            of_files: [false; FIGURES],
+            engine: "exact",
+            cgroups: Kind::new(room),
+            mounts: Kind::new(room),
+            ticks: 0,
+            unrecorded: None,
+            read: None,
+            interval,
+        }
+    }
+
+    /// Adds what a tick saw.
+    pub fn add(&mut self, sample: Sample, plan: &Plan, names: &mut dyn Names) {
+        self.ticks += 1;
+        let tick = self.ticks;
+        self.engine = plan.engine.name();
+        self.known = model::known(plan);
+        self.of_rows = pivot::known(plan, false);
+        self.of_files = pivot::known(plan, true);
+        for row in &sample.rows {
+            self.cgroups.add(row.cgroup, tick, &row.counters, |id| {
+                let group = names.cgroup(*id, row.tgid);
+                // One that was gone before it had a name has no series.
+                if !group.path.starts_with('/') {
+                    return None;
+                }
+                let mut labels = vec![("cgroup", label(&group.path))];
+                labels.extend(group.label.container.as_deref().map(|c| ("container", label(c))));
+                Some(labels)
+            });
+        }
+        for row in &sample.files {
+            let dev = row.file.block.unwrap_or(row.file.dev);
+            self.mounts.add(dev, tick, &row.counters, |dev| {
+                let mounts = names.mounts(*dev);
+                let mount = if row.file.block.is_some() { Some("") } else { mounts.point(*dev) };
+                let mount = label(mount?);
+                Some(vec![("device", label(&mounts.device(*dev))), ("mount", mount)])
+            });
+        }
+        self.read = Some(std::time::Instant::now());
+        self.last = Some(Arc::new(Sample { rows: Vec::new(), files: Vec::new(), ..sample }));
+    }
+
+    /// Whether samples still come.
+    #[must_use]
+    pub fn alive(&self) -> bool {
+        let late = (self.interval * 3).max(std::time::Duration::from_secs(10));
+        self.read.is_some_and(|read| read.elapsed() < late)
+    }
+}

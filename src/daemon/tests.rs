@@ -1,0 +1,210 @@
+//! What is exposed is what was counted, as bytes, each series once; who asks badly gets an answer, or none, and does no harm.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::io::Read as _;
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::exposition::Format;
+use super::exposition::exposition;
+use super::http;
+use super::sums::Sums;
+use crate::figures::Figure;
+use crate::files::Dev;
+use crate::files::File;
+use crate::files::Named;
+use crate::plan::Plan;
+use crate::sample::Counter;
+use crate::sample::FileSample;
+use crate::sample::Histograms;
+use crate::sample::Moment;
+use crate::sample::RowSample;
+use crate::sample::Sample;
+use crate::view::fixtures;
+use crate::view::fixtures::FakeNames;
+
+fn sample(pages: u64, groups: u64) -> Sample {
+    let counted = [(Counter::ReadHits, pages), (Counter::ReadMisses, 7), (Counter::StallNs, 1_500_000_001)];
+    let mut sample = fixtures::sample(Moment::now(), Duration::from_secs(1), &counted);
+    sample.rows = (1..=groups)
+        .map(|cgroup| {
+            let row = fixtures::process(9, "x", &[(Counter::ReadHits, 10 * cgroup)]);
+            RowSample { cgroup, ..row }
+        })
+        .collect();
+    let dev = Dev { major: 0, minor: 51 };
+    let file = File { dev, inode: 1, generation: 0, block: None, name: "/f".into(), named: Named::Whole };
+    sample.files = vec![FileSample {
+        tgid: 9,
+        uid: 0,
+        cgroup: 1,
+        born: 0,
+        process: "x".into(),
+        file: Arc::new(file),
+        deleted: false,
+        counters: fixtures::counters(&[(Counter::ReadHits, 3)]),
+    }];
+    sample.lost.by_reason = vec![("recursion".into(), 2)];
+    let mut latency = Histograms::default();
+    (latency.hit[0], latency.hit[31], latency.miss[3]) = (5, 1, 2);
+    sample.latency = Some(Box::new(latency));
+    sample
+}
+
+fn sums(room: usize, samples: Vec<Sample>, plan: &Plan) -> Sums {
+    let mut sums = Sums::new(room, Duration::from_secs(1));
+    for sample in samples {
+        sums.add(sample, plan, &mut FakeNames::default());
+    }
+    sums
+}
+
+/// Series and values; each is there once, below a type that was told before it.
+fn parsed(text: &str) -> HashMap<String, f64> {
+    let (mut out, mut types, mut helps) = (HashMap::new(), HashSet::new(), HashSet::new());
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            assert!(types.insert(rest.split(' ').next().unwrap().to_owned()), "{line}");
+            continue;
+        }
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            assert!(helps.insert(rest.split(' ').next().unwrap().to_owned()), "{line}");
+            continue;
+        }
+        if line == "# EOF" {
+            continue;
+        }
+        let (series, value) = line.rsplit_once(' ').unwrap();
+        assert!(out.insert(series.to_owned(), value.parse().unwrap()).is_none(), "{line}");
+        let name = series.split('{').next().unwrap();
+        let told = ["", "_total", "_bucket", "_count", "_info"].iter();
+        assert!(told.filter_map(|end| name.strip_suffix(end)).any(|n| types.contains(n)), "{line}");
+    }
+    assert_eq!(types, helps);
+    out
+}
+
+fn sum(all: &HashMap<String, f64>, name: &str, part: &str) -> f64 {
+    let is = |s: &&String| s.split('{').next() == Some(name) && s.contains(part);
+    all.iter().filter(|(series, _)| is(series)).map(|(_, n)| n).sum()
+}
+
+#[test]
+fn pages_are_bytes_and_what_is_not_known_is_absent() {
+    let page = rustix::param::page_size() as f64;
+    let text = exposition(&sums(10, vec![sample(1000, 2)], &fixtures::plan(&[])), Format::Prometheus);
+    let all = parsed(&text);
+    assert!((all["pagecache_read_bytes_total{outcome=\"hit\"}"] - 1000.0 * page).abs() < 0.5);
+    assert!((sum(&all, "pagecache_read_bytes_total", "") - 1007.0 * page).abs() < 0.5);
+    assert!((all["pagecache_read_stall_seconds_total"] - 1.500_000_001).abs() < 1e-12);
+    assert!((all["pagecache_lost_events_total{reason=\"recursion\"}"] - 2.0).abs() < 1e-9);
+    assert!((all["pagecache_page_size_bytes"] - page).abs() < 1e-9);
+    // Every figure that has a metric, by its name in the table.
+    for metric in Figure::ALL.iter().filter_map(|f| f.metric()) {
+        let (name, label) =
+            metric.split_once('{').map_or((metric, String::new()), |(n, l)| (n, format!("{{{l}")));
+        assert!(all.contains_key(&format!("pagecache_{name}_total{label}")), "{metric}");
+    }
+    assert!(!text.contains("ratio") && !text.contains("pid=") && !text.contains("path="));
+    let unknown = fixtures::plan(&[Figure::Misses, Figure::StallNs, Figure::Evicted]);
+    let all = parsed(&exposition(&sums(10, vec![sample(1000, 2)], &unknown), Format::Prometheus));
+    let absent = ["outcome=\"miss\"", "stall", "reclaim"];
+    let unknown = |s: &&String| {
+        !s.contains("latency") && !s.contains("faults") && !s.contains("write") && !s.contains("metadata")
+    };
+    for part in absent {
+        assert!(!all.keys().filter(unknown).any(|s| s.contains(part)), "{part}");
+    }
+    // Before anything was read nothing is 0.
+    let all = parsed(&exposition(&Sums::new(1, Duration::from_secs(1)), Format::Prometheus));
+    assert!(!all.keys().any(|s| s.contains("read_bytes") || s.contains("lost")));
+}
+
+#[test]
+fn series_have_a_bound_and_add_up_to_the_whole() {
+    let page = rustix::param::page_size() as f64;
+    for room in [0, 1, 2, 10] {
+        let mut second = sample(2000, 2);
+        second.rows[0].counters = fixtures::counters(&[(Counter::ReadHits, 500)]);
+        let sums = sums(room, vec![sample(1000, 2), second], &fixtures::plan(&[]));
+        let all = parsed(&exposition(&sums, Format::Prometheus));
+        let hits = "outcome=\"hit\"";
+        assert!((sum(&all, "pagecache_cgroup_read_bytes_total", hits) - 2000.0 * page).abs() < 0.5, "{room}");
+        assert!((sum(&all, "pagecache_mount_read_bytes_total", hits) - 2000.0 * page).abs() < 0.5, "{room}");
+        let cgroups = all.keys().filter(|s| s.starts_with("pagecache_cgroup_read_bytes") && s.contains(hits));
+        assert_eq!(cgroups.count(), 1 + room.min(2));
+        let own = all.get("pagecache_cgroup_read_bytes_total{cgroup=\"/user.slice\",outcome=\"hit\"}");
+        let own = own.map(|n| n / page);
+        assert!(room < 2 || own.is_some_and(|n| (n - 510.0).abs() < 1e-9), "{own:?}");
+        assert!(room == 0 || all.keys().any(|s| s.contains("device=\"tmpfs\",mount=\"/tmp\"")));
+    }
+}
+
+#[test]
+fn the_other_format_ends_and_names_types_as_it_must() {
+    let text = exposition(&sums(10, vec![sample(1000, 2)], &fixtures::plan(&[])), Format::OpenMetrics);
+    parsed(&text);
+    assert!(text.ends_with("# EOF\n"));
+    assert!(
+        text.contains("# TYPE pagecache_read_bytes counter\n")
+            && text.contains("# TYPE pagecache_build info\n")
+    );
+    assert!(!text.contains("_count"));
+    let all = parsed(&exposition(&sums(10, vec![sample(1, 1)], &fixtures::plan(&[])), Format::Prometheus));
+    let bucket =
+        |le: &str| all[&format!("pagecache_read_latency_seconds_bucket{{outcome=\"hit\",le=\"{le}\"}}")];
+    assert_eq!((bucket("2.56e-7"), bucket("+Inf")), (5.0, 6.0));
+}
+
+fn ask(address: std::net::SocketAddr, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let _ = stream.write_all(request);
+    let mut out = Vec::new();
+    let _ = stream.read_to_end(&mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[test]
+fn whoever_asks_badly_or_slowly_or_often_does_no_harm() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let all = Arc::new(Mutex::new(sums(10, vec![sample(1000, 2)], &fixtures::plan(&[]))));
+    std::thread::spawn(move || http::serve(&listener, &all));
+    let good = || {
+        let out = ask(address, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        let (head, body) = out.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("version=0.0.4"), "{head}");
+        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())));
+        parsed(body);
+    };
+    good();
+    for (request, answer) in [
+        (&b"GET /metrics?x=1 HTTP/1.0\r\n\r\n"[..], "200 OK"),
+        (b"GET /healthz HTTP/1.1\r\n\r\n", "200 OK"),
+        (b"GET / HTTP/1.1\r\n\r\n", "200 OK"),
+        (b"GET /etc/passwd HTTP/1.1\r\n\r\n", "404 Not Found"),
+        (b"POST /metrics HTTP/1.1\r\n\r\n", "405 Method Not Allowed"),
+        (b"GET /metrics HTTP/9\r\n\r\n", "400 Bad Request"),
+        (b"\xff\x00\r\n\r\n", "400 Bad Request"),
+    ] {
+        assert!(ask(address, request).starts_with(&format!("HTTP/1.1 {answer}\r\n")), "{answer}");
+    }
+    let long = [b"GET / HTTP/1.1\r\nX: ".as_slice(), &vec![b'a'; 8192]].concat();
+    let out = ask(address, &long);
+    assert!(out.is_empty() || out.contains("431"), "{out}");
+    let accept = b"GET /metrics HTTP/1.1\r\naccept: application/openmetrics-text; version=1.0.0\r\n\r\n";
+    assert!(ask(address, accept).ends_with("# EOF\n"));
+    let head = ask(address, b"HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.ends_with("\r\n\r\n"));
+    // More connections that say nothing than there is room for: it answers nevertheless.
+    let idle: Vec<_> = (0..100).filter_map(|_| TcpStream::connect(address).ok()).collect();
+    good();
+    drop(idle);
+}

@@ -1,0 +1,380 @@
+//! A run that is recorded is replayed as it was; whatever happens to the file costs what is damaged and no more.
+#![allow(clippy::unwrap_used)]
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+use std::time::Instant;
+
+use super::file::Reader;
+use super::live::Noting;
+use super::live::Recording;
+use super::names::Told;
+use super::replay::Part;
+use super::replay::Replay;
+use super::replay::When;
+use super::writer::Bounds;
+use super::writer::Writer;
+use super::writer::shards;
+use crate::cli::Args;
+use crate::exit::Code;
+use crate::pivot::Pivot;
+use crate::plan::Plan;
+use crate::run;
+use crate::run::World;
+use crate::sample::Counter;
+use crate::sample::Histograms;
+use crate::sample::Moment;
+use crate::sample::Sample;
+use crate::sample::Source;
+use crate::sample::machine::Event;
+use crate::sample::machine::Machine;
+use crate::view;
+use crate::view::Surroundings;
+use crate::view::fixtures;
+use crate::view::fixtures::FakeNames;
+use crate::wait::Wait;
+use crate::wait::Wake;
+
+/// Samples that were made up, one after the other.
+struct Made(VecDeque<Sample>, Plan);
+
+impl Source for Made {
+    fn sample(&mut self) -> anyhow::Result<Sample> {
+        self.0.pop_front().ok_or_else(|| anyhow::anyhow!("no more"))
+    }
+
+    fn plan(&self) -> &Plan {
+        &self.1
+    }
+}
+
+/// So many deadlines, and then Ctrl-C.
+struct Beats(usize);
+
+impl Wait for Beats {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn until(&mut self, _: Instant) -> io::Result<Wake> {
+        self.0 = self.0.saturating_sub(1);
+        Ok(if self.0 == 0 { Wake::Interrupt } else { Wake::Deadline })
+    }
+}
+
+/// Ticks in which threads and files come, go and come again.
+fn samples(number: u32) -> Vec<Sample> {
+    let mut machine = Machine::new();
+    let mut latency = Histograms::default();
+    (0..number)
+        .map(|tick| {
+            let events: Vec<_> = (0..tick % 7)
+                .map(|i| {
+                    let k = tick + i;
+                    let who = (1 + k % 9, k % 2, k as usize % 5, k % 3, u64::from(1 + k % 3));
+                    let n = u64::from(k * 37 % 4000 + 1);
+                    Event {
+                        who,
+                        file: u64::from(k % 8),
+                        rows: (k % 5 != 0, true),
+                        late: k % 11 == 0,
+                        counter: k as usize % 7,
+                        n,
+                    }
+                })
+                .collect();
+            let mut sample = machine.read(&events);
+            latency.hit[tick as usize % 30] += 3;
+            sample.latency = Some(Box::new(latency.clone()));
+            for row in &mut sample.rows {
+                row.latency = (row.tid % 2 == 0).then(|| Box::new(latency.clone()));
+            }
+            sample.lost.by_reason = vec![("recursion".into(), u64::from(tick / 50))];
+            sample
+        })
+        .collect()
+}
+
+fn here() -> Surroundings {
+    Surroundings { zone: jiff::tz::TimeZone::UTC, page_size: 4096, screen: Box::new(|| None) }
+}
+
+/// What is shown live, while it is recorded.
+fn record(path: &Path, options: &str, made: Vec<Sample>) -> String {
+    let args = Args::parse_from(["cachestat"].into_iter().chain(options.split_whitespace()));
+    let mut writer = Writer::file(path, Duration::from_secs(1)).unwrap();
+    let mut beats = Beats(made.len() - 1);
+    let mut source = Made(made.into(), fixtures::plan(&[]));
+    let (told, sink) = Told::new();
+    let mut names = FakeNames::default();
+    let (mut source, wake) = Recording::new(&mut source, &mut names, &mut writer, sink);
+    let mut wait = Noting { wait: &mut beats, wake };
+    let mut pivot = Pivot { names: Box::new(told), ..fixtures::pivot(&args) };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let world =
+        World { source: &mut source, pivot: &mut pivot, wait: &mut wait, out: &mut out, err: &mut err };
+    run::run(&args.options(), view::new(&args.options(), here()).as_mut(), world).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// What a replay shows, and what it says.
+fn replay(path: &Path, options: &str, part: &Part) -> (String, Vec<String>) {
+    let args = Args::parse_from(["cachestat"].into_iter().chain(options.split_whitespace()));
+    let said = Rc::new(RefCell::new(Vec::new()));
+    let notes = Rc::clone(&said);
+    let opened = Replay::open(path, part, Box::new(move |text| notes.borrow_mut().push(text.to_owned())));
+    let mut opened = match opened {
+        Ok(opened) => opened,
+        Err(failure) => {
+            assert_eq!(failure.code, Code::Usage, "{failure:?}");
+            return (String::new(), vec![failure.message]);
+        }
+    };
+    let mut pivot = Pivot { names: Box::new(opened.names), ..fixtures::pivot(&args) };
+    let mut options = args.options();
+    options.interval = opened.interval;
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let world = World {
+        source: &mut opened.replay,
+        pivot: &mut pivot,
+        wait: &mut opened.clock,
+        out: &mut out,
+        err: &mut err,
+    };
+    run::run(&options, view::new(&options, here()).as_mut(), world).unwrap();
+    let said = said.borrow().clone();
+    (String::from_utf8(out).unwrap(), said)
+}
+
+fn lines(json: &str) -> Vec<serde_json::Value> {
+    json.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+#[test]
+fn what_is_replayed_is_what_was_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    for options in [
+        "",
+        "-x -T",
+        "--csv",
+        "--json",
+        "--bcc",
+        "--json --by process",
+        "--by thread",
+        "--by file",
+        "--by cgroup --top 2",
+        "--by mount",
+        "--by device --csv",
+        "--by user",
+        "--by comm --comm dd",
+        "--json --by file -p 3",
+        "--latency",
+        "--cgroup /user.slice --by process",
+    ] {
+        let path = dir.path().join("a");
+        let live = record(&path, options, samples(400));
+        let (there, said) = replay(&path, options, &Part::default());
+        assert_eq!(live, there, "{options}");
+        assert!(said.is_empty(), "{said:?}");
+    }
+    // Whoever looks at it otherwise sees what he would have seen.
+    let path = dir.path().join("b");
+    record(&path, "", samples(400));
+    let live = record(&dir.path().join("c"), "--json --by file", samples(400));
+    assert_eq!(live, replay(&path, "--json --by file", &Part::default()).0);
+}
+
+#[test]
+fn a_file_that_was_cut_anywhere_lacks_its_last_tick_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, cut) = (dir.path().join("a"), dir.path().join("cut"));
+    let live = record(&path, "--csv --by process", samples(60));
+    let whole = fs::read(&path).unwrap();
+    let csv = |bytes: &[u8]| {
+        fs::write(&cut, bytes).unwrap();
+        replay(&cut, "--csv --by process", &Part::default())
+    };
+    // Where frames end is told by the writer, not by the reader.
+    let mut ends = vec![16];
+    let mut at = 16;
+    while let Some(head) = whole.get(at..at + 12) {
+        at += 12 + u32::from_le_bytes(head[4..8].try_into().unwrap()) as usize;
+        ends.push(at);
+    }
+    assert_eq!((ends.len(), at), (61, whole.len()));
+    let mut random = 12345_u64;
+    for _ in 0..200 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let length = usize::try_from(random >> 33).unwrap() % whole.len();
+        let (out, said) = csv(&whole[..length]);
+        let ticks = ends.iter().filter(|end| **end <= length).count().saturating_sub(1);
+        let times: std::collections::BTreeSet<_> = out.lines().skip(1).map(|l| l.split(',').next()).collect();
+        assert_eq!(times.len(), ticks.saturating_sub(1), "{length}: {said:?}");
+        assert!(live.starts_with(&out), "{length}");
+        assert!(ends.contains(&length) && length > 16 || said.len() == 1, "{length}: {said:?}");
+    }
+}
+
+#[test]
+fn a_damaged_frame_costs_its_segment_and_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let live = lines(&record(&path, "--json", samples(1000)));
+    let mut bytes = fs::read(&path).unwrap();
+    let segments = Reader::open(&path).unwrap().segments().unwrap();
+    assert_eq!(segments.len(), 4);
+    let at = usize::try_from(segments[1].at).unwrap();
+    for place in [at + 2, at + 5, at + 9, at + 300, at + 2000] {
+        let good = bytes[place];
+        bytes[place] ^= 0x55;
+        fs::write(&path, &bytes).unwrap();
+        bytes[place] = good;
+        let (out, said) = replay(&path, "--json", &Part::default());
+        assert!(
+            said.iter().any(|s| s.contains("damaged") || s.contains("cut") || s.contains("missing")),
+            "{place}: {said:?}"
+        );
+        let there = lines(&out);
+        assert!(there.len() >= 690 && there.len() < 1000, "{place}: {}", there.len());
+        // What is there is as it was, each of them; nothing was added to anything.
+        for interval in there.iter().filter(|i| i.get("total").is_none()) {
+            let same = live.iter().find(|i| i["time"] == interval["time"] && i.get("total").is_none());
+            assert_eq!(same, Some(interval), "{place}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_recording_is_wrong_usage() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let mut newer = super::file::beginning();
+    newer[12] = 2;
+    let cases: [(&[u8], &str); 4] = [
+        (b"", "ends before it begins"),
+        (b"a text that is somebody's letter", "no recording"),
+        (&newer, "another version"),
+        (&super::file::beginning(), "no whole tick"),
+    ];
+    for (bytes, why) in cases {
+        fs::write(&path, bytes).unwrap();
+        let (_, said) = replay(&path, "", &Part::default());
+        assert!(said[0].contains(why), "{said:?}");
+    }
+    assert!(replay(&dir.path().join("none"), "", &Part::default()).1[0].contains("there is no recording"));
+    assert!(replay(dir.path(), "", &Part::default()).1[0].contains("there is no recording"));
+    // And it is not written over.
+    fs::write(&path, "a text that is somebody's letter").unwrap();
+    assert_eq!(Writer::file(&path, Duration::from_secs(1)).err().unwrap().code, Code::Usage);
+    assert!(fs::read_to_string(&path).unwrap().contains("letter"));
+}
+
+#[test]
+fn bytes_of_anybody_are_no_harm() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    record(&path, "", samples(20));
+    let good = fs::read(&path).unwrap();
+    // With the right checksum, so that they are looked at.
+    let mut random = 99_u64;
+    for _ in 0..300 {
+        let mut payload = Vec::new();
+        for _ in 0..60 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            payload.push(random.to_le_bytes()[5]);
+        }
+        let at = usize::try_from(random >> 40).unwrap() % 60;
+        let segment = super::file::Segment { at: 16, time: 1, back: u64::from(payload[at]) << 40, before: 0 };
+        let frame =
+            super::file::framed((random & 64 == 0).then_some(segment), Wake::Deadline, &payload).unwrap();
+        fs::write(&path, [&good[..], &frame, &good[16..]].concat()).unwrap();
+        let (_, said) = replay(&path, "--json --by file", &Part::default());
+        assert!(!said.is_empty());
+    }
+}
+
+#[test]
+fn a_part_is_found_wherever_it_is_and_intervals_are_put_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let made = samples(1000);
+    let live = lines(&record(&path, "--json --by process", made.clone()));
+    let at = |n: usize| Some(When::At(made[n].time));
+    for (from, to) in [(1, 5), (299, 301), (300, 300), (301, 999), (650, 660)] {
+        let part = Part { from: at(from), to: at(to), every: None };
+        let there = lines(&replay(&path, "--json --by process", &part).0);
+        let there: Vec<_> = there.iter().filter(|i| i.get("total").is_none()).collect();
+        assert_eq!(there, live[from - 1..to].iter().collect::<Vec<_>>(), "{from}");
+    }
+    let part = Part { every: Some(Duration::from_secs(10)), ..Part::default() };
+    let there = lines(&replay(&path, "--json --by process --top 1000", &part).0);
+    assert_eq!(there.len(), 101);
+    let sum = |some: &[serde_json::Value], group: &str, key: &str| {
+        some.iter().map(|i| i[group][key].as_u64().unwrap()).sum::<u64>()
+    };
+    for (n, interval) in there.iter().take(99).enumerate() {
+        let parts = &live[n * 10..n * 10 + 10];
+        assert_eq!(interval["read"]["hits"].as_u64().unwrap(), sum(parts, "read", "hits"));
+        let of_rows =
+            interval["rows"].as_array().unwrap().iter().map(|r| r["read"]["hits"].as_u64().unwrap());
+        assert_eq!(of_rows.sum::<u64>(), sum(parts, "read", "hits"));
+    }
+}
+
+#[test]
+fn a_clock_that_was_set_is_told_and_changes_nothing_that_was_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let mut made = samples(60);
+    for (n, sample) in made.iter_mut().enumerate().skip(20) {
+        let hour = jiff::SignedDuration::from_hours(if n < 40 { -1 } else { 2 });
+        sample.time += hour;
+    }
+    let live = record(&path, "--json", made.clone());
+    let (there, said) = replay(&path, "--json", &Part::default());
+    assert_eq!(live, there);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].contains("set by -3600.0 s") && said[1].contains("set by +10800.0 s"), "{said:?}");
+    let part = Part { from: Some(When::At(made[25].time)), to: Some(When::At(made[30].time)), every: None };
+    assert_eq!(lines(&replay(&path, "--json", &part).0).len(), 6);
+}
+
+#[test]
+fn a_ring_keeps_within_its_bounds_and_goes_on_behind_other_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let bounds = Bounds { size: 3 << 20, age: Duration::from_secs(3600) };
+    let mut random = 7_u64;
+    let mut times = Vec::new();
+    for _ in 0..2 {
+        let mut writer = Writer::ring(dir.path(), bounds, Duration::from_secs(1)).unwrap();
+        let start = Moment::now();
+        for tick in 0..400_u64 {
+            let after = Duration::from_secs(tick);
+            let mut sample = fixtures::sample(start, after, &[(Counter::ReadHits, tick)]);
+            // What cannot be compressed.
+            sample.rows = (0..700)
+                .map(|n| {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    fixtures::process(
+                        n,
+                        "x",
+                        &[(Counter::ReadHits, random), (Counter::ReadMisses, random >> 7)],
+                    )
+                })
+                .collect();
+            writer.write(&mut sample, &mut FakeNames::default(), Wake::Deadline).unwrap();
+            times.push(sample.time);
+        }
+    }
+    let all = shards(dir.path()).unwrap();
+    let sum: u64 = all.iter().map(|p| fs::metadata(p).unwrap().len()).sum();
+    assert!(all.len() > 1 && sum <= bounds.size && sum > bounds.size / 3, "{} files, {sum} bytes", all.len());
+    let (out, said) = replay(dir.path(), "--json", &Part::default());
+    let hits: Vec<_> = lines(&out).iter().map(|i| i["read"]["hits"].as_u64().unwrap()).collect();
+    assert!(hits.len() > 50 && hits.iter().all(|n| *n == 1), "{hits:?} {said:?}");
+}

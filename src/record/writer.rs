@@ -1,0 +1,327 @@
+//! A recording that is written: one file, or a ring of files in a directory.
+//!
+//! What is written leaves the page cache as soon as it is on the disk, but for the page that the next tick continues.
+
+use std::fs;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use flate2::Compress;
+use flate2::Compression;
+use flate2::FlushCompress;
+use rustix::fs::Advice;
+use rustix::fs::Mode;
+use rustix::fs::OFlags;
+
+use super::file;
+use super::file::Reader;
+use super::file::Segment;
+use super::frame::Encoder;
+use super::frame::Session;
+use crate::exit::Failure;
+use crate::names::Names;
+use crate::names::Recorded;
+use crate::sample::Sample;
+use crate::text::foreign::Foreign;
+use crate::text::outfile;
+use crate::wait::Wake;
+
+/// Ticks of a segment at most: what must be read to begin anywhere.
+const TICKS: u32 = 300;
+/// Bytes of a segment from which on a new one is begun.
+const FULL: u64 = 1 << 20;
+/// A clock that disagrees by more than this with the time that has passed was set.
+const JUMP: i64 = 1_000_000_000;
+/// What a ring's files end in.
+const ENDING: &str = ".record";
+
+fn nanos(time: jiff::Timestamp) -> i64 {
+    i64::try_from(time.as_nanosecond()).unwrap_or(if time.as_second() < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// One file that grows.
+struct Growing {
+    file: File,
+    length: u64,
+    /// What of it is no longer in the page cache.
+    gone: u64,
+}
+
+impl Growing {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Err(e) = self.file.write_all_at(bytes, self.length) {
+            // Half a frame would be damage in the midst of what is written later.
+            let _ = self.file.set_len(self.length);
+            return Err(e);
+        }
+        self.length += bytes.len() as u64;
+        self.forget();
+        Ok(())
+    }
+
+    /// Brings whole pages to the disk and takes them out of the cache. Where that cannot be done, nothing is lost.
+    fn forget(&mut self) {
+        let page = rustix::param::page_size() as u64;
+        let end = self.length / page * page;
+        if let Some(length) = std::num::NonZeroU64::new(end.saturating_sub(self.gone)) {
+            let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+                | libc::SYNC_FILE_RANGE_WRITE
+                | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+            let (from, bytes) = (self.gone.cast_signed(), length.get().cast_signed());
+            // SAFETY: takes numbers and a descriptor of ours.
+            unsafe { libc::sync_file_range(self.file.as_raw_fd(), from, bytes, flags) };
+            let _ = rustix::fs::fadvise(&self.file, self.gone, Some(length), Advice::DontNeed);
+            self.gone = end;
+        }
+    }
+}
+
+impl Drop for Growing {
+    fn drop(&mut self) {
+        let _ = self.file.sync_data();
+        let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
+    }
+}
+
+/// How much a ring keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes of all files.
+    pub size: u64,
+    /// What is older goes.
+    pub age: Duration,
+}
+
+enum Place {
+    One,
+    Ring { directory: PathBuf, bounds: Bounds },
+}
+
+/// Writes samples.
+pub struct Writer {
+    place: Place,
+    session: Session,
+    out: Growing,
+    encoder: Encoder,
+    compress: Compress,
+    book: Recorded,
+    /// Where the segment began.
+    segment: u64,
+    ticks: u32,
+    /// Time of the last sample by both clocks.
+    last: Option<(i64, u64)>,
+}
+
+/// Whether something may be replaced: nothing, an empty file, a recording.
+fn replaceable(path: &Path) -> Result<(), Failure> {
+    let name = Foreign::from(path);
+    match fs::symlink_metadata(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(Failure::failed(format!("cannot look at {name}: {e}"))),
+        Ok(meta) if !meta.is_file() => {
+            Err(Failure::usage(format!("{name} is no file")).remedy("name a file that is not there yet"))
+        }
+        Ok(meta) if meta.len() == 0 => Ok(()),
+        Ok(_) => Reader::open(path).map(drop).map_err(|_| {
+            Failure::usage(format!("{name} is there and no recording: it is not replaced"))
+                .remedy("remove it, or name another file")
+        }),
+    }
+}
+
+/// A file that nobody else made, in the place of what was there.
+fn create(path: &Path) -> io::Result<Growing> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut beside = std::ffi::OsString::from(".");
+    beside.push(name);
+    beside.push(format!(".{}", std::process::id()));
+    let beside = path.with_file_name(beside);
+    let _ = fs::remove_file(&beside);
+    // Names of files and command lines are nobody else's business.
+    let file = File::from(rustix::fs::open(&beside, flags, Mode::RUSR | Mode::WUSR)?);
+    let begin = file::beginning();
+    let ready = || {
+        if let Some((uid, gid)) = outfile::sudo() {
+            // A monitor that has dropped what this needs keeps the file.
+            let _ = std::os::unix::fs::fchown(&file, Some(uid), Some(gid));
+        }
+        file.write_all_at(&begin, 0)?;
+        fs::rename(&beside, path)
+    };
+    if let Err(e) = ready() {
+        let _ = fs::remove_file(&beside);
+        return Err(e);
+    }
+    Ok(Growing { file, length: begin.len() as u64, gone: 0 })
+}
+
+impl Writer {
+    /// One file. What is there is replaced if it is a recording.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn file(path: &Path, interval: Duration) -> Result<Self, Failure> {
+        replaceable(path)?;
+        let out =
+            create(path).map_err(|e| Failure::failed(format!("cannot make {}: {e}", Foreign::from(path))))?;
+        Ok(Self::new(Place::One, out, interval))
+    }
+
+    /// A ring in a directory, which is made if it is not there. What earlier runs left there is part of it.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn ring(directory: &Path, bounds: Bounds, interval: Duration) -> Result<Self, Failure> {
+        let failed =
+            |e: io::Error| Failure::failed(format!("cannot record in {}: {e}", Foreign::from(directory)));
+        outfile::make_directories(directory).map_err(failed)?;
+        let out = create(&shard(directory)).map_err(failed)?;
+        Ok(Self::new(Place::Ring { directory: directory.into(), bounds }, out, interval))
+    }
+
+    fn new(place: Place, out: Growing, interval: Duration) -> Self {
+        Self {
+            place,
+            session: Session::now(interval),
+            out,
+            encoder: Encoder::default(),
+            compress: Compress::new(Compression::default(), false),
+            book: Recorded::default(),
+            segment: 0,
+            ticks: 0,
+            last: None,
+        }
+    }
+
+    /// Writes a sample, and gives what was looked up for it; `true` if all that was before may be forgotten. Rows get the
+    /// order in which they are read back.
+    ///
+    /// # Errors
+    /// When it cannot be written. The next one begins a segment.
+    pub fn write(
+        &mut self,
+        sample: &mut Sample,
+        names: &mut dyn Names,
+        wake: Wake,
+    ) -> anyhow::Result<(bool, Recorded)> {
+        let (time, at) = (nanos(sample.time), sample.at.nanos());
+        let jumped = self.last.is_some_and(|(t, a)| {
+            let passed = at.saturating_sub(a).cast_signed();
+            time.saturating_sub(t).saturating_sub(passed).abs() > JUMP
+        });
+        let full = self.ticks >= TICKS || self.out.length - self.segment >= FULL;
+        let key = self.ticks == 0 || jumped || full;
+        if key && self.ticks > 0 {
+            self.bound();
+        }
+        if key {
+            self.book = Recorded::default();
+            self.compress.reset();
+        }
+        let new = self.book.note(sample, names);
+        let written = self.frame(sample, &new, key, wake);
+        if written.is_err() {
+            self.ticks = 0;
+        }
+        written?;
+        self.ticks += 1;
+        self.last = Some((time, at));
+        Ok((key, new))
+    }
+
+    fn frame(&mut self, sample: &mut Sample, new: &Recorded, key: bool, wake: Wake) -> anyhow::Result<()> {
+        let raw = self.encoder.encode(sample, new, key.then_some(&self.session))?;
+        let mut small = Vec::with_capacity(raw.len() / 2 + 256);
+        let begin = self.compress.total_in();
+        loop {
+            let done = usize::try_from(self.compress.total_in() - begin)?;
+            self.compress.compress_vec(
+                raw.get(done..).unwrap_or_default(),
+                &mut small,
+                FlushCompress::Sync,
+            )?;
+            let all = self.compress.total_in() - begin == raw.len() as u64;
+            if all && small.len() < small.capacity() {
+                break;
+            }
+            small.reserve(small.len().max(1 << 12));
+        }
+        anyhow::ensure!(small.ends_with(&file::FLUSHED), "the compression did not come to an end");
+        small.truncate(small.len() - file::FLUSHED.len());
+        let at = self.out.length;
+        let segment = key.then(|| Segment {
+            at,
+            time: nanos(sample.time),
+            back: if self.segment == 0 { 0 } else { at - self.segment },
+            before: self.last.map_or(i64::MIN, |(t, _)| t),
+        });
+        self.out.append(&file::framed(segment, wake, &small)?)?;
+        if key {
+            (self.segment, self.ticks) = (at, 0);
+        }
+        Ok(())
+    }
+
+    /// Of a ring: begins a new file where one is full, and removes the oldest.
+    fn bound(&mut self) {
+        let Place::Ring { directory, bounds } = &self.place else { return };
+        if self.out.length >= (bounds.size / 16).max(FULL) {
+            match create(&shard(directory)) {
+                Ok(out) => (self.out, self.segment) = (out, 0),
+                Err(e) => log::warn!("cannot begin another file of the recording: {e}"),
+            }
+        }
+        let Ok(mut all) = shards(directory) else { return };
+        // The newest is being written.
+        all.pop();
+        let length = |p: &PathBuf| fs::metadata(p).map_or(0, |m| m.len());
+        let mut sum = all.iter().map(length).sum::<u64>() + self.out.length + FULL;
+        for path in &all {
+            let old = fs::metadata(path).and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
+            if sum <= bounds.size && old.is_none_or(|age| age <= bounds.age) {
+                break;
+            }
+            sum -= length(path).min(sum);
+            if let Err(e) = fs::remove_file(path) {
+                log::warn!("cannot remove {}: {e}", Foreign::from(path.as_path()));
+            }
+        }
+    }
+}
+
+/// The name of a new file in a ring: those of a directory are in the order of their names.
+fn shard(directory: &Path) -> PathBuf {
+    let now = jiff::Timestamp::now();
+    let after = shards(directory).ok().and_then(|all| {
+        let name = all.last()?.file_name()?.to_str()?.get(..10)?.parse::<u64>().ok()?;
+        Some(name + 1)
+    });
+    // A number first: a clock that was set back does not change the order.
+    let number = after.unwrap_or(1);
+    directory.join(format!("{number:010}-{}{ENDING}", now.strftime("%Y%m%dT%H%M%SZ")))
+}
+
+/// The files of a ring, the oldest first.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn shards(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        let ours = name.to_str().is_some_and(|n| {
+            n.ends_with(ENDING) && n.len() > 10 && n.bytes().take(10).all(|b| b.is_ascii_digit())
+        });
+        if ours {
+            all.push(directory.join(name));
+        }
+    }
+    all.sort();
+    Ok(all)
+}
