@@ -94,6 +94,7 @@ impl Options {
         Wants {
             latency: self.latency || json || shown(Figure::StallNs),
             around: json || shown(Figure::FaultAround),
+            buffers: json || shown(Figure::BufferDirtied),
             ..Wants::default()
         }
     }
