@@ -109,7 +109,8 @@ pub fn measure(options: &Options, dir: &Path, clock: Clock, rounds: usize, only:
                     product(&options, &mut bench, &mut round, at, &mut costs)?;
                 }
                 Arm::All => {
-                    let wants = Wants { files: true, latency: true, around: true, ..options.wants };
+                    let wants =
+                        Wants { files: true, latency: true, around: true, buffers: true, ..options.wants };
                     let options = Options { wants, ..options.clone() };
                     product(&options, &mut bench, &mut round, at, &mut costs)?;
                 }

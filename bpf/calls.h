@@ -93,7 +93,7 @@ static __always_inline void on_add_in_call(void *folio, u32 order)
 	struct call *c;
 	u64 syscr = task->ioac.syscr;
 
-	if (!ready || !look_at_added(&p, &a, folio, order))
+	if (!ready || !look_at_added(&p, &a, folio, order, ADDRESS))
 		return;
 	entry_of(&e);
 	/* A block device that is itself being read is no metadata. */

@@ -55,11 +55,47 @@ static __always_inline bool is_metadata(struct address_space *mapping)
 	       BPF_CORE_READ(mapping, host, i_sb, s_magic) == BTRFS_MAGIC;
 }
 
+/* By plain loads: `mapping` is a pointer that the verifier knows. */
+static __always_inline bool known_is_metadata(struct address_space *mapping)
+{
+	struct inode *inode = mapping->host;
+
+	if ((inode->i_mode & S_IFMT) != S_IFREG)
+		return true;
+	return inode->i_ino < 256 && inode->i_sb->s_magic == BTRFS_MAGIC;
+}
+
+static __always_inline bool known_is_hugetlb(struct address_space *mapping)
+{
+	return mapping->host->i_sb->s_magic == HUGETLBFS_MAGIC;
+}
+
 static __always_inline bool is_hugetlb(struct address_space *mapping)
 {
 	if (can_cast())
-		return bpf_core_cast(mapping, struct address_space)->host->i_sb->s_magic == HUGETLBFS_MAGIC;
+		return known_is_hugetlb(bpf_core_cast(mapping, struct address_space));
 	return BPF_CORE_READ(mapping, host, i_sb, s_magic) == HUGETLBFS_MAGIC;
+}
+
+/* How a program got at a folio. */
+enum folio_from {
+	ADDRESS, /* as a number */
+	ARGUMENT_OF_BTF, /* as an argument of a BTF tracepoint */
+};
+
+static __always_inline bool folio_is_hugetlb(void *folio, struct address_space *mapping, enum folio_from from)
+{
+	return from == ADDRESS ? is_hugetlb(mapping) : known_is_hugetlb(mapping_of_argument(folio));
+}
+
+static __always_inline bool folio_is_metadata(void *folio, struct address_space *mapping, enum folio_from from)
+{
+	return from == ADDRESS ? is_metadata(mapping) : known_is_metadata(mapping_of_argument(folio));
+}
+
+static __always_inline u64 index_from(void *folio, enum folio_from from)
+{
+	return from == ADDRESS ? folio_index_of(folio) : index_of_argument(folio);
 }
 
 static __always_inline void count_prefetch(struct account *a, u64 mapping, u64 first, u64 last,
@@ -117,12 +153,13 @@ static __always_inline void added_by_write(struct account *a, struct frame *f, s
 }
 
 /* Fills *p; false if the addition is none of ours. */
-static __always_inline bool look_at_added(struct added *p, struct account *a, void *folio, u32 order)
+static __always_inline bool look_at_added(struct added *p, struct account *a, void *folio, u32 order,
+					  enum folio_from from)
 {
 	p->mapping = folio_mapping_of(folio);
-	p->first = folio_index_of(folio);
+	p->first = index_from(folio, from);
 	p->last = p->first + (1ULL << (order & 31)) - 1;
-	if (is_hugetlb(p->mapping) || !account_open(a))
+	if (folio_is_hugetlb(folio, p->mapping, from) || !account_open(a))
 		return false;
 	file_seen(a->row, (u64)p->mapping);
 	return true;
@@ -186,7 +223,7 @@ static __always_inline bool reclaims(void)
 }
 
 /* mm_filemap_delete_from_page_cache: pages go, by reclaim or otherwise. Nobody's row: the victim is the cache. */
-static __always_inline void on_delete(void *folio, u32 order, enum ledger_mode mode)
+static __always_inline void on_delete(void *folio, u32 order, enum folio_from from, enum ledger_mode mode)
 {
 	struct address_space *mapping;
 	u64 first, last, n, wasted;
@@ -195,14 +232,14 @@ static __always_inline void on_delete(void *folio, u32 order, enum ledger_mode m
 	if (!ready)
 		return;
 	mapping = folio_mapping_of(folio);
-	if (is_hugetlb(mapping) || !account_nobody(&a))
+	if (folio_is_hugetlb(folio, mapping, from) || !account_nobody(&a))
 		return;
-	first = folio_index_of(folio);
+	first = index_from(folio, from);
 	n = 1ULL << (order & 31);
 	last = first + n - 1;
 	used_by_request((u64)mapping, first, last, mode);
 	wasted = ledger_take((u64)mapping, first, last, mode);
-	if (wasted && !is_metadata(mapping))
+	if (wasted && !folio_is_metadata(folio, mapping, from))
 		COUNT(&a, C_PREFETCH_WASTED, wasted);
 	if (mode == BITS)
 		ledger_take((u64)mapping | DEMANDED, first, last, mode);
@@ -215,7 +252,7 @@ static __always_inline void on_delete(void *folio, u32 order, enum ledger_mode m
 }
 
 /* A clean folio becomes dirty, as a whole. What is written has been used. */
-static __always_inline void on_dirty(void *folio, u32 order, enum ledger_mode mode)
+static __always_inline void on_dirty(void *folio, u32 order, enum folio_from from, enum ledger_mode mode)
 {
 	struct address_space *mapping;
 	struct account a;
@@ -226,9 +263,9 @@ static __always_inline void on_dirty(void *folio, u32 order, enum ledger_mode mo
 	mapping = folio_mapping_of(folio);
 	if (!mapping || !account_open(&a))
 		return;
-	first = folio_index_of(folio);
+	first = index_from(folio, from);
 	n = 1ULL << (order & 31);
-	if (is_metadata(mapping)) {
+	if (folio_is_metadata(folio, mapping, from)) {
 		COUNT(&a, C_META_DIRTIED, n);
 	} else {
 		file_count(file_seen(a.row, (u64)mapping), FC_DIRTIED, n);

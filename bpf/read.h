@@ -217,8 +217,8 @@ static __always_inline void begin_read(void *key, struct address_space *m, u64 p
 /* Pages that went while they were read are asked about before they go. */
 static __always_inline bool drops_behind(struct kiocb *iocb)
 {
-	return iocb->ki_flags & IOCB_DONTCACHE &&
-	       bpf_core_enum_value_exists(enum pageflags___later, PG_dropbehind___later);
+	return bpf_core_enum_value_exists(enum pageflags___later, PG_dropbehind___later) &&
+	       iocb->ki_flags & IOCB_DONTCACHE;
 }
 
 /* filemap_read(iocb, iter, already) where the entry is seen. */
@@ -323,13 +323,13 @@ static __always_inline void exit_kiocb(struct kiocb *iocb, s64 ret, u64 already,
  * outlive a call here, since each that does is saved at entry and return, and what is rare is asked in one. False:
  * nothing was counted. `detail`: latency or files may be requested.
  */
-static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 ret, bool detail)
+static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 ret, u64 already, bool detail)
 {
 	struct file *file = iocb->ki_filp;
 	struct file_row *f = 0;
 	u64 rare, end, pages, mapping = number_of(row, file->f_mapping);
 
-	rare = file->f_flags & O_DIRECT;
+	rare = already | (file->f_flags & O_DIRECT);
 	rare |= *(u64 *)&row->depth; /* and `waited` */
 	rare |= *(volatile u64 *)filter_slot(mapping);
 	if (rare || ret <= 0)

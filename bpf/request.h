@@ -13,7 +13,7 @@
 #include "read.h"
 
 /* mm_filemap_add_to_page_cache: told apart by the request that the thread is in. */
-static __always_inline void on_add(void *folio, u32 order, enum ledger_mode mode)
+static __always_inline void on_add(void *folio, u32 order, enum folio_from from, enum ledger_mode mode)
 {
 	struct thread *t = 0;
 	struct frame *f = 0;
@@ -21,7 +21,7 @@ static __always_inline void on_add(void *folio, u32 order, enum ledger_mode mode
 	struct added p;
 	u64 first, last, n;
 
-	if (!look_at_added(&p, &a, folio, order))
+	if (!look_at_added(&p, &a, folio, order, from))
 		return;
 	if (a.row)
 		t = thread_of(a.row);
@@ -29,7 +29,7 @@ static __always_inline void on_add(void *folio, u32 order, enum ledger_mode mode
 		add_to_window(t, (u64)p.mapping, p.first, p.last);
 		f = frame_on(a.row, t, (u64)p.mapping);
 	}
-	if (!f && is_metadata(p.mapping)) {
+	if (!f && folio_is_metadata(folio, p.mapping, from)) {
 		block_added(&a, t, (u64)p.mapping, p.first, p.last, mode);
 		return;
 	}

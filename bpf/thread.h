@@ -112,6 +112,9 @@ static __always_inline void go_on(struct row *row, struct row *old)
 	row->lookup_at = old ? old->lookup_at : 0;
 	row->lookup_off = old ? old->lookup_off : 0;
 	row->direct = old ? old->direct : 0;
+	row->writing = old ? old->writing : 0;
+	row->write_pos = old ? old->write_pos : 0;
+	row->write_count = old ? old->write_count : 0;
 	if (!t)
 		return;
 	if (before)
@@ -126,8 +129,8 @@ static __always_inline struct frame *frame_at(struct thread *t, u32 depth)
 	return &t->frame[depth & (MAX_DEPTH - 1)];
 }
 
-static __always_inline struct frame *push_frame(struct row *row, struct thread *t, enum frame_kind kind,
-						u64 mapping, u64 key)
+static __always_inline struct frame *push(struct row *row, struct thread *t, enum frame_kind kind, u64 mapping,
+					  u64 key)
 {
 	u32 depth = row->depth;
 	struct frame *f;
@@ -151,6 +154,38 @@ static __always_inline struct frame *push_frame(struct row *row, struct thread *
 	return f;
 }
 
+/*
+ * A write is a few words in the row at first, which is all that one of pages that are there needs. Whoever looks at
+ * frames, or puts one on top, makes it a frame.
+ */
+static __noinline void frame_of_write(struct row *row, struct thread *t)
+{
+	struct kiocb *iocb = (void *)row->writing;
+	u64 pos = row->write_pos, count = row->write_count;
+	struct frame *f = push(row, t, F_WRITE, (u64)BPF_CORE_READ(iocb, ki_filp, f_mapping), row->writing);
+
+	row->writing = 0;
+	f->pos = pos;
+	if (count) {
+		f->first = pos >> PAGE_SHIFT;
+		f->last = (pos + count - 1) >> PAGE_SHIFT;
+	}
+	RETURN_NOTHING();
+}
+
+static __always_inline void need_frames(struct row *row, struct thread *t)
+{
+	if (row->writing)
+		frame_of_write(row, t);
+}
+
+static __always_inline struct frame *push_frame(struct row *row, struct thread *t, enum frame_kind kind,
+						u64 mapping, u64 key)
+{
+	need_frames(row, t);
+	return push(row, t, kind, mapping, key);
+}
+
 /* Pages were added for the request of a frame: one run but for rare cases. */
 static __always_inline void note_added(struct frame *f, u64 first, u64 last, u64 n)
 {
@@ -166,6 +201,7 @@ static __always_inline struct frame *frame_on(struct row *row, struct thread *t,
 {
 	u32 i;
 
+	need_frames(row, t);
 	for (i = 0; i < MAX_DEPTH; i++) {
 		struct frame *f;
 

@@ -124,6 +124,9 @@ struct row {
 	unsigned long long wanted; /* what the thread does is to be counted (wanted.h) */
 	unsigned long long
 		direct; /* the direct request that it begins, where only tracepoints attach (direct.h) */
+	unsigned long long writing; /* the write that it is in, which has no frame yet (thread.h); 0: none */
+	unsigned long long write_pos; /* where that begins */
+	unsigned long long write_count; /* and how many bytes are offered */
 };
 
 /* What is counted for each file: a counter of the same name. */

@@ -44,6 +44,7 @@ static __always_inline bool pop_write(struct row *row, struct account *a, u64 ke
 
 	if (!t)
 		return false;
+	need_frames(row, t);
 	close_window(a, t);
 	for (i = 0; i < MAX_DEPTH; i++) {
 		struct frame *f;
@@ -157,10 +158,55 @@ static __always_inline void end_write(void *key, struct file *file, s64 taken, u
 	fell_back(file, taken);
 }
 
+/*
+ * The same for what nearly all writes are: of pages that were there, and nothing has looked at frames meanwhile. False:
+ * nothing was counted, and it is still to be ended.
+ */
+static __always_inline bool end_plain_write(struct kiocb *iocb, s64 taken)
+{
+	struct row *row = own_row(false);
+	struct file *file = iocb->ki_filp;
+	struct file_row *f = 0;
+	u64 rare, pages, pos;
+
+	if (!row)
+		return true; /* begun before we looked, or it is the monitor */
+	rare = row->writing ^ number_of(row, iocb);
+	rare |= carrying | (file->f_flags & O_DIRECT);
+	if (rare || taken <= 0)
+		return false;
+	if (with_files) {
+		f = file_again(row, file->f_mapping, number_of(row, file->f_mapping));
+		if (!f)
+			return false;
+	}
+	row->writing = 0;
+	pos = row->write_pos;
+	pages = pages_in(pos + taken) - (pos >> PAGE_SHIFT);
+	file_count(f, FC_WRITE_HITS, pages);
+	row->v[C_WRITE_BYTES] += taken;
+	row->v[C_WRITE_HITS] += pages;
+	row->touched[ROW_GROUP(C_WRITE_HITS)] = 1;
+	return true;
+}
+
 /* generic_perform_write and iomap_file_buffered_write: (iocb, iter, …), checked and locked. */
 static __always_inline void enter_write(struct kiocb *iocb, struct iov_iter *iter)
 {
-	begin_write(iocb, iocb->ki_filp->f_mapping, iocb->ki_pos, iter->count, false);
+	struct row *row = own_row(true);
+	struct thread *t;
+
+	if (!row)
+		return; /* why has been counted, or it is the monitor */
+	if (unlikely(row->writing)) {
+		/* A write that another one makes. */
+		t = thread_of(row);
+		if (t)
+			frame_of_write(row, t);
+	}
+	row->write_pos = iocb->ki_pos;
+	row->write_count = iter->count;
+	*(const void *volatile *)&row->writing = iocb;
 }
 
 static __always_inline void exit_write(struct kiocb *iocb, s64 ret)
@@ -187,7 +233,7 @@ static __always_inline void on_shmem_add(void *folio, u64 mapping, u64 index)
 	struct thread *t;
 	struct frame *f;
 
-	if (!a.row || !a.row->depth)
+	if (!a.row || !(a.row->depth | a.row->writing))
 		return;
 	t = thread_of(a.row);
 	if (!t)

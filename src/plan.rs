@@ -78,6 +78,8 @@ pub struct Wants {
     pub follow: bool,
     /// How many pages are mapped around faults: an event more for each fault, and from 6.6 on one for each page mapped.
     pub around: bool,
+    /// How many buffers are marked dirty: an event more for each block that is written through the cache.
+    pub buffers: bool,
     /// When a cgroup is made: the one that is requested may go and come again.
     pub group: bool,
     /// Which pages are used, one by one, for a part of them chosen by hash: for `--what-if`.

@@ -205,7 +205,8 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
     Process::open(options.watched.map_or_else(std::process::id, |(pid, _)| pid))?;
     let outputs = Outputs::open(options)?;
     let system = |what: &str, e: io::Error| Failure::failed(format!("cannot {what}: {e}"));
-    let wants = Wants { latency: true, files: true, follow: true, around: true, ..Wants::default() };
+    let wants =
+        Wants { latency: true, files: true, follow: true, around: true, buffers: true, ..Wants::default() };
     let mut session = Session::open(&options.counting.session(wants, Only::default()))
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if options.counting.explain {

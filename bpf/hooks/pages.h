@@ -10,42 +10,42 @@
 SEC("?tp_btf/mm_filemap_add_to_page_cache")
 int add_btf(u64 *ctx)
 {
-	on_add((void *)ctx[0], folio_order_of((void *)ctx[0]), BITS);
+	on_add((void *)ctx[0], order_of_argument((void *)ctx[0]), ARGUMENT_OF_BTF, BITS);
 	return 0;
 }
 
 SEC("?tp_btf/mm_filemap_add_to_page_cache")
 int add_btf_pages(u64 *ctx)
 {
-	on_add((void *)ctx[0], 0, PAGES);
+	on_add((void *)ctx[0], 0, ARGUMENT_OF_BTF, PAGES);
 	return 0;
 }
 
 SEC("?tp/filemap/mm_filemap_add_to_page_cache")
 int add_tp(struct trace_event_raw_mm_filemap_op_page_cache *ctx)
 {
-	on_add(folio_of_pfn(ctx->pfn), ctx->order, BITS);
+	on_add(folio_of_pfn(ctx->pfn), ctx->order, ADDRESS, BITS);
 	return 0;
 }
 
 SEC("?tp_btf/mm_filemap_delete_from_page_cache")
 int delete_btf(u64 *ctx)
 {
-	on_delete((void *)ctx[0], folio_order_of((void *)ctx[0]), BITS);
+	on_delete((void *)ctx[0], order_of_argument((void *)ctx[0]), ARGUMENT_OF_BTF, BITS);
 	return 0;
 }
 
 SEC("?tp_btf/mm_filemap_delete_from_page_cache")
 int delete_btf_pages(u64 *ctx)
 {
-	on_delete((void *)ctx[0], 0, PAGES);
+	on_delete((void *)ctx[0], 0, ARGUMENT_OF_BTF, PAGES);
 	return 0;
 }
 
 SEC("?tp/filemap/mm_filemap_delete_from_page_cache")
 int delete_tp(struct trace_event_raw_mm_filemap_op_page_cache *ctx)
 {
-	on_delete(folio_of_pfn(ctx->pfn), ctx->order, BITS);
+	on_delete(folio_of_pfn(ctx->pfn), ctx->order, ADDRESS, BITS);
 	return 0;
 }
 

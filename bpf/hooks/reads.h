@@ -18,17 +18,51 @@ int read_fentry(u64 *ctx)
 	return 0;
 }
 
+/* What is rare stands apart: it would take registers and stack of the reads that need none. */
+
+static __noinline void read_fexit_rare(u64 *ctx)
+{
+	exit_kiocb((void *)ctx[0], ctx[3], ctx[2], BITS);
+	RETURN_NOTHING();
+}
+
+static __noinline void read_fexit_rare_pages(u64 *ctx)
+{
+	exit_kiocb((void *)ctx[0], ctx[3], ctx[2], PAGES);
+	RETURN_NOTHING();
+}
+
 SEC("?fexit/filemap_read")
 int read_fexit(u64 *ctx)
 {
-	exit_kiocb((void *)ctx[0], ctx[3], ctx[2], BITS);
+	struct row *row = own_row(true);
+
+	if (likely(row) && likely(exit_warm(row, (void *)ctx[0], ctx[3], ctx[2], true)))
+		return 0;
+	read_fexit_rare(ctx);
+	return 0;
+}
+
+/* Where only counts are requested. */
+SEC("?fexit/filemap_read")
+int read_counts_fexit(u64 *ctx)
+{
+	struct row *row = own_row(true);
+
+	if (likely(row) && likely(exit_warm(row, (void *)ctx[0], ctx[3], ctx[2], false)))
+		return 0;
+	read_fexit_rare(ctx);
 	return 0;
 }
 
 SEC("?fexit/filemap_read")
 int read_fexit_pages(u64 *ctx)
 {
-	exit_kiocb((void *)ctx[0], ctx[3], ctx[2], PAGES);
+	struct row *row = own_row(true);
+
+	if (likely(row) && likely(exit_warm(row, (void *)ctx[0], ctx[3], ctx[2], true)))
+		return 0;
+	read_fexit_rare_pages(ctx);
 	return 0;
 }
 
@@ -92,8 +126,6 @@ int shmem_splice_fexit(u64 *ctx)
  * is left by the entry in the cookie, a word that the kernel keeps between the two.
  */
 
-/* What is rare stands apart: it would take registers and stack of the reads that need none. */
-
 static __noinline void enter_rare_read(struct pt_regs *ctx)
 {
 	enter_kiocb(ARGUMENT(ctx, 1, struct kiocb), ARGUMENT(ctx, 2, struct iov_iter), PT_REGS_PARM3(ctx));
@@ -131,7 +163,7 @@ int read_session(struct pt_regs *ctx)
 	row = own_row(true);
 	if (likely(row)) {
 		iocb = bpf_core_cast((void *)*bpf_session_cookie___ctx(ctx), struct kiocb);
-		if (likely(exit_warm(row, iocb, PT_REGS_RC(ctx), false)))
+		if (likely(exit_warm(row, iocb, PT_REGS_RC(ctx), 0, false)))
 			return 0;
 	}
 	exit_any_read(ctx);
@@ -154,7 +186,7 @@ int read_detail_session(struct pt_regs *ctx)
 	row = own_row(true);
 	if (likely(row)) {
 		iocb = bpf_core_cast((void *)*cookie(ctx), struct kiocb);
-		if (likely(exit_warm(row, iocb, PT_REGS_RC(ctx), true)))
+		if (likely(exit_warm(row, iocb, PT_REGS_RC(ctx), 0, true)))
 			return 0;
 	}
 	exit_any_read(ctx);

@@ -6,6 +6,28 @@
 #include "../write.h"
 #include "attach.h"
 
+/* What is rare stands apart, as with reads. */
+
+static __noinline void write_fexit_rare(u64 *ctx, s64 ret)
+{
+	exit_write((void *)ctx[0], ret);
+	RETURN_NOTHING();
+}
+
+static __noinline void write_session_rare(u64 iocb, s64 ret)
+{
+	exit_write(bpf_core_cast((void *)iocb, struct kiocb), ret);
+	RETURN_NOTHING();
+}
+
+static __always_inline void write_returns(u64 *ctx, s64 ret)
+{
+	struct kiocb *iocb = (void *)ctx[0];
+
+	if (!likely(end_plain_write(iocb, ret)))
+		write_fexit_rare(ctx, ret);
+}
+
 SEC("?fentry/generic_perform_write")
 int write_fentry(u64 *ctx)
 {
@@ -16,7 +38,7 @@ int write_fentry(u64 *ctx)
 SEC("?fexit/generic_perform_write")
 int write_fexit(u64 *ctx)
 {
-	exit_write((void *)ctx[0], ctx[2]);
+	write_returns(ctx, ctx[2]);
 	return 0;
 }
 
@@ -49,21 +71,21 @@ int iomap_write_fentry(u64 *ctx)
 SEC("?fexit/iomap_file_buffered_write")
 int iomap_write_fexit(u64 *ctx)
 {
-	exit_write((void *)ctx[0], ctx[3]);
+	write_returns(ctx, ctx[3]);
 	return 0;
 }
 
 SEC("?fexit/iomap_file_buffered_write")
 int iomap_write_fexit4(u64 *ctx)
 {
-	exit_write((void *)ctx[0], ctx[4]);
+	write_returns(ctx, ctx[4]);
 	return 0;
 }
 
 SEC("?fexit/iomap_file_buffered_write")
 int iomap_write_fexit5(u64 *ctx)
 {
-	exit_write((void *)ctx[0], ctx[5]);
+	write_returns(ctx, ctx[5]);
 	return 0;
 }
 
@@ -88,7 +110,9 @@ int write_session(struct pt_regs *ctx)
 	struct kiocb *iocb;
 
 	if (is_return(ctx)) {
-		exit_write(bpf_core_cast((void *)*word, struct kiocb), PT_REGS_RC(ctx));
+		iocb = bpf_core_cast((void *)*word, struct kiocb);
+		if (!likely(end_plain_write(iocb, PT_REGS_RC(ctx))))
+			write_session_rare(*word, PT_REGS_RC(ctx));
 		return 0;
 	}
 	iocb = ARGUMENT(ctx, 1, struct kiocb);
@@ -143,14 +167,14 @@ int shmem_add_multi(struct pt_regs *ctx)
 SEC("?tp_btf/writeback_dirty_folio")
 int dirty_btf(u64 *ctx)
 {
-	on_dirty((void *)ctx[0], folio_order_of((void *)ctx[0]), BITS);
+	on_dirty((void *)ctx[0], order_of_argument((void *)ctx[0]), ARGUMENT_OF_BTF, BITS);
 	return 0;
 }
 
 SEC("?tp_btf/writeback_dirty_page")
 int dirty_btf_pages(u64 *ctx)
 {
-	on_dirty((void *)ctx[0], 0, PAGES);
+	on_dirty((void *)ctx[0], 0, ARGUMENT_OF_BTF, PAGES);
 	return 0;
 }
 
@@ -159,7 +183,7 @@ int dirty_multi(struct pt_regs *ctx)
 {
 	void *folio = (void *)PT_REGS_PARM1(ctx);
 
-	on_dirty(folio, folio_order_of(folio), BITS);
+	on_dirty(folio, folio_order_of(folio), ADDRESS, BITS);
 	return 0;
 }
 

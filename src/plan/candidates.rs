@@ -60,6 +60,8 @@ pub(super) enum Need {
     Around,
     /// They are not.
     NoAround,
+    /// Buffers marked dirty are requested.
+    Buffers,
     /// A command is watched.
     Follow,
     /// A cgroup is requested.
@@ -161,8 +163,8 @@ rows! {
       Any(NoFetch, Lacks("tp:writeback_dirty_folio")) {
           PageDirtied "dirty_btf_pages" Btf("writeback_dirty_page") } => QuietLock
       Any(Multi, Fetch) { PageDirtied "dirty_multi" Entry(&["__folio_mark_dirty"]) } ]
-    [ Any() { BufferDirtied "buffer_btf" Btf("block_dirty_buffer") }
-      Any() { BufferDirtied "buffer_tp" Classic("block", "block_dirty_buffer") } ]
+    [ Any(Buffers) { BufferDirtied "buffer_btf" Btf("block_dirty_buffer") }
+      Any(Buffers) { BufferDirtied "buffer_tp" Classic("block", "block_dirty_buffer") } ]
     // It fires under the lock of the name, where nothing preempts it, and hands on the task itself, where the classic
     // one has a thread's number.
     [ Calls() { ThreadNamed "rename_in_call_btf" Btf("task_rename") } => QuietLock
@@ -291,7 +293,8 @@ rows! {
       Trampolines(Has(SYNC_OLD)) { ReadAheadDue "async_old_fentry" Trampoline("page_cache_async_ra") }
       Trampolines(Lacks(SYNC_OLD)) { ReadAheadDue "async_fentry" Trampoline("page_cache_async_ra") } ]
     // A read is counted when it returns.
-    [ Trampolines(Fetch) { ReadEnded "read_fexit" Trampoline("filemap_read") }
+    [ Trampolines(Fetch, CountsOnly) { ReadEnded "read_counts_fexit" Trampoline("filemap_read") }
+      Trampolines(Fetch) { ReadEnded "read_fexit" Trampoline("filemap_read") }
       Trampolines(NoFetch) { ReadEnded "read_fexit_pages" Trampoline("filemap_read") }
       Trampolines(Fetch, Lacks("filemap_read")) {
           ReadEnded "read_fexit" Trampoline("generic_file_buffered_read") }

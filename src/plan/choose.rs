@@ -96,6 +96,7 @@ impl Case<'_> {
             Need::Beginnings => wants.latency || facts.btf.contains("enum:PG_dropbehind"),
             Need::Around => wants.around,
             Need::NoAround => !wants.around,
+            Need::Buffers => wants.buffers,
             Need::Follow => wants.follow,
             Need::Group => wants.group,
         }

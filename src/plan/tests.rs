@@ -90,13 +90,13 @@ fn lossy(plan: &Plan) -> Vec<&'static str> {
 fn a_quiet_kernel_gets_trampolines() {
     let plan = new(&able()).unwrap();
     assert_eq!(plan.brackets, Brackets::Trampolines);
-    assert!(plan.uses("read_fexit") && plan.uses("sync_fentry") && plan.uses("add_btf"));
+    assert!(plan.uses("read_counts_fexit") && plan.uses("sync_fentry") && plan.uses("add_btf"));
     assert_eq!(plan.certainty(Figure::Misses), Certainty::Exact);
     assert_eq!(lossy(&plan), Vec::<&str>::new());
     // The clock costs a hook more: only where somebody looks at it.
     assert!(!plan.uses("read_fentry") && !plan.knows(Figure::StallNs));
     let timed = Plan::new(&able(), Wants { latency: true, ..Wants::default() }).unwrap();
-    assert!(timed.uses("read_fentry"));
+    assert!(timed.uses("read_fentry") && timed.uses("read_fexit") && !timed.uses("read_counts_fexit"));
     assert_eq!(timed.certainty(Figure::StallNs), Certainty::Exact);
 }
 
@@ -280,7 +280,7 @@ fn each_missing_tracepoint_makes_its_figure_unknown_or_stops() {
         facts.btf.remove(&format!("tp:{name}"));
         match figure {
             Some(figure) => {
-                let plan = new(&facts).unwrap();
+                let plan = Plan::new(&facts, Wants { buffers: true, ..Wants::default() }).unwrap();
                 assert!(matches!(plan.certainty(figure), Certainty::Unknown(_)));
                 assert!(!plan.knows(figure));
             }

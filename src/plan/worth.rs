@@ -109,6 +109,9 @@ impl Seen<'_> {
             }
             Evidence::Dirtied => self.unless_lossy(Event::PageDirtied),
             Evidence::Buffers if self.sees(Event::BufferDirtied) => Certainty::Exact,
+            Evidence::Buffers if !self.wants.buffers && self.facts.tracepoint("block_dirty_buffer") => {
+                unknown("counted only when requested (--columns buffer_dirtied, -x, --json)")
+            }
             Evidence::Buffers => unknown("the tracepoint block_dirty_buffer is not there"),
             Evidence::Removals => self.unless_lossy(Event::PageDeleted),
             Evidence::Windows => self.windows(),

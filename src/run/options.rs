@@ -104,6 +104,7 @@ impl Options {
         Wants {
             latency: self.latency || json || shown(Figure::StallNs),
             around: json || shown(Figure::FaultAround),
+            buffers: json || shown(Figure::BufferDirtied),
             ..Wants::default()
         }
     }

@@ -40,7 +40,9 @@ pub fn count(options: &Options, config: Option<PathBuf>) -> Result<Counting, Fai
     let files = !options.no_files && !classic;
     let shown = options.changes.columns.iter().flatten().any(|c| c.id == "stall_s");
     let latency = options.latency || options.output == Output::Json || shown;
-    let session = options.counting.session(Wants { latency, files, around: true, ..Wants::default() }, only);
+    let session = options
+        .counting
+        .session(Wants { latency, files, around: true, buffers: true, ..Wants::default() }, only);
     let engines = Engines::open(&session, options.counting.engine)
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     let text = |name: &str| {

@@ -201,7 +201,7 @@ impl<'a> Watch<'a> {
     fn notes(&self, options: &Options, functions: bool, ended: Wake) -> Vec<String> {
         let mut notes = Vec::new();
         match ended {
-            Wake::Deadline => {}
+            Wake::Deadline | Wake::Over => {}
             Wake::Interrupt => notes.push("interrupted before the time was over".into()),
             Wake::Ended => notes.push("the process ended before the time was over".into()),
         }

@@ -63,7 +63,13 @@ impl Args {
         Options {
             without_functions,
             without_kprobes,
-            wants: Wants { latency: self.latency, files: self.files, around: true, ..Wants::default() },
+            wants: Wants {
+                latency: self.latency,
+                files: self.files,
+                around: true,
+                buffers: true,
+                ..Wants::default()
+            },
             ..Options::default()
         }
     }
@@ -219,7 +225,7 @@ fn exact(args: &Args, dirs: &[(Fs, PathBuf)], stop: &AtomicBool, tally: &mut Tal
                 _ if !scenario.name.starts_with("pivot-") => &mut session,
                 Some(by_file) => by_file,
                 None => {
-                    let wants = Wants { files: true, around: true, ..Wants::default() };
+                    let wants = Wants { files: true, around: true, buffers: true, ..Wants::default() };
                     let without_functions = args.without_functions;
                     by_file.insert(Session::open(&Options {
                         wants,

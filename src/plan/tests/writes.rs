@@ -21,6 +21,26 @@ fn writes_are_exact_where_all_their_loops_are_seen() {
     assert!(!new(&tracepoints()).unwrap().knows(Figure::WriteHits));
 }
 
+/// A program at each block that is written: only where somebody looks at its figure.
+#[test]
+fn buffers_are_counted_where_they_are_shown() {
+    let buffers = Wants { buffers: true, ..Wants::default() };
+    for (facts, program) in [(able(), "buffer_btf"), (lazy(), "buffer_tp"), (old(), "buffer_btf")] {
+        let plan = new(&facts).unwrap();
+        assert!(!plan.uses("buffer_btf") && !plan.uses("buffer_tp"));
+        let Certainty::Unknown(why) = plan.certainty(Figure::BufferDirtied) else { panic!() };
+        assert!(why.contains("requested"), "{why}");
+        assert!(sound(&plan, Figure::Dirtied), "pages are known without");
+        let plan = Plan::new(&facts, buffers).unwrap();
+        assert!(plan.uses(program));
+        assert_eq!(plan.certainty(Figure::BufferDirtied), Certainty::Exact);
+    }
+    let mut facts = able();
+    facts.btf.remove("tp:block_dirty_buffer");
+    let Certainty::Unknown(why) = new(&facts).unwrap().certainty(Figure::BufferDirtied) else { panic!() };
+    assert!(why.contains("not there"), "{why}");
+}
+
 #[test]
 fn writes_get_the_programs_of_their_arguments() {
     let with = |what: &str| {
