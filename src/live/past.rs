@@ -26,7 +26,7 @@ use crate::sample::Sparse;
 /// How far back it goes.
 const AGE: Duration = Duration::from_secs(600);
 /// Bytes that all of it takes at most.
-const ROOM: usize = 3 << 20;
+const ROOM: usize = 2 << 20;
 /// Rows of an interval, of threads and of files.
 const ROWS: usize = 512;
 /// What a file takes beside its name.

@@ -9,8 +9,6 @@ use crate::cgroup::Hierarchy;
 /// The cache that what is followed uses, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
-    /// The cgroup; `None`: the whole machine.
-    pub cgroup: Option<String>,
     /// The limit in force: its own, or that of one above it. `None`: there is none below the size of the machine.
     pub limit: Option<u64>,
     /// Of that limit, what is taken by other things than its files: memory of processes, of the kernel, and of others below
@@ -26,14 +24,12 @@ impl Size {
     pub fn read(group: Option<&str>) -> Option<Self> {
         let memory = fs::read_to_string("/proc/meminfo").ok()?;
         let cached = kib(&memory, "Active(file)")? + kib(&memory, "Inactive(file)")?;
-        let machine = Self { cgroup: group.map(str::to_owned), limit: None, others: 0, cached };
         let Some(path) = group.filter(|path| *path != "/") else {
-            return Some(Self { cgroup: None, ..machine });
+            return Some(Self { limit: None, others: 0, cached });
         };
         let hierarchy = Hierarchy::find(&fs::read_to_string("/proc/self/mountinfo").ok()?)?;
         let dir = hierarchy.dir(path)?;
         Self::below(&dir, &hierarchy.mount, kib(&memory, "MemTotal")?)
-            .map(|size| Self { cgroup: machine.cgroup.clone(), ..size })
     }
 
     /// Of the cgroup in this directory.
@@ -42,10 +38,10 @@ impl Size {
         let limits = dir.ancestors().take_while(|d| d.starts_with(top));
         let limited = limits.filter_map(|d| Some((limit(d)?, d))).filter(|(limit, _)| *limit < machine);
         let Some((limit, by)) = limited.min_by_key(|(limit, _)| *limit) else {
-            return Some(Self { cgroup: None, limit: None, others: 0, cached });
+            return Some(Self { limit: None, others: 0, cached });
         };
         let used = number(by, &["memory.current", "memory.usage_in_bytes"])?;
-        Some(Self { cgroup: None, limit: Some(limit), others: used.saturating_sub(cached), cached })
+        Some(Self { limit: Some(limit), others: used.saturating_sub(cached), cached })
     }
 
     /// What the scales are relative to.
@@ -120,7 +116,7 @@ mod tests {
         group(&above, &[("memory.max", &(64 * MIB).to_string()), ("memory.current", &current)]);
         group(&own, &[("memory.max", "max\n"), ("memory.current", "1"), ("memory.stat", &stat)]);
         let size = Size::below(&own, top.path(), 1 << 40).unwrap();
-        let limited = Size { cgroup: None, limit: Some(64 * MIB), others: 6 * MIB, cached: 4 * MIB };
+        let limited = Size { limit: Some(64 * MIB), others: 6 * MIB, cached: 4 * MIB };
         assert_eq!(size, limited);
         assert_eq!(size.base(), 64 * MIB);
         assert_eq!(size.room(0.5), Some((26 * MIB) as f64));

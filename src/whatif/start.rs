@@ -87,6 +87,7 @@ pub fn what_if(options: &Options) -> Result<(), Failure> {
     let shown = Shown {
         curve: &curve,
         size: watch.size.as_ref(),
+        group: watch.group.as_deref(),
         seconds,
         chosen: &options.chosen.words(),
         policy: watch.policy,

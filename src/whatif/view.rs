@@ -14,6 +14,8 @@ use crate::text::numbers;
 pub(super) struct Shown<'a> {
     pub(super) curve: &'a Curve,
     pub(super) size: Option<&'a Size>,
+    /// Whose cache it is; `None`: the machine's.
+    pub(super) group: Option<&'a str>,
     /// How long was looked.
     pub(super) seconds: f64,
     /// What was chosen, in words.
@@ -48,7 +50,7 @@ impl Shown<'_> {
             points.iter().map(point).collect::<Vec<Value>>()
         });
         let mut what_if = json!({
-            "cgroup": self.size.and_then(|s| s.cgroup.as_deref()).map(Foreign::from),
+            "cgroup": self.group.map(Foreign::from),
             "seconds": (self.seconds * 1e3).round() / 1e3,
             "sample_rate": curve.rate,
             "accesses": curve.accesses,
@@ -143,4 +145,64 @@ impl Shown<'_> {
 
 fn percent(ratio: f64) -> String {
     format!("{:.1}%", ratio * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::super::Point;
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn shown<'a>(curve: &'a Curve, size: Option<&'a Size>) -> Shown<'a> {
+        let group = size.map(|_| "/x\x1b[2J");
+        Shown { curve, size, group, seconds: 10.0004, chosen: "cgroup /x", policy: "lists", notes: &[] }
+    }
+
+    fn curve(points: Result<Vec<Point>, String>) -> Curve {
+        Curve { accesses: Some(1000), now: Some(0.25), points, rate: 0.1, dropped: 0 }
+    }
+
+    fn size() -> Size {
+        Size { limit: Some(64 * MIB), others: MIB, cached: 60 * MIB }
+    }
+
+    #[test]
+    fn a_curve_as_json_and_as_text() {
+        let points = [(0.5, Some((0.43219, 0.02))), (1.0, Some((0.25, 0.02))), (2.0, None)];
+        let points = points.map(|(scale, miss_ratio)| Point { scale, miss_ratio });
+        let (curve, size) = (curve(Ok(points.into())), size());
+        let shown = shown(&curve, Some(&size));
+        let all: Value = serde_json::from_str(&shown.json()).unwrap();
+        let what_if = &all["what_if"];
+        assert_eq!(what_if["cgroup"], "/x\x1b[2J");
+        assert_eq!(what_if["seconds"], 10.0);
+        assert_eq!(what_if["accesses"], 1000);
+        assert_eq!(what_if["sample_rate"], 0.1);
+        assert_eq!(what_if["now"], json!({"size_bytes": 64 * MIB, "miss_ratio": 0.25}));
+        let first = json!({"scale": 0.5, "size_bytes": 32 * MIB, "miss_ratio": 0.4322, "error": 0.02});
+        assert_eq!(what_if["curve"][0], first);
+        let last = json!({"scale": 2.0, "size_bytes": 128 * MIB, "miss_ratio": null, "error": null});
+        assert_eq!(what_if["curve"][2], last);
+        assert_eq!(what_if.get("reason"), None);
+        let text = shown.text();
+        assert!(text.contains("  x0.5     32.0M     43.2%    ±2.0%  #################\n"), "{text}");
+        assert!(text.contains("    x2    128.0M         -        -\n"), "{text}");
+        assert!(text.ends_with("\n-32.0M -> 43.2%.\n"), "{text}");
+        assert!(!text.contains('\x1b') && !shown.json().contains('\x1b'));
+    }
+
+    #[test]
+    fn without_a_curve_there_is_a_reason() {
+        let curve = curve(Err("not enough seen yet".into()));
+        let all: Value = serde_json::from_str(&shown(&curve, None).json()).unwrap();
+        let what_if = &all["what_if"];
+        assert_eq!(what_if["curve"], Value::Null);
+        assert_eq!(what_if["reason"], "not enough seen yet");
+        assert_eq!(what_if["cgroup"], Value::Null);
+        assert_eq!(what_if["now"]["size_bytes"], Value::Null);
+        assert!(shown(&curve, None).text().ends_with("\nNo prediction: not enough seen yet.\n"));
+    }
 }

@@ -24,7 +24,8 @@ const PAGES: u64 = 8191;
 /// HITS, RAHITS, MISSES and READ_HIT% of the file's row.
 fn row(text: &str, name: &str) -> Option<(u64, u64, u64, String)> {
     let line = text.lines().find(|l| l.contains(name) && !l.contains("filter"))?;
-    let cells: Vec<&str> = line.split_whitespace().collect();
+    // A bar may stand before the figures.
+    let cells: Vec<&str> = line.split_whitespace().skip_while(|c| c.parse::<u64>().is_err()).collect();
     let number = |i: usize| cells.get(i)?.parse().ok();
     Some((number(0)?, number(1)?, number(2)?, (*cells.get(4)?).into()))
 }
@@ -100,6 +101,7 @@ fn endings(program: &Path) {
         screen.signal(signal);
         screen.ends(&format!("signal {signal}"));
     }
+    travel(program);
     stopped(program);
     let mut screen = Screen::new(program, &["--no-config", "0.2"]);
     screen.until("the table", |t| t.contains("COMMAND").then_some(()));
@@ -112,6 +114,23 @@ fn endings(program: &Path) {
         .until("the table after a storm", |t| (t.lines().count() >= 9 && t.contains("q quit")).then_some(()));
     screen.press("\u{3}");
     screen.ends("Ctrl-C after a storm of sizes");
+}
+
+/// Back in time with the whole screen, in another kind of rows, and to now again.
+fn travel(program: &Path) {
+    let mut screen = Screen::new(program, &["--no-config", "0.1"]);
+    screen.until("the table", |t| t.contains("COMMAND").then_some(()));
+    // Something to go back to.
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    screen.press("\u{1b}[D\u{1b}[D");
+    screen.until("the past", |t| (t.contains(" s AGO") && t.contains('▲')).then_some(()));
+    screen.press("6");
+    screen.until("files of then", |t| (t.contains(" s AGO") && t.contains("FILE")).then_some(()));
+    screen.press("p");
+    screen.until("now", |t| (!t.contains(" AGO") && t.contains("FILE")).then_some(()));
+    screen.press("q");
+    screen.ends("q after the past");
+    println!("ok: back in time and to now again");
 }
 
 /// Stopped by a signal and by a key, and let go on: the terminal is the shell's in between.

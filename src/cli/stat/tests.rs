@@ -158,3 +158,18 @@ proptest! {
         prop_assert_eq!(interval(&text), Ok(Duration::from_millis(millis)));
     }
 }
+
+#[test]
+fn what_if_goes_alone() {
+    let args = Args::parse_from(["cachestat", "--what-if", "2m", "--json", "--cgroup", "/x"]);
+    assert_eq!(args.check(), Ok(()));
+    let Ok(Task::WhatIf(options)) = args.task() else { panic!("something else") };
+    assert_eq!((options.time, options.json), (Duration::from_secs(120), true));
+    assert_eq!(options.chosen.cgroup.as_deref(), Some("/x"));
+    for other in [&["1"][..], &["--csv"], &["--by", "file"], &["--file", "/f"], &["--", "true"]] {
+        let words = [&["cachestat", "--what-if", "1"], other].concat();
+        assert!(Args::try_parse_from(words).is_err(), "{other:?}");
+    }
+    assert!(Args::try_parse_from(["cachestat", "--what-if", "0"]).is_err());
+    assert!(Args::parse_from(["cachestat", "--what-if", "1", "--engine", "classic"]).check().is_err());
+}

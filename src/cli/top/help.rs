@@ -55,8 +55,8 @@ Figures count in the interval; with 'm' or --show, per second or since the
 start. The upper part is always per second. Its bars are intervals, the
 newest at the right, with their ages below: MISSES (below), RAHITS and HITS
 on top of each other, with one scale, whose end is at the right; apart from
-it READ_HIT%, and on tall screens DIRTIES. A number that would not fit ends in k, M, G (powers of 1000); bytes end
-in K, M, G (powers of 1024).
+it READ_HIT%, and on tall screens DIRTIES. A number that would not fit ends
+in k, M, G (powers of 1000); bytes end in K, M, G (powers of 1024).
 
 Rows are those that did something in the interval. What did nothing stays
 for three intervals more. Processes that have ended stand together by
