@@ -292,7 +292,7 @@ put_in_place() {
     local command share=$2/share
     mkdir -p "$2/bin" "$share/man/man1" "$share/bash-completion/completions" "$share/zsh/site-functions" \
         "$share/fish/vendor_completions.d"
-    for command in cachestat cachetop cachedu; do
+    for command in cachestat cachetop cachetopd cachedu; do
         cp "$1/$command" "$2/bin/$command"
         "$1/$command" --generate man >"$share/man/man1/$command.1"
         "$1/$command" --generate bash >"$share/bash-completion/completions/$command"
@@ -307,7 +307,7 @@ check_install() {
     local at=target/installed command
     rm -rf "$at"
     put_in_place target/debug "$at"
-    for command in cachestat cachetop cachedu; do
+    for command in cachestat cachetop cachetopd cachedu; do
         "$at/bin/$command" --version
         grep -q "^.TH $command 1 " "$at/share/man/man1/$command.1"
     done

@@ -74,6 +74,17 @@ fn wrong_usage_ends_with_2_and_says_why() {
         "-r 3 --cold slab --warmup 2 --prepare false -p 1 --for 100ms",
         "-r 3",
         "--save /dev/null 1",
+        "--replay /no/such/file",
+        "--replay /etc/passwd",
+        "--replay /dev/null",
+        "--replay a --record b",
+        "--replay a 1",
+        "--replay a --engine classic",
+        "--from 14:00",
+        "--replay a --from yesterday",
+        "--replay a --every 0",
+        "--record /etc/passwd 1",
+        "--record a -- true",
     ] {
         let err = CACHESTAT.refused(options);
         all += &format!("$ cachestat {options}\n{}\n", err.lines().next().unwrap_or_default());

@@ -123,7 +123,8 @@ impl Writer {
                 Some((_, Some((_, value)))) => format!("{value}: {}", f.about()),
                 _ => f.about().to_owned(),
             });
-            let unit = if name.ends_with("_bytes") { ", in bytes" } else { "" };
+            let pages = figures.iter().all(|f| f.unit() == Unit::Pages);
+            let unit = if pages && name.ends_with("_bytes") { ", in bytes" } else { "" };
             let help = format!("{}{of}{unit}", told.collect::<Vec<_>>().join("; "));
             let full = format!("{prefix}{name}");
             self.head(&full, "counter", &help);

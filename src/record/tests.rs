@@ -177,15 +177,15 @@ fn what_is_replayed_is_what_was_shown() {
         "--cgroup /user.slice --by process",
     ] {
         let path = dir.path().join("a");
-        let live = record(&path, options, samples(400));
+        let live = record(&path, options, samples(if options.is_empty() { 400 } else { 50 }));
         let (there, said) = replay(&path, options, &Part::default());
         assert_eq!(live, there, "{options}");
         assert!(said.is_empty(), "{said:?}");
     }
     // Whoever looks at it otherwise sees what he would have seen.
     let path = dir.path().join("b");
-    record(&path, "", samples(400));
-    let live = record(&dir.path().join("c"), "--json --by file", samples(400));
+    record(&path, "", samples(50));
+    let live = record(&dir.path().join("c"), "--json --by file", samples(50));
     assert_eq!(live, replay(&path, "--json --by file", &Part::default()).0);
 }
 
@@ -224,12 +224,12 @@ fn a_file_that_was_cut_anywhere_lacks_its_last_tick_and_says_so() {
 fn a_damaged_frame_costs_its_segment_and_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
-    let live = lines(&record(&path, "--json", samples(1000)));
+    let live = lines(&record(&path, "--json", samples(700)));
     let mut bytes = fs::read(&path).unwrap();
     let segments = Reader::open(&path).unwrap().segments().unwrap();
-    assert_eq!(segments.len(), 4);
+    assert_eq!(segments.len(), 3);
     let at = usize::try_from(segments[1].at).unwrap();
-    for place in [at + 2, at + 5, at + 9, at + 300, at + 2000] {
+    for place in [at + 2, at + 5, at + 2000] {
         let good = bytes[place];
         bytes[place] ^= 0x55;
         fs::write(&path, &bytes).unwrap();
@@ -240,7 +240,7 @@ fn a_damaged_frame_costs_its_segment_and_is_told() {
             "{place}: {said:?}"
         );
         let there = lines(&out);
-        assert!(there.len() >= 690 && there.len() < 1000, "{place}: {}", there.len());
+        assert!(there.len() >= 390 && there.len() < 700, "{place}: {}", there.len());
         // What is there is as it was, each of them; nothing was added to anything.
         for interval in there.iter().filter(|i| i.get("total").is_none()) {
             let same = live.iter().find(|i| i["time"] == interval["time"] && i.get("total").is_none());
@@ -278,11 +278,11 @@ fn what_is_no_recording_is_wrong_usage() {
 fn bytes_of_anybody_are_no_harm() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
-    record(&path, "", samples(20));
+    record(&path, "", samples(4));
     let good = fs::read(&path).unwrap();
     // With the right checksum, so that they are looked at.
     let mut random = 99_u64;
-    for _ in 0..300 {
+    for _ in 0..100 {
         let mut payload = Vec::new();
         for _ in 0..60 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -302,10 +302,10 @@ fn bytes_of_anybody_are_no_harm() {
 fn a_part_is_found_wherever_it_is_and_intervals_are_put_together() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
-    let made = samples(1000);
+    let made = samples(610);
     let live = lines(&record(&path, "--json --by process", made.clone()));
     let at = |n: usize| Some(When::At(made[n].time));
-    for (from, to) in [(1, 5), (299, 301), (300, 300), (301, 999), (650, 660)] {
+    for (from, to) in [(1, 5), (299, 301), (300, 300), (301, 609), (450, 460)] {
         let part = Part { from: at(from), to: at(to), every: None };
         let there = lines(&replay(&path, "--json --by process", &part).0);
         let there: Vec<_> = there.iter().filter(|i| i.get("total").is_none()).collect();
@@ -313,11 +313,11 @@ fn a_part_is_found_wherever_it_is_and_intervals_are_put_together() {
     }
     let part = Part { every: Some(Duration::from_secs(10)), ..Part::default() };
     let there = lines(&replay(&path, "--json --by process --top 1000", &part).0);
-    assert_eq!(there.len(), 101);
+    assert_eq!(there.len(), 62);
     let sum = |some: &[serde_json::Value], group: &str, key: &str| {
         some.iter().map(|i| i[group][key].as_u64().unwrap()).sum::<u64>()
     };
-    for (n, interval) in there.iter().take(99).enumerate() {
+    for (n, interval) in there.iter().take(60).enumerate() {
         let parts = &live[n * 10..n * 10 + 10];
         assert_eq!(interval["read"]["hits"].as_u64().unwrap(), sum(parts, "read", "hits"));
         let of_rows =
@@ -353,7 +353,7 @@ fn a_ring_keeps_within_its_bounds_and_goes_on_behind_other_runs() {
     for _ in 0..2 {
         let mut writer = Writer::ring(dir.path(), bounds, Duration::from_secs(1)).unwrap();
         let start = Moment::now();
-        for tick in 0..400_u64 {
+        for tick in 0..250_u64 {
             let after = Duration::from_secs(tick);
             let mut sample = fixtures::sample(start, after, &[(Counter::ReadHits, tick)]);
             // What cannot be compressed.

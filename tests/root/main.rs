@@ -10,6 +10,7 @@ mod beside;
 mod certificate;
 mod command;
 mod counting;
+mod daemon;
 mod ending;
 mod hostile;
 mod many;
@@ -74,6 +75,9 @@ const TESTS: &[Test] = &[
     ("benchmark", bench::benchmark),
     ("commands_in_turns", bench::commands_in_turns),
     ("progress", bench::progress),
+    ("metrics_are_what_was_done", daemon::metrics_are_what_was_done),
+    ("what_was_recorded_is_replayed", daemon::what_was_recorded_is_replayed),
+    ("a_recording_on_a_full_disk", daemon::a_recording_on_a_full_disk),
     ("hostile_names_in_intervals", hostile::hostile_names_in_intervals),
     ("hostile_names_in_reports", hostile::hostile_names_in_reports),
     ("hostile_names_in_cachetop", hostile::hostile_names_in_cachetop),

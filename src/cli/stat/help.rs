@@ -263,6 +263,23 @@ REFAULTS, metadata, times, and what leaves the cache.",
         HITRATIO of nothing is 0.00% there. No total.",
     ),
     (
+        "Recordings",
+        "\
+--record FILE writes everything that is counted, beside what is shown: files,
+threads, times and names, whatever is chosen to be shown. A filter then does
+not keep others out of the tables. --replay FILE shows it with any columns,
+format, rows and filters, without privilege: the same bytes as were shown
+then. So does --replay DIR with the ring of cachetopd.
+
+--from and --to choose intervals by when they ended; a time of day is the
+first since the recording began. --every puts intervals together. --file and
+--mount choose by the path of then. A recording that was cut off lacks its
+last tick; what is damaged costs up to 300 ticks behind it; another run of
+the recorder goes on where the one before ended, and no interval spans the
+gap. All of it is told on standard error. What is written does not stay in
+the page cache, and is not counted.",
+    ),
+    (
         "Ending",
         "\
 SIGINT (Ctrl-C) and SIGTERM print the interval that had begun and the total

@@ -155,15 +155,10 @@ impl Reading {
         self.begun = true;
         let Some(mut before) = self.held.take() else { return Ok(None) };
         let from = self.from;
-        if nanos(before.sample.time) > self.to {
-            return Ok(None);
-        }
         // Names that were looked up on the way belong to it.
         while let Some(mut read) = self.raw()? {
-            if nanos(read.sample.time) >= from {
-                if nanos(read.sample.time) <= self.to {
-                    self.held = Some(read);
-                }
+            if (from..=self.to).contains(&nanos(read.sample.time)) {
+                self.held = Some(read);
                 return Ok(Some(before));
             }
             if !read.key {
@@ -173,8 +168,8 @@ impl Reading {
             }
             before = read;
         }
-        // All of it was before: there is no interval.
-        Ok((from == i64::MIN).then_some(before))
+        // There is no interval in that time.
+        Ok((from == i64::MIN && self.to == i64::MAX).then_some(before))
     }
 
     fn in_time(&mut self) -> anyhow::Result<Option<Read>> {

@@ -1,0 +1,48 @@
+//! `cachetopd` from outside: what it says and how it ends before it touches the kernel. Needs no privilege.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "outside/mod.rs"]
+mod outside;
+
+use outside::Program;
+
+const CACHETOPD: Program =
+    Program { path: env!("CARGO_BIN_EXE_cachetopd"), name: "cachetopd", snapshots: "daemon__" };
+
+#[test]
+fn help() {
+    CACHETOPD.help();
+}
+
+#[test]
+fn version() {
+    CACHETOPD.version();
+}
+
+#[test]
+fn manual_and_completions() {
+    CACHETOPD.manual_and_completions();
+}
+
+#[test]
+fn wrong_usage_ends_with_2_and_says_why() {
+    let mut all = String::new();
+    for options in [
+        "1",
+        "--listen rubbish",
+        "--listen 0.0.0.0:9950",
+        "--listen [::]:9950",
+        "--listen none",
+        "--record-size 1G",
+        "--record /tmp --record-size 1M",
+        "--record /tmp --record-size many",
+        "--record /tmp --record-days 0",
+        "--textfile /no/such/directory --listen none",
+        "-i 0",
+        "--series -1",
+    ] {
+        let err = CACHETOPD.refused(options);
+        all += &format!("$ cachetopd {options}\n{}\n", err.lines().next().unwrap_or_default());
+    }
+    insta::assert_snapshot!("usage_errors", all);
+}
