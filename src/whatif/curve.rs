@@ -5,8 +5,11 @@ use super::SCALES;
 /// Groups of pages by their hash, whose differences tell the error of choosing pages.
 pub const GROUPS: usize = 16;
 
-/// How far the model was from the kernel, beyond what comes of choosing pages: `docs/guide/what-if.md`.
+/// How far the model of the active and the inactive list was from the kernel, beyond what comes of choosing pages:
+/// `docs/guide/what-if.md`.
 pub const MODEL_ERROR: f64 = 0.02;
+/// The same of the multi-generational LRU.
+pub const GENERATIONS_ERROR: f64 = 0.05;
 
 /// Accesses of followed pages below which nothing is said.
 const FEWEST: u64 = 1000;
@@ -101,9 +104,9 @@ fn point(slices: &[Slice], i: usize, size: Option<f64>) -> Option<(f64, f64)> {
 }
 
 impl Curve {
-    /// Of the slices of a run, and the sizes in pages by scale.
+    /// Of the slices of a run, and the sizes in pages by scale. `model`: how far the policy is off at its best.
     #[must_use]
-    pub fn new(slices: &[Slice], sizes: &[Option<f64>]) -> Self {
+    pub fn new(slices: &[Slice], sizes: &[Option<f64>], model: f64) -> Self {
         let sum = |slices: &[Slice]| -> Option<(u64, u64)> {
             let each = slices.iter().map(|s| s.accesses);
             each.into_iter()
@@ -120,7 +123,7 @@ impl Curve {
                 "not enough seen yet: {sampled} accesses of the pages that are followed, of which {FEWEST} are needed \
                  in the second half of the time"
             )),
-            () => Ok(Self::points(slices, sizes, now)),
+            () => Ok(Self::points(slices, sizes, now, model)),
         };
         let points =
             points.and_then(|points: Vec<Point>| match points.iter().all(|p| p.miss_ratio.is_none()) {
@@ -133,12 +136,12 @@ impl Curve {
 
     /// The points. What the model says of the cache of now is compared with what was counted: no point is called better
     /// than that one turned out.
-    fn points(slices: &[Slice], sizes: &[Option<f64>], now: Option<f64>) -> Vec<Point> {
+    fn points(slices: &[Slice], sizes: &[Option<f64>], now: Option<f64>, model: f64) -> Vec<Point> {
         let raw: Vec<_> =
             (0..SCALES.len()).map(|i| point(slices, i, sizes.get(i).copied().flatten())).collect();
         let here = SCALES.iter().position(|s| *s == 1.0).and_then(|i| raw[i]);
-        let off = here.zip(now).map_or(0.0, |((model, _), now)| (model - now).abs());
-        let error = |(ratio, error): (f64, f64)| (ratio, error + off.max(MODEL_ERROR));
+        let off = here.zip(now).map_or(0.0, |((here, _), now)| (here - now).abs());
+        let error = |(ratio, error): (f64, f64)| (ratio, error + off.max(model));
         let points = SCALES.into_iter().zip(raw);
         points.map(|(scale, raw)| Point { scale, miss_ratio: raw.map(error) }).collect()
     }

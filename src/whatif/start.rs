@@ -9,6 +9,8 @@ use super::Curve;
 use super::Generations;
 use super::Policy;
 use super::Simulation;
+use super::curve::GENERATIONS_ERROR;
+use super::curve::MODEL_ERROR;
 use super::simulation::first_rate;
 use super::size;
 use super::size::Size;
@@ -83,14 +85,15 @@ pub fn what_if(options: &Options) -> Result<(), Failure> {
     let ended = watch.run(&mut pivot, &mut wait, options.time)?;
     let seconds = began.elapsed().as_secs_f64();
     let notes = watch.notes(options, functions, ended);
-    let curve = Curve::new(watch.simulation.slices(), &watch.simulation.sizes());
+    let model = if watch.generations { GENERATIONS_ERROR } else { MODEL_ERROR };
+    let curve = Curve::new(watch.simulation.slices(), &watch.simulation.sizes(), model);
     let shown = Shown {
         curve: &curve,
         size: watch.size.as_ref(),
         group: watch.group.as_deref(),
         seconds,
         chosen: &options.chosen.words(),
-        policy: watch.policy,
+        policy: if watch.generations { "multi-generational LRU" } else { "active and inactive list" },
         notes: &notes,
     };
     output::print(&if options.json { shown.json() } else { shown.text() }, out)
@@ -115,7 +118,7 @@ struct Watch<'a> {
     simulation: Simulation,
     group: Option<String>,
     size: Option<Size>,
-    policy: &'static str,
+    generations: bool,
     dropped: u64,
     beyond: u64,
 }
@@ -131,10 +134,9 @@ impl<'a> Watch<'a> {
             if generations { Box::new(Generations::new(pages)) } else { Box::new(Classic::new(pages, late)) }
         };
         let simulation = Simulation::new(rate, policy);
-        let policy = if generations { "multi-generational LRU" } else { "active and inactive list" };
         session.attached().choose(rate);
         let live = Live::new(session)?;
-        let mut new = Self { live, touches, simulation, group, size, policy, dropped: 0, beyond: 0 };
+        let mut new = Self { live, touches, simulation, group, size, generations, dropped: 0, beyond: 0 };
         new.resize();
         Ok(new)
     }

@@ -175,7 +175,7 @@ fn simulate(rate: f64, size: usize, stream: &[u32]) -> Curve {
         }
         simulation.end_slice(Some((slice.len() as u64, misses)));
     }
-    Curve::new(simulation.slices(), &simulation.sizes())
+    Curve::new(simulation.slices(), &simulation.sizes(), MODEL_ERROR)
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn nothing_is_said_of_too_little() {
     assert_eq!(simulation.sizes()[0], None);
     simulation.resize(|_| None);
     simulation.end_slice(Some((1, 1)));
-    let none = Curve::new(simulation.slices(), &simulation.sizes());
+    let none = Curve::new(simulation.slices(), &simulation.sizes(), MODEL_ERROR);
     assert_eq!(none.points, Err("the size of the cache is not known".into()));
 }
 
