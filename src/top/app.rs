@@ -6,6 +6,8 @@ mod lines;
 mod mouse;
 mod time;
 
+pub use time::Moment;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -64,17 +66,6 @@ pub enum Effect {
     Redraw,
     /// Stop, as the shell asks programs to.
     Suspend,
-}
-
-/// The figures of the upper part in an interval.
-#[derive(Debug, Clone)]
-pub struct Moment {
-    /// The number of the interval.
-    pub number: u64,
-    /// Its length.
-    pub seconds: f64,
-    /// Per second, in the order of [`summary::series`].
-    pub values: Vec<Option<f64>>,
 }
 
 /// What keys are for.

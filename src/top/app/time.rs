@@ -3,12 +3,22 @@
 use super::App;
 use super::Effect;
 use super::HISTORY;
-use super::Moment;
 use crate::live::snapshot::Snapshot;
 use crate::model::Interval;
 use crate::top::cells;
 use crate::top::settings::Show;
 use crate::top::summary;
+
+/// The figures of the upper part in an interval.
+#[derive(Debug, Clone)]
+pub struct Moment {
+    /// The number of the interval.
+    pub number: u64,
+    /// Its length.
+    pub seconds: f64,
+    /// Per second, in the order of [`summary::series`].
+    pub values: Vec<Option<f64>>,
+}
 
 impl App {
     /// Keeps the figures of the upper part.
