@@ -116,10 +116,6 @@ pub struct Args {
     #[arg(long, conflicts_with = "bcc")]
     pub latency: bool,
 
-    /// Recordings.
-    #[command(flatten)]
-    pub recordings: Recordings,
-
     /// How it is counted.
     #[command(flatten)]
     pub how: How,
@@ -131,6 +127,10 @@ pub struct Args {
     /// What the command says of itself.
     #[command(flatten)]
     pub itself: Itself,
+
+    /// Recordings.
+    #[command(flatten)]
+    pub recordings: Recordings,
 
     /// One command or process, explained.
     #[command(flatten)]

@@ -5,6 +5,7 @@
 //! limit of depth. What is kept in memory is what is under way: a thread works on what it found last, so a tree is
 //! walked depth first.
 
+mod named;
 mod node;
 
 use std::collections::HashSet;
@@ -24,7 +25,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use rayon::Scope;
 use rustix::fs::AtFlags;
-use rustix::fs::CWD;
 use rustix::fs::FileType;
 use rustix::fs::RawDir;
 use rustix::fs::Statx;
@@ -43,7 +43,6 @@ use super::links::Links;
 use super::open;
 use super::open::dev;
 use super::open::inode;
-use super::opening;
 use super::problems::Problems;
 use super::residency;
 use super::residency::Ask;
@@ -121,42 +120,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Remembers files that are named, so that they count once if a directory has them as well.
-    pub(super) fn expect(&mut self, inodes: impl IntoIterator<Item = (u64, u64)>) {
-        self.named.extend(inodes);
-    }
-
     /// How far it has come, in words.
     #[must_use]
     pub fn progress(&self) -> String {
         let (files, pages) = (self.files.load(Relaxed), self.cached.load(Relaxed));
         format!("{files} files, {} cached", bytes(pages * rustix::param::page_size() as u64))
-    }
-
-    /// Which file a name stands for, and of what type it is. One of an overlay mount stands for that of a layer.
-    pub(super) fn seen(&self, path: &Path) -> Option<((u64, u64), FileType)> {
-        let (seen, kind) = opening::look(path)?;
-        if !kind.is_file() || !self.layers.overlaid(seen.0) {
-            return Some((seen, kind));
-        }
-        let stat = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS).ok();
-        let real = stat.and_then(|stat| self.real(path, &stat));
-        Some((real.map_or(seen, |(_, real)| inode(&real)), kind))
-    }
-
-    /// The file of a layer that a named file of an overlay mount is.
-    pub(super) fn real(&self, path: &Path, stat: &Statx) -> Option<(OwnedFd, Statx)> {
-        self.layers.real(path, stat)
-    }
-
-    /// Whether this is the first time that a named file is seen.
-    pub(super) fn first(&self, (dev, inode): (u64, u64)) -> bool {
-        self.links.first(dev, inode)
-    }
-
-    /// Whether a named file was seen before.
-    pub(super) fn again(&self, (dev, inode): (u64, u64)) -> bool {
-        self.links.again(dev, inode)
     }
 
     /// Whether a file may be seen again.

@@ -1,6 +1,8 @@
 //! A run that is recorded is replayed as it was; whatever happens to the file costs what is damaged and no more.
 #![allow(clippy::unwrap_used)]
 
+mod cost;
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs;

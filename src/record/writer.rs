@@ -44,6 +44,10 @@ fn nanos(time: jiff::Timestamp) -> i64 {
     i64::try_from(time.as_nanosecond()).unwrap_or(if time.as_second() < 0 { i64::MIN } else { i64::MAX })
 }
 
+fn offset(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
 /// One file that grows.
 struct Growing {
     file: File,
@@ -72,7 +76,7 @@ impl Growing {
             let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
                 | libc::SYNC_FILE_RANGE_WRITE
                 | libc::SYNC_FILE_RANGE_WAIT_AFTER;
-            let (from, bytes) = (self.gone.cast_signed(), length.get().cast_signed());
+            let (from, bytes) = (offset(self.gone), offset(length.get()));
             // SAFETY: takes numbers and a descriptor of ours.
             unsafe { libc::sync_file_range(self.file.as_raw_fd(), from, bytes, flags) };
             let _ = rustix::fs::fadvise(&self.file, self.gone, Some(length), Advice::DontNeed);
@@ -212,7 +216,7 @@ impl Writer {
     ) -> anyhow::Result<(bool, Recorded)> {
         let (time, at) = (nanos(sample.time), sample.at.nanos());
         let jumped = self.last.is_some_and(|(t, a)| {
-            let passed = at.saturating_sub(a).cast_signed();
+            let passed = offset(at.saturating_sub(a));
             time.saturating_sub(t).saturating_sub(passed).abs() > JUMP
         });
         let full = self.ticks >= TICKS || self.out.length - self.segment >= FULL;

@@ -268,7 +268,9 @@ impl Reading {
             self.session = session;
         }
         if let Some((last, then)) = self.last.filter(|_| !gap) {
-            let off = time.saturating_sub(last).saturating_sub(at.saturating_sub(then).cast_signed());
+            let off = time
+                .saturating_sub(last)
+                .saturating_sub(i64::try_from(at.saturating_sub(then)).unwrap_or(i64::MAX));
             if off.abs() > 1_000_000_000 {
                 #[allow(clippy::cast_precision_loss)]
                 let seconds = off as f64 / 1e9;
