@@ -52,6 +52,15 @@ fn cached(files: &[PathBuf]) -> (u64, u64) {
     (sum.0 * page_size(), sum.1 * page_size())
 }
 
+/// Pages of files that the kernel has reclaimed, on the whole machine and in cgroups.
+fn reclaimed() -> u64 {
+    let text = fs::read_to_string("/proc/vmstat").unwrap();
+    let names = ["pgsteal_kswapd ", "pgsteal_direct ", "pgsteal_file "];
+    let all = names.map(|name| text.lines().find_map(|l| l.strip_prefix(name)?.parse::<u64>().ok()));
+    // The last counts what cgroups reclaim as well; kernels before 5.14 do not have it.
+    all.into_iter().flatten().max().unwrap()
+}
+
 /// Pieces of the time line in which more threads waited than there were.
 fn impossible(report: &Value) -> Vec<f64> {
     let mut from = 0.0;
@@ -82,8 +91,11 @@ pub fn certificate_of_a_tree(dir: &Path) {
     let mut files: Vec<PathBuf> =
         paths.map(PathBuf::from).filter(|p| p.is_file() && *p != own && !p.starts_with(&few)).collect();
     files.extend((0..FILES).map(|n| top.join(format!("f{n}"))));
+    let before = reclaimed();
     let (truth, size) = cached(&files);
     let run = report(&["grep", "-rc", "zzzz", all], dir);
+    // Where a limit is near, pages go between the look and the run: so many may be missing of the truth by then.
+    let gone = (reclaimed() - before) * page_size();
     let c = &run["certificate"];
     println!("     truth {truth} of {size}: {c}");
     assert_eq!(c["id"], "cachestat-certificate-1");
@@ -92,10 +104,10 @@ pub fn certificate_of_a_tree(dir: &Path) {
     assert_eq!((n("files"), n("files_unknown"), n("bytes")), (files.len() as u64, 0, size), "{c}");
     let (least, most) = (n("cached_at_least_bytes"), n("cached_at_most_bytes"));
     if c["lost"] == 0 {
-        assert!(least <= truth && truth <= most, "{truth}: {c}");
+        assert!(least <= truth && truth <= most + gone, "{truth}, {gone} reclaimed: {c}");
         let why = before["why"].to_string();
         assert!(least == most || why.contains("left the cache"), "{c}");
-        assert!(least * 10 >= truth * 9, "what is told is no less than what is useful: {truth}: {c}");
+        assert!((least + gone) * 10 >= truth * 9, "what is told is no less than what is useful: {truth}: {c}");
     }
     assert!(c["cold"].is_null());
     if run["one_thread"] == true {
