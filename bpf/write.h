@@ -40,11 +40,12 @@ static __always_inline void begin_write(void *key, struct address_space *m, u64 
 static __always_inline bool pop_write(struct row *row, struct account *a, u64 key, struct frame *out)
 {
 	struct thread *t = thread_of(row);
-	u32 i, depth = row->depth;
+	u32 i, depth;
 
 	if (!t)
 		return false;
 	need_frames(row, t);
+	depth = row->depth;
 	close_window(a, t);
 	for (i = 0; i < MAX_DEPTH; i++) {
 		struct frame *f;
