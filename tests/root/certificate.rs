@@ -107,7 +107,10 @@ pub fn certificate_of_a_tree(dir: &Path) {
         assert!(least <= truth && truth <= most + gone, "{truth}, {gone} reclaimed: {c}");
         let why = before["why"].to_string();
         assert!(least == most || why.contains("left the cache"), "{c}");
-        assert!((least + gone) * 10 >= truth * 9, "what is told is no less than what is useful: {truth}: {c}");
+        assert!(
+            (least + gone) * 10 >= truth * 9,
+            "what is told is no less than what is useful: {truth}: {c}"
+        );
     }
     assert!(c["cold"].is_null());
     if run["one_thread"] == true {
