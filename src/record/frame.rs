@@ -101,7 +101,7 @@ struct Last {
 }
 
 impl Last {
-    fn of(s: &Sample) -> Self {
+    fn seen(s: &Sample) -> Self {
         Self {
             at: s.at.nanos(),
             total: s.total,
@@ -155,6 +155,12 @@ pub struct Encoder {
 }
 
 impl Encoder {
+    /// How many rows of this segment it knows by their places: it needs some hundred bytes for each.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.threads.len() + self.files.len()
+    }
+
     /// The bytes of a sample; with `session` it begins a segment. Rows get the order in which they are read back.
     ///
     /// # Errors
@@ -171,7 +177,7 @@ impl Encoder {
         let scheme = Scheme::here(rustix::param::page_size() as u64);
         let (old, new) = split(std::mem::take(&mut sample.rows), &mut self.threads, thread);
         let (old_files, new_files) = split(std::mem::take(&mut sample.files), &mut self.files, of_file);
-        let last = std::mem::replace(&mut self.last, Last::of(sample));
+        let last = std::mem::replace(&mut self.last, Last::seen(sample));
         let same = last.known.as_ref().is_some_and(|k| *k == sample.known);
         let known = if same {
             Arc::new(Known { figures: Vec::new(), programs: Vec::new(), ..*sample.known })
@@ -283,7 +289,7 @@ impl Decoder {
         if same {
             sample.known = last.known.clone().ok_or_else(|| wrong("a segment does not say what is known"))?;
         }
-        self.last = Last::of(&sample);
+        self.last = Last::seen(&sample);
         Ok(Frame { sample, session, names })
     }
 }

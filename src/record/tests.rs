@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cost;
+mod crowd;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -35,6 +35,9 @@ use crate::wait::Wake;
 const TICKS: u32 = 300;
 /// Bytes of a segment from which on a new one is begun.
 const FULL: u64 = 1 << 20;
+/// Rows of a segment from which on a new one is begun, unless one in four of them is in use: where processes come and go,
+/// most of them are gone for good.
+const PLACES: usize = 8192;
 /// A clock that disagrees by more than this with the time that has passed was set.
 const JUMP: i64 = 1_000_000_000;
 /// What a ring's files end in.
@@ -219,7 +222,8 @@ impl Writer {
             let passed = offset(at.saturating_sub(a));
             time.saturating_sub(t).saturating_sub(passed).abs() > JUMP
         });
-        let full = self.ticks >= TICKS || self.out.length - self.segment >= FULL;
+        let crowded = self.encoder.places() > PLACES.max(4 * (sample.rows.len() + sample.files.len()));
+        let full = self.ticks >= TICKS || crowded || self.out.length - self.segment >= FULL;
         let key = self.ticks == 0 || jumped || full;
         if key && self.ticks > 0 {
             self.bound();
@@ -237,6 +241,12 @@ impl Writer {
         self.ticks += 1;
         self.last = Some((time, at));
         Ok((key, new))
+    }
+
+    /// How many rows are remembered.
+    #[cfg(test)]
+    pub(super) fn places(&self) -> usize {
+        self.encoder.places()
     }
 
     fn frame(&mut self, sample: &mut Sample, new: &Recorded, key: bool, wake: Wake) -> anyhow::Result<()> {

@@ -75,7 +75,7 @@ impl Between {
                 .collect();
         }
         let shifted = self.shift(sample);
-        self.last = Some(bare(&shifted));
+        self.last = Some(shifted.without_rows());
         Ok(shifted)
     }
 
@@ -96,7 +96,7 @@ impl Between {
     pub fn add(&mut self, sample: Sample, several: bool) -> u64 {
         let mut sample = self.shift(sample);
         let at = sample.at.nanos();
-        self.last = Some(bare(&sample));
+        self.last = Some(sample.without_rows());
         let before = self.sum.take();
         if several {
             let (rows, files) = (std::mem::take(&mut sample.rows), std::mem::take(&mut sample.files));
@@ -143,23 +143,5 @@ impl Between {
         self.threads.clear();
         self.files.clear();
         self.sum.take()
-    }
-}
-
-fn bare(sample: &Sample) -> Sample {
-    Sample {
-        at: sample.at,
-        time: sample.time,
-        known: Arc::clone(&sample.known),
-        total: sample.total,
-        by_file: sample.by_file,
-        rows: Vec::new(),
-        files: Vec::new(),
-        folded: crate::sample::FoldedRows::default(),
-        latency: sample.latency.clone(),
-        lost: sample.lost.clone(),
-        memory: sample.memory,
-        classic: sample.classic.clone(),
-        followed: None,
     }
 }
