@@ -157,7 +157,7 @@ impl Report {
         }
         let step =
             |a: &Run, b: &Run| Difference::between(format!("run {} to run {}", a.number, b.number), a, b);
-        self.groups = groups::of(&self.runs);
+        self.groups = groups::divide(&self.runs);
         self.comparisons = groups::against(&self.groups);
         let matter = groups::matter(&self.groups);
         self.differences = match self.runs.as_slice() {
@@ -178,7 +178,7 @@ impl Report {
                 if saved.len() > 1 { format!("{}, then to now", now.id()) } else { "then to now".into() };
             self.differences.push(Difference::between(title, &then.mean, &now.mean));
         }
-        self.findings = findings::of(&self.warmups, &self.runs);
+        self.findings = findings::find(&self.warmups, &self.runs);
         // Single runs are told as such.
         let last = saved.last().filter(|(then, now)| then.runs.len() + now.runs.len() > 2);
         self.verdict = match (last, self.compared.as_ref()) {

@@ -300,6 +300,28 @@ pub struct Sample {
     pub followed: Option<Box<Followed>>,
 }
 
+impl Sample {
+    /// The sample without its rows, which may be many, and without what one command did.
+    #[must_use]
+    pub fn without_rows(&self) -> Self {
+        Self {
+            at: self.at,
+            time: self.time,
+            known: Arc::clone(&self.known),
+            total: self.total,
+            by_file: self.by_file,
+            rows: Vec::new(),
+            files: Vec::new(),
+            folded: FoldedRows::default(),
+            latency: self.latency.clone(),
+            lost: self.lost.clone(),
+            memory: self.memory,
+            classic: self.classic.clone(),
+            followed: None,
+        }
+    }
+}
+
 /// Where samples come from: the kernel, or a test.
 pub trait Source {
     /// Reads everything once.

@@ -97,7 +97,7 @@ impl Layers {
 
     /// What the mounts of a process say; none if it is gone or not ours to ask.
     #[must_use]
-    pub fn of(proc: &Path) -> Self {
+    pub fn read(proc: &Path) -> Self {
         Self::parse(&fs::read_to_string(proc.join("mountinfo")).unwrap_or_default(), &[])
     }
 

@@ -146,11 +146,21 @@ impl Options {
         !o.pid.is_empty() || o.comm.is_some() || o.cgroup.is_some() || o.all
     }
 
+    /// Whether rows are printed as they are found.
+    #[must_use]
+    pub fn streams(&self) -> bool {
+        self.task == Task::Show
+            && self.format != Format::Text
+            && self.sort.is_none()
+            && self.top().is_none()
+            && !self.by_process()
+    }
+
     /// Whether a progress line is written.
     #[must_use]
     pub fn shows_progress(&self) -> bool {
         // What is printed meanwhile would stand in the same line.
-        let shares = super::stream::streams(self) && io::stdout().is_terminal();
+        let shares = self.streams() && io::stdout().is_terminal();
         !self.quiet && io::stderr().is_terminal() && !shares
     }
 

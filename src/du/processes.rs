@@ -366,7 +366,7 @@ impl Place {
         let (own, theirs) = (link(Path::new("/proc/self"), "ns/mnt"), link(proc, "ns/mnt"));
         let differs = theirs.as_ref().is_some_and(|theirs| own.as_ref().is_none_or(|ours| ours != theirs));
         let root = || link(proc, "root").unwrap_or_else(|| "/".into());
-        let of = || Arc::new(Layers::of(if differs { proc } else { Path::new("/proc/self") }));
+        let of = || Arc::new(Layers::read(if differs { proc } else { Path::new("/proc/self") }));
         let layers = Arc::clone(spaces.entry(theirs.filter(|_| differs)).or_insert_with(of));
         Self { root: differs.then(|| (proc.join("root"), root())), layers }
     }

@@ -43,7 +43,7 @@ pub fn run(options: &Options, out: &mut dyn Write, err: &mut dyn Write) -> Resul
     if options.task == Task::Map {
         return map::run(options, &paths, out, err);
     }
-    let mut found = if stream::streams(options) {
+    let mut found = if options.streams() {
         stream::during(options, out, |sink| finding::stream(options, &paths, sink))?
     } else {
         finding::find(options, &paths)?

@@ -8,7 +8,6 @@ use std::sync::mpsc::SyncSender;
 
 use super::options::Format;
 use super::options::Options;
-use super::options::Task;
 use super::printing;
 use super::row::Row;
 use super::row::Sink;
@@ -19,16 +18,6 @@ use crate::exit::Failure;
 const WAITING: usize = 256;
 /// Bytes that are written at once while more rows are there.
 const PIECE: usize = 1 << 16;
-
-/// Whether rows are printed as they are found.
-#[must_use]
-pub fn streams(options: &Options) -> bool {
-    options.task == Task::Show
-        && options.format != Format::Text
-        && options.sort.is_none()
-        && options.top().is_none()
-        && !options.by_process()
-}
 
 /// Takes rows, and hands them on as lines.
 struct Stream<'a> {

@@ -35,6 +35,9 @@ use crate::sample::Followed;
 /// How often free memory is handed back while we count: it takes a millisecond.
 const GIVEN_BACK: Duration = Duration::from_secs(30);
 
+/// Bytes of the ring of touches: what may come between two readings. A touch takes 24 of them.
+const TOUCH_RING: u32 = 4 << 20;
+
 /// What a person can set.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -128,7 +131,7 @@ fn size_tables(
         map.set_max_entries(files)?;
     }
     if settings.wants.touches {
-        maps.touches.set_max_entries(super::touches::RING)?;
+        maps.touches.set_max_entries(TOUCH_RING)?;
     }
     if !settings.wants.follow {
         maps.followed.set_max_entries(1)?;

@@ -66,3 +66,16 @@ impl<R> Drop for Mapped<R> {
         }
     }
 }
+
+/// Marks a row as belonging to a run, if it is this process's.
+///
+/// # Safety
+/// Both are words of one row that is mapped. The kernel programs write whole words, and only read the second one.
+pub(super) unsafe fn enter(of: *const u32, into: *mut u32, tgid: u32, run: u32) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if of.read_volatile() == tgid {
+            into.write_volatile(run);
+        }
+    }
+}

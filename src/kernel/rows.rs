@@ -14,6 +14,7 @@ use libbpf_rs::MapFlags;
 
 use super::mapped::CHUNK;
 use super::mapped::Mapped;
+use super::mapped::enter;
 use super::numbers::hand_back;
 use super::skel::CachetopSkel;
 use super::skel::comm;
@@ -159,12 +160,8 @@ impl Rows {
         self.grow(skel)?;
         for n in 0..self.before.len() {
             let row = self.row(n);
-            // SAFETY: the row is mapped; both are whole words, and the kernel programs only read the second one.
-            unsafe {
-                if (&raw const (*row).tgid).read_volatile() == tgid {
-                    (&raw mut (*row).run).write_volatile(run);
-                }
-            }
+            // SAFETY: words of one row that is mapped.
+            unsafe { enter(&raw const (*row).tgid, &raw mut (*row).run, tgid, run) };
         }
         Ok(())
     }

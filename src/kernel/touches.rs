@@ -11,9 +11,6 @@ use crate::whatif::Kind;
 use crate::whatif::Outcome;
 use crate::whatif::Touch;
 
-/// Bytes of the ring: what may come between two readings. A touch takes 24 of them.
-pub(super) const RING: u32 = 4 << 20;
-
 /// A part of the pages as a threshold of their hashes: all of them.
 const ALL: f64 = (1u64 << 32) as f64;
 

@@ -183,7 +183,7 @@ impl Signals {
 
     /// From here on the end of this child is noted when it comes.
     pub(super) fn note_end(&self, pid: i32) {
-        *self.ending.borrow_mut() = Ending::of(pid);
+        *self.ending.borrow_mut() = Ending::watch(pid);
     }
 
     /// When that child ended, if it was noted.

@@ -46,7 +46,7 @@ macro_rules! figure {
 }
 macro_rules! part {
     ($name:literal, $part:ident) => {
-        Line { name: $name, value: |r| Parts::of(r).$part.map(Cell::Seconds) }
+        Line { name: $name, value: |r| Parts::divide(r).$part.map(Cell::Seconds) }
     };
 }
 
@@ -133,13 +133,13 @@ impl Difference {
     /// From one run to another.
     #[must_use]
     pub fn between(title: String, then: &Run, now: &Run) -> Self {
-        let (a, b) = (Parts::of(then), Parts::of(now));
+        let (a, b) = (Parts::divide(then), Parts::divide(now));
         let wall_s = now.wall_s - then.wall_s;
         let worth = worth_a_word(then, now);
         let overlap = a.overlap() || b.overlap();
         // Adding 0 makes -0 plain 0.
         let share = |s: f64| (worth && !overlap).then(|| s / wall_s + 0.0);
-        let price = Price::of(then, now);
+        let price = Price::between(then, now);
         let mut known = 0.0;
         let mut parts = Vec::new();
         for (part, text) in PARTS.iter().filter(|(part, _)| *part != Part::Unexplained) {

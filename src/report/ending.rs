@@ -16,7 +16,7 @@ pub(super) struct Ending {
 
 impl Ending {
     /// Of a child that has not been waited for; `None` where the kernel refuses.
-    pub(super) fn of(pid: i32) -> Option<Self> {
+    pub(super) fn watch(pid: i32) -> Option<Self> {
         // SAFETY: no memory is involved.
         let fd = i32::try_from(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })
             .ok()
@@ -56,7 +56,7 @@ mod tests {
         let began = Instant::now();
         let mut child = std::process::Command::new("sleep").arg("0.05").spawn().unwrap();
         let pid = i32::try_from(child.id()).unwrap();
-        let ending = Ending::of(pid).unwrap();
+        let ending = Ending::watch(pid).unwrap();
         std::thread::sleep(Duration::from_millis(1500));
         let late = Instant::now();
         child.wait().unwrap();
@@ -68,6 +68,6 @@ mod tests {
 
     #[test]
     fn of_nobody_nothing_is_known() {
-        assert!(Ending::of(-1).is_none());
+        assert!(Ending::watch(-1).is_none());
     }
 }

@@ -139,7 +139,7 @@ pub(super) fn relative(groups: &[Group], group: &Group) -> String {
     let fastest = groups.iter().filter(alike).min_by(|a, b| a.wall.mean.total_cmp(&b.wall.mean));
     match fastest {
         Some(fastest) if fastest.id() == group.id() => "1.00".into(),
-        Some(fastest) => Ratio::of(&group.wall, &fastest.wall).map_or_else(String::new, Ratio::words),
+        Some(fastest) => Ratio::between(&group.wall, &fastest.wall).map_or_else(String::new, Ratio::words),
         None => String::new(),
     }
 }
@@ -169,7 +169,7 @@ mod tests {
             ..Run::default()
         };
         let runs = vec![run(1, 0.3, "A"), run(2, 0.1, "B"), run(3, 0.5, "A")];
-        let groups = groups::of(&runs);
+        let groups = groups::divide(&runs);
         let commands = vec![("A".into(), Foreign::from(line)), ("B".into(), "true".into())];
         Report { runs, groups, commands, ..Report::default() }
     }

@@ -108,7 +108,7 @@ const RULES: &[Rule] = &[
 /// What is found in the runs, after runs to warm up. What was found in several is told once, with the figures of the
 /// first.
 #[must_use]
-pub fn of(warmups: &[Run], runs: &[Run]) -> Vec<Finding> {
+pub fn find(warmups: &[Run], runs: &[Run]) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
     let lived: Vec<&Run> = warmups.iter().chain(runs).collect();
     for rule in RULES {
@@ -161,7 +161,7 @@ fn ways(run: &Run) -> Option<Ways> {
 /// What share of its time a run spent so: of the wall time or, where threads worked in parallel, of the time of them all.
 /// Which of them the others, or the user, waited for is not known.
 fn of_time(seconds: f64, run: &Run) -> f64 {
-    let parts = Parts::of(run);
+    let parts = Parts::divide(run);
     let all = parts.explained().filter(|_| parts.overlap()).unwrap_or(run.wall_s);
     if all > 0.0 { seconds / all } else { 0.0 }
 }
@@ -174,7 +174,7 @@ fn of_ns(ns: u64, run: &Run) -> f64 {
 
 /// A share of [`of_time`] in words.
 fn part_of_time(share: f64, run: &Run) -> String {
-    let whose = if Parts::of(run).overlap() { " of its threads, which worked in parallel" } else { "" };
+    let whose = if Parts::divide(run).overlap() { " of its threads, which worked in parallel" } else { "" };
     // Pauses are what the kernel asked for: they may be longer than what was slept.
     if share > 1.0 {
         "all of the time".to_owned() + whose

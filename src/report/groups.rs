@@ -120,7 +120,7 @@ impl Group {
 
 /// Puts runs into groups: by command, cold ones first.
 #[must_use]
-pub fn of(runs: &[Run]) -> Vec<Group> {
+pub fn divide(runs: &[Run]) -> Vec<Group> {
     let label = |r: &Run| r.label.clone().unwrap_or_default();
     let emptied = |wanted: &str| runs.iter().any(|r| label(r) == wanted && r.cold.is_some());
     let key = |r: &Run| {
@@ -154,9 +154,9 @@ fn group(label: String, state: State, members: &[&Run], out: &[&Run]) -> Option<
         state,
         runs: numbers(members),
         left_out: numbers(out),
-        wall: Spread::of(&walls)?,
+        wall: Spread::measure(&walls)?,
         outliers: far.map(|(r, score)| Outlier { run: r.number, wall_s: r.wall_s, score }).collect(),
-        mean: mean::of(members)?,
+        mean: mean::average(members)?,
         walls,
         statuses: members.iter().map(|r| r.exit_status).collect(),
     })
@@ -193,7 +193,7 @@ pub fn pairs(groups: &[Group]) -> Vec<(&Group, &Group)> {
 #[must_use]
 pub fn against(groups: &[Group]) -> Vec<Against> {
     let one = |(a, b): &(&Group, &Group)| {
-        let ratio = Ratio::of(&a.wall, &b.wall)?;
+        let ratio = Ratio::between(&a.wall, &b.wall)?;
         Some(Against { reference: a.id(), group: b.id(), ratio })
     };
     pairs(groups).iter().filter_map(one).collect()

@@ -109,7 +109,7 @@ fn times(report: &Report, out: &mut String) {
     bars.extend(report.compared.as_ref().map(|s| ("then".to_owned(), &s.run)));
     bars.extend(report.runs.iter().map(|r| (called(r), r)));
     // Of what no run has, there is no colour to be explained.
-    let some = |part| bars.iter().any(|(_, r)| Parts::of(r).get(part).is_some_and(|s| s >= 0.0005));
+    let some = |part| bars.iter().any(|(_, r)| Parts::divide(r).get(part).is_some_and(|s| s >= 0.0005));
     let key = |i: usize| PARTS.get(i).filter(|(part, _)| some(*part)).map(|(_, text)| (*text).to_owned());
     charts::bars(&bars, key, out);
     for d in &report.differences {
@@ -160,7 +160,7 @@ fn one(run: &Run, many: bool, out: &mut String) {
     }
     out.push_str("</div>\n");
     tables::certificate(run, out);
-    let parts = Parts::of(run);
+    let parts = Parts::divide(run);
     let _ = writeln!(out, "<h3>Where the time {}went</h3>", if many { "of this run " } else { "" });
     let key = |i: usize| {
         let (part, text) = PARTS.get(i)?;

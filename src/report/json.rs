@@ -36,7 +36,7 @@ pub fn object(report: &Report) -> Value {
     }
     // Of runs that cannot be taken together there is no mean.
     let walls: Vec<f64> = report.runs.iter().map(|r| r.wall_s).collect();
-    let spread = Spread::of(&walls).filter(|_| report.groups.len() == 1);
+    let spread = Spread::measure(&walls).filter(|_| report.groups.len() == 1);
     out.insert("wall_spread".into(), json!(spread));
     out.insert("groups".into(), json!(report.groups.iter().map(Group::json).collect::<Vec<_>>()));
     out.insert("comparisons".into(), json!(report.comparisons));
@@ -55,7 +55,7 @@ pub fn object(report: &Report) -> Value {
 
 fn run(run: &Run) -> Map<String, Value> {
     let mut out = run.to_json();
-    out.insert("time_parts".into(), json!(Parts::of(run)));
+    out.insert("time_parts".into(), json!(Parts::divide(run)));
     out
 }
 
@@ -71,8 +71,10 @@ mod tests {
     fn a_report_can_be_compared_with() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("r.json");
-        let runs =
-            vec![Run { number: 1, ..Run::default() }, Run { number: 2, wall_s: 0.5, ..Run::default() }];
+        let runs = vec![
+            Run { number: 1, wall_s: 1.0, ..Run::default() },
+            Run { number: 2, wall_s: 0.5, ..Run::default() },
+        ];
         let report =
             Report { command: vec!["du".into(), "-s".into()], host: "h".into(), runs, ..Report::default() };
         std::fs::write(&path, object(&report).to_string()).unwrap();

@@ -35,11 +35,11 @@ impl Machine {
     pub fn now(pid: Option<u32>) -> Self {
         let who = pid.map_or("self".into(), |pid| pid.to_string());
         let own = fs::read_to_string(format!("/proc/{who}/cgroup")).unwrap_or_default();
-        Self::of(&own, Path::new("/sys/fs/cgroup"))
+        Self::read(&own, Path::new("/sys/fs/cgroup"))
     }
 
     /// The same, by what `/proc/PID/cgroup` says and where cgroups are mounted.
-    fn of(own: &str, mounted: &Path) -> Self {
+    fn read(own: &str, mounted: &Path) -> Self {
         let vmstat = fs::read_to_string("/proc/vmstat").unwrap_or_default();
         let groups = groups(own, mounted);
         let local = |groups: &[PathBuf], file: &str, keys: &[&str]| {
@@ -182,11 +182,11 @@ mod tests {
             ("a/b/memory.events.local", "low 9\nhigh 10\nmax 20\noom 7\n"),
             ("a/b/memory.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=4711\n"),
         ]);
-        let m = Machine::of("0::/a/b\n", dir.path());
+        let m = Machine::read("0::/a/b\n", dir.path());
         assert_eq!((m.limited, m.limited_above, m.memory_us), (Some(33), Some(3), Some(4711)));
-        let m = Machine::of("0::/a\n", dir.path());
+        let m = Machine::read("0::/a\n", dir.path());
         assert_eq!((m.limited, m.limited_above), (Some(3), None), "the root has no limit");
-        assert_eq!(Machine::of("0::/../b\n", dir.path()).limited, None);
+        assert_eq!(Machine::read("0::/../b\n", dir.path()).limited, None);
     }
 
     #[test]
@@ -198,8 +198,8 @@ mod tests {
             ("unified/cgroup.procs", ""),
         ]);
         let own = "9:cpu,cpuacct:/x\n4:memory:/a/b\n0::/\n";
-        let m = Machine::of(own, dir.path());
+        let m = Machine::read(own, dir.path());
         assert_eq!((m.limited, m.limited_above, m.memory_us), (Some(75), Some(5), None));
-        assert_eq!(Machine::of("4:memory:/gone\n0::/\n", dir.path()).limited, None);
+        assert_eq!(Machine::read("4:memory:/gone\n0::/\n", dir.path()).limited, None);
     }
 }

@@ -28,7 +28,7 @@ fn style(options: &Options) -> text::Style {
         Some(_) => Err(rustix::io::Errno::NOTTY),
     };
     let columns = std::env::var("COLUMNS").ok();
-    text::Style::of(
+    text::Style::new(
         size.ok().map(|s| usize::from(s.ws_col)),
         columns.as_deref(),
         options.unit,

@@ -46,13 +46,13 @@ fn metadata(run: &Run) -> Option<u64> {
 
 /// Processor time in the kernel, without the work on names.
 fn kernel(run: &Run) -> Option<f64> {
-    Some(run.usage.system_s? - Parts::of(run).lookups_s.unwrap_or(0.0))
+    Some(run.usage.system_s? - Parts::divide(run).lookups_s.unwrap_or(0.0))
 }
 
 impl Price {
     /// Of two runs of the same command; `None` where nothing proves that one was colder, or the difference is less than
     /// its error.
-    pub(super) fn of(then: &Run, now: &Run) -> Option<Self> {
+    pub(super) fn between(then: &Run, now: &Run) -> Option<Self> {
         let both = |f: fn(&Run) -> Option<u64>| f(then).zip(f(now));
         let (a, b) = both(pages)?;
         let (meta, names) = (both(metadata), both(|r| r.lookups.dcache_misses));
@@ -113,24 +113,24 @@ mod tests {
 
     #[test]
     fn what_the_kernel_worked_more_where_more_came_in() {
-        let price = Price::of(&run(1.1, 15_000), &run(0.3, 0)).unwrap();
+        let price = Price::between(&run(1.1, 15_000), &run(0.3, 0)).unwrap();
         assert!((price.seconds - 0.8).abs() < 1e-9 && price.pages == 15_000);
         assert!((price.error_s - (1.8_f64 * 0.004).sqrt()).abs() < 1e-9);
         assert_eq!((price.metadata, price.names), (None, None), "not known here");
         // The other way round it is the price of the second.
-        let later = Price::of(&run(0.3, 0), &run(1.1, 15_000)).unwrap();
+        let later = Price::between(&run(0.3, 0), &run(1.1, 15_000)).unwrap();
         assert!((later.seconds + 0.8).abs() < 1e-9 && later.pages == 15_000);
     }
 
     #[test]
     fn without_evidence_it_is_the_commands_own() {
-        assert_eq!(Price::of(&run(1.1, 255), &run(0.3, 0)), None, "as much came in");
-        assert!(Price::of(&run(1.1, 256), &run(0.3, 0)).is_some());
-        assert_eq!(Price::of(&run(0.3, 15_000), &run(1.1, 0)), None, "it worked less");
-        assert_eq!(Price::of(&run(0.34, 15_000), &run(0.3, 0)), None, "less than its error");
+        assert_eq!(Price::between(&run(1.1, 255), &run(0.3, 0)), None, "as much came in");
+        assert!(Price::between(&run(1.1, 256), &run(0.3, 0)).is_some());
+        assert_eq!(Price::between(&run(0.3, 15_000), &run(1.1, 0)), None, "it worked less");
+        assert_eq!(Price::between(&run(0.34, 15_000), &run(0.3, 0)), None, "less than its error");
         let mut unknown = run(1.1, 0);
         unknown.figures.set(Figure::Fills, None);
-        assert_eq!(Price::of(&unknown, &run(0.3, 0)), None);
+        assert_eq!(Price::between(&unknown, &run(0.3, 0)), None);
     }
 
     #[test]
@@ -142,12 +142,12 @@ mod tests {
             run.figures.set(Figure::MetaAheadHits, Some(0));
             run.lookups.dcache_misses = Some(names);
         }
-        let price = Price::of(&cold, &warm).unwrap();
+        let price = Price::between(&cold, &warm).unwrap();
         assert_eq!((price.pages, price.metadata, price.names), (10, Some(900), Some(4000)));
         assert!(price.note().contains("10 pages") || price.note().contains("40 KiB"), "{}", price.note());
         assert!(price.what().ends_with("900 blocks of metadata and 4000 names"), "{}", price.what());
         // What is known of one of them only is no evidence.
         warm.lookups.dcache_misses = None;
-        assert_eq!(Price::of(&cold, &warm).unwrap().names, None);
+        assert_eq!(Price::between(&cold, &warm).unwrap().names, None);
     }
 }

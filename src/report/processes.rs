@@ -81,7 +81,7 @@ impl Processes for Signals {
     }
 
     fn usage(&self, pid: u32) -> Usage {
-        Usage::of(pid)
+        Usage::read(pid)
     }
 
     fn end_of(&self, pid: i32) -> Option<Instant> {

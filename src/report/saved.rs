@@ -222,7 +222,7 @@ pub fn saved(path: &Path) -> Result<Saved, Failure> {
         Foreign::from(run.time.as_str()),
         size.map_or_else(String::new, |n| format!(", pages of {n} bytes, not of {}", page()))
     );
-    Ok(Saved { path: path.into(), about, run, groups: groups::of(&kept.runs) })
+    Ok(Saved { path: path.into(), about, run, groups: groups::divide(&kept.runs) })
 }
 
 /// A run without what is not compared.
@@ -230,6 +230,9 @@ fn one(text: &str) -> Result<Run, String> {
     let mut json = serde_json::Deserializer::from_str(text);
     Sound("run").deserialize(&mut json).map_err(|e| words(&e))?;
     let mut run = Run::from_json(text).map_err(|e| words(&e))?;
+    if run.wall_s <= 0.0 {
+        return Err("wall_s is 0, which no run has".into());
+    }
     // A letter, and no more than that.
     if run.label.as_ref().is_some_and(|l| l.len() != 1 || !l.bytes().all(|b| b.is_ascii_uppercase())) {
         return Err("its label is no letter".into());
@@ -354,6 +357,8 @@ mod tests {
             (r#"{"wall_s":-1}"#, "wall_s is -1"),
             (r#"{"wall_s":-0.5}"#, "wall_s is -5e-1"),
             (r#"{"wall_s":1e999}"#, "out of range"),
+            (r#"{"wall_s":0.0}"#, "wall_s is 0, which"),
+            (r#"{"wall_s":0}"#, "wall_s is 0, which"),
             (r#"{"user_s":2e9}"#, "user_s is"),
             (r#"{"waits":{"read_ns":18446744073709551615}}"#, "read_ns is 18446744073709551615"),
             (r#"{"read":{"hits":18446744073709551615}}"#, "hits is"),
@@ -380,7 +385,8 @@ mod tests {
         assert!(refused(of_run(&format!("{{\"files\":[{list}0]}}")).as_bytes()).contains("too large"));
         let files = of_run(&format!("{{\"files\":[{}{{}}]}}", "{},".repeat(2000)));
         assert!(refused(files.as_bytes()).contains("files has more than 1000 entries"));
-        assert!(refused(of_run(&format!("{}{{}}", "{},".repeat(200_000))).as_bytes()).contains("more runs"));
+        let runs = r#"{"wall_s":1},"#.repeat(200_000);
+        assert!(refused(of_run(&format!(r#"{runs}{{"wall_s":1}}"#)).as_bytes()).contains("more runs"));
         let sparse = tempfile::NamedTempFile::new().unwrap();
         sparse.as_file().set_len(2 << 30).unwrap();
         assert!(saved(sparse.path()).unwrap_err().message.contains("too large"));

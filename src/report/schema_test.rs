@@ -54,7 +54,7 @@ fn a_report_is_as_published() {
         path: "p".into(),
         about: "a".into(),
         run: full.clone(),
-        groups: crate::report::groups::of(&runs),
+        groups: crate::report::groups::divide(&runs),
     };
     let mut report = Report {
         command: vec!["du".into()],

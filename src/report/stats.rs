@@ -25,7 +25,7 @@ impl Spread {
     /// Of some values; `None` of none.
     #[must_use]
     #[allow(clippy::cast_precision_loss)]
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn measure(values: &[f64]) -> Option<Self> {
         let n = values.len() as f64;
         let (least, most) =
             (values.iter().copied().reduce(f64::min)?, values.iter().copied().reduce(f64::max)?);
@@ -72,7 +72,7 @@ impl Ratio {
     /// How many times as fast `now` was as `then`. The errors of both are independent, so that relative ones add up in
     /// quadrature; they are the standard deviations of single runs, as hyperfine takes them.
     #[must_use]
-    pub fn of(then: &Spread, now: &Spread) -> Option<Self> {
+    pub fn between(then: &Spread, now: &Spread) -> Option<Self> {
         if then.mean <= 0.0 || now.mean <= 0.0 {
             return None;
         }
@@ -115,15 +115,15 @@ mod tests {
 
     #[test]
     fn spread_by_hand() {
-        let s = Spread::of(&[1.0, 2.0, 3.0]).unwrap();
+        let s = Spread::measure(&[1.0, 2.0, 3.0]).unwrap();
         assert_eq!((s.mean, s.deviation, s.median, s.least, s.most), (2.0, Some(1.0), 2.0, 1.0, 3.0));
         // Squares 9, 1, 1, 1, 0, 0, 4, 16: 32 / 7.
-        let s = Spread::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
+        let s = Spread::measure(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
         assert_eq!((s.mean, s.median), (5.0, 4.5));
         assert!((s.deviation.unwrap() - 2.138_089_935).abs() < 1e-9);
-        let one = Spread::of(&[4.0]).unwrap();
+        let one = Spread::measure(&[4.0]).unwrap();
         assert_eq!((one.deviation, one.median), (None, 4.0), "of one value it is not known, and not 0");
-        assert_eq!(Spread::of(&[]), None);
+        assert_eq!(Spread::measure(&[]), None);
     }
 
     /// The figures of hyperfine's own tests.
@@ -162,7 +162,7 @@ mod tests {
     fn a_ratio_carries_the_error_of_both() {
         let s = |mean, deviation| Spread { mean, deviation, median: mean, least: mean, most: mean };
         // 10 ± 1 by 4 ± 0.3: 2.5 × √(0.1² + 0.075²) = 2.5 × 0.125.
-        let r = Ratio::of(&s(10.0, Some(1.0)), &s(4.0, Some(0.3))).unwrap();
+        let r = Ratio::between(&s(10.0, Some(1.0)), &s(4.0, Some(0.3))).unwrap();
         assert_eq!(r.factor, 2.5);
         assert!((r.error.unwrap() - 0.3125).abs() < 1e-12);
         assert_eq!(r.words(), "2.5 ± 0.3");
@@ -170,7 +170,7 @@ mod tests {
         assert!((back.factor - 0.4).abs() < 1e-12 && (back.error.unwrap() - 0.05).abs() < 1e-12);
         assert_eq!(back.words(), "0.40 ± 0.05");
         assert_eq!(Ratio { factor: 15.93, error: Some(0.004) }.words(), "15.930 ± 0.004");
-        assert_eq!(Ratio::of(&s(10.0, Some(1.0)), &s(4.0, None)).unwrap().words(), "2.5");
-        assert_eq!(Ratio::of(&s(0.0, None), &s(4.0, None)), None);
+        assert_eq!(Ratio::between(&s(10.0, Some(1.0)), &s(4.0, None)).unwrap().words(), "2.5");
+        assert_eq!(Ratio::between(&s(0.0, None), &s(4.0, None)), None);
     }
 }

@@ -120,7 +120,7 @@ fn tolerance(run: &Run) -> f64 {
 impl Parts {
     /// The parts of a run.
     #[must_use]
-    pub fn of(run: &Run) -> Self {
+    pub fn divide(run: &Run) -> Self {
         let w = &run.waits;
         let lookups = seconds(&[run.lookups.work_ns]);
         let cpu = run.usage.user_s.zip(run.usage.system_s).map(|(u, s)| u + s);
@@ -227,7 +227,7 @@ mod tests {
     fn what_is_left_is_unexplained() {
         let mut run = run(4.0);
         run.lookups.work_ns = Some(200_000_000);
-        let p = Parts::of(&run);
+        let p = Parts::divide(&run);
         assert_eq!(
             (p.data_s, p.metadata_s, p.lookups_s, p.cpu_s),
             (Some(1.5), Some(0.25), Some(0.2), Some(0.8))
@@ -248,20 +248,20 @@ mod tests {
             child_ns: Some(5_000_000_000),
             ..run.waits
         };
-        let of = |waits| Parts::of(&Run { waits, ..run.clone() });
+        let of = |waits| Parts::divide(&Run { waits, ..run.clone() });
         let p = of(waits(900, 50));
         assert!((p.others_s.unwrap() - 0.95).abs() < 1e-9 && (p.unexplained_s.unwrap() - 0.3).abs() < 1e-9);
         // A pipe that a sleeper fills: twice as much as there is. What each cost the whole is not known, but that nothing
         // else can have been done in all that is left.
         run.machine.interrupts = Some(3);
         run.machine.taken = Some(2);
-        let of = |waits| Parts::of(&Run { waits, ..run.clone() });
+        let of = |waits| Parts::divide(&Run { waits, ..run.clone() });
         let both = |other: u64| Waits { other_ns: Some(other * 1_000_000), ..waits(1200, 1200) };
         let p = of(both(7400));
         assert!((p.others_s.unwrap() - 1.2).abs() < 1e-9 && (p.unexplained_s.unwrap() - 0.05).abs() < 1e-9);
         let kind = |waits, kind| {
             let run = Run { waits, ..run.clone() };
-            Parts::of(&run).waited_for(&run, kind).unwrap()
+            Parts::divide(&run).waited_for(&run, kind).unwrap()
         };
         let (s, all) = kind(both(7400), Other::Timer);
         assert!(s.abs() < 1e-9 && !all);
@@ -272,14 +272,14 @@ mod tests {
         // Waits without a name may have been all of it; without accounts of the machine, nothing is known.
         assert_eq!(of(both(9000)).others_s, Some(0.0));
         run.machine.taken = None;
-        assert_eq!(Parts::of(&Run { waits: both(7400), ..run.clone() }).others_s, None);
+        assert_eq!(Parts::divide(&Run { waits: both(7400), ..run.clone() }).others_s, None);
         // The kinds are not known.
-        assert_eq!(Parts::of(&run).others_s, None);
+        assert_eq!(Parts::divide(&run).others_s, None);
     }
 
     #[test]
     fn threads_that_overlap_leave_nothing_to_explain() {
-        let p = Parts::of(&run(1.0));
+        let p = Parts::divide(&run(1.0));
         assert!(p.overlap());
         assert_eq!(p.unexplained_s, None);
     }
@@ -291,31 +291,31 @@ mod tests {
         run.waits.exec_ns = Some(0);
         run.waits.lookup_ns = Some(0);
         (run.usage.user_s, run.usage.system_s) = (Some(0.02), Some(0.01));
-        assert!(Parts::of(&run).overlap(), "137 % of 30 ms");
+        assert!(Parts::divide(&run).overlap(), "137 % of 30 ms");
         run.waits.read_ns = Some(1_000_000);
-        assert_eq!(Parts::of(&run).unexplained_s, Some(0.0), "103 %: the clock's tick");
+        assert_eq!(Parts::divide(&run).unexplained_s, Some(0.0), "103 %: the clock's tick");
     }
 
     #[test]
     fn what_one_thread_has_too_much_is_error_and_is_spread() {
         // 2 % and a little more than what a clock's tick explains.
         let one = |one_thread| Run { one_thread, ..run(2.61) };
-        assert!(Parts::of(&one(Some(false))).overlap());
-        assert!(Parts::of(&one(None)).overlap());
-        let p = Parts::of(&one(Some(true)));
+        assert!(Parts::divide(&one(Some(false))).overlap());
+        assert!(Parts::divide(&one(None)).overlap());
+        let p = Parts::divide(&one(Some(true)));
         assert_eq!(p.unexplained_s, Some(0.0));
         assert!((p.explained().unwrap() - 2.61).abs() < 1e-9, "the parts are all of it");
         let ratio = p.data_s.unwrap() / p.cpu_s.unwrap();
         assert!((ratio - 1.5).abs() < 1e-9, "each by what it has: {ratio}");
         // What is half too much is no error of measurement.
-        assert!(Parts::of(&Run { one_thread: Some(true), ..run(1.8) }).overlap());
+        assert!(Parts::divide(&Run { one_thread: Some(true), ..run(1.8) }).overlap());
     }
 
     #[test]
     fn what_the_kernel_does_not_tell_is_not_zero() {
         let mut run = run(4.0);
         run.waits = Waits::default();
-        let p = Parts::of(&run);
+        let p = Parts::divide(&run);
         assert_eq!((p.data_s, p.unexplained_s, p.explained()), (None, None, None));
         assert!(!p.overlap());
     }

@@ -38,7 +38,7 @@ impl Usage {
 
     /// What a living process and those that it waited for have used so far; unknown where `/proc` does not say.
     #[must_use]
-    pub fn of(pid: u32) -> Self {
+    pub fn read(pid: u32) -> Self {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
         // The bytes are those of its children, too.

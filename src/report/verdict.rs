@@ -202,8 +202,8 @@ impl Words {
 }
 
 fn between(then: &Run, now: &Run, words: &Words, findings: &[Finding]) -> Verdict {
-    let (a, b) = (Parts::of(then), Parts::of(now));
-    let cold = Price::of(then, now).map(|price| price.seconds);
+    let (a, b) = (Parts::divide(then), Parts::divide(now));
+    let cold = Price::between(then, now).map(|price| price.seconds);
     // Of the colder one only: the other has none of it.
     let (ca, cb) = match cold {
         Some(s) if s > 0.0 => (Some(s), Some(0.0)),
@@ -332,9 +332,9 @@ fn whys(
 }
 
 fn alone(run: &Run) -> Verdict {
-    let parts = Parts::of(run);
+    let parts = Parts::divide(run);
     let spent = Spent::new(&parts, None);
-    let divided = Divided::of(run, &parts);
+    let divided = Divided::divide(run, &parts);
     let share = |s: f64| divided.map(|d| s / d.then);
     let causes = KINDS.into_iter().filter(|k| *k != Kind::ColdWork).map(|kind| {
         let seconds = spent.get(kind);

@@ -144,7 +144,7 @@ impl Keeper<'_> {
         folded.threads = threads.cloned().collect();
         let of_files = sum.folded.files.iter().filter(|f| own(f.by) && has_file(by, who, &f.row, names));
         folded.files = of_files.cloned().collect();
-        let part = Sample { rows, files, folded, ..empty(sum) };
+        let part = Sample { rows, files, folded, latency: None, ..sum.without_rows() };
         let mut list = |by: By, filter: Filter| {
             (pivot.by, pivot.filter) = (Some(by), filter);
             let mut rows = pivot.interval(&whole.first, &part, &plan).rows;
@@ -172,24 +172,5 @@ impl Keeper<'_> {
         let who = who.clone();
         let since_start = own;
         Details { by, id, who, since_start, lists: out, latency, system_latency, findings, files_counted }
-    }
-}
-
-/// The sample without its rows, which may be many.
-fn empty(sample: &Sample) -> Sample {
-    Sample {
-        at: sample.at,
-        time: sample.time,
-        known: Arc::clone(&sample.known),
-        total: sample.total,
-        by_file: sample.by_file,
-        rows: Vec::new(),
-        files: Vec::new(),
-        folded: FoldedRows::default(),
-        latency: None,
-        lost: sample.lost.clone(),
-        memory: sample.memory,
-        classic: sample.classic.clone(),
-        followed: None,
     }
 }

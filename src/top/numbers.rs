@@ -80,7 +80,7 @@ impl Numbers {
 
     /// The same for counts of an interval of another length.
     #[must_use]
-    pub const fn of(self, counted: Option<f64>) -> Self {
+    pub const fn over(self, counted: Option<f64>) -> Self {
         Self { counted, ..self }
     }
 }
@@ -109,11 +109,12 @@ mod tests {
         assert_eq!(bytes.write(Value::Pages(3)), "12.0K");
         assert_eq!(bytes.write(Value::SignedPages(-3)), "-12.0K");
         // A row of an interval of ten seconds beside those of five.
-        let (rate, count) = (numbers.of(Some(10.0)), Numbers { show: Show::Count, ..numbers }.of(Some(10.0)));
+        let (rate, count) =
+            (numbers.over(Some(10.0)), Numbers { show: Show::Count, ..numbers }.over(Some(10.0)));
         assert_eq!(
             (rate.write(Value::Pages(1000)), count.write(Value::Pages(1000))),
             ("100".into(), "500".into())
         );
-        assert_eq!(count.of(Some(5.01)).write(Value::Pages(1000)), "1000");
+        assert_eq!(count.over(Some(5.01)).write(Value::Pages(1000)), "1000");
     }
 }

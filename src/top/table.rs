@@ -64,8 +64,8 @@ pub struct Wanted<'a> {
 impl Wanted<'_> {
     fn takes(&self, by: By, counted: &Counted, entry: &Entry) -> bool {
         let who = &entry.named.who;
-        let value = |column: &Column| of(column, counted, entry);
-        let (argv, numbers) = (self.argv.get(who), self.numbers.of(entry.seconds));
+        let value = |column: &Column| value_in(column, counted, entry);
+        let (argv, numbers) = (self.argv.get(who), self.numbers.over(entry.seconds));
         self.filter.takes(&Asked { by, who, argv, value: &value, numbers })
     }
 }
@@ -106,10 +106,10 @@ fn number(order: &Order<'_>, counted: &Counted, entry: &Entry) -> f64 {
 }
 
 fn value(column: &Column, counted: &Counted, entry: &Entry) -> f64 {
-    of(column, counted, entry).sort_key()
+    value_in(column, counted, entry).sort_key()
 }
 
-fn of(column: &Column, counted: &Counted, entry: &Entry) -> Value {
+fn value_in(column: &Column, counted: &Counted, entry: &Entry) -> Value {
     match &entry.from {
         From::Row(row) => column.value(&Line::from(row.as_ref())),
         From::Counters(place) => {

@@ -51,14 +51,14 @@ pub(super) enum Kind {
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn of(n: u64) -> f64 {
+fn number(n: u64) -> f64 {
     n as f64
 }
 
 fn ratio(part: Option<u64>, all: Option<u64>) -> Option<f64> {
     // Of nothing, no share is known.
     let (part, all) = (part?, all.filter(|n| *n > 0)?);
-    Some(of(part) / of(all))
+    Some(number(part) / number(all))
 }
 
 const OTHERS: &[Other] = &[
@@ -70,37 +70,49 @@ const OTHERS: &[Other] = &[
     Other { name: "wall", unit: Kind::Seconds, value: Known::Exactly(|r| Some(r.wall_s)) },
     Other { name: "user", unit: Kind::Seconds, value: Known::Exactly(|r| r.usage.user_s) },
     Other { name: "system", unit: Kind::Seconds, value: Known::Exactly(|r| r.usage.system_s) },
-    Other { name: "data_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).data_s) },
-    Other { name: "metadata_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).metadata_s) },
-    Other { name: "lookup_work", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).lookups_s) },
-    Other { name: "write_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).writing_s) },
-    Other { name: "processor_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).queue_s) },
-    Other { name: "others_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).others_s) },
-    Other { name: "unexplained", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::of(r).unexplained_s) },
+    Other { name: "data_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::divide(r).data_s) },
+    Other {
+        name: "metadata_wait",
+        unit: Kind::Seconds,
+        value: Known::Exactly(|r| Parts::divide(r).metadata_s),
+    },
+    Other { name: "lookup_work", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::divide(r).lookups_s) },
+    Other { name: "write_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::divide(r).writing_s) },
+    Other {
+        name: "processor_wait",
+        unit: Kind::Seconds,
+        value: Known::Exactly(|r| Parts::divide(r).queue_s),
+    },
+    Other { name: "others_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::divide(r).others_s) },
+    Other {
+        name: "unexplained",
+        unit: Kind::Seconds,
+        value: Known::Exactly(|r| Parts::divide(r).unexplained_s),
+    },
     Other {
         name: "device_read_bytes",
         unit: Kind::Bytes,
-        value: Known::Exactly(|r| r.usage.device_read_bytes.map(of)),
+        value: Known::Exactly(|r| r.usage.device_read_bytes.map(number)),
     },
     Other {
         name: "device_write_bytes",
         unit: Kind::Bytes,
-        value: Known::Exactly(|r| r.usage.device_write_bytes.map(of)),
+        value: Known::Exactly(|r| r.usage.device_write_bytes.map(number)),
     },
     Other {
         name: "major_faults",
         unit: Kind::Count,
-        value: Known::Exactly(|r| r.usage.major_faults.map(of)),
+        value: Known::Exactly(|r| r.usage.major_faults.map(number)),
     },
     Other {
         name: "minor_faults",
         unit: Kind::Count,
-        value: Known::Exactly(|r| r.usage.minor_faults.map(of)),
+        value: Known::Exactly(|r| r.usage.minor_faults.map(number)),
     },
     Other {
         name: "dentry_misses",
         unit: Kind::Count,
-        value: Known::Exactly(|r| r.lookups.dcache_misses.map(of)),
+        value: Known::Exactly(|r| r.lookups.dcache_misses.map(number)),
     },
     Other {
         name: "before.cached",
@@ -111,8 +123,8 @@ const OTHERS: &[Other] = &[
             Some((least, ratio(Some(most.warm), Some(most.warm + most.other))?.max(least)))
         }),
     },
-    Other { name: "files", unit: Kind::Count, value: Known::Exactly(|r| Some(of(r.files_seen))) },
-    Other { name: "lost", unit: Kind::Count, value: Known::Exactly(|r| Some(of(r.lost.values().sum()))) },
+    Other { name: "files", unit: Kind::Count, value: Known::Exactly(|r| Some(number(r.files_seen))) },
+    Other { name: "lost", unit: Kind::Count, value: Known::Exactly(|r| Some(number(r.lost.values().sum()))) },
     Other { name: "exit_status", unit: Kind::Count, value: Known::Exactly(|r| r.exit_status.map(f64::from)) },
 ];
 
@@ -159,7 +171,7 @@ impl Name {
     pub(super) fn value(self, run: &Run) -> Option<(f64, f64)> {
         let value = match self {
             Self::Figure(f) => {
-                let n = of(run.get(f)?);
+                let n = number(run.get(f)?);
                 if self.kind() == Kind::Nanoseconds { n / 1e9 } else { n }
             }
             Self::Other(Other { value: Known::Exactly(value), .. }) => value(run)?,

@@ -47,6 +47,18 @@ pub struct Waits {
 }
 
 impl Waits {
+    /// The kinds of waiting for others that have a name, in words; for children last.
+    #[must_use]
+    pub fn for_others(&self) -> [(Option<u64>, &'static str); 5] {
+        [
+            (self.peer_ns, "pipes, sockets and events"),
+            (self.timer_ns, "timers"),
+            (self.lock_ns, "locks"),
+            (self.completion_ns, "asynchronous I/O"),
+            (self.child_ns, "children"),
+        ]
+    }
+
     /// From what the kernel programs counted; `waits` and `throttle`: whether their hooks are attached.
     #[must_use]
     pub fn new(c: &Counters, waits: bool, throttle: bool) -> Self {

@@ -129,7 +129,7 @@ pub(super) fn limit(run: &Run, _: &[&Run]) -> Option<Finding> {
 /// Told of the warmer of two runs.
 pub(super) fn price(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let then = earlier.iter().rev().find(|r| !r.warmup)?;
-    let price = Price::of(then, run).filter(|p| p.seconds > 0.0)?;
+    let price = Price::between(then, run).filter(|p| p.seconds > 0.0)?;
     if price.seconds < 0.2 * then.wall_s {
         return None;
     }

@@ -99,14 +99,14 @@ pub(super) fn pairs() -> Vec<Pair> {
 fn found(runs: &[Run], id: &str) -> Finding {
     // In pages, nothing is told in bytes but a setting.
     let in_pages: Vec<Run> = runs.iter().map(|r| Run { unit: Unit::Pages, ..r.clone() }).collect();
-    for finding in of(&[], &in_pages) {
+    for finding in find(&[], &in_pages) {
         let text = finding.text.replace("setting (", "setting").replace("windows of ", "windows of");
         let sized = text.split(' ').zip(text.split(' ').skip(1)).find(|(n, unit)| {
             n.parse::<f64>().is_ok() && ["B", "KiB", "MiB", "GiB"].iter().any(|u| unit.starts_with(u))
         });
         assert_eq!(sized, None, "{text}");
     }
-    let all = of(&[], runs);
+    let all = find(&[], runs);
     let ids: Vec<_> = all.iter().map(|f| f.id).collect();
     all.iter().find(|f| f.id == id).unwrap_or_else(|| panic!("no {id} in {ids:?}")).clone()
 }
@@ -241,7 +241,7 @@ fn who_took_the_cache_between_two_runs() {
     ] {
         let mut runs = after(0, none);
         change(&mut runs[1]);
-        assert!(of(&[], &runs).iter().all(|f| f.id != "lost-between-runs"));
+        assert!(find(&[], &runs).iter().all(|f| f.id != "lost-between-runs"));
     }
 }
 
@@ -275,7 +275,7 @@ fn waits_for_others_are_a_cause_only_where_nothing_else_was_done() {
     let run = changed(idle(), |run| {
         (run.waits.peer_ns, run.waits.timer_ns) = (Some(340 * MS), Some(340 * MS));
     });
-    let ids: Vec<_> = of(&[], std::slice::from_ref(&run)).iter().map(|f| f.id).collect();
+    let ids: Vec<_> = find(&[], std::slice::from_ref(&run)).iter().map(|f| f.id).collect();
     assert!(!ids.contains(&"waited-for-peer") && !ids.contains(&"slept"), "{ids:?}");
     let left = found(&[run], "unexplained");
     assert!(
@@ -319,7 +319,7 @@ fn a_throttled_writer_is_not_told_twice() {
     let run = changed(idle(), |run| {
         (run.waits.write_ns, run.waits.throttled_ns) = (Some(300 * MS), Some(250 * MS))
     });
-    let ids: Vec<_> = of(&[], &[run]).iter().map(|f| f.id).collect();
+    let ids: Vec<_> = find(&[], &[run]).iter().map(|f| f.id).collect();
     assert!(ids.contains(&"dirty-throttled") && !ids.contains(&"waited-for-writes"), "{ids:?}");
 }
 
@@ -330,7 +330,7 @@ fn whose_limit_of_memory_it_was() {
             run.machine = machine;
             run.figures.set(Figure::Refaulted, Some(back));
         });
-        of(&[], &[run]).into_iter().find(|f| f.id == "memory-limit").map(|f| f.text)
+        find(&[], &[run]).into_iter().find(|f| f.id == "memory-limit").map(|f| f.text)
     };
     let new = Machine { limited: Some(3), memory_us: Some(50_000), ..Machine::default() };
     let text = |machine| limited(machine, 0).unwrap();
@@ -347,7 +347,7 @@ fn whose_limit_of_memory_it_was() {
 
 #[test]
 fn work_is_told_once() {
-    let ids = |run: Run| of(&[], &[run]).iter().map(|f| f.id).collect::<Vec<_>>();
+    let ids = |run: Run| find(&[], &[run]).iter().map(|f| f.id).collect::<Vec<_>>();
     let worked = ids(changed(cold(), |run| run.usage.user_s = Some(0.5)));
     assert!(worked.contains(&"cpu-bound") && !worked.contains(&"processor-time"), "{worked:?}");
     let alone = ids(changed(warm(0), |run| run.waits.read_ns = Some(0)));

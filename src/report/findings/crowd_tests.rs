@@ -154,12 +154,12 @@ fn every_rule_speaks_where_it_must_and_is_silent_beside_it() {
     for (id, speaks, silent) in &pairs {
         let said = |runs: &[Run]| {
             let last = runs.last().unwrap().number;
-            of(&[], runs).into_iter().find(|f| f.id == *id).is_some_and(|f| f.runs.contains(&last))
+            find(&[], runs).into_iter().find(|f| f.id == *id).is_some_and(|f| f.runs.contains(&last))
         };
         assert!(
             said(speaks),
             "{id}: must speak; said {:?}",
-            of(&[], speaks).iter().map(|f| f.id).collect::<Vec<_>>()
+            find(&[], speaks).iter().map(|f| f.id).collect::<Vec<_>>()
         );
         assert!(!said(silent), "{id}: must be silent");
     }

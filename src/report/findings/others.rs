@@ -15,7 +15,7 @@ use crate::report::units::seconds;
 
 /// One kind of waits for others, if nothing else was done meanwhile.
 fn others(run: &Run, kind: Other, id: &'static str, text: &str) -> Option<Finding> {
-    let (waited_s, all) = Parts::of(run).waited_for(run, kind)?;
+    let (waited_s, all) = Parts::divide(run).waited_for(run, kind)?;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let (_, time) = worth((waited_s * 1e9).round() as u64, run)?;
     let time = if all { time } else { format!("at least {time}") };
@@ -58,7 +58,7 @@ pub(super) fn completions(run: &Run, _: &[&Run]) -> Option<Finding> {
 }
 
 pub(super) fn several(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let parts = Parts::of(run);
+    let parts = Parts::divide(run);
     let one = |kind| parts.waited_for(run, kind).is_some_and(|(s, _)| of_time(s, run) >= LEAST);
     if [Other::Peer, Other::Timer, Other::Lock, Other::Completion].into_iter().any(one) {
         return None;
@@ -77,16 +77,9 @@ pub(super) fn several(run: &Run, _: &[&Run]) -> Option<Finding> {
 
 /// How long its threads waited for others of each kind, in words.
 fn kinds(run: &Run) -> Vec<String> {
-    let w = &run.waits;
-    let kinds = [
-        (w.peer_ns, "pipes, sockets and events"),
-        (w.timer_ns, "timers"),
-        (w.lock_ns, "locks"),
-        (w.completion_ns, "asynchronous I/O"),
-        (w.child_ns, "children"),
-    ];
+    let kinds = run.waits.for_others();
     let named = kinds.iter().map(|(ns, _)| *ns).sum::<Option<u64>>();
-    let rest = w.other_ns.zip(named).map(|(all, named)| all.saturating_sub(named));
+    let rest = run.waits.other_ns.zip(named).map(|(all, named)| all.saturating_sub(named));
     kinds
         .iter()
         .chain(&[(rest, "what has no name (stopped by a signal or a debugger, for one)")])
@@ -106,7 +99,7 @@ fn at_once(kinds: &[String]) -> String {
 }
 
 pub(super) fn unexplained(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let parts = Parts::of(run);
+    let parts = Parts::divide(run);
     let left = parts.unexplained_s?;
     if left < SHORT_S || of_time(left, run) < LEAST {
         return None;

@@ -19,7 +19,7 @@ use crate::report::units::seconds;
 /// those of servers for their clients: then that is more by as much, and the share at least so large.
 #[allow(clippy::cast_precision_loss)]
 fn of_queue(ns: u64, woken: u64, run: &Run) -> Option<(f64, String)> {
-    let parts = Parts::of(run);
+    let parts = Parts::divide(run);
     let Some(all) = parts.explained().filter(|_| parts.overlap()) else { return worth(ns, run) };
     let (s, all) = (ns as f64 / 1e9, all + woken as f64 / 1e9);
     let text = || {
@@ -61,7 +61,7 @@ pub(super) fn contention(run: &Run, _: &[&Run]) -> Option<Finding> {
 }
 
 pub(super) fn bound(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let parts = Parts::of(run);
+    let parts = Parts::divide(run);
     let (cpu, data) = (parts.cpu_s?, parts.data_s?);
     let device = run.usage.device_read_bytes?;
     if cpu < 0.05 || of_time(cpu, run) <= 0.5 || of_time(data, run) >= LEAST || device < 1 << 20 {
@@ -80,7 +80,7 @@ pub(super) fn bound(run: &Run, _: &[&Run]) -> Option<Finding> {
 
 /// A fifth of the time was its own work, and nothing else has said so.
 pub(super) fn computed(run: &Run, earlier: &[&Run]) -> Option<Finding> {
-    let parts = Parts::of(run);
+    let parts = Parts::divide(run);
     let cpu = parts.cpu_s?;
     let told = bound(run, earlier).is_some() || super::time::elsewhere(run, earlier).is_some();
     if cpu < 0.05 || of_time(cpu, run) < LEAST || told {

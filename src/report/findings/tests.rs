@@ -55,7 +55,7 @@ fn with(figures: &[(Figure, u64)]) -> Run {
 }
 
 fn ids(runs: &[Run]) -> Vec<&'static str> {
-    told(&of(&[], runs))
+    told(&find(&[], runs))
 }
 
 /// Their ids: what is left of the second of a made-up run says nothing, nor does the work that all of them do.
@@ -132,7 +132,7 @@ fn a_few_pages_are_not_worth_a_word() {
 fn cold_then_warm() {
     assert_eq!(ids(&[cold()]), ["readahead-fed", "faults-blind-to-reads"]);
     assert_eq!(ids(&[warm()]), ["cached-before"]);
-    let both = of(&[], &[cold(), rewarmed(1)]);
+    let both = find(&[], &[cold(), rewarmed(1)]);
     let warmed = both.iter().find(|f| f.id == "warmed-by-earlier-run").unwrap();
     assert_eq!((warmed.runs.as_slice(), &warmed.evidence["warmed_by_run"]), (&[2][..], &1.into()));
     assert!(!both.iter().any(|f| f.id == "cached-before"));
@@ -143,14 +143,14 @@ fn cold_then_warm() {
 #[test]
 fn warmed_by_a_run_to_warm_up() {
     let warmup = Run { warmup: true, number: u32::MAX - 1, ..cold() };
-    let found = of(&[warmup], &[rewarmed(u32::MAX - 1)]);
+    let found = find(&[warmup], &[rewarmed(u32::MAX - 1)]);
     assert_eq!(told(&found), ["warmed-by-earlier-run"]);
     assert!(found[0].text.ends_with("a run of --warmup had brought them in."), "{}", found[0].text);
     assert!(found[0].evidence["warmed_by_run"].is_null());
     // It is in no list of runs, and what it read itself is no finding.
     assert_eq!(found[0].runs, [2]);
     let other = Run { warmup: true, number: u32::MAX - 1, ..cold() };
-    assert_eq!(of(&[other], &[warm()])[0].id, "cached-before");
+    assert_eq!(find(&[other], &[warm()])[0].id, "cached-before");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn what_is_done_in_parallel_is_never_more_than_all() {
     run.waits.read_ns = Some(2_000_000_000);
     run.waits.open_ns = Some(6_000_000_000);
     run.waits.throttled_ns = Some(2_000_000_000);
-    let found = of(&[], &[run.clone()]);
+    let found = find(&[], &[run.clone()]);
     let open = found.iter().find(|f| f.id == "time-in-open").unwrap();
     assert!(
         open.text.starts_with("6.00 s (71 % of the time of its threads, which worked in parallel)"),
@@ -226,7 +226,7 @@ fn warmed_by_another_process() {
         let origin = Origin { others, before: 10240 - others, ..Origin::default() };
         Run { warmers: vec![warmer(others)], origin, ..warm() }
     };
-    let found = of(&[], &[run(10000)]);
+    let found = find(&[], &[run(10000)]);
     assert_eq!(told(&found), ["warmed-by-other-process"]);
     assert!(found[0].text.contains("tar (process 77)"), "{}", found[0].text);
     assert_eq!(ids(&[run(100)]), ["cached-before"], "a hundred pages do not explain ten thousand");
@@ -270,12 +270,12 @@ fn time_in_open() {
     run.files[0].fs = Some("fuse.blobfuse".into());
     run.waits.open_ns = Some(700_000_000);
     run.waits.read_ns = Some(0);
-    let found = of(&[], &[run.clone()]);
+    let found = find(&[], &[run.clone()]);
     let open = found.iter().find(|f| f.id == "time-in-open").unwrap();
     assert!(open.text.contains("the FUSE file system of /data/f may fetch data"), "{}", open.text);
     assert!(!found.iter().any(|f| f.id == "metadata-bound"), "one word for one thing");
     run.files[0].fs = Some("ext4".into());
-    let found = of(&[], &[run]);
+    let found = find(&[], &[run]);
     assert!(!found.iter().find(|f| f.id == "time-in-open").unwrap().text.contains("FUSE"));
 }
 

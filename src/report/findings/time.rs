@@ -61,7 +61,7 @@ pub(super) fn in_open(run: &Run, _: &[&Run]) -> Option<Finding> {
 }
 
 pub(super) fn metadata(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let parts = Parts::of(run);
+    let parts = Parts::divide(run);
     let (metadata, data) = (parts.metadata_s?, parts.data_s?);
     let open = run.waits.open_ns.is_some_and(|ns| of_ns(ns, run) >= 0.2);
     if metadata < 0.01 || of_time(metadata, run) < 0.3 || metadata < data || open {
@@ -81,7 +81,7 @@ pub(super) fn metadata(run: &Run, _: &[&Run]) -> Option<Finding> {
 
 /// A fifth of the time, where it was not the most of all.
 pub(super) fn waited_for_metadata(run: &Run, earlier: &[&Run]) -> Option<Finding> {
-    let parts = Parts::of(run);
+    let parts = Parts::divide(run);
     let s = parts.metadata_s?;
     let told = in_open(run, earlier).is_some() || metadata(run, earlier).is_some();
     if s < 0.01 || of_time(s, run) < 0.2 || told {
@@ -117,7 +117,7 @@ pub(super) fn lookups(run: &Run, _: &[&Run]) -> Option<Finding> {
 }
 
 pub(super) fn elsewhere(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let parts = Parts::of(run);
+    let parts = Parts::divide(run);
     let storage = parts.data_s? + parts.metadata_s? + parts.writing_s?;
     // Names that are not cached cost work, too.
     let cached = storage + parts.lookups_s.unwrap_or(0.0);

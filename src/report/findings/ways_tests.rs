@@ -9,7 +9,7 @@ use crate::report::units::of_pages;
 
 fn remedy(run: Run, earlier: &[Run], id: &str) -> Option<String> {
     let runs: Vec<Run> = earlier.iter().cloned().chain([run]).collect();
-    let found = of(&[], &runs);
+    let found = find(&[], &runs);
     found.into_iter().find(|f| f.id == id).unwrap_or_else(|| panic!("no {id}")).remedy
 }
 
@@ -25,7 +25,7 @@ fn no_remedy_is_what_was_just_done() {
         // The second of a series, too: what stayed for the first stays for it.
         let second = Run { number: 3, ..warm() };
         assert_eq!(remedy(second.clone(), std::slice::from_ref(&emptied), id), None);
-        let text = &of(&[], &[emptied])[0].text;
+        let text = &find(&[], &[emptied])[0].text;
         assert!(text.contains("stayed when the page cache was emptied"), "{text}");
     }
     // Nobody can begin anew what runs already.
@@ -43,14 +43,14 @@ fn no_remedy_is_what_was_just_done() {
 fn a_part_is_told_as_a_part() {
     let mut run = rewarmed(1);
     run.origin.runs = vec![(1, 6000)];
-    let found = of(&[], &[cold(), run.clone()]);
+    let found = find(&[], &[cold(), run.clone()]);
     let text = &found.iter().find(|f| f.id == "warmed-by-earlier-run").unwrap().text;
     let (part, all) = (of_pages(6000), of_pages(10_240));
     assert!(text.ends_with(&format!("run 1 had brought {part} of these {all} in.")), "{text}");
     // The nearest in which it is neither this nor that.
     run.origin.runs = vec![(1, 5000)];
     run.origin.before = 5000;
-    assert!(of(&[], &[cold(), run]).iter().all(|f| !f.id.starts_with("warmed") && f.id != "cached-before"));
+    assert!(find(&[], &[cold(), run]).iter().all(|f| !f.id.starts_with("warmed") && f.id != "cached-before"));
 }
 
 #[test]
@@ -70,14 +70,14 @@ fn a_mapped_scan_is_not_judged_by_what_it_read_when_it_started() {
     ] {
         run.figures.set(figure, Some(n));
     }
-    let ids: Vec<_> = of(&[], std::slice::from_ref(&run)).iter().map(|f| f.id).collect();
+    let ids: Vec<_> = find(&[], std::slice::from_ref(&run)).iter().map(|f| f.id).collect();
     assert!(!ids.contains(&"readahead-fed") && !ids.contains(&"faults-blind-to-reads"), "{ids:?}");
     // Of what it used, nothing was in use before, and its metadata was.
     assert!(ids.contains(&"only-metadata-warm"), "{ids:?}");
     // The same reads without the mapping: read-ahead fed them.
     run.figures.set(Figure::ReadAheadPages, Some(500));
     run.figures.set(Figure::FaultMisses, Some(0));
-    assert!(of(&[], &[run]).iter().any(|f| f.id == "readahead-fed"));
+    assert!(find(&[], &[run]).iter().any(|f| f.id == "readahead-fed"));
 }
 
 #[test]
@@ -85,11 +85,11 @@ fn names_that_were_to_be_cold() {
     let mut run = warm();
     run.lookups = crate::report::data::Lookups { dcache_misses: Some(20_000), work_ns: Some(200_000_000) };
     let text = |run: &Run| {
-        of(&[], std::slice::from_ref(run)).into_iter().find(|f| f.id == "dentries-cold").unwrap().text
+        find(&[], std::slice::from_ref(run)).into_iter().find(|f| f.id == "dentries-cold").unwrap().text
     };
     assert!(!text(&run).contains("--cold"));
     run.cold = Some("slab".into());
     assert!(text(&run).contains("(--cold had emptied it)"));
     run.lookups.dcache_misses = Some(999);
-    assert!(of(&[], &[run]).iter().all(|f| f.id != "dentries-cold"));
+    assert!(find(&[], &[run]).iter().all(|f| f.id != "dentries-cold"));
 }

@@ -92,7 +92,7 @@ fn whole() -> Made {
 /// What is said of who warmed the cache.
 fn said(runs: &[Run]) -> Vec<&'static str> {
     let about = ["cached-before", "warmed-by-earlier-run", "warmed-by-other-process"];
-    let found = findings::of(&[], runs);
+    let found = findings::find(&[], runs);
     about.into_iter().filter(|id| found.iter().any(|f| f.id == *id)).collect()
 }
 
@@ -207,7 +207,7 @@ fn who_came_last_brought_in_what_is_there() {
     let second = run_of(&mut origins, 2, &[tree(OURS, hit)], &whole());
     assert_eq!((second.origin.others, second.origin.runs.len()), (9000, 0));
     assert_eq!(second.warmers[0].fills, 9000);
-    let all = findings::of(&[], &[first, second]);
+    let all = findings::find(&[], &[first, second]);
     let said = all.iter().find(|f| f.id == "warmed-by-other-process").unwrap();
     assert!(said.text.contains("cat (process 20)") && said.text.contains("brought in them"), "{}", said.text);
 }

@@ -10,7 +10,7 @@ use crate::report::data::Run;
 /// The mean of some runs, numbered as the first; `None` of none. What one of them does not know is not known. What cannot
 /// be added up (files, the time line) is that of the run in the middle.
 #[must_use]
-pub fn of(runs: &[&Run]) -> Option<Run> {
+pub fn average(runs: &[&Run]) -> Option<Run> {
     let mut order = runs.to_vec();
     order.sort_by(|a, b| a.wall_s.total_cmp(&b.wall_s));
     let middle = (*order.get(runs.len().saturating_sub(1) / 2)?).clone();

@@ -25,7 +25,7 @@ fn named(all: &[(&str, &[u32])]) -> Vec<(String, Vec<u32>)> {
 fn cold_and_warm_runs_are_never_taken_together() {
     let runs =
         [run(1, 2.0, true), run(2, 0.5, false), run(3, 2.2, true), run(4, 0.7, false), run(5, 1.8, true)];
-    let groups = of(&runs);
+    let groups = divide(&runs);
     assert_eq!(ids(&groups), named(&[("cold", &[1, 3, 5]), ("warm", &[2, 4])]));
     let cold = groups[0].wall;
     assert!((cold.mean - 2.0).abs() < 1e-12 && (cold.deviation.unwrap() - 0.2).abs() < 1e-12);
@@ -40,7 +40,7 @@ fn cold_and_warm_runs_are_never_taken_together() {
 
 #[test]
 fn one_run_is_a_group_without_a_spread() {
-    let groups = of(&[run(1, 2.0, true), run(2, 0.5, false)]);
+    let groups = divide(&[run(1, 2.0, true), run(2, 0.5, false)]);
     assert_eq!(
         (groups[0].wall.deviation, groups[0].json()["wall_s"]["deviation"].clone()),
         (None, Value::Null)
@@ -48,9 +48,9 @@ fn one_run_is_a_group_without_a_spread() {
     assert_eq!(against(&groups)[0].ratio.error, None);
     // A cold and a warm run are told as runs.
     assert!(!matter(&groups));
-    let plain = of(&[run(1, 2.0, false), run(2, 0.5, false)]);
+    let plain = divide(&[run(1, 2.0, false), run(2, 0.5, false)]);
     assert_eq!(ids(&plain), named(&[("runs", &[1, 2])]));
-    assert!(!matter(&plain) && against(&plain).is_empty() && of(&[]).is_empty());
+    assert!(!matter(&plain) && against(&plain).is_empty() && divide(&[]).is_empty());
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn commands_have_groups_of_their_own() {
         of_command("B", run(4, 0.5, false)),
         of_command("C", run(5, 4.0, false)),
     ];
-    let groups = of(&runs);
+    let groups = divide(&runs);
     let expected: [(&str, &[u32]); 5] =
         [("A.cold", &[1]), ("A.warm", &[2]), ("B.cold", &[3]), ("B.warm", &[4]), ("C", &[5])];
     assert_eq!(ids(&groups), named(&expected));
@@ -84,7 +84,7 @@ fn outliers_are_named_and_failures_left_out() {
     let mut runs: Vec<Run> =
         (1..).zip([0.5, 0.30, 0.29, 0.31, 0.30]).map(|(n, s)| run(n, s, false)).collect();
     runs.push(Run { left_out: true, exit_status: Some(1), ..run(6, 99.0, false) });
-    let groups = of(&runs);
+    let groups = divide(&runs);
     assert_eq!((groups[0].wall.most, &groups[0].left_out), (0.5, &vec![6]));
     let far = &groups[0].outliers;
     // Median 0.30, deviations 0.2 0 0.01 0.01 0: MAD 0.01.
@@ -104,22 +104,22 @@ fn a_mean_knows_what_all_know() {
     all[1].waits.fault_ns = Some(1);
     all[2].usage.system_s = Some(0.1);
     all[2].figures.set(Figure::Misses, Some(7));
-    let mean = &of(&all)[0].mean;
+    let mean = &divide(&all)[0].mean;
     assert_eq!((mean.number, mean.wall_s, mean.get(Figure::Hits)), (1, 3.0, Some(20)), "61 / 3 is 20.3");
     assert_eq!((mean.usage.user_s, mean.usage.device_read_bytes), (Some(0.5), Some(20)));
     assert_eq!((mean.waits.read_ns, mean.warm_pages, mean.one_thread), (Some(2033), 20, Some(true)));
     assert_eq!((mean.usage.system_s, mean.waits.fault_ns, mean.get(Figure::Misses)), (None, None, None));
-    assert!((of(&all)[0].cached_before().unwrap() - 0.2).abs() < 1e-12);
+    assert!((divide(&all)[0].cached_before().unwrap() - 0.2).abs() < 1e-12);
     all[0].one_thread = None;
     all[1].origin = Origin { unlisted: true, ..Origin::default() };
-    let group = &of(&all)[0];
+    let group = &divide(&all)[0];
     assert_eq!((group.mean.one_thread, group.cached_before()), (None, None));
 }
 
 #[test]
 fn runs_then_and_now_are_matched_by_name() {
-    let two = of(&[run(1, 2.0, true), run(2, 0.5, false), run(3, 0.5, false)]);
-    let warm = of(&[run(1, 0.5, false)]);
+    let two = divide(&[run(1, 2.0, true), run(2, 0.5, false), run(3, 0.5, false)]);
+    let warm = divide(&[run(1, 0.5, false)]);
     let found: Vec<_> = same(&two, &two).iter().map(|(a, b)| (a.id(), b.id())).collect();
     assert_eq!(found, [("cold".to_owned(), "cold".to_owned()), ("warm".to_owned(), "warm".to_owned())]);
     let other = same(&two, &warm);

@@ -65,14 +65,14 @@ fn keys(items: impl Iterator<Item = (String, usize)>, out: &mut String) {
 /// One bar a run, its parts side by side, all on one scale; `key` is what the legend says of each part.
 pub(super) fn bars(runs: &[(String, &Run)], key: impl Fn(usize) -> Option<String>, out: &mut String) {
     let length = |run: &Run| {
-        let parts = Parts::of(run);
+        let parts = Parts::divide(run);
         let sum: f64 = PARTS.iter().filter_map(|(part, _)| parts.get(*part)).sum();
         sum.max(run.wall_s)
     };
     let most = runs.iter().map(|(_, r)| length(r)).fold(1e-9, f64::max);
     out.push_str("<figure class=\"bars\">\n<figcaption>seconds, all threads added up; at the right the wall time</figcaption>\n");
     for (name, run) in runs {
-        let parts = Parts::of(run);
+        let parts = Parts::divide(run);
         let _ = writeln!(
             out,
             "<span>{0}</span><svg role=\"img\" aria-label=\"where the time of {0} went\">",

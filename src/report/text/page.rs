@@ -29,7 +29,7 @@ const NARROWEST: usize = 40;
 impl Style {
     /// For a terminal of so many columns; `COLUMNS`, where somebody has set it, counts more, as it does for others.
     #[must_use]
-    pub fn of(terminal: Option<usize>, columns: Option<&str>, unit: Option<Unit>, verbose: bool) -> Self {
+    pub fn new(terminal: Option<usize>, columns: Option<&str>, unit: Option<Unit>, verbose: bool) -> Self {
         let set = columns.and_then(|c| c.parse::<usize>().ok()).filter(|n| *n > 0);
         let plain = Self::default();
         // A terminal that does not know its size says 0.

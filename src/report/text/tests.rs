@@ -318,7 +318,7 @@ fn pages_or_bytes() {
 
 #[test]
 fn the_width_is_the_terminals_unless_somebody_says_otherwise() {
-    let width = |terminal, columns| Style::of(terminal, columns, None, false).width;
+    let width = |terminal, columns| Style::new(terminal, columns, None, false).width;
     assert_eq!((width(None, None), width(Some(132), None), width(Some(0), None)), (80, 132, 80));
     assert_eq!((width(Some(132), Some("100")), width(None, Some("60"))), (100, 60));
     for nonsense in ["", "0", "-5", "wide", "99999999999999999999999"] {

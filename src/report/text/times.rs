@@ -40,7 +40,7 @@ struct Column<'a> {
 impl<'a> Column<'a> {
     /// `cold`: what of its processor time a cold cache cost.
     fn new(run: &'a Run, clock: Clock, cold: Option<f64>) -> Self {
-        let of = Parts::of(run);
+        let of = Parts::divide(run);
         let mut known: Vec<Option<f64>> = PARTS.iter().map(|(part, _)| of.get(*part)).collect();
         let sum: f64 = known.iter().flatten().sum();
         for (_, own) in known.iter_mut().enumerate().filter(|(i, _)| is(*i, Part::Cpu)) {
@@ -157,7 +157,7 @@ pub(super) fn one(run: &Run, most: usize, page: &mut Page) -> usize {
     } else if together.is_none()
         && run.processes.len() > 1
         && page.style.verbose
-        && Parts::of(run).explained().is_some()
+        && Parts::divide(run).explained().is_some()
     {
         let text = format!(
             "(sums over {} processes: what they did at the same time counts more than once)",
@@ -192,7 +192,7 @@ pub(super) fn several(report: &Report, page: &mut Page) -> usize {
     let more = runs.len().saturating_sub(room);
     runs.truncate(room);
     let price = match runs.as_slice() {
-        [(_, then), (_, now)] if more == 0 => Price::of(then, now).map(|price| price.seconds),
+        [(_, then), (_, now)] if more == 0 => Price::between(then, now).map(|price| price.seconds),
         _ => None,
     };
     // Of the colder one: the other has none of it.

@@ -81,7 +81,7 @@ fn runs_of(group: &Group) -> String {
 }
 
 fn means(then: &Group, now: &Group, name: impl Fn(&Group, &str) -> String, findings: &[Finding]) -> Verdict {
-    let ratio = Ratio::of(&then.wall, &now.wall);
+    let ratio = Ratio::between(&then.wall, &now.wall);
     let words =
         Words { before: name(then, "then").trim_end_matches(',').into(), after: name(now, "now"), ratio };
     let mut mean = now.mean.clone();

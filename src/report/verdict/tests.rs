@@ -48,7 +48,7 @@ fn scans() -> Vec<Run> {
 }
 
 fn said(runs: &[Run]) -> Verdict {
-    verdict(runs, None, &findings::of(&[], runs))
+    verdict(runs, None, &findings::find(&[], runs))
 }
 
 fn cause(v: &Verdict, id: &str) -> Cause {

@@ -31,7 +31,7 @@ pub(super) struct Divided {
 
 impl Divided {
     /// Of one run; `None` of none.
-    pub(super) fn of(run: &Run, parts: &Parts) -> Option<Self> {
+    pub(super) fn divide(run: &Run, parts: &Parts) -> Option<Self> {
         let (of, then) = match parts.explained().filter(|_| parts.overlap()) {
             Some(all) => (Whole::ThreadTime, all),
             None => (Whole::WallTime, run.wall_s),
@@ -126,13 +126,8 @@ pub(super) fn of_one(run: &Run, divided: Option<Divided>, said: &str) -> String 
     if divided.of == Whole::WallTime {
         return format!(": {said}.");
     }
-    let w = &run.waits;
-    let kinds = [
-        (w.peer_ns, "pipes, sockets and events"),
-        (w.timer_ns, "timers"),
-        (w.lock_ns, "locks"),
-        (w.completion_ns, "asynchronous I/O"),
-    ];
+    // Not for its children, the last of them: what these did is here, too.
+    let kinds = &run.waits.for_others()[..4];
     #[allow(clippy::cast_precision_loss)]
     let beside: Vec<String> = kinds
         .iter()

@@ -50,7 +50,7 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
         let together =
             entry.and_then(|e| e.ended).map(|n| if n > 1 { format!("{n}x ") } else { "x ".into() });
         let mark = together.as_deref().unwrap_or(mark);
-        let look = Look { numbers: look.numbers.of(entry.and_then(|e| e.seconds)), ..look };
+        let look = Look { numbers: look.numbers.over(entry.and_then(|e| e.seconds)), ..look };
         let text = theme.text(&look.with_line(&row, mark, line));
         let mut style = if state.is_over() { theme.dim() } else { ratatui::style::Style::new() };
         if app.selected.is_some() && at == app.at {

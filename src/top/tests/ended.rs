@@ -163,7 +163,7 @@ fn figures_of_an_interval_of_another_length_are_comparable() {
     assert_eq!((row.figures.get(Figure::Hits), state), (Some(20), State::Gone));
     let cell = |show| {
         let numbers = crate::top::numbers::Numbers { show, ..app.numbers() };
-        let numbers = numbers.of(app.entry(of_ten).unwrap().seconds);
+        let numbers = numbers.over(app.entry(of_ten).unwrap().seconds);
         let hits = crate::top::cells::find("hits").unwrap();
         numbers.cell(hits, &crate::columns::Line::from(&row))
     };

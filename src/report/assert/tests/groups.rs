@@ -9,7 +9,7 @@ fn report() -> Report {
     for run in &mut runs {
         run.cold = (run.number % 2 == 1).then(|| "all".into());
     }
-    let groups = groups::of(&runs);
+    let groups = groups::divide(&runs);
     Report { groups, runs, ..Report::default() }
 }
 
@@ -18,7 +18,7 @@ fn commands() -> Report {
     for (run, label) in report.runs.iter_mut().zip(["A", "A", "B", "B"]) {
         run.label = Some(label.into());
     }
-    report.groups = groups::of(&report.runs);
+    report.groups = groups::divide(&report.runs);
     report
 }
 

@@ -7,7 +7,7 @@ use crate::report::units::of_pages;
 fn read_ahead_wasted() {
     let mut run = cold();
     run.figures.set(Figure::ReadAheadPages, Some(15000));
-    let found = of(&[], &[run.clone()]);
+    let found = find(&[], &[run.clone()]);
     let wasted = found.iter().find(|f| f.id == "readahead-wasted").unwrap();
     assert!(wasted.text.contains("34 %"), "{}", wasted.text);
     // Used through a mapping after all.
@@ -32,7 +32,7 @@ fn read_ahead_cut_short() {
     let mut run = cold();
     let pattern = Some(Pattern { absent: 13, present: 1, times: 700 });
     run.files[0].before = Some(Residency { cached: 731, pages: 10240, pattern });
-    let found = of(&[], &[run.clone()]);
+    let found = find(&[], &[run.clone()]);
     let cut = found.iter().find(|f| f.id == "readahead-cut-short").unwrap();
     assert!(cut.text.contains("13 absent, 1 present") && cut.text.contains("52 KiB"), "{}", cut.text);
     // FADV_RANDOM: there was no read-ahead.
@@ -64,7 +64,7 @@ fn read_ahead_limited() {
         run.waits.read_ns = Some(waited);
         run
     };
-    let found = of(&[], &[run("nfs4", 128, 5, 800_000_000)]);
+    let found = find(&[], &[run("nfs4", 128, 5, 800_000_000)]);
     let limited = found.iter().find(|f| f.id == "readahead-limited").unwrap();
     assert!(limited.remedy.as_deref().unwrap().contains("/sys/class/bdi/254:0/read_ahead_kb"));
     let silent = |run: Run, why: &str| assert!(!ids(&[run]).contains(&"readahead-limited"), "{why}");
@@ -84,7 +84,7 @@ fn read_ahead_limited() {
 #[test]
 fn direct_io() {
     let run = with(&[(Figure::DirectReadBytes, 32 << 20), (Figure::ReadBytes, 7 << 20)]);
-    let found = of(&[], &[run]);
+    let found = find(&[], &[run]);
     assert_eq!(found[0].id, "direct-io-bypassed");
     assert!(found[0].text.starts_with("82 % of the bytes"), "{}", found[0].text);
     let little = with(&[(Figure::DirectReadBytes, 4096)]);
@@ -117,7 +117,7 @@ fn mappings() {
     assert_eq!(ids(&[run]), ["mapped-not-read"]);
     blind.figures.set(Figure::FaultAround, None);
     blind.figures.set(Figure::FaultHits, Some(2000));
-    let found = of(&[], &[blind]);
+    let found = find(&[], &[blind]);
     assert!(
         found[0].text.contains(&format!("at least {} were", of_pages(2500)))
             && found[0].text.contains("2000 minor), "),

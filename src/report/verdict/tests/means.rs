@@ -4,7 +4,7 @@ use super::*;
 use crate::report::groups;
 
 fn told(runs: &[Run]) -> Verdict {
-    of_groups(&groups::of(runs), None, &findings::of(&[], runs))
+    of_groups(&groups::divide(runs), None, &findings::find(&[], runs))
 }
 
 /// Three cold scans and three warm ones, in turns.
@@ -85,7 +85,7 @@ fn what_may_be_chance_is_not_explained() {
 
 #[test]
 fn several_runs_of_an_earlier_day() {
-    let (then, now) = (groups::of(&series()), groups::of(&series()[..1]));
+    let (then, now) = (groups::divide(&series()), groups::divide(&series()[..1]));
     let pair = groups::same(&then, &now)[0];
     let v = of_groups(&now, Some(pair), &[]);
     assert!(v.text.starts_with("The cold run now was "), "{}", v.text);

@@ -36,7 +36,7 @@ fn a_second_run_finds_what_the_first_and_others_brought_in() {
     assert!((first.wall_s - 5.0 * tick).abs() < 1e-9, "{}", first.wall_s);
     let line: u64 = first.timeline.iter().map(|t| t.hits + t.misses).sum();
     assert_eq!((line, first.timeline.len()), (1500, 5));
-    let findings = crate::report::findings::of(&[], &[first, second]);
+    let findings = crate::report::findings::find(&[], &[first, second]);
     let warmed: Vec<_> =
         findings.iter().filter(|f| f.id.starts_with("warmed")).map(|f| (f.id, f.which())).collect();
     assert_eq!(warmed, [("warmed-by-earlier-run", "run 2".to_owned())]);

@@ -13,10 +13,10 @@ fn options(repeat: u32) -> Options {
 fn run(options: &Options, statuses: &[i32]) -> (Report, Result<Option<i32>, String>) {
     let world = World::new();
     world.script(statuses.iter().map(|s| vec![Step::End(SHELL, *s)]));
-    of(&world, options)
+    watched(&world, options)
 }
 
-fn of(world: &World, options: &Options) -> (Report, Result<Option<i32>, String>) {
+fn watched(world: &World, options: &Options) -> (Report, Result<Option<i32>, String>) {
     let lines = options.compared.iter().map(|l| l.as_os_str().into());
     let mut report = Report { commands: ('A'..).map(String::from).zip(lines).collect(), ..Report::default() };
     let done = world.watch(|watch| series::all(options, watch, &mut report));
@@ -89,7 +89,7 @@ fn an_end_during_and_between_runs() {
     let world = World::new();
     let interrupted = vec![Step::Ask(2), Step::End(SHELL, 0)];
     world.script([vec![Step::End(SHELL, 0)], interrupted, vec![Step::End(SHELL, 0)]]);
-    let (report, done) = of(&world, &Options { cleanup: Some("e".into()), ..options(5) });
+    let (report, done) = watched(&world, &Options { cleanup: Some("e".into()), ..options(5) });
     assert_eq!(done, Ok(Some(2)));
     // It was interrupted, whatever it ended with: it belongs to no mean.
     assert_eq!(statuses(&report), [(1, Some(0), false), (2, Some(0), true)]);
