@@ -198,7 +198,8 @@ impl Writer {
             session: Session::now(interval),
             out,
             encoder: Encoder::default(),
-            compress: Compress::new(Compression::default(), false),
+            // Half the time of the default, for 3 % more bytes: rows are already told by what changed.
+            compress: Compress::new(Compression::new(2), false),
             book: Recorded::default(),
             segment: 0,
             ticks: 0,
