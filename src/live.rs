@@ -49,7 +49,9 @@ impl<'a, S: Source + ?Sized> Live<'a, S> {
     pub fn tick(&mut self) -> anyhow::Result<()> {
         let next = Arc::new(self.source.sample()?);
         self.read = Instant::now();
-        self.before = std::mem::replace(&mut self.now, next);
+        // Its rows are those of the interval before that one, which nobody asks for any more.
+        self.before = Arc::new(self.now.without_rows());
+        self.now = next;
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! Rows of files, read where the kernel programs write them, as the rows of threads are ([`super::rows`]).
 //!
-//! A row whose process is gone looks like one that rests: when a quarter of the table is in use, those that rested
-//! longest are taken back. That takes two ticks: in the first nobody finds the row any more, in the second nobody can
-//! still be adding to it, and it is read for the last time.
+//! A row whose process is gone looks like one that rests: when many rows are in use, those that rested longest are taken
+//! back. That takes two ticks: in the first nobody finds the row any more, in the second nobody can still be adding to it,
+//! and it is read for the last time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,6 +32,10 @@ use crate::wire::ROW_FREE;
 
 type Raw = types::file_row;
 
+/// From so many rows on those that rest are taken back. A row takes 300 bytes of ours, and its file's name: a good
+/// half of a megabyte is what a storm of short processes may leave behind.
+const RESTING: usize = 2048;
+
 /// What is remembered of a row.
 #[derive(Debug, Default, Clone)]
 struct Known {
@@ -45,7 +49,7 @@ struct Known {
     ended: bool,
 }
 
-/// The table, mapped into memory as a whole; only what is in use has memory of ours.
+/// The table, mapped into memory as far as it is in use.
 #[derive(Debug)]
 pub(super) struct Files {
     table: Mapped<Raw>,
@@ -140,10 +144,12 @@ impl Files {
         }
         // An event after this counts for the next tick, where it finds the word set again.
         fence(Ordering::SeqCst);
-        let mut out = Vec::with_capacity(changed.len());
+        let mut out = Vec::new();
         for n in changed {
             self.read_row(skel, n, &mut out, followed)?;
         }
+        // It is kept until the next one, and those that are being taken back counted nothing.
+        out.shrink_to_fit();
         self.take_back(skel);
         Ok(out)
     }
@@ -216,20 +222,21 @@ impl Files {
         }
     }
 
-    /// Once a quarter of the table is in use, ends the rows that rested longest until it is an eighth: what is in use takes
-    /// memory here, too, and what is free is there for those that read thousands of files between two ticks. Not a few at
-    /// each tick, since all rows have to be looked at.
+    /// Once [`RESTING`] rows are in use, or a quarter of the table, ends those that rested longest until it is half as
+    /// many: what is in use takes memory here, too, and what is free is there for those that read thousands of files between
+    /// two ticks. Not a few at each tick, since all rows have to be looked at.
     fn take_back(&mut self, skel: &CachetopSkel<'_>) {
-        if self.in_use <= self.all / 4 {
+        let most = RESTING.min(self.all / 4);
+        if self.in_use <= most {
             return;
         }
         // Those that are being taken back already are in use until they are free.
         let going = self.known.iter().filter(|k| k.ended).count();
         let in_use = self.in_use.saturating_sub(going);
-        if in_use <= self.all / 4 {
+        if in_use <= most {
             return;
         }
-        let surplus = in_use - self.all / 8;
+        let surplus = in_use - most / 2;
         let rests = |k: &Known| k.file.is_some() && !k.ended && k.used < self.tick;
         let mut resting: Vec<(u64, usize)> =
             self.known.iter().enumerate().filter(|(_, k)| rests(k)).map(|(n, k)| (k.used, n)).collect();
@@ -296,7 +303,11 @@ fn name(bytes: &[u8]) -> (Named, String) {
     if named == Named::Loose {
         return (named, parts.concat());
     }
-    let path = parts.iter().rev().fold(String::new(), |path, part| format!("{path}/{part}"));
+    let mut path = String::with_capacity(parts.iter().map(|part| part.len() + 1).sum());
+    for part in parts.iter().rev() {
+        path.push('/');
+        path.push_str(part);
+    }
     (named, path)
 }
 

@@ -273,7 +273,7 @@ impl<R: Kept> Kind<R> {
         for at in 0..rows.len() {
             self.enter(rows, at);
         }
-        self.limit = self.room.few.max(2 * rows.len()).min(self.room.rows);
+        self.limit = self.room.few.max(rows.len() / 2 * 3).min(self.room.rows);
     }
 
     /// The least busy quarter goes, and processes that have ended before it.
