@@ -22,3 +22,52 @@ pub(crate) fn give_back() {
         libc::malloc_trim(0);
     }
 }
+
+/// Lets go of the programs' object, which stands among the constants of this executable and is read once: what else stands
+/// there comes back from the file when it is used.
+pub(crate) fn drop_constants() {
+    // Of the mapping that this constant is in, nothing was ever written: what the loader relocates is elsewhere.
+    static HERE: &str = "a constant";
+    let here = HERE.as_ptr() as usize;
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let Some((start, end)) = maps.lines().find_map(|line| constants(line, here)) else { return };
+    // SAFETY: private pages of a file, never written: they are read again from it. Where it fails, they stay.
+    unsafe {
+        libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED);
+    }
+}
+
+/// The mapping of this line of `/proc/PID/maps`, if it can only be read, is of a file, and has this address.
+fn constants(line: &str, address: usize) -> Option<(usize, usize)> {
+    let (range, rest) = line.split_once(' ')?;
+    let (start, end) = range.split_once('-')?;
+    let number = |text| usize::from_str_radix(text, 16).ok();
+    let (start, end) = (number(start)?, number(end)?);
+    (rest.starts_with("r--p ") && rest.contains('/') && (start..end).contains(&address))
+        .then_some((start, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_cannot_be_written_and_is_of_a_file() {
+        let line =
+            |flags: &str, path: &str| format!("55d0c0000000-55d0c0100000 {flags} 00000000 fe:00 42   {path}");
+        let at = 0x55d0_c000_1000;
+        assert_eq!(constants(&line("r--p", "/usr/bin/x"), at), Some((0x55d0_c000_0000, 0x55d0_c010_0000)));
+        assert_eq!(constants(&line("rw-p", "/usr/bin/x"), at), None);
+        assert_eq!(constants(&line("r-xp", "/usr/bin/x"), at), None);
+        assert_eq!(constants(&line("r--p", ""), at), None);
+        assert_eq!(constants(&line("r--p", "/usr/bin/x"), at + (1 << 20)), None);
+        assert_eq!(constants("rubbish", at), None);
+    }
+
+    #[test]
+    fn constants_are_there_afterwards() {
+        let text = String::from("a long text that stands among the constants");
+        drop_constants();
+        assert_eq!(text, "a long text that stands among the constants");
+    }
+}

@@ -40,6 +40,11 @@ fn wrong_usage_ends_with_2_and_says_why() {
         "--textfile /no/such/directory --listen none",
         "-i 0",
         "--series -1",
+        "--then true",
+        "--when misses",
+        "--when wall>1",
+        "--when misses>1/h",
+        "--when misses>1 --when misses>1",
     ] {
         let err = CACHETOPD.refused(options);
         all += &format!("$ cachetopd {options}\n{}\n", err.lines().next().unwrap_or_default());

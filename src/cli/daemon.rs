@@ -16,9 +16,12 @@ use super::help::Section;
 use super::help::fixed;
 use super::read;
 use super::shared::counting;
+use crate::daemon::moments::Condition;
+use crate::daemon::moments::MOST;
 use crate::daemon::options::Options;
 use crate::exit::Failure;
 use crate::record::writer::Bounds;
+use crate::text::foreign::Foreign;
 
 const ABOUT: &str = "Page-cache figures for as long as the machine is up: metrics, and a record";
 
@@ -57,6 +60,22 @@ openmetrics-text gets OpenMetrics.",
 is written does not stay in the page cache, and is not counted. A disk that is
 full is told on standard error and in pagecache_unrecorded_samples_total;
 counting goes on.",
+    ),
+    (
+        "Moments",
+        "\
+--when EXPR tells on standard error, and in pagecache_moments_total, when EXPR
+comes to hold: once, and again only after it did not hold. EXPR is one of
+'cachestat --assert' (see there), of the whole machine in an interval: any
+figure, hit_ratio and lost, compared with a number or so much a second.
+  --when 'misses > 10000/s for 5s'    in all intervals of 5 seconds
+  --when 'hit_ratio < 50%'            not where nothing was read
+  --when 'evicted > 100MiB/s'         is refused: it is counted in pages
+What is not known does not hold; what this kernel does not tell is said at the
+start. --then COMMAND gets the moment as JSON: the condition, the figures of
+the interval, and its ten busiest processes, files and cgroups. One runs at a
+time, for 60 seconds at most, as the same user without any capability; a
+second moment of the same condition meanwhile is left out, and counted.",
     ),
     (
         "Privileges",
@@ -122,6 +141,14 @@ pub struct Args {
     #[arg(long)]
     pub no_latency: bool,
 
+    /// Tell when this holds ('misses > 10000/s for 5s'); repeatable
+    #[arg(long, value_name = "EXPR", value_parser = Condition::parse)]
+    pub when: Vec<Condition>,
+
+    /// Run this then, by sh, with the moment as JSON on its standard input
+    #[arg(long, value_name = "COMMAND", requires = "when")]
+    pub then: Option<String>,
+
     /// How it is counted.
     #[command(flatten)]
     pub how: How,
@@ -185,8 +212,23 @@ impl CommandLine for Args {
                     "'--listen' is open to others there: take 127.0.0.1, or add '--listen-anywhere'",
                 );
             }
-        } else if self.record.is_none() && self.textfile.is_none() && !self.itself.explain {
-            return conflict("with '--listen none' there is nothing to do: add '--record' or '--textfile'");
+        } else if self.record.is_none()
+            && self.textfile.is_none()
+            && self.when.is_empty()
+            && !self.itself.explain
+        {
+            return conflict(
+                "with '--listen none' there is nothing to do: add '--record', '--textfile' or '--when'",
+            );
+        }
+        if self.when.len() > MOST {
+            return conflict(&format!("'--when' is given more than {MOST} times"));
+        }
+        for (at, condition) in self.when.iter().enumerate() {
+            if self.when[..at].iter().any(|c| c.text == condition.text) {
+                let text = Foreign::from(condition.text.as_str());
+                return conflict(&format!("'--when \"{text}\"' is given twice"));
+            }
         }
         Ok(())
     }
@@ -209,6 +251,8 @@ impl CommandLine for Args {
             series: self.series as usize,
             files: !self.no_files,
             latency: !self.no_latency,
+            when: self.when.clone(),
+            then: self.then.clone(),
             counting: counting(&self.how, &self.itself, &self.room),
         })
     }

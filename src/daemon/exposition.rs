@@ -224,6 +224,18 @@ pub fn exposition(sums: &Sums, format: Format) -> String {
     if let Some(n) = sums.unrecorded {
         w.counter("pagecache_unrecorded_samples", "samples that could not be recorded", &n.to_string());
     }
+    if !sums.moments.is_empty() {
+        w.head("pagecache_moments", "counter", "how often a condition of --when came to hold");
+        for (when, n) in &sums.moments {
+            w.line("pagecache_moments_total", [("when", when.as_str())].into_iter(), &n.to_string());
+        }
+    }
+    if let Some(ran) = sums.commands {
+        w.head("pagecache_moment_commands", "counter", "what came of the command of --then");
+        for (outcome, n) in ran.list() {
+            w.line("pagecache_moment_commands_total", [("outcome", outcome)].into_iter(), &n.to_string());
+        }
+    }
     if format == Format::OpenMetrics {
         w.out.push_str("# EOF\n");
     }

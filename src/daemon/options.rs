@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::moments::Condition;
 use crate::options::Counting;
 use crate::record::writer::Bounds;
 
@@ -24,6 +25,10 @@ pub struct Options {
     pub files: bool,
     /// Time read calls.
     pub latency: bool,
+    /// What is to be told as soon as it is so.
+    pub when: Vec<Condition>,
+    /// What is run then, by `sh -c`.
+    pub then: Option<String>,
     /// How it is counted.
     pub counting: Counting,
 }

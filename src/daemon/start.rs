@@ -14,6 +14,7 @@ use super::http;
 use super::options::Options;
 use super::privilege;
 use super::sums::Sums;
+use super::watching::Watching;
 use crate::engines::Engines;
 use crate::exit::Failure;
 use crate::live::Beat;
@@ -30,7 +31,7 @@ use crate::wait;
 use crate::wait::Wait;
 use crate::wait::Wake;
 
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     output::say(&format!("cachetopd: {}", foreign::line(text)));
 }
 
@@ -73,8 +74,14 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     privilege::keep(privilege::KEPT)
         .map_err(|e| Failure::failed(format!("cannot give privileges back: {e}")))?;
     // The first sample before anybody asks.
-    let mut state =
-        State { options, sums: &sums, writer: writer.as_mut(), names: &mut names, said: Said::default() };
+    let mut state = State {
+        options,
+        sums: &sums,
+        writer: writer.as_mut(),
+        names: &mut names,
+        said: Said::default(),
+        watching: Watching::new(options, engines.plan(), &sums)?,
+    };
     let mut beat = Beat::new(wait.now(), options.interval);
     state.tick(&mut engines, Wake::Deadline)?;
     if let Some(listener) = listener {
@@ -115,6 +122,7 @@ struct State<'a> {
     writer: Option<&'a mut Writer>,
     names: &'a mut System,
     said: Said,
+    watching: Watching,
 }
 
 impl State<'_> {
@@ -136,8 +144,14 @@ impl State<'_> {
                 }
             }
         }
+        // Not while they are held: what is run then counts there, too.
+        let before = self.sums.lock().unwrap_or_else(PoisonError::into_inner).last.clone();
+        if let Some(before) = before {
+            self.watching.look((&before, &sample), engines.plan());
+        }
         let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         sums.unrecorded = sums.unrecorded.map(|n| n + u64::from(failed));
+        sums.moments = self.watching.counts();
         sums.add(sample, engines.plan(), self.names);
         if let Some(directory) = &self.options.textfile {
             let text = exposition(&sums, Format::Prometheus);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::hook::Ran;
 use crate::figures::FIGURES;
 use crate::files::Dev;
 use crate::model;
@@ -84,6 +85,10 @@ pub struct Sums {
     pub(super) ticks: u64,
     /// Ticks that could not be recorded; `None` where nothing is.
     pub unrecorded: Option<u64>,
+    /// Conditions, and how often each has come to hold.
+    pub moments: Vec<(String, u64)>,
+    /// What came of the commands that were run then; `None` where there are none.
+    pub commands: Option<Ran>,
     /// When the last sample was read.
     pub(super) read: Option<std::time::Instant>,
     pub(super) interval: std::time::Duration,
@@ -108,6 +113,8 @@ impl Sums {
             mounts: Kind::new(room),
             ticks: 0,
             unrecorded: None,
+            moments: Vec::new(),
+            commands: None,
             read: None,
             interval,
         }

@@ -244,6 +244,7 @@ impl Attached {
         };
         attached.open_gate();
         crate::heap::give_back();
+        crate::heap::drop_constants();
         attached.given_back = Instant::now();
         Ok(attached)
     }

@@ -14,6 +14,8 @@ use serde::Serialize;
 
 use super::Report;
 use super::data::Run;
+use crate::figures::Figure;
+use crate::model::Interval;
 use crate::text::foreign::Foreign;
 use groups::Wanted;
 use names::Name;
@@ -45,10 +47,11 @@ enum Comparison {
     More,
 }
 
-/// A number, a name, or a multiple of a name.
+/// A number, so much a second, a name, or a multiple of a name.
 #[derive(Debug, Clone, PartialEq)]
 enum Side {
     Number(f64),
+    Rate(f64),
     Value { times: f64, of: Whose, name: Name },
 }
 
@@ -119,7 +122,42 @@ impl Assertion {
     /// # Errors
     /// What is wrong with it, in words for its author.
     pub fn parse(text: &str) -> Result<Self, String> {
-        parse::assertion(text)
+        parse::assertion(text, parse::About::Runs)
+    }
+
+    /// Reads an expression about what happens in an interval: without runs and what only a command has, with what the cache
+    /// as a whole loses, and with rates (`misses > 10000/s`).
+    ///
+    /// # Errors
+    /// What is wrong with it, in words for its author.
+    pub fn parse_interval(text: &str) -> Result<Self, String> {
+        parse::assertion(text, parse::About::Intervals)
+    }
+
+    /// The expression, as it was given.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The figures that it cannot do without.
+    #[must_use]
+    pub fn needs(&self) -> Vec<Figure> {
+        [&self.left, &self.right].into_iter().flat_map(Side::needs).collect()
+    }
+
+    /// What comes of it in an interval.
+    #[must_use]
+    pub fn check_interval(&self, interval: &Interval) -> Outcome {
+        let lost = interval.lost.by_reason.iter().map(|(why, n)| (why.to_string(), *n)).collect();
+        let run = Run {
+            number: 1,
+            wall_s: interval.seconds,
+            figures: interval.total.clone(),
+            lost,
+            ..Run::default()
+        };
+        self.check(&Report { runs: vec![run], ..Report::default() })
     }
 
     /// Whether it holds.
@@ -145,7 +183,7 @@ impl Assertion {
                 (Ok(left), Ok(right)) => (left, right),
                 (Err(why), _) | (_, Err(why)) => return outcome(Outcomes::Unknown, number, why),
             };
-            found = self.found(left, right);
+            found = self.found(left, right, run.wall_s);
             if !self.comparison.holds(left, right) {
                 let known = self.comparison.opposite().holds(left, right);
                 return outcome(if known { Outcomes::Failed } else { Outcomes::Unknown }, number, found);
@@ -154,15 +192,21 @@ impl Assertion {
         outcome(Outcomes::Passed, None, found)
     }
 
-    fn found(&self, left: Range, right: Range) -> String {
+    fn found(&self, left: Range, right: Range, seconds: f64) -> String {
         let mut parts = Vec::new();
+        // Of what is compared with a rate, the rate.
+        let rate = [&self.left, &self.right].iter().any(|s| matches!(s, Side::Rate(_)));
+        let (per, unit) = if rate { (seconds, "/s") } else { (1.0, "") };
         for (side, value) in [(&self.left, left), (&self.right, right)] {
             if let Side::Value { name, times, .. } = side {
                 // Of a multiple, what it is a multiple of is the figure.
-                let (least, most) = (name.show(value.least / times), name.show(value.most / times));
+                let per = times * per;
+                // A tenth more or less of a rate tells nothing.
+                let exact = |x: f64| if rate { (x / per * 10.0).round() / 10.0 } else { x / per };
+                let (least, most) = (name.show(exact(value.least)), name.show(exact(value.most)));
                 parts.push(match least == most {
-                    true => format!("{} is {least}", side.name()),
-                    false => format!("{} is between {least} and {most}", side.name()),
+                    true => format!("{} is {least}{unit}", side.name()),
+                    false => format!("{} is between {least}{unit} and {most}{unit}", side.name()),
                 });
             }
         }
@@ -174,6 +218,7 @@ impl Side {
     fn value(&self, run: &Run, report: &Report) -> Result<Range, String> {
         let (times, of, name) = match self {
             Self::Number(n) => return Ok(Range { least: *n, most: *n }),
+            Self::Rate(n) => return Ok(Range { least: n * run.wall_s, most: n * run.wall_s }),
             Self::Value { times, of, name } => (times, of, name),
         };
         let unknown =
@@ -199,9 +244,17 @@ impl Side {
         Ok(Range { least: least * times, most: most * times })
     }
 
+    fn needs(&self) -> Vec<Figure> {
+        match self {
+            Self::Value { name, .. } => name.needs(),
+            Self::Number(_) | Self::Rate(_) => Vec::new(),
+        }
+    }
+
     fn name(&self) -> String {
         match self {
             Self::Number(n) => n.to_string(),
+            Self::Rate(n) => format!("{n}/s"),
             Self::Value { of, name, .. } => match of {
                 Whose::Each => name.text(),
                 Whose::Run(n) => format!("run{n}.{}", name.text()),

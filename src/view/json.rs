@@ -84,6 +84,11 @@ fn row(row: &Row) -> Value {
 }
 
 impl Json {
+    /// One interval.
+    pub(crate) fn value(&self, interval: &Interval) -> Value {
+        self.object(interval, false)
+    }
+
     fn object(&self, interval: &Interval, total: bool) -> Value {
         let mut out = Map::new();
         out.insert("time".into(), json!(super::utc(interval.time)));

@@ -1,5 +1,6 @@
 //! What an assertion can be about.
 
+use super::parse::About;
 use crate::figures::Figure;
 use crate::figures::Scope;
 use crate::figures::Unit;
@@ -128,13 +129,18 @@ const OTHERS: &[Other] = &[
     Other { name: "exit_status", unit: Kind::Count, value: Known::Exactly(|r| r.exit_status.map(f64::from)) },
 ];
 
+/// Those of them that any interval has.
+const OF_INTERVALS: &[&str] = &["hit_ratio", "lost"];
+
 impl Name {
     /// The one that is called so: `group.key`, or the key alone where it is that of one figure.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        if let Some(other) = OTHERS.iter().find(|o| o.name == text) {
+    pub(super) fn parse(text: &str, about: About) -> Result<Self, String> {
+        let others = || OTHERS.iter().filter(|o| about == About::Runs || OF_INTERVALS.contains(&o.name));
+        if let Some(other) = others().find(|o| o.name == text) {
             return Ok(Self::Other(other));
         }
-        let ours = || Figure::ALL.iter().filter(|f| f.scope() != Scope::Cache);
+        // What the cache as a whole loses is no run's.
+        let ours = || Figure::ALL.iter().filter(|f| about == About::Intervals || f.scope() != Scope::Cache);
         // Those of reads are what everybody means by hits and misses.
         let found = [text.to_owned(), format!("read.{text}")];
         if let Some(figure) = found.iter().find_map(|t| ours().find(|f| f.name() == t)) {
@@ -145,8 +151,17 @@ impl Name {
             return Ok(Self::Figure(**one));
         }
         let names: Vec<String> =
-            OTHERS.iter().map(|o| o.name.to_owned()).chain(ours().map(|f| f.name().to_owned())).collect();
+            others().map(|o| o.name.to_owned()).chain(ours().map(|f| f.name().to_owned())).collect();
         Err(format!("'{text}' is no figure; there are {}", names.join(", ")))
+    }
+
+    /// The figures that it is made of.
+    pub(super) fn needs(self) -> Vec<Figure> {
+        match self {
+            Self::Figure(f) => vec![f],
+            Self::Other(o) if o.name == "hit_ratio" => vec![Figure::Hits, Figure::Accesses],
+            Self::Other(_) => Vec::new(),
+        }
     }
 
     pub(super) fn text(self) -> String {

@@ -38,7 +38,16 @@ const UNITS: &[(&str, f64, Kind)] = &[
     ("h", 3600.0, Kind::Seconds),
 ];
 
-pub(super) fn assertion(text: &str) -> Result<Assertion, String> {
+/// What an expression is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum About {
+    /// Runs of a command.
+    Runs,
+    /// What happens in an interval: there are rates, and no runs.
+    Intervals,
+}
+
+pub(super) fn assertion(text: &str, about: About) -> Result<Assertion, String> {
     let found = COMPARISONS.iter().filter_map(|(sign, c)| Some((text.find(sign)?, *sign, *c)));
     // The first in the text; of two that begin there, the longer, which comes first in the table.
     let Some((at, sign, comparison)) = found.min_by_key(|(at, sign, _)| (*at, std::cmp::Reverse(sign.len())))
@@ -46,9 +55,13 @@ pub(super) fn assertion(text: &str) -> Result<Assertion, String> {
         return Err("a comparison is missing: write 'hit_ratio > 95%'".into());
     };
     let (left, right) = (text.get(..at).unwrap_or(""), text.get(at + sign.len()..).unwrap_or(""));
-    let ((left, one), (right, other)) = (side(left)?, side(right)?);
-    if matches!((&left, &right), (Side::Number(_), Side::Number(_))) {
+    let ((left, one), (right, other)) = (side(left, about)?, side(right, about)?);
+    if ![&left, &right].iter().any(|side| matches!(side, Side::Value { .. })) {
         return Err("both sides are numbers: one of them must be a figure".into());
+    }
+    let rate = [&left, &right].iter().any(|side| matches!(side, Side::Rate(_)));
+    if rate && [one, other].contains(&Some(Kind::Share)) {
+        return Err("a share is no count: it has no rate".into());
     }
     if let (Some(one), Some(other)) = (one, other)
         && !alike(one, other)
@@ -73,8 +86,17 @@ const fn word(kind: Kind) -> &'static str {
 }
 
 /// A side, and what it measures; a number without a unit fits everything.
-fn side(text: &str) -> Result<(Side, Option<Kind>), String> {
+fn side(text: &str, about: About) -> Result<(Side, Option<Kind>), String> {
     let text = text.trim();
+    if let Some((value, "s")) = text.rsplit_once('/').map(|(value, unit)| (value.trim(), unit.trim())) {
+        if about == About::Runs {
+            return Err(format!("'{text}' is a rate; of a run, compare with its 'wall'"));
+        }
+        return match number(value)? {
+            (value, kind @ (None | Some(Kind::Bytes | Kind::Seconds))) => Ok((Side::Rate(value), kind)),
+            _ => Err(format!("'{text}' is no rate: write '10000/s', '10MiB/s' or '100ms/s'")),
+        };
+    }
     let (times, rest) = match text.split_once('*') {
         Some((times, rest)) => match number(times.trim())? {
             (times, None | Some(Kind::Share)) if times > 0.0 => (times, rest.trim()),
@@ -89,7 +111,7 @@ fn side(text: &str) -> Result<(Side, Option<Kind>), String> {
     if rest.is_empty() {
         return Err("a side is missing: write 'hit_ratio > 95%'".into());
     }
-    let (of, name) = match rest.split_once('.') {
+    let (of, name) = match rest.split_once('.').filter(|_| about == About::Runs) {
         Some(("last", name)) => (Whose::Last, name),
         Some(("mean", name)) => (Whose::Mean, name),
         Some((run, name)) => match run.strip_prefix("run").and_then(|n| n.parse().ok()) {
@@ -101,7 +123,7 @@ fn side(text: &str) -> Result<(Side, Option<Kind>), String> {
         },
         None => (Whose::Each, rest),
     };
-    let name = Name::parse(name)?;
+    let name = Name::parse(name, about)?;
     Ok((Side::Value { times, of, name }, Some(name.kind())))
 }
 

@@ -1,0 +1,106 @@
+//! Looks at each interval for what is to be told, and tells it.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use serde_json::Value;
+use serde_json::json;
+
+use super::hook::Hook;
+use super::moments::Moment;
+use super::moments::Watched;
+use super::options::Options;
+use super::start::say;
+use super::sums::Sums;
+use crate::exit::Failure;
+use crate::model;
+use crate::names::System;
+use crate::pivot::By;
+use crate::pivot::Filter;
+use crate::pivot::Pivot;
+use crate::plan::Plan;
+use crate::sample::Sample;
+use crate::text::foreign;
+use crate::view::json::Json;
+
+/// What the JSON for a command is.
+const SCHEMA: &str = "cachetopd-moment-1";
+/// Rows of each kind in it.
+const ROWS: usize = 10;
+
+/// The conditions, and what is run.
+pub(super) struct Watching {
+    all: Vec<Watched>,
+    hook: Option<Hook>,
+    files: bool,
+}
+
+impl Watching {
+    /// Says which conditions can never hold here.
+    pub(super) fn new(options: &Options, plan: &Plan, sums: &Arc<Mutex<Sums>>) -> Result<Self, Failure> {
+        let known = model::known(plan);
+        for condition in &options.when {
+            if let Some(figure) = condition.lacks(&known) {
+                say(&format!(
+                    "warning: '--when {}' never holds: this kernel does not tell {}; see --explain",
+                    condition.text,
+                    figure.name()
+                ));
+            }
+        }
+        let all: Vec<_> = options.when.iter().cloned().map(Watched::new).collect();
+        let hook = options.then.as_ref().map(|command| Hook::new(command, Arc::clone(sums), say));
+        Ok(Self { all, hook: hook.transpose().map_err(anyhow::Error::from)?, files: options.files })
+    }
+
+    /// How often each was told.
+    pub(super) fn counts(&self) -> Vec<(String, u64)> {
+        self.all.iter().map(|w| (w.condition.text.clone(), w.count)).collect()
+    }
+
+    /// Looks at what happened between two samples.
+    pub(super) fn look(&mut self, (before, now): (&Sample, &Sample), plan: &Plan) {
+        if self.all.is_empty() {
+            return;
+        }
+        let interval = model::whole(before, now, plan);
+        for (number, watched) in self.all.iter_mut().enumerate() {
+            let Some(moment) = watched.look(&interval) else { continue };
+            say(&format!("moment: {}", moment.line()));
+            if let Some(hook) = &self.hook {
+                hook.run(number, object(&moment, (before, now), plan, self.files).into_bytes());
+            }
+        }
+    }
+}
+
+/// A moment for programs: the interval as `cachestat --json` has it, and its busiest rows.
+fn object(moment: &Moment, (before, now): (&Sample, &Sample), plan: &Plan, files: bool) -> String {
+    let mut interval = Json { pid: None, by: None }.value(&model::whole(before, now, plan));
+    let mut kinds = vec![("processes", By::Process), ("cgroups", By::Cgroup)];
+    if files {
+        kinds.push(("files", By::File));
+    }
+    if let Value::Object(interval) = &mut interval {
+        for (name, by) in kinds {
+            let mut pivot =
+                Pivot { by: Some(by), top: ROWS, filter: Filter::default(), names: Box::new(System::new()) };
+            let rows = Json { pid: None, by: Some(by) }.value(&pivot.interval(before, now, plan));
+            interval.insert(name.into(), rows["rows"].clone());
+        }
+    }
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    foreign::json(&json!({
+        "schema": SCHEMA,
+        "when": moment.when,
+        "found": moment.found,
+        "time": crate::view::utc(moment.time),
+        "since": crate::view::utc(moment.since),
+        "held_s": moment.seconds,
+        "host": host.trim_end(),
+        "interval": interval,
+    }))
+}
+
+#[cfg(test)]
+mod tests;
