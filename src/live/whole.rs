@@ -157,7 +157,7 @@ impl Whole {
             false => &[By::File, By::Device],
         };
         let threads = Kind::new(&[By::Comm, By::User, By::Cgroup], true, room);
-        Self { first, sum, threads, files: Kind::new(files, filter.files(), room) }
+        Self { first, sum, threads, files: Kind::new(files, filter.files(), room.of_files()) }
     }
 
     /// Adds the next sample. `alive` says whether there is a process with an id.

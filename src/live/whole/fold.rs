@@ -37,6 +37,14 @@ impl Default for Room {
     }
 }
 
+impl Room {
+    /// For files: a process uses many, and each row holds a name. What a build of some minutes touches would take as much
+    /// memory as all the rest.
+    pub(super) fn of_files(self) -> Self {
+        Self { rows: self.rows.min(8192), ..self }
+    }
+}
+
 /// A process that has ended may have a last word: it is gone when it has been silent for so many intervals.
 const SILENT: u32 = 2;
 
