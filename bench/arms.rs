@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -38,13 +41,16 @@ pub enum Arm {
     All,
     /// The product's classic engine, on hooks of its own.
     Classic,
+    /// bcc's `cachestat`, where it is given.
+    Bcc,
 }
 
-pub const ARMS: [Arm; 7] =
-    [Arm::Nothing, Arm::Floor, Arm::Product, Arm::Files, Arm::Latency, Arm::All, Arm::Classic];
+pub const ARMS: [Arm; 8] =
+    [Arm::Nothing, Arm::Floor, Arm::Product, Arm::Files, Arm::Latency, Arm::All, Arm::Classic, Arm::Bcc];
 
 /// What the table calls them.
-pub const TITLES: [&str; ARMS.len()] = ["nothing", "floor", "exact", "files", "latency", "all", "classic"];
+pub const TITLES: [&str; ARMS.len()] =
+    ["nothing", "floor", "exact", "files", "latency", "all", "classic", "bcc"];
 
 /// One round: nanoseconds per call, by loop and arm.
 pub type Round = Vec<[f64; ARMS.len()]>;
@@ -64,7 +70,14 @@ pub struct Costs {
     pub lost: u64,
 }
 
-pub fn measure(options: &Options, dir: &Path, clock: Clock, rounds: usize, only: &str) -> Result<Costs> {
+pub fn measure(
+    options: &Options,
+    dir: &Path,
+    clock: Clock,
+    rounds: usize,
+    only: &str,
+    bcc: Option<&Path>,
+) -> Result<Costs> {
     let mut bench = Bench::new(dir, clock, only)?;
     let mut others = tracing_programs();
     let plan = said(Session::open(options))?.plan().clone();
@@ -96,6 +109,11 @@ pub fn measure(options: &Options, dir: &Path, clock: Clock, rounds: usize, only:
                 Arm::Product => product(options, &mut bench, &mut round, at, &mut costs)?,
                 Arm::Classic => {
                     let _engine = said(Engines::open(options, Some(Engine::Classic)))?;
+                    time(&mut bench, &mut round, at, |_| true)?;
+                }
+                Arm::Bcc => {
+                    let Some(bcc) = bcc else { continue };
+                    let _running = Running::start(bcc)?;
                     time(&mut bench, &mut round, at, |_| true)?;
                 }
                 Arm::Files => {
@@ -133,6 +151,39 @@ pub fn measure(options: &Options, dir: &Path, clock: Clock, rounds: usize, only:
         );
     }
     Ok(costs)
+}
+
+/// Another program that counts, until it is dropped.
+struct Running(Child);
+
+impl Running {
+    /// Waits until it has attached what it attaches: one interval, so long that it does nothing else meanwhile.
+    fn start(program: &Path) -> Result<Self> {
+        let before = tracing_programs();
+        let mut command = Command::new(program);
+        command.args(["3600", "1"]).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut running =
+            Self(command.spawn().with_context(|| format!("cannot start {}", program.display()))?);
+        let mut there = before.clone();
+        loop {
+            std::thread::sleep(Duration::from_secs(2));
+            if let Some(status) = running.0.try_wait()? {
+                anyhow::bail!("{} has ended: {status}", program.display());
+            }
+            let now = tracing_programs();
+            if now != before && now == there {
+                return Ok(running);
+            }
+            there = now;
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 fn time(bench: &mut Bench, round: &mut Round, arm: usize, wanted: impl Fn(&Loop) -> bool) -> Result<()> {

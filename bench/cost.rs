@@ -49,6 +49,9 @@ struct Args {
     /// Only the calls whose title contains this.
     #[arg(long, value_name = "SUBSTR", default_value = "")]
     only: String,
+    /// bcc's cachestat (of libbpf-tools), to be measured as well.
+    #[arg(long, value_name = "PROGRAM")]
+    bcc: Option<PathBuf>,
     /// Write all figures to a file, too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -81,7 +84,8 @@ fn run(args: &Args) -> Result<()> {
     let clock = if args.guest { clock::Clock::Guest } else { clock::Clock::Native };
     let instruction = args.guest.then(clock::ns_per_instruction).transpose()?;
     let start = start::measure(&args.cachestat, args.starts.unwrap_or(few(10)).max(1))?;
-    let costs = arms::measure(&options, &args.dir, clock, args.rounds.unwrap_or(few(30)).max(1), &args.only)?;
+    let rounds = args.rounds.unwrap_or(few(30)).max(1);
+    let costs = arms::measure(&options, &args.dir, clock, rounds, &args.only, args.bcc.as_deref())?;
     print!("{}", report::text(&start, &costs, instruction));
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report::json(&start, &costs, instruction))?;

@@ -55,6 +55,11 @@ pub fn text(start: &Start, costs: &Costs, instruction: Option<f64>) -> String {
     out
 }
 
+/// What was not measured is a dash.
+fn whole(x: f64) -> String {
+    if x.is_nan() { "-".into() } else { format!("{x:.0}") }
+}
+
 fn lines(out: &mut String, start: &Start, costs: &Costs, instruction: Option<f64>) -> std::fmt::Result {
     let t = &start.attached_ms;
     let within = |ok: bool| if ok { "within" } else { "OVER" };
@@ -84,7 +89,7 @@ fn lines(out: &mut String, start: &Start, costs: &Costs, instruction: Option<f64
     for row in &rows {
         write!(out, "{:14}", row.title)?;
         for median in &row.medians {
-            write!(out, "{median:>11.0}")?;
+            write!(out, "{:>11}", whole(*median))?;
         }
         writeln!(out)?;
     }
@@ -92,7 +97,7 @@ fn lines(out: &mut String, start: &Start, costs: &Costs, instruction: Option<f64
     for row in &rows {
         write!(out, "{:14}", row.title)?;
         for over in &row.over_nothing {
-            write!(out, "{:>11.0}", over.median())?;
+            write!(out, "{:>11}", whole(over.median()))?;
         }
         writeln!(out)?;
     }
@@ -102,7 +107,9 @@ fn lines(out: &mut String, start: &Start, costs: &Costs, instruction: Option<f64
         for (ratio, title) in row.ratios.iter().zip(TITLES).skip(1) {
             let spread = (ratio.quantile(0.75) - ratio.quantile(0.25)) * 50.0;
             let percent = (ratio.median() - 1.0) * 100.0;
-            let text = if instruction.is_some() {
+            let text = if percent.is_nan() {
+                "-".into()
+            } else if instruction.is_some() {
                 format!("{percent:+.2}")
             } else {
                 format!("{percent:+.1} ±{spread:.1}")

@@ -11,6 +11,7 @@ pub mod http;
 pub mod moments;
 pub mod options;
 pub mod privilege;
+mod say;
 pub mod start;
 pub mod sums;
 mod watching;

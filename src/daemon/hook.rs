@@ -28,33 +28,13 @@ use std::time::Duration;
 use std::time::Instant;
 
 use super::privilege;
+use super::sums::Ran;
 use super::sums::Sums;
 
 /// After so long it is killed, with all that it has started.
 pub const LONGEST: Duration = Duration::from_secs(60);
 /// How often it is looked at whether it has ended.
 const STEP: Duration = Duration::from_millis(50);
-
-/// What came of the commands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ran {
-    /// Exit status 0.
-    pub ok: u64,
-    /// Another one, or it could not be started.
-    pub failed: u64,
-    /// Killed, since it did not end.
-    pub killed: u64,
-    /// Not run: that for the moment before of the same condition was still running.
-    pub skipped: u64,
-}
-
-impl Ran {
-    /// Each with its name.
-    #[must_use]
-    pub const fn list(self) -> [(&'static str, u64); 4] {
-        [("ok", self.ok), ("failed", self.failed), ("killed", self.killed), ("skipped", self.skipped)]
-    }
-}
 
 /// Runs a command at each moment.
 pub struct Hook {

@@ -13,6 +13,7 @@ use super::exposition::exposition;
 use super::http;
 use super::options::Options;
 use super::privilege;
+use super::say::say;
 use super::sums::Sums;
 use super::watching::Watching;
 use crate::engines::Engines;
@@ -30,10 +31,6 @@ use crate::text::output;
 use crate::wait;
 use crate::wait::Wait;
 use crate::wait::Wake;
-
-pub(super) fn say(text: &str) {
-    output::say(&format!("cachetopd: {}", foreign::line(text)));
-}
 
 /// Counts until SIGTERM or SIGINT.
 ///

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::hook::Ran;
 use crate::figures::FIGURES;
 use crate::files::Dev;
 use crate::model;
@@ -70,6 +69,27 @@ impl<K: std::hash::Hash + Eq + Clone> Kind<K> {
             }
         }
         out
+    }
+}
+
+/// What came of the commands that moments run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ran {
+    /// Exit status 0.
+    pub ok: u64,
+    /// Another one, or it could not be started.
+    pub failed: u64,
+    /// Killed, since it did not end.
+    pub killed: u64,
+    /// Not run: that for the moment before of the same condition was still running.
+    pub skipped: u64,
+}
+
+impl Ran {
+    /// Each with its name.
+    #[must_use]
+    pub const fn list(self) -> [(&'static str, u64); 4] {
+        [("ok", self.ok), ("failed", self.failed), ("killed", self.killed), ("skipped", self.skipped)]
     }
 }
 

@@ -10,7 +10,7 @@ use super::hook::Hook;
 use super::moments::Moment;
 use super::moments::Watched;
 use super::options::Options;
-use super::start::say;
+use super::say::say;
 use super::sums::Sums;
 use crate::exit::Failure;
 use crate::model;

@@ -18,6 +18,7 @@ use crate::figures::Figure;
 use crate::model::Interval;
 use crate::text::foreign::Foreign;
 use groups::Wanted;
+use names::About;
 use names::Name;
 
 /// One that was given.
@@ -122,7 +123,7 @@ impl Assertion {
     /// # Errors
     /// What is wrong with it, in words for its author.
     pub fn parse(text: &str) -> Result<Self, String> {
-        parse::assertion(text, parse::About::Runs)
+        parse::assertion(text, About::Runs)
     }
 
     /// Reads an expression about what happens in an interval: without runs and what only a command has, with what the cache
@@ -131,7 +132,7 @@ impl Assertion {
     /// # Errors
     /// What is wrong with it, in words for its author.
     pub fn parse_interval(text: &str) -> Result<Self, String> {
-        parse::assertion(text, parse::About::Intervals)
+        parse::assertion(text, About::Intervals)
     }
 
     /// The expression, as it was given.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use std::time::Instant;
 
 use super::*;
-use crate::daemon::hook::Ran;
 use crate::daemon::moments::Condition;
+use crate::daemon::sums::Ran;
 use crate::sample::Counter;
 use crate::sample::Moment as At;
 use crate::view::fixtures;

@@ -1,6 +1,5 @@
 //! What an assertion can be about.
 
-use super::parse::About;
 use crate::figures::Figure;
 use crate::figures::Scope;
 use crate::figures::Unit;
@@ -8,6 +7,15 @@ use crate::report::Report;
 use crate::report::data::Run;
 use crate::report::time::Parts;
 use crate::report::units;
+
+/// What an expression is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum About {
+    /// Runs of a command.
+    Runs,
+    /// What happens in an interval: there are rates, and no runs.
+    Intervals,
+}
 
 /// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use super::Comparison;
 use super::Side;
 use super::Whose;
 use super::groups::Wanted;
+use super::names::About;
 use super::names::Kind;
 use super::names::Name;
 
@@ -37,15 +38,6 @@ const UNITS: &[(&str, f64, Kind)] = &[
     ("min", 60.0, Kind::Seconds),
     ("h", 3600.0, Kind::Seconds),
 ];
-
-/// What an expression is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum About {
-    /// Runs of a command.
-    Runs,
-    /// What happens in an interval: there are rates, and no runs.
-    Intervals,
-}
 
 pub(super) fn assertion(text: &str, about: About) -> Result<Assertion, String> {
     let found = COMPARISONS.iter().filter_map(|(sign, c)| Some((text.find(sign)?, *sign, *c)));
