@@ -64,7 +64,7 @@ fn a_report_of_any_size_to_compare_with() {
     refused("files has more than 1000 entries");
     write(&path, &[(r#"{"x":"#, 1), ("[", 50 << 20)]);
     refused("too large for a report");
-    write(&path, &[(head, 1), ("{},", 8 << 20), ("{}]}", 1)]);
+    write(&path, &[(head, 1), (r#"{"wall_s":1},"#, 1 << 20), (r#"{"wall_s":1}]}"#, 1)]);
     refused("more runs");
     write(&path, &[(head, 1), (r#"{"wall_s":1e308}]}"#, 1)]);
     refused("wall_s is 1e308, which no run has");
