@@ -31,6 +31,7 @@ use crate::pivot::Roster;
 use crate::plan::Plan;
 use crate::sample::Sample;
 use crate::sample::Source;
+use crate::text::foreign::Foreign;
 use rows::Asks;
 use rows::Part;
 use rows::Present;
@@ -237,6 +238,16 @@ impl<'a> Keeper<'a> {
         });
         // Who lingered is of another time.
         self.last_view = None;
+    }
+
+    /// What came before the last sample is in no total any more.
+    pub fn begin_totals(&mut self) {
+        self.whole = Some(Whole::new(self.live.now(), &self.filter));
+    }
+
+    /// The command line of a process, as whatever names things tells it.
+    pub fn command_line(&mut self, pid: u32) -> Option<Foreign> {
+        self.pivot.names.command_line(pid)
     }
 
     /// The row that must not go away while somebody looks at it.

@@ -159,6 +159,10 @@ pub struct Opened {
     pub begins: jiff::Timestamp,
     /// What counted.
     pub engine: Engine,
+    /// Files were counted.
+    pub files: bool,
+    /// Read calls were timed.
+    pub latency: bool,
 }
 
 impl Replay {
@@ -177,10 +181,11 @@ impl Replay {
         let interval = part.every.unwrap_or(state.interval);
         let plan = first.known.plan();
         let engine = plan.engine;
+        let (files, latency) = (first.by_file.is_some(), first.latency.is_some());
         let state = Rc::new(RefCell::new(state));
         let clock = Clock(Rc::clone(&state));
         let replay = Self { state, first: Some(first), plan };
-        Ok(Opened { replay, clock, names, session, interval, begins, engine })
+        Ok(Opened { replay, clock, names, session, interval, begins, engine, files, latency })
     }
 }
 

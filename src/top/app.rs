@@ -58,6 +58,10 @@ pub enum Effect {
     Back(Option<u64>),
     /// This row must not go away.
     Watch(Option<Id>),
+    /// So many intervals on or back in a recording.
+    Step(i32),
+    /// So many seconds on or back in it.
+    Jump(i32),
     /// Find out what is known of a row.
     Details(By, Id, Box<Who>),
     /// Keep the settings.
@@ -138,6 +142,8 @@ pub struct App {
     /// A message, and for how many intervals.
     pub message: Option<(String, u32)>,
     told_of_losses: bool,
+    /// Since when totals are added up of a recording.
+    since: Option<jiff::Timestamp>,
     /// Why no more intervals come.
     pub stopped: Option<String>,
     /// Size of the screen in columns and lines.
@@ -148,6 +154,8 @@ impl App {
     /// A screen without any interval yet.
     #[must_use]
     pub fn new(scene: Scene, settings: Settings, size: (u16, u16)) -> Self {
+        // A recording is there to be looked at; it is played when somebody asks for that.
+        let paused = scene.replay.is_some();
         let message = scene.notice.clone().map(|n| (format!("warning: {n}"), 10));
         Self {
             scene,
@@ -157,7 +165,7 @@ impl App {
             history: VecDeque::new(),
             back: None,
             lost: Lost::default(),
-            paused: false,
+            paused,
             filter: String::new(),
             argv: Argv::default(),
             units: false,
@@ -170,6 +178,7 @@ impl App {
             open: None,
             message,
             told_of_losses: false,
+            since: None,
             stopped: None,
             size,
         }
@@ -237,8 +246,13 @@ impl App {
                 self.message = Some((format!("warning: {}", crate::loss::sentence_with_remedy(lost)), 10));
             }
         }
-        if snapshot.held || self.paused && snapshot.fresh && self.snapshot.is_some() {
+        let stands = self.paused && self.scene.replay.is_none();
+        if snapshot.held || stands && snapshot.fresh && self.snapshot.is_some() {
             return false;
+        }
+        if self.since.is_none() {
+            let length = jiff::SignedDuration::try_from_secs_f64(snapshot.system.seconds).unwrap_or_default();
+            self.since = snapshot.system.time.checked_sub(length).ok();
         }
         if !snapshot.fresh && self.back.is_some() {
             self.back = Some(snapshot.number);

@@ -32,6 +32,7 @@ use super::counting::Counting;
 use super::details;
 use super::draw::theme::Theme;
 use super::options::Options;
+use super::replay;
 use super::sampler;
 use super::sampler::Command;
 use super::sampler::Job;
@@ -140,14 +141,34 @@ pub fn turn(
                 app.looked_up(*details);
                 dirty = true;
             }
+            Event::Report(Report::CommandLines(lines)) => {
+                lines.into_iter().for_each(|(pid, line)| app.command_line(pid, line));
+                app.arrange();
+                dirty = true;
+            }
+            Event::Report(Report::Anew) => app.anew(),
+            Event::Report(Report::Said(text)) => {
+                app.say(text);
+                dirty = true;
+            }
+            Event::Report(Report::Over) => {
+                app.paused = true;
+                app.say("the recording ends here");
+                dirty = true;
+            }
             Event::Report(Report::Snapshot(snapshot)) => {
+                let wanted = match app.scene.replay {
+                    None => snapshot.fresh && !app.paused,
+                    // It may be another time though nothing goes on.
+                    Some(_) => !snapshot.held,
+                };
                 let (fresh, early) = (snapshot.fresh, snapshot.early);
                 dirty |= app.take(*snapshot);
                 intervals += u64::from(fresh && !early);
                 if hands.iterations.is_some_and(|n| intervals >= n) {
                     return surface.draw(app).map_err(failed);
                 }
-                if let Some(open) = app.open.as_ref().filter(|_| fresh && !app.paused) {
+                if let Some(open) = app.open.as_ref().filter(|_| wanted) {
                     let who = Box::new(open.who.clone());
                     let _ = sampler::ask(hands.commands, Command::Details(open.by, open.id.clone(), who));
                 }
@@ -216,6 +237,8 @@ fn perform(effect: Effect, app: &mut App, hands: &Hands<'_>) {
         Effect::Hold(hold) => ask(Command::Hold(hold)),
         Effect::Back(number) => ask(Command::Back(number)),
         Effect::Watch(id) => ask(Command::Watch(id)),
+        Effect::Step(n) => ask(Command::Step(n)),
+        Effect::Jump(seconds) => ask(Command::Jump(seconds)),
         Effect::Details(by, id, who) => {
             if let Some(pid) = who.pid {
                 (hands.command_line)(pid);
@@ -225,7 +248,10 @@ fn perform(effect: Effect, app: &mut App, hands: &Hands<'_>) {
         Effect::Save => match &app.scene.config {
             None => app.say("nothing is kept: it was started with --no-config"),
             Some(path) => {
-                let text = match config::save(path, &app.settings) {
+                let mut settings = app.settings.clone();
+                // How closely somebody recorded is nothing that was chosen here.
+                settings.interval = app.scene.replay.as_ref().map_or(settings.interval, |r| r.kept);
+                let text = match config::save(path, &settings) {
                     Ok(()) => format!("kept in {}", Foreign::from(path.as_path())),
                     Err(e) => format!("cannot keep the settings in {}: {e}", Foreign::from(path.as_path())),
                 };
@@ -266,7 +292,12 @@ pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>)
         let _ = input.send(Event::Closed);
     })?;
     let mut app = App::new(scene, settings, screen.size());
+    let recorded = app.scene.replay.is_some();
     let command_line = |pid| {
+        if recorded {
+            let _ = sampler::ask(&commands, Command::CommandLines(vec![pid]));
+            return;
+        }
         // One that hangs in the kernel holds up nothing but itself.
         let sender = sender.clone();
         let look = move || drop(sender.send(Event::CommandLine(pid, details::command_line(pid))));
@@ -284,7 +315,13 @@ pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>)
             }
         }
     })?;
-    let command_lines = |pids| drop(asked.send(pids));
+    let command_lines = |pids| {
+        if recorded {
+            let _ = sampler::ask(&commands, Command::CommandLines(pids));
+        } else {
+            drop(asked.send(pids));
+        }
+    };
     let suspend = || {
         if let Err(e) = signal_hook::low_level::emulate_default_handler(SIGTSTP) {
             log::warn!("cannot stop: {e}");
@@ -327,6 +364,13 @@ fn sample(
         let guard = Guard(sender);
         let sender = &guard.0;
         let all = || -> Result<(), Failure> {
+            let report = |report| sender.send(Event::Report(report)).is_ok();
+            if let Some((path, from)) = &options.replay {
+                let (tape, scene, settings) = replay::Tape::open(&options, (path, from.as_ref()), config)?;
+                let view = App::new(scene.clone(), settings.clone(), (0, 0)).view();
+                let _ = sender.send(Event::Began(Box::new((scene, settings))));
+                return tape.work(view, &requests, &report);
+            }
             let Counting { mut engines, pivot, scene } = counting::count(&options, config)?;
             let (settings, _) = counting::settings(&options, scene.engine)?;
             let job = Job {
@@ -339,7 +383,7 @@ fn sample(
                 machine: Some(Watch::here()),
             };
             let _ = sender.send(Event::Began(Box::new((scene, settings))));
-            Ok(sampler::work(job, &requests, &|report| sender.send(Event::Report(report)).is_ok())?)
+            Ok(sampler::work(job, &requests, &report)?)
         };
         if let Err(failure) = all() {
             let _ = sender.send(Event::Report(Report::Failed(failure)));

@@ -53,6 +53,7 @@ fn scene() -> Scene {
         page_size: 4096,
         zone: jiff::tz::TimeZone::UTC,
         config: None,
+        replay: None,
     }
 }
 

@@ -1,0 +1,400 @@
+//! A recording on the screen and as text. The position in it is an interval; going forward is reading on, going back is
+//! opening the file anew a little before the place: what is kept is bounded, however long the recording is.
+
+mod find;
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::mpsc::Receiver;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use crate::exit::Failure;
+use crate::figures::Figure;
+use crate::live::keeper::Keeper;
+use crate::live::snapshot::View;
+use crate::pivot::By;
+use crate::pivot::Filter;
+use crate::pivot::Pivot;
+use crate::plan::Engine;
+use crate::record::replay::Clock;
+use crate::record::replay::Opened;
+use crate::record::replay::Part;
+use crate::record::replay::Replay;
+use crate::record::replay::When;
+use crate::sample::Source as _;
+use crate::text::foreign;
+use crate::text::foreign::Foreign;
+use crate::text::output;
+use crate::top::counting::settings;
+use crate::top::options::Options;
+use crate::top::sampler::Command;
+use crate::top::sampler::Report;
+use crate::top::scene::Replayed;
+use crate::top::scene::Scene;
+use crate::top::settings::Settings;
+use crate::wait::Wait as _;
+use crate::wait::Wake;
+use find::Place;
+
+/// What the scene of a recording is: its machine, not this one.
+fn scene(options: &Options, opened: &Opened, config: Option<PathBuf>) -> Result<(Scene, Settings), Failure> {
+    let (mut in_force, _) = settings(options, opened.engine)?;
+    let kept = in_force.interval;
+    let recorded = Duration::from_nanos(opened.session.interval.max(1));
+    // What was recorded cannot be taken apart.
+    in_force.interval = opened.interval.max(recorded);
+    let by_file = options.chosen.by_file();
+    if !opened.files && (by_file || options.changes.by.is_some_and(By::files)) {
+        return Err(Failure::usage("files were not counted when this was recorded"));
+    }
+    if !opened.files && in_force.by.files() {
+        in_force.by = By::Process;
+    }
+    let plan = opened.replay.plan();
+    let of_rows = |f: &Figure| plan.knows(*f) && !plan.takes_over(*f);
+    let told =
+        |name: &Option<String>| name.as_deref().map_or_else(|| "-".into(), |n| Foreign::from(n).to_string());
+    let scene = Scene {
+        unknown: Figure::ALL.iter().filter(|f| !of_rows(f)).copied().collect(),
+        host: told(&opened.session.host),
+        kernel: told(&opened.session.kernel),
+        engine: opened.engine,
+        notice: None,
+        only: options.chosen.words(),
+        // Who has ended when was not recorded, and this machine knows nothing of it.
+        told_of_ends: false,
+        files: opened.files && opened.engine != Engine::Classic,
+        by_file,
+        latency: opened.latency,
+        page_size: opened.session.page_size,
+        zone: jiff::tz::TimeZone::system(),
+        config,
+        replay: Some(Replayed { recorded, kept }),
+    };
+    Ok((scene, in_force))
+}
+
+fn pivot(filter: Filter, names: crate::record::names::Told) -> Pivot {
+    Pivot { by: None, top: usize::MAX, filter, names: Box::new(names) }
+}
+
+/// Writes a recording as text or JSON.
+///
+/// # Errors
+/// When it cannot be read, or the output cannot be written.
+pub fn batch(options: &Options, config: Option<PathBuf>) -> Result<(), Failure> {
+    let Some((path, from)) = &options.replay else { return Ok(()) };
+    let say = |text: &str| output::say(&format!("cachetop: notice: {}", foreign::line(text)));
+    let part = Part { from: from.clone(), to: None, every: options.changes.interval };
+    let mut opened = Replay::open(path, &part, Box::new(say))?;
+    say(&format!(
+        "replaying {}, recorded from {} on",
+        Foreign::from(path.as_path()),
+        crate::view::utc(opened.begins)
+    ));
+    let (scene, settings) = scene(options, &opened, config)?;
+    super::batch::run(
+        options,
+        &settings,
+        &scene,
+        super::batch::World {
+            source: &mut opened.replay,
+            pivot: pivot(options.chosen.recorded(), opened.names),
+            wait: &mut opened.clock,
+            out: &mut std::io::stdout().lock(),
+            err: &mut std::io::stderr(),
+        },
+    )
+}
+
+/// Where one is in a recording, and how it is read.
+pub struct Tape {
+    path: PathBuf,
+    filter: Filter,
+    files: bool,
+    page_size: u64,
+    /// Length of the intervals as they were recorded.
+    recorded: Duration,
+    /// What they are put together to.
+    every: Option<Duration>,
+    /// Where it begins.
+    place: Place,
+    /// The end of the interval that is shown, and its length.
+    at: Timestamp,
+    length: Duration,
+    /// What it takes to read an interval.
+    cost: Duration,
+    playing: bool,
+    pending: Option<Command>,
+}
+
+/// What the loop over commands ends with.
+enum Then {
+    /// Nobody listens any more.
+    Over,
+    /// Reading begins anew there.
+    Go(Place),
+}
+
+impl Tape {
+    /// Opens a recording for the screen.
+    ///
+    /// # Errors
+    /// When nothing of it can be shown.
+    pub fn open(
+        options: &Options,
+        (path, from): (&Path, Option<&When>),
+        config: Option<PathBuf>,
+    ) -> Result<(Self, Scene, Settings), Failure> {
+        let said = Rc::new(RefCell::new(String::new()));
+        let notes = Rc::clone(&said);
+        let say = move |text: &str| *notes.borrow_mut() = foreign::line(text).into_owned();
+        let every = options.changes.interval;
+        let part = Part { from: from.cloned(), to: None, every };
+        let mut opened = Replay::open(path, &part, Box::new(say))?;
+        let (mut scene, settings) = scene(options, &opened, config)?;
+        let mut tape = Self {
+            path: path.to_path_buf(),
+            filter: options.chosen.recorded(),
+            files: scene.files,
+            page_size: scene.page_size,
+            recorded: scene.replay.as_ref().map_or(Duration::from_secs(1), |r| r.recorded),
+            every: every.filter(|e| Some(*e) > scene.replay.as_ref().map(|r| r.recorded)),
+            place: Place::default(),
+            at: opened.begins,
+            length: opened.interval,
+            cost: Duration::ZERO,
+            playing: false,
+            pending: None,
+        };
+        let began = Instant::now();
+        let first = tape.first(&mut opened)?;
+        tape.cost = began.elapsed();
+        let notice = std::mem::take(&mut *said.borrow_mut());
+        scene.notice = (!notice.is_empty()).then_some(notice);
+        if from.is_some() {
+            tape.place = tape.around(first)?.unwrap_or_default();
+        }
+        Ok((tape, scene, settings))
+    }
+
+    /// The end of the first interval: there must be one.
+    fn first(&self, opened: &mut Opened) -> Result<Timestamp, Failure> {
+        opened.replay.sample()?;
+        if opened.clock.until(Instant::now()).map_err(anyhow::Error::from)? == Wake::Over {
+            return Err(Failure::usage(format!(
+                "there is no whole interval in {}",
+                Foreign::from(self.path.as_path())
+            )));
+        }
+        Ok(opened.replay.sample()?.time)
+    }
+
+    /// Shows it, and does what it is asked, until nobody listens any more.
+    ///
+    /// # Errors
+    /// When it cannot be read on.
+    pub fn work(
+        mut self,
+        mut view: View,
+        commands: &Receiver<Command>,
+        report: &dyn Fn(Report) -> bool,
+    ) -> Result<(), Failure> {
+        loop {
+            match self.show(&mut view, commands, report)? {
+                Then::Over => return Ok(()),
+                Then::Go(place) => self.place = place,
+            }
+        }
+    }
+
+    /// Shows what is at the place, and goes on from there.
+    fn show(
+        &mut self,
+        view: &mut View,
+        commands: &Receiver<Command>,
+        report: &dyn Fn(Report) -> bool,
+    ) -> Result<Then, Failure> {
+        let Opened { mut replay, mut clock, names, .. } = self.reopen(self.place.from)?;
+        let pivot = pivot(self.filter.clone(), names);
+        // Nobody is asked who lives: it is another time, and may be another machine.
+        let mut keeper = Keeper::new(&mut replay, pivot, self.files, Box::new(|_| true))?;
+        report(Report::Anew);
+        let lead = self.place.skip;
+        self.run_to(&mut keeper, &mut clock, *view, report, |n, _| n <= lead, lead)?;
+        let mut due = Instant::now() + self.length;
+        loop {
+            let command = match self.pending.take() {
+                Some(command) => command,
+                None if self.playing => {
+                    match commands.recv_timeout(due.saturating_duration_since(Instant::now())) {
+                        Ok(command) => command,
+                        Err(RecvTimeoutError::Disconnected) => return Ok(Then::Over),
+                        Err(RecvTimeoutError::Timeout) => {
+                            if !self.next(&mut keeper, &mut clock, *view, report)? {
+                                self.playing = false;
+                            }
+                            // At the pace of the recording; what took longer is not made up for.
+                            due = (due + self.length).max(Instant::now());
+                            continue;
+                        }
+                    }
+                }
+                None => match commands.recv() {
+                    Ok(command) => command,
+                    Err(_) => return Ok(Then::Over),
+                },
+            };
+            let listening = match command {
+                Command::View(wanted) => {
+                    *view = wanted;
+                    report(Report::Snapshot(Box::new(keeper.again(*view))))
+                }
+                Command::Details(by, id, who) => {
+                    let details = keeper.details(by, id, &who, self.page_size);
+                    report(Report::Details(Box::new(details)))
+                }
+                Command::CommandLines(pids) => {
+                    let line = |pid| (pid, keeper.command_line(pid));
+                    report(Report::CommandLines(pids.into_iter().map(line).collect()))
+                }
+                Command::Hold(hold) => {
+                    self.playing = !hold;
+                    due = Instant::now() + self.length;
+                    true
+                }
+                Command::Watch(id) => {
+                    keeper.watch(id);
+                    true
+                }
+                // This is how the screen goes back in what it has seen: there is no such thing here.
+                Command::Back(_) => true,
+                Command::Interval(length) => {
+                    self.every = (length > self.recorded).then_some(length);
+                    if let Some(place) = self.around(self.at)? {
+                        return Ok(Then::Go(place));
+                    }
+                    true
+                }
+                Command::Step(n) => {
+                    let n = self.all_steps(n, commands);
+                    match n {
+                        0 => true,
+                        1 => self.next(&mut keeper, &mut clock, *view, report).map(|_| true)?,
+                        n if n > 0 => {
+                            let n = usize::try_from(n).unwrap_or(1);
+                            self.run_to(&mut keeper, &mut clock, *view, report, |k, _| k < n, 0)?;
+                            true
+                        }
+                        n => match self.before(usize::try_from(n.unsigned_abs()).unwrap_or(1))? {
+                            Some(place) => return Ok(Then::Go(place)),
+                            None => report(Report::Said("the recording begins here".into())),
+                        },
+                    }
+                }
+                Command::Jump(seconds) => {
+                    let seconds = jiff::SignedDuration::from_secs(seconds.into());
+                    let to = self.at.saturating_add(seconds).unwrap_or(self.at);
+                    let near = seconds.unsigned_abs() <= self.interval() * self.lead();
+                    let place = if seconds.is_positive() && near { None } else { self.around(to)? };
+                    match place {
+                        Some(place) => return Ok(Then::Go(place)),
+                        None if seconds.is_positive() => {
+                            let half = self.half();
+                            let short = |_, at: Timestamp| at.saturating_add(half).is_ok_and(|at| at < to);
+                            self.run_to(&mut keeper, &mut clock, *view, report, short, 0)?;
+                            true
+                        }
+                        None => report(Report::Said("the recording begins here".into())),
+                    }
+                }
+            };
+            if !listening {
+                return Ok(Then::Over);
+            }
+        }
+    }
+
+    /// A key that is held down asks for many steps: they are taken at once.
+    fn all_steps(&mut self, mut n: i32, commands: &Receiver<Command>) -> i32 {
+        while let Ok(command) = commands.try_recv() {
+            match command {
+                Command::Step(more) => n = n.saturating_add(more),
+                other => {
+                    self.pending = Some(other);
+                    break;
+                }
+            }
+        }
+        n
+    }
+
+    /// The next interval; `false` at the end.
+    fn next(
+        &mut self,
+        keeper: &mut Keeper<'_>,
+        clock: &mut Clock,
+        view: View,
+        report: &dyn Fn(Report) -> bool,
+    ) -> Result<bool, Failure> {
+        if over(clock)? {
+            report(Report::Over);
+            return Ok(false);
+        }
+        let snapshot = keeper.tick(view)?;
+        self.is_at(snapshot.system.time, snapshot.system.seconds);
+        report(Report::Snapshot(Box::new(snapshot)));
+        Ok(true)
+    }
+
+    /// Reads on as long as `more` says, which is told how many intervals there were and the end of the last one. What is
+    /// passed goes into the charts only; totals begin behind the first `lead` intervals, if there are any.
+    fn run_to(
+        &mut self,
+        keeper: &mut Keeper<'_>,
+        clock: &mut Clock,
+        view: View,
+        report: &dyn Fn(Report) -> bool,
+        more: impl Fn(usize, Timestamp) -> bool,
+        lead: usize,
+    ) -> Result<(), Failure> {
+        keeper.hold(true);
+        let began = Instant::now();
+        let mut n = 0;
+        while more(n, self.at) {
+            if over(clock)? {
+                report(Report::Over);
+                break;
+            }
+            if lead > 0 && n == lead {
+                keeper.begin_totals();
+            }
+            let mut snapshot = keeper.tick(view)?;
+            n += 1;
+            self.is_at(snapshot.system.time, snapshot.system.seconds);
+            snapshot.early = more(n, self.at);
+            report(Report::Snapshot(Box::new(snapshot)));
+        }
+        if n > 0 {
+            self.cost = began.elapsed() / u32::try_from(n).unwrap_or(1);
+        }
+        keeper.look_back(None);
+        report(Report::Snapshot(Box::new(keeper.again(view))));
+        Ok(())
+    }
+
+    fn is_at(&mut self, at: Timestamp, seconds: f64) {
+        self.at = at;
+        self.length = Duration::try_from_secs_f64(seconds).unwrap_or(self.recorded);
+    }
+}
+
+fn over(clock: &mut Clock) -> Result<bool, Failure> {
+    Ok(clock.until(Instant::now()).map_err(anyhow::Error::from)? == Wake::Over)
+}
