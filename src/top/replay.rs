@@ -2,6 +2,7 @@
 //! opening the file anew a little before the place: what is kept is bounded, however long the recording is.
 
 mod find;
+mod scene;
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -15,13 +16,9 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 use crate::exit::Failure;
-use crate::figures::Figure;
 use crate::live::keeper::Keeper;
 use crate::live::snapshot::View;
-use crate::pivot::By;
 use crate::pivot::Filter;
-use crate::pivot::Pivot;
-use crate::plan::Engine;
 use crate::record::replay::Clock;
 use crate::record::replay::Opened;
 use crate::record::replay::Part;
@@ -30,88 +27,18 @@ use crate::record::replay::When;
 use crate::sample::Source as _;
 use crate::text::foreign;
 use crate::text::foreign::Foreign;
-use crate::text::output;
-use crate::top::counting::settings;
 use crate::top::options::Options;
 use crate::top::sampler::Command;
 use crate::top::sampler::Report;
-use crate::top::scene::Replayed;
 use crate::top::scene::Scene;
 use crate::top::settings::Settings;
 use crate::wait::Wait as _;
 use crate::wait::Wake;
 use find::Place;
 
-/// What the scene of a recording is: its machine, not this one.
-fn scene(options: &Options, opened: &Opened, config: Option<PathBuf>) -> Result<(Scene, Settings), Failure> {
-    let (mut in_force, _) = settings(options, opened.engine)?;
-    let kept = in_force.interval;
-    let recorded = Duration::from_nanos(opened.session.interval.max(1));
-    // What was recorded cannot be taken apart.
-    in_force.interval = opened.interval.max(recorded);
-    let by_file = options.chosen.by_file();
-    if !opened.files && (by_file || options.changes.by.is_some_and(By::files)) {
-        return Err(Failure::usage("files were not counted when this was recorded"));
-    }
-    if !opened.files && in_force.by.files() {
-        in_force.by = By::Process;
-    }
-    let plan = opened.replay.plan();
-    let of_rows = |f: &Figure| plan.knows(*f) && !plan.takes_over(*f);
-    let told =
-        |name: &Option<String>| name.as_deref().map_or_else(|| "-".into(), |n| Foreign::from(n).to_string());
-    let scene = Scene {
-        unknown: Figure::ALL.iter().filter(|f| !of_rows(f)).copied().collect(),
-        host: told(&opened.session.host),
-        kernel: told(&opened.session.kernel),
-        engine: opened.engine,
-        notice: None,
-        only: options.chosen.words(),
-        // Who has ended when was not recorded, and this machine knows nothing of it.
-        told_of_ends: false,
-        files: opened.files && opened.engine != Engine::Classic,
-        by_file,
-        latency: opened.latency,
-        page_size: opened.session.page_size,
-        zone: jiff::tz::TimeZone::system(),
-        config,
-        replay: Some(Replayed { recorded, kept }),
-    };
-    Ok((scene, in_force))
-}
-
-fn pivot(filter: Filter, names: crate::record::names::Told) -> Pivot {
-    Pivot { by: None, top: usize::MAX, filter, names: Box::new(names) }
-}
-
-/// Writes a recording as text or JSON.
-///
-/// # Errors
-/// When it cannot be read, or the output cannot be written.
-pub fn batch(options: &Options, config: Option<PathBuf>) -> Result<(), Failure> {
-    let Some((path, from)) = &options.replay else { return Ok(()) };
-    let say = |text: &str| output::say(&format!("cachetop: notice: {}", foreign::line(text)));
-    let part = Part { from: from.clone(), to: None, every: options.changes.interval };
-    let mut opened = Replay::open(path, &part, Box::new(say))?;
-    say(&format!(
-        "replaying {}, recorded from {} on",
-        Foreign::from(path.as_path()),
-        crate::view::utc(opened.begins)
-    ));
-    let (scene, settings) = scene(options, &opened, config)?;
-    super::batch::run(
-        options,
-        &settings,
-        &scene,
-        super::batch::World {
-            source: &mut opened.replay,
-            pivot: pivot(options.chosen.recorded(), opened.names),
-            wait: &mut opened.clock,
-            out: &mut std::io::stdout().lock(),
-            err: &mut std::io::stderr(),
-        },
-    )
-}
+pub use scene::batch;
+use scene::pivot;
+use scene::scene;
 
 /// Where one is in a recording, and how it is read.
 pub struct Tape {
@@ -132,6 +59,8 @@ pub struct Tape {
     cost: Duration,
     playing: bool,
     pending: Option<Command>,
+    /// What a person must know of what was read.
+    said: Rc<RefCell<String>>,
 }
 
 /// What the loop over commands ends with.
@@ -172,6 +101,7 @@ impl Tape {
             cost: Duration::ZERO,
             playing: false,
             pending: None,
+            said: Rc::default(),
         };
         let began = Instant::now();
         let first = tape.first(&mut opened)?;
@@ -227,7 +157,7 @@ impl Tape {
         let mut keeper = Keeper::new(&mut replay, pivot, self.files, Box::new(|_| true))?;
         report(Report::Anew);
         let lead = self.place.skip;
-        self.run_to(&mut keeper, &mut clock, *view, report, |n, _| n <= lead, lead)?;
+        self.run_to(&mut keeper, &mut clock, *view, report, |n, _| n <= lead, true)?;
         let mut due = Instant::now() + self.length;
         loop {
             let command = match self.pending.take() {
@@ -289,7 +219,7 @@ impl Tape {
                         1 => self.next(&mut keeper, &mut clock, *view, report).map(|_| true)?,
                         n if n > 0 => {
                             let n = usize::try_from(n).unwrap_or(1);
-                            self.run_to(&mut keeper, &mut clock, *view, report, |k, _| k < n, 0)?;
+                            self.run_to(&mut keeper, &mut clock, *view, report, |k, _| k < n, false)?;
                             true
                         }
                         n => match self.before(usize::try_from(n.unsigned_abs()).unwrap_or(1))? {
@@ -308,7 +238,7 @@ impl Tape {
                         None if seconds.is_positive() => {
                             let half = self.half();
                             let short = |_, at: Timestamp| at.saturating_add(half).is_ok_and(|at| at < to);
-                            self.run_to(&mut keeper, &mut clock, *view, report, short, 0)?;
+                            self.run_to(&mut keeper, &mut clock, *view, report, short, true)?;
                             true
                         }
                         None => report(Report::Said("the recording begins here".into())),
@@ -345,16 +275,18 @@ impl Tape {
     ) -> Result<bool, Failure> {
         if over(clock)? {
             report(Report::Over);
+            self.tell(report);
             return Ok(false);
         }
         let snapshot = keeper.tick(view)?;
         self.is_at(snapshot.system.time, snapshot.system.seconds);
         report(Report::Snapshot(Box::new(snapshot)));
+        self.tell(report);
         Ok(true)
     }
 
     /// Reads on as long as `more` says, which is told how many intervals there were and the end of the last one. What is
-    /// passed goes into the charts only; totals begin behind the first `lead` intervals, if there are any.
+    /// passed goes into the charts only. With `anew`, totals begin with the last one.
     fn run_to(
         &mut self,
         keeper: &mut Keeper<'_>,
@@ -362,7 +294,7 @@ impl Tape {
         view: View,
         report: &dyn Fn(Report) -> bool,
         more: impl Fn(usize, Timestamp) -> bool,
-        lead: usize,
+        anew: bool,
     ) -> Result<(), Failure> {
         keeper.hold(true);
         let began = Instant::now();
@@ -371,9 +303,6 @@ impl Tape {
             if over(clock)? {
                 report(Report::Over);
                 break;
-            }
-            if lead > 0 && n == lead {
-                keeper.begin_totals();
             }
             let mut snapshot = keeper.tick(view)?;
             n += 1;
@@ -384,9 +313,22 @@ impl Tape {
         if n > 0 {
             self.cost = began.elapsed() / u32::try_from(n).unwrap_or(1);
         }
+        if anew {
+            keeper.begin_totals();
+            report(Report::Totals);
+        }
         keeper.look_back(None);
         report(Report::Snapshot(Box::new(keeper.again(view))));
+        self.tell(report);
         Ok(())
+    }
+
+    /// Something is missing, or the clock was set: it is said where one comes upon it.
+    fn tell(&self, report: &dyn Fn(Report) -> bool) {
+        let text = std::mem::take(&mut *self.said.borrow_mut());
+        if !text.is_empty() {
+            report(Report::Said(text));
+        }
     }
 
     fn is_at(&mut self, at: Timestamp, seconds: f64) {

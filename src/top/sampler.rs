@@ -56,6 +56,8 @@ pub enum Report {
     CommandLines(Vec<(u32, Option<Foreign>)>),
     /// What follows is of another time: what was before it is no part of it.
     Anew,
+    /// Totals begin with the interval that follows.
+    Totals,
     /// Something to be said.
     Said(String),
     /// A recording is at its end.

@@ -42,7 +42,7 @@ pub fn cachetop(options: &Options) -> Result<(), Failure> {
         super::terminal::check()?;
     }
     if options.replay.is_some() && !on_screen {
-        return super::replay::batch(options, config);
+        return super::replay::batch(options, config, &mut std::io::stdout().lock());
     }
     let process = options.chosen.pid.filter(|_| options.replay.is_none()).map(Process::open).transpose()?;
     if options.counting.explain {

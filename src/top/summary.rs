@@ -116,8 +116,10 @@ pub fn place(settings: &Settings, scene: &Scene) -> String {
     let only = if scene.only.is_empty() { String::new() } else { format!("only {}  ", scene.only) };
     let (host, kernel, engine) = (&scene.host, &scene.kernel, scene.engine.name());
     let every = settings.interval.as_secs_f64();
-    let replay = if scene.replay.is_some() { "replay  " } else { "" };
-    format!("{replay}{only}{host}  Linux {kernel}  {engine} engine  every {every} s")
+    if scene.replay.is_some() {
+        return format!("replay every {every} s  {only}{host}  Linux {kernel}  {engine} engine");
+    }
+    format!("{only}{host}  Linux {kernel}  {engine} engine  every {every} s")
 }
 
 /// What is in the cache, and what could not be counted.

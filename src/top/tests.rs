@@ -6,6 +6,7 @@ mod ended;
 mod frames;
 mod keys;
 mod program;
+mod replay;
 mod sums;
 
 use std::sync::Arc;

@@ -213,6 +213,9 @@ impl App {
                 }
                 return vec![Effect::View(self.view())];
             }
+            Action::Ended if self.scene.replay.is_some() => {
+                self.say("who has ended was not recorded");
+            }
             Action::Ended => {
                 if !self.scene.told_of_ends {
                     self.say("from within a PID namespace nobody can tell which processes have ended");

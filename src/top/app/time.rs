@@ -52,6 +52,11 @@ impl App {
         self.lost = Lost::default();
         // The same number may be another process.
         self.argv = Argv::default();
+        self.begin_totals();
+    }
+
+    /// Totals begin with the interval that is shown next.
+    pub fn begin_totals(&mut self) {
         self.since = None;
     }
 

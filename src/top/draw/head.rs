@@ -157,7 +157,7 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
         );
     }
     if app.scene.replay.is_some() {
-        let text = if app.paused { "REPLAY stands  " } else { "REPLAY plays  " };
+        let text = if app.paused { "REPLAY paused  " } else { "REPLAY playing  " };
         spans.insert(0, Span::styled(text, theme.warning()));
     } else if app.paused {
         let text = match app.back {
@@ -196,7 +196,7 @@ pub(super) fn foot(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
     let keys = match app.mode {
         Mode::Filter => "text  !not  a|b  ~regular.expression  misses>100    Enter keep  Esc drop",
         _ if app.scene.replay.is_some() => {
-            "h help  Space play  \u{2190} \u{2192} interval  { } minute  ( ) hour  Enter details  / filter  q quit"
+            "h help  Space play  \u{2190} \u{2192} step  {} minute  () hour  Enter details  / filter  q quit"
         }
         _ => "h help  Enter details  / filter  Tab rows  < > sort  m totals  \u{2190} \u{2192} time  q quit",
     };

@@ -1,6 +1,7 @@
 //! Where to begin to read a recording, so that an interval is shown and the charts before it are filled.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use crate::record::replay::Part;
 use crate::record::replay::Replay;
 use crate::record::replay::When;
 use crate::sample::Source as _;
+use crate::text::foreign;
 use crate::wait::Wait as _;
 use crate::wait::Wake;
 
@@ -68,8 +70,10 @@ impl Tape {
 
     pub(super) fn reopen(&self, from: Option<Timestamp>) -> Result<Opened, Failure> {
         let part = Part { from: from.map(When::At), to: None, every: self.every };
-        // What is to be said of the file was said when it was opened first.
-        Replay::open(&self.path, &part, Box::new(|_| {}))
+        let said = Rc::clone(&self.said);
+        said.borrow_mut().clear();
+        let say = move |text: &str| *said.borrow_mut() = foreign::line(text).into_owned();
+        Replay::open(&self.path, &part, Box::new(say))
     }
 
     /// Ends of intervals from there on, until one ends at `until` or later, which is not one of them.
