@@ -174,8 +174,7 @@ impl Replay {
         let (names, sink) = Told::new();
         let mut state = State::open(path, part, sink, say)?;
         let first = state.first()?.ok_or_else(|| {
-            Failure::usage("nothing was recorded in that time")
-                .remedy("replay it without '--from' and '--to'")
+            Failure::usage("nothing was recorded in that time").remedy("replay it without a time")
         })?;
         let (session, begins) = (state.reading.session.clone(), first.time);
         let interval = part.every.unwrap_or(state.interval);
