@@ -154,7 +154,9 @@ impl Tape {
         let Opened { mut replay, mut clock, names, .. } = self.reopen(self.place.from)?;
         let pivot = pivot(self.filter.clone(), names);
         // Nobody is asked who lives: it is another time, and may be another machine.
-        let mut keeper = Keeper::new(&mut replay, pivot, self.files, Box::new(|_| true))?;
+        let keeper = Keeper::new(&mut replay, pivot, self.files, Box::new(|_| true))?;
+        // They begin with what is shown first.
+        let mut keeper = keeper.without_totals();
         report(Report::Anew);
         let lead = self.place.skip;
         self.run_to(&mut keeper, &mut clock, *view, report, |n, _| n <= lead, true)?;

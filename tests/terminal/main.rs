@@ -150,18 +150,17 @@ fn replayed(program: &Path) {
     // The same rows and figures, to the byte.
     assert_eq!(String::from_utf8(again.stdout).unwrap().lines().count(), live.lines().count());
     let mut screen = Screen::new(program, &["--no-config", "--replay", path.to_str().unwrap()]);
-    screen.until("the first interval", |t| {
-        (t.contains("REPLAY paused") && t.contains("COMMAND")).then_some(())
-    });
-    let clock =
-        |t: &str| t.lines().next().unwrap_or_default().rsplit(' ').next().unwrap_or_default().to_owned();
-    let first = clock(&screen.text());
+    let clock = |t: &str| {
+        let last = t.lines().next()?.split_whitespace().last()?.to_owned();
+        (t.contains("REPLAY paused") && last.len() == 8 && last.contains(':')).then_some(last)
+    };
+    let first = screen.until("the first interval", clock);
     // Ten intervals are a second, and ten more another one.
     screen.press("\u{1b}[1;5C\u{1b}[1;5C");
-    let later = screen.until("two seconds on", |t| Some(clock(t)).filter(|c| *c != first && c.len() == 8));
+    let later = screen.until("two seconds on", |t| clock(t).filter(|c| *c != first));
     assert!(later > first, "{first} {later}");
     screen.press("\u{1b}[1;5D\u{1b}[1;5D\u{1b}[1;5D");
-    screen.until("back at the beginning", |t| (clock(t) == first).then_some(()));
+    screen.until("back at the beginning", |t| clock(t).filter(|c| *c == first));
     screen.press("6");
     screen.until("files of then", |t| (t.contains("REPLAY paused") && t.contains("FILE")).then_some(()));
     screen.press(" ");

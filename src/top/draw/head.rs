@@ -196,7 +196,7 @@ pub(super) fn foot(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
     let keys = match app.mode {
         Mode::Filter => "text  !not  a|b  ~regular.expression  misses>100    Enter keep  Esc drop",
         _ if app.scene.replay.is_some() => {
-            "h help  Space play  \u{2190} \u{2192} step  {} minute  () hour  Enter details  / filter  q quit"
+            "h help  Space play  \u{2190} \u{2192} step  {} minute  () hour  Enter details  / filter q quit"
         }
         _ => "h help  Enter details  / filter  Tab rows  < > sort  m totals  \u{2190} \u{2192} time  q quit",
     };
