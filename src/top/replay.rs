@@ -5,6 +5,7 @@ mod find;
 mod scene;
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::path::Path;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -40,6 +41,9 @@ pub use scene::batch;
 use scene::pivot;
 use scene::scene;
 
+/// So many ends of intervals are kept: going back to one of them, nothing has to be looked for.
+const PASSED: usize = 600;
+
 /// Where one is in a recording, and how it is read.
 pub struct Tape {
     path: PathBuf,
@@ -59,6 +63,8 @@ pub struct Tape {
     cost: Duration,
     playing: bool,
     pending: Option<Command>,
+    /// Ends of the intervals that were read since it was opened last, as far as they are kept.
+    passed: VecDeque<Timestamp>,
     /// What a person must know of what was read.
     said: Rc<RefCell<String>>,
 }
@@ -101,6 +107,7 @@ impl Tape {
             cost: Duration::ZERO,
             playing: false,
             pending: None,
+            passed: VecDeque::new(),
             said: Rc::default(),
         };
         let began = Instant::now();
@@ -157,6 +164,7 @@ impl Tape {
         let keeper = Keeper::new(&mut replay, pivot, self.files, Box::new(|_| true))?;
         // They begin with what is shown first.
         let mut keeper = keeper.without_totals();
+        self.passed.clear();
         report(Report::Anew);
         let lead = self.place.skip;
         self.run_to(&mut keeper, &mut clock, *view, report, |n, _| n <= lead, true)?;
@@ -334,6 +342,10 @@ impl Tape {
     }
 
     fn is_at(&mut self, at: Timestamp, seconds: f64) {
+        if self.passed.len() == PASSED {
+            self.passed.pop_front();
+        }
+        self.passed.push_back(at);
         self.at = at;
         self.length = Duration::try_from_secs_f64(seconds).unwrap_or(self.recorded);
     }

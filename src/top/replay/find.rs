@@ -111,6 +111,11 @@ impl Tape {
     /// So many intervals before the one that is shown; `None` if it is the first.
     pub(super) fn before(&self, n: usize) -> Result<Option<Place>, Failure> {
         let lead = self.lead() as usize;
+        let known = (self.passed.len() - usize::from(!self.passed.is_empty())).checked_sub(n);
+        if let Some(index) = known.filter(|index| *index > lead / 2) {
+            let ends = Ends { from: self.at, ends: self.passed.clone(), cut: true, all: false };
+            return Ok(Some(ends.place(index, lead)));
+        }
         let until = self.at.saturating_sub(self.half()).unwrap_or(self.at);
         let mut intervals = n + lead + 1;
         loop {
