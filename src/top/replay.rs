@@ -234,7 +234,7 @@ impl Tape {
                         }
                         n => match self.before(usize::try_from(n.unsigned_abs()).unwrap_or(1))? {
                             Some(place) => return Ok(Then::Go(place)),
-                            None => report(Report::Said("the recording begins here".into())),
+                            None => report(Report::Said(self.nothing_before().into())),
                         },
                     }
                 }
@@ -251,7 +251,7 @@ impl Tape {
                             self.run_to(&mut keeper, &mut clock, *view, report, short, true)?;
                             true
                         }
-                        None => report(Report::Said("the recording begins here".into())),
+                        None => report(Report::Said(self.nothing_before().into())),
                     }
                 }
             };
@@ -338,6 +338,14 @@ impl Tape {
         let text = std::mem::take(&mut *self.said.borrow_mut());
         if !text.is_empty() {
             report(Report::Said(text));
+        }
+    }
+
+    /// Why one cannot go back.
+    fn nothing_before(&self) -> &'static str {
+        match self.set_back() {
+            true => "the clock was set back here: what was before it is found with '--from'",
+            false => "the recording begins here",
         }
     }
 

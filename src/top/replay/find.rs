@@ -108,8 +108,16 @@ impl Tape {
         time.saturating_sub(back).unwrap_or(Timestamp::MIN)
     }
 
+    /// Places are found by their time: where the clock was set back, one time is in two places.
+    pub(super) fn set_back(&self) -> bool {
+        self.passed.iter().zip(self.passed.iter().skip(1)).any(|(a, b)| b < a)
+    }
+
     /// So many intervals before the one that is shown; `None` if it is the first.
     pub(super) fn before(&self, n: usize) -> Result<Option<Place>, Failure> {
+        if self.set_back() {
+            return Ok(None);
+        }
         let lead = self.lead() as usize;
         let known = (self.passed.len() - usize::from(!self.passed.is_empty())).checked_sub(n);
         if let Some(index) = known.filter(|index| *index > lead / 2) {
@@ -131,6 +139,9 @@ impl Tape {
 
     /// The first interval that ends at a time or behind it; `None` if there is none behind it.
     pub(super) fn around(&self, time: Timestamp) -> Result<Option<Place>, Failure> {
+        if self.set_back() && time < self.at {
+            return Ok(None);
+        }
         let lead = self.lead() as usize;
         let until = time.saturating_sub(self.half()).unwrap_or(time);
         let (mut ends, end) = match self.ends(self.earlier(time, lead + 1), until, lead + 2) {

@@ -1,5 +1,7 @@
 //! A recording as text and on the screen. The n-th interval has n hits, so that it is known which one is shown.
 
+mod cost;
+
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
@@ -352,39 +354,18 @@ fn what_plays_goes_on_by_itself_and_names_are_those_of_then() {
 }
 
 #[test]
-fn a_jump_takes_no_longer_where_there_are_many_rows() {
+fn where_the_clock_was_set_back_it_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
-    record(&path, &Options { top: Some(1), ..options(Output::Json, &path) }, samples(60, 2000, 0));
+    let mut made = samples(60, 3, 0);
+    made.iter_mut().skip(31).for_each(|s| s.time -= jiff::SignedDuration::from_secs(20));
+    record(&path, &options(Output::Json, &path), made);
     let mut walk = Walk::new(&path, None);
-    walk.step(50);
-    let began = Instant::now();
-    let hits = walk.step(-1);
-    let took = began.elapsed();
-    assert_eq!(hits, 50);
-    // A wide chart would need all that came before.
-    assert!(walk.app.history.len() < 50, "{}", walk.app.history.len());
-    assert!(took < Duration::from_secs(5), "{took:?}");
-}
-
-/// Printed with `--nocapture`; the bound is wide, since builds for tests are slow.
-#[test]
-fn what_a_jump_costs() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a");
-    let options = Options { top: Some(1), ..options(Output::Json, &path) };
-    record(&path, &options, samples(1200, 100, 0));
-    let mut walk = Walk::new(&path, None);
-    let mut longest = Duration::ZERO;
-    for command in
-        [900, -600, 0, 0, -60, 600].map(|s| if s == 0 { Command::Step(-1) } else { Command::Jump(s) })
-    {
-        let began = Instant::now();
-        let text = format!("{command:?}");
-        let hits = walk.ask(command);
-        println!("{text}: {:?}, interval {hits}, {} bars", began.elapsed(), walk.app.history.len());
-        longest = longest.max(began.elapsed());
-    }
-    assert_eq!(walk.hits(), 901 - 600 - 2 - 60 + 600);
-    assert!(longest < Duration::from_secs(5), "{longest:?}");
+    assert_eq!([walk.step(29), walk.step(-1), walk.step(1)], [30, 29, 30]);
+    // Across it: the next interval is told of with it, and time goes on.
+    walk.step(1);
+    assert_eq!(walk.hits(), 31);
+    walk.step(-1);
+    assert_eq!(walk.hits(), 31);
+    assert!(walk.said.iter().any(|s| s.contains("set")), "{:?}", walk.said);
 }
