@@ -232,8 +232,10 @@ run_views() {
     strip --strip-debug -o $at/terminal "$2"
     strip --strip-debug -o $at/cachedu target/debug/cachedu
     strip --strip-debug -o $at/cachetop target/debug/cachetop
+    strip --strip-debug -o $at/cachestat target/debug/cachestat
     run_matrix views "$3" --add $at/du_test:/bin/du_test --add $at/cachedu:/bin/cachedu \
-        --add $at/terminal:/bin/terminal --add $at/cachetop:/bin/cachetop -- "$command"
+        --add $at/terminal:/bin/terminal --add $at/cachetop:/bin/cachetop \
+        --add $at/cachestat:/bin/cachestat -- "$command"
 }
 
 # run_stories PROGRAM KERNELS: the stories of the report in virtual machines, with a disk that is slow.

@@ -25,6 +25,7 @@ pub use classic::try_kprobe;
 pub use floor::Floor;
 pub use probe::Obstacle;
 pub use probe::facts;
+pub use probe::name;
 pub use probe::privilege;
 pub use skel::AttachError;
 pub use touches::Touches;

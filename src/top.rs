@@ -18,6 +18,7 @@ pub mod keys;
 pub mod layout;
 pub mod numbers;
 pub mod options;
+pub mod replay;
 pub mod sampler;
 pub mod scene;
 pub mod screen;

@@ -47,6 +47,12 @@ fn wrong_usage_ends_with_2_and_says_why() {
         "--file /etc/passwd --by thread",
         "--config /no/such/directory/file",
         "--config WRONG",
+        "--from 14:00",
+        "--replay /no/such/file",
+        "--replay WRONG",
+        "-b --replay WRONG",
+        "--replay WRONG --from yesterday",
+        "--replay WRONG --engine exact",
         "1",
     ] {
         let err = CACHETOP.refused(&options.replace("WRONG", wrong.to_str().unwrap()));

@@ -20,6 +20,7 @@ use super::read::ColumnList;
 use super::shared::counting;
 use crate::exit::Failure;
 use crate::pivot::By;
+use crate::record::replay::When;
 use crate::text::numbers::Unit;
 use crate::top::cells;
 use crate::top::options::Changes;
@@ -104,6 +105,16 @@ pub struct Args {
     /// For how much there is room.
     #[command(flatten)]
     pub room: Room,
+
+    /// Show what 'cachestat --record' or 'cachetopd --record' wrote to this file or directory, with keys for the time
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "include_self", "engine", "table_size", "explain", "refuse", "no_files", "latency"
+    ])]
+    pub replay: Option<PathBuf>,
+
+    /// Begin the replay there: 14:00, '2026-11-23 14:00', 2026-11-23T14:00:00Z, '3m ago'
+    #[arg(long, value_name = "WHEN", requires = "replay", value_parser = When::parse)]
+    pub from: Option<When>,
 
     /// Read settings from this file, and save them there
     #[arg(long, value_name = "FILE", conflicts_with = "no_config")]
@@ -198,6 +209,7 @@ impl Args {
             color: self.color,
             chosen: self.filters.chosen(),
             counting: counting(&self.how, &self.itself, &self.room),
+            replay: self.replay.clone().map(|path| (path, self.from.clone())),
         }
     }
 }

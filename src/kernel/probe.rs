@@ -374,3 +374,11 @@ fn addresses<const N: usize>(names: [&str; N]) -> [Result<u64, String>; N] {
     }
     found
 }
+
+/// What the kernel says of itself under `/proc/sys/kernel`: `hostname`, `osrelease`.
+#[must_use]
+pub fn name(of: &str) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/sys/kernel/{of}")).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}

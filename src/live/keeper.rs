@@ -3,6 +3,7 @@
 //! It runs in the thread that samples. All that may take its time happens here: tables of the kernel, names of users,
 //! paths of cgroups.
 
+mod asked;
 mod rows;
 
 use std::cell::RefCell;
@@ -28,7 +29,6 @@ use crate::pivot::Filter;
 pub use crate::pivot::Id;
 use crate::pivot::Pivot;
 use crate::pivot::Roster;
-use crate::plan::Plan;
 use crate::sample::Sample;
 use crate::sample::Source;
 use rows::Asks;
@@ -378,19 +378,5 @@ impl<'a> Keeper<'a> {
 
     fn gone(&self, number: u32) -> bool {
         *self.gone.borrow_mut().entry(number).or_insert_with(|| !(self.alive)(number))
-    }
-
-    pub(crate) fn parts(&mut self) -> Option<(&mut Pivot, &Whole, Plan)> {
-        let plan = self.live.plan().clone();
-        let whole = self.held.as_ref().filter(|h| !h.past).map_or(&self.whole, |h| &h.whole);
-        Some((&mut self.pivot, whole.as_ref()?, plan))
-    }
-
-    pub(crate) const fn files_counted(&self) -> bool {
-        self.files
-    }
-
-    pub(crate) fn filter(&self) -> &Filter {
-        &self.filter
     }
 }

@@ -36,6 +36,12 @@ pub struct Session {
     pub interval: u64,
     /// Bytes in a page of the machine.
     pub page_size: u64,
+    /// Name of the machine, as it was then; `None` where a program before this one recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Release of its kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// When recording began, nanoseconds since 1970: another one is another run, with counters of its own.
     pub began: i64,
     /// Names of the counters, in the order of their numbers.
@@ -50,6 +56,8 @@ impl Session {
             program: env!("CARGO_PKG_VERSION").into(),
             interval: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
             page_size: rustix::param::page_size() as u64,
+            host: crate::kernel::name("hostname"),
+            kernel: crate::kernel::name("osrelease"),
             began: i64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or(0),
             counters: Counter::ALL.iter().map(|c| format!("{c:?}")).collect(),
         }

@@ -159,6 +159,10 @@ pub struct Opened {
     pub begins: jiff::Timestamp,
     /// What counted.
     pub engine: Engine,
+    /// Files were counted.
+    pub files: bool,
+    /// Read calls were timed.
+    pub latency: bool,
 }
 
 impl Replay {
@@ -170,17 +174,17 @@ impl Replay {
         let (names, sink) = Told::new();
         let mut state = State::open(path, part, sink, say)?;
         let first = state.first()?.ok_or_else(|| {
-            Failure::usage("nothing was recorded in that time")
-                .remedy("replay it without '--from' and '--to'")
+            Failure::usage("nothing was recorded in that time").remedy("replay it without a time")
         })?;
         let (session, begins) = (state.reading.session.clone(), first.time);
         let interval = part.every.unwrap_or(state.interval);
         let plan = first.known.plan();
         let engine = plan.engine;
+        let (files, latency) = (first.by_file.is_some(), first.latency.is_some());
         let state = Rc::new(RefCell::new(state));
         let clock = Clock(Rc::clone(&state));
         let replay = Self { state, first: Some(first), plan };
-        Ok(Opened { replay, clock, names, session, interval, begins, engine })
+        Ok(Opened { replay, clock, names, session, interval, begins, engine, files, latency })
     }
 }
 

@@ -4,9 +4,12 @@ mod columns;
 mod input;
 mod lines;
 mod mouse;
+mod rows;
 mod time;
 
 pub use time::Moment;
+
+use rows::id_of;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,12 +19,9 @@ use crate::live::keeper::Id;
 use crate::live::snapshot::Ended;
 use crate::live::snapshot::Entry;
 use crate::live::snapshot::Snapshot;
-use crate::live::snapshot::State;
 use crate::live::snapshot::View;
-use crate::model::Row;
 use crate::pivot::By;
 use crate::pivot::Who;
-use crate::plan::Engine;
 use crate::sample::Lost;
 use crate::text::foreign::Foreign;
 use crate::top::argv::Argv;
@@ -58,6 +58,10 @@ pub enum Effect {
     Back(Option<u64>),
     /// This row must not go away.
     Watch(Option<Id>),
+    /// So many intervals on or back in a recording.
+    Step(i32),
+    /// So many seconds on or back in it.
+    Jump(i32),
     /// Find out what is known of a row.
     Details(By, Id, Box<Who>),
     /// Keep the settings.
@@ -138,6 +142,8 @@ pub struct App {
     /// A message, and for how many intervals.
     pub message: Option<(String, u32)>,
     told_of_losses: bool,
+    /// Since when totals are added up of a recording.
+    since: Option<jiff::Timestamp>,
     /// Why no more intervals come.
     pub stopped: Option<String>,
     /// Size of the screen in columns and lines.
@@ -148,6 +154,8 @@ impl App {
     /// A screen without any interval yet.
     #[must_use]
     pub fn new(scene: Scene, settings: Settings, size: (u16, u16)) -> Self {
+        // A recording is there to be looked at; it is played when somebody asks for that.
+        let paused = scene.replay.is_some();
         let message = scene.notice.clone().map(|n| (format!("warning: {n}"), 10));
         Self {
             scene,
@@ -157,7 +165,7 @@ impl App {
             history: VecDeque::new(),
             back: None,
             lost: Lost::default(),
-            paused: false,
+            paused,
             filter: String::new(),
             argv: Argv::default(),
             units: false,
@@ -170,6 +178,7 @@ impl App {
             open: None,
             message,
             told_of_losses: false,
+            since: None,
             stopped: None,
             size,
         }
@@ -237,8 +246,13 @@ impl App {
                 self.message = Some((format!("warning: {}", crate::loss::sentence_with_remedy(lost)), 10));
             }
         }
-        if snapshot.held || self.paused && snapshot.fresh && self.snapshot.is_some() {
+        let stands = self.paused && self.scene.replay.is_none();
+        if snapshot.held || stands && snapshot.fresh && self.snapshot.is_some() {
             return false;
+        }
+        if self.since.is_none() {
+            let length = jiff::SignedDuration::try_from_secs_f64(snapshot.system.seconds).unwrap_or_default();
+            self.since = snapshot.system.time.checked_sub(length).ok();
         }
         if !snapshot.fresh && self.back.is_some() {
             self.back = Some(snapshot.number);
@@ -337,63 +351,8 @@ impl App {
         }
     }
 
-    /// Rows that the screen holds.
-    #[must_use]
-    pub fn page(&self) -> usize {
-        usize::from(self.zones().rows.height).max(1)
-    }
-
-    /// The id of a row.
-    #[must_use]
-    pub fn id(&self, slot: Slot) -> Option<&Id> {
-        id_of(self.snapshot.as_ref()?, slot)
-    }
-
-    /// What is in a row, without its figures.
-    #[must_use]
-    pub fn entry(&self, slot: Slot) -> Option<&Entry> {
-        let snapshot = self.snapshot.as_ref()?;
-        match slot {
-            Slot::Entry(i) => snapshot.entries.get(i),
-            Slot::Thread(i, _) => snapshot.threads.get(i),
-        }
-    }
-
-    /// The row and what became of it.
-    #[must_use]
-    pub fn row(&self, slot: Slot) -> Option<(Row, State)> {
-        let snapshot = self.snapshot.as_ref()?;
-        match slot {
-            Slot::Entry(i) => snapshot.entries.get(i).map(|e| (snapshot.row(e), e.state)),
-            Slot::Thread(i, _) => snapshot.threads.get(i).map(|e| (snapshot.thread(e), e.state)),
-        }
-    }
-
     /// Says something in the last line.
     pub fn say(&mut self, text: impl Into<String>) {
         self.message = Some((text.into(), 3));
     }
-
-    /// Kinds of rows that can be shown.
-    #[must_use]
-    pub fn pivots(&self) -> Vec<By> {
-        const ALL: [By; 8] =
-            [By::Process, By::Thread, By::Comm, By::User, By::Cgroup, By::File, By::Mount, By::Device];
-        let one = self.scene.engine != Engine::Exact;
-        let can = |by: &By| match by {
-            By::Process => true,
-            _ if one => false,
-            By::Thread => !self.scene.by_file,
-            by => self.scene.files || !by.files(),
-        };
-        ALL.into_iter().filter(can).collect()
-    }
-}
-
-fn id_of(snapshot: &Snapshot, slot: Slot) -> Option<&Id> {
-    let entry = match slot {
-        Slot::Entry(i) => snapshot.entries.get(i),
-        Slot::Thread(i, _) => snapshot.threads.get(i),
-    };
-    entry.map(Entry::id)
 }

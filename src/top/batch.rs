@@ -65,7 +65,9 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
     let (show, threads) =
         if options.output == Output::Json { (Show::Count, false) } else { (settings.show, settings.threads) };
     let view = View { by: settings.by, show, threads, ended: Ended::Unasked };
-    let mut keeper = Keeper::new(source, pivot, scene.files, Box::new(keeper::alive))?;
+    // Who lives on this machine says nothing of those in a recording.
+    let alive = if scene.replay.is_some() { |_| true } else { keeper::alive };
+    let mut keeper = Keeper::new(source, pivot, scene.files, Box::new(alive))?;
     if show != Show::Total {
         keeper = keeper.without_totals();
     }
@@ -73,6 +75,9 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
     let mut lost = 0;
     for done in 1.. {
         let wake = wait.until(beat.deadline()).map_err(anyhow::Error::from)?;
+        if wake == Wake::Over {
+            break;
+        }
         let mut snapshot = keeper.tick(view)?;
         Arc::make_mut(&mut snapshot.entries).retain(|e| e.state == State::Active);
         let text = match options.output {

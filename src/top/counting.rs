@@ -45,10 +45,8 @@ pub fn count(options: &Options, config: Option<PathBuf>) -> Result<Counting, Fai
         .session(Wants { latency, files, around: true, buffers: true, ..Wants::default() }, only);
     let engines = Engines::open(&session, options.counting.engine)
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
-    let text = |name: &str| {
-        let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
-        if text.trim().is_empty() { "-".into() } else { Foreign::from(text.trim()).to_string() }
-    };
+    let text =
+        |name: &str| crate::kernel::name(name).map_or_else(|| "-".into(), |n| Foreign::from(&*n).to_string());
     let engine = engines.engine();
     let plan = engines.plan();
     let of_rows = |f: &Figure| plan.knows(*f) && !plan.takes_over(*f);
@@ -66,6 +64,7 @@ pub fn count(options: &Options, config: Option<PathBuf>) -> Result<Counting, Fai
         page_size: rustix::param::page_size() as u64,
         zone: jiff::tz::TimeZone::system(),
         config,
+        replay: None,
     };
     Ok(Counting { engines, pivot, scene })
 }

@@ -119,8 +119,8 @@ impl Details {
 }
 
 impl Keeper<'_> {
-    /// What is known of a row since the start.
-    pub fn details(&mut self, by: By, id: Id, who: &Who) -> Details {
+    /// What is known of a row since the start, on a machine with pages of so many bytes.
+    pub fn details(&mut self, by: By, id: Id, who: &Who, page: u64) -> Details {
         let plain = self.filter().clone();
         let files_counted = self.files_counted();
         let nothing = Details { files_counted, ..Details::empty(by, id.clone(), who) };
@@ -167,7 +167,6 @@ impl Keeper<'_> {
             (Some(now), Some(then)) => Some(Box::new(now.since(then))),
             _ => None,
         };
-        let page = rustix::param::page_size() as u64;
         let findings = own.as_ref().map(|row| findings::find(&row.figures, page)).unwrap_or_default();
         let who = who.clone();
         let since_start = own;

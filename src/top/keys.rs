@@ -49,6 +49,8 @@ pub enum Action {
     Pause,
     /// So many intervals back, or on.
     Time(i32),
+    /// So many seconds back, or on.
+    Jump(i32),
     /// A longer interval.
     Slower,
     /// A shorter interval.
@@ -157,11 +159,15 @@ pub const KEYS: &[Binding] = &[
     bind(&[plain(KeyCode::Right)], Action::Time(1), "", ""),
     bind(&[(KeyCode::Left, true)], Action::Time(-10), "", ""),
     bind(&[(KeyCode::Right, true)], Action::Time(10), "", ""),
+    bind(&[char('{')], Action::Jump(-60), "{ } ( )", "by a minute, by an hour"),
+    bind(&[char('}')], Action::Jump(60), "", ""),
+    bind(&[char('(')], Action::Jump(-3600), "", ""),
+    bind(&[char(')')], Action::Jump(3600), "", ""),
     bind(&[char('t'), char('H'), plain(KeyCode::F(5))], Action::Threads, "t", "threads below processes"),
     bind(&[char('e')], Action::Ended, "e", "ended: command cgroup apart"),
     bind(&[char('m')], Action::Show, "m", "interval, per second, total"),
     bind(&[char('u')], Action::Unit, "u", "pages or bytes"),
-    bind(&[char('p'), char(' ')], Action::Pause, "p Space", "pause; counting goes on"),
+    bind(&[char('p'), char(' ')], Action::Pause, "p Space", "pause (of a replay: play)"),
     bind(&[char('+'), char('=')], Action::Slower, "+ -", "longer, shorter intervals"),
     bind(&[char('-')], Action::Faster, "", ""),
     bind(&[char('f'), plain(KeyCode::F(2))], Action::Columns, "f", "choose, order, sort columns"),

@@ -8,6 +8,7 @@ use crate::options::Chosen;
 use crate::options::Counting;
 use crate::options::OneOf;
 use crate::pivot::By;
+use crate::record::replay::When;
 use crate::text::numbers::Unit;
 use crate::top::settings::Settings;
 use crate::top::settings::Show;
@@ -129,4 +130,6 @@ pub struct Options {
     pub chosen: Chosen,
     /// How it is counted.
     pub counting: Counting,
+    /// Nothing is counted: this was recorded, and it begins there.
+    pub replay: Option<(PathBuf, Option<When>)>,
 }

@@ -18,6 +18,7 @@ use crate::pivot::By;
 use crate::pivot::Pivot;
 use crate::pivot::Who;
 use crate::sample::Source;
+use crate::text::foreign::Foreign;
 use crate::top::details::Details;
 use crate::wait::Process;
 
@@ -36,6 +37,12 @@ pub enum Command {
     Watch(Option<Id>),
     /// What is known of a row.
     Details(By, Id, Box<Who>),
+    /// So many intervals on or back in a recording.
+    Step(i32),
+    /// So many seconds on or back in it.
+    Jump(i32),
+    /// Command lines as they were recorded.
+    CommandLines(Vec<u32>),
 }
 
 /// What comes back.
@@ -45,6 +52,16 @@ pub enum Report {
     Snapshot(Box<Snapshot>),
     /// What is known of a row.
     Details(Box<Details>),
+    /// Command lines as they were recorded.
+    CommandLines(Vec<(u32, Option<Foreign>)>),
+    /// What follows is of another time: what was before it is no part of it.
+    Anew,
+    /// Totals begin with the interval that follows.
+    Totals,
+    /// Something to be said.
+    Said(String),
+    /// A recording is at its end.
+    Over,
     /// The process of `-p` has ended.
     Ended,
     /// It is over.
@@ -81,6 +98,7 @@ pub fn work(
     commands: &Receiver<Command>,
     report: &dyn Fn(Report) -> bool,
 ) -> anyhow::Result<()> {
+    let page_size = rustix::param::page_size() as u64;
     let Job { source, pivot, files, mut process, mut view, mut interval, machine } = job;
     let keeper = Keeper::new(source, pivot, files, Box::new(keeper::alive))?;
     let mut keeper = keeper.with_past(machine);
@@ -94,7 +112,7 @@ pub fn work(
                 report(Report::Snapshot(Box::new(keeper.again(view))))
             }
             Ok(Command::Details(by, id, who)) => {
-                report(Report::Details(Box::new(keeper.details(by, id, &who))))
+                report(Report::Details(Box::new(keeper.details(by, id, &who, page_size))))
             }
             Ok(Command::Interval(length)) => {
                 interval = length;
@@ -113,6 +131,8 @@ pub fn work(
                 keeper.watch(id);
                 true
             }
+            // These are of recordings only.
+            Ok(Command::Step(_) | Command::Jump(_) | Command::CommandLines(_)) => true,
             Err(RecvTimeoutError::Disconnected) => false,
             Err(RecvTimeoutError::Timeout) => {
                 // Asked before the sample is read: what it did last is in it.

@@ -1,6 +1,7 @@
 //! What does not change while `cachetop` runs.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::columns::Column;
 use crate::figures::Figure;
@@ -37,6 +38,17 @@ pub struct Scene {
     pub zone: jiff::tz::TimeZone,
     /// Where settings are kept, `None` if nowhere.
     pub config: Option<PathBuf>,
+    /// It was recorded: nothing of it is of now, nor of this machine.
+    pub replay: Option<Replayed>,
+}
+
+/// What is known of a recording that is shown.
+#[derive(Debug, Clone)]
+pub struct Replayed {
+    /// Length of its intervals.
+    pub recorded: Duration,
+    /// Length of those that count, which is kept with the settings.
+    pub kept: Duration,
 }
 
 impl Scene {

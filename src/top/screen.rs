@@ -1,50 +1,41 @@
 //! The loop of the screen: events in, frames out. The outside world is [`Events`] and [`Surface`], so that a test runs
 //! the whole of it.
 
+mod threads;
+
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::mpsc::Sender;
-use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
 use ratatui::crossterm::event;
 use ratatui::crossterm::event::MouseEventKind;
-use signal_hook::consts::SIGALRM;
 use signal_hook::consts::SIGCONT;
-use signal_hook::consts::SIGHUP;
-use signal_hook::consts::SIGINT;
-use signal_hook::consts::SIGQUIT;
-use signal_hook::consts::SIGTERM;
 use signal_hook::consts::SIGTSTP;
-use signal_hook::consts::SIGUSR1;
-use signal_hook::consts::SIGUSR2;
-use signal_hook::iterator::Signals;
 
 use super::app::App;
 use super::app::Effect;
 use super::config;
-use super::counting;
-use super::counting::Counting;
 use super::details;
 use super::draw::theme::Theme;
 use super::options::Options;
 use super::sampler;
 use super::sampler::Command;
-use super::sampler::Job;
 use super::sampler::Report;
 use super::scene::Scene;
 use super::settings::Settings;
 use super::surface::Surface;
-use super::terminal;
 use super::terminal::Screen;
 use crate::exit::Failure;
-use crate::live::machine::Watch;
 use crate::text::foreign::Foreign;
 use crate::wait::Process;
+use threads::sample;
+use threads::signals;
+use threads::spawn;
 
 /// Time between two frames at least: 30 a second are enough for any eye, and a storm of events costs no more.
 const FRAME: Duration = Duration::from_millis(33);
@@ -140,14 +131,35 @@ pub fn turn(
                 app.looked_up(*details);
                 dirty = true;
             }
+            Event::Report(Report::CommandLines(lines)) => {
+                lines.into_iter().for_each(|(pid, line)| app.command_line(pid, line));
+                app.arrange();
+                dirty = true;
+            }
+            Event::Report(Report::Anew) => app.anew(),
+            Event::Report(Report::Totals) => app.begin_totals(),
+            Event::Report(Report::Said(text)) => {
+                app.say(text);
+                dirty = true;
+            }
+            Event::Report(Report::Over) => {
+                app.paused = true;
+                app.say("the recording ends here");
+                dirty = true;
+            }
             Event::Report(Report::Snapshot(snapshot)) => {
+                let wanted = match app.scene.replay {
+                    None => snapshot.fresh && !app.paused,
+                    // It may be another time though nothing goes on.
+                    Some(_) => !snapshot.held,
+                };
                 let (fresh, early) = (snapshot.fresh, snapshot.early);
                 dirty |= app.take(*snapshot);
                 intervals += u64::from(fresh && !early);
                 if hands.iterations.is_some_and(|n| intervals >= n) {
                     return surface.draw(app).map_err(failed);
                 }
-                if let Some(open) = app.open.as_ref().filter(|_| fresh && !app.paused) {
+                if let Some(open) = app.open.as_ref().filter(|_| wanted) {
                     let who = Box::new(open.who.clone());
                     let _ = sampler::ask(hands.commands, Command::Details(open.by, open.id.clone(), who));
                 }
@@ -216,6 +228,8 @@ fn perform(effect: Effect, app: &mut App, hands: &Hands<'_>) {
         Effect::Hold(hold) => ask(Command::Hold(hold)),
         Effect::Back(number) => ask(Command::Back(number)),
         Effect::Watch(id) => ask(Command::Watch(id)),
+        Effect::Step(n) => ask(Command::Step(n)),
+        Effect::Jump(seconds) => ask(Command::Jump(seconds)),
         Effect::Details(by, id, who) => {
             if let Some(pid) = who.pid {
                 (hands.command_line)(pid);
@@ -225,7 +239,10 @@ fn perform(effect: Effect, app: &mut App, hands: &Hands<'_>) {
         Effect::Save => match &app.scene.config {
             None => app.say("nothing is kept: it was started with --no-config"),
             Some(path) => {
-                let text = match config::save(path, &app.settings) {
+                let mut settings = app.settings.clone();
+                // How closely somebody recorded is nothing that was chosen here.
+                settings.interval = app.scene.replay.as_ref().map_or(settings.interval, |r| r.kept);
+                let text = match config::save(path, &settings) {
                     Ok(()) => format!("kept in {}", Foreign::from(path.as_path())),
                     Err(e) => format!("cannot keep the settings in {}: {e}", Foreign::from(path.as_path())),
                 };
@@ -266,7 +283,12 @@ pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>)
         let _ = input.send(Event::Closed);
     })?;
     let mut app = App::new(scene, settings, screen.size());
+    let recorded = app.scene.replay.is_some();
     let command_line = |pid| {
+        if recorded {
+            let _ = sampler::ask(&commands, Command::CommandLines(vec![pid]));
+            return;
+        }
         // One that hangs in the kernel holds up nothing but itself.
         let sender = sender.clone();
         let look = move || drop(sender.send(Event::CommandLine(pid, details::command_line(pid))));
@@ -284,7 +306,13 @@ pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>)
             }
         }
     })?;
-    let command_lines = |pids| drop(asked.send(pids));
+    let command_lines = |pids| {
+        if recorded {
+            let _ = sampler::ask(&commands, Command::CommandLines(pids));
+        } else {
+            drop(asked.send(pids));
+        }
+    };
     let suspend = || {
         if let Err(e) = signal_hook::low_level::emulate_default_handler(SIGTSTP) {
             log::warn!("cannot stop: {e}");
@@ -300,75 +328,4 @@ pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>)
     let result = turn(&mut app, &mut events, &mut screen, &hands);
     drop(screen);
     result
-}
-
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
-    let made = thread::Builder::new().name(name.into()).spawn(body);
-    made.map(drop).map_err(|e| Failure::failed(format!("cannot start a thread: {e}")))
-}
-
-/// The thread that samples. All that it needs is made there: much of it cannot change threads.
-fn sample(
-    options: Options,
-    process: Option<Process>,
-    config: Option<PathBuf>,
-    sender: Sender<Event>,
-    requests: Receiver<Command>,
-) -> Result<(), Failure> {
-    /// Reports an end that nobody has reported: a panic.
-    struct Guard(Sender<Event>);
-    impl Drop for Guard {
-        fn drop(&mut self) {
-            let failure = Failure::failed("the thread that samples has ended unexpectedly");
-            let _ = self.0.send(Event::Report(Report::Failed(failure)));
-        }
-    }
-    spawn("sampler", move || {
-        let guard = Guard(sender);
-        let sender = &guard.0;
-        let all = || -> Result<(), Failure> {
-            let Counting { mut engines, pivot, scene } = counting::count(&options, config)?;
-            let (settings, _) = counting::settings(&options, scene.engine)?;
-            let job = Job {
-                source: &mut engines,
-                pivot,
-                files: scene.files,
-                process,
-                view: App::new(scene.clone(), settings.clone(), (0, 0)).view(),
-                interval: settings.interval,
-                machine: Some(Watch::here()),
-            };
-            let _ = sender.send(Event::Began(Box::new((scene, settings))));
-            Ok(sampler::work(job, &requests, &|report| sender.send(Event::Report(report)).is_ok())?)
-        };
-        if let Err(failure) = all() {
-            let _ = sender.send(Event::Report(Report::Failed(failure)));
-        }
-    })
-}
-
-/// Signals become events. The third one that asks for the end gets it, should the terminal be stuck.
-fn signals(sender: Sender<Event>) -> Result<(), Failure> {
-    // The last three mean nothing to us, and would end us with the terminal in our hands.
-    const ENDS: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM];
-    /// How long a terminal that is stuck may take to be given back.
-    const STUCK: std::time::Duration = std::time::Duration::from_millis(200);
-    let all = ENDS.into_iter().chain([SIGTSTP, SIGCONT]);
-    let mut signals = Signals::new(all).map_err(|e| Failure::failed(format!("cannot take signals: {e}")))?;
-    spawn("signals", move || {
-        let mut ends = 0;
-        for signal in signals.forever() {
-            let _ = sender.send(Event::Signal(signal));
-            if ENDS.contains(&signal) {
-                ends += 1;
-                // Output that somebody stopped (Ctrl-S) would hold up the end.
-                let _ = rustix::termios::tcflow(std::io::stdout(), rustix::termios::Action::OOn);
-            }
-            if ends > 2 {
-                let _ = spawn("end", terminal::give_back);
-                std::thread::sleep(STUCK);
-                signal_hook::low_level::exit(128 + signal);
-            }
-        }
-    })
 }

@@ -41,7 +41,10 @@ pub fn cachetop(options: &Options) -> Result<(), Failure> {
     if on_screen && !options.counting.explain {
         super::terminal::check()?;
     }
-    let process = options.chosen.pid.map(Process::open).transpose()?;
+    if options.replay.is_some() && !on_screen {
+        return super::replay::batch(options, config, &mut std::io::stdout().lock());
+    }
+    let process = options.chosen.pid.filter(|_| options.replay.is_none()).map(Process::open).transpose()?;
     if options.counting.explain {
         let counting = count(options, config)?;
         let text = counting.engines.explain();

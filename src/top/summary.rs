@@ -116,6 +116,9 @@ pub fn place(settings: &Settings, scene: &Scene) -> String {
     let only = if scene.only.is_empty() { String::new() } else { format!("only {}  ", scene.only) };
     let (host, kernel, engine) = (&scene.host, &scene.kernel, scene.engine.name());
     let every = settings.interval.as_secs_f64();
+    if scene.replay.is_some() {
+        return format!("replay every {every} s  {only}{host}  Linux {kernel}  {engine} engine");
+    }
     format!("{only}{host}  Linux {kernel}  {engine} engine  every {every} s")
 }
 
@@ -152,7 +155,9 @@ pub fn figures(settings: &Settings, scene: &Scene, interval: &Interval) -> Strin
 /// The time of day.
 #[must_use]
 pub fn time(scene: &Scene, interval: &Interval) -> String {
-    interval.time.to_zoned(scene.zone.clone()).strftime("%H:%M:%S").to_string()
+    // Of what is not now, the day as well.
+    let format = if scene.replay.is_some() { "%Y-%m-%d %H:%M:%S" } else { "%H:%M:%S" };
+    interval.time.to_zoned(scene.zone.clone()).strftime(format).to_string()
 }
 
 /// The upper part as lines of text.

@@ -6,6 +6,7 @@ mod ended;
 mod frames;
 mod keys;
 mod program;
+mod replay;
 mod sums;
 
 use std::sync::Arc;
@@ -53,6 +54,7 @@ fn scene() -> Scene {
         page_size: 4096,
         zone: jiff::tz::TimeZone::UTC,
         config: None,
+        replay: None,
     }
 }
 

@@ -102,6 +102,7 @@ fn endings(program: &Path) {
         screen.ends(&format!("signal {signal}"));
     }
     travel(program);
+    replayed(program);
     stopped(program);
     let mut screen = Screen::new(program, &["--no-config", "0.2"]);
     screen.until("the table", |t| t.contains("COMMAND").then_some(()));
@@ -131,6 +132,43 @@ fn travel(program: &Path) {
     screen.press("q");
     screen.ends("q after the past");
     println!("ok: back in time and to now again");
+}
+
+/// A recording on the screen: its time is walked through by keys, and it is as if nothing else were there.
+fn replayed(program: &Path) {
+    let path = std::env::temp_dir().join(format!("replayed-{}.record", std::process::id()));
+    let done = Command::new(program.with_file_name("cachestat"))
+        .args(["--record", path.to_str().unwrap(), "--json", "--by", "comm", "0.1", "25"])
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let live = String::from_utf8(done.stdout).unwrap();
+    let again = Command::new(program)
+        .args(["--no-config", "--json", "--by", "comm", "--replay", path.to_str().unwrap()])
+        .output()
+        .unwrap();
+    // The same rows and figures, to the byte.
+    assert_eq!(String::from_utf8(again.stdout).unwrap().lines().count(), live.lines().count());
+    let mut screen = Screen::new(program, &["--no-config", "--replay", path.to_str().unwrap()]);
+    let clock = |t: &str| {
+        let last = t.lines().next()?.split_whitespace().last()?.to_owned();
+        (t.contains("REPLAY paused") && last.len() == 8 && last.contains(':')).then_some(last)
+    };
+    let first = screen.until("the first interval", clock);
+    // Ten intervals are a second, and ten more another one.
+    screen.press("\u{1b}[1;5C\u{1b}[1;5C");
+    let later = screen.until("two seconds on", |t| clock(t).filter(|c| *c != first));
+    assert!(later > first, "{first} {later}");
+    screen.press("\u{1b}[1;5D\u{1b}[1;5D\u{1b}[1;5D");
+    screen.until("back at the beginning", |t| clock(t).filter(|c| *c == first));
+    screen.press("6");
+    screen.until("files of then", |t| (t.contains("REPLAY paused") && t.contains("FILE")).then_some(()));
+    screen.press(" ");
+    screen.until("the end by itself", |t| (t.contains("the recording ends here")).then_some(()));
+    screen.press("q");
+    screen.ends("q in a replay");
+    std::fs::remove_file(&path).unwrap();
+    println!("ok: a recording, walked through");
 }
 
 /// Stopped by a signal and by a key, and let go on: the terminal is the shell's in between.

@@ -32,7 +32,8 @@ cachetop --comm postgres      all processes of that name
 cachetop --by file --sort misses
 cachetop --show total         counts since it was started
 cachetop -b -n 3 2            three intervals of two seconds as text
-cachetop --json -n 60 >log    one JSON object a line, for programs",
+cachetop --json -n 60 >log    one JSON object a line, for programs
+cachetop --replay FILE        what was recorded, with keys for the time",
     ),
     (
         "Reading the figures",
@@ -75,7 +76,8 @@ its reason, what it makes wrong, and the sum so far.
 
 Left and Right go back in time, to ten minutes ago, with the whole screen
 and in any kind of rows, while counting goes on; 'p' or Esc is now again.
-Totals are of now only. Where many processes come and go, less is kept.",
+{ } go by a minute, ( ) by an hour. Totals are of now only. Where many
+processes come and go, less is kept.",
     ),
     (
         "Filter",
@@ -118,6 +120,23 @@ more. With --latency there are histograms: how long its read calls took,
 those that missed and those that did not. Calls are not timed file by file:
 rows of files show those of the whole system. How much read-ahead was
 wasted, and how much was evicted, is known for the whole system only.",
+    ),
+    (
+        "Replay",
+        "\
+--replay FILE shows what 'cachestat --record FILE' or 'cachetopd --record
+DIR' wrote, on the same screen, or with -b and --json as the run would have
+written it. It needs no privilege. --from takes 14:00 (the first since the
+recording began), '2026-11-23 14:00' or '3m ago'; INTERVAL and '+' '-' put
+intervals together to that length.
+
+It begins paused. Space plays it at the pace at which it was recorded; Left
+and Right go to the interval before or after, with Ctrl by ten; { } by a
+minute, ( ) by an hour. Names, files and command lines are those of then.
+Totals and details begin with the interval that one has jumped to, or gone
+back to, and say when that is; going on adds to them. Who has ended was not
+recorded, nor what devices did: those are '-'. Where nothing was recorded,
+one steps across.",
     ),
     (
         "Settings",

@@ -68,6 +68,10 @@ impl App {
     }
 
     fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        if self.scene.replay.is_some() {
+            // No interval comes by itself that would let it go.
+            self.message = None;
+        }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let action = keys::action(key);
         // These work wherever one is.
@@ -103,6 +107,7 @@ impl App {
                     action @ (Action::Quit
                     | Action::Pause
                     | Action::Time(_)
+                    | Action::Jump(_)
                     | Action::Unit
                     | Action::Show
                     | Action::Slower
@@ -208,6 +213,9 @@ impl App {
                 }
                 return vec![Effect::View(self.view())];
             }
+            Action::Ended if self.scene.replay.is_some() => {
+                self.say("who has ended was not recorded");
+            }
             Action::Ended => {
                 if !self.scene.told_of_ends {
                     self.say("from within a PID namespace nobody can tell which processes have ended");
@@ -232,6 +240,7 @@ impl App {
                 };
             }
             Action::Time(by) => return self.travel(by),
+            Action::Jump(seconds) => return self.jump(seconds),
             Action::Pause if self.back.is_some() => return self.return_to_now(),
             Action::Pause => {
                 self.paused = !self.paused;
@@ -365,6 +374,9 @@ impl App {
         let now = self.settings.interval;
         let mut steps = INTERVALS.iter().map(|ms| Duration::from_millis(*ms));
         let next = if slower { steps.find(|s| *s > now) } else { steps.rev().find(|s| *s < now) };
+        // What was recorded can be put together, and not taken apart.
+        let shortest = self.scene.replay.as_ref().map_or(Duration::ZERO, |r| r.recorded);
+        let next = next.map(|next| next.max(shortest)).filter(|next| *next != now);
         let Some(next) = next else {
             self.say("no more than that");
             return Vec::new();

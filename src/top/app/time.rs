@@ -5,6 +5,8 @@ use super::Effect;
 use super::HISTORY;
 use crate::live::snapshot::Snapshot;
 use crate::model::Interval;
+use crate::sample::Lost;
+use crate::top::argv::Argv;
 use crate::top::cells;
 use crate::top::settings::Show;
 use crate::top::summary;
@@ -44,8 +46,52 @@ impl App {
         self.history.iter().rev().take_while(|m| m.number > number).map(|m| m.seconds).sum()
     }
 
+    /// What follows is of another time of a recording.
+    pub fn anew(&mut self) {
+        self.history.clear();
+        self.lost = Lost::default();
+        // The same number may be another process.
+        self.argv = Argv::default();
+        self.begin_totals();
+    }
+
+    /// Totals begin with the interval that is shown next.
+    pub fn begin_totals(&mut self) {
+        self.since = None;
+    }
+
+    /// Since when totals are added up.
+    #[must_use]
+    pub fn since(&self) -> String {
+        match self.since.filter(|_| self.scene.replay.is_some()) {
+            Some(time) => format!("{} on", time.to_zoned(self.scene.zone.clone()).strftime("%H:%M:%S")),
+            None => "since start".into(),
+        }
+    }
+
+    /// So many seconds back, or on.
+    pub(super) fn jump(&mut self, seconds: i32) -> Vec<Effect> {
+        if self.scene.replay.is_some() {
+            return self.step(Effect::Jump(seconds));
+        }
+        #[allow(clippy::cast_possible_truncation)]
+        let intervals = (f64::from(seconds) / self.settings.interval.as_secs_f64()).round() as i32;
+        self.travel(if intervals == 0 { seconds.signum() } else { intervals })
+    }
+
+    /// Whoever steps through a recording wants to see where that led.
+    fn step(&mut self, effect: Effect) -> Vec<Effect> {
+        let mut out = if self.paused { Vec::new() } else { vec![Effect::Hold(true)] };
+        self.paused = true;
+        out.push(effect);
+        out
+    }
+
     /// Another interval of those before; behind the last one the picture goes on.
     pub(super) fn travel(&mut self, by: i32) -> Vec<Effect> {
+        if self.scene.replay.is_some() {
+            return self.step(Effect::Step(by));
+        }
         let (Some(snapshot), Some(last)) = (&self.snapshot, self.history.back()) else { return Vec::new() };
         let to = i64::try_from(snapshot.number).unwrap_or(i64::MAX).saturating_add(by.into());
         let to = u64::try_from(to).unwrap_or(0);

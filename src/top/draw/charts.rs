@@ -63,9 +63,10 @@ fn axis(
     let buffer = frame.buffer_mut();
     buffer.set_string(bars.x, y, theme.rule().repeat(bars.width.into()), theme.dim());
     let mut free = bars.right() + 14;
+    let now = if app.scene.replay.is_some() { "0s" } else { "now" };
     for (n, moment) in shown.iter().enumerate() {
         let x = column(bars, n);
-        let text = if age > 0.0 { format!("-{}", ago(age)) } else { "now".to_owned() };
+        let text = if age > 0.0 { format!("-{}", ago(age)) } else { now.to_owned() };
         let width = u16::try_from(text.len()).unwrap_or(0);
         let begin = (x + 1).saturating_sub(width);
         if begin >= bars.x && n % 5 == 0 && free > x + 12 {

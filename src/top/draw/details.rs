@@ -102,6 +102,9 @@ impl Page<'_> {
             match &self.open.command_line {
                 None => self.field("command line", "being looked up"),
                 Some(Some(line)) => self.field("command line", line.clone()),
+                Some(None) if self.app.scene.replay.is_some() => {
+                    self.field("command line", "- (it was not recorded)");
+                }
                 Some(None) => self.field("command line", "- (the process has ended, or has none)"),
             }
         }
@@ -128,7 +131,7 @@ impl Page<'_> {
     }
 
     fn findings(&mut self, details: &Details) {
-        self.title("findings (since start)".into());
+        self.title(format!("findings ({})", self.app.since()));
         if details.findings.is_empty() {
             self.plain("none");
         }
@@ -158,7 +161,7 @@ impl Page<'_> {
         let second =
             |text: &str| if numbers.show == Show::Total { String::new() } else { format!("{text:>12}") };
         let title = second(if numbers.show == Show::Rate { "per second" } else { "interval" });
-        self.title(format!("{:<12}{title} {:>12}   ", "figures", "since start"));
+        self.title(format!("{:<12}{title} {:>12}   ", "figures", self.app.since()));
         let unknown = || Row { who: self.open.who.clone(), figures: Figures::unknown(), classic: None };
         let all = details.since_start.clone().unwrap_or_else(unknown);
         let engine = app.scene.engine;
@@ -188,7 +191,7 @@ impl Page<'_> {
     }
 
     fn list(&mut self, by: By, rows: &[Row], details: &Details) {
-        self.title(format!("{} (since start)", by.plural()));
+        self.title(format!("{} ({})", by.plural(), self.app.since()));
         if rows.is_empty() {
             let why = match (self.app.scene.engine, by.files() && !details.files_counted) {
                 (Engine::Classic, _) => "- (the classic engine counts processes only)",
@@ -219,7 +222,7 @@ impl Page<'_> {
 
     fn latency(&mut self, details: &Details) {
         let calls = if details.latency.is_some() { "its read calls" } else { "read calls" };
-        self.title(format!("latency of {calls} (since start)"));
+        self.title(format!("latency of {calls} ({})", self.app.since()));
         let h: &Histograms = match (&details.latency, &details.system_latency) {
             (Some(own), _) => own,
             (None, Some(system)) => {

@@ -64,12 +64,13 @@ fn place(app: &App, theme: &Theme, area: Rect, frame: &mut Frame<'_>) {
     let width = usize::from(area.width);
     let text = theme.text(&format!("cachetop  {}", summary::place(&app.settings, &app.scene)));
     // The clock is at the right; what a narrow screen cuts off is at the end.
-    let text: String = text.chars().take(width.saturating_sub(9)).collect();
+    let clock: u16 = if app.scene.replay.is_some() { 20 } else { 9 };
+    let text: String = text.chars().take(width.saturating_sub(clock.into())).collect();
     frame.buffer_mut().set_stringn(0, area.y, text, width, theme.strong());
     let Some(snapshot) = &app.snapshot else { return };
     let time = summary::time(&app.scene, &snapshot.system);
-    let x = area.width.saturating_sub(9);
-    frame.buffer_mut().set_stringn(x, area.y, format!(" {time}"), 9, theme.strong());
+    let x = area.width.saturating_sub(clock);
+    frame.buffer_mut().set_stringn(x, area.y, format!(" {time}"), clock.into(), theme.strong());
     if area.height < 2 {
         return;
     }
@@ -119,6 +120,7 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
             (Show::Count, wanted) if differ(numbers.seconds, wanted) => {
                 format!("in {:.1} s", numbers.seconds)
             }
+            (Show::Total, _) => app.since(),
             (show, _) => show.title().into(),
         });
         let arrow = if app.settings.reverse { " reversed" } else { "" };
@@ -154,7 +156,10 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
             Span::styled(theme.text(&format!("filter: {}{cursor}  ", app.filter)), theme.strong()),
         );
     }
-    if app.paused {
+    if app.scene.replay.is_some() {
+        let text = if app.paused { "REPLAY paused  " } else { "REPLAY playing  " };
+        spans.insert(0, Span::styled(text, theme.warning()));
+    } else if app.paused {
         let text = match app.back {
             Some(_) => format!("{} s AGO  ", decimal(app.ago())),
             None => "PAUSED  ".into(),
@@ -190,6 +195,9 @@ pub(super) fn foot(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
     }
     let keys = match app.mode {
         Mode::Filter => "text  !not  a|b  ~regular.expression  misses>100    Enter keep  Esc drop",
+        _ if app.scene.replay.is_some() => {
+            "h help  Space play  \u{2190} \u{2192} step  {} minute  () hour  Enter details  / filter q quit"
+        }
         _ => "h help  Enter details  / filter  Tab rows  < > sort  m totals  \u{2190} \u{2192} time  q quit",
     };
     let (text, style) = match message(app) {

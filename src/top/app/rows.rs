@@ -1,0 +1,69 @@
+//! Which rows there are, and what is in one.
+
+use super::App;
+use crate::live::keeper::Id;
+use crate::live::snapshot::Entry;
+use crate::live::snapshot::Snapshot;
+use crate::live::snapshot::State;
+use crate::model::Row;
+use crate::pivot::By;
+use crate::plan::Engine;
+use crate::top::table::Slot;
+
+impl App {
+    /// Rows that the screen holds.
+    #[must_use]
+    pub fn page(&self) -> usize {
+        usize::from(self.zones().rows.height).max(1)
+    }
+
+    /// The id of a row.
+    #[must_use]
+    pub fn id(&self, slot: Slot) -> Option<&Id> {
+        id_of(self.snapshot.as_ref()?, slot)
+    }
+
+    /// What is in a row, without its figures.
+    #[must_use]
+    pub fn entry(&self, slot: Slot) -> Option<&Entry> {
+        let snapshot = self.snapshot.as_ref()?;
+        match slot {
+            Slot::Entry(i) => snapshot.entries.get(i),
+            Slot::Thread(i, _) => snapshot.threads.get(i),
+        }
+    }
+
+    /// The row and what became of it.
+    #[must_use]
+    pub fn row(&self, slot: Slot) -> Option<(Row, State)> {
+        let snapshot = self.snapshot.as_ref()?;
+        match slot {
+            Slot::Entry(i) => snapshot.entries.get(i).map(|e| (snapshot.row(e), e.state)),
+            Slot::Thread(i, _) => snapshot.threads.get(i).map(|e| (snapshot.thread(e), e.state)),
+        }
+    }
+
+    /// Kinds of rows that can be shown.
+    #[must_use]
+    pub fn pivots(&self) -> Vec<By> {
+        const ALL: [By; 8] =
+            [By::Process, By::Thread, By::Comm, By::User, By::Cgroup, By::File, By::Mount, By::Device];
+        let one = self.scene.engine != Engine::Exact;
+        let can = |by: &By| match by {
+            By::Process => true,
+            _ if one => false,
+            By::Thread => !self.scene.by_file,
+            by => self.scene.files || !by.files(),
+        };
+        ALL.into_iter().filter(can).collect()
+    }
+}
+
+/// The id of a row of this snapshot.
+pub(super) fn id_of(snapshot: &Snapshot, slot: Slot) -> Option<&Id> {
+    let entry = match slot {
+        Slot::Entry(i) => snapshot.entries.get(i),
+        Slot::Thread(i, _) => snapshot.threads.get(i),
+    };
+    entry.map(Entry::id)
+}

@@ -1,0 +1,111 @@
+//! The threads beside the one that draws.
+
+use std::path::PathBuf;
+use std::sync::mpsc::Receiver;
+use std::sync::mpsc::Sender;
+use std::thread;
+
+use signal_hook::consts::SIGALRM;
+use signal_hook::consts::SIGCONT;
+use signal_hook::consts::SIGHUP;
+use signal_hook::consts::SIGINT;
+use signal_hook::consts::SIGQUIT;
+use signal_hook::consts::SIGTERM;
+use signal_hook::consts::SIGTSTP;
+use signal_hook::consts::SIGUSR1;
+use signal_hook::consts::SIGUSR2;
+use signal_hook::iterator::Signals;
+
+use super::Event;
+use crate::exit::Failure;
+use crate::live::machine::Watch;
+use crate::top::app::App;
+use crate::top::counting;
+use crate::top::counting::Counting;
+use crate::top::options::Options;
+use crate::top::replay;
+use crate::top::sampler;
+use crate::top::sampler::Command;
+use crate::top::sampler::Job;
+use crate::top::sampler::Report;
+use crate::top::terminal;
+use crate::wait::Process;
+
+/// Starts a thread.
+pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let made = thread::Builder::new().name(name.into()).spawn(body);
+    made.map(drop).map_err(|e| Failure::failed(format!("cannot start a thread: {e}")))
+}
+
+/// The thread that samples. All that it needs is made there: much of it cannot change threads.
+pub(super) fn sample(
+    options: Options,
+    process: Option<Process>,
+    config: Option<PathBuf>,
+    sender: Sender<Event>,
+    requests: Receiver<Command>,
+) -> Result<(), Failure> {
+    /// Reports an end that nobody has reported: a panic.
+    struct Guard(Sender<Event>);
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            let failure = Failure::failed("the thread that samples has ended unexpectedly");
+            let _ = self.0.send(Event::Report(Report::Failed(failure)));
+        }
+    }
+    spawn("sampler", move || {
+        let guard = Guard(sender);
+        let sender = &guard.0;
+        let all = || -> Result<(), Failure> {
+            let report = |report| sender.send(Event::Report(report)).is_ok();
+            if let Some((path, from)) = &options.replay {
+                let (tape, scene, settings) = replay::Tape::open(&options, (path, from.as_ref()), config)?;
+                let view = App::new(scene.clone(), settings.clone(), (0, 0)).view();
+                let _ = sender.send(Event::Began(Box::new((scene, settings))));
+                return tape.work(view, &requests, &report);
+            }
+            let Counting { mut engines, pivot, scene } = counting::count(&options, config)?;
+            let (settings, _) = counting::settings(&options, scene.engine)?;
+            let job = Job {
+                source: &mut engines,
+                pivot,
+                files: scene.files,
+                process,
+                view: App::new(scene.clone(), settings.clone(), (0, 0)).view(),
+                interval: settings.interval,
+                machine: Some(Watch::here()),
+            };
+            let _ = sender.send(Event::Began(Box::new((scene, settings))));
+            Ok(sampler::work(job, &requests, &report)?)
+        };
+        if let Err(failure) = all() {
+            let _ = sender.send(Event::Report(Report::Failed(failure)));
+        }
+    })
+}
+
+/// Signals become events. The third one that asks for the end gets it, should the terminal be stuck.
+pub(super) fn signals(sender: Sender<Event>) -> Result<(), Failure> {
+    // The last three mean nothing to us, and would end us with the terminal in our hands.
+    const ENDS: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM];
+    /// How long a terminal that is stuck may take to be given back.
+    const STUCK: std::time::Duration = std::time::Duration::from_millis(200);
+    let all = ENDS.into_iter().chain([SIGTSTP, SIGCONT]);
+    let mut signals = Signals::new(all).map_err(|e| Failure::failed(format!("cannot take signals: {e}")))?;
+    spawn("signals", move || {
+        let mut ends = 0;
+        for signal in signals.forever() {
+            let _ = sender.send(Event::Signal(signal));
+            if ENDS.contains(&signal) {
+                ends += 1;
+                // Output that somebody stopped (Ctrl-S) would hold up the end.
+                let _ = rustix::termios::tcflow(std::io::stdout(), rustix::termios::Action::OOn);
+            }
+            if ends > 2 {
+                let _ = spawn("end", terminal::give_back);
+                std::thread::sleep(STUCK);
+                signal_hook::low_level::exit(128 + signal);
+            }
+        }
+    })
+}
