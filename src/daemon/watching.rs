@@ -89,7 +89,6 @@ fn object(moment: &Moment, (before, now): (&Sample, &Sample), plan: &Plan, files
             interval.insert(name.into(), rows["rows"].clone());
         }
     }
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     foreign::json(&json!({
         "schema": SCHEMA,
         "when": moment.when,
@@ -97,7 +96,7 @@ fn object(moment: &Moment, (before, now): (&Sample, &Sample), plan: &Plan, files
         "time": crate::view::utc(moment.time),
         "since": crate::view::utc(moment.since),
         "held_s": moment.seconds,
-        "host": host.trim_end(),
+        "host": crate::kernel::name("hostname"),
         "interval": interval,
     }))
 }

@@ -147,7 +147,7 @@ fn replayed(program: &Path) {
         .args(["--no-config", "--json", "--by", "comm", "--replay", path.to_str().unwrap()])
         .output()
         .unwrap();
-    // The same rows and figures, to the byte.
+    // That they are the same to the byte is shown by unit tests; here, that as many come back.
     assert_eq!(String::from_utf8(again.stdout).unwrap().lines().count(), live.lines().count());
     let mut screen = Screen::new(program, &["--no-config", "--replay", path.to_str().unwrap()]);
     let clock = |t: &str| {
