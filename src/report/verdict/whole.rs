@@ -20,6 +20,9 @@ pub enum Whole {
     ThreadTime,
 }
 
+/// Seconds; what takes less is told in few words.
+const TRIVIAL: f64 = 0.01;
+
 /// A whole, of two runs or (the second 0) of one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Divided {
@@ -58,9 +61,10 @@ impl Divided {
     }
 
     /// Shares of one run below this are not told in words: less is told of the time of threads, of which nobody knows which
-    /// of it mattered.
+    /// of it mattered, and of a run of some milliseconds, where a part of them is next to nothing.
     pub(super) fn least(self) -> f64 {
         match self.of {
+            Whole::WallTime if self.then < TRIVIAL => 4.0 * super::LEAST,
             Whole::WallTime => super::LEAST,
             Whole::ThreadTime => 2.0 * super::LEAST,
         }

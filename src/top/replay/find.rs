@@ -32,6 +32,12 @@ const BUDGET: Duration = Duration::from_millis(40);
 /// Bars of the widest chart; fewer where they take too long to read.
 const MOST: u128 = 240;
 
+/// How many intervals are read before one, where each takes so long.
+fn lead(cost: Duration) -> u32 {
+    let fits = BUDGET.as_nanos() / cost.as_nanos().max(1);
+    u32::try_from(fits.clamp(2, MOST)).unwrap_or(2)
+}
+
 /// Ends of intervals, as far as they are needed.
 struct Ends {
     from: Timestamp,
@@ -64,8 +70,7 @@ impl Tape {
 
     /// How many intervals are read before the one that is shown.
     pub(super) fn lead(&self) -> u32 {
-        let fits = BUDGET.as_nanos() / self.cost.as_nanos().max(1);
-        u32::try_from(fits.clamp(2, MOST)).unwrap_or(2)
+        lead(self.cost)
     }
 
     pub(super) fn reopen(&self, from: Option<Timestamp>) -> Result<Opened, Failure> {
@@ -153,5 +158,16 @@ impl Tape {
         let Some(end) = end else { return Ok(None) };
         ends.ends.push_back(end);
         Ok(Some(ends.place(ends.ends.len() - 1, lead)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chart_is_as_wide_as_there_is_time_for() {
+        let lead_of = |micros| lead(Duration::from_micros(micros));
+        assert_eq!([0, 100, 1000, 10_000, 1_000_000].map(lead_of), [240, 240, 40, 4, 2]);
     }
 }
