@@ -110,8 +110,7 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
                 "madvise(MADV_WILLNEED) for what will be touched, or MADV_POPULATE_READ.",
             );
         }
-        let text = format!(" {faults} page faults brought in {} each.", run.volume(ways.mapped / faults));
-        return how("windows", text, "");
+        return mapped(run, ways.mapped, faults);
     }
     if ahead < misses {
         // Whoever asks for little at a time, and for more than each file once, would have had it read ahead, had that been
@@ -143,6 +142,31 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
         return how("random", text, remedy);
     }
     windows(run).unwrap_or(not_known)
+}
+
+/// Of mappings that were not touched at random. A fault that finds its page being read waits for it and is a minor one: a scan
+/// in order may have a single major fault, which did not bring all of it in.
+fn mapped(run: &Run, pages: u64, faults: u64) -> How {
+    let windows_read: Option<u64> = run.window_pages.as_ref().map(|all| all.iter().sum());
+    let setting = run.files.iter().max_by_key(|f| f.readahead_pages).and_then(|f| f.read_ahead_kb);
+    let ahead = match (windows_read, setting) {
+        (Some(n), _) if n > 0 => n > 2 * faults,
+        (_, Some(kb)) if kb > 0 => pages * page() > 2 * faults * kb * 1024,
+        _ => false,
+    };
+    if !ahead {
+        let (s, who) = if faults == 1 { ("", "it") } else { ("s", "each of them") };
+        let text = format!(
+            " {faults} page fault{s} waited for what was read around {who}, {}.",
+            run.volume(pages / faults)
+        );
+        return how("windows", text, "");
+    }
+    windows(run).unwrap_or_else(|| {
+        let text =
+            " Most of it was fetched ahead of the page faults, which waited for what was just being read.";
+        how("windows", text.into(), "")
+    })
 }
 
 /// Pages of a call that is larger than what read-ahead would fetch for small ones at first.
