@@ -109,7 +109,8 @@ impl Layout {
                 "evicted",
                 "recently_evicted",
             ],
-            Layout::Tree => &["disk_bytes", "cached", "cached_ratio", "dirty"],
+            // PERCENT is of SIZE: beside DISK alone, a sparse file that is cached as far as it has data has '0.01%'.
+            Layout::Tree => &["size_bytes", "disk_bytes", "cached", "cached_ratio", "dirty"],
             Layout::Owned => &["size_bytes", "pages", "cached", "cached_ratio", "dirty", "processes"],
         }
     }

@@ -38,6 +38,7 @@ const TESTS: &[Test] = &[
     ("dirty_until_synced", exact::dirty_until_synced),
     ("a_huge_sparse_file", exact::a_huge_sparse_file),
     ("a_tree", trees::a_tree),
+    ("percent_beside_its_denominator", trees::percent_beside_its_denominator),
     ("a_deep_tree", trees::a_deep_tree),
     ("files_that_vanish", trees::files_that_vanish),
     ("whoever_may_not_write", access::whoever_may_not_write),

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -85,6 +86,30 @@ pub fn a_tree(fs: Fs, dir: &Path) {
         (2, &"file".into(), count(&cached))
     );
     assert_eq!(number(&files[1], "cached"), expected, "the total is that of all");
+}
+
+/// Sixteen pages at the end of a hole: all that is on the disk is cached, and it is 1/256 of the file.
+pub fn percent_beside_its_denominator(_fs: Fs, dir: &Path) {
+    const DATA: u64 = 16;
+    const PAGES: u64 = 256 * DATA;
+    let top = dir.join("sparse");
+    std_fs::create_dir(&top).unwrap();
+    let file = File::options().create_new(true).read(true).write(true).open(top.join("file")).unwrap();
+    let data = vec![0x5a; usize::try_from(DATA * page_size()).unwrap()];
+    file.write_all_at(&data, (PAGES - DATA) * page_size()).unwrap();
+    file.sync_all().unwrap();
+    assert_eq!(count(&resident(&file, PAGES)), DATA);
+    let size = format!("{}.0M", (PAGES * page_size()) >> 20);
+    let cached = format!("{}.0K", (DATA * page_size()) >> 10);
+    for method in ["cachestat", "mincore"] {
+        let out = cachedu(&["-a", "--method", method], &top);
+        let text = String::from_utf8(out.stdout).unwrap();
+        let mut lines = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(lines.next().unwrap()[..4], ["SIZE", "DISK", "CACHED", "PERCENT"], "{method}");
+        for line in lines {
+            assert_eq!((line[0], line[2], line[3]), (&*size, &*cached, "0.39%"), "{method}: {text}");
+        }
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -41,7 +41,8 @@ For files, figures are pages (4 KiB on x86); for directories, bytes.
            files with several names once
   PAGES    pages that SIZE covers
   CACHED   of these, pages in the cache
-  PERCENT  CACHED / PAGES
+  PERCENT  CACHED / PAGES: of SIZE, not of DISK, so a sparse file may have
+           little of it though all of its data are cached
   DIRTY    cached pages that have yet to be written to the disk
   WBACK    cached pages that are being written now
   EVICTED  pages that memory reclaim took, as far as the kernel remembers

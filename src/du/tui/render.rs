@@ -47,18 +47,25 @@ fn bar(row: &Row) -> String {
 /// A column: its title, its width, and what stands in it.
 type Column = (&'static str, usize, fn(&Row) -> String);
 
-const DISK: Column = ("DISK", 9, |r| bytes(r.totals.disk));
+fn sized(row: &Row, figure: u64) -> String {
+    let least = if row.totals.partly_sized() { "+" } else { "" };
+    row.totals.sized(figure).map_or("-".into(), |n| format!("{}{least}", bytes(n)))
+}
+
+const SIZE: Column = ("SIZE", 9, |r| sized(r, r.totals.size));
+const DISK: Column = ("DISK", 9, |r| sized(r, r.totals.disk));
 const CACHED: Column = ("CACHED", 9, |r| pages(r.totals.cached(), r));
 const PERCENT: Column = ("PERCENT", 8, |r| r.totals.ratio().map_or("-".into(), percent));
 const BAR_OF: Column = ("", BAR + 2, bar);
 const DIRTY: Column = ("DIRTY", 8, |r| pages(r.totals.only_cachestat(r.totals.dirty), r));
 
-/// The columns for a width: names need some of it as well.
+/// The columns for a width: names need some of it as well. PERCENT is of SIZE, so that one stays longer than DISK.
 const fn columns(width: u16) -> &'static [Column] {
     match width {
-        72.. => &[DISK, CACHED, PERCENT, BAR_OF, DIRTY],
-        58.. => &[DISK, CACHED, PERCENT, DIRTY],
-        48.. => &[DISK, CACHED, PERCENT],
+        92.. => &[SIZE, DISK, CACHED, PERCENT, BAR_OF, DIRTY],
+        72.. => &[SIZE, DISK, CACHED, PERCENT, DIRTY],
+        58.. => &[SIZE, DISK, CACHED, PERCENT],
+        48.. => &[SIZE, CACHED, PERCENT],
         34.. => &[CACHED, PERCENT],
         _ => &[CACHED],
     }
@@ -178,6 +185,7 @@ mod tests {
     fn frames() {
         let (mut state, mut fake) = started(Sort::Cached);
         insta::assert_snapshot!("tree_80x24", frame(&state, 80, 24));
+        insta::assert_snapshot!("tree_100x10", frame(&state, 100, 10));
         state.listing.problem = Some("/r/closed is not read: Permission denied (os error 13)".into());
         insta::assert_snapshot!("tree_60x10", frame(&state, 60, 10));
         insta::assert_snapshot!("tree_40x10", frame(&state, 40, 10));

@@ -228,8 +228,8 @@ pub(super) mod tests {
     }
 
     fn row(kind: Kind, path: &str, cached: u64, pages: u64) -> Row {
-        let totals =
-            Totals { files: 1, disk: pages * 4096, pages, cached, dirty: cached / 10, ..Totals::default() };
+        let (size, disk) = (pages * 4096, pages * 4096);
+        let totals = Totals { files: 1, size, disk, pages, cached, dirty: cached / 10, ..Totals::default() };
         Row::new(kind, path.into(), 1, totals, None)
     }
 
