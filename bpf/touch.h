@@ -65,6 +65,13 @@ static __always_inline void touch_page(u64 hash, u64 who)
 		__sync_fetch_and_add(&touches_dropped, 1);
 }
 
+/* Takes TOUCH_STEP steps of so many pages, as far as there are pages left. */
+#define TOUCH_STEPS(pages, ...)                                                                                 \
+	for (u32 i = 0; i < TOUCH_STEP && first <= last; i++) {                                                 \
+		__VA_ARGS__;                                                                                    \
+		first += pages;                                                                                 \
+	}
+
 /*
  * Every page of a stretch is looked at, by three functions of one another's steps: 128 MiB. Global, so that the verifier
  * looks at each loop once, and not at every call of it.
@@ -72,48 +79,25 @@ static __always_inline void touch_page(u64 hash, u64 who)
 __noinline int touch_few(u64 mapping, u64 first, u64 last, u64 who)
 {
 	u64 hash;
-	u32 i;
 
-	if (!with_touches)
-		return 0;
-	for (i = 0; i < TOUCH_STEP; i++) {
-		if (first > last)
-			break;
-		hash = hash_of_page(mapping, first);
-		if (hash >> 32 < touch_below)
-			touch_page(hash, who);
-		first++;
-	}
+	if (with_touches)
+		TOUCH_STEPS(1, hash = hash_of_page(mapping, first);
+			    if (hash >> 32 < touch_below) touch_page(hash, who))
 	return 0;
 }
 
 __noinline int touch_more(u64 mapping, u64 first, u64 last, u64 who)
 {
-	u32 i;
-
-	if (!with_touches)
-		return 0;
-	for (i = 0; i < TOUCH_STEP; i++) {
-		if (first > last)
-			break;
-		touch_few(mapping, first, last, who);
-		first += TOUCH_STEP;
-	}
+	if (with_touches)
+		TOUCH_STEPS(TOUCH_STEP, touch_few(mapping, first, last, who))
 	return 0;
 }
 
 __noinline int touch_many(u64 mapping, u64 first, u64 last, u64 who)
 {
-	u32 i;
-
 	if (!with_touches)
 		return 0;
-	for (i = 0; i < TOUCH_STEP; i++) {
-		if (first > last)
-			return 0;
-		touch_more(mapping, first, last, who);
-		first += TOUCH_STEP * TOUCH_STEP;
-	}
+	TOUCH_STEPS(TOUCH_STEP * TOUCH_STEP, touch_more(mapping, first, last, who))
 	if (first <= last)
 		__sync_fetch_and_add(&touches_beyond, last - first + 1);
 	return 0;

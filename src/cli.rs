@@ -15,6 +15,7 @@ mod values;
 
 use clap::ValueEnum;
 
+pub use shared::Common;
 pub use shared::Filters;
 pub use shared::How;
 pub use shared::Itself;

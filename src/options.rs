@@ -14,6 +14,18 @@ use crate::session;
 use crate::text::foreign::Foreign;
 use crate::text::numbers::Unit;
 
+/// How rows are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Format {
+    /// A table, for people.
+    #[default]
+    Text,
+    /// JSON objects, one a line.
+    Json,
+    /// Comma-separated values.
+    Csv,
+}
+
 /// One of a few values, each with the name that people write.
 pub trait OneOf: Copy + 'static {
     /// All of them, in the order in which they are listed.

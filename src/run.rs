@@ -20,7 +20,6 @@ use crate::view::View;
 use crate::wait::Wait;
 use crate::wait::Wake;
 
-pub use options::Format;
 pub use options::Options;
 pub use options::Set;
 

@@ -8,8 +8,9 @@ pub mod json;
 pub mod text;
 
 use crate::model::Interval;
-use crate::run::options::Format;
+use crate::options::Format;
 use crate::run::options::Options;
+use crate::run::options::Set;
 
 /// One output format.
 pub trait View {
@@ -96,7 +97,7 @@ pub fn new(options: &Options, here: Surroundings) -> Box<dyn View> {
     match options.format {
         Format::Json => Box::new(json::Json { pid: options.chosen.pid, by }),
         Format::Csv => Box::new(csv::Csv::new(options.columns(), options.unit, here.page_size, by)),
-        Format::Bcc => Box::new(bcc::Bcc { clock }),
+        Format::Text if options.set == Set::Bcc => Box::new(bcc::Bcc { clock }),
         Format::Text => Box::new(text::Text::new(
             options.columns(),
             text::Numbers { unit: options.unit, page_size: here.page_size },

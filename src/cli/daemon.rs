@@ -7,15 +7,12 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::CommandLine;
+use super::Common;
 use super::Generated;
-use super::How;
-use super::Itself;
-use super::Room;
 use super::conflict;
 use super::help::Section;
 use super::help::fixed;
 use super::read;
-use super::shared::counting;
 use crate::daemon::moments::Condition;
 use crate::daemon::moments::MOST;
 use crate::daemon::options::Options;
@@ -149,17 +146,9 @@ pub struct Args {
     #[arg(long, value_name = "COMMAND", requires = "when")]
     pub then: Option<String>,
 
-    /// How it is counted.
+    /// How it is counted, with how much room, and what the command says of itself.
     #[command(flatten)]
-    pub how: How,
-
-    /// For how much there is room.
-    #[command(flatten)]
-    pub room: Room,
-
-    /// What the command says of itself.
-    #[command(flatten)]
-    pub itself: Itself,
+    pub common: Common,
 }
 
 /// Where to answer.
@@ -215,7 +204,7 @@ impl CommandLine for Args {
         } else if self.record.is_none()
             && self.textfile.is_none()
             && self.when.is_empty()
-            && !self.itself.explain
+            && !self.common.itself.explain
         {
             return conflict(
                 "with '--listen none' there is nothing to do: add '--record', '--textfile' or '--when'",
@@ -234,7 +223,7 @@ impl CommandLine for Args {
     }
 
     fn generated(&self) -> Option<Generated> {
-        self.itself.generate
+        self.common.itself.generate
     }
 
     fn task(self) -> Result<Options, Failure> {
@@ -253,7 +242,7 @@ impl CommandLine for Args {
             latency: !self.no_latency,
             when: self.when.clone(),
             then: self.then.clone(),
-            counting: counting(&self.how, &self.itself, &self.room),
+            counting: self.common.counting(),
         })
     }
 }

@@ -13,7 +13,6 @@ use super::Generated;
 use super::conflict;
 use super::help::Section;
 use super::help::fixed;
-use crate::du::options::Format;
 use crate::du::options::List;
 use crate::du::options::Options;
 use crate::du::options::Processes;
@@ -21,6 +20,7 @@ use crate::du::options::Task;
 use crate::du::printing;
 use crate::du::row::Sort;
 use crate::exit::Failure;
+use crate::options::Format;
 use crate::residency::Method;
 use crate::text::numbers::Unit;
 

@@ -109,14 +109,32 @@ pub struct Itself {
     pub generate: Option<Generated>,
 }
 
-/// How it is counted, without a command line.
-pub(super) fn counting(how: &How, itself: &Itself, room: &Room) -> Counting {
-    Counting {
-        engine: how.engine,
-        include_self: how.include_self,
-        table_size: room.table_size,
-        file_table: Some(room.file_table),
-        explain: itself.explain,
-        refuse: itself.refuse.clone(),
+/// What every command that counts has.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub struct Common {
+    /// How it is counted.
+    #[command(flatten)]
+    pub how: How,
+
+    /// For how much there is room.
+    #[command(flatten)]
+    pub room: Room,
+
+    /// What the command says of itself.
+    #[command(flatten)]
+    pub itself: Itself,
+}
+
+impl Common {
+    /// What counts, and how.
+    pub(super) fn counting(&self) -> Counting {
+        Counting {
+            engine: self.how.engine,
+            include_self: self.how.include_self,
+            table_size: self.room.table_size,
+            file_table: Some(self.room.file_table),
+            explain: self.itself.explain,
+            refuse: self.itself.refuse.clone(),
+        }
     }
 }

@@ -14,22 +14,19 @@ pub use command::Watched;
 pub use recordings::Recordings;
 
 use super::CommandLine;
+use super::Common;
 use super::Filters;
 use super::Generated;
-use super::How;
-use super::Itself;
-use super::Room;
 use super::conflict;
 use super::help::Section;
 use super::read;
 use super::read::ColumnList;
-use super::shared::counting;
 use crate::exit::Failure;
 use crate::options::Counting;
+use crate::options::Format;
 use crate::pivot::By;
 use crate::plan::Engine;
 use crate::report;
-use crate::run::Format;
 use crate::run::Options;
 use crate::run::Set;
 use crate::text::numbers::Unit;
@@ -116,17 +113,9 @@ pub struct Args {
     #[arg(long, conflicts_with = "bcc")]
     pub latency: bool,
 
-    /// How it is counted.
+    /// How it is counted, with how much room, and what the command says of itself.
     #[command(flatten)]
-    pub how: How,
-
-    /// For how much there is room.
-    #[command(flatten)]
-    pub room: Room,
-
-    /// What the command says of itself.
-    #[command(flatten)]
-    pub itself: Itself,
+    pub common: Common,
 
     /// Recordings.
     #[command(flatten)]
@@ -159,14 +148,14 @@ impl CommandLine for Args {
                 "files are counted by process: '--by thread' cannot be used with '--file' or '--mount'",
             );
         }
-        if self.how.classic() && self.by.is_some_and(|by| by != By::Process) {
+        if self.common.how.classic() && self.by.is_some_and(|by| by != By::Process) {
             return conflict("the classic engine counts by process: take '--by process' or '--engine exact'");
         }
-        if self.what_if.is_some() && self.how.classic() {
+        if self.what_if.is_some() && self.common.how.classic() {
             return conflict("'--what-if' needs to know which pages are used: take '--engine exact'");
         }
-        self.how.takes(&self.filters)?;
-        if self.bcc && self.how.engine == Some(Engine::Both) {
+        self.common.how.takes(&self.filters)?;
+        if self.bcc && self.common.how.engine == Some(Engine::Both) {
             return conflict(
                 "'--bcc' cannot be used with '--engine both': its layout has room for one engine",
             );
@@ -175,7 +164,7 @@ impl CommandLine for Args {
     }
 
     fn generated(&self) -> Option<Generated> {
-        self.itself.generate
+        self.common.itself.generate
     }
 
     fn task(self) -> Result<Task, Failure> {
@@ -197,7 +186,7 @@ impl CommandLine for Args {
 
 impl Args {
     fn counting(&self) -> Counting {
-        counting(&self.how, &self.itself, &self.room)
+        self.common.counting()
     }
 
     /// The intervals to show.
@@ -207,13 +196,16 @@ impl Args {
             interval: self.interval,
             count: self.count,
             timestamp: self.timestamp,
-            format: match (self.json, self.csv, self.bcc) {
-                (true, ..) => Format::Json,
-                (_, true, _) => Format::Csv,
-                (_, _, true) => Format::Bcc,
+            format: match (self.json, self.csv) {
+                (true, _) => Format::Json,
+                (_, true) => Format::Csv,
                 _ => Format::Text,
             },
-            set: if self.extended { Set::Wide } else { Set::Default },
+            set: match (self.bcc, self.extended) {
+                (true, _) => Set::Bcc,
+                (_, true) => Set::Wide,
+                _ => Set::Default,
+            },
             columns: self.columns.as_ref().map(|list| list.0.clone()),
             unit: self.unit.unwrap_or(Unit::Pages),
             by: self.by,

@@ -8,16 +8,13 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::CommandLine;
+use super::Common;
 use super::Filters;
 use super::Generated;
-use super::How;
-use super::Itself;
-use super::Room;
 use super::conflict;
 use super::help::Section;
 use super::read;
 use super::read::ColumnList;
-use super::shared::counting;
 use crate::exit::Failure;
 use crate::pivot::By;
 use crate::record::replay::When;
@@ -98,14 +95,6 @@ pub struct Args {
     #[arg(long)]
     pub latency: bool,
 
-    /// How it is counted.
-    #[command(flatten)]
-    pub how: How,
-
-    /// For how much there is room.
-    #[command(flatten)]
-    pub room: Room,
-
     /// Show what 'cachestat --record' or 'cachetopd --record' wrote to this file or directory, with keys for the time
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "include_self", "engine", "table_size", "explain", "refuse", "no_files", "latency"
@@ -132,9 +121,9 @@ pub struct Args {
     #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
     pub color: Color,
 
-    /// What the command says of itself.
+    /// How it is counted, with how much room, and what the command says of itself.
     #[command(flatten)]
-    pub itself: Itself,
+    pub common: Common,
 }
 
 impl CommandLine for Args {
@@ -157,10 +146,10 @@ impl CommandLine for Args {
         if by_file && (self.threads || self.by == Some(By::Thread)) {
             return conflict("files are counted by process: '--file' and '--mount' have no rows of threads");
         }
-        if self.how.classic() && (self.by.is_some_and(|by| by != By::Process) || self.threads) {
+        if self.common.how.classic() && (self.by.is_some_and(|by| by != By::Process) || self.threads) {
             return conflict("the classic engine counts by process: take '--engine exact'");
         }
-        self.how.takes(&self.filters)?;
+        self.common.how.takes(&self.filters)?;
         if self.top.is_some() && !(self.batch || self.json) {
             return conflict("'--top' goes with '-b' or '--json': a screen shows as many rows as it holds");
         }
@@ -168,7 +157,7 @@ impl CommandLine for Args {
     }
 
     fn generated(&self) -> Option<Generated> {
-        self.itself.generate
+        self.common.itself.generate
     }
 
     fn task(self) -> Result<Options, Failure> {
@@ -208,7 +197,7 @@ impl Args {
             },
             color: self.color,
             chosen: self.filters.chosen(),
-            counting: counting(&self.how, &self.itself, &self.room),
+            counting: self.common.counting(),
             replay: self.replay.clone().map(|path| (path, self.from.clone())),
         }
     }

@@ -9,6 +9,7 @@ use super::residency::Method;
 use super::row::Keep;
 use super::row::Sort;
 use super::totals::Totals;
+use crate::options::Format;
 use crate::text::numbers::Unit;
 
 /// What is done with the files.
@@ -61,18 +62,6 @@ impl Task {
             }
         }
     }
-}
-
-/// How rows are written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Format {
-    /// A table.
-    #[default]
-    Text,
-    /// A JSON object for each.
-    Json,
-    /// Comma-separated values.
-    Csv,
 }
 
 /// Where the paths to look at are listed.

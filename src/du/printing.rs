@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use super::found::Found;
-use super::options::Format;
 use super::options::Options;
 use super::row::Kind;
 use super::row::Row;
 use super::view;
 use super::view::Layout;
 use crate::exit::Failure;
+use crate::options::Format;
 use crate::text::output;
 
 /// What stands above all rows.

@@ -9,7 +9,6 @@ use super::finding;
 use super::found::Found;
 use super::interrupt::Watch;
 use super::map;
-use super::options::Format;
 use super::options::Options;
 use super::options::Task;
 use super::printing;
@@ -19,6 +18,7 @@ use super::set;
 use super::stream;
 use super::tui;
 use crate::exit::Failure;
+use crate::options::Format;
 
 pub use super::found::End;
 

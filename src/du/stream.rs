@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc;
 use std::sync::mpsc::SyncSender;
 
-use super::options::Format;
 use super::options::Options;
 use super::printing;
 use super::row::Row;
 use super::row::Sink;
 use super::totals::Totals;
 use crate::exit::Failure;
+use crate::options::Format;
 
 /// Rows that wait to be printed: a walk is faster than a slow reader, and waits for it then.
 const WAITING: usize = 256;

@@ -12,9 +12,7 @@ use hashbrown::HashMap;
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
-use super::mapped::CHUNK;
 use super::mapped::Mapped;
-use super::mapped::enter;
 use super::numbers::hand_back;
 use super::skel::CachetopSkel;
 use super::skel::comm;
@@ -85,38 +83,21 @@ impl Files {
         self
     }
 
+    /// Marks the rows of a process as belonging to a run.
+    pub(super) fn enter(&mut self, skel: &CachetopSkel<'_>, tgid: u32, run: u32) -> libbpf_rs::Result<()> {
+        self.grow(skel).map(|()| self.table.enter(tgid, run))
+    }
+
     /// One of those that are known.
     fn row(&self, n: usize) -> *mut Raw {
         self.table.row(n)
     }
 
-    /// Numbers are given out from below: those after the first one never used have not been used either, but for a
-    /// few that were taken at the same moment.
     fn grow(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<()> {
-        while self.known.len() < self.all {
-            let last = self.known.len().checked_sub(1);
-            // SAFETY: the row is mapped; the kernel writes whole words.
-            let used = last.is_none_or(|n| unsafe { (&raw const (*self.row(n)).made).read_volatile() } > 0);
-            if !used {
-                break;
-            }
-            let rows = CHUNK.min(self.all - self.known.len());
-            self.table.grow(&skel.maps.files, rows)?;
-            // No more than that: they are kept for good.
-            self.known.reserve_exact(rows);
-            self.known.resize(self.known.len() + rows, Known::default());
-        }
-        Ok(())
-    }
-
-    /// Marks the rows of a process as belonging to a run.
-    pub(super) fn enter(&mut self, skel: &CachetopSkel<'_>, tgid: u32, run: u32) -> libbpf_rs::Result<()> {
-        self.grow(skel)?;
-        for n in 0..self.known.len() {
-            let row = self.row(n);
-            // SAFETY: words of one row that is mapped.
-            unsafe { enter(&raw const (*row).tgid, &raw mut (*row).run, tgid, run) };
-        }
+        let mapped = self.table.follow(&skel.maps.files, self.all, 0)?;
+        // No more than that: they are kept for good.
+        self.known.reserve_exact(mapped - self.known.len());
+        self.known.resize(mapped, Known::default());
         Ok(())
     }
 

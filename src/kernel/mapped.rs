@@ -7,8 +7,29 @@ use std::ptr::NonNull;
 
 use libbpf_rs::MapCore;
 
+use super::skel::types;
+
 /// Rows that are mapped at a time: a whole number of memory pages, whatever the size of a row.
 pub(super) const CHUNK: usize = 1024;
+
+/// What the rows of both tables have.
+pub(super) trait Row {
+    /// How often the row was given out, the process it belongs to, and the run that this process is part of: words of
+    /// the row, which need not be mapped.
+    fn words(row: *mut Self) -> (*const u32, *const u32, *mut u32);
+}
+
+macro_rules! rows {
+    ($($row:ident)+) => {$(
+        impl Row for types::$row {
+            fn words(row: *mut Self) -> (*const u32, *const u32, *mut u32) {
+                // SAFETY: callers hand in rows of a table, whose words have an address.
+                unsafe { (&raw const (*row).made, &raw const (*row).tgid, &raw mut (*row).run) }
+            }
+        }
+    )+};
+}
+rows!(row file_row);
 
 /// The pieces that are mapped, from the first row on. All but the last have [`CHUNK`] rows.
 #[derive(Debug)]
@@ -25,12 +46,12 @@ impl<R> Default for Mapped<R> {
     }
 }
 
-impl<R> Mapped<R> {
+impl<R: Row> Mapped<R> {
     /// Maps the next piece, of `rows` rows.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(super) fn grow(&mut self, table: &impl MapCore, rows: usize) -> io::Result<()> {
+    fn grow(&mut self, table: &impl MapCore, rows: usize) -> io::Result<()> {
         let at = self.chunks.len() * CHUNK * size_of::<R>();
         // SAFETY: a new mapping at a place of the kernel's choice; the descriptor is valid for the call.
         let memory = unsafe {
@@ -52,6 +73,48 @@ impl<R> Mapped<R> {
         }
     }
 
+    /// Maps what is in use of a table with `all` rows, and the first `kept` in any case; says how many rows are mapped.
+    ///
+    /// Numbers are given out from below: those after the first one never used have not been used either, but for a few
+    /// that were taken at the same moment.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn follow(&mut self, table: &impl MapCore, all: usize, kept: usize) -> io::Result<usize> {
+        let mut mapped = self.mapped();
+        while mapped < all {
+            if let Some(last) = mapped.checked_sub(1) {
+                let (made, ..) = R::words(self.row(last));
+                // SAFETY: the row is mapped; the kernel writes whole words.
+                if last >= kept && unsafe { made.read_volatile() } == 0 {
+                    break;
+                }
+            }
+            let rows = CHUNK.min(all - mapped);
+            self.grow(table, rows)?;
+            mapped += rows;
+        }
+        Ok(mapped)
+    }
+
+    /// How many rows are mapped.
+    fn mapped(&self) -> usize {
+        self.chunks.iter().map(|(_, rows)| rows).sum()
+    }
+
+    /// Marks the rows of a process as belonging to a run.
+    pub(super) fn enter(&self, tgid: u32, run: u32) {
+        for n in 0..self.mapped() {
+            let (_, of, into) = R::words(self.row(n));
+            // SAFETY: words of one row that is mapped. The kernel programs write whole words, and only read the second one.
+            unsafe {
+                if of.read_volatile() == tgid {
+                    into.write_volatile(run);
+                }
+            }
+        }
+    }
+
     /// A row that is mapped.
     pub(super) fn row(&self, n: usize) -> *mut R {
         self.chunks[n / CHUNK].0.as_ptr().wrapping_add(n % CHUNK)
@@ -63,19 +126,6 @@ impl<R> Drop for Mapped<R> {
         for (first, rows) in &self.chunks {
             // SAFETY: mapped by us with this length, and nobody refers to it any more.
             unsafe { libc::munmap(first.as_ptr().cast(), rows * size_of::<R>()) };
-        }
-    }
-}
-
-/// Marks a row as belonging to a run, if it is this process's.
-///
-/// # Safety
-/// Both are words of one row that is mapped. The kernel programs write whole words, and only read the second one.
-pub(super) unsafe fn enter(of: *const u32, into: *mut u32, tgid: u32, run: u32) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if of.read_volatile() == tgid {
-            into.write_volatile(run);
         }
     }
 }

@@ -12,9 +12,7 @@ use std::sync::atomic::fence;
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
-use super::mapped::CHUNK;
 use super::mapped::Mapped;
-use super::mapped::enter;
 use super::numbers::hand_back;
 use super::skel::CachetopSkel;
 use super::skel::comm;
@@ -139,31 +137,16 @@ impl Rows {
 
     /// Maps as many chunks as are in use: numbers are given out from below, spare ones when no other is left.
     fn grow(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<()> {
-        while self.before.len() < self.all {
-            let last = self.before.len().checked_sub(1);
-            // What is kept for some is no sign that the others have not used theirs.
-            let kept = last.is_none_or(|n| self.only && n < self.named);
-            // SAFETY: the row is mapped; the kernel writes whole words.
-            let used = last.is_none_or(|n| unsafe { (&raw const (*self.row(n)).made).read_volatile() } > 0);
-            if !kept && !used {
-                break;
-            }
-            let rows = CHUNK.min(self.all - self.before.len());
-            self.table.grow(&skel.maps.rows, rows)?;
-            self.before.resize(self.before.len() + rows, Sparse::default());
-        }
+        // What is kept for some is no sign that the others have not used theirs.
+        let kept = if self.only { self.named } else { 0 };
+        let mapped = self.table.follow(&skel.maps.rows, self.all, kept)?;
+        self.before.resize(mapped, Sparse::default());
         Ok(())
     }
 
     /// Marks the rows of a process as belonging to a run.
     pub(super) fn enter(&mut self, skel: &CachetopSkel<'_>, tgid: u32, run: u32) -> libbpf_rs::Result<()> {
-        self.grow(skel)?;
-        for n in 0..self.before.len() {
-            let row = self.row(n);
-            // SAFETY: words of one row that is mapped.
-            unsafe { enter(&raw const (*row).tgid, &raw mut (*row).run, tgid, run) };
-        }
-        Ok(())
+        self.grow(skel).map(|()| self.table.enter(tgid, run))
     }
 
     /// What was counted since the last reading. Rows whose thread is gone are free afterwards.

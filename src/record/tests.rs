@@ -5,9 +5,7 @@ mod cost;
 mod crowd;
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::fs;
-use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -26,49 +24,21 @@ use super::writer::shards;
 use crate::cli::Args;
 use crate::exit::Code;
 use crate::pivot::Pivot;
-use crate::plan::Plan;
 use crate::run;
 use crate::run::World;
 use crate::sample::Counter;
 use crate::sample::Histograms;
 use crate::sample::Moment;
 use crate::sample::Sample;
-use crate::sample::Source;
 use crate::sample::machine::Event;
 use crate::sample::machine::Machine;
 use crate::view;
 use crate::view::Surroundings;
 use crate::view::fixtures;
+use crate::view::fixtures::Beats;
 use crate::view::fixtures::FakeNames;
-use crate::wait::Wait;
+use crate::view::fixtures::Made;
 use crate::wait::Wake;
-
-/// Samples that were made up, one after the other.
-struct Made(VecDeque<Sample>, Plan);
-
-impl Source for Made {
-    fn sample(&mut self) -> anyhow::Result<Sample> {
-        self.0.pop_front().ok_or_else(|| anyhow::anyhow!("no more"))
-    }
-
-    fn plan(&self) -> &Plan {
-        &self.1
-    }
-}
-
-/// So many deadlines, and then Ctrl-C.
-struct Beats(usize);
-
-impl Wait for Beats {
-    fn now(&self) -> Instant {
-        Instant::now()
-    }
-
-    fn until(&mut self, _: Instant) -> io::Result<Wake> {
-        self.0 = self.0.saturating_sub(1);
-        Ok(if self.0 == 0 { Wake::Interrupt } else { Wake::Deadline })
-    }
-}
 
 /// Ticks in which threads and files come, go and come again.
 fn samples(number: u32) -> Vec<Sample> {

@@ -8,25 +8,12 @@ use crate::columns::Column;
 use crate::figures::Figure;
 use crate::options::Chosen;
 use crate::options::Counting;
+use crate::options::Format;
 use crate::pivot::By;
 use crate::plan::Engine;
 use crate::plan::Wants;
 use crate::record::replay::Part;
 use crate::text::numbers::Unit;
-
-/// The output format.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Format {
-    /// Text for people.
-    #[default]
-    Text,
-    /// One JSON object a line.
-    Json,
-    /// Comma-separated values.
-    Csv,
-    /// bcc's columns.
-    Bcc,
-}
 
 /// Which columns are shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,6 +23,8 @@ pub enum Set {
     Default,
     /// The wide set.
     Wide,
+    /// Those of bcc, in its own layout.
+    Bcc,
 }
 
 /// What `cachestat` shows.
@@ -99,7 +88,7 @@ impl Options {
             return Wants { latency: true, around: true, files: true, ..Wants::default() };
         }
         let columns = self.columns();
-        let shown = |figure| self.format != Format::Bcc && columns.iter().any(|c| c.figure() == Some(figure));
+        let shown = |figure| self.set != Set::Bcc && columns.iter().any(|c| c.figure() == Some(figure));
         let json = self.format == Format::Json;
         Wants {
             latency: self.latency || json || shown(Figure::StallNs),

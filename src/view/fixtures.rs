@@ -1,9 +1,12 @@
 //! Intervals made up for tests.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::VecDeque;
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use std::time::Instant;
 
 use crate::cgroup::Cgroup;
 use crate::figures::Figure;
@@ -29,8 +32,11 @@ use crate::sample::Memory;
 use crate::sample::Moment;
 use crate::sample::RowSample;
 use crate::sample::Sample;
+use crate::sample::Source;
 use crate::sample::Sparse;
 use crate::text::foreign::Foreign;
+use crate::wait::Wait;
+use crate::wait::Wake;
 
 /// 2026-11-21 09:00:01 UTC.
 pub(crate) fn nine() -> jiff::Timestamp {
@@ -211,4 +217,31 @@ pub(crate) fn pivot(args: &crate::cli::Args) -> Pivot {
     let comm = chosen.comm.as_deref().map(Comm::from);
     let filter = Filter { pid: chosen.pid, comm, cgroup: chosen.cgroup, ..Filter::default() };
     Pivot { by: args.by, top: args.top as usize, filter, names: Box::<FakeNames>::default() }
+}
+
+/// Samples that were made up, one after the other.
+pub(crate) struct Made(pub(crate) VecDeque<Sample>, pub(crate) Plan);
+
+impl Source for Made {
+    fn sample(&mut self) -> anyhow::Result<Sample> {
+        self.0.pop_front().ok_or_else(|| anyhow::anyhow!("no more"))
+    }
+
+    fn plan(&self) -> &Plan {
+        &self.1
+    }
+}
+
+/// So many deadlines, and then Ctrl-C.
+pub(crate) struct Beats(pub(crate) usize);
+
+impl Wait for Beats {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn until(&mut self, _: Instant) -> io::Result<Wake> {
+        self.0 = self.0.saturating_sub(1);
+        Ok(if self.0 == 0 { Wake::Interrupt } else { Wake::Deadline })
+    }
 }

@@ -2,8 +2,6 @@
 
 mod cost;
 
-use std::collections::VecDeque;
-use std::io;
 use std::path::Path;
 use std::sync::mpsc;
 use std::sync::mpsc::Receiver;
@@ -16,7 +14,6 @@ use super::*;
 use crate::exit::Code;
 use crate::pivot::Filter;
 use crate::pivot::Pivot;
-use crate::plan::Plan;
 use crate::record::live::Noting;
 use crate::record::live::Recording;
 use crate::record::names::Told;
@@ -25,7 +22,6 @@ use crate::record::writer::Writer;
 use crate::sample::Counter;
 use crate::sample::Moment;
 use crate::sample::Sample;
-use crate::sample::Source;
 use crate::top::batch;
 use crate::top::batch::World;
 use crate::top::options::Changes;
@@ -35,38 +31,11 @@ use crate::top::options::Output;
 use crate::top::replay::Tape;
 use crate::top::sampler::Command;
 use crate::top::sampler::Report;
-use crate::wait::Wait;
-use crate::wait::Wake;
+use crate::view::fixtures::Beats;
+use crate::view::fixtures::Made;
 
 /// What a terminal would act upon.
 const HOSTILE: &str = "\u{1b}[2Jx\u{7}\n\u{202e}";
-
-/// Samples that were made up, one after the other.
-struct Made(VecDeque<Sample>, Plan);
-
-impl Source for Made {
-    fn sample(&mut self) -> anyhow::Result<Sample> {
-        self.0.pop_front().ok_or_else(|| anyhow::anyhow!("no more"))
-    }
-
-    fn plan(&self) -> &Plan {
-        &self.1
-    }
-}
-
-/// So many deadlines, and then Ctrl-C.
-struct Beats(usize);
-
-impl Wait for Beats {
-    fn now(&self) -> Instant {
-        Instant::now()
-    }
-
-    fn until(&mut self, _: Instant) -> io::Result<Wake> {
-        self.0 = self.0.saturating_sub(1);
-        Ok(if self.0 == 0 { Wake::Interrupt } else { Wake::Deadline })
-    }
-}
 
 /// So many intervals of a second, each with so many processes; `pause`: seconds that the 20th takes longer.
 fn samples(intervals: u64, processes: u32, pause: u64) -> Vec<Sample> {
