@@ -68,12 +68,12 @@ impl Kept for RowSample {
         fold::owner(by, (self.tgid, self.process, self.uid, self.cgroup))
     }
 
-    fn bare(&self) -> Self {
+    fn without_latency(&self) -> Self {
         Self { latency: None, ..self.clone() }
     }
 
     fn ended(&self) -> Self {
-        Self { tgid: 0, tid: 0, comm: self.process, ..self.bare() }
+        Self { tgid: 0, tid: 0, comm: self.process, ..self.without_latency() }
     }
 }
 
@@ -116,7 +116,7 @@ impl Kept for FileSample {
         }
     }
 
-    fn bare(&self) -> Self {
+    fn without_latency(&self) -> Self {
         self.clone()
     }
 

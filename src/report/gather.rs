@@ -177,7 +177,7 @@ impl Gather {
         let mut files: Vec<_> = self.files.into_values().collect();
         let files_seen = files.len() as u64;
         let seen = model::known(plan);
-        files.sort_by_cached_key(|f| (std::cmp::Reverse(bare(&f.sum, &seen).weight()), f.file.inode));
+        files.sort_by_cached_key(|f| (std::cmp::Reverse(counts(&f.sum, &seen).weight()), f.file.inode));
         let look = warm::Disk::new(mounts, known);
         let gone = system.get(Figure::Evicted).zip(system.get(Figure::Removed)).map(|(e, r)| e + r);
         let judged = warm::judge(&files, (c, gone), (followed.run, self.full), origins, mounts, &look);
@@ -231,7 +231,7 @@ impl Gather {
 }
 
 /// The counts of a file, as far as their figures are known.
-fn bare(c: &Sparse, known: &[bool; FIGURES]) -> FileRow {
+fn counts(c: &Sparse, known: &[bool; FIGURES]) -> FileRow {
     let sum = |figure: Figure| figure.counters().iter().map(|counter| c.get(*counter)).sum();
     let of = |figure: Figure| known[figure as usize].then(|| sum(figure));
     FileRow {
@@ -295,7 +295,7 @@ fn row(
             Foreign::from(p).with(mark)
         }),
         fs,
-        ..bare(sum, seen)
+        ..counts(sum, seen)
     }
 }
 

@@ -88,7 +88,7 @@ pub(super) trait Kept: Clone {
     fn add(&mut self, new: &Self);
     fn shared(&self, by: By) -> Option<Shared>;
     /// Counters only.
-    fn bare(&self) -> Self;
+    fn without_latency(&self) -> Self;
     /// The same of nobody any more.
     fn ended(&self) -> Self;
 }
@@ -218,10 +218,10 @@ impl<R: Kept> Kind<R> {
             let there = |s: &Shared| self.folded.contains_key(s) || !self.lost.has(s);
             let Some(shared) = row.shared(by).filter(there) else { continue };
             match self.folded.entry(shared) {
-                Entry::Occupied(at) => folded[*at.get()].row.add(&row.bare()),
+                Entry::Occupied(at) => folded[*at.get()].row.add(&row.without_latency()),
                 Entry::Vacant(place) => {
                     place.insert(folded.len());
-                    folded.push(Folded { by, row: row.bare() });
+                    folded.push(Folded { by, row: row.without_latency() });
                 }
             }
         }
