@@ -5,23 +5,22 @@ use std::fmt;
 use std::io;
 use std::sync::OnceLock;
 
-/// The limits that we change, or libbpf does (locked memory, before 5.11), as they were.
-static BEFORE: OnceLock<[(libc::__rlimit_resource_t, libc::rlimit); 2]> = OnceLock::new();
+use rustix::process::Resource;
+use rustix::process::Rlimit;
+use rustix::process::getrlimit;
+use rustix::process::setrlimit;
 
-fn get(which: libc::__rlimit_resource_t) -> libc::rlimit {
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: the pointer is to memory of ours; on failure it stays as it is.
-    unsafe { libc::getrlimit(which, &raw mut limit) };
-    limit
-}
+/// The limits that we change, or libbpf does (locked memory, before 5.11).
+const OURS: [Resource; 2] = [Resource::Nofile, Resource::Memlock];
+
+/// What they were.
+static BEFORE: OnceLock<[Rlimit; 2]> = OnceLock::new();
 
 /// Lets this process have as many files open as its hard limit allows: each program, table and hook is one.
 pub fn raise() {
-    let before = BEFORE.get_or_init(|| [libc::RLIMIT_NOFILE, libc::RLIMIT_MEMLOCK].map(|w| (w, get(w))));
-    let (which, limit) = before[0];
-    let most = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
-    // SAFETY: plain data. Should it fail, what comes later says what it lacked.
-    unsafe { libc::setrlimit(which, &raw const most) };
+    let [files, _] = BEFORE.get_or_init(|| OURS.map(getrlimit));
+    // Should it fail, what comes later says what it lacked.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, maximum: files.maximum });
 }
 
 /// Gives a child the limits that we were started with, between fork and exec: only system calls are made.
@@ -29,13 +28,15 @@ pub fn raise() {
 /// # Errors
 /// When the kernel refuses.
 pub fn restore() -> io::Result<()> {
-    for (which, limit) in BEFORE.get().into_iter().flatten() {
-        // SAFETY: plain data.
-        if unsafe { libc::setrlimit(*which, limit) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+    for (which, limit) in OURS.into_iter().zip(BEFORE.get().into_iter().flatten()) {
+        setrlimit(which, limit.clone())?;
     }
     Ok(())
+}
+
+/// How many files this process may have open at the most.
+fn most_files() -> u64 {
+    getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
 /// Something that there was not enough of. No answer of the kernel's to what was asked.
@@ -71,7 +72,7 @@ impl Shortage {
     /// Whether this process may have fewer files than any plan needs: about 90.
     #[must_use]
     pub fn of_files() -> Option<Self> {
-        (get(libc::RLIMIT_NOFILE).rlim_max < 80).then_some(Self::Files)
+        (most_files() < 80).then_some(Self::Files)
     }
 
     /// What to do about it.
@@ -98,7 +99,7 @@ impl fmt::Display for Shortage {
                 write!(
                     f,
                     "this process may have {} files open, and needs more",
-                    get(libc::RLIMIT_NOFILE).rlim_max
+                    most_files()
                 )
             }
             Self::AllFiles => write!(f, "the system has as many files open as it may"),

@@ -1,6 +1,5 @@
 //! The path of a cgroup by its id, which is the handle of its directory: three system calls, however many there are.
 
-use std::ffi::CString;
 use std::fs;
 use std::fs::File;
 use std::io;
@@ -36,12 +35,7 @@ pub(super) enum Answer {
 }
 
 fn is_cgroupfs(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    let mut stat = std::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: a string that ends, and memory for the answer, which is only looked at if there is one.
-    unsafe {
-        libc::statfs(path.as_ptr(), stat.as_mut_ptr()) == 0 && MAGIC.contains(&stat.assume_init().f_type)
-    }
+    rustix::fs::statfs(path).is_ok_and(|stat| MAGIC.contains(&stat.f_type))
 }
 
 /// The directory of a cgroup, as it is seen through this mount.
