@@ -3,6 +3,8 @@
 #
 #   ./setup.sh run      install what building needs, build, watch the page cache for five seconds
 #   ./setup.sh install  install what building needs, build, and put commands, manual pages and completions in place
+#   ./setup.sh static   build the commands for a machine with nothing on it (musl; libelf and zlib inside)
+#   ./setup.sh package  build a Debian package: target/package/cachetop_*.deb
 #   ./setup.sh test     install what testing needs, run every check on this kernel and on those of tests/vm
 #
 # Run it as root: packages, BPF and mounts need that. What is installed already is used as it is.
@@ -14,6 +16,9 @@ MIN_RUST=86    # 1.86: ratatui 0.30
 MIN_QEMU=10    # as tests/vm/vm, which says why
 BUILD_PACKAGES=(ca-certificates clang gcc libc6-dev libelf-dev make pkg-config zlib1g-dev)
 TEST_PACKAGES=(btrfs-progs busybox-static e2fsprogs fdisk kmod mount python3 util-linux xfsprogs zstd)
+STATIC_PACKAGES=(autoconf automake autopoint bison flex gawk gettext libtool linux-libc-dev musl-tools)
+PACKAGE_PACKAGES=(dpkg-dev)
+CARGO_DEB=3.8.0
 CLANGS=(clang-14 clang-19)         # the oldest and the newest that Debian's stable releases carry
 BROWSER=chromium-headless-shell    # shows the charts of --html
 CLANG_FORMAT="clang-format-19"     # one version: each formats a little differently
@@ -307,6 +312,66 @@ put_in_place() {
     echo "installed below $2"
 }
 
+# The same directory always stands for the sources, and the last commit's time for the time: two builds are equal.
+equal_builds() {
+    export RUSTFLAGS="--remap-path-prefix=$PWD=/cachetop --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
+    export SOURCE_DATE_EPOCH
+}
+
+# What the static build needs, and where musl's compiler finds the kernel's headers. elfutils looks for three libraries that
+# only its own programs use: it is told that they are there.
+install_for_static() {
+    install_for_building
+    install "${STATIC_PACKAGES[@]}"
+    rustup target add x86_64-unknown-linux-musl
+}
+
+# cargo_static ARGUMENT...: cargo, for the musl target.
+cargo_static() {
+    CC_x86_64_unknown_linux_musl=musl-gcc \
+        CFLAGS_x86_64_unknown_linux_musl="-I$PWD/contrib/static/include -idirafter /usr/include -idirafter /usr/include/x86_64-linux-gnu" \
+        ac_cv_search_argp_parse="none required" ac_cv_search_fts_close="none required" \
+        ac_cv_search__obstack_free="none required" \
+        cargo "$@" --locked --target x86_64-unknown-linux-musl --features vendored
+}
+
+build_static() {
+    install_for_static
+    PATH="$HOME/.cargo/bin:$PATH"
+    equal_builds
+    cargo_static build --release --bins
+    ls -l target/x86_64-unknown-linux-musl/release/cache{stat,top,topd,du}
+}
+
+install_for_packaging() {
+    install_for_building
+    install "${PACKAGE_PACKAGES[@]}"
+    PATH="$HOME/.cargo/bin:$PATH"
+    [ "$(cargo deb --version 2>/dev/null)" = "$CARGO_DEB" ] || cargo install --quiet --locked cargo-deb --version "$CARGO_DEB"
+}
+
+# package PROGRAMS [OPTION]...: a Debian package of the programs in a directory, into target/package.
+package() {
+    local at=target/package programs=$1
+    shift
+    rm -rf $at/bin $at/share $at/systemd
+    put_in_place "$programs" $at
+    strip $at/bin/*
+    mkdir -p $at/systemd
+    sed 's,/usr/local/bin/,/usr/bin/,' contrib/systemd/cachetopd.service >$at/systemd/cachetopd.service
+    cp contrib/debian/preinst contrib/debian/postrm $at/systemd/
+    cargo deb --quiet --no-build --no-strip --output $at "$@"
+}
+
+build_package() {
+    install_for_packaging
+    equal_builds
+    cargo build --locked --release --bins
+    package target/release
+    ls -l target/package/*.deb
+}
+
 # All of it in a directory of its own: the manual pages are such, and the commands run from there.
 check_install() {
     local at=target/installed command
@@ -397,6 +462,8 @@ test_all() {
 case ${1-} in
 run) run ;;
 install) install_all ;;
+static) build_static ;;
+package) build_package ;;
 test) test_all ;;
 *)
     sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
