@@ -348,7 +348,7 @@ install_for_packaging() {
     install_for_building
     install "${PACKAGE_PACKAGES[@]}"
     PATH="$HOME/.cargo/bin:$PATH"
-    [ "$(cargo deb --version 2>/dev/null)" = "$CARGO_DEB" ] || cargo install --quiet --locked cargo-deb --version "$CARGO_DEB"
+    [ "$(cargo deb --version 2>/dev/null)" = "cargo-deb $CARGO_DEB" ] || cargo install --quiet --locked cargo-deb --version "$CARGO_DEB"
 }
 
 # package PROGRAMS [OPTION]...: a Debian package of the programs in a directory, into target/package.
@@ -370,6 +370,41 @@ build_package() {
     cargo build --locked --release --bins
     package target/release
     ls -l target/package/*.deb
+}
+
+# The commands of the static build on a root that has nothing but them.
+check_static() {
+    install_for_static
+    cargo_static build --bins
+    local root=target/static-root at=target/x86_64-unknown-linux-musl/debug command
+    rm -rf $root
+    mkdir -p $root/proc $root/sys $root/tmp
+    for command in cachestat cachetop cachetopd cachedu; do
+        strip -o $root/$command $at/$command
+        if readelf -lW $root/$command | grep INTERP; then return 1; fi
+    done
+    unshare --mount bash -euxc '
+        mount -t proc proc "$0/proc"
+        mount --rbind /sys "$0/sys"
+        chroot "$0" /cachestat 0.2 2
+        chroot "$0" /cachestat --json -o /tmp/report -- /cachedu /cachetop 2>/dev/null
+        grep -q "\"wall_s\"" "$0/tmp/report"
+        chroot "$0" /cachetop -b 0.2 1
+        chroot "$0" /cachetopd --version' $root
+}
+
+# The Debian package in fresh roots of the stable releases: installed, run, upgraded, removed.
+check_package() {
+    install_for_packaging
+    install binutils debian-archive-keyring mmdebstrap
+    rm -f target/package/*.deb
+    package target/debug
+    sha256sum target/package/*-1_*.deb >target/package/sum
+    # Nothing in it depends on when it was made.
+    package target/debug
+    sha256sum -c target/package/sum
+    package target/debug --deb-revision 2
+    tests/package/run target/package/*-1_*.deb target/package/*-2_*.deb bookworm trixie
 }
 
 # All of it in a directory of its own: the manual pages are such, and the commands run from there.
@@ -404,6 +439,8 @@ test_all() {
     done
     step "tests" cargo test --locked --no-fail-fast
     step "installation" check_install
+    step "Debian package" check_package
+    step "static build" check_static
     step "tests as root on this kernel, $(uname -r)" cargo test --locked --test root
     rm -rf target/vm-results target/vm-logs
     mkdir -p target/vm-logs

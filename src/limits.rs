@@ -96,11 +96,7 @@ impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Files => {
-                write!(
-                    f,
-                    "this process may have {} files open, and needs more",
-                    most_files()
-                )
+                write!(f, "this process may have {} files open, and needs more", most_files())
             }
             Self::AllFiles => write!(f, "the system has as many files open as it may"),
             Self::Memory => write!(f, "the kernel has no memory for it"),

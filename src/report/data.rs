@@ -262,6 +262,15 @@ impl Run {
         units::volume_of_bytes(bytes, self.unit)
     }
 
+    /// What share of the pages that it used was in the cache before it, at least and at most. Unknown of nothing, and where
+    /// nothing says how much it was at most.
+    #[must_use]
+    pub fn cached_before(&self) -> Option<(f64, f64)> {
+        let ratio = |part, all| (all > 0).then(|| super::share(part, all));
+        let (least, most) = (ratio(self.warm_pages, self.asked_pages)?, self.bound?);
+        Some((least, ratio(most.warm, most.warm + most.other)?.max(least)))
+    }
+
     /// A figure of the contract.
     #[must_use]
     pub const fn get(&self, figure: Figure) -> Option<u64> {

@@ -84,11 +84,13 @@ impl Group {
         &self.statuses
     }
 
-    /// What share of the pages that a run used was in the cache before it, at least; unknown of nothing.
+    /// What share of the pages that a run used was in the cache before it, at least; unknown of nothing, and where it may
+    /// have been a good deal more.
     #[must_use]
     pub fn cached_before(&self) -> Option<f64> {
         let mean = &self.mean;
-        (mean.asked_pages > 0 && !mean.origin.unlisted)
+        let vague = mean.cached_before().is_some_and(|(least, most)| most - least > 0.1);
+        (mean.asked_pages > 0 && !mean.origin.unlisted && !vague)
             .then(|| super::share(mean.warm_pages, mean.asked_pages))
     }
 

@@ -331,6 +331,28 @@ fn whys(
     text
 }
 
+/// What of all that a run used was in the cache before it, as far as that is known.
+fn before(run: &Run) -> String {
+    let Some((least, most)) = run.cached_before().filter(|_| run.asked_pages >= MANY) else {
+        return String::new();
+    };
+    let part = |share: f64| if share == 0.0 { "nothing".into() } else { units::percent(share, 0) };
+    let used = run.volume(run.asked_pages);
+    match (part(least), part(most)) {
+        (a, b) if a == b => format!(" Of the {used} that it used, {a} was in the cache before."),
+        _ if least < 0.01 && most > 0.99 => {
+            format!(" How much of the {used} that it used was in the cache before is not known.")
+        }
+        (_, b) if least == 0.0 => {
+            format!(" Of the {used} that it used, at most {b} was in the cache before.")
+        }
+        (a, _) if most > 0.99 => {
+            format!(" Of the {used} that it used, at least {a} was in the cache before.")
+        }
+        (a, b) => format!(" Of the {used} that it used, {a} to {b} was in the cache before."),
+    }
+}
+
 fn alone(run: &Run) -> Verdict {
     let parts = Parts::divide(run);
     let spent = Spent::new(&parts, None);
@@ -350,17 +372,7 @@ fn alone(run: &Run) -> Verdict {
         .map(|(c, share)| format!("{share} {}", kind(c.id).spent()))
         .collect();
     text.push_str(&whole::of_one(run, divided, &said.join(", ")));
-    if run.asked_pages >= MANY {
-        text.push_str(&format!(
-            " Of the {} that it used, {} was in the cache before.",
-            run.volume(run.asked_pages),
-            if run.warm_pages == 0 {
-                "nothing".into()
-            } else {
-                units::percent(super::share(run.warm_pages, run.asked_pages), 0)
-            }
-        ));
-    }
+    text.push_str(&before(run));
     Verdict { text, factor: None, divided: divided.map(|d| d.of), causes }
 }
 

@@ -302,7 +302,8 @@ fn same(number: i32, there: &Stat) -> Option<OwnedFd> {
 /// A name that nobody can know beforehand.
 fn fresh() -> io::Result<OsString> {
     let mut random = [0_u8; 12];
-    io::Read::read_exact(&mut File::open("/dev/urandom")?, &mut random)?;
+    // Of the kernel itself: a root without /dev has no /dev/urandom. So few bytes come at once.
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
     let mut name = String::from(".cachetop-");
     for byte in random {
         let _ = write!(name, "{byte:02x}");

@@ -123,15 +123,7 @@ const OTHERS: &[Other] = &[
         unit: Kind::Count,
         value: Known::Exactly(|r| r.lookups.dcache_misses.map(number)),
     },
-    Other {
-        name: "before.cached",
-        unit: Kind::Share,
-        value: Known::Between(|r| {
-            let most = r.bound?;
-            let least = ratio(Some(r.warm_pages), Some(r.asked_pages))?;
-            Some((least, ratio(Some(most.warm), Some(most.warm + most.other))?.max(least)))
-        }),
-    },
+    Other { name: "before.cached", unit: Kind::Share, value: Known::Between(Run::cached_before) },
     Other { name: "files", unit: Kind::Count, value: Known::Exactly(|r| Some(number(r.files_seen))) },
     Other { name: "lost", unit: Kind::Count, value: Known::Exactly(|r| Some(number(r.lost.values().sum()))) },
     Other { name: "exit_status", unit: Kind::Count, value: Known::Exactly(|r| r.exit_status.map(f64::from)) },

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::figures::Figure;
+use crate::report::data::Bound;
 use crate::report::data::Run;
 
 /// The mean of some runs, numbered as the first; `None` of none. What one of them does not know is not known. What cannot
@@ -28,6 +29,10 @@ pub fn average(runs: &[&Run]) -> Option<Run> {
         wall_s: float(runs.iter().map(|r| r.wall_s)),
         asked_pages: whole(runs.iter().map(|r| r.asked_pages)),
         warm_pages: whole(runs.iter().map(|r| r.warm_pages)),
+        bound: runs.iter().map(|r| r.bound).collect::<Option<Vec<_>>>().map(|all| Bound {
+            warm: whole(all.iter().map(|b| b.warm)),
+            other: whole(all.iter().map(|b| b.other)),
+        }),
         // That one thread did it all must be so of each.
         one_thread: runs.iter().map(|r| r.one_thread).try_fold(true, |all, one| one.map(|one| all && one)),
         ..middle

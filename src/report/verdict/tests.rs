@@ -4,6 +4,7 @@ mod means;
 
 use super::*;
 use crate::figures::Figure;
+use crate::report::data::Bound;
 use crate::report::data::Origin;
 use crate::report::data::Usage;
 use crate::report::data::Waits;
@@ -41,6 +42,7 @@ fn scans() -> Vec<Run> {
     cold.figures.set(Figure::Fills, Some(15_360));
     cold.figures.set(Figure::Misses, Some(15_360));
     cold.asked_pages = 15_360;
+    cold.bound = Some(Bound { warm: 0, other: 15_360 });
     warm.figures.set(Figure::Hits, Some(15_360));
     (warm.asked_pages, warm.warm_pages) = (15_360, 15_360);
     warm.origin = Origin { runs: vec![(1, 15_360)], ..Origin::default() };
@@ -213,6 +215,21 @@ fn one_run_says_where_its_time_went() {
         "It took 6.44 s: 64 % waiting for data, 18 % processor time, 18 % unexplained (what was not seen, or done at \
          the same time). Of the 60 MiB that it used, nothing was in the cache before."
     );
+    // Of files that cannot be asked about, hits prove nothing: they may have come first.
+    let mut vague = scans().remove(0);
+    for (least, most, says) in [
+        (0, 15_360, "How much of the 60 MiB that it used was in the cache before is not known."),
+        (0, 7680, "Of the 60 MiB that it used, at most 50 % was in the cache before."),
+        (7680, 15_360, "Of the 60 MiB that it used, at least 50 % was in the cache before."),
+        (3840, 7680, "Of the 60 MiB that it used, 25 % to 50 % was in the cache before."),
+    ] {
+        vague.warm_pages = least;
+        vague.bound = Some(Bound { warm: most, other: 15_360 - most });
+        let text = said(&[vague.clone()]).text;
+        assert!(text.ends_with(&format!(" {says}")), "{text}");
+    }
+    vague.bound = None;
+    assert!(!said(&[vague]).text.contains("in the cache"));
     // On a kernel that tells nothing.
     let mut run = run(1, 100, 0, 0);
     (run.waits, run.usage) = (Waits::default(), Usage::default());
