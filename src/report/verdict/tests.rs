@@ -86,7 +86,11 @@ fn of_a_mapped_scan_faults_are_a_part() {
     // Where these are not counted, it does not look as if they were none.
     runs[1].figures.set(Figure::FaultAround, None);
     let v = said(&runs);
-    assert!(v.text.contains("(2 MiB, and what was mapped around its faults, which is not known here)"), "{}", v.text);
+    assert!(
+        v.text.contains("(2 MiB, and what was mapped around its faults, which is not known here)"),
+        "{}",
+        v.text
+    );
     // What it read goes before.
     runs[1].figures.set(Figure::FaultAround, Some(7680));
     runs[1].figures.set(Figure::FaultHits, Some(255));
@@ -119,7 +123,11 @@ fn what_waited_for_a_processor_is_not_put_down_to_the_disk_alone() {
     let late = "up to 75 % of this wait was for a processor, not for storage)";
     let v = said(&runs);
     assert!(v.text.contains(&format!("(60 MiB; {late}, ")), "{}", v.text);
-    assert!(said(&runs[..1]).text.contains(&format!("waiting for data ({late}")), "{}", said(&runs[..1]).text);
+    assert!(
+        said(&runs[..1]).text.contains(&format!("waiting for data ({late}")),
+        "{}",
+        said(&runs[..1]).text
+    );
     // Less than half of it, or woken from something else.
     runs[0].waits.woken_ns = Some(ns / 4);
     assert!(!said(&runs).text.contains("this wait"));

@@ -101,7 +101,9 @@ pub(super) fn warm(run: &Run) -> String {
         Some(around) if by_faults && around > run.warm_pages => {
             format!("{least} and {} mapped around it", run.volume(around))
         }
-        None if by_faults => format!("{least}, and what was mapped around its faults, which is not known here"),
+        None if by_faults => {
+            format!("{least}, and what was mapped around its faults, which is not known here")
+        }
         _ => least,
     }
 }
@@ -109,7 +111,9 @@ pub(super) fn warm(run: &Run) -> String {
 /// What is to be said of waiting for data where half of it or more may have been for a processor: no disk was slow then.
 pub(super) fn late(run: &Run) -> String {
     let w = &run.waits;
-    let Some(ns) = [w.read_ns, w.fault_ns, w.exec_ns].into_iter().sum::<Option<u64>>() else { return String::new() };
+    let Some(ns) = [w.read_ns, w.fault_ns, w.exec_ns].into_iter().sum::<Option<u64>>() else {
+        return String::new();
+    };
     match without_a_processor(ns, run) {
         #[allow(clippy::cast_precision_loss)]
         Some(late) if ns > 0 && late * 2 >= ns => {

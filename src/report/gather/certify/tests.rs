@@ -228,7 +228,10 @@ fn what_cannot_be_asked_is_said_to_be_that() {
     assert_eq!(place(Named::Replaced, here), Err(Told::Unknown("its name is no UTF-8".into())));
     assert_eq!(place(Named::Whole, here), Ok("/tree/\u{fffd}".into()));
     assert_eq!(place(Named::End, here), Err(Told::Unknown("of unknown path".into())));
-    assert_eq!(place(Named::Whole, elsewhere), Err(Told::Unknown("of a file system that is not mounted here".into())));
+    assert_eq!(
+        place(Named::Whole, elsewhere),
+        Err(Told::Unknown("of a file system that is not mounted here".into()))
+    );
 }
 
 #[test]
