@@ -23,6 +23,9 @@ pub enum Named {
     Loose,
     /// Not at all.
     Not,
+    /// From the root of its file system, but for bytes that are no UTF-8, which stand there as U+FFFD: to be shown, not to be
+    /// opened.
+    Replaced,
 }
 
 /// One file, as long as its inode stays in memory.

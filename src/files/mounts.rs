@@ -131,7 +131,7 @@ impl Mounts {
     /// The mount that shows a file: the one that says most of its path, and of these the first.
     #[must_use]
     pub fn showing(&self, file: &File) -> Option<(&Mount, Option<String>)> {
-        let whole = file.named == Named::Whole;
+        let whole = matches!(file.named, Named::Whole | Named::Replaced);
         let mut best: Option<(&Mount, Option<String>)> = None;
         for mount in self.list.iter().filter(|m| m.dev == file.dev) {
             let path = if whole { mount.path(&file.name) } else { None };
@@ -177,7 +177,7 @@ impl Mounts {
             Named::Not => None,
             Named::Loose => Some(file.name.clone()),
             Named::End => Some(format!("…{}", file.name)),
-            Named::Whole => {
+            Named::Whole | Named::Replaced => {
                 let found = self.showing(file).and_then(|(_, path)| path);
                 // Mounted elsewhere, or nowhere any more: the path inside the file system.
                 Some(found.unwrap_or_else(|| format!("[{}]{}", file.dev, file.name)))
@@ -248,6 +248,7 @@ mod tests {
         assert_eq!(m.path(&file(0, 1, "memfd:x", Named::Loose)).unwrap(), "memfd:x");
         assert_eq!(m.path(&file(254, 0, "/b/c", Named::End)).unwrap(), "…/b/c");
         assert_eq!(m.path(&file(254, 0, "", Named::Not)), None);
+        assert_eq!(m.path(&file(0, 40, "/@/\u{fffd}", Named::Replaced)).unwrap(), "/mnt/b/\u{fffd}");
         assert_eq!(m.showing(&file(0, 40, "", Named::Not)).unwrap().0.point, "/mnt/b");
     }
 

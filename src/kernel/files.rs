@@ -4,6 +4,7 @@
 //! back. That takes two ticks: in the first nobody finds the row any more, in the second nobody can still be adding to it,
 //! and it is read for the last time.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::atomic::fence;
@@ -289,7 +290,8 @@ fn name(bytes: &[u8]) -> (Named, String) {
         path.push('/');
         path.push_str(part);
     }
-    (named, path)
+    let replaced = named == Named::Whole && parts.iter().any(|part| matches!(part, Cow::Owned(_)));
+    (if replaced { Named::Replaced } else { named }, path)
 }
 
 #[cfg(test)]
@@ -311,6 +313,8 @@ mod tests {
         assert_eq!(name(&raw(3, b"memfd:x\0")), (Named::Loose, "memfd:x".into()));
         assert_eq!(name(&raw(0, b"")), (Named::Not, String::new()));
         assert_eq!(name(&[]), (Named::Not, String::new()));
-        assert_eq!(name(&raw(1, b"\xff\0")), (Named::Whole, "/\u{fffd}".into()));
+        // Not a name to open: there may even be a file that is called so.
+        assert_eq!(name(&raw(1, "\u{fffd}\0".as_bytes())), (Named::Whole, "/\u{fffd}".into()));
+        assert_eq!(name(&raw(1, b"\xff\0")), (Named::Replaced, "/\u{fffd}".into()));
     }
 }

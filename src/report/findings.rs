@@ -9,6 +9,8 @@ mod time;
 mod waiting;
 mod warmth;
 
+pub(in crate::report) use waiting::without_a_processor;
+
 use serde::Serialize;
 use serde_json::Value;
 

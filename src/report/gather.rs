@@ -280,6 +280,7 @@ fn row(
     let asked = on_disk.filter(|_| same.is_some() && residency::may_open(fs.as_deref()));
     let after = asked.map(|p| round.ask(p));
     let unasked = after.as_ref().and_then(|a| a.as_ref().err()).map(ToString::to_string);
+    let unasked = unasked.or_else(|| (file.named == Named::Replaced).then(|| "its name is no UTF-8".into()));
     let setting = setting(file.block.unwrap_or(file.dev));
     FileRow {
         dev: file.block.unwrap_or(file.dev).to_string(),

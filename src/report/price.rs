@@ -70,9 +70,20 @@ impl Price {
         if (all_a > all_b) != (seconds > 0.0) || seconds.abs() <= error_s {
             return None;
         }
+        let seconds = Self::of_all_work(seconds, error_s, then, now);
         let more = |(x, y): (u64, u64)| if all_a > all_b { x.saturating_sub(y) } else { y.saturating_sub(x) };
         let (metadata, names) = (meta.map(more), names.map(more));
         Some(Self { seconds, error_s, pages: more((a, b)), metadata, names, unit: now.unit })
+    }
+
+    /// All processor time is known to the nanosecond, only what of it was the kernel's is not. Where it is said to be more than
+    /// the difference of all, by no more than its error, it is that difference: the command itself did not work less.
+    fn of_all_work(seconds: f64, error_s: f64, then: &Run, now: &Run) -> f64 {
+        let work = |run| Parts::divide(run).cpu_s;
+        match work(then).zip(work(now)).map(|(a, b)| a - b) {
+            Some(all) if all * seconds > 0.0 && (0.0..=error_s).contains(&(seconds.abs() - all.abs())) => all,
+            _ => seconds,
+        }
     }
 
     /// What was brought in for it, in words.
@@ -120,6 +131,22 @@ mod tests {
         // The other way round it is the price of the second.
         let later = Price::between(&run(0.3, 0), &run(1.1, 15_000)).unwrap();
         assert!((later.seconds + 0.8).abs() < 1e-9 && later.pages == 15_000);
+    }
+
+    #[test]
+    fn a_tick_that_met_the_kernel_does_not_make_the_command_work_less() {
+        // All of 32 ms by the kernel's account is its own, and all of 5 ms is the program's.
+        let (mut cold, mut warm) = (run(0.032, 900), run(0.0, 0));
+        (cold.usage.user_s, warm.usage.user_s) = (Some(0.0), Some(0.005));
+        (cold.wall_s, warm.wall_s) = (0.1, 0.006);
+        let price = Price::between(&cold, &warm).unwrap();
+        assert!((price.seconds - 0.027).abs() < 1e-9, "{price:?}");
+        let price = Price::between(&warm, &cold).unwrap();
+        assert!((price.seconds + 0.027).abs() < 1e-9, "{price:?}");
+        // What is more than the error is not explained away.
+        warm.usage.user_s = Some(0.03);
+        let price = Price::between(&cold, &warm).unwrap();
+        assert!((price.seconds - 0.032).abs() < 1e-9, "{price:?}");
     }
 
     #[test]

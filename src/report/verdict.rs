@@ -298,7 +298,10 @@ fn whys(
         }
         let kind = kind(cause.id);
         let words = match kind {
-            Kind::Data => of_data(then, now, &names.before, findings),
+            Kind::Data => {
+                let waited = if gain > 0.0 { then } else { now };
+                (of_data(then, now, &names.before, findings) + &whole::late(waited)).replace(") (", "; ")
+            }
             kind => kind.differs().into(),
         };
         said.push(match said.len() {
@@ -369,7 +372,10 @@ fn alone(run: &Run) -> Verdict {
         .iter()
         .zip(told(&causes))
         .filter(|(c, _)| c.share.is_some_and(|s| s >= least))
-        .map(|(c, share)| format!("{share} {}", kind(c.id).spent()))
+        .map(|(c, share)| match kind(c.id) {
+            Kind::Data => format!("{share} {}{}", Kind::Data.spent(), whole::late(run)),
+            kind => format!("{share} {}", kind.spent()),
+        })
         .collect();
     text.push_str(&whole::of_one(run, divided, &said.join(", ")));
     text.push_str(&before(run));

@@ -29,15 +29,19 @@ pub(super) fn worth(ns: u64, run: &Run) -> Option<(f64, String)> {
     (s >= SHORT_S && share >= LEAST).then(|| (s, format!("{} ({})", seconds(ns), part_of_time(share, run))))
 }
 
-/// The same of waits for storage, some of which were over when the thread was woken: of which is not known.
+/// Nanoseconds of waits for storage in which there was nothing to wait for but a processor, at most: they were over when the
+/// thread was woken. `None` where it waited for others as well: it was from those waits that it was woken, for all that is known.
+pub(in crate::report) fn without_a_processor(ns: u64, run: &Run) -> Option<u64> {
+    let w = &run.waits;
+    let woken = w.woken_ns?;
+    let others = w.other_ns.unwrap_or(0).saturating_sub(w.child_ns.unwrap_or(0));
+    (others < woken).then_some(woken.min(ns))
+}
+
+/// The same of waits for storage.
 fn worth_of_storage(ns: u64, run: &Run) -> Option<(f64, String)> {
     let (s, mut text) = worth(ns, run)?;
-    let w = &run.waits;
-    let woken = w.woken_ns.unwrap_or(0);
-    let late = woken.min(ns);
-    // Where it waited for others as well, it was from those waits that it was woken, for all that is known.
-    let others = w.other_ns.unwrap_or(0).saturating_sub(w.child_ns.unwrap_or(0));
-    if late * 5 >= ns && others < woken {
+    if let Some(late) = without_a_processor(ns, run).filter(|late| late * 5 >= ns) {
         text.push_str(&format!(
             ", of which up to {} were not for storage: it was woken, and had no processor",
             seconds(late)

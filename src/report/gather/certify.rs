@@ -110,6 +110,9 @@ fn place(used: &Used, mounts: &Mounts, known: &HashMap<PathBuf, Residency>) -> R
     if used.deleted {
         return unknown("deleted by the end");
     }
+    if used.file.named == Named::Replaced {
+        return unknown("its name is no UTF-8");
+    }
     let path = (used.file.named == Named::Whole).then(|| mounts.path(&used.file)).flatten();
     let Some(path) = path.filter(|p| p.starts_with('/')).map(PathBuf::from) else {
         return unknown("of unknown path");
@@ -221,7 +224,7 @@ pub(super) fn before<'a>(
     } else {
         (least, most) = (0, of_books);
     }
-    let mut why: Vec<String> = reasons.iter().map(|(why, n)| format!("{} {why}", files_of(*n))).collect();
+    let mut why: Vec<String> = reasons.iter().map(|(why, n)| format!("{}: {why}", files_of(*n))).collect();
     let more = why.len().saturating_sub(REASONS);
     why.truncate(REASONS);
     if more > 0 {

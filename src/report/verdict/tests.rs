@@ -85,7 +85,16 @@ fn of_a_mapped_scan_faults_are_a_part() {
     }
     let v = said(&runs);
     assert!(v.text.contains("(2 MiB and 30 MiB mapped around it)"), "{}", v.text);
+    // Where these are not counted, it does not look as if they were none.
+    runs[1].figures.set(Figure::FaultAround, None);
+    let v = said(&runs);
+    assert!(
+        v.text.contains("(2 MiB, and what was mapped around its faults, which is not known here)"),
+        "{}",
+        v.text
+    );
     // What it read goes before.
+    runs[1].figures.set(Figure::FaultAround, Some(7680));
     runs[1].figures.set(Figure::FaultHits, Some(255));
     assert!(said(&runs).text.contains("(2 MiB)"));
 }
@@ -106,6 +115,26 @@ fn work_in_the_kernel_is_put_down_to_the_cold_cache_only_where_more_came_in() {
     let mut runs = scans();
     runs[0].figures.set(Figure::Fills, None);
     assert!(said(&runs).causes.iter().all(|c| c.id != "cold-work"));
+}
+
+#[test]
+fn what_waited_for_a_processor_is_not_put_down_to_the_disk_alone() {
+    let mut runs = scans();
+    let ns = runs[0].waits.read_ns.unwrap();
+    runs[0].waits.woken_ns = Some(ns / 4 * 3);
+    let late = "up to 75 % of this wait was for a processor, not for storage)";
+    let v = said(&runs);
+    assert!(v.text.contains(&format!("(60 MiB; {late}, ")), "{}", v.text);
+    assert!(
+        said(&runs[..1]).text.contains(&format!("waiting for data ({late}")),
+        "{}",
+        said(&runs[..1]).text
+    );
+    // Less than half of it, or woken from something else.
+    runs[0].waits.woken_ns = Some(ns / 4);
+    assert!(!said(&runs).text.contains("this wait"));
+    (runs[0].waits.woken_ns, runs[0].waits.other_ns) = (Some(ns), Some(ns));
+    assert!(!said(&runs).text.contains("this wait"));
 }
 
 #[test]

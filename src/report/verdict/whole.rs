@@ -7,6 +7,7 @@ use super::Kind;
 use super::units;
 use crate::figures::Figure;
 use crate::report::data::Run;
+use crate::report::findings::without_a_processor;
 use crate::report::time::Parts;
 
 /// What shares are shares of.
@@ -95,11 +96,30 @@ impl Divided {
 /// How much was warm. Of files that are mapped only faults are seen, and each brings the pages around it.
 pub(super) fn warm(run: &Run) -> String {
     let least = run.volume(run.warm_pages);
-    match run.get(Figure::FaultHits).zip(run.get(Figure::FaultAround)) {
-        Some((hits, around)) if hits * 2 >= run.warm_pages && around > run.warm_pages => {
+    let by_faults = run.get(Figure::FaultHits).is_some_and(|hits| hits * 2 >= run.warm_pages);
+    match run.get(Figure::FaultAround) {
+        Some(around) if by_faults && around > run.warm_pages => {
             format!("{least} and {} mapped around it", run.volume(around))
         }
+        None if by_faults => {
+            format!("{least}, and what was mapped around its faults, which is not known here")
+        }
         _ => least,
+    }
+}
+
+/// What is to be said of waiting for data where half of it or more may have been for a processor: no disk was slow then.
+pub(super) fn late(run: &Run) -> String {
+    let w = &run.waits;
+    let Some(ns) = [w.read_ns, w.fault_ns, w.exec_ns].into_iter().sum::<Option<u64>>() else {
+        return String::new();
+    };
+    match without_a_processor(ns, run) {
+        #[allow(clippy::cast_precision_loss)]
+        Some(late) if ns > 0 && late * 2 >= ns => {
+            format!(" (up to {} % of this wait was for a processor, not for storage)", late * 100 / ns)
+        }
+        _ => String::new(),
     }
 }
 

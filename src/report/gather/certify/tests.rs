@@ -205,13 +205,33 @@ fn files_of_which_nothing_is_known_are_counted_apart() {
     assert_eq!((got.files, got.files_unknown), (FILES - 1, 31));
     assert_eq!(got.unknown_used_bytes, (not + cache(|_| 0)[31].pages) * page());
     assert!(!got.exact && got.why.len() == REASONS + 1, "{:?}", got.why);
-    assert_eq!(got.why[0], "2 files for reason 0");
+    assert_eq!(got.why[0], "2 files: for reason 0");
     // Of none.
     for told in kept.told.values_mut() {
         *told = Told::Unknown("deleted by the end".into());
     }
     let got = before(kept.files.iter(), &kept.told, &books(&kept));
     assert_eq!((got.cached_at_least_bytes, got.share_at_most), (None, None));
+}
+
+#[test]
+fn what_cannot_be_asked_is_said_to_be_that() {
+    let mounts = Mounts::parse("27 1 254:0 / / rw - ext4 /dev/vda rw\n");
+    let place = |named, dev| {
+        let mut row = row(OURS, 1, &[(Counter::ReadHits, 1)]);
+        let name = "/tree/\u{fffd}".to_owned();
+        row.file = Arc::new(File { dev, named, name, ..row.file.as_ref().clone() });
+        super::place(&used(&row), &mounts, &HashMap::new())
+    };
+    let (here, elsewhere) = (Dev { major: 254, minor: 0 }, Dev { major: 254, minor: 1 });
+    // It is there, but not under the name that is shown: to ask by that would find nothing, or another file.
+    assert_eq!(place(Named::Replaced, here), Err(Told::Unknown("its name is no UTF-8".into())));
+    assert_eq!(place(Named::Whole, here), Ok("/tree/\u{fffd}".into()));
+    assert_eq!(place(Named::End, here), Err(Told::Unknown("of unknown path".into())));
+    assert_eq!(
+        place(Named::Whole, elsewhere),
+        Err(Told::Unknown("of a file system that is not mounted here".into()))
+    );
 }
 
 #[test]
