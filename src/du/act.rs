@@ -1,9 +1,9 @@
 //! Dropping files from the cache and reading them into it.
 
 mod report;
+mod warm;
 
 use std::io::Write;
-use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicU64;
@@ -32,9 +32,6 @@ use super::totals::Totals;
 use crate::exit::Failure;
 use crate::text::numbers::bytes;
 use report::Report;
-
-/// Bytes of one read: what devices like, and little memory.
-const CHUNK: u64 = 1 << 20;
 
 /// What came of one file, in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,8 +92,6 @@ pub fn evict(fd: impl AsFd, flush: bool, ask: Ask) -> Result<Deed, Unknown> {
 pub fn load(fd: impl AsFd, ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown> {
     let before = cached(fd.as_fd(), ask)?;
     let size = residency::size(fd.as_fd())?;
-    // A read of the whole is what read-ahead is made for.
-    rustix::fs::fadvise(&fd, 0, None, Advice::Sequential)?;
     let mut at = 0;
     while at < size {
         let data = match rustix::fs::seek(&fd, SeekFrom::Data(at)) {
@@ -108,7 +103,7 @@ pub fn load(fd: impl AsFd, ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown>
         };
         let end = rustix::fs::seek(&fd, SeekFrom::Hole(data)).unwrap_or(size);
         let end = if end > data { end } else { size };
-        read(fd.as_fd(), data, end, bytes)?;
+        warm::whole(fd.as_fd(), data, end, bytes)?;
         at = end;
     }
     deed(&fd, before, ask)
@@ -121,38 +116,13 @@ fn deed(fd: impl AsFd, before: Known, ask: Ask) -> Result<Deed, Unknown> {
     Ok(Deed { before, after: after.map(|r| r.cached), dirty, memory: memory(fd.as_fd()), why })
 }
 
-fn read(fd: BorrowedFd<'_>, from: u64, to: u64, bytes: &AtomicU64) -> Result<(), Unknown> {
-    let mut buffer = vec![0; usize::try_from(CHUNK.min(to.saturating_sub(from))).unwrap_or(0)];
-    let mut at = from;
-    while at < to {
-        let want = usize::try_from(CHUNK.min(to - at)).unwrap_or(0);
-        match rustix::io::pread(fd, &mut buffer[..want], at) {
-            // It was truncated meanwhile.
-            Ok(0) => break,
-            Ok(n) => {
-                at += n as u64;
-                bytes.fetch_add(n as u64, Relaxed);
-            }
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-    }
-    Ok(())
-}
-
 /// Reads exactly these pages into the cache, and none ahead of them. Counts the `bytes` it has read.
 ///
 /// # Errors
 /// Why it could not be done.
 pub fn load_runs(fd: impl AsFd, runs: &[Run], ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown> {
-    let page = rustix::param::page_size() as u64;
     let before = cached(fd.as_fd(), ask)?;
-    let size = residency::size(fd.as_fd())?;
-    rustix::fs::fadvise(&fd, 0, None::<NonZeroU64>, Advice::Random)?;
-    for run in runs {
-        let end = run.end().saturating_mul(page).min(size);
-        read(fd.as_fd(), run.start.saturating_mul(page).min(end), end, bytes)?;
-    }
+    warm::exactly(fd.as_fd(), runs, residency::size(fd.as_fd())?, bytes)?;
     deed(&fd, before, ask)
 }
 
