@@ -154,6 +154,10 @@ pub struct Args {
           help_heading = "Acting")]
     pub restore: Option<PathBuf>,
 
+    /// With --restore: devices and paths that are not whole, too
+    #[arg(long, help_heading = "Acting")]
+    pub trust: bool,
+
     /// Compare two sets that --save wrote
     #[arg(long, value_names = ["SET", "SET"], num_args = 2,
           conflicts_with_all = ["paths", "files_from", "pid", "comm", "cgroup", "all", "save", "restore", "map", "interactive", "evict", "load", "csv"],
@@ -203,6 +207,9 @@ impl CommandLine for Args {
         }
         if self.dry_run && !(self.evict || self.load || self.restore.is_some()) {
             return conflict("'--dry-run' needs '--evict', '--load' or '--restore'");
+        }
+        if self.trust && self.restore.is_none() {
+            return conflict("'--trust' needs '--restore'");
         }
         if self.csv && (self.evict || self.load) {
             return conflict("'--evict' and '--load' print text or '--json'");
@@ -296,6 +303,7 @@ impl Args {
                 _ => Format::Text,
             },
             dry_run: args.dry_run,
+            trust: args.trust,
             threads: args.threads,
             method: args.method.map(|by| match by {
                 By::Cachestat => Method::Cachestat,

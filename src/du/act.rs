@@ -6,11 +6,13 @@ mod warm;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rayon::prelude::*;
 use rustix::fs::Advice;
+use rustix::fs::FileType;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
@@ -183,9 +185,26 @@ pub fn run(
         if matches!(done, Err(Unknown::Vanished)) {
             continue;
         }
-        report.add(&row.path, done, err);
+        report.add(&row.path, done);
     }
-    report.print(out)
+    report.print(out, err)
+}
+
+/// Opens a file of a set, if it is the one that was saved. Sets may come from others, and name what they like: that is no
+/// reason to read devices, or what lies in the directory where we happen to be.
+fn reopened(file: &set::File, trust: bool) -> Result<OwnedFd, Unknown> {
+    if !trust && file.path.is_relative() {
+        return Err(Unknown::Untrusted("not a whole path"));
+    }
+    let (fd, stat) = opening::open_named(&file.path)?;
+    if FileType::from_raw_mode(stat.stx_mode.into()) != FileType::RegularFile {
+        if !trust {
+            return Err(Unknown::Untrusted("not a regular file"));
+        }
+    } else if !file.is(&stat) {
+        return Err(Unknown::Replaced);
+    }
+    Ok(fd)
 }
 
 /// Reads the pages of a set into the cache.
@@ -207,15 +226,15 @@ pub fn restore(
     let pages = set.files.iter().flat_map(|f| &f.runs).map(|r| r.pages);
     report.most = pages.fold(0, u64::saturating_add);
     let done = each(options, &set.files, |file, read| {
+        let fd = reopened(file, options.trust)?;
         if options.dry_run {
-            let (totals, why) = opening::file(&file.path, ask);
-            let dry = dry(&totals, false, why);
-            return why.filter(|why| !why.withheld()).map_or(Ok(dry), Err);
+            let before = cached(fd.as_fd(), ask)?;
+            return deed(fd, before, ask);
         }
-        load_runs(&opening::open_named(&file.path)?.0, &file.runs, ask, read)
+        load_runs(fd, &file.runs, ask, read)
     });
     for (file, done) in set.files.iter().zip(done) {
-        report.add(&file.path, done, err);
+        report.add(&file.path, done);
     }
-    report.print(out)
+    report.print(out, err)
 }

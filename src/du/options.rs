@@ -119,6 +119,8 @@ pub struct Options {
     pub format: Format,
     /// Say what would be done, and do nothing.
     pub dry_run: bool,
+    /// Restore devices and relative paths of a set, too.
+    pub trust: bool,
     /// Number of threads; `None`: one for each processor.
     pub threads: Option<u32>,
     /// Ask with this system call only.

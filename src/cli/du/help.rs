@@ -115,12 +115,16 @@ also begins to write dirty ones, which stay until that is done: evict again,
 or take --flush, which writes them first and waits. Files of tmpfs stay: they
 have no other place. What was cached before and after is printed, in pages.
 --load reads data, not holes, in parallel.
---restore reads exactly the pages of a set, of files that still have the
-path; of a file that is shorter now, what is left. Both leave the eviction
-of other pages to the kernel. Whoever may read a file may do all of this, and
+--restore reads exactly the pages of a set, several ranges at a time, of
+files that still have the path; of a file that is shorter now, what is left.
+A file that was replaced (another inode, and another size or time of change)
+is skipped and named; so are devices and paths that are not whole, unless
+--trust says that the set is yours. Neither copies what it reads, and both
+leave the eviction of other pages to the kernel. Whoever may read a file may do all of this, and
 is shown '-' where the kernel does not report it. --save leaves out files
 without a name that lasts: deleted ones, and those of another mount
-namespace. --dry-run only says what would be done. Files with nothing to be
+namespace; a set of nothing takes the place of none that holds something. A
+set is compressed JSON lines ('zcat' shows them), with a checksum. --dry-run only says what would be done. Files with nothing to be
 done are not listed: nothing cached to evict, nothing left to load.",
     ),
     (

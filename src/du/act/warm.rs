@@ -16,12 +16,12 @@ use rustix::io::Errno;
 
 use crate::du::ranges::Run;
 use crate::residency::Unknown;
-use crate::residency::WINDOW;
 use crate::residency::sys::Mapping;
 
 /// Bytes that are copied at once, and up to which copying costs less than a mapping.
 const COPIED: u64 = 128 << 10;
-/// Pages that are populated at once: 64 MiB on x86, so that one sees how far it has come.
+/// Pages that are mapped at once: 64 MiB on x86. More would be counted as memory of ours, and one would not see how far it
+/// has come.
 const POPULATED: u64 = 1 << 14;
 /// Pages of one request in advance: 2 MiB on x86.
 const REQUEST: u64 = 512;
@@ -86,7 +86,7 @@ pub(super) fn exactly(fd: BorrowedFd<'_>, runs: &[Run], size: u64, bytes: &Atomi
         }
         under_way -= count.max(LEAST);
         if window.as_ref().is_none_or(|w| start < w.first || start + count > w.end) {
-            let end = (start + WINDOW).min(pages);
+            let end = (start + POPULATED).min(pages);
             let mapping = map(fd, start, end - start).filter(|m| m.without_read_ahead().is_ok());
             window = Some(Window { first: start, end, mapping });
         }
@@ -130,7 +130,7 @@ fn map(fd: BorrowedFd<'_>, first: u64, count: u64) -> Option<Mapping> {
     Mapping::new(fd, first, to_usize(count)).ok()
 }
 
-/// Numbers here are bounded by [`WINDOW`].
+/// Numbers here are bounded by [`POPULATED`].
 fn to_usize(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
