@@ -88,6 +88,10 @@ pub struct Args {
     #[arg(short = 'd', long, value_name = "N", help_heading = "What to show")]
     pub depth: Option<usize>,
 
+    /// Show directories in each other, with bars for their shares of what is cached
+    #[arg(short = 't', long, conflicts_with_all = ["files_only", "map", "interactive", "json", "csv", "unit", "evict", "load", "save"], help_heading = "What to show")]
+    pub tree: bool,
+
     /// Show files, too, not only directories
     #[arg(short = 'a', long, help_heading = "What to show")]
     pub files: bool,
@@ -228,6 +232,7 @@ impl CommandLine for Args {
             ("--files", self.files),
             ("--sort", self.sort.is_some()),
             ("--unit", self.unit.is_some()),
+            ("--tree", self.tree),
         ];
         for (mode, on, heeded) in [
             ("--restore", self.restore.is_some(), &[][..]),
@@ -293,6 +298,7 @@ impl Args {
             depth: args.depth,
             files: args.files,
             files_only: args.files_only,
+            tree: args.tree,
             sort: args.sort,
             top: args.top,
             min: args.min,

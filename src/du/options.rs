@@ -105,6 +105,8 @@ pub struct Options {
     pub depth: Option<usize>,
     /// Rows for files, too.
     pub files: bool,
+    /// Text as a tree, with shares.
+    pub tree: bool,
     /// Rows for files only.
     pub files_only: bool,
     /// Order of the rows; `None`: files as named, anything else by what is cached.
