@@ -296,7 +296,59 @@ fn a_set_outlives_a_save_of_nothing() {
     let (code, _, err) = save("/no/such/file");
     assert!(code == Some(1) && err.contains("nothing is saved"), "{err}");
     assert_eq!(fs::read(&set).unwrap(), saved);
+    // What is there and has nothing cached replaces it no more than what is missing.
+    let empty = dir.path().join("empty");
+    fs::write(&empty, "").unwrap();
+    let (code, _, err) = save(empty.to_str().unwrap());
+    assert!(code == Some(1) && err.contains("nothing of this is cached"), "{err}");
+    assert_eq!(fs::read(&set).unwrap(), saved);
     let (code, out, _) = CACHEDU.run(&format!("--load {}", file.display()));
     assert_eq!(code, Some(0));
     assert!(out.starts_with("read: 0; ") && !out.starts_with("read: 0; 0 "), "all of it is cached: {out}");
+}
+
+#[test]
+fn a_set_is_not_restored_to_other_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, set) = (dir.path().join("file"), dir.path().join("set"));
+    let restore = |more: &str| CACHEDU.run(&format!("--restore {}{more}", set.display()));
+    fs::write(&file, "as it was").unwrap();
+    assert_eq!(CACHEDU.run(&format!("--save {} {}", set.display(), file.display())).0, Some(0));
+    let (code, out, err) = restore("");
+    assert!(code == Some(0) && out.contains("were there"), "{out}{err}");
+    // Written to since: it is the same file.
+    fs::write(&file, "as it is now, and longer").unwrap();
+    assert_eq!(restore("").0, Some(0));
+    let new = dir.path().join("new");
+    fs::write(&new, "quite another one").unwrap();
+    fs::rename(&new, &file).unwrap();
+    let (code, _, err) = restore("");
+    assert!(code == Some(1) && err.contains("another file than the one that was saved"), "{err}");
+    // What others may have written into a set.
+    let write = |path: &str| {
+        let head = r#"{"type":"cachedu-set","version":3,"page_size":PAGE}"#;
+        let head = head.replace("PAGE", &rustix::param::page_size().to_string());
+        let row = format!(r#"{{"path":"{path}","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[0,1]}}"#);
+        fs::write(&set, format!("{head}\n{row}\n{{\"type\":\"end\",\"files\":1}}\n")).unwrap();
+    };
+    write("Cargo.toml");
+    let (code, _, err) = restore("");
+    assert!(code == Some(1) && err.contains("not a whole path") && err.contains("--trust"), "{err}");
+    let (_, _, err) = restore(" --trust");
+    assert!(err.contains("another file"), "where it is looked for all the same: {err}");
+    write("/dev/zero");
+    assert_eq!(restore(" --trust").0, Some(1), "no device without an end is read");
+    // A compressed set that was damaged is told by its checksum, wherever that is.
+    fs::remove_file(&set).unwrap();
+    assert_eq!(CACHEDU.run(&format!("--save {} {}", set.display(), file.display())).0, Some(0));
+    let whole = fs::read(&set).unwrap();
+    for at in (10..whole.len()).step_by(3) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x20;
+        fs::write(&set, &bytes).unwrap();
+        let (code, _, err) = restore(" -n");
+        assert!(code == Some(2), "{at}: {err}");
+        fs::write(&set, &whole[..at]).unwrap();
+        assert_eq!(restore(" -n").0, Some(2), "cut off at {at}");
+    }
 }

@@ -74,14 +74,14 @@ fn a_report_of_any_size_to_compare_with() {
 fn a_set_of_any_size_to_restore() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("set");
-    let head = "{\"type\":\"cachedu-set\",\"version\":2,\"page_size\":4096}\n";
+    let head = "{\"type\":\"cachedu-set\",\"version\":3,\"page_size\":4096}\n";
     let refused = |why| refused(env!("CARGO_BIN_EXE_cachedu"), &["-n", "--restore"], &path, why);
     write(&path, &[]);
     File::options().write(true).open(&path).unwrap().set_len(2 << 30).unwrap();
     refused("not a set");
-    let row = "{\"path\":\"/no/such/file\",\"size_bytes\":4096,\"ranges\":[[0,1]]}\n";
+    let row = "{\"path\":\"/no/such/file\",\"size_bytes\":4096,\"inode\":1,\"mtime_ns\":1,\"runs\":[0,1]}\n";
     write(&path, &[(head, 1), (row, 2_000_000)]);
     refused("the set is too large");
-    write(&path, &[(head, 1), (r#"{"path":"a","size_bytes":1,"ranges":["#, 1), ("[0,1],", 10 << 20)]);
+    write(&path, &[(head, 1), (r#"{"path":"a","size_bytes":1,"runs":["#, 1), ("1,1,", 10 << 20)]);
     refused("longer than any line");
 }

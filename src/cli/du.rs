@@ -88,6 +88,10 @@ pub struct Args {
     #[arg(short = 'd', long, value_name = "N", help_heading = "What to show")]
     pub depth: Option<usize>,
 
+    /// Show directories in each other, with bars for their shares of what is cached
+    #[arg(short = 't', long, conflicts_with_all = ["files_only", "map", "interactive", "json", "csv", "unit", "evict", "load", "save"], help_heading = "What to show")]
+    pub tree: bool,
+
     /// Show files, too, not only directories
     #[arg(short = 'a', long, help_heading = "What to show")]
     pub files: bool,
@@ -154,6 +158,10 @@ pub struct Args {
           help_heading = "Acting")]
     pub restore: Option<PathBuf>,
 
+    /// With --restore: devices and paths that are not whole, too
+    #[arg(long, help_heading = "Acting")]
+    pub trust: bool,
+
     /// Compare two sets that --save wrote
     #[arg(long, value_names = ["SET", "SET"], num_args = 2,
           conflicts_with_all = ["paths", "files_from", "pid", "comm", "cgroup", "all", "save", "restore", "map", "interactive", "evict", "load", "csv"],
@@ -204,6 +212,9 @@ impl CommandLine for Args {
         if self.dry_run && !(self.evict || self.load || self.restore.is_some()) {
             return conflict("'--dry-run' needs '--evict', '--load' or '--restore'");
         }
+        if self.trust && self.restore.is_none() {
+            return conflict("'--trust' needs '--restore'");
+        }
         if self.csv && (self.evict || self.load) {
             return conflict("'--evict' and '--load' print text or '--json'");
         }
@@ -221,6 +232,7 @@ impl CommandLine for Args {
             ("--files", self.files),
             ("--sort", self.sort.is_some()),
             ("--unit", self.unit.is_some()),
+            ("--tree", self.tree),
         ];
         for (mode, on, heeded) in [
             ("--restore", self.restore.is_some(), &[][..]),
@@ -286,6 +298,7 @@ impl Args {
             depth: args.depth,
             files: args.files,
             files_only: args.files_only,
+            tree: args.tree,
             sort: args.sort,
             top: args.top,
             min: args.min,
@@ -296,6 +309,7 @@ impl Args {
                 _ => Format::Text,
             },
             dry_run: args.dry_run,
+            trust: args.trust,
             threads: args.threads,
             method: args.method.map(|by| match by {
                 By::Cachestat => Method::Cachestat,

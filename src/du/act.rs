@@ -1,16 +1,18 @@
 //! Dropping files from the cache and reading them into it.
 
 mod report;
+mod warm;
 
 use std::io::Write;
-use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rayon::prelude::*;
 use rustix::fs::Advice;
+use rustix::fs::FileType;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
@@ -32,9 +34,6 @@ use super::totals::Totals;
 use crate::exit::Failure;
 use crate::text::numbers::bytes;
 use report::Report;
-
-/// Bytes of one read: what devices like, and little memory.
-const CHUNK: u64 = 1 << 20;
 
 /// What came of one file, in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,8 +94,6 @@ pub fn evict(fd: impl AsFd, flush: bool, ask: Ask) -> Result<Deed, Unknown> {
 pub fn load(fd: impl AsFd, ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown> {
     let before = cached(fd.as_fd(), ask)?;
     let size = residency::size(fd.as_fd())?;
-    // A read of the whole is what read-ahead is made for.
-    rustix::fs::fadvise(&fd, 0, None, Advice::Sequential)?;
     let mut at = 0;
     while at < size {
         let data = match rustix::fs::seek(&fd, SeekFrom::Data(at)) {
@@ -108,7 +105,7 @@ pub fn load(fd: impl AsFd, ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown>
         };
         let end = rustix::fs::seek(&fd, SeekFrom::Hole(data)).unwrap_or(size);
         let end = if end > data { end } else { size };
-        read(fd.as_fd(), data, end, bytes)?;
+        warm::whole(fd.as_fd(), data, end, bytes)?;
         at = end;
     }
     deed(&fd, before, ask)
@@ -121,38 +118,13 @@ fn deed(fd: impl AsFd, before: Known, ask: Ask) -> Result<Deed, Unknown> {
     Ok(Deed { before, after: after.map(|r| r.cached), dirty, memory: memory(fd.as_fd()), why })
 }
 
-fn read(fd: BorrowedFd<'_>, from: u64, to: u64, bytes: &AtomicU64) -> Result<(), Unknown> {
-    let mut buffer = vec![0; usize::try_from(CHUNK.min(to.saturating_sub(from))).unwrap_or(0)];
-    let mut at = from;
-    while at < to {
-        let want = usize::try_from(CHUNK.min(to - at)).unwrap_or(0);
-        match rustix::io::pread(fd, &mut buffer[..want], at) {
-            // It was truncated meanwhile.
-            Ok(0) => break,
-            Ok(n) => {
-                at += n as u64;
-                bytes.fetch_add(n as u64, Relaxed);
-            }
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-    }
-    Ok(())
-}
-
 /// Reads exactly these pages into the cache, and none ahead of them. Counts the `bytes` it has read.
 ///
 /// # Errors
 /// Why it could not be done.
 pub fn load_runs(fd: impl AsFd, runs: &[Run], ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown> {
-    let page = rustix::param::page_size() as u64;
     let before = cached(fd.as_fd(), ask)?;
-    let size = residency::size(fd.as_fd())?;
-    rustix::fs::fadvise(&fd, 0, None::<NonZeroU64>, Advice::Random)?;
-    for run in runs {
-        let end = run.end().saturating_mul(page).min(size);
-        read(fd.as_fd(), run.start.saturating_mul(page).min(end), end, bytes)?;
-    }
+    warm::exactly(fd.as_fd(), runs, residency::size(fd.as_fd())?, bytes)?;
     deed(&fd, before, ask)
 }
 
@@ -213,9 +185,26 @@ pub fn run(
         if matches!(done, Err(Unknown::Vanished)) {
             continue;
         }
-        report.add(&row.path, done, err);
+        report.add(&row.path, done);
     }
-    report.print(out)
+    report.print(out, err)
+}
+
+/// Opens a file of a set, if it is the one that was saved. Sets may come from others, and name what they like: that is no
+/// reason to read devices, or what lies in the directory where we happen to be.
+fn reopened(file: &set::File, trust: bool) -> Result<OwnedFd, Unknown> {
+    if !trust && file.path.is_relative() {
+        return Err(Unknown::Untrusted("not a whole path"));
+    }
+    let (fd, stat) = opening::open_named(&file.path)?;
+    if FileType::from_raw_mode(stat.stx_mode.into()) != FileType::RegularFile {
+        if !trust {
+            return Err(Unknown::Untrusted("not a regular file"));
+        }
+    } else if !file.is(&stat) {
+        return Err(Unknown::Replaced);
+    }
+    Ok(fd)
 }
 
 /// Reads the pages of a set into the cache.
@@ -237,15 +226,15 @@ pub fn restore(
     let pages = set.files.iter().flat_map(|f| &f.runs).map(|r| r.pages);
     report.most = pages.fold(0, u64::saturating_add);
     let done = each(options, &set.files, |file, read| {
+        let fd = reopened(file, options.trust)?;
         if options.dry_run {
-            let (totals, why) = opening::file(&file.path, ask);
-            let dry = dry(&totals, false, why);
-            return why.filter(|why| !why.withheld()).map_or(Ok(dry), Err);
+            let before = cached(fd.as_fd(), ask)?;
+            return deed(fd, before, ask);
         }
-        load_runs(&opening::open_named(&file.path)?.0, &file.runs, ask, read)
+        load_runs(fd, &file.runs, ask, read)
     });
     for (file, done) in set.files.iter().zip(done) {
-        report.add(&file.path, done, err);
+        report.add(&file.path, done);
     }
-    report.print(out)
+    report.print(out, err)
 }

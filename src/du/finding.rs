@@ -97,6 +97,8 @@ fn out_of_reach(why: Unknown, saving: bool) -> bool {
         | Unknown::Loop
         | Unknown::Interrupted
         | Unknown::Late
+        | Unknown::Replaced
+        | Unknown::Untrusted(_)
         | Unknown::Failed(_) => true,
         Unknown::Vanished | Unknown::HugeTlb | Unknown::Dax | Unknown::NoCache | Unknown::NotAFile(_) => {
             false

@@ -105,6 +105,8 @@ pub struct Options {
     pub depth: Option<usize>,
     /// Rows for files, too.
     pub files: bool,
+    /// Text as a tree, with shares.
+    pub tree: bool,
     /// Rows for files only.
     pub files_only: bool,
     /// Order of the rows; `None`: files as named, anything else by what is cached.
@@ -119,6 +121,8 @@ pub struct Options {
     pub format: Format,
     /// Say what would be done, and do nothing.
     pub dry_run: bool,
+    /// Restore devices and relative paths of a set, too.
+    pub trust: bool,
     /// Number of threads; `None`: one for each processor.
     pub threads: Option<u32>,
     /// Ask with this system call only.

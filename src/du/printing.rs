@@ -1,6 +1,9 @@
 //! What is written to standard output.
 
+use std::io;
 use std::io::Write;
+
+use rustix::termios::tcgetwinsize;
 
 use super::found::Found;
 use super::options::Options;
@@ -45,6 +48,11 @@ pub(super) fn show(options: &Options, found: &Found, out: &mut dyn Write) -> Res
         let mut text = if found.streamed { Vec::new() } else { head(options.format)? };
         text.extend(lines(options.format, &found.rows)?);
         return print(&text, out);
+    }
+    if options.tree {
+        let width =
+            || tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col)).filter(|n| *n > 0);
+        return print(view::tree(&found.rows, width()).as_bytes(), out);
     }
     let trees = found.rows.iter().any(|r| r.kind == Kind::Directory);
     let layout = match (options.by_process(), trees) {

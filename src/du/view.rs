@@ -16,6 +16,10 @@ use crate::text::numbers::bytes;
 use crate::text::numbers::percent;
 use crate::text::table::fitted;
 
+mod tree;
+
+pub use tree::tree;
+
 /// One value of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell {

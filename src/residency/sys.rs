@@ -100,6 +100,32 @@ impl Mapping {
         let ret = unsafe { libc::mincore(self.start.as_ptr().wrapping_byte_add(at), len, out.as_mut_ptr()) };
         if ret == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
+
+    /// Brings so many pages from the `first` of the mapping on into the cache (Linux 5.14), and waits until they are there.
+    ///
+    /// # Errors
+    /// `EINVAL` on older kernels, `EFAULT` past the end of the file and for what cannot be read.
+    pub fn populate(&self, first: usize, pages: usize) -> io::Result<()> {
+        self.advise(first, pages, libc::MADV_POPULATE_READ)
+    }
+
+    /// From now on nothing but what is asked for is brought into the cache.
+    ///
+    /// # Errors
+    /// Those of madvise(2).
+    pub fn without_read_ahead(&self) -> io::Result<()> {
+        self.advise(0, self.len / self.page, libc::MADV_RANDOM)
+    }
+
+    fn advise(&self, first: usize, pages: usize, advice: libc::c_int) -> io::Result<()> {
+        let (at, len) = (first.saturating_mul(self.page), pages.saturating_mul(self.page));
+        if at.checked_add(len).is_none_or(|end| end > self.len) {
+            return Err(io::Error::from_raw_os_error(libc::ENOMEM));
+        }
+        // SAFETY: the range lies inside the mapping, whose contents nobody refers to, and both kinds of advice leave them.
+        let ret = unsafe { libc::madvise(self.start.as_ptr().wrapping_byte_add(at), len, advice) };
+        if ret == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
 }
 
 impl Drop for Mapping {

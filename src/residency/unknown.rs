@@ -41,6 +41,12 @@ pub enum Unknown {
     /// It took longer than may be waited for.
     #[error("no answer in time")]
     Late,
+    /// A set names a file, and by its name there is another one now.
+    #[error("another file than the one that was saved: size or time of change, and inode differ")]
+    Replaced,
+    /// A set names what nobody expects in one.
+    #[error("{0}: sets of others may name what they like, --trust takes it all the same")]
+    Untrusted(&'static str),
     /// Anything else that the kernel said.
     #[error("{}", words(&io::Error::from_raw_os_error(*.0)))]
     Failed(i32),
@@ -70,6 +76,8 @@ impl Unknown {
             Unknown::TooLarge => "too_large",
             Unknown::Interrupted => "interrupted",
             Unknown::Late => "late",
+            Unknown::Replaced => "replaced",
+            Unknown::Untrusted(_) => "untrusted",
             Unknown::Failed(_) => "error",
         }
     }

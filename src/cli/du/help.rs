@@ -19,6 +19,7 @@ pub(super) const SECTIONS: &[(&str, &str)] = &[
 cachedu FILE...                   how much of each file is cached
 cachedu                           the directories below this one
 cachedu -d 2 --sort dirty /srv    two levels, by what has to be written
+cachedu -t -d 3 /srv              three levels, as a tree with bars
 cachedu -f --top 20 /var          the 20 files that hold most of the cache
 cachedu -i /var                   the same tree to browse
 cachedu --map FILE                runs and holes of a file
@@ -83,6 +84,11 @@ unless root asks. What vanishes meanwhile is left out, and counted by --json.
 and what autofs would mount is not mounted. Directories named twice, also by
 way of a bind mount of one that is above, count once.
 
+--tree shows directories in each other, in the order of --sort among those
+of the same one, and what has nothing cached in one line for each directory.
+SHARE is the part of all that is cached here; it is empty where that is not
+known as a whole. Names are cut where the terminal ends.
+
 A glob of --exclude matches names (*.o), with a slash in it paths or their
 ends (build/*.o), and from / or ./ on one place (/srv/tmp, ./target). '*' and
 '?' match no slash, '**' does. What is left out is in no sum; each PATH that
@@ -115,12 +121,17 @@ also begins to write dirty ones, which stay until that is done: evict again,
 or take --flush, which writes them first and waits. Files of tmpfs stay: they
 have no other place. What was cached before and after is printed, in pages.
 --load reads data, not holes, in parallel.
---restore reads exactly the pages of a set, of files that still have the
-path; of a file that is shorter now, what is left. Both leave the eviction
-of other pages to the kernel. Whoever may read a file may do all of this, and
-is shown '-' where the kernel does not report it. --save leaves out files
-without a name that lasts: deleted ones, and those of another mount
-namespace. --dry-run only says what would be done. Files with nothing to be
+--restore reads exactly the pages of a set, several ranges at a time, of
+files that still have the path; of a file that is shorter now, what is left.
+A file that was replaced (another inode, and another size or time of change)
+is skipped and named; so are devices and paths that are not whole, unless
+--trust says that the set is yours. Neither copies what it reads, and both
+leave the eviction of other pages to the kernel. Whoever may read a file may
+do all of this, and is shown '-' where the kernel does not report it. --save
+leaves out files without a name that lasts: deleted ones, and those of
+another mount namespace; a set of nothing takes the place of none that holds
+something. A set is compressed JSON lines ('zcat' shows them), with a
+checksum. --dry-run only says what would be done. Files with nothing to be
 done are not listed: nothing cached to evict, nothing left to load.",
     ),
     (

@@ -23,6 +23,14 @@ fn sizes() {
 fn what_does_not_go_together() {
     for line in [
         "--json --csv",
+        "-t --json",
+        "--tree --csv",
+        "-t -f x",
+        "-t --pid 1",
+        "-t --restore s",
+        "-t --unit pages",
+        "--trust x",
+        "--trust --diff s s",
         "--csv --map x",
         "-0",
         "--pid 1 /etc",

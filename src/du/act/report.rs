@@ -1,5 +1,6 @@
 //! What came of acting on files, as text or JSON.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
@@ -36,7 +37,8 @@ pub(super) struct Report<'a> {
     /// Pages that would be read, holes and what is cached of a set included.
     pub(super) most: u64,
     json: String,
-    failed: bool,
+    /// Why it could not be done: how often, and of which file first. Thousands may be missing for one reason.
+    failed: BTreeMap<String, (usize, String)>,
 }
 
 impl<'a> Report<'a> {
@@ -56,16 +58,15 @@ impl<'a> Report<'a> {
             besides: 0,
             most: 0,
             json: String::new(),
-            failed: false,
+            failed: BTreeMap::new(),
         }
     }
 
-    pub(super) fn add(&mut self, path: &Path, done: Result<Deed, Unknown>, err: &mut dyn Write) {
+    pub(super) fn add(&mut self, path: &Path, done: Result<Deed, Unknown>) {
         let done = match done {
             Ok(done) => done,
             Err(why) => {
-                let _ = writeln!(err, "cachedu: {}: {why}", view::name(path));
-                self.failed = true;
+                self.failed.entry(why.to_string()).or_insert_with(|| (0, view::name(path))).0 += 1;
                 return;
             }
         };
@@ -100,7 +101,11 @@ impl<'a> Report<'a> {
         self.names.push(view::name(path));
     }
 
-    pub(super) fn print(&self, out: &mut dyn Write) -> Result<End, Failure> {
+    pub(super) fn print(&self, out: &mut dyn Write, err: &mut dyn Write) -> Result<End, Failure> {
+        for (why, (count, first)) in &self.failed {
+            let more = if *count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+            let _ = writeln!(err, "cachedu: {first}{more}: {why}");
+        }
         if self.options.json() {
             print(self.json.as_bytes(), out)?;
         } else {
@@ -108,7 +113,7 @@ impl<'a> Report<'a> {
             let table = if files > 0 { fitted(&self.lines, &self.names) } else { String::new() };
             print(format!("{table}{}\n", self.sum(files)).as_bytes(), out)?;
         }
-        Ok(if self.failed { End::Partly } else { End::Done })
+        Ok(if self.failed.is_empty() { End::Done } else { End::Partly })
     }
 
     /// The last line.
@@ -168,10 +173,10 @@ mod tests {
         for &(before, after, memory) in deeds {
             let why = before.is_none().then_some(Unknown::NotPermitted);
             let deed = Deed { before, after, dirty: Some(0), memory, why };
-            report.add(Path::new("f"), Ok(deed), &mut Vec::new());
+            report.add(Path::new("f"), Ok(deed));
         }
         let mut out = Vec::new();
-        assert_eq!(report.print(&mut out).ok().unwrap(), End::Done);
+        assert_eq!(report.print(&mut out, &mut Vec::new()).ok().unwrap(), End::Done);
         String::from_utf8(out).unwrap().lines().last().unwrap().to_owned()
     }
 
@@ -184,6 +189,23 @@ mod tests {
         let text = sum(false, "load", &[all, none]);
         assert!(text.starts_with("read: 1.0M; 0 were there; 1 of 2 files not told"), "{text}");
         assert!(sum(false, "evict", &[none]).starts_with("evicted: - of -; 1 of 1 files"));
+    }
+
+    #[test]
+    fn a_reason_is_told_once() {
+        let options = Options::default();
+        let mut report = Report::new("restore", &options);
+        for n in 0..100_000 {
+            let why = if n == 5 { Unknown::Replaced } else { Unknown::Vanished };
+            report.add(Path::new(&format!("f{n}\x1b[2J")), Err(why));
+        }
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        assert_eq!(report.print(&mut out, &mut err).ok().unwrap(), End::Partly);
+        let err = String::from_utf8(err).unwrap();
+        let lines: Vec<_> = err.lines().collect();
+        assert!(lines.len() == 2 && !err.contains('\x1b'), "{err}");
+        assert!(lines[0].starts_with("cachedu: f5") && lines[0].contains(": another file"), "{err}");
+        assert!(lines[1].contains("and 99998 more: no such file"), "{err}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 
+use flate2::bufread::GzDecoder;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -50,10 +51,21 @@ struct Line {
     path: Option<String>,
     path_hex: Option<String>,
     size_bytes: Option<u64>,
-    ranges: Option<Vec<(u64, u64)>>,
+    inode: Option<u64>,
+    mtime_ns: Option<i64>,
+    runs: Option<Vec<u64>>,
 }
 
+/// What a file begins with that gzip made.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+
+/// Reads a set, compressed or not.
 pub(super) fn parse(mut from: impl BufRead) -> Result<Set, (usize, String)> {
+    let compressed = from.fill_buf().map_err(|e| (1, e.to_string()))?.starts_with(GZIP);
+    if compressed { lines(io::BufReader::new(GzDecoder::new(from))) } else { lines(from) }
+}
+
+fn lines(mut from: impl BufRead) -> Result<Set, (usize, String)> {
     let no_set = || (1, "this is not a set that 'cachedu --save' wrote".to_string());
     let mut text = Vec::new();
     let mut number = 0;
@@ -107,18 +119,18 @@ fn file(line: Line, most: u64) -> Option<File> {
         }
         None => PathBuf::from(line.path?),
     };
-    let ranges = line.ranges?;
-    let mut runs: Vec<Run> = Vec::with_capacity(ranges.len());
-    for (start, pages) in ranges {
-        let run = Run { start, pages, dirty: None };
-        // In order and apart, as they were written.
-        if run.start.checked_add(run.pages)? > most
-            || run.pages == 0
-            || runs.last().is_some_and(|last| last.end() > run.start)
-        {
+    let numbers = line.runs?;
+    let mut runs: Vec<Run> = Vec::with_capacity(numbers.len() / 2);
+    let mut at: u64 = 0;
+    for pair in numbers.chunks(2) {
+        let &[hole, pages] = pair else { return None };
+        let start = at.checked_add(hole)?;
+        at = start.checked_add(pages)?;
+        // What would lie side by side is one run.
+        if at > most || pages == 0 || hole == 0 && !runs.is_empty() {
             return None;
         }
-        runs.push(run);
+        runs.push(Run { start, pages, dirty: None });
     }
-    Some(File { path, size: line.size_bytes?, runs })
+    Some(File { path, size: line.size_bytes?, inode: line.inode?, mtime: line.mtime_ns?, runs })
 }

@@ -7,7 +7,7 @@ use std::io::Read as _;
 use super::reading::parse;
 use super::*;
 
-const HEAD: &str = r#"{"type":"cachedu-set","version":2,"page_size":4096}"#;
+const HEAD: &str = r#"{"type":"cachedu-set","version":3,"page_size":4096}"#;
 
 fn set(lines: &[&str]) -> Result<Set, (usize, String)> {
     let end = format!("{{\"type\":\"end\",\"files\":{}}}", lines.len());
@@ -18,23 +18,23 @@ fn set(lines: &[&str]) -> Result<Set, (usize, String)> {
 fn what_is_damaged_is_not_restored() {
     for line in [
         "{}",
-        r#"{"path":"a","size_bytes":1,"ranges":[[0,0]]}"#,
-        r#"{"path":"a","size_bytes":1,"ranges":[[0,2],[1,1]]}"#,
-        r#"{"path":"a","size_bytes":1,"ranges":[[18446744073709551615,2]]}"#,
-        r#"{"path":"a","size_bytes":1,"ranges":[[0,18446744073709551615]]}"#,
-        r#"{"path":"a","size_bytes":1,"ranges":[[2251799813685247,1]]}"#,
-        r#"{"path":"a","size_bytes":1,"ranges":[[0]]}"#,
-        r#"{"path":"a","path_hex":"f","size_bytes":1,"ranges":[[-1,1]]}"#,
+        r#"{"path":"a","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[0,0]}"#,
+        r#"{"path":"a","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[0,2,-1,1]}"#,
+        r#"{"path":"a","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[18446744073709551615,2]}"#,
+        r#"{"path":"a","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[0,18446744073709551615]}"#,
+        r#"{"path":"a","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[2251799813685247,1]}"#,
+        r#"{"path":"a","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[0]}"#,
+        r#"{"path":"a","path_hex":"f","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[-1,1]}"#,
     ] {
         assert_eq!(set(&[line]).unwrap_err().0, 2, "{line}");
     }
     assert!(parse(&b""[..]).is_err() && parse(&b"x\n"[..]).is_err() && parse(&b"{}"[..]).is_err());
-    assert!(parse(HEAD.replace(":2,", ":3,").as_bytes()).unwrap_err().1.contains("version 3"));
+    assert!(parse(HEAD.replace(":3,", ":2,").as_bytes()).unwrap_err().1.contains("version 2"));
 }
 
 #[test]
 fn what_was_cut_off_is_not_restored() {
-    let file = r#"{"path":"a","size_bytes":1,"ranges":[[0,1]]}"#;
+    let file = r#"{"path":"a","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[0,1]}"#;
     let end = |n| format!("{{\"type\":\"end\",\"files\":{n}}}");
     assert!(set(&[file, file]).is_ok() && set(&[]).is_ok());
     assert!(parse(format!("{HEAD}\n{file}\n").as_bytes()).unwrap_err().1.contains("end is missing"));
@@ -51,7 +51,10 @@ fn what_is_huge_is_refused() {
     let head = format!("{HEAD}\n");
     let endless = head.as_bytes().chain(io::BufReader::new(io::repeat(b'[')));
     assert!(parse(endless).unwrap_err().1.contains("longer than any line"));
-    let line = format!("{{\"path\":\"{}\",\"size_bytes\":1,\"ranges\":[]}}\n", "x".repeat(1 << 20));
+    let line = format!(
+        "{{\"path\":\"{}\",\"size_bytes\":1,\"inode\":1,\"mtime_ns\":1,\"runs\":[]}}\n",
+        "x".repeat(1 << 20)
+    );
     let many = head.into_bytes().into_iter().chain(line.into_bytes().repeat(40)).collect::<Vec<_>>();
     let (number, why) = parse(&many[..]).unwrap_err();
     assert!(why.contains("too large") && number == 37, "{number}: {why}");
@@ -60,14 +63,14 @@ fn what_is_huge_is_refused() {
 #[test]
 fn differences() {
     let a = set(&[
-        r#"{"path":"/a","size_bytes":99999,"ranges":[[0,10],[20,10]]}"#,
-        r#"{"path":"/gone","size_bytes":99999,"ranges":[[5,1]]}"#,
-        r#"{"path":"/same","size_bytes":99999,"ranges":[[0,2]]}"#,
+        r#"{"path":"/a","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[0,10,10,10]}"#,
+        r#"{"path":"/gone","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[5,1]}"#,
+        r#"{"path":"/same","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[0,2]}"#,
     ]);
     let b = set(&[
-        r#"{"path":"/same","size_bytes":99999,"ranges":[[0,2]]}"#,
-        r#"{"path":"/a","size_bytes":99999,"ranges":[[5,20]]}"#,
-        r#"{"path":"?","path_hex":"2fff","size_bytes":99999,"ranges":[[7,3]]}"#,
+        r#"{"path":"/same","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[0,2]}"#,
+        r#"{"path":"/a","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[5,20]}"#,
+        r#"{"path":"?","path_hex":"2fff","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[7,3]}"#,
     ]);
     let (a, b) = (a.unwrap(), b.unwrap());
     assert!(Diff::new(&a, &Set { page_size: 65536, ..b.clone() }).is_err());
