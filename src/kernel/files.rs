@@ -56,6 +56,8 @@ pub(super) struct Files {
     known: Vec<Known>,
     files: HashMap<Key, Arc<File>>,
     tick: u64,
+    /// The tick at which files that nobody has any more were looked for.
+    swept: u64,
     in_use: usize,
     /// Only files of this name count, where they have one from the root of the file system.
     called: Option<String>,
@@ -73,6 +75,7 @@ impl Files {
             known: Vec::new(),
             files: HashMap::new(),
             tick: 0,
+            swept: 0,
             in_use: 0,
             called: None,
         })
@@ -190,7 +193,9 @@ impl Files {
 
     /// The one copy of a file that many processes use.
     fn shared(&mut self, file: File) -> Arc<File> {
-        if self.files.len() > 2 * self.in_use + 64 {
+        // Once a tick: where a report holds what a run used, hardly any go, however often one looks.
+        if self.files.len() > 2 * self.in_use + 64 && self.swept != self.tick {
+            self.swept = self.tick;
             self.files.retain(|_, file| Arc::strong_count(file) > 1);
         }
         match self.files.get(&file.key()) {
@@ -304,6 +309,32 @@ mod tests {
         out.extend(text);
         out.resize(520, b'x');
         out
+    }
+
+    #[test]
+    fn files_that_others_hold_are_looked_through_once_a_tick() {
+        let dev = Dev { major: 8, minor: 1 };
+        let file =
+            |inode| File { dev, inode, generation: 0, block: None, name: String::new(), named: Named::Not };
+        let mut files = Files {
+            table: Mapped::default(),
+            all: 0,
+            known: Vec::new(),
+            files: HashMap::new(),
+            tick: 1,
+            swept: 0,
+            in_use: 0,
+            called: None,
+        };
+        let held: Vec<_> = (0..1000).map(|n| files.shared(file(n))).collect();
+        drop((1000..1100).map(|n| files.shared(file(n))).collect::<Vec<_>>());
+        assert_eq!(files.files.len(), 1100, "this tick's look is over");
+        files.tick = 2;
+        let one = files.shared(file(2000));
+        assert_eq!(files.files.len(), held.len() + 1, "what nobody has went, what somebody holds did not");
+        assert!(
+            Arc::ptr_eq(&one, &files.shared(file(2000))) && Arc::ptr_eq(&held[7], &files.shared(file(7)))
+        );
     }
 
     #[test]

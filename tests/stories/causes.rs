@@ -34,6 +34,7 @@ pub fn a_server_is_slow(_: &Path) {
     t.has("waited-for-peer");
     t.has_not("unexplained");
     share(&t, "others_s", 0.6..1.01);
+    t.because("others", 0.6..=1.01);
 }
 
 /// Works for a time, on the first processor only, for the story below.
@@ -61,6 +62,7 @@ pub fn a_processor_is_shared(_: &Path) {
     }
     t.has("cpu-contention");
     share(&t, "queue_s", 0.45..0.85);
+    t.because("processor-queue", 0.45..=0.85);
     let t = told("", &[&me(), "--spin", "200"]);
     t.has_not("cpu-contention");
 }

@@ -41,6 +41,13 @@ pub fn throttled(_: &Path) {
     }
     let found = t.has("dirty-throttled");
     assert!(found["evidence"]["throttled_ns"].as_u64().unwrap() >= 10_000_000, "{found}");
+    // The pauses are a part of waiting to write.
+    let paused = found["evidence"]["throttled_ns"].as_f64().unwrap() / 1e9 / t.x("/wall_s");
+    assert!(
+        t.share("writing").is_some_and(|share| (0.9 * paused..=1.05).contains(&share)),
+        "{}",
+        t.0["verdict"]
+    );
     assert_eq!(t.n("/write/dirtied"), 32 * MIB / PAGE, "{}", t.short());
     // The same with room enough.
     let t = told("", &["dd", "if=/dev/zero", &to, "bs=64k", "count=32", "conv=notrunc"]);
@@ -169,6 +176,8 @@ pub fn warmed_up(_: &Path) {
         (&serde_json::Value::Null, &[1].into())
     );
     t.has_not("cached-before");
+    assert!(t.share("data").is_none_or(|share| share < 0.2), "{}", t.0["verdict"]);
+    t.says("was in the cache before");
 }
 
 /// Readers in parallel wait longer than the clock runs: nothing is divided up.

@@ -212,6 +212,10 @@ pub fn filled_at_open(dir: &Path) {
     assert!(found["evidence"]["open_ns"].as_u64().unwrap() >= 600_000_000, "{found}");
     assert!(found["text"].as_str().unwrap().contains("FUSE"), "{found}");
     assert_eq!(row(&t, "/f")["misses"], 0, "{}", t.short());
+    // 0.7 s of it, put down to opening and not to data.
+    let opening = 0.6 / t.x("/wall_s");
+    assert!(t.share("metadata").is_some_and(|share| (opening..=1.0).contains(&share)), "{}", t.0["verdict"]);
+    assert!(t.share("data").is_none_or(|share| share < 0.2), "{}", t.0["verdict"]);
 }
 
 /// What somebody else brings in between is put down to them.
