@@ -29,7 +29,7 @@ pub fn raise() {
 /// When the kernel refuses.
 pub fn restore() -> io::Result<()> {
     for (which, limit) in OURS.into_iter().zip(BEFORE.get().into_iter().flatten()) {
-        setrlimit(which, limit.clone())?;
+        setrlimit(which, *limit)?;
     }
     Ok(())
 }
