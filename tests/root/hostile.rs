@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::path::PathBuf;
@@ -297,7 +298,11 @@ pub fn hostile_names_in_cachedu(dir: &Path) {
     let set = "s\u{1b}[2J\u{9b}\n";
     assert_eq!(say(&mut in_dir(&["--save", set, "."])).0, Some(0));
     assert_eq!(say(&mut in_dir(&["--restore", set])).0, Some(0));
-    quiet("the set", fs::read(hostile.dir.join(set)).unwrap());
+    let mut text = Vec::new();
+    let saved = fs::File::open(hostile.dir.join(set)).unwrap();
+    io::Read::read_to_end(&mut flate2::read::GzDecoder::new(saved), &mut text).unwrap();
+    assert!(!text.is_empty());
+    quiet("the set", text);
     // The browser.
     let mut screen = Screen::new(Path::new(du()), &["-i", hostile.dir.to_str().unwrap()]);
     // As far as there is room for them.
