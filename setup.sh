@@ -389,7 +389,7 @@ check_static() {
         chroot "$0" /cachestat 0.2 2
         chroot "$0" /cachestat --json -o /tmp/report -- /cachedu /cachetop 2>/dev/null
         grep -q "\"wall_s\"" "$0/tmp/report"
-        chroot "$0" /cachetop -b 0.2 1
+        chroot "$0" /cachetop -b -n 2 0.2
         chroot "$0" /cachetopd --version' $root
 }
 
