@@ -349,7 +349,8 @@ fn before(run: &Run) -> String {
         (_, b) if least == 0.0 => {
             format!(" Of the {used} that it used, at most {b} was in the cache before.")
         }
-        (a, _) if most > 0.99 => {
+        // What lies between is little, or all the rest.
+        (a, _) if most > 0.99 || most - least <= 0.1 => {
             format!(" Of the {used} that it used, at least {a} was in the cache before.")
         }
         (a, b) => format!(" Of the {used} that it used, {a} to {b} was in the cache before."),

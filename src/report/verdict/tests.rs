@@ -250,6 +250,7 @@ fn one_run_says_where_its_time_went() {
         (0, 15_360, "How much of the 60 MiB that it used was in the cache before is not known."),
         (0, 7680, "Of the 60 MiB that it used, at most 50 % was in the cache before."),
         (7680, 15_360, "Of the 60 MiB that it used, at least 50 % was in the cache before."),
+        (3840, 4608, "Of the 60 MiB that it used, at least 25 % was in the cache before."),
         (3840, 7680, "Of the 60 MiB that it used, 25 % to 50 % was in the cache before."),
     ] {
         vague.warm_pages = least;
