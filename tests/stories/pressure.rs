@@ -75,8 +75,13 @@ pub fn too_large_for_its_cgroup(_: &Path) {
     let group = root.join("story");
     fs::create_dir_all(&group).unwrap();
     fs::write(group.join(limit), (8 * MIB).to_string()).unwrap();
-    let line = format!("echo $$ >{}/cgroup.procs; cat {1} {1} >/dev/null", group.display(), path.display());
+    let line = format!(
+        "echo $$ >{}/cgroup.procs; cat {1} {1} >/dev/null; times >/tmp/times",
+        group.display(),
+        path.display()
+    );
     let small = told("", &["sh", "-c", &line]);
+    as_the_shell_has_it(&small);
     let counted = refaults(&group);
     // The same with room enough: all of it stays.
     fs::write(group.join(limit), (200 * MIB).to_string()).unwrap();
@@ -95,6 +100,24 @@ pub fn too_large_for_its_cgroup(_: &Path) {
     assert_eq!(large.n("/cache/refaulted"), 0, "{}", large.short());
 }
 
+/// The verdict's processor time is what the shell was told by the kernel, in steps of a hundredth of a second each.
+fn as_the_shell_has_it(t: &crate::Told) {
+    let text = fs::read_to_string("/tmp/times").unwrap();
+    // "0m0.01s 0m0.05s" of itself, and so of its children.
+    let time = |word: &str| {
+        let (minutes, seconds) = word.trim_end_matches('s').split_once('m').unwrap();
+        60.0 * minutes.parse::<f64>().unwrap() + seconds.parse::<f64>().unwrap()
+    };
+    let by_shell: f64 = text.split_whitespace().map(time).sum();
+    let ours = t.share("processor").unwrap() * t.x("/wall_s");
+    println!("  processor {ours:.3} s, by the shell {by_shell:.3} s");
+    assert!(
+        (by_shell - 0.01..=by_shell + 0.05 + 0.1 * by_shell).contains(&ours),
+        "{text}: {}",
+        t.0["verdict"]
+    );
+}
+
 /// Pages of files that came back into a cgroup after eviction, by the kernel's account.
 fn refaults(group: &Path) -> u64 {
     let text = fs::read_to_string(group.join("memory.stat")).unwrap();
@@ -102,14 +125,18 @@ fn refaults(group: &Path) -> u64 {
 }
 
 /// A program that maps its file: faults, not reads.
-pub fn mapped(_: &Path) {
-    let path = cold_file(&fast(), "mapped", 8 * MIB);
+pub fn mapped(dir: &Path) {
+    let path = cold_file(dir, "mapped", 2 * MIB);
     let t = told("", &[&me(), "--map", path.to_str().unwrap()]);
     let found = t.has("mapped-not-read");
     let n = |key: &str| found["evidence"][key].as_u64().unwrap_or(0);
     assert!(n("fault_misses") > 0, "{found}");
     t.has_not("faults-blind-to-reads");
-    told("", &["cat", path.to_str().unwrap()]).has_not("mapped-not-read");
+    // 2 MiB at half a MiB a second, less what the disk lets through at first.
+    t.because("data", 0.5..=1.0);
+    let read = told("", &["cat", path.to_str().unwrap()]);
+    read.has_not("mapped-not-read");
+    assert!(read.share("data").is_none_or(|share| share < 0.2), "{}", read.0["verdict"]);
 }
 
 /// Touches every page of a file through a mapping, for the story above.
@@ -131,6 +158,8 @@ pub fn wasted(_: &Path) {
     assert_eq!((n("readahead_pages"), n("readahead_hits")), (4 * MIB / PAGE, 16), "{found}");
     // A lower bound: what is mapped of the program itself might have been of these pages.
     assert!((256..=4 * MIB / PAGE - 16).contains(&n("unused_pages")), "{found}");
+    // What nobody waits for costs no waiting: no more than the read of these 16.
+    crate::tell::no_more_than_its_clock(&t, "data");
     // What is read ahead and read is not wasted.
     let path = cold_file(&fast(), "not-wasted", 4 * MIB);
     told("", &["cat", path.to_str().unwrap()]).has_not("readahead-wasted");
@@ -144,7 +173,9 @@ pub fn will_need(path: &str) {
     for at in (0..size).step_by(128 << 10) {
         sys::advise(&file, at, 128 << 10, libc::POSIX_FADV_WILLNEED).unwrap();
     }
-    std::os::unix::fs::FileExt::read_exact_at(&file, &mut [0; 16 * PAGE as usize], 0).unwrap();
+    crate::tell::clocked(|| {
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut [0; 16 * PAGE as usize], 0).unwrap()
+    });
 }
 
 /// A tree whose inode tables and directories are cached, and whose data are not.

@@ -105,11 +105,38 @@ pub fn dd_direct_and_not(dir: &Path) {
     let back = t.has("direct-io-fell-back")["evidence"]["fell_back_bytes"].as_u64();
     assert_eq!((back, t.n("/direct/write_bytes")), (Some(256 << 10), 0), "{}", t.short());
     t.has_not("direct-io-bypassed");
+    no_more_than_its_clock(&t, "writing");
     // The same into an ordinary file.
     let path = dir.join("with-extents");
     let t = told("", &[me.to_str().unwrap(), "--write-direct", path.to_str().unwrap()]);
     assert_eq!((t.n("/direct/fell_back_bytes"), t.n("/direct/write_bytes")), (0, 256 << 10), "{}", t.short());
     t.has_not("direct-io-fell-back");
+    no_more_than_its_clock(&t, "writing");
+}
+
+/// The verdict gives a cause no larger share than the command's own clock has seen, and none to waiting for data where the
+/// command waited for nothing else.
+pub fn no_more_than_its_clock(t: &Told, cause: &str) {
+    let clock: f64 = fs::read_to_string(CLOCK).unwrap().parse().unwrap();
+    let share = t.share(cause).unwrap_or_else(|| panic!("no share of {cause} in {}", t.0["verdict"]));
+    let wall = t.x("/wall_s");
+    println!("  {cause}: {share:.3} of {wall:.3} s, by its own clock {clock:.3} s");
+    // 2 ms for what the clock itself, and a wake-up, take in emulation.
+    assert!(share * wall <= clock + 0.002, "{cause}: {share} of {wall} s, not {clock} s: {}", t.0["verdict"]);
+    let sum: f64 =
+        t.0["verdict"]["causes"].as_array().unwrap().iter().filter_map(|c| c["share"].as_f64()).sum();
+    assert!((0.97..=1.03).contains(&sum), "{sum}: {}", t.0["verdict"]);
+}
+
+/// Where a command of these stories says how long its calls took, in seconds.
+const CLOCK: &str = "/tmp/clock";
+
+/// Does something and adds to the clock how long it took.
+pub fn clocked<T>(act: impl FnOnce() -> T) -> T {
+    let began = std::time::Instant::now();
+    let done = act();
+    fs::write(CLOCK, began.elapsed().as_secs_f64().to_string()).unwrap();
+    done
 }
 
 /// Writes a file past the cache, or tries to, for the story above.
@@ -119,9 +146,7 @@ pub fn write_direct(path: &str) {
     let buf = vec![7; (64 << 10) + PAGE as usize];
     let skip = buf.as_ptr().align_offset(PAGE as usize);
     let (file, buf) = (file.unwrap(), &buf[skip..skip + (64 << 10)]);
-    for n in 0..4 {
-        file.write_all_at(buf, n * (64 << 10)).unwrap();
-    }
+    clocked(|| (0..4).for_each(|n| file.write_all_at(buf, n * (64 << 10)).unwrap()));
 }
 
 /// Reads a file past the cache, for the story above.
@@ -263,6 +288,16 @@ pub fn a_daemon_still_belongs(dir: &Path) {
             })
             .sum();
         assert_eq!(read, pages, "{wait}: {}", t.short());
+        println!("  {wait}: {}", t.0["verdict"]);
+        if wait == "--wait-all" {
+            // Half a MiB a second, less what the disk lets through at first, and a second of sleep before. The parts are of
+            // processes that worked one after the other.
+            t.because("data", 0.2..=0.75);
+            let slept = 0.9 / t.x("/wall_s");
+            assert!(t.share("others").is_some_and(|share| share >= slept), "{}", t.0["verdict"]);
+        } else {
+            assert!(t.share("data").is_none_or(|share| share < 0.2), "{}", t.0["verdict"]);
+        }
         assert_eq!(t.0["left_behind"].as_array().unwrap().is_empty(), wait == "--wait-all", "{}", t.short());
         std::thread::sleep(std::time::Duration::from_secs(2));
     }
