@@ -342,18 +342,18 @@ fn before(run: &Run) -> String {
     let part = |share: f64| if share == 0.0 { "nothing".into() } else { units::percent(share, 0) };
     let used = run.volume(run.asked_pages);
     match (part(least), part(most)) {
-        (a, b) if a == b => format!(" Of the {used} that it used, {a} was in the cache before."),
+        (a, b) if a == b => format!(" Of the {used} that it hit or brought in, {a} was in the cache before."),
         _ if least < 0.01 && most > 0.99 => {
-            format!(" How much of the {used} that it used was in the cache before is not known.")
+            format!(" How much of the {used} that it hit or brought in was in the cache before is not known.")
         }
         (_, b) if least == 0.0 => {
-            format!(" Of the {used} that it used, at most {b} was in the cache before.")
+            format!(" Of the {used} that it hit or brought in, at most {b} was in the cache before.")
         }
         // What lies between is little, or all the rest.
         (a, _) if most > 0.99 || most - least <= 0.1 => {
-            format!(" Of the {used} that it used, at least {a} was in the cache before.")
+            format!(" Of the {used} that it hit or brought in, at least {a} was in the cache before.")
         }
-        (a, b) => format!(" Of the {used} that it used, {a} to {b} was in the cache before."),
+        (a, b) => format!(" Of the {used} that it hit or brought in, {a} to {b} was in the cache before."),
     }
 }
 

@@ -360,6 +360,27 @@ fn work_is_told_once() {
     assert!(!trivial.contains(&"processor-time"), "{trivial:?}");
 }
 
+/// The two halves of the processor time are what they are halves of, also where the parts were spread to fit the wall time.
+#[test]
+fn halves_of_the_work_add_up_as_printed() {
+    for (user, system, lookups) in
+        [(0.2, 0.5, 0), (0.0222, 0.6814, 30), (0.4005, 0.1, 60), (0.1331, 0.1339, 1)]
+    {
+        let run = changed(cold(), |run| {
+            (run.usage.user_s, run.usage.system_s) = (Some(user), Some(system));
+            (run.lookups.work_ns, run.one_thread) = (Some(lookups * MS), Some(true));
+            // More than cpu-bound would allow, and more than fits into the wall time by an error of measurement.
+            run.waits.read_ns = Some(350 * MS);
+        });
+        let text = found(&[run], "processor-time").text;
+        let n = |after: &str| -> f64 {
+            text.split_once(after).unwrap().1.split_once(" s").unwrap().0.parse().unwrap()
+        };
+        let (all, own, kernel) = (n("worked: "), n("); "), n("code, "));
+        assert!((all - own - kernel).abs() < 1e-9, "{text}");
+    }
+}
+
 #[test]
 fn who_is_waited_for_has_a_name() {
     let waited = |peers: Vec<Peer>| {

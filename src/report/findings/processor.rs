@@ -89,9 +89,16 @@ pub(super) fn computed(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let (user, system) = run.usage.user_s.zip(run.usage.system_s)?;
     let came = run.get(Figure::Fills).is_some_and(|n| n >= MANY);
     let cold = if came { ", and to bring data in, which a warm cache would save it" } else { "" };
+    // The part is the kernel's account less what has a part of its own, and spread so that the parts are the wall time: its two
+    // halves are told of the same, and add up as printed.
+    let account = user + system
+        - run.lookups.work_ns.map_or(0.0, |ns| std::time::Duration::from_nanos(ns).as_secs_f64());
+    let own = if account > 0.0 { (user * cpu / account).min(cpu) } else { 0.0 };
+    let thousandths = |s: f64| (s * 1e3).round() / 1e3;
     let text = format!(
-        "It worked: {cpu:.3} s of processor time ({}); {user:.3} s in its own code, {system:.3} s in the kernel, for its calls{cold}.",
+        "It worked: {cpu:.3} s of processor time ({}); {own:.3} s in its own code, {:.3} s in the kernel, for its calls{cold}.",
         part_of_time(of_time(cpu, run), run),
+        thousandths(cpu) - thousandths(own),
     );
     let evidence = json!({ "cpu_s": cpu, "user_s": user, "system_s": system, "wall_s": run.wall_s });
     Finding::new("processor-time", text, evidence)

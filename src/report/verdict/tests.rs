@@ -242,16 +242,16 @@ fn one_run_says_where_its_time_went() {
     assert_eq!(
         v.text,
         "It took 6.44 s: 64 % waiting for data, 18 % processor time, 18 % unexplained (what was not seen, or done at \
-         the same time). Of the 60 MiB that it used, nothing was in the cache before."
+         the same time). Of the 60 MiB that it hit or brought in, nothing was in the cache before."
     );
     // Of files that cannot be asked about, hits prove nothing: they may have come first.
     let mut vague = scans().remove(0);
     for (least, most, says) in [
-        (0, 15_360, "How much of the 60 MiB that it used was in the cache before is not known."),
-        (0, 7680, "Of the 60 MiB that it used, at most 50 % was in the cache before."),
-        (7680, 15_360, "Of the 60 MiB that it used, at least 50 % was in the cache before."),
-        (3840, 4608, "Of the 60 MiB that it used, at least 25 % was in the cache before."),
-        (3840, 7680, "Of the 60 MiB that it used, 25 % to 50 % was in the cache before."),
+        (0, 15_360, "How much of the 60 MiB that it hit or brought in was in the cache before is not known."),
+        (0, 7680, "Of the 60 MiB that it hit or brought in, at most 50 % was in the cache before."),
+        (7680, 15_360, "Of the 60 MiB that it hit or brought in, at least 50 % was in the cache before."),
+        (3840, 4608, "Of the 60 MiB that it hit or brought in, at least 25 % was in the cache before."),
+        (3840, 7680, "Of the 60 MiB that it hit or brought in, 25 % to 50 % was in the cache before."),
     ] {
         vague.warm_pages = least;
         vague.bound = Some(Bound { warm: most, other: 15_360 - most });
