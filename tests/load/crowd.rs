@@ -44,12 +44,8 @@ pub fn more_processes_than_room(dir: &Path) {
         with_row += u64::from(seen == PAGES);
     }
     assert!(with_row < READERS, "the table was never full: {total}");
-    assert!(figure(&total, "/lost/processes_full") >= READERS - with_row, "{with_row} of {total}");
-    assert_eq!(
-        figure(&total, "/lost/total"),
-        figure(&total, "/lost/processes_full"),
-        "nothing else is lost: {total}"
-    );
+    let lost = passed_by_line(&total, &["processes_full"]);
+    assert!(figure(&total, "/lost/processes_full") + lost >= READERS - with_row, "{with_row} of {total}");
     assert!(err.contains("processes_full") && err.contains("\nremedy: more room with --table-size"), "{err}");
     let accesses = figure(&total, "/read/accesses");
     let (intervals, _) = with_room.finish_json();
@@ -58,7 +54,7 @@ pub fn more_processes_than_room(dir: &Path) {
         .map(|r| figure(r, "/read/accesses"))
         .sum();
     assert!(
-        (want..=want + of_others).contains(&accesses),
+        (want.saturating_sub(lost * PAGES)..=want + of_others).contains(&accesses),
         "{accesses} of {want} and at most {of_others} of others: {total}"
     );
 }

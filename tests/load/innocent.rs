@@ -202,23 +202,25 @@ pub fn renamed_and_moved_by_others(dir: &Path) {
         let tids: BTreeSet<u32> = of.iter().chain(&after).map(|((_, tid, _), _)| *tid).collect();
         (tids, of.iter().map(|(_, n)| **n).sum::<u64>(), after.iter().map(|(_, n)| **n).sum::<u64>())
     };
-    let mut threads = BTreeSet::new();
+    let (mut threads, mut missing) = (BTreeSet::new(), 0);
     for thread in 0..READERS {
         let (tids, before, last) = of(thread);
-        assert_eq!(
-            (tids.len(), before, last),
-            (1, renamed, LAST),
-            "reader {thread} of {pid}: {lost:?} {seen:?}"
+        assert!(
+            tids.len() == 1 && before <= renamed && last <= LAST,
+            "reader {thread} of {pid}: {before} {last} {lost:?} {seen:?}"
         );
+        missing += renamed + LAST - before - last;
         threads.extend(tids);
     }
+    // Each call is a page: none is missing that LOST does not have.
+    let lost = passed_by(&lost);
+    assert!(missing <= lost, "{missing} are missing, {lost} lost: {seen:?}");
     assert_eq!(threads.len(), READERS, "{seen:?}");
     for ((tgid, tid, name), pages) in &seen {
         let read_nothing = *tgid == pid && !threads.contains(tid) || name == BORN;
         assert!(!read_nothing || *pages == 0, "{name} ({tid} of {tgid}) read nothing: {seen:?}");
     }
-    assert_eq!(lost.total(), 0, "{lost:?}");
-    println!("     {rows} rows of {READERS} readers and those around them");
+    println!("     {rows} rows of {READERS} readers and those around them; {missing} missing, {lost} lost");
 }
 
 /// What readers are called before and after their call; the second name is given in its middle.
@@ -264,13 +266,13 @@ pub fn renamed_in_the_middle_of_a_read(dir: &Path) {
             }
         }
         reader.end();
-        assert_eq!(of.len() as u64, threads, "{of:?}");
+        let lost = passed_by(&sample.lost);
+        assert!((threads.saturating_sub(lost)..=threads).contains(&(of.len() as u64)), "{of:?}, {lost} lost");
         for rows in of.values() {
             let [(name, hits, misses)] = &rows[..] else { panic!("more than one row for a call: {of:?}") };
             assert!(BEFORE_AND_AFTER.contains(&name.as_str()), "{of:?}");
-            assert_eq!(hits + misses, pages, "{of:?}");
+            assert!(hits + misses == pages || lost > 0 && hits + misses < pages, "{of:?}, {lost} lost");
         }
-        assert_eq!(sample.lost.total(), 0, "{:?}", sample.lost);
     }
 }
 
@@ -292,18 +294,22 @@ pub fn rows_under_shorter_names(dir: &Path) {
     all.catch_up();
     one.catch_up();
     let (intervals, total) = all.finish_json();
-    assert_eq!(figure(&total, "/lost/total"), 0, "{total}");
+    // Of each name no more than was read under it, and no less but for what LOST has: a call is five pages at most.
+    let lost = 5 * passed_by_line(&total, &[]);
     for (name, pages) in NAMES {
         for interval in &intervals {
             let of = interval["rows"].as_array().unwrap().iter().filter(|r| r["comm"] == name).count();
             assert!(of <= 1, "{name} has {of} rows: {interval}");
         }
         let of: Vec<_> = rows(&intervals).filter(|r| r["comm"] == name).collect();
-        assert_eq!(sum(&of, "/read/accesses"), each * pages, "{name}: {total}");
+        let (pages, named) = (each * pages, sum(&of, "/read/accesses"));
+        assert!((pages.saturating_sub(lost)..=pages).contains(&named), "{name}: {named} of {pages}: {total}");
     }
     let (intervals, total) = one.finish_json();
     let of: Vec<_> = rows(&intervals).collect();
-    assert_eq!(sum(&of, "/read/accesses"), each * NAMES[1].1, "{total}");
+    let (pages, named) = (each * NAMES[1].1, sum(&of, "/read/accesses"));
+    let lost = 5 * passed_by_line(&total, &[]);
+    assert!((pages.saturating_sub(lost)..=pages).contains(&named), "{named} of {pages}: {total}");
     assert!(of.iter().all(|r| r["comm"] == NAMES[1].0), "{of:?}");
-    assert_eq!(figure(&total, "/read/accesses"), each * NAMES[1].1, "{total}");
+    assert_eq!(figure(&total, "/read/accesses"), named, "{total}");
 }

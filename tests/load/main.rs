@@ -15,6 +15,7 @@ mod crowd;
 mod direct;
 mod files;
 mod follow;
+mod given_up;
 mod innocent;
 mod only;
 mod owners;
@@ -60,6 +61,7 @@ const TESTS: &[Test] = &[
     ("in_a_pid_namespace", only::in_a_pid_namespace),
     ("rows_are_the_line", sums::rows_are_the_line),
     ("asynchronous_direct_io", direct::asynchronous_direct_io),
+    ("writes_that_are_given_up", given_up::writes_that_are_given_up),
     ("direct_io_that_fails_when_queued", direct::direct_io_that_fails_when_queued),
     ("memory_pressure", pressure::memory_pressure),
     ("suspended", time::suspended),

@@ -26,6 +26,9 @@ use serde_json::Value;
 use crate::pressure::damon;
 use crate::tools::*;
 
+/// Pages of the longest call of those that the processes make.
+const MOST_PAGES: u64 = 16;
+
 /// What a short-lived process does: one call for the first pages of a file.
 pub fn read(path: &str, pages: &str) -> ExitCode {
     let mut buffer = vec![0; pages.parse::<usize>().unwrap() * usize::try_from(page_size()).unwrap()];
@@ -85,7 +88,11 @@ pub fn short_processes(dir: &Path) {
         let (intervals, total) = monitor.finish_json();
         let seen = by_process(&intervals, &made);
         let of = |pid: &u32| seen.get(pid).copied().unwrap_or_default();
-        let base = made.iter().find(|(_, (_, pages))| *pages == 0).map(|(pid, _)| of(pid)).unwrap();
+        let lost = passed_by_line(&total, &[]);
+        // Those that read nothing are alike, but where some of what they did is lost.
+        let bases = made.iter().filter(|(_, (_, pages))| *pages == 0).map(|(pid, _)| of(pid));
+        let base = bases.max_by_key(|b| b[0]).unwrap();
+        let mut missing = 0;
         assert!(base[0] > 0 && base[0] < 200, "executing reads {base:?}");
         for (pid, (name, pages)) in &made {
             let [accesses, hits, ahead, misses, bytes] = base;
@@ -95,8 +102,15 @@ pub fn short_processes(dir: &Path) {
                 // Pages of programs and libraries may have been taken away in between: then they are missed.
                 got = [got[0], got[1] + got[2] + got[3] - ahead - misses, ahead, misses, got[4]];
             }
-            assert_eq!(got, want, "{name} ({pid}): {base:?} and {pages} pages: {total}");
+            // Of what is lost there is less, in a row with the right name, and no more than LOST has.
+            let fewer = got.iter().zip(&want).all(|(got, want)| got <= want);
+            assert!(
+                got == want || lost > 0 && fewer,
+                "{name} ({pid}): {got:?}, not {want:?}: {base:?} and {pages} pages: {total}"
+            );
+            missing += want[0] - got[0].min(want[0]);
         }
+        assert!(missing <= MOST_PAGES * lost, "{missing} pages are missing, {lost} calls lost: {total}");
         let want: u64 = made.values().map(|(_, pages)| base[0] + pages).sum();
         let whole = figure(&total, "/read/accesses");
         let others: u64 = rows(&intervals)
@@ -104,8 +118,7 @@ pub fn short_processes(dir: &Path) {
             .map(|r| figure(r, "/read/accesses"))
             .sum();
         // The last tick is after all of them: what the rows have, the whole has.
-        assert_eq!(whole, want + others, "{total}");
-        assert_eq!(figure(&total, "/lost/total"), 0, "{total}");
+        assert_eq!(whole, want + others - missing, "{total}");
         println!(
             "     {} processes in {took:.1} s, {} pages each for executing, {whole} accesses, {others} of others",
             made.len(),

@@ -3,6 +3,7 @@
 
 mod files;
 mod json;
+mod loss;
 mod monitor;
 mod readers;
 pub mod schema;
@@ -16,6 +17,7 @@ use std::time::Instant;
 
 pub use files::*;
 pub use json::*;
+pub use loss::*;
 pub use monitor::*;
 pub use readers::*;
 
