@@ -218,13 +218,13 @@ run_load() {
     local command='case $(uname -r) in
         5.10.*) some="one_process another_user sleep pressure a_file_beside room shorter" ;;
         # Whose it is, where some events are passed by: LOST has as many as are missing.
-        7.*) some=""; all="short_processes renamed_and shorter a_file_beside room given_up" ;;
+        7.*) some=""; all="short_processes four_thousand renamed_and shorter a_file_beside room given_up" ;;
         *) some="ticks_beside sixty many_files processor dirty a_name_beside" ;;
     esac
     CACHESTAT=/bin/cachestat load --dir /mnt/ext4 --processes 100 --files 1000 --hotplug'
     run_matrix load "$2" --add "$1:/bin/load" --add target/debug/cachestat:/bin/cachestat \
         --add "$(command -v taskset):/bin/taskset" \
-        -- "all='short_processes short_lived comes_again renamed given_up'; $command \$all \$some"
+        -- "all='short_processes short_lived four_thousand comes_again renamed given_up'; $command \$all \$some"
 }
 
 # run_views DU TERMINAL KERNELS: the tests of cachedu, and of cachetop in a terminal, in virtual machines.
@@ -409,6 +409,19 @@ check_package() {
     tests/package/run target/package/*-1_*.deb target/package/*-2_*.deb bookworm trixie
 }
 
+# Debian's Prometheus, unpacked beside the build: to install it would start a service.
+fetch_prometheus() {
+    local at=target/prometheus
+    [ ! -x $at/usr/bin/promtool ] || return 0
+    mkdir -p $at
+    (cd $at && apt-get download prometheus && dpkg -x prometheus_*.deb .)
+}
+
+# cachetopd scraped by it: its queries are what was read, by construction and by cachestat.
+check_prometheus() {
+    tests/prometheus/run target/debug/cachetopd target/debug/cachestat target/prometheus/usr/bin/{prometheus,promtool}
+}
+
 # All of it in a directory of its own: the manual pages are such, and the commands run from there.
 check_install() {
     local at=target/installed command
@@ -446,6 +459,8 @@ test_all() {
         skip "Debian package" "cargo-deb cannot be had"; fi
     if (install_for_static); then step "static build" check_static; else
         skip "static build" "no Rust for musl"; fi
+    if (fetch_prometheus); then step "Prometheus" check_prometheus; else
+        skip "Prometheus" "its package cannot be had"; fi
     step "tests as root on this kernel, $(uname -r)" cargo test --locked --test root
     rm -rf target/vm-results target/vm-logs
     mkdir -p target/vm-logs
