@@ -3,9 +3,17 @@
 use serde_json::Value;
 
 /// Panics where it is not.
+#[allow(dead_code)] // by those who have one
 pub fn check_report(report: &Value) {
     let schema: Value = serde_json::from_str(include_str!("../../docs/schema.json")).unwrap();
     check(&schema, &schema, report, "report");
+}
+
+/// The same of what the command of `cachetopd --then` gets.
+#[allow(dead_code)] // by those who have one
+pub fn check_moment(moment: &Value) {
+    let schema: Value = serde_json::from_str(include_str!("../../docs/schema.json")).unwrap();
+    check(&schema, &schema["$defs"]["moment"], moment, "moment");
 }
 
 /// What of JSON Schema the published one uses: types, constants, properties, required keys, items.
