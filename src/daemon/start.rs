@@ -129,8 +129,12 @@ impl State<'_> {
             self.said.lost = true;
             say(&format!("warning: {}", crate::loss::sentence(&sample.lost)));
         }
+        // Not while they are held: what is run then counts there, too. And before it is written, so that the mark is in it.
+        let before = self.sums.lock().unwrap_or_else(PoisonError::into_inner).last.clone();
+        let told = before.map(|before| self.watching.look((&before, &sample), engines.plan()));
         let mut failed = false;
         if let Some(writer) = self.writer.as_deref_mut() {
+            told.into_iter().flatten().for_each(|line| writer.mark(line));
             match writer.write(&mut sample, self.names, wake) {
                 Ok(_) => self.said.unrecorded = false,
                 Err(e) => {
@@ -140,11 +144,6 @@ impl State<'_> {
                     }
                 }
             }
-        }
-        // Not while they are held: what is run then counts there, too.
-        let before = self.sums.lock().unwrap_or_else(PoisonError::into_inner).last.clone();
-        if let Some(before) = before {
-            self.watching.look((&before, &sample), engines.plan());
         }
         let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         sums.unrecorded = sums.unrecorded.map(|n| n + u64::from(failed));

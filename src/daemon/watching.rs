@@ -58,19 +58,23 @@ impl Watching {
         self.all.iter().map(|w| (w.condition.text.clone(), w.count)).collect()
     }
 
-    /// Looks at what happened between two samples.
-    pub(super) fn look(&mut self, (before, now): (&Sample, &Sample), plan: &Plan) {
+    /// Looks at what happened between two samples. The moments that it tells, a line each.
+    pub(super) fn look(&mut self, (before, now): (&Sample, &Sample), plan: &Plan) -> Vec<String> {
+        let mut told = Vec::new();
         if self.all.is_empty() {
-            return;
+            return told;
         }
         let interval = model::whole(before, now, plan);
         for (number, watched) in self.all.iter_mut().enumerate() {
             let Some(moment) = watched.look(&interval) else { continue };
-            say(&format!("moment: {}", moment.line()));
+            let line = moment.line();
+            say(&format!("moment: {line}"));
+            told.push(line);
             if let Some(hook) = &self.hook {
                 hook.run(number, object(&moment, (before, now), plan, self.files).into_bytes());
             }
         }
+        told
     }
 }
 

@@ -82,6 +82,9 @@ struct Head {
     /// What was looked up, unless it is nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     names: Option<Recorded>,
+    /// Moments that were told at the end of this interval: one line each. Programs before this one pass them over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    moments: Vec<String>,
     /// With rows that were not there before only, and counters as they rose.
     sample: Sample,
 }
@@ -160,9 +163,15 @@ pub struct Encoder {
     files: HashMap<OfFile, u32>,
     sets: Sets,
     last: Last,
+    moments: Vec<String>,
 }
 
 impl Encoder {
+    /// Marks the next sample with a moment that was told at its end.
+    pub fn mark(&mut self, line: String) {
+        self.moments.push(line);
+    }
+
     /// How many rows of this segment it knows by their places: it needs some hundred bytes for each.
     #[must_use]
     pub fn places(&self) -> usize {
@@ -179,6 +188,7 @@ impl Encoder {
         names: &Recorded,
         session: Option<&Session>,
     ) -> anyhow::Result<Vec<u8>> {
+        let moments = std::mem::take(&mut self.moments);
         if session.is_some() {
             *self = Self::default();
         }
@@ -196,6 +206,7 @@ impl Encoder {
             session: session.cloned(),
             same,
             names: (*names != Recorded::default()).then(|| names.clone()),
+            moments,
             sample: Sample {
                 at: Moment::from_nanos(sample.at.nanos().wrapping_sub(last.at)),
                 time: sample.time,
@@ -238,6 +249,8 @@ pub struct Frame {
     pub session: Option<Session>,
     /// What was looked up.
     pub names: Option<Recorded>,
+    /// Moments that were told at its end, in words. Foreign text.
+    pub moments: Vec<String>,
 }
 
 /// Reads the frames of one segment after the other.
@@ -263,7 +276,7 @@ impl Decoder {
         let wrong = |why: Damaged| anyhow::anyhow!(why);
         let length = usize::try_from(take(&mut rest).map_err(wrong)?)?;
         let (text, mut rest) = rest.split_at_checked(length).ok_or_else(|| wrong("its text is cut off"))?;
-        let Head { session, same, names, mut sample } = serde_json::from_slice(text)?;
+        let Head { session, same, names, moments, mut sample } = serde_json::from_slice(text)?;
         if key {
             let session = session.as_ref().ok_or_else(|| wrong("a segment does not say what recorded it"))?;
             self.scheme = Some(session.scheme());
@@ -298,6 +311,6 @@ impl Decoder {
             sample.known = last.known.clone().ok_or_else(|| wrong("a segment does not say what is known"))?;
         }
         self.last = Last::seen(&sample);
-        Ok(Frame { sample, session, names })
+        Ok(Frame { sample, session, names, moments })
     }
 }

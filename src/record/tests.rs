@@ -3,6 +3,7 @@
 
 mod cost;
 mod crowd;
+mod marks;
 
 use std::cell::RefCell;
 use std::fs;

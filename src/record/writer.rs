@@ -207,6 +207,11 @@ impl Writer {
         }
     }
 
+    /// Marks the next sample with a moment that was told at its end.
+    pub fn mark(&mut self, line: String) {
+        self.encoder.mark(line);
+    }
+
     /// Writes a sample, and gives what was looked up for it; `true` if all that was before may be forgotten. Rows get the
     /// order in which they are read back.
     ///

@@ -19,6 +19,9 @@ use crate::sample::Sample;
 use crate::text::foreign::Foreign;
 use crate::wait::Wake;
 
+/// Moments of one interval that are told: a recorder has so many conditions at most, but for what somebody has made up.
+const MOMENTS: usize = 64;
+
 /// A sample that was read.
 pub(super) struct Read {
     pub sample: Sample,
@@ -278,6 +281,12 @@ impl Reading {
             }
         }
         self.last = Some((time, at));
+        // Those of an interval that is not shown are not told.
+        if (self.from..=self.to).contains(&time) {
+            for line in frame.moments.iter().take(MOMENTS) {
+                (self.say)(&format!("moment at {}: {}", shown(time), Foreign::from(line.as_str())));
+            }
+        }
         Read { sample, wake, names: frame.names.unwrap_or_default(), key, gap }
     }
 }
