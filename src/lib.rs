@@ -32,6 +32,9 @@ pub mod residency;
 pub mod rising;
 pub mod run;
 pub mod sample;
+#[cfg(test)]
+#[path = "../tests/tools/schema.rs"]
+mod schema_check;
 pub mod session;
 pub mod text;
 pub mod top;

@@ -1,9 +1,6 @@
 //! `docs/schema.json` describes every key that a report has, and the report has every key described.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../tests/tools/schema.rs"]
-mod schema;
-
 use super::Report;
 use super::Saved;
 use super::certificate;
@@ -11,7 +8,7 @@ use super::certificate::Before;
 use super::certificate::Certificate;
 use super::data::*;
 use super::json;
-use schema::check_report;
+use crate::schema_check::check_report;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;

@@ -1,4 +1,5 @@
 //! Whether a report is as `docs/schema.json` says.
+#![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
 

@@ -1,9 +1,6 @@
 //! A moment is told with what was counted, and what is run then gets all of it and harms nobody.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../../tests/tools/schema.rs"]
-mod schema;
-
 use std::fs;
 use std::time::Duration;
 use std::time::Instant;
@@ -13,6 +10,7 @@ use crate::daemon::moments::Condition;
 use crate::daemon::sums::Ran;
 use crate::sample::Counter;
 use crate::sample::Moment as At;
+use crate::schema_check;
 use crate::view::fixtures;
 
 fn quiet(_: &str) {}
@@ -52,10 +50,10 @@ fn the_command_gets_all_rows_sum_to_the_line_and_no_name_acts() {
     let text = object(&moment, (&before, &now), &plan, true);
     assert!(!text.contains(['\x1b', '\u{202e}', '\n']), "{text}");
     let json: Value = serde_json::from_str(&text).unwrap();
-    schema::check_moment(&json);
+    schema_check::check_moment(&json);
     // Without files there are none, and no empty list of them.
     let without: Value = serde_json::from_str(&object(&moment, (&before, &now), &plan, false)).unwrap();
-    schema::check_moment(&without);
+    schema_check::check_moment(&without);
     assert!(without["interval"].get("files").is_none() && json["interval"]["files"].is_array());
     let interval = &json["interval"];
     assert_eq!((&json["when"], &json["held_s"]), (&json!("misses > 4/s"), &json!(2.0)));
