@@ -262,8 +262,8 @@ fn doubts(books: &Books<'_>, differ: bool) -> Vec<String> {
     match books.left {
         None => out.push("pages that leave the cache are not counted here".into()),
         Some(left) if left > 0 && differ => out.push(format!(
-            "{} pages left the cache of the machine meanwhile: some may have been of these files",
-            count(left)
+            "{} left the cache of the machine meanwhile: some may have been of these files",
+            if left == 1 { "1 page".into() } else { format!("{} pages", count(left)) }
         )),
         Some(_) => {}
     }
