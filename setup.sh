@@ -363,6 +363,7 @@ package() {
     mkdir -p $at/systemd
     sed 's,/usr/local/bin/,/usr/bin/,' contrib/systemd/cachetopd.service >$at/systemd/cachetopd.service
     cp contrib/debian/preinst contrib/debian/postrm $at/systemd/
+    contrib/sbom/cyclonedx >$at/cachetop.cdx.json
     cargo deb --quiet --no-build --no-strip --output $at "$@"
 }
 
@@ -402,6 +403,7 @@ check_package() {
     rm -f target/package/*.deb
     package target/debug
     sha256sum target/package/*-1_*.deb >target/package/sum
+    contrib/sbom/check target/package/cachetop.cdx.json target/package/bin/*
     # Nothing in it depends on when it was made.
     package target/debug
     sha256sum -c target/package/sum
