@@ -1,6 +1,8 @@
 //! `cachedu` from outside: what it says and how it ends. Needs no privilege.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "cachedu/few.rs"]
+mod few;
 #[path = "cachedu/others.rs"]
 mod others;
 #[path = "outside/mod.rs"]

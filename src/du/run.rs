@@ -28,7 +28,9 @@ pub use super::found::End;
 /// What could not be done, with the exit code.
 pub fn run(options: &Options, out: &mut dyn Write, err: &mut dyn Write) -> Result<End, Failure> {
     more_files();
-    start_threads(options.threads)?;
+    if let Some(fewer) = start_threads(options.threads)? {
+        let _ = writeln!(err, "cachedu: warning: {fewer}");
+    }
     match &options.task {
         Task::Diff(first, second) => return compare(first, second, options, out),
         Task::Browse => return tui::run(options, &finding::paths(options)?),
@@ -81,10 +83,32 @@ fn more_files() {
     let _ = rustix::process::setrlimit(Resource::Nofile, limit);
 }
 
-fn start_threads(threads: Option<u32>) -> Result<(), Failure> {
-    let Some(n) = threads else { return Ok(()) };
-    let built = rayon::ThreadPoolBuilder::new().num_threads(n as usize).build_global();
-    built.map_err(|e| Failure::failed(format!("cannot start {n} threads: {e}")))
+/// Descriptors that a thread may have open at a time: directories, from where the walk began down to where it is.
+const EACH: u64 = 16;
+/// Those that are open anyway, and that one file needs.
+const BESIDE: u64 = 12;
+
+/// As many threads as are requested, but no more than may have files open: they would take them from each other, and what a thread
+/// cannot open is not known. Says so where fewer work than were asked for.
+fn start_threads(threads: Option<u32>) -> Result<Option<String>, Failure> {
+    let room = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    let most = usize::try_from(room.saturating_sub(BESIDE) / EACH).unwrap_or(usize::MAX).max(1);
+    let wanted = match threads {
+        Some(n) => n as usize,
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    let n = wanted.min(most);
+    if threads.is_none() && n == wanted {
+        return Ok(None);
+    }
+    let built = rayon::ThreadPoolBuilder::new().num_threads(n).build_global();
+    built.map_err(|e| Failure::failed(format!("cannot start {n} threads: {e}")))?;
+    let fewer = || {
+        format!(
+            "of {wanted} threads {n} work: no more than {room} files may be open ('ulimit -Hn' raises that)"
+        )
+    };
+    Ok((threads.is_some() && n < wanted).then(fewer))
 }
 
 fn compare(first: &Path, second: &Path, options: &Options, out: &mut dyn Write) -> Result<End, Failure> {

@@ -1,0 +1,36 @@
+//! As few open files as a shell may leave.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Wide and deep, with as few open files as a shell may leave: fewer threads, and nothing that is not known.
+#[test]
+fn few_open_files_cost_threads_and_no_figures() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = 0;
+    for a in 0..12 {
+        let mut place = dir.path().join(a.to_string());
+        for b in 0..7 {
+            place.push(b.to_string());
+            fs::create_dir_all(&place).unwrap();
+            for c in 0..20 {
+                fs::write(place.join(format!("f{c}")), "x").unwrap();
+                files += 1;
+            }
+        }
+    }
+    for threads in ["", "-j 64", "-j 1"] {
+        let line =
+            format!("ulimit -n 20; exec {} {threads} --json --depth 0 \"$0\"", env!("CARGO_BIN_EXE_cachedu"));
+        let out = Command::new("sh").args(["-c", &line]).arg(dir.path()).output().unwrap();
+        let err = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success() && !err.contains("too many open files"), "{threads}: {err}");
+        assert_eq!(err.contains("64 threads 1 work"), threads == "-j 64", "{err}");
+        let text = String::from_utf8_lossy(&out.stdout);
+        let row: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        assert_eq!((row["files"].as_u64(), row["unknown_files"].as_u64()), (Some(files), Some(0)), "{row}");
+    }
+}
