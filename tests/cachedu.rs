@@ -7,6 +7,8 @@ mod few;
 mod others;
 #[path = "outside/mod.rs"]
 mod outside;
+#[path = "cachedu/published.rs"]
+mod published;
 #[path = "cachedu/signals.rs"]
 mod signals;
 #[path = "truth/sys.rs"]

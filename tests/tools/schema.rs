@@ -13,8 +13,18 @@ pub fn check_report(report: &Value) {
 /// The same of what the command of `cachetopd --then` gets.
 #[allow(dead_code)] // by those who have one
 pub fn check_moment(moment: &Value) {
+    check_as("moment", moment);
+}
+
+/// The same of an object that has a name of its own in the schema. The keys that are described, and which it does not have.
+#[allow(dead_code)] // by those who have one
+pub fn check_as(name: &str, value: &Value) -> Vec<String> {
     let schema: Value = serde_json::from_str(include_str!("../../docs/schema.json")).unwrap();
-    check(&schema, &schema["$defs"]["moment"], moment, "moment");
+    let own = &schema["$defs"][name];
+    assert!(own.is_object(), "{name} is not published");
+    check(&schema, own, value, name);
+    let keys = own["properties"].as_object().unwrap().keys();
+    keys.filter(|key| value.get(key.as_str()).is_none()).cloned().collect()
 }
 
 /// What of JSON Schema the published one uses: types, constants, properties, required keys, items.
