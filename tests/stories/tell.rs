@@ -114,8 +114,7 @@ pub fn dd_direct_and_not(dir: &Path) {
     no_more_than_its_clock(&t, "writing");
 }
 
-/// The verdict gives a cause no larger share than the command's own clock has seen, and none to waiting for data where the
-/// command waited for nothing else.
+/// The verdict gives a cause no larger share than the command's own clock has seen, and the shares are all of the time.
 pub fn no_more_than_its_clock(t: &Told, cause: &str) {
     let clock: f64 = fs::read_to_string(CLOCK).unwrap().parse().unwrap();
     let share = t.share(cause).unwrap_or_else(|| panic!("no share of {cause} in {}", t.0["verdict"]));
@@ -131,7 +130,7 @@ pub fn no_more_than_its_clock(t: &Told, cause: &str) {
 /// Where a command of these stories says how long its calls took, in seconds.
 const CLOCK: &str = "/tmp/clock";
 
-/// Does something and adds to the clock how long it took.
+/// Does something, and leaves in the clock how long it took.
 pub fn clocked<T>(act: impl FnOnce() -> T) -> T {
     let began = std::time::Instant::now();
     let done = act();
