@@ -17,6 +17,11 @@ fn main() -> Result<()> {
     println!("cargo:rerun-if-changed=bpf");
     println!("cargo:rerun-if-changed=vmlinux");
     println!("cargo:rerun-if-env-changed=CLANG");
+    // Where the sources lie stands in the line numbers of the programs: the same name everywhere, so that builds in two
+    // directories are equal.
+    let here = env::current_dir().context("where am I?")?;
+    let here = here.to_str().context("the path of the sources is not UTF-8")?;
+    let mapped = format!("-ffile-prefix-map={here}=/cachetop");
     let header = fs::read_to_string("bpf/wire.h").context("cannot read bpf/wire.h")?;
     fs::write(out.join("wire.rs"), wire(&header)?).context("cannot write wire.rs")?;
     for object in ["cachetop", "classic"] {
@@ -29,7 +34,7 @@ fn main() -> Result<()> {
         // older kernels load contain none of these.
         builder
             .source(&source)
-            .clang_args(["-I", &format!("vmlinux/{arch}"), "-mcpu=v3", "-Wall", "-Werror", "-O2"])
+            .clang_args(["-I", &format!("vmlinux/{arch}"), "-mcpu=v3", "-Wall", "-Werror", "-O2", &mapped])
             .build_and_generate(out.join(format!("{object}.skel.rs")))
             .with_context(|| format!("cannot compile {source}: clang 14 or newer is needed"))?;
     }

@@ -19,6 +19,8 @@ TEST_PACKAGES=(btrfs-progs busybox-static e2fsprogs fdisk kmod mount python3 uti
 STATIC_PACKAGES=(autoconf automake autopoint bison flex gawk gettext libtool linux-libc-dev musl-tools)
 PACKAGE_PACKAGES=(dpkg-dev python3)
 CARGO_DEB=3.8.0
+COLLECTOR=v0.165.0  # as tests/otlp/collector.yaml has it
+MIN_GO=25           # 1.25: that collector
 CLANGS=(clang-14 clang-19)         # the oldest and the newest that Debian's stable releases carry
 BROWSER=chromium-headless-shell    # shows the charts of --html
 CLANG_FORMAT="clang-format-19"     # one version: each formats a little differently
@@ -396,6 +398,64 @@ check_static() {
         chroot "$0" /cachetopd --version' $root
 }
 
+# The image of the Containerfile, of the programs of the static build, without a network: what is in it runs.
+check_container() {
+    install buildah
+    local at=target/container root
+    local tool=(buildah --root "$PWD/$at/root" --runroot "$PWD/$at/run" --storage-driver vfs)
+    rm -rf $at
+    mkdir -p $at/programs
+    cp target/static-root/cache{stat,top,topd,du} $at/programs
+    "${tool[@]}" bud --isolation chroot --build-arg PROGRAMS=$at/programs -f contrib/container/Containerfile -t cachetop .
+    "${tool[@]}" inspect --type image cachetop | python3 -c 'import json, sys
+c = json.load(sys.stdin)["OCIv1"]["config"]
+assert c["Entrypoint"] == ["/usr/bin/cachetopd"] and "9950/tcp" in c["ExposedPorts"], c'
+    root=$("${tool[@]}" mount "$("${tool[@]}" from cachetop)")
+    mkdir -p "$root/proc" "$root/sys"
+    unshare --mount bash -euxc '
+        mount -t proc proc "$0/proc"
+        mount --rbind /sys "$0/sys"
+        chroot "$0" /usr/bin/cachetopd --version
+        chroot "$0" /usr/bin/cachestat 0.2 1' "$root"
+    rm -rf --one-file-system $at
+}
+
+# The unit is one that systemd knows, and its exposure stays what it is: below 5 is OK.
+check_unit() {
+    install systemd
+    local unit=target/unit/cachetopd.service
+    mkdir -p target/unit
+    sed "s,/usr/local/bin/,$PWD/target/debug/," contrib/systemd/cachetopd.service >$unit
+    # It ends well whatever a unit says that it does not know, and says so.
+    [ -z "$(systemd-analyze verify --man=no $unit 2>&1 | grep cachetopd | tee /dev/stderr)" ]
+    systemd-analyze security --offline=true --threshold=26 $unit | tail -n 1
+}
+
+# The unit under systemd, which is the first process of a namespace. (77: systemd is the first of this machine.)
+check_service() { tests/unit/run target/debug/cachetopd || [ $? = 77 ]; }
+
+# The manifest, read by the types of the Kubernetes API.
+check_kubernetes() { (cd tests/kubernetes && go run . ../../contrib/kubernetes/cachetopd.yaml); }
+
+# The kernel programs, made in two directories, are the same bytes. (Of the rest, equal_builds tells the compiler.)
+check_equal() {
+    local one=target/equal/one other=target/equal/another-one at
+    rm -rf target/equal
+    for at in $one $other; do
+        mkdir -p $at
+        cp -a build.rs Cargo.toml Cargo.lock LICENSE* bpf vmlinux src bench tests $at/
+    done
+    (cd $one && cargo check --locked --lib --target-dir target)
+    # What it stands on is the same wherever it lies.
+    cp -a $one/target $other/target
+    rm -rf $other/target/debug/{build,.fingerprint,incremental}/cachetop-*
+    (cd $other && cargo check --locked --lib --target-dir target)
+    for at in wire.rs cachetop.skel.rs classic.skel.rs; do
+        cmp $one/target/debug/build/cachetop-*/out/$at $other/target/debug/build/cachetop-*/out/$at
+    done
+    rm -rf target/equal
+}
+
 # The Debian package in fresh roots of the stable releases: installed, run, upgraded, removed.
 check_package() {
     install_for_packaging
@@ -422,6 +482,33 @@ fetch_prometheus() {
 # cachetopd scraped by it: its queries are what was read, by construction and by cachestat.
 check_prometheus() {
     tests/prometheus/run target/debug/cachetopd target/debug/cachestat target/prometheus/usr/bin/{prometheus,promtool}
+}
+
+# A collector, built beside the build by OpenTelemetry's own builder, where there is a Go that is new enough for it.
+fetch_collector() {
+    local at=target/otelcol go=go release
+    [ ! -x $at/otelcol ] || return 0
+    if ! go_is_new_enough go $MIN_GO; then
+        # Debian's own may be too old: there may be a newer one beside it.
+        release=$(apt-cache search --names-only '^golang-1\.[0-9]+-go$' | sed 's/^golang-\(1\.[0-9]*\)-go.*/\1/' | sort -V | tail -n 1)
+        go=/usr/lib/go-$release/bin/go
+        [ -x "$go" ] || apt_install "golang-$release-go" || return 1
+        go_is_new_enough "$go" $MIN_GO || return 1
+    fi
+    CGO_ENABLED=0 PATH="$(dirname "$(command -v "$go")"):$PATH" timeout "${COLLECTOR_TIMEOUT:-300}" \
+        "$go" run "go.opentelemetry.io/collector/cmd/builder@$COLLECTOR" --config tests/otlp/collector.yaml
+}
+
+# go_is_new_enough GO MINOR: whether this Go is 1.MINOR or newer.
+go_is_new_enough() {
+    local minor
+    minor=$("$1" version 2>/dev/null | sed -n 's/^go version go1\.\([0-9]*\).*/\1/p') || return 1
+    [ "${minor:-0}" -ge "$2" ]
+}
+
+# Metrics sent to it: what it passes on is what was read, by construction and by cachestat.
+check_otlp() {
+    tests/otlp/run target/debug/cachetopd target/debug/cachestat target/otelcol/otelcol
 }
 
 # All of it in a directory of its own: the manual pages are such, and the commands run from there.
@@ -461,8 +548,19 @@ test_all() {
         skip "Debian package" "cargo-deb cannot be had"; fi
     if (install_for_static); then step "static build" check_static; else
         skip "static build" "no Rust for musl"; fi
+    if ls target/static-root/cachetopd >/dev/null 2>&1 && (install buildah); then step "container" check_container; else
+        skip "container" "no static build, or no buildah"; fi
+    if (install systemd); then step "unit" check_unit; else
+        skip "unit" "no systemd-analyze"; fi
+    if (install debian-archive-keyring mmdebstrap); then step "unit under systemd" check_service; else
+        skip "unit under systemd" "no mmdebstrap"; fi
+    if go_is_new_enough go 22 && (cd tests/kubernetes && go mod download); then step "Kubernetes manifest" check_kubernetes; else
+        skip "Kubernetes manifest" "no Go 1.22, or its modules cannot be had"; fi
+    step "kernel programs of two directories" check_equal
     if (fetch_prometheus); then step "Prometheus" check_prometheus; else
         skip "Prometheus" "its package cannot be had"; fi
+    if (fetch_collector); then step "OpenTelemetry collector" check_otlp; else
+        skip "OpenTelemetry collector" "it cannot be built: Go 1.$MIN_GO or newer, and its modules, are needed"; fi
     step "tests as root on this kernel, $(uname -r)" cargo test --locked --test root
     rm -rf target/vm-results target/vm-logs
     mkdir -p target/vm-logs

@@ -2,15 +2,17 @@
 //!
 //! One thread samples on the beat ([`start`]): it adds rows up by what metrics are labelled with ([`sums`]), records, and writes
 //! the text file. Another one answers ([`http`]), and makes the text of the sums when it is asked ([`exposition`]). They share
-//! the sums and nothing else. It looks for what is to be told ([`moments`]), and yet another thread runs a command then
+//! the sums and nothing else; so does a third, which sends them where it is told to ([`otlp`]). It looks for what is to be told ([`moments`]), and yet another thread runs a command then
 //! ([`hook`]).
 
 pub mod exposition;
+mod families;
 pub mod hook;
 pub mod http;
 pub mod moments;
 pub mod options;
-pub mod privilege;
+pub mod otlp;
+mod protobuf;
 mod say;
 pub mod start;
 pub mod sums;

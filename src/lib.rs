@@ -26,6 +26,7 @@ pub mod only;
 pub mod options;
 pub mod pivot;
 pub mod plan;
+pub mod privilege;
 pub mod record;
 pub mod report;
 pub mod residency;

@@ -57,6 +57,7 @@ use crate::plan::Certainty;
 use crate::plan::Plan;
 use crate::plan::Wants;
 use crate::plan::follow;
+use crate::privilege::Role;
 use crate::sample::Source as _;
 use crate::session::Session;
 use crate::text::foreign;
@@ -210,7 +211,8 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
     let mut session = Session::open(&options.counting.session(wants, Only::default()))
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if options.counting.explain {
-        crate::text::output::print(&foreign::lines(&session.explain()), &mut io::stdout())?;
+        let text = session.explain() + &role(options).explain();
+        crate::text::output::print(&foreign::lines(&text), &mut io::stdout())?;
         return Ok(ExitCode::SUCCESS);
     }
     if !session.plan().uses(follow::FORK) {
@@ -246,6 +248,7 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
     let cold = options.cold.or(options.cold_each);
     watch.emptied = options.prepare.is_some() || matches!(cold, Some(Cold::Slab | Cold::All));
     signals.discard(options.discard_output);
+    role(options).take(&[])?;
     let runs = match options.watched {
         Some((pid, time)) => watch.process(pid, time).map(|run| {
             report.runs = vec![run];
@@ -279,6 +282,15 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
     let own = if failed { Code::Assertion as i32 } else { own };
     let status = cut.map_or(own, |signal| 128 + signal);
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
+}
+
+/// What it does once everything is attached.
+fn role(options: &Options) -> Role {
+    let writes = Outputs::any(options);
+    match options.watched {
+        Some(_) => Role::Process { writes },
+        None => Role::Command { cold: options.cold.or(options.cold_each).is_some(), writes },
+    }
 }
 
 /// Draws the conclusions and writes the report.

@@ -80,8 +80,11 @@ fn a_set_of_any_size_to_restore() {
     File::options().write(true).open(&path).unwrap().set_len(2 << 30).unwrap();
     refused("not a set");
     let row = "{\"path\":\"/no/such/file\",\"size_bytes\":4096,\"inode\":1,\"mtime_ns\":1,\"runs\":[0,1]}\n";
+    // Any number of files, without more memory; but whole, and before anything is done.
     write(&path, &[(head, 1), (row, 2_000_000)]);
-    refused("the set is too large");
+    refused("line 2000001: its end is missing");
+    let other = ["--diff", path.to_str().unwrap()];
+    crate::refused(env!("CARGO_BIN_EXE_cachedu"), &other, &path, "line 2000001: its end is missing");
     write(&path, &[(head, 1), (r#"{"path":"a","size_bytes":1,"runs":["#, 1), ("1,1,", 10 << 20)]);
     refused("longer than any line");
 }

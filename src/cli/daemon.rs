@@ -16,6 +16,7 @@ use super::read;
 use crate::daemon::moments::Condition;
 use crate::daemon::moments::MOST;
 use crate::daemon::options::Options;
+use crate::daemon::otlp::Target;
 use crate::exit::Failure;
 use crate::record::writer::Bounds;
 use crate::text::foreign::Foreign;
@@ -47,7 +48,21 @@ there is no room, one that did nothing for 600 samples becomes part of it.
 
 pagecache_read_latency_seconds has read calls by the time that they took.
 /healthz answers 200 as long as samples come. Accept: application/
-openmetrics-text gets OpenMetrics.",
+openmetrics-text gets OpenMetrics; application/vnd.google.protobuf Prometheus'
+protobuf, with pagecache_read_latency_nanoseconds as a native histogram.",
+    ),
+    (
+        "OTLP",
+        "\
+--otlp http://127.0.0.1:4318 sends the metrics to /v1/metrics there, every
+minute, as cumulative sums: pagecache.read and so on, by cgroup and by mount;
+system.memory.usage, system.paging.faults. A container is a resource of its
+own (container.id, k8s.pod.uid). OTEL_EXPORTER_OTLP_ENDPOINT does so without
+the option; _HEADERS, _TIMEOUT, _COMPRESSION, OTEL_METRIC_EXPORT_INTERVAL
+(milliseconds), OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME are heeded.
+There is no TLS: a collector on this machine has it. What is not taken is sent
+again, later and later; of more than 4 MiB the oldest is dropped, and counted
+in pagecache_otlp_requests_total. At the end 5 seconds are left for what waits.",
     ),
     (
         "Recording",
@@ -126,6 +141,10 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     pub textfile: Option<PathBuf>,
 
+    /// Send the metrics there by OTLP (HTTP, protobuf); 'none': nowhere, whatever the environment says
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
+
     /// Cgroups, and mounts, that have series of their own
     #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub series: u32,
@@ -185,6 +204,13 @@ fn size(text: &str) -> Result<u64, String> {
     }
 }
 
+impl Args {
+    /// Where metrics are sent, by the option and the environment.
+    fn target(&self) -> Result<Option<Target>, String> {
+        Target::read(self.otlp.as_deref(), &|name| std::env::var(name).ok())
+    }
+}
+
 impl CommandLine for Args {
     type Task = Options;
 
@@ -203,11 +229,12 @@ impl CommandLine for Args {
             }
         } else if self.record.is_none()
             && self.textfile.is_none()
+            && !matches!(self.target(), Ok(Some(_)) | Err(_))
             && self.when.is_empty()
             && !self.common.itself.explain
         {
             return conflict(
-                "with '--listen none' there is nothing to do: add '--record', '--textfile' or '--when'",
+                "with '--listen none' there is nothing to do: add '--record', '--textfile', '--otlp' or '--when'",
             );
         }
         if self.when.len() > MOST {
@@ -242,6 +269,7 @@ impl CommandLine for Args {
             latency: !self.no_latency,
             when: self.when.clone(),
             then: self.then.clone(),
+            otlp: self.target().map_err(|e| Failure::usage(&e))?,
             counting: self.common.counting(),
         })
     }

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::io;
 use std::io::IsTerminal as _;
 use std::io::Write as _;
-use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -106,8 +105,10 @@ fn read<C: CommandLine>() -> Result<C, ExitCode> {
 /// Says what is wrong with the command line, and ends. clap repeats words of it as they are: where one of them would do
 /// something to the terminal, it is told what is wrong with the same words escaped.
 fn refuse(error: clap::Error, again: impl FnOnce(Vec<OsString>) -> Option<clap::Error>) -> ! {
+    // Not of the rendered text alone: what is not for a terminal has lost sequences that colour, also those of the words.
     let text = error.render().to_string();
-    if foreign::lines(&text) == text && !std::env::args_os().any(|a| a.as_bytes().contains(&b'\n')) {
+    let acts = |word: OsString| matches!(foreign::line(&word.to_string_lossy()), Cow::Owned(_));
+    if foreign::lines(&text) == text && !std::env::args_os().any(acts) {
         error.exit();
     }
     let words = std::env::args_os().map(|word| match foreign::line(&word.to_string_lossy()) {

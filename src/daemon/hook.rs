@@ -27,9 +27,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::time::Instant;
 
-use super::privilege;
 use super::sums::Ran;
 use super::sums::Sums;
+use crate::privilege;
 
 /// After so long it is killed, with all that it has started.
 pub const LONGEST: Duration = Duration::from_secs(60);

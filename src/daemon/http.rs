@@ -74,20 +74,21 @@ impl Connection {
     }
 }
 
-fn response(status: &str, kind: &str, more: &str, body: &str, with_body: bool) -> Vec<u8> {
+fn response(status: &str, kind: &str, more: &str, body: impl AsRef<[u8]>, with_body: bool) -> Vec<u8> {
+    let body = body.as_ref();
     let length = body.len();
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n{more}\r\n"
     );
     let mut out = head.into_bytes();
     if with_body {
-        out.extend_from_slice(body.as_bytes());
+        out.extend_from_slice(body);
     }
     out
 }
 
 fn status(status: &str) -> Vec<u8> {
-    response(status, "text/plain; charset=utf-8", "", &format!("{status}\n"), true)
+    response(status, "text/plain; charset=utf-8", "", format!("{status}\n"), true)
 }
 
 /// The answer to a request that is whole.
@@ -104,14 +105,13 @@ fn answer(request: &[u8], sums: &Mutex<Sums>) -> Vec<u8> {
         return response("405 Method Not Allowed", "text/plain; charset=utf-8", allow, "", true);
     }
     let accept = lines.filter_map(|l| l.split_once(':')).find(|(key, _)| key.eq_ignore_ascii_case("accept"));
-    let open = accept.is_some_and(|(_, kinds)| kinds.contains("application/openmetrics-text"));
     let body = method == "GET";
     let locked = || sums.lock().unwrap_or_else(PoisonError::into_inner);
     match target.split('?').next().unwrap_or_default() {
         "/metrics" => {
-            let format = if open { Format::OpenMetrics } else { Format::Prometheus };
-            let text = exposition(&locked(), format);
-            response("200 OK", format.content_type(), "", &text, body)
+            let format = Format::accepted(accept.map_or("", |(_, kinds)| kinds));
+            let all = exposition(&locked(), format);
+            response("200 OK", format.content_type(), "", &all, body)
         }
         "/healthz" if locked().alive() => response("200 OK", "text/plain; charset=utf-8", "", "ok\n", body),
         "/healthz" => status("503 Service Unavailable"),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::moments::Condition;
+use super::otlp::Target;
 use crate::options::Counting;
 use crate::record::writer::Bounds;
 
@@ -29,6 +30,8 @@ pub struct Options {
     pub when: Vec<Condition>,
     /// What is run then, by `sh -c`.
     pub then: Option<String>,
+    /// Where metrics are sent.
+    pub otlp: Option<Target>,
     /// How it is counted.
     pub counting: Counting,
 }

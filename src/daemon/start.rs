@@ -8,11 +8,10 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use super::exposition::Format;
-use super::exposition::exposition;
+use super::exposition;
 use super::http;
 use super::options::Options;
-use super::privilege;
+use super::otlp;
 use super::say::say;
 use super::sums::Sums;
 use super::watching::Watching;
@@ -22,6 +21,8 @@ use crate::live::Beat;
 use crate::names::System;
 use crate::only::Only;
 use crate::plan::Wants;
+use crate::privilege;
+use crate::privilege::Role;
 use crate::record::writer::Writer;
 use crate::sample::Source;
 use crate::text::foreign;
@@ -49,12 +50,14 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
         return Err(Failure::usage(format!("{} is no directory", Foreign::from(directory)))
             .remedy("name the directory of node_exporter's '--collector.textfile.directory'"));
     }
+    let since = jiff::Timestamp::now();
     let wants = Wants { latency: options.latency, files: options.files, ..Wants::default() };
     let mut engines =
         Engines::open(&options.counting.session(wants, Only::default()), options.counting.engine)
             .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if options.counting.explain {
-        return output::print(&foreign::lines(&engines.explain()), &mut io::stdout().lock());
+        let text = engines.explain() + &Role::Daemon.explain();
+        return output::print(&foreign::lines(&text), &mut io::stdout().lock());
     }
     if let Some(notice) = engines.notice() {
         say(&format!("warning: {notice}"));
@@ -66,10 +69,14 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     let mut names = System::new();
     let mut wait = wait::System::new(None).map_err(anyhow::Error::from)?;
     let mut sums = Sums::new(options.series, options.interval);
+    sums.since = since;
     sums.unrecorded = writer.as_ref().map(|_| 0);
     let sums = Arc::new(Mutex::new(sums));
-    privilege::keep(privilege::KEPT)
-        .map_err(|e| Failure::failed(format!("cannot give privileges back: {e}")))?;
+    // What `--then` runs is begun by a thread that there is before: it may write where its user may.
+    let watching = Watching::new(options, engines.plan(), &sums)?;
+    let writes =
+        [options.record.as_ref().map(|(directory, _)| directory.as_path()), options.textfile.as_deref()];
+    Role::Daemon.take(&writes.into_iter().flatten().collect::<Vec<_>>())?;
     // The first sample before anybody asks.
     let mut state = State {
         options,
@@ -77,7 +84,7 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
         writer: writer.as_mut(),
         names: &mut names,
         said: Said::default(),
-        watching: Watching::new(options, engines.plan(), &sums)?,
+        watching,
     };
     let mut beat = Beat::new(wait.now(), options.interval);
     state.tick(&mut engines, Wake::Deadline)?;
@@ -94,11 +101,24 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
         };
         std::thread::Builder::new().name("http".into()).spawn(answer).map_err(anyhow::Error::from)?;
     }
+    let sender = match &options.otlp {
+        Some(target) => {
+            say(&format!("sending metrics to {}", Foreign::from(target.url.clone())));
+            if !target.headers.is_empty() && !target.is_here() {
+                say("warning: headers of requests are sent unencrypted to another machine");
+            }
+            let sender = otlp::Sender::new(target, Arc::clone(&sums), say);
+            Some(sender.map_err(anyhow::Error::from)?)
+        }
+        None => None,
+    };
     ready();
     loop {
         let wake = wait.until(beat.deadline()).map_err(anyhow::Error::from)?;
         state.tick(&mut engines, wake)?;
         if wake != Wake::Deadline {
+            // What came last is sent.
+            drop(sender);
             return Ok(());
         }
         beat.advance(wait.now());
@@ -150,7 +170,7 @@ impl State<'_> {
         sums.moments = self.watching.counts();
         sums.add(sample, engines.plan(), self.names);
         if let Some(directory) = &self.options.textfile {
-            let text = exposition(&sums, Format::Prometheus);
+            let text = exposition::text(&sums, false);
             drop(sums);
             self.write(directory, &text);
         }

@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
+use crate::cgroup::Cgroup;
 use crate::figures::FIGURES;
 use crate::files::Dev;
 use crate::model;
@@ -20,9 +23,18 @@ const IDLE: u64 = 600;
 /// The labels of a series, as they are written.
 pub(super) type Labels = Vec<(&'static str, String)>;
 
+/// What came with these labels.
+pub(super) struct Sum {
+    pub labels: Labels,
+    pub counters: Counters,
+    /// Since when.
+    pub since: Timestamp,
+}
+
 struct Series {
     labels: Labels,
     sum: Counters,
+    since: Timestamp,
     /// When it last did something.
     tick: u64,
 }
@@ -38,7 +50,14 @@ impl<K: std::hash::Hash + Eq + Clone> Kind<K> {
         Self { room, all: HashMap::new() }
     }
 
-    fn add(&mut self, key: K, tick: u64, counters: &Sparse, labels: impl FnOnce(&K) -> Option<Labels>) {
+    /// Of this tick, which began at that time.
+    fn add(
+        &mut self,
+        key: K,
+        (tick, since): (u64, Timestamp),
+        counters: &Sparse,
+        labels: impl FnOnce(&K) -> Option<Labels>,
+    ) {
         if let Some(series) = self.all.get_mut(&key) {
             series.sum.add_sparse(counters);
             series.tick = tick;
@@ -54,18 +73,23 @@ impl<K: std::hash::Hash + Eq + Clone> Kind<K> {
         let Some(labels) = labels(&key) else { return };
         let mut sum = Counters::default();
         sum.add_sparse(counters);
-        self.all.insert(key, Series { labels, sum, tick });
+        self.all.insert(key, Series { labels, sum, since, tick });
     }
 
     /// The series, in the order of their labels; two that are called alike are one.
-    pub(super) fn list(&self) -> Vec<(Labels, Counters)> {
-        let mut out: Vec<(Labels, Counters)> = Vec::new();
+    pub(super) fn list(&self) -> Vec<Sum> {
+        let mut out: Vec<Sum> = Vec::new();
         let mut all: Vec<_> = self.all.values().collect();
         all.sort_by(|a, b| a.labels.cmp(&b.labels));
         for series in all {
             match out.last_mut() {
-                Some((labels, sum)) if *labels == series.labels => sum.add(&series.sum),
-                _ => out.push((series.labels.clone(), series.sum)),
+                Some(sum) if sum.labels == series.labels => {
+                    sum.counters.add(&series.sum);
+                    sum.since = sum.since.min(series.since);
+                }
+                _ => {
+                    out.push(Sum { labels: series.labels.clone(), counters: series.sum, since: series.since })
+                }
             }
         }
         out
@@ -93,8 +117,35 @@ impl Ran {
     }
 }
 
+/// What came of the requests with metrics that were sent to a receiver.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pushed {
+    /// Taken.
+    pub ok: u64,
+    /// Refused, for good.
+    pub refused: u64,
+    /// Left out, since too many waited.
+    pub dropped: u64,
+    /// Tried in vain, and tried again later.
+    pub retried: u64,
+    /// Points in those that were taken which the receiver did not take.
+    pub refused_points: u64,
+    /// What waits.
+    pub queued_bytes: u64,
+}
+
+impl Pushed {
+    /// Each with its name.
+    #[must_use]
+    pub const fn list(self) -> [(&'static str, u64); 4] {
+        [("ok", self.ok), ("refused", self.refused), ("dropped", self.dropped), ("retried", self.retried)]
+    }
+}
+
 /// All that metrics are made of.
 pub struct Sums {
+    /// Since when it is counted.
+    pub since: Timestamp,
     pub(super) last: Option<Arc<Sample>>,
     pub(super) known: [bool; FIGURES],
     pub(super) of_rows: [bool; FIGURES],
@@ -109,6 +160,8 @@ pub struct Sums {
     pub moments: Vec<(String, u64)>,
     /// What came of the commands that were run then; `None` where there are none.
     pub commands: Option<Ran>,
+    /// What came of the requests to a receiver; `None` where there is none.
+    pub pushed: Option<Pushed>,
     /// When the last sample was read.
     pub(super) read: Option<std::time::Instant>,
     pub(super) interval: std::time::Duration,
@@ -119,11 +172,28 @@ fn label(name: &str) -> String {
     Foreign::from(name).cell()
 }
 
+/// The labels of a cgroup: its path, and the container and the pod where that tells.
+fn of_cgroup(group: &Cgroup) -> Labels {
+    let mut labels = vec![("cgroup", label(&group.path))];
+    let container = group.label.container.as_deref().unwrap_or_default();
+    let (pod, container) = match container.strip_prefix("pod:") {
+        Some(of_pod) => of_pod.split_once('/').unwrap_or((of_pod, "")),
+        None => ("", container),
+    };
+    for (key, name) in [("container", container), ("pod", pod)] {
+        if !name.is_empty() {
+            labels.push((key, label(name)));
+        }
+    }
+    labels
+}
+
 impl Sums {
     /// Nothing yet; with so many series of each kind.
     #[must_use]
     pub fn new(room: usize, interval: std::time::Duration) -> Self {
         Self {
+            since: Timestamp::now(),
             last: None,
             known: [false; FIGURES],
             of_rows: [false; FIGURES],
@@ -135,6 +205,7 @@ impl Sums {
             unrecorded: None,
             moments: Vec::new(),
             commands: None,
+            pushed: None,
             read: None,
             interval,
         }
@@ -143,7 +214,8 @@ impl Sums {
     /// Adds what a tick saw.
     pub fn add(&mut self, sample: Sample, plan: &Plan, names: &mut dyn Names) {
         self.ticks += 1;
-        let tick = self.ticks;
+        // What is new came since the sample before.
+        let tick = (self.ticks, self.last.as_ref().map_or(self.since, |last| last.time));
         self.engine = plan.engine.name();
         self.known = model::known(plan);
         self.of_rows = pivot::known(plan, false);
@@ -155,9 +227,7 @@ impl Sums {
                 if !group.path.starts_with('/') {
                     return None;
                 }
-                let mut labels = vec![("cgroup", label(&group.path))];
-                labels.extend(group.label.container.as_deref().map(|c| ("container", label(c))));
-                Some(labels)
+                Some(of_cgroup(&group))
             });
         }
         for row in &sample.files {

@@ -11,9 +11,14 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use prost::Message as _;
+
 use super::exposition::Format;
 use super::exposition::exposition;
+use super::exposition::text;
 use super::http;
+use super::protobuf::Histogram;
+use super::protobuf::MetricFamily;
 use super::sums::Sums;
 use crate::figures::Figure;
 use crate::files::Dev;
@@ -98,8 +103,8 @@ fn sum(all: &HashMap<String, f64>, name: &str, part: &str) -> f64 {
 #[test]
 fn pages_are_bytes_and_what_is_not_known_is_absent() {
     let page = rustix::param::page_size() as f64;
-    let text = exposition(&sums(10, vec![sample(1000, 2)], &fixtures::plan(&[])), Format::Prometheus);
-    let all = parsed(&text);
+    let out = text(&sums(10, vec![sample(1000, 2)], &fixtures::plan(&[])), false);
+    let all = parsed(&out);
     assert!((all["pagecache_read_bytes_total{outcome=\"hit\"}"] - 1000.0 * page).abs() < 0.5);
     assert!((sum(&all, "pagecache_read_bytes_total", "") - 1007.0 * page).abs() < 0.5);
     assert!((all["pagecache_read_stall_seconds_total"] - 1.500_000_001).abs() < 1e-12);
@@ -111,9 +116,9 @@ fn pages_are_bytes_and_what_is_not_known_is_absent() {
             metric.split_once('{').map_or((metric, String::new()), |(n, l)| (n, format!("{{{l}")));
         assert!(all.contains_key(&format!("pagecache_{name}_total{label}")), "{metric}");
     }
-    assert!(!text.contains("ratio") && !text.contains("pid=") && !text.contains("path="));
+    assert!(!out.contains("ratio") && !out.contains("pid=") && !out.contains("path="));
     let unknown = fixtures::plan(&[Figure::Misses, Figure::StallNs, Figure::Evicted]);
-    let all = parsed(&exposition(&sums(10, vec![sample(1000, 2)], &unknown), Format::Prometheus));
+    let all = parsed(&text(&sums(10, vec![sample(1000, 2)], &unknown), false));
     let absent = ["outcome=\"miss\"", "stall", "reclaim"];
     let unknown = |s: &&String| {
         !s.contains("latency") && !s.contains("faults") && !s.contains("write") && !s.contains("metadata")
@@ -122,7 +127,7 @@ fn pages_are_bytes_and_what_is_not_known_is_absent() {
         assert!(!all.keys().filter(unknown).any(|s| s.contains(part)), "{part}");
     }
     // Before anything was read nothing is 0.
-    let all = parsed(&exposition(&Sums::new(1, Duration::from_secs(1)), Format::Prometheus));
+    let all = parsed(&text(&Sums::new(1, Duration::from_secs(1)), false));
     assert!(!all.keys().any(|s| s.contains("read_bytes") || s.contains("lost")));
 }
 
@@ -133,7 +138,7 @@ fn series_have_a_bound_and_add_up_to_the_whole() {
         let mut second = sample(2000, 2);
         second.rows[0].counters = fixtures::counters(&[(Counter::ReadHits, 500)]);
         let sums = sums(room, vec![sample(1000, 2), second], &fixtures::plan(&[]));
-        let all = parsed(&exposition(&sums, Format::Prometheus));
+        let all = parsed(&text(&sums, false));
         let hits = "outcome=\"hit\"";
         assert!((sum(&all, "pagecache_cgroup_read_bytes_total", hits) - 2000.0 * page).abs() < 0.5, "{room}");
         assert!((sum(&all, "pagecache_mount_read_bytes_total", hits) - 2000.0 * page).abs() < 0.5, "{room}");
@@ -148,15 +153,15 @@ fn series_have_a_bound_and_add_up_to_the_whole() {
 
 #[test]
 fn the_other_format_ends_and_names_types_as_it_must() {
-    let text = exposition(&sums(10, vec![sample(1000, 2)], &fixtures::plan(&[])), Format::OpenMetrics);
-    parsed(&text);
-    assert!(text.ends_with("# EOF\n"));
+    let out = text(&sums(10, vec![sample(1000, 2)], &fixtures::plan(&[])), true);
+    parsed(&out);
+    assert!(out.ends_with("# EOF\n"));
     assert!(
-        text.contains("# TYPE pagecache_read_bytes counter\n")
-            && text.contains("# TYPE pagecache_build info\n")
+        out.contains("# TYPE pagecache_read_bytes counter\n")
+            && out.contains("# TYPE pagecache_build info\n")
     );
-    assert!(!text.contains("_count"));
-    let all = parsed(&exposition(&sums(10, vec![sample(1, 1)], &fixtures::plan(&[])), Format::Prometheus));
+    assert!(!out.contains("_count"));
+    let all = parsed(&text(&sums(10, vec![sample(1, 1)], &fixtures::plan(&[])), false));
     let bucket =
         |le: &str| all[&format!("pagecache_read_latency_seconds_bucket{{outcome=\"hit\",le=\"{le}\"}}")];
     assert_eq!((bucket("2.56e-7"), bucket("+Inf")), (5.0, 6.0));
@@ -207,4 +212,97 @@ fn whoever_asks_badly_or_slowly_or_often_does_no_harm() {
     let idle: Vec<_> = (0..100).filter_map(|_| TcpStream::connect(address).ok()).collect();
     good();
     drop(idle);
+}
+
+#[test]
+fn what_is_wanted_most_is_answered() {
+    let proto = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+    // As Prometheus asks where native histograms are on.
+    let prometheus = format!(
+        "{proto},application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+    );
+    for (accept, format) in [
+        ("", Format::Prometheus),
+        ("*/*", Format::Prometheus),
+        (prometheus.as_str(), Format::Protobuf),
+        (&format!("text/plain;q=0.9,{proto};q=0.7"), Format::Prometheus),
+        ("application/openmetrics-text; version=1.0.0,text/plain;version=0.0.4;q=0.5", Format::OpenMetrics),
+        ("application/openmetrics-text;Q=0.4 , text/plain; q=0.5", Format::Prometheus),
+        ("application/vnd.google.protobuf;proto=other.Message;encoding=delimited", Format::Prometheus),
+        (
+            "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text",
+            Format::Prometheus,
+        ),
+        ("application/openmetrics-text;q=rubbish", Format::Prometheus),
+        ("application/openmetrics-text;q=NaN,text/plain;q=0.1", Format::Prometheus),
+    ] {
+        assert_eq!(Format::accepted(accept), format, "{accept}");
+    }
+}
+
+/// The series of the protobuf, as the text writes them; and its native histograms.
+fn of_protobuf(mut bytes: &[u8]) -> (HashMap<String, f64>, Vec<(String, Histogram)>) {
+    let (mut series, mut native) = (HashMap::new(), Vec::new());
+    while !bytes.is_empty() {
+        let family = MetricFamily::decode_length_delimited(&mut bytes).unwrap();
+        let name = family.name.unwrap();
+        for metric in family.metrics {
+            let labels: Vec<_> =
+                metric.labels.into_iter().map(|l| (l.name.unwrap(), l.value.unwrap())).collect();
+            let with = |end: &str, more: &[(String, String)]| {
+                let all = labels.iter().chain(more).map(|(k, v)| format!("{k}=\"{v}\"")).collect::<Vec<_>>();
+                let braces = if all.is_empty() { String::new() } else { format!("{{{}}}", all.join(",")) };
+                format!("{name}{end}{braces}")
+            };
+            let mut put = |key: String, n: f64| assert!(series.insert(key.clone(), n).is_none(), "{key}");
+            for number in metric.gauge.iter().chain(&metric.counter) {
+                put(with("", &[]), number.value.unwrap());
+            }
+            let Some(histogram) = metric.histogram else { continue };
+            assert!(histogram.sum.unwrap().is_nan());
+            if histogram.schema.is_some() {
+                native.push((with("", &[]), histogram));
+                continue;
+            }
+            put(with("_count", &[]), histogram.count.unwrap() as f64);
+            for bucket in histogram.buckets {
+                let end = bucket.upper_bound.unwrap();
+                let end = if end.is_finite() { format!("{end:e}") } else { "+Inf".into() };
+                put(with("_bucket", &[("le".into(), end)]), bucket.cumulative_count.unwrap() as f64);
+            }
+        }
+    }
+    (series, native)
+}
+
+#[test]
+fn the_protobuf_has_what_the_text_has_and_native_histograms() {
+    let all = sums(10, vec![sample(1000, 2), sample(2000, 3)], &fixtures::plan(&[]));
+    let (series, native) = of_protobuf(&exposition(&all, Format::Protobuf));
+    assert_eq!(series, parsed(&text(&all, false)));
+    let [(hit, of_hits), (miss, of_misses)] = native.try_into().unwrap();
+    assert_eq!(
+        (hit.as_str(), miss.as_str()),
+        (
+            "pagecache_read_latency_nanoseconds{outcome=\"hit\"}",
+            "pagecache_read_latency_nanoseconds{outcome=\"miss\"}",
+        )
+    );
+    // Five below 256 ns, and one of which only is known that it took longer than all ends.
+    assert_eq!((of_hits.schema, of_hits.zero_threshold, of_hits.zero_count), (Some(0), Some(256.0), Some(5)));
+    assert_eq!((of_hits.count, of_hits.positive_deltas.iter().sum::<i64>()), (Some(6), 0));
+    // Two in the fourth bucket: from 1024 to 2048 ns, which is number 11.
+    assert_eq!((of_misses.count, of_misses.zero_count), (Some(2), Some(0)));
+    let [span] = of_misses.positive_spans.as_slice() else { panic!() };
+    assert_eq!((span.offset, span.length), (Some(9), Some(30)));
+    let mut n = 0;
+    let counts: Vec<_> = of_misses
+        .positive_deltas
+        .iter()
+        .map(|delta| {
+            n += delta;
+            n
+        })
+        .collect();
+    assert_eq!((counts.len(), counts.iter().sum::<i64>(), counts[11 - 9]), (30, 2, 2));
 }

@@ -71,6 +71,17 @@ impl Outputs {
         })
     }
 
+    /// Whether there are any beside standard output and standard error.
+    pub(super) fn any(options: &Options) -> bool {
+        let mut named = exports(options).map(|(path, _)| path).into_iter().chain([
+            options.output.as_deref(),
+            options.save.as_deref(),
+            options.html.as_deref(),
+            options.junit.as_deref(),
+        ]);
+        named.any(|path| path.is_some_and(|path| path != Path::new("-")))
+    }
+
     /// Writes the report to all of them.
     pub(super) fn write(self, options: &Options, report: &Report) -> Result<(), Failure> {
         let object = json::object(report);

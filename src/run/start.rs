@@ -9,6 +9,7 @@ use crate::only::Only;
 use crate::pivot::By;
 use crate::pivot::Pivot;
 use crate::pivot::System;
+use crate::privilege::Role;
 use crate::record::live::Noting;
 use crate::record::live::Recording;
 use crate::record::names::Told;
@@ -62,10 +63,11 @@ fn live(mut options: Options) -> Result<(), Failure> {
     // Which columns there are depends on what counts after all.
     options.counting.engine = Some(engines.engine());
     if options.counting.explain {
-        return output::print(&foreign::lines(&engines.explain()), out);
+        return output::print(&foreign::lines(&(engines.explain() + &Role::Count.explain())), out);
     }
     let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
     let mut view = view::new(&options, Surroundings::here());
+    Role::Count.take(&[])?;
     let (by, top) = (options.by, options.top);
     let Some(writer) = &mut writer else {
         let mut pivot = Pivot { by, top, filter, names: Box::new(names) };
@@ -86,6 +88,7 @@ fn replay(mut options: Options, path: &Path, part: &Part) -> Result<(), Failure>
     let out = &mut io::stdout().lock();
     let say = |text: &str| output::say(&format!("cachestat: notice: {}", foreign::line(text)));
     let mut opened = Replay::open(path, part, Box::new(say))?;
+    Role::Replay.take(&[])?;
     say(&format!("replaying {}, recorded from {} on", Foreign::from(path), view::utc(opened.begins)));
     options.interval = opened.interval;
     options.counting.engine = Some(opened.engine);

@@ -25,6 +25,7 @@ use crate::options::Counting;
 use crate::pivot::Pivot;
 use crate::pivot::System;
 use crate::plan::Wants;
+use crate::privilege::Role;
 use crate::sample::Source as _;
 use crate::session::Session;
 use crate::text::foreign;
@@ -76,11 +77,12 @@ pub fn what_if(options: &Options) -> Result<(), Failure> {
     let mut session = Session::open(&options.counting.session(wants, only))
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if options.counting.explain {
-        return output::print(&foreign::lines(&session.explain()), out);
+        return output::print(&foreign::lines(&(session.explain() + &Role::Count.explain())), out);
     }
     let functions = session.plan().brackets != crate::plan::Brackets::Tracepoints;
     let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
     let mut watch = Watch::new(&mut session, group)?;
+    Role::Count.take(&[])?;
     let began = Instant::now();
     let ended = watch.run(&mut pivot, &mut wait, options.time)?;
     let seconds = began.elapsed().as_secs_f64();

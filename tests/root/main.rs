@@ -15,6 +15,7 @@ mod ending;
 mod hostile;
 mod many;
 mod outputs;
+mod privileges;
 #[path = "../pty/mod.rs"]
 mod pty;
 mod refusing;
@@ -78,6 +79,10 @@ const TESTS: &[Test] = &[
     ("metrics_are_what_was_done", daemon::metrics_are_what_was_done),
     ("what_was_recorded_is_replayed", daemon::what_was_recorded_is_replayed),
     ("a_recording_on_a_full_disk", daemon::a_recording_on_a_full_disk),
+    ("privileges_are_those_of_the_table", privileges::privileges_are_those_of_the_table),
+    ("privileges_of_threads", privileges::privileges_of_threads),
+    ("a_command_keeps_its_rights", privileges::a_command_keeps_its_rights),
+    ("a_normal_user_by_setcap", privileges::a_normal_user_by_setcap),
     ("hostile_names_in_intervals", hostile::hostile_names_in_intervals),
     ("hostile_names_in_reports", hostile::hostile_names_in_reports),
     ("hostile_names_in_cachetop", hostile::hostile_names_in_cachetop),

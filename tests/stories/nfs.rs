@@ -36,8 +36,11 @@ impl Mount {
         tell("/proc/net/rpc/nfsd.export/channel", &format!("s {dir} {FOREVER} {FLAGS} 65534 65534 0\n"))
             .unwrap();
         tell("/proc/net/rpc/nfsd.fh/channel", &format!("s 1 \\x00000000 {FOREVER} {dir}\n")).unwrap();
-        let options = "vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,sec=sys,proto=tcp,port=2049";
-        sys::mount("127.0.0.1:/".as_ref(), &target, "nfs4", options).unwrap();
+        let options =
+            "vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,sec=sys,proto=tcp,port=2049,timeo=100,retrans=1";
+        // A server that has only just begun may not answer the first call, which is not sent again until it is given up.
+        let mount = || sys::mount("127.0.0.1:/".as_ref(), &target, "nfs4", options);
+        (0..5).find_map(|_| mount().ok()).unwrap_or_else(|| mount().unwrap());
         Self { target }
     }
 }
