@@ -2,6 +2,7 @@
 
 mod handle;
 mod label;
+mod memory;
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,6 +14,7 @@ use std::rc::Rc;
 use handle::Answer;
 pub use label::Label;
 pub use label::label;
+pub use memory::Memory;
 
 /// Whether a line of `/proc/self/mountinfo` is the memory controller's hierarchy of version 1.
 #[must_use]

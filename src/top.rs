@@ -10,12 +10,16 @@ pub mod batch;
 pub mod cells;
 pub mod config;
 pub mod counting;
+pub mod course;
 pub mod details;
 pub mod draw;
 pub mod filter;
 pub mod findings;
 pub mod keys;
 pub mod layout;
+pub mod links;
+mod moment;
+pub mod now;
 pub mod numbers;
 pub mod options;
 pub mod replay;
@@ -29,6 +33,8 @@ pub mod summary;
 pub mod surface;
 pub mod table;
 pub mod terminal;
+pub mod tree;
+mod whose;
 pub mod zones;
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ use rows::Asks;
 use rows::Part;
 use rows::Present;
 pub use rows::alive;
-use rows::nothing;
+pub(crate) use rows::nothing;
 
 /// How many intervals a row stays that does nothing any more.
 const LINGER: u32 = 3;

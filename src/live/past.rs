@@ -43,6 +43,7 @@ struct Packed {
     lost: Lost,
     pulse: Option<Pulse>,
     data: Box<[u8]>,
+    cut: (bool, bool),
     files: Box<[Arc<File>]>,
     size: usize,
 }
@@ -57,6 +58,8 @@ pub struct Unpacked {
     pub now: Sample,
     /// The machine in it.
     pub pulse: Option<Pulse>,
+    /// Rows of threads, and rows of files, are missing that were less busy.
+    pub cut: (bool, bool),
     /// Processes and threads, and whether they had ended by its end.
     pub gone: Vec<(u32, bool)>,
 }
@@ -115,6 +118,7 @@ impl Past {
             lost,
             pulse,
             data: to.into(),
+            cut: (now.rows.len() > ROWS, now.files.len() > ROWS),
             files: files.into(),
             size,
         });
@@ -128,6 +132,12 @@ impl Past {
     #[must_use]
     pub fn oldest(&self) -> Option<u64> {
         self.all.front().map(|p| p.number)
+    }
+
+    /// The number of the last interval.
+    #[must_use]
+    pub fn latest(&self) -> Option<u64> {
+        self.all.back().map(|p| p.number)
     }
 
     /// The interval with this number, or the one next to it.
@@ -168,7 +178,8 @@ impl Past {
             lost: Lost::default(),
             ..now.clone()
         };
-        Some(Unpacked { number: packed.number, before, now, pulse: packed.pulse, gone })
+        let Packed { number, pulse, cut, .. } = *packed;
+        Some(Unpacked { number, before, now, pulse, cut, gone })
     }
 }
 

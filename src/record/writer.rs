@@ -124,6 +124,12 @@ pub struct Writer {
     last: Option<(i64, u64)>,
 }
 
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("length", &self.out.length).finish_non_exhaustive()
+    }
+}
+
 /// Whether something may be replaced: nothing, an empty file, a recording.
 fn replaceable(path: &Path) -> Result<(), Failure> {
     let name = Foreign::from(path);

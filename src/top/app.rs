@@ -5,13 +5,15 @@ mod input;
 mod lines;
 mod mouse;
 mod rows;
+mod search;
 mod time;
+mod tree;
+mod walk;
 
 pub use time::Moment;
 
-use rows::id_of;
-
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::columns::Column;
@@ -23,12 +25,13 @@ use crate::live::snapshot::View;
 use crate::pivot::By;
 use crate::pivot::Who;
 use crate::sample::Lost;
-use crate::text::foreign::Foreign;
 use crate::top::argv::Argv;
 use crate::top::details::Details;
 use crate::top::filter::Filter;
 use crate::top::layout::Beside;
 use crate::top::layout::Layout;
+pub use crate::top::links::Open;
+use crate::top::now::Now;
 use crate::top::numbers::Numbers;
 use crate::top::scene::Scene;
 use crate::top::settings::Settings;
@@ -58,12 +61,16 @@ pub enum Effect {
     Back(Option<u64>),
     /// This row must not go away.
     Watch(Option<Id>),
+    /// Keep the minutes before in a file of this name, with these intervals marked.
+    Keep(String, Vec<u64>),
     /// So many intervals on or back in a recording.
     Step(i32),
     /// So many seconds on or back in it.
     Jump(i32),
     /// Find out what is known of a row.
     Details(By, Id, Box<Who>),
+    /// Run this in the terminal, and come back.
+    Run(Vec<OsString>),
     /// Keep the settings.
     Save,
     /// Draw everything anew.
@@ -81,25 +88,12 @@ pub enum Mode {
     Help(usize),
     /// The filter is being written.
     Filter,
+    /// It is being written which row is looked for.
+    Search,
     /// The list of columns; this one is selected.
     Columns(usize),
     /// The details, from this line on.
     Details(usize),
-}
-
-/// The details of a row, as far as they have come.
-#[derive(Debug, Clone)]
-pub struct Open {
-    /// What the row stands for.
-    pub by: By,
-    /// Which row.
-    pub id: Id,
-    /// Who.
-    pub who: Who,
-    /// What was found out.
-    pub details: Option<Details>,
-    /// The command line: requested, and what came back.
-    pub command_line: Option<Option<Foreign>>,
 }
 
 /// The state of the screen.
@@ -116,12 +110,16 @@ pub struct App {
     pub history: VecDeque<Moment>,
     /// The interval that is looked at, where that is one of those before.
     pub back: Option<u64>,
+    /// Intervals that were marked.
+    pub marks: Vec<u64>,
     /// What could not be accounted so far, by reason.
     pub lost: Lost,
     /// The picture stands still.
     pub paused: bool,
     /// What was typed: only these rows are shown.
     pub filter: String,
+    /// What is looked for.
+    pub search: String,
     /// Command lines that were seen.
     pub argv: Argv,
     /// Some row is in a container or a unit.
@@ -137,8 +135,12 @@ pub struct App {
     /// The rows: the first `ordered` ones in their order, which are more than are seen.
     pub slots: Vec<Slot>,
     ordered: usize,
+    /// What they are made of, where they hang together.
+    pub tree: tree::Grown,
     /// The details that are open.
     pub open: Option<Open>,
+    /// Those from which one came here, and their first lines on the screen.
+    pub trail: Vec<(Open, usize)>,
     /// A message, and for how many intervals.
     pub message: Option<(String, u32)>,
     told_of_losses: bool,
@@ -164,9 +166,11 @@ impl App {
             snapshot: None,
             history: VecDeque::new(),
             back: None,
+            marks: Vec::new(),
             lost: Lost::default(),
             paused,
             filter: String::new(),
+            search: String::new(),
             argv: Argv::default(),
             units: false,
             selected: None,
@@ -175,7 +179,9 @@ impl App {
             skip: 0,
             slots: Vec::new(),
             ordered: 0,
+            tree: tree::Grown::default(),
             open: None,
+            trail: Vec::new(),
             message,
             told_of_losses: false,
             since: None,
@@ -214,7 +220,7 @@ impl App {
     pub fn layout(&self) -> Layout {
         let columns = self.columns();
         let beside = Beside { units: self.units, share: true };
-        Layout::new(self.by(), beside, (&columns, self.skip), self.size.0.into())
+        Layout::new(self.by(), beside, (&columns, self.skip), self.zones().rows.width.into())
     }
 
     /// How the numbers of rows are written.
@@ -275,6 +281,13 @@ impl App {
         }
     }
 
+    /// Takes what the cache has now of a row. Returns whether it is still the one that is open.
+    pub fn looked_at(&mut self, by: By, id: &Id, now: Now) -> bool {
+        let Some(open) = self.open.as_mut().filter(|o| o.by == by && o.id == *id) else { return false };
+        open.before = open.now.replace(now);
+        true
+    }
+
     /// Sorts and filters anew; the selected row stays where it is.
     pub(crate) fn arrange(&mut self) {
         // A screenful to spare: what is scrolled to next.
@@ -299,8 +312,9 @@ impl App {
         };
         self.slots = table::arrange(snapshot, &order);
         self.ordered = first;
+        self.hang();
         if let Some(id) = &self.selected {
-            match self.slots.iter().position(|s| id_of(snapshot, *s) == Some(id)) {
+            match self.slots.iter().position(|s| self.id(*s) == Some(id)) {
                 Some(at) => {
                     // With threads between the rows it may move: then the screen moves with it.
                     let line = self.at.saturating_sub(self.offset);

@@ -158,6 +158,8 @@ pub fn text(options: &Options, settings: &Settings, scene: &Scene, snapshot: &Sn
         let line = match slot {
             Slot::Entry(i) => snapshot.entries.get(i).map(|e| look.row(&snapshot.row(e), "")),
             Slot::Thread(i, _) => snapshot.threads.get(i).map(|e| look.row(&snapshot.thread(e), "  ")),
+            // Trees are for the screen.
+            Slot::Node(_) => None,
         };
         let _ = writeln!(out, "{}", line.unwrap_or_default().trim_end());
     }

@@ -1,24 +1,22 @@
 //! What is known of one row: its files, its threads or processes, and what it did since the start.
 
-use std::sync::Arc;
-
+use crate::figures::Figure;
 use crate::live::keeper::Id;
 use crate::live::keeper::Keeper;
 use crate::model::Row;
-use crate::names::Names;
 pub use crate::names::command_line;
 use crate::pivot::By;
 use crate::pivot::Filter;
 use crate::pivot::Who;
 use crate::pivot::of_row;
-use crate::sample::FileSample;
 use crate::sample::FoldedRows;
 use crate::sample::Histograms;
-use crate::sample::RowSample;
 use crate::sample::Sample;
-use crate::text::foreign::Foreign;
+use crate::top::course::Course;
 use crate::top::findings;
 use crate::top::findings::Finding;
+use crate::top::whose::has_file;
+use crate::top::whose::has_thread;
 
 /// Rows of a list at most.
 const LIST: usize = 50;
@@ -45,6 +43,17 @@ pub struct Details {
     pub findings: Vec<Finding>,
     /// Files are counted.
     pub files_counted: bool,
+    /// What it did in the last minutes.
+    pub course: Option<Course>,
+}
+
+impl Details {
+    /// Whether anything of files was done, be it known of which.
+    #[must_use]
+    pub fn has_read(&self) -> bool {
+        let of = |figure| self.since_start.as_ref().and_then(|row| row.figures.get(figure)).unwrap_or(0);
+        of(Figure::Accesses) > 0 || of(Figure::WriteAccesses) > 0
+    }
 }
 
 /// The lists that rows of a kind have.
@@ -56,48 +65,6 @@ const fn lists(by: By) -> &'static [By] {
         By::Comm | By::User | By::Cgroup => &[By::Process, By::File],
         By::File => &[By::Process],
         By::Mount | By::Device => &[By::File, By::Process],
-    }
-}
-
-fn has_thread(by: By, who: &Who, row: &RowSample, names: &mut dyn Names) -> bool {
-    match by {
-        By::Process => who.pid == Some(row.tgid),
-        By::Thread => who.pid == Some(row.tgid) && who.tid == Some(row.tid),
-        By::Comm => who.comm.as_ref() == Some(&row.process.foreign()),
-        By::User => who.uid == Some(row.uid),
-        By::Cgroup => who.cgroup.as_ref().is_some_and(|c| c.raw() == names.cgroup(row.cgroup, row.tgid).path),
-        By::File | By::Mount | By::Device => false,
-    }
-}
-
-/// Whether a name is this one.
-fn is(name: &Option<Foreign>, this: Option<String>) -> bool {
-    *name == this.map(Foreign::from)
-}
-
-fn has_file(by: By, who: &Who, row: &FileSample, names: &mut dyn Names) -> bool {
-    let file: &Arc<_> = &row.file;
-    let dev = file.block.unwrap_or(file.dev);
-    match by {
-        By::Process | By::Thread => who.pid == Some(row.tgid),
-        By::Comm => who.comm.as_ref() == Some(&row.process.foreign()),
-        By::User => who.uid == Some(row.uid),
-        By::Cgroup => who.cgroup.as_ref().is_some_and(|c| c.raw() == names.cgroup(row.cgroup, row.tgid).path),
-        By::Device => is(&who.device, Some(names.mounts(dev).device(dev))),
-        By::Mount => {
-            let mounts = names.mounts(dev);
-            is(&who.device, Some(mounts.device(dev)))
-                && is(&who.mount, mounts.point(file.dev).map(String::from))
-        }
-        By::File => {
-            let plain = |p: &str| p.trim_end_matches(" (deleted)").to_owned();
-            let mounts = names.mounts(dev);
-            who.inode == Some(file.inode)
-                && who.generation.is_none_or(|g| g == file.generation)
-                && is(&who.device, Some(mounts.device(dev)))
-                && (!who.by_name
-                    || who.path.as_ref().map(|p| plain(&p.raw())) == mounts.path(file).as_deref().map(plain))
-        }
     }
 }
 
@@ -114,6 +81,7 @@ impl Details {
             system_latency: None,
             findings: Vec::new(),
             files_counted: false,
+            course: None,
         }
     }
 }
@@ -170,6 +138,15 @@ impl Keeper<'_> {
         let findings = own.as_ref().map(|row| findings::find(&row.figures, page)).unwrap_or_default();
         let who = who.clone();
         let since_start = own;
-        Details { by, id, who, since_start, lists: out, latency, system_latency, findings, files_counted }
+        let lists = out;
+        Details {
+            since_start,
+            lists,
+            latency,
+            system_latency,
+            findings,
+            files_counted,
+            ..Details::empty(by, id, &who)
+        }
     }
 }

@@ -1,11 +1,14 @@
 //! From the state to a screen. Nothing is kept here, and nothing is asked of the outside world.
 
+pub mod heat;
 pub mod theme;
 
 mod charts;
 mod details;
+mod foot;
 mod head;
 mod pages;
+mod panels;
 mod rows;
 
 use ratatui::Frame;
@@ -14,24 +17,30 @@ use ratatui::text::Line;
 
 use crate::top::app::App;
 use crate::top::app::Mode;
+use crate::top::links::Link;
 use theme::Theme;
 
 /// Draws everything.
 pub fn draw(app: &App, theme: &Theme, frame: &mut Frame<'_>) {
     let zones = app.zones();
+    panels::draw(app, theme, &zones, frame);
+    if let Mode::Help(line) = app.mode {
+        page(zones.whole, &pages::help(theme, zones.whole), line, frame);
+        return;
+    }
     head::draw(app, theme, &zones, frame);
     match app.mode {
-        Mode::Table | Mode::Filter => {
+        Mode::Table | Mode::Filter | Mode::Search => {
             rows::draw(app, theme, &zones, frame);
             head::status(app, theme, &zones, frame);
-            head::foot(app, theme, &zones, frame);
+            foot::draw(app, theme, &zones, frame);
         }
-        Mode::Help(line) => page(zones.page, &pages::help(theme), line, frame),
+        Mode::Help(_) => {}
         Mode::Columns(at) => {
             let (lines, line) = pages::columns(app, theme, at, zones.page);
             page(zones.page, &lines, line, frame);
         }
-        Mode::Details(line) => page(zones.page, &details::lines(app, theme), line, frame),
+        Mode::Details(line) => page(zones.page, &details::page(app, theme).0, line, frame),
     }
 }
 
@@ -41,14 +50,21 @@ fn page(area: Rect, lines: &[Line<'_>], first: usize, frame: &mut Frame<'_>) {
     }
 }
 
+/// What can be chosen on the page of details, and on which of its lines.
+#[must_use]
+pub fn links(app: &App) -> Vec<(Link, usize)> {
+    details::page(app, &Theme::plain()).1
+}
+
 /// The furthest that a page can be scrolled.
 #[must_use]
 pub fn last_line(app: &App) -> usize {
     let theme = Theme::plain();
-    let lines = match app.mode {
-        Mode::Help(_) => pages::help(&theme).len(),
-        Mode::Details(_) => details::lines(app, &theme).len(),
-        _ => 0,
+    let zones = app.zones();
+    let (lines, area) = match app.mode {
+        Mode::Help(_) => (pages::help(&theme, zones.whole).len(), zones.whole),
+        Mode::Details(_) => (details::page(app, &theme).0.len(), zones.page),
+        _ => return 0,
     };
-    lines.saturating_sub(app.zones().page.height.into())
+    lines.saturating_sub(area.height.into())
 }

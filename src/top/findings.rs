@@ -13,6 +13,8 @@ pub struct Finding {
     pub id: &'static str,
     /// The sentence.
     pub text: String,
+    /// What it is about: of the parts of this row, the one that has the most of it proves it best.
+    pub of: Figure,
 }
 
 /// A part of a whole in per cent. Never `100 %` or `0 %` unless it is all or nothing.
@@ -32,7 +34,7 @@ const fn share(part: u64, whole: u64, n: u64, of: u64) -> bool {
 pub fn find(figures: &Figures, page: u64) -> Vec<Finding> {
     let get = |f| figures.get(f);
     let mut out = Vec::new();
-    let mut say = |id, text| out.push(Finding { id, text });
+    let mut say = |id, text, of| out.push(Finding { id, text, of });
     let through = get(Figure::ReadBytes).zip(get(Figure::WriteAccesses));
     let past = get(Figure::DirectReadBytes).zip(get(Figure::DirectWriteBytes));
     if let (Some((read, written)), Some((direct_read, direct_written))) = (through, past) {
@@ -42,7 +44,15 @@ pub fn find(figures: &Figures, page: u64) -> Vec<Finding> {
         if direct >= ENOUGH * page && share(direct, all, 1, 2) {
             let part = if direct == all { "all".into() } else { format!("{} or more", percent(direct, all)) };
             let text = format!("{part} of the bytes that calls read and wrote bypassed the cache (O_DIRECT)");
-            say("direct-io", text);
+            say(
+                "direct-io",
+                text,
+                if direct_read >= direct_written {
+                    Figure::DirectReadBytes
+                } else {
+                    Figure::DirectWriteBytes
+                },
+            );
         }
     }
     if let (Some(accesses), Some(hits), Some(ahead), Some(misses)) =
@@ -53,17 +63,17 @@ pub fn find(figures: &Figures, page: u64) -> Vec<Finding> {
                 "{} of the pages read were in the cache only because read-ahead had fetched them: no reuse",
                 percent(ahead, accesses)
             );
-            say("cold-readahead", text);
+            say("cold-readahead", text, Figure::ReadAheadHits);
         }
         if accesses >= ENOUGH && share(misses, accesses, 1, 2) {
             let text = format!("{} of the pages read were not in the cache", percent(misses, accesses));
-            say("cold-misses", text);
+            say("cold-misses", text, Figure::Misses);
         }
         if accesses >= ENOUGH && share(hits, accesses, 9, 10) {
             let part = percent(hits, accesses);
             let text =
                 format!("{part} of the pages read were cached: used before, or there before counting began");
-            say("reuse", text);
+            say("reuse", text, Figure::Hits);
         }
         if let Some(fetched) = get(Figure::ReadAheadPages).filter(|n| *n >= ENOUGH && !share(ahead, *n, 1, 2))
         {
@@ -71,18 +81,18 @@ pub fn find(figures: &Figures, page: u64) -> Vec<Finding> {
                 "{fetched} pages were fetched ahead, and {ahead} such pages were read: the rest was not used so far, \
                  or by others or through mappings"
             );
-            say("readahead-unused", text);
+            say("readahead-unused", text, Figure::ReadAheadPages);
         }
         if let Some(n) = get(Figure::Refaulted).filter(|n| accesses >= ENOUGH && share(*n, accesses, 1, 10)) {
             let text =
                 format!("{n} pages were read back in that had been evicted: they did not stay long enough");
-            say("refaults", text);
+            say("refaults", text, Figure::Refaulted);
         }
     }
     if let (Some(accesses), Some(misses)) = (get(Figure::WriteAccesses), get(Figure::WriteMisses)) {
         if accesses >= ENOUGH && share(misses, accesses, 1, 2) {
             let text = format!("{} of the pages written were not in the cache", percent(misses, accesses));
-            say("write-misses", text);
+            say("write-misses", text, Figure::WriteMisses);
         }
     }
     out

@@ -21,6 +21,8 @@ pub enum Action {
     Details,
     /// Begins to edit the filter.
     Filter,
+    /// Looks for a row, and leaves the others where they are.
+    Search,
     /// Rows of this kind.
     Pivot(By),
     /// Rows of the next kind.
@@ -39,6 +41,8 @@ pub enum Action {
     ScrollRight,
     /// Threads below their processes.
     Threads,
+    /// Cgroups, or processes, as a tree.
+    Tree,
     /// Processes that have ended: by command, by cgroup, each by itself.
     Ended,
     /// Counts, rates, totals.
@@ -51,6 +55,8 @@ pub enum Action {
     Time(i32),
     /// So many seconds back, or on.
     Jump(i32),
+    /// Marks the moment and keeps it in a file.
+    Mark,
     /// A longer interval.
     Slower,
     /// A shorter interval.
@@ -133,23 +139,19 @@ pub const KEYS: &[Binding] = &[
     bind(&[plain(KeyCode::PageDown), control('f')], Action::Move(Step::Pages(1)), "", ""),
     bind(&[plain(KeyCode::Home), char('g')], Action::Move(Step::First), "Home End", "the first or last row"),
     bind(&[plain(KeyCode::End), char('G')], Action::Move(Step::Last), "", ""),
-    bind(&[plain(KeyCode::Enter)], Action::Details, "Enter", "details of the row"),
-    bind(
-        &[char('/'), plain(KeyCode::F(3)), plain(KeyCode::F(4))],
-        Action::Filter,
-        "/",
-        "filter: a|b !not ~re hits>9",
-    ),
-    bind(&[plain(KeyCode::Tab)], Action::NextPivot, "Tab", "next kind (Shift: before)"),
-    bind(&[plain(KeyCode::BackTab)], Action::PreviousPivot, "", ""),
-    bind(&[char('1')], Action::Pivot(By::Process), "1 2 3 4", "process thread command user"),
-    bind(&[char('2')], Action::Pivot(By::Thread), "", ""),
-    bind(&[char('3')], Action::Pivot(By::Comm), "", ""),
-    bind(&[char('4')], Action::Pivot(By::User), "", ""),
-    bind(&[char('5')], Action::Pivot(By::Cgroup), "5 6 7 8", "cgroup file mount device"),
-    bind(&[char('6')], Action::Pivot(By::File), "", ""),
-    bind(&[char('7')], Action::Pivot(By::Mount), "", ""),
-    bind(&[char('8')], Action::Pivot(By::Device), "", ""),
+    bind(&[plain(KeyCode::Enter), plain(KeyCode::F(9))], Action::Details, "Enter", "details of the row"),
+    bind(&[char('/'), plain(KeyCode::F(4))], Action::Filter, "/", "filter: a|b !not ~re hits>9"),
+    bind(&[plain(KeyCode::F(3))], Action::Search, "F3", "go to a row, to the next"),
+    bind(&[plain(KeyCode::Tab), plain(KeyCode::F(8))], Action::NextPivot, "Tab", "next kind (Shift: before)"),
+    bind(&[plain(KeyCode::BackTab), plain(KeyCode::F(7))], Action::PreviousPivot, "", ""),
+    bind(&[char('1')], Action::Pivot(By::Process), "1", "processes: who does it"),
+    bind(&[char('2')], Action::Pivot(By::Thread), "2", "threads of all of them"),
+    bind(&[char('3')], Action::Pivot(By::Comm), "3", "commands: all of one name"),
+    bind(&[char('4')], Action::Pivot(By::User), "4", "users: for whom"),
+    bind(&[char('5')], Action::Pivot(By::Cgroup), "5", "cgroups: container or unit"),
+    bind(&[char('6')], Action::Pivot(By::File), "6", "files: what is used"),
+    bind(&[char('7')], Action::Pivot(By::Mount), "7", "mounts: on which one"),
+    bind(&[char('8')], Action::Pivot(By::Device), "8", "devices: what has to work"),
     bind(&[char('<'), char(',')], Action::SortLeft, "< >", "sort by another column"),
     bind(&[char('>'), char('.'), plain(KeyCode::F(6))], Action::SortRight, "", ""),
     bind(&[char('r'), char('R')], Action::Reverse, "r", "reverse the order"),
@@ -163,11 +165,13 @@ pub const KEYS: &[Binding] = &[
     bind(&[char('}')], Action::Jump(60), "", ""),
     bind(&[char('(')], Action::Jump(-3600), "", ""),
     bind(&[char(')')], Action::Jump(3600), "", ""),
-    bind(&[char('t'), char('H'), plain(KeyCode::F(5))], Action::Threads, "t", "threads below processes"),
+    bind(&[char('t'), char('H')], Action::Threads, "t", "threads below processes"),
+    bind(&[char('T'), plain(KeyCode::F(5))], Action::Tree, "T", "tree: own, with those below"),
     bind(&[char('e')], Action::Ended, "e", "ended: command cgroup apart"),
     bind(&[char('m')], Action::Show, "m", "interval, per second, total"),
     bind(&[char('u')], Action::Unit, "u", "pages or bytes"),
     bind(&[char('p'), char(' ')], Action::Pause, "p Space", "pause (of a replay: play)"),
+    bind(&[char('M')], Action::Mark, "M", "mark, keep it in a file"),
     bind(&[char('+'), char('=')], Action::Slower, "+ -", "longer, shorter intervals"),
     bind(&[char('-')], Action::Faster, "", ""),
     bind(&[char('f'), plain(KeyCode::F(2))], Action::Columns, "f", "choose, order, sort columns"),
@@ -195,6 +199,80 @@ pub fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
     KEYS.iter().filter(|b| !b.label.is_empty()).map(|b| (b.label, b.about))
 }
 
+/// The same, without those that choose what rows stand for.
+pub fn others() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KEYS.iter().filter(|b| !b.label.is_empty() && !is_view(b)).map(|b| (b.label, b.about))
+}
+
+/// What rows can stand for: the keys of the eight views.
+pub fn views() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KEYS.iter().filter(|b| is_view(b)).map(|b| (b.label, b.about))
+}
+
+const fn is_view(binding: &Binding) -> bool {
+    matches!(binding.action, Action::Pivot(_))
+}
+
+/// A key in the last line: its name, what it does, and the key itself.
+pub type Hint = (&'static str, &'static str, KeyCode);
+
+/// The function keys, where htop has them; F7, F8 and F9, which have another use there, last: a narrow screen has no
+/// room for them.
+const FUNCTIONS: [Hint; 10] = [
+    ("F1", "Help", KeyCode::F(1)),
+    ("F2", "Cols", KeyCode::F(2)),
+    ("F3", "Search", KeyCode::F(3)),
+    ("F4", "Filter", KeyCode::F(4)),
+    ("F5", "Tree", KeyCode::F(5)),
+    ("F6", "Sort", KeyCode::F(6)),
+    ("F7", "Rows-", KeyCode::F(7)),
+    ("F8", "Rows+", KeyCode::F(8)),
+    ("F9", "Details", KeyCode::F(9)),
+    ("F10", "Quit", KeyCode::F(10)),
+];
+/// What each of the function keys does.
+pub fn functions() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FUNCTIONS.iter().map(|(key, about, _)| (*key, *about))
+}
+
+const LETTERS: [Hint; 4] = [
+    ("Tab", " rows", KeyCode::Tab),
+    ("m", " totals", KeyCode::Char('m')),
+    ("\u{2190} \u{2192}", " time", KeyCode::Left),
+    ("Enter", " details", KeyCode::Enter),
+];
+const OF_A_REPLAY: [Hint; 4] = [
+    ("Space", " play", KeyCode::Char(' ')),
+    ("\u{2190} \u{2192}", " step", KeyCode::Right),
+    ("{ }", " minute", KeyCode::Char('}')),
+    ("( )", " hour", KeyCode::Char(')')),
+];
+
+/// The keys that the last line has room for, and where each of them begins.
+#[must_use]
+pub fn hints(width: usize, replay: bool) -> Vec<(usize, Hint)> {
+    let letters = if replay { OF_A_REPLAY } else { LETTERS };
+    let few = FUNCTIONS.iter().filter(|(.., key)| !matches!(key, KeyCode::F(7..=9)));
+    let least = if replay { 4 } else { 3 };
+    let long =
+        |all: &[Hint]| all.iter().map(|(key, about, _)| key.chars().count() + about.len() + 1).sum::<usize>();
+    let mut all: Vec<Hint> = FUNCTIONS.iter().chain(&letters).copied().collect();
+    if long(&all) > width + 1 {
+        all = few.chain(letters.iter().take(least)).copied().collect();
+    }
+    let mut x = 0;
+    let mut out = Vec::new();
+    for hint in all {
+        let end = x + hint.0.chars().count() + hint.1.len();
+        if end > width {
+            break;
+        }
+        out.push((x, hint));
+        x = end + 1;
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -218,6 +296,35 @@ mod tests {
             assert_eq!(binding.label.is_empty(), binding.about.is_empty());
             // Two of them are beside each other on a screen of 80 columns.
             assert!(binding.label.len() <= 10 && binding.about.len() <= 28, "{}", binding.about);
+        }
+    }
+
+    #[test]
+    fn keys_in_the_last_line_do_something() {
+        for hint in FUNCTIONS.iter().chain(&LETTERS).chain(&OF_A_REPLAY) {
+            assert!(action(KeyEvent::new(hint.2, KeyModifiers::NONE)).is_some(), "{hint:?}");
+        }
+        // As htop has them.
+        for (n, wanted) in [
+            (1, Action::Help),
+            (2, Action::Columns),
+            (3, Action::Search),
+            (4, Action::Filter),
+            (5, Action::Tree),
+            (6, Action::SortRight),
+            (10, Action::Quit),
+        ] {
+            assert_eq!(action(KeyEvent::new(KeyCode::F(n), KeyModifiers::NONE)), Some(wanted), "F{n}");
+        }
+        let names =
+            |width, replay| hints(width, replay).into_iter().map(|(_, h)| h.0).collect::<Vec<_>>().join(" ");
+        assert_eq!(names(80, false), "F1 F2 F3 F4 F5 F6 F10 Tab m \u{2190} \u{2192}");
+        assert_eq!(names(120, false), "F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 Tab m \u{2190} \u{2192} Enter");
+        assert_eq!(names(20, false), "F1 F2");
+        assert!(names(80, true).ends_with("F10 Space \u{2190} \u{2192}"));
+        for width in 0..200 {
+            let fits = |(x, hint): &(usize, Hint)| x + hint.0.chars().count() + hint.1.len() <= width;
+            assert!(hints(width, width % 2 == 0).iter().all(fits), "{width}");
         }
     }
 

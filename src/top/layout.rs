@@ -175,8 +175,8 @@ impl Layout {
     #[must_use]
     pub fn new(by: By, beside: Beside, (wanted, skip): (&[&'static Column], usize), width: usize) -> Self {
         let leads: &[Lead] = match by {
-            By::Process if width >= 130 && beside.units => &[Lead::Pid, Lead::User, Lead::Unit],
-            By::Process if width >= 100 => &[Lead::Pid, Lead::User],
+            By::Process if width >= 126 && beside.units => &[Lead::Pid, Lead::User, Lead::Unit],
+            By::Process if width >= 96 => &[Lead::Pid, Lead::User],
             By::Process if width >= 60 => &[Lead::Pid, Lead::Uid],
             By::Process => &[Lead::Pid],
             By::Thread if width >= 60 => &[Lead::Pid, Lead::Tid],
@@ -186,7 +186,7 @@ impl Layout {
             _ => &[],
         };
         let mut leads = leads.to_vec();
-        if beside.share && width >= 100 {
+        if beside.share && width >= 96 {
             leads.push(Lead::Share);
         }
         // Paths need more room than the 15 characters of a command.

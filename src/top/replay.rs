@@ -214,7 +214,7 @@ impl Tape {
                     true
                 }
                 // This is how the screen goes back in what it has seen: there is no such thing here.
-                Command::Back(_) => true,
+                Command::Back(_) | Command::Keep(..) => true,
                 Command::Interval(length) => {
                     self.every = (length > self.recorded).then_some(length);
                     if let Some(place) = self.around(self.at)? {

@@ -1,5 +1,6 @@
 //! The thread that samples. It talks to the one that draws by messages only, and may be slow.
 
+use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::mpsc::Sender;
@@ -17,6 +18,7 @@ use crate::live::snapshot::View;
 use crate::pivot::By;
 use crate::pivot::Pivot;
 use crate::pivot::Who;
+use crate::record::writer::Writer;
 use crate::sample::Source;
 use crate::text::foreign::Foreign;
 use crate::top::details::Details;
@@ -41,6 +43,8 @@ pub enum Command {
     Step(i32),
     /// So many seconds on or back in it.
     Jump(i32),
+    /// Writes what is kept of the past to this file, which was made; intervals with these numbers are marked.
+    Keep(Box<Writer>, PathBuf, Vec<u64>),
     /// Command lines as they were recorded.
     CommandLines(Vec<u32>),
 }
@@ -104,6 +108,7 @@ pub fn work(
     let mut keeper = keeper.with_past(machine);
     let mut beat = Beat::new(keeper.read(), interval.min(FIRST));
     let mut early = interval > FIRST;
+    let mut course = None;
     loop {
         let left = beat.deadline().saturating_duration_since(Instant::now());
         let listening = match commands.recv_timeout(left) {
@@ -112,7 +117,10 @@ pub fn work(
                 report(Report::Snapshot(Box::new(keeper.again(view))))
             }
             Ok(Command::Details(by, id, who)) => {
-                report(Report::Details(Box::new(keeper.details(by, id, &who, page_size))))
+                course = keeper.course(course.take(), (by, &id, &who));
+                let mut details = keeper.details(by, id, &who, page_size);
+                details.course.clone_from(&course);
+                report(Report::Details(Box::new(details)))
             }
             Ok(Command::Interval(length)) => {
                 interval = length;
@@ -130,6 +138,15 @@ pub fn work(
             Ok(Command::Watch(id)) => {
                 keeper.watch(id);
                 true
+            }
+            Ok(Command::Keep(writer, path, marks)) => {
+                let name = Foreign::from(path.as_path());
+                report(Report::Said(match keeper.keep(*writer, &marks) {
+                    Ok(_) => format!("kept in {name} (cachestat --replay reads it)"),
+                    Err(e) => {
+                        format!("not kept in {name}: {}", crate::text::foreign::line(&format!("{e:#}")))
+                    }
+                }))
             }
             // These are of recordings only.
             Ok(Command::Step(_) | Command::Jump(_) | Command::CommandLines(_)) => true,

@@ -1,8 +1,13 @@
 //! The loop of the screen: events in, frames out. The outside world is [`Events`] and [`Surface`], so that a test runs
 //! the whole of it.
 
+mod looking;
+mod running;
 mod threads;
 
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -22,6 +27,7 @@ use super::app::Effect;
 use super::config;
 use super::details;
 use super::draw::theme::Theme;
+use super::now::Now;
 use super::options::Options;
 use super::sampler;
 use super::sampler::Command;
@@ -30,7 +36,15 @@ use super::scene::Scene;
 use super::settings::Settings;
 use super::surface::Surface;
 use super::terminal::Screen;
+use super::tree;
+use super::tree::Parent;
 use crate::exit::Failure;
+use crate::live::keeper::Id;
+use crate::pivot::By;
+use crate::pivot::Who;
+use crate::privilege::Role;
+use crate::record::writer::Writer;
+use crate::text::foreign;
 use crate::text::foreign::Foreign;
 use crate::wait::Process;
 use threads::sample;
@@ -51,6 +65,10 @@ pub enum Event {
     CommandLine(u32, Option<Foreign>),
     /// Command lines of the processes on the screen.
     CommandLines(Vec<(u32, Option<Foreign>)>),
+    /// The parents of processes.
+    Parents(HashMap<u32, Parent>),
+    /// What the cache has now of a row.
+    Now(By, Id, Box<Now>),
     /// From the terminal.
     Input(event::Event),
     /// A signal.
@@ -90,8 +108,14 @@ pub struct Hands<'a> {
     pub command_line: &'a dyn Fn(u32),
     /// The same for many.
     pub command_lines: &'a dyn Fn(Vec<u32>),
+    /// Asks for the parents of processes.
+    pub parents: &'a dyn Fn(Vec<u32>),
+    /// Asks what the cache has now of a row; the answer is an event.
+    pub look: &'a dyn Fn(By, &Id, &Who),
     /// Stops the process until somebody lets it go on.
     pub suspend: &'a dyn Fn(),
+    /// Runs a command on the terminal that was given back, and says at its end which key comes back.
+    pub run: &'a dyn Fn(&[OsString]),
     /// Ends after this many intervals.
     pub iterations: Option<u64>,
 }
@@ -111,9 +135,15 @@ pub fn turn(
     let mut drawn = Instant::now();
     surface.draw(app).map_err(failed)?;
     let mut dirty = false;
+    // What came while something else had the terminal.
+    let mut later = VecDeque::new();
     loop {
         let timeout = dirty.then(|| FRAME.saturating_sub(drawn.elapsed()));
-        let Some(event) = events.next(timeout)? else {
+        let event = match later.pop_front() {
+            Some(event) => Some(event),
+            None => events.next(timeout)?,
+        };
+        let Some(event) = event else {
             surface.draw(app).map_err(failed)?;
             (drawn, dirty) = (Instant::now(), false);
             ask(app, hands);
@@ -162,6 +192,7 @@ pub fn turn(
                 if let Some(open) = app.open.as_ref().filter(|_| wanted) {
                     let who = Box::new(open.who.clone());
                     let _ = sampler::ask(hands.commands, Command::Details(open.by, open.id.clone(), who));
+                    (hands.look)(open.by, &open.id, &open.who);
                 }
             }
             Event::CommandLine(pid, line) => {
@@ -169,6 +200,8 @@ pub fn turn(
                 dirty = true;
             }
             Event::CommandLines(lines) => dirty |= app.command_lines(lines),
+            Event::Parents(parents) => dirty |= app.parents(parents),
+            Event::Now(by, id, now) => dirty |= app.looked_at(by, &id, *now),
             // Some terminals report it though nobody requested it.
             Event::Input(input) if is_motion(&input) => {}
             Event::Input(input) => {
@@ -192,6 +225,16 @@ pub fn turn(
                     surface.enter().map_err(failed)?;
                     dirty = true;
                 }
+                Effect::Run(words) => {
+                    surface.leave();
+                    (hands.run)(&words);
+                    let goes_on = running::key_after(events, &mut later)?;
+                    surface.enter().map_err(failed)?;
+                    if !goes_on {
+                        return Ok(());
+                    }
+                    dirty = true;
+                }
                 other => perform(other, app, hands),
             }
         }
@@ -208,6 +251,10 @@ fn ask(app: &mut App, hands: &Hands<'_>) {
     let pids = app.asks();
     if !pids.is_empty() {
         (hands.command_lines)(pids);
+    }
+    let pids = app.asks_parents();
+    if !pids.is_empty() {
+        (hands.parents)(pids);
     }
 }
 
@@ -228,12 +275,26 @@ fn perform(effect: Effect, app: &mut App, hands: &Hands<'_>) {
         Effect::Hold(hold) => ask(Command::Hold(hold)),
         Effect::Back(number) => ask(Command::Back(number)),
         Effect::Watch(id) => ask(Command::Watch(id)),
+        Effect::Keep(name, marks) => {
+            // The working directory of a command that was started as a service may be gone.
+            let directory = std::env::current_dir().unwrap_or_default();
+            let path = directory.join(name);
+            // Made here: the thread that counts may write nothing but what is open.
+            match Writer::file(&path, app.settings.interval) {
+                Ok(writer) => ask(Command::Keep(Box::new(writer), path, marks)),
+                Err(e) => {
+                    let why = foreign::line(&e.message).into_owned();
+                    app.say(format!("not kept: {why}"));
+                }
+            }
+        }
         Effect::Step(n) => ask(Command::Step(n)),
         Effect::Jump(seconds) => ask(Command::Jump(seconds)),
         Effect::Details(by, id, who) => {
             if let Some(pid) = who.pid {
                 (hands.command_line)(pid);
             }
+            (hands.look)(by, &id, &who);
             ask(Command::Details(by, id, who));
         }
         Effect::Save => match &app.scene.config {
@@ -249,7 +310,7 @@ fn perform(effect: Effect, app: &mut App, hands: &Hands<'_>) {
                 app.say(text);
             }
         },
-        Effect::Quit | Effect::Redraw | Effect::Suspend => {}
+        Effect::Quit | Effect::Redraw | Effect::Suspend | Effect::Run(_) => {}
     }
 }
 
@@ -269,6 +330,11 @@ pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>)
             _ => {}
         }
     };
+    // It keeps what it needs to open files of others, and no more.
+    let looking = looking::Looking::new(sender.clone())?;
+    // The thread that samples has given its own back by now; this one, and those that begin from here on, need none of it. Not
+    // before: what the process may do is asked of /proc/self/status, which is this thread's.
+    Role::Screen.take(&[])?;
     signals(sender.clone())?;
     let theme = Theme::fitting(options.color, |name| std::env::var(name).ok());
     let refused = |e: io::Error| Failure::failed(format!("cannot use the terminal: {e}"));
@@ -313,6 +379,21 @@ pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>)
             drop(asked.send(pids));
         }
     };
+    let look = |by, id: &Id, who: &Who| {
+        if !recorded {
+            looking.ask(by, id, who);
+        }
+    };
+    let (wanted, families) = mpsc::channel::<Vec<u32>>();
+    let answer = sender.clone();
+    spawn("parents", move || {
+        for pids in families {
+            if answer.send(Event::Parents(tree::parents(&pids))).is_err() {
+                return;
+            }
+        }
+    })?;
+    let parents = |pids| drop(wanted.send(pids));
     let suspend = || {
         if let Err(e) = signal_hook::low_level::emulate_default_handler(SIGTSTP) {
             log::warn!("cannot stop: {e}");
@@ -322,7 +403,10 @@ pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>)
         commands: &commands,
         command_line: &command_line,
         command_lines: &command_lines,
+        look: &look,
+        parents: &parents,
         suspend: &suspend,
+        run: &running::run,
         iterations: options.iterations,
     };
     let result = turn(&mut app, &mut events, &mut screen, &hands);

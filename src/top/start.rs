@@ -2,6 +2,7 @@
 
 use crate::exit::Failure;
 use crate::plan::Engine;
+use crate::privilege::Role;
 use crate::text::foreign;
 use crate::text::output;
 use crate::top::counting::count;
@@ -42,12 +43,13 @@ pub fn cachetop(options: &Options) -> Result<(), Failure> {
         super::terminal::check()?;
     }
     if options.replay.is_some() && !on_screen {
+        Role::Replay.take(&[])?;
         return super::replay::batch(options, config, &mut std::io::stdout().lock());
     }
     let process = options.chosen.pid.filter(|_| options.replay.is_none()).map(Process::open).transpose()?;
     if options.counting.explain {
         let counting = count(options, config)?;
-        let text = counting.engines.explain();
+        let text = counting.engines.explain() + &Role::Count.explain();
         return output::print(&foreign::lines(&text), &mut std::io::stdout().lock());
     }
     if on_screen {
@@ -59,6 +61,7 @@ pub fn cachetop(options: &Options) -> Result<(), Failure> {
     }
     let (in_force, _) = settings(options, counting.scene.engine)?;
     let mut wait = crate::wait::System::new(process).map_err(anyhow::Error::from)?;
+    Role::Count.take(&[])?;
     super::batch::run(
         options,
         &in_force,

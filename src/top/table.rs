@@ -33,6 +33,8 @@ pub enum Slot {
     Entry(usize),
     /// The n-th thread; the flag is set for the last one of its process.
     Thread(usize, bool),
+    /// The n-th node of a tree.
+    Node(usize),
 }
 
 /// What decides the order.
@@ -62,7 +64,9 @@ pub struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn takes(&self, by: By, counted: &Counted, entry: &Entry) -> bool {
+    /// Whether it takes this row.
+    #[must_use]
+    pub(super) fn takes(&self, by: By, counted: &Counted, entry: &Entry) -> bool {
         let who = &entry.named.who;
         let value = |column: &Column| value_in(column, counted, entry);
         let (argv, numbers) = (self.argv.get(who), self.numbers.over(entry.seconds));

@@ -3,6 +3,7 @@
 use std::io;
 use std::io::IsTerminal as _;
 use std::io::Stdout;
+use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
@@ -65,7 +66,9 @@ pub fn give_back() {
 
 /// The screen of a terminal.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<Sixteen<Stdout>>>,
+    /// Never dropped: it would tell standard error that a terminal which is gone shows no cursor, and panic where that is
+    /// the same terminal. What is to be given back is given back here.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Sixteen<Stdout>>>>,
     theme: Theme,
     mouse: bool,
 }
@@ -87,7 +90,7 @@ impl Screen {
         // The library reads NO_COLOR as well, and would send resets where --color always is given.
         ratatui::crossterm::style::force_color_output(theme.colors());
         let terminal = Terminal::new(CrosstermBackend::new(Sixteen::new(io::stdout())))?;
-        let mut screen = Self { terminal, theme, mouse };
+        let mut screen = Self { terminal: ManuallyDrop::new(terminal), theme, mouse };
         screen.enter()?;
         Ok(screen)
     }

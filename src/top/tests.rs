@@ -5,9 +5,14 @@ mod cost;
 mod ended;
 mod frames;
 mod keys;
+mod looks;
+mod moment;
+mod pages;
 mod program;
 mod replay;
 mod sums;
+mod tree;
+mod walk;
 
 use std::sync::Arc;
 
@@ -105,7 +110,7 @@ fn app(size: (u16, u16)) -> App {
 }
 
 fn frame(app: &mut App) -> String {
-    frame_as(app, &Theme { color: true, unicode: true })
+    frame_as(app, &Theme::sixteen())
 }
 
 fn frame_as(app: &mut App, theme: &Theme) -> String {

@@ -5,6 +5,7 @@
 //! `CACHETOP` names the program.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod lost;
 #[path = "../pty/mod.rs"]
 mod pty;
 
@@ -104,6 +105,8 @@ fn endings(program: &Path) {
     travel(program);
     replayed(program);
     stopped(program);
+    lost::closed(program);
+    lost::unread(program);
     let mut screen = Screen::new(program, &["--no-config", "0.2"]);
     screen.until("the table", |t| t.contains("COMMAND").then_some(()));
     for (rows, cols) in [(10, 30), (50, 200), (2, 5), (15, 60), (24, 80)].into_iter().cycle().take(50) {
@@ -111,8 +114,9 @@ fn endings(program: &Path) {
     }
     screen.parser.lock().unwrap().set_size(24, 80);
     screen.press("\u{c}");
-    screen
-        .until("the table after a storm", |t| (t.lines().count() >= 9 && t.contains("q quit")).then_some(()));
+    screen.until("the table after a storm", |t| {
+        (t.lines().count() >= 9 && t.contains("F10Quit")).then_some(())
+    });
     screen.press("\u{3}");
     screen.ends("Ctrl-C after a storm of sizes");
 }
@@ -151,8 +155,9 @@ fn replayed(program: &Path) {
     assert_eq!(String::from_utf8(again.stdout).unwrap().lines().count(), live.lines().count());
     let mut screen = Screen::new(program, &["--no-config", "--replay", path.to_str().unwrap()]);
     let clock = |t: &str| {
-        let last = t.lines().next()?.split_whitespace().last()?.to_owned();
-        (t.contains("REPLAY paused") && last.len() == 8 && last.contains(':')).then_some(last)
+        let time = |word: &&str| word.len() == 8 && word.contains(':');
+        let last = t.lines().next()?.split_whitespace().rev().find(time)?.to_owned();
+        t.contains("REPLAY paused").then_some(last)
     };
     let first = screen.until("the first interval", clock);
     // Ten intervals are a second, and ten more another one.
@@ -188,7 +193,7 @@ fn stopped(program: &Path) {
         screen.given_back(how);
         assert!(!screen.text().contains("COMMAND"), "{how}: the table is left on the screen");
         screen.signal(libc::SIGCONT);
-        screen.until("the table again", |t| (t.contains("COMMAND") && t.contains("q quit")).then_some(()));
+        screen.until("the table again", |t| (t.contains("COMMAND") && t.contains("F10Quit")).then_some(()));
         println!("ok: {how} gives the terminal back until SIGCONT");
     }
     screen.press("q");

@@ -190,6 +190,9 @@ fn keys_section() -> String {
     for (keys, about) in keys::lines() {
         let _ = writeln!(out, "{keys:<11} {about}");
     }
+    let functions = keys::functions().map(|(key, about)| format!("{key} {about}"));
+    let functions = format!("Function keys: {}", functions.collect::<Vec<_>>().join(", "));
+    let _ = writeln!(out, "\n{}", wrapped(&functions, 76).join("\n"));
     let _ = writeln!(out, "\nIn the list of columns: {}", keys::COLUMN_KEYS);
     out + "\nMouse: a title sorts by its column, once more the other way round; a row is\n\
            selected, once more shown in detail; the wheel moves the selection. Shift\n\

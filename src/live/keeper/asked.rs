@@ -1,6 +1,7 @@
 //! What others ask of what is kept.
 
 use super::Keeper;
+use crate::live::past::Past;
 use crate::live::whole::Whole;
 use crate::pivot::Filter;
 use crate::pivot::Pivot;
@@ -24,6 +25,12 @@ impl Keeper<'_> {
         let plan = self.live.plan().clone();
         let whole = self.held.as_ref().filter(|h| !h.past).map_or(&self.whole, |h| &h.whole);
         Some((&mut self.pivot, whole.as_ref()?, plan))
+    }
+
+    /// What is kept of the past, and what gives it names.
+    pub(crate) fn past(&mut self) -> Option<(&Past, &mut Pivot, Plan)> {
+        let plan = self.live.plan().clone();
+        Some((self.past.as_ref()?, &mut self.pivot, plan))
     }
 
     pub(crate) const fn files_counted(&self) -> bool {

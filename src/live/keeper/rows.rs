@@ -164,7 +164,7 @@ pub(super) fn rows(
 }
 
 /// The same figures, all that are known being 0.
-pub(super) fn nothing(figures: &Figures) -> Figures {
+pub(crate) fn nothing(figures: &Figures) -> Figures {
     let mut out = Figures::unknown();
     for figure in Figure::ALL {
         out.set(*figure, figures.get(*figure).map(|_| 0));

@@ -29,7 +29,7 @@ use crate::top::table::Slot;
 const INTERVALS: &[u64] =
     &[100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000];
 /// A filter longer than this is no use.
-const LONGEST: usize = 200;
+pub(super) const LONGEST: usize = 200;
 
 /// Escape and the key after it, where a terminal has sent them at once: the library takes the two for one key with Alt.
 /// That is how a slow line, or a fast hand, delivers Escape; no key of ours has Alt. Keys that terminals send as sequences
@@ -67,7 +67,7 @@ impl App {
         }
     }
 
-    fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
+    pub(super) fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
         if self.scene.replay.is_some() {
             // No interval comes by itself that would let it go.
             self.message = None;
@@ -83,6 +83,7 @@ impl App {
         }
         match self.mode {
             Mode::Filter => self.filter_key(key, control),
+            Mode::Search => self.search_key(key, control),
             Mode::Columns(at) => self.column_key(at, key),
             Mode::Help(line) => {
                 match action {
@@ -93,29 +94,31 @@ impl App {
                 Vec::new()
             }
             Mode::Details(line) => match action {
+                Some(Action::Move(Step::Rows(n))) => {
+                    self.choose(line, n);
+                    Vec::new()
+                }
                 Some(Action::Move(step)) => {
                     self.mode = Mode::Details(self.scrolled(line, step));
                     Vec::new()
                 }
+                Some(Action::Details) => self.follow(line),
+                None if key.code == KeyCode::Backspace => self.leave(),
                 None | Some(Action::Help) => Vec::new(),
-                Some(Action::Back | Action::Details) => {
-                    self.mode = Mode::Table;
-                    self.open = None;
-                    Vec::new()
-                }
+                Some(Action::Back) => self.leave(),
                 Some(
                     action @ (Action::Quit
                     | Action::Pause
                     | Action::Time(_)
                     | Action::Jump(_)
+                    | Action::Mark
                     | Action::Unit
                     | Action::Show
                     | Action::Slower
                     | Action::Faster),
                 ) => self.act(action),
                 Some(action) => {
-                    self.mode = Mode::Table;
-                    self.open = None;
+                    self.close();
                     self.act(action)
                 }
             },
@@ -172,6 +175,7 @@ impl App {
             Action::Save => return vec![Effect::Save],
             Action::Help => self.mode = Mode::Help(0),
             Action::Filter => self.mode = Mode::Filter,
+            Action::Search => return self.search(),
             Action::Columns => self.mode = Mode::Columns(0),
             Action::Back => return self.back(),
             Action::Move(step) => return self.go(step),
@@ -213,6 +217,7 @@ impl App {
                 }
                 return vec![Effect::View(self.view())];
             }
+            Action::Tree => return self.next_tree(),
             Action::Ended if self.scene.replay.is_some() => {
                 self.say("who has ended was not recorded");
             }
@@ -239,6 +244,7 @@ impl App {
                     Unit::Bytes => Unit::Pages,
                 };
             }
+            Action::Mark => return self.mark(),
             Action::Time(by) => return self.travel(by),
             Action::Jump(seconds) => return self.jump(seconds),
             Action::Pause if self.back.is_some() => return self.return_to_now(),
@@ -308,8 +314,8 @@ impl App {
         if let (Some((row, _)), Some(id)) = (self.row(slot), self.id(slot).cloned()) {
             let who = row.who;
             let id = if together { Id::new(by, &who) } else { id };
-            self.open =
-                Some(Open { by, id: id.clone(), who: who.clone(), details: None, command_line: None });
+            self.trail.clear();
+            self.open = Some(Open::new(by, id.clone(), who.clone()));
             self.mode = Mode::Details(0);
             out.push(Effect::Details(by, id, Box::new(who)));
         }
@@ -359,7 +365,7 @@ impl App {
             let columns = self.columns();
             let at = columns.iter().position(|c| c.id == column.id).unwrap_or(0);
             self.skip = self.skip.min(at);
-            let (by, width) = (self.by(), usize::from(self.size.0));
+            let (by, width) = (self.by(), usize::from(self.zones().rows.width));
             let beside = Beside { units: self.units, share: true };
             let layout = |skip| Layout::new(by, beside, (&columns, skip), width);
             let seen = |skip| at < skip + layout(skip).columns.len().max(1);

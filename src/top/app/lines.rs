@@ -40,7 +40,12 @@ impl App {
         let argv = &mut self.argv;
         if self.filter.is_empty() {
             let seen = self.slots.iter().skip(self.offset).take(usize::from(self.size.1));
-            let entry = |slot: &Slot| if let Slot::Entry(i) = slot { snapshot.entries.get(*i) } else { None };
+            let nodes = &self.tree.nodes;
+            let entry = |slot: &Slot| match slot {
+                Slot::Entry(i) => snapshot.entries.get(*i),
+                Slot::Node(i) => snapshot.entries.get(nodes.get(*i)?.entry?),
+                Slot::Thread(..) => None,
+            };
             return seen.filter_map(entry).filter(lives).filter_map(|e| argv.asks(&e.named.who)).collect();
         }
         snapshot.entries.iter().filter(lives).filter_map(|e| argv.asks(&e.named.who)).take(MOST).collect()

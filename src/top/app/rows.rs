@@ -3,7 +3,6 @@
 use super::App;
 use crate::live::keeper::Id;
 use crate::live::snapshot::Entry;
-use crate::live::snapshot::Snapshot;
 use crate::live::snapshot::State;
 use crate::model::Row;
 use crate::pivot::By;
@@ -20,7 +19,10 @@ impl App {
     /// The id of a row.
     #[must_use]
     pub fn id(&self, slot: Slot) -> Option<&Id> {
-        id_of(self.snapshot.as_ref()?, slot)
+        match slot {
+            Slot::Node(i) => self.tree.nodes.get(i).map(|node| &node.id),
+            slot => self.entry(slot).map(Entry::id),
+        }
     }
 
     /// What is in a row, without its figures.
@@ -30,6 +32,7 @@ impl App {
         match slot {
             Slot::Entry(i) => snapshot.entries.get(i),
             Slot::Thread(i, _) => snapshot.threads.get(i),
+            Slot::Node(i) => snapshot.entries.get(self.tree.nodes.get(i)?.entry?),
         }
     }
 
@@ -40,6 +43,10 @@ impl App {
         match slot {
             Slot::Entry(i) => snapshot.entries.get(i).map(|e| (snapshot.row(e), e.state)),
             Slot::Thread(i, _) => snapshot.threads.get(i).map(|e| (snapshot.thread(e), e.state)),
+            Slot::Node(i) => {
+                let row = self.tree.nodes.get(i)?.row.clone();
+                Some((row, self.entry(slot).map_or(State::Idle, |e| e.state)))
+            }
         }
     }
 
@@ -57,13 +64,4 @@ impl App {
         };
         ALL.into_iter().filter(can).collect()
     }
-}
-
-/// The id of a row of this snapshot.
-pub(super) fn id_of(snapshot: &Snapshot, slot: Slot) -> Option<&Id> {
-    let entry = match slot {
-        Slot::Entry(i) => snapshot.entries.get(i),
-        Slot::Thread(i, _) => snapshot.threads.get(i),
-    };
-    entry.map(Entry::id)
 }

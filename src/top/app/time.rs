@@ -69,6 +69,29 @@ impl App {
         }
     }
 
+    /// Marks the interval that is shown, and keeps what was before and after it in a file.
+    pub(super) fn mark(&mut self) -> Vec<Effect> {
+        /// Marks that are remembered.
+        const MOST: usize = 64;
+        if self.scene.replay.is_some() {
+            self.say("this is a recording already: --from begins it at a moment");
+            return Vec::new();
+        }
+        let Some(snapshot) = &self.snapshot else { return Vec::new() };
+        if self.scene.engine != crate::plan::Engine::Exact {
+            self.say("the classic engine keeps nothing of the past");
+            return Vec::new();
+        }
+        let (number, oldest) = (snapshot.number, snapshot.oldest);
+        self.marks.retain(|mark| *mark != number && *mark >= oldest);
+        if self.marks.len() == MOST {
+            self.marks.remove(0);
+        }
+        self.marks.push(number);
+        let time = snapshot.system.time.to_zoned(self.scene.zone.clone());
+        vec![Effect::Keep(format!("cachetop-{}.record", time.strftime("%Y%m%dT%H%M%S")), self.marks.clone())]
+    }
+
     /// So many seconds back, or on.
     pub(super) fn jump(&mut self, seconds: i32) -> Vec<Effect> {
         if self.scene.replay.is_some() {

@@ -18,7 +18,7 @@ use crate::top::summary;
 /// Room for the scale at the right of the bars.
 const SCALE: u16 = 8;
 /// Steps of a cell.
-const STEPS: u32 = 8;
+pub(super) const STEPS: u32 = 8;
 
 /// Draws the charts into this part of the screen.
 pub(super) fn draw(app: &App, theme: &Theme, area: Rect, frame: &mut Frame<'_>) {
@@ -73,6 +73,9 @@ fn axis(
             buffer.set_string(begin, y, &text, theme.dim());
             free = begin;
         }
+        if app.marks.contains(&moment.number) {
+            buffer.set_string(x, y, if theme.unicode { "◆" } else { "*" }, theme.strong());
+        }
         if app.back.is_some_and(|at| at == moment.number) {
             buffer.set_string(x, y, if theme.unicode { "▲" } else { "^" }, theme.warning());
         }
@@ -81,7 +84,7 @@ fn axis(
 }
 
 /// A length of time in few characters.
-fn ago(seconds: f64) -> String {
+pub(super) fn ago(seconds: f64) -> String {
     match seconds {
         s if s < 9.95 && (s - s.round()).abs() > 0.05 => format!("{s:.1}s"),
         s if s < 119.5 => format!("{s:.0}s"),
@@ -91,7 +94,7 @@ fn ago(seconds: f64) -> String {
 }
 
 /// The next number that is easily read.
-fn round_up(x: f64) -> f64 {
+pub(super) fn round_up(x: f64) -> f64 {
     if x <= 0.0 || !x.is_finite() {
         return 1.0;
     }
@@ -103,7 +106,7 @@ fn round_up(x: f64) -> f64 {
         .unwrap_or(x)
 }
 
-fn scale(app: &App, id: &str, x: f64) -> String {
+pub(super) fn scale(app: &App, id: &str, x: f64) -> String {
     #[allow(clippy::cast_precision_loss)]
     let page = app.scene.page_size as f64;
     match id {
@@ -116,7 +119,7 @@ fn scale(app: &App, id: &str, x: f64) -> String {
 
 /// So many steps of the whole, at least one for anything at all.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn steps(x: f64, whole: f64, most: u32) -> u32 {
+pub(super) fn steps(x: f64, whole: f64, most: u32) -> u32 {
     if x <= 0.0 || whole <= 0.0 { 0 } else { ((x / whole * f64::from(most)).round() as u32).clamp(1, most) }
 }
 
@@ -140,6 +143,7 @@ fn one(app: &App, theme: &Theme, (shown, id): (&[&Moment], &str), area: Rect, fr
             let part = filled.saturating_sub(from).min(STEPS);
             if part > 0 {
                 let text = theme.bar(f64::from(part) / f64::from(STEPS));
+                let style = if id.ends_with("ratio") { theme.ratio(value) } else { style };
                 frame.buffer_mut().set_string(x, area.bottom() - 1 - line, text, style);
             }
         }
@@ -196,7 +200,7 @@ fn stack(app: &App, theme: &Theme, shown: &[&Moment], area: Rect, frame: &mut Fr
 }
 
 /// What stands in the cell that begins at this step: two figures at most, the lower one before the other.
-fn cell(theme: &Theme, ids: &[&str], ends: &[u32], from: u32) -> Option<(&'static str, Style)> {
+pub(super) fn cell(theme: &Theme, ids: &[&str], ends: &[u32], from: u32) -> Option<(&'static str, Style)> {
     let to = from + STEPS;
     let inside = |i: usize| {
         let begin = if i == 0 { 0 } else { ends.get(i - 1).copied().unwrap_or(0) };
@@ -244,7 +248,7 @@ mod tests {
 
     #[test]
     fn figures_stand_on_top_of_each_other() {
-        let theme = Theme { color: true, unicode: true };
+        let theme = Theme::sixteen();
         let ids = ["misses", "readahead_hits", "hits"];
         // Misses fill three steps, read-ahead the cell and half of the next, hits the rest.
         let ends = [3, 12, 16];

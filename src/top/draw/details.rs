@@ -1,5 +1,7 @@
 //! The details of a row.
 
+mod now;
+
 use ratatui::text::Line;
 use ratatui::text::Span;
 
@@ -25,24 +27,27 @@ use crate::top::details::Details;
 use crate::top::layout;
 use crate::top::layout::Beside;
 use crate::top::layout::Layout;
+use crate::top::links;
+use crate::top::links::Link;
 use crate::top::numbers::Numbers;
 use crate::top::settings::Show;
 use crate::top::table::Look;
 
-/// Rows of a list on the page.
-const LIST: usize = 20;
-
-/// All lines of the page.
-pub(super) fn lines(app: &App, theme: &Theme) -> Vec<Line<'static>> {
-    let Some(open) = &app.open else { return Vec::new() };
-    let mut page = Page { app, theme, open, out: Vec::new() };
+/// All lines of the page, and what can be chosen on which of them.
+pub(super) fn page(app: &App, theme: &Theme) -> (Vec<Line<'static>>, Vec<(Link, usize)>) {
+    let Some(open) = &app.open else { return (Vec::new(), Vec::new()) };
+    // Whoever can choose it is asked once, not for each line.
+    let links = links::all(open, app.scene.replay.is_none());
+    let mut page = Page { app, theme, open, out: Vec::new(), links, places: Vec::new() };
     page.who();
     let Some(details) = &open.details else {
         page.plain("");
         page.plain("being looked up");
-        return page.out;
+        return (page.out, page.places);
     };
     page.findings(details);
+    page.course(details);
+    page.cached_now();
     page.figures(details);
     for (by, rows) in &details.lists {
         page.list(*by, rows, details);
@@ -52,7 +57,8 @@ pub(super) fn lines(app: &App, theme: &Theme) -> Vec<Line<'static>> {
         page.plain("- (files are counted by process: see the one that this thread belongs to)");
     }
     page.latency(details);
-    page.out
+    page.next();
+    (page.out, page.places)
 }
 
 struct Page<'a> {
@@ -60,15 +66,31 @@ struct Page<'a> {
     theme: &'a Theme,
     open: &'a Open,
     out: Vec<Line<'static>>,
+    links: Vec<Link>,
+    places: Vec<(Link, usize)>,
 }
 
 impl Page<'_> {
     fn width(&self) -> usize {
-        usize::from(self.app.size.0).max(20)
+        usize::from(self.app.zones().page.width).max(20)
     }
 
     fn plain(&mut self, text: &str) {
         self.out.push(Line::raw(self.theme.text(text)));
+    }
+
+    /// A line that can be chosen, if it leads anywhere.
+    fn link(&mut self, link: Link, text: &str) {
+        let chosen = self.open.chosen.as_ref() == Some(&link);
+        if self.links.contains(&link) {
+            self.places.push((link, self.out.len()));
+        }
+        let text = self.theme.text(text);
+        let line = match chosen {
+            true => Line::styled(format!("{text:<width$}", width = self.width()), self.theme.selected()),
+            false => Line::raw(text),
+        };
+        self.out.push(line);
     }
 
     fn title(&mut self, text: String) {
@@ -92,7 +114,9 @@ impl Page<'_> {
             _ => String::new(),
         };
         let name = layout::shown(by, who);
-        let (what, back) = (format!("{}{number}  ", by.singular()), "   (Esc: back)");
+        let wide = self.width() >= 80;
+        let back = if wide { "   (Up Down Enter: go on, Esc: back)" } else { "   (Esc: back)" };
+        let what = format!("{}{number}  ", by.singular());
         // Of a long name the middle is left out; the whole of it follows.
         let room = self.width().saturating_sub(what.len() + back.len()).max(10);
         let text = self.theme.text(&format!("{what}{}{back}", shortened(&name, room)));
@@ -135,11 +159,13 @@ impl Page<'_> {
         if details.findings.is_empty() {
             self.plain("none");
         }
-        for finding in &details.findings {
+        for (n, finding) in details.findings.iter().enumerate() {
             let width = self.width().saturating_sub(19).max(10);
             for (i, line) in wrapped(&finding.text, width).into_iter().enumerate() {
-                let id = if i == 0 { finding.id } else { "" };
-                self.plain(&format!("{id:<18} {line}"));
+                match i {
+                    0 => self.link(Link::Finding(n), &format!("{:<18} {line}", finding.id)),
+                    _ => self.plain(&format!("{:<18} {line}", "")),
+                }
             }
         }
     }
@@ -158,8 +184,9 @@ impl Page<'_> {
         let numbers = app.numbers();
         let total = Numbers { show: Show::Total, ..numbers };
         // Where only what came since the start is looked at, there is no other column.
-        let second =
-            |text: &str| if numbers.show == Show::Total { String::new() } else { format!("{text:>12}") };
+        // Nor of a row that is not one of the table: its interval is not looked up.
+        let alone = numbers.show == Show::Total || self.open.by != app.by();
+        let second = |text: &str| if alone { String::new() } else { format!("{text:>12}") };
         let title = second(if numbers.show == Show::Rate { "per second" } else { "interval" });
         self.title(format!("{:<12}{title} {:>12}   ", "figures", self.app.since()));
         let unknown = || Row { who: self.open.who.clone(), figures: Figures::unknown(), classic: None };
@@ -196,6 +223,10 @@ impl Page<'_> {
             let why = match (self.app.scene.engine, by.files() && !details.files_counted) {
                 (Engine::Classic, _) => "- (the classic engine counts processes only)",
                 (_, true) => "- (files are not counted: it was started with --no-files)",
+                // Rows of who has ended make room for those of the living.
+                (_, false) if by.files() && details.has_read() => {
+                    "- (they were put together with those of others: see the rows by file)"
+                }
                 (_, false) => "none that did anything",
             };
             self.plain(why);
@@ -211,12 +242,24 @@ impl Page<'_> {
         let numbers = Numbers { show: Show::Total, ..self.app.numbers() };
         let look = Look { layout: &layout, by, numbers };
         self.out.push(Line::from(Span::styled(look.titles().0, self.theme.dim())));
-        for row in rows.iter().take(LIST) {
+        for row in rows.iter().take(links::LIST) {
             let text = look.row(row, "");
-            self.plain(text.trim_end());
+            self.link(Link::Row(by, Id::new(by, &row.who)), text.trim_end());
         }
-        if rows.len() > LIST {
-            self.plain(&format!("and {} more", rows.len() - LIST));
+        if rows.len() > links::LIST {
+            self.plain(&format!("and {} more", rows.len() - links::LIST));
+        }
+    }
+
+    /// What one would run next.
+    fn next(&mut self) {
+        let commands = links::commands(self.open.by, &self.open.who);
+        if commands.is_empty() || self.app.scene.replay.is_some() {
+            return;
+        }
+        self.title("what to run next (Enter runs it here)".into());
+        for (n, words) in commands.iter().enumerate() {
+            self.link(Link::Command(n), &links::printed(words));
         }
     }
 

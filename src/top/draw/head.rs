@@ -2,10 +2,13 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::Line;
 use ratatui::text::Span;
 
 use super::charts;
+use super::foot;
+use super::panels;
 use super::theme::Theme;
 use crate::columns;
 use crate::columns::Column;
@@ -18,15 +21,18 @@ use crate::top::cells;
 use crate::top::filter::Filter;
 use crate::top::numbers::differ;
 use crate::top::settings::Show;
+use crate::top::settings::Sort;
 use crate::top::summary;
 use crate::top::table::Slot;
+use crate::top::tree::Tree;
 use crate::top::zones::Zones;
 
 /// Where bars begin: behind title and number.
 const BARS: u16 = 22;
+
 /// Draws it.
 pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_>) {
-    place(app, theme, zones.place, frame);
+    place(app, theme, zones, frame);
     let page = matches!(app.mode, Mode::Help(_) | Mode::Columns(_) | Mode::Details(_));
     if page || zones.figures.height == 0 {
         return;
@@ -34,7 +40,13 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
     let Some(snapshot) = &app.snapshot else { return };
     if zones.each == 0 {
         let text = summary::figures(&app.settings, &app.scene, &snapshot.system);
-        frame.buffer_mut().set_stringn(0, zones.figures.y, text, zones.figures.width.into(), theme.strong());
+        frame.buffer_mut().set_stringn(
+            zones.figures.x,
+            zones.figures.y,
+            text,
+            zones.figures.width.into(),
+            theme.strong(),
+        );
         return;
     }
     let numbers = summary::numbers(&app.settings, &app.scene, snapshot.system.seconds);
@@ -47,53 +59,98 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
     let series = summary::series(app.scene.engine).iter().filter_map(|id| cells::find(id));
     let area = zones.figures;
     for (column, y) in series.chain(more).zip(area.y..area.bottom()) {
-        let (title, text) = summary::figure(column, column.value(&line), numbers);
+        let value = column.value(&line);
+        let heat = match value {
+            columns::Value::Ratio(x) => theme.ratio(x),
+            _ => Style::new(),
+        };
+        let (title, text) = summary::figure(column, value, numbers);
         let buffer = frame.buffer_mut();
-        buffer.set_stringn(0, y, format!("{title:<10}"), area.width.into(), theme.figure(column.id));
+        buffer.set_stringn(area.x, y, format!("{title:<10}"), area.width.into(), theme.figure(column.id));
         let room = usize::from(area.width.saturating_sub(10));
-        buffer.set_stringn(10, y, format!("{text:>10}"), room, theme.strong());
+        buffer.set_stringn(area.x + 10, y, format!("{text:>10}"), room, heat.patch(theme.strong()));
     }
-    let room = Rect { x: BARS, width: area.width.saturating_sub(BARS), ..area };
+    let room = Rect { x: area.x + BARS, width: area.width.saturating_sub(BARS), ..area };
     charts::draw(app, theme, room, frame);
 }
 
-fn place(app: &App, theme: &Theme, area: Rect, frame: &mut Frame<'_>) {
+fn place(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_>) {
+    let area = zones.place;
     if area.height == 0 {
         return;
     }
-    let width = usize::from(area.width);
     let text = theme.text(&format!("cachetop  {}", summary::place(&app.settings, &app.scene)));
     // The clock is at the right; what a narrow screen cuts off is at the end.
     let clock: u16 = if app.scene.replay.is_some() { 20 } else { 9 };
-    let text: String = text.chars().take(width.saturating_sub(clock.into())).collect();
-    frame.buffer_mut().set_stringn(0, area.y, text, width, theme.strong());
+    let width = usize::from(area.width.saturating_sub(clock));
+    let text: String = text.chars().take(width).collect();
+    let buffer = frame.buffer_mut();
+    if zones.framed() {
+        panels::title(theme, zones, area.y, &Line::styled(text, theme.strong()), buffer);
+    } else {
+        buffer.set_stringn(area.x, area.y, text, width, theme.strong());
+    }
     let Some(snapshot) = &app.snapshot else { return };
-    let time = summary::time(&app.scene, &snapshot.system);
-    let x = area.width.saturating_sub(clock);
-    frame.buffer_mut().set_stringn(x, area.y, format!(" {time}"), clock.into(), theme.strong());
+    let after = if zones.framed() { " " } else { "" };
+    let time = format!(" {}{after}", summary::time(&app.scene, &snapshot.system));
+    let x = area.right().saturating_sub(clock);
+    buffer.set_style(Rect::new(x, area.y, clock.min(area.width), 1), Style::reset());
+    buffer.set_string(x, area.y, time, theme.strong());
     if area.height < 2 {
         return;
     }
     let numbers = summary::numbers(&app.settings, &app.scene, snapshot.system.seconds);
-    let mut lines = vec![summary::memory(snapshot, numbers)];
-    if area.height > 2 {
-        lines.push(summary::pressure(snapshot, numbers));
+    let memory = Line::from(fitting(summary::memory(snapshot, numbers), area.width));
+    let pressure = summary::pressure(snapshot, numbers);
+    let mut lines = vec![memory];
+    // Only what makes the totals wrong is red.
+    let lost = summary::lost(&snapshot.system.lost, &app.lost).map(|(text, totals)| {
+        let style = if totals { theme.warning() } else { theme.strong() };
+        Span::styled(text + "  ", style)
+    });
+    match (lost, area.height > 2) {
+        (Some(lost), true) => lines.push(Line::from(vec![lost, Span::raw(pressure)])),
+        (Some(lost), false) => lines.iter_mut().for_each(|line| line.spans.insert(0, lost.clone())),
+        (None, true) => lines.push(fitting(format!("{pressure}  lost 0"), area.width).into()),
+        (None, false) => lines.iter_mut().for_each(|line| line.push_span("  lost 0")),
     }
-    let last = area.y + u16::try_from(lines.len()).unwrap_or(1);
-    for (text, y) in lines.into_iter().zip(area.y + 1..area.bottom()) {
-        let mut line = Line::from(text);
-        if y == last {
-            match summary::lost(&snapshot.system.lost, &app.lost) {
-                None => line.push_span("  lost 0"),
-                // Only what makes the totals wrong is red.
-                Some((text, totals)) => {
-                    let style = if totals { theme.warning() } else { theme.strong() };
-                    line.spans.insert(0, Span::styled(text + "  ", style));
-                }
-            }
+    let meters = meters(snapshot);
+    for ((line, y), meter) in lines.into_iter().zip(area.y + 1..area.bottom()).zip(meters) {
+        let buffer = frame.buffer_mut();
+        buffer.set_line(area.x, y, &line, area.width);
+        let left = usize::from(area.width).saturating_sub(line.width());
+        if let (Some((name, part, bad)), true) = (meter, left > 26) {
+            let style = if bad { theme.misses(part * 0.5) } else { theme.shares() };
+            let x = area.right() - 24;
+            buffer.set_stringn(x, y, format!("{name:<7}"), 7, theme.dim());
+            let (end, _) = buffer.set_stringn(x + 7, y, theme.share(part, 12), 12, style);
+            buffer.set_style(Rect::new(end, y, (x + 19).saturating_sub(end), 1), theme.groove());
+            buffer.set_string(x + 19, y, format!("{:>4.0}%", part * 100.0), Style::new());
         }
-        frame.buffer_mut().set_line(0, y, &line, area.width);
     }
+}
+
+/// Parts of what there is, to be drawn as bars: the cache of all memory, dirty pages of those from which writers wait.
+fn meters(snapshot: &Snapshot) -> [Option<(&'static str, f64, bool)>; 2] {
+    let machine = snapshot.pulse.unwrap_or_default().machine;
+    let memory = &snapshot.system.memory;
+    #[allow(clippy::cast_precision_loss)]
+    let part = |n: u64, all: Option<u64>| all.filter(|all| *all > 0).map(|all| n as f64 / all as f64);
+    let cached = part(memory.cached_bytes, machine.total).map(|x| ("cached", x, false));
+    let dirty = part(memory.dirty_bytes, machine.dirty_limit).map(|x| ("dirty", x, true));
+    [cached, dirty]
+}
+
+/// A line with shorter words, and then without what says that nothing was lost, where there is no room for it.
+fn fitting(text: String, width: u16) -> String {
+    const SHORT: &[(&str, &str)] =
+        &[("inactive", "inact"), ("active", "act"), ("refaulted", "refault"), ("written", "write")];
+    let fits = |text: &str| text.chars().count() <= usize::from(width);
+    if fits(&text) {
+        return text;
+    }
+    let text = SHORT.iter().fold(text, |text, (long, short)| text.replace(long, short));
+    if fits(&text) { text } else { text.trim_end_matches("  lost 0").to_owned() }
 }
 
 /// What the rows are.
@@ -106,7 +163,7 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
         let by = snapshot.view.by;
         let what = |n: usize| if n == 1 { by.singular() } else { by.plural() };
         let all = snapshot.rows();
-        let entries = app.slots.iter().filter(|s| is_named(snapshot, **s)).count();
+        let entries = app.slots.iter().filter(|s| is_named(app, **s)).count();
         parts.push(match app.filter.is_empty() {
             true => format!("{all} {}", what(all)),
             false => format!("{entries} of {all} {}", what(all)),
@@ -123,12 +180,18 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
             (Show::Total, _) => app.since(),
             (show, _) => show.title().into(),
         });
-        let arrow = if app.settings.reverse { " reversed" } else { "" };
+        // Numbers fall from above unless reversed, names rise.
+        let falls = matches!(app.settings.sort, Sort::Busy | Sort::Column(_)) != app.settings.reverse;
+        match app.hangs() {
+            Tree::Flat => {}
+            Tree::Own => parts.push("tree, each its own".into()),
+            Tree::Below => parts.push("tree, with those below".into()),
+        }
         let sort = match app.settings.sort {
-            crate::top::settings::Sort::Column(c) => cells::title(c),
+            Sort::Column(c) => cells::title(c),
             other => other.name(),
         };
-        parts.push(format!("sorted by {sort}{arrow}"));
+        parts.push(format!("sorted by {sort} {}", theme.arrow(falls)));
         if app.settings.unit == Unit::Bytes {
             parts.push("bytes".into());
         }
@@ -139,6 +202,10 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
         }
     }
     let mut spans = vec![Span::raw(parts.join("  "))];
+    if app.mode == Mode::Search {
+        let text = theme.text(&format!("search: {}_  ", app.search));
+        spans.insert(0, Span::styled(text, theme.strong()));
+    }
     if app.mode == Mode::Filter || !app.filter.is_empty() {
         let cursor = if app.mode == Mode::Filter { "_" } else { "" };
         let filter = Filter::new(&app.filter);
@@ -167,42 +234,14 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
         spans.insert(0, Span::styled(text, theme.warning()));
     }
     // Where there is no line of keys, a message stands here.
-    if let Some(text) = message(app).filter(|_| zones.foot.height == 0) {
+    if let Some(text) = foot::message(app).filter(|_| zones.foot.height == 0) {
         spans.insert(0, Span::styled(theme.text(&format!("{text}  ")), theme.warning()));
     }
-    let line = Line::from(spans);
-    let end = u16::try_from(line.width() + 1).unwrap_or(u16::MAX).min(zones.status.width);
-    let buffer = frame.buffer_mut();
-    buffer.set_line(0, zones.status.y, &line, zones.status.width);
-    // The title of the panel below.
-    let rule = theme.rule().repeat(usize::from(zones.status.width - end));
-    buffer.set_string(end, zones.status.y, rule, theme.dim());
+    panels::title(theme, zones, zones.status.y, &Line::from(spans), frame.buffer_mut());
 }
 
 /// It is one of the rows that are counted: not a thread below, nor the rest.
-fn is_named(snapshot: &Snapshot, slot: Slot) -> bool {
-    matches!(slot, Slot::Entry(i) if snapshot.entries.get(i).is_some_and(|e| !e.named.who.other && e.ended.is_none()))
-}
-
-fn message(app: &App) -> Option<String> {
-    app.stopped.clone().or_else(|| app.message.as_ref().map(|(text, _)| text.clone()))
-}
-
-/// The keys, or a message.
-pub(super) fn foot(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_>) {
-    if zones.foot.height == 0 {
-        return;
-    }
-    let keys = match app.mode {
-        Mode::Filter => "text  !not  a|b  ~regular.expression  misses>100    Enter keep  Esc drop",
-        _ if app.scene.replay.is_some() => {
-            "h help  Space play  \u{2190} \u{2192} step  {} minute  () hour  Enter details  / filter q quit"
-        }
-        _ => "h help  Enter details  / filter  Tab rows  < > sort  m totals  \u{2190} \u{2192} time  q quit",
-    };
-    let (text, style) = match message(app) {
-        Some(text) => (theme.text(&text), theme.warning()),
-        None => (theme.text(keys), theme.dim()),
-    };
-    frame.buffer_mut().set_stringn(0, zones.foot.y, text, zones.foot.width.into(), style);
+fn is_named(app: &App, slot: Slot) -> bool {
+    let entry = app.entry(slot).filter(|_| !matches!(slot, Slot::Thread(..)));
+    entry.is_some_and(|e| !e.named.who.other && e.ended.is_none())
 }

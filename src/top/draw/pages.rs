@@ -13,36 +13,52 @@ use crate::top::settings::Sort;
 
 /// Where the texts of the list of columns begin.
 const ABOUT: usize = 16;
+/// The width of a key with what it does: two of them fit into 80 columns.
+const CELL: usize = 40;
 
-/// The help: the keys, from their table, and what the figures mean.
-pub(super) fn help(theme: &Theme) -> Vec<Line<'static>> {
-    let mut out = vec![Line::styled(
-        "Keys (q quits, Up and Down scroll, any other key closes this help)",
-        theme.strong(),
-    )];
-    let keys: Vec<_> = keys::lines().collect();
-    let half = keys.len().div_ceil(2);
-    // Two columns fit into 80.
-    for i in 0..half {
-        let cell = |i: usize| keys.get(i).map_or_else(String::new, |(k, about)| format!("{k:<10} {about}"));
-        out.push(Line::raw(keys_line(&cell(i), &cell(i + half))));
-    }
-    out.push(Line::raw(""));
-    out.push(Line::styled("Figures", theme.strong()));
+/// The help: what rows can stand for and the keys, from their table, and below what a screen of 24 lines holds, what the
+/// figures mean.
+pub(super) fn help(theme: &Theme, area: Rect) -> Vec<Line<'static>> {
+    let width = usize::from(area.width);
+    let title = |text: &'static str| Line::styled(text, theme.strong());
+    let mut out = vec![title("Eight kinds of rows: who does it, and on what (Tab: the next one)")];
+    out.extend(beside(theme, &keys::views().collect::<Vec<_>>(), (width / CELL).clamp(1, 4)));
+    out.push(title("Keys (q quits, Up Down PgDn scroll, any other key closes this help)"));
+    out.extend(beside(theme, &keys::others().collect::<Vec<_>>(), (width / CELL).clamp(1, 4)));
+    out.push(title("Function keys"));
+    let functions = keys::functions().map(|(key, about)| format!("{key} {about}"));
+    out.extend(lines_of(&functions.collect::<Vec<_>>().join("  "), width));
+    out.push(title("Figures"));
     for text in [
         "HITS pages read that were cached and used before. RAHITS first uses of pages that read-ahead had \
          fetched. MISSES pages read that were not cached. READ_HIT% is HITS of all three.",
         "WRITE_HIT% pages written that were cached. DIRTIES pages that went from clean to dirty. DIRECT bytes \
          that bypassed the cache. '-' cannot be known, or is a ratio of nothing.",
+        "Colours are values: from red by yellow to green for a part of hits, the redder the larger a part of all \
+         misses a row has. Without colours the bad ones are bold. SHARE is a row's part of all that was done.",
         "A dimmed row with x has ended; its figures are those of its last interval. 'cachetop --help' says more.",
     ] {
-        out.extend(wrapped(text, 78).into_iter().map(Line::raw));
+        out.extend(lines_of(text, width));
     }
     out
 }
 
-fn keys_line(left: &str, right: &str) -> String {
-    format!("{left:<40}{right}").trim_end().to_owned()
+fn lines_of(text: &str, width: usize) -> Vec<Line<'static>> {
+    wrapped(text, width.clamp(20, 118)).into_iter().map(Line::raw).collect()
+}
+
+/// Keys and what they do, in so many columns, from above to below.
+fn beside(theme: &Theme, all: &[(&'static str, &'static str)], columns: usize) -> Vec<Line<'static>> {
+    let lines = all.len().div_ceil(columns);
+    let line = |i: usize| {
+        let mut line = Line::default();
+        for (key, about) in all.iter().skip(i).step_by(lines) {
+            line.push_span(Span::styled(format!("{key:<10}"), theme.key()));
+            line.push_span(format!(" {about:<width$}", width = CELL - 11));
+        }
+        line
+    };
+    (0..lines).map(line).collect()
 }
 
 /// The list of columns, and its first line on the screen.

@@ -8,7 +8,6 @@ use ratatui::style::Style;
 use super::theme::Theme;
 use crate::columns;
 use crate::columns::Column;
-use crate::live::snapshot::Entry;
 use crate::model::Row;
 use crate::top::app::App;
 use crate::top::layout;
@@ -25,7 +24,7 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
     let area = zones.rows;
     if app.snapshot.is_none() {
         let text = "waiting for the first interval to end";
-        frame.buffer_mut().set_stringn(0, area.y, text, area.width.into(), theme.dim());
+        frame.buffer_mut().set_stringn(area.x, area.y, text, area.width.into(), theme.dim());
         return;
     }
     if app.slots.is_empty() && area.height > 0 {
@@ -33,38 +32,68 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
             true => "nothing happened in this interval",
             false => "no row is taken by the filter: Esc drops it",
         };
-        frame.buffer_mut().set_stringn(0, area.y, text, area.width.into(), theme.dim());
+        frame.buffer_mut().set_stringn(area.x, area.y, text, area.width.into(), theme.dim());
     }
     let marks = marks(app, &look);
     let seen = app.slots.iter().enumerate().skip(app.offset);
     for ((at, slot), y) in seen.zip(area.y..area.bottom()) {
-        let Some((row, state)) = app.row(*slot) else { continue };
+        let Some((mut row, state)) = app.row(*slot) else { continue };
+        let over = if state.is_over() { "x " } else { "" };
         let mark = match slot {
-            Slot::Thread(_, last) => theme.branch(*last),
-            Slot::Entry(_) if state.is_over() => "x ",
-            Slot::Entry(_) => "",
+            Slot::Thread(_, last) => theme.branch(*last).to_owned(),
+            Slot::Entry(_) => over.to_owned(),
+            Slot::Node(i) => {
+                let node = app.tree.nodes.get(*i);
+                if let Some(name) = node.and_then(|n| n.name.as_ref()) {
+                    (row.who.cgroup, row.who.unit) = (Some(name.clone()), None);
+                }
+                node.map_or_else(String::new, |n| branches(theme, &n.lasts, area.width.into())) + over
+            }
         };
         let entry = app.entry(*slot);
         let line = entry.filter(|_| app.by() == crate::pivot::By::Process && row.who.tid.is_none());
         let line = line.and_then(|e| app.argv.get(&e.named.who));
         let together =
             entry.and_then(|e| e.ended).map(|n| if n > 1 { format!("{n}x ") } else { "x ".into() });
-        let mark = together.as_deref().unwrap_or(mark);
+        let mark = together.unwrap_or(mark);
         let look = Look { numbers: look.numbers.over(entry.and_then(|e| e.seconds)), ..look };
-        let text = theme.text(&look.with_line(&row, mark, line));
+        let text = theme.text(&look.with_line(&row, &mark, line));
         let mut style = if state.is_over() { theme.dim() } else { ratatui::style::Style::new() };
         if app.selected.is_some() && at == app.at {
             style = style.patch(theme.selected());
         }
         let buffer = frame.buffer_mut();
-        buffer.set_style(Rect::new(0, y, area.width, 1), style);
-        buffer.set_stringn(0, y, text, area.width.into(), style);
+        buffer.set_style(Rect::new(area.x, y, area.width, 1), style);
+        buffer.set_stringn(area.x, y, text, area.width.into(), style);
         let styled = state.is_over() || app.selected.is_some() && at == app.at;
         let plain = !styled;
+        let busy = match slot {
+            Slot::Node(i) if !state.is_over() => app.tree.nodes.get(*i).map(|n| n.busy),
+            _ => entry.filter(|e| e.state.counts()).map(|e| e.busy),
+        };
         for mark in &marks {
-            mark.draw(theme, (&row, entry, plain), Rect { y, height: 1, ..area }, buffer);
+            mark.draw(theme, (&row, busy, plain), Rect { y, height: 1, ..area }, buffer);
         }
     }
+}
+
+/// The branches before a row of a tree. Of those above, the nearest are drawn, in half of what a line has beside figures: the name
+/// is to be read.
+fn branches(theme: &Theme, lasts: &[bool], width: usize) -> String {
+    let Some((own, above)) = lasts.split_last() else { return String::new() };
+    let hidden = above.len().saturating_sub((width.saturating_sub(70) / 6).max(1));
+    let above = above.get(hidden..).unwrap_or_default();
+    let more = match (hidden, theme.unicode) {
+        (0, _) => "",
+        (_, true) => "\u{2026}",
+        (_, false) => "~",
+    };
+    let pass = |last: &bool| match (last, theme.unicode) {
+        (true, _) => "   ",
+        (false, true) => "│  ",
+        (false, false) => "|  ",
+    };
+    more.to_owned() + &above.iter().map(pass).collect::<String>() + theme.branch(*own)
 }
 
 /// What is drawn over the text of a row.
@@ -79,7 +108,7 @@ enum What {
     Share(f64),
     /// Colours for a ratio of hits.
     Ratio(&'static Column),
-    /// The same for misses, of which the largest is this.
+    /// The same for misses, of which there are so many.
     Misses(&'static Column, f64),
 }
 
@@ -111,29 +140,27 @@ impl Mark {
     fn draw(
         &self,
         theme: &Theme,
-        (row, entry, plain): (&Row, Option<&Entry>, bool),
+        (row, busy, plain): (&Row, Option<u64>, bool),
         line: Rect,
         buffer: &mut Buffer,
     ) {
-        let area = Rect { x: self.begin, width: self.width, ..line }.intersection(line);
+        let area = Rect { x: line.x + self.begin, width: self.width, ..line }.intersection(line);
         let style = match &self.what {
             What::Share(all) => {
-                let counts = entry.filter(|e| e.state.counts() && *all > 0.0);
                 #[allow(clippy::cast_precision_loss)]
-                let part = counts.map_or(0.0, |e| e.busy as f64 / all);
+                let part = busy.filter(|_| *all > 0.0).map_or(0.0, |busy| busy as f64 / all);
                 let text = theme.share(part, self.width.into());
                 let style = if plain { theme.shares() } else { Style::new() };
-                buffer.set_stringn(self.begin, line.y, text, area.width.into(), style);
+                buffer.set_stringn(area.x, line.y, text, area.width.into(), style);
                 return;
             }
             What::Ratio(column) => match column.value(&columns::Line::from(row)) {
-                columns::Value::Ratio(x) => theme.heat(x),
+                columns::Value::Ratio(x) => theme.ratio(x),
                 _ => return,
             },
-            // A tenth of all misses is worth a look.
             What::Misses(column, all) => match column.value(&columns::Line::from(row)).sort_key() {
-                x if x > 0.0 && x * 10.0 >= *all => theme.heat(0.0),
-                x if x > 0.0 => theme.heat(0.6),
+                // The system's may be of another time than a row's.
+                x if x > 0.0 => theme.misses(x / all.max(x)),
                 _ => return,
             },
         };
@@ -150,7 +177,7 @@ fn titles(app: &App, theme: &Theme, look: &Look<'_>, area: Rect, frame: &mut Fra
     let (text, places) = look.titles();
     let buffer = frame.buffer_mut();
     buffer.set_style(area, theme.titles());
-    buffer.set_stringn(0, area.y, text, area.width.into(), theme.titles());
+    buffer.set_stringn(area.x, area.y, text, area.width.into(), theme.titles());
     for (begin, end, sort) in places {
         if sort != app.settings.sort {
             continue;
@@ -159,10 +186,16 @@ fn titles(app: &App, theme: &Theme, look: &Look<'_>, area: Rect, frame: &mut Fra
         let begin = u16::try_from(begin).unwrap_or(u16::MAX).min(area.width);
         let end = u16::try_from(end).unwrap_or(u16::MAX).min(area.width);
         let style = theme.titles().patch(theme.sorted());
-        buffer.set_style(Rect::new(begin, area.y, end - begin, 1), style);
+        buffer.set_style(Rect::new(area.x + begin, area.y, end - begin, 1), style);
         // Numbers fall from above unless reversed, names rise.
         let falls = matches!(sort, Sort::Busy | Sort::Column(_)) != app.settings.reverse;
-        buffer.set_stringn(end, area.y, theme.arrow(falls), usize::from(area.width - end).min(1), style);
+        buffer.set_stringn(
+            area.x + end,
+            area.y,
+            theme.arrow(falls),
+            usize::from(area.width - end).min(1),
+            style,
+        );
         break;
     }
 }

@@ -1,18 +1,23 @@
 //! Colours and signs, as far as the terminal has them.
 //!
-//! Colours are the first eight of the terminal's own, and nothing depends on them alone: they follow the person's
-//! theme, light or dark, and cost nothing where there are none.
+//! Colours that tell figures apart are the first eight of the terminal's own: they follow the person's theme, light or
+//! dark. Colours that are values are in `heat.rs`. Nothing depends on any of them alone.
 
 use ratatui::style::Color;
 use ratatui::style::Modifier;
 use ratatui::style::Style;
 use ratatui::symbols::bar;
+use ratatui::text::Span;
+
+use super::heat::Depth;
 
 /// How things look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Theme {
-    /// Colours are used.
-    pub color: bool,
+    /// Colours that are used.
+    pub depth: Depth,
+    /// The background is known to be light.
+    pub light: bool,
     /// Signs beyond ASCII are used.
     pub unicode: bool,
 }
@@ -34,7 +39,13 @@ impl Theme {
     /// Without colours, with all signs.
     #[must_use]
     pub const fn plain() -> Self {
-        Self { color: false, unicode: true }
+        Self { depth: Depth::None, light: false, unicode: true }
+    }
+
+    /// The same with the sixteen colours that terminals of old have.
+    #[must_use]
+    pub const fn sixteen() -> Self {
+        Self { depth: Depth::Sixteen, ..Self::plain() }
     }
 
     /// What this terminal has, by its environment.
@@ -42,26 +53,36 @@ impl Theme {
     pub fn fitting(wanted: crate::top::options::Color, env: impl Fn(&str) -> Option<String>) -> Self {
         use crate::top::options::Color as Wanted;
         let set = |name: &str| env(name).filter(|v| !v.is_empty());
-        let term = set("TERM").unwrap_or_default();
-        let mono = term.ends_with("-m") || term.ends_with("-mono") || term.starts_with("vt");
-        let color = match wanted {
-            Wanted::Always => true,
-            Wanted::Never => false,
-            Wanted::Auto => set("NO_COLOR").is_none() && !mono,
+        let (term, colorterm) = (set("TERM").unwrap_or_default(), set("COLORTERM").unwrap_or_default());
+        let depth = Depth::named(&term, &colorterm, set("TMUX").is_some());
+        let depth = match (wanted, depth) {
+            (Wanted::Never, _) => Depth::None,
+            (Wanted::Always, Depth::None) => Depth::Sixteen,
+            (Wanted::Always, depth) => depth,
+            (Wanted::Auto, depth) => {
+                if set("NO_COLOR").is_none() {
+                    depth
+                } else {
+                    Depth::None
+                }
+            }
         };
+        // Some terminals tell their colours: foreground; background.
+        let background = set("COLORFGBG").and_then(|c| c.rsplit(';').next()?.parse::<u8>().ok());
+        let light = background.is_some_and(|n| n == 7 || (9..16).contains(&n));
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default();
         let locale = locale.to_ascii_lowercase();
-        Self { color, unicode: locale.contains("utf-8") || locale.contains("utf8") }
+        Self { depth, light, unicode: locale.contains("utf-8") || locale.contains("utf8") }
     }
 
     /// Whether there are any.
     #[must_use]
     pub const fn colors(self) -> bool {
-        self.color
+        !matches!(self.depth, Depth::None)
     }
 
     const fn colored(self, color: Color) -> Style {
-        if self.color { Style::new().fg(color) } else { Style::new() }
+        if self.colors() { Style::new().fg(color) } else { Style::new() }
     }
 
     /// The n-th figure of the system.
@@ -151,6 +172,33 @@ impl Theme {
         if self.unicode { "─" } else { "-" }
     }
 
+    /// A side of a border, and where a line of it begins and ends: the first, one between, the last.
+    #[must_use]
+    pub const fn corners(self, which: usize) -> [&'static str; 3] {
+        match (self.unicode, which) {
+            (true, 0) => ["│", "╭", "╮"],
+            (true, 1) => ["│", "├", "┤"],
+            (true, _) => ["│", "╰", "╯"],
+            (false, _) => ["|", "+", "+"],
+        }
+    }
+
+    /// A key.
+    #[must_use]
+    pub const fn key(self) -> Style {
+        self.colored(Color::Cyan).add_modifier(Modifier::BOLD)
+    }
+
+    /// What a function key does.
+    #[must_use]
+    pub const fn label(self) -> Style {
+        if self.colors() {
+            Style::new().fg(Color::Black).bg(Color::Cyan)
+        } else {
+            Style::new().add_modifier(Modifier::REVERSED)
+        }
+    }
+
     /// Where the largest value is: above or below.
     #[must_use]
     pub const fn arrow(self, falls: bool) -> &'static str {
@@ -176,20 +224,37 @@ impl Theme {
         }
     }
 
+    /// What a bar of a share does not fill.
+    #[must_use]
+    pub fn groove(self) -> Style {
+        if self.unicode {
+            Style::new().add_modifier(Modifier::UNDERLINED | Modifier::DIM)
+        } else {
+            Style::new()
+        }
+    }
+
     /// The bars of shares.
     #[must_use]
     pub const fn shares(self) -> Style {
         self.colored(Color::Cyan)
     }
 
-    /// How good a part of hits is.
+    /// How good a part of hits is. From nine tenths on, each hundredth is worth more.
     #[must_use]
-    pub fn heat(self, ratio: f64) -> Style {
-        self.colored(match ratio {
-            r if r >= 0.9 => Color::Green,
-            r if r >= 0.5 => Color::Yellow,
-            _ => Color::Red,
-        })
+    pub fn ratio(self, ratio: f64) -> Style {
+        let value = match ratio {
+            r if r >= 0.9 => (2.0 + (r - 0.9) / 0.1) / 3.0,
+            r if r >= 0.5 => (1.0 + (r - 0.5) / 0.4) / 3.0,
+            r => r / 0.5 / 3.0,
+        };
+        self.depth.heat(value, self.light)
+    }
+
+    /// How bad it is to have this part of all misses: half of them is as bad as it gets.
+    #[must_use]
+    pub fn misses(self, part: f64) -> Style {
+        self.depth.heat(0.6 * (1.0 - (part * 2.0).min(1.0)), self.light)
     }
 
     /// Where a figure has no value in the history.
@@ -216,14 +281,11 @@ impl Theme {
             return text.to_owned();
         }
         text.chars()
-            .map(|c| {
-                if c == '…' {
-                    '~'
-                } else if c.is_ascii() {
-                    c
-                } else {
-                    '?'
-                }
+            .map(|c| match c {
+                '…' => "~".to_owned(),
+                c if c.is_ascii() => c.to_string(),
+                // As wide as it was: what follows keeps its place.
+                c => "?".repeat(Span::raw(c.to_string()).width()),
             })
             .collect()
     }
@@ -239,15 +301,31 @@ mod tests {
         let theme = |vars: &[(&str, &str)], wanted| {
             let find = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
             let theme = Theme::fitting(wanted, find);
-            (theme.color, theme.unicode)
+            (theme.depth, theme.unicode)
         };
         let xterm = ("TERM", "xterm-256color");
-        assert_eq!(theme(&[xterm, ("LANG", "C.UTF-8")], Wanted::Auto), (true, true));
-        assert_eq!(theme(&[xterm, ("LANG", "C.UTF-8"), ("LC_ALL", "C")], Wanted::Auto), (true, false));
-        assert_eq!(theme(&[xterm, ("NO_COLOR", "1")], Wanted::Auto), (false, false));
-        assert_eq!(theme(&[xterm, ("NO_COLOR", "")], Wanted::Auto), (true, false));
-        assert_eq!(theme(&[xterm, ("NO_COLOR", "1")], Wanted::Always), (true, false));
-        assert_eq!(theme(&[("TERM", "vt100")], Wanted::Auto), (false, false));
-        assert_eq!(theme(&[("TERM", "xterm")], Wanted::Never), (false, false));
+        let many = Depth::Many;
+        assert_eq!(theme(&[xterm, ("LANG", "C.UTF-8")], Wanted::Auto), (many, true));
+        assert_eq!(theme(&[xterm, ("LANG", "C.UTF-8"), ("LC_ALL", "C")], Wanted::Auto), (many, false));
+        assert_eq!(theme(&[xterm, ("NO_COLOR", "1")], Wanted::Auto), (Depth::None, false));
+        assert_eq!(theme(&[xterm, ("NO_COLOR", "")], Wanted::Auto), (many, false));
+        assert_eq!(theme(&[xterm, ("NO_COLOR", "1")], Wanted::Always), (many, false));
+        assert_eq!(theme(&[xterm, ("COLORTERM", "truecolor")], Wanted::Auto), (Depth::True, false));
+        assert_eq!(theme(&[("TERM", "vt100")], Wanted::Auto), (Depth::None, false));
+        assert_eq!(theme(&[("TERM", "vt100")], Wanted::Always), (Depth::Sixteen, false));
+        assert_eq!(theme(&[("TERM", "xterm")], Wanted::Never), (Depth::None, false));
+        for (background, light) in [("0;15", true), ("0;default;7", true), ("15;0", false), ("0;8", false)] {
+            let find = |name: &str| (name == "COLORFGBG").then(|| background.to_owned());
+            assert_eq!(Theme::fitting(Wanted::Auto, find).light, light, "{background}");
+        }
+    }
+
+    #[test]
+    fn half_of_all_misses_is_as_bad_as_none_of_the_hits() {
+        let theme = Theme { depth: Depth::True, ..Theme::plain() };
+        assert_eq!(theme.misses(0.5), theme.ratio(0.0));
+        assert_eq!(theme.misses(1.0), theme.ratio(0.0));
+        assert_ne!(theme.misses(0.1), theme.misses(0.2));
+        assert_ne!(theme.ratio(0.98), theme.ratio(0.99));
     }
 }

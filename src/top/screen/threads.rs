@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::Sender;
 use std::thread;
+use std::time::Duration;
 
 use signal_hook::consts::SIGALRM;
 use signal_hook::consts::SIGCONT;
@@ -17,8 +18,10 @@ use signal_hook::consts::SIGUSR2;
 use signal_hook::iterator::Signals;
 
 use super::Event;
+use super::running;
 use crate::exit::Failure;
 use crate::live::machine::Watch;
+use crate::privilege::Role;
 use crate::top::app::App;
 use crate::top::counting;
 use crate::top::counting::Counting;
@@ -60,12 +63,14 @@ pub(super) fn sample(
             let report = |report| sender.send(Event::Report(report)).is_ok();
             if let Some((path, from)) = &options.replay {
                 let (tape, scene, settings) = replay::Tape::open(&options, (path, from.as_ref()), config)?;
+                Role::Replay.take(&[])?;
                 let view = App::new(scene.clone(), settings.clone(), (0, 0)).view();
                 let _ = sender.send(Event::Began(Box::new((scene, settings))));
                 return tape.work(view, &requests, &report);
             }
             let Counting { mut engines, pivot, scene } = counting::count(&options, config)?;
             let (settings, _) = counting::settings(&options, scene.engine)?;
+            Role::Count.take(&[])?;
             let job = Job {
                 source: &mut engines,
                 pivot,
@@ -84,27 +89,41 @@ pub(super) fn sample(
     })
 }
 
-/// Signals become events. The third one that asks for the end gets it, should the terminal be stuck.
+/// Signals become events. One that asks for the end gets it, be the terminal stuck: a second later, or at the third of them.
 pub(super) fn signals(sender: Sender<Event>) -> Result<(), Failure> {
     // The last three mean nothing to us, and would end us with the terminal in our hands.
     const ENDS: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM];
     /// How long a terminal that is stuck may take to be given back.
-    const STUCK: std::time::Duration = std::time::Duration::from_millis(200);
+    const STUCK: Duration = Duration::from_millis(200);
+    /// How long the end may take that a signal asked for: nobody may read what is being written (a connection that hangs).
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let end = |signal| {
+        let _ = spawn("end", terminal::give_back);
+        thread::sleep(STUCK);
+        signal_hook::low_level::exit(128 + signal);
+    };
     let all = ENDS.into_iter().chain([SIGTSTP, SIGCONT]);
     let mut signals = Signals::new(all).map_err(|e| Failure::failed(format!("cannot take signals: {e}")))?;
     spawn("signals", move || {
         let mut ends = 0;
         for signal in signals.forever() {
-            let _ = sender.send(Event::Signal(signal));
-            if ENDS.contains(&signal) {
-                ends += 1;
-                // Output that somebody stopped (Ctrl-S) would hold up the end.
-                let _ = rustix::termios::tcflow(std::io::stdout(), rustix::termios::Action::OOn);
+            if ENDS.contains(&signal) && running::pass(signal) {
+                continue;
             }
-            if ends > 2 {
-                let _ = spawn("end", terminal::give_back);
-                std::thread::sleep(STUCK);
-                signal_hook::low_level::exit(128 + signal);
+            let _ = sender.send(Event::Signal(signal));
+            if !ENDS.contains(&signal) {
+                continue;
+            }
+            ends += 1;
+            // Output that somebody stopped (Ctrl-S) would hold up the end.
+            let _ = rustix::termios::tcflow(std::io::stdout(), rustix::termios::Action::OOn);
+            match ends {
+                1 => drop(spawn("late", move || {
+                    thread::sleep(PATIENCE);
+                    end(signal);
+                })),
+                2 => {}
+                _ => end(signal),
             }
         }
     })

@@ -89,7 +89,7 @@ fn measure(what: &str, view: View, prepare: impl Fn(&mut App)) {
     prepare(&mut app);
     let options = TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, 200, 60)) };
     let mut terminal = Terminal::with_options(CrosstermBackend::new(io::sink()), options).unwrap();
-    let theme = Theme { color: true, unicode: true };
+    let theme = Theme::sixteen();
     // The best of many for the parts: what others do on the machine is not ours.
     let mut best = [Duration::MAX; 3];
     let begun = spent();

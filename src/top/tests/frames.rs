@@ -5,9 +5,9 @@ use crate::sample::Histograms;
 use crate::top::details::Details;
 use crate::top::findings;
 
-const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (200, 60), (60, 15)];
+const SIZES: [(u16, u16); 5] = [(80, 24), (100, 32), (120, 40), (200, 60), (60, 15)];
 
-fn full() -> Snapshot {
+pub(super) fn full() -> Snapshot {
     let mut rows = vec![
         process(31_337, "dd", &reads(8, 12_177, 257)),
         process(1234, "postgres", &reads(1_234_567, 0, 4)),
@@ -119,6 +119,7 @@ fn details() {
         latency: None,
         system_latency: None,
         files_counted: true,
+        course: None,
     });
     app.command_line(pid, Some("dd if=odd of=/dev/null bs=1M".into()));
     insta::assert_snapshot!("details", frame(&mut app));
@@ -192,7 +193,7 @@ fn a_terminal_without_colours_or_signs_gets_none() {
     let mut app = app((80, 24));
     app.take(full());
     typed(&mut app, "p");
-    let theme = Theme { color: false, unicode: false };
+    let theme = Theme { unicode: false, ..Theme::plain() };
     let text = frame_as(&mut app, &theme);
     assert!(text.is_ascii(), "{text}");
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();

@@ -9,7 +9,7 @@ use super::*;
 use crate::top::app::Mode;
 use crate::top::table::Slot;
 
-fn rows(hits: &[(u32, u64)]) -> Snapshot {
+pub(super) fn rows(hits: &[(u32, u64)]) -> Snapshot {
     let rows = hits.iter().map(|(pid, n)| process(*pid, "p", &reads(*n, 0, 0))).collect();
     snapshot(rows, fixtures::busy().total)
 }

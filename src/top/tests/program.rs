@@ -169,7 +169,10 @@ fn play_on(mut source: Fake, steps: Vec<Step>, iterations: Option<u64>) -> (Resu
         commands: &commands,
         command_line: &|_| (),
         command_lines: &|_| (),
+        look: &|_, _, _| (),
+        parents: &|_| (),
         suspend: &|| (),
+        run: &|_| (),
         iterations,
     };
     let result = screen::turn(&mut app, &mut script, &mut film, &hands);

@@ -1,0 +1,161 @@
+//! What the kernel says of the memory of a cgroup.
+
+use std::fs;
+use std::path::Path;
+
+use super::Hierarchy;
+
+/// The memory of a cgroup and of those below it; `None` for what this kernel does not say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Memory {
+    /// Bytes of its files in the cache, those of tmpfs and shared memory included.
+    pub file: Option<u64>,
+    /// Of them on the list of the active ones.
+    pub active: Option<u64>,
+    /// And of the inactive ones.
+    pub inactive: Option<u64>,
+    /// To be written.
+    pub dirty: Option<u64>,
+    /// All that it is charged for: files, memory of processes, of the kernel.
+    pub used: Option<u64>,
+    /// What may be used, and how the path of the cgroup is called whose limit it is; `None`: there is no limit.
+    pub limit: Option<(u64, String)>,
+    /// Pages of files that came back after they had been evicted, ever since it was made.
+    pub refaulted: Option<u64>,
+    /// Microseconds in which some of its threads waited for memory, ever since.
+    pub stalled: Option<u64>,
+    /// Part of the last ten seconds in which some of its threads waited for memory, and all of them.
+    pub pressure: Option<(f64, f64)>,
+}
+
+impl Memory {
+    /// Of a path in the hierarchy.
+    ///
+    /// # Errors
+    /// Why nothing is known, in words.
+    pub fn read(path: &str) -> Result<Self, &'static str> {
+        let mountinfo = fs::read_to_string("/proc/self/mountinfo").map_err(|_| "/proc cannot be read")?;
+        let hierarchy = Hierarchy::find(&mountinfo).ok_or("no hierarchy of cgroups is mounted")?;
+        let dir = hierarchy.dir(path).ok_or("it is not below what is mounted here")?;
+        if !dir.is_dir() {
+            return Err("it is gone");
+        }
+        Ok(Self::below(&dir, &hierarchy))
+    }
+
+    fn below(dir: &Path, hierarchy: &Hierarchy) -> Self {
+        let stat = text(dir, "memory.stat").unwrap_or_default();
+        let value =
+            |name: &str| stat.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+        // Version 1 tells of this cgroup alone, and with `total_` of all below.
+        let either =
+            |v2: &str, v1: &str| -> Option<u64> { value(&format!("total_{v1}")).or_else(|| value(v2)) };
+        let both = |name: &str| either(name, name);
+        let pressure = text(dir, "memory.pressure").unwrap_or_default();
+        let (some, full) = (pressed(&pressure, "some"), pressed(&pressure, "full"));
+        Self {
+            file: either("file", "cache"),
+            active: both("active_file"),
+            inactive: both("inactive_file"),
+            dirty: either("file_dirty", "dirty"),
+            used: number(dir, "memory.current").or_else(|| number(dir, "memory.usage_in_bytes")),
+            limit: limit(dir, hierarchy),
+            // Before 5.9 there was one counter, of files.
+            refaulted: both("workingset_refault_file").or_else(|| both("workingset_refault")),
+            stalled: some.map(|(_, total)| total),
+            pressure: some.zip(full).map(|((some, _), (full, _))| (some, full)),
+        }
+    }
+}
+
+fn text(dir: &Path, name: &str) -> Option<String> {
+    fs::read_to_string(dir.join(name)).ok()
+}
+
+fn number(dir: &Path, name: &str) -> Option<u64> {
+    text(dir, name)?.trim().parse().ok()
+}
+
+/// The lowest of its own limit and those above it. Version 1 has a number near the largest one for none.
+fn limit(dir: &Path, hierarchy: &Hierarchy) -> Option<(u64, String)> {
+    const NONE: u64 = 1 << 62;
+    let of = |dir: &Path| {
+        let own = ["memory.max", "memory.high", "memory.limit_in_bytes"];
+        own.into_iter().filter_map(|name| number(dir, name)).min().filter(|limit| *limit < NONE)
+    };
+    let above = dir.ancestors().take_while(|d| d.starts_with(&hierarchy.mount));
+    let lowest = above.filter_map(|d| Some((of(d)?, d))).min_by_key(|(limit, _)| *limit)?;
+    Some((lowest.0, hierarchy.inside(lowest.1)?))
+}
+
+/// A line of a pressure file: the part of the last ten seconds, and the sum in microseconds.
+fn pressed(text: &str, kind: &str) -> Option<(f64, u64)> {
+    let line = text.lines().find_map(|l| l.strip_prefix(kind)?.strip_prefix(' '))?;
+    let word = |name: &str| line.split(' ').find_map(|w| w.strip_prefix(name));
+    Some((word("avg10=")?.parse::<f64>().ok()? / 100.0, word("total=")?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn hierarchy(files: &[(&str, &str)]) -> (tempfile::TempDir, Hierarchy) {
+        let top = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = top.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let mount = top.path().into();
+        (top, Hierarchy { mount, root: "/".into() })
+    }
+
+    #[test]
+    fn version_2() {
+        let (top, hierarchy) = hierarchy(&[
+            ("a/memory.max", "1000000\n"),
+            ("a/b/memory.max", "max\n"),
+            ("a/b/memory.high", "max\n"),
+            ("a/b/memory.current", "7000\n"),
+            (
+                "a/b/memory.stat",
+                "anon 5\nfile 4096\nfile_mapped 9\nfile_dirty 3\ninactive_file 96\nactive_file 4000\nworkingset_refault_anon 8\nworkingset_refault_file 17\n",
+            ),
+            (
+                "a/b/memory.pressure",
+                "some avg10=12.50 avg60=0.00 avg300=0.00 total=1500\nfull avg10=1.00 avg60=0.00 avg300=0.00 total=3\n",
+            ),
+        ]);
+        let expected = Memory {
+            file: Some(4096),
+            active: Some(4000),
+            inactive: Some(96),
+            dirty: Some(3),
+            used: Some(7000),
+            limit: Some((1_000_000, "/a".into())),
+            refaulted: Some(17),
+            stalled: Some(1500),
+            pressure: Some((0.125, 0.01)),
+        };
+        assert_eq!(Memory::below(&top.path().join("a/b"), &hierarchy), expected);
+    }
+
+    #[test]
+    fn version_1_and_what_it_does_not_say() {
+        let (top, hierarchy) = hierarchy(&[
+            ("memory.limit_in_bytes", "9223372036854771712\n"),
+            ("g/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("g/memory.usage_in_bytes", "50\n"),
+            (
+                "g/memory.stat",
+                "cache 1\ndirty 2\nactive_file 3\ntotal_cache 10\ntotal_dirty 20\ntotal_active_file 30\n",
+            ),
+        ]);
+        let expected =
+            Memory { file: Some(10), active: Some(30), dirty: Some(20), used: Some(50), ..Memory::default() };
+        assert_eq!(Memory::below(&top.path().join("g"), &hierarchy), expected);
+        assert_eq!(Memory::below(&top.path().join("none"), &hierarchy), Memory::default());
+    }
+}

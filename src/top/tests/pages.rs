@@ -1,0 +1,114 @@
+//! What the cache has now of a file and of a cgroup, and what a row did in the last minutes.
+
+use std::time::Duration;
+use std::time::Instant;
+
+use super::*;
+use crate::cgroup::Memory;
+use crate::top::now::Now;
+use crate::top::now::Pages;
+
+const SIZES: [(u16, u16); 5] = [(80, 24), (120, 40), (200, 60), (60, 15), (40, 12)];
+
+/// The details of a row of this kind are open.
+fn opened(size: (u16, u16), by: By, who: Who) -> App {
+    let mut app = app(size);
+    app.settings.by = by;
+    let mut all = snapshot(Vec::new(), fixtures::busy().total);
+    all.view.by = by;
+    let row = Row { who, figures: fixtures::figures(&reads(9, 0, 1)), classic: None };
+    all.entries = Arc::new(vec![Entry::new(by, row, State::Active)]);
+    app.take(all);
+    typed(&mut app, "~");
+    app
+}
+
+fn tell(app: &mut App, now: Now) {
+    let (by, id) = app.open.as_ref().map(|o| (o.by, o.id.clone())).unwrap();
+    assert!(app.looked_at(by, &id, now));
+    let who = app.open.as_ref().unwrap().who.clone();
+    app.looked_up(crate::top::details::Details {
+        by,
+        id,
+        who,
+        since_start: None,
+        lists: Vec::new(),
+        latency: None,
+        system_latency: None,
+        findings: Vec::new(),
+        files_counted: true,
+        course: None,
+    });
+}
+
+fn file() -> Who {
+    Who { path: Some("/srv/\u{1b}[2Jtable".into()), inode: Some(7), ..Who::default() }
+}
+
+#[test]
+fn a_file_has_a_map_of_what_is_cached_now() {
+    for size in SIZES {
+        let mut app = opened(size, By::File, file());
+        let parts = (0..192).map(|i| [100, 60, 10, 0][i % 4]).collect();
+        let pages = Pages {
+            size: 19_200 * 4096,
+            pages: 19_200,
+            cached: 8160,
+            dirty: Some(12),
+            evicted: None,
+            runs: 96,
+            part: 100,
+            parts,
+        };
+        tell(&mut app, Now::File(Ok(pages)));
+        insta::assert_snapshot!(format!("map_{}x{}", size.0, size.1), frame(&mut app));
+    }
+    let mut app = opened((100, 40), By::File, file());
+    tell(&mut app, Now::File(Err("no\u{1b}[2J answer".into())));
+    assert!(frame(&mut app).contains("- (no\\x1b[2J answer)"), "{}", frame(&mut app));
+    // A file without a page.
+    let none = Pages {
+        size: 0,
+        pages: 0,
+        cached: 0,
+        dirty: None,
+        evicted: None,
+        runs: 0,
+        part: 1,
+        parts: Vec::new(),
+    };
+    tell(&mut app, Now::File(Ok(none)));
+    assert!(frame(&mut app).contains("0 of 0 (-)"), "{}", frame(&mut app));
+    // An answer for what is not open any more.
+    assert!(!app.looked_at(By::File, &Id::Other, Now::File(Err(String::new()))));
+}
+
+#[test]
+fn a_cgroup_has_its_memory() {
+    let who = Who { cgroup: Some("/system.slice/db.service".into()), ..Who::default() };
+    let at = Instant::now();
+    let memory = |refaulted| Memory {
+        file: Some(300 << 20),
+        active: Some(100 << 20),
+        inactive: Some(200 << 20),
+        dirty: Some(4096),
+        used: Some(500 << 20),
+        limit: Some((512 << 20, "/system.slice".into())),
+        refaulted: Some(refaulted),
+        stalled: Some(5),
+        pressure: Some((0.125, 0.0)),
+    };
+    for size in SIZES {
+        let mut app = opened(size, By::Cgroup, who.clone());
+        tell(&mut app, Now::Cgroup(Ok((memory(1000), at))));
+        tell(&mut app, Now::Cgroup(Ok((memory(1500), at + Duration::from_secs(2)))));
+        insta::assert_snapshot!(format!("memory_{}x{}", size.0, size.1), frame(&mut app));
+    }
+    // What a kernel does not say is not known.
+    let mut app = opened((100, 40), By::Cgroup, who);
+    tell(&mut app, Now::Cgroup(Ok((Memory::default(), at))));
+    let text = frame(&mut app);
+    assert!(text.contains("files         - active -") && text.contains("no limit"), "{text}");
+    tell(&mut app, Now::Cgroup(Err("it is gone".into())));
+    assert!(frame(&mut app).contains("- (it is gone)"));
+}
