@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Times cachedu beside vmtouch, fincore and pcstat, in turn in one run.
+"""Times cachedu beside vmtouch, fincore, pcstat, du, dust, gdu and ncdu, in turn in one run.
 
     bench/cachedu.py [--cachedu PROGRAM] [--pcstat PROGRAM] [--files N] [--runs N] [--sparse BYTES]
+
+du, dust, gdu and ncdu do not know the cache: they walk the same tree for sizes, and show what a walk costs.
 
 As root. The files lie in a file system of their own in an image; it is mounted anew before each cold run, so that
 inodes, names and pages of this file system are gone and those of the rest of the machine are not. What is not
@@ -11,10 +13,12 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 parser = argparse.ArgumentParser()
@@ -39,8 +43,8 @@ class Disk:
         self.image, self.mount = f"{top}/image", f"{top}/mnt"
         os.mkdir(self.mount)
         with open(self.image, "wb") as image:
-            image.truncate((files * 6 << 10) + (1 << 30))
-        run(["mkfs.ext4", "-q", "-F", "-N", str(files * 2 + 1000), "-E", "lazy_itable_init=0", self.image])
+            image.truncate((files * 6 << 10) + (4 << 30))
+        run(["mkfs.ext4", "-q", "-F", "-N", str(files * 2 + 12_000), "-E", "lazy_itable_init=0", self.image])
         self.up()
 
     def up(self):
@@ -56,12 +60,19 @@ class Disk:
 
 def timed(command):
     start = time.perf_counter()
-    try:
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       timeout=args.timeout, shell=isinstance(command, str))
-    except subprocess.TimeoutExpired:
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                             shell=isinstance(command, str), start_new_session=True)
+    # To wait with a timeout is to look every 50 ms.
+    late = threading.Timer(args.timeout, lambda: os.killpg(child.pid, signal.SIGKILL))
+    late.start()
+    code = child.wait()
+    took = time.perf_counter() - start
+    late.cancel()
+    if code == -signal.SIGKILL:
         return None
-    return time.perf_counter() - start
+    if code not in (0, 1):
+        raise subprocess.CalledProcessError(code, command)
+    return took
 
 
 def compare(title, commands, runs, before=lambda: None):
@@ -97,10 +108,21 @@ def rivals(target, lists):
     return commands
 
 
+def walkers(tree):
+    """What walks the same tree and asks about sizes only."""
+    known = {
+        "du -s": ["du", "-s", tree],
+        "dust": ["dust", "-d", "0", "-P", tree],
+        "gdu": ["gdu", "-n", "-p", "-s", tree],
+        "ncdu": ["ncdu", "-0", "-o", "/dev/null", tree],
+    }
+    return {name: command for name, command in known.items() if shutil.which(command[0])}
+
+
 def main():
     if os.geteuid() != 0:
         sys.exit("run it as root: it mounts a file system")
-    for tool in ("vmtouch", "fincore"):
+    for tool in ("vmtouch", "fincore", "dust", "gdu", "ncdu"):
         if not shutil.which(tool):
             print(f"left out: {tool} is not installed")
     if not args.pcstat:
@@ -111,6 +133,7 @@ def main():
         disk = Disk(top, args.files)
         try:
             small(disk)
+            warm(disk)
             sparse(disk)
         finally:
             disk.down()
@@ -125,7 +148,7 @@ def small(disk):
             file.write(b"x" * 3000)
     os.sync()
     commands = {"cachedu": [cachedu, "-q", "-d", "0", tree], "cachedu -j 1": [cachedu, "-q", "-j", "1", "-d", "0", tree]}
-    commands |= rivals(tree, True)
+    commands |= rivals(tree, True) | walkers(tree)
     # The same question, the same answer, before anything is timed.
     total = json.loads(run([cachedu, "--json", "-d", "0", tree]).splitlines()[-1])
     told = [total["pages"], total["cached"]]
@@ -138,9 +161,37 @@ def small(disk):
     print(f"{args.files} files of one page, {told[1]} of {told[0]} pages cached")
     compare("small files, warm", commands, args.runs)
     compare("small files, cold (mounted anew)", commands, args.runs, disk.cold)
+    names = f"{disk.mount}/names"
+    run(f"find {tree} -type f -print0 > {names}", shell=True)
+    named = {f"cachedu --files-from, -j {n}": [cachedu, "-q", "-j", str(n), "--csv", "-0", "--files-from", names] for n in (1, 2)}
+    compare("files by name, warm", named, args.runs)
     threads = {f"cachedu -j {n}": [cachedu, "-q", "-j", str(n), "-d", "0", tree] for n in (1, 2, 4, 8)}
     compare("threads, warm", threads, args.runs)
     compare("threads, cold", threads, args.runs, disk.cold)
+
+
+def warm(disk):
+    """Bringing 1 GiB in: one file, and ten thousand."""
+    large, many, page = f"{disk.mount}/large", f"{disk.mount}/many", b"x" * 104_857
+    os.mkdir(many)
+    with open(large, "wb") as file:
+        for _ in range(10_240):
+            file.write(page)
+    for i in range(10_240):
+        with open(f"{many}/{i:05}", "wb") as file:
+            file.write(page)
+    os.sync()
+    for what, path in (("one file of 1 GiB", large), ("10 240 files of 102 KiB", many)):
+        kept = f"{disk.image}.set"
+        disk.cold()
+        # 1: a part is gone again; some machines reclaim all the time.
+        subprocess.run([cachedu, "-q", "--load", path], check=False, stdout=subprocess.DEVNULL)
+        run([cachedu, "-q", "--save", kept, path])
+        commands = {"cachedu --load": [cachedu, "-q", "--load", path], "cachedu --restore": [cachedu, "-q", "--restore", kept]}
+        if shutil.which("vmtouch"):
+            commands["vmtouch -t"] = ["vmtouch", "-q", "-t", path]
+        commands["cat"] = f"find {path} -type f -print0 | xargs -0 cat > /dev/null"
+        compare(f"bringing in {what} (mounted anew)", commands, args.runs, disk.cold)
 
 
 def sparse(disk):

@@ -55,7 +55,7 @@ fn the_tree_is_browsed_and_the_terminal_is_given_back() {
         writer.flush().unwrap();
     };
 
-    let text = wait("beta");
+    let text = wait("inner/");
     let (inner, beta) = (text.find("inner/").unwrap(), text.find("beta").unwrap());
     assert!(inner < beta, "by what is cached:\n{text}");
     press("\r");
@@ -63,11 +63,23 @@ fn the_tree_is_browsed_and_the_terminal_is_given_back() {
     press("e");
     wait("y/n");
     press("n");
-    wait("nothing was evicted");
+    wait("nothing was done");
+    press("m");
+    wait("each cell is a page");
+    press("x");
+    wait("alpha");
     press("h");
     wait("beta");
+    press("/BET\r");
+    let text = wait("/BET  1 of 2");
+    assert!(!text.contains("inner/"), "{text}");
+    // A job, while keys are heeded.
+    press("Ly");
+    wait("read 0 of 0 files");
+    press("\x1b");
+    wait("inner/");
     press("?");
-    wait("sort by what is dirty");
+    wait("by what is dirty");
     press("x");
     wait("beta");
     // A key that comes together with another size does not wait for the next one.

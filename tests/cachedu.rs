@@ -103,6 +103,15 @@ fn what_is_not_there_is_told_and_the_rest_is_shown() {
     let row = out.lines().nth(1).unwrap();
     assert!(row.contains("100.00%") && row.ends_with("/there"), "{out}");
     assert!(err.contains("/no/such/file: no such file") && err.contains("character device"), "{err}");
+    // Once: what is not there has no row.
+    assert_eq!(
+        (out.matches("/no/such/file").count(), err.matches("/no/such/file").count()),
+        (0, 1),
+        "{out}{err}"
+    );
+    let (code, out, err) = CACHEDU.run("/no/such/file");
+    assert_eq!((code, err.lines().count()), (Some(1), 1), "{out}{err}");
+    assert_eq!(out, "");
     // What is not known is no number, nor is the size of what is not there.
     for line in out.lines().filter(|l| l.contains("/no/such/file") || l.contains("/dev/null")) {
         assert_eq!(line.split_whitespace().take(3).collect::<Vec<_>>(), ["-"; 3], "{line}");

@@ -4,6 +4,7 @@ mod help;
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Parser;
 use clap::ValueEnum;
@@ -19,6 +20,7 @@ use crate::du::options::Processes;
 use crate::du::options::Task;
 use crate::du::printing;
 use crate::du::row::Sort;
+use crate::du::view::COLUMNS;
 use crate::exit::Failure;
 use crate::options::Format;
 use crate::residency::Method;
@@ -80,8 +82,13 @@ pub struct Args {
           conflicts_with_all = ["paths", "files_from"], help_heading = "What to look at")]
     pub cgroup: Option<String>,
 
+    /// Every file that processes of these containers have open or mapped: names, or beginnings of ids
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new(),
+          conflicts_with_all = ["paths", "files_from"], help_heading = "What to look at")]
+    pub container: Vec<String>,
+
     /// Every file that any process has open or mapped
-    #[arg(long, conflicts_with_all = ["paths", "files_from", "pid", "comm", "cgroup"], help_heading = "What to look at")]
+    #[arg(long, conflicts_with_all = ["paths", "files_from", "pid", "comm", "cgroup", "container"], help_heading = "What to look at")]
     pub all: bool,
 
     /// Show directories down to N levels below each PATH (default: 1)
@@ -89,7 +96,7 @@ pub struct Args {
     pub depth: Option<usize>,
 
     /// Show directories in each other, with bars for their shares of what is cached
-    #[arg(short = 't', long, conflicts_with_all = ["files_only", "map", "interactive", "json", "csv", "unit", "evict", "load", "save"], help_heading = "What to show")]
+    #[arg(short = 't', long, conflicts_with_all = ["files_only", "map", "interactive", "json", "csv", "evict", "load", "save"], help_heading = "What to show")]
     pub tree: bool,
 
     /// Show files, too, not only directories
@@ -112,6 +119,26 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "What to show")]
     pub min: Option<u64>,
 
+    /// Show these columns, in this order; as in CSV: size_bytes,disk_bytes,pages,cached,cached_ratio,dirty,…
+    #[arg(long, value_name = "LIST", value_delimiter = ',',
+          value_parser = clap::builder::PossibleValuesParser::new(COLUMNS.iter().map(|c| c.id)), hide_possible_values = true,
+          conflicts_with_all = ["json", "map", "interactive", "evict", "load", "save", "restore", "diff"], help_heading = "What to show")]
+    pub columns: Vec<String>,
+
+    /// No line with titles
+    #[arg(long, conflicts_with_all = ["json", "map", "interactive", "evict", "load", "save", "restore", "diff"], help_heading = "What to show")]
+    pub no_header: bool,
+
+    /// Look again every so many SECONDS, and show what grew and shrank
+    #[arg(long, value_name = "SECONDS", value_parser = seconds,
+          conflicts_with_all = ["json", "csv", "tree", "sort", "min", "unit", "columns", "no_header", "explain", "map", "interactive", "evict", "load", "save", "restore", "diff"],
+          help_heading = "What to show")]
+    pub watch: Option<Duration>,
+
+    /// Say on stderr how much of the whole page cache this is, and where the rest may be
+    #[arg(long, conflicts_with_all = ["map", "interactive", "evict", "load", "save", "restore", "diff"], help_heading = "What to show")]
+    pub explain: bool,
+
     /// Show pages as pages or as bytes (default: pages for files, bytes for directories)
     #[arg(long, value_name = "UNIT", value_enum, help_heading = "What to show")]
     pub unit: Option<Unit>,
@@ -120,9 +147,13 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["top", "depth", "exclude", "min"], help_heading = "What to show")]
     pub map: bool,
 
-    /// Browse the tree: sort, mark, evict
+    /// Browse the tree: filter, sort, map, load, evict
     #[arg(short = 'i', long, conflicts_with_all = ["json", "csv", "map", "files_from"], help_heading = "What to show")]
     pub interactive: bool,
+
+    /// With -i: browse what 'cachedu --json -a -d 999 PATH' wrote to FILE, packed by gzip or not
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["one_file_system", "exclude"], help_heading = "What to show")]
+    pub scan: Option<PathBuf>,
 
     /// Print one JSON object a line
     #[arg(long, conflicts_with_all = ["csv", "unit"], help_heading = "What to show")]
@@ -148,13 +179,17 @@ pub struct Args {
     #[arg(short = 'n', long, help_heading = "Acting")]
     pub dry_run: bool,
 
+    /// With --evict, --load or --restore: a row for each file
+    #[arg(short = 'v', long, conflicts_with_all = ["json"], help_heading = "Acting")]
+    pub verbose: bool,
+
     /// Write to SET which pages of the files are cached; '-' is standard output
     #[arg(long, value_name = "SET", conflicts_with_all = ["map", "interactive", "json", "csv", "top", "depth"], help_heading = "Acting")]
     pub save: Option<PathBuf>,
 
     /// Read the pages of SET into the cache
     #[arg(long, value_name = "SET", exclusive = false,
-          conflicts_with_all = ["paths", "files_from", "pid", "comm", "cgroup", "all", "save", "map", "interactive", "evict", "load", "csv"],
+          conflicts_with_all = ["paths", "files_from", "pid", "comm", "cgroup", "container", "all", "save", "map", "interactive", "evict", "load", "csv"],
           help_heading = "Acting")]
     pub restore: Option<PathBuf>,
 
@@ -164,7 +199,7 @@ pub struct Args {
 
     /// Compare two sets that --save wrote
     #[arg(long, value_names = ["SET", "SET"], num_args = 2,
-          conflicts_with_all = ["paths", "files_from", "pid", "comm", "cgroup", "all", "save", "restore", "map", "interactive", "evict", "load", "csv"],
+          conflicts_with_all = ["paths", "files_from", "pid", "comm", "cgroup", "container", "all", "save", "restore", "map", "interactive", "evict", "load", "csv"],
           help_heading = "Acting")]
     pub diff: Option<Vec<PathBuf>>,
 
@@ -212,11 +247,17 @@ impl CommandLine for Args {
         if self.dry_run && !(self.evict || self.load || self.restore.is_some()) {
             return conflict("'--dry-run' needs '--evict', '--load' or '--restore'");
         }
+        if self.verbose && !(self.evict || self.load || self.restore.is_some()) {
+            return conflict("'--verbose' needs '--evict', '--load' or '--restore'");
+        }
         if self.trust && self.restore.is_none() {
             return conflict("'--trust' needs '--restore'");
         }
         if self.csv && (self.evict || self.load) {
             return conflict("'--evict' and '--load' print text or '--json'");
+        }
+        if self.scan.is_some() && !self.interactive {
+            return conflict("'--scan' needs '-i'");
         }
         if self.interactive && self.processes() {
             return conflict("'-i' browses directories: give a PATH");
@@ -239,7 +280,7 @@ impl CommandLine for Args {
             ("--diff", self.diff.is_some(), &[]),
             ("-i", self.interactive, &["--one-file-system", "--exclude", "--sort"]),
             (
-                "--pid, --comm, --cgroup and --all",
+                "--pid, --comm, --cgroup, --container and --all",
                 self.processes(),
                 &["--exclude", "--min", "--top", "--files-only", "--files", "--sort", "--unit"],
             ),
@@ -268,7 +309,11 @@ impl CommandLine for Args {
 impl Args {
     /// Whether files of processes are looked at.
     fn processes(&self) -> bool {
-        !self.pid.is_empty() || self.comm.is_some() || self.cgroup.is_some() || self.all
+        !self.pid.is_empty()
+            || self.comm.is_some()
+            || self.cgroup.is_some()
+            || !self.container.is_empty()
+            || self.all
     }
 
     fn task(&self) -> Task {
@@ -292,7 +337,14 @@ impl Args {
             task: self.task(),
             paths: args.paths,
             list: args.files_from.map(|file| List { file, null: self.null }),
-            processes: Processes { pid: args.pid, comm: args.comm, cgroup: args.cgroup, all: args.all },
+            processes: Processes {
+                pid: args.pid,
+                comm: args.comm,
+                cgroup: args.cgroup,
+                container: args.container,
+                all: args.all,
+            },
+            scan: args.scan,
             one_file_system: args.one_file_system,
             exclude: args.exclude,
             depth: args.depth,
@@ -302,6 +354,10 @@ impl Args {
             sort: args.sort,
             top: args.top,
             min: args.min,
+            columns: args.columns,
+            no_header: args.no_header,
+            watch: args.watch,
+            explain: args.explain,
             unit: args.unit,
             format: match (args.json, args.csv) {
                 (true, _) => Format::Json,
@@ -315,8 +371,20 @@ impl Args {
                 By::Cachestat => Method::Cachestat,
                 By::Mincore => Method::Mincore,
             }),
+            verbose: args.verbose,
             quiet: args.quiet,
         }
+    }
+}
+
+/// Reads a time between looks.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "it is not a number of seconds".to_string())?;
+    // Nobody waits longer, and nothing is looked at faster.
+    if (0.1..=86_400.0).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err("from 0.1 to 86400 seconds".into())
     }
 }
 

@@ -62,6 +62,7 @@ values! {
         Size: "Size on disk",
         Percent: "Cached part of the pages",
         Dirty: "Pages to be written",
+        Files: "Number of files",
         Name: "The path, from A to Z",
     }
 }

@@ -1,15 +1,9 @@
 //! Finding what is looked at: paths that are named or listed, trees below them, files of processes.
 
-use std::fs;
-use std::io;
-use std::io::BufRead as _;
-use std::io::Read as _;
+use std::os::fd::AsFd as _;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 
 use rayon::prelude::*;
 use rustix::fs::FileType;
@@ -17,11 +11,14 @@ use rustix::fs::FileType;
 use super::exclude::Exclude;
 use super::found::Found;
 use super::layers::Layers;
+use super::layers::Operands;
+use super::links::Inodes;
+use super::open;
 use super::opening::counted;
 use super::opening::open_named;
-use super::options::List;
+use super::opening::open_seen;
 use super::options::Options;
-use super::options::Task;
+use super::paths::Paths;
 use super::processes;
 use super::progress;
 use super::residency::Unknown;
@@ -33,63 +30,32 @@ use super::view;
 use super::walk;
 use super::walk::Walk;
 use crate::exit::Failure;
+use crate::options::Format;
 
-/// The paths to look at: those named, those of a file, or the current directory.
-///
-/// # Errors
-/// Wrong usage where the list of them cannot be read.
-pub(super) fn paths(options: &Options) -> Result<Vec<PathBuf>, Failure> {
-    let mut paths = options.paths.clone();
-    if let Some(List { file, null }) = &options.list {
-        let mut text: Box<dyn io::BufRead> = if file.as_os_str() == "-" {
-            Box::new(io::stdin().lock())
-        } else {
-            let failed = |e| Failure::usage(format!("cannot read {}: {e}", view::name(file)));
-            Box::new(io::BufReader::new(fs::File::open(file).map_err(failed)?))
-        };
-        let bad = |why: String| Failure::usage(format!("cannot read {}: {why}", view::name(file)));
-        loop {
-            let mut name = Vec::new();
-            let end = if *null { 0 } else { b'\n' };
-            let n =
-                (&mut text).take(LONGEST + 1).read_until(end, &mut name).map_err(|e| bad(e.to_string()))?;
-            if n as u64 > LONGEST {
-                return Err(bad(format!("a path in it has more than {LONGEST} bytes")));
-            }
-            if name.last() == Some(&end) {
-                name.pop();
-            }
-            match (n, name.is_empty()) {
-                (0, _) => break,
-                (_, true) => {}
-                (_, false) => paths.push(std::ffi::OsString::from_vec(name).into()),
-            }
-        }
-    } else if paths.is_empty() {
-        paths.push(".".into());
-    }
-    Ok(paths)
-}
-
-/// Bytes that a path of a list may have; the kernel takes 4096 at once, we go further in pieces.
-const LONGEST: u64 = 1 << 20;
-
-/// Everything that is looked at or acted on.
+/// Everything that is looked at.
 ///
 /// # Errors
 /// Wrong usage: a pattern, a process or a cgroup that there is not.
-pub(super) fn find(options: &Options, paths: &[PathBuf]) -> Result<Found, Failure> {
-    let mut found = if options.by_process() { processes::find(options)? } else { named(options, paths)? };
-    // Files that exist and cannot be acted on: not all that was requested is done.
-    let saving = matches!(options.task, Task::Save(_));
-    let beyond = |row: &Row| row.why.is_some_and(|why| out_of_reach(why, saving));
-    found.missing |= options.task.acts() && found.rows.iter().any(beyond);
-    Ok(found)
+pub(super) fn find(options: &Options, paths: &Paths) -> Result<Found, Failure> {
+    if !options.by_process() {
+        return named(options, paths);
+    }
+    let keep = options.keep();
+    let found = processes::find(options, &keep)?;
+    Ok(Found { rows: keep.rows(), ..found })
+}
+
+/// Hands on each file that something is to be done about, as it is found.
+///
+/// # Errors
+/// Wrong usage: a pattern, a process or a cgroup that there is not.
+pub(super) fn each_file(options: &Options, paths: &Paths, sink: &dyn Sink) -> Result<Found, Failure> {
+    if options.by_process() { processes::find(options, sink) } else { each(options, paths, sink, None) }
 }
 
 /// Whether a reason to know nothing of a file keeps us from acting on it. What is no page cache needs no action, and
 /// whoever may read a file may load and evict it.
-fn out_of_reach(why: Unknown, saving: bool) -> bool {
+pub(super) fn out_of_reach(why: Unknown, saving: bool) -> bool {
     match why {
         Unknown::NotPermitted | Unknown::TooLarge => saving,
         Unknown::NotReadable
@@ -107,35 +73,37 @@ fn out_of_reach(why: Unknown, saving: bool) -> bool {
 }
 
 /// Files and trees that were named, in the order that is requested: files in the order in which they were named, if none is.
-fn named(options: &Options, paths: &[PathBuf]) -> Result<Found, Failure> {
+fn named(options: &Options, paths: &Paths) -> Result<Found, Failure> {
     let keep = options.keep();
-    let ordered = options.sort.is_some() || options.top().is_some() || options.least() > 0;
-    let first = Mutex::new(Vec::new());
-    let mut found = each(options, paths, &keep, |row| {
-        if ordered {
-            keep.take(row);
-        } else {
-            first.lock().unwrap_or_else(PoisonError::into_inner).push(row);
-        }
-    })?;
-    found.rows = first.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.rows.extend(keep.rows());
-    Ok(found)
+    if options.sort.is_some() || options.top().is_some() || options.least() > 0 {
+        let found = each(options, paths, &keep, None)?;
+        return Ok(Found { rows: keep.rows(), ..found });
+    }
+    let mut first = Vec::new();
+    let found = each(options, paths, &keep, Some(&mut first))?;
+    first.extend(keep.rows());
+    Ok(Found { rows: first, ..found })
 }
 
 /// The same as it is found.
 ///
 /// # Errors
 /// Wrong usage: a pattern.
-pub(super) fn stream(options: &Options, paths: &[PathBuf], sink: &dyn Sink) -> Result<Found, Failure> {
-    Ok(Found { streamed: true, ..each(options, paths, sink, |row| sink.take(row))? })
+pub(super) fn stream(options: &Options, paths: &Paths, sink: &dyn Sink) -> Result<Found, Failure> {
+    Ok(Found { streamed: true, ..each(options, paths, sink, None)? })
 }
 
-/// Named files that are looked at before their rows are handed on.
-const TOGETHER: usize = 1024;
+/// Named files that are looked at before the next are.
+const TOGETHER: usize = 4096;
 
-/// Files and trees that were named: rows of what is below directories go to `sink`, those of named files to `take`.
-fn each(options: &Options, paths: &[PathBuf], sink: &dyn Sink, take: impl Fn(Row)) -> Result<Found, Failure> {
+/// Files and trees that were named: their rows go to `sink`, from all threads, but what is only written in the order in which
+/// files were named; those of named files to `first` instead, in that order, if that is wanted.
+fn each(
+    options: &Options,
+    paths: &Paths,
+    sink: &dyn Sink,
+    mut first: Option<&mut Vec<Row>>,
+) -> Result<Found, Failure> {
     let acting = options.task.acts();
     let exclude = Exclude::new(&options.exclude).map_err(Failure::usage)?;
     let how = walk::Options {
@@ -147,70 +115,172 @@ fn each(options: &Options, paths: &[PathBuf], sink: &dyn Sink, take: impl Fn(Row
         one_file_system: options.one_file_system,
         exclude,
     };
-    let mut walk = Walk::new(&how, sink, paths.len() > 1, Layers::here(paths));
-    // Directories first: they are shown with all that is in them, so it is a named file that is counted already.
-    let (dirs, files): (Vec<_>, Vec<_>) = paths
-        .par_iter()
-        .map(|path| (path, walk.seen(path)))
-        .partition(|(_, seen)| seen.is_some_and(|(_, t)| t.is_dir()));
-    walk.expect(files.iter().filter_map(|(_, seen)| Some(seen.as_ref()?.0)));
-    let walk = walk;
+    let Listed { kinds, layers, named } = Listed::new(paths)?;
+    let walk = Walk::new(&how, sink, kinds.len() > 1, layers, named);
     let mut found = Found::default();
-    let look = |path: &Path| {
-        let opened = match open_named(path) {
+    let direct = first.is_none();
+    let look = |path: &Path, kind: Named| {
+        let opened = match kind {
+            Named::Other => open_named(path),
+            Named::File => open_seen(path, FileType::RegularFile),
+            Named::Directory => open_seen(path, FileType::Directory),
+        };
+        let opened = match opened {
             Ok((fd, stat)) if FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory => {
                 return Look::Directory(fd);
             }
             opened => opened,
         };
         let opened = opened.map(|(fd, stat)| walk.real(path, &stat).unwrap_or((fd, stat)));
-        let (totals, why) = counted(path, opened, how.ask);
-        Look::File(totals, why)
+        // One that cannot be opened has a number all the same.
+        let which = match &opened {
+            Ok((_, stat)) => Some(open::inode(stat)),
+            Err(_) => walk.seen(path),
+        };
+        // Nothing is done twice about a file that has two names.
+        if acting && which.is_some_and(|inode| !walk.first(inode)) {
+            return Look::Done;
+        }
+        let (totals, why) = counted(path, &opened, |file, stat| walk.ask_on(file, stat));
+        if direct && (acting || has_row(why, options)) {
+            let row = Row::new(Kind::File, path.to_owned(), 0, totals, why);
+            if let Some(line) = sink.written(&row) {
+                return Look::File(which, totals, why, line);
+            }
+            match &opened {
+                Ok((file, _)) => sink.take_open(row, file.as_fd()),
+                Err(_) => sink.take(row),
+            }
+        }
+        Look::File(which, totals, why, Vec::new())
     };
-    progress::during(
-        options.shows_progress(),
-        || walk.progress(),
-        || {
-            for some in dirs.chunks(1).chain(files.chunks(TOGETHER)) {
+    let mut each = || {
+        // Directories first: they are shown with all that is in them, so it is a named file that is counted already.
+        let directories = |kind: &Named| *kind == Named::Directory;
+        if kinds.iter().any(directories) {
+            for (path, _) in paths.iter().zip(&kinds).filter(|(_, kind)| directories(kind)) {
                 if sink.gone() {
                     break;
                 }
+                let path = path?;
                 // What is in a directory is looked at by all threads anyway.
-                let looked: Vec<_> = some
-                    .par_iter()
-                    .map(|(path, seen)| {
-                        let again = seen.is_some_and(|(inode, kind)| !kind.is_dir() && walk.again(inode));
-                        (!(again && acting)).then(|| look(path))
-                    })
-                    .collect();
-                for ((path, seen), looked) in some.iter().zip(looked) {
-                    let again = seen.is_some_and(|(inode, kind)| !kind.is_dir() && !walk.first(inode));
-                    match looked {
-                        Some(Look::Directory(fd)) => found.total.add(&walk.directory(path, fd)),
-                        None => {}
-                        Some(Look::File(..)) if again && acting => {}
-                        Some(Look::File(totals, why)) => {
-                            if let Some(why) = why {
-                                found.missing |= !options.task.changes() || !why.withheld();
-                                found.notes.push(format!("{}: {why}", view::name(path)));
-                            }
-                            if !again {
-                                found.total.add(&totals);
-                            }
-                            take(Row::new(Kind::File, (*path).clone(), 0, totals, why));
-                        }
-                    }
+                match look(&path, Named::Directory) {
+                    Look::Directory(fd) => found.total.add(&walk.directory(&path, fd)),
+                    other => add(other, &path, &walk, options, &mut found, first.as_deref_mut()),
                 }
             }
-        },
-    );
+        }
+        let mut kinds = kinds.iter().copied().chain(std::iter::repeat(Named::Other));
+        for some in paths.chunks(TOGETHER) {
+            if sink.gone() {
+                break;
+            }
+            let some: Vec<(PathBuf, Named)> = some?.into_iter().zip(&mut kinds).collect();
+            let files = some.par_iter().filter(|(_, kind)| !directories(kind));
+            let looked: Vec<_> = files.map(|(path, kind)| (path, look(path, *kind))).collect();
+            for (path, looked) in looked {
+                match looked {
+                    // One that was none just before.
+                    Look::Directory(fd) => found.total.add(&walk.directory(path, fd)),
+                    other => add(other, path, &walk, options, &mut found, first.as_deref_mut()),
+                }
+            }
+        }
+        Ok::<_, Failure>(())
+    };
+    let so_far = || match sink.progress() {
+        Some(done) => format!("{}; {done}", walk.progress()),
+        None => walk.progress(),
+    };
+    progress::during(options.shows_progress(), so_far, &mut each)?;
     found.notes.extend(walk.problems.lines());
     found.missing |= walk.problems.unread();
     Ok(found)
 }
 
+/// Whether a named file has a row. Of what is not there the warning is all that is told to people.
+fn has_row(why: Option<Unknown>, options: &Options) -> bool {
+    options.format != Format::Text || why != Some(Unknown::Vanished)
+}
+
+/// Adds what came of a name.
+fn add(
+    looked: Look,
+    path: &Path,
+    walk: &Walk<'_>,
+    options: &Options,
+    found: &mut Found,
+    first: Option<&mut Vec<Row>>,
+) {
+    let Look::File(which, totals, why, line) = looked else { return };
+    walk.sink.hand_on(line);
+    if let Some(why) = why {
+        found.missing |= !options.task.changes() || !why.withheld();
+        found.notes.push(format!("{}: {why}", view::name(path)));
+    }
+    // Who acts on files has looked at each once.
+    if options.task.acts() || which.is_none_or(|inode| walk.first(inode)) {
+        found.total.add(&totals);
+    }
+    if let (Some(first), true) = (first, has_row(why, options)) {
+        first.push(Row::new(Kind::File, path.to_owned(), 0, totals, why));
+    }
+}
+
 /// What a name led to.
+#[expect(clippy::large_enum_variant, reason = "nearly all are files, and few are held at a time")]
 enum Look {
     Directory(OwnedFd),
-    File(Totals, Option<Unknown>),
+    /// Which file it is, what is known of it, and what is written of that.
+    File(Option<(u64, u64)>, Totals, Option<Unknown>, Vec<u8>),
+    /// A file that was done by another name.
+    Done,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named {
+    File,
+    Directory,
+    /// Something else, or nothing that one may know.
+    Other,
+}
+
+/// What is known of all paths before any is opened.
+struct Listed {
+    kinds: Vec<Named>,
+    layers: Layers,
+    /// Files that may be in directories which are named, too.
+    named: Inodes,
+}
+
+impl Listed {
+    fn new(paths: &Paths) -> Result<Self, Failure> {
+        let mut layers = Layers::mounts();
+        let (mut kinds, mut operands, mut named) = (Vec::new(), Operands::default(), Inodes::default());
+        for some in paths.chunks(TOGETHER) {
+            let some = some?;
+            layers.add_roots(&some);
+            let seen: Vec<_> = some.par_iter().map(|path| layers.seen(path)).collect();
+            if layers.matter() {
+                let dir = seen.iter().map(|seen| seen.is_some_and(|(_, kind)| kind.is_dir()));
+                operands.add(some.iter().zip(dir), &layers);
+            }
+            for seen in seen {
+                kinds.push(match seen {
+                    Some((_, FileType::Directory)) => Named::Directory,
+                    Some((inode, kind)) => {
+                        named.insert(inode);
+                        if kind.is_file() { Named::File } else { Named::Other }
+                    }
+                    None => Named::Other,
+                });
+            }
+        }
+        layers.near(&operands);
+        if !kinds.contains(&Named::Directory) {
+            named = Inodes::default();
+        }
+        Ok(Self { kinds, layers, named })
+    }
 }

@@ -5,6 +5,8 @@
 //! pages are, if size and time agree. Where layers are out of reach (mounted elsewhere, or not ours to look into), or a file
 //! may have its data in another layer than its name (`metacopy`), that is not known.
 
+mod roots;
+
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -22,6 +24,7 @@ use rustix::fs::Statx;
 use rustix::fs::StatxFlags;
 
 use super::open;
+use super::opening;
 use crate::files::Mount;
 use crate::files::unescape;
 
@@ -48,18 +51,113 @@ pub struct Layers {
     again: HashSet<(u64, u64)>,
     /// Layers below or above what is walked.
     layers: HashSet<(u64, u64)>,
+    /// Where file systems are mounted that are mounted elsewhere as well.
+    bound: HashSet<PathBuf>,
+    /// Layers, wherever they are.
+    below: Vec<PathBuf>,
+    /// Roots of processes whose mounts are known, too.
+    roots: HashSet<PathBuf>,
+}
+
+/// Where what is walked lies, as the mounts have it.
+#[derive(Debug, Default)]
+pub(super) struct Operands {
+    /// Directories, and files where something is mounted.
+    exact: Vec<PathBuf>,
+    /// Directories that have files which are named.
+    above: HashSet<PathBuf>,
+    /// These by the names that they were given by: a hundred thousand files of the same directories are not a million
+    /// questions.
+    known: HashMap<PathBuf, Option<PathBuf>>,
+}
+
+impl Operands {
+    /// Adds paths of which it is known whether they are directories.
+    pub(super) fn add<'a>(&mut self, some: impl Iterator<Item = (&'a PathBuf, bool)>, layers: &Layers) {
+        for (path, directory) in some {
+            let (Some(dir), Some(name), false) = (path.parent(), path.file_name(), directory) else {
+                self.exact.extend(roots::whole(path));
+                continue;
+            };
+            // The last name is only asked whether it is a link.
+            if rustix::fs::readlink(path, Vec::new()).is_ok() {
+                self.exact.extend(roots::whole(path));
+                continue;
+            }
+            if !self.known.contains_key(dir) {
+                let named = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+                let whole = roots::whole(named).ok();
+                self.above.extend(whole.clone());
+                self.known.insert(dir.to_owned(), whole);
+            }
+            let whole = self.known.get(dir).and_then(|dir| Some(dir.as_ref()?.join(name)));
+            self.exact.extend(whole.filter(|whole| layers.bound.contains(whole)));
+        }
+    }
+
+    /// Whether a mount or a layer has to do with them.
+    fn near(&self, path: &Path) -> bool {
+        self.exact.iter().any(|o| path.starts_with(o) || o.starts_with(path))
+            || self.above.iter().any(|o| o.starts_with(path))
+    }
 }
 
 impl Layers {
     /// What the mounts of this process say now, for a walk below these paths.
     #[must_use]
     pub fn here(operands: &[PathBuf]) -> Self {
-        let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let operands: Vec<PathBuf> = operands.iter().filter_map(|p| fs::canonicalize(p).ok()).collect();
-        Self::parse(&text, &operands)
+        let mut layers = Self::mounts();
+        layers.add_roots(operands);
+        let mut near = Operands::default();
+        near.add(operands.iter().map(|path| (path, path.is_dir())), &layers);
+        layers.near(&near);
+        layers
     }
 
-    fn parse(mountinfo: &str, operands: &[PathBuf]) -> Self {
+    /// What the mounts of this process say now. Nothing on them is asked for.
+    pub(super) fn mounts() -> Self {
+        Self::parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
+    }
+
+    /// Adds the mounts of the processes below whose roots (`/proc/PID/root`) some of these lie.
+    pub(super) fn add_roots(&mut self, operands: &[PathBuf]) {
+        for root in operands.iter().filter_map(|path| roots::of(path)) {
+            if self.roots.insert(root.clone())
+                && let Some(proc) = root.parent()
+            {
+                self.merge(Self::read(proc), &root);
+            }
+        }
+    }
+
+    /// Adds what the mounts of another mount namespace say, whose root is this directory.
+    fn merge(&mut self, other: Self, root: &Path) {
+        let below = |path: &Path| root.join(path.strip_prefix("/").unwrap_or(path));
+        for (dev, theirs) in other.overlays {
+            let points = theirs.points.iter().map(|(point, of)| (below(point), of.clone()));
+            let ours = self
+                .overlays
+                .entry(dev)
+                .or_insert_with(|| Arc::new(Overlay { layers: theirs.layers.clone(), points: Vec::new() }));
+            Arc::make_mut(ours).points.extend(points);
+        }
+        self.bound.extend(other.bound.iter().map(|path| below(path)));
+        self.below.extend(other.below);
+    }
+
+    /// Whether it matters where what is walked lies.
+    pub(super) fn matter(&self) -> bool {
+        !self.bound.is_empty() || !self.below.is_empty()
+    }
+
+    /// Looks for what may be met again while these are walked. Nothing else is asked for: a server may be gone.
+    pub(super) fn near(&mut self, operands: &Operands) {
+        let of = |path: &PathBuf| operands.near(path).then(|| inode_of(path)).flatten();
+        self.layers = self.below.iter().filter_map(of).collect();
+        self.again = self.bound.iter().filter_map(of).chain(self.layers.iter().copied()).collect();
+    }
+
+    fn parse(mountinfo: &str) -> Self {
         let mut overlays: HashMap<u64, Overlay> = HashMap::new();
         let mounts: Vec<(Mount, &str)> =
             mountinfo.lines().filter_map(|line| Some((Mount::parse(line)?, line))).collect();
@@ -77,20 +175,13 @@ impl Layers {
                 overlay.points.push(((&mount.point).into(), (&mount.root).into()));
             }
         }
-        let walked = |path: &Path| operands.iter().any(|o| path.starts_with(o) || o.starts_with(path));
-        // What is mounted from a file system that is mounted elsewhere as well. Nothing else is asked for: a server may be gone.
         let bound = mounts.iter().filter(|(m, _)| times.get(&m.dev).is_some_and(|n| *n > 1));
-        let bound = bound.map(|(m, _)| PathBuf::from(&m.point)).filter(|path| walked(path));
-        let layers: HashSet<_> = known
-            .into_values()
-            .flatten()
-            .filter(|path| walked(path))
-            .filter_map(|path| inode_of(&path))
-            .collect();
-        let again = bound.filter_map(|path| inode_of(&path)).chain(layers.iter().copied());
         Self {
-            again: again.collect(),
-            layers,
+            again: HashSet::new(),
+            layers: HashSet::new(),
+            bound: bound.map(|(m, _)| PathBuf::from(&m.point)).collect(),
+            below: known.into_values().flatten().collect(),
+            roots: HashSet::new(),
             overlays: overlays.into_iter().map(|(dev, o)| (dev, Arc::new(o))).collect(),
         }
     }
@@ -98,19 +189,30 @@ impl Layers {
     /// What the mounts of a process say; none if it is gone or not ours to ask.
     #[must_use]
     pub fn read(proc: &Path) -> Self {
-        Self::parse(&fs::read_to_string(proc.join("mountinfo")).unwrap_or_default(), &[])
+        Self::parse(&fs::read_to_string(proc.join("mountinfo")).unwrap_or_default())
     }
 
     /// The file of a layer that a file is which is named, opened.
     pub(super) fn real(&self, path: &Path, stat: &Statx) -> Option<(OwnedFd, Statx)> {
         self.overlays.get(&open::dev(stat))?;
-        self.real_at(&fs::canonicalize(path).ok()?, stat)
+        self.real_at(&roots::whole(path).ok()?, stat)
     }
 
     /// The same, by its path in the mount namespace whose mounts these are.
     pub(super) fn real_at(&self, path: &Path, stat: &Statx) -> Option<(OwnedFd, Statx)> {
         let place = self.at(open::dev(stat), path.parent()?)?;
         place.real(path.file_name()?, stat)
+    }
+
+    /// Which file a name stands for, and of what type it is. One of an overlay mount stands for that of a layer.
+    pub(super) fn seen(&self, path: &Path) -> Option<((u64, u64), FileType)> {
+        let (seen, kind) = opening::look(path)?;
+        if !kind.is_file() || !self.overlaid(seen.0) {
+            return Some((seen, kind));
+        }
+        let stat = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS).ok();
+        let real = stat.and_then(|stat| self.real(path, &stat));
+        Some((real.map_or(seen, |(_, real)| open::inode(&real)), kind))
     }
 
     /// Whether a file or directory may be met again under another path, though it has one name.
@@ -120,7 +222,7 @@ impl Layers {
 
     /// Whether a path lies in a layer of an overlay mount.
     pub(super) fn in_layer(&self, path: &Path) -> bool {
-        let Ok(path) = fs::canonicalize(path) else { return false };
+        let Ok(path) = roots::whole(path) else { return false };
         self.overlays.values().any(|o| o.layers.iter().any(|l| path.starts_with(l)))
     }
 
@@ -142,7 +244,7 @@ impl Layers {
     /// A directory of an overlay file system, by where it was found.
     pub(super) fn place(&self, dev: u64, path: &Path) -> Option<Place> {
         self.overlays.get(&dev)?;
-        self.at(dev, &fs::canonicalize(path).ok()?)
+        self.at(dev, &roots::whole(path).ok()?)
     }
 
     /// The same, by its path in the mount namespace whose mounts these are.
@@ -253,60 +355,4 @@ fn split(text: &str) -> impl Iterator<Item = String> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    #[test]
-    fn directories_between_colons() {
-        let all = |text| split(text).collect::<Vec<_>>();
-        assert_eq!(all("/a:/b"), ["/a", "/b"]);
-        assert_eq!(all(r"/a\:b:/c\\d"), ["/a:b", r"/c\d"]);
-        assert_eq!(all(""), [""; 0]);
-        assert_eq!(all("/a\\"), ["/a"]);
-    }
-
-    #[test]
-    fn what_options_say_of_layers() {
-        let top = tempfile::tempdir().unwrap();
-        let top = top.path().canonicalize().unwrap();
-        for name in ["l/one", "l/two", "id/diff", "a,b c"] {
-            fs::create_dir_all(top.join(name)).unwrap();
-        }
-        let top = top.to_str().unwrap();
-        let of = |options: &str| {
-            let found = layers(&options.replace('@', top), &mut HashMap::new());
-            found.iter().map(|l| l.to_str().unwrap().replace(top, "@")).collect::<Vec<_>>()
-        };
-        assert_eq!(
-            of("rw,lowerdir=@/l/one:@/l/two,upperdir=@/id/diff,workdir=@/id/work"),
-            ["@/id/diff", "@/l/one", "@/l/two"]
-        );
-        // As engines of containers write it, and as the kernel does since 6.5.
-        assert_eq!(of("lowerdir=l/one:l/two,upperdir=@/id/diff"), ["@/id/diff", "@/l/one", "@/l/two"]);
-        assert_eq!(of("ro,lowerdir+=@/l/one,lowerdir+=@/l/two"), ["@/l/one", "@/l/two"]);
-        assert_eq!(of(r"ro,lowerdir=@/a\054b\040c:@/l/one"), ["@/a,b c", "@/l/one"]);
-        // One of them is not to be found here, or data may be in another than the name.
-        assert_eq!(of("ro,lowerdir=@/l/one:@/gone"), [""; 0]);
-        assert_eq!(of("ro,lowerdir=l/one"), [""; 0]);
-        assert_eq!(of("rw,lowerdir=@/l/one,upperdir=@/id/diff,metacopy=on"), [""; 0]);
-        assert_eq!(of("ro,lowerdir+=@/l/one,datadir+=@/l/two"), [""; 0]);
-        assert_eq!(of("ro,lowerdir=@/l/one::@/l/two"), [""; 0]);
-    }
-
-    #[test]
-    fn where_a_directory_lies_in_an_overlay() {
-        let text = "1 0 0:9 / / rw - ext4 /dev/a rw\n\
-                    2 1 0:40 / /m rw - overlay overlay rw,lowerdir=/proc/self,upperdir=/proc/self\n\
-                    3 1 0:40 /in /m/in/other rw - overlay overlay rw,lowerdir=/proc/self\n\
-                    a line that says nothing\n";
-        let layers = Layers::parse(text, &[]);
-        let below = |path| layers.at(40, Path::new(path)).map(|p| p.below.to_str().unwrap().to_owned());
-        assert_eq!(below("/m").as_deref(), Some(""));
-        assert_eq!(below("/m/x/y").as_deref(), Some("x/y"));
-        assert_eq!(below("/m/in/other/z").as_deref(), Some("in/z"), "the mount that says most");
-        assert_eq!((below("/n"), layers.at(9, Path::new("/m")).is_some()), (None, false));
-        assert!(!layers.shared() && layers.overlaid(40) && !layers.overlaid(9));
-    }
-}
+mod tests;

@@ -1,19 +1,38 @@
 //! Files with more than one name are counted once.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
 
+use roaring::RoaringTreemap;
+
+/// Inodes by device. Those of a tree lie close together, so a million of them take some megabytes at most.
+#[derive(Debug, Default)]
+pub struct Inodes(HashMap<u64, RoaringTreemap>);
+
+impl Inodes {
+    /// Puts one in; whether it was not there.
+    pub fn insert(&mut self, (dev, inode): (u64, u64)) -> bool {
+        self.0.entry(dev).or_default().insert(inode)
+    }
+
+    /// Whether one is there.
+    #[must_use]
+    pub fn contains(&self, (dev, inode): (u64, u64)) -> bool {
+        self.0.get(&dev).is_some_and(|inodes| inodes.contains(inode))
+    }
+}
+
 /// Parts of the set, each with a lock of its own.
 const SHARDS: usize = 64;
 /// Inodes in a row that share a part: a directory's files often lie side by side, so a thread stays in one part.
-const GROUP: u64 = 256;
+const GROUP: u64 = 1 << 16;
 
-/// Inodes that were seen. Only those with several names are put in, so it stays small.
+/// Inodes that were seen.
 #[derive(Debug)]
 pub struct Links {
-    shards: Vec<Mutex<HashSet<(u64, u64)>>>,
+    shards: Vec<Mutex<Inodes>>,
 }
 
 impl Default for Links {
@@ -23,13 +42,7 @@ impl Default for Links {
 }
 
 impl Links {
-    /// Whether the inode was seen before.
-    #[must_use]
-    pub fn again(&self, dev: u64, inode: u64) -> bool {
-        self.shard(inode).contains(&(dev, inode))
-    }
-
-    fn shard(&self, inode: u64) -> MutexGuard<'_, HashSet<(u64, u64)>> {
+    fn shard(&self, inode: u64) -> MutexGuard<'_, Inodes> {
         let shard = &self.shards[usize::try_from(inode / GROUP).unwrap_or(0) % SHARDS];
         shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -50,5 +63,6 @@ mod tests {
         let links = Links::default();
         assert!(links.first(1, 5) && links.first(1, 5 + GROUP) && links.first(2, 5));
         assert!(!links.first(1, 5) && !links.first(2, 5));
+        assert!(links.first(1, u64::MAX) && !links.first(1, u64::MAX));
     }
 }

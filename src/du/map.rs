@@ -10,12 +10,13 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
+use super::finding;
 use super::found::End;
 use super::options::Options;
+use super::paths::Paths;
 use super::pattern::Lengths;
 use super::pattern::Pattern;
 use super::printing::offer;
-use super::processes;
 use super::ranges::Run;
 use super::residency;
 use super::residency::Ask;
@@ -182,19 +183,19 @@ fn lengths(what: &str, lengths: &Lengths, out: &mut String) {
 /// When the output cannot be written, or the processes requested are not there.
 pub fn run(
     options: &Options,
-    paths: &[PathBuf],
+    paths: &Paths,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<End, Failure> {
     let mut end = End::Done;
     let rows: Vec<Row> = if options.by_process() {
-        let found = processes::find(options)?;
+        let found = finding::find(options, paths)?;
         end = found.warn(err);
         // The notes name those that cannot be known.
         found.rows.into_iter().filter(|r| r.why.is_none()).collect()
     } else {
         let row = |path: &PathBuf| Row::new(Kind::File, path.clone(), 0, Totals::default(), None);
-        paths.iter().map(row).collect()
+        paths.all()?.iter().map(row).collect()
     };
     for (i, row) in rows.iter().enumerate() {
         let path = &row.path;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::fd::AsFd as _;
+use std::os::fd::BorrowedFd;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -30,6 +31,16 @@ pub(super) fn open_named(path: &Path) -> Result<(OwnedFd, Statx), Unknown> {
     Ok((fd, stat))
 }
 
+/// The same, of a path that was looked at just before and had this type.
+pub(super) fn open_seen(path: &Path, kind: FileType) -> Result<(OwnedFd, Statx), Unknown> {
+    if !matches!(kind, FileType::RegularFile | FileType::Directory) {
+        return open_named(path);
+    }
+    let fd = open::named(&open::Reached::new(path)?)?;
+    let stat = rustix::fs::statx(&fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
+    Ok((fd, stat))
+}
+
 /// Opens a file of a process, if it is still the one that was found: a process closes files and opens others.
 pub(super) fn open_same(via: &Path, inode: (u64, u64)) -> Result<(OwnedFd, Statx), Unknown> {
     if look(via).is_none_or(|(found, _)| found != inode) {
@@ -48,22 +59,28 @@ pub(super) fn look(path: &Path) -> Option<((u64, u64), FileType)> {
 
 /// What is cached of a file that a user or a process named.
 pub(super) fn file(path: &Path, ask: Ask) -> (Totals, Option<Unknown>) {
-    counted(path, open_named(path), ask)
+    counted(path, &open_named(path), |fd, _| ask.on(fd))
 }
 
-/// What is cached of a file that was opened, or why that is not known; its size, if it has one all the same.
+/// What is cached of a file that was opened, or why that is not known; its size, if it has one all the same. `ask`: how, on
+/// its file system.
 pub(super) fn counted(
     path: &Path,
-    opened: Result<(OwnedFd, Statx), Unknown>,
-    ask: Ask,
+    opened: &Result<(OwnedFd, Statx), Unknown>,
+    ask: impl Fn(BorrowedFd<'_>, &Statx) -> Ask,
 ) -> (Totals, Option<Unknown>) {
     match opened {
         Ok((fd, stat)) => {
-            let answer = ask.residency(fd.as_fd());
+            let ask = ask(fd.as_fd(), stat);
+            let answer = match residency::regular(stat) {
+                Ok(Some(size)) => ask.of_size(fd.as_fd(), size),
+                _ => ask.residency(fd.as_fd()),
+            };
             let disk = stat.stx_blocks * 512;
             (Totals::of_file(stat.stx_size, disk, answer.as_ref().map_err(|e| *e)), answer.err())
         }
         Err(why) => {
+            let why = *why;
             // Its size may be known though it cannot be opened.
             let meta = fs::metadata(path).ok();
             let (size, disk) =

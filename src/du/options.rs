@@ -3,12 +3,14 @@
 use std::io;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::residency::Ask;
 use super::residency::Method;
 use super::row::Keep;
 use super::row::Sort;
 use super::totals::Totals;
+use super::view::Shape;
 use crate::options::Format;
 use crate::text::numbers::Unit;
 
@@ -82,6 +84,8 @@ pub struct Processes {
     pub comm: Option<String>,
     /// Those of this cgroup and below it.
     pub cgroup: Option<String>,
+    /// Those of the containers of these names or ids.
+    pub container: Vec<String>,
     /// All.
     pub all: bool,
 }
@@ -97,6 +101,8 @@ pub struct Options {
     pub list: Option<List>,
     /// Files of these processes instead.
     pub processes: Processes,
+    /// Browse what was saved in this file, not what is there now.
+    pub scan: Option<PathBuf>,
     /// Stay on the file system of each path.
     pub one_file_system: bool,
     /// Names that are left out.
@@ -115,10 +121,18 @@ pub struct Options {
     pub top: Option<u32>,
     /// Only rows with so many bytes cached.
     pub min: Option<u64>,
+    /// The columns of text and CSV, by their names in CSV; none: all of CSV, and what the layout of text has.
+    pub columns: Vec<String>,
+    /// No line with titles.
+    pub no_header: bool,
     /// Pages as pages or as bytes; `None`: as the layout has it.
     pub unit: Option<Unit>,
     /// The output format.
     pub format: Format,
+    /// Look again after so long, and show what changed.
+    pub watch: Option<Duration>,
+    /// Say how much of all of the page cache it is.
+    pub explain: bool,
     /// Say what would be done, and do nothing.
     pub dry_run: bool,
     /// Restore devices and relative paths of a set, too.
@@ -127,6 +141,8 @@ pub struct Options {
     pub threads: Option<u32>,
     /// Ask with this system call only.
     pub method: Option<Method>,
+    /// A row for each file that is evicted or loaded.
+    pub verbose: bool,
     /// No progress line.
     pub quiet: bool,
 }
@@ -136,7 +152,7 @@ impl Options {
     #[must_use]
     pub fn by_process(&self) -> bool {
         let o = &self.processes;
-        !o.pid.is_empty() || o.comm.is_some() || o.cgroup.is_some() || o.all
+        !o.pid.is_empty() || o.comm.is_some() || o.cgroup.is_some() || !o.container.is_empty() || o.all
     }
 
     /// Whether rows are printed as they are found.
@@ -163,6 +179,12 @@ impl Options {
         self.format == Format::Json
     }
 
+    /// What is requested of tables.
+    #[must_use]
+    pub fn shape(&self) -> Shape<'_> {
+        Shape { columns: &self.columns, no_header: self.no_header, unit: self.unit }
+    }
+
     /// How to ask the kernel.
     #[must_use]
     pub fn ask(&self) -> Ask {
@@ -184,7 +206,7 @@ impl Options {
     /// What keeps the rows that are shown or acted on.
     #[must_use]
     pub fn keep(&self) -> Keep {
-        Keep::new(self.sort.unwrap_or(Sort::Cached), self.top(), self.least()).only(self.needed())
+        Keep::new(self.sort.unwrap_or(Sort::Cached), self.top(), self.least())
     }
 
     /// What is acted on: what cannot change is left in peace, so files with nothing cached or all of it take no memory.

@@ -11,6 +11,7 @@ use super::row::Kind;
 use super::row::Row;
 use super::view;
 use super::view::Layout;
+use super::view::Shape;
 use crate::exit::Failure;
 use crate::options::Format;
 use crate::text::output;
@@ -19,17 +20,17 @@ use crate::text::output;
 ///
 /// # Errors
 /// None that memory does not give.
-pub(super) fn head(format: Format) -> Result<Vec<u8>, Failure> {
-    Ok(if format == Format::Csv { view::csv_names()? } else { Vec::new() })
+pub(super) fn head(format: Format, shape: &Shape<'_>) -> Result<Vec<u8>, Failure> {
+    Ok(if format == Format::Csv { view::csv_names(shape)? } else { Vec::new() })
 }
 
 /// Rows as lines of CSV or JSON.
 ///
 /// # Errors
 /// None that memory does not give.
-pub(super) fn lines(format: Format, rows: &[Row]) -> Result<Vec<u8>, Failure> {
+pub(super) fn lines(format: Format, rows: &[Row], shape: &Shape<'_>) -> Result<Vec<u8>, Failure> {
     if format == Format::Csv {
-        return Ok(view::csv(rows)?);
+        return Ok(view::csv(rows, shape)?);
     }
     let mut out = Vec::new();
     for row in rows {
@@ -44,15 +45,16 @@ pub(super) fn lines(format: Format, rows: &[Row]) -> Result<Vec<u8>, Failure> {
 /// # Errors
 /// When it cannot be written.
 pub(super) fn show(options: &Options, found: &Found, out: &mut dyn Write) -> Result<(), Failure> {
+    let shape = options.shape();
     if options.format != Format::Text {
-        let mut text = if found.streamed { Vec::new() } else { head(options.format)? };
-        text.extend(lines(options.format, &found.rows)?);
+        let mut text = if found.streamed { Vec::new() } else { head(options.format, &shape)? };
+        text.extend(lines(options.format, &found.rows, &shape)?);
         return print(&text, out);
     }
     if options.tree {
         let width =
             || tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col)).filter(|n| *n > 0);
-        return print(view::tree(&found.rows, width()).as_bytes(), out);
+        return print(view::tree(&found.rows, width(), &shape).as_bytes(), out);
     }
     let trees = found.rows.iter().any(|r| r.kind == Kind::Directory);
     let layout = match (options.by_process(), trees) {
@@ -60,7 +62,7 @@ pub(super) fn show(options: &Options, found: &Found, out: &mut dyn Write) -> Res
         (_, true) => Layout::Tree,
         _ => Layout::Files,
     };
-    print(view::text(&found.rows, layout, options.unit).as_bytes(), out)
+    print(view::text(&found.rows, layout, &shape).as_bytes(), out)
 }
 
 /// Writes all of it; a reader that has gone is a quiet end.

@@ -1,5 +1,6 @@
 //! Files that processes have open or mapped: deleted ones too, and those of other mount namespaces.
 
+mod container;
 mod maps;
 
 use std::collections::BTreeSet;
@@ -33,7 +34,7 @@ use super::residency::Ask;
 use super::residency::Unknown;
 use super::row::Kind;
 use super::row::Row;
-use super::row::Sink as _;
+use super::row::Sink;
 use super::row::Via;
 use super::totals::Totals;
 use crate::cgroup::Hierarchy;
@@ -72,7 +73,7 @@ type Files = HashMap<(u64, u64), Held>;
 ///
 /// # Errors
 /// When there is no such process or cgroup.
-pub fn find(options: &Options) -> Result<Found, Failure> {
+pub fn find(options: &Options, sink: &dyn Sink) -> Result<Found, Failure> {
     let exclude = Exclude::new(&options.exclude).map_err(Failure::usage)?;
     let problems = Problems::default();
     // What could not be looked into is in no sum: these are at least what they say.
@@ -92,7 +93,6 @@ pub fn find(options: &Options) -> Result<Found, Failure> {
         }
     }
     let ask = options.ask();
-    let keep = options.keep();
     let mut total = once(files)
         .into_par_iter()
         .map(|(inode, file)| {
@@ -101,7 +101,7 @@ pub fn find(options: &Options) -> Result<Found, Failure> {
                 if let Some(why) = row.why {
                     problems.unknown(why, || row.path.clone());
                 }
-                keep.take(row);
+                sink.take(row);
             }
             totals
         })
@@ -110,7 +110,7 @@ pub fn find(options: &Options) -> Result<Found, Failure> {
             a
         });
     total.add(&Totals { unread, ..Totals::default() });
-    Ok(Found { rows: keep.rows(), total, notes: problems.lines(), missing: unread > 0, ..Found::default() })
+    Ok(Found { total, notes: problems.lines(), missing: unread > 0, ..Found::default() })
 }
 
 /// Files of overlay mounts that are one file of a layer, once.
@@ -152,7 +152,7 @@ fn counted(inode: (u64, u64), file: Held, ask: Ask) -> (Totals, Option<Row>) {
         let opened = opening::open_same(link, inode);
         let real = opened.as_ref().ok().and_then(|(_, stat)| file.real(stat));
         let unplaced = file.shown.is_some() && real.is_none();
-        let (mut totals, why) = opening::counted(link, real.map_or(opened, Ok), ask);
+        let (mut totals, why) = opening::counted(link, &real.map_or(opened, Ok), |fd, _| ask.on(fd));
         totals.perhaps_shared = u64::from(unplaced && totals.cached > 0);
         if why == Some(Unknown::Vanished) {
             continue;
@@ -184,6 +184,9 @@ fn processes(options: &Options, problems: &Problems, unread: &mut u64) -> Result
         .filter(|pid| of_cgroup.as_ref().is_none_or(|pids| pids.contains(pid)))
         .filter(|pid| wanted.comm.as_deref().is_none_or(|name| comm(*pid, name)))
         .collect();
+    if !wanted.container.is_empty() {
+        pids = container::members(&wanted.container, &pids)?;
+    }
     pids.sort_unstable();
     // Our own files are of interest to nobody who does not ask for this process.
     let own = std::process::id();

@@ -29,19 +29,38 @@ pub fn during<T>(noisy: bool, progress: impl Fn() -> String + Sync, work: impl F
     if !noisy {
         return work();
     }
+    let say = || {
+        let mut shown = silence();
+        let _ = write!(std::io::stderr(), "{}", progress());
+        *shown = true;
+    };
+    // Its end, by a panic as well, ends the line.
+    let _line = Line;
+    meanwhile(say, work)
+}
+
+/// The line, until it is dropped.
+struct Line;
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        drop(silence());
+    }
+}
+
+/// Does the work; if it takes long, calls `say` now and then.
+pub fn meanwhile<T>(say: impl Fn() + Sync, work: impl FnOnce() -> T) -> T {
     let (done, waiting) = mpsc::channel::<()>();
-    let progress = &progress;
+    let say = &say;
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut wait = PATIENCE;
             while waiting.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout) {
-                let mut shown = silence();
-                let _ = write!(std::io::stderr(), "{}", progress());
-                (wait, *shown) = (BEAT, true);
+                say();
+                wait = BEAT;
             }
-            drop(silence());
         });
-        // Its end, by a panic as well, ends the line.
+        // Its end, by a panic as well, ends the thread.
         let _done = done;
         work()
     })

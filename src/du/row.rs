@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::os::fd::BorrowedFd;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -97,12 +98,15 @@ pub enum Sort {
     Percent,
     /// Pages to be written.
     Dirty,
+    /// Number of files.
+    Files,
     /// The path, from A to Z.
     Name,
 }
 
 impl OneOf for Sort {
-    const ALL: &'static [Self] = &[Sort::Cached, Sort::Size, Sort::Percent, Sort::Dirty, Sort::Name];
+    const ALL: &'static [Self] =
+        &[Sort::Cached, Sort::Size, Sort::Percent, Sort::Dirty, Sort::Files, Sort::Name];
 
     fn name(self) -> &'static str {
         match self {
@@ -110,6 +114,7 @@ impl OneOf for Sort {
             Sort::Size => "size",
             Sort::Percent => "percent",
             Sort::Dirty => "dirty",
+            Sort::Files => "files",
             Sort::Name => "name",
         }
     }
@@ -122,6 +127,7 @@ impl Sort {
             Sort::Cached => totals.cached().unwrap_or(0),
             Sort::Size => totals.disk,
             Sort::Dirty => totals.least_by_cachestat(totals.dirty).map_or(0, |(n, _)| n),
+            Sort::Files => totals.files,
             Sort::Percent | Sort::Name => 0,
         }
     }
@@ -135,6 +141,7 @@ impl Sort {
             Sort::Size => y.disk.cmp(&x.disk),
             Sort::Percent => y.ratio().partial_cmp(&x.ratio()).unwrap_or(Ordering::Equal),
             Sort::Dirty => y.least_by_cachestat(y.dirty).cmp(&x.least_by_cachestat(x.dirty)),
+            Sort::Files => y.files.cmp(&x.files),
             Sort::Name => Ordering::Equal,
         };
         figures.then_with(|| a.path.cmp(&b.path))
@@ -146,9 +153,27 @@ pub trait Sink: Sync {
     /// Takes one.
     fn take(&self, row: Row);
 
+    /// Takes one of a file that is open just now: what is to be done about it needs no other look for it.
+    fn take_open(&self, row: Row, _file: BorrowedFd<'_>) {
+        self.take(row);
+    }
+
+    /// What is written of it, where that is all that is done: made by any thread, to be handed on in the order of the rows.
+    fn written(&self, _row: &Row) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Takes what was written of a row.
+    fn hand_on(&self, _written: Vec<u8>) {}
+
     /// Whether one with such figures would be taken: else none need be made.
     fn wants(&self, _totals: &Totals) -> bool {
         true
+    }
+
+    /// What it has done so far, in words, if that takes time.
+    fn progress(&self) -> Option<String> {
+        None
     }
 
     /// Whether nobody wants any more.
@@ -185,7 +210,6 @@ pub struct Keep {
     sort: Sort,
     top: usize,
     least: u64,
-    wanted: fn(&Totals) -> bool,
     /// Of a full list in an order of figures, the figure of its last row: whatever has less is thrown away, without the lock.
     floor: AtomicU64,
     rows: Mutex<BinaryHeap<Ranked>>,
@@ -195,20 +219,7 @@ impl Keep {
     /// Keeps `top` rows with at least `least` cached pages.
     #[must_use]
     pub fn new(sort: Sort, top: Option<usize>, least: u64) -> Self {
-        Self {
-            sort,
-            top: top.unwrap_or(usize::MAX),
-            least,
-            wanted: |_| true,
-            floor: AtomicU64::new(0),
-            rows: Mutex::default(),
-        }
-    }
-
-    /// Of those, only rows whose figures are wanted: what nothing is to be done about needs no memory.
-    #[must_use]
-    pub fn only(self, wanted: fn(&Totals) -> bool) -> Self {
-        Self { wanted, ..self }
+        Self { sort, top: top.unwrap_or(usize::MAX), least, floor: AtomicU64::new(0), rows: Mutex::default() }
     }
 
     /// The rows in their order.
@@ -221,9 +232,7 @@ impl Keep {
 
 impl Sink for Keep {
     fn wants(&self, totals: &Totals) -> bool {
-        totals.cached().unwrap_or(0) >= self.least
-            && (self.wanted)(totals)
-            && self.sort.figure(totals) >= self.floor.load(Relaxed)
+        totals.cached().unwrap_or(0) >= self.least && self.sort.figure(totals) >= self.floor.load(Relaxed)
     }
 
     fn take(&self, row: Row) {

@@ -9,16 +9,20 @@ use super::finding;
 use super::found::Found;
 use super::interrupt::Watch;
 use super::map;
+use super::meminfo;
 use super::options::Options;
 use super::options::Task;
+use super::paths::Paths;
 use super::printing;
 use super::row::Kind;
 use super::row::Row;
 use super::set;
 use super::stream;
 use super::tui;
+use super::watch;
 use crate::exit::Failure;
 use crate::options::Format;
+use crate::privilege::Role;
 
 pub use super::found::End;
 
@@ -28,22 +32,32 @@ pub use super::found::End;
 /// What could not be done, with the exit code.
 pub fn run(options: &Options, out: &mut dyn Write, err: &mut dyn Write) -> Result<End, Failure> {
     more_files();
+    // Before there are threads: each has its own.
+    let writes = matches!(options.task, Task::Save(_));
+    Role::Files { writes }.take(&[])?;
     if let Some(fewer) = start_threads(options.threads)? {
         let _ = writeln!(err, "cachedu: warning: {fewer}");
     }
     match &options.task {
         Task::Diff(first, second) => return compare(first, second, options, out),
-        Task::Browse => return tui::run(options, &finding::paths(options)?),
+        Task::Browse => return tui::run(options, &Paths::new(options)?.all()?),
         _ => {}
+    }
+    if let Some(every) = options.watch {
+        // Its end is to be interrupted: nothing has to be said of it.
+        return watch::run(options, every, &Paths::new(options)?, out, err);
     }
     let watch = Watch::new(options.task.interrupted());
     let watch = watch.map_err(|e| Failure::failed(format!("cannot handle signals: {e}")))?;
     if let Task::Restore(path) = &options.task {
-        return act::restore(&set::read(path)?, options, out, err);
+        return act::restore(&set::Source::open(path)?, options, out, err);
     }
-    let paths = finding::paths(options)?;
-    if options.task == Task::Map {
-        return map::run(options, &paths, out, err);
+    let paths = Paths::new(options)?;
+    match &options.task {
+        Task::Map => return map::run(options, &paths, out, err),
+        Task::Save(path) => return set::save(path, options, &paths, out, err),
+        Task::Evict { .. } | Task::Load => return act::run(options, &paths, out, err),
+        _ => {}
     }
     let mut found = if options.streams() {
         stream::during(options, out, |sink| finding::stream(options, &paths, sink))?
@@ -51,21 +65,24 @@ pub fn run(options: &Options, out: &mut dyn Write, err: &mut dyn Write) -> Resul
         finding::find(options, &paths)?
     };
     let end = found.warn(err);
-    match &options.task {
-        Task::Save(path) => return Ok(end.and(save(path, found, options, out, err)?)),
-        Task::Evict { .. } | Task::Load => {
-            found.rows.retain(|r| r.kind == Kind::File);
-            return Ok(end.and(act::run(options, found, out, err)?));
-        }
-        _ => {}
-    }
+    // Of nothing but files that are not there, a table says nothing.
+    let total = &found.total;
+    let absent = total.files > 0 && total.sizeless == total.files && total.dirs + total.unread == 0;
+    let nothing = options.format == Format::Text && found.rows.is_empty() && absent && !options.by_process();
     add_total(&mut found, options, &paths);
     watch.done();
-    printing::show(options, &found, out)?;
+    if !nothing {
+        printing::show(options, &found, out)?;
+    }
+    if options.explain {
+        for line in meminfo::explained(&found.total) {
+            let _ = writeln!(err, "cachedu: {line}");
+        }
+    }
     if options.format == Format::Text && found.total.by_mincore > 0 {
         let _ = writeln!(err, "cachedu: by mincore(2): what is dirty or was evicted is not known");
     }
-    if options.format == Format::Text && found.total.perhaps_shared > 0 {
+    if found.total.perhaps_shared > 0 {
         let _ = writeln!(
             err,
             "cachedu: {} files of overlay mounts whose layers cannot be reached: what mounts share is counted for each of them",
@@ -112,30 +129,15 @@ fn start_threads(threads: Option<u32>) -> Result<Option<String>, Failure> {
 }
 
 fn compare(first: &Path, second: &Path, options: &Options, out: &mut dyn Write) -> Result<End, Failure> {
-    let diff = set::Diff::new(&set::read(first)?, &set::read(second)?)?;
-    printing::print(diff.show(options.json()).as_bytes(), out)?;
+    let (first, second) = (set::Source::open(first)?, set::Source::open(second)?);
+    set::diff(&first, &second, options.json(), set::COMPARED, |text| printing::offer(text.as_bytes(), out))?;
     Ok(End::Done)
 }
 
-fn save(
-    path: &Path,
-    mut found: Found,
-    options: &Options,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<End, Failure> {
-    found.rows.retain(|r| r.kind == Kind::File && r.why.is_none());
-    if found.missing && found.rows.is_empty() {
-        return Err(Failure::failed("nothing is saved: of what was requested, nothing is known")
-            .remedy("the warnings say why"));
-    }
-    set::save(path, &found.rows, options.ask(), out, err)
-}
-
 /// The total as a last row, unless a single directory or file is its own total.
-fn add_total(found: &mut Found, options: &Options, paths: &[PathBuf]) {
+fn add_total(found: &mut Found, options: &Options, paths: &Paths) {
     // With --top, the row of the directory may be missing.
-    let whole = |r: &Row| r.depth == 0 && r.kind == Kind::Directory && paths.len() == 1;
+    let whole = |r: &Row| r.depth == 0 && r.kind == Kind::Directory && paths.iter().take(2).count() == 1;
     let one = found.rows.iter().any(whole) || found.rows.len() == 1 && !options.by_process();
     if options.format != Format::Text || !one {
         found.rows.push(Row::new(Kind::Total, PathBuf::new(), 0, found.total, None));

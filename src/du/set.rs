@@ -7,11 +7,12 @@
 mod diff;
 mod reading;
 mod saving;
+mod sorted;
 
 use std::path::PathBuf;
 
-pub use diff::Diff;
-pub use reading::read;
+pub use diff::show as diff;
+pub use reading::Source;
 pub use saving::save;
 
 use rustix::fs::Statx;
@@ -55,21 +56,14 @@ fn mtime(stat: &Statx) -> i64 {
     stat.stx_mtime.tv_sec.saturating_mul(1_000_000_000).saturating_add(stat.stx_mtime.tv_nsec.into())
 }
 
-/// A set of cached pages.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Set {
-    /// Bytes in a page.
-    pub page_size: u64,
-    /// Its files.
-    pub files: Vec<File>,
-}
-
 /// Bytes that the head may have.
 const HEAD: u64 = 1 << 16;
 /// Bytes that a line may have: a file with 500 000 runs, far from each other.
 const LONGEST: u64 = 4 << 20;
-/// Bytes that a set may take in memory: 140 000 files with short names and a run each.
+/// Bytes that a set from a pipe may have.
 const LARGEST: usize = 36 << 20;
+/// Bytes of each of two sets that are in memory at once when they are compared: some 60 000 files.
+pub const COMPARED: usize = 16 << 20;
 
 /// What a file of a set takes in memory, while lists grow.
 fn room(path: usize, runs: usize) -> usize {

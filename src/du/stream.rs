@@ -1,4 +1,4 @@
-//! Rows that are printed as they are found: CSV and JSON in no requested order. What is in memory is what is under way.
+//! Lines that are printed as they are made, by all threads: what is in memory is what is under way.
 
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
@@ -11,72 +11,65 @@ use super::printing;
 use super::row::Row;
 use super::row::Sink;
 use super::totals::Totals;
+use super::view::Shape;
 use crate::exit::Failure;
 use crate::options::Format;
 
-/// Rows that wait to be printed: a walk is faster than a slow reader, and waits for it then.
+/// Lines that wait to be printed: a walk is faster than a slow reader, and waits for it then.
 const WAITING: usize = 256;
-/// Bytes that are written at once while more rows are there.
+/// Bytes that are written at once while more lines are there.
 const PIECE: usize = 1 << 16;
 
-/// Takes rows, and hands them on as lines.
-struct Stream<'a> {
-    format: Format,
-    least: u64,
+/// Takes lines from all threads.
+#[derive(Debug)]
+pub struct Lines<'a> {
     lines: SyncSender<Vec<u8>>,
     gone: &'a AtomicBool,
 }
 
-impl Sink for Stream<'_> {
-    fn wants(&self, totals: &Totals) -> bool {
-        totals.cached().unwrap_or(0) >= self.least
-    }
-
-    fn gone(&self) -> bool {
-        self.gone.load(Relaxed)
-    }
-
-    fn take(&self, row: Row) {
-        if !self.wants(&row.totals) {
-            return;
-        }
+impl Lines<'_> {
+    /// Hands on a line, or several that belong together.
+    pub fn send(&self, text: Vec<u8>) {
         // Fails only when nobody takes them any more.
-        if let Ok(line) = printing::lines(self.format, std::slice::from_ref(&row)) {
-            let _ = self.lines.send(line);
-        }
+        let _ = self.lines.send(text);
+    }
+
+    /// Whether nobody reads them any more.
+    #[must_use]
+    pub fn gone(&self) -> bool {
+        self.gone.load(Relaxed)
     }
 }
 
-/// Does the work, and prints what it gives as it comes. The end of the work comes when all of it is printed, or soon after
-/// nobody reads any more.
+/// Does the work, and prints the lines that it makes as they come, after those of the `head`. The end of the work comes
+/// when all of it is printed, or soon after nobody reads any more.
 ///
 /// # Errors
 /// Those of the work, and when the output cannot be written.
-pub fn during<T: Send>(
-    options: &Options,
+pub fn pump<T: Send>(
+    head: Vec<u8>,
     out: &mut dyn Write,
-    work: impl FnOnce(&dyn Sink) -> Result<T, Failure> + Send,
+    work: impl FnOnce(&Lines<'_>) -> Result<T, Failure> + Send,
 ) -> Result<T, Failure> {
-    let (lines, rows) = mpsc::sync_channel(WAITING);
+    let (lines, made) = mpsc::sync_channel(WAITING);
     let gone = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let stream = Stream { format: options.format, least: options.least(), lines, gone: &gone };
-        let worker = scope.spawn(move || work(&stream));
-        let printed = print(options.format, &rows, out);
-        // Who still has a row to hand on gets an error from now on, and whoever walks sees that it is over.
+        let lines = Lines { lines, gone: &gone };
+        let worker = scope.spawn(move || work(&lines));
+        let printed = print(head, &made, out);
+        // Who still has a line to hand on gets an error from now on, and whoever walks sees that it is over.
         gone.store(true, Relaxed);
-        drop(rows);
+        drop(made);
         let done = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         printed.and(done)
     })
 }
 
-fn print(format: Format, rows: &mpsc::Receiver<Vec<u8>>, out: &mut dyn Write) -> Result<(), Failure> {
-    let mut piece = printing::head(format)?;
-    while let Ok(line) = rows.recv() {
+fn print(mut piece: Vec<u8>, lines: &mpsc::Receiver<Vec<u8>>, out: &mut dyn Write) -> Result<(), Failure> {
+    while let Ok(line) = lines.recv() {
         piece.extend(line);
         while piece.len() < PIECE
-            && let Ok(line) = rows.try_recv()
+            && let Ok(line) = lines.try_recv()
         {
             piece.extend(line);
         }
@@ -86,6 +79,56 @@ fn print(format: Format, rows: &mpsc::Receiver<Vec<u8>>, out: &mut dyn Write) ->
         piece.clear();
     }
     printing::offer(&piece, out).map(drop)
+}
+
+/// Takes rows, and hands them on as lines of CSV or JSON.
+struct Stream<'a> {
+    format: Format,
+    shape: Shape<'a>,
+    least: u64,
+    lines: &'a Lines<'a>,
+}
+
+impl Sink for Stream<'_> {
+    fn wants(&self, totals: &Totals) -> bool {
+        totals.cached().unwrap_or(0) >= self.least
+    }
+
+    fn gone(&self) -> bool {
+        self.lines.gone()
+    }
+
+    fn take(&self, row: Row) {
+        if let Some(line) = self.written(&row) {
+            self.hand_on(line);
+        }
+    }
+
+    fn written(&self, row: &Row) -> Option<Vec<u8>> {
+        let line = || printing::lines(self.format, std::slice::from_ref(row), &self.shape).ok();
+        Some(self.wants(&row.totals).then(line).flatten().unwrap_or_default())
+    }
+
+    fn hand_on(&self, written: Vec<u8>) {
+        if !written.is_empty() {
+            self.lines.send(written);
+        }
+    }
+}
+
+/// Does the work, and prints the rows that it gives as they come, in no requested order.
+///
+/// # Errors
+/// Those of the work, and when the output cannot be written.
+pub fn during<T: Send>(
+    options: &Options,
+    out: &mut dyn Write,
+    work: impl FnOnce(&dyn Sink) -> Result<T, Failure> + Send,
+) -> Result<T, Failure> {
+    let shape = options.shape();
+    pump(printing::head(options.format, &shape)?, out, |lines| {
+        work(&Stream { format: options.format, shape, least: options.least(), lines })
+    })
 }
 
 #[cfg(test)]

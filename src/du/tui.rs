@@ -2,6 +2,7 @@
 
 mod keys;
 mod render;
+mod saved;
 mod state;
 mod world;
 
@@ -9,8 +10,12 @@ use std::fmt;
 use std::io;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc;
 use std::sync::mpsc::Receiver;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use ratatui::DefaultTerminal;
@@ -35,11 +40,13 @@ use signal_hook::low_level::emulate_default_handler;
 
 use super::exclude::Exclude;
 use super::found::End;
-use super::interrupt::Watch;
 use super::options::Options;
 use crate::exit::Failure;
+use state::Action;
+use state::Outcome;
 use state::State;
 use state::World as _;
+use world::Disk;
 use world::Tree;
 
 /// Browses a directory until the user has seen enough.
@@ -50,7 +57,7 @@ pub fn run(options: &Options, paths: &[PathBuf]) -> Result<End, Failure> {
     let [path] = paths else {
         return Err(Failure::usage("'-i' browses one directory").remedy("name one PATH"));
     };
-    if !path.is_dir() {
+    if options.scan.is_none() && !path.is_dir() {
         return Err(Failure::usage(format!(
             "{} is no directory that can be browsed",
             super::view::name(path)
@@ -61,17 +68,24 @@ pub fn run(options: &Options, paths: &[PathBuf]) -> Result<End, Failure> {
         return Err(Failure::usage("'-i' needs a terminal").remedy("without it, the same tree is printed"));
     }
     let exclude = Exclude::new(&options.exclude).map_err(Failure::usage)?;
-    let mut tree = Tree::new(path.clone(), options, exclude);
-    // The walk shows its progress line before the screen is taken over.
-    let watch = Watch::new("nothing is shown yet").context("cannot handle signals")?;
-    tree.scan(options.shows_progress());
-    drop(watch);
-    let mut state = State::new(path.clone(), options.sort.unwrap_or(super::row::Sort::Cached));
-    state.listed(tree.list(path));
+    let (path, rows) = match &options.scan {
+        Some(file) => {
+            let (root, rows) = saved::read(file, options.paths.first().map(PathBuf::as_path))?;
+            (root, Some(rows))
+        }
+        None => (path.clone(), None),
+    };
+    let disk = Arc::new(Disk::new(path.clone(), options, exclude));
+    let mut state = State::new(path, options.sort.unwrap_or(super::row::Sort::Cached));
+    state.saved = rows.is_some();
     // Restores the screen after a panic, too.
     let mut terminal = ratatui::try_init().context("cannot take over the terminal")?;
     let listening = listen().context("cannot handle signals");
-    let ended = listening.and_then(|happened| browse(&mut terminal, &mut state, &mut tree, &happened));
+    let ended = listening.and_then(|(sender, happened)| {
+        let tell = move |outcome| drop(sender.send(Happened::Done(Box::new(outcome))));
+        let mut tree = Tree::new(Arc::clone(&disk), Arc::new(tell), rows);
+        browse(&mut terminal, &mut state, &mut tree, &disk, &happened)
+    });
     give_back();
     if let Some(signal) = ended.map_err(Failure::from)? {
         // As any program that is told to end: the screen is given back already.
@@ -117,14 +131,17 @@ fn enter(terminal: &mut DefaultTerminal) -> anyhow::Result<()> {
 enum Happened {
     Event(Event),
     Signal(i32),
+    /// A job is done.
+    Done(Box<Outcome>),
     /// The terminal is gone.
     Closed,
 }
 
 /// Begins to wait for keys and signals, each in a thread of its own: to read keys from a terminal that is gone does not
 /// end, and work may take its time.
-fn listen() -> io::Result<Receiver<Happened>> {
+fn listen() -> io::Result<(Sender<Happened>, Receiver<Happened>)> {
     let (sender, happened) = mpsc::channel();
+    let jobs = sender.clone();
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT])?;
     let ends = sender.clone();
     std::thread::spawn(move || {
@@ -148,21 +165,42 @@ fn listen() -> io::Result<Receiver<Happened>> {
         }
         let _ = sender.send(Happened::Closed);
     });
-    Ok(happened)
+    Ok((jobs, happened))
 }
 
-/// Shows the tree until the end: that of the user, or the signal that asks for it.
+/// How often it is told how far a job has come.
+const BEAT: Duration = Duration::from_millis(200);
+
+/// Shows the tree until the end: that of the user, or the signal that asks for it. What takes its time is done meanwhile; the
+/// first is to look at everything.
 fn browse(
     terminal: &mut DefaultTerminal,
     state: &mut State,
     tree: &mut Tree,
+    disk: &Disk,
     happened: &Receiver<Happened>,
 ) -> anyhow::Result<Option<i32>> {
+    state.listed(tree.list(&state.at));
+    if !state.saved
+        && let Some(first) = state.update(Action::Rescan)
+    {
+        state::perform(state, first, tree);
+    }
     loop {
-        terminal.draw(|frame| render::render(state, frame))?;
+        let progress = state.busy.map(|_| disk.progress());
+        terminal.draw(|frame| render::render(state, progress.as_deref(), frame))?;
         // Draws again only when something has come.
-        let event = match happened.recv() {
+        let next = match progress {
+            Some(_) => happened.recv_timeout(BEAT),
+            None => happened.recv().map_err(RecvTimeoutError::from),
+        };
+        let event = match next {
             Ok(Happened::Event(event)) => event,
+            Ok(Happened::Done(outcome)) => {
+                state::finish(state, *outcome, tree);
+                continue;
+            }
+            Err(RecvTimeoutError::Timeout) => continue,
             Ok(Happened::Signal(SIGTSTP)) => {
                 suspend(terminal)?;
                 continue;
@@ -172,7 +210,7 @@ fn browse(
                 continue;
             }
             Ok(Happened::Signal(signal)) => return Ok(Some(signal)),
-            Ok(Happened::Closed) | Err(_) => return Ok(None),
+            Ok(Happened::Closed) | Err(RecvTimeoutError::Disconnected) => return Ok(None),
         };
         let Event::Key(key) = event else { continue };
         if key.kind != KeyEventKind::Press {
@@ -184,13 +222,10 @@ fn browse(
             continue;
         }
         let Some(action) = keys::action(&key, state.mode()) else { continue };
-        if let Some(slow) = state.update(action) {
-            if state.busy(&slow) {
-                terminal.draw(|frame| render::render(state, frame))?;
-            }
-            if !state::perform(state, slow, tree) {
-                return Ok(None);
-            }
+        if let Some(effect) = state.update(action)
+            && !state::perform(state, effect, tree)
+        {
+            return Ok(None);
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::text::table::fitted;
 
 mod tree;
 
+pub(super) use tree::bar;
 pub use tree::tree;
 
 /// One value of a row.
@@ -29,12 +30,14 @@ pub enum Cell {
     Empty,
     /// Pages; at least so many where it says so.
     Pages(u64, bool),
+    /// Pages; at most so many, since some may be counted twice.
+    AtMost(u64),
     /// Bytes; at least so many where it says so.
     Bytes(u64, bool),
     /// Pages, of those files that could be asked for them, where others could be asked for less.
     AtLeast(u64),
-    /// Pieces.
-    Count(u64),
+    /// Pieces; at least so many where it says so.
+    Count(u64, bool),
     /// A part of the whole.
     Ratio(f64),
 }
@@ -53,6 +56,14 @@ fn known(pages: Option<u64>, row: &Row) -> Cell {
     pages.map_or(Cell::Unknown, |n| Cell::Pages(n, row.totals.partial()))
 }
 
+/// A sum in which pages may be counted twice is at most that, unless others are missing in it.
+fn cached(row: &Row) -> Cell {
+    match known(row.totals.cached(), row) {
+        Cell::Pages(n, false) if row.kind != Kind::File && row.totals.perhaps_shared > 0 => Cell::AtMost(n),
+        cell => cell,
+    }
+}
+
 fn by_cachestat(row: &Row, figure: u64) -> Cell {
     let least = row.totals.least_by_cachestat(figure);
     match least {
@@ -68,7 +79,12 @@ fn sized(row: &Row, figure: u64, cell: fn(u64, bool) -> Cell) -> Cell {
 
 /// Nobody is requested processes unless they are what files are found by; a sum of them would count some twice.
 fn processes(row: &Row) -> Cell {
-    if row.processes.is_empty() { Cell::Empty } else { Cell::Count(row.processes.len() as u64) }
+    if row.processes.is_empty() { Cell::Empty } else { Cell::Count(row.processes.len() as u64, false) }
+}
+
+/// A file is one.
+fn files(row: &Row) -> Cell {
+    if row.kind == Kind::File { Cell::Empty } else { Cell::Count(row.totals.files, row.totals.unread > 0) }
 }
 
 /// All columns.
@@ -76,7 +92,7 @@ pub const COLUMNS: &[Column] = &[
     Column { id: "size_bytes", title: "SIZE", cell: |r| sized(r, r.totals.size, Cell::Bytes) },
     Column { id: "disk_bytes", title: "DISK", cell: |r| sized(r, r.totals.disk, Cell::Bytes) },
     Column { id: "pages", title: "PAGES", cell: |r| sized(r, r.totals.pages, Cell::Pages) },
-    Column { id: "cached", title: "CACHED", cell: |r| known(r.totals.cached(), r) },
+    Column { id: "cached", title: "CACHED", cell: cached },
     Column {
         id: "cached_ratio",
         title: "PERCENT",
@@ -87,7 +103,39 @@ pub const COLUMNS: &[Column] = &[
     Column { id: "evicted", title: "EVICTED", cell: |r| by_cachestat(r, r.totals.evicted) },
     Column { id: "recently_evicted", title: "RECENT", cell: |r| by_cachestat(r, r.totals.recently_evicted) },
     Column { id: "processes", title: "PROCS", cell: processes },
+    Column { id: "files", title: "FILES", cell: files },
 ];
+
+/// What is requested of a table, whatever is in it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shape<'a> {
+    /// The columns, by their names in CSV; none: those that the layout has.
+    pub columns: &'a [String],
+    /// No line with titles.
+    pub no_header: bool,
+    /// Pages as pages or as bytes; `None`: as the layout has it.
+    pub unit: Option<Unit>,
+}
+
+impl Shape<'_> {
+    /// The columns, those of `ids` where none were requested.
+    fn columns(&self, ids: &[&str]) -> Vec<&'static Column> {
+        let by_id = |id: &str| COLUMNS.iter().find(|c| c.id == id);
+        if self.columns.is_empty() {
+            return ids.iter().filter_map(|id| by_id(id)).collect();
+        }
+        self.columns.iter().filter_map(|id| by_id(id)).collect()
+    }
+
+    /// A table of lines, the first of which has the titles.
+    fn table(&self, lines: &[Vec<String>], names: &[String]) -> String {
+        let text = fitted(lines, names);
+        if !self.no_header {
+            return text;
+        }
+        text.split_once('\n').map_or_else(String::new, |(_, rest)| rest.to_owned())
+    }
+}
 
 /// Which columns text shows, and how it writes numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +162,9 @@ impl Layout {
                 "recently_evicted",
             ],
             // PERCENT is of SIZE: beside DISK alone, a sparse file that is cached as far as it has data has '0.01%'.
-            Layout::Tree => &["size_bytes", "disk_bytes", "cached", "cached_ratio", "dirty"],
+            Layout::Tree => {
+                &["size_bytes", "disk_bytes", "cached", "cached_ratio", "dirty", "evicted", "files"]
+            }
             Layout::Owned => &["size_bytes", "pages", "cached", "cached_ratio", "dirty", "processes"],
         }
     }
@@ -136,10 +186,11 @@ fn shown(cell: Cell, layout: Layout, unit: Unit) -> String {
         Cell::Unknown => "-".into(),
         Cell::Empty => String::new(),
         Cell::AtLeast(n) => shown(Cell::Pages(n, true), layout, unit),
+        Cell::AtMost(n) => format!("≤{}", shown(Cell::Pages(n, false), layout, unit)),
         Cell::Pages(n, more) if unit == Unit::Bytes => least(bytes(n.saturating_mul(page)), more),
         Cell::Bytes(n, more) if layout == Layout::Tree || unit == Unit::Bytes => least(bytes(n), more),
         Cell::Pages(n, more) | Cell::Bytes(n, more) => least(n.to_string(), more),
-        Cell::Count(n) => n.to_string(),
+        Cell::Count(n, more) => least(n.to_string(), more),
         Cell::Ratio(x) => percent(x),
     }
 }
@@ -150,11 +201,16 @@ pub fn name(path: &Path) -> String {
     Foreign::from(path).to_string()
 }
 
+/// What stands behind the name of what may be counted under another one as well.
+fn also(row: &Row) -> &'static str {
+    if row.totals.perhaps_shared > 0 { "  (perhaps also counted under other overlay mounts)" } else { "" }
+}
+
 /// A table: titles, rows, and the name at the end of each line, where it may be long.
 #[must_use]
-pub fn text(rows: &[Row], layout: Layout, unit: Option<Unit>) -> String {
-    let unit = unit.unwrap_or(layout.unit());
-    let columns: Vec<_> = COLUMNS.iter().filter(|c| layout.ids().contains(&c.id)).collect();
+pub fn text(rows: &[Row], layout: Layout, shape: &Shape<'_>) -> String {
+    let unit = shape.unit.unwrap_or(layout.unit());
+    let columns = shape.columns(layout.ids());
     let mut lines = vec![columns.iter().map(|c| c.title.to_string()).collect::<Vec<_>>()];
     lines.extend(rows.iter().map(|r| columns.iter().map(|c| shown((c.cell)(r), layout, unit)).collect()));
     let mut names = vec!["NAME".to_string()];
@@ -162,53 +218,72 @@ pub fn text(rows: &[Row], layout: Layout, unit: Option<Unit>) -> String {
         (Kind::Total, _) => "total".into(),
         (_, Some(why)) => format!("{}  ({why})", name(&r.path)),
         (Kind::Directory, None) if !r.path.as_os_str().as_bytes().ends_with(b"/") => {
-            format!("{}/", name(&r.path))
+            format!("{}/{}", name(&r.path), also(r))
         }
-        _ => name(&r.path),
+        _ => format!("{}{}", name(&r.path), also(r)),
     }));
-    fitted(&lines, &names)
+    shape.table(&lines, &names)
 }
+
+/// What stands in each line of CSV behind the columns that were requested: figures may be at least what they say.
+const ALWAYS: [&str; 2] = ["partial", "reason"];
+/// The same behind all columns.
+const BEHIND: [&str; 4] = ["unknown_files", "partial", "unread", "reason"];
 
 /// The first line of CSV, with names.
 ///
 /// # Errors
 /// None that memory does not give.
-pub fn csv_names() -> anyhow::Result<Vec<u8>> {
+pub fn csv_names(shape: &Shape<'_>) -> anyhow::Result<Vec<u8>> {
+    if shape.no_header {
+        return Ok(Vec::new());
+    }
     let mut out = csv::Writer::from_writer(Vec::new());
-    let ids = COLUMNS.iter().map(|c| c.id);
-    out.write_record(["type"].into_iter().chain(ids).chain([
-        "files",
-        "unknown_files",
-        "partial",
-        "unread",
-        "reason",
-        "path",
-    ]))?;
+    let behind: &[&str] = if shape.columns.is_empty() { &BEHIND } else { &ALWAYS };
+    let ids = shape.columns(&ALL).into_iter().map(|c| c.id);
+    out.write_record(["type"].into_iter().chain(ids).chain(behind.iter().copied()).chain(["path"]))?;
     Ok(out.into_inner()?)
 }
+
+/// The names of all columns.
+static ALL: [&str; COLUMNS.len()] = {
+    let mut all = [""; COLUMNS.len()];
+    let mut i = 0;
+    while i < COLUMNS.len() {
+        all[i] = COLUMNS[i].id;
+        i += 1;
+    }
+    all
+};
 
 /// CSV: a line for each row. Pages and bytes as numbers, unknown empty.
 ///
 /// # Errors
 /// None that memory does not give.
-pub fn csv(rows: &[Row]) -> anyhow::Result<Vec<u8>> {
+pub fn csv(rows: &[Row], shape: &Shape<'_>) -> anyhow::Result<Vec<u8>> {
     let mut out = csv::Writer::from_writer(Vec::new());
+    let columns = shape.columns(&ALL);
+    let behind: &[&str] = if shape.columns.is_empty() { &BEHIND } else { &ALWAYS };
     for row in rows {
         out.write_field(row.kind.name())?;
-        for column in COLUMNS {
+        for column in &columns {
             out.write_field(match (column.cell)(row) {
+                _ if column.id == "files" => row.totals.files.to_string(),
                 // A bound without a mark would be taken for the whole.
                 Cell::Unknown | Cell::Empty | Cell::AtLeast(_) => String::new(),
-                Cell::Pages(n, _) | Cell::Bytes(n, _) | Cell::Count(n) => n.to_string(),
+                Cell::Pages(n, _) | Cell::AtMost(n) | Cell::Bytes(n, _) | Cell::Count(n, _) => n.to_string(),
                 // Not rounded: one page of many is not nothing, and all but one are not all.
                 Cell::Ratio(x) => x.to_string(),
             })?;
         }
-        out.write_field(row.totals.files.to_string())?;
-        out.write_field(row.totals.unknown.to_string())?;
-        out.write_field(row.totals.partial().to_string())?;
-        out.write_field(row.totals.unread.to_string())?;
-        out.write_field(row.why.map_or("", super::Unknown::id))?;
+        for id in behind {
+            out.write_field(match *id {
+                "unknown_files" => row.totals.unknown.to_string(),
+                "partial" => row.totals.partial().to_string(),
+                "unread" => row.totals.unread.to_string(),
+                _ => row.why.map_or("", super::Unknown::id).to_owned(),
+            })?;
+        }
         out.write_field(Foreign::from(row.path.as_path()).cell())?;
         out.write_record(None::<&[u8]>)?;
     }
@@ -254,6 +329,8 @@ pub fn json(row: &Row) -> Value {
         ("cached_bytes", json!(t.cached().map(|n| n * page))),
         ("cached_ratio", json!(t.ratio())),
         ("dirty", json!(t.only_cachestat(t.dirty))),
+        // What cachestat(2) counts: a byte makes all of a large folio dirty.
+        ("dirty_folio_pages", json!(t.only_cachestat(t.dirty))),
         ("writeback", json!(t.only_cachestat(t.writeback))),
         ("evicted", json!(t.only_cachestat(t.evicted))),
         ("recently_evicted", json!(t.only_cachestat(t.recently_evicted))),

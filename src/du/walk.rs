@@ -5,10 +5,11 @@
 //! limit of depth. What is kept in memory is what is under way: a thread works on what it found last, so a tree is
 //! walked depth first.
 
+mod later;
 mod named;
 mod node;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::ffi::OsStr;
 use std::os::fd::AsFd as _;
@@ -18,6 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
+use std::sync::RwLock;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::AcqRel;
@@ -32,6 +34,7 @@ use rustix::fs::StatxAttributes;
 use rustix::fs::StatxFlags;
 use rustix::io::Errno;
 
+use node::Arrival;
 use node::Dir;
 use node::Names;
 use node::Node;
@@ -39,6 +42,7 @@ use node::Node;
 use super::exclude::Exclude;
 use super::kinds;
 use super::layers::Layers;
+use super::links::Inodes;
 use super::links::Links;
 use super::open;
 use super::open::dev;
@@ -93,18 +97,33 @@ pub struct Walk<'a> {
     /// Files and directories that have several paths by way of mounts.
     layers: Layers,
     /// Files that are named beside directories: perhaps also found in one of them.
-    named: HashSet<(u64, u64)>,
+    named: Inodes,
+    /// How files are asked about that are named, by device.
+    asks: RwLock<HashMap<u64, Ask>>,
     /// Operands and what is mounted below them: a directory that shows up twice this way is counted once.
     roots: Links,
     /// Whether operands may lie inside each other.
     several: bool,
     waiting: AtomicUsize,
+    /// The number of the first file descriptor that no directory takes.
+    most_open: i64,
+    /// Directories that wait until others are closed.
+    later: Mutex<Vec<Arrival>>,
+    /// Directories opened so far, operands aside.
+    arrived: AtomicU64,
 }
 
 impl<'a> Walk<'a> {
-    /// A walk that has not begun; `several` directories may be named, one of them perhaps inside another.
+    /// A walk that has not begun; `several` directories may be named, one of them perhaps inside another. Files that are
+    /// `named` beside them count once if a directory has them as well.
     #[must_use]
-    pub fn new(options: &'a Options, sink: &'a dyn Sink, several: bool, layers: Layers) -> Self {
+    pub fn new(
+        options: &'a Options,
+        sink: &'a dyn Sink,
+        several: bool,
+        layers: Layers,
+        named: Inodes,
+    ) -> Self {
         Self {
             options,
             sink,
@@ -113,10 +132,14 @@ impl<'a> Walk<'a> {
             cached: AtomicU64::new(0),
             links: Links::default(),
             layers,
-            named: HashSet::new(),
+            named,
+            asks: RwLock::default(),
             roots: Links::default(),
             several,
             waiting: AtomicUsize::new(0),
+            most_open: later::most_open(rayon::current_num_threads()),
+            later: Mutex::default(),
+            arrived: AtomicU64::new(0),
         }
     }
 
@@ -133,7 +156,7 @@ impl<'a> Walk<'a> {
             || node.layer
             || node.place.is_some()
             || self.layers.again(inode(stat))
-            || !self.named.is_empty() && self.named.contains(&inode(stat))
+            || self.named.contains(inode(stat))
     }
 
     /// Walks a directory that a user named, and gives what is in it. Its rows go to the sink, its own last.
@@ -164,6 +187,7 @@ impl<'a> Walk<'a> {
         });
         let dir = Arc::new(Dir { fd, node: Arc::clone(&node) });
         rayon::scope(|scope| scope.spawn(move |scope| self.read(scope, dir)));
+        self.walk_later();
         *node.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -263,15 +287,17 @@ impl<'a> Walk<'a> {
         {
             return;
         }
+        let placed = real.is_some();
+        let mut opened = None;
         let answer = match residency::regular(&stat) {
             Ok(Some(0)) => Ok(None),
-            Ok(Some(size)) if let Some((fd, _)) = &real => {
-                self.options.ask.on(fd.as_fd()).of_size(fd.as_fd(), size).map(Some)
+            Ok(Some(size)) => match real {
+                Some((fd, _)) => Ok((self.options.ask.on(fd.as_fd()), fd)),
+                None => open::below(&dir.fd, name).map(|fd| (dir.node.ask, fd)),
             }
-            Ok(Some(size)) => open::below(&dir.fd, name)
-                .map_err(Unknown::from)
-                .and_then(|fd| dir.node.ask.of_size(fd.as_fd(), size))
-                .map(Some),
+            .map_err(Unknown::from)
+            .and_then(|(ask, fd)| ask.of_size(opened.insert(fd).as_fd(), size))
+            .map(Some),
             Ok(None) | Err(Unknown::NotAFile(_)) => {
                 sum.add(&Totals { others: 1, disk, ..Totals::default() });
                 return;
@@ -288,13 +314,17 @@ impl<'a> Walk<'a> {
                 Totals::of_file(stat.stx_size, disk, Err(*why))
             }
         };
-        let unplaced = place.is_some() && real.is_none() && self.layers.shared() && totals.cached > 0;
+        let unplaced = place.is_some() && !placed && self.layers.shared() && totals.cached > 0;
         let totals = Totals { perhaps_shared: u64::from(unplaced), ..totals };
         sum.add(&totals);
         let depth = dir.node.depth + 1;
         if self.options.files && depth <= self.options.depth && self.sink.wants(&totals) {
             let path = dir.node.path().join(os_name);
-            self.sink.take(Row::new(Kind::File, path, depth, totals, answer.err()));
+            let row = Row::new(Kind::File, path, depth, totals, answer.err());
+            match opened {
+                Some(file) => self.sink.take_open(row, file.as_fd()),
+                None => self.sink.take(row),
+            }
         }
     }
 
@@ -328,35 +358,49 @@ impl<'a> Walk<'a> {
         } else {
             dir.node.place.as_ref().map(|place| place.child(&node.name))
         };
-        let again = self.layers.again(inode(stat));
-        let (above, inode, name) = (Arc::clone(dir), stat.stx_ino, name.to_owned());
+        let again = mounted || self.several || self.layers.again(inode(stat));
+        let (above, name) = (Arc::clone(dir), name.to_owned());
+        let arrival = Arrival { node, inode: stat.stx_ino, other, mounted, again };
         scope.spawn(move |scope| {
-            let opened = open::directory(&above.fd, &name);
+            let opened = self.spared(open::directory(&above.fd, &name));
             drop(above);
-            if let (Ok(fd), true) = (&opened, other) {
-                node.ask = self.options.ask.on(fd.as_fd());
-            }
-            let node = Arc::new(node);
-            match opened {
-                Ok(fd) if mounted && kinds::kind(fd.as_fd()).is_some_and(kinds::pseudo) => self.done(node),
-                Ok(_) if (mounted || again || self.several) && !self.roots.first(here, inode) => {
-                    // Its blocks are counted where it was seen first.
-                    *node.totals.lock().unwrap_or_else(PoisonError::into_inner) = Totals::default();
-                    self.done(node);
-                }
-                Ok(fd) => self.read(scope, Arc::new(Dir { fd, node })),
-                // What has another type by now as well.
-                Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {
-                    *node.totals.lock().unwrap_or_else(PoisonError::into_inner) = Totals::of_vanished();
-                    self.done(node);
-                }
-                Err(e) => {
-                    self.problems.directory(&node.path(), e);
-                    node.add(&Totals::of_unread());
-                    self.done(node);
-                }
-            }
+            self.arrive(scope, arrival, opened);
         });
+    }
+
+    /// A directory that a thread has come to.
+    fn arrive<'s>(&'s self, scope: &Scope<'s>, arrival: Arrival, opened: rustix::io::Result<OwnedFd>) {
+        if matches!(opened, Err(Errno::MFILE)) {
+            return self.wait(arrival);
+        }
+        let Arrival { mut node, inode, other, mounted, again } = arrival;
+        if let (Ok(fd), true) = (&opened, other) {
+            node.ask = self.options.ask.on(fd.as_fd());
+        }
+        self.arrived.fetch_add(u64::from(opened.is_ok()), Relaxed);
+        let node = Arc::new(node);
+        match opened {
+            Ok(fd) if mounted && kinds::kind(fd.as_fd()).is_some_and(kinds::pseudo) => self.done(node),
+            Ok(_) if again && !self.roots.first(node.dev, inode) => {
+                // Its blocks are counted where it was seen first.
+                *node.totals.lock().unwrap_or_else(PoisonError::into_inner) = Totals::default();
+                self.done(node);
+            }
+            Ok(fd) => self.read(scope, Arc::new(Dir { fd, node })),
+            // What has another type by now as well.
+            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {
+                *node.totals.lock().unwrap_or_else(PoisonError::into_inner) = Totals::of_vanished();
+                self.done(node);
+            }
+            Err(e) => self.unread(node, e),
+        }
+    }
+
+    /// A directory that cannot be read.
+    fn unread(&self, node: Arc<Node>, why: Errno) {
+        self.problems.directory(&node.path(), why);
+        node.add(&Totals::of_unread());
+        self.done(node);
     }
 
     /// One thing less to wait for; what is complete is shown and added to what is above it.

@@ -34,3 +34,31 @@ fn few_open_files_cost_threads_and_no_figures() {
         assert_eq!((row["files"].as_u64(), row["unknown_files"].as_u64()), (Some(files), Some(0)), "{row}");
     }
 }
+
+/// Deeper than there are open files, and each level has more than one directory to come back to.
+#[test]
+fn few_open_files_and_a_deep_tree() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut place, mut files, mut dirs) = (dir.path().to_owned(), 0, 1);
+    for _ in 0..100 {
+        for side in ["a", "b", "c"] {
+            fs::create_dir(place.join(side)).unwrap();
+            fs::write(place.join(side).join("f"), "x").unwrap();
+            (files, dirs) = (files + 1, dirs + 1);
+        }
+        place.push("b");
+    }
+    for (limit, threads) in [(14, "-j 1"), (20, ""), (20, "-j 1"), (64, "-j 8"), (64, "")] {
+        let line = format!(
+            "ulimit -n {limit}; exec {} {threads} --json --depth 0 \"$0\"",
+            env!("CARGO_BIN_EXE_cachedu")
+        );
+        let out = Command::new("sh").args(["-c", &line]).arg(dir.path()).output().unwrap();
+        let err = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{limit} {threads}: {err}");
+        let text = String::from_utf8_lossy(&out.stdout);
+        let row: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        let found = ["files", "unknown_files", "directories"].map(|key| row[key].as_u64());
+        assert_eq!(found, [Some(files), Some(0), Some(dirs)], "{limit} {threads}: {row}");
+    }
+}

@@ -74,10 +74,14 @@ pub fn runs(resident: &[bool]) -> Vec<(u64, u64)> {
     out
 }
 
+/// The program that is tested.
+pub fn program() -> String {
+    std::env::var("CACHEDU").unwrap_or_else(|_| env!("CARGO_BIN_EXE_cachedu").into())
+}
+
 /// The program under test.
 pub fn cachedu(args: &[&str], path: &Path) -> Output {
-    let program = std::env::var("CACHEDU").unwrap_or_else(|_| env!("CARGO_BIN_EXE_cachedu").into());
-    Command::new(program).args(args).arg(path).output().unwrap()
+    Command::new(program()).args(args).arg(path).output().unwrap()
 }
 
 /// Its JSON lines, when it ended well.

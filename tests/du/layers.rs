@@ -16,7 +16,7 @@ use crate::sys;
 
 /// Unmounts what was mounted, the last one first.
 #[derive(Default)]
-struct Mounted(Vec<PathBuf>);
+pub struct Mounted(Vec<PathBuf>);
 
 impl Drop for Mounted {
     fn drop(&mut self) {
@@ -25,7 +25,7 @@ impl Drop for Mounted {
 }
 
 impl Mounted {
-    fn overlay(&mut self, dir: &Path, name: &str, lower: &[&str]) -> PathBuf {
+    pub fn overlay(&mut self, dir: &Path, name: &str, lower: &[&str]) -> PathBuf {
         let at = |what: &str| dir.join(format!("{what}{name}"));
         for what in ["upper", "work", "merged"] {
             std_fs::create_dir(at(what)).unwrap();
@@ -134,6 +134,11 @@ pub fn overlays_without_layers(fs: Fs, dir: &Path) {
     );
     let out = cachedu(&[merged[0].to_str().unwrap()], &merged[1]);
     assert!(String::from_utf8_lossy(&out.stderr).contains("layers cannot be reached"));
+    // The sum is at most that, and the rows say why.
+    let rows = String::from_utf8(out.stdout).unwrap();
+    let total = rows.lines().last().unwrap();
+    assert!(total.contains(" ≤") && total.ends_with("total"), "{rows}");
+    assert_eq!(rows.matches("perhaps also counted under other overlay mounts").count(), 2, "{rows}");
 }
 
 pub fn bind_mounts(fs: Fs, dir: &Path) {
@@ -147,6 +152,13 @@ pub fn bind_mounts(fs: Fs, dir: &Path) {
     mounted.bind(&dir.join("a/deep"), &dir.join("b"));
     mounted.bind(&dir.join("a/deep/file"), &point);
     assert_eq!(cached(dir), count(&resident));
+    // One bind mount inside of what another shows.
+    for name in ["d", "d/all", "d/part"] {
+        std_fs::create_dir(dir.join(name)).unwrap();
+    }
+    mounted.bind(&dir.join("a"), &dir.join("d/all"));
+    mounted.bind(&dir.join("a/deep"), &dir.join("d/part"));
+    assert_eq!((cached(&dir.join("d")), cached(dir)), (count(&resident), count(&resident)));
     // Each alone has all of it.
     for part in ["a", "b", "c"] {
         assert_eq!(cached(&dir.join(part)), count(&resident), "{part}");

@@ -10,12 +10,14 @@
 
 mod access;
 mod acting;
+mod containers;
 mod exact;
 #[path = "../truth/fs.rs"]
 #[allow(dead_code)]
 mod fs;
 mod hold;
 mod layers;
+mod limit;
 #[path = "../truth/sys.rs"]
 #[allow(dead_code)]
 mod sys;
@@ -44,11 +46,14 @@ const TESTS: &[Test] = &[
     ("whoever_may_not_write", access::whoever_may_not_write),
     ("overlay", access::overlay),
     ("three_overlays", layers::three_overlays),
+    ("two_containers", containers::two_containers),
     ("overlays_without_layers", layers::overlays_without_layers),
     ("bind_mounts", layers::bind_mounts),
     ("huge_pages", access::huge_pages),
     ("evict_and_load", acting::evict_and_load),
     ("save_and_restore", acting::save_and_restore),
+    ("a_container", limit::a_container),
+    ("load_beyond_a_limit", limit::load_beyond_a_limit),
     ("open_and_mapped", access::open_and_mapped),
 ];
 

@@ -22,10 +22,12 @@ cachedu -d 2 --sort dirty /srv    two levels, by what has to be written
 cachedu -t -d 3 /srv              three levels, as a tree with bars
 cachedu -f --top 20 /var          the 20 files that hold most of the cache
 cachedu -i /var                   the same tree to browse
+cachedu --json -a -d 999 /var | gzip > scan.gz; cachedu -i --scan scan.gz
+                                  to browse it elsewhere, or later
 cachedu --map FILE                runs and holes of a file
 cachedu --json --map FILE         the same as numbers of pages
 cachedu --pid 1234                what process 1234 has open or mapped
-cachedu --cgroup /docker/4f2a     the same for a container
+cachedu --container web           the same for a container
 cachedu --all --top 10            for all processes
 find . -name '*.db' -print0 | cachedu -0 --files-from -
 cachedu --evict --dry-run DIR     what would be dropped from the cache
@@ -44,7 +46,9 @@ For files, figures are pages (4 KiB on x86); for directories, bytes.
   CACHED   of these, pages in the cache
   PERCENT  CACHED / PAGES: of SIZE, not of DISK, so a sparse file may have
            little of it though all of its data are cached
-  DIRTY    cached pages that have yet to be written to the disk
+  DIRTY    cached pages that have yet to be written to the disk: all
+           of a folio of which a byte is, so with large folios (ext4, xfs)
+           more than will be written
   WBACK    cached pages that are being written now
   EVICTED  pages that memory reclaim took, as far as the kernel remembers
   RECENT   of these, taken so lately that reading them again would count as
@@ -87,7 +91,8 @@ way of a bind mount of one that is above, count once.
 --tree shows directories in each other, in the order of --sort among those
 of the same one, and what has nothing cached in one line for each directory.
 SHARE is the part of all that is cached here; it is empty where that is not
-known as a whole. Names are cut where the terminal ends.
+known as a whole. Names are cut where the terminal ends; with less than 90
+columns, EVICTED and FILES are left out.
 
 A glob of --exclude matches names (*.o), with a slash in it paths or their
 ends (build/*.o), and from / or ./ on one place (/srv/tmp, ./target). '*' and
@@ -106,6 +111,11 @@ not), and the pattern if nine of ten runs are alike: 'every 14th page'.",
     (
         "Processes",
         "\
+--container takes what 'docker ps' and 'podman ps' call a container (their
+files in /var/lib tell which id that is), the beginning of an id of any
+runtime, lxc:NAME, machine:NAME, or pod:UID for all of a pod. Several, with
+commas between, are counted together: what they share once. So are trees by
+/proc/PID/root, which leads into the root of a container.
 --pid, --comm, --cgroup and --all find files by /proc/PID/fd and
 /proc/PID/map_files, so files that were deleted are found as well, and files
 of other mount namespaces (containers): those are named from
@@ -119,8 +129,10 @@ that are mapped, not open, and deleted need root, too: else they are '-'.",
 --evict asks the kernel to drop clean pages that no process has mapped. It
 also begins to write dirty ones, which stay until that is done: evict again,
 or take --flush, which writes them first and waits. Files of tmpfs stay: they
-have no other place. What was cached before and after is printed, in pages.
---load reads data, not holes, in parallel.
+have no other place. A line says what came of it; -v has a row for each
+file, with what was cached before and after, in pages.
+--load reads data, not holes, in parallel. When all files are done it looks
+again: what the last pushed out of the first is told, and ends with 1.
 --restore reads exactly the pages of a set, several ranges at a time, of
 files that still have the path; of a file that is shorter now, what is left.
 A file that was replaced (another inode, and another size or time of change)
@@ -142,7 +154,11 @@ done are not listed: nothing cached to evict, nothing left to load.",
         Unknown is null, with \"reason\"; \"partial\" says that figures are at
         least what they say. A path that is not UTF-8 has \"path_hex\".
 --csv   the same columns for all rows; what is not known is empty, and
-        \"partial\" and \"unread\" are those of --json.",
+        \"partial\" and \"unread\" are those of --json. --columns takes the
+        names of its first line: size_bytes, disk_bytes, pages, cached,
+        cached_ratio, dirty, writeback, evicted, recently_evicted,
+        processes, files; path and what says how sure a row is are there
+        anyway. --columns and --no-header are for text as well.",
     ),
     (
         "Ending",

@@ -19,27 +19,112 @@ use super::KIND;
 use super::LARGEST;
 use super::LAST;
 use super::LONGEST;
-use super::Set;
 use super::VERSION;
-use super::room;
+use crate::du::paths::At;
 use crate::du::view;
 use crate::exit::Failure;
 use crate::residency::Run;
 
-/// Reads a set. It may be any file: what it takes in memory is bounded, whatever it says.
-///
-/// # Errors
-/// Wrong usage for what is no set; it names the line.
-pub fn read(path: &Path) -> Result<Set, Failure> {
-    let refused = |(line, what): (usize, String)| {
-        Failure::usage(format!("{}, line {line}: {what}", view::name(path)))
-            .remedy("'cachedu --save FILE PATH' writes such a file")
-    };
-    if path.as_os_str() == "-" {
-        return parse(io::stdin().lock()).map_err(refused);
+/// Where a set is read from, as often as it is wanted.
+#[derive(Debug)]
+pub struct Source {
+    name: String,
+    bytes: Bytes,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    /// A file.
+    File(fs::File),
+    /// Of standard input or a pipe, which can be read once.
+    Kept(Vec<u8>),
+}
+
+/// What a set says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// Bytes in a page.
+    pub page_size: u64,
+    /// Its files.
+    pub files: u64,
+    /// Pages of them.
+    pub pages: u64,
+}
+
+impl Source {
+    /// Opens a set; `-` is standard input.
+    ///
+    /// # Errors
+    /// Wrong usage for what cannot be read.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let name = view::name(path);
+        let failed = |e| Failure::usage(format!("cannot read {name}: {e}"));
+        let bytes = if path.as_os_str() == "-" {
+            Bytes::Kept(kept(io::stdin().lock()).map_err(failed)?)
+        } else {
+            let file = fs::File::open(path).map_err(failed)?;
+            if file.metadata().is_ok_and(|meta| meta.is_file()) {
+                Bytes::File(file)
+            } else {
+                Bytes::Kept(kept(file).map_err(failed)?)
+            }
+        };
+        Ok(Self { name, bytes })
     }
-    let failed = |e| Failure::usage(format!("cannot read {}: {e}", view::name(path)));
-    parse(io::BufReader::new(fs::File::open(path).map_err(failed)?)).map_err(refused)
+
+    fn lines(&self) -> Result<Lines<Box<dyn BufRead + Send + '_>>, Failure> {
+        let from: Box<dyn BufRead + Send> = match &self.bytes {
+            Bytes::File(file) => Box::new(io::BufReader::new(At::new(file))),
+            Bytes::Kept(bytes) => Box::new(bytes.as_slice()),
+        };
+        Lines::new(from).map_err(|e| self.refused(e))
+    }
+
+    fn refused(&self, (line, what): Refused) -> Failure {
+        Failure::usage(format!("{}, line {line}: {what}", self.name))
+            .remedy("'cachedu --save FILE PATH' writes such a file")
+    }
+
+    /// Reads it to its end. It may be anybody's file: what it takes in memory is bounded, whatever it says.
+    ///
+    /// # Errors
+    /// Wrong usage for what is no set; it names the line.
+    pub fn check(&self) -> Result<Head, Failure> {
+        let lines = self.lines()?;
+        let mut head = Head { page_size: lines.page_size, files: 0, pages: 0 };
+        for file in lines {
+            let file = file.map_err(|e| self.refused(e))?;
+            head.files += 1;
+            head.pages = file.runs.iter().map(|r| r.pages).fold(head.pages, u64::saturating_add);
+        }
+        Ok(head)
+    }
+
+    /// Its files, one after the other.
+    ///
+    /// # Errors
+    /// Wrong usage for what is no set; it names the line.
+    pub fn files(&self) -> Result<impl Iterator<Item = Result<File, Failure>> + Send + '_, Failure> {
+        Ok(self.lines()?.map(|file| file.map_err(|e| self.refused(e))))
+    }
+
+    /// Bytes in its pages.
+    ///
+    /// # Errors
+    /// Wrong usage for what is no set.
+    pub(super) fn page_size(&self) -> Result<u64, Failure> {
+        Ok(self.lines()?.page_size)
+    }
+}
+
+/// What can be read once.
+fn kept(from: impl io::Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(LARGEST as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > LARGEST {
+        return Err(io::Error::other(format!("a set from a pipe may have {LARGEST} bytes: name a file")));
+    }
+    Ok(bytes)
 }
 
 /// A line as it is read; what is not known is passed over.
@@ -59,55 +144,96 @@ struct Line {
 /// What a file begins with that gzip made.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
-/// Reads a set, compressed or not.
-pub(super) fn parse(mut from: impl BufRead) -> Result<Set, (usize, String)> {
-    let compressed = from.fill_buf().map_err(|e| (1, e.to_string()))?.starts_with(GZIP);
-    if compressed { lines(io::BufReader::new(GzDecoder::new(from))) } else { lines(from) }
+/// The number of a line, and what the matter with it is.
+type Refused = (usize, String);
+
+/// The lines of a set, compressed or not, of which no more is read than one may have.
+pub(super) struct Lines<R: BufRead> {
+    from: Either<R>,
+    text: Vec<u8>,
+    number: usize,
+    files: u64,
+    /// No file has more pages; what is damaged must not overflow sums.
+    most: u64,
+    page_size: u64,
+    ended: bool,
 }
 
-fn lines(mut from: impl BufRead) -> Result<Set, (usize, String)> {
-    let no_set = || (1, "this is not a set that 'cachedu --save' wrote".to_string());
-    let mut text = Vec::new();
-    let mut number = 0;
-    // The next line, of which no more is read than it may have.
-    let mut next = |text: &mut Vec<u8>, most: u64| {
-        number += 1;
-        text.clear();
-        let n = (&mut from).take(most + 1).read_until(b'\n', text).map_err(|e| (number, e.to_string()))?;
-        let too_long = || (number, "it is longer than any line of a set".to_string());
-        if n as u64 > most { Err(too_long()) } else { Ok((n > 0).then_some(number)) }
-    };
-    next(&mut text, HEAD).map_err(|_| no_set())?;
-    let head: Value = serde_json::from_slice(&text).map_err(|_| no_set())?;
-    if head["type"] != KIND {
-        return Err(no_set());
-    }
-    if head["version"] != VERSION {
-        return Err((1, format!("version {} is not known here", head["version"])));
-    }
-    let page_size = head["page_size"].as_u64().filter(|n| n.is_power_of_two()).ok_or_else(no_set)?;
-    // No file is longer; what is damaged must not overflow sums.
-    let most = i64::MAX.unsigned_abs() / page_size;
-    let (mut files, mut kept, mut last) = (Vec::new(), 0, 1);
-    while let Some(number) = next(&mut text, LONGEST)? {
-        last = number;
-        let damaged = || (number, "it is damaged".to_string());
-        let line: Line = serde_json::from_slice(&text).map_err(|_| damaged())?;
-        if line.r#type.as_deref() != Some(LAST) {
-            let file = file(line, most).ok_or_else(damaged)?;
-            kept += room(file.path.as_os_str().len(), file.runs.len());
-            if kept > LARGEST {
-                return Err((number, "the set is too large: make it in parts".to_string()));
-            }
-            files.push(file);
-            continue;
+enum Either<R: BufRead> {
+    Plain(R),
+    Packed(Box<io::BufReader<GzDecoder<R>>>),
+}
+
+impl<R: BufRead> Lines<R> {
+    /// Reads the head.
+    pub(super) fn new(mut from: R) -> Result<Self, Refused> {
+        let no_set = || (1, "this is not a set that 'cachedu --save' wrote".to_string());
+        let compressed = from.fill_buf().map_err(|e| (1, e.to_string()))?.starts_with(GZIP);
+        let from = if compressed {
+            Either::Packed(Box::new(io::BufReader::new(GzDecoder::new(from))))
+        } else {
+            Either::Plain(from)
+        };
+        let (page_size, most) = (0, 0);
+        let mut lines = Self { from, text: Vec::new(), number: 0, files: 0, most, page_size, ended: false };
+        lines.line(HEAD).map_err(|_| no_set())?;
+        let head: Value = serde_json::from_slice(&lines.text).map_err(|_| no_set())?;
+        if head["type"] != KIND {
+            return Err(no_set());
         }
-        if line.files != Some(files.len() as u64) || next(&mut text, LONGEST)?.is_some() {
+        if head["version"] != VERSION {
+            return Err((1, format!("version {} is not known here", head["version"])));
+        }
+        lines.page_size = head["page_size"].as_u64().filter(|n| n.is_power_of_two()).ok_or_else(no_set)?;
+        lines.most = i64::MAX.unsigned_abs() / lines.page_size;
+        Ok(lines)
+    }
+
+    /// Reads the next line; whether there is one.
+    fn line(&mut self, most: u64) -> Result<bool, Refused> {
+        self.number += 1;
+        self.text.clear();
+        let n = match &mut self.from {
+            Either::Plain(from) => from.take(most + 1).read_until(b'\n', &mut self.text),
+            Either::Packed(from) => from.take(most + 1).read_until(b'\n', &mut self.text),
+        };
+        let n = n.map_err(|e| (self.number, e.to_string()))?;
+        if n as u64 > most {
+            return Err((self.number, "it is longer than any line of a set".to_string()));
+        }
+        Ok(n > 0)
+    }
+
+    /// The next file; none at the end of a set that is whole.
+    fn file(&mut self) -> Result<Option<File>, Refused> {
+        if !self.line(LONGEST)? {
+            return Err((self.number - 1, "its end is missing".to_string()));
+        }
+        let number = self.number;
+        let damaged = || (number, "it is damaged".to_string());
+        let line: Line = serde_json::from_slice(&self.text).map_err(|_| damaged())?;
+        if line.r#type.as_deref() != Some(LAST) {
+            self.files += 1;
+            return file(line, self.most).map(Some).ok_or_else(damaged);
+        }
+        if line.files != Some(self.files) || self.line(LONGEST)? {
             return Err(damaged());
         }
-        return Ok(Set { page_size, files });
+        Ok(None)
     }
-    Err((last, "its end is missing".to_string()))
+}
+
+impl<R: BufRead> Iterator for Lines<R> {
+    type Item = Result<File, Refused>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.file().transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
 }
 
 fn file(line: Line, most: u64) -> Option<File> {

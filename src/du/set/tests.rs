@@ -3,13 +3,19 @@
 use std::fs;
 use std::io;
 use std::io::Read as _;
+use std::io::Write as _;
 
-use super::reading::parse;
+use super::reading::Lines;
 use super::*;
+use crate::exit::Failure;
 
 const HEAD: &str = r#"{"type":"cachedu-set","version":3,"page_size":4096}"#;
 
-fn set(lines: &[&str]) -> Result<Set, (usize, String)> {
+fn parse(from: impl io::BufRead) -> Result<Vec<File>, (usize, String)> {
+    Lines::new(from)?.collect()
+}
+
+fn set(lines: &[&str]) -> Result<Vec<File>, (usize, String)> {
     let end = format!("{{\"type\":\"end\",\"files\":{}}}", lines.len());
     parse([&[HEAD], lines, &[end.as_str()]].concat().join("\n").as_bytes())
 }
@@ -51,30 +57,73 @@ fn what_is_huge_is_refused() {
     let head = format!("{HEAD}\n");
     let endless = head.as_bytes().chain(io::BufReader::new(io::repeat(b'[')));
     assert!(parse(endless).unwrap_err().1.contains("longer than any line"));
-    let line = format!(
-        "{{\"path\":\"{}\",\"size_bytes\":1,\"inode\":1,\"mtime_ns\":1,\"runs\":[]}}\n",
-        "x".repeat(1 << 20)
-    );
-    let many = head.into_bytes().into_iter().chain(line.into_bytes().repeat(40)).collect::<Vec<_>>();
-    let (number, why) = parse(&many[..]).unwrap_err();
-    assert!(why.contains("too large") && number == 37, "{number}: {why}");
+}
+
+fn source(lines: &[&str], head: &str) -> Source {
+    let end = format!("{{\"type\":\"end\",\"files\":{}}}", lines.len());
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all([&[head], lines, &[end.as_str()]].concat().join("\n").as_bytes()).unwrap();
+    Source::open(file.path()).unwrap_or_else(|_| panic!("it is there"))
+}
+
+fn compared(a: &Source, b: &Source, json: bool, most: usize) -> Result<String, Failure> {
+    let mut out = String::new();
+    diff(a, b, json, most, |text| {
+        out += text;
+        Ok(true)
+    })?;
+    Ok(out)
 }
 
 #[test]
 fn differences() {
-    let a = set(&[
-        r#"{"path":"/a","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[0,10,10,10]}"#,
-        r#"{"path":"/gone","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[5,1]}"#,
-        r#"{"path":"/same","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[0,2]}"#,
-    ]);
-    let b = set(&[
-        r#"{"path":"/same","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[0,2]}"#,
-        r#"{"path":"/a","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[5,20]}"#,
-        r#"{"path":"?","path_hex":"2fff","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[7,3]}"#,
-    ]);
-    let (a, b) = (a.unwrap(), b.unwrap());
-    assert!(Diff::new(&a, &Set { page_size: 65536, ..b.clone() }).is_err());
-    let diff = Diff::new(&a, &b).ok().unwrap();
-    insta::assert_snapshot!("diff", diff.show(false));
-    insta::assert_snapshot!("diff_json", diff.show(true));
+    let a = source(
+        &[
+            r#"{"path":"/a","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[0,10,10,10]}"#,
+            r#"{"path":"/gone","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[5,1]}"#,
+            r#"{"path":"/same","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[0,2]}"#,
+        ],
+        HEAD,
+    );
+    let b = source(
+        &[
+            r#"{"path":"/same","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[0,2]}"#,
+            r#"{"path":"/a","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[5,20]}"#,
+            r#"{"path":"?","path_hex":"2fff","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[7,3]}"#,
+        ],
+        HEAD,
+    );
+    assert!(compared(&a, &source(&[], &HEAD.replace("4096", "65536")), false, 1 << 20).is_err());
+    insta::assert_snapshot!("diff", compared(&a, &b, false, 1 << 20).ok().unwrap());
+    insta::assert_snapshot!("diff_json", compared(&a, &b, true, 1 << 20).ok().unwrap());
+}
+
+/// What does not fit into memory is compared like what does.
+#[test]
+fn differences_in_parts() {
+    let line = |n: u32, runs: &str| {
+        format!(r#"{{"path":"/{n:03}","size_bytes":99999,"inode":1,"mtime_ns":1,"runs":[{runs}]}}"#)
+    };
+    // In an order of their own, and one path twice, of which the last counts.
+    let a: Vec<String> =
+        (0..100).map(|n| line(n * 37 % 100, "0,3")).chain([line(5, "0,1"), line(100, "1,1")]).collect();
+    let b: Vec<String> = (0..99).map(|n| line(n * 83 % 100, "1,4")).collect();
+    let of = |lines: &[String]| source(&lines.iter().map(String::as_str).collect::<Vec<_>>(), HEAD);
+    let (a, b) = (of(&a), of(&b));
+    let truth: String = (0..=100)
+        .map(|n| {
+            let (gone, new, same) = match n {
+                5 => (1, 4, 0),
+                17 => (3, 0, 0),
+                100 => (1, 0, 0),
+                _ => (1, 2, 2),
+            };
+            format!(
+                "{{\"type\":\"diff\",\"path\":\"/{n:03}\",\"gone\":{gone},\"new\":{new},\"same\":{same}}}\n"
+            )
+        })
+        .collect();
+    for most in [1, 1000, 5000, 1 << 20] {
+        assert_eq!(compared(&a, &b, true, most).ok().unwrap(), truth, "{most}");
+    }
 }

@@ -12,17 +12,16 @@ use ratatui::widgets::Clear;
 use ratatui::widgets::Paragraph;
 
 use super::keys::KEYS;
+use super::state::Deed;
 use super::state::Mode;
 use super::state::State;
 use crate::du::row::Kind;
 use crate::du::row::Row;
+use crate::du::row::Sort;
 use crate::du::view;
 use crate::text::numbers::bytes;
 use crate::text::numbers::percent;
 use crate::text::width::end;
-
-/// Cells of the bar.
-const BAR: usize = 10;
 
 fn pages(n: Option<u64>, row: &Row) -> String {
     let size = |n: u64| bytes(n.saturating_mul(rustix::param::page_size() as u64));
@@ -30,39 +29,40 @@ fn pages(n: Option<u64>, row: &Row) -> String {
     n.map_or("-".into(), |n| format!("{}{least}", size(n)))
 }
 
-fn bar(row: &Row) -> String {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-    match row.totals.ratio() {
-        // Something is never drawn as nothing, and less than all never as all.
-        Some(ratio) => {
-            let least = usize::from(ratio > 0.0);
-            let most = if ratio < 1.0 { BAR - 1 } else { BAR };
-            let full = ((ratio * BAR as f64).round() as usize).clamp(least, most);
-            format!("[{}{}]", "#".repeat(full), ".".repeat(BAR - full))
-        }
-        None => " ".repeat(BAR + 2),
-    }
+/// What a row has of all that is cached in the directory, where that is known.
+fn share(row: &Row, whole: Option<&Row>) -> String {
+    let all = whole.filter(|w| !w.totals.partial()).map(|w| w.totals.cached).filter(|all| *all > 0);
+    row.totals.cached().zip(all).map_or(String::new(), |(n, all)| view::bar(n, all))
 }
 
-/// A column: its title, its width, and what stands in it.
-type Column = (&'static str, usize, fn(&Row) -> String);
+fn files(row: &Row) -> String {
+    let least = if row.totals.unread > 0 { "+" } else { "" };
+    if row.kind == Kind::File { String::new() } else { format!("{}{least}", row.totals.files) }
+}
+
+/// A column: its title, its width, what stands in it of a row and the directory, and which order it is about.
+type Column = (&'static str, usize, fn(&Row, Option<&Row>) -> String, Option<Sort>);
 
 fn sized(row: &Row, figure: u64) -> String {
     let least = if row.totals.partly_sized() { "+" } else { "" };
     row.totals.sized(figure).map_or("-".into(), |n| format!("{}{least}", bytes(n)))
 }
 
-const SIZE: Column = ("SIZE", 9, |r| sized(r, r.totals.size));
-const DISK: Column = ("DISK", 9, |r| sized(r, r.totals.disk));
-const CACHED: Column = ("CACHED", 9, |r| pages(r.totals.cached(), r));
-const PERCENT: Column = ("PERCENT", 8, |r| r.totals.ratio().map_or("-".into(), percent));
-const BAR_OF: Column = ("", BAR + 2, bar);
-const DIRTY: Column = ("DIRTY", 8, |r| pages(r.totals.only_cachestat(r.totals.dirty), r));
+const SIZE: Column = ("SIZE", 9, |r, _| sized(r, r.totals.size), None);
+const DISK: Column = ("DISK", 9, |r, _| sized(r, r.totals.disk), Some(Sort::Size));
+const CACHED: Column = ("CACHED", 9, |r, _| pages(r.totals.cached(), r), Some(Sort::Cached));
+const PERCENT: Column =
+    ("PERCENT", 8, |r, _| r.totals.ratio().map_or("-".into(), percent), Some(Sort::Percent));
+const SHARE: Column = ("SHARE", 10, share, None);
+const DIRTY: Column =
+    ("DIRTY", 8, |r, _| pages(r.totals.only_cachestat(r.totals.dirty), r), Some(Sort::Dirty));
+const FILES: Column = ("FILES", 7, |r, _| files(r), Some(Sort::Files));
 
 /// The columns for a width: names need some of it as well. PERCENT is of SIZE, so that one stays longer than DISK.
 const fn columns(width: u16) -> &'static [Column] {
     match width {
-        92.. => &[SIZE, DISK, CACHED, PERCENT, BAR_OF, DIRTY],
+        100.. => &[SIZE, DISK, CACHED, PERCENT, SHARE, DIRTY, FILES],
+        80.. => &[SIZE, CACHED, PERCENT, SHARE, FILES],
         72.. => &[SIZE, DISK, CACHED, PERCENT, DIRTY],
         58.. => &[SIZE, DISK, CACHED, PERCENT],
         48.. => &[SIZE, CACHED, PERCENT],
@@ -75,17 +75,24 @@ fn cells(columns: &[Column], cell: impl Fn(&Column) -> String) -> String {
     columns.iter().fold(String::new(), |line, c| format!("{line}{:>width$} ", cell(c), width = c.1))
 }
 
-fn line(row: &Row, marked: bool, columns: &[Column]) -> String {
+fn line(row: &Row, whole: Option<&Row>, marked: bool, columns: &[Column]) -> String {
     let name = row.path.file_name().unwrap_or_else(|| row.path.as_os_str());
     let slash = if row.kind == Kind::Directory { "/" } else { "" };
     let why = row.why.map_or(String::new(), |why| format!("  ({why})"));
     let mark = if marked { '*' } else { ' ' };
-    let cells = cells(columns, |c| (c.2)(row));
+    let cells = cells(columns, |c| (c.2)(row, whole));
     format!("{mark}{cells} {}{slash}{why}", view::name(name.as_ref()))
 }
 
-/// Draws it.
-pub(super) fn render(state: &State, frame: &mut Frame) {
+/// The title of a column, with the direction if rows are in its order.
+fn title(column: &Column, state: &State) -> String {
+    // As long as any: columns stay where they are.
+    let arrow = if state.reverse { "^" } else { "v" };
+    if column.3 == Some(state.sort) { format!("{arrow}{}", column.0) } else { column.0.to_owned() }
+}
+
+/// Draws it; `progress` is how far what is under way has come.
+pub(super) fn render(state: &State, progress: Option<&str>, frame: &mut Frame) {
     let problem = state.listing.problem.as_deref();
     let [head, titles, list, warning, foot] = Layout::vertical([
         Constraint::Length(1),
@@ -106,26 +113,57 @@ pub(super) fn render(state: &State, frame: &mut Frame) {
         )
     });
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    let at = end(&view::name(&state.at), usize::from(width).saturating_sub(sum.len() + 2));
+    let what = if state.saved { "a saved scan: " } else { "" };
+    let at = format!("{what}{}", view::name(&state.at));
+    let at = end(&at, usize::from(width).saturating_sub(sum.len() + 2));
     frame.render_widget(Line::styled(format!("{at}  {sum}"), bold), head);
     if let Some(problem) = problem {
         frame.render_widget(Line::raw(format!(" {problem}")), warning);
     }
-    let title = format!(" {} NAME", cells(columns(width), |c| c.0.to_owned()));
-    frame.render_widget(Line::styled(title, Style::new().add_modifier(Modifier::UNDERLINED)), titles);
+    let name = if state.sort == Sort::Name { if state.reverse { "^NAME" } else { "vNAME" } } else { "NAME" };
+    let titled = format!(" {} {name}", cells(columns(width), |c| title(c, state)));
+    frame.render_widget(Line::styled(titled, Style::new().add_modifier(Modifier::UNDERLINED)), titles);
     rows(state, frame, list);
-    let hint = match state.mode() {
-        Mode::Confirm(paths) => match &paths[..] {
-            [one] => format!("drop {} from the cache? y/n", view::name(one)),
-            many => format!("drop {} files and directories from the cache? y/n", many.len()),
-        },
+    frame.render_widget(Line::styled(hint(state, progress), bold), foot);
+    match state.mode() {
+        Mode::Help => help(frame),
+        Mode::Map(lines, top) => {
+            let lines: Vec<_> = lines.iter().skip(*top).map(|l| Line::raw(&**l)).collect();
+            let area = Rect { height: frame.area().height.saturating_sub(1), ..frame.area() };
+            frame.render_widget(Clear, area);
+            frame.render_widget(Paragraph::new(lines), area);
+        }
+        _ => {}
+    }
+}
+
+/// What the last line says.
+fn hint(state: &State, progress: Option<&str>) -> String {
+    let (shown, all) = (state.shown.len(), state.listing.rows.len());
+    match (state.mode(), state.busy) {
+        (Mode::Confirm(deed, paths), _) => {
+            let what = match &paths[..] {
+                [one] => view::name(one),
+                many => format!("{} files and directories", many.len()),
+            };
+            match deed {
+                Deed::Evict => format!("drop {what} from the cache? y/n"),
+                Deed::Flush => format!("write what is dirty of {what}, and drop all from the cache? y/n"),
+                Deed::Load => format!("read {what} into the cache? y/n"),
+            }
+        }
+        (Mode::Filter, _) => format!("/{}_  {shown} of {all}", state.filter),
+        (Mode::Map(..), _) => "Up, Down, PgUp, PgDn; any other key: back".into(),
         _ if !state.message.is_empty() => state.message.clone(),
-        _ if !state.marked.is_empty() => format!("{} marked: e evicts them", state.marked.len()),
-        _ => "? help   q end   Enter into   h back   Space mark   e evict   c s p d n sort".into(),
-    };
-    frame.render_widget(Line::styled(hint, bold), foot);
-    if *state.mode() == Mode::Help {
-        help(frame);
+        (_, Some(busy)) => match progress.unwrap_or_default() {
+            "" => format!("{busy} …"),
+            far => format!("{busy}: {far} …"),
+        },
+        _ if !state.marked.is_empty() => {
+            format!("{} marked: e evicts them, E writes first, L loads them", state.marked.len())
+        }
+        _ if !state.filter.is_empty() => format!("/{}  {shown} of {all}; Esc: all", state.filter),
+        _ => "? help  q end  Enter into  h back  / filter  m map  Space mark  e evict  L load".into(),
     }
 }
 
@@ -133,7 +171,8 @@ fn rows(state: &State, frame: &mut Frame, area: Rect) {
     let height = usize::from(area.height).max(1);
     // The cursor is kept in sight.
     let first = state.selected.saturating_sub(height - 1);
-    let shown = state.listing.rows.iter().enumerate().skip(first).take(height);
+    let whole = state.listing.whole.as_ref();
+    let shown = state.shown.iter().map(|i| &state.listing.rows[*i]).enumerate().skip(first).take(height);
     let lines: Vec<_> = shown
         .map(|(i, row)| {
             let style = if i == state.selected {
@@ -141,11 +180,14 @@ fn rows(state: &State, frame: &mut Frame, area: Rect) {
             } else {
                 Style::new()
             };
-            Line::styled(line(row, state.marked.contains(&row.path), columns(area.width)), style)
+            let marked = state.marked.contains(&row.path);
+            Line::styled(line(row, whole, marked, columns(area.width)), style)
         })
         .collect();
     let nothing = match state.listing.problem {
         Some(_) => " what is here is not known",
+        None if !state.listing.rows.is_empty() => " no name has these letters",
+        None if state.busy.is_some() => " …",
         None => " nothing is here",
     };
     let text = if lines.is_empty() { Paragraph::new(nothing) } else { Paragraph::new(lines) };
@@ -153,7 +195,11 @@ fn rows(state: &State, frame: &mut Frame, area: Rect) {
 }
 
 fn help(frame: &mut Frame) {
-    let lines: Vec<_> = KEYS.iter().map(|k| Line::raw(format!(" {:<16} {}", k.name, k.help))).collect();
+    let lines: Vec<_> = KEYS
+        .iter()
+        .filter(|k| !k.help.is_empty())
+        .map(|k| Line::raw(format!(" {:<16} {}", k.name, k.help)))
+        .collect();
     let area = frame.area();
     let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(area.height);
     let width = 68.min(area.width);
@@ -173,11 +219,10 @@ mod tests {
     use super::super::state::tests::act;
     use super::super::state::tests::started;
     use super::*;
-    use crate::du::row::Sort;
 
     fn frame(state: &State, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|f| render(state, f)).unwrap();
+        terminal.draw(|f| render(state, state.busy.map(|_| "12 files"), f)).unwrap();
         terminal.backend().to_string()
     }
 
@@ -190,10 +235,21 @@ mod tests {
         insta::assert_snapshot!("tree_60x10", frame(&state, 60, 10));
         insta::assert_snapshot!("tree_40x10", frame(&state, 40, 10));
         state.listing.problem = None;
-        act(&mut state, &mut fake, &[Action::Mark, Action::Evict]);
+        act(&mut state, &mut fake, &[Action::Mark, Action::Act(Deed::Evict)]);
         insta::assert_snapshot!("confirm_80x8", frame(&state, 80, 8));
         act(&mut state, &mut fake, &[Action::No, Action::Help]);
         insta::assert_snapshot!("help_80x24", frame(&state, 80, 24));
+        act(
+            &mut state,
+            &mut fake,
+            &[Action::No, Action::Filter, Action::Type('i'), Action::Sort(Sort::Size)],
+        );
+        insta::assert_snapshot!("filter_80x8", frame(&state, 80, 8));
+        act(&mut state, &mut fake, &[Action::No, Action::Move(9), Action::Map]);
+        insta::assert_snapshot!("map_80x8", frame(&state, 80, 8));
+        act(&mut state, &mut fake, &[Action::No]);
+        state.update(Action::Rescan);
+        insta::assert_snapshot!("busy_120x8", frame(&state, 120, 8));
     }
 
     #[test]

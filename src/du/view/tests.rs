@@ -42,17 +42,17 @@ fn rows() -> Vec<Row> {
 
 #[test]
 fn files() {
-    insta::assert_snapshot!("files", text(&rows(), Layout::Files, None));
+    insta::assert_snapshot!("files", text(&rows(), Layout::Files, &Shape::default()));
 }
 
 #[test]
 fn tree() {
-    insta::assert_snapshot!("tree", text(&rows(), Layout::Tree, None));
+    insta::assert_snapshot!("tree", text(&rows(), Layout::Tree, &Shape::default()));
 }
 
 #[test]
 fn comma_separated() {
-    let csv = [csv_names().unwrap(), csv(&rows()).unwrap()].concat();
+    let csv = [csv_names(&Shape::default()).unwrap(), csv(&rows(), &Shape::default()).unwrap()].concat();
     insta::assert_snapshot!("csv", String::from_utf8_lossy(&csv));
 }
 
@@ -60,4 +60,20 @@ fn comma_separated() {
 fn json_lines() {
     let lines: Vec<_> = rows().iter().map(|r| json(r).to_string()).collect();
     insta::assert_snapshot!("json", lines.join("\n"));
+}
+
+#[test]
+fn requested_columns_without_titles() {
+    let columns = ["files", "cached"].map(String::from);
+    let shape = Shape { columns: &columns, no_header: true, unit: Some(Unit::Bytes) };
+    let shown = text(&rows(), Layout::Tree, &shape);
+    assert!(shown.lines().next().is_some_and(|l| l.split_whitespace().eq(["200.0K", "half"])), "{shown}");
+    assert!(shown.contains("2  200.0K+  dir/\n") && shown.lines().count() == rows().len(), "{shown}");
+    let titled = Shape { no_header: false, ..shape };
+    let csv = [csv_names(&titled).unwrap(), csv(&rows(), &titled).unwrap()].concat();
+    let csv = String::from_utf8(csv).unwrap();
+    let lines: Vec<_> = csv.lines().collect();
+    assert_eq!(lines[..2], ["type,files,cached,partial,reason,path", "file,1,50,false,,half"]);
+    assert!(csv.contains("\ndirectory,2,50,true,,dir\n"), "{csv}");
+    assert!(csv_names(&shape).unwrap().is_empty());
 }

@@ -5,13 +5,19 @@ use std::path::Path;
 
 use ratatui::text::Line;
 
+use super::Column;
+use super::Layout;
+use super::Shape;
 use super::name;
+use super::shown;
 use crate::du::row::Kind;
 use crate::du::row::Row;
-use crate::text::numbers::bytes;
-use crate::text::numbers::percent;
-use crate::text::table::fitted;
+use crate::text::numbers::Unit;
 
+/// The columns where none are requested.
+const IDS: &[&str] = &["size_bytes", "cached", "cached_ratio", "evicted", "files"];
+/// The number of the first of them that are on narrow terminals, and how wide others are at least.
+const NARROW: (usize, usize) = (3, 90);
 /// Cells of a bar.
 const BAR: usize = 10;
 /// Columns that names have, however narrow the terminal.
@@ -26,7 +32,10 @@ struct Shown {
 /// The tree of the rows, whose order among those of the same directory stays. What has nothing cached is folded into a
 /// line for each directory. Names are cut where lines are to have no more columns than `width`.
 #[must_use]
-pub fn tree(rows: &[Row], width: Option<usize>) -> String {
+pub fn tree(rows: &[Row], width: Option<usize>, shape: &Shape<'_>) -> String {
+    let narrow = width.is_some_and(|width| width < NARROW.1);
+    let columns = shape.columns(if narrow { &IDS[..NARROW.0] } else { IDS });
+    let unit = shape.unit.unwrap_or(Unit::Bytes);
     let by_path: HashMap<&Path, usize> = rows
         .iter()
         .enumerate()
@@ -46,36 +55,40 @@ pub fn tree(rows: &[Row], width: Option<usize>) -> String {
     let total = rows.iter().find(|r| r.kind == Kind::Total);
     let all = total.or_else(|| rows.iter().find(|r| r.depth == 0)).filter(|r| !r.totals.partial());
     let all = all.map(|r| r.totals.cached).filter(|n| *n > 0);
-    let title = |s: &str| s.to_owned();
-    let mut lines = vec![Shown {
-        cells: vec![title("SIZE"), title("CACHED"), title("PERCENT"), title("SHARE")],
-        name: title("NAME"),
-    }];
+    let titles = columns.iter().map(|c| c.title).chain(["SHARE"]);
+    let mut lines = vec![Shown { cells: titles.map(str::to_owned).collect(), name: "NAME".to_owned() }];
     // Not by recursion: trees are as deep as somebody makes them.
     let mut rest: Vec<Next> = Vec::new();
     push(&mut rest, rows, &roots, 0);
     while let Some(next) = rest.pop() {
         match next {
             Next::Row(i, level) => {
-                lines.push(line(&rows[i], level, level == 0 || !by_path.contains_key(above(&rows[i])), all));
+                let row = &rows[i];
+                let mut cells: Vec<_> =
+                    columns.iter().map(|c| shown((c.cell)(row), Layout::Tree, unit)).collect();
+                cells.push(row.totals.cached().zip(all).map_or(String::new(), |(n, all)| bar(n, all)));
+                let whole = level == 0 || !by_path.contains_key(above(row));
+                lines.push(Shown { cells, name: indent(level) + &named(row, whole) });
                 if let Some(below) = below.get(&i) {
                     push(&mut rest, rows, below, level + 1);
                 }
             }
             Next::Folded(count, level) => {
-                let cells = ["", "0", "", ""].map(title).to_vec();
+                let zero = |c: &&Column| if c.id == "cached" { "0" } else { "" };
+                let cells = columns.iter().map(zero).chain([""]).map(str::to_owned).collect();
                 lines.push(Shown { cells, name: format!("{}({count} with nothing cached)", indent(level)) });
             }
         }
     }
     if let Some(width) = width {
-        let cells: usize =
-            (0..4).map(|c| 2 + lines.iter().map(|l| l.cells[c].chars().count()).max().unwrap_or(0)).sum();
+        let cells: usize = (0..=columns.len())
+            .map(|c| 2 + lines.iter().map(|l| l.cells[c].chars().count()).max().unwrap_or(0))
+            .sum();
         let room = width.saturating_sub(cells).max(LEAST);
         lines.iter_mut().for_each(|l| l.name = cut(&l.name, room));
     }
     let (cells, names): (Vec<_>, Vec<_>) = lines.into_iter().map(|l| (l.cells, l.name)).unzip();
-    fitted(&cells, &names)
+    shape.table(&cells, &names)
 }
 
 /// What is still to be shown, and how far to the right.
@@ -105,36 +118,22 @@ fn indent(level: usize) -> String {
     "  ".repeat(level.min(DEEPEST))
 }
 
-fn line(row: &Row, level: usize, whole_path: bool, all: Option<u64>) -> Shown {
-    let least =
-        |n: Option<u64>, more: bool| n.map_or("-".to_owned(), |n| bytes(n) + if more { "+" } else { "" });
-    let t = &row.totals;
-    let page = rustix::param::page_size() as u64;
+/// What a row is called: by its last name below the row of its directory.
+fn named(row: &Row, whole_path: bool) -> String {
     let path = match row.path.file_name() {
         Some(last) if !whole_path => Path::new(last),
         _ => row.path.as_path(),
     };
-    let mut text = match row.kind {
+    let text = match row.kind {
         Kind::Total => "total".to_owned(),
         Kind::Directory if path.as_os_str() != "/" => format!("{}/", name(path)),
         _ => name(path),
     };
-    if let Some(why) = row.why {
-        text += &format!("  ({why})");
-    }
-    Shown {
-        cells: vec![
-            least(t.sized(t.size), t.partly_sized()),
-            least(t.cached().map(|n| n.saturating_mul(page)), t.partial()),
-            t.ratio().map_or("-".into(), percent),
-            t.cached().zip(all).map_or(String::new(), |(n, all)| bar(n, all)),
-        ],
-        name: indent(level) + &text,
-    }
+    row.why.map_or_else(|| text.clone(), |why| format!("{text}  ({why})"))
 }
 
 /// Something is never drawn as nothing, and less than all never as all.
-fn bar(part: u64, all: u64) -> String {
+pub(in crate::du) fn bar(part: u64, all: u64) -> String {
     let cells = u128::from(part) * BAR as u128;
     let rounded = usize::try_from((cells + u128::from(all) / 2) / u128::from(all).max(1)).unwrap_or(BAR);
     let most = if part < all { BAR - 1 } else { BAR };
@@ -189,11 +188,12 @@ mod tests {
 
     #[test]
     fn directories_stand_in_each_other() {
-        insta::assert_snapshot!("tree_80", tree(&rows(), Some(80)));
-        insta::assert_snapshot!("tree_narrow", tree(&rows(), Some(60)));
-        insta::assert_snapshot!("tree_unbounded", tree(&rows(), None));
+        insta::assert_snapshot!("tree_80", tree(&rows(), Some(80), &Shape::default()));
+        insta::assert_snapshot!("tree_100", tree(&rows(), Some(100), &Shape::default()));
+        insta::assert_snapshot!("tree_narrow", tree(&rows(), Some(60), &Shape::default()));
+        insta::assert_snapshot!("tree_unbounded", tree(&rows(), None, &Shape::default()));
         for width in [0, 1, 47, 53, 60, 80, 200] {
-            let text = tree(&rows(), Some(width));
+            let text = tree(&rows(), Some(width), &Shape::default());
             let most = text.lines().map(|l| Line::raw(l).width()).max();
             assert!(most.is_some_and(|most| most <= width.max(60)) && !text.contains('\u{1b}'), "{text}");
         }
@@ -203,7 +203,7 @@ mod tests {
     fn no_share_of_what_is_not_known() {
         let mut rows = rows();
         rows[0].totals.unknown = 1;
-        let text = tree(&rows, None);
+        let text = tree(&rows, None, &Shape::default());
         assert!(!text.contains('#') && text.lines().nth(1).is_some_and(|l| l.contains(" -  ")), "{text}");
         assert_eq!(
             (bar(0, 9), bar(1, 1 << 40), bar(9, 9)),
@@ -229,7 +229,7 @@ mod tests {
             Totals { files: 1, pages: 1, cached: 1, ..Totals::default() },
             None,
         ));
-        let text = tree(&rows, Some(80));
+        let text = tree(&rows, Some(80), &Shape::default());
         assert_eq!(text.lines().count(), 1 + 1 + 1999 + 2);
         assert!(text.contains("(100000 with nothing cached)") && text.contains(r"\xff\n"));
     }

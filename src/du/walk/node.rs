@@ -92,3 +92,15 @@ pub(super) struct Dir {
     pub(super) fd: OwnedFd,
     pub(super) node: Arc<Node>,
 }
+
+/// A directory that was found, and is to be opened.
+pub(super) struct Arrival {
+    pub(super) node: Node,
+    pub(super) inode: u64,
+    /// Whether it is on another file system than the one above.
+    pub(super) other: bool,
+    /// Whether something is mounted there.
+    pub(super) mounted: bool,
+    /// Whether it may be met twice.
+    pub(super) again: bool,
+}
