@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use crate::pty::Screen;
 
-/// So many in a row that stands for several are many.
-const MANY: u32 = 10;
+/// So many in a row that stands for several are many: an emulated machine starts few in a second.
+const MANY: u32 = 3;
 
 /// The lines of the table, without its titles: down to the border.
 fn rows(text: &str) -> Vec<&str> {
