@@ -173,7 +173,7 @@ static __always_inline void settle_stores(struct row *row)
 static __noinline void identify(struct row *row)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	struct task_struct *leader;
+	struct task_struct *leader, *parent;
 
 	row->task = (u64)task;
 	settle_stores(row);
@@ -183,6 +183,11 @@ static __noinline void identify(struct row *row)
 	leader = BPF_CORE_READ(task, group_leader);
 	name_of(task, row->comm);
 	name_of(leader, row->process);
+	parent = BPF_CORE_READ(leader, real_parent, group_leader);
+	row->begun = BPF_CORE_READ(leader, start_time);
+	row->parent = BPF_CORE_READ(parent, tgid);
+	row->parent_begun = BPF_CORE_READ(parent, start_time);
+	name_of(parent, row->parent_name);
 	row->wanted = is_wanted(task, row->tgid, row->process);
 	if (with_files)
 		row->owner = owner_of(row);

@@ -127,6 +127,12 @@ struct row {
 	unsigned long long writing; /* the write that it is in, which has no frame yet (thread.h); 0: none */
 	unsigned long long write_pos; /* where that begins */
 	unsigned long long write_count; /* and how many bytes are offered */
+	/* Asked once, when the row is made: of a process that lives for a moment nobody can tell afterwards. */
+	unsigned long long begun; /* when its process began, task_struct.start_time: of one id it tells which */
+	unsigned long long parent_begun; /* the same of the process that is its parent then */
+	unsigned int parent; /* the thread-group id of that one */
+	unsigned int reserved;
+	char parent_name[16];
 };
 
 /* What is counted for each file: a counter of the same name. */

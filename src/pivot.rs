@@ -15,6 +15,7 @@ mod weight;
 
 pub use by::By;
 pub use ended::Ended;
+pub(crate) use ended::Families;
 pub use filter::Filter;
 pub use id::Id;
 pub use id::Subject;

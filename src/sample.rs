@@ -137,6 +137,19 @@ impl std::fmt::Debug for Comm {
     }
 }
 
+/// Where a process comes from, as the kernel said when its row was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Family {
+    /// When the process began, nanoseconds on the kernel's clock; with its id it is one process only.
+    pub begun: u64,
+    /// Thread-group id of its parent then, in the initial PID namespace.
+    pub parent: u32,
+    /// When that began.
+    pub parent_begun: u64,
+    /// The name of the parent then.
+    pub parent_name: Comm,
+}
+
 /// What one thread did under one name since the sample before. A thread that changes its name gets another row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowSample {
@@ -155,6 +168,8 @@ pub struct RowSample {
     pub comm: Comm,
     /// Name of the process (of the thread group's leader).
     pub process: Comm,
+    /// Where its process comes from; `None` where that was not asked, as in what was recorded.
+    pub family: Option<Family>,
     /// What was counted since the sample before.
     pub counters: Sparse,
     /// Its read calls and read-ahead windows since the sample before; `None` if nobody requested them, or there were

@@ -18,6 +18,7 @@ use super::skel::CachetopSkel;
 use super::skel::comm;
 use super::skel::types;
 use crate::sample::Counters;
+use crate::sample::Family;
 use crate::sample::Followed;
 use crate::sample::Histograms;
 use crate::sample::RowSample;
@@ -210,6 +211,12 @@ impl Rows {
             born: read!(born),
             comm: comm(read!(comm)),
             process: comm(read!(process)),
+            family: Some(Family {
+                begun: read!(begun),
+                parent: read!(parent),
+                parent_begun: read!(parent_begun),
+                parent_name: comm(read!(parent_name)),
+            }),
             counters,
             latency: histograms,
         });

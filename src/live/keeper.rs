@@ -350,6 +350,10 @@ impl<'a> Keeper<'a> {
         let over = entry.ended.is_none() && number.is_some_and(|n| self.gone(n));
         let watched = Some(entry.id()) == self.watched.as_ref();
         let ended = snapshot.view.ended;
+        if over && ended == Ended::Parent && !watched {
+            // Whose child it was, only those know that did something.
+            return;
+        }
         if over && ended.folds() && !watched {
             // It ended without another word: the row of those that ended says so, once.
             let named = Arc::new(ended.together(who, true));

@@ -13,6 +13,7 @@ use crate::files::File;
 use crate::live::machine::Pulse;
 use crate::sample::Comm;
 use crate::sample::Counters;
+use crate::sample::Family;
 use crate::sample::FileSample;
 use crate::sample::FoldedRows;
 use crate::sample::Known;
@@ -253,6 +254,10 @@ fn take_name(from: &mut Bytes<'_>) -> Comm {
 fn put_row(to: &mut Vec<u8>, row: &RowSample, gone: &dyn Fn(u32) -> bool) {
     let named = row.comm != row.process;
     let flags = u64::from(gone(row.tgid)) | u64::from(gone(row.tid)) << 1 | u64::from(named) << 2;
+    // Only the ended are asked for it.
+    let family = row.family.filter(|_| gone(row.tgid));
+    let flags = flags | u64::from(family.is_some()) << 3;
+    let flags = flags | u64::from(family.is_some_and(|f| gone(f.parent))) << 4;
     put(to, flags);
     for n in [row.tgid, row.tid, row.uid] {
         put(to, n.into());
@@ -263,6 +268,13 @@ fn put_row(to: &mut Vec<u8>, row: &RowSample, gone: &dyn Fn(u32) -> bool) {
     if named {
         put_name(to, row.comm);
     }
+    if let Some(family) = family {
+        // Differences are short.
+        put(to, row.born.wrapping_sub(family.begun));
+        put(to, family.begun.wrapping_sub(family.parent_begun));
+        put(to, family.parent.into());
+        put_name(to, family.parent_name);
+    }
     put_counters(to, &row.counters);
 }
 
@@ -272,7 +284,15 @@ fn take_row(from: &mut Bytes<'_>, gone: &mut Vec<(u32, bool)>) -> RowSample {
     let (cgroup, born, process) = (take(from), take(from), take_name(from));
     let comm = if flags & 4 == 0 { process } else { take_name(from) };
     gone.extend([(tid, flags & 2 != 0), (tgid, flags & 1 != 0)]);
-    RowSample { tgid, tid, uid, cgroup, born, comm, process, counters: take_counters(from), latency: None }
+    let family = (flags & 8 != 0).then(|| {
+        let begun = born.wrapping_sub(take(from));
+        let parent_begun = begun.wrapping_sub(take(from));
+        let (parent, parent_name) = (take_u32(from), take_name(from));
+        gone.push((parent, flags & 16 != 0));
+        Family { begun, parent, parent_begun, parent_name }
+    });
+    let counters = take_counters(from);
+    RowSample { tgid, tid, uid, cgroup, born, comm, process, family, counters, latency: None }
 }
 
 fn put_file(to: &mut Vec<u8>, row: &FileSample, gone: &dyn Fn(u32) -> bool) {

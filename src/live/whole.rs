@@ -20,6 +20,7 @@ use crate::pivot::of_file;
 use crate::pivot::of_row;
 use crate::sample::Comm;
 use crate::sample::Counters;
+use crate::sample::Family;
 use crate::sample::FileSample;
 use crate::sample::RowSample;
 use crate::sample::Sample;
@@ -58,6 +59,7 @@ impl Kept for RowSample {
 
     fn add(&mut self, new: &Self) {
         self.born = new.born;
+        self.family = new.family.or(self.family);
         self.counters.add(&new.counters);
         if let Some(new) = &new.latency {
             self.latency.get_or_insert_default().add(new);
@@ -65,15 +67,23 @@ impl Kept for RowSample {
     }
 
     fn shared(&self, by: By) -> Option<Shared> {
+        if by == By::Process && self.tgid == 0 {
+            let above = self.family.map(|f| (f.parent, f.parent_begun));
+            return Some(Shared::Ended(self.process, self.cgroup, above));
+        }
         fold::owner(by, (self.tgid, self.process, self.uid, self.cgroup))
+    }
+
+    fn of_thread(&self) -> Option<&RowSample> {
+        Some(self)
     }
 
     fn without_latency(&self) -> Self {
         Self { latency: None, ..self.clone() }
     }
 
-    fn ended(&self) -> Self {
-        Self { tgid: 0, tid: 0, comm: self.process, ..self.without_latency() }
+    fn ended(&self, family: Option<Family>) -> Self {
+        Self { tgid: 0, tid: 0, comm: self.process, family, ..self.without_latency() }
     }
 }
 
@@ -120,7 +130,11 @@ impl Kept for FileSample {
         self.clone()
     }
 
-    fn ended(&self) -> Self {
+    fn of_thread(&self) -> Option<&RowSample> {
+        None
+    }
+
+    fn ended(&self, _: Option<Family>) -> Self {
         Self { tgid: 0, ..self.clone() }
     }
 }

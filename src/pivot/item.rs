@@ -8,6 +8,7 @@ use crate::files::File;
 use crate::model::Who;
 use crate::names::Names;
 use crate::sample::Comm;
+use crate::sample::Family;
 use crate::sample::FileSample;
 use crate::sample::Folded;
 use crate::sample::RowSample;
@@ -29,6 +30,8 @@ pub(crate) struct Item<'a> {
     pub(super) file: Option<(&'a Arc<File>, bool)>,
     /// What rows it is part of, where it is not part of all.
     pub(super) only: Option<By>,
+    /// Where the process comes from.
+    pub(super) family: Option<Family>,
     pub(super) counters: &'a Sparse,
 }
 
@@ -50,6 +53,8 @@ pub(super) enum Key {
     Ended(Comm),
     /// The same by cgroup.
     EndedIn(u64),
+    /// The same by whoever is above them: its id, and when it began.
+    EndedUnder(Option<(u32, u64)>),
 }
 
 pub(crate) fn of_row(r: &RowSample) -> Item<'_> {
@@ -63,6 +68,7 @@ pub(crate) fn of_row(r: &RowSample) -> Item<'_> {
         process: r.process,
         file: None,
         only: None,
+        family: r.family,
         counters: &r.counters,
     }
 }
@@ -78,6 +84,7 @@ pub(crate) fn of_file(f: &FileSample) -> Item<'_> {
         process: f.process,
         file: Some((&f.file, f.deleted)),
         only: None,
+        family: None,
         counters: &f.counters,
     }
 }

@@ -10,6 +10,7 @@ use hashbrown::HashSet;
 
 use super::by::By;
 use super::ended::Ended;
+use super::ended::Families;
 use super::filter::Filter;
 use super::id::Id;
 use super::id::Subject;
@@ -19,6 +20,7 @@ use super::item::Key;
 use crate::files::File;
 use crate::names::Names;
 use crate::sample::Comm;
+use crate::sample::Family;
 use crate::sample::Sample;
 use crate::sample::Sparse;
 
@@ -49,6 +51,7 @@ struct Stamp {
     version: u64,
     /// Of those that ended, the only one.
     alone: bool,
+    under: Option<Family>,
 }
 
 /// A group, for as long as it does something.
@@ -67,6 +70,8 @@ pub(crate) struct Member {
     pub place: Place,
     /// Processes that have ended, put together: how many, 0 where that is not known.
     pub ended: Option<u32>,
+    /// Of these, whoever is above them and lives.
+    under: Option<Family>,
 }
 
 /// All groups of one kind.
@@ -105,6 +110,8 @@ impl Roster {
         // Mostly the same rows come in the same order: the member behind the last is looked at first.
         let mut next = 0;
         let mut processes = HashSet::new();
+        let parents = self.ended == Ended::Parent;
+        let families = if parents { Families::new(sample.rows.iter()) } else { Families::default() };
         let owners = matches!(self.by, By::Process | By::Thread);
         for (i, item) in item::items(sample, files).enumerate() {
             // Those that were put away count for their command or cgroup where the ended are shown by these, else for the rest.
@@ -114,7 +121,13 @@ impl Roster {
             }
             let number = if self.by == By::Thread { item.tid } else { item.tgid };
             let ended = away || owners && self.ended.folds() && gone(number);
+            let under = (ended && parents).then(|| {
+                let family = item.family.or_else(|| families.of_process(item.tgid));
+                families.above(family?, &item, self.by, gone)
+            });
+            let under = under.flatten();
             let key = match (ended, self.ended) {
+                (true, Ended::Parent) => Key::EndedUnder(under.map(|f| (f.parent, f.parent_begun))),
                 (true, Ended::Cgroup) => Key::EndedIn(item.cgroup),
                 (true, _) => Key::Ended(if self.by == By::Thread { item.comm } else { item.process }),
                 (false, _) => item::key(self.by, &item, names),
@@ -125,6 +138,7 @@ impl Roster {
             if ended {
                 let before = if member.round == self.round { member.ended } else { Some(0) };
                 let new = processes.insert((at, number));
+                member.under = under;
                 // A sum of those that were put away does not say how many they were.
                 member.ended = match (before, member.round == self.round) {
                     _ if away => Some(0),
@@ -161,8 +175,17 @@ impl Roster {
         }
         *self.index.entry(key).or_insert_with(|| {
             let place = Place::Row(0);
-            let new =
-                Member { number, named: None, round: 0, listed: 0, born: 0, latest: 0, place, ended: None };
+            let new = Member {
+                number,
+                named: None,
+                round: 0,
+                listed: 0,
+                born: 0,
+                latest: 0,
+                place,
+                ended: None,
+                under: None,
+            };
             if let Some(at) = self.vacant.pop() {
                 self.members[at] = new;
                 return at;
@@ -218,17 +241,19 @@ impl Roster {
         let member = &mut self.members[at];
         let item = item::item(sample, files, member.latest)?;
         let alone = member.ended == Some(1);
-        let stamp = stamp(by, (&item, alone), names.version());
+        let under = member.under.map(|f| Family { begun: 0, ..f });
+        let stamp = stamp(by, (&item, alone, under), names.version());
         if let Some((_, named)) = member.named.as_ref().filter(|(old, _)| *old == stamp) {
             return Some(named.clone());
         }
         let who = item::who(by, &item, names);
         let named = Arc::new(match member.ended {
+            Some(_) if self.ended == Ended::Parent => Ended::below(under),
             Some(_) => self.ended.together(&who, alone),
             None => Subject { id: Id::new(by, &who), who },
         });
         // Looking it up may have taught the names something.
-        member.named = Some((self::stamp(by, (&item, alone), names.version()), named.clone()));
+        member.named = Some((self::stamp(by, (&item, alone, under), names.version()), named.clone()));
         Some(named)
     }
 }
@@ -238,11 +263,11 @@ pub(crate) fn counters(sample: &Sample, files: bool, row: usize) -> Option<&Spar
     item::item(sample, files, row).map(|item| item.counters)
 }
 
-fn stamp(by: By, (item, alone): (&Item<'_>, bool), version: u64) -> Stamp {
+fn stamp(by: By, (item, alone, under): (&Item<'_>, bool, Option<Family>), version: u64) -> Stamp {
     let Item { uid, cgroup, comm, process, .. } = *item;
     let deleted = item.file.is_some_and(|(_, deleted)| deleted);
     let file = item.file.filter(|_| by.files()).map(|(file, _)| file.clone());
-    Stamp { uid, cgroup, comm, process, deleted, file, version, alone }
+    Stamp { uid, cgroup, comm, process, deleted, file, version, alone, under }
 }
 
 #[cfg(test)]

@@ -220,7 +220,8 @@ impl Reader {
         let (comm, process) = (self.name(comm)?, self.name(process)?);
         let latency = latency.map(histograms).transpose()?.map(Box::new);
         let counters = self.counted(counters)?;
-        Ok(RowSample { tgid, tid, uid, cgroup, born, comm, process, counters, latency })
+        let family = None;
+        Ok(RowSample { tgid, tid, uid, cgroup, born, comm, process, family, counters, latency })
     }
 
     fn of_file(&self, row: OfFile) -> Result<FileSample, &'static str> {

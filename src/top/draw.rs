@@ -22,6 +22,11 @@ use theme::Theme;
 
 /// Draws everything.
 pub fn draw(app: &App, theme: &Theme, frame: &mut Frame<'_>) {
+    // The terminal got another size in this moment, so that nothing would be where it belongs: the event that says so is on
+    // its way, and a frame with it.
+    if (frame.area().width, frame.area().height) != app.size {
+        return;
+    }
     let zones = app.zones();
     panels::draw(app, theme, &zones, frame);
     if let Mode::Help(line) = app.mode {

@@ -43,7 +43,7 @@ pub enum Action {
     Threads,
     /// Cgroups, or processes, as a tree.
     Tree,
-    /// Processes that have ended: by command, by cgroup, each by itself.
+    /// Processes that have ended: by command, by cgroup, by parent, each by itself.
     Ended,
     /// Counts, rates, totals.
     Show,
@@ -167,7 +167,7 @@ pub const KEYS: &[Binding] = &[
     bind(&[char(')')], Action::Jump(3600), "", ""),
     bind(&[char('t'), char('H')], Action::Threads, "t", "threads below processes"),
     bind(&[char('T'), plain(KeyCode::F(5))], Action::Tree, "T", "tree: own, with those below"),
-    bind(&[char('e')], Action::Ended, "e", "ended: command cgroup apart"),
+    bind(&[char('e')], Action::Ended, "e", "ended ones: how they fold"),
     bind(&[char('m')], Action::Show, "m", "interval, per second, total"),
     bind(&[char('u')], Action::Unit, "u", "pages or bytes"),
     bind(&[char('p'), char(' ')], Action::Pause, "p Space", "pause (of a replay: play)"),

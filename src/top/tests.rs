@@ -8,6 +8,7 @@ mod keys;
 mod looks;
 mod moment;
 mod pages;
+mod parents;
 mod program;
 mod replay;
 mod sums;

@@ -168,6 +168,7 @@ pub(crate) fn process(tgid: u32, comm: &str, values: &[(Counter, u64)]) -> RowSa
         born: 0,
         comm: comm.into(),
         process: comm.into(),
+        family: None,
         counters: counters(values),
         latency: None,
     }

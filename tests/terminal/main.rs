@@ -8,6 +8,8 @@
 mod lost;
 #[path = "../pty/mod.rs"]
 mod pty;
+mod storm;
+mod walk;
 
 use std::fs::File;
 use std::io::Write;
@@ -224,6 +226,8 @@ fn main() {
             lesson(&program, &path, false)
         });
         assert!(whole, "the file does not stay in the cache: {} of {PAGES} pages", present(&path));
+        walk::walked(&program, &path);
+        storm::watched(&program, &path.with_extension("small"));
         endings(&program);
     });
     std::fs::remove_file(&path).unwrap();

@@ -279,7 +279,9 @@ struct task_struct {
 	int pid;
 	int tgid;
 	void *stack;
+	struct task_struct *real_parent;
 	struct task_struct *group_leader;
+	u64 start_time;
 	char comm[16];
 	struct files_struct *files;
 	struct signal_struct *signal;

@@ -61,8 +61,9 @@ in k, M, G (powers of 1000); bytes end in K, M, G (powers of 1024).
 
 Rows are those that did something in the interval. What did nothing stays
 for three intervals more. Processes that have ended stand together by
-command ('12x sh'), with 'e' by cgroup, or each by itself, dimmed and marked
-with x, behind all that live. What they did in the interval counts; a row
+command ('12x sh'), with 'e' by cgroup, below the nearest parent that lives
+('12x below make'), or each by itself, dimmed and marked with x, behind all
+that live. What they did in the interval counts; a row
 that is dimmed and did nothing in it has the figures of its last interval,
 which are in no sum any more. The selected row keeps its place on the screen
 while values change. SHARE is the part that a row has of all that rows did.

@@ -14,10 +14,13 @@ use super::seen::Seen;
 use crate::files::Dev;
 use crate::files::File;
 use crate::pivot::By;
+use crate::pivot::Families;
 use crate::pivot::Item;
 use crate::sample::Comm;
 use crate::sample::Counters;
+use crate::sample::Family;
 use crate::sample::Folded;
+use crate::sample::RowSample;
 use crate::sample::Sparse;
 
 /// How much is kept.
@@ -52,8 +55,8 @@ const SILENT: u32 = 2;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Shared {
     Process(u32),
-    /// Processes that have ended, of one name and cgroup.
-    Ended(Comm, u64),
+    /// Processes that have ended, of one name and cgroup, and below one that lived when they were put away.
+    Ended(Comm, u64, Option<(u32, u64)>),
     Comm(Comm),
     User(u32),
     Cgroup(u64),
@@ -64,7 +67,6 @@ pub(super) enum Shared {
 /// Process, name, user and cgroup, of which one is shared.
 pub(super) const fn owner(by: By, (tgid, process, uid, cgroup): (u32, Comm, u32, u64)) -> Option<Shared> {
     match by {
-        By::Process if tgid == 0 => Some(Shared::Ended(process, cgroup)),
         By::Process => Some(Shared::Process(tgid)),
         By::Comm => Some(Shared::Comm(process)),
         By::User => Some(Shared::User(uid)),
@@ -90,7 +92,9 @@ pub(super) trait Kept: Clone {
     /// Counters only.
     fn without_latency(&self) -> Self;
     /// The same of nobody any more.
-    fn ended(&self) -> Self;
+    fn ended(&self, family: Option<Family>) -> Self;
+    /// The row of a thread that it is.
+    fn of_thread(&self) -> Option<&RowSample>;
 }
 
 /// Rows, and what became too many.
@@ -159,7 +163,7 @@ impl<R: Kept> Kind<R> {
                 false => match self.find(rows, row) {
                     Some(at) => at,
                     None if self.away.has(&row.key()) => {
-                        self.fold(row, true, folded);
+                        self.fold(row, None, folded);
                         continue;
                     }
                     None => {
@@ -209,12 +213,13 @@ impl<R: Kept> Kind<R> {
         !self.lost.is_empty() && row.and_then(|r| r.shared(by)).is_some_and(forgotten)
     }
 
-    /// Adds a row up by what outlives it; as a process by itself only if it goes on.
-    fn fold(&mut self, row: &R, lives: bool, folded: &mut Vec<Folded<R>>) {
+    /// Adds a row up by what outlives it; as a process by itself only if it goes on. Of one that has ended `over` has who lives
+    /// above it, if anybody knows.
+    fn fold(&mut self, row: &R, over: Option<Option<Family>>, folded: &mut Vec<Folded<R>>) {
         let process = self.processes.then_some(By::Process);
-        let ended = row.ended();
+        let ended = over.map(|family| row.ended(family));
         for by in self.by.iter().copied().chain(process) {
-            let row = if by == By::Process && !lives { &ended } else { row };
+            let row = ended.as_ref().filter(|_| by == By::Process).unwrap_or(row);
             let there = |s: &Shared| self.folded.contains_key(s) || !self.lost.has(s);
             let Some(shared) = row.shared(by).filter(there) else { continue };
             match self.folded.entry(shared) {
@@ -263,14 +268,17 @@ impl<R: Kept> Kind<R> {
             weights.sort_unstable();
             bar = weights.get(left - self.room.rows / 4 * 3 - 1).map_or(u64::MAX, |w| w.saturating_add(1));
         }
+        let families = Families::new(rows.iter().filter_map(Kept::of_thread));
         let mut kept = Vec::with_capacity(left);
         let mut touched = Vec::with_capacity(left);
         for (row, round) in std::mem::take(rows).into_iter().zip(std::mem::take(&mut self.touched)) {
             if going.contains(&row.tgid()) {
-                self.fold(&row, false, folded);
+                let family = row.of_thread().and_then(|r| r.family);
+                let above = family.and_then(|f| families.living(f, &mut |pid| !alive(pid)));
+                self.fold(&row, Some(above), folded);
             } else if weight(row.counters()) < bar {
                 self.away.put(&row.key());
-                self.fold(&row, true, folded);
+                self.fold(&row, None, folded);
             } else {
                 kept.push(row);
                 touched.push(round);

@@ -229,6 +229,9 @@ impl App {
                 self.settings.ended = self.settings.ended.next();
                 self.say(match self.settings.ended {
                     Ended::Cgroup => "processes that have ended: together by cgroup",
+                    Ended::Parent => {
+                        "processes that have ended: together below the nearest parent that lives"
+                    }
                     Ended::Apart => "processes that have ended: each by itself, behind the living",
                     _ => "processes that have ended: together by command",
                 });
@@ -308,6 +311,7 @@ impl App {
         let together = self.entry(slot).is_some_and(|e| e.ended.is_some());
         let by = match (together, self.view().ended) {
             (true, Ended::Cgroup) => By::Cgroup,
+            (true, Ended::Parent) => By::Process,
             (true, _) => By::Comm,
             (false, _) => by,
         };

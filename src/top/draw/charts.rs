@@ -63,13 +63,21 @@ fn axis(
     let buffer = frame.buffer_mut();
     buffer.set_string(bars.x, y, theme.rule().repeat(bars.width.into()), theme.dim());
     let mut free = bars.right() + 14;
+    let signed = |m: &Moment| app.marks.contains(&m.number) || app.back == Some(m.number);
+    let signs: Vec<u16> =
+        shown.iter().enumerate().filter(|(_, m)| signed(m)).map(|(n, _)| column(bars, n)).collect();
     let now = if app.scene.replay.is_some() { "0s" } else { "now" };
     for (n, moment) in shown.iter().enumerate() {
         let x = column(bars, n);
         let text = if age > 0.0 { format!("-{}", ago(age)) } else { now.to_owned() };
         let width = u16::try_from(text.len()).unwrap_or(0);
-        let begin = (x + 1).saturating_sub(width);
-        if begin >= bars.x && n % 5 == 0 && free > x + 12 {
+        // A mark covers no letter: `now` makes room, any other age is told further on.
+        let mut begin = (x + 1).saturating_sub(width);
+        let covered = |begin: u16| (begin..begin + width).any(|x| signs.contains(&x));
+        while n == 0 && begin > bars.x && covered(begin) {
+            begin -= 1;
+        }
+        if begin >= bars.x && n % 5 == 0 && free > x + 12 && !covered(begin) {
             buffer.set_string(begin, y, &text, theme.dim());
             free = begin;
         }

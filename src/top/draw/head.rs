@@ -201,7 +201,7 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
             parts.push(format!("{} more column{s}", left + right));
         }
     }
-    let mut spans = vec![Span::raw(parts.join("  "))];
+    let mut spans: Vec<Span<'_>> = Vec::new();
     if app.mode == Mode::Search {
         let text = theme.text(&format!("search: {}_  ", app.search));
         spans.insert(0, Span::styled(text, theme.strong()));
@@ -237,6 +237,12 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
     if let Some(text) = foot::message(app).filter(|_| zones.foot.height == 0) {
         spans.insert(0, Span::styled(theme.text(&format!("{text}  ")), theme.warning()));
     }
+    // What has no room is left out as a whole.
+    let room = usize::from(zones.status.width).saturating_sub(spans.iter().map(Span::width).sum());
+    while parts.len() > 1 && parts.join("  ").chars().count() > room {
+        parts.pop();
+    }
+    spans.push(Span::raw(parts.join("  ")));
     panels::title(theme, zones, zones.status.y, &Line::from(spans), frame.buffer_mut());
 }
 

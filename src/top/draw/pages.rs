@@ -28,7 +28,7 @@ pub(super) fn help(theme: &Theme, area: Rect) -> Vec<Line<'static>> {
     out.push(title("Function keys"));
     let functions = keys::functions().map(|(key, about)| format!("{key} {about}"));
     out.extend(lines_of(&functions.collect::<Vec<_>>().join("  "), width));
-    out.push(title("Figures"));
+    out.push(title("Figures (Down goes on)"));
     for text in [
         "HITS pages read that were cached and used before. RAHITS first uses of pages that read-ahead had \
          fetched. MISSES pages read that were not cached. READ_HIT% is HITS of all three.",

@@ -8,6 +8,7 @@ use ratatui::style::Style;
 use super::theme::Theme;
 use crate::columns;
 use crate::columns::Column;
+use crate::live::snapshot::Ended;
 use crate::model::Row;
 use crate::top::app::App;
 use crate::top::layout;
@@ -47,7 +48,7 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
                 if let Some(name) = node.and_then(|n| n.name.as_ref()) {
                     (row.who.cgroup, row.who.unit) = (Some(name.clone()), None);
                 }
-                node.map_or_else(String::new, |n| branches(theme, &n.lasts, area.width.into())) + over
+                node.map_or_else(String::new, |n| branches(theme, &n.lasts, layout.name)) + over
             }
         };
         let entry = app.entry(*slot);
@@ -55,6 +56,10 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
         let line = line.and_then(|e| app.argv.get(&e.named.who));
         let together =
             entry.and_then(|e| e.ended).map(|n| if n > 1 { format!("{n}x ") } else { "x ".into() });
+        // Not the parent's own figures, but those of its children.
+        let below =
+            app.snapshot.as_ref().is_some_and(|s| s.view.ended == Ended::Parent) && row.who.pid.is_some();
+        let together = together.map(|mark| if below { mark + "below " } else { mark });
         let mark = together.unwrap_or(mark);
         let look = Look { numbers: look.numbers.over(entry.and_then(|e| e.seconds)), ..look };
         let text = theme.text(&look.with_line(&row, &mark, line));
@@ -77,11 +82,14 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
     }
 }
 
-/// The branches before a row of a tree. Of those above, the nearest are drawn, in half of what a line has beside figures: the name
-/// is to be read.
-fn branches(theme: &Theme, lasts: &[bool], width: usize) -> String {
+/// The branches before a row of a tree. Of those above, the nearest are drawn, as far as they leave a name its room: half of the
+/// column at least, and no less than it takes to tell who it is.
+fn branches(theme: &Theme, lasts: &[bool], room: usize) -> String {
+    /// Columns that a name has at least.
+    const NAME: usize = 14;
     let Some((own, above)) = lasts.split_last() else { return String::new() };
-    let hidden = above.len().saturating_sub((width.saturating_sub(70) / 6).max(1));
+    let most = (room / 2).min(room.saturating_sub(NAME)) / 3;
+    let hidden = above.len().saturating_sub(most.saturating_sub(1).max(1));
     let above = above.get(hidden..).unwrap_or_default();
     let more = match (hidden, theme.unicode) {
         (0, _) => "",

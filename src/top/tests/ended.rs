@@ -107,6 +107,10 @@ fn under_a_storm_the_first_rows_are_alive_or_stand_for_many() {
     typed(&mut app, "e");
     app.take(keeper.again(app.view()));
     assert_eq!(first(&app, 1), ["100 /user.slice 2000"]);
+    // Nobody said whose children they were.
+    typed(&mut app, "e");
+    app.take(keeper.again(app.view()));
+    assert_eq!(first(&app, 1), ["100 (parents ended) 2000"]);
     // Each by itself: all that live come first, whichever way rows are sorted.
     typed(&mut app, "e");
     for reverse in [false, true] {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::sample::Histograms;
+use crate::top::app::Mode;
 use crate::top::details::Details;
 use crate::top::findings;
 
@@ -200,4 +201,18 @@ fn a_terminal_without_colours_or_signs_gets_none() {
     terminal.draw(|f| draw::draw(&app, &theme, f)).unwrap();
     let reset = ratatui::style::Color::Reset;
     assert!(terminal.backend().buffer().content().iter().all(|c| c.fg == reset && c.bg == reset));
+}
+
+#[test]
+fn a_terminal_that_changes_its_size_while_a_frame_is_drawn_gets_the_next_one() {
+    let sizes = [(0, 0), (1, 1), (500, 2), (2, 500), (80, 24), (120, 40), (200, 60)];
+    for (wanted, there) in sizes.into_iter().flat_map(|a| sizes.map(|b| (a, b))) {
+        let mut app = app(wanted);
+        app.take(super::keys::rows(&[(7, 500), (8, 40)]));
+        for mode in [Mode::Table, Mode::Help(0), Mode::Columns(0), Mode::Details(0), Mode::Search] {
+            app.mode = mode;
+            let mut terminal = Terminal::new(TestBackend::new(there.0, there.1)).unwrap();
+            terminal.draw(|f| draw::draw(&app, &Theme::sixteen(), f)).unwrap();
+        }
+    }
 }

@@ -108,7 +108,7 @@ fn a_mark_is_seen_on_the_axis_and_names_the_file_by_its_time() {
     assert!(name.starts_with("cachetop-2") && name.ends_with(".record") && !name.contains('/'), "{name}");
     assert_eq!(*marks, [6]);
     assert!(frame(&mut app).contains('◆'), "{}", frame(&mut app));
-    assert!(frame_as(&mut app, &Theme { unicode: false, ..Theme::plain() }).contains("no*"));
+    assert!(frame_as(&mut app, &Theme { unicode: false, ..Theme::plain() }).contains("now*"));
     // Marked twice it is one mark.
     assert_eq!(typed(&mut app, "M"), effects);
     app.scene.replay = Some(crate::top::scene::Replayed { recorded: Duration::ZERO, kept: Duration::ZERO });

@@ -13,6 +13,7 @@ use crate::live::keeper::Ended;
 use crate::live::keeper::Keeper;
 use crate::live::keeper::View;
 use crate::model;
+use crate::options::OneOf as _;
 use crate::pivot;
 use crate::pivot::By;
 use crate::pivot::Filter;
@@ -20,6 +21,7 @@ use crate::pivot::Id;
 use crate::pivot::Pivot;
 use crate::plan::Plan;
 use crate::sample::Counters;
+use crate::sample::Family;
 use crate::sample::Sample;
 use crate::sample::Source;
 use crate::sample::machine;
@@ -69,8 +71,14 @@ proptest! {
         ],
     ) {
         let mut machine = Machine::new();
-        let samples: Vec<_> =
+        let mut samples: Vec<_> =
             std::iter::once(&Vec::new()).chain(ticks.iter().map(|t| &t.0)).map(|e| machine.read(e)).collect();
+        // Each has a parent; there are circles, and ids that are another one's.
+        for row in samples.iter_mut().flat_map(|s| &mut s.rows) {
+            let (parent, parent_name) = (row.tgid * 5 % 7, "sh".into());
+            let began = |pid: u32| u64::from(pid % 5);
+            row.family = Some(Family { begun: began(row.tgid), parent, parent_begun: began(parent), parent_name });
+        }
         let mut source = Played { samples: samples.clone().into_iter(), plan: fixtures::plan(&[]) };
         let living = Rc::new(Cell::new(u16::MAX));
         let alive = { let living = living.clone(); move |pid: u32| living.get() & 1 << (pid % 16) != 0 };
@@ -85,9 +93,12 @@ proptest! {
             events.extend(new.iter().cloned());
             let [rows, files, folded, folded_files] = keeper.kept();
             prop_assert!(rows <= 12 + 12 && files <= 12 + 12 && folded <= 20 && folded_files <= 20);
-            for (by, show) in ALL.into_iter().flat_map(|by| [(by, Show::Count), (by, Show::Total)]) {
+            let folded = [By::Process, By::Thread].into_iter().flat_map(|by| Ended::ALL.iter().map(move |e| (by, *e)));
+            let views = ALL.into_iter().map(|by| (by, Ended::Unasked)).chain(folded);
+            let views = views.flat_map(|(by, ended)| [(by, Show::Count, ended), (by, Show::Total, ended)]);
+            for (by, show, ended) in views {
                 let files = filter.files() || by.files();
-                let snapshot = keeper.again(View { by, show, threads: false, ended: Ended::Unasked });
+                let snapshot = keeper.again(View { by, show, threads: false, ended });
                 // Those that linger are of another interval.
                 let rows: Vec<_> = snapshot.entries.iter()
                     .filter(|e| e.state.counts())
@@ -118,7 +129,7 @@ proptest! {
                 let line = model::known_figures(&line, &known);
                 for figure in Figure::ALL.iter().filter(|f| known[**f as usize]) {
                     let sum = rows.iter().map(|(_, r)| r.figures.get(*figure)).sum::<Option<u64>>();
-                    prop_assert_eq!(sum, line.get(*figure), "{:?} {:?} {:?} of tick {}", by, show, figure, k);
+                    prop_assert_eq!(sum, line.get(*figure), "{:?} {:?} {:?} {:?} of tick {}", by, show, ended, figure, k);
                 }
                 // Numbers of processes are used anew here.
                 if show == Show::Total && !matches!(by, By::Process | By::Thread) {
