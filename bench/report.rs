@@ -11,6 +11,7 @@ use crate::arms::TITLES;
 use crate::loops::LOOPS;
 use crate::start::BUDGET_KIB;
 use crate::start::BUDGET_MS;
+use crate::start::Memory;
 use crate::start::Start;
 use crate::stats::Sorted;
 
@@ -70,15 +71,18 @@ fn lines(out: &mut String, start: &Start, costs: &Costs, instruction: Option<f64
     } else {
         writeln!(out, "; {} the budget of {BUDGET_MS:.0} ms", within(t.median() <= BUDGET_MS))?;
     }
-    writeln!(
-        out,
-        "memory            {:.1} MiB resident ({:.1} at most, while it loads); {} the budget of {} MiB; {:.1} MiB of tables in the kernel",
-        mib(start.rss_kib),
-        mib(start.peak_kib),
-        within(start.rss_kib <= BUDGET_KIB),
-        BUDGET_KIB / 1024,
-        mib(start.kernel_kib),
-    )?;
+    for m in &start.memory {
+        writeln!(
+            out,
+            "{:24} {:.1} MiB resident, {:.1} at most, while it loads ({} the budget of {} MiB); {:.1} MiB of tables in the kernel",
+            m.command,
+            mib(m.rss_kib),
+            mib(m.peak_kib),
+            within(m.peak_kib <= BUDGET_KIB),
+            BUDGET_KIB / 1024,
+            mib(m.kernel_kib),
+        )?;
+    }
     let unit = if instruction.is_some() { "instr." } else { "ns" };
     write!(out, "\n{:14}", format!("{unit} per call"))?;
     for title in TITLES {
@@ -159,12 +163,13 @@ pub fn json(start: &Start, costs: &Costs, instruction: Option<f64>) -> Value {
             })
         })
         .collect();
+    let memory = |m: &Memory| json!({ "command": m.command, "resident": m.rss_kib, "peak": m.peak_kib, "kernel": m.kernel_kib });
     json!({
         "kernel": costs.kernel,
         "brackets": format!("{:?}", costs.plan.brackets),
         "hooks": costs.plan.hooks.iter().map(|h| h.program).collect::<Vec<_>>(),
         "attached_ms": { "median": t.median(), "min": t.min(), "max": t.max() },
-        "memory_kib": { "resident": start.rss_kib, "peak": start.peak_kib, "kernel": start.kernel_kib },
+        "memory_kib": start.memory.iter().map(memory).collect::<Vec<_>>(),
         "unit": if instruction.is_some() { "instructions" } else { "nanoseconds" },
         "rounds": costs.rounds.len(),
         "rounds_disturbed": costs.disturbed,

@@ -18,10 +18,20 @@ use crate::stats::Sorted;
 pub const BUDGET_MS: f64 = 150.0;
 pub const BUDGET_KIB: u64 = 15 * 1024;
 
+/// What is asked for when memory is measured, beside the interval.
+const ASKED: &[&[&str]] = &[&[], &["--by", "file"], &["--latency"]];
+
 pub struct Start {
     /// From exec to the header line, which follows the first sample: an upper bound of the time to attach.
     pub attached_ms: Sorted,
-    /// After three samples.
+    /// For each thing that can be asked for; the first is without.
+    pub memory: Vec<Memory>,
+}
+
+/// After three samples.
+pub struct Memory {
+    /// The command.
+    pub command: String,
     pub rss_kib: u64,
     pub peak_kib: u64,
     /// What the kernel holds for it: maps and programs, as `/proc/PID/fdinfo` tells.
@@ -32,18 +42,23 @@ pub fn measure(cachestat: &Path, starts: usize) -> Result<Start> {
     let mut times = Vec::new();
     for _ in 0..starts {
         let begin = Instant::now();
-        let mut child = Running::new(cachestat)?;
+        let mut child = Running::new(cachestat, &[])?;
         child.line()?;
         times.push(begin.elapsed().as_secs_f64() * 1e3);
     }
-    let mut child = Running::new(cachestat)?;
+    let memory = ASKED.iter().map(|asked| memory(cachestat, asked)).collect::<Result<_>>()?;
+    Ok(Start { attached_ms: Sorted::new(times), memory })
+}
+
+fn memory(cachestat: &Path, asked: &[&str]) -> Result<Memory> {
+    let mut child = Running::new(cachestat, asked)?;
     for _ in 0..4 {
-        child.line()?; // a header and three intervals
+        child.line()?; // a header and three intervals, or rows of the first
     }
     let proc = format!("/proc/{}", child.child.id());
     let status = fs::read_to_string(format!("{proc}/status"))?;
-    Ok(Start {
-        attached_ms: Sorted::new(times),
+    Ok(Memory {
+        command: ["cachestat 1"].iter().chain(asked).copied().collect::<Vec<_>>().join(" "),
         rss_kib: number(&status, "VmRSS:").context("no VmRSS")?,
         peak_kib: number(&status, "VmHWM:").context("no VmHWM")?,
         kernel_kib: fdinfo(&proc)? / 1024,
@@ -74,8 +89,9 @@ struct Running {
 }
 
 impl Running {
-    fn new(cachestat: &Path) -> Result<Self> {
+    fn new(cachestat: &Path, asked: &[&str]) -> Result<Self> {
         let mut child = Command::new(cachestat)
+            .args(asked)
             .arg("1")
             .stdout(Stdio::piped())
             .spawn()

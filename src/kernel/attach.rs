@@ -218,6 +218,9 @@ impl Attached {
         let (named, spare) = rooms(settings);
         size_tables(&mut open, plan, settings, latency, (named, spare)).map_err(load)?;
         choose_programs(&mut open, plan, &settings.only).map_err(load)?;
+        // Loading is when most memory is in use: what opening has read and let go of must not be there, too.
+        crate::heap::give_back();
+        crate::heap::drop_constants();
         let mut skel = open.load().map_err(load)?;
         let looked = look::look(&mut skel, &settings.only)?;
         let rows = Rows::new(&skel, named, spare, latency, settings.only.threads()).map_err(load)?;
