@@ -3,10 +3,8 @@
 use libbpf_rs::MapCore as _;
 use libbpf_rs::MapFlags;
 
-use super::attach::Attached;
+use super::skel::CachetopSkel;
 use super::skel::OpenCachetopSkel;
-use super::tables::entries;
-use super::tables::u32_at;
 use crate::blame::Counts;
 use crate::blame::Evictor;
 use crate::blame::How;
@@ -42,7 +40,7 @@ pub(super) fn size_tables(open: &mut OpenCachetopSkel<'_>) -> libbpf_rs::Result<
 }
 
 /// Hands all rows to the kernel programs, but for those for everybody. The lowest is taken first.
-pub(super) fn hand_out(skel: &super::skel::CachetopSkel<'_>) -> libbpf_rs::Result<()> {
+pub(super) fn hand_out(skel: &CachetopSkel<'_>) -> libbpf_rs::Result<()> {
     for n in (How::ALL.len() as u32..ROWS).rev() {
         skel.maps.blame_free.update(&[], &n.to_ne_bytes(), MapFlags::ANY)?;
     }
@@ -53,8 +51,12 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }
 
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
+}
+
 /// Decodes a `struct blame_row`; `None` where nothing was counted.
-fn decode(number: u32, bytes: &[u8]) -> Option<(Evictor, Counts)> {
+pub(super) fn decode(number: u32, bytes: &[u8]) -> Option<(Evictor, Counts)> {
     let counts = Counts {
         out: u64_at(bytes, COUNTERS),
         back: u64_at(bytes, COUNTERS + 8),
@@ -75,28 +77,6 @@ fn decode(number: u32, bytes: &[u8]) -> Option<(Evictor, Counts)> {
         process: name.to_vec(),
     };
     Some((Evictor { how, who: Some(row) }, counts))
-}
-
-impl Attached {
-    /// What was counted since attach: by evictor, pages that were forgotten before they could come back, and pages read
-    /// back in of which nobody knows who had taken them out.
-    ///
-    /// # Errors
-    /// When the table cannot be read.
-    pub fn blame(&self) -> libbpf_rs::Result<crate::blame::Raw> {
-        let entries = entries(&self.skel.maps.blame_rows)?;
-        let rows = entries.iter().filter_map(|(key, value)| decode(u32_at(key, 0), value)).collect();
-        let word = |at: *const u64| {
-            // SAFETY: an aligned word of a mapping that lives as long as the skeleton.
-            unsafe { at.read_volatile() }
-        };
-        let bss = self.skel.maps.bss_data.as_deref();
-        Ok(crate::blame::Raw {
-            rows,
-            forgotten: bss.map_or(0, |bss| word(&raw const bss.blame_forgotten)),
-            strangers: bss.map_or(0, |bss| word(&raw const bss.blame_strangers)),
-        })
-    }
 }
 
 #[cfg(test)]
@@ -128,6 +108,7 @@ mod tests {
         let ours: Vec<_> = How::ALL.iter().map(|how| format!("BLAME_{how:?}").to_uppercase()).collect();
         assert_eq!(names[..names.len() - 1], ours);
         assert!(header.contains(&format!("#define BLAME_WAYS {WAYS}\n")));
-        assert!(ROWS < 0x7fff, "a number has 15 bits");
+        assert!(header.contains("#define BLAME_NUMBER 0x7fffULL\n"));
+        const { assert!(ROWS < 0x7fff) };
     }
 }
