@@ -176,8 +176,8 @@ impl Shown<'_> {
             let Some(row) = who.as_ref().filter(|r| r.by != 0 && r.owner != 0 && r.by != r.owner) else {
                 continue;
             };
-            // What is deleted or truncated was given up, not pushed out.
-            if matches!(how, How::Deleted | How::Truncated | How::Invalidated) {
+            // What is deleted or truncated was given up, not pushed out; DAMON serves nobody's cgroup.
+            if matches!(how, How::Damon | How::Deleted | How::Truncated | How::Invalidated) {
                 continue;
             }
             let pair = (row.by, row.owner);
