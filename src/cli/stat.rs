@@ -166,6 +166,10 @@ impl CommandLine for Args {
         if self.blame.is_some() && self.common.how.classic() {
             return conflict("'--blame' is counted by the exact engine: take '--engine exact'");
         }
+        let recordings = &self.recordings;
+        if self.blame.is_some() && (recordings.record.is_some() || recordings.replay.is_some()) {
+            return conflict("'--blame' tells of now: it cannot be used with '--record' or '--replay'");
+        }
         self.common.how.takes(&self.filters)?;
         if self.bcc && self.common.how.engine == Some(Engine::Both) {
             return conflict(

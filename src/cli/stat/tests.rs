@@ -171,7 +171,10 @@ fn blame_goes_alone() {
         let words = [&["cachestat", "--blame", "1"], other].concat();
         assert!(Args::try_parse_from(words).is_err(), "{other:?}");
     }
-    assert!(Args::parse_from(["cachestat", "--blame", "1", "--engine", "classic"]).check().is_err());
+    for other in [["--engine", "classic"], ["--record", "/x"], ["--replay", "/x"]] {
+        let words = [&["cachestat", "--blame", "1"], &other[..]].concat();
+        assert!(Args::parse_from(words).check().is_err(), "{other:?}");
+    }
 }
 
 #[test]
