@@ -7,6 +7,7 @@
  * _tp (classic tracepoint). _pages marks the twins for kernels without atomic
  * instructions that fetch (before 5.12).
  */
+#include "hooks/blame.h"
 #include "hooks/calls.h"
 #include "hooks/direct.h"
 #include "hooks/faults.h"

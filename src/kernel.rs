@@ -1,6 +1,7 @@
 //! Everything that touches libbpf: asking the kernel what it can do, loading, attaching, reading tables.
 
 mod attach;
+mod blame;
 mod classic;
 mod files;
 mod floor;

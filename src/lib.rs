@@ -3,6 +3,7 @@
 //! The shape: facts (what can this kernel do?) → plan (which hook serves which event, and why) → load and
 //! attach → sample (raw counters that only rise) → model (the difference of two samples) → view.
 
+pub mod blame;
 pub mod cgroup;
 pub mod classic;
 pub mod cli;

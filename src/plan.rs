@@ -84,6 +84,8 @@ pub struct Wants {
     pub group: bool,
     /// Which pages are used, one by one, for a part of them chosen by hash: for `--what-if`.
     pub touches: bool,
+    /// Who takes pages out of the cache, and whose: for `--blame`.
+    pub blame: bool,
 }
 
 impl Wants {

@@ -194,6 +194,14 @@ impl Session {
         &mut self.attached
     }
 
+    /// Who took pages out of the cache since attach; nothing unless it was requested ([`Wants::blame`]).
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub fn blame(&mut self) -> anyhow::Result<crate::blame::Raw> {
+        self.attached.blame().context("cannot read who took pages out")
+    }
+
     /// The plan and its reasons in words.
     #[must_use]
     pub fn explain(&self) -> String {

@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use cachetop::blame;
 use cachetop::cli;
 use cachetop::cli::stat::Task;
 use cachetop::report;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     let done = match task {
         Task::Report(options) => report::explain(&options),
         Task::WhatIf(options) => whatif::start::what_if(&options).map(|()| ExitCode::SUCCESS),
+        Task::Blame(options) => blame::start::blame(&options).map(|()| ExitCode::SUCCESS),
         Task::Intervals(options) => run::start::cachestat(*options).map(|()| ExitCode::SUCCESS),
     };
     match done {

@@ -21,6 +21,7 @@ use super::conflict;
 use super::help::Section;
 use super::read;
 use super::read::ColumnList;
+use crate::blame;
 use crate::exit::Failure;
 use crate::options::Counting;
 use crate::options::Format;
@@ -44,6 +45,8 @@ pub enum Task {
     Report(Box<report::Options>),
     /// Predict what another size of the cache would bring.
     WhatIf(Box<whatif::Options>),
+    /// Say who pushed whose pages out.
+    Blame(Box<blame::Options>),
 }
 
 /// Page-cache hits and misses of the whole system, interval by interval.
@@ -105,6 +108,12 @@ pub struct Args {
         "latency"])]
     pub what_if: Option<Duration>,
 
+    /// Watch for so long (10, 500ms, 2m, 1h), then say who pushed whose pages out of the cache, and which came back
+    #[arg(long, value_name = "SECONDS", value_parser = what_if, allow_hyphen_values = true, conflicts_with_all = [
+        "interval", "count", "timestamp", "extended", "columns", "unit", "csv", "bcc", "by", "top", "file", "mount",
+        "latency", "what_if", "pid", "comm", "cgroup"])]
+    pub blame: Option<Duration>,
+
     /// What counts.
     #[command(flatten)]
     pub filters: Filters,
@@ -154,6 +163,13 @@ impl CommandLine for Args {
         if self.what_if.is_some() && self.common.how.classic() {
             return conflict("'--what-if' needs to know which pages are used: take '--engine exact'");
         }
+        if self.blame.is_some() && self.common.how.classic() {
+            return conflict("'--blame' is counted by the exact engine: take '--engine exact'");
+        }
+        let recordings = &self.recordings;
+        if self.blame.is_some() && (recordings.record.is_some() || recordings.replay.is_some()) {
+            return conflict("'--blame' tells of now: it cannot be used with '--record' or '--replay'");
+        }
         self.common.how.takes(&self.filters)?;
         if self.bcc && self.common.how.engine == Some(Engine::Both) {
             return conflict(
@@ -175,6 +191,10 @@ impl CommandLine for Args {
         if let Some(time) = self.what_if {
             let (json, chosen, counting) = (self.json, self.filters.chosen(), self.counting());
             return Ok(Task::WhatIf(Box::new(whatif::Options { time, json, chosen, counting })));
+        }
+        if let Some(time) = self.blame {
+            let (json, counting) = (self.json, self.counting());
+            return Ok(Task::Blame(Box::new(blame::Options { time, json, counting })));
         }
         Ok(if self.watched.report() {
             Task::Report(Box::new(self.report()))

@@ -133,6 +133,10 @@ fn size_tables(
     if settings.wants.touches {
         maps.touches.set_max_entries(TOUCH_RING)?;
     }
+    if settings.wants.blame {
+        super::blame::size_tables(open)?;
+    }
+    let maps = &mut open.maps;
     if !settings.wants.follow {
         maps.followed.set_max_entries(1)?;
     }
@@ -226,6 +230,9 @@ impl Attached {
         let rows = Rows::new(&skel, named, spare, latency, settings.only.threads()).map_err(load)?;
         let files =
             settings.wants.files.then(|| Files::new(&skel, settings.files)).transpose().map_err(load)?;
+        if settings.wants.blame {
+            super::blame::hand_out(&skel).map_err(load)?;
+        }
         let name = match &settings.only.files {
             Some(crate::only::Files::One { name, .. }) if !looked.subvolume => name.clone(),
             _ => None,

@@ -9,6 +9,8 @@ use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
 use super::attach::Attached;
+use super::blame::decode;
+use crate::blame::Raw;
 use crate::loss::REASONS;
 use crate::sample::Counter;
 use crate::sample::Counters;
@@ -96,6 +98,26 @@ impl Attached {
         let latency = self.rows.latency().cloned().map(Box::new);
         self.give_back_at_times();
         Ok(Tables { total, by_file, rows, files, latency, lost: Lost { by_reason } })
+    }
+
+    /// Who took pages out, since attach: by evictor, with what was forgotten, and what came back of nobody knows whom.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub fn blame(&self) -> libbpf_rs::Result<Raw> {
+        let entries = entries(&self.skel.maps.blame_rows)?;
+        let rows = entries.iter().filter_map(|(key, value)| decode(u32_at(key, 0), value)).collect();
+        let Some(bss) = self.skel.maps.bss_data.as_deref() else {
+            return Ok(Raw { rows, ..Raw::default() });
+        };
+        // SAFETY: aligned words of a mapping that lives as long as the skeleton.
+        let (forgotten, strangers) = unsafe {
+            (
+                (&raw const bss.blame_forgotten).read_volatile(),
+                (&raw const bss.blame_strangers).read_volatile(),
+            )
+        };
+        Ok(Raw { rows, forgotten, strangers })
     }
 
     /// Runs of our programs that the kernel skipped: all programs together, and probes that were not even hit.

@@ -66,6 +66,8 @@ pub(super) enum Need {
     Follow,
     /// A cgroup is requested.
     Group,
+    /// Who takes pages out is requested.
+    Blame,
 }
 
 /// Where a program attaches. Of a list, what the kernel has.
@@ -185,6 +187,14 @@ rows! {
     // they would count as lost, and nearly all of them have nothing to say.
     [ Calls(Quiet) { ThreadBegins "born_in_call_btf" Btf("sched_process_fork") }
       Functions(Quiet) { ThreadBegins "born_btf" Btf("sched_process_fork") } ]
+
+    // Who takes pages out, and which come again: programs beside those that count.
+    [ Any(Blame) { PageTaken "blame_gone_btf" Btf(DELETE) } => QuietLock
+      Any(Blame, Pages) { PageTaken "blame_gone_tp" Classic("filemap", DELETE) } ]
+    [ Any(Blame) { PageBack "blame_came_btf" Btf(ADD) }
+      Any(Blame, Pages) { PageBack "blame_came_tp" Classic("filemap", ADD) } ]
+    [ Sessions(Blame) { RefaultOf "blame_refault_multi" Entry(&["workingset_refault"]) }
+      Trampolines(Blame) { RefaultOf "blame_refault_fentry" Trampoline("workingset_refault") } ]
 
     // A command under watch. What is missing makes figures of the report unknown, and nothing else.
     [ Any(Follow) { ProcessMade FORK Btf("sched_process_fork") } ]

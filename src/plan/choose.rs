@@ -99,6 +99,7 @@ impl Case<'_> {
             Need::Buffers => wants.buffers,
             Need::Follow => wants.follow,
             Need::Group => wants.group,
+            Need::Blame => wants.blame,
         }
     }
 

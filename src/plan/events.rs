@@ -20,6 +20,9 @@ events! {
     PageAdded = "page added";
     PageDeleted = "page deleted";
     PageDirtied = "page dirtied";
+    PageTaken = "page taken out, by whom";
+    PageBack = "page added again";
+    RefaultOf = "page read back in, of whom";
     BufferDirtied = "buffer dirtied";
     ThreadNamed = "thread gets a name";
     ThreadUser = "thread gets a user";

@@ -7,6 +7,7 @@
 //! one: figures of the whole system are then compared as lower bounds where others can disturb them.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+mod blame;
 mod child;
 mod classic;
 mod expect;
@@ -106,6 +107,8 @@ fn main() -> ExitCode {
     let mut words = std::env::args().skip(1).peekable();
     let result = if words.next_if(|w| w == "--child").is_some() {
         child::main(&words.collect::<Vec<_>>()).map(|()| true)
+    } else if words.next_if(|w| w == "--blame-child").is_some() {
+        blame::child(&words.collect::<Vec<_>>()).map(|()| true)
     } else {
         parse(words).and_then(|args| run(&args))
     };
@@ -157,7 +160,8 @@ fn run(args: &Args) -> Result<bool> {
         let own = mounts.insert(fs::Mounts::new()?);
         let mut dirs = Vec::new();
         for kind in Fs::ALL {
-            if !scenarios::all().chain(classic::all()).any(|s| wanted(args, &s, kind)) {
+            let blame = kind == Fs::Ext4 && blame::wanted(args);
+            if !blame && !scenarios::all().chain(classic::all()).any(|s| wanted(args, &s, kind)) {
                 continue;
             }
             match own.add(kind) {
@@ -182,6 +186,7 @@ fn run(args: &Args) -> Result<bool> {
     if scenarios::all().any(|s| dirs.iter().any(|(kind, _)| wanted(args, &s, *kind))) {
         exact(args, &dirs, &stop, &mut tally)?;
     }
+    blame::run(args, &dirs, &mut tally)?;
     classic::run(args, &dirs, &mut tally)?;
     drop(mounts);
     if !tally.failed.is_empty() {

@@ -41,6 +41,7 @@ cachestat --columns hits,misses,read_bytes
 cachestat --json 1 60 >log.jsonl  one JSON object a line
 cachestat --what-if 60 --cgroup /postgres
                                   would more memory help, and how much
+cachestat --blame 60              who pushed whose pages out of the cache
 cachestat --engine both 1         beside what bcc's cachestat would count
 cachestat --explain               which kernel hooks count what, how exactly
 cachestat -- make                 run a command and explain what it did
@@ -66,6 +67,18 @@ ERROR is how far that may be off. Where too little was seen, it says so and
 predicts nothing; --json has the same as one object, with the reason.
 docs/guide/what-if.md tells how it is done, how it was tested and when not to
 believe it.",
+    ),
+    (
+        "Who evicted whose",
+        "\
+--blame SECONDS watches for so long, then says of every page that left the
+cache in whose context it did (reclaim by a thread, for the limit of a
+cgroup or by kswapd; memory.reclaim, MADV_PAGEOUT, DAMON, fadvise,
+drop_caches, truncation, deletion), which cgroup it was charged to, and
+whether it came back. REFAULTS is what the kernel itself took for read back
+in. The rows add up to what was evicted and removed. --json has the same as
+one object. docs/guide/who-evicted.md has what each word means and when not
+to believe it.",
     ),
     (
         "One command",

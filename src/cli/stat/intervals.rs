@@ -18,6 +18,7 @@ pub(super) const INTERVALS: &[&str] = &[
     "mount",
     "latency",
     "what_if",
+    "blame",
     "include_self",
     "record",
     "replay",

@@ -160,6 +160,24 @@ proptest! {
 }
 
 #[test]
+fn blame_goes_alone() {
+    let args = Args::parse_from(["cachestat", "--blame", "500ms", "--json"]);
+    assert_eq!(args.check(), Ok(()));
+    let Ok(Task::Blame(options)) = args.task() else { panic!("something else") };
+    assert_eq!((options.time, options.json), (Duration::from_millis(500), true));
+    for other in
+        [&["1"][..], &["--csv"], &["--by", "file"], &["-p", "1"], &["--what-if", "1"], &["--", "true"]]
+    {
+        let words = [&["cachestat", "--blame", "1"], other].concat();
+        assert!(Args::try_parse_from(words).is_err(), "{other:?}");
+    }
+    for other in [["--engine", "classic"], ["--record", "/x"], ["--replay", "/x"]] {
+        let words = [&["cachestat", "--blame", "1"], &other[..]].concat();
+        assert!(Args::parse_from(words).check().is_err(), "{other:?}");
+    }
+}
+
+#[test]
 fn what_if_goes_alone() {
     let args = Args::parse_from(["cachestat", "--what-if", "2m", "--json", "--cgroup", "/x"]);
     assert_eq!(args.check(), Ok(()));

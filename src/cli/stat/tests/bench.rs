@@ -8,7 +8,7 @@ fn parse(words: &[&str]) -> Result<report::Options, String> {
     args.check()?;
     match args.task().map_err(|f| f.message)? {
         Task::Report(options) => Ok(*options),
-        Task::Intervals(_) | Task::WhatIf(_) => Err("intervals".into()),
+        Task::Intervals(_) | Task::WhatIf(_) | Task::Blame(_) => Err("intervals".into()),
     }
 }
 

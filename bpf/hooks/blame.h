@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Programs that see who takes pages out, and which come back. */
+#ifndef CACHETOP_HOOKS_BLAME_H
+#define CACHETOP_HOOKS_BLAME_H
+
+#include "../blame.h"
+
+SEC("?tp_btf/mm_filemap_delete_from_page_cache")
+int blame_gone_btf(u64 *ctx)
+{
+	blame_gone((void *)ctx[0], order_of_argument((void *)ctx[0]), ARGUMENT_OF_BTF);
+	return 0;
+}
+
+SEC("?tp/filemap/mm_filemap_delete_from_page_cache")
+int blame_gone_tp(struct trace_event_raw_mm_filemap_op_page_cache *ctx)
+{
+	blame_gone(folio_of_pfn(ctx->pfn), ctx->order, ADDRESS);
+	return 0;
+}
+
+SEC("?tp_btf/mm_filemap_add_to_page_cache")
+int blame_came_btf(u64 *ctx)
+{
+	blame_came((void *)ctx[0], order_of_argument((void *)ctx[0]), ARGUMENT_OF_BTF);
+	return 0;
+}
+
+SEC("?tp/filemap/mm_filemap_add_to_page_cache")
+int blame_came_tp(struct trace_event_raw_mm_filemap_op_page_cache *ctx)
+{
+	blame_came(folio_of_pfn(ctx->pfn), ctx->order, ADDRESS);
+	return 0;
+}
+
+SEC("?fentry/workingset_refault")
+int blame_refault_fentry(u64 *ctx)
+{
+	blame_refault((void *)ctx[0]);
+	return 0;
+}
+
+SEC("?kprobe.multi/workingset_refault")
+int blame_refault_multi(struct pt_regs *ctx)
+{
+	blame_refault((void *)PT_REGS_PARM1(ctx));
+	return 0;
+}
+
+#endif

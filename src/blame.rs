@@ -1,0 +1,97 @@
+//! Who pushed whose pages out of the cache, and which of them came back: `cachestat --blame`.
+//!
+//! [`start`] is the command. The kernel programs (`bpf/blame.h`) count pages by [`Evictor`]; [`Bill`] is what was counted in
+//! a stretch of time, `view.rs` shows it. Pure but for `start`.
+
+mod bill;
+pub mod start;
+mod view;
+
+pub use bill::Bill;
+pub use start::Options;
+
+macro_rules! hows {
+    ($($name:ident = $id:literal, $text:literal;)*) => {
+        /// How pages leave the cache; the same, in order, as `enum blame_how` in `bpf/blame.h`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum How { $( #[doc = $text] $name, )* }
+
+        impl How {
+            /// All of them.
+            pub const ALL: &[How] = &[ $( How::$name, )* ];
+            /// The name in JSON and in the table.
+            #[must_use]
+            pub const fn name(self) -> &'static str { match self { $( How::$name => $id, )* } }
+            /// What it means.
+            #[must_use]
+            pub const fn text(self) -> &'static str { match self { $( How::$name => $text, )* } }
+        }
+    };
+}
+
+hows! {
+    Kswapd = "kswapd", "the kernel's own thread, since memory of the machine was short";
+    Direct = "direct", "a thread that needed memory itself, since memory of the machine was short";
+    Limit = "limit", "reclaim for the limit of a cgroup (memory.max, memory.high)";
+    Proactive = "proactive", "memory.reclaim: somebody asked for it";
+    Pageout = "pageout", "MADV_PAGEOUT";
+    Damon = "damon", "DAMON";
+    Reclaim = "reclaim", "reclaim of another kind, as for a place in memory";
+    Dontneed = "dontneed", "POSIX_FADV_DONTNEED";
+    Dropped = "drop_caches", "/proc/sys/vm/drop_caches";
+    Deleted = "deleted", "the file has no name any more";
+    Truncated = "truncated", "the file was truncated, or a hole was made";
+    Invalidated = "invalidated", "otherwise: direct I/O, unmounting, network file systems, the kernel's threads";
+}
+
+impl How {
+    /// Whether reclaim took the pages.
+    #[must_use]
+    pub fn reclaims(self) -> bool {
+        self < How::Dontneed
+    }
+}
+
+/// Who took pages out, and whose. Cgroups by their numbers, which the kernel never gives twice.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Row {
+    /// The cgroup whose limit, or whose `memory.reclaim`; 0: none.
+    pub limit: u64,
+    /// The cgroup of the thread; 0: kswapd.
+    pub by: u64,
+    /// The cgroup that the pages were charged to; 0: none.
+    pub owner: u64,
+    /// The name of the process.
+    pub process: Vec<u8>,
+}
+
+/// Who took pages out, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Evictor {
+    /// How.
+    pub how: How,
+    /// Who and whose; `None`: there was no room for another row.
+    pub who: Option<Row>,
+}
+
+/// Pages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// That left the cache.
+    pub out: u64,
+    /// Of these, that were added to it again.
+    pub back: u64,
+    /// For which the kernel said, when they were added again, that it had evicted them.
+    pub refaulted: u64,
+}
+
+/// What the kernel programs counted so far.
+#[derive(Debug, Clone, Default)]
+pub struct Raw {
+    /// By evictor.
+    pub rows: Vec<(Evictor, Counts)>,
+    /// Pages that left and were forgotten, since there was no room, before they could come back.
+    pub forgotten: u64,
+    /// Pages that the kernel read back in, of which is not known who had taken them out.
+    pub strangers: u64,
+}

@@ -1,0 +1,59 @@
+//! What was counted between two readings.
+
+use std::collections::HashMap;
+
+use super::Counts;
+use super::Evictor;
+use super::How;
+use super::Raw;
+
+/// Who took whose pages out in a stretch of time, most pages first.
+#[derive(Debug, Clone, Default)]
+pub struct Bill {
+    /// By evictor. What came back may have left before the stretch began.
+    pub rows: Vec<(Evictor, Counts)>,
+    /// Pages that were forgotten before they could come back.
+    pub forgotten: u64,
+    /// Pages read back in, of which is not known who had taken them out.
+    pub strangers: u64,
+}
+
+impl Bill {
+    /// What came between two readings.
+    #[must_use]
+    pub fn between(before: &Raw, now: &Raw) -> Self {
+        let had: HashMap<&Evictor, Counts> = before.rows.iter().map(|(who, n)| (who, *n)).collect();
+        let since = |(who, n): &(Evictor, Counts)| {
+            let had = had.get(who).copied().unwrap_or_default();
+            let counts = Counts {
+                out: n.out.saturating_sub(had.out),
+                back: n.back.saturating_sub(had.back),
+                refaulted: n.refaulted.saturating_sub(had.refaulted),
+            };
+            (counts != Counts::default()).then(|| (who.clone(), counts))
+        };
+        let mut rows: Vec<_> = now.rows.iter().filter_map(since).collect();
+        // Ties by all that a row is, so that the same counts always make the same table.
+        let key =
+            |who: &Evictor| (who.how, who.who.as_ref().map(|r| (r.owner, r.limit, r.by, r.process.clone())));
+        rows.sort_by(|(a, m), (b, n)| {
+            (n.out, n.back).cmp(&(m.out, m.back)).then_with(|| key(a).cmp(&key(b)))
+        });
+        Self {
+            rows,
+            forgotten: now.forgotten.saturating_sub(before.forgotten),
+            strangers: now.strangers.saturating_sub(before.strangers),
+        }
+    }
+
+    /// The sum of the rows of which this holds.
+    #[must_use]
+    pub fn sum(&self, which: impl Fn(How) -> bool) -> Counts {
+        let rows = self.rows.iter().filter(|(who, _)| which(who.how));
+        rows.fold(Counts::default(), |sum, (_, n)| Counts {
+            out: sum.out + n.out,
+            back: sum.back + n.back,
+            refaulted: sum.refaulted + n.refaulted,
+        })
+    }
+}

@@ -1,0 +1,133 @@
+//! `cachestat --blame`: watches for a time, then says who pushed whose pages out.
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+use std::time::Instant;
+
+use super::Bill;
+use super::Raw;
+use super::view::Shown;
+use crate::exit::Failure;
+use crate::figures::Figure;
+use crate::live::Live;
+use crate::live::Total;
+use crate::names::Names;
+use crate::options::Counting;
+use crate::pivot::Filter;
+use crate::pivot::Pivot;
+use crate::pivot::System;
+use crate::plan::Event;
+use crate::plan::Wants;
+use crate::privilege::Role;
+use crate::sample::Source as _;
+use crate::session::Session;
+use crate::text::foreign;
+use crate::text::output;
+use crate::wait;
+use crate::wait::Wait as _;
+use crate::wait::Wake;
+
+/// How often cgroups that are new are looked up: one that goes keeps its name.
+const STEP: Duration = Duration::from_secs(1);
+
+/// Rows of the table; JSON has all.
+const ROWS: usize = 20;
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How long to watch.
+    pub time: Duration,
+    /// One object of JSON instead of a table.
+    pub json: bool,
+    /// How it is counted.
+    pub counting: Counting,
+}
+
+/// Watches, and prints the bill.
+///
+/// # Errors
+/// When it could not do what is requested; with the remedy.
+pub fn blame(options: &Options) -> Result<(), Failure> {
+    let out = &mut io::stdout().lock();
+    let wants = Wants { blame: true, ..Wants::default() };
+    let mut session = Session::open(&options.counting.session(wants, crate::only::Only::default()))
+        .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
+    if options.counting.explain {
+        return output::print(&foreign::lines(&(session.explain() + &Role::Count.explain())), out);
+    }
+    let missing = missing(&session);
+    let refaults = session.plan().sees(Event::RefaultOf);
+    let comes = session.plan().sees(Event::PageBack);
+    let mut names = System::new();
+    let mut pivot = Pivot { by: None, top: 0, filter: Filter::default(), names: Box::new(System::new()) };
+    let mut wait = wait::System::new(None).map_err(anyhow::Error::from)?;
+    let mut live = Live::new(&mut session)?;
+    let before = read(&mut live, &mut names)?;
+    Role::Count.take(&[])?;
+    let began = Instant::now();
+    let mut total = Total::default();
+    let (wake, last) = loop {
+        let next = (Instant::now() + STEP).min(began + options.time);
+        let wake = wait.until(next).map_err(anyhow::Error::from)?;
+        // Rows of threads that have ended are freed by being read.
+        live.tick()?;
+        total.add(&live.interval(&mut pivot));
+        let last = read(&mut live, &mut names)?;
+        if wake != Wake::Deadline || Instant::now() >= began + options.time {
+            break (wake, last);
+        }
+    };
+    let bill = Bill::between(&before, &last);
+    let figure = |figure| total.so_far().and_then(|all| all.total.get(figure));
+    let mut notes = missing;
+    if wake != Wake::Deadline {
+        notes.push("interrupted before the time was over".into());
+    }
+    if bill.rows.iter().any(|(who, _)| who.who.is_none()) {
+        notes.push("there was no room for all rows: some pages are put together by how they left".into());
+    }
+    if bill.forgotten > 0 {
+        notes.push(format!(
+            "{} pages that left were forgotten for want of room: whether they came back is not known",
+            bill.forgotten
+        ));
+    }
+    let shown = Shown {
+        bill: &bill,
+        names: &mut names,
+        seconds: began.elapsed().as_secs_f64(),
+        evicted: figure(Figure::Evicted),
+        removed: figure(Figure::Removed),
+        refaulted: figure(Figure::Refaulted),
+        comes,
+        refaults,
+        top: ROWS,
+        notes: &notes,
+    };
+    output::print(&if options.json { shown.json() } else { shown.text() }, out)
+}
+
+/// What this kernel cannot tell.
+fn missing(session: &Session) -> Vec<String> {
+    let mut out = Vec::new();
+    if !session.plan().sees(Event::PageBack) {
+        out.push("which pages came back is not known here: nothing sees them being added".into());
+    }
+    if !session.plan().sees(Event::RefaultOf) {
+        out.push("what the kernel itself takes for read back in is not known by evictor here: no function can be attached".into());
+    }
+    out
+}
+
+/// Reads what was counted, and looks up cgroups that are new.
+fn read(live: &mut Live<'_, Session>, names: &mut System) -> anyhow::Result<Raw> {
+    let raw = live.source().blame()?;
+    for row in raw.rows.iter().filter_map(|(who, _)| who.who.as_ref()) {
+        for id in [row.limit, row.by, row.owner].into_iter().filter(|id| *id != 0) {
+            let _: Rc<_> = names.cgroup(id, 0);
+        }
+    }
+    Ok(raw)
+}

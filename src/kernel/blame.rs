@@ -1,0 +1,114 @@
+//! Who took pages out of the cache, as the kernel programs count it (`bpf/blame.h`).
+
+use libbpf_rs::MapCore as _;
+use libbpf_rs::MapFlags;
+
+use super::skel::CachetopSkel;
+use super::skel::OpenCachetopSkel;
+use crate::blame::Counts;
+use crate::blame::Evictor;
+use crate::blame::How;
+use crate::blame::Row;
+
+/// Rows, those for everybody among them: who took whose pages out in one way.
+const ROWS: u32 = 4096;
+/// Pages that a set remembers (`BLAME_WAYS`).
+const WAYS: u64 = 8;
+/// The most sets: 64 MiB, for 8 million pages.
+const MOST_SETS: u64 = 1 << 20;
+/// Where in a `struct blame_row` the counters begin.
+const COUNTERS: usize = 48;
+
+/// How many sets there are: for as many pages as the machine has, within bounds.
+fn sets() -> u32 {
+    // SAFETY: takes and touches nothing.
+    let pages = u64::try_from(unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) }).unwrap_or(0);
+    u32::try_from((pages / WAYS).next_power_of_two().clamp(1024, MOST_SETS)).unwrap_or(1024)
+}
+
+/// Gives the tables their sizes, before they are loaded.
+pub(super) fn size_tables(open: &mut OpenCachetopSkel<'_>) -> libbpf_rs::Result<()> {
+    let sets = sets();
+    if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
+        rodata.blame_mask = sets - 1;
+    }
+    let maps = &mut open.maps;
+    for map in [&mut maps.blame_rows, &mut maps.blame_numbers, &mut maps.blame_free] {
+        map.set_max_entries(ROWS)?;
+    }
+    maps.blame_pages.set_max_entries(sets)
+}
+
+/// Hands all rows to the kernel programs, but for those for everybody. The lowest is taken first.
+pub(super) fn hand_out(skel: &CachetopSkel<'_>) -> libbpf_rs::Result<()> {
+    for n in (How::ALL.len() as u32..ROWS).rev() {
+        skel.maps.blame_free.update(&[], &n.to_ne_bytes(), MapFlags::ANY)?;
+    }
+    Ok(())
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
+}
+
+/// Decodes a `struct blame_row`; `None` where nothing was counted.
+pub(super) fn decode(number: u32, bytes: &[u8]) -> Option<(Evictor, Counts)> {
+    let counts = Counts {
+        out: u64_at(bytes, COUNTERS),
+        back: u64_at(bytes, COUNTERS + 8),
+        refaulted: u64_at(bytes, COUNTERS + 16),
+    };
+    if counts == Counts::default() {
+        return None;
+    }
+    if let Some(how) = How::ALL.get(number as usize) {
+        return Some((Evictor { how: *how, who: None }, counts));
+    }
+    let how = *How::ALL.get(u32_at(bytes, 40) as usize)?;
+    let name = bytes.get(24..40)?.split(|b| *b == 0).next().unwrap_or_default();
+    let row = Row {
+        limit: u64_at(bytes, 0),
+        by: u64_at(bytes, 8),
+        owner: u64_at(bytes, 16),
+        process: name.to_vec(),
+    };
+    Some((Evictor { how, who: Some(row) }, counts))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_row_is_decoded() {
+        let mut bytes: Vec<u8> = [7u64, 8, 9].iter().flat_map(|n| n.to_ne_bytes()).collect();
+        bytes.extend(b"tar\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        bytes.extend([2u32, 0].iter().flat_map(|n| n.to_ne_bytes()));
+        let silent: Vec<u8> = bytes.iter().copied().chain([0; 24]).collect();
+        assert_eq!(decode(100, &silent), None);
+        bytes.extend([10u64, 5, 4].iter().flat_map(|n| n.to_ne_bytes()));
+        let counts = Counts { out: 10, back: 5, refaulted: 4 };
+        let who = Row { limit: 7, by: 8, owner: 9, process: b"tar".to_vec() };
+        assert_eq!(decode(100, &bytes), Some((Evictor { how: How::Limit, who: Some(who) }, counts)));
+        assert_eq!(decode(1, &bytes), Some((Evictor { how: How::Direct, who: None }, counts)));
+        assert_eq!(decode(100, &[1; 8]), None);
+    }
+
+    #[test]
+    fn the_two_halves_of_the_wire_agree() {
+        let header = include_str!("../../bpf/blame.h");
+        let hows = header.split_once("enum blame_how {").unwrap().1.split_once("};").unwrap().0;
+        let names: Vec<_> = hows.lines().filter_map(|l| l.trim().strip_suffix(',')).collect();
+        let ours: Vec<_> = How::ALL.iter().map(|how| format!("BLAME_{how:?}").to_uppercase()).collect();
+        assert_eq!(names[..names.len() - 1], ours);
+        assert!(header.contains(&format!("#define BLAME_WAYS {WAYS}\n")));
+        assert!(header.contains("#define BLAME_NUMBER 0x7fffULL\n"));
+        const { assert!(ROWS < 0x7fff) };
+    }
+}

@@ -1,0 +1,353 @@
+//! Who took whose pages out: two cgroups, of which one reads and owns, and the other evicts, in each way there is. How many
+//! pages go is known by mincore, what the kernel reclaims and reads back in by the cgroup's own `memory.stat`.
+
+use std::fs::File;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use anyhow::Result;
+use anyhow::ensure;
+use cachetop::blame::Bill;
+use cachetop::blame::Counts;
+use cachetop::blame::How;
+use cachetop::blame::Raw;
+use cachetop::plan::Event;
+use cachetop::plan::Wants;
+use cachetop::sample::Counter;
+use cachetop::sample::Source as _;
+use cachetop::session::Options;
+use cachetop::session::Session;
+
+use crate::Args;
+use crate::Tally;
+use crate::fs::Fs;
+use crate::sys;
+use crate::verdict;
+use crate::verdict::Verdict;
+
+const PAGES: usize = 1024;
+/// Beyond what the cgroup may have, three times.
+const MANY: usize = 6144;
+const LIMIT: u64 = 8 << 20;
+/// Pages of the file system's own (inode tables, extents) that may be charged to the same cgroup, and go with the rest.
+const METADATA: u64 = 64;
+
+/// A cgroup with a name that acts, where it is printed as it is.
+struct Group {
+    dir: PathBuf,
+    id: u64,
+}
+
+impl Group {
+    fn new(name: &str) -> Result<Self> {
+        let v1 = Path::new("/sys/fs/cgroup/memory");
+        let root = if v1.join("cgroup.procs").exists() { v1 } else { Path::new("/sys/fs/cgroup") };
+        // Refused where it is on already, and where there is nothing to turn on.
+        let _ = std::fs::write(root.join("cgroup.subtree_control"), "+memory");
+        let dir = root.join(format!("blame-{name}\x1b[2J-{}", std::process::id()));
+        std::fs::create_dir(&dir).with_context(|| dir.display().to_string())?;
+        let id = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&dir)?);
+        Ok(Self { dir, id })
+    }
+
+    fn limit(&self) -> Result<()> {
+        let files = ["memory.max", "memory.limit_in_bytes"].map(|name| self.dir.join(name));
+        let file = files.iter().find(|file| file.exists()).context("cgroups have no limits here")?;
+        Ok(std::fs::write(file, LIMIT.to_string())?)
+    }
+
+    fn stat(&self, key: &str) -> Option<u64> {
+        let text = std::fs::read_to_string(self.dir.join("memory.stat")).ok()?;
+        text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.parse().ok())
+    }
+
+    /// A process in this cgroup does something.
+    fn does(&self, what: &str, path: &Path) -> Result<()> {
+        let done = Command::new("/proc/self/exe")
+            .arg("--blame-child")
+            .args([&self.dir, Path::new(what), path])
+            .status()?;
+        ensure!(done.success(), "{what} {}: {done}", path.display());
+        Ok(())
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.dir);
+    }
+}
+
+/// The process that does it: cgroup, what, file.
+pub fn child(words: &[String]) -> Result<()> {
+    let [group, what, path] = words else { anyhow::bail!("--blame-child: {words:?}") };
+    std::fs::write(Path::new(group).join("cgroup.procs"), std::process::id().to_string())?;
+    let path = Path::new(path);
+    let open = || File::open(path);
+    match &**what {
+        "read" => {
+            let (file, mut buffer, mut pos) = (open()?, vec![0; 64 << 10], 0);
+            loop {
+                match file.read_at(&mut buffer, pos)? {
+                    0 => break,
+                    n => pos += n as u64,
+                }
+            }
+        }
+        "dontneed" => sys::advise(&open()?, 0, 0, libc::POSIX_FADV_DONTNEED)?,
+        "truncate" => OpenOptions::new().write(true).open(path)?.set_len(0)?,
+        "unlink" => std::fs::remove_file(path)?,
+        // The inodes, too: a file is known again when it has another one.
+        "drop" => std::fs::write("/proc/sys/vm/drop_caches", "3")?,
+        "reclaim" => {
+            // EAGAIN: less than that could be had, which is as good.
+            let _ = OpenOptions::new().write(true).open(path)?.write(b"64M");
+        }
+        "pageout" => {
+            let map = sys::Map::new(&open()?, PAGES)?;
+            (0..PAGES).for_each(|page| {
+                map.touch(page);
+            });
+            map.advise(libc::MADV_PAGEOUT)?;
+        }
+        _ => anyhow::bail!("{what}"),
+    }
+    Ok(())
+}
+
+/// Pages of a file in the cache, and the one past its end that old kernels read ahead.
+fn cached(path: &Path, pages: usize) -> Result<u64> {
+    let map = sys::Map::new(&File::open(path)?, pages + 1)?;
+    Ok(map.resident().iter().filter(|there| **there).count() as u64)
+}
+
+/// 5.10, 5.11, 5.12: counts of a cgroup are gathered in lots there, and never to the last page.
+fn old() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let minor = release.strip_prefix("5.").and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());
+    minor.is_some_and(|minor| minor < 13)
+}
+
+/// A file on the disk of which nothing is cached.
+fn file(dir: &Path, name: &str, pages: usize) -> Result<PathBuf> {
+    let path = dir.join(name);
+    let mut file = File::create(&path)?;
+    file.write_all(&vec![7; pages * sys::page_size() as usize])?;
+    file.sync_all()?;
+    sys::advise(&file, 0, 0, libc::POSIX_FADV_DONTNEED)?;
+    ensure!(cached(&path, pages)? == 0, "{name} stays in the cache");
+    Ok(path)
+}
+
+struct Run<'a> {
+    session: &'a mut Session,
+    owner: Group,
+    other: Group,
+    dir: &'a Path,
+    notes: Vec<String>,
+}
+
+impl Run<'_> {
+    /// What is counted in a row while something is done.
+    fn during(&mut self, work: impl FnOnce(&Self) -> Result<()>) -> Result<(Bill, Raw)> {
+        let before = self.session.blame()?;
+        work(self)?;
+        let now = self.session.blame()?;
+        Ok((Bill::between(&before, &now), now))
+    }
+
+    /// The one row of a way in which one of ours took pages of the owner.
+    fn row(&self, bill: &Bill, how: How, by: &Group) -> Counts {
+        let rows = bill.rows.iter().filter(|(who, _)| {
+            let ours =
+                |r: &cachetop::blame::Row| r.owner == self.owner.id && r.by == by.id && r.process == b"exe";
+            who.how == how && who.who.as_ref().is_some_and(ours)
+        });
+        rows.map(|(_, n)| *n).next().unwrap_or_default()
+    }
+
+    /// The owner reads a file; the other takes it out; the owner reads it again.
+    fn taken(&mut self, what: &str, how: How) -> Result<()> {
+        let path = file(self.dir, what, PAGES)?;
+        self.owner.does("read", &path)?;
+        let before = cached(&path, PAGES)?;
+        ensure!((PAGES as u64..=PAGES as u64 + 1).contains(&before), "{what}: {before} pages are there");
+        let (bill, _) = self.during(|run| run.other.does(what, &path))?;
+        let after = if path.exists() && path.metadata()?.len() > 0 { cached(&path, PAGES)? } else { 0 };
+        let out = self.row(&bill, how, &self.other).out;
+        let slack = if how == How::Dropped { METADATA } else { 0 };
+        let gone = before - after;
+        ensure!(
+            gone > 0 && (gone..=gone + slack).contains(&out),
+            "{what}: {gone} pages went, seen {out}: {bill:?}"
+        );
+        self.notes.push(format!("{}: {gone} pages went, {out} seen", how.name()));
+        if after == 0 && path.exists() && path.metadata()?.len() > 0 {
+            let (bill, _) = self.during(|run| run.owner.does("read", &path))?;
+            let back = self.row(&bill, how, &self.other).back;
+            ensure!(
+                (gone..=gone + slack).contains(&back),
+                "{what}: {gone} pages came back, seen {back}: {bill:?}"
+            );
+            self.notes.push(format!("{}: {gone} came back, {back} seen", how.name()));
+        }
+        let _ = std::fs::remove_file(&path);
+        Ok(())
+    }
+
+    /// The owner reads more than it may have, twice.
+    fn limited(&mut self) -> Result<()> {
+        let path = file(self.dir, "many", MANY)?;
+        self.owner.limit()?;
+        let stats = |run: &Self| ["pgsteal", "workingset_refault_file"].map(|key| run.owner.stat(key));
+        let known = self.session.plan().sees(Event::RefaultOf);
+        let (had, refaulted) = (stats(self), self.refaulted()?);
+        let mut seen = [0; 2];
+        let (bill, _) = self.during(|run| {
+            run.owner.does("read", &path)?;
+            run.owner.does("read", &path)
+        })?;
+        let counted = self.refaulted()? - refaulted;
+        let n = self.row(&bill, How::Limit, &self.owner);
+        for (who, _) in bill.rows.iter().filter(|(who, _)| who.how == How::Limit) {
+            let of = who.who.as_ref().map(|row| row.limit);
+            ensure!(of == Some(self.owner.id), "the limit of {of:?}: {bill:?}");
+        }
+        ensure!(n.out > MANY as u64 && n.back > 0 && n.back <= n.out, "the limit: {n:?}");
+        if known {
+            let (billed, strangers) = (bill.sum(|_| true).refaulted, bill.strangers);
+            ensure!(billed + strangers == counted, "{billed} + unknown {strangers}, but {counted}");
+            ensure!(n.refaulted <= n.back, "refaults that did not come back: {n:?}");
+            seen[1] = n.refaulted + bill.strangers;
+        }
+        seen[0] = n.out;
+        // The kernel gathers these now and then.
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            let now = stats(self);
+            let rise = |i: usize| Some(now[i]? - had[i]?);
+            let lots = if old() { 32 * std::thread::available_parallelism()?.get() as u64 } else { 0 };
+            let off = |i: usize| rise(i).map_or(0, |n| n.abs_diff(seen[i]));
+            let wrong = (off(0) > 0).then_some(0).or((known && off(1) > lots).then_some(1));
+            if wrong.is_none() {
+                self.notes.push(format!(
+                    "limit: pgsteal {:?}, {} seen; workingset_refault_file {:?}, {} seen of {counted}, {} back",
+                    rise(0), seen[0], rise(1), seen[1], n.back
+                ));
+                break;
+            }
+            ensure!(Instant::now() < until, "memory.stat {now:?} after {had:?}, seen {seen:?}: {bill:?}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let control = self.owner.dir.join("memory.reclaim");
+        if control.exists() {
+            let (before, had) = (cached(&path, MANY)?, stats(self)[0]);
+            let (bill, _) = self.during(|run| run.other.does("reclaim", &control))?;
+            let gone = before - cached(&path, MANY)?;
+            let out = self.row(&bill, How::Proactive, &self.other).out;
+            ensure!(
+                gone > 0 && (gone..=gone + METADATA).contains(&out),
+                "reclaim: {gone} went, {out} seen: {bill:?}"
+            );
+            self.notes.push(format!("proactive: {gone} pages went, {out} seen, pgsteal was {had:?}"));
+        } else {
+            self.notes.push("no memory.reclaim here".into());
+        }
+        Ok(())
+    }
+
+    fn refaulted(&mut self) -> Result<u64> {
+        Ok(self.session.sample()?.total.get(Counter::Refaulted))
+    }
+
+    /// All rows together are all pages that left: what two readings that agree have between them.
+    fn adds_up(&mut self) -> Result<()> {
+        for _ in 0..100 {
+            let before = self.session.blame()?;
+            let total = self.session.sample()?.total;
+            let now = self.session.blame()?;
+            let all = |raw: &Raw, which: fn(How) -> bool| -> u64 {
+                raw.rows.iter().filter(|(who, _)| which(who.how)).map(|(_, n)| n.out).sum()
+            };
+            if all(&before, |_| true) != all(&now, |_| true) {
+                continue;
+            }
+            let (evicted, removed) = (total.get(Counter::Evicted), total.get(Counter::Removed));
+            // What MADV_PAGEOUT takes has no mark of reclaim on old kernels.
+            let marked: fn(How) -> bool =
+                if old() { |how| how.reclaims() && how != How::Pageout } else { How::reclaims };
+            let by_reclaim = all(&now, marked);
+            let otherwise = all(&now, |_| true) - by_reclaim;
+            ensure!(
+                (evicted, removed) == (by_reclaim, otherwise),
+                "{evicted} {removed}, rows {by_reclaim} {otherwise}"
+            );
+            self.notes.push(format!("evicted {evicted}, removed {removed}: the sums of the rows"));
+            return Ok(());
+        }
+        anyhow::bail!("pages leave all the time")
+    }
+}
+
+fn all(session: &mut Session, dir: &Path) -> Result<Vec<String>> {
+    let (owner, other) = (Group::new("owner")?, Group::new("other")?);
+    let mut run = Run { session, owner, other, dir, notes: Vec::new() };
+    let mut wrong = Vec::new();
+    for (what, how) in [
+        ("dontneed", How::Dontneed),
+        ("truncate", How::Truncated),
+        ("unlink", How::Deleted),
+        ("drop", How::Dropped),
+        ("pageout", How::Pageout),
+    ] {
+        wrong.extend(run.taken(what, how).err().map(|e| format!("{e:#}")));
+    }
+    wrong.extend(run.limited().err().map(|e| format!("{e:#}")));
+    wrong.extend(run.adds_up().err().map(|e| format!("{e:#}")));
+    let notes = std::mem::take(&mut run.notes);
+    ensure!(wrong.is_empty(), "{}; right: {}", wrong.join("; "), notes.join("; "));
+    Ok(notes)
+}
+
+/// Whether it is asked for.
+pub fn wanted(args: &Args) -> bool {
+    args.only.is_empty() || args.only.iter().any(|only| "blame".contains(&**only))
+}
+
+/// On the first file system that is there: who evicts is no matter of file systems.
+pub fn run(args: &Args, dirs: &[(Fs, PathBuf)], tally: &mut Tally) -> Result<()> {
+    let ext4 = dirs.iter().find(|(fs, _)| *fs == Fs::Ext4);
+    let Some((_, dir)) = ext4.filter(|_| wanted(args)) else { return Ok(()) };
+    let wants = Wants { blame: true, ..Wants::default() };
+    let (without_functions, without_kprobes) = (args.without_functions, args.without_kprobes);
+    let mut session =
+        Session::open(&Options { wants, without_functions, without_kprobes, ..Options::default() })?;
+    let dir = dir.join(format!("truth-{}-blame", std::process::id()));
+    std::fs::create_dir(&dir)?;
+    let mut attempt = || match all(&mut session, &dir) {
+        Ok(notes) => {
+            notes.iter().for_each(|note| println!("       {note}"));
+            Verdict::Done { figures: vec![], wrong: vec![], notes }
+        }
+        Err(e) => Verdict::Done { figures: vec![], wrong: vec![format!("{e:#}")], notes: vec![] },
+    };
+    let mut verdict = attempt();
+    verdict::print("blame", &verdict);
+    if !verdict.passed() {
+        verdict = attempt();
+        verdict::print("blame", &verdict);
+        if verdict.passed() {
+            tally.again.push("blame".into());
+        }
+    }
+    std::fs::remove_dir_all(&dir)?;
+    crate::count(tally, "blame".into(), &verdict);
+    Ok(())
+}
