@@ -1,36 +1,27 @@
 //! Finding what is looked at: paths that are named or listed, trees below them, files of processes.
 
-use std::os::fd::AsFd as _;
-use std::os::fd::OwnedFd;
-use std::path::Path;
-use std::path::PathBuf;
+mod blocks;
+mod named;
 
-use rayon::prelude::*;
-use rustix::fs::FileType;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::exclude::Exclude;
 use super::found::Found;
-use super::layers::Layers;
-use super::layers::Operands;
-use super::links::Inodes;
-use super::open;
-use super::opening::counted;
-use super::opening::open_named;
-use super::opening::open_seen;
 use super::options::Options;
 use super::paths::Paths;
 use super::processes;
 use super::progress;
 use super::residency::Unknown;
-use super::row::Kind;
 use super::row::Row;
 use super::row::Sink;
-use super::totals::Totals;
-use super::view;
 use super::walk;
 use super::walk::Walk;
 use crate::exit::Failure;
-use crate::options::Format;
+use blocks::Block;
+use named::Listed;
+use named::Looking;
+use named::Named;
+use named::Part;
 
 /// Everything that is looked at.
 ///
@@ -93,8 +84,9 @@ pub(super) fn stream(options: &Options, paths: &Paths, sink: &dyn Sink) -> Resul
     Ok(Found { streamed: true, ..each(options, paths, sink, None)? })
 }
 
-/// Named files that are looked at before the next are.
-const TOGETHER: usize = 4096;
+/// Named files that one thread takes at a time; of those that something is done to, which takes longer, so many.
+const TOGETHER: usize = 128;
+const TO_DO: usize = 4;
 
 /// Files and trees that were named: their rows go to `sink`, from all threads, but what is only written in the order in which
 /// files were named; those of named files to `first` instead, in that order, if that is wanted.
@@ -118,73 +110,38 @@ fn each(
     let Listed { kinds, layers, named } = Listed::new(paths)?;
     let walk = Walk::new(&how, sink, kinds.len() > 1, layers, named);
     let mut found = Found::default();
-    let direct = first.is_none();
-    let look = |path: &Path, kind: Named| {
-        let opened = match kind {
-            Named::Other => open_named(path),
-            Named::File => open_seen(path, FileType::RegularFile),
-            Named::Directory => open_seen(path, FileType::Directory),
-        };
-        let opened = match opened {
-            Ok((fd, stat)) if FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory => {
-                return Look::Directory(fd);
-            }
-            opened => opened,
-        };
-        let opened = opened.map(|(fd, stat)| walk.real(path, &stat).unwrap_or((fd, stat)));
-        // One that cannot be opened has a number all the same.
-        let which = match &opened {
-            Ok((_, stat)) => Some(open::inode(stat)),
-            Err(_) => walk.seen(path),
-        };
-        // Nothing is done twice about a file that has two names.
-        if acting && which.is_some_and(|inode| !walk.first(inode)) {
-            return Look::Done;
-        }
-        let (totals, why) = counted(path, &opened, |file, stat| walk.ask_on(file, stat));
-        if direct && (acting || has_row(why, options)) {
-            let row = Row::new(Kind::File, path.to_owned(), 0, totals, why);
-            if let Some(line) = sink.written(&row) {
-                return Look::File(which, totals, why, line);
-            }
-            match &opened {
-                Ok((file, _)) => sink.take_open(row, file.as_fd()),
-                Err(_) => sink.take(row),
-            }
-        }
-        Look::File(which, totals, why, Vec::new())
-    };
+    let looking = Looking { options, walk: &walk, direct: first.is_none() };
+    let directories = |kind: &Named| *kind == Named::Directory;
     let mut each = || {
         // Directories first: they are shown with all that is in them, so it is a named file that is counted already.
-        let directories = |kind: &Named| *kind == Named::Directory;
         if kinds.iter().any(directories) {
             for (path, _) in paths.iter().zip(&kinds).filter(|(_, kind)| directories(kind)) {
                 if sink.gone() {
                     break;
                 }
-                let path = path?;
-                // What is in a directory is looked at by all threads anyway.
-                match look(&path, Named::Directory) {
-                    Look::Directory(fd) => found.total.add(&walk.directory(&path, fd)),
-                    other => add(other, &path, &walk, options, &mut found, first.as_deref_mut()),
-                }
+                looking.directory(&path?).join(&mut found, sink, first.as_deref_mut());
             }
         }
-        let mut kinds = kinds.iter().copied().chain(std::iter::repeat(Named::Other));
-        for some in paths.chunks(TOGETHER) {
-            if sink.gone() {
-                break;
-            }
-            let some: Vec<(PathBuf, Named)> = some?.into_iter().zip(&mut kinds).collect();
-            let files = some.par_iter().filter(|(_, kind)| !directories(kind));
-            let looked: Vec<_> = files.map(|(path, kind)| (path, look(path, *kind))).collect();
-            for (path, looked) in looked {
-                match looked {
-                    // One that was none just before.
-                    Look::Directory(fd) => found.total.add(&walk.directory(path, fd)),
-                    other => add(other, path, &walk, options, &mut found, first.as_deref_mut()),
-                }
-            }
+        // Those that were none just before.
+        let mut since = Vec::new();
+        let most = if options.task.acts() { TO_DO } else { TOGETHER };
+        let look = |block: &Block| {
+            let mut part = Part::default();
+            let kinds = kinds.get(block.first..).unwrap_or_default().iter().copied();
+            let kinds = kinds.chain(std::iter::repeat(Named::Other));
+            let files = block.paths().zip(kinds).filter(|(_, kind)| !directories(kind));
+            files.for_each(|(path, kind)| looking.add(path, kind, &mut part));
+            walk.files.fetch_add(part.total.files, Relaxed);
+            walk.cached.fetch_add(part.total.cached, Relaxed);
+            part
+        };
+        blocks::each(paths, most, look, |mut part| {
+            since.append(&mut part.directories);
+            part.join(&mut found, sink, first.as_deref_mut());
+            !sink.gone()
+        })?;
+        for path in since {
+            looking.directory(&path).join(&mut found, sink, first.as_deref_mut());
         }
         Ok::<_, Failure>(())
     };
@@ -196,91 +153,4 @@ fn each(
     found.notes.extend(walk.problems.lines());
     found.missing |= walk.problems.unread();
     Ok(found)
-}
-
-/// Whether a named file has a row. Of what is not there the warning is all that is told to people.
-fn has_row(why: Option<Unknown>, options: &Options) -> bool {
-    options.format != Format::Text || why != Some(Unknown::Vanished)
-}
-
-/// Adds what came of a name.
-fn add(
-    looked: Look,
-    path: &Path,
-    walk: &Walk<'_>,
-    options: &Options,
-    found: &mut Found,
-    first: Option<&mut Vec<Row>>,
-) {
-    let Look::File(which, totals, why, line) = looked else { return };
-    walk.sink.hand_on(line);
-    if let Some(why) = why {
-        found.missing |= !options.task.changes() || !why.withheld();
-        found.notes.push(format!("{}: {why}", view::name(path)));
-    }
-    // Who acts on files has looked at each once.
-    if options.task.acts() || which.is_none_or(|inode| walk.first(inode)) {
-        found.total.add(&totals);
-    }
-    if let (Some(first), true) = (first, has_row(why, options)) {
-        first.push(Row::new(Kind::File, path.to_owned(), 0, totals, why));
-    }
-}
-
-/// What a name led to.
-#[expect(clippy::large_enum_variant, reason = "nearly all are files, and few are held at a time")]
-enum Look {
-    Directory(OwnedFd),
-    /// Which file it is, what is known of it, and what is written of that.
-    File(Option<(u64, u64)>, Totals, Option<Unknown>, Vec<u8>),
-    /// A file that was done by another name.
-    Done,
-}
-
-/// What a name stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Named {
-    File,
-    Directory,
-    /// Something else, or nothing that one may know.
-    Other,
-}
-
-/// What is known of all paths before any is opened.
-struct Listed {
-    kinds: Vec<Named>,
-    layers: Layers,
-    /// Files that may be in directories which are named, too.
-    named: Inodes,
-}
-
-impl Listed {
-    fn new(paths: &Paths) -> Result<Self, Failure> {
-        let mut layers = Layers::mounts();
-        let (mut kinds, mut operands, mut named) = (Vec::new(), Operands::default(), Inodes::default());
-        for some in paths.chunks(TOGETHER) {
-            let some = some?;
-            layers.add_roots(&some);
-            let seen: Vec<_> = some.par_iter().map(|path| layers.seen(path)).collect();
-            if layers.matter() {
-                let dir = seen.iter().map(|seen| seen.is_some_and(|(_, kind)| kind.is_dir()));
-                operands.add(some.iter().zip(dir), &layers);
-            }
-            for seen in seen {
-                kinds.push(match seen {
-                    Some((_, FileType::Directory)) => Named::Directory,
-                    Some((inode, kind)) => {
-                        named.insert(inode);
-                        if kind.is_file() { Named::File } else { Named::Other }
-                    }
-                    None => Named::Other,
-                });
-            }
-        }
-        layers.near(&operands);
-        if !kinds.contains(&Named::Directory) {
-            named = Inodes::default();
-        }
-        Ok(Self { kinds, layers, named })
-    }
 }

@@ -5,6 +5,7 @@
 //! pages are, if size and time agree. Where layers are out of reach (mounted elsewhere, or not ours to look into), or a file
 //! may have its data in another layer than its name (`metacopy`), that is not known.
 
+mod operands;
 mod roots;
 
 use std::collections::HashMap;
@@ -25,8 +26,12 @@ use rustix::fs::StatxFlags;
 
 use super::open;
 use super::opening;
+use super::opening::Seen;
 use crate::files::Mount;
 use crate::files::unescape;
+
+pub(super) use operands::Last;
+pub(super) use operands::Operands;
 
 /// The layers of one overlay file system, the uppermost first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,58 +64,18 @@ pub struct Layers {
     roots: HashSet<PathBuf>,
 }
 
-/// Where what is walked lies, as the mounts have it.
-#[derive(Debug, Default)]
-pub(super) struct Operands {
-    /// Directories, and files where something is mounted.
-    exact: Vec<PathBuf>,
-    /// Directories that have files which are named.
-    above: HashSet<PathBuf>,
-    /// These by the names that they were given by: a hundred thousand files of the same directories are not a million
-    /// questions.
-    known: HashMap<PathBuf, Option<PathBuf>>,
-}
-
-impl Operands {
-    /// Adds paths of which it is known whether they are directories.
-    pub(super) fn add<'a>(&mut self, some: impl Iterator<Item = (&'a PathBuf, bool)>, layers: &Layers) {
-        for (path, directory) in some {
-            let (Some(dir), Some(name), false) = (path.parent(), path.file_name(), directory) else {
-                self.exact.extend(roots::whole(path));
-                continue;
-            };
-            // The last name is only asked whether it is a link.
-            if rustix::fs::readlink(path, Vec::new()).is_ok() {
-                self.exact.extend(roots::whole(path));
-                continue;
-            }
-            if !self.known.contains_key(dir) {
-                let named = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-                let whole = roots::whole(named).ok();
-                self.above.extend(whole.clone());
-                self.known.insert(dir.to_owned(), whole);
-            }
-            let whole = self.known.get(dir).and_then(|dir| Some(dir.as_ref()?.join(name)));
-            self.exact.extend(whole.filter(|whole| layers.bound.contains(whole)));
-        }
-    }
-
-    /// Whether a mount or a layer has to do with them.
-    fn near(&self, path: &Path) -> bool {
-        self.exact.iter().any(|o| path.starts_with(o) || o.starts_with(path))
-            || self.above.iter().any(|o| o.starts_with(path))
-    }
-}
-
 impl Layers {
     /// What the mounts of this process say now, for a walk below these paths.
     #[must_use]
     pub fn here(operands: &[PathBuf]) -> Self {
         let mut layers = Self::mounts();
-        layers.add_roots(operands);
-        let mut near = Operands::default();
-        near.add(operands.iter().map(|path| (path, path.is_dir())), &layers);
-        layers.near(&near);
+        layers.add_roots(layers.new_roots(operands.iter().map(PathBuf::as_path)));
+        let near = Operands::default();
+        let plain = |path: &PathBuf| {
+            fs::symlink_metadata(path).map_or(true, |meta| !meta.is_dir() && !meta.is_symlink())
+        };
+        operands.iter().for_each(|path| near.add(path, plain(path), &layers, &mut Last::default()));
+        layers.near(near);
         layers
     }
 
@@ -119,9 +84,14 @@ impl Layers {
         Self::parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
     }
 
-    /// Adds the mounts of the processes below whose roots (`/proc/PID/root`) some of these lie.
-    pub(super) fn add_roots(&mut self, operands: &[PathBuf]) {
-        for root in operands.iter().filter_map(|path| roots::of(path)) {
+    /// The roots of processes (`/proc/PID/root`) below which some of these lie, and whose mounts are not known yet.
+    pub(super) fn new_roots<'a>(&self, operands: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
+        operands.filter_map(roots::of).filter(|root| !self.roots.contains(root)).collect()
+    }
+
+    /// Adds the mounts of the processes that have these roots.
+    pub(super) fn add_roots(&mut self, roots: Vec<PathBuf>) {
+        for root in roots {
             if self.roots.insert(root.clone())
                 && let Some(proc) = root.parent()
             {
@@ -151,8 +121,9 @@ impl Layers {
     }
 
     /// Looks for what may be met again while these are walked. Nothing else is asked for: a server may be gone.
-    pub(super) fn near(&mut self, operands: &Operands) {
-        let of = |path: &PathBuf| operands.near(path).then(|| inode_of(path)).flatten();
+    pub(super) fn near(&mut self, operands: Operands) {
+        let near = operands.near();
+        let of = |path: &PathBuf| near.to(path).then(|| inode_of(path)).flatten();
         self.layers = self.below.iter().filter_map(of).collect();
         self.again = self.bound.iter().filter_map(of).chain(self.layers.iter().copied()).collect();
     }
@@ -204,15 +175,15 @@ impl Layers {
         place.real(path.file_name()?, stat)
     }
 
-    /// Which file a name stands for, and of what type it is. One of an overlay mount stands for that of a layer.
-    pub(super) fn seen(&self, path: &Path) -> Option<((u64, u64), FileType)> {
-        let (seen, kind) = opening::look(path)?;
-        if !kind.is_file() || !self.overlaid(seen.0) {
-            return Some((seen, kind));
+    /// What a name stands for. A file of an overlay mount stands for that of a layer.
+    pub(super) fn seen(&self, path: &Path) -> Option<Seen> {
+        let seen = opening::seen(path)?;
+        if !seen.kind.is_file() || !self.overlaid(seen.inode.0) {
+            return Some(seen);
         }
         let stat = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS).ok();
         let real = stat.and_then(|stat| self.real(path, &stat));
-        Some((real.map_or(seen, |(_, real)| open::inode(&real)), kind))
+        Some(Seen { inode: real.map_or(seen.inode, |(_, real)| open::inode(&real)), ..seen })
     }
 
     /// Whether a file or directory may be met again under another path, though it has one name.

@@ -54,6 +54,18 @@ impl Links {
     }
 }
 
+impl From<Links> for Inodes {
+    fn from(links: Links) -> Self {
+        let mut all = Self::default();
+        for shard in links.shards {
+            for (dev, inodes) in shard.into_inner().unwrap_or_else(PoisonError::into_inner).0 {
+                *all.0.entry(dev).or_default() |= inodes;
+            }
+        }
+        all
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,6 +57,31 @@ pub(super) fn look(path: &Path) -> Option<((u64, u64), FileType)> {
     Some((open::inode(&stat), FileType::from_raw_mode(stat.stx_mode.into())))
 }
 
+/// What a name stands for, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    /// Device and inode.
+    pub(super) inode: (u64, u64),
+    /// Its type.
+    pub(super) kind: FileType,
+    /// Whether the name is a symbolic link to it.
+    pub(super) link: bool,
+}
+
+/// The same of a name that is perhaps a symbolic link: one question, but for these.
+pub(super) fn seen(path: &Path) -> Option<Seen> {
+    let at = open::Reached::new(path).ok()?;
+    let look = |flags| {
+        let stat = rustix::fs::statx(at.dir(), &at.name, flags, StatxFlags::BASIC_STATS).ok()?;
+        let kind = FileType::from_raw_mode(stat.stx_mode.into());
+        Some(Seen { inode: open::inode(&stat), kind, link: false })
+    };
+    match look(AtFlags::SYMLINK_NOFOLLOW)? {
+        seen if seen.kind.is_symlink() => Some(Seen { link: true, ..look(AtFlags::empty())? }),
+        seen => Some(seen),
+    }
+}
+
 /// What is cached of a file that a user or a process named.
 pub(super) fn file(path: &Path, ask: Ask) -> (Totals, Option<Unknown>) {
     counted(path, &open_named(path), |fd, _| ask.on(fd))

@@ -1,13 +1,14 @@
 //! The paths that are looked at: those that are named, and those of a list. A list may be longer than memory should be
 //! full of, so it is read as often as it is wanted; what can be read once is kept packed.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::io::BufRead;
 use std::io::Read;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::path::PathBuf;
 
 use flate2::Compression;
@@ -21,6 +22,8 @@ use crate::exit::Failure;
 
 /// Bytes that a path of a list may have; the kernel takes 4096 at once, we go further in pieces.
 const LONGEST: u64 = 1 << 20;
+/// Bytes of a list that are read at once.
+const PIECE: usize = 1 << 16;
 
 /// The paths that are looked at.
 #[derive(Debug)]
@@ -103,21 +106,14 @@ impl Paths {
     pub fn iter(&self) -> Iter<'_> {
         let listed = self.list.as_ref().map(|list| {
             let from: Box<dyn BufRead + Send> = match &list.text {
-                Text::File(file) => Box::new(io::BufReader::new(At::new(file))),
-                Text::Packed(bytes) => Box::new(io::BufReader::new(GzDecoder::new(bytes.as_slice()))),
+                Text::File(file) => Box::new(io::BufReader::with_capacity(PIECE, At::new(file))),
+                Text::Packed(bytes) => {
+                    Box::new(io::BufReader::with_capacity(PIECE, GzDecoder::new(bytes.as_slice())))
+                }
             };
             (list, from)
         });
         Iter { named: self.named.iter(), listed }
-    }
-
-    /// Several at a time.
-    pub(super) fn chunks(&self, most: usize) -> impl Iterator<Item = Result<Vec<PathBuf>, Failure>> + '_ {
-        let mut all = self.iter();
-        std::iter::from_fn(move || {
-            let some: Result<Vec<_>, _> = all.by_ref().take(most).collect();
-            some.map(|some| (!some.is_empty()).then_some(some)).transpose()
-        })
     }
 
     /// All of them at once.
@@ -135,18 +131,18 @@ pub struct Iter<'a> {
     listed: Option<(&'a Listed, Box<dyn BufRead + Send + 'a>)>,
 }
 
-impl Iterator for Iter<'_> {
-    type Item = Result<PathBuf, Failure>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+impl Iter<'_> {
+    /// Puts the next path behind what is there.
+    pub(super) fn append(&mut self, to: &mut Vec<u8>) -> Option<Result<(), Failure>> {
         if let Some(path) = self.named.next() {
-            return Some(Ok(path.clone()));
+            to.extend_from_slice(path.as_os_str().as_bytes());
+            return Some(Ok(()));
         }
         let (list, from) = self.listed.as_mut()?;
         let bad = |why: String| Failure::usage(format!("cannot read {}: {why}", list.name));
+        let begin = to.len();
         let failed = loop {
-            let mut name = Vec::new();
-            match from.take(LONGEST + 1).read_until(list.end, &mut name) {
+            match from.take(LONGEST + 1).read_until(list.end, to) {
                 Err(e) => break bad(e.to_string()),
                 Ok(n) if n as u64 > LONGEST => {
                     break bad(format!("a path in it has more than {LONGEST} bytes"));
@@ -154,11 +150,11 @@ impl Iterator for Iter<'_> {
                 Ok(0) => return None,
                 Ok(_) => {}
             }
-            if name.last() == Some(&list.end) {
-                name.pop();
+            if to.last() == Some(&list.end) {
+                to.pop();
             }
-            if !name.is_empty() {
-                return Some(Ok(OsString::from_vec(name).into()));
+            if to.len() > begin {
+                return Some(Ok(()));
             }
         };
         self.listed = None;
@@ -166,9 +162,26 @@ impl Iterator for Iter<'_> {
     }
 }
 
+impl Iterator for Iter<'_> {
+    type Item = Result<PathBuf, Failure>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut bytes = Vec::new();
+        self.append(&mut bytes).map(|done| done.map(|()| path(&bytes).to_owned()))
+    }
+}
+
+/// The path that these bytes are.
+pub(super) fn path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt as _;
 
     use super::*;
 
@@ -188,8 +201,6 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(paths.all().ok().unwrap(), wanted);
         }
-        let sizes: Vec<usize> = paths.chunks(3).map(|some| some.ok().unwrap().len()).collect();
-        assert_eq!(sizes, [3, 1]);
         // As from a pipe.
         let bytes = packed(&b"x\ny\n"[..]).unwrap();
         let list = Listed { name: "-".into(), end: b'\n', text: Text::Packed(bytes) };

@@ -24,20 +24,17 @@ pub(super) fn head(format: Format, shape: &Shape<'_>) -> Result<Vec<u8>, Failure
     Ok(if format == Format::Csv { view::csv_names(shape)? } else { Vec::new() })
 }
 
-/// Rows as lines of CSV or JSON.
+/// A row as a line of CSV or JSON, behind other text.
 ///
 /// # Errors
 /// None that memory does not give.
-pub(super) fn lines(format: Format, rows: &[Row], shape: &Shape<'_>) -> Result<Vec<u8>, Failure> {
+pub(super) fn line(format: Format, row: &Row, shape: &Shape<'_>, to: &mut Vec<u8>) -> Result<(), Failure> {
     if format == Format::Csv {
-        return Ok(view::csv(rows, shape)?);
+        return Ok(view::csv(std::slice::from_ref(row), shape, to)?);
     }
-    let mut out = Vec::new();
-    for row in rows {
-        out.extend_from_slice(crate::text::foreign::json(&view::json(row)).as_bytes());
-        out.push(b'\n');
-    }
-    Ok(out)
+    to.extend_from_slice(crate::text::foreign::json(&view::json(row)).as_bytes());
+    to.push(b'\n');
+    Ok(())
 }
 
 /// Shows what was found, but for what was printed meanwhile.
@@ -48,7 +45,9 @@ pub(super) fn show(options: &Options, found: &Found, out: &mut dyn Write) -> Res
     let shape = options.shape();
     if options.format != Format::Text {
         let mut text = if found.streamed { Vec::new() } else { head(options.format, &shape)? };
-        text.extend(lines(options.format, &found.rows, &shape)?);
+        for row in &found.rows {
+            line(options.format, row, &shape, &mut text)?;
+        }
         return print(&text, out);
     }
     if options.tree {

@@ -158,12 +158,13 @@ pub trait Sink: Sync {
         self.take(row);
     }
 
-    /// What is written of it, where that is all that is done: made by any thread, to be handed on in the order of the rows.
-    fn written(&self, _row: &Row) -> Option<Vec<u8>> {
-        None
+    /// Puts what is written of it behind other text, where that is all that is done: made by any thread, to be handed on in the
+    /// order of the rows.
+    fn written(&self, _row: &Row, _to: &mut Vec<u8>) -> bool {
+        false
     }
 
-    /// Takes what was written of a row.
+    /// Takes what was written of rows.
     fn hand_on(&self, _written: Vec<u8>) {}
 
     /// Whether one with such figures would be taken: else none need be made.

@@ -99,14 +99,17 @@ impl Sink for Stream<'_> {
     }
 
     fn take(&self, row: Row) {
-        if let Some(line) = self.written(&row) {
-            self.hand_on(line);
-        }
+        let mut line = Vec::new();
+        self.written(&row, &mut line);
+        self.hand_on(line);
     }
 
-    fn written(&self, row: &Row) -> Option<Vec<u8>> {
-        let line = || printing::lines(self.format, std::slice::from_ref(row), &self.shape).ok();
-        Some(self.wants(&row.totals).then(line).flatten().unwrap_or_default())
+    fn written(&self, row: &Row, to: &mut Vec<u8>) -> bool {
+        if self.wants(&row.totals) {
+            // Fails where memory does.
+            let _ = printing::line(self.format, row, &self.shape, to);
+        }
+        true
     }
 
     fn hand_on(&self, written: Vec<u8>) {

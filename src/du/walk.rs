@@ -5,6 +5,7 @@
 //! limit of depth. What is kept in memory is what is under way: a thread works on what it found last, so a tree is
 //! walked depth first.
 
+mod arrival;
 mod later;
 mod named;
 mod node;
@@ -22,7 +23,6 @@ use std::sync::PoisonError;
 use std::sync::RwLock;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::AcqRel;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rayon::Scope;
@@ -30,7 +30,6 @@ use rustix::fs::AtFlags;
 use rustix::fs::FileType;
 use rustix::fs::RawDir;
 use rustix::fs::Statx;
-use rustix::fs::StatxAttributes;
 use rustix::fs::StatxFlags;
 use rustix::io::Errno;
 
@@ -40,7 +39,6 @@ use node::Names;
 use node::Node;
 
 use super::exclude::Exclude;
-use super::kinds;
 use super::layers::Layers;
 use super::links::Inodes;
 use super::links::Links;
@@ -59,6 +57,8 @@ use crate::text::numbers::bytes;
 
 /// Names in a batch.
 const BATCH: usize = 512;
+/// Bytes of lines that are handed on at once.
+const PIECE: usize = 1 << 14;
 /// Batches waiting for a thread; a directory that is read faster than its files are asked asks them itself.
 const WAITING: usize = 64;
 
@@ -203,7 +203,7 @@ impl<'a> Walk<'a> {
                     if name == b".\0" || name == b"..\0" {
                         continue;
                     }
-                    names.push(name, entry.ino());
+                    names.push(name, entry.ino(), entry.file_type() == FileType::RegularFile);
                 }
                 // Removed while it was read.
                 None | Some(Err(Errno::NOENT)) => break,
@@ -238,22 +238,34 @@ impl<'a> Walk<'a> {
 
     /// Asks about the names of a batch.
     fn batch<'s>(&'s self, scope: &Scope<'s>, dir: &Arc<Dir>, mut names: Names) {
-        let mut sum = Totals::default();
+        let (mut sum, mut text) = (Totals::default(), Vec::new());
         if self.sink.gone() {
             return;
         }
         names.order.sort_unstable();
-        for (_, at) in &names.order {
+        for (_, at, regular) in &names.order {
             if let Ok(name) = CStr::from_bytes_until_nul(&names.bytes[*at..]) {
-                self.entry(scope, dir, name, &mut sum);
+                self.entry(scope, dir, (name, *regular), &mut sum, &mut text);
+            }
+            if text.len() > PIECE {
+                self.sink.hand_on(std::mem::take(&mut text));
             }
         }
+        self.sink.hand_on(text);
         dir.node.add(&sum);
         self.files.fetch_add(sum.files, Relaxed);
         self.cached.fetch_add(sum.cached, Relaxed);
     }
 
-    fn entry<'s>(&'s self, scope: &Scope<'s>, dir: &Arc<Dir>, name: &CStr, sum: &mut Totals) {
+    /// Asks about one; what is written of it goes behind the `text`.
+    fn entry<'s>(
+        &'s self,
+        scope: &Scope<'s>,
+        dir: &Arc<Dir>,
+        (name, regular): (&CStr, bool),
+        sum: &mut Totals,
+        text: &mut Vec<u8>,
+    ) {
         let os_name = OsStr::from_bytes(name.to_bytes());
         if self.options.exclude.name(os_name) {
             return;
@@ -262,8 +274,17 @@ impl<'a> Walk<'a> {
         if exclude.has_paths() && exclude.path(&dir.node.path().join(os_name), dir.node.places(os_name)) {
             return;
         }
-        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-        let stat = match rustix::fs::statx(&dir.fd, name, flags, StatxFlags::BASIC_STATS) {
+        // What the directory says is a file is opened by its name and looked at without it: to look up a name takes as long as the rest.
+        let early = regular && dir.node.place.is_none() && dir.node.ask.vain().is_none();
+        let mut early = early.then(|| open::below(&dir.fd, name));
+        let stat = match &early {
+            Some(Ok(fd)) => rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS),
+            _ => {
+                let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+                rustix::fs::statx(&dir.fd, name, flags, StatxFlags::BASIC_STATS)
+            }
+        };
+        let stat = match stat {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return sum.add(&Totals::of_vanished()),
             Err(e) => {
@@ -293,7 +314,9 @@ impl<'a> Walk<'a> {
             Ok(Some(0)) => Ok(None),
             Ok(Some(size)) => match real {
                 Some((fd, _)) => Ok((self.options.ask.on(fd.as_fd()), fd)),
-                None => open::below(&dir.fd, name).map(|fd| (dir.node.ask, fd)),
+                None => {
+                    early.take().unwrap_or_else(|| open::below(&dir.fd, name)).map(|fd| (dir.node.ask, fd))
+                }
             }
             .map_err(Unknown::from)
             .and_then(|(ask, fd)| ask.of_size(opened.insert(fd).as_fd(), size))
@@ -322,98 +345,10 @@ impl<'a> Walk<'a> {
             let path = dir.node.path().join(os_name);
             let row = Row::new(Kind::File, path, depth, totals, answer.err());
             match opened {
+                _ if self.sink.written(&row, text) => {}
                 Some(file) => self.sink.take_open(row, file.as_fd()),
                 None => self.sink.take(row),
             }
-        }
-    }
-
-    /// A directory below another: opened when a thread comes to it.
-    fn child<'s>(&'s self, scope: &Scope<'s>, dir: &Arc<Dir>, name: &CStr, stat: &Statx) {
-        let here = dev(stat);
-        let other = here != dir.node.dev;
-        // A look at what would be mounted is no reason to mount it.
-        if self.options.flat
-            || other && self.options.one_file_system
-            || stat.stx_attributes.contains(StatxAttributes::AUTOMOUNT)
-        {
-            return;
-        }
-        let mounted = other || stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
-        dir.node.pending.fetch_add(1, Relaxed);
-        let mut node = Node {
-            above: Some(Arc::clone(&dir.node)),
-            name: OsStr::from_bytes(name.to_bytes()).into(),
-            places: Vec::new(),
-            depth: dir.node.depth + 1,
-            dev: here,
-            place: None,
-            layer: dir.node.layer || self.layers.is_layer(inode(stat)),
-            ask: dir.node.ask,
-            pending: AtomicUsize::new(1),
-            totals: Mutex::new(Totals { dirs: 1, disk: stat.stx_blocks * 512, ..Totals::default() }),
-        };
-        node.place = if other {
-            self.layers.place(here, &node.path())
-        } else {
-            dir.node.place.as_ref().map(|place| place.child(&node.name))
-        };
-        let again = mounted || self.several || self.layers.again(inode(stat));
-        let (above, name) = (Arc::clone(dir), name.to_owned());
-        let arrival = Arrival { node, inode: stat.stx_ino, other, mounted, again };
-        scope.spawn(move |scope| {
-            let opened = self.spared(open::directory(&above.fd, &name));
-            drop(above);
-            self.arrive(scope, arrival, opened);
-        });
-    }
-
-    /// A directory that a thread has come to.
-    fn arrive<'s>(&'s self, scope: &Scope<'s>, arrival: Arrival, opened: rustix::io::Result<OwnedFd>) {
-        if matches!(opened, Err(Errno::MFILE)) {
-            return self.wait(arrival);
-        }
-        let Arrival { mut node, inode, other, mounted, again } = arrival;
-        if let (Ok(fd), true) = (&opened, other) {
-            node.ask = self.options.ask.on(fd.as_fd());
-        }
-        self.arrived.fetch_add(u64::from(opened.is_ok()), Relaxed);
-        let node = Arc::new(node);
-        match opened {
-            Ok(fd) if mounted && kinds::kind(fd.as_fd()).is_some_and(kinds::pseudo) => self.done(node),
-            Ok(_) if again && !self.roots.first(node.dev, inode) => {
-                // Its blocks are counted where it was seen first.
-                *node.totals.lock().unwrap_or_else(PoisonError::into_inner) = Totals::default();
-                self.done(node);
-            }
-            Ok(fd) => self.read(scope, Arc::new(Dir { fd, node })),
-            // What has another type by now as well.
-            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {
-                *node.totals.lock().unwrap_or_else(PoisonError::into_inner) = Totals::of_vanished();
-                self.done(node);
-            }
-            Err(e) => self.unread(node, e),
-        }
-    }
-
-    /// A directory that cannot be read.
-    fn unread(&self, node: Arc<Node>, why: Errno) {
-        self.problems.directory(&node.path(), why);
-        node.add(&Totals::of_unread());
-        self.done(node);
-    }
-
-    /// One thing less to wait for; what is complete is shown and added to what is above it.
-    fn done(&self, mut node: Arc<Node>) {
-        while node.pending.fetch_sub(1, AcqRel) == 1 {
-            let totals = *node.totals.lock().unwrap_or_else(PoisonError::into_inner);
-            let shown = self.options.directories && node.depth <= self.options.depth;
-            if shown && (totals.dirs > 0 || node.depth == 0) {
-                self.sink.take(Row::new(Kind::Directory, node.path(), node.depth, totals, None));
-            }
-            let Some(above) = &node.above else { return };
-            above.add(&totals);
-            node = Arc::clone(above);
         }
     }
 }

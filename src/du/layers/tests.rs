@@ -15,17 +15,22 @@ fn where_operands_lie() {
     std::os::unix::fs::symlink("../d", real.join("a/link")).unwrap();
     std::os::unix::fs::symlink("g", real.join("b/link")).unwrap();
     let layers = Layers { bound: HashSet::from([real.join("a/m")]), ..Layers::default() };
-    let mut operands = Operands::default();
+    let operands = Operands::default();
     let named = ["a/f", "a/../a/m", "a/link", "b/link", "b/none"].map(|p| real.join(p));
-    operands.add(named.iter().map(|path| (path, path.is_dir())), &layers);
-    let near = |path: &str| operands.near(&real.join(path));
+    let mut last = Last::default();
+    for path in &named {
+        operands.add(path, !path.is_dir() && !path.is_symlink(), &layers, &mut last);
+    }
+    let operands = operands.near();
+    let near = |path: &str| operands.to(&real.join(path));
     assert!(near("") && near("a") && near("a/m") && near("d") && near("d/x") && near("b/g"));
     // Beside what is named, not above it: there may be a server that is gone.
     assert!(!near("a/c") && !near("a/f2") && !near("b/h"));
     let own = std::env::current_dir().unwrap().canonicalize().unwrap();
-    let mut operands = Operands::default();
-    operands.add([(&PathBuf::from("file-of-no-directory"), false)].into_iter(), &layers);
-    assert!(operands.near(&own) && !operands.near(&own.join("src")));
+    let operands = Operands::default();
+    operands.add(Path::new("file-of-no-directory"), true, &layers, &mut last);
+    let operands = operands.near();
+    assert!(operands.to(&own) && !operands.to(&own.join("src")));
 }
 
 #[test]

@@ -52,8 +52,9 @@ fn tree() {
 
 #[test]
 fn comma_separated() {
-    let csv = [csv_names(&Shape::default()).unwrap(), csv(&rows(), &Shape::default()).unwrap()].concat();
-    insta::assert_snapshot!("csv", String::from_utf8_lossy(&csv));
+    let mut text = csv_names(&Shape::default()).unwrap();
+    csv(&rows(), &Shape::default(), &mut text).unwrap();
+    insta::assert_snapshot!("csv", String::from_utf8_lossy(&text));
 }
 
 #[test]
@@ -70,8 +71,9 @@ fn requested_columns_without_titles() {
     assert!(shown.lines().next().is_some_and(|l| l.split_whitespace().eq(["200.0K", "half"])), "{shown}");
     assert!(shown.contains("2  200.0K+  dir/\n") && shown.lines().count() == rows().len(), "{shown}");
     let titled = Shape { no_header: false, ..shape };
-    let csv = [csv_names(&titled).unwrap(), csv(&rows(), &titled).unwrap()].concat();
-    let csv = String::from_utf8(csv).unwrap();
+    let mut text = csv_names(&titled).unwrap();
+    csv(&rows(), &titled, &mut text).unwrap();
+    let csv = String::from_utf8(text).unwrap();
     let lines: Vec<_> = csv.lines().collect();
     assert_eq!(lines[..2], ["type,files,cached,partial,reason,path", "file,1,50,false,,half"]);
     assert!(csv.contains("\ndirectory,2,50,true,,dir\n"), "{csv}");

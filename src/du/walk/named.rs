@@ -32,7 +32,7 @@ impl Walk<'_> {
 
     /// Which file a name stands for.
     pub(in crate::du) fn seen(&self, path: &Path) -> Option<(u64, u64)> {
-        Some(self.layers.seen(path)?.0)
+        Some(self.layers.seen(path)?.inode)
     }
 
     /// Whether this is the first time that a named file is seen.

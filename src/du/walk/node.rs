@@ -77,12 +77,13 @@ impl Drop for Node {
 #[derive(Default)]
 pub(super) struct Names {
     pub(super) bytes: Vec<u8>,
-    pub(super) order: Vec<(u64, usize)>,
+    /// Inode, where the name begins, and whether the directory says that it is a regular file.
+    pub(super) order: Vec<(u64, usize, bool)>,
 }
 
 impl Names {
-    pub(super) fn push(&mut self, name: &[u8], inode: u64) {
-        self.order.push((inode, self.bytes.len()));
+    pub(super) fn push(&mut self, name: &[u8], inode: u64, regular: bool) {
+        self.order.push((inode, self.bytes.len(), regular));
         self.bytes.extend_from_slice(name);
     }
 }
