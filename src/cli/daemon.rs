@@ -86,18 +86,18 @@ figure, hit_ratio and lost, compared with a number or so much a second.
 What is not known does not hold; what this kernel does not tell is said at the
 start.
 
-With --record, each moment gets a recording of its own in DIR, moment-N-TIME.
-record: a minute before it and one behind, with files and times of calls, also
-where --no-files and --no-latency keep these out of the ring. They are counted
-all the time then, which costs something at each read; --moments 0 does
-without. Moments whose minutes overlap share a file. --moments bounds how many
-are kept beside the ring, the oldest goes; each has 17 MiB and 11 minutes at
-most.
+With --record, each moment gets a recording of its own beside the ring, DIR/
+moment-N-TIME.record: a minute before it and one behind, with files and times
+of calls, also where --no-files and --no-latency keep these out of the ring.
+They are counted all the time then, which costs something at each read;
+--moments 0 does without. Moments whose minutes overlap share a file. The last
+--moments are kept; each has 17 MiB and 11 minutes at most.
 
 --then COMMAND gets the moment as JSON: the condition, the name of its
-recording, the figures of the interval, and its ten busiest processes, files and cgroups. One runs at a
-time, for 60 seconds at most, as the same user without any capability; a
-second moment of the same condition meanwhile is left out, and counted.",
+recording, the figures of the interval, and its ten busiest processes, files
+and cgroups. One runs at a time, for 60 seconds at most, as the same user
+without any capability; a second moment of the same condition meanwhile is
+left out, and counted.",
     ),
     (
         "Privileges",
