@@ -285,7 +285,7 @@ intervals.parquet; with --by, rows.parquet: all rows, or those of --top and
 joined by 'interval'. Columns are the places of --json: read.hits is
 read_hits. What is not known is NULL. What is there and no table is not
 replaced.
-  duckdb -c \"select comm, sum(read_misses) from 'DIR/rows.parquet' group by 1\"",
+duckdb -c \"select comm, sum(read_misses) from 'DIR/rows.parquet' group by 1\"",
     ),
     (
         "Ending",

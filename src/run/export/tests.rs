@@ -91,7 +91,7 @@ fn table(path: &Path) -> Vec<Value> {
     let value = |field: &Field| match field {
         Field::Null => Value::Null,
         Field::Bool(flag) => (*flag).into(),
-        Field::Long(n) => (*n).into(),
+        Field::Long(n) | Field::TimestampMicros(n) => (*n).into(),
         Field::ULong(n) => (*n).into(),
         Field::Double(x) => (*x).into(),
         Field::Str(text) => text.as_str().into(),
