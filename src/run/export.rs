@@ -48,9 +48,9 @@ impl Export {
     /// When they cannot, or something else has one of their names (2).
     pub fn new(directory: &Path, rows: bool, histograms: bool) -> Result<Self, Failure> {
         file::directory(directory)?;
-        let new = |name: &str, wanted: bool| wanted.then(|| New::new(directory, name)).transpose();
+        let new = |name: &str, wanted: bool| wanted.then(|| New::make(directory, name)).transpose();
         Ok(Self {
-            intervals: New::new(directory, "intervals.parquet")?,
+            intervals: New::make(directory, "intervals.parquet")?,
             rows: new("rows.parquet", rows)?,
             histograms: new("histograms.parquet", histograms)?,
         })

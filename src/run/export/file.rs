@@ -61,7 +61,7 @@ fn replaceable(path: &Path) -> Result<(), Failure> {
 
 impl New {
     /// Makes it. Nobody but its owner may read it: names and paths are in it.
-    pub fn new(directory: &Path, name: &str) -> Result<Self, Failure> {
+    pub fn make(directory: &Path, name: &str) -> Result<Self, Failure> {
         let path = directory.join(name);
         replaceable(&path)?;
         let beside = directory.join(format!(".{name}.{}", std::process::id()));
