@@ -161,15 +161,15 @@ fn run(ticks: u32, alone: bool) {
     for place in 0..24 {
         let tick = ticks * place / 24 + 1;
         let part = Part { from: Some(When::At(load.time(tick))), ..Part::default() };
-        let begun = Instant::now();
+        let begun = worked();
         let mut opened = Replay::open(&ring, &part, Box::new(|_| ())).unwrap();
         opened.replay.sample().unwrap();
         crate::wait::Wait::until(&mut opened.clock, Instant::now()).unwrap();
         let first = opened.replay.sample().unwrap();
-        slowest = slowest.max(begun.elapsed());
+        slowest = slowest.max(worked() - begun);
         assert_eq!(first.time, load.time(tick));
     }
-    println!("{slowest:?} to begin anywhere, at most");
+    println!("{slowest:?} of a processor to begin anywhere, at most");
     assert!(slowest <= Duration::from_millis(if alone { 100 } else { 2000 }));
 }
 
