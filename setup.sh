@@ -19,6 +19,7 @@ TEST_PACKAGES=(btrfs-progs busybox-static e2fsprogs fdisk kmod mount python3 uti
 STATIC_PACKAGES=(autoconf automake autopoint bison flex gawk gettext libtool linux-libc-dev musl-tools)
 PACKAGE_PACKAGES=(dpkg-dev python3)
 CARGO_DEB=3.8.0
+DUCKDB=2.0.1
 COLLECTOR=v0.165.0  # as tests/otlp/collector.yaml has it
 MIN_GO=25           # 1.25: that collector
 CLANGS=(clang-14 clang-19)         # the oldest and the newest that Debian's stable releases carry
@@ -486,6 +487,18 @@ check_prometheus() {
     tests/prometheus/run target/debug/cachetopd target/debug/cachestat target/prometheus/usr/bin/{prometheus,promtool}
 }
 
+# DuckDB, for Python, beside the build.
+fetch_duckdb() {
+    local at=target/duckdb
+    ! $at/bin/python -c 'import duckdb' 2>/dev/null || return 0
+    install python3-venv
+    rm -rf $at
+    python3 -m venv $at && $at/bin/pip install --quiet "duckdb==$DUCKDB"
+}
+
+# What cachestat exports, read by it: its sums are what was read, by construction and by cachestat.
+check_duckdb() { target/duckdb/bin/python tests/duckdb/run target/debug/cachestat; }
+
 # A collector, built beside the build by OpenTelemetry's own builder, where there is a Go that is new enough for it.
 fetch_collector() {
     local at=target/otelcol go=go release
@@ -561,6 +574,8 @@ test_all() {
     step "kernel programs of two directories" check_equal
     if (fetch_prometheus); then step "Prometheus" check_prometheus; else
         skip "Prometheus" "its package cannot be had"; fi
+    if (fetch_duckdb); then step "DuckDB" check_duckdb; else
+        skip "DuckDB" "its package cannot be had"; fi
     if (fetch_collector); then step "OpenTelemetry collector" check_otlp; else
         skip "OpenTelemetry collector" "it cannot be built: Go 1.$MIN_GO or newer, and its modules, are needed"; fi
     step "tests as root on this kernel, $(uname -r)" cargo test --locked --test root

@@ -10,6 +10,7 @@ mod capabilities;
 mod files;
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 pub use capabilities::Capability;
@@ -76,6 +77,11 @@ const WRITE: [Held; 2] = [
     (DacOverride, "files that are written at the end, in a directory of somebody else"),
     (Chown, "they belong to the user who called sudo"),
 ];
+
+/// Whether a directory belongs to another user than this process has.
+fn is_others(directory: &Path) -> bool {
+    std::fs::metadata(directory).is_ok_and(|m| m.uid() != rustix::process::geteuid().as_raw())
+}
 
 impl Role {
     /// What it holds, each with its reason.
@@ -145,7 +151,11 @@ impl Role {
     /// When the kernel refuses to take a capability back. What it does not know is told in the log.
     pub fn take(self, writes: &[&Path]) -> Result<(), Failure> {
         let failed = |e: io::Error| Failure::failed(format!("cannot give privileges back: {e}"));
-        let held: Vec<Capability> = self.holds().into_iter().map(|(c, _)| c).collect();
+        let mut held: Vec<Capability> = self.holds().into_iter().map(|(c, _)| c).collect();
+        if matches!(self, Role::Daemon | Role::Replay) && writes.iter().any(|at| is_others(at)) {
+            // Or root could make no file there any more: a ring would neither go on nor be bounded.
+            held.extend(WRITE.iter().map(|(c, _)| *c));
+        }
         if !self.sealed() {
             return capabilities::lower(&held).map_err(failed);
         }

@@ -8,6 +8,8 @@
 //! - [`rows`]: rows as numbers, those that are known by their place in a table
 //! - [`frame`]: a sample as bytes, and back
 //! - [`file`]: frames in a file: checksums, segments, what is damaged
+//! - [`stream`]: frames one after the other, before they are in a file
+//! - [`moments`]: the last minute, and what is kept of it when something happens
 //! - [`writer`]: a file, or a ring of them, that does not stay in the page cache
 //! - [`names`]: names of a sample that come with it
 //! - [`live`]: what counts, seen and recorded at once
@@ -16,9 +18,11 @@
 pub mod file;
 pub mod frame;
 pub mod live;
+pub mod moments;
 pub mod names;
 pub mod replay;
 mod rows;
+mod stream;
 pub mod writer;
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! The outside world comes in through [`World`], so that tests run the whole of it on fakes.
 
+pub mod export;
 pub mod options;
 pub mod start;
 

@@ -84,10 +84,20 @@ figure, hit_ratio and lost, compared with a number or so much a second.
   --when 'hit_ratio < 50%'            not where nothing was read
   --when 'evicted > 100MiB/s'         is refused: it is counted in pages
 What is not known does not hold; what this kernel does not tell is said at the
-start. --then COMMAND gets the moment as JSON: the condition, the figures of
-the interval, and its ten busiest processes, files and cgroups. One runs at a
-time, for 60 seconds at most, as the same user without any capability; a
-second moment of the same condition meanwhile is left out, and counted.",
+start.
+
+With --record, each moment gets a recording of its own beside the ring, DIR/
+moment-N-TIME.record: a minute before it and one behind, with files and times
+of calls, also where --no-files and --no-latency keep these out of the ring.
+They are counted all the time then, which costs something at each read;
+--moments 0 does without. Moments whose minutes overlap share a file. The last
+--moments are kept; each has 17 MiB and 11 minutes at most.
+
+--then COMMAND gets the moment as JSON: the condition, the name of its
+recording, the figures of the interval, and its ten busiest processes, files
+and cgroups. One runs at a time, for 60 seconds at most, as the same user
+without any capability; a second moment of the same condition meanwhile is
+left out, and counted.",
     ),
     (
         "Privileges",
@@ -149,7 +159,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub series: u32,
 
-    /// Do not count files: no series by mount, no files in the record
+    /// Do not count files: no series by mount, no files in the ring
     #[arg(long)]
     pub no_files: bool,
 
@@ -160,6 +170,11 @@ pub struct Args {
     /// Tell when this holds ('misses > 10000/s for 5s'); repeatable
     #[arg(long, value_name = "EXPR", value_parser = Condition::parse)]
     pub when: Vec<Condition>,
+
+    /// Recordings of moments that are kept in the directory of --record, each of a minute before and one behind; 0: none
+    #[arg(long, value_name = "N", default_value = "20", requires_all = ["record", "when"],
+          value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub moments: u32,
 
     /// Run this then, by sh, with the moment as JSON on its standard input
     #[arg(long, value_name = "COMMAND", requires = "when")]
@@ -268,6 +283,7 @@ impl CommandLine for Args {
             files: !self.no_files,
             latency: !self.no_latency,
             when: self.when.clone(),
+            moments: self.moments as usize,
             then: self.then.clone(),
             otlp: self.target().map_err(|e| Failure::usage(&e))?,
             counting: self.common.counting(),

@@ -98,8 +98,8 @@ pub struct Args {
     pub by: Option<By>,
 
     /// Number of rows for each interval
-    #[arg(long, value_name = "N", default_value = "10", requires = "by",
-          value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value = "10", default_value_if("export", clap::builder::ArgPredicate::IsPresent,
+          "4294967295"), requires = "by", value_parser = clap::value_parser!(u32).range(1..))]
     pub top: u32,
 
     /// Watch for so long (10, 500ms, 2m, 1h), then predict the misses with ½ to 4 times the memory for the cache
@@ -235,6 +235,7 @@ impl Args {
             counting: self.counting(),
             record: self.recordings.record.clone(),
             replay: self.recordings.replayed(),
+            export: self.recordings.export.clone(),
         }
     }
 

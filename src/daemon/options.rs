@@ -1,6 +1,7 @@
 //! What `cachetopd` is to do.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -28,10 +29,21 @@ pub struct Options {
     pub latency: bool,
     /// What is to be told as soon as it is so.
     pub when: Vec<Condition>,
+    /// So many moments are recorded beside the ring, with files and times; 0: none.
+    pub moments: usize,
     /// What is run then, by `sh -c`.
     pub then: Option<String>,
     /// Where metrics are sent.
     pub otlp: Option<Target>,
     /// How it is counted.
     pub counting: Counting,
+}
+
+impl Options {
+    /// Where moments are recorded, if they are.
+    #[must_use]
+    pub fn moments(&self) -> Option<&Path> {
+        let (directory, _) = self.record.as_ref()?;
+        (self.moments > 0 && !self.when.is_empty()).then_some(directory.as_path())
+    }
 }

@@ -23,7 +23,9 @@ use crate::only::Only;
 use crate::plan::Wants;
 use crate::privilege;
 use crate::privilege::Role;
+use crate::record::moments::Moments;
 use crate::record::writer::Writer;
+use crate::sample::Sample;
 use crate::sample::Source;
 use crate::text::foreign;
 use crate::text::foreign::Foreign;
@@ -51,7 +53,9 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
             .remedy("name the directory of node_exporter's '--collector.textfile.directory'"));
     }
     let since = jiff::Timestamp::now();
-    let wants = Wants { latency: options.latency, files: options.files, ..Wants::default() };
+    // What a moment is to show must be counted before it comes.
+    let full = options.moments().is_some();
+    let wants = Wants { latency: options.latency || full, files: options.files || full, ..Wants::default() };
     let mut engines =
         Engines::open(&options.counting.session(wants, Only::default()), options.counting.engine)
             .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
@@ -66,6 +70,7 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
         Some((directory, bounds)) => Some(Writer::ring(directory, *bounds, options.interval)?),
         None => None,
     };
+    let moments = options.moments().map(|at| Moments::new(at, options.moments, options.interval));
     let mut names = System::new();
     let mut wait = wait::System::new(None).map_err(anyhow::Error::from)?;
     let mut sums = Sums::new(options.series, options.interval);
@@ -82,6 +87,8 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
         options,
         sums: &sums,
         writer: writer.as_mut(),
+        moments,
+        before: None,
         names: &mut names,
         said: Said::default(),
         watching,
@@ -129,6 +136,7 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
 #[derive(Default)]
 struct Said {
     unrecorded: bool,
+    unkept: bool,
     unwritten: bool,
     lost: bool,
 }
@@ -137,6 +145,9 @@ struct State<'a> {
     options: &'a Options,
     sums: &'a Mutex<Sums>,
     writer: Option<&'a mut Writer>,
+    moments: Option<Moments>,
+    /// The last sample, without its rows.
+    before: Option<Sample>,
     names: &'a mut System,
     said: Said,
     watching: Watching,
@@ -149,9 +160,11 @@ impl State<'_> {
             self.said.lost = true;
             say(&format!("warning: {}", crate::loss::sentence(&sample.lost)));
         }
-        // Not while they are held: what is run then counts there, too. And before it is written, so that the mark is in it.
-        let before = self.sums.lock().unwrap_or_else(PoisonError::into_inner).last.clone();
-        let told = before.map(|before| self.watching.look((&before, &sample), engines.plan()));
+        // Not while the sums are held: what is run then counts there, too. And before it is written, so that the mark is in it.
+        let before = self.before.replace(sample.without_rows());
+        let told = before
+            .map(|before| self.watching.look((&before, &sample), engines.plan(), self.moments.as_mut()));
+        self.keep(&mut sample, wake);
         let mut failed = false;
         if let Some(writer) = self.writer.as_deref_mut() {
             told.into_iter().flatten().for_each(|line| writer.mark(line));
@@ -175,6 +188,26 @@ impl State<'_> {
             self.write(directory, &text);
         }
         Ok(())
+    }
+
+    /// Takes the sample in for moments, with everything; what goes on has what is requested.
+    fn keep(&mut self, sample: &mut Sample, wake: Wake) {
+        let Some(moments) = &mut self.moments else { return };
+        match moments.write(sample, self.names, wake) {
+            Ok(()) => self.said.unkept = false,
+            Err(e) => {
+                if !std::mem::replace(&mut self.said.unkept, true) {
+                    say(&format!("warning: the recording of the moment lacks what comes now: {e:#}"));
+                }
+            }
+        }
+        if !self.options.files {
+            (sample.by_file, sample.files) = (None, Vec::new());
+        }
+        if !self.options.latency {
+            sample.latency = None;
+            sample.rows.iter_mut().for_each(|row| row.latency = None);
+        }
     }
 
     fn write(&mut self, directory: &Path, text: &str) {

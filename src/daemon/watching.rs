@@ -19,8 +19,10 @@ use crate::pivot::By;
 use crate::pivot::Filter;
 use crate::pivot::Pivot;
 use crate::plan::Plan;
+use crate::record::moments::Moments;
 use crate::sample::Sample;
 use crate::text::foreign;
+use crate::text::foreign::Foreign;
 use crate::view::json::Json;
 
 /// What the JSON for a command is.
@@ -50,7 +52,11 @@ impl Watching {
         }
         let all: Vec<_> = options.when.iter().cloned().map(Watched::new).collect();
         let hook = options.then.as_ref().map(|command| Hook::new(command, Arc::clone(sums), say));
-        Ok(Self { all, hook: hook.transpose().map_err(anyhow::Error::from)?, files: options.files })
+        Ok(Self {
+            all,
+            hook: hook.transpose().map_err(anyhow::Error::from)?,
+            files: options.files || options.moments().is_some(),
+        })
     }
 
     /// How often each was told.
@@ -58,8 +64,14 @@ impl Watching {
         self.all.iter().map(|w| (w.condition.text.clone(), w.count)).collect()
     }
 
-    /// Looks at what happened between two samples. The moments that it tells, a line each.
-    pub(super) fn look(&mut self, (before, now): (&Sample, &Sample), plan: &Plan) -> Vec<String> {
+    /// Looks at what happened between two samples. The moments that it tells, a line each; those get a recording of their own
+    /// where there are such.
+    pub(super) fn look(
+        &mut self,
+        (before, now): (&Sample, &Sample),
+        plan: &Plan,
+        mut moments: Option<&mut Moments>,
+    ) -> Vec<String> {
         let mut told = Vec::new();
         if self.all.is_empty() {
             return told;
@@ -69,9 +81,18 @@ impl Watching {
             let Some(moment) = watched.look(&interval) else { continue };
             let line = moment.line();
             say(&format!("moment: {line}"));
+            let recording = moments.as_mut().map(|m| m.tell(now, &line)).transpose();
+            let recording = recording.unwrap_or_else(|why| {
+                say(&format!("warning: the moment has no recording of its own: {why}"));
+                None
+            });
+            if let Some(path) = &recording {
+                say(&format!("it is recorded in {}", Foreign::from(path.as_path())));
+            }
             told.push(line);
             if let Some(hook) = &self.hook {
-                hook.run(number, object(&moment, (before, now), plan, self.files).into_bytes());
+                let recording = recording.as_deref().map(Foreign::from);
+                hook.run(number, object(&moment, recording, (before, now), plan, self.files).into_bytes());
             }
         }
         told
@@ -79,7 +100,13 @@ impl Watching {
 }
 
 /// A moment for programs: the interval as `cachestat --json` has it, and its busiest rows.
-fn object(moment: &Moment, (before, now): (&Sample, &Sample), plan: &Plan, files: bool) -> String {
+fn object(
+    moment: &Moment,
+    recording: Option<Foreign>,
+    (before, now): (&Sample, &Sample),
+    plan: &Plan,
+    files: bool,
+) -> String {
     let mut interval = Json { pid: None, by: None }.value(&model::whole(before, now, plan));
     let mut kinds = vec![("processes", By::Process), ("cgroups", By::Cgroup)];
     if files {
@@ -101,6 +128,7 @@ fn object(moment: &Moment, (before, now): (&Sample, &Sample), plan: &Plan, files
         "since": crate::view::utc(moment.since),
         "held_s": moment.seconds,
         "host": crate::kernel::name("hostname"),
+        "recording": recording,
         "interval": interval,
     }))
 }

@@ -3,11 +3,14 @@
 
 mod cost;
 mod crowd;
+mod day;
 mod marks;
+mod moments;
 
 use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 use std::time::Instant;

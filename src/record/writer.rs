@@ -11,18 +11,16 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use flate2::Compress;
-use flate2::Compression;
-use flate2::FlushCompress;
 use rustix::fs::Advice;
 use rustix::fs::Mode;
 use rustix::fs::OFlags;
 
 use super::file;
 use super::file::Reader;
-use super::file::Segment;
-use super::frame::Encoder;
-use super::frame::Session;
+use super::stream::FULL;
+use super::stream::Limits;
+use super::stream::Stream;
+use super::stream::signed;
 use crate::exit::Failure;
 use crate::names::Names;
 use crate::names::Recorded;
@@ -31,36 +29,22 @@ use crate::text::foreign::Foreign;
 use crate::text::outfile;
 use crate::wait::Wake;
 
-/// Ticks of a segment at most: what must be read to begin anywhere.
-const TICKS: u32 = 300;
-/// Bytes of a segment from which on a new one is begun.
-const FULL: u64 = 1 << 20;
-/// Rows of a segment from which on a new one is begun, unless one in four of them is in use: where processes come and go,
-/// most of them are gone for good.
-const PLACES: usize = 8192;
-/// A clock that disagrees by more than this with the time that has passed was set.
-const JUMP: i64 = 1_000_000_000;
+/// A segment: what must be read to begin anywhere.
+const SEGMENT: Limits = Limits { ticks: 300, time: Duration::MAX };
 /// What a ring's files end in.
 const ENDING: &str = ".record";
 
-fn nanos(time: jiff::Timestamp) -> i64 {
-    i64::try_from(time.as_nanosecond()).unwrap_or(if time.as_second() < 0 { i64::MIN } else { i64::MAX })
-}
-
-fn offset(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
-}
-
 /// One file that grows.
-struct Growing {
+pub(super) struct Growing {
     file: File,
-    length: u64,
+    /// Bytes so far.
+    pub length: u64,
     /// What of it is no longer in the page cache.
     gone: u64,
 }
 
 impl Growing {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         if let Err(e) = self.file.write_all_at(bytes, self.length) {
             // Half a frame would be damage in the midst of what is written later.
             let _ = self.file.set_len(self.length);
@@ -79,7 +63,7 @@ impl Growing {
             let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
                 | libc::SYNC_FILE_RANGE_WRITE
                 | libc::SYNC_FILE_RANGE_WAIT_AFTER;
-            let (from, bytes) = (offset(self.gone), offset(length.get()));
+            let (from, bytes) = (signed(self.gone), signed(length.get()));
             // SAFETY: takes numbers and a descriptor of ours.
             unsafe { libc::sync_file_range(self.file.as_raw_fd(), from, bytes, flags) };
             let _ = rustix::fs::fadvise(&self.file, self.gone, Some(length), Advice::DontNeed);
@@ -112,16 +96,10 @@ enum Place {
 /// Writes samples.
 pub struct Writer {
     place: Place,
-    session: Session,
+    stream: Stream,
     out: Growing,
-    encoder: Encoder,
-    compress: Compress,
-    book: Recorded,
     /// Where the segment began.
     segment: u64,
-    ticks: u32,
-    /// Time of the last sample by both clocks.
-    last: Option<(i64, u64)>,
 }
 
 impl std::fmt::Debug for Writer {
@@ -148,7 +126,7 @@ fn replaceable(path: &Path) -> Result<(), Failure> {
 }
 
 /// A file that nobody else made, in the place of what was there.
-fn create(path: &Path) -> io::Result<Growing> {
+pub(super) fn create(path: &Path) -> io::Result<Growing> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut beside = std::ffi::OsString::from(".");
@@ -199,23 +177,12 @@ impl Writer {
     }
 
     fn new(place: Place, out: Growing, interval: Duration) -> Self {
-        Self {
-            place,
-            session: Session::now(interval),
-            out,
-            encoder: Encoder::default(),
-            // Half the time of the default, for 3 % more bytes: rows are already told by what changed.
-            compress: Compress::new(Compression::new(2), false),
-            book: Recorded::default(),
-            segment: 0,
-            ticks: 0,
-            last: None,
-        }
+        Self { place, stream: Stream::new(interval, SEGMENT), out, segment: 0 }
     }
 
     /// Marks the next sample with a moment that was told at its end.
     pub fn mark(&mut self, line: String) {
-        self.encoder.mark(line);
+        self.stream.mark(line);
     }
 
     /// Writes a sample, and gives what was looked up for it; `true` if all that was before may be forgotten. Rows get the
@@ -229,69 +196,27 @@ impl Writer {
         names: &mut dyn Names,
         wake: Wake,
     ) -> anyhow::Result<(bool, Recorded)> {
-        let (time, at) = (nanos(sample.time), sample.at.nanos());
-        let jumped = self.last.is_some_and(|(t, a)| {
-            let passed = offset(at.saturating_sub(a));
-            time.saturating_sub(t).saturating_sub(passed).abs() > JUMP
-        });
-        let crowded = self.encoder.places() > PLACES.max(4 * (sample.rows.len() + sample.files.len()));
-        let full = self.ticks >= TICKS || crowded || self.out.length - self.segment >= FULL;
-        let key = self.ticks == 0 || jumped || full;
-        if key && self.ticks > 0 {
+        let key = self.stream.begins(sample, self.out.length - self.segment);
+        if key && self.stream.ticks > 0 {
             self.bound();
         }
+        let (piece, new) = self.stream.piece(sample, names, wake, key)?;
+        let at = self.out.length;
+        let written = piece.framed(at, self.segment).and_then(|bytes| self.out.append(&bytes));
+        if let Err(e) = written {
+            self.stream.unwritten();
+            return Err(e.into());
+        }
         if key {
-            self.book = Recorded::default();
-            self.compress.reset();
+            self.segment = at;
         }
-        let new = self.book.note(sample, names);
-        let written = self.frame(sample, &new, key, wake);
-        if written.is_err() {
-            self.ticks = 0;
-        }
-        written?;
-        self.ticks += 1;
-        self.last = Some((time, at));
         Ok((key, new))
     }
 
     /// How many rows are remembered.
     #[cfg(test)]
     pub(super) fn places(&self) -> usize {
-        self.encoder.places()
-    }
-
-    fn frame(&mut self, sample: &mut Sample, new: &Recorded, key: bool, wake: Wake) -> anyhow::Result<()> {
-        let raw = self.encoder.encode(sample, new, key.then_some(&self.session))?;
-        let mut small = Vec::with_capacity(raw.len() / 2 + 256);
-        let begin = self.compress.total_in();
-        loop {
-            let done = usize::try_from(self.compress.total_in() - begin)?;
-            self.compress.compress_vec(
-                raw.get(done..).unwrap_or_default(),
-                &mut small,
-                FlushCompress::Sync,
-            )?;
-            let all = self.compress.total_in() - begin == raw.len() as u64;
-            if all && small.len() < small.capacity() {
-                break;
-            }
-            small.reserve(small.len().max(1 << 12));
-        }
-        anyhow::ensure!(small.ends_with(&file::FLUSHED), "the compression did not come to an end");
-        small.truncate(small.len() - file::FLUSHED.len());
-        let at = self.out.length;
-        let segment = key.then(|| Segment {
-            at,
-            time: nanos(sample.time),
-            back: if self.segment == 0 { 0 } else { at - self.segment },
-            before: self.last.map_or(i64::MIN, |(t, _)| t),
-        });
-        self.out.append(&file::framed(segment, wake, &small)?)?;
-        if key {
-            (self.segment, self.ticks) = (at, 0);
-        }
-        Ok(())
+        self.stream.places()
     }
 
     /// Of a ring: begins a new file where one is full, and removes the oldest.

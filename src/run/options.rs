@@ -58,6 +58,8 @@ pub struct Options {
     pub record: Option<PathBuf>,
     /// Show what was written to this file, or in this directory.
     pub replay: Option<(PathBuf, Part)>,
+    /// Write it to this directory as tables, and show nothing.
+    pub export: Option<PathBuf>,
 }
 
 impl Options {

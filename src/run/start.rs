@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::path::PathBuf;
 
 use crate::engines::Engines;
 use crate::exit::Failure;
@@ -19,6 +20,8 @@ use crate::record::writer::Writer;
 use crate::run;
 use crate::run::Options;
 use crate::run::World;
+use crate::run::export;
+use crate::run::export::Export;
 use crate::text::foreign;
 use crate::text::foreign::Foreign;
 use crate::text::output;
@@ -88,7 +91,11 @@ fn replay(mut options: Options, path: &Path, part: &Part) -> Result<(), Failure>
     let out = &mut io::stdout().lock();
     let say = |text: &str| output::say(&format!("cachestat: notice: {}", foreign::line(text)));
     let mut opened = Replay::open(path, part, Box::new(say))?;
-    Role::Replay.take(&[])?;
+    // Whatever hinders it is told before anything is read, and before privileges are given back.
+    let export = options.export.clone();
+    let tables =
+        export.as_deref().map(|at| Export::new(at, options.by.is_some(), opened.latency)).transpose()?;
+    Role::Replay.take(&export.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
     say(&format!("replaying {}, recorded from {} on", Foreign::from(path), view::utc(opened.begins)));
     options.interval = opened.interval;
     options.counting.engine = Some(opened.engine);
@@ -96,6 +103,11 @@ fn replay(mut options: Options, path: &Path, part: &Part) -> Result<(), Failure>
     let mut view = view::new(&options, here);
     let filter = options.chosen.recorded();
     let mut pivot = Pivot { by: options.by, top: options.top, filter, names: Box::new(opened.names) };
+    if let Some((tables, at)) = tables.zip(export) {
+        let written = tables.write(&mut opened.replay, &mut opened.clock, &mut pivot);
+        say(&export::said(written.map_err(|e| export::failed(&at, &e))?, &at));
+        return Ok(());
+    }
     let world = World {
         source: &mut opened.replay,
         pivot: &mut pivot,

@@ -162,3 +162,40 @@ pub fn a_recording_on_a_full_disk(dir: &Path) {
     assert_eq!(replayed, Some(0), "{said}");
     assert!(out.lines().count() > 2 && !said.contains("lost"), "{said}");
 }
+
+/// What happened around a moment is kept with its files, where the ring has none; also of one that is killed meanwhile.
+pub fn a_moment_is_kept_with_its_files(dir: &Path) {
+    const PAGES: u64 = 1024;
+    let path = cold_file(&dir.join("file"), PAGES);
+    let ring = dir.join("ring");
+    let options =
+        ["--no-files", "--no-latency", "--when", "read.bytes > 1MiB/s", "--record", ring.to_str().unwrap()];
+    let (mut child, _) = start(&options);
+    let mut pages = 0;
+    let found = || {
+        let names = fs::read_dir(&ring).unwrap().map(|e| e.unwrap().path());
+        names.into_iter().find(|p| p.file_name().unwrap().to_str().unwrap().starts_with("moment-"))
+    };
+    wait_for("a moment", || {
+        read_whole(path.to_str().unwrap(), None);
+        pages += PAGES;
+        found().is_some()
+    });
+    let moment = found().unwrap();
+    let counted = |of: &Path| {
+        let (code, out, err) = output(cachestat("--json --by file --top 100000 --replay").arg(of));
+        assert_eq!(code, Some(0), "{err}");
+        let lines = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect::<Vec<Value>>();
+        let file = rows(&lines).filter(|r| r["path"].as_str() == path.to_str()).collect::<Vec<_>>();
+        (sum(&file, "/read/accesses"), file.len(), err)
+    };
+    wait_for("all that was read to be in it", || counted(&moment).0 >= pages);
+    // SAFETY: kill takes no pointer; the child is not reaped yet.
+    unsafe { libc::kill(signed(child.id()), libc::SIGKILL) };
+    child.wait().unwrap();
+    let (there, _, said) = counted(&moment);
+    assert_eq!(there, pages);
+    assert!(said.contains("moment at ") && said.contains("read.bytes > 1MiB/s"), "{said}");
+    let (_, of_files, said) = counted(&ring);
+    assert!(of_files == 0 && said.contains("moment at "), "{said}");
+}

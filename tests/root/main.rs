@@ -79,6 +79,7 @@ const TESTS: &[Test] = &[
     ("metrics_are_what_was_done", daemon::metrics_are_what_was_done),
     ("what_was_recorded_is_replayed", daemon::what_was_recorded_is_replayed),
     ("a_recording_on_a_full_disk", daemon::a_recording_on_a_full_disk),
+    ("a_moment_is_kept_with_its_files", daemon::a_moment_is_kept_with_its_files),
     ("privileges_are_those_of_the_table", privileges::privileges_are_those_of_the_table),
     ("privileges_of_threads", privileges::privileges_of_threads),
     ("a_command_keeps_its_rights", privileges::a_command_keeps_its_rights),

@@ -290,7 +290,15 @@ first since the recording began. --every puts intervals together. --file and
 last tick; what is damaged costs up to 300 ticks behind it; another run of
 the recorder goes on where the one before ended, and no interval spans the
 gap. All of it is told on standard error. What is written does not stay in
-the page cache, and is not counted.",
+the page cache, and is not counted.
+
+--export DIR writes the replay as tables for notebooks instead (Parquet):
+intervals.parquet; with --by, rows.parquet: all rows, or those of --top and
+'other' for the rest; histograms.parquet where times were recorded. They are
+joined by 'interval'. Columns are the places of --json: read.hits is
+read_hits. What is not known is NULL. What is there and no table is not
+replaced.
+duckdb -c \"select comm, sum(read_misses) from 'DIR/rows.parquet' group by 1\"",
     ),
     (
         "Ending",

@@ -32,6 +32,12 @@ pub struct Recordings {
     /// Put intervals together to this length
     #[arg(long, value_name = "TIME", requires = "replay", value_parser = every)]
     pub every: Option<Duration>,
+
+    /// Instead of showing it, write tables for notebooks (Parquet) to this directory: intervals, with --by rows as well
+    #[arg(long, value_name = "DIR", requires = "replay", conflicts_with_all = [
+        "count", "timestamp", "extended", "columns", "unit", "json", "csv", "bcc", "latency"
+    ])]
+    pub export: Option<PathBuf>,
 }
 
 fn every(text: &str) -> Result<Duration, String> {

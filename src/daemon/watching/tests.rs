@@ -47,13 +47,14 @@ fn the_command_gets_all_rows_sum_to_the_line_and_no_name_acts() {
     let mut watched = Watched::new(Condition::parse("misses > 4/s").unwrap());
     let moment = watched.look(&model::whole(&before, &now, &plan)).unwrap();
     assert_eq!(moment.found, "read.misses is 5/s");
-    let text = object(&moment, (&before, &now), &plan, true);
+    let text = object(&moment, Some("/r/\x1b[1m".into()), (&before, &now), &plan, true);
     assert!(!text.contains(['\x1b', '\u{202e}', '\n']), "{text}");
     let json: Value = serde_json::from_str(&text).unwrap();
     schema_check::check_moment(&json);
     // Without files there are none, and no empty list of them.
-    let without: Value = serde_json::from_str(&object(&moment, (&before, &now), &plan, false)).unwrap();
+    let without: Value = serde_json::from_str(&object(&moment, None, (&before, &now), &plan, false)).unwrap();
     schema_check::check_moment(&without);
+    assert_eq!((&json["recording"], &without["recording"]), (&json!("/r/\x1b[1m"), &Value::Null));
     assert!(without["interval"].get("files").is_none() && json["interval"]["files"].is_array());
     let interval = &json["interval"];
     assert_eq!((&json["when"], &json["held_s"]), (&json!("misses > 4/s"), &json!(2.0)));
