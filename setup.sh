@@ -426,8 +426,9 @@ check_unit() {
     local unit=target/unit/cachetopd.service
     mkdir -p target/unit
     sed "s,/usr/local/bin/,$PWD/target/debug/," contrib/systemd/cachetopd.service >$unit
+    cp contrib/systemd/cachetopd.socket target/unit/
     # It ends well whatever a unit says that it does not know, and says so.
-    [ -z "$(systemd-analyze verify --man=no $unit 2>&1 | grep cachetopd | tee /dev/stderr)" ]
+    [ -z "$(systemd-analyze verify --man=no $unit target/unit/cachetopd.socket 2>&1 | grep cachetopd | tee /dev/stderr)" ]
     systemd-analyze security --offline=true --threshold=26 $unit | tail -n 1
 }
 
