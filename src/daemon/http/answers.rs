@@ -26,7 +26,7 @@ pub(super) struct Answer {
 
 impl Answer {
     /// What is left when so much was sent.
-    pub(super) fn from(&self, sent: usize) -> &[u8] {
+    pub(super) fn rest(&self, sent: usize) -> &[u8] {
         match self.head.get(sent..) {
             Some(rest) if !rest.is_empty() => rest,
             _ => self.body.get(sent.saturating_sub(self.head.len())..).unwrap_or_default(),

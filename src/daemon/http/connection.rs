@@ -180,7 +180,7 @@ impl Connection {
 
     fn write(&mut self) -> Step {
         loop {
-            let rest = self.answer.from(self.sent);
+            let rest = self.answer.rest(self.sent);
             let wrote = match &mut self.tls {
                 _ if rest.is_empty() => break,
                 None => self.stream.write(rest),
