@@ -1,7 +1,6 @@
 //! Who asks badly, slowly, often, or with wrong passwords gets an answer, or none, and keeps nobody else from theirs.
 #![allow(clippy::unwrap_used)]
 
-use std::io::Read as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::net::TcpListener;

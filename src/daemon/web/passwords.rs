@@ -119,10 +119,9 @@ impl Checker {
         let _ = self.bell.read(&mut [0; 16]);
         let verdict = self.verdicts.try_recv().ok()?;
         self.busy = false;
-        if verdict.right {
-            if let Some(text) = Self::text(&verdict.login, &verdict.rules) {
-                self.right.insert(verdict.login.user, hmac::sign(&self.key, &text));
-            }
+        let text = Self::text(&verdict.login, &verdict.rules).filter(|_| verdict.right);
+        if let Some(text) = text {
+            self.right.insert(verdict.login.user, hmac::sign(&self.key, &text));
         }
         Some((verdict.number, verdict.right))
     }
