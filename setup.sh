@@ -427,8 +427,9 @@ check_unit() {
     local unit=target/unit/cachetopd.service
     mkdir -p target/unit
     sed "s,/usr/local/bin/,$PWD/target/debug/," contrib/systemd/cachetopd.service >$unit
+    cp contrib/systemd/cachetopd.socket target/unit/
     # It ends well whatever a unit says that it does not know, and says so.
-    [ -z "$(systemd-analyze verify --man=no $unit 2>&1 | grep cachetopd | tee /dev/stderr)" ]
+    [ -z "$(systemd-analyze verify --man=no $unit target/unit/cachetopd.socket 2>&1 | grep cachetopd | tee /dev/stderr)" ]
     systemd-analyze security --offline=true --threshold=26 $unit | tail -n 1
 }
 
@@ -501,8 +502,15 @@ check_duckdb() { target/duckdb/bin/python tests/duckdb/run target/debug/cachesta
 
 # A collector, built beside the build by OpenTelemetry's own builder, where there is a Go that is new enough for it.
 fetch_collector() {
-    local at=target/otelcol go=go release
+    local at=target/otelcol go=go release kept
     [ ! -x $at/otelcol ] || return 0
+    # As the kernels of tests/vm are: it is the same for the same version and parts.
+    kept=${XDG_CACHE_HOME:-$HOME/.cache}/cachetop/otelcol-$COLLECTOR-$(sha256sum tests/otlp/collector.yaml | cut -c1-12)
+    mkdir -p $at
+    if [ -x "$kept" ]; then
+        cp "$kept" $at/otelcol
+        return
+    fi
     if ! go_is_new_enough go $MIN_GO; then
         # Debian's own may be too old: there may be a newer one beside it.
         release=$(apt-cache search --names-only '^golang-1\.[0-9]+-go$' | sed 's/^golang-\(1\.[0-9]*\)-go.*/\1/' | sort -V | tail -n 1)
@@ -511,7 +519,8 @@ fetch_collector() {
         go_is_new_enough "$go" $MIN_GO || return 1
     fi
     CGO_ENABLED=0 PATH="$(dirname "$(command -v "$go")"):$PATH" timeout "${COLLECTOR_TIMEOUT:-300}" \
-        "$go" run "go.opentelemetry.io/collector/cmd/builder@$COLLECTOR" --config tests/otlp/collector.yaml
+        "$go" run "go.opentelemetry.io/collector/cmd/builder@$COLLECTOR" --config tests/otlp/collector.yaml || return 1
+    mkdir -p "$(dirname "$kept")" && cp $at/otelcol "$kept.$$" && mv "$kept.$$" "$kept"
 }
 
 # go_is_new_enough GO MINOR: whether this Go is 1.MINOR or newer.

@@ -14,9 +14,11 @@ pub mod options;
 pub mod otlp;
 mod protobuf;
 mod say;
+mod sockets;
 pub mod start;
 pub mod sums;
 mod watching;
+mod web;
 
 #[cfg(test)]
 mod tests;

@@ -105,8 +105,27 @@ left out, and counted.",
 Beginning needs CAP_BPF and CAP_PERFMON, and to read tracefs (root, or
 CAP_DAC_READ_SEARCH). From then on it holds these three and no others, gains
 none (no_new_privs), and the thread that answers holds none. It answers on
-loopback only, unless --listen-anywhere is given: there is neither encryption
-nor a password; a proxy has them.",
+loopback only, and on a socket that systemd passes on. Another address takes a
+--web-config-file with TLS and passwords (or certificates), or
+--listen-anywhere.",
+    ),
+    (
+        "TLS and passwords",
+        "\
+--web-config-file has the keys of Prometheus' exporters:
+  tls_server_config:
+    cert_file: cachetopd.pem       beside the file, if the path is relative
+    key_file: cachetopd.key
+    min_version: TLS13             or max_version; TLS12 and TLS13 are spoken
+    client_auth_type: RequireAndVerifyClientCert
+    client_ca_file: clients.pem
+  basic_auth_users:
+    prometheus: $2y$10$...         htpasswd -nBC 10 prometheus
+  http_server_config:
+    headers: { X-Frame-Options: deny }
+What is not heeded is refused (exit code 2). All paths want the password,
+/healthz too. Files that have changed are read anew; what would guard less is
+not taken until cachetopd begins anew.",
     ),
     (
         "Exit codes",
@@ -133,6 +152,10 @@ pub struct Args {
     /// Let --listen name an address that others can reach: what runs here is told to whoever asks
     #[arg(long)]
     pub listen_anywhere: bool,
+
+    /// TLS and passwords for whoever asks, as Prometheus' exporters have them (YAML)
+    #[arg(long, value_name = "FILE")]
+    pub web_config_file: Option<PathBuf>,
 
     /// Record to a ring of files in this directory
     #[arg(long, value_name = "DIR")]
@@ -237,11 +260,14 @@ impl CommandLine for Args {
 
     fn check(&self) -> Result<(), String> {
         if let Listen::At(address) = self.listen {
-            if !address.ip().is_loopback() && !self.listen_anywhere {
+            if !address.ip().is_loopback() && !self.listen_anywhere && self.web_config_file.is_none() {
                 return conflict(
-                    "'--listen' is open to others there: take 127.0.0.1, or add '--listen-anywhere'",
+                    "'--listen' is open to others there: take 127.0.0.1, or a '--web-config-file' with TLS and \
+                     passwords, or add '--listen-anywhere'",
                 );
             }
+        } else if self.web_config_file.is_some() {
+            return conflict("with '--listen none' nobody can ask: leave '--web-config-file' out");
         } else if self.record.is_none()
             && self.textfile.is_none()
             && !matches!(self.target(), Ok(Some(_)) | Err(_))
@@ -277,6 +303,8 @@ impl CommandLine for Args {
                 Listen::At(address) => Some(address),
                 Listen::None => None,
             },
+            anywhere: self.listen_anywhere,
+            web: self.web_config_file.clone(),
             record: self.record.clone().map(|directory| (directory, bounds)),
             textfile: self.textfile.clone(),
             series: self.series as usize,

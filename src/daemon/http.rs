@@ -1,182 +1,180 @@
 //! Answers to HTTP, as much of it as a scrape needs: one thread, so many connections, and no patience.
 //!
 //! A library would bring threads without bounds (tiny_http) or a runtime. Here a connection is asked once, answered, and
-//! closed; whoever is slow is closed, too, and of too many the oldest goes.
+//! closed; whoever is slow is closed, too, and of too many the oldest goes, of those who have most.
 
+mod answers;
+mod connection;
+
+use std::collections::HashMap;
 use std::io;
-use std::io::Read as _;
-use std::io::Write as _;
-use std::net::TcpListener;
 use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::time::Duration;
-use std::time::Instant;
 
 use rustix::event::PollFd;
 use rustix::event::PollFlags;
 use rustix::event::Timespec;
+use rustix::net::SocketFlags;
 
-use super::exposition::Format;
-use super::exposition::exposition;
 use super::sums::Sums;
+use super::web::Checker;
+use super::web::Web;
+use answers::Answers;
+use connection::Connection;
+use connection::Phase;
+use connection::Step;
 
 /// Connections at once.
-const CONNECTIONS: usize = 32;
-/// Bytes of a request.
-const REQUEST: usize = 8192;
-/// How long a connection may take, from its beginning to its end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECTIONS: usize = 128;
+/// Taken in at once: those that are connected have their turn, too.
+const AT_ONCE: usize = 16;
 
-struct Connection {
-    stream: TcpStream,
-    began: Instant,
-    asked: Vec<u8>,
-    answer: Vec<u8>,
-    sent: usize,
+struct Server {
+    web: Web,
+    answers: Answers,
+    checker: Checker,
+    all: Vec<Connection>,
+    number: u64,
 }
 
-/// What became of it.
-enum Step {
-    Waits,
-    Over,
-}
-
-impl Connection {
-    fn step(&mut self, sums: &Mutex<Sums>) -> Step {
-        if self.answer.is_empty() {
-            let mut piece = [0; 2048];
-            match self.stream.read(&mut piece) {
-                Ok(0) => return Step::Over,
-                Ok(n) => self.asked.extend_from_slice(piece.get(..n).unwrap_or_default()),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Step::Waits,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => return Step::Waits,
-                Err(_) => return Step::Over,
-            }
-            let whole = self.asked.windows(4).any(|w| w == b"\r\n\r\n");
-            if !whole && self.asked.len() < REQUEST {
-                return Step::Waits;
-            }
-            self.answer =
-                if whole { answer(&self.asked, sums) } else { status("431 Request Header Fields Too Large") };
-        }
-        match self.stream.write(self.answer.get(self.sent..).unwrap_or_default()) {
-            Ok(n) => self.sent += n,
-            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Err(_) => return Step::Over,
-        }
-        if self.sent < self.answer.len() {
-            return Step::Waits;
-        }
-        let _ = self.stream.shutdown(std::net::Shutdown::Write);
-        Step::Over
-    }
-}
-
-fn response(status: &str, kind: &str, more: &str, body: impl AsRef<[u8]>, with_body: bool) -> Vec<u8> {
-    let body = body.as_ref();
-    let length = body.len();
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n{more}\r\n"
-    );
-    let mut out = head.into_bytes();
-    if with_body {
-        out.extend_from_slice(body);
-    }
-    out
-}
-
-fn status(status: &str) -> Vec<u8> {
-    response(status, "text/plain; charset=utf-8", "", format!("{status}\n"), true)
-}
-
-/// The answer to a request that is whole.
-fn answer(request: &[u8], sums: &Mutex<Sums>) -> Vec<u8> {
-    let text = String::from_utf8_lossy(request);
-    let mut lines = text.split("\r\n");
-    let mut words = lines.next().unwrap_or_default().split(' ');
-    let (method, target, version) = (words.next(), words.next(), words.next());
-    let (Some(method), Some(target), Some("HTTP/1.1" | "HTTP/1.0")) = (method, target, version) else {
-        return status("400 Bad Request");
-    };
-    if !matches!(method, "GET" | "HEAD") {
-        let allow = "Allow: GET, HEAD\r\n";
-        return response("405 Method Not Allowed", "text/plain; charset=utf-8", allow, "", true);
-    }
-    let accept = lines.filter_map(|l| l.split_once(':')).find(|(key, _)| key.eq_ignore_ascii_case("accept"));
-    let body = method == "GET";
-    let locked = || sums.lock().unwrap_or_else(PoisonError::into_inner);
-    match target.split('?').next().unwrap_or_default() {
-        "/metrics" => {
-            let format = Format::accepted(accept.map_or("", |(_, kinds)| kinds));
-            let all = exposition(&locked(), format);
-            response("200 OK", format.content_type(), "", &all, body)
-        }
-        "/healthz" if locked().alive() => response("200 OK", "text/plain; charset=utf-8", "", "ok\n", body),
-        "/healthz" => status("503 Service Unavailable"),
-        "/" => response("200 OK", "text/plain; charset=utf-8", "", "cachetopd: /metrics, /healthz\n", body),
-        _ => status("404 Not Found"),
-    }
-}
-
-/// Answers for ever.
+/// Answers for ever, on listening sockets.
 ///
 /// # Errors
-/// When the system refuses to wait.
-pub fn serve(listener: &TcpListener, sums: &Arc<Mutex<Sums>>) -> io::Result<()> {
-    listener.set_nonblocking(true)?;
-    let mut all: Vec<Connection> = Vec::new();
+/// When the system refuses to wait, or the thread that looks at passwords.
+pub(super) fn serve(listeners: &[OwnedFd], web: Web, sums: &Arc<Mutex<Sums>>) -> io::Result<()> {
+    for listener in listeners {
+        rustix::io::ioctl_fionbio(listener, true)?;
+    }
+    let answers = Answers::new(sums);
+    let mut server = Server { web, answers, checker: Checker::start()?, all: Vec::new(), number: 0 };
     loop {
-        let mut fds = vec![PollFd::new(listener, PollFlags::IN)];
-        fds.extend(all.iter().map(|c| {
-            PollFd::new(&c.stream, if c.answer.is_empty() { PollFlags::IN } else { PollFlags::OUT })
-        }));
+        server.turn(listeners)?;
+    }
+}
+
+impl Server {
+    /// Waits, and lets everybody go on for whom there is something.
+    fn turn(&mut self, listeners: &[OwnedFd]) -> io::Result<()> {
+        let mut fds = vec![PollFd::new(self.checker.bell(), PollFlags::IN)];
+        fds.extend(listeners.iter().map(|l| PollFd::new(l, PollFlags::IN)));
+        fds.extend(self.all.iter().map(|c| PollFd::new(&c.stream, c.wants())));
         // Without connections there is nothing to be impatient about.
-        let timeout = (!all.is_empty()).then_some(Timespec { tv_sec: 1, tv_nsec: 0 });
+        let timeout = (!self.all.is_empty()).then_some(Timespec { tv_sec: 1, tv_nsec: 0 });
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(e) => return Err(e.into()),
         }
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         drop(fds);
-        let mut n = 0;
+        let (bell, rest) = ready.split_first().unwrap_or((&false, &[]));
+        let (listening, connected) = rest.split_at_checked(listeners.len()).unwrap_or((rest, &[]));
+        let mut connected = connected.iter();
+        let mut all = std::mem::take(&mut self.all);
         all.retain_mut(|c| {
-            n += 1;
-            let over = ready.get(n) == Some(&true) && matches!(c.step(sums), Step::Over);
-            !over && c.began.elapsed() < PATIENCE
+            let over = connected.next() == Some(&true) && self.step(c) == Step::Over;
+            !over && !c.is_late()
         });
-        if ready.first() == Some(&true) {
-            accept(listener, &mut all);
+        self.all = all;
+        if *bell {
+            self.judge();
+        }
+        self.look();
+        for (listener, _) in listeners.iter().zip(listening).filter(|(_, ready)| **ready) {
+            self.accept(listener);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, c: &mut Connection) -> Step {
+        let step = c.step();
+        let Step::Asked { whole } = step else { return step };
+        if !whole {
+            let answer = answers::status("431 Request Header Fields Too Large", &c.rules);
+            return c.answer(answer);
+        }
+        if !c.rules.users.is_empty() {
+            let Some(login) = answers::login(&c.asked) else {
+                let answer = answers::stranger(&c.rules);
+                return c.answer(answer);
+            };
+            if !self.checker.knows(&login, &c.rules) {
+                c.phase = Phase::Waits;
+                return Step::Waits;
+            }
+        }
+        let answer = self.answers.answer(&c.asked, &c.rules);
+        c.answer(answer)
+    }
+
+    /// Answers whom a password was looked at of, and all who gave the same meanwhile.
+    fn judge(&mut self) {
+        let Some((number, right)) = self.checker.verdict() else { return };
+        let mut all = std::mem::take(&mut self.all);
+        all.retain_mut(|c| {
+            if !matches!(c.phase, Phase::Waits) {
+                return true;
+            }
+            let known = || answers::login(&c.asked).is_some_and(|login| self.checker.knows(&login, &c.rules));
+            let answer = if right && known() {
+                self.answers.answer(&c.asked, &c.rules)
+            } else if c.number == number {
+                answers::stranger(&c.rules)
+            } else {
+                return true;
+            };
+            c.answer(answer) != Step::Over
+        });
+        self.all = all;
+    }
+
+    /// Has the next password looked at: of who waits longest.
+    fn look(&mut self) {
+        let next = self.all.iter().find(|c| self.checker.is_free() && matches!(c.phase, Phase::Waits));
+        let Some(c) = next else { return };
+        if let Some(login) = answers::login(&c.asked) {
+            let (number, rules) = (c.number, Arc::clone(&c.rules));
+            self.checker.look(number, login, rules);
+        }
+    }
+
+    fn accept(&mut self, listener: &OwnedFd) {
+        for _ in 0..AT_ONCE {
+            match rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok(socket) => {
+                    self.number += 1;
+                    if self.all.len() >= CONNECTIONS {
+                        self.make_room();
+                    }
+                    self.all.extend(Connection::new(self.number, TcpStream::from(socket), self.web.now()));
+                }
+                Err(rustix::io::Errno::AGAIN) => return,
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => {}
+                Err(_) => {
+                    // Out of descriptors, it may be: not again at once.
+                    std::thread::sleep(Duration::from_millis(50));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// One that was answered goes; else the oldest of the address that has most: one machine does not drive out all others.
+    fn make_room(&mut self) {
+        let mut by: HashMap<_, usize> = HashMap::new();
+        for c in &self.all {
+            *by.entry(c.peer).or_default() += 1;
+        }
+        let most = by.values().copied().max();
+        let answered = self.all.iter().position(|c| matches!(c.phase, Phase::Lingers(_)));
+        let oldest = || self.all.iter().position(|c| by.get(&c.peer).copied() == most);
+        if let Some(at) = answered.or_else(oldest) {
+            self.all.remove(at);
         }
     }
 }
 
-fn accept(listener: &TcpListener, all: &mut Vec<Connection>) {
-    // Not all that wait: those that are connected have their turn, too.
-    for _ in 0..CONNECTIONS {
-        match listener.accept() {
-            Ok((stream, _)) => {
-                if stream.set_nonblocking(true).is_err() {
-                    continue;
-                }
-                if all.len() >= CONNECTIONS {
-                    all.remove(0);
-                }
-                all.push(Connection {
-                    stream,
-                    began: Instant::now(),
-                    asked: Vec::new(),
-                    answer: Vec::new(),
-                    sent: 0,
-                });
-            }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-            Err(_) => {
-                // Out of descriptors, it may be: not again at once.
-                std::thread::sleep(Duration::from_millis(50));
-                return;
-            }
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

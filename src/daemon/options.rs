@@ -17,6 +17,10 @@ pub struct Options {
     pub interval: Duration,
     /// Where to answer; `None`: nowhere.
     pub listen: Option<SocketAddr>,
+    /// Whoever can reach that address may ask.
+    pub anywhere: bool,
+    /// The web configuration file: TLS, passwords.
+    pub web: Option<PathBuf>,
     /// Record to a ring in this directory.
     pub record: Option<(PathBuf, Bounds)>,
     /// Write the metrics to a file in this directory.

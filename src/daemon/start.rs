@@ -1,7 +1,6 @@
 //! `cachetopd` from its options to its end.
 
 use std::io;
-use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,8 +12,10 @@ use super::http;
 use super::options::Options;
 use super::otlp;
 use super::say::say;
+use super::sockets;
 use super::sums::Sums;
 use super::watching::Watching;
+use super::web::Web;
 use crate::engines::Engines;
 use crate::exit::Failure;
 use crate::live::Beat;
@@ -41,12 +42,10 @@ use crate::wait::Wake;
 /// When it could not do what is requested; with the remedy.
 pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     // Mistakes are reported before anything is loaded.
-    let listener = match options.listen.filter(|_| !options.counting.explain) {
-        Some(address) => Some(TcpListener::bind(address).map_err(|e| {
-            Failure::failed(format!("cannot listen on {address}: {e}"))
-                .remedy("choose another one with '--listen'")
-        })?),
-        None => None,
+    let web = web(options)?;
+    let listeners = match options.listen.filter(|_| !options.counting.explain) {
+        Some(address) => sockets::open(address)?,
+        None => Vec::new(),
     };
     if let Some(directory) = options.textfile.as_deref().filter(|d| !d.is_dir()) {
         return Err(Failure::usage(format!("{} is no directory", Foreign::from(directory)))
@@ -95,13 +94,14 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     };
     let mut beat = Beat::new(wait.now(), options.interval);
     state.tick(&mut engines, Wake::Deadline)?;
-    if let Some(listener) = listener {
-        let address = listener.local_addr().map_err(anyhow::Error::from)?;
-        say(&format!("listening on http://{address}/metrics"));
+    if !listeners.is_empty() {
+        for listener in &listeners {
+            say(&format!("listening on {}", sockets::name(listener, web.rules().tls.is_some())));
+        }
         let sums = Arc::clone(&sums);
         let answer = move || {
             // Who answers strangers needs nothing but the connection.
-            let served = privilege::keep(&[]).and_then(|()| http::serve(&listener, &sums));
+            let served = privilege::keep(&[]).and_then(|()| http::serve(&listeners, web, &sums));
             if let Err(e) = served {
                 say(&format!("error: cannot answer any more: {e}"));
             }
@@ -130,6 +130,24 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
         }
         beat.advance(wait.now());
     }
+}
+
+/// Who may ask, as the web configuration has it.
+fn web(options: &Options) -> Result<Web, Failure> {
+    let web = Web::read(options.web.as_deref()).map_err(|e| {
+        Failure::usage(format!("'--web-config-file': {e}"))
+            .remedy("docs/guide/cachetopd.md has the keys that are heeded")
+    })?;
+    let others = options.listen.is_some_and(|address| !address.ip().is_loopback());
+    if others && !options.anywhere && !web.rules().closed() {
+        return Err(Failure::usage("'--listen' is open to others there").remedy(
+            "the web configuration needs TLS, and passwords or certificates of clients; or add '--listen-anywhere'",
+        ));
+    }
+    if others && web.rules().tls.is_none() && !web.rules().users.is_empty() {
+        say("warning: passwords come unencrypted: the web configuration has no TLS");
+    }
+    Ok(web)
 }
 
 /// What was said already: once for each stretch of trouble.
