@@ -5,6 +5,8 @@ use std::fs;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
+use std::time::Duration;
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -35,9 +37,19 @@ fn forget(dir: &Path) {
             forget(&entry.path());
             continue;
         }
-        let file = File::open(entry.path()).unwrap();
-        // SAFETY: takes numbers; the descriptor is open.
-        assert_eq!(unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) }, 0);
+        let (path, start) = (entry.path(), Instant::now());
+        let file = File::open(&path).unwrap();
+        // What is being written just now stays: by mincore it is known to be gone.
+        loop {
+            // SAFETY: takes numbers; the descriptor is open.
+            let done = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+            assert_eq!(done, 0);
+            if resident(&file) == 0 {
+                break;
+            }
+            assert!(start.elapsed() < Duration::from_secs(30), "{} stays in the cache", path.display());
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 

@@ -77,7 +77,10 @@ impl App {
             self.say("this is a recording already: --from begins it at a moment");
             return Vec::new();
         }
-        let Some(snapshot) = &self.snapshot else { return Vec::new() };
+        let Some(snapshot) = &self.snapshot else {
+            self.say("there is nothing to keep before the first interval has ended");
+            return Vec::new();
+        };
         if self.scene.engine != crate::plan::Engine::Exact {
             self.say("the classic engine keeps nothing of the past");
             return Vec::new();
