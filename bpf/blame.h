@@ -164,8 +164,7 @@ static __always_inline u64 owner_of_folio(void *folio)
 /* The registers that the running thread entered the kernel with; null for a thread of the kernel's own. */
 static __always_inline struct pt_regs *entered_with(struct task_struct *task, u32 flags)
 {
-	if (flags & (PF_KTHREAD | PF_IO_WORKER) ||
-	    BPF_CORE_READ(task, thread_info.status) & TS_COMPAT)
+	if (flags & (PF_KTHREAD | PF_IO_WORKER) || BPF_CORE_READ(task, thread_info.status) & TS_COMPAT)
 		return 0;
 	/* From 5.15. Before, they are at the top of the stack, without padding. */
 	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
@@ -252,8 +251,8 @@ static __always_inline u32 why_reclaimed(struct task_struct *task, u32 flags, st
 	if (state)
 		return BLAME_RECLAIM;
 	if (flags & PF_KTHREAD)
-		return *(u64 *)key->process << 8 == 0x646e6f6d61646b00ULL /* "kdamond" */ ? BLAME_DAMON :
-											   BLAME_RECLAIM;
+		return *(u64 *)key->process << 8 == 0x646e6f6d61646b00ULL /* "kdamond" */ ? BLAME_DAMON
+											  : BLAME_RECLAIM;
 	regs = entered_with(task, flags);
 	nr = regs ? (s64)BPF_CORE_READ(regs, CALL_NUMBER) : -1;
 	return is_advice(regs, nr, MADV_PAGEOUT) ? BLAME_PAGEOUT : BLAME_RECLAIM;
@@ -474,8 +473,8 @@ static __always_inline void blame_refault(void *folio)
 	if (!ready || is_swap_backed(folio) || is_self(bpf_get_current_pid_tgid() >> 32))
 		return;
 	first = folio_index_of(folio);
-	blame_all(file_as_number(folio_mapping_of(folio)), first, first + (1ULL << (folio_order_of(folio) & 31)) - 1,
-		  BLAME_REFAULTS);
+	blame_all(file_as_number(folio_mapping_of(folio)), first,
+		  first + (1ULL << (folio_order_of(folio) & 31)) - 1, BLAME_REFAULTS);
 }
 
 #endif
