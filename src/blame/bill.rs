@@ -49,11 +49,15 @@ impl Bill {
     /// The sum of the rows of which this holds.
     #[must_use]
     pub fn sum(&self, which: impl Fn(How) -> bool) -> Counts {
-        let rows = self.rows.iter().filter(|(who, _)| which(who.how));
-        rows.fold(Counts::default(), |sum, (_, n)| Counts {
-            out: sum.out + n.out,
-            back: sum.back + n.back,
-            refaulted: sum.refaulted + n.refaulted,
-        })
+        sum(self.rows.iter().filter(|(who, _)| which(who.how)))
     }
+}
+
+/// What rows are together.
+pub(super) fn sum<'a>(rows: impl Iterator<Item = &'a (Evictor, Counts)>) -> Counts {
+    rows.fold(Counts::default(), |sum, (_, n)| Counts {
+        out: sum.out + n.out,
+        back: sum.back + n.back,
+        refaulted: sum.refaulted + n.refaulted,
+    })
 }

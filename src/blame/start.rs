@@ -88,6 +88,10 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
     if bill.rows.iter().any(|(who, _)| who.who.is_none()) {
         notes.push("there was no room for all rows: some pages are put together by how they left".into());
     }
+    let lost = total.so_far().map_or(0, |all| all.lost.total());
+    if let Some(all) = total.so_far().filter(|_| lost > 0) {
+        notes.push(crate::loss::sentence(&all.lost));
+    }
     if bill.forgotten > 0 {
         notes.push(format!(
             "{} pages that left were forgotten for want of room: whether they came back is not known",
@@ -103,6 +107,7 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
         refaulted: figure(Figure::Refaulted),
         comes,
         refaults,
+        lost,
         top: ROWS,
         notes: &notes,
     };

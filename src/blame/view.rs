@@ -9,6 +9,7 @@ use super::Counts;
 use super::Evictor;
 use super::How;
 use super::Row;
+use super::bill::sum;
 use crate::names::Names;
 use crate::text::foreign::Foreign;
 use crate::text::numbers;
@@ -29,6 +30,8 @@ pub(super) struct Shown<'a> {
     /// Whether it is seen that pages come back, and what the kernel itself takes for read back in.
     pub(super) comes: bool,
     pub(super) refaults: bool,
+    /// Events that could not be accounted, of these programs and of those that count beside them.
+    pub(super) lost: u64,
     /// Rows of the table.
     pub(super) top: usize,
     /// What is not known, and why.
@@ -103,6 +106,7 @@ impl Shown<'_> {
             },
             "refaulted_of_unknown_pages": self.refaults.then_some(bill.strangers),
             "forgotten_pages": bill.forgotten,
+            "lost": { "total": self.lost },
             "notes": self.notes,
         });
         format!("{}\n", json!({ "blame": blame }))
@@ -135,8 +139,13 @@ impl Shown<'_> {
             let _ = writeln!(out, "{:>8} {back:>8} {refaulted:>8}  {:<11}  {who}", volume(n.out), how.name());
         }
         if let Some(more) = bill.rows.len().checked_sub(self.top).filter(|more| *more > 0) {
-            let rest = bill.rows.iter().skip(self.top).map(|(_, n)| n.out).sum();
-            let _ = writeln!(out, "{:>8} {:>8} {:>8}  in {more} more rows (--json)", volume(rest), "", "");
+            let rest = sum(bill.rows.iter().skip(self.top));
+            let (back, refaulted) = (known(self.back(&rest)), known(self.refaulted(&rest)));
+            let _ = writeln!(
+                out,
+                "{:>8} {back:>8} {refaulted:>8}  in {more} more rows (--json)",
+                volume(rest.out)
+            );
         }
         if self.refaults && bill.strangers > 0 {
             let _ = writeln!(
@@ -268,6 +277,7 @@ mod tests {
             refaulted: Some(263),
             comes: true,
             refaults,
+            lost: 3,
             top: 10,
             notes: &[],
         }
@@ -296,6 +306,22 @@ mod tests {
         assert!(unknown.contains("    4.0M     1.0M        -  direct"), "{unknown}");
     }
 
+    /// Rows that are not shown are a line, with which the table still adds up.
+    #[test]
+    fn what_is_cut_is_told_with_all_its_figures() {
+        let bill = bill();
+        let text = Shown { top: 1, ..shown(&bill, &mut Fake, true) }.text();
+        let back = bill.rows[1..].iter().map(|(_, n)| n.back).sum::<u64>();
+        let refaulted = bill.rows[1..].iter().map(|(_, n)| n.refaulted).sum::<u64>();
+        let line = format!(
+            "{:>8} {:>8} {:>8}  in 4 more rows (--json)\n",
+            volume(1296 - 1024),
+            volume(back),
+            volume(refaulted)
+        );
+        assert!(text.contains(&line), "{text}");
+    }
+
     #[test]
     fn as_json() {
         let text = shown(&bill(), &mut Fake, false).json();
@@ -311,5 +337,6 @@ mod tests {
         assert_eq!(all["rows"][4]["who"], Value::Null);
         assert_eq!(all["totals"]["out_pages"], 1296);
         assert_eq!(all["refaulted_of_unknown_pages"], Value::Null);
+        assert_eq!(all["lost"]["total"], 3);
     }
 }

@@ -324,7 +324,13 @@ pub fn wanted(args: &Args) -> bool {
 /// On the first file system that is there: who evicts is no matter of file systems.
 pub fn run(args: &Args, dirs: &[(Fs, PathBuf)], tally: &mut Tally) -> Result<()> {
     let ext4 = dirs.iter().find(|(fs, _)| *fs == Fs::Ext4);
-    let Some((_, dir)) = ext4.filter(|_| wanted(args)) else { return Ok(()) };
+    if !wanted(args) {
+        return Ok(());
+    }
+    let Some((_, dir)) = ext4 else {
+        println!("blame: not run, for there is no directory on ext4");
+        return Ok(());
+    };
     let wants = Wants { blame: true, ..Wants::default() };
     let (without_functions, without_kprobes) = (args.without_functions, args.without_kprobes);
     let mut session =
