@@ -207,6 +207,24 @@ run_truth() {
         -- "$command $*"
 }
 
+# A kernel that tells how long calls took, unlike one where only tracepoints attach: as Prometheus has it.
+run_latency_scraped() {
+    local python=target/guest-python at=target/without-debug command added=()
+    tests/vm/python $python
+    mkdir -p $at
+    for command in cachetopd cachestat; do
+        strip --strip-debug -o $at/$command target/debug/$command
+        added+=(--add $at/$command:/bin/$command)
+    done
+    for command in prometheus promtool; do added+=(--add target/prometheus/usr/bin/$command:/bin/$command); done
+    for command in contrib tests/prometheus tests/web docs/guide; do added+=(--add $command:/source/$command); done
+    run_matrix scraped 6.12 --fs ext4 --mem 2048 "${added[@]}" --add $python:/usr --add /usr/bin/python3:/bin/python3 \
+        --add "$(command -v mke2fs):/bin/mkfs.ext4" \
+        --add /etc/mke2fs.conf:/etc/mke2fs.conf \
+        -- 'export PYTHONHOME=/usr && cd /source && python3 tests/prometheus/run /bin/cachetopd /bin/cachestat /bin/prometheus /bin/promtool >/tmp/o
+            s=$?; cat /tmp/o; [ $s = 0 ] && grep -q "latency by native histograms$" /tmp/o'
+}
+
 # run_9p PROGRAM: a directory of this machine, which QEMU serves to a guest, read there.
 run_9p() {
     mkdir -p target/9p
@@ -591,6 +609,8 @@ test_all() {
     rm -rf target/vm-results target/vm-logs
     mkdir -p target/vm-logs
     kernels=${VM_KERNELS:-$(tests/vm/vm list | awk '{ printf "%s%s", sep, $1; sep = "," }')}
+    # Where its package cannot be had, that has been said.
+    [ ! -x target/prometheus/usr/bin/promtool ] || ! grep -q '6\.12' <<<"$kernels" || run_latency_scraped
     if load=$(test_program load) && [ -n "$load" ]; then
         step "load tests on this kernel, $(uname -r)" "$load"
         # Preemptible kernels skip events under such load, and say so (KNOWN_ISSUES.md): there, fewer of the tests.
