@@ -207,8 +207,8 @@ run_truth() {
         -- "$command $*"
 }
 
-# A kernel that tells how long calls took, unlike one where only tracepoints attach: as Prometheus has it.
-run_latency_scraped() {
+# What Prometheus makes of the times of calls, in a guest: its kernel tells them, unlike one where only tracepoints attach.
+latency_scraped() {
     local python=target/guest-python at=target/without-debug command added=()
     tests/vm/python $python
     mkdir -p $at
@@ -218,11 +218,24 @@ run_latency_scraped() {
     done
     for command in prometheus promtool; do added+=(--add target/prometheus/usr/bin/$command:/bin/$command); done
     for command in contrib tests/prometheus tests/web docs/guide; do added+=(--add $command:/source/$command); done
-    run_matrix scraped 6.12 --fs ext4 --mem 2048 "${added[@]}" --add $python:/usr --add /usr/bin/python3:/bin/python3 \
-        --add "$(command -v mke2fs):/bin/mkfs.ext4" \
-        --add /etc/mke2fs.conf:/etc/mke2fs.conf \
-        -- 'export PYTHONHOME=/usr && cd /source && python3 tests/prometheus/run /bin/cachetopd /bin/cachestat /bin/prometheus /bin/promtool >/tmp/o
-            s=$?; cat /tmp/o; [ $s = 0 ] && grep -q "latency by native histograms$" /tmp/o'
+    nice tests/vm/vm run 6.12 --fs ext4 --mem 2048 --timeout 900 --logs target/vm-logs/scraped "${added[@]}" \
+        --add $python:/usr --add /usr/bin/python3:/bin/python3 \
+        --add "$(command -v mke2fs):/bin/mkfs.ext4" --add /etc/mke2fs.conf:/etc/mke2fs.conf \
+        -- 'export PYTHONHOME=/usr && cd /source && python3 tests/prometheus/run /bin/cachetopd /bin/cachestat /bin/prometheus /bin/promtool' &&
+        grep -q "latency by native histograms" target/vm-logs/scraped/6.12.log
+}
+
+# beside COMMAND...: that guest takes minutes, and runs beside what mostly waits.
+beside() {
+    local scraped=
+    if [ -x target/prometheus/usr/bin/promtool ] && grep -q '6\.12' <<<"$kernels"; then
+        (set +e; latency_scraped >target/scraped.out 2>&1; echo $? >target/scraped.status) &
+        scraped=$!
+    fi
+    "$@"
+    [ -n "$scraped" ] || return 0
+    wait "$scraped"
+    step "Prometheus in a guest of 6.12" bash -c 'cat target/scraped.out; exit "$(cat target/scraped.status)"'
 }
 
 # run_9p PROGRAM: a directory of this machine, which QEMU serves to a guest, read there.
@@ -609,8 +622,6 @@ test_all() {
     rm -rf target/vm-results target/vm-logs
     mkdir -p target/vm-logs
     kernels=${VM_KERNELS:-$(tests/vm/vm list | awk '{ printf "%s%s", sep, $1; sep = "," }')}
-    # Where its package cannot be had, that has been said.
-    [ ! -x target/prometheus/usr/bin/promtool ] || ! grep -q '6\.12' <<<"$kernels" || run_latency_scraped
     if load=$(test_program load) && [ -n "$load" ]; then
         step "load tests on this kernel, $(uname -r)" "$load"
         # Preemptible kernels skip events under such load, and say so (KNOWN_ISSUES.md): there, fewer of the tests.
@@ -636,7 +647,7 @@ test_all() {
     if stories=$(test_program stories) && [ -n "$stories" ]; then
         # An old and a new one only: each takes minutes, because the disk is slow on purpose. Both at once: they mostly wait.
         some=$(tr ',' '\n' <<<"$kernels" | grep -xE '5\.10|7\.2' | paste -sd, || :)
-        [ -z "$some" ] || run_stories "$stories" "$some"
+        [ -z "$some" ] || beside run_stories "$stories" "$some"
     else
         step "stories" false "(they do not build)"
     fi
