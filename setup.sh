@@ -225,17 +225,32 @@ latency_scraped() {
         grep -q "latency by native histograms" target/vm-logs/scraped/6.12.log
 }
 
-# beside COMMAND...: that guest takes minutes, and runs beside what mostly waits.
+# The oldest Rust that Cargo.toml takes: what is newer in the language is seen by no other compiler.
+oldest_rust() {
+    rustup toolchain install --profile minimal --no-self-update 1.$MIN_RUST
+    nice cargo +1.$MIN_RUST check --locked --bins --target-dir target/oldest
+}
+
+# beside COMMAND...: checks that take minutes and a processor run beside what mostly waits.
 beside() {
-    local scraped=
-    if [ -x target/prometheus/usr/bin/promtool ] && grep -q '6\.12' <<<"$kernels"; then
-        (set +e; latency_scraped >target/scraped.out 2>&1; echo $? >target/scraped.status) &
-        scraped=$!
-    fi
+    local name checks=()
+    if [ -x target/prometheus/usr/bin/promtool ] && grep -q '6\.12' <<<"$kernels"; then checks+=(latency_scraped); fi
+    if command -v rustup >/dev/null; then checks+=(oldest_rust); else skip "Rust 1.$MIN_RUST" "no rustup"; fi
+    (for name in "${checks[@]}"; do
+        status=0
+        (set -e; "$name") >"target/$name.out" 2>&1 || status=$?
+        echo "$status" >"target/$name.status"
+    done) &
+    local others=$!
     "$@"
-    [ -n "$scraped" ] || return 0
-    wait "$scraped"
-    step "Prometheus in a guest of 6.12" bash -c 'cat target/scraped.out; exit "$(cat target/scraped.status)"'
+    wait "$others"
+    for name in "${checks[@]}"; do step "${name//_/ }" told "$name"; done
+}
+
+# told NAME: what a check of beside() said, and how it ended.
+told() {
+    cat "target/$1.out"
+    return "$(cat "target/$1.status")"
 }
 
 # run_9p PROGRAM: a directory of this machine, which QEMU serves to a guest, read there.

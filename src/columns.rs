@@ -255,10 +255,9 @@ const BEHIND: &[Column] = &[
 const fn placed(figure: Figure) -> bool {
     let mut i = 0;
     while i < BEFORE.len() {
-        if let Origin::Figure(f) = BEFORE[i].1.from
-            && f as usize == figure as usize
-        {
-            return true;
+        match BEFORE[i].1.from {
+            Origin::Figure(f) if f as usize == figure as usize => return true,
+            _ => {}
         }
         i += 1;
     }

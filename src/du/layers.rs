@@ -92,9 +92,10 @@ impl Layers {
     /// Adds the mounts of the processes that have these roots.
     pub(super) fn add_roots(&mut self, roots: Vec<PathBuf>) {
         for root in roots {
-            if self.roots.insert(root.clone())
-                && let Some(proc) = root.parent()
-            {
+            if !self.roots.insert(root.clone()) {
+                continue;
+            }
+            if let Some(proc) = root.parent() {
                 self.merge(Self::read(proc), &root);
             }
         }

@@ -68,9 +68,8 @@ pub fn pump<T: Send>(
 fn print(mut piece: Vec<u8>, lines: &mpsc::Receiver<Vec<u8>>, out: &mut dyn Write) -> Result<(), Failure> {
     while let Ok(line) = lines.recv() {
         piece.extend(line);
-        while piece.len() < PIECE
-            && let Ok(line) = lines.try_recv()
-        {
+        while piece.len() < PIECE {
+            let Ok(line) = lines.try_recv() else { break };
             piece.extend(line);
         }
         if !printing::offer(&piece, out)? {

@@ -181,9 +181,8 @@ fn browse(
     happened: &Receiver<Happened>,
 ) -> anyhow::Result<Option<i32>> {
     state.listed(tree.list(&state.at));
-    if !state.saved
-        && let Some(first) = state.update(Action::Rescan)
-    {
+    let first = if state.saved { None } else { state.update(Action::Rescan) };
+    if let Some(first) = first {
         state::perform(state, first, tree);
     }
     loop {
@@ -222,9 +221,8 @@ fn browse(
             continue;
         }
         let Some(action) = keys::action(&key, state.mode()) else { continue };
-        if let Some(effect) = state.update(action)
-            && !state::perform(state, effect, tree)
-        {
+        let Some(effect) = state.update(action) else { continue };
+        if !state::perform(state, effect, tree) {
             return Ok(None);
         }
     }

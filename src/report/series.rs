@@ -95,10 +95,11 @@ fn counted(
             run => run?,
         };
         run.label = label;
-        if let Some(left) = run.cold_left
-            && emptied.is_none_or(|(_, most)| left.file_bytes > most.file_bytes)
-        {
-            *emptied = Some((number, left));
+        match run.cold_left {
+            Some(left) if emptied.is_none_or(|(_, most)| left.file_bytes > most.file_bytes) => {
+                *emptied = Some((number, left));
+            }
+            _ => {}
         }
         let (died, status) = (run.signal, run.exit_status);
         let first = *statuses[turn.command].get_or_insert(status);

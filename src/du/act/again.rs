@@ -95,9 +95,10 @@ impl Sink for Again<'_> {
     }
 
     fn take(&self, row: Row) {
-        if self.wants(&row.totals)
-            && let Ok((file, _)) = row.open()
-        {
+        if !self.wants(&row.totals) {
+            return;
+        }
+        if let Ok((file, _)) = row.open() {
             self.look(&row, file.as_fd());
         }
     }

@@ -65,10 +65,7 @@ pub(super) fn whole(fd: BorrowedFd<'_>, from: u64, to: u64, bytes: &AtomicU64) -
 pub(super) fn exactly(fd: BorrowedFd<'_>, runs: &[Run], size: u64, bytes: &AtomicU64) -> Result<(), Unknown> {
     let page = page_size();
     let pages = size.div_ceil(page);
-    if let [all] = runs
-        && all.start == 0
-        && all.end() >= pages
-    {
+    if matches!(runs, [all] if all.start == 0 && all.end() >= pages) {
         return whole(fd, 0, size, bytes);
     }
     // For read(2), if it comes to that.
@@ -77,9 +74,8 @@ pub(super) fn exactly(fd: BorrowedFd<'_>, runs: &[Run], size: u64, bytes: &Atomi
     let mut under_way = 0;
     let mut window: Option<Window> = None;
     for (start, count) in requests(runs, pages) {
-        while under_way < AHEAD
-            && let Some((start, count)) = ahead.next()
-        {
+        while under_way < AHEAD {
+            let Some((start, count)) = ahead.next() else { break };
             under_way += count.max(LEAST);
             // Refused where it has no meaning: then all is read when it is waited for.
             let _ = rustix::fs::fadvise(fd, start * page, NonZeroU64::new(count * page), Advice::WillNeed);

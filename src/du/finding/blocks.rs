@@ -116,7 +116,8 @@ pub(super) fn each<T: Send>(
             }
             turn.done.insert(number, done);
             let Turn { next, done, take, over } = &mut *turn;
-            while !*over && let Some(done) = done.remove(next) {
+            while !*over {
+                let Some(done) = done.remove(next) else { break };
                 *next += 1;
                 *over = !take(done);
             }

@@ -64,9 +64,8 @@ fn compare(
             _ => 0,
         };
         let figures = [runs(&first) - same, runs(&second) - same, same];
-        if let Some((path, _)) = first.or(second)
-            && !each(&path, figures)?
-        {
+        let Some((path, _)) = first.or(second) else { continue };
+        if !each(&path, figures)? {
             return Ok(());
         }
     }

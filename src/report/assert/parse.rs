@@ -55,12 +55,12 @@ pub(super) fn assertion(text: &str, about: About) -> Result<Assertion, String> {
     if rate && [one, other].contains(&Some(Kind::Share)) {
         return Err("a share is no count: it has no rate".into());
     }
-    if let (Some(one), Some(other)) = (one, other)
-        && !alike(one, other)
-    {
-        return Err(format!("{} cannot be compared with {}", word(one), word(other)));
+    match (one, other) {
+        (Some(one), Some(other)) if !alike(one, other) => {
+            Err(format!("{} cannot be compared with {}", word(one), word(other)))
+        }
+        _ => Ok(Assertion { text: text.trim().to_owned(), left, comparison, right }),
     }
-    Ok(Assertion { text: text.trim().to_owned(), left, comparison, right })
 }
 
 fn alike(a: Kind, b: Kind) -> bool {
