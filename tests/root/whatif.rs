@@ -139,10 +139,17 @@ fn ratio(load: Child) -> f64 {
     String::from_utf8(out.stdout).unwrap().trim().parse().unwrap()
 }
 
-/// What it says of a load, and then what is true: predicted, stated error and truth by scale.
-fn compare(mode: &str, file: &Path, seconds: f64, scales: &[f64]) -> Option<Vec<(f64, f64, f64, f64)>> {
+/// What it says of a load, and then what is true: predicted, stated error and truth by scale. `start`: at most so long
+/// does it take until it watches.
+fn compare(
+    mode: &str,
+    file: &Path,
+    seconds: f64,
+    start: f64,
+    scales: &[f64],
+) -> Option<Vec<(f64, f64, f64, f64)>> {
     let group = Group::new(LIMIT)?;
-    let load = group.load(mode, file, seconds + 4.0, 2.0);
+    let load = group.load(mode, file, seconds + start, (seconds + start) / 2.0);
     std::thread::sleep(Duration::from_secs(2));
     let name = group.0.file_name().unwrap().to_str().unwrap();
     let (code, out, err) = output(&mut cachestat(&format!("--json --what-if {seconds} --cgroup /{name}")));
@@ -172,14 +179,15 @@ fn compare(mode: &str, file: &Path, seconds: f64, scales: &[f64]) -> Option<Vec<
 pub fn what_if(dir: &Path) {
     let long = std::env::var("WHAT_IF").is_ok_and(|v| v == "long");
     let file = cold_file(&dir.join("file"), PAGES);
-    let (modes, seconds, scales): (&[_], _, &[_]) = match long {
-        true => (&["zipf", "mix", "loop", "phases"], 16.0, &[0.5, 0.75, 1.25, 1.5, 2.0]),
-        false => (&["zipf"], 4.0, &[0.5, 2.0]),
+    // In an emulated machine programs take many seconds to load.
+    let (modes, seconds, start, scales): (&[_], _, _, &[_]) = match long {
+        true => (&["zipf", "mix", "loop", "phases"], 16.0, 20.0, &[0.5, 0.75, 1.25, 1.5, 2.0]),
+        false => (&["zipf"], 4.0, 4.0, &[0.5, 2.0]),
     };
     let (mut sum, mut count, mut worst) = (0.0, 0.0, 0.0_f64);
     let mut out = std::io::stdout();
     for mode in modes {
-        let Some(points) = compare(mode, &file, seconds, scales) else {
+        let Some(points) = compare(mode, &file, seconds, start, scales) else {
             println!("skipped: cgroups have no memory limits here");
             return;
         };
