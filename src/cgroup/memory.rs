@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::path::PathBuf;
 
 use super::Hierarchy;
 
@@ -36,11 +37,7 @@ impl Memory {
     pub fn read(path: &str) -> Result<Self, &'static str> {
         let mountinfo = fs::read_to_string("/proc/self/mountinfo").map_err(|_| "/proc cannot be read")?;
         let hierarchy = Hierarchy::find(&mountinfo).ok_or("no hierarchy of cgroups is mounted")?;
-        let dir = hierarchy.dir(path).ok_or("it is not below what is mounted here")?;
-        if !dir.is_dir() {
-            return Err("it is gone");
-        }
-        Ok(Self::below(&dir, &hierarchy))
+        Ok(Self::below(&directory(&hierarchy, path)?, &hierarchy))
     }
 
     fn below(dir: &Path, hierarchy: &Hierarchy) -> Self {
@@ -66,6 +63,30 @@ impl Memory {
             pressure: some.zip(full).map(|((some, _), (full, _))| (some, full)),
         }
     }
+}
+
+/// The directory of a path. Bytes that are no UTF-8 have become U+FFFD in it: then it is the one that would be called so.
+fn directory(hierarchy: &Hierarchy, path: &str) -> Result<PathBuf, &'static str> {
+    const GONE: &str = "it is gone";
+    let dir = hierarchy.dir(path).ok_or("it is not below what is mounted here")?;
+    if dir.is_dir() {
+        return Ok(dir);
+    }
+    if !path.contains(char::REPLACEMENT_CHARACTER) {
+        return Err(GONE);
+    }
+    let inside = dir.strip_prefix(&hierarchy.mount).map_err(|_| GONE)?;
+    let mut found = hierarchy.mount.clone();
+    for name in inside {
+        let called = |entry: &fs::DirEntry| entry.file_name().to_string_lossy() == name.to_string_lossy();
+        let mut same = fs::read_dir(&found).map_err(|_| GONE)?.flatten().filter(called);
+        let next = same.next().ok_or(GONE)?.path();
+        if same.next().is_some() {
+            return Err("its name is no UTF-8, and another one's looks the same");
+        }
+        found = next;
+    }
+    Ok(found)
 }
 
 fn text(dir: &Path, name: &str) -> Option<String> {
@@ -110,6 +131,23 @@ mod tests {
         }
         let mount = top.path().into();
         (top, Hierarchy { mount, root: "/".into() })
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_is_found_if_it_is_the_only_one() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let (top, hierarchy) = hierarchy(&[]);
+        let named = |name: &[u8]| top.path().join("a").join(std::ffi::OsStr::from_bytes(name));
+        fs::create_dir_all(named(b"b\xff")).unwrap();
+        fs::create_dir_all(named(b"c")).unwrap();
+        let shown = "/a/b\u{fffd}";
+        assert_eq!(directory(&hierarchy, shown), Ok(named(b"b\xff")));
+        assert_eq!(directory(&hierarchy, "/a/c"), Ok(named(b"c")));
+        for gone in ["/a/b", "/a/\u{fffd}", "/x\u{fffd}/b"] {
+            assert_eq!(directory(&hierarchy, gone), Err("it is gone"), "{gone}");
+        }
+        fs::create_dir_all(named(b"b\xfe")).unwrap();
+        assert!(directory(&hierarchy, shown).unwrap_err().contains("looks the same"));
     }
 
     #[test]

@@ -75,6 +75,7 @@ pub struct Keeper<'a> {
     /// Who is in the rows, and who in the threads below them.
     rosters: [Roster; 2],
     lingering: HashMap<Id, (Entry, u32)>,
+    lingers: bool,
     /// The rows of the last interval: so many of the entries.
     last: (Arc<Vec<Entry>>, usize, Arc<Counted>),
     last_view: Option<View>,
@@ -110,6 +111,7 @@ impl<'a> Keeper<'a> {
             number: 0,
             rosters: [By::Process, By::Thread].map(|by| Roster::new(by, Ended::Unasked)),
             lingering: HashMap::new(),
+            lingers: true,
             last: (Arc::default(), 0, Arc::default()),
             last_view: None,
             length: 0.0,
@@ -129,6 +131,13 @@ impl<'a> Keeper<'a> {
     #[must_use]
     pub fn without_totals(mut self) -> Self {
         self.whole = None;
+        self
+    }
+
+    /// Keeps no rows of intervals before: for those who write each of them down.
+    #[must_use]
+    pub const fn without_lingering(mut self) -> Self {
+        self.lingers = false;
         self
     }
 
@@ -177,7 +186,7 @@ impl<'a> Keeper<'a> {
             }
         };
         // A picture that stands still keeps its rows; the new interval goes into the history only.
-        if self.held.is_none() {
+        if self.held.is_none() && self.lingers {
             self.linger(&mut snapshot);
         }
         snapshot.fresh = true;

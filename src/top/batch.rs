@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::sync::Arc;
 
 use crate::exit::Failure;
 use crate::live::Beat;
@@ -10,7 +9,6 @@ use crate::live::keeper;
 use crate::live::keeper::Keeper;
 use crate::live::snapshot::Ended;
 use crate::live::snapshot::Snapshot;
-use crate::live::snapshot::State;
 use crate::live::snapshot::View;
 use crate::loss;
 use crate::model::Row;
@@ -67,7 +65,8 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
     let view = View { by: settings.by, show, threads, ended: Ended::Unasked };
     // Who lives on this machine says nothing of those in a recording.
     let alive = if scene.replay.is_some() { |_| true } else { keeper::alive };
-    let mut keeper = Keeper::new(source, pivot, scene.files, Box::new(alive))?;
+    // What is written stays written: no row has to stay for the eye.
+    let mut keeper = Keeper::new(source, pivot, scene.files, Box::new(alive))?.without_lingering();
     if show != Show::Total {
         keeper = keeper.without_totals();
     }
@@ -78,8 +77,7 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
         if wake == Wake::Over {
             break;
         }
-        let mut snapshot = keeper.tick(view)?;
-        Arc::make_mut(&mut snapshot.entries).retain(|e| e.state == State::Active);
+        let snapshot = keeper.tick(view)?;
         let text = match options.output {
             Output::Json => json(options, settings.by, &snapshot),
             _ => text(options, settings, scene, &snapshot),

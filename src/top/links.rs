@@ -127,7 +127,8 @@ pub fn commands(by: By, who: &Who) -> Vec<Vec<OsString>> {
             ],
             None => Vec::new(),
         },
-        By::Cgroup => match path(&who.cgroup) {
+        // A name with bytes that are no UTF-8 was not kept byte for byte: no command could be given it.
+        By::Cgroup => match path(&who.cgroup).filter(|c| !c.raw().contains(char::REPLACEMENT_CHARACTER)) {
             Some(cgroup) => vec![
                 with(line(&["cachestat", "1", "10", "--by", "file"]), set("--cgroup=", &cgroup)),
                 with(line(&["cachestat", "--what-if", "60"]), set("--cgroup=", &cgroup)),
@@ -216,5 +217,11 @@ mod tests {
             assert!(commands(By::File, &who(path)).is_empty(), "{path}");
         }
         assert!(commands(By::Process, &Who::default()).is_empty());
+        let cgroup = |path: &str| Who { cgroup: Some(path.into()), ..Who::default() };
+        assert_eq!(commands(By::Cgroup, &cgroup("/a b")).len(), 3);
+        assert!(
+            commands(By::Cgroup, &cgroup("/a\u{fffd}b")).is_empty(),
+            "the kernel knows it by another name"
+        );
     }
 }

@@ -71,11 +71,12 @@ fn axis(
         let x = column(bars, n);
         let text = if age > 0.0 { format!("-{}", ago(age)) } else { now.to_owned() };
         let width = u16::try_from(text.len()).unwrap_or(0);
-        // A mark covers no letter: `now` makes room, any other age is told further on.
+        // A mark covers no letter: `now` goes behind the bars, where it still is later than the mark; any other age is told
+        // further on.
         let mut begin = (x + 1).saturating_sub(width);
         let covered = |begin: u16| (begin..begin + width).any(|x| signs.contains(&x));
-        while n == 0 && begin > bars.x && covered(begin) {
-            begin -= 1;
+        if n == 0 && covered(begin) && width <= SCALE {
+            begin = bars.right();
         }
         if begin >= bars.x && n % 5 == 0 && free > x + 12 && !covered(begin) {
             buffer.set_string(begin, y, &text, theme.dim());

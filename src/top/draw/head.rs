@@ -15,6 +15,7 @@ use crate::columns::Column;
 use crate::live::snapshot::Snapshot;
 use crate::text::numbers::Unit;
 use crate::text::numbers::decimal;
+use crate::text::width::at_a_word;
 use crate::top::app::App;
 use crate::top::app::Mode;
 use crate::top::cells;
@@ -109,7 +110,12 @@ fn place(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_>) {
         Span::styled(text + "  ", style)
     });
     match (lost, area.height > 2) {
-        (Some(lost), true) => lines.push(Line::from(vec![lost, Span::raw(pressure)])),
+        (Some(lost), true) => {
+            // What has no room beside it ends with a word, and says that it goes on.
+            let room = area.width.saturating_sub(u16::try_from(lost.width()).unwrap_or(u16::MAX));
+            let rest = theme.text(&at_a_word(&fitting(pressure, room), room.into()));
+            lines.push(Line::from(vec![lost, Span::raw(rest)]));
+        }
         (Some(lost), false) => lines.iter_mut().for_each(|line| line.spans.insert(0, lost.clone())),
         (None, true) => lines.push(fitting(format!("{pressure}  lost 0"), area.width).into()),
         (None, false) => lines.iter_mut().for_each(|line| line.push_span("  lost 0")),

@@ -256,3 +256,43 @@ fn every_interval_of_the_past_can_be_seen_again_in_any_kind_of_rows() {
     keeper.look_back(None);
     assert_eq!(keeper.again(app.view()).number, 31);
 }
+
+#[test]
+fn what_is_written_down_has_the_rows_of_its_interval_and_no_others() {
+    use crate::top::batch;
+    use crate::top::options::Options;
+    use crate::top::options::Output;
+    for output in [Output::Text, Output::Json] {
+        let mut source = storm(&Rc::new(Cell::new(1)));
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let world = batch::World {
+            source: &mut source,
+            pivot: pivot(),
+            wait: &mut fixtures::Beats(5),
+            out: &mut out,
+            err: &mut err,
+        };
+        let options = Options { output, ..Options::default() };
+        batch::run(&options, &Settings::for_engine(Engine::Exact), &scene(), world).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        let intervals: Vec<_> = match output {
+            Output::Json => out.lines().collect(),
+            _ => out.split("\n\n").filter(|part| part.contains(" daemon")).collect(),
+        };
+        assert_eq!(intervals.len(), 5, "{out}");
+        for (k, text) in (1..).zip(intervals) {
+            let ids: Vec<u32> = match output {
+                Output::Json => {
+                    let all: serde_json::Value = serde_json::from_str(text).unwrap();
+                    let id = |row: &serde_json::Value| row["pid"].as_u64().unwrap() as u32;
+                    all["rows"].as_array().unwrap().iter().map(id).collect()
+                }
+                _ => text.lines().filter_map(|l| l.split_whitespace().next()?.parse().ok()).collect(),
+            };
+            let short: Vec<_> = ids.iter().filter(|pid| **pid >= FIRST).collect();
+            let own = |pid: &&u32| (**pid - FIRST) / EACH == k;
+            assert_eq!((ids.len(), short.len()), ((EACH + STAY) as usize, EACH as usize), "{text}");
+            assert!(short.iter().all(own), "interval {k}: {text}");
+        }
+    }
+}

@@ -225,3 +225,20 @@ fn a_click_on_a_key_is_the_key() {
     app.input(&click(79));
     assert_eq!(app.mode, crate::top::app::Mode::Table, "beside them nothing happens");
 }
+
+#[test]
+fn what_stands_beside_losses_ends_with_a_word_and_says_that_it_goes_on() {
+    for width in [80, 100, 120, 160] {
+        let mut app = app((width, 40));
+        let mut lossy = snapshot(vec![process(7, "reader", &reads(5, 0, 0))], fixtures::busy().total);
+        lossy.system.lost.by_reason = vec![("files_full".into(), 7)];
+        app.take(lossy);
+        let text = frame(&mut app);
+        let line = text.lines().find(|l| l.contains("LOST 7 (files_full")).unwrap();
+        let line = line.trim_matches(['"', '│', ' ']);
+        let whole = line.contains("PSI mem") && line.contains("io ");
+        let cut = line.ends_with('…') && !line.ends_with(" …");
+        assert!(whole != cut, "{width}: {text}");
+        assert!(width > 100 || cut, "{width}: {text}");
+    }
+}

@@ -108,9 +108,15 @@ fn a_mark_is_seen_on_the_axis_and_names_the_file_by_its_time() {
     assert!(name.starts_with("cachetop-2") && name.ends_with(".record") && !name.contains('/'), "{name}");
     assert_eq!(*marks, [6]);
     assert!(frame(&mut app).contains('◆'), "{}", frame(&mut app));
-    assert!(frame_as(&mut app, &Theme { unicode: false, ..Theme::plain() }).contains("now*"));
+    let plain = Theme { unicode: false, ..Theme::plain() };
+    assert!(frame_as(&mut app, &plain).contains("--*now"), "{}", frame_as(&mut app, &plain));
     // Marked twice it is one mark.
     assert_eq!(typed(&mut app, "M"), effects);
+    // What comes later is to the right of it, also where the mark stands in the place of a letter.
+    for (number, axis) in [(7, "--*-now"), (8, "--*--now"), (9, "--*now")] {
+        app.take(Snapshot { number, ..snapshot(Vec::new(), fixtures::busy().total) });
+        assert!(frame_as(&mut app, &plain).contains(axis), "{axis}: {}", frame_as(&mut app, &plain));
+    }
     app.scene.replay = Some(crate::top::scene::Replayed { recorded: Duration::ZERO, kept: Duration::ZERO });
     assert!(typed(&mut app, "M").is_empty());
 }

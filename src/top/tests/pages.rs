@@ -5,6 +5,10 @@ use std::time::Instant;
 
 use super::*;
 use crate::cgroup::Memory;
+use crate::live::keeper::Keeper;
+use crate::pivot::Filter;
+use crate::pivot::Pivot;
+use crate::sample::Counter;
 use crate::top::now::Now;
 use crate::top::now::Pages;
 
@@ -111,4 +115,67 @@ fn a_cgroup_has_its_memory() {
     assert!(text.contains("files         - active -") && text.contains("no limit"), "{text}");
     tell(&mut app, Now::Cgroup(Err("it is gone".into())));
     assert!(frame(&mut app).contains("- (it is gone)"));
+}
+
+/// Twenty intervals of a process, one of them without it.
+fn course(who: &Who) -> Option<crate::top::course::Course> {
+    let start = crate::sample::Moment::now();
+    let made = |n: u64| {
+        let mut out = fixtures::sample(start, Duration::from_secs(n), &[]);
+        let counts = [
+            (Counter::ReadHits, n * 977 % 4000),
+            (Counter::ReadAheadHits, n * 331 % 900),
+            (Counter::ReadMisses, n * 57 % 300),
+        ];
+        if n > 0 && n != 13 {
+            out.rows.push(fixtures::process(7, "postgres", &counts));
+        }
+        out
+    };
+    let mut source = fixtures::Made((0..=20).map(made).collect(), fixtures::plan(&[]));
+    let names = Box::<fixtures::FakeNames>::default();
+    let pivot = Pivot { by: None, top: usize::MAX, filter: Filter::default(), names };
+    let keeper = Keeper::new(&mut source, pivot, true, Box::new(|_| true)).unwrap();
+    let mut keeper = keeper.with_past(None);
+    for _ in 0..20 {
+        keeper.tick(VIEW).unwrap();
+    }
+    keeper.course(None, (By::Process, &Id::Number(7), who))
+}
+
+#[test]
+fn a_process_has_findings_its_course_what_it_reads_and_what_to_run_next() {
+    let who = process(7, "postgres", &[]).who;
+    let course = course(&who);
+    assert!(course.is_some());
+    for size in SIZES {
+        let mut app = opened(size, By::Process, who.clone());
+        let figures = fixtures::figures(&reads(16, 24_354, 514));
+        let file = |path: &str, misses| Row {
+            who: Who { path: Some(path.into()), inode: Some(misses), ..Who::default() },
+            figures: fixtures::figures(&reads(8, 12_177, misses)),
+            classic: None,
+        };
+        let files = vec![file("/srv/data/base/16384/2619", 500), file("/srv/\u{202e}gnp", 14)];
+        let thread =
+            Row { who: Who { tid: Some(9), ..who.clone() }, figures: figures.clone(), classic: None };
+        app.looked_up(crate::top::details::Details {
+            by: By::Process,
+            id: Id::Number(7),
+            who: who.clone(),
+            findings: crate::top::findings::find(&figures, 4096),
+            since_start: Some(Row { who: who.clone(), figures, classic: None }),
+            lists: vec![(By::File, files), (By::Thread, vec![thread])],
+            latency: None,
+            system_latency: None,
+            files_counted: true,
+            course: course.clone(),
+        });
+        app.command_line(7, Some("postgres: checkpointer \u{1b}[2J".into()));
+        insta::assert_snapshot!(format!("process_{}x{}", size.0, size.1), frame(&mut app));
+        // To what it ends with, and up to the first command.
+        app.input(&key(KeyCode::End));
+        app.input(&key(KeyCode::Up));
+        insta::assert_snapshot!(format!("process_end_{}x{}", size.0, size.1), frame(&mut app));
+    }
 }
