@@ -240,6 +240,7 @@ static __noinline struct row *make_row(struct row *old)
 	row->tid = id;
 	row->number = n;
 	go_on(row, old);
+	row->sketch = 0;
 	row->made++;
 	row->born = bpf_ktime_get_ns();
 	row->state = ROW_LIVE;

@@ -141,6 +141,7 @@ static __always_inline u32 make_file(struct row *row, struct file_key *key, stru
 	f->cgroup = row->cgroup;
 	f->owner = row->owner;
 	__builtin_memcpy(f->process, row->process, sizeof(f->process));
+	f->sketch = 0;
 	f->born = bpf_ktime_get_ns();
 	name_file(n, key->mapping);
 	f->made++;

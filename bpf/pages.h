@@ -270,7 +270,7 @@ static __always_inline void on_dirty(void *folio, u32 order, enum folio_from fro
 	} else {
 		file_count(file_seen(a.row, (u64)mapping), FC_DIRTIED, n);
 		COUNT(&a, C_DIRTIED, n);
-		touch(a.row, (u64)mapping, first, first + n - 1, TOUCH_WRITE);
+		touch_dirty(a.row, (u64)mapping, first, first + n - 1);
 	}
 	ledger_take((u64)mapping, first, first + n - 1, mode);
 }

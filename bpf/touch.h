@@ -3,11 +3,13 @@
  * Which pages are used, page by page and in order, for the simulation of other sizes of the cache (`--what-if`): those
  * alone whose hash lies below a threshold, so that a page is always chosen or never. Where nobody asks, none of this is
  * there: `with_touches` is a constant, and the kernel drops what cannot be reached.
+ *
+ * The same functions look at all pages of a request for the sketches of the working set (sketch.h), instead.
  */
 #ifndef CACHETOP_TOUCH_H
 #define CACHETOP_TOUCH_H
 
-#include "account.h"
+#include "sketch.h"
 
 #define BPF_RB_NO_WAKEUP 1
 
@@ -78,8 +80,18 @@ static __always_inline void touch_page(u64 hash, u64 who)
  */
 __noinline int touch_few(u64 mapping, u64 first, u64 last, u64 who)
 {
+	u32 zero = 0, number = who, now = sketch_now;
+	u8 *all, *own = 0;
 	u64 hash;
 
+	if (with_sketches) {
+		all = bpf_map_lookup_elem(&sketch_all, &zero);
+		if (sketch_by != SKETCH_NOBODY)
+			own = bpf_map_lookup_elem(&sketches, &number);
+		if (all && now)
+			TOUCH_STEPS(1, sketch_page(all, own, hash_of_page(mapping, first), now))
+		return 0;
+	}
 	if (with_touches)
 		TOUCH_STEPS(1, hash = hash_of_page(mapping, first);
 			    if (hash >> 32 < touch_below) touch_page(hash, who))
@@ -88,15 +100,22 @@ __noinline int touch_few(u64 mapping, u64 first, u64 last, u64 who)
 
 __noinline int touch_more(u64 mapping, u64 first, u64 last, u64 who)
 {
-	if (with_touches)
+	if (with_touches || with_sketches)
 		TOUCH_STEPS(TOUCH_STEP, touch_few(mapping, first, last, who))
 	return 0;
 }
 
 __noinline int touch_many(u64 mapping, u64 first, u64 last, u64 who)
 {
-	if (!with_touches)
+	if (!with_touches && !with_sketches)
 		return 0;
+	if (with_sketches) {
+		who = sketch_of(who, mapping);
+		if (first == last) {
+			touch_few(mapping, first, last, who);
+			return 0;
+		}
+	}
 	TOUCH_STEPS(TOUCH_STEP * TOUCH_STEP, touch_more(mapping, first, last, who))
 	if (first <= last)
 		__sync_fetch_and_add(&touches_beyond, last - first + 1);
@@ -108,12 +127,15 @@ static __always_inline void touch(struct row *row, u64 mapping, u64 first, u64 l
 {
 	u64 hash, who;
 
-	if (!with_touches || first > last)
+	if ((!with_touches && !with_sketches) || first > last || (with_sketches && how == TOUCH_GONE))
 		return;
 	if (only_some && how != TOUCH_GONE && !(row && row->wanted))
 		return;
-	who = (u64)how << 32 | (row ? row->tid : 0);
-	if (first != last) {
+	if (with_sketches)
+		who = row ? (u64)row->number + 1 : 0;
+	else
+		who = (u64)how << 32 | (row ? row->tid : 0);
+	if (with_sketches || first != last) {
 		touch_many(mapping, first, last, who);
 		return;
 	}
@@ -127,7 +149,7 @@ static __always_inline void touch_read(struct row *row, u64 mapping, u64 first, 
 {
 	u32 how = TOUCH_READ;
 
-	if (!with_touches || first > last)
+	if ((!with_touches && !with_sketches) || first > last)
 		return;
 	if (!absent)
 		how |= TOUCH_HIT;
@@ -136,6 +158,21 @@ static __always_inline void touch_read(struct row *row, u64 mapping, u64 first, 
 	if (bytes < (last - first + 1) << PAGE_SHIFT)
 		how |= TOUCH_PART;
 	touch(row, mapping, first, last, how);
+}
+
+/* A write whose end is seen. The simulation takes pages that become dirty (on_dirty), and needs no more. */
+static __always_inline void touch_write(struct row *row, u64 mapping, u64 first, u64 last)
+{
+	if (with_sketches)
+		touch(row, mapping, first, last, TOUCH_WRITE);
+}
+
+/* Pages became dirty as a whole folio: inside a request that is seen to end, that says which it was of. */
+static __always_inline void touch_dirty(struct row *row, u64 mapping, u64 first, u64 last)
+{
+	if (with_sketches && row && (row->depth | row->writing))
+		return;
+	touch(row, mapping, first, last, TOUCH_WRITE);
 }
 
 #endif

@@ -131,7 +131,7 @@ struct row {
 	unsigned long long begun; /* when its process began, task_struct.start_time: of one id it tells which */
 	unsigned long long parent_begun; /* the same of the process that is its parent then */
 	unsigned int parent; /* the thread-group id of that one */
-	unsigned int reserved;
+	unsigned int sketch; /* one more than the number of its owner's (sketch.h); 0: not looked for yet */
 	char parent_name[16];
 };
 
@@ -177,6 +177,8 @@ struct file_row {
 	unsigned long long born; /* ns since boot */
 	unsigned long long cgroup;
 	char process[16];
+	unsigned int sketch; /* as in struct row */
+	unsigned int reserved;
 	unsigned long long v[FC_MAX];
 };
 

@@ -135,6 +135,7 @@ static __always_inline void finish_write_body(struct row *row, struct wrote *w)
 		COUNT(&a, C_WRITE_HITS, touched - missed);
 	if (missed)
 		COUNT(&a, C_WRITE_MISSES, missed);
+	touch_write(row, w->mapping, first, last);
 }
 
 static __noinline void finish_write(struct row *row, struct wrote *w)
@@ -188,6 +189,9 @@ static __always_inline bool end_plain_write(struct kiocb *iocb, s64 taken)
 	row->v[C_WRITE_BYTES] += taken;
 	row->v[C_WRITE_HITS] += pages;
 	row->touched[ROW_GROUP(C_WRITE_HITS)] = 1;
+	if (with_sketches)
+		touch_write(row, number_of(row, file->f_mapping), pos >> PAGE_SHIFT,
+			    (pos + taken - 1) >> PAGE_SHIFT);
 	return true;
 }
 

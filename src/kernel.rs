@@ -14,6 +14,8 @@ mod probe;
 pub mod raw;
 mod rows;
 mod skel;
+mod sketches;
+mod sketchroom;
 mod sweep;
 mod tables;
 mod touches;
@@ -29,6 +31,8 @@ pub use probe::facts;
 pub use probe::name;
 pub use probe::privilege;
 pub use skel::AttachError;
+pub use sketches::SketchOwner;
+pub use sketches::Sketches;
 pub use touches::Touches;
 #[doc(hidden)] // for bench/attachments
 pub use tracefs::Tracefs;

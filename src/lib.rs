@@ -44,3 +44,4 @@ pub mod view;
 pub mod wait;
 pub mod whatif;
 pub mod wire;
+pub mod working;

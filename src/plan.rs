@@ -86,6 +86,22 @@ pub struct Wants {
     pub touches: bool,
     /// Who takes pages out of the cache, and whose: for `--blame`.
     pub blame: bool,
+    /// How many distinct pages are used, and by whom: for `--working-set`.
+    pub sketches: Option<SketchBy>,
+}
+
+/// Who has a sketch of the pages that they use; the same numbers as in `bpf/sketch.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum SketchBy {
+    /// Nobody but the whole.
+    Nobody,
+    /// Each process.
+    Process,
+    /// Each cgroup.
+    Cgroup,
+    /// Each file.
+    File,
 }
 
 impl Wants {

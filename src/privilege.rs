@@ -33,7 +33,7 @@ use Capability::SysPtrace;
 /// What a process does once everything that needs much privilege is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// `cachestat INTERVAL`, `--what-if`, `cachetop -b`, the thread of `cachetop` that counts.
+    /// `cachestat INTERVAL`, `--what-if`, `--working-set`, `cachetop -b`, the thread of `cachetop` that counts.
     Count,
     /// `--replay`: reads what was recorded.
     Replay,

@@ -9,6 +9,7 @@ use cachetop::cli::stat::Task;
 use cachetop::report;
 use cachetop::run;
 use cachetop::whatif;
+use cachetop::working;
 
 fn main() -> ExitCode {
     cachetop::heap::keep_little();
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         Task::Report(options) => report::explain(&options),
         Task::WhatIf(options) => whatif::start::what_if(&options).map(|()| ExitCode::SUCCESS),
         Task::Blame(options) => blame::start::blame(&options).map(|()| ExitCode::SUCCESS),
+        Task::WorkingSet(options) => working::start::working_set(&options).map(|()| ExitCode::SUCCESS),
         Task::Intervals(options) => run::start::cachestat(*options).map(|()| ExitCode::SUCCESS),
     };
     match done {

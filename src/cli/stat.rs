@@ -32,6 +32,7 @@ use crate::run::Options;
 use crate::run::Set;
 use crate::text::numbers::Unit;
 use crate::whatif;
+use crate::working;
 
 /// What the command is for; the first line of every help.
 const ABOUT: &str = "Page-cache hits and misses of the whole system, interval by interval";
@@ -47,6 +48,8 @@ pub enum Task {
     WhatIf(Box<whatif::Options>),
     /// Say who pushed whose pages out.
     Blame(Box<blame::Options>),
+    /// Say how many distinct pages are used, and by whom.
+    WorkingSet(Box<working::Options>),
 }
 
 /// Page-cache hits and misses of the whole system, interval by interval.
@@ -114,6 +117,13 @@ pub struct Args {
         "latency", "what_if", "pid", "comm", "cgroup"])]
     pub blame: Option<Duration>,
 
+    /// Watch for so long (10, 500ms, 2m, 1h), then say how many distinct pages were used in the last 1, 5, 15 and 60
+    /// minutes; with --by process, cgroup or file, by whom
+    #[arg(long, value_name = "SECONDS", value_parser = what_if, allow_hyphen_values = true, conflicts_with_all = [
+        "interval", "count", "timestamp", "extended", "columns", "csv", "bcc", "file", "mount", "latency", "what_if",
+        "blame"])]
+    pub working_set: Option<Duration>,
+
     /// What counts.
     #[command(flatten)]
     pub filters: Filters,
@@ -167,6 +177,21 @@ impl CommandLine for Args {
             return conflict("'--blame' is counted by the exact engine: take '--engine exact'");
         }
         let recordings = &self.recordings;
+        if self.working_set.is_some() {
+            if self.common.how.classic() {
+                return conflict("'--working-set' needs to know which pages are used: take '--engine exact'");
+            }
+            if self.by.is_some_and(|by| !matches!(by, By::Process | By::Cgroup | By::File)) {
+                return conflict(
+                    "'--working-set' knows processes, cgroups and files: take one of these for '--by'",
+                );
+            }
+            if recordings.record.is_some() || recordings.replay.is_some() {
+                return conflict(
+                    "'--working-set' tells of now: it cannot be used with '--record' or '--replay'",
+                );
+            }
+        }
         if self.blame.is_some() && (recordings.record.is_some() || recordings.replay.is_some()) {
             return conflict("'--blame' tells of now: it cannot be used with '--record' or '--replay'");
         }
@@ -195,6 +220,17 @@ impl CommandLine for Args {
         if let Some(time) = self.blame {
             let (json, counting) = (self.json, self.counting());
             return Ok(Task::Blame(Box::new(blame::Options { time, json, counting })));
+        }
+        if let Some(time) = self.working_set {
+            return Ok(Task::WorkingSet(Box::new(working::Options {
+                time,
+                by: self.by,
+                top: self.top as usize,
+                unit: self.unit.unwrap_or(Unit::Pages),
+                json: self.json,
+                chosen: self.filters.chosen(),
+                counting: self.counting(),
+            })));
         }
         Ok(if self.watched.report() {
             Task::Report(Box::new(self.report()))

@@ -29,6 +29,7 @@ use crate::figures::Figure;
 use crate::only::Only;
 use crate::plan::Attach;
 use crate::plan::Plan;
+use crate::plan::SketchBy;
 use crate::plan::Wants;
 use crate::sample::Followed;
 
@@ -86,6 +87,11 @@ fn rooms(settings: &Settings) -> (u32, u32) {
     }
 }
 
+/// For how many there is room that may have sketches: as for their rows.
+fn sketch_rows(settings: &Settings) -> u32 {
+    if settings.wants.sketches == Some(SketchBy::File) { settings.files } else { settings.rows }
+}
+
 /// What libbpf says of loading.
 fn load(error: libbpf_rs::Error) -> AttachError {
     AttachError::Load(format!("{error:#}"))
@@ -136,6 +142,7 @@ fn size_tables(
     if settings.wants.blame {
         super::blame::size_tables(open)?;
     }
+    super::sketchroom::size_tables(open, settings.wants.sketches, sketch_rows(settings))?;
     let maps = &mut open.maps;
     if !settings.wants.follow {
         maps.followed.set_max_entries(1)?;
@@ -232,6 +239,9 @@ impl Attached {
             settings.wants.files.then(|| Files::new(&skel, settings.files)).transpose().map_err(load)?;
         if settings.wants.blame {
             super::blame::hand_out(&skel).map_err(load)?;
+        }
+        if let Some(by) = settings.wants.sketches {
+            super::sketchroom::hand_out(&skel, by, sketch_rows(settings)).map_err(load)?;
         }
         let name = match &settings.only.files {
             Some(crate::only::Files::One { name, .. }) if !looked.subvolume => name.clone(),

@@ -23,6 +23,7 @@ mod refusing;
 mod tools;
 mod trees;
 mod whatif;
+mod working;
 
 use std::process::ExitCode;
 
@@ -91,13 +92,15 @@ const TESTS: &[Test] = &[
     ("hostile_words_on_the_command_line", hostile::hostile_words_on_the_command_line),
     ("what_if", whatif::what_if),
     ("what_if_of_nothing", whatif::what_if_of_nothing),
+    ("working_set", working::working_set),
+    ("working_set_of_many_files", working::working_set_of_many_files),
 ];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.first().map(String::as_str) {
         Some("--child") => {
-            tools::child(tools::act);
+            tools::child(working::act);
             return ExitCode::SUCCESS;
         }
         Some("--load") => {

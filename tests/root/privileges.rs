@@ -96,6 +96,7 @@ pub fn privileges_are_those_of_the_table(dir: &Path) {
     for (row, program, arguments) in [
         ("`cachestat INTERVAL`", stat.as_str(), vec!["1"]),
         ("`cachestat --what-if`", &stat, vec!["--what-if", "60"]),
+        ("`cachestat --working-set`", &stat, vec!["--working-set", "60"]),
         ("`cachestat --blame`", &stat, vec!["--blame", "60"]),
         ("`cachestat -p PID --for`", &stat, vec!["-p", &own, "--for", "60"]),
         ("`cachestat -- COMMAND`", &stat, vec!["--", "sleep", "60"]),

@@ -94,7 +94,7 @@ pub fn load(words: &[String]) {
     println!("{}", misses as f64 / all as f64);
 }
 
-fn hierarchy() -> PathBuf {
+pub fn hierarchy() -> PathBuf {
     let v1 = Path::new("/sys/fs/cgroup/memory");
     if v1.join("cgroup.procs").exists() { v1.into() } else { "/sys/fs/cgroup".into() }
 }

@@ -42,6 +42,8 @@ cachestat --json 1 60 >log.jsonl  one JSON object a line
 cachestat --what-if 60 --cgroup /postgres
                                   would more memory help, and how much
 cachestat --blame 60              who pushed whose pages out of the cache
+cachestat --working-set 60 --by cgroup
+                                  distinct pages used, and by whom
 cachestat --engine both 1         beside what bcc's cachestat would count
 cachestat --explain               which kernel hooks count what, how exactly
 cachestat -- make                 run a command and explain what it did
@@ -79,6 +81,19 @@ whether it came back. REFAULTS is what the kernel itself took for read back
 in. The rows add up to what was evicted and removed. --json has the same as
 one object. docs/guide/who-evicted.md has what each word means and when not
 to believe it.",
+    ),
+    (
+        "Working set",
+        "\
+--working-set SECONDS watches for so long, then says how many distinct pages
+of files were used in the last 1, 5, 15 and 60 minutes, and in all that
+time, by everything and (--by process, cgroup or file) by each of the --top
+N largest. A window that is longer than what was watched is '-'. These are
+estimates from a sketch of bounded size for each: ERROR is by how much 95 of
+100 of them are off at most. Rows may share pages: they do not add up. Of
+pages that are mapped only faults are seen. --json has the same as one
+object, with the sketches. docs/guide/working-set.md tells how it is done
+and when not to believe it.",
     ),
     (
         "One command",

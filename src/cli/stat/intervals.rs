@@ -19,6 +19,7 @@ pub(super) const INTERVALS: &[&str] = &[
     "latency",
     "what_if",
     "blame",
+    "working_set",
     "include_self",
     "record",
     "replay",

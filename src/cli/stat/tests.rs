@@ -178,6 +178,24 @@ fn blame_goes_alone() {
 }
 
 #[test]
+fn the_working_set_takes_rows_and_goes_alone() {
+    let args =
+        Args::parse_from(["cachestat", "--working-set", "1h", "--by", "file", "--top", "3", "-p", "1"]);
+    assert_eq!(args.check(), Ok(()));
+    let Ok(Task::WorkingSet(options)) = args.task() else { panic!("something else") };
+    assert_eq!((options.time, options.top, options.json), (Duration::from_secs(3600), 3, false));
+    assert_eq!((options.by, options.chosen.pid), (Some(By::File), Some(1)));
+    for other in [&["1"][..], &["--csv"], &["--file", "/f"], &["--blame", "1"], &["--", "true"]] {
+        let words = [&["cachestat", "--working-set", "1"], other].concat();
+        assert!(Args::try_parse_from(words).is_err(), "{other:?}");
+    }
+    for other in [["--engine", "classic"], ["--record", "/x"], ["--replay", "/x"], ["--by", "thread"]] {
+        let words = [&["cachestat", "--working-set", "1"], &other[..]].concat();
+        assert!(Args::parse_from(words).check().is_err(), "{other:?}");
+    }
+}
+
+#[test]
 fn what_if_goes_alone() {
     let args = Args::parse_from(["cachestat", "--what-if", "2m", "--json", "--cgroup", "/x"]);
     assert_eq!(args.check(), Ok(()));

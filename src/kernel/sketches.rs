@@ -1,0 +1,192 @@
+//! Sketches of the pages that are used, as the kernel programs keep them (`bpf/sketch.h`), read where they stand.
+
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering;
+
+use libbpf_rs::MapCore;
+use libbpf_rs::MapFlags;
+
+use super::attach::Attached;
+use super::tables::u32_at;
+use crate::sample::Comm;
+
+/// Bytes for each register (`SKETCH_RANKS`).
+const RANKS: usize = 24;
+/// Registers of an owner's sketch, as a power of two (`SKETCH_BITS`).
+const BITS: u32 = 10;
+
+/// Whose a sketch is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SketchOwner {
+    /// Which sketch it is.
+    pub number: usize,
+    /// A process's id, a cgroup's number, or a file's inode.
+    pub a: u64,
+    /// When the process began, ns; of a file its device as the kernel writes it, and below that its generation.
+    pub b: u64,
+    /// What the process was called last.
+    pub process: Comm,
+}
+
+/// A table of bytes, mapped as a whole.
+#[derive(Debug)]
+struct Table {
+    first: NonNull<AtomicU8>,
+    length: usize,
+}
+
+impl Table {
+    fn new(table: &impl MapCore, entries: usize) -> io::Result<Self> {
+        let length = table.value_size() as usize * entries;
+        // SAFETY: a new mapping at a place of the kernel's choice; the descriptor is valid for the call.
+        let memory = unsafe {
+            let (protection, fd) = (libc::PROT_READ | libc::PROT_WRITE, table.as_fd().as_raw_fd());
+            libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, fd, 0)
+        };
+        match NonNull::new(memory.cast()) {
+            Some(first) if memory != libc::MAP_FAILED => Ok(Self { first, length }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn bytes(&self) -> &[AtomicU8] {
+        // SAFETY: mapped for as long as this lives; the kernel programs and we change single bytes of it.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.length) }
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // SAFETY: mapped by us with this length, and nobody refers to it any more.
+        unsafe { libc::munmap(self.first.as_ptr().cast(), self.length) };
+    }
+}
+
+/// All sketches, mapped.
+#[derive(Debug)]
+pub struct Sketches {
+    all: Table,
+    owners: Table,
+}
+
+impl Sketches {
+    /// The marks of everything: rank by rank, registers side by side.
+    #[must_use]
+    pub fn all(&self) -> Vec<u8> {
+        self.all.bytes().iter().map(|b| b.load(Ordering::Relaxed)).collect()
+    }
+
+    /// The marks of one owner's sketch; 0: of all that have none. Empty beyond the table.
+    #[must_use]
+    pub fn of(&self, number: usize) -> Vec<u8> {
+        let size = RANKS << BITS;
+        let bytes = self.owners.bytes().get(number * size..(number + 1) * size).unwrap_or_default();
+        bytes.iter().map(|b| b.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Takes marks away that are too old to count, before their number comes again. What the kernel programs mark
+    /// meanwhile stays.
+    pub fn forget(&self, old: impl Fn(u8) -> bool) {
+        for byte in self.all.bytes().iter().chain(self.owners.bytes()) {
+            let mark = byte.load(Ordering::Relaxed);
+            if mark != 0 && old(mark) {
+                let _ = byte.compare_exchange(mark, 0, Ordering::Relaxed, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Attached {
+    /// All sketches.
+    ///
+    /// # Errors
+    /// When they cannot be mapped.
+    pub fn sketches(&self) -> io::Result<Sketches> {
+        let maps = &self.skel.maps;
+        let all = Table::new(&maps.sketch_all, 1)?;
+        Ok(Sketches { all, owners: Table::new(&maps.sketches, maps.sketches.max_entries() as usize)? })
+    }
+
+    /// How many owners there is room for.
+    #[must_use]
+    pub fn sketch_room(&self) -> usize {
+        self.skel.maps.sketches.max_entries() as usize - 1
+    }
+
+    /// From now on pages are marked with this number; 0: not at all.
+    pub fn mark_pages(&mut self, mark: u8) {
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            // SAFETY: a word of our own that the kernel programs only read.
+            unsafe { (&raw mut bss.sketch_now).write_volatile(mark.into()) };
+        }
+    }
+
+    /// Who has a sketch.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub fn sketch_owners(&self) -> libbpf_rs::Result<Vec<SketchOwner>> {
+        let numbers = super::tables::entries(&self.skel.maps.sketch_numbers)?;
+        let mut owners = Vec::new();
+        for (_, number) in numbers {
+            let owner = self.skel.maps.sketch_owners.lookup(&number, MapFlags::ANY)?;
+            owners.extend(owner.and_then(|bytes| decode(u32_at(&number, 0), &bytes)));
+        }
+        Ok(owners)
+    }
+
+    /// Pages of requests too long to be looked at as a whole, and how often there was no sketch for an owner, since attach.
+    #[must_use]
+    pub fn sketches_lost(&self) -> (u64, u64) {
+        let Some(bss) = self.skel.maps.bss_data.as_deref() else { return (0, 0) };
+        // SAFETY: aligned words of a mapping that lives as long as the skeleton.
+        unsafe {
+            ((&raw const bss.touches_beyond).read_volatile(), (&raw const bss.sketch_refused).read_volatile())
+        }
+    }
+}
+
+/// Decodes a `struct sketch_owner`.
+fn decode(number: u32, bytes: &[u8]) -> Option<SketchOwner> {
+    let word = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+    let process = Comm::from_bytes(bytes.get(16..32)?);
+    Some(SketchOwner { number: number as usize, a: word(0)?, b: word(8)?, process })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::plan::SketchBy;
+
+    #[test]
+    fn an_owner_is_decoded() {
+        let mut bytes: Vec<u8> = [7u64, 9].iter().flat_map(|n| n.to_ne_bytes()).collect();
+        assert_eq!(decode(3, &bytes), None);
+        bytes.extend(b"tar\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        assert_eq!(
+            decode(3, &bytes),
+            Some(SketchOwner { number: 3, a: 7, b: 9, process: Comm::from("tar") })
+        );
+    }
+
+    #[test]
+    fn the_two_halves_of_the_wire_agree() {
+        let header = include_str!("../../bpf/sketch.h");
+        for (name, value) in [("RANKS", RANKS.to_string()), ("BITS", BITS.to_string())] {
+            let line = header.lines().find_map(|l| l.strip_prefix(&format!("#define SKETCH_{name} ")));
+            assert_eq!(line.unwrap().split(' ').next().unwrap(), value, "{name}");
+        }
+        let names = header.split_once("enum sketch_by {").unwrap().1.split_once("};").unwrap().0;
+        let names: Vec<_> = names.lines().filter_map(|l| l.trim().strip_suffix(',')).collect();
+        let ours = [SketchBy::Nobody, SketchBy::Process, SketchBy::Cgroup, SketchBy::File];
+        for (i, by) in ours.into_iter().enumerate() {
+            assert_eq!(by as usize, i);
+            assert_eq!(names[i], format!("SKETCH_{by:?}").to_uppercase());
+        }
+    }
+}
