@@ -142,7 +142,10 @@ struct Line {
 }
 
 /// What a file begins with that gzip made.
-const GZIP: &[u8] = &[0x1f, 0x8b];
+pub(super) const GZIP: &[u8] = &[0x1f, 0x8b];
+
+/// What the matter is with a set that was cut off, compressed or not.
+const CUT: &str = "its end is missing";
 
 /// The number of a line, and what the matter with it is.
 type Refused = (usize, String);
@@ -176,7 +179,8 @@ impl<R: BufRead> Lines<R> {
         };
         let (page_size, most) = (0, 0);
         let mut lines = Self { from, text: Vec::new(), number: 0, files: 0, most, page_size, ended: false };
-        lines.line(HEAD).map_err(|_| no_set())?;
+        // What was cut off within its head may well be a set; anything else that cannot be unpacked is none.
+        lines.line(HEAD).map_err(|(_, what)| if what == CUT { (1, what) } else { no_set() })?;
         let head: Value = serde_json::from_slice(&lines.text).map_err(|_| no_set())?;
         if head["type"] != KIND {
             return Err(no_set());
@@ -197,7 +201,11 @@ impl<R: BufRead> Lines<R> {
             Either::Plain(from) => from.take(most + 1).read_until(b'\n', &mut self.text),
             Either::Packed(from) => from.take(most + 1).read_until(b'\n', &mut self.text),
         };
-        let n = n.map_err(|e| (self.number, e.to_string()))?;
+        let n = n.map_err(|e| {
+            // A writer or a copy that was stopped: not what the decoder calls it.
+            let cut = e.kind() == io::ErrorKind::UnexpectedEof;
+            (self.number, if cut { CUT.to_string() } else { e.to_string() })
+        })?;
         if n as u64 > most {
             return Err((self.number, "it is longer than any line of a set".to_string()));
         }
@@ -207,7 +215,7 @@ impl<R: BufRead> Lines<R> {
     /// The next file; none at the end of a set that is whole.
     fn file(&mut self) -> Result<Option<File>, Refused> {
         if !self.line(LONGEST)? {
-            return Err((self.number - 1, "its end is missing".to_string()));
+            return Err((self.number - 1, CUT.to_string()));
         }
         let number = self.number;
         let damaged = || (number, "it is damaged".to_string());

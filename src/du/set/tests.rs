@@ -49,6 +49,23 @@ fn what_was_cut_off_is_not_restored() {
     assert!(parse(format!("{HEAD}\n{file}\n{}\n{file}\n", end(1)).as_bytes()).is_err());
 }
 
+/// Wherever a copy of a compressed set stopped, that is what is said: not that it is no set, nor what the decoder calls it.
+#[test]
+fn what_was_cut_off_compressed_is_told() {
+    let mut to = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    writeln!(to, "{HEAD}").unwrap();
+    for n in 0..50 {
+        writeln!(to, r#"{{"path":"/{n}","size_bytes":1,"inode":{n},"mtime_ns":1,"runs":[0,1]}}"#).unwrap();
+    }
+    writeln!(to, r#"{{"type":"end","files":50}}"#).unwrap();
+    let whole = to.finish().unwrap();
+    assert_eq!(parse(whole.as_slice()).unwrap().len(), 50);
+    for n in super::reading::GZIP.len()..whole.len() {
+        let (line, what) = parse(&whole[..n]).unwrap_err();
+        assert_eq!(what, "its end is missing", "{n} of {} bytes, line {line}", whole.len());
+    }
+}
+
 #[test]
 fn what_is_huge_is_refused() {
     // A line without an end, a list without an end, and more files than a set has.
