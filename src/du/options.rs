@@ -182,7 +182,12 @@ impl Options {
     /// What is requested of tables.
     #[must_use]
     pub fn shape(&self) -> Shape<'_> {
-        Shape { columns: &self.columns, no_header: self.no_header, unit: self.unit }
+        Shape {
+            columns: &self.columns,
+            no_header: self.no_header,
+            unit: self.unit,
+            sorted: self.sort.and_then(Sort::column),
+        }
     }
 
     /// How to ask the kernel.

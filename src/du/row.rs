@@ -121,6 +121,19 @@ impl OneOf for Sort {
 }
 
 impl Sort {
+    /// The column that has it, by its name in CSV.
+    #[must_use]
+    pub const fn column(self) -> Option<&'static str> {
+        match self {
+            Sort::Cached => Some("cached"),
+            Sort::Size => Some("disk_bytes"),
+            Sort::Percent => Some("cached_ratio"),
+            Sort::Dirty => Some("dirty"),
+            Sort::Files => Some("files"),
+            Sort::Name => None,
+        }
+    }
+
     /// A figure of which one that has less comes later; 0 of what is not known, or has no such order.
     fn figure(self, totals: &Totals) -> u64 {
         match self {

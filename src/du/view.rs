@@ -115,6 +115,8 @@ pub struct Shape<'a> {
     pub no_header: bool,
     /// Pages as pages or as bytes; `None`: as the layout has it.
     pub unit: Option<Unit>,
+    /// The column that rows are sorted by on request, which people look for.
+    pub sorted: Option<&'static str>,
 }
 
 impl Shape<'_> {
@@ -125,6 +127,12 @@ impl Shape<'_> {
             return ids.iter().filter_map(|id| by_id(id)).collect();
         }
         self.columns.iter().filter_map(|id| by_id(id)).collect()
+    }
+
+    /// The same for people: with what the rows are sorted by.
+    fn told(&self, ids: &[&'static str]) -> Vec<&'static Column> {
+        let more = self.sorted.filter(|id| !ids.contains(id));
+        self.columns(&ids.iter().copied().chain(more).collect::<Vec<_>>())
     }
 
     /// A table of lines, the first of which has the titles.
@@ -210,7 +218,7 @@ fn also(row: &Row) -> &'static str {
 #[must_use]
 pub fn text(rows: &[Row], layout: Layout, shape: &Shape<'_>) -> String {
     let unit = shape.unit.unwrap_or(layout.unit());
-    let columns = shape.columns(layout.ids());
+    let columns = shape.told(layout.ids());
     let mut lines = vec![columns.iter().map(|c| c.title.to_string()).collect::<Vec<_>>()];
     lines.extend(rows.iter().map(|r| columns.iter().map(|c| shown((c.cell)(r), layout, unit)).collect()));
     let mut names = vec!["NAME".to_string()];

@@ -64,9 +64,29 @@ fn json_lines() {
 }
 
 #[test]
+fn what_rows_are_sorted_by_is_shown() {
+    let titles = |sorted, width| {
+        let shown = super::tree(&rows(), width, &Shape { sorted, ..Shape::default() });
+        shown.lines().next().unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for width in [None, Some(80)] {
+        let plain = titles(None, width);
+        assert!(!plain.contains(&"DIRTY".to_owned()));
+        assert_eq!(titles(Some("cached"), width), plain);
+        for (id, title) in [("dirty", "DIRTY"), ("disk_bytes", "DISK")] {
+            let with = titles(Some(id), width);
+            assert_eq!((with.len(), with.iter().filter(|t| *t == title).count()), (plain.len() + 1, 1));
+        }
+    }
+    let requested = ["cached".to_owned()];
+    let shape = Shape { columns: &requested, sorted: Some("dirty"), ..Shape::default() };
+    assert!(!super::tree(&rows(), None, &shape).contains("DIRTY"), "who names columns gets these");
+}
+
+#[test]
 fn requested_columns_without_titles() {
     let columns = ["files", "cached"].map(String::from);
-    let shape = Shape { columns: &columns, no_header: true, unit: Some(Unit::Bytes) };
+    let shape = Shape { columns: &columns, no_header: true, unit: Some(Unit::Bytes), sorted: None };
     let shown = text(&rows(), Layout::Tree, &shape);
     assert!(shown.lines().next().is_some_and(|l| l.split_whitespace().eq(["200.0K", "half"])), "{shown}");
     assert!(shown.contains("2  200.0K+  dir/\n") && shown.lines().count() == rows().len(), "{shown}");

@@ -34,7 +34,7 @@ struct Shown {
 #[must_use]
 pub fn tree(rows: &[Row], width: Option<usize>, shape: &Shape<'_>) -> String {
     let narrow = width.is_some_and(|width| width < NARROW.1);
-    let columns = shape.columns(if narrow { &IDS[..NARROW.0] } else { IDS });
+    let columns = shape.told(if narrow { &IDS[..NARROW.0] } else { IDS });
     let unit = shape.unit.unwrap_or(Unit::Bytes);
     let by_path: HashMap<&Path, usize> = rows
         .iter()
