@@ -7,6 +7,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::Measured;
+use super::Unknown;
 use super::measure::Set;
 use super::measure::WINDOWS;
 use crate::text::foreign::Foreign;
@@ -145,13 +146,19 @@ impl Shown<'_> {
         let table = table::fitted(&lines, &whose);
         out.extend(table.lines().flat_map(|l| [l.trim_end(), "\n"]));
         out.push('\n');
+        for why in [Unknown::Short, Unknown::Long] {
+            let unknown = names().zip(all.windows.lengths()).filter(|(_, length)| *length == Err(why));
+            let unknown: Vec<_> = unknown.map(|(name, _)| name).collect();
+            if !unknown.is_empty() {
+                let _ = writeln!(out, "{}: not known: {}", unknown.join(", "), why.text());
+            }
+        }
         for (name, length) in names().zip(all.windows.lengths()) {
             match length {
-                Err(why) => _ = writeln!(out, "{name}: not known: {}", why.text()),
                 Ok(long) if long.as_secs() % 60 != 0 && name != "watched" => {
                     _ = writeln!(out, "{name}: of the last {:.1} s", long.as_secs_f64());
                 }
-                Ok(_) => {}
+                _ => {}
             }
         }
         out += "ERROR: 95 of 100 figures are off by no more.\n";
@@ -228,9 +235,7 @@ Working set: distinct pages used, in pages of 4.0K; 60.0 s watched
  1   -    -    -        1  ±6.5%  1 more, together
  1   -    -    -        1  ±6.5%  (other): nobody's, or without a sketch of its own
 
-5m: not known: not watched for so long
-15m: not known: not watched for so long
-60m: not known: not watched for so long
+5m, 15m, 60m: not known: not watched for so long
 ERROR: 95 of 100 figures are off by no more.
 ";
         assert_eq!(text, expected);

@@ -58,8 +58,20 @@ const DIRTY: Column =
     ("DIRTY", 8, |r, _| pages(r.totals.only_cachestat(r.totals.dirty), r), Some(Sort::Dirty));
 const FILES: Column = ("FILES", 7, |r, _| files(r), Some(Sort::Files));
 
-/// The columns for a width: names need some of it as well. PERCENT is of SIZE, so that one stays longer than DISK.
-const fn columns(width: u16) -> &'static [Column] {
+/// The columns for a width: names need some of it as well. PERCENT is of SIZE, so that one stays longer than DISK. What
+/// the rows are sorted by takes the place of the last, where it has none.
+fn columns(width: u16, sort: Sort) -> Vec<Column> {
+    let of_width = columns_of(width);
+    let sorted = columns_of(u16::MAX).iter().find(|c| c.3 == Some(sort));
+    match sorted {
+        Some(sorted) if of_width.len() > 1 && of_width.iter().all(|c| c.3 != sorted.3) => {
+            [&of_width[..of_width.len() - 1], &[*sorted]].concat()
+        }
+        _ => of_width.to_vec(),
+    }
+}
+
+const fn columns_of(width: u16) -> &'static [Column] {
     match width {
         100.. => &[SIZE, DISK, CACHED, PERCENT, SHARE, DIRTY, FILES],
         80.. => &[SIZE, CACHED, PERCENT, SHARE, FILES],
@@ -121,7 +133,7 @@ pub(super) fn render(state: &State, progress: Option<&str>, frame: &mut Frame) {
         frame.render_widget(Line::raw(format!(" {problem}")), warning);
     }
     let name = if state.sort == Sort::Name { if state.reverse { "^NAME" } else { "vNAME" } } else { "NAME" };
-    let titled = format!(" {} {name}", cells(columns(width), |c| title(c, state)));
+    let titled = format!(" {} {name}", cells(&columns(width, state.sort), |c| title(c, state)));
     frame.render_widget(Line::styled(titled, Style::new().add_modifier(Modifier::UNDERLINED)), titles);
     rows(state, frame, list);
     frame.render_widget(Line::styled(hint(state, progress), bold), foot);
@@ -172,6 +184,7 @@ fn rows(state: &State, frame: &mut Frame, area: Rect) {
     // The cursor is kept in sight.
     let first = state.selected.saturating_sub(height - 1);
     let whole = state.listing.whole.as_ref();
+    let columns = columns(area.width, state.sort);
     let shown = state.shown.iter().map(|i| &state.listing.rows[*i]).enumerate().skip(first).take(height);
     let lines: Vec<_> = shown
         .map(|(i, row)| {
@@ -181,7 +194,7 @@ fn rows(state: &State, frame: &mut Frame, area: Rect) {
                 Style::new()
             };
             let marked = state.marked.contains(&row.path);
-            Line::styled(line(row, whole, marked, columns(area.width)), style)
+            Line::styled(line(row, whole, marked, &columns), style)
         })
         .collect();
     let nothing = match state.listing.problem {
@@ -219,6 +232,7 @@ mod tests {
     use super::super::state::tests::act;
     use super::super::state::tests::started;
     use super::*;
+    use crate::options::OneOf as _;
 
     fn frame(state: &State, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
@@ -250,6 +264,22 @@ mod tests {
         act(&mut state, &mut fake, &[Action::No]);
         state.update(Action::Rescan);
         insta::assert_snapshot!("busy_120x8", frame(&state, 120, 8));
+    }
+
+    #[test]
+    fn what_rows_are_sorted_by_has_a_column() {
+        let (mut state, mut fake) = started(Sort::Cached);
+        for sort in Sort::ALL {
+            if *sort != state.sort {
+                act(&mut state, &mut fake, &[Action::Sort(*sort)]);
+            }
+            for width in [34, 48, 58, 72, 80, 100, 200] {
+                let titles = frame(&state, width, 8).lines().nth(1).unwrap().to_owned();
+                let mut words = titles.split_whitespace();
+                assert!(words.any(|w| w.trim_matches('"').starts_with('v')), "{sort:?} {width}: {titles}");
+                assert!(titles.contains("NAME"), "{titles}");
+            }
+        }
     }
 
     #[test]
