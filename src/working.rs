@@ -13,6 +13,7 @@ mod view;
 
 pub use clock::Clock;
 pub use clock::Span;
+pub use clock::younger;
 pub use measure::Measured;
 pub use measure::Unknown;
 pub use measure::WINDOWS;

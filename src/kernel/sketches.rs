@@ -87,6 +87,13 @@ impl Sketches {
         bytes.iter().map(|b| b.load(Ordering::Relaxed)).collect()
     }
 
+    /// Takes all marks of one owner's sketch.
+    fn take(&self, number: usize) -> Vec<u8> {
+        let size = RANKS << BITS;
+        let bytes = self.owners.bytes().get(number * size..(number + 1) * size).unwrap_or_default();
+        bytes.iter().map(|b| b.swap(0, Ordering::Relaxed)).collect()
+    }
+
     /// Takes marks away that are too old to count, before their number comes again. What the kernel programs mark
     /// meanwhile stays.
     pub fn forget(&self, old: impl Fn(u8) -> bool) {
@@ -136,6 +143,18 @@ impl Attached {
             owners.extend(owner.and_then(|bytes| decode(u32_at(&number, 0), &bytes)));
         }
         Ok(owners)
+    }
+
+    /// Gives the sketch of an owner back that will use no page any more, and has its marks.
+    ///
+    /// # Errors
+    /// When the tables cannot be changed.
+    pub fn give_back(&self, owner: &SketchOwner, sketches: &Sketches) -> libbpf_rs::Result<Vec<u8>> {
+        let maps = &self.skel.maps;
+        maps.sketch_numbers.delete(&[owner.a.to_ne_bytes(), owner.b.to_ne_bytes()].concat())?;
+        let marks = sketches.take(owner.number);
+        maps.sketch_free.update(&[], &(owner.number as u32).to_ne_bytes(), MapFlags::ANY)?;
+        Ok(marks)
     }
 
     /// Pages of requests too long to be looked at as a whole, and how often there was no sketch for an owner, since attach.

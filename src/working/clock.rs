@@ -26,7 +26,22 @@ impl Span {
     /// Whether the slot with this mark is one of them.
     #[must_use]
     pub const fn has(self, mark: u8) -> bool {
-        mark != 0 && (self.last as u64 + MARKS - mark as u64) % MARKS < self.slots
+        mark != 0 && age(self.last, mark) < self.slots
+    }
+}
+
+/// How many slots ago that mark was.
+const fn age(now: u8, mark: u8) -> u64 {
+    (now as u64 + MARKS - mark as u64) % MARKS
+}
+
+/// The younger of two marks at the time of the mark `now`; 0 is none.
+#[must_use]
+pub const fn younger(now: u8, a: u8, b: u8) -> u8 {
+    match (a, b) {
+        (0, other) | (other, 0) => other,
+        _ if age(now, a) <= age(now, b) => a,
+        _ => b,
     }
 }
 
@@ -118,6 +133,23 @@ mod tests {
             assert!(span.has(last) && !Span::new(last, 4).has(clock.mark(s(time))), "{time}");
         }
         assert_eq!(Clock::new(s(59)).window(s(59), s(60)), None);
+    }
+
+    #[test]
+    fn of_two_marks_the_younger_counts() {
+        for (now, a, b, younger_one) in [
+            (9, 0, 0, 0),
+            (9, 0, 3, 3),
+            (9, 3, 0, 3),
+            (9, 3, 8, 8),
+            (9, 9, 3, 9),
+            (3, 255, 3, 3),
+            (3, 254, 1, 1),
+        ] {
+            assert_eq!(younger(now, a, b), younger_one, "{now}: {a}, {b}");
+        }
+        // 200 is from the round before.
+        assert_eq!(younger(3, 200, 254), 254);
     }
 
     #[test]

@@ -108,6 +108,8 @@ pub struct Measured<W> {
     pub rows: Vec<(W, Set)>,
     /// How many more there were, and what they used together.
     pub rest: Option<(usize, Set)>,
+    /// Processes that had ended and gave their sketches back, and what they used together.
+    pub ended: Option<(usize, Set)>,
     /// What all used together that have no sketch of their own; `None`: nothing.
     pub other: Option<Set>,
 }
@@ -125,7 +127,14 @@ impl<W: Ord> Measured<W> {
             all
         });
         let other = other.filter(|set| set.weight() > 0);
-        Self { windows, all, rows, rest: rest.map(|set| (number, set)), other }
+        Self { windows, all, rows, rest: rest.map(|set| (number, set)), ended: None, other }
+    }
+
+    /// With those that have ended.
+    #[must_use]
+    pub fn with_ended(mut self, processes: usize, set: Set) -> Self {
+        self.ended = (set.weight() > 0).then_some((processes, set));
+        self
     }
 }
 

@@ -11,11 +11,13 @@ use super::Measured;
 use super::measure::Windows;
 use super::view::Shown;
 use super::view::Who;
+use super::younger;
 use crate::exit::Failure;
 use crate::files::Dev;
 use crate::files::File;
 use crate::kernel::SketchOwner;
 use crate::kernel::Sketches;
+use crate::live::keeper;
 use crate::names::Names;
 use crate::options::Chosen;
 use crate::options::Counting;
@@ -95,7 +97,8 @@ pub fn working_set(options: &Options) -> Result<(), Failure> {
     let functions = session.plan().brackets != Brackets::Tracepoints;
     let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
     let sketches = session.attached().sketches().map_err(anyhow::Error::from)?;
-    let mut watch = Watch { session: &mut session, sketches, names, owners, known: Known::default() };
+    let ended = Ended { told: owners == SketchBy::Process && wait::sees_all_processes(), ..Ended::default() };
+    let mut watch = Watch { session: &mut session, sketches, names, owners, known: Known::default(), ended };
     let before = watch.tick()?;
     Role::Count.take(&[])?;
     let (time, wake, last) = watch.run(&mut wait, options.time)?;
@@ -151,6 +154,26 @@ struct Known {
     files: HashMap<(Dev, u64, u32), (Arc<File>, bool)>,
 }
 
+/// Processes that have ended and gave their sketches back: machines start more of them than there is room for.
+#[derive(Default)]
+struct Ended {
+    /// Whether it is known here which process has ended.
+    told: bool,
+    processes: usize,
+    /// Their marks together.
+    marks: Vec<u8>,
+}
+
+impl Ended {
+    fn add(&mut self, now: u8, marks: &[u8]) {
+        self.processes += 1;
+        self.marks.resize(marks.len().max(self.marks.len()), 0);
+        for (ours, theirs) in self.marks.iter_mut().zip(marks) {
+            *ours = younger(now, *ours, *theirs);
+        }
+    }
+}
+
 /// What is being watched.
 struct Watch<'a> {
     session: &'a mut Session,
@@ -158,6 +181,7 @@ struct Watch<'a> {
     names: System,
     owners: SketchBy,
     known: Known,
+    ended: Ended,
 }
 
 impl Watch<'_> {
@@ -201,11 +225,38 @@ impl Watch<'_> {
                 mark = now;
                 self.session.attached().mark_pages(mark);
                 if after > HOUR && mark % SWEEP == 0 {
-                    self.sketches.forget(|mark| clock.is_old(after, mark));
+                    let old = |mark| clock.is_old(after, mark);
+                    self.sketches.forget(old);
+                    self.ended.marks.iter_mut().filter(|m| **m != 0 && old(**m)).for_each(|m| *m = 0);
                 }
             }
             self.tick()?;
+            self.make_room(mark)?;
         }
+    }
+
+    /// Where half of the sketches are taken, those of processes that have ended are given back, down to a quarter: who began
+    /// first goes first.
+    fn make_room(&mut self, now: u8) -> anyhow::Result<()> {
+        if !self.ended.told {
+            return Ok(());
+        }
+        let attached = self.session.attached();
+        let room = attached.sketch_room();
+        let mut owners = attached.sketch_owners()?;
+        if owners.len() * 2 <= room {
+            return Ok(());
+        }
+        owners.sort_by_key(|o| o.b);
+        // Of two with one id the earlier one has ended, whoever has the id now.
+        let last: HashMap<u64, u64> = owners.iter().map(|o| (o.a, o.b)).collect();
+        let mut gone = |o: &&SketchOwner| last.get(&o.a) != Some(&o.b) || !keeper::alive(o.a as u32);
+        let most = owners.len() - room / 4;
+        for owner in owners.iter().filter(&mut gone).take(most) {
+            let marks = self.session.attached().give_back(owner, &self.sketches)?;
+            self.ended.add(now, &marks);
+        }
+        Ok(())
     }
 
     fn measure(&mut self, windows: &Windows, top: usize) -> anyhow::Result<Measured<Who>> {
@@ -217,7 +268,11 @@ impl Watch<'_> {
             rows.push((self.who(&owner), set));
         }
         let other = (self.owners != SketchBy::Nobody).then(|| windows.set(&self.sketches.of(0)));
-        Ok(Measured::new(windows.clone(), all, rows, other, top))
+        let measured = Measured::new(windows.clone(), all, rows, other, top);
+        Ok(match self.ended.processes {
+            0 => measured,
+            processes => measured.with_ended(processes, windows.set(&self.ended.marks)),
+        })
     }
 
     fn who(&mut self, owner: &SketchOwner) -> Who {

@@ -88,6 +88,7 @@ impl Shown<'_> {
         let rows = all.rows.iter().map(|(who, set)| with(who.json(), set));
         let rows: Vec<Value> = rows.collect();
         let rest = all.rest.as_ref().map(|(number, set)| with(json!({ "rows": number }), set));
+        let ended = all.ended.as_ref().map(|(number, set)| with(json!({ "processes": number }), set));
         let working_set = json!({
             "seconds": rounded(self.time.as_secs_f64()),
             "by": self.by,
@@ -96,6 +97,7 @@ impl Shown<'_> {
             "all": with(json!({}), &all.all),
             "rows": rows,
             "rest": rest,
+            "ended": ended,
             "other": all.other.as_ref().map(|set| with(json!({}), set)),
             "refused": self.refused,
             "beyond_pages": self.beyond,
@@ -139,6 +141,9 @@ impl Shown<'_> {
         }
         if let Some((number, set)) = &all.rest {
             line(set, format!("{number} more, together"));
+        }
+        if let Some((number, set)) = &all.ended {
+            line(set, format!("{number} that have ended, together"));
         }
         if let Some(set) = &all.other {
             line(set, "(other): nobody's, or without a sketch of its own".into());

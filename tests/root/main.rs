@@ -94,6 +94,7 @@ const TESTS: &[Test] = &[
     ("what_if_of_nothing", whatif::what_if_of_nothing),
     ("working_set", working::working_set),
     ("working_set_of_many_files", working::working_set_of_many_files),
+    ("working_set_of_short_processes", working::working_set_of_short_processes),
 ];
 
 fn main() -> ExitCode {

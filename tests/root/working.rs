@@ -8,6 +8,9 @@ use std::os::unix::fs::FileExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -185,4 +188,42 @@ pub fn working_set_of_many_files(dir: &Path) {
     assert_eq!((&all["other"], &all["refused"]), (&Value::Null, &0.into()));
     assert!(all["rows"].as_array().unwrap().len() >= 300);
     readers.0.into_iter().for_each(|(reader, ..)| reader.end());
+}
+
+/// More processes than there are sketches, of which few live at a time: those that ended give theirs back, and what they used
+/// is still there.
+pub fn working_set_of_short_processes(dir: &Path) {
+    const EACH: u64 = 10;
+    const SKETCHES: u64 = 512;
+    let pages = 14 * SKETCHES;
+    let file = hollow(&dir.join("short"), pages);
+    let over = AtomicBool::new(false);
+    let (all, made) = std::thread::scope(|scope| {
+        let storm = scope.spawn(|| {
+            let mut made = 0;
+            while !over.load(Ordering::Relaxed) {
+                let skip = made * EACH % pages;
+                let line = format!("bs={} skip={skip} count={EACH} of=/dev/null status=none", page_size());
+                let mut dd = Command::new("dd");
+                dd.arg(format!("if={}", file.display())).args(line.split(' '));
+                assert!(dd.status().unwrap().success());
+                made += 1;
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            made
+        });
+        let (code, out, err) =
+            output(&mut cachestat("--json --working-set 12 --by process --top 3 --comm dd"));
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(code, Some(0), "{err}");
+        (serde_json::from_str::<Value>(&out).unwrap()["working_set"].clone(), storm.join().unwrap())
+    });
+    let ended = figure(&all, "/ended/processes");
+    println!("  {made} processes, of which {ended} gave their sketches back; {} found none", all["refused"]);
+    assert!(made > SKETCHES && ended >= SKETCHES / 4, "{all}");
+    // No two of them in a row read the same; their programs are some pages more.
+    let least = (ended * EACH).min(pages) as f64 * (1.0 - 1.5 * all["ended"]["error"].as_f64().unwrap());
+    assert!(figure(&all, "/ended/pages/watched") as f64 >= least, "{least}: {all}");
+    assert!(figure(&all, "/all/pages/watched") as f64 >= least, "{least}: {all}");
+    assert_eq!(all["other"].is_null(), all["refused"] == 0, "{all}");
 }
