@@ -166,6 +166,10 @@ struct Ended {
 
 impl Ended {
     fn add(&mut self, now: u8, marks: &[u8]) {
+        // It may have got its sketch before the watch began.
+        if marks.iter().all(|mark| *mark == 0) {
+            return;
+        }
         self.processes += 1;
         self.marks.resize(marks.len().max(self.marks.len()), 0);
         for (ours, theirs) in self.marks.iter_mut().zip(marks) {
