@@ -159,7 +159,8 @@ step() {
         failed=$((failed + 1))
         note FAILED $((SECONDS - start)) "$name"
         details+="[$name]"$'\n'
-        details+=$(grep -A4 -E "^error|^FAIL |^failed:|panicked at" target/step.out | head -n 24 | cut -c1-500 || :)$'\n'
+        details+=$({ grep -A4 -E "^error|^FAIL |^failed:|panicked at" target/step.out || tail -n 8 target/step.out; } |
+            head -n 24 | cut -c1-500 || :)$'\n'
     fi
 }
 
@@ -227,19 +228,20 @@ latency_scraped() {
 
 # The oldest Rust that Cargo.toml takes: what is newer in the language is seen by no other compiler.
 oldest_rust() {
-    rustup toolchain install --profile minimal --no-self-update 1.$MIN_RUST
     nice cargo +1.$MIN_RUST check --locked --bins --target-dir target/oldest
 }
 
 # beside COMMAND...: checks that take minutes and a processor run beside what mostly waits.
 beside() {
     local name checks=()
-    if [ -x target/prometheus/usr/bin/promtool ] && grep -q '6\.12' <<<"$kernels"; then checks+=(latency_scraped); fi
-    if command -v rustup >/dev/null; then checks+=(oldest_rust); else skip "Rust 1.$MIN_RUST" "no rustup"; fi
-    (for name in "${checks[@]}"; do
-        status=0
-        (set -e; "$name") >"target/$name.out" 2>&1 || status=$?
-        echo "$status" >"target/$name.status"
+    if [ -x target/prometheus/usr/bin/promtool ] && grep -q '6\.12' <<<"$kernels"; then checks+=(latency_scraped); else
+        skip "latency scraped" "no Prometheus, or no 6.12 among the kernels"; fi
+    if rustup toolchain install --profile minimal --no-self-update 1.$MIN_RUST >/dev/null 2>&1; then checks+=(oldest_rust); else
+        skip "oldest rust" "Rust 1.$MIN_RUST cannot be had: no rustup, or nothing that it reaches"; fi
+    # -e of their own, as in step().
+    (set +e; for name in "${checks[@]}"; do
+        (set -e; "$name") >"target/$name.out" 2>&1
+        echo $? >"target/$name.status"
     done) &
     local others=$!
     "$@"

@@ -81,7 +81,10 @@ struct {
 	__type(value, struct sketch_owner);
 } sketch_owners SEC(".maps");
 
-/* Numbers of sketches that nobody has. They are not given back: what was used may be asked for an hour later. */
+/*
+ * Numbers of sketches that nobody has. User space gives those of processes back that have ended; others not: what was used may be
+ * asked for an hour later.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK);
 	__uint(max_entries, 1);
@@ -148,20 +151,25 @@ static __noinline u32 find_sketch(struct sketch_key *key, const char *process)
 	return n;
 }
 
+/* There was no room, in the slot of time that is noted below this bit. */
+#define SKETCH_REFUSED (1u << 31)
+
 /*
- * Where the owner's sketch is noted once it was found: one more than its number, so that 0 is none. Where there was no room
- * there will be none, so that this is noted, too.
+ * Where the owner's sketch is noted once it was found: one more than its number, so that 0 is none. Where there was no room,
+ * this is noted, too, and it is asked for again in the next slot of time: others may have given theirs back.
  */
 static __always_inline u32 noted_sketch(u32 *noted, struct sketch_key *key, const char *process)
 {
-	u32 n = *(volatile u32 *)noted;
+	u32 n = *(volatile u32 *)noted, refused = SKETCH_REFUSED | sketch_now;
 
-	if (n)
+	if (n && n < SKETCH_REFUSED)
 		return n - 1;
+	if (n == refused)
+		return 0;
 	n = find_sketch(key, process);
 	if (!n)
 		__sync_fetch_and_add(&sketch_refused, 1);
-	*(volatile u32 *)noted = n + 1;
+	*(volatile u32 *)noted = n ? n + 1 : refused;
 	return n;
 }
 

@@ -131,7 +131,7 @@ struct row {
 	unsigned long long begun; /* when its process began, task_struct.start_time: of one id it tells which */
 	unsigned long long parent_begun; /* the same of the process that is its parent then */
 	unsigned int parent; /* the thread-group id of that one */
-	unsigned int sketch; /* one more than the number of its owner's (sketch.h); 0: not looked for yet */
+	unsigned int sketch; /* one more than its owner's number, or no room (sketch.h); 0: not looked for */
 	char parent_name[16];
 };
 

@@ -1,6 +1,7 @@
 //! `cachestat --working-set`: watches for a time, then says how many distinct pages were used, and by whom.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +43,8 @@ use crate::wait::Wake;
 
 /// How often rows are read, which frees those of threads that have ended, and cgroups and files that are new are looked up.
 const STEP: Duration = Duration::from_secs(1);
+/// Names of files without sketches that are kept until they are looked through.
+const KNOWN: usize = 4096;
 /// When the first marks may be too old.
 const HOUR: Duration = Duration::from_secs(3600);
 /// Every so many slots marks that are too old are taken away: 255 can be divided by it, so that it comes evenly.
@@ -152,6 +155,8 @@ fn missing(functions: bool) -> Vec<String> {
 struct Known {
     /// By device, inode and generation, with whether it was deleted.
     files: HashMap<(Dev, u64, u32), (Arc<File>, bool)>,
+    /// Where there are more, those without a sketch are forgotten.
+    most: usize,
 }
 
 /// Processes that have ended and gave their sketches back: machines start more of them than there is room for.
@@ -196,6 +201,14 @@ impl Watch<'_> {
             let file = &row.file;
             let key = (file.dev, file.inode, file.generation);
             self.known.files.insert(key, (Arc::clone(file), row.deleted));
+        }
+        // Machines use more files than have sketches.
+        if self.known.files.len() > self.known.most {
+            let attached = self.session.attached();
+            let key = |o: &SketchOwner| (Dev::from_kernel((o.b >> 32) as u32), o.a, o.b as u32);
+            let owners: HashSet<_> = attached.sketch_owners()?.iter().map(key).collect();
+            self.known.files.retain(|file, _| owners.contains(file));
+            self.known.most = self.known.files.len() + KNOWN;
         }
         if self.owners == SketchBy::Cgroup {
             // One that goes keeps its name.

@@ -225,5 +225,5 @@ pub fn working_set_of_short_processes(dir: &Path) {
     let least = (ended * EACH).min(pages) as f64 * (1.0 - 1.5 * all["ended"]["error"].as_f64().unwrap());
     assert!(figure(&all, "/ended/pages/watched") as f64 >= least, "{least}: {all}");
     assert!(figure(&all, "/all/pages/watched") as f64 >= least, "{least}: {all}");
-    assert_eq!(all["other"].is_null(), all["refused"] == 0, "{all}");
+    assert!(all["other"].is_null() || all["refused"] != 0, "{all}");
 }
