@@ -18,6 +18,7 @@ mod gather;
 pub mod groups;
 pub mod html;
 pub mod json;
+mod larger;
 pub mod machine;
 pub mod options;
 mod origins;
@@ -206,8 +207,15 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
     Process::open(options.watched.map_or_else(std::process::id, |(pid, _)| pid))?;
     let outputs = Outputs::open(options)?;
     let system = |what: &str, e: io::Error| Failure::failed(format!("cannot {what}: {e}"));
-    let wants =
-        Wants { latency: true, files: true, follow: true, around: true, buffers: true, ..Wants::default() };
+    let wants = Wants {
+        latency: true,
+        files: true,
+        follow: true,
+        around: true,
+        buffers: true,
+        touches: options.what_if,
+        ..Wants::default()
+    };
     let mut session = Session::open(&options.counting.session(wants, Only::default()))
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if options.counting.explain {
@@ -243,8 +251,11 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
         ));
     }
     let paths = options.commands().iter().flat_map(|c| named(c)).take(NAMED).collect();
+    let touches = options.what_if.then(|| session.attached().touches());
+    let touches = touches.transpose().map_err(|e| Failure::failed(format!("cannot follow pages: {e}")))?;
     let mut watch = Watch::new(&mut session, &signals, Box::new(crate::names::System::new()))?;
     (watch.who, watch.wait_all, watch.paths) = (who, options.wait_all, paths);
+    watch.larger = touches.map(larger::Larger::new);
     let cold = options.cold.or(options.cold_each);
     watch.emptied = options.prepare.is_some() || matches!(cold, Some(Cold::Slab | Cold::All));
     signals.discard(options.discard_output);

@@ -246,6 +246,14 @@ impl Follow for Session {
     fn gone(&self) -> anyhow::Result<Gone> {
         self.attached.gone().context("cannot read what processes used")
     }
+
+    fn choose(&mut self, part: f64) {
+        self.attached.choose(part);
+    }
+
+    fn touches_lost(&mut self) -> (u64, u64) {
+        self.attached.touches_lost()
+    }
 }
 
 impl Source for Session {

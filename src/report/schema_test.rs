@@ -28,7 +28,13 @@ fn a_report_is_as_published() {
     let warmer = Warmer { pid: 1, comm: "x".into(), path: None, fills: 2, time: "t".into() };
     let before = Before { files: 2, why: vec!["w".into()], ..Before::default() }.known(9, 1, 2, 4096);
     let certificate = Certificate { id: certificate::ID.into(), before, ..Certificate::default() };
+    let what_if = crate::whatif::Prediction {
+        curve: Some(vec![crate::whatif::Scaled::default()]),
+        reason: Some("r".into()),
+        ..crate::whatif::Prediction::default()
+    };
     let full = Run {
+        what_if: Some(what_if),
         certificate: Some(certificate),
         number: 1,
         cold: Some("all".into()),

@@ -7,6 +7,7 @@ mod page;
 mod runs;
 mod state;
 mod times;
+mod whatif;
 
 use super::Report;
 use super::data::Run;
@@ -95,6 +96,7 @@ pub fn show(report: &Report, style: Style) -> String {
         page.append(all);
         page.gap();
     }
+    whatif::show(run, page);
     page.append(last);
     page.append(unknown);
     std::mem::take(&mut page.out)

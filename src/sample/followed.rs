@@ -127,4 +127,12 @@ pub trait Follow: Source {
     /// # Errors
     /// When the table cannot be read.
     fn gone(&self) -> anyhow::Result<Gone>;
+
+    /// From now on touches of this part of all pages are sent, where somebody asked for touches.
+    fn choose(&mut self, _part: f64) {}
+
+    /// Touches that there was no room for, and pages that were not looked at, since attach.
+    fn touches_lost(&mut self) -> (u64, u64) {
+        (0, 0)
+    }
 }

@@ -91,6 +91,8 @@ const TESTS: &[Test] = &[
     ("hostile_names_in_cachedu", hostile::hostile_names_in_cachedu),
     ("hostile_words_on_the_command_line", hostile::hostile_words_on_the_command_line),
     ("what_if", whatif::what_if),
+    ("what_if_of_a_command", whatif::what_if_of_a_command),
+    ("what_if_of_sqlite", whatif::what_if_of_sqlite),
     ("what_if_of_nothing", whatif::what_if_of_nothing),
     ("working_set", working::working_set),
     ("working_set_of_many_files", working::working_set_of_many_files),

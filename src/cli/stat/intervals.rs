@@ -17,7 +17,6 @@ pub(super) const INTERVALS: &[&str] = &[
     "file",
     "mount",
     "latency",
-    "what_if",
     "blame",
     "working_set",
     "include_self",
