@@ -92,7 +92,7 @@ mod tests {
         assert!(out.contains("Cache: /&lt;x&gt;</p>"), "{out}");
         assert_eq!((out.matches("<circle").count(), out.matches("class=\"curve\"").count()), (2, 1), "{out}");
         assert!(out.contains("cy=\"0.0\"") && out.contains("cy=\"80.0\""), "{out}");
-        assert!(out.contains(">x2</text>") && out.contains(">50.0%</span>"), "{out}");
+        assert!(out.contains(">x2</text>") && out.contains("50.0 %"), "{out}");
         let reason = Some("not enough seen".to_owned());
         let mut out = String::new();
         show(&Prediction { curve: None, reason, ..what_if }, &mut out);
