@@ -6,9 +6,12 @@ use crate::report::pushed::Pushed;
 use crate::report::pushed::Row;
 use crate::report::units::count;
 use crate::text::foreign;
+use crate::text::width::ending;
 
 /// Rows that are shown, and with -v.
 const ROWS: [usize; 2] = [3, 20];
+/// Columns of a row before the names.
+const BEFORE: usize = 49;
 
 /// The section; nothing where nobody asked.
 pub(super) fn show(run: &Run, many: bool, page: &mut Page) {
@@ -88,7 +91,12 @@ fn line(row: &Row, page: &mut Page) {
     let who = match (row.other, row.own) {
         (true, true) => "(all else that it pushed out itself)".to_owned(),
         (true, false) => "(all else that others pushed out)".to_owned(),
-        _ => format!("{} <- {}", foreign::or(row.owner.as_ref(), "-"), by(row)),
+        _ => {
+            // Who did it matters more than whose it was: of that, the end of the path.
+            let (by, owner) = (by(row), foreign::or(row.owner.as_ref(), "-"));
+            let room = page.style.width.saturating_sub(BEFORE + " <- ".len() + by.chars().count()).max(8);
+            format!("{} <- {by}", ending(&owner, room))
+        }
     };
     let how = row.how.unwrap_or("-");
     page.line(&format!("  {out:>10} {back:>10} {again:>10}  {how:<11}  {who}"));
