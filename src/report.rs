@@ -25,6 +25,7 @@ mod output;
 mod price;
 mod processes;
 mod progress;
+pub mod pushed;
 pub mod residency;
 pub mod saved;
 #[cfg(test)]
@@ -54,6 +55,7 @@ use crate::figures::Figure;
 use crate::figures::Scope;
 use crate::only::Only;
 use crate::plan::Certainty;
+use crate::plan::Event;
 use crate::plan::Plan;
 use crate::plan::Wants;
 use crate::plan::follow;
@@ -206,8 +208,15 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
     Process::open(options.watched.map_or_else(std::process::id, |(pid, _)| pid))?;
     let outputs = Outputs::open(options)?;
     let system = |what: &str, e: io::Error| Failure::failed(format!("cannot {what}: {e}"));
-    let wants =
-        Wants { latency: true, files: true, follow: true, around: true, buffers: true, ..Wants::default() };
+    let wants = Wants {
+        latency: true,
+        files: true,
+        follow: true,
+        around: true,
+        buffers: true,
+        blame: options.blame,
+        ..Wants::default()
+    };
     let mut session = Session::open(&options.counting.session(wants, Only::default()))
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if options.counting.explain {
@@ -243,7 +252,9 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
         ));
     }
     let paths = options.commands().iter().flat_map(|c| named(c)).take(NAMED).collect();
+    let comes = options.blame.then(|| session.plan().sees(Event::PageBack));
     let mut watch = Watch::new(&mut session, &signals, Box::new(crate::names::System::new()))?;
+    watch.comes = comes;
     (watch.who, watch.wait_all, watch.paths) = (who, options.wait_all, paths);
     let cold = options.cold.or(options.cold_each);
     watch.emptied = options.prepare.is_some() || matches!(cold, Some(Cold::Slab | Cold::All));

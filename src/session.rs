@@ -246,6 +246,10 @@ impl Follow for Session {
     fn gone(&self) -> anyhow::Result<Gone> {
         self.attached.gone().context("cannot read what processes used")
     }
+
+    fn blame(&mut self) -> anyhow::Result<crate::blame::Raw> {
+        Self::blame(self)
+    }
 }
 
 impl Source for Session {

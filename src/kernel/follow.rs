@@ -13,6 +13,10 @@ impl Attached {
     /// From here on what processes of this run do is kept apart. Nobody belongs to it yet.
     pub fn follow(&mut self, run: u32) {
         self.followed = Followed::new(run);
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            // SAFETY: as in `spawning`.
+            unsafe { (&raw mut bss.blame_run).write_volatile(run) };
+        }
     }
 
     /// While this is not 0, a process that the monitor makes belongs to that run.

@@ -225,6 +225,9 @@ pub struct Run {
     /// The same, from the end of the run before to its beginning; `None` of the first.
     #[serde(skip)]
     pub machine_before: Option<Machine>,
+    /// Who pushed whose pages out meanwhile, as far as the run has to do with it; `None`: nobody asked.
+    #[serde(skip_deserializing)]
+    pub blame: Option<super::pushed::Pushed>,
     /// How it went.
     pub timeline: Vec<Tick>,
     /// Events that could not be accounted, by reason; zeros left out.

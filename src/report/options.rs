@@ -68,6 +68,8 @@ pub struct Options {
     pub export_csv: Option<PathBuf>,
     /// The file for the groups as a table of Markdown.
     pub export_markdown: Option<PathBuf>,
+    /// Who pushes whose pages out meanwhile is told, too.
+    pub blame: bool,
     /// How it is counted.
     pub counting: Counting,
 }

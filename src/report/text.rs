@@ -4,6 +4,7 @@ mod details;
 mod files;
 mod groups;
 mod page;
+mod pushed;
 mod runs;
 mod state;
 mod times;
@@ -50,6 +51,7 @@ pub fn show(report: &Report, style: Style) -> String {
             groups::saved(&then.groups, &mut end);
         }
     }
+    pushed::show(run, !one && report.runs.len() > 1, &mut end);
     let mut all = page.blank();
     if !one {
         runs::all(report, &mut all);

@@ -23,6 +23,7 @@ use super::machine::Machine;
 use super::origins::Origins;
 use super::processes::Processes;
 use super::processes::family;
+use super::pushed::Bills;
 use super::residency;
 use crate::exit::Failure;
 use crate::live::Live;
@@ -47,6 +48,8 @@ pub(super) struct Watch<'a> {
     pub(super) emptied: bool,
     /// Files whose residency was not asked for, since that would have brought their names and inodes into caches.
     pub(super) unasked: usize,
+    /// Where who pushes pages out is asked: whether it is seen that they come back.
+    pub(super) comes: Option<bool>,
     /// The machine when the run before had ended.
     machine: Option<Machine>,
 }
@@ -97,6 +100,7 @@ impl<'a> Watch<'a> {
             paths,
             emptied: false,
             unasked: 0,
+            comes: None,
             machine: None,
         })
     }
@@ -146,6 +150,7 @@ impl<'a> Watch<'a> {
         self.live.tick()?;
         let (time, began) = (self.live.now().time, self.processes.now());
         let mut gather = Gather::new(self.live.now().clone());
+        let mut bills = Bills::begin(self.comes, self.live.source())?;
         self.live.source().spawning(number);
         let started = self.processes.start(command, self.who.as_ref());
         self.live.source().spawning(0);
@@ -189,16 +194,18 @@ impl<'a> Watch<'a> {
             }
             self.live.tick()?;
             gather.sample(self.live.now(), &mut self.origins);
+            bills.look(self.since(began), self.live.source(), &mut *self.names)?;
             self.look_at(number, self.since(began), &mut looks)?;
         };
         let (status, end) = ended.unwrap_or((1, self.processes.now()));
+        let blame = bills.end(number, self.live.source(), &mut *self.names)?;
         self.live.tick()?;
         gather.sample(self.live.now(), &mut self.origins);
         let last = self.ask(&mut gather, &known)?;
         let mut run = gather.finish(&last, self.names.mounts_now(), &known, &self.origins);
         run.usage = left.iter().fold(usage, |sum, pid| sum.and(self.processes.usage(*pid)));
         super::unseen::weigh(&mut run, self.live.plan());
-        run.number = number;
+        (run.number, run.blame) = (number, blame);
         run.time = crate::view::utc(time);
         (run.exit_status, run.signal) = (Some(status), signal);
         run.wall_s = end.duration_since(began).as_secs_f64();
@@ -280,6 +287,7 @@ impl<'a> Watch<'a> {
         self.live.tick()?;
         let (at, began) = (self.live.now().time, self.processes.now());
         let mut gather = Gather::new(self.live.now().clone());
+        let mut bills = Bills::begin(self.comes, self.live.source())?;
         let used = accounts::begin(self.live.source(), &family, number)?;
         let machine = self.processes.machine(Some(pid));
         let (mut over, mut looks) = (false, Looks::default());
@@ -289,9 +297,11 @@ impl<'a> Watch<'a> {
             over = event == Event::Asked || self.since(began) >= time || !self.processes.is_alive(pid);
             self.live.tick()?;
             gather.sample(self.live.now(), &mut self.origins);
+            bills.look(self.since(began), self.live.source(), &mut *self.names)?;
             self.look_at(number, self.since(began), &mut looks)?;
         }
         let wall = self.since(began).as_secs_f64();
+        let blame = bills.end(number, self.live.source(), &mut *self.names)?;
         // Of a process that has gone, its cgroup is not known any more.
         let machine = self.processes.machine(Some(pid)).since(&machine);
         self.live.tick()?;
@@ -303,7 +313,7 @@ impl<'a> Watch<'a> {
         run.usage = now.map(|now| now.since(used)).unwrap_or_default();
         super::unseen::weigh(&mut run, self.live.plan());
         (run.number, run.time, run.wall_s, run.machine) = (number, crate::view::utc(at), wall, machine);
-        run.ends = looks.seen();
+        (run.ends, run.blame) = (looks.seen(), blame);
         Ok(run)
     }
 }

@@ -11,6 +11,7 @@ use super::FileSample;
 use super::Histograms;
 use super::Moment;
 use super::Source;
+use crate::blame::Raw;
 
 /// What belongs to one run of a command: the processes that it made, and those that they made.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -127,4 +128,10 @@ pub trait Follow: Source {
     /// # Errors
     /// When the table cannot be read.
     fn gone(&self) -> anyhow::Result<Gone>;
+
+    /// Who took pages out of the cache since attach; nothing where that is not counted.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    fn blame(&mut self) -> anyhow::Result<Raw>;
 }

@@ -7,6 +7,7 @@
 mod asserts;
 mod bench;
 mod beside;
+mod blame;
 mod certificate;
 mod command;
 mod counting;
@@ -92,6 +93,8 @@ const TESTS: &[Test] = &[
     ("hostile_words_on_the_command_line", hostile::hostile_words_on_the_command_line),
     ("what_if", whatif::what_if),
     ("what_if_of_nothing", whatif::what_if_of_nothing),
+    ("blame_of_a_command", blame::blame_of_a_command),
+    ("blame_of_a_scan", blame::blame_of_a_scan),
     ("working_set", working::working_set),
     ("working_set_of_many_files", working::working_set_of_many_files),
     ("working_set_of_short_processes", working::working_set_of_short_processes),

@@ -42,6 +42,7 @@ cachestat --json 1 60 >log.jsonl  one JSON object a line
 cachestat --what-if 60 --cgroup /postgres
                                   would more memory help, and how much
 cachestat --blame 60              who pushed whose pages out of the cache
+cachestat --blame -- make         the same, of what concerns a command
 cachestat --working-set 60 --by cgroup
                                   distinct pages used, and by whom
 cachestat --engine both 1         beside what bcc's cachestat would count
@@ -79,8 +80,10 @@ cgroup or by kswapd; memory.reclaim, MADV_PAGEOUT, DAMON, fadvise,
 drop_caches, truncation, deletion), which cgroup it was charged to, and
 whether it came back. REFAULTS is what the kernel itself took for read back
 in. The rows add up to what was evicted and removed. --json has the same as
-one object. docs/guide/who-evicted.md has what each word means and when not
-to believe it.",
+one object. With '-- COMMAND' or '-p PID --for TIME', --blame takes no time:
+the report ends with what was pushed out while it ran and brought in again
+by it, by whom, and what it pushed out itself. docs/guide/who-evicted.md has
+what each word means and when not to believe it.",
     ),
     (
         "Working set",

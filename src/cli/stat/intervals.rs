@@ -18,7 +18,6 @@ pub(super) const INTERVALS: &[&str] = &[
     "mount",
     "latency",
     "what_if",
-    "blame",
     "working_set",
     "include_self",
     "record",
