@@ -7,6 +7,7 @@ mod page;
 mod runs;
 mod state;
 mod times;
+mod trial;
 
 use super::Report;
 use super::data::Run;
@@ -34,6 +35,7 @@ pub fn show(report: &Report, style: Style) -> String {
         page.wrapped("", &report.verdict.text);
     }
     state::show(report, page);
+    trial::show(report, page);
     let Some(run) = report.runs.last() else {
         notes(report, None, page);
         return std::mem::take(&mut page.out);

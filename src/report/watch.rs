@@ -24,6 +24,7 @@ use super::origins::Origins;
 use super::processes::Processes;
 use super::processes::family;
 use super::residency;
+use super::trial::Trial;
 use crate::exit::Failure;
 use crate::live::Live;
 use crate::names::Names;
@@ -47,6 +48,8 @@ pub(super) struct Watch<'a> {
     pub(super) emptied: bool,
     /// Files whose residency was not asked for, since that would have brought their names and inodes into caches.
     pub(super) unasked: usize,
+    /// A setting of read-ahead that is tried.
+    pub(super) trial: Option<Trial>,
     /// The machine when the run before had ended.
     machine: Option<Machine>,
 }
@@ -97,6 +100,7 @@ impl<'a> Watch<'a> {
             paths,
             emptied: false,
             unasked: 0,
+            trial: None,
             machine: None,
         })
     }
@@ -154,7 +158,7 @@ impl<'a> Watch<'a> {
         let mut ended: Option<(i32, Instant)> = None;
         let mut signal = None;
         let left = loop {
-            let pause = pause(self.since(began));
+            let pause = if self.trial.is_some() { TICK } else { pause(self.since(began)) };
             let event = self.processes.wait(pause, ended.is_none().then_some(pid))?;
             let mut alone = false;
             if event == Event::Ended {
@@ -189,11 +193,13 @@ impl<'a> Watch<'a> {
             }
             self.live.tick()?;
             gather.sample(self.live.now(), &mut self.origins);
+            self.hear()?;
             self.look_at(number, self.since(began), &mut looks)?;
         };
         let (status, end) = ended.unwrap_or((1, self.processes.now()));
         self.live.tick()?;
         gather.sample(self.live.now(), &mut self.origins);
+        self.hear()?;
         let last = self.ask(&mut gather, &known)?;
         let mut run = gather.finish(&last, self.names.mounts_now(), &known, &self.origins);
         run.usage = left.iter().fold(usage, |sum, pid| sum.and(self.processes.usage(*pid)));
@@ -248,6 +254,14 @@ impl<'a> Watch<'a> {
             let ours = self.living(number)?;
             looks.add(self.processes.ends(&ours, self.names.mounts_now()));
         }
+        Ok(())
+    }
+
+    /// Hands on which requests were made.
+    fn hear(&mut self) -> anyhow::Result<()> {
+        let Some(trial) = &mut self.trial else { return Ok(()) };
+        let (requests, lost) = self.live.source().requests()?;
+        trial.note(&requests, lost);
         Ok(())
     }
 
