@@ -11,10 +11,10 @@ use crate::kernel::Attached;
 use crate::kernel::Tracefs;
 use crate::only::Only;
 use crate::plan::Brackets;
+use crate::plan::Event;
 use crate::plan::NoPlan;
 use crate::plan::Plan;
 use crate::plan::Wants;
-use crate::plan::follow;
 use crate::readahead::Request;
 use crate::sample::Counter;
 use crate::sample::Follow;
@@ -176,7 +176,7 @@ impl Session {
             match attached {
                 Ok(attached) => {
                     let known = Arc::new(Known::by(&plan));
-                    let ring = plan.uses(follow::TRIED).then(|| attached.tried()).transpose();
+                    let ring = plan.sees(Event::RequestMade).then(|| attached.tried()).transpose();
                     let tried = ring.map_err(|e| StartError {
                         what: format!("cannot open the ring of read requests: {e}"),
                         remedy: None,

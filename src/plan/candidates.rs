@@ -7,7 +7,6 @@ use super::follow::END;
 use super::follow::FORK;
 use super::follow::FREE;
 use super::follow::SWITCH;
-use super::follow::TRIED;
 use super::hooks::Why;
 use crate::facts::BTRFS_ALLOC;
 use crate::facts::BTRFS_FIND;
@@ -200,7 +199,8 @@ rows! {
       Trampolines(Blame) { RefaultOf "blame_refault_fentry" Trampoline("workingset_refault") } ]
 
     // Read requests as they are made: `run_of` tells which command they are of.
-    [ Any(Tried) { RequestMade TRIED Classic("raw_syscalls", "sys_enter") } ]
+    [ Any(Tried) { RequestMade "tried_btf" Btf("sys_enter") }
+      Any(Tried) { RequestMade "tried_tp" Classic("raw_syscalls", "sys_enter") } ]
 
     // A command under watch. What is missing makes figures of the report unknown, and nothing else.
     [ Any(Follow) { ProcessMade FORK Btf("sched_process_fork") } ]

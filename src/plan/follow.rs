@@ -10,8 +10,6 @@ pub(crate) const END: &str = "end_btf";
 pub(crate) const SWITCH: &str = "switch_btf";
 /// The program that sees writers being paused.
 pub(crate) const THROTTLE: &str = "throttle_tp";
-/// The program that sees read requests being made, for the simulation of read-ahead.
-pub(crate) const TRIED: &str = "tried_tp";
 /// The programs that see names being looked up that the dentry cache does not have.
 pub(crate) const LOOKUP: &[&str] = &["lookup_fentry", "lookup_multi"];
 
