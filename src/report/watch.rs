@@ -150,6 +150,7 @@ impl<'a> Watch<'a> {
         self.live.tick()?;
         let (time, began) = (self.live.now().time, self.processes.now());
         let mut gather = Gather::new(self.live.now().clone());
+        gather.every = self.trial.is_some();
         self.live.source().spawning(number);
         let started = self.processes.start(command, self.who.as_ref());
         self.live.source().spawning(0);

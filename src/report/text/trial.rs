@@ -39,6 +39,9 @@ pub(super) fn show(report: &Report, page: &mut Page) {
         let [a, b] = of.map(|cell| cell.unwrap_or_else(|| "-".into()));
         Row::new(name, vec![a, String::new(), b])
     };
+    if outcome.elsewhere.iter().any(|n| n.is_none_or(|n| n > 0)) {
+        table.push(runs("  of mapped and other files", outcome.elsewhere.map(|n| n.map(pages))));
+    }
     let data = |n: Option<u64>| n.map(|n| page.bytes(n));
     let device = [first.usage.device_read_bytes, second.usage.device_read_bytes].map(data);
     table.push(runs("  read from devices", device));

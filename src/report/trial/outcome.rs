@@ -51,14 +51,20 @@ pub struct Count {
 }
 
 impl Count {
-    fn of(files: &[&FileRow]) -> Self {
-        let sum = |one: fn(&FileRow) -> u64| files.iter().map(|f| one(f)).sum();
+    fn of(f: &FileRow) -> Self {
         Self {
-            fetched: sum(|f| f.misses + f.readahead_pages),
-            used: sum(|f| f.misses + f.readahead_hits.min(f.readahead_pages)),
-            wasted: sum(|f| f.readahead_pages.saturating_sub(f.readahead_hits)),
+            fetched: f.misses + f.readahead_pages,
+            used: f.misses + f.readahead_hits.min(f.readahead_pages),
+            wasted: f.readahead_pages.saturating_sub(f.readahead_hits),
             waits: None,
         }
+    }
+
+    fn add(&mut self, other: Option<Self>) {
+        let other = other.unwrap_or_default();
+        self.fetched += other.fetched;
+        self.used += other.used;
+        self.wasted += other.wasted;
     }
 
     fn simulated(sums: &Sums) -> Self {
@@ -119,6 +125,8 @@ pub struct Outcome {
     pub devices: Vec<Change>,
     /// What each run counted.
     pub counted: [Count; 2],
+    /// Pages that each run fetched of other files: mapped ones, and what was read by other ways than calls.
+    pub elsewhere: [Option<u64>; 2],
     /// What the simulation says.
     pub predicted: Option<Predicted>,
     /// By how much of what it counted the simulation misses the first run; `None` of nothing.
@@ -173,36 +181,36 @@ impl Outcome {
         // Calls are counted of all files together.
         let waits = |i: usize| by_file.values().map(|four| four[i].waits).sum();
         let waits: [u64; 4] = std::array::from_fn(waits);
-        // What was counted of a file is known of the busiest.
-        let row = |run: &'_ Run, key: &Key| {
-            run.files.iter().find(|f| (&f.dev, f.inode) == (&key.0, key.1)).cloned()
-        };
+        let rows = runs.map(|run| {
+            run.every.iter().map(|f| ((f.dev.clone(), f.inode), f)).collect::<BTreeMap<Key, &FileRow>>()
+        });
+        let mapped = |key: &Key| rows.iter().any(|all| all.get(key).is_some_and(|f| is_mapped(f)));
         let mut all = Four::default();
-        let (mut rows, mut missing) = ([Vec::new(), Vec::new()], 0);
+        let (mut counted, mut missing) = ([Count::default(); 2], 0);
         let mut files = Vec::new();
-        for (key, four) in &by_file {
-            let both = runs.map(|run| row(run, key));
-            let [Some(_), second] = &both else { continue };
+        for (key, four) in by_file.iter().filter(|(key, _)| !mapped(key)) {
+            let both = rows.each_ref().map(|all| all.get(key).map(|f| Count::of(f)));
+            let [Some(_), second] = both else { continue };
             missing += usize::from(second.is_none());
             all.iter_mut().zip(four).for_each(|(sum, one)| sum.add(one));
-            let count = |row: &Option<FileRow>| row.as_ref().map(|r| Count::of(&[r]));
+            counted.iter_mut().zip(both).for_each(|(sum, one)| sum.add(one));
             files.push(FileOutcome {
-                path: both[0].as_ref().and_then(|r| r.path.clone()),
+                path: runs[0].files.iter().find(|f| is(f, key)).and_then(|r| r.path.clone()),
                 dev: key.0.clone(),
                 inode: key.1,
                 requests: four[0].requests,
-                counted: [count(&both[0]), count(&both[1])],
+                counted: both,
                 predicted: predicted(four),
                 windows: windows(four),
             });
-            let [first, second] = both;
-            rows[0].extend(first);
-            rows[1].extend(second);
         }
-        let counted: [Count; 2] = std::array::from_fn(|i| Count {
-            waits: runs[i].get(Figure::ReadMissedCalls),
-            ..Count::of(&rows[i].iter().collect::<Vec<_>>())
+        let elsewhere = std::array::from_fn(|i| {
+            let all = runs[i].get(Figure::Misses).zip(runs[i].get(Figure::ReadAheadPages));
+            all.map(|(misses, ahead)| (misses + ahead).saturating_sub(counted[i].fetched))
         });
+        for (count, run) in counted.iter_mut().zip(runs) {
+            count.waits = run.get(Figure::ReadMissedCalls);
+        }
         let known = !full && !files.is_empty();
         let predicted = known.then(|| predicted(&all)).map(|p| Predicted {
             as_it_was: Count { waits: Some(waits[0]), ..p.as_it_was },
@@ -212,11 +220,22 @@ impl Outcome {
         });
         let error = predicted.and_then(|p| off(p.as_it_was.fetched, counted[0].fetched));
         let missed_by = predicted.and_then(|p| off(p.tried.fetched, counted[1].fetched));
-        let doubts = doubts(&Doubts { full, known, lost, missing, error, all: runs[0], rows: &rows[0] });
+        let doubts = doubts(full, known, lost, missing, error);
         files.sort_by_key(|f| std::cmp::Reverse(f.counted[0].map_or(0, |c| c.fetched)));
         files.truncate(FILES);
         let windows = if known { windows(&all) } else { Vec::new() };
-        Self { read_ahead_kb: kb, devices, counted, predicted, error, missed_by, doubts, windows, files }
+        Self {
+            read_ahead_kb: kb,
+            devices,
+            counted,
+            elsewhere,
+            predicted,
+            error,
+            missed_by,
+            doubts,
+            windows,
+            files,
+        }
     }
 
     /// Whether the second run did what was predicted.
@@ -226,49 +245,39 @@ impl Outcome {
     }
 }
 
-/// What may be wrong with a prediction.
-struct Doubts<'a> {
-    full: bool,
-    known: bool,
-    lost: u64,
-    missing: usize,
-    error: Option<f64>,
-    all: &'a Run,
-    rows: &'a [FileRow],
+/// Whether it is this file.
+fn is(row: &FileRow, key: &Key) -> bool {
+    (&row.dev, row.inode) == (&key.0, key.1)
 }
 
-fn doubts(d: &Doubts<'_>) -> Vec<String> {
+/// Whether pages of it came by page faults, or by writes: what these bring in is not simulated, and what is used of a
+/// mapping nobody sees.
+fn is_mapped(row: &FileRow) -> bool {
+    row.fault_misses + row.fault_hits + row.dirtied + row.writes().unwrap_or(0) > 0
+}
+
+/// What may be wrong with a prediction.
+fn doubts(full: bool, known: bool, lost: u64, missing: usize, error: Option<f64>) -> Vec<String> {
     let mut doubts = Vec::new();
-    if d.full {
+    if full {
         doubts.push(
             "more than 64 GiB was read, or more than 65536 files were open: nothing is predicted".into(),
         );
-    } else if !d.known {
-        doubts.push("no request of the first run was seen: nothing is predicted".into());
+    } else if !known {
+        doubts.push(
+            "no request for a file that is only read, and not mapped, was seen: nothing is predicted".into(),
+        );
     }
-    if d.lost > 0 {
-        doubts.push(format!("{} requests came too fast, or their range is not known", d.lost));
+    if lost > 0 {
+        doubts.push(format!("{lost} requests came too fast, or their range is not known"));
     }
-    if d.missing > 0 {
-        doubts.push(format!("of {} files that run 1 read, nothing is known of run 2", d.missing));
+    if missing > 0 {
+        doubts.push(format!("of {missing} files that run 1 read, nothing is known of run 2"));
     }
-    if let Some(error) = d.error.filter(|e| *e > ERROR) {
+    if let Some(error) = error.filter(|e| *e > ERROR) {
         doubts.push(format!(
             "simulated with the setting that it had, run 1 comes out {} wrong",
             crate::report::units::percent(error, 0)
-        ));
-    }
-    let faults: u64 = d.rows.iter().map(|f| f.fault_misses).sum();
-    let fetched: u64 = d.rows.iter().map(|f| f.misses + f.readahead_pages).sum();
-    if faults * 10 > fetched {
-        doubts.push("page faults brought pages in as well: mappings are not simulated".into());
-    }
-    // What was seen is to be most of what was read.
-    let of_all = d.all.get(Figure::Misses).zip(d.all.get(Figure::ReadAheadPages)).map(|(m, p)| m + p);
-    if let Some(rest) = of_all.filter(|all| d.known && fetched * 10 < all * 9) {
-        doubts.push(format!(
-            "of {rest} pages that run 1 fetched, {fetched} are of files that are compared: the busiest, read by \
-             system calls"
         ));
     }
     doubts

@@ -54,7 +54,7 @@ fn run(number: u32, misses: u64, readahead_pages: u64) -> Run {
         readahead_hits: readahead_pages,
         ..FileRow::default()
     };
-    let mut run = Run { number, files: vec![file], ..Run::default() };
+    let mut run = Run { number, every: vec![file.clone()], files: vec![file], ..Run::default() };
     run.figures.set(Figure::Misses, Some(misses));
     run.figures.set(Figure::ReadAheadPages, Some(readahead_pages));
     run.figures.set(Figure::ReadMissedCalls, Some(misses));
@@ -92,13 +92,22 @@ fn what_does_not_agree_is_not_believed() {
     assert!(lossy.doubts.iter().any(|d| d.starts_with("7 requests")), "{:?}", lossy.doubts);
     // Another file than the one whose requests were seen.
     let mut other = run(1, 1, 999);
-    other.files[0].inode = 3;
+    other.every[0].inode = 3;
     let unseen = outcome(0, &other, &run(2, 1, 999));
     assert_eq!((unseen.predicted, unseen.error), (None, None));
     assert!(!unseen.doubts.is_empty() && !unseen.proved());
     let mut gone = run(2, 1, 999);
-    gone.files.clear();
+    gone.every.clear();
     assert!(outcome(0, &run(1, 1, 999), &gone).doubts.iter().any(|d| d.contains("run 2")));
+}
+
+#[test]
+fn what_is_mapped_is_left_out() {
+    let (mut first, second) = (run(1, 1, 999), run(2, 1, 999));
+    first.every[0].fault_hits = 1;
+    let told = outcome(0, &first, &second);
+    assert_eq!((told.counted[0].fetched, told.elsewhere), (0, [Some(1000), Some(1000)]));
+    assert!(told.predicted.is_none() && told.doubts.iter().any(|d| d.contains("mapped")));
 }
 
 #[test]
