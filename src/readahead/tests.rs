@@ -109,11 +109,14 @@ fn without_read_ahead_each_page_is_asked_for() {
 }
 
 #[test]
-fn a_long_request_takes_what_the_device_can() {
-    // 1 MiB at a time with 128 KiB of read-ahead: windows as long as the request, as far as the device goes.
-    let all = run(Setting::AsItWas, (0..8).map(|i| 10_000 + i * 1000), 256, 100_000);
-    assert_eq!(all.waits, 8);
-    assert!(all.fetched >= 8 * 256 && all.windows[8].pages > 0, "{all:?}");
+fn a_request_longer_than_the_device_takes_gets_windows() {
+    // 1 MiB is more than read-ahead, and no more than the device takes at once: it is read as it is.
+    let plain = run(Setting::AsItWas, (0..8).map(|i| 10_000 + i * 2000), 256, 100_000);
+    assert_eq!((plain.waits, plain.fetched, plain.windows[0].pages), (8, 8 * 256, 8 * 256));
+    // 1.6 MiB is more than that: windows as long as the device takes.
+    let long = run(Setting::AsItWas, (0..8).map(|i| 10_000 + i * 2000), 400, 100_000);
+    assert_eq!(long.waits, 8);
+    assert!(long.fetched > 8 * 400 && long.windows[8].pages > 0, "{long:?}");
 }
 
 #[test]

@@ -57,6 +57,7 @@ fn a_report_is_as_published() {
         command: vec!["du".into()],
         runs: vec![full.clone(), Run { number: 2, cold: None, ..full }],
         compared: Some(saved),
+        trial: Some(super::trial::example()),
         about: vec!["x".into()],
         unknown: vec!["y".into()],
         ..Report::default()

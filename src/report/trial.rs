@@ -4,6 +4,8 @@
 mod outcome;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(super) use tests::example;
 
 pub use outcome::Change;
 pub use outcome::Count;

@@ -71,6 +71,11 @@ fn outcome(lost: u64, first: &Run, second: &Run) -> Outcome {
     Outcome::new(4096, vec![Change::new("/x", 128)], &simulated, lost, [first, second])
 }
 
+/// One with everything in it.
+pub(in crate::report) fn example() -> Outcome {
+    outcome(1, &run(1, 1, 999), &run(2, 1, 999))
+}
+
 #[test]
 fn what_is_counted_stands_beside_what_is_predicted() {
     let told = outcome(0, &run(1, 1, 999), &run(2, 1, 999));
