@@ -185,7 +185,8 @@ fn alone(its: &UnixStream) {
         libc::SIGALRM,
         libc::SIGTSTP,
     ];
-    let fd = its.as_raw_fd().cast_unsigned();
+    // A descriptor is never negative.
+    let fd = u32::try_from(its.as_raw_fd()).unwrap_or(0);
     // SAFETY: nothing that is closed is used after it: the standard streams become /dev/null, the socket stays.
     unsafe {
         for signal in signals {

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)]
+
 use super::*;
 
 /// A file of so many pages, of a device with 128 KiB of read-ahead.
@@ -94,7 +96,7 @@ fn nothing_is_fetched_twice_nor_beyond_the_end() {
                 simulation.read(&Request { order, aligned, ..request(page, pages, 5003, before) });
                 before = Some(page + pages);
             }
-            let (_, sums) = simulation.files().next().expect("one file");
+            let (_, sums) = simulation.files().next().unwrap();
             assert!(sums.fetched <= 5003 && sums.used <= sums.fetched, "{sums:?}");
             let windows: u64 = sums.windows.iter().map(|w| w.pages).sum();
             assert_eq!(windows, sums.fetched);
@@ -135,7 +137,7 @@ fn an_open_file_begins_anew_where_another_was() {
     simulation.read(&request(0, 1, 1000, None));
     // The same address, opened again: not the next page of a stream.
     simulation.read(&request(500, 1, 1000, None));
-    let (_, sums) = simulation.files().next().expect("one file");
+    let (_, sums) = simulation.files().next().unwrap();
     assert_eq!(sums.fetched, 4 + 1);
 }
 
@@ -143,7 +145,7 @@ fn an_open_file_begins_anew_where_another_was() {
 fn what_a_pipe_holds_is_a_request() {
     let mut simulation = Simulation::new(Setting::AsItWas);
     simulation.read(&Request { splice: true, ..request(0, 1000, 1000, None) });
-    let (_, sums) = simulation.files().next().expect("one file");
+    let (_, sums) = simulation.files().next().unwrap();
     assert_eq!((sums.requests, sums.fetched, sums.used), (63, 1000, 1000));
 }
 
