@@ -116,7 +116,8 @@ static __always_inline u32 tried_orders(struct address_space *m)
 	if (bpf_core_field_exists(struct file_ra_state___order, order))
 		how |= TRIED_ORDERS;
 	if (bpf_core_enum_value_exists(enum mapping_flags___orders, AS_FOLIO_ORDER_MAX___orders))
-		how |= (flags >> bpf_core_enum_value(enum mapping_flags___orders, AS_FOLIO_ORDER_MAX___orders) & 31)
+		how |= (flags >> bpf_core_enum_value(enum mapping_flags___orders, AS_FOLIO_ORDER_MAX___orders) &
+			31)
 		       << TRIED_ORDER_SHIFT;
 	else if (bpf_core_enum_value_exists(enum mapping_flags___large, AS_LARGE_FOLIO_SUPPORT___large) &&
 		 flags >> bpf_core_enum_value(enum mapping_flags___large, AS_LARGE_FOLIO_SUPPORT___large) & 1)

@@ -42,7 +42,7 @@ pub struct Watched {
     pub cold: Option<Cold>,
 
     /// Run the command as it is, then with read_ahead_kb=N on the devices of its files; predict, compare, put it back
-    #[arg(long = "try", value_name = "read_ahead_kb=N", value_parser = crate::report::trial::parse, requires = "what",
+    #[arg(long = "try", value_name = "SETTING", value_parser = crate::report::trial::parse, requires = "what",
           conflicts_with_all = ["repeat", "warmup", "cold", "warm_runs", "compare_commands", "conclude", "time"])]
     pub tried: Option<u64>,
 
