@@ -304,7 +304,7 @@ impl Args {
         report::Options {
             command: watched.command,
             watched: watched.time.map(|time| (self.filters.pid.unwrap_or(0), time)),
-            repeat: watched.repeat,
+            repeat: if watched.tried.is_some() { 2 } else { watched.repeat },
             warmup: watched.warmup,
             cold: watched.cold,
             prepare: watched.prepare,
@@ -319,7 +319,9 @@ impl Args {
             html: watched.html,
             assertions: watched.assertions,
             junit: watched.junit,
-            cold_each: bench.cold_each,
+            // Both runs are to begin alike.
+            cold_each: bench.cold_each.or(watched.tried.map(|_| report::Cold::Pagecache)),
+            tried: watched.tried,
             warm_runs: bench.warm_runs,
             compared: bench.compare_commands,
             conclude: bench.conclude,

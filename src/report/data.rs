@@ -178,6 +178,9 @@ pub struct Run {
     pub window_pages: Option<Vec<u64>>,
     /// Files, the busiest first.
     pub files: Vec<FileRow>,
+    /// The counts of all files, where they are asked for (`--try`).
+    #[serde(skip)]
+    pub every: Vec<FileRow>,
     /// How many files there were.
     pub files_seen: u64,
     /// Pages that the command used in any way: found, brought in by reads and faults, read past the cache, and those of

@@ -79,6 +79,7 @@ fn a_report_is_as_published() {
     };
     report.conclude();
     assert_eq!(report.differences.len(), 2);
+    report.trial = Some(super::trial::example());
     let certificate = report.runs[0].certificate.as_ref().unwrap();
     assert_eq!(certificate.cold.as_ref().unwrap().caches, "all");
     check_report(&json::object(&report));

@@ -8,6 +8,7 @@ mod pushed;
 mod runs;
 mod state;
 mod times;
+mod trial;
 
 use super::Report;
 use super::data::Run;
@@ -35,6 +36,7 @@ pub fn show(report: &Report, style: Style) -> String {
         page.wrapped("", &report.verdict.text);
     }
     state::show(report, page);
+    trial::show(report, page);
     let Some(run) = report.runs.last() else {
         notes(report, None, page);
         return std::mem::take(&mut page.out);

@@ -25,6 +25,7 @@ use super::processes::Processes;
 use super::processes::family;
 use super::pushed::Bills;
 use super::residency;
+use super::trial::Trial;
 use crate::exit::Failure;
 use crate::live::Live;
 use crate::names::Names;
@@ -50,6 +51,8 @@ pub(super) struct Watch<'a> {
     pub(super) unasked: usize,
     /// Where who pushes pages out is asked: whether it is seen that they come back.
     pub(super) comes: Option<bool>,
+    /// A setting of read-ahead that is tried.
+    pub(super) trial: Option<Trial>,
     /// The machine when the run before had ended.
     machine: Option<Machine>,
 }
@@ -101,6 +104,7 @@ impl<'a> Watch<'a> {
             emptied: false,
             unasked: 0,
             comes: None,
+            trial: None,
             machine: None,
         })
     }
@@ -151,6 +155,7 @@ impl<'a> Watch<'a> {
         let (time, began) = (self.live.now().time, self.processes.now());
         let mut gather = Gather::new(self.live.now().clone());
         let mut bills = Bills::begin(self.comes, self.live.source())?;
+        gather.every = self.trial.is_some();
         self.live.source().spawning(number);
         let started = self.processes.start(command, self.who.as_ref());
         self.live.source().spawning(0);
@@ -159,7 +164,7 @@ impl<'a> Watch<'a> {
         let mut ended: Option<(i32, Instant)> = None;
         let mut signal = None;
         let left = loop {
-            let pause = pause(self.since(began));
+            let pause = if self.trial.is_some() { TICK } else { pause(self.since(began)) };
             let event = self.processes.wait(pause, ended.is_none().then_some(pid))?;
             let mut alone = false;
             if event == Event::Ended {
@@ -195,12 +200,14 @@ impl<'a> Watch<'a> {
             self.live.tick()?;
             gather.sample(self.live.now(), &mut self.origins);
             bills.look(self.since(began), self.live.source(), &mut *self.names)?;
+            self.hear()?;
             self.look_at(number, self.since(began), &mut looks)?;
         };
         let (status, end) = ended.unwrap_or((1, self.processes.now()));
         let blame = bills.end(number, self.live.source(), &mut *self.names)?;
         self.live.tick()?;
         gather.sample(self.live.now(), &mut self.origins);
+        self.hear()?;
         let last = self.ask(&mut gather, &known)?;
         let mut run = gather.finish(&last, self.names.mounts_now(), &known, &self.origins);
         run.usage = left.iter().fold(usage, |sum, pid| sum.and(self.processes.usage(*pid)));
@@ -255,6 +262,14 @@ impl<'a> Watch<'a> {
             let ours = self.living(number)?;
             looks.add(self.processes.ends(&ours, self.names.mounts_now()));
         }
+        Ok(())
+    }
+
+    /// Hands on which requests were made.
+    fn hear(&mut self) -> anyhow::Result<()> {
+        let Some(trial) = &mut self.trial else { return Ok(()) };
+        let (requests, lost) = self.live.source().requests()?;
+        trial.note(&requests, lost);
         Ok(())
     }
 

@@ -152,7 +152,14 @@ all; the report says how much stayed, because it is in use. --prepare runs a
 line of shell before each run, as you, not as the user of sudo. What kernel
 threads do for the command (loop devices, an NFS server on this machine) is
 not counted as its own, nor are pages that are evicted. With -p, the process
-and what it has started or starts is watched.",
+and what it has started or starts is watched.
+
+--try read_ahead_kb=N empties the page cache, runs the command as it is,
+sets N on the devices that hold what it read, empties again and runs it once
+more. What that fetches, uses and wastes is predicted from the requests of
+the first run, and stands beside what came of it, with what advising
+(POSIX_FADV_RANDOM, SEQUENTIAL) would do. The setting is put back however it
+ends, kill -9 included, unless somebody else has changed it meanwhile.",
     ),
     (
         "Benchmarking",
