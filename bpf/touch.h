@@ -19,6 +19,9 @@ const volatile bool with_touches = false;
 /* Pages are chosen whose hash, 32 bits of it, is below. 0: none. */
 volatile u64 touch_below = 0;
 
+/* Where a command is followed, only what this run of it does is sent. */
+volatile u32 touches_of_run = 0;
+
 volatile u64 touches_dropped = 0; /* there was no room in the ring */
 volatile u64 touches_beyond = 0; /* pages of requests too long to be looked at as a whole */
 
@@ -130,6 +133,8 @@ static __always_inline void touch(struct row *row, u64 mapping, u64 first, u64 l
 	if ((!with_touches && !with_sketches) || first > last || (with_sketches && how == TOUCH_GONE))
 		return;
 	if (only_some && how != TOUCH_GONE && !(row && row->wanted))
+		return;
+	if (with_follow && how != TOUCH_GONE && !(row && row->run && row->run == touches_of_run))
 		return;
 	if (with_sketches)
 		who = row ? (u64)row->number + 1 : 0;

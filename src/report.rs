@@ -18,6 +18,7 @@ mod gather;
 pub mod groups;
 pub mod html;
 pub mod json;
+mod larger;
 pub mod machine;
 pub mod options;
 mod origins;
@@ -224,6 +225,7 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
         buffers: true,
         blame: options.blame,
         tried: options.tried.is_some(),
+        touches: options.what_if,
         ..Wants::default()
     };
     let mut session = Session::open(&options.counting.session(wants, Only::default()))
@@ -262,10 +264,13 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
     }
     let paths = options.commands().iter().flat_map(|c| named(c)).take(NAMED).collect();
     let comes = options.blame.then(|| session.plan().sees(Event::PageBack));
+    let touches = options.what_if.then(|| session.attached().touches());
+    let touches = touches.transpose().map_err(|e| Failure::failed(format!("cannot follow pages: {e}")))?;
     let mut watch = Watch::new(&mut session, &signals, Box::new(crate::names::System::new()))?;
     watch.comes = comes;
     (watch.who, watch.wait_all, watch.paths) = (who, options.wait_all, paths);
     watch.trial = trial;
+    watch.larger = touches.map(larger::Larger::new);
     let cold = options.cold.or(options.cold_each);
     watch.emptied = options.prepare.is_some() || matches!(cold, Some(Cold::Slab | Cold::All));
     signals.discard(options.discard_output);

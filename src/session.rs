@@ -265,6 +265,14 @@ impl Follow for Session {
         let all = tried.read().context("cannot read which requests were made")?;
         Ok((all, self.attached.tried_lost()))
     }
+
+    fn choose(&mut self, part: f64) {
+        self.attached.choose(part);
+    }
+
+    fn touches_lost(&mut self) -> (u64, u64) {
+        self.attached.touches_lost()
+    }
 }
 
 impl Source for Session {

@@ -7,12 +7,14 @@
 
 mod classic;
 mod curve;
+pub(crate) mod feed;
 mod generations;
 mod lists;
 mod pages;
 mod simulation;
 pub mod size;
 pub mod start;
+mod told;
 mod view;
 
 pub use classic::Classic;
@@ -21,6 +23,9 @@ pub use curve::Point;
 pub use generations::Generations;
 pub use simulation::Simulation;
 pub use start::Options;
+pub use told::Now;
+pub use told::Prediction;
+pub use told::Scaled;
 
 /// The sizes that are asked about, relative to what there is now.
 pub const SCALES: [f64; 7] = [0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 4.0];

@@ -105,11 +105,11 @@ pub struct Args {
           "4294967295"), requires = "by", value_parser = clap::value_parser!(u32).range(1..))]
     pub top: u32,
 
-    /// Watch for so long (10, 500ms, 2m, 1h), then predict the misses with ½ to 4 times the memory for the cache
-    #[arg(long, value_name = "SECONDS", value_parser = what_if, allow_hyphen_values = true, conflicts_with_all = [
-        "interval", "count", "timestamp", "extended", "columns", "unit", "csv", "bcc", "by", "top", "file", "mount",
-        "latency"])]
-    pub what_if: Option<Duration>,
+    /// Watch for so long (10, 500ms, 2m, 1h), then predict the misses with ½ to 4 times the memory for the cache; of a
+    /// command or with --for, without SECONDS, in its report
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, value_parser = what_if, allow_negative_numbers = true,
+        conflicts_with_all = ["interval", "count", "timestamp", "extended", "columns", "csv", "bcc", "by", "top", "file", "mount", "latency"])]
+    pub what_if: Option<Option<Duration>>,
 
     /// Watch for so long (10, 500ms, 2m, 1h), then say who pushed whose pages out of the cache, and which came back;
     /// without a time, of a command: while it ran
@@ -174,6 +174,22 @@ impl CommandLine for Args {
         if self.what_if.is_some() && self.common.how.classic() {
             return conflict("'--what-if' needs to know which pages are used: take '--engine exact'");
         }
+        match (self.what_if, self.watched.report()) {
+            (Some(None), false) => {
+                return conflict(
+                    "'--what-if' needs to know how long to watch ('--what-if 60'), or a command ('-- COMMAND')",
+                );
+            }
+            (Some(Some(_)), true) => {
+                return conflict(
+                    "a report is about the whole run: '--what-if' takes no SECONDS with '-- COMMAND' or '--for'",
+                );
+            }
+            (Some(Some(_)), false) if self.unit.is_some() => {
+                return conflict("'--what-if SECONDS' cannot be used with '--unit'");
+            }
+            _ => {}
+        }
         if self.blame.is_some() && self.common.how.classic() {
             return conflict("'--blame' is counted by the exact engine: take '--engine exact'");
         }
@@ -234,7 +250,7 @@ impl CommandLine for Args {
         if std::env::args_os().next_back().is_some_and(|a| a == "--") && self.watched.command.is_empty() {
             return Err(Failure::usage("a COMMAND is required after '--'"));
         }
-        if let Some(time) = self.what_if {
+        if let Some(time) = self.what_if.flatten() {
             let (json, chosen, counting) = (self.json, self.filters.chosen(), self.counting());
             return Ok(Task::WhatIf(Box::new(whatif::Options { time, json, chosen, counting })));
         }
@@ -316,6 +332,7 @@ impl Args {
             verbose: watched.verbose,
             save: watched.save,
             compare: watched.compare,
+            what_if: self.what_if.is_some(),
             html: watched.html,
             assertions: watched.assertions,
             junit: watched.junit,

@@ -219,6 +219,8 @@ pub struct Run {
     pub left_behind: Vec<u32>,
     /// The machine meanwhile.
     pub system: Elsewhere,
+    /// What another size of the cache would have brought; `None`: nobody asked (`--what-if`).
+    pub what_if: Option<crate::whatif::Prediction>,
     /// What its processes were seen to have open.
     #[serde(skip)]
     pub ends: super::ends::Ends,

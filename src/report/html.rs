@@ -6,6 +6,7 @@ mod files;
 mod hash;
 mod table;
 mod tables;
+mod whatif;
 
 use std::fmt::Write as _;
 
@@ -184,6 +185,10 @@ fn one(run: &Run, many: bool, out: &mut String) {
     if let Some(windows) = &run.window_pages {
         out.push_str("<h3>Read-ahead windows by size</h3>\n");
         charts::windows(windows, run.unit, out);
+    }
+    if let Some(what_if) = &run.what_if {
+        out.push_str("<h3>What if there were more memory, or less</h3>\n");
+        whatif::show(what_if, out);
     }
     files::table(run, out);
     out.push_str("</section>\n");

@@ -58,6 +58,8 @@ pub struct Options {
     pub save: Option<PathBuf>,
     /// The figures to compare with.
     pub compare: Option<PathBuf>,
+    /// Say what another size of the cache would have brought.
+    pub what_if: bool,
     /// The file for a page with charts.
     pub html: Option<PathBuf>,
     /// What must hold of the runs.

@@ -43,7 +43,13 @@ fn a_report_is_as_published() {
         back_pages: Some(2),
         again_pages: None,
     };
+    let what_if = crate::whatif::Prediction {
+        curve: Some(vec![crate::whatif::Scaled::default()]),
+        reason: Some("r".into()),
+        ..crate::whatif::Prediction::default()
+    };
     let full = Run {
+        what_if: Some(what_if),
         certificate: Some(certificate),
         blame: Some(Pushed { rows: vec![row], ..Pushed::default() }),
         number: 1,

@@ -9,6 +9,7 @@ mod runs;
 mod state;
 mod times;
 mod trial;
+mod whatif;
 
 use super::Report;
 use super::data::Run;
@@ -99,6 +100,7 @@ pub fn show(report: &Report, style: Style) -> String {
         page.append(all);
         page.gap();
     }
+    whatif::show(run, page);
     page.append(last);
     page.append(unknown);
     std::mem::take(&mut page.out)

@@ -19,6 +19,7 @@ use super::data::Run;
 use super::data::Usage;
 use super::ends::Looks;
 use super::gather::Gather;
+use super::larger::Larger;
 use super::machine::Machine;
 use super::origins::Origins;
 use super::processes::Processes;
@@ -31,6 +32,8 @@ use crate::live::Live;
 use crate::names::Names;
 use crate::sample::Follow;
 use crate::sample::Sample;
+use crate::whatif::Prediction;
+use crate::whatif::start::STEP;
 
 /// How often the tables are read at first; the longer a run lasts, the rarer.
 const TICK: Duration = Duration::from_millis(100);
@@ -53,6 +56,8 @@ pub(super) struct Watch<'a> {
     pub(super) comes: Option<bool>,
     /// A setting of read-ahead that is tried.
     pub(super) trial: Option<Trial>,
+    /// Where somebody asked what another size of the cache would bring.
+    pub(super) larger: Option<Larger>,
     /// The machine when the run before had ended.
     machine: Option<Machine>,
 }
@@ -105,6 +110,7 @@ impl<'a> Watch<'a> {
             unasked: 0,
             comes: None,
             trial: None,
+            larger: None,
             machine: None,
         })
     }
@@ -156,6 +162,9 @@ impl<'a> Watch<'a> {
         let mut gather = Gather::new(self.live.now().clone());
         let mut bills = Bills::begin(self.comes, self.live.source())?;
         gather.every = self.trial.is_some();
+        if let Some(larger) = &mut self.larger {
+            larger.begin(self.live.source(), None)?;
+        }
         self.live.source().spawning(number);
         let started = self.processes.start(command, self.who.as_ref());
         self.live.source().spawning(0);
@@ -165,7 +174,7 @@ impl<'a> Watch<'a> {
         let mut signal = None;
         let left = loop {
             let pause = if self.trial.is_some() { TICK } else { pause(self.since(began)) };
-            let event = self.processes.wait(pause, ended.is_none().then_some(pid))?;
+            let event = self.wait(pause, ended.is_none().then_some(pid), u32::try_from(pid).ok())?;
             let mut alone = false;
             if event == Event::Ended {
                 while let Some(child) = self.processes.ended() {
@@ -197,21 +206,20 @@ impl<'a> Watch<'a> {
                     break left;
                 }
             }
-            self.live.tick()?;
-            gather.sample(self.live.now(), &mut self.origins);
+            self.read(&mut gather, false)?;
             bills.look(self.since(began), self.live.source(), &mut *self.names)?;
             self.hear()?;
             self.look_at(number, self.since(began), &mut looks)?;
         };
         let (status, end) = ended.unwrap_or((1, self.processes.now()));
         let blame = bills.end(number, self.live.source(), &mut *self.names)?;
-        self.live.tick()?;
-        gather.sample(self.live.now(), &mut self.origins);
+        self.read(&mut gather, true)?;
         self.hear()?;
         let last = self.ask(&mut gather, &known)?;
         let mut run = gather.finish(&last, self.names.mounts_now(), &known, &self.origins);
         run.usage = left.iter().fold(usage, |sum, pid| sum.and(self.processes.usage(*pid)));
         super::unseen::weigh(&mut run, self.live.plan());
+        run.what_if = self.what_if(&run);
         (run.number, run.blame) = (number, blame);
         run.time = crate::view::utc(time);
         (run.exit_status, run.signal) = (Some(status), signal);
@@ -223,6 +231,41 @@ impl<'a> Watch<'a> {
         self.machine = Some(now);
         self.remember(&run);
         Ok(run)
+    }
+
+    /// Waits as [`Processes::wait`] does. Touches are fetched meanwhile, before there is no room for more; `of`: the process that
+    /// says where the run is.
+    fn wait(&mut self, time: Duration, child: Option<i32>, of: Option<u32>) -> anyhow::Result<Event> {
+        let Some(larger) = &mut self.larger else { return Ok(self.processes.wait(time, child)?) };
+        let until = self.processes.now() + time;
+        loop {
+            let left = until.saturating_duration_since(self.processes.now());
+            let event = self.processes.wait(left.min(STEP), child)?;
+            let alive = of.filter(|pid| self.processes.is_alive(*pid));
+            larger.fetch(self.live.source(), alive)?;
+            if event != Event::Tick || left <= STEP {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// Reads the tables for a run. `over`: for the last time.
+    fn read(&mut self, gather: &mut Gather, over: bool) -> anyhow::Result<()> {
+        self.live.tick()?;
+        gather.sample(self.live.now(), &mut self.origins);
+        if let Some(larger) = &mut self.larger {
+            // Whatever was counted by this reading has been sent.
+            larger.fetch(self.live.source(), None)?;
+            larger.sample(self.live.now(), over);
+        }
+        Ok(())
+    }
+
+    /// What another size of the cache would have brought, where somebody asked.
+    fn what_if(&mut self, run: &Run) -> Option<Prediction> {
+        let plan = self.live.plan().clone();
+        let larger = self.larger.as_mut()?;
+        Some(larger.finish(self.live.source(), &run.waits, &plan))
     }
 
     /// Asks what is cached of the files of a run that is over: its last sample. What happens meanwhile is no part of it.
@@ -305,13 +348,15 @@ impl<'a> Watch<'a> {
         let mut bills = Bills::begin(self.comes, self.live.source())?;
         let used = accounts::begin(self.live.source(), &family, number)?;
         let machine = self.processes.machine(Some(pid));
+        if let Some(larger) = &mut self.larger {
+            larger.begin(self.live.source(), Some(pid))?;
+        }
         let (mut over, mut looks) = (false, Looks::default());
         while !over {
             let left = time.saturating_sub(self.since(began));
-            let event = self.processes.wait(left.min(pause(self.since(began))), None)?;
+            let event = self.wait(left.min(pause(self.since(began))), None, Some(pid))?;
             over = event == Event::Asked || self.since(began) >= time || !self.processes.is_alive(pid);
-            self.live.tick()?;
-            gather.sample(self.live.now(), &mut self.origins);
+            self.read(&mut gather, false)?;
             bills.look(self.since(began), self.live.source(), &mut *self.names)?;
             self.look_at(number, self.since(began), &mut looks)?;
         }
@@ -319,14 +364,14 @@ impl<'a> Watch<'a> {
         let blame = bills.end(number, self.live.source(), &mut *self.names)?;
         // Of a process that has gone, its cgroup is not known any more.
         let machine = self.processes.machine(Some(pid)).since(&machine);
-        self.live.tick()?;
+        self.read(&mut gather, true)?;
         let now = accounts::end(self.live.source(), number)?;
-        gather.sample(self.live.now(), &mut self.origins);
         let known = HashMap::new();
         let last = self.ask(&mut gather, &known)?;
         let mut run = gather.finish(&last, self.names.mounts_now(), &known, &self.origins);
         run.usage = now.map(|now| now.since(used)).unwrap_or_default();
         super::unseen::weigh(&mut run, self.live.plan());
+        run.what_if = self.what_if(&run);
         (run.number, run.time, run.wall_s, run.machine) = (number, crate::view::utc(at), wall, machine);
         (run.ends, run.blame) = (looks.seen(), blame);
         Ok(run)

@@ -144,4 +144,12 @@ pub trait Follow: Source {
     fn requests(&mut self) -> anyhow::Result<(Vec<Request>, u64)> {
         Ok((Vec::new(), 0))
     }
+
+    /// From now on touches of this part of all pages are sent, where somebody asked for touches.
+    fn choose(&mut self, _part: f64) {}
+
+    /// Touches that there was no room for, and pages that were not looked at, since attach.
+    fn touches_lost(&mut self) -> (u64, u64) {
+        (0, 0)
+    }
 }

@@ -40,6 +40,19 @@ pub struct Slice {
 }
 
 impl Slice {
+    /// With the one that came next.
+    pub(super) fn and(mut self, next: Self) -> Self {
+        self.sampled += next.sampled;
+        self.weighted += next.weighted;
+        self.accesses = self.accesses.zip(next.accesses).map(|((a, m), (b, n))| (a + b, m + n));
+        let misses = self.misses.iter_mut().flatten().zip(next.misses.iter().flatten());
+        let unknown = self.unknown.iter_mut().zip(&next.unknown);
+        misses.chain(unknown).for_each(|(a, b)| *a += b);
+        self.dropped += next.dropped;
+        (self.full, self.rate) = (next.full, next.rate);
+        self
+    }
+
     /// Accesses of all pages. Where touches were dropped, what was followed says more than what was counted.
     fn all(&self) -> f64 {
         match self.accesses {
@@ -63,7 +76,9 @@ pub struct Point {
 pub struct Curve {
     /// Accesses of all pages that were counted.
     pub accesses: Option<u64>,
-    /// The part of these whose page had to be brought in, as it was.
+    /// How many of these had to be brought in.
+    pub missed: Option<u64>,
+    /// The part of the accesses whose page had to be brought in, as it was.
     pub now: Option<f64>,
     /// By scale; or why nothing can be said.
     pub points: Result<Vec<Point>, String>,
@@ -116,7 +131,7 @@ impl Curve {
         let judged = &slices[slices.len() / 2..];
         let now = sum(judged).and_then(ratio);
         let sampled: u64 = judged.iter().map(|s| s.sampled).sum();
-        let accesses = sum(slices).map(|(accesses, _)| accesses);
+        let (accesses, missed) = sum(slices).unzip();
         let points = match () {
             () if sizes.iter().all(Option::is_none) => Err("the size of the cache is not known".into()),
             () if sampled < FEWEST => Err(format!(
@@ -131,7 +146,7 @@ impl Curve {
                 false => Ok(points),
             });
         let rate = slices.iter().map(|s| s.rate).fold(1.0, f64::min);
-        Self { accesses, now, points, rate, dropped: slices.iter().map(|s| s.dropped).sum() }
+        Self { accesses, missed, now, points, rate, dropped: slices.iter().map(|s| s.dropped).sum() }
     }
 
     /// The points. What the model says of the cache of now is compared with what was counted: no point is called better

@@ -203,6 +203,18 @@ impl Simulation {
         self.slices.push(std::mem::take(&mut self.slice));
     }
 
+    /// Two stretches of time become one.
+    pub fn halve(&mut self) {
+        let all = std::mem::take(&mut self.slices);
+        let mut all = all.into_iter();
+        while let Some(first) = all.next() {
+            self.slices.push(match all.next() {
+                Some(second) => first.and(second),
+                None => first,
+            });
+        }
+    }
+
     /// What there is so far.
     #[must_use]
     pub fn slices(&self) -> &[Slice] {

@@ -284,3 +284,29 @@ fn rates() {
         );
     }
 }
+
+#[test]
+fn two_stretches_are_as_one() {
+    let stream = zipf(400, 40_000);
+    let curve = |each: usize, halves: u32| {
+        let mut simulation = Simulation::new(1.0, |pages| Box::new(Classic::new(pages, false)));
+        simulation.resize(|scale| Some(100.0 * scale));
+        for part in stream.chunks(each) {
+            part.iter().for_each(|page| simulation.touch(&read(u64::from(*page), Outcome::Unknown)));
+            simulation.end_slice(Some((part.len() as u64, 1)));
+        }
+        (0..halves).for_each(|_| simulation.halve());
+        Curve::new(simulation.slices(), &simulation.sizes(), MODEL_ERROR)
+    };
+    let whole = curve(10_000, 0);
+    assert_eq!((whole.accesses, whole.missed), (Some(40_000), Some(4)));
+    // All but for the count of what was given as one a stretch.
+    let merged = curve(2500, 2);
+    assert_eq!((merged.accesses, merged.missed), (Some(40_000), Some(16)));
+    let ratios = |curve: &Curve| -> Vec<f64> {
+        curve.points.as_ref().unwrap().iter().map(|p| p.miss_ratio.unwrap().0).collect()
+    };
+    assert_eq!(ratios(&whole), ratios(&merged));
+    // An odd one stays alone.
+    assert_eq!(curve(8_000, 1).accesses, Some(40_000));
+}

@@ -96,6 +96,8 @@ const TESTS: &[Test] = &[
     ("read_ahead_is_put_back", ahead::read_ahead_is_put_back),
     ("read_ahead_that_cannot_be_tried", ahead::read_ahead_that_cannot_be_tried),
     ("what_if", whatif::what_if),
+    ("what_if_of_a_command", whatif::what_if_of_a_command),
+    ("what_if_of_sqlite", whatif::what_if_of_sqlite),
     ("what_if_of_nothing", whatif::what_if_of_nothing),
     ("blame_of_a_command", blame::blame_of_a_command),
     ("blame_of_a_scan", blame::blame_of_a_scan),

@@ -114,6 +114,14 @@ impl Group {
         Some(group)
     }
 
+    fn procs(&self) -> PathBuf {
+        self.0.join("cgroup.procs")
+    }
+
+    fn name(&self) -> String {
+        format!("/{}", self.0.file_name().unwrap().to_str().unwrap())
+    }
+
     fn load(&self, mode: &str, file: &Path, seconds: f64, warm: f64) -> Child {
         let line = format!("echo $$ >'{}/cgroup.procs'; exec \"$@\"", self.0.display());
         let mut command = Command::new("sh");
@@ -212,4 +220,123 @@ pub fn what_if_of_nothing(_: &Path) {
     let (code, out, _) = output(&mut cachestat(&options));
     assert_eq!(code, Some(0));
     assert!(out.contains("No prediction: not enough seen yet"), "{out}");
+}
+
+/// A section of a command's report: the command goes to a cgroup with a limit, and what it would be under others is true.
+pub fn what_if_of_a_command(dir: &Path) {
+    let file = cold_file(&dir.join("file"), PAGES);
+    let Some(group) = Group::new(LIMIT) else {
+        println!("skipped: cgroups have no memory limits here");
+        return;
+    };
+    let (report, html) = (dir.join("report.json"), dir.join("report.html"));
+    let line = format!("echo $$ >'{}'; exec \"$@\"", group.procs().display());
+    let mut command = cachestat("--json --what-if -o");
+    command.arg(&report).arg("--html").arg(&html).args(["--", "sh", "-c", &line, "sh"]);
+    command.arg(std::env::current_exe().unwrap()).args(["--load", "zipf"]).arg(&file).args(["8", "4"]);
+    let (code, out, err) = output(&mut command);
+    assert_eq!(code, Some(0), "{err}");
+    let now: f64 = out.trim().parse().unwrap();
+    let all: Value = serde_json::from_str(&fs::read_to_string(&report).unwrap()).unwrap();
+    let what_if = &all["what_if"];
+    assert_eq!(what_if, &all["runs"][0]["what_if"]);
+    assert_eq!(what_if["cgroup"], group.name(), "{what_if}");
+    assert_eq!(what_if["limit_bytes"], LIMIT);
+    let seen = what_if["now"]["miss_ratio"].as_f64().unwrap();
+    assert!((seen - now).abs() < 0.05, "counted {seen}, by mincore {now}");
+    // Nothing of the others is among it: what the command read, and what its start took.
+    let [accesses, read] = [&what_if["accesses"], &all["read"]["accesses"]].map(|v| v.as_u64().unwrap());
+    assert!(accesses >= read && accesses < read + read / 4 + 20_000, "{accesses}, read {read}");
+    drop(group);
+    for scale in [0.5, 2.0] {
+        let curve = what_if["curve"].as_array().expect("a curve");
+        let point = curve.iter().find(|p| p["scale"] == scale).unwrap();
+        let predicted = point["miss_ratio"].as_f64().expect("a figure");
+        let bytes = point["device_bytes_per_s"].as_f64().unwrap();
+        let seconds = what_if["seconds"].as_f64().unwrap();
+        let all = predicted * accesses as f64 / seconds * page_size() as f64;
+        assert!((bytes - all).abs() <= all * 0.01 + 1e4, "{bytes}, {all}");
+        let group = Group::new((LIMIT as f64 * scale) as u64).unwrap();
+        let truth = ratio(group.load("zipf", &file, 8.0, 4.0));
+        println!("a command, x{scale}: predicted {predicted:.3} ± {}, was {truth:.3}", point["error"]);
+        assert!((predicted - truth).abs() <= 0.05, "x{scale}: {predicted}, was {truth}");
+    }
+    let html = fs::read_to_string(&html).unwrap();
+    assert!(html.contains("<h3>What if there were more memory") && html.contains("class=\"curve\""));
+    // What does next to nothing: no guess.
+    let (code, _, err) = output(cachestat("--what-if").args(["--", "true"]));
+    assert_eq!(code, Some(0));
+    assert!(
+        err.contains("What if there were more memory") && err.contains("No prediction: not enough"),
+        "{err}"
+    );
+}
+
+/// Looks random keys up, some much more often than others; what Python itself takes is not in the cgroup.
+const SQLITE: &str = "
+import sqlite3, sys, random, time
+path, seconds, group = sys.argv[1], float(sys.argv[2]), sys.argv[3]
+db = sqlite3.connect(path)
+db.execute('pragma cache_size=-256')
+db.execute('pragma mmap_size=0')
+look = 'select length(v) from t where k=?'
+most = db.execute('select max(k) from t').fetchone()[0]
+db.execute(look, (1,)).fetchone()
+open(group, 'w').write('0')
+r, end = random.Random(7), time.time() + seconds
+while time.time() < end:
+    for _ in range(100):
+        db.execute(look, (int(most * r.random() ** 3) * 3079 % most + 1,)).fetchone()
+";
+
+const MAKE: &str = "
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute('create table t(k integer primary key, v blob)')
+db.executemany('insert into t values(?, zeroblob(3000))', ((k,) for k in range(1, 9001)))
+db.commit()
+";
+
+/// SQLite on a database that the cgroup has no room for, by Python. What is true under the other limits is counted there.
+pub fn what_if_of_sqlite(dir: &Path) {
+    let python = |script: &str| {
+        let mut command = Command::new("python3");
+        command.args(["-c", script]).arg(dir.join("db"));
+        command
+    };
+    if !python(MAKE).stderr(Stdio::null()).status().is_ok_and(|s| s.success()) {
+        println!("skipped: no Python with SQLite");
+        return;
+    }
+    let long = std::env::var("WHAT_IF").is_ok_and(|v| v == "long");
+    let (seconds, scales): (_, &[f64]) =
+        if long { (16.0, &[0.5, 0.75, 1.25, 1.5, 2.0]) } else { (6.0, &[0.5, 1.5]) };
+    let ask = |limit: u64| {
+        let group = Group::new(limit)?;
+        drop_cache(&File::open(dir.join("db")).unwrap());
+        let mut load = python(SQLITE);
+        let mut load = load.arg((seconds + 14.0).to_string()).arg(group.procs()).spawn().unwrap();
+        // Until the cache is full.
+        std::thread::sleep(Duration::from_secs(4));
+        let (code, out, err) =
+            output(&mut cachestat(&format!("--json --what-if {seconds} --cgroup {}", group.name())));
+        load.kill().unwrap();
+        load.wait().unwrap();
+        assert_eq!(code, Some(0), "{err}");
+        let mut all: Value = serde_json::from_str(&out).unwrap();
+        Some(all["what_if"].take())
+    };
+    let Some(what_if) = ask(LIMIT) else {
+        println!("skipped: cgroups have no memory limits here");
+        return;
+    };
+    let curve = what_if["curve"].as_array().unwrap_or_else(|| panic!("no curve: {what_if}"));
+    let mut out = std::io::stdout();
+    for scale in scales {
+        let point = curve.iter().find(|p| p["scale"] == *scale).unwrap();
+        let [predicted, error] = ["miss_ratio", "error"].map(|key| point[key].as_f64().expect("a figure"));
+        let truth = ask((LIMIT as f64 * scale) as u64).unwrap()["now"]["miss_ratio"].as_f64().unwrap();
+        writeln!(out, "sqlite x{scale}: predicted {predicted:.3} ± {error:.3}, was {truth:.3}").unwrap();
+        assert!((predicted - truth).abs() <= 0.05, "x{scale}: {predicted}, was {truth}");
+    }
 }

@@ -233,10 +233,31 @@ fn what_if_goes_alone() {
     let Ok(Task::WhatIf(options)) = args.task() else { panic!("something else") };
     assert_eq!((options.time, options.json), (Duration::from_secs(120), true));
     assert_eq!(options.chosen.cgroup.as_deref(), Some("/x"));
-    for other in [&["1"][..], &["--csv"], &["--by", "file"], &["--file", "/f"], &["--", "true"]] {
+    for other in [&["1"][..], &["--csv"], &["--by", "file"], &["--file", "/f"]] {
         let words = [&["cachestat", "--what-if", "1"], other].concat();
         assert!(Args::try_parse_from(words).is_err(), "{other:?}");
     }
     assert!(Args::try_parse_from(["cachestat", "--what-if", "0"]).is_err());
-    assert!(Args::parse_from(["cachestat", "--what-if", "1", "--engine", "classic"]).check().is_err());
+    for other in
+        [&["--engine", "classic"][..], &["--unit", "bytes"], &["--", "true"], &["-p", "1", "--for", "1"]]
+    {
+        let words = [&["cachestat", "--what-if", "1"], other].concat();
+        assert!(Args::parse_from(words).check().is_err(), "{other:?}");
+    }
+}
+
+#[test]
+fn a_report_says_what_if_without_a_time() {
+    for about in [&["--", "true", "--what-if", "60"][..], &["-p", "1", "--for", "1s"]] {
+        let args = Args::parse_from([&["cachestat", "--what-if"], about].concat());
+        assert_eq!(args.check(), Ok(()));
+        let Ok(Task::Report(options)) = args.task() else { panic!("something else") };
+        assert!(options.what_if);
+    }
+    let Ok(Task::Report(options)) = Args::parse_from(["cachestat", "--", "true"]).task() else { panic!() };
+    assert!(!options.what_if);
+    // Neither a time nor anything that has one.
+    assert!(Args::parse_from(["cachestat", "--what-if"]).check().unwrap_err().contains("how long"));
+    assert!(Args::parse_from(["cachestat", "--what-if", "--json"]).check().is_err());
+    assert!(Args::try_parse_from(["cachestat", "--what-if", "--cgroup", "/x", "--", "true"]).is_err());
 }

@@ -13,13 +13,13 @@ use crate::report::units;
 use crate::text::numbers::Unit;
 
 /// Height of the plot, and of the numbers below it.
-const HEIGHT: f64 = 160.0;
+pub(super) const HEIGHT: f64 = 160.0;
 const BELOW: f64 = 20.0;
 /// Numbers below a chart: on a wide window, and every third of them on a narrow one.
 const NUMBERS: usize = 12;
 
 /// Begins a chart: what its axes are, and the numbers at the left, from above.
-fn open(label: &str, axes: &str, numbers: [&str; 3], out: &mut String) {
+pub(super) fn open(label: &str, axes: &str, numbers: [&str; 3], out: &mut String) {
     let _ = writeln!(out, "<figure class=\"chart\">\n<figcaption>{}</figcaption>", escape(axes));
     let spans: String = numbers.iter().map(|n| format!("<span>{}</span>", escape(n))).collect();
     let _ = writeln!(
@@ -34,7 +34,7 @@ fn open(label: &str, axes: &str, numbers: [&str; 3], out: &mut String) {
 }
 
 /// A number below, in percent of the width; none sticks out at the sides.
-fn below(at: f64, text: &str, class: &str, out: &mut String) {
+pub(super) fn below(at: f64, text: &str, class: &str, out: &mut String) {
     let anchor = match at {
         at if at < 8.0 => "start",
         at if at > 92.0 => "end",
@@ -48,7 +48,7 @@ fn below(at: f64, text: &str, class: &str, out: &mut String) {
     );
 }
 
-fn close(legend: impl Iterator<Item = (String, usize)>, out: &mut String) {
+pub(super) fn close(legend: impl Iterator<Item = (String, usize)>, out: &mut String) {
     out.push_str("</svg>\n");
     keys(legend, out);
     out.push_str("</figure>\n");

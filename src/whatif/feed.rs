@@ -1,0 +1,172 @@
+//! What the kernel programs send, handed to a simulation of the cache that it is about.
+
+use std::time::Duration;
+use std::time::Instant;
+
+use super::Classic;
+use super::Curve;
+use super::Generations;
+use super::Policy;
+use super::Prediction;
+use super::Simulation;
+use super::curve::GENERATIONS_ERROR;
+use super::curve::MODEL_ERROR;
+use super::simulation::first_rate;
+use super::size::Size;
+use super::told::About;
+use crate::kernel::Touches;
+
+/// How old the statistics of a cgroup are that the kernel goes by. It gathers them every two seconds, and before if somebody
+/// asks; this is what comes nearest to measurements.
+const FLUSH: Duration = Duration::from_secs(1);
+/// How often the size is read: to ask more often would make the kernel gather its statistics more often.
+const RESIZE: u32 = 2;
+/// A cgroup that has a limit: where there is none, what a process uses is the cache of the machine.
+pub(crate) fn limited(group: Option<String>) -> Option<String> {
+    group.filter(|path| Size::read(Some(path)).is_some_and(|size| size.limit.is_some()))
+}
+
+/// Whether the multi-generational LRU is on.
+fn generations() -> bool {
+    let enabled = std::fs::read_to_string("/sys/kernel/mm/lru_gen/enabled").unwrap_or_default();
+    let enabled = u32::from_str_radix(enabled.trim().trim_start_matches("0x"), 16);
+    enabled.is_ok_and(|bits| bits & 1 != 0)
+}
+
+fn page_size() -> f64 {
+    rustix::param::page_size() as f64
+}
+
+/// Touches on their way into a simulation.
+pub(crate) struct Feed {
+    touches: Touches,
+    pub(crate) simulation: Simulation,
+    group: Option<String>,
+    size: Option<Size>,
+    generations: bool,
+    /// Touches without room and pages not looked at: before this began, and now.
+    before: Option<(u64, u64)>,
+    lost: (u64, u64),
+    flushed: Instant,
+    flushes: u32,
+}
+
+impl Feed {
+    /// About the cache of this cgroup; of the machine, if there is none.
+    pub(crate) fn new(touches: Touches, group: Option<String>) -> Self {
+        let size = Size::read(group.as_deref());
+        let generations = generations();
+        let simulation = simulation(size.as_ref(), generations);
+        let (flushed, flushes) = (Instant::now(), 0);
+        let (before, lost) = (None, (0, 0));
+        let mut new = Self { touches, simulation, group, size, generations, before, lost, flushed, flushes };
+        new.resize();
+        new
+    }
+
+    /// Another run, whose cache may be another one: what came so far counts for nothing.
+    pub(crate) fn begin(&mut self, group: Option<String>, lost: (u64, u64)) -> anyhow::Result<()> {
+        self.touches.read()?;
+        (self.before, self.lost) = (Some(lost), lost);
+        self.restart(group);
+        Ok(())
+    }
+
+    fn restart(&mut self, group: Option<String>) {
+        self.size = Size::read(group.as_deref());
+        self.group = group;
+        self.simulation = simulation(self.size.as_ref(), self.generations);
+        self.resize();
+    }
+
+    /// What is followed may have gone to another cgroup; whether it has. What it did before that was about another cache.
+    pub(crate) fn is_in(&mut self, group: Option<String>) -> bool {
+        let other = group != self.group;
+        if other {
+            self.restart(group);
+        }
+        other
+    }
+
+    /// The part of all pages that is to be followed.
+    pub(crate) const fn rate(&self) -> f64 {
+        self.simulation.rate()
+    }
+
+    /// The sizes of all caches, by what there is now.
+    fn resize(&mut self) {
+        let Some(size) = &self.size else { return };
+        self.simulation.resize(|scale| Some(size.room(scale)? / page_size()));
+    }
+
+    /// Hands on what came since the last time, so long ago. `lost`: so far.
+    pub(crate) fn fetch(&mut self, lost: (u64, u64), since: Duration) -> anyhow::Result<()> {
+        let touches = self.touches.read()?;
+        for touch in &touches {
+            self.simulation.touch(touch);
+        }
+        self.simulation.spare(touches.len(), since.as_secs_f64(), lost.0 - self.lost.0);
+        self.lost = lost;
+        Ok(())
+    }
+
+    /// Does what the kernel does now and then, if it is time. True if the size was read anew.
+    pub(crate) fn gather(&mut self, now: Instant) -> bool {
+        if now.duration_since(self.flushed) < FLUSH {
+            return false;
+        }
+        self.flushed = now;
+        self.simulation.flush();
+        self.flushes += 1;
+        if self.flushes % RESIZE != 0 {
+            return false;
+        }
+        if let Some(size) = Size::read(self.group.as_deref()) {
+            self.size = Some(size);
+            self.resize();
+        }
+        true
+    }
+
+    /// What was not seen, in words.
+    pub(crate) fn notes(&self, functions: bool) -> Vec<String> {
+        let before = self.before.unwrap_or_default();
+        let (dropped, beyond) = (self.lost.0 - before.0, self.lost.1 - before.1);
+        let mut notes = Vec::new();
+        if !functions {
+            notes.push("pages that a fault finds in the cache are not told apart on this kernel".into());
+        }
+        if dropped > 0 {
+            notes.push(format!("{dropped} uses of pages were not seen for want of room"));
+        }
+        if beyond > 0 {
+            notes.push(format!("{beyond} pages of very long requests were not looked at"));
+        }
+        notes
+    }
+
+    /// What came of it in so many seconds. `waited`: how long all accesses together that had to be brought in were waited for,
+    /// nanoseconds, where that is known.
+    pub(crate) fn prediction(&self, seconds: f64, waited: Option<u64>, notes: Vec<String>) -> Prediction {
+        let model = if self.generations { GENERATIONS_ERROR } else { MODEL_ERROR };
+        let curve = Curve::new(self.simulation.slices(), &self.simulation.sizes(), model);
+        let about = About {
+            group: self.group.as_deref(),
+            size: self.size.as_ref(),
+            seconds,
+            waited,
+            policy: if self.generations { "multi-generational LRU" } else { "active and inactive list" },
+            notes,
+        };
+        Prediction::new(&curve, about)
+    }
+}
+
+fn simulation(size: Option<&Size>, generations: bool) -> Simulation {
+    let late = size.is_some_and(|s| s.limit.is_some());
+    let rate = size.map_or(1.0, |s| first_rate(s.room(1.0).unwrap_or(0.0) / page_size()));
+    let policy = |pages| -> Box<dyn Policy> {
+        if generations { Box::new(Generations::new(pages)) } else { Box::new(Classic::new(pages, late)) }
+    };
+    Simulation::new(rate, policy)
+}

@@ -1,0 +1,123 @@
+//! A prediction as it is told: in JSON, in text, and for whoever draws conclusions from it.
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Curve;
+use super::size::Size;
+use crate::text::foreign::Foreign;
+
+/// The cache as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Now {
+    /// The limit; where there is none, what is cached of files.
+    pub size_bytes: Option<u64>,
+    /// The part of the accesses that had to be brought in, as counted in the second half of the time.
+    pub miss_ratio: Option<f64>,
+}
+
+/// A point of the curve.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Scaled {
+    /// The size relative to what there is now.
+    pub scale: f64,
+    /// The size.
+    pub size_bytes: Option<u64>,
+    /// The part of the accesses that would have to be brought in; `None`: nothing can be said of this size.
+    pub miss_ratio: Option<f64>,
+    /// By how much that may be off.
+    pub error: Option<f64>,
+    /// What would be brought in each second, if as much were used as it was.
+    pub device_bytes_per_s: Option<f64>,
+    /// Threads that would wait for it, on average, if each page took as long as it did; `None` where that was not measured.
+    pub waiting: Option<f64>,
+}
+
+/// All that is said.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Prediction {
+    /// Whose cache it is; `None`: the machine's.
+    pub cgroup: Option<Foreign>,
+    /// How long was watched.
+    pub seconds: f64,
+    /// The lowest part of all pages that was followed.
+    pub sample_rate: f64,
+    /// Accesses of all pages.
+    pub accesses: Option<u64>,
+    /// What there is now.
+    pub now: Now,
+    /// By scale; `None`: nothing can be said, for this `reason`.
+    pub curve: Option<Vec<Scaled>>,
+    /// Why there is no curve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What is cached of files.
+    pub cached_bytes: Option<u64>,
+    /// What limits it; `None`: nothing.
+    pub limit_bytes: Option<u64>,
+    /// The policy of the kernel, in words.
+    pub policy: String,
+    /// Uses of pages that there was no room for.
+    pub dropped: u64,
+    /// What makes it less than it could be.
+    pub notes: Vec<String>,
+}
+
+/// What a curve is about.
+pub(super) struct About<'a> {
+    /// Whose cache it is; `None`: the machine's.
+    pub(super) group: Option<&'a str>,
+    pub(super) size: Option<&'a Size>,
+    pub(super) seconds: f64,
+    /// How long was waited for all that was brought in, nanoseconds.
+    pub(super) waited: Option<u64>,
+    pub(super) policy: &'a str,
+    pub(super) notes: Vec<String>,
+}
+
+fn rounded(x: f64) -> f64 {
+    (x * 1e4).round() / 1e4
+}
+
+impl Prediction {
+    pub(super) fn new(curve: &Curve, about: About<'_>) -> Self {
+        let bytes = |scale: f64| about.size.map(|size| (size.base() as f64 * scale).round() as u64);
+        let per_second = curve.accesses.map(|n| n as f64 / about.seconds).filter(|n| n.is_finite());
+        // Only whole times have both: how long was waited, and for how many pages.
+        let each =
+            about.waited.zip(curve.missed.filter(|n| *n > 0)).map(|(ns, n)| ns as f64 / 1e9 / n as f64);
+        let page = rustix::param::page_size() as f64;
+        let point = |p: &super::Point| {
+            let missed = p.miss_ratio.zip(per_second).map(|((ratio, _), all)| ratio * all);
+            Scaled {
+                scale: p.scale,
+                size_bytes: bytes(p.scale),
+                miss_ratio: p.miss_ratio.map(|(ratio, _)| rounded(ratio)),
+                error: p.miss_ratio.map(|(_, error)| rounded(error)),
+                device_bytes_per_s: missed.map(|n| (n * page).round()),
+                waiting: missed.zip(each).map(|(n, each)| rounded(n * each)),
+            }
+        };
+        Self {
+            cgroup: about.group.map(Foreign::from),
+            seconds: (about.seconds * 1e3).round() / 1e3,
+            sample_rate: curve.rate,
+            accesses: curve.accesses,
+            now: Now { size_bytes: bytes(1.0), miss_ratio: curve.now.map(rounded) },
+            curve: curve.points.as_ref().ok().map(|points| points.iter().map(point).collect()),
+            reason: curve.points.as_ref().err().cloned(),
+            cached_bytes: about.size.map(|s| s.cached),
+            limit_bytes: about.size.and_then(|s| s.limit),
+            policy: about.policy.into(),
+            dropped: curve.dropped,
+            notes: about.notes,
+        }
+    }
+
+    /// The point of this scale.
+    #[must_use]
+    pub fn at(&self, scale: f64) -> Option<&Scaled> {
+        self.curve.as_ref()?.iter().find(|p| p.scale == scale)
+    }
+}
