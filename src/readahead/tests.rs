@@ -156,3 +156,19 @@ fn beyond_the_end_nothing_is_read() {
     simulation.read(&request(0, 0, 1000, None));
     assert_eq!(simulation.files().count(), 0);
 }
+
+/// Linux 6.12 with XFS, and 6.18: the mark of a first window lies in a folio that the request reads, or behind it.
+#[test]
+fn the_folios_of_a_first_window() {
+    let strided = |aligned| {
+        let mut simulation = Simulation::new(Setting::AsItWas);
+        for n in 0..96_u64 {
+            let before = n.checked_sub(1).map(|n| n * 64 + 5);
+            simulation.read(&Request { order: 9, aligned, ..request(n * 64, 5, 6144, before) });
+        }
+        let (_, sums) = simulation.files().next().unwrap();
+        (sums.fetched, sums.wasted())
+    };
+    assert_eq!(strided(false), (523, 43));
+    assert_eq!(strided(true), (491, 11));
+}

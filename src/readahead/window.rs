@@ -140,7 +140,9 @@ impl Reader<'_> {
         let State { start, size, async_size, .. } = *self.state;
         let which = size_of(size);
         self.state.order = 0;
-        if self.given.order == 0 || size == 0 {
+        // Before 6.16, also a first window had folios of four pages, and a small one had none.
+        let (order, least) = if self.given.aligned { (order, 1) } else { (order.max(2), 4) };
+        if self.given.order == 0 || size < least {
             return self.plain(start, size, async_size, which);
         }
         let order = order.min(self.given.order).min(size.ilog2());
