@@ -16,7 +16,6 @@ use crate::whatif::Prediction;
 use crate::whatif::feed::Feed;
 use crate::whatif::feed::limited;
 use crate::whatif::size::cgroup_of;
-use crate::whatif::start::accesses;
 
 /// How long a stretch of time is at first. Where there are too many, two become one: nobody knows how long a command will run.
 const STRETCH: Duration = Duration::from_millis(100);
@@ -103,7 +102,7 @@ impl Larger {
             self.feed.simulation.halve();
             self.stretch *= 2;
         }
-        self.feed.simulation.end_slice(accesses(&model::figures(&since, &sample.known.plan())));
+        self.feed.end_slice(&model::figures(&since, &sample.known.plan()));
     }
 
     /// The run is over: what came of it.

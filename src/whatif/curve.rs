@@ -27,6 +27,8 @@ pub struct Slice {
     pub weighted: f64,
     /// Accesses of all pages as they were counted, and how many of them had to be brought in.
     pub accesses: Option<(u64, u64)>,
+    /// Pages that were brought in, and how many of these were read ahead and not used.
+    pub unused: Option<(u64, u64)>,
     /// By scale and group: accesses that would have missed.
     pub misses: [[f64; GROUPS]; SCALES.len()],
     /// By scale: accesses of which that is unknown.
@@ -45,6 +47,7 @@ impl Slice {
         self.sampled += next.sampled;
         self.weighted += next.weighted;
         self.accesses = self.accesses.zip(next.accesses).map(|((a, m), (b, n))| (a + b, m + n));
+        self.unused = self.unused.zip(next.unused).map(|((a, u), (b, v))| (a + b, u + v));
         let misses = self.misses.iter_mut().flatten().zip(next.misses.iter().flatten());
         let unknown = self.unknown.iter_mut().zip(&next.unknown);
         misses.chain(unknown).for_each(|(a, b)| *a += b);
@@ -82,6 +85,8 @@ pub struct Curve {
     pub now: Option<f64>,
     /// By scale; or why nothing can be said.
     pub points: Result<Vec<Point>, String>,
+    /// Of the pages that were brought in, the part that was read ahead and not used.
+    pub unused: Option<f64>,
     /// The lowest part of all pages that was followed.
     pub rate: f64,
     /// Touches that there was no room for.
@@ -118,6 +123,14 @@ fn point(slices: &[Slice], i: usize, size: Option<f64>) -> Option<(f64, f64)> {
     Some(((ratio + unknown / 2.0).clamp(0.0, 1.0), sampling + unknown / 2.0))
 }
 
+/// What a line through points says at a place; beyond the first and the last it goes on as it was.
+fn between(points: &[(f64, f64)], at: f64) -> Option<f64> {
+    let after = points.iter().position(|(x, _)| *x >= at).unwrap_or(points.len());
+    let i = after.clamp(1, points.len().checked_sub(1)?.max(1));
+    let ((a, from), (b, to)) = (*points.get(i - 1)?, *points.get(i)?);
+    Some((from + (to - from) * (at - a) / (b - a)).clamp(0.0, 1.0))
+}
+
 impl Curve {
     /// Of the slices of a run, and the sizes in pages by scale. `model`: how far the policy is off at its best.
     #[must_use]
@@ -132,13 +145,15 @@ impl Curve {
         let now = sum(judged).and_then(ratio);
         let sampled: u64 = judged.iter().map(|s| s.sampled).sum();
         let (accesses, missed) = sum(slices).unzip();
+        let unused = judged.iter().try_fold((0, 0), |(a, u), s| s.unused.map(|(b, v)| (a + b, u + v)));
+        let unused = unused.and_then(|(brought, unused)| ratio((brought, unused)));
         let points = match () {
             () if sizes.iter().all(Option::is_none) => Err("the size of the cache is not known".into()),
             () if sampled < FEWEST => Err(format!(
                 "not enough seen yet: {sampled} accesses of the pages that are followed, of which {FEWEST} are needed \
                  in the second half of the time"
             )),
-            () => Ok(Self::points(slices, sizes, now, model)),
+            () => Ok(Self::points(slices, sizes, now, (model, unused))),
         };
         let points =
             points.and_then(|points: Vec<Point>| match points.iter().all(|p| p.miss_ratio.is_none()) {
@@ -146,18 +161,30 @@ impl Curve {
                 false => Ok(points),
             });
         let rate = slices.iter().map(|s| s.rate).fold(1.0, f64::min);
-        Self { accesses, missed, now, points, rate, dropped: slices.iter().map(|s| s.dropped).sum() }
+        Self { accesses, missed, unused, now, points, rate, dropped: slices.iter().map(|s| s.dropped).sum() }
     }
 
     /// The points. What the model says of the cache of now is compared with what was counted: no point is called better
-    /// than that one turned out.
-    fn points(slices: &[Slice], sizes: &[Option<f64>], now: Option<f64>, model: f64) -> Vec<Point> {
+    /// than that one turned out. Pages that are read ahead and not used take room that the model gives to others: each point
+    /// may be off by what so much less room would make of it.
+    fn points(
+        slices: &[Slice],
+        sizes: &[Option<f64>],
+        now: Option<f64>,
+        (model, unused): (f64, Option<f64>),
+    ) -> Vec<Point> {
         let raw: Vec<_> =
             (0..SCALES.len()).map(|i| point(slices, i, sizes.get(i).copied().flatten())).collect();
         let here = SCALES.iter().position(|s| *s == 1.0).and_then(|i| raw[i]);
         let off = here.zip(now).map_or(0.0, |((here, _), now)| (here - now).abs());
-        let error = |(ratio, error): (f64, f64)| (ratio, error + off.max(model));
+        let known: Vec<_> =
+            SCALES.iter().zip(&raw).filter_map(|(scale, raw)| Some((*scale, (*raw)?.0))).collect();
+        let less = 1.0 - unused.unwrap_or(0.0);
+        let error = |scale: f64, (ratio, error): (f64, f64)| {
+            let room = between(&known, scale * less).map_or(0.0, |then| (then - ratio).abs());
+            (ratio, error + off.max(model) + room)
+        };
         let points = SCALES.into_iter().zip(raw);
-        points.map(|(scale, raw)| Point { scale, miss_ratio: raw.map(error) }).collect()
+        points.map(|(scale, raw)| Point { scale, miss_ratio: raw.map(|raw| error(scale, raw)) }).collect()
     }
 }

@@ -14,6 +14,8 @@ use super::curve::MODEL_ERROR;
 use super::simulation::first_rate;
 use super::size::Size;
 use super::told::About;
+use crate::figures::Figure;
+use crate::figures::Figures;
 use crate::kernel::Touches;
 
 /// How old the statistics of a cgroup are that the kernel goes by. It gathers them every two seconds, and before if somebody
@@ -21,6 +23,9 @@ use crate::kernel::Touches;
 const FLUSH: Duration = Duration::from_secs(1);
 /// How often the size is read: to ask more often would make the kernel gather its statistics more often.
 const RESIZE: u32 = 2;
+/// The part of what is brought in that is worth a word, if it was read ahead and not used.
+const MUCH_UNUSED: f64 = 0.1;
+
 /// A cgroup that has a limit: where there is none, what a process uses is the cache of the machine.
 pub(crate) fn limited(group: Option<String>) -> Option<String> {
     group.filter(|path| Size::read(Some(path)).is_some_and(|size| size.limit.is_some()))
@@ -128,6 +133,12 @@ impl Feed {
         true
     }
 
+    /// A stretch of time has ended, in which this was counted.
+    pub(crate) fn end_slice(&mut self, total: &Figures) {
+        self.simulation.brought_in(unused(total));
+        self.simulation.end_slice(accesses(total));
+    }
+
     /// What was not seen, in words.
     pub(crate) fn notes(&self, functions: bool) -> Vec<String> {
         let before = self.before.unwrap_or_default();
@@ -147,9 +158,16 @@ impl Feed {
 
     /// What came of it in so many seconds. `waited`: how long all accesses together that had to be brought in were waited for,
     /// nanoseconds, where that is known.
-    pub(crate) fn prediction(&self, seconds: f64, waited: Option<u64>, notes: Vec<String>) -> Prediction {
+    pub(crate) fn prediction(&self, seconds: f64, waited: Option<u64>, mut notes: Vec<String>) -> Prediction {
         let model = if self.generations { GENERATIONS_ERROR } else { MODEL_ERROR };
         let curve = Curve::new(self.simulation.slices(), &self.simulation.sizes(), model);
+        if let Some(unused) = curve.unused.filter(|u| *u > MUCH_UNUSED) {
+            notes.push(format!(
+                "{:.0}% of what was brought in was read ahead and not used: it takes room, and more memory may help \
+                 less than is said here",
+                unused * 100.0
+            ));
+        }
         let about = About {
             group: self.group.as_deref(),
             size: self.size.as_ref(),
@@ -169,4 +187,21 @@ fn simulation(size: Option<&Size>, generations: bool) -> Simulation {
         if generations { Box::new(Generations::new(pages)) } else { Box::new(Classic::new(pages, late)) }
     };
     Simulation::new(rate, policy)
+}
+
+/// Reads and faults of a stretch of time, and how many of them found a page that had been brought in for them, or nothing.
+fn accesses(total: &Figures) -> Option<(u64, u64)> {
+    let get = |figure| total.get(figure);
+    let hits = get(Figure::Hits)? + get(Figure::FaultHits)?;
+    let misses = get(Figure::Misses)? + get(Figure::ReadAheadHits)? + get(Figure::FaultMisses)?;
+    Some((hits + misses, misses))
+}
+
+/// Pages that were brought in for reads and faults in a stretch of time; and of these, read ahead and not used. What is used a
+/// little later evens out.
+fn unused(total: &Figures) -> Option<(u64, u64)> {
+    let get = |figure| total.get(figure);
+    let ahead = get(Figure::ReadAheadPages)?;
+    let brought = ahead + get(Figure::Misses)? + get(Figure::FaultMisses)?;
+    Some((brought, ahead.saturating_sub(get(Figure::ReadAheadHits)?)))
 }

@@ -194,6 +194,11 @@ impl Simulation {
         }
     }
 
+    /// Of the stretch of time that is about to end: pages that were brought in, and of these, read ahead and not used.
+    pub const fn brought_in(&mut self, unused: Option<(u64, u64)>) {
+        self.slice.unused = unused;
+    }
+
     /// A stretch of time has ended. `accesses`: how many there were of all pages, and how many of these had to be brought
     /// in; `None` where that is not known.
     pub fn end_slice(&mut self, accesses: Option<(u64, u64)>) {

@@ -8,8 +8,6 @@ use super::feed;
 use super::feed::Feed;
 use super::size;
 use crate::exit::Failure;
-use crate::figures::Figure;
-use crate::figures::Figures;
 use crate::live::Live;
 use crate::options::Chosen;
 use crate::options::Counting;
@@ -111,7 +109,7 @@ impl<'a> Watch<'a> {
             fetched = now;
             if ends {
                 let total = self.live.interval(pivot).total;
-                self.feed.simulation.end_slice(accesses(&total));
+                self.feed.end_slice(&total);
                 slices = (now.duration_since(began).as_nanos() / slice.as_nanos().max(1)) as u32;
             }
             if over {
@@ -135,12 +133,4 @@ impl<'a> Watch<'a> {
         notes.extend(self.feed.notes(functions));
         notes
     }
-}
-
-/// Reads and faults of a stretch of time, and how many of them found a page that had been brought in for them, or nothing.
-pub(crate) fn accesses(total: &Figures) -> Option<(u64, u64)> {
-    let get = |figure| total.get(figure);
-    let hits = get(Figure::Hits)? + get(Figure::FaultHits)?;
-    let misses = get(Figure::Misses)? + get(Figure::ReadAheadHits)? + get(Figure::FaultMisses)?;
-    Some((hits + misses, misses))
 }

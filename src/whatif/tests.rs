@@ -310,3 +310,30 @@ fn two_stretches_are_as_one() {
     // An odd one stays alone.
     assert_eq!(curve(8_000, 1).accesses, Some(40_000));
 }
+
+#[test]
+fn what_is_read_ahead_for_nothing_makes_points_less_certain() {
+    let stream = zipf(1000, 80_000);
+    let curve = |unused: Option<(u64, u64)>| {
+        let mut simulation = Simulation::new(1.0, |pages| Box::new(Classic::new(pages, false)));
+        simulation.resize(|scale| Some(200.0 * scale));
+        for part in stream.chunks(10_000) {
+            part.iter().for_each(|page| simulation.touch(&read(u64::from(*page), Outcome::Unknown)));
+            simulation.brought_in(unused);
+            simulation.end_slice(None);
+        }
+        let curve = Curve::new(simulation.slices(), &simulation.sizes(), MODEL_ERROR);
+        let points = curve.points.unwrap().into_iter().map(|p| p.miss_ratio.unwrap()).collect::<Vec<_>>();
+        (curve.unused, points)
+    };
+    let ((nothing, none), (share, some)) = (curve(Some((100, 0))), curve(Some((100, 25))));
+    assert_eq!((nothing, share), (Some(0.0), Some(0.25)));
+    assert_eq!(none, curve(None).1);
+    for (i, (none, some)) in none.iter().zip(&some).enumerate() {
+        assert_eq!(none.0, some.0);
+        assert!(some.1 >= none.1, "{i}: {none:?}, {some:?}");
+    }
+    // Twice the cache with a quarter of it lost is one and a half.
+    let lost = none[4].0 - none[5].0;
+    assert!(lost > 0.01 && (some[5].1 - none[5].1 - lost).abs() < 1e-9, "{none:?}, {some:?}");
+}

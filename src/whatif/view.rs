@@ -148,7 +148,15 @@ mod tests {
     }
 
     fn curve(points: Result<Vec<Point>, String>) -> Curve {
-        Curve { accesses: Some(1000), missed: Some(250), now: Some(0.25), points, rate: 0.1, dropped: 0 }
+        Curve {
+            accesses: Some(1000),
+            missed: Some(250),
+            unused: None,
+            now: Some(0.25),
+            points,
+            rate: 0.1,
+            dropped: 0,
+        }
     }
 
     fn size() -> Size {
