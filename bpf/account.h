@@ -19,8 +19,6 @@
 /* Set before load. */
 const volatile bool with_files = false; /* somebody asks which files (file.h) */
 
-const volatile bool with_plain = false; /* reads are counted without a hook at their end (plain.h) */
-
 /* Set once everything is attached: until then no event counts. */
 volatile bool ready = false;
 
@@ -162,23 +160,6 @@ static __noinline int is_asked_for(u32 tgid)
 	return is_wanted(task, tgid, process);
 }
 
-/* Read calls of a thread that have ended, and what they read: the kernel counts bytes, then the call. */
-static __always_inline u64 calls_ended(struct task_struct *task)
-{
-	return bpf_core_field_exists(task->ioac.syscr) ? *(volatile u64 *)&task->ioac.syscr : 0;
-}
-
-static __always_inline u64 chars_read(struct task_struct *task)
-{
-	return bpf_core_field_exists(task->ioac.rchar) ? *(volatile u64 *)&task->ioac.rchar : 0;
-}
-
-/* Whether the plain read of the running thread has ended. */
-static __always_inline bool plain_has_ended(struct row *row)
-{
-	return calls_ended(bpf_get_current_task_btf()) != row->plain_syscr;
-}
-
 /* What was stored before is seen by all before anything is loaded after. */
 static __always_inline void settle_stores(struct row *row)
 {
@@ -236,12 +217,6 @@ static __always_inline int take_row(u32 *n, bool wanted)
 /* What the thread is in the middle of, taken over from the row that it had until now; nothing, if that is null (thread.h). */
 static __always_inline void go_on(struct row *row, struct row *old);
 
-/* The read of the running thread that is to be counted (plain.h): is counted, goes on in another row, ... */
-static __noinline void settle_plain(struct row *row);
-static __noinline void go_on_plain(struct row *row, struct row *old);
-/* ... or is counted for a thread that is no more. */
-static __noinline void settle_plain_of_gone(struct row *row);
-
 /*
  * Gives the running thread a row. Null where there is no room. `old` is the one that it had until now, if it may be in
  * the middle of something: that goes on in the new one.
@@ -297,15 +272,8 @@ static __always_inline void end_row(u64 task)
 		return;
 	row = row_at(*n);
 	forget(&row_numbers, &task);
-	if (!row)
-		return;
-	if (with_plain && row->plain_bytes) {
-		if (task == bpf_get_current_task())
-			settle_plain(row);
-		else
-			settle_plain_of_gone(row);
-	}
-	end_this_row(row);
+	if (row)
+		end_this_row(row);
 }
 
 /*

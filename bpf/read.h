@@ -21,8 +21,6 @@ struct ended {
 	u64 end; /* position after it */
 	s64 delivered;
 	u64 async;
-	u64 later; /* counted after its end (plain.h): it was the one after so many calls of its thread */
-	u64 syscr;
 };
 
 /* What the request added but was not delivered: a later try of the same request may deliver it. */
@@ -104,7 +102,7 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 	first = pos >> PAGE_SHIFT;
 	last = (e->end - 1) >> PAGE_SHIFT;
 	touched = last - first + 1;
-	flight = end_flight(row, e->mapping, first, last, e->later ? &e->syscr : 0);
+	flight = end_flight(row, e->mapping, first, last);
 	rest = beyond(&f, last);
 	missed = f.added - rest;
 	if (rest)
@@ -139,8 +137,6 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 
 static __noinline void finish_read(struct row *row, struct ended *e)
 {
-	if (with_plain && row->plain_bytes)
-		settle_plain(row);
 	finish_read_body(row, e, BITS);
 	RETURN_NOTHING();
 }

@@ -82,9 +82,6 @@ struct thread {
 	struct frame frame[MAX_DEPTH];
 };
 
-/* The key of a frame that no hook ends (plain.h). */
-#define PLAIN_KEY 1
-
 /* As many as there are rows, with the same numbers. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -103,9 +100,6 @@ static __always_inline struct thread *thread_of(struct row *row)
 static __always_inline void go_on(struct row *row, struct row *old)
 {
 	struct thread *t = thread_of(row), *before = old ? thread_of(old) : 0;
-
-	if (with_plain)
-		go_on_plain(row, old);
 
 	row->depth = old ? old->depth : 0;
 	row->waited = old ? old->waited : 0;
@@ -179,34 +173,8 @@ static __noinline void frame_of_write(struct row *row, struct thread *t)
 	RETURN_NOTHING();
 }
 
-/*
- * A read that is counted without a hook at its end (plain.h). While it goes on, it becomes a frame for whoever looks; once
- * it has ended, it is counted.
- */
-static __noinline void frame_of_plain(struct row *row, struct thread *t)
-{
-	struct frame *f;
-	u64 pos = row->plain_pos;
-
-	if (plain_has_ended(row)) {
-		settle_plain(row);
-		RETURN_NOTHING();
-		return;
-	}
-	if (!row->plain_framed) {
-		f = push(row, t, F_READ, row->plain_mapping, PLAIN_KEY);
-		f->pos = pos;
-		f->first = pos >> PAGE_SHIFT;
-		f->last = (pos + row->plain_bytes - 1) >> PAGE_SHIFT;
-		row->plain_framed = 1;
-	}
-	RETURN_NOTHING();
-}
-
 static __always_inline void need_frames(struct row *row, struct thread *t)
 {
-	if (with_plain && unlikely(row->plain_bytes))
-		frame_of_plain(row, t);
 	if (row->writing)
 		frame_of_write(row, t);
 }
