@@ -10,6 +10,7 @@
 #ifndef CACHETOP_BLAME_H
 #define CACHETOP_BLAME_H
 
+#include "follow.h"
 #include "pages.h"
 
 #define PF_KSWAPD 0x00020000
@@ -43,7 +44,7 @@ struct blame_key {
 	u64 owner; /* cgroup that the page was charged to; 0: to none */
 	char process[NAME];
 	u32 how;
-	u32 pad;
+	u32 run; /* that it happened in, twice its number, and 1: a process of the run did it; 0: no command is watched */
 };
 
 struct blame_row {
@@ -51,6 +52,7 @@ struct blame_row {
 	u64 out; /* pages that left */
 	u64 back; /* of these, pages that were added to the cache again */
 	u64 refaulted; /* pages for which the kernel itself says that they had been evicted */
+	u64 again; /* of `back`, those that a process of the run brought in */
 };
 
 /*
@@ -99,6 +101,9 @@ struct {
 
 /* One less than the number of sets, a power of two. Set before load. */
 const volatile u32 blame_mask = 0;
+
+/* Set by user space: the number of the run that lasts, else 0. */
+volatile u32 blame_run = 0;
 
 volatile u64 blame_forgotten = 0; /* pages that others took the place of before they came back */
 volatile u64 blame_strangers = 0; /* pages that the kernel says were evicted, not known by whom */
@@ -258,6 +263,12 @@ static __always_inline u32 why_reclaimed(struct task_struct *task, u32 flags, st
 	return is_advice(regs, nr, MADV_PAGEOUT) ? BLAME_PAGEOUT : BLAME_RECLAIM;
 }
 
+/* Whether the running process belongs to the run that lasts; those that an earlier one left behind are others. */
+static __always_inline bool is_of_run(void)
+{
+	return with_follow && blame_run && run_of(bpf_get_current_pid_tgid() >> 32) == blame_run;
+}
+
 /* Who takes the folio out, and whose it is. */
 static __noinline void look_at_evictor(struct blame_key *key, void *folio, struct inode *inode)
 {
@@ -265,6 +276,7 @@ static __noinline void look_at_evictor(struct blame_key *key, void *folio, struc
 	u32 flags = BPF_CORE_READ(task, flags);
 
 	key->owner = owner_of_folio(folio);
+	key->run = blame_run << 1 | is_of_run();
 	if (flags & PF_KSWAPD) {
 		key->how = BLAME_KSWAPD;
 	} else {
@@ -335,6 +347,7 @@ __noinline int blame_note(u64 hash, u32 number)
 enum blame_step {
 	BLAME_GOES,
 	BLAME_COMES,
+	BLAME_COMES_AGAIN, /* brought in by the run that lasts */
 	BLAME_REFAULTS,
 };
 
@@ -350,15 +363,17 @@ __noinline int blame_find(u64 hash, u32 step)
 
 		if (!page || BLAME_TAG(page) != BLAME_TAG(hash))
 			continue;
-		if (step == BLAME_COMES && page & BLAME_BACK)
+		if (step != BLAME_REFAULTS && page & BLAME_BACK)
 			return 0;
 		n = (page & BLAME_NUMBER) - 1;
 		row = bpf_map_lookup_elem(&blame_rows, &n);
 		if (!row)
 			break;
-		if (step == BLAME_COMES) {
+		if (step != BLAME_REFAULTS) {
 			set->page[i] = page | BLAME_BACK;
 			__sync_fetch_and_add(&row->back, 1);
+			if (step == BLAME_COMES_AGAIN)
+				__sync_fetch_and_add(&row->again, 1);
 		} else {
 			__sync_fetch_and_add(&row->refaulted, 1);
 		}
@@ -462,7 +477,8 @@ static __always_inline void blame_came(void *folio, u32 order, enum folio_from f
 	if (folio_is_hugetlb(folio, mapping, from))
 		return;
 	first = index_from(folio, from);
-	blame_all(file_as_number(mapping), first, first + (1ULL << (order & 31)) - 1, BLAME_COMES);
+	blame_all(file_as_number(mapping), first, first + (1ULL << (order & 31)) - 1,
+		  is_of_run() ? BLAME_COMES_AGAIN : BLAME_COMES);
 }
 
 /* The kernel finds that it had the page. The same pages as C_REFAULTED counts (refault.h). */

@@ -17,6 +17,7 @@
 #include "hooks/reads.h"
 #include "hooks/threads.h"
 #include "hooks/trees.h"
+#include "hooks/tried.h"
 #include "hooks/wanted.h"
 #include "hooks/writes.h"
 

@@ -63,6 +63,10 @@ pub struct Row {
     pub owner: u64,
     /// The name of the process.
     pub process: Vec<u8>,
+    /// The run of a command that lasted; 0: none is watched.
+    pub run: u32,
+    /// Whether a process of that run did it.
+    pub own: bool,
 }
 
 /// Who took pages out, and how.
@@ -83,6 +87,8 @@ pub struct Counts {
     pub back: u64,
     /// For which the kernel said, when they were added again, that it had evicted them.
     pub refaulted: u64,
+    /// Of those that came back, the ones that a process of the run brought in.
+    pub again: u64,
 }
 
 /// What the kernel programs counted so far.

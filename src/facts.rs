@@ -155,6 +155,7 @@ pub const TRACEPOINTS: &[&str] = &[
     "mm_filemap_get_pages",
     "mm_filemap_fault",
     "mm_filemap_map_pages",
+    "sys_enter",
     "writeback_dirty_folio",
     "writeback_dirty_page",
     "block_dirty_buffer",

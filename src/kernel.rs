@@ -20,6 +20,7 @@ mod sweep;
 mod tables;
 mod touches;
 mod tracefs;
+mod tried;
 
 pub use attach::Attached;
 pub use attach::Settings;
@@ -36,3 +37,4 @@ pub use sketches::Sketches;
 pub use touches::Touches;
 #[doc(hidden)] // for bench/attachments
 pub use tracefs::Tracefs;
+pub use tried::Tried;

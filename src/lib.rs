@@ -28,6 +28,7 @@ pub mod options;
 pub mod pivot;
 pub mod plan;
 pub mod privilege;
+pub mod readahead;
 pub mod record;
 pub mod report;
 pub mod residency;

@@ -26,6 +26,7 @@ mod output;
 mod price;
 mod processes;
 mod progress;
+pub mod pushed;
 pub mod residency;
 pub mod saved;
 #[cfg(test)]
@@ -34,6 +35,7 @@ mod series;
 pub mod stats;
 pub mod text;
 pub mod time;
+pub mod trial;
 pub mod units;
 mod unseen;
 mod usage;
@@ -55,6 +57,7 @@ use crate::figures::Figure;
 use crate::figures::Scope;
 use crate::only::Only;
 use crate::plan::Certainty;
+use crate::plan::Event;
 use crate::plan::Plan;
 use crate::plan::Wants;
 use crate::plan::follow;
@@ -72,6 +75,7 @@ use findings::Finding;
 use groups::Against;
 use groups::Group;
 use output::Outputs;
+use trial::Trial;
 use verdict::Verdict;
 use watch::End;
 use watch::Watch;
@@ -114,6 +118,8 @@ pub struct Report {
     pub groups: Vec<Group>,
     /// How the groups compare.
     pub comparisons: Vec<Against>,
+    /// What came of `--try`.
+    pub trial: Option<trial::Outcome>,
     /// What the last run is compared with.
     pub compared: Option<Saved>,
     /// The answer, first.
@@ -159,7 +165,8 @@ impl Report {
         }
         let step =
             |a: &Run, b: &Run| Difference::between(format!("run {} to run {}", a.number, b.number), a, b);
-        self.groups = groups::divide(&self.runs);
+        // Two settings are told apart, cold as both runs may have been.
+        self.groups = if self.trial.is_some() { Vec::new() } else { groups::divide(&self.runs) };
         self.comparisons = groups::against(&self.groups);
         let matter = groups::matter(&self.groups);
         self.differences = match self.runs.as_slice() {
@@ -207,12 +214,17 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
     Process::open(options.watched.map_or_else(std::process::id, |(pid, _)| pid))?;
     let outputs = Outputs::open(options)?;
     let system = |what: &str, e: io::Error| Failure::failed(format!("cannot {what}: {e}"));
+    // Before anything has threads: what puts the setting back is a process of its own.
+    let trial = options.tried.filter(|_| !options.counting.explain).map(Trial::start).transpose();
+    let trial = trial.map_err(|e| system("start what puts the setting back", e))?;
     let wants = Wants {
         latency: true,
         files: true,
         follow: true,
         around: true,
         buffers: true,
+        blame: options.blame,
+        tried: options.tried.is_some(),
         touches: options.what_if,
         ..Wants::default()
     };
@@ -251,10 +263,13 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
         ));
     }
     let paths = options.commands().iter().flat_map(|c| named(c)).take(NAMED).collect();
+    let comes = options.blame.then(|| session.plan().sees(Event::PageBack));
     let touches = options.what_if.then(|| session.attached().touches());
     let touches = touches.transpose().map_err(|e| Failure::failed(format!("cannot follow pages: {e}")))?;
     let mut watch = Watch::new(&mut session, &signals, Box::new(crate::names::System::new()))?;
+    watch.comes = comes;
     (watch.who, watch.wait_all, watch.paths) = (who, options.wait_all, paths);
+    watch.trial = trial;
     watch.larger = touches.map(larger::Larger::new);
     let cold = options.cold.or(options.cold_each);
     watch.emptied = options.prepare.is_some() || matches!(cold, Some(Cold::Slab | Cold::All));
@@ -267,6 +282,7 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
         }),
         None => series::all(options, &mut watch, &mut report),
     };
+    report.trial = watch.trial.take().and_then(|trial| trial.finish(&report.runs));
     let cut = match runs {
         Ok(cut) => cut,
         // What was run until then has been run: it is reported, and then what failed.

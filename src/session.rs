@@ -11,9 +11,11 @@ use crate::kernel::Attached;
 use crate::kernel::Tracefs;
 use crate::only::Only;
 use crate::plan::Brackets;
+use crate::plan::Event;
 use crate::plan::NoPlan;
 use crate::plan::Plan;
 use crate::plan::Wants;
+use crate::readahead::Request;
 use crate::sample::Counter;
 use crate::sample::Follow;
 use crate::sample::Gone;
@@ -142,6 +144,7 @@ pub struct Session {
     plan: Plan,
     known: Arc<Known>,
     attached: Attached,
+    tried: Option<kernel::Tried>,
 }
 
 impl Session {
@@ -173,7 +176,13 @@ impl Session {
             match attached {
                 Ok(attached) => {
                     let known = Arc::new(Known::by(&plan));
-                    return Ok(Self { facts, plan, known, attached });
+                    let ring = plan.sees(Event::RequestMade).then(|| attached.tried()).transpose();
+                    let tried = ring.map_err(|e| StartError {
+                        what: format!("cannot open the ring of read requests: {e}"),
+                        remedy: None,
+                        short: false,
+                    })?;
+                    return Ok(Self { facts, plan, known, attached, tried });
                 }
                 // Each refusal takes a program away, so this ends.
                 // What fails for want of something would fail elsewhere, too, and proves nothing.
@@ -245,6 +254,16 @@ impl Follow for Session {
 
     fn gone(&self) -> anyhow::Result<Gone> {
         self.attached.gone().context("cannot read what processes used")
+    }
+
+    fn blame(&mut self) -> anyhow::Result<crate::blame::Raw> {
+        Self::blame(self)
+    }
+
+    fn requests(&mut self) -> anyhow::Result<(Vec<Request>, u64)> {
+        let Some(tried) = &mut self.tried else { return Ok((Vec::new(), 0)) };
+        let all = tried.read().context("cannot read which requests were made")?;
+        Ok((all, self.attached.tried_lost()))
     }
 
     fn choose(&mut self, part: f64) {

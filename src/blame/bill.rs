@@ -29,13 +29,15 @@ impl Bill {
                 out: n.out.saturating_sub(had.out),
                 back: n.back.saturating_sub(had.back),
                 refaulted: n.refaulted.saturating_sub(had.refaulted),
+                again: n.again.saturating_sub(had.again),
             };
             (counts != Counts::default()).then(|| (who.clone(), counts))
         };
         let mut rows: Vec<_> = now.rows.iter().filter_map(since).collect();
         // Ties by all that a row is, so that the same counts always make the same table.
-        let key =
-            |who: &Evictor| (who.how, who.who.as_ref().map(|r| (r.owner, r.limit, r.by, r.process.clone())));
+        let key = |who: &Evictor| {
+            (who.how, who.who.as_ref().map(|r| (r.owner, r.limit, r.by, r.process.clone(), r.run, r.own)))
+        };
         rows.sort_by(|(a, m), (b, n)| {
             (n.out, n.back).cmp(&(m.out, m.back)).then_with(|| key(a).cmp(&key(b)))
         });
@@ -59,5 +61,6 @@ pub(super) fn sum<'a>(rows: impl Iterator<Item = &'a (Evictor, Counts)>) -> Coun
         out: sum.out + n.out,
         back: sum.back + n.back,
         refaulted: sum.refaulted + n.refaulted,
+        again: sum.again + n.again,
     })
 }

@@ -247,8 +247,8 @@ mod tests {
     fn row(how: How, by: u64, owner: u64, out: u64, back: u64) -> (Evictor, Counts) {
         let process = if by == 0 { Vec::new() } else { b"tar\x1b".to_vec() };
         let limit = if how == How::Limit { by } else { 0 };
-        let who = Some(Row { limit, by, owner, process });
-        (Evictor { how, who }, Counts { out, back, refaulted: back })
+        let who = Some(Row { limit, by, owner, process, run: 0, own: false });
+        (Evictor { how, who }, Counts { out, back, refaulted: back, again: 0 })
     }
 
     fn bill() -> Bill {
@@ -259,7 +259,7 @@ mod tests {
                 row(How::Direct, 1, 9, 1124, 306),
                 row(How::Limit, 1, 1, 10, 0),
                 row(How::Deleted, 1, 3, 5, 0),
-                (Evictor { how: How::Dropped, who: None }, Counts { out: 1, back: 0, refaulted: 0 }),
+                (Evictor { how: How::Dropped, who: None }, Counts { out: 1, ..Counts::default() }),
             ],
             forgotten: 1,
             strangers: 9,
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(bill.sum(|_| true).out, 1290 + 6);
         assert_eq!(bill.sum(How::reclaims).out, 1290);
         assert_eq!((bill.strangers, bill.forgotten), (7, 0));
-        assert_eq!(bill.rows[0].1, Counts { out: 1024, back: 256, refaulted: 256 });
+        assert_eq!(bill.rows[0].1, Counts { out: 1024, back: 256, refaulted: 256, again: 0 });
     }
 
     #[test]

@@ -111,11 +111,12 @@ pub struct Args {
         conflicts_with_all = ["interval", "count", "timestamp", "extended", "columns", "csv", "bcc", "by", "top", "file", "mount", "latency"])]
     pub what_if: Option<Option<Duration>>,
 
-    /// Watch for so long (10, 500ms, 2m, 1h), then say who pushed whose pages out of the cache, and which came back
-    #[arg(long, value_name = "SECONDS", value_parser = what_if, allow_hyphen_values = true, conflicts_with_all = [
-        "interval", "count", "timestamp", "extended", "columns", "unit", "csv", "bcc", "by", "top", "file", "mount",
-        "latency", "what_if", "pid", "comm", "cgroup"])]
-    pub blame: Option<Duration>,
+    /// Watch for so long (10, 500ms, 2m, 1h), then say who pushed whose pages out of the cache, and which came back;
+    /// without a time, of a command: while it ran
+    #[arg(long, value_name = "SECONDS", value_parser = what_if, num_args = 0..=1, conflicts_with_all = [
+        "interval", "count", "timestamp", "extended", "columns", "csv", "bcc", "by", "top", "file", "mount",
+        "latency", "what_if", "comm", "cgroup"])]
+    pub blame: Option<Option<Duration>>,
 
     /// Watch for so long (10, 500ms, 2m, 1h), then say how many distinct pages were used in the last 1, 5, 15 and 60
     /// minutes; with --by process, cgroup or file, by whom
@@ -192,6 +193,26 @@ impl CommandLine for Args {
         if self.blame.is_some() && self.common.how.classic() {
             return conflict("'--blame' is counted by the exact engine: take '--engine exact'");
         }
+        let report = self.watched.report();
+        match self.blame {
+            Some(None) if !report => {
+                return Err(
+                    "'--blame' needs to know how long: a number of seconds, or a command ('-- COMMAND')"
+                        .into(),
+                );
+            }
+            Some(Some(_)) if report => {
+                return conflict(
+                    "'--blame' of a command or of '--for' lasts as long as that: it takes no time",
+                );
+            }
+            Some(Some(_)) if self.filters.pid.is_some() || self.unit.is_some() => {
+                return conflict(
+                    "'--blame SECONDS' tells of everybody, in bytes: it takes no '-p' and no '--unit'",
+                );
+            }
+            _ => {}
+        }
         let recordings = &self.recordings;
         if self.working_set.is_some() {
             if self.common.how.classic() {
@@ -233,7 +254,7 @@ impl CommandLine for Args {
             let (json, chosen, counting) = (self.json, self.filters.chosen(), self.counting());
             return Ok(Task::WhatIf(Box::new(whatif::Options { time, json, chosen, counting })));
         }
-        if let Some(time) = self.blame {
+        if let Some(Some(time)) = self.blame {
             let (json, counting) = (self.json, self.counting());
             return Ok(Task::Blame(Box::new(blame::Options { time, json, counting })));
         }
@@ -299,7 +320,7 @@ impl Args {
         report::Options {
             command: watched.command,
             watched: watched.time.map(|time| (self.filters.pid.unwrap_or(0), time)),
-            repeat: watched.repeat,
+            repeat: if watched.tried.is_some() { 2 } else { watched.repeat },
             warmup: watched.warmup,
             cold: watched.cold,
             prepare: watched.prepare,
@@ -315,7 +336,9 @@ impl Args {
             html: watched.html,
             assertions: watched.assertions,
             junit: watched.junit,
-            cold_each: bench.cold_each,
+            // Both runs are to begin alike.
+            cold_each: bench.cold_each.or(watched.tried.map(|_| report::Cold::Pagecache)),
+            tried: watched.tried,
             warm_runs: bench.warm_runs,
             compared: bench.compare_commands,
             conclude: bench.conclude,
@@ -326,6 +349,7 @@ impl Args {
             export_json: bench.export_json,
             export_csv: bench.export_csv,
             export_markdown: bench.export_markdown,
+            blame: self.blame.is_some(),
             counting,
         }
     }

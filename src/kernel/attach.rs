@@ -139,6 +139,9 @@ fn size_tables(
     if settings.wants.touches {
         maps.touches.set_max_entries(TOUCH_RING)?;
     }
+    if settings.wants.tried {
+        maps.tried.set_max_entries(super::tried::RING)?;
+    }
     if settings.wants.blame {
         super::blame::size_tables(open)?;
     }

@@ -61,6 +61,7 @@ pub(super) fn decode(number: u32, bytes: &[u8]) -> Option<(Evictor, Counts)> {
         out: u64_at(bytes, COUNTERS),
         back: u64_at(bytes, COUNTERS + 8),
         refaulted: u64_at(bytes, COUNTERS + 16),
+        again: u64_at(bytes, COUNTERS + 24),
     };
     if counts == Counts::default() {
         return None;
@@ -75,6 +76,8 @@ pub(super) fn decode(number: u32, bytes: &[u8]) -> Option<(Evictor, Counts)> {
         by: u64_at(bytes, 8),
         owner: u64_at(bytes, 16),
         process: name.to_vec(),
+        run: u32_at(bytes, 44) >> 1,
+        own: u32_at(bytes, 44) & 1 == 1,
     };
     Some((Evictor { how, who: Some(row) }, counts))
 }
@@ -89,12 +92,12 @@ mod tests {
     fn a_row_is_decoded() {
         let mut bytes: Vec<u8> = [7u64, 8, 9].iter().flat_map(|n| n.to_ne_bytes()).collect();
         bytes.extend(b"tar\0\0\0\0\0\0\0\0\0\0\0\0\0");
-        bytes.extend([2u32, 0].iter().flat_map(|n| n.to_ne_bytes()));
-        let silent: Vec<u8> = bytes.iter().copied().chain([0; 24]).collect();
+        bytes.extend([2u32, 7].iter().flat_map(|n| n.to_ne_bytes()));
+        let silent: Vec<u8> = bytes.iter().copied().chain([0; 32]).collect();
         assert_eq!(decode(100, &silent), None);
-        bytes.extend([10u64, 5, 4].iter().flat_map(|n| n.to_ne_bytes()));
-        let counts = Counts { out: 10, back: 5, refaulted: 4 };
-        let who = Row { limit: 7, by: 8, owner: 9, process: b"tar".to_vec() };
+        bytes.extend([10u64, 5, 4, 3].iter().flat_map(|n| n.to_ne_bytes()));
+        let counts = Counts { out: 10, back: 5, refaulted: 4, again: 3 };
+        let who = Row { limit: 7, by: 8, owner: 9, process: b"tar".to_vec(), run: 3, own: true };
         assert_eq!(decode(100, &bytes), Some((Evictor { how: How::Limit, who: Some(who) }, counts)));
         assert_eq!(decode(1, &bytes), Some((Evictor { how: How::Direct, who: None }, counts)));
         assert_eq!(decode(100, &[1; 8]), None);

@@ -14,6 +14,8 @@ impl Attached {
     pub fn follow(&mut self, run: u32) {
         self.followed = Followed::new(run);
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            // SAFETY: as in `spawning`.
+            unsafe { (&raw mut bss.blame_run).write_volatile(run) };
             // SAFETY: a word of our own that the kernel programs only read.
             unsafe { (&raw mut bss.touches_of_run).write_volatile(run) };
         }

@@ -68,6 +68,8 @@ pub(super) enum Need {
     Group,
     /// Who takes pages out is requested.
     Blame,
+    /// Read requests are simulated.
+    Tried,
 }
 
 /// Where a program attaches. Of a list, what the kernel has.
@@ -195,6 +197,10 @@ rows! {
       Any(Blame, Pages) { PageBack "blame_came_tp" Classic("filemap", ADD) } ]
     [ Sessions(Blame) { RefaultOf "blame_refault_multi" Entry(&["workingset_refault"]) }
       Trampolines(Blame) { RefaultOf "blame_refault_fentry" Trampoline("workingset_refault") } ]
+
+    // Read requests as they are made: `run_of` tells which command they are of.
+    [ Any(Tried) { RequestMade "tried_btf" Btf("sys_enter") }
+      Any(Tried) { RequestMade "tried_tp" Classic("raw_syscalls", "sys_enter") } ]
 
     // A command under watch. What is missing makes figures of the report unknown, and nothing else.
     [ Any(Follow) { ProcessMade FORK Btf("sched_process_fork") } ]

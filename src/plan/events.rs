@@ -23,6 +23,7 @@ events! {
     PageTaken = "page taken out, by whom";
     PageBack = "page added again";
     RefaultOf = "page read back in, of whom";
+    RequestMade = "read request made";
     BufferDirtied = "buffer dirtied";
     ThreadNamed = "thread gets a name";
     ThreadUser = "thread gets a user";

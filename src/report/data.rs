@@ -178,6 +178,9 @@ pub struct Run {
     pub window_pages: Option<Vec<u64>>,
     /// Files, the busiest first.
     pub files: Vec<FileRow>,
+    /// The counts of all files, where they are asked for (`--try`).
+    #[serde(skip)]
+    pub every: Vec<FileRow>,
     /// How many files there were.
     pub files_seen: u64,
     /// Pages that the command used in any way: found, brought in by reads and faults, read past the cache, and those of
@@ -227,6 +230,9 @@ pub struct Run {
     /// The same, from the end of the run before to its beginning; `None` of the first.
     #[serde(skip)]
     pub machine_before: Option<Machine>,
+    /// Who pushed whose pages out meanwhile, as far as the run has to do with it; `None`: nobody asked.
+    #[serde(skip_deserializing)]
+    pub blame: Option<super::pushed::Pushed>,
     /// How it went.
     pub timeline: Vec<Tick>,
     /// Events that could not be accounted, by reason; zeros left out.

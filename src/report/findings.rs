@@ -2,8 +2,10 @@
 //! are unknown or do not prove it.
 
 mod between;
+pub(in crate::report) mod memory;
 mod others;
 mod processor;
+mod pushed;
 mod reading;
 mod time;
 mod waiting;
@@ -80,6 +82,8 @@ const RULES: &[Rule] = &[
     reading::direct,
     reading::uncached,
     reading::fell_back,
+    pushed::by_another,
+    pushed::scan,
     reading::refaults,
     reading::mapped,
     reading::faults_blind,
@@ -191,6 +195,8 @@ mod cause_tests;
 mod crowd;
 #[cfg(test)]
 mod crowd_tests;
+#[cfg(test)]
+mod pushed_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -59,6 +59,8 @@ pub(super) struct Gather {
     files: HashMap<Key, Used>,
     /// Whether there was no room for a file.
     full: bool,
+    /// Whether the counts of all files are kept, and not of the busiest alone.
+    pub(super) every: bool,
     processes: BTreeMap<u32, Comm>,
     timeline: Timeline,
     /// What others brought in.
@@ -73,7 +75,16 @@ impl Gather {
         let timeline = Timeline::new(&before);
         let brought = certify::Brought::default();
         let processes = before.followed.as_ref().map_or_else(BTreeMap::new, |f| f.processes.clone());
-        Self { before, files: HashMap::new(), full: false, processes, timeline, brought, asked: None }
+        Self {
+            before,
+            files: HashMap::new(),
+            full: false,
+            every: false,
+            processes,
+            timeline,
+            brought,
+            asked: None,
+        }
     }
 
     /// One more sample, of which the list of who brought what in takes note as well.
@@ -182,6 +193,12 @@ impl Gather {
         let gone = system.get(Figure::Evicted).zip(system.get(Figure::Removed)).map(|(e, r)| e + r);
         let judged = warm::judge(&files, (c, gone), (followed.run, self.full), origins, mounts, &look);
         let unused_pages = Some(files.iter().map(unused).sum());
+        let count = |f: &Used| FileRow {
+            dev: f.file.block.unwrap_or(f.file.dev).to_string(),
+            inode: f.file.inode,
+            ..counts(&f.sum, &seen)
+        };
+        let every = if self.every { files.iter().map(count).collect() } else { Vec::new() };
         files.truncate(FILES);
         let round = residency::Round::new();
         let misses = system.get(Figure::Misses).zip(figures.get(Figure::Misses));
@@ -198,6 +215,7 @@ impl Gather {
             window_pages: latency.then(|| followed.histograms.window.to_vec()),
             files: files.iter().map(|f| row(f, mounts, known, &seen, &round)).collect(),
             files_seen,
+            every,
             certificate,
             asked_pages: judged.asked,
             warm_pages: judged.warm,

@@ -46,6 +46,7 @@ pub fn object(report: &Report) -> Value {
         json!({ "path": s.path, "about": s.about, "groups": groups })
     });
     out.insert("compared".into(), json!(compared));
+    out.insert("trial".into(), json!(report.trial));
     out.insert("differences".into(), json!(report.differences));
     out.insert("findings".into(), json!(report.findings));
     out.insert("about".into(), json!(report.about));

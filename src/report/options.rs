@@ -24,6 +24,8 @@ pub struct Options {
     pub cold: Option<Cold>,
     /// Caches that are emptied before each run.
     pub cold_each: Option<Cold>,
+    /// A `read_ahead_kb` for the second of two runs.
+    pub tried: Option<u64>,
     /// Number of runs without that after each of those.
     pub warm_runs: u32,
     /// Lines of shell that are compared, in place of the command.
@@ -70,6 +72,8 @@ pub struct Options {
     pub export_csv: Option<PathBuf>,
     /// The file for the groups as a table of Markdown.
     pub export_markdown: Option<PathBuf>,
+    /// Who pushes whose pages out meanwhile is told, too.
+    pub blame: bool,
     /// How it is counted.
     pub counting: Counting,
 }

@@ -8,6 +8,9 @@ use super::certificate::Before;
 use super::certificate::Certificate;
 use super::data::*;
 use super::json;
+use super::pushed::By;
+use super::pushed::Pushed;
+use super::pushed::Row;
 use crate::schema_check::check_report;
 use serde_json::Map;
 use serde_json::Value;
@@ -28,6 +31,18 @@ fn a_report_is_as_published() {
     let warmer = Warmer { pid: 1, comm: "x".into(), path: None, fills: 2, time: "t".into() };
     let before = Before { files: 2, why: vec!["w".into()], ..Before::default() }.known(9, 1, 2, 4096);
     let certificate = Certificate { id: certificate::ID.into(), before, ..Certificate::default() };
+    let row = Row {
+        how: Some("limit"),
+        kind: None,
+        owner: Some("/a".into()),
+        by: By { cgroup: Some("/b".into()), process: None },
+        limit_of: None,
+        own: false,
+        other: false,
+        out_pages: 3,
+        back_pages: Some(2),
+        again_pages: None,
+    };
     let what_if = crate::whatif::Prediction {
         curve: Some(vec![crate::whatif::Scaled::default()]),
         reason: Some("r".into()),
@@ -36,6 +51,7 @@ fn a_report_is_as_published() {
     let full = Run {
         what_if: Some(what_if),
         certificate: Some(certificate),
+        blame: Some(Pushed { rows: vec![row], ..Pushed::default() }),
         number: 1,
         cold: Some("all".into()),
         cold_left: Some(crate::report::cold::Left::default()),
@@ -69,6 +85,7 @@ fn a_report_is_as_published() {
     };
     report.conclude();
     assert_eq!(report.differences.len(), 2);
+    report.trial = Some(super::trial::example());
     let certificate = report.runs[0].certificate.as_ref().unwrap();
     assert_eq!(certificate.cold.as_ref().unwrap().caches, "all");
     check_report(&json::object(&report));

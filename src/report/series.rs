@@ -86,6 +86,9 @@ fn counted(
         let label = report.commands.get(turn.command).map(|c| c.0.clone());
         let which = label.as_ref().map_or_else(String::new, |l| format!(" ({l})"));
         let say = |what: &str| progress.show(&format!("run {number} of {many}{which}: {what}"));
+        if let (2, Some(trial), [first, ..]) = (number, &mut watch.trial, report.runs.as_slice()) {
+            trial.set(first).map_err(End::Failed)?;
+        }
         let run = one(options, &commands[turn.command], (number, *turn), watch, progress, &say);
         let mut run = match run {
             Err(End::Asked(signal)) if !report.runs.is_empty() => {
@@ -200,6 +203,7 @@ fn between_lines(options: &Options, progress: &Progress, show: impl FnOnce()) {
 
 fn about_cold(options: &Options, number: u32, left: &Left) -> String {
     let (cold, when, option) = match (options.cold_each, options.cold) {
+        (Some(cold), _) if options.tried.is_some() => (cold, "before each run".to_owned(), "--try"),
         (Some(cold), _) => (cold, "before each cold run".to_owned(), "--cold-each"),
         (_, Some(cold)) => (cold, "before run 1".to_owned(), "--cold"),
         (None, None) => return String::new(),

@@ -4,9 +4,11 @@ mod details;
 mod files;
 mod groups;
 mod page;
+mod pushed;
 mod runs;
 mod state;
 mod times;
+mod trial;
 mod whatif;
 
 use super::Report;
@@ -35,6 +37,7 @@ pub fn show(report: &Report, style: Style) -> String {
         page.wrapped("", &report.verdict.text);
     }
     state::show(report, page);
+    trial::show(report, page);
     let Some(run) = report.runs.last() else {
         notes(report, None, page);
         return std::mem::take(&mut page.out);
@@ -51,6 +54,7 @@ pub fn show(report: &Report, style: Style) -> String {
             groups::saved(&then.groups, &mut end);
         }
     }
+    pushed::show(run, !one && report.runs.len() > 1, &mut end);
     let mut all = page.blank();
     if !one {
         runs::all(report, &mut all);

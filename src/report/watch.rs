@@ -24,7 +24,9 @@ use super::machine::Machine;
 use super::origins::Origins;
 use super::processes::Processes;
 use super::processes::family;
+use super::pushed::Bills;
 use super::residency;
+use super::trial::Trial;
 use crate::exit::Failure;
 use crate::live::Live;
 use crate::names::Names;
@@ -50,6 +52,10 @@ pub(super) struct Watch<'a> {
     pub(super) emptied: bool,
     /// Files whose residency was not asked for, since that would have brought their names and inodes into caches.
     pub(super) unasked: usize,
+    /// Where who pushes pages out is asked: whether it is seen that they come back.
+    pub(super) comes: Option<bool>,
+    /// A setting of read-ahead that is tried.
+    pub(super) trial: Option<Trial>,
     /// Where somebody asked what another size of the cache would bring.
     pub(super) larger: Option<Larger>,
     /// The machine when the run before had ended.
@@ -102,6 +108,8 @@ impl<'a> Watch<'a> {
             paths,
             emptied: false,
             unasked: 0,
+            comes: None,
+            trial: None,
             larger: None,
             machine: None,
         })
@@ -152,6 +160,8 @@ impl<'a> Watch<'a> {
         self.live.tick()?;
         let (time, began) = (self.live.now().time, self.processes.now());
         let mut gather = Gather::new(self.live.now().clone());
+        let mut bills = Bills::begin(self.comes, self.live.source())?;
+        gather.every = self.trial.is_some();
         if let Some(larger) = &mut self.larger {
             larger.begin(self.live.source(), None)?;
         }
@@ -163,7 +173,7 @@ impl<'a> Watch<'a> {
         let mut ended: Option<(i32, Instant)> = None;
         let mut signal = None;
         let left = loop {
-            let pause = pause(self.since(began));
+            let pause = if self.trial.is_some() { TICK } else { pause(self.since(began)) };
             let event = self.wait(pause, ended.is_none().then_some(pid), u32::try_from(pid).ok())?;
             let mut alone = false;
             if event == Event::Ended {
@@ -197,16 +207,20 @@ impl<'a> Watch<'a> {
                 }
             }
             self.read(&mut gather, false)?;
+            bills.look(self.since(began), self.live.source(), &mut *self.names)?;
+            self.hear()?;
             self.look_at(number, self.since(began), &mut looks)?;
         };
         let (status, end) = ended.unwrap_or((1, self.processes.now()));
+        let blame = bills.end(number, self.live.source(), &mut *self.names)?;
         self.read(&mut gather, true)?;
+        self.hear()?;
         let last = self.ask(&mut gather, &known)?;
         let mut run = gather.finish(&last, self.names.mounts_now(), &known, &self.origins);
         run.usage = left.iter().fold(usage, |sum, pid| sum.and(self.processes.usage(*pid)));
         super::unseen::weigh(&mut run, self.live.plan());
         run.what_if = self.what_if(&run);
-        run.number = number;
+        (run.number, run.blame) = (number, blame);
         run.time = crate::view::utc(time);
         (run.exit_status, run.signal) = (Some(status), signal);
         run.wall_s = end.duration_since(began).as_secs_f64();
@@ -294,6 +308,14 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
+    /// Hands on which requests were made.
+    fn hear(&mut self) -> anyhow::Result<()> {
+        let Some(trial) = &mut self.trial else { return Ok(()) };
+        let (requests, lost) = self.live.source().requests()?;
+        trial.note(&requests, lost);
+        Ok(())
+    }
+
     fn since(&self, began: Instant) -> Duration {
         self.processes.now().saturating_duration_since(began)
     }
@@ -323,6 +345,7 @@ impl<'a> Watch<'a> {
         self.live.tick()?;
         let (at, began) = (self.live.now().time, self.processes.now());
         let mut gather = Gather::new(self.live.now().clone());
+        let mut bills = Bills::begin(self.comes, self.live.source())?;
         let used = accounts::begin(self.live.source(), &family, number)?;
         let machine = self.processes.machine(Some(pid));
         if let Some(larger) = &mut self.larger {
@@ -334,9 +357,11 @@ impl<'a> Watch<'a> {
             let event = self.wait(left.min(pause(self.since(began))), None, Some(pid))?;
             over = event == Event::Asked || self.since(began) >= time || !self.processes.is_alive(pid);
             self.read(&mut gather, false)?;
+            bills.look(self.since(began), self.live.source(), &mut *self.names)?;
             self.look_at(number, self.since(began), &mut looks)?;
         }
         let wall = self.since(began).as_secs_f64();
+        let blame = bills.end(number, self.live.source(), &mut *self.names)?;
         // Of a process that has gone, its cgroup is not known any more.
         let machine = self.processes.machine(Some(pid)).since(&machine);
         self.read(&mut gather, true)?;
@@ -348,7 +373,7 @@ impl<'a> Watch<'a> {
         super::unseen::weigh(&mut run, self.live.plan());
         run.what_if = self.what_if(&run);
         (run.number, run.time, run.wall_s, run.machine) = (number, crate::view::utc(at), wall, machine);
-        run.ends = looks.seen();
+        (run.ends, run.blame) = (looks.seen(), blame);
         Ok(run)
     }
 }

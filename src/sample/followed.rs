@@ -11,6 +11,8 @@ use super::FileSample;
 use super::Histograms;
 use super::Moment;
 use super::Source;
+use crate::blame::Raw;
+use crate::readahead::Request;
 
 /// What belongs to one run of a command: the processes that it made, and those that they made.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -127,6 +129,21 @@ pub trait Follow: Source {
     /// # Errors
     /// When the table cannot be read.
     fn gone(&self) -> anyhow::Result<Gone>;
+
+    /// Who took pages out of the cache since attach; nothing where that is not counted.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    fn blame(&mut self) -> anyhow::Result<Raw>;
+
+    /// The read requests that were made since the last time, in order, and how many were made that are not among them, since
+    /// the beginning; nothing unless that was wanted ([`crate::plan::Wants::tried`]).
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn requests(&mut self) -> anyhow::Result<(Vec<Request>, u64)> {
+        Ok((Vec::new(), 0))
+    }
 
     /// From now on touches of this part of all pages are sent, where somebody asked for touches.
     fn choose(&mut self, _part: f64) {}

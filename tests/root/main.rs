@@ -4,9 +4,11 @@
 //! known from file sizes, from `mincore`, and from what the kernel says of its BPF objects.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod ahead;
 mod asserts;
 mod bench;
 mod beside;
+mod blame;
 mod certificate;
 mod command;
 mod counting;
@@ -90,10 +92,15 @@ const TESTS: &[Test] = &[
     ("hostile_names_in_cachetop", hostile::hostile_names_in_cachetop),
     ("hostile_names_in_cachedu", hostile::hostile_names_in_cachedu),
     ("hostile_words_on_the_command_line", hostile::hostile_words_on_the_command_line),
+    ("read_ahead_is_predicted", ahead::read_ahead_is_predicted),
+    ("read_ahead_is_put_back", ahead::read_ahead_is_put_back),
+    ("read_ahead_that_cannot_be_tried", ahead::read_ahead_that_cannot_be_tried),
     ("what_if", whatif::what_if),
     ("what_if_of_a_command", whatif::what_if_of_a_command),
     ("what_if_of_sqlite", whatif::what_if_of_sqlite),
     ("what_if_of_nothing", whatif::what_if_of_nothing),
+    ("blame_of_a_command", blame::blame_of_a_command),
+    ("blame_of_a_scan", blame::blame_of_a_scan),
     ("working_set", working::working_set),
     ("working_set_of_many_files", working::working_set_of_many_files),
     ("working_set_of_short_processes", working::working_set_of_short_processes),
@@ -104,6 +111,10 @@ fn main() -> ExitCode {
     match words.first().map(String::as_str) {
         Some("--child") => {
             tools::child(working::act);
+            return ExitCode::SUCCESS;
+        }
+        Some("--ahead") => {
+            ahead::read(&words[1..]);
             return ExitCode::SUCCESS;
         }
         Some("--load") => {

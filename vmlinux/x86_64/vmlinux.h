@@ -307,6 +307,11 @@ struct trace_event_raw_cgroup_migrate {
 	int pid;
 };
 
+struct trace_event_raw_sys_enter {
+	long id;
+	unsigned long args[6];
+};
+
 struct trace_event_raw_balance_dirty_pages {
 	struct trace_entry ent;
 	long pause;

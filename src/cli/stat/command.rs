@@ -41,6 +41,11 @@ pub struct Watched {
     #[arg(long, value_name = "WHAT", value_enum, requires = "what")]
     pub cold: Option<Cold>,
 
+    /// Run the command as it is, then with read_ahead_kb=N on the devices of its files; predict, compare, put it back
+    #[arg(long = "try", value_name = "SETTING", value_parser = crate::report::trial::parse, requires = "what",
+          conflicts_with_all = ["repeat", "warmup", "cold", "warm_runs", "compare_commands", "conclude", "time"])]
+    pub tried: Option<u64>,
+
     /// Run this line of shell before each run, without counting
     #[arg(long, value_name = "LINE", requires = "what")]
     pub prepare: Option<String>,
@@ -106,6 +111,7 @@ impl Watched {
                 ("--repeat", self.repeat != 1),
                 ("--warmup", self.warmup != 0),
                 ("--cold", self.cold.is_some()),
+                ("--try", self.tried.is_some()),
                 ("--prepare", self.prepare.is_some()),
                 ("--as-root", self.as_root),
                 ("--wait-all", self.wait_all),

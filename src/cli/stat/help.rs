@@ -42,6 +42,7 @@ cachestat --json 1 60 >log.jsonl  one JSON object a line
 cachestat --what-if 60 --cgroup /postgres
                                   would more memory help, and how much
 cachestat --blame 60              who pushed whose pages out of the cache
+cachestat --blame -- make         the same, of what concerns a command
 cachestat --working-set 60 --by cgroup
                                   distinct pages used, and by whom
 cachestat --engine both 1         beside what bcc's cachestat would count
@@ -81,8 +82,10 @@ cgroup or by kswapd; memory.reclaim, MADV_PAGEOUT, DAMON, fadvise,
 drop_caches, truncation, deletion), which cgroup it was charged to, and
 whether it came back. REFAULTS is what the kernel itself took for read back
 in. The rows add up to what was evicted and removed. --json has the same as
-one object. docs/guide/who-evicted.md has what each word means and when not
-to believe it.",
+one object. With '-- COMMAND' or '-p PID --for TIME', --blame takes no time:
+the report ends with what was pushed out while it ran and brought in again
+by it, by whom, and what it pushed out itself. docs/guide/who-evicted.md has
+what each word means and when not to believe it.",
     ),
     (
         "Working set",
@@ -151,7 +154,14 @@ all; the report says how much stayed, because it is in use. --prepare runs a
 line of shell before each run, as you, not as the user of sudo. What kernel
 threads do for the command (loop devices, an NFS server on this machine) is
 not counted as its own, nor are pages that are evicted. With -p, the process
-and what it has started or starts is watched.",
+and what it has started or starts is watched.
+
+--try read_ahead_kb=N empties the page cache, runs the command as it is,
+sets N on the devices that hold what it read, empties again and runs it once
+more. What that fetches, uses and wastes is predicted from the requests of
+the first run, and stands beside what came of it, with what advising
+(POSIX_FADV_RANDOM, SEQUENTIAL) would do. The setting is put back however it
+ends, kill -9 included, unless somebody else has changed it meanwhile.",
     ),
     (
         "Benchmarking",

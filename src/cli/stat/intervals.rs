@@ -17,7 +17,6 @@ pub(super) const INTERVALS: &[&str] = &[
     "file",
     "mount",
     "latency",
-    "blame",
     "working_set",
     "include_self",
     "record",

@@ -165,15 +165,46 @@ fn blame_goes_alone() {
     assert_eq!(args.check(), Ok(()));
     let Ok(Task::Blame(options)) = args.task() else { panic!("something else") };
     assert_eq!((options.time, options.json), (Duration::from_millis(500), true));
-    for other in
-        [&["1"][..], &["--csv"], &["--by", "file"], &["-p", "1"], &["--what-if", "1"], &["--", "true"]]
-    {
+    for other in [&["1"][..], &["--csv"], &["--by", "file"], &["--what-if", "1"]] {
         let words = [&["cachestat", "--blame", "1"], other].concat();
         assert!(Args::try_parse_from(words).is_err(), "{other:?}");
     }
-    for other in [["--engine", "classic"], ["--record", "/x"], ["--replay", "/x"]] {
-        let words = [&["cachestat", "--blame", "1"], &other[..]].concat();
+    for other in [
+        &["--engine", "classic"][..],
+        &["--record", "/x"],
+        &["--replay", "/x"],
+        &["-p", "1"],
+        &["--unit", "pages"],
+        &["-p", "1", "--for", "1"],
+        &["--", "true"],
+        &["--compare-commands", "a", "b"],
+    ] {
+        let words = [&["cachestat", "--blame", "1"], other].concat();
         assert!(Args::parse_from(words).check().is_err(), "{other:?}");
+    }
+}
+
+#[test]
+fn blame_of_a_command_lasts_as_long_as_that() {
+    for words in [
+        &["--blame", "--", "cat", "/f"][..],
+        &["-r", "3", "--blame", "--json", "--", "cat"],
+        &["--blame", "-p", "1", "--for", "2"],
+        &["-p", "1", "--for", "2", "--unit", "pages", "--blame"],
+    ] {
+        let args = Args::parse_from([&["cachestat"], words].concat());
+        assert_eq!(args.check(), Ok(()), "{words:?}");
+        let Ok(Task::Report(options)) = args.task() else { panic!("{words:?}") };
+        assert!(options.blame);
+    }
+    let Ok(Task::Report(options)) = Args::parse_from(["cachestat", "--", "true"]).task() else { panic!() };
+    assert!(!options.blame);
+    for words in [&["--blame"][..], &["--blame", "--json"], &["-p", "1", "--blame"]] {
+        let args = Args::try_parse_from([&["cachestat"], words].concat());
+        assert!(args.is_err() || args.is_ok_and(|args| args.check().is_err()), "{words:?}");
+    }
+    for time in ["-1", "0", "x", "1e9", ""] {
+        assert!(Args::try_parse_from(["cachestat", "--blame", time]).is_err(), "{time}");
     }
 }
 

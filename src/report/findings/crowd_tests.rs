@@ -113,7 +113,12 @@ fn reading() -> Vec<Pair> {
     };
     let direct = |bytes| changed(warm(ALL), |run| set(run, &[(Figure::DirectReadBytes, bytes)]));
     let back = |bytes| changed(warm(ALL), |run| set(run, &[(Figure::DirectFellBack, bytes)]));
-    let refaulted = |pages| changed(cold(), |run| set(run, &[(Figure::Refaulted, pages)]));
+    let refaulted = |pages| {
+        changed(cold(), |run| {
+            set(run, &[(Figure::Refaulted, pages)]);
+            run.system.evicted = Some(pages);
+        })
+    };
     let mapped = |pages| changed(warm(ALL), |run| set(run, &[(Figure::FaultHits, pages)]));
     let faulted = |faults| changed(cold(), |run| run.usage.major_faults = Some(faults));
     vec![
@@ -150,7 +155,8 @@ fn time() -> Vec<Pair> {
 
 #[test]
 fn every_rule_speaks_where_it_must_and_is_silent_beside_it() {
-    let pairs: Vec<Pair> = [warmth(), reading(), time(), super::cause_tests::pairs()].concat();
+    let pairs: Vec<Pair> =
+        [warmth(), reading(), time(), super::cause_tests::pairs(), super::pushed_tests::pairs()].concat();
     for (id, speaks, silent) in &pairs {
         let said = |runs: &[Run]| {
             let last = runs.last().unwrap().number;

@@ -215,10 +215,21 @@ pub(super) fn fell_back(run: &Run, _: &[&Run]) -> Option<Finding> {
     Finding::new("direct-io-fell-back", text, json!({ "fell_back_bytes": bytes_back }))
 }
 
-pub(super) fn refaults(run: &Run, _: &[&Run]) -> Option<Finding> {
+pub(super) fn refaults(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let back = run.get(Figure::Refaulted)?;
     let fills = run.get(Figure::Fills)? + run.get(Figure::FaultMisses).unwrap_or(0);
     if back < MANY || share(back, fills) < 0.1 {
+        return None;
+    }
+    // The kernel remembers evictions from long before, for whomever: only what went while it ran says that it needs more than
+    // there is. With --blame that is known page by page, and whose fault it was; else as many must have gone meanwhile.
+    let billed = run.blame.as_ref().is_some_and(|pushed| pushed.again_pages.is_some());
+    let (meanwhile, least) = if billed {
+        (super::pushed::by_itself(run)?, MANY.max(fills / 10))
+    } else {
+        (run.system.evicted?, back)
+    };
+    if meanwhile < least || super::pushed::scan(run, earlier).is_some() {
         return None;
     }
     let text = format!(
@@ -227,7 +238,8 @@ pub(super) fn refaults(run: &Run, _: &[&Run]) -> Option<Finding> {
         run.volume(back),
         percent(share(back, fills)),
     );
-    let evidence = json!({ "refaulted": back, "fills": fills, "evicted_by_anybody": run.system.evicted });
+    let evidence = json!({ "refaulted": back, "fills": fills, "evicted_by_anybody": run.system.evicted,
+        "evicted_for_it_and_back": billed.then_some(meanwhile) });
     Some(Finding::new("working-set-too-large", text, evidence)?.remedy(
         "Give it more memory (a cgroup's limit counts cached pages, too), or let it work on less at a time.",
     ))

@@ -71,6 +71,7 @@ struct State {
     files: Vec<FileSample>,
     followed: Followed,
     broken: bool,
+    raw: crate::blame::Raw,
 }
 
 impl State {
@@ -169,6 +170,10 @@ impl Follow for Kernel {
 
     fn gone(&self) -> anyhow::Result<Gone> {
         Ok(Gone::default())
+    }
+
+    fn blame(&mut self) -> anyhow::Result<crate::blame::Raw> {
+        Ok(self.state.borrow().raw.clone())
     }
 }
 

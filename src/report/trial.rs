@@ -1,0 +1,173 @@
+//! `--try read_ahead_kb=N`: the command is run as it is, then with another setting, and what came of it stands beside what
+//! was predicted from the requests of the first run.
+
+mod outcome;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(super) use tests::example;
+
+pub use outcome::Change;
+pub use outcome::Count;
+pub use outcome::FileOutcome;
+pub use outcome::Outcome;
+pub use outcome::Predicted;
+pub use outcome::Sized;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::data::FileRow;
+use super::data::Run;
+use super::gather;
+use super::units;
+use crate::exit::Failure;
+use crate::files::Dev;
+use crate::readahead::Request;
+use crate::readahead::Setting;
+use crate::readahead::Simulation;
+use crate::readahead::keeper::Ended;
+use crate::readahead::keeper::Keeper;
+use crate::text::foreign;
+
+/// The most that can be tried, KiB: 1 GiB.
+const MOST: u64 = 1 << 20;
+
+/// A device that holds less of what was fetched is left as it is: of programs and libraries a little is read, wherever they
+/// are.
+const LEAST: f64 = 0.01;
+
+/// Reads what is to be tried: `read_ahead_kb=N`.
+///
+/// # Errors
+/// Why it makes no sense.
+pub fn parse(text: &str) -> Result<u64, String> {
+    let Some(number) = text.strip_prefix("read_ahead_kb=") else {
+        return Err("what can be tried is read_ahead_kb=N".into());
+    };
+    let kb: u64 = number.parse().map_err(|_| format!("'{number}' is no number of KiB"))?;
+    let page = units::page() / 1024;
+    if kb > MOST {
+        return Err(format!("more than {MOST} KiB"));
+    }
+    if kb % page != 0 {
+        return Err(format!("no whole pages: take a multiple of {page} KiB"));
+    }
+    Ok(kb)
+}
+
+/// The first run, simulated under several settings, and the setting that is tried.
+pub(super) struct Trial {
+    kb: u64,
+    keeper: Keeper,
+    /// As it was, as it is tried, `POSIX_FADV_RANDOM`, `POSIX_FADV_SEQUENTIAL`.
+    simulated: [Simulation; 4],
+    lost: u64,
+    changes: Vec<Change>,
+}
+
+impl Trial {
+    /// To be called while there is one thread only.
+    ///
+    /// # Errors
+    /// When there can be no process that puts the setting back.
+    pub(super) fn start(kb: u64) -> io::Result<Self> {
+        let pages = u32::try_from(kb * 1024 / units::page()).unwrap_or(u32::MAX);
+        let settings = [Setting::AsItWas, Setting::Pages(pages), Setting::Random, Setting::Sequential];
+        let (simulated, changes) = (settings.map(Simulation::new), Vec::new());
+        Ok(Self { kb, keeper: Keeper::start()?, simulated, lost: 0, changes })
+    }
+
+    /// Requests as they come, and how many did not come; those of the first run are simulated.
+    pub(super) fn note(&mut self, requests: &[Request], lost: u64) {
+        if self.changes.is_empty() {
+            self.lost = lost;
+        }
+        for request in requests.iter().filter(|r| r.run == 1) {
+            self.simulated.iter_mut().for_each(|s| s.read(request));
+        }
+    }
+
+    /// Sets it on the devices from which the run has read.
+    ///
+    /// # Errors
+    /// Where there is nothing to be tried, or it cannot be set. Then nothing is changed.
+    pub(super) fn set(&mut self, run: &Run) -> Result<(), Failure> {
+        let paths = devices(&run.files);
+        if paths.is_empty() {
+            let failure = Failure::usage("the command read nothing from a device that has a read_ahead_kb");
+            return Err(failure.remedy("--try is for commands that read files by system calls"));
+        }
+        if paths.values().all(|before| *before == self.kb) {
+            let names: Vec<&str> = paths.keys().map(String::as_str).collect();
+            let failure = Failure::usage(format!("{} is {} already", names.join(", "), self.kb));
+            return Err(failure.remedy("try another number"));
+        }
+        for path in paths.keys() {
+            match self.keeper.set(path, self.kb) {
+                Ok(before_kb) => self.changes.push(Change::new(path, before_kb)),
+                Err(why) => {
+                    self.restore();
+                    return Err(Failure::usage(format!(
+                        "cannot try {} KiB: {}",
+                        self.kb,
+                        foreign::line(&why)
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts all back.
+    fn restore(&mut self) {
+        let ended = self.keeper.restore();
+        for change in &mut self.changes {
+            let of = |all: &Vec<(String, Ended)>| all.iter().find(|(p, _)| *p == change.path).cloned();
+            change.note = match ended.as_ref().map(of) {
+                Ok(Some((_, Ended::Back))) => {
+                    change.restored = true;
+                    None
+                }
+                Ok(Some((_, Ended::Left(now)))) => {
+                    Some(format!("somebody else set it to {now} meanwhile: it was left so").into())
+                }
+                Ok(Some((_, Ended::Failed(why)))) => Some(why.into()),
+                Ok(None) => None,
+                Err(why) => Some(why.clone().into()),
+            };
+        }
+    }
+
+    /// Puts all back, and tells what came of it; `None` where nothing was tried.
+    pub(super) fn finish(mut self, runs: &[Run]) -> Option<Outcome> {
+        self.restore();
+        let [first, second, ..] = runs else { return None };
+        (!self.changes.is_empty())
+            .then(|| Outcome::new(self.kb, self.changes, &self.simulated, self.lost, [first, second]))
+    }
+}
+
+/// The settings of the devices that hold what was fetched, and what they are.
+fn devices(files: &[FileRow]) -> BTreeMap<String, u64> {
+    let fetched = |f: &FileRow| f.misses + f.readahead_pages;
+    let all: u64 = files.iter().map(fetched).sum();
+    let mut by_path: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for file in files {
+        let Some((kb, path)) = device(&file.dev).and_then(gather::setting) else { continue };
+        // The numbers of btrfs name no device, and are like those of file systems without one.
+        if path.contains("/btrfs-") && file.fs.as_deref() != Some("btrfs") {
+            continue;
+        }
+        // Two names of one setting are one.
+        let path = std::fs::canonicalize(&path).map_or(path, |p| p.display().to_string());
+        by_path.entry(path).or_insert((kb, 0)).1 += fetched(file);
+    }
+    by_path.retain(|_, (_, n)| *n > 0 && super::share(*n, all) >= LEAST);
+    by_path.into_iter().map(|(path, (kb, _))| (path, kb)).collect()
+}
+
+fn device(text: &str) -> Option<Dev> {
+    let (major, minor) = text.split_once(':')?;
+    Some(Dev { major: major.parse().ok()?, minor: minor.parse().ok()? })
+}

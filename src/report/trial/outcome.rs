@@ -1,0 +1,284 @@
+//! What was predicted, and what came of it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::figures::Figure;
+use crate::readahead::Simulation;
+use crate::readahead::Sums;
+use crate::readahead::Window;
+use crate::report::data::FileRow;
+use crate::report::data::Run;
+use crate::text::foreign::Foreign;
+
+/// From here on a prediction is not to be believed, nor a simulation that should have said what was counted.
+const ERROR: f64 = 0.1;
+
+/// Files of which it is told one by one.
+const FILES: usize = 10;
+
+/// A setting that was changed for the second run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The file in sysfs.
+    pub path: String,
+    /// What it was.
+    pub before_kb: u64,
+    /// Whether it is that again.
+    pub restored: bool,
+    /// Why not.
+    pub note: Option<Foreign>,
+}
+
+impl Change {
+    pub(super) fn new(path: &str, before_kb: u64) -> Self {
+        Self { path: path.into(), before_kb, restored: false, note: None }
+    }
+}
+
+/// Pages of the files that are compared, and read calls that waited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// Pages brought in.
+    pub fetched: u64,
+    /// Of these, pages that were read.
+    pub used: u64,
+    /// Of these, pages that were not.
+    pub wasted: u64,
+    /// Read calls that found a page missing.
+    pub waits: Option<u64>,
+}
+
+impl Count {
+    fn of(f: &FileRow) -> Self {
+        Self {
+            fetched: f.misses + f.readahead_pages,
+            used: f.misses + f.readahead_hits.min(f.readahead_pages),
+            wasted: f.readahead_pages.saturating_sub(f.readahead_hits),
+            waits: None,
+        }
+    }
+
+    fn add(&mut self, other: Option<Self>) {
+        let other = other.unwrap_or_default();
+        self.fetched += other.fetched;
+        self.used += other.used;
+        self.wasted += other.wasted;
+    }
+
+    fn simulated(sums: &Sums) -> Self {
+        let (fetched, used, wasted) = (sums.fetched, sums.used, sums.wasted());
+        Self { fetched, used, wasted, waits: Some(sums.waits) }
+    }
+}
+
+/// What the simulation says of the first run's requests under each setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Predicted {
+    /// As it was: what the first run is to have counted.
+    pub as_it_was: Count,
+    /// With what is tried.
+    pub tried: Count,
+    /// With `POSIX_FADV_RANDOM` for every file.
+    pub random: Count,
+    /// With `POSIX_FADV_SEQUENTIAL` for every file, and the setting as it was.
+    pub sequential: Count,
+}
+
+/// What windows of a size bring in, by simulation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Sized {
+    /// Pages of such a window, and up to twice that.
+    pub pages: u64,
+    /// As it was.
+    pub as_it_was: Window,
+    /// With what is tried.
+    pub tried: Window,
+}
+
+/// One file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileOutcome {
+    /// Its path, where that is known.
+    pub path: Option<Foreign>,
+    /// `MAJOR:MINOR` of its file system.
+    pub dev: String,
+    /// Inode number.
+    pub inode: u64,
+    /// Requests of the first run.
+    pub requests: u64,
+    /// What each run counted; of a file, calls that wait are not known.
+    pub counted: [Option<Count>; 2],
+    /// What the simulation says.
+    pub predicted: Predicted,
+    /// The same by the size of windows.
+    pub windows: Vec<Sized>,
+}
+
+/// What came of `--try`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// What was tried.
+    pub read_ahead_kb: u64,
+    /// Where.
+    pub devices: Vec<Change>,
+    /// What each run counted.
+    pub counted: [Count; 2],
+    /// Pages that each run fetched of other files: mapped ones, and what was read by other ways than calls.
+    pub elsewhere: [Option<u64>; 2],
+    /// What the simulation says.
+    pub predicted: Option<Predicted>,
+    /// By how much of what it counted the simulation misses the first run; `None` of nothing.
+    pub error: Option<f64>,
+    /// By how much the prediction misses the second.
+    pub missed_by: Option<f64>,
+    /// Why the prediction is not to be believed; empty: it is.
+    pub doubts: Vec<String>,
+    /// Windows by size.
+    pub windows: Vec<Sized>,
+    /// Files, those with the most fetched first.
+    pub files: Vec<FileOutcome>,
+}
+
+type Key = (String, u64);
+
+/// The sums of one file, or of all, under the four settings.
+type Four = [Sums; 4];
+
+fn predicted(of: &Four) -> Predicted {
+    let [as_it_was, tried, random, sequential] = of.each_ref().map(Count::simulated);
+    Predicted { as_it_was, tried, random, sequential }
+}
+
+fn windows(of: &Four) -> Vec<Sized> {
+    let sizes = of[0].windows.iter().zip(&of[1].windows).enumerate();
+    let some = sizes.filter(|(_, (was, tried))| was.pages + tried.pages > 0);
+    some.map(|(i, (was, tried))| Sized { pages: 1 << i, as_it_was: *was, tried: *tried }).collect()
+}
+
+/// A share of what was counted.
+#[allow(clippy::cast_precision_loss)]
+fn off(said: u64, counted: u64) -> Option<f64> {
+    (counted > 0).then(|| said.abs_diff(counted) as f64 / counted as f64)
+}
+
+impl Outcome {
+    pub(super) fn new(
+        kb: u64,
+        devices: Vec<Change>,
+        simulated: &[Simulation; 4],
+        lost: u64,
+        runs: [&Run; 2],
+    ) -> Self {
+        let mut by_file: BTreeMap<Key, Four> = BTreeMap::new();
+        for (i, simulation) in simulated.iter().enumerate() {
+            for ((dev, inode), sums) in simulation.files() {
+                by_file.entry((dev.to_string(), inode)).or_default()[i] = *sums;
+            }
+        }
+        let full = simulated.iter().any(Simulation::full);
+        // Calls are counted of all files together.
+        let waits = |i: usize| by_file.values().map(|four| four[i].waits).sum();
+        let waits: [u64; 4] = std::array::from_fn(waits);
+        let rows = runs.map(|run| {
+            run.every.iter().map(|f| ((f.dev.clone(), f.inode), f)).collect::<BTreeMap<Key, &FileRow>>()
+        });
+        let mapped = |key: &Key| rows.iter().any(|all| all.get(key).is_some_and(|f| is_mapped(f)));
+        let mut all = Four::default();
+        let (mut counted, mut missing) = ([Count::default(); 2], 0);
+        let mut files = Vec::new();
+        for (key, four) in by_file.iter().filter(|(key, _)| !mapped(key)) {
+            let both = rows.each_ref().map(|all| all.get(key).map(|f| Count::of(f)));
+            let [Some(_), second] = both else { continue };
+            missing += usize::from(second.is_none());
+            all.iter_mut().zip(four).for_each(|(sum, one)| sum.add(one));
+            counted.iter_mut().zip(both).for_each(|(sum, one)| sum.add(one));
+            files.push(FileOutcome {
+                path: runs[0].files.iter().find(|f| is(f, key)).and_then(|r| r.path.clone()),
+                dev: key.0.clone(),
+                inode: key.1,
+                requests: four[0].requests,
+                counted: both,
+                predicted: predicted(four),
+                windows: windows(four),
+            });
+        }
+        let elsewhere = std::array::from_fn(|i| {
+            let all = runs[i].get(Figure::Misses).zip(runs[i].get(Figure::ReadAheadPages));
+            all.map(|(misses, ahead)| (misses + ahead).saturating_sub(counted[i].fetched))
+        });
+        for (count, run) in counted.iter_mut().zip(runs) {
+            count.waits = run.get(Figure::ReadMissedCalls);
+        }
+        let known = !full && !files.is_empty();
+        let predicted = known.then(|| predicted(&all)).map(|p| Predicted {
+            as_it_was: Count { waits: Some(waits[0]), ..p.as_it_was },
+            tried: Count { waits: Some(waits[1]), ..p.tried },
+            random: Count { waits: Some(waits[2]), ..p.random },
+            sequential: Count { waits: Some(waits[3]), ..p.sequential },
+        });
+        let error = predicted.and_then(|p| off(p.as_it_was.fetched, counted[0].fetched));
+        let missed_by = predicted.and_then(|p| off(p.tried.fetched, counted[1].fetched));
+        let doubts = doubts(full, known, lost, missing, error);
+        files.sort_by_key(|f| std::cmp::Reverse(f.counted[0].map_or(0, |c| c.fetched)));
+        files.truncate(FILES);
+        let windows = if known { windows(&all) } else { Vec::new() };
+        Self {
+            read_ahead_kb: kb,
+            devices,
+            counted,
+            elsewhere,
+            predicted,
+            error,
+            missed_by,
+            doubts,
+            windows,
+            files,
+        }
+    }
+
+    /// Whether the second run did what was predicted.
+    #[must_use]
+    pub fn proved(&self) -> bool {
+        self.missed_by.is_some_and(|by| by <= ERROR)
+    }
+}
+
+/// Whether it is this file.
+fn is(row: &FileRow, key: &Key) -> bool {
+    (&row.dev, row.inode) == (&key.0, key.1)
+}
+
+/// Whether pages of it came by page faults, or by writes: what these bring in is not simulated, and what is used of a
+/// mapping nobody sees.
+fn is_mapped(row: &FileRow) -> bool {
+    row.fault_misses + row.fault_hits + row.dirtied + row.writes().unwrap_or(0) > 0
+}
+
+/// What may be wrong with a prediction.
+fn doubts(full: bool, known: bool, lost: u64, missing: usize, error: Option<f64>) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if full {
+        doubts.push(
+            "more than 64 GiB was read, or more than 65536 files were open: nothing is predicted".into(),
+        );
+    } else if !known {
+        doubts.push(
+            "no request for a file that is only read, and not mapped, was seen: nothing is predicted".into(),
+        );
+    }
+    if lost > 0 {
+        doubts.push(format!("{lost} requests came too fast, or their range is not known"));
+    }
+    if missing > 0 {
+        doubts.push(format!("of {missing} files that run 1 read, nothing is known of run 2"));
+    }
+    if let Some(error) = error.filter(|e| *e > ERROR) {
+        doubts.push(format!(
+            "simulated with the setting that it had, run 1 comes out {} wrong",
+            crate::report::units::percent(error, 0)
+        ));
+    }
+    doubts
+}

@@ -1,0 +1,125 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::figures::Figure;
+
+#[test]
+fn what_is_tried_is_whole_pages() {
+    assert_eq!(parse("read_ahead_kb=4096"), Ok(4096));
+    assert_eq!(parse("read_ahead_kb=0"), Ok(0));
+    for (text, why) in [
+        ("4096", "read_ahead_kb=N"),
+        ("", "read_ahead_kb=N"),
+        ("nr_requests=4", "read_ahead_kb=N"),
+        ("read_ahead_kb=", "no number"),
+        ("read_ahead_kb=-4", "no number"),
+        ("read_ahead_kb=x", "no number"),
+        ("read_ahead_kb=1.5", "no number"),
+        ("read_ahead_kb=99999999999999999999", "no number"),
+        ("read_ahead_kb=1048580", "more than"),
+        ("read_ahead_kb=5", "multiple of"),
+    ] {
+        let said = parse(text).unwrap_err();
+        assert!(said.contains(why), "{text}: {said}");
+    }
+}
+
+fn request(page: u64, before: Option<u64>) -> Request {
+    Request {
+        file: 1,
+        dev: Dev { major: 8, minor: 1 },
+        inode: 2,
+        run: 1,
+        pos: page * 4096,
+        count: 4096,
+        size: 1000 * 4096,
+        before: before.map(|p| p * 4096),
+        pages: 32,
+        device_pages: 32,
+        io_pages: 320,
+        random: false,
+        splice: false,
+        aligned: false,
+        order: 0,
+    }
+}
+
+/// A run that read a file to its end.
+fn run(number: u32, misses: u64, readahead_pages: u64) -> Run {
+    let file = FileRow {
+        dev: "8:1".into(),
+        inode: 2,
+        misses,
+        readahead_pages,
+        readahead_hits: readahead_pages,
+        ..FileRow::default()
+    };
+    let mut run = Run { number, every: vec![file.clone()], files: vec![file], ..Run::default() };
+    run.figures.set(Figure::Misses, Some(misses));
+    run.figures.set(Figure::ReadAheadPages, Some(readahead_pages));
+    run.figures.set(Figure::ReadMissedCalls, Some(misses));
+    run
+}
+
+fn outcome(lost: u64, first: &Run, second: &Run) -> Outcome {
+    let settings = [Setting::AsItWas, Setting::Pages(1024), Setting::Random, Setting::Sequential];
+    let mut simulated = settings.map(Simulation::new);
+    for page in 0..1000 {
+        let request = request(page, page.checked_sub(0).filter(|p| *p > 0));
+        simulated.iter_mut().for_each(|s| s.read(&request));
+    }
+    Outcome::new(4096, vec![Change::new("/x", 128)], &simulated, lost, [first, second])
+}
+
+/// One with everything in it.
+pub(in crate::report) fn example() -> Outcome {
+    outcome(1, &run(1, 1, 999), &run(2, 1, 999))
+}
+
+#[test]
+fn what_is_counted_stands_beside_what_is_predicted() {
+    let told = outcome(0, &run(1, 1, 999), &run(2, 1, 999));
+    assert_eq!((told.error, told.missed_by, told.proved()), (Some(0.0), Some(0.0), true));
+    assert!(told.doubts.is_empty(), "{:?}", told.doubts);
+    let predicted = told.predicted.unwrap();
+    assert_eq!((predicted.tried.fetched, predicted.tried.waits), (1000, Some(1)));
+    assert_eq!((predicted.random.fetched, predicted.random.waits), (1000, Some(1000)));
+    assert_eq!(told.counted[0], Count { fetched: 1000, used: 1000, wasted: 0, waits: Some(1) });
+    assert_eq!(told.files.len(), 1);
+}
+
+#[test]
+fn what_does_not_agree_is_not_believed() {
+    let told = outcome(0, &run(1, 1, 1999), &run(2, 1, 999));
+    assert_eq!(told.error, Some(0.5));
+    assert!(told.doubts.iter().any(|d| d.contains("50 % wrong")), "{:?}", told.doubts);
+    let lossy = outcome(7, &run(1, 1, 999), &run(2, 1, 999));
+    assert!(lossy.doubts.iter().any(|d| d.starts_with("7 requests")), "{:?}", lossy.doubts);
+    // Another file than the one whose requests were seen.
+    let mut other = run(1, 1, 999);
+    other.every[0].inode = 3;
+    let unseen = outcome(0, &other, &run(2, 1, 999));
+    assert_eq!((unseen.predicted, unseen.error), (None, None));
+    assert!(!unseen.doubts.is_empty() && !unseen.proved());
+    let mut gone = run(2, 1, 999);
+    gone.every.clear();
+    assert!(outcome(0, &run(1, 1, 999), &gone).doubts.iter().any(|d| d.contains("run 2")));
+}
+
+#[test]
+fn what_is_mapped_is_left_out() {
+    let (mut first, second) = (run(1, 1, 999), run(2, 1, 999));
+    first.every[0].fault_hits = 1;
+    let told = outcome(0, &first, &second);
+    assert_eq!((told.counted[0].fetched, told.elsewhere), (0, [Some(1000), Some(1000)]));
+    assert!(told.predicted.is_none() && told.doubts.iter().any(|d| d.contains("mapped")));
+}
+
+#[test]
+fn files_without_a_device_have_no_setting() {
+    let mut file = run(1, 1, 9).files.remove(0);
+    file.dev = "4095:7".into();
+    assert!(devices(&[file.clone()]).is_empty());
+    file.dev = "x".into();
+    assert!(devices(&[file]).is_empty());
+}
