@@ -2,7 +2,7 @@
 //! are unknown or do not prove it.
 
 mod between;
-pub(in crate::report) mod memory;
+mod memory;
 mod others;
 mod processor;
 mod pushed;
@@ -84,6 +84,8 @@ const RULES: &[Rule] = &[
     reading::fell_back,
     pushed::by_another,
     pushed::scan,
+    memory::helps,
+    memory::helps_not,
     reading::refaults,
     reading::mapped,
     reading::faults_blind,

@@ -155,8 +155,15 @@ fn time() -> Vec<Pair> {
 
 #[test]
 fn every_rule_speaks_where_it_must_and_is_silent_beside_it() {
-    let pairs: Vec<Pair> =
-        [warmth(), reading(), time(), super::cause_tests::pairs(), super::pushed_tests::pairs()].concat();
+    let pairs: Vec<Pair> = [
+        warmth(),
+        reading(),
+        time(),
+        super::cause_tests::pairs(),
+        super::pushed_tests::pairs(),
+        super::memory::tests::pairs(),
+    ]
+    .concat();
     for (id, speaks, silent) in &pairs {
         let said = |runs: &[Run]| {
             let last = runs.last().unwrap().number;

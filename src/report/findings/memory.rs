@@ -1,20 +1,37 @@
-//! What more memory would bring, from a curve of `--what-if`. Pure functions of the curve: whoever has one calls them.
-#![allow(dead_code)] // until a report has a curve
+//! What more memory would bring, from the curve of `--what-if`.
 
 use serde_json::json;
 
 use super::Finding;
+use super::Run;
 use super::percent;
 
 /// A point of a curve: the part of the accesses that would need a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::report) struct Point {
+struct Point {
     /// Times the present size.
-    pub(in crate::report) scale: f64,
+    scale: f64,
     /// Misses of all accesses.
-    pub(in crate::report) miss_ratio: f64,
+    miss_ratio: f64,
     /// How far that may be off.
-    pub(in crate::report) error: f64,
+    error: f64,
+}
+
+/// The points of a run of which something can be said; none where nobody asked.
+fn points(run: &Run) -> Vec<Point> {
+    let curve = run.what_if.iter().filter_map(|w| w.curve.as_ref()).flatten();
+    let point = |p: &crate::whatif::Scaled| {
+        Some(Point { scale: p.scale, miss_ratio: p.miss_ratio?, error: p.error? })
+    };
+    curve.filter_map(point).collect()
+}
+
+pub(super) fn helps(run: &Run, _: &[&Run]) -> Option<Finding> {
+    would_help(&points(run))
+}
+
+pub(super) fn helps_not(run: &Run, _: &[&Run]) -> Option<Finding> {
+    would_not_help(&points(run))
 }
 
 /// Misses below which there is nothing to be had.
@@ -34,7 +51,7 @@ fn evidence(now: Point, twice: Point) -> serde_json::Value {
 }
 
 /// With twice the memory it would miss less: by more than both predictions may be off, and by a quarter or more.
-pub(in crate::report) fn would_help(curve: &[Point]) -> Option<Finding> {
+fn would_help(curve: &[Point]) -> Option<Finding> {
     let (now, twice) = doubled(curve)?;
     let gain = now.miss_ratio - twice.miss_ratio;
     if gain <= now.error + twice.error || gain < now.miss_ratio / 4.0 {
@@ -54,7 +71,7 @@ pub(in crate::report) fn would_help(curve: &[Point]) -> Option<Finding> {
 }
 
 /// It misses, and would with twice the memory: the two do not differ by more than they may be off.
-pub(in crate::report) fn would_not_help(curve: &[Point]) -> Option<Finding> {
+fn would_not_help(curve: &[Point]) -> Option<Finding> {
     let (now, twice) = doubled(curve)?;
     let gain = (now.miss_ratio - twice.miss_ratio).abs();
     if now.miss_ratio < LEAST || gain > now.error + twice.error {
@@ -75,7 +92,7 @@ pub(in crate::report) fn would_not_help(curve: &[Point]) -> Option<Finding> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
@@ -98,6 +115,30 @@ mod tests {
         // Exactly the errors is not more than these, exactly a quarter is enough.
         assert!(ids(&curve((0.5, 0.25), (0.0, 0.25))).is_empty());
         assert_eq!(ids(&curve((0.5, 0.0), (0.375, 0.0))), ["memory-would-help"]);
+    }
+
+    /// A run with 40 % misses now, and so many with twice the memory.
+    fn run(twice: Option<f64>) -> Run {
+        use crate::whatif::Scaled;
+        let at = |scale, miss_ratio| Scaled { scale, miss_ratio, error: Some(0.02), ..Scaled::default() };
+        let curve = Some(vec![at(1.0, Some(0.4)), at(2.0, twice)]);
+        let what_if = Some(crate::whatif::Prediction { curve, ..Default::default() });
+        Run { number: 1, what_if, ..Run::default() }
+    }
+
+    pub(in crate::report::findings) fn pairs() -> Vec<super::super::crowd::Pair> {
+        vec![
+            ("memory-would-help", vec![run(Some(0.29))], vec![run(Some(0.31))]),
+            ("memory-would-not-help", vec![run(Some(0.37))], vec![run(Some(0.35))]),
+        ]
+    }
+
+    #[test]
+    fn the_curve_of_the_run_is_what_counts() {
+        assert_eq!(helps(&run(Some(0.1)), &[]).unwrap().id, "memory-would-help");
+        assert_eq!(helps_not(&run(Some(0.39)), &[]).unwrap().id, "memory-would-not-help");
+        assert!(helps(&run(None), &[]).is_none() && helps_not(&run(None), &[]).is_none());
+        assert!(helps(&Run::default(), &[]).is_none());
     }
 
     #[test]
