@@ -135,9 +135,10 @@ pub fn blame_of_a_scan(dir: &Path) {
     println!("     pushed out {:?}, back {:?}", own("own_out_pages"), own("own_back_pages"));
     let Some(back) = own("own_back_pages") else { return };
     // Room for the largest windows of read-ahead, so that the scan fetches nothing twice: what comes back is the other file, all
-    // of it, and nothing else but a few pages of programs.
+    // of it, and nothing else but a few pages of programs. What still waits on a processor to be put on a list, 31 pages at most,
+    // cannot be pushed out.
     let hot_pages = 12 * MIB / page_size();
-    assert!((hot_pages..=hot_pages + 256).contains(&back), "{}", told["blame"]);
+    assert!((hot_pages - 128..=hot_pages + 256).contains(&back), "{}", told["blame"]);
     assert_eq!(own("again_pages"), Some(back), "{}", told["blame"]);
     let out = own("own_out_pages").unwrap();
     assert!((60 * MIB / page_size()..=76 * MIB / page_size()).contains(&out), "{}", told["blame"]);
