@@ -38,6 +38,8 @@ const GIVEN_BACK: Duration = Duration::from_secs(30);
 
 /// Bytes of the ring of touches: what may come between two readings. A touch takes 24 of them.
 const TOUCH_RING: u32 = 4 << 20;
+/// Bytes of the ring of requests for `--try`. A request takes 88 of them.
+const TRIED_RING: u32 = 32 << 20;
 
 /// What a person can set.
 #[derive(Debug, Clone)]
@@ -140,7 +142,7 @@ fn size_tables(
         maps.touches.set_max_entries(TOUCH_RING)?;
     }
     if settings.wants.tried {
-        maps.tried.set_max_entries(super::tried::RING)?;
+        maps.tried.set_max_entries(TRIED_RING)?;
     }
     if settings.wants.blame {
         super::blame::size_tables(open)?;

@@ -10,9 +10,6 @@ use super::attach::Attached;
 use crate::files::Dev;
 use crate::readahead::Request;
 
-/// Bytes of the ring: what may come between two readings. A request takes 88 of them.
-pub(super) const RING: u32 = 32 << 20;
-
 const RANDOM: u32 = 0x1;
 const SPLICE: u32 = 0x2;
 const ORDERS: u32 = 0x4;
