@@ -162,6 +162,9 @@ impl CommandLine for Args {
         if let Some(text) = self.watched.bench.conflict(self.watched.repeat, self.watched.cold) {
             return conflict(&text);
         }
+        if self.watched.tried.is_some() && self.watched.bench.cold_each == Some(report::Cold::Slab) {
+            return conflict("'--try' compares runs that begin without cached pages: not '--cold-each slab'");
+        }
         let files = self.filters.by_file();
         if files && self.by == Some(By::Thread) {
             return conflict(

@@ -247,6 +247,16 @@ fn what_if_goes_alone() {
 }
 
 #[test]
+fn both_runs_of_a_trial_begin_without_pages() {
+    let args = |cold: &[&str]| {
+        let line = ["cachestat", "--try", "read_ahead_kb=512"].iter().chain(cold).chain(&["--", "true"]);
+        Args::try_parse_from(line).unwrap().check()
+    };
+    assert!(args(&[]).is_ok() && args(&["--cold-each", "all"]).is_ok());
+    assert!(args(&["--cold-each", "slab"]).is_err());
+}
+
+#[test]
 fn a_report_says_what_if_without_a_time() {
     for about in [&["--", "true", "--what-if", "60"][..], &["-p", "1", "--for", "1s"]] {
         let args = Args::parse_from([&["cachestat", "--what-if"], about].concat());

@@ -206,7 +206,7 @@ impl Outcome {
         }
         let elsewhere = std::array::from_fn(|i| {
             let all = runs[i].get(Figure::Misses).zip(runs[i].get(Figure::ReadAheadPages));
-            all.map(|(misses, ahead)| (misses + ahead).saturating_sub(counted[i].fetched))
+            all.and_then(|(misses, ahead)| (misses + ahead).checked_sub(counted[i].fetched))
         });
         for (count, run) in counted.iter_mut().zip(runs) {
             count.waits = run.get(Figure::ReadMissedCalls);
