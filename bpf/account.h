@@ -19,6 +19,8 @@
 /* Set before load. */
 const volatile bool with_files = false; /* somebody asks which files (file.h) */
 
+const volatile bool with_plain = false; /* reads are counted without a hook at their end (plain.h) */
+
 /* Set once everything is attached: until then no event counts. */
 volatile bool ready = false;
 
@@ -160,6 +162,68 @@ static __noinline int is_asked_for(u32 tgid)
 	return is_wanted(task, tgid, process);
 }
 
+/* Read calls of a thread that have ended, and what they read: the kernel counts bytes, then the call. */
+static __always_inline u64 calls_ended(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->ioac.syscr) ? *(volatile u64 *)&task->ioac.syscr : 0;
+}
+
+static __always_inline u64 chars_read(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->ioac.rchar) ? *(volatile u64 *)&task->ioac.rchar : 0;
+}
+
+/* Whether the plain read of the running thread has ended. */
+static __always_inline bool plain_has_ended(struct row *row)
+{
+	return calls_ended(bpf_get_current_task_btf()) != row->plain_syscr;
+}
+
+#define barrier() asm volatile("" ::: "memory")
+
+/* Whether something happened in a read that is to be counted. The last: and it has ended, with what is in plain_buffer. */
+enum { PLAIN_ALONE, PLAIN_FRAMED, PLAIN_CLOSED };
+
+/* Bytes of a read that has ended, `calls` read calls ago, in which `chars` bytes were read. */
+static __always_inline u64 plain_delivered(u64 bytes, u64 calls, u64 chars)
+{
+	return calls == 1 && chars < bytes ? chars : bytes;
+}
+
+static __always_inline void count_plain(struct row *row, u64 pos, u64 bytes)
+{
+	row->v[C_READ_CALLS]++;
+	row->v[C_READ_BYTES] += bytes;
+	row->v[C_READ_HITS] += pages_in(pos + bytes) - (pos >> PAGE_SHIFT);
+	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
+}
+/* The read of a thread that is to be counted (plain.h) has ended, or the thread has: it is counted, or waits for the tick. */
+static __noinline void close_plain(struct row *row, bool gone)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 bytes = row->plain_bytes;
+
+	if (row->plain_framed == PLAIN_CLOSED)
+		goto out;
+	if (!gone)
+		bytes = plain_delivered(bytes, calls_ended(task) - row->plain_syscr,
+					chars_read(task) - row->plain_rchar);
+	row->plain_mark++;
+	barrier();
+	if (row->plain_framed) {
+		row->plain_buffer = bytes;
+		row->plain_framed = PLAIN_CLOSED;
+	} else {
+		row->plain_bytes = 0;
+		if (bytes)
+			count_plain(row, row->plain_pos, bytes);
+	}
+	barrier();
+	row->plain_mark++;
+out:
+	RETURN_NOTHING();
+}
+
 /* What was stored before is seen by all before anything is loaded after. */
 static __always_inline void settle_stores(struct row *row)
 {
@@ -272,8 +336,11 @@ static __always_inline void end_row(u64 task)
 		return;
 	row = row_at(*n);
 	forget(&row_numbers, &task);
-	if (row)
-		end_this_row(row);
+	if (!row)
+		return;
+	if (with_plain && row->plain_bytes)
+		close_plain(row, task != bpf_get_current_task());
+	end_this_row(row);
 }
 
 /*

@@ -131,20 +131,25 @@ static __always_inline u64 overlap(u64 first, u64 last, u64 from, u64 to)
 	return first <= last ? last - first + 1 : 0;
 }
 
-/* Pages of [first, last] that the read which ends now has waited for. Others' waits are forgotten. */
-static __always_inline u64 end_flight(struct row *row, u64 mapping, u64 first, u64 last)
+/*
+ * Pages of [first, last] that a read has waited for, which ends now, or was the one after `*syscr` calls. Others' waits
+ * are forgotten.
+ */
+static __always_inline u64 end_flight(struct row *row, u64 mapping, u64 first, u64 last, const u64 *syscr)
 {
 	struct flight *w;
 	struct thread *t;
 
 	if (!wake_page_at || !row->waited)
 		return 0;
-	row->waited = 0;
 	t = thread_of(row);
 	if (!t)
 		return 0;
 	w = &t->flight;
-	if (w->mapping != mapping || w->syscr != reads_ended())
+	if (with_plain && !syscr && row->plain_framed && w->syscr == row->plain_syscr)
+		return 0; /* of the one that is still to be counted */
+	row->waited = 0;
+	if (w->mapping != mapping || w->syscr != (syscr ? *syscr : reads_ended()))
 		return 0;
 	if (w->last == w->first)
 		return overlap(w->first, w->first_end, first, last);

@@ -82,6 +82,10 @@ struct thread {
 	struct frame frame[MAX_DEPTH];
 };
 
+/* The keys of frames that no hook ends (plain.h): of a read that is to be counted, and of one that another row counts. */
+#define PLAIN_KEY 1
+#define DEAD_KEY 2
+
 /* As many as there are rows, with the same numbers. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -95,6 +99,51 @@ static __always_inline struct thread *thread_of(struct row *row)
 	u32 n = row->number;
 
 	return bpf_map_lookup_elem(&threads, &n);
+}
+
+static __always_inline struct frame *frame_at(struct thread *t, u32 depth)
+{
+	asm volatile("" : "+r"(depth)); /* keeps the mask, which bounds the index for the verifier */
+	return &t->frame[depth & (MAX_DEPTH - 1)];
+}
+
+/* A read without a hook at its end goes on in another row; one that has ended stays where it was. */
+static __always_inline void go_on_plain(struct row *row, struct row *old)
+{
+	row->plain_bytes = 0;
+	row->plain_framed = PLAIN_ALONE;
+	if (!old || !old->plain_bytes)
+		return;
+	if (plain_has_ended(old)) {
+		close_plain(old, false);
+		return;
+	}
+	row->plain_pos = old->plain_pos;
+	row->plain_mapping = old->plain_mapping;
+	row->plain_buffer = old->plain_buffer;
+	row->plain_rchar = old->plain_rchar;
+	row->plain_syscr = old->plain_syscr;
+	row->plain_framed = old->plain_framed;
+	row->plain_bytes = old->plain_bytes;
+	old->plain_bytes = 0;
+	old->plain_framed = PLAIN_ALONE;
+}
+
+/* The frame of a read that its old row counts: nobody's in the new one. */
+static __always_inline void disown_plain(struct row *row, struct thread *t)
+{
+	u32 i;
+
+	for (i = 0; i < MAX_DEPTH; i++) {
+		struct frame *f = frame_at(t, i);
+
+		if (i >= row->depth)
+			return;
+		if (f->key == PLAIN_KEY) {
+			f->key = DEAD_KEY;
+			f->mapping = 0;
+		}
+	}
 }
 
 static __always_inline void go_on(struct row *row, struct row *old)
@@ -115,18 +164,16 @@ static __always_inline void go_on(struct row *row, struct row *old)
 	row->writing = old ? old->writing : 0;
 	row->write_pos = old ? old->write_pos : 0;
 	row->write_count = old ? old->write_count : 0;
+	if (with_plain)
+		go_on_plain(row, old);
 	if (!t)
 		return;
 	if (before)
 		bpf_probe_read_kernel(t, sizeof(*t), before);
 	else
 		__builtin_memset(t, 0, __builtin_offsetof(struct thread, frame));
-}
-
-static __always_inline struct frame *frame_at(struct thread *t, u32 depth)
-{
-	asm volatile("" : "+r"(depth)); /* keeps the mask, which bounds the index for the verifier */
-	return &t->frame[depth & (MAX_DEPTH - 1)];
+	if (with_plain && before && old->plain_framed)
+		disown_plain(row, t);
 }
 
 static __always_inline struct frame *push(struct row *row, struct thread *t, enum frame_kind kind, u64 mapping,
@@ -173,8 +220,39 @@ static __noinline void frame_of_write(struct row *row, struct thread *t)
 	RETURN_NOTHING();
 }
 
+/*
+ * A read that is counted without a hook at its end (plain.h). While it goes on, it becomes a frame for whoever looks; once
+ * it has ended, the frame is of no page any more.
+ */
+static __noinline void frame_of_plain(struct row *row, struct thread *t)
+{
+	struct frame *f;
+	u64 pos = row->plain_pos;
+	u32 i;
+
+	if (plain_has_ended(row)) {
+		if (row->plain_framed == PLAIN_FRAMED) {
+			for (i = 0; i < MAX_DEPTH; i++) {
+				f = frame_at(t, i);
+				if (i < row->depth && f->key == PLAIN_KEY)
+					f->mapping = 0;
+			}
+		}
+		close_plain(row, false);
+	} else if (row->plain_framed == PLAIN_ALONE) {
+		f = push(row, t, F_READ, row->plain_mapping, PLAIN_KEY);
+		f->pos = pos;
+		f->first = pos >> PAGE_SHIFT;
+		f->last = (pos + row->plain_bytes - 1) >> PAGE_SHIFT;
+		row->plain_framed = PLAIN_FRAMED;
+	}
+	RETURN_NOTHING();
+}
+
 static __always_inline void need_frames(struct row *row, struct thread *t)
 {
+	if (with_plain && unlikely(row->plain_bytes))
+		frame_of_plain(row, t);
 	if (row->writing)
 		frame_of_write(row, t);
 }

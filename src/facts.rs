@@ -125,6 +125,7 @@ pub const FUNCTIONS: &[&str] = &[
     "bpf_for_each_map_elem",
     "commit_creds",
     "io_schedule",
+    "fixup_exception",
     BTRFS_WRITE,
     BTRFS_FIND,
     BTRFS_ALLOC,

@@ -3,6 +3,7 @@
 #ifndef CACHETOP_HOOKS_READS_H
 #define CACHETOP_HOOKS_READS_H
 
+#include "../plain.h"
 #include "../request.h"
 #include "attach.h"
 
@@ -167,6 +168,56 @@ int read_session(struct pt_regs *ctx)
 			return 0;
 	}
 	exit_any_read(ctx);
+	return 0;
+}
+
+static __noinline void enter_returning_read(struct pt_regs *ctx)
+{
+	struct row *row = own_row(false);
+
+	/* It has ended: a plain one goes on in no other. */
+	if (row && row->plain_bytes)
+		settle_plain(row);
+	enter_read_session(ctx, (u64 *)bpf_session_cookie___ctx(ctx));
+	RETURN_NOTHING();
+}
+
+/* The same, and plain reads have no hook at their return. The kernel skips it when the entry returns 1. */
+SEC("?kprobe.session/filemap_read")
+int read_plain_session(struct pt_regs *ctx)
+{
+	struct kiocb *iocb;
+	struct row *row = own_row(true);
+
+	if (!bpf_session_is_return___ctx(ctx)) {
+		if (likely(row) && likely(enter_plain(row, ARGUMENT(ctx, 1, struct kiocb),
+						      ARGUMENT(ctx, 2, struct iov_iter), PT_REGS_PARM3(ctx))))
+			return 1;
+		enter_returning_read(ctx);
+		return 0;
+	}
+	if (likely(row)) {
+		iocb = bpf_core_cast((void *)*bpf_session_cookie___ctx(ctx), struct kiocb);
+		if (likely(exit_warm(row, iocb, PT_REGS_RC(ctx), 0, false)))
+			return 0;
+	}
+	exit_any_read(ctx);
+	return 0;
+}
+
+/* fixup_exception(regs, number, error, address) */
+SEC("?kprobe.multi/fixup_exception")
+int bad_address_multi(struct pt_regs *ctx)
+{
+	on_bad_address(PT_REGS_PARM4(ctx));
+	return 0;
+}
+
+/* Run by the monitor before each sample. */
+SEC("?syscall")
+int look_plain(void *ctx)
+{
+	bpf_loop(rows_read, look_at_plain, 0, 0);
 	return 0;
 }
 

@@ -62,6 +62,8 @@ pub struct Attached {
     pub(super) skel: CachetopSkel<'static>,
     pub(super) programs: Vec<(&'static str, OwnedFd)>,
     pub(super) settle: bool,
+    /// Some reads have no hook at their end: the last ones of threads are looked at before each sample.
+    pub(super) plain: bool,
     pub(super) sweep: Sweep,
     /// What is above rows of files.
     pub(super) line: crate::sample::Line,
@@ -94,6 +96,9 @@ fn sketch_rows(settings: &Settings) -> u32 {
     if settings.wants.sketches == Some(SketchBy::File) { settings.files } else { settings.rows }
 }
 
+/// The program that looks at what reads without a hook at their end have delivered.
+const LOOK_PLAIN: &str = "look_plain";
+
 /// What libbpf says of loading.
 fn load(error: libbpf_rs::Error) -> AttachError {
     AttachError::Load(format!("{error:#}"))
@@ -105,6 +110,7 @@ fn write_down(
     facts: &Facts,
     settings: &Settings,
     latency: bool,
+    plain: bool,
 ) -> Result<(), AttachError> {
     let Some(rodata) = open.maps.rodata_data.as_deref_mut() else { return Ok(()) };
     rodata.leave_out_self = !settings.include_self;
@@ -112,6 +118,7 @@ fn write_down(
     rodata.with_files = settings.wants.files;
     rodata.with_follow = settings.wants.follow;
     rodata.with_touches = settings.wants.touches;
+    rodata.with_plain = plain;
     rodata.cgroup_v1 = super::probe::memory_cgroup_v1();
     look::write_down(rodata, &settings.only)?;
     rodata.vmemmap_base_at = facts.vmemmap.clone().unwrap_or(0);
@@ -230,7 +237,7 @@ impl Attached {
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = skel::CachetopSkelBuilder::default().open(storage).map_err(load)?;
         let latency = settings.wants.latency && plan.knows(Figure::StallNs);
-        write_down(&mut open, facts, settings, latency)?;
+        write_down(&mut open, facts, settings, latency, plan.uses(LOOK_PLAIN))?;
         let (named, spare) = rooms(settings);
         size_tables(&mut open, plan, settings, latency, (named, spare)).map_err(load)?;
         choose_programs(&mut open, plan, &settings.only).map_err(load)?;
@@ -258,6 +265,7 @@ impl Attached {
             skel,
             programs,
             settle: plan.uses("settle_pending"),
+            plain: plan.uses(LOOK_PLAIN),
             sweep: Sweep::default(),
             line: crate::sample::Line::default(),
             rows,

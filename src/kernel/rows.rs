@@ -4,6 +4,7 @@
 //! of counters changed, and reads these where they stand: a row is nine lines of the processor's cache, of which a
 //! reader changes two.
 
+mod plain;
 mod waiting;
 
 use std::sync::atomic::Ordering;
@@ -145,6 +146,12 @@ impl Rows {
         Ok(())
     }
 
+    /// How many rows are in use, those among them that are free.
+    pub(super) fn in_use(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<u32> {
+        self.grow(skel)?;
+        Ok(u32::try_from(self.before.len()).unwrap_or(u32::MAX))
+    }
+
     /// Marks the rows of a process as belonging to a run.
     pub(super) fn enter(&mut self, skel: &CachetopSkel<'_>, tgid: u32, run: u32) -> libbpf_rs::Result<()> {
         self.grow(skel).map(|()| self.table.enter(tgid, run))
@@ -185,7 +192,24 @@ impl Rows {
             };
         }
         let ended = read!(state) == ROW_ENDED;
-        let counters = advance(&mut self.before[n], touched.map(|mark| ended || mark != 0), &|i| read!(v[i]));
+        if ended && read!(plain_bytes) != 0 {
+            // Its last read is still to be counted: the next tick does, and looks again.
+            // SAFETY: a byte, which the kernel programs set as well.
+            unsafe { (&raw mut (*row).touched[0]).write_volatile(1) };
+            return Ok(None);
+        }
+        let mut touched = touched.map(|mark| ended || mark != 0);
+        // SAFETY: the row is mapped.
+        let reads = if touched[0] { unsafe { plain::reads(row) } } else { None };
+        if touched[0] && reads.is_none() {
+            // Its thread is at it: the next tick looks again.
+            touched[0] = false;
+            // SAFETY: a byte, which the kernel programs set as well.
+            unsafe { (&raw mut (*row).touched[0]).write_volatile(1) };
+        }
+        let reads = reads.unwrap_or_default();
+        let counters =
+            advance(&mut self.before[n], touched, &|i| reads.get(i).copied().unwrap_or_else(|| read!(v[i])));
         self.sum.add_sparse(&counters);
         let (tgid, run) = (read!(tgid), read!(run));
         let follows = run != 0 && run == followed.run;

@@ -75,6 +75,9 @@ impl Attached {
         if self.settle {
             self.skel.progs.settle_pending.test_run(libbpf_rs::ProgramInput::default())?;
         }
+        if self.plain {
+            self.look_at_plain()?;
+        }
         let rows = self.rows.read(&self.skel, &mut self.followed)?;
         self.followed.waiting = (self.followed.run != 0).then(|| self.rows.waiting(self.followed.run));
         let mut total = self.rows.sum();
@@ -98,6 +101,16 @@ impl Attached {
         let latency = self.rows.latency().cloned().map(Box::new);
         self.give_back_at_times();
         Ok(Tables { total, by_file, rows, files, latency, lost: Lost { by_reason } })
+    }
+
+    /// Has the kernel programs say what the last read of each thread has delivered, where no hook has seen its end.
+    fn look_at_plain(&mut self) -> libbpf_rs::Result<()> {
+        let rows = self.rows.in_use(&self.skel)?;
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            // SAFETY: a word of our own that the kernel programs only read.
+            unsafe { (&raw mut bss.rows_read).write_volatile(rows) };
+        }
+        self.skel.progs.look_plain.test_run(libbpf_rs::ProgramInput::default()).map(drop)
     }
 
     /// Who took pages out, since attach: by evictor, with what was forgotten, and what came back of nobody knows whom.

@@ -54,6 +54,8 @@ pub(super) enum Need {
     Latency,
     /// Nothing is asked at each read call beyond counting it.
     CountsOnly,
+    /// Nor are pages looked at one by one.
+    PlainCounts,
     /// Read calls are timed, or pages of reads may go while they are read (`RWF_DONTCACHE`, 6.14).
     Beginnings,
     /// Pages mapped around faults are requested.
@@ -335,7 +337,12 @@ rows! {
           TmpfsSpliceEnded "shmem_splice_fexit" Trampoline("shmem_file_splice_read"),
           TmpfsSplice "shmem_splice_fentry" Trampoline("shmem_file_splice_read") } ]
     // 7.0 and newer hand the context to the functions of a session.
-    [ Sessions(CountsOnly, Has("bpf_session_is_return/1")) { Read "read_session" Session(&["filemap_read"]) }
+    // Nearly all reads need no hook at their return there (bpf/plain.h).
+    [ Sessions(PlainCounts, Has("bpf_session_is_return/1")) {
+          ReadCut "bad_address_multi" Entry(&["fixup_exception"]),
+          Read "read_plain_session" Session(&["filemap_read"]),
+          ReadEnded "look_plain" Tick }
+      Sessions(CountsOnly, Has("bpf_session_is_return/1")) { Read "read_session" Session(&["filemap_read"]) }
       Sessions() { Read "read_detail_session" Session(&["filemap_read"]) } ]
 
     // Buffered writes. Exits first: what is pushed once the entry is there is popped.

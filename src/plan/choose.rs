@@ -93,6 +93,7 @@ impl Case<'_> {
             Need::WakePage => facts.wake_page.is_ok(),
             Need::Latency => wants.latency,
             Need::CountsOnly => !wants.details(),
+            Need::PlainCounts => !wants.details() && !wants.touches && wants.sketches.is_none(),
             Need::Beginnings => wants.latency || facts.btf.contains("enum:PG_dropbehind"),
             Need::Around => wants.around,
             Need::NoAround => !wants.around,

@@ -41,6 +41,7 @@ events! {
     CgroupMade = "cgroup made";
     Read = "read request";
     ReadEnded = "read request ended";
+    ReadCut = "read cut short by a bad buffer";
     ReadMisses = "read that misses";
     ReadAheadDue = "read-ahead due";
     UringRequest = "io_uring request";

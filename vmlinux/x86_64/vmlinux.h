@@ -141,8 +141,15 @@ struct kiocb {
 	void *ki_complete;
 };
 
+enum iter_type {
+	ITER_UBUF,
+};
+
 struct iov_iter {
+	u8 iter_type;
 	bool data_source;
+	unsigned long iov_offset;
+	void *ubuf;
 	unsigned long count;
 };
 
@@ -219,6 +226,7 @@ struct files_struct {
 };
 
 struct task_io_accounting {
+	u64 rchar;
 	u64 syscr;
 };
 
