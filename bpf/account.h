@@ -181,48 +181,17 @@ static __always_inline bool plain_has_ended(struct row *row)
 
 #define barrier() asm volatile("" ::: "memory")
 
-/* Whether something happened in a read that is to be counted. The last: and it has ended, with what is in plain_buffer. */
-enum { PLAIN_ALONE, PLAIN_FRAMED, PLAIN_CLOSED };
-
 /* Bytes of a read that has ended, `calls` read calls ago, in which `chars` bytes were read. */
 static __always_inline u64 plain_delivered(u64 bytes, u64 calls, u64 chars)
 {
 	return calls == 1 && chars < bytes ? chars : bytes;
 }
 
-static __always_inline void count_plain(struct row *row, u64 pos, u64 bytes)
-{
-	row->v[C_READ_CALLS]++;
-	row->v[C_READ_BYTES] += bytes;
-	row->v[C_READ_HITS] += pages_in(pos + bytes) - (pos >> PAGE_SHIFT);
-	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
-}
-/* The read of a thread that is to be counted (plain.h) has ended, or the thread has: it is counted, or waits for the tick. */
-static __noinline void close_plain(struct row *row, bool gone)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	u64 bytes = row->plain_bytes;
-
-	if (row->plain_framed == PLAIN_CLOSED)
-		goto out;
-	if (!gone)
-		bytes = plain_delivered(bytes, calls_ended(task) - row->plain_syscr,
-					chars_read(task) - row->plain_rchar);
-	row->plain_mark++;
-	barrier();
-	if (row->plain_framed) {
-		row->plain_buffer = bytes;
-		row->plain_framed = PLAIN_CLOSED;
-	} else {
-		row->plain_bytes = 0;
-		if (bytes)
-			count_plain(row, row->plain_pos, bytes);
-	}
-	barrier();
-	row->plain_mark++;
-out:
-	RETURN_NOTHING();
-}
+/*
+ * The read of a thread that is to be counted (plain.h) has ended, or the thread has: it is counted. By the thread itself, or
+ * for one that is `gone`. No call of another function may be below this one: it stands deep in all that makes rows.
+ */
+static __noinline void settle_plain(struct row *row, bool gone);
 
 /* What was stored before is seen by all before anything is loaded after. */
 static __always_inline void settle_stores(struct row *row)
@@ -339,7 +308,7 @@ static __always_inline void end_row(u64 task)
 	if (!row)
 		return;
 	if (with_plain && row->plain_bytes)
-		close_plain(row, task != bpf_get_current_task());
+		settle_plain(row, task != bpf_get_current_task());
 	end_this_row(row);
 }
 

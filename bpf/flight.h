@@ -131,11 +131,18 @@ static __always_inline u64 overlap(u64 first, u64 last, u64 from, u64 to)
 	return first <= last ? last - first + 1 : 0;
 }
 
-/*
- * Pages of [first, last] that a read has waited for, which ends now, or was the one after `*syscr` calls. Others' waits
- * are forgotten.
- */
-static __always_inline u64 end_flight(struct row *row, u64 mapping, u64 first, u64 last, const u64 *syscr)
+/* Pages of [first, last] in which the thread's waits lie. */
+static __always_inline u64 waited_in(struct flight *w, u64 first, u64 last)
+{
+	u64 n = overlap(w->first, w->first_end, first, last);
+
+	if (w->last == w->first)
+		return n;
+	return n + w->between + overlap(w->last, w->last_end, first, last);
+}
+
+/* Pages of [first, last] that the read which ends now has waited for. Others' waits are forgotten. */
+static __always_inline u64 end_flight(struct row *row, u64 mapping, u64 first, u64 last)
 {
 	struct flight *w;
 	struct thread *t;
@@ -146,15 +153,12 @@ static __always_inline u64 end_flight(struct row *row, u64 mapping, u64 first, u
 	if (!t)
 		return 0;
 	w = &t->flight;
-	if (with_plain && !syscr && row->plain_framed && w->syscr == row->plain_syscr)
+	if (with_plain && row->plain_framed && w->syscr == row->plain_syscr)
 		return 0; /* of the one that is still to be counted */
 	row->waited = 0;
-	if (w->mapping != mapping || w->syscr != (syscr ? *syscr : reads_ended()))
+	if (w->mapping != mapping || w->syscr != reads_ended())
 		return 0;
-	if (w->last == w->first)
-		return overlap(w->first, w->first_end, first, last);
-	return overlap(w->first, w->first_end, first, last) + w->between +
-	       overlap(w->last, w->last_end, first, last);
+	return waited_in(w, first, last);
 }
 
 #endif

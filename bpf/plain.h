@@ -12,9 +12,9 @@
  * but the thread itself ever counts in its row. What is seen this way never shrinks: nothing while the call goes on, then
  * what was delivered, then that or what was requested.
  *
- * A read in which something happened (a page was added or waited for) has a frame. What that needs to be counted is more
- * than programs of older kernels can be loaded with, and these share the code that ends rows. So there it is only closed:
- * what it delivered is noted, and the thread's next read counts it, or the tick, once the row has ended.
+ * A read in which something happened (a page was added or waited for) has a frame, which says what that was. The ledger is
+ * not asked: nothing of the file was in it when the read began. What the read added and did not deliver is prefetched, and
+ * counts as a hit when it is used.
  */
 #ifndef CACHETOP_PLAIN_H
 #define CACHETOP_PLAIN_H
@@ -24,42 +24,108 @@
 #define IOCB_HIPRI 0x01 /* as RWF_HIPRI; part of what user space can ask for */
 #define IOCB_NOWAIT 0x08 /* as RWF_NOWAIT */
 
-/* One in which something happened that made it a frame: see frame_of_plain. */
-static __noinline void finish_plain(struct row *row, u64 bytes)
-{
-	struct ended e = {
-		.mapping = row->plain_mapping,
-		.key = PLAIN_KEY,
-		.end = row->plain_pos + bytes,
-		.delivered = bytes,
-		.later = true,
-		.syscr = row->plain_syscr,
-	};
+/* `plain_framed` of a read that has a frame, and of one that delivers nothing. */
+enum { PLAIN_FRAMED = 1, PLAIN_NOTHING };
 
-	finish_read_body(row, &e, BITS);
-	RETURN_NOTHING();
+/* What a plain read was. */
+struct outcome {
+	u64 hits;
+	u64 missed; /* pages that it added and delivered, as far as there are so many */
+	u64 surplus; /* that it added only */
+	u64 inflight;
+	u64 order; /* that were added, went, and were added again */
+};
+
+static __always_inline void count_plain(struct row *row, u64 pos, u64 bytes)
+{
+	row->v[C_READ_CALLS]++;
+	row->v[C_READ_BYTES] += bytes;
+	row->v[C_READ_HITS] += pages_in(pos + bytes) - (pos >> PAGE_SHIFT);
+	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
 }
 
-/* By the thread whose row it is, or by the tick when that is no more. */
-static __noinline void settle_plain(struct row *row)
+/* Its frame; the depth below it in *depth. Null if the stack has begun anew (push). */
+static __always_inline struct frame *frame_of_ended(struct row *row, struct thread *t, u32 *depth)
+{
+	u32 i;
+
+	for (i = 0; i < MAX_DEPTH; i++) {
+		struct frame *f = frame_at(t, i);
+
+		if (i >= row->depth)
+			return 0;
+		if (f->kind == F_READ && f->key == PLAIN_KEY) {
+			*depth = i;
+			return f;
+		}
+	}
+	return 0;
+}
+
+/* Of a read that something happened in and that has delivered `bytes`. */
+static __always_inline void plain_outcome(struct row *row, struct thread *t, struct frame *f, u64 bytes,
+					  struct outcome *o)
+{
+	u64 pos = row->plain_pos, first = pos >> PAGE_SHIFT, end = pages_in(pos + bytes);
+	u64 touched = bytes ? end - first : 0;
+
+	o->missed = f ? f->added : 0;
+	o->surplus = o->missed;
+	o->inflight = 0;
+	o->order = 0;
+	if (bytes) {
+		o->surplus = f ? beyond(f, end - 1) : 0;
+		if (wake_page_at && row->waited && t->flight.mapping == row->plain_mapping &&
+		    t->flight.syscr == row->plain_syscr)
+			o->inflight = waited_in(&t->flight, first, end - 1);
+	}
+	o->missed -= o->surplus;
+	if (o->missed > touched) {
+		o->order = o->missed - touched;
+		o->missed = touched;
+	}
+	o->hits = touched - o->missed;
+}
+
+static __noinline void settle_plain(struct row *row, bool gone)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u64 bytes;
+	struct thread *t = thread_of(row);
+	u64 bytes = row->plain_bytes;
+	struct outcome o;
+	u32 depth = 0;
 
-	if (row->plain_framed == PLAIN_CLOSED)
-		bytes = row->plain_buffer;
-	else
-		bytes = plain_delivered(row->plain_bytes, calls_ended(task) - row->plain_syscr,
+	if (row->plain_framed == PLAIN_NOTHING)
+		bytes = 0;
+	else if (!gone)
+		bytes = plain_delivered(bytes, calls_ended(task) - row->plain_syscr,
 					chars_read(task) - row->plain_rchar);
 	row->plain_mark++;
 	barrier();
 	row->plain_bytes = 0;
-	if (row->plain_framed) {
-		row->plain_framed = PLAIN_ALONE;
-		finish_plain(row, bytes);
-	} else if (bytes) {
-		count_plain(row, row->plain_pos, bytes);
+	if (!row->plain_framed || !t) {
+		if (bytes)
+			count_plain(row, row->plain_pos, bytes);
+		goto out;
 	}
+	row->plain_framed = 0;
+	plain_outcome(row, t, frame_of_ended(row, t, &depth), bytes, &o);
+	/* What stands above it has ended as well. */
+	row->depth = depth;
+	row->waited = 0;
+	if (bytes) {
+		row->v[C_READ_CALLS]++;
+		row->v[C_READ_BYTES] += bytes;
+		row->v[C_READ_HITS] += o.hits;
+		row->v[C_READ_MISSED_CALLS] += !!o.missed;
+		row->v[C_READ_MISSES] += o.missed;
+		row->v[C_MISS_FILLS] += o.missed;
+		row->v[C_INFLIGHT] += o.inflight;
+		row->v[C_LOST_ORDER] += o.order;
+	}
+	row->v[C_PREFETCHED] += o.surplus;
+	*(u32 *)row->touched = -1;
+out:
 	barrier();
 	row->plain_mark++;
 	RETURN_NOTHING();
@@ -75,8 +141,7 @@ static __always_inline bool enter_plain(struct row *row, struct kiocb *iocb, str
 	struct file *file = iocb->ki_filp;
 	struct address_space *m = file->f_mapping;
 	u64 mapping = number_of(row, m), size = m->host->i_size, pos = iocb->ki_pos;
-	u64 rare, rchar, syscr, bytes = row->plain_bytes, next = iter->count;
-	u64 buffer = word_at(&iter->ubuf) + iter->iov_offset;
+	u64 rare, mark, rchar, syscr, bytes = row->plain_bytes, next = iter->count;
 
 	if (!bpf_core_field_exists(task->ioac.syscr) || !bpf_core_field_exists(task->ioac.rchar))
 		return false; /* CONFIG_TASK_XACCT */
@@ -94,7 +159,8 @@ static __always_inline bool enter_plain(struct row *row, struct kiocb *iocb, str
 		return false;
 	rchar = chars_read(task);
 	syscr = calls_ended(task);
-	row->plain_mark++;
+	mark = row->plain_mark;
+	*(volatile u64 *)&row->plain_mark = mark + 1;
 	barrier();
 	if (likely(bytes)) {
 		bytes = plain_delivered(bytes, syscr - row->plain_syscr, rchar - row->plain_rchar);
@@ -104,12 +170,12 @@ static __always_inline bool enter_plain(struct row *row, struct kiocb *iocb, str
 	row->plain_bytes = next;
 	row->plain_pos = pos;
 	row->plain_mapping = mapping;
-	row->plain_buffer = buffer;
+	row->plain_iter = number_of(row, iter);
 	row->plain_rchar = rchar;
 	row->plain_syscr = syscr;
-	row->plain_framed = PLAIN_ALONE;
+	row->plain_framed = 0;
 	barrier();
-	row->plain_mark++;
+	*(volatile u64 *)&row->plain_mark = mark + 2;
 	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
 	return true;
 }
@@ -121,20 +187,21 @@ static __always_inline bool enter_plain(struct row *row, struct kiocb *iocb, str
 static __always_inline void on_bad_address(u64 address)
 {
 	struct row *row = own_row(false);
+	struct iov_iter *iter;
 	u64 delivered;
 
 	if (!row || !row->plain_bytes || plain_has_ended(row))
 		return;
-	delivered = address - row->plain_buffer;
+	iter = bpf_core_cast((void *)row->plain_iter, struct iov_iter);
+	delivered = address - word_at(&iter->ubuf); /* it has begun at its beginning: see enter_plain */
 	if (delivered > row->plain_bytes)
 		return;
 	row->plain_mark++;
 	barrier();
-	row->plain_bytes = delivered;
-	if (!delivered && row->plain_framed) {
-		row->plain_framed = PLAIN_ALONE;
-		finish_plain(row, 0);
-	}
+	if (delivered || !row->plain_framed)
+		row->plain_bytes = delivered;
+	else
+		row->plain_framed = PLAIN_NOTHING; /* but what it has added is to be counted */
 	barrier();
 	row->plain_mark++;
 }
@@ -147,32 +214,35 @@ static long look_at_plain(u32 n, void *unused)
 {
 	struct task_struct *task;
 	struct row *row = row_at(n);
-	u64 mark, pos, bytes, calls, chars;
+	struct thread *t;
+	struct outcome o = {};
+	u64 mark, bytes, calls, chars;
+	u32 depth;
 
 	if (!row)
 		return 1;
-	if (row->state == ROW_ENDED) {
-		if (row->plain_framed == PLAIN_CLOSED)
-			settle_plain(row);
-		return 0;
-	}
 	mark = *(volatile u64 *)&row->plain_mark;
 	bytes = *(volatile u64 *)&row->plain_bytes;
-	/* Of what became a frame, more is to be counted than is said here. */
-	if (!bytes || row->looked_mark == mark || mark & 1 || row->plain_framed || !row->task)
+	if (!bytes || row->looked_mark == mark || mark & 1 || row->plain_framed == PLAIN_NOTHING || !row->task)
 		return 0;
 	task = bpf_core_cast((void *)row->task, struct task_struct);
 	calls = calls_ended(task) - row->plain_syscr;
 	chars = chars_read(task) - row->plain_rchar;
-	pos = row->plain_pos;
 	bytes = plain_delivered(bytes, calls, chars);
 	if (!calls || !bytes)
 		return 0;
+	t = thread_of(row);
+	if (row->plain_framed && t)
+		plain_outcome(row, t, frame_of_ended(row, t, &depth), bytes, &o);
+	else
+		o.hits = pages_in(row->plain_pos + bytes) - (row->plain_pos >> PAGE_SHIFT);
 	barrier();
-	if (*(volatile u64 *)&row->plain_mark != mark || row->state != ROW_LIVE)
+	if (*(volatile u64 *)&row->plain_mark != mark || row->state != ROW_LIVE || o.surplus || o.order)
 		return 0;
 	row->looked_bytes = bytes;
-	row->looked_pages = pages_in(pos + bytes) - (pos >> PAGE_SHIFT);
+	row->looked_hits = o.hits;
+	row->looked_missed = o.missed;
+	row->looked_inflight = o.inflight;
 	barrier();
 	row->looked_mark = mark;
 	row->touched[ROW_GROUP(C_READ_HITS)] = 1;

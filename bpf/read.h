@@ -21,8 +21,6 @@ struct ended {
 	u64 end; /* position after it */
 	s64 delivered;
 	u64 async;
-	u64 later; /* counted after its end (plain.h): it was the one after so many calls of its thread */
-	u64 syscr;
 };
 
 /* What the request added but was not delivered: a later try of the same request may deliver it. */
@@ -61,10 +59,6 @@ static __always_inline bool pop_read(struct row *row, struct account *a, struct 
 			*out = *f;
 			row->depth = depth;
 			return true;
-		}
-		if (with_plain && f->key == DEAD_KEY) {
-			row->depth = depth;
-			continue;
 		}
 		/* Not ours. What was only named has no exit of its own: it was read ahead for something else. */
 		if (f->kind != F_NAMED)
@@ -108,7 +102,7 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 	first = pos >> PAGE_SHIFT;
 	last = (e->end - 1) >> PAGE_SHIFT;
 	touched = last - first + 1;
-	flight = end_flight(row, e->mapping, first, last, e->later ? &e->syscr : 0);
+	flight = end_flight(row, e->mapping, first, last);
 	rest = beyond(&f, last);
 	missed = f.added - rest;
 	if (rest)

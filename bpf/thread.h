@@ -82,9 +82,8 @@ struct thread {
 	struct frame frame[MAX_DEPTH];
 };
 
-/* The keys of frames that no hook ends (plain.h): of a read that is to be counted, and of one that another row counts. */
+/* The key of a frame that no hook ends (plain.h). */
 #define PLAIN_KEY 1
-#define DEAD_KEY 2
 
 /* As many as there are rows, with the same numbers. */
 struct {
@@ -107,49 +106,34 @@ static __always_inline struct frame *frame_at(struct thread *t, u32 depth)
 	return &t->frame[depth & (MAX_DEPTH - 1)];
 }
 
-/* A read without a hook at its end goes on in another row; one that has ended stays where it was. */
+/* A read without a hook at its end (plain.h) goes on in another row; one that has ended is counted in the old one. */
 static __always_inline void go_on_plain(struct row *row, struct row *old)
 {
 	row->plain_bytes = 0;
-	row->plain_framed = PLAIN_ALONE;
+	row->plain_framed = 0;
 	if (!old || !old->plain_bytes)
 		return;
 	if (plain_has_ended(old)) {
-		close_plain(old, false);
+		settle_plain(old, false);
 		return;
 	}
 	row->plain_pos = old->plain_pos;
 	row->plain_mapping = old->plain_mapping;
-	row->plain_buffer = old->plain_buffer;
+	row->plain_iter = old->plain_iter;
 	row->plain_rchar = old->plain_rchar;
 	row->plain_syscr = old->plain_syscr;
 	row->plain_framed = old->plain_framed;
 	row->plain_bytes = old->plain_bytes;
 	old->plain_bytes = 0;
-	old->plain_framed = PLAIN_ALONE;
-}
-
-/* The frame of a read that its old row counts: nobody's in the new one. */
-static __always_inline void disown_plain(struct row *row, struct thread *t)
-{
-	u32 i;
-
-	for (i = 0; i < MAX_DEPTH; i++) {
-		struct frame *f = frame_at(t, i);
-
-		if (i >= row->depth)
-			return;
-		if (f->key == PLAIN_KEY) {
-			f->key = DEAD_KEY;
-			f->mapping = 0;
-		}
-	}
+	old->plain_framed = 0;
 }
 
 static __always_inline void go_on(struct row *row, struct row *old)
 {
 	struct thread *t = thread_of(row), *before = old ? thread_of(old) : 0;
 
+	if (with_plain)
+		go_on_plain(row, old); /* first: what has ended takes its frame with it */
 	row->depth = old ? old->depth : 0;
 	row->waited = old ? old->waited : 0;
 	row->entered = old ? old->entered : 0;
@@ -164,16 +148,12 @@ static __always_inline void go_on(struct row *row, struct row *old)
 	row->writing = old ? old->writing : 0;
 	row->write_pos = old ? old->write_pos : 0;
 	row->write_count = old ? old->write_count : 0;
-	if (with_plain)
-		go_on_plain(row, old);
 	if (!t)
 		return;
 	if (before)
 		bpf_probe_read_kernel(t, sizeof(*t), before);
 	else
 		__builtin_memset(t, 0, __builtin_offsetof(struct thread, frame));
-	if (with_plain && before && old->plain_framed)
-		disown_plain(row, t);
 }
 
 static __always_inline struct frame *push(struct row *row, struct thread *t, enum frame_kind kind, u64 mapping,
@@ -222,29 +202,21 @@ static __noinline void frame_of_write(struct row *row, struct thread *t)
 
 /*
  * A read that is counted without a hook at its end (plain.h). While it goes on, it becomes a frame for whoever looks; once
- * it has ended, the frame is of no page any more.
+ * it has ended, it is counted.
  */
 static __noinline void frame_of_plain(struct row *row, struct thread *t)
 {
 	struct frame *f;
 	u64 pos = row->plain_pos;
-	u32 i;
 
 	if (plain_has_ended(row)) {
-		if (row->plain_framed == PLAIN_FRAMED) {
-			for (i = 0; i < MAX_DEPTH; i++) {
-				f = frame_at(t, i);
-				if (i < row->depth && f->key == PLAIN_KEY)
-					f->mapping = 0;
-			}
-		}
-		close_plain(row, false);
-	} else if (row->plain_framed == PLAIN_ALONE) {
+		settle_plain(row, false);
+	} else if (!row->plain_framed) {
 		f = push(row, t, F_READ, row->plain_mapping, PLAIN_KEY);
 		f->pos = pos;
 		f->first = pos >> PAGE_SHIFT;
 		f->last = (pos + row->plain_bytes - 1) >> PAGE_SHIFT;
-		row->plain_framed = PLAIN_FRAMED;
+		row->plain_framed = 1;
 	}
 	RETURN_NOTHING();
 }

@@ -140,12 +140,14 @@ struct row {
 	unsigned long long plain_mapping;
 	unsigned long long plain_rchar; /* bytes and calls that the kernel had counted when it began */
 	unsigned long long plain_syscr;
-	unsigned long long plain_buffer; /* where it is delivered to */
+	unsigned long long plain_iter; /* the buffer's iov_iter */
 	unsigned long long plain_framed; /* something happened inside it: it has a frame */
 	/* What it has delivered, as the tick saw it: to be added to the counters while `plain_mark` is this one. */
 	unsigned long long looked_mark;
 	unsigned long long looked_bytes;
-	unsigned long long looked_pages;
+	unsigned long long looked_hits;
+	unsigned long long looked_missed;
+	unsigned long long looked_inflight;
 };
 
 /* What is counted for each file: a counter of the same name. */

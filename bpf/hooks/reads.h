@@ -177,7 +177,7 @@ static __noinline void enter_returning_read(struct pt_regs *ctx)
 
 	/* It has ended: a plain one goes on in no other. */
 	if (row && row->plain_bytes)
-		settle_plain(row);
+		settle_plain(row, false);
 	enter_read_session(ctx, (u64 *)bpf_session_cookie___ctx(ctx));
 	RETURN_NOTHING();
 }

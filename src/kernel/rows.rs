@@ -192,24 +192,19 @@ impl Rows {
             };
         }
         let ended = read!(state) == ROW_ENDED;
-        if ended && read!(plain_bytes) != 0 {
-            // Its last read is still to be counted: the next tick does, and looks again.
-            // SAFETY: a byte, which the kernel programs set as well.
-            unsafe { (&raw mut (*row).touched[0]).write_volatile(1) };
-            return Ok(None);
-        }
         let mut touched = touched.map(|mark| ended || mark != 0);
         // SAFETY: the row is mapped.
-        let reads = if touched[0] { unsafe { plain::reads(row) } } else { None };
-        if touched[0] && reads.is_none() {
+        let Some(reads) = (unsafe { plain::reads(row) }) else {
             // Its thread is at it: the next tick looks again.
-            touched[0] = false;
-            // SAFETY: a byte, which the kernel programs set as well.
-            unsafe { (&raw mut (*row).touched[0]).write_volatile(1) };
+            // SAFETY: bytes, which the kernel programs set as well.
+            unsafe { (&raw mut (*row).touched).write_volatile([1; GROUPS]) };
+            return Ok(None);
+        };
+        if reads.others() {
+            touched = [true; GROUPS];
         }
-        let reads = reads.unwrap_or_default();
         let counters =
-            advance(&mut self.before[n], touched, &|i| reads.get(i).copied().unwrap_or_else(|| read!(v[i])));
+            advance(&mut self.before[n], touched, &|i| reads.get(i).unwrap_or_else(|| read!(v[i])));
         self.sum.add_sparse(&counters);
         let (tgid, run) = (read!(tgid), read!(run));
         let follows = run != 0 && run == followed.run;
