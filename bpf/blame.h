@@ -10,6 +10,7 @@
 #ifndef CACHETOP_BLAME_H
 #define CACHETOP_BLAME_H
 
+#include "flight.h"
 #include "follow.h"
 #include "pages.h"
 
@@ -34,6 +35,8 @@ enum blame_how {
 	BLAME_DELETED,
 	BLAME_TRUNCATED,
 	BLAME_INVALIDATED,
+	/* MADV_PAGEOUT, where the kernel does not mark that as reclaim (5.10). */
+	BLAME_ADVISED,
 	BLAME_HOWS,
 };
 
@@ -44,7 +47,7 @@ struct blame_key {
 	u64 owner; /* cgroup that the page was charged to; 0: to none */
 	char process[NAME];
 	u32 how;
-	u32 run; /* that it happened in, twice its number, and 1: a process of the run did it; 0: no command is watched */
+	u32 run; /* that it happened in, twice its number, and 1: a process of the run, or one that was asked for, did it */
 };
 
 struct blame_row {
@@ -53,6 +56,8 @@ struct blame_row {
 	u64 back; /* of these, pages that were added to the cache again */
 	u64 refaulted; /* pages for which the kernel itself says that they had been evicted */
 	u64 again; /* of `back`, those that a process of the run brought in */
+	u64 waits; /* of threads, for pages of `back` that were being read */
+	u64 waited; /* ns, of these */
 };
 
 /*
@@ -218,7 +223,7 @@ static __always_inline u32 why_removed(struct task_struct *task, u32 flags, stru
 	    is_drop_caches(task, BPF_CORE_READ(regs, CALL_ARG0)))
 		return BLAME_DROPPED;
 	if (is_advice(regs, nr, MADV_PAGEOUT))
-		return BLAME_PAGEOUT; /* 5.10 does not mark it as reclaim */
+		return BLAME_ADVISED;
 	if (!BPF_CORE_READ(inode, i_nlink))
 		return BLAME_DELETED;
 	if (is_advice(regs, nr, MADV_REMOVE))
@@ -263,10 +268,17 @@ static __always_inline u32 why_reclaimed(struct task_struct *task, u32 flags, st
 	return is_advice(regs, nr, MADV_PAGEOUT) ? BLAME_PAGEOUT : BLAME_RECLAIM;
 }
 
-/* Whether the running process belongs to the run that lasts; those that an earlier one left behind are others. */
-static __always_inline bool is_of_run(void)
+/*
+ * Whether the running process belongs to the run that lasts (those that an earlier one left behind are others), or to what was
+ * asked for.
+ */
+static __always_inline bool is_ours(void)
 {
-	return with_follow && blame_run && run_of(bpf_get_current_pid_tgid() >> 32) == blame_run;
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+
+	if (only_some)
+		return is_asked_for(tgid);
+	return with_follow && blame_run && run_of(tgid) == blame_run;
 }
 
 /* Who takes the folio out, and whose it is. */
@@ -276,10 +288,11 @@ static __noinline void look_at_evictor(struct blame_key *key, void *folio, struc
 	u32 flags = BPF_CORE_READ(task, flags);
 
 	key->owner = owner_of_folio(folio);
-	key->run = blame_run << 1 | is_of_run();
+	key->run = blame_run << 1;
 	if (flags & PF_KSWAPD) {
 		key->how = BLAME_KSWAPD;
 	} else {
+		key->run |= is_ours();
 		key->by = cgroup_of(task);
 		name_of(BPF_CORE_READ(task, group_leader), key->process);
 		key->how = reclaims() ? why_reclaimed(task, flags, key) : why_removed(task, flags, inode);
@@ -308,6 +321,8 @@ static __noinline u32 number_of_evictor(struct blame_key *key)
 	known = bpf_map_lookup_elem(&blame_numbers, key);
 	return known ? *known : key->how;
 }
+
+#include "bill.h"
 
 #define BLAME_TAG(hash) ((hash) & ~(BLAME_BACK | BLAME_NUMBER))
 
@@ -347,11 +362,15 @@ __noinline int blame_note(u64 hash, u32 number)
 enum blame_step {
 	BLAME_GOES,
 	BLAME_COMES,
-	BLAME_COMES_AGAIN, /* brought in by the run that lasts */
+	BLAME_COMES_AGAIN, /* brought in by the run that lasts, or by what was asked for */
 	BLAME_REFAULTS,
+	BLAME_WAITS,
 };
 
-/* A page comes: whoever took it out has this one to answer for. */
+/*
+ * A page comes: whoever took it out has this one to answer for. One more than the number of its row, 0 where this is not
+ * known, or it has come before.
+ */
 __noinline int blame_find(u64 hash, u32 step)
 {
 	struct blame_set *set = set_of(hash);
@@ -363,6 +382,8 @@ __noinline int blame_find(u64 hash, u32 step)
 
 		if (!page || BLAME_TAG(page) != BLAME_TAG(hash))
 			continue;
+		if (step == BLAME_WAITS)
+			return page & BLAME_BACK ? page & BLAME_NUMBER : 0;
 		if (step != BLAME_REFAULTS && page & BLAME_BACK)
 			return 0;
 		n = (page & BLAME_NUMBER) - 1;
@@ -377,7 +398,7 @@ __noinline int blame_find(u64 hash, u32 step)
 		} else {
 			__sync_fetch_and_add(&row->refaulted, 1);
 		}
-		return 0;
+		return n + 1;
 	}
 	if (step == BLAME_REFAULTS)
 		__sync_fetch_and_add(&blame_strangers, 1);
@@ -387,14 +408,25 @@ __noinline int blame_find(u64 hash, u32 step)
 /* Two functions of one another's steps: 1024 pages, twice what the largest folio of the cache has. */
 __noinline int blame_few(u64 file, u64 first, u64 last, u64 what)
 {
-	u32 i;
+	u32 i, whose, last_whose = 0;
+	u64 n = 0;
 
 	for (i = 0; i < 32 && first <= last; i++, first++) {
-		if ((u32)what == BLAME_GOES)
+		if ((u32)what == BLAME_GOES) {
 			blame_note(hash_of_page(file, first), what >> 32);
-		else
-			blame_find(hash_of_page(file, first), what);
+			continue;
+		}
+		whose = blame_find(hash_of_page(file, first), what);
+		if (whose != last_whose) {
+			if (last_whose)
+				bill_pages(file, last_whose - 1, n, (u32)what == BLAME_REFAULTS);
+			last_whose = whose;
+			n = 0;
+		}
+		n++;
 	}
+	if (last_whose)
+		bill_pages(file, last_whose - 1, n, (u32)what == BLAME_REFAULTS);
 	return 0;
 }
 
@@ -445,7 +477,7 @@ static __always_inline void blame_gone(void *folio, u32 order, enum folio_from f
 	struct address_space *mapping;
 	struct blame_key key = {};
 	struct blame_row *row;
-	u64 first, n;
+	u64 first, file, n;
 	u32 number;
 
 	if (!ready)
@@ -461,9 +493,12 @@ static __always_inline void blame_gone(void *folio, u32 order, enum folio_from f
 	if (!row)
 		return;
 	__sync_fetch_and_add(&row->out, n);
-	/* What is deleted does not come back. */
-	if (key.how != BLAME_DELETED)
-		blame_all(file_as_number(mapping), first, first + n - 1, (u64)number << 32 | BLAME_GOES);
+	/* What is deleted does not come back, nor has it a name. */
+	if (key.how == BLAME_DELETED)
+		return;
+	file = file_as_number(mapping);
+	bill_out(file, number, n, (u64)mapping);
+	blame_all(file, first, first + n - 1, (u64)number << 32 | BLAME_GOES);
 }
 
 static __always_inline void blame_came(void *folio, u32 order, enum folio_from from)
@@ -478,7 +513,7 @@ static __always_inline void blame_came(void *folio, u32 order, enum folio_from f
 		return;
 	first = index_from(folio, from);
 	blame_all(file_as_number(mapping), first, first + (1ULL << (order & 31)) - 1,
-		  is_of_run() ? BLAME_COMES_AGAIN : BLAME_COMES);
+		  is_ours() ? BLAME_COMES_AGAIN : BLAME_COMES);
 }
 
 /* The kernel finds that it had the page. The same pages as C_REFAULTED counts (refault.h). */
@@ -491,6 +526,62 @@ static __always_inline void blame_refault(void *folio)
 	first = folio_index_of(folio);
 	blame_all(file_as_number(folio_mapping_of(folio)), first,
 		  first + (1ULL << (folio_order_of(folio) & 31)) - 1, BLAME_REFAULTS);
+}
+
+/* io_schedule() at its entry: a thread that waits for a page which is being read, since somebody had taken it out. */
+static __always_inline void blame_wait(u64 sp)
+{
+	struct blame_wait w = {};
+	struct address_space *mapping;
+	u64 folio, flags = 0, task;
+
+	if (!ready || !wake_page_at || is_self(bpf_get_current_pid_tgid() >> 32))
+		return;
+	folio = waited_for(sp, true);
+	if (!folio)
+		return;
+	mapping = folio_mapping_of((void *)folio);
+	bpf_probe_read_kernel(&flags, sizeof(flags), (void *)folio);
+	if (!mapping || flags >> bpf_core_enum_value(enum pageflags___uptodate, PG_uptodate___uptodate) & 1)
+		return;
+	w.file = file_as_number(mapping);
+	w.whose = blame_find(hash_of_page(w.file, folio_index_of((void *)folio)), BLAME_WAITS);
+	if (!w.whose)
+		return;
+	task = bpf_get_current_task();
+	w.began = bpf_ktime_get_ns();
+	if (note(&blame_waits, &task, &w))
+		__sync_fetch_and_add(&blame_untimed, 1);
+}
+
+/* It runs again. */
+static __always_inline void blame_waited(void)
+{
+	u64 task = bpf_get_current_task(), ns;
+	struct blame_reader *reader;
+	struct blame_wait *w, had;
+	struct blame_row *row;
+	u32 number;
+
+	if (!ready)
+		return;
+	w = bpf_map_lookup_elem(&blame_waits, &task);
+	if (!w)
+		return;
+	had = *w;
+	forget(&blame_waits, &task);
+	ns = bpf_ktime_get_ns() - had.began;
+	number = had.whose - 1;
+	row = bpf_map_lookup_elem(&blame_rows, &number);
+	if (!row)
+		return;
+	__sync_fetch_and_add(&row->waits, 1);
+	__sync_fetch_and_add(&row->waited, ns);
+	reader = reader_of(had.file, number);
+	if (!reader)
+		return;
+	__sync_fetch_and_add(&reader->waits, 1);
+	__sync_fetch_and_add(&reader->waited, ns);
 }
 
 #endif

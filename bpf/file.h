@@ -61,24 +61,18 @@ static __always_inline struct dentry *dentry_of(struct hlist_node *alias)
 	return (void *)alias - bpf_core_field_offset(struct dentry___anonymous, d_alias);
 }
 
-/*
- * Writes down what the file is called: components from the last to the first, a zero after each. Global: verified
- * once.
- */
-__noinline int name_file(u32 n, u64 mapping)
+/* Writes down what a file is called: components from the last to the first, a zero after each. */
+static __always_inline void write_name(struct file_name *name, u64 mapping)
 {
-	struct file_name *name = bpf_map_lookup_elem(&file_names, &n);
 	struct inode *inode = BPF_CORE_READ((struct address_space *)mapping, host);
 	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
 	struct dentry *dentry, *parent;
 	u32 i, at = 0;
 
-	if (!name)
-		return 0;
 	name->how = FILE_UNNAMED;
 	name->length = 0;
 	if (!alias)
-		return 0;
+		return;
 	dentry = dentry_of(alias);
 	name->how = FILE_NAME_CUT;
 	for (i = 0; i < MAX_PARTS; i++) {
@@ -107,6 +101,15 @@ __noinline int name_file(u32 n, u64 mapping)
 		dentry = parent;
 	}
 	name->length = at;
+}
+
+/* The same for a row. Global: verified once. */
+__noinline int name_file(u32 n, u64 mapping)
+{
+	struct file_name *name = bpf_map_lookup_elem(&file_names, &n);
+
+	if (name)
+		write_name(name, mapping);
 	return 0;
 }
 

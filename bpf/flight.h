@@ -82,10 +82,10 @@ static __always_inline void note_flight(struct row *row, struct thread *t, void 
 }
 
 /*
- * The page that the running thread is about to wait for, as a number; 0: none. `sp` is where the return address is. Apart,
- * since with what the stack is read into there would be too little of it left to make a row.
+ * The page that the running thread is about to wait for, as a number; 0: none. `sp` is where the return address is; `locks`:
+ * also if it wants the lock for itself. Apart, since with what the stack is read into there would be too little of it left to make a row.
  */
-static __noinline u64 waited_for(u64 sp)
+static __noinline u64 waited_for(u64 sp, bool locks)
 {
 	u64 word[FRAME_WORDS], task = bpf_get_current_task();
 	u32 i;
@@ -96,7 +96,7 @@ static __noinline u64 waited_for(u64 sp)
 	for (i = Q_BEFORE; i < FRAME_WORDS; i++) {
 		if (word[i + Q_FUNCTION] == wake_page_at && word[i + Q_TASK] == task) {
 			/* Bit 0 is the lock. */
-			if (!(u32)word[i + Q_BIT] && !((u32)word[i + Q_FLAGS] & EXCLUSIVE))
+			if (!(u32)word[i + Q_BIT] && (locks || !((u32)word[i + Q_FLAGS] & EXCLUSIVE)))
 				return word[i + Q_PAGE];
 			return 0;
 		}
@@ -113,7 +113,7 @@ static __always_inline void on_wait(u64 sp)
 
 	if (!ready || !wake_page_at)
 		return;
-	folio = waited_for(sp);
+	folio = waited_for(sp, false);
 	if (!folio)
 		return;
 	row = own_row(true);

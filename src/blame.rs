@@ -4,10 +4,15 @@
 //! a stretch of time, `view.rs` shows it. Pure but for `start`.
 
 mod bill;
+mod details;
 pub mod start;
 mod view;
 
 pub use bill::Bill;
+pub use details::Came;
+pub use details::Details;
+pub use details::FileShare;
+pub use details::Reader;
 pub use start::Options;
 
 macro_rules! hows {
@@ -42,6 +47,7 @@ hows! {
     Deleted = "deleted", "the file has no name any more";
     Truncated = "truncated", "the file was truncated, or a hole was made";
     Invalidated = "invalidated", "otherwise: direct I/O, unmounting, network file systems, the kernel's threads";
+    Advised = "pageout", "MADV_PAGEOUT, where the kernel does not mark it as reclaim";
 }
 
 impl How {
@@ -65,7 +71,7 @@ pub struct Row {
     pub process: Vec<u8>,
     /// The run of a command that lasted; 0: none is watched.
     pub run: u32,
-    /// Whether a process of that run did it.
+    /// Whether a process of that run did it, or one that was asked for.
     pub own: bool,
 }
 
@@ -87,12 +93,16 @@ pub struct Counts {
     pub back: u64,
     /// For which the kernel said, when they were added again, that it had evicted them.
     pub refaulted: u64,
-    /// Of those that came back, the ones that a process of the run brought in.
+    /// Of those that came back, the ones that a process of the run brought in, or one that was asked for.
     pub again: u64,
+    /// Times that a thread waited for one of them while it was being read.
+    pub waits: u64,
+    /// How long that was, in nanoseconds.
+    pub waited_ns: u64,
 }
 
 /// What the kernel programs counted so far.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Raw {
     /// By evictor.
     pub rows: Vec<(Evictor, Counts)>,
@@ -100,4 +110,6 @@ pub struct Raw {
     pub forgotten: u64,
     /// Pages that the kernel read back in, of which is not known who had taken them out.
     pub strangers: u64,
+    /// Of which files, and who brought them in again; empty where that was not asked for.
+    pub details: Details,
 }

@@ -199,6 +199,12 @@ pub fn of_process(text: &str) -> Option<&str> {
     v1.or_else(|| lines.find(|w| w.first() == Some(&"0")))?.get(2).copied()
 }
 
+/// Whether a path is this cgroup, or lies below it.
+pub(crate) fn is_below(path: &str, cgroup: &str) -> bool {
+    let rest = path.strip_prefix(cgroup.trim_end_matches('/'));
+    rest.is_some_and(|r| r.is_empty() || r.starts_with('/'))
+}
+
 fn join(path: &str, name: &str) -> String {
     match (path.trim_end_matches('/'), name) {
         ("", "") => "/".into(),

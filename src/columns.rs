@@ -314,6 +314,9 @@ pub const DEFAULT: &[&str] =
 /// The columns shown with rows: what only the system as a whole has would stand in their way.
 pub const ROWS: &[&str] = &["hits", "readahead_hits", "misses", "dirtied", "hit_ratio"];
 
+/// The columns of rows of those who push pages out of the cache.
+pub const EVICTORS: &[&str] = &["evicted", "removed", "refaulted"];
+
 /// The columns of `-x`.
 pub const WIDE: &[&str] = &[
     "accesses",

@@ -147,6 +147,7 @@ impl Source for Engines {
                 lost: Lost::default(),
                 memory: crate::memory::read().context("cannot read /proc/meminfo")?,
                 classic: None,
+                evictors: None,
                 followed: None,
             },
         };

@@ -1,8 +1,10 @@
 //! Everything that touches libbpf: asking the kernel what it can do, loading, attaching, reading tables.
 
 mod attach;
+mod bill;
 mod blame;
 mod classic;
+mod entries;
 mod files;
 mod floor;
 mod follow;

@@ -52,8 +52,17 @@ impl OneOf for Unit {
 }
 
 impl OneOf for By {
-    const ALL: &'static [Self] =
-        &[By::Process, By::Thread, By::Comm, By::User, By::Cgroup, By::File, By::Mount, By::Device];
+    const ALL: &'static [Self] = &[
+        By::Process,
+        By::Thread,
+        By::Comm,
+        By::User,
+        By::Cgroup,
+        By::File,
+        By::Mount,
+        By::Device,
+        By::Evictor,
+    ];
 
     fn name(self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@
 
 pub mod by;
 mod ended;
+mod evictors;
 mod filter;
 mod id;
 mod item;
@@ -94,7 +95,9 @@ impl Pivot {
             out.total = rows_line.clone();
             out.histograms = None; // those of the whole system
         }
-        if let Some(by) = self.by {
+        if self.by == Some(By::Evictor) {
+            rows_line = evictors::put(&mut out, (before, now), plan, &self.filter, self.names.as_mut());
+        } else if let Some(by) = self.by {
             (out.rows, out.groups) = self.rows(by, now, plan, files);
         }
         classic::join(&mut out, before, now, plan, self.by == Some(By::Process));

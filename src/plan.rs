@@ -86,6 +86,8 @@ pub struct Wants {
     pub touches: bool,
     /// Who takes pages out of the cache, and whose: for `--blame`.
     pub blame: bool,
+    /// Of which files, who brings them in again, and how long that is waited for, with `blame`.
+    pub bill: bool,
     /// Which ranges of files a command asks for, in order: for `--try`.
     pub tried: bool,
     /// How many distinct pages are used, and by whom: for `--working-set`.

@@ -224,6 +224,7 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
         around: true,
         buffers: true,
         blame: options.blame,
+        bill: options.blame,
         tried: options.tried.is_some(),
         touches: options.what_if,
         ..Wants::default()
@@ -263,7 +264,10 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
         ));
     }
     let paths = options.commands().iter().flat_map(|c| named(c)).take(NAMED).collect();
-    let comes = options.blame.then(|| session.plan().sees(Event::PageBack));
+    let plan = session.plan();
+    let comes = options
+        .blame
+        .then(|| pushed::Sees { comes: plan.sees(Event::PageBack), waits: plan.sees(Event::WaitOf) });
     let touches = options.what_if.then(|| session.attached().touches());
     let touches = touches.transpose().map_err(|e| Failure::failed(format!("cannot follow pages: {e}")))?;
     let mut watch = Watch::new(&mut session, &signals, Box::new(crate::names::System::new()))?;

@@ -311,6 +311,8 @@ pub struct Sample {
     pub memory: Memory,
     /// What the classic engine counted, where it runs.
     pub classic: Option<crate::classic::Sample>,
+    /// Who took pages out of the cache, since attach, where rows are made of that.
+    pub evictors: Option<Arc<crate::blame::Raw>>,
     /// What one command did, where one is followed.
     pub followed: Option<Box<Followed>>,
 }
@@ -332,6 +334,7 @@ impl Sample {
             lost: self.lost.clone(),
             memory: self.memory,
             classic: self.classic.clone(),
+            evictors: self.evictors.clone(),
             followed: None,
         }
     }

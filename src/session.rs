@@ -145,6 +145,8 @@ pub struct Session {
     known: Arc<Known>,
     attached: Attached,
     tried: Option<kernel::Tried>,
+    /// Rows are made of those who take pages out: each sample has them.
+    evictors: bool,
 }
 
 impl Session {
@@ -182,7 +184,8 @@ impl Session {
                         remedy: None,
                         short: false,
                     })?;
-                    return Ok(Self { facts, plan, known, attached, tried });
+                    let evictors = options.wants.blame && !options.wants.bill;
+                    return Ok(Self { facts, plan, known, attached, tried, evictors });
                 }
                 // Each refusal takes a program away, so this ends.
                 // What fails for want of something would fail elsewhere, too, and proves nothing.
@@ -300,6 +303,7 @@ impl Source for Session {
             lost: tables.lost,
             memory,
             classic: None,
+            evictors: self.evictors.then(|| self.blame().map(Arc::new)).transpose()?,
             followed: self.attached.take_followed(),
         })
     }

@@ -4,6 +4,7 @@
 #define CACHETOP_HOOKS_BLAME_H
 
 #include "../blame.h"
+#include "attach.h"
 
 SEC("?tp_btf/mm_filemap_delete_from_page_cache")
 int blame_gone_btf(u64 *ctx)
@@ -44,6 +45,31 @@ SEC("?kprobe.multi/workingset_refault")
 int blame_refault_multi(struct pt_regs *ctx)
 {
 	blame_refault((void *)PT_REGS_PARM1(ctx));
+	return 0;
+}
+
+/* Of the entry, only a kprobe knows where the stack is. */
+SEC("?kprobe.session/io_schedule")
+int blame_wait_session(struct pt_regs *ctx)
+{
+	if (is_return(ctx))
+		blame_waited();
+	else
+		blame_wait(PT_REGS_SP(ctx));
+	return 0;
+}
+
+SEC("?kprobe/io_schedule")
+int blame_wait_kprobe(struct pt_regs *ctx)
+{
+	blame_wait(PT_REGS_SP(ctx));
+	return 0;
+}
+
+SEC("?fexit/io_schedule")
+int blame_waited_fexit(u64 *ctx)
+{
+	blame_waited();
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::Counts;
+use super::Details;
 use super::Evictor;
 use super::How;
 use super::Raw;
@@ -16,6 +17,8 @@ pub struct Bill {
     pub forgotten: u64,
     /// Pages read back in, of which is not known who had taken them out.
     pub strangers: u64,
+    /// Of which files, and who brought them in again.
+    pub details: Details,
 }
 
 impl Bill {
@@ -30,6 +33,8 @@ impl Bill {
                 back: n.back.saturating_sub(had.back),
                 refaulted: n.refaulted.saturating_sub(had.refaulted),
                 again: n.again.saturating_sub(had.again),
+                waits: n.waits.saturating_sub(had.waits),
+                waited_ns: n.waited_ns.saturating_sub(had.waited_ns),
             };
             (counts != Counts::default()).then(|| (who.clone(), counts))
         };
@@ -45,7 +50,16 @@ impl Bill {
             rows,
             forgotten: now.forgotten.saturating_sub(before.forgotten),
             strangers: now.strangers.saturating_sub(before.strangers),
+            details: now.details.since(&before.details),
         }
+    }
+
+    /// Leaves what concerns those that were asked for: what they pushed out, what they brought in again, and, if these are
+    /// cgroups, what had been theirs. What is not known by whom is left out.
+    pub fn choose(&mut self, mut theirs: impl FnMut(u64) -> bool) {
+        self.rows.retain(|(who, n)| {
+            who.who.as_ref().is_some_and(|row| row.own || n.again > 0 || row.owner != 0 && theirs(row.owner))
+        });
     }
 
     /// The sum of the rows of which this holds.
@@ -62,5 +76,7 @@ pub(super) fn sum<'a>(rows: impl Iterator<Item = &'a (Evictor, Counts)>) -> Coun
         back: sum.back + n.back,
         refaulted: sum.refaulted + n.refaulted,
         again: sum.again + n.again,
+        waits: sum.waits + n.waits,
+        waited_ns: sum.waited_ns + n.waited_ns,
     })
 }

@@ -13,6 +13,7 @@ use crate::figures::Figure;
 use crate::live::Live;
 use crate::live::Total;
 use crate::names::Names;
+use crate::options::Chosen;
 use crate::options::Counting;
 use crate::pivot::Filter;
 use crate::pivot::Pivot;
@@ -25,6 +26,7 @@ use crate::session::Session;
 use crate::text::foreign;
 use crate::text::output;
 use crate::wait;
+use crate::wait::Process;
 use crate::wait::Wait as _;
 use crate::wait::Wake;
 
@@ -41,6 +43,8 @@ pub struct Options {
     pub time: Duration,
     /// One object of JSON instead of a table.
     pub json: bool,
+    /// Whose: what these pushed out, what they brought in again, and what was charged to such a cgroup.
+    pub chosen: Chosen,
     /// How it is counted.
     pub counting: Counting,
 }
@@ -51,8 +55,11 @@ pub struct Options {
 /// When it could not do what is requested; with the remedy.
 pub fn blame(options: &Options) -> Result<(), Failure> {
     let out = &mut io::stdout().lock();
-    let wants = Wants { blame: true, ..Wants::default() };
-    let mut session = Session::open(&options.counting.session(wants, crate::only::Only::default()))
+    let wants = Wants { blame: true, bill: true, ..Wants::default() };
+    let process = options.chosen.pid.map(Process::open).transpose()?;
+    let mut names = System::new();
+    let (filter, only) = options.chosen.look_up(&names)?;
+    let mut session = Session::open(&options.counting.session(wants, only))
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if options.counting.explain {
         return output::print(&foreign::lines(&(session.explain() + &Role::Count.explain())), out);
@@ -60,11 +67,13 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
     let missing = missing(&session);
     let refaults = session.plan().sees(Event::RefaultOf);
     let comes = session.plan().sees(Event::PageBack);
-    let mut names = System::new();
+    let waits = session.plan().sees(Event::WaitOf);
     let mut pivot = Pivot { by: None, top: 0, filter: Filter::default(), names: Box::new(System::new()) };
-    let mut wait = wait::System::new(None).map_err(anyhow::Error::from)?;
+    let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
     let mut live = Live::new(&mut session)?;
     let before = read(&mut live, &mut names)?;
+    // What is in rows of files is then in those of evictors, at the beginning and at the end.
+    let before = Raw { details: read(&mut live, &mut names)?.details, ..before };
     Role::Count.take(&[])?;
     let began = Instant::now();
     let mut total = Total::default();
@@ -79,11 +88,14 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
             break (wake, last);
         }
     };
-    let bill = Bill::between(&before, &last);
-    let figure = |figure| total.so_far().and_then(|all| all.total.get(figure));
+    let mut bill = Bill::between(&before, &last);
+    let some = options.chosen.any();
+    let figure = |figure| total.so_far().and_then(|all| all.total.get(figure)).filter(|_| !some);
     let mut notes = missing;
-    if wake != Wake::Deadline {
-        notes.push("interrupted before the time was over".into());
+    match (wake, options.chosen.pid) {
+        (Wake::Deadline, _) => {}
+        (Wake::Ended, Some(pid)) => notes.push(format!("process {pid} has ended before the time was over")),
+        _ => notes.push("interrupted before the time was over".into()),
     }
     if bill.rows.iter().any(|(who, _)| who.who.is_none()) {
         notes.push("there was no room for all rows: some pages are put together by how they left".into());
@@ -91,6 +103,16 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
     let lost = total.so_far().map_or(0, |all| all.lost.total());
     if let Some(all) = total.so_far().filter(|_| lost > 0) {
         notes.push(crate::loss::sentence(&all.lost));
+    }
+    if some {
+        // Of a cgroup alone it is known whose pages they were.
+        let group = filter.cgroup.filter(|_| filter.pid.is_none() && filter.comm.is_none());
+        bill.choose(|owner| {
+            group.as_ref().is_some_and(|want| crate::cgroup::is_below(&names.cgroup(owner, 0).path, want))
+        });
+    }
+    if bill.details.untimed > 0 {
+        notes.push(format!("{} waits were not timed for want of room", bill.details.untimed));
     }
     if bill.forgotten > 0 {
         notes.push(format!(
@@ -107,6 +129,8 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
         refaulted: figure(Figure::Refaulted),
         comes,
         refaults,
+        waits,
+        chosen: &options.chosen.words(),
         lost,
         top: ROWS,
         notes: &notes,
@@ -123,6 +147,12 @@ fn missing(session: &Session) -> Vec<String> {
     if !session.plan().sees(Event::RefaultOf) {
         out.push("what the kernel itself takes for read back in is not known by evictor here: no function can be attached".into());
     }
+    if !session.plan().sees(Event::WaitOf) {
+        out.push(
+            "how long pages that came back were waited for is not known here: no function can be attached"
+                .into(),
+        );
+    }
     out
 }
 
@@ -133,6 +163,9 @@ fn read(live: &mut Live<'_, Session>, names: &mut System) -> anyhow::Result<Raw>
         for id in [row.limit, row.by, row.owner].into_iter().filter(|id| *id != 0) {
             let _: Rc<_> = names.cgroup(id, 0);
         }
+    }
+    for id in raw.details.readers.keys().map(|reader| reader.by).filter(|id| *id != 0) {
+        let _: Rc<_> = names.cgroup(id, 0);
     }
     Ok(raw)
 }

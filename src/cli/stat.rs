@@ -115,7 +115,7 @@ pub struct Args {
     /// without a time, of a command: while it ran
     #[arg(long, value_name = "SECONDS", value_parser = what_if, num_args = 0..=1, conflicts_with_all = [
         "interval", "count", "timestamp", "extended", "columns", "csv", "bcc", "by", "top", "file", "mount",
-        "latency", "what_if", "comm", "cgroup"])]
+        "latency", "what_if"])]
     pub blame: Option<Option<Duration>>,
 
     /// Watch for so long (10, 500ms, 2m, 1h), then say how many distinct pages were used in the last 1, 5, 15 and 60
@@ -209,14 +209,24 @@ impl CommandLine for Args {
                     "'--blame' of a command or of '--for' lasts as long as that: it takes no time",
                 );
             }
-            Some(Some(_)) if self.filters.pid.is_some() || self.unit.is_some() => {
-                return conflict(
-                    "'--blame SECONDS' tells of everybody, in bytes: it takes no '-p' and no '--unit'",
-                );
+            Some(Some(_)) if self.unit.is_some() => {
+                return conflict("'--blame SECONDS' tells of bytes: it takes no '--unit'");
             }
             _ => {}
         }
         let recordings = &self.recordings;
+        if self.by == Some(By::Evictor) {
+            if recordings.record.is_some() || recordings.replay.is_some() {
+                return conflict(
+                    "'--by evictor' tells of now: it cannot be used with '--record' or '--replay'",
+                );
+            }
+            if files {
+                return conflict(
+                    "'--by evictor' knows no files: it cannot be used with '--file' or '--mount' ('--blame' knows them)",
+                );
+            }
+        }
         if self.working_set.is_some() {
             if self.common.how.classic() {
                 return conflict("'--working-set' needs to know which pages are used: take '--engine exact'");
@@ -258,8 +268,8 @@ impl CommandLine for Args {
             return Ok(Task::WhatIf(Box::new(whatif::Options { time, json, chosen, counting })));
         }
         if let Some(Some(time)) = self.blame {
-            let (json, counting) = (self.json, self.counting());
-            return Ok(Task::Blame(Box::new(blame::Options { time, json, counting })));
+            let (json, chosen, counting) = (self.json, self.filters.chosen(), self.counting());
+            return Ok(Task::Blame(Box::new(blame::Options { time, json, chosen, counting })));
         }
         if let Some(time) = self.working_set {
             return Ok(Task::WorkingSet(Box::new(working::Options {

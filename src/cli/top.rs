@@ -137,6 +137,9 @@ impl CommandLine for Args {
 
     fn check(&self) -> Result<(), String> {
         let by_file = self.filters.by_file();
+        if self.by == Some(By::Evictor) {
+            return conflict("rows of evictors are 'cachestat --by evictor'");
+        }
         if self.no_files && self.by.is_some_and(By::files) {
             return conflict("'--no-files' cannot be used with rows by file, mount or device");
         }

@@ -41,6 +41,7 @@ values! {
         File: "Files",
         Mount: "Mounted file systems",
         Device: "Devices",
+        Evictor: "Who pushes pages out of the cache, and whose",
     }
     Cold {
         Pagecache: "Pages of files (drop_caches 1)",

@@ -154,6 +154,9 @@ fn size_tables(
     if settings.wants.blame {
         super::blame::size_tables(open)?;
     }
+    if settings.wants.bill {
+        super::bill::size_tables(open)?;
+    }
     super::sketchroom::size_tables(open, settings.wants.sketches, sketch_rows(settings))?;
     let maps = &mut open.maps;
     if !settings.wants.follow {
@@ -251,6 +254,9 @@ impl Attached {
             settings.wants.files.then(|| Files::new(&skel, settings.files)).transpose().map_err(load)?;
         if settings.wants.blame {
             super::blame::hand_out(&skel).map_err(load)?;
+        }
+        if settings.wants.bill {
+            super::bill::hand_out(&skel).map_err(load)?;
         }
         if let Some(by) = settings.wants.sketches {
             super::sketchroom::hand_out(&skel, by, sketch_rows(settings)).map_err(load)?;

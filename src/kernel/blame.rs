@@ -62,6 +62,8 @@ pub(super) fn decode(number: u32, bytes: &[u8]) -> Option<(Evictor, Counts)> {
         back: u64_at(bytes, COUNTERS + 8),
         refaulted: u64_at(bytes, COUNTERS + 16),
         again: u64_at(bytes, COUNTERS + 24),
+        waits: u64_at(bytes, COUNTERS + 32),
+        waited_ns: u64_at(bytes, COUNTERS + 40),
     };
     if counts == Counts::default() {
         return None;
@@ -93,10 +95,10 @@ mod tests {
         let mut bytes: Vec<u8> = [7u64, 8, 9].iter().flat_map(|n| n.to_ne_bytes()).collect();
         bytes.extend(b"tar\0\0\0\0\0\0\0\0\0\0\0\0\0");
         bytes.extend([2u32, 7].iter().flat_map(|n| n.to_ne_bytes()));
-        let silent: Vec<u8> = bytes.iter().copied().chain([0; 32]).collect();
+        let silent: Vec<u8> = bytes.iter().copied().chain([0; 48]).collect();
         assert_eq!(decode(100, &silent), None);
-        bytes.extend([10u64, 5, 4, 3].iter().flat_map(|n| n.to_ne_bytes()));
-        let counts = Counts { out: 10, back: 5, refaulted: 4, again: 3 };
+        bytes.extend([10u64, 5, 4, 3, 2, 1].iter().flat_map(|n| n.to_ne_bytes()));
+        let counts = Counts { out: 10, back: 5, refaulted: 4, again: 3, waits: 2, waited_ns: 1 };
         let who = Row { limit: 7, by: 8, owner: 9, process: b"tar".to_vec(), run: 3, own: true };
         assert_eq!(decode(100, &bytes), Some((Evictor { how: How::Limit, who: Some(who) }, counts)));
         assert_eq!(decode(1, &bytes), Some((Evictor { how: How::Direct, who: None }, counts)));

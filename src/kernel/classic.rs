@@ -21,6 +21,7 @@ use libbpf_rs::skel::SkelBuilder as _;
 
 use super::attach;
 use super::attach::Settings;
+use super::entries;
 use super::skel::AttachError;
 use super::tables;
 use super::tracefs::Tracefs;
@@ -106,8 +107,8 @@ impl ClassicAttached {
     pub fn read(&mut self) -> libbpf_rs::Result<(Counts, HashMap<u32, ProcessSample>, Lost)> {
         let maps = &self.skel.maps;
         let (mut processes, mut dead) = (HashMap::new(), HashSet::new());
-        for (key, value) in tables::entries(&maps.classic_processes)? {
-            let tgid = tables::u32_at(&key, 0);
+        for (key, value) in entries::entries(&maps.classic_processes)? {
+            let tgid = entries::u32_at(&key, 0);
             let (sample, ended) = process(tgid, &value);
             processes.insert(tgid, sample);
             if ended && self.dead.contains(&tgid) {
@@ -147,8 +148,8 @@ fn process(tgid: u32, bytes: &[u8]) -> (ProcessSample, bool) {
     let name = rest.get(..16).unwrap_or_default();
     let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
     let comm = String::from_utf8_lossy(&name[..end]).into_owned();
-    let sample = ProcessSample { tgid, uid: tables::u32_at(rest, 16), comm, counts: counts(counters) };
-    (sample, tables::u32_at(rest, 20) != 0)
+    let sample = ProcessSample { tgid, uid: entries::u32_at(rest, 16), comm, counts: counts(counters) };
+    (sample, entries::u32_at(rest, 20) != 0)
 }
 
 fn attach_hook(

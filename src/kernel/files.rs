@@ -275,7 +275,7 @@ fn file(skel: &CachetopSkel<'_>, n: usize, row: &Raw) -> libbpf_rs::Result<File>
 }
 
 /// Decodes a `struct file_name`: components from the last to the first, a zero after each.
-fn name(bytes: &[u8]) -> (Named, String) {
+pub(super) fn name(bytes: &[u8]) -> (Named, String) {
     let word = |i: usize| bytes.get(i..i + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes);
     let named = match word(0) {
         1 => Named::Whole,

@@ -4,8 +4,8 @@ use libbpf_rs::MapCore as _;
 use libbpf_rs::MapFlags;
 
 use super::attach::Attached;
-use super::tables::entries;
-use super::tables::u32_at;
+use super::entries::entries;
+use super::entries::u32_at;
 use crate::sample::Followed;
 use crate::sample::Gone;
 

@@ -10,7 +10,7 @@ use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
 use super::attach::Attached;
-use super::tables::u32_at;
+use super::entries::u32_at;
 use crate::sample::Comm;
 
 /// Bytes for each register (`SKETCH_RANKS`).
@@ -136,7 +136,7 @@ impl Attached {
     /// # Errors
     /// When the table cannot be read.
     pub fn sketch_owners(&self) -> libbpf_rs::Result<Vec<SketchOwner>> {
-        let numbers = super::tables::entries(&self.skel.maps.sketch_numbers)?;
+        let numbers = super::entries::entries(&self.skel.maps.sketch_numbers)?;
         let mut owners = Vec::new();
         for (_, number) in numbers {
             let owner = self.skel.maps.sketch_owners.lookup(&number, MapFlags::ANY)?;

@@ -3,13 +3,14 @@
 use std::os::fd::AsFd;
 use std::os::fd::AsRawFd as _;
 
-use libbpf_rs::ErrorKind;
 use libbpf_rs::Link;
-use libbpf_rs::MapCore;
+use libbpf_rs::MapCore as _;
 use libbpf_rs::MapFlags;
 
 use super::attach::Attached;
 use super::blame::decode;
+use super::entries::entries;
+use super::entries::u32_at;
 use crate::blame::Raw;
 use crate::loss::REASONS;
 use crate::sample::Counter;
@@ -18,9 +19,6 @@ use crate::sample::FileSample;
 use crate::sample::Histograms;
 use crate::sample::Lost;
 use crate::sample::RowSample;
-
-/// How many entries a batch asks for.
-const BATCH: u32 = 1024;
 
 /// Raw tables of one tick.
 pub struct Tables {
@@ -36,25 +34,6 @@ pub struct Tables {
     pub latency: Option<Box<Histograms>>,
     /// What was lost.
     pub lost: Lost,
-}
-
-pub(super) fn entries(map: &impl MapCore) -> libbpf_rs::Result<Vec<(Vec<u8>, Vec<u8>)>> {
-    match map.lookup_batch(BATCH.min(map.max_entries()), MapFlags::ANY, MapFlags::ANY) {
-        Ok(batch) => Ok(batch.collect()),
-        // Hash tables can be read in batches from 5.6 on; this is for tables that cannot.
-        Err(e) if e.kind() == ErrorKind::InvalidInput => Ok(map
-            .keys()
-            .filter_map(|k| {
-                let v = map.lookup(&k, MapFlags::ANY).ok().flatten()?;
-                Some((k, v))
-            })
-            .collect()),
-        Err(e) => Err(e),
-    }
-}
-
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
 }
 
 /// Decodes a `struct stats`.
@@ -118,10 +97,19 @@ impl Attached {
     /// # Errors
     /// When the table cannot be read.
     pub fn blame(&self) -> libbpf_rs::Result<Raw> {
+        // Before the rows of evictors: what stands there is then at least their sum.
+        let mut details = super::bill::read(&self.skel)?;
         let entries = entries(&self.skel.maps.blame_rows)?;
-        let rows = entries.iter().filter_map(|(key, value)| decode(u32_at(key, 0), value)).collect();
+        let mut rows = Vec::new();
+        for (key, value) in &entries {
+            let number = u32_at(key, 0);
+            if let Some((who, counts)) = decode(number, value) {
+                details.numbers.insert(number, who.clone());
+                rows.push((who, counts));
+            }
+        }
         let Some(bss) = self.skel.maps.bss_data.as_deref() else {
-            return Ok(Raw { rows, ..Raw::default() });
+            return Ok(Raw { rows, details, ..Raw::default() });
         };
         // SAFETY: aligned words of a mapping that lives as long as the skeleton.
         let (forgotten, strangers) = unsafe {
@@ -130,7 +118,7 @@ impl Attached {
                 (&raw const bss.blame_strangers).read_volatile(),
             )
         };
-        Ok(Raw { rows, forgotten, strangers })
+        Ok(Raw { rows, forgotten, strangers, details })
     }
 
     /// Runs of our programs that the kernel skipped: all programs together, and probes that were not even hit.

@@ -160,6 +160,7 @@ impl Past {
             lost: packed.lost.clone(),
             memory: packed.memory,
             classic: None,
+            evictors: None,
             followed: None,
         };
         let mut gone = Vec::new();

@@ -33,7 +33,28 @@ pub struct Who {
     pub by_name: bool,
     /// Mount point of the file system.
     pub mount: Option<Foreign>,
+    /// How it pushes pages out of the cache, where it is about that: `comm` and `cgroup` are then who does it.
+    pub how: Option<&'static str>,
+    /// Path of the cgroup that the pages were charged to.
+    pub owner: Option<Foreign>,
+    /// Path of the cgroup whose limit, or whose `memory.reclaim`.
+    pub limit_of: Option<Foreign>,
     /// It stands for all that has no row of its own: what no table had room for, and rows that were not requested. Nothing
     /// else is known of it.
     pub other: bool,
+}
+
+impl Who {
+    /// Whose pages, and who pushes them out: of a row that is about that.
+    #[must_use]
+    pub fn pushed(&self) -> Foreign {
+        let none = || Foreign::from("-");
+        let owner = self.owner.clone().unwrap_or_else(none).with(" <- ");
+        let Some(process) = &self.comm else { return owner.with("kswapd") };
+        let by = owner.and(&self.cgroup.clone().unwrap_or_else(none)).with(" (").and(process).with(")");
+        match &self.limit_of {
+            Some(of) => by.with(", limit of ").and(of),
+            None => by,
+        }
+    }
 }

@@ -23,6 +23,8 @@ pub enum By {
     Mount,
     /// Devices.
     Device,
+    /// Those who pushed pages out of the cache, with whose pages these were.
+    Evictor,
 }
 
 impl By {
@@ -44,6 +46,7 @@ impl By {
             By::File => "files",
             By::Mount => "mounts",
             By::Device => "devices",
+            By::Evictor => "evictors",
         }
     }
 
@@ -59,6 +62,7 @@ impl By {
             By::File => "file",
             By::Mount => "mount",
             By::Device => "device",
+            By::Evictor => "evictor",
         }
     }
 }

@@ -86,10 +86,9 @@ impl Filter {
         }
         self.comm.is_none_or(|c| c == item.process)
             && self.file.as_ref().is_none_or(|w| item.file.is_some_and(|(f, _)| w.is(f)))
-            && self.cgroup.as_ref().is_none_or(|want| {
-                let group = names.cgroup(item.cgroup, item.tgid);
-                let rest = group.path.strip_prefix(want.trim_end_matches('/'));
-                rest.is_some_and(|r| r.is_empty() || r.starts_with('/'))
-            })
+            && self
+                .cgroup
+                .as_ref()
+                .is_none_or(|want| crate::cgroup::is_below(&names.cgroup(item.cgroup, item.tgid).path, want))
     }
 }

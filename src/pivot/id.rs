@@ -31,6 +31,10 @@ impl Id {
             By::Cgroup => text(&who.cgroup),
             By::Mount => Id::Text(format!("{:?} {:?}", who.device, who.mount)),
             By::Device => text(&who.device),
+            By::Evictor => Id::Text(format!(
+                "{:?} {:?} {:?} {:?} {:?}",
+                who.how, who.owner, who.cgroup, who.comm, who.limit_of
+            )),
             // A file that is renamed stays the same.
             By::File => {
                 let name = who.path.as_ref().filter(|_| who.by_name || who.inode.is_none());

@@ -121,7 +121,8 @@ pub(super) fn key(by: By, item: &Item<'_>, names: &mut dyn Names) -> Key {
         (By::Comm, _) => Key::Comm(item.process),
         (By::User, _) => Key::Number(item.uid.into()),
         (By::Cgroup, _) => Key::Number(item.cgroup),
-        (_, None) => Key::Number(0),
+        // Of these there are rows of their own (`evictors.rs`).
+        (By::Evictor, _) | (_, None) => Key::Number(0),
         (By::File, Some((f, _))) => {
             // Subvolumes of btrfs have inode numbers of their own each, below one device.
             let btrfs = names.mounts(f.dev).kind(f.dev) == Some("btrfs");

@@ -70,6 +70,8 @@ pub(super) enum Need {
     Group,
     /// Who takes pages out is requested.
     Blame,
+    /// And who brings them in again.
+    Bill,
     /// Read requests are simulated.
     Tried,
 }
@@ -199,6 +201,11 @@ rows! {
       Any(Blame, Pages) { PageBack "blame_came_tp" Classic("filemap", ADD) } ]
     [ Sessions(Blame) { RefaultOf "blame_refault_multi" Entry(&["workingset_refault"]) }
       Trampolines(Blame) { RefaultOf "blame_refault_fentry" Trampoline("workingset_refault") } ]
+    // Threads that wait for these. Only a probe knows where the stack is.
+    [ Sessions(Bill, WakePage) { WaitOf "blame_wait_session" Session(&["io_schedule"]) }
+      Trampolines(Bill, WakePage) {
+          WaitOfEnded "blame_waited_fexit" Trampoline("io_schedule"),
+          WaitOf "blame_wait_kprobe" Kprobe("io_schedule") } ]
 
     // Read requests as they are made: `run_of` tells which command they are of.
     [ Any(Tried) { RequestMade "tried_btf" Btf("sys_enter") }

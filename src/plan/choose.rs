@@ -101,6 +101,7 @@ impl Case<'_> {
             Need::Follow => wants.follow,
             Need::Group => wants.group,
             Need::Blame => wants.blame,
+            Need::Bill => wants.bill,
             Need::Tried => wants.tried,
         }
     }

@@ -23,6 +23,8 @@ events! {
     PageTaken = "page taken out, by whom";
     PageBack = "page added again";
     RefaultOf = "page read back in, of whom";
+    WaitOf = "wait for a page that came back";
+    WaitOfEnded = "wait for a page that came back ended";
     RequestMade = "read request made";
     BufferDirtied = "buffer dirtied";
     ThreadNamed = "thread gets a name";

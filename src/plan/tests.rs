@@ -104,10 +104,11 @@ fn a_quiet_kernel_gets_trampolines() {
 fn who_evicts_is_asked_by_programs_of_their_own() {
     for facts in [able(), lazy()] {
         let without = new(&facts).unwrap();
-        let with = Plan::new(&facts, Wants { blame: true, ..Wants::default() }).unwrap();
+        let with = Plan::new(&facts, Wants { blame: true, bill: true, ..Wants::default() }).unwrap();
         assert_eq!(lossy(&with), Vec::<&str>::new());
         assert!(
-            with.uses("blame_gone_btf") && [Event::PageBack, Event::RefaultOf].iter().all(|e| with.sees(*e))
+            with.uses("blame_gone_btf")
+                && [Event::PageBack, Event::RefaultOf, Event::WaitOf].iter().all(|e| with.sees(*e))
         );
         let others: Vec<_> =
             with.hooks.iter().filter(|h| !h.program.starts_with("blame_")).cloned().collect();

@@ -223,6 +223,7 @@ impl Encoder {
                 lost: sample.lost.clone(),
                 memory: sample.memory,
                 classic: sample.classic.clone(),
+                evictors: None,
                 followed: None,
             },
         };

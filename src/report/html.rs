@@ -4,6 +4,7 @@
 mod charts;
 mod files;
 mod hash;
+mod pushed;
 mod table;
 mod tables;
 mod whatif;
@@ -190,6 +191,7 @@ fn one(run: &Run, many: bool, out: &mut String) {
         out.push_str("<h3>What if there were more memory, or less</h3>\n");
         whatif::show(what_if, out);
     }
+    pushed::show(run, out);
     files::table(run, out);
     out.push_str("</section>\n");
 }
@@ -214,6 +216,37 @@ mod tests {
                 ..Tick::default()
             })
             .collect();
+        let evil = crate::text::foreign::Foreign::from("<b>&\"'\u{202e}");
+        let by = crate::report::pushed::By { cgroup: Some(evil.clone()), process: Some(evil.clone()) };
+        let row = crate::report::pushed::Row {
+            how: Some("limit"),
+            kind: None,
+            owner: Some(evil.clone()),
+            by: by.clone(),
+            limit_of: Some(evil.clone()),
+            own: false,
+            other: false,
+            out_pages: 9,
+            back_pages: None,
+            again_pages: Some(3),
+            waited_s: Some(0.25),
+        };
+        let of_file = crate::report::pushed::FileRow {
+            path: Some(evil),
+            how: Some("limit"),
+            by,
+            own: false,
+            other: false,
+            out_pages: 9,
+            again_pages: Some(3),
+            waited_s: None,
+        };
+        run.blame = Some(crate::report::pushed::Pushed {
+            rows: vec![row],
+            files: vec![of_file],
+            forgotten_pages: 1,
+            ..Default::default()
+        });
         run.files.push(FileRow { path: Some("/\u{202e}gnp.exe".into()), misses: 1, ..FileRow::default() });
         run.files.push(FileRow { path: Some("/tmp/<b>&\"'".into()), hits: 1, ..FileRow::default() });
         let command = vec!["sh".into(), "-c".into(), "<script>alert(1)</script>".into()];

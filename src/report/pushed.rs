@@ -17,6 +17,9 @@ use crate::text::foreign::Foreign;
 /// Rows that a report keeps.
 const ROWS: usize = 100;
 
+/// Files that a report keeps.
+const FILES: usize = 50;
+
 /// How often cgroups that are new are looked up: one that goes keeps its name.
 const STEP: Duration = Duration::from_secs(1);
 
@@ -30,7 +33,7 @@ pub struct By {
 }
 
 /// Who pushed whose pages out in one way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// How; `None`: of several kinds (`other`).
     pub how: Option<&'static str>,
@@ -53,13 +56,38 @@ pub struct Row {
     pub back_pages: Option<u64>,
     /// Of these, that the run brought in.
     pub again_pages: Option<u64>,
+    /// Seconds that threads, of whomever, waited for such pages while they were being read; `None` where that is not seen.
+    pub waited_s: Option<f64>,
+}
+
+/// Of which file somebody pushed pages out, and what the run brought in again of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileRow {
+    /// Its path; `None` where it has none, and where this is `other`.
+    pub path: Option<Foreign>,
+    /// How its pages went; `None`: of several kinds (`other`).
+    pub how: Option<&'static str>,
+    /// Who did it.
+    pub by: By,
+    /// Whether a process of the run did it.
+    pub own: bool,
+    /// Whether this is all that is in no row of a file.
+    pub other: bool,
+    /// Pages that left.
+    pub out_pages: u64,
+    /// Of these, that the run brought in.
+    pub again_pages: Option<u64>,
+    /// Seconds that threads of the run waited for such pages while they were being read.
+    pub waited_s: Option<f64>,
 }
 
 /// What of it concerns a run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Pushed {
     /// By evictor: what the run brought in again first, then what it pushed out.
     pub rows: Vec<Row>,
+    /// The same by file, of what the run brought in again first; the last is all else.
+    pub files: Vec<FileRow>,
     /// Pages that left while it ran, and that it brought in again: the sum of all rows.
     pub again_pages: Option<u64>,
     /// Pages that it pushed out itself: the sum of its own rows.
@@ -73,9 +101,10 @@ pub struct Pushed {
 }
 
 impl Pushed {
-    /// What concerns a run in a bill. `comes`: whether it is seen that pages come back.
+    /// What concerns a run in a bill.
     #[must_use]
-    pub fn new(bill: &Bill, run: u32, comes: bool, names: &mut dyn Names) -> Self {
+    pub fn new(bill: &Bill, run: u32, sees: Sees, names: &mut dyn Names) -> Self {
+        let comes = sees.comes;
         let mut out = Self { forgotten_pages: bill.forgotten, ..Self::default() };
         let mut all: Vec<(&Evictor, &crate::blame::Row, &Counts)> = Vec::new();
         for (evictor, n) in &bill.rows {
@@ -105,6 +134,7 @@ impl Pushed {
             out_pages: n.out,
             back_pages: known(n.back),
             again_pages: known(n.again),
+            waited_s: sees.seconds(n.waited_ns),
         };
         for (evictor, who, n) in all.iter().take(ROWS) {
             out.rows.push(Row {
@@ -126,12 +156,15 @@ impl Pushed {
                 out: sum.out + n.out,
                 back: sum.back + n.back,
                 again: sum.again + n.again,
-                refaulted: 0,
+                waited_ns: sum.waited_ns + n.waited_ns,
+                ..Counts::default()
             });
             if rest != Counts::default() {
                 out.rows.push(row(&rest, own));
             }
         }
+        let rows: Vec<_> = all.iter().map(|(who, _, n)| ((*who).clone(), **n)).collect();
+        out.files = files(bill, &rows, sees, names);
         out
     }
 
@@ -142,19 +175,93 @@ impl Pushed {
     }
 }
 
+/// Of which files, for those who are in rows.
+fn files(bill: &Bill, rows: &[(Evictor, Counts)], sees: Sees, names: &mut dyn Names) -> Vec<FileRow> {
+    let known = |n: u64| sees.comes.then_some(n);
+    let mut all = Vec::new();
+    for (evictor, files) in bill.details.by_evictor(rows) {
+        let again = rows.iter().find(|(who, _)| who == evictor).map_or(0, |(_, n)| n.again);
+        let mut left = again;
+        for file in files {
+            let own =
+                || file.readers.iter().filter(|(r, _)| r.as_ref().is_some_and(|r| r.own)).map(|(_, n)| n);
+            let (mut again, waited): (u64, u64) =
+                (own().map(|n| n.back).sum(), own().map(|n| n.waited_ns).sum());
+            left = left.saturating_sub(again);
+            if file.file.is_none() {
+                // What had no room by file.
+                again += std::mem::take(&mut left);
+            }
+            all.push((evictor, file.file, (file.out, again, waited)));
+        }
+        if left > 0 {
+            all.push((evictor, None, (0, left, 0)));
+        }
+    }
+    all.sort_by_key(|(_, file, (out, again, _))| (file.is_none(), std::cmp::Reverse((*again, *out)), *file));
+    let mut out = Vec::new();
+    let (mut rest, mut more) = ((0, 0, 0), false);
+    for (evictor, file, n) in all {
+        let Some((number, who)) = file.zip(evictor.who.as_ref()).filter(|_| out.len() < FILES) else {
+            rest = (rest.0 + n.0, rest.1 + n.1, rest.2 + n.2);
+            more = true;
+            continue;
+        };
+        let file = bill.details.files.get(&number);
+        let path = file.and_then(|f| names.mounts(f.block.unwrap_or(f.dev)).path(f)).map(Foreign::from);
+        let group = (who.by != 0).then(|| Foreign::from(&*names.cgroup(who.by, 0).path));
+        let process = (!who.process.is_empty()).then(|| Foreign::from(&*who.process));
+        out.push(FileRow {
+            path,
+            how: Some(evictor.how.name()),
+            by: By { cgroup: group, process },
+            own: who.own,
+            other: false,
+            out_pages: n.0,
+            again_pages: known(n.1),
+            waited_s: sees.seconds(n.2),
+        });
+    }
+    if more {
+        let (out_pages, again_pages, waited_s) = (rest.0, known(rest.1), sees.seconds(rest.2));
+        let (path, how, by) = (None, None, By::default());
+        out.push(FileRow { path, how, by, own: false, other: true, out_pages, again_pages, waited_s });
+    }
+    out
+}
+
+/// What of it is seen on this kernel.
+#[derive(Debug, Clone, Copy)]
+pub struct Sees {
+    /// That pages come back.
+    pub comes: bool,
+    /// That threads wait for them.
+    pub waits: bool,
+}
+
+impl Sees {
+    fn seconds(self, ns: u64) -> Option<f64> {
+        #[allow(clippy::cast_precision_loss)]
+        self.waits.then_some(ns as f64 / 1e9)
+    }
+}
+
 /// What is read of it while a run lasts; nothing where nobody asks.
 pub(super) struct Bills {
-    /// The first reading, and whether it is seen that pages come back.
-    began: Option<(Raw, bool)>,
+    /// The first reading, and what is seen.
+    began: Option<(Raw, Sees)>,
     /// When new cgroups are looked up next.
     next: Duration,
 }
 
 impl Bills {
     /// The run begins.
-    pub(super) fn begin(comes: Option<bool>, source: &mut (dyn Follow + '_)) -> anyhow::Result<Self> {
-        let began = comes.map(|comes| anyhow::Ok((source.blame()?, comes))).transpose()?;
-        Ok(Self { began, next: STEP })
+    pub(super) fn begin(sees: Option<Sees>, source: &mut (dyn Follow + '_)) -> anyhow::Result<Self> {
+        let Some(sees) = sees else { return Ok(Self { began: None, next: STEP }) };
+        let first = source.blame()?;
+        // What is in rows of files is then in those of evictors, at the beginning and at the end.
+        let first = Raw { details: source.blame()?.details, ..first };
+        Ok(Self { began: Some((first, sees)), next: STEP })
     }
 
     /// Looks up the names of cgroups that are new, if it is time.
@@ -183,9 +290,9 @@ impl Bills {
         source: &mut (dyn Follow + '_),
         names: &mut dyn Names,
     ) -> anyhow::Result<Option<Pushed>> {
-        let Some((before, comes)) = self.began else { return Ok(None) };
+        let Some((before, sees)) = self.began else { return Ok(None) };
         let bill = Bill::between(&before, &source.blame()?);
-        Ok(Some(Pushed::new(&bill, run, comes, names)))
+        Ok(Some(Pushed::new(&bill, run, sees, names)))
     }
 }
 

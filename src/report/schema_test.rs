@@ -42,6 +42,17 @@ fn a_report_is_as_published() {
         out_pages: 3,
         back_pages: Some(2),
         again_pages: None,
+        waited_s: Some(0.5),
+    };
+    let of_file = super::pushed::FileRow {
+        path: Some("/f".into()),
+        how: Some("limit"),
+        by: By::default(),
+        own: false,
+        other: false,
+        out_pages: 3,
+        again_pages: None,
+        waited_s: None,
     };
     let what_if = crate::whatif::Prediction {
         curve: Some(vec![crate::whatif::Scaled::default()]),
@@ -51,7 +62,7 @@ fn a_report_is_as_published() {
     let full = Run {
         what_if: Some(what_if),
         certificate: Some(certificate),
-        blame: Some(Pushed { rows: vec![row], ..Pushed::default() }),
+        blame: Some(Pushed { rows: vec![row], files: vec![of_file], ..Pushed::default() }),
         number: 1,
         cold: Some("all".into()),
         cold_left: Some(crate::report::cold::Left::default()),

@@ -53,7 +53,7 @@ pub(super) struct Watch<'a> {
     /// Files whose residency was not asked for, since that would have brought their names and inodes into caches.
     pub(super) unasked: usize,
     /// Where who pushes pages out is asked: whether it is seen that they come back.
-    pub(super) comes: Option<bool>,
+    pub(super) comes: Option<super::pushed::Sees>,
     /// A setting of read-ahead that is tried.
     pub(super) trial: Option<Trial>,
     /// Where somebody asked what another size of the cache would bring.

@@ -72,6 +72,7 @@ impl Options {
             None if self.counting.engine == Some(Engine::Classic) => columns::of_classic(wide),
             None if self.counting.engine == Some(Engine::Both) => columns::of_both(wide),
             None if wide => columns::set(columns::WIDE),
+            None if self.by == Some(By::Evictor) => columns::set(columns::EVICTORS),
             None if self.by.is_some() && self.format == Format::Text => columns::set(columns::ROWS),
             None => columns::set(columns::DEFAULT),
         };

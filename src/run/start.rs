@@ -58,6 +58,7 @@ fn live(mut options: Options) -> Result<(), Failure> {
     }
     let mut wants = options.wants();
     wants.files |= filter.files() || options.by.is_some_and(By::files);
+    wants.blame = options.by == Some(By::Evictor);
     let mut engines = Engines::open(&options.counting.session(wants, only), options.counting.engine)
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if let Some(notice) = engines.notice() {

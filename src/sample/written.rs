@@ -270,6 +270,7 @@ impl Reader {
             lost: w.lost.into_owned(),
             memory: w.memory,
             classic: w.classic.map(Cow::into_owned),
+            evictors: None,
             followed: w.followed.map(|f| self.followed(f)).transpose()?.map(Box::new),
         })
     }

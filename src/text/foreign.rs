@@ -43,6 +43,13 @@ impl Foreign {
         self
     }
 
+    /// With another one behind it.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        self.0.extend_from_slice(&other.0);
+        self
+    }
+
     /// A cell of CSV: escaped, and nothing that a spreadsheet takes for a formula.
     #[must_use]
     pub fn cell(&self) -> String {

@@ -61,7 +61,7 @@ const fn lists(by: By) -> &'static [By] {
     match by {
         By::Process => &[By::File, By::Thread],
         // Files are counted by process: which of its threads it was is not known.
-        By::Thread => &[],
+        By::Thread | By::Evictor => &[],
         By::Comm | By::User | By::Cgroup => &[By::Process, By::File],
         By::File => &[By::Process],
         By::Mount | By::Device => &[By::File, By::Process],

@@ -106,6 +106,7 @@ pub const fn name_title(by: By) -> &'static str {
         By::File => "FILE",
         By::Mount => "MOUNT",
         By::Device => "DEVICE",
+        By::Evictor => "WHOSE <- BY WHOM",
     }
 }
 
@@ -130,6 +131,7 @@ pub fn name(by: By, who: &Who) -> Cow<'_, Foreign> {
         By::Mount => who.mount.as_ref(),
         By::Device => who.device.as_ref(),
         By::File => who.path.as_ref(),
+        By::Evictor => return Cow::Owned(who.pushed()),
     };
     match (text, by, who.uid, who.inode) {
         (Some(text), ..) => Cow::Borrowed(text),

@@ -150,7 +150,7 @@ pub fn commands(by: By, who: &Who) -> Vec<Vec<OsString>> {
             ],
             None => Vec::new(),
         },
-        By::User | By::Device => Vec::new(),
+        By::User | By::Device | By::Evictor => Vec::new(),
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn has_thread(by: By, who: &Who, row: &RowSample, names: &mut dyn Nam
         By::Comm => who.comm.as_ref() == Some(&row.process.foreign()),
         By::User => who.uid == Some(row.uid),
         By::Cgroup => who.cgroup.as_ref().is_some_and(|c| c.raw() == names.cgroup(row.cgroup, row.tgid).path),
-        By::File | By::Mount | By::Device => false,
+        By::File | By::Mount | By::Device | By::Evictor => false,
     }
 }
 
@@ -31,6 +31,7 @@ pub(super) fn has_file(by: By, who: &Who, row: &FileSample, names: &mut dyn Name
     let file: &Arc<_> = &row.file;
     let dev = file.block.unwrap_or(file.dev);
     match by {
+        By::Evictor => false,
         By::Process | By::Thread => who.pid == Some(row.tgid),
         By::Comm => who.comm.as_ref() == Some(&row.process.foreign()),
         By::User => who.uid == Some(row.uid),

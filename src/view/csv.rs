@@ -82,6 +82,9 @@ const UNIT: Field = ("unit", |w| text(&w.unit));
 const PATH: Field = ("path", |w| text(&w.path));
 const DEVICE: Field = ("device", |w| text(&w.device));
 const INODE: Field = ("inode", |w| number(w.inode));
+const HOW: Field = ("how", |w| w.how.unwrap_or_default().into());
+const OWNER: Field = ("owner", |w| text(&w.owner));
+const LIMIT_OF: Field = ("limit_of", |w| text(&w.limit_of));
 const MOUNT: Field = ("mount", |w| text(&w.mount));
 
 fn number(n: Option<impl ToString>) -> String {
@@ -103,6 +106,7 @@ const fn keys(by: Option<By>) -> &'static [Field] {
         Some(By::File) => &[PATH, DEVICE, INODE, MOUNT],
         Some(By::Mount) => &[MOUNT, DEVICE],
         Some(By::Device) => &[DEVICE],
+        Some(By::Evictor) => &[HOW, OWNER, CGROUP, COMM, LIMIT_OF],
     }
 }
 
@@ -116,6 +120,7 @@ const fn naming(by: Option<By>) -> &'static str {
         Some(By::File) => "path",
         Some(By::Mount) => "mount",
         Some(By::Device) => "device",
+        Some(By::Evictor) => "owner",
     }
 }
 

@@ -145,6 +145,7 @@ pub(crate) fn sample(start: Moment, after: Duration, counters: &[(Counter, u64)]
         lost: Lost::default(),
         memory: MEMORY,
         classic: None,
+        evictors: None,
         followed: None,
     }
 }

@@ -55,7 +55,7 @@ fn classic(c: &classic::Figures) -> (String, Value) {
     ("classic".into(), Value::Object(out))
 }
 
-fn row(row: &Row) -> Value {
+fn row(row: &Row, by: Option<By>) -> Value {
     let mut out = Map::new();
     let who = &row.who;
     if who.other {
@@ -79,6 +79,12 @@ fn row(row: &Row) -> Value {
         out.insert(key.into(), value);
     }
     groups(true, &row.figures, &mut out);
+    if by == Some(By::Evictor) {
+        out.insert("how".into(), json!(who.how));
+        out.insert("owner".into(), json!(who.owner));
+        out.insert("limit_of".into(), json!(who.limit_of));
+        out.insert("cache".into(), Value::Object(group("cache", &row.figures)));
+    }
     out.extend(row.classic.as_ref().map(classic));
     Value::Object(out)
 }
@@ -125,7 +131,7 @@ impl Json {
         lost.insert("reasons".into(), reasons.collect());
         out.insert("lost".into(), Value::Object(lost));
         if self.by.is_some() && !total {
-            out.insert("rows".into(), interval.rows.iter().map(row).collect());
+            out.insert("rows".into(), interval.rows.iter().map(|r| row(r, self.by)).collect());
         }
         Value::Object(out)
     }

@@ -105,6 +105,8 @@ const UID: Key = key("UID", ID, |w| number(w.uid));
 const COMMAND: Key = key("COMMAND", 0, |w| name(w.comm.as_ref()));
 const USER: Key = key("USER", 0, |w| name(w.user.as_ref()));
 const DEVICE: Key = key("DEVICE", 15, |w| name(w.device.as_ref()));
+const HOW: Key = key("HOW", 11, |w| w.how.unwrap_or("-").into());
+const PUSHED: Key = key("WHOSE <- BY WHOM", 0, |w| w.pushed().to_string());
 const LAST_DEVICE: Key = Key { width: 0, ..DEVICE };
 const MOUNT: Key = key("MOUNT", 0, |w| name(w.mount.as_ref()));
 const CGROUP: Key = key("CGROUP", 0, |w| match &w.container {
@@ -136,6 +138,7 @@ const fn keys(by: Option<By>) -> &'static [Key] {
         Some(By::File) => &[FILE],
         Some(By::Mount) => &[DEVICE, MOUNT],
         Some(By::Device) => &[LAST_DEVICE],
+        Some(By::Evictor) => &[HOW, PUSHED],
     }
 }
 

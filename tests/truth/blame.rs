@@ -1,5 +1,6 @@
 //! Who took whose pages out: two cgroups, of which one reads and owns, and the other evicts, in each way there is. How many
-//! pages go is known by mincore, what the kernel reclaims and reads back in by the cgroup's own `memory.stat`.
+//! pages go is known by mincore, what the kernel reclaims and reads back in by the cgroup's own `memory.stat` and, where memory of
+//! the machine is short, by /proc/vmstat.
 
 use std::fs::File;
 use std::fs::OpenOptions;
@@ -117,9 +118,28 @@ pub fn child(words: &[String]) -> Result<()> {
             });
             map.advise(libc::MADV_PAGEOUT)?;
         }
+        "hog" => {
+            // All that is free, and what half of the file takes: by many, so that some must make room themselves.
+            let bytes = (meminfo("MemFree:")? + path.metadata()?.len() / 2) as usize / HOGS;
+            std::thread::scope(|scope| {
+                for _ in 0..HOGS {
+                    scope.spawn(|| std::hint::black_box(vec![1u8; bytes]).len());
+                }
+            });
+        }
         _ => anyhow::bail!("{what}"),
     }
     Ok(())
+}
+
+/// Threads that want memory.
+const HOGS: usize = 4;
+
+/// A line of /proc/meminfo, in bytes.
+fn meminfo(key: &str) -> Result<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key)).with_context(|| key.to_owned())?;
+    Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? << 10)
 }
 
 /// Pages of a file in the cache, and the one past its end that old kernels read ahead.
@@ -152,6 +172,8 @@ struct Run<'a> {
     other: Group,
     dir: &'a Path,
     notes: Vec<String>,
+    /// For pages that came back.
+    waited: Duration,
 }
 
 impl Run<'_> {
@@ -173,6 +195,150 @@ impl Run<'_> {
         rows.map(|(_, n)| *n).next().unwrap_or_default()
     }
 
+    /// Pages of the owner that went in one of these ways, whoever took them, and what came of it.
+    fn of_owner(&self, bill: &Bill, hows: &[How]) -> Counts {
+        let mine = |who: &cachetop::blame::Evictor| {
+            hows.contains(&who.how) && who.who.as_ref().is_some_and(|row| row.owner == self.owner.id)
+        };
+        bill.rows.iter().filter(|(who, _)| mine(who)).fold(Counts::default(), |sum, (_, n)| Counts {
+            out: sum.out + n.out,
+            back: sum.back + n.back,
+            refaulted: sum.refaulted + n.refaulted,
+            waits: sum.waits + n.waits,
+            waited_ns: sum.waited_ns + n.waited_ns,
+            ..sum
+        })
+    }
+
+    /// What is said of one file: its name, and what went.
+    fn share(&self, bill: &Bill, how: How, name: &str) -> Result<u64> {
+        let files = bill.details.by_evictor(&bill.rows);
+        let (_, files) = files.iter().find(|(who, _)| who.how == how).context("no such row")?;
+        let is = |file: &u64| bill.details.files.get(file).is_some_and(|f| f.name.ends_with(name));
+        let file = files.iter().find(|f| f.file.as_ref().is_some_and(is));
+        Ok(file.with_context(|| format!("{name} is not in {:?}", bill.details))?.out)
+    }
+
+    /// Who brought pages in again, and whether it was waited for.
+    fn read_again(&mut self, bill: &Bill, how: How, gone: u64, took: Duration) -> Result<()> {
+        let files = bill.details.by_evictor(&bill.rows);
+        let (_, files) = files.iter().find(|(who, _)| who.how == how).context("no such row")?;
+        let readers = files.iter().flat_map(|f| &f.readers).filter_map(|(r, n)| Some((r.as_ref()?, n)));
+        let mine = readers.filter(|(r, _)| r.by == self.owner.id && r.process == b"exe");
+        let (mut back, mut waited) = (0, 0);
+        mine.for_each(|(_, n)| (back, waited) = (back + n.back, waited + n.waited_ns));
+        ensure!((gone..=gone + METADATA).contains(&back), "{gone} came back, by the owner {back}");
+        if self.session.plan().sees(Event::WaitOf) {
+            let waited = Duration::from_nanos(waited);
+            ensure!(waited <= took, "{waited:?} of {took:?} were waited: {bill:?}");
+            self.waited += waited;
+            self.notes.push(format!("{}: {waited:?} of {took:?} were waited", how.name()));
+        }
+        Ok(())
+    }
+
+    /// Somebody takes all memory there is: pages of the owner go by kswapd, and by those who need room at once.
+    fn short_of_memory(&mut self) -> Result<PathBuf> {
+        const KEYS: [&str; 2] = ["pgsteal_kswapd", "pgsteal_direct"];
+        const HOWS: [How; 2] = [How::Kswapd, How::Direct];
+        let pages = (meminfo("MemTotal:")? / 4 / sys::page_size()) as usize;
+        let path = file(self.dir, "wanted", pages)?;
+        self.owner.does("read", &path)?;
+        let before = cached(&path, pages)?;
+        let (had, stolen) = (KEYS.map(sys::vmstat), self.owner.stat("pgsteal"));
+        let (bill, _) = self.during(|run| run.other.does("hog", &path))?;
+        let gone = before - cached(&path, pages)?;
+        let took = [0, 1].map(|i| sys::vmstat(KEYS[i]) - had[i]);
+        let seen = HOWS.map(|how| bill.sum(|other| other == how).out);
+        let owners = self.of_owner(&bill, &HOWS).out;
+        let told = format!("{KEYS:?} {took:?}, seen {seen:?}; {gone} pages of the owner went, {owners} seen");
+        // Reclaim also frees what has no place in a file any more.
+        ensure!((0..2).all(|i| seen[i] <= took[i] && took[i] - seen[i] <= METADATA), "{told}");
+        ensure!(gone > 0 && (gone..=gone + METADATA).contains(&owners), "{told}");
+        let until = Instant::now() + Duration::from_secs(30);
+        while let (Some(had), Some(now)) = (stolen, self.owner.stat("pgsteal")) {
+            let rise = now - had;
+            if rise >= owners && rise - owners <= METADATA {
+                break;
+            }
+            ensure!(Instant::now() < until, "pgsteal of the owner {rise}: {told}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        self.notes.push(told);
+        let (counted, began) = (self.refaulted()?, Instant::now());
+        let had = self.owner.stat("workingset_refault_file");
+        let (bill, _) = self.during(|run| run.owner.does("read", &path))?;
+        let took = began.elapsed();
+        let back = self.of_owner(&bill, &HOWS);
+        let waited = Duration::from_nanos(back.waited_ns);
+        ensure!(waited <= took, "{waited:?} of {took:?} were waited");
+        self.waited += waited;
+        // Two processors that write to one set at a time may lose an entry (bpf/blame.h).
+        let least = gone - gone / 1000 - bill.forgotten.min(gone / 100);
+        ensure!((least..=gone + METADATA).contains(&back.back), "{gone} went, back {back:?}");
+        self.notes.push(format!(
+            "of these {} came back in {took:?}, of which {waited:?} in {} waits",
+            back.back, back.waits
+        ));
+        if self.session.plan().sees(Event::RefaultOf) {
+            let counted = self.refaulted()? - counted;
+            let billed = bill.sum(|_| true).refaulted + bill.strangers;
+            ensure!(billed == counted, "{billed} billed, {counted} counted");
+            let lots = if old() { 32 * std::thread::available_parallelism()?.get() as u64 } else { 0 };
+            let until = Instant::now() + Duration::from_secs(30);
+            while let (Some(had), Some(now)) = (had, self.owner.stat("workingset_refault_file")) {
+                let rise = now - had;
+                if rise.abs_diff(back.refaulted) <= lots + bill.strangers {
+                    self.notes.push(format!("refaults: {rise} by memory.stat, {} seen", back.refaulted));
+                    break;
+                }
+                ensure!(Instant::now() < until, "workingset_refault_file {rise}, seen {back:?}");
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+        Ok(path)
+    }
+
+    /// DAMON takes what nobody uses.
+    fn damon(&mut self, path: &Path) -> Result<()> {
+        let dir = Path::new("/sys/module/damon_reclaim/parameters");
+        if !dir.exists() {
+            self.notes.push("no DAMON here".into());
+            return Ok(());
+        }
+        let pages = (path.metadata()?.len() / sys::page_size()) as usize;
+        let set = |name: &str, value: &str| {
+            std::fs::write(dir.join(name), value).with_context(|| format!("damon_reclaim: {name}"))
+        };
+        // Whatever is free, of all that was not used for a moment.
+        for (name, value) in [
+            ("min_age", "200000"),
+            ("quota_ms", "0"),
+            ("quota_sz", "1073741824"),
+            ("wmarks_high", "1000"),
+            ("wmarks_mid", "999"),
+            ("wmarks_low", "0"),
+        ] {
+            set(name, value)?;
+        }
+        let before = cached(path, pages)?;
+        let (bill, _) = self.during(|_| {
+            set("enabled", "Y")?;
+            let until = Instant::now() + Duration::from_secs(60);
+            while Instant::now() < until && before - cached(path, pages)? < 1024 {
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            set("enabled", "N")?;
+            std::thread::sleep(Duration::from_secs(1));
+            Ok(())
+        })?;
+        let gone = before - cached(path, pages)?;
+        let seen = self.of_owner(&bill, &[How::Damon]).out;
+        ensure!((gone..=gone + METADATA).contains(&seen), "DAMON: {gone} pages went, {seen} seen: {bill:?}");
+        self.notes.push(format!("damon: {gone} pages went, {seen} seen"));
+        Ok(())
+    }
+
     /// The owner reads a file; the other takes it out; the owner reads it again.
     fn taken(&mut self, what: &str, how: How) -> Result<()> {
         let path = file(self.dir, what, PAGES)?;
@@ -189,8 +355,15 @@ impl Run<'_> {
             "{what}: {gone} pages went, seen {out}: {bill:?}"
         );
         self.notes.push(format!("{}: {gone} pages went, {out} seen", how.name()));
+        if how != How::Deleted {
+            let share = self.share(&bill, how, &format!("/{what}"))?;
+            ensure!(share == gone, "{what}: {gone} pages of the file went, seen {share}: {bill:?}");
+        }
         if after == 0 && path.exists() && path.metadata()?.len() > 0 {
+            let began = Instant::now();
             let (bill, _) = self.during(|run| run.owner.does("read", &path))?;
+            let took = began.elapsed();
+            self.read_again(&bill, how, gone, took)?;
             let back = self.row(&bill, how, &self.other).back;
             ensure!(
                 (gone..=gone + slack).contains(&back),
@@ -280,10 +453,7 @@ impl Run<'_> {
                 continue;
             }
             let (evicted, removed) = (total.get(Counter::Evicted), total.get(Counter::Removed));
-            // What MADV_PAGEOUT takes has no mark of reclaim on old kernels.
-            let marked: fn(How) -> bool =
-                if old() { |how| how.reclaims() && how != How::Pageout } else { How::reclaims };
-            let by_reclaim = all(&now, marked);
+            let by_reclaim = all(&now, How::reclaims);
             let otherwise = all(&now, |_| true) - by_reclaim;
             ensure!(
                 (evicted, removed) == (by_reclaim, otherwise),
@@ -298,18 +468,30 @@ impl Run<'_> {
 
 fn all(session: &mut Session, dir: &Path) -> Result<Vec<String>> {
     let (owner, other) = (Group::new("owner")?, Group::new("other")?);
-    let mut run = Run { session, owner, other, dir, notes: Vec::new() };
+    let mut run = Run { session, owner, other, dir, notes: Vec::new(), waited: Duration::ZERO };
     let mut wrong = Vec::new();
     for (what, how) in [
         ("dontneed", How::Dontneed),
         ("truncate", How::Truncated),
         ("unlink", How::Deleted),
         ("drop", How::Dropped),
-        ("pageout", How::Pageout),
+        // Which has no mark of reclaim on old kernels.
+        ("pageout", if old() { How::Advised } else { How::Pageout }),
     ] {
         wrong.extend(run.taken(what, how).err().map(|e| format!("{e:#}")));
     }
+    match run.short_of_memory() {
+        Ok(path) => {
+            wrong.extend(run.damon(&path).err().map(|e| format!("{e:#}")));
+            std::fs::remove_file(&path)?;
+        }
+        Err(e) => wrong.push(format!("{e:#}")),
+    }
     wrong.extend(run.limited().err().map(|e| format!("{e:#}")));
+    // A page may be there before its reader looks, but not each of them.
+    if run.waited.is_zero() && run.session.plan().sees(Event::WaitOf) {
+        wrong.push("nothing was waited for".into());
+    }
     wrong.extend(run.adds_up().err().map(|e| format!("{e:#}")));
     let notes = std::mem::take(&mut run.notes);
     ensure!(wrong.is_empty(), "{}; right: {}", wrong.join("; "), notes.join("; "));
@@ -331,7 +513,7 @@ pub fn run(args: &Args, dirs: &[(Fs, PathBuf)], tally: &mut Tally) -> Result<()>
         println!("blame: not run, for there is no directory on ext4");
         return Ok(());
     };
-    let wants = Wants { blame: true, ..Wants::default() };
+    let wants = Wants { blame: true, bill: true, ..Wants::default() };
     let (without_functions, without_kprobes) = (args.without_functions, args.without_kprobes);
     let mut session =
         Session::open(&Options { wants, without_functions, without_kprobes, ..Options::default() })?;

@@ -81,11 +81,16 @@ cache in whose context it did (reclaim by a thread, for the limit of a
 cgroup or by kswapd; memory.reclaim, MADV_PAGEOUT, DAMON, fadvise,
 drop_caches, truncation, deletion), which cgroup it was charged to, and
 whether it came back. REFAULTS is what the kernel itself took for read back
-in. The rows add up to what was evicted and removed. --json has the same as
-one object. With '-- COMMAND' or '-p PID --for TIME', --blame takes no time:
-the report ends with what was pushed out while it ran and brought in again
-by it, by whom, and what it pushed out itself. docs/guide/who-evicted.md has
-what each word means and when not to believe it.",
+in, WAITED how long threads waited for such pages while they were being
+read. The rows add up to what was evicted and removed; below them stand the
+files, and who read them again. -p, --comm and --cgroup leave what these
+pushed out or brought in again, and what was charged to such a cgroup.
+--json has the same as one object. '--by evictor' has the same rows interval
+by interval, without files. With '-- COMMAND' or '-p PID --for TIME',
+--blame takes no time: the report ends with what was pushed out while it ran
+and brought in again by it, by whom, and what it pushed out itself.
+docs/guide/who-evicted.md has what each word means and when not to believe
+it.",
     ),
     (
         "Working set",

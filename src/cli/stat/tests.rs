@@ -165,7 +165,7 @@ fn blame_goes_alone() {
     assert_eq!(args.check(), Ok(()));
     let Ok(Task::Blame(options)) = args.task() else { panic!("something else") };
     assert_eq!((options.time, options.json), (Duration::from_millis(500), true));
-    for other in [&["1"][..], &["--csv"], &["--by", "file"], &["--what-if", "1"]] {
+    for other in [&["1"][..], &["--csv"], &["--by", "file"], &["--what-if", "1"], &["--file", "/f"]] {
         let words = [&["cachestat", "--blame", "1"], other].concat();
         assert!(Args::try_parse_from(words).is_err(), "{other:?}");
     }
@@ -173,13 +173,26 @@ fn blame_goes_alone() {
         &["--engine", "classic"][..],
         &["--record", "/x"],
         &["--replay", "/x"],
-        &["-p", "1"],
         &["--unit", "pages"],
         &["-p", "1", "--for", "1"],
         &["--", "true"],
         &["--compare-commands", "a", "b"],
     ] {
         let words = [&["cachestat", "--blame", "1"], other].concat();
+        assert!(Args::parse_from(words).check().is_err(), "{other:?}");
+    }
+}
+
+#[test]
+fn blame_takes_who_is_asked_for() {
+    let args = Args::parse_from(["cachestat", "--blame", "1", "-p", "7", "--cgroup", "/a", "--comm", "tar"]);
+    assert_eq!(args.check(), Ok(()));
+    let Ok(Task::Blame(options)) = args.task() else { panic!("something else") };
+    assert_eq!((options.chosen.pid, options.chosen.cgroup.as_deref()), (Some(7), Some("/a")));
+    let args = Args::parse_from(["cachestat", "--by", "evictor", "--cgroup", "/a", "1"]);
+    assert_eq!(args.check(), Ok(()));
+    for other in [["--record", "/x"], ["--replay", "/x"], ["--file", "/f"], ["--engine", "classic"]] {
+        let words = [&["cachestat", "--by", "evictor"], &other[..]].concat();
         assert!(Args::parse_from(words).check().is_err(), "{other:?}");
     }
 }

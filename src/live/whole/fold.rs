@@ -71,7 +71,7 @@ pub(super) const fn owner(by: By, (tgid, process, uid, cgroup): (u32, Comm, u32,
         By::Comm => Some(Shared::Comm(process)),
         By::User => Some(Shared::User(uid)),
         By::Cgroup => Some(Shared::Cgroup(cgroup)),
-        By::Thread | By::File | By::Mount | By::Device => None,
+        By::Thread | By::File | By::Mount | By::Device | By::Evictor => None,
     }
 }
 

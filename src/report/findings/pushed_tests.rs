@@ -25,6 +25,7 @@ fn row(how: How, own: bool, out: u64, back: u64, again: u64) -> Row {
         out_pages: out,
         back_pages: Some(back),
         again_pages: Some(again),
+        waited_s: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::page::Page;
 use crate::report::data::Run;
+use crate::report::pushed::FileRow;
 use crate::report::pushed::Pushed;
 use crate::report::pushed::Row;
 use crate::report::units::count;
@@ -10,7 +11,7 @@ use crate::text::width::ending;
 
 /// Rows that are shown, and with -v.
 const ROWS: [usize; 2] = [3, 20];
-/// Columns of a row before the names.
+/// Columns of a row before the names, as many as there are in a row of a file.
 const BEFORE: usize = 49;
 
 /// The section; nothing where nobody asked.
@@ -47,6 +48,7 @@ pub(super) fn show(run: &Run, many: bool, page: &mut Page) {
             count(rest.len() as u64)
         ));
     }
+    files(pushed, shown, page);
     if pushed.unknown_pages > 0 {
         let text = format!(
             "There was no room for all rows: of {} that left it is not known who pushed them out.",
@@ -78,7 +80,43 @@ fn sentence(pushed: &Pushed, page: &Page) -> String {
         (n, None) => format!("it pushed out {} itself", page.amount(n)),
         (n, Some(back)) => format!("it pushed out {} itself, of which {back} came back", page.amount(n)),
     };
-    format!("{again}; {own}.")
+    // Of whatever the run brought in again.
+    let waited = pushed.files.iter().map(|f| f.waited_s).sum::<Option<f64>>().filter(|s| *s >= 0.001);
+    let waited = waited.map_or_else(String::new, |s| format!(", and it waited {s:.3} s for them"));
+    format!("{again}{waited}; {own}.")
+}
+
+/// Of which files it brought pages in again.
+fn files(pushed: &Pushed, shown: usize, page: &mut Page) {
+    let again: Vec<&FileRow> =
+        pushed.files.iter().filter(|f| !f.other && f.again_pages.is_some_and(|n| n > 0)).collect();
+    if again.is_empty() {
+        return;
+    }
+    page.line(&format!("  {:>10} {:>10} {:>10}  {:<11}  FILE <- BY WHOM", "OUT", "AGAIN", "WAITED", "HOW"));
+    for file in again.iter().take(shown) {
+        let (out, again) = (amount(Some(file.out_pages), page), amount(file.again_pages, page));
+        let waited = file.waited_s.map_or_else(|| "-".into(), |s| format!("{s:.3} s"));
+        let process = foreign::or(file.by.process.as_ref(), "-");
+        let by = match (file.own, &file.by.process) {
+            (true, _) => format!("the command ({process})"),
+            (false, None) => "kswapd".to_owned(),
+            (false, Some(_)) => format!("{} ({process})", foreign::or(file.by.cgroup.as_ref(), "-")),
+        };
+        let room = page.style.width.saturating_sub(BEFORE + " <- ".len() + by.chars().count()).max(8);
+        let name = ending(&foreign::or(file.path.as_ref(), "(no name)"), room);
+        let how = file.how.unwrap_or("-");
+        page.line(&format!("  {out:>10} {again:>10} {waited:>10}  {how:<11}  {name} <- {by}"));
+    }
+    let rest = &again[shown.min(again.len())..];
+    if !rest.is_empty() {
+        let (out, back) = (rest.iter().map(|f| f.out_pages).sum(), rest.iter().map(|f| f.again_pages).sum());
+        let (out, back) = (amount(Some(out), page), amount(back, page));
+        let waited = rest.iter().map(|f| f.waited_s).sum::<Option<f64>>();
+        let waited = waited.map_or_else(|| "-".into(), |s| format!("{s:.3} s"));
+        let more = count(rest.len() as u64);
+        page.line(&format!("  {out:>10} {back:>10} {waited:>10}  in {more} more files (--json)"));
+    }
 }
 
 fn amount(pages: Option<u64>, page: &Page) -> String {

@@ -1,0 +1,100 @@
+//! Rows of those who pushed pages out of the cache.
+
+use std::collections::HashMap;
+
+use super::filter::Filter;
+use crate::blame::Bill;
+use crate::blame::Counts;
+use crate::blame::Evictor;
+use crate::blame::Row as Whose;
+use crate::figures::Figure;
+use crate::figures::Figures;
+use crate::model::Interval;
+use crate::model::Row;
+use crate::model::Who;
+use crate::names::Names;
+use crate::plan::Event;
+use crate::plan::Plan;
+use crate::sample::Sample;
+use crate::text::foreign::Foreign;
+
+/// What rows can have: what reclaim took, what went otherwise, and what the kernel takes for read back in.
+fn figures(rows: &[(Evictor, Counts)], more: u64, refaults: bool) -> Figures {
+    let mut out = Figures::unknown();
+    let sum =
+        |which: fn(&Evictor) -> bool| rows.iter().filter(|(who, _)| which(who)).map(|(_, n)| n.out).sum();
+    out.set(Figure::Evicted, Some(sum(|who| who.how.reclaims())));
+    out.set(Figure::Removed, Some(sum(|who| !who.how.reclaims())));
+    let refaulted = rows.iter().fold(more, |sum, (_, n)| sum + n.refaulted);
+    out.set(Figure::Refaulted, refaults.then_some(refaulted));
+    out
+}
+
+fn who(evictor: &Evictor, whose: &Whose, names: &mut dyn Names) -> Who {
+    let mut group = |id: u64| (id != 0).then(|| Foreign::from(&*names.cgroup(id, 0).path));
+    Who {
+        how: Some(evictor.how.name()),
+        owner: group(whose.owner),
+        cgroup: group(whose.by),
+        comm: (!whose.process.is_empty()).then(|| Foreign::from(&*whose.process)),
+        limit_of: group(whose.limit),
+        ..Who::default()
+    }
+}
+
+/// Makes rows of what was counted by evictor, most pages first, and returns what the line above them says of the same: it is made
+/// of these counts, too, which are read at another moment than all others.
+pub(super) fn put(
+    out: &mut Interval,
+    (before, now): (&Sample, &Sample),
+    plan: &Plan,
+    filter: &Filter,
+    names: &mut dyn Names,
+) -> Figures {
+    let Some((had, has)) = before.evictors.as_deref().zip(now.evictors.as_deref()) else {
+        return Figures::unknown();
+    };
+    let mut bill = Bill::between(had, has);
+    let refaults = plan.sees(Event::RefaultOf);
+    let mut unknown = bill.strangers;
+    if !filter.is_empty() {
+        unknown = 0;
+        let group = filter.cgroup.as_ref().filter(|_| filter.pid.is_none() && filter.comm.is_none());
+        bill.choose(|owner| {
+            group.is_some_and(|want| crate::cgroup::is_below(&names.cgroup(owner, 0).path, want))
+        });
+    }
+    let line = figures(&bill.rows, unknown, refaults);
+    for figure in [Figure::Evicted, Figure::Removed, Figure::Refaulted] {
+        if let Some(n) = line.get(figure) {
+            out.total.set(figure, Some(n));
+        }
+    }
+    // Runs of a command and what was asked for make rows of their own below, which are one here.
+    let mut at: HashMap<(crate::blame::How, Whose), usize> = HashMap::new();
+    let mut rows: Vec<Vec<(Evictor, Counts)>> = Vec::new();
+    for (evictor, n) in &bill.rows {
+        let Some(whose) = &evictor.who else { continue };
+        let key = (evictor.how, Whose { run: 0, own: false, ..whose.clone() });
+        let place = *at.entry(key).or_insert_with(|| {
+            rows.push(Vec::new());
+            rows.len() - 1
+        });
+        if let Some(row) = rows.get_mut(place) {
+            row.push((evictor.clone(), *n));
+        }
+    }
+    let row = |all: &Vec<(Evictor, Counts)>| {
+        let (evictor, _) = all.first()?;
+        let figures = figures(all, 0, refaults);
+        let nothing = !Figure::ALL.iter().any(|f| figures.get(*f).is_some_and(|n| n > 0));
+        let who = who(evictor, evictor.who.as_ref()?, names);
+        (!nothing).then_some(Row { who, figures, classic: None })
+    };
+    out.rows = rows.iter().filter_map(row).collect();
+    out.groups = out.rows.len();
+    line
+}
+
+#[cfg(test)]
+mod tests;
