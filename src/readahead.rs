@@ -10,6 +10,7 @@ pub mod keeper;
 mod pages;
 mod simulation;
 mod sums;
+mod tree;
 mod window;
 
 pub use simulation::Simulation;

@@ -1,9 +1,12 @@
 //! Which pages of a file are in the simulated cache.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
 
 /// Pages for which there is one piece of memory.
 const CHUNK: u64 = 512;
+/// Pages of nodes of the kernel's tree that are longer than that, as powers of two.
+const LONG: [u32; 8] = [12, 18, 24, 30, 36, 42, 48, 54];
 
 const PRESENT: u16 = 0x8000;
 const USED: u16 = 0x4000;
@@ -27,6 +30,10 @@ pub(super) struct Folio {
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     chunks: HashMap<u64, Box<[u16; CHUNK as usize]>>,
+    /// Stretches with something in them: pages as a power of two, and which of that length. Those shorter than a chunk are
+    /// looked through.
+    stretches: HashSet<(u32, u64)>,
+    last: u64,
 }
 
 impl Pages {
@@ -40,12 +47,33 @@ impl Pages {
     }
 
     fn change(&mut self, page: u64) -> &mut u16 {
-        let chunk = self.chunks.entry(page / CHUNK).or_insert_with(|| Box::new([0; CHUNK as usize]));
+        let stretches = &mut self.stretches;
+        let chunk = self.chunks.entry(page / CHUNK).or_insert_with(|| {
+            stretches.extend(LONG.map(|shift| (shift, page >> shift)));
+            Box::new([0; CHUNK as usize])
+        });
         &mut chunk[(page % CHUNK) as usize]
     }
 
     pub(super) fn has(&self, page: u64) -> bool {
         self.at(page) & PRESENT != 0
+    }
+
+    /// The last page that there ever was; 0 if there was none.
+    pub(super) const fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Whether one of the pages from this one on is there: so many as the power of two says, a multiple of 6.
+    pub(super) fn any(&self, first: u64, shift: u32) -> bool {
+        match shift {
+            0..9 => {
+                let from = (first % CHUNK) as usize;
+                let chunk = self.chunks.get(&(first / CHUNK));
+                chunk.is_some_and(|c| c[from..].iter().take(1 << shift).any(|p| p & PRESENT != 0))
+            }
+            _ => self.stretches.contains(&(shift, first >> shift)),
+        }
     }
 
     /// The folio that a page is of.
@@ -63,6 +91,7 @@ impl Pages {
             return false;
         }
         let size = u16::try_from(size).unwrap_or(0) & SIZE;
+        self.last = self.last.max(first + (1 << order) - 1);
         let state = PRESENT | size << SIZE_SHIFT | u16::try_from(order).unwrap_or(0) & ORDER;
         for page in pages {
             *self.change(page) = if marked && page == first { state | MARKED } else { state };
@@ -81,25 +110,5 @@ impl Pages {
         let first = *state & USED == 0;
         *state |= USED;
         first.then_some(usize::from(*state >> SIZE_SHIFT & SIZE))
-    }
-
-    /// The nearest page before this one that is not there, among so many; `None`: all are, from the beginning of the file.
-    pub(super) fn missing_before(&self, page: u64, within: u64) -> Option<u64> {
-        let mut at = page;
-        for _ in 0..within {
-            if at == 0 {
-                return None;
-            }
-            at -= 1;
-            if !self.has(at) {
-                return Some(at);
-            }
-        }
-        at.checked_sub(1)
-    }
-
-    /// The next page from this one on that is not there, among so many; else the one behind them.
-    pub(super) fn missing_from(&self, page: u64, within: u64) -> u64 {
-        (page..page + within).find(|p| !self.has(*p)).unwrap_or(page + within)
     }
 }

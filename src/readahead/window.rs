@@ -4,6 +4,7 @@ use super::pages::Folio;
 use super::pages::Pages;
 use super::sums::SIZES;
 use super::sums::Sums;
+use super::tree;
 
 /// `struct file_ra_state`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -85,11 +86,13 @@ impl Reader<'_> {
         let follows = given.before.is_some_and(|before| index.wrapping_sub(before) <= 1);
         if index == 0 || request > max || follows {
             let size = init_size(request, max);
-            let async_size = if size > request { size - request } else { size };
+            // From half of it on where it is no more than the request; all of it before 6.12, as far as can be told.
+            let whole = if given.aligned { size / 2 } else { size };
+            let async_size = if size > request { size - request } else { whole };
             *self.state = State { start: index, size, async_size, order: 0 };
             return self.submit(0);
         }
-        let miss = self.pages.missing_before(index, max);
+        let miss = tree::missing_before(self.pages, index - 1, max);
         let mut run = miss.map_or(index, |miss| index - miss - 1);
         if run <= request {
             return self.plain(index, request, 0, 0);
@@ -103,7 +106,8 @@ impl Reader<'_> {
 
     /// `page_cache_async_ra`: a folio with a mark is read.
     pub(super) fn marked(&mut self, folio: Folio, request: u64) {
-        if self.given.pages == 0 {
+        let given = self.given;
+        if given.pages == 0 {
             return;
         }
         self.pages.unmark(folio.first);
@@ -114,7 +118,9 @@ impl Reader<'_> {
             self.state.start += size;
             self.state.size = size.max(next_size(size, max));
         } else {
-            let start = self.pages.missing_from(folio.first + 1, max);
+            // Before 6.17, the last page that was looked at where none is missing.
+            let none = folio.first + max + u64::from(given.aligned);
+            let start = tree::missing_from(self.pages, folio.first + 1, max).unwrap_or(none);
             if start - folio.first > max {
                 return;
             }
@@ -122,7 +128,7 @@ impl Reader<'_> {
             self.state.size = next_size(start - folio.first + request, max);
         }
         let mut order = folio.order + 2;
-        if self.given.aligned {
+        if given.aligned {
             order = self.state.order + 2;
             let align = 1 << order.min(max.trailing_zeros());
             let end = self.state.start + self.state.size;

@@ -146,6 +146,13 @@ pub fn read_ahead_is_predicted(dir: &Path) {
         );
         assert!(predicted.abs_diff(there) * 10 <= there, "{pattern}: {file:#}");
         assert!(was.as_u64().unwrap().abs_diff(first) * 10 <= first, "{pattern}: {file:#}");
+        if *pattern == "two_streams" {
+            // Windows that leave a page out, as the kernel's do: without those there are 5.
+            let waits = |of: &Value| of["waits"].as_u64().unwrap();
+            let (said, waited) = (waits(&trial["predicted"]["as_it_was"]), waits(&trial["counted"][0]));
+            println!("     {pattern:<16} waits: predicted {said}, counted {waited}");
+            assert!(said.abs_diff(waited) * 10 <= waited.max(100), "{trial:#}");
+        }
         assert_eq!(trial["doubts"].as_array().unwrap().len(), 0, "{pattern}: {trial:#}");
         assert!(trial["missed_by"].as_f64().unwrap() <= 0.1 && trial["devices"][0]["restored"] == true);
     }
