@@ -165,7 +165,7 @@ __noinline int flush_extent(struct call *c, u32 i)
 	if (!c || i >= MAX_EXTENTS || !account_call(&a, c))
 		return 0;
 	if (c->leftover_is_readahead)
-		count_prefetch(&a, c->extent_mapping, c->extent[i].first, c->extent[i].last, BITS);
+		count_prefetch(&a, c->extent_mapping, c->extent[i].first, c->extent[i].last, BITS, TOUCH_AHEAD);
 	else
 		COUNT(&a, C_OTHER_FILLS, c->extent[i].last - c->extent[i].first + 1);
 	return 0;

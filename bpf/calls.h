@@ -31,7 +31,7 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 	case NR_fadvise64:
 	case NR_madvise:
 	case NR_process_madvise:
-		count_prefetch(a, (u64)p->mapping, p->first, p->last, BITS);
+		count_prefetch(a, (u64)p->mapping, p->first, p->last, BITS, TOUCH_AHEAD);
 		return;
 	case NR_read:
 	case NR_pread64:

@@ -99,12 +99,13 @@ static __always_inline u64 index_from(void *folio, enum folio_from from)
 }
 
 static __always_inline void count_prefetch(struct account *a, u64 mapping, u64 first, u64 last,
-					   enum ledger_mode mode)
+					   enum ledger_mode mode, enum touch how)
 {
 	if (first > last)
 		return;
 	file_count(file_before(a->row, mapping), FC_PREFETCHED, last - first + 1);
 	COUNT(a, C_PREFETCHED, last - first + 1);
+	touch(a->row, mapping, first, last, how);
 	if (ready)
 		ledger_set(mapping, first, last, mode);
 }
@@ -117,13 +118,13 @@ static __always_inline u64 split_added(struct account *a, struct added *p, u64 f
 	u64 e = p->last < last ? p->last : last;
 
 	if (first > last || s > e) {
-		count_prefetch(a, (u64)p->mapping, p->first, p->last, mode);
+		count_prefetch(a, (u64)p->mapping, p->first, p->last, mode, TOUCH_AHEAD);
 		return 0;
 	}
 	if (p->first < s)
-		count_prefetch(a, (u64)p->mapping, p->first, s - 1, mode);
+		count_prefetch(a, (u64)p->mapping, p->first, s - 1, mode, TOUCH_AHEAD);
 	if (p->last > e)
-		count_prefetch(a, (u64)p->mapping, e + 1, p->last, mode);
+		count_prefetch(a, (u64)p->mapping, e + 1, p->last, mode, TOUCH_AHEAD);
 	*in_first = s;
 	*in_last = e;
 	return e - s + 1;
@@ -169,14 +170,14 @@ static __always_inline bool look_at_added(struct added *p, struct account *a, vo
 static __always_inline void added_by_fault(struct account *a, struct added *p, u64 at, enum ledger_mode mode)
 {
 	if (at < p->first || at > p->last) {
-		count_prefetch(a, (u64)p->mapping, p->first, p->last, mode);
+		count_prefetch(a, (u64)p->mapping, p->first, p->last, mode, TOUCH_AROUND);
 		return;
 	}
 	COUNT(a, C_FAULT_FILLS, 1);
 	if (at > p->first)
-		count_prefetch(a, (u64)p->mapping, p->first, at - 1, mode);
+		count_prefetch(a, (u64)p->mapping, p->first, at - 1, mode, TOUCH_AROUND);
 	if (at < p->last)
-		count_prefetch(a, (u64)p->mapping, at + 1, p->last, mode);
+		count_prefetch(a, (u64)p->mapping, at + 1, p->last, mode, TOUCH_AROUND);
 }
 
 /*

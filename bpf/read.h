@@ -36,6 +36,7 @@ static __always_inline void surplus(struct account *a, struct ended *e, u64 pos,
 	}
 	file_count(file_before(a->row, e->mapping), FC_PREFETCHED, n);
 	COUNT(a, C_PREFETCHED, n);
+	touch(a->row, e->mapping, first, last, TOUCH_AHEAD);
 	if (ready)
 		ledger_set(e->mapping, first, last, mode);
 }
@@ -66,6 +67,7 @@ static __always_inline bool pop_read(struct row *row, struct account *a, struct 
 		if (f->added) {
 			file_count(file_before(row, f->mapping), FC_PREFETCHED, f->added);
 			COUNT(a, C_PREFETCHED, f->added);
+			touch(row, f->mapping, f->added_first, f->added_last, TOUCH_AHEAD);
 			if (ready)
 				ledger_set(f->mapping, f->added_first, f->added_last, mode);
 		}

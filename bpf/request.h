@@ -36,7 +36,7 @@ static __always_inline void on_add(void *folio, u32 order, enum folio_from from,
 	if (!f) {
 		if (t && t->window.mapping == (u64)p.mapping && p.first >= t->window.first &&
 		    p.first <= t->window.last)
-			count_prefetch(&a, (u64)p.mapping, p.first, p.last, mode);
+			count_prefetch(&a, (u64)p.mapping, p.first, p.last, mode, TOUCH_AHEAD);
 		else
 			COUNT(&a, C_OTHER_FILLS, p.last - p.first + 1);
 		return;

@@ -31,6 +31,8 @@ enum touch {
 	TOUCH_FAULT,
 	TOUCH_WRITE,
 	TOUCH_GONE, /* truncated, dropped or invalidated: not by reclaim */
+	TOUCH_AHEAD, /* brought in by a read, before anybody asked for it: no use of it */
+	TOUCH_AROUND, /* the same by a fault */
 	TOUCH_KIND = 0xff,
 	TOUCH_HIT = 0x100, /* all pages of the request were there */
 	TOUCH_MISSED = 0x200, /* none was, or they were there by read-ahead alone */
@@ -130,7 +132,9 @@ static __always_inline void touch(struct row *row, u64 mapping, u64 first, u64 l
 {
 	u64 hash, who;
 
-	if ((!with_touches && !with_sketches) || first > last || (with_sketches && how == TOUCH_GONE))
+	if ((!with_touches && !with_sketches) || first > last)
+		return;
+	if (with_sketches && how >= TOUCH_GONE && how <= TOUCH_AROUND)
 		return;
 	if (only_some && how != TOUCH_GONE && !(row && row->wanted))
 		return;

@@ -5,15 +5,18 @@
 //! for each size, at the sampled scale (a cache of 1000 pages of which every tenth is followed is one of 100); [`Curve`]
 //! is what came of it, with its error. [`size`] finds out what limits the cache now. Pure but for `start` and `size`.
 
+mod ahead;
 mod classic;
 mod curve;
 pub(crate) mod feed;
 mod generations;
+mod later;
 mod lists;
 mod pages;
 mod simulation;
 pub mod size;
 pub mod start;
+mod tiers;
 mod told;
 mod view;
 
@@ -21,6 +24,7 @@ pub use classic::Classic;
 pub use curve::Curve;
 pub use curve::Point;
 pub use generations::Generations;
+pub use later::Later;
 pub use simulation::Simulation;
 pub use start::Options;
 pub use told::Now;
@@ -41,6 +45,10 @@ pub enum Kind {
     Write,
     /// It was taken out of the cache, not for want of memory.
     Gone,
+    /// It was read ahead for a read, before anybody asked for it. That is no use of it.
+    Ahead,
+    /// The same for a fault.
+    Around,
 }
 
 /// How a page was found.
@@ -82,8 +90,17 @@ pub enum Use {
 
 /// A policy of the kernel at one size. Pages are small numbers.
 pub trait Policy {
-    /// A page is used: true if it was there. It is afterwards.
+    /// A page is used: true if it was there, and not by read-ahead alone. It is afterwards.
     fn touch(&mut self, page: u32, how: Use) -> bool;
+
+    /// A page is read ahead, and takes room from then on: true if it was not there.
+    fn bring(&mut self, page: u32) -> bool;
+
+    /// Whether the page is there.
+    fn has(&self, page: u32) -> bool;
+
+    /// Whether the page is there, and nobody has used it since it was read ahead.
+    fn ahead(&self, page: u32) -> bool;
 
     /// A page goes for another reason than want of memory, and nothing remembers it.
     fn remove(&mut self, page: u32);

@@ -111,6 +111,10 @@ pub struct Args {
         conflicts_with_all = ["interval", "count", "timestamp", "extended", "columns", "csv", "bcc", "by", "top", "file", "mount", "latency"])]
     pub what_if: Option<Option<Duration>>,
 
+    /// With --what-if SECONDS: say after each of these times what is known so far (with --json one object a line)
+    #[arg(long, value_name = "TIME", value_parser = what_if, requires = "what_if")]
+    pub so_far: Option<Duration>,
+
     /// Watch for so long (10, 500ms, 2m, 1h), then say who pushed whose pages out of the cache, and which came back;
     /// without a time, of a command: while it ran
     #[arg(long, value_name = "SECONDS", value_parser = what_if, num_args = 0..=1, conflicts_with_all = [
@@ -191,6 +195,9 @@ impl CommandLine for Args {
             (Some(Some(_)), false) if self.unit.is_some() => {
                 return conflict("'--what-if SECONDS' cannot be used with '--unit'");
             }
+            (Some(None), true) if self.so_far.is_some() => {
+                return conflict("a report is about the whole run: '--so-far' is for '--what-if SECONDS'");
+            }
             _ => {}
         }
         if self.blame.is_some() && self.common.how.classic() {
@@ -264,8 +271,9 @@ impl CommandLine for Args {
             return Err(Failure::usage("a COMMAND is required after '--'"));
         }
         if let Some(time) = self.what_if.flatten() {
-            let (json, chosen, counting) = (self.json, self.filters.chosen(), self.counting());
-            return Ok(Task::WhatIf(Box::new(whatif::Options { time, json, chosen, counting })));
+            let (so_far, json) = (self.so_far, self.json);
+            let (chosen, counting) = (self.filters.chosen(), self.counting());
+            return Ok(Task::WhatIf(Box::new(whatif::Options { time, so_far, json, chosen, counting })));
         }
         if let Some(Some(time)) = self.blame {
             let (json, chosen, counting) = (self.json, self.filters.chosen(), self.counting());

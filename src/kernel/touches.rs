@@ -45,6 +45,8 @@ fn decode(bytes: &[u8]) -> Option<Touch> {
         1 => Kind::Fault,
         2 => Kind::Write,
         3 => Kind::Gone,
+        4 => Kind::Ahead,
+        5 => Kind::Around,
         _ => return None,
     };
     let outcome = match how {
@@ -114,7 +116,9 @@ mod tests {
         assert_eq!(decode(&raw(1 | MISSED)), Some(major));
         let gone = Touch { kind: Kind::Gone, outcome: Outcome::Unknown, part: false, ..hit };
         assert_eq!(decode(&raw(3)), Some(gone));
-        assert_eq!(decode(&raw(4)), None);
+        let ahead = Touch { kind: Kind::Ahead, ..gone };
+        assert_eq!(decode(&raw(4)), Some(ahead));
+        assert_eq!(decode(&raw(6)), None);
         assert_eq!(decode(&[0; 12]), None);
     }
 
@@ -126,6 +130,7 @@ mod tests {
         }
         let kinds = header.split_once("enum touch {").unwrap().1;
         let names: Vec<_> = kinds.lines().filter_map(|l| l.trim().split_once(',')).map(|(n, _)| n).collect();
-        assert_eq!(names[..4], ["TOUCH_READ", "TOUCH_FAULT", "TOUCH_WRITE", "TOUCH_GONE"]);
+        let kinds = ["READ", "FAULT", "WRITE", "GONE", "AHEAD", "AROUND"].map(|kind| format!("TOUCH_{kind}"));
+        assert_eq!(names[..6], kinds);
     }
 }

@@ -55,6 +55,8 @@ pub enum Action {
     Time(i32),
     /// So many seconds back, or on.
     Jump(i32),
+    /// In the details of a cgroup: what if it had more memory.
+    WhatIf,
     /// Marks the moment and keeps it in a file.
     Mark,
     /// A longer interval.
@@ -140,6 +142,7 @@ pub const KEYS: &[Binding] = &[
     bind(&[plain(KeyCode::Home), char('g')], Action::Move(Step::First), "Home End", "the first or last row"),
     bind(&[plain(KeyCode::End), char('G')], Action::Move(Step::Last), "", ""),
     bind(&[plain(KeyCode::Enter), plain(KeyCode::F(9))], Action::Details, "Enter", "details of the row"),
+    bind(&[char('w')], Action::WhatIf, "w", "there: a cgroup's what if"),
     bind(&[char('/'), plain(KeyCode::F(4))], Action::Filter, "/", "filter: a|b !not ~re hits>9"),
     bind(&[plain(KeyCode::F(3))], Action::Search, "F3", "go to a row, to the next"),
     bind(&[plain(KeyCode::Tab), plain(KeyCode::F(8))], Action::NextPivot, "Tab", "next kind (Shift: before)"),

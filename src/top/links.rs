@@ -10,6 +10,7 @@ use crate::pivot::Who;
 use crate::text::foreign::Foreign;
 use crate::top::details::Details;
 use crate::top::now::Now;
+use crate::whatif::Prediction;
 
 /// Rows of a list on the page.
 pub const LIST: usize = 20;
@@ -23,6 +24,17 @@ pub enum Link {
     Finding(usize),
     /// The n-th of the commands.
     Command(usize),
+}
+
+/// What a cgroup would miss with more memory, or with less.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WhatIf {
+    /// It was asked just now.
+    Starting,
+    /// What is known so far.
+    Told(Box<Prediction>),
+    /// Why nothing is.
+    Failed(String),
 }
 
 /// The details of a row, as far as they have come.
@@ -42,6 +54,8 @@ pub struct Open {
     pub now: Option<Now>,
     /// The answer before.
     pub before: Option<Now>,
+    /// What would be with more memory; `None`: nobody has asked.
+    pub what_if: Option<WhatIf>,
     /// What is chosen on the page.
     pub chosen: Option<Link>,
     /// The line on which it stood when it was chosen.
@@ -60,6 +74,7 @@ impl Open {
             command_line: None,
             now: None,
             before: None,
+            what_if: None,
             chosen: None,
             chosen_line: None,
         }
@@ -95,23 +110,40 @@ pub fn who<'a>(open: &'a Open, by: By, id: &Id) -> Option<&'a Who> {
     rows.iter().map(|row| &row.who).find(|who| Id::new(by, who) == *id)
 }
 
+/// A name that is none (deleted, or known by number only) leads nowhere.
+fn path(path: &Option<Foreign>) -> Option<Foreign> {
+    let named = |p: &&Foreign| p.bytes().starts_with(b"/") && !p.bytes().ends_with(b" (deleted)");
+    path.as_ref().filter(named).cloned()
+}
+
+/// A name with bytes that are no UTF-8 was not kept byte for byte: no command could be given it.
+fn cgroup(who: &Who) -> Option<Foreign> {
+    path(&who.cgroup).filter(|c| !c.raw().contains(char::REPLACEMENT_CHARACTER))
+}
+
+/// An option with its value, in one word.
+fn set(option: &str, value: &Foreign) -> OsString {
+    let mut word = OsString::from(option);
+    word.push(OsStr::from_bytes(value.bytes()));
+    word
+}
+
+/// What says again and again what this row would miss with more memory, or with less.
+#[must_use]
+pub fn what_if(by: By, who: &Who) -> Option<Vec<OsString>> {
+    let cgroup = (by == By::Cgroup).then(|| cgroup(who)).flatten()?;
+    let words = ["cachestat", "--json", "--what-if", "1h", "--so-far", "2"];
+    let own = std::iter::once(set("--cgroup=", &cgroup));
+    Some(words.into_iter().map(OsString::from).chain(own).collect())
+}
+
 /// What one would run next about a row: programs of this package and their arguments.
 #[must_use]
 pub fn commands(by: By, who: &Who) -> Vec<Vec<OsString>> {
-    let set = |option: &str, value: &Foreign| {
-        let mut word = OsString::from(option);
-        word.push(OsStr::from_bytes(value.bytes()));
-        word
-    };
     let line = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
     let with = |mut words: Vec<OsString>, more: OsString| {
         words.push(more);
         words
-    };
-    // A name that is none (deleted, or known by number only) leads nowhere.
-    let path = |path: &Option<Foreign>| {
-        let named = |p: &&Foreign| p.bytes().starts_with(b"/") && !p.bytes().ends_with(b" (deleted)");
-        path.as_ref().filter(named).cloned()
     };
     match by {
         By::Process | By::Thread => match who.pid.map(|pid| pid.to_string()) {
@@ -127,8 +159,7 @@ pub fn commands(by: By, who: &Who) -> Vec<Vec<OsString>> {
             ],
             None => Vec::new(),
         },
-        // A name with bytes that are no UTF-8 was not kept byte for byte: no command could be given it.
-        By::Cgroup => match path(&who.cgroup).filter(|c| !c.raw().contains(char::REPLACEMENT_CHARACTER)) {
+        By::Cgroup => match cgroup(who) {
             Some(cgroup) => vec![
                 with(line(&["cachestat", "1", "10", "--by", "file"]), set("--cgroup=", &cgroup)),
                 with(line(&["cachestat", "--what-if", "60"]), set("--cgroup=", &cgroup)),

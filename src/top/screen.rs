@@ -2,6 +2,7 @@
 //! the whole of it.
 
 mod looking;
+mod predicting;
 mod running;
 mod threads;
 
@@ -27,6 +28,8 @@ use super::app::Effect;
 use super::config;
 use super::details;
 use super::draw::theme::Theme;
+use super::links;
+use super::links::WhatIf;
 use super::now::Now;
 use super::options::Options;
 use super::sampler;
@@ -69,6 +72,8 @@ pub enum Event {
     Parents(HashMap<u32, Parent>),
     /// What the cache has now of a row.
     Now(By, Id, Box<Now>),
+    /// What a cgroup would miss with more memory.
+    WhatIf(Id, Box<WhatIf>),
     /// From the terminal.
     Input(event::Event),
     /// A signal.
@@ -112,6 +117,8 @@ pub struct Hands<'a> {
     pub parents: &'a dyn Fn(Vec<u32>),
     /// Asks what the cache has now of a row; the answer is an event.
     pub look: &'a dyn Fn(By, &Id, &Who),
+    /// Asks this about a row from now on, again and again, or nothing; answers are events.
+    pub predict: &'a dyn Fn(Option<(Id, Vec<OsString>)>),
     /// Stops the process until somebody lets it go on.
     pub suspend: &'a dyn Fn(),
     /// Runs a command on the terminal that was given back, and says at its end which key comes back.
@@ -135,6 +142,8 @@ pub fn turn(
     let mut drawn = Instant::now();
     surface.draw(app).map_err(failed)?;
     let mut dirty = false;
+    // Of which row is asked what if.
+    let mut predicted: Option<Id> = None;
     // What came while something else had the terminal.
     let mut later = VecDeque::new();
     loop {
@@ -202,6 +211,7 @@ pub fn turn(
             Event::CommandLines(lines) => dirty |= app.command_lines(lines),
             Event::Parents(parents) => dirty |= app.parents(parents),
             Event::Now(by, id, now) => dirty |= app.looked_at(by, &id, *now),
+            Event::WhatIf(id, told) => dirty |= app.predicted(&id, *told),
             // Some terminals report it though nobody requested it.
             Event::Input(input) if is_motion(&input) => {}
             Event::Input(input) => {
@@ -237,6 +247,12 @@ pub fn turn(
                 }
                 other => perform(other, app, hands),
             }
+        }
+        let wanted = app.predicts().map(|open| &open.id);
+        if wanted != predicted.as_ref() {
+            predicted = wanted.cloned();
+            let words = app.predicts().and_then(|open| links::what_if(open.by, &open.who));
+            (hands.predict)(predicted.clone().zip(words));
         }
         if dirty && drawn.elapsed() >= FRAME {
             surface.draw(app).map_err(failed)?;
@@ -394,6 +410,7 @@ pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>)
         }
     })?;
     let parents = |pids| drop(wanted.send(pids));
+    let predicting = predicting::Predicting::new(sender.clone());
     let suspend = || {
         if let Err(e) = signal_hook::low_level::emulate_default_handler(SIGTSTP) {
             log::warn!("cannot stop: {e}");
@@ -405,6 +422,7 @@ pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>)
         command_lines: &command_lines,
         look: &look,
         parents: &parents,
+        predict: &|question| predicting.ask(question),
         suspend: &suspend,
         run: &running::run,
         iterations: options.iterations,

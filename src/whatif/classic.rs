@@ -12,6 +12,8 @@ const REFERENCED: u8 = 1;
 const YOUNG: u8 = 2;
 /// It was here and was evicted: `gone` says when.
 const SHADOW: u8 = 4;
+/// It was read ahead, and nobody has used it yet.
+const AHEAD: u8 = 8;
 
 /// Pages that are reclaimed at once (`SWAP_CLUSTER_MAX`).
 const BATCH: f64 = 32.0;
@@ -58,7 +60,7 @@ impl Classic {
         }
     }
 
-    fn has(&self, page: u32, flag: u8) -> bool {
+    fn is(&self, page: u32, flag: u8) -> bool {
         self.flags[page as usize] & flag != 0
     }
 
@@ -93,8 +95,8 @@ impl Classic {
     /// Reclaim looks at the page that has been inactive longest; whether that was evicted. What was used through a mapping is
     /// kept for once.
     fn evict(&mut self, page: u32) -> bool {
-        if self.has(page, YOUNG) {
-            let again = self.has(page, REFERENCED);
+        if self.is(page, YOUNG) {
+            let again = self.is(page, REFERENCED);
             self.flags[page as usize] = if again { 0 } else { REFERENCED };
             self.lists.put(page, if again { ACTIVE } else { INACTIVE });
             self.age = self.age.wrapping_add(u32::from(again));
@@ -150,8 +152,21 @@ impl Classic {
         }
     }
 
+    /// A page comes that is not there.
+    fn add(&mut self, page: u32) {
+        // `workingset_refault`: it would have stayed, had the active pages been fewer.
+        let distance = self.age.wrapping_sub(self.gone[page as usize]) as usize;
+        let back = self.is(page, SHADOW) && distance <= self.lengths()[ACTIVE];
+        while self.lists.all() >= self.size {
+            self.reclaim();
+        }
+        self.flags[page as usize] = 0;
+        self.lists.put(page, if back { ACTIVE } else { INACTIVE });
+        self.age = self.age.wrapping_add(u32::from(back));
+    }
+
     fn mark(&mut self, page: u32) {
-        if !self.has(page, REFERENCED) {
+        if !self.is(page, REFERENCED) {
             self.set(page, REFERENCED, true);
         } else if self.lists.list(page) == Some(INACTIVE) {
             self.lists.put(page, ACTIVE);
@@ -165,23 +180,34 @@ impl Policy for Classic {
     fn touch(&mut self, page: u32, how: Use) -> bool {
         let there = self.lists.list(page).is_some();
         if !there {
-            // `workingset_refault`: it would have stayed, had the active pages been fewer.
-            let distance = self.age.wrapping_sub(self.gone[page as usize]) as usize;
-            let back = self.has(page, SHADOW) && distance <= self.lengths()[ACTIVE];
-            while self.lists.all() >= self.size {
-                self.reclaim();
-            }
-            self.flags[page as usize] = 0;
-            self.lists.put(page, if back { ACTIVE } else { INACTIVE });
-            self.age = self.age.wrapping_add(u32::from(back));
+            self.add(page);
         }
+        let ahead = self.is(page, AHEAD);
+        self.set(page, AHEAD, false);
         match how {
             Use::Mapped => self.set(page, YOUNG, true),
             // What is new is marked by whoever brought it in.
             Use::Unmarked if there => {}
             Use::Marked | Use::Unmarked => self.mark(page),
         }
-        there
+        there && !ahead
+    }
+
+    fn bring(&mut self, page: u32) -> bool {
+        let absent = self.lists.list(page).is_none();
+        if absent {
+            self.add(page);
+            self.set(page, AHEAD, true);
+        }
+        absent
+    }
+
+    fn has(&self, page: u32) -> bool {
+        self.lists.list(page).is_some()
+    }
+
+    fn ahead(&self, page: u32) -> bool {
+        self.is(page, AHEAD)
     }
 
     fn remove(&mut self, page: u32) {
@@ -191,7 +217,7 @@ impl Policy for Classic {
 
     fn remembers(&self, page: u32) -> bool {
         let distance = self.age.wrapping_sub(self.gone[page as usize]) as usize;
-        self.lists.list(page).is_some() || self.has(page, SHADOW) && distance <= self.size
+        self.lists.list(page).is_some() || self.is(page, SHADOW) && distance <= self.size
     }
 
     fn resize(&mut self, pages: usize, each: f64) {

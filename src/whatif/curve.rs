@@ -10,6 +10,10 @@ pub const GROUPS: usize = 16;
 pub const MODEL_ERROR: f64 = 0.02;
 /// The same of the multi-generational LRU.
 pub const GENERATIONS_ERROR: f64 = 0.05;
+/// How much farther it was, where much of what is brought in is read ahead and not used.
+const AHEAD_ERROR: f64 = 0.01;
+/// The part of what is brought in that is much.
+pub const MUCH_UNUSED: f64 = 0.1;
 
 /// Accesses of followed pages below which nothing is said.
 const FEWEST: u64 = 1000;
@@ -123,14 +127,6 @@ fn point(slices: &[Slice], i: usize, size: Option<f64>) -> Option<(f64, f64)> {
     Some(((ratio + unknown / 2.0).clamp(0.0, 1.0), sampling + unknown / 2.0))
 }
 
-/// What a line through points says at a place; beyond the first and the last it goes on as it was.
-fn between(points: &[(f64, f64)], at: f64) -> Option<f64> {
-    let after = points.iter().position(|(x, _)| *x >= at).unwrap_or(points.len());
-    let i = after.clamp(1, points.len().checked_sub(1)?.max(1));
-    let ((a, from), (b, to)) = (*points.get(i - 1)?, *points.get(i)?);
-    Some((from + (to - from) * (at - a) / (b - a)).clamp(0.0, 1.0))
-}
-
 impl Curve {
     /// Of the slices of a run, and the sizes in pages by scale. `model`: how far the policy is off at its best.
     #[must_use]
@@ -147,13 +143,14 @@ impl Curve {
         let (accesses, missed) = sum(slices).unzip();
         let unused = judged.iter().try_fold((0, 0), |(a, u), s| s.unused.map(|(b, v)| (a + b, u + v)));
         let unused = unused.and_then(|(brought, unused)| ratio((brought, unused)));
+        let model = if unused.is_some_and(|u| u > MUCH_UNUSED) { model + AHEAD_ERROR } else { model };
         let points = match () {
             () if sizes.iter().all(Option::is_none) => Err("the size of the cache is not known".into()),
             () if sampled < FEWEST => Err(format!(
                 "not enough seen yet: {sampled} accesses of the pages that are followed, of which {FEWEST} are needed \
                  in the second half of the time"
             )),
-            () => Ok(Self::points(slices, sizes, now, (model, unused))),
+            () => Ok(Self::points(slices, sizes, now, model)),
         };
         let points =
             points.and_then(|points: Vec<Point>| match points.iter().all(|p| p.miss_ratio.is_none()) {
@@ -165,26 +162,14 @@ impl Curve {
     }
 
     /// The points. What the model says of the cache of now is compared with what was counted: no point is called better
-    /// than that one turned out. Pages that are read ahead and not used take room that the model gives to others: each point
-    /// may be off by what so much less room would make of it.
-    fn points(
-        slices: &[Slice],
-        sizes: &[Option<f64>],
-        now: Option<f64>,
-        (model, unused): (f64, Option<f64>),
-    ) -> Vec<Point> {
+    /// than that one turned out.
+    fn points(slices: &[Slice], sizes: &[Option<f64>], now: Option<f64>, model: f64) -> Vec<Point> {
         let raw: Vec<_> =
             (0..SCALES.len()).map(|i| point(slices, i, sizes.get(i).copied().flatten())).collect();
         let here = SCALES.iter().position(|s| *s == 1.0).and_then(|i| raw[i]);
         let off = here.zip(now).map_or(0.0, |((here, _), now)| (here - now).abs());
-        let known: Vec<_> =
-            SCALES.iter().zip(&raw).filter_map(|(scale, raw)| Some((*scale, (*raw)?.0))).collect();
-        let less = 1.0 - unused.unwrap_or(0.0);
-        let error = |scale: f64, (ratio, error): (f64, f64)| {
-            let room = between(&known, scale * less).map_or(0.0, |then| (then - ratio).abs());
-            (ratio, error + off.max(model) + room)
-        };
         let points = SCALES.into_iter().zip(raw);
-        points.map(|(scale, raw)| Point { scale, miss_ratio: raw.map(|raw| error(scale, raw)) }).collect()
+        let told = |(ratio, error): (f64, f64)| (ratio, error + off.max(model));
+        points.map(|(scale, raw)| Point { scale, miss_ratio: raw.map(told) }).collect()
     }
 }

@@ -6,36 +6,76 @@ use std::time::Instant;
 use super::Classic;
 use super::Curve;
 use super::Generations;
+use super::Later;
 use super::Policy;
 use super::Prediction;
 use super::Simulation;
 use super::curve::GENERATIONS_ERROR;
 use super::curve::MODEL_ERROR;
+use super::curve::MUCH_UNUSED;
 use super::simulation::first_rate;
 use super::size::Size;
 use super::told::About;
 use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::kernel::Touches;
+use crate::kernel::generations_are_later;
 
 /// How old the statistics of a cgroup are that the kernel goes by. It gathers them every two seconds, and before if somebody
 /// asks; this is what comes nearest to measurements.
 const FLUSH: Duration = Duration::from_secs(1);
 /// How often the size is read: to ask more often would make the kernel gather its statistics more often.
 const RESIZE: u32 = 2;
-/// The part of what is brought in that is worth a word, if it was read ahead and not used.
-const MUCH_UNUSED: f64 = 0.1;
 
 /// A cgroup that has a limit: where there is none, what a process uses is the cache of the machine.
 pub(crate) fn limited(group: Option<String>) -> Option<String> {
     group.filter(|path| Size::read(Some(path)).is_some_and(|size| size.limit.is_some()))
 }
 
-/// Whether the multi-generational LRU is on.
-fn generations() -> bool {
-    let enabled = std::fs::read_to_string("/sys/kernel/mm/lru_gen/enabled").unwrap_or_default();
-    let enabled = u32::from_str_radix(enabled.trim().trim_start_matches("0x"), 16);
-    enabled.is_ok_and(|bits| bits & 1 != 0)
+/// What the kernel goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lru {
+    /// The active and the inactive list.
+    Lists,
+    /// Generations, as they are up to 6.13.
+    Generations,
+    /// Generations, as they are from 6.14 on.
+    Later,
+}
+
+impl Lru {
+    fn of_this_kernel() -> Self {
+        let enabled = std::fs::read_to_string("/sys/kernel/mm/lru_gen/enabled").unwrap_or_default();
+        let enabled = u32::from_str_radix(enabled.trim().trim_start_matches("0x"), 16);
+        match enabled.is_ok_and(|bits| bits & 1 != 0) {
+            false => Self::Lists,
+            true if generations_are_later() => Self::Later,
+            true => Self::Generations,
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Lists => "active and inactive list",
+            Self::Generations | Self::Later => "multi-generational LRU",
+        }
+    }
+
+    const fn error(self) -> f64 {
+        match self {
+            Self::Lists => MODEL_ERROR,
+            Self::Generations | Self::Later => GENERATIONS_ERROR,
+        }
+    }
+
+    /// With room for so many pages. `late`: statistics are gathered now and then, as those of cgroups are.
+    fn policy(self, pages: usize, late: bool) -> Box<dyn Policy> {
+        match self {
+            Self::Lists => Box::new(Classic::new(pages, late)),
+            Self::Generations => Box::new(Generations::new(pages)),
+            Self::Later => Box::new(Later::new(pages)),
+        }
+    }
 }
 
 fn page_size() -> f64 {
@@ -48,7 +88,7 @@ pub(crate) struct Feed {
     pub(crate) simulation: Simulation,
     group: Option<String>,
     size: Option<Size>,
-    generations: bool,
+    lru: Lru,
     /// Touches without room and pages not looked at: before this began, and now.
     before: Option<(u64, u64)>,
     lost: (u64, u64),
@@ -60,11 +100,11 @@ impl Feed {
     /// About the cache of this cgroup; of the machine, if there is none.
     pub(crate) fn new(touches: Touches, group: Option<String>) -> Self {
         let size = Size::read(group.as_deref());
-        let generations = generations();
-        let simulation = simulation(size.as_ref(), generations);
+        let lru = Lru::of_this_kernel();
+        let simulation = simulation(size.as_ref(), lru);
         let (flushed, flushes) = (Instant::now(), 0);
         let (before, lost) = (None, (0, 0));
-        let mut new = Self { touches, simulation, group, size, generations, before, lost, flushed, flushes };
+        let mut new = Self { touches, simulation, group, size, lru, before, lost, flushed, flushes };
         new.resize();
         new
     }
@@ -80,7 +120,7 @@ impl Feed {
     fn restart(&mut self, group: Option<String>) {
         self.size = Size::read(group.as_deref());
         self.group = group;
-        self.simulation = simulation(self.size.as_ref(), self.generations);
+        self.simulation = simulation(self.size.as_ref(), self.lru);
         self.resize();
     }
 
@@ -159,12 +199,11 @@ impl Feed {
     /// What came of it in so many seconds. `waited`: how long all accesses together that had to be brought in were waited for,
     /// nanoseconds, where that is known.
     pub(crate) fn prediction(&self, seconds: f64, waited: Option<u64>, mut notes: Vec<String>) -> Prediction {
-        let model = if self.generations { GENERATIONS_ERROR } else { MODEL_ERROR };
-        let curve = Curve::new(self.simulation.slices(), &self.simulation.sizes(), model);
+        let curve = Curve::new(self.simulation.slices(), &self.simulation.sizes(), self.lru.error());
         if let Some(unused) = curve.unused.filter(|u| *u > MUCH_UNUSED) {
             notes.push(format!(
-                "{:.0}% of what was brought in was read ahead and not used: it takes room, and more memory may help \
-                 less than is said here",
+                "{:.0}% of what was brought in was read ahead and not used: the room that it takes is reckoned with, \
+                 and that a larger cache is read ahead into more",
                 unused * 100.0
             ));
         }
@@ -173,20 +212,17 @@ impl Feed {
             size: self.size.as_ref(),
             seconds,
             waited,
-            policy: if self.generations { "multi-generational LRU" } else { "active and inactive list" },
+            policy: self.lru.words(),
             notes,
         };
         Prediction::new(&curve, about)
     }
 }
 
-fn simulation(size: Option<&Size>, generations: bool) -> Simulation {
+fn simulation(size: Option<&Size>, lru: Lru) -> Simulation {
     let late = size.is_some_and(|s| s.limit.is_some());
     let rate = size.map_or(1.0, |s| first_rate(s.room(1.0).unwrap_or(0.0) / page_size()));
-    let policy = |pages| -> Box<dyn Policy> {
-        if generations { Box::new(Generations::new(pages)) } else { Box::new(Classic::new(pages, late)) }
-    };
-    Simulation::new(rate, policy)
+    Simulation::new(rate, |pages| lru.policy(pages, late))
 }
 
 /// Reads and faults of a stretch of time, and how many of them found a page that had been brought in for them, or nothing.

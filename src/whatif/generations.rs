@@ -7,12 +7,10 @@
 use super::Policy;
 use super::Use;
 use super::lists::Lists;
+use super::tiers::Tiers;
 
 const GENERATIONS: usize = 4;
 const FEWEST: u32 = 2;
-const TIERS: usize = 4;
-/// Fewer refaults than that prove nothing (`MIN_LRU_BATCH`).
-const BATCH: f64 = 64.0;
 /// Uses that are told apart.
 const MOST_USES: u8 = 5;
 
@@ -26,28 +24,10 @@ struct State {
     uses: u8,
     /// Used through a mapping since reclaim looked last.
     young: bool,
+    /// It was read ahead, and nobody has used it yet.
+    ahead: bool,
     /// It was evicted when the oldest generation was this, from this tier.
     gone: Option<(u16, u8)>,
-}
-
-/// What a controller of tiers goes by.
-#[derive(Debug, Clone, Copy, Default)]
-struct Tier {
-    refaulted: f64,
-    evicted: f64,
-    protected: f64,
-    average_refaulted: f64,
-    average_total: f64,
-}
-
-impl Tier {
-    fn refaults(&self) -> f64 {
-        self.average_refaulted + self.refaulted
-    }
-
-    fn total(&self) -> f64 {
-        self.average_total + self.evicted + self.protected
-    }
 }
 
 /// The generations at one size.
@@ -57,7 +37,7 @@ pub struct Generations {
     pages: Vec<State>,
     oldest: u32,
     youngest: u32,
-    tiers: [Tier; TIERS],
+    tiers: Tiers,
     size: usize,
     each: f64,
     full: bool,
@@ -72,7 +52,7 @@ impl Generations {
             pages: vec![State::default(); pages],
             oldest: 0,
             youngest: 3,
-            tiers: [Tier::default(); TIERS],
+            tiers: Tiers::default(),
             size: 1,
             each: 1.0,
             full: false,
@@ -100,39 +80,35 @@ impl Generations {
         }
     }
 
-    /// `try_to_inc_min_seq`: the oldest generation is empty. What its tiers told counts half from now on.
-    fn next_oldest(&mut self) {
-        self.oldest += 1;
-        for tier in &mut self.tiers {
-            *tier = Tier {
-                average_refaulted: tier.refaults() / 2.0,
-                average_total: tier.total() / 2.0,
-                ..Tier::default()
-            };
+    /// A page comes that is not there.
+    fn add(&mut self, page: u32, mapped: bool) {
+        if let Some((when, tier)) = self.pages[page as usize].gone {
+            if when == self.oldest as u16 {
+                self.tiers.refaulted(usize::from(tier));
+            }
         }
-    }
-
-    /// `get_tier_idx`: the highest tier that is no better worth keeping than pages used once.
-    fn evictable_tier(&self) -> usize {
-        let batch = BATCH / self.each;
-        let first = &self.tiers[0];
-        let worth = |tier: &Tier| {
-            tier.refaults() >= batch
-                && tier.refaults() * (first.total() + batch)
-                    > (first.refaults() + 1.0 / self.each) * tier.total() * 2.0
+        while self.lists.all() >= self.size {
+            self.evict();
+        }
+        self.pages[page as usize] = State::default();
+        let to = match mapped {
+            true => self.youngest,
+            false if self.oldest + FEWEST >= self.youngest => self.oldest,
+            false => self.oldest + 1,
         };
-        self.tiers.iter().skip(1).position(worth).unwrap_or(TIERS - 1)
+        self.lists.put(page, Self::list(to));
     }
 
     fn evict(&mut self) {
         self.full = true;
-        let evictable = self.evictable_tier();
+        let evictable = self.tiers.evictable((1.0, 2.0), self.each);
         loop {
             if self.should_age() {
                 self.youngest += 1;
             }
             let Some(page) = self.lists.tail(Self::list(self.oldest)) else {
-                self.next_oldest();
+                self.oldest += 1;
+                self.tiers.next();
                 continue;
             };
             let state = &mut self.pages[page as usize];
@@ -142,12 +118,12 @@ impl Generations {
                 self.lists.put(page, Self::list(self.youngest));
             } else if tier > evictable || state.uses == MOST_USES {
                 *state = State::default();
-                self.tiers[tier].protected += 1.0;
+                self.tiers.protected(tier);
                 self.lists.put_last(page, Self::list(self.oldest + 1));
             } else {
                 let tier_then = u8::try_from(tier).unwrap_or(0);
                 *state = State { gone: Some((self.oldest as u16, tier_then)), ..State::default() };
-                self.tiers[tier].evicted += 1.0;
+                self.tiers.evicted(tier);
                 self.lists.remove(page);
                 return;
             }
@@ -159,29 +135,33 @@ impl Policy for Generations {
     fn touch(&mut self, page: u32, how: Use) -> bool {
         let there = self.lists.list(page).is_some();
         if !there {
-            if let Some((when, tier)) = self.pages[page as usize].gone {
-                if when == self.oldest as u16 {
-                    self.tiers[usize::from(tier)].refaulted += 1.0;
-                }
-            }
-            while self.lists.all() >= self.size {
-                self.evict();
-            }
-            self.pages[page as usize] = State::default();
-            let to = match how {
-                Use::Mapped => self.youngest,
-                _ if self.oldest + FEWEST >= self.youngest => self.oldest,
-                _ => self.oldest + 1,
-            };
-            self.lists.put(page, Self::list(to));
+            self.add(page, how == Use::Mapped);
         }
         let state = &mut self.pages[page as usize];
+        let ahead = std::mem::take(&mut state.ahead);
         match how {
             Use::Mapped => state.young = true,
             Use::Unmarked if there => {}
             Use::Marked | Use::Unmarked => state.uses = (state.uses + 1).min(MOST_USES),
         }
-        there
+        there && !ahead
+    }
+
+    fn bring(&mut self, page: u32) -> bool {
+        let absent = self.lists.list(page).is_none();
+        if absent {
+            self.add(page, false);
+            self.pages[page as usize].ahead = true;
+        }
+        absent
+    }
+
+    fn has(&self, page: u32) -> bool {
+        self.lists.list(page).is_some()
+    }
+
+    fn ahead(&self, page: u32) -> bool {
+        self.pages[page as usize].ahead
     }
 
     fn remove(&mut self, page: u32) {

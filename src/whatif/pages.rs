@@ -10,6 +10,8 @@ pub(super) struct Pages {
     free: Vec<u32>,
     /// Where the search for pages to forget goes on.
     hand: u32,
+    /// All numbers that were ever given are below.
+    highest: u32,
 }
 
 /// What the table goes by: the upper half of the hash is low for all chosen pages.
@@ -25,6 +27,7 @@ impl Pages {
             hashes: vec![0; room as usize],
             free: (0..room).rev().collect(),
             hand: 0,
+            highest: 0,
         }
     }
 
@@ -37,6 +40,7 @@ impl Pages {
     pub(super) fn add(&mut self, hash: u64) -> Option<u32> {
         let n = self.free.pop()?;
         self.hashes[n as usize] = hash;
+        self.highest = self.highest.max(n + 1);
         let hashes = &self.hashes;
         self.table.insert_unique(spread(hash), n, |n| spread(hashes[*n as usize]));
         Some(n)
@@ -52,6 +56,12 @@ impl Pages {
                 self.free.push(n);
             }
         }
+    }
+
+    /// A page that is followed, by any number; `None`: there is none for this one.
+    pub(super) fn nth(&self, number: u64) -> Option<u32> {
+        let n = (number % u64::from(self.highest.max(1))) as u32;
+        (self.find(self.hashes[n as usize]) == Some(n)).then_some(n)
     }
 
     /// Looks at an eighth of all.

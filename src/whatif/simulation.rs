@@ -6,6 +6,7 @@ use super::Policy;
 use super::SCALES;
 use super::Touch;
 use super::Use;
+use super::ahead::Ahead;
 use super::curve::GROUPS;
 use super::curve::Slice;
 use super::pages::Pages;
@@ -16,6 +17,8 @@ pub const ROOM: u32 = 24576;
 const WANTED: f64 = 4096.0;
 /// Touches a second that are worth their price; with more, fewer pages are followed.
 const PER_SECOND: f64 = 200_000.0;
+/// Pages that are looked at to find one that is not there.
+const TRIES: usize = 8;
 /// Threads whose last page is remembered.
 const THREADS: usize = 256;
 
@@ -28,6 +31,8 @@ struct Cache {
     policy: Box<dyn Policy>,
     /// Pages that it has room for, all of them.
     pages: Option<f64>,
+    /// The same, relative to the cache of now.
+    relative: f64,
 }
 
 /// The policy at all sizes, and what came of it so far.
@@ -36,6 +41,9 @@ pub struct Simulation {
     caches: Vec<Cache>,
     rate: f64,
     last: Vec<(u32, u64)>,
+    /// By page: it was met when it was read ahead, and was not used since.
+    met_ahead: Vec<bool>,
+    ahead: Ahead,
     slices: Vec<Slice>,
     slice: Slice,
 }
@@ -59,12 +67,14 @@ pub fn first_rate(pages: f64) -> f64 {
 impl Simulation {
     /// A simulation that follows this part of all pages; `policy` makes the policy, given how many pages it needs room for.
     pub fn new(rate: f64, policy: impl Fn(usize) -> Box<dyn Policy>) -> Self {
-        let cache = |scale| Cache { scale, policy: policy(ROOM as usize), pages: None };
+        let cache = |scale| Cache { scale, policy: policy(ROOM as usize), pages: None, relative: scale };
         Self {
             pages: Pages::new(ROOM),
             caches: SCALES.into_iter().map(cache).collect(),
             rate,
             last: vec![(0, 0); THREADS],
+            met_ahead: vec![false; ROOM as usize],
+            ahead: Ahead::default(),
             slices: Vec::new(),
             slice: Slice::default(),
         }
@@ -80,6 +90,9 @@ impl Simulation {
     pub fn resize(&mut self, pages: impl Fn(f64) -> Option<f64>) {
         for cache in &mut self.caches {
             cache.pages = pages(cache.scale).filter(|n| *n >= 1.0);
+            // Beside what else the limit is for, a cache changes by more than the limit does.
+            let both = cache.pages.zip(pages(1.0).filter(|n| *n >= 1.0));
+            cache.relative = both.map_or(cache.scale, |(its, now)| its / now);
         }
         self.fit();
     }
@@ -111,6 +124,13 @@ impl Simulation {
             return;
         }
         let Some(page) = known.or_else(|| self.add(touch.page)) else { return };
+        if matches!(touch.kind, Kind::Ahead | Kind::Around) {
+            self.met_ahead[page as usize] |= known.is_none();
+            self.bring(page, touch.kind);
+            return;
+        }
+        // What was read ahead before its first use is met now.
+        let known = known.filter(|page| !std::mem::take(&mut self.met_ahead[*page as usize]));
         let how = self.how(touch);
         let counts = matches!(touch.kind, Kind::Read | Kind::Fault);
         let weight = 1.0 / self.rate;
@@ -119,6 +139,9 @@ impl Simulation {
             self.slice.weighted += weight;
         }
         let group = (touch.page % GROUPS as u64) as usize;
+        if touch.kind == Kind::Read {
+            self.read_ahead_more(page);
+        }
         for (i, cache) in self.caches.iter_mut().enumerate() {
             let there = cache.policy.touch(page, how);
             if there || !counts {
@@ -131,6 +154,39 @@ impl Simulation {
                 (None, Outcome::Missed) if cache.scale <= 1.0 => self.slice.misses[i][group] += weight,
                 (None, _) if !full => self.slice.unknown[i] += weight,
                 _ => self.slice.misses[i][group] += weight,
+            }
+        }
+    }
+
+    /// A page was read ahead, or around a fault.
+    fn bring(&mut self, page: u32, kind: Kind) {
+        for cache in &mut self.caches {
+            let size = cache.relative;
+            if kind == Kind::Ahead && !self.ahead.happens(size) {
+                continue;
+            }
+            let absent = cache.policy.bring(page);
+            if absent && kind == Kind::Ahead && size == 1.0 {
+                self.ahead.brought();
+            }
+        }
+    }
+
+    /// A page is about to be read: where it is not there, a cache larger than the one of now would be read ahead into more than
+    /// it is now. Which pages that would be is not known.
+    fn read_ahead_more(&mut self, page: u32) {
+        for (i, cache) in self.caches.iter_mut().enumerate() {
+            let ahead = cache.policy.ahead(page);
+            let absent = !ahead && !cache.policy.has(page);
+            if cache.relative == 1.0 {
+                self.ahead.read(absent, ahead);
+            }
+            if !absent {
+                continue;
+            }
+            for _ in 0..self.ahead.more(i, cache.relative) {
+                let mut any = (0..TRIES).filter_map(|_| self.pages.nth(self.ahead.number()));
+                any.any(|page| cache.policy.bring(page));
             }
         }
     }
@@ -150,6 +206,7 @@ impl Simulation {
     /// Follows another page: for want of room pages are forgotten that no cache would remember, or fewer are chosen.
     fn add(&mut self, hash: u64) -> Option<u32> {
         if let Some(page) = self.pages.add(hash) {
+            self.met_ahead[page as usize] = false;
             return Some(page);
         }
         let caches = &mut self.caches;
@@ -169,7 +226,9 @@ impl Simulation {
         while self.pages.free() <= ROOM as usize / 64 {
             self.choose(self.rate / 2.0);
         }
-        is_chosen(hash, self.rate).then(|| self.pages.add(hash)).flatten()
+        let page = is_chosen(hash, self.rate).then(|| self.pages.add(hash)).flatten()?;
+        self.met_ahead[page as usize] = false;
+        Some(page)
     }
 
     /// Fewer pages are chosen from now on.

@@ -28,12 +28,16 @@ use crate::wait::Wake;
 pub(crate) const STEP: Duration = Duration::from_millis(50);
 /// Stretches of time that are kept apart.
 const SLICES: u32 = 32;
+/// The first of them, where it is to be said before the end what is known so far; longer ones later.
+const STRETCH: Duration = Duration::from_millis(250);
 
 /// What is asked.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How long to watch.
     pub time: Duration,
+    /// How often to say what is known so far; `None`: at the end alone.
+    pub so_far: Option<Duration>,
     /// One object of JSON instead of a table.
     pub json: bool,
     /// What counts.
@@ -68,12 +72,14 @@ pub fn what_if(options: &Options) -> Result<(), Failure> {
     let mut watch = Watch::new(&mut session, group)?;
     Role::Count.take(&[])?;
     let began = Instant::now();
-    let ended = watch.run(&mut pivot, &mut wait, options.time)?;
-    let seconds = began.elapsed().as_secs_f64();
-    let notes = watch.notes(options, functions, ended);
-    let prediction = watch.feed.prediction(seconds, None, notes);
-    let text = || prediction.text(&options.chosen.words());
-    output::print(&if options.json { prediction.json() } else { text() }, out)
+    let mut tell = |watch: &Watch<'_>, ended: Wake| {
+        let notes = watch.notes(options, functions, ended);
+        let prediction = watch.feed.prediction(began.elapsed().as_secs_f64(), None, notes);
+        let text = || prediction.text(&options.chosen.words());
+        output::print(&if options.json { prediction.json() } else { text() }, out)
+    };
+    let ended = watch.run(&mut pivot, &mut wait, options, &mut tell)?;
+    tell(&watch, ended)
 }
 
 /// What is being watched.
@@ -89,16 +95,23 @@ impl<'a> Watch<'a> {
         Ok(Self { live: Live::new(session)?, feed })
     }
 
-    /// Until the time is over, a signal comes, or the process that is watched has ended; which of them.
-    fn run(&mut self, pivot: &mut Pivot, wait: &mut wait::System, time: Duration) -> anyhow::Result<Wake> {
-        let began = wait.now();
-        let slice = time / SLICES;
-        let (mut slices, mut fetched) = (0, began);
+    /// Until the time is over, a signal comes, or the process that is watched has ended; which of them. `tell`: what is known so
+    /// far, where that is wanted.
+    fn run(
+        &mut self,
+        pivot: &mut Pivot,
+        wait: &mut wait::System,
+        options: &Options,
+        tell: &mut dyn FnMut(&Self, Wake) -> Result<(), Failure>,
+    ) -> Result<Wake, Failure> {
+        let (began, time) = (wait.now(), options.time);
+        let mut slice = if options.so_far.is_some() { STRETCH.min(time / SLICES) } else { time / SLICES };
+        let (mut fetched, mut ended, mut told) = (began, began, began);
         loop {
-            let wake = wait.until((fetched + STEP).min(began + time))?;
+            let wake = wait.until((fetched + STEP).min(began + time)).map_err(anyhow::Error::from)?;
             let now = wait.now();
             let over = wake != Wake::Deadline || now >= began + time;
-            let ends = over || now >= began + slice * (slices + 1);
+            let ends = over || now >= ended + slice;
             // What has ended by now is told before it is fetched.
             if ends {
                 self.live.tick()?;
@@ -110,12 +123,20 @@ impl<'a> Watch<'a> {
             if ends {
                 let total = self.live.interval(pivot).total;
                 self.feed.end_slice(&total);
-                slices = (now.duration_since(began).as_nanos() / slice.as_nanos().max(1)) as u32;
+                ended = if now >= ended + 2 * slice { now } else { ended + slice };
+                if self.feed.simulation.slices().len() >= 2 * SLICES as usize {
+                    self.feed.simulation.halve();
+                    slice *= 2;
+                }
             }
             if over {
                 return Ok(wake);
             }
             self.feed.gather(now);
+            if options.so_far.is_some_and(|each| ends && now >= told + each) {
+                told = now;
+                tell(self, wake)?;
+            }
         }
     }
 

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod ahead;
+
 use super::curve::MODEL_ERROR;
 use super::simulation::ROOM;
 use super::*;
@@ -60,11 +62,12 @@ fn ratio(policy: &mut dyn Policy, size: usize, stream: &[u32]) -> f64 {
     misses as f64 / (stream.len() - from) as f64
 }
 
-fn policies(pages: usize) -> [Box<dyn Policy>; 3] {
+fn policies(pages: usize) -> [Box<dyn Policy>; 4] {
     [
         Box::new(Classic::new(pages, false)),
         Box::new(Classic::new(pages, true)),
         Box::new(Generations::new(pages)),
+        Box::new(Later::new(pages)),
     ]
 }
 
@@ -95,9 +98,7 @@ fn zipf_is_as_in_the_kernel() {
 
 #[test]
 fn what_is_used_again_outlives_a_scan() {
-    for mut policy in
-        [Box::new(Classic::new(4000, false)) as Box<dyn Policy>, Box::new(Generations::new(4000))]
-    {
+    for mut policy in policies(4000) {
         policy.resize(1000, 1.0);
         // Hot pages come back while a scan goes by, so that tiers and distances have something to go by.
         let mut scan = 0;
@@ -254,7 +255,7 @@ fn too_many_touches_a_second_and_dropped_ones() {
 fn a_curve_takes_no_more_than_four_mebibytes() {
     let of_classic = 8 + 1 + 1 + 4;
     let of_generations = 8 + 1 + 8;
-    let table = 8 + 4 + 2 * (4 + 1);
+    let table = 8 + 4 + 2 * (4 + 1) + 1;
     for each in [of_classic, of_generations] {
         assert!((each * SCALES.len() + table) * ROOM as usize <= 4 << 20);
     }
@@ -309,31 +310,4 @@ fn two_stretches_are_as_one() {
     assert_eq!(ratios(&whole), ratios(&merged));
     // An odd one stays alone.
     assert_eq!(curve(8_000, 1).accesses, Some(40_000));
-}
-
-#[test]
-fn what_is_read_ahead_for_nothing_makes_points_less_certain() {
-    let stream = zipf(1000, 80_000);
-    let curve = |unused: Option<(u64, u64)>| {
-        let mut simulation = Simulation::new(1.0, |pages| Box::new(Classic::new(pages, false)));
-        simulation.resize(|scale| Some(200.0 * scale));
-        for part in stream.chunks(10_000) {
-            part.iter().for_each(|page| simulation.touch(&read(u64::from(*page), Outcome::Unknown)));
-            simulation.brought_in(unused);
-            simulation.end_slice(None);
-        }
-        let curve = Curve::new(simulation.slices(), &simulation.sizes(), MODEL_ERROR);
-        let points = curve.points.unwrap().into_iter().map(|p| p.miss_ratio.unwrap()).collect::<Vec<_>>();
-        (curve.unused, points)
-    };
-    let ((nothing, none), (share, some)) = (curve(Some((100, 0))), curve(Some((100, 25))));
-    assert_eq!((nothing, share), (Some(0.0), Some(0.25)));
-    assert_eq!(none, curve(None).1);
-    for (i, (none, some)) in none.iter().zip(&some).enumerate() {
-        assert_eq!(none.0, some.0);
-        assert!(some.1 >= none.1, "{i}: {none:?}, {some:?}");
-    }
-    // Twice the cache with a quarter of it lost is one and a half.
-    let lost = none[4].0 - none[5].0;
-    assert!(lost > 0.01 && (some[5].1 - none[5].1 - lost).abs() < 1e-9, "{none:?}, {some:?}");
 }

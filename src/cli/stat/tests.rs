@@ -251,6 +251,13 @@ fn what_if_goes_alone() {
         assert!(Args::try_parse_from(words).is_err(), "{other:?}");
     }
     assert!(Args::try_parse_from(["cachestat", "--what-if", "0"]).is_err());
+    let args = Args::parse_from(["cachestat", "--what-if", "1h", "--so-far", "5"]);
+    assert_eq!(args.check(), Ok(()));
+    let Ok(Task::WhatIf(options)) = args.task() else { panic!("something else") };
+    assert_eq!(options.so_far, Some(Duration::from_secs(5)));
+    assert!(Args::try_parse_from(["cachestat", "--so-far", "5"]).is_err());
+    let report = ["cachestat", "--what-if", "--so-far", "5", "--", "true"];
+    assert!(Args::parse_from(report).check().is_err());
     for other in
         [&["--engine", "classic"][..], &["--unit", "bytes"], &["--", "true"], &["-p", "1", "--for", "1"]]
     {

@@ -103,6 +103,10 @@ impl App {
                     Vec::new()
                 }
                 Some(Action::Details) => self.follow(line),
+                Some(Action::WhatIf) => {
+                    self.what_if();
+                    Vec::new()
+                }
                 None if key.code == KeyCode::Backspace => self.leave(),
                 None | Some(Action::Help) => Vec::new(),
                 Some(Action::Back) => self.leave(),
@@ -247,6 +251,7 @@ impl App {
                     Unit::Bytes => Unit::Pages,
                 };
             }
+            Action::WhatIf => self.say("the details of a cgroup (5, Enter) say what if"),
             Action::Mark => return self.mark(),
             Action::Time(by) => return self.travel(by),
             Action::Jump(seconds) => return self.jump(seconds),

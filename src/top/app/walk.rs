@@ -10,6 +10,7 @@ use crate::pivot::Who;
 use crate::top::keys::Step;
 use crate::top::links;
 use crate::top::links::Link;
+use crate::top::links::WhatIf;
 
 /// So many steps back are remembered.
 const TRAIL: usize = 100;
@@ -68,9 +69,38 @@ impl App {
         target.map_or_else(Vec::new, |(by, who)| self.open_next(by, who, line))
     }
 
+    /// Asks what if, or does not any more.
+    pub(super) fn what_if(&mut self) {
+        let replay = self.scene.replay.is_some();
+        let Some(open) = &mut self.open else { return };
+        let suits = !replay && links::what_if(open.by, &open.who).is_some();
+        match open.what_if {
+            Some(_) => open.what_if = None,
+            None if suits => open.what_if = Some(WhatIf::Starting),
+            None if replay => self.say("of a recording nobody can be asked"),
+            None => self.say("only a cgroup that has a name can be asked"),
+        }
+    }
+
+    /// The cgroup of which it is asked now.
+    #[must_use]
+    pub fn predicts(&self) -> Option<&Open> {
+        self.open.as_ref().filter(|open| open.what_if.is_some())
+    }
+
+    /// Takes what was predicted. Returns whether anybody wants to know it still.
+    pub fn predicted(&mut self, id: &Id, told: WhatIf) -> bool {
+        let asked = |open: &&mut Open| open.by == By::Cgroup && open.id == *id && open.what_if.is_some();
+        let Some(open) = self.open.as_mut().filter(asked) else { return false };
+        open.what_if = Some(told);
+        true
+    }
+
     fn open_next(&mut self, by: By, who: Who, line: usize) -> Vec<Effect> {
         let id = Id::new(by, &who);
-        if let Some(from) = self.open.replace(Open::new(by, id.clone(), who.clone())) {
+        if let Some(mut from) = self.open.replace(Open::new(by, id.clone(), who.clone())) {
+            // What is not looked at is not watched.
+            from.what_if = None;
             if self.trail.len() >= TRAIL {
                 self.trail.remove(0);
             }

@@ -1,6 +1,7 @@
 //! The details of a row.
 
 mod now;
+mod whatif;
 
 use ratatui::text::Line;
 use ratatui::text::Span;
@@ -48,6 +49,7 @@ pub(super) fn page(app: &App, theme: &Theme) -> (Vec<Line<'static>>, Vec<(Link, 
     page.findings(details);
     page.course(details);
     page.cached_now();
+    page.what_if();
     page.figures(details);
     for (by, rows) in &details.lists {
         page.list(*by, rows, details);

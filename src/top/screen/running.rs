@@ -30,7 +30,7 @@ use crate::top::links;
 static CHILD: Mutex<Option<Pid>> = Mutex::new(None);
 
 /// The program of this package beside the one that runs, or as the shell finds it.
-fn beside(name: &OsString) -> PathBuf {
+pub(super) fn beside(name: &OsString) -> PathBuf {
     let own = std::env::current_exe().ok();
     let there = own.and_then(|own| Some(own.parent()?.join(name))).filter(|path| path.is_file());
     there.unwrap_or_else(|| name.into())

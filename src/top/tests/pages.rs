@@ -10,7 +10,9 @@ use crate::pivot::Filter;
 use crate::pivot::Pivot;
 use crate::sample::Counter;
 use crate::top::now::Now;
+use crate::top::links::WhatIf;
 use crate::top::now::Pages;
+use crate::whatif::Prediction;
 
 const SIZES: [(u16, u16); 5] = [(80, 24), (120, 40), (200, 60), (60, 15), (40, 12)];
 
@@ -178,4 +180,65 @@ fn a_process_has_findings_its_course_what_it_reads_and_what_to_run_next() {
         app.input(&key(KeyCode::Up));
         insta::assert_snapshot!(format!("process_end_{}x{}", size.0, size.1), frame(&mut app));
     }
+}
+
+/// A key asks; what was told stays on the page until another key, or the end of the page.
+#[test]
+fn a_cgroup_is_asked_what_if() {
+    let who = Who { cgroup: Some("/system.slice/db.service".into()), ..Who::default() };
+    let id = |app: &App| app.open.as_ref().unwrap().id.clone();
+    let scaled = |scale: f64, miss_ratio: Option<f64>| crate::whatif::Scaled {
+        scale,
+        size_bytes: Some((scale * f64::from(1 << 28)) as u64),
+        miss_ratio,
+        error: miss_ratio.map(|_| 0.02),
+        device_bytes_per_s: miss_ratio.map(|n| n * 1e8),
+        waiting: None,
+    };
+    let told = Prediction {
+        seconds: 42.3,
+        accesses: Some(1_234_567),
+        now: crate::whatif::Now { size_bytes: Some(1 << 28), miss_ratio: Some(0.25) },
+        curve: Some(vec![
+            scaled(0.5, Some(0.43)),
+            scaled(0.75, Some(0.33)),
+            scaled(1.0, Some(0.25)),
+            scaled(1.25, Some(0.18)),
+            scaled(1.5, Some(0.11)),
+            scaled(2.0, Some(0.02)),
+            scaled(4.0, None),
+        ]),
+        notes: vec!["17 uses of pages were not seen for want of room\u{1b}[2J".into()],
+        ..Prediction::default()
+    };
+    for size in SIZES {
+        let mut app = opened(size, By::Cgroup, who.clone());
+        tell(&mut app, Now::Cgroup(Err("gone".into())));
+        typed(&mut app, "w");
+        let asked = id(&app);
+        assert!(app.predicted(&asked, WhatIf::Told(Box::new(told.clone()))));
+        insta::assert_snapshot!(format!("what_if_{}x{}", size.0, size.1), frame(&mut app));
+    }
+    let mut app = opened((100, 40), By::Cgroup, who);
+    tell(&mut app, Now::Cgroup(Err("gone".into())));
+    assert!(frame(&mut app).contains("w: watch it") && app.predicts().is_none());
+    typed(&mut app, "w");
+    assert!(frame(&mut app).contains("begins to watch") && app.predicts().is_some());
+    let asked = id(&app);
+    let reason = Some("not enough seen yet: 3 accesses".into());
+    let little = Prediction { seconds: 6.0, curve: None, reason, ..told };
+    assert!(app.predicted(&asked, WhatIf::Told(Box::new(little))));
+    let text = frame(&mut app);
+    assert!(text.contains("not enough seen yet: 3 accesses; watched for 6 s"), "{text}");
+    assert!(app.predicted(&asked, WhatIf::Failed("no\u{1b}[2J".into())));
+    assert!(frame(&mut app).contains("- (no\\x1b[2J)"));
+    // Not any more, and what comes late is nobody's.
+    typed(&mut app, "w");
+    assert!(app.predicts().is_none() && !app.predicted(&asked, WhatIf::Starting));
+    typed(&mut app, "w");
+    assert!(app.predicts().is_some());
+    typed(&mut app, "q");
+    let mut app = opened((100, 40), By::File, file());
+    typed(&mut app, "w");
+    assert!(app.predicts().is_none() && frame(&mut app).contains("only a cgroup"));
 }

@@ -1,0 +1,251 @@
+//! The multi-generational LRU, as it is from 6.14 on for files: `lru_gen_*` in `mm/vmscan.c`, `mm/swap.c` and `mm/workingset.c`.
+//!
+//! A page that is read comes to the oldest of four generations. From its fifth use on it is of the working set, which stays
+//! with it: it is of the highest tier then, also when it is evicted, and when it comes back it comes to the second oldest
+//! generation. There is a new generation as soon as there are three (with many pages, two) and reclaim has to try harder.
+
+use super::Policy;
+use super::Use;
+use super::lists::Lists;
+use super::tiers::BATCH;
+use super::tiers::TIERS;
+use super::tiers::Tiers;
+
+const GENERATIONS: u32 = 4;
+const FEWEST: u32 = 2;
+/// Uses that are told apart before a page is of the working set (`LRU_REFS_WIDTH`).
+const MOST_USES: u8 = 4;
+/// Pages that reclaim is to free (`SWAP_CLUSTER_MAX`).
+const WANTED: f64 = 32.0;
+/// Reclaim begins with this part of the pages: 2 to the power of -12 (`DEF_PRIORITY`).
+const FIRST_PRIORITY: u32 = 12;
+
+/// A tier by uses: `order_base_2`.
+const TIER: [usize; MOST_USES as usize + 1] = [0, 0, 1, 2, 2];
+
+/// What is known of a page.
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    /// How often it was used since it is in its generation, up to [`MOST_USES`].
+    uses: u8,
+    /// It was used more often than that at some time.
+    working: bool,
+    /// Used through a mapping since reclaim looked last.
+    young: bool,
+    /// It was read ahead, and nobody has used it yet.
+    ahead: bool,
+    /// It was evicted when the oldest generation was this.
+    gone: Option<u16>,
+}
+
+impl State {
+    fn tier(self) -> usize {
+        if self.working { TIERS - 1 } else { TIER[usize::from(self.uses)] }
+    }
+
+    fn used(&mut self) {
+        self.working |= self.uses == MOST_USES;
+        self.uses = (self.uses + 1).min(MOST_USES);
+    }
+}
+
+/// The generations at one size.
+#[derive(Debug)]
+pub struct Later {
+    lists: Lists<{ GENERATIONS as usize }>,
+    pages: Vec<State>,
+    oldest: u32,
+    youngest: u32,
+    tiers: Tiers,
+    size: usize,
+    each: f64,
+    full: bool,
+}
+
+impl Later {
+    /// Room to follow so many pages.
+    #[must_use]
+    pub fn new(pages: usize) -> Self {
+        Self {
+            lists: Lists::new(pages),
+            pages: vec![State::default(); pages],
+            oldest: 0,
+            youngest: GENERATIONS - 1,
+            tiers: Tiers::default(),
+            size: 1,
+            each: 1.0,
+            full: false,
+        }
+    }
+
+    const fn list(generation: u32) -> usize {
+        (generation % GENERATIONS) as usize
+    }
+
+    /// Generations beside the oldest.
+    const fn spread(&self) -> u32 {
+        self.youngest - self.oldest
+    }
+
+    /// `lru_gen_folio_seq`: the generation that a page of the cache comes to.
+    fn comes_to(&self, working: bool, mapped: bool) -> u32 {
+        let back = if mapped { FEWEST } else { GENERATIONS } - u32::from(working);
+        (self.youngest + 1).saturating_sub(back).max(self.oldest)
+    }
+
+    /// A page comes that is not there.
+    fn add(&mut self, page: u32, mapped: bool) {
+        let before = self.pages[page as usize];
+        // `lru_gen_test_recent`
+        let recent = before.gone.is_some_and(|then| (self.youngest as u16).wrapping_sub(then) < GENERATIONS as u16);
+        if recent {
+            self.tiers.refaulted(State { uses: before.uses.max(1), ..before }.tier());
+        }
+        while self.lists.all() >= self.size {
+            self.reclaim();
+        }
+        let working = recent && before.working;
+        self.pages[page as usize] = State { working, ..State::default() };
+        self.lists.put(page, Self::list(self.comes_to(working, mapped)));
+    }
+
+    /// `sort_folio`, and what becomes of the page: whether it was evicted.
+    fn look_at(&mut self, page: u32, evictable: usize) -> bool {
+        let state = &mut self.pages[page as usize];
+        if state.young {
+            // `lru_gen_set_refs`
+            let again = state.working || state.uses > 0;
+            *state = State { working: again, uses: u8::from(!again), ..State::default() };
+            let to = self.comes_to(again, true);
+            self.lists.put(page, Self::list(to));
+            return false;
+        }
+        let tier = state.tier();
+        let most = state.working && state.uses == MOST_USES;
+        if tier > evictable || most {
+            if !most {
+                self.tiers.protected(tier);
+            }
+            state.uses = 0;
+            self.lists.put(page, Self::list(self.oldest + 1));
+            return false;
+        }
+        *state = State { gone: Some(self.oldest as u16), ahead: false, young: false, ..*state };
+        self.tiers.evicted(tier);
+        self.lists.remove(page);
+        true
+    }
+
+    /// `evict_folios`: how many pages were looked at, and how many of them evicted.
+    fn evict(&mut self) -> (f64, f64) {
+        if self.spread() < FEWEST {
+            return (0.0, 0.0);
+        }
+        let evictable = self.tiers.evictable((2.0, 3.0), self.each);
+        let (mut seen, mut gone) = (0.0, 0.0);
+        while gone < (BATCH / self.each).max(1.0) {
+            let Some(page) = self.lists.tail(Self::list(self.oldest)) else { break };
+            seen += 1.0;
+            gone += f64::from(u8::from(self.look_at(page, evictable)));
+        }
+        // `try_to_inc_min_seq`
+        let before = self.oldest;
+        while self.oldest + FEWEST <= self.youngest && self.lists.len(Self::list(self.oldest)) == 0 {
+            self.oldest += 1;
+        }
+        if self.oldest > before {
+            self.tiers.next();
+        }
+        (seen + f64::from(u8::from(self.oldest > before)), gone)
+    }
+
+    /// `shrink_lruvec`, for larger and larger parts of the pages.
+    fn reclaim(&mut self) {
+        self.full = true;
+        let wanted = (WANTED / self.each).max(1.0);
+        let mut freed = 0.0;
+        for priority in (0..=FIRST_PRIORITY).rev() {
+            if self.spread() <= FEWEST && priority < FIRST_PRIORITY {
+                self.youngest += 1;
+                continue;
+            }
+            let part = (self.lists.all() as f64 * self.each / f64::from(1 << priority)).floor() / self.each;
+            let mut seen = 0.0;
+            while part > 0.0 && seen < part {
+                let (looked, gone) = self.evict();
+                seen += looked;
+                freed += gone;
+                if looked == 0.0 {
+                    break;
+                }
+            }
+            if freed >= wanted {
+                return;
+            }
+        }
+        // Nothing else is left: whatever is oldest goes.
+        while freed < 1.0 {
+            let oldest = (self.oldest..=self.youngest).find_map(|g| self.lists.tail(Self::list(g)));
+            let Some(page) = oldest else { return };
+            self.lists.remove(page);
+            self.pages[page as usize] = State::default();
+            freed += 1.0;
+        }
+    }
+}
+
+impl Policy for Later {
+    fn touch(&mut self, page: u32, how: Use) -> bool {
+        let there = self.has(page);
+        if !there {
+            self.add(page, how == Use::Mapped);
+        }
+        let state = &mut self.pages[page as usize];
+        let ahead = std::mem::take(&mut state.ahead);
+        match how {
+            Use::Mapped => state.young = true,
+            Use::Unmarked if there => {}
+            Use::Marked | Use::Unmarked => state.used(),
+        }
+        there && !ahead
+    }
+
+    fn bring(&mut self, page: u32) -> bool {
+        let absent = !self.has(page);
+        if absent {
+            self.add(page, false);
+            self.pages[page as usize].ahead = true;
+        }
+        absent
+    }
+
+    fn has(&self, page: u32) -> bool {
+        self.lists.list(page).is_some()
+    }
+
+    fn ahead(&self, page: u32) -> bool {
+        self.pages[page as usize].ahead
+    }
+
+    fn remove(&mut self, page: u32) {
+        self.lists.remove(page);
+        self.pages[page as usize] = State::default();
+    }
+
+    fn remembers(&self, page: u32) -> bool {
+        let gone = self.pages[page as usize].gone;
+        self.has(page) || gone.is_some_and(|then| (self.youngest as u16).wrapping_sub(then) < GENERATIONS as u16)
+    }
+
+    fn resize(&mut self, pages: usize, each: f64) {
+        self.each = each;
+        self.size = pages.max(1);
+        while self.lists.all() > self.size {
+            self.reclaim();
+        }
+    }
+
+    fn full(&self) -> bool {
+        self.full
+    }
+}

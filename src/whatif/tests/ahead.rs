@@ -1,0 +1,180 @@
+//! Read-ahead: what is true at another size is what the kernel's own algorithm would do there.
+
+use super::super::curve::MODEL_ERROR;
+use super::*;
+
+const FILE: u32 = 9000;
+const WINDOW: u32 = 32;
+const NOW: usize = 3300;
+
+/// A cache that reads ahead by itself: a file with its pages, and the last window.
+struct Kernel {
+    policy: Classic,
+    marked: Vec<bool>,
+    start: u32,
+    size: u32,
+    late: u32,
+    /// Pages that were read ahead for the read before.
+    ahead: Vec<u32>,
+}
+
+/// How it is read ahead.
+#[derive(Clone, Copy, PartialEq)]
+enum How {
+    /// `page_cache_sync_ra` and `page_cache_async_ra`.
+    Reads,
+    /// `do_sync_mmap_readahead`: the pages around.
+    Faults,
+}
+
+impl Kernel {
+    fn new(size: usize) -> Self {
+        let mut policy = Classic::new(FILE as usize, false);
+        policy.resize(size, 1.0);
+        Self { policy, marked: vec![false; FILE as usize], start: 0, size: 0, late: 0, ahead: Vec::new() }
+    }
+
+    fn submit(&mut self, page: u32, late: u32) {
+        self.late = late;
+        for at in (self.start..self.start + self.size).take_while(|at| *at < FILE) {
+            if self.policy.bring(at) {
+                self.marked[at as usize] = late > 0 && at == self.start + self.size - late;
+                self.ahead.extend((at != page).then_some(at));
+            }
+        }
+    }
+
+    /// Whether the page was there, and had been used.
+    fn read(&mut self, page: u32, how: How) -> bool {
+        self.ahead.clear();
+        let known = self.policy.has(page) && !self.policy.ahead(page);
+        if !self.policy.has(page) {
+            let before = (0..page).rev().take(WINDOW as usize);
+            let run = before.take_while(|p| self.policy.has(*p)).count() as u32;
+            (self.start, self.size) = match how {
+                How::Faults => (page.saturating_sub(WINDOW / 2), WINDOW),
+                How::Reads if run <= 1 => (page, 1),
+                How::Reads => (page, (run + 1).min(WINDOW)),
+            };
+            self.submit(page, u32::from(how == How::Reads && run > 1));
+        } else if std::mem::take(&mut self.marked[page as usize]) {
+            let next = |size: u32| if size < 2 { 4 * size } else { (2 * size).min(WINDOW) };
+            if page == self.start + self.size - self.late {
+                self.start += self.size;
+                self.size = self.size.max(next(self.size));
+                self.submit(page, self.size);
+            } else if let Some(from) =
+                (page + 1..FILE).take(WINDOW as usize).find(|p| !self.policy.has(*p))
+            {
+                (self.start, self.size) = (from, next(from - page + 1));
+                self.submit(page, self.size);
+            }
+        }
+        self.policy.touch(page, Use::Marked);
+        known
+    }
+}
+
+/// Pages by a power of chance, which neighbours do not have in common.
+fn skewed(power: i32, accesses: usize) -> Vec<u32> {
+    let mut random = Random(12345, 67890);
+    let pick = |_| (f64::from(FILE) * random.next().powi(power)) as u32 * 3079 % FILE;
+    (0..accesses).map(pick).collect()
+}
+
+/// By scale: what is predicted, and what is true.
+fn compare(stream: &[u32], how: How, rate: f64) -> Vec<(f64, f64, f64)> {
+    let mut simulation = Simulation::new(rate, classic);
+    simulation.resize(|scale| Some(NOW as f64 * scale));
+    let mut kernels: Vec<_> = SCALES.iter().map(|s| Kernel::new((NOW as f64 * s) as usize)).collect();
+    let mut missed = [0; SCALES.len()];
+    let (around, kind) = match how {
+        How::Faults => (Kind::Around, Kind::Read),
+        How::Reads => (Kind::Ahead, Kind::Read),
+    };
+    let half = stream.len() / 2;
+    for (n, page) in stream.iter().enumerate() {
+        for (i, kernel) in kernels.iter_mut().enumerate() {
+            let known = kernel.read(*page, how);
+            missed[i] += u64::from(!known && n >= half);
+            if SCALES[i] != 1.0 {
+                continue;
+            }
+            let send = |page: u32, kind, outcome| Touch { kind, ..read(u64::from(page), outcome) };
+            for page in &kernel.ahead {
+                simulation.touch(&send(*page, around, Outcome::Unknown));
+            }
+            let outcome = if known { Outcome::Hit } else { Outcome::Missed };
+            simulation.touch(&send(*page, kind, outcome));
+        }
+        if (n + 1) % (stream.len() / 32) == 0 {
+            simulation.end_slice(None);
+        }
+    }
+    let points = Curve::new(simulation.slices(), &simulation.sizes(), MODEL_ERROR).points.unwrap();
+    let all = points.iter().zip(missed).map(|(p, missed)| (p, missed as f64 / half as f64));
+    all.filter_map(|(p, was)| Some((p.scale, p.miss_ratio?.0, was))).filter(|(s, ..)| *s <= 2.0).collect()
+}
+
+fn off(points: &[(f64, f64, f64)]) -> (f64, f64) {
+    let off = points.iter().map(|(_, said, was)| (said - was).abs());
+    (off.clone().sum::<f64>() / points.len() as f64, off.fold(0.0, f64::max))
+}
+
+#[test]
+fn a_file_read_at_random_is_read_ahead_more_the_more_of_it_is_there() {
+    for power in [2, 3, 5] {
+        for rate in [1.0, 0.5] {
+            let points = compare(&skewed(power, 300_000), How::Reads, rate);
+            let (mean, worst) = off(&points);
+            assert!(points.len() >= 6 && mean <= 0.02 && worst <= 0.05, "{power} {rate}: {points:?}");
+        }
+    }
+}
+
+#[test]
+fn pages_around_faults_take_room_at_every_size() {
+    let points = compare(&skewed(3, 300_000), How::Faults, 1.0);
+    let (mean, worst) = off(&points);
+    assert!(points.len() >= 6 && mean <= 0.02 && worst <= 0.05, "{points:?}");
+    // Without them, the cache would seem to do with half of these misses.
+    assert!(points[2].1 > 0.6, "{points:?}");
+}
+
+/// What is read from beginning to end is used after it was read ahead: other sizes have no more of it, and no less.
+#[test]
+fn a_sequential_read_is_read_ahead_as_it_is() {
+    let stream: Vec<u32> = (0..4 * FILE).map(|n| n % FILE).collect();
+    let points = compare(&stream, How::Reads, 1.0);
+    assert!(points.iter().all(|(_, said, was)| *said > 0.99 && *was > 0.99), "{points:?}");
+    let mut simulation = Simulation::new(1.0, classic);
+    simulation.resize(|scale| Some(100.0 * scale));
+    for at in (0..FILE).step_by(8) {
+        for page in at..at + 8 {
+            simulation.touch(&Touch { kind: Kind::Ahead, ..read(u64::from(page), Outcome::Unknown) });
+        }
+        (at..at + 8).for_each(|page| simulation.touch(&read(u64::from(page), Outcome::Missed)));
+    }
+    // Each page was brought in once, and missed once.
+    simulation.end_slice(None);
+    let slice = &simulation.slices()[0];
+    for misses in slice.misses.iter().zip(slice.unknown).map(|(m, unknown)| m.iter().sum::<f64>() + unknown) {
+        assert_eq!(misses, f64::from(FILE));
+    }
+}
+
+#[test]
+fn what_is_read_ahead_is_no_use() {
+    for mut policy in policies(10) {
+        policy.resize(5, 1.0);
+        assert!(policy.bring(1) && !policy.bring(1));
+        assert!(policy.has(1) && policy.ahead(1));
+        assert!(!policy.touch(1, Use::Marked) && policy.touch(1, Use::Marked));
+        assert!(policy.has(1) && !policy.ahead(1));
+        policy.bring(2);
+        (3..9).for_each(|page| {
+            policy.bring(page);
+        });
+        assert!(!policy.has(2) && !policy.ahead(2));
+    }
+}
