@@ -97,7 +97,8 @@ impl Later {
     fn add(&mut self, page: u32, mapped: bool) {
         let before = self.pages[page as usize];
         // `lru_gen_test_recent`
-        let recent = before.gone.is_some_and(|then| (self.youngest as u16).wrapping_sub(then) < GENERATIONS as u16);
+        let recent =
+            before.gone.is_some_and(|then| (self.youngest as u16).wrapping_sub(then) < GENERATIONS as u16);
         if recent {
             self.tiers.refaulted(State { uses: before.uses.max(1), ..before }.tier());
         }
@@ -234,7 +235,8 @@ impl Policy for Later {
 
     fn remembers(&self, page: u32) -> bool {
         let gone = self.pages[page as usize].gone;
-        self.has(page) || gone.is_some_and(|then| (self.youngest as u16).wrapping_sub(then) < GENERATIONS as u16)
+        self.has(page)
+            || gone.is_some_and(|then| (self.youngest as u16).wrapping_sub(then) < GENERATIONS as u16)
     }
 
     fn resize(&mut self, pages: usize, each: f64) {

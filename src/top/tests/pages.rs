@@ -9,8 +9,8 @@ use crate::live::keeper::Keeper;
 use crate::pivot::Filter;
 use crate::pivot::Pivot;
 use crate::sample::Counter;
-use crate::top::now::Now;
 use crate::top::links::WhatIf;
+use crate::top::now::Now;
 use crate::top::now::Pages;
 use crate::whatif::Prediction;
 

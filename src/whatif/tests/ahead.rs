@@ -63,9 +63,7 @@ impl Kernel {
                 self.start += self.size;
                 self.size = self.size.max(next(self.size));
                 self.submit(page, self.size);
-            } else if let Some(from) =
-                (page + 1..FILE).take(WINDOW as usize).find(|p| !self.policy.has(*p))
-            {
+            } else if let Some(from) = (page + 1..FILE).take(WINDOW as usize).find(|p| !self.policy.has(*p)) {
                 (self.start, self.size) = (from, next(from - page + 1));
                 self.submit(page, self.size);
             }
