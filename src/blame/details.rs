@@ -146,6 +146,8 @@ impl Details {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::super::How;
     use super::*;
 

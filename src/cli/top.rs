@@ -15,6 +15,7 @@ use super::conflict;
 use super::help::Section;
 use super::read;
 use super::read::ColumnList;
+use super::values;
 use crate::exit::Failure;
 use crate::pivot::By;
 use crate::record::replay::When;
@@ -52,7 +53,7 @@ pub struct Args {
     pub iterations: Option<u64>,
 
     /// What rows stand for [default: process]
-    #[arg(long, value_name = "WHAT", value_enum)]
+    #[arg(long, value_name = "WHAT", value_parser = values::rows_of_top())]
     pub by: Option<By>,
 
     /// Sort by this column, or by 'busy' (all pages), 'id' or 'name' [default: busy]
@@ -137,9 +138,6 @@ impl CommandLine for Args {
 
     fn check(&self) -> Result<(), String> {
         let by_file = self.filters.by_file();
-        if self.by == Some(By::Evictor) {
-            return conflict("rows of evictors are 'cachestat --by evictor'");
-        }
         if self.no_files && self.by.is_some_and(By::files) {
             return conflict("'--no-files' cannot be used with rows by file, mount or device");
         }

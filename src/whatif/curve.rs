@@ -12,6 +12,9 @@ pub const MODEL_ERROR: f64 = 0.02;
 pub const GENERATIONS_ERROR: f64 = 0.05;
 /// How much farther it was, where much of what is brought in is read ahead and not used.
 const AHEAD_ERROR: f64 = 0.01;
+/// How much farther it was at half the size, where much of what is brought in lies around faults: a smaller cache has more of them, and
+/// brings in more around them, of which it is not known which pages.
+const AROUND_ERROR: f64 = 0.125;
 /// The part of what is brought in that is much.
 pub const MUCH_UNUSED: f64 = 0.1;
 
@@ -33,6 +36,8 @@ pub struct Slice {
     pub accesses: Option<(u64, u64)>,
     /// Pages that were brought in, and how many of these were read ahead and not used.
     pub unused: Option<(u64, u64)>,
+    /// Pages that were brought in around faults, by the simulation of the cache of now.
+    pub around: f64,
     /// By scale and group: accesses that would have missed.
     pub misses: [[f64; GROUPS]; SCALES.len()],
     /// By scale: accesses of which that is unknown.
@@ -50,6 +55,7 @@ impl Slice {
     pub(super) fn and(mut self, next: Self) -> Self {
         self.sampled += next.sampled;
         self.weighted += next.weighted;
+        self.around += next.around;
         self.accesses = self.accesses.zip(next.accesses).map(|((a, m), (b, n))| (a + b, m + n));
         self.unused = self.unused.zip(next.unused).map(|((a, u), (b, v))| (a + b, u + v));
         let misses = self.misses.iter_mut().flatten().zip(next.misses.iter().flatten());
@@ -168,8 +174,13 @@ impl Curve {
             (0..SCALES.len()).map(|i| point(slices, i, sizes.get(i).copied().flatten())).collect();
         let here = SCALES.iter().position(|s| *s == 1.0).and_then(|i| raw[i]);
         let off = here.zip(now).map_or(0.0, |((here, _), now)| (here - now).abs());
+        let judged = &slices[slices.len() / 2..];
+        let around =
+            judged.iter().map(|s| s.around).sum::<f64>() / judged.iter().map(Slice::all).sum::<f64>();
+        let much = here.is_some_and(|(missed, _)| around > MUCH_UNUSED * (around + missed));
+        let smaller = |scale: f64| if much { AROUND_ERROR * 2.0 * (1.0 - scale).max(0.0) } else { 0.0 };
         let points = SCALES.into_iter().zip(raw);
-        let told = |(ratio, error): (f64, f64)| (ratio, error + off.max(model));
-        points.map(|(scale, raw)| Point { scale, miss_ratio: raw.map(told) }).collect()
+        let told = |scale, (ratio, error): (f64, f64)| (ratio, error + off.max(model) + smaller(scale));
+        points.map(|(scale, raw)| Point { scale, miss_ratio: raw.map(|raw| told(scale, raw)) }).collect()
     }
 }

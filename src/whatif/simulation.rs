@@ -166,8 +166,12 @@ impl Simulation {
                 continue;
             }
             let absent = cache.policy.bring(page);
-            if absent && kind == Kind::Ahead && size == 1.0 {
-                self.ahead.brought();
+            if !absent || cache.scale != 1.0 {
+                continue;
+            }
+            match kind {
+                Kind::Around => self.slice.around += 1.0 / self.rate,
+                _ => self.ahead.brought(),
             }
         }
     }

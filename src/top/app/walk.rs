@@ -77,8 +77,8 @@ impl App {
         match open.what_if {
             Some(_) => open.what_if = None,
             None if suits => open.what_if = Some(WhatIf::Starting),
-            None if replay => self.say("of a recording nobody can be asked"),
-            None => self.say("only a cgroup that has a name can be asked"),
+            // The page offers it where it can be asked; it has no line for messages.
+            None => {}
         }
     }
 

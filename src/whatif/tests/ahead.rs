@@ -29,7 +29,7 @@ enum How {
 
 impl Kernel {
     fn new(size: usize) -> Self {
-        let mut policy = Classic::new(FILE as usize, false);
+        let mut policy = Classic::new(FILE as usize, true);
         policy.resize(size, 1.0);
         Self { policy, marked: vec![false; FILE as usize], start: 0, size: 0, late: 0, ahead: Vec::new() }
     }
@@ -80,12 +80,14 @@ fn skewed(power: i32, accesses: usize) -> Vec<u32> {
     (0..accesses).map(pick).collect()
 }
 
-/// By scale: what is predicted, and what is true.
-fn compare(stream: &[u32], how: How, rate: f64) -> Vec<(f64, f64, f64)> {
-    let mut simulation = Simulation::new(rate, classic);
+/// By scale: what is predicted, how far it may be off, and what is true. Lengths of lists are known late, as in a cgroup: with exact
+/// ones there are cliffs.
+fn compare(stream: &[u32], how: How, rate: f64) -> Vec<(f64, f64, f64, f64)> {
+    let mut simulation = Simulation::new(rate, |pages| Box::new(Classic::new(pages, true)));
     simulation.resize(|scale| Some(NOW as f64 * scale));
     let mut kernels: Vec<_> = SCALES.iter().map(|s| Kernel::new((NOW as f64 * s) as usize)).collect();
     let mut missed = [0; SCALES.len()];
+    let mut counted = (0, 0);
     let (around, kind) = match how {
         How::Faults => (Kind::Around, Kind::Read),
         How::Reads => (Kind::Ahead, Kind::Read),
@@ -102,39 +104,48 @@ fn compare(stream: &[u32], how: How, rate: f64) -> Vec<(f64, f64, f64)> {
             for page in &kernel.ahead {
                 simulation.touch(&send(*page, around, Outcome::Unknown));
             }
+            counted = (counted.0 + 1, counted.1 + u64::from(!known));
             let outcome = if known { Outcome::Hit } else { Outcome::Missed };
             simulation.touch(&send(*page, kind, outcome));
         }
         if (n + 1) % (stream.len() / 32) == 0 {
-            simulation.end_slice(None);
+            simulation.end_slice(Some(std::mem::take(&mut counted)));
+            simulation.flush();
+            kernels.iter_mut().for_each(|kernel| kernel.policy.flush());
         }
     }
     let points = Curve::new(simulation.slices(), &simulation.sizes(), MODEL_ERROR).points.unwrap();
     let all = points.iter().zip(missed).map(|(p, missed)| (p, missed as f64 / half as f64));
-    all.filter_map(|(p, was)| Some((p.scale, p.miss_ratio?.0, was))).filter(|(s, ..)| *s <= 2.0).collect()
+    let told = all.filter_map(|(p, was)| p.miss_ratio.map(|(said, error)| (p.scale, said, error, was)));
+    told.filter(|(scale, ..)| *scale <= 2.0).collect()
 }
 
-fn off(points: &[(f64, f64, f64)]) -> (f64, f64) {
-    let off = points.iter().map(|(_, said, was)| (said - was).abs());
+fn off(points: &[(f64, f64, f64, f64)]) -> (f64, f64) {
+    let off = points.iter().map(|(_, said, _, was)| (said - was).abs());
     (off.clone().sum::<f64>() / points.len() as f64, off.fold(0.0, f64::max))
 }
 
 #[test]
 fn a_file_read_at_random_is_read_ahead_more_the_more_of_it_is_there() {
     for power in [2, 3, 5] {
-        for rate in [1.0, 0.5] {
-            let points = compare(&skewed(power, 300_000), How::Reads, rate);
-            let (mean, worst) = off(&points);
-            assert!(points.len() >= 6 && mean <= 0.02 && worst <= 0.05, "{power} {rate}: {points:?}");
-        }
+        let points = compare(&skewed(power, 300_000), How::Reads, 1.0);
+        let (mean, worst) = off(&points);
+        assert!(points.len() >= 6 && mean <= 0.02 && worst <= 0.05, "{power}: {points:?}");
+        // What it is off by the choice of pages is told.
+        let half = compare(&skewed(power, 300_000), How::Reads, 0.5);
+        let within = |(_, said, error, was): &(f64, f64, f64, f64)| (said - was).abs() <= error + 0.005;
+        assert!(half.len() >= 6 && half.iter().all(within) && off(&half).1 <= 0.05, "{power}: {half:?}");
     }
 }
 
 #[test]
 fn pages_around_faults_take_room_at_every_size() {
     let points = compare(&skewed(3, 300_000), How::Faults, 1.0);
-    let (mean, worst) = off(&points);
-    assert!(points.len() >= 6 && mean <= 0.02 && worst <= 0.05, "{points:?}");
+    // A smaller cache brings in more around more faults: that is not simulated, but told as an error.
+    let (smaller, others): (Vec<_>, Vec<_>) = points.iter().partition(|(scale, ..)| *scale < 0.75);
+    let (mean, worst) = off(&others);
+    assert!(others.len() >= 5 && mean <= 0.03 && worst <= 0.05, "{points:?}");
+    assert!(smaller.iter().all(|(_, said, error, was)| (said - was).abs() <= *error), "{points:?}");
     // Without them, the cache would seem to do with half of these misses.
     assert!(points[2].1 > 0.6, "{points:?}");
 }
@@ -144,7 +155,7 @@ fn pages_around_faults_take_room_at_every_size() {
 fn a_sequential_read_is_read_ahead_as_it_is() {
     let stream: Vec<u32> = (0..4 * FILE).map(|n| n % FILE).collect();
     let points = compare(&stream, How::Reads, 1.0);
-    assert!(points.iter().all(|(_, said, was)| *said > 0.99 && *was > 0.99), "{points:?}");
+    assert!(points.iter().all(|(_, said, _, was)| *said > 0.99 && *was > 0.99), "{points:?}");
     let mut simulation = Simulation::new(1.0, classic);
     simulation.resize(|scale| Some(100.0 * scale));
     for at in (0..FILE).step_by(8) {
