@@ -408,8 +408,7 @@ __noinline int blame_find(u64 hash, u32 step)
 /* Two functions of one another's steps: 1024 pages, twice what the largest folio of the cache has. */
 __noinline int blame_few(u64 file, u64 first, u64 last, u64 what)
 {
-	u32 i, whose, last_whose = 0;
-	u64 n = 0;
+	u32 i, whose;
 
 	for (i = 0; i < 32 && first <= last; i++, first++) {
 		if ((u32)what == BLAME_GOES) {
@@ -417,16 +416,10 @@ __noinline int blame_few(u64 file, u64 first, u64 last, u64 what)
 			continue;
 		}
 		whose = blame_find(hash_of_page(file, first), what);
-		if (whose != last_whose) {
-			if (last_whose)
-				bill_pages(file, last_whose - 1, n, (u32)what == BLAME_REFAULTS);
-			last_whose = whose;
-			n = 0;
-		}
-		n++;
+		/* Page by page: up to 6.1 the verifier follows each length that a run of pages may have, and gives up. */
+		if (whose)
+			bill_pages(file, whose - 1, 1, (u32)what == BLAME_REFAULTS);
 	}
-	if (last_whose)
-		bill_pages(file, last_whose - 1, n, (u32)what == BLAME_REFAULTS);
 	return 0;
 }
 

@@ -299,46 +299,6 @@ impl Run<'_> {
         Ok(path)
     }
 
-    /// DAMON takes what nobody uses.
-    fn damon(&mut self, path: &Path) -> Result<()> {
-        let dir = Path::new("/sys/module/damon_reclaim/parameters");
-        if !dir.exists() {
-            self.notes.push("no DAMON here".into());
-            return Ok(());
-        }
-        let pages = (path.metadata()?.len() / sys::page_size()) as usize;
-        let set = |name: &str, value: &str| {
-            std::fs::write(dir.join(name), value).with_context(|| format!("damon_reclaim: {name}"))
-        };
-        // Whatever is free, of all that was not used for a moment.
-        for (name, value) in [
-            ("min_age", "200000"),
-            ("quota_ms", "0"),
-            ("quota_sz", "1073741824"),
-            ("wmarks_high", "1000"),
-            ("wmarks_mid", "999"),
-            ("wmarks_low", "0"),
-        ] {
-            set(name, value)?;
-        }
-        let before = cached(path, pages)?;
-        let (bill, _) = self.during(|_| {
-            set("enabled", "Y")?;
-            let until = Instant::now() + Duration::from_secs(60);
-            while Instant::now() < until && before - cached(path, pages)? < 1024 {
-                std::thread::sleep(Duration::from_millis(200));
-            }
-            set("enabled", "N")?;
-            std::thread::sleep(Duration::from_secs(1));
-            Ok(())
-        })?;
-        let gone = before - cached(path, pages)?;
-        let seen = self.of_owner(&bill, &[How::Damon]).out;
-        ensure!((gone..=gone + METADATA).contains(&seen), "DAMON: {gone} pages went, {seen} seen: {bill:?}");
-        self.notes.push(format!("damon: {gone} pages went, {seen} seen"));
-        Ok(())
-    }
-
     /// The owner reads a file; the other takes it out; the owner reads it again.
     fn taken(&mut self, what: &str, how: How) -> Result<()> {
         let path = file(self.dir, what, PAGES)?;
@@ -481,10 +441,7 @@ fn all(session: &mut Session, dir: &Path) -> Result<Vec<String>> {
         wrong.extend(run.taken(what, how).err().map(|e| format!("{e:#}")));
     }
     match run.short_of_memory() {
-        Ok(path) => {
-            wrong.extend(run.damon(&path).err().map(|e| format!("{e:#}")));
-            std::fs::remove_file(&path)?;
-        }
+        Ok(path) => std::fs::remove_file(&path)?,
         Err(e) => wrong.push(format!("{e:#}")),
     }
     wrong.extend(run.limited().err().map(|e| format!("{e:#}")));
