@@ -19,7 +19,7 @@
 /* Set before load. */
 const volatile bool with_files = false; /* somebody asks which files (file.h) */
 
-const volatile bool with_plain = false; /* reads are counted without a hook at their end (plain.h) */
+const volatile bool with_plain = false; /* requests are counted without a hook at their end (plain.h) */
 
 /* Set once everything is attached: until then no event counts. */
 volatile bool ready = false;
@@ -162,33 +162,55 @@ static __noinline int is_asked_for(u32 tgid)
 	return is_wanted(task, tgid, process);
 }
 
-/* Read calls of a thread that have ended, and what they read: the kernel counts bytes, then the call. */
-static __always_inline u64 calls_ended(struct task_struct *task)
+/* CONFIG_TASK_XACCT */
+static __always_inline bool counts_calls(struct task_struct *task)
 {
-	return bpf_core_field_exists(task->ioac.syscr) ? *(volatile u64 *)&task->ioac.syscr : 0;
+	return bpf_core_field_exists(task->ioac.syscr) && bpf_core_field_exists(task->ioac.rchar);
 }
 
-static __always_inline u64 chars_read(struct task_struct *task)
+/* Read or write calls of a thread that have ended, and their bytes: the kernel counts bytes, then the call. */
+static __always_inline u64 calls_ended(struct task_struct *task, bool writes)
 {
-	return bpf_core_field_exists(task->ioac.rchar) ? *(volatile u64 *)&task->ioac.rchar : 0;
+	if (!counts_calls(task))
+		return 0;
+	return writes ? *(volatile u64 *)&task->ioac.syscw : *(volatile u64 *)&task->ioac.syscr;
 }
 
-/* Whether the plain read of the running thread has ended. */
+static __always_inline u64 chars_moved(struct task_struct *task, bool writes)
+{
+	if (!counts_calls(task))
+		return 0;
+	return writes ? *(volatile u64 *)&task->ioac.wchar : *(volatile u64 *)&task->ioac.rchar;
+}
+
+/* Whether the plain request of the running thread has ended. */
 static __always_inline bool plain_has_ended(struct row *row)
 {
-	return calls_ended(bpf_get_current_task_btf()) != row->plain_syscr;
+	return calls_ended(bpf_get_current_task_btf(), row->plain_writes) != row->plain_calls;
 }
 
 #define barrier() asm volatile("" ::: "memory")
 
-/* Bytes of a read that has ended, `calls` read calls ago, in which `chars` bytes were read. */
+/*
+ * Bytes of a request that has ended, `calls` calls of its kind ago, which moved `chars` bytes. Of the last call the kernel's
+ * count says what it delivered: also more than was there when it began, if the file has grown.
+ */
 static __always_inline u64 plain_delivered(u64 bytes, u64 calls, u64 chars)
+{
+	return calls == 1 ? chars : bytes;
+}
+
+/*
+ * The same seen by somebody else, while the thread may be in its next call already, part of which may be in `chars`: no
+ * more than the thread itself will count.
+ */
+static __always_inline u64 plain_delivered_at_least(u64 bytes, u64 calls, u64 chars)
 {
 	return calls == 1 && chars < bytes ? chars : bytes;
 }
 
 /*
- * The read of a thread that is to be counted (plain.h) has ended, or the thread has: it is counted. By the thread itself, or
+ * The request of a thread that is to be counted (plain.h) has ended, or the thread has: it is counted. By the thread itself, or
  * for one that is `gone`. No call of another function may be below this one: it stands deep in all that makes rows.
  */
 static __noinline void settle_plain(struct row *row, bool gone);
@@ -279,6 +301,8 @@ static __noinline struct row *make_row(struct row *old)
 	row->state = ROW_LIVE;
 	if (note(&row_numbers, &key, &n)) {
 		count_one(C_LOST_BUSY);
+		if (with_plain && row->plain_bytes)
+			settle_plain(row, false);
 		row->state = ROW_ENDED;
 		row->touched[0] = 1;
 		return 0;

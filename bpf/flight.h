@@ -153,7 +153,7 @@ static __always_inline u64 end_flight(struct row *row, u64 mapping, u64 first, u
 	if (!t)
 		return 0;
 	w = &t->flight;
-	if (with_plain && row->plain_framed && w->syscr == row->plain_syscr)
+	if (with_plain && row->plain_framed && !row->plain_writes && w->syscr == row->plain_calls)
 		return 0; /* of the one that is still to be counted */
 	row->waited = 0;
 	if (w->mapping != mapping || w->syscr != reads_ended())

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Plain reads: what nearly all are, of a file that is cached as a whole, by one thread into one buffer. On kernels where
- * a hook at the return is most of what a read costs, they have one at the entry only. That leaves in the thread's row
- * what the read will deliver, and what the kernel had counted of the thread by then: `ioac.rchar` bytes in `ioac.syscr`
- * calls. Each call that has ended has raised these: if it is the last one, by what was delivered; if others came after it,
- * it is taken for what was requested. A bad buffer is seen (on_bad_address); a truncation at that moment or a device that
- * fails while another call follows before anybody looks is not.
+ * Plain requests: what nearly all are, reads of a file that is cached as a whole, and writes to what is there of one, by one
+ * thread from or into one buffer. On kernels where a hook at the return is most of what a request costs, they have one at the
+ * entry only. That leaves in the thread's row what the request will deliver, and what the kernel had counted of the thread
+ * by then: `ioac.rchar` bytes in `ioac.syscr` calls, of writes `wchar` and `syscw`. Each call that has ended has raised
+ * these: if it is the last one of its kind, by what was delivered; if others came after it, it is taken for what was
+ * requested. A bad buffer is seen (on_bad_address); a truncation at that moment, or a device that fails or is full, while
+ * another call follows before anybody looks is not.
  *
- * It is counted at the thread's next read, before anything else looks at the thread's frames, and when its row ends. Of a
- * thread that reads no more, the tick says what its last read has delivered (look_plain), and changes no counter: so nobody
+ * It is counted at the thread's next one, before anything else looks at the thread's frames, and when its row ends. Of a
+ * thread that has no more, the tick says what its last one has delivered (look_plain), and changes no counter: so nobody
  * but the thread itself ever counts in its row. What is seen this way never shrinks: nothing while the call goes on, then
  * what was delivered, then that or what was requested.
  *
- * A read in which something happened (a page was added or waited for) has a frame, which says what that was. The ledger is
- * not asked: nothing of the file was in it when the read began. What the read added and did not deliver is prefetched, and
- * counts as a hit when it is used.
+ * A request in which something happened (a page was added or waited for) has a frame, which says what that was. The ledger
+ * is not asked: nothing of the file was in it when a read began, and what is written is taken out as it becomes dirty. What
+ * a read added and did not deliver is prefetched, and counts as a hit when it is used.
  */
 #ifndef CACHETOP_PLAIN_H
 #define CACHETOP_PLAIN_H
@@ -24,10 +25,10 @@
 #define IOCB_HIPRI 0x01 /* as RWF_HIPRI; part of what user space can ask for */
 #define IOCB_NOWAIT 0x08 /* as RWF_NOWAIT */
 
-/* `plain_framed` of a read that has a frame, and of one that delivers nothing. */
+/* `plain_framed` of a request that has a frame, and of one that delivers nothing. */
 enum { PLAIN_FRAMED = 1, PLAIN_NOTHING };
 
-/* What a plain read was. */
+/* What a plain request was. */
 struct outcome {
 	u64 hits;
 	u64 missed; /* pages that it added and delivered, as far as there are so many */
@@ -36,12 +37,24 @@ struct outcome {
 	u64 order; /* that were added, went, and were added again */
 };
 
-static __always_inline void count_plain(struct row *row, u64 pos, u64 bytes)
+static __always_inline u64 pages_of(u64 pos, u64 bytes)
+{
+	return pages_in(pos + bytes) - (pos >> PAGE_SHIFT);
+}
+
+static __always_inline void count_plain_read(struct row *row, u64 bytes)
 {
 	row->v[C_READ_CALLS]++;
 	row->v[C_READ_BYTES] += bytes;
-	row->v[C_READ_HITS] += pages_in(pos + bytes) - (pos >> PAGE_SHIFT);
+	row->v[C_READ_HITS] += pages_of(row->plain_pos, bytes);
 	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
+}
+
+static __always_inline void count_plain_write(struct row *row, u64 bytes)
+{
+	row->v[C_WRITE_BYTES] += bytes;
+	row->v[C_WRITE_HITS] += pages_of(row->plain_pos, bytes);
+	row->touched[ROW_GROUP(C_WRITE_HITS)] = 1;
 }
 
 /* Its frame; the depth below it in *depth. Null if the stack has begun anew (push). */
@@ -54,7 +67,7 @@ static __always_inline struct frame *frame_of_ended(struct row *row, struct thre
 
 		if (i >= row->depth)
 			return 0;
-		if (f->kind == F_READ && f->key == PLAIN_KEY) {
+		if (f->key == PLAIN_KEY) {
 			*depth = i;
 			return f;
 		}
@@ -62,7 +75,7 @@ static __always_inline struct frame *frame_of_ended(struct row *row, struct thre
 	return 0;
 }
 
-/* Of a read that something happened in and that has delivered `bytes`. */
+/* Of a request that something happened in and that has delivered `bytes`. */
 static __always_inline void plain_outcome(struct row *row, struct thread *t, struct frame *f, u64 bytes,
 					  struct outcome *o)
 {
@@ -75,8 +88,8 @@ static __always_inline void plain_outcome(struct row *row, struct thread *t, str
 	o->order = 0;
 	if (bytes) {
 		o->surplus = f ? beyond(f, end - 1) : 0;
-		if (wake_page_at && row->waited && t->flight.mapping == row->plain_mapping &&
-		    t->flight.syscr == row->plain_syscr)
+		if (wake_page_at && row->waited && !row->plain_writes &&
+		    t->flight.mapping == row->plain_mapping && t->flight.syscr == row->plain_calls)
 			o->inflight = waited_in(&t->flight, first, end - 1);
 	}
 	o->missed -= o->surplus;
@@ -87,10 +100,32 @@ static __always_inline void plain_outcome(struct row *row, struct thread *t, str
 	o->hits = touched - o->missed;
 }
 
+static __always_inline void count_framed(struct row *row, u64 bytes, struct outcome *o)
+{
+	if (row->plain_writes) {
+		row->v[C_WRITE_BYTES] += bytes;
+		row->v[C_WRITE_HITS] += o->hits;
+		row->v[C_WRITE_MISSES] += o->missed;
+		row->v[C_OTHER_FILLS] += o->surplus;
+	} else {
+		row->v[C_READ_CALLS] += !!bytes;
+		row->v[C_READ_BYTES] += bytes;
+		row->v[C_READ_HITS] += o->hits;
+		row->v[C_READ_MISSED_CALLS] += !!o->missed;
+		row->v[C_READ_MISSES] += o->missed;
+		row->v[C_MISS_FILLS] += o->missed + o->order;
+		row->v[C_INFLIGHT] += o->inflight;
+		row->v[C_PREFETCHED] += o->surplus;
+	}
+	row->v[C_LOST_ORDER] += o->order;
+	*(u32 *)row->touched = -1;
+}
+
 static __noinline void settle_plain(struct row *row, bool gone)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *t = thread_of(row);
+	bool writes = row->plain_writes;
 	u64 bytes = row->plain_bytes;
 	struct outcome o;
 	u32 depth = 0;
@@ -98,91 +133,170 @@ static __noinline void settle_plain(struct row *row, bool gone)
 	if (row->plain_framed == PLAIN_NOTHING)
 		bytes = 0;
 	else if (!gone)
-		bytes = plain_delivered(bytes, calls_ended(task) - row->plain_syscr,
-					chars_read(task) - row->plain_rchar);
+		bytes = plain_delivered(bytes, calls_ended(task, writes) - row->plain_calls,
+					chars_moved(task, writes) - row->plain_chars);
 	row->plain_mark++;
 	barrier();
 	row->plain_bytes = 0;
-	if (!row->plain_framed || !t) {
-		if (bytes)
-			count_plain(row, row->plain_pos, bytes);
-		goto out;
+	if (row->plain_framed && t) {
+		plain_outcome(row, t, frame_of_ended(row, t, &depth), bytes, &o);
+		/* What stands above it has ended as well. */
+		row->depth = depth;
+		row->waited = 0;
+		count_framed(row, bytes, &o);
+	} else if (bytes && writes) {
+		count_plain_write(row, bytes);
+	} else if (bytes) {
+		count_plain_read(row, bytes);
 	}
 	row->plain_framed = 0;
-	plain_outcome(row, t, frame_of_ended(row, t, &depth), bytes, &o);
-	/* What stands above it has ended as well. */
-	row->depth = depth;
-	row->waited = 0;
-	if (bytes) {
-		row->v[C_READ_CALLS]++;
-		row->v[C_READ_BYTES] += bytes;
-		row->v[C_READ_HITS] += o.hits;
-		row->v[C_READ_MISSED_CALLS] += !!o.missed;
-		row->v[C_READ_MISSES] += o.missed;
-		row->v[C_MISS_FILLS] += o.missed;
-		row->v[C_INFLIGHT] += o.inflight;
-		row->v[C_LOST_ORDER] += o.order;
-	}
-	row->v[C_PREFETCHED] += o.surplus;
-	*(u32 *)row->touched = -1;
-out:
 	barrier();
 	row->plain_mark++;
 	RETURN_NOTHING();
+}
+
+/* Whether nothing about the request needs a hook at its return. */
+static __always_inline bool is_plain(struct row *row, struct kiocb *iocb, struct iov_iter *iter, u64 rare)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!counts_calls(task))
+		return false;
+	rare |= *(u64 *)&row->depth | row->writing; /* and `waited` */
+	rare |= iocb->ki_flags & (IOCB_HIPRI | IOCB_NOWAIT | IOCB_DONTCACHE);
+	rare |= iocb->ki_filp->f_flags & O_DIRECT;
+	rare |= task->flags & (PF_KTHREAD | PF_IO_WORKER);
+	rare |= iter->iter_type ^ bpf_core_enum_value(enum iter_type, ITER_UBUF);
+	return !rare && !iocb->ki_complete;
+}
+
+/* Counts the one before, which was of the same kind, and leaves what this one is. */
+static __always_inline void begin_plain(struct row *row, struct iov_iter *iter, u64 mapping, u64 pos, u64 next,
+					bool writes)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 chars = chars_moved(task, writes), calls = calls_ended(task, writes);
+	u64 mark = row->plain_mark, bytes = row->plain_bytes;
+
+	*(volatile u64 *)&row->plain_mark = mark + 1;
+	barrier();
+	if (likely(bytes)) {
+		bytes = plain_delivered(bytes, calls - row->plain_calls, chars - row->plain_chars);
+		if (unlikely(!bytes))
+			;
+		else if (writes)
+			count_plain_write(row, bytes);
+		else
+			count_plain_read(row, bytes);
+	}
+	row->plain_bytes = next;
+	row->plain_pos = pos;
+	row->plain_mapping = mapping;
+	row->plain_iter = number_of(row, iter);
+	row->plain_chars = chars;
+	row->plain_calls = calls;
+	row->plain_task = bpf_get_current_task();
+	row->plain_framed = 0;
+	row->plain_writes = writes;
+	barrier();
+	*(volatile u64 *)&row->plain_mark = mark + 2;
+	row->touched[ROW_GROUP(writes ? C_WRITE_HITS : C_READ_HITS)] = 1;
+}
+
+/*
+ * Before a request that may be plain: one of the other kind is counted. False: it is inside a write, or is one that is tried
+ * again. Asked before anything is loaded, since what outlives a call is saved at entry and return.
+ */
+static __always_inline bool may_be_plain(struct row *row, bool writes)
+{
+	if (!writes && likely(!row->plain_writes))
+		return true;
+	if (!row->plain_bytes)
+		goto other;
+	if (row->plain_writes && !plain_has_ended(row))
+		return false;
+	if (row->plain_writes == writes)
+		return true;
+	settle_plain(row, false);
+other:
+	row->plain_writes = writes;
+	return true;
 }
 
 /*
  * filemap_read(iocb, iter, already) at its entry. True: a plain one, which needs no hook at its return. Nothing is
  * changed where it is not.
  */
-static __always_inline bool enter_plain(struct row *row, struct kiocb *iocb, struct iov_iter *iter, u64 already)
+static __always_inline bool enter_plain_read(struct row *row, struct kiocb *iocb, struct iov_iter *iter,
+					     u64 already)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct file *file = iocb->ki_filp;
-	struct address_space *m = file->f_mapping;
-	u64 mapping = number_of(row, m), size = m->host->i_size, pos = iocb->ki_pos;
-	u64 rare, mark, rchar, syscr, bytes = row->plain_bytes, next = iter->count;
+	struct address_space *m = iocb->ki_filp->f_mapping;
+	u64 mapping = number_of(row, m), size = m->host->i_size, pos = iocb->ki_pos, next = iter->count;
 
-	if (!bpf_core_field_exists(task->ioac.syscr) || !bpf_core_field_exists(task->ioac.rchar))
-		return false; /* CONFIG_TASK_XACCT */
-	rare = already | *(u64 *)&row->depth | row->writing; /* and `waited` */
-	rare |= iocb->ki_flags & (IOCB_HIPRI | IOCB_NOWAIT | IOCB_DONTCACHE);
-	rare |= file->f_flags & O_DIRECT;
-	rare |= task->flags & (PF_KTHREAD | PF_IO_WORKER);
-	rare |= iter->iter_type ^ bpf_core_enum_value(enum iter_type, ITER_UBUF);
-	rare |= *(volatile u64 *)filter_slot(mapping);
-	if (unlikely(rare) || iocb->ki_complete || pos >= size || m->nrpages < pages_in(size))
+	if (!is_plain(row, iocb, iter, already | *(volatile u64 *)filter_slot(mapping)))
+		return false;
+	if (pos >= size || m->nrpages < pages_in(size))
 		return false;
 	if (next > size - pos)
 		next = size - pos;
 	if (unlikely(!next))
 		return false;
-	rchar = chars_read(task);
-	syscr = calls_ended(task);
-	mark = row->plain_mark;
-	*(volatile u64 *)&row->plain_mark = mark + 1;
-	barrier();
-	if (likely(bytes)) {
-		bytes = plain_delivered(bytes, syscr - row->plain_syscr, rchar - row->plain_rchar);
-		if (likely(bytes))
-			count_plain(row, row->plain_pos, bytes);
-	}
-	row->plain_bytes = next;
-	row->plain_pos = pos;
-	row->plain_mapping = mapping;
-	row->plain_iter = number_of(row, iter);
-	row->plain_rchar = rchar;
-	row->plain_syscr = syscr;
-	row->plain_framed = 0;
-	barrier();
-	*(volatile u64 *)&row->plain_mark = mark + 2;
-	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
+	begin_plain(row, iter, mapping, pos, next, false);
 	return true;
 }
 
+/* The same of generic_perform_write and iomap_file_buffered_write: (iocb, iter, …), checked and locked. */
+static __always_inline bool enter_plain_write(struct row *row, struct kiocb *iocb, struct iov_iter *iter)
+{
+	struct address_space *m = iocb->ki_filp->f_mapping;
+	u64 size = m->host->i_size, pos = iocb->ki_pos, next = iter->count;
+
+	if (!is_plain(row, iocb, iter, 0))
+		return false;
+	if (!next || pos + next > size || m->nrpages < pages_in(size))
+		return false;
+	begin_plain(row, iter, number_of(row, m), pos, next, true);
+	return true;
+}
+
+/* A write that is not plain begins where one that was has not ended: inside it, or as another try of the same request. */
+static __always_inline void begin_inside_plain(struct row *row, struct thread *t, u64 iter)
+{
+	if (row->plain_iter != iter) {
+		frame_of_plain(row, t);
+		return;
+	}
+	/* The first try took nothing; what it added is there for the second. */
+	row->plain_mark++;
+	barrier();
+	if (row->plain_framed)
+		row->plain_framed = PLAIN_NOTHING;
+	else
+		row->plain_bytes = 0;
+	barrier();
+	row->plain_mark++;
+}
+
+/* A request that is not plain begins. */
+static __always_inline void begin_after_plain(struct row *row, u64 iter)
+{
+	struct thread *t;
+
+	if (!row->plain_bytes)
+		return;
+	if (!row->plain_writes || plain_has_ended(row)) {
+		settle_plain(row, false); /* of reads: it has ended, since a plain one goes on in no other */
+		return;
+	}
+	t = thread_of(row);
+	if (t)
+		begin_inside_plain(row, t, iter);
+}
+
 /*
- * fixup_exception: the running thread has touched what is not there. In a read that is to be counted, and in its buffer,
- * the read ends here: what lies before has been delivered. The second time is for bytes that the first left.
+ * fixup_exception: the running thread has touched what is not there. In a request that is to be counted, and in its buffer,
+ * that ends here: what lies before has been delivered. The second time is for bytes that the first left. A write first
+ * copies what need not be brought in; what must be is tried again.
  */
 static __always_inline void on_bad_address(u64 address)
 {
@@ -191,6 +305,8 @@ static __always_inline void on_bad_address(u64 address)
 	u64 delivered;
 
 	if (!row || !row->plain_bytes || plain_has_ended(row))
+		return;
+	if (row->plain_writes && bpf_get_current_task_btf()->pagefault_disabled)
 		return;
 	iter = bpf_core_cast((void *)row->plain_iter, struct iov_iter);
 	delivered = address - word_at(&iter->ubuf); /* it has begun at its beginning: see enter_plain */
@@ -209,7 +325,7 @@ static __always_inline void on_bad_address(u64 address)
 /* Rows that the monitor reads: as many as it has mapped. */
 u32 rows_read = 0;
 
-/* What the last read of a thread has delivered, which nobody has counted. The thread may go on meanwhile. */
+/* What the last request of a thread has delivered, which nobody has counted. The thread may go on meanwhile. */
 static long look_at_plain(u32 n, void *unused)
 {
 	struct task_struct *task;
@@ -217,25 +333,26 @@ static long look_at_plain(u32 n, void *unused)
 	struct thread *t;
 	struct outcome o = {};
 	u64 mark, bytes, calls, chars;
-	u32 depth;
+	u32 depth, writes;
 
 	if (!row)
 		return 1;
 	mark = *(volatile u64 *)&row->plain_mark;
 	bytes = *(volatile u64 *)&row->plain_bytes;
-	if (!bytes || row->looked_mark == mark || mark & 1 || row->plain_framed == PLAIN_NOTHING || !row->task)
+	writes = *(volatile u32 *)&row->plain_writes;
+	if (!bytes || row->looked_mark == mark || mark & 1 || row->plain_framed == PLAIN_NOTHING)
 		return 0;
-	task = bpf_core_cast((void *)row->task, struct task_struct);
-	calls = calls_ended(task) - row->plain_syscr;
-	chars = chars_read(task) - row->plain_rchar;
-	bytes = plain_delivered(bytes, calls, chars);
+	task = bpf_core_cast((void *)row->plain_task, struct task_struct);
+	calls = calls_ended(task, writes) - row->plain_calls;
+	chars = chars_moved(task, writes) - row->plain_chars;
+	bytes = plain_delivered_at_least(bytes, calls, chars);
 	if (!calls || !bytes)
 		return 0;
 	t = thread_of(row);
 	if (row->plain_framed && t)
 		plain_outcome(row, t, frame_of_ended(row, t, &depth), bytes, &o);
 	else
-		o.hits = pages_in(row->plain_pos + bytes) - (row->plain_pos >> PAGE_SHIFT);
+		o.hits = pages_of(row->plain_pos, bytes);
 	barrier();
 	if (*(volatile u64 *)&row->plain_mark != mark || row->state != ROW_LIVE || o.surplus || o.order)
 		return 0;
@@ -243,9 +360,10 @@ static long look_at_plain(u32 n, void *unused)
 	row->looked_hits = o.hits;
 	row->looked_missed = o.missed;
 	row->looked_inflight = o.inflight;
+	row->looked_writes = writes;
 	barrier();
 	row->looked_mark = mark;
-	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
+	row->touched[writes ? ROW_GROUP(C_WRITE_HITS) : ROW_GROUP(C_READ_HITS)] = 1;
 	return 0;
 }
 

@@ -96,7 +96,8 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 	}
 	if (delivered <= 0) {
 		row->entered = 0;
-		row->waited = 0;
+		if (!with_plain || !row->plain_framed) /* else of the one that is still to be counted */
+			row->waited = 0;
 		if (f.added)
 			surplus(&a, e, pos, f.added_first, f.added_last, f.added, mode);
 		return;

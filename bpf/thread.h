@@ -106,7 +106,7 @@ static __always_inline struct frame *frame_at(struct thread *t, u32 depth)
 	return &t->frame[depth & (MAX_DEPTH - 1)];
 }
 
-/* A read without a hook at its end (plain.h) goes on in another row; one that has ended is counted in the old one. */
+/* A request without a hook at its end (plain.h) goes on in another row; one that has ended is counted in the old one. */
 static __always_inline void go_on_plain(struct row *row, struct row *old)
 {
 	row->plain_bytes = 0;
@@ -120,9 +120,12 @@ static __always_inline void go_on_plain(struct row *row, struct row *old)
 	row->plain_pos = old->plain_pos;
 	row->plain_mapping = old->plain_mapping;
 	row->plain_iter = old->plain_iter;
-	row->plain_rchar = old->plain_rchar;
-	row->plain_syscr = old->plain_syscr;
+	row->plain_chars = old->plain_chars;
+	row->plain_calls = old->plain_calls;
 	row->plain_framed = old->plain_framed;
+	row->plain_writes = old->plain_writes;
+	row->plain_task = old->plain_task;
+	row->plain_mark += 2; /* nobody has looked at it in this row */
 	row->plain_bytes = old->plain_bytes;
 	old->plain_bytes = 0;
 	old->plain_framed = 0;
@@ -201,8 +204,8 @@ static __noinline void frame_of_write(struct row *row, struct thread *t)
 }
 
 /*
- * A read that is counted without a hook at its end (plain.h). While it goes on, it becomes a frame for whoever looks; once
- * it has ended, it is counted.
+ * A request that is counted without a hook at its end (plain.h). While it goes on, it becomes a frame for whoever looks;
+ * once it has ended, it is counted.
  */
 static __noinline void frame_of_plain(struct row *row, struct thread *t)
 {
@@ -212,7 +215,7 @@ static __noinline void frame_of_plain(struct row *row, struct thread *t)
 	if (plain_has_ended(row)) {
 		settle_plain(row, false);
 	} else if (!row->plain_framed) {
-		f = push(row, t, F_READ, row->plain_mapping, PLAIN_KEY);
+		f = push(row, t, row->plain_writes ? F_WRITE : F_READ, row->plain_mapping, PLAIN_KEY);
 		f->pos = pos;
 		f->first = pos >> PAGE_SHIFT;
 		f->last = (pos + row->plain_bytes - 1) >> PAGE_SHIFT;

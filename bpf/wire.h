@@ -133,21 +133,25 @@ struct row {
 	unsigned int parent; /* the thread-group id of that one */
 	unsigned int sketch; /* one more than its owner's number, or no room (sketch.h); 0: not looked for */
 	char parent_name[16];
-	/* A read that has begun and is counted once it has ended, without a hook there (plain.h). */
+	/* A read or write that has begun and is counted once it has ended, without a hook there (plain.h). */
 	unsigned long long plain_mark; /* odd while the thread counts it or begins another */
 	unsigned long long plain_bytes; /* what it delivers, unless it is cut short; 0: none is to be counted */
 	unsigned long long plain_pos;
 	unsigned long long plain_mapping;
-	unsigned long long plain_rchar; /* bytes and calls that the kernel had counted when it began */
-	unsigned long long plain_syscr;
+	unsigned long long
+		plain_chars; /* bytes and calls of its kind that the kernel had counted when it began */
+	unsigned long long plain_calls;
 	unsigned long long plain_iter; /* the buffer's iov_iter */
-	unsigned long long plain_framed; /* something happened inside it: it has a frame */
+	unsigned long long plain_task; /* as `task`, also while that is 0 */
+	unsigned int plain_framed; /* something happened inside it: it has a frame */
+	unsigned int plain_writes; /* it is a write */
 	/* What it has delivered, as the tick saw it: to be added to the counters while `plain_mark` is this one. */
 	unsigned long long looked_mark;
 	unsigned long long looked_bytes;
 	unsigned long long looked_hits;
 	unsigned long long looked_missed;
 	unsigned long long looked_inflight;
+	unsigned long long looked_writes; /* it is a write */
 };
 
 /* What is counted for each file: a counter of the same name. */

@@ -238,7 +238,7 @@ static __always_inline void on_shmem_add(void *folio, u64 mapping, u64 index)
 	struct thread *t;
 	struct frame *f;
 
-	if (!a.row || !(a.row->depth | a.row->writing))
+	if (!a.row || !(a.row->depth | a.row->writing | a.row->plain_bytes))
 		return;
 	t = thread_of(a.row);
 	if (!t)

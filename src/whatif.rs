@@ -91,16 +91,49 @@ pub enum Use {
 /// A policy of the kernel at one size. Pages are small numbers.
 pub trait Policy {
     /// A page is used: true if it was there, and not by read-ahead alone. It is afterwards.
-    fn touch(&mut self, page: u32, how: Use) -> bool;
+    fn touch(&mut self, page: u32, how: Use) -> bool {
+        let there = self.has(page);
+        if !there {
+            self.add(page, how == Use::Mapped);
+        }
+        let ahead = self.ahead(page);
+        self.set_ahead(page, false);
+        match how {
+            Use::Mapped => self.young(page),
+            // What is new is marked by whoever brought it in.
+            Use::Unmarked if there => {}
+            Use::Marked | Use::Unmarked => self.mark(page),
+        }
+        there && !ahead
+    }
 
     /// A page is read ahead, and takes room from then on: true if it was not there.
-    fn bring(&mut self, page: u32) -> bool;
+    fn bring(&mut self, page: u32) -> bool {
+        let absent = !self.has(page);
+        if absent {
+            self.add(page, false);
+            self.set_ahead(page, true);
+        }
+        absent
+    }
+
+    /// A page comes that is not there, through a mapping or not; others go for it.
+    fn add(&mut self, page: u32, mapped: bool);
+
+    /// A page that is there is used, and the kernel marks it.
+    fn mark(&mut self, page: u32);
+
+    /// A page that is there is used through a mapping.
+    fn young(&mut self, page: u32);
 
     /// Whether the page is there.
     fn has(&self, page: u32) -> bool;
 
     /// Whether the page is there, and nobody has used it since it was read ahead.
     fn ahead(&self, page: u32) -> bool;
+
+    /// Whether a page that is there is so from now on.
+    fn set_ahead(&mut self, page: u32, ahead: bool);
 
     /// A page goes for another reason than want of memory, and nothing remembers it.
     fn remove(&mut self, page: u32);

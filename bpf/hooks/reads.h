@@ -175,9 +175,8 @@ static __noinline void enter_returning_read(struct pt_regs *ctx)
 {
 	struct row *row = own_row(false);
 
-	/* It has ended: a plain one goes on in no other. */
-	if (row && row->plain_bytes)
-		settle_plain(row, false);
+	if (row)
+		begin_after_plain(row, PT_REGS_PARM2(ctx));
 	enter_read_session(ctx, (u64 *)bpf_session_cookie___ctx(ctx));
 	RETURN_NOTHING();
 }
@@ -190,8 +189,9 @@ int read_plain_session(struct pt_regs *ctx)
 	struct row *row = own_row(true);
 
 	if (!bpf_session_is_return___ctx(ctx)) {
-		if (likely(row) && likely(enter_plain(row, ARGUMENT(ctx, 1, struct kiocb),
-						      ARGUMENT(ctx, 2, struct iov_iter), PT_REGS_PARM3(ctx))))
+		if (likely(row) && likely(may_be_plain(row, false)) &&
+		    likely(enter_plain_read(row, ARGUMENT(ctx, 1, struct kiocb),
+					    ARGUMENT(ctx, 2, struct iov_iter), PT_REGS_PARM3(ctx))))
 			return 1;
 		enter_returning_read(ctx);
 		return 0;

@@ -3,6 +3,7 @@
 #ifndef CACHETOP_HOOKS_WRITES_H
 #define CACHETOP_HOOKS_WRITES_H
 
+#include "../plain.h"
 #include "../write.h"
 #include "attach.h"
 
@@ -118,6 +119,41 @@ int write_session(struct pt_regs *ctx)
 	iocb = ARGUMENT(ctx, 1, struct kiocb);
 	*word = (u64)iocb;
 	enter_write(iocb, ARGUMENT(ctx, 2, struct iov_iter));
+	return 0;
+}
+
+static __noinline void enter_returning_write(struct pt_regs *ctx)
+{
+	struct row *row = own_row(false);
+
+	if (row) {
+		begin_after_plain(row, PT_REGS_PARM2(ctx));
+		row->waited = 0; /* in an earlier call */
+	}
+	*(u64 *)bpf_session_cookie___ctx(ctx) = PT_REGS_PARM1(ctx);
+	enter_write(ARGUMENT(ctx, 1, struct kiocb), ARGUMENT(ctx, 2, struct iov_iter));
+	RETURN_NOTHING();
+}
+
+/* The same, and plain writes have no hook at their return: see read_plain_session. */
+SEC("?kprobe.session/generic_perform_write")
+int write_plain_session(struct pt_regs *ctx)
+{
+	struct row *row;
+	u64 iocb;
+
+	if (!bpf_session_is_return___ctx(ctx)) {
+		row = own_row(true);
+		if (likely(row) && likely(may_be_plain(row, true)) &&
+		    likely(enter_plain_write(row, ARGUMENT(ctx, 1, struct kiocb),
+					     ARGUMENT(ctx, 2, struct iov_iter))))
+			return 1;
+		enter_returning_write(ctx);
+		return 0;
+	}
+	iocb = *(u64 *)bpf_session_cookie___ctx(ctx);
+	if (!likely(end_plain_write(bpf_core_cast((void *)iocb, struct kiocb), PT_REGS_RC(ctx))))
+		write_session_rare(iocb, PT_REGS_RC(ctx));
 	return 0;
 }
 

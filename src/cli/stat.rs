@@ -111,7 +111,7 @@ pub struct Args {
         conflicts_with_all = ["interval", "count", "timestamp", "extended", "columns", "csv", "bcc", "by", "top", "file", "mount", "latency"])]
     pub what_if: Option<Option<Duration>>,
 
-    /// With --what-if SECONDS: say after each of these times what is known so far (with --json one object a line)
+    /// With --what-if SECONDS: say after each of these times, or, as it watches longer, less often, what is known so far (with --json one object a line)
     #[arg(long, value_name = "TIME", value_parser = what_if, requires = "what_if")]
     pub so_far: Option<Duration>,
 

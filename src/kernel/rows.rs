@@ -194,17 +194,17 @@ impl Rows {
         let ended = read!(state) == ROW_ENDED;
         let mut touched = touched.map(|mark| ended || mark != 0);
         // SAFETY: the row is mapped.
-        let Some(reads) = (unsafe { plain::reads(row) }) else {
+        let Some(reading) = (unsafe { plain::read(row) }) else {
             // Its thread is at it: the next tick looks again.
             // SAFETY: bytes, which the kernel programs set as well.
             unsafe { (&raw mut (*row).touched).write_volatile([1; GROUPS]) };
             return Ok(None);
         };
-        if reads.others() {
+        if reading.others() {
             touched = [true; GROUPS];
         }
         let counters =
-            advance(&mut self.before[n], touched, &|i| reads.get(i).unwrap_or_else(|| read!(v[i])));
+            advance(&mut self.before[n], touched, &|i| reading.get(i).unwrap_or_else(|| read!(v[i])));
         self.sum.add_sparse(&counters);
         let (tgid, run) = (read!(tgid), read!(run));
         let follows = run != 0 && run == followed.run;

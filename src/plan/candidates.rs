@@ -54,7 +54,7 @@ pub(super) enum Need {
     Latency,
     /// Nothing is asked at each read call beyond counting it.
     CountsOnly,
-    /// Nor are pages looked at one by one.
+    /// Nor are pages looked at one by one; and bad buffers are seen.
     PlainCounts,
     /// Read calls are timed, or pages of reads may go while they are read (`RWF_DONTCACHE`, 6.14).
     Beginnings,
@@ -344,7 +344,7 @@ rows! {
           TmpfsSpliceEnded "shmem_splice_fexit" Trampoline("shmem_file_splice_read"),
           TmpfsSplice "shmem_splice_fentry" Trampoline("shmem_file_splice_read") } ]
     // 7.0 and newer hand the context to the functions of a session.
-    // Nearly all reads need no hook at their return there (bpf/plain.h).
+    // Nearly all reads and writes need no hook at their return there (bpf/plain.h).
     [ Sessions(PlainCounts, Has("bpf_session_is_return/1")) {
           ReadCut "bad_address_multi" Entry(&["fixup_exception"]),
           Read "read_plain_session" Session(&["filemap_read"]),
@@ -353,7 +353,9 @@ rows! {
       Sessions() { Read "read_detail_session" Session(&["filemap_read"]) } ]
 
     // Buffered writes. Exits first: what is pushed once the entry is there is popped.
-    [ Sessions() { Write "write_session" Session(&["generic_perform_write", IOMAP]) }
+    [ Sessions(PlainCounts, Has("bpf_session_is_return/1")) {
+          Write "write_plain_session" Session(&["generic_perform_write", IOMAP]) }
+      Sessions() { Write "write_session" Session(&["generic_perform_write", IOMAP]) }
       Trampolines(Has(WRITE_OLD)) {
           WriteEnded "write_old_fexit" Trampoline("generic_perform_write"),
           Write "write_old_fentry" Trampoline("generic_perform_write") }

@@ -15,6 +15,9 @@ use super::hooks::Hook;
 use super::hooks::Why;
 use crate::facts::Facts;
 
+/// What counts requests by their entry alone: all of these, or none.
+const PLAIN: [&str; 4] = ["read_plain_session", "write_plain_session", "bad_address_multi", "look_plain"];
+
 /// How requests can be bracketed here, the best first.
 pub(super) fn brackets(facts: &Facts) -> Result<Brackets, NoPlan> {
     let read = facts.function("filemap_read") || facts.function("generic_file_buffered_read");
@@ -93,7 +96,10 @@ impl Case<'_> {
             Need::WakePage => facts.wake_page.is_ok(),
             Need::Latency => wants.latency,
             Need::CountsOnly => !wants.details(),
-            Need::PlainCounts => !wants.details() && !wants.touches && wants.sketches.is_none(),
+            Need::PlainCounts => {
+                let counts = !wants.details() && !wants.touches && wants.sketches.is_none();
+                counts && facts.function("fixup_exception") && !PLAIN.iter().any(|p| facts.refuses(p))
+            }
             Need::Beginnings => wants.latency || facts.btf.contains("enum:PG_dropbehind"),
             Need::Around => wants.around,
             Need::NoAround => !wants.around,

@@ -1,7 +1,6 @@
 //! The active and the inactive list, and the refault distance: `mm/swap.c`, `mm/vmscan.c`, `mm/workingset.c`.
 
 use super::Policy;
-use super::Use;
 use super::lists::Lists;
 
 const INACTIVE: usize = 0;
@@ -151,9 +150,10 @@ impl Classic {
             }
         }
     }
+}
 
-    /// A page comes that is not there.
-    fn add(&mut self, page: u32) {
+impl Policy for Classic {
+    fn add(&mut self, page: u32, _mapped: bool) {
         // `workingset_refault`: it would have stayed, had the active pages been fewer.
         let distance = self.age.wrapping_sub(self.gone[page as usize]) as usize;
         let back = self.is(page, SHADOW) && distance <= self.lengths()[ACTIVE];
@@ -174,32 +174,9 @@ impl Classic {
             self.age = self.age.wrapping_add(1);
         }
     }
-}
 
-impl Policy for Classic {
-    fn touch(&mut self, page: u32, how: Use) -> bool {
-        let there = self.lists.list(page).is_some();
-        if !there {
-            self.add(page);
-        }
-        let ahead = self.is(page, AHEAD);
-        self.set(page, AHEAD, false);
-        match how {
-            Use::Mapped => self.set(page, YOUNG, true),
-            // What is new is marked by whoever brought it in.
-            Use::Unmarked if there => {}
-            Use::Marked | Use::Unmarked => self.mark(page),
-        }
-        there && !ahead
-    }
-
-    fn bring(&mut self, page: u32) -> bool {
-        let absent = self.lists.list(page).is_none();
-        if absent {
-            self.add(page);
-            self.set(page, AHEAD, true);
-        }
-        absent
+    fn young(&mut self, page: u32) {
+        self.set(page, YOUNG, true);
     }
 
     fn has(&self, page: u32) -> bool {
@@ -208,6 +185,10 @@ impl Policy for Classic {
 
     fn ahead(&self, page: u32) -> bool {
         self.is(page, AHEAD)
+    }
+
+    fn set_ahead(&mut self, page: u32, ahead: bool) {
+        self.set(page, AHEAD, ahead);
     }
 
     fn remove(&mut self, page: u32) {

@@ -95,7 +95,7 @@ pub struct Curve {
     pub now: Option<f64>,
     /// By scale; or why nothing can be said.
     pub points: Result<Vec<Point>, String>,
-    /// Of the pages that were brought in, the part that was read ahead and not used.
+    /// Of the pages that were brought in, the part that was read ahead for reads and not used.
     pub unused: Option<f64>,
     /// The lowest part of all pages that was followed.
     pub rate: f64,
@@ -148,7 +148,10 @@ impl Curve {
         let sampled: u64 = judged.iter().map(|s| s.sampled).sum();
         let (accesses, missed) = sum(slices).unzip();
         let unused = judged.iter().try_fold((0, 0), |(a, u), s| s.unused.map(|(b, v)| (a + b, u + v)));
-        let unused = unused.and_then(|(brought, unused)| ratio((brought, unused)));
+        // Of pages that faults brought in, nobody counts which were used: they are no part of it.
+        let around: f64 = judged.iter().map(|s| s.around).sum();
+        let unused = unused.filter(|(brought, _)| *brought > 0);
+        let unused = unused.map(|(brought, unused)| (unused as f64 - around) / brought as f64);
         let model = if unused.is_some_and(|u| u > MUCH_UNUSED) { model + AHEAD_ERROR } else { model };
         let points = match () {
             () if sizes.iter().all(Option::is_none) => Err("the size of the cache is not known".into()),

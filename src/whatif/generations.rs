@@ -5,7 +5,6 @@
 //! tiers go on to the next one where pages of these tiers came back more often than those used once.
 
 use super::Policy;
-use super::Use;
 use super::lists::Lists;
 use super::tiers::Tiers;
 
@@ -80,25 +79,6 @@ impl Generations {
         }
     }
 
-    /// A page comes that is not there.
-    fn add(&mut self, page: u32, mapped: bool) {
-        if let Some((when, tier)) = self.pages[page as usize].gone {
-            if when == self.oldest as u16 {
-                self.tiers.refaulted(usize::from(tier));
-            }
-        }
-        while self.lists.all() >= self.size {
-            self.evict();
-        }
-        self.pages[page as usize] = State::default();
-        let to = match mapped {
-            true => self.youngest,
-            false if self.oldest + FEWEST >= self.youngest => self.oldest,
-            false => self.oldest + 1,
-        };
-        self.lists.put(page, Self::list(to));
-    }
-
     fn evict(&mut self) {
         self.full = true;
         let evictable = self.tiers.evictable((1.0, 2.0), self.each);
@@ -132,28 +112,31 @@ impl Generations {
 }
 
 impl Policy for Generations {
-    fn touch(&mut self, page: u32, how: Use) -> bool {
-        let there = self.lists.list(page).is_some();
-        if !there {
-            self.add(page, how == Use::Mapped);
+    fn add(&mut self, page: u32, mapped: bool) {
+        if let Some((when, tier)) = self.pages[page as usize].gone {
+            if when == self.oldest as u16 {
+                self.tiers.refaulted(usize::from(tier));
+            }
         }
-        let state = &mut self.pages[page as usize];
-        let ahead = std::mem::take(&mut state.ahead);
-        match how {
-            Use::Mapped => state.young = true,
-            Use::Unmarked if there => {}
-            Use::Marked | Use::Unmarked => state.uses = (state.uses + 1).min(MOST_USES),
+        while self.lists.all() >= self.size {
+            self.evict();
         }
-        there && !ahead
+        self.pages[page as usize] = State::default();
+        let to = match mapped {
+            true => self.youngest,
+            false if self.oldest + FEWEST >= self.youngest => self.oldest,
+            false => self.oldest + 1,
+        };
+        self.lists.put(page, Self::list(to));
     }
 
-    fn bring(&mut self, page: u32) -> bool {
-        let absent = self.lists.list(page).is_none();
-        if absent {
-            self.add(page, false);
-            self.pages[page as usize].ahead = true;
-        }
-        absent
+    fn mark(&mut self, page: u32) {
+        let state = &mut self.pages[page as usize];
+        state.uses = (state.uses + 1).min(MOST_USES);
+    }
+
+    fn young(&mut self, page: u32) {
+        self.pages[page as usize].young = true;
     }
 
     fn has(&self, page: u32) -> bool {
@@ -162,6 +145,10 @@ impl Policy for Generations {
 
     fn ahead(&self, page: u32) -> bool {
         self.pages[page as usize].ahead
+    }
+
+    fn set_ahead(&mut self, page: u32, ahead: bool) {
+        self.pages[page as usize].ahead = ahead;
     }
 
     fn remove(&mut self, page: u32) {

@@ -5,7 +5,6 @@
 //! generation. There is a new generation as soon as there are three (with many pages, two) and reclaim has to try harder.
 
 use super::Policy;
-use super::Use;
 use super::lists::Lists;
 use super::tiers::BATCH;
 use super::tiers::TIERS;
@@ -91,23 +90,6 @@ impl Later {
     fn comes_to(&self, working: bool, mapped: bool) -> u32 {
         let back = if mapped { FEWEST } else { GENERATIONS } - u32::from(working);
         (self.youngest + 1).saturating_sub(back).max(self.oldest)
-    }
-
-    /// A page comes that is not there.
-    fn add(&mut self, page: u32, mapped: bool) {
-        let before = self.pages[page as usize];
-        // `lru_gen_test_recent`
-        let recent =
-            before.gone.is_some_and(|then| (self.youngest as u16).wrapping_sub(then) < GENERATIONS as u16);
-        if recent {
-            self.tiers.refaulted(State { uses: before.uses.max(1), ..before }.tier());
-        }
-        while self.lists.all() >= self.size {
-            self.reclaim();
-        }
-        let working = recent && before.working;
-        self.pages[page as usize] = State { working, ..State::default() };
-        self.lists.put(page, Self::list(self.comes_to(working, mapped)));
     }
 
     /// `sort_folio`, and what becomes of the page: whether it was evicted.
@@ -196,28 +178,28 @@ impl Later {
 }
 
 impl Policy for Later {
-    fn touch(&mut self, page: u32, how: Use) -> bool {
-        let there = self.has(page);
-        if !there {
-            self.add(page, how == Use::Mapped);
+    fn add(&mut self, page: u32, mapped: bool) {
+        let before = self.pages[page as usize];
+        // `lru_gen_test_recent`
+        let recent =
+            before.gone.is_some_and(|then| (self.youngest as u16).wrapping_sub(then) < GENERATIONS as u16);
+        if recent {
+            self.tiers.refaulted(State { uses: before.uses.max(1), ..before }.tier());
         }
-        let state = &mut self.pages[page as usize];
-        let ahead = std::mem::take(&mut state.ahead);
-        match how {
-            Use::Mapped => state.young = true,
-            Use::Unmarked if there => {}
-            Use::Marked | Use::Unmarked => state.used(),
+        while self.lists.all() >= self.size {
+            self.reclaim();
         }
-        there && !ahead
+        let working = recent && before.working;
+        self.pages[page as usize] = State { working, ..State::default() };
+        self.lists.put(page, Self::list(self.comes_to(working, mapped)));
     }
 
-    fn bring(&mut self, page: u32) -> bool {
-        let absent = !self.has(page);
-        if absent {
-            self.add(page, false);
-            self.pages[page as usize].ahead = true;
-        }
-        absent
+    fn mark(&mut self, page: u32) {
+        self.pages[page as usize].used();
+    }
+
+    fn young(&mut self, page: u32) {
+        self.pages[page as usize].young = true;
     }
 
     fn has(&self, page: u32) -> bool {
@@ -226,6 +208,10 @@ impl Policy for Later {
 
     fn ahead(&self, page: u32) -> bool {
         self.pages[page as usize].ahead
+    }
+
+    fn set_ahead(&mut self, page: u32, ahead: bool) {
+        self.pages[page as usize].ahead = ahead;
     }
 
     fn remove(&mut self, page: u32) {

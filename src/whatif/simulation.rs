@@ -43,6 +43,8 @@ pub struct Simulation {
     last: Vec<(u32, u64)>,
     /// By page: it was met when it was read ahead, and was not used since.
     met_ahead: Vec<bool>,
+    /// By page: it went with its file, or a part of that, and was not met since.
+    gone: Vec<bool>,
     ahead: Ahead,
     slices: Vec<Slice>,
     slice: Slice,
@@ -74,6 +76,7 @@ impl Simulation {
             rate,
             last: vec![(0, 0); THREADS],
             met_ahead: vec![false; ROOM as usize],
+            gone: vec![false; ROOM as usize],
             ahead: Ahead::default(),
             slices: Vec::new(),
             slice: Slice::default(),
@@ -120,10 +123,12 @@ impl Simulation {
         if touch.kind == Kind::Gone {
             if let Some(page) = known {
                 self.caches.iter_mut().for_each(|c| c.policy.remove(page));
+                self.gone[page as usize] = true;
             }
             return;
         }
         let Some(page) = known.or_else(|| self.add(touch.page)) else { return };
+        self.gone[page as usize] = false;
         if matches!(touch.kind, Kind::Ahead | Kind::Around) {
             self.met_ahead[page as usize] |= known.is_none();
             self.bring(page, touch.kind);
@@ -143,8 +148,10 @@ impl Simulation {
             self.read_ahead_more(page);
         }
         for (i, cache) in self.caches.iter_mut().enumerate() {
+            // A fault that finds its page is no miss, whoever brought that in.
+            let found = touch.kind == Kind::Fault && cache.policy.has(page);
             let there = cache.policy.touch(page, how);
-            if there || !counts {
+            if there || found || !counts {
                 continue;
             }
             let full = cache.policy.full();
@@ -190,7 +197,7 @@ impl Simulation {
             }
             for _ in 0..self.ahead.more(i, cache.relative) {
                 let mut any = (0..TRIES).filter_map(|_| self.pages.nth(self.ahead.number()));
-                any.any(|page| cache.policy.bring(page));
+                any.any(|page| !self.gone[page as usize] && cache.policy.bring(page));
             }
         }
     }

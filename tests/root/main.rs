@@ -128,5 +128,9 @@ fn main() -> ExitCode {
         _ => {}
     }
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    if words == ["--machine"] {
+        whatif::what_if_of_a_machine(dir.path());
+        return ExitCode::SUCCESS;
+    }
     tools::run(TESTS, &words, dir.path())
 }

@@ -195,6 +195,16 @@ pub fn preadv2(file: &File, bufs: &mut [&mut [u8]], pos: u64, flags: i32) -> io:
     })
 }
 
+/// A write of several buffers.
+pub fn pwritev(file: &File, bufs: &[&[u8]], pos: u64) -> io::Result<usize> {
+    let iov: Vec<libc::iovec> = bufs
+        .iter()
+        .map(|b| libc::iovec { iov_base: b.as_ptr().cast_mut().cast(), iov_len: b.len() })
+        .collect();
+    // SAFETY: the vectors describe live buffers, which are only read.
+    done(unsafe { libc::syscall(libc::SYS_pwritev, file.as_raw_fd(), iov.as_ptr(), iov.len(), pos, 0) })
+}
+
 /// sendfile from `pos`.
 pub fn sendfile(to: &impl AsRawFd, from: &File, pos: u64, len: usize) -> io::Result<usize> {
     let mut off = pos;

@@ -227,7 +227,9 @@ struct files_struct {
 
 struct task_io_accounting {
 	u64 rchar;
+	u64 wchar;
 	u64 syscr;
+	u64 syscw;
 };
 
 struct signal_struct {
@@ -298,6 +300,7 @@ struct task_struct {
 	struct reclaim_state *reclaim_state;
 	unsigned long min_flt;
 	unsigned long maj_flt;
+	int pagefault_disabled;
 };
 
 struct trace_entry {

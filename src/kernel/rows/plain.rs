@@ -1,5 +1,5 @@
-//! Reads that have no hook at their end (`bpf/plain.h`): their thread counts each at its next one, and the last one has been
-//! looked at before the tick.
+//! Reads and writes that have no hook at their end (`bpf/plain.h`): their thread counts each at its next one, and the last one
+//! has been looked at before the tick.
 
 use std::sync::atomic::Ordering;
 use std::sync::atomic::fence;
@@ -8,21 +8,23 @@ use super::types;
 use crate::sample::Counter;
 use crate::wire::GROUP_ENDS;
 
-/// Counters that reads change.
-const READS: usize = GROUP_ENDS[1];
-/// A thread that counts a read just while we look is looked at so often.
+/// Counters of the first group: most of what reads change.
+const FIRST: usize = GROUP_ENDS[1];
+/// What reads change beside the first group, and what writes change.
+const OF_READS: [Counter; 2] = [Counter::ReadMissedCalls, Counter::Inflight];
+const OF_WRITES: [Counter; 3] = [Counter::WriteBytes, Counter::WriteHits, Counter::WriteMisses];
+/// A thread that counts just while we look is looked at so often.
 const TRIES: usize = 8;
 
-/// Counters of a row, with what its thread's last read has delivered.
-#[derive(Debug, Default)]
-pub(super) struct Reads {
-    /// Those of the first group.
-    first: [u64; READS],
-    /// Of those behind it what the read has changed: `Inflight`, `ReadMissedCalls`.
-    others: Option<[(Counter, u64); 2]>,
+/// Counters of a row, with what its thread's last request has delivered.
+#[derive(Debug)]
+pub(super) struct Reading {
+    first: [u64; FIRST],
+    /// Of those behind it, what the request has changed.
+    others: [Option<(Counter, u64)>; 3],
 }
 
-impl Reads {
+impl Reading {
     /// Counter number `i`, if it is one of these.
     pub(super) fn get(&self, i: usize) -> Option<u64> {
         let other =
@@ -32,7 +34,7 @@ impl Reads {
 
     /// Whether there are counters behind the first group.
     pub(super) fn others(&self) -> bool {
-        self.others.is_some()
+        self.others[0].is_some()
     }
 }
 
@@ -40,7 +42,7 @@ impl Reads {
 ///
 /// # Safety
 /// `row` is mapped.
-pub(super) unsafe fn reads(row: *const types::row) -> Option<Reads> {
+pub(super) unsafe fn read(row: *const types::row) -> Option<Reading> {
     macro_rules! read {
         ($($field:tt)+) => {
             // SAFETY: the row is mapped; the kernel writes whole words.
@@ -50,29 +52,38 @@ pub(super) unsafe fn reads(row: *const types::row) -> Option<Reads> {
     for _ in 0..TRIES {
         let mark = read!(plain_mark);
         fence(Ordering::SeqCst);
-        let mut out = Reads { first: std::array::from_fn(|i| read!(v[i])), others: None };
+        let mut out = Reading { first: std::array::from_fn(|i| read!(v[i])), others: [None; 3] };
         let looked = read!(looked_mark);
-        let (bytes, hits, missed) = (read!(looked_bytes), read!(looked_hits), read!(looked_missed));
-        let inflight = read!(looked_inflight);
-        let missed_calls = read!(v[Counter::ReadMissedCalls as usize]);
-        let waited_for = read!(v[Counter::Inflight as usize]);
+        let (writes, bytes) = (read!(looked_writes) != 0, read!(looked_bytes));
+        let (hits, missed, inflight) = (read!(looked_hits), read!(looked_missed), read!(looked_inflight));
+        let of_reads = OF_READS.map(|counter| read!(v[counter as usize]));
+        let of_writes = OF_WRITES.map(|counter| read!(v[counter as usize]));
         fence(Ordering::SeqCst);
         if mark % 2 != 0 || read!(plain_mark) != mark {
             std::hint::spin_loop();
             continue;
         }
-        // 0: nobody has looked yet. A read that waits has another number.
-        if looked == mark && mark != 0 {
-            out.first[Counter::ReadCalls as usize] += 1;
-            out.first[Counter::ReadBytes as usize] += bytes;
-            out.first[Counter::ReadHits as usize] += hits;
-            out.first[Counter::ReadMisses as usize] += missed;
-            out.first[Counter::MissFills as usize] += missed;
-            out.others = (missed + inflight != 0).then_some([
-                (Counter::ReadMissedCalls, missed_calls + u64::from(missed != 0)),
-                (Counter::Inflight, waited_for + inflight),
-            ]);
+        // 0: nobody has looked yet. A request that waits to be counted has another number.
+        if looked != mark || mark == 0 {
+            return Some(out);
         }
+        let mut other = |at: usize, counter, n| out.others[at] = Some((counter, n));
+        if writes {
+            for (at, more) in [bytes, hits, missed].into_iter().enumerate() {
+                other(at, OF_WRITES[at], of_writes[at] + more);
+            }
+            return Some(out);
+        }
+        if missed + inflight != 0 {
+            for (at, more) in [u64::from(missed != 0), inflight].into_iter().enumerate() {
+                other(at, OF_READS[at], of_reads[at] + more);
+            }
+        }
+        out.first[Counter::ReadCalls as usize] += 1;
+        out.first[Counter::ReadBytes as usize] += bytes;
+        out.first[Counter::ReadHits as usize] += hits;
+        out.first[Counter::ReadMisses as usize] += missed;
+        out.first[Counter::MissFills as usize] += missed;
         return Some(out);
     }
     None
@@ -93,8 +104,8 @@ mod tests {
 
     fn hits(row: &types::row) -> Option<(u64, u64, u64)> {
         // SAFETY: it is there.
-        let reads = unsafe { reads(row) }?;
-        let at = |c: Counter| reads.get(c as usize).unwrap_or_default();
+        let reading = unsafe { read(row) }?;
+        let at = |c: Counter| reading.get(c as usize).unwrap_or_default();
         Some((at(Counter::ReadHits), at(Counter::ReadCalls), at(Counter::ReadBytes)))
     }
 
@@ -123,12 +134,28 @@ mod tests {
         (row.looked_missed, row.looked_inflight) = (2, 1);
         let at = |row: &types::row, c: Counter| {
             // SAFETY: it is there.
-            unsafe { reads(row) }.and_then(|reads| reads.get(c as usize))
+            unsafe { read(row) }.and_then(|reading| reading.get(c as usize))
         };
         assert_eq!(at(&row, Counter::ReadMisses), Some(2));
         assert_eq!(at(&row, Counter::ReadMissedCalls), Some(4));
         assert_eq!(at(&row, Counter::Inflight), Some(1));
         row.plain_mark = 6;
         assert_eq!(at(&row, Counter::ReadMissedCalls), None, "as it stands in the row");
+    }
+
+    #[test]
+    fn a_look_at_a_write() {
+        let mut row = row();
+        row.v[Counter::WriteHits as usize] = 3;
+        (row.plain_mark, row.looked_mark, row.looked_writes) = (4, 4, 1);
+        let at = |row: &types::row, c: Counter| {
+            // SAFETY: it is there.
+            unsafe { read(row) }.and_then(|reading| reading.get(c as usize))
+        };
+        assert_eq!(at(&row, Counter::WriteHits), Some(5));
+        assert_eq!(at(&row, Counter::WriteBytes), Some(100));
+        assert_eq!(at(&row, Counter::ReadHits), Some(5), "it is no read");
+        row.plain_mark = 6;
+        assert_eq!(at(&row, Counter::WriteHits), None, "as it stands in the row");
     }
 }

@@ -15,6 +15,8 @@ use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
+use std::time::Instant;
 
 use rustix::process::Pid;
 use rustix::process::Signal;
@@ -27,6 +29,8 @@ use crate::live::keeper::Id;
 use crate::top::links::WhatIf;
 use crate::whatif::Prediction;
 
+/// One that ends by itself sooner than that is not run again.
+const SHORTEST: Duration = Duration::from_secs(60);
 /// Of what it says of a failure, so many bytes are read.
 const ENOUGH: u64 = 4096;
 
@@ -76,8 +80,10 @@ impl Predicting {
         let Some((id, words)) = question else { return };
         let run = Arc::<Run>::default();
         let (own, sender) = (run.clone(), self.sender.clone());
-        if spawn("what if", move || watch(&own, &id, &words, &sender)).is_err() {
-            log::warn!("no thread to ask what if");
+        let failed = id.clone();
+        if let Err(e) = spawn("what if", move || watch(&own, &id, &words, &sender)) {
+            let why = WhatIf::Failed(format!("it {}", e.message));
+            let _ = self.sender.send(Event::WhatIf(failed, Box::new(why)));
         }
         self.running.replace(Some(run));
     }
@@ -89,13 +95,28 @@ impl Drop for Predicting {
     }
 }
 
-/// Runs it to its end, and passes on what it says.
+/// Runs it until nobody asks any more: it is asked for a time, and begins anew when that is over.
 fn watch(run: &Run, id: &Id, words: &[OsString], sender: &Sender<Event>) {
+    loop {
+        let began = Instant::now();
+        if !watch_once(run, id, words, sender) {
+            return;
+        }
+        if began.elapsed() < SHORTEST {
+            let why = "it has ended before its time".into();
+            let _ = sender.send(Event::WhatIf(id.clone(), Box::new(WhatIf::Failed(why))));
+            return;
+        }
+    }
+}
+
+/// Runs it to its end, and passes on what it says. Whether it may begin anew.
+fn watch_once(run: &Run, id: &Id, words: &[OsString], sender: &Sender<Event>) -> bool {
     let tell = |told| sender.send(Event::WhatIf(id.clone(), Box::new(told))).is_ok();
     let (out, err) = {
         let mut state = run.state();
         if state.over {
-            return;
+            return false;
         }
         match start(words) {
             Ok(mut child) => {
@@ -106,7 +127,7 @@ fn watch(run: &Run, id: &Id, words: &[OsString], sender: &Sender<Event>) {
             Err(e) => {
                 drop(state);
                 tell(WhatIf::Failed(format!("it cannot be run: {e}")));
-                return;
+                return false;
             }
         }
     };
@@ -132,13 +153,17 @@ fn watch(run: &Run, id: &Id, words: &[OsString], sender: &Sender<Event>) {
             }
         }
         drop(state);
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     };
     let failed = !matches!(end, Some(Ok(Some(status))) if status.success());
-    if failed && !run.state().over {
+    if run.state().over {
+        return false;
+    }
+    if failed {
         let why = said.lines().find(|l| !l.trim().is_empty()).unwrap_or("it has ended before its time");
         tell(WhatIf::Failed(why.trim_start_matches("cachestat: ").to_owned()));
     }
+    !failed
 }
 
 /// In a group of its own: what the keyboard sends is not for it.
@@ -146,7 +171,13 @@ fn start(words: &[OsString]) -> std::io::Result<Child> {
     let (name, rest) = words.split_first().ok_or(std::io::ErrorKind::NotFound)?;
     let mut command = Command::new(running::beside(name));
     command.args(rest).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.process_group(0).spawn()
+    // What a log would say nobody reads, until it is too much for a pipe.
+    command.env_remove("RUST_LOG").process_group(0);
+    // Its programs are not to stay when the one who asked is killed. It is the child of the thread that waits for it.
+    let dies = || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?);
+    // SAFETY: a system call, and nothing else.
+    unsafe { command.pre_exec(dies) };
+    command.spawn()
 }
 
 /// A line of what it says.
@@ -163,7 +194,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::sync::mpsc;
-    use std::time::Duration;
 
     use super::*;
 

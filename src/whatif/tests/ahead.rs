@@ -44,10 +44,10 @@ impl Kernel {
         }
     }
 
-    /// Whether the page was there, and had been used.
+    /// Whether the page was there; of a read, and had been used.
     fn read(&mut self, page: u32, how: How) -> bool {
         self.ahead.clear();
-        let known = self.policy.has(page) && !self.policy.ahead(page);
+        let known = self.policy.has(page) && !(how == How::Reads && self.policy.ahead(page));
         if !self.policy.has(page) {
             let before = (0..page).rev().take(WINDOW as usize);
             let run = before.take_while(|p| self.policy.has(*p)).count() as u32;
@@ -68,7 +68,7 @@ impl Kernel {
                 self.submit(page, self.size);
             }
         }
-        self.policy.touch(page, Use::Marked);
+        self.policy.touch(page, if how == How::Faults { Use::Mapped } else { Use::Marked });
         known
     }
 }
@@ -89,7 +89,7 @@ fn compare(stream: &[u32], how: How, rate: f64) -> Vec<(f64, f64, f64, f64)> {
     let mut missed = [0; SCALES.len()];
     let mut counted = (0, 0);
     let (around, kind) = match how {
-        How::Faults => (Kind::Around, Kind::Read),
+        How::Faults => (Kind::Around, Kind::Fault),
         How::Reads => (Kind::Ahead, Kind::Read),
     };
     let half = stream.len() / 2;

@@ -1,5 +1,5 @@
-//! Reads of every length and fate, other calls between them: what each delivered is known by construction, and must not
-//! depend on what its thread does next. Whoever counts a read at another moment than its return is told apart here.
+//! Reads and writes of every length and fate, other calls between them: what each delivered is known by construction, and must
+//! not depend on what its thread does next. Whoever counts one at another moment than its return is told apart here.
 
 use std::io::Read;
 use std::io::Write;
@@ -30,11 +30,20 @@ pub const LIST: &[Scenario] = &[
         "300 reads: unaligned, at the end and past it, pipes",
         mixed_cold,
     ),
+    scenario("one-read", SOME, "40 threads that read once, then wait, end, get a name or use a pipe", |c| {
+        once(c, false)
+    }),
     scenario(
-        "one-read",
+        "mixed-writes",
         SOME,
-        "40 threads that read once, then wait, end, get a name or read a pipe",
-        one_read,
+        "2000 writes over a cached file: unaligned, bad buffers, reads of it and pipes between",
+        mixed_writes,
+    ),
+    scenario(
+        "one-write",
+        SOME,
+        "40 threads that write once, then wait, end, get a name or use a pipe",
+        |c| once(c, true),
     ),
 ];
 
@@ -161,52 +170,120 @@ fn mixed_cold(c: &mut Ctx) -> Result<Expect> {
     Ok(o.expect())
 }
 
-/// What a thread does after its only read.
+/// Writes of a file that is cached all took pages that were there.
+fn all_hit(e: &mut Expect, c: &Ctx, sum: &Sum) {
+    e.exact(Figure::WriteAccesses, sum.pages).exact(Figure::WriteHits, sum.pages);
+    for figure in [Figure::WriteAccesses, Figure::WriteHits] {
+        e.if_bounded(figure, sum.pages, sum.most_pages, "bad buffer");
+    }
+    let why = "the kernel writes back when it likes, and dirties whole folios";
+    e.within(Figure::Dirtied, u64::from(c.fs.block()), dirtied(c, 2000), why);
+}
+
+fn mixed_writes(c: &mut Ctx) -> Result<Expect> {
+    let len = 411 * PAGE + 777;
+    let file = c.warm_file("f", len)?;
+    let mut o = c.oracle(&file)?;
+    let (from, free) = sys::fenced(GOOD)?;
+    let (mut out, mut into) = sys::pipe()?;
+    let (mut x, mut y) = (buffer(3000), buffer(30_000));
+    let (mut reads, mut writes) = (Sum::default(), Sum::default());
+    c.begin();
+    o.aside(|| -> Result<()> {
+        for i in 0..2000 {
+            let pos = c.rng.below(len - 12 * PAGE);
+            let count = 1 + c.rng.below(11 * PAGE);
+            let bad = i % 5 == 0;
+            let good = if bad { c.rng.below(count + 1) * c.rng.below(4).min(1) } else { count };
+            let written = if !bad && i % 7 == 0 {
+                sys::pwritev(&file, &[&x, &y], pos)? as u64
+            } else {
+                // SAFETY: inside the buffer, whose last `good` bytes are from there on.
+                let at = unsafe { from.add(GOOD - good.min(count) as usize) };
+                match sys::pwrite_raw(&file, at, count as usize, pos) {
+                    Err(e) if bad && e.raw_os_error() == Some(libc::EFAULT) => 0,
+                    other => other? as u64,
+                }
+            };
+            ensure!(written <= good.max(33_000) && (bad || written > 0), "{written} of {count}, {good} good");
+            writes.add(pos, written, written.max(count));
+            if i % 11 == 0 {
+                let n = file.read_at(&mut y, pos)? as u64;
+                reads.add(pos, n, n);
+            }
+            if i % 3 == 0 {
+                let n = 1 + c.rng.below(PAGE) as usize;
+                into.write_all(&x[..n.min(3000)])?;
+                out.read_exact(&mut x[..n.min(3000)])?;
+            }
+        }
+        Ok(())
+    })?;
+    free();
+    let mut e = reads.expect(o.tally.ahead);
+    all_hit(&mut e, c, &writes);
+    Ok(e)
+}
+
+/// What a thread does after its only request.
 #[derive(Clone, Copy, PartialEq)]
 enum Then {
     Waits,
     Ends,
     GetsName,
-    ReadsPipe,
+    UsesPipe,
 }
 
-fn one_read(c: &mut Ctx) -> Result<Expect> {
+fn once(c: &mut Ctx, writes: bool) -> Result<Expect> {
     let len = 411 * PAGE + 777;
-    let (file, mut o) = warm(c, len)?;
+    let (file, mut o) = if writes {
+        let file = c.warm_file("f", len)?;
+        let oracle = c.oracle(&file)?;
+        (file, oracle)
+    } else {
+        warm(c, len)?
+    };
     let file = Arc::new(file);
     let (go, end) = (Arc::new(Barrier::new(41)), Arc::new(Barrier::new(31)));
     let (tell, told) = std::sync::mpsc::channel();
     let mut sum = Sum::default();
     let (mut ended, mut waiting) = (Vec::new(), Vec::new());
     for i in 0..40u64 {
-        let then = [Then::Waits, Then::Ends, Then::GetsName, Then::ReadsPipe][i as usize % 4];
+        let then = [Then::Waits, Then::Ends, Then::GetsName, Then::UsesPipe][i as usize % 4];
         // Some are cut short by the end of the file, some by a bad buffer.
-        let pos = if i % 5 == 0 { len - 1 - c.rng.below(PAGE) } else { c.rng.below(len - 12 * PAGE) };
+        let at_end = i % 5 == 0 && !writes;
+        let pos = if at_end { len - 1 - c.rng.below(PAGE) } else { c.rng.below(len - 12 * PAGE) };
         let count = 1 + c.rng.below(11 * PAGE);
         let good = if i % 3 == 0 { c.rng.below(count + 1) } else { count };
         let requested = count.min(len - pos);
-        let want = requested.min(good);
-        sum.add(pos, want, requested);
         let (file, go, end, tell) = (file.clone(), go.clone(), end.clone(), tell.clone());
         let (to, free) = sys::fenced(good as usize)?;
         let to = to as usize;
         let thread = std::thread::spawn(move || {
             go.wait();
-            let n = sys::pread_raw(&file, to as *mut u8, count as usize, pos);
+            let n = if writes {
+                sys::pwrite_raw(&file, to as *const u8, count as usize, pos)
+            } else {
+                sys::pread_raw(&file, to as *mut u8, count as usize, pos)
+            };
             let n = n.or_else(|e| if e.raw_os_error() == Some(libc::EFAULT) { Ok(0) } else { Err(e) });
-            let after = || -> Result<()> {
+            let after = || -> Result<(u64, u64, u64)> {
                 match then {
                     Then::GetsName => sys::set_comm("another"),
-                    Then::ReadsPipe => {
+                    Then::UsesPipe => {
                         let (mut from, mut into) = sys::pipe()?;
                         into.write_all(&[0; 100])?;
                         from.read_exact(&mut [0; 100])?;
                     }
                     Then::Waits | Then::Ends => {}
                 }
-                let n = n? as u64;
-                ensure!(n == want, "{n} bytes, not {want}, of {count} at {pos} of {len}");
-                Ok(())
+                let (n, want) = (n? as u64, requested.min(good));
+                // How much a write takes before a bad address is the file system's to say.
+                ensure!(
+                    n == want || writes && n <= want,
+                    "{n} bytes, not {want}, of {count} at {pos} of {len}"
+                );
+                Ok((pos, n, requested))
             };
             let _ = tell.send(after());
             if then != Then::Ends {
@@ -220,7 +297,8 @@ fn one_read(c: &mut Ctx) -> Result<Expect> {
     o.aside(|| -> Result<()> {
         go.wait();
         for _ in 0..40 {
-            told.recv()??;
+            let (pos, delivered, requested) = told.recv()??;
+            sum.add(pos, delivered, requested);
         }
         for thread in ended {
             ensure!(thread.join().is_ok(), "a thread ends");
@@ -232,5 +310,10 @@ fn one_read(c: &mut Ctx) -> Result<Expect> {
         end.wait();
         waiting.into_iter().for_each(|thread| drop(thread.join()));
     }));
-    Ok(sum.expect(o.tally.ahead))
+    if !writes {
+        return Ok(sum.expect(o.tally.ahead));
+    }
+    let mut e = Expect::nothing();
+    all_hit(&mut e, c, &sum);
+    Ok(e)
 }
