@@ -171,6 +171,55 @@ pub fn working_set(dir: &Path) {
     }
 }
 
+/// Tables in a row: each has all that was used since the beginning. Ctrl-C tells what is known by then.
+pub fn working_set_in_intervals(dir: &Path) {
+    const EACH: u64 = 1000;
+    let file = hollow(&dir.join("grows"), 10 * EACH);
+    let mut readers = Readers::new(dir, &[(&format!("pages 0 {EACH}"), &file)]);
+    let (reader, ..) = &mut readers.0[0];
+    let table = |line: &str| serde_json::from_str::<Value>(line).unwrap()["working_set"].clone();
+    for interrupted in [false, true] {
+        let count = if interrupted { 1000 } else { 5 };
+        let mut asked =
+            Monitor::launch(&format!("--json --working-set 2 {count} --comm {NAME} --by process"));
+        let mut tables: Vec<Value> = Vec::new();
+        while asked.runs() {
+            // Other pages than before as soon as there is a table, so that the next one has them.
+            reader.tell(&format!("pages {} {EACH}", tables.len() as u64 * EACH), &file);
+            std::thread::sleep(Duration::from_millis(20));
+            tables.extend(asked.incoming.try_iter().map(|line| table(&line)));
+            if interrupted && tables.len() == 2 {
+                asked.signal(libc::SIGINT);
+            }
+        }
+        let (status, err) = asked.ended();
+        assert!(status.success(), "{status}: {err}");
+        tables.extend(asked.lines.iter().map(|line| table(line)));
+        // On a machine that is too busy one is left out.
+        assert!(tables.len() >= 3 && tables.len() <= 5, "{} tables", tables.len());
+        let seconds: Vec<f64> = tables.iter().map(|t| t["seconds"].as_f64().unwrap()).collect();
+        assert!(seconds.is_sorted_by(|a, b| a < b), "{seconds:?}");
+        let told = |t: &Value| t["notes"].to_string().contains("interrupted");
+        let (last, before) = tables.split_last().unwrap();
+        assert!(
+            before.iter().all(|t| t["seconds"].as_f64().unwrap() % 2.0 == 0.0 && !told(t)),
+            "{seconds:?}"
+        );
+        assert_eq!(told(last), interrupted);
+        assert!(interrupted || last["seconds"] == 10.0, "{seconds:?}");
+        for (number, table) in (1_u64..).zip(&tables) {
+            let row = row(table, "pid", &reader.pid().into());
+            let said = figure(row, "/pages/watched") as f64;
+            println!("  table {number}: {said}");
+            // One that comes at once has what the one before had.
+            let (least, most) = (EACH * 1.max(number - 1), EACH * (number + 1));
+            assert!(said >= least as f64 * 0.9 && said <= most as f64 * 1.1, "{said}: {least} to {most}");
+        }
+        assert!(tables.iter().map(|t| figure(&t["all"], "/pages/watched")).is_sorted());
+    }
+    readers.0.into_iter().for_each(|(reader, ..)| reader.end());
+}
+
 /// More files than there is room for: what has no sketch of its own is told, and together it is there.
 pub fn working_set_of_many_files(dir: &Path) {
     let files = dir.join("files");
