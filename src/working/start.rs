@@ -156,7 +156,7 @@ impl Told<'_> {
             } else {
                 None
             };
-            self.watch.go_on(self.session.attached(), after)?;
+            self.watch.go_on(self.session.attached(), &self.names, after)?;
             if let Some((measured, at)) = told {
                 self.tell(&measured, at, wake, &lost)?;
             }
@@ -182,7 +182,7 @@ impl Told<'_> {
         let measured = Measured::new(windows, sets.all, rows, other, self.options.top);
         Ok(match sets.ended {
             None => measured,
-            Some((processes, set)) => measured.with_ended(processes, set),
+            Some((number, set)) => measured.with_ended(number, set),
         })
     }
 

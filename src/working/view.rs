@@ -91,7 +91,7 @@ impl Shown<'_> {
         let rows = all.rows.iter().map(|(who, set)| with(who.json(), set));
         let rows: Vec<Value> = rows.collect();
         let rest = all.rest.as_ref().map(|(number, set)| with(json!({ "rows": number }), set));
-        let ended = all.ended.as_ref().map(|(number, set)| with(json!({ "processes": number }), set));
+        let ended = all.ended.as_ref().map(|(number, set)| with(json!({ (self.ended()): number }), set));
         let working_set = json!({
             "time": crate::view::utc(self.at),
             "seconds": rounded(self.time.as_secs_f64()),
@@ -109,6 +109,11 @@ impl Shown<'_> {
             "notes": self.notes,
         });
         format!("{}\n", json!({ "working_set": working_set }))
+    }
+
+    /// Who has ended and gave sketches back, in JSON.
+    fn ended(&self) -> &'static str {
+        if self.by == Some("cgroup") { "cgroups" } else { "processes" }
     }
 
     fn cells(&self, set: &Set) -> Vec<String> {
@@ -147,7 +152,8 @@ impl Shown<'_> {
             line(set, format!("{number} more, together"));
         }
         if let Some((number, set)) = &all.ended {
-            line(set, format!("{number} that have ended, together"));
+            let gone = if self.by == Some("cgroup") { "are gone" } else { "have ended" };
+            line(set, format!("{number} that {gone}, together"));
         }
         if let Some(set) = &all.other {
             line(set, "(other): nobody's, or without a sketch of its own".into());

@@ -42,12 +42,13 @@ struct Known {
     most: usize,
 }
 
-/// Processes that have ended and gave their sketches back: machines start more of them than there is room for.
+/// Processes that have ended, or cgroups that are gone, and gave their sketches back: machines make more of them than there is
+/// room for.
 #[derive(Default)]
 struct Ended {
-    /// Whether it is known here which process has ended.
+    /// Whether it is known here who has ended.
     told: bool,
-    processes: usize,
+    owners: usize,
     /// Their marks together.
     marks: Vec<u8>,
 }
@@ -58,7 +59,7 @@ impl Ended {
         if marks.iter().all(|mark| *mark == 0) {
             return;
         }
-        self.processes += 1;
+        self.owners += 1;
         self.marks.resize(marks.len().max(self.marks.len()), 0);
         for (ours, theirs) in self.marks.iter_mut().zip(marks) {
             *ours = younger(now, *ours, *theirs);
@@ -67,19 +68,19 @@ impl Ended {
 }
 
 /// What of all sketches lies in which window.
-pub(super) struct Sets {
+pub(crate) struct Sets {
     /// Everything.
-    pub(super) all: Set,
+    pub(crate) all: Set,
     /// Each owner.
-    pub(super) owners: Vec<(SketchOwner, Set)>,
+    pub(crate) owners: Vec<(SketchOwner, Set)>,
     /// All that have no sketch of their own.
-    pub(super) other: Set,
-    /// Processes that had ended and gave their sketches back, and what they used together.
-    pub(super) ended: Option<(usize, Set)>,
+    pub(crate) other: Set,
+    /// Owners that had ended and gave their sketches back, and what they used together.
+    pub(crate) ended: Option<(usize, Set)>,
 }
 
 /// What is being watched.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     sketches: Sketches,
     owners: SketchBy,
     clock: Clock,
@@ -95,8 +96,13 @@ impl Watch {
     ///
     /// # Errors
     /// When the sketches cannot be mapped.
-    pub(super) fn new(attached: &Attached, owners: SketchBy, clock: Clock) -> io::Result<Self> {
-        let told = owners == SketchBy::Process && wait::sees_all_processes();
+    pub(crate) fn new(attached: &Attached, owners: SketchBy, clock: Clock) -> io::Result<Self> {
+        let told = match owners {
+            SketchBy::Process => wait::sees_all_processes(),
+            SketchBy::Cgroup => true,
+            // Files are not told apart from those that nobody has opened just now.
+            SketchBy::File | SketchBy::Nobody => false,
+        };
         Ok(Self {
             sketches: attached.sketches()?,
             owners,
@@ -109,19 +115,19 @@ impl Watch {
     }
 
     /// From here on pages are marked.
-    pub(super) fn begin(&mut self, attached: &mut Attached) {
+    pub(crate) fn begin(&mut self, attached: &mut Attached) {
         self.began = Instant::now();
         self.mark = self.clock.mark(Duration::ZERO);
         attached.mark_pages(self.mark);
     }
 
     /// When that was.
-    pub(super) const fn began(&self) -> Instant {
+    pub(crate) const fn began(&self) -> Instant {
         self.began
     }
 
     /// Looks up what is new among rows.
-    pub(super) fn note(
+    pub(crate) fn note(
         &mut self,
         attached: &Attached,
         names: &mut System,
@@ -149,12 +155,17 @@ impl Watch {
     }
 
     /// When the slot ends that it is so long after the beginning.
-    pub(super) fn ends(&self, after: Duration) -> Duration {
+    pub(crate) fn ends(&self, after: Duration) -> Duration {
         self.clock.ends(after)
     }
 
     /// Begins the next slot if it is time, so long after the beginning, and makes room.
-    pub(super) fn go_on(&mut self, attached: &mut Attached, after: Duration) -> anyhow::Result<()> {
+    pub(crate) fn go_on(
+        &mut self,
+        attached: &mut Attached,
+        names: &System,
+        after: Duration,
+    ) -> anyhow::Result<()> {
         let now = self.clock.mark(after);
         if now != self.mark {
             self.mark = now;
@@ -165,12 +176,12 @@ impl Watch {
                 self.ended.marks.iter_mut().filter(|m| **m != 0 && old(**m)).for_each(|m| *m = 0);
             }
         }
-        self.make_room(attached)
+        self.make_room(attached, names)
     }
 
-    /// Where half of the sketches are taken, those of processes that have ended are given back, down to a quarter: who began
-    /// first goes first.
-    fn make_room(&mut self, attached: &Attached) -> anyhow::Result<()> {
+    /// Where half of the sketches are taken, those of processes that have ended and of cgroups that are gone are given back,
+    /// down to a quarter: who began first goes first. Nobody marks them any more: of a cgroup that is gone no thread is left.
+    fn make_room(&mut self, attached: &Attached, names: &System) -> anyhow::Result<()> {
         if !self.ended.told {
             return Ok(());
         }
@@ -179,10 +190,14 @@ impl Watch {
         if owners.len() * 2 <= room {
             return Ok(());
         }
-        owners.sort_by_key(|o| o.b);
+        // Numbers of cgroups rise.
+        owners.sort_by_key(|o| (o.b, o.a));
         // Of two with one id the earlier one has ended, whoever has the id now.
         let last: HashMap<u64, u64> = owners.iter().map(|o| (o.a, o.b)).collect();
-        let mut gone = |o: &&SketchOwner| last.get(&o.a) != Some(&o.b) || !keeper::alive(o.a as u32);
+        let mut gone = |o: &&SketchOwner| match self.owners {
+            SketchBy::Cgroup => names.cgroups.is_gone(o.a),
+            _ => last.get(&o.a) != Some(&o.b) || !keeper::alive(o.a as u32),
+        };
         let most = owners.len() - room / 4;
         for owner in owners.iter().filter(&mut gone).take(most) {
             let marks = attached.give_back(owner, &self.sketches)?;
@@ -192,7 +207,7 @@ impl Watch {
     }
 
     /// The windows up to a moment so long after the beginning.
-    pub(super) fn windows(&self, after: Duration) -> Windows {
+    pub(crate) fn windows(&self, after: Duration) -> Windows {
         Windows::new(self.clock, after)
     }
 
@@ -200,18 +215,18 @@ impl Watch {
     ///
     /// # Errors
     /// When the tables cannot be read.
-    pub(super) fn sets(&self, attached: &Attached, windows: &Windows) -> anyhow::Result<Sets> {
+    pub(crate) fn sets(&self, attached: &Attached, windows: &Windows) -> anyhow::Result<Sets> {
         let all = windows.set(&self.sketches.all());
         let owners = attached.sketch_owners()?.into_iter().map(|owner| {
             let set = windows.set(&self.sketches.of(owner.number));
             (owner, set)
         });
-        let ended = (self.ended.processes > 0).then(|| windows.set(&self.ended.marks));
+        let ended = (self.ended.owners > 0).then(|| windows.set(&self.ended.marks));
         Ok(Sets {
             all,
             owners: owners.collect(),
             other: windows.set(&self.sketches.of(0)),
-            ended: ended.map(|set| (self.ended.processes, set)),
+            ended: ended.map(|set| (self.ended.owners, set)),
         })
     }
 

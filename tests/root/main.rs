@@ -105,6 +105,8 @@ const TESTS: &[Test] = &[
     ("working_set_in_intervals", working::working_set_in_intervals),
     ("working_set_of_many_files", working::working_set_of_many_files),
     ("working_set_of_short_processes", working::working_set_of_short_processes),
+    ("working_set_of_short_cgroups", working::working_set_of_short_cgroups),
+    ("working_set_as_metrics", daemon::working_set_as_metrics),
 ];
 
 fn main() -> ExitCode {

@@ -50,17 +50,22 @@ fn hollow(path: &Path, pages: u64) -> PathBuf {
     path.into()
 }
 
+/// A process that reads what it is told.
+pub fn reader(dir: &Path) -> Reader {
+    let program = dir.join(NAME);
+    if !program.exists() {
+        fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    }
+    Reader::start(&program)
+}
+
 /// Processes of the same name, and what each of them reads over and over.
 struct Readers(Vec<(Reader, String, PathBuf)>);
 
 impl Readers {
     fn new(dir: &Path, what: &[(&str, &Path)]) -> Self {
-        let program = dir.join(NAME);
-        if !program.exists() {
-            fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-        }
         let start = |(what, path): &(&str, &Path)| {
-            let mut reader = Reader::start(&program);
+            let mut reader = reader(dir);
             reader.tell(what, path);
             (reader, (*what).into(), path.to_path_buf())
         };
@@ -242,6 +247,15 @@ pub fn working_set_of_many_files(dir: &Path) {
 /// More processes than there are sketches, of which few live at a time: those that ended give theirs back, and what they used
 /// is still there.
 pub fn working_set_of_short_processes(dir: &Path) {
+    short(dir, "process");
+}
+
+/// The same of cgroups, each with one process, that are removed.
+pub fn working_set_of_short_cgroups(dir: &Path) {
+    short(dir, "cgroup");
+}
+
+fn short(dir: &Path, by: &str) {
     const EACH: u64 = 10;
     const SKETCHES: u64 = 512;
     let pages = 14 * SKETCHES;
@@ -253,22 +267,33 @@ pub fn working_set_of_short_processes(dir: &Path) {
             while !over.load(Ordering::Relaxed) {
                 let skip = made * EACH % pages;
                 let line = format!("bs={} skip={skip} count={EACH} of=/dev/null status=none", page_size());
-                let mut dd = Command::new("dd");
-                dd.arg(format!("if={}", file.display())).args(line.split(' '));
+                let group = crate::whatif::hierarchy().join(format!("short-{}-{made}", std::process::id()));
+                let enter = if by == "cgroup" {
+                    fs::create_dir(&group).unwrap();
+                    format!("echo $$ >{}/cgroup.procs && ", group.display())
+                } else {
+                    String::new()
+                };
+                let mut dd = Command::new("sh");
+                dd.arg("-c").arg(format!("{enter}exec dd if={} {line}", file.display()));
                 assert!(dd.status().unwrap().success());
+                if by == "cgroup" {
+                    wait_for("an empty cgroup", || fs::remove_dir(&group).is_ok());
+                }
                 made += 1;
                 std::thread::sleep(Duration::from_millis(2));
             }
             made
         });
         let (code, out, err) =
-            output(&mut cachestat("--json --working-set 12 --by process --top 3 --comm dd"));
+            output(&mut cachestat(&format!("--json --working-set 12 --by {by} --top 3 --comm dd")));
         over.store(true, Ordering::Relaxed);
         assert_eq!(code, Some(0), "{err}");
         (serde_json::from_str::<Value>(&out).unwrap()["working_set"].clone(), storm.join().unwrap())
     });
-    let ended = figure(&all, "/ended/processes");
-    println!("  {made} processes, of which {ended} gave their sketches back; {} found none", all["refused"]);
+    let kind = if by == "cgroup" { "cgroups" } else { "processes" };
+    let ended = figure(&all, &format!("/ended/{kind}"));
+    println!("  {made} {kind}, of which {ended} gave their sketches back; {} found none", all["refused"]);
     assert!(made > SKETCHES && ended >= SKETCHES / 4, "{all}");
     // No two of them in a row read the same; their programs are some pages more.
     let least = (ended * EACH).min(pages) as f64 * (1.0 - 1.5 * all["ended"]["error"].as_f64().unwrap());
