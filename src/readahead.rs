@@ -6,6 +6,8 @@
 //! that they left, requests longer than a window, large folios. It begins with nothing in the cache, and nothing leaves it.
 //! Pure but for [`keeper`], which changes the setting and puts it back.
 
+#[cfg(test)]
+pub(crate) mod fixtures;
 pub mod keeper;
 mod pages;
 mod simulation;

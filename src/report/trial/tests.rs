@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::figures::Figure;
+use crate::readahead::fixtures::request;
 
 #[test]
 fn what_is_tried_is_whole_pages() {
@@ -21,26 +22,6 @@ fn what_is_tried_is_whole_pages() {
     ] {
         let said = parse(text).unwrap_err();
         assert!(said.contains(why), "{text}: {said}");
-    }
-}
-
-fn request(page: u64, before: Option<u64>) -> Request {
-    Request {
-        file: 1,
-        dev: Dev { major: 8, minor: 1 },
-        inode: 2,
-        run: 1,
-        pos: page * 4096,
-        count: 4096,
-        size: 1000 * 4096,
-        before: before.map(|p| p * 4096),
-        pages: 32,
-        device_pages: 32,
-        io_pages: 320,
-        random: false,
-        splice: false,
-        aligned: false,
-        order: 0,
     }
 }
 
@@ -65,7 +46,7 @@ fn outcome(lost: u64, first: &Run, second: &Run) -> Outcome {
     let settings = [Setting::AsItWas, Setting::Pages(1024), Setting::Random, Setting::Sequential];
     let mut simulated = settings.map(Simulation::new);
     for page in 0..1000 {
-        let request = request(page, page.checked_sub(0).filter(|p| *p > 0));
+        let request = request(page, 1, 1000, Some(page).filter(|p| *p > 0));
         simulated.iter_mut().for_each(|s| s.read(&request));
     }
     Outcome::new(4096, vec![Change::new("/x", 128)], &simulated, lost, [first, second])
