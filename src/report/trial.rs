@@ -2,6 +2,7 @@
 //! was predicted from the requests of the first run.
 
 mod outcome;
+pub(super) mod shown;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -42,33 +42,33 @@ impl Change {
 pub struct Count {
     /// Pages brought in.
     pub fetched: u64,
-    /// Of these, pages that were read.
-    pub used: u64,
-    /// Of these, pages that were not.
-    pub wasted: u64,
+    /// Of these, pages that were read; `None`: not known.
+    pub used: Option<u64>,
+    /// Of these, pages that were not; `None`: not known.
+    pub wasted: Option<u64>,
     /// Read calls that found a page missing.
     pub waits: Option<u64>,
 }
 
 impl Count {
     fn of(f: &FileRow) -> Self {
-        Self {
-            fetched: f.misses + f.readahead_pages,
-            used: f.misses + f.readahead_hits.min(f.readahead_pages),
-            wasted: f.readahead_pages.saturating_sub(f.readahead_hits),
-            waits: None,
-        }
+        // Where it used more than it fetched ahead, some of that was there before, or others fetched it: how much of its own
+        // was used cannot be told.
+        let wasted = f.readahead_pages.checked_sub(f.readahead_hits);
+        let used = wasted.map(|_| f.misses + f.readahead_hits);
+        Self { fetched: f.misses + f.readahead_pages, used, wasted, waits: None }
     }
 
+    /// What of one is not known is not known of the sum.
     fn add(&mut self, other: Option<Self>) {
-        let other = other.unwrap_or_default();
+        let Some(other) = other else { return };
         self.fetched += other.fetched;
-        self.used += other.used;
-        self.wasted += other.wasted;
+        self.used = self.used.zip(other.used).map(|(a, b)| a + b);
+        self.wasted = self.wasted.zip(other.wasted).map(|(a, b)| a + b);
     }
 
     fn simulated(sums: &Sums) -> Self {
-        let (fetched, used, wasted) = (sums.fetched, sums.used, sums.wasted());
+        let (fetched, used, wasted) = (sums.fetched, Some(sums.used), Some(sums.wasted()));
         Self { fetched, used, wasted, waits: Some(sums.waits) }
     }
 }
@@ -186,7 +186,8 @@ impl Outcome {
         });
         let mapped = |key: &Key| rows.iter().any(|all| all.get(key).is_some_and(|f| is_mapped(f)));
         let mut all = Four::default();
-        let (mut counted, mut missing) = ([Count::default(); 2], 0);
+        let nothing = Count { used: Some(0), wasted: Some(0), ..Count::default() };
+        let (mut counted, mut missing) = ([nothing; 2], 0);
         let mut files = Vec::new();
         for (key, four) in by_file.iter().filter(|(key, _)| !mapped(key)) {
             let both = rows.each_ref().map(|all| all.get(key).map(|f| Count::of(f)));

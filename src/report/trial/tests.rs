@@ -65,7 +65,7 @@ fn what_is_counted_stands_beside_what_is_predicted() {
     let predicted = told.predicted.unwrap();
     assert_eq!((predicted.tried.fetched, predicted.tried.waits), (1000, Some(1)));
     assert_eq!((predicted.random.fetched, predicted.random.waits), (1000, Some(1000)));
-    assert_eq!(told.counted[0], Count { fetched: 1000, used: 1000, wasted: 0, waits: Some(1) });
+    assert_eq!(told.counted[0], Count { fetched: 1000, used: Some(1000), wasted: Some(0), waits: Some(1) });
     assert_eq!(told.files.len(), 1);
 }
 
@@ -85,6 +85,25 @@ fn what_does_not_agree_is_not_believed() {
     let mut gone = run(2, 1, 999);
     gone.every.clear();
     assert!(outcome(0, &run(1, 1, 999), &gone).doubts.iter().any(|d| d.contains("run 2")));
+}
+
+#[test]
+fn what_others_fetched_ahead_is_not_taken_for_its_own() {
+    // Of 999 pages that it fetched ahead it used 900, and of another file more than it fetched.
+    let mut first = run(1, 1, 999);
+    first.every[0].readahead_hits = 900;
+    let told = outcome(0, &first, &run(2, 1, 999));
+    assert_eq!((told.counted[0].used, told.counted[0].wasted), (Some(901), Some(99)));
+    first.every[0].readahead_hits = 1000;
+    let told = outcome(0, &first, &run(2, 1, 999));
+    let Count { fetched, used, wasted, .. } = told.counted[0];
+    assert_eq!((fetched, used, wasted), (1000, None, None));
+    assert_eq!(told.files[0].counted[0].map(|c| c.wasted), Some(None));
+    assert_eq!(told.counted[1].wasted, Some(0));
+    // It says so in the report.
+    let rows = shown::rows(&told, [&first, &run(2, 1, 999)], crate::text::numbers::Unit::Pages);
+    let (_, wasted) = rows.iter().find(|(name, _)| *name == "wasted").unwrap();
+    assert_eq!(wasted.clone().map(shown::Cell::text), ["-", "0 pages", "0 pages", "0 pages", "0 pages"]);
 }
 
 #[test]
