@@ -23,5 +23,6 @@ pub fn request(page: u64, pages: u64, of: u64, before: Option<u64>) -> Request {
         splice: false,
         aligned: false,
         order: 0,
+        late: false,
     }
 }

@@ -8,6 +8,7 @@ use super::table::Cell;
 use crate::report::Report;
 use crate::report::trial::Count;
 use crate::report::trial::FileOutcome;
+use crate::report::trial::Share;
 use crate::report::trial::Sized;
 use crate::report::trial::shown;
 use crate::report::units;
@@ -56,18 +57,26 @@ fn windows(all: &[Sized], unit: Unit, out: &mut String) {
     if all.is_empty() {
         return;
     }
-    out.push_str("<h3>Windows by size, simulated</h3>\n");
+    out.push_str(
+        "<h3>Windows by size</h3>\n<p class=\"about\">Simulated; late is how often a run waited for such pages while they \
+         were on their way.</p>\n",
+    );
     let row = |s: &Sized| {
         #[allow(clippy::cast_precision_loss)]
         let size = match s.pages {
             1 => Cell::Number("as asked for".into(), 1.0),
             n => Cell::Number(units::volume(n, unit), n as f64),
         };
-        let of = |w: &crate::readahead::Window| [pages(Some(w.pages), unit), pages(Some(w.used), unit)];
+        #[allow(clippy::cast_precision_loss)]
+        let late = |n: u64| Cell::Number(units::count(n), n as f64);
+        let of = |s: &Share| {
+            [pages(Some(s.pages), unit), pages(Some(s.used), unit), s.late.map_or(Cell::Unknown, late)]
+        };
         std::iter::once(size).chain(of(&s.as_it_was)).chain(of(&s.tried)).collect()
     };
     let rows: Vec<Vec<Cell>> = all.iter().map(row).collect();
-    let titles = ["from", "fetched, as it was", "used", "fetched, as tried", "used"];
+    let titles =
+        ["from", "fetched, as it was", "used", "late in run 1", "fetched, as tried", "used", "late in run 2"];
     table::show("trial", &titles, &rows, out);
 }
 

@@ -107,6 +107,17 @@ fn what_others_fetched_ahead_is_not_taken_for_its_own() {
 }
 
 #[test]
+fn late_pages_are_known_where_waits_are() {
+    let (first, mut second) = (run(1, 1, 999), run(2, 1, 999));
+    let told = outcome(0, &first, &second);
+    assert!(told.windows.iter().all(|w| (w.as_it_was.late, w.tried.late) == (None, None)));
+    second.figures.set(Figure::Inflight, Some(3));
+    let told = outcome(0, &first, &second);
+    assert!(told.windows.iter().all(|w| (w.as_it_was.late, w.tried.late) == (None, Some(0))));
+    assert!(told.files[0].windows.iter().all(|w| w.tried.late == Some(0)));
+}
+
+#[test]
 fn what_is_mapped_is_left_out() {
     let (mut first, second) = (run(1, 1, 999), run(2, 1, 999));
     first.every[0].fault_hits = 1;
