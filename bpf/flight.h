@@ -9,6 +9,7 @@
 #define CACHETOP_FLIGHT_H
 
 #include "thread.h"
+#include "tried.h"
 
 /* The address of wake_page_function, which is in the entry of everybody who waits for a page. Set before load. */
 const volatile u64 wake_page_at = 0;
@@ -70,6 +71,8 @@ static __always_inline void note_flight(struct row *row, struct thread *t, void 
 		w->last = first;
 		w->last_end = last;
 		row->waited = 1;
+		if (with_tried)
+			send_late(mapping, first, last);
 		return;
 	}
 	/* Again, after it was woken for nothing. Reads go upwards. */
@@ -79,6 +82,8 @@ static __always_inline void note_flight(struct row *row, struct thread *t, void 
 		w->between += w->last_end - w->last + 1;
 	w->last = first;
 	w->last_end = last;
+	if (with_tried)
+		send_late(mapping, first, last);
 }
 
 /*

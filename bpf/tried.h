@@ -2,7 +2,8 @@
 /*
  * Read requests as they are made, in order, for the simulation of read-ahead (`cachestat --try`): a program of its own at
  * the entry of system calls, where the read-ahead state of the open file is still what the request will find. Where nobody
- * asks it is not loaded, and nothing else is other than it was.
+ * asks it is not loaded, and nothing else is other than it was. Through the same ring come reads that wait for pages on their
+ * way: the simulation knows which window brought them in.
  */
 #ifndef CACHETOP_TRIED_H
 #define CACHETOP_TRIED_H
@@ -50,6 +51,7 @@ enum tried_how {
 	TRIED_SPLICE = 0x2, /* sendfile: requests of what a pipe holds */
 	TRIED_ORDERS = 0x4, /* windows end where large folios do */
 	TRIED_LARGE = 0x8, /* of any order */
+	TRIED_LATE = 0x10, /* no request: these pages are waited for */
 	TRIED_ORDER_SHIFT = 8, /* of the largest folio */
 };
 
@@ -68,6 +70,9 @@ struct tried_read {
 	u32 how;
 };
 
+/* Set before load. */
+const volatile bool with_tried = false;
+
 /* Sized before load where it is needed. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -75,6 +80,26 @@ struct {
 } tried SEC(".maps");
 
 volatile u64 tried_dropped = 0; /* there was no room in the ring, or the range of a request is not known */
+
+/* A read of the running thread waits for these pages, which somebody has asked the device for. */
+static __noinline void send_late(u64 mapping, u64 first, u64 last)
+{
+	struct address_space *m = (void *)mapping;
+	struct tried_read r = {};
+	struct inode *inode;
+
+	r.run = run_of(bpf_get_current_pid_tgid() >> 32);
+	inode = r.run ? BPF_CORE_READ(m, host) : 0;
+	if (!inode)
+		return;
+	r.inode = BPF_CORE_READ(inode, i_ino);
+	r.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	r.pos = first << PAGE_SHIFT;
+	r.count = (last - first + 1) << PAGE_SHIFT;
+	r.how = TRIED_LATE;
+	if (bpf_ringbuf_output(&tried, &r, sizeof(r), BPF_RB_NO_WAKEUP))
+		__sync_fetch_and_add(&tried_dropped, 1);
+}
 
 static __always_inline struct file *tried_file(u32 fd)
 {

@@ -134,6 +134,12 @@ impl Cgroups {
         self.keep(id, cgroup)
     }
 
+    /// Whether the cgroup with this id was removed; false where that cannot be told.
+    #[must_use]
+    pub fn is_gone(&self, id: u64) -> bool {
+        self.hierarchy.as_ref().is_some_and(|h| handle::look_up(&h.mount, id) == Answer::Gone)
+    }
+
     fn keep(&mut self, id: u64, cgroup: Rc<Cgroup>) -> Rc<Cgroup> {
         if self.known.len() >= KEPT {
             self.before = std::mem::take(&mut self.known);

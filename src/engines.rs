@@ -8,6 +8,7 @@ use crate::classic;
 use crate::classic::Classic;
 use crate::classic::Means;
 use crate::kernel;
+use crate::kernel::Attached;
 use crate::limits::Shortage;
 use crate::plan;
 use crate::plan::Engine;
@@ -91,6 +92,11 @@ impl Engines {
     #[must_use]
     pub const fn engine(&self) -> Engine {
         self.plan.engine
+    }
+
+    /// What the exact engine has attached, where it runs: sketches are read there.
+    pub(crate) fn attached(&mut self) -> Option<&mut Attached> {
+        self.exact.as_mut().map(Session::attached)
     }
 
     /// The plan of the classic engine, where it runs.

@@ -6,6 +6,8 @@
 //! that they left, requests longer than a window, large folios. It begins with nothing in the cache, and nothing leaves it.
 //! Pure but for [`keeper`], which changes the setting and puts it back.
 
+#[cfg(test)]
+pub(crate) mod fixtures;
 pub mod keeper;
 mod pages;
 mod simulation;
@@ -22,7 +24,7 @@ use crate::files::Dev;
 /// Bytes of a page, as a power of two: of the architectures that the kernel programs know.
 const PAGE_SHIFT: u32 = 12;
 
-/// A read of a file through the page cache, as it is asked for.
+/// A read of a file through the page cache, as it is asked for, or that it waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     /// The open file: read-ahead has its state there.
@@ -55,6 +57,8 @@ pub struct Request {
     pub aligned: bool,
     /// Order of the largest folio that the file may have.
     pub order: u32,
+    /// No request: a read waits for these pages, which are on their way. `file` and what follows from it are not known.
+    pub late: bool,
 }
 
 /// What is simulated.

@@ -5,6 +5,7 @@ mod command;
 mod help;
 mod intervals;
 mod recordings;
+mod working_set;
 
 use std::time::Duration;
 
@@ -123,11 +124,11 @@ pub struct Args {
     pub blame: Option<Option<Duration>>,
 
     /// Watch for so long (10, 500ms, 2m, 1h), then say how many distinct pages were used in the last 1, 5, 15 and 60
-    /// minutes; with --by process, cgroup or file, by whom
-    #[arg(long, value_name = "SECONDS", value_parser = what_if, allow_hyphen_values = true, conflicts_with_all = [
+    /// minutes; with a number behind it (60 10) as many times in a row; with --by process, cgroup or file, by whom
+    #[arg(long, value_name = "TIME", num_args = 1..=2, allow_negative_numbers = true, conflicts_with_all = [
         "interval", "count", "timestamp", "extended", "columns", "csv", "bcc", "file", "mount", "latency", "what_if",
         "blame"])]
-    pub working_set: Option<Duration>,
+    pub working_set: Option<Vec<String>>,
 
     /// What counts.
     #[command(flatten)]
@@ -235,19 +236,7 @@ impl CommandLine for Args {
             }
         }
         if self.working_set.is_some() {
-            if self.common.how.classic() {
-                return conflict("'--working-set' needs to know which pages are used: take '--engine exact'");
-            }
-            if self.by.is_some_and(|by| !matches!(by, By::Process | By::Cgroup | By::File)) {
-                return conflict(
-                    "'--working-set' knows processes, cgroups and files: take one of these for '--by'",
-                );
-            }
-            if recordings.record.is_some() || recordings.replay.is_some() {
-                return conflict(
-                    "'--working-set' tells of now: it cannot be used with '--record' or '--replay'",
-                );
-            }
+            working_set::check(self)?;
         }
         if self.blame.is_some() && (recordings.record.is_some() || recordings.replay.is_some()) {
             return conflict("'--blame' tells of now: it cannot be used with '--record' or '--replay'");
@@ -279,9 +268,10 @@ impl CommandLine for Args {
             let (json, chosen, counting) = (self.json, self.filters.chosen(), self.counting());
             return Ok(Task::Blame(Box::new(blame::Options { time, json, chosen, counting })));
         }
-        if let Some(time) = self.working_set {
+        if let Some((interval, count)) = working_set::intervals(&self).map_err(Failure::usage)? {
             return Ok(Task::WorkingSet(Box::new(working::Options {
-                time,
+                interval,
+                count,
                 by: self.by,
                 top: self.top as usize,
                 unit: self.unit.unwrap_or(Unit::Pages),

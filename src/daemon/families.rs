@@ -6,15 +6,17 @@
 
 use jiff::Timestamp;
 
-use super::sums::Labels;
+use super::labels::Labels;
 use super::sums::Sum;
 use super::sums::Sums;
+use super::used::Used;
 use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::figures::Unit;
 use crate::model;
 use crate::sample::Counters;
 use crate::sample::Histograms;
+use crate::working::WINDOWS;
 
 /// How a value behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +146,31 @@ impl Teller<'_, '_> {
         (self.to)(Told::Family(Family { name: name.into(), kind, help: help.into(), points }));
     }
 
+    /// Distinct pages of each window that is known.
+    fn used(&mut self, used: &Used) {
+        let windows = WINDOWS.map(|minutes| format!("{minutes}m"));
+        let machine = [(Labels::new(), used.all)];
+        for (name, of, all) in [
+            ("pagecache_working_set_bytes", "", &machine[..]),
+            ("pagecache_cgroup_working_set_bytes", ", by cgroup", &used.cgroups),
+        ] {
+            let mut points = Vec::new();
+            for (labels, pages) in all {
+                for (window, pages) in windows.iter().zip(pages) {
+                    let Some(pages) = pages else { continue };
+                    let labels = labels.iter().map(|(key, text)| (*key, text.as_str()));
+                    let bytes = u128::from(*pages).saturating_mul(self.page.into());
+                    points.push((labels.chain([("window", window.as_str())]).collect(), Value::Whole(bytes)));
+                }
+            }
+            if !points.is_empty() {
+                let help =
+                    format!("distinct pages of files used in the last minutes, estimated{of}, in bytes");
+                self.several(name, Kind::Gauge, &help, points);
+            }
+        }
+    }
+
     /// Every metric of the table, for these series.
     fn figures(&mut self, prefix: &str, of: &str, known: &[bool; FIGURES], all: &[Sum]) {
         for (name, figures) in metrics() {
@@ -224,6 +251,9 @@ pub(super) fn tell(sums: &Sums, to: &mut dyn FnMut(Told<'_>)) {
         }
         let time = Value::Milliseconds(sample.time.as_millisecond());
         t.one("pagecache_sample_timestamp_seconds", Kind::Gauge, "when the counters were read", time);
+    }
+    if let Some(used) = &sums.used {
+        t.used(used);
     }
     t.one("pagecache_samples", Kind::Counter, "samples that were taken", whole(sums.ticks));
     if let Some(n) = sums.unrecorded {

@@ -31,6 +31,8 @@ pub struct Options {
     pub files: bool,
     /// Time read calls.
     pub latency: bool,
+    /// Tell the working set, of the machine and by cgroup.
+    pub working_set: bool,
     /// What is to be told as soon as it is so.
     pub when: Vec<Condition>,
     /// So many moments are recorded beside the ring, with files and times; 0: none.

@@ -14,6 +14,7 @@ use super::otlp;
 use super::say::say;
 use super::sockets;
 use super::sums::Sums;
+use super::used;
 use super::watching::Watching;
 use super::web::Web;
 use crate::engines::Engines;
@@ -21,6 +22,7 @@ use crate::exit::Failure;
 use crate::live::Beat;
 use crate::names::System;
 use crate::only::Only;
+use crate::plan::SketchBy;
 use crate::plan::Wants;
 use crate::privilege;
 use crate::privilege::Role;
@@ -54,7 +56,12 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     let since = jiff::Timestamp::now();
     // What a moment is to show must be counted before it comes.
     let full = options.moments().is_some();
-    let wants = Wants { latency: options.latency || full, files: options.files || full, ..Wants::default() };
+    let wants = Wants {
+        latency: options.latency || full,
+        files: options.files || full,
+        sketches: options.working_set.then_some(SketchBy::Cgroup),
+        ..Wants::default()
+    };
     let mut engines =
         Engines::open(&options.counting.session(wants, Only::default()), options.counting.engine)
             .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
@@ -64,6 +71,13 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     }
     if let Some(notice) = engines.notice() {
         say(&format!("warning: {notice}"));
+    }
+    let used = match engines.attached().filter(|_| options.working_set) {
+        Some(attached) => Some(used::Watching::new(attached, options.series)?),
+        None => None,
+    };
+    if options.working_set && used.is_none() {
+        say("warning: the working set is not told: the classic engine does not know which pages are used");
     }
     let mut writer = match &options.record {
         Some((directory, bounds)) => Some(Writer::ring(directory, *bounds, options.interval)?),
@@ -91,6 +105,7 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
         names: &mut names,
         said: Said::default(),
         watching,
+        used,
     };
     let mut beat = Beat::new(wait.now(), options.interval);
     state.tick(&mut engines, Wake::Deadline)?;
@@ -121,7 +136,13 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     };
     ready();
     loop {
-        let wake = wait.until(beat.deadline()).map_err(anyhow::Error::from)?;
+        let slot = state.used.as_ref().map(used::Watching::due);
+        let until = slot.map_or(beat.deadline(), |slot| slot.min(beat.deadline()));
+        let wake = wait.until(until).map_err(anyhow::Error::from)?;
+        state.turn(&mut engines)?;
+        if wake == Wake::Deadline && wait.now() < beat.deadline() {
+            continue;
+        }
         state.tick(&mut engines, wake)?;
         if wake != Wake::Deadline {
             // What came last is sent.
@@ -169,6 +190,7 @@ struct State<'a> {
     names: &'a mut System,
     said: Said,
     watching: Watching,
+    used: Option<used::Watching>,
 }
 
 impl State<'_> {
@@ -204,6 +226,15 @@ impl State<'_> {
             let text = exposition::text(&sums, false);
             drop(sums);
             self.write(directory, &text);
+        }
+        Ok(())
+    }
+
+    /// Measures what is used, if it is time.
+    fn turn(&mut self, engines: &mut Engines) -> Result<(), Failure> {
+        let Some((used, attached)) = self.used.as_mut().zip(engines.attached()) else { return Ok(()) };
+        if let Some(told) = used.turn(attached, self.names)? {
+            self.sums.lock().unwrap_or_else(PoisonError::into_inner).used = Some(told);
         }
         Ok(())
     }

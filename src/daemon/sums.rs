@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::cgroup::Cgroup;
+use super::labels::Labels;
+use super::labels::label;
+use super::labels::of_cgroup;
+use super::used::Used;
 use crate::figures::FIGURES;
 use crate::files::Dev;
 use crate::model;
@@ -15,13 +18,9 @@ use crate::plan::Plan;
 use crate::sample::Counters;
 use crate::sample::Sample;
 use crate::sample::Sparse;
-use crate::text::foreign::Foreign;
 
 /// Ticks without anything after which a series makes room for another one.
 const IDLE: u64 = 600;
-
-/// The labels of a series, as they are written.
-pub(super) type Labels = Vec<(&'static str, String)>;
 
 /// What came with these labels.
 pub(super) struct Sum {
@@ -162,30 +161,11 @@ pub struct Sums {
     pub commands: Option<Ran>,
     /// What came of the requests to a receiver; `None` where there is none.
     pub pushed: Option<Pushed>,
+    /// What is used, as it was measured last; `None`: not yet, or nobody asks.
+    pub(super) used: Option<Used>,
     /// When the last sample was read.
     pub(super) read: Option<std::time::Instant>,
     pub(super) interval: std::time::Duration,
-}
-
-/// A name that others chose, as a label shows it.
-fn label(name: &str) -> String {
-    Foreign::from(name).cell()
-}
-
-/// The labels of a cgroup: its path, and the container and the pod where that tells.
-fn of_cgroup(group: &Cgroup) -> Labels {
-    let mut labels = vec![("cgroup", label(&group.path))];
-    let container = group.label.container.as_deref().unwrap_or_default();
-    let (pod, container) = match container.strip_prefix("pod:") {
-        Some(of_pod) => of_pod.split_once('/').unwrap_or((of_pod, "")),
-        None => ("", container),
-    };
-    for (key, name) in [("container", container), ("pod", pod)] {
-        if !name.is_empty() {
-            labels.push((key, label(name)));
-        }
-    }
-    labels
 }
 
 impl Sums {
@@ -206,6 +186,7 @@ impl Sums {
             moments: Vec::new(),
             commands: None,
             pushed: None,
+            used: None,
             read: None,
             interval,
         }

@@ -20,6 +20,7 @@ use super::http;
 use super::protobuf::Histogram;
 use super::protobuf::MetricFamily;
 use super::sums::Sums;
+use super::used::Used;
 use super::web::Web;
 use crate::figures::Figure;
 use crate::files::Dev;
@@ -130,6 +131,34 @@ fn pages_are_bytes_and_what_is_not_known_is_absent() {
     // Before anything was read nothing is 0.
     let all = parsed(&text(&Sums::new(1, Duration::from_secs(1)), false));
     assert!(!all.keys().any(|s| s.contains("read_bytes") || s.contains("lost")));
+}
+
+#[test]
+fn what_is_used_has_a_series_for_each_window_that_is_known() {
+    let page = rustix::param::page_size() as f64;
+    let mut sums = sums(10, vec![sample(1000, 2)], &fixtures::plan(&[]));
+    assert!(!text(&sums, false).contains("working_set"));
+    let of = |cgroup: &str, pages| (vec![("cgroup", cgroup.to_owned())], pages);
+    sums.used = Some(Used { all: [None; 4], cgroups: vec![of("other", [None; 4])] });
+    assert!(!text(&sums, false).contains("working_set"));
+    sums.used = Some(Used {
+        all: [Some(7), Some(9), None, None],
+        cgroups: vec![of("/a\"b", [Some(3), None, None, None]), of("other", [Some(0), None, None, None])],
+    });
+    let all = parsed(&text(&sums, false));
+    let used: HashMap<_, _> = all.iter().filter(|(s, _)| s.contains("working_set")).collect();
+    assert_eq!(used.len(), 4, "{used:?}");
+    for (series, pages) in [
+        ("pagecache_working_set_bytes{window=\"1m\"}", 7.0),
+        ("pagecache_working_set_bytes{window=\"5m\"}", 9.0),
+        ("pagecache_cgroup_working_set_bytes{cgroup=\"/a\\\"b\",window=\"1m\"}", 3.0),
+        ("pagecache_cgroup_working_set_bytes{cgroup=\"other\",window=\"1m\"}", 0.0),
+    ] {
+        assert!((all[series] - pages * page).abs() < 0.5, "{series}");
+    }
+    let (protobuf, _) = of_protobuf(&exposition(&sums, Format::Protobuf));
+    assert!(used.keys().all(|series| protobuf.contains_key(&series.replace("\\\"", "\""))), "{protobuf:?}");
+    assert!(text(&sums, true).contains("# TYPE pagecache_working_set_bytes gauge\n"));
 }
 
 #[test]

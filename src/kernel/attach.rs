@@ -117,6 +117,7 @@ fn write_down(
     rodata.with_latency = latency;
     rodata.with_files = settings.wants.files;
     rodata.with_follow = settings.wants.follow;
+    rodata.with_tried = settings.wants.tried;
     rodata.with_touches = settings.wants.touches;
     rodata.with_plain = plain;
     rodata.cgroup_v1 = super::probe::memory_cgroup_v1();

@@ -14,6 +14,7 @@ const RANDOM: u32 = 0x1;
 const SPLICE: u32 = 0x2;
 const ORDERS: u32 = 0x4;
 const LARGE: u32 = 0x8;
+const LATE: u32 = 0x10;
 const ORDER_SHIFT: u32 = 8;
 
 /// The largest folio where the kernel only says that there are large ones: 2 MiB.
@@ -58,6 +59,7 @@ fn decode(bytes: &[u8]) -> Option<Request> {
         random: how & RANDOM != 0,
         splice: how & SPLICE != 0,
         aligned: how & ORDERS != 0,
+        late: how & LATE != 0,
         order: order.min(15),
     })
 }
@@ -105,14 +107,17 @@ mod tests {
         assert_eq!((r.file, r.inode, r.pos, r.count, r.size, r.before), (7, 12, 4096, 100, 8192, None));
         assert_eq!((r.dev, r.run), (Dev { major: 8, minor: 1 }, 1));
         assert_eq!((r.pages, r.device_pages, r.io_pages), (32, 32, 320));
-        assert_eq!((r.random, r.splice, r.aligned, r.order), (true, false, true, 9));
+        assert_eq!((r.random, r.splice, r.aligned, r.order, r.late), (true, false, true, 9, false));
+        bytes[68..72].copy_from_slice(&LATE.to_ne_bytes());
+        assert!(decode(&bytes).unwrap().late);
         assert_eq!(decode(&bytes[..71]), None);
     }
 
     #[test]
     fn the_two_halves_of_the_wire_agree() {
         let header = include_str!("../../bpf/tried.h");
-        let names = [("RANDOM", RANDOM), ("SPLICE", SPLICE), ("ORDERS", ORDERS), ("LARGE", LARGE)];
+        let names =
+            [("RANDOM", RANDOM), ("SPLICE", SPLICE), ("ORDERS", ORDERS), ("LARGE", LARGE), ("LATE", LATE)];
         for (name, value) in names {
             assert!(header.contains(&format!("\tTRIED_{name} = {value:#x},")), "{name}");
         }

@@ -104,6 +104,12 @@ impl Pages {
         *self.change(first) &= !MARKED;
     }
 
+    /// The size of the window that brought a page in; `None`: it is not there.
+    pub(super) fn brought_by(&self, page: u64) -> Option<usize> {
+        let state = self.at(page);
+        (state & PRESENT != 0).then_some(usize::from(state >> SIZE_SHIFT & SIZE))
+    }
+
     /// A page is read: the size of the window that brought it in, if that is the first time.
     pub(super) fn read(&mut self, page: u64) -> Option<usize> {
         let state = self.change(page);

@@ -60,6 +60,14 @@ impl Simulation {
         self.files.iter().map(|(key, file)| (*key, &file.sums))
     }
 
+    /// A read waits for pages that are on their way: for those of a window of that size, if they are of one here.
+    pub fn late(&mut self, r: &Request) {
+        let Some(file) = self.files.get_mut(&(r.dev, r.inode)) else { return };
+        if let Some(which) = file.pages.brought_by(r.pos >> PAGE_SHIFT) {
+            file.sums.windows[which].late += 1;
+        }
+    }
+
     /// The next request.
     pub fn read(&mut self, r: &Request) {
         if r.count == 0 || r.pos >= r.size || self.full {

@@ -9,6 +9,8 @@ pub struct Window {
     pub pages: u64,
     /// Of these, pages that were read.
     pub used: u64,
+    /// How often a read waited for such pages while they were on their way: noted, not simulated.
+    pub late: u64,
 }
 
 /// Sizes of windows that are told apart: 2^i pages and more, up to twice that.
@@ -45,6 +47,7 @@ impl Sums {
         for (into, from) in self.windows.iter_mut().zip(&other.windows) {
             into.pages += from.pages;
             into.used += from.used;
+            into.late += from.late;
         }
     }
 }

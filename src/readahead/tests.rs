@@ -1,27 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use super::fixtures::request;
 use super::*;
-
-/// A file of so many pages, of a device with 128 KiB of read-ahead.
-fn request(page: u64, pages: u64, of: u64, before: Option<u64>) -> Request {
-    Request {
-        file: 1,
-        dev: Dev { major: 8, minor: 1 },
-        inode: 2,
-        run: 1,
-        pos: page << PAGE_SHIFT,
-        count: pages << PAGE_SHIFT,
-        size: of << PAGE_SHIFT,
-        before: before.map(|page| page << PAGE_SHIFT),
-        pages: 32,
-        device_pages: 32,
-        io_pages: 320,
-        random: false,
-        splice: false,
-        aligned: false,
-        order: 0,
-    }
-}
 
 /// Reads of so many pages each, at these.
 fn run(setting: Setting, at: impl Iterator<Item = u64>, pages: u64, of: u64) -> Sums {
@@ -155,6 +135,24 @@ fn beyond_the_end_nothing_is_read() {
     simulation.read(&request(1000, 1, 1000, None));
     simulation.read(&request(0, 0, 1000, None));
     assert_eq!(simulation.files().count(), 0);
+}
+
+#[test]
+fn a_page_that_is_waited_for_is_of_the_window_that_brought_it_in() {
+    let mut simulation = Simulation::new(Setting::AsItWas);
+    let mut before = None;
+    for page in 0..30 {
+        simulation.read(&request(page, 1, 1000, before));
+        before = Some(page + 1);
+    }
+    // Windows of 4, 8, 16 and 32 pages; of those behind there is none yet, and of another file nothing is known.
+    for page in [0, 3, 4, 11, 12, 27, 28, 999] {
+        simulation.late(&Request { late: true, ..request(page, 1, 0, None) });
+    }
+    simulation.late(&Request { late: true, inode: 3, ..request(0, 1, 0, None) });
+    let (_, sums) = simulation.files().next().unwrap();
+    assert_eq!(sums.windows.map(|w| w.late)[..7], [0, 0, 2, 2, 2, 1, 0]);
+    assert_eq!(simulation.files().count(), 1);
 }
 
 /// Linux 6.12 with XFS, and 6.18: the mark of a first window lies in a folio that the request reads, or behind it.

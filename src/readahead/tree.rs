@@ -72,45 +72,34 @@ impl<'a> Walk<'a> {
         if self.index >> BITS >> (BITS * self.top) != 0 {
             return false;
         }
-        let mut at = Place { level: self.top, node: 0, slot: slot_of(self.index, self.top) };
-        loop {
-            match self.look(at) {
-                Slot::Node if at.level > 0 => {
-                    at = Place {
-                        level: at.level - 1,
-                        node: at.node * SLOTS + at.slot,
-                        slot: slot_of(self.index, at.level - 1),
-                    };
-                }
-                Slot::Nothing => {
-                    self.place = Some(at);
-                    return false;
-                }
-                _ => {
-                    // The slot where the folio begins; the index stays.
-                    let first = self.pages.folio(self.index).map_or(self.index, |f| f.first);
-                    self.place = Some(Place { slot: slot_of(first, at.level), ..at });
-                    return true;
-                }
-            }
+        let (at, found) =
+            self.descend(Place { level: self.top, node: 0, slot: slot_of(self.index, self.top) });
+        if matches!(found, Slot::Nothing) {
+            self.place = Some(at);
+            return false;
         }
+        // The slot where the folio begins; the index stays.
+        let first = self.pages.folio(self.index).map_or(self.index, |f| f.first);
+        self.place = Some(Place { slot: slot_of(first, at.level), ..at });
+        true
     }
 
     /// Down to what the index has below this slot: `xas_set_offset` for each node.
-    fn down(&mut self, mut at: Place) -> bool {
+    fn down(&mut self, at: Place) -> bool {
+        let (at, found) = self.descend(at);
+        self.place = Some(at);
+        !matches!(found, Slot::Nothing)
+    }
+
+    /// From a slot down the nodes below it, to where the index is: that slot, and what it holds.
+    fn descend(&self, mut at: Place) -> (Place, Slot) {
         loop {
             match self.look(at) {
                 Slot::Node if at.level > 0 => {
-                    at = Place {
-                        level: at.level - 1,
-                        node: at.node * SLOTS + at.slot,
-                        slot: slot_of(self.index, at.level - 1),
-                    };
+                    let level = at.level - 1;
+                    at = Place { level, node: at.node * SLOTS + at.slot, slot: slot_of(self.index, level) };
                 }
-                found => {
-                    self.place = Some(at);
-                    return !matches!(found, Slot::Nothing);
-                }
+                found => return (at, found),
             }
         }
     }

@@ -7,6 +7,7 @@ mod hash;
 mod pushed;
 mod table;
 mod tables;
+mod trial;
 mod whatif;
 
 use std::fmt::Write as _;
@@ -72,6 +73,7 @@ pub fn page(report: &Report) -> String {
     if report.runs.len() > 1 || report.compared.is_some() {
         times(report, &mut out);
     }
+    trial::show(report, &mut out);
     for run in &report.runs {
         one(run, report.runs.len() > 1, &mut out);
     }

@@ -2,6 +2,7 @@
 //! was predicted from the requests of the first run.
 
 mod outcome;
+pub(super) mod shown;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -12,6 +13,7 @@ pub use outcome::Count;
 pub use outcome::FileOutcome;
 pub use outcome::Outcome;
 pub use outcome::Predicted;
+pub use outcome::Share;
 pub use outcome::Sized;
 
 use std::collections::BTreeMap;
@@ -83,8 +85,17 @@ impl Trial {
         if self.changes.is_empty() {
             self.lost = lost;
         }
-        for request in requests.iter().filter(|r| r.run == 1) {
-            self.simulated.iter_mut().for_each(|s| s.read(request));
+        for request in requests {
+            match (request.late, request.run) {
+                (false, 1) => self.simulated.iter_mut().for_each(|s| s.read(request)),
+                (false, _) => {}
+                // Each run has waited under its own setting.
+                (true, run) => {
+                    if let (1..=2, [first, second, ..]) = (run, &mut self.simulated) {
+                        (if run == 1 { first } else { second }).late(request);
+                    }
+                }
+            }
         }
     }
 

@@ -92,7 +92,7 @@ impl Set {
     }
 
     /// Pages in the longest window.
-    fn weight(&self) -> u64 {
+    pub(crate) fn weight(&self) -> u64 {
         self.longest().map_or(0, |r| r.estimate().round() as u64)
     }
 }
@@ -108,7 +108,7 @@ pub struct Measured<W> {
     pub rows: Vec<(W, Set)>,
     /// How many more there were, and what they used together.
     pub rest: Option<(usize, Set)>,
-    /// Processes that had ended and gave their sketches back, and what they used together.
+    /// Processes that had ended, or cgroups that were gone, and gave their sketches back, and what they used together.
     pub ended: Option<(usize, Set)>,
     /// What all used together that have no sketch of their own; `None`: nothing.
     pub other: Option<Set>,
@@ -132,8 +132,8 @@ impl<W: Ord> Measured<W> {
 
     /// With those that have ended.
     #[must_use]
-    pub fn with_ended(mut self, processes: usize, set: Set) -> Self {
-        self.ended = (set.weight() > 0).then_some((processes, set));
+    pub fn with_ended(mut self, number: usize, set: Set) -> Self {
+        self.ended = (set.weight() > 0).then_some((number, set));
         self
     }
 }

@@ -103,6 +103,10 @@ fn tau(mut x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
     use super::*;
 
     /// As in `bpf/sketch.h`.
@@ -162,6 +166,34 @@ mod tests {
         let mut same = both.clone();
         same.merge(&both);
         assert_eq!(same, both);
+    }
+
+    /// `contrib/working-set/merge` has the same of two outputs, also of a sketch of everything and one of an owner.
+    #[test]
+    fn outputs_can_be_merged() {
+        let dir = tempfile::tempdir().unwrap();
+        let object = |all: &Registers, group: &Registers, name: &str| {
+            let row = json!({ "cgroup": name, "sketch": group.text() });
+            json!({ "working_set": { "all": { "sketch": all.text() }, "rows": [row] } })
+        };
+        let first = object(&of(0..90_000, 12), &of(0..60_000, 10), "/a");
+        let later = object(&of(0..150_000, 12), &of(30_000..90_000, 10), "/a");
+        let other = object(&of(500_000..501_000, 10), &of(0..300, 10), "/\x1b[2J");
+        let paths = ["first", "second"].map(|name| dir.path().join(name));
+        std::fs::write(&paths[0], format!("{first}\n{later}\n")).unwrap();
+        std::fs::write(&paths[1], format!("{other}\n")).unwrap();
+        let merge = concat!(env!("CARGO_MANIFEST_DIR"), "/contrib/working-set/merge");
+        let said = std::process::Command::new("python3").arg(merge).args(&paths).output().unwrap();
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        let said = String::from_utf8(said.stdout).unwrap();
+        let mut all = of(0..150_000, 10);
+        all.merge(&of(500_000..501_000, 10));
+        let [all, group, other] = [&all, &of(0..90_000, 10), &of(0..300, 10)]
+            .map(|registers| format!("{:.0}", registers.estimate()));
+        let found: Vec<Vec<&str>> = said.lines().map(|l| l.split_whitespace().take(2).collect()).collect();
+        let expected = [vec!["PAGES", "ERROR"], vec![&*all, "±"], vec![&*group, "±"], vec![&*other, "±"]];
+        assert_eq!(found, expected, "{said}");
+        assert!(said.contains("± 6.5%  {\"cgroup\": \"/a\"}") && !said.contains('\x1b'), "{said}");
     }
 
     #[test]

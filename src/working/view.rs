@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use serde_json::json;
 
@@ -47,6 +48,8 @@ impl Who {
 /// What is shown.
 pub(super) struct Shown<'a> {
     pub(super) measured: &'a Measured<Who>,
+    /// When it was read.
+    pub(super) at: Timestamp,
     /// How long was watched.
     pub(super) time: Duration,
     /// What rows stand for; `None`: there are none.
@@ -88,8 +91,9 @@ impl Shown<'_> {
         let rows = all.rows.iter().map(|(who, set)| with(who.json(), set));
         let rows: Vec<Value> = rows.collect();
         let rest = all.rest.as_ref().map(|(number, set)| with(json!({ "rows": number }), set));
-        let ended = all.ended.as_ref().map(|(number, set)| with(json!({ "processes": number }), set));
+        let ended = all.ended.as_ref().map(|(number, set)| with(json!({ (self.ended()): number }), set));
         let working_set = json!({
+            "time": crate::view::utc(self.at),
             "seconds": rounded(self.time.as_secs_f64()),
             "by": self.by,
             "of": (!self.chosen.is_empty()).then_some(self.chosen),
@@ -105,6 +109,11 @@ impl Shown<'_> {
             "notes": self.notes,
         });
         format!("{}\n", json!({ "working_set": working_set }))
+    }
+
+    /// Who has ended and gave sketches back, in JSON.
+    fn ended(&self) -> &'static str {
+        if self.by == Some("cgroup") { "cgroups" } else { "processes" }
     }
 
     fn cells(&self, set: &Set) -> Vec<String> {
@@ -143,7 +152,8 @@ impl Shown<'_> {
             line(set, format!("{number} more, together"));
         }
         if let Some((number, set)) = &all.ended {
-            line(set, format!("{number} that have ended, together"));
+            let gone = if self.by == Some("cgroup") { "are gone" } else { "have ended" };
+            line(set, format!("{number} that {gone}, together"));
         }
         if let Some(set) = &all.other {
             line(set, "(other): nobody's, or without a sketch of its own".into());
@@ -216,6 +226,7 @@ mod tests {
         let time = Duration::from_secs(60);
         Shown {
             measured,
+            at: Timestamp::UNIX_EPOCH,
             time,
             by: Some("process"),
             chosen: "",
@@ -253,6 +264,7 @@ ERROR: 95 of 100 figures are off by no more.
         assert!(!text.contains('\x1b'));
         let all: Value = serde_json::from_str(&text).unwrap();
         let all = &all["working_set"];
+        assert_eq!(all["time"], "1970-01-01T00:00:00.000Z");
         assert_eq!(all["windows"][0], json!({ "window": "1m", "seconds": 60.0, "reason": null }));
         assert_eq!(all["windows"][1]["reason"], "not watched for so long");
         assert_eq!(all["all"]["pages"]["1m"], 4);

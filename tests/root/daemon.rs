@@ -116,6 +116,45 @@ pub fn metrics_are_what_was_done(dir: &Path) {
     wait_for("the cgroup to be empty", || fs::remove_dir(&group).is_ok());
 }
 
+/// What a cgroup of one process reads over and over; `WORKING_SET=long` until there is a window of a minute.
+pub fn working_set_as_metrics(dir: &Path) {
+    const PAGES: u64 = 3000;
+    let group = crate::whatif::hierarchy().join(format!("used-{}", std::process::id()));
+    fs::create_dir(&group).unwrap();
+    let file = dir.join("file");
+    File::create(&file).unwrap().set_len(2 * PAGES * page_size()).unwrap();
+    let mut reader = crate::working::reader(dir);
+    fs::write(group.join("cgroup.procs"), reader.pid().to_string()).unwrap();
+    let (child, address) = start(&["--working-set"]);
+    let long = std::env::var("WORKING_SET").is_ok_and(|v| v == "long");
+    let begun = std::time::Instant::now();
+    // Other pages at first: they are in longer windows only.
+    reader.tell(&format!("pages {PAGES} {PAGES}"), &file);
+    while begun.elapsed() < Duration::from_secs(if long { 78 } else { 17 }) {
+        if begun.elapsed() > Duration::from_secs(16) || !long {
+            reader.tell(&format!("pages 0 {PAGES}"), &file);
+        }
+        sleep(Duration::from_millis(100));
+        let known = scrape(&address).contains("working_set_bytes{");
+        assert!(!known || begun.elapsed() > Duration::from_secs(59), "{:?}", begun.elapsed());
+    }
+    let text = scrape(&address);
+    let of = |name: &str, parts: &[&str]| sum_of(&text, name, parts) as f64 / page_size() as f64;
+    let name = format!("{}\"", group.file_name().unwrap().to_str().unwrap());
+    if long {
+        let own = of("pagecache_cgroup_working_set_bytes", &[&name, "window=\"1m\""]);
+        let whole = of("pagecache_working_set_bytes", &["window=\"1m\""]);
+        println!("     {own} of {PAGES} pages, the machine {whole}");
+        assert!((own - PAGES as f64).abs() < PAGES as f64 * 0.1, "{own}");
+        assert!(whole > PAGES as f64 * 0.95, "{whole}");
+        assert!(text.contains("pagecache_cgroup_working_set_bytes{cgroup=\"other\",window=\"1m\"}"));
+    }
+    assert!(!text.contains("window=\"5m\""), "{text}");
+    terminate(child);
+    reader.end();
+    wait_for("the cgroup to be empty", || fs::remove_dir(&group).is_ok());
+}
+
 /// A run that was recorded is replayed to the byte, and its file takes no room in the page cache.
 pub fn what_was_recorded_is_replayed(dir: &Path) {
     for (n, options) in

@@ -102,8 +102,11 @@ const TESTS: &[Test] = &[
     ("blame_of_a_command", blame::blame_of_a_command),
     ("blame_of_a_scan", blame::blame_of_a_scan),
     ("working_set", working::working_set),
+    ("working_set_in_intervals", working::working_set_in_intervals),
     ("working_set_of_many_files", working::working_set_of_many_files),
     ("working_set_of_short_processes", working::working_set_of_short_processes),
+    ("working_set_of_short_cgroups", working::working_set_of_short_cgroups),
+    ("working_set_as_metrics", daemon::working_set_as_metrics),
 ];
 
 fn main() -> ExitCode {

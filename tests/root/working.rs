@@ -50,17 +50,22 @@ fn hollow(path: &Path, pages: u64) -> PathBuf {
     path.into()
 }
 
+/// A process that reads what it is told.
+pub fn reader(dir: &Path) -> Reader {
+    let program = dir.join(NAME);
+    if !program.exists() {
+        fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    }
+    Reader::start(&program)
+}
+
 /// Processes of the same name, and what each of them reads over and over.
 struct Readers(Vec<(Reader, String, PathBuf)>);
 
 impl Readers {
     fn new(dir: &Path, what: &[(&str, &Path)]) -> Self {
-        let program = dir.join(NAME);
-        if !program.exists() {
-            fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-        }
         let start = |(what, path): &(&str, &Path)| {
-            let mut reader = Reader::start(&program);
+            let mut reader = reader(dir);
             reader.tell(what, path);
             (reader, (*what).into(), path.to_path_buf())
         };
@@ -171,6 +176,55 @@ pub fn working_set(dir: &Path) {
     }
 }
 
+/// Tables in a row: each has all that was used since the beginning. Ctrl-C tells what is known by then.
+pub fn working_set_in_intervals(dir: &Path) {
+    const EACH: u64 = 1000;
+    let file = hollow(&dir.join("grows"), 10 * EACH);
+    let mut readers = Readers::new(dir, &[(&format!("pages 0 {EACH}"), &file)]);
+    let (reader, ..) = &mut readers.0[0];
+    let table = |line: &str| serde_json::from_str::<Value>(line).unwrap()["working_set"].clone();
+    for interrupted in [false, true] {
+        let count = if interrupted { 1000 } else { 5 };
+        let mut asked =
+            Monitor::launch(&format!("--json --working-set 2 {count} --comm {NAME} --by process"));
+        let mut tables: Vec<Value> = Vec::new();
+        while asked.runs() {
+            // Other pages than before as soon as there is a table, so that the next one has them.
+            reader.tell(&format!("pages {} {EACH}", tables.len() as u64 * EACH), &file);
+            std::thread::sleep(Duration::from_millis(20));
+            tables.extend(asked.incoming.try_iter().map(|line| table(&line)));
+            if interrupted && tables.len() == 2 {
+                asked.signal(libc::SIGINT);
+            }
+        }
+        let (status, err) = asked.ended();
+        assert!(status.success(), "{status}: {err}");
+        tables.extend(asked.lines.iter().map(|line| table(line)));
+        // On a machine that is too busy one is left out.
+        assert!(tables.len() >= 3 && tables.len() <= 5, "{} tables", tables.len());
+        let seconds: Vec<f64> = tables.iter().map(|t| t["seconds"].as_f64().unwrap()).collect();
+        assert!(seconds.is_sorted_by(|a, b| a < b), "{seconds:?}");
+        let told = |t: &Value| t["notes"].to_string().contains("interrupted");
+        let (last, before) = tables.split_last().unwrap();
+        assert!(
+            before.iter().all(|t| t["seconds"].as_f64().unwrap() % 2.0 == 0.0 && !told(t)),
+            "{seconds:?}"
+        );
+        assert_eq!(told(last), interrupted);
+        assert!(interrupted || last["seconds"] == 10.0, "{seconds:?}");
+        for (number, table) in (1_u64..).zip(&tables) {
+            let row = row(table, "pid", &reader.pid().into());
+            let said = figure(row, "/pages/watched") as f64;
+            println!("  table {number}: {said}");
+            // One that comes at once has what the one before had.
+            let (least, most) = (EACH * 1.max(number - 1), EACH * (number + 1));
+            assert!(said >= least as f64 * 0.9 && said <= most as f64 * 1.1, "{said}: {least} to {most}");
+        }
+        assert!(tables.iter().map(|t| figure(&t["all"], "/pages/watched")).is_sorted());
+    }
+    readers.0.into_iter().for_each(|(reader, ..)| reader.end());
+}
+
 /// More files than there is room for: what has no sketch of its own is told, and together it is there.
 pub fn working_set_of_many_files(dir: &Path) {
     let files = dir.join("files");
@@ -193,6 +247,15 @@ pub fn working_set_of_many_files(dir: &Path) {
 /// More processes than there are sketches, of which few live at a time: those that ended give theirs back, and what they used
 /// is still there.
 pub fn working_set_of_short_processes(dir: &Path) {
+    short(dir, "process");
+}
+
+/// The same of cgroups, each with one process, that are removed.
+pub fn working_set_of_short_cgroups(dir: &Path) {
+    short(dir, "cgroup");
+}
+
+fn short(dir: &Path, by: &str) {
     const EACH: u64 = 10;
     const SKETCHES: u64 = 512;
     let pages = 14 * SKETCHES;
@@ -204,22 +267,33 @@ pub fn working_set_of_short_processes(dir: &Path) {
             while !over.load(Ordering::Relaxed) {
                 let skip = made * EACH % pages;
                 let line = format!("bs={} skip={skip} count={EACH} of=/dev/null status=none", page_size());
-                let mut dd = Command::new("dd");
-                dd.arg(format!("if={}", file.display())).args(line.split(' '));
+                let group = crate::whatif::hierarchy().join(format!("short-{}-{made}", std::process::id()));
+                let enter = if by == "cgroup" {
+                    fs::create_dir(&group).unwrap();
+                    format!("echo $$ >{}/cgroup.procs && ", group.display())
+                } else {
+                    String::new()
+                };
+                let mut dd = Command::new("sh");
+                dd.arg("-c").arg(format!("{enter}exec dd if={} {line}", file.display()));
                 assert!(dd.status().unwrap().success());
+                if by == "cgroup" {
+                    wait_for("an empty cgroup", || fs::remove_dir(&group).is_ok());
+                }
                 made += 1;
                 std::thread::sleep(Duration::from_millis(2));
             }
             made
         });
         let (code, out, err) =
-            output(&mut cachestat("--json --working-set 12 --by process --top 3 --comm dd"));
+            output(&mut cachestat(&format!("--json --working-set 12 --by {by} --top 3 --comm dd")));
         over.store(true, Ordering::Relaxed);
         assert_eq!(code, Some(0), "{err}");
         (serde_json::from_str::<Value>(&out).unwrap()["working_set"].clone(), storm.join().unwrap())
     });
-    let ended = figure(&all, "/ended/processes");
-    println!("  {made} processes, of which {ended} gave their sketches back; {} found none", all["refused"]);
+    let kind = if by == "cgroup" { "cgroups" } else { "processes" };
+    let ended = figure(&all, &format!("/ended/{kind}"));
+    println!("  {made} {kind}, of which {ended} gave their sketches back; {} found none", all["refused"]);
     assert!(made > SKETCHES && ended >= SKETCHES / 4, "{all}");
     // No two of them in a row read the same; their programs are some pages more.
     let least = (ended * EACH).min(pages) as f64 * (1.0 - 1.5 * all["ended"]["error"].as_f64().unwrap());

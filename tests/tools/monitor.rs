@@ -104,6 +104,10 @@ impl Monitor {
         self.process.id()
     }
 
+    pub fn runs(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_none()
+    }
+
     pub fn signal(&self, signal: i32) {
         // SAFETY: kill takes no pointer; the child is not reaped yet, so that the id is still its own.
         unsafe { libc::kill(signed(self.pid()), signal) };

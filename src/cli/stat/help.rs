@@ -45,6 +45,7 @@ cachestat --blame 60              who pushed whose pages out of the cache
 cachestat --blame -- make         the same, of what concerns a command
 cachestat --working-set 60 --by cgroup
                                   distinct pages used, and by whom
+cachestat --working-set 60 30     the same of everything, 30 minutes long
 cachestat --engine both 1         beside what bcc's cachestat would count
 cachestat --explain               which kernel hooks count what, how exactly
 cachestat -- make                 run a command and explain what it did
@@ -95,14 +96,16 @@ it.",
     (
         "Working set",
         "\
---working-set SECONDS watches for so long, then says how many distinct pages
-of files were used in the last 1, 5, 15 and 60 minutes, and in all that
+--working-set TIME watches for so long, then says how many distinct pages of
+files were used in the last 1, 5, 15 and 60 minutes, and in all that
 time, by everything and (--by process, cgroup or file) by each of the --top
-N largest. A window that is longer than what was watched is '-'. These are
-estimates from a sketch of bounded size for each: ERROR is by how much 95 of
-100 of them are off at most. Rows may share pages: they do not add up. Of
-pages that are mapped only faults are seen. --json has the same as one
-object, with the sketches. docs/guide/working-set.md tells how it is done
+N largest. With a COUNT behind it, it goes on and says so as many times:
+'--working-set 60 10' is ten tables, one a minute; Ctrl-C ends it with what
+is known by then. A window that is longer than what was watched is '-'. These
+are estimates from a sketch of bounded size for each: ERROR is by how much 95
+of 100 of them are off at most. Rows may share pages: they do not add up. Of
+pages that are mapped only faults are seen. --json has the same as one object
+a line, with the sketches. docs/guide/working-set.md tells how it is done
 and when not to believe it.",
     ),
     (

@@ -227,9 +227,22 @@ fn the_working_set_takes_rows_and_goes_alone() {
         Args::parse_from(["cachestat", "--working-set", "1h", "--by", "file", "--top", "3", "-p", "1"]);
     assert_eq!(args.check(), Ok(()));
     let Ok(Task::WorkingSet(options)) = args.task() else { panic!("something else") };
-    assert_eq!((options.time, options.top, options.json), (Duration::from_secs(3600), 3, false));
+    assert_eq!((options.interval, options.count), (Duration::from_secs(3600), 1));
+    assert_eq!((options.top, options.json), (3, false));
     assert_eq!((options.by, options.chosen.pid), (Some(By::File), Some(1)));
-    for other in [&["1"][..], &["--csv"], &["--file", "/f"], &["--blame", "1"], &["--", "true"]] {
+    let args = Args::parse_from(["cachestat", "--working-set", "500ms", "6", "--json"]);
+    assert_eq!(args.check(), Ok(()));
+    let Ok(Task::WorkingSet(options)) = args.task() else { panic!("something else") };
+    assert_eq!((options.interval, options.count, options.json), (Duration::from_millis(500), 6, true));
+    for wrong in
+        [&["0"][..], &["-1"], &["x"], &["", "1"], &["1", "0"], &["1", "-1"], &["1", "1.5"], &["1", "x"]]
+    {
+        let said = Args::parse_from([&["cachestat", "--working-set"], wrong].concat()).check().unwrap_err();
+        assert!(said.contains("--working-set TIME [COUNT]"), "{wrong:?}: {said}");
+    }
+    // What would be a value elsewhere is an option.
+    assert!(Args::try_parse_from(["cachestat", "--working-set", "--json"]).is_err());
+    for other in [&["1", "1"][..], &["--csv"], &["--file", "/f"], &["--blame", "1"], &["--", "true"]] {
         let words = [&["cachestat", "--working-set", "1"], other].concat();
         assert!(Args::try_parse_from(words).is_err(), "{other:?}");
     }

@@ -12,6 +12,7 @@ use prost::Message as _;
 use super::*;
 use crate::cgroup::Cgroup;
 use crate::cgroup::label;
+use crate::daemon::used::Used;
 use crate::figures::Figure;
 use crate::files::Mounts;
 use crate::names::Names;
@@ -74,6 +75,10 @@ fn sums(unknown: &[Figure]) -> Sums {
     let mut names = Some3(Mounts::parse(""));
     sums.add(sample(500), &fixtures::plan(unknown), &mut names);
     sums.add(sample(1000), &fixtures::plan(unknown), &mut names);
+    let of_pod = vec![("cgroup", format!("/kubepods/{ID}")), ("container", ID[..12].to_owned())];
+    let cgroups =
+        vec![(vec![("cgroup", "other".to_owned())], [Some(1), None, None, None]), (of_pod, [Some(5); 4])];
+    sums.used = Some(Used { all: [Some(6), Some(6), None, None], cgroups });
     sums
 }
 
@@ -152,6 +157,13 @@ fn a_request_has_bytes_by_resource_and_no_figure_that_is_unknown() {
     let [(resource, _, own, value, _)] = pod[..] else { panic!() };
     assert_eq!((&*resource["k8s.pod.uid"], &*resource["container.id"]), (POD, ID));
     assert!((value - 40.0 * page).abs() < 0.5 && own.len() == 2 && resource["k8s.node.name"] == "n");
+    // So is what is used: a gauge for each window that is known.
+    assert_eq!(find("pagecache.working_set", &[]).len(), 2);
+    let minute = ("pagecache.window", "1m");
+    assert!((find("pagecache.working_set", &[minute])[0].3 - 6.0 * page).abs() < 0.5);
+    assert_eq!(find("pagecache.cgroup.working_set", &[("pagecache.cgroup", "other")]).len(), 1);
+    let groups = find("pagecache.cgroup.working_set", &[minute]);
+    assert!(groups.iter().any(|p| p.0.get("container.id").is_some_and(|id| id == ID)), "{groups:?}");
     // No name acts, wherever it is shown.
     let acts = |text: &String| text.contains(['\x1b', '\u{202e}', '\n']);
     assert!(points.iter().all(|p| !p.2.values().any(acts)));

@@ -42,33 +42,33 @@ impl Change {
 pub struct Count {
     /// Pages brought in.
     pub fetched: u64,
-    /// Of these, pages that were read.
-    pub used: u64,
-    /// Of these, pages that were not.
-    pub wasted: u64,
+    /// Of these, pages that were read; `None`: not known.
+    pub used: Option<u64>,
+    /// Of these, pages that were not; `None`: not known.
+    pub wasted: Option<u64>,
     /// Read calls that found a page missing.
     pub waits: Option<u64>,
 }
 
 impl Count {
     fn of(f: &FileRow) -> Self {
-        Self {
-            fetched: f.misses + f.readahead_pages,
-            used: f.misses + f.readahead_hits.min(f.readahead_pages),
-            wasted: f.readahead_pages.saturating_sub(f.readahead_hits),
-            waits: None,
-        }
+        // Where it used more than it fetched ahead, some of that was there before, or others fetched it: how much of its own
+        // was used cannot be told.
+        let wasted = f.readahead_pages.checked_sub(f.readahead_hits);
+        let used = wasted.map(|_| f.misses + f.readahead_hits);
+        Self { fetched: f.misses + f.readahead_pages, used, wasted, waits: None }
     }
 
+    /// What of one is not known is not known of the sum.
     fn add(&mut self, other: Option<Self>) {
-        let other = other.unwrap_or_default();
+        let Some(other) = other else { return };
         self.fetched += other.fetched;
-        self.used += other.used;
-        self.wasted += other.wasted;
+        self.used = self.used.zip(other.used).map(|(a, b)| a + b);
+        self.wasted = self.wasted.zip(other.wasted).map(|(a, b)| a + b);
     }
 
     fn simulated(sums: &Sums) -> Self {
-        let (fetched, used, wasted) = (sums.fetched, sums.used, sums.wasted());
+        let (fetched, used, wasted) = (sums.fetched, Some(sums.used), Some(sums.wasted()));
         Self { fetched, used, wasted, waits: Some(sums.waits) }
     }
 }
@@ -86,15 +86,32 @@ pub struct Predicted {
     pub sequential: Count,
 }
 
-/// What windows of a size bring in, by simulation.
+/// Pages of windows of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Share {
+    /// Pages that they bring in, by simulation.
+    pub pages: u64,
+    /// Of these, pages that are read, by simulation.
+    pub used: u64,
+    /// How often the run has waited for such pages while they were on their way; `None`: it is not known.
+    pub late: Option<u64>,
+}
+
+impl Share {
+    fn new(of: &Window, late_known: bool) -> Self {
+        Self { pages: of.pages, used: of.used, late: late_known.then_some(of.late) }
+    }
+}
+
+/// What windows of a size bring in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Sized {
     /// Pages of such a window, and up to twice that.
     pub pages: u64,
-    /// As it was.
-    pub as_it_was: Window,
-    /// With what is tried.
-    pub tried: Window,
+    /// As it was, in run 1.
+    pub as_it_was: Share,
+    /// With what is tried, in run 2.
+    pub tried: Share,
 }
 
 /// One file.
@@ -151,10 +168,16 @@ fn predicted(of: &Four) -> Predicted {
     Predicted { as_it_was, tried, random, sequential }
 }
 
-fn windows(of: &Four) -> Vec<Sized> {
+/// `late`: of which run waits for pages on their way are known.
+fn windows(of: &Four, late: [bool; 2]) -> Vec<Sized> {
     let sizes = of[0].windows.iter().zip(&of[1].windows).enumerate();
     let some = sizes.filter(|(_, (was, tried))| was.pages + tried.pages > 0);
-    some.map(|(i, (was, tried))| Sized { pages: 1 << i, as_it_was: *was, tried: *tried }).collect()
+    let sized = |(i, (was, tried)): (usize, (&Window, &Window))| Sized {
+        pages: 1 << i,
+        as_it_was: Share::new(was, late[0]),
+        tried: Share::new(tried, late[1]),
+    };
+    some.map(sized).collect()
 }
 
 /// A share of what was counted.
@@ -185,8 +208,10 @@ impl Outcome {
             run.every.iter().map(|f| ((f.dev.clone(), f.inode), f)).collect::<BTreeMap<Key, &FileRow>>()
         });
         let mapped = |key: &Key| rows.iter().any(|all| all.get(key).is_some_and(|f| is_mapped(f)));
+        let late = runs.map(|run| run.get(Figure::Inflight).is_some());
         let mut all = Four::default();
-        let (mut counted, mut missing) = ([Count::default(); 2], 0);
+        let nothing = Count { used: Some(0), wasted: Some(0), ..Count::default() };
+        let (mut counted, mut missing) = ([nothing; 2], 0);
         let mut files = Vec::new();
         for (key, four) in by_file.iter().filter(|(key, _)| !mapped(key)) {
             let both = rows.each_ref().map(|all| all.get(key).map(|f| Count::of(f)));
@@ -201,7 +226,7 @@ impl Outcome {
                 requests: four[0].requests,
                 counted: both,
                 predicted: predicted(four),
-                windows: windows(four),
+                windows: windows(four, late),
             });
         }
         let elsewhere = std::array::from_fn(|i| {
@@ -223,7 +248,7 @@ impl Outcome {
         let doubts = doubts(full, known, lost, missing, error);
         files.sort_by_key(|f| std::cmp::Reverse(f.counted[0].map_or(0, |c| c.fetched)));
         files.truncate(FILES);
-        let windows = if known { windows(&all) } else { Vec::new() };
+        let windows = if known { windows(&all, late) } else { Vec::new() };
         Self {
             read_ahead_kb: kb,
             devices,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::figures::Figure;
+use crate::readahead::fixtures::request;
 
 #[test]
 fn what_is_tried_is_whole_pages() {
@@ -21,26 +22,6 @@ fn what_is_tried_is_whole_pages() {
     ] {
         let said = parse(text).unwrap_err();
         assert!(said.contains(why), "{text}: {said}");
-    }
-}
-
-fn request(page: u64, before: Option<u64>) -> Request {
-    Request {
-        file: 1,
-        dev: Dev { major: 8, minor: 1 },
-        inode: 2,
-        run: 1,
-        pos: page * 4096,
-        count: 4096,
-        size: 1000 * 4096,
-        before: before.map(|p| p * 4096),
-        pages: 32,
-        device_pages: 32,
-        io_pages: 320,
-        random: false,
-        splice: false,
-        aligned: false,
-        order: 0,
     }
 }
 
@@ -65,7 +46,7 @@ fn outcome(lost: u64, first: &Run, second: &Run) -> Outcome {
     let settings = [Setting::AsItWas, Setting::Pages(1024), Setting::Random, Setting::Sequential];
     let mut simulated = settings.map(Simulation::new);
     for page in 0..1000 {
-        let request = request(page, page.checked_sub(0).filter(|p| *p > 0));
+        let request = request(page, 1, 1000, Some(page).filter(|p| *p > 0));
         simulated.iter_mut().for_each(|s| s.read(&request));
     }
     Outcome::new(4096, vec![Change::new("/x", 128)], &simulated, lost, [first, second])
@@ -84,7 +65,7 @@ fn what_is_counted_stands_beside_what_is_predicted() {
     let predicted = told.predicted.unwrap();
     assert_eq!((predicted.tried.fetched, predicted.tried.waits), (1000, Some(1)));
     assert_eq!((predicted.random.fetched, predicted.random.waits), (1000, Some(1000)));
-    assert_eq!(told.counted[0], Count { fetched: 1000, used: 1000, wasted: 0, waits: Some(1) });
+    assert_eq!(told.counted[0], Count { fetched: 1000, used: Some(1000), wasted: Some(0), waits: Some(1) });
     assert_eq!(told.files.len(), 1);
 }
 
@@ -104,6 +85,36 @@ fn what_does_not_agree_is_not_believed() {
     let mut gone = run(2, 1, 999);
     gone.every.clear();
     assert!(outcome(0, &run(1, 1, 999), &gone).doubts.iter().any(|d| d.contains("run 2")));
+}
+
+#[test]
+fn what_others_fetched_ahead_is_not_taken_for_its_own() {
+    // Of 999 pages that it fetched ahead it used 900, and of another file more than it fetched.
+    let mut first = run(1, 1, 999);
+    first.every[0].readahead_hits = 900;
+    let told = outcome(0, &first, &run(2, 1, 999));
+    assert_eq!((told.counted[0].used, told.counted[0].wasted), (Some(901), Some(99)));
+    first.every[0].readahead_hits = 1000;
+    let told = outcome(0, &first, &run(2, 1, 999));
+    let Count { fetched, used, wasted, .. } = told.counted[0];
+    assert_eq!((fetched, used, wasted), (1000, None, None));
+    assert_eq!(told.files[0].counted[0].map(|c| c.wasted), Some(None));
+    assert_eq!(told.counted[1].wasted, Some(0));
+    // It says so in the report.
+    let rows = shown::rows(&told, [&first, &run(2, 1, 999)], crate::text::numbers::Unit::Pages);
+    let (_, wasted) = rows.iter().find(|(name, _)| *name == "wasted").unwrap();
+    assert_eq!(wasted.clone().map(shown::Cell::text), ["-", "0 pages", "0 pages", "0 pages", "0 pages"]);
+}
+
+#[test]
+fn late_pages_are_known_where_waits_are() {
+    let (first, mut second) = (run(1, 1, 999), run(2, 1, 999));
+    let told = outcome(0, &first, &second);
+    assert!(told.windows.iter().all(|w| (w.as_it_was.late, w.tried.late) == (None, None)));
+    second.figures.set(Figure::Inflight, Some(3));
+    let told = outcome(0, &first, &second);
+    assert!(told.windows.iter().all(|w| (w.as_it_was.late, w.tried.late) == (None, Some(0))));
+    assert!(told.files[0].windows.iter().all(|w| w.tried.late == Some(0)));
 }
 
 #[test]
