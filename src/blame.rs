@@ -1,6 +1,6 @@
 //! Who pushed whose pages out of the cache, and which of them came back: `cachestat --blame`.
 //!
-//! [`start`] is the command. The kernel programs (`bpf/blame.h`) count pages by [`Evictor`]; [`Bill`] is what was counted in
+//! [`start`] is the command. The kernel programs (`bpf/evictor.h`, `bpf/blame.h`) count pages by [`Evictor`]; [`Bill`] is what was counted in
 //! a stretch of time, `view.rs` shows it. Pure but for `start`.
 
 mod bill;
@@ -17,7 +17,7 @@ pub use start::Options;
 
 macro_rules! hows {
     ($($name:ident = $id:literal, $text:literal;)*) => {
-        /// How pages leave the cache; the same, in order, as `enum blame_how` in `bpf/blame.h`.
+        /// How pages leave the cache; the same, in order, as `enum blame_how` in `bpf/evictor.h`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum How { $( #[doc = $text] $name, )* }
 

@@ -1,4 +1,4 @@
-//! Who took pages out of the cache, as the kernel programs count it (`bpf/blame.h`).
+//! Who took pages out of the cache, as the kernel programs count it (`bpf/evictor.h`, `bpf/blame.h`).
 
 use libbpf_rs::MapCore as _;
 use libbpf_rs::MapFlags;
@@ -107,11 +107,12 @@ mod tests {
 
     #[test]
     fn the_two_halves_of_the_wire_agree() {
-        let header = include_str!("../../bpf/blame.h");
-        let hows = header.split_once("enum blame_how {").unwrap().1.split_once("};").unwrap().0;
+        let hows = include_str!("../../bpf/evictor.h");
+        let hows = hows.split_once("enum blame_how {").unwrap().1.split_once("};").unwrap().0;
         let names: Vec<_> = hows.lines().filter_map(|l| l.trim().strip_suffix(',')).collect();
         let ours: Vec<_> = How::ALL.iter().map(|how| format!("BLAME_{how:?}").to_uppercase()).collect();
         assert_eq!(names[..names.len() - 1], ours);
+        let header = include_str!("../../bpf/blame.h");
         assert!(header.contains(&format!("#define BLAME_WAYS {WAYS}\n")));
         assert!(header.contains("#define BLAME_NUMBER 0x7fffULL\n"));
         const { assert!(ROWS < 0x7fff) };

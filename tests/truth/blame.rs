@@ -2,13 +2,11 @@
 //! pages go is known by mincore, what the kernel reclaims and reads back in by the cgroup's own `memory.stat` and, where memory of
 //! the machine is short, by /proc/vmstat.
 
-use std::fs::File;
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::os::unix::fs::FileExt as _;
+mod group;
+mod short;
+
 use std::path::Path;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -26,12 +24,17 @@ use cachetop::sample::Source as _;
 use cachetop::session::Options;
 use cachetop::session::Session;
 
+use self::group::Group;
+use self::group::cached;
+use self::group::file;
+use self::group::old;
 use crate::Args;
 use crate::Tally;
 use crate::fs::Fs;
-use crate::sys;
 use crate::verdict;
 use crate::verdict::Verdict;
+
+pub use self::group::child;
 
 const PAGES: usize = 1024;
 /// Beyond what the cgroup may have, three times.
@@ -39,132 +42,6 @@ const MANY: usize = 6144;
 const LIMIT: u64 = 8 << 20;
 /// Pages of the file system's own (inode tables, extents) that may be charged to the same cgroup, and go with the rest.
 const METADATA: u64 = 64;
-
-/// A cgroup with a name that acts, where it is printed as it is.
-struct Group {
-    dir: PathBuf,
-    id: u64,
-}
-
-impl Group {
-    fn new(name: &str) -> Result<Self> {
-        let v1 = Path::new("/sys/fs/cgroup/memory");
-        let root = if v1.join("cgroup.procs").exists() { v1 } else { Path::new("/sys/fs/cgroup") };
-        // Refused where it is on already, and where there is nothing to turn on.
-        let _ = std::fs::write(root.join("cgroup.subtree_control"), "+memory");
-        let dir = root.join(format!("blame-{name}\x1b[2J-{}", std::process::id()));
-        std::fs::create_dir(&dir).with_context(|| dir.display().to_string())?;
-        let id = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&dir)?);
-        Ok(Self { dir, id })
-    }
-
-    fn limit(&self) -> Result<()> {
-        let files = ["memory.max", "memory.limit_in_bytes"].map(|name| self.dir.join(name));
-        let file = files.iter().find(|file| file.exists()).context("cgroups have no limits here")?;
-        Ok(std::fs::write(file, LIMIT.to_string())?)
-    }
-
-    fn stat(&self, key: &str) -> Option<u64> {
-        let text = std::fs::read_to_string(self.dir.join("memory.stat")).ok()?;
-        text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.parse().ok())
-    }
-
-    /// A process in this cgroup does something.
-    fn does(&self, what: &str, path: &Path) -> Result<()> {
-        let done = Command::new("/proc/self/exe")
-            .arg("--blame-child")
-            .args([&self.dir, Path::new(what), path])
-            .status()?;
-        ensure!(done.success(), "{what} {}: {done}", path.display());
-        Ok(())
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir(&self.dir);
-    }
-}
-
-/// The process that does it: cgroup, what, file.
-pub fn child(words: &[String]) -> Result<()> {
-    let [group, what, path] = words else { anyhow::bail!("--blame-child: {words:?}") };
-    std::fs::write(Path::new(group).join("cgroup.procs"), std::process::id().to_string())?;
-    let path = Path::new(path);
-    let open = || File::open(path);
-    match &**what {
-        "read" => {
-            let (file, mut buffer, mut pos) = (open()?, vec![0; 64 << 10], 0);
-            loop {
-                match file.read_at(&mut buffer, pos)? {
-                    0 => break,
-                    n => pos += n as u64,
-                }
-            }
-        }
-        "dontneed" => sys::advise(&open()?, 0, 0, libc::POSIX_FADV_DONTNEED)?,
-        "truncate" => OpenOptions::new().write(true).open(path)?.set_len(0)?,
-        "unlink" => std::fs::remove_file(path)?,
-        // The inodes, too: a file is known again when it has another one.
-        "drop" => std::fs::write("/proc/sys/vm/drop_caches", "3")?,
-        "reclaim" => {
-            // EAGAIN: less than that could be had, which is as good.
-            let _ = OpenOptions::new().write(true).open(path)?.write(b"64M");
-        }
-        "pageout" => {
-            let map = sys::Map::new(&open()?, PAGES)?;
-            (0..PAGES).for_each(|page| {
-                map.touch(page);
-            });
-            map.advise(libc::MADV_PAGEOUT)?;
-        }
-        "hog" => {
-            // All that is free, and what half of the file takes: by many, so that some must make room themselves.
-            let bytes = (meminfo("MemFree:")? + path.metadata()?.len() / 2) as usize / HOGS;
-            std::thread::scope(|scope| {
-                for _ in 0..HOGS {
-                    scope.spawn(|| std::hint::black_box(vec![1u8; bytes]).len());
-                }
-            });
-        }
-        _ => anyhow::bail!("{what}"),
-    }
-    Ok(())
-}
-
-/// Threads that want memory.
-const HOGS: usize = 4;
-
-/// A line of /proc/meminfo, in bytes.
-fn meminfo(key: &str) -> Result<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo")?;
-    let line = text.lines().find_map(|line| line.strip_prefix(key)).with_context(|| key.to_owned())?;
-    Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? << 10)
-}
-
-/// Pages of a file in the cache, and the one past its end that old kernels read ahead.
-fn cached(path: &Path, pages: usize) -> Result<u64> {
-    let map = sys::Map::new(&File::open(path)?, pages + 1)?;
-    Ok(map.resident().iter().filter(|there| **there).count() as u64)
-}
-
-/// 5.10, 5.11, 5.12: counts of a cgroup are gathered in lots there, and never to the last page.
-fn old() -> bool {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let minor = release.strip_prefix("5.").and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());
-    minor.is_some_and(|minor| minor < 13)
-}
-
-/// A file on the disk of which nothing is cached.
-fn file(dir: &Path, name: &str, pages: usize) -> Result<PathBuf> {
-    let path = dir.join(name);
-    let mut file = File::create(&path)?;
-    file.write_all(&vec![7; pages * sys::page_size() as usize])?;
-    file.sync_all()?;
-    sys::advise(&file, 0, 0, libc::POSIX_FADV_DONTNEED)?;
-    ensure!(cached(&path, pages)? == 0, "{name} stays in the cache");
-    Ok(path)
-}
 
 struct Run<'a> {
     session: &'a mut Session,
@@ -236,70 +113,6 @@ impl Run<'_> {
             self.notes.push(format!("{}: {waited:?} of {took:?} were waited", how.name()));
         }
         Ok(())
-    }
-
-    /// Somebody takes all memory there is: pages of the owner go by kswapd, and by those who need room at once.
-    fn short_of_memory(&mut self) -> Result<PathBuf> {
-        const KEYS: [&str; 2] = ["pgsteal_kswapd", "pgsteal_direct"];
-        const HOWS: [How; 2] = [How::Kswapd, How::Direct];
-        let pages = (meminfo("MemTotal:")? / 4 / sys::page_size()) as usize;
-        let path = file(self.dir, "wanted", pages)?;
-        self.owner.does("read", &path)?;
-        let before = cached(&path, pages)?;
-        let (had, stolen) = (KEYS.map(sys::vmstat), self.owner.stat("pgsteal"));
-        let (bill, _) = self.during(|run| run.other.does("hog", &path))?;
-        let gone = before - cached(&path, pages)?;
-        let took = [0, 1].map(|i| sys::vmstat(KEYS[i]) - had[i]);
-        let seen = HOWS.map(|how| bill.sum(|other| other == how).out);
-        let owners = self.of_owner(&bill, &HOWS).out;
-        let told = format!("{KEYS:?} {took:?}, seen {seen:?}; {gone} pages of the owner went, {owners} seen");
-        // Reclaim also frees what has no place in a file any more.
-        ensure!((0..2).all(|i| seen[i] <= took[i] && took[i] - seen[i] <= METADATA), "{told}");
-        ensure!(gone > 0 && (gone..=gone + METADATA).contains(&owners), "{told}");
-        let until = Instant::now() + Duration::from_secs(30);
-        // Up to 5.15 each processor keeps up to 32 to itself.
-        let lots = if old() { 32 * std::thread::available_parallelism()?.get() as u64 } else { 0 };
-        while let (Some(had), Some(now)) = (stolen, self.owner.stat("pgsteal")) {
-            let rise = now - had;
-            if rise + lots >= owners && rise <= owners + METADATA {
-                break;
-            }
-            ensure!(Instant::now() < until, "pgsteal of the owner {rise}: {told}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        self.notes.push(told);
-        let (counted, began) = (self.refaulted()?, Instant::now());
-        let had = self.owner.stat("workingset_refault_file");
-        let (bill, _) = self.during(|run| run.owner.does("read", &path))?;
-        let took = began.elapsed();
-        let back = self.of_owner(&bill, &HOWS);
-        let waited = Duration::from_nanos(back.waited_ns);
-        ensure!(waited <= took, "{waited:?} of {took:?} were waited");
-        self.waited += waited;
-        // Two processors that write to one set at a time may lose an entry (bpf/blame.h).
-        let least = gone - gone / 1000 - bill.forgotten.min(gone / 100);
-        ensure!((least..=gone + METADATA).contains(&back.back), "{gone} went, back {back:?}");
-        self.notes.push(format!(
-            "of these {} came back in {took:?}, of which {waited:?} in {} waits",
-            back.back, back.waits
-        ));
-        if self.session.plan().sees(Event::RefaultOf) {
-            let counted = self.refaulted()? - counted;
-            let billed = bill.sum(|_| true).refaulted + bill.strangers;
-            ensure!(billed == counted, "{billed} billed, {counted} counted");
-            let lots = if old() { 32 * std::thread::available_parallelism()?.get() as u64 } else { 0 };
-            let until = Instant::now() + Duration::from_secs(30);
-            while let (Some(had), Some(now)) = (had, self.owner.stat("workingset_refault_file")) {
-                let rise = now - had;
-                if rise.abs_diff(back.refaulted) <= lots + bill.strangers {
-                    self.notes.push(format!("refaults: {rise} by memory.stat, {} seen", back.refaulted));
-                    break;
-                }
-                ensure!(Instant::now() < until, "workingset_refault_file {rise}, seen {back:?}");
-                std::thread::sleep(Duration::from_millis(100));
-            }
-        }
-        Ok(path)
     }
 
     /// The owner reads a file; the other takes it out; the owner reads it again.

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Who takes a page out of the cache, and whose page it is (blame.h: which of them come back). Whoever takes pages out is the
+ * running task; why is known by marks that the kernel leaves on it, so that nothing is to be remembered from one event to
+ * another, and none can be lost: reclaim has its state on the stack (reclaim_state, part of a scan_control, which says whose
+ * limit it serves), everything else is in a system call.
+ */
+#ifndef CACHETOP_EVICTOR_H
+#define CACHETOP_EVICTOR_H
+
+#include "follow.h"
+#include "pages.h"
+
+#define PF_KSWAPD 0x00020000
+#define PROC_MAGIC 0x9fa0
+#define POSIX_FADV_DONTNEED 4
+#define MADV_REMOVE 9
+#define MADV_PAGEOUT 21
+#define MEMCG_FLAGS 7ULL /* low bits of memcg_data that are no address */
+
+/* How pages go; those before BLAME_DONTNEED by reclaim. The same names, in order, in src/blame.rs. */
+enum blame_how {
+	BLAME_KSWAPD,
+	BLAME_DIRECT,
+	BLAME_LIMIT,
+	BLAME_PROACTIVE,
+	BLAME_PAGEOUT,
+	BLAME_DAMON,
+	BLAME_RECLAIM,
+	BLAME_DONTNEED,
+	BLAME_DROPPED,
+	BLAME_DELETED,
+	BLAME_TRUNCATED,
+	BLAME_INVALIDATED,
+	/* MADV_PAGEOUT, where the kernel does not mark that as reclaim (5.10). */
+	BLAME_ADVISED,
+	BLAME_HOWS,
+};
+
+/* The same in src/kernel/blame.rs. */
+struct blame_key {
+	u64 limit; /* cgroup whose limit, or whose memory.reclaim; 0: of none */
+	u64 by; /* cgroup of the task; 0: kswapd */
+	u64 owner; /* cgroup that the page was charged to; 0: to none */
+	char process[NAME];
+	u32 how;
+	u32 run; /* that it happened in, twice its number, and 1: a process of the run, or one that was asked for, did it */
+};
+
+struct blame_row {
+	struct blame_key key;
+	u64 out; /* pages that left */
+	u64 back; /* of these, pages that were added to the cache again */
+	u64 refaulted; /* pages for which the kernel itself says that they had been evicted */
+	u64 again; /* of `back`, those that a process of the run brought in */
+	u64 waits; /* of threads, for pages of `back` that were being read */
+	u64 waited; /* ns, of these */
+};
+
+/*
+ * The first BLAME_HOWS rows are for those for which there is no room. A table of numbers and not of the rows, since what
+ * is remembered of a page is a number.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct blame_row);
+} blame_rows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct blame_key);
+	__type(value, u32);
+} blame_numbers SEC(".maps");
+
+/* Filled by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 1);
+	__type(value, u32);
+} blame_free SEC(".maps");
+
+/* Set by user space: the number of the run that lasts, else 0. */
+volatile u32 blame_run = 0;
+
+/* memcg_data came in 5.11 (bcfe06bf2622), in the folio with 5.16; from 7.1 on it leads there by an obj_cgroup. */
+struct folio___charged {
+	unsigned long memcg_data;
+} __attribute__((preserve_access_index));
+struct page___charged {
+	unsigned long memcg_data;
+} __attribute__((preserve_access_index));
+struct mem_cgroup___blame {
+	struct cgroup_subsys_state css;
+} __attribute__((preserve_access_index));
+struct page___group {
+	struct mem_cgroup___blame *mem_cgroup;
+} __attribute__((preserve_access_index));
+struct obj_cgroup___root {
+	struct mem_cgroup___blame *memcg;
+	bool is_root;
+} __attribute__((preserve_access_index));
+
+struct reclaim_state___blame {
+	int any;
+} __attribute__((preserve_access_index));
+struct scan_control___blame {
+	struct mem_cgroup___blame *target_mem_cgroup;
+	unsigned int proactive : 1; /* 6.0 */
+	struct reclaim_state___blame reclaim_state;
+} __attribute__((preserve_access_index));
+
+struct path___blame {
+	struct dentry *dentry;
+} __attribute__((preserve_access_index));
+struct file___blame {
+	struct path___blame f_path;
+} __attribute__((preserve_access_index));
+
+static __always_inline u64 id_of_memory(struct mem_cgroup___blame *group)
+{
+	return group ? BPF_CORE_READ(group, css.cgroup, kn, id) : 0;
+}
+
+/* The cgroup that a folio is charged to. */
+static __always_inline u64 owner_of_folio(void *folio)
+{
+	u64 word;
+
+	if (bpf_core_field_exists(struct folio___charged, memcg_data))
+		word = BPF_CORE_READ((struct folio___charged *)folio, memcg_data);
+	else if (bpf_core_field_exists(struct page___charged, memcg_data))
+		word = BPF_CORE_READ((struct page___charged *)folio, memcg_data);
+	else if (bpf_core_field_exists(struct page___group, mem_cgroup))
+		word = (u64)BPF_CORE_READ((struct page___group *)folio, mem_cgroup);
+	else
+		return 0;
+	word &= ~MEMCG_FLAGS;
+	if (word && bpf_core_field_exists(struct obj_cgroup___root, is_root))
+		word = (u64)BPF_CORE_READ((struct obj_cgroup___root *)word, memcg);
+	return id_of_memory((void *)word);
+}
+
+/* The registers that the running thread entered the kernel with; null for a thread of the kernel's own. */
+static __always_inline struct pt_regs *entered_with(struct task_struct *task, u32 flags)
+{
+	if (flags & (PF_KTHREAD | PF_IO_WORKER) || BPF_CORE_READ(task, thread_info.status) & TS_COMPAT)
+		return 0;
+	/* From 5.15. Before, they are at the top of the stack, without padding. */
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+		return (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	return (void *)((u64)BPF_CORE_READ(task, stack) + STACK_SIZE - bpf_core_type_size(struct pt_regs));
+}
+
+/* Whether a descriptor of the running thread is /proc/sys/vm/drop_caches. */
+static __always_inline bool is_drop_caches(struct task_struct *task, u32 fd)
+{
+	const char wanted[] = "drop_caches";
+	struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
+	struct file **files = BPF_CORE_READ(fdt, fd), *file = 0;
+	char name[sizeof(wanted)] = {};
+	u32 i;
+
+	if (fd >= BPF_CORE_READ(fdt, max_fds))
+		return false;
+	bpf_probe_read_kernel(&file, sizeof(file), files + fd);
+	if (!file || BPF_CORE_READ(file, f_inode, i_sb, s_magic) != PROC_MAGIC)
+		return false;
+	bpf_probe_read_kernel(name, sizeof(name),
+			      BPF_CORE_READ((struct file___blame *)file, f_path.dentry, d_name.name));
+	for (i = 0; i < sizeof(wanted); i++)
+		if (name[i] != wanted[i])
+			return false;
+	return true;
+}
+
+/* Whether it is madvise or process_madvise with this advice. */
+static __always_inline bool is_advice(struct pt_regs *regs, s64 nr, u32 advice)
+{
+	return (nr == NR_madvise && (u32)BPF_CORE_READ(regs, CALL_ARG2) == advice) ||
+	       (nr == NR_process_madvise && (u32)BPF_CORE_READ(regs, CALL_ARG3) == advice);
+}
+
+/* Why pages go that no reclaim takes. `nr` and the arguments are those of the system call, -1: there is none. */
+static __always_inline u32 why_removed(struct task_struct *task, u32 flags, struct inode *inode)
+{
+	struct pt_regs *regs = entered_with(task, flags);
+	s64 nr = regs ? (s64)BPF_CORE_READ(regs, CALL_NUMBER) : -1;
+
+	if (nr == NR_fadvise64 && (u32)BPF_CORE_READ(regs, CALL_ARG3) == POSIX_FADV_DONTNEED)
+		return BLAME_DONTNEED;
+	if ((nr == NR_write || nr == NR_pwrite64 || nr == NR_writev) &&
+	    is_drop_caches(task, BPF_CORE_READ(regs, CALL_ARG0)))
+		return BLAME_DROPPED;
+	if (is_advice(regs, nr, MADV_PAGEOUT))
+		return BLAME_ADVISED;
+	if (!BPF_CORE_READ(inode, i_nlink))
+		return BLAME_DELETED;
+	if (is_advice(regs, nr, MADV_REMOVE))
+		return BLAME_TRUNCATED;
+	switch (nr) {
+	case NR_truncate:
+	case NR_ftruncate:
+	case NR_fallocate:
+	case NR_open:
+	case NR_creat:
+	case NR_openat:
+	case NR_openat2:
+		return BLAME_TRUNCATED;
+	default:
+		return BLAME_INVALIDATED;
+	}
+}
+
+static __always_inline u32 why_reclaimed(struct task_struct *task, u32 flags, struct blame_key *key)
+{
+	u64 state = (u64)BPF_CORE_READ(task, reclaim_state);
+	struct scan_control___blame *control;
+	struct pt_regs *regs;
+	s64 nr;
+
+	if (state && bpf_core_field_exists(struct scan_control___blame, reclaim_state)) {
+		control = (void *)(state - bpf_core_field_offset(struct scan_control___blame, reclaim_state));
+		key->limit = id_of_memory(BPF_CORE_READ(control, target_mem_cgroup));
+		if (bpf_core_field_exists(struct scan_control___blame, proactive) &&
+		    BPF_CORE_READ_BITFIELD_PROBED(control, proactive))
+			return BLAME_PROACTIVE;
+		return key->limit ? BLAME_LIMIT : BLAME_DIRECT;
+	}
+	/* MADV_PAGEOUT, DAMON and those who need pages at a place of memory set the flag only (reclaims). */
+	if (state)
+		return BLAME_RECLAIM;
+	if (flags & PF_KTHREAD)
+		return *(u64 *)key->process << 8 == 0x646e6f6d61646b00ULL /* "kdamond" */ ? BLAME_DAMON
+											  : BLAME_RECLAIM;
+	regs = entered_with(task, flags);
+	nr = regs ? (s64)BPF_CORE_READ(regs, CALL_NUMBER) : -1;
+	return is_advice(regs, nr, MADV_PAGEOUT) ? BLAME_PAGEOUT : BLAME_RECLAIM;
+}
+
+/*
+ * Whether the running process belongs to the run that lasts (those that an earlier one left behind are others), or to what was
+ * asked for.
+ */
+static __always_inline bool is_ours(void)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+
+	if (only_some)
+		return is_asked_for(tgid);
+	return with_follow && blame_run && run_of(tgid) == blame_run;
+}
+
+/* Who takes the folio out, and whose it is. */
+static __noinline void look_at_evictor(struct blame_key *key, void *folio, struct inode *inode)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	u32 flags = BPF_CORE_READ(task, flags);
+
+	key->owner = owner_of_folio(folio);
+	key->run = blame_run << 1;
+	if (flags & PF_KSWAPD) {
+		key->how = BLAME_KSWAPD;
+	} else {
+		key->run |= is_ours();
+		key->by = cgroup_of(task);
+		name_of(BPF_CORE_READ(task, group_leader), key->process);
+		key->how = reclaims() ? why_reclaimed(task, flags, key) : why_removed(task, flags, inode);
+	}
+	RETURN_NOTHING();
+}
+
+/* The number of its row: one of those for everybody, where there is no room. */
+static __noinline u32 number_of_evictor(struct blame_key *key)
+{
+	u32 *known = bpf_map_lookup_elem(&blame_numbers, key), n = 0;
+	struct blame_row *row;
+
+	if (known)
+		return *known;
+	if (pop_number(&blame_free, &n))
+		return key->how;
+	row = bpf_map_lookup_elem(&blame_rows, &n);
+	if (!row)
+		return key->how;
+	row->key = *key;
+	if (!bpf_map_update_elem(&blame_numbers, key, &n, BPF_NOEXIST))
+		return n;
+	/* Another processor was faster. The row stays empty, and waits for the next one. */
+	push_number(&blame_free, &n);
+	known = bpf_map_lookup_elem(&blame_numbers, key);
+	return known ? *known : key->how;
+}
+
+#endif

@@ -1,0 +1,85 @@
+//! Memory of the machine is short.
+
+use std::path::PathBuf;
+use std::time::Duration;
+use std::time::Instant;
+
+use anyhow::Result;
+use anyhow::ensure;
+use cachetop::blame::How;
+use cachetop::plan::Event;
+use cachetop::sample::Source as _;
+
+use super::METADATA;
+use super::Run;
+use super::group::cached;
+use super::group::file;
+use super::group::meminfo;
+use super::group::old;
+use crate::sys;
+
+impl Run<'_> {
+    /// Somebody takes all memory there is: pages of the owner go by kswapd, and by those who need room at once.
+    pub(super) fn short_of_memory(&mut self) -> Result<PathBuf> {
+        const KEYS: [&str; 2] = ["pgsteal_kswapd", "pgsteal_direct"];
+        const HOWS: [How; 2] = [How::Kswapd, How::Direct];
+        let pages = (meminfo("MemTotal:")? / 4 / sys::page_size()) as usize;
+        let path = file(self.dir, "wanted", pages)?;
+        self.owner.does("read", &path)?;
+        let before = cached(&path, pages)?;
+        let (had, stolen) = (KEYS.map(sys::vmstat), self.owner.stat("pgsteal"));
+        let (bill, _) = self.during(|run| run.other.does("hog", &path))?;
+        let gone = before - cached(&path, pages)?;
+        let took = [0, 1].map(|i| sys::vmstat(KEYS[i]) - had[i]);
+        let seen = HOWS.map(|how| bill.sum(|other| other == how).out);
+        let owners = self.of_owner(&bill, &HOWS).out;
+        let told = format!("{KEYS:?} {took:?}, seen {seen:?}; {gone} pages of the owner went, {owners} seen");
+        // Reclaim also frees what has no place in a file any more.
+        ensure!((0..2).all(|i| seen[i] <= took[i] && took[i] - seen[i] <= METADATA), "{told}");
+        ensure!(gone > 0 && (gone..=gone + METADATA).contains(&owners), "{told}");
+        let until = Instant::now() + Duration::from_secs(30);
+        // Up to 5.15 each processor keeps up to 32 to itself.
+        let lots = if old() { 32 * std::thread::available_parallelism()?.get() as u64 } else { 0 };
+        while let (Some(had), Some(now)) = (stolen, self.owner.stat("pgsteal")) {
+            let rise = now - had;
+            if rise + lots >= owners && rise <= owners + METADATA {
+                break;
+            }
+            ensure!(Instant::now() < until, "pgsteal of the owner {rise}: {told}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        self.notes.push(told);
+        let (counted, began) = (self.refaulted()?, Instant::now());
+        let had = self.owner.stat("workingset_refault_file");
+        let (bill, _) = self.during(|run| run.owner.does("read", &path))?;
+        let took = began.elapsed();
+        let back = self.of_owner(&bill, &HOWS);
+        let waited = Duration::from_nanos(back.waited_ns);
+        ensure!(waited <= took, "{waited:?} of {took:?} were waited");
+        self.waited += waited;
+        // Two processors that write to one set at a time may lose an entry (bpf/blame.h).
+        let least = gone - gone / 1000 - bill.forgotten.min(gone / 100);
+        ensure!((least..=gone + METADATA).contains(&back.back), "{gone} went, back {back:?}");
+        self.notes.push(format!(
+            "of these {} came back in {took:?}, of which {waited:?} in {} waits",
+            back.back, back.waits
+        ));
+        if self.session.plan().sees(Event::RefaultOf) {
+            let counted = self.refaulted()? - counted;
+            let billed = bill.sum(|_| true).refaulted + bill.strangers;
+            ensure!(billed == counted, "{billed} billed, {counted} counted");
+            let lots = if old() { 32 * std::thread::available_parallelism()?.get() as u64 } else { 0 };
+            let until = Instant::now() + Duration::from_secs(30);
+            while let (Some(had), Some(now)) = (had, self.owner.stat("workingset_refault_file")) {
+                let rise = now - had;
+                if rise.abs_diff(back.refaulted) <= lots + bill.strangers {
+                    self.notes.push(format!("refaults: {rise} by memory.stat, {} seen", back.refaulted));
+                    break;
+                }
+                ensure!(Instant::now() < until, "workingset_refault_file {rise}, seen {back:?}");
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+        Ok(path)
+    }
+}
