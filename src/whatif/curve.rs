@@ -14,7 +14,7 @@ pub const GENERATIONS_ERROR: f64 = 0.05;
 const AHEAD_ERROR: f64 = 0.01;
 /// How much farther it was at half the size, where much of what is brought in lies around faults: a smaller cache has more of them, and
 /// brings in more around them, of which it is not known which pages.
-const AROUND_ERROR: f64 = 0.125;
+const AROUND_ERROR: f64 = 0.02;
 /// The part of what is brought in that is much.
 pub const MUCH_UNUSED: f64 = 0.1;
 

@@ -75,7 +75,8 @@ fn sums(unknown: &[Figure]) -> Sums {
     let mut names = Some3(Mounts::parse(""));
     sums.add(sample(500), &fixtures::plan(unknown), &mut names);
     sums.add(sample(1000), &fixtures::plan(unknown), &mut names);
-    let of_pod = vec![("cgroup", format!("/kubepods/{ID}")), ("container", ID[..12].to_owned())];
+    let container = [("container", ID[..12].to_owned()), ("pod", POD.to_owned())];
+    let of_pod = [vec![("cgroup", format!("/kubepods/{ID}"))], container.to_vec()].concat();
     let cgroups =
         vec![(vec![("cgroup", "other".to_owned())], [Some(1), None, None, None]), (of_pod, [Some(5); 4])];
     sums.used = Some(Used { all: [Some(6), Some(6), None, None], cgroups });
