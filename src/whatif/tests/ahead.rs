@@ -154,7 +154,7 @@ fn pages_around_faults_take_room_at_every_size() {
 #[test]
 fn a_fault_finds_what_another_brought_in() {
     let mut simulation = Simulation::new(1.0, classic);
-    simulation.resize(|scale| Some(100.0 * scale));
+    simulation.resize(|scale| Some(4000.0 * scale));
     for at in (0..FILE).step_by(8) {
         let send = |page: u32, kind, outcome| Touch { kind, ..read(u64::from(page), outcome) };
         for page in at + 1..at + 8 {
@@ -166,7 +166,9 @@ fn a_fault_finds_what_another_brought_in() {
     simulation.end_slice(None);
     let slice = &simulation.slices()[0];
     for (misses, unknown) in slice.misses.iter().zip(slice.unknown) {
-        assert_eq!(misses.iter().sum::<f64>() + unknown, f64::from(FILE / 8));
+        let misses = misses.iter().sum::<f64>() + unknown;
+        // What was brought in just now may be among a batch that goes.
+        assert!((f64::from(FILE / 8)..f64::from(FILE / 8 + 20)).contains(&misses), "{misses}");
     }
 }
 

@@ -172,10 +172,10 @@ fn mixed_cold(c: &mut Ctx) -> Result<Expect> {
 
 /// Writes of a file that is cached all took pages that were there.
 fn all_hit(e: &mut Expect, c: &Ctx, sum: &Sum) {
-    e.exact(Figure::WriteAccesses, sum.pages).exact(Figure::WriteHits, sum.pages);
-    for figure in [Figure::WriteAccesses, Figure::WriteHits] {
-        e.if_bounded(figure, sum.pages, sum.most_pages, "bad buffer");
-    }
+    // 5.10 and 6.1 count some of what lies behind a bad address.
+    let most = sum.pages + (sum.most_pages - sum.pages) / 2;
+    e.within(Figure::WriteAccesses, sum.pages, most, "bad buffer");
+    e.within(Figure::WriteHits, sum.pages, most, "bad buffer");
     let why = "the kernel writes back when it likes, and dirties whole folios";
     e.within(Figure::Dirtied, u64::from(c.fs.block()), dirtied(c, 2000), why);
 }
