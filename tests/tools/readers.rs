@@ -41,6 +41,12 @@ pub fn act(word: &str, path: &str) {
         // Nothing is read ahead: every page is asked for before it is there.
         "random" => read_whole(path, Some(libc::POSIX_FADV_RANDOM)),
         "read" => read_whole(path, None),
+        "dontneed" => advise(&File::open(path).unwrap(), libc::POSIX_FADV_DONTNEED),
+        "name" => {
+            let name = CString::new(path).unwrap();
+            // SAFETY: a string that ends.
+            assert_eq!(unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) }, 0);
+        }
         "willneed" => {
             let file = File::open(path).unwrap();
             advise(&file, libc::POSIX_FADV_WILLNEED);

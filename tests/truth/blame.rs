@@ -27,6 +27,7 @@ use cachetop::session::Session;
 use self::group::Group;
 use self::group::cached;
 use self::group::file;
+use self::group::lots;
 use self::group::meminfo;
 use self::group::old;
 use crate::Args;
@@ -181,13 +182,13 @@ impl Run<'_> {
         }
         seen[0] = n.out;
         // The kernel gathers these now and then.
+        let lots = lots()?;
         let until = Instant::now() + Duration::from_secs(30);
         loop {
             let now = stats(self);
             let rise = |i: usize| Some(now[i]? - had[i]?);
-            let lots = if old() { 32 * std::thread::available_parallelism()?.get() as u64 } else { 0 };
             let off = |i: usize| rise(i).map_or(0, |n| n.abs_diff(seen[i]));
-            let wrong = (off(0) > 0).then_some(0).or((known && off(1) > lots).then_some(1));
+            let wrong = (off(0) > lots).then_some(0).or((known && off(1) > lots).then_some(1));
             if wrong.is_none() {
                 self.notes.push(format!(
                     "limit: pgsteal {:?}, {} seen; workingset_refault_file {:?}, {} seen of {counted}, {} back",
@@ -270,6 +271,7 @@ fn all(session: &mut Session, dir: &Path) -> Result<Vec<String>> {
                 wrong.push(format!("{e:#}"));
             }
         }
+        wrong.extend(run.grown().err().map(|e| format!("{e:#}")));
     }
     wrong.extend(run.limited().err().map(|e| format!("{e:#}")));
     // In emulation a device is faster than a processor: hardly a page is waited for, on some days none.

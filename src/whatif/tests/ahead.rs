@@ -140,8 +140,9 @@ fn a_file_read_at_random_is_read_ahead_more_the_more_of_it_is_there() {
 
 #[test]
 fn pages_around_faults_take_room_at_every_size() {
-    for power in [2, 3, 5] {
-        let points = compare(&skewed(power, 300_000), How::Faults, 1.0);
+    // A read takes a sixteenth of a millisecond to simulate where nothing is optimised.
+    for power in [2, 5] {
+        let points = compare(&skewed(power, 40_000), How::Faults, 1.0);
         let (mean, worst) = off(&points);
         assert!(points.len() >= 6 && mean <= 0.03 && worst <= 0.05, "{power}: {points:?}");
         // A smaller cache brings in more around more faults: that is not simulated, but told as an error.

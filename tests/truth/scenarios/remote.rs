@@ -33,11 +33,11 @@ pub const LIST: &[Scenario] = &[
     scenario("fuse-in-flight", ON, "a page that another thread is still reading", in_flight),
     scenario("fuse-late-readahead", ON, "a page that WILLNEED has requested, not there yet", late),
     scenario("nfs-cold", ON, "a file of NFS read to its end twice", |c| {
-        let file = on_nfs(c)?;
+        let file = on_nfs(c, true)?;
         twice(c, &file)
     }),
     scenario("nfs-random", ON, "random reads of a file of NFS", |c| {
-        let file = on_nfs(c)?;
+        let file = on_nfs(c, false)?;
         random(c, &file)
     }),
     scenario("9p-cold", ON, "a file of 9p read to its end twice", |c| {
@@ -76,8 +76,8 @@ fn on_slow_fuse(c: &mut Ctx, ms: u64) -> Result<File> {
 }
 
 /// A file of the test's own directory, seen through the kernel's NFS server and client. Neither mountd nor exportfs is
-/// there: what they would tell the server is written by hand.
-fn on_nfs(c: &mut Ctx) -> Result<File> {
+/// there: what they would tell the server is written by hand. Only who is `patient` waits where nothing is opened for long.
+fn on_nfs(c: &mut Ctx, patient: bool) -> Result<File> {
     // It takes over the kernel's server and writes its state directory: nothing for a machine that somebody uses.
     if !Path::new("/modules").exists() {
         return Err(NotHere("in a guest of tests/vm only".into()).into());
@@ -89,6 +89,12 @@ fn on_nfs(c: &mut Ctx) -> Result<File> {
         let _ = fs::write("/proc/fs/nfsd/threads", "0\n");
         sys::unmount("/proc/fs/nfsd".as_ref());
     }));
+    // Kernels that keep no list of clients themselves wait for those of before, 90 s, when nobody keeps one for them.
+    if !patient && !control.join("nfsv4recoverydir").exists() {
+        return Err(
+            NotHere("a server opens nothing here in its first 90 s: nfs-cold waits for it".into()).into()
+        );
+    }
     let tell = |path: &str, text: &str| -> Result<()> {
         fs::write(path, text).with_context(|| format!("{path}: {}", text.trim()))
     };
