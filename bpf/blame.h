@@ -238,10 +238,13 @@ static __always_inline void blame_wait(u64 sp)
 {
 	struct blame_wait w = {};
 	struct address_space *mapping;
-	u64 folio, flags = 0, task;
+	u64 folio, flags = 0, task = bpf_get_current_task();
 
 	if (!ready || !wake_page_at || is_self(bpf_get_current_pid_tgid() >> 32))
 		return;
+	/* One whose return was passed by: how long it lasted is not known. */
+	if (!forget(&blame_waits, &task))
+		__sync_fetch_and_add(&blame_untimed, 1);
 	folio = waited_for(sp, true);
 	if (!folio)
 		return;
@@ -253,7 +256,6 @@ static __always_inline void blame_wait(u64 sp)
 	w.whose = blame_find(hash_of_page(w.file, folio_index_of((void *)folio)), BLAME_WAITS);
 	if (!w.whose)
 		return;
-	task = bpf_get_current_task();
 	w.began = bpf_ktime_get_ns();
 	if (note(&blame_waits, &task, &w))
 		__sync_fetch_and_add(&blame_untimed, 1);

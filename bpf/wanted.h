@@ -66,19 +66,23 @@ struct cgroup___pointers {
 	struct cgroup *ancestors[0];
 } __attribute__((preserve_access_index));
 
-/* The cgroup of the memory controller in version 1, else the only one there is. */
-static __always_inline struct cgroup *group_of(struct task_struct *task)
+/* The cgroup that the memory of a thread is charged to: in version 2 one above its own, if that has no memory controller. */
+static __always_inline struct cgroup *memory_group_of(struct task_struct *task)
 {
 	struct css_set *set = BPF_CORE_READ(task, cgroups);
 	struct cgroup_subsys_state **states, *state = 0;
 	u32 n;
 
-	if (!cgroup_v1)
-		return BPF_CORE_READ(set, dfl_cgrp);
 	n = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
 	states = (void *)set + bpf_core_field_offset(struct css_set, subsys);
 	bpf_probe_read_kernel(&state, sizeof(state), states + n);
 	return BPF_CORE_READ(state, cgroup);
+}
+
+/* The cgroup of the memory controller in version 1, else the only one there is. */
+static __always_inline struct cgroup *group_of(struct task_struct *task)
+{
+	return cgroup_v1 ? memory_group_of(task) : BPF_CORE_READ(task, cgroups, dfl_cgrp);
 }
 
 /* Whether a cgroup is the wanted one, or lies below it. Global: verified once. */

@@ -125,6 +125,6 @@ PUT
 }
 
 warm=70 only=app drawing processes 120 36 ' [1-9][0-9]* +[1-9][0-9]* .* backup archive'
-drawing help 80 24 'Eight kinds' h
+drawing help 80 24 'Nine kinds' h
 picture files '/table$' 6 m m
 picture details 'cold-readahead' 6 m m Down Enter

@@ -5,6 +5,7 @@
 
 mod bill;
 mod details;
+mod room;
 pub mod start;
 mod view;
 
@@ -13,6 +14,10 @@ pub use details::Came;
 pub use details::Details;
 pub use details::FileShare;
 pub use details::Reader;
+pub use room::Grown;
+pub use room::Growth;
+pub use room::Room;
+pub use room::Share;
 pub use start::Options;
 
 macro_rules! hows {
@@ -101,6 +106,18 @@ pub struct Counts {
     pub waited_ns: u64,
 }
 
+impl Counts {
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        self.out += other.out;
+        self.back += other.back;
+        self.refaulted += other.refaulted;
+        self.again += other.again;
+        self.waits += other.waits;
+        self.waited_ns += other.waited_ns;
+    }
+}
+
 /// What the kernel programs counted so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Raw {
@@ -112,4 +129,6 @@ pub struct Raw {
     pub strangers: u64,
     /// Of which files, and who brought them in again; empty where that was not asked for.
     pub details: Details,
+    /// Memory that cgroups took; empty where that was not asked for.
+    pub grown: Grown,
 }

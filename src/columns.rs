@@ -56,6 +56,8 @@ pub struct Line<'a> {
     pub figures: &'a Figures,
     /// Those of the classic engine, where it runs.
     pub classic: Option<&'a crate::classic::Figures>,
+    /// Pages that came back after they had been pushed out.
+    pub back: Option<u64>,
     /// What only the system as a whole has; `None` for a row.
     pub system: Option<System<'a>>,
 }
@@ -74,13 +76,13 @@ pub struct System<'a> {
 impl<'a> From<&'a Interval> for Line<'a> {
     fn from(i: &'a Interval) -> Self {
         let system = System { memory: &i.memory, lost: &i.lost, seconds: i.seconds };
-        Self { figures: &i.total, classic: i.classic.as_ref(), system: Some(system) }
+        Self { figures: &i.total, classic: i.classic.as_ref(), back: i.back, system: Some(system) }
     }
 }
 
 impl<'a> From<&'a Row> for Line<'a> {
     fn from(row: &'a Row) -> Self {
-        Self { figures: &row.figures, classic: row.classic.as_ref(), system: None }
+        Self { figures: &row.figures, classic: row.classic.as_ref(), back: row.back, system: None }
     }
 }
 
@@ -209,6 +211,15 @@ fn lost(line: &Line<'_>) -> Value {
     line.system.map_or(Value::Unknown, |s| Value::Events(s.lost.total()))
 }
 
+fn out(line: &Line<'_>) -> Value {
+    let both = line.figures.get(Figure::Evicted).zip(line.figures.get(Figure::Removed));
+    both.and_then(|(evicted, removed)| evicted.checked_add(removed)).map_or(Value::Unknown, Value::Pages)
+}
+
+fn back(line: &Line<'_>) -> Value {
+    line.back.map_or(Value::Unknown, Value::Pages)
+}
+
 fn seconds(line: &Line<'_>) -> Value {
     line.system.map_or(Value::Unknown, |s| Value::Seconds(s.seconds))
 }
@@ -238,6 +249,14 @@ const BEFORE: &[(Figure, Column)] = &[
 
 /// What stands behind the figures.
 const BEHIND: &[Column] = &[
+    other("out", "OUT", 8, out, "pages that left the cache: evicted and removed together"),
+    other(
+        "back",
+        "BACK",
+        8,
+        back,
+        "pages that came back, of rows by evictor: added again after these had pushed them out",
+    ),
     other("buffers_bytes", "BUFFERS_MB", 10, buffers, "size of the block devices' own cache, at the end"),
     other("cached_bytes", "CACHED_MB", 10, cached, "size of the page cache, at the end"),
     other("dirty_bytes", "DIRTY_MB", 8, dirty, "dirty pages waiting to be written back, at the end"),
@@ -315,7 +334,7 @@ pub const DEFAULT: &[&str] =
 pub const ROWS: &[&str] = &["hits", "readahead_hits", "misses", "dirtied", "hit_ratio"];
 
 /// The columns of rows of those who push pages out of the cache.
-pub const EVICTORS: &[&str] = &["evicted", "removed", "refaulted"];
+pub const EVICTORS: &[&str] = &["evicted", "removed", "back", "refaulted"];
 
 /// The columns of `-x`.
 pub const WIDE: &[&str] = &[

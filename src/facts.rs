@@ -171,5 +171,7 @@ pub const TRACEPOINTS: &[&str] = &[
     "sched_process_fork",
     "sched_process_free",
     "balance_dirty_pages",
+    "mm_lru_insertion",
+    "mm_vmscan_wakeup_kswapd",
     "sched_process_exit",
 ];

@@ -9,6 +9,7 @@ mod files;
 mod floor;
 mod follow;
 mod generations;
+mod growth;
 mod look;
 mod mapped;
 mod numbers;

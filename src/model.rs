@@ -24,6 +24,9 @@ pub struct Row {
     pub figures: Figures,
     /// The same by the classic engine, where it runs.
     pub classic: Option<classic::Figures>,
+    /// Pages that came back after they had been pushed out by whom the row is about; `None`: it is about something else, or that is
+    /// not known.
+    pub back: Option<u64>,
 }
 
 /// What happened between two samples.
@@ -39,6 +42,8 @@ pub struct Interval {
     pub total: Figures,
     /// The same by the classic engine, where it runs.
     pub classic: Option<classic::Figures>,
+    /// Of rows of those who push pages out: pages that came back. `None` without such rows, or where it is not known.
+    pub back: Option<u64>,
     /// State of the cache at the end.
     pub memory: Memory,
     /// Events lost in the interval.
@@ -94,6 +99,7 @@ pub(crate) fn whole(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
         engine: plan.engine.name(),
         total: figures(&now.total.since(&before.total), plan),
         classic: None,
+        back: None,
         memory: now.memory,
         lost: now.lost.since(&before.lost),
         histograms: match (&now.latency, &before.latency) {

@@ -159,6 +159,7 @@ impl Pivot {
             who: item::who(by, &item, self.names.as_mut()),
             figures,
             classic: None,
+            back: None,
         };
         (ranked.into_iter().map(name).collect(), number)
     }

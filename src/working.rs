@@ -14,6 +14,7 @@ mod watch;
 
 pub use clock::Clock;
 pub use clock::Span;
+pub use clock::outdated;
 pub use clock::younger;
 pub use measure::Measured;
 pub(crate) use measure::Set;

@@ -215,6 +215,7 @@ fn interval() -> impl Strategy<Value = Interval> {
         who: Who { pid: Some(pid), uid: Some(uid), comm: Some(comm), ..Who::default() },
         figures,
         classic: None,
+        back: None,
     });
     let lost = vec(0_u64..1 << 40, 2).prop_map(|n| Lost {
         by_reason: ["requests_full", "recursion"].map(Into::into).into_iter().zip(n).collect(),
@@ -237,6 +238,7 @@ fn interval() -> impl Strategy<Value = Interval> {
             groups: rows.len(),
             rows,
             classic: None,
+            back: None,
         },
     )
 }

@@ -4,6 +4,7 @@
 #define CACHETOP_HOOKS_BLAME_H
 
 #include "../blame.h"
+#include "../growth.h"
 #include "attach.h"
 
 SEC("?tp_btf/mm_filemap_delete_from_page_cache")
@@ -70,6 +71,27 @@ SEC("?fexit/io_schedule")
 int blame_waited_fexit(u64 *ctx)
 {
 	blame_waited();
+	return 0;
+}
+
+SEC("?tp_btf/mm_lru_insertion")
+int blame_grew_btf(u64 *ctx)
+{
+	grew((void *)ctx[0]);
+	return 0;
+}
+
+SEC("?tp_btf/mm_vmscan_wakeup_kswapd")
+int blame_woke_btf(u64 *ctx)
+{
+	woke((u32)ctx[3]);
+	return 0;
+}
+
+SEC("?tp/vmscan/mm_vmscan_wakeup_kswapd")
+int blame_woke_tp(struct trace_event_raw_mm_vmscan_wakeup_kswapd *ctx)
+{
+	woke((u32)ctx->gfp_flags);
 	return 0;
 }
 

@@ -54,6 +54,20 @@ impl Bill {
         }
     }
 
+    /// As if this had been the first reading; of the rows those that pushed out most, the others by how they did.
+    #[must_use]
+    pub fn cut(self, most: usize) -> Raw {
+        let Self { mut rows, forgotten, strangers, .. } = self;
+        for (evictor, n) in rows.split_off(rows.len().min(most)) {
+            let other = Evictor { who: None, ..evictor };
+            match rows.iter_mut().find(|(known, _)| *known == other) {
+                Some((_, sum)) => sum.add(&n),
+                None => rows.push((other, n)),
+            }
+        }
+        Raw { rows, forgotten, strangers, ..Raw::default() }
+    }
+
     /// Leaves what concerns those that were asked for: what they pushed out, what they brought in again, and, if these are
     /// cgroups, what had been theirs. What is not known by whom is left out.
     pub fn choose(&mut self, mut theirs: impl FnMut(u64) -> bool) {
@@ -71,12 +85,8 @@ impl Bill {
 
 /// What rows are together.
 pub(super) fn sum<'a>(rows: impl Iterator<Item = &'a (Evictor, Counts)>) -> Counts {
-    rows.fold(Counts::default(), |sum, (_, n)| Counts {
-        out: sum.out + n.out,
-        back: sum.back + n.back,
-        refaulted: sum.refaulted + n.refaulted,
-        again: sum.again + n.again,
-        waits: sum.waits + n.waits,
-        waited_ns: sum.waited_ns + n.waited_ns,
+    rows.fold(Counts::default(), |mut sum, (_, n)| {
+        sum.add(n);
+        sum
     })
 }

@@ -65,7 +65,7 @@ pub struct Details {
     pub shares: HashMap<(u32, u64), u64>,
     /// What came back, and by whom.
     pub readers: HashMap<Reader, Came>,
-    /// Waits for which there was no room.
+    /// Waits for which there was no room, or whose end was passed by.
     pub untimed: u64,
 }
 

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::Bill;
 use super::Raw;
+use super::Room;
 use super::view::Shown;
 use crate::exit::Failure;
 use crate::figures::Figure;
@@ -68,15 +69,20 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
     let refaults = session.plan().sees(Event::RefaultOf);
     let comes = session.plan().sees(Event::PageBack);
     let waits = session.plan().sees(Event::WaitOf);
+    let grows = session.plan().sees(Event::MemoryTaken);
+    let wakes = session.plan().sees(Event::KswapdWoken);
     let mut pivot = Pivot { by: None, top: 0, filter: Filter::default(), names: Box::new(System::new()) };
     let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
     let mut live = Live::new(&mut session)?;
-    let before = read(&mut live, &mut names)?;
+    // What grew is known from before kswapd's pages are, and below to after: none of these is without what it was taken for.
+    let grown = read(&mut live, &mut names)?.grown;
+    let before = Raw { grown, ..read(&mut live, &mut names)? };
     // What is in rows of files is then in those of evictors, at the beginning and at the end.
     let before = Raw { details: read(&mut live, &mut names)?.details, ..before };
     Role::Count.take(&[])?;
     let began = Instant::now();
     let mut total = Total::default();
+    let (mut room, mut had) = (Room::default(), before.clone());
     let (wake, last) = loop {
         let next = (Instant::now() + STEP).min(began + options.time);
         let wake = wait.until(next).map_err(anyhow::Error::from)?;
@@ -84,9 +90,11 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
         live.tick()?;
         total.add(&live.interval(&mut pivot));
         let last = read(&mut live, &mut names)?;
+        room.add(&had, &last);
         if wake != Wake::Deadline || Instant::now() >= began + options.time {
             break (wake, last);
         }
+        had = last;
     };
     let mut bill = Bill::between(&before, &last);
     let some = options.chosen.any();
@@ -104,15 +112,24 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
     if let Some(all) = total.so_far().filter(|_| lost > 0) {
         notes.push(crate::loss::sentence(&all.lost));
     }
+    // Of a cgroup alone it is known whose pages they were, and what it grew by.
+    let group = filter.cgroup.filter(|_| filter.pid.is_none() && filter.comm.is_none());
+    let mut shares = room.shares();
     if some {
-        // Of a cgroup alone it is known whose pages they were.
-        let group = filter.cgroup.filter(|_| filter.pid.is_none() && filter.comm.is_none());
+        shares.retain(|(id, _)| {
+            let Some(want) = &group else { return false };
+            // What found no room may be what was chosen.
+            id.is_none_or(|id| crate::cgroup::is_below(&names.cgroup(id, 0).path, want))
+        });
         bill.choose(|owner| {
             group.as_ref().is_some_and(|want| crate::cgroup::is_below(&names.cgroup(owner, 0).path, want))
         });
     }
     if bill.details.untimed > 0 {
-        notes.push(format!("{} waits were not timed for want of room", bill.details.untimed));
+        notes.push(format!(
+            "{} waits were not timed: no room, or their end was passed by",
+            bill.details.untimed
+        ));
     }
     if bill.forgotten > 0 {
         notes.push(format!(
@@ -122,6 +139,9 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
     }
     let shown = Shown {
         bill: &bill,
+        room: (grows && (!some || group.is_some())).then_some(&room),
+        shares: &shares,
+        wakes,
         names: &mut names,
         seconds: began.elapsed().as_secs_f64(),
         evicted: figure(Figure::Evicted),
@@ -153,6 +173,11 @@ fn missing(session: &Session) -> Vec<String> {
                 .into(),
         );
     }
+    if !session.plan().sees(Event::MemoryTaken) {
+        out.push(
+            "for whom kswapd may have made room is not known here: nothing sees memory being taken".into(),
+        );
+    }
     out
 }
 
@@ -163,6 +188,9 @@ fn read(live: &mut Live<'_, Session>, names: &mut System) -> anyhow::Result<Raw>
         for id in [row.limit, row.by, row.owner].into_iter().filter(|id| *id != 0) {
             let _: Rc<_> = names.cgroup(id, 0);
         }
+    }
+    for id in raw.grown.keys().flatten().copied().filter(|id| *id != 0) {
+        let _: Rc<_> = names.cgroup(id, 0);
     }
     for id in raw.details.readers.keys().map(|reader| reader.by).filter(|id| *id != 0) {
         let _: Rc<_> = names.cgroup(id, 0);

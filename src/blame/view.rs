@@ -1,6 +1,7 @@
 //! The bill as text and as JSON.
 
 mod files;
+mod room;
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,9 @@ use super::Bill;
 use super::Counts;
 use super::Evictor;
 use super::How;
+use super::Room;
 use super::Row;
+use super::Share;
 use super::bill::sum;
 use crate::names::Names;
 use crate::text::foreign::Foreign;
@@ -22,6 +25,10 @@ const SENTENCES: usize = 3;
 /// What is shown.
 pub(super) struct Shown<'a> {
     pub(super) bill: &'a Bill,
+    /// For whom kswapd made room; `None`: not known.
+    pub(super) room: Option<&'a Room>,
+    /// The cgroups of it that are shown.
+    pub(super) shares: &'a [(Option<u64>, Share)],
     pub(super) names: &'a mut dyn Names,
     /// How long was looked.
     pub(super) seconds: f64,
@@ -33,6 +40,8 @@ pub(super) struct Shown<'a> {
     pub(super) comes: bool,
     pub(super) refaults: bool,
     pub(super) waits: bool,
+    /// Whether it is seen who wakes kswapd.
+    pub(super) wakes: bool,
     /// What was asked for, in words; empty for everything.
     pub(super) chosen: &'a str,
     /// Events that could not be accounted, of these programs and of those that count beside them.
@@ -123,6 +132,7 @@ impl Shown<'_> {
                 "refaulted_pages": self.refaulted,
                 "waited_s": self.waited(all.waited_ns),
             },
+            "kswapd": self.room_json(),
             "refaulted_of_unknown_pages": (self.refaults && self.chosen.is_empty()).then_some(bill.strangers),
             "forgotten_pages": bill.forgotten,
             "lost": { "total": self.lost },
@@ -185,6 +195,7 @@ impl Shown<'_> {
             );
         }
         out += &self.files();
+        out += &self.room();
         let sentences = self.sentences();
         if !sentences.is_empty() {
             let _ = writeln!(out, "\n{}", sentences.join("\n"));

@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::fd::FromRawFd as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -58,7 +59,11 @@ pub(super) fn look_up(mount: &Path, id: u64) -> Answer {
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     match fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())) {
         // Removed between the two calls: the kernel says so at the end.
-        Ok(path) if path.as_os_str().as_bytes().ends_with(b" (deleted)") => Answer::Gone,
+        Ok(path) if path.as_os_str().as_bytes().ends_with(b" (deleted)") => {
+            // Or that is its name.
+            let there = fs::symlink_metadata(&path).is_ok_and(|at| at.ino() == id);
+            if there { Answer::Path(path) } else { Answer::Gone }
+        }
         Ok(path) => Answer::Path(path),
         Err(_) => Answer::Refused,
     }
@@ -67,8 +72,6 @@ pub(super) fn look_up(mount: &Path, id: u64) -> Answer {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-
-    use std::os::unix::fs::MetadataExt as _;
 
     use super::*;
 
@@ -85,5 +88,18 @@ mod tests {
         let answer = look_up(mount, root.ino());
         // Only root may ask.
         assert!(matches!(&answer, Answer::Refused) || answer == Answer::Path(mount.into()), "{answer:?}");
+        if answer == Answer::Refused {
+            return;
+        }
+        // Anybody to whom a part of the tree was given can call one so.
+        let path = mount.join(format!("of-{}-(deleted) (deleted)", std::process::id()));
+        if fs::create_dir(&path).is_err() {
+            return;
+        }
+        let id = fs::metadata(&path).unwrap().ino();
+        let there = look_up(mount, id);
+        fs::remove_dir(&path).unwrap();
+        assert_ne!(look_up(mount, id), Answer::Path(path.clone()));
+        assert_eq!(there, Answer::Path(path));
     }
 }

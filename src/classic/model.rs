@@ -156,7 +156,7 @@ fn rows(interval: &mut Interval, before: &Sample, now: &Sample, plan: &Plan) {
                 comm: Some(p.comm.as_str().into()),
                 ..Who::default()
             };
-            others.push((figures.busy(), Row { who, figures: idle, classic: Some(figures) }));
+            others.push((figures.busy(), Row { who, figures: idle, classic: Some(figures), back: None }));
         }
     }
     others.sort_by(|(a, x), (b, y)| b.cmp(a).then(x.who.pid.cmp(&y.who.pid)));

@@ -15,7 +15,6 @@ use super::conflict;
 use super::help::Section;
 use super::read;
 use super::read::ColumnList;
-use super::values;
 use crate::exit::Failure;
 use crate::pivot::By;
 use crate::record::replay::When;
@@ -53,7 +52,7 @@ pub struct Args {
     pub iterations: Option<u64>,
 
     /// What rows stand for [default: process]
-    #[arg(long, value_name = "WHAT", value_parser = values::rows_of_top())]
+    #[arg(long, value_name = "WHAT", value_enum)]
     pub by: Option<By>,
 
     /// Sort by this column, or by 'busy' (all pages), 'id' or 'name' [default: busy]
@@ -149,6 +148,16 @@ impl CommandLine for Args {
         }
         if self.common.how.classic() && (self.by.is_some_and(|by| by != By::Process) || self.threads) {
             return conflict("the classic engine counts by process: take '--engine exact'");
+        }
+        if self.by == Some(By::Evictor) {
+            if self.replay.is_some() {
+                return conflict("'--by evictor' tells of now: it cannot be used with '--replay'");
+            }
+            if by_file {
+                return conflict(
+                    "'--by evictor' knows no files: it cannot be used with '--file' or '--mount'",
+                );
+            }
         }
         self.common.how.takes(&self.filters)?;
         if self.top.is_some() && !(self.batch || self.json) {

@@ -2,8 +2,6 @@
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use clap::builder::PossibleValuesParser;
-use clap::builder::TypedValueParser;
 
 use crate::du;
 use crate::options::OneOf;
@@ -11,13 +9,6 @@ use crate::pivot::By;
 use crate::report::Cold;
 use crate::text::numbers::Unit;
 use crate::top;
-
-/// What rows of `cachetop` stand for: all but evictors, which `cachestat` alone counts.
-pub fn rows_of_top() -> impl TypedValueParser<Value = By> {
-    let all = By::value_variants().iter().filter(|by| **by != By::Evictor);
-    PossibleValuesParser::new(all.filter_map(By::to_possible_value))
-        .try_map(|name| By::from_str(&name, false))
-}
 
 macro_rules! values {
     ($($type:ty { $($value:ident: $about:literal,)+ })+) => {$(

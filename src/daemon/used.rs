@@ -104,6 +104,7 @@ impl Watching {
         while self.watch.ends(at) <= after {
             at = self.watch.ends(at);
         }
+        self.watch.catch_up(after);
         let sets = self.watch.sets(attached, &self.watch.windows(at))?;
         self.watch.go_on(attached, names, after)?;
         self.next = self.watch.ends(at);

@@ -153,7 +153,7 @@ fn size_tables(
         maps.tried.set_max_entries(TRIED_RING)?;
     }
     if settings.wants.blame {
-        super::blame::size_tables(open)?;
+        super::blame::size_tables(open, settings.rows)?;
     }
     if settings.wants.bill {
         super::bill::size_tables(open)?;
@@ -254,10 +254,11 @@ impl Attached {
         let files =
             settings.wants.files.then(|| Files::new(&skel, settings.files)).transpose().map_err(load)?;
         if settings.wants.blame {
-            super::blame::hand_out(&skel).map_err(load)?;
+            super::blame::hand_out(&skel, settings.rows).map_err(load)?;
         }
         if settings.wants.bill {
             super::bill::hand_out(&skel).map_err(load)?;
+            super::growth::hand_out(&skel).map_err(load)?;
         }
         if let Some(by) = settings.wants.sketches {
             super::sketchroom::hand_out(&skel, by, sketch_rows(settings)).map_err(load)?;

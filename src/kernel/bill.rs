@@ -7,6 +7,7 @@ use libbpf_rs::MapFlags;
 
 use super::entries::entries;
 use super::entries::u32_at;
+use super::entries::u64_at;
 use super::files;
 use super::skel::CachetopSkel;
 use super::skel::OpenCachetopSkel;
@@ -37,7 +38,8 @@ pub(super) fn size_tables(open: &mut OpenCachetopSkel<'_>) -> libbpf_rs::Result<
     for map in [&mut maps.blame_files, &mut maps.blame_names, &mut maps.blame_names_free] {
         map.set_max_entries(FILES)?;
     }
-    maps.blame_waits.set_max_entries(WAITS)
+    maps.blame_waits.set_max_entries(WAITS)?;
+    super::growth::size_table(open)
 }
 
 /// Hands all names to the kernel programs. The lowest is taken first.
@@ -46,10 +48,6 @@ pub(super) fn hand_out(skel: &CachetopSkel<'_>) -> libbpf_rs::Result<()> {
         skel.maps.blame_names_free.update(&[], &n.to_ne_bytes(), MapFlags::ANY)?;
     }
     Ok(())
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }
 
 /// Decodes a `struct blame_reader_key` and a `struct blame_reader`.

@@ -3,6 +3,8 @@
 use libbpf_rs::MapCore as _;
 use libbpf_rs::MapFlags;
 
+use super::entries::u32_at;
+use super::entries::u64_at;
 use super::skel::CachetopSkel;
 use super::skel::OpenCachetopSkel;
 use crate::blame::Counts;
@@ -26,33 +28,30 @@ fn sets() -> u32 {
     u32::try_from((pages / WAYS).next_power_of_two().clamp(1024, MOST_SETS)).unwrap_or(1024)
 }
 
-/// Gives the tables their sizes, before they are loaded.
-pub(super) fn size_tables(open: &mut OpenCachetopSkel<'_>) -> libbpf_rs::Result<()> {
+/// With those for everybody: no more than there is room for threads.
+fn rows(threads: u32) -> u32 {
+    ROWS.min(threads.saturating_add(How::ALL.len() as u32))
+}
+
+/// Gives the tables their sizes, before they are loaded; there is room for so many threads.
+pub(super) fn size_tables(open: &mut OpenCachetopSkel<'_>, threads: u32) -> libbpf_rs::Result<()> {
     let sets = sets();
     if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
         rodata.blame_mask = sets - 1;
     }
     let maps = &mut open.maps;
     for map in [&mut maps.blame_rows, &mut maps.blame_numbers, &mut maps.blame_free] {
-        map.set_max_entries(ROWS)?;
+        map.set_max_entries(rows(threads))?;
     }
     maps.blame_pages.set_max_entries(sets)
 }
 
 /// Hands all rows to the kernel programs, but for those for everybody. The lowest is taken first.
-pub(super) fn hand_out(skel: &CachetopSkel<'_>) -> libbpf_rs::Result<()> {
-    for n in (How::ALL.len() as u32..ROWS).rev() {
+pub(super) fn hand_out(skel: &CachetopSkel<'_>, threads: u32) -> libbpf_rs::Result<()> {
+    for n in (How::ALL.len() as u32..rows(threads)).rev() {
         skel.maps.blame_free.update(&[], &n.to_ne_bytes(), MapFlags::ANY)?;
     }
     Ok(())
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
 }
 
 /// Decodes a `struct blame_row`; `None` where nothing was counted.

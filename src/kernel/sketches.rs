@@ -11,6 +11,7 @@ use libbpf_rs::MapFlags;
 
 use super::attach::Attached;
 use super::entries::u32_at;
+use super::entries::u64_at;
 use crate::sample::Comm;
 
 /// Bytes for each register (`SKETCH_RANKS`).
@@ -138,9 +139,11 @@ impl Attached {
     pub fn sketch_owners(&self) -> libbpf_rs::Result<Vec<SketchOwner>> {
         let numbers = super::entries::entries(&self.skel.maps.sketch_numbers)?;
         let mut owners = Vec::new();
-        for (_, number) in numbers {
+        for (key, number) in numbers {
             let owner = self.skel.maps.sketch_owners.lookup(&number, MapFlags::ANY)?;
-            owners.extend(owner.and_then(|bytes| decode(u32_at(&number, 0), &bytes)));
+            let owner = owner.and_then(|bytes| decode(u32_at(&number, 0), &bytes));
+            // A new one may still have what its predecessor was.
+            owners.extend(owner.map(|o| SketchOwner { a: u64_at(&key, 0), b: u64_at(&key, 8), ..o }));
         }
         Ok(owners)
     }

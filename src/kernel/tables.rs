@@ -108,8 +108,10 @@ impl Attached {
                 rows.push((who, counts));
             }
         }
+        // After them: what kswapd took was then taken from what had grown by then.
+        let grown = super::growth::read(&self.skel)?;
         let Some(bss) = self.skel.maps.bss_data.as_deref() else {
-            return Ok(Raw { rows, details, ..Raw::default() });
+            return Ok(Raw { grown, rows, details, ..Raw::default() });
         };
         // SAFETY: aligned words of a mapping that lives as long as the skeleton.
         let (forgotten, strangers) = unsafe {
@@ -118,7 +120,7 @@ impl Attached {
                 (&raw const bss.blame_strangers).read_volatile(),
             )
         };
-        Ok(Raw { rows, forgotten, strangers, details })
+        Ok(Raw { rows, forgotten, strangers, details, grown })
     }
 
     /// Runs of our programs that the kernel skipped: all programs together, and probes that were not even hit.

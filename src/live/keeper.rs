@@ -24,6 +24,7 @@ use crate::live::snapshot::Snapshot;
 use crate::live::snapshot::State;
 pub use crate::live::snapshot::View;
 use crate::live::whole::Whole;
+use crate::model::Interval;
 use crate::pivot::By;
 use crate::pivot::Filter;
 pub use crate::pivot::Id;
@@ -256,9 +257,11 @@ impl<'a> Keeper<'a> {
     /// What is said of the system as a whole; no rows.
     fn system(&mut self, before: &Arc<Sample>, now: &Arc<Sample>, view: View) -> Snapshot {
         self.pivot.filter.clone_from(&self.filter);
-        self.pivot.by = None;
+        // Rows of evictors are counted apart, and so is the line above them.
+        self.pivot.by = Some(view.by).filter(|by| *by == By::Evictor);
+        let system = self.pivot.interval(before, now, self.live.plan());
         Snapshot {
-            system: self.pivot.interval(before, now, self.live.plan()),
+            system: Interval { rows: Vec::new(), groups: 0, ..system },
             entries: Arc::default(),
             threads: Arc::default(),
             view,
@@ -384,6 +387,7 @@ impl<'a> Keeper<'a> {
                 row.who.clone_from(&entry.named.who);
                 row.figures = nothing(&row.figures);
                 row.classic = row.classic.map(|c| c.nothing());
+                row.back = row.back.map(|_| 0);
             }
         }
         kept.insert(entry.id().clone(), (entry, age + 1));

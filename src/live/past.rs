@@ -9,6 +9,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::blame::Bill;
+use crate::blame::Counts;
+use crate::blame::Evictor;
+use crate::blame::Raw;
 use crate::files::File;
 use crate::live::machine::Pulse;
 use crate::sample::Comm;
@@ -30,6 +34,10 @@ const AGE: Duration = Duration::from_secs(600);
 const ROOM: usize = 2 << 20;
 /// Rows of an interval, of threads and of files.
 const ROWS: usize = 512;
+/// Rows of evictors; what the others pushed out is kept by how they did.
+const EVICTORS: usize = 128;
+/// What one takes.
+const EVICTOR: usize = size_of::<(Evictor, Counts)>() + 16;
 /// What a file takes beside its name.
 const FILE: usize = 120;
 
@@ -46,6 +54,7 @@ struct Packed {
     data: Box<[u8]>,
     cut: (bool, bool),
     files: Box<[Arc<File>]>,
+    evictors: Option<Arc<Raw>>,
     size: usize,
 }
 
@@ -105,7 +114,14 @@ impl Past {
         let known: HashSet<_> =
             self.all.back().map(|p| p.files.iter().map(Arc::as_ptr).collect()).unwrap_or_default();
         let new = files.iter().filter(|f| !known.contains(&Arc::as_ptr(f))).map(|f| f.name.len() + FILE);
-        let size = size_of::<Packed>() + to.len() + files.len() * size_of::<Arc<File>>() + new.sum::<usize>();
+        let both = before.evictors.as_deref().zip(now.evictors.as_deref());
+        let evictors = both.map(|(had, has)| Bill::between(had, has).cut(EVICTORS));
+        let of_evictors = evictors.as_ref().map_or(0, |raw| raw.rows.len() * EVICTOR);
+        let size = size_of::<Packed>()
+            + of_evictors
+            + to.len()
+            + files.len() * size_of::<Arc<File>>()
+            + new.sum::<usize>();
         let mut lost = now.lost.since(&before.lost);
         lost.by_reason.retain(|(_, n)| *n > 0);
         self.size += size;
@@ -121,6 +137,7 @@ impl Past {
             data: to.into(),
             cut: (now.rows.len() > ROWS, now.files.len() > ROWS),
             files: files.into(),
+            evictors: evictors.map(Arc::new),
             size,
         });
         let old = |p: &Packed| now.at.since(p.to) > AGE;
@@ -160,7 +177,7 @@ impl Past {
             lost: packed.lost.clone(),
             memory: packed.memory,
             classic: None,
-            evictors: None,
+            evictors: packed.evictors.clone(),
             followed: None,
         };
         let mut gone = Vec::new();
@@ -178,6 +195,7 @@ impl Past {
             rows: Vec::new(),
             files: Vec::new(),
             lost: Lost::default(),
+            evictors: now.evictors.as_ref().map(|_| Arc::default()),
             ..now.clone()
         };
         let Packed { number, pulse, cut, .. } = *packed;

@@ -187,7 +187,7 @@ impl Counted {
         match &entry.from {
             From::Row(row) => row.as_ref().clone(),
             From::Counters(place) => {
-                Row { who: entry.named.who.clone(), figures: self.figures(*place), classic: None }
+                Row { who: entry.named.who.clone(), figures: self.figures(*place), classic: None, back: None }
             }
         }
     }

@@ -29,6 +29,7 @@ fn sum(run: Option<Interval>, interval: &Interval) -> Interval {
         sum.seconds += run.seconds;
         sum.total = add(&run.total, &interval.total);
         sum.classic = run.classic.zip(interval.classic).map(|(a, b)| a.and(&b));
+        sum.back = run.back.zip(interval.back).map(|(a, b)| a.saturating_add(b));
         if let (Some(sum), Some(run)) = (&mut sum.histograms, &run.histograms) {
             sum.add(run);
         }

@@ -182,6 +182,8 @@ impl Whole {
         self.sum.lost.clone_from(&now.lost);
         self.sum.memory = now.memory;
         self.sum.classic.clone_from(&now.classic);
+        // These rise since the start by themselves.
+        self.sum.evictors.clone_from(&now.evictors);
         let mut takes = |item: &Item<'_>| filter.is_empty() || filter.takes(item, names);
         let sum = &mut self.sum;
         let threads =

@@ -50,8 +50,11 @@ impl Who {
     pub fn pushed(&self) -> Foreign {
         let none = || Foreign::from("-");
         let owner = self.owner.clone().unwrap_or_else(none).with(" <- ");
-        let Some(process) = &self.comm else { return owner.with("kswapd") };
-        let by = owner.and(&self.cgroup.clone().unwrap_or_else(none)).with(" (").and(process).with(")");
+        if self.comm.is_none() && self.cgroup.is_none() {
+            return owner.with(self.how.unwrap_or("-")); // the kernel itself
+        }
+        let known = |name: &Option<Foreign>| name.clone().unwrap_or_else(none);
+        let by = owner.and(&known(&self.cgroup)).with(" (").and(&known(&self.comm)).with(")");
         match &self.limit_of {
             Some(of) => by.with(", limit of ").and(of),
             None => by,

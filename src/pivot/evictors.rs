@@ -57,6 +57,8 @@ pub(super) fn put(
     let mut bill = Bill::between(had, has);
     let refaults = plan.sees(Event::RefaultOf);
     let mut unknown = bill.strangers;
+    // What found no room may be what was chosen.
+    let known = filter.is_empty() || bill.rows.iter().all(|(who, _)| who.who.is_some());
     if !filter.is_empty() {
         unknown = 0;
         let group = filter.cgroup.as_ref().filter(|_| filter.pid.is_none() && filter.comm.is_none());
@@ -64,10 +66,14 @@ pub(super) fn put(
             group.is_some_and(|want| crate::cgroup::is_below(&names.cgroup(owner, 0).path, want))
         });
     }
-    let line = figures(&bill.rows, unknown, refaults);
+    let line = if known { figures(&bill.rows, unknown, refaults) } else { Figures::unknown() };
+    let back = |rows: &[(Evictor, Counts)]| {
+        plan.sees(Event::PageBack).then(|| rows.iter().fold(0, |sum: u64, (_, n)| sum.saturating_add(n.back)))
+    };
+    out.back = back(&bill.rows).filter(|_| known);
     for figure in [Figure::Evicted, Figure::Removed, Figure::Refaulted] {
-        if let Some(n) = line.get(figure) {
-            out.total.set(figure, Some(n));
+        if !known || line.get(figure).is_some() {
+            out.total.set(figure, line.get(figure));
         }
     }
     // Runs of a command and what was asked for make rows of their own below, which are one here.
@@ -87,9 +93,10 @@ pub(super) fn put(
     let row = |all: &Vec<(Evictor, Counts)>| {
         let (evictor, _) = all.first()?;
         let figures = figures(all, 0, refaults);
-        let nothing = !Figure::ALL.iter().any(|f| figures.get(*f).is_some_and(|n| n > 0));
+        let back = back(all);
+        let nothing = back.unwrap_or(0) == 0 && super::idle(&figures);
         let who = who(evictor, evictor.who.as_ref()?, names);
-        (!nothing).then_some(Row { who, figures, classic: None })
+        (!nothing).then_some(Row { who, figures, classic: None, back })
     };
     out.rows = rows.iter().filter_map(row).collect();
     out.groups = out.rows.len();

@@ -43,7 +43,8 @@ pub(crate) fn both(a: &Row, b: &Row) -> Row {
         figures.set(*figure, both.map(|(a, b)| a.saturating_add(b)));
     }
     let classic = a.classic.zip(b.classic).map(|(a, b)| a.and(&b));
-    Row { who: nobody(), figures, classic }
+    let back = a.back.zip(b.back).map(|(a, b)| a.saturating_add(b));
+    Row { who: nobody(), figures, classic, back }
 }
 
 /// The row for what the rows of an interval leave of the line above them, of which rows can know `line`; `None` where
@@ -69,6 +70,8 @@ pub(super) fn row(interval: &Interval, line: Figures, by: By) -> Option<Row> {
         let dirtied = classic.and_then(|c| c.get(crate::classic::Counter::BufferDirtied));
         figures.set(Figure::BufferDirtied, dirtied);
     }
-    let nothing = idle(&figures) && classic.is_none_or(|c| c.busy() == 0);
-    (!nothing).then(|| Row { who: nobody(), figures, classic })
+    let back = interval.rows.iter().try_fold(0, |sum: u64, row| sum.checked_add(row.back?));
+    let back = interval.back.zip(back).and_then(|(line, shown)| line.checked_sub(shown));
+    let nothing = idle(&figures) && back.unwrap_or(0) == 0 && classic.is_none_or(|c| c.busy() == 0);
+    (!nothing).then(|| Row { who: nobody(), figures, classic, back })
 }

@@ -206,6 +206,10 @@ rows! {
       Trampolines(Bill, WakePage) {
           WaitOfEnded "blame_waited_fexit" Trampoline("io_schedule"),
           WaitOf "blame_wait_kprobe" Kprobe("io_schedule") } ]
+    // For whom kswapd may have made room. The first is run under the lock of the list, with interrupts off.
+    [ Any(Bill) { MemoryTaken "blame_grew_btf" Btf("mm_lru_insertion") } => QuietLock ]
+    [ Any(Bill) { KswapdWoken "blame_woke_btf" Btf("mm_vmscan_wakeup_kswapd") }
+      Any(Bill) { KswapdWoken "blame_woke_tp" Classic("vmscan", "mm_vmscan_wakeup_kswapd") } ]
 
     // Read requests as they are made: `run_of` tells which command they are of.
     [ Any(Tried) { RequestMade "tried_btf" Btf("sys_enter") }

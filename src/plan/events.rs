@@ -25,6 +25,8 @@ events! {
     RefaultOf = "page read back in, of whom";
     WaitOf = "wait for a page that came back";
     WaitOfEnded = "wait for a page that came back ended";
+    MemoryTaken = "memory taken, by whom";
+    KswapdWoken = "kswapd woken, by whom";
     RequestMade = "read request made";
     BufferDirtied = "buffer dirtied";
     ThreadNamed = "thread gets a name";

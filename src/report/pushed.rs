@@ -12,6 +12,7 @@ use crate::blame::How;
 use crate::blame::Raw;
 use crate::names::Names;
 use crate::sample::Follow;
+use crate::text::foreign;
 use crate::text::foreign::Foreign;
 
 /// Rows that a report keeps.
@@ -26,10 +27,23 @@ const STEP: Duration = Duration::from_secs(1);
 /// Who took pages out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct By {
-    /// The cgroup of its thread; `None`: kswapd.
+    /// The cgroup of its thread; `None`: the kernel did it by itself.
     pub cgroup: Option<Foreign>,
-    /// The name of the process; `None`: kswapd.
+    /// The name of the process; `None`: it has none, or the kernel did it by itself.
     pub process: Option<Foreign>,
+}
+
+impl By {
+    /// Whoever did it, in words; what the kernel does by itself is called by how it does it.
+    #[must_use]
+    pub fn called(&self, own: bool, how: Option<&str>) -> String {
+        let process = foreign::or(self.process.as_ref(), "-");
+        match (own, &self.cgroup) {
+            (true, _) => format!("the command ({process})"),
+            (false, None) if self.process.is_none() => how.unwrap_or("-").into(),
+            (false, group) => format!("{} ({process})", foreign::or(group.as_ref(), "-")),
+        }
+    }
 }
 
 /// Who pushed whose pages out in one way.

@@ -64,7 +64,8 @@ pub(super) struct Trial {
     keeper: Keeper,
     /// As it was, as it is tried, `POSIX_FADV_RANDOM`, `POSIX_FADV_SEQUENTIAL`.
     simulated: [Simulation; 4],
-    lost: u64,
+    /// Of run 1, and of run 2.
+    lost: [u64; 2],
     changes: Vec<Change>,
 }
 
@@ -77,13 +78,15 @@ impl Trial {
         let pages = u32::try_from(kb * 1024 / units::page()).unwrap_or(u32::MAX);
         let settings = [Setting::AsItWas, Setting::Pages(pages), Setting::Random, Setting::Sequential];
         let (simulated, changes) = (settings.map(Simulation::new), Vec::new());
-        Ok(Self { kb, keeper: Keeper::start()?, simulated, lost: 0, changes })
+        Ok(Self { kb, keeper: Keeper::start()?, simulated, lost: [0; 2], changes })
     }
 
     /// Requests as they come, and how many did not come; those of the first run are simulated.
     pub(super) fn note(&mut self, requests: &[Request], lost: u64) {
         if self.changes.is_empty() {
-            self.lost = lost;
+            self.lost[0] = lost;
+        } else {
+            self.lost[1] = lost.saturating_sub(self.lost[0]);
         }
         for request in requests {
             match (request.late, request.run) {

@@ -55,11 +55,23 @@ pub fn default_columns(engine: Engine) -> Vec<&'static Column> {
     }
 }
 
+/// The columns of rows of those who push pages out.
+const EVICTORS: &[&str] = &["out", "back", "refaulted"];
+
+/// The columns of rows of those who push pages out.
+#[must_use]
+pub fn of_evictors() -> Vec<&'static Column> {
+    columns::set(EVICTORS)
+}
+
 /// Whether a column can be known in a row of this kind at all.
 #[must_use]
 pub fn suits(column: &Column, by: By) -> bool {
     if column.is_classic() {
         return by == By::Process;
+    }
+    if by == By::Evictor {
+        return EVICTORS.contains(&column.id);
     }
     match column.figure() {
         Some(figure) => !by.files() || figure.by_file(),
@@ -70,7 +82,8 @@ pub fn suits(column: &Column, by: By) -> bool {
 /// Whether a column can be known in a row of any kind.
 #[must_use]
 pub fn suits_rows(column: &Column) -> bool {
-    suits(column, By::Process) && column.figure().is_none_or(|f| f.scope() == Scope::Row)
+    suits(column, By::Evictor)
+        || suits(column, By::Process) && column.figure().is_none_or(|f| f.scope() == Scope::Row)
 }
 
 /// Its title: as in `cachestat`, but for the ratio, which is called as in bcc's `cachetop`, and for what has a letter

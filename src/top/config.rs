@@ -133,9 +133,6 @@ fn apply(text: &str, settings: &mut Settings) -> Result<(), String> {
     }
     if let Some(by) = kept.by {
         settings.by = choice::<By>("by", &by)?;
-        if settings.by == By::Evictor {
-            return Err("by: rows of evictors are 'cachestat --by evictor'".into());
-        }
     }
     if let Some(unit) = kept.unit {
         settings.unit = choice::<Unit>("unit", &unit)?;

@@ -40,9 +40,10 @@ pub fn count(options: &Options, config: Option<PathBuf>) -> Result<Counting, Fai
     let files = !options.no_files && !classic;
     let shown = options.changes.columns.iter().flatten().any(|c| c.id == "stall_s");
     let latency = options.latency || options.output == Output::Json || shown;
-    let session = options
-        .counting
-        .session(Wants { latency, files, around: true, buffers: true, ..Wants::default() }, only);
+    // Programs of their own, at each page that comes and goes: for who begins with such rows.
+    let blame = !classic && settings(options, Engine::Exact)?.0.by == By::Evictor;
+    let wants = Wants { latency, files, around: true, buffers: true, blame, ..Wants::default() };
+    let session = options.counting.session(wants, only);
     let engines = Engines::open(&session, options.counting.engine)
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     let text =
@@ -59,6 +60,7 @@ pub fn count(options: &Options, config: Option<PathBuf>) -> Result<Counting, Fai
         only: options.chosen.words(),
         told_of_ends: crate::wait::sees_all_processes(),
         files: files && engine != Engine::Classic,
+        evictors: blame && engine == Engine::Exact,
         by_file: options.chosen.by_file(),
         latency: latency && engine != Engine::Classic,
         page_size: rustix::param::page_size() as u64,
@@ -93,6 +95,10 @@ pub fn settings(options: &Options, engine: Engine) -> Result<(Settings, Option<P
         settings.threads = false;
     }
     if options.no_files && settings.by.files() || options.chosen.by_file() && settings.by == By::Thread {
+        settings.by = By::Process;
+    }
+    if settings.by == By::Evictor && (options.replay.is_some() || options.chosen.by_file()) {
+        // Neither of recordings nor by file is known who pushes pages out.
         settings.by = By::Process;
     }
     Ok((settings, path))

@@ -98,7 +98,7 @@ impl Keeper<'_> {
         let rows =
             sum.rows.iter().filter(|r| has_thread(by, who, r, names) && plain.takes(&of_row(r), names));
         let rows: Vec<_> = rows.cloned().collect();
-        let timed = sum.latency.is_some() && !by.files() && !plain.files();
+        let timed = sum.latency.is_some() && by != By::Evictor && !by.files() && !plain.files();
         let latency = timed.then(|| {
             let mut out = Box::<Histograms>::default();
             rows.iter().filter_map(|r| r.latency.as_ref()).for_each(|h| out.add(h));

@@ -209,6 +209,7 @@ impl Asked<'_> {
         let mut numbers = [who.pid, who.tid].into_iter().flatten();
         test(&layout::name(self.by, who).raw())
             || self.argv.is_some_and(|a| test(&a.raw()))
+            || who.how.is_some_and(test)
             || words.into_iter().flatten().any(|w| test(&w.raw()))
             || numbers.any(|n| test(&n.to_string()))
     }
@@ -245,7 +246,7 @@ mod tests {
             unit: Some("db.service".into()),
             ..Who::default()
         };
-        let row = Row { who, figures, classic: None };
+        let row = Row { who, figures, classic: None, back: None };
         let numbers =
             Numbers { unit: Unit::Pages, page_size: 4096, show: Show::Rate, seconds: 2.0, counted: None };
         let argv = argv.map(Foreign::from);

@@ -155,6 +155,7 @@ pub const KEYS: &[Binding] = &[
     bind(&[char('6')], Action::Pivot(By::File), "6", "files: what is used"),
     bind(&[char('7')], Action::Pivot(By::Mount), "7", "mounts: on which one"),
     bind(&[char('8')], Action::Pivot(By::Device), "8", "devices: what has to work"),
+    bind(&[char('9')], Action::Pivot(By::Evictor), "9", "evictors: who pushes out"),
     bind(&[char('<'), char(',')], Action::SortLeft, "< >", "sort by another column"),
     bind(&[char('>'), char('.'), plain(KeyCode::F(6))], Action::SortRight, "", ""),
     bind(&[char('r'), char('R')], Action::Reverse, "r", "reverse the order"),
@@ -207,7 +208,7 @@ pub fn others() -> impl Iterator<Item = (&'static str, &'static str)> {
     KEYS.iter().filter(|b| !b.label.is_empty() && !is_view(b)).map(|b| (b.label, b.about))
 }
 
-/// What rows can stand for: the keys of the eight views.
+/// What rows can stand for: the keys of the views.
 pub fn views() -> impl Iterator<Item = (&'static str, &'static str)> {
     KEYS.iter().filter(|b| is_view(b)).map(|b| (b.label, b.about))
 }

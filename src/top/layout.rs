@@ -30,6 +30,8 @@ pub enum Lead {
     Device,
     /// Container, pod or unit.
     Unit,
+    /// How pages are pushed out.
+    How,
     /// A bar for the part that it has of all that happened.
     Share,
 }
@@ -54,6 +56,7 @@ impl Lead {
             Lead::User => "USER",
             Lead::Device => "DEVICE",
             Lead::Unit => "UNIT",
+            Lead::How => "HOW",
             Lead::Share => "SHARE",
         }
     }
@@ -67,6 +70,7 @@ impl Lead {
             Lead::User => 8,
             Lead::Device => 14,
             Lead::Unit => 16,
+            Lead::How => 11,
             Lead::Share => 6,
         }
     }
@@ -74,7 +78,7 @@ impl Lead {
     /// Whether it begins at the left of its column.
     #[must_use]
     pub const fn left(self) -> bool {
-        matches!(self, Lead::User | Lead::Device | Lead::Unit | Lead::Share)
+        matches!(self, Lead::User | Lead::Device | Lead::Unit | Lead::How | Lead::Share)
     }
 
     /// The cell.
@@ -89,6 +93,7 @@ impl Lead {
             Lead::Device => foreign::or(who.device.as_ref(), "-"),
             // Drawn over it.
             Lead::Share => String::new(),
+            Lead::How => who.how.unwrap_or("-").into(),
             Lead::Unit => {
                 beginning(&foreign::or(who.container.as_ref().or(who.unit.as_ref()), "-"), self.width())
             }
@@ -184,6 +189,7 @@ impl Layout {
             By::Thread if width >= 60 => &[Lead::Pid, Lead::Tid],
             By::Thread => &[Lead::Tid],
             By::Mount if width >= 60 => &[Lead::Device],
+            By::Evictor if width >= 40 => &[Lead::How],
             By::User if width >= 60 => &[Lead::Uid],
             _ => &[],
         };
@@ -232,7 +238,9 @@ mod tests {
     #[test]
     fn every_width_fits() {
         let wanted = cells::default_columns(Engine::Exact);
-        for by in [By::Process, By::Thread, By::User, By::Cgroup, By::File, By::Mount, By::Device] {
+        for by in
+            [By::Process, By::Thread, By::User, By::Cgroup, By::File, By::Mount, By::Device, By::Evictor]
+        {
             for width in 0..300 {
                 let l = Layout::new(
                     by,

@@ -181,7 +181,8 @@ pub fn commands(by: By, who: &Who) -> Vec<Vec<OsString>> {
             ],
             None => Vec::new(),
         },
-        By::User | By::Device | By::Evictor => Vec::new(),
+        By::Evictor => vec![line(&["cachestat", "--blame", "60"])],
+        By::User | By::Device => Vec::new(),
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Scene {
     pub told_of_ends: bool,
     /// Files are counted.
     pub files: bool,
+    /// Who pushes pages out of the cache is counted.
+    pub evictors: bool,
     /// Only some files count, so that rows have what is counted by file.
     pub by_file: bool,
     /// Read calls are timed.

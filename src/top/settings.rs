@@ -118,6 +118,13 @@ impl Settings {
             return own.clone();
         }
         let all = self.columns.iter().copied();
+        if by == By::Evictor {
+            // None of the usual ones is theirs.
+            let chosen = all.filter(|c| !self.columns_are_default && scene.suits(c, by));
+            return Some(chosen.collect())
+                .filter(|c: &Vec<_>| !c.is_empty())
+                .unwrap_or_else(|| cells::of_evictors().into_iter().filter(|c| scene.knows(c)).collect());
+        }
         match self.columns_are_default {
             true => all.filter(|c| scene.suits(c, by)).collect(),
             false => all.collect(),

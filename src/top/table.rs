@@ -17,6 +17,7 @@ use crate::text::foreign::Foreign;
 use crate::text::table::pad;
 use crate::text::width::beginning;
 use crate::text::width::ending;
+use crate::text::width::shortened;
 use crate::top::argv;
 use crate::top::argv::Argv;
 use crate::top::filter::Asked;
@@ -118,7 +119,7 @@ fn value_in(column: &Column, counted: &Counted, entry: &Entry) -> Value {
         From::Row(row) => column.value(&Line::from(row.as_ref())),
         From::Counters(place) => {
             let figures = counted.figures(*place);
-            column.value(&Line { figures: &figures, classic: None, system: None })
+            column.value(&Line { figures: &figures, classic: None, system: None, back: None })
         }
     }
 }
@@ -247,6 +248,7 @@ impl Look<'_> {
         // Of a path the end tells most, of a command the beginning.
         out += &match self.by {
             By::Process | By::Thread | By::Comm | By::User => beginning(&name, room),
+            By::Evictor => shortened(&name, room),
             _ => ending(&name, room),
         };
         out

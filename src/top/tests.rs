@@ -3,6 +3,7 @@
 
 mod cost;
 mod ended;
+mod evictors;
 mod frames;
 mod keys;
 mod looks;
@@ -55,6 +56,7 @@ fn scene() -> Scene {
         unknown: Vec::new(),
         told_of_ends: true,
         files: true,
+        evictors: false,
         by_file: false,
         latency: false,
         page_size: 4096,
@@ -75,7 +77,7 @@ fn process(pid: u32, comm: &str, values: &[(Figure, u64)]) -> Row {
         cgroup: Some("/user.slice".into()),
         ..Who::default()
     };
-    Row { who, figures: fixtures::figures(values), classic: None }
+    Row { who, figures: fixtures::figures(values), classic: None, back: None }
 }
 
 fn reads(hits: u64, ahead: u64, misses: u64) -> Vec<(Figure, u64)> {

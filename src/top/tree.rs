@@ -271,7 +271,7 @@ fn branches(
         let number = match sort {
             Sort::Column(column) => {
                 let figures = sapling.all.clone().unwrap_or_else(Figures::unknown);
-                let line = Line { figures: &figures, classic: None, system: None };
+                let line = Line { figures: &figures, classic: None, system: None, back: None };
                 -column.value(&line).sort_key()
             }
             #[allow(clippy::cast_precision_loss)]
@@ -299,6 +299,7 @@ fn branches(
             who: sapling.who.clone(),
             figures: figures.clone().unwrap_or_else(Figures::unknown),
             classic: None,
+            back: None,
         };
         let busy = if tree == Tree::Below { sapling.busy.1 } else { sapling.busy.0 };
         let own = lasts.get(1..).unwrap_or_default();

@@ -78,6 +78,7 @@ pub(crate) fn interval(total: Figures) -> Interval {
         engine: "exact",
         total,
         classic: None,
+        back: None,
         memory: MEMORY,
         lost: Lost { by_reason: vec![("recursion".into(), 0)] },
         histograms: None,
@@ -121,6 +122,7 @@ pub(crate) fn with_rows() -> Interval {
             (Figure::ReadBytes, (hits + misses) * 4096),
         ]),
         classic: None,
+        back: None,
     };
     let rows = vec![
         row(1234, 1000, "postgres", 8000, 4),

@@ -84,6 +84,7 @@ fn row(row: &Row, by: Option<By>) -> Value {
         out.insert("owner".into(), json!(who.owner));
         out.insert("limit_of".into(), json!(who.limit_of));
         out.insert("cache".into(), Value::Object(group("cache", &row.figures)));
+        out.insert("back_pages".into(), json!(row.back));
     }
     out.extend(row.classic.as_ref().map(classic));
     Value::Object(out)
@@ -111,6 +112,9 @@ impl Json {
             cache.insert("cached_bytes".into(), json!(interval.memory.cached_bytes));
             cache.insert("buffers_bytes".into(), json!(interval.memory.buffers_bytes));
             cache.insert("dirty_bytes".into(), json!(interval.memory.dirty_bytes));
+        }
+        if self.by == Some(By::Evictor) {
+            out.insert("back_pages".into(), json!(interval.back));
         }
         out.extend(interval.classic.as_ref().map(classic));
         // Powers of two: read calls by nanoseconds, windows by pages (see docs and --help).

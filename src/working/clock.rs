@@ -16,6 +16,12 @@ pub struct Span {
     slots: u64,
 }
 
+/// Whether a mark of the time of the mark `now` is older than any window when so many slots have passed since.
+#[must_use]
+pub const fn outdated(now: u8, passed: u64, mark: u8) -> bool {
+    mark != 0 && age(now, mark).saturating_add(passed) >= KEPT
+}
+
 impl Span {
     /// The slot with this mark, and those before it: so many slots, 254 at most.
     #[must_use]
@@ -84,11 +90,16 @@ impl Clock {
         if end == after { self.begins(slot + 2) } else { end }
     }
 
+    /// The number of the slot, from 0, of what happens just after so long.
+    #[must_use]
+    pub fn number(self, after: Duration) -> u64 {
+        self.slot(after + Duration::from_nanos(1))
+    }
+
     /// The mark of what happens just after so long.
     #[must_use]
     pub fn mark(self, after: Duration) -> u8 {
-        let slot = self.slot(after + Duration::from_nanos(1));
-        (slot % MARKS) as u8 + 1
+        (self.number(after) % MARKS) as u8 + 1
     }
 
     /// The slots that make up this window, up to so long after the beginning, and how long they are together: as long as the
@@ -133,6 +144,23 @@ mod tests {
             assert!(span.has(last) && !Span::new(last, 4).has(clock.mark(s(time))), "{time}");
         }
         assert_eq!(Clock::new(s(59)).window(s(59), s(60)), None);
+    }
+
+    /// A mark comes again after 255 slots: what was slept through must not make old ones young.
+    #[test]
+    fn what_is_slept_through_counts() {
+        let clock = Clock::new(s(15));
+        let (before, after) = (s(58 * 60), s(68 * 60));
+        let passed = clock.number(after) - clock.number(before);
+        assert_eq!(passed, 40);
+        let (span, _) = clock.window(after, s(300)).unwrap();
+        let early = clock.mark(s(60));
+        assert!(span.has(early) && outdated(clock.mark(before), passed, early), "of the first minute");
+        for minutes in [9, 30, 57] {
+            let mark = clock.mark(s(minutes * 60));
+            assert!(!outdated(clock.mark(before), passed, mark), "{minutes}");
+        }
+        assert!(!outdated(clock.mark(before), passed, 0) && outdated(7, u64::MAX, 7));
     }
 
     #[test]

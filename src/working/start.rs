@@ -142,6 +142,7 @@ impl Told<'_> {
             let after = began.elapsed();
             // Requests of which nobody has seen the end yet are counted by this reading.
             let lost = self.tick()?;
+            self.watch.catch_up(after);
             if wake != Wake::Deadline || after >= time {
                 self.session.attached().mark_pages(0);
                 let after = after.min(time);

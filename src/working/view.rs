@@ -170,7 +170,7 @@ impl Shown<'_> {
         }
         for (name, length) in names().zip(all.windows.lengths()) {
             match length {
-                Ok(long) if long.as_secs() % 60 != 0 && name != "watched" => {
+                Ok(long) if long.as_nanos() % 60_000_000_000 != 0 && name != "watched" => {
                     _ = writeln!(out, "{name}: of the last {:.1} s", long.as_secs_f64());
                 }
                 _ => {}
@@ -264,6 +264,7 @@ ERROR: 95 of 100 figures are off by no more.
         assert!(!text.contains('\x1b'));
         let all: Value = serde_json::from_str(&text).unwrap();
         let all = &all["working_set"];
+        assert_eq!(crate::schema_check::check_as("working_set", all), [""; 0]);
         assert_eq!(all["time"], "1970-01-01T00:00:00.000Z");
         assert_eq!(all["windows"][0], json!({ "window": "1m", "seconds": 60.0, "reason": null }));
         assert_eq!(all["windows"][1]["reason"], "not watched for so long");

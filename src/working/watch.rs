@@ -11,6 +11,7 @@ use std::time::Instant;
 use super::Clock;
 use super::measure::Set;
 use super::measure::Windows;
+use super::outdated;
 use super::view::Who;
 use super::younger;
 use crate::files::Dev;
@@ -85,8 +86,9 @@ pub(crate) struct Watch {
     owners: SketchBy,
     clock: Clock,
     began: Instant,
-    /// Of the slot that it is.
+    /// Of the slot that it is, and its number.
     mark: u8,
+    slot: u64,
     known: Known,
     ended: Ended,
 }
@@ -109,6 +111,7 @@ impl Watch {
             clock,
             began: Instant::now(),
             mark: 0,
+            slot: 0,
             known: Known::default(),
             ended: Ended { told, ..Ended::default() },
         })
@@ -117,7 +120,7 @@ impl Watch {
     /// From here on pages are marked.
     pub(crate) fn begin(&mut self, attached: &mut Attached) {
         self.began = Instant::now();
-        self.mark = self.clock.mark(Duration::ZERO);
+        (self.mark, self.slot) = (self.clock.mark(Duration::ZERO), 0);
         attached.mark_pages(self.mark);
     }
 
@@ -159,6 +162,18 @@ impl Watch {
         self.clock.ends(after)
     }
 
+    /// Takes away what has become too old while slots were slept through (the process was stopped, or its disk hung): marks come
+    /// again, and would be young ones. To be called before it is measured, so long after the beginning.
+    pub(crate) fn catch_up(&mut self, after: Duration) {
+        let passed = self.clock.number(after).saturating_sub(self.slot);
+        // The next slot is what `go_on` is for.
+        if passed > 1 {
+            let now = self.mark;
+            self.sketches.forget(|mark| outdated(now, passed, mark));
+            self.ended.marks.iter_mut().filter(|m| outdated(now, passed, **m)).for_each(|m| *m = 0);
+        }
+    }
+
     /// Begins the next slot if it is time, so long after the beginning, and makes room.
     pub(crate) fn go_on(
         &mut self,
@@ -167,8 +182,8 @@ impl Watch {
         after: Duration,
     ) -> anyhow::Result<()> {
         let now = self.clock.mark(after);
-        if now != self.mark {
-            self.mark = now;
+        if self.clock.number(after) != self.slot {
+            (self.mark, self.slot) = (now, self.clock.number(after));
             attached.mark_pages(now);
             if after > HOUR && now % SWEEP == 0 {
                 let old = |mark| self.clock.is_old(after, mark);

@@ -16,10 +16,10 @@ use crate::whatif::hierarchy;
 const MIB: u64 = 1 << 20;
 
 /// A cgroup with a name that acts, where it is printed as it is.
-struct Group(PathBuf);
+pub struct Group(pub PathBuf);
 
 impl Group {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let _ = fs::write(hierarchy().join("cgroup.subtree_control"), "+memory");
         let group = Self(hierarchy().join(format!("{name}\x1b[2J-{}", std::process::id())));
         fs::create_dir(&group.0).unwrap();

@@ -14,6 +14,7 @@ mod command;
 mod counting;
 mod daemon;
 mod ending;
+mod evictors;
 mod hostile;
 mod many;
 mod outputs;
@@ -101,6 +102,8 @@ const TESTS: &[Test] = &[
     ("what_if_of_nothing", whatif::what_if_of_nothing),
     ("blame_of_a_command", blame::blame_of_a_command),
     ("blame_of_a_scan", blame::blame_of_a_scan),
+    ("evictors_that_have_no_room", evictors::evictors_that_have_no_room),
+    ("evictors_that_were_asked_for", evictors::evictors_that_were_asked_for),
     ("working_set", working::working_set),
     ("working_set_in_intervals", working::working_set_in_intervals),
     ("working_set_of_many_files", working::working_set_of_many_files),

@@ -125,7 +125,12 @@ pub fn privileges_of_threads(dir: &Path) {
     };
     let (sampler, looks) =
         ("`cachetop`, the thread that counts", "`cachetop`, the threads that look into the cache");
-    // Each begins with more than it keeps: those that look come and go.
+    let row_of = |name: &str| match name {
+        "sampler" => sampler,
+        "look" => looks,
+        _ => "`cachetop`, all other threads",
+    };
+    // Each begins with more than it keeps, and with the name of who began it: those that look come and go.
     let mut all = Vec::new();
     wait_for(sampler, || {
         all = threads(pid);
@@ -137,16 +142,11 @@ pub fn privileges_of_threads(dir: &Path) {
             capabilities && (!calls || field(s, "Seccomp") == "2")
         };
         all.iter().any(|(name, _)| name == "input")
-            && all.iter().any(|(name, s)| name == "sampler" && lowered(sampler, s))
-            && all.iter().all(|(name, s)| name != "look" || lowered(looks, s))
+            && all.iter().any(|(name, _)| name == "sampler")
+            && all.iter().all(|(name, s)| lowered(row_of(name), s))
     });
     for (name, status) in all {
-        let row = match name.as_str() {
-            "sampler" => sampler,
-            "look" => looks,
-            _ => "`cachetop`, all other threads",
-        };
-        equals(row, &status);
+        equals(row_of(&name), &status);
     }
     // Who counts may make no file: that of a moment is made by who draws.
     // Before the first interval there is none to be kept: the key is pressed again until there is.

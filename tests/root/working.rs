@@ -188,12 +188,14 @@ pub fn working_set_in_intervals(dir: &Path) {
         let mut asked =
             Monitor::launch(&format!("--json --working-set 2 {count} --comm {NAME} --by process"));
         let mut tables: Vec<Value> = Vec::new();
+        let mut sent = false;
         while asked.runs() {
             // Other pages than before as soon as there is a table, so that the next one has them.
             reader.tell(&format!("pages {} {EACH}", tables.len() as u64 * EACH), &file);
             std::thread::sleep(Duration::from_millis(20));
             tables.extend(asked.incoming.try_iter().map(|line| table(&line)));
-            if interrupted && tables.len() == 2 {
+            if interrupted && !sent && tables.len() >= 2 {
+                sent = true;
                 asked.signal(libc::SIGINT);
             }
         }

@@ -63,8 +63,22 @@ impl Monitor {
         monitor
     }
 
+    /// The same with words that have blanks in them, before the others.
+    pub fn start_with(words: &[&str], options: &str) -> Self {
+        let mut command = Command::new(program());
+        command.args(words).args(options.split_whitespace());
+        plain(&mut command);
+        let mut monitor = Self::begin(command);
+        monitor.line();
+        monitor
+    }
+
     pub fn launch(options: &str) -> Self {
-        let mut process = cachestat(options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self::begin(cachestat(options))
+    }
+
+    fn begin(mut command: Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(process.stdout.take().unwrap());
         let (sender, incoming) = mpsc::channel();
         std::thread::spawn(move || {

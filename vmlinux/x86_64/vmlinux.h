@@ -313,6 +313,11 @@ struct trace_event_raw_mm_filemap_op_page_cache {
 	unsigned char order;
 };
 
+struct trace_event_raw_mm_vmscan_wakeup_kswapd {
+	struct trace_entry ent;
+	unsigned long gfp_flags;
+};
+
 struct trace_event_raw_cgroup_migrate {
 	struct trace_entry ent;
 	int pid;

@@ -45,7 +45,7 @@ impl Shown<'_> {
         let all = self.bill.details.by_evictor(&self.bill.rows);
         let mut files: Vec<(&Evictor, &FileShare)> = Vec::new();
         for (who, of) in &all {
-            files.extend(of.iter().filter(|f| f.file.is_some()).map(|f| (*who, f)));
+            files.extend(of.iter().map(|f| (*who, f)));
         }
         files.sort_by_key(|(_, f)| std::cmp::Reverse((f.out, f.came.back)));
         let mut out = String::new();

@@ -66,6 +66,8 @@ fn bill() -> Bill {
 fn shown<'a>(bill: &'a Bill, names: &'a mut Fake, refaults: bool) -> Shown<'a> {
     Shown {
         bill,
+        room: None,
+        shares: &[],
         names,
         seconds: 2.0004,
         evicted: Some(1290),
@@ -73,6 +75,7 @@ fn shown<'a>(bill: &'a Bill, names: &'a mut Fake, refaults: bool) -> Shown<'a> {
         refaulted: Some(263),
         comes: true,
         waits: true,
+        wakes: true,
         chosen: "",
         refaults,
         lost: 3,
@@ -129,6 +132,7 @@ fn as_json() {
     assert!(!text.contains('\x1b'));
     let all: Value = serde_json::from_str(&text).unwrap();
     let all = &all["blame"];
+    assert_eq!(crate::schema_check::check_as("blame_watch", all), [""; 0]);
     assert_eq!(all["seconds"], 2.0);
     assert_eq!(all["rows"][0]["how"], "direct");
     assert_eq!(all["rows"][0]["who"]["owner"], "/evil\x1b[2J");
@@ -176,6 +180,7 @@ fn files_and_readers_are_told_and_add_up() {
     assert!(text.contains("(others): (other files) <- dontneed"), "{text}");
     assert!(text.contains("1.0M came back, 1.500 s of waiting.\n"), "{text}");
     let all: Value = serde_json::from_str(&shown(&bill, &mut Fake::default(), true).json()).unwrap();
+    assert_eq!(crate::schema_check::check_as("blame_watch", &all["blame"]), [""; 0]);
     let row = &all["blame"]["rows"][0];
     for key in ["out_pages", "back_pages", "waits"] {
         let sum: u64 = row["files"].as_array().unwrap().iter().map(|f| f[key].as_u64().unwrap()).sum();
@@ -216,4 +221,62 @@ fn a_filter_leaves_what_concerns_it() {
     bill.choose(|owner| owner == 8);
     let left: Vec<_> = bill.rows.iter().map(|(_, n)| n.out).collect();
     assert_eq!(left, [7, 6, 5]);
+}
+
+/// For whom kswapd made room, with names that act.
+#[test]
+fn for_whom_kswapd_made_room() {
+    use super::super::Growth;
+    let grown = |rows: &[(Option<u64>, u64, u64)]| {
+        rows.iter().map(|(id, grew, woke)| (*id, Growth { grew: *grew, woke: *woke })).collect()
+    };
+    let before = Raw { grown: grown(&[(Some(3), 5, 0)]), ..Raw::default() };
+    let rows = vec![row(How::Kswapd, 0, 3, 1024, 0)];
+    let now = [(Some(3), 7, 0), (Some(9), 500, 12), (None, 256, 0), (Some(0), 0, 3), (Some(4), 0, 0)];
+    let now = Raw { rows, grown: grown(&now), ..Raw::default() };
+    let mut room = Room::default();
+    room.add(&before, &now);
+    let (bill, shares) = (Bill::between(&before, &now), room.shares());
+    let told = Some(&room);
+    let shares = &*shares;
+    let text = Shown { room: told, shares, ..shown(&bill, &mut Fake::default(), true) }.text();
+    assert!(!text.contains('\x1b'), "{text}");
+    let wanted = "For whom kswapd took 4.0M: for none more than it grew by meanwhile
+
+ AT MOST     GREW  WOKE IT  CGROUP
+    2.0M     2.0M       12  /evil\\x1b[2J
+    1.0M     1.0M        0  (other cgroups)
+    8.0K     8.0K        0  /g3
+       0        0        3  -
+    1.0M and more for none of these: for memory of the kernel's own, or taken before this began
+";
+    assert!(text.contains(wanted), "{text}");
+    let text =
+        Shown { room: told, shares, top: 1, wakes: false, ..shown(&bill, &mut Fake::default(), true) }.text();
+    assert!(
+        text.contains("    2.0M     2.0M        -  /evil") && text.contains("  3 more (--json)\n"),
+        "{text}"
+    );
+    let all: Value = serde_json::from_str(
+        &Shown { room: told, shares, ..shown(&bill, &mut Fake::default(), true) }.json(),
+    )
+    .unwrap();
+    assert_eq!(crate::schema_check::check_as("blame_watch", &all["blame"]), [""; 0]);
+    let all = &all["blame"]["kswapd"];
+    assert_eq!((&all["out_pages"], &all["unexplained_pages"]), (&json!(1024), &json!(266)));
+    let first = &all["cgroups"][0];
+    assert_eq!((&first["cgroup"], &first["at_most_pages"]), (&json!("/evil\x1b[2J"), &json!(500)));
+    assert_eq!((&first["wakeups"], &all["cgroups"][1]["other"]), (&json!(12), &json!(true)));
+}
+
+/// Where kswapd took nothing, or nothing sees memory being taken, nothing is said.
+#[test]
+fn of_no_room_nothing_is_said() {
+    let (bill, room) = (bill(), Room::default());
+    for room in [None, Some(&room)] {
+        let text = Shown { room, ..shown(&bill, &mut Fake::default(), true) }.text();
+        assert!(!text.contains("For whom"), "{text}");
+    }
+    let all: Value = serde_json::from_str(&shown(&bill, &mut Fake::default(), true).json()).unwrap();
+    assert_eq!(all["blame"]["kswapd"], Value::Null);
 }

@@ -32,6 +32,7 @@ fn row(pid: u32, comm: &str, counts: [Option<u64>; 4]) -> Row {
         who: Who { pid: Some(pid), uid: Some(1000), comm: Some(comm.into()), ..Who::default() },
         figures,
         classic: Some(Figures::from_counts(counts)),
+        back: None,
     }
 }
 
@@ -54,6 +55,7 @@ fn intervals(engine: Engine) -> Vec<Interval> {
             Interval {
                 engine: engine.name(),
                 classic: Some(Figures::from_counts(c)),
+                back: None,
                 ..fixtures::interval(total)
             }
         })

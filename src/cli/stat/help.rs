@@ -84,8 +84,10 @@ drop_caches, truncation, deletion), which cgroup it was charged to, and
 whether it came back. REFAULTS is what the kernel itself took for read back
 in, WAITED how long threads waited for such pages while they were being
 read. The rows add up to what was evicted and removed; below them stand the
-files, and who read them again. -p, --comm and --cgroup leave what these
-pushed out or brought in again, and what was charged to such a cgroup.
+files, and who read them again; where kswapd took any, how many at most may
+have been for each cgroup, by what it grew, and who woke it. -p, --comm and
+--cgroup leave what these pushed out or brought in again, and what was
+charged to such a cgroup.
 --json has the same as one object. '--by evictor' has the same rows interval
 by interval, without files. With '-- COMMAND' or '-p PID --for TIME',
 --blame takes no time: the report ends with what was pushed out while it ran

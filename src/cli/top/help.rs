@@ -30,6 +30,7 @@ cachetop --by cgroup          containers, pods and services
 cachetop -p 1234 -t           process 1234 and its threads
 cachetop --comm postgres      all processes of that name
 cachetop --by file --sort misses
+cachetop --by evictor         who pushes pages out of the cache, and whose
 cachetop --show total         counts since it was started
 cachetop -b -n 3 2            three intervals of two seconds as text
 cachetop --json -n 60 >log    one JSON object a line, for programs
@@ -138,6 +139,16 @@ Totals and details begin with the interval that one has jumped to, or gone
 back to, and say when that is; going on adds to them. Who has ended was not
 recorded, nor what devices did: those are '-'. Where nothing was recorded,
 one steps across.",
+    ),
+    (
+        "Who pushes out",
+        "\
+--by evictor counts who takes pages out of the cache, whose they were, and
+what of it comes back: OUT pages that left, BACK added again, REFAULTS what
+the kernel itself took for read back in. HOW is what 'cachestat --help'
+names under 'Who evicted whose'; the details of a row say what it means. '9'
+comes back to these rows. Started with other rows, nothing of it is counted,
+since it costs something at each page that comes or goes.",
     ),
     (
         "Settings",

@@ -109,7 +109,7 @@ pub(super) fn rows(
         Part::Interval(..) => pivot.line(before, now, files),
         Part::Whole(whole) => whole.line(files),
     };
-    if plan.engine != Engine::Exact {
+    if plan.engine != Engine::Exact || by == By::Evictor {
         let rows = pivot.below(&line, before, now, plan).rows;
         let entry = |row: Row| {
             let state = asks.state(by, &row.who);
@@ -154,7 +154,7 @@ pub(super) fn rows(
     let known = |counters: &Counters| model::known_figures(counters, &known);
     let rest = pivot::rest(&known(&line), &known(&shown));
     if !pivot::idle(&rest) {
-        let row = Row { who: pivot::nobody(), figures: rest, classic: None };
+        let row = Row { who: pivot::nobody(), figures: rest, classic: None, back: None };
         entries.push(Entry::new(by, row, State::Active));
     }
     if let Part::Interval(_, now) = part {

@@ -23,13 +23,11 @@ fn seconds(s: Option<f64>) -> Cell {
 }
 
 /// Who did it, in words.
-fn by(by: &By, own: bool, other: bool) -> Cell {
-    Cell::Text(match (&by.process, own, other) {
-        (_, true, true) => "the command, all else".into(),
-        (_, false, true) => "all else".into(),
-        (None, ..) => "kswapd".into(),
-        (Some(process), true, _) => format!("the command ({process})"),
-        (Some(process), false, _) => format!("{} ({process})", foreign::or(by.cgroup.as_ref(), "-")),
+fn by(by: &By, own: bool, other: bool, how: Option<&str>) -> Cell {
+    Cell::Text(match (own, other) {
+        (true, true) => "the command, all else".into(),
+        (false, true) => "all else".into(),
+        _ => by.called(own, how),
     })
 }
 
@@ -47,7 +45,7 @@ pub(super) fn show(run: &Run, out: &mut String) {
         let row = |r: &crate::report::pushed::Row| {
             let text = |name: Option<&foreign::Foreign>| Cell::Text(foreign::or(name, "-"));
             vec![
-                by(&r.by, r.own, r.other),
+                by(&r.by, r.own, r.other, r.how),
                 Cell::Text(r.how.unwrap_or("-").into()),
                 text(r.owner.as_ref()),
                 text(r.limit_of.as_ref()),
@@ -67,7 +65,7 @@ pub(super) fn show(run: &Run, out: &mut String) {
             let name = if f.other { "all else" } else { "(no name)" };
             vec![
                 Cell::Code(foreign::or(f.path.as_ref(), name)),
-                by(&f.by, f.own, f.other),
+                by(&f.by, f.own, f.other, f.how),
                 Cell::Text(f.how.unwrap_or("-").into()),
                 pages(Some(f.out_pages), run.unit),
                 pages(f.again_pages, run.unit),

@@ -97,12 +97,7 @@ fn files(pushed: &Pushed, shown: usize, page: &mut Page) {
     for file in again.iter().take(shown) {
         let (out, again) = (amount(Some(file.out_pages), page), amount(file.again_pages, page));
         let waited = file.waited_s.map_or_else(|| "-".into(), |s| format!("{s:.3} s"));
-        let process = foreign::or(file.by.process.as_ref(), "-");
-        let by = match (file.own, &file.by.process) {
-            (true, _) => format!("the command ({process})"),
-            (false, None) => "kswapd".to_owned(),
-            (false, Some(_)) => format!("{} ({process})", foreign::or(file.by.cgroup.as_ref(), "-")),
-        };
+        let by = file.by.called(file.own, file.how);
         let room = page.style.width.saturating_sub(BEFORE + " <- ".len() + by.chars().count()).max(8);
         let name = ending(&foreign::or(file.path.as_ref(), "(no name)"), room);
         let how = file.how.unwrap_or("-");
@@ -142,11 +137,9 @@ fn line(row: &Row, page: &mut Page) {
 
 /// Who did it, in words.
 fn by(row: &Row) -> String {
-    let Some(process) = &row.by.process else { return "kswapd".into() };
     let limit = match &row.limit_of {
         Some(of) if row.by.cgroup.as_ref() != Some(of) => format!(", limit of {of}"),
         _ => String::new(),
     };
-    let whose = if row.own { "the command".to_owned() } else { foreign::or(row.by.cgroup.as_ref(), "-") };
-    format!("{whose} ({process}){limit}")
+    row.by.called(row.own, row.how) + &limit
 }

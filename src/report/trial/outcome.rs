@@ -191,7 +191,7 @@ impl Outcome {
         kb: u64,
         devices: Vec<Change>,
         simulated: &[Simulation; 4],
-        lost: u64,
+        lost: [u64; 2],
         runs: [&Run; 2],
     ) -> Self {
         let mut by_file: BTreeMap<Key, Four> = BTreeMap::new();
@@ -208,7 +208,9 @@ impl Outcome {
             run.every.iter().map(|f| ((f.dev.clone(), f.inode), f)).collect::<BTreeMap<Key, &FileRow>>()
         });
         let mapped = |key: &Key| rows.iter().any(|all| all.get(key).is_some_and(|f| is_mapped(f)));
-        let late = runs.map(|run| run.get(Figure::Inflight).is_some());
+        let mut late = runs.map(|run| run.get(Figure::Inflight).is_some());
+        // What came too fast in run 2 may have been waits; of run 1 a doubt says so.
+        late[1] &= lost[1] == 0;
         let mut all = Four::default();
         let nothing = Count { used: Some(0), wasted: Some(0), ..Count::default() };
         let (mut counted, mut missing) = ([nothing; 2], 0);
@@ -245,7 +247,7 @@ impl Outcome {
         });
         let error = predicted.and_then(|p| off(p.as_it_was.fetched, counted[0].fetched));
         let missed_by = predicted.and_then(|p| off(p.tried.fetched, counted[1].fetched));
-        let doubts = doubts(full, known, lost, missing, error);
+        let doubts = doubts(full, known, lost[0], missing, error);
         files.sort_by_key(|f| std::cmp::Reverse(f.counted[0].map_or(0, |c| c.fetched)));
         files.truncate(FILES);
         let windows = if known { windows(&all, late) } else { Vec::new() };

@@ -49,7 +49,7 @@ fn outcome(lost: u64, first: &Run, second: &Run) -> Outcome {
         let request = request(page, 1, 1000, Some(page).filter(|p| *p > 0));
         simulated.iter_mut().for_each(|s| s.read(&request));
     }
-    Outcome::new(4096, vec![Change::new("/x", 128)], &simulated, lost, [first, second])
+    Outcome::new(4096, vec![Change::new("/x", 128)], &simulated, [lost, 0], [first, second])
 }
 
 /// One with everything in it.

@@ -337,6 +337,10 @@ impl App {
                 Engine::Exact if by == By::Thread => {
                     "files are counted by process: there are no rows of threads"
                 }
+                Engine::Exact if by == By::Evictor => match self.scene.replay {
+                    Some(_) => "who pushes pages out is not recorded",
+                    None => "who pushes pages out is counted where it was started with --by evictor",
+                },
                 Engine::Exact => "files are not counted: it was started with --no-files",
                 _ => "the classic engine counts by process only",
             };

@@ -5,6 +5,7 @@ use crate::live::keeper::Id;
 use crate::live::snapshot::Entry;
 use crate::live::snapshot::State;
 use crate::model::Row;
+use crate::options::OneOf as _;
 use crate::pivot::By;
 use crate::plan::Engine;
 use crate::top::table::Slot;
@@ -53,15 +54,14 @@ impl App {
     /// Kinds of rows that can be shown.
     #[must_use]
     pub fn pivots(&self) -> Vec<By> {
-        const ALL: [By; 8] =
-            [By::Process, By::Thread, By::Comm, By::User, By::Cgroup, By::File, By::Mount, By::Device];
         let one = self.scene.engine != Engine::Exact;
         let can = |by: &By| match by {
             By::Process => true,
             _ if one => false,
             By::Thread => !self.scene.by_file,
+            By::Evictor => self.scene.evictors,
             by => self.scene.files || !by.files(),
         };
-        ALL.into_iter().filter(can).collect()
+        By::ALL.iter().copied().filter(can).collect()
     }
 }

@@ -7,6 +7,7 @@ use ratatui::text::Line;
 use ratatui::text::Span;
 
 use super::theme::Theme;
+use crate::blame::How;
 use crate::columns;
 use crate::columns::COLUMNS;
 use crate::columns::Column;
@@ -46,8 +47,11 @@ pub(super) fn page(app: &App, theme: &Theme) -> (Vec<Line<'static>>, Vec<(Link, 
         page.plain("being looked up");
         return (page.out, page.places);
     };
-    page.findings(details);
-    page.course(details);
+    // Of evictors nothing is known of reading.
+    if open.by != By::Evictor {
+        page.findings(details);
+        page.course(details);
+    }
     page.cached_now();
     page.what_if();
     page.figures(details);
@@ -58,9 +62,15 @@ pub(super) fn page(app: &App, theme: &Theme) -> (Vec<Line<'static>>, Vec<(Link, 
         page.title("files".into());
         page.plain("- (files are counted by process: see the one that this thread belongs to)");
     }
-    page.latency(details);
+    if open.by != By::Evictor {
+        page.latency(details);
+    }
     page.next();
     (page.out, page.places)
+}
+
+fn how_of(name: Option<&str>) -> Option<How> {
+    How::ALL.iter().copied().find(|how| Some(how.name()) == name)
 }
 
 struct Page<'a> {
@@ -139,7 +149,13 @@ impl Page<'_> {
             let user = who.user.as_ref().map_or_else(|| uid.clone(), |u| format!("{u} ({uid})"));
             self.field("user", user);
         }
+        if let Some(how) = how_of(who.how) {
+            self.field("how", format!("{}: {}", how.name(), how.text()));
+        }
         for (name, value) in [
+            ("whose", &who.owner),
+            ("limit of", &who.limit_of),
+            ("process", &who.comm.filter(|_| by == By::Evictor)),
             ("cgroup", &who.cgroup),
             ("container", &who.container),
             ("unit", &who.unit),
@@ -191,7 +207,8 @@ impl Page<'_> {
         let second = |text: &str| if alone { String::new() } else { format!("{text:>12}") };
         let title = second(if numbers.show == Show::Rate { "per second" } else { "interval" });
         self.title(format!("{:<12}{title} {:>12}   ", "figures", self.app.since()));
-        let unknown = || Row { who: self.open.who.clone(), figures: Figures::unknown(), classic: None };
+        let unknown =
+            || Row { who: self.open.who.clone(), figures: Figures::unknown(), classic: None, back: None };
         let all = details.since_start.clone().unwrap_or_else(unknown);
         let engine = app.scene.engine;
         let counts =

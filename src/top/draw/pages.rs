@@ -21,7 +21,7 @@ const CELL: usize = 40;
 pub(super) fn help(theme: &Theme, area: Rect) -> Vec<Line<'static>> {
     let width = usize::from(area.width);
     let title = |text: &'static str| Line::styled(text, theme.strong());
-    let mut out = vec![title("Eight kinds of rows: who does it, and on what (Tab: the next one)")];
+    let mut out = vec![title("Nine kinds of rows: who does it, and on what (Tab: the next one)")];
     out.extend(beside(theme, &keys::views().collect::<Vec<_>>(), (width / CELL).clamp(1, 4)));
     out.push(title("Keys (q quits, Up Down PgDn scroll, any other key closes this help)"));
     out.extend(beside(theme, &keys::others().collect::<Vec<_>>(), (width / CELL).clamp(1, 4)));

@@ -47,6 +47,7 @@ pub(super) fn scene(
     let told =
         |name: &Option<String>| name.as_deref().map_or_else(|| "-".into(), |n| Foreign::from(n).to_string());
     let scene = Scene {
+        evictors: false,
         unknown: Figure::ALL.iter().filter(|f| !of_rows(f)).copied().collect(),
         host: told(&opened.session.host),
         kernel: told(&opened.session.kernel),

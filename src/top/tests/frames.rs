@@ -107,6 +107,7 @@ fn details() {
         who: Who { path: Some("/srv/data/odd".into()), inode: Some(5), ..Who::default() },
         figures: figures.clone(),
         classic: None,
+        back: None,
     };
     let who = (**who).clone();
     let pid = who.pid.unwrap();

@@ -22,7 +22,7 @@ fn opened(size: (u16, u16), by: By, who: Who) -> App {
     app.settings.by = by;
     let mut all = snapshot(Vec::new(), fixtures::busy().total);
     all.view.by = by;
-    let row = Row { who, figures: fixtures::figures(&reads(9, 0, 1)), classic: None };
+    let row = Row { who, figures: fixtures::figures(&reads(9, 0, 1)), classic: None, back: None };
     all.entries = Arc::new(vec![Entry::new(by, row, State::Active)]);
     app.take(all);
     typed(&mut app, "~");
@@ -157,16 +157,21 @@ fn a_process_has_findings_its_course_what_it_reads_and_what_to_run_next() {
             who: Who { path: Some(path.into()), inode: Some(misses), ..Who::default() },
             figures: fixtures::figures(&reads(8, 12_177, misses)),
             classic: None,
+            back: None,
         };
         let files = vec![file("/srv/data/base/16384/2619", 500), file("/srv/\u{202e}gnp", 14)];
-        let thread =
-            Row { who: Who { tid: Some(9), ..who.clone() }, figures: figures.clone(), classic: None };
+        let thread = Row {
+            who: Who { tid: Some(9), ..who.clone() },
+            figures: figures.clone(),
+            classic: None,
+            back: None,
+        };
         app.looked_up(crate::top::details::Details {
             by: By::Process,
             id: Id::Number(7),
             who: who.clone(),
             findings: crate::top::findings::find(&figures, 4096),
-            since_start: Some(Row { who: who.clone(), figures, classic: None }),
+            since_start: Some(Row { who: who.clone(), figures, classic: None, back: None }),
             lists: vec![(By::File, files), (By::Thread, vec![thread])],
             latency: None,
             system_latency: None,

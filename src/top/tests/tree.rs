@@ -13,7 +13,7 @@ fn cgroups(list: &[(&str, u64)]) -> Snapshot {
         let who = Who { cgroup: Some((*path).into()), ..Who::default() };
         Entry::new(
             By::Cgroup,
-            Row { who, figures: fixtures::figures(&reads(*hits, 0, 0)), classic: None },
+            Row { who, figures: fixtures::figures(&reads(*hits, 0, 0)), classic: None, back: None },
             State::Active,
         )
     };

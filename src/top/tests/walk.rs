@@ -10,7 +10,7 @@ use crate::top::links::Link;
 fn file(path: &str, inode: u64, values: &[(Figure, u64)]) -> Row {
     let who =
         Who { path: Some(path.into()), inode: Some(inode), device: Some("8:1".into()), ..Who::default() };
-    Row { who, figures: fixtures::figures(values), classic: None }
+    Row { who, figures: fixtures::figures(values), classic: None, back: None }
 }
 
 /// What the thread that samples would answer.
@@ -22,7 +22,7 @@ fn answer(app: &mut App, effects: &[Effect], lists: Vec<(By, Vec<Row>)>, figures
         id: id.clone(),
         who: (**who).clone(),
         findings: findings::find(&figures, 4096),
-        since_start: Some(Row { who: (**who).clone(), figures, classic: None }),
+        since_start: Some(Row { who: (**who).clone(), figures, classic: None, back: None }),
         lists,
         latency: None,
         system_latency: None,
