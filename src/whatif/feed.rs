@@ -18,8 +18,9 @@ use super::size::Size;
 use super::told::About;
 use crate::figures::Figure;
 use crate::figures::Figures;
+use crate::kernel::Generations as Known;
 use crate::kernel::Touches;
-use crate::kernel::generations_are_later;
+use crate::kernel::generations;
 
 /// How old the statistics of a cgroup are that the kernel goes by. It gathers them every two seconds, and before if somebody
 /// asks; this is what comes nearest to measurements.
@@ -39,8 +40,10 @@ enum Lru {
     Lists,
     /// Generations, as they are up to 6.13.
     Generations,
-    /// Generations, as they are from 6.14 on.
+    /// Generations, as they are from 6.14 to 7.1.
     Later,
+    /// Generations, as they are from 7.2 on.
+    Counting,
 }
 
 impl Lru {
@@ -49,21 +52,24 @@ impl Lru {
         let enabled = u32::from_str_radix(enabled.trim().trim_start_matches("0x"), 16);
         match enabled.is_ok_and(|bits| bits & 1 != 0) {
             false => Self::Lists,
-            true if generations_are_later() => Self::Later,
-            true => Self::Generations,
+            true => match generations() {
+                Known::Linux6_1 => Self::Generations,
+                Known::Linux6_14 => Self::Later,
+                Known::Linux7_2 => Self::Counting,
+            },
         }
     }
 
     const fn words(self) -> &'static str {
         match self {
             Self::Lists => "active and inactive list",
-            Self::Generations | Self::Later => "multi-generational LRU",
+            Self::Generations | Self::Later | Self::Counting => "multi-generational LRU",
         }
     }
 
     const fn error(self) -> f64 {
         match self {
-            Self::Lists => MODEL_ERROR,
+            Self::Lists | Self::Counting => MODEL_ERROR,
             Self::Generations | Self::Later => GENERATIONS_ERROR,
         }
     }
@@ -73,7 +79,8 @@ impl Lru {
         match self {
             Self::Lists => Box::new(Classic::new(pages, late)),
             Self::Generations => Box::new(Generations::new(pages)),
-            Self::Later => Box::new(Later::new(pages)),
+            Self::Later => Box::new(Later::new(pages, false)),
+            Self::Counting => Box::new(Later::new(pages, true)),
         }
     }
 }

@@ -25,7 +25,7 @@ struct State {
     young: bool,
     /// It was read ahead, and nobody has used it yet.
     ahead: bool,
-    /// It was evicted when the oldest generation was this, from this tier.
+    /// It was evicted when the oldest generation was this, after so many uses.
     gone: Option<(u16, u8)>,
 }
 
@@ -101,8 +101,7 @@ impl Generations {
                 self.tiers.protected(tier);
                 self.lists.put_last(page, Self::list(self.oldest + 1));
             } else {
-                let tier_then = u8::try_from(tier).unwrap_or(0);
-                *state = State { gone: Some((self.oldest as u16, tier_then)), ..State::default() };
+                *state = State { gone: Some((self.oldest as u16, state.uses)), ..State::default() };
                 self.tiers.evicted(tier);
                 self.lists.remove(page);
                 return;
@@ -113,15 +112,18 @@ impl Generations {
 
 impl Policy for Generations {
     fn add(&mut self, page: u32, mapped: bool) {
-        if let Some((when, tier)) = self.pages[page as usize].gone {
+        let mut uses = 0;
+        if let Some((when, then)) = self.pages[page as usize].gone {
             if when == self.oldest as u16 {
-                self.tiers.refaulted(usize::from(tier));
+                self.tiers.refaulted(TIER[usize::from(then)]);
+                // It would have been protected for one use more: from now on it is (`WORKINGSET_RESTORE`).
+                uses = if then + 1 >= MOST_USES { MOST_USES } else { 0 };
             }
         }
         while self.lists.all() >= self.size {
             self.evict();
         }
-        self.pages[page as usize] = State::default();
+        self.pages[page as usize] = State { uses, ..State::default() };
         let to = match mapped {
             true => self.youngest,
             false if self.oldest + FEWEST >= self.youngest => self.oldest,

@@ -3,6 +3,11 @@
 //! A page that is read comes to the oldest of four generations. From its fifth use on it is of the working set, which stays
 //! with it: it is of the highest tier then, also when it is evicted, and when it comes back it comes to the second oldest
 //! generation. There is a new generation as soon as there are three (with many pages, two) and reclaim has to try harder.
+//!
+//! Up to 7.1 reclaim takes 64 pages at once, and ends where it has begun a new generation, to try harder. From 7.2 on it looks
+//! at no more pages than it should, goes on in the new generation, and ends as soon as it has freed what it was to free. And a
+//! page that was used before it is put on a list, as nearly all that are read have been (31 are put there at once), comes to the
+//! second oldest generation: so the oldest becomes empty, and there are new ones, which decides what is forgotten when.
 
 use super::Policy;
 use super::lists::Lists;
@@ -18,6 +23,8 @@ const MOST_USES: u8 = 4;
 const WANTED: f64 = 32.0;
 /// Reclaim begins with this part of the pages: 2 to the power of -12 (`DEF_PRIORITY`).
 const FIRST_PRIORITY: u32 = 12;
+/// So many pages are put on a list at once (`PAGEVEC_SIZE`).
+const TOGETHER: u8 = 31;
 
 /// A tier by uses: `order_base_2`.
 const TIER: [usize; MOST_USES as usize + 1] = [0, 0, 1, 2, 2];
@@ -33,6 +40,8 @@ struct State {
     young: bool,
     /// It was read ahead, and nobody has used it yet.
     ahead: bool,
+    /// It waits to be put on a list.
+    fresh: bool,
     /// It was evicted when the oldest generation was this.
     gone: Option<u16>,
 }
@@ -59,13 +68,22 @@ pub struct Later {
     size: usize,
     each: f64,
     full: bool,
+    /// As from 7.2 on.
+    counts: bool,
+    /// Pages that were to be looked at, but not a whole one of those that are followed.
+    owed: f64,
+    /// Pages that wait to be put on a list.
+    waiting: u8,
 }
 
 impl Later {
-    /// Room to follow so many pages.
+    /// Room to follow so many pages. `counts`: as from 7.2 on.
     #[must_use]
-    pub fn new(pages: usize) -> Self {
+    pub fn new(pages: usize, counts: bool) -> Self {
         Self {
+            counts,
+            owed: 0.0,
+            waiting: 0,
             lists: Lists::new(pages),
             pages: vec![State::default(); pages],
             oldest: 0,
@@ -119,19 +137,8 @@ impl Later {
         true
     }
 
-    /// `evict_folios`: how many pages were looked at, and how many of them evicted.
-    fn evict(&mut self) -> (f64, f64) {
-        if self.spread() < FEWEST {
-            return (0.0, 0.0);
-        }
-        let evictable = self.tiers.evictable((2.0, 3.0), self.each);
-        let (mut seen, mut gone) = (0.0, 0.0);
-        while gone < (BATCH / self.each).max(1.0) {
-            let Some(page) = self.lists.tail(Self::list(self.oldest)) else { break };
-            seen += 1.0;
-            gone += f64::from(u8::from(self.look_at(page, evictable)));
-        }
-        // `try_to_inc_min_seq`
+    /// `try_to_inc_min_seq`: whether the oldest generation was empty.
+    fn leave_empty(&mut self) -> bool {
         let before = self.oldest;
         while self.oldest + FEWEST <= self.youngest && self.lists.len(Self::list(self.oldest)) == 0 {
             self.oldest += 1;
@@ -139,20 +146,44 @@ impl Later {
         if self.oldest > before {
             self.tiers.next();
         }
-        (seen + f64::from(u8::from(self.oldest > before)), gone)
+        self.oldest > before
     }
 
-    /// `shrink_lruvec`, for larger and larger parts of the pages.
-    fn reclaim(&mut self) {
-        self.full = true;
-        let wanted = (WANTED / self.each).max(1.0);
+    /// `scan_folios` of the oldest generation: how many pages were looked at, at most so many, and how many of them went.
+    fn scan(&mut self, most: f64) -> (f64, f64) {
+        let evictable = self.tiers.evictable((2.0, 3.0), self.each);
+        let (mut seen, mut gone) = (0.0, 0.0);
+        while seen < most && gone < (BATCH / self.each).max(1.0) {
+            let Some(page) = self.lists.tail(Self::list(self.oldest)) else { break };
+            seen += 1.0;
+            gone += f64::from(u8::from(self.look_at(page, evictable)));
+        }
+        (seen, gone)
+    }
+
+    /// `evict_folios` up to 7.1: how many pages were looked at, and how many of them evicted.
+    fn evict(&mut self) -> (f64, f64) {
+        if self.spread() < FEWEST {
+            return (0.0, 0.0);
+        }
+        let (seen, gone) = self.scan(f64::INFINITY);
+        (seen + f64::from(u8::from(self.leave_empty())), gone)
+    }
+
+    /// Of all pages, what reclaim looks at when it tries so hard.
+    fn part(&self, priority: u32) -> f64 {
+        (self.lists.all() as f64 * self.each / f64::from(1 << priority)).floor() / self.each
+    }
+
+    /// `shrink_lruvec` up to 7.1, for larger and larger parts of the pages: how many were freed.
+    fn shrink_by_batches(&mut self, wanted: f64) -> f64 {
         let mut freed = 0.0;
         for priority in (0..=FIRST_PRIORITY).rev() {
             if self.spread() <= FEWEST && priority < FIRST_PRIORITY {
                 self.youngest += 1;
                 continue;
             }
-            let part = (self.lists.all() as f64 * self.each / f64::from(1 << priority)).floor() / self.each;
+            let part = self.part(priority);
             let mut seen = 0.0;
             while part > 0.0 && seen < part {
                 let (looked, gone) = self.evict();
@@ -163,9 +194,50 @@ impl Later {
                 }
             }
             if freed >= wanted {
-                return;
+                break;
             }
         }
+        freed
+    }
+
+    /// The same from 7.2 on.
+    fn shrink_by_count(&mut self, wanted: f64) -> f64 {
+        let mut freed = 0.0;
+        for priority in (0..=FIRST_PRIORITY).rev() {
+            self.owed += self.part(priority);
+            while self.owed >= 1.0 {
+                let enough = if priority < FIRST_PRIORITY { FEWEST + 1 } else { FEWEST };
+                if self.spread() < enough {
+                    self.youngest += 1;
+                }
+                self.leave_empty();
+                if self.spread() < FEWEST {
+                    break;
+                }
+                let (looked, gone) = self.scan(self.owed.min((BATCH / self.each).max(1.0)).floor());
+                self.leave_empty();
+                self.owed -= looked;
+                freed += gone;
+                if freed >= wanted {
+                    return freed;
+                }
+                if looked == 0.0 {
+                    break;
+                }
+            }
+        }
+        freed
+    }
+
+    fn reclaim(&mut self) {
+        self.full = true;
+        let wanted = (WANTED / self.each).max(1.0);
+        let mut freed = match self.counts {
+            true => self.shrink_by_count(wanted),
+            false => self.shrink_by_batches(wanted),
+        };
+        // What was not looked at is not made up for later.
+        self.owed = self.owed.fract();
         // Nothing else is left: whatever is oldest goes.
         while freed < 1.0 {
             let oldest = (self.oldest..=self.youngest).find_map(|g| self.lists.tail(Self::list(g)));
@@ -190,12 +262,19 @@ impl Policy for Later {
             self.reclaim();
         }
         let working = recent && before.working;
-        self.pages[page as usize] = State { working, ..State::default() };
+        self.waiting = (self.waiting + 1) % TOGETHER;
+        let fresh = self.counts && self.waiting != 0;
+        self.pages[page as usize] = State { working, fresh, ..State::default() };
         self.lists.put(page, Self::list(self.comes_to(working, mapped)));
     }
 
     fn mark(&mut self, page: u32) {
-        self.pages[page as usize].used();
+        let state = &mut self.pages[page as usize];
+        state.used();
+        if std::mem::take(&mut state.fresh) {
+            let to = self.comes_to(true, false);
+            self.lists.put(page, Self::list(to));
+        }
     }
 
     fn young(&mut self, page: u32) {
@@ -211,7 +290,9 @@ impl Policy for Later {
     }
 
     fn set_ahead(&mut self, page: u32, ahead: bool) {
-        self.pages[page as usize].ahead = ahead;
+        let state = &mut self.pages[page as usize];
+        state.ahead = ahead;
+        state.fresh &= !ahead;
     }
 
     fn remove(&mut self, page: u32) {

@@ -98,7 +98,7 @@ const TESTS: &[Test] = &[
     ("read_ahead_that_cannot_be_tried", ahead::read_ahead_that_cannot_be_tried),
     ("what_if", whatif::what_if),
     ("what_if_of_a_command", whatif::what_if_of_a_command),
-    ("what_if_of_sqlite", whatif::what_if_of_sqlite),
+    ("what_if_of_sqlite", whatif::databases::what_if_of_sqlite),
     ("what_if_of_nothing", whatif::what_if_of_nothing),
     ("blame_of_a_command", blame::blame_of_a_command),
     ("blame_of_a_scan", blame::blame_of_a_scan),
@@ -134,8 +134,14 @@ fn main() -> ExitCode {
         _ => {}
     }
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    if words == ["--machine"] {
-        whatif::what_if_of_a_machine(dir.path());
+    // What takes a machine of its own, or minutes.
+    let alone: Option<fn(&std::path::Path)> = match words.first().map(String::as_str) {
+        Some("--machine") => Some(whatif::machine::what_if_of_a_machine),
+        Some("--postgresql") => Some(whatif::databases::what_if_of_postgresql),
+        _ => None,
+    };
+    if let Some(test) = alone {
+        test(dir.path());
         return ExitCode::SUCCESS;
     }
     tools::run(TESTS, &words, dir.path())

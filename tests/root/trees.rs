@@ -108,7 +108,9 @@ pub fn command_on_a_tree_twice(dir: &Path) {
     let by: Value = serde_json::from_str(&fs::read_to_string(dir.join("report.json")).unwrap()).unwrap();
     let found = finding(&by, "warmed-by-other-process").unwrap_or_else(|| panic!("{}", by["findings"]));
     assert_eq!(found["evidence"]["comm"], "grep", "{found}");
-    assert!(found["evidence"]["brought_pages"].as_u64().unwrap() >= pages, "{found}");
+    let n = |key: &str| found["evidence"][key].as_u64().unwrap();
+    // What the machine evicted in between was not warm.
+    assert!(n("brought_pages") + n("asked_pages") - n("warm_pages") >= pages, "{found}");
 }
 
 /// A mapping of 64 MiB, cold, by a program that is warm itself.

@@ -1,8 +1,10 @@
 //! `--what-if` against the truth: the same load once more, under the other limit, with `mincore` before each read.
 //!
 //! `WHAT_IF=long` tries more loads, sizes and time, and prints the table of docs/guide/what-if.md; `WHAT_IF_LOADS=zipf,mix` some of
-//! them, `WHAT_IF_START=60` where it takes so many seconds until programs are loaded. `root --machine`, in a virtual machine of some
-//! hundred MiB that does nothing else: of the whole machine, of whose memory huge pages take a part.
+//! them, `WHAT_IF_START=60` where it takes so many seconds until programs are loaded.
+
+pub mod databases;
+pub mod machine;
 
 use std::fs;
 use std::fs::File;
@@ -22,8 +24,6 @@ use serde_json::Value;
 use crate::tools::*;
 
 const PAGES: u64 = 8192;
-/// The same where it is about a machine.
-const OF_A_MACHINE: u64 = 32768;
 const LIMIT: u64 = 14 << 20;
 
 /// xorshift128+, the same each time.
@@ -39,7 +39,7 @@ impl Random {
 }
 
 /// Reads pages of a file until the time is over: `zipf`, `mix` (a quarter of it a scan over a third of the file), `loop`,
-/// or `phases` (Zipf's law over one half of the file, then the other, two seconds each). Prints the share of the
+/// or `phases` (Zipf's law over one half of the file, then the other, four times its pages each). Prints the share of the
 /// accesses, after a while, whose page was not there.
 pub fn load(words: &[String]) {
     let [mode, path, seconds, warm] = words else { panic!("MODE FILE SECONDS WARM: {words:?}") };
@@ -82,7 +82,7 @@ pub fn load(words: &[String]) {
                 scan += 1;
                 scan % (pages / 3)
             }
-            "phases" => next + (now as u64 / 2 % 2) * (pages / 2),
+            "phases" => next + (n / (4 * pages) % 2) * (pages / 2),
             _ => next,
         };
         let mut there = 0u8;
@@ -127,6 +127,13 @@ impl Group {
         format!("/{}", self.0.file_name().unwrap().to_str().unwrap())
     }
 
+    /// Pages of files that are charged to it.
+    fn cached(&self) -> u64 {
+        let stat = fs::read_to_string(self.0.join("memory.stat")).unwrap();
+        let of = |name: &str| stat.lines().find_map(|l| l.strip_prefix(name)?.parse::<u64>().ok());
+        of("file ").or_else(|| of("cache ")).expect("what is cached") / page_size()
+    }
+
     fn load(&self, mode: &str, file: &Path, seconds: f64, warm: f64) -> Child {
         let line = format!("echo $$ >'{}/cgroup.procs'; exec \"$@\"", self.0.display());
         let mut command = Command::new("sh");
@@ -134,6 +141,22 @@ impl Group {
         command.args(["--load", mode]).arg(file).args([seconds.to_string(), warm.to_string()]);
         command.stdout(Stdio::piped()).spawn().unwrap()
     }
+}
+
+/// The share of a load's accesses whose page was not there, under this limit. Of a file of which some pages are charged to nobody
+/// here, as happens on 7.2, more is there than the limit has room for: then it is run again. What is charged is known to a few
+/// pages a processor.
+fn under(limit: u64, mode: &str, file: &Path, seconds: f64) -> f64 {
+    for _ in 0..5 {
+        let group = Group::new(limit).unwrap();
+        let truth = ratio(group.load(mode, file, seconds, seconds / 2.0));
+        let (there, charged) = (resident(&File::open(file).unwrap()), group.cached());
+        if there <= charged + 128 + there / 32 {
+            return truth;
+        }
+        println!("{mode}: {there} pages of the file are there, {charged} of them charged: again");
+    }
+    panic!("{mode}: pages of others' are in the way")
 }
 
 impl Drop for Group {
@@ -181,8 +204,7 @@ fn compare(
         let point = curve.iter().find(|p| p["scale"] == *scale).unwrap();
         let bytes = LIMIT as f64 * scale;
         assert_eq!(point["size_bytes"].as_f64(), Some(bytes));
-        let group = Group::new(bytes as u64).unwrap();
-        let truth = ratio(group.load(mode, file, seconds, seconds / 2.0));
+        let truth = under(bytes as u64, mode, file, seconds);
         let [predicted, error] = ["miss_ratio", "error"].map(|key| point[key].as_f64().expect("a figure"));
         (*scale, predicted, error, truth)
     };
@@ -213,82 +235,6 @@ pub fn what_if(dir: &Path) {
             (sum, count, worst) = (sum + off, count + 1.0, worst.max(off));
         }
     }
-    assert!(sum / count <= 0.02 && worst <= 0.05, "mean error {}, worst {worst}", sum / count);
-}
-
-/// A line of `/proc/meminfo`, in bytes.
-fn meminfo(name: &str) -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap();
-    let line = text.lines().find(|l| l.starts_with(name)).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
-}
-
-/// What the machine has cached of files.
-fn cached() -> u64 {
-    meminfo("Active(file)") + meminfo("Inactive(file)")
-}
-
-/// Huge pages take memory away from the cache, and give it back: two MiB each.
-fn take_memory(pages: i64) {
-    fs::write("/proc/sys/vm/nr_hugepages", pages.to_string()).unwrap();
-    let took: i64 = fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap().trim().parse().unwrap();
-    assert_eq!(took, pages, "no memory in one piece");
-}
-
-/// Without a cgroup: what it says of the machine, and what is true where that has more or less memory.
-pub fn what_if_of_a_machine(dir: &Path) {
-    let set = |name: &str| std::env::var(name).ok();
-    let start: f64 = set("WHAT_IF_START").and_then(|v| v.parse().ok()).unwrap_or(20.0);
-    let seconds = 30.0;
-    let file = cold_file(&dir.join("file"), OF_A_MACHINE);
-    let load = |mode: &str, seconds: f64, warm: f64| {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--load", mode]).arg(&file).args([seconds.to_string(), warm.to_string()]);
-        command.stdout(Stdio::piped()).spawn().unwrap()
-    };
-    // Half of the file has room, more or less.
-    let all = cached() + meminfo("MemFree");
-    let base = i64::try_from(all.saturating_sub(80 << 20) >> 21).unwrap();
-    let (mut sum, mut count, mut worst) = (0.0, 0.0, 0.0_f64);
-    let mut out = std::io::stdout();
-    for mode in set("WHAT_IF_LOADS").unwrap_or_else(|| "zipf,mix".into()).split(',') {
-        take_memory(base);
-        let now = load(mode, seconds + start, (seconds + start) / 2.0);
-        std::thread::sleep(Duration::from_secs(4));
-        let (code, text, err) = output(&mut cachestat(&format!("--json --what-if {seconds}")));
-        assert_eq!(code, Some(0), "{err}");
-        let has = cached();
-        let now = ratio(now);
-        let all: Value = serde_json::from_str(&text).unwrap();
-        let what_if = &all["what_if"];
-        writeln!(
-            out,
-            "{mode}: {} MiB cached, misses {} counted, {now:.3} by mincore, followed {}, {}",
-            has >> 20,
-            what_if["now"]["miss_ratio"],
-            what_if["sample_rate"],
-            what_if["policy"]
-        )
-        .unwrap();
-        let size = what_if["now"]["size_bytes"].as_f64().unwrap();
-        for scale in [0.5, 0.75, 1.25, 1.5] {
-            take_memory(base - (size * (scale - 1.0)) as i64 / (2 << 20));
-            let truth = ratio(load(mode, seconds, seconds / 2.0));
-            let got = cached() as f64 / size;
-            let point = what_if["curve"].as_array().expect("a curve");
-            let point = point.iter().find(|p| p["scale"] == scale).unwrap();
-            let [predicted, error] =
-                ["miss_ratio", "error"].map(|key| point[key].as_f64().unwrap_or(f64::NAN));
-            writeln!(
-                out,
-                "{mode} x{scale}: predicted {predicted:.3} ± {error:.3}, was {truth:.3} (x{got:.2} cached)"
-            )
-            .unwrap();
-            let off = (predicted - truth).abs();
-            (sum, count, worst) = (sum + off, count + 1.0, worst.max(off));
-        }
-    }
-    take_memory(0);
     assert!(sum / count <= 0.02 && worst <= 0.05, "mean error {}, worst {worst}", sum / count);
 }
 
@@ -340,8 +286,7 @@ pub fn what_if_of_a_command(dir: &Path) {
         let seconds = what_if["seconds"].as_f64().unwrap();
         let all = predicted * accesses as f64 / seconds * page_size() as f64;
         assert!((bytes - all).abs() <= all * 0.01 + 1e4, "{bytes}, {all}");
-        let group = Group::new((LIMIT as f64 * scale) as u64).unwrap();
-        let truth = ratio(group.load("zipf", &file, 8.0, 4.0));
+        let truth = under((LIMIT as f64 * scale) as u64, "zipf", &file, 8.0);
         println!("a command, x{scale}: predicted {predicted:.3} ± {}, was {truth:.3}", point["error"]);
         assert!((predicted - truth).abs() <= 0.05, "x{scale}: {predicted}, was {truth}");
     }
@@ -354,90 +299,4 @@ pub fn what_if_of_a_command(dir: &Path) {
         err.contains("What if there were more memory") && err.contains("No prediction: not enough"),
         "{err}"
     );
-}
-
-/// Looks random keys up, some much more often than others; what Python itself takes is not in the cgroup.
-const SQLITE: &str = "
-import os, sqlite3, sys, random, time
-path, seconds, group = sys.argv[1], float(sys.argv[2]), sys.argv[3]
-db = sqlite3.connect(path)
-db.execute('pragma cache_size=-256')
-db.execute('pragma mmap_size=0')
-look = 'select length(v) from t where k=?'
-most = db.execute('select max(k) from t').fetchone()[0]
-db.execute(look, (1,)).fetchone()
-if sys.argv[4] == 'random':
-    for fd in os.listdir('/proc/self/fd'):
-        if os.path.realpath('/proc/self/fd/' + fd) == os.path.realpath(path):
-            os.posix_fadvise(int(fd), 0, 0, os.POSIX_FADV_RANDOM)
-open(group, 'w').write('0')
-r, end = random.Random(7), time.time() + seconds
-while time.time() < end:
-    for _ in range(100):
-        db.execute(look, (int(most * r.random() ** 3) * 3079 % most + 1,)).fetchone()
-";
-
-const MAKE: &str = "
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1])
-db.execute('create table t(k integer primary key, v blob)')
-db.executemany('insert into t values(?, zeroblob(3000))', ((k,) for k in range(1, 9001)))
-db.commit()
-";
-
-/// SQLite on a database that the cgroup has no room for, by Python. What is true under the other limits is counted there. With
-/// read-ahead, pages that nobody uses take room, and more of it the larger the cache is.
-pub fn what_if_of_sqlite(dir: &Path) {
-    let python = |script: &str| {
-        let mut command = Command::new("python3");
-        command.args(["-c", script]).arg(dir.join("db"));
-        command
-    };
-    if !python(MAKE).stderr(Stdio::null()).status().is_ok_and(|s| s.success()) {
-        println!("skipped: no Python with SQLite");
-        return;
-    }
-    let long = std::env::var("WHAT_IF").is_ok_and(|v| v == "long");
-    let (seconds, scales): (_, &[f64]) =
-        if long { (16.0, &[0.5, 0.75, 1.25, 1.5, 2.0]) } else { (6.0, &[0.5, 1.5]) };
-    let ask = |limit: u64, how: &str| {
-        let group = Group::new(limit)?;
-        drop_cache(&File::open(dir.join("db")).unwrap());
-        let mut load = python(SQLITE);
-        let load = load.arg((seconds + 14.0).to_string()).arg(group.procs()).arg(how);
-        let mut load = load.spawn().unwrap();
-        // Until the cache is full.
-        std::thread::sleep(Duration::from_secs(5));
-        let (code, out, err) =
-            output(&mut cachestat(&format!("--json --what-if {seconds} --cgroup {}", group.name())));
-        load.kill().unwrap();
-        load.wait().unwrap();
-        assert_eq!(code, Some(0), "{err}");
-        let mut all: Value = serde_json::from_str(&out).unwrap();
-        Some(all["what_if"].take())
-    };
-    let mut out = std::io::stdout();
-    for how in ["random", "normal"] {
-        let (mut sum, mut worst) = (0.0, 0.0_f64);
-        let Some(what_if) = ask(LIMIT, how) else {
-            println!("skipped: cgroups have no memory limits here");
-            return;
-        };
-        let curve = what_if["curve"].as_array().unwrap_or_else(|| panic!("no curve: {what_if}"));
-        for scale in scales {
-            let point = curve.iter().find(|p| p["scale"] == *scale).unwrap();
-            let [predicted, error] =
-                ["miss_ratio", "error"].map(|key| point[key].as_f64().expect("a figure"));
-            let other = ask((LIMIT as f64 * scale) as u64, how).unwrap();
-            let truth = other["now"]["miss_ratio"].as_f64().unwrap();
-            writeln!(out, "sqlite, {how} x{scale}: predicted {predicted:.3} ± {error:.3}, was {truth:.3}")
-                .unwrap();
-            let off = (predicted - truth).abs();
-            (sum, worst) = (sum + off, worst.max(off));
-        }
-        let mean = sum / scales.len() as f64;
-        assert!(mean <= 0.02 && worst <= 0.05, "{how}: mean error {mean}, worst {worst}");
-        let told = what_if["notes"].to_string().contains("read ahead and not used");
-        assert!(how == "normal" || !told, "{what_if}");
-    }
 }

@@ -1,0 +1,244 @@
+//! `--what-if` of databases. What is true under the other limits is counted there.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::chown;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Group;
+use super::LIMIT;
+use crate::tools::*;
+
+/// What it says of a cgroup.
+fn asked(group: &Group, seconds: f64) -> Value {
+    let options = format!("--json --what-if {seconds} --cgroup {}", group.name());
+    let (code, out, err) = output(&mut cachestat(&options));
+    assert_eq!(code, Some(0), "{err}");
+    let mut all: Value = serde_json::from_str(&out).unwrap();
+    all["what_if"].take()
+}
+
+/// What it says, and what is true under the other limits: the mean difference, and the worst. `ask`: of a limit.
+fn off(name: &str, what_if: &Value, limit: u64, scales: &[f64], ask: impl Fn(u64) -> Value) -> (f64, f64) {
+    let curve = what_if["curve"].as_array().unwrap_or_else(|| panic!("no curve: {what_if}"));
+    let (mut sum, mut worst) = (0.0, 0.0_f64);
+    for scale in scales {
+        let point = curve.iter().find(|p| p["scale"] == *scale).unwrap();
+        let [predicted, error] = ["miss_ratio", "error"]
+            .map(|key| point[key].as_f64().unwrap_or_else(|| panic!("no figure: {point}")));
+        let truth = ask((limit as f64 * scale) as u64)["now"]["miss_ratio"].as_f64().unwrap();
+        let line = format!("{name} x{scale}: predicted {predicted:.3} ± {error:.3}, was {truth:.3}");
+        writeln!(std::io::stdout(), "{line}").unwrap();
+        let off = (predicted - truth).abs();
+        (sum, worst) = (sum + off, worst.max(off));
+    }
+    (sum / scales.len() as f64, worst)
+}
+
+/// Looks random keys up, some much more often than others; what Python itself takes is not in the cgroup.
+const SQLITE: &str = "
+import os, sqlite3, sys, random, time
+path, seconds, group = sys.argv[1], float(sys.argv[2]), sys.argv[3]
+db = sqlite3.connect(path)
+db.execute('pragma cache_size=-256')
+db.execute('pragma mmap_size=0')
+look = 'select length(v) from t where k=?'
+most = db.execute('select max(k) from t').fetchone()[0]
+db.execute(look, (1,)).fetchone()
+if sys.argv[4] == 'random':
+    for fd in os.listdir('/proc/self/fd'):
+        if os.path.realpath('/proc/self/fd/' + fd) == os.path.realpath(path):
+            os.posix_fadvise(int(fd), 0, 0, os.POSIX_FADV_RANDOM)
+open(group, 'w').write('0')
+r, end = random.Random(7), time.time() + seconds
+while time.time() < end:
+    for _ in range(100):
+        db.execute(look, (int(most * r.random() ** 3) * 3079 % most + 1,)).fetchone()
+";
+
+const MAKE: &str = "
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute('create table t(k integer primary key, v blob)')
+db.executemany('insert into t values(?, zeroblob(3000))', ((k,) for k in range(1, 9001)))
+db.commit()
+";
+
+/// SQLite on a database that the cgroup has no room for, by Python. With read-ahead, pages that nobody uses take room, and more of it
+/// the larger the cache is.
+pub fn what_if_of_sqlite(dir: &Path) {
+    let python = |script: &str| {
+        let mut command = Command::new("python3");
+        command.args(["-c", script]).arg(dir.join("db"));
+        command
+    };
+    if !python(MAKE).stderr(Stdio::null()).status().is_ok_and(|s| s.success()) {
+        println!("skipped: no Python with SQLite");
+        return;
+    }
+    let long = std::env::var("WHAT_IF").is_ok_and(|v| v == "long");
+    let (seconds, scales): (_, &[f64]) =
+        if long { (16.0, &[0.5, 0.75, 1.25, 1.5, 2.0]) } else { (6.0, &[0.5, 1.5]) };
+    let ask = |limit: u64, how: &str| {
+        let group = Group::new(limit)?;
+        drop_cache(&File::open(dir.join("db")).unwrap());
+        let mut load = python(SQLITE);
+        let load = load.arg((seconds + 14.0).to_string()).arg(group.procs()).arg(how);
+        let mut load = load.spawn().unwrap();
+        // Until the cache is full.
+        std::thread::sleep(Duration::from_secs(5));
+        let what_if = asked(&group, seconds);
+        load.kill().unwrap();
+        load.wait().unwrap();
+        Some(what_if)
+    };
+    for how in ["random", "normal"] {
+        let Some(what_if) = ask(LIMIT, how) else {
+            println!("skipped: cgroups have no memory limits here");
+            return;
+        };
+        let name = format!("sqlite, {how}");
+        let (mean, worst) = off(&name, &what_if, LIMIT, scales, |limit| ask(limit, how).unwrap());
+        assert!(mean <= 0.02 && worst <= 0.05, "{how}: mean error {mean}, worst {worst}");
+        let told = what_if["notes"].to_string().contains("read ahead and not used");
+        assert!(how == "normal" || !told, "{what_if}");
+    }
+}
+
+/// The limit of PostgreSQL, whose processes need some of it themselves; the database has some 160 MiB.
+const OF_POSTGRESQL: u64 = 64 << 20;
+const SCALE: &str = "10";
+/// Nobody: it refuses to be root.
+const USER: u32 = 65534;
+
+/// Some accounts much more often than others, all over the table.
+const ZIPF: &str = "\\set n 100000 * :scale
+\\set aid permute(random_zipfian(1, :n, 1.05) - 1, :n) + 1
+select abalance from pgbench_accounts where aid = :aid;
+";
+
+/// A program of the newest PostgreSQL here.
+fn of_postgresql(name: &str) -> Option<PathBuf> {
+    let mut all: Vec<_> = fs::read_dir("/usr/lib/postgresql").ok()?.filter_map(Result::ok).collect();
+    all.sort_by_key(|entry| entry.file_name());
+    Some(all.pop()?.path().join("bin").join(name)).filter(|path| path.exists())
+}
+
+/// As nobody, in the cgroup if there is one.
+fn as_nobody(program: &Path, group: Option<&Group>) -> Command {
+    let line = match group {
+        Some(group) => format!("echo $$ >'{}'; exec \"$@\"", group.procs().display()),
+        None => "exec \"$@\"".into(),
+    };
+    let mut command = Command::new("sh");
+    command.args(["-c", &line, "sh", "setpriv", "--clear-groups"]);
+    command.args([format!("--reuid={USER}"), format!("--regid={USER}")]).arg(program);
+    command.current_dir("/").stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// A server in a cgroup, which ends with it.
+struct Server {
+    child: Child,
+    dir: PathBuf,
+}
+
+impl Server {
+    fn start(dir: &Path, group: Option<&Group>) -> Self {
+        let mut command = as_nobody(&of_postgresql("postgres").unwrap(), group);
+        command.arg("-D").arg(dir.join("data")).arg("-k").arg(dir);
+        for setting in
+            ["listen_addresses=", "shared_buffers=1MB", "fsync=off", "autovacuum=off", "max_connections=8"]
+        {
+            command.args(["-c", setting]);
+        }
+        let server = Self { child: command.spawn().unwrap(), dir: dir.into() };
+        let ready = || server.client("pg_isready").status().unwrap().success();
+        assert!(
+            (0..600).any(|_| ready() || std::thread::sleep(Duration::from_millis(50)) != ()),
+            "no answer"
+        );
+        server
+    }
+
+    /// A program that talks to it.
+    fn client(&self, name: &str) -> Command {
+        let mut command = as_nobody(&of_postgresql(name).unwrap(), None);
+        command.arg("-h").arg(&self.dir).args(["-U", "nobody"]);
+        command
+    }
+
+    fn pgbench<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = self.client("pgbench");
+        command.args(args).arg("postgres");
+        command
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // SAFETY: a signal to a child that has not been waited for.
+        unsafe { libc::kill(self.child.id().cast_signed(), libc::SIGINT) };
+        self.child.wait().unwrap();
+    }
+}
+
+/// `root --postgresql`: pgbench on a database that the cgroup has no room for: each account as likely as any other, some much more likely,
+/// and its own mixture of reads and writes.
+pub fn what_if_of_postgresql(dir: &Path) {
+    let Some(initdb) = of_postgresql("initdb") else { panic!("no PostgreSQL below /usr/lib/postgresql") };
+    let dir = dir.join("postgresql");
+    fs::create_dir(&dir).unwrap();
+    chown(&dir, Some(USER), Some(USER)).unwrap();
+    let made = as_nobody(&initdb, None).arg("-D").arg(dir.join("data")).args(["-N", "-U", "nobody"]).status();
+    assert!(made.unwrap().success(), "initdb");
+    fs::write(dir.join("zipf"), ZIPF).unwrap();
+    assert!(Server::start(&dir, None).pgbench(["-i", "-q", "-s", SCALE]).status().unwrap().success());
+    let seconds = 16.0;
+    let zipf = dir.join("zipf");
+    let loads: [(&str, Vec<&OsStr>); 3] = [
+        ("pgbench -S", vec![OsStr::new("-S")]),
+        (
+            "pgbench, Zipf's law",
+            vec![OsStr::new("-s"), OsStr::new(SCALE), OsStr::new("-f"), zipf.as_os_str()],
+        ),
+        ("pgbench", Vec::new()),
+    ];
+    for (name, args) in loads {
+        let ask = |limit: u64| {
+            // What is dirty stays, and belongs to whoever wrote it.
+            // SAFETY: takes nothing.
+            unsafe { libc::sync() };
+            fs::write("/proc/sys/vm/drop_caches", "1").unwrap();
+            let group = Group::new(limit).expect("cgroups with limits");
+            let server = Server::start(&dir, Some(&group));
+            let time = (seconds + 40.0).to_string();
+            let mut load = server.pgbench(
+                ["-n", "-c", "2", "-T", &time].map(OsStr::new).into_iter().chain(args.iter().copied()),
+            );
+            let mut load = load.spawn().unwrap();
+            std::thread::sleep(Duration::from_secs(20));
+            let what_if = asked(&group, seconds);
+            load.kill().unwrap();
+            load.wait().unwrap();
+            what_if
+        };
+        let what_if = ask(OF_POSTGRESQL);
+        println!(
+            "{name}: {} of {} accesses, notes {}",
+            what_if["now"], what_if["accesses"], what_if["notes"]
+        );
+        let scales = [0.5, 0.75, 1.25, 1.5, 2.0];
+        let (mean, worst) = off(name, &what_if, OF_POSTGRESQL, &scales, ask);
+        println!("{name}: mean difference {mean:.4}, worst {worst:.3}");
+    }
+}
