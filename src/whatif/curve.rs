@@ -11,7 +11,9 @@ pub const MODEL_ERROR: f64 = 0.02;
 /// The same of the multi-generational LRU.
 pub const GENERATIONS_ERROR: f64 = 0.05;
 /// How much farther it was, where much of what is brought in is read ahead and not used.
-const AHEAD_ERROR: f64 = 0.01;
+const AHEAD_ERROR: f64 = 0.025;
+/// More of it, for twice the present cache: how much more would be read ahead, and that folios of several pages go as one, is not known.
+const LARGER_AHEAD_ERROR: f64 = 0.03;
 /// How much farther it was at half the size, where much of what is brought in lies around faults: a smaller cache has more of them, and
 /// brings in more around them, of which it is not known which pages.
 const AROUND_ERROR: f64 = 0.02;
@@ -152,14 +154,14 @@ impl Curve {
         let around: f64 = judged.iter().map(|s| s.around).sum();
         let unused = unused.filter(|(brought, _)| *brought > 0);
         let unused = unused.map(|(brought, unused)| (unused as f64 - around) / brought as f64);
-        let model = if unused.is_some_and(|u| u > MUCH_UNUSED) { model + AHEAD_ERROR } else { model };
+        let ahead = unused.is_some_and(|u| u > MUCH_UNUSED);
         let points = match () {
             () if sizes.iter().all(Option::is_none) => Err("the size of the cache is not known".into()),
             () if sampled < FEWEST => Err(format!(
                 "not enough seen yet: {sampled} accesses of the pages that are followed, of which {FEWEST} are needed \
                  in the second half of the time"
             )),
-            () => Ok(Self::points(slices, sizes, now, model)),
+            () => Ok(Self::points(slices, sizes, now, model, ahead)),
         };
         let points =
             points.and_then(|points: Vec<Point>| match points.iter().all(|p| p.miss_ratio.is_none()) {
@@ -171,8 +173,14 @@ impl Curve {
     }
 
     /// The points. What the model says of the cache of now is compared with what was counted: no point is called better
-    /// than that one turned out.
-    fn points(slices: &[Slice], sizes: &[Option<f64>], now: Option<f64>, model: f64) -> Vec<Point> {
+    /// than that one turned out. `ahead`: much was read ahead and not used.
+    fn points(
+        slices: &[Slice],
+        sizes: &[Option<f64>],
+        now: Option<f64>,
+        model: f64,
+        ahead: bool,
+    ) -> Vec<Point> {
         let raw: Vec<_> =
             (0..SCALES.len()).map(|i| point(slices, i, sizes.get(i).copied().flatten())).collect();
         let here = SCALES.iter().position(|s| *s == 1.0).and_then(|i| raw[i]);
@@ -182,8 +190,14 @@ impl Curve {
             judged.iter().map(|s| s.around).sum::<f64>() / judged.iter().map(Slice::all).sum::<f64>();
         let much = here.is_some_and(|(missed, _)| around > MUCH_UNUSED * (around + missed));
         let smaller = |scale: f64| if much { AROUND_ERROR * 2.0 * (1.0 - scale).max(0.0) } else { 0.0 };
+        let larger = |scale: f64| match ahead {
+            true => AHEAD_ERROR + LARGER_AHEAD_ERROR * (scale - 1.0).clamp(0.0, 1.0),
+            false => 0.0,
+        };
         let points = SCALES.into_iter().zip(raw);
-        let told = |scale, (ratio, error): (f64, f64)| (ratio, error + off.max(model) + smaller(scale));
+        let told = |scale, (ratio, error): (f64, f64)| {
+            (ratio, error + off.max(model) + smaller(scale) + larger(scale))
+        };
         points.map(|(scale, raw)| Point { scale, miss_ratio: raw.map(|raw| told(scale, raw)) }).collect()
     }
 }

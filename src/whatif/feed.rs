@@ -148,7 +148,8 @@ impl Feed {
     /// The sizes of all caches, by what there is now.
     fn resize(&mut self) {
         let Some(size) = &self.size else { return };
-        self.simulation.resize(|scale| Some(size.room(scale)? / page_size()));
+        let faults = self.simulation.faulted() * page_size();
+        self.simulation.resize(|scale| Some(size.room(scale, faults)? / page_size()));
     }
 
     /// Hands on what came since the last time, so long ago. `lost`: so far.
@@ -228,7 +229,7 @@ impl Feed {
 
 fn simulation(size: Option<&Size>, lru: Lru) -> Simulation {
     let late = size.is_some_and(|s| s.limit.is_some());
-    let rate = size.map_or(1.0, |s| first_rate(s.room(1.0).unwrap_or(0.0) / page_size()));
+    let rate = size.map_or(1.0, |s| first_rate(s.room(1.0, 0.0).unwrap_or(0.0) / page_size()));
     Simulation::new(rate, |pages| lru.policy(pages, late))
 }
 

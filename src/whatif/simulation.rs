@@ -43,6 +43,8 @@ pub struct Simulation {
     last: Vec<(u32, u64)>,
     /// By page: it was met when it was read ahead, and was not used since.
     met_ahead: Vec<bool>,
+    /// By page: it was used through a mapping.
+    faulted: Vec<bool>,
     /// By page: it went with its file, or a part of that, and was not met since.
     gone: Vec<bool>,
     ahead: Ahead,
@@ -76,6 +78,7 @@ impl Simulation {
             rate,
             last: vec![(0, 0); THREADS],
             met_ahead: vec![false; ROOM as usize],
+            faulted: vec![false; ROOM as usize],
             gone: vec![false; ROOM as usize],
             ahead: Ahead::default(),
             slices: Vec::new(),
@@ -107,6 +110,15 @@ impl Simulation {
         }
     }
 
+    /// Of all pages in the cache of now, how many have been used through a mapping, as far as that was seen.
+    #[must_use]
+    pub fn faulted(&self) -> f64 {
+        let Some(now) = self.caches.iter().find(|c| c.scale == 1.0) else { return 0.0 };
+        let faulted =
+            self.faulted.iter().zip(0..).filter(|(faulted, page)| **faulted && now.policy.has(*page));
+        faulted.count() as f64 / self.rate
+    }
+
     /// The kernel has gathered its statistics.
     pub fn flush(&mut self) {
         for cache in &mut self.caches {
@@ -136,6 +148,7 @@ impl Simulation {
         }
         // What was read ahead before its first use is met now.
         let known = known.filter(|page| !std::mem::take(&mut self.met_ahead[*page as usize]));
+        self.faulted[page as usize] |= touch.kind == Kind::Fault;
         let how = self.how(touch);
         let counts = matches!(touch.kind, Kind::Read | Kind::Fault);
         let weight = 1.0 / self.rate;
@@ -217,8 +230,7 @@ impl Simulation {
     /// Follows another page: for want of room pages are forgotten that no cache would remember, or fewer are chosen.
     fn add(&mut self, hash: u64) -> Option<u32> {
         if let Some(page) = self.pages.add(hash) {
-            self.met_ahead[page as usize] = false;
-            return Some(page);
+            return Some(self.begin(page));
         }
         let caches = &mut self.caches;
         let mut keep = |page: u32, _: u64| {
@@ -238,8 +250,14 @@ impl Simulation {
             self.choose(self.rate / 2.0);
         }
         let page = is_chosen(hash, self.rate).then(|| self.pages.add(hash)).flatten()?;
+        Some(self.begin(page))
+    }
+
+    /// The number was another page's before.
+    fn begin(&mut self, page: u32) -> u32 {
         self.met_ahead[page as usize] = false;
-        Some(page)
+        self.faulted[page as usize] = false;
+        page
     }
 
     /// Fewer pages are chosen from now on.

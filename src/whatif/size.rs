@@ -16,7 +16,12 @@ pub struct Size {
     pub others: u64,
     /// What is cached of files.
     pub cached: u64,
+    /// What is mapped of that.
+    pub mapped: u64,
 }
+
+/// How many pages a fault maps at most, those around it that are there (`fault_around_bytes`).
+const AROUND: f64 = 16.0;
 
 impl Size {
     /// Asks about a cgroup, or about the machine.
@@ -25,7 +30,8 @@ impl Size {
         let memory = fs::read_to_string("/proc/meminfo").ok()?;
         let cached = kib(&memory, "Active(file)")? + kib(&memory, "Inactive(file)")?;
         let Some(path) = group.filter(|path| *path != "/") else {
-            return Some(Self { limit: None, others: 0, cached });
+            let mapped = kib(&memory, "Mapped")?.saturating_sub(kib(&memory, "Shmem")?);
+            return Some(Self { limit: None, others: 0, cached, mapped });
         };
         let hierarchy = Hierarchy::find(&fs::read_to_string("/proc/self/mountinfo").ok()?)?;
         let dir = hierarchy.dir(path)?;
@@ -34,14 +40,14 @@ impl Size {
 
     /// Of the cgroup in this directory.
     fn below(dir: &Path, top: &Path, machine: u64) -> Option<Self> {
-        let cached = cached(dir)?;
+        let (cached, mapped) = files(dir)?;
         let limits = dir.ancestors().take_while(|d| d.starts_with(top));
         let limited = limits.filter_map(|d| Some((limit(d)?, d))).filter(|(limit, _)| *limit < machine);
         let Some((limit, by)) = limited.min_by_key(|(limit, _)| *limit) else {
-            return Some(Self { limit: None, others: 0, cached });
+            return Some(Self { limit: None, others: 0, cached, mapped });
         };
         let used = number(by, &["memory.current", "memory.usage_in_bytes"])?;
-        Some(Self { limit: Some(limit), others: used.saturating_sub(cached), cached })
+        Some(Self { limit: Some(limit), others: used.saturating_sub(cached), cached, mapped })
     }
 
     /// What the scales are relative to.
@@ -50,10 +56,13 @@ impl Size {
         self.limit.unwrap_or(self.cached)
     }
 
-    /// Bytes of files that there would be room for; `None`: less than what other things take.
+    /// Bytes of files that there would be room for; `None`: less than what other things take. Programs and libraries are mapped
+    /// once, and kept by uses that nobody sees: of what is mapped, what cannot come from `faults` (bytes of pages whose faults
+    /// were seen) is no room for others.
     #[must_use]
-    pub fn room(&self, scale: f64) -> Option<f64> {
-        let room = self.base() as f64 * scale - self.others as f64;
+    pub fn room(&self, scale: f64, faults: f64) -> Option<f64> {
+        let kept = (self.mapped as f64 - AROUND * faults).max(0.0);
+        let room = self.base() as f64 * scale - self.others as f64 - kept;
         Some(room).filter(|room| *room > 0.0)
     }
 }
@@ -82,14 +91,17 @@ fn limit(dir: &Path) -> Option<u64> {
     [of("memory.max"), of("memory.high"), of("memory.limit_in_bytes")].into_iter().flatten().min()
 }
 
-/// Pages of files on the lists of a cgroup and of those below it.
-fn cached(dir: &Path) -> Option<u64> {
+/// Bytes of files on the lists of a cgroup and of those below it, and what is mapped of them.
+fn files(dir: &Path) -> Option<(u64, u64)> {
     let stat = fs::read_to_string(dir.join("memory.stat")).ok()?;
     let value =
         |name: &str| stat.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')?.parse::<u64>().ok());
     // Version 1 tells of this cgroup alone, and with `total_` of all below.
     let both = |name: &str| value(&format!("total_{name}")).or_else(|| value(name));
-    Some(both("active_file")? + both("inactive_file")?)
+    // Shared memory is mapped, too, and is on other lists.
+    let mapped = both("file_mapped").or_else(|| both("mapped_file")).unwrap_or(0);
+    let mapped = mapped.saturating_sub(both("shmem").unwrap_or(0));
+    Some((both("active_file")? + both("inactive_file")?, mapped))
 }
 
 #[cfg(test)]
@@ -111,32 +123,40 @@ mod tests {
     fn the_lowest_limit_counts() {
         let top = tempfile::tempdir().unwrap();
         let (above, own) = (top.path().join("a"), top.path().join("a/b"));
-        let stat = format!("anon 5\ninactive_file {}\nactive_file {}\n", 3 * MIB, MIB);
+        let stat = format!(
+            "anon 5\nfile_mapped {}\nshmem {MIB}\ninactive_file {}\nactive_file {MIB}\n",
+            3 * MIB,
+            3 * MIB
+        );
         let current = (10 * MIB).to_string();
         group(&above, &[("memory.max", &(64 * MIB).to_string()), ("memory.current", &current)]);
         group(&own, &[("memory.max", "max\n"), ("memory.current", "1"), ("memory.stat", &stat)]);
         let size = Size::below(&own, top.path(), 1 << 40).unwrap();
-        let limited = Size { limit: Some(64 * MIB), others: 6 * MIB, cached: 4 * MIB };
+        let limited = Size { limit: Some(64 * MIB), others: 6 * MIB, cached: 4 * MIB, mapped: 2 * MIB };
         assert_eq!(size, limited);
         assert_eq!(size.base(), 64 * MIB);
-        assert_eq!(size.room(0.5), Some((26 * MIB) as f64));
-        assert_eq!(size.room(0.05), None);
+        // All of what is mapped is from faults that were seen; none of it; half of it.
+        assert_eq!(size.room(0.5, MIB as f64), Some((26 * MIB) as f64));
+        assert_eq!(size.room(0.5, 0.0), Some((24 * MIB) as f64));
+        assert_eq!(size.room(0.5, (MIB / 16) as f64), Some((25 * MIB) as f64));
+        assert_eq!(size.room(0.05, 0.0), None);
         // A limit beyond the machine is none.
         let size = Size::below(&own, top.path(), 32 * MIB).unwrap();
         assert_eq!(size, Size { limit: None, others: 0, ..limited });
-        assert_eq!(size.room(2.0), Some((8 * MIB) as f64));
+        assert_eq!(size.room(2.0, 0.0), Some((6 * MIB) as f64));
     }
 
     #[test]
     fn version_1_counts_what_is_below() {
         let top = tempfile::tempdir().unwrap();
-        let stat = "active_file 1\ninactive_file 2\ntotal_inactive_file 300\ntotal_active_file 40\n";
+        let stat = "mapped_file 1\ntotal_mapped_file 30\ntotal_shmem 10\nactive_file 1\ninactive_file 2\n\
+                    total_inactive_file 300\ntotal_active_file 40\n";
         group(
             top.path(),
             &[("memory.limit_in_bytes", "1000\n"), ("memory.usage_in_bytes", "500\n"), ("memory.stat", stat)],
         );
         let size = Size::below(top.path(), top.path(), 1 << 40).unwrap();
-        assert_eq!((size.limit, size.others, size.cached), (Some(1000), 160, 340));
+        assert_eq!(size, Size { limit: Some(1000), others: 160, cached: 340, mapped: 20 });
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::fs::File;
-use std::io::Write as _;
 use std::os::unix::fs::chown;
 use std::path::Path;
 use std::path::PathBuf;
@@ -11,6 +10,7 @@ use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
 use std::time::Duration;
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -36,8 +36,7 @@ fn off(name: &str, what_if: &Value, limit: u64, scales: &[f64], ask: impl Fn(u64
         let [predicted, error] = ["miss_ratio", "error"]
             .map(|key| point[key].as_f64().unwrap_or_else(|| panic!("no figure: {point}")));
         let truth = ask((limit as f64 * scale) as u64)["now"]["miss_ratio"].as_f64().unwrap();
-        let line = format!("{name} x{scale}: predicted {predicted:.3} ± {error:.3}, was {truth:.3}");
-        writeln!(std::io::stdout(), "{line}").unwrap();
+        println!("{name} x{scale}: predicted {predicted:.3} ± {error:.3}, was {truth:.3}");
         let off = (predicted - truth).abs();
         (sum, worst) = (sum + off, worst.max(off));
     }
@@ -163,10 +162,11 @@ impl Server {
         }
         let server = Self { child: command.spawn().unwrap(), dir: dir.into() };
         let ready = || server.client("pg_isready").status().unwrap().success();
-        assert!(
-            (0..600).any(|_| ready() || std::thread::sleep(Duration::from_millis(50)) != ()),
-            "no answer"
-        );
+        let begun = Instant::now();
+        while !ready() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "no answer");
+            std::thread::sleep(Duration::from_millis(50));
+        }
         server
     }
 
@@ -187,7 +187,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         // SAFETY: a signal to a child that has not been waited for.
-        unsafe { libc::kill(self.child.id().cast_signed(), libc::SIGINT) };
+        unsafe { libc::kill(libc::pid_t::try_from(self.child.id()).unwrap(), libc::SIGINT) };
         self.child.wait().unwrap();
     }
 }
@@ -218,7 +218,10 @@ pub fn what_if_of_postgresql(dir: &Path) {
             // What is dirty stays, and belongs to whoever wrote it.
             // SAFETY: takes nothing.
             unsafe { libc::sync() };
-            fs::write("/proc/sys/vm/drop_caches", "1").unwrap();
+            for _ in 0..2 {
+                fs::write("/proc/sys/vm/drop_caches", "1").unwrap();
+                std::thread::sleep(Duration::from_secs(1));
+            }
             let group = Group::new(limit).expect("cgroups with limits");
             let server = Server::start(&dir, Some(&group));
             let time = (seconds + 40.0).to_string();
