@@ -298,10 +298,32 @@ beside() {
     for name in "${guests[@]}" "${builds[@]}"; do step "${name//_/ }" told "$name"; done
 }
 
-# told NAME: what a check of beside() said, and how it ended.
+# told NAME: what a check of in_turn() said, and how it ended.
 told() {
     cat "target/$1.out"
     return "$(cat "target/$1.status")"
+}
+
+# What does not depend on what runs meanwhile, and disturbs nobody: to be built, into directories of its own.
+kubernetes_manifest() { check_kubernetes; }
+static_programs() {
+    install_for_static
+    CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo_static build --bins
+}
+
+# The tests as root mostly wait for time to pass: these stand beside them.
+tests_as_root() {
+    local name builds=()
+    # Their tools come from elsewhere than apt.
+    if (install_for_static); then builds+=(static_programs); else skip "static build" "no Rust for musl"; fi
+    if go_is_new_enough go 22 && (cd tests/kubernetes && go mod download); then builds+=(kubernetes_manifest); else
+        skip "Kubernetes manifest" "no Go 1.22, or its modules cannot be had"; fi
+    (in_turn "${builds[@]}" fetch_collector) &
+    local other=$!
+    # Run once, they are sooner compiled and run than optimised; what runs in guests is not.
+    step "tests as root on this kernel, $(uname -r)" env CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --locked --test root
+    wait "$other"
+    for name in "${builds[@]}"; do step "${name//_/ }" told "$name"; done
 }
 
 # run_9p PROGRAM: a directory of this machine, which QEMU serves to a guest, read there.
@@ -485,8 +507,7 @@ build_package() {
 
 # The commands of the static build on a root that has nothing but them.
 check_static() {
-    install_for_static
-    CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo_static build --bins
+    static_programs
     local root=target/static-root at=target/x86_64-unknown-linux-musl/debug command
     rm -rf $root
     mkdir -p $root/proc $root/sys $root/tmp
@@ -700,28 +721,23 @@ test_all() {
         if command -v "$clang" >/dev/null; then step "build with $clang" build_with "$clang"; else
             skip "build with $clang" "apt has none"; fi
     done
-    # Run once, they are sooner compiled and run than optimised; what runs in guests is not.
     step "tests" env CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --locked --no-fail-fast
-    step "tests as root on this kernel, $(uname -r)" env CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --locked --test root
+    tests_as_root
+    if [ -x target/x86_64-unknown-linux-musl/debug/cachetopd ]; then step "static build" check_static; fi
+    if [ -x target/static-root/cachetopd ] && (install buildah); then step "container" check_container; else
+        skip "container" "no static build, or no buildah"; fi
     step "programs" programs
     step "installation" check_install
-    # Their tools come from elsewhere than apt.
-    if (install_for_static); then step "static build" check_static; else
-        skip "static build" "no Rust for musl"; fi
-    if ls target/static-root/cachetopd >/dev/null 2>&1 && (install buildah); then step "container" check_container; else
-        skip "container" "no static build, or no buildah"; fi
     if (install systemd); then step "unit" check_unit; else
         skip "unit" "no systemd-analyze"; fi
     if (install debian-archive-keyring mmdebstrap); then step "unit under systemd" check_service; else
         skip "unit under systemd" "no mmdebstrap"; fi
-    if go_is_new_enough go 22 && (cd tests/kubernetes && go mod download); then step "Kubernetes manifest" check_kubernetes; else
-        skip "Kubernetes manifest" "no Go 1.22, or its modules cannot be had"; fi
     step "kernel programs of two directories" check_equal
     if (fetch_prometheus); then step "Prometheus" check_prometheus; else
         skip "Prometheus" "its package cannot be had"; fi
     if (fetch_duckdb); then step "DuckDB" check_duckdb; else
         skip "DuckDB" "its package cannot be had"; fi
-    if (fetch_collector); then step "OpenTelemetry collector" check_otlp; else
+    if told fetch_collector >/dev/null; then step "OpenTelemetry collector" check_otlp; else
         skip "OpenTelemetry collector" "it cannot be built: Go 1.$MIN_GO or newer, and its modules, are needed"; fi
     rm -rf target/vm-results target/vm-logs
     mkdir -p target/vm-logs
