@@ -11,9 +11,9 @@ pub const MODEL_ERROR: f64 = 0.02;
 /// The same of the multi-generational LRU.
 pub const GENERATIONS_ERROR: f64 = 0.05;
 /// How much farther it was, where much of what is brought in is read ahead and not used.
-const AHEAD_ERROR: f64 = 0.025;
+const AHEAD_ERROR: f64 = 0.035;
 /// More of it, for twice the present cache: how much more would be read ahead, and that folios of several pages go as one, is not known.
-const LARGER_AHEAD_ERROR: f64 = 0.03;
+const LARGER_AHEAD_ERROR: f64 = 0.05;
 /// How much farther it was at half the size, where much of what is brought in lies around faults: a smaller cache has more of them, and
 /// brings in more around them, of which it is not known which pages.
 const AROUND_ERROR: f64 = 0.02;
