@@ -127,6 +127,10 @@ fn main() -> ExitCode {
             whatif::load(&words[1..]);
             return ExitCode::SUCCESS;
         }
+        Some("--hold") => {
+            whatif::machine::hold(&words[1..]);
+            return ExitCode::SUCCESS;
+        }
         Some("--list") => {
             TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
             return ExitCode::SUCCESS;

@@ -1,9 +1,12 @@
-//! `root --machine`, in a virtual machine of some hundred MiB that does nothing else: of the whole machine, of whose memory huge pages
-//! take a part.
+//! `root --machine`, in a virtual machine of some hundred MiB that does nothing else: of the whole machine, of whose memory a process
+//! holds a part.
 
 use std::fs;
+use std::io::BufRead as _;
+use std::io::BufReader;
 use std::io::Write as _;
 use std::path::Path;
+use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
 use std::time::Duration;
@@ -27,19 +30,40 @@ fn cached() -> u64 {
     meminfo("Active(file)") + meminfo("Inactive(file)")
 }
 
-/// Huge pages take memory away from the cache, and give it back: two MiB each. It has to lie in one piece: what is cached goes first.
-fn take_memory(pages: i64) {
-    let set = |name: &str, value: &str| fs::write(Path::new("/proc/sys/vm").join(name), value).unwrap();
-    for _ in 0..10 {
-        set("nr_hugepages", &pages.to_string());
-        let took: i64 = fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap().trim().parse().unwrap();
-        if took == pages {
-            return;
-        }
-        set("drop_caches", "1");
-        set("compact_memory", "1");
+/// `root --hold MIB`: memory that is held until standard input ends.
+pub fn hold(words: &[String]) {
+    let bytes = words[0].parse::<usize>().unwrap() << 20;
+    // SAFETY: a fresh mapping.
+    let held = unsafe {
+        let (write, private) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let at = libc::mmap(std::ptr::null_mut(), bytes.max(1), write, private, -1, 0);
+        at != libc::MAP_FAILED && libc::mlock(at, bytes.max(1)) == 0
+    };
+    assert!(held, "{}", std::io::Error::last_os_error());
+    println!("held");
+    std::io::stdin().lines().for_each(drop);
+}
+
+/// Takes memory away from the cache for as long as it lives.
+struct Held(Child);
+
+impl Held {
+    fn new(mib: i64) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--hold", &mib.max(0).to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "held\n");
+        Self(child)
     }
-    panic!("no memory in one piece");
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
 }
 
 /// Without a cgroup: what it says of the machine, and what is true where that has more or less memory.
@@ -55,11 +79,11 @@ pub fn what_if_of_a_machine(dir: &Path) {
     };
     // Half of the file has room, more or less.
     let all = cached() + meminfo("MemFree");
-    let base = i64::try_from(all.saturating_sub(80 << 20) >> 21).unwrap();
+    let base = i64::try_from(all.saturating_sub(120 << 20) >> 20).unwrap();
     let (mut sum, mut count, mut worst) = (0.0, 0.0, 0.0_f64);
     let mut out = std::io::stdout();
     for mode in set("WHAT_IF_LOADS").unwrap_or_else(|| "zipf,mix".into()).split(',') {
-        take_memory(base);
+        let mut held = Some(Held::new(base));
         let now = load(mode, seconds + start, (seconds + start) / 2.0);
         std::thread::sleep(Duration::from_secs(4));
         let (code, text, err) = output(&mut cachestat(&format!("--json --what-if {seconds}")));
@@ -80,13 +104,15 @@ pub fn what_if_of_a_machine(dir: &Path) {
         let size = what_if["now"]["size_bytes"].as_f64().unwrap();
         for scale in [0.5, 0.75, 1.25, 1.5] {
             // The monitor is gone, and its memory with it: what there is is brought to what is asked about.
-            let mut pages = base - (size * (scale - 1.0)) as i64 / (2 << 20);
+            let mut hold = base - (size * (scale - 1.0)) as i64 / (1 << 20);
             for _ in 0..2 {
-                take_memory(pages);
+                drop(held.take());
+                held = Some(Held::new(hold));
                 ratio(load(mode, 15.0, 14.0));
-                pages = (pages + (cached() as i64 - (size * scale) as i64) / (2 << 20)).max(0);
+                hold += (cached() as i64 - (size * scale) as i64) / (1 << 20);
             }
-            take_memory(pages);
+            drop(held.take());
+            held = Some(Held::new(hold));
             let truth = ratio(load(mode, seconds, seconds / 2.0));
             let got = cached() as f64 / size;
             let point = what_if["curve"].as_array().expect("a curve");
@@ -102,6 +128,5 @@ pub fn what_if_of_a_machine(dir: &Path) {
             (sum, count, worst) = (sum + off, count + 1.0, worst.max(off));
         }
     }
-    take_memory(0);
     assert!(sum / count <= 0.02 && worst <= 0.05, "mean error {}, worst {worst}", sum / count);
 }
