@@ -29,6 +29,10 @@ struct State {
     gone: Option<(u16, u8)>,
 }
 
+/// What is known of each page takes so many bytes.
+#[cfg(test)]
+pub(super) const STATE: usize = size_of::<State>();
+
 /// The generations at one size.
 #[derive(Debug)]
 pub struct Generations {

@@ -40,7 +40,7 @@ struct State {
     young: bool,
     /// It was read ahead, and nobody has used it yet.
     ahead: bool,
-    /// It waits to be put on a list.
+    /// It waits to be put on a list, and whoever brought it in is about to mark it.
     fresh: bool,
     /// It was evicted when the oldest generation was this.
     gone: Option<u16>,
@@ -56,6 +56,10 @@ impl State {
         self.uses = (self.uses + 1).min(MOST_USES);
     }
 }
+
+/// What is known of each page takes so many bytes.
+#[cfg(test)]
+pub(super) const STATE: usize = size_of::<State>();
 
 /// The generations at one size.
 #[derive(Debug)]
@@ -204,7 +208,8 @@ impl Later {
     fn shrink_by_count(&mut self, wanted: f64) -> f64 {
         let mut freed = 0.0;
         for priority in (0..=FIRST_PRIORITY).rev() {
-            self.owed += self.part(priority);
+            // What was not looked at is not made up for later.
+            self.owed = self.owed.fract() + self.part(priority);
             while self.owed >= 1.0 {
                 let enough = if priority < FIRST_PRIORITY { FEWEST + 1 } else { FEWEST };
                 if self.spread() < enough {
@@ -236,8 +241,6 @@ impl Later {
             true => self.shrink_by_count(wanted),
             false => self.shrink_by_batches(wanted),
         };
-        // What was not looked at is not made up for later.
-        self.owed = self.owed.fract();
         // Nothing else is left: whatever is oldest goes.
         while freed < 1.0 {
             let oldest = (self.oldest..=self.youngest).find_map(|g| self.lists.tail(Self::list(g)));
@@ -263,7 +266,7 @@ impl Policy for Later {
         }
         let working = recent && before.working;
         self.waiting = (self.waiting + 1) % TOGETHER;
-        let fresh = self.counts && self.waiting != 0;
+        let fresh = self.counts && !mapped && self.waiting != 0;
         self.pages[page as usize] = State { working, fresh, ..State::default() };
         self.lists.put(page, Self::list(self.comes_to(working, mapped)));
     }

@@ -11,7 +11,7 @@ use super::curve::GROUPS;
 use super::curve::Slice;
 use super::pages::Pages;
 
-/// Pages that are followed at most: with what seven sizes know of each, 2.9 MiB.
+/// Pages that are followed at most: with what seven sizes know of each, 3.1 MiB.
 pub const ROOM: u32 = 24576;
 /// Pages that the cache of now should have, of those that are followed: the largest has four times as many.
 const WANTED: f64 = 4096.0;

@@ -122,6 +122,44 @@ fn generations_are_as_in_the_kernel() {
     }
 }
 
+/// A fault puts its page where mapped ones are, and a read of it later leaves it there.
+#[test]
+fn a_mapped_page_waits_for_no_list() {
+    for before in 0..31 {
+        let mut policy = Later::new(1000, true);
+        policy.resize(100, 1.0);
+        (1..=before).for_each(|page| assert!(!policy.touch(page, Use::Marked)));
+        assert!(!policy.touch(0, Use::Mapped));
+        assert!(policy.touch(0, Use::Marked));
+        // As many as would take the one that was only read.
+        (100..450).for_each(|page| assert!(!policy.touch(page, Use::Marked)));
+        assert!(policy.has(0), "{before}");
+    }
+}
+
+/// Pages whose faults were seen, as long as they are in the cache of now and go by their number.
+#[test]
+fn faults_are_told_from_reads() {
+    let mut simulation = Simulation::new(1.0, classic);
+    simulation.resize(|scale| Some(1000.0 * scale));
+    let touch =
+        |page: u64, kind| Touch { page: hash(page), tid: 1, kind, outcome: Outcome::Missed, part: false };
+    (0..300).for_each(|page| simulation.touch(&touch(page, Kind::Read)));
+    (200..500).for_each(|page| simulation.touch(&touch(page, Kind::Fault)));
+    assert_eq!(simulation.faulted(), 300.0);
+    (490..500).for_each(|page| simulation.touch(&touch(page, Kind::Gone)));
+    assert_eq!(simulation.faulted(), 290.0);
+    // Numbers are used again: what they stood for before counts no more.
+    let most = u64::from(ROOM);
+    (1000..1000 + most).for_each(|page| simulation.touch(&touch(page, Kind::Fault)));
+    (1000 + most..1000 + 3 * most).for_each(|page| simulation.touch(&touch(page, Kind::Read)));
+    assert!(simulation.faulted() <= 300.0, "{}", simulation.faulted());
+    // Of the pages, a half: each stands for two.
+    simulation.choose(0.5);
+    (0..400).for_each(|page| simulation.touch(&touch(page, Kind::Fault)));
+    assert!((300.0..500.0).contains(&simulation.faulted()), "{}", simulation.faulted());
+}
+
 /// What the load of the test against re-runs reads (tests/root/whatif.rs).
 fn in_a_file(mix: bool, accesses: usize) -> Vec<u32> {
     let pages = 8192_u32;
@@ -300,7 +338,7 @@ fn too_many_touches_a_second_and_dropped_ones() {
 #[test]
 fn a_curve_takes_no_more_than_four_mebibytes() {
     let of_classic = 8 + 1 + 1 + 4;
-    let of_generations = 8 + 1 + 8;
+    let of_generations = 8 + 1 + super::generations::STATE.max(super::later::STATE);
     let table = 8 + 4 + 2 * (4 + 1) + 1 + 3;
     for each in [of_classic, of_generations] {
         assert!((each * SCALES.len() + table) * ROOM as usize <= 4 << 20);
