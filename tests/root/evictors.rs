@@ -7,6 +7,8 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::Command;
 use std::process::Stdio;
+use std::time::Duration;
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -15,12 +17,26 @@ use crate::tools::*;
 
 const PAGES: u64 = 64;
 /// More than there is room for.
-const MANY: u64 = 40;
+const MANY: usize = 40;
 const ROOM: usize = 16;
 
 /// Old kernels read ahead one page past the end.
 fn is_about(n: u64, pages: u64) -> bool {
     (pages..=pages + pages / PAGES).contains(&n)
+}
+
+/// Has a reader give up a file, and says how many pages were there, by mincore. What somebody else looks at just then stays:
+/// until it has gone, too.
+fn give_up(reader: &mut Reader, path: &Path) -> u64 {
+    let (file, start) = (fs::File::open(path).unwrap(), Instant::now());
+    let there = resident(&file);
+    loop {
+        reader.tell("dontneed", path);
+        if resident(&file) == 0 {
+            return there;
+        }
+        assert!(start.elapsed() < Duration::from_secs(30), "{} stays in the cache", path.display());
+    }
 }
 
 /// All rows are together what is said of the same above them.
@@ -48,35 +64,41 @@ pub fn evictors_that_have_no_room(dir: &Path) {
     let mut reader = Reader::new();
     let options = format!("--json --by evictor --top 100000 --table-size {ROOM} 0.3");
     let mut monitor = Monitor::start(&options);
-    for n in 0..MANY {
-        reader.tell("name", Path::new(&format!("evictor{n}")));
-        reader.tell("read", &file);
-        reader.tell("dontneed", &file);
-    }
+    let given: Vec<u64> = (0..MANY)
+        .map(|n| {
+            reader.tell("name", Path::new(&format!("evictor{n}")));
+            reader.tell("read", &file);
+            give_up(&mut reader, &file)
+        })
+        .collect();
     monitor.catch_up();
     reader.end();
     let (intervals, total) = monitor.finish_json();
     adds_up(&intervals);
-    let (mut named, mut back) = (0, 0);
-    for n in 0..MANY {
+    let (mut named, mut left, mut back) = (0, 0, 0);
+    for (n, given) in given.iter().enumerate() {
         let comm = format!("evictor{n}");
         let removed = of(&intervals, &comm, "/cache/removed");
-        if removed > 0 {
-            assert!(is_about(removed, PAGES), "{comm} {removed}");
-            let came = of(&intervals, &comm, "/back_pages");
-            assert!(is_about(came, if n + 1 < MANY { PAGES } else { 0 }), "{comm} {came}");
-            (named, back) = (named + 1, back + came);
+        if removed == 0 {
+            left += given;
+            continue;
         }
+        assert!(is_about(removed, *given), "{comm} {removed}, {given} were there");
+        let came = of(&intervals, &comm, "/back_pages");
+        let last = n + 1 == MANY;
+        assert!(is_about(came, if last { 0 } else { *given }), "{comm} {came}, {given} went");
+        (named, back) = (named + 1, back + came);
     }
     // Others may have had rows before.
     assert!((1..=ROOM).contains(&named), "{named}");
     let rest: Vec<_> = rows(&intervals).filter(|row| row["other"] == true).collect();
     let (gone, came) = (sum(&rest, "/cache/removed"), sum(&rest, "/back_pages"));
     println!("     {named} have rows; the rest: {gone} pages, {came} back");
-    assert!(gone >= (MANY - named as u64) * PAGES, "{gone}");
-    assert!(back + came >= (MANY - 1) * PAGES, "{back} {came}");
-    assert!(figure(&total, "/cache/removed") >= MANY * PAGES, "{total}");
-    assert!(figure(&total, "/back_pages") >= (MANY - 1) * PAGES, "{total}");
+    let (all, again) = (given.iter().sum::<u64>(), given[..MANY - 1].iter().sum::<u64>());
+    assert!(gone >= left, "{gone}, {left} were there");
+    assert!(back + came >= again, "{back} {came}, {again} went");
+    assert!(figure(&total, "/cache/removed") >= all, "{all} were there: {total}");
+    assert!(figure(&total, "/back_pages") >= again, "{again} went: {total}");
 }
 
 /// Two processes in two cgroups give up what the other has read: each filter leaves what concerns it, in each format.
@@ -115,8 +137,8 @@ pub fn evictors_that_were_asked_for(dir: &Path) {
     let mut shown = io::BufReader::new(top.stdout.take().unwrap());
     let mut text = String::new();
     shown.read_line(&mut text).unwrap();
-    readers[0].tell("dontneed", &theirs);
-    readers[1].tell("dontneed", &mine);
+    // What each of them gave up.
+    let gave = [give_up(&mut readers[0], &theirs), give_up(&mut readers[1], &mine)];
     monitors.iter_mut().for_each(|monitor| _ = monitor.catch_up());
     // In another interval: what comes back has left in none of these.
     readers[0].tell("read", &mine);
@@ -133,16 +155,16 @@ pub fn evictors_that_were_asked_for(dir: &Path) {
         said[0].iter().flat_map(|i| i["rows"].as_array().unwrap()).find(|row| row["comm"] == second);
     let charged = charged.unwrap()["owner"] == path(&groups[0]).as_str();
     println!("     pages are charged to cgroups: {charged}; {} {}", out(0, first), out(0, second));
-    assert!(is_about(out(0, first), PAGES) && is_about(out(0, second), PAGES));
-    assert!(is_about(back(0, second), PAGES) && back(0, first) == 0);
+    assert!(is_about(out(0, first), gave[0]) && is_about(out(0, second), gave[1]), "{gave:?}");
+    assert!(is_about(back(0, second), gave[1]) && back(0, first) == 0, "{gave:?} {}", back(0, second));
     // A process and a name: what these pushed out, and nobody else's but what they brought in again.
     for which in [1, 3] {
         assert_eq!((out(which, first), back(which, first)), (0, 0), "{which}");
-        assert!(is_about(out(which, second), PAGES) && is_about(back(which, second), PAGES), "{which}");
+        assert!(is_about(out(which, second), gave[1]) && is_about(back(which, second), gave[1]), "{which}");
     }
     // A cgroup: also what was its own, whoever pushed it out, and what it brought in again.
-    assert!(is_about(out(2, first), PAGES) && is_about(back(2, second), PAGES));
-    assert!(!charged || is_about(out(2, second), PAGES));
+    assert!(is_about(out(2, first), gave[0]) && is_about(back(2, second), gave[1]));
+    assert!(!charged || is_about(out(2, second), gave[1]));
     let strangers = |row: &&Value| row["comm"] != first && row["comm"] != second && row["other"] != true;
     assert_eq!(rows(&said[1]).filter(strangers).count(), 0);
     let lines = csv.finish();
@@ -160,7 +182,7 @@ pub fn evictors_that_were_asked_for(dir: &Path) {
             again += record[8].parse::<u64>().unwrap();
         }
     }
-    assert!(is_about(own, PAGES) && is_about(again, PAGES), "{own} {again}");
+    assert!(is_about(own, gave[0]) && is_about(again, gave[1]), "{own} {again}, {gave:?}");
     for reader in readers {
         reader.end();
     }

@@ -95,11 +95,17 @@ pub fn child(words: &[String]) -> Result<()> {
             map.advise(libc::MADV_PAGEOUT)?;
         }
         "hog" => {
-            // All that is free, and what half of the file takes: by many, so that some must make room themselves.
+            // All that is free, and what half of the file takes: by many, so that some must make room themselves, and none
+            // gives anything back before all have it.
             let bytes = (meminfo("MemFree:")? + path.metadata()?.len() / 2) as usize / HOGS;
+            let all = std::sync::Barrier::new(HOGS);
             std::thread::scope(|scope| {
                 for _ in 0..HOGS {
-                    scope.spawn(|| std::hint::black_box(vec![1u8; bytes]).len());
+                    scope.spawn(|| {
+                        let taken = std::hint::black_box(vec![1u8; bytes]);
+                        all.wait();
+                        taken.len()
+                    });
                 }
             });
         }
