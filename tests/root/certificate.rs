@@ -52,13 +52,30 @@ fn cached(files: &[PathBuf]) -> (u64, u64) {
     (sum.0 * page_size(), sum.1 * page_size())
 }
 
+/// Pages that DAMON has paged out by schemes that somebody has set up here: of these /proc/vmstat knows nothing.
+fn paged_out() -> u64 {
+    let directories = |of: &Path| fs::read_dir(of).into_iter().flatten().flatten().map(|e| e.path());
+    let mut bytes = 0;
+    for thread in directories(Path::new("/sys/kernel/mm/damon/admin/kdamonds")) {
+        // The files show what was when they were last asked to; refused where it does not run.
+        let _ = fs::write(thread.join("state"), "update_schemes_stats");
+        for context in directories(&thread.join("contexts")) {
+            for scheme in directories(&context.join("schemes")) {
+                let text = fs::read_to_string(scheme.join("stats/sz_applied")).unwrap_or_default();
+                bytes += text.trim().parse::<u64>().unwrap_or(0);
+            }
+        }
+    }
+    bytes / page_size()
+}
+
 /// Pages of files that the kernel has reclaimed, on the whole machine and in cgroups.
 fn reclaimed() -> u64 {
     let text = fs::read_to_string("/proc/vmstat").unwrap();
     let names = ["pgsteal_kswapd ", "pgsteal_direct ", "pgsteal_file "];
     let all = names.map(|name| text.lines().find_map(|l| l.strip_prefix(name)?.parse::<u64>().ok()));
     // The last counts what cgroups reclaim as well; kernels before 5.14 do not have it.
-    all.into_iter().flatten().max().unwrap()
+    all.into_iter().flatten().max().unwrap() + paged_out()
 }
 
 /// Pieces of the time line in which more threads waited than there were.

@@ -187,7 +187,7 @@ pub fn what_was_recorded_is_replayed(dir: &Path) {
 pub fn a_recording_on_a_full_disk(dir: &Path) {
     let mount = dir.join("small");
     fs::create_dir(&mount).unwrap();
-    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8k", "none"]).arg(&mount).status();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=32k", "none"]).arg(&mount).status();
     if !mounted.is_ok_and(|s| s.success()) {
         println!("     no tmpfs can be mounted here");
         return;
