@@ -1,8 +1,8 @@
 //! What if there were more memory for the cache, or less: the kernel's own policy, simulated at several sizes at once on
-//! the accesses of a part of the pages, chosen by hash.
+//! the accesses of a part of the pages, which is chosen from all over each file.
 //!
 //! [`start`] is the command. The kernel programs send touches of chosen pages; [`Simulation`] hands each to a [`Policy`]
-//! for each size, at the sampled scale (a cache of 1000 pages of which every tenth is followed is one of 100); [`Curve`]
+//! for each size, with what is read ahead there, at the sampled scale (a cache of 1000 pages of which every tenth is followed is one of 100); [`Curve`]
 //! is what came of it, with its error. [`size`] finds out what limits the cache now. Pure but for `start` and `size`.
 
 mod ahead;
@@ -33,6 +33,9 @@ pub use told::Scaled;
 
 /// The sizes that are asked about, relative to what there is now.
 pub const SCALES: [f64; 7] = [0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 4.0];
+
+/// As many pages of a request are told to come, or more.
+pub const REST: u32 = 0xff;
 
 /// What was done to a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +68,7 @@ pub enum Outcome {
 /// One use of one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Touch {
-    /// The page, as a hash of its file and its place there.
+    /// The page: a hash of its file, 32 bits, and below it its place there.
     pub page: u64,
     /// The thread.
     pub tid: u32,
@@ -75,6 +78,10 @@ pub struct Touch {
     pub outcome: Outcome,
     /// The request did not take the whole page.
     pub part: bool,
+    /// Pages of the request that come after this one, as far as [`REST`] of them.
+    pub rest: u32,
+    /// Of a read: pages that are read ahead at once, at most.
+    pub window: u32,
 }
 
 /// How a page is used, as far as the kernel's lists see it.

@@ -9,14 +9,17 @@ use libbpf_rs::RingBufferBuilder;
 use super::attach::Attached;
 use crate::whatif::Kind;
 use crate::whatif::Outcome;
+use crate::whatif::REST;
 use crate::whatif::Touch;
 
-/// A part of the pages as a threshold of their hashes: all of them.
+/// A part of the pages as a threshold of hashes: all of them.
 const ALL: f64 = (1u64 << 32) as f64;
 
 const HIT: u32 = 0x100;
 const MISSED: u32 = 0x200;
 const PART: u32 = 0x400;
+const REST_SHIFT: u32 = 16;
+const WINDOW_SHIFT: u32 = 24;
 
 /// The reading end of the ring.
 pub struct Touches {
@@ -54,7 +57,8 @@ fn decode(bytes: &[u8]) -> Option<Touch> {
         how if how & MISSED != 0 => Outcome::Missed,
         _ => Outcome::Unknown,
     };
-    Some(Touch { page, tid, kind, outcome, part: how & PART != 0 })
+    let (rest, window) = (how >> REST_SHIFT & REST, 8 * (how >> WINDOW_SHIFT));
+    Some(Touch { page, tid, kind, outcome, part: how & PART != 0, rest, window })
 }
 
 impl Attached {
@@ -110,8 +114,18 @@ mod tests {
             bytes.extend(how.to_ne_bytes());
             bytes
         };
-        let hit = Touch { page: 7, tid: 9, kind: Kind::Read, outcome: Outcome::Hit, part: true };
+        let hit = Touch {
+            page: 7,
+            tid: 9,
+            kind: Kind::Read,
+            outcome: Outcome::Hit,
+            part: true,
+            rest: 0,
+            window: 0,
+        };
         assert_eq!(decode(&raw(HIT | PART)), Some(hit));
+        let of_many = Touch { rest: 0xfe, window: 32, ..hit };
+        assert_eq!(decode(&raw(HIT | PART | 0x04fe_0000)), Some(of_many));
         let major = Touch { kind: Kind::Fault, outcome: Outcome::Missed, part: false, ..hit };
         assert_eq!(decode(&raw(1 | MISSED)), Some(major));
         let gone = Touch { kind: Kind::Gone, outcome: Outcome::Unknown, part: false, ..hit };
@@ -128,6 +142,9 @@ mod tests {
         for (name, value) in [("TOUCH_HIT", HIT), ("TOUCH_MISSED", MISSED), ("TOUCH_PART", PART)] {
             assert!(header.contains(&format!("\t{name} = {value:#x},")), "{name}");
         }
+        assert!(header.contains(&format!("TOUCH_REST_SHIFT = {REST_SHIFT},")));
+        assert!(header.contains(&format!("TOUCH_WINDOW_SHIFT = {WINDOW_SHIFT},")));
+        assert!(header.contains(&format!("TOUCH_MOST = {REST:#x},")));
         let kinds = header.split_once("enum touch {").unwrap().1;
         let names: Vec<_> = kinds.lines().filter_map(|l| l.trim().split_once(',')).map(|(n, _)| n).collect();
         let kinds = ["READ", "FAULT", "WRITE", "GONE", "AHEAD", "AROUND"].map(|kind| format!("TOUCH_{kind}"));

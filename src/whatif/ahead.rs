@@ -1,80 +1,205 @@
-//! What read-ahead takes at other sizes: how much more of it there would be, or less.
+//! What is read ahead at other sizes.
 //!
-//! Pages that were read ahead come as such, and go to every cache that does not have them. For files that are read from
-//! beginning to end, and around faults, that is all. A file that is read at random is read ahead where the two pages before
-//! the missing one are there (`page_cache_sync_ra`): with twice the cache that is so four times as often. Measured with the
-//! kernel's algorithm on both, at sizes from a half to twice: by the factors 0.24, 0.55, 1.6, 2.2 and 3.8, where the squares are
-//! 0.25, 0.56, 1.6, 2.3 and 4. Such pages are hardly ever used, which tells them from the others.
+//! Pages that were read ahead come as such. What of it comes of the cache being as it is, is another one at another size: a
+//! file that is read at random is read ahead where more pages before the missing one are there than were asked for
+//! (`page_cache_sync_ra`), and again where what was read ahead last is read (`page_cache_async_ra`). Each size does that by
+//! itself, by what its own cache has. Whether this kernel does it, of these files, is known of the cache of now: what was read
+//! ahead is compared with what would have been there. What cannot be explained so is taken to be the same at each size.
 
-/// Of pages that are read ahead among random reads, the part that nobody uses: between 0.6 and 0.8.
-const UNUSED: f64 = 0.7;
-/// Reads without a page after which older ones count half.
-const MANY: f64 = 4096.0;
+use super::REST;
+use super::SCALES;
+use super::Touch;
+use super::pages::mixed;
+
+/// Pages that are looked at, and read ahead, at once: 2 MiB. Devices of which more is read ahead are rare, and it would be
+/// looked for at each miss.
+const MOST: u32 = 512;
+/// Pages that were or would have been read ahead, after which older ones count half.
+const MANY: f64 = 8192.0;
 /// The same, below which nothing is known.
-const FEW: f64 = 50.0;
-/// Pages that are read ahead at once, at most.
-const WINDOW: f64 = 32.0;
+const FEW: f64 = 100.0;
+/// What was read ahead and what would have been are taken for the same, if the lesser is this part of the other.
+const ALIKE: f64 = 0.8;
+/// Streams of requests that are told apart, by thread and file.
+const STREAMS: usize = 512;
+/// Files of which it is remembered how far they go.
+const FILES: usize = 4096;
 
-/// How much is read ahead now, in the simulation of the cache of now, and what other sizes are due.
-#[derive(Debug, Clone, Default)]
+/// What was read ahead last, as in `struct file_ra_state`.
+#[derive(Debug, Clone, Copy, Default)]
+struct Window {
+    start: u32,
+    size: u32,
+    late: u32,
+}
+
+/// The requests of a thread for a file.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stream {
+    /// The last page that was read, and how many of its request were to come.
+    last: (u64, u32),
+    /// By size, a bit: the request has met a page that was not there, and asked for all of it.
+    asked: u8,
+    windows: [Window; SCALES.len()],
+}
+
+/// What to bring in: pages from so many after the one that is read, of which one is marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) marked: u32,
+}
+
+/// The state of read-ahead at each size.
+#[derive(Debug, Clone)]
 pub(super) struct Ahead {
-    brought: f64,
-    used: f64,
-    /// Reads of pages that were not there.
-    missed: f64,
-    /// By size: parts of pages.
-    due: [f64; super::SCALES.len()],
+    streams: Vec<Stream>,
+    /// By page: a bit for each size, where whoever reads it asks for more.
+    marks: Vec<u8>,
+    /// By file, as far as there is room: the last page that was met.
+    ends: Vec<(u32, u32)>,
+    /// Pages that were read ahead, and those that would have been by what the cache of now is in the simulation.
+    was: f64,
+    would: f64,
     random: u64,
 }
 
+/// `get_next_ra_size`
+fn next_size(size: u32, most: u32) -> u32 {
+    if size < most / 16 { 4 * size } else { (2 * size).min(most) }
+}
+
+const fn file(page: u64) -> u32 {
+    (page >> 32) as u32
+}
+
 impl Ahead {
-    /// A page was brought in.
-    pub(super) const fn brought(&mut self) {
-        self.brought += 1.0;
+    /// With room for so many pages.
+    pub(super) fn new(pages: u32) -> Self {
+        Self {
+            streams: vec![Stream::default(); STREAMS],
+            marks: vec![0; pages as usize],
+            ends: vec![(0, 0); FILES],
+            was: 0.0,
+            would: 0.0,
+            random: 0,
+        }
     }
 
-    /// A page is read that was absent, or that was there by read-ahead alone.
-    pub(super) fn read(&mut self, absent: bool, ahead: bool) {
-        self.missed += f64::from(u8::from(absent));
-        self.used += f64::from(u8::from(ahead));
-        if self.missed > MANY {
-            for sum in [&mut self.brought, &mut self.used, &mut self.missed] {
-                *sum /= 2.0;
+    /// A page is there: its file goes as far as that.
+    pub(super) fn met(&mut self, page: u64) {
+        let end = &mut self.ends[file(page) as usize % FILES];
+        let index = page as u32;
+        *end = (file(page), if end.0 == file(page) { end.1.max(index) } else { index });
+    }
+
+    /// Whether the file of a page is known to go as far.
+    pub(super) fn is_in_file(&self, page: u64) -> bool {
+        let end = self.ends[file(page) as usize % FILES];
+        end.0 == file(page) && page as u32 <= end.1
+    }
+
+    /// A number is another page's now.
+    pub(super) fn forget(&mut self, number: u32) {
+        self.marks[number as usize] = 0;
+    }
+
+    /// A page is marked in a cache, or is not.
+    pub(super) fn mark(&mut self, i: usize, number: u32, marked: bool) {
+        let marks = &mut self.marks[number as usize];
+        *marks = *marks & !(1 << i) | u8::from(marked) << i;
+    }
+
+    /// A page is read: which stream of requests it is of.
+    pub(super) fn reads(&mut self, touch: &Touch) -> usize {
+        let n = (mixed(u64::from(file(touch.page)) ^ u64::from(touch.tid) << 32) >> 32) as usize % STREAMS;
+        let stream = &mut self.streams[n];
+        let (page, rest) = stream.last;
+        let goes_on = touch.page == page.wrapping_add(1);
+        if !goes_on || touch.rest + 1 != rest && touch.rest != REST {
+            stream.asked = 0;
+        }
+        stream.last = (touch.page, touch.rest);
+        n
+    }
+
+    /// In the cache of this number, a page is read, that is `there` or not; `has`: whether the page so many further is there. What is
+    /// read ahead then.
+    pub(super) fn asks(
+        &mut self,
+        (i, stream): (usize, usize),
+        (touch, number): (&Touch, u32),
+        there: bool,
+        has: impl Fn(i32) -> bool,
+    ) -> Option<Asked> {
+        let is_marked = self.marks[number as usize] >> i & 1 != 0;
+        self.mark(i, number, false);
+        let stream = &mut self.streams[stream];
+        let (index, request, most) = (touch.page as u32, touch.rest + 1, touch.window.min(MOST));
+        let last = stream.windows[i];
+        let window = if !there {
+            if stream.asked >> i & 1 != 0 {
+                return None;
             }
+            stream.asked |= 1 << i;
+            let run = (1..=most).take_while(|n| has(-(*n as i32))).count() as u32;
+            if run <= request {
+                return None;
+            }
+            Window { start: index, size: (run + request).min(most), late: 1 }
+        } else if !is_marked {
+            return None;
+        } else if index == last.start.wrapping_add(last.size).wrapping_sub(last.late) {
+            let size = last.size.max(next_size(last.size, most));
+            Window { start: last.start.saturating_add(last.size), size, late: size }
+        } else {
+            let from = (1..=most).find(|n| !has(*n as i32))?;
+            let size = next_size(from + request, most);
+            Window { start: index.saturating_add(from), size, late: size }
+        };
+        stream.windows[i] = window;
+        let Window { start, size, late } = window;
+        let from = start.checked_sub(index)?;
+        Some(Asked { from: from.max(request), to: from + size, marked: from + size - late })
+    }
+
+    /// A page was read ahead.
+    pub(super) fn was(&mut self) {
+        self.was += 1.0;
+        self.age();
+    }
+
+    /// In the cache of now a page would be read ahead, by what is there.
+    pub(super) fn would(&mut self) {
+        self.would += 1.0;
+        self.age();
+    }
+
+    fn age(&mut self) {
+        if self.was.max(self.would) > MANY {
+            self.was /= 2.0;
+            self.would /= 2.0;
         }
     }
 
-    /// The part of what is read ahead that comes of random reads.
-    fn at_random(&self) -> f64 {
-        if self.brought < FEW {
-            return 0.0;
-        }
-        ((1.0 - self.used / self.brought) / UNUSED).clamp(0.0, 1.0)
+    /// Of a page that was read ahead: whether that is to be explained by what the cache of now has.
+    pub(super) fn is_explained(&mut self) -> bool {
+        self.was >= FEW && (self.would > ALIKE * self.was || self.number() < self.would / self.was)
     }
 
-    /// Whether a page that was read ahead would be by a cache of this size, relative to the one of now.
-    pub(super) fn happens(&mut self, size: f64) -> bool {
-        let less = self.at_random() * (1.0 - size * size);
-        less <= 0.0 || (self.number() >> 11) as f64 / (1u64 << 53) as f64 >= less
+    /// Of what would be read ahead: whether it is, as far as that has turned out to be so in the cache of now.
+    pub(super) fn happens(&mut self) -> bool {
+        let most = self.was.max(self.would);
+        most >= FEW && (self.was > ALIKE * self.would || self.number() < self.was / self.would)
     }
 
-    /// How many pages more than now a cache of this size would have read ahead, when a page is not there.
-    pub(super) fn more(&mut self, i: usize, size: f64) -> u32 {
-        if size <= 1.0 || self.missed < FEW {
-            return 0;
-        }
-        let more = self.brought / self.missed * self.at_random() * (size * size - 1.0);
-        let due = self.due[i] + more.min(WINDOW);
-        self.due[i] = due.fract();
-        due as u32
-    }
-
-    /// Any number, the same in each run (splitmix64).
-    pub(super) const fn number(&mut self) -> u64 {
+    /// Any number below 1, the same in each run (splitmix64).
+    fn number(&mut self) -> f64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut n = self.random;
         n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        n ^ n >> 31
+        ((n ^ n >> 31) >> 11) as f64 / (1u64 << 53) as f64
     }
 }

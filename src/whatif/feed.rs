@@ -148,8 +148,8 @@ impl Feed {
     /// The sizes of all caches, by what there is now.
     fn resize(&mut self) {
         let Some(size) = &self.size else { return };
-        let faults = self.simulation.faulted() * page_size();
-        self.simulation.resize(|scale| Some(size.room(scale, faults)? / page_size()));
+        let held = self.simulation.held() * page_size();
+        self.simulation.resize(|scale| Some(size.room(scale, held)? / page_size()));
     }
 
     /// Hands on what came since the last time, so long ago. `lost`: so far.

@@ -10,13 +10,46 @@ pub(super) struct Pages {
     free: Vec<u32>,
     /// Where the search for pages to forget goes on.
     hand: u32,
-    /// All numbers that were ever given are below.
-    highest: u32,
 }
 
-/// What the table goes by: the upper half of the hash is low for all chosen pages.
-const fn spread(hash: u64) -> u64 {
-    (hash & 0xffff_ffff).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+/// Pages that are chosen together, as a power of two.
+const STRETCH_SHIFT: u32 = 5;
+/// A part of all stretches, as a threshold of their numbers.
+const ALL: f64 = (1u64 << 32) as f64;
+
+/// What the table goes by.
+pub(super) const fn mixed(number: u64) -> u64 {
+    let mut h = number.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    h ^= h >> 33;
+    h.wrapping_mul(0xc4ce_b9fe_1a85_ec53)
+}
+
+/// What a stretch is chosen by. By the golden ratio, a threshold takes as large a part of each file as of all, from all over it.
+const fn chance(page: u64) -> u32 {
+    ((page >> 32) as u32).wrapping_add((page as u32 >> STRETCH_SHIFT).wrapping_mul(0x9e37_79b9))
+}
+
+/// Whether a page is one of this part of all: the same in `bpf/touch.h`.
+pub(super) fn is_chosen(page: u64, rate: f64) -> bool {
+    f64::from(chance(page)) < rate * ALL
+}
+
+/// One of so many groups of the pages of this part: stretches are together.
+pub(super) fn group(page: u64, rate: f64, groups: usize) -> usize {
+    let part = f64::from(chance(page)) / (rate * ALL);
+    ((part * groups as f64) as usize).min(groups - 1)
+}
+
+/// The page so many further in the same file. Where that is in a stretch that is not chosen, one of the page's own stands for it, as
+/// if the stretch were a circle: what is not seen is taken to be like what is. `None`: before the beginning, or too far.
+pub(super) fn beside(page: u64, by: i32, rate: f64) -> Option<u64> {
+    let index = (page as u32).checked_add_signed(by)?;
+    let other = page >> 32 << 32 | u64::from(index);
+    if is_chosen(other, rate) {
+        return Some(other);
+    }
+    let within = (1 << STRETCH_SHIFT) - 1;
+    Some(page & !within | other & within)
 }
 
 impl Pages {
@@ -27,22 +60,20 @@ impl Pages {
             hashes: vec![0; room as usize],
             free: (0..room).rev().collect(),
             hand: 0,
-            highest: 0,
         }
     }
 
     /// The number of a page.
     pub(super) fn find(&self, hash: u64) -> Option<u32> {
-        self.table.find(spread(hash), |n| self.hashes[*n as usize] == hash).copied()
+        self.table.find(mixed(hash), |n| self.hashes[*n as usize] == hash).copied()
     }
 
     /// Gives a page a number; `None`: all are taken. The page must not have one.
     pub(super) fn add(&mut self, hash: u64) -> Option<u32> {
         let n = self.free.pop()?;
         self.hashes[n as usize] = hash;
-        self.highest = self.highest.max(n + 1);
         let hashes = &self.hashes;
-        self.table.insert_unique(spread(hash), n, |n| spread(hashes[*n as usize]));
+        self.table.insert_unique(mixed(hash), n, |n| mixed(hashes[*n as usize]));
         Some(n)
     }
 
@@ -50,18 +81,12 @@ impl Pages {
     fn forget(&mut self, range: impl Iterator<Item = u32>, mut keep: impl FnMut(u32, u64) -> bool) {
         for n in range {
             let hash = self.hashes[n as usize];
-            let Ok(entry) = self.table.find_entry(spread(hash), |other| *other == n) else { continue };
+            let Ok(entry) = self.table.find_entry(mixed(hash), |other| *other == n) else { continue };
             if !keep(n, hash) {
                 entry.remove();
                 self.free.push(n);
             }
         }
-    }
-
-    /// A page that is followed, by any number; `None`: there is none for this one.
-    pub(super) fn nth(&self, number: u64) -> Option<u32> {
-        let n = (number % u64::from(self.highest.max(1))) as u32;
-        (self.find(self.hashes[n as usize]) == Some(n)).then_some(n)
     }
 
     /// Looks at an eighth of all.

@@ -7,9 +7,13 @@ use super::SCALES;
 use super::Touch;
 use super::Use;
 use super::ahead::Ahead;
+use super::ahead::Asked;
 use super::curve::GROUPS;
 use super::curve::Slice;
 use super::pages::Pages;
+use super::pages::beside;
+use super::pages::group;
+use super::pages::is_chosen;
 
 /// Pages that are followed at most: with what seven sizes know of each, 3.1 MiB.
 pub const ROOM: u32 = 24576;
@@ -17,13 +21,8 @@ pub const ROOM: u32 = 24576;
 const WANTED: f64 = 4096.0;
 /// Touches a second that are worth their price; with more, fewer pages are followed.
 const PER_SECOND: f64 = 200_000.0;
-/// Pages that are looked at to find one that is not there.
-const TRIES: usize = 8;
 /// Threads whose last page is remembered.
 const THREADS: usize = 256;
-
-/// A part of all pages, as hashes below a threshold.
-const ALL: f64 = (1u64 << 32) as f64;
 
 /// A cache of another size.
 struct Cache {
@@ -43,10 +42,8 @@ pub struct Simulation {
     last: Vec<(u32, u64)>,
     /// By page: it was met when it was read ahead, and was not used since.
     met_ahead: Vec<bool>,
-    /// By page: it was used through a mapping.
-    faulted: Vec<bool>,
-    /// By page: it went with its file, or a part of that, and was not met since.
-    gone: Vec<bool>,
+    /// By page: it was used through a mapping, or brought in around one that was.
+    mapped: Vec<bool>,
     ahead: Ahead,
     slices: Vec<Slice>,
     slice: Slice,
@@ -78,9 +75,8 @@ impl Simulation {
             rate,
             last: vec![(0, 0); THREADS],
             met_ahead: vec![false; ROOM as usize],
-            faulted: vec![false; ROOM as usize],
-            gone: vec![false; ROOM as usize],
-            ahead: Ahead::default(),
+            mapped: vec![false; ROOM as usize],
+            ahead: Ahead::new(ROOM),
             slices: Vec::new(),
             slice: Slice::default(),
         }
@@ -110,13 +106,12 @@ impl Simulation {
         }
     }
 
-    /// Of all pages in the cache of now, how many have been used through a mapping, as far as that was seen.
+    /// Of all pages in the cache of now, how many came by faults, as far as that was seen.
     #[must_use]
-    pub fn faulted(&self) -> f64 {
+    pub fn held(&self) -> f64 {
         let Some(now) = self.caches.iter().find(|c| c.scale == 1.0) else { return 0.0 };
-        let faulted =
-            self.faulted.iter().zip(0..).filter(|(faulted, page)| **faulted && now.policy.has(*page));
-        faulted.count() as f64 / self.rate
+        let held = self.mapped.iter().zip(0..).filter(|(mapped, page)| **mapped && now.policy.has(*page));
+        held.count() as f64 / self.rate
     }
 
     /// The kernel has gathered its statistics.
@@ -135,12 +130,12 @@ impl Simulation {
         if touch.kind == Kind::Gone {
             if let Some(page) = known {
                 self.caches.iter_mut().for_each(|c| c.policy.remove(page));
-                self.gone[page as usize] = true;
             }
             return;
         }
         let Some(page) = known.or_else(|| self.add(touch.page)) else { return };
-        self.gone[page as usize] = false;
+        self.ahead.met(touch.page);
+        self.mapped[page as usize] |= matches!(touch.kind, Kind::Fault | Kind::Around);
         if matches!(touch.kind, Kind::Ahead | Kind::Around) {
             self.met_ahead[page as usize] |= known.is_none();
             self.bring(page, touch.kind);
@@ -148,7 +143,6 @@ impl Simulation {
         }
         // What was read ahead before its first use is met now.
         let known = known.filter(|page| !std::mem::take(&mut self.met_ahead[*page as usize]));
-        self.faulted[page as usize] |= touch.kind == Kind::Fault;
         let how = self.how(touch);
         let counts = matches!(touch.kind, Kind::Read | Kind::Fault);
         let weight = 1.0 / self.rate;
@@ -156,9 +150,9 @@ impl Simulation {
             self.slice.sampled += 1;
             self.slice.weighted += weight;
         }
-        let group = (touch.page % GROUPS as u64) as usize;
+        let group = group(touch.page, self.rate, GROUPS);
         if touch.kind == Kind::Read {
-            self.read_ahead_more(page);
+            self.read_ahead(page, touch);
         }
         for (i, cache) in self.caches.iter_mut().enumerate() {
             // A fault that finds its page is no miss, whoever brought that in.
@@ -180,38 +174,61 @@ impl Simulation {
 
     /// A page was read ahead, or around a fault.
     fn bring(&mut self, page: u32, kind: Kind) {
+        if kind == Kind::Ahead {
+            self.ahead.was();
+        }
         for cache in &mut self.caches {
-            let size = cache.relative;
-            if kind == Kind::Ahead && !self.ahead.happens(size) {
+            if kind == Kind::Ahead && self.ahead.is_explained() {
                 continue;
             }
-            let absent = cache.policy.bring(page);
-            if !absent || cache.scale != 1.0 {
-                continue;
-            }
-            match kind {
-                Kind::Around => self.slice.around += 1.0 / self.rate,
-                _ => self.ahead.brought(),
+            if cache.policy.bring(page) && kind == Kind::Around && cache.relative == 1.0 {
+                self.slice.around += 1.0 / self.rate;
             }
         }
     }
 
-    /// A page is about to be read: where it is not there, a cache larger than the one of now would be read ahead into more than
-    /// it is now. Which pages that would be is not known.
-    fn read_ahead_more(&mut self, page: u32) {
-        for (i, cache) in self.caches.iter_mut().enumerate() {
-            let ahead = cache.policy.ahead(page);
-            let absent = !ahead && !cache.policy.has(page);
-            if cache.relative == 1.0 {
-                self.ahead.read(absent, ahead);
+    /// A page is about to be read: what is read ahead at each size, by what is there.
+    fn read_ahead(&mut self, number: u32, touch: &Touch) {
+        let stream = self.ahead.reads(touch);
+        for i in 0..self.caches.len() {
+            let (pages, policy, rate) = (&self.pages, &self.caches[i].policy, self.rate);
+            let has = |by| {
+                let other = beside(touch.page, by, rate).and_then(|page| pages.find(page));
+                other.is_some_and(|n| policy.has(n))
+            };
+            let there = policy.has(number);
+            if let Some(asked) = self.ahead.asks((i, stream), (touch, number), there, has) {
+                self.bring_after(touch.page, i, asked);
             }
-            if !absent {
+        }
+    }
+
+    /// Pages after this one are read ahead at one size.
+    fn bring_after(&mut self, page: u64, i: usize, asked: Asked) {
+        let happens = self.ahead.happens();
+        for by in asked.from..asked.to {
+            let Some(other) =
+                beside(page, by as i32, self.rate).filter(|other| self.ahead.is_in_file(*other))
+            else {
+                return;
+            };
+            let known = self.pages.find(other);
+            if known.is_some_and(|n| self.caches[i].policy.has(n)) {
                 continue;
             }
-            for _ in 0..self.ahead.more(i, cache.relative) {
-                let mut any = (0..TRIES).filter_map(|_| self.pages.nth(self.ahead.number()));
-                any.any(|page| !self.gone[page as usize] && cache.policy.bring(page));
+            if self.caches[i].relative == 1.0 {
+                self.ahead.would();
             }
+            if !happens {
+                continue;
+            }
+            // Where there is no room none is made: the page that is read must keep its number.
+            let Some(number) = known.or_else(|| self.pages.add(other).map(|n| self.begin(n))) else {
+                continue;
+            };
+            self.met_ahead[number as usize] |= known.is_none();
+            self.caches[i].policy.bring(number);
+            self.ahead.mark(i, number, by == asked.marked);
         }
     }
 
@@ -256,7 +273,8 @@ impl Simulation {
     /// The number was another page's before.
     fn begin(&mut self, page: u32) -> u32 {
         self.met_ahead[page as usize] = false;
-        self.faulted[page as usize] = false;
+        self.mapped[page as usize] = false;
+        self.ahead.forget(page);
         page
     }
 
@@ -319,8 +337,4 @@ impl Simulation {
     pub fn sizes(&self) -> Vec<Option<f64>> {
         self.caches.iter().map(|c| c.pages).collect()
     }
-}
-
-fn is_chosen(hash: u64, rate: f64) -> bool {
-    ((hash >> 32) as f64) < rate * ALL
 }

@@ -20,9 +20,6 @@ pub struct Size {
     pub mapped: u64,
 }
 
-/// How many pages a fault maps at most, those around it that are there (`fault_around_bytes`).
-const AROUND: f64 = 16.0;
-
 impl Size {
     /// Asks about a cgroup, or about the machine.
     #[must_use]
@@ -57,11 +54,11 @@ impl Size {
     }
 
     /// Bytes of files that there would be room for; `None`: less than what other things take. Programs and libraries are mapped
-    /// once, and kept by uses that nobody sees: of what is mapped, what cannot come from `faults` (bytes of pages whose faults
-    /// were seen) is no room for others.
+    /// once, and kept by uses that nobody sees: of what is mapped, what the simulation does not hold by itself (`held`: bytes of
+    /// pages that came by faults and are in its cache of now) is no room for others.
     #[must_use]
-    pub fn room(&self, scale: f64, faults: f64) -> Option<f64> {
-        let kept = (self.mapped as f64 - AROUND * faults).max(0.0);
+    pub fn room(&self, scale: f64, held: f64) -> Option<f64> {
+        let kept = (self.mapped as f64 - held).max(0.0);
         let room = self.base() as f64 * scale - self.others as f64 - kept;
         Some(room).filter(|room| *room > 0.0)
     }
@@ -135,10 +132,10 @@ mod tests {
         let limited = Size { limit: Some(64 * MIB), others: 6 * MIB, cached: 4 * MIB, mapped: 2 * MIB };
         assert_eq!(size, limited);
         assert_eq!(size.base(), 64 * MIB);
-        // All of what is mapped is from faults that were seen; none of it; half of it.
-        assert_eq!(size.room(0.5, MIB as f64), Some((26 * MIB) as f64));
+        // The simulation holds more than is mapped; nothing of it; half of it.
+        assert_eq!(size.room(0.5, (3 * MIB) as f64), Some((26 * MIB) as f64));
         assert_eq!(size.room(0.5, 0.0), Some((24 * MIB) as f64));
-        assert_eq!(size.room(0.5, (MIB / 16) as f64), Some((25 * MIB) as f64));
+        assert_eq!(size.room(0.5, MIB as f64), Some((25 * MIB) as f64));
         assert_eq!(size.room(0.05, 0.0), None);
         // A limit beyond the machine is none.
         let size = Size::below(&own, top.path(), 32 * MIB).unwrap();

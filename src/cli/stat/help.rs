@@ -65,7 +65,8 @@ cachestat --save then.json -- make; cachestat --compare then.json -- make",
 accesses would need a device if the limit of the cgroup (--cgroup, or that of
 the process of -p) were half of what it is, or up to four times as much;
 where there is no limit, if what is cached of files were. It follows a part
-of the pages, chosen by hash, and simulates the kernel's own policy on them.
+of the pages, from all over each file, and simulates the kernel's own policy,
+read-ahead included.
 MISSES there are all pages that must be brought in, by read-ahead or not.
 ERROR is how far that may be off. Where too little was seen, it says so and
 predicts nothing; --json has the same as one object, with the reason.

@@ -1,11 +1,20 @@
 //! Read-ahead: what is true at another size is what the kernel's own algorithm would do there.
 
+use std::ops::Range;
+
 use super::super::curve::MODEL_ERROR;
+use super::super::pages::beside;
+use super::super::pages::is_chosen;
 use super::*;
 
 const FILE: u32 = 9000;
 const WINDOW: u32 = 32;
 const NOW: usize = 3300;
+
+/// A page of the one file.
+fn read(page: u64, outcome: Outcome) -> Touch {
+    Touch { page: 1 << 32 | page, ..super::read(page, outcome) }
+}
 
 /// A cache that reads ahead by itself: a file with its pages, and the last window.
 struct Kernel {
@@ -34,38 +43,38 @@ impl Kernel {
         Self { policy, marked: vec![false; FILE as usize], start: 0, size: 0, late: 0, ahead: Vec::new() }
     }
 
-    fn submit(&mut self, page: u32, late: u32) {
+    fn submit(&mut self, asked: Range<u32>, late: u32) {
         self.late = late;
         for at in (self.start..self.start + self.size).take_while(|at| *at < FILE) {
             if self.policy.bring(at) {
                 self.marked[at as usize] = late > 0 && at == self.start + self.size - late;
-                self.ahead.extend((at != page).then_some(at));
+                self.ahead.extend((!asked.contains(&at)).then_some(at));
             }
         }
     }
 
-    /// Whether the page was there; of a read, and had been used.
-    fn read(&mut self, page: u32, how: How) -> bool {
-        self.ahead.clear();
+    /// A page is read, and the following ones of the request after it. Whether the page was there; of a read, and had been used.
+    fn read(&mut self, page: u32, asked: u32, how: How) -> bool {
+        let request = page..page + asked;
         let known = self.policy.has(page) && !(how == How::Reads && self.policy.ahead(page));
         if !self.policy.has(page) {
             let before = (0..page).rev().take(WINDOW as usize);
             let run = before.take_while(|p| self.policy.has(*p)).count() as u32;
             (self.start, self.size) = match how {
                 How::Faults => (page.saturating_sub(WINDOW / 2), WINDOW),
-                How::Reads if run <= 1 => (page, 1),
-                How::Reads => (page, (run + 1).min(WINDOW)),
+                How::Reads if run <= asked => (page, asked),
+                How::Reads => (page, (run + asked).min(WINDOW)),
             };
-            self.submit(page, u32::from(how == How::Reads && run > 1));
+            self.submit(request, u32::from(how == How::Reads && run > asked));
         } else if std::mem::take(&mut self.marked[page as usize]) {
             let next = |size: u32| if size < 2 { 4 * size } else { (2 * size).min(WINDOW) };
             if page == self.start + self.size - self.late {
                 self.start += self.size;
                 self.size = self.size.max(next(self.size));
-                self.submit(page, self.size);
+                self.submit(request, self.size);
             } else if let Some(from) = (page + 1..FILE).take(WINDOW as usize).find(|p| !self.policy.has(*p)) {
-                (self.start, self.size) = (from, next(from - page + 1));
-                self.submit(page, self.size);
+                (self.start, self.size) = (from, next(from - page + asked));
+                self.submit(request, self.size);
             }
         }
         self.policy.touch(page, if how == How::Faults { Use::Mapped } else { Use::Marked });
@@ -80,9 +89,9 @@ fn skewed(power: i32, accesses: usize) -> Vec<u32> {
     (0..accesses).map(pick).collect()
 }
 
-/// By scale: what is predicted, how far it may be off, and what is true. Lengths of lists are known late, as in a cgroup: with exact
-/// ones there are cliffs.
-fn compare(stream: &[u32], how: How, rate: f64) -> Vec<(f64, f64, f64, f64)> {
+/// By scale: what is predicted, how far it may be off, and what is true, where each of the stream is a request of so many pages. Lengths
+/// of lists are known late, as in a cgroup: with exact ones there are cliffs.
+fn compare(stream: &[u32], request: u32, how: How, rate: f64) -> Vec<(f64, f64, f64, f64)> {
     let mut simulation = Simulation::new(rate, |pages| Box::new(Classic::new(pages, true)));
     simulation.resize(|scale| Some(NOW as f64 * scale));
     let mut kernels: Vec<_> = SCALES.iter().map(|s| Kernel::new((NOW as f64 * s) as usize)).collect();
@@ -94,19 +103,26 @@ fn compare(stream: &[u32], how: How, rate: f64) -> Vec<(f64, f64, f64, f64)> {
     };
     let half = stream.len() / 2;
     for (n, page) in stream.iter().enumerate() {
+        let mut known = vec![false; request as usize];
         for (i, kernel) in kernels.iter_mut().enumerate() {
-            let known = kernel.read(*page, how);
-            missed[i] += u64::from(!known && n >= half);
+            kernel.ahead.clear();
+            for (rest, known) in (0..request).rev().zip(&mut known) {
+                *known = kernel.read(page + request - 1 - rest, rest + 1, how);
+                missed[i] += u64::from(!*known && n >= half);
+            }
             if SCALES[i] != 1.0 {
                 continue;
             }
-            let send = |page: u32, kind, outcome| Touch { kind, ..read(u64::from(page), outcome) };
+            let send =
+                |page: u32, kind, outcome, rest| Touch { kind, rest, ..read(u64::from(page), outcome) };
             for page in &kernel.ahead {
-                simulation.touch(&send(*page, around, Outcome::Unknown));
+                simulation.touch(&send(*page, around, Outcome::Unknown, 0));
             }
-            counted = (counted.0 + 1, counted.1 + u64::from(!known));
-            let outcome = if known { Outcome::Hit } else { Outcome::Missed };
-            simulation.touch(&send(*page, kind, outcome));
+            for (rest, known) in (0..request).rev().zip(&known) {
+                counted = (counted.0 + 1, counted.1 + u64::from(!known));
+                let outcome = if *known { Outcome::Hit } else { Outcome::Missed };
+                simulation.touch(&send(page + request - 1 - rest, kind, outcome, rest));
+            }
         }
         if (n + 1) % (stream.len() / 32) == 0 {
             simulation.end_slice(Some(std::mem::take(&mut counted)));
@@ -115,7 +131,10 @@ fn compare(stream: &[u32], how: How, rate: f64) -> Vec<(f64, f64, f64, f64)> {
         }
     }
     let points = Curve::new(simulation.slices(), &simulation.sizes(), MODEL_ERROR).points.unwrap();
-    let all = points.iter().zip(missed).map(|(p, missed)| (p, missed as f64 / half as f64));
+    let all = points
+        .iter()
+        .zip(missed)
+        .map(|(p, missed)| (p, missed as f64 / (half as u64 * u64::from(request)) as f64));
     let told = all.filter_map(|(p, was)| p.miss_ratio.map(|(said, error)| (p.scale, said, error, was)));
     told.filter(|(scale, ..)| *scale <= 2.0).collect()
 }
@@ -127,14 +146,20 @@ fn off(points: &[(f64, f64, f64, f64)]) -> (f64, f64) {
 
 #[test]
 fn a_file_read_at_random_is_read_ahead_more_the_more_of_it_is_there() {
-    for power in [2, 3, 5] {
-        let points = compare(&skewed(power, 300_000), How::Reads, 1.0);
+    // Pages, and blocks of two as databases have them.
+    for (power, request) in [(2, 1), (5, 1), (2, 2)] {
+        let stream: Vec<u32> =
+            skewed(power, 300_000 / request as usize).iter().map(|page| page / request * request).collect();
+        let points = compare(&stream, request, How::Reads, 1.0);
         let (mean, worst) = off(&points);
-        assert!(points.len() >= 6 && mean <= 0.02 && worst <= 0.05, "{power}: {points:?}");
+        assert!(points.len() >= 6 && mean <= 0.02 && worst <= 0.05, "{power}, {request}: {points:?}");
         // What it is off by the choice of pages is told.
-        let half = compare(&skewed(power, 300_000), How::Reads, 0.5);
+        let half = compare(&stream, request, How::Reads, 0.5);
         let within = |(_, said, error, was): &(f64, f64, f64, f64)| (said - was).abs() <= error + 0.005;
-        assert!(half.len() >= 6 && half.iter().all(within) && off(&half).1 <= 0.05, "{power}: {half:?}");
+        assert!(
+            half.len() >= 6 && half.iter().all(within) && off(&half).1 <= 0.05,
+            "{power}, {request}: {half:?}"
+        );
     }
 }
 
@@ -142,7 +167,7 @@ fn a_file_read_at_random_is_read_ahead_more_the_more_of_it_is_there() {
 fn pages_around_faults_take_room_at_every_size() {
     // A read takes a sixteenth of a millisecond to simulate where nothing is optimised.
     for power in [2, 5] {
-        let points = compare(&skewed(power, 40_000), How::Faults, 1.0);
+        let points = compare(&skewed(power, 40_000), 1, How::Faults, 1.0);
         let (mean, worst) = off(&points);
         assert!(points.len() >= 6 && mean <= 0.03 && worst <= 0.05, "{power}: {points:?}");
         // A smaller cache brings in more around more faults: that is not simulated, but told as an error.
@@ -177,7 +202,7 @@ fn a_fault_finds_what_another_brought_in() {
 #[test]
 fn a_sequential_read_is_read_ahead_as_it_is() {
     let stream: Vec<u32> = (0..4 * FILE).map(|n| n % FILE).collect();
-    let points = compare(&stream, How::Reads, 1.0);
+    let points = compare(&stream, 1, How::Reads, 1.0);
     assert!(points.iter().all(|(_, said, _, was)| *said > 0.99 && *was > 0.99), "{points:?}");
     let mut simulation = Simulation::new(1.0, classic);
     simulation.resize(|scale| Some(100.0 * scale));
@@ -209,4 +234,67 @@ fn what_is_read_ahead_is_no_use() {
         });
         assert!(!policy.has(2) && !policy.ahead(2));
     }
+}
+
+/// Files of which nothing is read ahead, whatever is there before a page (`POSIX_FADV_RANDOM`): at no size it is.
+#[test]
+fn where_nothing_is_read_ahead_nothing_is_at_any_size() {
+    let stream = skewed(2, 200_000);
+    let mut simulation = Simulation::new(1.0, |pages| Box::new(Classic::new(pages, true)));
+    simulation.resize(|scale| Some(NOW as f64 * scale));
+    let mut alone: Vec<_> = SCALES.iter().map(|_| Classic::new(FILE as usize, true)).collect();
+    alone
+        .iter_mut()
+        .zip(SCALES)
+        .for_each(|(policy, scale)| policy.resize((NOW as f64 * scale) as usize, 1.0));
+    let mut missed = [0; SCALES.len()];
+    for (n, page) in stream.iter().enumerate() {
+        for (i, policy) in alone.iter_mut().enumerate() {
+            let there = policy.touch(*page, Use::Marked);
+            missed[i] += usize::from(!there && n >= stream.len() / 2);
+            if SCALES[i] == 1.0 {
+                let outcome = if there { Outcome::Hit } else { Outcome::Missed };
+                simulation.touch(&read(u64::from(*page), outcome));
+            }
+        }
+        if (n + 1) % (stream.len() / 32) == 0 {
+            simulation.end_slice(None);
+            simulation.flush();
+            alone.iter_mut().for_each(Policy::flush);
+        }
+    }
+    let points = Curve::new(simulation.slices(), &simulation.sizes(), MODEL_ERROR).points.unwrap();
+    for (point, missed) in points.iter().zip(missed).filter(|(point, _)| point.scale <= 2.0) {
+        let (said, was) = (point.miss_ratio.unwrap().0, missed as f64 / (stream.len() / 2) as f64);
+        assert!((said - was).abs() < 0.005, "{}: {said}, {was}", point.scale);
+    }
+}
+
+/// Of each file as large a part as of all, and a page with its neighbours. Beyond those the stretch is a circle.
+#[test]
+fn a_part_of_each_file_is_chosen() {
+    for file in [1_u64, 77, 0xdead_beef] {
+        for rate in [0.5, 0.25, 0.1, 0.03] {
+            let chosen = |page: u64| is_chosen(file << 32 | page, rate);
+            let all: Vec<u64> = (0..32_000).filter(|page| chosen(*page)).collect();
+            let part = all.len() as f64 / 32_000.0;
+            assert!((part - rate).abs() < 0.004, "{file} {rate}: {part}");
+            assert!(all.iter().all(|page| chosen(page ^ 1) && chosen(page ^ 31)));
+            assert!((0..32_000).all(|page| !chosen(page) || is_chosen(file << 32 | page, 2.0 * rate)));
+            for page in all.iter().map(|page| file << 32 | page) {
+                for by in [-40, -1, 1, 31, 33] {
+                    let Some(other) = beside(page, by, rate) else { continue };
+                    assert!(
+                        is_chosen(other, rate)
+                            && (other ^ page) % 32
+                                == (page as u32 ^ page.wrapping_add_signed(by.into()) as u32) as u64 % 32
+                    );
+                }
+            }
+        }
+    }
+    assert_eq!(beside(7 << 32 | 3, -4, 1.0), None);
+    assert_eq!(beside(7 << 32 | u64::from(u32::MAX), 1, 1.0), None);
+    // A constant of the kernel programs as well.
+    assert!(include_str!("../../../bpf/touch.h").contains("#define STRETCH_SHIFT 5\n"));
 }
