@@ -223,6 +223,10 @@ pub fn a_moment_is_kept_with_its_files(dir: &Path) {
     let moment = found().unwrap();
     let counted = |of: &Path| {
         let (code, out, err) = output(cachestat("--json --by file --top 100000 --replay").arg(of));
+        // The file is there before what is in it.
+        if code == Some(2) && err.contains("it has no whole tick") {
+            return (0, 0, err);
+        }
         assert_eq!(code, Some(0), "{err}");
         let lines = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect::<Vec<Value>>();
         let file = rows(&lines).filter(|r| r["path"].as_str() == path.to_str()).collect::<Vec<_>>();
