@@ -18,6 +18,7 @@ mod window;
 pub use simulation::Simulation;
 pub use sums::Sums;
 pub use sums::Window;
+pub(crate) use window::next_size;
 
 use crate::files::Dev;
 

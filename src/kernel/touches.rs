@@ -12,7 +12,7 @@ use crate::whatif::Outcome;
 use crate::whatif::REST;
 use crate::whatif::Touch;
 
-/// A part of the pages as a threshold of hashes: all of them.
+/// A part of the pages as a threshold of what they are chosen by: all of them.
 const ALL: f64 = (1u64 << 32) as f64;
 
 const HIT: u32 = 0x100;

@@ -48,7 +48,8 @@ fn init_size(request: u64, max: u64) -> u64 {
     }
 }
 
-fn next_size(size: u64, max: u64) -> u64 {
+/// `get_next_ra_size`
+pub(crate) fn next_size(size: u64, max: u64) -> u64 {
     if size < max / 16 {
         4 * size
     } else if size <= max / 2 {

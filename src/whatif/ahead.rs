@@ -65,9 +65,12 @@ pub(super) struct Ahead {
     random: u64,
 }
 
-/// `get_next_ra_size`
+/// Bytes that it takes, beside those for each page.
+#[cfg(test)]
+pub(super) const FIXED: usize = STREAMS * size_of::<Stream>() + FILES * size_of::<(u32, u32)>();
+
 fn next_size(size: u32, most: u32) -> u32 {
-    if size < most / 16 { 4 * size } else { (2 * size).min(most) }
+    crate::readahead::next_size(size.into(), most.into()) as u32
 }
 
 const fn file(page: u64) -> u32 {

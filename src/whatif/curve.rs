@@ -2,7 +2,7 @@
 
 use super::SCALES;
 
-/// Groups of pages by their hash, whose differences tell the error of choosing pages.
+/// Groups of stretches of pages, whose differences tell the error of choosing pages.
 pub const GROUPS: usize = 16;
 
 /// How far the model of the active and the inactive list was from the kernel, beyond what comes of choosing pages:
@@ -12,7 +12,7 @@ pub const MODEL_ERROR: f64 = 0.02;
 pub const GENERATIONS_ERROR: f64 = 0.05;
 /// How much farther it was, where much of what is brought in is read ahead and not used.
 const AHEAD_ERROR: f64 = 0.035;
-/// More of it, for twice the present cache: how much more would be read ahead, and that folios of several pages go as one, is not known.
+/// More of it, for twice the present cache: what is read ahead depends there on what was read ahead before.
 const LARGER_AHEAD_ERROR: f64 = 0.05;
 /// How much farther it was at half the size, where much of what is brought in lies around faults: a smaller cache has more of them, and
 /// brings in more around them, of which it is not known which pages.

@@ -6,7 +6,7 @@ use hashbrown::HashTable;
 #[derive(Debug)]
 pub(super) struct Pages {
     table: HashTable<u32>,
-    hashes: Vec<u64>,
+    places: Vec<u64>,
     free: Vec<u32>,
     /// Where the search for pages to forget goes on.
     hand: u32,
@@ -57,32 +57,32 @@ impl Pages {
     pub(super) fn new(room: u32) -> Self {
         Self {
             table: HashTable::with_capacity(room as usize),
-            hashes: vec![0; room as usize],
+            places: vec![0; room as usize],
             free: (0..room).rev().collect(),
             hand: 0,
         }
     }
 
     /// The number of a page.
-    pub(super) fn find(&self, hash: u64) -> Option<u32> {
-        self.table.find(mixed(hash), |n| self.hashes[*n as usize] == hash).copied()
+    pub(super) fn find(&self, place: u64) -> Option<u32> {
+        self.table.find(mixed(place), |n| self.places[*n as usize] == place).copied()
     }
 
     /// Gives a page a number; `None`: all are taken. The page must not have one.
-    pub(super) fn add(&mut self, hash: u64) -> Option<u32> {
+    pub(super) fn add(&mut self, place: u64) -> Option<u32> {
         let n = self.free.pop()?;
-        self.hashes[n as usize] = hash;
-        let hashes = &self.hashes;
-        self.table.insert_unique(mixed(hash), n, |n| mixed(hashes[*n as usize]));
+        self.places[n as usize] = place;
+        let places = &self.places;
+        self.table.insert_unique(mixed(place), n, |n| mixed(places[*n as usize]));
         Some(n)
     }
 
     /// Forgets the pages that `keep` does not want, of those with these numbers.
     fn forget(&mut self, range: impl Iterator<Item = u32>, mut keep: impl FnMut(u32, u64) -> bool) {
         for n in range {
-            let hash = self.hashes[n as usize];
-            let Ok(entry) = self.table.find_entry(mixed(hash), |other| *other == n) else { continue };
-            if !keep(n, hash) {
+            let place = self.places[n as usize];
+            let Ok(entry) = self.table.find_entry(mixed(place), |other| *other == n) else { continue };
+            if !keep(n, place) {
                 entry.remove();
                 self.free.push(n);
             }
@@ -91,7 +91,7 @@ impl Pages {
 
     /// Looks at an eighth of all.
     pub(super) fn sweep(&mut self, keep: impl FnMut(u32, u64) -> bool) {
-        let all = self.hashes.len() as u32;
+        let all = self.places.len() as u32;
         let (from, step) = (self.hand, (all / 8).max(1));
         self.hand = (from + step) % all;
         self.forget((from..from + step).map(|n| n % all), keep);
@@ -99,7 +99,7 @@ impl Pages {
 
     /// Looks at all.
     pub(super) fn retain(&mut self, keep: impl FnMut(u32, u64) -> bool) {
-        self.forget(0..self.hashes.len() as u32, keep);
+        self.forget(0..self.places.len() as u32, keep);
     }
 
     pub(super) fn free(&self) -> usize {

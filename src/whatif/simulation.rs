@@ -245,8 +245,8 @@ impl Simulation {
     }
 
     /// Follows another page: for want of room pages are forgotten that no cache would remember, or fewer are chosen.
-    fn add(&mut self, hash: u64) -> Option<u32> {
-        if let Some(page) = self.pages.add(hash) {
+    fn add(&mut self, place: u64) -> Option<u32> {
+        if let Some(page) = self.pages.add(place) {
             return Some(self.begin(page));
         }
         let caches = &mut self.caches;
@@ -266,7 +266,7 @@ impl Simulation {
         while self.pages.free() <= ROOM as usize / 64 {
             self.choose(self.rate / 2.0);
         }
-        let page = is_chosen(hash, self.rate).then(|| self.pages.add(hash)).flatten()?;
+        let page = is_chosen(place, self.rate).then(|| self.pages.add(place)).flatten()?;
         Some(self.begin(page))
     }
 
@@ -282,8 +282,8 @@ impl Simulation {
     pub fn choose(&mut self, rate: f64) {
         self.rate = rate;
         let caches = &mut self.caches;
-        self.pages.retain(|page, hash| {
-            let kept = is_chosen(hash, rate);
+        self.pages.retain(|page, place| {
+            let kept = is_chosen(place, rate);
             if !kept {
                 caches.iter_mut().for_each(|c| c.policy.remove(page));
             }

@@ -39,7 +39,8 @@ const TOLERATED: usize = 2;
 /// A test: its name and what it does in a directory of its own.
 pub type Test = (&'static str, fn(&Path));
 
-/// What a test that failed has left running, which would hold our output open, and count beside the tests that come after it.
+/// What a test that failed has left: processes, which would hold our output open and count beside the tests that come after it, and
+/// cgroups, which are named after this process, and would be in its way when it runs again.
 fn end_what_is_left() {
     for thread in fs::read_dir("/proc/self/task").unwrap().flatten() {
         let text = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
@@ -48,6 +49,14 @@ fn end_what_is_left() {
             unsafe {
                 libc::kill(child, libc::SIGKILL);
                 libc::waitpid(child, std::ptr::null_mut(), 0);
+            }
+        }
+    }
+    let own = std::process::id().to_string();
+    for top in ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"] {
+        for entry in fs::read_dir(top).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().split('-').any(|part| part == own) {
+                let _ = fs::remove_dir(entry.path());
             }
         }
     }

@@ -227,8 +227,8 @@ impl Drop for Disk {
     }
 }
 
-/// `root --postgresql` (`READ_AHEAD_KB=128`): pgbench on a database that the cgroup has no room for: each account as likely as any other, some much more likely,
-/// and its own mixture of reads and writes.
+/// `root --postgresql` (`READ_AHEAD_KB=128`): pgbench on a database that the cgroup has no room for: each account as likely as any
+/// other, some much more likely, and its own mixture of reads and writes.
 pub fn what_if_of_postgresql(dir: &Path) {
     let Some(initdb) = of_postgresql("initdb") else { panic!("no PostgreSQL below /usr/lib/postgresql") };
     let disk = Disk::new(dir);
