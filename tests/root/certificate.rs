@@ -111,7 +111,8 @@ pub fn certificate_of_a_tree(dir: &Path) {
     let before = reclaimed();
     let (truth, size) = cached(&files);
     let run = report(&["grep", "-rc", "zzzz", all], dir);
-    // Where a limit is near, pages go between the look and the run: so many may be missing of the truth by then.
+    // Where a limit is near, pages go between the look and the run: so many may be missing of the truth by then, or be back, where
+    // they are of libraries that others use.
     let gone = (reclaimed() - before) * page_size();
     let c = &run["certificate"];
     println!("     truth {truth} of {size}: {c}");
@@ -121,7 +122,7 @@ pub fn certificate_of_a_tree(dir: &Path) {
     assert_eq!((n("files"), n("files_unknown"), n("bytes")), (files.len() as u64, 0, size), "{c}");
     let (least, most) = (n("cached_at_least_bytes"), n("cached_at_most_bytes"));
     if c["lost"] == 0 {
-        assert!(least <= truth && truth <= most + gone, "{truth}, {gone} reclaimed: {c}");
+        assert!(least <= truth + gone && truth <= most + gone, "{truth}, {gone} reclaimed: {c}");
         let why = before["why"].to_string();
         assert!(least == most || why.contains("left the cache"), "{c}");
         assert!(
