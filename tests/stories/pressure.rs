@@ -132,7 +132,7 @@ pub fn mapped(dir: &Path) {
     let n = |key: &str| found["evidence"][key].as_u64().unwrap_or(0);
     assert!(n("fault_misses") > 0, "{found}");
     t.has_not("faults-blind-to-reads");
-    // 4 MiB at half a MiB a second, less what the disk lets through at first: up to two MiB after it had nothing to do.
+    // 4 MiB at half a MiB a second, less what the disk lets through at first.
     t.because("data", 0.5..=1.0);
     let read = told("", &["cat", path.to_str().unwrap()]);
     read.has_not("mapped-not-read");

@@ -204,7 +204,8 @@ fn limited(path: &Path, setting: &Path) {
     assert!(large.x("/wall_s") < small.x("/wall_s"), "{} {}", large.x("/wall_s"), small.x("/wall_s"));
 }
 
-fn setting_of(path: &Path) -> PathBuf {
+/// How far the device of a file is read ahead, in KiB.
+pub fn setting_of(path: &Path) -> PathBuf {
     let dev = std::os::unix::fs::MetadataExt::dev(&fs::metadata(path).unwrap());
     format!("/sys/class/bdi/{}:{}/read_ahead_kb", libc::major(dev), libc::minor(dev)).into()
 }
