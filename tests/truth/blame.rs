@@ -2,6 +2,7 @@
 //! pages go is known by mincore, what the kernel reclaims and reads back in by the cgroup's own `memory.stat` and, where memory of
 //! the machine is short, by /proc/vmstat.
 
+mod damon;
 mod group;
 mod short;
 
@@ -260,7 +261,7 @@ fn all(session: &mut Session, dir: &Path) -> Result<Vec<String>> {
     ] {
         wrong.extend(run.taken(what, how).err().map(|e| format!("{e:#}")));
     }
-    // All memory is taken for a moment: of a machine that does nothing else.
+    // All memory is taken for a moment, and DAMON set up: of a machine that does nothing else.
     if meminfo("MemTotal:")? > MOST_MEMORY {
         run.notes.push("memory of a machine of this size is not made short: the guests' is".into());
     } else {
@@ -272,6 +273,7 @@ fn all(session: &mut Session, dir: &Path) -> Result<Vec<String>> {
             }
         }
         wrong.extend(run.grown().err().map(|e| format!("{e:#}")));
+        wrong.extend(run.damon().err().map(|e| format!("{e:#}")));
     }
     wrong.extend(run.limited().err().map(|e| format!("{e:#}")));
     // In emulation a device is faster than a processor: hardly a page is waited for, on some days none.

@@ -34,6 +34,12 @@ impl Group {
         Ok(Self { dir, id })
     }
 
+    /// From the root of its hierarchy.
+    pub(super) fn path(&self) -> Result<String> {
+        let name = self.dir.file_name().and_then(|name| name.to_str()).context("a name")?;
+        Ok(format!("/{name}"))
+    }
+
     pub(super) fn limit(&self) -> Result<()> {
         let files = ["memory.max", "memory.limit_in_bytes"].map(|name| self.dir.join(name));
         let file = files.iter().find(|file| file.exists()).context("cgroups have no limits here")?;
