@@ -113,9 +113,11 @@ pub fn what_if_of_sqlite(dir: &Path) {
     }
 }
 
-/// The limit of PostgreSQL, whose processes need some of it themselves; the database has some 160 MiB.
-const OF_POSTGRESQL: u64 = 64 << 20;
-const SCALE: &str = "10";
+/// A number that the environment has, or this one.
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
+}
+
 /// Nobody: it refuses to be root.
 const USER: u32 = 65534;
 
@@ -227,8 +229,10 @@ impl Drop for Disk {
     }
 }
 
-/// `root --postgresql` (`READ_AHEAD_KB=128`): pgbench on a database that the cgroup has no room for: each account as likely as any
-/// other, some much more likely, and its own mixture of reads and writes.
+/// `root --postgresql`: pgbench on a database that the cgroup has no room for: each account as likely as any other, some much more
+/// likely, and its own mixture of reads and writes. Of the environment: `READ_AHEAD_KB`, the database's size by pgbench's `PG_SCALE`
+/// (of 16 MiB each), the limit `PG_LIMIT_MIB`, of which its processes need some themselves, seconds until the cache is full
+/// (`PG_FILL`), and `PG_LOADS`, which are some of 0, 1 and 2.
 pub fn what_if_of_postgresql(dir: &Path) {
     let Some(initdb) = of_postgresql("initdb") else { panic!("no PostgreSQL below /usr/lib/postgresql") };
     let disk = Disk::new(dir);
@@ -238,19 +242,22 @@ pub fn what_if_of_postgresql(dir: &Path) {
     let made = as_nobody(&initdb, None).arg("-D").arg(dir.join("data")).args(["-N", "-U", "nobody"]).status();
     assert!(made.unwrap().success(), "initdb");
     fs::write(dir.join("zipf"), ZIPF).unwrap();
-    assert!(Server::start(&dir, None).pgbench(["-i", "-q", "-s", SCALE]).status().unwrap().success());
+    let (scale, limit) = (setting("PG_SCALE", 10).to_string(), setting("PG_LIMIT_MIB", 64) << 20);
+    let fill = setting("PG_FILL", 20);
+    let chosen = std::env::var("PG_LOADS").unwrap_or_else(|_| "012".into());
+    assert!(Server::start(&dir, None).pgbench(["-i", "-q", "-s", &scale]).status().unwrap().success());
     // Lists grow and shrink for some seconds.
-    let seconds = 40.0;
+    let seconds = setting("PG_SECONDS", 40) as f64;
     let zipf = dir.join("zipf");
     let loads: [(&str, Vec<&OsStr>); 3] = [
         ("pgbench -S", vec![OsStr::new("-S")]),
         (
             "pgbench, Zipf's law",
-            vec![OsStr::new("-s"), OsStr::new(SCALE), OsStr::new("-f"), zipf.as_os_str()],
+            vec![OsStr::new("-s"), OsStr::new(&scale), OsStr::new("-f"), zipf.as_os_str()],
         ),
         ("pgbench", Vec::new()),
     ];
-    for (name, args) in loads {
+    for (_, (name, args)) in ('0'..).zip(loads).filter(|(n, _)| chosen.contains(*n)) {
         let ask = |limit: u64| {
             // What is dirty stays, and belongs to whoever wrote it.
             // SAFETY: takes nothing.
@@ -261,24 +268,24 @@ pub fn what_if_of_postgresql(dir: &Path) {
             }
             let group = Group::new(limit).expect("cgroups with limits");
             let server = Server::start(&dir, Some(&group));
-            let time = (seconds + 40.0).to_string();
+            let time = (seconds + 40.0 + fill as f64).to_string();
             let mut load = server.pgbench(
                 ["-n", "-c", "2", "-T", &time].map(OsStr::new).into_iter().chain(args.iter().copied()),
             );
             let mut load = load.spawn().unwrap();
-            std::thread::sleep(Duration::from_secs(20));
+            std::thread::sleep(Duration::from_secs(fill));
             let what_if = asked(&group, seconds);
             load.kill().unwrap();
             load.wait().unwrap();
             what_if
         };
-        let what_if = ask(OF_POSTGRESQL);
+        let what_if = ask(limit);
         println!(
             "{name}: {} of {} accesses, notes {}",
             what_if["now"], what_if["accesses"], what_if["notes"]
         );
         let scales = [0.5, 0.75, 1.25, 1.5, 2.0];
-        let (mean, worst) = off(name, &what_if, OF_POSTGRESQL, &scales, ask);
+        let (mean, worst) = off(name, &what_if, limit, &scales, ask);
         println!("{name}: mean difference {mean:.4}, worst {worst:.3}");
     }
 }
