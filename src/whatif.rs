@@ -3,7 +3,8 @@
 //!
 //! [`start`] is the command. The kernel programs send touches of chosen pages; [`Simulation`] hands each to a [`Policy`]
 //! for each size, with what is read ahead there, at the sampled scale (a cache of 1000 pages of which every tenth is
-//! followed is one of 100); [`Curve`] is what came of it, with its error. [`size`] finds out what limits the cache now. Pure but for `start` and `size`.
+//! followed is one of 100); [`Curve`] is what came of it, with its error. [`size`] finds out what limits the cache now.
+//! Pure but for `start` and `size`.
 
 mod ahead;
 mod classic;

@@ -232,7 +232,7 @@ impl Drop for Disk {
 /// `root --postgresql`: pgbench on a database that the cgroup has no room for: each account as likely as any other, some much more
 /// likely, and its own mixture of reads and writes. Of the environment: `READ_AHEAD_KB`, the database's size by pgbench's `PG_SCALE`
 /// (of 16 MiB each), the limit `PG_LIMIT_MIB`, of which its processes need some themselves, seconds until the cache is full
-/// (`PG_FILL`), and `PG_LOADS`, which are some of 0, 1 and 2.
+/// (`PG_FILL`) and of watching (`PG_SECONDS`), and `PG_LOADS`, which are some of 0, 1 and 2.
 pub fn what_if_of_postgresql(dir: &Path) {
     let Some(initdb) = of_postgresql("initdb") else { panic!("no PostgreSQL below /usr/lib/postgresql") };
     let disk = Disk::new(dir);

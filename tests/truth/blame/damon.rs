@@ -30,6 +30,8 @@ struct Kdamond {
 
 impl Kdamond {
     fn of(group: &Group) -> Result<Self> {
+        let others = fs::read_to_string(Path::new(ADMIN).join("nr_kdamonds"))?;
+        ensure!(others.trim() == "0", "somebody has set DAMON up here: it is not ours to change");
         let statistics = fs::read_to_string(STATISTICS).ok();
         if statistics.is_some() {
             fs::write(STATISTICS, "N")?;
