@@ -58,28 +58,35 @@ impl Run<'_> {
 
     /// Somebody takes all memory there is: pages of the owner go by kswapd, and by those who need room at once.
     pub(super) fn short_of_memory(&mut self) -> Result<PathBuf> {
-        const KEYS: [&str; 2] = ["pgsteal_kswapd", "pgsteal_direct"];
+        // khugepaged makes room itself, as others do, and is counted apart from 6.3 on.
+        const KEYS: [&[&str]; 2] = [&["pgsteal_kswapd"], &["pgsteal_direct", "pgsteal_khugepaged"]];
         const HOWS: [How; 2] = [How::Kswapd, How::Direct];
+        let counted = || KEYS.map(|keys| keys.iter().map(|key| sys::vmstat(key)).sum::<u64>());
         let pages = (meminfo("MemTotal:")? / 4 / sys::page_size()) as usize;
         let path = file(self.dir, "wanted", pages)?;
         self.owner.does("read", &path)?;
         let before = cached(&path, pages)?;
-        let (had, stolen) = (KEYS.map(sys::vmstat), self.owner.stat("pgsteal"));
+        let (had, stolen) = (counted(), self.owner.stat("pgsteal"));
         let (free, was) = (meminfo("MemFree:")?, self.session.blame()?);
-        let (bill, now) = self.during(|run| {
+        let (bill, after) = self.during(|run| {
             run.other.does("hog", &path)?;
             kswapd_sleeps()
         })?;
         let mut room = Room::default();
-        room.add(&was, &now);
+        room.add(&was, &after);
         self.room(&room, free / sys::page_size())?;
         let gone = before - cached(&path, pages)?;
-        let took = [0, 1].map(|i| sys::vmstat(KEYS[i]) - had[i]);
+        let now = counted();
+        let took = [0, 1].map(|i| now[i] - had[i]);
         let seen = HOWS.map(|how| bill.sum(|other| other == how).out);
         let owners = self.of_owner(&bill, &HOWS).out;
         let told = format!("{KEYS:?} {took:?}, seen {seen:?}; {gone} pages of the owner went, {owners} seen");
         // Reclaim also frees what has no place in a file any more.
-        ensure!((0..2).all(|i| seen[i] <= took[i] && took[i] - seen[i] <= METADATA), "{told}");
+        ensure!(
+            (0..2).all(|i| seen[i] <= took[i] && took[i] - seen[i] <= METADATA),
+            "{told}: {:?}",
+            bill.rows.iter().filter(|(_, n)| n.out > 0).collect::<Vec<_>>()
+        );
         ensure!(gone > 0 && (gone..=gone + METADATA).contains(&owners), "{told}");
         let until = Instant::now() + Duration::from_secs(30);
         // Of two counts: kswapd's and that of who made room itself.
@@ -93,6 +100,8 @@ impl Run<'_> {
             std::thread::sleep(Duration::from_millis(100));
         }
         self.notes.push(told);
+        // A page of which there is no room to say who took it out has come back from nobody.
+        let forgotten = bill.forgotten;
         let (counted, began) = (self.refaulted()?, Instant::now());
         let had = self.owner.stat("workingset_refault_file");
         let (bill, _) = self.during(|run| run.owner.does("read", &path))?;
@@ -102,7 +111,7 @@ impl Run<'_> {
         ensure!(waited <= took, "{waited:?} of {took:?} were waited");
         self.waited += waited;
         // Two processors that write to one set at a time may lose an entry (bpf/blame.h).
-        let least = gone - gone / 500 - bill.forgotten.min(gone / 100);
+        let least = gone - gone / 500 - (forgotten + bill.forgotten).min(gone / 100);
         ensure!((least..=gone + METADATA).contains(&back.back), "{gone} went, back {back:?}");
         self.notes.push(format!(
             "of these {} came back in {took:?}, of which {waited:?} in {} waits",
