@@ -42,16 +42,37 @@ static __always_inline u64 pages_of(u64 pos, u64 bytes)
 	return pages_in(pos + bytes) - (pos >> PAGE_SHIFT);
 }
 
-static __always_inline void count_plain_read(struct row *row, u64 bytes)
+/*
+ * The row of the file that a request to be counted is of. What the tick has looked at is told already, also where the file's
+ * row was taken back since.
+ */
+static __always_inline struct file_row *file_of_plain(struct row *row)
 {
+	struct file_row *f;
+
+	if (!with_files)
+		return 0;
+	f = file_at(row->plain_file);
+	if (likely(f && f->made == row->plain_file_made && f->mapping))
+		return f;
+	if (row->looked_mark != row->plain_mark)
+		count_one(C_LOST_FILES);
+	return 0;
+}
+
+/* For its file before for its thread: see file_count. */
+static __always_inline void count_plain_read(struct row *row, struct file_row *f, u64 bytes)
+{
+	file_read(f, bytes, pages_of(row->plain_pos, bytes), 0, 0);
 	row->v[C_READ_CALLS]++;
 	row->v[C_READ_BYTES] += bytes;
 	row->v[C_READ_HITS] += pages_of(row->plain_pos, bytes);
 	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
 }
 
-static __always_inline void count_plain_write(struct row *row, u64 bytes)
+static __always_inline void count_plain_write(struct row *row, struct file_row *f, u64 bytes)
 {
+	file_count(f, FC_WRITE_HITS, pages_of(row->plain_pos, bytes));
 	row->v[C_WRITE_BYTES] += bytes;
 	row->v[C_WRITE_HITS] += pages_of(row->plain_pos, bytes);
 	row->touched[ROW_GROUP(C_WRITE_HITS)] = 1;
@@ -100,14 +121,18 @@ static __always_inline void plain_outcome(struct row *row, struct thread *t, str
 	o->hits = touched - o->missed;
 }
 
-static __always_inline void count_framed(struct row *row, u64 bytes, struct outcome *o)
+static __always_inline void count_framed(struct row *row, struct file_row *f, u64 bytes, struct outcome *o)
 {
 	if (row->plain_writes) {
+		file_count(f, FC_WRITE_HITS, o->hits);
+		file_count(f, FC_WRITE_MISSES, o->missed);
 		row->v[C_WRITE_BYTES] += bytes;
 		row->v[C_WRITE_HITS] += o->hits;
 		row->v[C_WRITE_MISSES] += o->missed;
 		row->v[C_OTHER_FILLS] += o->surplus;
 	} else {
+		file_read(f, bytes, o->hits, 0, o->missed);
+		file_count(f, FC_PREFETCHED, o->surplus);
 		row->v[C_READ_CALLS] += !!bytes;
 		row->v[C_READ_BYTES] += bytes;
 		row->v[C_READ_HITS] += o->hits;
@@ -127,6 +152,7 @@ static __noinline void settle_plain(struct row *row, bool gone)
 	struct thread *t = thread_of(row);
 	bool writes = row->plain_writes;
 	u64 bytes = row->plain_bytes;
+	struct file_row *f = file_of_plain(row);
 	struct outcome o;
 	u32 depth = 0;
 
@@ -143,11 +169,11 @@ static __noinline void settle_plain(struct row *row, bool gone)
 		/* What stands above it has ended as well. */
 		row->depth = depth;
 		row->waited = 0;
-		count_framed(row, bytes, &o);
+		count_framed(row, f, bytes, &o);
 	} else if (bytes && writes) {
-		count_plain_write(row, bytes);
+		count_plain_write(row, f, bytes);
 	} else if (bytes) {
-		count_plain_read(row, bytes);
+		count_plain_read(row, f, bytes);
 	}
 	row->plain_framed = 0;
 	barrier();
@@ -171,12 +197,13 @@ static __always_inline bool is_plain(struct row *row, struct kiocb *iocb, struct
 }
 
 /* Counts the one before, which was of the same kind, and leaves what this one is. */
-static __always_inline void begin_plain(struct row *row, struct iov_iter *iter, u64 mapping, u64 pos, u64 next,
-					bool writes)
+static __always_inline void begin_plain(struct row *row, struct iov_iter *iter, u64 mapping,
+					struct file_row *file, u64 pos, u64 next, bool writes)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 chars = chars_moved(task, writes), calls = calls_ended(task, writes);
 	u64 mark = row->plain_mark, bytes = row->plain_bytes;
+	struct file_row *f = file && bytes ? file_of_plain(row) : 0;
 
 	*(volatile u64 *)&row->plain_mark = mark + 1;
 	barrier();
@@ -185,9 +212,13 @@ static __always_inline void begin_plain(struct row *row, struct iov_iter *iter, 
 		if (unlikely(!bytes))
 			;
 		else if (writes)
-			count_plain_write(row, bytes);
+			count_plain_write(row, f, bytes);
 		else
-			count_plain_read(row, bytes);
+			count_plain_read(row, f, bytes);
+	}
+	if (file) {
+		row->plain_file = row->file;
+		row->plain_file_made = file->made;
 	}
 	row->plain_bytes = next;
 	row->plain_pos = pos;
@@ -225,12 +256,13 @@ other:
 
 /*
  * filemap_read(iocb, iter, already) at its entry. True: a plain one, which needs no hook at its return. Nothing is
- * changed where it is not.
+ * changed where it is not. `files`: they are asked for; then it is one of the file that the thread has used last.
  */
 static __always_inline bool enter_plain_read(struct row *row, struct kiocb *iocb, struct iov_iter *iter,
-					     u64 already)
+					     u64 already, bool files)
 {
 	struct address_space *m = iocb->ki_filp->f_mapping;
+	struct file_row *file = 0;
 	u64 mapping = number_of(row, m), size = m->host->i_size, pos = iocb->ki_pos, next = iter->count;
 
 	if (!is_plain(row, iocb, iter, already | *(volatile u64 *)filter_slot(mapping)))
@@ -241,21 +273,33 @@ static __always_inline bool enter_plain_read(struct row *row, struct kiocb *iocb
 		next = size - pos;
 	if (unlikely(!next))
 		return false;
-	begin_plain(row, iter, mapping, pos, next, false);
+	if (files) {
+		file = file_again(row, m, mapping);
+		if (!file)
+			return false;
+	}
+	begin_plain(row, iter, mapping, file, pos, next, false);
 	return true;
 }
 
 /* The same of generic_perform_write and iomap_file_buffered_write: (iocb, iter, …), checked and locked. */
-static __always_inline bool enter_plain_write(struct row *row, struct kiocb *iocb, struct iov_iter *iter)
+static __always_inline bool enter_plain_write(struct row *row, struct kiocb *iocb, struct iov_iter *iter,
+					      bool files)
 {
 	struct address_space *m = iocb->ki_filp->f_mapping;
+	struct file_row *file = 0;
 	u64 size = m->host->i_size, pos = iocb->ki_pos, next = iter->count;
 
 	if (!is_plain(row, iocb, iter, 0))
 		return false;
 	if (!next || pos + next > size || m->nrpages < pages_in(size))
 		return false;
-	begin_plain(row, iter, number_of(row, m), pos, next, true);
+	if (files) {
+		file = file_again(row, m, number_of(row, m));
+		if (!file)
+			return false;
+	}
+	begin_plain(row, iter, number_of(row, m), file, pos, next, true);
 	return true;
 }
 
@@ -330,6 +374,7 @@ static long look_at_plain(u32 n, void *unused)
 {
 	struct task_struct *task;
 	struct row *row = row_at(n);
+	struct file_row *f;
 	struct thread *t;
 	struct outcome o = {};
 	u64 mark, bytes, calls, chars;
@@ -364,6 +409,9 @@ static long look_at_plain(u32 n, void *unused)
 	barrier();
 	row->looked_mark = mark;
 	row->touched[writes ? ROW_GROUP(C_WRITE_HITS) : ROW_GROUP(C_READ_HITS)] = 1;
+	f = with_files ? file_at(row->plain_file) : 0;
+	if (f && f->made == row->plain_file_made)
+		f->touched = 1;
 	return 0;
 }
 

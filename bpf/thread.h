@@ -125,6 +125,8 @@ static __always_inline void go_on_plain(struct row *row, struct row *old)
 	row->plain_framed = old->plain_framed;
 	row->plain_writes = old->plain_writes;
 	row->plain_task = old->plain_task;
+	row->plain_file = old->plain_file;
+	row->plain_file_made = old->plain_file_made;
 	row->plain_mark += 2; /* nobody has looked at it in this row */
 	row->plain_bytes = old->plain_bytes;
 	old->plain_bytes = 0;

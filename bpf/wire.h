@@ -145,6 +145,8 @@ struct row {
 	unsigned long long plain_task; /* as `task`, also while that is 0 */
 	unsigned int plain_framed; /* something happened inside it: it has a frame */
 	unsigned int plain_writes; /* it is a write */
+	unsigned int plain_file; /* number of its file's row, where files are asked for, and that row's `made` */
+	unsigned int plain_file_made;
 	/* What it has delivered, as the tick saw it: to be added to the counters while `plain_mark` is this one. */
 	unsigned long long looked_mark;
 	unsigned long long looked_bytes;

@@ -182,8 +182,7 @@ static __noinline void enter_returning_read(struct pt_regs *ctx)
 }
 
 /* The same, and plain reads have no hook at their return. The kernel skips it when the entry returns 1. */
-SEC("?kprobe.session/filemap_read")
-int read_plain_session(struct pt_regs *ctx)
+static __always_inline int read_plain(struct pt_regs *ctx, bool files)
 {
 	struct kiocb *iocb;
 	struct row *row = own_row(true);
@@ -191,18 +190,31 @@ int read_plain_session(struct pt_regs *ctx)
 	if (!bpf_session_is_return___ctx(ctx)) {
 		if (likely(row) && likely(may_be_plain(row, false)) &&
 		    likely(enter_plain_read(row, ARGUMENT(ctx, 1, struct kiocb),
-					    ARGUMENT(ctx, 2, struct iov_iter), PT_REGS_PARM3(ctx))))
+					    ARGUMENT(ctx, 2, struct iov_iter), PT_REGS_PARM3(ctx), files)))
 			return 1;
 		enter_returning_read(ctx);
 		return 0;
 	}
 	if (likely(row)) {
 		iocb = bpf_core_cast((void *)*bpf_session_cookie___ctx(ctx), struct kiocb);
-		if (likely(exit_warm(row, iocb, PT_REGS_RC(ctx), 0, false)))
+		if (likely(exit_warm(row, iocb, PT_REGS_RC(ctx), 0, files)))
 			return 0;
 	}
 	exit_any_read(ctx);
 	return 0;
+}
+
+SEC("?kprobe.session/filemap_read")
+int read_plain_session(struct pt_regs *ctx)
+{
+	return read_plain(ctx, false);
+}
+
+/* Where files are requested. */
+SEC("?kprobe.session/filemap_read")
+int read_plain_files_session(struct pt_regs *ctx)
+{
+	return read_plain(ctx, true);
 }
 
 /* fixup_exception(regs, number, error, address) */
@@ -221,7 +233,7 @@ int look_plain(void *ctx)
 	return 0;
 }
 
-/* Where latency or files are requested, and before 7.0. */
+/* Where latency is requested, or a command is followed, and before 7.0. */
 SEC("?kprobe.session/filemap_read")
 int read_detail_session(struct pt_regs *ctx)
 {

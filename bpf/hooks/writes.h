@@ -135,9 +135,8 @@ static __noinline void enter_returning_write(struct pt_regs *ctx)
 	RETURN_NOTHING();
 }
 
-/* The same, and plain writes have no hook at their return: see read_plain_session. */
-SEC("?kprobe.session/generic_perform_write")
-int write_plain_session(struct pt_regs *ctx)
+/* The same, and plain writes have no hook at their return: see read_plain. */
+static __always_inline int write_plain(struct pt_regs *ctx, bool files)
 {
 	struct row *row;
 	u64 iocb;
@@ -146,7 +145,7 @@ int write_plain_session(struct pt_regs *ctx)
 		row = own_row(true);
 		if (likely(row) && likely(may_be_plain(row, true)) &&
 		    likely(enter_plain_write(row, ARGUMENT(ctx, 1, struct kiocb),
-					     ARGUMENT(ctx, 2, struct iov_iter))))
+					     ARGUMENT(ctx, 2, struct iov_iter), files)))
 			return 1;
 		enter_returning_write(ctx);
 		return 0;
@@ -155,6 +154,19 @@ int write_plain_session(struct pt_regs *ctx)
 	if (!likely(end_plain_write(bpf_core_cast((void *)iocb, struct kiocb), PT_REGS_RC(ctx))))
 		write_session_rare(iocb, PT_REGS_RC(ctx));
 	return 0;
+}
+
+SEC("?kprobe.session/generic_perform_write")
+int write_plain_session(struct pt_regs *ctx)
+{
+	return write_plain(ctx, false);
+}
+
+/* Where files are requested. */
+SEC("?kprobe.session/generic_perform_write")
+int write_plain_files_session(struct pt_regs *ctx)
+{
+	return write_plain(ctx, true);
 }
 
 SEC("?kprobe.session/btrfs_buffered_write")

@@ -250,7 +250,10 @@ impl Attached {
         crate::heap::drop_constants();
         let mut skel = open.load().map_err(load)?;
         let looked = look::look(&mut skel, &settings.only)?;
-        let rows = Rows::new(&skel, named, spare, latency, settings.only.threads()).map_err(load)?;
+        let mut rows = Rows::new(&skel, named, spare, latency, settings.only.threads()).map_err(load)?;
+        if settings.wants.files && plan.uses(LOOK_PLAIN) {
+            rows = rows.with_looked();
+        }
         let files =
             settings.wants.files.then(|| Files::new(&skel, settings.files)).transpose().map_err(load)?;
         if settings.wants.blame {

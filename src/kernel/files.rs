@@ -15,6 +15,9 @@ use libbpf_rs::MapFlags;
 
 use super::mapped::Mapped;
 use super::numbers::hand_back;
+use super::rows::Looked;
+use super::rows::Rows;
+use super::rows::State;
 use super::skel::CachetopSkel;
 use super::skel::comm;
 use super::skel::types;
@@ -34,6 +37,9 @@ type Raw = types::file_row;
 /// From so many rows on those that rest are taken back. A row takes 300 bytes of ours, and its file's name: a good
 /// half of a megabyte is what a storm of short processes may leave behind.
 const RESTING: usize = 2048;
+
+/// A thread that is counting is waited for so many times.
+const TRIES: usize = 10_000;
 
 /// What is remembered of a row.
 #[derive(Debug, Default, Clone)]
@@ -105,10 +111,12 @@ impl Files {
         Ok(())
     }
 
-    /// What was counted since the last reading.
+    /// What was counted since the last reading. `rows` have just been read: what their threads have not counted yet of a file
+    /// is counted.
     pub(super) fn read(
         &mut self,
         skel: &CachetopSkel<'_>,
+        rows: &Rows,
         followed: &mut Followed,
     ) -> libbpf_rs::Result<Vec<FileSample>> {
         self.tick += 1;
@@ -129,9 +137,18 @@ impl Files {
         }
         // An event after this counts for the next tick, where it finds the word set again.
         fence(Ordering::SeqCst);
+        let mut waiting: HashMap<usize, Vec<(usize, Looked)>> = HashMap::new();
+        for (n, looked) in rows.looked() {
+            let file = looked.file as usize;
+            if changed.binary_search(&file).is_ok() {
+                waiting.entry(file).or_default().push((n, *looked));
+            }
+        }
         let mut out = Vec::new();
         for n in changed {
-            self.read_row(skel, n, &mut out, followed)?;
+            let waiting = waiting.remove(&n).unwrap_or_default();
+            let row = self.settled(n, waiting, |n, looked| rows.state_of(n, looked));
+            self.read_row(skel, n, &row, &mut out, followed)?;
         }
         // It is kept until the next one, and those that are being taken back counted nothing.
         out.shrink_to_fit();
@@ -139,29 +156,62 @@ impl Files {
         Ok(out)
     }
 
+    /// A row, with what waits to be counted in it: of a request that is counted meanwhile it is looked again, so that each is in
+    /// it once.
+    fn settled(
+        &self,
+        n: usize,
+        mut waiting: Vec<(usize, Looked)>,
+        state: impl Fn(usize, &Looked) -> State,
+    ) -> Raw {
+        let mut tries = 0;
+        loop {
+            // SAFETY: the row is mapped. Whose it is does not change while it is not free; counters are whole words.
+            let mut row = unsafe { self.row(n).read_volatile() };
+            let (all, mut under_way) = (waiting.len(), false);
+            waiting.retain(|(n, looked)| match state(*n, looked) {
+                State::Waits => looked.made == row.made,
+                State::UnderWay => {
+                    under_way = true;
+                    true
+                }
+                State::Counted => false,
+            });
+            tries += 1;
+            if tries < TRIES && (under_way || waiting.len() < all) {
+                std::thread::yield_now();
+                continue;
+            }
+            waiting.iter().for_each(|(_, looked)| looked.add_to(&mut row.v));
+            return row;
+        }
+    }
+
     fn read_row(
         &mut self,
         skel: &CachetopSkel<'_>,
         n: usize,
+        row: &Raw,
         out: &mut Vec<FileSample>,
         followed: &mut Followed,
     ) -> libbpf_rs::Result<()> {
-        // SAFETY: the row is mapped. Whose it is does not change while it is not free; counters are whole words.
-        let row = unsafe { self.row(n).read_volatile() };
         if row.state == ROW_FREE {
             return Ok(());
         }
         if self.known[n].made != row.made {
-            let file = Some(self.shared(file(skel, n, &row)?));
+            let file = Some(self.shared(file(skel, n, row)?));
             self.known[n] = Known { made: row.made, file, ..Known::default() };
             self.in_use += 1;
         }
         let known = &mut self.known[n];
         let mut counters = Sparse::default();
         for (i, counter) in FILE_COUNTERS.iter().enumerate() {
-            let at = *counter as usize;
-            counters.set(at, row.v[i].wrapping_sub(known.before.at(at)));
-            known.before.set(at, row.v[i]);
+            let (at, before) = (*counter as usize, known.before.at(*counter as usize));
+            // What waited when its row was taken back is told, and counted there no more.
+            if let Some(more) = row.v[i].checked_sub(before) {
+                counters.set(at, more);
+                known.before.set(at, row.v[i]);
+            }
         }
         known.used = self.tick;
         let ours = |file: &File| {

@@ -7,9 +7,13 @@
 mod plain;
 mod waiting;
 
+pub(super) use self::plain::Looked;
+pub(super) use self::plain::State;
+
 use std::sync::atomic::Ordering;
 use std::sync::atomic::fence;
 
+use hashbrown::HashMap;
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
@@ -86,6 +90,8 @@ pub(super) struct Rows {
     changed: Vec<(usize, Marks)>,
     sum: Counters,
     latency: Option<Latency>,
+    /// Requests that wait to be counted, by the number of their row; only where files are asked for.
+    looked: Option<HashMap<usize, Looked>>,
 }
 
 #[derive(Debug, Default)]
@@ -120,7 +126,24 @@ impl Rows {
             changed: Vec::new(),
             sum: Counters::default(),
             latency: latency.then(Latency::default),
+            looked: None,
         })
+    }
+
+    /// Remembers what of each thread waits to be counted: it is part of what its file has.
+    pub(super) fn with_looked(self) -> Self {
+        Self { looked: Some(HashMap::new()), ..self }
+    }
+
+    /// Requests that were looked at and have not been counted, as far as the last reading knows.
+    pub(super) fn looked(&self) -> impl Iterator<Item = (usize, &Looked)> {
+        self.looked.iter().flatten().map(|(n, looked)| (*n, looked))
+    }
+
+    /// What has become of one of them.
+    pub(super) fn state_of(&self, n: usize, looked: &Looked) -> State {
+        // SAFETY: a row that was read is mapped.
+        unsafe { looked.state(self.row(n)) }
     }
 
     /// Everything that rows counted since attach.
@@ -202,6 +225,12 @@ impl Rows {
         };
         if reading.others() {
             touched = [true; GROUPS];
+        }
+        if let Some(all) = &mut self.looked {
+            match reading.looked {
+                Some(looked) => drop(all.insert(n, looked)),
+                None => drop(all.remove(&n)),
+            }
         }
         let counters =
             advance(&mut self.before[n], touched, &|i| reading.get(i).unwrap_or_else(|| read!(v[i])));

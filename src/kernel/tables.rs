@@ -66,7 +66,7 @@ impl Attached {
         }
         // After all that the totals are made of: see `Line`.
         let files = match &mut self.files {
-            Some(files) => files.read(&self.skel, &mut self.followed)?,
+            Some(files) => files.read(&self.skel, &self.rows, &mut self.followed)?,
             None => Vec::new(),
         };
         let by_file = self.files.is_some().then(|| self.line.add(&total, &files));

@@ -56,6 +56,8 @@ pub(super) enum Need {
     CountsOnly,
     /// Nor are pages looked at one by one; and bad buffers are seen.
     PlainCounts,
+    /// The same, and files are requested.
+    PlainFiles,
     /// Read calls are timed, or pages of reads may go while they are read (`RWF_DONTCACHE`, 6.14).
     Beginnings,
     /// Pages mapped around faults are requested.
@@ -353,12 +355,18 @@ rows! {
           ReadCut "bad_address_multi" Entry(&["fixup_exception"]),
           Read "read_plain_session" Session(&["filemap_read"]),
           ReadEnded "look_plain" Tick }
+      Sessions(PlainFiles, Has("bpf_session_is_return/1")) {
+          ReadCut "bad_address_multi" Entry(&["fixup_exception"]),
+          Read "read_plain_files_session" Session(&["filemap_read"]),
+          ReadEnded "look_plain" Tick }
       Sessions(CountsOnly, Has("bpf_session_is_return/1")) { Read "read_session" Session(&["filemap_read"]) }
       Sessions() { Read "read_detail_session" Session(&["filemap_read"]) } ]
 
     // Buffered writes. Exits first: what is pushed once the entry is there is popped.
     [ Sessions(PlainCounts, Has("bpf_session_is_return/1")) {
           Write "write_plain_session" Session(&["generic_perform_write", IOMAP]) }
+      Sessions(PlainFiles, Has("bpf_session_is_return/1")) {
+          Write "write_plain_files_session" Session(&["generic_perform_write", IOMAP]) }
       Sessions() { Write "write_session" Session(&["generic_perform_write", IOMAP]) }
       Trampolines(Has(WRITE_OLD)) {
           WriteEnded "write_old_fexit" Trampoline("generic_perform_write"),

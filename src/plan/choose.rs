@@ -17,6 +17,9 @@ use crate::facts::Facts;
 
 /// What counts requests by their entry alone: all of these, or none.
 const PLAIN: [&str; 4] = ["read_plain_session", "write_plain_session", "bad_address_multi", "look_plain"];
+/// The same where files are asked for.
+const PLAIN_FILES: [&str; 4] =
+    ["read_plain_files_session", "write_plain_files_session", "bad_address_multi", "look_plain"];
 
 /// How requests can be bracketed here, the best first.
 pub(super) fn brackets(facts: &Facts) -> Result<Brackets, NoPlan> {
@@ -62,6 +65,12 @@ pub(super) fn brackets(facts: &Facts) -> Result<Brackets, NoPlan> {
     }
 }
 
+/// Whether requests can be counted by their entry: pages are not looked at one by one, and all of `programs` attach.
+fn plain(facts: &Facts, wants: Wants, programs: &[&str]) -> bool {
+    let pages = wants.touches || wants.sketches.is_some();
+    !pages && facts.function("fixup_exception") && !programs.iter().any(|p| facts.refuses(p))
+}
+
 /// What a choice depends on.
 struct Case<'a> {
     facts: &'a Facts,
@@ -96,9 +105,9 @@ impl Case<'_> {
             Need::WakePage => facts.wake_page.is_ok(),
             Need::Latency => wants.latency,
             Need::CountsOnly => !wants.details(),
-            Need::PlainCounts => {
-                let counts = !wants.details() && !wants.touches && wants.sketches.is_none();
-                counts && facts.function("fixup_exception") && !PLAIN.iter().any(|p| facts.refuses(p))
+            Need::PlainCounts => !wants.details() && plain(facts, wants, &PLAIN),
+            Need::PlainFiles => {
+                wants.files && !wants.latency && !wants.follow && plain(facts, wants, &PLAIN_FILES)
             }
             Need::Beginnings => wants.latency || facts.btf.contains("enum:PG_dropbehind"),
             Need::Around => wants.around,

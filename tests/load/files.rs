@@ -6,7 +6,11 @@ use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Barrier;
+use std::time::Duration;
 use std::time::Instant;
+
+use serde_json::Value;
 
 use crate::tools::*;
 
@@ -96,4 +100,75 @@ pub fn many_files(dir: &Path) {
     assert_eq!(warm, [2 * count, hits, ahead, misses, bytes], "warm");
     reader.end();
     assert!(memory <= 15 << 20, "{memory} bytes");
+}
+
+/// Each with a file of its own.
+const SLEEPERS: u64 = 8;
+const ROUNDS: u64 = 4;
+/// Reads of a sleeper in each round.
+const CALLS: u64 = 5;
+/// Files that others read while they sleep, in each round: more than have room for long.
+const BESIDE: u64 = 200;
+
+/// Reads that are long over when the next one begins, and files that are put away meanwhile.
+pub fn read_and_sleep(dir: &Path) {
+    let (dir, barrier) = (dir, Barrier::new(usize::try_from(SLEEPERS).unwrap() + 1));
+    let mut page = vec![0; usize::try_from(page_size()).unwrap()];
+    std::thread::scope(|scope| {
+        for n in 0..SLEEPERS {
+            let (barrier, mut page) = (&barrier, page.clone());
+            scope.spawn(move || {
+                let file = File::open(dir.join(format!("own-{n}"))).unwrap();
+                for call in 0..ROUNDS * CALLS {
+                    file.read_exact_at(&mut page, call % PAGES * page_size()).unwrap();
+                    std::thread::sleep(Duration::from_millis(30));
+                    if call % CALLS == CALLS - 1 {
+                        // Until the others begin, and until they are through.
+                        barrier.wait();
+                        barrier.wait();
+                    }
+                }
+            });
+        }
+        for n in 0..ROUNDS * BESIDE {
+            if n % BESIDE == 0 {
+                barrier.wait();
+            }
+            let file = File::open(dir.join(format!("beside-{}", n % BESIDE))).unwrap();
+            file.read_exact_at(&mut page, 0).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+            if n % BESIDE == BESIDE - 1 {
+                barrier.wait();
+            }
+        }
+    });
+}
+
+pub fn files_of_threads_that_sleep(dir: &Path) {
+    for n in 0..SLEEPERS {
+        hold_warm(&cold_file(&dir.join(format!("own-{n}")), PAGES + 1)); // the last page is not whole
+    }
+    for n in 0..BESIDE {
+        hold_warm(&cold_file(&dir.join(format!("beside-{n}")), 2));
+    }
+    let mut reader = Reader::new();
+    let mut monitor = Monitor::start("--json --by file --top 100000 --file-table 512 0.05");
+    reader.tell("files-asleep", dir);
+    monitor.catch_up();
+    let (intervals, total) = monitor.finish_json();
+    reader.end();
+    let of = |name: &str| {
+        let is = |row: &&Value| row["path"].as_str().is_some_and(|path| path.ends_with(name));
+        reads(&rows(&intervals).filter(is).collect::<Vec<_>>())
+    };
+    let calls = ROUNDS * CALLS;
+    for n in 0..SLEEPERS {
+        let own = of(&format!("/own-{n}"));
+        assert_eq!((own[0], own[4]), (calls, calls * page_size()), "own-{n}: {own:?}, {total}");
+    }
+    for n in 0..BESIDE {
+        let beside = of(&format!("/beside-{n}"));
+        assert_eq!((beside[0], beside[4]), (ROUNDS, ROUNDS * page_size()), "beside-{n}: {beside:?}, {total}");
+    }
+    assert_eq!(figure(&total, "/lost/total"), 0, "{total}");
 }

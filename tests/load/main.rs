@@ -52,6 +52,7 @@ const TESTS: &[Test] = &[
     ("sixty_thousand_words", tick::sixty_thousand_words),
     ("readers_that_sleep", threads::readers_that_sleep),
     ("many_files", files::many_files),
+    ("files_of_threads_that_sleep", files::files_of_threads_that_sleep),
     ("more_processes_than_room", crowd::more_processes_than_room),
     ("a_file_beside_many", only::a_file_beside_many),
     ("a_name_beside_many", only::a_name_beside_many),

@@ -4,8 +4,9 @@
 use std::sync::atomic::Ordering;
 use std::sync::atomic::fence;
 
-use super::types;
+use crate::kernel::skel::types;
 use crate::sample::Counter;
+use crate::wire::FILE_COUNTERS;
 use crate::wire::GROUP_ENDS;
 
 /// Counters of the first group: most of what reads change.
@@ -22,6 +23,60 @@ pub(super) struct Reading {
     first: [u64; FIRST],
     /// Of those behind it, what the request has changed.
     others: [Option<(Counter, u64)>; 3],
+    /// The request, where it is in the counters above and not in the row's.
+    pub(super) looked: Option<Looked>,
+}
+
+/// What the last request of a thread has delivered, which nobody has counted: neither for the thread nor for the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::kernel) struct Looked {
+    /// It waits to be counted while the row's mark is this one.
+    mark: u64,
+    /// The row of its file, where files are asked for, and how often that had been made.
+    pub(in crate::kernel) file: u32,
+    pub(in crate::kernel) made: u32,
+    writes: bool,
+    bytes: u64,
+    hits: u64,
+    missed: u64,
+}
+
+/// Whether a request has been counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::kernel) enum State {
+    Waits,
+    /// Its thread is at it.
+    UnderWay,
+    Counted,
+}
+
+impl Looked {
+    /// # Safety
+    /// `row` is mapped.
+    pub(super) unsafe fn state(&self, row: *const types::row) -> State {
+        fence(Ordering::SeqCst);
+        // SAFETY: the row is mapped; the kernel writes whole words.
+        match unsafe { (&raw const (*row).plain_mark).read_volatile() } {
+            mark if mark == self.mark => State::Waits,
+            mark if mark % 2 != 0 => State::UnderWay,
+            _ => State::Counted,
+        }
+    }
+
+    /// Adds it to what is counted of its file.
+    pub(in crate::kernel) fn add_to(&self, counters: &mut [u64; FILE_COUNTERS.len()]) {
+        let of_reads = [
+            (Counter::ReadBytes, self.bytes),
+            (Counter::ReadHits, self.hits),
+            (Counter::ReadMisses, self.missed),
+        ];
+        let of_writes = [(Counter::WriteHits, self.hits), (Counter::WriteMisses, self.missed)];
+        for (counter, n) in if self.writes { &of_writes[..] } else { &of_reads[..] } {
+            if let Some(at) = FILE_COUNTERS.iter().position(|c| c == counter) {
+                counters[at] = counters[at].wrapping_add(*n);
+            }
+        }
+    }
 }
 
 impl Reading {
@@ -52,10 +107,12 @@ pub(super) unsafe fn read(row: *const types::row) -> Option<Reading> {
     for _ in 0..TRIES {
         let mark = read!(plain_mark);
         fence(Ordering::SeqCst);
-        let mut out = Reading { first: std::array::from_fn(|i| read!(v[i])), others: [None; 3] };
+        let mut out =
+            Reading { first: std::array::from_fn(|i| read!(v[i])), others: [None; 3], looked: None };
         let looked = read!(looked_mark);
         let (writes, bytes) = (read!(looked_writes) != 0, read!(looked_bytes));
         let (hits, missed, inflight) = (read!(looked_hits), read!(looked_missed), read!(looked_inflight));
+        let (file, made) = (read!(plain_file), read!(plain_file_made));
         let of_reads = OF_READS.map(|counter| read!(v[counter as usize]));
         let of_writes = OF_WRITES.map(|counter| read!(v[counter as usize]));
         fence(Ordering::SeqCst);
@@ -67,6 +124,7 @@ pub(super) unsafe fn read(row: *const types::row) -> Option<Reading> {
         if looked != mark || mark == 0 {
             return Some(out);
         }
+        out.looked = Some(Looked { mark, file, made, writes, bytes, hits, missed });
         let mut other = |at: usize, counter, n| out.others[at] = Some((counter, n));
         if writes {
             for (at, more) in [bytes, hits, missed].into_iter().enumerate() {
@@ -141,6 +199,34 @@ mod tests {
         assert_eq!(at(&row, Counter::Inflight), Some(1));
         row.plain_mark = 6;
         assert_eq!(at(&row, Counter::ReadMissedCalls), None, "as it stands in the row");
+    }
+
+    #[test]
+    fn a_look_is_its_files_until_the_thread_has_counted_it() {
+        let mut row = row();
+        (row.plain_mark, row.looked_mark, row.looked_missed) = (4, 4, 1);
+        (row.plain_file, row.plain_file_made) = (3, 9);
+        // SAFETY: it is there.
+        let Some(looked) = unsafe { read(&raw const row) }.and_then(|reading| reading.looked) else {
+            panic!("it waits");
+        };
+        assert_eq!((looked.file, looked.made), (3, 9));
+        let mut counters = [7; FILE_COUNTERS.len()];
+        looked.add_to(&mut counters);
+        let at = |c: Counter| FILE_COUNTERS.iter().position(|other| *other == c).map(|i| counters[i]);
+        assert_eq!(
+            [Counter::ReadBytes, Counter::ReadHits, Counter::ReadMisses, Counter::WriteHits].map(at),
+            [Some(107), Some(9), Some(8), Some(7)]
+        );
+        for (mark, state) in [(4, State::Waits), (5, State::UnderWay), (6, State::Counted)] {
+            row.plain_mark = mark;
+            // SAFETY: it is there.
+            assert_eq!(unsafe { looked.state(&raw const row) }, state);
+        }
+        let looked = Looked { writes: true, ..looked };
+        let mut counters = [0; FILE_COUNTERS.len()];
+        looked.add_to(&mut counters);
+        assert_eq!(counters.iter().sum::<u64>(), 3, "bytes of writes are not counted by file");
     }
 
     #[test]
