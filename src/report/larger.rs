@@ -113,7 +113,8 @@ impl Larger {
             waits.read_ns.zip(waits.fault_ns).map(|(read, fault)| read + fault).filter(|_| !self.moved);
         let mut notes = self.feed.notes(plan.brackets != Brackets::Tracepoints);
         notes.push("as if nobody else used this cache: only what the command did was followed".into());
-        let seconds = self.ended.saturating_duration_since(self.began).as_secs_f64();
+        // Until it ended, not until all that it did was simulated.
+        let seconds = self.fetched.saturating_duration_since(self.began).as_secs_f64();
         self.feed.prediction(seconds, waited, notes)
     }
 }

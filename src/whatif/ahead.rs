@@ -41,6 +41,27 @@ struct Stream {
     /// By size, a bit: the request has met a page that was not there, and asked for all of it.
     asked: u8,
     windows: [Window; SCALES.len()],
+    /// By size: the page that was read last, and how many before it were there, as far as that was asked.
+    runs: [(u64, u32); SCALES.len()],
+}
+
+impl Stream {
+    /// How many pages before this one are there, at most `most`. Of a reader that goes on from page to page it is one more
+    /// than before: to look at all of them each time is what a size would take longest for that misses each.
+    fn run(&mut self, i: usize, page: u64, most: u32, has: impl Fn(i32) -> bool) -> u32 {
+        let run = match self.goes_on(i, page, most) {
+            Some(_) if !has(-1) => 0,
+            Some(run) => run,
+            None => (1..=most).take_while(|n| has(-(*n as i32))).count() as u32,
+        };
+        self.runs[i] = (page, run);
+        run
+    }
+
+    fn goes_on(&self, i: usize, page: u64, most: u32) -> Option<u32> {
+        let (before, run) = self.runs[i];
+        (before.wrapping_add(1) == page).then(|| (run + 1).min(most))
+    }
 }
 
 /// What to bring in: pages from so many after the one that is read, of which one is marked.
@@ -141,12 +162,16 @@ impl Ahead {
         let stream = &mut self.streams[stream];
         let (index, request, most) = (touch.page as u32, touch.rest + 1, touch.window.min(MOST));
         let last = stream.windows[i];
+        let asks = !there && stream.asked >> i & 1 == 0;
+        if let Some(run) = stream.goes_on(i, touch.page, most).filter(|_| !asks) {
+            stream.runs[i] = (touch.page, run);
+        }
         let window = if !there {
-            if stream.asked >> i & 1 != 0 {
+            if !asks {
                 return None;
             }
             stream.asked |= 1 << i;
-            let run = (1..=most).take_while(|n| has(-(*n as i32))).count() as u32;
+            let run = stream.run(i, touch.page, most, &has);
             if run <= request {
                 return None;
             }

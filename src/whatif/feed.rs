@@ -25,6 +25,10 @@ use crate::kernel::generations;
 /// How old the statistics of a cgroup are that the kernel goes by. It gathers them every two seconds, and before if somebody
 /// asks; this is what comes nearest to measurements.
 const FLUSH: Duration = Duration::from_secs(1);
+/// Touches that are simulated between two looks at the clock.
+const SOME: usize = 256;
+/// What a simulation may take of the processor in any case, before fewer pages are followed.
+const LEAST: Duration = Duration::from_millis(25);
 /// How often the size is read: to ask more often would make the kernel gather its statistics more often.
 const RESIZE: u32 = 2;
 
@@ -83,6 +87,12 @@ impl Lru {
             Self::Counting => Box::new(Later::new(pages, true)),
         }
     }
+}
+
+/// Of this thread.
+fn processor_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 fn page_size() -> f64 {
@@ -155,8 +165,15 @@ impl Feed {
     /// Hands on what came since the last time, so long ago. `lost`: so far.
     pub(crate) fn fetch(&mut self, lost: (u64, u64), since: Duration) -> anyhow::Result<()> {
         let touches = self.touches.read()?;
-        for touch in &touches {
-            self.simulation.touch(touch);
+        // No longer than it took them to come: else what is told would be told late, and nobody could end it.
+        let time = since.max(LEAST);
+        let mut until = processor_time() + time;
+        for some in touches.chunks(SOME) {
+            some.iter().for_each(|touch| self.simulation.touch(touch));
+            if processor_time() > until {
+                self.simulation.choose(self.simulation.rate() / 2.0);
+                until = processor_time() + time;
+            }
         }
         self.simulation.spare(touches.len(), since.as_secs_f64(), lost.0 - self.lost.0);
         self.lost = lost;

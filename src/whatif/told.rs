@@ -76,6 +76,9 @@ pub(super) struct About<'a> {
     pub(super) notes: Vec<String>,
 }
 
+/// A simulation of what there is that is off by more than this from what was counted says nothing of other sizes.
+const UNLIKE: f64 = 0.1;
+
 fn rounded(x: f64) -> f64 {
     (x * 1e4).round() / 1e4
 }
@@ -99,7 +102,7 @@ impl Prediction {
                 waiting: missed.zip(each).map(|(n, each)| rounded(n * each)),
             }
         };
-        Self {
+        let mut new = Self {
             cgroup: about.group.map(Foreign::from),
             seconds: (about.seconds * 1e3).round() / 1e3,
             sample_rate: curve.rate,
@@ -112,7 +115,21 @@ impl Prediction {
             policy: about.policy.into(),
             dropped: curve.dropped,
             notes: about.notes,
+        };
+        if new.is_unlike() {
+            new.notes.push(
+                "at the present size the simulation has another ratio than was counted, and so says little of others: pages \
+                 may be charged to another cgroup than this one, or too little was seen"
+                    .into(),
+            );
         }
+        new
+    }
+
+    /// Whether what was counted is not what the simulation of this size has.
+    pub(crate) fn is_unlike(&self) -> bool {
+        let simulated = self.at(1.0).and_then(|p| p.miss_ratio);
+        simulated.zip(self.now.miss_ratio).is_some_and(|(simulated, now)| (simulated - now).abs() > UNLIKE)
     }
 
     /// The point of this scale.

@@ -102,8 +102,12 @@ impl Prediction {
         ]
     }
 
-    /// The question that was asked, answered for twice and for half of what there is.
+    /// The question that was asked, answered for twice and for half of what there is; `None` where the answer would contradict
+    /// what was counted.
     fn answer(&self) -> Option<String> {
+        if self.is_unlike() {
+            return None;
+        }
         let at = |scale: f64| self.at(scale)?.miss_ratio;
         let now = at(1.0).or(self.now.miss_ratio)?;
         let mut parts = Vec::new();
@@ -190,6 +194,19 @@ mod tests {
         assert!(text.contains("    x2    128.0M        -       -         -\n"), "{text}");
         assert!(text.ends_with("\n-32.0M -> 43.2%.\n"), "{text}");
         assert!(!text.contains('\x1b') && !shown.json().contains('\x1b'));
+    }
+
+    #[test]
+    fn what_contradicts_what_was_counted_is_no_answer() {
+        let text = |now: f64| {
+            let points = [(0.5, Some((0.6, 0.4))), (1.0, Some((0.4, 0.4))), (2.0, Some((0.1, 0.1)))];
+            let points = points.map(|(scale, miss_ratio)| Point { scale, miss_ratio });
+            let curve = Curve { now: Some(now), ..curve(Ok(points.into())) };
+            shown(&curve, Some(&size()), None).text("")
+        };
+        let (like, unlike) = (text(0.38), text(0.0));
+        assert!(like.ends_with("\n+64.0M -> 10.0% misses (40.0% now); -32.0M -> 60.0%.\n"), "{like}");
+        assert!(!unlike.contains("now)") && unlike.contains("another ratio than was counted"), "{unlike}");
     }
 
     #[test]

@@ -19,7 +19,9 @@ struct Point {
 
 /// The points of a run of which something can be said; none where nobody asked.
 fn points(run: &Run) -> Vec<Point> {
-    let curve = run.what_if.iter().filter_map(|w| w.curve.as_ref()).flatten();
+    // Where it contradicts what was counted it proves nothing.
+    let sound = run.what_if.iter().filter(|w| !w.is_unlike());
+    let curve = sound.filter_map(|w| w.curve.as_ref()).flatten();
     let point = |p: &crate::whatif::Scaled| {
         Some(Point { scale: p.scale, miss_ratio: p.miss_ratio?, error: p.error? })
     };

@@ -298,3 +298,40 @@ fn a_part_of_each_file_is_chosen() {
     // A constant of the kernel programs as well.
     assert!(include_str!("../../../bpf/touch.h").contains("#define STRETCH_SHIFT 5\n"));
 }
+
+/// A reader that goes on from page to page, of which each is missed: the pages before it are not looked at anew each time.
+#[test]
+fn going_on_costs_no_look_at_all_that_was_there() {
+    use super::super::Kind;
+    use super::super::Outcome;
+    use super::super::Touch;
+    use super::super::ahead::Ahead;
+
+    const PAGES: u32 = 4096;
+    let mut ahead = Ahead::new(PAGES);
+    let looks = std::cell::Cell::new(0_u64);
+    let mut runs = Vec::new();
+    for index in 0..PAGES {
+        let page = 7 << 32 | u64::from(index);
+        let touch = Touch {
+            page,
+            tid: 1,
+            kind: Kind::Read,
+            outcome: Outcome::Missed,
+            part: false,
+            rest: 0,
+            window: 512,
+        };
+        ahead.met(page);
+        let stream = ahead.reads(&touch);
+        let has = |by: i32| {
+            looks.set(looks.get() + 1);
+            by < 0 && index.checked_add_signed(by).is_some_and(|other| other >= 100)
+        };
+        let asked = ahead.asks((0, stream), (&touch, index), false, has);
+        runs.push(asked.map_or(0, |a| a.to - a.from));
+    }
+    assert!(looks.get() < 2 * u64::from(PAGES), "{} looks", looks.get());
+    assert_eq!(runs[..102].iter().max(), Some(&0), "nothing before is there, or one page");
+    assert!(runs[103..].iter().all(|n| *n > 0), "{runs:?}");
+}
