@@ -55,8 +55,12 @@ static __always_inline struct file_row *file_of_plain(struct row *row)
 	f = file_at(row->plain_file);
 	if (likely(f && f->made == row->plain_file_made && f->mapping))
 		return f;
-	if (row->looked_mark != row->plain_mark)
-		count_one(C_LOST_FILES);
+	if (row->looked_mark == row->plain_mark)
+		return 0;
+	/* Put away since the tick has looked: it is read once more. */
+	if (f && f->made == row->plain_file_made && f->state == FILE_ENDED)
+		return f;
+	count_one(C_LOST_FILES);
 	return 0;
 }
 
