@@ -72,7 +72,7 @@ pub struct Details {
 /// What an evictor pushed out of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileShare {
-    /// The file; `None`: all for which there was no room, and files that were deleted.
+    /// The file, which has a name in [`Details::files`]; `None`: all for which there was no room, and files that were deleted.
     pub file: Option<u64>,
     /// Pages that left.
     pub out: u64,
@@ -80,6 +80,18 @@ pub struct FileShare {
     pub came: Came,
     /// By whom, most first; `None`: there was no room for a row.
     pub readers: Vec<(Option<Reader>, Came)>,
+}
+
+impl FileShare {
+    /// Of many files: each reader once.
+    fn of_many(self) -> Self {
+        let mut readers: HashMap<Option<Reader>, Came> = HashMap::new();
+        for (reader, came) in self.readers {
+            let sum = readers.entry(reader.map(|r| Reader { file: 0, ..r })).or_default();
+            *sum = sum.and(&came);
+        }
+        Self { readers: readers.into_iter().collect(), ..self }
+    }
 }
 
 impl Details {
@@ -107,35 +119,42 @@ impl Details {
     /// what its counts say.
     #[must_use]
     pub fn by_evictor<'a>(&self, rows: &'a [(Evictor, Counts)]) -> Vec<(&'a Evictor, Vec<FileShare>)> {
-        let mut known: HashMap<&Evictor, HashMap<u64, FileShare>> = HashMap::new();
+        // A file for which there was no room among the names is one of the others: two of these could not be told apart.
+        let named = |file: u64| self.files.contains_key(&file).then_some(file);
+        let mut known: HashMap<&Evictor, HashMap<Option<u64>, FileShare>> = HashMap::new();
         for ((number, file), out) in &self.shares {
             let Some(who) = self.numbers.get(number) else { continue };
-            let of = known.entry(who).or_default().entry(*file).or_default();
-            of.file = Some(*file);
+            let of = known.entry(who).or_default().entry(named(*file)).or_default();
+            of.file = named(*file);
             of.out += out;
         }
         for (reader, came) in &self.readers {
             let Some(who) = self.numbers.get(&reader.number) else { continue };
-            let of = known.entry(who).or_default().entry(reader.file).or_default();
-            of.file = Some(reader.file);
+            let of = known.entry(who).or_default().entry(named(reader.file)).or_default();
+            of.file = named(reader.file);
             of.came = of.came.and(came);
             of.readers.push((Some(reader.clone()), *came));
         }
         let files = |who: &'a Evictor, n: &Counts| {
-            let mut files: Vec<FileShare> = known.remove(who).unwrap_or_default().into_values().collect();
-            for file in &mut files {
-                file.readers.sort_by_key(|(who, n)| (std::cmp::Reverse((n.back, n.refaulted)), who.clone()));
-            }
+            let mut known = known.remove(who).unwrap_or_default();
+            let mut others = known.remove(&None).unwrap_or_default().of_many();
+            let mut files: Vec<FileShare> = known.into_values().collect();
             files.sort_by_key(|f| (std::cmp::Reverse((f.out, f.came.back)), f.file));
-            let out: u64 = files.iter().map(|f| f.out).sum();
-            let came = files.iter().fold(Came::default(), |sum, f| sum.and(&f.came));
+            let out: u64 = files.iter().map(|f| f.out).sum::<u64>() + others.out;
+            let came = files.iter().fold(others.came, |sum, f| sum.and(&f.came));
             let all = Came { back: n.back, refaulted: n.refaulted, waits: n.waits, waited_ns: n.waited_ns };
             // Tables are read one after the other while pages go and come: these are read first.
             let rest = (n.out.saturating_sub(out), all.less(&came));
-            if rest != (0, Came::default()) {
-                let readers = (rest.1 != Came::default()).then_some((None, rest.1));
-                let readers = readers.into_iter().collect();
-                files.push(FileShare { file: None, out: rest.0, came: rest.1, readers });
+            others.out += rest.0;
+            others.came = others.came.and(&rest.1);
+            if rest.1 != Came::default() {
+                others.readers.push((None, rest.1));
+            }
+            if others != FileShare::default() {
+                files.push(others);
+            }
+            for file in &mut files {
+                file.readers.sort_by_key(|(who, n)| (std::cmp::Reverse((n.back, n.refaulted)), who.clone()));
             }
             (who, files)
         };
@@ -165,8 +184,17 @@ mod tests {
             untimed: 1,
             ..Details::default()
         };
+        let file = |inode| File {
+            dev: crate::files::Dev { major: 8, minor: 1 },
+            inode,
+            generation: 0,
+            block: None,
+            name: String::new(),
+            named: crate::files::Named::Not,
+        };
         let now = Details {
             numbers: [(20, who.clone())].into(),
+            files: [(5, file(50)), (6, file(60))].into(),
             shares: [((20, 5), 110), ((20, 6), 30)].into(),
             readers: [
                 (reader(20, 5, "a"), Came { back: 43, waits: 2, waited_ns: 900, ..Came::default() }),
@@ -174,7 +202,6 @@ mod tests {
             ]
             .into(),
             untimed: 1,
-            ..Details::default()
         };
         let bill = now.since(&before);
         assert_eq!(bill.untimed, 0);
@@ -189,6 +216,15 @@ mod tests {
             files[0].readers.iter().map(|(r, n)| (r.as_ref().unwrap().process.clone(), n.back)).collect();
         assert_eq!(names, [(b"a".to_vec(), 40), (b"b".to_vec(), 5)]);
         assert_eq!(files[2].readers, [(None, Came { back: 5, ..Came::default() })]);
+        // Files without a name are one row with what has no room at all, and each of their readers is in it once.
+        let unnamed = Details { files: [(6, file(60))].into(), ..bill };
+        let all = unnamed.by_evictor(&rows);
+        let [(_, files)] = &all[..] else { panic!("{all:?}") };
+        let outs: Vec<_> = files.iter().map(|f| (f.file, f.out, f.came.back)).collect();
+        assert_eq!(outs, [(Some(6), 30, 0), (None, 110, 50)]);
+        let readers: Vec<_> =
+            files[1].readers.iter().map(|(r, n)| (r.as_ref().map(|r| r.process.clone()), n.back)).collect();
+        assert_eq!(readers, [(Some(b"a".to_vec()), 40), (Some(b"b".to_vec()), 5), (None, 5)]);
         // Nothing since: nothing is left.
         assert_eq!(now.since(&now).by_evictor(&[]), []);
     }
