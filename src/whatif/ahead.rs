@@ -51,8 +51,9 @@ impl Stream {
     fn run(&mut self, i: usize, page: u64, most: u32, has: impl Fn(i32) -> bool) -> u32 {
         let run = match self.goes_on(i, page, most) {
             Some(_) if !has(-1) => 0,
-            Some(run) => run,
-            None => (1..=most).take_while(|n| has(-(*n as i32))).count() as u32,
+            // Both ends are there: what is between was used later than the first of them.
+            Some(run) if has(-(run as i32)) => run,
+            _ => (1..=most).take_while(|n| has(-(*n as i32))).count() as u32,
         };
         self.runs[i] = (page, run);
         run

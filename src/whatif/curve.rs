@@ -97,6 +97,8 @@ pub struct Curve {
     pub now: Option<f64>,
     /// By scale; or why nothing can be said.
     pub points: Result<Vec<Point>, String>,
+    /// How far the simulation of what there is now is off from what was counted in the same time.
+    pub off: Option<f64>,
     /// Of the pages that were brought in, the part that was read ahead for reads and not used.
     pub unused: Option<f64>,
     /// The lowest part of all pages that was followed.
@@ -145,6 +147,10 @@ impl Curve {
                 .try_fold((0, 0), |(a, m), s| s.map(|(accesses, misses)| (a + accesses, m + misses)))
         };
         let ratio = |(accesses, misses): (u64, u64)| (accesses > 0).then(|| misses as f64 / accesses as f64);
+        let here = SCALES.iter().position(|s| *s == 1.0).unwrap_or_default();
+        let counted = sum(judged(slices, here)).and_then(ratio);
+        let simulated = point(slices, here, sizes.get(here).copied().flatten());
+        let off = simulated.zip(counted).map(|((simulated, _), counted)| (simulated - counted).abs());
         let judged = &slices[slices.len() / 2..];
         let now = sum(judged).and_then(ratio);
         let sampled: u64 = judged.iter().map(|s| s.sampled).sum();
@@ -161,7 +167,7 @@ impl Curve {
                 "not enough seen yet: {sampled} accesses of the pages that are followed, of which {FEWEST} are needed \
                  in the second half of the time"
             )),
-            () => Ok(Self::points(slices, sizes, now, model, ahead)),
+            () => Ok(Self::points(slices, sizes, off.unwrap_or(0.0).max(model), ahead)),
         };
         let points =
             points.and_then(|points: Vec<Point>| match points.iter().all(|p| p.miss_ratio.is_none()) {
@@ -169,22 +175,16 @@ impl Curve {
                 false => Ok(points),
             });
         let rate = slices.iter().map(|s| s.rate).fold(1.0, f64::min);
-        Self { accesses, missed, unused, now, points, rate, dropped: slices.iter().map(|s| s.dropped).sum() }
+        let dropped = slices.iter().map(|s| s.dropped).sum();
+        Self { accesses, missed, off, unused, now, points, rate, dropped }
     }
 
-    /// The points. What the model says of the cache of now is compared with what was counted: no point is called better
+    /// The points. `off`: what the model says of the cache of now was compared with what was counted, and no point is called better
     /// than that one turned out. `ahead`: much was read ahead and not used.
-    fn points(
-        slices: &[Slice],
-        sizes: &[Option<f64>],
-        now: Option<f64>,
-        model: f64,
-        ahead: bool,
-    ) -> Vec<Point> {
+    fn points(slices: &[Slice], sizes: &[Option<f64>], off: f64, ahead: bool) -> Vec<Point> {
         let raw: Vec<_> =
             (0..SCALES.len()).map(|i| point(slices, i, sizes.get(i).copied().flatten())).collect();
         let here = SCALES.iter().position(|s| *s == 1.0).and_then(|i| raw[i]);
-        let off = here.zip(now).map_or(0.0, |((here, _), now)| (here - now).abs());
         let judged = &slices[slices.len() / 2..];
         let around =
             judged.iter().map(|s| s.around).sum::<f64>() / judged.iter().map(Slice::all).sum::<f64>();
@@ -195,9 +195,7 @@ impl Curve {
             false => 0.0,
         };
         let points = SCALES.into_iter().zip(raw);
-        let told = |scale, (ratio, error): (f64, f64)| {
-            (ratio, error + off.max(model) + smaller(scale) + larger(scale))
-        };
+        let told = |scale, (ratio, error): (f64, f64)| (ratio, error + off + smaller(scale) + larger(scale));
         points.map(|(scale, raw)| Point { scale, miss_ratio: raw.map(|raw| told(scale, raw)) }).collect()
     }
 }

@@ -25,6 +25,9 @@ use crate::kernel::generations;
 /// How old the statistics of a cgroup are that the kernel goes by. It gathers them every two seconds, and before if somebody
 /// asks; this is what comes nearest to measurements.
 const FLUSH: Duration = Duration::from_secs(1);
+/// Uses of each cached page from which on generations up to 6.13 are known well enough: of a database 5 were off by 0.075
+/// at worst, 20 by 0.033.
+const ENOUGH_USES: f64 = 10.0;
 /// Touches that are simulated between two looks at the clock.
 const SOME: usize = 256;
 /// What a simulation may take of the processor in any case, before fewer pages are followed.
@@ -166,7 +169,7 @@ impl Feed {
     pub(crate) fn fetch(&mut self, lost: (u64, u64), since: Duration) -> anyhow::Result<()> {
         let touches = self.touches.read()?;
         // No longer than it took them to come: else what is told would be told late, and nobody could end it.
-        let time = since.max(LEAST);
+        let (time, rate) = (since.max(LEAST), self.simulation.rate());
         let mut until = processor_time() + time;
         for some in touches.chunks(SOME) {
             some.iter().for_each(|touch| self.simulation.touch(touch));
@@ -175,7 +178,9 @@ impl Feed {
                 until = processor_time() + time;
             }
         }
-        self.simulation.spare(touches.len(), since.as_secs_f64(), lost.0 - self.lost.0);
+        // Those that were sent before fewer were chosen are no surplus of what is sent now.
+        let sent = (touches.len() as f64 * self.simulation.rate() / rate) as usize;
+        self.simulation.spare(sent, since.as_secs_f64(), lost.0 - self.lost.0);
         self.lost = lost;
         Ok(())
     }
@@ -204,6 +209,13 @@ impl Feed {
         self.simulation.end_slice(accesses(total));
     }
 
+    /// Accesses for each page that is cached, where the history that decides is longer than that.
+    fn too_few_uses(&self, accesses: Option<u64>) -> Option<f64> {
+        let pages = self.size.as_ref().map(|size| size.cached as f64 / page_size()).filter(|n| *n >= 1.0)?;
+        let uses = accesses? as f64 / pages;
+        (self.lru == Lru::Generations && uses < ENOUGH_USES).then_some(uses)
+    }
+
     /// What was not seen, in words.
     pub(crate) fn notes(&self, functions: bool) -> Vec<String> {
         let before = self.before.unwrap_or_default();
@@ -230,6 +242,12 @@ impl Feed {
                 "{:.0}% of what was brought in was read ahead and not used: the room that it takes is reckoned with, \
                  and that a larger cache is read ahead into more",
                 unused * 100.0
+            ));
+        }
+        if let Some(uses) = self.too_few_uses(curve.accesses) {
+            notes.push(format!(
+                "{uses:.0} uses for each page that is cached: what these generations keep was used often long before; with \
+                 fewer than {ENOUGH_USES:.0} it has not been seen, so watch longer"
             ));
         }
         let about = About {

@@ -78,6 +78,9 @@ pub(super) struct About<'a> {
 
 /// A simulation of what there is that is off by more than this from what was counted says nothing of other sizes.
 const UNLIKE: f64 = 0.1;
+const CONTRADICTS: &str = "at the present size the simulation has another ratio than was counted, and so says little of others: \
+                           pages may be charged to another cgroup than this one, the cache may have grown meanwhile, or too \
+                           little was seen";
 
 fn rounded(x: f64) -> f64 {
     (x * 1e4).round() / 1e4
@@ -116,20 +119,15 @@ impl Prediction {
             dropped: curve.dropped,
             notes: about.notes,
         };
-        if new.is_unlike() {
-            new.notes.push(
-                "at the present size the simulation has another ratio than was counted, and so says little of others: pages \
-                 may be charged to another cgroup than this one, or too little was seen"
-                    .into(),
-            );
+        if curve.off.is_some_and(|off| off > UNLIKE) {
+            new.notes.push(CONTRADICTS.into());
         }
         new
     }
 
     /// Whether what was counted is not what the simulation of this size has.
     pub(crate) fn is_unlike(&self) -> bool {
-        let simulated = self.at(1.0).and_then(|p| p.miss_ratio);
-        simulated.zip(self.now.miss_ratio).is_some_and(|(simulated, now)| (simulated - now).abs() > UNLIKE)
+        self.notes.iter().any(|note| note == CONTRADICTS)
     }
 
     /// The point of this scale.

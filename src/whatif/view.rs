@@ -155,6 +155,7 @@ mod tests {
         Curve {
             accesses: Some(1000),
             missed: Some(250),
+            off: None,
             unused: None,
             now: Some(0.25),
             points,
@@ -201,7 +202,7 @@ mod tests {
         let text = |now: f64| {
             let points = [(0.5, Some((0.6, 0.4))), (1.0, Some((0.4, 0.4))), (2.0, Some((0.1, 0.1)))];
             let points = points.map(|(scale, miss_ratio)| Point { scale, miss_ratio });
-            let curve = Curve { now: Some(now), ..curve(Ok(points.into())) };
+            let curve = Curve { now: Some(now), off: Some((0.4 - now).abs()), ..curve(Ok(points.into())) };
             shown(&curve, Some(&size()), None).text("")
         };
         let (like, unlike) = (text(0.38), text(0.0));
