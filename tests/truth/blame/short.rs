@@ -35,7 +35,8 @@ impl Run<'_> {
             "{pages} pages: {told}"
         );
         ensure!(took.at_most + waits >= room.taken.min(pages), "{told}");
-        ensure!(quiet.at_most <= METADATA && quiet.did.woke == 0, "{told}");
+        // A folio that it had brought in before may have waited until now: the largest has 512 pages.
+        ensure!(quiet.at_most <= METADATA + 512 && quiet.did.woke == 0, "{told}");
         // Others that grew by more than kswapd took may have as much.
         let most = room.shares().first().map(|(_, n)| n.at_most);
         ensure!(most == Some(took.at_most), "first {most:?}: {told}");
