@@ -246,7 +246,7 @@ impl Feed {
         }
         if let Some(uses) = self.too_few_uses(curve.accesses) {
             notes.push(format!(
-                "{uses:.0} uses for each page that is cached: what these generations keep was used often long before; with \
+                "{uses:.1} uses for each page that is cached: what these generations keep was used often long before; with \
                  fewer than {ENOUGH_USES:.0} it has not been seen, so watch longer"
             ));
         }
