@@ -10,6 +10,13 @@ use super::tiers::Tiers;
 
 const GENERATIONS: usize = 4;
 const FEWEST: u32 = 2;
+/// Pages that reclaim takes at once where it finds them, and those that it is content with (`MIN_LRU_BATCH`,
+/// `SWAP_CLUSTER_MAX`).
+const BATCH: f64 = 64.0;
+const CONTENT: f64 = 32.0;
+/// From so many pages on, reclaim first takes what there is and begins no generation as long as that is enough: at its first
+/// priority it looks at one of so many (`DEF_PRIORITY`), of fewer pages at none.
+const PATIENT: f64 = 4096.0;
 /// Uses that are told apart.
 const MOST_USES: u8 = 5;
 
@@ -44,6 +51,9 @@ pub struct Generations {
     size: usize,
     each: f64,
     full: bool,
+    /// Pages of the present reclaim that were evicted, and whether it is at its first priority.
+    taken: f64,
+    patient: bool,
 }
 
 impl Generations {
@@ -59,6 +69,8 @@ impl Generations {
             size: 1,
             each: 1.0,
             full: false,
+            taken: 0.0,
+            patient: false,
         }
     }
 
@@ -70,12 +82,13 @@ impl Generations {
         self.lists.len(Self::list(generation))
     }
 
-    /// `should_run_aging`: too few generations, or the pages are spread badly over three.
+    /// `should_run_aging`: too few generations, or the pages are spread badly over three, which the first priority leaves as it
+    /// is (`get_nr_to_scan`).
     fn should_age(&self) -> bool {
         let all = self.lists.all();
         match self.youngest - self.oldest {
             0..FEWEST => true,
-            FEWEST => {
+            FEWEST if !self.patient => {
                 self.len(self.youngest) * FEWEST as usize > all
                     || self.len(self.oldest) * (FEWEST as usize + 2) < all
             }
@@ -83,16 +96,30 @@ impl Generations {
         }
     }
 
+    /// Another reclaim begins.
+    fn begin(&mut self) {
+        self.taken = 0.0;
+        self.patient = self.lists.all() as f64 * self.each >= PATIENT;
+    }
+
     fn evict(&mut self) {
         self.full = true;
+        if self.taken == 0.0 || self.taken >= BATCH {
+            self.begin();
+        }
         let evictable = self.tiers.evictable((1.0, 2.0), self.each);
         loop {
             if self.should_age() {
                 self.youngest += 1;
+                self.patient = false;
             }
             let Some(page) = self.lists.tail(Self::list(self.oldest)) else {
                 self.oldest += 1;
                 self.tiers.next();
+                match self.taken >= CONTENT {
+                    true => self.begin(),
+                    false => self.patient = false,
+                }
                 continue;
             };
             let state = &mut self.pages[page as usize];
@@ -108,6 +135,7 @@ impl Generations {
                 *state = State { gone: Some((self.oldest as u16, state.uses)), ..State::default() };
                 self.tiers.evicted(tier);
                 self.lists.remove(page);
+                self.taken += self.each;
                 return;
             }
         }
@@ -177,5 +205,38 @@ impl Policy for Generations {
 
     fn full(&self) -> bool {
         self.full
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages that are left in the oldest generation when another one begins, where every other page is used often.
+    fn left(size: usize) -> usize {
+        let mut all = Generations::new(8 * size);
+        all.resize(size, 1.0);
+        let mut next = 0..8 * u32::try_from(size).unwrap_or(0);
+        let mut step = |all: &mut Generations| {
+            let page = next.next().expect("a page");
+            all.add(page, false);
+            (0..page % 2 * u32::from(MOST_USES)).for_each(|_| all.mark(page));
+        };
+        while all.lists.all() < size {
+            step(&mut all);
+        }
+        let youngest = all.youngest;
+        let mut before = usize::MAX;
+        while all.youngest == youngest {
+            before = all.len(all.oldest);
+            step(&mut all);
+        }
+        before
+    }
+
+    #[test]
+    fn with_many_pages_the_oldest_generation_is_used_up_first() {
+        assert!((990..=1000).contains(&left(4000)), "{}", left(4000));
+        assert!(left(5000) <= CONTENT as usize, "{}", left(5000));
     }
 }
