@@ -15,6 +15,7 @@ use cachetop::plan::Engine;
 use cachetop::plan::Plan;
 use cachetop::plan::Wants;
 use cachetop::sample::Counter;
+use cachetop::sample::Follow as _;
 use cachetop::sample::Source as _;
 use cachetop::session::Options;
 use cachetop::session::Session;
@@ -39,18 +40,29 @@ pub enum Arm {
     Latency,
     /// The product, asked which files, how long reads take, and how many pages are mapped around faults.
     All,
+    /// `--what-if`, of which none of the pages is chosen.
+    WhatIf,
     /// The product's classic engine, on hooks of its own.
     Classic,
     /// bcc's `cachestat`, where it is given.
     Bcc,
 }
 
-pub const ARMS: [Arm; 8] =
-    [Arm::Nothing, Arm::Floor, Arm::Product, Arm::Files, Arm::Latency, Arm::All, Arm::Classic, Arm::Bcc];
+pub const ARMS: [Arm; 9] = [
+    Arm::Nothing,
+    Arm::Floor,
+    Arm::Product,
+    Arm::Files,
+    Arm::Latency,
+    Arm::All,
+    Arm::WhatIf,
+    Arm::Classic,
+    Arm::Bcc,
+];
 
 /// What the table calls them.
 pub const TITLES: [&str; ARMS.len()] =
-    ["nothing", "floor", "exact", "files", "latency", "all", "classic", "bcc"];
+    ["nothing", "floor", "exact", "files", "latency", "all", "what if", "classic", "bcc"];
 
 /// One round: nanoseconds per call, by loop and arm.
 pub type Round = Vec<[f64; ARMS.len()]>;
@@ -126,6 +138,11 @@ pub fn measure(
                 }
                 Arm::Latency => {
                     let wants = Wants { latency: true, ..options.wants };
+                    let options = Options { wants, ..options.clone() };
+                    product(&options, &mut bench, &mut round, at, &mut costs)?;
+                }
+                Arm::WhatIf => {
+                    let wants = Wants { touches: true, ..options.wants };
                     let options = Options { wants, ..options.clone() };
                     product(&options, &mut bench, &mut round, at, &mut costs)?;
                 }
@@ -208,6 +225,8 @@ fn product(
     costs: &mut Costs,
 ) -> Result<()> {
     let mut session = said(Session::open(options))?;
+    // So few that none is of the file, but not none: kernel programs ask.
+    session.choose(1e-9);
     let before = session.sample()?;
     time(bench, round, arm, |l| !l.is_command())?;
     let after = session.sample()?;

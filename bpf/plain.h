@@ -277,6 +277,8 @@ static __always_inline bool enter_plain_read(struct row *row, struct kiocb *iocb
 		next = size - pos;
 	if (unlikely(!next))
 		return false;
+	if (touches_some(mapping, pos >> PAGE_SHIFT, (pos + next - 1) >> PAGE_SHIFT))
+		return false;
 	if (files) {
 		file = file_again(row, m, mapping);
 		if (!file)

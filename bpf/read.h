@@ -330,7 +330,7 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 {
 	struct file *file = iocb->ki_filp;
 	struct file_row *f = 0;
-	u64 rare, end, pages, mapping = number_of(row, file->f_mapping);
+	u64 rare, end, first, pages, mapping = number_of(row, file->f_mapping);
 
 	rare = already | (file->f_flags & O_DIRECT);
 	rare |= *(u64 *)&row->depth; /* and `waited` */
@@ -343,7 +343,8 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 			return false;
 	}
 	end = iocb->ki_pos;
-	pages = pages_in(end) - ((end - ret) >> PAGE_SHIFT);
+	first = (end - ret) >> PAGE_SHIFT;
+	pages = pages_in(end) - first;
 	if (detail)
 		file_read(f, ret, pages, 0, 0);
 	row->v[C_READ_CALLS]++;
@@ -352,7 +353,7 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
 	if (detail)
 		count_latency(row, false);
-	touch_read(row, mapping, (end - ret) >> PAGE_SHIFT, (end - 1) >> PAGE_SHIFT, ret, 0);
+	touch_read(row, mapping, first, first + pages - 1, ret, 0);
 	return true;
 }
 

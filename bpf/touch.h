@@ -220,12 +220,23 @@ static __always_inline void touch(struct row *row, u64 mapping, u64 first, u64 l
 		touch_few(mapping, first, last, who);
 }
 
+/* Whether some of pages [first, last] may have to be sent; false: none has. */
+static __always_inline bool touches_some(u64 mapping, u64 first, u64 last)
+{
+	if (!with_touches)
+		return false;
+	return (first ^ last) >> STRETCH_SHIFT || is_chosen(number_of_page(mapping, first));
+}
+
 /* A read: how its pages were found, as far as that is the same for all of them. */
 static __always_inline void touch_read(struct row *row, u64 mapping, u64 first, u64 last, u64 bytes, u64 absent)
 {
 	u32 how = TOUCH_READ;
 
-	if ((!with_touches && !with_sketches) || first > last)
+	/* Before all else: of most reads no page is chosen. */
+	if (!with_sketches && likely(!touches_some(mapping, first, last)))
+		return;
+	if (first > last)
 		return;
 	if (!absent)
 		how |= TOUCH_HIT;

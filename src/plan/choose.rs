@@ -65,10 +65,11 @@ pub(super) fn brackets(facts: &Facts) -> Result<Brackets, NoPlan> {
     }
 }
 
-/// Whether requests can be counted by their entry: pages are not looked at one by one, and all of `programs` attach.
+/// Whether requests can be counted by their entry: not all pages are looked at one by one, and all of `programs` attach.
 fn plain(facts: &Facts, wants: Wants, programs: &[&str]) -> bool {
-    let pages = wants.touches || wants.sketches.is_some();
-    !pages && facts.function("fixup_exception") && !programs.iter().any(|p| facts.refuses(p))
+    wants.sketches.is_none()
+        && facts.function("fixup_exception")
+        && !programs.iter().any(|p| facts.refuses(p))
 }
 
 /// What a choice depends on.
