@@ -331,8 +331,9 @@ run_9p() {
         -- 'truth --dir ext4=/mnt/ext4 --only 9p >/tmp/o; s=$?; cat /tmp/o; [ $s = 0 ] && grep -q "^2 passed, 0 failed, 0 n/a" /tmp/o'
 }
 
-# run_load PROGRAM KERNELS: the load tests in virtual machines, with less load: emulation is slow. Without those that
-# ask no more of another kernel than of this one; what two kernels show alike is shown by one of them.
+# run_load PROGRAM ROOT KERNELS: the load tests in virtual machines, with less load: emulation is slow. Without those that
+# ask no more of another kernel than of this one; what two kernels show alike is shown by one of them. Of the tests as root,
+# that of what only kernels with functions know.
 run_load() {
     local command='case $(uname -r) in
         5.10.*) some="short_processes renamed given_up one_process another_user sleep pressure room shorter" ;;
@@ -340,10 +341,15 @@ run_load() {
         7.*) some="short_processes four_thousand renamed_and shorter a_file_beside room given_up threads_that_sleep" ;;
         *) some="short_lived comes_again processor dirty a_name_beside" ;;
     esac
-    CACHESTAT=/bin/cachestat load --dir /mnt/ext4 --processes 100 --files 1000 --hotplug'
-    run_matrix load "$2" --add "$1:/bin/load" --add target/debug/cachestat:/bin/cachestat \
-        --add "$(command -v taskset):/bin/taskset" \
-        -- "$command \$some"
+    CACHESTAT=/bin/cachestat load --dir /mnt/ext4 --processes 100 --files 1000 --hotplug $some'
+    # Where it looks for its files is known when it is built.
+    command+=" && case \$(uname -r) in 6.12.*) mkdir -p $PWD/target/tmp /mnt/ext4/tmp &&
+        mount --bind /mnt/ext4/tmp $PWD/target/tmp && CACHESTAT=/bin/cachestat WHAT_IF_START=40 root waiting_of_what_if ;; esac"
+    local at=target/without-debug
+    mkdir -p $at
+    strip --strip-debug -o $at/root "$2"
+    run_matrix load "$3" --add "$1:/bin/load" --add target/debug/cachestat:/bin/cachestat --add $at/root:/bin/root \
+        --add "$(command -v taskset):/bin/taskset" -- "$command"
 }
 
 # run_views DU TERMINAL KERNELS: the tests of cachedu, and of cachetop in a terminal, in virtual machines.
@@ -700,7 +706,7 @@ test_all() {
     export CARGO_INCREMENTAL=0
     step "packages" install_for_testing
     PATH="$HOME/.cargo/bin:$PATH"
-    local clang truth load du terminal stories kernels some
+    local clang truth load root du terminal stories kernels some
     if cargo fmt --version >/dev/null 2>&1; then step "formatting (Rust)" cargo fmt --check; else
         skip "formatting (Rust)" "this toolchain has no rustfmt"; fi
     if command -v "$CLANG_FORMAT" >/dev/null; then step "formatting (BPF)" check_bpf_format; else
@@ -720,6 +726,8 @@ test_all() {
     done
     step "tests" env CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --locked --no-fail-fast
     tests_as_root
+    # As it was built just now.
+    root=$(CARGO_PROFILE_DEV_OPT_LEVEL=0 test_program root)
     if [ -x target/x86_64-unknown-linux-musl/debug/cachetopd ]; then step "static build" check_static; fi
     if [ -x target/static-root/cachetopd ] && (install buildah); then step "container" check_container; else
         skip "container" "no static build, or no buildah"; fi
@@ -743,7 +751,7 @@ test_all() {
         step "load tests on this kernel, $(uname -r)" "$load"
         # Preemptible kernels skip events under such load, and say so (KNOWN_ISSUES.md): there, fewer of the tests.
         some=$(tr ',' '\n' <<<"$kernels" | grep -xE '5\.10|6\.12|7\.2' | paste -sd, || :)
-        [ -z "$some" ] || run_load "$load" "$some"
+        [ -z "$some" ] || run_load "$load" "$root" "$some"
     else
         step "load tests" false "(they do not build)"
     fi

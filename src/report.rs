@@ -23,6 +23,7 @@ pub mod machine;
 pub mod options;
 mod origins;
 mod output;
+pub mod predicted;
 mod price;
 mod processes;
 mod progress;

@@ -8,7 +8,6 @@ use cachetop::cli;
 use cachetop::cli::stat::Task;
 use cachetop::report;
 use cachetop::run;
-use cachetop::whatif;
 use cachetop::working;
 
 fn main() -> ExitCode {
@@ -21,7 +20,9 @@ fn main() -> ExitCode {
     };
     let done = match task {
         Task::Report(options) => report::explain(&options),
-        Task::WhatIf(options) => whatif::start::what_if(&options).map(|()| ExitCode::SUCCESS),
+        Task::WhatIf(options, html) => {
+            report::predicted::what_if(&options, html.as_deref()).map(|()| ExitCode::SUCCESS)
+        }
         Task::Blame(options) => blame::start::blame(&options).map(|()| ExitCode::SUCCESS),
         Task::WorkingSet(options) => working::start::working_set(&options).map(|()| ExitCode::SUCCESS),
         Task::Intervals(options) => run::start::cachestat(*options).map(|()| ExitCode::SUCCESS),

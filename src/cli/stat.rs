@@ -7,6 +7,8 @@ mod intervals;
 mod recordings;
 mod working_set;
 
+use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
@@ -45,8 +47,8 @@ pub enum Task {
     Intervals(Box<Options>),
     /// Explain a command or a process.
     Report(Box<report::Options>),
-    /// Predict what another size of the cache would bring.
-    WhatIf(Box<whatif::Options>),
+    /// Predict what another size of the cache would bring; with a page of HTML in this file.
+    WhatIf(Box<whatif::Options>, Option<PathBuf>),
     /// Say who pushed whose pages out.
     Blame(Box<blame::Options>),
     /// Say how many distinct pages are used, and by whom.
@@ -109,7 +111,7 @@ pub struct Args {
     /// Watch for so long (10, 500ms, 2m, 1h), then predict the misses with ½ to 4 times the memory for the cache; of a
     /// command or with --for, without SECONDS, in its report
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, value_parser = what_if, allow_negative_numbers = true,
-        conflicts_with_all = ["interval", "count", "timestamp", "extended", "columns", "csv", "bcc", "by", "top", "file", "mount", "latency"])]
+        conflicts_with_all = ["interval", "count", "timestamp", "extended", "columns", "csv", "bcc", "by", "top", "file", "mount"])]
     pub what_if: Option<Option<Duration>>,
 
     /// With --what-if SECONDS: say after each of these times, or, as it watches longer, less often, what is known so far (with --json one object a line)
@@ -161,7 +163,7 @@ impl CommandLine for Args {
     }
 
     fn check(&self) -> Result<(), String> {
-        if let Some((option, text)) = self.watched.stray() {
+        if let Some((option, text)) = self.watched.stray(self.what_if.flatten().is_some()) {
             return Err(format!("'{option}' {text}"));
         }
         if let Some(text) = self.watched.bench.conflict(self.watched.repeat, self.watched.cold) {
@@ -195,6 +197,11 @@ impl CommandLine for Args {
             }
             (Some(Some(_)), false) if self.unit.is_some() => {
                 return conflict("'--what-if SECONDS' cannot be used with '--unit'");
+            }
+            (Some(Some(_)), false) if self.watched.html.as_deref() == Some(Path::new("-")) => {
+                return conflict(
+                    "'--what-if SECONDS' has its table on standard output: name a file for '--html'",
+                );
             }
             (Some(None), true) if self.so_far.is_some() => {
                 return conflict("a report is about the whole run: '--so-far' is for '--what-if SECONDS'");
@@ -260,9 +267,10 @@ impl CommandLine for Args {
             return Err(Failure::usage("a COMMAND is required after '--'"));
         }
         if let Some(time) = self.what_if.flatten() {
-            let (so_far, json) = (self.so_far, self.json);
+            let (so_far, json, latency) = (self.so_far, self.json, self.latency);
             let (chosen, counting) = (self.filters.chosen(), self.counting());
-            return Ok(Task::WhatIf(Box::new(whatif::Options { time, so_far, json, chosen, counting })));
+            let options = whatif::Options { time, so_far, json, latency, chosen, counting };
+            return Ok(Task::WhatIf(Box::new(options), self.watched.html));
         }
         if let Some(Some(time)) = self.blame {
             let (json, chosen, counting) = (self.json, self.filters.chosen(), self.counting());

@@ -19,6 +19,7 @@ use super::time::Parts;
 use super::units;
 use super::units::percent;
 use crate::figures::Figure;
+use crate::whatif::Prediction;
 
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/sort.js");
@@ -39,11 +40,10 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// The page.
-#[must_use]
-pub fn page(report: &Report) -> String {
-    let title = escape(&report.title());
-    let mut out = format!(
+/// Until where what it is about begins.
+fn head(title: &str) -> String {
+    let title = escape(title);
+    format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src {}; script-src {}; \
          base-uri 'none'; form-action 'none'\">\n\
@@ -52,15 +52,34 @@ pub fn page(report: &Report) -> String {
          <script>{SCRIPT}</script>\n</head>\n<body>\n<h1><code>{title}</code></h1>\n",
         hash::source(STYLE),
         hash::source(SCRIPT),
-    );
+    )
+}
+
+/// Where and when.
+fn about(host: &str, kernel: &str, when: &str, out: &mut String) {
+    let (host, kernel, when) = (escape(host), escape(kernel), escape(when));
+    let _ = writeln!(out, "<p class=\"about\">{host} · Linux {kernel} · {when}</p>");
+}
+
+/// The page of `--what-if SECONDS`, for whom `chosen` says in words.
+#[must_use]
+pub fn predicted(what_if: &Prediction, chosen: &str) -> String {
+    let whose = if chosen.is_empty() { "the whole system" } else { chosen };
+    let mut out = head(&format!("--what-if, for {whose}"));
+    let name = |what: &str| crate::kernel::name(what).unwrap_or_else(|| "?".into());
+    about(&name("hostname"), &name("osrelease"), &crate::view::utc(jiff::Timestamp::now()), &mut out);
+    out.push_str("<h2>What if there were more memory, or less</h2>\n");
+    whatif::show(what_if, &mut out);
+    out.push_str("</body>\n</html>\n");
+    out
+}
+
+/// The page.
+#[must_use]
+pub fn page(report: &Report) -> String {
+    let mut out = head(&report.title());
     let when = report.runs.first().map_or("", |r| r.time.as_str());
-    let _ = writeln!(
-        out,
-        "<p class=\"about\">{} · Linux {} · {when}</p>",
-        escape(&report.host.to_string()),
-        escape(&report.kernel),
-        when = escape(when),
-    );
+    about(&report.host.to_string(), &report.kernel, when, &mut out);
     if !report.verdict.text.is_empty() {
         let _ = writeln!(out, "<p class=\"verdict\">{}</p>", escape(&report.verdict.text));
     }

@@ -179,6 +179,13 @@ impl Target {
         Ok(Self { kind: Kind::Whole { dir, name, old, nameless } })
     }
 
+    /// The directory in which a file is to be made; `None`: nothing is made, or nobody knows what it is called now.
+    #[must_use]
+    pub fn directory(&self) -> Option<PathBuf> {
+        let Kind::Whole { dir, .. } = &self.kind else { return None };
+        fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd())).ok()
+    }
+
     /// Writes all of it.
     ///
     /// # Errors

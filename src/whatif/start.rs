@@ -1,13 +1,16 @@
 //! `cachestat --what-if`: watches for a time, then says what another size of the cache would bring.
 
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 use std::time::Instant;
 
+use super::Prediction;
 use super::feed;
 use super::feed::Feed;
 use super::size;
 use crate::exit::Failure;
+use crate::figures::Figure;
 use crate::live::Live;
 use crate::options::Chosen;
 use crate::options::Counting;
@@ -40,17 +43,20 @@ pub struct Options {
     pub so_far: Option<Duration>,
     /// One object of JSON instead of a table.
     pub json: bool,
+    /// Read calls are timed, to say how many would wait.
+    pub latency: bool,
     /// What counts.
     pub chosen: Chosen,
     /// How it is counted.
     pub counting: Counting,
 }
 
-/// Watches, and prints the curve.
+/// Watches, and prints the curve; what it says. `None`: it was only to be told how that is counted. `writes`: where whoever asks
+/// will write a file.
 ///
 /// # Errors
 /// When it could not do what is requested; with the remedy.
-pub fn what_if(options: &Options) -> Result<(), Failure> {
+pub fn what_if(options: &Options, writes: Option<&Path>) -> Result<Option<Prediction>, Failure> {
     let out = &mut io::stdout().lock();
     let process = options.chosen.pid.map(Process::open).transpose()?;
     let names = System::new();
@@ -61,38 +67,46 @@ pub fn what_if(options: &Options) -> Result<(), Failure> {
         (None, None) => None,
     };
     let mut pivot = Pivot { by: None, top: 0, filter, names: Box::new(names) };
-    let wants = Wants { touches: true, ..Wants::default() };
+    let wants = Wants { touches: true, latency: options.latency, ..Wants::default() };
     let mut session = Session::open(&options.counting.session(wants, only))
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if options.counting.explain {
-        return output::print(&foreign::lines(&(session.explain() + &Role::Count.explain())), out);
+        output::print(&foreign::lines(&(session.explain() + &Role::Count.explain())), out)?;
+        return Ok(None);
     }
     let functions = session.plan().brackets != crate::plan::Brackets::Tracepoints;
     let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
     let mut watch = Watch::new(&mut session, group)?;
-    Role::Count.take(&[])?;
+    Role::Count.take(writes.as_slice())?;
     let began = Instant::now();
     let mut tell = |watch: &Watch<'_>, ended: Wake| {
         let notes = watch.notes(options, functions, ended);
-        let prediction = watch.feed.prediction(began.elapsed().as_secs_f64(), None, notes);
+        let waited = watch.waited.filter(|_| options.latency);
+        let prediction = watch.feed.prediction(began.elapsed().as_secs_f64(), waited, notes);
         let text = || prediction.text(&options.chosen.words());
-        output::print(&if options.json { prediction.json() } else { text() }, out)
+        output::print(&if options.json { prediction.json() } else { text() }, out)?;
+        Ok(prediction)
     };
-    let ended = watch.run(&mut pivot, &mut wait, options, &mut tell)?;
-    tell(&watch, ended)
+    let ended =
+        watch.run(&mut pivot, &mut wait, options, &mut |watch, ended| tell(watch, ended).map(drop))?;
+    tell(&watch, ended).map(Some)
 }
 
 /// What is being watched.
 struct Watch<'a> {
     live: Live<'a, Session>,
     feed: Feed,
+    /// How long read calls with misses took, nanoseconds; `None`: not known.
+    waited: Option<u64>,
+    /// Pages that faults missed.
+    faulted: u64,
 }
 
 impl<'a> Watch<'a> {
     fn new(session: &'a mut Session, group: Option<String>) -> anyhow::Result<Self> {
         let feed = Feed::new(session.attached().touches()?, group);
         session.attached().choose(feed.rate());
-        Ok(Self { live: Live::new(session)?, feed })
+        Ok(Self { live: Live::new(session)?, feed, waited: Some(0), faulted: 0 })
     }
 
     /// Until the time is over, a signal comes, or the process that is watched has ended; which of them. `tell`: what is known so
@@ -123,6 +137,8 @@ impl<'a> Watch<'a> {
             if ends {
                 let total = self.live.interval(pivot).total;
                 self.feed.end_slice(&total);
+                self.waited = self.waited.zip(total.get(Figure::StallNs)).map(|(all, some)| all + some);
+                self.faulted += total.get(Figure::FaultMisses).unwrap_or(0);
                 ended = if now >= ended + 2 * slice { now } else { ended + slice };
                 if self.feed.simulation.slices().len() >= 2 * SLICES as usize {
                     self.feed.simulation.halve();
@@ -150,6 +166,16 @@ impl<'a> Watch<'a> {
         }
         if options.chosen.pid.is_some() || options.chosen.comm.is_some() {
             notes.push("as if nobody else used this cache: others were left out".into());
+        }
+        match self.waited {
+            _ if !options.latency => {}
+            None => notes.push("how long reads waited is not known on this kernel".into()),
+            Some(_) if self.faulted > 0 => {
+                notes.push(
+                    "WAITING is of read calls that missed: how long faults waited is not among it".into(),
+                );
+            }
+            Some(_) => {}
         }
         notes.extend(self.feed.notes(functions));
         notes

@@ -40,7 +40,7 @@ impl Random {
 
 /// Reads pages of a file until the time is over: `zipf`, `mix` (a quarter of it a scan over a third of the file), `loop`,
 /// or `phases` (Zipf's law over one half of the file, then the other, four times its pages each). Prints the share of the
-/// accesses, after a while, whose page was not there.
+/// accesses, after a while, whose page was not there, and that of the time that these took.
 pub fn load(words: &[String]) {
     let [mode, path, seconds, warm] = words else { panic!("MODE FILE SECONDS WARM: {words:?}") };
     let (seconds, warm): (f64, f64) = (seconds.parse().unwrap(), warm.parse().unwrap());
@@ -62,6 +62,8 @@ pub fn load(words: &[String]) {
     };
     let ranks: Vec<f64> = (1..=pages).map(each).collect();
     let mut random = Random(12345, 67890);
+    let skipped = std::env::var("WHAT_IF_SKIP").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+    (0..skipped).for_each(|_| _ = random.next());
     let mut zipf = |among: u64| {
         let at = random.next() * ranks[among as usize - 1];
         let rank = ranks.partition_point(|below| *below < at) as u64;
@@ -69,6 +71,7 @@ pub fn load(words: &[String]) {
         (rank * 3079 % among, random.next())
     };
     let (began, mut scan, mut misses, mut all) = (Instant::now(), 0, 0u64, 0u64);
+    let mut waited = Duration::ZERO;
     let mut buffer = vec![0; page];
     for n in 0u64.. {
         let now = began.elapsed().as_secs_f64();
@@ -90,13 +93,14 @@ pub fn load(words: &[String]) {
         // SAFETY: a page of the mapping, and a byte for it.
         let known = unsafe { libc::mincore(base.byte_add(at), page, &raw mut there) };
         assert_eq!(known, 0);
-        if now >= warm {
-            all += 1;
-            misses += u64::from(there & 1 == 0);
-        }
+        let counts = now >= warm && there & 1 == 0;
+        all += u64::from(now >= warm);
+        misses += u64::from(counts);
+        let before = counts.then(Instant::now);
         assert!(file.read_at(&mut buffer, at as u64).unwrap() > 0);
+        waited += before.map_or(Duration::ZERO, |before| before.elapsed());
     }
-    println!("{}", misses as f64 / all as f64);
+    println!("{} {}", misses as f64 / all as f64, waited.as_secs_f64() / (seconds - warm));
 }
 
 pub fn hierarchy() -> PathBuf {
@@ -170,9 +174,19 @@ impl Drop for Group {
 }
 
 fn ratio(load: Child) -> f64 {
+    said(load).0
+}
+
+/// What a load prints at its end.
+fn said(load: Child) -> (f64, f64) {
     let out = load.wait_with_output().unwrap();
     assert!(out.status.success());
-    String::from_utf8(out.stdout).unwrap().trim().parse().unwrap()
+    told(&String::from_utf8(out.stdout).unwrap())
+}
+
+fn told(text: &str) -> (f64, f64) {
+    let (ratio, waited) = text.trim().split_once(' ').unwrap();
+    (ratio.parse().unwrap(), waited.parse().unwrap())
 }
 
 /// What it says of a load, and then what is true: predicted, stated error and truth by scale. `start`: at most so long
@@ -211,6 +225,11 @@ fn compare(
     Some(scales.iter().map(point).collect())
 }
 
+/// How long it takes at most until programs are loaded, if that is told.
+fn longest_start() -> Option<f64> {
+    std::env::var("WHAT_IF_START").ok()?.parse().ok()
+}
+
 pub fn what_if(dir: &Path) {
     let long = std::env::var("WHAT_IF").is_ok_and(|v| v == "long");
     let file = cold_file(&dir.join("file"), PAGES);
@@ -219,9 +238,8 @@ pub fn what_if(dir: &Path) {
         true => ("zipf,mix,loop,phases", 16.0, 20.0, &[0.5, 0.75, 1.25, 1.5, 2.0]),
         false => ("zipf", 4.0, 4.0, &[0.5, 2.0]),
     };
-    let set = |name: &str| std::env::var(name).ok();
-    let modes = set("WHAT_IF_LOADS").unwrap_or_else(|| modes.into());
-    let start = set("WHAT_IF_START").and_then(|v| v.parse().ok()).unwrap_or(start);
+    let modes = std::env::var("WHAT_IF_LOADS").unwrap_or_else(|_| modes.into());
+    let start = longest_start().unwrap_or(start);
     let (mut sum, mut count, mut worst) = (0.0, 0.0, 0.0_f64);
     let mut out = std::io::stdout();
     for mode in modes.split(',') {
@@ -236,6 +254,43 @@ pub fn what_if(dir: &Path) {
         }
     }
     assert!(sum / count <= 0.02 && worst <= 0.05, "mean error {}, worst {worst}", sum / count);
+}
+
+/// How many threads would wait, against what the one that reads knows of its time; and the page of HTML has what is said.
+pub fn waiting_of_what_if(dir: &Path) {
+    let file = cold_file(&dir.join("file"), PAGES);
+    let Some(group) = Group::new(LIMIT) else {
+        println!("skipped: cgroups have no memory limits here");
+        return;
+    };
+    let (seconds, start) = (6.0, longest_start().unwrap_or(12.0));
+    let load = group.load("zipf", &file, start + seconds, 4.0);
+    std::thread::sleep(Duration::from_secs(2));
+    let page = dir.join("page.html");
+    let mut command = cachestat(&format!("--json --latency --what-if {seconds} --cgroup {}", group.name()));
+    let (code, out, err) = output(command.arg("--html").arg(&page));
+    assert_eq!(code, Some(0), "{err}");
+    let (ratio, waited) = said(load);
+    let all: Value = serde_json::from_str(&out).unwrap();
+    let what_if = &all["what_if"];
+    let curve = what_if["curve"].as_array().expect("a curve");
+    let of = |key: &str, scale: f64| curve.iter().find(|p| p["scale"] == scale).unwrap()[key].as_f64();
+    let text = fs::read_to_string(&page).unwrap();
+    assert!(text.contains("What if there were more memory") && text.contains("class=\"curve\""));
+    let size = format!("<td data-t=\"misses\" data-n=\"{}\">", of("miss_ratio", 0.5).unwrap());
+    assert!(text.contains(&size), "{size}");
+    let notes = what_if["notes"].as_array().unwrap();
+    let unknown = notes.iter().any(|n| n == "how long reads waited is not known on this kernel");
+    let (now, half) = (of("waiting", 1.0), of("waiting", 0.5));
+    println!("predicted {now:?} waiting, it waited {waited:.3} of its time for {ratio:.3} of its reads");
+    if unknown {
+        assert_eq!((now, half), (None, None), "{what_if}");
+        assert!(!text.contains("threads waiting"));
+        return;
+    }
+    let (now, half) = (now.unwrap(), half.unwrap());
+    assert!((now - waited).abs() <= 0.05 + waited / 10.0, "{now}, it waited {waited}");
+    assert!(half > now && text.contains("threads waiting"), "{what_if}");
 }
 
 /// Where next to nothing happens, nothing is said.
@@ -266,7 +321,7 @@ pub fn what_if_of_a_command(dir: &Path) {
     command.arg(std::env::current_exe().unwrap()).args(["--load", "zipf"]).arg(&file).args(["8", "4"]);
     let (code, out, err) = output(&mut command);
     assert_eq!(code, Some(0), "{err}");
-    let now: f64 = out.trim().parse().unwrap();
+    let now = told(&out).0;
     let all: Value = serde_json::from_str(&fs::read_to_string(&report).unwrap()).unwrap();
     let what_if = &all["what_if"];
     assert_eq!(what_if, &all["runs"][0]["what_if"]);

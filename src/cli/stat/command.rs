@@ -58,7 +58,7 @@ pub struct Watched {
     #[arg(long, value_name = "FILE")]
     pub compare: Option<PathBuf>,
 
-    /// Write charts of the runs to this file: one page of HTML that needs no network
+    /// Write charts of the runs, or of --what-if SECONDS, to this file: one page of HTML that needs no network
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 
@@ -102,8 +102,9 @@ impl Watched {
     }
 
     /// An option that was given without what it is for, and what that is. What `requires` says is not enough: clap
-    /// waives it where an argument is there that conflicts with the required one, such as an interval.
-    pub(super) fn stray(&self) -> Option<(&'static str, &'static str)> {
+    /// waives it where an argument is there that conflicts with the required one, such as an interval. `predicts`: a
+    /// prediction without a command has a page, too.
+    pub(super) fn stray(&self, predicts: bool) -> Option<(&'static str, &'static str)> {
         let name =
             |given: &[(&'static str, bool)]| given.iter().find(|(_, given)| *given).map(|(name, _)| *name);
         if !self.runs() {
@@ -129,7 +130,7 @@ impl Watched {
             ("--verbose", self.verbose),
             ("--save", self.save.is_some()),
             ("--compare", self.compare.is_some()),
-            ("--html", self.html.is_some()),
+            ("--html", self.html.is_some() && !predicts),
             ("--assert", !self.assertions.is_empty()),
             ("--junit", self.junit.is_some()),
         ];

@@ -70,6 +70,8 @@ read-ahead included.
 MISSES there are all pages that must be brought in, by read-ahead or not.
 ERROR is how far that may be off. Where too little was seen, it says so and
 predicts nothing; --json has the same as one object, with the reason.
+--latency times reads, too: WAITING is how many threads would wait on
+average. --html FILE writes the curve as a page.
 'cachestat --what-if -- COMMAND' (or -p PID --for TIME) does it for what a
 command uses, in the cgroup that it runs in, as a section of its report.
 docs/guide/what-if.md tells how it is done, how it was tested and when not to

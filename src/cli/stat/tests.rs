@@ -256,7 +256,7 @@ fn the_working_set_takes_rows_and_goes_alone() {
 fn what_if_goes_alone() {
     let args = Args::parse_from(["cachestat", "--what-if", "2m", "--json", "--cgroup", "/x"]);
     assert_eq!(args.check(), Ok(()));
-    let Ok(Task::WhatIf(options)) = args.task() else { panic!("something else") };
+    let Ok(Task::WhatIf(options, _)) = args.task() else { panic!("something else") };
     assert_eq!((options.time, options.json), (Duration::from_secs(120), true));
     assert_eq!(options.chosen.cgroup.as_deref(), Some("/x"));
     for other in [&["1"][..], &["--csv"], &["--by", "file"], &["--file", "/f"]] {
@@ -266,14 +266,23 @@ fn what_if_goes_alone() {
     assert!(Args::try_parse_from(["cachestat", "--what-if", "0"]).is_err());
     let args = Args::parse_from(["cachestat", "--what-if", "1h", "--so-far", "5"]);
     assert_eq!(args.check(), Ok(()));
-    let Ok(Task::WhatIf(options)) = args.task() else { panic!("something else") };
+    let Ok(Task::WhatIf(options, _)) = args.task() else { panic!("something else") };
     assert_eq!(options.so_far, Some(Duration::from_secs(5)));
     assert!(Args::try_parse_from(["cachestat", "--so-far", "5"]).is_err());
     let report = ["cachestat", "--what-if", "--so-far", "5", "--", "true"];
     assert!(Args::parse_from(report).check().is_err());
-    for other in
-        [&["--engine", "classic"][..], &["--unit", "bytes"], &["--", "true"], &["-p", "1", "--for", "1"]]
-    {
+    let args = Args::parse_from(["cachestat", "--what-if", "1h", "--latency", "--html", "/x.html"]);
+    assert_eq!(args.check(), Ok(()));
+    let Ok(Task::WhatIf(options, page)) = args.task() else { panic!("something else") };
+    assert_eq!((options.latency, page.as_deref()), (true, Some(Path::new("/x.html"))));
+    for other in [
+        &["--engine", "classic"][..],
+        &["--unit", "bytes"],
+        &["--html", "-"],
+        &["--save", "/x"],
+        &["--", "true"],
+        &["-p", "1", "--for", "1"],
+    ] {
         let words = [&["cachestat", "--what-if", "1"], other].concat();
         assert!(Args::parse_from(words).check().is_err(), "{other:?}");
     }

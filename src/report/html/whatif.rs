@@ -7,15 +7,19 @@ use super::charts::below;
 use super::charts::close;
 use super::charts::open;
 use super::escape;
+use super::table;
+use super::table::Cell;
 use crate::report::units;
 use crate::text::foreign;
 use crate::whatif::Prediction;
+use crate::whatif::Scaled;
 
 pub(super) fn show(what_if: &Prediction, out: &mut String) {
     let whose = foreign::or(what_if.cgroup.as_ref(), "of the machine");
     let _ = writeln!(out, "<p class=\"about\">Cache: {}</p>", escape(&whose));
-    if what_if.curve.is_some() {
+    if let Some(points) = &what_if.curve {
         curve(what_if, out);
+        figures(points, out);
     }
     // Tables and bars of letters are for terminals; all else is said here, too.
     for line in what_if.lines().iter().filter(|l| !l.is_empty() && !l.starts_with(' ')) {
@@ -71,6 +75,32 @@ fn curve(what_if: &Prediction, out: &mut String) {
     close(std::iter::once(("predicted misses".to_owned(), 0)), out);
 }
 
+/// The points as a table; a column of waiting where that was measured.
+fn figures(points: &[Scaled], out: &mut String) {
+    let waits = points.iter().any(|p| p.waiting.is_some());
+    let cell = |value: Option<f64>, text: &dyn Fn(f64) -> String| {
+        value.map_or(Cell::Unknown, |n| Cell::Number(text(n), n))
+    };
+    let percent = |ratio: f64| units::percent(ratio, 1);
+    let bytes = |n: f64| units::bytes(n as u64);
+    let row = |p: &Scaled| {
+        let mut row = vec![
+            Cell::Number(format!("x{}", p.scale), p.scale),
+            cell(p.size_bytes.map(|n| n as f64), &bytes),
+            cell(p.miss_ratio, &percent),
+            cell(p.error, &|error| format!("± {}", percent(error))),
+            cell(p.device_bytes_per_s, &|n| format!("{}/s", bytes(n))),
+        ];
+        if waits {
+            row.push(cell(p.waiting, &|n| format!("{n:.2}")));
+        }
+        row
+    };
+    let titles = ["relative to now", "size", "misses", "error", "from devices", "threads waiting"];
+    let rows: Vec<Vec<Cell>> = points.iter().map(row).collect();
+    table::show("whatif", &titles[..if waits { 6 } else { 5 }], &rows, out);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,9 +123,18 @@ mod tests {
         assert_eq!((out.matches("<circle").count(), out.matches("class=\"curve\"").count()), (2, 1), "{out}");
         assert!(out.contains("cy=\"0.0\"") && out.contains("cy=\"80.0\""), "{out}");
         assert!(out.contains(">x2</text>") && out.contains("50.0 %"), "{out}");
+        assert!(
+            out.contains(">50.0 %</td>") && out.contains(">x2</td>") && !out.contains("waiting"),
+            "{out}"
+        );
         let reason = Some("not enough seen".to_owned());
         let mut out = String::new();
         show(&Prediction { curve: None, reason, ..what_if }, &mut out);
-        assert!(out.contains("No prediction: not enough seen.</p>") && !out.contains("<svg"), "{out}");
+        assert!(
+            out.contains("No prediction: not enough seen.</p>")
+                && !out.contains("<svg")
+                && !out.contains("<table"),
+            "{out}"
+        );
     }
 }

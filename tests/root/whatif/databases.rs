@@ -91,7 +91,8 @@ pub fn what_if_of_sqlite(dir: &Path) {
         let group = Group::new(limit)?;
         drop_cache(&File::open(dir.join("db")).unwrap());
         let mut load = python(SQLITE);
-        let load = load.arg((seconds + 14.0).to_string()).arg(group.procs()).arg(how);
+        let start = super::longest_start().unwrap_or(14.0);
+        let load = load.arg((seconds + start).to_string()).arg(group.procs()).arg(how);
         let mut load = load.spawn().unwrap();
         // Until the cache is full.
         std::thread::sleep(Duration::from_secs(5));

@@ -8,7 +8,7 @@ fn parse(words: &[&str]) -> Result<report::Options, String> {
     args.check()?;
     match args.task().map_err(|f| f.message)? {
         Task::Report(options) => Ok(*options),
-        Task::Intervals(_) | Task::WhatIf(_) | Task::Blame(_) | Task::WorkingSet(_) => {
+        Task::Intervals(_) | Task::WhatIf(..) | Task::Blame(_) | Task::WorkingSet(_) => {
             Err("intervals".into())
         }
     }
