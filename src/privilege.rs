@@ -152,8 +152,10 @@ impl Role {
     pub fn take(self, writes: &[&Path]) -> Result<(), Failure> {
         let failed = |e: io::Error| Failure::failed(format!("cannot give privileges back: {e}"));
         let mut held: Vec<Capability> = self.holds().into_iter().map(|(c, _)| c).collect();
-        if matches!(self, Role::Count | Role::Daemon | Role::Replay) && writes.iter().any(|at| is_others(at))
-        {
+        let makes = matches!(self, Role::Count | Role::Daemon | Role::Replay);
+        // What these make is to belong to whoever called sudo.
+        let gives = matches!(self, Role::Count | Role::Replay) && crate::text::outfile::sudo().is_some();
+        if makes && writes.iter().any(|at| gives || is_others(at)) {
             // Or root could make no file there any more: a ring would neither go on nor be bounded.
             held.extend(WRITE.iter().map(|(c, _)| *c));
         }

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Child;
@@ -268,8 +269,11 @@ pub fn waiting_of_what_if(dir: &Path) {
     std::thread::sleep(Duration::from_secs(2));
     let page = dir.join("page.html");
     let mut command = cachestat(&format!("--json --latency --what-if {seconds} --cgroup {}", group.name()));
-    let (code, out, err) = output(command.arg("--html").arg(&page));
+    // As if through sudo: the page is to be its user's, though the directory is not.
+    command.envs([("SUDO_UID", "65534"), ("SUDO_GID", "65534")]).arg("--html").arg(&page);
+    let (code, out, err) = output(&mut command);
     assert_eq!(code, Some(0), "{err}");
+    assert_eq!(fs::metadata(&page).unwrap().uid(), 65534);
     let (ratio, waited) = said(load);
     let all: Value = serde_json::from_str(&out).unwrap();
     let what_if = &all["what_if"];
