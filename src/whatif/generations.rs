@@ -219,6 +219,8 @@ impl Policy for Generations {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     /// Pages that are left in the oldest generation when another one begins, where every other page is used often.
@@ -227,7 +229,7 @@ mod tests {
         all.resize(size, 1.0);
         let mut next = 0..8 * u32::try_from(size).unwrap_or(0);
         let mut step = |all: &mut Generations| {
-            let page = next.next().expect("a page");
+            let page = next.next().unwrap();
             all.add(page, false);
             (0..page % 2 * u32::from(MOST_USES)).for_each(|_| all.mark(page));
         };
