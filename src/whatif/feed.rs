@@ -81,11 +81,11 @@ impl Lru {
         }
     }
 
-    /// With room for so many pages. `late`: statistics are gathered now and then, as those of cgroups are.
+    /// With room for so many pages. `late`: of a cgroup with a limit, whose statistics are gathered now and then.
     fn policy(self, pages: usize, late: bool) -> Box<dyn Policy> {
         match self {
             Self::Lists => Box::new(Classic::new(pages, late)),
-            Self::Generations => Box::new(Generations::new(pages)),
+            Self::Generations => Box::new(Generations::new(pages, late)),
             Self::Later => Box::new(Later::new(pages, false)),
             Self::Counting => Box::new(Later::new(pages, true)),
         }

@@ -14,8 +14,9 @@ const FEWEST: u32 = 2;
 /// `SWAP_CLUSTER_MAX`).
 const BATCH: f64 = 64.0;
 const CONTENT: f64 = 32.0;
-/// From so many pages on, reclaim first takes what there is and begins no generation as long as that is enough: at its first
-/// priority it looks at one of so many (`DEF_PRIORITY`), of fewer pages at none.
+/// From so many pages on, reclaim for a limit first takes what there is and begins no generation as long as that is enough: at
+/// its first priority it looks at one of so many (`DEF_PRIORITY`), of fewer pages at none. kswapd, which makes room for the
+/// machine, begins at a later one (`set_initial_priority`), or looks at the sizes before (6.1, `age_lruvec`).
 const PATIENT: f64 = 4096.0;
 /// Uses that are told apart.
 const MOST_USES: u8 = 5;
@@ -51,15 +52,17 @@ pub struct Generations {
     size: usize,
     each: f64,
     full: bool,
+    /// A limit is what makes it reclaim.
+    limited: bool,
     /// Pages of the present reclaim that were evicted, and whether it is at its first priority.
     taken: f64,
     patient: bool,
 }
 
 impl Generations {
-    /// Room to follow so many pages.
+    /// Room to follow so many pages. `limited`: a cgroup's limit is the size, not the machine's memory.
     #[must_use]
-    pub fn new(pages: usize) -> Self {
+    pub fn new(pages: usize, limited: bool) -> Self {
         Self {
             lists: Lists::new(pages),
             pages: vec![State::default(); pages],
@@ -69,6 +72,7 @@ impl Generations {
             size: 1,
             each: 1.0,
             full: false,
+            limited,
             taken: 0.0,
             patient: false,
         }
@@ -99,7 +103,7 @@ impl Generations {
     /// Another reclaim begins.
     fn begin(&mut self) {
         self.taken = 0.0;
-        self.patient = self.lists.all() as f64 * self.each >= PATIENT;
+        self.patient = self.limited && self.lists.all() as f64 * self.each >= PATIENT;
     }
 
     /// One that takes all that it takes at once.
@@ -224,8 +228,8 @@ mod tests {
     use super::*;
 
     /// Pages that are left in the oldest generation when another one begins, where every other page is used often.
-    fn left(size: usize) -> usize {
-        let mut all = Generations::new(8 * size);
+    fn left(size: usize, limited: bool) -> usize {
+        let mut all = Generations::new(8 * size, limited);
         all.resize(size, 1.0);
         let mut next = 0..8 * u32::try_from(size).unwrap_or(0);
         let mut step = |all: &mut Generations| {
@@ -247,9 +251,13 @@ mod tests {
 
     #[test]
     fn with_many_pages_the_oldest_generation_is_used_up_first() {
-        // A reclaim takes twice as many out of it: every other page goes on to the next.
+        // Where it is less than a quarter; a reclaim takes twice as many out of it: every other page goes on to the next.
         let twice = 2 * BATCH as usize;
-        assert!((1000..=1000 + twice).contains(&left(4000)), "{}", left(4000));
-        assert!(left(5000) <= twice, "{}", left(5000));
+        for (size, limited, least) in
+            [(4000, true, 1000), (4000, false, 1000), (5000, true, 0), (5000, false, 1234)]
+        {
+            let left = left(size, limited);
+            assert!((least..=least + twice).contains(&left), "{size} {limited}: {left}");
+        }
     }
 }

@@ -66,7 +66,7 @@ fn policies(pages: usize) -> [Box<dyn Policy>; 5] {
     [
         Box::new(Classic::new(pages, false)),
         Box::new(Classic::new(pages, true)),
-        Box::new(Generations::new(pages)),
+        Box::new(Generations::new(pages, true)),
         Box::new(Later::new(pages, false)),
         Box::new(Later::new(pages, true)),
     ]

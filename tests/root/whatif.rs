@@ -1,7 +1,7 @@
 //! `--what-if` against the truth: the same load once more, under the other limit, with `mincore` before each read.
 //!
 //! `WHAT_IF=long` tries more loads, sizes and time, and prints the table of docs/guide/what-if.md; `WHAT_IF_LOADS=zipf,mix` some of
-//! them, `WHAT_IF_START=60` where it takes so many seconds until programs are loaded.
+//! them, `WHAT_IF_SKIP=1000` other random numbers, `WHAT_IF_START=60` where it takes so many seconds until programs are loaded.
 
 pub mod databases;
 pub mod machine;
