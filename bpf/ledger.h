@@ -199,7 +199,8 @@ static __always_inline void ledger_set_body(u64 mapping, u64 first, u64 last, en
 	/* Raised before the first bit is set, so that nobody passes by a bit; lowered by what was not new. */
 	__sync_fetch_and_add(filter, last - first + 1);
 	walk(&w, mode);
-	__sync_fetch_and_add(filter, w.pages - (last - first + 1));
+	if (w.pages != last - first + 1)
+		__sync_fetch_and_add(filter, w.pages - (last - first + 1));
 }
 
 /* Forgets [first, last] and returns how many of its pages were prefetched and unused. */

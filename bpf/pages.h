@@ -190,7 +190,6 @@ static __always_inline void used_by_request(u64 mapping, u64 first, u64 last, en
 	struct thread *t;
 	struct frame *f;
 
-	/* Most pages go by a thread that has no row, which takes long to find out. */
 	if (!bpf_core_enum_value_exists(enum pageflags___later, PG_dropbehind___later))
 		return;
 	row = own_row(false);
@@ -208,6 +207,24 @@ static __always_inline void used_by_request(u64 mapping, u64 first, u64 last, en
 		last = f->last;
 	if (first <= last)
 		f->dropped += ledger_take(mapping, first, last, mode);
+}
+
+/* Takes pages that go out of the ledger; how many of them nobody has used. */
+static __always_inline u64 forget_pages(u64 mapping, u64 first, u64 last, enum ledger_mode mode)
+{
+	u64 wasted;
+
+	/*
+	 * Nothing of the file is in it: nearly always so. DEMANDED shares the slot. Most pages go by a thread that has no row, which
+	 * takes long to find out.
+	 */
+	if (likely(!*(volatile u64 *)filter_slot(mapping)))
+		return 0;
+	used_by_request(mapping, first, last, mode);
+	wasted = ledger_take(mapping, first, last, mode);
+	if (mode == BITS)
+		ledger_take(mapping | DEMANDED, first, last, mode);
+	return wasted;
 }
 
 /* Set by kswapd, direct and cgroup reclaim for as long as they run; MADV_PAGEOUT and DAMON set the flag only. */
@@ -238,12 +255,9 @@ static __always_inline void on_delete(void *folio, u32 order, enum folio_from fr
 	first = index_from(folio, from);
 	n = 1ULL << (order & 31);
 	last = first + n - 1;
-	used_by_request((u64)mapping, first, last, mode);
-	wasted = ledger_take((u64)mapping, first, last, mode);
+	wasted = forget_pages((u64)mapping, first, last, mode);
 	if (wasted && !folio_is_metadata(folio, mapping, from))
 		COUNT(&a, C_PREFETCH_WASTED, wasted);
-	if (mode == BITS)
-		ledger_take((u64)mapping | DEMANDED, first, last, mode);
 	if (reclaims()) {
 		COUNT(&a, C_EVICTED, n);
 	} else {
