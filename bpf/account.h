@@ -280,15 +280,19 @@ static __noinline struct row *make_row(struct row *old)
 {
 	u64 key = bpf_get_current_task(), id = bpf_get_current_pid_tgid();
 	struct row *row;
+	bool wanted;
 	int err;
 	u32 n;
 
 	if (is_self(id >> 32))
 		return 0;
-	err = take_row(&n, !only_some || is_asked_for(id >> 32));
+	wanted = !only_some || is_asked_for(id >> 32);
+	err = take_row(&n, wanted);
 	row = err ? 0 : row_at(n);
 	if (!row) {
-		count_one(err == -ENOENT ? C_LOST_FRAMES : C_LOST_BUSY);
+		/* Of what nobody asks for nothing is lost. */
+		if (wanted)
+			count_one(err == -ENOENT ? C_LOST_FRAMES : C_LOST_BUSY);
 		return 0;
 	}
 	row->tgid = id >> 32;
@@ -350,6 +354,35 @@ static __always_inline void mark_row(u64 task)
 		row->task = 0;
 }
 
+/* New rows that a thread gets in a second for being called, or belonging to somebody, otherwise than before. */
+#define CHANGES 16
+#define CHANGES_NS 1000000000ULL
+#define CHANGING 1024
+
+/* The last thread that changed, and how often since when. Threads that share a place forget one another. */
+struct changing {
+	u64 thread; /* process and thread: where its task_struct is another one soon begins */
+	u64 since;
+	u64 times;
+} changing[CHANGING];
+
+/*
+ * Whether the running thread changes so often that it would take all rows from everybody: it keeps the one that it has, under
+ * what it was, until the second is over.
+ */
+static __noinline bool changes_too_often(void)
+{
+	u64 thread = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
+	struct changing *c = &changing[thread & (CHANGING - 1)];
+
+	if (c->thread != thread || now - c->since > CHANGES_NS) {
+		c->thread = thread;
+		c->since = now;
+		c->times = 0;
+	}
+	return ++c->times > CHANGES;
+}
+
 /* The running thread's row has been marked: another one, if anything of what it says has changed. */
 static __noinline struct row *renew_row(struct row *row)
 {
@@ -363,6 +396,10 @@ static __noinline struct row *renew_row(struct row *row)
 	if (same_name(name, row->comm) && row->uid == (u32)bpf_get_current_uid_gid() &&
 	    row->cgroup == cgroup_of(task))
 		return row;
+	if (changes_too_often()) {
+		row->task = 0;
+		return row;
+	}
 	next = make_row(row);
 	if (next)
 		end_this_row(row);

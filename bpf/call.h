@@ -15,7 +15,8 @@ static __always_inline struct file_row *file_of_call(struct call *c)
 	if (c->file == NO_FILE)
 		return 0; /* counted when there was no room */
 	f = file_at(c->file);
-	if (f && f->made == c->file_made && f->mapping == c->mapping)
+	/* Or one that was put away since: it is read once more. */
+	if (f && f->made == c->file_made && (f->mapping == c->mapping || f->state == FILE_ENDED))
 		return f;
 	count_one(C_LOST_FILES);
 	return 0;

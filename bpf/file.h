@@ -206,8 +206,7 @@ static __always_inline struct file_row *file_again(struct row *row, struct addre
 	if (!f || f->mapping != mapping || f->owner != row->owner || f->inode != inode->i_ino ||
 	    f->generation != inode->i_generation)
 		return 0;
-	/* Once a tick will do: user space clears the word before it reads. */
-	if (!f->touched)
+	if (unlikely(f->links != inode->i_nlink))
 		f->links = inode->i_nlink;
 	return f;
 }
@@ -286,7 +285,8 @@ static __always_inline struct file_row *file_of_held(struct file_held *held)
 	if (!with_files || held->number == NO_FILE)
 		return 0;
 	f = file_at(held->number);
-	if (f && f->made == held->made && f->mapping)
+	/* Put away since: it is read once more. */
+	if (f && f->made == held->made && (f->mapping || f->state == FILE_ENDED))
 		return f;
 	count_one(C_LOST_FILES);
 	return 0;

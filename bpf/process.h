@@ -5,6 +5,15 @@
 
 #include "thread.h"
 
+/* The running thread is about to be another. One that does so all the time keeps its row, and looks again at each event. */
+static __always_inline void end_or_keep(u64 task)
+{
+	if (changes_too_often())
+		mark_row(task);
+	else
+		end_row(task);
+}
+
 /*
  * `task` is about to get this name: by prctl or exec of its own or, through /proc/PID/comm, from another. Under the lock
  * of the name, so that what comes here last is what the thread will be called.
@@ -16,7 +25,7 @@ static __always_inline void on_rename(u64 task, const void *name)
 	if (task == bpf_get_current_task()) {
 		if (names_given)
 			forget(&given_names, &task);
-		end_row(task);
+		end_or_keep(task);
 		return;
 	}
 	read_name((char *)&given, name);
@@ -46,7 +55,7 @@ static __always_inline void on_user(struct cred *new)
 	struct row *row = own_row(false);
 
 	if (row && row->uid != BPF_CORE_READ(new, uid.val))
-		end_row(bpf_get_current_task());
+		end_or_keep(bpf_get_current_task());
 }
 
 static long mark_if_of(void *map, u64 *task, u32 *number, u32 *pid)

@@ -77,7 +77,7 @@ impl How {
 /// For how much there is room in the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct Room {
-    /// Room for this many threads in the kernel; the totals do not depend on it
+    /// Room for this many threads in the kernel; LOST tells of those that had none
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=4_194_304))]
     pub table_size: Option<u32>,
 

@@ -34,7 +34,7 @@ use crate::wire::ROW_FREE;
 
 type Raw = types::file_row;
 
-/// From so many rows on those that rest are taken back. A row takes 300 bytes of ours, and its file's name: a good
+/// From so many rows on, or an eighth of the table where that is more, those that rest are taken back. A row takes 300 bytes of ours, and its file's name: a good
 /// half of a megabyte is what a storm of short processes may leave behind.
 const RESTING: usize = 2048;
 
@@ -259,11 +259,11 @@ impl Files {
         }
     }
 
-    /// Once [`RESTING`] rows are in use, or a quarter of the table, ends those that rested longest until it is half as
+    /// Once so many rows are in use, ends those that rested longest until it is half as
     /// many: what is in use takes memory here, too, and what is free is there for those that read thousands of files between
     /// two ticks. Not a few at each tick, since all rows have to be looked at.
     fn take_back(&mut self, skel: &CachetopSkel<'_>) {
-        let most = RESTING.min(self.all / 4);
+        let most = RESTING.min(self.all / 4).max(self.all / 8);
         if self.in_use <= most {
             return;
         }
@@ -282,6 +282,10 @@ impl Files {
             let row = self.row(n);
             // SAFETY: the row is mapped; the kernel programs read these words and find the row no more.
             let key = unsafe {
+                // Used since this tick has looked.
+                if (&raw const (*row).touched).read_volatile() != 0 {
+                    continue;
+                }
                 let (mapping, owner) = (&raw mut (*row).mapping, (&raw const (*row).owner).read_volatile());
                 let key = [mapping.read_volatile().to_ne_bytes(), owner.to_ne_bytes()].concat();
                 mapping.write_volatile(0);

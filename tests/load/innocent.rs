@@ -19,6 +19,7 @@ use cachetop::sample::Counter;
 use cachetop::sample::Source as _;
 use cachetop::session::Options;
 use cachetop::session::Session;
+use serde_json::Value;
 
 use crate::owners::hierarchy;
 use crate::tools::*;
@@ -107,6 +108,8 @@ pub fn storm(what: &str) {
         readers.wait();
         stop.store(true, Ordering::SeqCst);
         others.into_iter().for_each(|other| other.join().unwrap());
+        // Who changes all the time keeps a row for up to a second.
+        std::thread::sleep(Duration::from_millis(1100));
         (0..READERS).for_each(|n| rename(tid(n), &last_name(n)));
         readers.wait();
     });
@@ -221,6 +224,70 @@ pub fn renamed_and_moved_by_others(dir: &Path) {
         assert!(!read_nothing || *pages == 0, "{name} ({tid} of {tgid}) read nothing: {seen:?}");
     }
     println!("     {rows} rows of {READERS} readers and those around them; {missing} missing, {lost} lost");
+}
+
+/// What a thread is called that takes a name of its own for each of its calls, and how many calls it makes.
+const MANY_NAMES: &str = "many-";
+
+/// A page of a file, under another name each time.
+pub fn under_many_names(what: &str) {
+    let (calls, path) = what.split_once(' ').unwrap();
+    let (calls, file): (u64, _) = (calls.parse().unwrap(), File::open(path).unwrap());
+    let mut buffer = vec![0; usize::try_from(page_size()).unwrap()];
+    for call in 0..calls {
+        let name = CString::new(format!("{MANY_NAMES}{call:08x}")).unwrap();
+        // SAFETY: a string that ends with a zero; it is copied.
+        unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+        assert!(file.read_at(&mut buffer, call % 8 * page_size()).unwrap() > 0);
+    }
+}
+
+/// One thread that renames itself all the time takes no row from anybody: what others read is known to the page, also with a
+/// filter by name and by file, and nothing is lost.
+pub fn a_thread_of_many_names(dir: &Path) {
+    const PAGES: u64 = 5;
+    let (path, others) = (cold_file(&dir.join("file"), 8), cold_file(&dir.join("others"), 8));
+    hold_warm(&path);
+    hold_warm(&others);
+    let calls = 20 * crate::options().processes;
+    let (mut reader, file) = (Reader::new(), File::open(&others).unwrap());
+    let options = ["--by process --top 100000", "--comm innocent", &format!("--file {}", others.display())]
+        .map(|o| format!("--json {o} 1"));
+    let [mut all, mut by_name, mut by_file] = options.map(|o| Monitor::start(&o));
+    let innocents = crate::options().processes / 20;
+    std::thread::scope(|scope| {
+        let storm =
+            scope.spawn(|| reader.tell("names", &PathBuf::from(format!("{calls} {}", path.display()))));
+        for _ in 0..innocents {
+            reap(fork_reader("innocent", &file, PAGES, None));
+        }
+        storm.join().unwrap();
+    });
+    [&mut all, &mut by_name, &mut by_file].into_iter().for_each(|monitor| _ = monitor.catch_up());
+    let (intervals, total) = all.finish_json();
+    let lost = passed_by_line(&total, &[]);
+    let of = |name: &str| -> Vec<&Value> {
+        rows(&intervals).filter(|r| r["comm"].as_str().is_some_and(|c| c.starts_with(name))).collect()
+    };
+    let (stormy, innocent) = (rows_of(&intervals, reader.pid()), of("innocent"));
+    let read = |rows: &[&Value]| sum(rows, "/read/accesses");
+    println!("     {calls} names in {} rows, {lost} passed by: {}", stormy.len(), total["lost"]);
+    let within =
+        |is: u64, of: u64, calls: u64| (of.saturating_sub(PAGES * lost.min(calls))..=of).contains(&is);
+    assert!(
+        within(read(&innocent), PAGES * innocents, innocents),
+        "{} of {}",
+        read(&innocent),
+        PAGES * innocents
+    );
+    assert!(within(read(&stormy), calls, calls), "{} of {calls}", read(&stormy));
+    for monitor in [by_name, by_file] {
+        let (_, total) = monitor.finish_json();
+        let lost = passed_by_line(&total, &[]);
+        let (is, of) = (figure(&total, "/read/accesses"), PAGES * innocents);
+        assert!((of.saturating_sub(PAGES * lost)..=of).contains(&is), "{is} of {of}: {total}");
+    }
+    reader.end();
 }
 
 /// What readers are called before and after their call; the second name is given in its middle.

@@ -69,6 +69,7 @@ const TESTS: &[Test] = &[
     ("a_processor_that_goes_and_comes", time::a_processor_that_goes_and_comes),
     ("another_user_and_cgroup", owners::another_user_and_cgroup),
     ("renamed_and_moved_by_others", innocent::renamed_and_moved_by_others),
+    ("a_thread_of_many_names", innocent::a_thread_of_many_names),
     ("renamed_in_the_middle_of_a_read", innocent::renamed_in_the_middle_of_a_read),
     ("rows_under_shorter_names", innocent::rows_under_shorter_names),
     ("each_hook_refused", refused::each_hook_refused),

@@ -68,6 +68,7 @@ pub fn act(word: &str, path: &str) {
         // SAFETY: takes two numbers; -1 keeps the effective user, who may read the file.
         "become" => assert_eq!(unsafe { libc::setreuid(path.parse().unwrap(), libc::uid_t::MAX) }, 0),
         "storm" => crate::innocent::storm(path),
+        "names" => crate::innocent::under_many_names(path),
         "given-up" => crate::given_up::write_to_each(path),
         "renamed" => crate::innocent::renamed_meanwhile(path),
         "files" => crate::files::read_all(Path::new(path)),
