@@ -33,8 +33,9 @@ pub(super) struct Larger {
     moved: bool,
     /// Where the run is has not been looked at yet: a command may begin by going to another cgroup.
     new: bool,
-    /// What the run had counted when the last stretch of time ended.
-    counted: Counters,
+    /// What the run had counted when the last stretch of time ended. `None`: it went to another cgroup since, where nothing
+    /// of a stretch counts that began before.
+    counted: Option<Counters>,
 }
 
 /// The cgroup with a limit that a process is in.
@@ -55,7 +56,7 @@ impl Larger {
             stretch: STRETCH,
             moved: false,
             new: true,
-            counted: Counters::default(),
+            counted: Some(Counters::default()),
         }
     }
 
@@ -66,7 +67,7 @@ impl Larger {
         source.choose(self.feed.rate());
         let now = Instant::now();
         (self.began, self.fetched, self.ended, self.stretch) = (now, now, now, STRETCH);
-        (self.moved, self.new, self.counted) = (false, true, Counters::default());
+        (self.moved, self.new, self.counted) = (false, true, Some(Counters::default()));
         Ok(())
     }
 
@@ -80,6 +81,9 @@ impl Larger {
         if let Some(pid) = alive.filter(|_| look) {
             if self.feed.is_in(group_of(pid)) {
                 (self.began, self.moved) = (now, !self.new);
+                if !self.new {
+                    self.counted = None;
+                }
             }
             self.new = false;
         }
@@ -96,8 +100,12 @@ impl Larger {
         self.ended = now;
         let Some(followed) = &sample.followed else { return };
         let mut since = followed.counters;
-        rising::since(&mut since.0, &self.counted.0);
-        self.counted = followed.counters;
+        let Some(counted) = self.counted.replace(followed.counters) else {
+            self.feed.simulation.begin_slice();
+            self.began = now;
+            return;
+        };
+        rising::since(&mut since.0, &counted.0);
         if self.feed.simulation.slices().len() >= STRETCHES {
             self.feed.simulation.halve();
             self.stretch *= 2;

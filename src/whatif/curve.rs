@@ -20,12 +20,43 @@ const AROUND_ERROR: f64 = 0.02;
 /// The part of what is brought in that is much.
 pub const MUCH_UNUSED: f64 = 0.1;
 
+/// A simulation of what there is that is off by more than this from what was counted says nothing of other sizes.
+const UNLIKE: f64 = 0.1;
+
 /// Accesses of followed pages below which nothing is said.
 const FEWEST: u64 = 1000;
 /// Pages that a cache must have room for, of those that are followed.
 const SMALLEST: f64 = 32.0;
 /// The part of all accesses of which it may be unknown how they would have ended.
 const MOST_UNKNOWN: f64 = 0.1;
+
+/// Pages that were brought in for reads and faults in a stretch of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fetched {
+    /// All of them.
+    pub pages: u64,
+    /// Read ahead.
+    pub ahead: u64,
+    /// Read ahead, in this stretch or before, and used in this one: less than nothing may be left of a stretch alone.
+    pub used: u64,
+}
+
+impl Fetched {
+    const fn and(self, other: Self) -> Self {
+        Self {
+            pages: self.pages + other.pages,
+            ahead: self.ahead + other.ahead,
+            used: self.used + other.used,
+        }
+    }
+
+    /// The part of what was brought in that was read ahead and not used. `around`: pages that faults brought in, of which nobody
+    /// counts which were used.
+    fn unused(self, around: f64) -> Option<f64> {
+        let unused = self.ahead.saturating_sub(self.used) as f64;
+        (self.pages > 0).then(|| (unused - around) / self.pages as f64)
+    }
+}
 
 /// A stretch of time.
 #[derive(Debug, Clone, Default)]
@@ -36,8 +67,8 @@ pub struct Slice {
     pub weighted: f64,
     /// Accesses of all pages as they were counted, and how many of them had to be brought in.
     pub accesses: Option<(u64, u64)>,
-    /// Pages that were brought in, and how many of these were read ahead and not used.
-    pub unused: Option<(u64, u64)>,
+    /// Pages that were brought in.
+    pub fetched: Option<Fetched>,
     /// Pages that were brought in around faults, by the simulation of the cache of now.
     pub around: f64,
     /// By scale and group: accesses that would have missed.
@@ -59,7 +90,7 @@ impl Slice {
         self.weighted += next.weighted;
         self.around += next.around;
         self.accesses = self.accesses.zip(next.accesses).map(|((a, m), (b, n))| (a + b, m + n));
-        self.unused = self.unused.zip(next.unused).map(|((a, u), (b, v))| (a + b, u + v));
+        self.fetched = self.fetched.zip(next.fetched).map(|(a, b)| a.and(b));
         let misses = self.misses.iter_mut().flatten().zip(next.misses.iter().flatten());
         let unknown = self.unknown.iter_mut().zip(&next.unknown);
         misses.chain(unknown).for_each(|(a, b)| *a += b);
@@ -99,6 +130,8 @@ pub struct Curve {
     pub points: Result<Vec<Point>, String>,
     /// How far the simulation of what there is now is off from what was counted in the same time.
     pub off: Option<f64>,
+    /// Whether that is so far that it says nothing of other sizes.
+    pub unlike: bool,
     /// Of the pages that were brought in, the part that was read ahead for reads and not used.
     pub unused: Option<f64>,
     /// The lowest part of all pages that was followed.
@@ -151,18 +184,21 @@ impl Curve {
         let counted = sum(judged(slices, here)).and_then(ratio);
         let simulated = point(slices, here, sizes.get(here).copied().flatten());
         let off = simulated.zip(counted).map(|((simulated, _), counted)| (simulated - counted).abs());
+        // Also where few accesses miss, and it has no part of these.
+        let unlike = off.zip(counted);
+        let unlike = unlike.is_some_and(|(off, counted)| off > UNLIKE || off > model && off > counted / 2.0);
         let judged = &slices[slices.len() / 2..];
         let now = sum(judged).and_then(ratio);
         let sampled: u64 = judged.iter().map(|s| s.sampled).sum();
         let (accesses, missed) = sum(slices).unzip();
-        let unused = judged.iter().try_fold((0, 0), |(a, u), s| s.unused.map(|(b, v)| (a + b, u + v)));
-        // Of pages that faults brought in, nobody counts which were used: they are no part of it.
-        let around: f64 = judged.iter().map(|s| s.around).sum();
-        let unused = unused.filter(|(brought, _)| *brought > 0);
-        let unused = unused.map(|(brought, unused)| (unused as f64 - around) / brought as f64);
+        let unused = judged.iter().try_fold(Fetched::default(), |sum, s| s.fetched.map(|f| sum.and(f)));
+        let unused = unused.and_then(|sum| sum.unused(judged.iter().map(|s| s.around).sum()));
         let ahead = unused.is_some_and(|u| u > MUCH_UNUSED);
         let points = match () {
-            () if sizes.iter().all(Option::is_none) => Err("the size of the cache is not known".into()),
+            () if sizes.iter().all(Option::is_none) => Err(
+                "the size of the cache is not known, or there is no room in it for pages that come and go"
+                    .into(),
+            ),
             () if sampled < FEWEST => Err(format!(
                 "not enough seen yet: {sampled} accesses of the pages that are followed, of which {FEWEST} are needed \
                  in the second half of the time"
@@ -176,7 +212,7 @@ impl Curve {
             });
         let rate = slices.iter().map(|s| s.rate).fold(1.0, f64::min);
         let dropped = slices.iter().map(|s| s.dropped).sum();
-        Self { accesses, missed, off, unused, now, points, rate, dropped }
+        Self { accesses, missed, off, unlike, unused, now, points, rate, dropped }
     }
 
     /// The points. `off`: what the model says of the cache of now was compared with what was counted, and no point is called better
@@ -197,5 +233,61 @@ impl Curve {
         let points = SCALES.into_iter().zip(raw);
         let told = |scale, (ratio, error): (f64, f64)| (ratio, error + off + smaller(scale) + larger(scale));
         points.map(|(scale, raw)| Point { scale, miss_ratio: raw.map(|raw| told(scale, raw)) }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stretches in which many accesses were seen, all sizes full. `each`: misses counted in each, of 1000; and by the simulation.
+    fn slices(counted: u64, simulated: f64) -> Vec<Slice> {
+        let one = || Slice {
+            sampled: 1000,
+            weighted: 1000.0,
+            accesses: Some((1000, counted)),
+            misses: [[simulated / GROUPS as f64; GROUPS]; SCALES.len()],
+            full: vec![true; SCALES.len()],
+            rate: 1.0,
+            ..Slice::default()
+        };
+        (0..8).map(|_| one()).collect()
+    }
+
+    fn curve(slices: &[Slice]) -> Curve {
+        Curve::new(slices, &[Some(1000.0); SCALES.len()], MODEL_ERROR)
+    }
+
+    /// A window in one stretch, which is used in the next ones.
+    #[test]
+    fn what_is_used_in_a_later_stretch_is_not_unused() {
+        let mut slow = slices(100, 100.0);
+        for (n, slice) in slow.iter_mut().enumerate() {
+            let ahead = if n % 4 == 0 { 2048 } else { 0 };
+            slice.fetched = Some(Fetched { pages: ahead, ahead, used: 512 });
+        }
+        assert_eq!(curve(&slow).unused, Some(0.0));
+        // Half of it is not.
+        slow.iter_mut().for_each(|slice| slice.fetched.iter_mut().for_each(|f| f.used = 256));
+        assert_eq!(curve(&slow).unused, Some(0.5));
+        // What was read ahead before the second half counts for nothing else.
+        slow.iter_mut().for_each(|slice| slice.fetched.iter_mut().for_each(|f| f.used = 1000));
+        assert_eq!(curve(&slow).unused, Some(0.0));
+        slow[7].fetched = None;
+        assert_eq!(curve(&slow).unused, None);
+    }
+
+    /// Where few accesses miss, ten points of a hundred are more than all of them.
+    #[test]
+    fn what_it_has_no_part_of_it_says_nothing_of() {
+        let unlike = |counted, simulated| curve(&slices(counted, simulated)).unlike;
+        assert!(unlike(60, 0.0) && unlike(10, 60.0) && unlike(500, 610.0));
+        assert!(!unlike(60, 35.0) && !unlike(500, 420.0) && !unlike(10, 0.0) && !unlike(0, 15.0));
+    }
+
+    #[test]
+    fn without_room_there_is_no_curve() {
+        let none = Curve::new(&slices(1, 1.0), &[None; SCALES.len()], MODEL_ERROR);
+        assert!(none.points.is_err_and(|why| why.contains("no room")));
     }
 }

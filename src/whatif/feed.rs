@@ -10,6 +10,7 @@ use super::Later;
 use super::Policy;
 use super::Prediction;
 use super::Simulation;
+use super::curve::Fetched;
 use super::curve::GENERATIONS_ERROR;
 use super::curve::MODEL_ERROR;
 use super::curve::MUCH_UNUSED;
@@ -114,6 +115,8 @@ pub(crate) struct Feed {
     lost: (u64, u64),
     flushed: Instant,
     flushes: u32,
+    /// The limit is another one than when this began: what was seen is of both.
+    limit_changed: bool,
 }
 
 impl Feed {
@@ -124,7 +127,9 @@ impl Feed {
         let simulation = simulation(size.as_ref(), lru);
         let (flushed, flushes) = (Instant::now(), 0);
         let (before, lost) = (None, (0, 0));
-        let mut new = Self { touches, simulation, group, size, lru, before, lost, flushed, flushes };
+        let limit_changed = false;
+        let mut new =
+            Self { touches, simulation, group, size, lru, before, lost, flushed, flushes, limit_changed };
         new.resize();
         new
     }
@@ -141,6 +146,7 @@ impl Feed {
         self.size = Size::read(group.as_deref());
         self.group = group;
         self.simulation = simulation(self.size.as_ref(), self.lru);
+        self.limit_changed = false;
         self.resize();
     }
 
@@ -197,6 +203,7 @@ impl Feed {
             return false;
         }
         if let Some(size) = Size::read(self.group.as_deref()) {
+            self.limit_changed |= self.size.as_ref().is_some_and(|before| before.limit != size.limit);
             self.size = Some(size);
             self.resize();
         }
@@ -205,7 +212,7 @@ impl Feed {
 
     /// A stretch of time has ended, in which this was counted.
     pub(crate) fn end_slice(&mut self, total: &Figures) {
-        self.simulation.brought_in(unused(total));
+        self.simulation.brought_in(fetched(total));
         self.simulation.end_slice(accesses(total));
     }
 
@@ -240,7 +247,7 @@ impl Feed {
         if let Some(unused) = curve.unused.filter(|u| *u > MUCH_UNUSED) {
             notes.push(format!(
                 "{:.0}% of what was brought in was read ahead and not used: the room that it takes is reckoned with, \
-                 and that a larger cache is read ahead into more",
+                 and that a larger cache is read ahead into more; what devices deliver of it comes on top of DEVICE/s",
                 unused * 100.0
             ));
         }
@@ -256,6 +263,7 @@ impl Feed {
             seconds,
             waited,
             policy: self.lru.words(),
+            limit_changed: self.limit_changed,
             notes,
         };
         Prediction::new(&curve, about)
@@ -276,11 +284,10 @@ fn accesses(total: &Figures) -> Option<(u64, u64)> {
     Some((hits + misses, misses))
 }
 
-/// Pages that were brought in for reads and faults in a stretch of time; and of these, read ahead and not used. What is used a
-/// little later evens out.
-fn unused(total: &Figures) -> Option<(u64, u64)> {
+/// Pages that were brought in for reads and faults in a stretch of time; read ahead; and, of those read ahead then or before, used.
+fn fetched(total: &Figures) -> Option<Fetched> {
     let get = |figure| total.get(figure);
     let ahead = get(Figure::ReadAheadPages)?;
-    let brought = ahead + get(Figure::Misses)? + get(Figure::FaultMisses)?;
-    Some((brought, ahead.saturating_sub(get(Figure::ReadAheadHits)?)))
+    let pages = ahead + get(Figure::Misses)? + get(Figure::FaultMisses)?;
+    Some(Fetched { pages, ahead, used: get(Figure::ReadAheadHits)? })
 }

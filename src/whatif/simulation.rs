@@ -8,6 +8,7 @@ use super::Touch;
 use super::Use;
 use super::ahead::Ahead;
 use super::ahead::Asked;
+use super::curve::Fetched;
 use super::curve::GROUPS;
 use super::curve::Slice;
 use super::pages::Pages;
@@ -300,9 +301,14 @@ impl Simulation {
         }
     }
 
-    /// Of the stretch of time that is about to end: pages that were brought in, and of these, read ahead and not used.
-    pub const fn brought_in(&mut self, unused: Option<(u64, u64)>) {
-        self.slice.unused = unused;
+    /// Of the stretch of time that is about to end: pages that were brought in.
+    pub const fn brought_in(&mut self, fetched: Option<Fetched>) {
+        self.slice.fetched = fetched;
+    }
+
+    /// Begins a stretch of time anew: what it has seen of this one is not to be judged.
+    pub fn begin_slice(&mut self) {
+        self.slice = Slice::default();
     }
 
     /// A stretch of time has ended. `accesses`: how many there were of all pages, and how many of these had to be brought

@@ -73,14 +73,21 @@ pub(super) struct About<'a> {
     /// How long was waited for all that was brought in, nanoseconds.
     pub(super) waited: Option<u64>,
     pub(super) policy: &'a str,
+    /// The limit was changed while it was watched.
+    pub(super) limit_changed: bool,
     pub(super) notes: Vec<String>,
 }
 
-/// A simulation of what there is that is off by more than this from what was counted says nothing of other sizes.
-const UNLIKE: f64 = 0.1;
 const CONTRADICTS: &str = "at the present size the simulation has another ratio than was counted, and so says little of others: \
-                           pages may be charged to another cgroup than this one, the cache may have grown meanwhile, or too \
-                           little was seen";
+                           pages may be charged to another cgroup than this one, a cgroup below may have a limit of its own, the \
+                           cache may have grown meanwhile, or too little was seen";
+
+const UNCHECKED: &str = "the simulation of the present size could not be compared with what was counted, so that it is not known how far \
+                         it is off";
+const LIMIT_CHANGED: &str = "the limit was changed meanwhile: what was seen is partly of the cache before and partly of the one after, and \
+                             no size is that of either; watch again";
+/// Notes beside which nothing is concluded from a curve.
+const SPOILT: [&str; 3] = [CONTRADICTS, UNCHECKED, LIMIT_CHANGED];
 
 fn rounded(x: f64) -> f64 {
     (x * 1e4).round() / 1e4
@@ -119,20 +126,58 @@ impl Prediction {
             dropped: curve.dropped,
             notes: about.notes,
         };
-        if curve.off.is_some_and(|off| off > UNLIKE) {
-            new.notes.push(CONTRADICTS.into());
+        if about.limit_changed {
+            new.notes.push(LIMIT_CHANGED.into());
+        }
+        match curve.off {
+            Some(_) if curve.unlike => new.notes.push(CONTRADICTS.into()),
+            None if new.curve.is_some() => new.notes.push(UNCHECKED.into()),
+            _ => {}
         }
         new
     }
 
-    /// Whether what was counted is not what the simulation of this size has.
+    /// Whether nothing is to be concluded from it: what was counted is not what the simulation of this size has, or that is not
+    /// known, or is of several limits.
     pub(crate) fn is_unlike(&self) -> bool {
-        self.notes.iter().any(|note| note == CONTRADICTS)
+        self.notes.iter().any(|note| SPOILT.contains(&note.as_str()))
     }
 
     /// The point of this scale.
     #[must_use]
     pub fn at(&self, scale: f64) -> Option<&Scaled> {
         self.curve.as_ref()?.iter().find(|p| p.scale == scale)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::whatif::curve::Point;
+
+    fn told(off: Option<f64>, limit_changed: bool) -> Prediction {
+        let points = Ok(vec![Point { scale: 1.0, miss_ratio: Some((0.5, 0.02)) }]);
+        let curve = Curve {
+            accesses: Some(10_000),
+            missed: Some(5000),
+            now: Some(0.5),
+            points,
+            off,
+            unlike: off.is_some_and(|off| off > 0.1),
+            unused: None,
+            rate: 1.0,
+            dropped: 0,
+        };
+        let (group, size, waited, notes) = (None, None, None, Vec::new());
+        let about = About { group, size, seconds: 1.0, waited, policy: "lists", limit_changed, notes };
+        Prediction::new(&curve, about)
+    }
+
+    #[test]
+    fn nothing_is_concluded_from_what_was_not_compared_or_is_of_two_limits() {
+        assert!(!told(Some(0.01), false).is_unlike() && told(Some(0.01), false).notes.is_empty());
+        assert!(told(Some(0.2), false).is_unlike());
+        assert!(told(None, false).is_unlike());
+        assert!(told(Some(0.01), true).is_unlike());
     }
 }

@@ -109,7 +109,7 @@ impl Prediction {
             return None;
         }
         let at = |scale: f64| self.at(scale)?.miss_ratio;
-        let now = at(1.0).or(self.now.miss_ratio)?;
+        let now = self.now.miss_ratio.or(at(1.0))?;
         let mut parts = Vec::new();
         let base = self.now.size_bytes?;
         if let Some(more) = at(2.0) {
@@ -147,7 +147,8 @@ mod tests {
 
     fn shown(curve: &Curve, size: Option<&Size>, waited: Option<u64>) -> Prediction {
         let group = size.map(|_| "/x\x1b[2J");
-        let about = About { group, size, seconds: 10.0004, waited, policy: "lists", notes: Vec::new() };
+        let (policy, limit_changed, notes) = ("lists", false, Vec::new());
+        let about = About { group, size, seconds: 10.0004, waited, policy, limit_changed, notes };
         Prediction::new(curve, about)
     }
 
@@ -155,7 +156,8 @@ mod tests {
         Curve {
             accesses: Some(1000),
             missed: Some(250),
-            off: None,
+            off: Some(0.01),
+            unlike: false,
             unused: None,
             now: Some(0.25),
             points,
@@ -202,11 +204,13 @@ mod tests {
         let text = |now: f64| {
             let points = [(0.5, Some((0.6, 0.4))), (1.0, Some((0.4, 0.4))), (2.0, Some((0.1, 0.1)))];
             let points = points.map(|(scale, miss_ratio)| Point { scale, miss_ratio });
-            let curve = Curve { now: Some(now), off: Some((0.4 - now).abs()), ..curve(Ok(points.into())) };
+            let off = (0.4 - now).abs();
+            let curve =
+                Curve { now: Some(now), off: Some(off), unlike: off > 0.1, ..curve(Ok(points.into())) };
             shown(&curve, Some(&size()), None).text("")
         };
         let (like, unlike) = (text(0.38), text(0.0));
-        assert!(like.ends_with("\n+64.0M -> 10.0% misses (40.0% now); -32.0M -> 60.0%.\n"), "{like}");
+        assert!(like.ends_with("\n+64.0M -> 10.0% misses (38.0% now); -32.0M -> 60.0%.\n"), "{like}");
         assert!(!unlike.contains("now)") && unlike.contains("another ratio than was counted"), "{unlike}");
     }
 

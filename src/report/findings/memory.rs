@@ -72,7 +72,7 @@ fn would_help(curve: &[Point]) -> Option<Finding> {
     )
 }
 
-/// It misses, and would with twice the memory: the two do not differ by more than they may be off.
+/// It misses, and would with twice the memory: the two do not differ by more than they may be off. Silent where still more would help.
 fn would_not_help(curve: &[Point]) -> Option<Finding> {
     let (now, twice) = doubled(curve)?;
     let gain = (now.miss_ratio - twice.miss_ratio).abs();
@@ -83,8 +83,12 @@ fn would_not_help(curve: &[Point]) -> Option<Finding> {
     if now.error + twice.error >= now.miss_ratio / 4.0 {
         return None;
     }
+    // Of a loop nothing is found until all of it has room.
+    if curve.iter().any(|p| p.scale > 2.0 && now.miss_ratio - p.miss_ratio > now.error + p.error) {
+        return None;
+    }
     let text = format!(
-        "More memory would not help it: {} of its accesses miss, and with twice the memory for the cache {} would (± {} and ± {}).",
+        "Twice the memory would not help it: {} of its accesses miss, and with twice the memory for the cache {} would (± {} and ± {}).",
         percent(now.miss_ratio),
         percent(twice.miss_ratio),
         percent(now.error),
@@ -99,9 +103,10 @@ pub(super) mod tests {
 
     use super::*;
 
+    /// With four times the memory it misses as often as with twice.
     fn curve(now: (f64, f64), twice: (f64, f64)) -> Vec<Point> {
         let point = |scale, (miss_ratio, error)| Point { scale, miss_ratio, error };
-        vec![point(0.5, (0.9, 0.01)), point(1.0, now), point(2.0, twice), point(4.0, (0.0, 0.01))]
+        vec![point(0.5, (0.9, 0.01)), point(1.0, now), point(2.0, twice), point(4.0, twice)]
     }
 
     fn ids(curve: &[Point]) -> Vec<&'static str> {
@@ -149,6 +154,12 @@ pub(super) mod tests {
         // It hardly misses, or so little is known that it could be otherwise.
         assert!(ids(&curve((0.04, 0.003), (0.039, 0.003))).is_empty());
         assert!(ids(&curve((0.4, 0.2), (0.39, 0.2))).is_empty());
+        // A loop of three times the cache: all of it has room in four times.
+        let mut looping = curve((1.0, 0.02), (1.0, 0.02));
+        looping[3].miss_ratio = 0.0;
+        assert!(ids(&looping).is_empty());
+        // Of what is larger still nothing may be known.
+        assert_eq!(ids(&looping[..3]), ["memory-would-not-help"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::blame::How;
 use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
+use crate::report::pushed::Pushed;
 use crate::report::pushed::Row;
 use crate::report::units::page;
 use crate::text::foreign;
@@ -117,6 +118,24 @@ fn once(file: &FileRow) -> Option<(u64, u64)> {
     (pages >= MANY && one_pass && in_order && new).then(|| (pages.min(used), fetched.saturating_sub(pages)))
 }
 
+/// Pages that it used beside what it read once: no more than these.
+fn others(run: &Run, scanned: &[(&FileRow, u64, u64)]) -> Option<u64> {
+    let of = |f: &FileRow| f.misses + f.readahead_pages + f.fault_misses;
+    let known: u64 = run.files.iter().map(of).sum();
+    let is_scanned = |f: &FileRow| scanned.iter().any(|(other, ..)| std::ptr::eq(*other, f));
+    let rest = run.files.iter().filter(|f| !is_scanned(f)).map(|f| {
+        let used = f.hits + f.misses + f.readahead_hits + f.fault_hits + f.fault_misses;
+        f.size.map_or(used, |size| size.div_ceil(page()).min(used))
+    });
+    Some(rest.sum::<u64>() + fetched(run)?.saturating_sub(known))
+}
+
+/// Pages that there was room for, at least: what was brought in and did not go.
+fn room_seen(run: &Run, pushed: &Pushed) -> Option<u64> {
+    let gone: u64 = pushed.rows.iter().map(|row| row.out_pages).sum();
+    Some(fetched(run)?.saturating_sub(gone))
+}
+
 pub(super) fn scan(run: &Run, _: &[&Run]) -> Option<Finding> {
     let pushed = run.blame.as_ref()?;
     // In its own context, and since it needed room: not what kswapd took, of whom is not known for whom.
@@ -137,6 +156,10 @@ pub(super) fn scan(run: &Run, _: &[&Run]) -> Option<Finding> {
     // in, and more than all the pages that it began to use otherwise.
     let faults = run.usage.minor_faults?;
     if pages < out / 2 || share(pages, fetched(run)?) < 0.5 || faults > pages / 4 {
+        return None;
+    }
+    // Without the scan there would have been room for all else: it did not push itself out.
+    if others(run, &scanned)? > room_seen(run, pushed)? {
         return None;
     }
     let (largest, ..) = scanned.iter().max_by_key(|(_, pages, _)| *pages)?;

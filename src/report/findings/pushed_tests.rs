@@ -145,6 +145,12 @@ fn a_scan_pushes_out_what_is_used() {
         scan(rows(), |run| run.usage.minor_faults = Some(SCAN)),
         scan(rows(), |run| run.usage.minor_faults = None),
         scan(rows(), |run| set(run, &[(Figure::Fills, 10 * SCAN)])),
+        // What it uses again and again would push itself out as well, scan or no scan.
+        scan(rows(), |run| {
+            let pages = 26_000;
+            let loops = FileRow { size: Some(pages * 4096), hits: pages, ..FileRow::default() };
+            run.files.push(loops);
+        }),
         // Pushed out by others, or for nobody knows whom; never used again.
         scan(vec![row(How::Limit, false, 29_000, 6000, 5000)], |_| {}),
         scan(vec![row(How::Kswapd, false, 29_000, 6000, 5000)], |_| {}),
