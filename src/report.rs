@@ -243,6 +243,10 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
     }
     child::adopt().map_err(|e| system("adopt descendants", e))?;
     let signals = child::Signals::new().map_err(|e| system("take over signals", e))?;
+    if crate::text::outfile::sudo_is_unclear() && !options.as_root && options.watched.is_none() {
+        return Err(Failure::usage("SUDO_UID and SUDO_GID do not say whose the command is")
+            .remedy("unset both, or run it as root by --as-root"));
+    }
     let who = child::Identity::of_sudo().filter(|_| !options.as_root && options.watched.is_none());
     let mut report = Report {
         command: options.command.iter().map(|a| Foreign::from(a.as_os_str())).collect(),
@@ -287,7 +291,11 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
         }),
         None => series::all(options, &mut watch, &mut report),
     };
-    report.trial = watch.trial.take().and_then(|trial| trial.finish(&report.runs));
+    if let Some(trial) = watch.trial.take() {
+        let (outcome, left) = trial.finish(&report.runs);
+        report.trial = outcome;
+        report.about.extend(left);
+    }
     let cut = match runs {
         Ok(cut) => cut,
         // What was run until then has been run: it is reported, and then what failed.

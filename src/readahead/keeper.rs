@@ -174,23 +174,24 @@ impl Keeper {
 /// Out of everybody's way: no terminal, no signals but those that nobody can refuse, nothing open, no privilege but to write
 /// a file that root may write.
 fn alone(its: &UnixStream) {
-    let signals = [
-        libc::SIGINT,
-        libc::SIGQUIT,
-        libc::SIGTERM,
-        libc::SIGHUP,
-        libc::SIGPIPE,
-        libc::SIGUSR1,
-        libc::SIGUSR2,
-        libc::SIGALRM,
-        libc::SIGTSTP,
-    ];
     // A descriptor is never negative.
     let fd = u32::try_from(its.as_raw_fd()).unwrap_or(0);
     // SAFETY: nothing that is closed is used after it: the standard streams become /dev/null, the socket stays.
     unsafe {
-        for signal in signals {
-            libc::signal(signal, libc::SIG_IGN);
+        // Of SIGKILL, SIGSTOP and those that libc keeps for itself it is refused. Faults of its own are not to be ignored.
+        for signal in 1..=libc::SIGRTMAX() {
+            let own = [
+                libc::SIGSEGV,
+                libc::SIGBUS,
+                libc::SIGILL,
+                libc::SIGFPE,
+                libc::SIGABRT,
+                libc::SIGTRAP,
+                libc::SIGSYS,
+            ];
+            if !own.contains(&signal) && signal != libc::SIGCHLD {
+                libc::signal(signal, libc::SIG_IGN);
+            }
         }
         libc::chdir(c"/".as_ptr());
         libc::prctl(libc::PR_SET_NAME, c"cachestat-keep".as_ptr());

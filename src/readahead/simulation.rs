@@ -13,7 +13,7 @@ use super::window::Reader;
 use super::window::State;
 use crate::files::Dev;
 
-/// Pieces of 512 pages that are remembered at most: 64 GiB of files, in 32 MiB.
+/// Pieces of 512 pages that are remembered at most: 64 GiB of files, in 32 MiB for each setting.
 const ROOM: usize = 32768;
 
 /// Open files whose state is remembered at most.

@@ -196,6 +196,7 @@ impl Gather {
         let count = |f: &Used| FileRow {
             dev: f.file.block.unwrap_or(f.file.dev).to_string(),
             inode: f.file.inode,
+            fs: mounts.kind(f.file.dev).map(String::from),
             ..counts(&f.sum, &seen)
         };
         let every = if self.every { files.iter().map(count).collect() } else { Vec::new() };

@@ -17,6 +17,7 @@ pub use outcome::Share;
 pub use outcome::Sized;
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io;
 
 use super::data::FileRow;
@@ -67,6 +68,8 @@ pub(super) struct Trial {
     /// Of run 1, and of run 2.
     lost: [u64; 2],
     changes: Vec<Change>,
+    /// Numbers of the devices, or file systems, that these are of.
+    set_on: BTreeSet<String>,
 }
 
 impl Trial {
@@ -78,7 +81,7 @@ impl Trial {
         let pages = u32::try_from(kb * 1024 / units::page()).unwrap_or(u32::MAX);
         let settings = [Setting::AsItWas, Setting::Pages(pages), Setting::Random, Setting::Sequential];
         let (simulated, changes) = (settings.map(Simulation::new), Vec::new());
-        Ok(Self { kb, keeper: Keeper::start()?, simulated, lost: [0; 2], changes })
+        Ok(Self { kb, keeper: Keeper::start()?, simulated, lost: [0; 2], changes, set_on: BTreeSet::new() })
     }
 
     /// Requests as they come, and how many did not come; those of the first run are simulated.
@@ -107,7 +110,7 @@ impl Trial {
     /// # Errors
     /// Where there is nothing to be tried, or it cannot be set. Then nothing is changed.
     pub(super) fn set(&mut self, run: &Run) -> Result<(), Failure> {
-        let paths = devices(&run.files);
+        let (paths, set_on) = devices(&run.every, gather::setting);
         if paths.is_empty() {
             let failure = Failure::usage("the command read nothing from a device that has a read_ahead_kb");
             return Err(failure.remedy("--try is for commands that read files by system calls"));
@@ -130,6 +133,7 @@ impl Trial {
                 }
             }
         }
+        self.set_on = set_on;
         Ok(())
     }
 
@@ -153,32 +157,49 @@ impl Trial {
         }
     }
 
-    /// Puts all back, and tells what came of it; `None` where nothing was tried.
-    pub(super) fn finish(mut self, runs: &[Run]) -> Option<Outcome> {
+    /// Puts all back, and tells what came of it; `None` where nothing was tried. Also what could not be put back, where there is
+    /// no outcome that says so.
+    pub(super) fn finish(mut self, runs: &[Run]) -> (Option<Outcome>, Vec<String>) {
         self.restore();
-        let [first, second, ..] = runs else { return None };
-        (!self.changes.is_empty())
-            .then(|| Outcome::new(self.kb, self.changes, &self.simulated, self.lost, [first, second]))
+        let tried = (self.changes, self.set_on);
+        match runs {
+            [first, second, ..] if !tried.0.is_empty() => {
+                (Some(Outcome::new(self.kb, tried, &self.simulated, self.lost, [first, second])), Vec::new())
+            }
+            _ => (None, tried.0.iter().filter(|c| !c.restored).map(Change::not_restored).collect()),
+        }
     }
 }
 
-/// The settings of the devices that hold what was fetched, and what they are.
-fn devices(files: &[FileRow]) -> BTreeMap<String, u64> {
+/// The settings of the devices that hold what was fetched, and what they are; and the numbers of these devices. `setting`: of a
+/// device.
+fn devices(
+    files: &[FileRow],
+    setting: impl Fn(Dev) -> Option<(u64, String)>,
+) -> (BTreeMap<String, u64>, BTreeSet<String>) {
     let fetched = |f: &FileRow| f.misses + f.readahead_pages;
     let all: u64 = files.iter().map(fetched).sum();
-    let mut by_path: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let mut by_device: BTreeMap<(&str, bool), u64> = BTreeMap::new();
     for file in files {
-        let Some((kb, path)) = device(&file.dev).and_then(gather::setting) else { continue };
+        let btrfs = file.fs.as_deref() == Some("btrfs");
+        *by_device.entry((&file.dev, btrfs)).or_default() += fetched(file);
+    }
+    let mut by_path: BTreeMap<String, (u64, u64, Vec<&str>)> = BTreeMap::new();
+    for ((dev, btrfs), pages) in by_device {
+        let Some((kb, path)) = device(dev).and_then(&setting) else { continue };
         // The numbers of btrfs name no device, and are like those of file systems without one.
-        if path.contains("/btrfs-") && file.fs.as_deref() != Some("btrfs") {
+        if path.contains("/btrfs-") && !btrfs {
             continue;
         }
         // Two names of one setting are one.
         let path = std::fs::canonicalize(&path).map_or(path, |p| p.display().to_string());
-        by_path.entry(path).or_insert((kb, 0)).1 += fetched(file);
+        let (_, sum, of) = by_path.entry(path).or_insert((kb, 0, Vec::new()));
+        *sum += pages;
+        of.push(dev);
     }
-    by_path.retain(|_, (_, n)| *n > 0 && super::share(*n, all) >= LEAST);
-    by_path.into_iter().map(|(path, (kb, _))| (path, kb)).collect()
+    by_path.retain(|_, (_, n, _)| *n > 0 && super::share(*n, all) >= LEAST);
+    let set_on = by_path.values().flat_map(|(_, _, of)| of).map(|dev| (*dev).to_owned()).collect();
+    (by_path.into_iter().map(|(path, (kb, ..))| (path, kb)).collect(), set_on)
 }
 
 fn device(text: &str) -> Option<Dev> {

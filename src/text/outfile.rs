@@ -237,9 +237,19 @@ pub fn make_directories(path: &Path) -> io::Result<()> {
 /// User and group of whoever called sudo, if we are root through it.
 #[must_use]
 pub fn sudo() -> Option<(u32, u32)> {
-    let number = |key: &str| std::env::var(key).ok()?.parse::<u32>().ok();
+    // The highest number is nobody's: it stands for "as it was".
+    let number = |key: &str| std::env::var(key).ok()?.parse::<u32>().ok().filter(|n| *n != u32::MAX);
     let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
     (rustix::process::geteuid().is_root() && uid != 0).then_some((uid, gid))
+}
+
+/// Whether sudo seems to have called us, and does not say for whom.
+#[must_use]
+pub fn sudo_is_unclear() -> bool {
+    let given = |key| std::env::var_os(key).is_some_and(|value| value != "0");
+    rustix::process::geteuid().is_root() && (given("SUDO_UID") || given("SUDO_GID")) && sudo().is_none() && {
+        std::env::var("SUDO_UID").as_deref() != Ok("0")
+    }
 }
 
 /// Directory and name.

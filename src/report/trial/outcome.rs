@@ -1,6 +1,8 @@
 //! What was predicted, and what came of it.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
 
 use serde::Serialize;
 
@@ -34,6 +36,12 @@ pub struct Change {
 impl Change {
     pub(super) fn new(path: &str, before_kb: u64) -> Self {
         Self { path: path.into(), before_kb, restored: false, note: None }
+    }
+
+    /// That it is not what it was, and why.
+    pub(super) fn not_restored(&self) -> String {
+        let why = self.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
+        format!("{} was {} and is not that again{why}", self.path, self.before_kb)
     }
 }
 
@@ -189,7 +197,7 @@ fn off(said: u64, counted: u64) -> Option<f64> {
 impl Outcome {
     pub(super) fn new(
         kb: u64,
-        devices: Vec<Change>,
+        (devices, set_on): (Vec<Change>, BTreeSet<String>),
         simulated: &[Simulation; 4],
         lost: [u64; 2],
         runs: [&Run; 2],
@@ -200,14 +208,16 @@ impl Outcome {
                 by_file.entry((dev.to_string(), inode)).or_default()[i] = *sums;
             }
         }
+        // A device that was left as it is serves run 2 as it served run 1.
+        for (_, four) in by_file.iter_mut().filter(|((dev, _), _)| !set_on.contains(dev)) {
+            four[1] = four[0];
+        }
         let full = simulated.iter().any(Simulation::full);
         // Calls are counted of all files together.
         let waits = |i: usize| by_file.values().map(|four| four[i].waits).sum();
         let waits: [u64; 4] = std::array::from_fn(waits);
-        let rows = runs.map(|run| {
-            run.every.iter().map(|f| ((f.dev.clone(), f.inode), f)).collect::<BTreeMap<Key, &FileRow>>()
-        });
-        let mapped = |key: &Key| rows.iter().any(|all| all.get(key).is_some_and(|f| is_mapped(f)));
+        let rows = runs.map(rows);
+        let mapped = |key: &Key| rows.iter().any(|all| all.get(key).is_some_and(|(_, mapped)| *mapped));
         let mut late = runs.map(|run| run.get(Figure::Inflight).is_some());
         // What came too fast in run 2 may have been waits; of run 1 a doubt says so.
         late[1] &= lost[1] == 0;
@@ -216,7 +226,7 @@ impl Outcome {
         let (mut counted, mut missing) = ([nothing; 2], 0);
         let mut files = Vec::new();
         for (key, four) in by_file.iter().filter(|(key, _)| !mapped(key)) {
-            let both = rows.each_ref().map(|all| all.get(key).map(|f| Count::of(f)));
+            let both = rows.each_ref().map(|all| all.get(key).map(|(count, _)| *count));
             let [Some(_), second] = both else { continue };
             missing += usize::from(second.is_none());
             all.iter_mut().zip(four).for_each(|(sum, one)| sum.add(one));
@@ -246,8 +256,15 @@ impl Outcome {
             sequential: Count { waits: Some(waits[3]), ..p.sequential },
         });
         let error = predicted.and_then(|p| off(p.as_it_was.fetched, counted[0].fetched));
-        let missed_by = predicted.and_then(|p| off(p.tried.fetched, counted[1].fetched));
-        let doubts = doubts(full, known, lost[0], missing, error);
+        // What was cut short is no proof of anything.
+        let cut = runs[1].left_out;
+        let missed_by = predicted.filter(|_| !cut).and_then(|p| off(p.tried.fetched, counted[1].fetched));
+        let mut doubts = doubts(full, known, lost[0], missing, error);
+        if cut {
+            doubts.push(
+                "run 2 was interrupted, or ended otherwise than run 1: nothing is compared with it".into(),
+            );
+        }
         files.sort_by_key(|f| std::cmp::Reverse(f.counted[0].map_or(0, |c| c.fetched)));
         files.truncate(FILES);
         let windows = if known { windows(&all, late) } else { Vec::new() };
@@ -270,6 +287,23 @@ impl Outcome {
     pub fn proved(&self) -> bool {
         self.missed_by.is_some_and(|by| by <= ERROR)
     }
+}
+
+/// What a run counted of each file, and whether its pages came by other ways than reads. Of several files that had one number, one
+/// after another, the sum, as the simulation has it.
+fn rows(run: &Run) -> BTreeMap<Key, (Count, bool)> {
+    let mut all: BTreeMap<Key, (Count, bool)> = BTreeMap::new();
+    for f in &run.every {
+        match all.entry((f.dev.clone(), f.inode)) {
+            Entry::Vacant(new) => _ = new.insert((Count::of(f), is_mapped(f))),
+            Entry::Occupied(mut known) => {
+                let (sum, mapped) = known.get_mut();
+                sum.add(Some(Count::of(f)));
+                *mapped |= is_mapped(f);
+            }
+        }
+    }
+    all
 }
 
 /// Whether it is this file.

@@ -49,7 +49,8 @@ fn outcome(lost: u64, first: &Run, second: &Run) -> Outcome {
         let request = request(page, 1, 1000, Some(page).filter(|p| *p > 0));
         simulated.iter_mut().for_each(|s| s.read(&request));
     }
-    Outcome::new(4096, vec![Change::new("/x", 128)], &simulated, [lost, 0], [first, second])
+    let tried = (vec![Change::new("/x", 128)], BTreeSet::from(["8:1".to_owned()]));
+    Outcome::new(4096, tried, &simulated, [lost, 0], [first, second])
 }
 
 /// One with everything in it.
@@ -130,7 +131,82 @@ fn what_is_mapped_is_left_out() {
 fn files_without_a_device_have_no_setting() {
     let mut file = run(1, 1, 9).files.remove(0);
     file.dev = "4095:7".into();
-    assert!(devices(&[file.clone()]).is_empty());
+    assert!(devices(&[file.clone()], gather::setting).0.is_empty());
     file.dev = "x".into();
-    assert!(devices(&[file]).is_empty());
+    assert!(devices(&[file], gather::setting).0.is_empty());
+}
+
+#[test]
+fn a_device_of_many_small_files_is_tried_as_well() {
+    let of = |dev: &str, fs: &str, misses| FileRow {
+        dev: dev.into(),
+        fs: Some(fs.into()),
+        misses,
+        ..FileRow::default()
+    };
+    let mut files: Vec<FileRow> = (0..100).map(|_| of("8:1", "ext4", 256)).collect();
+    files.extend((0..10_000).map(|_| of("8:17", "ext4", 16)));
+    files.extend([of("8:33", "ext4", 9), of("0:40", "btrfs", 9000), of("0:41", "tmpfs", 9000)]);
+    let setting = |dev: Dev| match (dev.major, dev.minor) {
+        (0, _) => Some((4096, "/nowhere/btrfs-1/read_ahead_kb".into())),
+        (8, minor) => Some((128, format!("/nowhere/{minor}"))),
+        _ => None,
+    };
+    let (paths, set_on) = devices(&files, setting);
+    let paths: Vec<_> = paths.iter().map(|(path, kb)| (path.as_str(), *kb)).collect();
+    assert_eq!(paths, [("/nowhere/1", 128), ("/nowhere/17", 128), ("/nowhere/btrfs-1/read_ahead_kb", 4096)]);
+    assert_eq!(set_on.iter().map(String::as_str).collect::<Vec<_>>(), ["0:40", "8:1", "8:17"]);
+}
+
+#[test]
+fn a_device_that_is_left_as_it_is_is_predicted_so() {
+    let settings = [Setting::AsItWas, Setting::Pages(0), Setting::Random, Setting::Sequential];
+    let mut simulated = settings.map(Simulation::new);
+    for page in 0..1000 {
+        let request = request(page, 1, 1000, Some(page).filter(|p| *p > 0));
+        simulated.iter_mut().for_each(|s| s.read(&request));
+    }
+    let both = [&run(1, 1, 999), &run(2, 1, 999)];
+    let told = |on: &str| {
+        let tried = (vec![Change::new("/x", 128)], BTreeSet::from([on.to_owned()]));
+        Outcome::new(0, tried, &simulated, [0; 2], both).predicted.unwrap()
+    };
+    assert_eq!(told("8:1").tried.waits, Some(1000));
+    assert_eq!(told("8:2").tried, told("8:2").as_it_was);
+}
+
+#[test]
+fn a_run_that_was_cut_short_proves_nothing() {
+    let mut second = run(2, 1, 399);
+    second.left_out = true;
+    let told = outcome(0, &run(1, 1, 999), &second);
+    assert_eq!((told.missed_by, told.proved()), (None, false));
+    assert!(told.doubts.iter().any(|d| d.contains("interrupted")), "{:?}", told.doubts);
+}
+
+#[test]
+fn files_that_had_one_number_are_one() {
+    let of_two = |number| {
+        let mut run = run(number, 1, 599);
+        run.every.push(FileRow {
+            misses: 0,
+            readahead_pages: 400,
+            readahead_hits: 400,
+            ..run.every[0].clone()
+        });
+        run
+    };
+    let told = outcome(0, &of_two(1), &of_two(2));
+    assert_eq!((told.error, told.missed_by), (Some(0.0), Some(0.0)));
+    assert_eq!(told.counted[0].fetched, 1000);
+}
+
+#[test]
+fn what_could_not_be_put_back_is_told_without_a_second_run() {
+    let mut change = Change::new("/sys/x", 128);
+    change.note = Some("somebody else set it to 7\x1b meanwhile: it was left so".into());
+    let told = change.not_restored();
+    assert!(
+        told.starts_with("/sys/x was 128 and is not that again: somebody else") && !told.contains('\x1b')
+    );
 }
