@@ -36,8 +36,13 @@ pub struct Room {
     /// Of these, pages that no growth of a cgroup explains: at least so many.
     pub unexplained: u64,
     shares: BTreeMap<Option<u64>, Share>,
-    /// When the last stretch began in which kswapd took pages: it may finish in the next one what it was woken for in that.
-    since: Option<Grown>,
+    /// What cgroups took that kswapd has not made up for yet, as far as is known; and what of it they took in the last stretch in
+    /// which it ran.
+    open: BTreeMap<Option<u64>, (u64, u64)>,
+    /// The same of all together: pages that are charged to several as a bound are taken off once.
+    all_open: (u64, u64),
+    /// It took pages in the last stretch.
+    ran: bool,
 }
 
 fn taken(raw: &Raw) -> u64 {
@@ -50,27 +55,37 @@ fn grew(now: &Grown, before: &Grown, group: Option<u64>) -> Growth {
     Growth { grew: now.grew.saturating_sub(before.grew), woke: now.woke.saturating_sub(before.woke) }
 }
 
+/// Takes what kswapd took off what it may have taken it for: how much that is. `open`: what has not been made up for, and of that, what
+/// is of the last stretch in which it ran; it has finished what is older once it `rests`.
+fn settle(open: &mut (u64, u64), grew: u64, pages: u64, rests: bool) -> u64 {
+    open.0 = if rests { open.0.min(open.1) } else { open.0 }.saturating_add(grew);
+    let made_up = pages.min(open.0);
+    open.0 -= made_up;
+    if pages > 0 {
+        open.1 = grew;
+    }
+    made_up
+}
+
 impl Room {
-    /// Adds what happened between two readings.
+    /// Adds what happened between two readings. As long as kswapd runs it may be for what was taken at the beginning; what was
+    /// taken while it slept may be why it has to run later.
     pub fn add(&mut self, before: &Raw, now: &Raw) {
         let pages = taken(now).saturating_sub(taken(before));
         self.taken += pages;
-        let since = self.since.get_or_insert_with(|| before.grown.clone());
-        let mut all = 0u64;
+        let rests = self.ran && pages == 0;
+        let mut grew_now = 0u64;
         for group in now.grown.keys() {
             let share = self.shares.entry(*group).or_default();
             let did = grew(&now.grown, &before.grown, *group);
             share.did.grew += did.grew;
             share.did.woke += did.woke;
-            // What was taken while kswapd had nothing to do may be why it has now.
-            let lately = grew(&now.grown, since, *group).grew;
-            all = all.saturating_add(lately);
-            share.at_most += pages.min(lately);
+            grew_now = grew_now.saturating_add(did.grew);
+            let open = self.open.entry(*group).or_default();
+            share.at_most += settle(open, did.grew, pages, rests);
         }
-        self.unexplained += pages.saturating_sub(all);
-        if pages > 0 {
-            *since = before.grown.clone();
-        }
+        self.unexplained += pages - settle(&mut self.all_open, grew_now, pages, rests);
+        self.ran = pages > 0;
     }
 
     /// Cgroups that took memory or woke it, those first for which it may have taken most.
@@ -88,7 +103,7 @@ impl Room {
         self.bounded(self.shares.get(&Some(group)).copied().unwrap_or_default())
     }
 
-    /// Growth of a stretch counts for two in which kswapd ran, and yet once.
+    /// No more than it took.
     fn bounded(&self, n: Share) -> Share {
         Share { at_most: n.at_most.min(n.did.grew), ..n }
     }
@@ -136,18 +151,34 @@ mod tests {
 
     /// Who grew, and was done long before kswapd had to work for somebody else.
     #[test]
-    fn growth_of_before_counts_once() {
+    fn growth_of_before_it_rested_does_not_count() {
         let room = add(&[
             at(0, &[]),
             at(0, &[(1, 900, 0)]),
-            // It takes 50: for either.
+            // It takes 50: for either; and rests.
             at(50, &[(1, 900, 0), (2, 60, 1)]),
-            // And 50 more, for what was taken in this stretch and the one before.
+            at(50, &[(1, 900, 0), (2, 60, 1)]),
             at(100, &[(1, 900, 0), (2, 110, 2)]),
             at(150, &[(1, 900, 0), (2, 160, 3)]),
         ]);
-        assert_eq!(room.taken, 150);
+        assert_eq!((room.taken, room.unexplained), (150, 0));
         assert_eq!((room.of(1).at_most, room.of(2).at_most), (50, 150));
+    }
+
+    /// Slow swap: it takes for seconds what was taken at once.
+    #[test]
+    fn what_it_takes_long_for_counts_as_long() {
+        let room = add(&[
+            at(0, &[]),
+            at(100, &[(1, 1000, 1), (2, 30, 0)]),
+            at(200, &[(1, 1000, 1), (2, 30, 0)]),
+            at(300, &[(1, 1000, 1), (2, 30, 0)]),
+        ]);
+        assert_eq!((room.of(1).at_most, room.of(2).at_most, room.unexplained), (300, 30, 0));
+        // No more than was taken, however long it runs.
+        let all: Vec<Raw> = (0..100).map(|n| at(n * 100, &[(1, 1000.min(n * 1000), 1)])).collect();
+        let room = add(&all);
+        assert_eq!((room.of(1).at_most, room.unexplained), (1000, 9900 - 1000));
     }
 
     /// Slowly down to where kswapd wakes, stretch by stretch, and then it takes all that at once.
@@ -161,7 +192,7 @@ mod tests {
             at(60, &[(1, 51, 2)]),
         ]);
         assert_eq!(room.of(1).at_most, 51, "no more than it took: {room:?}");
-        assert_eq!((room.taken, room.unexplained), (60, 0));
+        assert_eq!((room.taken, room.unexplained), (60, 9), "all of it together took no more than 51");
     }
 
     /// Slabs and page tables are on no list.

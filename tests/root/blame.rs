@@ -74,7 +74,7 @@ pub fn blame_of_a_command(dir: &Path) {
     process.wait().unwrap();
     let again = told["blame"]["again_pages"].as_u64();
     println!("     {pages} pages were pushed out, {again:?} brought in again");
-    let Some(again) = again else { return };
+    let again = again.unwrap_or_else(|| panic!("every kernel tells which pages come: {}", told["blame"]));
     // Pages of programs may have been pushed out as well.
     assert!((pages..=pages + 256).contains(&again), "{}", told["blame"]);
     let row = &told["blame"]["rows"][0];
@@ -133,7 +133,8 @@ pub fn blame_of_a_scan(dir: &Path) {
     let told = report("--blame --json", line, &[&group.0, &hot, &big], &path);
     let own = |key: &str| told["blame"][key].as_u64();
     println!("     pushed out {:?}, back {:?}", own("own_out_pages"), own("own_back_pages"));
-    let Some(back) = own("own_back_pages") else { return };
+    let back = own("own_back_pages")
+        .unwrap_or_else(|| panic!("every kernel tells which pages come: {}", told["blame"]));
     // Room for the largest windows of read-ahead, so that the scan fetches nothing twice: what comes back is the other file, all
     // of it, and nothing else but a few pages of programs. What still waits on a processor to be put on a list, 31 pages at most,
     // cannot be pushed out.
