@@ -12,6 +12,7 @@ use crate::kernel::Attached;
 use crate::limits::Shortage;
 use crate::plan;
 use crate::plan::Engine;
+use crate::plan::Event;
 use crate::plan::Plan;
 use crate::sample::Counters;
 use crate::sample::Known;
@@ -97,6 +98,11 @@ impl Engines {
     /// What the exact engine has attached, where it runs: sketches are read there.
     pub(crate) fn attached(&mut self) -> Option<&mut Attached> {
         self.exact.as_mut().map(Session::attached)
+    }
+
+    /// Whether the exact engine sees an event.
+    pub(crate) fn sees(&self, event: Event) -> bool {
+        self.plan.sees(event)
     }
 
     /// The plan of the classic engine, where it runs.

@@ -6,7 +6,7 @@ use crate::sample::Lost;
 use crate::wire::Counter;
 
 /// What a loss makes wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Touches {
     /// Figures of the whole system, and with them everything else.
     Totals,
@@ -156,8 +156,8 @@ fn by_reach(lost: &Lost) -> Vec<(Touches, Vec<(&str, u64)>)> {
 const fn says(touches: Touches) -> &'static str {
     match touches {
         Touches::Totals => "figures are not exact",
-        Touches::Threads => "rows of threads and processes lack them, totals do not",
-        Touches::Files => "rows of files lack them, totals do not",
+        Touches::Threads => "totals have them, rows of threads and processes lack them",
+        Touches::Files => "totals have them, rows of files lack them",
     }
 }
 
@@ -179,6 +179,24 @@ pub fn sentence(lost: &Lost) -> String {
     });
     let parts: Vec<_> = parts.collect();
     format!("{} events could not be accounted: {}", lost.total(), parts.join("; "))
+}
+
+/// The reason for most of what is worst, and what it touches.
+#[must_use]
+pub fn worst(lost: &Lost) -> Option<(&str, Touches)> {
+    let (touches, reasons) = by_reach(lost).into_iter().next()?;
+    let (why, _) = reasons.into_iter().max_by_key(|(_, n)| *n)?;
+    Some((why, touches))
+}
+
+/// Whether something was lost that reaches further than all that `told` says; then `told` says that, too.
+pub fn reaches_further(told: &mut Option<Touches>, lost: &Lost) -> bool {
+    let Some((_, touches)) = worst(lost) else { return false };
+    let further = told.is_none_or(|before| touches < before);
+    if further {
+        *told = Some(touches);
+    }
+    further
 }
 
 /// What was touched, in brackets; nothing where nothing was lost.
@@ -233,7 +251,7 @@ mod tests {
         let text = sentence_with_remedy(&lost(&[("requests_full", 0), ("files_full", 118_824)]));
         assert_eq!(
             text,
-            "118824 events could not be accounted: rows of files lack them, totals do not (files_full 118824); \
+            "118824 events could not be accounted: totals have them, rows of files lack them (files_full 118824); \
              more room: --file-table"
         );
         let text = sentence_with_remedy(&lost(&[
@@ -242,8 +260,23 @@ mod tests {
             ("processes_full", 3),
             ("recursion", 4),
         ]));
-        assert!(text.contains(": figures are not exact (nesting 2, recursion 4); rows of threads"), "{text}");
+        assert!(
+            text.contains(
+                ": figures are not exact (nesting 2, recursion 4); totals have them, rows of threads"
+            ),
+            "{text}"
+        );
         assert!(text.ends_with("; more room: --file-table, --table-size"), "{text}");
+    }
+
+    #[test]
+    fn what_reaches_further_is_told_again() {
+        let lost = |why: &'static str, n| Lost { by_reason: [(why.into(), n)].into_iter().collect() };
+        let mut told = None;
+        let mut tell = |why, n| reaches_further(&mut told, &lost(why, n));
+        assert!(!tell("files_full", 0) && tell("files_full", 1) && !tell("files_full", 1000));
+        assert!(tell("processes_full", 1) && !tell("files_full", 1));
+        assert!(tell("requests_full", 1) && !tell("processes_full", 7) && !tell("requests_full", 7));
     }
 
     #[test]

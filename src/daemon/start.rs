@@ -22,6 +22,7 @@ use crate::exit::Failure;
 use crate::live::Beat;
 use crate::names::System;
 use crate::only::Only;
+use crate::plan::Event;
 use crate::plan::SketchBy;
 use crate::plan::Wants;
 use crate::privilege;
@@ -72,8 +73,9 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     if let Some(notice) = engines.notice() {
         say(&format!("warning: {notice}"));
     }
+    let moves = engines.sees(Event::ThreadCgroup);
     let used = match engines.attached().filter(|_| options.working_set) {
-        Some(attached) => Some(used::Watching::new(attached, options.series)?),
+        Some(attached) => Some(used::Watching::new(attached, options.series, moves)?),
         None => None,
     };
     if options.working_set && used.is_none() {
@@ -177,7 +179,7 @@ struct Said {
     unrecorded: bool,
     unkept: bool,
     unwritten: bool,
-    lost: bool,
+    lost: Option<crate::loss::Touches>,
 }
 
 struct State<'a> {
@@ -196,8 +198,7 @@ struct State<'a> {
 impl State<'_> {
     fn tick(&mut self, engines: &mut Engines, wake: Wake) -> Result<(), Failure> {
         let mut sample = engines.sample()?;
-        if sample.lost.total() > 0 && !self.said.lost {
-            self.said.lost = true;
+        if crate::loss::reaches_further(&mut self.said.lost, &sample.lost) {
             say(&format!("warning: {}", crate::loss::sentence(&sample.lost)));
         }
         // Not while the sums are held: what is run then counts there, too. And before it is written, so that the mark is in it.

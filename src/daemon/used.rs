@@ -69,13 +69,13 @@ pub(super) struct Watching {
 }
 
 impl Watching {
-    /// From here on pages are marked. `room`: cgroups that have series.
+    /// From here on pages are marked. `room`: cgroups that have series. `moves`: threads that are moved to another one are seen.
     ///
     /// # Errors
     /// When the sketches cannot be mapped.
-    pub(super) fn new(attached: &mut Attached, room: usize) -> anyhow::Result<Self> {
+    pub(super) fn new(attached: &mut Attached, room: usize, moves: bool) -> anyhow::Result<Self> {
         // Slots begin with it.
-        let mut watch = Watch::new(attached, SketchBy::Cgroup, Clock::new(Duration::ZERO))?;
+        let mut watch = Watch::new(attached, SketchBy::Cgroup, moves, Clock::new(Duration::ZERO))?;
         watch.begin(attached);
         let next = watch.ends(Duration::ZERO);
         Ok(Self { watch, next, room })

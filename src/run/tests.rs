@@ -285,10 +285,10 @@ fn losses_are_told_once_and_summed_at_the_end() {
     assert_eq!(o.out, "    LOST\n       0\n    2005\n    1000\n    1000\n");
     assert_eq!(
         o.err,
-        "cachestat: warning: 2005 events could not be accounted: figures are not exact (recursion 5); rows of threads \
-         and processes lack them, totals do not (processes_full 2000)\n\
+        "cachestat: warning: 2005 events could not be accounted: figures are not exact (recursion 5); totals have them, \
+         rows of threads and processes lack them (processes_full 2000)\n\
          remedy: more room with --table-size\n\
          cachestat: warning: over the whole run, 4005 events could not be accounted: figures are not exact \
-         (recursion 5); rows of threads and processes lack them, totals do not (processes_full 4000)\n"
+         (recursion 5); totals have them, rows of threads and processes lack them (processes_full 4000)\n"
     );
 }

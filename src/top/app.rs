@@ -143,7 +143,7 @@ pub struct App {
     pub trail: Vec<(Open, usize)>,
     /// A message, and for how many intervals.
     pub message: Option<(String, u32)>,
-    told_of_losses: bool,
+    told_of_losses: Option<crate::loss::Touches>,
     /// Since when totals are added up of a recording.
     since: Option<jiff::Timestamp>,
     /// Why no more intervals come.
@@ -183,7 +183,7 @@ impl App {
             open: None,
             trail: Vec::new(),
             message,
-            told_of_losses: false,
+            told_of_losses: None,
             since: None,
             stopped: None,
             size,
@@ -247,8 +247,7 @@ impl App {
             }
             let lost = &snapshot.system.lost;
             self.lost.add(lost);
-            if lost.total() > 0 && !self.told_of_losses {
-                self.told_of_losses = true;
+            if crate::loss::reaches_further(&mut self.told_of_losses, lost) {
                 self.message = Some((format!("warning: {}", crate::loss::sentence_with_remedy(lost)), 10));
             }
         }

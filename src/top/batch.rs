@@ -71,7 +71,7 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
         keeper = keeper.without_totals();
     }
     let mut beat = Beat::new(wait.now(), settings.interval);
-    let mut lost = 0;
+    let mut told = None;
     for done in 1.. {
         let wake = wait.until(beat.deadline()).map_err(anyhow::Error::from)?;
         if wake == Wake::Over {
@@ -85,10 +85,9 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
         if !output::offer(text.as_bytes(), out).map_err(|e| output::failure(&e))? {
             return Ok(());
         }
-        if snapshot.system.lost.total() > 0 && lost == 0 {
+        if loss::reaches_further(&mut told, &snapshot.system.lost) {
             let _ = writeln!(err, "cachetop: warning: {}", loss::sentence_with_remedy(&snapshot.system.lost));
         }
-        lost += snapshot.system.lost.total();
         if let (Wake::Ended, Some(pid)) = (wake, options.chosen.pid) {
             let _ = writeln!(err, "cachetop: process {pid} has ended");
         }

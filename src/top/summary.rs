@@ -49,10 +49,14 @@ pub const fn apart(engine: Engine) -> &'static [&'static str] {
 /// where nothing was lost so far.
 #[must_use]
 pub fn lost(now: &Lost, so_far: &Lost) -> Option<(String, bool)> {
-    let (why, _) = so_far.by_reason.iter().max_by_key(|(_, n)| *n).filter(|(_, n)| *n > 0)?;
-    let totals = so_far.by_reason.iter().any(|(why, _)| loss::find(why).touches == loss::Touches::Totals);
-    let what = if totals { "totals" } else { loss::find(why).touches.name() };
-    Some((format!("LOST {} ({why}: {what}), {} so far", now.total(), so_far.total()), totals))
+    let totals = loss::worst(so_far)?.1 == loss::Touches::Totals;
+    let all = so_far.total();
+    let text = match loss::worst(now) {
+        Some((why, what)) => format!("LOST {} ({why}: {}), {all} so far", now.total(), what.name()),
+        // Room for what is going on now.
+        None => format!("LOST 0, {all} so far"),
+    };
+    Some((text, totals))
 }
 
 /// The cache and its limits, in a line.

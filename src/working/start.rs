@@ -16,6 +16,7 @@ use crate::options::OneOf as _;
 use crate::pivot::By;
 use crate::pivot::System;
 use crate::plan::Brackets;
+use crate::plan::Event;
 use crate::plan::SketchBy;
 use crate::plan::Wants;
 use crate::privilege::Role;
@@ -97,7 +98,8 @@ pub fn working_set(options: &Options) -> Result<(), Failure> {
     let functions = session.plan().brackets != Brackets::Tracepoints;
     let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
     let clock = Clock::new(several(options.interval, options.count));
-    let watch = Watch::new(session.attached(), owners, clock).map_err(anyhow::Error::from)?;
+    let moves = session.plan().sees(Event::ThreadCgroup);
+    let watch = Watch::new(session.attached(), owners, moves, clock).map_err(anyhow::Error::from)?;
     let before = session.sample()?.lost;
     let mut told = Told { options, session, names, watch, functions, before, tables: 0 };
     Role::Count.take(&[])?;

@@ -94,14 +94,15 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Nothing is marked yet.
+    /// Nothing is marked yet. `moves`: threads that are moved to another cgroup are seen. Where they are not, those of a cgroup that is
+    /// gone go on under its number, which must then be nobody else's.
     ///
     /// # Errors
     /// When the sketches cannot be mapped.
-    pub(crate) fn new(attached: &Attached, owners: SketchBy, clock: Clock) -> io::Result<Self> {
+    pub(crate) fn new(attached: &Attached, owners: SketchBy, moves: bool, clock: Clock) -> io::Result<Self> {
         let told = match owners {
             SketchBy::Process => wait::sees_all_processes(),
-            SketchBy::Cgroup => true,
+            SketchBy::Cgroup => moves,
             // Files are not told apart from those that nobody has opened just now.
             SketchBy::File | SketchBy::Nobody => false,
         };

@@ -5,6 +5,7 @@ use ratatui::text::Line;
 use ratatui::text::Span;
 
 use super::theme::Theme;
+use crate::text::width::at_a_word;
 use crate::top::app::App;
 use crate::top::app::Mode;
 use crate::top::keys;
@@ -27,7 +28,7 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
         _ => None,
     };
     let line = match (message(app), writing) {
-        (Some(text), _) => Line::styled(theme.text(&text), theme.warning()),
+        (Some(text), _) => Line::styled(theme.text(&at_a_word(&text, area.width.into())), theme.warning()),
         (None, Some(text)) => Line::styled(text, theme.dim()),
         (None, None) => hints(app, theme, area.width.into()),
     };
