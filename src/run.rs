@@ -121,7 +121,9 @@ fn warn(options: &Options, interval: &Interval, wake: Wake, run: Option<&Interva
             let _ = writeln!(err, "remedy: more room with {}{filtered}", room.join(", "));
         }
     }
-    if wake == Wake::Deadline && interval.seconds > 1.5 * options.interval.as_secs_f64() {
+    // What was recorded cannot be divided, and nothing was late.
+    let live = options.replay.is_none();
+    if live && wake == Wake::Deadline && interval.seconds > 1.5 * options.interval.as_secs_f64() {
         let (took, requested) = (interval.seconds, options.interval.as_secs_f64());
         let _ = writeln!(err, "cachestat: warning: this interval took {took:.3} s instead of {requested} s");
     }

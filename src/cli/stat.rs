@@ -245,6 +245,14 @@ impl CommandLine for Args {
         if self.working_set.is_some() {
             working_set::check(self)?;
         }
+        recordings.check()?;
+        if self.what_if.is_some() && (recordings.record.is_some() || recordings.replay.is_some()) {
+            return conflict("'--what-if' tells of now: it cannot be used with '--record' or '--replay'");
+        }
+        // clap lets it pass beside what excludes '--what-if'.
+        if self.so_far.is_some() && self.what_if.is_none() {
+            return conflict("'--so-far' is of '--what-if': it cannot be used without");
+        }
         if self.blame.is_some() && (recordings.record.is_some() || recordings.replay.is_some()) {
             return conflict("'--blame' tells of now: it cannot be used with '--record' or '--replay'");
         }

@@ -1,5 +1,6 @@
 //! Frames in a file: where they begin, whether they are whole, and what is done about those that are not.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -124,6 +125,8 @@ pub(super) enum Found {
 /// A file that is read.
 pub struct Reader {
     file: File,
+    /// Bytes of what looked like frames and was none: a file may be made of what looks like them.
+    wasted: Cell<u64>,
     /// Its name.
     pub path: PathBuf,
 }
@@ -167,7 +170,7 @@ impl Reader {
             ))
             .remedy("replay it with the version that recorded it, or a newer one"));
         }
-        Ok(Self { file, path: path.into() })
+        Ok(Self { file, wasted: Cell::new(0), path: path.into() })
     }
 
     pub(super) fn length(&self) -> io::Result<u64> {
@@ -204,9 +207,13 @@ impl Reader {
         if left < (HEAD + length) as u64 {
             return Ok(Found::Cut);
         }
+        if self.wasted.get() > 2 * self.length()? + LONGEST as u64 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is damaged in too many places"));
+        }
         let mut payload = vec![0; length];
         self.file.read_exact_at(&mut payload, at + HEAD as u64)?;
         if checksum(kind, wake_number(wake), &payload) != u32::from_le_bytes([c0, c1, c2, c3]) {
+            self.wasted.set(self.wasted.get() + (HEAD + length) as u64);
             return Ok(Found::Damaged);
         }
         let segment = match (kind, payload.first_chunk::<KEY>()) {

@@ -355,3 +355,53 @@ fn a_ring_keeps_within_its_bounds_and_goes_on_behind_other_runs() {
     let hits: Vec<_> = lines(&out).iter().map(|i| i["read"]["hits"].as_u64().unwrap()).collect();
     assert!(hits.len() > 50 && hits.iter().all(|n| *n == 1), "{hits:?} {said:?}");
 }
+
+/// Behind a good recording, places that look like frames, each as long as the rest: nobody reads all of them to their ends.
+#[test]
+fn a_file_of_forged_frames_is_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    record(&path, "--json", samples(20));
+    let mut bytes = fs::read(&path).unwrap();
+    let whole = bytes.len();
+    let forged = 12 << 20;
+    while bytes.len() < whole + forged {
+        let rest = u32::try_from(whole + forged - bytes.len()).unwrap().saturating_sub(12);
+        bytes.extend([0xca, 0x57, 1, 0]);
+        bytes.extend(rest.to_le_bytes());
+        bytes.extend([0; 4]);
+    }
+    fs::write(&path, bytes).unwrap();
+    let began = Instant::now();
+    let why = Replay::open(&path, &Part::default(), Box::new(|_| ())).err().unwrap();
+    assert!(why.message.contains("damaged in too many places"), "{}", why.message);
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+}
+
+#[test]
+fn two_do_not_write_one_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let second = Duration::from_secs(1);
+    let first = Writer::file(&path, second).unwrap();
+    let why = Writer::file(&path, second).err().unwrap();
+    assert!(why.code == Code::Usage && why.message.contains("is being written"), "{}", why.message);
+    drop(first);
+    Writer::file(&path, second).unwrap();
+}
+
+#[test]
+fn what_is_not_of_a_ring_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let others = ["2026112714-mine.record", "9999999999-x.record", "0000000001-20260101T000000Z.recor"];
+    others.iter().for_each(|name| fs::write(dir.path().join(name), "mine").unwrap());
+    let bounds = Bounds { size: 1 << 20, age: Duration::ZERO };
+    for number in 1..=2 {
+        drop(Writer::ring(dir.path(), bounds, Duration::from_secs(1)).unwrap());
+        let all = shards(dir.path()).unwrap();
+        assert!(
+            all.len() == number && all[number - 1].to_str().unwrap().contains(&format!("{number:010}-20"))
+        );
+    }
+    assert!(others.iter().all(|name| fs::read(dir.path().join(name)).unwrap() == b"mine"));
+}

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::fs::Advice;
+use rustix::fs::FlockOperation;
 use rustix::fs::Mode;
 use rustix::fs::OFlags;
 
@@ -122,7 +123,21 @@ fn replaceable(path: &Path) -> Result<(), Failure> {
             Failure::usage(format!("{name} is there and no recording: it is not replaced"))
                 .remedy("remove it, or name another file")
         }),
+    }?;
+    if is_held(path) {
+        return Err(Failure::usage(format!("{name} is being written: another one records there"))
+            .remedy("name another file, or end the other one"));
     }
+    Ok(())
+}
+
+/// Whether somebody is writing a recording: who does holds its file.
+fn is_held(path: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    rustix::fs::open(path, flags, Mode::empty()).is_ok_and(|file| {
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
+            == Err(rustix::io::Errno::WOULDBLOCK)
+    })
 }
 
 /// A file that nobody else made, in the place of what was there.
@@ -136,6 +151,8 @@ pub(super) fn create(path: &Path) -> io::Result<Growing> {
     let _ = fs::remove_file(&beside);
     // Names of files and command lines are nobody else's business.
     let file = File::from(rustix::fs::open(&beside, flags, Mode::RUSR | Mode::WUSR)?);
+    // Held as long as it is written. A file system that knows no locks has nobody held off.
+    let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
     let begin = file::beginning();
     let ready = || {
         if let Some((uid, gid)) = outfile::sudo() {
@@ -239,6 +256,10 @@ impl Writer {
                 break;
             }
             sum -= length(path).min(sum);
+            // By another one, or by ourselves: whatever it is called.
+            if is_held(path) {
+                continue;
+            }
             if let Err(e) = fs::remove_file(path) {
                 log::warn!("cannot remove {}: {e}", Foreign::from(path.as_path()));
             }
@@ -258,6 +279,13 @@ fn shard(directory: &Path) -> PathBuf {
     directory.join(format!("{number:010}-{}{ENDING}", now.strftime("%Y%m%dT%H%M%SZ")))
 }
 
+/// Whether a file has such a name: others are left alone, whatever they begin with.
+fn is_shard(name: &str) -> bool {
+    let pattern = "0000000000-00000000T000000Z".bytes();
+    let same = |(is, like): (u8, u8)| if like == b'0' { is.is_ascii_digit() } else { is == like };
+    name.strip_suffix(ENDING).is_some_and(|n| n.len() == pattern.len() && n.bytes().zip(pattern).all(same))
+}
+
 /// The files of a ring, the oldest first.
 ///
 /// # Errors
@@ -266,10 +294,7 @@ pub fn shards(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
-        let ours = name.to_str().is_some_and(|n| {
-            n.ends_with(ENDING) && n.len() > 10 && n.bytes().take(10).all(|b| b.is_ascii_digit())
-        });
-        if ours {
+        if name.to_str().is_some_and(is_shard) {
             all.push(directory.join(name));
         }
     }

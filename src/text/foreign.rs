@@ -131,7 +131,11 @@ pub(crate) const fn acts(c: char) -> bool {
         // Soft hyphen, marks of direction, separators, embeddings, isolates, invisible operators.
         | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
         // Byte order mark, interlinear marks, tags.
-        | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+        | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+        // Joiners, fillers and vowels of no width, variation selectors; and what is as blank as a space, and is none.
+        | '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180d}' | '\u{180f}'
+        | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{e0100}'..='\u{e01ef}'
+        | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{2800}' | '\u{3000}')
 }
 
 fn put(c: char, out: &mut String) {
@@ -228,6 +232,16 @@ mod tests {
         shown.sort();
         shown.dedup();
         assert_eq!(shown.len(), 9, "{shown:?}");
+    }
+
+    /// What has no width, or is blank and no space.
+    #[test]
+    fn what_cannot_be_seen_is_shown() {
+        for c in "\u{34f}\u{115f}\u{1160}\u{17b4}\u{180b}\u{180f}\u{2003}\u{202f}\u{2800}\u{3000}\u{3164}\u{fe00}\u{fe0f}\u{ffa0}\u{e0100}\u{a0}".chars() {
+            let name = Foreign::from(format!("sshd{c}")).to_string();
+            assert!(name.is_ascii() && name.starts_with("sshd\\u{"), "{name}");
+        }
+        assert_eq!(Foreign::from("naïve 文件 ü").to_string(), "naïve 文件 ü");
     }
 
     #[test]

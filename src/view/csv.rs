@@ -2,7 +2,7 @@
 //!
 //! `time` (universal, RFC 3339) and `interval_s` always come first, then, with `--by`, what rows are
 //! about (`pid`, `uid` and `comm` of processes; empty on the line of the interval itself, and but for `(other)` in place
-//! of the name on that of the rest), then the columns requested. Sizes are in bytes,
+//! of the name on that of the rest; a name that is empty is `\0`), then the columns requested. Sizes are in bytes,
 //! ratios are fractions from 0 to 1, and what is not known is an empty field. Names are escaped as in text, and one
 //! that a spreadsheet would take for a formula has an apostrophe before it; `--json` has them as they are.
 
@@ -91,8 +91,13 @@ fn number(n: Option<impl ToString>) -> String {
     n.map_or_else(String::new, |n| n.to_string())
 }
 
+/// A name that is empty is not the empty field of the interval's own line. Nobody has this one: a backslash in a name is doubled.
+const EMPTY: &str = "\\0";
+
 fn text(t: &Option<Foreign>) -> String {
-    t.as_ref().map_or_else(String::new, Foreign::cell)
+    t.as_ref()
+        .map(Foreign::cell)
+        .map_or_else(String::new, |cell| if cell.is_empty() { EMPTY.into() } else { cell })
 }
 
 const fn keys(by: Option<By>) -> &'static [Field] {

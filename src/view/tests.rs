@@ -256,6 +256,18 @@ fn json_says_which_process_it_is_about() {
     assert_eq!(value["pid"], 42);
 }
 
+/// A process without a name is not the line of the interval.
+#[test]
+fn an_empty_name_is_not_the_empty_field_of_csv() {
+    let mut interval = fixtures::with_rows();
+    interval.rows[0].who.comm = Some("".into());
+    interval.rows[1].who.comm = Some("\\0".into());
+    let out = printed("--csv --by comm --columns hits", &[interval]);
+    let mut reader = ::csv::Reader::from_reader(out.as_bytes());
+    let names: Vec<_> = reader.records().map(|r| r.unwrap()[2].to_owned()).collect();
+    assert_eq!(names[..3], ["", "\\0", "\\\\0"], "{out}");
+}
+
 #[test]
 fn csv_lines_have_as_many_fields_as_the_header() {
     for options in ["--csv", "--csv -x", "--csv --by process", "--csv --unit bytes --by process"] {

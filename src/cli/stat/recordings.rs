@@ -45,6 +45,23 @@ fn every(text: &str) -> Result<Duration, String> {
 }
 
 impl Recordings {
+    /// Refuses what is of `--replay` without it: clap lets it pass beside what excludes that.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        let of_replay = [
+            ("--from", self.from.is_some()),
+            ("--to", self.to.is_some()),
+            ("--every", self.every.is_some()),
+            ("--export", self.export.is_some()),
+        ];
+        match of_replay.iter().find(|(_, given)| *given && self.replay.is_none()) {
+            Some((name, _)) => Err(format!("'{name}' is of '--replay': it cannot be used without")),
+            None => Ok(()),
+        }
+    }
+
     /// What is to be replayed.
     #[must_use]
     pub fn replayed(&self) -> Option<(PathBuf, Part)> {
