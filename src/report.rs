@@ -217,7 +217,10 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
     let system = |what: &str, e: io::Error| Failure::failed(format!("cannot {what}: {e}"));
     // Before anything has threads: what puts the setting back is a process of its own.
     let trial = options.tried.filter(|_| !options.counting.explain).map(Trial::start).transpose();
-    let trial = trial.map_err(|e| system("start what puts the setting back", e))?;
+    let trial = trial.map_err(|e| match e.kind() {
+        io::ErrorKind::ResourceBusy => Failure::usage(e).remedy("wait until it has ended"),
+        _ => system("start what puts the setting back", e),
+    })?;
     let wants = Wants {
         latency: true,
         files: true,

@@ -2,8 +2,9 @@
 //!
 //! It is forked before anything else is begun, belongs to no group that a terminal or `kill` reaches with ours, and has
 //! nothing open but its end of a socket. When the other end closes, be it that we were killed, what was there before is
-//! written back. A setting is locked (`flock`) as long as it is held, so that two that try never take each other's value for
-//! the one before; and it is written back only if it still is what was set.
+//! written back. Two that try would take each other's value for the one before, and empty each other's cache: a file that only root
+//! can open is locked (`flock`) from before the first run until the setting is back. Where there is no place for one, the setting itself
+//! is, which whoever may read it can do as well. It is written back only if it still is what was set.
 
 use std::fs;
 use std::fs::File;
@@ -13,7 +14,11 @@ use std::io::BufReader;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use std::time::Instant;
 
 use crate::privilege::Capability;
 
@@ -21,6 +26,37 @@ use crate::privilege::Capability;
 #[derive(Debug)]
 pub struct Keeper {
     stream: BufReader<UnixStream>,
+    /// Held by the process that keeps as well, which may outlive us.
+    _lock: Option<File>,
+}
+
+/// What only one may have, and only root can open.
+const LOCK: &str = "/run/cachestat-try.lock";
+/// One that has just put its setting back is about to go.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Locks it; `None`: there is no place for it here.
+fn lock() -> io::Result<Option<File>> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    let Ok(file) = options.open(LOCK) else { return Ok(None) };
+    let private = file.metadata().is_ok_and(|m| m.is_file() && m.uid() == 0 && m.mode() & 0o077 == 0);
+    if !private {
+        return Ok(None);
+    }
+    let until = Instant::now() + PATIENCE;
+    // SAFETY: the descriptor is valid for the call.
+    while unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+        let why = io::Error::last_os_error();
+        if why.kind() != io::ErrorKind::WouldBlock {
+            return Ok(None);
+        }
+        if Instant::now() >= until {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another --try is under way"));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(Some(file))
 }
 
 /// What became of a setting in the end.
@@ -37,7 +73,6 @@ pub enum Ended {
 /// A setting that is held.
 struct Held {
     path: String,
-    /// Locked.
     file: File,
     before: String,
     ours: String,
@@ -48,12 +83,12 @@ fn read(path: &str) -> io::Result<String> {
 }
 
 impl Held {
-    /// Sets it; nothing is changed where that fails.
-    fn set(path: &str, kb: &str) -> Result<Self, String> {
+    /// Sets it; nothing is changed where that fails. `locked`: nobody else does.
+    fn set(path: &str, kb: &str, locked: bool) -> Result<Self, String> {
         let said = |what: &str, e: io::Error| format!("cannot {what} {path}: {e}");
         let file = File::options().read(true).write(true).open(path).map_err(|e| said("open", e))?;
         // SAFETY: the descriptor is valid for the call.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+        if !locked && unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
             return Err(match io::Error::last_os_error() {
                 e if e.kind() == io::ErrorKind::WouldBlock => {
                     format!("{path} is held by somebody else, such as another --try")
@@ -89,8 +124,9 @@ impl Keeper {
     /// Starts the process. To be called while there is one thread only.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be made, or another one is under way (`ResourceBusy`).
     pub fn start() -> io::Result<Self> {
+        let lock = lock()?;
         let (ours, its) = UnixStream::pair()?;
         // SAFETY: no other thread has locks that the child would find taken.
         match unsafe { libc::fork() } {
@@ -104,8 +140,8 @@ impl Keeper {
                         libc::_exit(0);
                     }
                 }
-                alone(&its);
-                serve(its);
+                alone(&its, lock.as_ref());
+                serve(its, lock.is_some());
                 // SAFETY: takes a number.
                 unsafe { libc::_exit(0) }
             }
@@ -115,7 +151,7 @@ impl Keeper {
                 while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0
                     && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
                 {}
-                Ok(Self { stream: BufReader::new(ours) })
+                Ok(Self { stream: BufReader::new(ours), _lock: lock })
             }
         }
     }
@@ -172,8 +208,8 @@ impl Keeper {
 }
 
 /// Out of everybody's way: no terminal, no signals but those that nobody can refuse, nothing open, no privilege but to write
-/// a file that root may write.
-fn alone(its: &UnixStream) {
+/// a file that root may write. `lock`: stays open, in the place of standard input.
+fn alone(its: &UnixStream, lock: Option<&File>) {
     // A descriptor is never negative.
     let fd = u32::try_from(its.as_raw_fd()).unwrap_or(0);
     // SAFETY: nothing that is closed is used after it: the standard streams become /dev/null, the socket stays.
@@ -196,7 +232,8 @@ fn alone(its: &UnixStream) {
         libc::chdir(c"/".as_ptr());
         libc::prctl(libc::PR_SET_NAME, c"cachestat-keep".as_ptr());
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
-        for stream in 0..3 {
+        libc::dup2(lock.map_or(null, |lock| lock.as_raw_fd()), 0);
+        for stream in 1..3 {
             libc::dup2(null, stream);
         }
         if fd > 3 {
@@ -207,15 +244,15 @@ fn alone(its: &UnixStream) {
     let _ = crate::privilege::keep(&[Capability::DacOverride]);
 }
 
-/// Does what the other end asks for, until it is gone.
-fn serve(stream: UnixStream) {
+/// Does what the other end asks for, until it is gone. `locked`: nobody else does so.
+fn serve(stream: UnixStream, locked: bool) {
     let mut held: Vec<Held> = Vec::new();
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     while matches!(stream.read_line(&mut line), Ok(n) if n > 0) {
         let mut answer = String::new();
         match line.trim_end().splitn(3, ' ').collect::<Vec<_>>().as_slice() {
-            ["set", kb, path] => match Held::set(path, kb) {
+            ["set", kb, path] => match Held::set(path, kb, locked) {
                 Ok(one) => {
                     answer = format!("was {}\n", one.before);
                     held.push(one);
@@ -260,7 +297,7 @@ mod tests {
     /// The serving end in a thread: what a fork of a test would do, without the fork.
     fn keeper() -> (Keeper, std::thread::JoinHandle<()>) {
         let (ours, its) = UnixStream::pair().unwrap();
-        (Keeper { stream: BufReader::new(ours) }, std::thread::spawn(move || serve(its)))
+        (Keeper { stream: BufReader::new(ours), _lock: None }, std::thread::spawn(move || serve(its, false)))
     }
 
     #[test]
