@@ -1,6 +1,7 @@
 //! How a command ends: exit codes, and errors that say what to do about them.
 
 use std::fmt::Display;
+use std::io;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -60,9 +61,23 @@ impl Failure {
     }
 }
 
+/// What helps where a disk is full.
+pub const MAKE_ROOM: &str = "make room on the disk, or send the output elsewhere";
+
+/// Whether there was no room for what was to be written.
+#[must_use]
+pub const fn is_full(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        Self::failed(format!("{error:#}"))
+        let of = |cause: &(dyn std::error::Error + 'static)| {
+            cause.downcast_ref::<io::Error>().map(io::Error::kind)
+        };
+        let full = error.chain().filter_map(of).any(is_full);
+        let failed = Self::failed(format!("{error:#}"));
+        if full { failed.remedy(MAKE_ROOM) } else { failed }
     }
 }
 

@@ -390,6 +390,31 @@ fn two_do_not_write_one_recording() {
     Writer::file(&path, second).unwrap();
 }
 
+/// As `-o` has it: whoever may write there may have put it there for us to write over.
+#[test]
+fn what_somebody_else_left_where_everybody_writes_is_not_replaced() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::chown;
+    if !rustix::process::geteuid().is_root() {
+        println!("not checked: needs root, as whom CI runs");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let second = Duration::from_secs(1);
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let (theirs, ours) = (dir.path().join("theirs"), dir.path().join("ours"));
+    for path in [&theirs, &ours] {
+        fs::write(path, "").unwrap();
+    }
+    chown(&theirs, Some(65534), None).unwrap();
+    let why = Writer::file(&theirs, second).err().unwrap();
+    assert!(why.code == Code::Usage && why.message.contains("somebody else's"), "{}", why.message);
+    Writer::file(&ours, second).unwrap();
+    // In a directory of one's own it is meant.
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    Writer::file(&theirs, second).unwrap();
+}
+
 #[test]
 fn what_is_not_of_a_ring_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();

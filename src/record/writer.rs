@@ -118,6 +118,10 @@ fn replaceable(path: &Path) -> Result<(), Failure> {
         Ok(meta) if !meta.is_file() => {
             Err(Failure::usage(format!("{name} is no file")).remedy("name a file that is not there yet"))
         }
+        Ok(_) if !outfile::is_ours(path) => Err(Failure::usage(format!(
+            "{name} is somebody else's, in a directory that everybody may write to"
+        ))
+        .remedy("name a file in a directory of your own")),
         Ok(meta) if meta.len() == 0 => Ok(()),
         Ok(_) => Reader::open(path).map(drop).map_err(|_| {
             Failure::usage(format!("{name} is there and no recording: it is not replaced"))

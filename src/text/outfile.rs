@@ -272,6 +272,19 @@ fn in_proc(dir: &OwnedFd) -> bool {
     rustix::fs::fstatfs(dir).is_ok_and(|s| u64::try_from(s.f_type) == Ok(PROC))
 }
 
+/// Whether what is called so may be replaced as far as its owner goes: in a directory that everybody may write to it may be
+/// somebody else's. True where nothing is there.
+#[must_use]
+pub fn is_ours(path: &Path) -> bool {
+    let Ok((above, name)) = split(path) else { return false };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(dir) = rustix::fs::open(&above, flags, Mode::empty()) else { return true };
+    match rustix::fs::statat(&dir, &name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(there) => ours(&dir, &there, "file").is_ok(),
+        Err(_) => true,
+    }
+}
+
 /// In a directory that everybody may write to, only what is ours, the directory's owner's, or the caller's of sudo is meant
 /// by whoever named it: as the kernel holds it with `fs.protected_symlinks` and its like.
 fn ours(dir: &OwnedFd, there: &Stat, what: &'static str) -> Result<(), Error> {

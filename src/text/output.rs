@@ -4,6 +4,8 @@ use std::io;
 use std::io::Write;
 
 use crate::exit::Failure;
+use crate::exit::MAKE_ROOM;
+use crate::exit::is_full;
 
 /// Writes a part of the output in one go, so that no reader sees half of it; `false` if nobody reads it any more.
 ///
@@ -25,7 +27,8 @@ pub fn say(text: &str) {
 /// What is said where the output cannot be written.
 #[must_use]
 pub fn failure(error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot write the output: {error}"))
+    let failed = Failure::failed(format!("cannot write the output: {error}"));
+    if is_full(error.kind()) { failed.remedy(MAKE_ROOM) } else { failed }
 }
 
 /// Prints a text in one go; a closed pipe is no error.
