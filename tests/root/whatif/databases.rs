@@ -72,7 +72,8 @@ db.executemany('insert into t values(?, zeroblob(3000))', ((k,) for k in range(1
 db.commit()
 ";
 
-/// SQLite on a database that the cgroup has no room for, by Python. With read-ahead, pages that nobody uses take room, and more of it
+/// SQLite on a database that the cgroup has no room for, by Python. Of the environment: seconds until the cache is full (`SQLITE_FILL`) and,
+/// with `WHAT_IF=long`, of watching (`SQLITE_SECONDS`): emulation is slow. With read-ahead, pages that nobody uses take room, and more of it
 /// the larger the cache is.
 pub fn what_if_of_sqlite(dir: &Path) {
     let python = |script: &str| {
@@ -80,22 +81,27 @@ pub fn what_if_of_sqlite(dir: &Path) {
         command.args(["-c", script]).arg(dir.join("db"));
         command
     };
-    if !python(MAKE).stderr(Stdio::null()).status().is_ok_and(|s| s.success()) {
-        println!("skipped: no Python with SQLite");
-        return;
-    }
+    // Where a guest has Python: tests/vm/python, and libsqlite3.
+    assert!(
+        python(MAKE).status().is_ok_and(|s| s.success()),
+        "needs Python with SQLite: apt-get install python3"
+    );
     let long = std::env::var("WHAT_IF").is_ok_and(|v| v == "long");
-    let (seconds, scales): (_, &[f64]) =
-        if long { (16.0, &[0.5, 0.75, 1.25, 1.5, 2.0]) } else { (6.0, &[0.5, 1.5]) };
+    let (seconds, scales): (_, &[f64]) = if long {
+        (setting("SQLITE_SECONDS", 16) as f64, &[0.5, 0.75, 1.25, 1.5, 2.0])
+    } else {
+        (6.0, &[0.5, 1.5])
+    };
+    let fill = setting("SQLITE_FILL", 5);
     let ask = |limit: u64, how: &str| {
         let group = Group::new(limit)?;
         drop_cache(&File::open(dir.join("db")).unwrap());
         let mut load = python(SQLITE);
-        let start = super::longest_start().unwrap_or(14.0);
+        let start = super::longest_start().unwrap_or(14.0) + fill as f64;
         let load = load.arg((seconds + start).to_string()).arg(group.procs()).arg(how);
         let mut load = load.spawn().unwrap();
         // Until the cache is full.
-        std::thread::sleep(Duration::from_secs(5));
+        std::thread::sleep(Duration::from_secs(fill));
         let what_if = asked(&group, seconds);
         load.kill().unwrap();
         load.wait().unwrap();
