@@ -5,27 +5,19 @@
 
 #include "thread.h"
 
-/* The running thread is about to be another. One that does so all the time keeps its row, and looks again at each event. */
-static __always_inline void end_or_keep(u64 task)
-{
-	if (changes_too_often())
-		mark_row(task);
-	else
-		end_row(task);
-}
-
 /*
  * `task` is about to get this name: by prctl or exec of its own or, through /proc/PID/comm, from another. Under the lock
- * of the name, so that what comes here last is what the thread will be called.
+ * of the name, so that what comes here last is what the thread will be called. One that renames itself all the time keeps its
+ * row for now, as if another had renamed it.
  */
 static __always_inline void on_rename(u64 task, const void *name)
 {
 	struct name given;
 
-	if (task == bpf_get_current_task()) {
+	if (task == bpf_get_current_task() && !changes_too_often()) {
 		if (names_given)
 			forget(&given_names, &task);
-		end_or_keep(task);
+		end_row(task);
 		return;
 	}
 	read_name((char *)&given, name);
@@ -54,8 +46,12 @@ static __always_inline void on_user(struct cred *new)
 {
 	struct row *row = own_row(false);
 
-	if (row && row->uid != BPF_CORE_READ(new, uid.val))
-		end_or_keep(bpf_get_current_task());
+	if (!row || row->uid == BPF_CORE_READ(new, uid.val))
+		return;
+	if (changes_too_often())
+		mark_row(bpf_get_current_task());
+	else
+		end_row(bpf_get_current_task());
 }
 
 static long mark_if_of(void *map, u64 *task, u32 *number, u32 *pid)

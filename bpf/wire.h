@@ -177,7 +177,8 @@ enum file_counter {
 enum file_state {
 	FILE_FREE, /* nobody has it */
 	FILE_LIVE, /* threads add to it */
-	FILE_ENDED, /* user space reads it once more and frees it */
+	FILE_ENDED, /* nobody finds it any more; what was under way may still be added */
+	FILE_CLOSED, /* nothing is added any more: user space reads it once more and frees it */
 };
 
 /* What one process did to one file. Its threads add to it atomically. */

@@ -1,8 +1,8 @@
 //! Rows of files, read where the kernel programs write them, as the rows of threads are ([`super::rows`]).
 //!
 //! A row whose process is gone looks like one that rests: when many rows are in use, those that rested longest are taken
-//! back. That takes two ticks: in the first nobody finds the row any more, in the second nobody can still be adding to it,
-//! and it is read for the last time.
+//! back. That takes three ticks: after the first nobody finds the row any more, and what was under way may still be added; after the
+//! second nobody begins to; at the third nobody can still be at it, and it is read for the last time.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,14 +28,15 @@ use crate::files::Named;
 use crate::sample::FileSample;
 use crate::sample::Followed;
 use crate::sample::Sparse;
+use crate::wire::FILE_CLOSED;
 use crate::wire::FILE_COUNTERS;
 use crate::wire::FILE_ENDED;
 use crate::wire::ROW_FREE;
 
 type Raw = types::file_row;
 
-/// From so many rows on, or an eighth of the table where that is more, those that rest are taken back. A row takes 300 bytes of ours, and its file's name: a good
-/// half of a megabyte is what a storm of short processes may leave behind.
+/// From so many rows on, or an eighth of the table where that is more, those that rest are taken back. A row takes 300 bytes of
+/// ours, and its file's name: a good half of a megabyte is what a storm of short processes may leave behind.
 const RESTING: usize = 2048;
 
 /// A thread that is counting is waited for so many times.
@@ -232,11 +233,12 @@ impl Files {
                 followed.files.extend(out.last().cloned());
             }
         }
-        if row.state == FILE_ENDED {
-            if known.ended {
-                return self.free(skel, n);
-            }
-            known.ended = true;
+        match (row.state, known.ended) {
+            (FILE_CLOSED, _) => return self.free(skel, n),
+            // SAFETY: the row is mapped, and ours to end.
+            (FILE_ENDED, true) => unsafe { (&raw mut (*self.row(n)).state).write_volatile(FILE_CLOSED) },
+            (FILE_ENDED, false) => known.ended = true,
+            _ => {}
         }
         Ok(())
     }
@@ -259,8 +261,7 @@ impl Files {
         }
     }
 
-    /// Once so many rows are in use, ends those that rested longest until it is half as
-    /// many: what is in use takes memory here, too, and what is free is there for those that read thousands of files between
+    /// Once so many rows are in use, ends those that rested longest until it is half as many: what is in use takes memory here, too, and what is free is there for those that read thousands of files between
     /// two ticks. Not a few at each tick, since all rows have to be looked at.
     fn take_back(&mut self, skel: &CachetopSkel<'_>) {
         let most = RESTING.min(self.all / 4).max(self.all / 8);
