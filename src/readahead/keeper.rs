@@ -88,7 +88,8 @@ impl Held {
         let said = |what: &str, e: io::Error| format!("cannot {what} {path}: {e}");
         let file = File::options().read(true).write(true).open(path).map_err(|e| said("open", e))?;
         // SAFETY: the descriptor is valid for the call.
-        if !locked && unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+        // Also where the other lock is held: one that has no place for that sees this one.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 && !locked {
             return Err(match io::Error::last_os_error() {
                 e if e.kind() == io::ErrorKind::WouldBlock => {
                     format!("{path} is held by somebody else, such as another --try")

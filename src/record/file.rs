@@ -207,7 +207,7 @@ impl Reader {
         if left < (HEAD + length) as u64 {
             return Ok(Found::Cut);
         }
-        if self.wasted.get() > 2 * self.length()? + LONGEST as u64 {
+        if self.wasted.get() > 2 * (at + left) + LONGEST as u64 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "it is damaged in too many places"));
         }
         let mut payload = vec![0; length];

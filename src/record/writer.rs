@@ -259,11 +259,11 @@ impl Writer {
             if sum <= bounds.size && old.is_none_or(|age| age <= bounds.age) {
                 break;
             }
-            sum -= length(path).min(sum);
             // By another one, or by ourselves: whatever it is called.
             if is_held(path) {
                 continue;
             }
+            sum -= length(path).min(sum);
             if let Err(e) = fs::remove_file(path) {
                 log::warn!("cannot remove {}: {e}", Foreign::from(path.as_path()));
             }

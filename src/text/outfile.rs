@@ -246,10 +246,8 @@ pub fn sudo() -> Option<(u32, u32)> {
 /// Whether sudo seems to have called us, and does not say for whom.
 #[must_use]
 pub fn sudo_is_unclear() -> bool {
-    let given = |key| std::env::var_os(key).is_some_and(|value| value != "0");
-    rustix::process::geteuid().is_root() && (given("SUDO_UID") || given("SUDO_GID")) && sudo().is_none() && {
-        std::env::var("SUDO_UID").as_deref() != Ok("0")
-    }
+    let given = std::env::var_os("SUDO_UID").is_some_and(|uid| uid != "0");
+    rustix::process::geteuid().is_root() && given && sudo().is_none()
 }
 
 /// Directory and name.

@@ -190,6 +190,14 @@ pub fn command_of_sudo(_: &Path) {
     command.env("SUDO_UID", "65534").env("SUDO_GID", "65534").env("SUDO_USER", "nobody");
     let (_, out, err) = output(&mut command);
     assert!(out.starts_with("0\n0\n"), "{out} {err}");
+    // Half of it, and nobody's number: neither is a reason to run it as root.
+    for (uid, gid) in [("65534", None), ("65534", Some("x")), ("4294967295", Some("4294967295"))] {
+        let mut command = shell("", line);
+        command.env("SUDO_UID", uid).env_remove("SUDO_GID");
+        gid.into_iter().for_each(|gid| _ = command.env("SUDO_GID", gid));
+        let (code, out, err) = output(&mut command);
+        assert!(code == Some(2) && out.is_empty() && err.contains("SUDO_UID and SUDO_GID"), "{out} {err}");
+    }
 }
 
 pub fn command_compared(dir: &Path) {
