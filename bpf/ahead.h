@@ -4,6 +4,7 @@
 #define CACHETOP_AHEAD_H
 
 #include "meta.h"
+#include "task.h"
 #include "window.h"
 
 /* page_cache_sync_ra and page_cache_async_ra: a read that has not found all its pages says how far it goes. */
@@ -23,6 +24,8 @@ static __always_inline void name_read(struct readahead_control *ractl, u64 count
 		directory_block_wanted(m, first);
 		return;
 	}
+	if (collapses())
+		return;
 	row = own_row(true);
 	t = row ? thread_of(row) : 0;
 	if (!t)

@@ -14,6 +14,7 @@
 
 #include "call.h"
 #include "entry.h"
+#include "task.h"
 
 enum { IORING_OP_READ_FIXED = 4, IORING_OP_READ = 22 };
 
@@ -23,7 +24,7 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 {
 	u64 pos, count, f, l;
 
-	if (e->kernel)
+	if (e->kernel && !is_khugepaged())
 		goto later;
 	switch (e->nr) {
 	case -1:

@@ -10,6 +10,7 @@
 
 #include "follow.h"
 #include "pages.h"
+#include "task.h"
 
 #define PF_KSWAPD 0x00020000
 #define PROC_MAGIC 0x9fa0
@@ -143,17 +144,6 @@ static __always_inline u64 owner_of_folio(void *folio)
 	return id_of_memory((void *)word);
 }
 
-/* The registers that the running thread entered the kernel with; null for a thread of the kernel's own. */
-static __always_inline struct pt_regs *entered_with(struct task_struct *task, u32 flags)
-{
-	if (flags & (PF_KTHREAD | PF_IO_WORKER) || BPF_CORE_READ(task, thread_info.status) & TS_COMPAT)
-		return 0;
-	/* From 5.15. Before, they are at the top of the stack, without padding. */
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
-		return (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	return (void *)((u64)BPF_CORE_READ(task, stack) + STACK_SIZE - bpf_core_type_size(struct pt_regs));
-}
-
 /* Whether a descriptor of the running thread is /proc/sys/vm/drop_caches. */
 static __always_inline bool is_drop_caches(struct task_struct *task, u32 fd)
 {
@@ -174,13 +164,6 @@ static __always_inline bool is_drop_caches(struct task_struct *task, u32 fd)
 		if (name[i] != wanted[i])
 			return false;
 	return true;
-}
-
-/* Whether it is madvise or process_madvise with this advice. */
-static __always_inline bool is_advice(struct pt_regs *regs, s64 nr, u32 advice)
-{
-	return (nr == NR_madvise && (u32)BPF_CORE_READ(regs, CALL_ARG2) == advice) ||
-	       (nr == NR_process_madvise && (u32)BPF_CORE_READ(regs, CALL_ARG3) == advice);
 }
 
 /* Why pages go that no reclaim takes. `nr` and the arguments are those of the system call, -1: there is none. */

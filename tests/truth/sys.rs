@@ -46,6 +46,23 @@ impl Map {
         Ok(Self { base, pages })
     }
 
+    /// A readable one that huge pages can be made of: at an address that one may have.
+    pub fn huge(file: &File, pages: usize) -> io::Result<Self> {
+        const HUGE: usize = 2 << 20;
+        let len = pages * page_size() as usize;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a fresh mapping chosen by the kernel, in which the file's then takes the place of a part; the rest stays, empty.
+        let base = unsafe {
+            let all = libc::mmap(ptr::null_mut(), len + HUGE, libc::PROT_NONE, flags, -1, 0);
+            if all == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            let at = all.byte_add(all.addr().next_multiple_of(HUGE) - all.addr());
+            libc::mmap(at, len, libc::PROT_READ, libc::MAP_SHARED | libc::MAP_FIXED, file.as_raw_fd(), 0)
+        };
+        if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { base, pages }) }
+    }
+
     /// Which pages are in the cache and up to date.
     pub fn resident(&self) -> Vec<bool> {
         let mut bits = vec![0u8; self.pages];

@@ -4,6 +4,7 @@ mod calls;
 mod direct;
 mod drops;
 mod faults;
+mod huge;
 mod latency;
 mod many;
 mod meta;
@@ -68,6 +69,7 @@ pub fn all() -> impl Iterator<Item = Scenario> {
         trees::LIST,
         remote::LIST,
         faults::LIST,
+        huge::LIST,
         windows::LIST,
         latency::LIST,
     ]

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* What the running task is doing, as far as its registers and the kernel's marks on it say. */
+#ifndef CACHETOP_TASK_H
+#define CACHETOP_TASK_H
+
+#include "core.h"
+
+#define MADV_COLLAPSE 25
+
+/* The registers that the running thread entered the kernel with; null for a thread of the kernel's own. */
+static __always_inline struct pt_regs *entered_with(struct task_struct *task, u32 flags)
+{
+	if (flags & (PF_KTHREAD | PF_IO_WORKER) || BPF_CORE_READ(task, thread_info.status) & TS_COMPAT)
+		return 0;
+	/* From 5.15. Before, they are at the top of the stack, without padding. */
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+		return (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	return (void *)((u64)BPF_CORE_READ(task, stack) + STACK_SIZE - bpf_core_type_size(struct pt_regs));
+}
+
+/* Whether it is madvise or process_madvise with this advice. */
+static __always_inline bool is_advice(struct pt_regs *regs, s64 nr, u32 advice)
+{
+	return (nr == NR_madvise && (u32)BPF_CORE_READ(regs, CALL_ARG2) == advice) ||
+	       (nr == NR_process_madvise && (u32)BPF_CORE_READ(regs, CALL_ARG3) == advice);
+}
+
+/* khugepaged, which has no system call to be known by. Only threads of the kernel are called what they are called for good. */
+static __always_inline bool is_khugepaged(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	u64 name[2] = {};
+
+	if (!(BPF_CORE_READ(task, flags) & PF_KTHREAD) || bpf_get_current_comm(name, sizeof(name)))
+		return false;
+	return name[0] == 0x676170656775686bULL /* "khugepag" */ && name[1] == 0x6465 /* "ed" */;
+}
+
+/*
+ * Whether the running task makes a huge page of one of a file that is mapped: what is missing of it is read ahead, as if for a
+ * read, but none will end.
+ */
+static __always_inline bool collapses(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct pt_regs *regs = entered_with(task, BPF_CORE_READ(task, flags));
+
+	if (!regs)
+		return is_khugepaged();
+	return is_advice(regs, (s64)BPF_CORE_READ(regs, CALL_NUMBER), MADV_COLLAPSE);
+}
+
+#endif
