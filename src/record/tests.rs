@@ -416,6 +416,19 @@ fn what_somebody_else_left_where_everybody_writes_is_not_replaced() {
 }
 
 #[test]
+fn a_ring_has_one_recorder() {
+    let dir = tempfile::tempdir().unwrap();
+    let bounds = Bounds { size: 1 << 20, age: Duration::from_secs(60) };
+    let ring = || Writer::ring(dir.path(), bounds, Duration::from_secs(1));
+    let first = ring().unwrap();
+    let why = ring().err().unwrap();
+    assert!(why.code == Code::Usage && why.message.contains("another one records there"), "{}", why.message);
+    assert_eq!(shards(dir.path()).unwrap().len(), 1);
+    drop(first);
+    ring().unwrap();
+}
+
+#[test]
 fn what_is_not_of_a_ring_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let others = ["2026112714-mine.record", "9999999999-x.record", "0000000001-20260101T000000Z.recor"];

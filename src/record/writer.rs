@@ -193,6 +193,11 @@ impl Writer {
         let failed =
             |e: io::Error| Failure::failed(format!("cannot record in {}: {e}", Foreign::from(directory)));
         outfile::make_directories(directory).map_err(failed)?;
+        if shards(directory).is_ok_and(|all| all.iter().any(|path| is_held(path))) {
+            let name = Foreign::from(directory);
+            return Err(Failure::usage(format!("{name} is being written: another one records there"))
+                .remedy("name another directory, or end the other one"));
+        }
         let out = create(&shard(directory)).map_err(failed)?;
         Ok(Self::new(Place::Ring { directory: directory.into(), bounds }, out, interval))
     }
