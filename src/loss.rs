@@ -199,6 +199,12 @@ pub fn reaches_further(told: &mut Option<Touches>, lost: &Lost) -> bool {
     further
 }
 
+/// At the end: what was lost over the whole run, unless as much was said already.
+#[must_use]
+pub fn over_all(lost: &Lost, said: u64) -> Option<String> {
+    (lost.total() > said).then(|| format!("warning: over the whole run, {}", sentence(lost)))
+}
+
 /// What was touched, in brackets; nothing where nothing was lost.
 #[must_use]
 pub fn reach(lost: &Lost) -> String {

@@ -131,8 +131,8 @@ fn warn(options: &Options, interval: &Interval, wake: Wake, run: Option<&Interva
 
 /// At the end, what was lost over the run, unless it was said just now.
 fn conclude(total: &Interval, last: &Interval, err: &mut dyn Write) {
-    if total.lost.total() > last.lost.total() {
-        let _ = writeln!(err, "cachestat: warning: over the whole run, {}", loss::sentence(&total.lost));
+    if let Some(text) = loss::over_all(&total.lost, last.lost.total()) {
+        let _ = writeln!(err, "cachestat: {text}");
     }
 }
 

@@ -180,6 +180,8 @@ struct Said {
     unkept: bool,
     unwritten: bool,
     lost: Option<crate::loss::Touches>,
+    /// Losses that there were when they were said.
+    losses: u64,
 }
 
 struct State<'a> {
@@ -198,8 +200,15 @@ struct State<'a> {
 impl State<'_> {
     fn tick(&mut self, engines: &mut Engines, wake: Wake) -> Result<(), Failure> {
         let mut sample = engines.sample()?;
+        let total = sample.lost.total();
         if crate::loss::reaches_further(&mut self.said.lost, &sample.lost) {
             say(&format!("warning: {}", crate::loss::sentence(&sample.lost)));
+            self.said.losses = total;
+        }
+        if let Some(text) =
+            crate::loss::over_all(&sample.lost, self.said.losses).filter(|_| wake != Wake::Deadline)
+        {
+            say(&text);
         }
         // Not while the sums are held: what is run then counts there, too. And before it is written, so that the mark is in it.
         let before = self.before.replace(sample.without_rows());

@@ -15,6 +15,7 @@ use crate::model::Row;
 use crate::pivot;
 use crate::pivot::By;
 use crate::pivot::Pivot;
+use crate::sample::Lost;
 use crate::sample::Source;
 use crate::text::output;
 use crate::top::layout::Beside;
@@ -71,7 +72,7 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
         keeper = keeper.without_totals();
     }
     let mut beat = Beat::new(wait.now(), settings.interval);
-    let mut told = None;
+    let (mut told, mut said, mut lost) = (None, 0, Lost::default());
     for done in 1.. {
         let wake = wait.until(beat.deadline()).map_err(anyhow::Error::from)?;
         if wake == Wake::Over {
@@ -85,7 +86,9 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
         if !output::offer(text.as_bytes(), out).map_err(|e| output::failure(&e))? {
             return Ok(());
         }
+        lost.add(&snapshot.system.lost);
         if loss::reaches_further(&mut told, &snapshot.system.lost) {
+            said += snapshot.system.lost.total();
             let _ = writeln!(err, "cachetop: warning: {}", loss::sentence_with_remedy(&snapshot.system.lost));
         }
         if let (Wake::Ended, Some(pid)) = (wake, options.chosen.pid) {
@@ -95,6 +98,9 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
             break;
         }
         beat.advance(wait.now());
+    }
+    if let Some(text) = loss::over_all(&lost, said) {
+        let _ = writeln!(err, "cachetop: {text}");
     }
     Ok(())
 }
