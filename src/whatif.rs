@@ -19,6 +19,7 @@ pub mod size;
 pub mod start;
 mod tiers;
 mod told;
+mod twins;
 mod view;
 
 pub use classic::Classic;
@@ -157,6 +158,11 @@ pub trait Policy {
 
     /// Whether a page had to go for another one: until then what was there before nobody knows.
     fn full(&self) -> bool;
+
+    /// Of the last touch, where two answers are known: 1 if only the second one found its page, -1 if only the first.
+    fn apart(&self) -> f64 {
+        0.0
+    }
 }
 
 #[cfg(test)]

@@ -75,6 +75,8 @@ pub struct Slice {
     pub misses: [[f64; GROUPS]; SCALES.len()],
     /// By scale: accesses of which that is unknown.
     pub unknown: [f64; SCALES.len()],
+    /// By scale, where the policy has two answers: how many accesses more one misses than the other.
+    pub apart: [f64; SCALES.len()],
     /// By scale: whether the cache was full at the end.
     pub full: Vec<bool>,
     /// The part of all pages that was followed at the end.
@@ -93,7 +95,8 @@ impl Slice {
         self.fetched = self.fetched.zip(next.fetched).map(|(a, b)| a.and(b));
         let misses = self.misses.iter_mut().flatten().zip(next.misses.iter().flatten());
         let unknown = self.unknown.iter_mut().zip(&next.unknown);
-        misses.chain(unknown).for_each(|(a, b)| *a += b);
+        let apart = self.apart.iter_mut().zip(&next.apart);
+        misses.chain(unknown).chain(apart).for_each(|(a, b)| *a += b);
         self.dropped += next.dropped;
         (self.full, self.rate) = (next.full, next.rate);
         self
@@ -166,8 +169,9 @@ fn point(slices: &[Slice], i: usize, size: Option<f64>) -> Option<(f64, f64)> {
     let spread = groups.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / (GROUPS - 1) as f64;
     // Nothing is left to chance where every page is followed.
     let sampling = 2.0 * (spread * GROUPS as f64 * (1.0 - rate)).sqrt();
-    // What is unknown may all have missed or all not: the middle is off by half of it at most.
-    Some(((ratio + unknown / 2.0).clamp(0.0, 1.0), sampling + unknown / 2.0))
+    let apart = slices.iter().map(|s| s.apart[i]).sum::<f64>().abs() / all;
+    // What is unknown may all have missed or all not: the middle is off by half of it at most, as it is between two answers.
+    Some(((ratio + unknown / 2.0).clamp(0.0, 1.0), sampling + (unknown + apart) / 2.0))
 }
 
 impl Curve {

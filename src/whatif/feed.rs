@@ -17,6 +17,7 @@ use super::curve::MUCH_UNUSED;
 use super::simulation::first_rate;
 use super::size::Size;
 use super::told::About;
+use super::twins::Twins;
 use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::kernel::Generations as Known;
@@ -86,6 +87,7 @@ impl Lru {
     fn policy(self, pages: usize, late: bool) -> Box<dyn Policy> {
         match self {
             Self::Lists => Box::new(Classic::new(pages, late)),
+            Self::Generations if late => Box::new(Twins::new(|| Generations::new(pages, late))),
             Self::Generations => Box::new(Generations::new(pages, late)),
             Self::Later => Box::new(Later::new(pages, false)),
             Self::Counting => Box::new(Later::new(pages, true)),

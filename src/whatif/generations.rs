@@ -27,14 +27,24 @@ const TIER: [usize; MOST_USES as usize + 1] = [0, 0, 1, 2, 2, 3];
 /// What is known of a page.
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
-    /// How often it was used, up to [`MOST_USES`].
+    /// How often it was used, up to [`MOST_USES`]; of one that was evicted, before that.
     uses: u8,
-    /// Used through a mapping since reclaim looked last.
-    young: bool,
-    /// It was read ahead, and nobody has used it yet.
-    ahead: bool,
-    /// It was evicted when the oldest generation was this, after so many uses.
-    gone: Option<(u16, u8)>,
+    flags: u8,
+    /// The oldest generation when it was evicted.
+    when: u16,
+}
+
+/// Used through a mapping since reclaim looked last.
+const YOUNG: u8 = 1;
+/// It was read ahead, and nobody has used it yet.
+const AHEAD: u8 = 2;
+/// It was evicted.
+const GONE: u8 = 4;
+
+impl State {
+    const fn is(self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
 }
 
 /// What is known of each page takes so many bytes.
@@ -100,6 +110,12 @@ impl Generations {
         }
     }
 
+    /// Evicted from the generation that is still the oldest.
+    fn has_just_gone(&self, page: u32) -> bool {
+        let state = self.pages[page as usize];
+        state.is(GONE) && state.when == self.oldest as u16
+    }
+
     /// Another reclaim begins.
     fn begin(&mut self) {
         self.taken = 0.0;
@@ -137,7 +153,7 @@ impl Generations {
             };
             let state = &mut self.pages[page as usize];
             let tier = TIER[usize::from(state.uses)];
-            if state.young {
+            if state.is(YOUNG) {
                 *state = State::default();
                 self.lists.put(page, Self::list(self.youngest));
             } else if tier > evictable || state.uses == MOST_USES {
@@ -145,7 +161,7 @@ impl Generations {
                 self.tiers.protected(tier);
                 self.lists.put_last(page, Self::list(self.oldest + 1));
             } else {
-                *state = State { gone: Some((self.oldest as u16, state.uses)), ..State::default() };
+                *state = State { uses: state.uses, flags: GONE, when: self.oldest as u16 };
                 self.tiers.evicted(tier);
                 self.lists.remove(page);
                 self.taken += self.each;
@@ -158,12 +174,11 @@ impl Generations {
 impl Policy for Generations {
     fn add(&mut self, page: u32, mapped: bool) {
         let mut uses = 0;
-        if let Some((when, then)) = self.pages[page as usize].gone {
-            if when == self.oldest as u16 {
-                self.tiers.refaulted(TIER[usize::from(then)]);
-                // It would have been protected for one use more: from now on it is (`WORKINGSET_RESTORE`).
-                uses = if then + 1 >= MOST_USES { MOST_USES } else { 0 };
-            }
+        if self.has_just_gone(page) {
+            let then = self.pages[page as usize].uses;
+            self.tiers.refaulted(TIER[usize::from(then)]);
+            // It would have been protected for one use more: from now on it is (`WORKINGSET_RESTORE`).
+            uses = if then + 1 >= MOST_USES { MOST_USES } else { 0 };
         }
         while self.lists.all() >= self.size {
             self.reclaim();
@@ -183,7 +198,7 @@ impl Policy for Generations {
     }
 
     fn young(&mut self, page: u32) {
-        self.pages[page as usize].young = true;
+        self.pages[page as usize].flags |= YOUNG;
     }
 
     fn has(&self, page: u32) -> bool {
@@ -191,11 +206,12 @@ impl Policy for Generations {
     }
 
     fn ahead(&self, page: u32) -> bool {
-        self.pages[page as usize].ahead
+        self.pages[page as usize].is(AHEAD)
     }
 
     fn set_ahead(&mut self, page: u32, ahead: bool) {
-        self.pages[page as usize].ahead = ahead;
+        let flags = &mut self.pages[page as usize].flags;
+        *flags = if ahead { *flags | AHEAD } else { *flags & !AHEAD };
     }
 
     fn remove(&mut self, page: u32) {
@@ -204,8 +220,7 @@ impl Policy for Generations {
     }
 
     fn remembers(&self, page: u32) -> bool {
-        let gone = self.pages[page as usize].gone;
-        self.lists.list(page).is_some() || gone.is_some_and(|(when, _)| when == self.oldest as u16)
+        self.lists.list(page).is_some() || self.has_just_gone(page)
     }
 
     fn resize(&mut self, pages: usize, each: f64) {

@@ -1,27 +1,35 @@
 //! Lists of pages, in as little memory as can be: a page is on one of them at most.
 
-const NOWHERE: u32 = u32::MAX;
+/// A page's number: there are fewer.
+type Number = u16;
+
+const NOWHERE: Number = Number::MAX;
 const NO_LIST: u8 = u8::MAX;
 
 #[derive(Debug, Clone, Copy)]
 struct Link {
-    towards_head: u32,
-    towards_tail: u32,
+    towards_head: Number,
+    towards_tail: Number,
 }
+
+/// What a page on a list takes here, bytes.
+#[cfg(test)]
+pub(super) const LINKS: usize = size_of::<Link>() + 1;
 
 /// `N` lists.
 #[derive(Debug)]
 pub(super) struct Lists<const N: usize> {
     links: Vec<Link>,
     on: Vec<u8>,
-    heads: [u32; N],
-    tails: [u32; N],
+    heads: [Number; N],
+    tails: [Number; N],
     lengths: [usize; N],
 }
 
 impl<const N: usize> Lists<N> {
-    /// For so many pages, on no list.
+    /// For so many pages, on no list: fewer than 65535.
     pub(super) fn new(pages: usize) -> Self {
+        assert!(pages <= usize::from(NOWHERE), "numbers of pages have 16 bits");
         Self {
             links: vec![Link { towards_head: NOWHERE, towards_tail: NOWHERE }; pages],
             on: vec![NO_LIST; pages],
@@ -46,7 +54,7 @@ impl<const N: usize> Lists<N> {
 
     /// The page that has been there longest.
     pub(super) fn tail(&self, list: usize) -> Option<u32> {
-        Some(self.tails[list]).filter(|page| *page != NOWHERE)
+        Some(self.tails[list]).filter(|page| *page != NOWHERE).map(u32::from)
     }
 
     /// Takes a page off its list.
@@ -55,11 +63,11 @@ impl<const N: usize> Lists<N> {
         let Link { towards_head, towards_tail } = self.links[page as usize];
         match towards_head {
             NOWHERE => self.heads[list] = towards_tail,
-            other => self.links[other as usize].towards_tail = towards_tail,
+            other => self.links[usize::from(other)].towards_tail = towards_tail,
         }
         match towards_tail {
             NOWHERE => self.tails[list] = towards_head,
-            other => self.links[other as usize].towards_head = towards_head,
+            other => self.links[usize::from(other)].towards_head = towards_head,
         }
         self.lengths[list] -= 1;
         self.on[page as usize] = NO_LIST;
@@ -71,10 +79,10 @@ impl<const N: usize> Lists<N> {
         let head = self.heads[list];
         self.links[page as usize] = Link { towards_head: NOWHERE, towards_tail: head };
         match head {
-            NOWHERE => self.tails[list] = page,
-            other => self.links[other as usize].towards_head = page,
+            NOWHERE => self.tails[list] = page as Number,
+            other => self.links[usize::from(other)].towards_head = page as Number,
         }
-        self.heads[list] = page;
+        self.heads[list] = page as Number;
         self.is_on(page, list);
     }
 
@@ -84,10 +92,10 @@ impl<const N: usize> Lists<N> {
         let tail = self.tails[list];
         self.links[page as usize] = Link { towards_head: tail, towards_tail: NOWHERE };
         match tail {
-            NOWHERE => self.heads[list] = page,
-            other => self.links[other as usize].towards_tail = page,
+            NOWHERE => self.heads[list] = page as Number,
+            other => self.links[usize::from(other)].towards_tail = page as Number,
         }
-        self.tails[list] = page;
+        self.tails[list] = page as Number;
         self.is_on(page, list);
     }
 

@@ -159,6 +159,9 @@ impl Simulation {
             // A fault that finds its page is no miss, whoever brought that in.
             let found = touch.kind == Kind::Fault && cache.policy.has(page);
             let there = cache.policy.touch(page, how);
+            if counts {
+                self.slice.apart[i] += cache.policy.apart() * weight;
+            }
             if there || found || !counts {
                 continue;
             }

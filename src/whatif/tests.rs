@@ -122,6 +122,40 @@ fn generations_are_as_in_the_kernel() {
     }
 }
 
+/// A scan that is a little shorter than what is kept, on generations as from 6.1 to 6.13: the kernel itself missed 0.197 to 0.260, 0.215 in the
+/// mean of seven runs with other random numbers, and so one simulation says 0.16 or 0.26. The mean of two is nearer, and says how
+/// far they are from each other.
+#[test]
+fn of_two_answers_the_mean_is_told() {
+    let stream = in_a_file(true, 500_000);
+    let judged = |policy: &mut dyn Policy, part: &[u32]| {
+        policy.resize(4370, 1.0);
+        let (mut misses, mut apart) = (0.0, 0.0_f64);
+        for (n, page) in part.iter().enumerate() {
+            let there = policy.touch(*page, Use::Marked);
+            if n >= part.len() / 2 {
+                misses += f64::from(u8::from(!there));
+                apart += policy.apart();
+            }
+        }
+        let judged = part.len() as f64 / 2.0;
+        (misses / judged, apart.abs() / judged)
+    };
+    let generations = || Generations::new(8192, true);
+    let (mut alone, mut both) = (Vec::new(), Vec::new());
+    for part in stream.windows(150_000).step_by(50_013) {
+        alone.push(judged(&mut generations(), part).0);
+        both.push(judged(&mut super::twins::Twins::new(generations), part));
+    }
+    let off = |of: &[f64]| of.iter().map(|ratio| (ratio - 0.215).abs()).fold(0.0, f64::max);
+    let means: Vec<f64> = both.iter().map(|(mean, _)| *mean).collect();
+    println!("{alone:?} {both:?}");
+    assert!(off(&alone) > 0.045 && off(&means) < 0.045, "{alone:?} {both:?}");
+    // Where they are of two minds, it is known.
+    let apart = both.iter().filter(|(_, apart)| *apart > 0.05).count();
+    assert!(apart >= both.len() / 2, "{both:?}");
+}
+
 /// A fault puts its page where mapped ones are, and a read of it later leaves it there.
 #[test]
 fn a_mapped_page_waits_for_no_list() {
@@ -261,7 +295,7 @@ fn simulate(rate: f64, size: usize, stream: &[u32]) -> Curve {
 fn simulate_of(rate: f64, size: usize, stream: &[u32], place: impl Fn(u32) -> u64) -> Curve {
     let mut simulation = Simulation::new(rate, classic);
     simulation.resize(|scale| Some(size as f64 * scale));
-    let mut now = Classic::new(1 << 16, false);
+    let mut now = Classic::new(65_535, false);
     now.resize(size, 1.0);
     for slice in stream.chunks(stream.len().div_ceil(32)) {
         let mut misses = 0;
@@ -350,10 +384,11 @@ fn too_many_touches_a_second_and_dropped_ones() {
 /// What one curve takes, as the guide says.
 #[test]
 fn a_curve_takes_no_more_than_four_mebibytes() {
-    let of_classic = 8 + 1 + 1 + 4;
-    let of_generations = 8 + 1 + super::generations::STATE.max(super::later::STATE);
+    let of_classic = super::lists::LINKS + 1 + 4;
+    let of_twins = 2 * (super::lists::LINKS + super::generations::STATE);
+    let of_later = super::lists::LINKS + super::later::STATE;
     let table = 8 + 4 + 2 * (4 + 1) + 3;
-    for each in [of_classic, of_generations] {
+    for each in [of_classic, of_twins, of_later] {
         let pages = (each * SCALES.len() + table) * ROOM as usize;
         assert!(pages + super::ahead::FIXED <= 4 << 20);
     }
