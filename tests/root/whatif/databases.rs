@@ -35,8 +35,12 @@ fn off(name: &str, what_if: &Value, limit: u64, scales: &[f64], ask: impl Fn(u64
         let point = curve.iter().find(|p| p["scale"] == *scale).unwrap();
         let [predicted, error] = ["miss_ratio", "error"]
             .map(|key| point[key].as_f64().unwrap_or_else(|| panic!("no figure: {point}")));
-        let truth = ask((limit as f64 * scale) as u64)["now"]["miss_ratio"].as_f64().unwrap();
-        println!("{name} x{scale}: predicted {predicted:.3} ± {error:.3}, was {truth:.3}");
+        let there = ask((limit as f64 * scale) as u64);
+        let truth = there["now"]["miss_ratio"].as_f64().unwrap();
+        println!(
+            "{name} x{scale}: predicted {predicted:.3} ± {error:.3}, was {truth:.3} ({} accesses)",
+            there["accesses"]
+        );
         let off = (predicted - truth).abs();
         (sum, worst) = (sum + off, worst.max(off));
     }
@@ -78,6 +82,7 @@ db.commit()
 pub fn what_if_of_sqlite(dir: &Path) {
     let python = |script: &str| {
         let mut command = Command::new("python3");
+        super::without_huge_pages(&mut command);
         command.args(["-c", script]).arg(dir.join("db"));
         command
     };
@@ -148,7 +153,7 @@ fn as_nobody(program: &Path, group: Option<&Group>) -> Command {
         None => "exec \"$@\"".into(),
     };
     let mut command = Command::new("sh");
-    command.args(["-c", &line, "sh", "setpriv", "--clear-groups"]);
+    super::without_huge_pages(&mut command).args(["-c", &line, "sh", "setpriv", "--clear-groups"]);
     command.args([format!("--reuid={USER}"), format!("--regid={USER}")]).arg(program);
     command.current_dir("/").stdout(Stdio::null()).stderr(Stdio::null());
     command
