@@ -24,14 +24,21 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 {
 	u64 pos, count, f, l;
 
-	if (e->kernel && !is_khugepaged())
+	if (e->kernel && collapses_for_others(bpf_get_current_task_btf()->flags)) {
+		count_collapsed(a, p);
+		return;
+	}
+	if (e->kernel)
 		goto later;
 	switch (e->nr) {
+	case NR_madvise:
+	case NR_process_madvise:
+		if ((u32)(e->nr == NR_madvise ? e->a2 : e->a3) == MADV_COLLAPSE)
+			goto nobodys;
+		/* fallthrough */
 	case -1:
 	case NR_readahead:
 	case NR_fadvise64:
-	case NR_madvise:
-	case NR_process_madvise:
 		count_prefetch(a, (u64)p->mapping, p->first, p->last, BITS, TOUCH_AHEAD);
 		return;
 	case NR_read:
@@ -76,9 +83,11 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 	case NR_compat:
 		goto later;
 	default:
-		COUNT(a, C_OTHER_FILLS, p->last - p->first + 1);
-		return;
+		goto nobodys;
 	}
+nobodys:
+	COUNT(a, C_OTHER_FILLS, p->last - p->first + 1);
+	return;
 later:
 	c->leftover_is_readahead = false;
 remember:

@@ -110,6 +110,18 @@ static __always_inline void count_prefetch(struct account *a, u64 mapping, u64 f
 		ledger_set(mapping, first, last, mode);
 }
 
+/*
+ * For a huge page, by a thread of the kernel: read ahead, and used through the mapping, where nobody sees it. So the ledger does
+ * not wait for its first use: it would be called wasted.
+ */
+static __always_inline void count_collapsed(struct account *a, struct added *p)
+{
+	u64 n = p->last - p->first + 1;
+
+	file_count(file_before(a->row, (u64)p->mapping), FC_PREFETCHED, n);
+	COUNT(a, C_PREFETCHED, n);
+}
+
 /* Splits an addition at a request: what lies in [first, last] is left in *in_first, *in_last; returns how much. */
 static __always_inline u64 split_added(struct account *a, struct added *p, u64 first, u64 last, u64 *in_first,
 				       u64 *in_last, enum ledger_mode mode)

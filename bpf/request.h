@@ -12,6 +12,22 @@
 #include "ahead.h"
 #include "read.h"
 
+/* By nobody's request: read-ahead, or what is no reading at all. */
+static __always_inline void added_alone(struct account *a, struct thread *t, struct added *p,
+					enum ledger_mode mode)
+{
+	bool ahead = t && t->window.mapping == (u64)p->mapping && p->first >= t->window.first &&
+		     p->first <= t->window.last;
+	enum collapse collapse = ahead ? collapses() : COLLAPSE_BY_ADVICE;
+
+	if (collapse == NO_COLLAPSE)
+		count_prefetch(a, (u64)p->mapping, p->first, p->last, mode, TOUCH_AHEAD);
+	else if (collapse == COLLAPSE_BY_KERNEL)
+		count_collapsed(a, p);
+	else
+		COUNT(a, C_OTHER_FILLS, p->last - p->first + 1);
+}
+
 /* mm_filemap_add_to_page_cache: told apart by the request that the thread is in. */
 static __always_inline void on_add(void *folio, u32 order, enum folio_from from, enum ledger_mode mode)
 {
@@ -34,11 +50,7 @@ static __always_inline void on_add(void *folio, u32 order, enum folio_from from,
 		return;
 	}
 	if (!f) {
-		if (t && t->window.mapping == (u64)p.mapping && p.first >= t->window.first &&
-		    p.first <= t->window.last)
-			count_prefetch(&a, (u64)p.mapping, p.first, p.last, mode, TOUCH_AHEAD);
-		else
-			COUNT(&a, C_OTHER_FILLS, p.last - p.first + 1);
+		added_alone(&a, t, &p, mode);
 		return;
 	}
 	if (f->kind == F_FAULT) {

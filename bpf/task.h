@@ -25,29 +25,37 @@ static __always_inline bool is_advice(struct pt_regs *regs, s64 nr, u32 advice)
 	       (nr == NR_process_madvise && (u32)BPF_CORE_READ(regs, CALL_ARG3) == advice);
 }
 
-/* khugepaged, which has no system call to be known by. Only threads of the kernel are called what they are called for good. */
-static __always_inline bool is_khugepaged(void)
+/*
+ * Whether a thread of the kernel is one that makes huge pages of what others have mapped: khugepaged, and DAMON's. Only threads of the
+ * kernel are called what they are called for good.
+ */
+static __always_inline bool collapses_for_others(u32 flags)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
 	u64 name[2] = {};
 
-	if (!(BPF_CORE_READ(task, flags) & PF_KTHREAD) || bpf_get_current_comm(name, sizeof(name)))
+	if (!(flags & PF_KTHREAD) || bpf_get_current_comm(name, sizeof(name)))
 		return false;
-	return name[0] == 0x676170656775686bULL /* "khugepag" */ && name[1] == 0x6465 /* "ed" */;
+	return (name[0] == 0x676170656775686bULL /* "khugepag" */ && name[1] == 0x6465 /* "ed" */) ||
+	       name[0] << 8 == 0x646e6f6d61646b00ULL /* "kdamond" */;
 }
 
-/*
- * Whether the running task makes a huge page of one of a file that is mapped: what is missing of it is read ahead, as if for a
- * read, but none will end.
- */
-static __always_inline bool collapses(void)
+/* Whether the running task makes a huge page of what is mapped of a file: what is missing is read in, as if for a read that ends. */
+enum collapse {
+	NO_COLLAPSE,
+	COLLAPSE_BY_KERNEL,
+	COLLAPSE_BY_ADVICE,
+};
+
+static __always_inline enum collapse collapses(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	struct pt_regs *regs = entered_with(task, BPF_CORE_READ(task, flags));
+	u32 flags = BPF_CORE_READ(task, flags);
+	struct pt_regs *regs = entered_with(task, flags);
 
 	if (!regs)
-		return is_khugepaged();
-	return is_advice(regs, (s64)BPF_CORE_READ(regs, CALL_NUMBER), MADV_COLLAPSE);
+		return collapses_for_others(flags) ? COLLAPSE_BY_KERNEL : NO_COLLAPSE;
+	return is_advice(regs, (s64)BPF_CORE_READ(regs, CALL_NUMBER), MADV_COLLAPSE) ? COLLAPSE_BY_ADVICE
+										     : NO_COLLAPSE;
 }
 
 #endif

@@ -298,6 +298,7 @@ pub fn run(args: &Args, dirs: &[(Fs, PathBuf)], tally: &mut Tally) -> Result<()>
         return Ok(());
     }
     let Some((_, dir)) = ext4 else {
+        ensure!(args.only.is_empty(), "blame needs a directory on ext4");
         println!("blame: not run, for there is no directory on ext4");
         return Ok(());
     };

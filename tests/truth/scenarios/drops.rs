@@ -76,7 +76,7 @@ fn unlink(c: &mut Ctx) -> Result<Expect> {
 }
 
 /// Drops everything, as often as it takes.
-fn drop_all(o: &mut Oracle, file: &File) -> Result<()> {
+pub fn drop_all(o: &mut Oracle, file: &File) -> Result<()> {
     for _ in 0..100 {
         o.aside(|| sys::advise(file, 0, 0, libc::POSIX_FADV_DONTNEED))?;
         if o.cached() == 0 {

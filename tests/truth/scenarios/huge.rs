@@ -1,4 +1,4 @@
-//! Huge pages that the kernel makes of a file that is mapped (7.x): what is missing of it is read in, for nobody.
+//! Huge pages that the kernel makes of a file that is mapped (7.2): what is missing of it is read in, for nobody.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -11,7 +11,9 @@ use anyhow::Result;
 use anyhow::ensure;
 use cachetop::figures::Figure;
 
+use super::drops::drop_all;
 use super::*;
+use crate::child::NotHere;
 use crate::sys;
 
 pub const LIST: &[Scenario] = &[
@@ -29,13 +31,14 @@ pub const LIST: &[Scenario] = &[
 /// Pages of the file: two huge ones.
 const PAGES: u64 = 1024;
 const COLLAPSE: i32 = 25;
+const HUGE: &str = "/sys/kernel/mm/transparent_hugepage";
 
 /// khugepaged looks more often than every ten seconds, as long as this lives.
 struct Often(PathBuf, String);
 
 impl Often {
     fn new() -> Result<Self> {
-        let path = PathBuf::from("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs");
+        let path = PathBuf::from(HUGE).join("khugepaged/scan_sleep_millisecs");
         let before = fs::read_to_string(&path)?;
         fs::write(&path, "100")?;
         Ok(Self(path, before))
@@ -61,8 +64,11 @@ fn collapse(map: &sys::Map) -> io::Result<()> {
     done
 }
 
-/// Pages that nobody asked for come as if read ahead; the first use of each is one of read-ahead.
+/// Pages that come so are neither missed nor read ahead by the process: it finds them.
 fn collapsed(c: &mut Ctx, by_khugepaged: bool) -> Result<Expect> {
+    if by_khugepaged && !fs::read_to_string(format!("{HUGE}/enabled"))?.contains("[always]") {
+        return Err(NotHere("huge pages are not made of everything".into()).into());
+    }
     let other = c.file("g", PAGES * PAGE)?;
     refused("MADV_COLLAPSE of a file", collapse(&sys::Map::huge(&other, PAGES as usize)?))?;
     let (file, mut o) = cold(c, PAGES * PAGE)?;
@@ -84,14 +90,19 @@ fn collapsed(c: &mut Ctx, by_khugepaged: bool) -> Result<Expect> {
     } else {
         o.aside(|| collapse(&map))?;
     }
-    ensure!(o.tally.ahead == PAGES - PAGES / 64, "the oracle itself: {:?}", o.tally);
+    let came = PAGES - PAGES / 64;
+    ensure!(o.tally.ahead == came, "the oracle itself: {:?}", o.tally);
     for pos in (0..PAGES * PAGE).step_by(60 * KIB as usize) {
         o.read(pos, || file.read_at(&mut buf, pos))?;
     }
     let mut e = o.expect();
-    if by_khugepaged {
-        // It is another process that reads ahead.
-        e.exact(Figure::ReadAheadPages, 0).exact(Figure::Fills, PAGES / 64);
-    }
+    e.exact(Figure::Hits, o.tally.hits + came)
+        .exact(Figure::ReadAheadHits, 0)
+        .exact(Figure::ReadAheadPages, 0);
+    // Reading has not brought them in; khugepaged is another process.
+    e.exact(Figure::Fills, PAGES - came);
+    drop(map);
+    drop_all(&mut o, &file)?;
+    e.exact(Figure::Removed, PAGES).exact(Figure::ReadAheadWasted, 0);
     Ok(e)
 }
