@@ -29,6 +29,7 @@ use crate::privilege;
 use crate::privilege::Role;
 use crate::record::moments::Moments;
 use crate::record::writer::Writer;
+use crate::record::writer::has_no_recorder;
 use crate::sample::Sample;
 use crate::sample::Source;
 use crate::text::foreign;
@@ -53,6 +54,9 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     if let Some(directory) = options.textfile.as_deref().filter(|d| !d.is_dir()) {
         return Err(Failure::usage(format!("{} is no directory", Foreign::from(directory)))
             .remedy("name the directory of node_exporter's '--collector.textfile.directory'"));
+    }
+    if let Some((directory, _)) = options.record.as_ref().filter(|_| !options.counting.explain) {
+        has_no_recorder(directory)?;
     }
     let since = jiff::Timestamp::now();
     // What a moment is to show must be counted before it comes.

@@ -135,13 +135,25 @@ fn replaceable(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether somebody is writing a recording: who does holds its file.
+/// Whether somebody is writing a recording: who does holds its file. Who only asks holds nobody else off.
 fn is_held(path: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     rustix::fs::open(path, flags, Mode::empty()).is_ok_and(|file| {
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
-            == Err(rustix::io::Errno::WOULDBLOCK)
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
     })
+}
+
+/// A ring that nobody records in: the files of two, in turn, are no recording.
+///
+/// # Errors
+/// When somebody does.
+pub fn has_no_recorder(directory: &Path) -> Result<(), Failure> {
+    if shards(directory).is_ok_and(|all| all.iter().any(|path| is_held(path))) {
+        let name = Foreign::from(directory);
+        return Err(Failure::usage(format!("{name} is being written: another one records there"))
+            .remedy("name another directory, or end the other one"));
+    }
+    Ok(())
 }
 
 /// A file that nobody else made, in the place of what was there.
@@ -193,11 +205,7 @@ impl Writer {
         let failed =
             |e: io::Error| Failure::failed(format!("cannot record in {}: {e}", Foreign::from(directory)));
         outfile::make_directories(directory).map_err(failed)?;
-        if shards(directory).is_ok_and(|all| all.iter().any(|path| is_held(path))) {
-            let name = Foreign::from(directory);
-            return Err(Failure::usage(format!("{name} is being written: another one records there"))
-                .remedy("name another directory, or end the other one"));
-        }
+        has_no_recorder(directory)?;
         let out = create(&shard(directory)).map_err(failed)?;
         Ok(Self::new(Place::Ring { directory: directory.into(), bounds }, out, interval))
     }
