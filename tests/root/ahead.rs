@@ -38,6 +38,19 @@ const PATTERNS: &[(&str, u64)] = &[
     ("sendfile", 512),
 ];
 
+/// Those that are run with each advice, too.
+const ADVISED: [(&str, u64); 5] =
+    [("sequential", 64), ("strided", 64), ("random_small", 64), ("fourteenth", 4096), ("pieces", 64)];
+
+/// What is fetched of a file that is not cached, with this advice and as much read-ahead as it is set to.
+fn fetched_with(advice: &str, pattern: &str, path: &Path) -> u64 {
+    drop_cache(&File::open(path).unwrap());
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let status = command.args(["--ahead", pattern]).arg(path).env("ADVICE", advice).status().unwrap();
+    assert!(status.success());
+    resident(&File::open(path).unwrap())
+}
+
 /// Reads a file in one of the ways.
 pub fn read(words: &[String]) {
     let [pattern, path] = words else { panic!("PATTERN FILE: {words:?}") };
@@ -45,6 +58,11 @@ pub fn read(words: &[String]) {
     let page = page_size();
     let pages = file.metadata().unwrap().len() / page;
     let mut buffer = vec![0; 1 << 20];
+    match std::env::var("ADVICE").as_deref() {
+        Ok("random") => advise(&file, libc::POSIX_FADV_RANDOM),
+        Ok("sequential") => advise(&file, libc::POSIX_FADV_SEQUENTIAL),
+        _ => {}
+    }
     let mut at = |page_number: u64, many: u64| {
         let length = usize::try_from(many * page).unwrap();
         file.read_at(&mut buffer[..length], page_number * page).unwrap();
@@ -152,6 +170,12 @@ pub fn read_ahead_is_predicted(dir: &Path) {
             let (said, waited) = (waits(&trial["predicted"]["as_it_was"]), waits(&trial["counted"][0]));
             println!("     {pattern:<16} waits: predicted {said}, counted {waited}");
             assert!(said.abs_diff(waited) * 10 <= waited.max(100), "{trial:#}");
+        }
+        for advice in ["random", "sequential"].into_iter().filter(|_| ADVISED.contains(&(*pattern, *kb))) {
+            let said = file["predicted"][advice]["fetched"].as_u64().unwrap();
+            let there = fetched_with(advice, pattern, &path);
+            println!("     {pattern:<16} {advice}: predicted {said}, fetched {there}");
+            assert!(said.abs_diff(there) * 10 <= there, "{pattern}, {advice}: {file:#}");
         }
         assert_eq!(trial["doubts"].as_array().unwrap().len(), 0, "{pattern}: {trial:#}");
         assert!(trial["missed_by"].as_f64().unwrap() <= 0.1 && trial["devices"][0]["restored"] == true);
