@@ -27,9 +27,6 @@ use crate::kernel::generations;
 /// How old the statistics of a cgroup are that the kernel goes by. It gathers them every two seconds, and before if somebody
 /// asks; this is what comes nearest to measurements.
 const FLUSH: Duration = Duration::from_secs(1);
-/// Uses of each cached page from which on generations up to 6.13 are known well enough: of a database 5 were off by 0.075
-/// at worst, 20 by 0.033.
-const ENOUGH_USES: f64 = 10.0;
 /// Touches that are simulated between two looks at the clock.
 const SOME: usize = 256;
 /// What a simulation may take of the processor in any case, before fewer pages are followed.
@@ -218,13 +215,6 @@ impl Feed {
         self.simulation.end_slice(accesses(total));
     }
 
-    /// Accesses for each page that is cached, where the history that decides is longer than that.
-    fn too_few_uses(&self, accesses: Option<u64>) -> Option<f64> {
-        let pages = self.size.as_ref().map(|size| size.cached as f64 / page_size()).filter(|n| *n >= 1.0)?;
-        let uses = accesses? as f64 / pages;
-        (self.lru == Lru::Generations && uses < ENOUGH_USES).then_some(uses)
-    }
-
     /// What was not seen, in words.
     pub(crate) fn notes(&self, functions: bool) -> Vec<String> {
         let before = self.before.unwrap_or_default();
@@ -253,12 +243,6 @@ impl Feed {
                 unused * 100.0
             ));
         }
-        if let Some(uses) = self.too_few_uses(curve.accesses) {
-            notes.push(format!(
-                "{uses:.1} uses for each page that is cached: what these generations keep was used often long before; with \
-                 fewer than {ENOUGH_USES:.0} it has not been seen, so watch longer"
-            ));
-        }
         let about = About {
             group: self.group.as_deref(),
             size: self.size.as_ref(),
@@ -266,6 +250,7 @@ impl Feed {
             waited,
             policy: self.lru.words(),
             limit_changed: self.limit_changed,
+            long_history: self.lru == Lru::Generations,
             notes,
         };
         Prediction::new(&curve, about)

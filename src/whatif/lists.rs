@@ -27,7 +27,7 @@ pub(super) struct Lists<const N: usize> {
 }
 
 impl<const N: usize> Lists<N> {
-    /// For so many pages, on no list: fewer than 65535.
+    /// For so many pages, on no list: 65535 at most.
     pub(super) fn new(pages: usize) -> Self {
         assert!(pages <= usize::from(NOWHERE), "numbers of pages have 16 bits");
         Self {

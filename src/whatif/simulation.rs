@@ -16,7 +16,7 @@ use super::pages::beside;
 use super::pages::group;
 use super::pages::is_chosen;
 
-/// Pages that are followed at most: with what seven sizes know of each, 3.1 MiB.
+/// Pages that are followed at most: with what seven sizes know of each, 3 MiB at most.
 pub const ROOM: u32 = 24576;
 /// Pages that the cache of now should have, of those that are followed: the largest has four times as many.
 const WANTED: f64 = 4096.0;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod ahead;
+mod lru;
 
 use super::curve::MODEL_ERROR;
 use super::simulation::ROOM;
@@ -204,7 +205,10 @@ fn what_came_by_faults_is_told_from_reads() {
 
 /// What the load of the test against re-runs reads (tests/root/whatif.rs).
 fn in_a_file(mix: bool, accesses: usize) -> Vec<u32> {
-    let pages = 8192_u32;
+    in_a_file_of(8192, mix, accesses)
+}
+
+fn in_a_file_of(pages: u32, mix: bool, accesses: usize) -> Vec<u32> {
     let mut sum = 0.0;
     let each = |rank| {
         sum += f64::from(rank).powf(-0.9);

@@ -148,7 +148,8 @@ mod tests {
     fn shown(curve: &Curve, size: Option<&Size>, waited: Option<u64>) -> Prediction {
         let group = size.map(|_| "/x\x1b[2J");
         let (policy, limit_changed, notes) = ("lists", false, Vec::new());
-        let about = About { group, size, seconds: 10.0004, waited, policy, limit_changed, notes };
+        let (seconds, long_history) = (10.0004, false);
+        let about = About { group, size, seconds, waited, policy, limit_changed, long_history, notes };
         Prediction::new(curve, about)
     }
 

@@ -253,7 +253,7 @@ pub fn what_if(dir: &Path) {
     };
     let modes = std::env::var("WHAT_IF_LOADS").unwrap_or_else(|_| modes.into());
     let start = longest_start().unwrap_or(start);
-    let (mut sum, mut count, mut worst) = (0.0, 0.0, 0.0_f64);
+    let (mut sum, mut count, mut worst, mut beyond) = (0.0, 0.0, 0.0_f64, 0);
     let mut out = std::io::stdout();
     for mode in modes.split(',') {
         let Some(points) = compare(mode, &file, seconds, start, scales) else {
@@ -264,8 +264,11 @@ pub fn what_if(dir: &Path) {
             let off = (predicted - truth).abs();
             writeln!(out, "{mode} x{scale}: predicted {predicted:.3} ± {error:.3}, was {truth:.3}").unwrap();
             (sum, count, worst) = (sum + off, count + 1.0, worst.max(off));
+            beyond += i32::from(off > error);
         }
     }
+    // It is twice a standard error, and more.
+    assert!(f64::from(beyond) <= count / 20.0, "{beyond} of {count} beyond the stated error");
     assert!(sum / count <= 0.02 && worst <= 0.05, "mean error {}, worst {worst}", sum / count);
 }
 
