@@ -138,6 +138,11 @@ pub trait Policy {
     /// Whether the page is there.
     fn has(&self, page: u32) -> bool;
 
+    /// How much of the page is there: where two answers are known, a half if it is in one of them.
+    fn share(&self, page: u32) -> f64 {
+        f64::from(u8::from(self.has(page)))
+    }
+
     /// Whether the page is there, and nobody has used it since it was read ahead.
     fn ahead(&self, page: u32) -> bool;
 

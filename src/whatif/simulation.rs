@@ -111,8 +111,8 @@ impl Simulation {
     #[must_use]
     pub fn held(&self) -> f64 {
         let Some(now) = self.caches.iter().find(|c| c.scale == 1.0) else { return 0.0 };
-        let held = self.mapped.iter().zip(0..).filter(|(mapped, page)| **mapped && now.policy.has(*page));
-        held.count() as f64 / self.rate
+        let held = self.mapped.iter().zip(0..).filter(|(mapped, _)| **mapped);
+        held.map(|(_, page)| now.policy.share(page)).sum::<f64>() / self.rate
     }
 
     /// The kernel has gathered its statistics.
@@ -217,7 +217,7 @@ impl Simulation {
                 return;
             };
             let known = self.pages.find(other);
-            if known.is_some_and(|n| self.caches[i].policy.has(n)) {
+            if known.is_some_and(|n| self.caches[i].policy.share(n) >= 1.0) {
                 continue;
             }
             if self.caches[i].relative == 1.0 {

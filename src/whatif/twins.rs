@@ -65,6 +65,10 @@ impl<P: Policy> Policy for Twins<P> {
         self.both[self.whose].has(page)
     }
 
+    fn share(&self, page: u32) -> f64 {
+        self.both.iter().map(|policy| policy.share(page)).sum::<f64>() / 2.0
+    }
+
     fn ahead(&self, page: u32) -> bool {
         self.both[self.whose].ahead(page)
     }
