@@ -12,7 +12,10 @@
 #include "ahead.h"
 #include "read.h"
 
-/* By nobody's request: read-ahead, or what is no reading at all. */
+/*
+ * By nobody's request: read-ahead, or what is no reading at all, as what is brought in outside of a window is none, nor what
+ * somebody has had collapsed.
+ */
 static __always_inline void added_alone(struct account *a, struct thread *t, struct added *p,
 					enum ledger_mode mode)
 {

@@ -276,6 +276,15 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_said_by_the_end_is_said_then() {
+        let lost = Lost { by_reason: vec![("recursion".into(), 2), ("files_full".into(), 1)] };
+        let text = over_all(&lost, 2).unwrap_or_default();
+        assert!(text.starts_with("warning: over the whole run, 3 events"), "{text}");
+        assert_eq!(over_all(&lost, 3), None);
+        assert_eq!(over_all(&Lost::default(), 0), None);
+    }
+
+    #[test]
     fn what_reaches_further_is_told_again() {
         let lost = |why: &'static str, n| Lost { by_reason: [(why.into(), n)].into_iter().collect() };
         let mut told = None;
