@@ -46,7 +46,7 @@ pub enum Kind {
     Read,
     /// A mapping of it was used for the first time, or anew.
     Fault,
-    /// It was made dirty.
+    /// It was made dirty. The kernel does not mark a page for that.
     Write,
     /// It was taken out of the cache, not for want of memory.
     Gone,
@@ -93,6 +93,8 @@ pub enum Use {
     Marked,
     /// By a call that goes on where the last one ended, inside the page: not marked again.
     Unmarked,
+    /// By a call that writes: it is not marked, and what comes for it is not what the cache has missed.
+    Written,
     /// Through a mapping: the processor's bit in the page table, which is looked at when memory is short.
     Mapped,
 }
@@ -103,13 +105,14 @@ pub trait Policy {
     fn touch(&mut self, page: u32, how: Use) -> bool {
         let there = self.has(page);
         if !there {
-            self.add(page, how == Use::Mapped);
+            self.add(page, how);
         }
         let ahead = self.ahead(page);
         self.set_ahead(page, false);
         match how {
             Use::Mapped => self.young(page),
             // What is new is marked by whoever brought it in.
+            Use::Written => {}
             Use::Unmarked if there => {}
             Use::Marked | Use::Unmarked => self.mark(page),
         }
@@ -120,14 +123,14 @@ pub trait Policy {
     fn bring(&mut self, page: u32) -> bool {
         let absent = !self.has(page);
         if absent {
-            self.add(page, false);
+            self.add(page, Use::Unmarked);
             self.set_ahead(page, true);
         }
         absent
     }
 
-    /// A page comes that is not there, through a mapping or not; others go for it.
-    fn add(&mut self, page: u32, mapped: bool);
+    /// A page comes that is not there, for such a use; others go for it.
+    fn add(&mut self, page: u32, how: Use);
 
     /// A page that is there is used, and the kernel marks it.
     fn mark(&mut self, page: u32);

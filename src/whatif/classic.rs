@@ -1,6 +1,7 @@
 //! The active and the inactive list, and the refault distance: `mm/swap.c`, `mm/vmscan.c`, `mm/workingset.c`.
 
 use super::Policy;
+use super::Use;
 use super::lists::Lists;
 
 const INACTIVE: usize = 0;
@@ -153,10 +154,10 @@ impl Classic {
 }
 
 impl Policy for Classic {
-    fn add(&mut self, page: u32, _mapped: bool) {
+    fn add(&mut self, page: u32, how: Use) {
         // `workingset_refault`: it would have stayed, had the active pages been fewer.
         let distance = self.age.wrapping_sub(self.gone[page as usize]) as usize;
-        let back = self.is(page, SHADOW) && distance <= self.lengths()[ACTIVE];
+        let back = how != Use::Written && self.is(page, SHADOW) && distance <= self.lengths()[ACTIVE];
         while self.lists.all() >= self.size {
             self.reclaim();
         }

@@ -5,6 +5,7 @@
 //! tiers go on to the next one where pages of these tiers came back more often than those used once.
 
 use super::Policy;
+use super::Use;
 use super::lists::Lists;
 use super::tiers::Tiers;
 
@@ -172,9 +173,9 @@ impl Generations {
 }
 
 impl Policy for Generations {
-    fn add(&mut self, page: u32, mapped: bool) {
+    fn add(&mut self, page: u32, how: Use) {
         let mut uses = 0;
-        if self.has_just_gone(page) {
+        if how != Use::Written && self.has_just_gone(page) {
             let then = self.pages[page as usize].uses;
             self.tiers.refaulted(TIER[usize::from(then)]);
             // It would have been protected for one use more: from now on it is (`WORKINGSET_RESTORE`).
@@ -184,7 +185,7 @@ impl Policy for Generations {
             self.reclaim();
         }
         self.pages[page as usize] = State { uses, ..State::default() };
-        let to = match mapped {
+        let to = match how == Use::Mapped {
             true => self.youngest,
             false if self.oldest + FEWEST >= self.youngest => self.oldest,
             false => self.oldest + 1,
@@ -249,7 +250,7 @@ mod tests {
         let mut next = 0..8 * u32::try_from(size).unwrap_or(0);
         let mut step = |all: &mut Generations| {
             let page = next.next().unwrap();
-            all.add(page, false);
+            all.add(page, Use::Marked);
             (0..page % 2 * u32::from(MOST_USES)).for_each(|_| all.mark(page));
         };
         while all.lists.all() < size {

@@ -10,6 +10,7 @@
 //! second oldest generation: so the oldest becomes empty, and there are new ones, which decides what is forgotten when.
 
 use super::Policy;
+use super::Use;
 use super::lists::Lists;
 use super::tiers::BATCH;
 use super::tiers::TIERS;
@@ -253,11 +254,12 @@ impl Later {
 }
 
 impl Policy for Later {
-    fn add(&mut self, page: u32, mapped: bool) {
+    fn add(&mut self, page: u32, how: Use) {
         let before = self.pages[page as usize];
+        let mapped = how == Use::Mapped;
         // `lru_gen_test_recent`
-        let recent =
-            before.gone.is_some_and(|then| (self.youngest as u16).wrapping_sub(then) < GENERATIONS as u16);
+        let recent = how != Use::Written
+            && before.gone.is_some_and(|then| (self.youngest as u16).wrapping_sub(then) < GENERATIONS as u16);
         if recent {
             self.tiers.refaulted(State { uses: before.uses.max(1), ..before }.tier());
         }
@@ -266,7 +268,7 @@ impl Policy for Later {
         }
         let working = recent && before.working;
         self.waiting = (self.waiting + 1) % TOGETHER;
-        let fresh = self.counts && !mapped && self.waiting != 0;
+        let fresh = self.counts && !mapped && how != Use::Written && self.waiting != 0;
         self.pages[page as usize] = State { working, fresh, ..State::default() };
         self.lists.put(page, Self::list(self.comes_to(working, mapped)));
     }

@@ -238,6 +238,9 @@ impl Simulation {
 
     /// A call that goes on inside the page where the thread's last one ended does not mark it again.
     fn how(&mut self, touch: &Touch) -> Use {
+        if touch.kind == Kind::Write {
+            return Use::Written;
+        }
         let last = &mut self.last[touch.tid as usize % THREADS];
         let same = *last == (touch.tid, touch.page);
         *last = (touch.tid, touch.page);

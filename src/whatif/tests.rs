@@ -4,6 +4,7 @@
 
 mod ahead;
 mod lru;
+mod writes;
 
 use super::curve::MODEL_ERROR;
 use super::simulation::ROOM;

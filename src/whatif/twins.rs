@@ -49,8 +49,8 @@ impl<P: Policy> Policy for Twins<P> {
         self.both.each_mut().map(|policy| policy.bring(page))[self.whose]
     }
 
-    fn add(&mut self, page: u32, mapped: bool) {
-        self.both.iter_mut().for_each(|policy| policy.add(page, mapped));
+    fn add(&mut self, page: u32, how: Use) {
+        self.both.iter_mut().for_each(|policy| policy.add(page, how));
     }
 
     fn mark(&mut self, page: u32) {

@@ -104,7 +104,8 @@ impl Prediction {
 
     /// The question that was asked, answered for twice and for half of what there is; `None` where the answer would contradict
     /// what was counted.
-    fn answer(&self) -> Option<String> {
+    #[must_use]
+    pub fn answer(&self) -> Option<String> {
         if self.is_unlike() {
             return None;
         }

@@ -41,13 +41,15 @@ impl Random {
 }
 
 /// Reads pages of a file until the time is over: `zipf`, `mix` (a quarter of it a scan over a third of the file), `loop`,
-/// or `phases` (Zipf's law over one half of the file, then the other, four times its pages each). Prints the share of the
+/// `phases` (Zipf's law over one half of the file, then the other, four times its pages each), or `writes` (Zipf's law; three of
+/// ten pages are written as well, and for two of ten one of a journal beside the file). Prints the share of the
 /// accesses, after a while, whose page was not there, and that of the time that these took.
 pub fn load(words: &[String]) {
     let [mode, path, seconds, warm] = words else { panic!("MODE FILE SECONDS WARM: {words:?}") };
     let (seconds, warm): (f64, f64) = (seconds.parse().unwrap(), warm.parse().unwrap());
-    let file = File::open(path).unwrap();
+    let file = File::options().read(true).write(mode == "writes").open(path).unwrap();
     advise(&file, libc::POSIX_FADV_DONTNEED);
+    let mut journal = (mode == "writes").then(|| Journal::new(&format!("{path}.journal")));
     advise(&file, libc::POSIX_FADV_RANDOM);
     let page = usize::try_from(page_size()).unwrap();
     let pages = file.metadata().unwrap().len() / page_size();
@@ -101,8 +103,36 @@ pub fn load(words: &[String]) {
         let before = counts.then(Instant::now);
         assert!(file.read_at(&mut buffer, at as u64).unwrap() > 0);
         waited += before.map_or(Duration::ZERO, |before| before.elapsed());
+        let Some(journal) = &mut journal else { continue };
+        if other < std::env::var("W1").map_or(0.3, |v| v.parse().unwrap()) {
+            file.write_all_at(&buffer, at as u64).unwrap();
+        } else if other < std::env::var("W2").map_or(0.5, |v| v.parse().unwrap()) {
+            journal.write(&buffer);
+        }
     }
     println!("{} {}", misses as f64 / all as f64, waited.as_secs_f64() / (seconds - warm));
+}
+
+/// A file whose pages are written in turn, and are on their device soon.
+struct Journal(File, u64);
+
+impl Journal {
+    const PAGES: u64 = 1024;
+
+    fn new(path: &str) -> Self {
+        let file = File::options().create(true).truncate(false).write(true).open(path).unwrap();
+        file.sync_all().unwrap();
+        advise(&file, libc::POSIX_FADV_DONTNEED);
+        Self(file, 0)
+    }
+
+    fn write(&mut self, page: &[u8]) {
+        self.0.write_all_at(page, self.1 % Self::PAGES * page.len() as u64).unwrap();
+        self.1 += 1;
+        if self.1 % 64 == 0 {
+            self.0.sync_data().unwrap();
+        }
+    }
 }
 
 /// khugepaged makes huge pages of the memory of processes every ten seconds, and from 7.2 on of any file that they have mapped, which it
@@ -219,9 +249,12 @@ fn compare(
     assert_eq!(code, Some(0), "{err}");
     let all: Value = serde_json::from_str(&out).unwrap();
     let what_if = &all["what_if"];
+    assert!(all.as_object().is_some_and(|keys| keys.len() == 1));
+    crate::tools::schema::check_as("what_if", what_if);
     assert_eq!(what_if["cgroup"], format!("/{name}"));
     assert_eq!(what_if["now"]["size_bytes"], LIMIT);
     assert!(what_if["accesses"].as_u64().unwrap() > 0, "{what_if}");
+    eprintln!("{what_if}");
     let now = ratio(load);
     let seen = what_if["now"]["miss_ratio"].as_f64().unwrap();
     assert!((seen - now).abs() < 0.05, "{mode}: counted {seen}, by mincore {now}");
@@ -248,7 +281,7 @@ pub fn what_if(dir: &Path) {
     let file = cold_file(&dir.join("file"), PAGES);
     // In an emulated machine programs take many seconds to load.
     let (modes, seconds, start, scales): (_, _, _, &[_]) = match long {
-        true => ("zipf,mix,loop,phases", 16.0, 20.0, &[0.5, 0.75, 1.25, 1.5, 2.0]),
+        true => ("zipf,mix,loop,phases,writes", 16.0, 20.0, &[0.5, 0.75, 1.25, 1.5, 2.0]),
         false => ("zipf", 4.0, 4.0, &[0.5, 2.0]),
     };
     let modes = std::env::var("WHAT_IF_LOADS").unwrap_or_else(|_| modes.into());
