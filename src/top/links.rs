@@ -128,13 +128,14 @@ fn set(option: &str, value: &Foreign) -> OsString {
     word
 }
 
-/// What says again and again what this row would miss with more memory, or with less.
+/// What says again and again what this row would miss with more memory, or with less; `latency`: and how long it would wait.
 #[must_use]
-pub fn what_if(by: By, who: &Who) -> Option<Vec<OsString>> {
+pub fn what_if(by: By, who: &Who, latency: bool) -> Option<Vec<OsString>> {
     let cgroup = (by == By::Cgroup).then(|| cgroup(who)).flatten()?;
     let words = ["cachestat", "--json", "--what-if", "1h", "--so-far", "2"];
+    let timed = latency.then(|| OsString::from("--latency"));
     let own = std::iter::once(set("--cgroup=", &cgroup));
-    Some(words.into_iter().map(OsString::from).chain(own).collect())
+    Some(words.into_iter().map(OsString::from).chain(timed).chain(own).collect())
 }
 
 /// What one would run next about a row: programs of this package and their arguments.

@@ -251,7 +251,8 @@ pub fn turn(
         let wanted = app.predicts().map(|open| &open.id);
         if wanted != predicted.as_ref() {
             predicted = wanted.cloned();
-            let words = app.predicts().and_then(|open| links::what_if(open.by, &open.who));
+            let timed = app.scene.latency;
+            let words = app.predicts().and_then(|open| links::what_if(open.by, &open.who, timed));
             (hands.predict)(predicted.clone().zip(words));
         }
         if dirty && drawn.elapsed() >= FRAME {

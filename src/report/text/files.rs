@@ -89,17 +89,32 @@ pub(super) fn files(run: &Run, page: &mut Page) {
         .iter()
         .map(|f| foreign::or(f.path.as_ref(), &format!("[{}] inode {}", f.dev, f.inode)))
         .collect();
+    page.gap();
+    named("files", heads, rows, &names, page);
+    let rest = run.files_seen.saturating_sub(FILES as u64);
+    if rest > 0 {
+        page.line(&format!("  and {} more", count(rest)));
+    }
+}
+
+/// A table of files: a row of figures for each, with its name beside it where there is room, and else below.
+pub(super) fn named(
+    title: &str,
+    heads: Vec<String>,
+    rows: Vec<Vec<String>>,
+    names: &[String],
+    page: &mut Page,
+) {
     let widths = heads.iter().enumerate().map(|(i, head)| {
         rows.iter().map(|row| row[i].chars().count()).chain([head.len()]).max().unwrap_or(0) + 2
     });
-    let used: usize = "files".len() + widths.sum::<usize>();
+    let used: usize = title.len() + widths.sum::<usize>();
     let longest = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
     let beside = used + 2 + longest <= page.style.width;
-    page.gap();
-    let mut table = vec![Row::new("files", heads)];
+    let mut table = vec![Row::new(title, heads)];
     table.extend(rows.into_iter().map(|cells| Row::new("", cells)));
     if beside {
-        table.iter_mut().skip(1).zip(&names).for_each(|(row, name)| row.about.clone_from(name));
+        table.iter_mut().skip(1).zip(names).for_each(|(row, name)| row.about.clone_from(name));
         page.table(&table);
     } else {
         // Below its figures, a path has the width of the page.
@@ -107,13 +122,9 @@ pub(super) fn files(run: &Run, page: &mut Page) {
         plain.table(&table);
         let mut lines = plain.out.lines();
         page.line(lines.next().unwrap_or_default());
-        for (line, name) in lines.zip(&names) {
+        for (line, name) in lines.zip(names) {
             page.line(line);
             page.line(&format!("  {}", ending(name, page.style.width - 2)));
         }
-    }
-    let rest = run.files_seen.saturating_sub(FILES as u64);
-    if rest > 0 {
-        page.line(&format!("  and {} more", count(rest)));
     }
 }

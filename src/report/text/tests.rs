@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod groups;
+mod trial;
 mod unit;
 
 use super::*;

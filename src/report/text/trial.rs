@@ -1,9 +1,18 @@
 //! What came of `--try`.
 
+use super::files::named;
 use super::page::Page;
 use super::page::Row;
 use crate::report::Report;
+use crate::report::trial::FileOutcome;
+use crate::report::trial::Share;
+use crate::report::trial::Sized;
 use crate::report::trial::shown;
+use crate::report::units;
+use crate::text::foreign;
+
+/// Files that are told of: the page of HTML and JSON have all.
+const FILES: usize = 5;
 
 pub(super) fn show(report: &Report, page: &mut Page) {
     let (Some(outcome), [first, second, ..]) = (&report.trial, report.runs.as_slice()) else { return };
@@ -24,5 +33,52 @@ pub(super) fn show(report: &Report, page: &mut Page) {
     }
     for change in &outcome.devices {
         page.wrapped("  ", &shown::became(change));
+    }
+    windows(&outcome.windows, page);
+    files(&outcome.files, page);
+}
+
+/// What windows of each size brought in, as it was and as tried: both are simulated.
+fn windows(all: &[Sized], page: &mut Page) {
+    if all.is_empty() {
+        return;
+    }
+    let unit = page.style.unit;
+    page.gap();
+    let titles = ["run 1", "used", "late", "tried", "used", "late"].map(String::from).to_vec();
+    let mut table = vec![Row::new("windows by size, simulated", titles)];
+    for s in all {
+        let name = match s.pages {
+            1 => "  as asked for".into(),
+            n => format!("  from {}", units::volume(n, unit)),
+        };
+        let of = |s: &Share| {
+            let late = s.late.map_or_else(|| "-".into(), units::count);
+            [units::volume(s.pages, unit), units::volume(s.used, unit), late]
+        };
+        table.push(Row::new(name, of(&s.as_it_was).into_iter().chain(of(&s.tried)).collect()));
+    }
+    page.table(&table);
+}
+
+/// The files of which most was fetched; their names stand on lines of their own, since they are as long as they are.
+fn files(all: &[FileOutcome], page: &mut Page) {
+    if all.is_empty() {
+        return;
+    }
+    let unit = page.style.unit;
+    page.gap();
+    let titles = ["run 1", "wasted", "predicted", "wasted", "run 2", "wasted"].map(String::from).to_vec();
+    let shown = &all[..all.len().min(FILES)];
+    let name = |f: &FileOutcome| foreign::or(f.path.as_ref(), &format!("[{}] inode {}", f.dev, f.inode));
+    let row = |f: &FileOutcome| {
+        let counts = [f.counted[0], Some(f.predicted.tried), f.counted[1]];
+        let cells = counts.iter().flat_map(|c| [c.map(|c| c.fetched), c.and_then(|c| c.wasted)]);
+        cells.map(|n| shown::pages(n, unit).text()).collect()
+    };
+    let names: Vec<String> = shown.iter().map(name).collect();
+    named("files, fetched", titles, shown.iter().map(row).collect(), &names, page);
+    if all.len() > FILES {
+        page.wrapped("  ", &format!("and {} more", units::count((all.len() - FILES) as u64)));
     }
 }

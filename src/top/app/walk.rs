@@ -73,7 +73,7 @@ impl App {
     pub(super) fn what_if(&mut self) {
         let replay = self.scene.replay.is_some();
         let Some(open) = &mut self.open else { return };
-        let suits = !replay && links::what_if(open.by, &open.who).is_some();
+        let suits = !replay && links::what_if(open.by, &open.who, false).is_some();
         match open.what_if {
             Some(_) => open.what_if = None,
             None if suits => open.what_if = Some(WhatIf::Starting),

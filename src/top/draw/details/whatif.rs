@@ -16,7 +16,7 @@ impl Page<'_> {
             return;
         }
         let Some(asked) = &self.open.what_if else {
-            if links::what_if(self.open.by, &self.open.who).is_some() {
+            if links::what_if(self.open.by, &self.open.who, false).is_some() {
                 self.title("what if it had more memory, or less".into());
                 self.plain("w: watch it with kernel programs of its own, and predict its misses");
             }
@@ -47,6 +47,9 @@ impl Page<'_> {
                         0 => self.out.push(ratatui::text::Line::styled(line, self.theme.dim())),
                         _ => self.plain(at_a_word(&line, self.width()).trim_end()),
                     }
+                }
+                if let Some(answer) = told.answer() {
+                    self.sentence(&answer);
                 }
                 let now = told.now.miss_ratio.map_or_else(|| "-".into(), numbers::percent);
                 self.sentence(&format!("{watched}, {now} of them had to be brought in"));
