@@ -346,8 +346,10 @@ run_load() {
     esac
     CACHESTAT=/bin/cachestat load --dir /mnt/ext4 --processes 100 --files 1000 --hotplug $some'
     # Where it looks for its files is known when it is built.
-    command+=" && case \$(uname -r) in 6.12.*) mkdir -p $PWD/target/tmp /mnt/ext4/tmp &&
-        mount --bind /mnt/ext4/tmp $PWD/target/tmp && CACHESTAT=/bin/cachestat WHAT_IF_START=40 root waiting_of_what_if ;; esac"
+    # On one of the others generations are simulated, and what is written, against what comes true.
+    command+=" && export CACHESTAT=/bin/cachestat WHAT_IF_START=40 && mkdir -p $PWD/target/tmp /mnt/ext4/tmp &&
+        mount --bind /mnt/ext4/tmp $PWD/target/tmp && case \$(uname -r) in 6.12.*) root waiting_of_what_if ;;
+        7.*) echo y >/sys/kernel/mm/lru_gen/enabled && WHAT_IF_SECONDS=16 root loads_that_write ;; esac"
     local at=target/without-debug
     mkdir -p $at
     strip --strip-debug -o $at/root "$2"

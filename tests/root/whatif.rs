@@ -1,7 +1,8 @@
 //! `--what-if` against the truth: the same load once more, under the other limit, with `mincore` before each read.
 //!
 //! `WHAT_IF=long` tries more loads, sizes and time, and prints the table of docs/guide/what-if.md; `WHAT_IF_LOADS=zipf,mix` some of
-//! them, `WHAT_IF_SKIP=1000` other random numbers, `WHAT_IF_START=60` where it takes so many seconds until programs are loaded.
+//! them, `WHAT_IF_SKIP=1000` other random numbers, `WHAT_IF_START=60` where it takes so many seconds until programs are loaded,
+//! `WHAT_IF_SECONDS=16` where little happens in a second.
 
 pub mod databases;
 pub mod machine;
@@ -104,9 +105,9 @@ pub fn load(words: &[String]) {
         assert!(file.read_at(&mut buffer, at as u64).unwrap() > 0);
         waited += before.map_or(Duration::ZERO, |before| before.elapsed());
         let Some(journal) = &mut journal else { continue };
-        if other < std::env::var("W1").map_or(0.3, |v| v.parse().unwrap()) {
+        if other < 0.3 {
             file.write_all_at(&buffer, at as u64).unwrap();
-        } else if other < std::env::var("W2").map_or(0.5, |v| v.parse().unwrap()) {
+        } else if other < 0.5 {
             journal.write(&buffer);
         }
     }
@@ -254,7 +255,6 @@ fn compare(
     assert_eq!(what_if["cgroup"], format!("/{name}"));
     assert_eq!(what_if["now"]["size_bytes"], LIMIT);
     assert!(what_if["accesses"].as_u64().unwrap() > 0, "{what_if}");
-    eprintln!("{what_if}");
     let now = ratio(load);
     let seen = what_if["now"]["miss_ratio"].as_f64().unwrap();
     assert!((seen - now).abs() < 0.05, "{mode}: counted {seen}, by mincore {now}");
@@ -273,18 +273,35 @@ fn compare(
 
 /// How long it takes at most until programs are loaded, if that is told.
 fn longest_start() -> Option<f64> {
-    std::env::var("WHAT_IF_START").ok()?.parse().ok()
+    of_environment("WHAT_IF_START")
+}
+
+fn of_environment(name: &str) -> Option<f64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn is_long() -> bool {
+    std::env::var("WHAT_IF").is_ok_and(|v| v == "long")
 }
 
 pub fn what_if(dir: &Path) {
-    let long = std::env::var("WHAT_IF").is_ok_and(|v| v == "long");
+    let modes = if is_long() { "zipf,mix,loop,phases" } else { "zipf" };
+    against_reruns(dir, &std::env::var("WHAT_IF_LOADS").unwrap_or_else(|_| modes.into()));
+}
+
+/// Databases write what they have read, and a journal.
+pub fn loads_that_write(dir: &Path) {
+    against_reruns(dir, "writes");
+}
+
+fn against_reruns(dir: &Path, modes: &str) {
     let file = cold_file(&dir.join("file"), PAGES);
     // In an emulated machine programs take many seconds to load.
-    let (modes, seconds, start, scales): (_, _, _, &[_]) = match long {
-        true => ("zipf,mix,loop,phases,writes", 16.0, 20.0, &[0.5, 0.75, 1.25, 1.5, 2.0]),
-        false => ("zipf", 4.0, 4.0, &[0.5, 2.0]),
+    let (seconds, start, scales): (_, _, &[_]) = match is_long() {
+        true => (16.0, 20.0, &[0.5, 0.75, 1.25, 1.5, 2.0]),
+        false => (4.0, 4.0, &[0.5, 2.0]),
     };
-    let modes = std::env::var("WHAT_IF_LOADS").unwrap_or_else(|_| modes.into());
+    let seconds = of_environment("WHAT_IF_SECONDS").unwrap_or(seconds);
     let start = longest_start().unwrap_or(start);
     let (mut sum, mut count, mut worst, mut beyond) = (0.0, 0.0, 0.0_f64, 0);
     let mut out = std::io::stdout();

@@ -257,6 +257,8 @@ fn all(session: &mut Session, dir: &Path) -> Result<Vec<String>> {
         ("unlink", How::Deleted),
         ("drop", How::Dropped),
         // Which has no mark of reclaim on old kernels.
+        // Written past the cache, which must not keep what it has.
+        ("direct", How::Invalidated),
         ("pageout", if old() { How::Advised } else { How::Pageout }),
     ] {
         wrong.extend(run.taken(what, how).err().map(|e| format!("{e:#}")));

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
@@ -92,6 +93,13 @@ pub fn child(words: &[String]) -> Result<()> {
         "reclaim" => {
             // EAGAIN: less than that could be had, which is as good.
             let _ = OpenOptions::new().write(true).open(path)?.write(b"64M");
+        }
+        "direct" => {
+            let file = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path)?;
+            let page = sys::page_size() as usize;
+            let room = vec![0u8; (PAGES + 1) * page];
+            let from = room.as_ptr().align_offset(page);
+            file.write_all_at(&room[from..from + PAGES * page], 0)?;
         }
         "pageout" => {
             let map = sys::Map::new(&open()?, PAGES)?;
