@@ -336,7 +336,7 @@ run_9p() {
 
 # run_load PROGRAM ROOT KERNELS: the load tests in virtual machines, with less load: emulation is slow. Without those that
 # ask no more of another kernel than of this one; what two kernels show alike is shown by one of them. Of the tests as root,
-# that of what only kernels with functions know.
+# that of what only kernels with functions know, and that of generations.
 run_load() {
     local command='case $(uname -r) in
         5.10.*) some="short_processes renamed given_up one_process another_user sleep pressure room shorter" ;;
@@ -349,7 +349,7 @@ run_load() {
     # On one of the others generations are simulated, and what is written, against what comes true.
     command+=" && export CACHESTAT=/bin/cachestat WHAT_IF_START=40 && mkdir -p $PWD/target/tmp /mnt/ext4/tmp &&
         mount --bind /mnt/ext4/tmp $PWD/target/tmp && case \$(uname -r) in 6.12.*) root waiting_of_what_if ;;
-        7.*) echo y >/sys/kernel/mm/lru_gen/enabled && WHAT_IF_SECONDS=16 root loads_that_write ;; esac"
+        7.*) echo y >/sys/kernel/mm/lru_gen/enabled && WHAT_IF_SECONDS=16 root what_if_of_writes ;; esac"
     local at=target/without-debug
     mkdir -p $at
     strip --strip-debug -o $at/root "$2"

@@ -42,13 +42,15 @@ pub enum Arm {
     All,
     /// `--what-if`, of which none of the pages is chosen.
     WhatIf,
+    /// `--blame`: who takes pages out, whose, and who brings them in again.
+    Blame,
     /// The product's classic engine, on hooks of its own.
     Classic,
     /// bcc's `cachestat`, where it is given.
     Bcc,
 }
 
-pub const ARMS: [Arm; 9] = [
+pub const ARMS: [Arm; 10] = [
     Arm::Nothing,
     Arm::Floor,
     Arm::Product,
@@ -56,13 +58,14 @@ pub const ARMS: [Arm; 9] = [
     Arm::Latency,
     Arm::All,
     Arm::WhatIf,
+    Arm::Blame,
     Arm::Classic,
     Arm::Bcc,
 ];
 
 /// What the table calls them.
 pub const TITLES: [&str; ARMS.len()] =
-    ["nothing", "floor", "exact", "files", "latency", "all", "what if", "classic", "bcc"];
+    ["nothing", "floor", "exact", "files", "latency", "all", "what if", "blame", "classic", "bcc"];
 
 /// One round: nanoseconds per call, by loop and arm.
 pub type Round = Vec<[f64; ARMS.len()]>;
@@ -143,6 +146,11 @@ pub fn measure(
                 }
                 Arm::WhatIf => {
                     let wants = Wants { touches: true, ..options.wants };
+                    let options = Options { wants, ..options.clone() };
+                    product(&options, &mut bench, &mut round, at, &mut costs)?;
+                }
+                Arm::Blame => {
+                    let wants = Wants { blame: true, bill: true, ..options.wants };
                     let options = Options { wants, ..options.clone() };
                     product(&options, &mut bench, &mut round, at, &mut costs)?;
                 }

@@ -112,9 +112,9 @@ pub trait Policy {
         match how {
             Use::Mapped => self.young(page),
             // What is new is marked by whoever brought it in.
-            Use::Written => {}
             Use::Unmarked if there => {}
             Use::Marked | Use::Unmarked => self.mark(page),
+            Use::Written => {}
         }
         there && !ahead
     }

@@ -252,6 +252,13 @@ mod tests {
         assert!(commands(By::Process, &Who::default()).is_empty());
         let cgroup = |path: &str| Who { cgroup: Some(path.into()), ..Who::default() };
         assert_eq!(commands(By::Cgroup, &cgroup("/a b")).len(), 3);
+        let asked = |latency| what_if(By::Cgroup, &cgroup("/a b"), latency).map(|words| printed(&words));
+        assert_eq!(asked(false).as_deref(), Some("cachestat --json --what-if 1h --so-far 2 '--cgroup=/a b'"));
+        assert_eq!(
+            asked(true).as_deref(),
+            Some("cachestat --json --what-if 1h --so-far 2 --latency '--cgroup=/a b'")
+        );
+        assert!(what_if(By::File, &who("/a b"), true).is_none());
         assert!(
             commands(By::Cgroup, &cgroup("/a\u{fffd}b")).is_empty(),
             "the kernel knows it by another name"

@@ -17,6 +17,9 @@ const LARGER_AHEAD_ERROR: f64 = 0.05;
 /// How much farther it was at half the size, where much of what is brought in lies around faults: a smaller cache has more of them, and
 /// brings in more around them, of which it is not known which pages.
 const AROUND_ERROR: f64 = 0.02;
+/// How much farther it was, where a part of all uses are writes: how long what is dirty stays is left out.
+const WRITES_ERROR: f64 = 0.01;
+const MUCH_WRITTEN: f64 = 0.1;
 /// The part of what is brought in that is much.
 pub const MUCH_UNUSED: f64 = 0.1;
 
@@ -65,6 +68,8 @@ pub struct Slice {
     pub sampled: u64,
     /// The same as accesses of all pages.
     pub weighted: f64,
+    /// Pages that became dirty, like accesses of all pages.
+    pub written: f64,
     /// Accesses of all pages as they were counted, and how many of them had to be brought in.
     pub accesses: Option<(u64, u64)>,
     /// Pages that were brought in.
@@ -90,6 +95,7 @@ impl Slice {
     pub(super) fn and(mut self, next: Self) -> Self {
         self.sampled += next.sampled;
         self.weighted += next.weighted;
+        self.written += next.written;
         self.around += next.around;
         self.accesses = self.accesses.zip(next.accesses).map(|((a, m), (b, n))| (a + b, m + n));
         self.fetched = self.fetched.zip(next.fetched).map(|(a, b)| a.and(b));
@@ -234,6 +240,9 @@ impl Curve {
             true => AHEAD_ERROR + LARGER_AHEAD_ERROR * (scale - 1.0).clamp(0.0, 1.0),
             false => 0.0,
         };
+        let [written, read] =
+            [|s: &Slice| s.written, |s: &Slice| s.weighted].map(|of| judged.iter().map(of).sum::<f64>());
+        let off = off + if written > MUCH_WRITTEN * (written + read) { WRITES_ERROR } else { 0.0 };
         let points = SCALES.into_iter().zip(raw);
         let told = |scale, (ratio, error): (f64, f64)| (ratio, error + off + smaller(scale) + larger(scale));
         points.map(|(scale, raw)| Point { scale, miss_ratio: raw.map(|raw| told(scale, raw)) }).collect()

@@ -151,6 +151,9 @@ impl Simulation {
             self.slice.sampled += 1;
             self.slice.weighted += weight;
         }
+        if touch.kind == Kind::Write {
+            self.slice.written += weight;
+        }
         let group = group(touch.page, self.rate, GROUPS);
         if touch.kind == Kind::Read {
             self.read_ahead(page, touch);

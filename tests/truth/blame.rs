@@ -256,9 +256,9 @@ fn all(session: &mut Session, dir: &Path) -> Result<Vec<String>> {
         ("truncate", How::Truncated),
         ("unlink", How::Deleted),
         ("drop", How::Dropped),
-        // Which has no mark of reclaim on old kernels.
         // Written past the cache, which must not keep what it has.
         ("direct", How::Invalidated),
+        // Which has no mark of reclaim on old kernels.
         ("pageout", if old() { How::Advised } else { How::Pageout }),
     ] {
         wrong.extend(run.taken(what, how).err().map(|e| format!("{e:#}")));

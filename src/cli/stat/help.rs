@@ -173,8 +173,9 @@ and what it has started or starts is watched.
 sets N on the devices that hold what it read, empties again and runs it once
 more. What that fetches, uses and wastes is predicted from the requests of
 the first run, and stands beside what came of it, with what advising
-(POSIX_FADV_RANDOM, SEQUENTIAL) would do. The setting is put back however it
-ends, kill -9 included, unless somebody else has changed it meanwhile.",
+(POSIX_FADV_RANDOM, SEQUENTIAL) would do; with -v, by file and by size of
+window. The setting is put back however it ends, kill -9 included, unless
+somebody else has changed it meanwhile.",
     ),
     (
         "Benchmarking",

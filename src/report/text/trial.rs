@@ -11,9 +11,6 @@ use crate::report::trial::shown;
 use crate::report::units;
 use crate::text::foreign;
 
-/// Files that are told of: the page of HTML and JSON have all.
-const FILES: usize = 5;
-
 pub(super) fn show(report: &Report, page: &mut Page) {
     let (Some(outcome), [first, second, ..]) = (&report.trial, report.runs.as_slice()) else { return };
     page.gap();
@@ -34,8 +31,11 @@ pub(super) fn show(report: &Report, page: &mut Page) {
     for change in &outcome.devices {
         page.wrapped("  ", &shown::became(change));
     }
-    windows(&outcome.windows, page);
-    files(&outcome.files, page);
+    // One screen has the answer; this is what it is made of.
+    if page.style.verbose {
+        windows(&outcome.windows, page);
+        files(&outcome.files, page);
+    }
 }
 
 /// What windows of each size brought in, as it was and as tried: both are simulated.
@@ -45,8 +45,8 @@ fn windows(all: &[Sized], page: &mut Page) {
     }
     let unit = page.style.unit;
     page.gap();
-    let titles = ["run 1", "used", "late", "tried", "used", "late"].map(String::from).to_vec();
-    let mut table = vec![Row::new("windows by size, simulated", titles)];
+    let titles = ["run 1", "used", "late in 1", "tried", "used", "late in 2"].map(String::from).to_vec();
+    let mut table = vec![Row::new("windows, simulated", titles)];
     for s in all {
         let name = match s.pages {
             1 => "  as asked for".into(),
@@ -61,7 +61,7 @@ fn windows(all: &[Sized], page: &mut Page) {
     page.table(&table);
 }
 
-/// The files of which most was fetched; their names stand on lines of their own, since they are as long as they are.
+/// The files of which most was fetched.
 fn files(all: &[FileOutcome], page: &mut Page) {
     if all.is_empty() {
         return;
@@ -69,16 +69,12 @@ fn files(all: &[FileOutcome], page: &mut Page) {
     let unit = page.style.unit;
     page.gap();
     let titles = ["run 1", "wasted", "predicted", "wasted", "run 2", "wasted"].map(String::from).to_vec();
-    let shown = &all[..all.len().min(FILES)];
     let name = |f: &FileOutcome| foreign::or(f.path.as_ref(), &format!("[{}] inode {}", f.dev, f.inode));
     let row = |f: &FileOutcome| {
         let counts = [f.counted[0], Some(f.predicted.tried), f.counted[1]];
         let cells = counts.iter().flat_map(|c| [c.map(|c| c.fetched), c.and_then(|c| c.wasted)]);
         cells.map(|n| shown::pages(n, unit).text()).collect()
     };
-    let names: Vec<String> = shown.iter().map(name).collect();
-    named("files, fetched", titles, shown.iter().map(row).collect(), &names, page);
-    if all.len() > FILES {
-        page.wrapped("  ", &format!("and {} more", units::count((all.len() - FILES) as u64)));
-    }
+    let names: Vec<String> = all.iter().map(name).collect();
+    named("files, fetched", titles, all.iter().map(row).collect(), &names, page);
 }
