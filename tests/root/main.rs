@@ -97,6 +97,7 @@ const TESTS: &[Test] = &[
     ("read_ahead_is_put_back", ahead::read_ahead_is_put_back),
     ("read_ahead_that_cannot_be_tried", ahead::read_ahead_that_cannot_be_tried),
     ("what_if", whatif::what_if),
+    ("what_if_of_a_loop", whatif::what_if_of_a_loop),
     ("what_if_of_writes", whatif::what_if_of_writes),
     ("waiting_of_what_if", whatif::waiting_of_what_if),
     ("what_if_of_a_command", whatif::what_if_of_a_command),

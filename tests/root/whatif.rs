@@ -392,6 +392,35 @@ pub fn what_if_of_nothing(_: &Path) {
     assert!(out.contains("No prediction: not enough seen yet"), "{out}");
 }
 
+/// What a report has found, if it has.
+fn finding<'a>(report: &'a Value, id: &str) -> Option<&'a Value> {
+    report["findings"].as_array().unwrap().iter().find(|f| f["id"] == id)
+}
+
+/// Of a loop over four times as much as there is room for, and more, twice the memory keeps nothing; and so it is said.
+pub fn what_if_of_a_loop(dir: &Path) {
+    const SMALL: u64 = LIMIT / 2;
+    let file = cold_file(&dir.join("file"), PAGES);
+    let Some(group) = Group::new(SMALL) else {
+        println!("skipped: cgroups have no memory limits here");
+        return;
+    };
+    let report = dir.join("report.json");
+    let line = format!("echo $$ >'{}'; exec \"$@\"", group.procs().display());
+    let mut command = cachestat("--json --what-if -o");
+    command.arg(&report).args(["--", "sh", "-c", &line, "sh"]).arg(std::env::current_exe().unwrap());
+    let (code, out, err) = output(command.args(["--load", "loop"]).arg(&file).args(["8", "4"]));
+    assert_eq!(code, Some(0), "{err}");
+    let now = told(&out).0;
+    let all: Value = serde_json::from_str(&fs::read_to_string(&report).unwrap()).unwrap();
+    drop(group);
+    let found = finding(&all, "memory-would-not-help").unwrap_or_else(|| panic!("{}", all["what_if"]));
+    let twice = under(2 * SMALL, "loop", &file, 8.0);
+    println!("a loop: {now:.3} missed, {twice:.3} with twice the memory; {}", found["evidence"]);
+    assert!((twice - now).abs() < 0.05 && now > 0.9, "{now}, with twice the memory {twice}");
+    assert_eq!(finding(&all, "memory-would-help"), None);
+}
+
 /// A section of a command's report: the command goes to a cgroup with a limit, and what it would be under others is true.
 pub fn what_if_of_a_command(dir: &Path) {
     let file = cold_file(&dir.join("file"), PAGES);
@@ -424,12 +453,19 @@ pub fn what_if_of_a_command(dir: &Path) {
         let predicted = point["miss_ratio"].as_f64().expect("a figure");
         let bytes = point["device_bytes_per_s"].as_f64().unwrap();
         let seconds = what_if["seconds"].as_f64().unwrap();
-        let all = predicted * accesses as f64 / seconds * page_size() as f64;
-        assert!((bytes - all).abs() <= all * 0.01 + 1e4, "{bytes}, {all}");
+        let wanted = predicted * accesses as f64 / seconds * page_size() as f64;
+        assert!((bytes - wanted).abs() <= wanted * 0.01 + 1e4, "{bytes}, {wanted}");
         let truth = under((LIMIT as f64 * scale) as u64, "zipf", &file, 8.0);
         println!("a command, x{scale}: predicted {predicted:.3} ± {}, was {truth:.3}", point["error"]);
         assert!((predicted - truth).abs() <= 0.05, "x{scale}: {predicted}, was {truth}");
+        if scale == 2.0 {
+            // It said so, and so it is.
+            let found = finding(&all, "memory-would-help").expect("a finding");
+            assert_eq!(found["evidence"]["miss_ratio_doubled"], point["miss_ratio"], "{found}");
+            assert!(truth < now / 2.0, "{truth} with twice the memory, {now} without");
+        }
     }
+    assert_eq!(finding(&all, "memory-would-not-help"), None);
     let html = fs::read_to_string(&html).unwrap();
     assert!(html.contains("<h3>What if there were more memory") && html.contains("class=\"curve\""));
     // What does next to nothing: no guess.
