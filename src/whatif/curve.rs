@@ -299,6 +299,18 @@ mod tests {
     }
 
     #[test]
+    fn where_much_is_written_the_error_is_larger() {
+        let error = |written: f64| {
+            let mut some = slices(100, 100.0);
+            some.iter_mut().for_each(|slice| slice.written = written);
+            curve(&some).points.ok()?[2].miss_ratio.map(|(_, error)| error)
+        };
+        // Up to a tenth of all uses, writes among them.
+        assert_eq!(error(111.0), error(0.0));
+        assert_eq!(error(112.0).zip(error(0.0)).map(|(more, less)| ((more - less) * 1e6).round()), Some(1e4));
+    }
+
+    #[test]
     fn without_room_there_is_no_curve() {
         let none = Curve::new(&slices(1, 1.0), &[None; SCALES.len()], MODEL_ERROR);
         assert!(none.points.is_err_and(|why| why.contains("no room")));

@@ -208,7 +208,7 @@ fn under(limit: u64, mode: &str, file: &Path, seconds: f64) -> f64 {
     let seconds = if mode == "writes" { 2.0 * seconds } else { seconds };
     let truth = ratio(group.load(mode, file, seconds, seconds / 2.0));
     let journal = File::open(Journal::beside(file)).map_or(0, |file| resident(&file));
-    let (there, charged) = (resident(&File::open(file).unwrap()), group.cached() - journal);
+    let (there, charged) = (resident(&File::open(file).unwrap()), group.cached().saturating_sub(journal));
     assert!(
         there <= charged + 128 + there / 32,
         "{mode}: {there} pages are there, {charged} of them charged"
