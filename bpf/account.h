@@ -149,7 +149,14 @@ static __always_inline u64 owner_of(struct row *row)
 
 static __always_inline u64 cgroup_of(struct task_struct *task)
 {
-	return BPF_CORE_READ(group_of(task), kn, id);
+	return id_of_group(group_of(task));
+}
+
+static __always_inline u64 running_cgroup(void)
+{
+	if (knows_running() && !cgroup_v1)
+		return bpf_get_current_task_btf()->cgroups->dfl_cgrp->kn->id;
+	return cgroup_of((void *)bpf_get_current_task());
 }
 
 /* Whether what the running thread does is to be counted. */
@@ -158,7 +165,7 @@ static __noinline int is_asked_for(u32 tgid)
 	struct task_struct *task = (void *)bpf_get_current_task();
 	char process[NAME] __attribute__((aligned(8)));
 
-	name_of(BPF_CORE_READ(task, group_leader), process);
+	name_of_process(process);
 	return is_wanted(task, tgid, process);
 }
 

@@ -9,19 +9,39 @@
 /* Set before load: somebody asks for it. */
 const volatile bool with_bill = false;
 
-/* What somebody took out of one file. The same in src/kernel/bill.rs, as are those below. */
-struct blame_share {
+struct blame_share_key {
 	u64 file; /* as a number */
 	u32 number; /* of the row of who it was */
 	u32 pad;
 };
 
+/* What somebody took out of one file. The same in src/kernel/bill.rs, as are those below. */
+struct blame_share {
+	struct blame_share_key key;
+	u64 out; /* pages */
+};
+
+/* The first is nobody's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct blame_share);
+} blame_shares SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
-	__type(key, struct blame_share);
-	__type(value, u64); /* pages */
-} blame_shares SEC(".maps");
+	__type(key, struct blame_share_key);
+	__type(value, u32);
+} blame_share_numbers SEC(".maps");
+
+/* Filled by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 1);
+	__type(value, u32);
+} blame_shares_free SEC(".maps");
 
 struct blame_file {
 	u64 inode;
@@ -63,18 +83,34 @@ struct blame_reader_key {
 };
 
 struct blame_reader {
+	struct blame_reader_key key;
 	u64 back; /* pages */
 	u64 refaulted; /* as in blame_row, and so are these: */
 	u64 waits;
 	u64 waited;
 };
 
+/* The first is nobody's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct blame_reader);
+} blame_readers SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct blame_reader_key);
-	__type(value, struct blame_reader);
-} blame_readers SEC(".maps");
+	__type(value, u32);
+} blame_reader_numbers SEC(".maps");
+
+/* Filled by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 1);
+	__type(value, u32);
+} blame_readers_free SEC(".maps");
 
 /* A thread that waits for such a page, by the address of its task_struct. */
 struct blame_wait {
@@ -119,52 +155,100 @@ static __always_inline void bill_file(u64 file, u64 mapping)
 		push_number(&blame_names_free, &n);
 }
 
-/* Global: verified once, and seldom run. */
-__noinline int make_share(u64 file, u32 number, u64 pages, u64 mapping)
+/* The number of the row of a share, zero where there is no room. Global: verified once, and seldom run. */
+__noinline u32 search_share(u64 file, u32 number, u64 mapping)
 {
-	struct blame_share key = {.file = file, .number = number};
-	u64 *known;
+	struct blame_share_key key = {.file = file, .number = number};
+	u32 *known = bpf_map_lookup_elem(&blame_share_numbers, &key), n = 0;
+	struct blame_share *share;
 
-	if (!bpf_map_update_elem(&blame_shares, &key, &pages, BPF_NOEXIST)) {
-		bill_file(file, mapping);
-		return 0;
-	}
-	known = bpf_map_lookup_elem(&blame_shares, &key);
 	if (known)
-		__sync_fetch_and_add(known, pages);
-	return 0;
+		return *known;
+	if (pop_number(&blame_shares_free, &n))
+		return 0;
+	share = bpf_map_lookup_elem(&blame_shares, &n);
+	if (!share)
+		return 0;
+	share->key = key;
+	if (!bpf_map_update_elem(&blame_share_numbers, &key, &n, BPF_NOEXIST)) {
+		bill_file(file, mapping);
+		return n;
+	}
+	/* Another processor was faster. The row stays empty, and waits for the next one. */
+	push_number(&blame_shares_free, &n);
+	known = bpf_map_lookup_elem(&blame_share_numbers, &key);
+	return known ? *known : 0;
 }
 
 /* Pages of a file go. */
-static __always_inline void bill_out(u64 file, u32 number, u64 pages, u64 mapping)
+static __always_inline void bill_out(u64 file, u32 number, u64 pages, u64 mapping, struct blame_last *last)
 {
-	struct blame_share key = {.file = file, .number = number};
-	u64 *known;
+	struct blame_share *share;
+	u32 n = last->share;
 
 	if (!with_bill)
 		return;
-	known = bpf_map_lookup_elem(&blame_shares, &key);
+	share = n ? bpf_map_lookup_elem(&blame_shares, &n) : 0;
+	if (!share || share->key.file != file || share->key.number != number) {
+		n = search_share(file, number, mapping);
+		share = n ? bpf_map_lookup_elem(&blame_shares, &n) : 0;
+		if (!share)
+			return;
+		last->share = n;
+	}
+	__sync_fetch_and_add(&share->out, pages);
+}
+
+/* The number of its row, zero where there is no room. */
+static __noinline u32 search_reader(struct blame_reader_key *key)
+{
+	u32 *known = bpf_map_lookup_elem(&blame_reader_numbers, key), n = 0;
+	struct blame_reader *reader;
+
 	if (known)
-		__sync_fetch_and_add(known, pages);
-	else
-		make_share(file, number, pages, mapping);
+		return *known;
+	if (pop_number(&blame_readers_free, &n))
+		return 0;
+	reader = bpf_map_lookup_elem(&blame_readers, &n);
+	if (!reader)
+		return 0;
+	reader->key = *key;
+	if (!bpf_map_update_elem(&blame_reader_numbers, key, &n, BPF_NOEXIST))
+		return n;
+	/* Another processor was faster. The row stays empty, and waits for the next one. */
+	push_number(&blame_readers_free, &n);
+	known = bpf_map_lookup_elem(&blame_reader_numbers, key);
+	return known ? *known : 0;
+}
+
+static __always_inline bool same_reader(const struct blame_reader_key *a, const struct blame_reader_key *b)
+{
+	return a->file == b->file && a->by == b->by && same_name(a->process, b->process) &&
+	       a->number == b->number && a->ours == b->ours;
 }
 
 /* The row of the running process, for pages of a file that it brings in; null where there is no room. */
 static __always_inline struct blame_reader *reader_of(u64 file, u32 number)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
 	struct blame_reader_key key = {.file = file, .number = number};
-	struct blame_reader none = {}, *known;
+	u32 n, zero = 0;
+	struct blame_last *last = bpf_map_lookup_elem(&blame_last, &zero);
+	struct blame_reader *reader;
 
-	key.by = cgroup_of(task);
-	name_of(BPF_CORE_READ(task, group_leader), key.process);
+	if (!last)
+		return 0;
+	key.by = running_cgroup();
+	name_of_process(key.process);
 	key.ours = is_ours();
-	known = bpf_map_lookup_elem(&blame_readers, &key);
-	if (known)
-		return known;
-	bpf_map_update_elem(&blame_readers, &key, &none, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&blame_readers, &key);
+	n = last->reader;
+	reader = n ? bpf_map_lookup_elem(&blame_readers, &n) : 0;
+	if (reader && same_reader(&reader->key, &key))
+		return reader;
+	n = search_reader(&key);
+	if (!n)
+		return 0;
+	last->reader = n;
+	return bpf_map_lookup_elem(&blame_readers, &n);
 }
 
 /* Pages come, or are found to have been evicted. Global: verified once. */

@@ -49,25 +49,28 @@ static __always_inline struct blame_set *set_of(u64 hash)
 __noinline int blame_note(u64 hash, u32 number)
 {
 	struct blame_set *set = set_of(hash);
-	u32 i, at = BLAME_WAYS;
+	u64 page, now = BLAME_TAG(hash) | (number + 1);
+	u32 i;
 
 	if (!set)
 		return 0;
+	/* Mostly it has been here before: what goes goes again. */
 	for (i = 0; i < BLAME_WAYS; i++) {
-		u64 page = set->page[i];
-
+		page = set->page[i];
 		if (BLAME_TAG(page) == BLAME_TAG(hash) && page) {
-			set->page[i] = BLAME_TAG(hash) | (number + 1);
+			set->page[i] = now;
 			return 0;
 		}
-		if (!page || page & BLAME_BACK)
-			at = i;
 	}
-	if (at == BLAME_WAYS) {
-		at = bpf_get_prandom_u32();
-		__sync_fetch_and_add(&blame_forgotten, 1);
+	for (i = 0; i < BLAME_WAYS; i++) {
+		page = set->page[i];
+		if (!page || page & BLAME_BACK) {
+			set->page[i] = now;
+			return 0;
+		}
 	}
-	set->page[at & (BLAME_WAYS - 1)] = BLAME_TAG(hash) | (number + 1);
+	__sync_fetch_and_add(&blame_forgotten, 1);
+	set->page[bpf_get_prandom_u32() & (BLAME_WAYS - 1)] = now;
 	return 0;
 }
 
@@ -148,52 +151,89 @@ __noinline int blame_all(u64 file, u64 first, u64 last, u64 what)
  * A file as a number that it keeps when its inode leaves memory and comes again, and that no later file has. In btrfs
  * snapshots have the same numbers: there it is the mapping, as in block devices.
  */
-static __always_inline u64 file_as_number(struct address_space *mapping)
+struct numbered {
+	u64 inode, generation, dev, magic;
+	umode_t mode;
+};
+
+static __always_inline u64 as_number(const struct numbered *f, u64 mapping)
 {
 	const u64 prime = 0x9e3779b97f4a7c15ULL;
-	u64 n, number, generation, dev, magic;
+	u64 n;
+
+	if (f->magic == BTRFS_MAGIC || (f->mode & S_IFMT) == S_IFBLK)
+		return mapping;
+	n = (f->inode ^ f->inode >> 29) * prime + f->generation;
+	n = (n ^ n >> 29) * prime + f->dev;
+	return (n ^ n >> 29) * prime;
+}
+
+/* By plain loads: `inode` is a pointer that the verifier knows. */
+static __always_inline void load_numbered(struct numbered *f, struct inode *inode)
+{
+	f->inode = inode->i_ino;
+	f->generation = inode->i_generation;
+	f->mode = inode->i_mode;
+	f->dev = inode->i_sb->s_dev;
+	f->magic = inode->i_sb->s_magic;
+}
+
+static __always_inline void read_numbered(struct numbered *f, struct address_space *mapping)
+{
 	struct inode *inode;
-	umode_t mode;
 
 	if (can_cast()) {
-		inode = bpf_core_cast(mapping, struct address_space)->host;
-		number = inode->i_ino;
-		generation = inode->i_generation;
-		mode = inode->i_mode;
-		dev = inode->i_sb->s_dev;
-		magic = inode->i_sb->s_magic;
-	} else {
-		inode = BPF_CORE_READ(mapping, host);
-		number = BPF_CORE_READ(inode, i_ino);
-		generation = BPF_CORE_READ(inode, i_generation);
-		mode = BPF_CORE_READ(inode, i_mode);
-		dev = BPF_CORE_READ(inode, i_sb, s_dev);
-		magic = BPF_CORE_READ(inode, i_sb, s_magic);
+		load_numbered(f, bpf_core_cast(mapping, struct address_space)->host);
+		return;
 	}
-	if (magic == BTRFS_MAGIC || (mode & S_IFMT) == S_IFBLK)
-		return (u64)mapping;
-	n = (number ^ number >> 29) * prime + generation;
-	n = (n ^ n >> 29) * prime + dev;
-	return (n ^ n >> 29) * prime;
+	inode = BPF_CORE_READ(mapping, host);
+	f->inode = BPF_CORE_READ(inode, i_ino);
+	f->generation = BPF_CORE_READ(inode, i_generation);
+	f->mode = BPF_CORE_READ(inode, i_mode);
+	f->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	f->magic = BPF_CORE_READ(inode, i_sb, s_magic);
+}
+
+static __always_inline u64 file_as_number(struct address_space *mapping)
+{
+	struct numbered f;
+
+	read_numbered(&f, mapping);
+	return as_number(&f, (u64)mapping);
+}
+
+/* A folio comes or goes: its file and the first of its pages. False for memory that is no cache. */
+static __always_inline bool look_at_folio(void *folio, enum folio_from from, struct address_space *mapping,
+					  u64 *file, u64 *first)
+{
+	struct numbered f;
+
+	if (from == ADDRESS)
+		read_numbered(&f, mapping);
+	else
+		load_numbered(&f, mapping_of_argument(folio)->host);
+	*first = index_from(folio, from);
+	*file = as_number(&f, (u64)mapping);
+	return f.magic != HUGETLBFS_MAGIC;
 }
 
 static __always_inline void blame_gone(void *folio, u32 order, enum folio_from from)
 {
 	struct address_space *mapping;
 	struct blame_key key = {};
+	u32 number, zero = 0;
+	struct blame_last *last = bpf_map_lookup_elem(&blame_last, &zero);
 	struct blame_row *row;
 	u64 first, file, n;
-	u32 number;
 
-	if (!ready)
+	if (!ready || !last)
 		return;
 	mapping = folio_mapping_of(folio);
-	if (folio_is_hugetlb(folio, mapping, from))
+	if (!look_at_folio(folio, from, mapping, &file, &first))
 		return;
-	first = index_from(folio, from);
 	n = 1ULL << (order & 31);
-	look_at_evictor(&key, folio, BPF_CORE_READ(mapping, host));
-	number = number_of_evictor(&key);
+	look_at_evictor(&key, folio, mapping);
+	number = number_of_evictor(&key, last);
 	row = bpf_map_lookup_elem(&blame_rows, &number);
 	if (!row)
 		return;
@@ -201,24 +241,24 @@ static __always_inline void blame_gone(void *folio, u32 order, enum folio_from f
 	/* What is deleted does not come back, nor has it a name. */
 	if (key.how == BLAME_DELETED)
 		return;
-	file = file_as_number(mapping);
-	bill_out(file, number, n, (u64)mapping);
-	blame_all(file, first, first + n - 1, (u64)number << 32 | BLAME_GOES);
+	bill_out(file, number, n, (u64)mapping, last);
+	if (n == 1)
+		blame_note(hash_of_page(file, first), number);
+	else
+		blame_all(file, first, first + n - 1, (u64)number << 32 | BLAME_GOES);
 }
 
 static __always_inline void blame_came(void *folio, u32 order, enum folio_from from)
 {
 	struct address_space *mapping;
-	u64 first;
+	u64 file, first;
 
 	if (!ready)
 		return;
 	mapping = folio_mapping_of(folio);
-	if (folio_is_hugetlb(folio, mapping, from))
+	if (!look_at_folio(folio, from, mapping, &file, &first))
 		return;
-	first = index_from(folio, from);
-	blame_all(file_as_number(mapping), first, first + (1ULL << (order & 31)) - 1,
-		  is_ours() ? BLAME_COMES_AGAIN : BLAME_COMES);
+	blame_all(file, first, first + (1ULL << (order & 31)) - 1, is_ours() ? BLAME_COMES_AGAIN : BLAME_COMES);
 }
 
 /* The kernel finds that it had the page. The same pages as C_REFAULTED counts (refault.h). */

@@ -87,6 +87,31 @@ static __always_inline u64 word_at(const void *at)
 	return bpf_core_cast(at, struct rb_node)->__rb_parent_color;
 }
 
+/* The same on every kernel; zero where it cannot be read. */
+static __always_inline u64 word_of(const void *at)
+{
+	u64 word = 0;
+
+	if (can_cast())
+		return word_at(at);
+	bpf_probe_read_kernel(&word, sizeof(word), at);
+	return word;
+}
+
+/* Whether the verifier knows the running task by its type (5.11), so that what it holds is read by plain loads, too. */
+static __always_inline bool knows_running(void)
+{
+	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf);
+}
+
+/* PF_* of the running task. */
+static __always_inline u32 running_flags(void)
+{
+	if (knows_running())
+		return bpf_get_current_task_btf()->flags;
+	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), flags);
+}
+
 /* An argument as a number: the verifier allows no arithmetic on what it knows to be a pointer. */
 static __always_inline u64 number(u64 *ctx, u32 n)
 {

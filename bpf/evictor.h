@@ -122,7 +122,11 @@ struct file___blame {
 
 static __always_inline u64 id_of_memory(struct mem_cgroup___blame *group)
 {
-	return group ? BPF_CORE_READ(group, css.cgroup, kn, id) : 0;
+	if (!group || !bpf_core_type_exists(struct mem_cgroup___blame))
+		return 0;
+	if (can_cast())
+		return bpf_core_cast(group, struct mem_cgroup___blame)->css.cgroup->kn->id;
+	return BPF_CORE_READ(group, css.cgroup, kn, id);
 }
 
 /* The cgroup that a folio is charged to. */
@@ -130,7 +134,9 @@ static __always_inline u64 owner_of_folio(void *folio)
 {
 	u64 word;
 
-	if (bpf_core_field_exists(struct folio___charged, memcg_data))
+	if (can_cast() && bpf_core_field_exists(struct folio___charged, memcg_data))
+		word = word_at(&((struct folio___charged *)folio)->memcg_data);
+	else if (bpf_core_field_exists(struct folio___charged, memcg_data))
 		word = BPF_CORE_READ((struct folio___charged *)folio, memcg_data);
 	else if (bpf_core_field_exists(struct page___charged, memcg_data))
 		word = BPF_CORE_READ((struct page___charged *)folio, memcg_data);
@@ -140,46 +146,66 @@ static __always_inline u64 owner_of_folio(void *folio)
 		return 0;
 	word &= ~MEMCG_FLAGS;
 	if (word && bpf_core_field_exists(struct obj_cgroup___root, is_root))
-		word = (u64)BPF_CORE_READ((struct obj_cgroup___root *)word, memcg);
+		word = word_at(&((struct obj_cgroup___root *)word)->memcg);
 	return id_of_memory((void *)word);
 }
 
-/* Whether a descriptor of the running thread is /proc/sys/vm/drop_caches. */
-static __always_inline bool is_drop_caches(struct task_struct *task, u32 fd)
+/* An open file of the running thread, if it is one of /proc: its name, as far as `name` reaches. */
+static __always_inline bool proc_name(u32 fd, u64 name[2])
 {
-	const char wanted[] = "drop_caches";
-	struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
-	struct file **files = BPF_CORE_READ(fdt, fd), *file = 0;
-	char name[sizeof(wanted)] = {};
-	u32 i;
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct fdtable *fdt;
+	struct file **files, *file = 0;
+	u64 text;
 
+	if (can_cast()) {
+		fdt = bpf_core_cast(task, struct task_struct)->files->fdt;
+		if (fd >= fdt->max_fds)
+			return false;
+		file = (void *)word_at((void *)word_at(&fdt->fd) + fd * sizeof(void *));
+		if (!file || bpf_core_cast(file, struct file)->f_inode->i_sb->s_magic != PROC_MAGIC)
+			return false;
+		text = word_at(&((struct file___blame *)file)->f_path.dentry);
+		text = word_at(&((struct dentry *)text)->d_name.name);
+		name[0] = word_at((void *)text);
+		name[1] = word_at((void *)text + 8);
+		return true;
+	}
+	fdt = BPF_CORE_READ(task, files, fdt);
+	files = BPF_CORE_READ(fdt, fd);
 	if (fd >= BPF_CORE_READ(fdt, max_fds))
 		return false;
 	bpf_probe_read_kernel(&file, sizeof(file), files + fd);
 	if (!file || BPF_CORE_READ(file, f_inode, i_sb, s_magic) != PROC_MAGIC)
 		return false;
-	bpf_probe_read_kernel(name, sizeof(name),
-			      BPF_CORE_READ((struct file___blame *)file, f_path.dentry, d_name.name));
-	for (i = 0; i < sizeof(wanted); i++)
-		if (name[i] != wanted[i])
-			return false;
-	return true;
+	text = (u64)BPF_CORE_READ((struct file___blame *)file, f_path.dentry, d_name.name);
+	return !bpf_probe_read_kernel(name, 2 * sizeof(*name), (void *)text);
+}
+
+/* Whether a descriptor of the running thread is /proc/sys/vm/drop_caches. */
+static __always_inline bool is_drop_caches(u32 fd)
+{
+	u64 name[2] = {};
+
+	return proc_name(fd, name) && name[0] == 0x6361635f706f7264ULL /* "drop_cac" */ &&
+	       (u32)name[1] == 0x00736568 /* "hes" */;
 }
 
 /* Why pages go that no reclaim takes. `nr` and the arguments are those of the system call, -1: there is none. */
-static __always_inline u32 why_removed(struct task_struct *task, u32 flags, struct inode *inode)
+static __always_inline u32 why_removed(u32 flags, struct address_space *mapping)
 {
-	struct pt_regs *regs = entered_with(task, flags);
-	s64 nr = regs ? (s64)BPF_CORE_READ(regs, CALL_NUMBER) : -1;
+	struct pt_regs *regs = entered_with(flags);
+	s64 nr = regs ? (s64)REGISTER(regs, CALL_NUMBER) : -1;
 
-	if (nr == NR_fadvise64 && (u32)BPF_CORE_READ(regs, CALL_ARG3) == POSIX_FADV_DONTNEED)
+	if (nr == NR_fadvise64 && (u32)REGISTER(regs, CALL_ARG3) == POSIX_FADV_DONTNEED)
 		return BLAME_DONTNEED;
 	if ((nr == NR_write || nr == NR_pwrite64 || nr == NR_writev) &&
-	    is_drop_caches(task, BPF_CORE_READ(regs, CALL_ARG0)))
+	    is_drop_caches(REGISTER(regs, CALL_ARG0)))
 		return BLAME_DROPPED;
 	if (is_advice(regs, nr, MADV_PAGEOUT))
 		return BLAME_ADVISED;
-	if (!BPF_CORE_READ(inode, i_nlink))
+	if (!(can_cast() ? bpf_core_cast(mapping, struct address_space)->host->i_nlink
+			 : BPF_CORE_READ(mapping, host, i_nlink)))
 		return BLAME_DELETED;
 	if (is_advice(regs, nr, MADV_REMOVE))
 		return BLAME_TRUNCATED;
@@ -197,18 +223,24 @@ static __always_inline u32 why_removed(struct task_struct *task, u32 flags, stru
 	}
 }
 
-static __always_inline u32 why_reclaimed(struct task_struct *task, u32 flags, struct blame_key *key)
+static __always_inline u32 why_reclaimed(u32 flags, struct blame_key *key)
 {
-	u64 state = (u64)BPF_CORE_READ(task, reclaim_state);
 	struct scan_control___blame *control;
 	struct pt_regs *regs;
+	bool proactive = false;
+	u64 state;
 	s64 nr;
 
+	state = word_of(&((struct task_struct *)bpf_get_current_task())->reclaim_state);
 	if (state && bpf_core_field_exists(struct scan_control___blame, reclaim_state)) {
 		control = (void *)(state - bpf_core_field_offset(struct scan_control___blame, reclaim_state));
-		key->limit = id_of_memory(BPF_CORE_READ(control, target_mem_cgroup));
-		if (bpf_core_field_exists(struct scan_control___blame, proactive) &&
-		    BPF_CORE_READ_BITFIELD_PROBED(control, proactive))
+		key->limit = id_of_memory((void *)word_of(&control->target_mem_cgroup));
+		if (bpf_core_field_exists(struct scan_control___blame, proactive))
+			proactive = can_cast() ? BPF_CORE_READ_BITFIELD(
+							 bpf_core_cast(control, struct scan_control___blame),
+							 proactive)
+					       : BPF_CORE_READ_BITFIELD_PROBED(control, proactive);
+		if (proactive)
 			return BLAME_PROACTIVE;
 		return key->limit ? BLAME_LIMIT : BLAME_DIRECT;
 	}
@@ -218,8 +250,8 @@ static __always_inline u32 why_reclaimed(struct task_struct *task, u32 flags, st
 	if (flags & PF_KTHREAD)
 		return *(u64 *)key->process << 8 == 0x646e6f6d61646b00ULL /* "kdamond" */ ? BLAME_DAMON
 											  : BLAME_RECLAIM;
-	regs = entered_with(task, flags);
-	nr = regs ? (s64)BPF_CORE_READ(regs, CALL_NUMBER) : -1;
+	regs = entered_with(flags);
+	nr = regs ? (s64)REGISTER(regs, CALL_NUMBER) : -1;
 	return is_advice(regs, nr, MADV_PAGEOUT) ? BLAME_PAGEOUT : BLAME_RECLAIM;
 }
 
@@ -237,10 +269,9 @@ static __always_inline bool is_ours(void)
 }
 
 /* Who takes the folio out, and whose it is. */
-static __noinline void look_at_evictor(struct blame_key *key, void *folio, struct inode *inode)
+static __noinline void look_at_evictor(struct blame_key *key, void *folio, struct address_space *mapping)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-	u32 flags = BPF_CORE_READ(task, flags);
+	u32 flags = running_flags();
 
 	key->owner = owner_of_folio(folio);
 	key->run = blame_run << 1;
@@ -248,21 +279,47 @@ static __noinline void look_at_evictor(struct blame_key *key, void *folio, struc
 		key->how = BLAME_KSWAPD;
 	} else {
 		key->run |= is_ours();
-		key->by = cgroup_of(task);
-		name_of(BPF_CORE_READ(task, group_leader), key->process);
-		key->how = reclaims() ? why_reclaimed(task, flags, key) : why_removed(task, flags, inode);
+		key->by = running_cgroup();
+		name_of_process(key->process);
+		key->how = reclaims() ? why_reclaimed(flags, key) : why_removed(flags, mapping);
 	}
 	RETURN_NOTHING();
 }
 
+/* Numbers of rows; zero: of none. */
+struct blame_last {
+	u32 evictor;
+	u32 share; /* bill.h */
+	u32 reader;
+};
+
+/*
+ * The rows that the last page of this processor was counted in. Pages go many at a time, and a row that has a number keeps its key for
+ * good: to compare the two takes a tenth of what a look-up takes.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct blame_last);
+} blame_last SEC(".maps");
+
+static __always_inline bool same_evictor(const struct blame_key *a, const struct blame_key *b)
+{
+	return a->limit == b->limit && a->by == b->by && a->owner == b->owner &&
+	       same_name(a->process, b->process) && a->how == b->how && a->run == b->run;
+}
+
 /* The number of its row: one of those for everybody, where there is no room. */
-static __noinline u32 number_of_evictor(struct blame_key *key)
+static __noinline u32 search_evictor(struct blame_key *key, struct blame_last *last)
 {
 	u32 *known = bpf_map_lookup_elem(&blame_numbers, key), n = 0;
 	struct blame_row *row;
 
-	if (known)
+	if (known) {
+		last->evictor = *known;
 		return *known;
+	}
 	if (pop_number(&blame_free, &n))
 		return key->how;
 	row = bpf_map_lookup_elem(&blame_rows, &n);
@@ -275,6 +332,14 @@ static __noinline u32 number_of_evictor(struct blame_key *key)
 	push_number(&blame_free, &n);
 	known = bpf_map_lookup_elem(&blame_numbers, key);
 	return known ? *known : key->how;
+}
+
+static __always_inline u32 number_of_evictor(struct blame_key *key, struct blame_last *last)
+{
+	u32 n = last->evictor;
+	struct blame_row *row = n ? bpf_map_lookup_elem(&blame_rows, &n) : 0;
+
+	return row && same_evictor(&row->key, key) ? n : search_evictor(key, last);
 }
 
 #endif

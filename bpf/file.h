@@ -238,7 +238,11 @@ static __always_inline struct file_row *file_used(struct row *row, struct addres
 /* The same, where only the address is known. The mapping must be in use. */
 static __always_inline struct file_row *file_seen(struct row *row, u64 mapping)
 {
-	return with_files && row ? find_file(row, mapping) : 0;
+	if (!with_files || !row)
+		return 0;
+	if (can_cast())
+		return file_used(row, bpf_core_cast((void *)mapping, struct address_space), mapping);
+	return find_file(row, mapping);
 }
 
 /* The same for a file that the thread has used: its mapping may be gone by now. */

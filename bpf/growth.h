@@ -10,9 +10,6 @@
 
 #define GFP_HIGH 0x20
 #define GFP_DIRECT_RECLAIM 0x400
-/* Of anonymous memory before folios, where nothing else on the lists is large. */
-#define HUGE_ORDER 9
-
 /* The same in src/kernel/growth.rs. */
 struct blame_growth {
 	u64 grew; /* pages put on the kernel's lists that are charged to it */
@@ -60,6 +57,7 @@ static __always_inline void grew(void *folio)
 		order = order_of_argument(folio);
 	} else {
 		head = bpf_core_enum_value(enum pageflags___head, PG_head___head);
+		/* Anonymous memory: before folios, nothing else on the lists is large. */
 		order = BPF_CORE_READ((struct page___head *)folio, flags) >> head & 1 ? HUGE_ORDER : 0;
 	}
 	growth = growth_of(owner_of_folio(folio));
@@ -78,7 +76,7 @@ static __always_inline void woke(u64 gfp)
 
 	if (!ready)
 		return;
-	growth = growth_of(atomic ? 0 : BPF_CORE_READ(memory_group_of((void *)bpf_get_current_task()), kn, id));
+	growth = growth_of(atomic ? 0 : id_of_group(memory_group_of((void *)bpf_get_current_task())));
 	if (growth)
 		__sync_fetch_and_add(&growth->woke, 1);
 }

@@ -37,6 +37,25 @@ static __always_inline void read_name(char *to, const void *from)
 	bpf_probe_read_kernel_str(to, NAME, from);
 }
 
+/* The same of a name that is there as a whole (`comm` of a task), by plain loads. */
+static __always_inline void load_name(char *to, const void *from)
+{
+	const u64 ones = 0x0101010101010101ULL, tops = 0x8080808080808080ULL;
+	struct name *name = (void *)to;
+	u64 first = word_at(from), second = word_at(from + 8), end = (first - ones) & ~first & tops;
+
+	/* The lowest bit of `end` is the top one of the first byte that is zero: what lies above goes. */
+	if (end) {
+		name->half[0] = first & (((end & -end) >> 7) - 1);
+		name->half[1] = 0;
+		return;
+	}
+	second &= ~0ULL >> 8;
+	end = (second - ones) & ~second & tops;
+	name->half[0] = first;
+	name->half[1] = second & (((end & -end) >> 7) - 1);
+}
+
 /* What a thread is called, or will be as soon as who renames it has written it. */
 static __always_inline void name_of(struct task_struct *task, char *to)
 {
@@ -47,8 +66,19 @@ static __always_inline void name_of(struct task_struct *task, char *to)
 		given = bpf_map_lookup_elem(&given_names, &key);
 	if (given)
 		*(struct name *)to = *given;
+	else if (can_cast())
+		load_name(to, (void *)task + bpf_core_field_offset(struct task_struct, comm));
 	else
 		read_name(to, (void *)task + bpf_core_field_offset(struct task_struct, comm));
+}
+
+/* What the process of the running thread is called. */
+static __always_inline void name_of_process(char *to)
+{
+	if (knows_running())
+		name_of(bpf_get_current_task_btf()->group_leader, to);
+	else
+		name_of(BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), group_leader), to);
 }
 
 static __always_inline bool same_name(const char *a, const char *b)

@@ -83,8 +83,12 @@ enum folio_from {
 	ARGUMENT_OF_BTF, /* as an argument of a BTF tracepoint */
 };
 
-static __always_inline bool folio_is_hugetlb(void *folio, struct address_space *mapping, enum folio_from from)
+/* Folios of hugetlbfs are large: nearly always it need not be looked at. */
+static __always_inline bool folio_is_hugetlb(void *folio, u32 order, struct address_space *mapping,
+					     enum folio_from from)
 {
+	if (bpf_core_type_exists(struct folio) && order < HUGE_ORDER)
+		return false;
 	return from == ADDRESS ? is_hugetlb(mapping) : known_is_hugetlb(mapping_of_argument(folio));
 }
 
@@ -96,6 +100,15 @@ static __always_inline bool folio_is_metadata(void *folio, struct address_space 
 static __always_inline u64 index_from(void *folio, enum folio_from from)
 {
 	return from == ADDRESS ? folio_index_of(folio) : index_of_argument(folio);
+}
+
+/* The row of a folio's file, whose pages come or get dirty. */
+static __always_inline struct file_row *file_of_folio(struct row *row, void *folio,
+						      struct address_space *mapping, enum folio_from from)
+{
+	if (from == ARGUMENT_OF_BTF && row)
+		return file_used(row, mapping_of_argument(folio), (u64)mapping);
+	return file_seen(row, (u64)mapping);
 }
 
 static __always_inline void count_prefetch(struct account *a, u64 mapping, u64 first, u64 last,
@@ -172,9 +185,9 @@ static __always_inline bool look_at_added(struct added *p, struct account *a, vo
 	p->mapping = folio_mapping_of(folio);
 	p->first = index_from(folio, from);
 	p->last = p->first + (1ULL << (order & 31)) - 1;
-	if (folio_is_hugetlb(folio, p->mapping, from) || !account_open(a))
+	if (folio_is_hugetlb(folio, order, p->mapping, from) || !account_open(a))
 		return false;
-	file_seen(a->row, (u64)p->mapping);
+	file_of_folio(a->row, folio, p->mapping, from);
 	return true;
 }
 
@@ -221,17 +234,20 @@ static __always_inline void used_by_request(u64 mapping, u64 first, u64 last, en
 		f->dropped += ledger_take(mapping, first, last, mode);
 }
 
+/*
+ * Whether anything of the file is in the ledger, DEMANDED or not: nearly always nothing. Most pages go by a thread that has no row, which
+ * takes long to find out.
+ */
+static __always_inline bool in_ledger(u64 mapping)
+{
+	return *(volatile u64 *)filter_slot(mapping);
+}
+
 /* Takes pages that go out of the ledger; how many of them nobody has used. */
 static __always_inline u64 forget_pages(u64 mapping, u64 first, u64 last, enum ledger_mode mode)
 {
 	u64 wasted;
 
-	/*
-	 * Nothing of the file is in it: nearly always so. DEMANDED shares the slot. Most pages go by a thread that has no row, which
-	 * takes long to find out.
-	 */
-	if (likely(!*(volatile u64 *)filter_slot(mapping)))
-		return 0;
 	used_by_request(mapping, first, last, mode);
 	wasted = ledger_take(mapping, first, last, mode);
 	if (mode == BITS)
@@ -239,42 +255,41 @@ static __always_inline u64 forget_pages(u64 mapping, u64 first, u64 last, enum l
 	return wasted;
 }
 
-/* Set by kswapd, direct and cgroup reclaim for as long as they run; MADV_PAGEOUT and DAMON set the flag only. */
+/*
+ * Whether the running task takes back memory: kswapd, direct and cgroup reclaim have this flag for as long as they run, and so have
+ * MADV_PAGEOUT and DAMON, which set nothing else (`reclaim_state`).
+ */
 static __always_inline bool reclaims(void)
 {
-	struct task_struct *task;
-
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)) {
-		task = bpf_get_current_task_btf();
-		return task->reclaim_state || task->flags & PF_MEMALLOC;
-	}
-	task = (void *)bpf_get_current_task();
-	return BPF_CORE_READ(task, reclaim_state) || BPF_CORE_READ(task, flags) & PF_MEMALLOC;
+	return running_flags() & PF_MEMALLOC;
 }
 
 /* mm_filemap_delete_from_page_cache: pages go, by reclaim or otherwise. Nobody's row: the victim is the cache. */
 static __always_inline void on_delete(void *folio, u32 order, enum folio_from from, enum ledger_mode mode)
 {
 	struct address_space *mapping;
-	u64 first, last, n, wasted;
+	u64 first, n = 1ULL << (order & 31), wasted;
 	struct account a;
 
 	if (!ready)
 		return;
 	mapping = folio_mapping_of(folio);
-	if (folio_is_hugetlb(folio, mapping, from) || !account_nobody(&a))
+	if (folio_is_hugetlb(folio, order, mapping, from) || !account_nobody(&a))
 		return;
-	first = index_from(folio, from);
-	n = 1ULL << (order & 31);
-	last = first + n - 1;
-	wasted = forget_pages((u64)mapping, first, last, mode);
-	if (wasted && !folio_is_metadata(folio, mapping, from))
-		COUNT(&a, C_PREFETCH_WASTED, wasted);
+	if (unlikely(in_ledger((u64)mapping))) {
+		first = index_from(folio, from);
+		wasted = forget_pages((u64)mapping, first, first + n - 1, mode);
+		if (wasted && !folio_is_metadata(folio, mapping, from))
+			COUNT(&a, C_PREFETCH_WASTED, wasted);
+	}
 	if (reclaims()) {
 		COUNT(&a, C_EVICTED, n);
-	} else {
-		COUNT(&a, C_REMOVED, n);
-		touch(0, (u64)mapping, first, last, TOUCH_GONE);
+		return;
+	}
+	COUNT(&a, C_REMOVED, n);
+	if (with_touches) {
+		first = index_from(folio, from);
+		touch(0, (u64)mapping, first, first + n - 1, TOUCH_GONE);
 	}
 }
 
@@ -295,7 +310,7 @@ static __always_inline void on_dirty(void *folio, u32 order, enum folio_from fro
 	if (folio_is_metadata(folio, mapping, from)) {
 		COUNT(&a, C_META_DIRTIED, n);
 	} else {
-		file_count(file_seen(a.row, (u64)mapping), FC_DIRTIED, n);
+		file_count(file_of_folio(a.row, folio, mapping, from), FC_DIRTIED, n);
 		COUNT(&a, C_DIRTIED, n);
 		touch_dirty(a.row, (u64)mapping, first, first + n - 1);
 	}

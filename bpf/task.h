@@ -7,22 +7,37 @@
 
 #define MADV_COLLAPSE 25
 
-/* The registers that the running thread entered the kernel with; null for a thread of the kernel's own. */
-static __always_inline struct pt_regs *entered_with(struct task_struct *task, u32 flags)
+/* From 5.15, and with it plain loads. Before, the registers are at the top of the stack, without padding. */
+static __always_inline bool knows_registers(void)
 {
-	if (flags & (PF_KTHREAD | PF_IO_WORKER) || BPF_CORE_READ(task, thread_info.status) & TS_COMPAT)
+	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs);
+}
+
+/* The registers that the running thread, which has these flags, entered the kernel with; null for a thread of the kernel's own. */
+static __always_inline struct pt_regs *entered_with(u32 flags)
+{
+	struct task_struct *task;
+
+	if (flags & (PF_KTHREAD | PF_IO_WORKER))
 		return 0;
-	/* From 5.15. Before, they are at the top of the stack, without padding. */
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
-		return (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	if (knows_registers()) {
+		task = bpf_get_current_task_btf();
+		return of_other_table(task) ? 0 : (void *)bpf_task_pt_regs(task);
+	}
+	task = (void *)bpf_get_current_task();
+	if (BPF_CORE_READ(task, thread_info.status) & TS_COMPAT)
+		return 0;
 	return (void *)((u64)BPF_CORE_READ(task, stack) + STACK_SIZE - bpf_core_type_size(struct pt_regs));
 }
+
+/* One of them. */
+#define REGISTER(regs, name) (knows_registers() ? (regs)->name : BPF_CORE_READ(regs, name))
 
 /* Whether it is madvise or process_madvise with this advice. */
 static __always_inline bool is_advice(struct pt_regs *regs, s64 nr, u32 advice)
 {
-	return (nr == NR_madvise && (u32)BPF_CORE_READ(regs, CALL_ARG2) == advice) ||
-	       (nr == NR_process_madvise && (u32)BPF_CORE_READ(regs, CALL_ARG3) == advice);
+	return (nr == NR_madvise && (u32)REGISTER(regs, CALL_ARG2) == advice) ||
+	       (nr == NR_process_madvise && (u32)REGISTER(regs, CALL_ARG3) == advice);
 }
 
 /*
@@ -48,14 +63,13 @@ enum collapse {
 
 static __always_inline enum collapse collapses(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-	u32 flags = BPF_CORE_READ(task, flags);
-	struct pt_regs *regs = entered_with(task, flags);
+	u32 flags = running_flags();
+	struct pt_regs *regs = entered_with(flags);
 
 	if (!regs)
 		return collapses_for_others(flags) ? COLLAPSE_BY_KERNEL : NO_COLLAPSE;
-	return is_advice(regs, (s64)BPF_CORE_READ(regs, CALL_NUMBER), MADV_COLLAPSE) ? COLLAPSE_BY_ADVICE
-										     : NO_COLLAPSE;
+	return is_advice(regs, (s64)REGISTER(regs, CALL_NUMBER), MADV_COLLAPSE) ? COLLAPSE_BY_ADVICE
+										: NO_COLLAPSE;
 }
 
 #endif

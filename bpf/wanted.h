@@ -69,20 +69,36 @@ struct cgroup___pointers {
 /* The cgroup that the memory of a thread is charged to: in version 2 one above its own, if that has no memory controller. */
 static __always_inline struct cgroup *memory_group_of(struct task_struct *task)
 {
-	struct css_set *set = BPF_CORE_READ(task, cgroups);
+	u32 n = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
 	struct cgroup_subsys_state **states, *state = 0;
-	u32 n;
+	struct css_set *set;
 
-	n = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+	if (can_cast()) {
+		states = (void *)word_at(&task->cgroups) + bpf_core_field_offset(struct css_set, subsys);
+		state = (void *)word_at(states + n);
+		return (void *)word_at(&state->cgroup);
+	}
+	set = BPF_CORE_READ(task, cgroups);
 	states = (void *)set + bpf_core_field_offset(struct css_set, subsys);
 	bpf_probe_read_kernel(&state, sizeof(state), states + n);
 	return BPF_CORE_READ(state, cgroup);
 }
 
+static __always_inline u64 id_of_group(struct cgroup *cgroup)
+{
+	if (can_cast())
+		return bpf_core_cast(cgroup, struct cgroup)->kn->id;
+	return BPF_CORE_READ(cgroup, kn, id);
+}
+
 /* The cgroup of the memory controller in version 1, else the only one there is. */
 static __always_inline struct cgroup *group_of(struct task_struct *task)
 {
-	return cgroup_v1 ? memory_group_of(task) : BPF_CORE_READ(task, cgroups, dfl_cgrp);
+	if (cgroup_v1)
+		return memory_group_of(task);
+	if (can_cast())
+		return (void *)word_at(&((struct css_set *)word_at(&task->cgroups))->dfl_cgrp);
+	return BPF_CORE_READ(task, cgroups, dfl_cgrp);
 }
 
 /* Whether a cgroup is the wanted one, or lies below it. Global: verified once. */

@@ -16,6 +16,7 @@
 #define ENTRY_PRESENT 0x1
 #define ENTRY_HUGE 0x80
 #define HUGE_PAGES 512 /* mapped by one entry of the level above */
+#define HUGE_ORDER 9 /* log2 of that: the smallest huge page, also of hugetlbfs */
 
 /* The address of vmemmap_base, which says where page structs begin. Set before load. */
 const volatile u64 vmemmap_base_at = 0;

@@ -1,8 +1,9 @@
 //! The bill for pages that were pushed out, as the kernel programs keep it (`bpf/bill.h`).
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
-use libbpf_rs::MapCore as _;
+use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
 use super::entries::entries;
@@ -19,6 +20,8 @@ use crate::files::File;
 
 /// Shares of files, and rows of those who brought pages in again.
 const ROWS: u32 = 16384;
+/// Rows that are read at a time.
+const UNUSED: u32 = 512;
 /// Files that have a name.
 const FILES: u32 = 4096;
 /// Threads that wait at a time.
@@ -32,7 +35,14 @@ pub(super) fn size_tables(open: &mut OpenCachetopSkel<'_>) -> libbpf_rs::Result<
         rodata.with_bill = true;
     }
     let maps = &mut open.maps;
-    for map in [&mut maps.blame_shares, &mut maps.blame_readers] {
+    for map in [
+        &mut maps.blame_shares,
+        &mut maps.blame_share_numbers,
+        &mut maps.blame_shares_free,
+        &mut maps.blame_readers,
+        &mut maps.blame_reader_numbers,
+        &mut maps.blame_readers_free,
+    ] {
         map.set_max_entries(ROWS)?;
     }
     for map in [&mut maps.blame_files, &mut maps.blame_names, &mut maps.blame_names_free] {
@@ -42,39 +52,67 @@ pub(super) fn size_tables(open: &mut OpenCachetopSkel<'_>) -> libbpf_rs::Result<
     super::growth::size_table(open)
 }
 
-/// Hands all names to the kernel programs. The lowest is taken first.
+/// Hands all names and rows to the kernel programs, but for the rows that are nobody's. The lowest is taken first.
 pub(super) fn hand_out(skel: &CachetopSkel<'_>) -> libbpf_rs::Result<()> {
     for n in (0..FILES).rev() {
         skel.maps.blame_names_free.update(&[], &n.to_ne_bytes(), MapFlags::ANY)?;
     }
+    for n in (1..ROWS).rev() {
+        skel.maps.blame_shares_free.update(&[], &n.to_ne_bytes(), MapFlags::ANY)?;
+        skel.maps.blame_readers_free.update(&[], &n.to_ne_bytes(), MapFlags::ANY)?;
+    }
     Ok(())
 }
 
-/// Decodes a `struct blame_reader_key` and a `struct blame_reader`.
-fn reader(key: &[u8], value: &[u8]) -> (Reader, Came) {
-    let name = key.get(16..32).unwrap_or_default();
+/// Decodes a `struct blame_share`: whose it is, the number of its file, and pages. `None` where nothing was counted.
+fn share(bytes: &[u8]) -> Option<((u32, u64), u64)> {
+    let pages = u64_at(bytes, 16);
+    (pages != 0).then(|| ((u32_at(bytes, 8), u64_at(bytes, 0)), pages))
+}
+
+/// Decodes a `struct blame_reader`. `None` where nothing was counted.
+fn reader(bytes: &[u8]) -> Option<(Reader, Came)> {
+    let name = bytes.get(16..32).unwrap_or_default();
     let reader = Reader {
-        file: u64_at(key, 0),
-        by: u64_at(key, 8),
+        file: u64_at(bytes, 0),
+        by: u64_at(bytes, 8),
         process: name.split(|b| *b == 0).next().unwrap_or_default().to_vec(),
-        number: u32_at(key, 32),
-        own: u32_at(key, 36) != 0,
+        number: u32_at(bytes, 32),
+        own: u32_at(bytes, 36) != 0,
     };
     let came = Came {
-        back: u64_at(value, 0),
-        refaulted: u64_at(value, 8),
-        waits: u64_at(value, 16),
-        waited_ns: u64_at(value, 24),
+        back: u64_at(bytes, 40),
+        refaulted: u64_at(bytes, 48),
+        waits: u64_at(bytes, 56),
+        waited_ns: u64_at(bytes, 64),
     };
-    (reader, came)
+    (came != Came::default()).then_some((reader, came))
+}
+
+/// All rows of a table that are used. The lowest are taken first: behind so many that nobody has used, nobody has used any.
+fn used<K: Eq + Hash, V>(
+    map: &impl MapCore,
+    decode: impl Fn(&[u8]) -> Option<(K, V)>,
+) -> libbpf_rs::Result<HashMap<K, V>> {
+    let (mut rows, mut unused) = (HashMap::new(), 0);
+    for (_, value) in map.lookup_batch(UNUSED, MapFlags::ANY, MapFlags::ANY)? {
+        match decode(&value) {
+            Some((key, counts)) => {
+                rows.insert(key, counts);
+                unused = 0;
+            }
+            None if unused == UNUSED => break,
+            None => unused += 1,
+        }
+    }
+    Ok(rows)
 }
 
 /// Reads all of it.
 pub(super) fn read(skel: &CachetopSkel<'_>) -> libbpf_rs::Result<Details> {
     let maps = &skel.maps;
-    let shares = entries(&maps.blame_shares)?;
-    let shares = shares.iter().map(|(k, v)| ((u32_at(k, 8), u64_at(k, 0)), u64_at(v, 0))).collect();
-    let readers = entries(&maps.blame_readers)?.iter().map(|(k, v)| reader(k, v)).collect();
+    let shares = used(&maps.blame_shares, share)?;
+    let readers = used(&maps.blame_readers, reader)?;
     let mut found = HashMap::new();
     for (key, value) in entries(&maps.blame_files)? {
         let (block, number) = (u32_at(&value, 16), u32_at(&value, 20));
@@ -105,15 +143,22 @@ mod tests {
     use crate::kernel::skel::types;
 
     #[test]
+    fn a_share_is_decoded() {
+        assert_eq!(size_of::<types::blame_share>(), 24);
+        let bytes = |out: u64| [5u64, 6, out].iter().flat_map(|n| n.to_ne_bytes()).collect::<Vec<u8>>();
+        assert_eq!((share(&bytes(7)), share(&bytes(0)), share(&[])), (Some(((6, 5), 7)), None, None));
+    }
+
+    #[test]
     fn a_reader_is_decoded() {
         assert_eq!(size_of::<types::blame_reader_key>(), 40);
-        assert_eq!((size_of::<types::blame_reader>(), size_of::<types::blame_file>()), (32, 24));
+        assert_eq!((size_of::<types::blame_reader>(), size_of::<types::blame_file>()), (72, 24));
         let mut key: Vec<u8> = [5u64, 6].iter().flat_map(|n| n.to_ne_bytes()).collect();
         key.extend(b"cat\0\0\0\0\0\0\0\0\0\0\0\0\0");
         key.extend([9u32, 1].iter().flat_map(|n| n.to_ne_bytes()));
-        let value: Vec<u8> = [4u64, 3, 2, 1].iter().flat_map(|n| n.to_ne_bytes()).collect();
+        assert_eq!((reader(&key), reader(&[])), (None, None));
+        key.extend([4u64, 3, 2, 1].iter().flat_map(|n| n.to_ne_bytes()));
         let who = Reader { file: 5, by: 6, process: b"cat".to_vec(), number: 9, own: true };
-        assert_eq!(reader(&key, &value), (who, Came { back: 4, refaulted: 3, waits: 2, waited_ns: 1 }));
-        assert_eq!(reader(&[], &[]).1, Came::default());
+        assert_eq!(reader(&key), Some((who, Came { back: 4, refaulted: 3, waits: 2, waited_ns: 1 })));
     }
 }
