@@ -266,6 +266,19 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_to_be_written_was_not_missed() {
+        let comes = |how: Use| {
+            let mut all = Generations::new(8, true);
+            all.resize(4, 1.0);
+            // One use fewer than what is protected from then on.
+            all.pages[0] = State { uses: MOST_USES - 1, flags: GONE, when: all.oldest as u16 };
+            all.add(0, how);
+            all.pages[0].uses
+        };
+        assert_eq!((comes(Use::Unmarked), comes(Use::Written)), (MOST_USES, 0));
+    }
+
+    #[test]
     fn with_many_pages_the_oldest_generation_is_used_up_first() {
         // Where it is less than a quarter; a reclaim takes twice as many out of it: every other page goes on to the next.
         let twice = 2 * BATCH as usize;

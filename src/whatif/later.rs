@@ -323,3 +323,26 @@ impl Policy for Later {
         self.full
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page of the working set that was evicted comes again: whether it is of that still, and waits for its mark.
+    fn comes(how: Use, counts: bool) -> (bool, bool) {
+        let mut all = Later::new(8, counts);
+        all.resize(4, 1.0);
+        all.pages[0] = State { working: true, gone: Some(all.youngest as u16), ..State::default() };
+        all.add(0, how);
+        (all.pages[0].working, all.pages[0].fresh)
+    }
+
+    #[test]
+    fn what_comes_to_be_written_was_not_missed() {
+        for counts in [false, true] {
+            assert_eq!(comes(Use::Unmarked, counts), (true, counts));
+            assert_eq!(comes(Use::Written, counts), (false, false));
+            assert_eq!(comes(Use::Mapped, counts), (true, false));
+        }
+    }
+}
