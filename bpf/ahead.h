@@ -4,7 +4,6 @@
 #define CACHETOP_AHEAD_H
 
 #include "meta.h"
-#include "task.h"
 #include "window.h"
 
 /* page_cache_sync_ra and page_cache_async_ra: a read that has not found all its pages says how far it goes. */
@@ -55,7 +54,8 @@ static __always_inline void enter_window(struct readahead_control *ractl, u64 pa
 		return;
 	t = thread_of(a.row);
 	if (t)
-		open_window(&a, t, number_of(a.row, ractl->mapping), first, first + pages - 1);
+		open_window(&a, t, number_of(a.row, ractl->mapping), first, first + pages - 1,
+			    known_is_metadata(ractl->mapping));
 }
 
 /* They have returned: all pages of the window that were missing are there. */

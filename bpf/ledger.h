@@ -190,12 +190,29 @@ static __always_inline void walk(struct walk *w, enum ledger_mode mode)
 		count_one(C_LOST_LEDGER);
 }
 
+/* One page, most of which come one by one: false where its chunk is new. */
+static __always_inline bool set_bit(u64 mapping, u64 index, u64 *filter)
+{
+	struct ledger_key key = {.mapping = mapping, .chunk = index >> CHUNK_SHIFT};
+	u64 bit = 1ULL << (index & (CHUNK_PAGES - 1)), *bits = bpf_map_lookup_elem(&ledger, &key);
+
+	if (!bits)
+		return false;
+	/* In this order: see below. */
+	__sync_fetch_and_add(filter, 1);
+	if (__sync_fetch_and_or(bits, bit) & bit)
+		__sync_fetch_and_add(filter, -1);
+	return true;
+}
+
 /* Remembers [first, last] as prefetched and unused. */
 static __always_inline void ledger_set_body(u64 mapping, u64 first, u64 last, enum ledger_mode mode)
 {
 	struct walk w = {.key.mapping = mapping, .first = first, .last = last, .set = true};
 	u64 *filter = filter_slot(mapping);
 
+	if (mode == BITS && first == last && set_bit(mapping, first, filter))
+		return;
 	/* Raised before the first bit is set, so that nobody passes by a bit; lowered by what was not new. */
 	__sync_fetch_and_add(filter, last - first + 1);
 	walk(&w, mode);

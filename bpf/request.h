@@ -16,13 +16,9 @@
  * By nobody's request: read-ahead, or what is no reading at all, as what is brought in outside of a window is none, nor what
  * somebody has had collapsed.
  */
-static __always_inline void added_alone(struct account *a, struct thread *t, struct added *p,
+static __always_inline void added_alone(struct account *a, struct added *p, enum collapse collapse,
 					enum ledger_mode mode)
 {
-	bool ahead = t && t->window.mapping == (u64)p->mapping && p->first >= t->window.first &&
-		     p->first <= t->window.last;
-	enum collapse collapse = ahead ? collapses() : COLLAPSE_BY_ADVICE;
-
 	if (collapse == NO_COLLAPSE)
 		count_prefetch(a, (u64)p->mapping, p->first, p->last, mode, TOUCH_AHEAD);
 	else if (collapse == COLLAPSE_BY_KERNEL)
@@ -39,6 +35,7 @@ static __always_inline void on_add(void *folio, u32 order, enum folio_from from,
 	struct account a;
 	struct added p;
 	u64 first, last, n;
+	bool ahead = false;
 
 	if (!look_at_added(&p, &a, folio, order, from))
 		return;
@@ -46,14 +43,15 @@ static __always_inline void on_add(void *folio, u32 order, enum folio_from from,
 		t = thread_of(a.row);
 	if (t) {
 		add_to_window(t, (u64)p.mapping, p.first, p.last);
+		ahead = in_window(t, (u64)p.mapping, p.first);
 		f = frame_on(a.row, t, (u64)p.mapping);
 	}
-	if (!f && folio_is_metadata(folio, p.mapping, from)) {
+	if (!f && (ahead ? t->window.metadata : folio_is_metadata(folio, p.mapping, from))) {
 		block_added(&a, t, (u64)p.mapping, p.first, p.last, mode);
 		return;
 	}
 	if (!f) {
-		added_alone(&a, t, &p, mode);
+		added_alone(&a, &p, ahead ? t->window.collapse : COLLAPSE_BY_ADVICE, mode);
 		return;
 	}
 	if (f->kind == F_FAULT) {

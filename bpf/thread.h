@@ -32,12 +32,14 @@ struct frame {
 	u32 kind;
 };
 
-/* A read-ahead window being filled. */
+/* A read-ahead window being filled. What holds for all of its pages is found out when it begins. */
 struct window {
 	u64 mapping;
 	u64 first;
 	u64 last;
-	u64 added;
+	u32 added;
+	u16 collapse; /* enum collapse (task.h) */
+	u16 metadata; /* of a block device, or of the trees of btrfs */
 };
 
 /* A fault that was told to try again. */
@@ -98,6 +100,12 @@ static __always_inline struct thread *thread_of(struct row *row)
 	u32 n = row->number;
 
 	return bpf_map_lookup_elem(&threads, &n);
+}
+
+/* Whether what the thread adds from this page on is of its window. */
+static __always_inline bool in_window(struct thread *t, u64 mapping, u64 first)
+{
+	return t->window.mapping == mapping && first >= t->window.first && first <= t->window.last;
 }
 
 static __always_inline struct frame *frame_at(struct thread *t, u32 depth)

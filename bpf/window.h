@@ -7,6 +7,7 @@
 #define CACHETOP_WINDOW_H
 
 #include "latency.h"
+#include "task.h"
 
 /* The window has been filled as far as it will be. */
 static __always_inline void close_window(struct account *a, struct thread *t)
@@ -18,7 +19,8 @@ static __always_inline void close_window(struct account *a, struct thread *t)
 	w->mapping = 0;
 }
 
-static __always_inline void open_window(struct account *a, struct thread *t, u64 mapping, u64 first, u64 last)
+static __always_inline void open_window(struct account *a, struct thread *t, u64 mapping, u64 first, u64 last,
+					bool metadata)
 {
 	struct window *w = &t->window;
 	struct histograms *h;
@@ -37,6 +39,8 @@ static __always_inline void open_window(struct account *a, struct thread *t, u64
 	w->first = first;
 	w->last = last;
 	w->added = 0;
+	w->collapse = collapses();
+	w->metadata = metadata;
 	COUNT(a, C_WINDOWS, 1);
 	/* The table has room for all rows where latency is requested, and only there. */
 	h = with_latency && a->row ? histograms_of(a->row) : 0;
