@@ -235,12 +235,21 @@ static __always_inline struct file_row *file_used(struct row *row, struct addres
 	return find_file(row, mapping);
 }
 
+/*
+ * Whether the row that the thread used last may do for pages that come. Where files are chosen, each is looked at: what takes the place of
+ * an inode has pages brought in before any is read, and may differ by its device or btrfs's subvolume alone (is_wanted_file).
+ */
+static __always_inline bool last_file_will_do(void)
+{
+	return only_file == ALL_FILES;
+}
+
 /* The same, where only the address is known. The mapping must be in use. */
 static __always_inline struct file_row *file_seen(struct row *row, u64 mapping)
 {
 	if (!with_files || !row)
 		return 0;
-	if (can_cast())
+	if (can_cast() && last_file_will_do())
 		return file_used(row, bpf_core_cast((void *)mapping, struct address_space), mapping);
 	return find_file(row, mapping);
 }

@@ -10,6 +10,7 @@
 
 #define GFP_HIGH 0x20
 #define GFP_DIRECT_RECLAIM 0x400
+
 /* The same in src/kernel/growth.rs. */
 struct blame_growth {
 	u64 grew; /* pages put on the kernel's lists that are charged to it */
@@ -73,10 +74,14 @@ static __always_inline void woke(u64 gfp)
 {
 	bool atomic = gfp & GFP_HIGH && !(gfp & GFP_DIRECT_RECLAIM);
 	struct blame_growth *growth;
+	u64 group = 0;
 
 	if (!ready)
 		return;
-	growth = growth_of(atomic ? 0 : id_of_group(memory_group_of((void *)bpf_get_current_task())));
+	/* Built without the memory controller, a kernel has no group to be found. */
+	if (!atomic && bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
+		group = id_of_group(memory_group_of((void *)bpf_get_current_task()));
+	growth = growth_of(group);
 	if (growth)
 		__sync_fetch_and_add(&growth->woke, 1);
 }

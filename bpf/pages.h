@@ -106,7 +106,7 @@ static __always_inline u64 index_from(void *folio, enum folio_from from)
 static __always_inline struct file_row *file_of_folio(struct row *row, void *folio,
 						      struct address_space *mapping, enum folio_from from)
 {
-	if (from == ARGUMENT_OF_BTF && row)
+	if (from == ARGUMENT_OF_BTF && row && last_file_will_do())
 		return file_used(row, mapping_of_argument(folio), (u64)mapping);
 	return file_seen(row, (u64)mapping);
 }

@@ -20,7 +20,7 @@ use crate::files::File;
 
 /// Shares of files, and rows of those who brought pages in again.
 const ROWS: u32 = 16384;
-/// Rows that are read at a time.
+/// Rows that are read at a time, and unused ones behind which there is nothing.
 const UNUSED: u32 = 512;
 /// Files that have a name.
 const FILES: u32 = 4096;
