@@ -159,25 +159,13 @@ static __always_inline void bill_file(u64 file, u64 mapping)
 __noinline u32 search_share(u64 file, u32 number, u64 mapping)
 {
 	struct blame_share_key key = {.file = file, .number = number};
-	u32 *known = bpf_map_lookup_elem(&blame_share_numbers, &key), n = 0;
-	struct blame_share *share;
+	u32 n = find_or_take(&blame_share_numbers, &blame_shares, &blame_shares_free, &key, sizeof(key));
+	struct blame_share *share = n ? bpf_map_lookup_elem(&blame_shares, &n) : 0;
 
-	if (known)
-		return *known;
-	if (pop_number(&blame_shares_free, &n))
-		return 0;
-	share = bpf_map_lookup_elem(&blame_shares, &n);
-	if (!share)
-		return 0;
-	share->key = key;
-	if (!bpf_map_update_elem(&blame_share_numbers, &key, &n, BPF_NOEXIST)) {
+	/* A new one. */
+	if (share && !share->out)
 		bill_file(file, mapping);
-		return n;
-	}
-	/* Another processor was faster. The row stays empty, and waits for the next one. */
-	push_number(&blame_shares_free, &n);
-	known = bpf_map_lookup_elem(&blame_share_numbers, &key);
-	return known ? *known : 0;
+	return n;
 }
 
 /* Pages of a file go. */
@@ -202,23 +190,7 @@ static __always_inline void bill_out(u64 file, u32 number, u64 pages, u64 mappin
 /* The number of its row, zero where there is no room. */
 static __noinline u32 search_reader(struct blame_reader_key *key)
 {
-	u32 *known = bpf_map_lookup_elem(&blame_reader_numbers, key), n = 0;
-	struct blame_reader *reader;
-
-	if (known)
-		return *known;
-	if (pop_number(&blame_readers_free, &n))
-		return 0;
-	reader = bpf_map_lookup_elem(&blame_readers, &n);
-	if (!reader)
-		return 0;
-	reader->key = *key;
-	if (!bpf_map_update_elem(&blame_reader_numbers, key, &n, BPF_NOEXIST))
-		return n;
-	/* Another processor was faster. The row stays empty, and waits for the next one. */
-	push_number(&blame_readers_free, &n);
-	known = bpf_map_lookup_elem(&blame_reader_numbers, key);
-	return known ? *known : 0;
+	return find_or_take(&blame_reader_numbers, &blame_readers, &blame_readers_free, key, sizeof(*key));
 }
 
 static __always_inline bool same_reader(const struct blame_reader_key *a, const struct blame_reader_key *b)

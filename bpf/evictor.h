@@ -124,9 +124,7 @@ static __always_inline u64 id_of_memory(struct mem_cgroup___blame *group)
 {
 	if (!group || !bpf_core_type_exists(struct mem_cgroup___blame))
 		return 0;
-	if (can_cast())
-		return bpf_core_cast(group, struct mem_cgroup___blame)->css.cgroup->kn->id;
-	return BPF_CORE_READ(group, css.cgroup, kn, id);
+	return id_of_group((void *)word_of(&group->css.cgroup));
 }
 
 /* The cgroup that a folio is charged to. */
@@ -134,52 +132,45 @@ static __always_inline u64 owner_of_folio(void *folio)
 {
 	u64 word;
 
-	if (can_cast() && bpf_core_field_exists(struct folio___charged, memcg_data))
-		word = word_at(&((struct folio___charged *)folio)->memcg_data);
-	else if (bpf_core_field_exists(struct folio___charged, memcg_data))
-		word = BPF_CORE_READ((struct folio___charged *)folio, memcg_data);
+	if (bpf_core_field_exists(struct folio___charged, memcg_data))
+		word = word_of(&((struct folio___charged *)folio)->memcg_data);
 	else if (bpf_core_field_exists(struct page___charged, memcg_data))
-		word = BPF_CORE_READ((struct page___charged *)folio, memcg_data);
+		word = word_of(&((struct page___charged *)folio)->memcg_data);
 	else if (bpf_core_field_exists(struct page___group, mem_cgroup))
-		word = (u64)BPF_CORE_READ((struct page___group *)folio, mem_cgroup);
+		word = word_of(&((struct page___group *)folio)->mem_cgroup);
 	else
 		return 0;
 	word &= ~MEMCG_FLAGS;
 	if (word && bpf_core_field_exists(struct obj_cgroup___root, is_root))
-		word = word_at(&((struct obj_cgroup___root *)word)->memcg);
+		word = word_of(&((struct obj_cgroup___root *)word)->memcg);
 	return id_of_memory((void *)word);
 }
 
-/* An open file of the running thread, if it is one of /proc: its name, as far as `name` reaches. */
+/* The first words of the name of an open file of the running thread, if it is one of /proc. */
 static __always_inline bool proc_name(u32 fd, u64 name[2])
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct fdtable *fdt;
-	struct file **files, *file = 0;
-	u64 text;
+	struct files_struct *open = (void *)word_of(&((struct task_struct *)bpf_get_current_task())->files);
+	struct fdtable *table = (void *)word_of(&open->fdt);
+	struct file___blame *file;
+	struct super_block *system;
+	struct dentry *entry;
+	struct inode *inode;
+	void *text;
 
-	if (can_cast()) {
-		fdt = bpf_core_cast(task, struct task_struct)->files->fdt;
-		if (fd >= fdt->max_fds)
-			return false;
-		file = (void *)word_at((void *)word_at(&fdt->fd) + fd * sizeof(void *));
-		if (!file || bpf_core_cast(file, struct file)->f_inode->i_sb->s_magic != PROC_MAGIC)
-			return false;
-		text = word_at(&((struct file___blame *)file)->f_path.dentry);
-		text = word_at(&((struct dentry *)text)->d_name.name);
-		name[0] = word_at((void *)text);
-		name[1] = word_at((void *)text + 8);
-		return true;
-	}
-	fdt = BPF_CORE_READ(task, files, fdt);
-	files = BPF_CORE_READ(fdt, fd);
-	if (fd >= BPF_CORE_READ(fdt, max_fds))
+	if (fd >= (u32)word_of(&table->max_fds))
 		return false;
-	bpf_probe_read_kernel(&file, sizeof(file), files + fd);
-	if (!file || BPF_CORE_READ(file, f_inode, i_sb, s_magic) != PROC_MAGIC)
+	file = (void *)word_of((void *)word_of(&table->fd) + fd * sizeof(void *));
+	if (!file)
 		return false;
-	text = (u64)BPF_CORE_READ((struct file___blame *)file, f_path.dentry, d_name.name);
-	return !bpf_probe_read_kernel(name, 2 * sizeof(*name), (void *)text);
+	inode = (void *)word_of(&((struct file *)file)->f_inode);
+	system = (void *)word_of(&inode->i_sb);
+	if (word_of(&system->s_magic) != PROC_MAGIC)
+		return false;
+	entry = (void *)word_of(&file->f_path.dentry);
+	text = (void *)word_of(&entry->d_name.name);
+	name[0] = word_of(text);
+	name[1] = word_of(text + sizeof(*name));
+	return true;
 }
 
 /* Whether a descriptor of the running thread is /proc/sys/vm/drop_caches. */
@@ -313,25 +304,12 @@ static __always_inline bool same_evictor(const struct blame_key *a, const struct
 /* The number of its row: one of those for everybody, where there is no room. */
 static __noinline u32 search_evictor(struct blame_key *key, struct blame_last *last)
 {
-	u32 *known = bpf_map_lookup_elem(&blame_numbers, key), n = 0;
-	struct blame_row *row;
+	u32 n = find_or_take(&blame_numbers, &blame_rows, &blame_free, key, sizeof(*key));
 
-	if (known) {
-		last->evictor = *known;
-		return *known;
-	}
-	if (pop_number(&blame_free, &n))
+	if (!n)
 		return key->how;
-	row = bpf_map_lookup_elem(&blame_rows, &n);
-	if (!row)
-		return key->how;
-	row->key = *key;
-	if (!bpf_map_update_elem(&blame_numbers, key, &n, BPF_NOEXIST))
-		return n;
-	/* Another processor was faster. The row stays empty, and waits for the next one. */
-	push_number(&blame_free, &n);
-	known = bpf_map_lookup_elem(&blame_numbers, key);
-	return known ? *known : key->how;
+	last->evictor = n;
+	return n;
 }
 
 static __always_inline u32 number_of_evictor(struct blame_key *key, struct blame_last *last)

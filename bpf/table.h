@@ -57,4 +57,29 @@ static __always_inline int push_number(void *stack, u32 *n)
 	return err;
 }
 
+/*
+ * The number of the row of a key, with which each row begins: of the one that is there, or a free one. Zero, which is the number of none
+ * that is handed out: there is no room.
+ */
+static __always_inline u32 find_or_take(void *numbers, void *rows, void *free, const void *key, u32 size)
+{
+	u32 *known = bpf_map_lookup_elem(numbers, key), n = 0;
+	void *row;
+
+	if (known)
+		return *known;
+	if (pop_number(free, &n))
+		return 0;
+	row = bpf_map_lookup_elem(rows, &n);
+	if (!row)
+		return 0;
+	__builtin_memcpy(row, key, size);
+	if (!bpf_map_update_elem(numbers, key, &n, BPF_NOEXIST))
+		return n;
+	/* Another processor was faster. The row stays empty, and waits for the next one. */
+	push_number(free, &n);
+	known = bpf_map_lookup_elem(numbers, key);
+	return known ? *known : 0;
+}
+
 #endif

@@ -7,6 +7,7 @@
 #define CACHETOP_WAIT_H
 
 #include "entry.h"
+#include "task.h"
 
 #define PF_EXITING 0x00000004
 #define TASK_INTERRUPTIBLE 1
@@ -54,8 +55,7 @@ static __always_inline s64 entered_by(struct task_struct *task)
 
 	if (of_other_table(task))
 		return NR_compat;
-	/* From 5.15. Before, the registers are at the top of the stack, without padding. */
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+	if (knows_registers())
 		regs = (void *)bpf_task_pt_regs(task);
 	else
 		regs = (void *)((u64)task->stack + STACK_SIZE - bpf_core_type_size(struct pt_regs));

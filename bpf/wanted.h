@@ -70,35 +70,29 @@ struct cgroup___pointers {
 static __always_inline struct cgroup *memory_group_of(struct task_struct *task)
 {
 	u32 n = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
-	struct cgroup_subsys_state **states, *state = 0;
-	struct css_set *set;
+	struct cgroup_subsys_state **states, *state;
 
-	if (can_cast()) {
-		states = (void *)word_at(&task->cgroups) + bpf_core_field_offset(struct css_set, subsys);
-		state = (void *)word_at(states + n);
-		return (void *)word_at(&state->cgroup);
-	}
-	set = BPF_CORE_READ(task, cgroups);
-	states = (void *)set + bpf_core_field_offset(struct css_set, subsys);
-	bpf_probe_read_kernel(&state, sizeof(state), states + n);
-	return BPF_CORE_READ(state, cgroup);
+	states = (void *)word_of(&task->cgroups) + bpf_core_field_offset(struct css_set, subsys);
+	state = (void *)word_of(states + n);
+	return (void *)word_of(&state->cgroup);
 }
 
 static __always_inline u64 id_of_group(struct cgroup *cgroup)
 {
-	if (can_cast())
-		return bpf_core_cast(cgroup, struct cgroup)->kn->id;
-	return BPF_CORE_READ(cgroup, kn, id);
+	struct kernfs_node *node = (void *)word_of(&cgroup->kn);
+
+	return word_of(&node->id);
 }
 
 /* The cgroup of the memory controller in version 1, else the only one there is. */
 static __always_inline struct cgroup *group_of(struct task_struct *task)
 {
+	struct css_set *set;
+
 	if (cgroup_v1)
 		return memory_group_of(task);
-	if (can_cast())
-		return (void *)word_at(&((struct css_set *)word_at(&task->cgroups))->dfl_cgrp);
-	return BPF_CORE_READ(task, cgroups, dfl_cgrp);
+	set = (void *)word_of(&task->cgroups);
+	return (void *)word_of(&set->dfl_cgrp);
 }
 
 /* Whether a cgroup is the wanted one, or lies below it. Global: verified once. */

@@ -89,14 +89,14 @@ fn reader(bytes: &[u8]) -> Option<(Reader, Came)> {
     (came != Came::default()).then_some((reader, came))
 }
 
-/// All rows of a table that are used. The lowest are taken first: behind so many that nobody has used, nobody has used any.
+/// All rows that are used, of those of a table. The lowest are taken first: behind so many that nobody has used, nobody has used any.
 fn used<K: Eq + Hash, V>(
-    map: &impl MapCore,
+    table: impl Iterator<Item = Vec<u8>>,
     decode: impl Fn(&[u8]) -> Option<(K, V)>,
-) -> libbpf_rs::Result<HashMap<K, V>> {
+) -> HashMap<K, V> {
     let (mut rows, mut unused) = (HashMap::new(), 0);
-    for (_, value) in map.lookup_batch(UNUSED, MapFlags::ANY, MapFlags::ANY)? {
-        match decode(&value) {
+    for row in table {
+        match decode(&row) {
             Some((key, counts)) => {
                 rows.insert(key, counts);
                 unused = 0;
@@ -105,14 +105,19 @@ fn used<K: Eq + Hash, V>(
             None => unused += 1,
         }
     }
-    Ok(rows)
+    rows
+}
+
+/// The rows of an array, in order, as far as somebody takes them.
+fn rows(map: &impl MapCore) -> libbpf_rs::Result<impl Iterator<Item = Vec<u8>> + '_> {
+    Ok(map.lookup_batch(UNUSED, MapFlags::ANY, MapFlags::ANY)?.map(|(_, row)| row))
 }
 
 /// Reads all of it.
 pub(super) fn read(skel: &CachetopSkel<'_>) -> libbpf_rs::Result<Details> {
     let maps = &skel.maps;
-    let shares = used(&maps.blame_shares, share)?;
-    let readers = used(&maps.blame_readers, reader)?;
+    let shares = used(rows(&maps.blame_shares)?, share);
+    let readers = used(rows(&maps.blame_readers)?, reader);
     let mut found = HashMap::new();
     for (key, value) in entries(&maps.blame_files)? {
         let (block, number) = (u32_at(&value, 16), u32_at(&value, 20));
@@ -147,6 +152,25 @@ mod tests {
         assert_eq!(size_of::<types::blame_share>(), 24);
         let bytes = |out: u64| [5u64, 6, out].iter().flat_map(|n| n.to_ne_bytes()).collect::<Vec<u8>>();
         assert_eq!((share(&bytes(7)), share(&bytes(0)), share(&[])), (Some(((6, 5), 7)), None, None));
+    }
+
+    #[test]
+    fn a_table_is_read_as_far_as_it_is_used() {
+        let row = |n: u64, out: u64| [n, 6, out].iter().flat_map(|n| n.to_ne_bytes()).collect::<Vec<u8>>();
+        // The first is nobody's; some that were taken and given back; a whole table.
+        let holes = |holes: u64, used: u64| {
+            let free = (0..=holes).map(|n| row(n, 0));
+            super::used(free.chain((0..used).map(|n| row(n, n + 1))), share)
+        };
+        let all = holes(0, u64::from(ROWS) - 1);
+        assert_eq!((all.len(), all[&(6, 9999)]), (ROWS as usize - 1, 10_000));
+        let few = u64::from(UNUSED) - 1;
+        assert_eq!((holes(few, 3).len(), holes(few + 1, 3).len()), (3, 0));
+        // Behind the last one no more than a batch is looked at.
+        let looked = std::cell::Cell::new(0);
+        let table =
+            (0..ROWS).inspect(|_| looked.set(looked.get() + 1)).map(|n| row(n.into(), (n == 1).into()));
+        assert_eq!((super::used(table, share).len(), looked.get()), (1, UNUSED + 3));
     }
 
     #[test]
