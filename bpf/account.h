@@ -455,15 +455,21 @@ static __always_inline struct row *own_row(bool create)
 	return row;
 }
 
-/* The running thread's row, else nobody's. False: the event is the monitor's own and does not count. */
-static __always_inline bool account_open(struct account *a)
+/* The row of the running thread, where it has one, else nobody's. False: the event is the monitor's own and does not count. */
+static __always_inline bool account_in(struct account *a, struct row *row)
 {
 	a->nobody = 0;
-	a->row = own_row(true);
-	if (a->row)
+	a->row = row;
+	if (row)
 		return true;
 	/* Why there is none has been counted. */
 	return !is_self(bpf_get_current_pid_tgid() >> 32) && account_nobody(a);
+}
+
+/* The same where its row is not known yet. */
+static __always_inline bool account_open(struct account *a)
+{
+	return account_in(a, own_row(true));
 }
 
 #endif

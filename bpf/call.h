@@ -34,7 +34,7 @@ __noinline u64 settle_extent(struct call *c, u32 i)
 	p.mapping = (void *)c->mapping;
 	p.first = c->extent[i].first;
 	p.last = c->extent[i].last;
-	return split_added(&a, &p, c->first, c->end, &f, &l, BITS);
+	return split_added(&a, 0, &p, c->first, c->end, &f, &l, BITS);
 }
 
 /* Forgets the first `owned` extents. */
@@ -166,7 +166,8 @@ __noinline int flush_extent(struct call *c, u32 i)
 	if (!c || i >= MAX_EXTENTS || !account_call(&a, c))
 		return 0;
 	if (c->leftover_is_readahead)
-		count_prefetch(&a, c->extent_mapping, c->extent[i].first, c->extent[i].last, BITS, TOUCH_AHEAD);
+		count_prefetch(&a, 0, c->extent_mapping, c->extent[i].first, c->extent[i].last, BITS,
+			       TOUCH_AHEAD);
 	else
 		COUNT(&a, C_OTHER_FILLS, c->extent[i].last - c->extent[i].first + 1);
 	return 0;

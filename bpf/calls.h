@@ -39,7 +39,7 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 	case -1:
 	case NR_readahead:
 	case NR_fadvise64:
-		count_prefetch(a, (u64)p->mapping, p->first, p->last, BITS, TOUCH_AHEAD);
+		count_prefetch(a, 0, (u64)p->mapping, p->first, p->last, BITS, TOUCH_AHEAD);
 		return;
 	case NR_read:
 	case NR_pread64:
@@ -50,7 +50,7 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 		if (!asked(e, &pos, &count))
 			goto remember;
 		/* What lies beyond the request is read ahead at once, so that another reader's use of it is seen. */
-		if (!split_added(a, p, pos >> PAGE_SHIFT, (pos + count - 1) >> PAGE_SHIFT, &f, &l, BITS))
+		if (!split_added(a, 0, p, pos >> PAGE_SHIFT, (pos + count - 1) >> PAGE_SHIFT, &f, &l, BITS))
 			return;
 		p->first = f;
 		p->last = l;
@@ -76,7 +76,7 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 		if (c->uring_first > c->uring_last)
 			goto later;
 		/* The request may be tried again later, here or by a worker: its pages are marked as requested. */
-		if (split_added(a, p, c->uring_first, c->uring_last, &f, &l, BITS))
+		if (split_added(a, 0, p, c->uring_first, c->uring_last, &f, &l, BITS))
 			ledger_set((u64)p->mapping | DEMANDED, f, l, BITS);
 		return;
 	case NR_io_submit:
@@ -103,7 +103,7 @@ static __always_inline void on_add_in_call(void *folio, u32 order)
 	struct call *c;
 	u64 syscr = task->ioac.syscr;
 
-	if (!ready || !look_at_added(&p, &a, folio, order, ADDRESS))
+	if (!ready || !account_open(&a) || !look_at_added(&p, &a, folio, order, ARGUMENT_OF_BTF))
 		return;
 	entry_of(&e);
 	/* A block device that is itself being read is no metadata. */
@@ -116,7 +116,7 @@ static __always_inline void on_add_in_call(void *folio, u32 order)
 		return;
 	/* While a fault is being served, all that its thread adds to the file is for it, or ahead of it. */
 	if (c->faults.nr == e.nr && faults_now(&c->faults, (u64)p.mapping, served_to(task))) {
-		added_by_fault(&a, &p, c->faults.index, BITS);
+		added_by_fault(&a, 0, &p, c->faults.index, BITS);
 		if (c->faults.index >= p.first && c->faults.index <= p.last)
 			missed_by_fault(&a, &c->faults);
 		return;

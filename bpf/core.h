@@ -30,9 +30,6 @@ struct page___before_folios {
 struct folio___order_byte {
 	unsigned char _folio_order;
 } __attribute__((preserve_access_index));
-struct folio___flags {
-	unsigned long flags;
-} __attribute__((preserve_access_index));
 struct folio___flags_1 {
 	unsigned long _flags_1;
 } __attribute__((preserve_access_index));
@@ -184,18 +181,19 @@ static __always_inline u64 index_of_argument(void *folio)
 	return ((struct page___before_folios *)folio)->index;
 }
 
-/* Where can_cast() does not hold: the flags are a word, and the order is a member of its own. */
 static __always_inline u32 order_of_argument(void *folio)
 {
 	u32 head;
 
-	if (can_cast() || !bpf_core_type_exists(struct folio) ||
-	    !bpf_core_field_exists(struct folio___order_byte, _folio_order))
-		return folio_order_of(folio);
-	head = bpf_core_enum_value(enum pageflags___head, PG_head___head);
-	if (!(((struct folio___flags *)folio)->flags >> head & 1))
+	if (!bpf_core_type_exists(struct folio))
 		return 0;
-	return ((struct folio___order_byte *)folio)->_folio_order;
+	head = bpf_core_enum_value(enum pageflags___head, PG_head___head);
+	/* The flags: see folio_order_of. */
+	if (!(*(unsigned long *)folio >> head & 1))
+		return 0;
+	if (bpf_core_field_exists(struct folio___order_byte, _folio_order))
+		return ((struct folio___order_byte *)folio)->_folio_order;
+	return ((struct folio___flags_1 *)folio)->_flags_1 & 0xff;
 }
 
 /* Memory that goes to swap rather than to a file: anonymous, or of tmpfs. */

@@ -7,6 +7,9 @@
  * A page is taken exactly once, also by two readers at the same instant. From 5.12 one bit per page in words of 64
  * pages, taken by an atomic and with fetch. Older kernels refuse programs that contain the instruction: there each
  * page is an entry, and taking is deleting, which succeeds once.
+ *
+ * Words have numbers, so that who sets one bit after the other searches once a word. The monitor takes out words that are
+ * empty, and gives their numbers back a while later (src/kernel/sweep.rs).
  */
 #ifndef CACHETOP_LEDGER_H
 #define CACHETOP_LEDGER_H
@@ -22,18 +25,46 @@ enum ledger_mode { BITS, PAGES };
 #define PIECE 64 /* pages, where each page is an entry */
 #define MAX_PIECES 130
 #define FILTER_SLOTS 4096
+#define LEDGER_WORDS 65536 /* their numbers are 16 bits (struct window) */
 
 struct ledger_key {
 	u64 mapping;
 	u64 chunk;
 };
 
+/* Which word a chunk has. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
+	__uint(max_entries, LEDGER_WORDS);
 	__type(key, struct ledger_key);
-	__type(value, u64);
+	__type(value, u32);
 } ledger SEC(".maps");
+
+/*
+ * Says itself which chunk it is of: neither a number that somebody remembers proves it, nor one that the table had a moment ago. No
+ * mapping: it is nobody's.
+ */
+struct ledger_word {
+	struct ledger_key key;
+	u64 bits;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, LEDGER_WORDS);
+	__type(key, u32);
+	__type(value, struct ledger_word);
+} ledger_words SEC(".maps");
+
+/* Numbers that have come back; and how many have been given out for the first time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, LEDGER_WORDS);
+	__type(value, u32);
+} ledger_free SEC(".maps");
+
+u32 ledger_words_made = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -80,31 +111,90 @@ struct walk {
 	u64 first;
 	u64 last;
 	u64 pages; /* set or taken */
+	u32 number; /* of the last word in which some were set */
 	bool set;
 };
 
+static __always_inline struct ledger_word *ledger_word_at(u32 n)
+{
+	return bpf_map_lookup_elem(&ledger_words, &n);
+}
+
+/* The number of a word that nobody has. False: there is none. */
+static __always_inline bool new_word(u32 *n)
+{
+	if (*(volatile u32 *)&ledger_words_made < LEDGER_WORDS) {
+		*n = __sync_fetch_and_add(&ledger_words_made, 1);
+		if (*n < LEDGER_WORDS)
+			return true;
+	}
+	return !pop_number(&ledger_free, n);
+}
+
+/* Whether the word is that of the chunk. The mapping is written last, and read first. */
+static __always_inline bool is_word_of(struct ledger_word *word, u64 mapping, u64 chunk)
+{
+	return *(volatile u64 *)&word->key.mapping == mapping && word->key.chunk == chunk;
+}
+
+/* Gives a chunk a word; where another processor was faster, that one's. Null: there is no room. */
+static __always_inline struct ledger_word *make_word(struct ledger_key *key, u32 *n)
+{
+	struct ledger_word *word;
+	u64 late;
+	u32 *others;
+
+	if (!new_word(n))
+		return 0;
+	word = ledger_word_at(*n);
+	if (!word)
+		return 0;
+	/* Set by somebody who was about to when its last owner's was taken out. */
+	late = __sync_fetch_and_and(&word->bits, 0);
+	if (late)
+		count_nobodys(C_LOST_LEDGER, popcount(late));
+	word->key.chunk = key->chunk;
+	barrier();
+	word->key.mapping = key->mapping;
+	if (!bpf_map_update_elem(&ledger, key, n, BPF_NOEXIST)) {
+		count_one(C_LEDGER_CHUNKS);
+		return word;
+	}
+	word->key.mapping = 0;
+	push_number(&ledger_free, n);
+	others = bpf_map_lookup_elem(&ledger, key);
+	if (!others)
+		return 0;
+	*n = *others;
+	return ledger_word_at(*n);
+}
+
 static __always_inline void set_bits(struct walk *w, u64 mask)
 {
-	u64 none = 0, *bits = bpf_map_lookup_elem(&ledger, &w->key);
+	u32 n, *known = bpf_map_lookup_elem(&ledger, &w->key);
+	struct ledger_word *word;
 
-	if (!bits) {
-		if (!bpf_map_update_elem(&ledger, &w->key, &none, BPF_NOEXIST))
-			count_one(C_LEDGER_CHUNKS);
-		bits = bpf_map_lookup_elem(&ledger, &w->key);
-		if (!bits) {
-			count_one(C_LOST_LEDGER);
-			return;
-		}
+	if (known) {
+		n = *known;
+		word = ledger_word_at(n);
+	} else {
+		word = make_word(&w->key, &n);
 	}
-	w->pages += popcount(mask & ~__sync_fetch_and_or(bits, mask));
+	if (!word || !is_word_of(word, w->key.mapping, w->key.chunk)) {
+		count_one(C_LOST_LEDGER);
+		return;
+	}
+	w->number = n;
+	w->pages += popcount(mask & ~__sync_fetch_and_or(&word->bits, mask));
 }
 
 static __always_inline void take_bits(struct walk *w, u64 mask)
 {
-	u64 *bits = bpf_map_lookup_elem(&ledger, &w->key);
+	u32 *known = bpf_map_lookup_elem(&ledger, &w->key);
+	struct ledger_word *word = known ? ledger_word_at(*known) : 0;
 
-	if (bits && *bits & mask)
-		w->pages += popcount(mask & __sync_fetch_and_and(bits, ~mask));
+	if (word && word->bits & mask && is_word_of(word, w->key.mapping, w->key.chunk))
+		w->pages += popcount(mask & __sync_fetch_and_and(&word->bits, ~mask));
 }
 
 static __always_inline bool next_chunk(struct walk *w)
@@ -190,34 +280,39 @@ static __always_inline void walk(struct walk *w, enum ledger_mode mode)
 		count_one(C_LOST_LEDGER);
 }
 
-/* One page, most of which come one by one: false where its chunk is new. */
-static __always_inline bool set_bit(u64 mapping, u64 index, u64 *filter)
+/* In the word of this number, if it is that of all these pages: false where it is not. Of BITS only. */
+static __always_inline bool set_in_word(u32 number, u64 mapping, u64 first, u64 last)
 {
-	struct ledger_key key = {.mapping = mapping, .chunk = index >> CHUNK_SHIFT};
-	u64 bit = 1ULL << (index & (CHUNK_PAGES - 1)), *bits = bpf_map_lookup_elem(&ledger, &key);
+	struct ledger_word *word = ledger_word_at(number);
+	u64 n = last - first + 1, mask = (~0ULL >> ((CHUNK_PAGES - n) & (CHUNK_PAGES - 1)))
+					 << (first & (CHUNK_PAGES - 1));
+	u64 *filter = filter_slot(mapping), old;
 
-	if (!bits)
+	if (!word || !is_word_of(word, mapping, first >> CHUNK_SHIFT) ||
+	    first >> CHUNK_SHIFT != last >> CHUNK_SHIFT)
 		return false;
 	/* In this order: see below. */
-	__sync_fetch_and_add(filter, 1);
-	if (__sync_fetch_and_or(bits, bit) & bit)
-		__sync_fetch_and_add(filter, -1);
+	__sync_fetch_and_add(filter, n);
+	old = __sync_fetch_and_or(&word->bits, mask) & mask;
+	if (unlikely(old))
+		__sync_fetch_and_add(filter, -(u64)popcount(old));
 	return true;
 }
 
-/* Remembers [first, last] as prefetched and unused. */
-static __always_inline void ledger_set_body(u64 mapping, u64 first, u64 last, enum ledger_mode mode)
+/* Remembers [first, last] as prefetched and unused; the number of the word in which the last ones are. */
+static __always_inline u32 ledger_set_body(u64 mapping, u64 first, u64 last, enum ledger_mode mode)
 {
 	struct walk w = {.key.mapping = mapping, .first = first, .last = last, .set = true};
 	u64 *filter = filter_slot(mapping);
 
-	if (mode == BITS && first == last && set_bit(mapping, first, filter))
-		return;
+	if (!mapping)
+		return 0; /* the page has gone meanwhile */
 	/* Raised before the first bit is set, so that nobody passes by a bit; lowered by what was not new. */
 	__sync_fetch_and_add(filter, last - first + 1);
 	walk(&w, mode);
 	if (w.pages != last - first + 1)
 		__sync_fetch_and_add(filter, w.pages - (last - first + 1));
+	return w.number;
 }
 
 /* Forgets [first, last] and returns how many of its pages were prefetched and unused. */
@@ -236,16 +331,14 @@ static __always_inline u64 ledger_take_body(u64 mapping, u64 first, u64 last, en
  * Each mode has functions of its own: a program is refused for an instruction even where it cannot be reached.
  * They are global, so that the verifier looks at each once and not at every call.
  */
-__noinline int ledger_set_bits(u64 mapping, u64 first, u64 last)
+__noinline u32 ledger_set_bits(u64 mapping, u64 first, u64 last)
 {
-	ledger_set_body(mapping, first, last, BITS);
-	return 0;
+	return ledger_set_body(mapping, first, last, BITS);
 }
 
-__noinline int ledger_set_pages(u64 mapping, u64 first, u64 last)
+__noinline u32 ledger_set_pages(u64 mapping, u64 first, u64 last)
 {
-	ledger_set_body(mapping, first, last, PAGES);
-	return 0;
+	return ledger_set_body(mapping, first, last, PAGES);
 }
 
 __noinline u64 ledger_take_bits(u64 mapping, u64 first, u64 last)
@@ -258,14 +351,11 @@ __noinline u64 ledger_take_pages(u64 mapping, u64 first, u64 last)
 	return ledger_take_body(mapping, first, last, PAGES);
 }
 
-static __always_inline void ledger_set(u64 mapping, u64 first, u64 last, enum ledger_mode mode)
+static __always_inline u32 ledger_set(u64 mapping, u64 first, u64 last, enum ledger_mode mode)
 {
 	if (first > last)
-		return;
-	if (mode == BITS)
-		ledger_set_bits(mapping, first, last);
-	else
-		ledger_set_pages(mapping, first, last);
+		return 0;
+	return mode == BITS ? ledger_set_bits(mapping, first, last) : ledger_set_pages(mapping, first, last);
 }
 
 static __always_inline u64 ledger_take(u64 mapping, u64 first, u64 last, enum ledger_mode mode)

@@ -97,6 +97,14 @@ static __always_inline bool folio_is_metadata(void *folio, struct address_space 
 	return from == ADDRESS ? is_metadata(mapping) : known_is_metadata(mapping_of_argument(folio));
 }
 
+/* What an argument holds becomes a number in a row (number_of), where there is one. */
+static __always_inline struct address_space *mapping_from(struct row *row, void *folio, enum folio_from from)
+{
+	if (from == ARGUMENT_OF_BTF && row)
+		return (void *)number_of(row, mapping_of_argument(folio));
+	return folio_mapping_of(folio);
+}
+
 static __always_inline u64 index_from(void *folio, enum folio_from from)
 {
 	return from == ADDRESS ? folio_index_of(folio) : index_of_argument(folio);
@@ -106,21 +114,30 @@ static __always_inline u64 index_from(void *folio, enum folio_from from)
 static __always_inline struct file_row *file_of_folio(struct row *row, void *folio,
 						      struct address_space *mapping, enum folio_from from)
 {
+	if (!with_files)
+		return 0; /* first: of a flag that is not set nothing but its loading is left */
 	if (from == ARGUMENT_OF_BTF && row && last_file_will_do())
 		return file_used(row, mapping_of_argument(folio), (u64)mapping);
 	return file_seen(row, (u64)mapping);
 }
 
-static __always_inline void count_prefetch(struct account *a, u64 mapping, u64 first, u64 last,
-					   enum ledger_mode mode, enum touch how)
+/* `t`: the thread, where the plan has any; `f`: the row of the file, where files are requested. */
+static __always_inline void count_prefetch_of(struct account *a, struct thread *t, struct file_row *f,
+					      u64 mapping, u64 first, u64 last, enum ledger_mode mode,
+					      enum touch how)
 {
-	if (first > last)
-		return;
-	file_count(file_before(a->row, mapping), FC_PREFETCHED, last - first + 1);
+	file_count(f, FC_PREFETCHED, last - first + 1);
 	COUNT(a, C_PREFETCHED, last - first + 1);
 	touch(a->row, mapping, first, last, how);
 	if (ready)
-		ledger_set(mapping, first, last, mode);
+		ledger_set_next(t, mapping, first, last, mode);
+}
+
+static __always_inline void count_prefetch(struct account *a, struct thread *t, u64 mapping, u64 first, u64 last,
+					   enum ledger_mode mode, enum touch how)
+{
+	if (first <= last)
+		count_prefetch_of(a, t, file_before(a->row, mapping), mapping, first, last, mode, how);
 }
 
 /*
@@ -136,20 +153,20 @@ static __always_inline void count_collapsed(struct account *a, struct added *p)
 }
 
 /* Splits an addition at a request: what lies in [first, last] is left in *in_first, *in_last; returns how much. */
-static __always_inline u64 split_added(struct account *a, struct added *p, u64 first, u64 last, u64 *in_first,
-				       u64 *in_last, enum ledger_mode mode)
+static __always_inline u64 split_added(struct account *a, struct thread *t, struct added *p, u64 first, u64 last,
+				       u64 *in_first, u64 *in_last, enum ledger_mode mode)
 {
 	u64 s = p->first > first ? p->first : first;
 	u64 e = p->last < last ? p->last : last;
 
 	if (first > last || s > e) {
-		count_prefetch(a, (u64)p->mapping, p->first, p->last, mode, TOUCH_AHEAD);
+		count_prefetch(a, t, (u64)p->mapping, p->first, p->last, mode, TOUCH_AHEAD);
 		return 0;
 	}
 	if (p->first < s)
-		count_prefetch(a, (u64)p->mapping, p->first, s - 1, mode, TOUCH_AHEAD);
+		count_prefetch(a, t, (u64)p->mapping, p->first, s - 1, mode, TOUCH_AHEAD);
 	if (p->last > e)
-		count_prefetch(a, (u64)p->mapping, e + 1, p->last, mode, TOUCH_AHEAD);
+		count_prefetch(a, t, (u64)p->mapping, e + 1, p->last, mode, TOUCH_AHEAD);
 	*in_first = s;
 	*in_last = e;
 	return e - s + 1;
@@ -178,31 +195,38 @@ static __always_inline void added_by_write(struct account *a, struct frame *f, s
 	f->added += n;
 }
 
-/* Fills *p; false if the addition is none of ours. */
+static __always_inline void added_of(struct added *p, struct row *row, void *folio, u32 order,
+				     enum folio_from from)
+{
+	p->mapping = mapping_from(row, folio, from);
+	p->first = index_from(folio, from);
+	p->last = p->first + (1ULL << (order & 31)) - 1;
+}
+
+/* Fills *p; false if the addition is none of ours. `a` has been opened. */
 static __always_inline bool look_at_added(struct added *p, struct account *a, void *folio, u32 order,
 					  enum folio_from from)
 {
-	p->mapping = folio_mapping_of(folio);
-	p->first = index_from(folio, from);
-	p->last = p->first + (1ULL << (order & 31)) - 1;
-	if (folio_is_hugetlb(folio, order, p->mapping, from) || !account_open(a))
+	added_of(p, a->row, folio, order, from);
+	if (folio_is_hugetlb(folio, order, p->mapping, from))
 		return false;
 	file_of_folio(a->row, folio, p->mapping, from);
 	return true;
 }
 
 /* A page that a fault requested is neither a read's miss nor read-ahead; its neighbours are read-ahead. */
-static __always_inline void added_by_fault(struct account *a, struct added *p, u64 at, enum ledger_mode mode)
+static __always_inline void added_by_fault(struct account *a, struct thread *t, struct added *p, u64 at,
+					   enum ledger_mode mode)
 {
 	if (at < p->first || at > p->last) {
-		count_prefetch(a, (u64)p->mapping, p->first, p->last, mode, TOUCH_AROUND);
+		count_prefetch(a, t, (u64)p->mapping, p->first, p->last, mode, TOUCH_AROUND);
 		return;
 	}
 	COUNT(a, C_FAULT_FILLS, 1);
 	if (at > p->first)
-		count_prefetch(a, (u64)p->mapping, p->first, at - 1, mode, TOUCH_AROUND);
+		count_prefetch(a, t, (u64)p->mapping, p->first, at - 1, mode, TOUCH_AROUND);
 	if (at < p->last)
-		count_prefetch(a, (u64)p->mapping, at + 1, p->last, mode, TOUCH_AROUND);
+		count_prefetch(a, t, (u64)p->mapping, at + 1, p->last, mode, TOUCH_AROUND);
 }
 
 /*
@@ -302,8 +326,10 @@ static __always_inline void on_dirty(void *folio, u32 order, enum folio_from fro
 
 	if (!ready)
 		return;
-	mapping = folio_mapping_of(folio);
-	if (!mapping || !account_open(&a))
+	if (!account_open(&a))
+		return;
+	mapping = mapping_from(a.row, folio, from);
+	if (!mapping)
 		return;
 	first = index_from(folio, from);
 	n = 1ULL << (order & 31);

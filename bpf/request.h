@@ -16,53 +16,90 @@
  * By nobody's request: read-ahead, or what is no reading at all, as what is brought in outside of a window is none, nor what
  * somebody has had collapsed.
  */
-static __always_inline void added_alone(struct account *a, struct added *p, enum collapse collapse,
-					enum ledger_mode mode)
+static __always_inline void added_alone(struct account *a, struct thread *t, struct added *p,
+					enum collapse collapse, enum ledger_mode mode)
 {
 	if (collapse == NO_COLLAPSE)
-		count_prefetch(a, (u64)p->mapping, p->first, p->last, mode, TOUCH_AHEAD);
+		count_prefetch(a, t, (u64)p->mapping, p->first, p->last, mode, TOUCH_AHEAD);
 	else if (collapse == COLLAPSE_BY_KERNEL)
 		count_collapsed(a, p);
 	else
 		COUNT(a, C_OTHER_FILLS, p->last - p->first + 1);
 }
 
-/* mm_filemap_add_to_page_cache: told apart by the request that the thread is in. */
-static __always_inline void on_add(void *folio, u32 order, enum folio_from from, enum ledger_mode mode)
+/*
+ * mm_filemap_add_to_page_cache in what nearly all additions are: pages of the window that the thread is filling, for the read that it is
+ * in, or all of them ahead of it. False: it is something else, and nothing has changed.
+ */
+static __always_inline bool added_in_window(struct row *row, struct thread *t, void *folio, u32 order,
+					    enum folio_from from, enum ledger_mode mode)
 {
-	struct thread *t = 0;
+	struct window *w = &t->window;
+	struct frame *f = 0;
+	struct account a = {.row = row};
+	struct added p;
+	u64 n = 1ULL << (order & 31);
+
+	added_of(&p, row, folio, order, from);
+	/* Of these neither metadata nor huge pages are. */
+	if (w->mapping != (u64)p.mapping || p.first < w->first || p.last > w->last || w->special)
+		return false;
+	if (row->writing | row->plain_bytes)
+		return false;
+	if (row->depth) {
+		f = frame_at(t, row->depth - 1);
+		if (f->mapping != (u64)p.mapping || f->kind > F_READ)
+			return false;
+		if (p.first >= f->first && p.last <= f->last) {
+			w->added += n;
+			file_of_folio(row, folio, p.mapping, from);
+			note_added(f, p.first, p.last, n);
+			return true;
+		}
+		if (p.first <= f->last && p.last >= f->first)
+			return false;
+	}
+	w->added += n;
+	count_prefetch_of(&a, t, file_of_folio(row, folio, p.mapping, from), (u64)p.mapping, p.first, p.last,
+			  mode, TOUCH_AHEAD);
+	return true;
+}
+
+/* Otherwise: told apart by the request that the thread is in. `row` and what is its may be null. */
+static __always_inline void added_otherwise(struct row *row, struct thread *t, void *folio, u32 order,
+					    enum folio_from from, enum ledger_mode mode)
+{
 	struct frame *f = 0;
 	struct account a;
 	struct added p;
 	u64 first, last, n;
 	bool ahead = false;
 
+	if (!account_in(&a, row))
+		return;
 	if (!look_at_added(&p, &a, folio, order, from))
 		return;
-	if (a.row)
-		t = thread_of(a.row);
-	if (t) {
-		add_to_window(t, (u64)p.mapping, p.first, p.last);
-		ahead = in_window(t, (u64)p.mapping, p.first);
-		f = frame_on(a.row, t, (u64)p.mapping);
+	if (row && t) {
+		ahead = add_to_window(t, (u64)p.mapping, p.first, p.last);
+		f = frame_on(row, t, (u64)p.mapping);
 	}
 	if (!f && (ahead ? t->window.metadata : folio_is_metadata(folio, p.mapping, from))) {
 		block_added(&a, t, (u64)p.mapping, p.first, p.last, mode);
 		return;
 	}
 	if (!f) {
-		added_alone(&a, &p, ahead ? t->window.collapse : COLLAPSE_BY_ADVICE, mode);
+		added_alone(&a, t, &p, ahead ? t->window.collapse : COLLAPSE_BY_ADVICE, mode);
 		return;
 	}
 	if (f->kind == F_FAULT) {
-		added_by_fault(&a, &p, f->pos, mode);
+		added_by_fault(&a, t, &p, f->pos, mode);
 		return;
 	}
 	if (f->kind == F_WRITE) {
 		added_by_write(&a, f, &p);
 		return;
 	}
-	n = split_added(&a, &p, f->first, f->last, &first, &last, mode);
+	n = split_added(&a, t, &p, f->first, f->last, &first, &last, mode);
 	if (!n)
 		return;
 	note_added(f, first, last, n);

@@ -38,8 +38,14 @@ struct window {
 	u64 first;
 	u64 last;
 	u32 added;
-	u16 collapse; /* enum collapse (task.h) */
-	u16 metadata; /* of a block device, or of the trees of btrfs */
+	union {
+		u16 special; /* one of these two */
+		struct {
+			u8 collapse; /* enum collapse (task.h) */
+			u8 metadata; /* of a block device, or of the trees of btrfs */
+		};
+	};
+	u16 word; /* of the ledger: in which the thread has set bits last, in whatever window */
 };
 
 /* A fault that was told to try again. */
@@ -106,6 +112,19 @@ static __always_inline struct thread *thread_of(struct row *row)
 static __always_inline bool in_window(struct thread *t, u64 mapping, u64 first)
 {
 	return t->window.mapping == mapping && first >= t->window.first && first <= t->window.last;
+}
+
+/* Remembers pages as prefetched: whoever adds them mostly goes on in the word that it has set bits in last. */
+static __always_inline void ledger_set_next(struct thread *t, u64 mapping, u64 first, u64 last,
+					    enum ledger_mode mode)
+{
+	u32 number;
+
+	if (mode == BITS && t && likely(set_in_word(t->window.word, mapping, first, last)))
+		return;
+	number = ledger_set(mapping, first, last, mode);
+	if (mode == BITS && t)
+		t->window.word = number;
 }
 
 static __always_inline struct frame *frame_at(struct thread *t, u32 depth)

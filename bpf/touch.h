@@ -198,11 +198,12 @@ __noinline int touch_many(u64 mapping, u64 first, u64 last, u64 who)
 /* Pages [first, last] are used by the thread of this row. */
 static __always_inline void touch(struct row *row, u64 mapping, u64 first, u64 last, u32 how)
 {
+	bool only_simulated = how >= TOUCH_GONE && how <= TOUCH_AROUND;
 	u64 who;
 
-	if ((!with_touches && !with_sketches) || first > last)
+	if ((!with_touches && (only_simulated || !with_sketches)) || first > last)
 		return;
-	if (with_sketches && how >= TOUCH_GONE && how <= TOUCH_AROUND)
+	if (with_sketches && only_simulated)
 		return;
 	if (only_some && how != TOUCH_GONE && !(row && row->wanted))
 		return;

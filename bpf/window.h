@@ -51,17 +51,24 @@ static __always_inline void open_window(struct account *a, struct thread *t, u64
 	}
 }
 
-static __always_inline void add_to_window(struct thread *t, u64 mapping, u64 first, u64 last)
+/* Whether the pages, from the first one on, are of the thread's window. */
+static __always_inline bool add_to_window(struct thread *t, u64 mapping, u64 first, u64 last)
 {
 	struct window *w = &t->window;
+	u64 from = w->first, to = w->last;
 
-	if (w->mapping != mapping || first > w->last || last < w->first)
-		return;
-	if (first < w->first)
-		first = w->first;
-	if (last > w->last)
-		last = w->last;
-	w->added += last - first + 1;
+	if (w->mapping != mapping)
+		return false;
+	if (last > to)
+		last = to;
+	if (likely(first >= from && first <= to)) {
+		w->added += last - first + 1;
+		return true;
+	}
+	/* A folio may begin before it. */
+	if (first < from && last >= from)
+		w->added += last - from + 1;
+	return false;
 }
 
 #endif

@@ -17,6 +17,7 @@ mod probe;
 #[doc(hidden)] // for bench/attachments
 pub mod raw;
 mod rows;
+mod shared;
 mod skel;
 mod sketches;
 mod sketchroom;

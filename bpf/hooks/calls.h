@@ -17,7 +17,7 @@ int get_pages_btf(u64 *ctx)
 SEC("?tp_btf/mm_filemap_add_to_page_cache")
 int add_in_call_btf(u64 *ctx)
 {
-	on_add_in_call((void *)ctx[0], folio_order_of((void *)ctx[0]));
+	on_add_in_call((void *)ctx[0], order_of_argument((void *)ctx[0]));
 	return 0;
 }
 

@@ -163,8 +163,13 @@ fn size_tables(
     if !settings.wants.follow {
         maps.followed.set_max_entries(1)?;
     }
-    let unused_ledger = if plan.fetch_atomics { &mut maps.ledger_pages } else { &mut maps.ledger };
-    unused_ledger.set_max_entries(1)?;
+    if plan.fetch_atomics {
+        maps.ledger_pages.set_max_entries(1)?;
+    } else {
+        for map in [&mut maps.ledger, &mut maps.ledger_words, &mut maps.ledger_free] {
+            map.set_max_entries(1)?;
+        }
+    }
     let calls = plan.uses("get_pages_btf");
     maps.threads.set_max_entries(if calls { 1 } else { rows })?;
     if calls {

@@ -1,8 +1,6 @@
 //! Sketches of the pages that are used, as the kernel programs keep them (`bpf/sketch.h`), read where they stand.
 
 use std::io;
-use std::os::fd::AsRawFd as _;
-use std::ptr::NonNull;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
 
@@ -12,6 +10,7 @@ use libbpf_rs::MapFlags;
 use super::attach::Attached;
 use super::entries::u32_at;
 use super::entries::u64_at;
+use super::shared::Shared;
 use crate::sample::Comm;
 
 /// Bytes for each register (`SKETCH_RANKS`).
@@ -32,73 +31,39 @@ pub struct SketchOwner {
     pub process: Comm,
 }
 
-/// A table of bytes, mapped as a whole.
-#[derive(Debug)]
-struct Table {
-    first: NonNull<AtomicU8>,
-    length: usize,
-}
-
-impl Table {
-    fn new(table: &impl MapCore, entries: usize) -> io::Result<Self> {
-        let length = table.value_size() as usize * entries;
-        // SAFETY: a new mapping at a place of the kernel's choice; the descriptor is valid for the call.
-        let memory = unsafe {
-            let (protection, fd) = (libc::PROT_READ | libc::PROT_WRITE, table.as_fd().as_raw_fd());
-            libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, fd, 0)
-        };
-        match NonNull::new(memory.cast()) {
-            Some(first) if memory != libc::MAP_FAILED => Ok(Self { first, length }),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    fn bytes(&self) -> &[AtomicU8] {
-        // SAFETY: mapped for as long as this lives; the kernel programs and we change single bytes of it.
-        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.length) }
-    }
-}
-
-impl Drop for Table {
-    fn drop(&mut self) {
-        // SAFETY: mapped by us with this length, and nobody refers to it any more.
-        unsafe { libc::munmap(self.first.as_ptr().cast(), self.length) };
-    }
-}
-
 /// All sketches, mapped.
 #[derive(Debug)]
 pub struct Sketches {
-    all: Table,
-    owners: Table,
+    all: Shared<AtomicU8>,
+    owners: Shared<AtomicU8>,
 }
 
 impl Sketches {
     /// The marks of everything: rank by rank, registers side by side.
     #[must_use]
     pub fn all(&self) -> Vec<u8> {
-        self.all.bytes().iter().map(|b| b.load(Ordering::Relaxed)).collect()
+        self.all.iter().map(|b| b.load(Ordering::Relaxed)).collect()
     }
 
     /// The marks of one owner's sketch; 0: of all that have none. Empty beyond the table.
     #[must_use]
     pub fn of(&self, number: usize) -> Vec<u8> {
         let size = RANKS << BITS;
-        let bytes = self.owners.bytes().get(number * size..(number + 1) * size).unwrap_or_default();
+        let bytes = self.owners.get(number * size..(number + 1) * size).unwrap_or_default();
         bytes.iter().map(|b| b.load(Ordering::Relaxed)).collect()
     }
 
     /// Takes all marks of one owner's sketch.
     fn take(&self, number: usize) -> Vec<u8> {
         let size = RANKS << BITS;
-        let bytes = self.owners.bytes().get(number * size..(number + 1) * size).unwrap_or_default();
+        let bytes = self.owners.get(number * size..(number + 1) * size).unwrap_or_default();
         bytes.iter().map(|b| b.swap(0, Ordering::Relaxed)).collect()
     }
 
     /// Takes marks away that are too old to count, before their number comes again. What the kernel programs mark
     /// meanwhile stays.
     pub fn forget(&self, old: impl Fn(u8) -> bool) {
-        for byte in self.all.bytes().iter().chain(self.owners.bytes()) {
+        for byte in self.all.iter().chain(self.owners.iter()) {
             let mark = byte.load(Ordering::Relaxed);
             if mark != 0 && old(mark) {
                 let _ = byte.compare_exchange(mark, 0, Ordering::Relaxed, Ordering::Relaxed);
@@ -114,8 +79,10 @@ impl Attached {
     /// When they cannot be mapped.
     pub fn sketches(&self) -> io::Result<Sketches> {
         let maps = &self.skel.maps;
-        let all = Table::new(&maps.sketch_all, 1)?;
-        Ok(Sketches { all, owners: Table::new(&maps.sketches, maps.sketches.max_entries() as usize)? })
+        let bytes = |of: u32, entries: u32| of as usize * entries as usize;
+        let all = Shared::new(&maps.sketch_all, bytes(maps.sketch_all.value_size(), 1))?;
+        let owners = bytes(maps.sketches.value_size(), maps.sketches.max_entries());
+        Ok(Sketches { all, owners: Shared::new(&maps.sketches, owners)? })
     }
 
     /// How many owners there is room for.

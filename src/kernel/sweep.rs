@@ -3,96 +3,129 @@
 //! A tick looks at a part of the table and the next one goes on from there, so that it costs the same however many words
 //! are in use, and also where none of them can go.
 
-use std::os::fd::AsRawFd as _;
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use std::time::Instant;
 
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
-/// Words that the ledger has room for.
-const ROOM: u64 = 65536;
-/// Words in one batch; more than any bucket of the table holds.
-const SLICE: usize = 1024;
-/// For how long a tick goes on with another batch.
-const BUDGET: Duration = Duration::from_millis(1);
+use super::numbers::hand_back;
+use super::shared::Atomic;
+use super::shared::Shared;
+use super::skel::CachetopSkel;
+use super::skel::types;
 
-const KEY: usize = 16;
-const WORD: usize = 8;
+/// For how long a tick looks for empty words.
+const BUDGET: Duration = Duration::from_millis(1);
+/// Words between two looks at the clock.
+const SLICE: usize = 64;
+/// For how long nobody gets a word that was taken out: a program that had found it just before may still mark a page in it. Marks that
+/// come later still are found by whoever gets it (bpf/ledger.h).
+const REST: Duration = Duration::from_millis(500);
+
+/// Which pages of a chunk are prefetched and unused (`struct ledger_word`).
+#[repr(C)]
+struct Word {
+    /// Zero: it is nobody's.
+    mapping: AtomicU64,
+    chunk: AtomicU64,
+    bits: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Word>() == size_of::<types::ledger_word>());
+
+// SAFETY: three atomics.
+unsafe impl Atomic for Word {}
+
+impl Word {
+    /// The key of its chunk, if somebody has it and no page is marked in it.
+    fn empty(&self) -> Option<[u8; 16]> {
+        let (mapping, chunk) = (self.mapping.load(Relaxed), self.chunk.load(Relaxed));
+        let empty = mapping != 0 && self.bits.load(Relaxed) == 0;
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&mapping.to_ne_bytes());
+        key[8..].copy_from_slice(&chunk.to_ne_bytes());
+        empty.then_some(key)
+    }
+}
 
 /// How far the ledger was looked through.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
-    /// Where the next batch begins; `None`: at the beginning.
-    cursor: Option<u32>,
+    /// The word that is looked at next.
+    next: usize,
+    /// Words that are still to be looked at: after the last one that was taken out, once all around.
+    left: usize,
     /// Words taken out.
     swept: u64,
-    /// Pages whose mark was set in a word just when it was taken out.
+    /// Those that nobody can get yet, and when they were taken out.
+    out: VecDeque<(Instant, Vec<usize>)>,
+    /// Pages that were marked in a word that was being taken out.
     pub(super) lost: u64,
 }
 
 impl Sweep {
-    /// Makes room once the ledger is three quarters full. `inserted`: words put in since attach.
-    pub(super) fn go(&mut self, ledger: &impl MapCore, inserted: u64) -> libbpf_rs::Result<()> {
+    /// Makes room once the ledger is three quarters full, until three quarters are free. `inserted`: words put in since attach. Where
+    /// the kernel refuses something, a later tick tries again.
+    pub(super) fn go(&mut self, skel: &CachetopSkel<'_>, inserted: u64) {
+        let room = skel.maps.ledger_words.max_entries() as usize;
+        let quarters = |swept| inserted.saturating_sub(swept) / (room as u64 / 4).max(1);
+        if quarters(self.swept) >= 3 {
+            self.left = room;
+        }
+        if self.left == 0 && self.out.is_empty() {
+            return;
+        }
+        let Ok(words) = Shared::<Word>::new(&skel.maps.ledger_words, room) else { return };
+        self.give_back(&skel.maps.ledger_free, &words);
         let begin = Instant::now();
-        while inserted.saturating_sub(self.swept) >= ROOM / 4 * 3 {
-            let (mut keys, mut words) = ([0; SLICE * KEY], [0; SLICE * WORD]);
-            let n = self.batch(ledger, &mut keys, &mut words)?;
-            for (key, word) in keys.chunks_exact(KEY).zip(words.chunks_exact(WORD)).take(n) {
-                if word == [0; WORD] {
-                    self.take_out(ledger, key);
+        let mut out = Vec::new();
+        while self.left > 0 && begin.elapsed() < BUDGET {
+            for _ in 0..SLICE.min(self.left) {
+                self.left -= 1;
+                if take_out(&skel.maps.ledger, &words[self.next], self.next) {
+                    out.push(self.next);
+                    self.swept += 1;
+                    self.left = room;
                 }
+                self.next = (self.next + 1) % room;
             }
-            if self.cursor.is_none() || begin.elapsed() > BUDGET {
-                break;
+            if quarters(self.swept) == 0 {
+                self.left = 0;
             }
         }
-        Ok(())
+        if !out.is_empty() {
+            self.out.push_back((Instant::now(), out));
+        }
     }
 
-    /// The next words, and how many there are. At the end of the table the cursor goes back to its beginning.
-    fn batch(
-        &mut self,
-        ledger: &impl MapCore,
-        keys: &mut [u8],
-        words: &mut [u8],
-    ) -> libbpf_rs::Result<usize> {
-        let mut from = self.cursor;
-        let (mut next, mut count) = (0u32, SLICE as u32);
-        let from = from.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut);
-        // SAFETY: keys and words have room for as many as `count` says; a hash table's cursor is 32 bits.
-        let ret = unsafe {
-            libbpf_sys::bpf_map_lookup_batch(
-                ledger.as_fd().as_raw_fd(),
-                from.cast(),
-                (&raw mut next).cast(),
-                keys.as_mut_ptr().cast(),
-                words.as_mut_ptr().cast(),
-                &raw mut count,
-                std::ptr::null(),
-            )
-        };
-        if ret < 0 && ret != -libc::ENOENT {
-            return Err(std::io::Error::from_raw_os_error(-ret).into());
+    /// The numbers of words that were taken out long enough ago go to whoever needs one.
+    fn give_back(&mut self, free: &impl MapCore, words: &[Word]) {
+        while let Some((_, numbers)) = self.out.front_mut().filter(|(when, _)| when.elapsed() >= REST) {
+            while let Some(n) = numbers.last() {
+                self.lost += u64::from(words[*n].bits.swap(0, Relaxed).count_ones());
+                if hand_back(free, *n).is_err() {
+                    return;
+                }
+                numbers.pop();
+            }
+            self.out.pop_front();
         }
-        self.cursor = (ret == 0).then_some(next);
-        Ok(count as usize)
     }
+}
 
-    /// Takes a word out that was empty a moment ago. Marks that came since are lost, and counted. Before 5.14 the word
-    /// cannot be read as it goes.
-    fn take_out(&mut self, ledger: &impl MapCore, key: &[u8]) {
-        match ledger.lookup_and_delete(key) {
-            Ok(Some(word)) => {
-                self.swept += 1;
-                self.lost += word.iter().map(|b| u64::from(b.count_ones())).sum::<u64>();
-            }
-            Ok(None) => {}
-            Err(_) => {
-                let empty = |w: Vec<u8>| w.iter().all(|b| *b == 0);
-                let still = ledger.lookup(key, MapFlags::ANY).ok().flatten().is_some_and(empty);
-                self.swept += u64::from(still && ledger.delete(key).is_ok());
-            }
-        }
+/// Takes a word out if it is empty.
+fn take_out(ledger: &impl MapCore, word: &Word, number: usize) -> bool {
+    let Some(key) = word.empty() else { return false };
+    // A processor that comes second shows a word with the key of the first one's for a moment: only that which the table names may go.
+    let number = u32::try_from(number).unwrap_or(u32::MAX).to_ne_bytes();
+    let is_its = ledger.lookup(&key, MapFlags::ANY).ok().flatten().is_some_and(|n| n == number);
+    let taken = is_its && ledger.delete(&key).is_ok();
+    if taken {
+        word.mapping.store(0, Relaxed);
     }
+    taken
 }

@@ -73,7 +73,7 @@ impl Attached {
         let mut by_reason: Vec<_> =
             REASONS.iter().filter_map(|r| Some((r.id.into(), total.get(r.counter?)))).collect();
         by_reason.push(("recursion".into(), self.missed()));
-        self.sweep.go(&self.skel.maps.ledger, total.get(Counter::LedgerChunks))?;
+        self.sweep.go(&self.skel, total.get(Counter::LedgerChunks));
         if let Some((_, full)) = by_reason.iter_mut().find(|(why, _)| *why == "prefetched_full") {
             *full += self.sweep.lost;
         }

@@ -112,27 +112,37 @@ pub fn ten_thousand_threads(dir: &Path) {
 
 /// Words of the ledger that are in use: a page is read ahead in each stretch of 64.
 const WORDS: u64 = 60_000;
+/// Words for which there is room again once these are empty: three quarters of all, and some for others.
+const WORDS_AGAIN: u64 = 45_000;
+/// Of these, those whose pages are read in the end.
+const WORDS_READ: u64 = 5000;
+/// Words of the ledger that the first file left unused: the second one gets these first.
+const NEVER_USED: u64 = 65_536 - WORDS;
 
 /// A ledger that is almost full: a tick costs the same, and room comes back when the pages have gone.
 pub fn sixty_thousand_words(dir: &Path) {
-    let path = dir.join("sparse");
-    let file = File::options().create(true).truncate(true).read(true).write(true).open(path).unwrap();
-    file.set_len(WORDS * 64 * page_size()).unwrap();
-    let mut session = Session::open(&Options::default()).unwrap();
+    let sparse = |name: &str| {
+        let path = dir.join(name);
+        let file = File::options().create(true).truncate(true).read(true).write(true).open(path).unwrap();
+        file.set_len(WORDS * 64 * page_size()).unwrap();
+        file
+    };
+    let mut session = Session::open(&Options { include_self: true, ..Options::default() }).unwrap();
     session.sample().unwrap();
     let tick = |session: &mut Session| {
         let begin = cpu();
         let sample = session.sample().unwrap();
         (cpu() - begin, sample)
     };
-    let ahead = || {
-        for word in 0..WORDS {
-            let at = libc::off_t::try_from(word * 64 * page_size()).unwrap();
+    let ahead = |file: &File, words: u64, page: u64| {
+        for word in 0..words {
+            let at = libc::off_t::try_from((word * 64 + page) * page_size()).unwrap();
             // SAFETY: no memory is involved.
             assert_eq!(unsafe { libc::posix_fadvise(file.as_raw_fd(), at, 1, libc::POSIX_FADV_WILLNEED) }, 0);
         }
     };
-    ahead();
+    let file = sparse("sparse");
+    ahead(&file, WORDS, 0);
     let full = middle((0..9).map(|_| tick(&mut session).0).collect());
     // All pages go: the words are empty, and some ticks take them out.
     advise(&file, libc::POSIX_FADV_DONTNEED);
@@ -142,14 +152,34 @@ pub fn sixty_thousand_words(dir: &Path) {
     println!(
         "a tick: {full:?} with {WORDS} words in use, {first:?} (nine in ten: {last:?}) while they are taken out"
     );
-    // A second time, elsewhere: without the room that came back most of these would be lost.
-    let again = dir.join("again");
-    std::fs::rename(dir.join("sparse"), &again).unwrap();
-    ahead();
+    // What was taken out rests for a while.
+    std::thread::sleep(Duration::from_millis(600));
+    tick(&mut session);
+    // A second time, elsewhere, and another page of each word: without the room that came back most of these would be lost.
+    let again = sparse("again");
+    ahead(&again, WORDS_AGAIN, 7);
     let (_, sample) = tick(&mut session);
+    // Of the words that have been another's, each has the page that was set in it, once.
+    let mut read = || {
+        for word in NEVER_USED..NEVER_USED + WORDS_READ {
+            again.read_exact_at(&mut [0], (word * 64 + 7) * page_size()).unwrap();
+        }
+        let (_, sample) = tick(&mut session);
+        let own = sample.rows.iter().filter(|r| r.tgid == std::process::id());
+        own.fold((0, 0), |n, row| {
+            let of = |c| row.counters.get(c);
+            (n.0 + of(Counter::ReadHits) + of(Counter::ReadAheadHits), n.1 + of(Counter::ReadAheadHits))
+        })
+    };
+    let (first, second) = (read(), read());
     let full_up = sample.lost.by_reason.iter().find(|(why, _)| *why == "prefetched_full").unwrap().1;
     // What else the machine reads ahead may find no room beside these.
-    assert!(full_up < WORDS / 10, "{:?}", sample.lost);
+    assert!(full_up < WORDS_AGAIN / 10, "{:?}", sample.lost);
+    assert!(
+        first.1 <= WORDS_READ && first.1 > WORDS_READ / 10 * 9,
+        "{first:?} of {WORDS_READ}, {full_up} lost"
+    );
+    assert_eq!((first.0, second), (WORDS_READ, (WORDS_READ, 0)), "{:?}", sample.lost);
     // Ten times less than a look at each word takes; other load makes it longer, not that much.
     assert!(full < Duration::from_millis(20), "{full:?} with {WORDS} words in use");
 }
