@@ -25,7 +25,7 @@ enum ledger_mode { BITS, PAGES };
 #define PIECE 64 /* pages, where each page is an entry */
 #define MAX_PIECES 130
 #define FILTER_SLOTS 4096
-#define LEDGER_WORDS 65536 /* their numbers are 16 bits (struct window) */
+#define LEDGER_WORDS 65536
 
 struct ledger_key {
 	u64 mapping;

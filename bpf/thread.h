@@ -48,6 +48,8 @@ struct window {
 	u16 word; /* of the ledger: in which the thread has set bits last, in whatever window */
 };
 
+_Static_assert(LEDGER_WORDS <= 1 << 16, "words of the ledger have numbers of 16 bits");
+
 /* A fault that was told to try again. */
 struct again {
 	u64 mapping;

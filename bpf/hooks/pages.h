@@ -8,33 +8,15 @@
 #include "attach.h"
 
 /*
- * Three times: they get at a folio in different ways, and a kernel may refuse what another one has. What is rare stands apart: it would
- * take registers and stack of what is not.
+ * What is rare of an addition stands apart: it would take registers and stack of what is not. Three times, since programs get at a folio in
+ * different ways, and a kernel may refuse what another one has.
  */
+typedef void rare_addition(struct row *row, struct thread *t, void *folio, u32 order);
 
 static __noinline void add_btf_rare(struct row *row, struct thread *t, void *folio, u32 order)
 {
 	added_otherwise(row, t, folio, order, ARGUMENT_OF_BTF, BITS);
 	RETURN_NOTHING();
-}
-
-SEC("?tp_btf/mm_filemap_add_to_page_cache")
-int add_btf(u64 *ctx)
-{
-	void *folio = (void *)ctx[0];
-	u32 order = order_of_argument(folio);
-	struct row *row = own_row(true);
-	struct thread *t;
-
-	if (unlikely(!row)) {
-		add_btf_rare(0, 0, folio, order);
-		barrier(); /* else both calls become one, and each test before them prepares it */
-		return 0;
-	}
-	t = thread_of(row);
-	if (t && unlikely(!added_in_window(row, t, folio, order, ARGUMENT_OF_BTF, BITS)))
-		add_btf_rare(row, t, folio, order);
-	return 0;
 }
 
 static __noinline void add_btf_pages_rare(struct row *row, struct thread *t, void *folio, u32 order)
@@ -43,46 +25,45 @@ static __noinline void add_btf_pages_rare(struct row *row, struct thread *t, voi
 	RETURN_NOTHING();
 }
 
-SEC("?tp_btf/mm_filemap_add_to_page_cache")
-int add_btf_pages(u64 *ctx)
-{
-	void *page = (void *)ctx[0];
-	struct row *row = own_row(true);
-	struct thread *t;
-
-	if (unlikely(!row)) {
-		add_btf_pages_rare(0, 0, page, 0);
-		barrier(); /* else both calls become one, and each test before them prepares it */
-		return 0;
-	}
-	t = thread_of(row);
-	if (t && unlikely(!added_in_window(row, t, page, 0, ARGUMENT_OF_BTF, PAGES)))
-		add_btf_pages_rare(row, t, page, 0);
-	return 0;
-}
-
 static __noinline void add_tp_rare(struct row *row, struct thread *t, void *folio, u32 order)
 {
 	added_otherwise(row, t, folio, order, ADDRESS, BITS);
 	RETURN_NOTHING();
 }
 
+static __always_inline void on_add(void *folio, u32 order, enum folio_from from, enum ledger_mode mode,
+				   rare_addition *rare)
+{
+	struct row *row = own_row(true);
+	struct thread *t = row ? thread_of(row) : 0;
+
+	if (unlikely(!t)) {
+		rare(0, 0, folio, order);
+		barrier(); /* else both calls become one, and each test before them prepares it */
+		return;
+	}
+	if (unlikely(!added_in_window(row, t, folio, order, from, mode)))
+		rare(row, t, folio, order);
+}
+
+SEC("?tp_btf/mm_filemap_add_to_page_cache")
+int add_btf(u64 *ctx)
+{
+	on_add((void *)ctx[0], order_of_argument((void *)ctx[0]), ARGUMENT_OF_BTF, BITS, add_btf_rare);
+	return 0;
+}
+
+SEC("?tp_btf/mm_filemap_add_to_page_cache")
+int add_btf_pages(u64 *ctx)
+{
+	on_add((void *)ctx[0], 0, ARGUMENT_OF_BTF, PAGES, add_btf_pages_rare);
+	return 0;
+}
+
 SEC("?tp/filemap/mm_filemap_add_to_page_cache")
 int add_tp(struct trace_event_raw_mm_filemap_op_page_cache *ctx)
 {
-	void *folio = folio_of_pfn(ctx->pfn);
-	u32 order = ctx->order;
-	struct row *row = own_row(true);
-	struct thread *t;
-
-	if (unlikely(!row)) {
-		add_tp_rare(0, 0, folio, order);
-		barrier(); /* else both calls become one, and each test before them prepares it */
-		return 0;
-	}
-	t = thread_of(row);
-	if (t && unlikely(!added_in_window(row, t, folio, order, ADDRESS, BITS)))
-		add_tp_rare(row, t, folio, order);
+	on_add(folio_of_pfn(ctx->pfn), ctx->order, ADDRESS, BITS, add_tp_rare);
 	return 0;
 }
 
