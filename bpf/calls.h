@@ -213,7 +213,12 @@ static __always_inline void on_get_pages(u64 *ctx)
 	c->owned = c->extents;
 	if (with_files)
 		note_file(c, a.row ? file_used(a.row, m, mapping) : 0, a.row);
-	c->ahead = c->first > c->end ? 0 : ledger_take(mapping, c->first, c->end, BITS);
+	if (c->first > c->end)
+		c->ahead = 0;
+	else if (a.row)
+		c->ahead = ledger_take_next(a.row, mapping, c->first, c->end, BITS);
+	else
+		c->ahead = ledger_take(mapping, c->first, c->end, BITS);
 	c->by_syscall = !e.kernel && e.nr != NR_io_uring_enter && e.nr != NR_io_submit;
 	/* One page, or a file that is cached as a whole: nothing can be added any more. */
 	if (c->end != index && m->nrpages < pages_in(size)) {

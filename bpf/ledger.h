@@ -111,7 +111,7 @@ struct walk {
 	u64 first;
 	u64 last;
 	u64 pages; /* set or taken */
-	u32 number; /* of the last word in which some were set */
+	u32 number; /* of the last word that there was */
 	bool set;
 };
 
@@ -193,7 +193,10 @@ static __always_inline void take_bits(struct walk *w, u64 mask)
 	u32 *known = bpf_map_lookup_elem(&ledger, &w->key);
 	struct ledger_word *word = known ? ledger_word_at(*known) : 0;
 
-	if (word && word->bits & mask && is_word_of(word, w->key.mapping, w->key.chunk))
+	if (!word || !is_word_of(word, w->key.mapping, w->key.chunk))
+		return;
+	w->number = *known;
+	if (word->bits & mask)
 		w->pages += popcount(mask & __sync_fetch_and_and(&word->bits, ~mask));
 }
 
@@ -280,16 +283,31 @@ static __always_inline void walk(struct walk *w, enum ledger_mode mode)
 		count_one(C_LOST_LEDGER);
 }
 
-/* In the word of this number, if it is that of all these pages: false where it is not. Of BITS only. */
-static __always_inline bool set_in_word(u32 number, u64 mapping, u64 first, u64 last)
+/* The word of this number, if it is that of all these pages; else null. Of BITS only. */
+static __always_inline struct ledger_word *word_again(u32 number, u64 mapping, u64 first, u64 last)
 {
 	struct ledger_word *word = ledger_word_at(number);
-	u64 n = last - first + 1, mask = (~0ULL >> ((CHUNK_PAGES - n) & (CHUNK_PAGES - 1)))
-					 << (first & (CHUNK_PAGES - 1));
-	u64 *filter = filter_slot(mapping), old;
 
 	if (!word || !is_word_of(word, mapping, first >> CHUNK_SHIFT) ||
 	    first >> CHUNK_SHIFT != last >> CHUNK_SHIFT)
+		return 0;
+	return word;
+}
+
+/* The bits of pages that lie in one chunk. */
+static __always_inline u64 bits_of(u64 first, u64 last)
+{
+	return (~0ULL >> ((CHUNK_PAGES - 1 - (last - first)) & (CHUNK_PAGES - 1)))
+	       << (first & (CHUNK_PAGES - 1));
+}
+
+/* Sets them in the word of this number, if it is theirs: false where it is not. */
+static __always_inline bool set_in_word(u32 number, u64 mapping, u64 first, u64 last)
+{
+	struct ledger_word *word = word_again(number, mapping, first, last);
+	u64 *filter = filter_slot(mapping), n = last - first + 1, mask = bits_of(first, last), old;
+
+	if (!word)
 		return false;
 	/* In this order: see below. */
 	__sync_fetch_and_add(filter, n);
@@ -315,7 +333,10 @@ static __always_inline u32 ledger_set_body(u64 mapping, u64 first, u64 last, enu
 	return w.number;
 }
 
-/* Forgets [first, last] and returns how many of its pages were prefetched and unused. */
+/*
+ * Forgets [first, last] and returns how many of its pages were prefetched and unused; above these 32 bits, the number of the
+ * last word that there was.
+ */
 static __always_inline u64 ledger_take_body(u64 mapping, u64 first, u64 last, enum ledger_mode mode)
 {
 	struct walk w = {.key.mapping = mapping, .first = first, .last = last};
@@ -324,7 +345,7 @@ static __always_inline u64 ledger_take_body(u64 mapping, u64 first, u64 last, en
 	walk(&w, mode);
 	if (w.pages)
 		__sync_fetch_and_add(filter, -w.pages);
-	return w.pages;
+	return (u64)w.number << 32 | w.pages;
 }
 
 /*
@@ -365,8 +386,34 @@ static __always_inline u64 ledger_take(u64 mapping, u64 first, u64 last, enum le
 	if (!*(volatile u64 *)filter)
 		return 0;
 	if (mode == BITS)
-		return ledger_take_bits(mapping, first, last);
-	return ledger_take_pages(mapping, first, last);
+		return (u32)ledger_take_bits(mapping, first, last);
+	return (u32)ledger_take_pages(mapping, first, last);
+}
+
+/*
+ * The same for a reader, who mostly goes on in the word that it has looked in last. If nothing is found there it is searched for: the
+ * monitor may be about to take out the word, which is empty then, and the chunk may have another one by now.
+ */
+static __always_inline u64 ledger_take_next(struct row *row, u64 mapping, u64 first, u64 last,
+					    enum ledger_mode mode)
+{
+	u64 *filter = filter_slot(mapping), mask = bits_of(first, last), taken;
+	struct ledger_word *word;
+
+	if (!*(volatile u64 *)filter)
+		return 0;
+	if (mode != BITS)
+		return ledger_take(mapping, first, last, mode);
+	word = word_again(row->ledger_word, mapping, first, last);
+	if (!word || !(word->bits & mask)) {
+		taken = ledger_take_bits(mapping, first, last);
+		row->ledger_word = taken >> 32;
+		return (u32)taken;
+	}
+	taken = __sync_fetch_and_and(&word->bits, ~mask) & mask;
+	taken = taken & (taken - 1) ? popcount(taken) : !!taken; /* of one page there is little to count */
+	__sync_fetch_and_add(filter, -taken);
+	return taken;
 }
 
 #endif

@@ -112,7 +112,7 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 		surplus(&a, e, e->end, f.added_last - rest + 1, f.added_last, rest, mode);
 	filled = missed;
 	missed += f.absent;
-	ahead = f.dropped + ledger_take(e->mapping, first, last, mode);
+	ahead = f.dropped + ledger_take_next(row, e->mapping, first, last, mode);
 	if (missed + ahead > touched) {
 		/* Pages that were added, dropped and added again within the call. */
 		COUNT(&a, C_LOST_ORDER, missed + ahead - touched);
@@ -150,6 +150,32 @@ static __noinline void finish_read_pages(struct row *row, struct ended *e)
 	RETURN_NOTHING();
 }
 
+/* A read of one call that added nothing: its pages were there, some of them thanks to read-ahead only. */
+static __always_inline void count_present(struct row *row, u64 mapping, u64 end, u64 delivered,
+					  struct file_row *file, enum ledger_mode mode)
+{
+	u64 first = (end - delivered) >> PAGE_SHIFT, last = (end - 1) >> PAGE_SHIFT, hits, ahead;
+
+	ahead = ledger_take_next(row, mapping, first, last, mode);
+	hits = last - first + 1 - ahead;
+	file_read(file, delivered, hits, ahead, 0);
+	row->v[C_READ_CALLS]++;
+	row->v[C_READ_BYTES] += delivered;
+	row->v[C_READ_HITS] += hits;
+	if (ahead)
+		row->v[C_READ_AHEAD_HITS] += ahead;
+	count_latency(row, false);
+	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
+	touch_read(row, mapping, first, last, delivered, ahead);
+}
+
+static __noinline void count_present_ahead(struct row *row, u64 mapping, u64 end, u64 delivered,
+					   struct file_row *file)
+{
+	count_present(row, mapping, end, delivered, file, BITS);
+	RETURN_NOTHING();
+}
+
 /*
  * The end of every read. `delivered` is what this call delivered, `end` the position after it. `iocb` is null for
  * splices.
@@ -158,8 +184,8 @@ static __always_inline void exit_read(struct address_space *m, void *key, struct
 				      s64 delivered, enum ledger_mode mode)
 {
 	struct row *row = own_row(true);
-	u64 mapping, first, touched, ahead;
 	struct file_row *file;
+	u64 mapping;
 
 	if (!row)
 		return; /* why has been counted, or it is the monitor */
@@ -177,18 +203,7 @@ static __always_inline void exit_read(struct address_space *m, void *key, struct
 			finish_read_pages(row, &e);
 		return;
 	}
-	first = (end - delivered) >> PAGE_SHIFT;
-	touched = ((end - 1) >> PAGE_SHIFT) - first + 1;
-	ahead = ledger_take(mapping, first, first + touched - 1, mode);
-	file_read(file, delivered, touched - ahead, ahead, 0);
-	row->v[C_READ_CALLS]++;
-	row->v[C_READ_BYTES] += delivered;
-	row->v[C_READ_HITS] += touched - ahead;
-	if (ahead)
-		row->v[C_READ_AHEAD_HITS] += ahead;
-	count_latency(row, false);
-	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
-	touch_read(row, mapping, first, first + touched - 1, delivered, ahead);
+	count_present(row, mapping, end, delivered, file, mode);
 }
 
 /* A read that must be known from its beginning. */
@@ -326,15 +341,18 @@ static __always_inline void exit_kiocb(struct kiocb *iocb, s64 ret, u64 already,
  * outlive a call here, since each that does is saved at entry and return, and what is rare is asked in one. False:
  * nothing was counted. `detail`: latency or files may be requested.
  */
-static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 ret, u64 already, bool detail)
+static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 ret, u64 already, bool detail,
+				      enum ledger_mode mode)
 {
 	struct file *file = iocb->ki_filp;
 	struct file_row *f = 0;
-	u64 rare, end, first, pages, mapping = number_of(row, file->f_mapping);
+	u64 rare, raised, end, first, pages, mapping = number_of(row, file->f_mapping);
 
 	rare = already | (file->f_flags & O_DIRECT);
 	rare |= *(u64 *)&row->depth; /* and `waited` */
-	rare |= *(volatile u64 *)filter_slot(mapping);
+	raised = *(volatile u64 *)filter_slot(mapping);
+	if (mode != BITS)
+		rare |= raised;
 	if (rare || ret <= 0)
 		return false;
 	if (detail && with_files) {
@@ -343,6 +361,12 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 			return false;
 	}
 	end = iocb->ki_pos;
+	if (mode == BITS && unlikely(raised)) {
+		if (carrying)
+			return false;
+		count_present_ahead(row, mapping, end, ret, f);
+		return true;
+	}
 	first = (end - ret) >> PAGE_SHIFT;
 	pages = pages_in(end) - first;
 	if (detail)

@@ -121,7 +121,8 @@ struct row {
 	unsigned long long off_why; /* a counter: why the thread left the processor */
 	unsigned long long
 		queued; /* one more than all its life's ns without a processor, when it left one last */
-	unsigned long long wanted; /* what the thread does is to be counted (wanted.h) */
+	unsigned int wanted; /* what the thread does is to be counted (wanted.h) */
+	unsigned int ledger_word; /* in which the thread has looked for prefetched pages last (ledger.h) */
 	unsigned long long
 		direct; /* the direct request that it begins, where only tracepoints attach (direct.h) */
 	unsigned long long writing; /* the write that it is in, which has no frame yet (thread.h); 0: none */

@@ -38,7 +38,7 @@ int read_fexit(u64 *ctx)
 {
 	struct row *row = own_row(true);
 
-	if (likely(row) && likely(exit_warm(row, (void *)ctx[0], ctx[3], ctx[2], true)))
+	if (likely(row) && likely(exit_warm(row, (void *)ctx[0], ctx[3], ctx[2], true, BITS)))
 		return 0;
 	read_fexit_rare(ctx);
 	return 0;
@@ -50,7 +50,7 @@ int read_counts_fexit(u64 *ctx)
 {
 	struct row *row = own_row(true);
 
-	if (likely(row) && likely(exit_warm(row, (void *)ctx[0], ctx[3], ctx[2], false)))
+	if (likely(row) && likely(exit_warm(row, (void *)ctx[0], ctx[3], ctx[2], false, BITS)))
 		return 0;
 	read_fexit_rare(ctx);
 	return 0;
@@ -61,7 +61,7 @@ int read_fexit_pages(u64 *ctx)
 {
 	struct row *row = own_row(true);
 
-	if (likely(row) && likely(exit_warm(row, (void *)ctx[0], ctx[3], ctx[2], true)))
+	if (likely(row) && likely(exit_warm(row, (void *)ctx[0], ctx[3], ctx[2], true, PAGES)))
 		return 0;
 	read_fexit_rare_pages(ctx);
 	return 0;
@@ -164,7 +164,7 @@ int read_session(struct pt_regs *ctx)
 	row = own_row(true);
 	if (likely(row)) {
 		iocb = bpf_core_cast((void *)*bpf_session_cookie___ctx(ctx), struct kiocb);
-		if (likely(exit_warm(row, iocb, PT_REGS_RC(ctx), 0, false)))
+		if (likely(exit_warm(row, iocb, PT_REGS_RC(ctx), 0, false, BITS)))
 			return 0;
 	}
 	exit_any_read(ctx);
@@ -197,7 +197,7 @@ static __always_inline int read_plain(struct pt_regs *ctx, bool files)
 	}
 	if (likely(row)) {
 		iocb = bpf_core_cast((void *)*bpf_session_cookie___ctx(ctx), struct kiocb);
-		if (likely(exit_warm(row, iocb, PT_REGS_RC(ctx), 0, files)))
+		if (likely(exit_warm(row, iocb, PT_REGS_RC(ctx), 0, files, BITS)))
 			return 0;
 	}
 	exit_any_read(ctx);
@@ -249,7 +249,7 @@ int read_detail_session(struct pt_regs *ctx)
 	row = own_row(true);
 	if (likely(row)) {
 		iocb = bpf_core_cast((void *)*cookie(ctx), struct kiocb);
-		if (likely(exit_warm(row, iocb, PT_REGS_RC(ctx), 0, true)))
+		if (likely(exit_warm(row, iocb, PT_REGS_RC(ctx), 0, true, BITS)))
 			return 0;
 	}
 	exit_any_read(ctx);
