@@ -24,7 +24,7 @@ bcc=${BCC-/usr/sbin/cachestat} theirs=()
 status=0
 for kernel in "$@"; do
     tests/vm/vm run "$kernel" --smp 1 --accel tcg-single --qemu '-icount shift=1,sleep=off -cpu max,erms=off,fsrm=off' --fs "$fs" \
-        --timeout 900 --boot-timeout 600 --add "$cost:/bin/cost" --add "$cachestat:/bin/cachestat" "${theirs[@]}" \
+        --timeout 1800 --boot-timeout 600 --add "$cost:/bin/cost" --add "$cachestat:/bin/cachestat" "${theirs[@]}" \
         --add "$(command -v du):/bin/du" --add "$(command -v grep):/bin/grep" --add "$(command -v fio):/bin/fio" -- \
         "cost --guest --dir /mnt/$fs --cachestat /bin/cachestat ${theirs[*]:+--bcc /bin/bcc-cachestat} ${COST_ARGS-}" || status=1
     echo

@@ -60,6 +60,7 @@ pub const LOOPS: &[Loop] = &[
     Loop { title: "pread 1 MiB", calls: 24, pages: 256, call: Call::Read(1 << 20) },
     Loop { title: "pwrite 4 KiB", calls: 512, pages: 0, call: Call::Write(4 << 10) },
     Loop { title: "cold 1 MiB", calls: 8, pages: 256, call: Call::Cold(COLD) },
+    Loop { title: "cold by 4 KiB", calls: 8, pages: 256, call: Call::Cold(4 << 10) },
     Loop { title: "drop 1 MiB", calls: 8, pages: 256, call: Call::Drop },
     Loop { title: "mmap 1 MiB", calls: 48, pages: 0, call: Call::Faults },
     Loop { title: "getppid", calls: 8192, pages: 0, call: Call::Getppid },
