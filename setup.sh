@@ -182,8 +182,10 @@ skip() {
 
 check_bpf_format() { find bpf -name '*.[ch]' -print0 | xargs -0 "$CLANG_FORMAT" --dry-run -Werror; }
 
-# With the newest compiler of the BPF programs, if it is there; all of the rest is built with the default one.
-check_clippy() {
+# With the newest compiler of the BPF programs, if it is there; all of the rest is built with the default one, and in another
+# directory: the one would have the other made anew.
+clippy() {
+    export CARGO_TARGET_DIR=target/clippy
     ! command -v "${CLANGS[-1]}" >/dev/null || export CLANG=${CLANGS[-1]}
     cargo clippy --locked --all-targets -- -D warnings
     # "test = false" keeps these out of --all-targets.
@@ -209,8 +211,7 @@ for m in map(json.loads, sys.stdin):
 
 # run_truth NAME PROGRAM KERNELS [ARGUMENT...]: the truth tests on kernels in virtual machines.
 run_truth() {
-    # 6.1 has the hooks of 5.10 and 7.3 those of 7.2: they share the file systems. What takes longest comes first in the
-    # list of kernels. $FS narrows them for all kernels.
+    # 6.1 has the hooks of 5.10 and 7.3 those of 7.2: they share the file systems. $FS narrows them for all kernels.
     local name=$1 program=$2 kernels=$3 dirs="some='${FS-}'"';case $(uname -r) in
         6.1.*) fs="xfs" ;;
         7.3*) fs="btrfs tmpfs" ;;
@@ -219,9 +220,15 @@ run_truth() {
     for f in ${some:-$fs}; do dirs="$dirs --dir $f=/mnt/$f"; done;'
     shift 3
     local command="$dirs truth --json /results/truth.json \$dirs $*"
-    # Who evicted whose is told on every kernel, always of ext4.
-    [ -n "$*" ] || command+="; all=\$?; case \"\$dirs\" in *ext4=*) ;; *)
-        truth --dir ext4=/mnt/ext4 --only blame || all=1 ;; esac; [ \$all = 0 ]"
+    # Who evicted whose is told on every kernel, always of ext4. What the files of each workload sum up to must be what its
+    # processes did; and the clock: how long calls took, for the system and for each row. In guests that are there already.
+    [ -n "$*" ] || command+="; all=\$?
+        also() { echo \"truth, also: \$*\"; truth --dir ext4=/mnt/ext4 \"\$@\" || all=1; }
+        case \"\$dirs\" in *ext4=*) ;; *) also --only blame ;; esac
+        case \$(uname -r) in 5.10.*|7.2.*)
+            also --files --only pivot- --only write --only direct --only device --only fault ;; esac
+        case \$(uname -r) in 6.12.*|7.2.*) also --latency --only latency ;; esac
+        [ \$all = 0 ]"
     # For file systems in files, inside the guest.
     "${MATRIX:-run_matrix}" "$name" "$kernels" --add "$program:/bin/truth" --add "$(command -v mke2fs):/bin/mkfs.ext4" \
         --add "$(command -v mkfs.btrfs):/bin/mkfs.btrfs" \
@@ -264,6 +271,8 @@ own_engine() {
 }
 
 # The oldest Rust that Cargo.toml takes: what is newer in the language is seen by no other compiler.
+have_oldest_rust() { rustup toolchain install --profile minimal --no-self-update 1.$MIN_RUST >/dev/null 2>&1; }
+
 oldest_rust() {
     cargo +1.$MIN_RUST check --locked --bins --target-dir target/oldest
 }
@@ -276,7 +285,7 @@ in_turn() {
     set +e
     for name in "$@"; do
         (set -e; "$name") >"target/$name.out" 2>&1
-        echo $? >"target/$name.status"
+        echo $? >"target/$name.new" && mv "target/$name.new" "target/$name.status"
     done
 }
 
@@ -285,10 +294,9 @@ beside() {
     local name guests=() builds=()
     if [ -n "$truth" ] && grep -q '6\.12' <<<"$kernels"; then guests+=(tracepoints_only); else
         skip "tracepoints only" "the truth tests do not build, or no 6.12 among the kernels"; fi
+    [ -z "$truth" ] || builds+=(directory_by_9p)
     if [ -x target/prometheus/usr/bin/promtool ] && grep -q '6\.12' <<<"$kernels"; then guests+=(latency_scraped); else
         skip "latency scraped" "no Prometheus, or no 6.12 among the kernels"; fi
-    if rustup toolchain install --profile minimal --no-self-update 1.$MIN_RUST >/dev/null 2>&1; then builds+=(oldest_rust); else
-        skip "oldest rust" "Rust 1.$MIN_RUST cannot be had: no rustup, or nothing that it reaches"; fi
     if (install_for_packaging); then builds+=(debian_package); else skip "Debian package" "cargo-deb cannot be had"; fi
     (in_turn "${guests[@]}") &
     local first=$!
@@ -299,8 +307,12 @@ beside() {
     for name in "${guests[@]}" "${builds[@]}"; do step "${name//_/ }" told "$name"; done
 }
 
-# told NAME: what a check of in_turn() said, and how it ended.
+# told NAME: what a check of in_turn() said, and how it ended, once it has.
 told() {
+    while [ ! -e "target/$1.status" ]; do
+        kill -0 "$others" 2>/dev/null || [ -e "target/$1.status" ] || die "nothing is going to end $1"
+        sleep 0.5
+    done
     cat "target/$1.out"
     return "$(cat "target/$1.status")"
 }
@@ -311,25 +323,28 @@ static_programs() {
     CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo_static build --bins
 }
 
-# The tests as root mostly wait for time to pass: these stand beside them.
+# What mostly waits for time to pass, and beside it what takes a processor: the process of the latter is left in $others, and the
+# names of its checks in $builds, of which nobody has told yet.
 tests_as_root() {
-    local name builds=()
     # Their tools come from elsewhere than apt.
     if (install_for_static); then builds+=(static_programs); else skip "static build" "no Rust for musl"; fi
+    if cargo clippy --version >/dev/null 2>&1; then builds+=(clippy); else
+        skip "clippy" "this toolchain has no clippy"; fi
     if go_is_new_enough go 22 && (cd tests/kubernetes && go mod download); then builds+=(kubernetes_manifest); else
         skip "Kubernetes manifest" "no Go 1.22, or its modules cannot be had"; fi
-    (in_turn "${builds[@]}" fetch_collector) &
-    local other=$!
+    if have_oldest_rust; then builds+=(oldest_rust); else
+        skip "oldest rust" "Rust 1.$MIN_RUST cannot be had: no rustup, or nothing that it reaches"; fi
+    rm -f target/*.status
+    (in_turn fetch_collector "${builds[@]}" install_for_packaging) &
+    others=$!
     # Run once, they are sooner compiled and run than optimised; what runs in guests is not.
     step "tests as root on this kernel, $(uname -r)" env CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --locked --test root
-    wait "$other"
-    for name in "${builds[@]}"; do step "${name//_/ }" told "$name"; done
 }
 
-# run_9p PROGRAM: a directory of this machine, which QEMU serves to a guest, read there.
-run_9p() {
+# A directory of this machine, which QEMU serves to a guest, read there.
+directory_by_9p() {
     mkdir -p target/9p
-    run_matrix 9p 6.12-full --fs ext4 --add "$1:/bin/truth" \
+    guests 9p 6.12-full --fs ext4 --add "$truth:/bin/truth" \
         --qemu '-virtfs local,path=target/9p,mount_tag=truth,security_model=none' \
         -- 'truth --dir ext4=/mnt/ext4 --only 9p >/tmp/o; s=$?; cat /tmp/o; [ $s = 0 ] && grep -q "^2 passed, 0 failed, 0 n/a" /tmp/o'
 }
@@ -406,7 +421,9 @@ run_matrix() {
 
 # guests NAME KERNELS ARGUMENT...: the same, alone. The exit status is how many failed.
 guests() {
-    local name=$1 kernels=$2
+    local name=$1 kernels
+    # The newest first: there everything takes longest, and what begins last should be short.
+    kernels=$(tr ',' '\n' <<<"$2" | sort -rV | paste -sd,)
     shift 2
     tests/vm/vm matrix --kernels "$kernels" --jobs "${VM_JOBS:-2}" --timeout "${VM_TIMEOUT:-1500}" \
         --results "target/vm-results/$name" --logs "target/vm-logs/$name" "$@" | tee "target/vm-logs/$name.out" | without_routine
@@ -711,16 +728,11 @@ test_all() {
     export CARGO_INCREMENTAL=0
     step "packages" install_for_testing
     PATH="$HOME/.cargo/bin:$PATH"
-    local clang truth load root du terminal stories kernels some
+    local clang truth load root du terminal stories kernels some name others= builds=()
     if cargo fmt --version >/dev/null 2>&1; then step "formatting (Rust)" cargo fmt --check; else
         skip "formatting (Rust)" "this toolchain has no rustfmt"; fi
     if command -v "$CLANG_FORMAT" >/dev/null; then step "formatting (BPF)" check_bpf_format; else
         skip "formatting (BPF)" "no $CLANG_FORMAT"; fi
-    if cargo clippy --version >/dev/null 2>&1; then
-        step "clippy" check_clippy
-    else
-        skip "clippy" "this toolchain has no clippy"
-    fi
     step "dependencies" tests/dependencies
     for clang in "${CLANGS[@]}"; do
         # The default one, with which all of the rest is built, and that of clippy.
@@ -733,7 +745,7 @@ test_all() {
     tests_as_root
     # As it was built just now.
     root=$(CARGO_PROFILE_DEV_OPT_LEVEL=0 test_program root) || root=
-    if [ -x target/x86_64-unknown-linux-musl/debug/cachetopd ]; then step "static build" check_static; fi
+    if grep -q static_programs <<<"${builds[*]}"; then step "static build" check_static; fi
     if [ -x target/static-root/cachetopd ] && (install buildah); then step "container" check_container; else
         skip "container" "no static build, or no buildah"; fi
     step "programs" programs
@@ -749,6 +761,8 @@ test_all() {
         skip "DuckDB" "its package cannot be had"; fi
     if told fetch_collector >/dev/null; then step "OpenTelemetry collector" check_otlp; else
         skip "OpenTelemetry collector" "it cannot be built: Go 1.$MIN_GO or newer, and its modules, are needed"; fi
+    wait "$others" || :
+    for name in "${builds[@]}"; do step "${name//_/ }" told "$name"; done
     rm -rf target/vm-results target/vm-logs
     mkdir -p target/vm-logs
     kernels=${VM_KERNELS:-$(tests/vm/vm list | awk '{ printf "%s%s", sep, $1; sep = "," }')}
@@ -785,13 +799,6 @@ test_all() {
     if [ -n "$truth" ]; then
         step "truth tests on this kernel, $(uname -r)" "$truth"
         run_truth truth "$truth" "$kernels"
-        run_9p "$truth"
-        # What the files of each workload sum up to must be what its processes did.
-        some=$(tr ',' '\n' <<<"$kernels" | grep -xE '5\.10|7\.2' | paste -sd, || :)
-        [ -z "$some" ] || FS=ext4 run_truth files "$truth" "$some" --files --only pivot- --only write --only direct --only device --only fault
-        # The clock: how long calls took, for the system and for each row.
-        some=$(tr ',' '\n' <<<"$kernels" | grep -xE '6\.12|7\.2' | paste -sd, || :)
-        [ -z "$some" ] || FS=ext4 run_truth latency "$truth" "$some" --latency --only latency
     else
         step "truth tests" false "(they do not build)"
     fi
