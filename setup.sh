@@ -310,7 +310,10 @@ beside() {
 # told NAME: what a check of in_turn() said, and how it ended, once it has.
 told() {
     while [ ! -e "target/$1.status" ]; do
-        kill -0 "$others" 2>/dev/null || [ -e "target/$1.status" ] || die "nothing is going to end $1"
+        if ! kill -0 "$others" 2>/dev/null && [ ! -e "target/$1.status" ]; then
+            echo "$1 has not ended, and nothing is going to end it"
+            return 1
+        fi
         sleep 0.5
     done
     cat "target/$1.out"
