@@ -53,9 +53,11 @@ static __always_inline void enter_window(struct readahead_control *ractl, u64 pa
 	if (!pages || !account_open(&a) || !a.row)
 		return;
 	t = thread_of(a.row);
-	if (t)
-		open_window(&a, t, number_of(a.row, ractl->mapping), first, first + pages - 1,
-			    known_is_metadata(ractl->mapping));
+	if (!t)
+		return;
+	need_frames(a.row, t); /* which those who add its pages rely on */
+	open_window(&a, t, number_of(a.row, ractl->mapping), first, first + pages - 1,
+		    known_is_metadata(ractl->mapping));
 }
 
 /* They have returned: all pages of the window that were missing are there. */

@@ -391,6 +391,24 @@ static __always_inline u64 ledger_take(u64 mapping, u64 first, u64 last, enum le
 }
 
 /*
+ * All of [first, last], or none. False also where they are not in the word that the reader has looked in last. For kernels that
+ * have atomics only.
+ */
+static __always_inline bool ledger_take_all(struct row *row, u64 mapping, u64 first, u64 last)
+{
+	struct ledger_word *word = word_again(row->ledger_word, mapping, first, last);
+	u64 mask = bits_of(first, last), bits;
+
+	if (!word)
+		return false;
+	bits = *(volatile u64 *)&word->bits;
+	if ((bits & mask) != mask || __sync_val_compare_and_swap(&word->bits, bits, bits & ~mask) != bits)
+		return false;
+	__sync_fetch_and_add(filter_slot(mapping), first - last - 1);
+	return true;
+}
+
+/*
  * The same for a reader, who mostly goes on in the word that it has looked in last. If nothing is found there it is searched for: the
  * monitor may be about to take out the word, which is empty then, and the chunk may have another one by now.
  */

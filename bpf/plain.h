@@ -14,8 +14,9 @@
  * what was delivered, then that or what was requested.
  *
  * A request in which something happened (a page was added or waited for) has a frame, which says what that was. The ledger
- * is not asked: nothing of the file was in it when a read began, and what is written is taken out as it becomes dirty. What
- * a read added and did not deliver is prefetched, and counts as a hit when it is used.
+ * is asked when a read begins: nothing of the file is in it, or all pages that it reads are, which therefore are there, and are taken
+ * out. What is written is taken out as it becomes dirty. What a read added and did not deliver is prefetched, and counts as a hit
+ * when it is used; so does what it took out and did not deliver, but for a bad buffer.
  */
 #ifndef CACHETOP_PLAIN_H
 #define CACHETOP_PLAIN_H
@@ -24,13 +25,11 @@
 
 #define IOCB_HIPRI 0x01 /* as RWF_HIPRI; part of what user space can ask for */
 #define IOCB_NOWAIT 0x08 /* as RWF_NOWAIT */
-
-/* `plain_framed` of a request that has a frame, and of one that delivers nothing. */
-enum { PLAIN_FRAMED = 1, PLAIN_NOTHING };
+#define IOCB_NOIO (1 << 20) /* gfs2: tried so first */
 
 /* What a plain request was. */
 struct outcome {
-	u64 hits;
+	u64 hits; /* of these, see ahead_of */
 	u64 missed; /* pages that it added and delivered, as far as there are so many */
 	u64 surplus; /* that it added only */
 	u64 inflight;
@@ -40,6 +39,17 @@ struct outcome {
 static __always_inline u64 pages_of(u64 pos, u64 bytes)
 {
 	return pages_in(pos + bytes) - (pos >> PAGE_SHIFT);
+}
+
+/* Of the pages in which a plain read found what it delivered, those whose first use it was: what is behind its request is not. */
+static __always_inline u64 ahead_of(struct row *row, u64 hits, u64 bytes, u64 requested)
+{
+	u64 more;
+
+	if (likely(!row->plain_ahead))
+		return 0;
+	more = bytes > requested ? pages_of(row->plain_pos, bytes) - pages_of(row->plain_pos, requested) : 0;
+	return hits > more ? hits - more : 0;
 }
 
 /*
@@ -65,12 +75,16 @@ static __always_inline struct file_row *file_of_plain(struct row *row)
 }
 
 /* For its file before for its thread: see file_count. */
-static __always_inline void count_plain_read(struct row *row, struct file_row *f, u64 bytes)
+static __always_inline void count_plain_read(struct row *row, struct file_row *f, u64 bytes, u64 requested)
 {
-	file_read(f, bytes, pages_of(row->plain_pos, bytes), 0, 0);
+	u64 pages = pages_of(row->plain_pos, bytes), ahead = ahead_of(row, pages, bytes, requested);
+
+	file_read(f, bytes, pages - ahead, ahead, 0);
 	row->v[C_READ_CALLS]++;
 	row->v[C_READ_BYTES] += bytes;
-	row->v[C_READ_HITS] += pages_of(row->plain_pos, bytes);
+	row->v[C_READ_HITS] += pages - ahead;
+	if (unlikely(ahead))
+		row->v[C_READ_AHEAD_HITS] += ahead;
 	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
 }
 
@@ -125,8 +139,11 @@ static __always_inline void plain_outcome(struct row *row, struct thread *t, str
 	o->hits = touched - o->missed;
 }
 
-static __always_inline void count_framed(struct row *row, struct file_row *f, u64 bytes, struct outcome *o)
+static __always_inline void count_framed(struct row *row, struct file_row *f, u64 bytes, u64 requested,
+					 struct outcome *o)
 {
+	u64 ahead = row->plain_writes ? 0 : ahead_of(row, o->hits, bytes, requested);
+
 	if (row->plain_writes) {
 		file_count(f, FC_WRITE_HITS, o->hits);
 		file_count(f, FC_WRITE_MISSES, o->missed);
@@ -135,11 +152,12 @@ static __always_inline void count_framed(struct row *row, struct file_row *f, u6
 		row->v[C_WRITE_MISSES] += o->missed;
 		row->v[C_OTHER_FILLS] += o->surplus;
 	} else {
-		file_read(f, bytes, o->hits, 0, o->missed);
+		file_read(f, bytes, o->hits - ahead, ahead, o->missed);
 		file_count(f, FC_PREFETCHED, o->surplus);
 		row->v[C_READ_CALLS] += !!bytes;
 		row->v[C_READ_BYTES] += bytes;
-		row->v[C_READ_HITS] += o->hits;
+		row->v[C_READ_HITS] += o->hits - ahead;
+		row->v[C_READ_AHEAD_HITS] += ahead;
 		row->v[C_READ_MISSED_CALLS] += !!o->missed;
 		row->v[C_READ_MISSES] += o->missed;
 		row->v[C_MISS_FILLS] += o->missed + o->order;
@@ -155,7 +173,7 @@ static __noinline void settle_plain(struct row *row, bool gone)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *t = thread_of(row);
 	bool writes = row->plain_writes;
-	u64 bytes = row->plain_bytes;
+	u64 bytes = row->plain_bytes, requested = bytes;
 	struct file_row *f = file_of_plain(row);
 	struct outcome o;
 	u32 depth = 0;
@@ -173,11 +191,11 @@ static __noinline void settle_plain(struct row *row, bool gone)
 		/* What stands above it has ended as well. */
 		row->depth = depth;
 		row->waited = 0;
-		count_framed(row, f, bytes, &o);
+		count_framed(row, f, bytes, requested, &o);
 	} else if (bytes && writes) {
 		count_plain_write(row, f, bytes);
 	} else if (bytes) {
-		count_plain_read(row, f, bytes);
+		count_plain_read(row, f, bytes, requested);
 	}
 	row->plain_framed = 0;
 	barrier();
@@ -193,7 +211,7 @@ static __always_inline bool is_plain(struct row *row, struct kiocb *iocb, struct
 	if (!counts_calls(task))
 		return false;
 	rare |= *(u64 *)&row->depth | row->writing; /* and `waited` */
-	rare |= iocb->ki_flags & (IOCB_HIPRI | IOCB_NOWAIT | IOCB_DONTCACHE);
+	rare |= iocb->ki_flags & (IOCB_HIPRI | IOCB_NOWAIT | IOCB_NOIO | IOCB_DONTCACHE);
 	rare |= iocb->ki_filp->f_flags & O_DIRECT;
 	rare |= task->flags & (PF_KTHREAD | PF_IO_WORKER);
 	rare |= iter->iter_type ^ bpf_core_enum_value(enum iter_type, ITER_UBUF);
@@ -202,11 +220,11 @@ static __always_inline bool is_plain(struct row *row, struct kiocb *iocb, struct
 
 /* Counts the one before, which was of the same kind, and leaves what this one is. */
 static __always_inline void begin_plain(struct row *row, struct iov_iter *iter, u64 mapping,
-					struct file_row *file, u64 pos, u64 next, bool writes)
+					struct file_row *file, u64 pos, u64 next, bool writes, bool ahead)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 chars = chars_moved(task, writes), calls = calls_ended(task, writes);
-	u64 mark = row->plain_mark, bytes = row->plain_bytes;
+	u64 mark = row->plain_mark, bytes = row->plain_bytes, requested = bytes;
 	struct file_row *f = file && bytes ? file_of_plain(row) : 0;
 
 	*(volatile u64 *)&row->plain_mark = mark + 1;
@@ -218,7 +236,7 @@ static __always_inline void begin_plain(struct row *row, struct iov_iter *iter, 
 		else if (writes)
 			count_plain_write(row, f, bytes);
 		else
-			count_plain_read(row, f, bytes);
+			count_plain_read(row, f, bytes, requested);
 	}
 	if (file) {
 		row->plain_file = row->file;
@@ -233,6 +251,7 @@ static __always_inline void begin_plain(struct row *row, struct iov_iter *iter, 
 	row->plain_task = bpf_get_current_task();
 	row->plain_framed = 0;
 	row->plain_writes = writes;
+	row->plain_ahead = ahead;
 	barrier();
 	*(volatile u64 *)&row->plain_mark = mark + 2;
 	row->touched[ROW_GROUP(writes ? C_WRITE_HITS : C_READ_HITS)] = 1;
@@ -268,10 +287,13 @@ static __always_inline bool enter_plain_read(struct row *row, struct kiocb *iocb
 	struct address_space *m = iocb->ki_filp->f_mapping;
 	struct file_row *file = 0;
 	u64 mapping = number_of(row, m), size = m->host->i_size, pos = iocb->ki_pos, next = iter->count;
+	bool ahead = *(volatile u64 *)filter_slot(mapping);
 
-	if (!is_plain(row, iocb, iter, already | *(volatile u64 *)filter_slot(mapping)))
+	if (!is_plain(row, iocb, iter, already))
 		return false;
-	if (pos >= size || m->nrpages < pages_in(size))
+	if (pos >= size)
+		return false;
+	if (!ahead && m->nrpages < pages_in(size))
 		return false;
 	if (next > size - pos)
 		next = size - pos;
@@ -284,7 +306,9 @@ static __always_inline bool enter_plain_read(struct row *row, struct kiocb *iocb
 		if (!file)
 			return false;
 	}
-	begin_plain(row, iter, mapping, file, pos, next, false);
+	if (unlikely(ahead) && !ledger_take_all(row, mapping, pos >> PAGE_SHIFT, (pos + next - 1) >> PAGE_SHIFT))
+		return false;
+	begin_plain(row, iter, mapping, file, pos, next, false, ahead);
 	return true;
 }
 
@@ -305,7 +329,7 @@ static __always_inline bool enter_plain_write(struct row *row, struct kiocb *ioc
 		if (!file)
 			return false;
 	}
-	begin_plain(row, iter, number_of(row, m), file, pos, next, true);
+	begin_plain(row, iter, number_of(row, m), file, pos, next, true, false);
 	return true;
 }
 
@@ -334,13 +358,22 @@ static __always_inline void begin_after_plain(struct row *row, u64 iter)
 
 	if (!row->plain_bytes)
 		return;
-	if (!row->plain_writes || plain_has_ended(row)) {
-		settle_plain(row, false); /* of reads: it has ended, since a plain one goes on in no other */
+	/* Of reads it has, since one goes on in no other; but in read-ahead a file system may read from another's file. */
+	if (!(row->plain_writes | row->plain_ahead) || plain_has_ended(row)) {
+		settle_plain(row, false);
 		return;
 	}
 	t = thread_of(row);
 	if (t)
 		begin_inside_plain(row, t, iter);
+}
+
+/* Pages that a read took out of the ledger and does not deliver. */
+static __always_inline void put_back(struct row *row, u64 delivered)
+{
+	u64 pos = row->plain_pos, first = delivered ? pages_in(pos + delivered) : pos >> PAGE_SHIFT;
+
+	ledger_set(row->plain_mapping, first, (pos + row->plain_bytes - 1) >> PAGE_SHIFT, BITS);
 }
 
 /*
@@ -362,6 +395,8 @@ static __always_inline void on_bad_address(u64 address)
 	delivered = address - word_at(&iter->ubuf); /* it has begun at its beginning: see enter_plain */
 	if (delivered > row->plain_bytes)
 		return;
+	if (row->plain_ahead && !row->plain_writes)
+		put_back(row, delivered);
 	row->plain_mark++;
 	barrier();
 	if (delivered || !row->plain_framed)
@@ -383,14 +418,14 @@ static long look_at_plain(u32 n, void *unused)
 	struct file_row *f;
 	struct thread *t;
 	struct outcome o = {};
-	u64 mark, bytes, calls, chars;
+	u64 mark, bytes, calls, chars, ahead;
 	u32 depth, writes;
 
 	if (!row)
 		return 1;
 	mark = *(volatile u64 *)&row->plain_mark;
 	bytes = *(volatile u64 *)&row->plain_bytes;
-	writes = *(volatile u32 *)&row->plain_writes;
+	writes = *(volatile u16 *)&row->plain_writes;
 	if (!bytes || row->looked_mark == mark || mark & 1 || row->plain_framed == PLAIN_NOTHING)
 		return 0;
 	task = bpf_core_cast((void *)row->plain_task, struct task_struct);
@@ -404,11 +439,13 @@ static long look_at_plain(u32 n, void *unused)
 		plain_outcome(row, t, frame_of_ended(row, t, &depth), bytes, &o);
 	else
 		o.hits = pages_of(row->plain_pos, bytes);
+	ahead = writes ? 0 : ahead_of(row, o.hits, 0, 0);
 	barrier();
 	if (*(volatile u64 *)&row->plain_mark != mark || row->state != ROW_LIVE || o.surplus || o.order)
 		return 0;
 	row->looked_bytes = bytes;
-	row->looked_hits = o.hits;
+	row->looked_hits = o.hits - ahead;
+	row->looked_ahead = ahead;
 	row->looked_missed = o.missed;
 	row->looked_inflight = o.inflight;
 	row->looked_writes = writes;

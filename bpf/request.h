@@ -44,8 +44,11 @@ static __always_inline bool added_in_window(struct row *row, struct thread *t, v
 	/* Of these neither metadata nor huge pages are. */
 	if (w->mapping != (u64)p.mapping || p.first < w->first || p.last > w->last || w->special)
 		return false;
-	if (row->writing | row->plain_bytes)
-		return false;
+	/* A read that is counted later has its frame since the window began. */
+	if (row->writing | row->plain_bytes) {
+		if (row->writing || !with_plain || row->plain_framed != PLAIN_FRAMED)
+			return false;
+	}
 	if (row->depth) {
 		f = frame_at(t, row->depth - 1);
 		if (f->mapping != (u64)p.mapping || f->kind > F_READ)

@@ -95,6 +95,9 @@ struct thread {
 /* The key of a frame that no hook ends (plain.h). */
 #define PLAIN_KEY 1
 
+/* `plain_framed` of a request that has a frame, and of one that delivers nothing. */
+enum { PLAIN_FRAMED = 1, PLAIN_NOTHING };
+
 /* As many as there are rows, with the same numbers. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -156,6 +159,7 @@ static __always_inline void go_on_plain(struct row *row, struct row *old)
 	row->plain_task = old->plain_task;
 	row->plain_file = old->plain_file;
 	row->plain_file_made = old->plain_file_made;
+	row->plain_ahead = old->plain_ahead;
 	row->plain_mark += 2; /* nobody has looked at it in this row */
 	row->plain_bytes = old->plain_bytes;
 	old->plain_bytes = 0;
@@ -250,7 +254,7 @@ static __noinline void frame_of_plain(struct row *row, struct thread *t)
 		f->pos = pos;
 		f->first = pos >> PAGE_SHIFT;
 		f->last = (pos + row->plain_bytes - 1) >> PAGE_SHIFT;
-		row->plain_framed = 1;
+		row->plain_framed = PLAIN_FRAMED;
 	}
 	RETURN_NOTHING();
 }

@@ -145,7 +145,8 @@ struct row {
 	unsigned long long plain_iter; /* the buffer's iov_iter */
 	unsigned long long plain_task; /* as `task`, also while that is 0 */
 	unsigned int plain_framed; /* something happened inside it: it has a frame */
-	unsigned int plain_writes; /* it is a write */
+	unsigned short plain_writes; /* it is a write */
+	unsigned short plain_ahead; /* a read, all of whose pages read-ahead had brought: their first use */
 	unsigned int plain_file; /* number of its file's row, where files are asked for, and that row's `made` */
 	unsigned int plain_file_made;
 	/* What it has delivered, as the tick saw it: to be added to the counters while `plain_mark` is this one. */
@@ -154,7 +155,8 @@ struct row {
 	unsigned long long looked_hits;
 	unsigned long long looked_missed;
 	unsigned long long looked_inflight;
-	unsigned long long looked_writes; /* it is a write */
+	unsigned int looked_ahead;
+	unsigned int looked_writes; /* it is a write */
 };
 
 /* What is counted for each file: a counter of the same name. */

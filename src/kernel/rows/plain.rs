@@ -38,6 +38,7 @@ pub(in crate::kernel) struct Looked {
     writes: bool,
     bytes: u64,
     hits: u64,
+    ahead: u64,
     missed: u64,
 }
 
@@ -68,6 +69,7 @@ impl Looked {
         let of_reads = [
             (Counter::ReadBytes, self.bytes),
             (Counter::ReadHits, self.hits),
+            (Counter::ReadAheadHits, self.ahead),
             (Counter::ReadMisses, self.missed),
         ];
         let of_writes = [(Counter::WriteHits, self.hits), (Counter::WriteMisses, self.missed)];
@@ -112,6 +114,7 @@ pub(super) unsafe fn read(row: *const types::row) -> Option<Reading> {
         let looked = read!(looked_mark);
         let (writes, bytes) = (read!(looked_writes) != 0, read!(looked_bytes));
         let (hits, missed, inflight) = (read!(looked_hits), read!(looked_missed), read!(looked_inflight));
+        let ahead = u64::from(read!(looked_ahead));
         let (file, made) = (read!(plain_file), read!(plain_file_made));
         let of_reads = OF_READS.map(|counter| read!(v[counter as usize]));
         let of_writes = OF_WRITES.map(|counter| read!(v[counter as usize]));
@@ -124,7 +127,7 @@ pub(super) unsafe fn read(row: *const types::row) -> Option<Reading> {
         if looked != mark || mark == 0 {
             return Some(out);
         }
-        out.looked = Some(Looked { mark, file, made, writes, bytes, hits, missed });
+        out.looked = Some(Looked { mark, file, made, writes, bytes, hits, ahead, missed });
         let mut other = |at: usize, counter, n| out.others[at] = Some((counter, n));
         if writes {
             for (at, more) in [bytes, hits, missed].into_iter().enumerate() {
@@ -140,6 +143,7 @@ pub(super) unsafe fn read(row: *const types::row) -> Option<Reading> {
         out.first[Counter::ReadCalls as usize] += 1;
         out.first[Counter::ReadBytes as usize] += bytes;
         out.first[Counter::ReadHits as usize] += hits;
+        out.first[Counter::ReadAheadHits as usize] += ahead;
         out.first[Counter::ReadMisses as usize] += missed;
         out.first[Counter::MissFills as usize] += missed;
         return Some(out);
@@ -227,6 +231,24 @@ mod tests {
         let mut counters = [0; FILE_COUNTERS.len()];
         looked.add_to(&mut counters);
         assert_eq!(counters.iter().sum::<u64>(), 3, "bytes of writes are not counted by file");
+    }
+
+    #[test]
+    fn a_look_at_a_read_of_what_was_read_ahead() {
+        let mut row = row();
+        (row.plain_mark, row.looked_mark) = (4, 4);
+        (row.looked_hits, row.looked_ahead) = (0, 3);
+        // SAFETY: it is there.
+        let Some(reading) = (unsafe { read(&raw const row) }) else { panic!("it waits") };
+        assert_eq!(reading.get(Counter::ReadAheadHits as usize), Some(3));
+        assert_eq!(reading.get(Counter::ReadHits as usize), Some(5));
+        let mut counters = [0; FILE_COUNTERS.len()];
+        reading.looked.iter().for_each(|looked| looked.add_to(&mut counters));
+        let at = |c: Counter| FILE_COUNTERS.iter().position(|other| *other == c).map(|i| counters[i]);
+        assert_eq!(
+            [Counter::ReadBytes, Counter::ReadHits, Counter::ReadAheadHits].map(at),
+            [100, 0, 3].map(Some)
+        );
     }
 
     #[test]

@@ -30,6 +30,12 @@ pub const LIST: &[Scenario] = &[
         "300 reads: unaligned, at the end and past it, pipes",
         mixed_cold,
     ),
+    scenario(
+        "mixed-ahead",
+        &[Fs::Ext4, Fs::Xfs],
+        "300 reads of what was read ahead: unaligned, at the end, bad buffers, pipes",
+        mixed_ahead,
+    ),
     scenario("one-read", SOME, "40 threads that read once, then wait, end, get a name or use a pipe", |c| {
         once(c, false)
     }),
@@ -147,6 +153,54 @@ fn mixed_warm(c: &mut Ctx) -> Result<Expect> {
     })?;
     free();
     Ok(sum.expect(o.tally.ahead))
+}
+
+/// Whose first use a page is: of a read that is cut short, not of those that it did not come to.
+fn mixed_ahead(c: &mut Ctx) -> Result<Expect> {
+    let len = 411 * PAGE + 777;
+    let (file, mut o) = cold(c, len)?;
+    let (to, free) = sys::fenced(GOOD)?;
+    let (mut from, mut into) = sys::pipe()?;
+    let mut buf = buffer(3000);
+    let mut sum = Sum::default();
+    c.begin();
+    for pos in (0..len).step_by(128 * KIB as usize) {
+        o.aside(|| sys::advise(&file, pos, 128 * KIB, libc::POSIX_FADV_WILLNEED))?;
+    }
+    for i in 0..300 {
+        let pos = position(c, len);
+        let count = 1 + c.rng.below(7 * PAGE);
+        let good = if i % 3 == 0 { c.rng.below(count + 1) * c.rng.below(4).min(1) } else { count };
+        // SAFETY: inside the buffer, whose last `good` bytes are from there on.
+        let at = if i % 3 == 0 { unsafe { to.add(GOOD - good as usize) } } else { to };
+        let requested = len.saturating_sub(pos).min(count);
+        let want = requested.min(good);
+        match o.read(pos, || sys::pread_raw(&file, at, count as usize, pos)) {
+            Ok(n) => ensure!(n as u64 == want, "pread gave {n}, not {want}, of {count} at {pos} of {len}"),
+            Err(e) => ensure!(want == 0 && e.raw_os_error() == Some(libc::EFAULT), "pread: {e}"),
+        }
+        sum.add(pos, want, requested);
+        if i % 5 == 0 {
+            let n = 1 + c.rng.below(2900) as usize;
+            into.write_all(&buf[..n])?;
+            from.read_exact(&mut buf[..n])?;
+        }
+    }
+    free();
+    let t = &o.tally;
+    ensure!(t.ahead_hits > 300 && t.hits > 100 && t.misses == 0, "the oracle itself: {t:?}");
+    let mut e = o.expect();
+    let over = sum.most_pages - sum.pages;
+    for (figure, least, most) in [
+        (Figure::Accesses, sum.pages, sum.most_pages),
+        (Figure::Hits, t.hits, t.hits + over),
+        (Figure::ReadAheadHits, t.ahead_hits, t.ahead_hits + over),
+        (Figure::ReadBytes, sum.bytes, sum.most_bytes),
+        (Figure::ReadCalls, t.calls, 300),
+    ] {
+        e.if_bounded(figure, least, most, "bad buffer");
+    }
+    Ok(e)
 }
 
 fn mixed_cold(c: &mut Ctx) -> Result<Expect> {
