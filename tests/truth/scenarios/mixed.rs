@@ -188,7 +188,7 @@ fn mixed_ahead(c: &mut Ctx) -> Result<Expect> {
     }
     free();
     let t = &o.tally;
-    ensure!(t.ahead_hits > 300 && t.hits > 100 && t.misses == 0, "the oracle itself: {t:?}");
+    ensure!(t.ahead_hits > 200 && t.hits > 100, "the oracle itself: {t:?}");
     let mut e = o.expect();
     let over = sum.most_pages - sum.pages;
     for (figure, least, most) in [
