@@ -165,6 +165,8 @@ static __noinline int is_asked_for(u32 tgid)
 	struct task_struct *task = (void *)bpf_get_current_task();
 	char process[NAME] __attribute__((aligned(8)));
 
+	if (!only_some)
+		return true;
 	name_of_process(process);
 	return is_wanted(task, tgid, process);
 }
@@ -218,9 +220,15 @@ static __always_inline u64 plain_delivered_at_least(u64 bytes, u64 calls, u64 ch
 
 /*
  * The request of a thread that is to be counted (plain.h) has ended, or the thread has: it is counted. By the thread itself, or
- * for one that is `gone`. No call of another function may be below this one: it stands deep in all that makes rows.
+ * for one that is `gone`. No call of another function may be below this one: it stands deep in all that makes rows. Global:
+ * verified once in each program, not at each call.
  */
-static __noinline void settle_plain(struct row *row, bool gone);
+int settle_plain_of(u32 number, u32 gone);
+
+static __always_inline void settle_plain(struct row *row, bool gone)
+{
+	settle_plain_of(row->number, gone);
+}
 
 /* What was stored before is seen by all before anything is loaded after. */
 static __always_inline void settle_stores(struct row *row)
@@ -415,8 +423,8 @@ static __noinline struct row *renew_row(struct row *row)
 	return next;
 }
 
-/* A thread without a slot, or whose row has been marked. */
-static __noinline struct row *search_row(bool create)
+/* The row of a thread without a slot, or one that has been marked. */
+static __always_inline struct row *find_row(bool create)
 {
 	u64 task = bpf_get_current_task();
 	u32 *slot = &slots[slot_of(task)], *n = bpf_map_lookup_elem(&row_numbers, &task);
@@ -432,6 +440,24 @@ static __noinline struct row *search_row(bool create)
 	if (!other || !other->task || &slots[slot_of(other->task)] != slot)
 		*slot = *n;
 	return row;
+}
+
+static __noinline struct row *search_row(void)
+{
+	return find_row(false);
+}
+
+#define NO_ROW 0xffffffff /* more than any table has */
+
+/*
+ * Its number, and a row is made where it has none; NO_ROW: there is no room. Global: verified once in each program. With all that makes
+ * a row it is more than most programs are, and some ask in several places.
+ */
+__noinline u32 search_or_make_row(void)
+{
+	struct row *row = find_row(true);
+
+	return row ? row->number : NO_ROW;
 }
 
 /*
@@ -451,7 +477,7 @@ static __always_inline struct row *own_row(bool create)
 	struct row *row = row_at(slots[slot_of(task)]);
 
 	if (unlikely(!row || row->task != task))
-		return search_row(create);
+		return create ? row_at(search_or_make_row()) : search_row();
 	return row;
 }
 

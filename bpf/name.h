@@ -57,7 +57,7 @@ static __always_inline void load_name(char *to, const void *from)
 }
 
 /* What a thread is called, or will be as soon as who renames it has written it. */
-static __always_inline void name_of(struct task_struct *task, char *to)
+static __noinline void name_of(struct task_struct *task, char *to)
 {
 	struct name *given = 0;
 	u64 key = (u64)task;
@@ -70,6 +70,7 @@ static __always_inline void name_of(struct task_struct *task, char *to)
 		load_name(to, (void *)task + bpf_core_field_offset(struct task_struct, comm));
 	else
 		read_name(to, (void *)task + bpf_core_field_offset(struct task_struct, comm));
+	RETURN_NOTHING();
 }
 
 /* What the process of the running thread is called. */

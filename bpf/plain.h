@@ -168,7 +168,7 @@ static __always_inline void count_framed(struct row *row, struct file_row *f, u6
 	*(u32 *)row->touched = -1;
 }
 
-static __noinline void settle_plain(struct row *row, bool gone)
+static __always_inline void count_ended(struct row *row, bool gone)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *t = thread_of(row);
@@ -200,7 +200,15 @@ static __noinline void settle_plain(struct row *row, bool gone)
 	row->plain_framed = 0;
 	barrier();
 	row->plain_mark++;
-	RETURN_NOTHING();
+}
+
+__noinline int settle_plain_of(u32 number, u32 gone)
+{
+	struct row *row = row_at(number);
+
+	if (with_plain && row)
+		count_ended(row, gone);
+	return 0;
 }
 
 /* Whether nothing about the request needs a hook at its return. */

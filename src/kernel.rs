@@ -22,6 +22,7 @@ mod skel;
 mod sketches;
 mod sketchroom;
 mod sweep;
+mod symbols;
 mod tables;
 mod touches;
 mod tracefs;

@@ -315,9 +315,18 @@ impl Attached {
     }
 }
 
-/// libbpf's words, the verifier's among them, go where the log goes.
+/// libbpf's words, the verifier's among them, go where the log goes. Those that nobody asks for are not written down: to load our
+/// programs it has 15 000 of them.
 pub(super) fn quiet_libbpf() {
-    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Debug, |level, text| {
+    let most = match log::max_level() {
+        log::LevelFilter::Trace => libbpf_rs::PrintLevel::Debug,
+        log::LevelFilter::Debug => libbpf_rs::PrintLevel::Info,
+        _ => {
+            libbpf_rs::set_print(None);
+            return;
+        }
+    };
+    libbpf_rs::set_print(Some((most, |level, text| {
         let text = text.trim_end();
         match level {
             libbpf_rs::PrintLevel::Debug => log::trace!("{text}"),

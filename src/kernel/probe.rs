@@ -1,6 +1,7 @@
 //! Asks the running kernel what it can do. No question is answered by its version.
 
 use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fs;
 use std::io::Read as _;
 use std::os::fd::AsRawFd;
@@ -13,6 +14,7 @@ use super::raw;
 use super::raw::EXIT;
 use super::raw::MOV64_IMM;
 use super::raw::insn;
+use super::symbols::addresses;
 use super::tracefs::Tracefs;
 use super::tracefs::detached;
 use crate::classic::plan;
@@ -75,11 +77,11 @@ pub fn facts() -> Result<(Facts, Option<Tracefs>), Obstacle> {
     let (wake_page, vmemmap) = match (&kprobe_multi, &trampoline, &preemption) {
         (Err(_), Err(_), Preemption::Voluntary) => (unneeded(), unneeded()),
         (_, _, Preemption::Voluntary) => {
-            let [wake_page] = addresses(["wake_page_function"]);
+            let [wake_page] = addresses([c"wake_page_function"]);
             (wake_page, unneeded())
         }
         _ => {
-            let [wake_page, vmemmap] = addresses(["wake_page_function", "vmemmap_base"]);
+            let [wake_page, vmemmap] = addresses([c"wake_page_function", c"vmemmap_base"]);
             (wake_page, vmemmap)
         }
     };
@@ -186,11 +188,17 @@ fn names() -> Result<Names, Obstacle> {
     })?;
     let mut found = BTreeSet::new();
     let mut read = None;
+    // Tens of thousands are compared with them.
+    let functions: HashSet<&str> = FUNCTIONS.iter().chain(plan::FUNCTIONS).copied().collect();
     for id in 1..=u32::try_from(btf.len()).unwrap_or(u32::MAX) {
         let Some(t) = btf.type_by_id::<libbpf_rs::btf::BtfType<'_>>(TypeId::from(id)) else { continue };
+        let kind = t.kind();
+        if !matches!(kind, BtfKind::Func | BtfKind::Typedef | BtfKind::Struct | BtfKind::Enum) {
+            continue;
+        }
         let Some(name) = t.name().and_then(|n| n.to_str()) else { continue };
-        match t.kind() {
-            BtfKind::Func if FUNCTIONS.contains(&name) || plan::FUNCTIONS.contains(&name) => {
+        match kind {
+            BtfKind::Func if functions.contains(name) => {
                 if name == "filemap_read" || name == "generic_file_buffered_read" {
                     read = Some(id);
                 }
@@ -344,35 +352,6 @@ fn config() -> Option<(String, String)> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     let path = format!("/boot/config-{}", release.trim());
     Some((fs::read_to_string(&path).ok()?, path))
-}
-
-/// The addresses of kernel symbols, in one pass over their list, which ends at the last of them.
-fn addresses<const N: usize>(names: [&str; N]) -> [Result<u64, String>; N] {
-    let mut found =
-        names.map(|name| Err(format!("/proc/kallsyms does not have {name} (CONFIG_KALLSYMS_ALL)")));
-    let file = match fs::File::open("/proc/kallsyms") {
-        Ok(file) => file,
-        Err(e) => return names.map(|_| Err(format!("/proc/kallsyms: {e}"))),
-    };
-    let mut lines = std::io::BufReader::with_capacity(1 << 16, file);
-    let mut line = Vec::new();
-    while found.iter().any(Result::is_err) {
-        line.clear();
-        match std::io::BufRead::read_until(&mut lines, b'\n', &mut line) {
-            Ok(0) | Err(_) => break,
-            Ok(_) => {}
-        }
-        // Address, kind, name; a module's are followed by its name.
-        let mut words = line.trim_ascii_end().split(|b| *b == b' ');
-        let (address, name) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
-        let Some(n) = names.iter().position(|n| n.as_bytes() == name) else { continue };
-        let number = std::str::from_utf8(address).ok().and_then(|h| u64::from_str_radix(h, 16).ok());
-        match number {
-            Some(0) | None => return names.map(|_| Err("/proc/kallsyms hides addresses".into())),
-            Some(address) => found[n] = Ok(address),
-        }
-    }
-    found
 }
 
 /// What the kernel says of itself under `/proc/sys/kernel`: `hostname`, `osrelease`.

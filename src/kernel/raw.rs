@@ -29,12 +29,28 @@ pub fn insn(code: u8, dst: u8, src: u8, off: i16, imm: i32) -> Insn {
 /// # Errors
 /// The kernel's.
 pub fn load(kind: u32, attach: u32, btf_id: u32, insns: &[Insn]) -> io::Result<OwnedFd> {
-    let opts = libbpf_sys::bpf_prog_load_opts {
+    load_with(kind, insns, |opts| {
+        opts.expected_attach_type = attach;
+        opts.attach_btf_id = btf_id;
+    })
+}
+
+/// The same of a program that may sleep.
+pub(super) fn load_sleepable(kind: u32, insns: &[Insn]) -> io::Result<OwnedFd> {
+    const BPF_F_SLEEPABLE: u32 = 1 << 4;
+    load_with(kind, insns, |opts| opts.prog_flags = BPF_F_SLEEPABLE)
+}
+
+fn load_with(
+    kind: u32,
+    insns: &[Insn],
+    set: impl FnOnce(&mut libbpf_sys::bpf_prog_load_opts),
+) -> io::Result<OwnedFd> {
+    let mut opts = libbpf_sys::bpf_prog_load_opts {
         sz: size_of::<libbpf_sys::bpf_prog_load_opts>() as _,
-        expected_attach_type: attach,
-        attach_btf_id: btf_id,
         ..Default::default()
     };
+    set(&mut opts);
     // SAFETY: the license and the instructions outlive the call; the options are zero but for what is set.
     let fd = unsafe {
         libbpf_sys::bpf_prog_load(
