@@ -219,6 +219,9 @@ run_truth() {
     esac
     for f in ${some:-$fs}; do dirs="$dirs --dir $f=/mnt/$f"; done;'
     shift 3
+    # A place of 1 GiB, for the test of who takes what lies in one, before the kernel has put something there; the rest of the
+    # memory is what all tests have.
+    dirs="echo 1 >/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages; $dirs"
     local command="$dirs truth --json /results/truth.json \$dirs $*"
     # Who evicted whose is told on every kernel, always of ext4. What the files of each workload sum up to must be what its
     # processes did; and the clock: how long calls took, for the system and for each row. In guests that are there already.
@@ -230,7 +233,8 @@ run_truth() {
         case \$(uname -r) in 6.12.*|7.2.*) also --latency --only latency ;; esac
         [ \$all = 0 ]"
     # For file systems in files, inside the guest.
-    "${MATRIX:-run_matrix}" "$name" "$kernels" --add "$program:/bin/truth" --add "$(command -v mke2fs):/bin/mkfs.ext4" \
+    "${MATRIX:-run_matrix}" "$name" "$kernels" --mem 2176 --append "nokaslr init_on_alloc=0" \
+        --add "$program:/bin/truth" --add "$(command -v mke2fs):/bin/mkfs.ext4" \
         --add "$(command -v mkfs.btrfs):/bin/mkfs.btrfs" \
         -- "$command"
 }

@@ -90,6 +90,8 @@ pub fn child(words: &[String]) -> Result<()> {
         "unlink" => std::fs::remove_file(path)?,
         // The inodes, too: a file is known again when it has another one.
         "drop" => std::fs::write("/proc/sys/vm/drop_caches", "3")?,
+        // What cannot be had is no error.
+        "place" => std::fs::write(path, "1")?,
         "reclaim" => {
             // EAGAIN: less than that could be had, which is as good.
             let _ = OpenOptions::new().write(true).open(path)?.write(b"64M");

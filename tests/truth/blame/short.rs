@@ -63,7 +63,8 @@ impl Run<'_> {
         const KEYS: [&[&str]; 2] = [&["pgsteal_kswapd"], &["pgsteal_direct", "pgsteal_khugepaged"]];
         const HOWS: [How; 2] = [How::Kswapd, How::Direct];
         let counted = || KEYS.map(|keys| keys.iter().map(|key| sys::vmstat(key)).sum::<u64>());
-        let pages = (meminfo("MemTotal:")? / 4 / sys::page_size()) as usize;
+        let all = meminfo("MemTotal:")? - meminfo("Hugetlb:")?;
+        let pages = (all / 4 / sys::page_size()) as usize;
         let path = file(self.dir, "wanted", pages)?;
         self.owner.does("read", &path)?;
         let before = cached(&path, pages)?;
