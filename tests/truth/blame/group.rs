@@ -2,12 +2,15 @@
 
 use std::fs::File;
 use std::fs::OpenOptions;
+use std::io::Read as _;
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::path::PathBuf;
+use std::process::Child;
 use std::process::Command;
+use std::process::Stdio;
 
 use anyhow::Context as _;
 use anyhow::Result;
@@ -52,14 +55,44 @@ impl Group {
         text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.parse().ok())
     }
 
+    fn command(&self, what: &str, path: &Path) -> Command {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg("--blame-child").args([&self.dir, Path::new(what), path]);
+        command
+    }
+
     /// A process in this cgroup does something.
     pub(super) fn does(&self, what: &str, path: &Path) -> Result<()> {
-        let done = Command::new("/proc/self/exe")
-            .arg("--blame-child")
-            .args([&self.dir, Path::new(what), path])
-            .status()?;
+        let done = self.command(what, path).status()?;
         ensure!(done.success(), "{what} {}: {done}", path.display());
         Ok(())
+    }
+
+    /// A process that is there already, and does it when it is told to.
+    pub(super) fn waits(&self, what: &str, path: &Path) -> Result<Waiting> {
+        let mut child = self.command(what, path).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let ready = child.stdout.take().context("its output")?.read_exact(&mut [0]);
+        let waiting = Waiting(child);
+        ready.with_context(|| format!("{what} does not begin"))?;
+        Ok(waiting)
+    }
+}
+
+pub(super) struct Waiting(Child);
+
+impl Waiting {
+    pub(super) fn go(&mut self) -> Result<()> {
+        drop(self.0.stdin.take());
+        let done = self.0.wait()?;
+        ensure!(done.success(), "{done}");
+        Ok(())
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -90,8 +123,12 @@ pub fn child(words: &[String]) -> Result<()> {
         "unlink" => std::fs::remove_file(path)?,
         // The inodes, too: a file is known again when it has another one.
         "drop" => std::fs::write("/proc/sys/vm/drop_caches", "3")?,
-        // What cannot be had is no error.
-        "place" => std::fs::write(path, "1")?,
+        "place" => {
+            println!();
+            std::io::stdin().read_to_end(&mut Vec::new())?;
+            // What cannot be had is no error.
+            std::fs::write(path, "1")?;
+        }
         "reclaim" => {
             // EAGAIN: less than that could be had, which is as good.
             let _ = OpenOptions::new().write(true).open(path)?.write(b"64M");
