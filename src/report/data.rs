@@ -198,6 +198,9 @@ pub struct Run {
     /// not known.
     #[serde(skip)]
     pub unused_pages: Option<u64>,
+    /// Pages that it brought in more than once, at least; `None`: nothing had been evicted before.
+    #[serde(skip)]
+    pub twice_pages: Option<u64>,
     /// Who else read these files while we watched, before the command used them.
     pub warmers: Vec<Warmer>,
     /// Whether one thread did it all, so that nothing can have been done at the same time.

@@ -2,6 +2,7 @@
 
 mod certify;
 mod timeline;
+mod twice;
 mod used;
 mod warm;
 
@@ -193,6 +194,11 @@ impl Gather {
         let gone = system.get(Figure::Evicted).zip(system.get(Figure::Removed)).map(|(e, r)| e + r);
         let judged = warm::judge(&files, (c, gone), (followed.run, self.full), origins, mounts, &look);
         let unused_pages = Some(files.iter().map(unused).sum());
+        // All files are asked for their sizes: only where the kernel says that something came back.
+        let came_back =
+            figures.get(Figure::Refaulted).or(system.get(Figure::Refaulted)).is_none_or(|n| n > 0);
+        let since = self.before.time;
+        let twice_pages = came_back.then(|| twice::twice(&files, |used| look.unchanged(used, since)));
         let count = |f: &Used| FileRow {
             dev: f.file.block.unwrap_or(f.file.dev).to_string(),
             inode: f.file.inode,
@@ -225,6 +231,7 @@ impl Gather {
                 .filter(|_| !judged.origin.unlisted && FOUND.iter().all(|f| seen[*f as usize])),
             origin: judged.origin,
             warmers: judged.warmers,
+            twice_pages,
             unused_pages: unused_pages.filter(|_| seen[Figure::FaultHits as usize]),
             one_thread: worth.uses(follow::SWITCH).then_some(matches!(followed.threads, Threads::One(_))),
             processes: self.processes.iter().map(|(p, c)| (*p, c.foreign())).collect(),

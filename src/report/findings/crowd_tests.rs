@@ -115,8 +115,8 @@ fn reading() -> Vec<Pair> {
     let back = |bytes| changed(warm(ALL), |run| set(run, &[(Figure::DirectFellBack, bytes)]));
     let refaulted = |pages| {
         changed(cold(), |run| {
-            set(run, &[(Figure::Refaulted, pages)]);
-            run.system.evicted = Some(pages);
+            set(run, &[(Figure::Refaulted, ALL / 2)]);
+            (run.system.evicted, run.system.removed, run.twice_pages) = (Some(ALL), Some(0), Some(pages));
         })
     };
     let mapped = |pages| changed(warm(ALL), |run| set(run, &[(Figure::FaultHits, pages)]));

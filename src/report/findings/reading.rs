@@ -215,34 +215,53 @@ pub(super) fn fell_back(run: &Run, _: &[&Run]) -> Option<Finding> {
     Finding::new("direct-io-fell-back", text, json!({ "fell_back_bytes": bytes_back }))
 }
 
+/// How many pages the kernel evicted while the run lasted and the run brought in again, at least: of what came in twice, all but
+/// what left otherwise, whosever that was, and what nobody saw leave.
+fn came_back(run: &Run) -> Option<u64> {
+    let otherwise = run.system.removed? + run.lost.values().sum::<u64>();
+    Some(run.twice_pages?.saturating_sub(otherwise).min(run.system.evicted?))
+}
+
 pub(super) fn refaults(run: &Run, earlier: &[&Run]) -> Option<Finding> {
-    let back = run.get(Figure::Refaulted)?;
+    let back = run.get(Figure::Refaulted);
     let fills = run.get(Figure::Fills)? + run.get(Figure::FaultMisses).unwrap_or(0);
-    if back < MANY || share(back, fills) < 0.1 {
+    let least = MANY.max(fills / 10);
+    if back.is_some_and(|back| back < least) {
         return None;
     }
     // The kernel remembers evictions from long before, for whomever: only what went while it ran says that it needs more than
-    // there is. With --blame that is known page by page, and whose fault it was; else as many must have gone meanwhile.
+    // there is. With --blame that is known page by page, and whose fault it was; else it is known of what must have come twice.
     let billed = run.blame.as_ref().is_some_and(|pushed| pushed.again_pages.is_some());
-    let (meanwhile, least) = if billed {
-        (super::pushed::by_itself(run)?, MANY.max(fills / 10))
-    } else {
-        (run.system.evicted?, back)
-    };
+    let meanwhile = if billed { super::pushed::by_itself(run)? } else { came_back(run)? };
     if meanwhile < least || super::pushed::scan(run, earlier).is_some() {
         return None;
     }
-    let text = format!(
-        "What it works with is larger than the cache: {} were read back in after they had been \
-         evicted, {} of all it fetched.",
-        run.volume(back),
-        percent(share(back, fills)),
-    );
     let evidence = json!({ "refaulted": back, "fills": fills, "evicted_by_anybody": run.system.evicted,
-        "evicted_for_it_and_back": billed.then_some(meanwhile) });
-    Some(Finding::new("working-set-too-large", text, evidence)?.remedy(
-        "Give it more memory (a cgroup's limit counts cached pages, too), or let it work on less at a time.",
-    ))
+        "evicted_for_it_and_back": billed.then_some(meanwhile), "twice_pages": (!billed).then_some(meanwhile) });
+    let (text, remedy) = if billed {
+        let back = back?;
+        let text = format!(
+            "What it works with is larger than the cache: {} were read back in after they had been evicted, {} of all it \
+             fetched.",
+            run.volume(back),
+            percent(share(back, fills)),
+        );
+        (
+            text,
+            "Give it more memory (a cgroup's limit counts cached pages, too), or let it work on less at a time.",
+        )
+    } else {
+        let text = format!(
+            "What it works with is larger than the room that it had in the cache: at least {} were brought in again that had \
+             been evicted while it ran, {} of all it fetched. Whether it took that room itself, or others did, is not known.",
+            run.volume(meanwhile),
+            percent(share(meanwhile, fills)),
+        );
+        let remedy = "See with --blame who took the room. Where it was this command: more memory (a cgroup's limit counts \
+                      cached pages, too), or less to work on at a time.";
+        (text, remedy)
+    };
+    Some(Finding::new("working-set-too-large", text, evidence)?.remedy(remedy))
 }
 
 pub(super) fn mapped(run: &Run, _: &[&Run]) -> Option<Finding> {

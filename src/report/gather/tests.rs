@@ -294,3 +294,57 @@ fn what_may_have_been_there_is_bounded() {
     // Of a file without hits it changes nothing.
     assert_eq!(bound(&[miss(OURS, 1)], &whole(), Some(2)), (0, 0, 1));
 }
+
+/// Pages of a file of which so many came in.
+fn came(inode: u64, missed: u64, ahead: u64) -> FileSample {
+    used(OURS, inode, &[(Counter::ReadMisses, missed), (Counter::Prefetched, ahead)])
+}
+
+#[test]
+fn what_must_have_come_in_twice() {
+    let twice = |size: Option<u64>, files: &[FileSample]| {
+        let used = |f: &FileSample| Used {
+            file: Arc::clone(&f.file),
+            deleted: false,
+            sum: f.counters.clone(),
+            fillers: Vec::new(),
+            meanwhile: 0,
+        };
+        twice::twice(&files.iter().map(used).collect::<Vec<_>>(), |_| size)
+    };
+    // A file that is read twice with room for none of it; one page may lie past the end.
+    assert_eq!(twice(Some(1000), &[came(1, 20, 1980)]), 999);
+    // Once, or a half of it twice: of which half is not known.
+    assert_eq!(twice(Some(1000), &[came(1, 20, 981)]), 0);
+    // What one has more does not make up for what another has less.
+    assert_eq!(twice(Some(1000), &[came(1, 0, 1500), came(2, 0, 500)]), 499);
+    // A tree of thousands of files, four times.
+    let tree: Vec<_> = (0..6000).map(|n| came(n, 4, 3 * PAGES)).collect();
+    assert_eq!(twice(Some(PAGES), &tree), 6000 * (4 + 2 * PAGES - 1));
+    // Of one that was cut off meanwhile nobody knows how long it was.
+    assert_eq!(twice(None, &[came(1, 20, 1980)]), 0);
+}
+
+#[test]
+fn what_was_changed_meanwhile_has_no_size() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    std::fs::write(&path, [0; 10_000]).unwrap();
+    let meta = std::fs::metadata(&path).unwrap();
+    let named = |inode| {
+        let mut sample = used(OURS, inode, &[]);
+        let name = path.to_str().unwrap().to_owned();
+        sample.file = Arc::new(File { name, ..(*sample.file).clone() });
+        let sum = Sparse::default();
+        Used { file: sample.file, deleted: false, sum, fillers: Vec::new(), meanwhile: 0 }
+    };
+    let (mounts, known) = (Mounts::parse("1 0 254:0 / / rw - ext4 /dev/x rw\n"), HashMap::new());
+    let look = warm::Disk::new(&mounts, &known);
+    let inode = std::os::unix::fs::MetadataExt::ino(&meta);
+    let after = |ms| jiff::Timestamp::now() + Duration::from_millis(ms);
+    assert_eq!(look.unchanged(&named(inode), after(1000)), Some(3));
+    // As late as that, or later: it may have been longer before.
+    assert_eq!(look.unchanged(&named(inode), after(0) - Duration::from_secs(1)), None);
+    // Another file has its name.
+    assert_eq!(look.unchanged(&named(inode + 1), after(1000)), None);
+}

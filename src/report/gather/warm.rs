@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -28,6 +29,8 @@ use crate::text::foreign::Foreign;
 const ASKED: usize = 2000;
 /// Other processes that are named.
 const WARMERS: usize = 10;
+/// More than a tick of any kernel.
+const TICK: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// What can be asked about a file, in pages; `None` where there is no answer.
 pub(super) trait Look {
@@ -58,10 +61,9 @@ impl<'a> Disk<'a> {
         let there = !used.deleted && file.named == Named::Whole && file.block.is_none();
         there.then(|| self.mounts.path(file))?.filter(|p| p.starts_with('/'))
     }
-}
 
-impl Look for Disk<'_> {
-    fn size(&self, used: &Used) -> Option<u64> {
+    /// What the file system says of a file that comes from a device or server, by the reads of programs.
+    fn metadata(&self, used: &Used) -> Option<std::fs::Metadata> {
         let kind = self.mounts.kind(used.file.dev)?;
         // A FUSE server puts pages into the cache by itself, at any time; what is in memory only is nowhere else.
         if !residency::may_open(Some(kind))
@@ -71,8 +73,21 @@ impl Look for Disk<'_> {
         }
         // The name may stand for another file by now.
         let meta = std::fs::metadata(self.path(used)?).ok();
-        let same = meta.filter(|m| std::os::unix::fs::MetadataExt::ino(m) == used.file.inode)?;
-        Some(same.len().div_ceil(page()))
+        meta.filter(|m| m.ino() == used.file.inode)
+    }
+
+    /// How many pages a file has, if it has been as long since then, and was the same file.
+    pub(super) fn unchanged(&self, used: &Used, since: jiff::Timestamp) -> Option<u64> {
+        let meta = self.metadata(used)?;
+        let changed = jiff::Timestamp::new(meta.ctime(), i32::try_from(meta.ctime_nsec()).ok()?).ok()?;
+        // File systems take the time of the kernel's last tick.
+        (changed < since - TICK).then(|| meta.len().div_ceil(page()))
+    }
+}
+
+impl Look for Disk<'_> {
+    fn size(&self, used: &Used) -> Option<u64> {
+        Some(self.metadata(used)?.len().div_ceil(page()))
     }
 
     fn before(&self, used: &Used) -> Option<u64> {
