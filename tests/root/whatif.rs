@@ -1,7 +1,7 @@
 //! `--what-if` against the truth: the same load once more, under the other limit, with `mincore` before each read.
 //!
-//! `WHAT_IF=long` tries more loads, sizes and time, and prints the table of docs/guide/what-if.md; `WHAT_IF_LOADS=zipf,mix` some of
-//! them, `WHAT_IF_SKIP=1000` other random numbers, `WHAT_IF_START=60` where it takes so many seconds until programs are loaded,
+//! `WHAT_IF=long` tries more loads, sizes and time, and prints the tables of docs/guide/what-if.md (`WHAT_IF=far` that of a small
+//! limit alone); `WHAT_IF_LOADS=zipf,mix` some of them, `WHAT_IF_SKIP=1000` other random numbers, `WHAT_IF_START=60` where it takes so many seconds until programs are loaded,
 //! `WHAT_IF_SECONDS=16` where little happens in a second.
 
 pub mod databases;
@@ -28,6 +28,8 @@ use crate::tools::*;
 
 const PAGES: u64 = 8192;
 const LIMIT: u64 = 14 << 20;
+/// Of which four times as much is less than the file still: it says nothing of a cache that everything fits into.
+const SMALL_LIMIT: u64 = 6 << 20;
 
 /// xorshift128+, the same each time.
 struct Random(u64, u64);
@@ -247,11 +249,11 @@ fn told(text: &str) -> (f64, f64) {
 fn compare(
     mode: &str,
     file: &Path,
-    seconds: f64,
-    start: f64,
+    (seconds, start): (f64, f64),
+    limit: u64,
     scales: &[f64],
 ) -> Option<Vec<(f64, f64, f64, f64)>> {
-    let group = Group::new(LIMIT)?;
+    let group = Group::new(limit)?;
     let load = group.load(mode, file, seconds + start, (seconds + start) / 2.0);
     std::thread::sleep(Duration::from_secs(2));
     let name = group.0.file_name().unwrap().to_str().unwrap();
@@ -262,16 +264,16 @@ fn compare(
     assert!(all.as_object().is_some_and(|keys| keys.len() == 1));
     crate::tools::schema::check_as("what_if", what_if);
     assert_eq!(what_if["cgroup"], format!("/{name}"));
-    assert_eq!(what_if["now"]["size_bytes"], LIMIT);
+    assert_eq!(what_if["now"]["size_bytes"], limit);
     assert!(what_if["accesses"].as_u64().unwrap() > 0, "{what_if}");
     let now = ratio(load);
     let seen = what_if["now"]["miss_ratio"].as_f64().unwrap();
     assert!((seen - now).abs() < 0.05, "{mode}: counted {seen}, by mincore {now}");
     drop(group);
     let point = |scale: &f64| {
-        let curve = what_if["curve"].as_array().expect("a curve");
+        let curve = what_if["curve"].as_array().unwrap_or_else(|| panic!("{mode}: no curve: {what_if}"));
         let point = curve.iter().find(|p| p["scale"] == *scale).unwrap();
-        let bytes = LIMIT as f64 * scale;
+        let bytes = limit as f64 * scale;
         assert_eq!(point["size_bytes"].as_f64(), Some(bytes));
         let [Some(predicted), Some(error)] = ["miss_ratio", "error"].map(|key| point[key].as_f64()) else {
             println!("{mode} x{scale}: not enough seen yet"); // an emulated machine may have other things to do
@@ -293,7 +295,17 @@ fn of_environment(name: &str) -> Option<f64> {
 }
 
 fn is_long() -> bool {
-    std::env::var("WHAT_IF").is_ok_and(|v| v == "long")
+    std::env::var("WHAT_IF").is_ok_and(|v| v == "long" || v == "far")
+}
+
+/// Limits, and the sizes that are compared under each.
+fn sizes() -> &'static [(u64, &'static [f64])] {
+    const ALL: [(u64, &[f64]); 2] = [(LIMIT, &[0.5, 0.75, 1.25, 1.5, 2.0]), (SMALL_LIMIT, &[0.5, 2.0, 4.0])];
+    match std::env::var("WHAT_IF").as_deref() {
+        Ok("long") => &ALL,
+        Ok("far") => &ALL[1..],
+        _ => &[(LIMIT, &[0.5, 2.0])],
+    }
 }
 
 pub fn what_if(dir: &Path) {
@@ -309,32 +321,34 @@ pub fn what_if_of_writes(dir: &Path) {
 fn against_reruns(dir: &Path, modes: &str) {
     let file = cold_file(&dir.join("file"), PAGES);
     // In an emulated machine programs take many seconds to load.
-    let (seconds, start, scales): (_, _, &[_]) = match is_long() {
-        true => (16.0, 20.0, &[0.5, 0.75, 1.25, 1.5, 2.0]),
-        false => (4.0, 4.0, &[0.5, 2.0]),
-    };
+    let (seconds, start) = if is_long() { (16.0, 20.0) } else { (4.0, 4.0) };
     let seconds = of_environment("WHAT_IF_SECONDS").unwrap_or(seconds);
     let start = longest_start().unwrap_or(start);
     let (mut sum, mut count, mut worst, mut beyond) = (0.0, 0.0, 0.0_f64, 0);
-    let asked = modes.split(',').count() * scales.len();
+    let cells: usize = sizes().iter().map(|(_, scales)| scales.len()).sum();
+    let asked = modes.split(',').count() * cells;
     let mut out = std::io::stdout();
-    for mode in modes.split(',') {
-        let Some(points) = compare(mode, &file, seconds, start, scales) else {
+    for (mode, (limit, scales)) in modes.split(',').flat_map(|mode| sizes().iter().map(move |of| (mode, *of)))
+    {
+        let Some(points) = compare(mode, &file, (seconds, start), limit, scales) else {
             println!("skipped: cgroups have no memory limits here");
             return;
         };
         for (scale, predicted, error, truth) in points {
             let off = (predicted - truth).abs();
-            writeln!(out, "{mode} x{scale}: predicted {predicted:.3} ± {error:.3}, was {truth:.3}").unwrap();
+            let of = format!("{mode} x{scale} of {} MiB", limit >> 20);
+            writeln!(out, "{of}: predicted {predicted:.3} ± {error:.3}, was {truth:.3}").unwrap();
             (sum, count, worst) = (sum + off, count + 1.0, worst.max(off));
             beyond += i32::from(off > error);
         }
     }
+    writeln!(out, "mean difference {:.4}, worst {worst:.3}, {beyond} beyond the stated error", sum / count)
+        .unwrap();
     assert!(2.0 * count >= asked as f64, "{count} of {asked} predictions");
     // It is twice a standard error, and more.
     assert!(f64::from(beyond) <= count / 20.0, "{beyond} of {count} beyond the stated error");
     // Of two sizes, the mean is what the worse of them makes it.
-    let most = if scales.len() > 2 { 0.02 } else { 0.03 };
+    let most = if cells > 2 { 0.02 } else { 0.03 };
     assert!(sum / count <= most && worst <= 0.05, "mean error {}, worst {worst}", sum / count);
 }
 
