@@ -56,7 +56,10 @@ static __always_inline void load_name(char *to, const void *from)
 	name->half[1] = second & (((end & -end) >> 7) - 1);
 }
 
-/* What a thread is called, or will be as soon as who renames it has written it. */
+/*
+ * What a thread is called, or will be as soon as who renames it has written it. No call of another function may be below this one: of the
+ * eight that may stand on each other it is the last (is_asked_for).
+ */
 static __noinline void name_of(struct task_struct *task, char *to)
 {
 	struct name *given = 0;

@@ -22,7 +22,8 @@ mod skel;
 mod sketches;
 mod sketchroom;
 mod sweep;
-mod symbols;
+#[doc(hidden)] // for tests/root
+pub mod symbols;
 mod tables;
 mod touches;
 mod tracefs;

@@ -65,6 +65,7 @@ const TESTS: &[Test] = &[
     ("a_full_disk_keeps_what_was_saved", outputs::a_full_disk_keeps_what_was_saved),
     ("not_root", refusing::not_root),
     ("explain", refusing::explain),
+    ("where_symbols_are", refusing::where_symbols_are),
     ("a_process_that_has_ended", refusing::a_process_that_has_ended),
     ("a_thousand_short_processes", many::a_thousand_short_processes),
     ("the_newest_name", many::the_newest_name),

@@ -6,6 +6,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use cachetop::kernel::symbols;
+
 use crate::tools::*;
 
 pub fn not_root(_: &Path) {
@@ -155,5 +157,15 @@ pub fn without_btf(_: &Path) {
         assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
         let (what, remedy) = err.split_once("\nremedy: ").unwrap_or_else(|| panic!("{err}"));
         assert!(what.contains("no BTF") && remedy.contains("CONFIG_DEBUG_INFO_BTF"), "{err}");
+    }
+}
+
+/// The kernel looks symbols up where its own list has them. Where it does not do that, nobody would notice but by the time that it takes.
+pub fn where_symbols_are(_: &Path) {
+    let names = [c"wake_page_function", c"vmemmap_base", c"vfs_read", c"no_such_symbol_of_any_kernel"];
+    let listed = symbols::listed(&names.map(|name| name.to_str().unwrap()));
+    assert!(listed[2].is_ok(), "{listed:?}");
+    for (name, listed) in names.into_iter().zip(listed) {
+        assert_eq!(symbols::ask(name).unwrap(), listed.ok(), "{name:?}");
     }
 }
