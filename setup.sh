@@ -369,9 +369,9 @@ run_load() {
     CACHESTAT=/bin/cachestat load --dir /mnt/ext4 --processes 100 --files 1000 --hotplug $some'
     # Where it looks for its files is known when it is built.
     # On one of the others generations are simulated, and what is written, against what comes true.
-    command+=" && export CACHESTAT=/bin/cachestat WHAT_IF_START=40 && mkdir -p $PWD/target/tmp /mnt/ext4/tmp &&
+    command+=" && export CACHESTAT=/bin/cachestat && mkdir -p $PWD/target/tmp /mnt/ext4/tmp &&
         mount --bind /mnt/ext4/tmp $PWD/target/tmp && case \$(uname -r) in 6.12.*) root waiting_of_what_if ;;
-        7.*) echo y >/sys/kernel/mm/lru_gen/enabled && WHAT_IF_START=60 WHAT_IF_SECONDS=16 root what_if_of_writes ;; esac"
+        7.*) echo y >/sys/kernel/mm/lru_gen/enabled && WHAT_IF_SECONDS=16 root what_if_of_writes ;; esac"
     local at=target/without-debug
     mkdir -p $at
     strip --strip-debug -o $at/root "$2"

@@ -1,17 +1,16 @@
 //! `--what-if` against the truth: the same load once more, under the other limit, with `mincore` before each read.
 //!
 //! `WHAT_IF=long` tries more loads, sizes and time, and prints the tables of docs/guide/what-if.md (`WHAT_IF=far` that of a small
-//! limit alone); `WHAT_IF_LOADS=zipf,mix` some of them, `WHAT_IF_SKIP=1000` other random numbers, `WHAT_IF_START=60` where it takes so many seconds until programs are loaded,
+//! limit alone); `WHAT_IF_LOADS=zipf,mix` some of them, `WHAT_IF_SKIP=1000` other random numbers,
 //! `WHAT_IF_SECONDS=16` where little happens in a second.
 
 pub mod databases;
+mod load;
 pub mod machine;
 
 use std::fs;
 use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::FileExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -24,125 +23,15 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use self::load::ENDS_WITH_INPUT;
+use self::load::Journal;
+pub use self::load::load;
 use crate::tools::*;
 
 const PAGES: u64 = 8192;
 const LIMIT: u64 = 14 << 20;
 /// Of which four times as much is less than the file still: it says nothing of a cache that everything fits into.
 const SMALL_LIMIT: u64 = 6 << 20;
-
-/// xorshift128+, the same each time.
-struct Random(u64, u64);
-
-impl Random {
-    fn next(&mut self) -> f64 {
-        let (mut a, b) = (self.0, self.1);
-        a ^= a << 23;
-        (self.0, self.1) = (b, a ^ b ^ (a >> 18) ^ (b >> 5));
-        (self.1.wrapping_add(b) >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
-
-/// Reads pages of a file until the time is over: `zipf`, `mix` (a quarter of it a scan over a third of the file), `loop`,
-/// `phases` (Zipf's law over one half of the file, then the other, four times its pages each), or `writes` (Zipf's law; three of
-/// ten pages are written as well, and for two of ten one of a journal beside the file). Prints the share of the
-/// accesses, after a while, whose page was not there, and that of the time that these took.
-pub fn load(words: &[String]) {
-    let [mode, path, seconds, warm] = words else { panic!("MODE FILE SECONDS WARM: {words:?}") };
-    let (seconds, warm): (f64, f64) = (seconds.parse().unwrap(), warm.parse().unwrap());
-    let file = File::options().read(true).write(mode == "writes").open(path).unwrap();
-    // What the run before has left dirty would stay, on the account of its cgroup.
-    file.sync_all().unwrap();
-    advise(&file, libc::POSIX_FADV_DONTNEED);
-    let mut journal = (mode == "writes").then(|| Journal::new(&Journal::beside(Path::new(path))));
-    advise(&file, libc::POSIX_FADV_RANDOM);
-    let page = usize::try_from(page_size()).unwrap();
-    let pages = file.metadata().unwrap().len() / page_size();
-    let length = usize::try_from(pages).unwrap() * page;
-    // SAFETY: a fresh mapping that is never touched.
-    let base = unsafe {
-        libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
-    };
-    assert_ne!(base, libc::MAP_FAILED);
-    let mut sum = 0.0;
-    let each = |rank: u64| {
-        sum += (rank as f64).powf(-0.9);
-        sum
-    };
-    let ranks: Vec<f64> = (1..=pages).map(each).collect();
-    let mut random = Random(12345, 67890);
-    let skipped = std::env::var("WHAT_IF_SKIP").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
-    (0..skipped).for_each(|_| _ = random.next());
-    let mut zipf = |among: u64| {
-        let at = random.next() * ranks[among as usize - 1];
-        let rank = ranks.partition_point(|below| *below < at) as u64;
-        // Neighbours in rank are no neighbours in the file; the stride has no divisor in common with the length.
-        (rank * 3079 % among, random.next())
-    };
-    let (began, mut scan, mut misses, mut all) = (Instant::now(), 0, 0u64, 0u64);
-    let mut waited = Duration::ZERO;
-    let mut buffer = vec![0; page];
-    for n in 0u64.. {
-        let now = began.elapsed().as_secs_f64();
-        if now >= seconds {
-            break;
-        }
-        let (next, other) = zipf(if mode == "phases" { pages / 2 } else { pages });
-        let index = match &**mode {
-            "loop" => n % pages,
-            "mix" if other < 0.25 => {
-                scan += 1;
-                scan % (pages / 3)
-            }
-            "phases" => next + (n / (4 * pages) % 2) * (pages / 2),
-            _ => next,
-        };
-        let mut there = 0u8;
-        let at = usize::try_from(index).unwrap() * page;
-        // SAFETY: a page of the mapping, and a byte for it.
-        let known = unsafe { libc::mincore(base.byte_add(at), page, &raw mut there) };
-        assert_eq!(known, 0);
-        let counts = now >= warm && there & 1 == 0;
-        all += u64::from(now >= warm);
-        misses += u64::from(counts);
-        let before = counts.then(Instant::now);
-        assert!(file.read_at(&mut buffer, at as u64).unwrap() > 0);
-        waited += before.map_or(Duration::ZERO, |before| before.elapsed());
-        let Some(journal) = &mut journal else { continue };
-        if other < 0.3 {
-            file.write_all_at(&buffer, at as u64).unwrap();
-        } else if other < 0.5 {
-            journal.write(&buffer);
-        }
-    }
-    println!("{} {}", misses as f64 / all as f64, waited.as_secs_f64() / (seconds - warm));
-}
-
-/// A file whose pages are written in turn, and are on their device soon.
-struct Journal(File, u64);
-
-impl Journal {
-    const PAGES: u64 = 1024;
-
-    fn beside(file: &Path) -> PathBuf {
-        file.with_extension("journal")
-    }
-
-    fn new(path: &Path) -> Self {
-        let file = File::options().create(true).truncate(false).write(true).open(path).unwrap();
-        file.sync_all().unwrap();
-        advise(&file, libc::POSIX_FADV_DONTNEED);
-        Self(file, 0)
-    }
-
-    fn write(&mut self, page: &[u8]) {
-        self.0.write_all_at(page, self.1 % Self::PAGES * page.len() as u64).unwrap();
-        self.1 += 1;
-        if self.1 % 64 == 0 {
-            self.0.sync_data().unwrap();
-        }
-    }
-}
 
 /// khugepaged makes huge pages of the memory of processes every ten seconds, and from 7.2 on of any file that they have mapped, which it
 /// reads for that on the machine's account: both change what a limit has room for, at other times in each run.
@@ -194,11 +83,22 @@ impl Group {
     }
 
     fn load(&self, mode: &str, file: &Path, seconds: f64, warm: f64) -> Child {
+        self.command(mode, file, seconds, warm).spawn().unwrap()
+    }
+
+    /// One that lasts until somebody waits for it, at most so long.
+    fn load_for_now(&self, mode: &str, file: &Path, longest: f64, warm: f64) -> Child {
+        let mut command = self.command(mode, file, longest, warm);
+        command.env(ENDS_WITH_INPUT, "").stdin(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn command(&self, mode: &str, file: &Path, seconds: f64, warm: f64) -> Command {
         let line = format!("echo $$ >'{}/cgroup.procs'; exec \"$@\"", self.0.display());
         let mut command = Command::new("sh");
         without_huge_pages(&mut command).args(["-c", &line, "sh"]).arg(std::env::current_exe().unwrap());
         command.args(["--load", mode]).arg(file).args([seconds.to_string(), warm.to_string()]);
-        command.stdout(Stdio::piped()).spawn().unwrap()
+        command.stdout(Stdio::piped());
+        command
     }
 }
 
@@ -232,7 +132,7 @@ fn ratio(load: Child) -> f64 {
     said(load).0
 }
 
-/// What a load prints at its end.
+/// What a load prints at its end. Its input is closed first.
 fn said(load: Child) -> (f64, f64) {
     let out = load.wait_with_output().unwrap();
     assert!(out.status.success());
@@ -244,17 +144,16 @@ fn told(text: &str) -> (f64, f64) {
     (ratio.parse().unwrap(), waited.parse().unwrap())
 }
 
-/// What it says of a load, and then what is true: predicted, stated error and truth by scale. `start`: at most so long
-/// does it take until it watches.
+/// What it says of a load, and then what is true: predicted, stated error and truth by scale.
 fn compare(
     mode: &str,
     file: &Path,
-    (seconds, start): (f64, f64),
+    seconds: f64,
     limit: u64,
     scales: &[f64],
 ) -> Option<Vec<(f64, f64, f64, f64)>> {
     let group = Group::new(limit)?;
-    let load = group.load(mode, file, seconds + start, (seconds + start) / 2.0);
+    let load = group.load_for_now(mode, file, seconds + LONGEST_START, seconds);
     std::thread::sleep(Duration::from_secs(2));
     let name = group.0.file_name().unwrap().to_str().unwrap();
     let (code, out, err) = output(&mut cachestat(&format!("--json --what-if {seconds} --cgroup /{name}")));
@@ -285,10 +184,8 @@ fn compare(
     Some(scales.iter().filter_map(point).collect())
 }
 
-/// How long it takes at most until programs are loaded, if that is told.
-fn longest_start() -> Option<f64> {
-    of_environment("WHAT_IF_START")
-}
+/// Seconds that it takes at most until programs are loaded, and what is said of a watch is printed. A load ends when that has come.
+const LONGEST_START: f64 = 120.0;
 
 fn of_environment(name: &str) -> Option<f64> {
     std::env::var(name).ok()?.parse().ok()
@@ -320,17 +217,14 @@ pub fn what_if_of_writes(dir: &Path) {
 
 fn against_reruns(dir: &Path, modes: &str) {
     let file = cold_file(&dir.join("file"), PAGES);
-    // In an emulated machine programs take many seconds to load.
-    let (seconds, start) = if is_long() { (16.0, 20.0) } else { (4.0, 4.0) };
-    let seconds = of_environment("WHAT_IF_SECONDS").unwrap_or(seconds);
-    let start = longest_start().unwrap_or(start);
+    let seconds = of_environment("WHAT_IF_SECONDS").unwrap_or(if is_long() { 16.0 } else { 4.0 });
     let (mut sum, mut count, mut worst, mut beyond) = (0.0, 0.0, 0.0_f64, 0);
     let cells: usize = sizes().iter().map(|(_, scales)| scales.len()).sum();
     let asked = modes.split(',').count() * cells;
     let mut out = std::io::stdout();
     for (mode, (limit, scales)) in modes.split(',').flat_map(|mode| sizes().iter().map(move |of| (mode, *of)))
     {
-        let Some(points) = compare(mode, &file, (seconds, start), limit, scales) else {
+        let Some(points) = compare(mode, &file, seconds, limit, scales) else {
             println!("skipped: cgroups have no memory limits here");
             return;
         };
@@ -359,8 +253,8 @@ pub fn waiting_of_what_if(dir: &Path) {
         println!("skipped: cgroups have no memory limits here");
         return;
     };
-    let (seconds, start) = (6.0, longest_start().unwrap_or(12.0));
-    let load = group.load("zipf", &file, start + seconds, 4.0);
+    let seconds = 6.0;
+    let load = group.load_for_now("zipf", &file, seconds + LONGEST_START, 4.0);
     std::thread::sleep(Duration::from_secs(2));
     let page = dir.join("page.html");
     let mut command = cachestat(&format!("--json --latency --what-if {seconds} --cgroup {}", group.name()));

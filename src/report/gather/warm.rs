@@ -76,12 +76,14 @@ impl<'a> Disk<'a> {
         meta.filter(|m| m.ino() == used.file.inode)
     }
 
-    /// How many pages a file has, if it has been as long since then, and was the same file.
+    /// How many pages a file has, if it has been as long since then, and was the same file. In whole blocks: where these are larger than
+    /// a page the kernel brings in nothing smaller, also at the end of the file.
     pub(super) fn unchanged(&self, used: &Used, since: jiff::Timestamp) -> Option<u64> {
         let meta = self.metadata(used)?;
         let changed = jiff::Timestamp::new(meta.ctime(), i32::try_from(meta.ctime_nsec()).ok()?).ok()?;
         // File systems take the time of the kernel's last tick.
-        (changed < since - TICK).then(|| meta.len().div_ceil(page()))
+        let block = meta.blksize().max(page());
+        (changed < since - TICK).then(|| meta.len().div_ceil(block) * block / page())
     }
 }
 

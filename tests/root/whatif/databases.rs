@@ -105,7 +105,7 @@ pub fn what_if_of_sqlite(dir: &Path) {
         let group = Group::new(limit)?;
         drop_cache(&File::open(dir.join("db")).unwrap());
         let mut load = python(SQLITE);
-        let start = super::longest_start().unwrap_or(14.0) + fill as f64;
+        let start = super::of_environment("WHAT_IF_START").unwrap_or(14.0) + fill as f64;
         let load = load.arg((seconds + start).to_string()).arg(group.procs()).arg(how);
         let mut load = load.spawn().unwrap();
         // Until the cache is full.
