@@ -8,7 +8,7 @@
 #ifndef CACHETOP_FILE_H
 #define CACHETOP_FILE_H
 
-#include "account.h"
+#include "own.h"
 
 #define NO_FILE 0xffffffff
 #define MAX_PARTS 12

@@ -2,7 +2,8 @@
 //!
 //! `WHAT_IF=long` tries more loads, sizes and time, and prints the tables of docs/guide/what-if.md (`WHAT_IF=far` that of a small
 //! limit alone); `WHAT_IF_LOADS=zipf,mix` some of them, `WHAT_IF_SKIP=1000` other random numbers,
-//! `WHAT_IF_SECONDS=16` where little happens in a second.
+//! `WHAT_IF_SECONDS=16` where little happens in a second; `WHAT_IF_START=60` where it takes so many seconds until programs are loaded, for
+//! databases and the machine.
 
 pub mod databases;
 mod load;

@@ -305,6 +305,8 @@ fn place(session: &mut Session, dir: &Path) -> Result<Verdict> {
     }
     let mut run = Run::new(session, dir)?;
     if let Some(why) = run.place()? {
+        // A guest that was booted for this has a place.
+        ensure!(!std::fs::read_to_string("/proc/cmdline")?.contains("nokaslr"), "{why}");
         return Ok(Verdict::NotHere(why));
     }
     run.adds_up()?;
