@@ -6,6 +6,8 @@
 #ifndef CACHETOP_BILL_H
 #define CACHETOP_BILL_H
 
+#include "alike.h"
+
 /* Set before load: somebody asks for it. */
 const volatile bool with_bill = false;
 

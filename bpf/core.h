@@ -49,6 +49,13 @@ enum pageflags___later {
  */
 #define RETURN_NOTHING() asm volatile("r0 = 0" ::: "r0")
 
+/*
+ * Verifiers up to 6.1 take only jumps for what begins a loop anew. At the start, so that nothing of it is done in advance at the end of the
+ * round before, which would go on without a jump; and behind a call that is the last thing in one.
+ */
+#define START_OF_LOOP() asm volatile("" ::: "memory")
+#define END_OF_LOOP() asm volatile("r0 = 0" ::: "r0")
+
 /* The union d_u lost its name. */
 struct dentry___anonymous {
 	struct hlist_node d_alias;

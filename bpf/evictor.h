@@ -19,6 +19,9 @@
 #define MADV_PAGEOUT 21
 #define MEMCG_FLAGS 7ULL /* low bits of memcg_data that are no address */
 
+/* Set before load: somebody asks for it. */
+const volatile bool with_blame = false;
+
 /* How pages go; those before BLAME_DONTNEED by reclaim. The same names, in order, in src/blame.rs. */
 enum blame_how {
 	BLAME_KSWAPD,
@@ -127,23 +130,34 @@ static __always_inline u64 id_of_memory(struct mem_cgroup___blame *group)
 	return id_of_group((void *)word_of(&group->css.cgroup));
 }
 
-/* The cgroup that a folio is charged to. */
-static __always_inline u64 owner_of_folio(void *folio)
+/* What a folio says of the cgroup that it is charged to, of which it holds a reference. */
+static __always_inline u64 charged_to(void *folio, enum folio_from from)
 {
 	u64 word;
 
 	if (bpf_core_field_exists(struct folio___charged, memcg_data))
-		word = word_of(&((struct folio___charged *)folio)->memcg_data);
+		word = from == ARGUMENT_OF_BTF ? ((struct folio___charged *)folio)->memcg_data
+					       : word_of(&((struct folio___charged *)folio)->memcg_data);
 	else if (bpf_core_field_exists(struct page___charged, memcg_data))
 		word = word_of(&((struct page___charged *)folio)->memcg_data);
 	else if (bpf_core_field_exists(struct page___group, mem_cgroup))
 		word = word_of(&((struct page___group *)folio)->mem_cgroup);
 	else
 		return 0;
-	word &= ~MEMCG_FLAGS;
-	if (word && bpf_core_field_exists(struct obj_cgroup___root, is_root))
-		word = word_of(&((struct obj_cgroup___root *)word)->memcg);
-	return id_of_memory((void *)word);
+	return word & ~MEMCG_FLAGS;
+}
+
+/* That cgroup; 0: none. */
+static __always_inline u64 group_charged(u64 charged)
+{
+	if (charged && bpf_core_field_exists(struct obj_cgroup___root, is_root))
+		return word_of(&((struct obj_cgroup___root *)charged)->memcg);
+	return charged;
+}
+
+static __always_inline u64 group_id_charged(u64 charged)
+{
+	return id_of_memory((void *)group_charged(charged));
 }
 
 /* The first words of the name of an open file of the running thread, if it is one of /proc. */
@@ -182,6 +196,14 @@ static __always_inline bool is_drop_caches(u32 fd)
 	       (u32)name[1] == 0x00736568 /* "hes" */;
 }
 
+/* How many names a file has. */
+static __always_inline u32 links_of(struct address_space *mapping)
+{
+	if (can_cast())
+		return bpf_core_cast(mapping, struct address_space)->host->i_nlink;
+	return BPF_CORE_READ(mapping, host, i_nlink);
+}
+
 /* Why pages go that no reclaim takes. `nr` and the arguments are those of the system call, -1: there is none. */
 static __always_inline u32 why_removed(u32 flags, struct address_space *mapping)
 {
@@ -195,8 +217,7 @@ static __always_inline u32 why_removed(u32 flags, struct address_space *mapping)
 		return BLAME_DROPPED;
 	if (is_advice(regs, nr, MADV_PAGEOUT))
 		return BLAME_ADVISED;
-	if (!(can_cast() ? bpf_core_cast(mapping, struct address_space)->host->i_nlink
-			 : BPF_CORE_READ(mapping, host, i_nlink)))
+	if (!links_of(mapping))
 		return BLAME_DELETED;
 	if (is_advice(regs, nr, MADV_REMOVE))
 		return BLAME_TRUNCATED;
@@ -214,24 +235,38 @@ static __always_inline u32 why_removed(u32 flags, struct address_space *mapping)
 	}
 }
 
+/* Where there is a `reclaim_state` in it, which is what a task points to. */
+static __always_inline struct scan_control___blame *control_of(u64 state)
+{
+	return (void *)(state - bpf_core_field_offset(struct scan_control___blame, reclaim_state));
+}
+
+static __always_inline bool is_proactive(struct scan_control___blame *control)
+{
+	u64 bits;
+
+	if (!bpf_core_field_exists(struct scan_control___blame, proactive))
+		return false;
+	if (!can_cast())
+		return BPF_CORE_READ_BITFIELD_PROBED(control, proactive);
+	/* The eight bytes that begin with its own: how many its own are is known only as the program is loaded, which costs branches. */
+	bits = word_at((void *)control + __CORE_RELO(control, proactive, BYTE_OFFSET));
+	return bits << __CORE_RELO(control, proactive, LSHIFT_U64) >>
+	       __CORE_RELO(control, proactive, RSHIFT_U64);
+}
+
 static __always_inline u32 why_reclaimed(u32 flags, struct blame_key *key)
 {
 	struct scan_control___blame *control;
 	struct pt_regs *regs;
-	bool proactive = false;
 	u64 state;
 	s64 nr;
 
 	state = word_of(&((struct task_struct *)bpf_get_current_task())->reclaim_state);
 	if (state && bpf_core_field_exists(struct scan_control___blame, reclaim_state)) {
-		control = (void *)(state - bpf_core_field_offset(struct scan_control___blame, reclaim_state));
+		control = control_of(state);
 		key->limit = id_of_memory((void *)word_of(&control->target_mem_cgroup));
-		if (bpf_core_field_exists(struct scan_control___blame, proactive))
-			proactive = can_cast() ? BPF_CORE_READ_BITFIELD(
-							 bpf_core_cast(control, struct scan_control___blame),
-							 proactive)
-					       : BPF_CORE_READ_BITFIELD_PROBED(control, proactive);
-		if (proactive)
+		if (is_proactive(control))
 			return BLAME_PROACTIVE;
 		return key->limit ? BLAME_LIMIT : BLAME_DIRECT;
 	}
@@ -259,12 +294,12 @@ static __always_inline bool is_ours(void)
 	return with_follow && blame_run && run_of(tgid) == blame_run;
 }
 
-/* Who takes the folio out, and whose it is. */
-static __noinline void look_at_evictor(struct blame_key *key, void *folio, struct address_space *mapping)
+/* Who takes a page out that is charged to something, and whose it is. */
+static __noinline void look_at_evictor(struct blame_key *key, u64 charged, struct address_space *mapping)
 {
 	u32 flags = running_flags();
 
-	key->owner = owner_of_folio(folio);
+	key->owner = group_id_charged(charged);
 	key->run = blame_run << 1;
 	if (flags & PF_KSWAPD) {
 		key->how = BLAME_KSWAPD;
@@ -277,47 +312,22 @@ static __noinline void look_at_evictor(struct blame_key *key, void *folio, struc
 	RETURN_NOTHING();
 }
 
-/* Numbers of rows; zero: of none. */
-struct blame_last {
-	u32 evictor;
-	u32 share; /* bill.h */
-	u32 reader;
-};
-
-/*
- * The rows that the last page of this processor was counted in. Pages go many at a time, and a row that has a number keeps its key for
- * good: to compare the two takes a tenth of what a look-up takes.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct blame_last);
-} blame_last SEC(".maps");
-
 static __always_inline bool same_evictor(const struct blame_key *a, const struct blame_key *b)
 {
 	return a->limit == b->limit && a->by == b->by && a->owner == b->owner &&
 	       same_name(a->process, b->process) && a->how == b->how && a->run == b->run;
 }
 
-/* The number of its row: one of those for everybody, where there is no room. */
-static __noinline u32 search_evictor(struct blame_key *key, struct blame_last *last)
+/* The number of its row, which may be the last one: one of those for everybody, where there is no room. */
+static __always_inline u32 number_of_evictor(struct blame_key *key, u32 last)
 {
-	u32 n = find_or_take(&blame_numbers, &blame_rows, &blame_free, key, sizeof(*key));
+	struct blame_row *row = last ? bpf_map_lookup_elem(&blame_rows, &last) : 0;
+	u32 n;
 
-	if (!n)
-		return key->how;
-	last->evictor = n;
-	return n;
-}
-
-static __always_inline u32 number_of_evictor(struct blame_key *key, struct blame_last *last)
-{
-	u32 n = last->evictor;
-	struct blame_row *row = n ? bpf_map_lookup_elem(&blame_rows, &n) : 0;
-
-	return row && same_evictor(&row->key, key) ? n : search_evictor(key, last);
+	if (row && same_evictor(&row->key, key))
+		return last;
+	n = find_or_take(&blame_numbers, &blame_rows, &blame_free, key, sizeof(*key));
+	return n ? n : key->how;
 }
 
 #endif

@@ -61,7 +61,7 @@ static __always_inline void grew(void *folio)
 		/* Anonymous memory: before folios, nothing else on the lists is large. */
 		order = BPF_CORE_READ((struct page___head *)folio, flags) >> head & 1 ? HUGE_ORDER : 0;
 	}
-	growth = growth_of(owner_of_folio(folio));
+	growth = growth_of(group_id_charged(charged_to(folio, ARGUMENT_OF_BTF)));
 	if (growth)
 		__sync_fetch_and_add(&growth->grew, 1ULL << (order & 31));
 }

@@ -288,18 +288,21 @@ static __always_inline bool reclaims(void)
 	return running_flags() & PF_MEMALLOC;
 }
 
-/* mm_filemap_delete_from_page_cache: pages go, by reclaim or otherwise. Nobody's row: the victim is the cache. */
-static __always_inline void on_delete(void *folio, u32 order, enum folio_from from, enum ledger_mode mode)
+/*
+ * mm_filemap_delete_from_page_cache: pages go, by reclaim or otherwise. Nobody's row: the victim is the cache. The mapping; null where
+ * nothing is counted.
+ */
+static __always_inline struct address_space *on_delete(void *folio, u32 order, enum folio_from from, enum ledger_mode mode)
 {
 	struct address_space *mapping;
 	u64 first, n = 1ULL << (order & 31), wasted;
 	struct account a;
 
 	if (!ready)
-		return;
+		return 0;
 	mapping = folio_mapping_of(folio);
 	if (folio_is_hugetlb(folio, order, mapping, from) || !account_nobody(&a))
-		return;
+		return 0;
 	if (unlikely(in_ledger((u64)mapping))) {
 		first = index_from(folio, from);
 		wasted = forget_pages((u64)mapping, first, first + n - 1, mode);
@@ -308,13 +311,14 @@ static __always_inline void on_delete(void *folio, u32 order, enum folio_from fr
 	}
 	if (reclaims()) {
 		COUNT(&a, C_EVICTED, n);
-		return;
+		return mapping;
 	}
 	COUNT(&a, C_REMOVED, n);
 	if (with_touches) {
 		first = index_from(folio, from);
 		touch(0, (u64)mapping, first, first + n - 1, TOUCH_GONE);
 	}
+	return mapping;
 }
 
 /* A clean folio becomes dirty, as a whole. What is written has been used. */

@@ -1,25 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Programs that see who takes pages out, and which come back. */
+/* Programs that see which pages come back that somebody took out. Those that go are seen by the programs that count them (pages.h). */
 #ifndef CACHETOP_HOOKS_BLAME_H
 #define CACHETOP_HOOKS_BLAME_H
 
 #include "../blame.h"
 #include "../growth.h"
 #include "attach.h"
-
-SEC("?tp_btf/mm_filemap_delete_from_page_cache")
-int blame_gone_btf(u64 *ctx)
-{
-	blame_gone((void *)ctx[0], order_of_argument((void *)ctx[0]), ARGUMENT_OF_BTF);
-	return 0;
-}
-
-SEC("?tp/filemap/mm_filemap_delete_from_page_cache")
-int blame_gone_tp(struct trace_event_raw_mm_filemap_op_page_cache *ctx)
-{
-	blame_gone(folio_of_pfn(ctx->pfn), ctx->order, ADDRESS);
-	return 0;
-}
 
 SEC("?tp_btf/mm_filemap_add_to_page_cache")
 int blame_came_btf(u64 *ctx)

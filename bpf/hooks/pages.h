@@ -3,6 +3,7 @@
 #ifndef CACHETOP_HOOKS_PAGES_H
 #define CACHETOP_HOOKS_PAGES_H
 
+#include "../blame.h"
 #include "../refault.h"
 #include "../request.h"
 #include "attach.h"
@@ -67,24 +68,32 @@ int add_tp(struct trace_event_raw_mm_filemap_op_page_cache *ctx)
 	return 0;
 }
 
+static __always_inline void on_gone(void *folio, u32 order, enum folio_from from, enum ledger_mode mode)
+{
+	struct address_space *mapping = on_delete(folio, order, from, mode);
+
+	if (with_blame && mapping)
+		blame_gone(mapping, folio, order, from);
+}
+
 SEC("?tp_btf/mm_filemap_delete_from_page_cache")
 int delete_btf(u64 *ctx)
 {
-	on_delete((void *)ctx[0], order_of_argument((void *)ctx[0]), ARGUMENT_OF_BTF, BITS);
+	on_gone((void *)ctx[0], order_of_argument((void *)ctx[0]), ARGUMENT_OF_BTF, BITS);
 	return 0;
 }
 
 SEC("?tp_btf/mm_filemap_delete_from_page_cache")
 int delete_btf_pages(u64 *ctx)
 {
-	on_delete((void *)ctx[0], 0, ARGUMENT_OF_BTF, PAGES);
+	on_gone((void *)ctx[0], 0, ARGUMENT_OF_BTF, PAGES);
 	return 0;
 }
 
 SEC("?tp/filemap/mm_filemap_delete_from_page_cache")
 int delete_tp(struct trace_event_raw_mm_filemap_op_page_cache *ctx)
 {
-	on_delete(folio_of_pfn(ctx->pfn), ctx->order, ADDRESS, BITS);
+	on_gone(folio_of_pfn(ctx->pfn), ctx->order, ADDRESS, BITS);
 	return 0;
 }
 

@@ -14,18 +14,20 @@ use crate::blame::Row;
 
 /// Rows, those for everybody among them: who took whose pages out in one way.
 const ROWS: u32 = 4096;
-/// Pages that a set remembers (`BLAME_WAYS`).
+/// Blocks that a set remembers (`EVICTED_WAYS`), in 128 bytes.
 const WAYS: u64 = 8;
-/// The most sets: 64 MiB, for 8 million pages.
-const MOST_SETS: u64 = 1 << 20;
+/// Pages of a block (of 32) that leave, by which the table is as large as one of pages would be.
+const USED: u64 = 2;
+/// The most sets: 64 MiB, for 4 million blocks.
+const MOST_SETS: u64 = 1 << 19;
 /// Where in a `struct blame_row` the counters begin.
 const COUNTERS: usize = 48;
 
-/// How many sets there are: for as many pages as the machine has, within bounds.
+/// How many sets there are: for half as many blocks as the machine has pages, within bounds.
 fn sets() -> u32 {
     // SAFETY: takes and touches nothing.
     let pages = u64::try_from(unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) }).unwrap_or(0);
-    u32::try_from((pages / WAYS).next_power_of_two().clamp(1024, MOST_SETS)).unwrap_or(1024)
+    u32::try_from((pages / USED / WAYS).next_power_of_two().clamp(512, MOST_SETS)).unwrap_or(512)
 }
 
 /// With those for everybody: no more than there is room for threads.
@@ -37,13 +39,14 @@ fn rows(threads: u32) -> u32 {
 pub(super) fn size_tables(open: &mut OpenCachetopSkel<'_>, threads: u32) -> libbpf_rs::Result<()> {
     let sets = sets();
     if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
-        rodata.blame_mask = sets - 1;
+        rodata.with_blame = true;
+        rodata.evicted_mask = sets - 1;
     }
     let maps = &mut open.maps;
     for map in [&mut maps.blame_rows, &mut maps.blame_numbers, &mut maps.blame_free] {
         map.set_max_entries(rows(threads))?;
     }
-    maps.blame_pages.set_max_entries(sets)
+    maps.evicted_sets.set_max_entries(sets)
 }
 
 /// Hands all rows to the kernel programs, but for those for everybody. The lowest is taken first.
@@ -111,9 +114,9 @@ mod tests {
         let names: Vec<_> = hows.lines().filter_map(|l| l.trim().strip_suffix(',')).collect();
         let ours: Vec<_> = How::ALL.iter().map(|how| format!("BLAME_{how:?}").to_uppercase()).collect();
         assert_eq!(names[..names.len() - 1], ours);
-        let header = include_str!("../../bpf/blame.h");
-        assert!(header.contains(&format!("#define BLAME_WAYS {WAYS}\n")));
-        assert!(header.contains("#define BLAME_NUMBER 0x7fffULL\n"));
-        const { assert!(ROWS < 0x7fff) };
+        let header = include_str!("../../bpf/evicted.h");
+        assert!(header.contains(&format!("#define EVICTED_WAYS {WAYS}\n")));
+        assert!(header.contains("#define EVICTED_NUMBER 0xffffULL\n"));
+        const { assert!(ROWS < 0xffff) };
     }
 }

@@ -196,9 +196,7 @@ rows! {
     [ Calls(Quiet) { ThreadBegins "born_in_call_btf" Btf("sched_process_fork") }
       Functions(Quiet) { ThreadBegins "born_btf" Btf("sched_process_fork") } ]
 
-    // Who takes pages out, and which come again: programs beside those that count.
-    [ Any(Blame) { PageTaken "blame_gone_btf" Btf(DELETE) } => QuietLock
-      Any(Blame, Pages) { PageTaken "blame_gone_tp" Classic("filemap", DELETE) } ]
+    // Which pages come again that somebody took out: programs beside those that count. Pages that go are counted by the same.
     [ Any(Blame) { PageBack "blame_came_btf" Btf(ADD) }
       Any(Blame, Pages) { PageBack "blame_came_tp" Classic("filemap", ADD) } ]
     [ Sessions(Blame) { RefaultOf "blame_refault_multi" Entry(&["workingset_refault"]) }

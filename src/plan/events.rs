@@ -20,7 +20,6 @@ events! {
     PageAdded = "page added";
     PageDeleted = "page deleted";
     PageDirtied = "page dirtied";
-    PageTaken = "page taken out, by whom";
     PageBack = "page added again";
     RefaultOf = "page read back in, of whom";
     WaitOf = "wait for a page that came back";

@@ -7,6 +7,7 @@ mod damon;
 mod group;
 mod place;
 mod short;
+mod turns;
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -269,6 +270,7 @@ fn all(session: &mut Session, dir: &Path) -> Result<Verdict> {
     ] {
         wrong.extend(run.taken(what, how).err().map(|e| format!("{e:#}")));
     }
+    wrong.extend(run.turns().err().map(|e| format!("by turns: {e:#}")));
     // All memory is taken for a moment, and DAMON set up: of a machine that does nothing else.
     if meminfo("MemTotal:")? > MOST_MEMORY {
         run.notes.push("memory of a machine of this size is not made short: the guests' is".into());

@@ -68,6 +68,13 @@ impl Group {
         Ok(())
     }
 
+    /// The same of one that moves to another cgroup and back.
+    pub(super) fn moves(&self, what: &str, path: &Path, to: &Self) -> Result<()> {
+        let done = self.command(what, path).arg(&to.dir).status()?;
+        ensure!(done.success(), "{what} {}: {done}", path.display());
+        Ok(())
+    }
+
     /// A process that is there already, and does it when it is told to.
     pub(super) fn waits(&self, what: &str, path: &Path) -> Result<Waiting> {
         let mut child = self.command(what, path).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
@@ -102,9 +109,9 @@ impl Drop for Group {
     }
 }
 
-/// The process that does it: cgroup, what, file.
+/// The process that does it: cgroup, what, file, and perhaps another cgroup.
 pub fn child(words: &[String]) -> Result<()> {
-    let [group, what, path] = words else { anyhow::bail!("--blame-child: {words:?}") };
+    let [group, what, path, more @ ..] = words else { anyhow::bail!("--blame-child: {words:?}") };
     std::fs::write(Path::new(group).join("cgroup.procs"), std::process::id().to_string())?;
     let path = Path::new(path);
     let open = || File::open(path);
@@ -119,6 +126,12 @@ pub fn child(words: &[String]) -> Result<()> {
             }
         }
         "dontneed" => sys::advise(&open()?, 0, 0, libc::POSIX_FADV_DONTNEED)?,
+        "single" => super::turns::reads(path)?,
+        "turns" => {
+            let away = more.first().context("another cgroup")?;
+            super::turns::takes(path, Path::new(group), Path::new(away))?;
+        }
+        "cuts" => super::turns::cuts(path)?,
         "truncate" => OpenOptions::new().write(true).open(path)?.set_len(0)?,
         "unlink" => std::fs::remove_file(path)?,
         // The inodes, too: a file is known again when it has another one.
