@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Plain requests: what nearly all are, reads of a file that is cached as a whole, and writes to what is there of one, by one
+ * Plain requests: what nearly all are, reads of pages that are there, and writes to a file that is cached as a whole, by one
  * thread from or into one buffer. On kernels where a hook at the return is most of what a request costs, they have one at the
  * entry only. That leaves in the thread's row what the request will deliver, and what the kernel had counted of the thread
  * by then: `ioac.rchar` bytes in `ioac.syscr` calls, of writes `wchar` and `syscw`. Each call that has ended has raised
@@ -13,203 +13,21 @@
  * but the thread itself ever counts in its row. What is seen this way never shrinks: nothing while the call goes on, then
  * what was delivered, then that or what was requested.
  *
- * A request in which something happened (a page was added or waited for) has a frame, which says what that was. The ledger
- * is asked when a read begins: nothing of the file is in it, or all pages that it reads are, which therefore are there, and are taken
- * out. What is written is taken out as it becomes dirty. What a read added and did not deliver is prefetched, and counts as a hit
- * when it is used; so does what it took out and did not deliver, but for a bad buffer.
+ * A request in which something happened (a page was added or waited for) has a frame, which says what that was. When a read begins
+ * its pages are there, since the file is cached as a whole, or since that was looked at (present.h); then the ledger is asked, in
+ * which there is none of them, or all, which are taken out. What is written is taken out as it becomes dirty. What a read added
+ * and did not deliver is prefetched, and counts as a hit when it is used; so does what it took out and did not deliver, but for
+ * a bad buffer.
  */
 #ifndef CACHETOP_PLAIN_H
 #define CACHETOP_PLAIN_H
 
-#include "read.h"
+#include "present.h"
+#include "settle.h"
 
 #define IOCB_HIPRI 0x01 /* as RWF_HIPRI; part of what user space can ask for */
 #define IOCB_NOWAIT 0x08 /* as RWF_NOWAIT */
 #define IOCB_NOIO (1 << 20) /* gfs2: tried so first */
-
-/* What a plain request was. */
-struct outcome {
-	u64 hits; /* of these, see ahead_of */
-	u64 missed; /* pages that it added and delivered, as far as there are so many */
-	u64 surplus; /* that it added only */
-	u64 inflight;
-	u64 order; /* that were added, went, and were added again */
-};
-
-static __always_inline u64 pages_of(u64 pos, u64 bytes)
-{
-	return pages_in(pos + bytes) - (pos >> PAGE_SHIFT);
-}
-
-/* Of the pages in which a plain read found what it delivered, those whose first use it was: what is behind its request is not. */
-static __always_inline u64 ahead_of(struct row *row, u64 hits, u64 bytes, u64 requested)
-{
-	u64 more;
-
-	if (likely(!row->plain_ahead))
-		return 0;
-	more = bytes > requested ? pages_of(row->plain_pos, bytes) - pages_of(row->plain_pos, requested) : 0;
-	return hits > more ? hits - more : 0;
-}
-
-/*
- * The row of the file that a request to be counted is of. What the tick has looked at is told already, also where the file's
- * row was taken back since.
- */
-static __always_inline struct file_row *file_of_plain(struct row *row)
-{
-	struct file_row *f;
-
-	if (!with_files)
-		return 0;
-	f = file_at(row->plain_file);
-	if (likely(f && f->made == row->plain_file_made && f->mapping))
-		return f;
-	if (row->looked_mark == row->plain_mark)
-		return 0;
-	/* Put away since the tick has looked: it is read once more. */
-	if (f && f->made == row->plain_file_made && f->state == FILE_ENDED)
-		return f;
-	count_one(C_LOST_FILES);
-	return 0;
-}
-
-/* For its file before for its thread: see file_count. */
-static __always_inline void count_plain_read(struct row *row, struct file_row *f, u64 bytes, u64 requested)
-{
-	u64 pages = pages_of(row->plain_pos, bytes), ahead = ahead_of(row, pages, bytes, requested);
-
-	file_read(f, bytes, pages - ahead, ahead, 0);
-	row->v[C_READ_CALLS]++;
-	row->v[C_READ_BYTES] += bytes;
-	row->v[C_READ_HITS] += pages - ahead;
-	if (unlikely(ahead))
-		row->v[C_READ_AHEAD_HITS] += ahead;
-	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
-}
-
-static __always_inline void count_plain_write(struct row *row, struct file_row *f, u64 bytes)
-{
-	file_count(f, FC_WRITE_HITS, pages_of(row->plain_pos, bytes));
-	row->v[C_WRITE_BYTES] += bytes;
-	row->v[C_WRITE_HITS] += pages_of(row->plain_pos, bytes);
-	row->touched[ROW_GROUP(C_WRITE_HITS)] = 1;
-}
-
-/* Its frame; the depth below it in *depth. Null if the stack has begun anew (push). */
-static __always_inline struct frame *frame_of_ended(struct row *row, struct thread *t, u32 *depth)
-{
-	u32 i;
-
-	for (i = 0; i < MAX_DEPTH; i++) {
-		struct frame *f = frame_at(t, i);
-
-		if (i >= row->depth)
-			return 0;
-		if (f->key == PLAIN_KEY) {
-			*depth = i;
-			return f;
-		}
-	}
-	return 0;
-}
-
-/* Of a request that something happened in and that has delivered `bytes`. */
-static __always_inline void plain_outcome(struct row *row, struct thread *t, struct frame *f, u64 bytes,
-					  struct outcome *o)
-{
-	u64 pos = row->plain_pos, first = pos >> PAGE_SHIFT, end = pages_in(pos + bytes);
-	u64 touched = bytes ? end - first : 0;
-
-	o->missed = f ? f->added : 0;
-	o->surplus = o->missed;
-	o->inflight = 0;
-	o->order = 0;
-	if (bytes) {
-		o->surplus = f ? beyond(f, end - 1) : 0;
-		if (wake_page_at && row->waited && !row->plain_writes &&
-		    t->flight.mapping == row->plain_mapping && t->flight.syscr == row->plain_calls)
-			o->inflight = waited_in(&t->flight, first, end - 1);
-	}
-	o->missed -= o->surplus;
-	if (o->missed > touched) {
-		o->order = o->missed - touched;
-		o->missed = touched;
-	}
-	o->hits = touched - o->missed;
-}
-
-static __always_inline void count_framed(struct row *row, struct file_row *f, u64 bytes, u64 requested,
-					 struct outcome *o)
-{
-	u64 ahead = row->plain_writes ? 0 : ahead_of(row, o->hits, bytes, requested);
-
-	if (row->plain_writes) {
-		file_count(f, FC_WRITE_HITS, o->hits);
-		file_count(f, FC_WRITE_MISSES, o->missed);
-		row->v[C_WRITE_BYTES] += bytes;
-		row->v[C_WRITE_HITS] += o->hits;
-		row->v[C_WRITE_MISSES] += o->missed;
-		row->v[C_OTHER_FILLS] += o->surplus;
-	} else {
-		file_read(f, bytes, o->hits - ahead, ahead, o->missed);
-		file_count(f, FC_PREFETCHED, o->surplus);
-		row->v[C_READ_CALLS] += !!bytes;
-		row->v[C_READ_BYTES] += bytes;
-		row->v[C_READ_HITS] += o->hits - ahead;
-		row->v[C_READ_AHEAD_HITS] += ahead;
-		row->v[C_READ_MISSED_CALLS] += !!o->missed;
-		row->v[C_READ_MISSES] += o->missed;
-		row->v[C_MISS_FILLS] += o->missed + o->order;
-		row->v[C_INFLIGHT] += o->inflight;
-		row->v[C_PREFETCHED] += o->surplus;
-	}
-	row->v[C_LOST_ORDER] += o->order;
-	*(u32 *)row->touched = -1;
-}
-
-static __always_inline void count_ended(struct row *row, bool gone)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t = thread_of(row);
-	bool writes = row->plain_writes;
-	u64 bytes = row->plain_bytes, requested = bytes;
-	struct file_row *f = file_of_plain(row);
-	struct outcome o;
-	u32 depth = 0;
-
-	if (row->plain_framed == PLAIN_NOTHING)
-		bytes = 0;
-	else if (!gone)
-		bytes = plain_delivered(bytes, calls_ended(task, writes) - row->plain_calls,
-					chars_moved(task, writes) - row->plain_chars);
-	row->plain_mark++;
-	barrier();
-	row->plain_bytes = 0;
-	if (row->plain_framed && t) {
-		plain_outcome(row, t, frame_of_ended(row, t, &depth), bytes, &o);
-		/* What stands above it has ended as well. */
-		row->depth = depth;
-		row->waited = 0;
-		count_framed(row, f, bytes, requested, &o);
-	} else if (bytes && writes) {
-		count_plain_write(row, f, bytes);
-	} else if (bytes) {
-		count_plain_read(row, f, bytes, requested);
-	}
-	row->plain_framed = 0;
-	barrier();
-	row->plain_mark++;
-}
-
-__noinline int settle_plain_of(u32 number, u32 gone)
-{
-	struct row *row = row_at(number);
-
-	if (with_plain && row)
-		count_ended(row, gone);
-	return 0;
-}
 
 /* Whether nothing about the request needs a hook at its return. */
 static __always_inline bool is_plain(struct row *row, struct kiocb *iocb, struct iov_iter *iter, u64 rare)
@@ -266,7 +84,7 @@ static __always_inline void begin_plain(struct row *row, struct iov_iter *iter, 
 }
 
 /*
- * Before a request that may be plain: one of the other kind is counted. False: it is inside a write, or is one that is tried
+ * Before a request that may be plain: one of the other kind is counted. False: it is inside one, or is a write that is tried
  * again. Asked before anything is loaded, since what outlives a call is saved at entry and return.
  */
 static __always_inline bool may_be_plain(struct row *row, bool writes)
@@ -275,7 +93,7 @@ static __always_inline bool may_be_plain(struct row *row, bool writes)
 		return true;
 	if (!row->plain_bytes)
 		goto other;
-	if (row->plain_writes && !plain_has_ended(row))
+	if (!plain_has_ended(row))
 		return false;
 	if (row->plain_writes == writes)
 		return true;
@@ -294,28 +112,45 @@ static __always_inline bool enter_plain_read(struct row *row, struct kiocb *iocb
 {
 	struct address_space *m = iocb->ki_filp->f_mapping;
 	struct file_row *file = 0;
-	u64 mapping = number_of(row, m), size = m->host->i_size, pos = iocb->ki_pos, next = iter->count;
-	bool ahead = *(volatile u64 *)filter_slot(mapping);
+	u64 mapping = number_of(row, m), size = m->host->i_size, pos = iocb->ki_pos, next = iter->count, last;
+	bool whole, raised, ahead = false;
+	enum in_ledger found;
 
 	if (!is_plain(row, iocb, iter, already))
 		return false;
 	if (pos >= size)
 		return false;
-	if (!ahead && m->nrpages < pages_in(size))
+	whole = m->nrpages >= pages_in(size);
+	barrier(); /* the ledger is asked after the pages: see present.h */
+	raised = *(volatile u64 *)filter_slot(mapping);
+	if (unlikely(!whole) && !raised && next > FEW << PAGE_SHIFT)
 		return false;
 	if (next > size - pos)
 		next = size - pos;
 	if (unlikely(!next))
 		return false;
-	if (touches_some(mapping, pos >> PAGE_SHIFT, (pos + next - 1) >> PAGE_SHIFT))
+	last = (pos + next - 1) >> PAGE_SHIFT;
+	if (touches_some(mapping, pos >> PAGE_SHIFT, last))
 		return false;
 	if (files) {
 		file = file_again(row, m, mapping);
 		if (!file)
 			return false;
 	}
-	if (unlikely(ahead) && !ledger_take_all(row, mapping, pos >> PAGE_SHIFT, (pos + next - 1) >> PAGE_SHIFT))
-		return false;
+	if (unlikely(raised))
+		ahead = ledger_take_all(row, mapping, pos >> PAGE_SHIFT, last);
+	if (unlikely(!whole) && !ahead) {
+		if (!few_present(mapping, pos >> PAGE_SHIFT, last))
+			return false;
+		barrier();
+		raised = *(volatile u64 *)filter_slot(mapping);
+	}
+	if (unlikely(raised) && !ahead) {
+		found = find_in_ledger(row, mapping, pos >> PAGE_SHIFT, last);
+		if (found == NEITHER)
+			return false;
+		ahead = found == ALL_TAKEN;
+	}
 	begin_plain(row, iter, mapping, file, pos, next, false, ahead);
 	return true;
 }
@@ -366,8 +201,11 @@ static __always_inline void begin_after_plain(struct row *row, u64 iter)
 
 	if (!row->plain_bytes)
 		return;
-	/* Of reads it has, since one goes on in no other; but in read-ahead a file system may read from another's file. */
-	if (!(row->plain_writes | row->plain_ahead) || plain_has_ended(row)) {
+	/*
+	 * It goes on where a file system reads from another's file in read-ahead, which a read that finds its pages may begin,
+	 * too. A read that is tried again with the same buffer has delivered what it could.
+	 */
+	if (plain_has_ended(row) || (!(row->plain_writes | row->plain_ahead) && row->plain_iter == iter)) {
 		settle_plain(row, false);
 		return;
 	}
@@ -413,57 +251,6 @@ static __always_inline void on_bad_address(u64 address)
 		row->plain_framed = PLAIN_NOTHING; /* but what it has added is to be counted */
 	barrier();
 	row->plain_mark++;
-}
-
-/* Rows that the monitor reads: as many as it has mapped. */
-u32 rows_read = 0;
-
-/* What the last request of a thread has delivered, which nobody has counted. The thread may go on meanwhile. */
-static long look_at_plain(u32 n, void *unused)
-{
-	struct task_struct *task;
-	struct row *row = row_at(n);
-	struct file_row *f;
-	struct thread *t;
-	struct outcome o = {};
-	u64 mark, bytes, calls, chars, ahead;
-	u32 depth, writes;
-
-	if (!row)
-		return 1;
-	mark = *(volatile u64 *)&row->plain_mark;
-	bytes = *(volatile u64 *)&row->plain_bytes;
-	writes = *(volatile u16 *)&row->plain_writes;
-	if (!bytes || row->looked_mark == mark || mark & 1 || row->plain_framed == PLAIN_NOTHING)
-		return 0;
-	task = bpf_core_cast((void *)row->plain_task, struct task_struct);
-	calls = calls_ended(task, writes) - row->plain_calls;
-	chars = chars_moved(task, writes) - row->plain_chars;
-	bytes = plain_delivered_at_least(bytes, calls, chars);
-	if (!calls || !bytes)
-		return 0;
-	t = thread_of(row);
-	if (row->plain_framed && t)
-		plain_outcome(row, t, frame_of_ended(row, t, &depth), bytes, &o);
-	else
-		o.hits = pages_of(row->plain_pos, bytes);
-	ahead = writes ? 0 : ahead_of(row, o.hits, 0, 0);
-	barrier();
-	if (*(volatile u64 *)&row->plain_mark != mark || row->state != ROW_LIVE || o.surplus || o.order)
-		return 0;
-	row->looked_bytes = bytes;
-	row->looked_hits = o.hits - ahead;
-	row->looked_ahead = ahead;
-	row->looked_missed = o.missed;
-	row->looked_inflight = o.inflight;
-	row->looked_writes = writes;
-	barrier();
-	row->looked_mark = mark;
-	row->touched[writes ? ROW_GROUP(C_WRITE_HITS) : ROW_GROUP(C_READ_HITS)] = 1;
-	f = with_files ? file_at(row->plain_file) : 0;
-	if (f && f->made == row->plain_file_made)
-		f->touched = 1;
-	return 0;
 }
 
 #endif
