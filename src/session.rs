@@ -202,7 +202,7 @@ impl Session {
     }
 
     /// What is attached: the ring of touches is read there.
-    pub(crate) const fn attached(&mut self) -> &mut Attached {
+    pub const fn attached(&mut self) -> &mut Attached {
         &mut self.attached
     }
 

@@ -19,6 +19,7 @@ mod given_up;
 mod innocent;
 mod only;
 mod owners;
+mod part;
 mod pressure;
 mod races;
 mod refused;
@@ -49,6 +50,8 @@ const TESTS: &[Test] = &[
     ("sixty_four_threads", threads::sixty_four_threads),
     ("ten_thousand_threads", tick::ten_thousand_threads),
     ("ticks_beside_requests", races::ticks_beside_requests),
+    ("reads_beside_read_ahead", part::reads_beside_read_ahead),
+    ("reads_beside_evictions", part::reads_beside_evictions),
     ("sixty_thousand_words", tick::sixty_thousand_words),
     ("readers_that_sleep", threads::readers_that_sleep),
     ("many_files", files::many_files),

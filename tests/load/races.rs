@@ -39,7 +39,7 @@ const FIGURES: [Counter; 6] = [
 type Truth = [u64; FIGURES.len()];
 
 /// A number that is another each time; the same ones in each run.
-fn next(seed: &mut u64) -> u64 {
+pub fn next(seed: &mut u64) -> u64 {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *seed >> 33
 }
@@ -105,7 +105,7 @@ fn faults(file: &File, mut more: impl FnMut() -> bool) -> Truth {
 }
 
 /// What this thread has read from the device.
-fn read_bytes() -> u64 {
+pub fn read_bytes() -> u64 {
     let io = std::fs::read_to_string("/proc/thread-self/io").unwrap();
     io.lines().find_map(|l| l.strip_prefix("read_bytes: ")).unwrap().parse().unwrap()
 }
