@@ -170,12 +170,13 @@ impl Report {
         self.groups = if self.trial.is_some() { Vec::new() } else { groups::divide(&self.runs) };
         self.comparisons = groups::against(&self.groups);
         let matter = groups::matter(&self.groups);
-        self.differences = match self.runs.as_slice() {
+        let whole: Vec<&Run> = self.runs.iter().filter(|r| !r.left_out).collect();
+        self.differences = match whole.as_slice() {
             _ if matter => groups::differences(&self.groups),
             [first, .., last] => {
-                let mut all = vec![step(first, &self.runs[1])];
+                let mut all = vec![step(first, whole[1])];
                 // The first run is the cold one, if any is.
-                if self.runs.len() > 2 {
+                if whole.len() > 2 {
                     all.push(step(first, last));
                 }
                 all
@@ -183,19 +184,25 @@ impl Report {
             _ => Vec::new(),
         };
         let saved = self.compared.as_ref().map(|s| groups::same(&s.groups, &self.groups)).unwrap_or_default();
-        for (then, now) in &saved {
+        let alike = |(then, now): &&(&Group, &Group)| then.mean.ended_as(&now.mean);
+        for (then, now) in saved.iter().filter(alike) {
             let title =
                 if saved.len() > 1 { format!("{}, then to now", now.id()) } else { "then to now".into() };
             self.differences.push(Difference::between(title, &then.mean, &now.mean));
         }
         self.findings = findings::find(&self.warmups, &self.runs);
         // Single runs are told as such.
-        let last = saved.last().filter(|(then, now)| then.runs.len() + now.runs.len() > 2);
-        self.verdict = match (last, self.compared.as_ref()) {
+        let (pair, then) = (saved.last(), self.compared.as_ref());
+        let last = pair.filter(|(then, now)| then.runs.len() + now.runs.len() > 2).filter(alike);
+        let then = then.filter(|then| whole.last().is_none_or(|now| then.run.ended_as(now)));
+        self.verdict = match (last, then) {
             (Some(pair), _) => verdict::of_groups(&self.groups, Some(*pair), &self.findings),
             (None, None) if matter => verdict::of_groups(&self.groups, None, &self.findings),
             (None, saved) => verdict::verdict(&self.runs, saved.map(|s| &s.run), &self.findings),
         };
+        let saved = self.compared.as_ref().map(|s| &s.run);
+        let left = verdict::not_compared(&self.runs, &self.groups, saved);
+        self.verdict.text.push_str(&left);
     }
 }
 

@@ -163,6 +163,12 @@ pub struct Run {
     /// The signal that the command died of.
     #[serde(skip)]
     pub signal: Option<i32>,
+    /// Whether somebody ended it before it was over.
+    #[serde(skip)]
+    pub interrupted: bool,
+    /// Whether it is compared whatever it ended with: `--ignore-failure`.
+    #[serde(skip)]
+    pub any_end: bool,
     /// From the start to the end, seconds.
     pub wall_s: f64,
     /// The kernel's accounts.
@@ -271,6 +277,25 @@ impl Run {
     #[must_use]
     pub fn volume_of_bytes(&self, bytes: u64) -> String {
         units::volume_of_bytes(bytes, self.unit)
+    }
+
+    /// Whether it ended as another did: a run that failed or was cut short did less, however fast it was. Of a process that was
+    /// watched no status is known, which is taken for a good end.
+    #[must_use]
+    pub fn ended_as(&self, other: &Self) -> bool {
+        let status = |run: &Self| run.exit_status.unwrap_or(0);
+        let cut = self.interrupted || other.interrupted;
+        !cut && (self.any_end || other.any_end || status(self) == status(other))
+    }
+
+    /// How it ended, in words that go on behind its name.
+    #[must_use]
+    pub fn ended(&self) -> String {
+        match self.exit_status {
+            _ if self.interrupted => "was interrupted".into(),
+            Some(status) => format!("ended with exit status {status}"),
+            None => "ended otherwise".into(),
+        }
     }
 
     /// What share of the pages that it used was in the cache before it, at least and at most. Unknown of nothing, and where

@@ -133,9 +133,13 @@ pub(super) fn markdown(report: &Report) -> String {
 }
 
 /// How many times as long a run took as those of the fastest group: of all commands in the same state, or of one
-/// command in all states.
+/// command in all states. What ended otherwise than the first is not compared.
 pub(super) fn relative(groups: &[Group], group: &Group) -> String {
-    let alike = |g: &&Group| group.label.is_empty() || g.state == group.state;
+    let ended = |g: &Group| groups.first().is_none_or(|first| g.mean.ended_as(&first.mean));
+    if !ended(group) {
+        return "-".into();
+    }
+    let alike = |g: &&Group| (group.label.is_empty() || g.state == group.state) && ended(g);
     let fastest = groups.iter().filter(alike).min_by(|a, b| a.wall.mean.total_cmp(&b.wall.mean));
     match fastest {
         Some(fastest) if fastest.id() == group.id() => "1.00".into(),

@@ -208,7 +208,9 @@ pub fn saved(path: &Path) -> Result<Saved, Failure> {
     if let Some(why) = kept.bad {
         return Err(bad(why));
     }
-    let run = kept.runs.last().cloned().ok_or_else(|| bad("it has no run".into()))?;
+    // What failed or was cut short is compared only where there is nothing else.
+    let whole = kept.runs.iter().rfind(|r| !r.left_out).or(kept.runs.last());
+    let run = whole.cloned().ok_or_else(|| bad("it has no run".into()))?;
     let list = |value: &Option<Value>| value.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
     let word = |v: &Value| v.as_str().map(|w| Foreign::from(w).to_string());
     let mut command: Vec<String> = list(&kept.command).iter().filter_map(word).collect();

@@ -108,9 +108,11 @@ fn counted(
         let first = *statuses[turn.command].get_or_insert(status);
         let last = usize::try_from(number).is_ok_and(|n| n == many);
         // Interrupted: whoever did that wants no more of it.
-        let mut asked = if last { None } else { stopped(died, watch)? };
+        let interrupted = stopped(died, watch)?;
+        let mut asked = interrupted.filter(|_| !last);
         let otherwise = status != first;
-        run.left_out = number > 1 && (asked.is_some() || otherwise && !options.ignore_failure);
+        (run.interrupted, run.any_end) = (interrupted.is_some(), options.ignore_failure);
+        run.left_out = number > 1 && (run.interrupted || otherwise && !options.ignore_failure);
         report.runs.push(run);
         if asked.is_none() {
             match aside(options.conclude.as_deref(), "--conclude", watch) {

@@ -6,6 +6,7 @@
 //! which of them the run as a whole waited for is not known.
 
 mod groups;
+mod left;
 mod whole;
 
 use serde::Serialize;
@@ -20,6 +21,7 @@ use super::units;
 use whole::Divided;
 
 pub use groups::of_groups;
+pub use left::not_compared;
 pub use whole::Whole;
 
 /// Shares below this are not told in words.
@@ -32,7 +34,7 @@ const MANY: u64 = 256;
 pub struct Verdict {
     /// In words.
     pub text: String,
-    /// How many times as fast the later run was as the earlier; `None` of one run.
+    /// How many times as fast the later run was as the earlier; `None` of one run, and where no other ended as it did.
     pub factor: Option<f64>,
     /// What the shares of the causes are shares of; `None`: nothing is divided.
     pub divided: Option<Whole>,
@@ -148,12 +150,18 @@ impl Spent {
 /// one run by itself.
 #[must_use]
 pub fn verdict(runs: &[Run], saved: Option<&Run>, findings: &[Finding]) -> Verdict {
-    match (runs, saved) {
+    let whole: Vec<&Run> = runs.iter().filter(|r| !r.left_out).collect();
+    match (whole.as_slice(), saved) {
         ([], _) => Verdict::default(),
         ([.., last], Some(then)) => between(then, last, &Words::new("the run then", "the run now"), findings),
+        ([one], None) if runs.len() > 1 => {
+            let told = alone(one);
+            let text = told.text.replacen("It took", &format!("Run {} took", one.number), 1);
+            Verdict { text, ..told }
+        }
         ([one], None) => alone(one),
         ([first, rest @ ..], None) => {
-            let mut order: Vec<&Run> = rest.iter().collect();
+            let mut order = rest.to_vec();
             order.sort_by(|a, b| a.wall_s.total_cmp(&b.wall_s));
             let middle = order[(order.len() - 1) / 2];
             let now = match rest.len() {

@@ -93,7 +93,13 @@ pub fn rows(outcome: &Outcome, [first, second]: [&Run; 2], unit: Unit) -> Vec<(&
 pub fn judgement(outcome: &Outcome) -> String {
     let percent = |share: f64| units::percent(share, 1);
     let (Some(error), Some(by)) = (outcome.error, outcome.missed_by) else {
-        return "nothing is predicted, or nothing was fetched".into();
+        let why = match (outcome.predicted, outcome.counted.map(|c| c.fetched)) {
+            (None, _) => "nothing is predicted",
+            (_, [0, _]) => "run 1 fetched nothing of the files that are predicted",
+            (_, [_, 0]) => "run 2 fetched nothing of the files that are predicted",
+            _ => "run 2 did not do what run 1 did: what was predicted is not compared with what it fetched",
+        };
+        return why.into();
     };
     format!(
         "run 2 fetched what was predicted but for {}; with the setting that it had, run 1 is simulated but for {}",

@@ -210,3 +210,16 @@ fn what_could_not_be_put_back_is_told_without_a_second_run() {
         told.starts_with("/sys/x was 128 and is not that again: somebody else") && !told.contains('\x1b')
     );
 }
+
+#[test]
+fn why_nothing_is_judged_is_told() {
+    let mut second = run(2, 1, 399);
+    second.left_out = true;
+    let said = |first: &Run, second: &Run| shown::judgement(&outcome(0, first, second));
+    assert!(said(&run(1, 1, 999), &second).starts_with("run 2 did not do what run 1 did"));
+    assert_eq!(said(&run(1, 1, 999), &run(2, 0, 0)), "run 2 fetched nothing of the files that are predicted");
+    assert_eq!(said(&run(1, 0, 0), &run(2, 1, 9)), "run 1 fetched nothing of the files that are predicted");
+    let mut other = run(1, 1, 999);
+    other.every[0].inode = 3;
+    assert_eq!(said(&other, &run(2, 1, 999)), "nothing is predicted");
+}

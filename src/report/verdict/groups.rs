@@ -30,12 +30,11 @@ pub fn of_groups(groups: &[Group], saved: Option<(&Group, &Group)>, findings: &[
     states.retain(|state| groups.iter().any(|g| g.state == *state));
     let mut verdict: Option<Verdict> = None;
     for state in states {
-        let all: Vec<&Group> = groups.iter().filter(|g| g.state == state).collect();
-        let (Some(reference), [_, others @ ..]) = (find(&first.label, state), all.as_slice()) else {
-            continue;
-        };
+        let Some(reference) = find(&first.label, state) else { continue };
+        let others = groups.iter().filter(|g| g.state == state && g.label != first.label);
+        let others = others.filter(|g| g.mean.ended_as(&reference.mean));
         // Against the first the fastest of the others; the table has all.
-        let Some(best) = others.iter().min_by(|a, b| a.wall.mean.total_cmp(&b.wall.mean)) else { continue };
+        let Some(best) = others.min_by(|a, b| a.wall.mean.total_cmp(&b.wall.mean)) else { continue };
         let one = means(reference, best, |g, _| of_command(g), findings);
         match &mut verdict {
             None => verdict = Some(one),
@@ -124,11 +123,14 @@ fn shared_by_cache(causes: &[Cause]) -> String {
 fn one(group: &Group) -> Verdict {
     let mut verdict = alone(&Run { number: 0, ..group.mean.clone() });
     let spread = group.wall.deviation.map_or_else(String::new, |d| format!(" ± {}", units::wall(d)));
-    let mut name = in_state(group);
+    let mut name = if group.label.is_empty() { in_state(group) } else { of_command(group) };
     name.get_mut(..1).map(str::make_ascii_uppercase);
     let took = format!("It took {}", units::wall(group.mean.wall_s));
-    let mean =
-        format!("{name} took {}{spread} (mean of {} runs)", units::wall(group.mean.wall_s), group.runs.len());
+    let of = match group.runs.len() {
+        1 => String::new(),
+        n => format!("{spread} (mean of {n} runs)"),
+    };
+    let mean = format!("{name} took {}{of}", units::wall(group.mean.wall_s));
     verdict.text = verdict.text.replacen(&took, &mean, 1);
     verdict
 }
