@@ -12,6 +12,7 @@ use crate::readahead::Sums;
 use crate::readahead::Window;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
+use crate::report::units::of_pages;
 use crate::text::foreign::Foreign;
 
 /// From here on a prediction is not to be believed, nor a simulation that should have said what was counted.
@@ -203,8 +204,11 @@ impl Outcome {
         runs: [&Run; 2],
     ) -> Self {
         let mut by_file: BTreeMap<Key, Four> = BTreeMap::new();
+        let memory = in_memory(runs);
         for (i, simulation) in simulated.iter().enumerate() {
-            for ((dev, inode), sums) in simulation.files() {
+            for ((dev, inode), sums) in
+                simulation.files().filter(|((dev, _), _)| !memory.contains(&dev.to_string()))
+            {
                 by_file.entry((dev.to_string(), inode)).or_default()[i] = *sums;
             }
         }
@@ -260,6 +264,14 @@ impl Outcome {
         let cut = runs[1].left_out;
         let missed_by = predicted.filter(|_| !cut).and_then(|p| off(p.tried.fetched, counted[1].fetched));
         let mut doubts = doubts(full, known, lost[0], missing, error);
+        if let Some((n, all)) = mostly(counted, elsewhere).filter(|_| known) {
+            doubts.push(format!(
+                "most of what was fetched, {} of {}, was by mappings, copy_file_range or other ways than read calls: nothing \
+                 is predicted of that",
+                of_pages(n),
+                of_pages(all)
+            ));
+        }
         if cut {
             doubts.push(
                 "run 2 was interrupted, or ended otherwise than run 1: nothing is compared with it".into(),
@@ -285,8 +297,28 @@ impl Outcome {
     /// Whether the second run did what was predicted.
     #[must_use]
     pub fn proved(&self) -> bool {
-        self.missed_by.is_some_and(|by| by <= ERROR)
+        self.missed_by.is_some_and(|by| by <= ERROR) && !self.is_of_little()
     }
+
+    /// Whether most of what was fetched is not what was predicted.
+    #[must_use]
+    pub fn is_of_little(&self) -> bool {
+        mostly(self.counted, self.elsewhere).is_some()
+    }
+}
+
+/// What a run fetched by other ways than those that are predicted, and all that it fetched, where that is most of it.
+fn mostly(counted: [Count; 2], elsewhere: [Option<u64>; 2]) -> Option<(u64, u64)> {
+    let each = counted.iter().zip(elsewhere);
+    each.filter_map(|(count, n)| Some((n?, n? + count.fetched))).find(|(n, all)| n * 2 > *all)
+}
+
+/// Numbers of file systems that are in memory alone: nothing is ever fetched for their files, whatever is read of them.
+fn in_memory(runs: [&Run; 2]) -> BTreeSet<String> {
+    let rows = runs.into_iter().flat_map(|run| &run.every);
+    rows.filter(|f| matches!(f.fs.as_deref(), Some("tmpfs" | "ramfs" | "devtmpfs")))
+        .map(|f| f.dev.clone())
+        .collect()
 }
 
 /// What a run counted of each file, and whether its pages came by other ways than reads. Of several files that had one number, one

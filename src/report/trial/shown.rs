@@ -101,6 +101,9 @@ pub fn judgement(outcome: &Outcome) -> String {
         };
         return why.into();
     };
+    if outcome.is_of_little() {
+        return "little is predicted: most of what was fetched came by other ways than read calls".into();
+    }
     format!(
         "run 2 fetched what was predicted but for {}; with the setting that it had, run 1 is simulated but for {}",
         percent(by),

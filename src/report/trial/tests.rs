@@ -223,3 +223,37 @@ fn why_nothing_is_judged_is_told() {
     other.every[0].inode = 3;
     assert_eq!(said(&other, &run(2, 1, 999)), "nothing is predicted");
 }
+
+#[test]
+fn a_prediction_of_little_that_was_fetched_is_not_praised() {
+    let (first, mut second) = (run(1, 1, 999), run(2, 1, 999));
+    // By copy_file_range, which is no read call.
+    second.figures.set(Figure::ReadAheadPages, Some(999 + 9000));
+    let told = outcome(0, &first, &second);
+    assert_eq!((told.missed_by, told.proved(), told.elsewhere), (Some(0.0), false, [Some(0), Some(9000)]));
+    assert!(told.doubts.iter().any(|d| d.starts_with("most of what was fetched, 35")), "{:?}", told.doubts);
+    assert!(shown::judgement(&told).starts_with("little is predicted"), "{}", shown::judgement(&told));
+    second.figures.set(Figure::ReadAheadPages, Some(999 + 900));
+    let told = outcome(0, &first, &second);
+    assert!(told.proved() && told.doubts.is_empty(), "{:?}", told.doubts);
+}
+
+#[test]
+fn files_in_memory_are_not_waited_for() {
+    let settings = [Setting::AsItWas, Setting::Pages(1024), Setting::Random, Setting::Sequential];
+    let mut simulated = settings.map(Simulation::new);
+    for page in 0..1000 {
+        let disk = request(page, 1, 1000, Some(page).filter(|p| *p > 0));
+        let memory = Request { file: 9, dev: Dev { major: 0, minor: 26 }, inode: 3, ..disk };
+        simulated.iter_mut().for_each(|s| [&disk, &memory].into_iter().for_each(|r| s.read(r)));
+    }
+    let of = |number| {
+        let mut run = run(number, 1, 999);
+        let tmpfs = FileRow { dev: "0:26".into(), inode: 3, fs: Some("tmpfs".into()), ..FileRow::default() };
+        run.every.push(tmpfs);
+        run
+    };
+    let tried = (vec![Change::new("/x", 128)], BTreeSet::from(["8:1".to_owned()]));
+    let told = Outcome::new(4096, tried, &simulated, [0; 2], [&of(1), &of(2)]);
+    assert_eq!((told.predicted.unwrap().tried.waits, told.files.len()), (Some(1), 1));
+}
