@@ -14,6 +14,7 @@ use crate::names::Names;
 use crate::sample::Follow;
 use crate::text::foreign;
 use crate::text::foreign::Foreign;
+use crate::text::width::ending;
 
 /// Rows that a report keeps.
 const ROWS: usize = 100;
@@ -42,6 +43,23 @@ impl By {
             (true, _) => format!("the command ({process})"),
             (false, None) if self.process.is_none() => how.unwrap_or("-").into(),
             (false, group) => format!("{} ({process})", foreign::or(group.as_ref(), "-")),
+        }
+    }
+
+    /// The same in so many columns: of a cgroup the end of its path, and the process as long as there is room for it alone.
+    #[must_use]
+    pub fn called_in(&self, own: bool, how: Option<&str>, room: usize) -> String {
+        let all = self.called(own, how);
+        if all.chars().count() <= room || (!own && self.cgroup.is_none() && self.process.is_none()) {
+            return all;
+        }
+        let process = format!("({})", foreign::or(self.process.as_ref(), "-"));
+        let left = room.saturating_sub(process.chars().count() + 1);
+        match (own, &self.cgroup) {
+            (true, _) if left >= "command".len() => format!("command {process}"),
+            (true, _) if left >= "it".len() => format!("it {process}"),
+            (false, Some(group)) if left >= 3 => format!("{} {process}", ending(&group.to_string(), left)),
+            _ => process,
         }
     }
 }

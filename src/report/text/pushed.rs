@@ -13,6 +13,8 @@ use crate::text::width::ending;
 const ROWS: [usize; 2] = [3, 20];
 /// Columns of a row before the names, as many as there are in a row of a file.
 const BEFORE: usize = 49;
+/// Columns that whose they were, or the file, has at least.
+const OWNER: usize = 8;
 
 /// The section; nothing where nobody asked.
 pub(super) fn show(run: &Run, many: bool, page: &mut Page) {
@@ -43,10 +45,10 @@ pub(super) fn show(run: &Run, many: bool, page: &mut Page) {
             amount(known(|row| row.again_pages), page),
         ];
         let [out, back, again] = cells;
-        page.line(&format!(
-            "  {out:>10} {back:>10} {again:>10}  in {} more rows (--json)",
-            count(rest.len() as u64)
-        ));
+        // Those for which there was no room are not one row.
+        let others = rest.iter().filter(|row| row.other).count();
+        let more = more(rest.len() - others, "rows", others > 0);
+        page.line(&format!("  {out:>10} {back:>10} {again:>10}  {more}"));
     }
     files(pushed, shown, page);
     if pushed.unknown_pages > 0 {
@@ -62,6 +64,15 @@ pub(super) fn show(run: &Run, many: bool, page: &mut Page) {
             page.amount(pushed.forgotten_pages)
         );
         page.wrapped("  ", &text);
+    }
+}
+
+/// `in 97 more rows, and (other) (--json)`.
+fn more(n: usize, what: &str, other: bool) -> String {
+    match (n, other) {
+        (0, _) => "in (other)".into(),
+        (n, true) => format!("in {} more {what}, and (other) (--json)", count(n as u64)),
+        (n, false) => format!("in {} more {what} (--json)", count(n as u64)),
     }
 }
 
@@ -86,32 +97,43 @@ fn sentence(pushed: &Pushed, page: &Page) -> String {
     format!("{again}{waited}; {own}.")
 }
 
-/// Of which files it brought pages in again.
+/// Of which files it brought pages in again; with the rest, rows are together what the lines above say.
 fn files(pushed: &Pushed, shown: usize, page: &mut Page) {
-    let again: Vec<&FileRow> =
-        pushed.files.iter().filter(|f| !f.other && f.again_pages.is_some_and(|n| n > 0)).collect();
-    if again.is_empty() {
+    let came = |f: &FileRow| f.again_pages.is_some_and(|n| n > 0);
+    if !pushed.files.iter().any(came) {
         return;
     }
     page.line(&format!("  {:>10} {:>10} {:>10}  {:<11}  FILE <- BY WHOM", "OUT", "AGAIN", "WAITED", "HOW"));
-    for file in again.iter().take(shown) {
-        let (out, again) = (amount(Some(file.out_pages), page), amount(file.again_pages, page));
-        let waited = file.waited_s.map_or_else(|| "-".into(), |s| format!("{s:.3} s"));
-        let by = file.by.called(file.own, file.how);
-        let room = page.style.width.saturating_sub(BEFORE + " <- ".len() + by.chars().count()).max(8);
-        let name = ending(&foreign::or(file.path.as_ref(), "(no name)"), room);
+    let named: Vec<&FileRow> = pushed.files.iter().filter(|f| !f.other).collect();
+    let told: Vec<&FileRow> = named.iter().copied().filter(|f| came(f)).take(shown).collect();
+    for file in &told {
+        let room = page.style.width.saturating_sub(BEFORE + " <- ".len());
+        let path = foreign::or(file.path.as_ref(), "(no name)");
+        let by = file.by.called_in(file.own, file.how, room.saturating_sub(path.chars().count().min(OWNER)));
+        let name = ending(&path, room.saturating_sub(by.chars().count()).max(OWNER));
         let how = file.how.unwrap_or("-");
-        page.line(&format!("  {out:>10} {again:>10} {waited:>10}  {how:<11}  {name} <- {by}"));
+        page.line(&format!("{}  {how:<11}  {name} <- {by}", cells(&[*file], page)));
     }
-    let rest = &again[shown.min(again.len())..];
+    // Also those of which nothing was brought in again: they left, and are in the sums.
+    let rest: Vec<&FileRow> =
+        named.into_iter().filter(|f| !told.iter().any(|t| std::ptr::eq(*t, *f))).collect();
     if !rest.is_empty() {
-        let (out, back) = (rest.iter().map(|f| f.out_pages).sum(), rest.iter().map(|f| f.again_pages).sum());
-        let (out, back) = (amount(Some(out), page), amount(back, page));
-        let waited = rest.iter().map(|f| f.waited_s).sum::<Option<f64>>();
-        let waited = waited.map_or_else(|| "-".into(), |s| format!("{s:.3} s"));
-        let more = count(rest.len() as u64);
-        page.line(&format!("  {out:>10} {back:>10} {waited:>10}  in {more} more files (--json)"));
+        let what = more(rest.len(), "files", false);
+        page.line(&format!("{}  {what}", cells(&rest, page)));
     }
+    let other: Vec<&FileRow> = pushed.files.iter().filter(|f| f.other).collect();
+    if !other.is_empty() {
+        page.line(&format!("{}  {:<11}  (other files)", cells(&other, page), "-"));
+    }
+}
+
+/// What is in front of the names of files, of all of these together.
+fn cells(files: &[&FileRow], page: &Page) -> String {
+    let out = amount(Some(files.iter().map(|f| f.out_pages).sum()), page);
+    let again = amount(files.iter().map(|f| f.again_pages).sum(), page);
+    let waited = files.iter().map(|f| f.waited_s).sum::<Option<f64>>();
+    let waited = waited.map_or_else(|| "-".into(), |s| format!("{s:.3} s"));
+    format!("  {out:>10} {again:>10} {waited:>10}")
 }
 
 fn amount(pages: Option<u64>, page: &Page) -> String {
@@ -126,20 +148,104 @@ fn line(row: &Row, page: &mut Page) {
         (true, false) => "(all else that others pushed out)".to_owned(),
         _ => {
             // Who did it matters more than whose it was: of that, the end of the path.
-            let (by, owner) = (by(row), foreign::or(row.owner.as_ref(), "-"));
-            let room = page.style.width.saturating_sub(BEFORE + " <- ".len() + by.chars().count()).max(8);
-            format!("{} <- {by}", ending(&owner, room))
+            let owner = foreign::or(row.owner.as_ref(), "-");
+            let room = page.style.width.saturating_sub(BEFORE + " <- ".len());
+            let by = by(row, room.saturating_sub(owner.chars().count().min(OWNER)));
+            format!("{} <- {by}", ending(&owner, room.saturating_sub(by.chars().count()).max(OWNER)))
         }
     };
     let how = row.how.unwrap_or("-");
     page.line(&format!("  {out:>10} {back:>10} {again:>10}  {how:<11}  {who}"));
 }
 
-/// Who did it, in words.
-fn by(row: &Row) -> String {
-    let limit = match &row.limit_of {
-        Some(of) if row.by.cgroup.as_ref() != Some(of) => format!(", limit of {of}"),
-        _ => String::new(),
-    };
-    row.by.called(row.own, row.how) + &limit
+/// Who did it, in so many columns; whose limit it was as far as there is room.
+fn by(row: &Row, room: usize) -> String {
+    const LIMIT: &str = ", limit of ";
+    let by = row.by.called_in(row.own, row.how, room);
+    let left = room.saturating_sub(by.chars().count() + LIMIT.len());
+    match &row.limit_of {
+        Some(of) if row.by.cgroup.as_ref() != Some(of) && left >= OWNER => {
+            format!("{by}{LIMIT}{}", ending(&of.to_string(), left))
+        }
+        _ => by,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::pushed::By;
+    use crate::text::numbers::Unit;
+
+    fn shown(pushed: Pushed, width: usize) -> String {
+        let run = Run { number: 1, blame: Some(pushed), ..Run::default() };
+        let mut page = Page::new(crate::report::text::Style { width, unit: Unit::Pages, verbose: false });
+        show(&run, false, &mut page);
+        page.out
+    }
+
+    fn by(cgroup: &str, process: &str) -> By {
+        By { cgroup: Some(cgroup.into()), process: Some(process.into()) }
+    }
+
+    fn row(by: By, own: bool, other: bool) -> Row {
+        Row {
+            how: Some("direct").filter(|_| !other),
+            kind: None,
+            owner: Some("/victim/of/somebody".into()),
+            by,
+            limit_of: None,
+            own,
+            other,
+            out_pages: 10,
+            back_pages: Some(4),
+            again_pages: Some(4),
+            waited_s: Some(0.0),
+        }
+    }
+
+    fn file(path: &str, again: u64, other: bool) -> FileRow {
+        FileRow {
+            path: Some(path.into()).filter(|_| !other),
+            how: Some("direct").filter(|_| !other),
+            by: by("/process_api/048b2c4d9f20", "dd"),
+            own: false,
+            other,
+            out_pages: 100,
+            again_pages: Some(again),
+            waited_s: Some(0.0),
+        }
+    }
+
+    #[test]
+    fn who_did_it_is_not_cut_off() {
+        let rows = vec![
+            row(by("/process_api/048b2c4d9f20", "dd"), false, false),
+            row(by("/process_api/048b2c4d9f20", "combined"), true, false),
+        ];
+        let text =
+            shown(Pushed { rows, files: vec![file("/srv/a/long/name", 1, false)], ..Pushed::default() }, 80);
+        assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+        assert_eq!(text.matches(" (dd)\n").count(), 2, "{text}");
+        assert!(text.contains("(combined)\n"), "{text}");
+        let wide = by("/process_api/048b2c4d9f20", "dd");
+        assert_eq!(wide.called_in(false, None, 40), "/process_api/048b2c4d9f20 (dd)");
+        assert_eq!(wide.called_in(false, None, 15), "…b2c4d9f20 (dd)");
+        assert_eq!(By::default().called_in(false, Some("kswapd"), 3), "kswapd");
+    }
+
+    #[test]
+    fn rows_of_files_are_together_what_left() {
+        let mut files: Vec<FileRow> = (0..8).map(|n| file("/f", 8 - n, false)).collect();
+        files.extend([file("/never/back", 0, false), file("", 5, true)]);
+        let rows = (0..5).map(|n| row(by("/g", "dd"), false, n > 3)).collect();
+        let text = shown(Pushed { rows, files, ..Pushed::default() }, 100);
+        let sum = |text: &str| -> u64 {
+            text.lines().filter_map(|l| l.split_whitespace().next()?.parse::<u64>().ok()).sum()
+        };
+        let files = text.split("FILE <- BY WHOM").nth(1).unwrap_or_default();
+        assert_eq!(sum(files), 1000, "{text}");
+        assert!(files.contains("in 6 more files (--json)") && files.contains("(other files)"), "{text}");
+        assert!(text.contains("in 1 more rows, and (other) (--json)"), "{text}");
+    }
 }
