@@ -50,6 +50,8 @@ pub fn draw(app: &App, theme: &Theme, frame: &mut Frame<'_>) {
 }
 
 fn page(area: Rect, lines: &[Line<'_>], first: usize, frame: &mut Frame<'_>) {
+    // What is shown may have become shorter since it was scrolled.
+    let first = first.min(lines.len().saturating_sub(area.height.into()));
     for (line, y) in lines.iter().skip(first).zip(area.y..area.bottom()) {
         frame.buffer_mut().set_line(area.x, y, line, area.width);
     }

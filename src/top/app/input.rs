@@ -133,14 +133,15 @@ impl App {
     /// Scrolling is bounded by what is drawn: [`crate::top::draw`] never goes beyond the last line.
     pub(super) fn scrolled(&self, line: usize, step: Step) -> usize {
         let page = i64::from(self.size.1.max(4)) - 3;
-        let line = i64::try_from(line).unwrap_or(0);
+        // The page may have become shorter: what is in sight is its end.
+        let last = crate::top::draw::last_line(self);
+        let line = i64::try_from(line.min(last)).unwrap_or(0);
         let to = match step {
             Step::Rows(n) => line + i64::from(n),
             Step::Pages(n) => line + i64::from(n) * page,
             Step::First => 0,
             Step::Last => i64::from(u16::MAX),
         };
-        let last = crate::top::draw::last_line(self);
         usize::try_from(to).unwrap_or(0).min(last)
     }
 

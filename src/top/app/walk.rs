@@ -24,6 +24,7 @@ impl App {
     /// Chooses the next link in sight, or scrolls by a line.
     pub(super) fn choose(&mut self, line: usize, by: i32) {
         let height = usize::from(self.zones().page.height);
+        let line = line.min(crate::top::draw::last_line(self));
         let seen = |at: usize| (line..line + height).contains(&at);
         let places = self.places();
         let Some(open) = &mut self.open else { return };

@@ -9,6 +9,7 @@ use crate::live::keeper::Keeper;
 use crate::pivot::Filter;
 use crate::pivot::Pivot;
 use crate::sample::Counter;
+use crate::top::app::Mode;
 use crate::top::links::WhatIf;
 use crate::top::now::Now;
 use crate::top::now::Pages;
@@ -246,4 +247,14 @@ fn a_cgroup_is_asked_what_if() {
     let mut app = opened((100, 40), By::File, file());
     typed(&mut app, "w");
     assert!(app.predicts().is_none() && app.message.is_none());
+}
+
+#[test]
+fn a_page_that_became_shorter_shows_its_end() {
+    let mut app = opened((80, 24), By::File, file());
+    tell(&mut app, Now::File(Err("not asked".into())));
+    app.mode = Mode::Details(crate::top::draw::last_line(&app));
+    let end = frame(&mut app);
+    app.mode = Mode::Details(500);
+    assert_eq!(frame(&mut app), end);
 }
