@@ -86,6 +86,8 @@ const CONTRADICTS: &str = "at the present size the simulation has another ratio 
 
 const UNCHECKED: &str = "the simulation of the present size could not be compared with what was counted, so that it is not known how far \
                          it is off";
+const UNSAID: &str = "nothing can be said: not enough was seen yet to tell what such a cache would have kept, or it is too small for pages that \
+                      come and go; watch longer";
 const LIMIT_CHANGED: &str = "the limit was changed meanwhile: what was seen is partly of the cache before and partly of the one after, and \
                              no size is that of either; watch again";
 /// Of generations up to 6.13. Of a database 5 uses of each page were off by 0.075 at worst, 20 by 0.033.
@@ -135,6 +137,11 @@ impl Prediction {
             dropped: curve.dropped,
             notes: about.notes,
         };
+        let unsaid = new.curve.iter().flatten().filter(|p| p.miss_ratio.is_none());
+        let unsaid: Vec<String> = unsaid.map(|p| format!("x{}", p.scale)).collect();
+        if !unsaid.is_empty() {
+            new.notes.push(format!("of {} {UNSAID}", unsaid.join(", ")));
+        }
         if about.limit_changed {
             new.notes.push(LIMIT_CHANGED.into());
         }
@@ -230,6 +237,29 @@ mod tests {
         assert!(of(101 * page, 0, true).is_unlike() && of(101 * page, 0, true).notes == [FEW_USES]);
         assert!(of(100 * page, 0, true).notes.is_empty());
         assert!(of(101 * page, 0, false).notes.is_empty());
+    }
+
+    #[test]
+    fn sizes_of_which_nothing_is_said_have_a_reason() {
+        let points = [(0.5, None), (1.0, Some((0.5, 0.02))), (2.0, None)];
+        let points = points.map(|(scale, miss_ratio)| Point { scale, miss_ratio });
+        let curve = Curve {
+            accesses: Some(10_000),
+            missed: Some(5000),
+            now: Some(0.5),
+            points: Ok(points.into()),
+            off: Some(0.01),
+            unlike: false,
+            unused: None,
+            rate: 1.0,
+            dropped: 0,
+        };
+        let (group, size, waited, notes) = (None, None, None, Vec::new());
+        let (seconds, policy, long_history, limit_changed) = (1.0, "lists", false, false);
+        let about = About { group, size, seconds, waited, policy, limit_changed, long_history, notes };
+        let told = Prediction::new(&curve, about);
+        assert!(told.notes.iter().any(|n| n.starts_with("of x0.5, x2 nothing can be said")), "{told:?}");
+        assert!(!told.is_unlike());
     }
 
     #[test]
