@@ -301,6 +301,7 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
         }),
         None => series::all(options, &mut watch, &mut report),
     };
+    report.about.extend(watch.early.map(String::from));
     if let Some(trial) = watch.trial.take() {
         let (outcome, left) = trial.finish(&report.runs);
         report.trial = outcome;

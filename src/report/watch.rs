@@ -54,6 +54,8 @@ pub(super) struct Watch<'a> {
     pub(super) unasked: usize,
     /// Where who pushes pages out is asked: whether it is seen that they come back.
     pub(super) comes: Option<super::pushed::Sees>,
+    /// Why a process was watched for less time than was asked for.
+    pub(super) early: Option<&'static str>,
     /// A setting of read-ahead that is tried.
     pub(super) trial: Option<Trial>,
     /// Where somebody asked what another size of the cache would bring.
@@ -109,6 +111,7 @@ impl<'a> Watch<'a> {
             emptied: false,
             unasked: 0,
             comes: None,
+            early: None,
             trial: None,
             larger: None,
             machine: None,
@@ -355,7 +358,12 @@ impl<'a> Watch<'a> {
         while !over {
             let left = time.saturating_sub(self.since(began));
             let event = self.wait(left.min(pause(self.since(began))), None, Some(pid))?;
-            over = event == Event::Asked || self.since(began) >= time || !self.processes.is_alive(pid);
+            let done = self.since(began) >= time;
+            over = done || event == Event::Asked || !self.processes.is_alive(pid);
+            self.early = (over && !done).then(|| match event {
+                Event::Asked => "interrupted before the time was over",
+                _ => "the process ended before the time was over",
+            });
             self.read(&mut gather, false)?;
             bills.look(self.since(began), self.live.source(), &mut *self.names)?;
             self.look_at(number, self.since(began), &mut looks)?;

@@ -127,3 +127,18 @@ fn a_run_ends_when_it_ended_and_not_when_that_was_noticed() {
     let run = world.watch(|watch| run(watch, 1));
     assert!((run.wall_s - 2.5 * TICK.as_secs_f64()).abs() < 1e-9, "{}", run.wall_s);
 }
+
+#[test]
+fn a_watch_that_ends_early_says_so() {
+    let early = |steps: Vec<Step>| {
+        let world = World::new();
+        let me = std::process::id();
+        world.state.borrow_mut().alive.insert(me);
+        world.script([vec![world.miss(me, 0, 7)], steps, vec![]]);
+        world.watch(|watch| watch.process(me, 3 * TICK).map(|_| watch.early).ok().unwrap())
+    };
+    assert_eq!(early(vec![]), None);
+    assert_eq!(early(vec![Step::Ask(2)]), Some("interrupted before the time was over"));
+    let gone = early(vec![Step::End(std::process::id(), 0)]);
+    assert_eq!(gone, Some("the process ended before the time was over"));
+}
