@@ -249,6 +249,9 @@ impl CommandLine for Args {
         if self.what_if.is_some() && (recordings.record.is_some() || recordings.replay.is_some()) {
             return conflict("'--what-if' tells of now: it cannot be used with '--record' or '--replay'");
         }
+        if self.so_far.zip(self.what_if.flatten()).is_some_and(|(so_far, time)| so_far > time) {
+            return conflict("'--so-far' is longer than '--what-if': nothing would be said before the end");
+        }
         // clap lets it pass beside what excludes '--what-if'.
         if self.so_far.is_some() && self.what_if.is_none() {
             return conflict("'--so-far' is of '--what-if': it cannot be used without");

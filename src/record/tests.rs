@@ -443,3 +443,15 @@ fn what_is_not_of_a_ring_is_left_alone() {
     }
     assert!(others.iter().all(|name| fs::read(dir.path().join(name)).unwrap() == b"mine"));
 }
+
+#[test]
+fn a_ring_is_kept_in_a_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let plain = dir.path().join("r");
+    std::fs::write(&plain, "x").unwrap();
+    let failure = crate::record::writer::has_no_recorder(&plain).unwrap_err();
+    assert_eq!(failure.code, crate::exit::Code::Usage);
+    assert!(failure.message.ends_with("is no directory") && failure.remedy.is_some(), "{failure:?}");
+    assert!(crate::record::writer::has_no_recorder(dir.path()).is_ok());
+    assert!(crate::record::writer::has_no_recorder(&dir.path().join("none")).is_ok());
+}

@@ -146,8 +146,12 @@ fn is_held(path: &Path) -> bool {
 /// A ring that nobody records in: the files of two, in turn, are no recording.
 ///
 /// # Errors
-/// When somebody does.
+/// When somebody does, and where there is something else than a directory.
 pub fn has_no_recorder(directory: &Path) -> Result<(), Failure> {
+    if directory.exists() && !directory.is_dir() {
+        return Err(Failure::usage(format!("{} is no directory", Foreign::from(directory)))
+            .remedy("a ring of files is kept: name a directory, which is made if it is not there"));
+    }
     if shards(directory).is_ok_and(|all| all.iter().any(|path| is_held(path))) {
         let name = Foreign::from(directory);
         return Err(Failure::usage(format!("{name} is being written: another one records there"))
@@ -192,8 +196,15 @@ impl Writer {
     /// When it cannot be made.
     pub fn file(path: &Path, interval: Duration) -> Result<Self, Failure> {
         replaceable(path)?;
-        let out =
-            create(path).map_err(|e| Failure::failed(format!("cannot make {}: {e}", Foreign::from(path))))?;
+        let out = create(path).map_err(|e| {
+            let failure = Failure::failed(format!("cannot make {}: {e}", Foreign::from(path)));
+            match e.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    failure.remedy("make room there, or name a file on another file system")
+                }
+                _ => failure,
+            }
+        })?;
         Ok(Self::new(Place::One, out, interval))
     }
 

@@ -269,6 +269,8 @@ fn what_if_goes_alone() {
     let Ok(Task::WhatIf(options, _)) = args.task() else { panic!("something else") };
     assert_eq!(options.so_far, Some(Duration::from_secs(5)));
     assert!(Args::try_parse_from(["cachestat", "--so-far", "5"]).is_err());
+    assert!(Args::parse_from(["cachestat", "--what-if", "20", "--so-far", "30"]).check().is_err());
+    assert_eq!(Args::parse_from(["cachestat", "--what-if", "20", "--so-far", "20"]).check(), Ok(()));
     let report = ["cachestat", "--what-if", "--so-far", "5", "--", "true"];
     assert!(Args::parse_from(report).check().is_err());
     let args = Args::parse_from(["cachestat", "--what-if", "1h", "--latency", "--html", "/x.html"]);
