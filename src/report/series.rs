@@ -227,9 +227,12 @@ fn about(options: &Options, watch: &Watch<'_>, runs: &[Run]) -> Vec<String> {
     let mut about = Vec::new();
     if watch.unasked > 0 {
         about.push(format!(
-            "what was cached before is not known of files whose names were not cached ({} times): asking would have \
-             brought names and inodes back",
-            watch.unasked
+            "what was cached before is not known of {} whose names were not cached: asking would have brought names and \
+             inodes back",
+            match watch.unasked {
+                1 => "one file".to_owned(),
+                n => format!("{n} files"),
+            }
         ));
     }
     if options.prepare.is_some() {

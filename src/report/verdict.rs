@@ -355,10 +355,13 @@ fn before(run: &Run) -> String {
             format!(" How much of the {used} that it hit or brought in was in the cache before is not known.")
         }
         (_, b) if least == 0.0 => {
+            let b = b.trim_start_matches('<');
             format!(" Of the {used} that it hit or brought in, at most {b} was in the cache before.")
         }
         // What lies between is little, or all the rest.
         (a, _) if most > 0.99 || most - least <= 0.1 => {
+            // Not "at least >99 %".
+            let a = a.trim_start_matches('>');
             format!(" Of the {used} that it hit or brought in, at least {a} was in the cache before.")
         }
         (a, b) => format!(" Of the {used} that it hit or brought in, {a} to {b} was in the cache before."),

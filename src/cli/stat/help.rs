@@ -267,7 +267,8 @@ that mix both (below). --bcc shows one engine only.",
         "Rows and filters",
         "\
 --by shows rows below each interval, the busiest first: process, thread,
-comm (all processes of one name), user, cgroup, file, mount, device.
+comm (all processes of one name), user, cgroup, file, mount, device; or
+evictor, who pushed whose pages out of the cache.
 
 -p, --comm, --cgroup, --file and --mount choose what counts, in rows and in
 the line of the interval alike; several of them must all be so. --comm is
