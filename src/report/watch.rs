@@ -360,7 +360,7 @@ impl<'a> Watch<'a> {
             let event = self.wait(left.min(pause(self.since(began))), None, Some(pid))?;
             let done = self.since(began) >= time;
             over = done || event == Event::Asked || !self.processes.is_alive(pid);
-            self.early = (over && !done).then(|| match event {
+            self.early = (over && !done).then_some(match event {
                 Event::Asked => "interrupted before the time was over",
                 _ => "the process ended before the time was over",
             });
