@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * Whether a page goes in the same way as the last one of this processor. Pages go many at a time, and to find out why and whose takes
- * longer than to see that nothing it depends on has changed. All of that is compared, nothing is assumed. Part of blame.h.
+ * longer than to see that nothing it depends on has changed. All of that is compared, or changes asked_epoch. Part of blame.h.
  */
 #ifndef CACHETOP_ALIKE_H
 #define CACHETOP_ALIKE_H
@@ -20,11 +20,13 @@ struct blame_seen {
 	u64 argument;
 	u64 writes; /* of the thread so far: what an open file is in one call it may not be in the next */
 	u32 run;
+	u32 epoch; /* what is asked for */
 	u32 flags;
 	u32 table;
 	u32 linked; /* whether the file has a name */
 	u32 proactive;
-	u32 pid; /* last: see remember */
+	u32 pid; /* last: see look_anew; 0: nothing is known */
+	u32 pad;
 };
 
 /*
@@ -42,6 +44,7 @@ struct blame_last {
 	u64 super;
 	u64 inode;
 	u64 generation;
+	u64 dev;
 };
 
 #define BLAME_NAMELESS 0x80000000U /* of a file that has been deleted */
@@ -110,6 +113,7 @@ static __always_inline bool compare(struct blame_seen *seen, u64 charged, void *
 
 	WORD(began, task->start_time);
 	WORD(run, blame_run);
+	WORD(epoch, asked_epoch);
 	WORD(flags, flags);
 	WORD(owner, serial_of(group_charged(charged)));
 	if (flags & PF_KSWAPD)
@@ -156,20 +160,24 @@ out:
 
 /*
  * Another way than the last one's. What is compared is noted before it is looked at, so that of what changes meanwhile the next page takes
- * notice. Where another thread takes over this processor in between and does the same, what is left of the two is nobody's:
- * the beginning is noted first, and the number last.
+ * notice. Nothing else takes a page out on this processor in between: with interrupts off, or where the event is the classic one, which
+ * is not run twice at a time.
  */
 static __noinline void look_anew(struct blame_last *last, struct address_space *mapping, u64 charged)
 {
 	struct blame_key key = {};
+	u32 number = last->evictor & ~BLAME_NAMELESS;
 
-	if (can_compare()) {
-		*(volatile u32 *)&last->seen.pid = 0;
+	*(volatile u32 *)&last->seen.pid = 0;
+	/* Names that others gave are in a table, which is not compared. */
+	if (can_compare() && !names_given)
 		compare(&last->seen, charged, 0, mapping, ADDRESS, true);
-	}
 	look_at_evictor(&key, charged, mapping);
-	last->evictor = number_of_evictor(&key, last->evictor & ~BLAME_NAMELESS) |
-			(key.how == BLAME_DELETED ? BLAME_NAMELESS : 0);
+	/* Rows for everybody have no key that is theirs. Whoever had no room this time may have some the next. */
+	number = number_of_evictor(&key, number < BLAME_HOWS ? 0 : number);
+	if (number < BLAME_HOWS)
+		last->seen.pid = 0;
+	last->evictor = number | (key.how == BLAME_DELETED ? BLAME_NAMELESS : 0);
 	RETURN_NOTHING();
 }
 

@@ -92,10 +92,11 @@ static __always_inline u64 file_of_gone(struct blame_last *last, void *folio, en
 		return file_as_number(mapping);
 	inode = mapping_of_argument(folio)->host;
 	if (last->mapping == (u64)mapping && last->inode == inode->i_ino &&
-	    last->generation == inode->i_generation && last->super == (u64)inode->i_sb)
+	    last->generation == inode->i_generation && last->super == (u64)inode->i_sb &&
+	    last->dev == inode->i_sb->s_dev)
 		return file;
 	load_numbered(&f, inode);
-	last->mapping = 0;
+	last->dev = f.dev;
 	last->super = (u64)inode->i_sb;
 	last->inode = f.inode;
 	last->generation = f.generation;

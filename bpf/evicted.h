@@ -15,12 +15,12 @@
 #define BLOCK_SHIFT 5
 #define BLOCK_PAGES (1U << BLOCK_SHIFT)
 #define EVICTED_WAYS 8
-#define EVICTED_NUMBER 0xffffULL
+#define EVICTED_NUMBER 0xffffULL /* the lower 16 bits of `who` */
 
 /*
  * Pages of a block that one row took out. A page is in one of three states (it left; it left and has come back; neither), and whoever
  * changes it holds the page's lock or that of the mapping: so what is added to the word is exact, whatever is added for the
- * others meanwhile. Kernels before 5.12 have no other atomic instruction.
+ * others meanwhile, as long as the word stays this block's. Kernels before 5.12 have no other atomic instruction.
  */
 struct evicted {
 	u64 who; /* 48 bits of a hash of file and block, and one more than the number of the row */
@@ -28,8 +28,10 @@ struct evicted {
 };
 
 /*
- * Blocks by their hash. Two processors that make room in one set at a time may lose an entry; so may a set that is full. A block is here
- * once for each row that took some of it out.
+ * Blocks by their hash. A set that is full loses an entry, which is counted; so may one in which two processors make room at a time,
+ * which is not. Where a word is given to another block just as another processor adds to it for the one that it was of, some of its
+ * pages are taken for others until they have gone and come again: of two files in one set, within some ten instructions. A block is here once for each row that took
+ * some of it out.
  */
 struct evicted_set {
 	struct evicted block[EVICTED_WAYS];
@@ -70,9 +72,10 @@ static __always_inline struct evicted_set *set_of(u64 hash)
 	return bpf_map_lookup_elem(&evicted_sets, &n);
 }
 
+/* One that is empty has no pages, whatever it is taken for. */
 static __always_inline bool is_of(const struct evicted *e, u64 hash)
 {
-	return e->who && !((e->who ^ hash) & ~EVICTED_NUMBER);
+	return !((e->who ^ hash) >> 16);
 }
 
 /* The first of a block that a row takes out. Global, as are those below: verified once. */
@@ -163,37 +166,37 @@ static __always_inline void answers_for(u64 file, u32 number, u32 n, u32 step)
 }
 
 /*
- * Pages of a block come, or the kernel finds that it had them. What has come once is not counted again, and answered for by the
- * last who took it out: of others it is as if it had not been.
+ * Pages of a block come, or the kernel finds that it had them. What has come once is not counted again, and is answered for by the
+ * last who took it out: of others, or where that is not known, it is as if they had not.
  */
 __noinline int block_comes(u64 file, u64 block, u32 pages, u32 step)
 {
 	u64 hash = hash_of_block(file, block), had, has;
 	struct evicted_set *set = set_of(hash);
-	u32 i, out = 0, left = pages, back, its;
+	u32 i, rows = 0, out = 0, left = pages, back, its;
 	struct evicted *e;
 
 	if (!set)
 		return 0;
+#pragma unroll
 	for (i = 0; i < EVICTED_WAYS; i++) {
-		e = &set->block[i];
-		if (is_of(e, hash))
-			out |= (u32)e->pages & pages;
+		if (is_of(&set->block[i], hash)) {
+			rows |= 1 << i;
+			out |= set->block[i].pages;
+		}
 	}
-	if (!out && step != BLAME_REFAULTS)
-		return 0;
-	for (i = 0; i < EVICTED_WAYS; i++) {
+	for (i = 0; rows && i < EVICTED_WAYS; i++) {
 		START_OF_LOOP();
-		e = &set->block[i];
-		if (!is_of(e, hash))
+		if (!(rows >> i & 1))
 			continue;
+		e = &set->block[i];
 		had = e->pages;
 		back = had >> BLOCK_PAGES;
 		if (step == BLAME_REFAULTS) {
 			its = ((u32)had | (back & ~out)) & left;
 		} else {
 			its = (u32)had & left;
-			has = (u64)((back & ~out) | its) << BLOCK_PAGES | ((u32)had & ~out);
+			has = (u64)((back & ~pages) | its) << BLOCK_PAGES | ((u32)had & ~pages);
 			if (has != had)
 				__sync_fetch_and_add(&e->pages, has - had);
 		}

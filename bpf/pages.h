@@ -292,7 +292,8 @@ static __always_inline bool reclaims(void)
  * mm_filemap_delete_from_page_cache: pages go, by reclaim or otherwise. Nobody's row: the victim is the cache. The mapping; null where
  * nothing is counted.
  */
-static __always_inline struct address_space *on_delete(void *folio, u32 order, enum folio_from from, enum ledger_mode mode)
+static __always_inline struct address_space *on_delete(void *folio, u32 order, enum folio_from from,
+						       enum ledger_mode mode)
 {
 	struct address_space *mapping;
 	u64 first, n = 1ULL << (order & 31), wasted;

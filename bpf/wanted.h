@@ -33,6 +33,9 @@ const volatile u32 only_file = ALL_FILES;
 /* The cgroup's id; another one if it goes and is made anew. */
 volatile u64 wanted_group = 0;
 
+/* Another one whenever somebody is asked for, or belongs to a run, or does so no longer, without having changed. */
+volatile u32 asked_epoch = 0;
+
 /*
  * The monitor's own number as the kernel has it: in a PID namespace it knows itself by another one, which outside may
  * be anybody's. 0: it is counted like others, or has not looked yet.
@@ -206,6 +209,7 @@ static __always_inline void on_group(struct cgroup *cgroup, const char *path)
 			break;
 	}
 	wanted_group = BPF_CORE_READ(cgroup, kn, id);
+	asked_epoch++;
 }
 
 /* The inode of an open file of the running thread. */

@@ -38,6 +38,14 @@ impl Attached {
         let mut member = [0; 16];
         member[..8].copy_from_slice(&u64::from(run).to_ne_bytes());
         self.skel.maps.followed.update(&tgid.to_ne_bytes(), &member, MapFlags::ANY)?;
+        // What evicts has been looked at before: it is looked at anew.
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            // SAFETY: a word of our own. The kernel programs write to it where a cgroup is made, and any other value will do.
+            unsafe {
+                let epoch = &raw mut bss.asked_epoch;
+                epoch.write_volatile(epoch.read_volatile().wrapping_add(1));
+            }
+        }
         // Rows that it has got since the programs count were made before this.
         self.rows.enter(&self.skel, tgid, run)?;
         if let Some(files) = &mut self.files {

@@ -101,7 +101,7 @@ fn a_quiet_kernel_gets_trampolines() {
 }
 
 #[test]
-fn who_evicts_is_asked_by_programs_of_their_own() {
+fn who_evicts_is_asked_beside_what_counts() {
     for facts in [able(), lazy()] {
         let without = new(&facts).unwrap();
         let with = Plan::new(&facts, Wants { blame: true, bill: true, ..Wants::default() }).unwrap();

@@ -112,6 +112,34 @@ pub fn blame_of_a_command(dir: &Path) {
     assert!(!err.contains('\x1b') && err.lines().all(|l| l.chars().count() <= 80), "{err}");
 }
 
+/// A process that is there already, and gives up what it reads all the time: also before the watch knows that it is the one.
+pub fn blame_of_a_process(dir: &Path) {
+    let (file, path) = (dir.join("churned"), dir.join("r.json"));
+    fs::write(&file, vec![1; MIB as usize]).unwrap();
+    fs::File::open(&file).unwrap().sync_all().unwrap();
+    let mut reader = Reader::new();
+    reader.send("churn", &file);
+    let (code, _, err) =
+        output(&mut cachestat(&format!("--blame --json -p {} --for 2s -o {}", reader.pid(), path.display())));
+    fs::remove_file(&file).unwrap();
+    reader.answered();
+    reader.end();
+    assert_eq!(code, Some(0), "{err}");
+    let told: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    schema::check_report(&told);
+    let rows = told["blame"]["rows"].as_array().unwrap();
+    let dropped = rows.iter().filter(|row| row["how"] == "dontneed");
+    let (mut own, mut others) = (0, 0);
+    for row in dropped {
+        let out = row["out_pages"].as_u64().unwrap();
+        if row["own"] == true { own += out } else { others += out }
+    }
+    println!("     {own} pages that it gave up, {others} in somebody else's name");
+    // What goes while the watch begins.
+    assert!(own > 1000 && others * 10 < own, "{own} {others}: {}", told["blame"]);
+    assert!(!finds(&told, "pushed-out-by"), "{}", told["findings"]);
+}
+
 /// In a cgroup with little memory: a file that is used again and again, and a scan that pushes it out.
 pub fn blame_of_a_scan(dir: &Path) {
     let group = Group::new("scan");

@@ -105,6 +105,7 @@ const TESTS: &[Test] = &[
     ("what_if_of_sqlite", whatif::databases::what_if_of_sqlite),
     ("what_if_of_nothing", whatif::what_if_of_nothing),
     ("blame_of_a_command", blame::blame_of_a_command),
+    ("blame_of_a_process", blame::blame_of_a_process),
     ("blame_of_a_scan", blame::blame_of_a_scan),
     ("evictors_that_have_no_room", evictors::evictors_that_have_no_room),
     ("evictors_that_were_asked_for", evictors::evictors_that_were_asked_for),

@@ -42,6 +42,14 @@ pub fn act(word: &str, path: &str) {
         "random" => read_whole(path, Some(libc::POSIX_FADV_RANDOM)),
         "read" => read_whole(path, None),
         "dontneed" => advise(&File::open(path).unwrap(), libc::POSIX_FADV_DONTNEED),
+        // Until the file has no name any more.
+        "churn" => {
+            let (file, mut buffer) = (File::open(path).unwrap(), vec![0; 64 << 10]);
+            while Path::new(path).exists() {
+                file.read_exact_at(&mut buffer, 0).unwrap();
+                advise(&file, libc::POSIX_FADV_DONTNEED);
+            }
+        }
         "name" => {
             let name = CString::new(path).unwrap();
             // SAFETY: a string that ends.
