@@ -15,7 +15,7 @@
 #define BLOCK_SHIFT 5
 #define BLOCK_PAGES (1U << BLOCK_SHIFT)
 #define EVICTED_WAYS 8
-#define EVICTED_NUMBER 0xffffULL /* the lower 16 bits of `who` */
+#define EVICTED_NUMBER 0xffffULL
 
 /*
  * Pages of a block that one row took out. A page is in one of three states (it left; it left and has come back; neither), and whoever

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use std::time::Instant;
 
+use cachetop::plan::Brackets;
 use cachetop::plan::Wants;
 use cachetop::sample::Counter;
 use cachetop::sample::Lost;
@@ -170,7 +171,13 @@ impl Watch {
         assert_eq!(counted[BYTES] % page_size(), 0, "{told}");
         assert_eq!(counted[HITS] + counted[AHEAD] + counted[MISSES], counted[BYTES] / page_size(), "{told}");
         self.same(counted[BYTES] / page_size(), pages, &told);
-        self.same(counted[MISSES] + counted[ORDER], truth.missed, &told);
+        // A page that went before it was delivered, and is added again, may have been read in by then or not.
+        let (missed, twice, passed) = (counted[MISSES], counted[ORDER], MOST * self.passed);
+        assert!(
+            (missed.saturating_sub(passed)..=missed + twice + passed).contains(&truth.missed),
+            "{missed} and {twice} again of {}: {told}",
+            truth.missed
+        );
     }
 
     /// Of pages that are followed each read is told, by whatever way it was counted: of about so many, of whole stretches.
@@ -305,6 +312,13 @@ fn read_anywhere(path: &Path, mut seed: u64, stop: &AtomicBool) -> Truth {
 /// One reads anywhere in a file, of which another takes pages away, and reads some ahead. No more threads than that: where one is
 /// preempted the kernel may pass events by.
 pub fn reads_beside_evictions(dir: &Path) {
+    // Told by its calls alone, a page that goes before it is delivered is seen to be added twice, and not why.
+    if Watch::new(Wants::default()).session.plan().brackets == Brackets::Tracepoints {
+        println!(
+            "     only tracepoints attach here, which tell it to a twentieth: it is shown in the guest of 7.2"
+        );
+        return;
+    }
     let path = &cold_file(&dir.join("file"), PAGES);
     let file = &File::open(path).unwrap();
     for (name, wants) in ways() {
@@ -338,10 +352,13 @@ pub fn reads_beside_evictions(dir: &Path) {
             watch.passed
         );
         watch.check(&truth);
-        watch.same(
-            all[AHEAD] + wasted,
-            all[PREFETCHED],
-            &format!("used or wasted of what was read ahead: {name}"),
+        // What a read found read ahead as it began, and had to bring in itself since it went meanwhile, is neither.
+        let (told, passed) = (all[AHEAD] + wasted, MOST * watch.passed);
+        let least = all[PREFETCHED] - all[PREFETCHED] / 1000 - passed.min(all[PREFETCHED] / 2);
+        assert!(
+            (least..=all[PREFETCHED] + passed).contains(&told),
+            "{told} used or wasted of {} that were read ahead: {name}",
+            all[PREFETCHED]
         );
         assert!(all[HITS] > 0 && all[AHEAD] > 0 && all[MISSES] > 0 && wasted > 0, "{name}: {all:?}");
         watch.check_followed(&truth);
