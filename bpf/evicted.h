@@ -28,10 +28,10 @@ struct evicted {
 };
 
 /*
- * Blocks by their hash. A set that is full loses an entry, which is counted; so may one in which two processors make room at a time,
- * which is not. Where a word is given to another block just as another processor adds to it for the one that it was of, some of its
- * pages are taken for others until they have gone and come again: of two files in one set, within some ten instructions. A block is here once for each row that took
- * some of it out.
+ * Blocks by their hash. A block is here once for each row that took some of it out. A set that is full loses an entry, which is counted;
+ * so may one in which two processors make room at a time, which is not. Where a word is given to another block just as a second processor
+ * adds to it for the one that it was of (two files in one set, within some ten instructions), some of its pages are taken for others
+ * until they have gone and come again.
  */
 struct evicted_set {
 	struct evicted block[EVICTED_WAYS];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * Who takes a page out of the cache, and whose page it is (blame.h: which of them come back). Whoever takes pages out is the
- * running task; why is known by marks that the kernel leaves on it, so that nothing of it depends on an event that might be
- * lost (what alike.h remembers is compared with these marks): reclaim has its state on the stack (reclaim_state, part of a scan_control, which says whose
- * limit it serves), everything else is in a system call.
+ * running task; why is known by marks that the kernel leaves on it, so that nothing of it depends on an event that might be lost (what
+ * alike.h remembers is compared with these marks): reclaim has its state on the stack (reclaim_state, part of a scan_control, which says
+ * whose limit it serves), everything else is in a system call.
  */
 #ifndef CACHETOP_EVICTOR_H
 #define CACHETOP_EVICTOR_H

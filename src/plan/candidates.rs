@@ -196,7 +196,8 @@ rows! {
     [ Calls(Quiet) { ThreadBegins "born_in_call_btf" Btf("sched_process_fork") }
       Functions(Quiet) { ThreadBegins "born_btf" Btf("sched_process_fork") } ]
 
-    // Which pages come again that somebody took out: programs beside those that count. Pages that go are counted by the same.
+    // Which pages come again that somebody took out: programs beside those that count. Pages that go
+    // are told by the program that counts them (delete_btf and its like).
     [ Any(Blame) { PageBack "blame_came_btf" Btf(ADD) }
       Any(Blame, Pages) { PageBack "blame_came_tp" Classic("filemap", ADD) } ]
     [ Sessions(Blame) { RefaultOf "blame_refault_multi" Entry(&["workingset_refault"]) }
