@@ -78,6 +78,17 @@ struct {
 	__type(value, struct stats);
 } totals SEC(".maps");
 
+/*
+ * Pages that went, by whether reclaim took them. They are many, and nobody's: without a look-up, by the number of the processor. Those
+ * that share a place add up there.
+ */
+#define WENT_CPUS 256
+
+struct went {
+	u64 pages[2];
+	u64 apart[6]; /* a line of the processor's cache */
+} went[WENT_CPUS];
+
 /* Where an event is added. */
 struct account {
 	struct row *row;
@@ -122,6 +133,13 @@ static __always_inline void count_nobodys(u32 counter, u64 n)
 static __always_inline void count_one(u32 counter)
 {
 	count_nobodys(counter, 1);
+}
+
+static __always_inline void count_gone(u64 pages, bool evicted)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	__sync_fetch_and_add(&went[cpu & (WENT_CPUS - 1)].pages[evicted], pages);
 }
 
 static __always_inline u64 slot_of(u64 task)

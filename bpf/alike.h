@@ -41,7 +41,6 @@ struct blame_last {
 	/* The file, as a number: by what follows. */
 	u64 file;
 	u64 mapping;
-	u64 super;
 	u64 inode;
 	u64 generation;
 	u64 dev;

@@ -92,12 +92,10 @@ static __always_inline u64 file_of_gone(struct blame_last *last, void *folio, en
 		return file_as_number(mapping);
 	inode = mapping_of_argument(folio)->host;
 	if (last->mapping == (u64)mapping && last->inode == inode->i_ino &&
-	    last->generation == inode->i_generation && last->super == (u64)inode->i_sb &&
-	    last->dev == inode->i_sb->s_dev)
+	    last->generation == inode->i_generation && last->dev == inode->i_sb->s_dev)
 		return file;
 	load_numbered(&f, inode);
 	last->dev = f.dev;
-	last->super = (u64)inode->i_sb;
 	last->inode = f.inode;
 	last->generation = f.generation;
 	last->file = as_number(&f, (u64)mapping);
@@ -105,7 +103,7 @@ static __always_inline u64 file_of_gone(struct blame_last *last, void *folio, en
 	return last->file;
 }
 
-/* A folio goes that is none of hugetlbfs (on_delete). */
+/* A folio goes that is none of hugetlbfs (on_gone). */
 static __always_inline void blame_gone(struct address_space *mapping, void *folio, u32 order,
 				       enum folio_from from)
 {

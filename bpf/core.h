@@ -181,6 +181,18 @@ static __always_inline struct address_space *mapping_of_argument(void *folio)
 	return ((struct page___before_folios *)folio)->mapping;
 }
 
+/*
+ * The lower half of a pointer that the verifier knows, as a number: of all arithmetic with one it allows a subtraction in 32
+ * bits. To read the address as a number takes three times as long.
+ */
+static __always_inline u64 low_half(const void *pointer)
+{
+	u64 half;
+
+	asm("r1 = %1; w1 -= 0; %0 = r1" : "=r"(half) : "r"(pointer) : "r1");
+	return half;
+}
+
 static __always_inline u64 index_of_argument(void *folio)
 {
 	if (bpf_core_type_exists(struct folio))
@@ -190,13 +202,10 @@ static __always_inline u64 index_of_argument(void *folio)
 
 static __always_inline u32 order_of_argument(void *folio)
 {
-	u32 head;
+	u64 folios = bpf_core_type_exists(struct folio);
 
-	if (!bpf_core_type_exists(struct folio))
-		return 0;
-	head = bpf_core_enum_value(enum pageflags___head, PG_head___head);
-	/* The flags: see folio_order_of. */
-	if (!(*(unsigned long *)folio >> head & 1))
+	/* The flags: see folio_order_of. One test for both: before folios nothing is large. */
+	if (!(*(unsigned long *)folio & folios << bpf_core_enum_value(enum pageflags___head, PG_head___head)))
 		return 0;
 	if (bpf_core_field_exists(struct folio___order_byte, _folio_order))
 		return ((struct folio___order_byte *)folio)->_folio_order;

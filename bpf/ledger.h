@@ -79,6 +79,7 @@ struct {
  */
 u64 ledger_filter[FILTER_SLOTS];
 
+/* Of the mapping's address the lower half will do. */
 static __always_inline u64 *filter_slot(u64 mapping)
 {
 	/* Inodes lie about 1 KiB apart. */

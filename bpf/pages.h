@@ -259,11 +259,13 @@ static __always_inline void used_by_request(u64 mapping, u64 first, u64 last, en
 }
 
 /*
- * Whether anything of the file is in the ledger, DEMANDED or not: nearly always nothing. Most pages go by a thread that has no row, which
- * takes long to find out.
+ * Whether anything of a folio's file is in the ledger, DEMANDED or not: nearly always nothing. Most pages go by a thread that has no row,
+ * which takes long to find out.
  */
-static __always_inline bool in_ledger(u64 mapping)
+static __always_inline bool in_ledger(void *folio, enum folio_from from)
 {
+	u64 mapping = from == ADDRESS ? (u64)folio_mapping_of(folio) : low_half(mapping_of_argument(folio));
+
 	return *(volatile u64 *)filter_slot(mapping);
 }
 
@@ -288,38 +290,15 @@ static __always_inline bool reclaims(void)
 	return running_flags() & PF_MEMALLOC;
 }
 
-/*
- * mm_filemap_delete_from_page_cache: pages go, by reclaim or otherwise. Nobody's row: the victim is the cache. The mapping; null where
- * nothing is counted.
- */
-static __always_inline struct address_space *on_delete(void *folio, u32 order, enum folio_from from,
-						       enum ledger_mode mode)
+/* A folio goes some pages of whose file nobody has used. */
+static __always_inline void gone_unused(void *folio, u32 order, enum folio_from from, enum ledger_mode mode)
 {
-	struct address_space *mapping;
-	u64 first, n = 1ULL << (order & 31), wasted;
-	struct account a;
+	struct address_space *mapping = folio_mapping_of(folio);
+	u64 first = index_from(folio, from);
+	u64 wasted = forget_pages((u64)mapping, first, first + (1ULL << (order & 31)) - 1, mode);
 
-	if (!ready)
-		return 0;
-	mapping = folio_mapping_of(folio);
-	if (folio_is_hugetlb(folio, order, mapping, from) || !account_nobody(&a))
-		return 0;
-	if (unlikely(in_ledger((u64)mapping))) {
-		first = index_from(folio, from);
-		wasted = forget_pages((u64)mapping, first, first + n - 1, mode);
-		if (wasted && !folio_is_metadata(folio, mapping, from))
-			COUNT(&a, C_PREFETCH_WASTED, wasted);
-	}
-	if (reclaims()) {
-		COUNT(&a, C_EVICTED, n);
-		return mapping;
-	}
-	COUNT(&a, C_REMOVED, n);
-	if (with_touches) {
-		first = index_from(folio, from);
-		touch(0, (u64)mapping, first, first + n - 1, TOUCH_GONE);
-	}
-	return mapping;
+	if (wasted && !folio_is_metadata(folio, mapping, from))
+		count_nobodys(C_PREFETCH_WASTED, wasted);
 }
 
 /* A clean folio becomes dirty, as a whole. What is written has been used. */

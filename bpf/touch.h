@@ -14,8 +14,10 @@
 
 #define BPF_RB_NO_WAKEUP 1
 
-/* Set before load. */
+/* Set before load; also whether either this or sketches are asked for, and whether either this or blame is: one test of both. */
 const volatile bool with_touches = false;
+const volatile bool with_uses = false;
+const volatile bool with_gone = false;
 
 /* Stretches of pages are chosen whose number, of 32 bits, is below. 0: none. */
 volatile u64 touch_below = 0;
@@ -201,7 +203,7 @@ static __always_inline void touch(struct row *row, u64 mapping, u64 first, u64 l
 	bool only_simulated = how >= TOUCH_GONE && how <= TOUCH_AROUND;
 	u64 who;
 
-	if ((!with_touches && (only_simulated || !with_sketches)) || first > last)
+	if (!with_uses || (!with_touches && only_simulated) || first > last)
 		return;
 	if (with_sketches && only_simulated)
 		return;
@@ -234,6 +236,8 @@ static __always_inline void touch_read(struct row *row, u64 mapping, u64 first, 
 {
 	u32 how = TOUCH_READ;
 
+	if (!with_uses)
+		return;
 	/* Before all else: of most reads no page is chosen. */
 	if (!with_sketches && likely(!touches_some(mapping, first, last)))
 		return;

@@ -68,32 +68,71 @@ int add_tp(struct trace_event_raw_mm_filemap_op_page_cache *ctx)
 	return 0;
 }
 
-static __always_inline void on_gone(void *folio, u32 order, enum folio_from from, enum ledger_mode mode)
-{
-	struct address_space *mapping = on_delete(folio, order, from, mode);
+/* The same of one that goes. */
+typedef void rare_deletion(void *folio, u32 order);
 
-	if (with_blame && mapping)
+static __noinline void delete_btf_rare(void *folio, u32 order)
+{
+	gone_unused(folio, order, ARGUMENT_OF_BTF, BITS);
+	RETURN_NOTHING();
+}
+
+static __noinline void delete_btf_pages_rare(void *folio, u32 order)
+{
+	gone_unused(folio, order, ARGUMENT_OF_BTF, PAGES);
+	RETURN_NOTHING();
+}
+
+static __noinline void delete_tp_rare(void *folio, u32 order)
+{
+	gone_unused(folio, order, ADDRESS, BITS);
+	RETURN_NOTHING();
+}
+
+/* mm_filemap_delete_from_page_cache: pages go, by reclaim or otherwise. Nobody's row: the victim is the cache. */
+static __always_inline void on_gone(void *folio, u32 order, enum folio_from from, rare_deletion *rare)
+{
+	struct address_space *mapping;
+	u64 n = 1ULL << (order & 31), first;
+	bool evicted;
+
+	if (!ready)
+		return;
+	if (folio_is_hugetlb(folio, order, from == ADDRESS ? folio_mapping_of(folio) : 0, from))
+		return;
+	if (unlikely(in_ledger(folio, from)))
+		rare(folio, order);
+	evicted = reclaims();
+	count_gone(n, evicted);
+	if (!with_gone)
+		return;
+	mapping = folio_mapping_of(folio);
+	if (with_touches && !evicted) {
+		first = index_from(folio, from);
+		touch(0, (u64)mapping, first, first + n - 1, TOUCH_GONE);
+	}
+	if (with_blame)
 		blame_gone(mapping, folio, order, from);
 }
 
 SEC("?tp_btf/mm_filemap_delete_from_page_cache")
 int delete_btf(u64 *ctx)
 {
-	on_gone((void *)ctx[0], order_of_argument((void *)ctx[0]), ARGUMENT_OF_BTF, BITS);
+	on_gone((void *)ctx[0], order_of_argument((void *)ctx[0]), ARGUMENT_OF_BTF, delete_btf_rare);
 	return 0;
 }
 
 SEC("?tp_btf/mm_filemap_delete_from_page_cache")
 int delete_btf_pages(u64 *ctx)
 {
-	on_gone((void *)ctx[0], 0, ARGUMENT_OF_BTF, PAGES);
+	on_gone((void *)ctx[0], 0, ARGUMENT_OF_BTF, delete_btf_pages_rare);
 	return 0;
 }
 
 SEC("?tp/filemap/mm_filemap_delete_from_page_cache")
 int delete_tp(struct trace_event_raw_mm_filemap_op_page_cache *ctx)
 {
-	on_gone(folio_of_pfn(ctx->pfn), ctx->order, ADDRESS, BITS);
+	on_gone(folio_of_pfn(ctx->pfn), ctx->order, ADDRESS, delete_tp_rare);
 	return 0;
 }
 

@@ -119,6 +119,8 @@ fn write_down(
     rodata.with_follow = settings.wants.follow;
     rodata.with_tried = settings.wants.tried;
     rodata.with_touches = settings.wants.touches;
+    rodata.with_uses = settings.wants.touches || settings.wants.sketches.is_some();
+    rodata.with_gone = settings.wants.touches || settings.wants.blame;
     rodata.with_plain = plain;
     rodata.cgroup_v1 = super::probe::memory_cgroup_v1();
     look::write_down(rodata, &settings.only)?;

@@ -64,6 +64,7 @@ impl Attached {
         for cpu in nobody.unwrap_or_default() {
             total.add(&counters(&cpu));
         }
+        total.add(&self.went());
         // After all that the totals are made of: see `Line`.
         let files = match &mut self.files {
             Some(files) => files.read(&self.skel, &self.rows, &mut self.followed)?,
@@ -80,6 +81,19 @@ impl Attached {
         let latency = self.rows.latency().cloned().map(Box::new);
         self.give_back_at_times();
         Ok(Tables { total, by_file, rows, files, latency, lost: Lost { by_reason } })
+    }
+
+    /// Pages that went, since attach. They are counted apart (`went`).
+    fn went(&self) -> Counters {
+        let mut gone = Counters::default();
+        let Some(bss) = self.skel.maps.bss_data.as_deref() else { return gone };
+        for cpu in &bss.went {
+            // SAFETY: aligned words of a mapping that lives as long as the skeleton.
+            let [removed, evicted] = unsafe { (&raw const cpu.pages).read_volatile() };
+            gone.0[Counter::Removed as usize] += removed;
+            gone.0[Counter::Evicted as usize] += evicted;
+        }
+        gone
     }
 
     /// Has the kernel programs say what the last read of each thread has delivered, where no hook has seen its end.
