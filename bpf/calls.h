@@ -229,6 +229,12 @@ static __always_inline void on_get_pages(u64 *ctx)
 		settle(c);
 	else if (c->first <= c->end)
 		count_read(&a, c, 0);
+	else
+		return;
+	if (a.row && !c->extents && !(c->state & CALL_CHANGES)) {
+		see_regs();
+		a.row->beside.own.idle = true; /* see quick.h */
+	}
 }
 
 struct io_rw___read {

@@ -41,6 +41,23 @@ static __always_inline void entry_of(struct entry *e)
 	e->a3 = regs->CALL_ARG3;
 }
 
+/* Where the registers of a system call lie in the stack of a thread, the same for all: 0: nobody has seen it yet. */
+u32 regs_at = 0;
+
+static __always_inline void see_regs(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (unlikely(!regs_at))
+		regs_at = (u32)low_half((void *)bpf_task_pt_regs(task)) - (u32)(u64)task->stack;
+}
+
+/* The running thread's: a call less than to ask for them. */
+static __always_inline struct pt_regs *regs_seen(struct task_struct *task)
+{
+	return bpf_core_cast((void *)((u64)task->stack + regs_at), struct pt_regs);
+}
+
 static __always_inline struct file *file_of(u32 fd)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

@@ -201,6 +201,8 @@ static __always_inline struct call *call_of(struct row *row)
 	if (!c)
 		return 0;
 	*(volatile u64 *)&c->row_and_made = row ? (u64)row->made << 32 | row->number : ~0U;
+	if (row)
+		row->beside.own.idle = false;
 	return c;
 }
 

@@ -43,7 +43,7 @@ static __always_inline struct file_row *file_of_plain(struct row *row)
 	f = file_at(row->plain_file);
 	if (likely(f && f->made == row->plain_file_made && f->mapping))
 		return f;
-	if (row->looked_mark == row->plain_mark)
+	if (row->beside.looked.mark == row->plain_mark)
 		return 0;
 	/* Put away since the tick has looked: it is read once more. */
 	if (f && f->made == row->plain_file_made && f->state == FILE_ENDED)
@@ -208,7 +208,7 @@ static long look_at_plain(u32 n, void *unused)
 	mark = *(volatile u64 *)&row->plain_mark;
 	bytes = *(volatile u64 *)&row->plain_bytes;
 	writes = *(volatile u16 *)&row->plain_writes;
-	if (!bytes || row->looked_mark == mark || mark & 1 || row->plain_framed == PLAIN_NOTHING)
+	if (!bytes || row->beside.looked.mark == mark || mark & 1 || row->plain_framed == PLAIN_NOTHING)
 		return 0;
 	task = bpf_core_cast((void *)row->plain_task, struct task_struct);
 	calls = calls_ended(task, writes) - row->plain_calls;
@@ -225,14 +225,14 @@ static long look_at_plain(u32 n, void *unused)
 	barrier();
 	if (*(volatile u64 *)&row->plain_mark != mark || row->state != ROW_LIVE || o.surplus || o.order)
 		return 0;
-	row->looked_bytes = bytes;
-	row->looked_hits = o.hits - ahead;
-	row->looked_ahead = ahead;
-	row->looked_missed = o.missed;
-	row->looked_inflight = o.inflight;
-	row->looked_writes = writes;
+	row->beside.looked.bytes = bytes;
+	row->beside.looked.hits = o.hits - ahead;
+	row->beside.looked.ahead = ahead;
+	row->beside.looked.missed = o.missed;
+	row->beside.looked.inflight = o.inflight;
+	row->beside.looked.writes = writes;
 	barrier();
-	row->looked_mark = mark;
+	row->beside.looked.mark = mark;
 	row->touched[writes ? ROW_GROUP(C_WRITE_HITS) : ROW_GROUP(C_READ_HITS)] = 1;
 	f = with_files ? file_at(row->plain_file) : 0;
 	if (f && f->made == row->plain_file_made)

@@ -83,6 +83,31 @@ enum row_state {
 /* Counters are marked in groups when they change: those of reads, a line of the processor's cache, are the first. */
 #define ROW_GROUP(c) ((c) < 8 ? 0 : (c) < 16 ? 1 : (c) < 32 ? 2 : 3)
 
+/* What a plain request has delivered, as the tick saw it: to be added to the counters while `plain_mark` is this one. */
+struct row_looked {
+	unsigned long long mark;
+	unsigned long long bytes;
+	unsigned long long hits;
+	unsigned long long missed;
+	unsigned long long inflight;
+	unsigned int ahead;
+	unsigned int writes; /* it is a write */
+};
+
+/* Reads that the thread counted where nobody else counts for it (quick.h): to be added to the counters. */
+struct row_own {
+	unsigned long long calls;
+	unsigned long long bytes;
+	unsigned long long hits;
+	unsigned int idle; /* nothing of the thread waits to be told apart */
+};
+
+/* The latter where only tracepoints attach; there is no plain request there, and `plain_mark` is 0. */
+union row_beside {
+	struct row_looked looked;
+	struct row_own own;
+};
+
 /*
  * What one thread did under one name. Written by that thread alone, but for `touched`. The first 64 bytes are what
  * every event needs and every tick looks at, the counters of reads begin a line of the processor's cache.
@@ -149,14 +174,7 @@ struct row {
 	unsigned short plain_ahead; /* a read, all of whose pages read-ahead had brought: their first use */
 	unsigned int plain_file; /* number of its file's row, where files are asked for, and that row's `made` */
 	unsigned int plain_file_made;
-	/* What it has delivered, as the tick saw it: to be added to the counters while `plain_mark` is this one. */
-	unsigned long long looked_mark;
-	unsigned long long looked_bytes;
-	unsigned long long looked_hits;
-	unsigned long long looked_missed;
-	unsigned long long looked_inflight;
-	unsigned int looked_ahead;
-	unsigned int looked_writes; /* it is a write */
+	union row_beside beside;
 };
 
 /* What is counted for each file: a counter of the same name. */

@@ -3,14 +3,15 @@
 #ifndef CACHETOP_HOOKS_CALLS_H
 #define CACHETOP_HOOKS_CALLS_H
 
-#include "../calls.h"
 #include "../process.h"
+#include "../quick.h"
 #include "attach.h"
 
 SEC("?tp_btf/mm_filemap_get_pages")
 int get_pages_btf(u64 *ctx)
 {
-	on_get_pages(ctx);
+	if (!likely(quick_read(ctx)))
+		on_get_pages(ctx);
 	return 0;
 }
 

@@ -280,6 +280,7 @@ impl Rows {
         // SAFETY: the row is mapped, and its thread is gone: it is ours until its number is handed back.
         unsafe {
             (&raw mut (*row).v).write_volatile([0; COUNTERS]);
+            (&raw mut (*row).beside.own).write_volatile(types::row_own::default());
             (&raw mut (*row).state).write_volatile(ROW_FREE);
         }
         fence(Ordering::SeqCst);

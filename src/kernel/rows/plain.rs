@@ -1,5 +1,5 @@
 //! Reads and writes that have no hook at their end (`bpf/plain.h`): their thread counts each at its next one, and the last one
-//! has been looked at before the tick.
+//! has been looked at before the tick. And reads that a thread counts beside its counters (`bpf/quick.h`), on other kernels.
 
 use std::sync::atomic::Ordering;
 use std::sync::atomic::fence;
@@ -111,11 +111,13 @@ pub(super) unsafe fn read(row: *const types::row) -> Option<Reading> {
         fence(Ordering::SeqCst);
         let mut out =
             Reading { first: std::array::from_fn(|i| read!(v[i])), others: [None; 3], looked: None };
-        let looked = read!(looked_mark);
-        let (writes, bytes) = (read!(looked_writes) != 0, read!(looked_bytes));
-        let (hits, missed, inflight) = (read!(looked_hits), read!(looked_missed), read!(looked_inflight));
-        let ahead = u64::from(read!(looked_ahead));
+        let looked = read!(beside.looked.mark);
+        let (writes, bytes) = (read!(beside.looked.writes) != 0, read!(beside.looked.bytes));
+        let (hits, missed, inflight) =
+            (read!(beside.looked.hits), read!(beside.looked.missed), read!(beside.looked.inflight));
+        let ahead = u64::from(read!(beside.looked.ahead));
         let (file, made) = (read!(plain_file), read!(plain_file_made));
+        let own = (read!(beside.own.calls), read!(beside.own.bytes), read!(beside.own.hits));
         let of_reads = OF_READS.map(|counter| read!(v[counter as usize]));
         let of_writes = OF_WRITES.map(|counter| read!(v[counter as usize]));
         fence(Ordering::SeqCst);
@@ -123,8 +125,14 @@ pub(super) unsafe fn read(row: *const types::row) -> Option<Reading> {
             std::hint::spin_loop();
             continue;
         }
-        // 0: nobody has looked yet. A request that waits to be counted has another number.
-        if looked != mark || mark == 0 {
+        // There was no such request: what stands there instead is what the thread has counted by itself.
+        if mark == 0 {
+            out.first[Counter::ReadCalls as usize] += own.0;
+            out.first[Counter::ReadBytes as usize] += own.1;
+            out.first[Counter::ReadHits as usize] += own.2;
+            return Some(out);
+        }
+        if looked != mark {
             return Some(out);
         }
         out.looked = Some(Looked { mark, file, made, writes, bytes, hits, ahead, missed });
@@ -159,8 +167,8 @@ mod tests {
         // SAFETY: a row of zeros is one.
         let mut row: types::row = unsafe { std::mem::zeroed() };
         row.v[Counter::ReadHits as usize] = 5;
-        row.looked_bytes = 100;
-        row.looked_hits = 2;
+        row.beside.looked.bytes = 100;
+        row.beside.looked.hits = 2;
         row
     }
 
@@ -174,17 +182,24 @@ mod tests {
     #[test]
     fn what_was_looked_at_is_added_while_nobody_has_counted_it() {
         let mut row = row();
-        assert_eq!(hits(&row), Some((5, 0, 0)), "no read has been seen yet");
-        (row.plain_mark, row.looked_mark) = (4, 4);
+        (row.plain_mark, row.beside.looked.mark) = (4, 4);
         assert_eq!(hits(&row), Some((7, 1, 100)));
         row.plain_mark = 6;
         assert_eq!(hits(&row), Some((5, 0, 0)), "its thread has counted it, and begun another");
     }
 
     #[test]
+    fn what_a_thread_counted_by_itself_is_added_where_there_are_no_such_requests() {
+        let mut row = types::row { beside: types::row_beside::default(), ..row() };
+        assert_eq!(hits(&row), Some((5, 0, 0)), "nothing has been read yet");
+        row.beside.own = types::row_own { calls: 3, bytes: 9000, hits: 4, idle: 1, ..Default::default() };
+        assert_eq!(hits(&row), Some((9, 3, 9000)));
+    }
+
+    #[test]
     fn a_row_that_changes_is_left_alone() {
         let mut row = row();
-        (row.plain_mark, row.looked_mark) = (5, 4);
+        (row.plain_mark, row.beside.looked.mark) = (5, 4);
         assert_eq!(hits(&row), None);
     }
 
@@ -192,8 +207,8 @@ mod tests {
     fn a_look_at_a_read_that_missed_is_in_counters_of_other_groups_too() {
         let mut row = row();
         row.v[Counter::ReadMissedCalls as usize] = 3;
-        (row.plain_mark, row.looked_mark) = (4, 4);
-        (row.looked_missed, row.looked_inflight) = (2, 1);
+        (row.plain_mark, row.beside.looked.mark) = (4, 4);
+        (row.beside.looked.missed, row.beside.looked.inflight) = (2, 1);
         let at = |row: &types::row, c: Counter| {
             // SAFETY: it is there.
             unsafe { read(row) }.and_then(|reading| reading.get(c as usize))
@@ -208,7 +223,7 @@ mod tests {
     #[test]
     fn a_look_is_its_files_until_the_thread_has_counted_it() {
         let mut row = row();
-        (row.plain_mark, row.looked_mark, row.looked_missed) = (4, 4, 1);
+        (row.plain_mark, row.beside.looked.mark, row.beside.looked.missed) = (4, 4, 1);
         (row.plain_file, row.plain_file_made) = (3, 9);
         // SAFETY: it is there.
         let Some(looked) = unsafe { read(&raw const row) }.and_then(|reading| reading.looked) else {
@@ -236,8 +251,8 @@ mod tests {
     #[test]
     fn a_look_at_a_read_of_what_was_read_ahead() {
         let mut row = row();
-        (row.plain_mark, row.looked_mark) = (4, 4);
-        (row.looked_hits, row.looked_ahead) = (0, 3);
+        (row.plain_mark, row.beside.looked.mark) = (4, 4);
+        (row.beside.looked.hits, row.beside.looked.ahead) = (0, 3);
         // SAFETY: it is there.
         let Some(reading) = (unsafe { read(&raw const row) }) else { panic!("it waits") };
         assert_eq!(reading.get(Counter::ReadAheadHits as usize), Some(3));
@@ -255,7 +270,7 @@ mod tests {
     fn a_look_at_a_write() {
         let mut row = row();
         row.v[Counter::WriteHits as usize] = 3;
-        (row.plain_mark, row.looked_mark, row.looked_writes) = (4, 4, 1);
+        (row.plain_mark, row.beside.looked.mark, row.beside.looked.writes) = (4, 4, 1);
         let at = |row: &types::row, c: Counter| {
             // SAFETY: it is there.
             unsafe { read(row) }.and_then(|reading| reading.get(c as usize))
