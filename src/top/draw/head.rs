@@ -40,7 +40,8 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
     }
     let Some(snapshot) = &app.snapshot else { return };
     if zones.each == 0 {
-        let text = summary::figures(&app.settings, &app.scene, &snapshot.system);
+        let width = usize::from(zones.figures.width);
+        let text = summary::figures(&app.settings, &app.scene, &snapshot.system, width);
         frame.buffer_mut().set_stringn(
             zones.figures.x,
             zones.figures.y,
@@ -80,11 +81,11 @@ fn place(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_>) {
     if area.height == 0 {
         return;
     }
-    let text = theme.text(&format!("cachetop  {}", summary::place(&app.settings, &app.scene)));
+    let text = format!("cachetop  {}", summary::place(&app.settings, &app.scene));
     // The clock is at the right; what a narrow screen cuts off is at the end.
     let clock: u16 = if app.scene.replay.is_some() { 20 } else { 9 };
     let width = usize::from(area.width.saturating_sub(clock));
-    let text: String = text.chars().take(width).collect();
+    let text = theme.text(&at_a_word(&text, width));
     let buffer = frame.buffer_mut();
     if zones.framed() {
         panels::title(theme, zones, area.y, &Line::styled(text, theme.strong()), buffer);
@@ -101,25 +102,24 @@ fn place(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_>) {
         return;
     }
     let numbers = summary::numbers(&app.settings, &app.scene, snapshot.system.seconds);
-    let memory = Line::from(fitting(summary::memory(snapshot, numbers), area.width));
-    let pressure = summary::pressure(snapshot, numbers);
-    let mut lines = vec![memory];
+    let width = usize::from(area.width);
     // Only what makes the totals wrong is red.
     let lost = summary::lost(&snapshot.system.lost, &app.lost).map(|(text, totals)| {
         let style = if totals { theme.warning() } else { theme.strong() };
         Span::styled(text + "  ", style)
     });
-    match (lost, area.height > 2) {
-        (Some(lost), true) => {
-            // What has no room beside it ends with a word, and says that it goes on.
-            let room = area.width.saturating_sub(u16::try_from(lost.width()).unwrap_or(u16::MAX));
-            let rest = theme.text(&at_a_word(&fitting(pressure, room), room.into()));
-            lines.push(Line::from(vec![lost, Span::raw(rest)]));
+    let beside = width.saturating_sub(lost.as_ref().map_or(0, Span::width));
+    let memory = |room| Span::raw(theme.text(&summary::memory(snapshot, numbers, room)));
+    let pressure = |lost, room| Span::raw(theme.text(&summary::pressure(snapshot, numbers, lost, room)));
+    const NOTHING: &str = "  lost 0";
+    let lines: Vec<Line<'_>> = match (lost, area.height > 2) {
+        (Some(lost), true) => vec![memory(width).into(), Line::from(vec![lost, pressure(None, beside)])],
+        (Some(lost), false) => vec![Line::from(vec![lost, memory(beside)])],
+        (None, true) => vec![memory(width).into(), pressure(Some(0), width).into()],
+        (None, false) => {
+            vec![Line::from(vec![memory(width.saturating_sub(NOTHING.len())), Span::raw(NOTHING)])]
         }
-        (Some(lost), false) => lines.iter_mut().for_each(|line| line.spans.insert(0, lost.clone())),
-        (None, true) => lines.push(fitting(format!("{pressure}  lost 0"), area.width).into()),
-        (None, false) => lines.iter_mut().for_each(|line| line.push_span("  lost 0")),
-    }
+    };
     let meters = meters(snapshot);
     for ((line, y), meter) in lines.into_iter().zip(area.y + 1..area.bottom()).zip(meters) {
         let buffer = frame.buffer_mut();
@@ -145,18 +145,6 @@ fn meters(snapshot: &Snapshot) -> [Option<(&'static str, f64, bool)>; 2] {
     let cached = part(memory.cached_bytes, machine.total).map(|x| ("cached", x, false));
     let dirty = part(memory.dirty_bytes, machine.dirty_limit).map(|x| ("dirty", x, true));
     [cached, dirty]
-}
-
-/// A line with shorter words, and then without what says that nothing was lost, where there is no room for it.
-fn fitting(text: String, width: u16) -> String {
-    const SHORT: &[(&str, &str)] =
-        &[("inactive", "inact"), ("active", "act"), ("refaulted", "refault"), ("written", "write")];
-    let fits = |text: &str| text.chars().count() <= usize::from(width);
-    if fits(&text) {
-        return text;
-    }
-    let text = SHORT.iter().fold(text, |text, (long, short)| text.replace(long, short));
-    if fits(&text) { text } else { text.trim_end_matches("  lost 0").to_owned() }
 }
 
 /// What the rows are.
