@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use ratatui::text::Line;
 
+use super::width::cut;
 use super::width::shortened;
 
 /// Puts cells in columns, aligned right. A cell too long for its column takes the blanks of those after it.
@@ -44,14 +45,8 @@ pub fn fitted(lines: &[Vec<String>], names: &[String]) -> String {
 /// A text in a column of this width, cut where it is longer.
 #[must_use]
 pub fn pad(text: &str, width: usize, left: bool) -> String {
-    let mut text = shortened(text, width);
     // Some characters take two columns of a terminal: `shortened` counts characters.
-    if !text.is_ascii() && Line::raw(text.as_str()).width() > width {
-        while !text.is_empty() && Line::raw(text.as_str()).width() >= width {
-            text.pop();
-        }
-        text.push('…');
-    }
+    let text = cut(&shortened(text, width), width);
     let columns = if text.is_ascii() { text.len() } else { Line::raw(text.as_str()).width() };
     let blanks = " ".repeat(width.saturating_sub(columns));
     if left { text + &blanks } else { blanks + &text }

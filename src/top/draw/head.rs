@@ -16,6 +16,7 @@ use crate::live::snapshot::Snapshot;
 use crate::text::numbers::Unit;
 use crate::text::numbers::decimal;
 use crate::text::width::at_a_word;
+use crate::text::width::cut;
 use crate::top::app::App;
 use crate::top::app::Mode;
 use crate::top::cells;
@@ -237,6 +238,14 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
         parts.pop();
     }
     spans.push(Span::raw(parts.join("  ")));
+    // What was typed, and messages, may take more than there is.
+    let mut room = usize::from(zones.status.width);
+    for span in &mut spans {
+        if span.width() > room {
+            span.content = theme.text(&cut(&span.content, room)).into();
+        }
+        room = room.saturating_sub(span.width());
+    }
     panels::title(theme, zones, zones.status.y, &Line::from(spans), frame.buffer_mut());
 }
 
