@@ -233,7 +233,7 @@ fn a_cgroup_is_asked_what_if() {
         let asked = id(&app);
         assert!(app.predicted(&asked, WhatIf::Starting));
         assert!(frame(&mut app).contains("begins to watch"), "{size:?}: {}", frame(&mut app));
-        tell(&mut app, Now::Cgroup(Err("a reason that takes some lines ".repeat(8).into())));
+        tell(&mut app, Now::Cgroup(Err("a reason that takes some lines ".repeat(8))));
         assert!(app.predicted(&asked, WhatIf::Told(Box::new(told.clone()))));
         assert!(frame(&mut app).contains("x0.75"), "{size:?}: {}", frame(&mut app));
         app.input(&key(KeyCode::Home));
