@@ -32,6 +32,11 @@ use crate::top::zones::Zones;
 /// Where bars begin: behind title and number.
 const BARS: u16 = 22;
 
+/// What a meter at the right takes, with a gap.
+const METER: usize = 27;
+/// What the third line takes with short names.
+const LINE: usize = 78;
+
 /// Draws it.
 pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_>) {
     place(app, theme, zones, frame);
@@ -113,20 +118,22 @@ fn place(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_>) {
     let memory = |room| Span::raw(theme.text(&summary::memory(snapshot, numbers, room)));
     let pressure = |lost, room| Span::raw(theme.text(&summary::pressure(snapshot, numbers, lost, room)));
     const NOTHING: &str = "  lost 0";
+    let meters = meters(snapshot);
+    // Where there is room for the meter beside shorter names, it is kept for that.
+    let free = if meters[1].is_some() && width >= LINE + METER { width - METER } else { width };
     let lines: Vec<Line<'_>> = match (lost, area.height > 2) {
         (Some(lost), true) => vec![memory(width).into(), Line::from(vec![lost, pressure(None, beside)])],
         (Some(lost), false) => vec![Line::from(vec![lost, memory(beside)])],
-        (None, true) => vec![memory(width).into(), pressure(Some(0), width).into()],
+        (None, true) => vec![memory(width).into(), pressure(Some(0), free).into()],
         (None, false) => {
             vec![Line::from(vec![memory(width.saturating_sub(NOTHING.len())), Span::raw(NOTHING)])]
         }
     };
-    let meters = meters(snapshot);
     for ((line, y), meter) in lines.into_iter().zip(area.y + 1..area.bottom()).zip(meters) {
         let buffer = frame.buffer_mut();
         buffer.set_line(area.x, y, &line, area.width);
         let left = usize::from(area.width).saturating_sub(line.width());
-        if let (Some((name, part, bad)), true) = (meter, left > 26) {
+        if let (Some((name, part, bad)), true) = (meter, left >= METER) {
             let style = if bad { theme.misses(part * 0.5) } else { theme.shares() };
             let x = area.right() - 24;
             buffer.set_stringn(x, y, format!("{name:<7}"), 7, theme.dim());
