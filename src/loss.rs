@@ -178,7 +178,11 @@ pub fn sentence(lost: &Lost) -> String {
         format!("{} ({})", says(touches), list.join(", "))
     });
     let parts: Vec<_> = parts.collect();
-    format!("{} events could not be accounted: {}", lost.total(), parts.join("; "))
+    let events = match lost.total() {
+        1 => "1 event".to_owned(),
+        n => format!("{n} events"),
+    };
+    format!("{events} could not be accounted: {}", parts.join("; "))
 }
 
 /// The reason for most of what is worst, and what it touches.
@@ -281,6 +285,8 @@ mod tests {
         let text = over_all(&lost, 2).unwrap_or_default();
         assert!(text.starts_with("warning: over the whole run, 3 events"), "{text}");
         assert_eq!(over_all(&lost, 3), None);
+        let one = Lost { by_reason: vec![("recursion".into(), 1)] };
+        assert!(sentence(&one).starts_with("1 event could not be accounted: "), "{}", sentence(&one));
         assert_eq!(over_all(&Lost::default(), 0), None);
     }
 

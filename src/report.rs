@@ -4,6 +4,7 @@
 //! which run it belongs to; whatever it forks belongs to the same run. Its own `execve` is counted as part of it.
 
 mod accounts;
+mod asleep;
 pub mod assert;
 pub mod certificate;
 pub mod child;

@@ -79,7 +79,17 @@ impl Process {
         };
         let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
         match rustix::process::pidfd_open(raw, PidfdFlags::empty()) {
-            Ok(fd) => Ok(Self { fd }),
+            Ok(fd) => {
+                let process = Self { fd };
+                // A zombie does nothing any more: its time would be told as time of which nothing is known.
+                match process.ended() {
+                    true => Err(Failure::usage(format!(
+                        "process {pid} has ended: its parent has not waited for it yet"
+                    ))
+                    .remedy("'ps -e' lists the processes that there are")),
+                    false => Ok(process),
+                }
+            }
             Err(Errno::SRCH) => Err(gone()),
             Err(Errno::INVAL | Errno::NOENT) => match leader(pid) {
                 Some(leader) => Err(Failure::usage(format!("{pid} is a thread of process {leader}"))
@@ -210,6 +220,8 @@ mod tests {
         assert!(!system.process.as_ref().unwrap().ended());
         drop(child.stdin.take());
         assert_eq!(system.until(Instant::now() + Duration::from_secs(60)).unwrap(), Wake::Ended);
+        let failure = Process::open(child.id()).unwrap_err();
+        assert!(failure.message.contains("has ended"), "{failure:?}");
         child.wait().unwrap();
     }
 

@@ -175,12 +175,13 @@ impl Shown<'_> {
             );
         }
         if let Some(more) = bill.rows.len().checked_sub(self.top).filter(|more| *more > 0) {
+            let s = if more == 1 { "" } else { "s" };
             let rest = sum(bill.rows.iter().skip(self.top));
             let (back, refaulted) = (known(self.back(&rest)), known(self.refaulted(&rest)));
             let waited = self.seconds_of(rest.waited_ns);
             let _ = writeln!(
                 out,
-                "{:>8} {back:>8} {refaulted:>8} {waited:>8}  in {more} more rows (--json)",
+                "{:>8} {back:>8} {refaulted:>8} {waited:>8}  in {more} more row{s} (--json)",
                 volume(rest.out)
             );
         }

@@ -127,7 +127,8 @@ pub struct Args {
 
     /// Watch for so long (10, 500ms, 2m, 1h), then say how many distinct pages were used in the last 1, 5, 15 and 60
     /// minutes; with a number behind it (60 10) as many times in a row; with --by process, cgroup or file, by whom
-    #[arg(long, value_name = "TIME", num_args = 1..=2, allow_negative_numbers = true, conflicts_with_all = [
+    // Any number of words: of a third one it is said here what is wrong with it, where clap would take it for an INTERVAL.
+    #[arg(long, value_name = "TIME", num_args = 1.., allow_negative_numbers = true, conflicts_with_all = [
         "interval", "count", "timestamp", "extended", "columns", "csv", "bcc", "file", "mount", "latency", "what_if",
         "blame"])]
     pub working_set: Option<Vec<String>>,

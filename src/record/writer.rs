@@ -152,6 +152,7 @@ pub fn has_no_recorder(directory: &Path) -> Result<(), Failure> {
         return Err(Failure::usage(format!("{} is no directory", Foreign::from(directory)))
             .remedy("a ring of files is kept: name a directory, which is made if it is not there"));
     }
+    outfile::may_make(directory)?;
     if shards(directory).is_ok_and(|all| all.iter().any(|path| is_held(path))) {
         let name = Foreign::from(directory);
         return Err(Failure::usage(format!("{name} is being written: another one records there"))
@@ -208,14 +209,14 @@ impl Writer {
         Ok(Self::new(Place::One, out, interval))
     }
 
-    /// A ring in a directory, which is made if it is not there. What earlier runs left there is part of it.
+    /// A ring in a directory, which is made in the one above it if it is not there. What earlier runs left there is part of it.
     ///
     /// # Errors
     /// When it cannot be made.
     pub fn ring(directory: &Path, bounds: Bounds, interval: Duration) -> Result<Self, Failure> {
         let failed =
             |e: io::Error| Failure::failed(format!("cannot record in {}: {e}", Foreign::from(directory)));
-        outfile::make_directories(directory).map_err(failed)?;
+        outfile::make_directory(directory)?;
         has_no_recorder(directory)?;
         let out = create(&shard(directory)).map_err(failed)?;
         Ok(Self::new(Place::Ring { directory: directory.into(), bounds }, out, interval))

@@ -110,13 +110,20 @@ impl Before {
         let (Some(least), Some(most)) = (self.share_at_least, self.share_at_most) else {
             return match self.files {
                 0 => "no file was read".into(),
+                1 => "what was cached of a file is not known".into(),
                 n => format!("what was cached is not known of any of {} files", count(n)),
             };
         };
         let known = self.files - self.files_unknown.min(self.files);
         let which = if known == 1 { "a file".into() } else { format!("{} files", count(known)) };
         let (low, high) = (percent(least, 1), percent(most, 1));
-        let share = if low == high { low } else { format!("{low} to {high}") };
+        // An end that bounds nothing is left out: "11.8 % to 100 %" reads like a measurement that failed.
+        let share = match (low == high, least > 0.0, most < 1.0) {
+            (true, ..) => low,
+            (_, true, false) => format!("at least {}", low.trim_start_matches('>')),
+            (_, false, true) => format!("at most {}", high.trim_start_matches('<')),
+            _ => format!("{low} to {high}"),
+        };
         let unknown = match self.files_unknown {
             0 => String::new(),
             1 => "; of another file it is not known".into(),
@@ -163,6 +170,7 @@ impl Certificate {
         let state = if self.cold.is_some() { "cold: " } else { "" };
         let lost = match self.lost {
             0 => String::new(),
+            1 => "; 1 event was lost".into(),
             n => format!("; {} events were lost", count(n)),
         };
         format!("{state}{}; {}{lost}", self.before.about(unit), self.others.about(unit))
@@ -192,13 +200,13 @@ mod tests {
         c.before = Before { files: 3, files_unknown: 2, ..Before::default() }.known(100, 90, 100, 4096);
         assert_eq!(
             c.line(Unit::Pages),
-            "cold: 90.0 % to 100.0 % of 100 pages in a file was cached before; of 2 others it is not known; nobody else \
+            "cold: at least 90.0 % of 100 pages in a file was cached before; of 2 others it is not known; nobody else \
              read more than 256 pages"
         );
         (c.others, c.lost, c.cold) = (others(3 << 20), 4, None);
         assert_eq!(
             c.line(Unit::Bytes),
-            "90.0 % to 100.0 % of 400 KiB in a file was cached before; of 2 others it is not known; others read 3 MiB \
+            "at least 90.0 % of 400 KiB in a file was cached before; of 2 others it is not known; others read 3 MiB \
              and brought 0 B in; 4 events were lost"
         );
     }
@@ -207,9 +215,19 @@ mod tests {
     fn what_is_not_known_is_said() {
         let c = Certificate::default();
         assert_eq!(c.line(Unit::Bytes), "no file was read; what others read is not known");
+        let one = Before { files: 1, files_unknown: 1, ..Before::default() };
+        let one = Certificate { before: one, lost: 1, ..Certificate::default() };
+        assert_eq!(
+            one.line(Unit::Bytes),
+            "what was cached of a file is not known; what others read is not known; 1 event was lost"
+        );
         let before = Before { files: 2, files_unknown: 2, ..Before::default() };
         let lost = Before { files: 5, ..Before::default() }.known(100, 0, 100, 4096);
         assert_eq!(lost.about(Unit::Bytes), "what was cached before of 400 KiB in 5 files is not known");
+        let some = Before { files: 5, ..Before::default() };
+        let of = |least, most| some.clone().known(100, least, most, 4096).about(Unit::Bytes);
+        assert_eq!(of(0, 30), "at most 30.0 % of 400 KiB in 5 files was cached before");
+        assert_eq!(of(20, 30), "20.0 % to 30.0 % of 400 KiB in 5 files was cached before");
         assert!(before.about(Unit::Bytes).starts_with("what was cached is not known of any of 2 files"));
     }
 }

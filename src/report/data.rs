@@ -230,6 +230,9 @@ pub struct Run {
     pub system: Elsewhere,
     /// What another size of the cache would have brought; `None`: nobody asked (`--what-if`).
     pub what_if: Option<crate::whatif::Prediction>,
+    /// Of a process that was watched: that it slept all the time.
+    #[serde(skip)]
+    pub asleep: Option<super::asleep::Asleep>,
     /// What its processes were seen to have open.
     #[serde(skip)]
     pub ends: super::ends::Ends,

@@ -101,6 +101,7 @@ const RULES: &[Rule] = &[
     processor::contention,
     processor::bound,
     processor::computed,
+    others::asleep,
     others::peers,
     others::timers,
     others::locks,

@@ -346,5 +346,15 @@ pub(super) fn setting(dev: Dev) -> Option<(u64, String)> {
     candidates.into_iter().find_map(read).or_else(|| btrfs().filter(|_| is_btrfs).and_then(read))
 }
 
+/// All settings of this machine, by the files that hold them, as they are called without links.
+pub(super) fn settings() -> BTreeMap<String, u64> {
+    let all = fs::read_dir("/sys/class/bdi").into_iter().flatten().flatten();
+    let one = |e: fs::DirEntry| {
+        let path = fs::canonicalize(e.path().join("read_ahead_kb")).ok()?;
+        Some((path.display().to_string(), fs::read_to_string(&path).ok()?.trim().parse().ok()?))
+    };
+    all.filter_map(one).collect()
+}
+
 #[cfg(test)]
 mod tests;

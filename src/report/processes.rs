@@ -6,6 +6,7 @@ use std::io;
 use std::time::Duration;
 use std::time::Instant;
 
+use super::asleep::Sleepers;
 use super::child;
 use super::child::Event;
 use super::child::Identity;
@@ -37,6 +38,10 @@ pub(super) trait Processes {
     fn usage(&self, pid: u32) -> Usage;
     /// When a child ended that has been waited for, if somebody looked then.
     fn end_of(&self, _: i32) -> Option<Instant> {
+        None
+    }
+    /// How often threads of processes that all sleep have run so far; `None`: some do not sleep, or it is not known.
+    fn sleepers(&self, _: &[u32]) -> Option<Sleepers> {
         None
     }
     /// What processes of a run have open.
@@ -86,6 +91,10 @@ impl Processes for Signals {
 
     fn end_of(&self, pid: i32) -> Option<Instant> {
         Signals::end_of(self, pid)
+    }
+
+    fn sleepers(&self, ours: &[u32]) -> Option<Sleepers> {
+        Sleepers::look(ours)
     }
 
     fn ends(&self, ours: &[u32], mounts: &Mounts) -> Ends {

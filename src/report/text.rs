@@ -119,6 +119,10 @@ fn findings(report: &Report, room: usize, page: &mut Page) {
     let all: Vec<&Finding> =
         report.findings.iter().filter(|f| page.style.verbose || f.id != "processor-time").collect();
     if all.is_empty() {
+        // Not as the last line of a table.
+        if report.trial.is_some() && page.style.verbose {
+            page.gap();
+        }
         page.wrapped("", "findings: none (the figures prove nothing out of the ordinary)");
         return;
     }

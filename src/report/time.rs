@@ -138,7 +138,9 @@ impl Parts {
         if let Some(sum) = parts.explained() {
             let left = run.wall_s - sum;
             if left > -tolerance(run) {
-                parts.others_s = others(run, left.max(0.0), None).map(|(s, _)| s);
+                // Who slept all the time waited for nothing else, whenever that began.
+                let slept = run.asleep.as_ref().map(|_| left.max(0.0));
+                parts.others_s = slept.or_else(|| others(run, left.max(0.0), None).map(|(s, _)| s));
                 parts.unexplained_s = Some(left.max(0.0) - parts.others_s.unwrap_or(0.0));
                 if left < 0.0 {
                     parts.scale(run.wall_s / sum);

@@ -70,6 +70,8 @@ pub(super) struct Trial {
     changes: Vec<Change>,
     /// Numbers of the devices, or file systems, that these are of.
     set_on: BTreeSet<String>,
+    /// The settings of the machine when it began: the command may set one itself.
+    then: BTreeMap<String, u64>,
 }
 
 impl Trial {
@@ -81,7 +83,8 @@ impl Trial {
         let pages = u32::try_from(kb * 1024 / units::page()).unwrap_or(u32::MAX);
         let settings = [Setting::AsItWas, Setting::Pages(pages), Setting::Random, Setting::Sequential];
         let (simulated, changes) = (settings.map(Simulation::new), Vec::new());
-        Ok(Self { kb, keeper: Keeper::start()?, simulated, lost: [0; 2], changes, set_on: BTreeSet::new() })
+        let (keeper, then) = (Keeper::start()?, gather::settings());
+        Ok(Self { kb, keeper, simulated, lost: [0; 2], changes, set_on: BTreeSet::new(), then })
     }
 
     /// Requests as they come, and how many did not come; those of the first run are simulated.
@@ -122,7 +125,10 @@ impl Trial {
         }
         for path in paths.keys() {
             match self.keeper.set(path, self.kb) {
-                Ok(before_kb) => self.changes.push(Change::new(path, before_kb)),
+                Ok(before_kb) => {
+                    let then_kb = self.then.get(path).copied().filter(|kb| *kb != before_kb);
+                    self.changes.push(Change { then_kb, ..Change::new(path, before_kb) });
+                }
                 Err(why) => {
                     self.restore();
                     return Err(Failure::usage(format!(
@@ -148,7 +154,11 @@ impl Trial {
                     None
                 }
                 Ok(Some((_, Ended::Left(now)))) => {
-                    Some(format!("somebody else set it to {now} meanwhile: it was left so").into())
+                    change.became = Some(now.clone().into());
+                    Some(
+                        format!("the command or somebody else set it to {now} meanwhile: it was left so")
+                            .into(),
+                    )
                 }
                 Ok(Some((_, Ended::Failed(why)))) => Some(why.into()),
                 Ok(None) => None,

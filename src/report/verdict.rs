@@ -378,6 +378,10 @@ fn alone(run: &Run) -> Verdict {
         Cause { id: kind.id(), share: seconds.and_then(share), seconds }
     });
     let causes = sorted(causes.collect());
+    if run.asleep.is_some() {
+        let text = format!("It slept all the time ({}): none of its threads ran.", units::wall(run.wall_s));
+        return Verdict { text, factor: None, divided: divided.map(|d| d.of), causes };
+    }
     let mut text = format!("It took {}", units::wall(run.wall_s));
     let least = divided.map_or(LEAST, Divided::least);
     let said: Vec<_> = causes

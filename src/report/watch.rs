@@ -351,6 +351,7 @@ impl<'a> Watch<'a> {
         let mut bills = Bills::begin(self.comes, self.live.source())?;
         let used = accounts::begin(self.live.source(), &family, number)?;
         let machine = self.processes.machine(Some(pid));
+        let slept = self.processes.sleepers(&family);
         if let Some(larger) = &mut self.larger {
             larger.begin(self.live.source(), Some(pid))?;
         }
@@ -369,6 +370,7 @@ impl<'a> Watch<'a> {
             self.look_at(number, self.since(began), &mut looks)?;
         }
         let wall = self.since(began).as_secs_f64();
+        let asleep = slept.and_then(|then| then.still(self.processes.sleepers(&family).as_ref(), &family));
         let blame = bills.end(number, self.live.source(), &mut *self.names)?;
         // Of a process that has gone, its cgroup is not known any more.
         let machine = self.processes.machine(Some(pid)).since(&machine);
@@ -381,7 +383,7 @@ impl<'a> Watch<'a> {
         super::unseen::weigh(&mut run, self.live.plan());
         run.what_if = self.what_if(&run);
         (run.number, run.time, run.wall_s, run.machine) = (number, crate::view::utc(at), wall, machine);
-        (run.ends, run.blame) = (looks.seen(), blame);
+        (run.ends, run.blame, run.asleep) = (looks.seen(), blame, asleep);
         Ok(run)
     }
 }

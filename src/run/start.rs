@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::engines::Engines;
 use crate::exit::Failure;
@@ -98,6 +99,9 @@ fn replay(mut options: Options, path: &Path, part: &Part) -> Result<(), Failure>
         export.as_deref().map(|at| Export::new(at, options.by.is_some(), opened.latency)).transpose()?;
     Role::Replay.take(&export.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
     say(&format!("replaying {}, recorded from {} on", Foreign::from(path), view::utc(opened.begins)));
+    if let Some(uneven) = part.every.and_then(|every| uneven(every, opened.session.interval)) {
+        say(&uneven);
+    }
     options.interval = opened.interval;
     options.counting.engine = Some(opened.engine);
     let here = Surroundings { page_size: opened.session.page_size, ..Surroundings::here() };
@@ -117,4 +121,37 @@ fn replay(mut options: Options, path: &Path, part: &Part) -> Result<(), Failure>
         err: &mut io::stderr(),
     };
     run::run(&options, view.as_mut(), world)
+}
+
+/// Why intervals of a replay are not as long as was asked for, where they cannot be: those that were recorded (nanoseconds) can
+/// be put together, and not be divided.
+fn uneven(every: Duration, recorded: u64) -> Option<String> {
+    let recorded = Duration::from_nanos(recorded.max(1));
+    let told = |time: Duration| format!("{} s", time.as_secs_f64());
+    if every < recorded {
+        return Some(format!(
+            "'--every {}' is shorter than the {} that were recorded: these are shown",
+            told(every),
+            told(recorded)
+        ));
+    }
+    (every.as_nanos() % recorded.as_nanos() != 0).then(|| {
+        let (every, recorded) = (told(every), told(recorded));
+        format!("'--every {every}' is no multiple of the {recorded} that were recorded: intervals are of different lengths")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_that_cannot_be_as_long_as_was_asked_for_are_told() {
+        let of = |every, recorded: u64| {
+            uneven(Duration::from_millis(every), recorded * 1_000_000).unwrap_or_default()
+        };
+        assert!(of(300, 1000).starts_with("'--every 0.3 s' is shorter than the 1 s"), "{}", of(300, 1000));
+        assert!(of(1500, 1000).contains("intervals are of different lengths"), "{}", of(1500, 1000));
+        assert_eq!(of(1000, 1000) + &of(60_000, 1000) + &of(5000, 250), "");
+    }
 }

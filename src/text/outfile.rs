@@ -6,6 +6,8 @@
 //! things, nothing is followed or written to that somebody else has put there. Under sudo, what is new belongs to the user
 //! who called it.
 
+mod directory;
+
 use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -33,6 +35,10 @@ use rustix::io::Errno;
 
 use crate::exit::Failure;
 use crate::text::foreign::Foreign;
+
+pub use directory::make_directories;
+pub use directory::make_directory;
+pub use directory::may_make;
 
 /// Links that are followed, as many as the kernel would.
 const LINKS: usize = 40;
@@ -210,28 +216,6 @@ impl Target {
 /// Why it is not written; what was there is there as before.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     Target::new(path)?.write(bytes)
-}
-
-/// Makes a directory and those above it; under sudo they belong to the user who called it.
-///
-/// # Errors
-/// When the system refuses.
-pub fn make_directories(path: &Path) -> io::Result<()> {
-    if path.as_os_str().is_empty() || path.is_dir() {
-        return Ok(());
-    }
-    if let Some(above) = path.parent() {
-        make_directories(above)?;
-    }
-    match fs::create_dir(path) {
-        Ok(()) => {}
-        Err(_) if path.is_dir() => return Ok(()),
-        Err(e) => return Err(e),
-    }
-    if let Some((uid, gid)) = sudo() {
-        std::os::unix::fs::lchown(path, Some(uid), Some(gid))?;
-    }
-    Ok(())
 }
 
 /// User and group of whoever called sudo, if we are root through it.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use ratatui::text::Line;
 
+use super::width::cut;
 use super::width::shortened;
 
 /// Puts cells in columns, aligned right. A cell too long for its column takes the blanks of those after it.
@@ -44,12 +45,24 @@ pub fn fitted(lines: &[Vec<String>], names: &[String]) -> String {
 /// A text in a column of this width, cut where it is longer.
 #[must_use]
 pub fn pad(text: &str, width: usize, left: bool) -> String {
-    let mut text = shortened(text, width);
     // Some characters take two columns of a terminal: `shortened` counts characters.
-    while !text.is_ascii() && Line::raw(text.as_str()).width() > width {
-        text.pop();
-    }
+    let text = cut(&shortened(text, width), width);
     let columns = if text.is_ascii() { text.len() } else { Line::raw(text.as_str()).width() };
     let blanks = " ".repeat(width.saturating_sub(columns));
     if left { text + &blanks } else { blanks + &text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_has_a_mark_however_wide_its_letters_are() {
+        assert_eq!((pad("abc", 5, true), pad("abc", 5, false)), ("abc  ".into(), "  abc".into()));
+        assert_eq!(pad("a name that is long", 7, true), "a …long");
+        // Each takes two columns.
+        let wide = pad("日本語日本語", 8, true);
+        assert!(wide.contains('…') && Line::raw(wide.as_str()).width() == 8, "{wide:?}");
+        assert_eq!(pad("日本", 4, true), "日本");
+    }
 }

@@ -47,6 +47,20 @@ pub fn at_a_word(text: &str, width: usize) -> String {
     head.get(..end).unwrap_or(&head).trim_end().to_owned() + "…"
 }
 
+/// The beginning of a text, with a mark, where the whole takes too many columns of a terminal.
+#[must_use]
+pub fn cut(text: &str, width: usize) -> String {
+    let takes = |text: &str| if text.is_ascii() { text.len() } else { Line::raw(text).width() };
+    let mut text = text.to_owned();
+    if takes(&text) > width {
+        while !text.is_empty() && takes(&text) >= width {
+            text.pop();
+        }
+        text.extend((width > 0).then_some('…'));
+    }
+    text
+}
+
 /// The end of a text, where the whole takes too many columns of a terminal.
 #[must_use]
 pub fn end(text: &str, width: usize) -> String {
@@ -67,7 +81,9 @@ mod tests {
         assert_eq!(shortened("/srv/data/of/somebody/file", 10), "/sr…y/file");
         assert_eq!(beginning("one two three", 10), "one two t…");
         assert_eq!(ending("/a/very/long/path", 10), "…long/path");
-        for cut in [shortened, beginning, ending, at_a_word] {
+        assert_eq!(cut("日本語日本語", 8), "日本語…");
+        assert_eq!((cut("日本語", 6), cut("one two", 5)), ("日本語".into(), "one …".into()));
+        for cut in [shortened, beginning, ending, at_a_word, cut] {
             assert_eq!(cut("one two", 7), "one two");
             assert!(cut("/a/very/long/path", 10).chars().count() <= 10);
         }

@@ -45,7 +45,7 @@ pub fn draw(app: &App, theme: &Theme, frame: &mut Frame<'_>) {
             let (lines, line) = pages::columns(app, theme, at, zones.page);
             page(zones.page, &lines, line, frame);
         }
-        Mode::Details(line) => page(zones.page, &details::page(app, theme).0, line, frame),
+        Mode::Details(line) => page(zones.page, &details::page(app, theme).all, line, frame),
     }
 }
 
@@ -60,7 +60,13 @@ fn page(area: Rect, lines: &[Line<'_>], first: usize, frame: &mut Frame<'_>) {
 /// What can be chosen on the page of details, and on which of its lines.
 #[must_use]
 pub fn links(app: &App) -> Vec<(Link, usize)> {
-    details::page(app, &Theme::plain()).1
+    details::page(app, &Theme::plain()).places
+}
+
+/// On which line of the page of details it is told what is predicted of another size, if that is asked.
+#[must_use]
+pub fn asked(app: &App) -> Option<usize> {
+    details::page(app, &Theme::plain()).asked
 }
 
 /// The furthest that a page can be scrolled.
@@ -70,7 +76,7 @@ pub fn last_line(app: &App) -> usize {
     let zones = app.zones();
     let (lines, area) = match app.mode {
         Mode::Help(_) => (pages::help(&theme, zones.whole).len(), zones.whole),
-        Mode::Details(_) => (details::page(app, &theme).0.len(), zones.page),
+        Mode::Details(_) => (details::page(app, &theme).all.len(), zones.page),
         _ => return 0,
     };
     lines.saturating_sub(area.height.into())

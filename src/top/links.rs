@@ -56,6 +56,8 @@ pub struct Open {
     pub before: Option<Now>,
     /// What would be with more memory; `None`: nobody has asked.
     pub what_if: Option<WhatIf>,
+    /// The line to which the page went to show it.
+    pub answer_line: Option<usize>,
     /// What is chosen on the page.
     pub chosen: Option<Link>,
     /// The line on which it stood when it was chosen.
@@ -75,6 +77,7 @@ impl Open {
             now: None,
             before: None,
             what_if: None,
+            answer_line: None,
             chosen: None,
             chosen_line: None,
         }

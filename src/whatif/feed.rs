@@ -251,6 +251,7 @@ impl Feed {
             policy: self.lru.words(),
             limit_changed: self.limit_changed,
             long_history: self.lru == Lru::Generations,
+            gone: self.group.as_deref().is_some_and(super::size::is_gone),
             notes,
         };
         Prediction::new(&curve, about)

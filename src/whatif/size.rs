@@ -64,6 +64,18 @@ impl Size {
     }
 }
 
+/// Whether a cgroup has been removed; not where that cannot be told.
+#[must_use]
+pub fn is_gone(group: &str) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    Hierarchy::find(&mounts).is_some_and(|hierarchy| is_gone_from(&hierarchy, group))
+}
+
+fn is_gone_from(hierarchy: &Hierarchy, group: &str) -> bool {
+    let why = |dir: std::path::PathBuf| fs::symlink_metadata(dir).err().map(|e| e.kind());
+    hierarchy.dir(group).and_then(why) == Some(std::io::ErrorKind::NotFound)
+}
+
 /// The cgroup of a process.
 #[must_use]
 pub fn cgroup_of(pid: u32) -> Option<String> {
@@ -114,6 +126,17 @@ mod tests {
         for (name, text) in files {
             fs::write(dir.join(name), text).unwrap();
         }
+    }
+
+    #[test]
+    fn a_cgroup_that_was_removed_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        group(&dir.path().join("db"), &[]);
+        let of = |root: &str| Hierarchy { mount: dir.path().into(), root: root.into() };
+        assert!(!is_gone_from(&of("/"), "/db") && is_gone_from(&of("/"), "/other"));
+        // It is not below what a container sees.
+        assert!(!is_gone_from(&of("/container"), "/other"));
+        assert!(!is_gone("/"));
     }
 
     #[test]

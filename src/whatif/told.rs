@@ -75,6 +75,8 @@ pub(super) struct About<'a> {
     pub(super) policy: &'a str,
     /// The limit was changed while it was watched.
     pub(super) limit_changed: bool,
+    /// The cgroup has been removed while it was watched.
+    pub(super) gone: bool,
     /// What decides is a history that is longer than what was seen, where pages are used seldom.
     pub(super) long_history: bool,
     pub(super) notes: Vec<String>,
@@ -95,8 +97,10 @@ const FEW_USES: &str = "fewer than 10 uses for each page that is cached: what th
                         not been seen, so that little is said of other sizes; watch longer";
 const ENOUGH_USES: f64 = 10.0;
 /// Notes beside which nothing is concluded from a curve.
-const SPOILT: [&str; 4] = [CONTRADICTS, UNCHECKED, LIMIT_CHANGED, FEW_USES];
+const SPOILT: [&str; 5] = [CONTRADICTS, UNCHECKED, LIMIT_CHANGED, FEW_USES, GONE];
 
+/// Where it has been removed there is no cache of it any more, and whatever else was too little came of that.
+const GONE: &str = "the cgroup is gone: it was removed while it was watched";
 /// The part of what is cached from which on it is said what mapped pages are taken for.
 const MUCH_MAPPED: f64 = 0.1;
 
@@ -130,7 +134,10 @@ impl Prediction {
             accesses: curve.accesses,
             now: Now { size_bytes: bytes(1.0), miss_ratio: curve.now.map(rounded) },
             curve: curve.points.as_ref().ok().map(|points| points.iter().map(point).collect()),
-            reason: curve.points.as_ref().err().cloned(),
+            reason: match &curve.points {
+                Err(_) if about.gone => Some(GONE.into()),
+                points => points.as_ref().err().cloned(),
+            },
             cached_bytes: about.size.map(|s| s.cached),
             limit_bytes: about.size.and_then(|s| s.limit),
             policy: about.policy.into(),
@@ -161,6 +168,8 @@ impl Prediction {
             ));
         }
         match curve.off {
+            // Of a limit that is not read any more, and of nobody who uses it, nothing else is to be said.
+            _ if about.gone => new.notes.extend(new.curve.is_some().then(|| GONE.to_owned())),
             Some(_) if curve.unlike => new.notes.push(CONTRADICTS.into()),
             None if new.curve.is_some() => new.notes.push(UNCHECKED.into()),
             _ => {}
@@ -203,7 +212,7 @@ mod tests {
         let (seconds, policy, long_history) = (1.0, "lists", false);
         Prediction::new(
             &curve,
-            About { group, size, seconds, waited, policy, limit_changed, long_history, notes },
+            About { group, size, seconds, waited, policy, limit_changed, gone: false, long_history, notes },
         )
     }
 
@@ -227,8 +236,35 @@ mod tests {
         let (size, seconds, policy) = (Some(&size), 1.0, "lists");
         Prediction::new(
             &curve,
-            About { group, size, seconds, waited, policy, limit_changed, long_history, notes },
+            About { group, size, seconds, waited, policy, limit_changed, gone: false, long_history, notes },
         )
+    }
+
+    #[test]
+    fn a_cgroup_that_is_gone_is_told_to_be() {
+        let of = |points: Result<Vec<Point>, String>| {
+            let (accesses, missed, now, off) = (Some(10), Some(5), Some(0.5), Some(0.4));
+            let curve = Curve {
+                accesses,
+                missed,
+                now,
+                points,
+                off,
+                unlike: true,
+                unused: None,
+                rate: 1.0,
+                dropped: 0,
+            };
+            let (group, size, waited, notes) = (Some("/db"), None, None, Vec::new());
+            let (seconds, policy, limit_changed, long_history, gone) = (1.0, "lists", false, false, true);
+            let about =
+                About { group, size, seconds, waited, policy, limit_changed, gone, long_history, notes };
+            Prediction::new(&curve, about)
+        };
+        let little = of(Err("not enough seen yet".into()));
+        assert_eq!((little.reason.as_deref(), little.notes.len()), (Some(GONE), 0));
+        let some = of(Ok(vec![Point { scale: 1.0, miss_ratio: Some((0.5, 0.02)) }]));
+        assert!(some.notes == [GONE] && some.is_unlike(), "{:?}", some.notes);
     }
 
     #[test]
@@ -256,7 +292,8 @@ mod tests {
         };
         let (group, size, waited, notes) = (None, None, None, Vec::new());
         let (seconds, policy, long_history, limit_changed) = (1.0, "lists", false, false);
-        let about = About { group, size, seconds, waited, policy, limit_changed, long_history, notes };
+        let about =
+            About { group, size, seconds, waited, policy, limit_changed, gone: false, long_history, notes };
         let told = Prediction::new(&curve, about);
         assert!(told.notes.iter().any(|n| n.starts_with("of x0.5, x2 nothing can be said")), "{told:?}");
         assert!(!told.is_unlike());

@@ -150,7 +150,8 @@ mod tests {
         let group = size.map(|_| "/x\x1b[2J");
         let (policy, limit_changed, notes) = ("lists", false, Vec::new());
         let (seconds, long_history) = (10.0004, false);
-        let about = About { group, size, seconds, waited, policy, limit_changed, long_history, notes };
+        let about =
+            About { group, size, seconds, waited, policy, limit_changed, gone: false, long_history, notes };
         Prediction::new(curve, about)
     }
 

@@ -11,6 +11,7 @@ use super::Measured;
 use super::Unknown;
 use super::measure::Set;
 use super::measure::WINDOWS;
+use crate::pivot::label;
 use crate::text::foreign::Foreign;
 use crate::text::numbers;
 use crate::text::numbers::Unit;
@@ -30,8 +31,8 @@ pub(super) enum Who {
 impl Who {
     fn text(&self) -> String {
         match self {
-            Who::Process(pid, name) => format!("{pid} {name}"),
-            Who::Cgroup(path) | Who::File(Some(path), _) => path.to_string(),
+            Who::Process(pid, name) => format!("{pid} {}", label(&name.to_string())),
+            Who::Cgroup(path) | Who::File(Some(path), _) => label(&path.to_string()).into_owned(),
             Who::File(None, inode) => format!("inode {inode}"),
         }
     }
@@ -256,6 +257,9 @@ ERROR: 95 of 100 figures are off by no more.
 ";
         assert_eq!(text, expected);
         assert!(shown(&measured(), Unit::Bytes).text().contains("\n16.0K  "));
+        // One that has taken the name of the rest is told from it.
+        assert_eq!(Who::Process(7, "(other)".into()).text(), "7 \\(other)");
+        assert_eq!(Who::Cgroup("(other)".into()).text(), "\\(other)");
     }
 
     #[test]

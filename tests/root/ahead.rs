@@ -244,7 +244,7 @@ pub fn read_ahead_is_put_back(dir: &Path) {
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     child.wait().unwrap();
     assert_eq!(get(&before.0), 256);
-    assert!(said.contains("somebody else set it to 256"), "{said}");
+    assert!(said.contains("somebody else set it to 256 meanwhile"), "{said}");
 }
 
 pub fn read_ahead_that_cannot_be_tried(dir: &Path) {

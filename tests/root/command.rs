@@ -263,6 +263,29 @@ pub fn process_for_a_time(dir: &Path) {
     assert!(report["exit_status"].is_null());
 }
 
+/// What sleeps from before the watch to its end is told to have slept, and what has ended is refused.
+pub fn process_that_sleeps(dir: &Path) {
+    let path = dir.join("asleep.json");
+    let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+    // Until it sleeps.
+    std::thread::sleep(Duration::from_millis(500));
+    let options = format!("-p {} --for 1s --json -o {}", sleeper.id(), path.display());
+    let (code, _, err) = output(&mut cachestat(&options));
+    sleeper.kill().unwrap();
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let report = json(&path);
+    let told: Vec<_> = report["findings"].as_array().unwrap().iter().map(|f| f["id"].clone()).collect();
+    assert_eq!(told, ["asleep"]);
+    assert!(report["verdict"]["text"].as_str().unwrap().starts_with("It slept all the time"), "{report}");
+    assert!(report["time_parts"]["unexplained_s"].as_f64().is_none_or(|s| s == 0.0), "{report}");
+    // Killed, and not waited for.
+    std::thread::sleep(Duration::from_millis(200));
+    let (code, _, err) = output(&mut cachestat(&format!("-p {} --for 1s", sleeper.id())));
+    sleeper.wait().unwrap();
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("has ended"), "{err}");
+}
+
 /// Of descendants that end meanwhile, the kernel's accounts are kept, whoever waited for them; and nothing counts twice.
 /// Each reads a file past the cache: the device's bytes are known.
 pub fn process_for_a_time_has_all_accounts(dir: &Path) {

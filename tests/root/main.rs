@@ -54,6 +54,7 @@ const TESTS: &[Test] = &[
     ("command_of_sudo", command::command_of_sudo),
     ("command_compared", command::command_compared),
     ("process_for_a_time", command::process_for_a_time),
+    ("process_that_sleeps", command::process_that_sleeps),
     ("process_for_a_time_has_all_accounts", command::process_for_a_time_has_all_accounts),
     ("command_on_a_full_disk", command::command_on_a_full_disk),
     ("command_on_a_tree_twice", trees::command_on_a_tree_twice),

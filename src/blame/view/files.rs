@@ -90,16 +90,18 @@ impl Shown<'_> {
             let (back, refaults) = (known(self.comes, back), known(self.refaults, refaults));
             let waited = self.seconds_of(waited);
             let more = readers.len() - self.top;
-            let _ = writeln!(out, "{back:>8} {refaults:>8} {waited:>8}  in {more} more rows (--json)");
+            let s = if more == 1 { "" } else { "s" };
+            let _ = writeln!(out, "{back:>8} {refaults:>8} {waited:>8}  in {more} more row{s} (--json)");
         }
         out
     }
 
     fn more(&self, rows: usize, rest: impl Iterator<Item = (u64, u64)>, out: &mut String) {
         let Some(more) = rows.checked_sub(self.top).filter(|more| *more > 0) else { return };
+        let s = if more == 1 { "" } else { "s" };
         let (left, back) = rest.fold((0, 0), |sum, n| (sum.0 + n.0, sum.1 + n.1));
         let back = if self.comes { volume(back) } else { "-".into() };
-        let _ = writeln!(out, "{:>8} {back:>8}  in {more} more rows (--json)", volume(left));
+        let _ = writeln!(out, "{:>8} {back:>8}  in {more} more row{s} (--json)", volume(left));
     }
 
     fn by_whom(&mut self, who: &Evictor) -> String {

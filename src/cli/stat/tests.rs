@@ -240,9 +240,14 @@ fn the_working_set_takes_rows_and_goes_alone() {
         let said = Args::parse_from([&["cachestat", "--working-set"], wrong].concat()).check().unwrap_err();
         assert!(said.contains("--working-set TIME [COUNT]"), "{wrong:?}: {said}");
     }
+    let three = Args::parse_from(["cachestat", "--working-set", "5", "6", "7"]).check().unwrap_err();
+    assert!(
+        three.contains("unexpected word '7' behind '--working-set 5 6': it takes a TIME and a COUNT"),
+        "{three}"
+    );
     // What would be a value elsewhere is an option.
     assert!(Args::try_parse_from(["cachestat", "--working-set", "--json"]).is_err());
-    for other in [&["1", "1"][..], &["--csv"], &["--file", "/f"], &["--blame", "1"], &["--", "true"]] {
+    for other in [&["--csv"][..], &["--file", "/f"], &["--blame", "1"], &["--", "true"]] {
         let words = [&["cachestat", "--working-set", "1"], other].concat();
         assert!(Args::try_parse_from(words).is_err(), "{other:?}");
     }

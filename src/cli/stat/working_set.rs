@@ -17,6 +17,12 @@ pub(super) fn intervals(args: &Args) -> Result<Option<(Duration, u64)>, String> 
     };
     let wrong = |word: &str, why| format!("invalid value '{word}' for '--working-set TIME [COUNT]': {why}");
     let interval = read::time(time, "").map_err(|why| wrong(time, why))?;
+    if let [_, more, ..] = count {
+        return Err(format!(
+            "unexpected word '{more}' behind '--working-set {time} {}': it takes a TIME and a COUNT",
+            count[0]
+        ));
+    }
     let count = count.first().map_or(Ok(1), |n| read::count(n).map_err(|why| wrong(n, why)))?;
     Ok(Some((interval, count)))
 }

@@ -21,6 +21,7 @@ use crate::du::row::Sort;
 use crate::du::view;
 use crate::text::numbers::bytes;
 use crate::text::numbers::percent;
+use crate::text::width::cut;
 use crate::text::width::end;
 
 fn pages(n: Option<u64>, row: &Row) -> String {
@@ -128,15 +129,17 @@ pub(super) fn render(state: &State, progress: Option<&str>, frame: &mut Frame) {
     let what = if state.saved { "a saved scan: " } else { "" };
     let at = format!("{what}{}", view::name(&state.at));
     let at = end(&at, usize::from(width).saturating_sub(sum.len() + 2));
-    frame.render_widget(Line::styled(format!("{at}  {sum}"), bold), head);
+    // What has no room is cut with a mark: a number without one would be another number.
+    let fit = |text: &str| cut(text, width.into());
+    frame.render_widget(Line::styled(fit(&format!("{at}  {sum}")), bold), head);
     if let Some(problem) = problem {
-        frame.render_widget(Line::raw(format!(" {problem}")), warning);
+        frame.render_widget(Line::raw(fit(&format!(" {problem}"))), warning);
     }
     let name = if state.sort == Sort::Name { if state.reverse { "^NAME" } else { "vNAME" } } else { "NAME" };
     let titled = format!(" {} {name}", cells(&columns(width, state.sort), |c| title(c, state)));
     frame.render_widget(Line::styled(titled, Style::new().add_modifier(Modifier::UNDERLINED)), titles);
     rows(state, frame, list);
-    frame.render_widget(Line::styled(hint(state, progress), bold), foot);
+    frame.render_widget(Line::styled(fit(&hint(state, progress)), bold), foot);
     match state.mode() {
         Mode::Help => help(frame),
         Mode::Map(lines, top) => {
@@ -194,7 +197,7 @@ fn rows(state: &State, frame: &mut Frame, area: Rect) {
                 Style::new()
             };
             let marked = state.marked.contains(&row.path);
-            Line::styled(line(row, whole, marked, &columns), style)
+            Line::styled(cut(&line(row, whole, marked, &columns), area.width.into()), style)
         })
         .collect();
     let nothing = match state.listing.problem {
@@ -280,6 +283,14 @@ mod tests {
                 assert!(titles.contains("NAME"), "{titles}");
             }
         }
+    }
+
+    #[test]
+    fn what_has_no_room_is_cut_with_a_mark() {
+        let (state, _) = started(Sort::Cached);
+        let text = frame(&state, 24, 8);
+        let lines: Vec<&str> = text.lines().map(|l| l.trim_matches(['"', ' '])).collect();
+        assert!(lines.first().unwrap().ends_with('…') && lines.last().unwrap().ends_with('…'), "{text}");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::crowd::set;
 use super::crowd::warm;
 use super::tests::idle;
 use super::*;
+use crate::report::asleep::Asleep;
 use crate::report::data::FileRow;
 use crate::report::data::Lookups;
 use crate::report::data::Origin;
@@ -143,12 +144,14 @@ fn time() -> Vec<Pair> {
     let names = |ms| {
         changed(warm(ALL), |run| run.lookups = Lookups { dcache_misses: Some(FILES), work_ns: Some(ms * MS) })
     };
+    let asleep = |asleep| Run { asleep, ..idle() };
     let elsewhere = |ms| changed(warm(ALL), |run| run.waits.read_ns = Some(ms * MS));
     vec![
         ("dirty-throttled", vec![throttled(50)], vec![throttled(49)]),
         ("time-in-open", vec![open(200)], vec![open(199)]),
         ("metadata-bound", vec![metadata(300)], vec![metadata(299)]),
         ("dentries-cold", vec![names(100)], vec![names(99)]),
+        ("asleep", vec![asleep(Some(Asleep::default()))], vec![asleep(None)]),
         ("not-the-cache", vec![elsewhere(50)], vec![elsewhere(51)]),
     ]
 }

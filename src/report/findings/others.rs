@@ -11,6 +11,7 @@ use super::waiting::worth;
 use crate::report::data::Run;
 use crate::report::time::Other;
 use crate::report::time::Parts;
+use crate::report::units::count;
 use crate::report::units::seconds;
 
 /// One kind of waits for others, if nothing else was done meanwhile.
@@ -60,7 +61,9 @@ pub(super) fn completions(run: &Run, _: &[&Run]) -> Option<Finding> {
 pub(super) fn several(run: &Run, _: &[&Run]) -> Option<Finding> {
     let parts = Parts::divide(run);
     let one = |kind| parts.waited_for(run, kind).is_some_and(|(s, _)| of_time(s, run) >= LEAST);
-    if [Other::Peer, Other::Timer, Other::Lock, Other::Completion].into_iter().any(one) {
+    let told = [Other::Peer, Other::Timer, Other::Lock, Other::Completion].into_iter().any(one);
+    // What who sleeps all the time waits for has no kind: the finding of that says so.
+    if told || run.asleep.is_some() {
         return None;
     }
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -98,6 +101,29 @@ fn at_once(kinds: &[String]) -> String {
     }
 }
 
+/// A process that was watched and did nothing.
+pub(super) fn asleep(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let asleep = run.asleep.as_ref()?;
+    let who = match asleep.threads {
+        1 => "Its only thread slept".to_owned(),
+        n => format!("All of its {} threads slept", count(n as u64)),
+    };
+    let within: Vec<String> =
+        asleep.within.iter().take(3).map(|(name, n)| format!("{n} in {name}")).collect();
+    let within = match (asleep.threads, asleep.within.as_slice()) {
+        (_, []) => String::new(),
+        (1, [(name, _), ..]) => format!(", in {name} of the kernel"),
+        (_, all) => {
+            let more = if all.len() > within.len() { ", and elsewhere" } else { "" };
+            format!(": {} of the kernel{more}", within.join(", "))
+        }
+    };
+    let text =
+        format!("{who} from before the watch began to its end{within}. How long that lasts is not measured.");
+    let within: Vec<_> = asleep.within.iter().map(|(name, n)| json!({ "in": name, "threads": n })).collect();
+    Finding::new("asleep", text, json!({ "threads": asleep.threads, "within": within, "wall_s": run.wall_s }))
+}
+
 pub(super) fn unexplained(run: &Run, _: &[&Run]) -> Option<Finding> {
     let parts = Parts::divide(run);
     let left = parts.unexplained_s?;
@@ -123,8 +149,13 @@ pub(super) fn unexplained(run: &Run, _: &[&Run]) -> Option<Finding> {
     let taken = not_its_own(run.machine.taken, "meanwhile working for other guests of their host")
         .unwrap_or_default();
     let w = &run.waits;
+    // No command has waited before it was started.
+    let before = match run.exit_status {
+        None => " A wait that had begun before the watch is not measured.",
+        Some(_) => "",
+    };
     let text = format!(
-        "{left:.3} s ({}) are unexplained.{known}{interrupts}{taken} Stacks of where it slept (offcputime-bpfcc -p PID) or its system calls \
+        "{left:.3} s ({}) are unexplained.{known}{before}{interrupts}{taken} Stacks of where it slept (offcputime-bpfcc -p PID) or its system calls \
          (strace -f -c -w) would tell.",
         part_of_time(of_time(left, run), run),
     );

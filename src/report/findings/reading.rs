@@ -275,8 +275,9 @@ pub(super) fn mapped(run: &Run, _: &[&Run]) -> Option<Finding> {
     let least = if around.is_none() { "at least " } else { "" };
     // What is not known is left out: "at least" says so.
     let around_text = around.map_or_else(String::new, |n| format!(", {} mapped around them", run.volume(n)));
+    let major = if misses == 1 { "1 major fault".into() } else { format!("{misses} major faults") };
     let text = format!(
-        "It uses files through mmap: {least}{} were mapped ({misses} major faults, {hits} minor{around_text}), {} read. Later \
+        "It uses files through mmap: {least}{} were mapped ({major}, {hits} minor{around_text}), {} read. Later \
          touches of a mapped page are seen by no tool.",
         run.volume(touched),
         run.volume(read),

@@ -121,7 +121,8 @@ pub(super) fn elsewhere(run: &Run, _: &[&Run]) -> Option<Finding> {
     let storage = parts.data_s? + parts.metadata_s? + parts.writing_s?;
     // Names that are not cached cost work, too.
     let cached = storage + parts.lookups_s.unwrap_or(0.0);
-    if run.wall_s < 0.05 || parts.overlap() || cached > 0.05 * run.wall_s {
+    // What a wait is for that began before the watch is not known.
+    if run.asleep.is_some() || run.wall_s < 0.05 || parts.overlap() || cached > 0.05 * run.wall_s {
         return None;
     }
     // Not all that waits for storage does so in a call that is counted as such: io_uring, MAP_POPULATE, mlock, and

@@ -252,7 +252,9 @@ fn files_of(n: u64) -> String {
 fn doubts(books: &Books<'_>, differ: bool) -> Vec<String> {
     let mut out = Vec::new();
     if books.lost > 0 {
-        out.push(format!("{} events were lost: what came and went was not all counted", count(books.lost)));
+        let events =
+            if books.lost == 1 { "1 event was".into() } else { format!("{} events were", count(books.lost)) };
+        out.push(format!("{events} lost: what came and went was not all counted"));
     }
     match &books.worth {
         Certainty::Exact => {}

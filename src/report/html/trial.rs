@@ -134,7 +134,7 @@ mod tests {
         assert!(out.contains("Read-ahead of 4096 KiB, tried</h2>"), "{out}");
         assert!(out.contains("/&lt;b&gt;\\u{202e}") && !out.contains("<b>\u{202e}"), "{out}");
         assert!(out.contains("<td data-t=\"wasted in run 2\">-</td>"), "{out}");
-        assert!(out.contains("Not to be believed: 1 requests"), "{out}");
+        assert!(out.contains("Not to be believed: 1 request came"), "{out}");
         assert_eq!(out.matches("<table").count(), 3, "{out}");
         assert_eq!(out.matches("<p ").count(), out.matches("</p>").count());
         let mut nothing = String::new();

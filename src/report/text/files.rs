@@ -121,9 +121,9 @@ pub(super) fn named(
         let mut plain = page.blank();
         plain.table(&table);
         let mut lines = plain.out.lines();
-        page.line(lines.next().unwrap_or_default());
+        page.row(lines.next().unwrap_or_default());
         for (line, name) in lines.zip(names) {
-            page.line(line);
+            page.row(line);
             page.line(&format!("  {}", ending(name, page.style.width - 2)));
         }
     }

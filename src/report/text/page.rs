@@ -15,11 +15,13 @@ pub struct Style {
     pub unit: Unit,
     /// With all figures, not only the answer.
     pub verbose: bool,
+    /// Whether a table may be wider: what goes to no terminal is not cut, it is only folded.
+    pub whole: bool,
 }
 
 impl Default for Style {
     fn default() -> Self {
-        Self { width: 80, unit: Unit::Bytes, verbose: false }
+        Self { width: 80, unit: Unit::Bytes, verbose: false, whole: false }
     }
 }
 
@@ -33,8 +35,9 @@ impl Style {
         let set = columns.and_then(|c| c.parse::<usize>().ok()).filter(|n| *n > 0);
         let plain = Self::default();
         // A terminal that does not know its size says 0.
-        let width = set.or(terminal.filter(|n| *n > 0)).unwrap_or(plain.width);
-        Self { width: width.max(NARROWEST), unit: unit.unwrap_or(plain.unit), verbose }
+        let width = set.or(terminal.filter(|n| *n > 0));
+        let (whole, width) = (width.is_none(), width.unwrap_or(plain.width));
+        Self { width: width.max(NARROWEST), unit: unit.unwrap_or(plain.unit), verbose, whole }
     }
 }
 
@@ -75,6 +78,17 @@ impl Page {
         self.out.push('\n');
     }
 
+    /// Adds a line of a table: figures are not cut where nothing says how much room there is.
+    pub(super) fn row(&mut self, text: &str) {
+        match self.style.whole {
+            true => {
+                self.out.push_str(&foreign::lines(text.trim_end()));
+                self.out.push('\n');
+            }
+            false => self.line(text),
+        }
+    }
+
     /// Adds an empty line.
     pub(super) fn gap(&mut self) {
         self.out.push('\n');
@@ -106,7 +120,7 @@ impl Page {
                 text.push_str("  ");
                 text.push_str(&row.about);
             }
-            self.line(&text);
+            self.row(&text);
         }
     }
 

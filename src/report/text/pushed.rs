@@ -47,7 +47,7 @@ pub(super) fn show(run: &Run, many: bool, page: &mut Page) {
         let [out, back, again] = cells;
         // Those for which there was no room are not one row.
         let others = rest.iter().filter(|row| row.other).count();
-        let more = more(rest.len() - others, "rows", others > 0);
+        let more = more(rest.len() - others, "row", others > 0);
         page.line(&format!("  {out:>10} {back:>10} {again:>10}  {more}"));
     }
     files(pushed, shown, page);
@@ -69,10 +69,11 @@ pub(super) fn show(run: &Run, many: bool, page: &mut Page) {
 
 /// `in 97 more rows, and (other) (--json)`.
 fn more(n: usize, what: &str, other: bool) -> String {
+    let s = if n == 1 { "" } else { "s" };
     match (n, other) {
         (0, _) => "in (other)".into(),
-        (n, true) => format!("in {} more {what}, and (other) (--json)", count(n as u64)),
-        (n, false) => format!("in {} more {what} (--json)", count(n as u64)),
+        (n, true) => format!("in {} more {what}{s}, and (other) (--json)", count(n as u64)),
+        (n, false) => format!("in {} more {what}{s} (--json)", count(n as u64)),
     }
 }
 
@@ -118,7 +119,7 @@ fn files(pushed: &Pushed, shown: usize, page: &mut Page) {
     let rest: Vec<&FileRow> =
         named.into_iter().filter(|f| !told.iter().any(|t| std::ptr::eq(*t, *f))).collect();
     if !rest.is_empty() {
-        let what = more(rest.len(), "files", false);
+        let what = more(rest.len(), "file", false);
         page.line(&format!("{}  {what}", cells(&rest, page)));
     }
     let other: Vec<&FileRow> = pushed.files.iter().filter(|f| f.other).collect();
@@ -179,7 +180,8 @@ mod tests {
 
     fn shown(pushed: Pushed, width: usize) -> String {
         let run = Run { number: 1, blame: Some(pushed), ..Run::default() };
-        let mut page = Page::new(crate::report::text::Style { width, unit: Unit::Pages, verbose: false });
+        let mut page =
+            Page::new(crate::report::text::Style { width, unit: Unit::Pages, verbose: false, whole: false });
         show(&run, false, &mut page);
         page.out
     }
@@ -246,6 +248,6 @@ mod tests {
         let files = text.split("FILE <- BY WHOM").nth(1).unwrap_or_default();
         assert_eq!(sum(files), 1000, "{text}");
         assert!(files.contains("in 6 more files (--json)") && files.contains("(other files)"), "{text}");
-        assert!(text.contains("in 1 more rows, and (other) (--json)"), "{text}");
+        assert!(text.contains("in 1 more row, and (other) (--json)"), "{text}");
     }
 }

@@ -24,6 +24,8 @@ pub(super) fn show(report: &Report, page: &mut Page) {
         page.wrapped("  ", line);
     }
     if lines.len() > shown {
-        page.wrapped("  ", &format!("and {} more runs (--json has them all)", lines.len() - shown));
+        let more = lines.len() - shown;
+        let s = if more == 1 { "" } else { "s" };
+        page.wrapped("  ", &format!("and {more} more run{s} (--json has them all)"));
     }
 }

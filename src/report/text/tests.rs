@@ -166,7 +166,7 @@ fn wide(width: usize) -> Style {
     Style { width, ..Style::default() }
 }
 
-const VERBOSE: Style = Style { width: 80, unit: Unit::Bytes, verbose: true };
+const VERBOSE: Style = Style { width: 80, unit: Unit::Bytes, verbose: true, whole: false };
 
 #[test]
 fn cold_and_warm() {
@@ -326,6 +326,20 @@ fn the_width_is_the_terminals_unless_somebody_says_otherwise() {
         assert_eq!(width(Some(132), Some(nonsense)), 132, "{nonsense}");
     }
     assert_eq!(width(Some(3), None), 40, "a line holds a figure and its name");
+}
+
+#[test]
+fn a_table_is_cut_for_a_terminal_alone() {
+    let table = |terminal, columns| {
+        let mut page = Page::new(Style::new(terminal, columns, None, false));
+        page.table(&[page::Row::new("wasted", vec!["1234567.8 MiB".into(); 8])]);
+        page.out
+    };
+    assert!(table(None, None).ends_with("  1234567.8 MiB\n"), "{}", table(None, None));
+    assert_eq!(table(None, None), table(Some(200), None));
+    for cut in [table(Some(80), None), table(None, Some("80"))] {
+        assert!(cut.ends_with("…\n") && cut.chars().count() == 81, "{cut}");
+    }
 }
 
 /// Names are what others chose: none of them acts on a terminal, whatever the width.

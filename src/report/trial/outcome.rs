@@ -32,11 +32,30 @@ pub struct Change {
     pub restored: bool,
     /// Why not.
     pub note: Option<Foreign>,
+    /// What it was when run 1 began, where it was another when that had ended.
+    #[serde(skip)]
+    pub(super) then_kb: Option<u64>,
+    /// What it was after run 2, where that is not what was set for it.
+    #[serde(skip)]
+    pub(super) became: Option<Foreign>,
 }
 
 impl Change {
     pub(super) fn new(path: &str, before_kb: u64) -> Self {
-        Self { path: path.into(), before_kb, restored: false, note: None }
+        Self { path: path.into(), before_kb, restored: false, note: None, then_kb: None, became: None }
+    }
+
+    /// Why a run did not have the setting that is told of it.
+    fn doubt(&self, kb: u64) -> Option<String> {
+        let path = &self.path;
+        let of_first = self.then_kb.map(|then| {
+            let now = self.before_kb;
+            format!("{path} was {then} when run 1 began, and {now} when it had ended: which of them it read with is not known")
+        });
+        let of_second = self.became.as_ref().map(|now| {
+            format!("{path} was {now} when run 2 had ended, and not {kb}: what it fetched is not compared with what was predicted")
+        });
+        of_second.or(of_first)
     }
 
     /// That it is not what it was, and why.
@@ -262,7 +281,10 @@ impl Outcome {
         let error = predicted.and_then(|p| off(p.as_it_was.fetched, counted[0].fetched));
         // What was cut short is no proof of anything.
         let cut = runs[1].left_out;
-        let missed_by = predicted.filter(|_| !cut).and_then(|p| off(p.tried.fetched, counted[1].fetched));
+        // Nor what ran, or may have run, with another setting than the one that was tried.
+        let changed = devices.iter().any(|d| d.became.is_some());
+        let missed_by =
+            predicted.filter(|_| !cut && !changed).and_then(|p| off(p.tried.fetched, counted[1].fetched));
         let mut doubts = doubts(full, known, lost[0], missing, error);
         if let Some((n, all)) = mostly(counted, elsewhere).filter(|_| known) {
             doubts.push(format!(
@@ -277,6 +299,7 @@ impl Outcome {
                 "run 2 was interrupted, or ended otherwise than run 1: nothing is compared with it".into(),
             );
         }
+        doubts.extend(devices.iter().filter_map(|d| d.doubt(kb)));
         files.sort_by_key(|f| std::cmp::Reverse(f.counted[0].map_or(0, |c| c.fetched)));
         files.truncate(FILES);
         let windows = if known { windows(&all, late) } else { Vec::new() };
@@ -298,6 +321,12 @@ impl Outcome {
     #[must_use]
     pub fn proved(&self) -> bool {
         self.missed_by.is_some_and(|by| by <= ERROR) && !self.is_of_little()
+    }
+
+    /// Whether run 2 may have run with another setting than the one that was tried.
+    #[must_use]
+    pub fn is_of_another_setting(&self) -> bool {
+        self.devices.iter().any(|d| d.became.is_some())
     }
 
     /// Whether most of what was fetched is not what was predicted.
@@ -362,10 +391,12 @@ fn doubts(full: bool, known: bool, lost: u64, missing: usize, error: Option<f64>
         );
     }
     if lost > 0 {
-        doubts.push(format!("{lost} requests came too fast, or their range is not known"));
+        let requests = if lost == 1 { "1 request".into() } else { format!("{lost} requests") };
+        doubts.push(format!("{requests} came too fast, or of unknown range"));
     }
     if missing > 0 {
-        doubts.push(format!("of {missing} files that run 1 read, nothing is known of run 2"));
+        let files = if missing == 1 { "a file".into() } else { format!("{missing} files") };
+        doubts.push(format!("of {files} that run 1 read, nothing is known of run 2"));
     }
     if let Some(error) = error.filter(|e| *e > ERROR) {
         doubts.push(format!(

@@ -95,6 +95,9 @@ pub fn judgement(outcome: &Outcome) -> String {
     let (Some(error), Some(by)) = (outcome.error, outcome.missed_by) else {
         let why = match (outcome.predicted, outcome.counted.map(|c| c.fetched)) {
             (None, _) => "nothing is predicted",
+            _ if outcome.is_of_another_setting() => {
+                "the setting was changed while run 2 ran: what was predicted is not compared with what it fetched"
+            }
             (_, [0, _]) => "run 1 fetched nothing of the files that are predicted",
             (_, [_, 0]) => "run 2 fetched nothing of the files that are predicted",
             _ => "run 2 did not do what run 1 did: what was predicted is not compared with what it fetched",

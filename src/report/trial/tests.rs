@@ -77,6 +77,8 @@ fn what_does_not_agree_is_not_believed() {
     assert!(told.doubts.iter().any(|d| d.contains("50 % wrong")), "{:?}", told.doubts);
     let lossy = outcome(7, &run(1, 1, 999), &run(2, 1, 999));
     assert!(lossy.doubts.iter().any(|d| d.starts_with("7 requests")), "{:?}", lossy.doubts);
+    let one = outcome(1, &run(1, 1, 999), &run(2, 1, 999));
+    assert!(one.doubts.iter().any(|d| d.starts_with("1 request came")), "{:?}", one.doubts);
     // Another file than the one whose requests were seen.
     let mut other = run(1, 1, 999);
     other.every[0].inode = 3;
@@ -204,10 +206,11 @@ fn files_that_had_one_number_are_one() {
 #[test]
 fn what_could_not_be_put_back_is_told_without_a_second_run() {
     let mut change = Change::new("/sys/x", 128);
-    change.note = Some("somebody else set it to 7\x1b meanwhile: it was left so".into());
+    change.note = Some("the command or somebody else set it to 7\x1b meanwhile: it was left so".into());
     let told = change.not_restored();
     assert!(
-        told.starts_with("/sys/x was 128 and is not that again: somebody else") && !told.contains('\x1b')
+        told.starts_with("/sys/x was 128 and is not that again: the command or somebody else")
+            && !told.contains('\x1b')
     );
 }
 
@@ -256,4 +259,25 @@ fn files_in_memory_are_not_waited_for() {
     let tried = (vec![Change::new("/x", 128)], BTreeSet::from(["8:1".to_owned()]));
     let told = Outcome::new(4096, tried, &simulated, [0; 2], [&of(1), &of(2)]);
     assert_eq!((told.predicted.unwrap().tried.waits, told.files.len()), (Some(1), 1));
+}
+
+#[test]
+fn what_ran_with_another_setting_is_not_compared() {
+    let told = |change: Change| {
+        let settings = [Setting::AsItWas, Setting::Pages(1024), Setting::Random, Setting::Sequential];
+        let mut simulated = settings.map(Simulation::new);
+        for page in 0..1000 {
+            let request = request(page, 1, 1000, Some(page).filter(|p| *p > 0));
+            simulated.iter_mut().for_each(|s| s.read(&request));
+        }
+        let tried = (vec![change], BTreeSet::from(["8:1".to_owned()]));
+        Outcome::new(4096, tried, &simulated, [0; 2], [&run(1, 1, 999), &run(2, 1, 999)])
+    };
+    // The command sets it itself.
+    let second = told(Change { became: Some("64".into()), ..Change::new("/x", 128) });
+    assert_eq!((second.missed_by, second.proved()), (None, false));
+    assert!(second.doubts.iter().any(|d| d.starts_with("/x was 64 when run 2 had ended, and not 4096")));
+    assert!(shown::judgement(&second).starts_with("the setting was changed while run 2 ran"));
+    let first = told(Change { then_kb: Some(512), ..Change::new("/x", 128) });
+    assert!(first.doubts.iter().any(|d| d.starts_with("/x was 512 when run 1 began, and 128")));
 }

@@ -130,6 +130,19 @@ fn what_is_planted_is_left_alone() {
     assert_eq!((meta.uid(), meta.gid()), (65534, 65534), "whose it was");
 }
 
+#[test]
+fn a_directory_is_made_in_one_that_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let wrong = make_directory(&dir.path().join("nope/x")).unwrap_err();
+    assert_eq!(wrong.code, crate::exit::Code::Usage, "{wrong:?}");
+    assert!(!dir.path().join("nope").exists());
+    for _ in 0..2 {
+        make_directory(&dir.path().join("x")).unwrap();
+    }
+    assert!(dir.path().join("x").is_dir());
+    assert!(may_make(Path::new("a-name-alone")).is_ok());
+}
+
 /// A disk without room keeps the file that was there.
 #[test]
 fn a_full_disk_keeps_the_old_file() {

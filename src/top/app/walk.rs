@@ -12,6 +12,8 @@ use crate::top::links;
 use crate::top::links::Link;
 use crate::top::links::WhatIf;
 
+/// Lines of what is told of other sizes of the cache: a title, a table, sentences.
+const ANSWER: usize = 14;
 /// So many steps back are remembered.
 const TRAIL: usize = 100;
 
@@ -81,6 +83,23 @@ impl App {
             // The page offers it where it can be asked; it has no line for messages.
             None => {}
         }
+        if self.predicts().is_some() {
+            self.show_answer();
+        }
+    }
+
+    /// On a small screen the answer comes below what is in sight, and what stands above it may grow meanwhile.
+    fn show_answer(&mut self) {
+        let Mode::Details(at) = self.mode else { return };
+        let sight = at..at + usize::from(self.zones().page.height);
+        let hidden = |line: &usize| *line < sight.start || line + ANSWER > sight.end;
+        // While the row is being looked up there is nothing to go to yet.
+        let line = crate::top::draw::asked(self).filter(hidden);
+        let to = line.map_or(at, |line| line.min(crate::top::draw::last_line(self)));
+        self.mode = Mode::Details(to);
+        if let Some(open) = &mut self.open {
+            open.answer_line = Some(to);
+        }
     }
 
     /// The cgroup of which it is asked now.
@@ -94,6 +113,10 @@ impl App {
         let asked = |open: &&mut Open| open.by == By::Cgroup && open.id == *id && open.what_if.is_some();
         let Some(open) = self.open.as_mut().filter(asked) else { return false };
         open.what_if = Some(told);
+        // Unless somebody has gone on from there.
+        if open.answer_line.is_some_and(|line| self.mode == Mode::Details(line)) {
+            self.show_answer();
+        }
         true
     }
 
@@ -101,7 +124,7 @@ impl App {
         let id = Id::new(by, &who);
         if let Some(mut from) = self.open.replace(Open::new(by, id.clone(), who.clone())) {
             // What is not looked at is not watched.
-            from.what_if = None;
+            (from.what_if, from.answer_line) = (None, None);
             if self.trail.len() >= TRAIL {
                 self.trail.remove(0);
             }

@@ -35,17 +35,28 @@ use crate::top::numbers::Numbers;
 use crate::top::settings::Show;
 use crate::top::table::Look;
 
-/// All lines of the page, and what can be chosen on which of them.
-pub(super) fn page(app: &App, theme: &Theme) -> (Vec<Line<'static>>, Vec<(Link, usize)>) {
-    let Some(open) = &app.open else { return (Vec::new(), Vec::new()) };
+/// What stands on it.
+#[derive(Default)]
+pub(super) struct Lines {
+    /// All lines.
+    pub(super) all: Vec<Line<'static>>,
+    /// What can be chosen, and on which of them.
+    pub(super) places: Vec<(Link, usize)>,
+    /// Where it begins what is predicted of another size of the cache, if that is asked.
+    pub(super) asked: Option<usize>,
+}
+
+/// The page.
+pub(super) fn page(app: &App, theme: &Theme) -> Lines {
+    let Some(open) = &app.open else { return Lines::default() };
     // Whoever can choose it is asked once, not for each line.
     let links = links::all(open, app.scene.replay.is_none());
-    let mut page = Page { app, theme, open, out: Vec::new(), links, places: Vec::new() };
+    let mut page = Page { app, theme, open, out: Vec::new(), links, places: Vec::new(), asked: None };
     page.who();
     let Some(details) = &open.details else {
         page.plain("");
         page.plain("being looked up");
-        return (page.out, page.places);
+        return page.lines();
     };
     // Of evictors nothing is known of reading.
     if open.by != By::Evictor {
@@ -66,7 +77,7 @@ pub(super) fn page(app: &App, theme: &Theme) -> (Vec<Line<'static>>, Vec<(Link, 
         page.latency(details);
     }
     page.next();
-    (page.out, page.places)
+    page.lines()
 }
 
 fn how_of(name: Option<&str>) -> Option<How> {
@@ -80,15 +91,22 @@ struct Page<'a> {
     out: Vec<Line<'static>>,
     links: Vec<Link>,
     places: Vec<(Link, usize)>,
+    asked: Option<usize>,
 }
 
 impl Page<'_> {
+    fn lines(self) -> Lines {
+        Lines { all: self.out, places: self.places, asked: self.asked }
+    }
+
     fn width(&self) -> usize {
         usize::from(self.app.zones().page.width).max(20)
     }
 
+    /// What has no room beside the edge ends with a mark.
     fn plain(&mut self, text: &str) {
-        self.out.push(Line::raw(self.theme.text(text)));
+        let text = self.theme.text(&at_a_word(text, self.width()));
+        self.out.push(Line::raw(text));
     }
 
     /// A line that can be chosen, if it leads anywhere.
@@ -97,7 +115,7 @@ impl Page<'_> {
         if self.links.contains(&link) {
             self.places.push((link, self.out.len()));
         }
-        let text = self.theme.text(text);
+        let text = self.theme.text(&at_a_word(text, self.width()));
         let line = match chosen {
             true => Line::styled(format!("{text:<width$}", width = self.width()), self.theme.selected()),
             false => Line::raw(text),
@@ -107,6 +125,7 @@ impl Page<'_> {
 
     fn title(&mut self, text: String) {
         self.plain("");
+        let text = self.theme.text(&at_a_word(&text, self.width()));
         self.out.push(Line::styled(text, self.theme.strong()));
     }
 
@@ -231,7 +250,6 @@ impl Page<'_> {
             };
             let here = second(&here);
             let text = format!("{:<12}{here} {:>12}   {about}", cells::title(column), cell(&all, total));
-            let text = at_a_word(&text, self.width());
             self.plain(&text);
         }
     }

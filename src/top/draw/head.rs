@@ -16,6 +16,7 @@ use crate::live::snapshot::Snapshot;
 use crate::text::numbers::Unit;
 use crate::text::numbers::decimal;
 use crate::text::width::at_a_word;
+use crate::text::width::cut;
 use crate::top::app::App;
 use crate::top::app::Mode;
 use crate::top::cells;
@@ -31,6 +32,11 @@ use crate::top::zones::Zones;
 /// Where bars begin: behind title and number.
 const BARS: u16 = 22;
 
+/// What a meter at the right takes, with a gap.
+const METER: usize = 27;
+/// What the third line takes with short names.
+const LINE: usize = 78;
+
 /// Draws it.
 pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_>) {
     place(app, theme, zones, frame);
@@ -40,7 +46,8 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
     }
     let Some(snapshot) = &app.snapshot else { return };
     if zones.each == 0 {
-        let text = summary::figures(&app.settings, &app.scene, &snapshot.system);
+        let width = usize::from(zones.figures.width);
+        let text = summary::figures(&app.settings, &app.scene, &snapshot.system, width);
         frame.buffer_mut().set_stringn(
             zones.figures.x,
             zones.figures.y,
@@ -80,11 +87,11 @@ fn place(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_>) {
     if area.height == 0 {
         return;
     }
-    let text = theme.text(&format!("cachetop  {}", summary::place(&app.settings, &app.scene)));
+    let text = format!("cachetop  {}", summary::place(&app.settings, &app.scene));
     // The clock is at the right; what a narrow screen cuts off is at the end.
     let clock: u16 = if app.scene.replay.is_some() { 20 } else { 9 };
     let width = usize::from(area.width.saturating_sub(clock));
-    let text: String = text.chars().take(width).collect();
+    let text = theme.text(&at_a_word(&text, width));
     let buffer = frame.buffer_mut();
     if zones.framed() {
         panels::title(theme, zones, area.y, &Line::styled(text, theme.strong()), buffer);
@@ -101,31 +108,32 @@ fn place(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_>) {
         return;
     }
     let numbers = summary::numbers(&app.settings, &app.scene, snapshot.system.seconds);
-    let memory = Line::from(fitting(summary::memory(snapshot, numbers), area.width));
-    let pressure = summary::pressure(snapshot, numbers);
-    let mut lines = vec![memory];
+    let width = usize::from(area.width);
     // Only what makes the totals wrong is red.
     let lost = summary::lost(&snapshot.system.lost, &app.lost).map(|(text, totals)| {
         let style = if totals { theme.warning() } else { theme.strong() };
         Span::styled(text + "  ", style)
     });
-    match (lost, area.height > 2) {
-        (Some(lost), true) => {
-            // What has no room beside it ends with a word, and says that it goes on.
-            let room = area.width.saturating_sub(u16::try_from(lost.width()).unwrap_or(u16::MAX));
-            let rest = theme.text(&at_a_word(&fitting(pressure, room), room.into()));
-            lines.push(Line::from(vec![lost, Span::raw(rest)]));
-        }
-        (Some(lost), false) => lines.iter_mut().for_each(|line| line.spans.insert(0, lost.clone())),
-        (None, true) => lines.push(fitting(format!("{pressure}  lost 0"), area.width).into()),
-        (None, false) => lines.iter_mut().for_each(|line| line.push_span("  lost 0")),
-    }
+    let beside = width.saturating_sub(lost.as_ref().map_or(0, Span::width));
+    let memory = |room| Span::raw(theme.text(&summary::memory(snapshot, numbers, room)));
+    let pressure = |lost, room| Span::raw(theme.text(&summary::pressure(snapshot, numbers, lost, room)));
+    const NOTHING: &str = "  lost 0";
     let meters = meters(snapshot);
+    // Where there is room for the meter beside shorter names, it is kept for that.
+    let free = if meters[1].is_some() && width >= LINE + METER { width - METER } else { width };
+    let lines: Vec<Line<'_>> = match (lost, area.height > 2) {
+        (Some(lost), true) => vec![memory(width).into(), Line::from(vec![lost, pressure(None, beside)])],
+        (Some(lost), false) => vec![Line::from(vec![lost, memory(beside)])],
+        (None, true) => vec![memory(width).into(), pressure(Some(0), free).into()],
+        (None, false) => {
+            vec![Line::from(vec![memory(width.saturating_sub(NOTHING.len())), Span::raw(NOTHING)])]
+        }
+    };
     for ((line, y), meter) in lines.into_iter().zip(area.y + 1..area.bottom()).zip(meters) {
         let buffer = frame.buffer_mut();
         buffer.set_line(area.x, y, &line, area.width);
         let left = usize::from(area.width).saturating_sub(line.width());
-        if let (Some((name, part, bad)), true) = (meter, left > 26) {
+        if let (Some((name, part, bad)), true) = (meter, left >= METER) {
             let style = if bad { theme.misses(part * 0.5) } else { theme.shares() };
             let x = area.right() - 24;
             buffer.set_stringn(x, y, format!("{name:<7}"), 7, theme.dim());
@@ -145,18 +153,6 @@ fn meters(snapshot: &Snapshot) -> [Option<(&'static str, f64, bool)>; 2] {
     let cached = part(memory.cached_bytes, machine.total).map(|x| ("cached", x, false));
     let dirty = part(memory.dirty_bytes, machine.dirty_limit).map(|x| ("dirty", x, true));
     [cached, dirty]
-}
-
-/// A line with shorter words, and then without what says that nothing was lost, where there is no room for it.
-fn fitting(text: String, width: u16) -> String {
-    const SHORT: &[(&str, &str)] =
-        &[("inactive", "inact"), ("active", "act"), ("refaulted", "refault"), ("written", "write")];
-    let fits = |text: &str| text.chars().count() <= usize::from(width);
-    if fits(&text) {
-        return text;
-    }
-    let text = SHORT.iter().fold(text, |text, (long, short)| text.replace(long, short));
-    if fits(&text) { text } else { text.trim_end_matches("  lost 0").to_owned() }
 }
 
 /// What the rows are.
@@ -249,6 +245,14 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
         parts.pop();
     }
     spans.push(Span::raw(parts.join("  ")));
+    // What was typed, and messages, may take more than there is.
+    let mut room = usize::from(zones.status.width);
+    for span in &mut spans {
+        if span.width() > room {
+            span.content = theme.text(&cut(&span.content, room)).into();
+        }
+        room = room.saturating_sub(span.width());
+    }
     panels::title(theme, zones, zones.status.y, &Line::from(spans), frame.buffer_mut());
 }
 

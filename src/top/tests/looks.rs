@@ -7,6 +7,8 @@ use ratatui::style::Style;
 
 use super::frames::full;
 use super::*;
+use crate::live::machine::Machine;
+use crate::live::machine::Pulse;
 use crate::top::draw::heat::Depth;
 use crate::top::keys as table;
 use crate::top::table::Look;
@@ -227,7 +229,7 @@ fn a_click_on_a_key_is_the_key() {
 }
 
 #[test]
-fn what_stands_beside_losses_ends_with_a_word_and_says_that_it_goes_on() {
+fn what_stands_beside_losses_ends_with_a_number_and_says_that_it_goes_on() {
     for width in [80, 100, 120, 160] {
         let mut app = app((width, 40));
         let mut lossy = snapshot(vec![process(7, "reader", &reads(5, 0, 0))], fixtures::busy().total);
@@ -237,8 +239,27 @@ fn what_stands_beside_losses_ends_with_a_word_and_says_that_it_goes_on() {
         let line = text.lines().find(|l| l.contains("LOST 7 (files_full")).unwrap();
         let line = line.trim_matches(['"', '│', ' ']);
         let whole = line.contains("PSI mem") && line.contains("io ");
-        let cut = line.ends_with('…') && !line.ends_with(" …");
+        let cut = line.ends_with(" …");
         assert!(whole != cut, "{width}: {text}");
         assert!(width > 100 || cut, "{width}: {text}");
+    }
+}
+
+/// Meters stand at the right wherever there is room for them and for all that is told beside them, whatever the numbers are.
+#[test]
+fn meters_stay_beside_what_is_told() {
+    for width in [104, 112, 120, 160, 200] {
+        for read in [0, 1 << 30] {
+            let mut app = app((width, 40));
+            let mut known = snapshot(vec![process(7, "reader", &reads(5, 0, 0))], fixtures::busy().total);
+            let machine = Machine { total: Some(8 << 30), dirty_limit: Some(1 << 30), ..Machine::default() };
+            known.pulse = Some(Pulse { machine, read: Some(read), seconds: 1.0, ..Pulse::default() });
+            app.take(known);
+            let text = frame(&mut app);
+            let line = text.lines().find(|l| l.contains("PSI mem")).unwrap();
+            // Borders take four columns of it.
+            assert_eq!(line.contains("dirty  "), width - 4 >= 105, "{width}: {text}");
+            assert!(!line.contains('…'), "{width}: {text}");
+        }
     }
 }

@@ -225,6 +225,21 @@ fn a_cgroup_is_asked_what_if() {
         assert!(app.predicted(&asked, WhatIf::Told(Box::new(told.clone()))));
         insta::assert_snapshot!(format!("what_if_{}x{}", size.0, size.1), frame(&mut app));
     }
+    // On a small screen it comes into sight, also where what stands above it grows meanwhile; not for who has gone on.
+    for size in [(80, 24), (40, 10)] {
+        let mut app = opened(size, By::Cgroup, who.clone());
+        typed(&mut app, "w");
+        tell(&mut app, Now::Cgroup(Err("gone".into())));
+        let asked = id(&app);
+        assert!(app.predicted(&asked, WhatIf::Starting));
+        assert!(frame(&mut app).contains("begins to watch"), "{size:?}: {}", frame(&mut app));
+        tell(&mut app, Now::Cgroup(Err("a reason that takes some lines ".repeat(8))));
+        assert!(app.predicted(&asked, WhatIf::Told(Box::new(told.clone()))));
+        assert!(frame(&mut app).contains("x0.75"), "{size:?}: {}", frame(&mut app));
+        app.input(&key(KeyCode::Home));
+        assert!(app.predicted(&asked, WhatIf::Told(Box::new(told.clone()))));
+        assert_eq!(frame(&mut app).contains("x0.75"), size.1 == 24, "{size:?}: {}", frame(&mut app));
+    }
     let mut app = opened((100, 40), By::Cgroup, who);
     tell(&mut app, Now::Cgroup(Err("gone".into())));
     assert!(frame(&mut app).contains("w: watch it") && app.predicts().is_none());

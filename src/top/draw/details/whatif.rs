@@ -1,5 +1,7 @@
 //! What if the cgroup had more memory, or less.
 
+use ratatui::text::Line;
+
 use super::Page;
 use crate::pivot::By;
 use crate::text::numbers;
@@ -22,6 +24,7 @@ impl Page<'_> {
             }
             return;
         };
+        self.asked = Some(self.out.len() + 1);
         self.title("what if it had more memory, or less (w: stop)".into());
         match asked {
             WhatIf::Starting => self.plain("begins to watch"),
@@ -43,10 +46,11 @@ impl Page<'_> {
             (Some(points), _) => {
                 for (i, line) in told.table(points).into_iter().enumerate() {
                     let line = if self.theme.unicode { line.replace('#', "█") } else { line };
-                    match i {
-                        0 => self.out.push(ratatui::text::Line::styled(line, self.theme.dim())),
-                        _ => self.plain(at_a_word(&line, self.width()).trim_end()),
-                    }
+                    let line = self.theme.text(at_a_word(&line, self.width()).trim_end());
+                    self.out.push(match i {
+                        0 => Line::styled(line, self.theme.dim()),
+                        _ => Line::raw(line),
+                    });
                 }
                 if let Some(answer) = told.answer() {
                     self.sentence(&answer);
