@@ -345,8 +345,9 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 				      enum ledger_mode mode)
 {
 	struct file *file = iocb->ki_filp;
+	struct address_space *m = file->f_mapping;
 	struct file_row *f = 0;
-	u64 rare, raised, end, first, pages, mapping = number_of(row, file->f_mapping);
+	u64 rare, raised, end, first, pages, mapping = number_of(row, m);
 
 	rare = already | (file->f_flags & O_DIRECT);
 	rare |= *(u64 *)&row->depth; /* and `waited` */
@@ -356,7 +357,7 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 	if (rare || ret <= 0)
 		return false;
 	if (detail && with_files) {
-		f = file_again(row, file->f_mapping, mapping);
+		f = file_again(row, m, mapping);
 		if (!f)
 			return false;
 	}

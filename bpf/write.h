@@ -168,6 +168,7 @@ static __always_inline bool end_plain_write(struct kiocb *iocb, s64 taken)
 {
 	struct row *row = own_row(false);
 	struct file *file = iocb->ki_filp;
+	struct address_space *m;
 	struct file_row *f = 0;
 	u64 rare, pages, pos;
 
@@ -178,7 +179,8 @@ static __always_inline bool end_plain_write(struct kiocb *iocb, s64 taken)
 	if (rare || taken <= 0)
 		return false;
 	if (with_files) {
-		f = file_again(row, file->f_mapping, number_of(row, file->f_mapping));
+		m = file->f_mapping;
+		f = file_again(row, m, number_of(row, m));
 		if (!f)
 			return false;
 	}
