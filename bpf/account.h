@@ -87,7 +87,16 @@ struct {
 struct went {
 	u64 pages[2];
 	u64 apart[6]; /* a line of the processor's cache */
-} went[WENT_CPUS];
+} went[WENT_CPUS] __attribute__((aligned(64)));
+
+#define barrier() asm volatile("" ::: "memory")
+
+/* Counters of the row have changed. The mark comes after them: else a tick in between would take it, and find nothing. */
+static __always_inline void mark_group(struct row *row, u32 group)
+{
+	barrier();
+	*(volatile unsigned char *)&row->touched[group] = 1;
+}
 
 /* Where an event is added. */
 struct account {
@@ -216,8 +225,6 @@ static __always_inline bool plain_has_ended(struct row *row)
 {
 	return calls_ended(bpf_get_current_task_btf(), row->plain_writes) != row->plain_calls;
 }
-
-#define barrier() asm volatile("" ::: "memory")
 
 /*
  * Bytes of a request that has ended, `calls` calls of its kind ago, which moved `chars` bytes. Of the last call the kernel's

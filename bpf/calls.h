@@ -159,6 +159,16 @@ static __always_inline u64 number_of_mapping(struct row *row, u64 *ctx)
 	return row ? number_of(row, (void *)ctx[0]) : number(ctx, 0);
 }
 
+/* Nothing of the thread's call waits: see quick.h. */
+static __always_inline void call_rests(struct row *row, struct call *c)
+{
+	if (!row || c->extents || c->marked || c->state & CALL_CHANGES)
+		return;
+	see_regs();
+	barrier();
+	row->beside.own.idle = true;
+}
+
 static __always_inline void on_get_pages(u64 *ctx)
 {
 	struct address_space *m = (void *)ctx[0];
@@ -188,6 +198,8 @@ static __always_inline void on_get_pages(u64 *ctx)
 		}
 		if (held)
 			await_end(c);
+		else
+			call_rests(a.row, c);
 		return;
 	}
 	if (held) {
@@ -231,10 +243,7 @@ static __always_inline void on_get_pages(u64 *ctx)
 		count_read(&a, c, 0);
 	else
 		return;
-	if (a.row && !c->extents && !(c->state & CALL_CHANGES)) {
-		see_regs();
-		a.row->beside.own.idle = true; /* see quick.h */
-	}
+	call_rests(a.row, c);
 }
 
 struct io_rw___read {

@@ -49,7 +49,7 @@ static __always_inline void see_regs(void)
 	struct task_struct *task = bpf_get_current_task_btf();
 
 	if (unlikely(!regs_at))
-		regs_at = (u32)low_half((void *)bpf_task_pt_regs(task)) - (u32)(u64)task->stack;
+		regs_at = (u32)low_half((void *)bpf_task_pt_regs(task)) - (u32)word_at(&task->stack);
 }
 
 /* The running thread's: a call less than to ask for them. */

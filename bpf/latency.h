@@ -92,7 +92,7 @@ static __always_inline void count_latency(struct row *row, bool missed)
 		h->miss[n & (LATENCY_BUCKETS - 1)]++;
 	else
 		h->hit[n & (LATENCY_BUCKETS - 1)]++;
-	row->touched[ROW_GROUP(C_STALL_NS)] = 1;
+	mark_group(row, ROW_GROUP(C_STALL_NS));
 }
 
 #endif

@@ -101,7 +101,7 @@ static __noinline struct row *make_row(struct row *old)
 		if (with_plain && row->plain_bytes)
 			settle_plain(row, false);
 		row->state = ROW_ENDED;
-		row->touched[0] = 1;
+		mark_group(row, 0);
 		return 0;
 	}
 	identify(row);
@@ -112,8 +112,9 @@ static __noinline struct row *make_row(struct row *old)
 static __always_inline void end_this_row(struct row *row)
 {
 	row->task = 0;
+	barrier();
 	row->state = ROW_ENDED;
-	row->touched[0] = 1;
+	mark_group(row, 0);
 }
 
 /* The thread is no more what its row says. By the thread itself, or where it cannot run. */

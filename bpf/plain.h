@@ -80,7 +80,7 @@ static __always_inline void begin_plain(struct row *row, struct iov_iter *iter, 
 	row->plain_ahead = ahead;
 	barrier();
 	*(volatile u64 *)&row->plain_mark = mark + 2;
-	row->touched[ROW_GROUP(writes ? C_WRITE_HITS : C_READ_HITS)] = 1;
+	mark_group(row, ROW_GROUP(writes ? C_WRITE_HITS : C_READ_HITS));
 }
 
 /*

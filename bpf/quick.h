@@ -82,7 +82,7 @@ static __always_inline bool quick_read(u64 *ctx)
 	row->beside.own.calls++;
 	row->beside.own.bytes += count;
 	row->beside.own.hits += pages;
-	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
+	mark_group(row, ROW_GROUP(C_READ_HITS));
 	touch_read(row, mapping, index, index + pages - 1, count, 0);
 	return true;
 }

@@ -165,7 +165,7 @@ static __always_inline void count_present(struct row *row, u64 mapping, u64 end,
 	if (ahead)
 		row->v[C_READ_AHEAD_HITS] += ahead;
 	count_latency(row, false);
-	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
+	mark_group(row, ROW_GROUP(C_READ_HITS));
 	touch_read(row, mapping, first, last, delivered, ahead);
 }
 
@@ -375,7 +375,7 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 	row->v[C_READ_CALLS]++;
 	row->v[C_READ_BYTES] += ret;
 	row->v[C_READ_HITS] += pages;
-	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
+	mark_group(row, ROW_GROUP(C_READ_HITS));
 	if (detail)
 		count_latency(row, false);
 	touch_read(row, mapping, first, first + pages - 1, ret, 0);

@@ -63,7 +63,7 @@ static __always_inline void count_plain_read(struct row *row, struct file_row *f
 	row->v[C_READ_HITS] += pages - ahead;
 	if (unlikely(ahead))
 		row->v[C_READ_AHEAD_HITS] += ahead;
-	row->touched[ROW_GROUP(C_READ_HITS)] = 1;
+	mark_group(row, ROW_GROUP(C_READ_HITS));
 }
 
 static __always_inline void count_plain_write(struct row *row, struct file_row *f, u64 bytes)
@@ -71,7 +71,7 @@ static __always_inline void count_plain_write(struct row *row, struct file_row *
 	file_count(f, FC_WRITE_HITS, pages_of(row->plain_pos, bytes));
 	row->v[C_WRITE_BYTES] += bytes;
 	row->v[C_WRITE_HITS] += pages_of(row->plain_pos, bytes);
-	row->touched[ROW_GROUP(C_WRITE_HITS)] = 1;
+	mark_group(row, ROW_GROUP(C_WRITE_HITS));
 }
 
 /* Its frame; the depth below it in *depth. Null if the stack has begun anew (push). */
@@ -233,7 +233,7 @@ static long look_at_plain(u32 n, void *unused)
 	row->beside.looked.writes = writes;
 	barrier();
 	row->beside.looked.mark = mark;
-	row->touched[writes ? ROW_GROUP(C_WRITE_HITS) : ROW_GROUP(C_READ_HITS)] = 1;
+	mark_group(row, ROW_GROUP(writes ? C_WRITE_HITS : C_READ_HITS));
 	f = with_files ? file_at(row->plain_file) : 0;
 	if (f && f->made == row->plain_file_made)
 		f->touched = 1;

@@ -135,7 +135,7 @@ static __always_inline void on_switch(bool preempted, struct task_struct *prev, 
 			row->off_sum += ns;
 			if (why < C_MAX)
 				__sync_fetch_and_add(&row->v[why], ns);
-			row->touched[ROW_GROUP(C_WAIT_READ)] = 1;
+			mark_group(row, ROW_GROUP(C_WAIT_READ));
 		}
 	}
 }
@@ -165,7 +165,7 @@ static __always_inline void end_lookup(void)
 	if ((s64)ns > 0)
 		__sync_fetch_and_add(&row->v[C_LOOKUP_NS], ns);
 	__sync_fetch_and_add(&row->v[C_LOOKUPS_ENDED], 1);
-	row->touched[ROW_GROUP(C_LOOKUP_NS)] = 1;
+	mark_group(row, ROW_GROUP(C_LOOKUP_NS));
 }
 
 /* A writer is made to wait because too much is dirty; `pause` in ms. */

@@ -190,7 +190,7 @@ static __always_inline bool end_plain_write(struct kiocb *iocb, s64 taken)
 	file_count(f, FC_WRITE_HITS, pages);
 	row->v[C_WRITE_BYTES] += taken;
 	row->v[C_WRITE_HITS] += pages;
-	row->touched[ROW_GROUP(C_WRITE_HITS)] = 1;
+	mark_group(row, ROW_GROUP(C_WRITE_HITS));
 	if (with_sketches)
 		touch_write(row, number_of(row, file->f_mapping), pos >> PAGE_SHIFT,
 			    (pos + taken - 1) >> PAGE_SHIFT);
