@@ -74,8 +74,8 @@ in pagecache_otlp_requests_total. At the end 5 seconds are left for what waits."
     (
         "Recording",
         "\
---record DIR keeps a ring of files in DIR, which is made if it is not there (the
-one above it is not), bounded by --record-size and --record-days.
+--record DIR keeps a ring of files in DIR, which is made if it is not there
+(the one above it is not), bounded by --record-size and --record-days.
 'cachestat --replay DIR --from 14:00 --to 14:10' shows what was recorded. What
 is written does not stay in the page cache, and is not counted. A disk that is
 full is told on standard error and in pagecache_unrecorded_samples_total;
