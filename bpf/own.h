@@ -23,6 +23,7 @@ static __noinline void identify(struct row *row)
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct task_struct *leader, *parent;
 
+	row->plain_task = (u64)task;
 	row->task = (u64)task;
 	settle_stores(row);
 	row->uid = (u32)bpf_get_current_uid_gid();
@@ -266,6 +267,14 @@ static __always_inline struct row *row_at_hand(struct task_struct *task)
 	struct row *row = row_at(slots[slot_of(low_half(task))]);
 
 	return row && row->task == (u64)task ? row : 0;
+}
+
+/* The same, and one is made where it has none. */
+static __always_inline struct row *own_row_at_hand(struct task_struct *task)
+{
+	struct row *row = row_at_hand(task);
+
+	return likely(row) ? row : row_at(search_or_make_row());
 }
 
 /* The row of the running thread, where it has one, else nobody's. False: the event is the monitor's own and does not count. */

@@ -22,6 +22,7 @@
 #ifndef CACHETOP_PLAIN_H
 #define CACHETOP_PLAIN_H
 
+#include "hooks/attach.h"
 #include "present.h"
 #include "settle.h"
 
@@ -29,27 +30,33 @@
 #define IOCB_NOWAIT 0x08 /* as RWF_NOWAIT */
 #define IOCB_NOIO (1 << 20) /* gfs2: tried so first */
 
-/* Whether nothing about the request needs a hook at its return. */
-static __always_inline bool is_plain(struct row *row, struct kiocb *iocb, struct iov_iter *iter, u64 rare)
+/*
+ * Whether it lies on the thread's stack: it does where the thread waits for the request, and does not where somebody else will hear of
+ * its end (ki_complete). To ask that, one word less is loaded of an address.
+ */
+static __always_inline bool is_on_stack(struct task_struct *task, u64 iocb)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-
-	if (!counts_calls(task))
-		return false;
-	rare |= *(u64 *)&row->depth | row->writing; /* and `waited` */
-	rare |= iocb->ki_flags & (IOCB_HIPRI | IOCB_NOWAIT | IOCB_NOIO | IOCB_DONTCACHE);
-	rare |= iocb->ki_filp->f_flags & O_DIRECT;
-	rare |= task->flags & (PF_KTHREAD | PF_IO_WORKER);
-	rare |= iter->iter_type ^ bpf_core_enum_value(enum iter_type, ITER_UBUF);
-	return !rare && !iocb->ki_complete;
+	return iocb - (u64)task->stack < STACK_SIZE;
 }
 
-/* Counts the one before, which was of the same kind, and leaves what this one is. */
-static __always_inline void begin_plain(struct row *row, struct iov_iter *iter, u64 mapping,
-					struct file_row *file, u64 pos, u64 next, bool writes, bool ahead)
+/* Whether nothing about the request needs a hook at its return. */
+static __always_inline bool is_plain(struct row *row, struct task_struct *task, struct kiocb *iocb,
+				     struct file *file, struct iov_iter *iter, u64 rare)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	u64 chars = chars_moved(task, writes), calls = calls_ended(task, writes);
+	rare |= *(u64 *)&row->depth | row->writing; /* and `waited` */
+	rare |= iocb->ki_flags & (IOCB_HIPRI | IOCB_NOWAIT | IOCB_NOIO | IOCB_DONTCACHE);
+	rare |= file->f_flags & O_DIRECT;
+	rare |= task->flags & (PF_KTHREAD | PF_IO_WORKER);
+	rare |= iter->iter_type ^ bpf_core_enum_value(enum iter_type, ITER_UBUF);
+	return !rare;
+}
+
+/* Counts the one before, which was of the same kind, and leaves what this one is. `ahead`: 0 or 1. */
+static __always_inline void begin_plain(struct row *row, struct task_struct *task, u64 iter, const void *mapping,
+					struct file_row *file, u64 pos, u64 next, bool writes, u64 ahead)
+{
+	u64 chars = *(volatile u64 *)(writes ? &task->ioac.wchar : &task->ioac.rchar);
+	u64 calls = *(volatile u64 *)(writes ? &task->ioac.syscw : &task->ioac.syscr);
 	u64 mark = row->plain_mark, bytes = row->plain_bytes, requested = bytes;
 	struct file_row *f = file && bytes ? file_of_plain(row) : 0;
 
@@ -70,14 +77,11 @@ static __always_inline void begin_plain(struct row *row, struct iov_iter *iter, 
 	}
 	row->plain_bytes = next;
 	row->plain_pos = pos;
-	row->plain_mapping = mapping;
-	row->plain_iter = number_of(row, iter);
+	*(const void *volatile *)&row->plain_mapping = mapping;
+	row->plain_iter = iter;
 	row->plain_chars = chars;
 	row->plain_calls = calls;
-	row->plain_task = bpf_get_current_task();
-	row->plain_framed = 0;
-	row->plain_writes = writes;
-	row->plain_ahead = ahead;
+	row->plain_kind = (u64)writes << 32 | ahead << 48;
 	barrier();
 	*(volatile u64 *)&row->plain_mark = mark + 2;
 	mark_group(row, ROW_GROUP(writes ? C_WRITE_HITS : C_READ_HITS));
@@ -103,68 +107,94 @@ other:
 	return true;
 }
 
+/* A read that is plain if its pages are there. */
+struct unsure {
+	u64 mapping;
+	u64 iter;
+	u64 pos;
+	u64 next;
+	bool whole; /* all of the file's were there a moment ago */
+};
+
+/* What takes calls to say stands apart: it would have what the others know put on the stack. */
+static __noinline int begin_unsure(struct row *row, struct unsure *u)
+{
+	struct file_row *file = with_files ? file_at(row->file) : 0;
+	enum in_ledger found;
+
+	if (!u->next)
+		return false;
+	found = look_at_pages(row, u->mapping, u->pos >> PAGE_SHIFT, (u->pos + u->next - 1) >> PAGE_SHIFT,
+			      u->whole);
+	if (found == NEITHER)
+		return false;
+	begin_plain(row, bpf_get_current_task_btf(), u->iter, (void *)u->mapping, file, u->pos, u->next, false,
+		    found == ALL_TAKEN);
+	return true;
+}
+
 /*
  * filemap_read(iocb, iter, already) at its entry. True: a plain one, which needs no hook at its return. Nothing is
  * changed where it is not. `files`: they are asked for; then it is one of the file that the thread has used last.
  */
-static __always_inline bool enter_plain_read(struct row *row, struct kiocb *iocb, struct iov_iter *iter,
-					     u64 already, bool files)
+static __always_inline bool enter_plain_read(struct row *row, struct task_struct *task, struct pt_regs *ctx,
+					     bool files)
 {
-	struct address_space *m = iocb->ki_filp->f_mapping;
+	struct kiocb *iocb = ARGUMENT(ctx, 1, struct kiocb);
+	struct iov_iter *iter = ARGUMENT(ctx, 2, struct iov_iter);
+	struct file *f = iocb->ki_filp;
+	struct address_space *m = f->f_mapping;
 	struct file_row *file = 0;
-	u64 mapping = number_of(row, m), size = m->host->i_size, pos = iocb->ki_pos, next = iter->count, last;
-	bool whole, raised, ahead = false;
-	enum in_ledger found;
+	u64 size, pos, next, cached, raised;
 
-	if (!is_plain(row, iocb, iter, already))
+	if (!counts_calls(task) || !is_plain(row, task, iocb, f, iter, PT_REGS_PARM3(ctx)) ||
+	    !is_on_stack(task, PT_REGS_PARM1(ctx)))
 		return false;
+	size = m->host->i_size;
+	pos = iocb->ki_pos;
 	if (pos >= size)
 		return false;
-	whole = m->nrpages >= pages_in(size);
-	barrier(); /* the ledger is asked after the pages: see present.h */
-	raised = *(volatile u64 *)filter_slot(mapping);
-	if (unlikely(!whole) && !raised && next > FEW << PAGE_SHIFT)
-		return false;
+	next = iter->count;
 	if (next > size - pos)
 		next = size - pos;
-	if (unlikely(!next))
-		return false;
-	last = (pos + next - 1) >> PAGE_SHIFT;
-	if (touches_some(mapping, pos >> PAGE_SHIFT, last))
+	cached = m->nrpages;
+	barrier(); /* the ledger is asked after the pages: see present.h */
+	raised = *(volatile u64 *)filter_slot(low_half(m));
+	if (with_touches && touches_some(number_of(row, m), pos >> PAGE_SHIFT, (pos + next - 1) >> PAGE_SHIFT))
 		return false;
 	if (files) {
-		file = file_again(row, m, mapping);
+		file = file_again(row, m, number_of(row, m));
 		if (!file)
 			return false;
 	}
-	if (unlikely(raised))
-		ahead = ledger_take_all(row, mapping, pos >> PAGE_SHIFT, last);
-	if (unlikely(!whole) && !ahead) {
-		if (!few_present(mapping, pos >> PAGE_SHIFT, last))
-			return false;
-		barrier();
-		raised = *(volatile u64 *)filter_slot(mapping);
+	if (unlikely(cached < pages_in(size) || raised)) {
+		struct unsure u = {.mapping = number_of(row, m), .iter = PT_REGS_PARM2(ctx), .pos = pos};
+
+		u.next = next;
+		u.whole = cached >= pages_in(size);
+		return begin_unsure(row, &u);
 	}
-	if (unlikely(raised) && !ahead) {
-		found = find_in_ledger(row, mapping, pos >> PAGE_SHIFT, last);
-		if (found == NEITHER)
-			return false;
-		ahead = found == ALL_TAKEN;
-	}
-	begin_plain(row, iter, mapping, file, pos, next, false, ahead);
+	begin_plain(row, task, PT_REGS_PARM2(ctx), m, file, pos, next, false, 0);
 	return true;
 }
 
 /* The same of generic_perform_write and iomap_file_buffered_write: (iocb, iter, …), checked and locked. */
-static __always_inline bool enter_plain_write(struct row *row, struct kiocb *iocb, struct iov_iter *iter,
+static __always_inline bool enter_plain_write(struct row *row, struct task_struct *task, struct pt_regs *ctx,
 					      bool files)
 {
-	struct address_space *m = iocb->ki_filp->f_mapping;
+	struct kiocb *iocb = ARGUMENT(ctx, 1, struct kiocb);
+	struct iov_iter *iter = ARGUMENT(ctx, 2, struct iov_iter);
+	struct file *f = iocb->ki_filp;
+	struct address_space *m = f->f_mapping;
 	struct file_row *file = 0;
-	u64 size = m->host->i_size, pos = iocb->ki_pos, next = iter->count;
+	u64 size, pos, next;
 
-	if (!is_plain(row, iocb, iter, 0))
+	if (!counts_calls(task) || !is_plain(row, task, iocb, f, iter, 0) ||
+	    !is_on_stack(task, PT_REGS_PARM1(ctx)))
 		return false;
+	size = m->host->i_size;
+	pos = iocb->ki_pos;
+	next = iter->count;
 	if (!next || pos + next > size || m->nrpages < pages_in(size))
 		return false;
 	if (files) {
@@ -172,7 +202,7 @@ static __always_inline bool enter_plain_write(struct row *row, struct kiocb *ioc
 		if (!file)
 			return false;
 	}
-	begin_plain(row, iter, number_of(row, m), file, pos, next, true, false);
+	begin_plain(row, task, PT_REGS_PARM2(ctx), m, file, pos, next, true, 0);
 	return true;
 }
 

@@ -109,4 +109,21 @@ static __noinline enum in_ledger find_in_ledger(struct row *row, u64 mapping, u6
 	return ledger_take_all(row, mapping, first, last) ? ALL_TAKEN : NEITHER;
 }
 
+/* The same of pages that may be missing or in the ledger. NEITHER, too, where it is not known that they are there. */
+static __always_inline enum in_ledger look_at_pages(struct row *row, u64 mapping, u64 first, u64 last,
+						    bool whole)
+{
+	bool raised = *(volatile u64 *)filter_slot(mapping);
+
+	if (raised && ledger_take_all(row, mapping, first, last))
+		return ALL_TAKEN;
+	if (!whole) {
+		if (!few_present(mapping, first, last))
+			return NEITHER;
+		barrier();
+		raised = *(volatile u64 *)filter_slot(mapping);
+	}
+	return raised ? find_in_ledger(row, mapping, first, last) : NONE_IN_LEDGER;
+}
+
 #endif

@@ -52,7 +52,7 @@ static __always_inline struct file_row *file_of_plain(struct row *row)
 	return 0;
 }
 
-/* For its file before for its thread: see file_count. */
+/* For its file before for its thread: see file_count. Who calls this or the next one marks the row. */
 static __always_inline void count_plain_read(struct row *row, struct file_row *f, u64 bytes, u64 requested)
 {
 	u64 pages = pages_of(row->plain_pos, bytes), ahead = ahead_of(row, pages, bytes, requested);
@@ -63,7 +63,6 @@ static __always_inline void count_plain_read(struct row *row, struct file_row *f
 	row->v[C_READ_HITS] += pages - ahead;
 	if (unlikely(ahead))
 		row->v[C_READ_AHEAD_HITS] += ahead;
-	mark_group(row, ROW_GROUP(C_READ_HITS));
 }
 
 static __always_inline void count_plain_write(struct row *row, struct file_row *f, u64 bytes)
@@ -71,7 +70,6 @@ static __always_inline void count_plain_write(struct row *row, struct file_row *
 	file_count(f, FC_WRITE_HITS, pages_of(row->plain_pos, bytes));
 	row->v[C_WRITE_BYTES] += bytes;
 	row->v[C_WRITE_HITS] += pages_of(row->plain_pos, bytes);
-	mark_group(row, ROW_GROUP(C_WRITE_HITS));
 }
 
 /* Its frame; the depth below it in *depth. Null if the stack has begun anew (push). */
@@ -178,6 +176,7 @@ static __always_inline void count_ended(struct row *row, bool gone)
 	row->plain_framed = 0;
 	barrier();
 	row->plain_mark++;
+	mark_group(row, ROW_GROUP(writes ? C_WRITE_HITS : C_READ_HITS));
 }
 
 __noinline int settle_plain_of(u32 number, u32 gone)

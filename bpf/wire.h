@@ -169,9 +169,15 @@ struct row {
 	unsigned long long plain_calls;
 	unsigned long long plain_iter; /* the buffer's iov_iter */
 	unsigned long long plain_task; /* as `task`, also while that is 0 */
-	unsigned int plain_framed; /* something happened inside it: it has a frame */
-	unsigned short plain_writes; /* it is a write */
-	unsigned short plain_ahead; /* a read, all of whose pages read-ahead had brought: their first use */
+	union {
+		struct {
+			unsigned int plain_framed; /* something happened inside it: it has a frame */
+			unsigned short plain_writes; /* it is a write */
+			unsigned short
+				plain_ahead; /* a read, all of whose pages read-ahead had brought: their first use */
+		};
+		unsigned long long plain_kind; /* these, as one word */
+	};
 	unsigned int plain_file; /* number of its file's row, where files are asked for, and that row's `made` */
 	unsigned int plain_file_made;
 	union row_beside beside;

@@ -184,13 +184,13 @@ static __noinline void enter_returning_read(struct pt_regs *ctx)
 /* The same, and plain reads have no hook at their return. The kernel skips it when the entry returns 1. */
 static __always_inline int read_plain(struct pt_regs *ctx, bool files)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct row *row = own_row_at_hand(task);
 	struct kiocb *iocb;
-	struct row *row = own_row(true);
 
 	if (!bpf_session_is_return___ctx(ctx)) {
 		if (likely(row) && likely(may_be_plain(row, false)) &&
-		    likely(enter_plain_read(row, ARGUMENT(ctx, 1, struct kiocb),
-					    ARGUMENT(ctx, 2, struct iov_iter), PT_REGS_PARM3(ctx), files)))
+		    likely(enter_plain_read(row, task, ctx, files)))
 			return 1;
 		enter_returning_read(ctx);
 		return 0;

@@ -138,14 +138,14 @@ static __noinline void enter_returning_write(struct pt_regs *ctx)
 /* The same, and plain writes have no hook at their return: see read_plain. */
 static __always_inline int write_plain(struct pt_regs *ctx, bool files)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct row *row;
 	u64 iocb;
 
 	if (!bpf_session_is_return___ctx(ctx)) {
-		row = own_row(true);
+		row = own_row_at_hand(task);
 		if (likely(row) && likely(may_be_plain(row, true)) &&
-		    likely(enter_plain_write(row, ARGUMENT(ctx, 1, struct kiocb),
-					     ARGUMENT(ctx, 2, struct iov_iter), files)))
+		    likely(enter_plain_write(row, task, ctx, files)))
 			return 1;
 		enter_returning_write(ctx);
 		return 0;
