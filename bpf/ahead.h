@@ -48,26 +48,31 @@ static __always_inline void enter_window(struct readahead_control *ractl, u64 pa
 {
 	struct account a;
 	struct thread *t;
+	struct window *w;
 	u64 first = ractl->_index;
 
 	if (!pages || !account_open(&a) || !a.row)
 		return;
+	w = &a.row->window;
 	t = thread_of(a.row);
 	if (!t)
 		return;
 	need_frames(a.row, t); /* which those who add its pages rely on */
-	open_window(&a, t, number_of(a.row, ractl->mapping), first, first + pages - 1,
+	open_window(&a, number_of(a.row, ractl->mapping), first, first + pages - 1,
 		    known_is_metadata(ractl->mapping));
+	/* It may be the rest of one, and reach farther than the beginning. */
+	w->kind &= ~WINDOW_AHEAD;
+	if (is_all_ahead(a.row, t))
+		w->kind |= WINDOW_AHEAD;
 }
 
 /* They have returned: all pages of the window that were missing are there. */
 static __always_inline void exit_window(void)
 {
 	struct account a = {.row = own_row(false)};
-	struct thread *t = a.row ? thread_of(a.row) : 0;
 
-	if (t)
-		close_window(&a, t);
+	if (a.row)
+		close_window(&a);
 }
 
 /* page_cache_ra_order(ractl, ra): as far as the file goes. */

@@ -33,7 +33,7 @@ static __always_inline void block_added(struct account *a, struct thread *t, u64
 	COUNT(a, C_META_FILLS, last - first + 1);
 	if (!t || !ready)
 		return;
-	if (in_window(t, mapping, first) &&
+	if (a->row && in_window(&a->row->window, mapping, first) &&
 	    !(t->block.wanted_in == mapping && t->block.wanted >= first && t->block.wanted <= last)) {
 		ledger_set(mapping, first, last, mode);
 		return;

@@ -121,8 +121,8 @@ static __always_inline struct file_row *file_of_folio(struct row *row, void *fol
 	return file_seen(row, (u64)mapping);
 }
 
-/* `t`: the thread, where the plan has any; `f`: the row of the file, where files are requested. */
-static __always_inline void count_prefetch_of(struct account *a, struct thread *t, struct file_row *f,
+/* `w`: the thread's window, where the plan has any; `f`: the row of the file, where files are requested. */
+static __always_inline void count_prefetch_of(struct account *a, struct window *w, struct file_row *f,
 					      u64 mapping, u64 first, u64 last, enum ledger_mode mode,
 					      enum touch how)
 {
@@ -130,14 +130,14 @@ static __always_inline void count_prefetch_of(struct account *a, struct thread *
 	COUNT(a, C_PREFETCHED, last - first + 1);
 	touch(a->row, mapping, first, last, how);
 	if (ready)
-		ledger_set_next(t, mapping, first, last, mode);
+		ledger_set_next(w, mapping, first, last, mode);
 }
 
-static __always_inline void count_prefetch(struct account *a, struct thread *t, u64 mapping, u64 first, u64 last,
+static __always_inline void count_prefetch(struct account *a, struct window *w, u64 mapping, u64 first, u64 last,
 					   enum ledger_mode mode, enum touch how)
 {
 	if (first <= last)
-		count_prefetch_of(a, t, file_before(a->row, mapping), mapping, first, last, mode, how);
+		count_prefetch_of(a, w, file_before(a->row, mapping), mapping, first, last, mode, how);
 }
 
 /*
@@ -153,20 +153,20 @@ static __always_inline void count_collapsed(struct account *a, struct added *p)
 }
 
 /* Splits an addition at a request: what lies in [first, last] is left in *in_first, *in_last; returns how much. */
-static __always_inline u64 split_added(struct account *a, struct thread *t, struct added *p, u64 first, u64 last,
+static __always_inline u64 split_added(struct account *a, struct window *w, struct added *p, u64 first, u64 last,
 				       u64 *in_first, u64 *in_last, enum ledger_mode mode)
 {
 	u64 s = p->first > first ? p->first : first;
 	u64 e = p->last < last ? p->last : last;
 
 	if (first > last || s > e) {
-		count_prefetch(a, t, (u64)p->mapping, p->first, p->last, mode, TOUCH_AHEAD);
+		count_prefetch(a, w, (u64)p->mapping, p->first, p->last, mode, TOUCH_AHEAD);
 		return 0;
 	}
 	if (p->first < s)
-		count_prefetch(a, t, (u64)p->mapping, p->first, s - 1, mode, TOUCH_AHEAD);
+		count_prefetch(a, w, (u64)p->mapping, p->first, s - 1, mode, TOUCH_AHEAD);
 	if (p->last > e)
-		count_prefetch(a, t, (u64)p->mapping, e + 1, p->last, mode, TOUCH_AHEAD);
+		count_prefetch(a, w, (u64)p->mapping, e + 1, p->last, mode, TOUCH_AHEAD);
 	*in_first = s;
 	*in_last = e;
 	return e - s + 1;
@@ -215,18 +215,18 @@ static __always_inline bool look_at_added(struct added *p, struct account *a, vo
 }
 
 /* A page that a fault requested is neither a read's miss nor read-ahead; its neighbours are read-ahead. */
-static __always_inline void added_by_fault(struct account *a, struct thread *t, struct added *p, u64 at,
+static __always_inline void added_by_fault(struct account *a, struct window *w, struct added *p, u64 at,
 					   enum ledger_mode mode)
 {
 	if (at < p->first || at > p->last) {
-		count_prefetch(a, t, (u64)p->mapping, p->first, p->last, mode, TOUCH_AROUND);
+		count_prefetch(a, w, (u64)p->mapping, p->first, p->last, mode, TOUCH_AROUND);
 		return;
 	}
 	COUNT(a, C_FAULT_FILLS, 1);
 	if (at > p->first)
-		count_prefetch(a, t, (u64)p->mapping, p->first, at - 1, mode, TOUCH_AROUND);
+		count_prefetch(a, w, (u64)p->mapping, p->first, at - 1, mode, TOUCH_AROUND);
 	if (at < p->last)
-		count_prefetch(a, t, (u64)p->mapping, at + 1, p->last, mode, TOUCH_AROUND);
+		count_prefetch(a, w, (u64)p->mapping, at + 1, p->last, mode, TOUCH_AROUND);
 }
 
 /*

@@ -32,21 +32,10 @@ struct frame {
 	u32 kind;
 };
 
-/* A read-ahead window being filled. What holds for all of its pages is found out when it begins. */
-struct window {
-	u64 mapping;
-	u64 first;
-	u64 last;
-	u32 added;
-	union {
-		u16 special; /* one of these two */
-		struct {
-			u8 collapse; /* enum collapse (task.h) */
-			u8 metadata; /* of a block device, or of the trees of btrfs */
-		};
-	};
-	u16 word; /* of the ledger: in which the thread has set bits last, in whatever window */
-};
+/* The kind of a window: for a huge page (enum collapse, task.h), metadata, or ahead of all that its thread has asked for. */
+#define WINDOW_COLLAPSE 0xf
+#define WINDOW_METADATA 0x10 /* of a block device, or of the trees of btrfs */
+#define WINDOW_AHEAD 0x100
 
 _Static_assert(LEDGER_WORDS <= 1 << 16, "words of the ledger have numbers of 16 bits");
 
@@ -80,7 +69,6 @@ struct flight {
 };
 
 struct thread {
-	struct window window;
 	struct block block;
 	struct again again;
 	struct flight flight;
@@ -114,22 +102,22 @@ static __always_inline struct thread *thread_of(struct row *row)
 }
 
 /* Whether what the thread adds from this page on is of its window. */
-static __always_inline bool in_window(struct thread *t, u64 mapping, u64 first)
+static __always_inline bool in_window(struct window *w, u64 mapping, u64 first)
 {
-	return t->window.mapping == mapping && first >= t->window.first && first <= t->window.last;
+	return w->mapping == mapping && first >= w->first && first <= w->last;
 }
 
 /* Remembers pages as prefetched: whoever adds them mostly goes on in the word that it has set bits in last. */
-static __always_inline void ledger_set_next(struct thread *t, u64 mapping, u64 first, u64 last,
+static __always_inline void ledger_set_next(struct window *w, u64 mapping, u64 first, u64 last,
 					    enum ledger_mode mode)
 {
 	u32 number;
 
-	if (mode == BITS && t && likely(set_in_word(t->window.word, mapping, first, last)))
+	if (mode == BITS && w && likely(set_in_word(w->word, mapping, first, last)))
 		return;
 	number = ledger_set(mapping, first, last, mode);
-	if (mode == BITS && t)
-		t->window.word = number;
+	if (mode == BITS && w)
+		w->word = number;
 }
 
 static __always_inline struct frame *frame_at(struct thread *t, u32 depth)
@@ -186,6 +174,10 @@ static __always_inline void go_on(struct row *row, struct row *old)
 	row->writing = old ? old->writing : 0;
 	row->write_pos = old ? old->write_pos : 0;
 	row->write_count = old ? old->write_count : 0;
+	if (old)
+		row->window = old->window;
+	else
+		__builtin_memset(&row->window, 0, sizeof(row->window));
 	if (!t)
 		return;
 	if (before)

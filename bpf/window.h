@@ -9,20 +9,19 @@
 #include "latency.h"
 #include "task.h"
 
-/* The window has been filled as far as it will be. */
-static __always_inline void close_window(struct account *a, struct thread *t)
+/* The window of the account's row, which it has, has been filled as far as it will be. */
+static __always_inline void close_window(struct account *a)
 {
-	struct window *w = &t->window;
+	struct window *w = &a->row->window;
 
 	if (w->mapping && w->added < w->last - w->first + 1)
 		COUNT(a, C_WINDOWS_CUT, 1);
 	w->mapping = 0;
 }
 
-static __always_inline void open_window(struct account *a, struct thread *t, u64 mapping, u64 first, u64 last,
-					bool metadata)
+static __always_inline void open_window(struct account *a, u64 mapping, u64 first, u64 last, bool metadata)
 {
-	struct window *w = &t->window;
+	struct window *w = &a->row->window;
 	struct histograms *h;
 
 	/*
@@ -34,16 +33,15 @@ static __always_inline void open_window(struct account *a, struct thread *t, u64
 			w->last = last;
 		return;
 	}
-	close_window(a, t);
+	close_window(a);
 	w->mapping = mapping;
 	w->first = first;
 	w->last = last;
 	w->added = 0;
-	w->collapse = collapses();
-	w->metadata = metadata;
+	w->kind = collapses() | (metadata ? WINDOW_METADATA : 0);
 	COUNT(a, C_WINDOWS, 1);
 	/* The table has room for all rows where latency is requested, and only there. */
-	h = with_latency && a->row ? histograms_of(a->row) : 0;
+	h = with_latency ? histograms_of(a->row) : 0;
 	if (h) {
 		u32 n = log2_of(last - first + 1);
 
@@ -51,10 +49,26 @@ static __always_inline void open_window(struct account *a, struct thread *t, u64
 	}
 }
 
-/* Whether the pages, from the first one on, are of the thread's window. */
-static __always_inline bool add_to_window(struct thread *t, u64 mapping, u64 first, u64 last)
+/*
+ * Whether what is added in the window is all ahead of what the thread has asked for. No request of it begins or ends before the window does,
+ * but for one below, which has a window of its own or none. Reads and writes in progress have frames by now.
+ */
+static __always_inline bool is_all_ahead(struct row *row, struct thread *t)
 {
-	struct window *w = &t->window;
+	struct window *w = &row->window;
+	struct frame *f;
+
+	if (w->kind)
+		return false;
+	if (!row->depth)
+		return true;
+	f = frame_at(t, row->depth - 1);
+	return f->mapping == w->mapping && f->kind <= F_READ && (w->first > f->last || w->last < f->first);
+}
+
+/* Whether the pages, from the first one on, are of the thread's window. */
+static __always_inline bool add_to_window(struct window *w, u64 mapping, u64 first, u64 last)
+{
 	u64 from = w->first, to = w->last;
 
 	if (w->mapping != mapping)

@@ -108,6 +108,16 @@ union row_beside {
 	struct row_own own;
 };
 
+/* A read-ahead window that a thread fills. What holds for all of its pages is found out when it begins. */
+struct window {
+	unsigned long long mapping;
+	unsigned long long first;
+	unsigned long long last;
+	unsigned int added;
+	unsigned short kind; /* WINDOW_* */
+	unsigned short word; /* of the ledger: in which the thread has set bits last, in whatever window */
+};
+
 /*
  * What one thread did under one name. Written by that thread alone, but for `touched`. The first 64 bytes are what
  * every event needs and every tick looks at, the counters of reads begin a line of the processor's cache.
@@ -153,6 +163,7 @@ struct row {
 	unsigned long long writing; /* the write that it is in, which has no frame yet (thread.h); 0: none */
 	unsigned long long write_pos; /* where that begins */
 	unsigned long long write_count; /* and how many bytes are offered */
+	struct window window;
 	/* Asked once, when the row is made: of a process that lives for a moment nobody can tell afterwards. */
 	unsigned long long begun; /* when its process began, task_struct.start_time: of one id it tells which */
 	unsigned long long parent_begun; /* the same of the process that is its parent then */

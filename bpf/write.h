@@ -46,7 +46,7 @@ static __always_inline bool pop_write(struct row *row, struct account *a, u64 ke
 		return false;
 	need_frames(row, t);
 	depth = row->depth;
-	close_window(a, t);
+	close_window(a);
 	for (i = 0; i < MAX_DEPTH; i++) {
 		struct frame *f;
 

@@ -12,23 +12,23 @@
  * What is rare of an addition stands apart: it would take registers and stack of what is not. Three times, since programs get at a folio in
  * different ways, and a kernel may refuse what another one has.
  */
-typedef void rare_addition(struct row *row, struct thread *t, void *folio, u32 order);
+typedef void rare_addition(struct row *row, void *folio, u32 order);
 
-static __noinline void add_btf_rare(struct row *row, struct thread *t, void *folio, u32 order)
+static __noinline void add_btf_rare(struct row *row, void *folio, u32 order)
 {
-	added_otherwise(row, t, folio, order, ARGUMENT_OF_BTF, BITS);
+	added_otherwise(row, folio, order, ARGUMENT_OF_BTF, BITS);
 	RETURN_NOTHING();
 }
 
-static __noinline void add_btf_pages_rare(struct row *row, struct thread *t, void *folio, u32 order)
+static __noinline void add_btf_pages_rare(struct row *row, void *folio, u32 order)
 {
-	added_otherwise(row, t, folio, order, ARGUMENT_OF_BTF, PAGES);
+	added_otherwise(row, folio, order, ARGUMENT_OF_BTF, PAGES);
 	RETURN_NOTHING();
 }
 
-static __noinline void add_tp_rare(struct row *row, struct thread *t, void *folio, u32 order)
+static __noinline void add_tp_rare(struct row *row, void *folio, u32 order)
 {
-	added_otherwise(row, t, folio, order, ADDRESS, BITS);
+	added_otherwise(row, folio, order, ADDRESS, BITS);
 	RETURN_NOTHING();
 }
 
@@ -36,15 +36,14 @@ static __always_inline void on_add(void *folio, u32 order, enum folio_from from,
 				   rare_addition *rare)
 {
 	struct row *row = own_row(true);
-	struct thread *t = row ? thread_of(row) : 0;
 
-	if (unlikely(!t)) {
-		rare(0, 0, folio, order);
+	if (unlikely(!row)) {
+		rare(0, folio, order);
 		barrier(); /* else both calls become one, and each test before them prepares it */
 		return;
 	}
-	if (unlikely(!added_in_window(row, t, folio, order, from, mode)))
-		rare(row, t, folio, order);
+	if (unlikely(!added_in_window(row, folio, order, from, mode)))
+		rare(row, folio, order);
 }
 
 SEC("?tp_btf/mm_filemap_add_to_page_cache")
