@@ -23,7 +23,8 @@ static __noinline void identify(struct row *row)
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct task_struct *leader, *parent;
 
-	row->plain_task = (u64)task;
+	if (with_plain)
+		row->plain_task = (u64)task;
 	row->task = (u64)task;
 	settle_stores(row);
 	row->uid = (u32)bpf_get_current_uid_gid();

@@ -32,7 +32,7 @@
 
 /*
  * Whether it lies on the thread's stack: it does where the thread waits for the request, and does not where somebody else will hear of
- * its end (ki_complete). To ask that, one word less is loaded of an address.
+ * its end (ki_complete). To ask that, one word less is loaded of an address. Where stacks are larger (KASAN), nothing is plain.
  */
 static __always_inline bool is_on_stack(struct task_struct *task, u64 iocb)
 {
@@ -62,6 +62,8 @@ static __always_inline void begin_plain(struct row *row, struct task_struct *tas
 
 	*(volatile u64 *)&row->plain_mark = mark + 1;
 	barrier();
+	if (writes)
+		row->window.kind = 0; /* see enter_write */
 	if (likely(bytes)) {
 		bytes = plain_delivered(bytes, calls - row->plain_calls, chars - row->plain_chars);
 		if (unlikely(!bytes))
@@ -157,11 +159,11 @@ static __always_inline bool enter_plain_read(struct row *row, struct task_struct
 	next = iter->count;
 	if (next > size - pos)
 		next = size - pos;
+	if (with_touches && chooses_some(number_of(row, m), pos >> PAGE_SHIFT, (pos + next - 1) >> PAGE_SHIFT))
+		return false;
 	cached = m->nrpages;
 	barrier(); /* the ledger is asked after the pages: see present.h */
 	raised = *(volatile u64 *)filter_slot(low_half(m));
-	if (with_touches && touches_some(number_of(row, m), pos >> PAGE_SHIFT, (pos + next - 1) >> PAGE_SHIFT))
-		return false;
 	if (files) {
 		file = file_again(row, m, number_of(row, m));
 		if (!file)

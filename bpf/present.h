@@ -74,6 +74,8 @@ static __noinline bool few_present(u64 mapping, u64 first, u64 last)
 		return false;
 	if (shift)
 		return true; /* one folio, of a chunk or more */
+	if (last - first >= FEW)
+		return false;
 	for (n = 1; n < FEW; n++) {
 		if (first + n > last)
 			return true;

@@ -164,12 +164,14 @@ static __always_inline void go_on(struct row *row, struct row *old)
 	row->waited = old ? old->waited : 0;
 	row->entered = old ? old->entered : 0;
 	row->call = old ? old->call : 0;
-	row->off_at = old ? old->off_at : 0;
-	row->off_why = old ? old->off_why : 0;
-	row->queued = old ? old->queued : 0;
-	row->off_sum = old ? old->off_sum : 0;
-	row->lookup_at = old ? old->lookup_at : 0;
-	row->lookup_off = old ? old->lookup_off : 0;
+	if (with_follow) {
+		row->off_at = old ? old->off_at : 0;
+		row->off_why = old ? old->off_why : 0;
+		row->queued = old ? old->queued : 0;
+		row->off_sum = old ? old->off_sum : 0;
+		row->lookup_at = old ? old->lookup_at : 0;
+		row->lookup_off = old ? old->lookup_off : 0;
+	}
 	row->direct = old ? old->direct : 0;
 	row->writing = old ? old->writing : 0;
 	row->write_pos = old ? old->write_pos : 0;
@@ -198,6 +200,8 @@ static __always_inline struct frame *push(struct row *row, struct thread *t, enu
 		depth = 0;
 	}
 	row->depth = depth + 1;
+	row->window.kind &=
+		~WINDOW_AHEAD; /* else pages of this request would be, if the end of a window was missed */
 	f = frame_at(t, depth);
 	f->kind = kind;
 	f->mapping = mapping;

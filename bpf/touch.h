@@ -223,12 +223,15 @@ static __always_inline void touch(struct row *row, u64 mapping, u64 first, u64 l
 		touch_few(mapping, first, last, who);
 }
 
-/* Whether some of pages [first, last] may have to be sent; false: none has. */
+/* Whether some of pages [first, last] may have to be sent, where touches are asked for; false: none has. */
+static __always_inline bool chooses_some(u64 mapping, u64 first, u64 last)
+{
+	return (first ^ last) >> STRETCH_SHIFT || is_chosen(number_of_page(mapping, first));
+}
+
 static __always_inline bool touches_some(u64 mapping, u64 first, u64 last)
 {
-	if (!with_touches)
-		return false;
-	return (first ^ last) >> STRETCH_SHIFT || is_chosen(number_of_page(mapping, first));
+	return with_touches && chooses_some(mapping, first, last);
 }
 
 /* A read: how its pages were found, as far as that is the same for all of them. */

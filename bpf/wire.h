@@ -150,12 +150,7 @@ struct row {
 
 	unsigned long long v[C_MAX];
 	unsigned long long off_at; /* when it left the processor, ns; 0: it runs */
-	unsigned long long off_sum; /* ns that it was not on a processor */
-	unsigned long long lookup_at; /* when the file system was asked to look a name up; 0: it was not */
-	unsigned long long lookup_off; /* off_sum then */
 	unsigned long long off_why; /* a counter: why the thread left the processor */
-	unsigned long long
-		queued; /* one more than all its life's ns without a processor, when it left one last */
 	unsigned int wanted; /* what the thread does is to be counted (wanted.h) */
 	unsigned int ledger_word; /* in which the thread has looked for prefetched pages last (ledger.h) */
 	unsigned long long
@@ -175,11 +170,24 @@ struct row {
 	unsigned long long plain_bytes; /* what it delivers, unless it is cut short; 0: none is to be counted */
 	unsigned long long plain_pos;
 	unsigned long long plain_mapping;
-	unsigned long long
-		plain_chars; /* bytes and calls of its kind that the kernel had counted when it began */
-	unsigned long long plain_calls;
-	unsigned long long plain_iter; /* the buffer's iov_iter */
-	unsigned long long plain_task; /* as `task`, also while that is 0 */
+	union {
+		struct {
+			/* Bytes and calls of its kind that the kernel had counted when it began. */
+			unsigned long long plain_chars;
+			unsigned long long plain_calls;
+			unsigned long long plain_iter; /* the buffer's iov_iter */
+			unsigned long long plain_task; /* as `task`, also while that is 0 */
+		};
+		/* Of a thread that is followed: no request is counted so there. */
+		struct {
+			unsigned long long off_sum; /* ns that it was not on a processor */
+			/* When the file system was asked to look a name up, and off_sum then; 0: it was not. */
+			unsigned long long lookup_at;
+			unsigned long long lookup_off;
+			/* One more than all its life's ns without a processor, when it left one last. */
+			unsigned long long queued;
+		};
+	};
 	union {
 		struct {
 			unsigned int plain_framed; /* something happened inside it: it has a frame */
