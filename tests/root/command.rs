@@ -116,7 +116,7 @@ pub fn command_not_there(dir: &Path) {
     let line = format!("touch {}", ran.display());
     for option in ["-o", "--save", "--html"] {
         let (code, _, err) = output(&mut shell(&format!("{option} /no/such/directory/f"), &line));
-        assert_eq!(code, Some(1), "{err}");
+        assert_eq!(code, Some(2), "{err}");
         assert!(err.contains("cannot write /no/such/directory/f") && err.contains("remedy: "), "{err}");
     }
     let (code, _, err) = output(&mut shell("--compare /no/such/file", &line));
