@@ -249,6 +249,24 @@ fn json_has_every_published_key() {
     }
 }
 
+/// The rest, and who pushes pages out, too.
+#[test]
+fn a_line_is_as_the_schema_has_it() {
+    let mut lost = fixtures::with_rows();
+    lost.lost = Lost { by_reason: vec![("recursion".into(), 2), ("processes_full".into(), 3)] };
+    lost.rows[0].who.other = true;
+    let options = ["", "-p 42", "--by process", "--by file", "--by evictor", "--engine both --by process"];
+    for options in options.map(|o| format!("--json {o}")) {
+        let out = printed(&options, &[lost.clone(), fixtures::busy(), idle(), poor()]);
+        for line in out.lines() {
+            let line = serde_json::from_str(line).unwrap();
+            let lacks = crate::schema_check::check_as("interval", &line);
+            let all = ["total", "pid", "back_pages", "classic", "rows"];
+            assert!(lacks.iter().all(|key| all.contains(&key.as_str())), "{lacks:?}");
+        }
+    }
+}
+
 #[test]
 fn json_says_which_process_it_is_about() {
     let out = printed("--json -p 42", &[idle()]);
