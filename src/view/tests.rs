@@ -151,6 +151,17 @@ fn bytes_are_written_with_letters() {
     }
 }
 
+#[test]
+fn names_are_whole_where_no_terminal_limits_them() {
+    let mut interval = fixtures::with_rows();
+    let long = format!("/{}", "long/".repeat(60));
+    interval.rows[0].who.path = Some(long.as_str().into());
+    assert!(printed("--by file", &[interval.clone()]).contains(&long));
+    let mut out = String::new();
+    view("--by file", Some(40)).interval(&interval, &mut out);
+    assert!(!out.contains(&long) && out.lines().all(|l| l.chars().count() <= 80), "{out}");
+}
+
 /// Numbers of the lines that are headers, counted from 0.
 fn headers(out: &str) -> Vec<usize> {
     out.lines().enumerate().filter(|(_, line)| line.contains("HITS")).map(|(i, _)| i).collect()
