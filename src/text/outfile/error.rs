@@ -58,12 +58,12 @@ impl Error {
         Failure::failed(format!("cannot write {path}: {self}")).remedy(self.remedy())
     }
 
-    /// The same before there is any work: a path at which no file can be is wrong usage. That one may not write there, or
-    /// that there is no room, is not the fault of who wrote the command line.
+    /// The same before there is any work: a path at which no file can be is wrong usage. That one may not write there, that
+    /// somebody has put something there, or that there is no room, is not the fault of who wrote the command line.
     #[must_use]
     pub fn about_the_request(&self, path: &Path) -> Failure {
         let failure = self.about(path);
-        let Error::Io(error) = self else { return Failure { code: Code::Usage, ..failure } };
+        let Error::Io(error) = self else { return failure };
         match error.raw_os_error().unwrap_or(0) {
             libc::ENOENT | libc::ENOTDIR | libc::EISDIR | libc::ELOOP | libc::ENAMETOOLONG => {
                 Failure { code: Code::Usage, ..failure }
