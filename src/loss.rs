@@ -152,9 +152,16 @@ fn by_reach(lost: &Lost) -> Vec<(Touches, Vec<(&str, u64)>)> {
     all.into_iter().filter(|(_, reasons)| !reasons.is_empty()).collect()
 }
 
-/// What a loss touches, in one clause.
-const fn says(touches: Touches) -> &'static str {
+/// Whether it is known only that something may be lacking: who has no room in the table has none from the first event on,
+/// whether or not something to be counted came of it.
+fn perhaps(why: &str) -> bool {
+    matches!(why, "requests_full" | "busy")
+}
+
+/// What losses for these reasons touch, in one clause.
+fn says(touches: Touches, reasons: &[(&str, u64)]) -> &'static str {
     match touches {
+        Touches::Totals if reasons.iter().all(|(why, _)| perhaps(why)) => "figures may not be exact",
         Touches::Totals => "figures are not exact",
         Touches::Threads => "totals have them, rows of threads and processes lack them",
         Touches::Files => "totals have them, rows of files lack them",
@@ -163,11 +170,12 @@ const fn says(touches: Touches) -> &'static str {
 
 /// What losses for these reasons mean for totals, in a sentence.
 #[must_use]
-pub fn consequence<'a>(mut reasons: impl Iterator<Item = &'a str>) -> &'static str {
-    match reasons.any(|why| find(why).touches == Touches::Totals) {
-        true => "The figures are not exact.",
-        false => "Totals are complete; rows lack them.",
+pub fn consequence<'a>(reasons: impl Iterator<Item = &'a str>) -> &'static str {
+    let mut of_totals = reasons.filter(|why| find(why).touches == Touches::Totals).peekable();
+    if of_totals.peek().is_none() {
+        return "Totals are complete; rows lack them.";
     }
+    if of_totals.all(perhaps) { "The figures may not be exact." } else { "The figures are not exact." }
 }
 
 /// What was lost and what that touches, in one line: for standard error.
@@ -175,7 +183,7 @@ pub fn consequence<'a>(mut reasons: impl Iterator<Item = &'a str>) -> &'static s
 pub fn sentence(lost: &Lost) -> String {
     let parts = by_reach(lost).into_iter().map(|(touches, reasons)| {
         let list: Vec<_> = reasons.iter().map(|(why, n)| format!("{why} {n}")).collect();
-        format!("{} ({})", says(touches), list.join(", "))
+        format!("{} ({})", says(touches, &reasons), list.join(", "))
     });
     let parts: Vec<_> = parts.collect();
     let events = match lost.total() {
@@ -277,6 +285,22 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("; more room: --file-table, --table-size"), "{text}");
+    }
+
+    #[test]
+    fn what_had_no_room_may_have_had_nothing_to_count() {
+        let says = |list: &[(&'static str, u64)]| {
+            let by_reason = list.iter().map(|(why, n)| ((*why).into(), *n)).collect();
+            let told = consequence(list.iter().filter(|(_, n)| *n > 0).map(|(why, _)| *why));
+            (sentence(&Lost { by_reason }), told)
+        };
+        let (text, told) = says(&[("requests_full", 7), ("nesting", 0), ("files_full", 2)]);
+        assert!(text.contains(": figures may not be exact (requests_full 7); totals have them"), "{text}");
+        assert_eq!(told, "The figures may not be exact.");
+        let (text, told) = says(&[("requests_full", 7), ("recursion", 1)]);
+        assert!(text.contains(": figures are not exact (requests_full 7, recursion 1)"), "{text}");
+        assert_eq!(told, "The figures are not exact.");
+        assert_eq!(says(&[("files_full", 1)]).1, "Totals are complete; rows lack them.");
     }
 
     #[test]

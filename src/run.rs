@@ -9,6 +9,7 @@ pub mod start;
 use std::io::Write;
 
 use crate::exit::Failure;
+use crate::figures::Figure;
 use crate::live::Beat;
 use crate::live::Live;
 use crate::live::Total;
@@ -96,7 +97,19 @@ fn intervals(options: &Options, view: &mut dyn View, world: World<'_>) -> Result
         }
         beat.advance(wait.now());
     }
+    if options.replay.is_some() && options.chosen.any() && run.so_far().is_some_and(is_nothing) {
+        let _ = writeln!(err, "cachestat: notice: {NOTHING_CHOSEN}");
+    }
     Ok(())
+}
+
+/// Nobody can look up whether what is chosen of a recording was there: who misspells a name is told that nothing was found.
+const NOTHING_CHOSEN: &str = "nothing that was recorded is of what is chosen; without that, '--by process' (comm, cgroup, file, mount) \
+     shows what there is";
+
+/// Whether nothing was counted at all.
+fn is_nothing(run: &Interval) -> bool {
+    Figure::ALL.iter().all(|figure| run.total.get(*figure).unwrap_or(0) == 0)
 }
 
 /// Writes what has gathered in one go, so that no reader sees half an interval.

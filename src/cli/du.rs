@@ -47,7 +47,7 @@ pub enum By {
 )]
 #[command(after_help = help::SHORT, after_long_help = super::help::long(super::help::fixed(help::SECTIONS)))]
 pub struct Args {
-    /// Files and directories; a symbolic link stands for its target (default: the current directory)
+    /// Files and directories; a symbolic link stands for its target (default, but for --evict: the current directory)
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
@@ -243,6 +243,10 @@ impl CommandLine for Args {
         }
         if self.flush && !self.evict {
             return conflict("'--flush' needs '--evict'");
+        }
+        // Where somebody stands is no request to empty it: a tree that others work on is slow for all of them then.
+        if self.evict && self.paths.is_empty() && self.files_from.is_none() && !self.processes() {
+            return conflict("'--evict' needs a PATH: '.' is the current directory");
         }
         if self.dry_run && !(self.evict || self.load || self.restore.is_some()) {
             return conflict("'--dry-run' needs '--evict', '--load' or '--restore'");

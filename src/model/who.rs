@@ -1,6 +1,7 @@
 //! Whom a row is about.
 
 use crate::text::foreign::Foreign;
+use crate::text::width::ARROW;
 
 /// What a row is about; `None` where rows of this kind have no single one, or it is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,7 +50,7 @@ impl Who {
     #[must_use]
     pub fn pushed(&self) -> Foreign {
         let none = || Foreign::from("-");
-        let owner = self.owner.clone().unwrap_or_else(none).with(" <- ");
+        let owner = self.owner.clone().unwrap_or_else(none).with(ARROW);
         if self.comm.is_none() && self.cgroup.is_none() {
             return owner.with(self.how.unwrap_or("-")); // the kernel itself
         }

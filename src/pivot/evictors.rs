@@ -6,6 +6,7 @@ use super::filter::Filter;
 use crate::blame::Bill;
 use crate::blame::Counts;
 use crate::blame::Evictor;
+use crate::blame::How;
 use crate::blame::Row as Whose;
 use crate::figures::Figure;
 use crate::figures::Figures;
@@ -17,6 +18,9 @@ use crate::plan::Event;
 use crate::plan::Plan;
 use crate::sample::Sample;
 use crate::text::foreign::Foreign;
+
+/// What a row is known by: the way, whose pages they were, who pushed them out, for whose limit.
+type Key = (How, [Option<Foreign>; 4]);
 
 /// What rows can have: what reclaim took, what went otherwise, and what the kernel takes for read back in.
 fn figures(rows: &[(Evictor, Counts)], more: u64, refaults: bool) -> Figures {
@@ -76,29 +80,31 @@ pub(super) fn put(
             out.total.set(figure, line.get(figure));
         }
     }
-    // Runs of a command and what was asked for make rows of their own below, which are one here.
-    let mut at: HashMap<(crate::blame::How, Whose), usize> = HashMap::new();
-    let mut rows: Vec<Vec<(Evictor, Counts)>> = Vec::new();
+    // Runs of a command and what was asked for make rows of their own below, which are one here. So are cgroups that have the
+    // same name, one after the other: two rows that look the same would be one to whoever reads them.
+    let mut at: HashMap<Key, usize> = HashMap::new();
+    let mut rows: Vec<(Who, Vec<(Evictor, Counts)>)> = Vec::new();
     for (evictor, n) in &bill.rows {
         let Some(whose) = &evictor.who else { continue };
-        let key = (evictor.how, Whose { run: 0, own: false, ..whose.clone() });
+        let who = who(evictor, whose, names);
+        let key = (evictor.how, [&who.owner, &who.cgroup, &who.comm, &who.limit_of].map(Clone::clone));
         let place = *at.entry(key).or_insert_with(|| {
-            rows.push(Vec::new());
+            rows.push((who, Vec::new()));
             rows.len() - 1
         });
-        if let Some(row) = rows.get_mut(place) {
-            row.push((evictor.clone(), *n));
+        if let Some((_, all)) = rows.get_mut(place) {
+            all.push((evictor.clone(), *n));
         }
     }
-    let row = |all: &Vec<(Evictor, Counts)>| {
-        let (evictor, _) = all.first()?;
-        let figures = figures(all, 0, refaults);
-        let back = back(all);
+    let weight = |all: &[(Evictor, Counts)]| all.iter().fold((0, 0), |w, (_, n)| (w.0 + n.out, w.1 + n.back));
+    rows.sort_by_key(|(_, all)| std::cmp::Reverse(weight(all)));
+    let row = |(who, all): (Who, Vec<(Evictor, Counts)>)| {
+        let figures = figures(&all, 0, refaults);
+        let back = back(&all);
         let nothing = back.unwrap_or(0) == 0 && super::idle(&figures);
-        let who = who(evictor, evictor.who.as_ref()?, names);
         (!nothing).then_some(Row { who, figures, classic: None, back })
     };
-    out.rows = rows.iter().filter_map(row).collect();
+    out.rows = rows.into_iter().filter_map(row).collect();
     out.groups = out.rows.len();
     line
 }

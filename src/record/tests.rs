@@ -249,6 +249,11 @@ fn what_is_no_recording_is_wrong_usage() {
     fs::write(&path, "a text that is somebody's letter").unwrap();
     assert_eq!(Writer::file(&path, Duration::from_secs(1)).err().unwrap().code, Code::Usage);
     assert!(fs::read_to_string(&path).unwrap().contains("letter"));
+    // Where no file can be, none is asked for.
+    for name in ["none/a", "a/b"] {
+        let why = Writer::file(&dir.path().join(name), Duration::from_secs(1)).err().unwrap();
+        assert!(why.code == Code::Usage && why.remedy.is_some(), "{why:?}");
+    }
 }
 
 #[test]

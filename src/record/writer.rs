@@ -114,7 +114,7 @@ fn replaceable(path: &Path) -> Result<(), Failure> {
     let name = Foreign::from(path);
     match fs::symlink_metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(e) => Err(Failure::failed(format!("cannot look at {name}: {e}"))),
+        Err(e) => Err(outfile::Error::from(e).about_the_request(path)),
         Ok(meta) if !meta.is_file() => {
             Err(Failure::usage(format!("{name} is no file")).remedy("name a file that is not there yet"))
         }
@@ -197,15 +197,7 @@ impl Writer {
     /// When it cannot be made.
     pub fn file(path: &Path, interval: Duration) -> Result<Self, Failure> {
         replaceable(path)?;
-        let out = create(path).map_err(|e| {
-            let failure = Failure::failed(format!("cannot make {}: {e}", Foreign::from(path)));
-            match e.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    failure.remedy("make room there, or name a file on another file system")
-                }
-                _ => failure,
-            }
-        })?;
+        let out = create(path).map_err(|e| outfile::Error::from(e).about_the_request(path))?;
         Ok(Self::new(Place::One, out, interval))
     }
 

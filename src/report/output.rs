@@ -60,7 +60,8 @@ fn exports(options: &Options) -> [Export<'_>; 3] {
 impl Outputs {
     /// Finds out whether they can be written.
     pub(super) fn open(options: &Options) -> Result<Self, Failure> {
-        let open = |path: Option<&Path>| path.map(|p| Target::new(p).map_err(|e| e.about(p))).transpose();
+        let new = |path: &Path| Target::new(path).map_err(|e| e.about_the_request(path));
+        let open = |path: Option<&Path>| path.map(new).transpose();
         let [json, csv, markdown] = exports(options).map(|(path, _)| open(path));
         Ok(Self {
             exports: [json?, csv?, markdown?],

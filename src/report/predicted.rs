@@ -13,7 +13,7 @@ use crate::whatif;
 /// When it could not do what is requested; with the remedy. That the page cannot be written is said before anything is
 /// watched, as far as that is known then.
 pub fn what_if(options: &whatif::Options, page: Option<&Path>) -> Result<(), Failure> {
-    let open = |path: &Path| Target::new(path).map_err(|e| e.about(path));
+    let open = |path: &Path| Target::new(path).map_err(|e| e.about_the_request(path));
     let target = page.filter(|_| !options.counting.explain).map(open).transpose()?;
     let directory = target.as_ref().and_then(Target::directory);
     let prediction = whatif::start::what_if(options, directory.as_deref())?;

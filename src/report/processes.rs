@@ -113,7 +113,7 @@ fn is_alive(pid: u32) -> bool {
     state.is_some_and(|s| s != 'Z' && s != 'X')
 }
 
-/// A process and its descendants.
+/// A process and its descendants. We who watch are none of it: a child of the shell that is watched (`-p $$`).
 pub(super) fn family(pid: u32) -> Vec<u32> {
     let mut parents = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -123,10 +123,16 @@ pub(super) fn family(pid: u32) -> Vec<u32> {
             stat.rsplit_once(')').and_then(|(_, t)| t.split_whitespace().nth(1)?.parse::<u32>().ok());
         parents.extend(parent.map(|parent| (pid, parent)));
     }
+    descendants(pid, &parents, std::process::id())
+}
+
+/// A process and its descendants, by pairs of process and parent, without one of these and its own.
+fn descendants(pid: u32, parents: &[(u32, u32)], without: u32) -> Vec<u32> {
     let mut family = vec![pid];
     let mut at = 0;
     while let Some(member) = family.get(at).copied() {
-        family.extend(parents.iter().filter(|(_, parent)| *parent == member).map(|(child, _)| *child));
+        let children = parents.iter().filter(|(child, parent)| *parent == member && *child != without);
+        family.extend(children.map(|(child, _)| *child));
         at += 1;
     }
     family
@@ -154,5 +160,12 @@ mod tests {
         }
         child.wait().unwrap();
         assert!(!is_alive(child.id()));
+    }
+
+    #[test]
+    fn who_watches_is_no_child_of_the_shell_that_is_watched() {
+        let parents = [(20, 10), (30, 10), (31, 30), (21, 20), (40, 1)];
+        assert_eq!(descendants(10, &parents, 30), [10, 20, 21]);
+        assert_eq!(descendants(10, &parents, 99), [10, 20, 30, 21, 31]);
     }
 }

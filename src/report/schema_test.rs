@@ -106,9 +106,9 @@ fn a_report_is_as_published() {
     check_report(&json::object(&poor));
 }
 
-/// What the schema says of the figures of a group.
-fn described(group: &str) -> Value {
-    let figures: Vec<_> = Figure::of_group(group).filter(|f| f.scope() != Scope::Cache).collect();
+/// What the schema says of the figures of a group, of which this holds.
+fn described(group: &str, which: fn(&Figure) -> bool) -> Value {
+    let figures: Vec<_> = Figure::of_group(group).filter(which).collect();
     let mut properties = Map::new();
     for figure in &figures {
         let about = format!("{} ({})", figure.about(), figure.unit().name());
@@ -124,14 +124,44 @@ fn described(group: &str) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
+/// What the line of an interval has beside the figures of a group.
+fn add_more(group: &str, described: &mut Value) {
+    let bytes = |about: &str| json!({ "type": "integer", "minimum": 0, "description": about });
+    let more = match group {
+        "cache" => vec![
+            ("cached_bytes", bytes("bytes of files in the cache, at its end")),
+            ("buffers_bytes", bytes("bytes of block devices in the cache")),
+            ("dirty_bytes", bytes("bytes that have yet to be written")),
+        ],
+        "readahead" => {
+            let windows = bytes("windows");
+            let about = "read-ahead windows of 2^i pages and more; null where latency is";
+            let all = json!({ "type": ["array", "null"], "items": windows, "description": about });
+            vec![("window_pages", all)]
+        }
+        _ => return,
+    };
+    for (key, value) in more {
+        described["properties"][key] = value;
+        described["required"].as_array_mut().unwrap().push(key.into());
+    }
+}
+
 /// With `UPDATE_SCHEMA` in the environment, what differs is written.
 #[test]
 fn figures_are_described_as_in_their_table() {
     const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/schema.json");
     let is = std::fs::read_to_string(PATH).unwrap();
     let mut schema: Value = serde_json::from_str(&is).unwrap();
-    for (group, _) in GROUPS {
-        schema["$defs"]["run"]["properties"][*group] = described(group);
+    for (group, of_rows) in GROUPS {
+        schema["$defs"]["run"]["properties"][*group] = described(group, |f| f.scope() != Scope::Cache);
+        // Of an interval all of them, as of its rows; those of evictors have what the cache loses, too.
+        let mut whole = described(group, |_| true);
+        if *of_rows || *group == "cache" {
+            schema["$defs"]["interval_row"]["properties"][*group] = whole.clone();
+        }
+        add_more(group, &mut whole);
+        schema["$defs"]["interval"]["properties"][*group] = whole;
     }
     let mut ought = Vec::new();
     let form = serde_json::ser::PrettyFormatter::with_indent(b" ");

@@ -194,6 +194,14 @@ fn count_intervals_and_no_total() {
 }
 
 #[test]
+fn what_is_not_in_a_recording_is_told_from_what_did_nothing() {
+    let told = |options: &str| Fake::new(&[Tick(0), End(10)]).run(options).err;
+    assert!(told("--replay a --comm mistyped").contains("notice: nothing that was recorded"));
+    assert!(!told("--replay a").contains("nothing that was recorded"));
+    assert!(!told("--comm mistyped").contains("nothing that was recorded"), "it may come yet");
+}
+
+#[test]
 fn the_beat_does_not_drift() {
     let o = Fake::new(&[Tick(30), Tick(5), Tick(49), Tick(0)]).run("--columns hits,interval_s 0.1 4");
     assert_eq!(o.deadlines, [100, 200, 300, 400]);

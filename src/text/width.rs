@@ -17,6 +17,26 @@ pub fn shortened(text: &str, width: usize) -> String {
     out
 }
 
+/// What stands between whose pages went and who took them.
+pub const ARROW: &str = " <- ";
+
+/// Cuts what is too long on both sides of the arrow, so that there are two sides to be seen. Of the left one the end tells most;
+/// of the right one the name of the process, which stands in brackets, and not whose limit it was.
+#[must_use]
+pub fn sides(text: &str, width: usize) -> String {
+    let length = |text: &str| text.chars().count();
+    let room = width.saturating_sub(ARROW.len());
+    let Some((left, right)) = text.split_once(ARROW).filter(|_| length(text) > width && room >= 4) else {
+        return shortened(text, width);
+    };
+    let of_left = length(left).min((room / 2).max(room.saturating_sub(length(right))));
+    let of_right = room - of_left;
+    // A name of somebody else's may look like this, too: then it is cut at another place.
+    let who = right.split_once("), ").map_or_else(|| right.to_owned(), |(who, _)| format!("{who})"));
+    let right = if length(&who) < of_right { beginning(right, of_right) } else { shortened(&who, of_right) };
+    format!("{}{ARROW}{right}", ending(left, of_left))
+}
+
 /// Cuts the end off a text that is too long: the beginning of a command tells most.
 #[must_use]
 pub fn beginning(text: &str, width: usize) -> String {
@@ -89,6 +109,21 @@ mod tests {
         }
         assert_eq!(at_a_word("one two three", 10), "one two…");
         assert_eq!(at_a_word("/a/very/long/path", 10), "/a/very/l…");
+    }
+
+    #[test]
+    fn both_sides_of_an_arrow_are_left() {
+        let text = "/h1t/lim <- /h1t/lim (cat), limit of /h1t/lim";
+        assert_eq!(sides(text, 45), text);
+        assert_eq!(sides(text, 34), "/h1t/lim <- /h1t/lim (cat), limit…");
+        assert_eq!(sides(text, 20), "/h1t/lim <- /h…(cat)");
+        let long = "/system.slice/one.service <- /system.slice/another.service (tar)";
+        assert_eq!(sides(long, 30), "…/one.service <- /sys…ce (tar)");
+        assert_eq!(sides(long, 60), "/system.slice/one.service <- /system.sl…nother.service (tar)");
+        assert_eq!(sides("/a <- kswapd", 8), "/a <- …d");
+        for width in 0..70 {
+            assert!(sides(long, width).chars().count() <= width.max(1), "{width}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::text::foreign::Foreign;
 use crate::text::table::pad;
 use crate::text::width::beginning;
 use crate::text::width::ending;
-use crate::text::width::shortened;
+use crate::text::width::sides;
 use crate::top::argv;
 use crate::top::argv::Argv;
 use crate::top::filter::Asked;
@@ -248,7 +248,7 @@ impl Look<'_> {
         // Of a path the end tells most, of a command the beginning.
         out += &match self.by {
             By::Process | By::Thread | By::Comm | By::User => beginning(&name, room),
-            By::Evictor => shortened(&name, room),
+            By::Evictor => sides(&name, room),
             _ => ending(&name, room),
         };
         out

@@ -151,6 +151,17 @@ fn bytes_are_written_with_letters() {
     }
 }
 
+#[test]
+fn names_are_whole_where_no_terminal_limits_them() {
+    let mut interval = fixtures::with_rows();
+    let long = format!("/{}", "long/".repeat(60));
+    interval.rows[0].who.path = Some(long.as_str().into());
+    assert!(printed("--by file", &[interval.clone()]).contains(&long));
+    let mut out = String::new();
+    view("--by file", Some(40)).interval(&interval, &mut out);
+    assert!(!out.contains(&long) && out.lines().all(|l| l.chars().count() <= 80), "{out}");
+}
+
 /// Numbers of the lines that are headers, counted from 0.
 fn headers(out: &str) -> Vec<usize> {
     out.lines().enumerate().filter(|(_, line)| line.contains("HITS")).map(|(i, _)| i).collect()
@@ -245,6 +256,24 @@ fn json_has_every_published_key() {
             for key in published["rows"][0].as_object().unwrap().keys() {
                 assert!(row.get(key).is_some(), "{key}");
             }
+        }
+    }
+}
+
+/// The rest, and who pushes pages out, too.
+#[test]
+fn a_line_is_as_the_schema_has_it() {
+    let mut lost = fixtures::with_rows();
+    lost.lost = Lost { by_reason: vec![("recursion".into(), 2), ("processes_full".into(), 3)] };
+    lost.rows[0].who.other = true;
+    let options = ["", "-p 42", "--by process", "--by file", "--by evictor", "--engine both --by process"];
+    for options in options.map(|o| format!("--json {o}")) {
+        let out = printed(&options, &[lost.clone(), fixtures::busy(), idle(), poor()]);
+        for line in out.lines() {
+            let line = serde_json::from_str(line).unwrap();
+            let lacks = crate::schema_check::check_as("interval", &line);
+            let all = ["total", "pid", "back_pages", "classic", "rows"];
+            assert!(lacks.iter().all(|key| all.contains(&key.as_str())), "{lacks:?}");
         }
     }
 }

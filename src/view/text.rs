@@ -21,6 +21,7 @@ use crate::text::numbers::bytes;
 use crate::text::numbers::percent;
 use crate::text::table::aligned;
 use crate::text::width::shortened;
+use crate::text::width::sides;
 
 /// How numbers are written for people.
 #[derive(Debug, Clone, Copy)]
@@ -168,13 +169,15 @@ impl Text {
         let time = self.clock.as_ref().map(|c| (c.show(time), c.width()));
         let values = self.columns.iter().map(|c| (self.numbers.show(c.value(line)), c.width));
         let mut cells: Vec<_> = time.into_iter().chain(values).collect();
-        let width = (self.screen)().map_or(80, |(_, columns)| usize::from(columns));
+        // What goes into a file or a pipe is looked for there by its whole name.
+        let width = (self.screen)().map(|(_, columns)| usize::from(columns)).filter(|columns| *columns > 0);
         for key in keys(self.by) {
             let used = aligned(&cells).chars().count() + usize::from(!cells.is_empty());
             let mut cell = who(key);
-            if key.width == 0 {
+            if let Some(width) = width.filter(|_| key.width == 0) {
                 // Whatever the figures leave, but never so little that it says nothing.
-                cell = shortened(&cell, width.saturating_sub(used).max(SHORTEST));
+                let cut = if self.by == Some(By::Evictor) { sides } else { shortened };
+                cell = cut(&cell, width.saturating_sub(used).max(SHORTEST));
             }
             cells.push((cell, key.width));
         }

@@ -85,10 +85,10 @@ impl Set {
         }
     }
 
-    /// What its figures may be off, as a part of them, in 95 of 100 cases.
+    /// What its figures may be off, as a part of them, in 95 of 100 cases; `None` where nothing was used.
     #[must_use]
     pub fn bound(&self) -> Option<f64> {
-        self.longest().map(Registers::bound)
+        self.longest().filter(|_| self.weight() > 0).map(Registers::bound)
     }
 
     /// Pages in the longest window.
@@ -169,6 +169,8 @@ mod tests {
         let more = Windows::new(Clock::new(s(3660)), s(3660));
         assert_eq!(more.lengths().last(), Some(Err(Unknown::Long)));
         assert_eq!(more.set(&page(3)).longest().map(Registers::estimate), Some(0.0));
+        // Nothing is off by no part of it.
+        assert!(set.bound().is_some() && windows.set(&vec![0; 24 << 10]).bound().is_none());
     }
 
     #[test]

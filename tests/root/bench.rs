@@ -52,7 +52,7 @@ pub fn benchmark(dir: &Path) {
     assert_eq!(read(&csv).lines().count(), 3);
     let (code, _, err) =
         output(cachestat("--export-json /nowhere/x").args(["--", "sh", "-c", "echo ran >&2"]));
-    assert!(code == Some(1) && err.contains("cannot write /nowhere/x") && !err.contains("ran\n"), "{err}");
+    assert!(code == Some(2) && err.contains("cannot write /nowhere/x") && !err.contains("ran\n"), "{err}");
     let (code, _, err) = output(cachestat("--export-json /dev/full").args(["--", "true"]));
     assert!(code == Some(1) && err.contains("cannot write /dev/full: No space left"), "{err}");
 }

@@ -116,7 +116,7 @@ pub fn command_not_there(dir: &Path) {
     let line = format!("touch {}", ran.display());
     for option in ["-o", "--save", "--html"] {
         let (code, _, err) = output(&mut shell(&format!("{option} /no/such/directory/f"), &line));
-        assert_eq!(code, Some(1), "{err}");
+        assert_eq!(code, Some(2), "{err}");
         assert!(err.contains("cannot write /no/such/directory/f") && err.contains("remedy: "), "{err}");
     }
     let (code, _, err) = output(&mut shell("--compare /no/such/file", &line));
@@ -278,6 +278,13 @@ pub fn process_that_sleeps(dir: &Path) {
     assert_eq!(told, ["asleep"]);
     assert!(report["verdict"]["text"].as_str().unwrap().starts_with("It slept all the time"), "{report}");
     assert!(report["time_parts"]["unexplained_s"].as_f64().is_none_or(|s| s == 0.0), "{report}");
+    // A shell that waits for us: what we do is not its doing.
+    let line = format!("{} -p $$ --for 1s --json -o {}; :", program(), path.display());
+    let (code, _, err) = output(Command::new("sh").args(["-c", &line]).stdin(Stdio::null()));
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let report = json(&path);
+    assert!(report["verdict"]["text"].as_str().unwrap().starts_with("It slept all the time"), "{report}");
+    assert_eq!(report["user_s"].as_f64().map(|s| s < 0.05), Some(true), "{report}");
     // Killed, and not waited for.
     std::thread::sleep(Duration::from_millis(200));
     let (code, _, err) = output(&mut cachestat(&format!("-p {} --for 1s", sleeper.id())));

@@ -12,6 +12,7 @@ use crate::MIB;
 use crate::Told;
 use crate::pressure::me;
 use crate::told;
+use crate::told_of;
 
 /// Whether a part of the time is this share of the wall time, more or less.
 fn share(t: &Told, part: &str, about: std::ops::Range<f64>) {
@@ -120,4 +121,24 @@ pub fn lost_in_between(dir: &Path) {
 /// Drops a file from the cache, for the story above.
 pub fn forget(path: &str) {
     crate::sys::advise(&fs::File::open(path).unwrap(), 0, 0, libc::POSIX_FADV_DONTNEED).unwrap();
+}
+
+/// A process that is watched sleeps from before the watch began to its end: of a wait whose beginning nobody saw, and which did
+/// not end, that much is known. One that wakes up a few times is not asleep.
+pub fn a_process_that_sleeps(_: &Path) {
+    let of = |line: &str, time: &str| {
+        let mut process = Command::new("sh").args(["-c", line]).spawn().unwrap();
+        // Until it sleeps.
+        std::thread::sleep(Duration::from_secs(1));
+        let t = told_of(process.id(), time);
+        process.kill().unwrap();
+        process.wait().unwrap();
+        t
+    };
+    let t = of("exec sleep 600", "1s");
+    assert_eq!(t.findings(), ["asleep"], "{}", t.short());
+    t.because("others", 0.99..=1.01);
+    t.says("It slept all the time");
+    let t = of("i=0; while [ $i -lt 600 ]; do sleep 0.3; i=$((i+1)); done", "2s");
+    t.has_not("asleep");
 }

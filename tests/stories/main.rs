@@ -67,6 +67,7 @@ const STORIES: &[(&str, Story)] = &[
     ("a_server_is_slow", causes::a_server_is_slow),
     ("a_processor_is_shared", causes::a_processor_is_shared),
     ("lost_in_between", causes::lost_in_between),
+    ("a_process_that_sleeps", causes::a_process_that_sleeps),
     ("a_sparse_file", sparse::a_sparse_file),
 ];
 
@@ -171,6 +172,18 @@ pub fn read() -> Told {
     let report: Value = serde_json::from_str(&fs::read_to_string("/tmp/report.json").unwrap()).unwrap();
     schema::check_report(&report);
     Told(report)
+}
+
+/// Runs `cachestat --json -o FILE -p PID --for TIME` and reads what it says.
+pub fn told_of(pid: u32, time: &str) -> Told {
+    let cachestat = std::env::var("CACHESTAT").unwrap_or_else(|_| env!("CARGO_BIN_EXE_cachestat").into());
+    let mut c = Command::new(cachestat);
+    let out =
+        c.args(["--json", "-o", "/tmp/report.json", "--for", time, "-p", &pid.to_string()]).output().unwrap();
+    assert!(out.status.success(), "-p {pid}: {}: {}", out.status, String::from_utf8_lossy(&out.stderr));
+    let told = read();
+    println!("  -p {pid}: {:?}; verdict: {}", told.findings(), told.0["verdict"]);
+    told
 }
 
 /// Runs `cachestat --json -o FILE OPTIONS -- COMMAND` and reads what it says.

@@ -355,7 +355,7 @@ closed pipe ends quietly.",
 0  done
 1  it could not be done: not allowed, not supported by this kernel, output
    not written; the remedy is printed
-2  wrong usage, or no process with that PID
+2  wrong usage; no process with that PID, no directory to write a file in
 3  an assertion (--assert) did not hold, or what it asks is not known
 Of '-- COMMAND' the command's own: 128 + N if signal N ended it, 127 if it
 was not found, 126 if it could not be run.",

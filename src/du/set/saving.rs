@@ -39,7 +39,7 @@ use crate::du::view;
 use crate::exit::Failure;
 use crate::residency::Ask;
 use crate::residency::Unknown;
-use crate::text::outfile;
+use crate::text::outfile::Target;
 
 /// Writes which pages of the files are cached, as they are found; `-` is standard output.
 ///
@@ -58,6 +58,8 @@ pub fn save(
     let head = format!("{head}\n").into_bytes();
     let mut packed = Packed(GzEncoder::new(Vec::new(), Compression::default()));
     let plain = path.as_os_str() == "-";
+    // A large tree is walked for minutes: who misspells a path is told before.
+    let target = if plain { None } else { Some(Target::new(path).map_err(|e| e.about_the_request(path))?) };
     let to: &mut dyn Write = if plain { out } else { &mut packed };
     let (found, warnings, count) = stream::pump(head, to, |lines| {
         let saver = Saver { ask: options.ask(), least: options.least(), lines, sums: Mutex::default() };
@@ -77,9 +79,7 @@ pub fn save(
         return Err(Failure::failed("nothing is saved: of what was requested, nothing is known")
             .remedy("the warnings say why"));
     }
-    if plain {
-        return Ok(end);
-    }
+    let Some(target) = target else { return Ok(end) };
     if count == 0 && holds_something(path) {
         return Err(Failure::failed(
             "nothing is saved: nothing of this is cached, and the file holds a set that has some",
@@ -88,7 +88,7 @@ pub fn save(
     }
     let bytes = packed.0.finish().map_err(anyhow::Error::from)?;
     let whole = interrupt::hold();
-    outfile::write(path, &bytes).map_err(|e| e.about(path))?;
+    target.write(&bytes).map_err(|e| e.about(path))?;
     drop(whole);
     let _ = writeln!(err, "cachedu: saved {count} files to {}", view::name(path));
     Ok(end)

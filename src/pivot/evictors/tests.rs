@@ -1,12 +1,15 @@
 //! Rows of evictors, and the line above them.
 #![allow(clippy::unwrap_used)]
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::blame::How;
 use crate::blame::Raw;
+use crate::cgroup::Cgroup;
+use crate::files::Dev;
+use crate::files::Mounts;
 use crate::names::Recorded;
 use crate::pivot;
 use crate::pivot::By;
@@ -105,4 +108,46 @@ fn without_counts_nothing_is_known() {
     let (before, now) = plain();
     let interval = pivot(10, pivot::Filter::default()).interval(&before, &now, &fixtures::plan(&[]));
     assert!(interval.rows.is_empty());
+}
+
+/// A service that was started anew: two cgroups of one name.
+#[derive(Default)]
+struct Anew(Mounts);
+
+impl Names for Anew {
+    fn user(&mut self, _: u32) -> Option<Rc<str>> {
+        None
+    }
+    fn cgroup(&mut self, id: u64, _: u32) -> Rc<Cgroup> {
+        let path = if matches!(id, 5 | 6) { "/web".into() } else { format!("/g{id}") };
+        Rc::new(Cgroup { path, label: crate::cgroup::Label::default() })
+    }
+    fn mounts(&mut self, _: Dev) -> &mut Mounts {
+        &mut self.0
+    }
+    fn mounts_now(&mut self) -> &Mounts {
+        &self.0
+    }
+    fn command_line(&mut self, _: u32) -> Option<Foreign> {
+        None
+    }
+}
+
+#[test]
+fn cgroups_of_the_same_name_are_one_row() {
+    let (mut before, mut now) = plain();
+    before.evictors = Some(Arc::new(Raw::default()));
+    let rows = vec![
+        row(How::Limit, 7, 0, false, out(50)),
+        row(How::Limit, 5, 0, false, Counts { back: 1, ..out(40) }),
+        row(How::Limit, 6, 0, false, Counts { back: 2, ..out(30) }),
+        row(How::Direct, 6, 0, false, out(5)),
+    ];
+    now.evictors = Some(Arc::new(Raw { rows, ..Raw::default() }));
+    let mut pivot = pivot(10, pivot::Filter::default());
+    pivot.names = Box::<Anew>::default();
+    let interval = pivot.interval(&before, &now, &fixtures::plan(&[]));
+    let all: Vec<_> = interval.rows.iter().map(|r| (r.who.how, r.figures.get(Figure::Evicted))).collect();
+    assert_eq!(all, [(Some("limit"), Some(70)), (Some("limit"), Some(50)), (Some("direct"), Some(5))]);
+    assert_eq!(interval.groups, 3);
 }

@@ -267,6 +267,9 @@ fn who_had_the_processors() {
     });
     let text = found(&[server], "cpu-contention").text;
     assert!(text.contains("5.00 s (62 % of the time of its threads"), "{text}");
+    // The parts of the time have 1 s of it.
+    assert!(text.contains("4.00 s of it when other waits had ended"), "{text}");
+    assert!(!queued(four, 2.5).text.contains("other waits"), "all of it is a part of the time");
 }
 
 #[test]

@@ -53,7 +53,17 @@ pub(super) fn contention(run: &Run, _: &[&Run]) -> Option<Finding> {
         ),
         _ => (String::new(), ""),
     };
-    let text = format!("It was ready to run, and had no processor: {time}.{who}");
+    // The parts of the time have only the rest as a wait for a processor: without a word, one seems to be wrong.
+    let after = match woken.saturating_mul(20) >= cpu + woken {
+        true => {
+            let woken = seconds(woken);
+            format!(
+                ", {woken} of it when other waits had ended: the parts of the time have that with these waits, or unexplained"
+            )
+        }
+        false => String::new(),
+    };
+    let text = format!("It was ready to run, and had no processor: {time}{after}.{who}");
     let evidence = json!({ "queue_s": queue_s, "preempted_ns": cpu, "woken_ns": run.waits.woken_ns,
         "wall_s": run.wall_s, "stopped_us": run.machine.stopped_us, "processors": run.machine.processors });
     let finding = Finding::new("cpu-contention", text, evidence)?;

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::symlink;
 
 use super::*;
+use crate::exit::Code;
 
 fn names(dir: &Path) -> usize {
     fs::read_dir(dir).unwrap().count()
@@ -65,7 +66,10 @@ fn the_remedy_fits_the_error() {
         let Error::Io(io) = &error else { panic!("{error}") };
         assert_eq!(io.raw_os_error(), Some(code), "{path:?}");
         assert!(error.about(&path).remedy.is_some());
+        assert_eq!(error.about_the_request(&path).code, Code::Usage, "{path:?}");
     }
+    let denied = Error::Io(io::Error::from_raw_os_error(libc::EACCES));
+    assert_eq!(denied.about_the_request(Path::new("/x")).code, Code::Failed);
     let words = |code| Error::Io(io::Error::from_raw_os_error(code)).remedy();
     assert!(words(libc::ENOSPC).contains("room") && words(libc::EROFS).contains("read-only"));
 }

@@ -20,6 +20,7 @@ use crate::sample::Histograms;
 use crate::text::numbers::decimal;
 use crate::text::width::at_a_word;
 use crate::text::width::shortened;
+use crate::text::width::sides;
 use crate::text::wrap::folded;
 use crate::text::wrap::wrapped;
 use crate::top::app::App;
@@ -150,7 +151,8 @@ impl Page<'_> {
         let what = format!("{}{number}  ", by.singular());
         // Of a long name the middle is left out; the whole of it follows.
         let room = self.width().saturating_sub(what.len() + back.len()).max(10);
-        let text = self.theme.text(&format!("{what}{}{back}", shortened(&name, room)));
+        let cut = if by == By::Evictor { sides } else { shortened };
+        let text = self.theme.text(&format!("{what}{}{back}", cut(&name, room)));
         self.out.push(Line::styled(text, self.theme.strong()));
         let who = who.clone();
         if who.pid.is_some() {
