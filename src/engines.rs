@@ -1,6 +1,7 @@
 //! One engine or both, behind one source of samples.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 
@@ -178,5 +179,13 @@ impl Source for Engines {
 
     fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    fn relief(&self) -> Option<Duration> {
+        self.exact.as_ref().and_then(Source::relief)
+    }
+
+    fn relieve(&mut self) -> anyhow::Result<()> {
+        self.exact.as_mut().map_or(Ok(()), Source::relieve)
     }
 }

@@ -8,6 +8,7 @@ mod beat;
 pub mod keeper;
 pub mod machine;
 pub mod past;
+mod relief;
 pub mod snapshot;
 mod total;
 pub mod whole;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub use beat::Beat;
+pub use relief::Relief;
+pub use relief::wait;
 pub use total::Total;
 
 use crate::model::Interval;

@@ -153,7 +153,7 @@ fn by_reach(lost: &Lost) -> Vec<(Touches, Vec<(&str, u64)>)> {
 }
 
 /// Whether it is known only that something may be lacking: who has no room in the table has none from the first event on,
-/// whether or not something to be counted came of it.
+/// whether or not something to be counted came of it. (A few that are known to lack something have these names, too.)
 fn perhaps(why: &str) -> bool {
     matches!(why, "requests_full" | "busy")
 }

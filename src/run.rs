@@ -68,17 +68,21 @@ fn intervals(options: &Options, view: &mut dyn View, world: World<'_>) -> Result
     let mut live = Live::new(source)?;
     let mut beat = Beat::new(wait.now(), options.interval);
     let mut run = Total::default();
+    let mut found = options.replay.as_ref().filter(|_| options.chosen.any()).map(|_| Found::default());
     let mut text = String::new();
     view.begin(&mut text);
     flush(&mut text, out)?;
     for done in 1.. {
-        let wake = wait.until(beat.deadline())?;
+        let wake = crate::live::wait(wait, live.source(), beat.deadline())?;
         if wake == Wake::Over {
             break;
         }
         live.tick()?;
         let interval = live.interval(pivot);
         warn(options, &interval, wake, run.so_far(), err);
+        if let Some(found) = &mut found {
+            found.see(&interval);
+        }
         let total = run.add(&interval);
         if wake == Wake::Interrupt {
             view.interrupted(&mut text);
@@ -97,19 +101,34 @@ fn intervals(options: &Options, view: &mut dyn View, world: World<'_>) -> Result
         }
         beat.advance(wait.now());
     }
-    if options.replay.is_some() && options.chosen.any() && run.so_far().is_some_and(is_nothing) {
+    if found.is_some_and(|found| found.nothing()) {
         let _ = writeln!(err, "cachestat: notice: {NOTHING_CHOSEN}");
     }
     Ok(())
 }
 
 /// Nobody can look up whether what is chosen of a recording was there: who misspells a name is told that nothing was found.
-const NOTHING_CHOSEN: &str = "nothing that was recorded is of what is chosen; without that, '--by process' (comm, cgroup, file, mount) \
-     shows what there is";
+const NOTHING_CHOSEN: &str = "nothing of what is chosen is in what was shown of the recording; without that, '--by process' (comm, \
+     cgroup, file, mount) shows what there is";
 
-/// Whether nothing was counted at all.
-fn is_nothing(run: &Interval) -> bool {
-    Figure::ALL.iter().all(|figure| run.total.get(*figure).unwrap_or(0) == 0)
+/// What was found of what is chosen.
+#[derive(Debug, Default)]
+struct Found {
+    intervals: usize,
+    /// Something is there, or may be: rows were lost, or another engine counted.
+    perhaps: bool,
+}
+
+impl Found {
+    fn see(&mut self, interval: &Interval) {
+        self.intervals += 1;
+        let counted = Figure::ALL.iter().any(|figure| interval.total.get(*figure).unwrap_or(0) > 0);
+        self.perhaps |= counted || interval.lost.total() > 0 || interval.classic.is_some();
+    }
+
+    fn nothing(&self) -> bool {
+        self.intervals > 0 && !self.perhaps
+    }
 }
 
 /// Writes what has gathered in one go, so that no reader sees half an interval.

@@ -2,6 +2,7 @@
 
 mod folded;
 mod followed;
+mod gathered;
 mod known;
 mod line;
 #[cfg(test)]
@@ -13,6 +14,7 @@ pub(crate) mod written;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use folded::Folded;
 pub use folded::FoldedRows;
@@ -21,6 +23,7 @@ pub use followed::Followed;
 pub use followed::Gone;
 pub use followed::Threads;
 pub use followed::Waiting;
+pub use gathered::Gathered;
 pub use known::Known;
 pub use line::Line;
 pub use moment::Moment;
@@ -177,6 +180,18 @@ pub struct RowSample {
     pub latency: Option<Box<Histograms>>,
 }
 
+impl RowSample {
+    /// Adds what the same thread did later.
+    pub fn add(&mut self, new: &Self) {
+        self.born = new.born;
+        self.family = new.family.or(self.family);
+        self.counters.add(&new.counters);
+        if let Some(new) = &new.latency {
+            self.latency.get_or_insert_default().add(new);
+        }
+    }
+}
+
 /// What one process did to one file since the sample before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSample {
@@ -196,6 +211,15 @@ pub struct FileSample {
     pub deleted: bool,
     /// What was counted since the sample before; only what [`crate::wire::FILE_COUNTERS`] lists.
     pub counters: Sparse,
+}
+
+impl FileSample {
+    /// Adds what the same process did to it later.
+    pub fn add(&mut self, new: &Self) {
+        self.born = new.born;
+        self.deleted = new.deleted;
+        self.counters.add(&new.counters);
+    }
 }
 
 /// The state of the cache as the kernel reports it in `/proc/meminfo`, in bytes.
@@ -350,6 +374,19 @@ pub trait Source {
 
     /// The plan in force: which figures are exact, bounded or unknown.
     fn plan(&self) -> &crate::plan::Plan;
+
+    /// How often it is to be relieved while an interval lasts; `None`: there is no need to.
+    fn relief(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Makes room where what happens waits to be read. What was read is part of the next sample.
+    ///
+    /// # Errors
+    /// When the kernel refuses to hand out a table.
+    fn relieve(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A monitoring session: facts, plan, programs in the kernel, samples.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 
@@ -18,6 +19,7 @@ use crate::plan::Wants;
 use crate::readahead::Request;
 use crate::sample::Counter;
 use crate::sample::Follow;
+use crate::sample::Gathered;
 use crate::sample::Gone;
 use crate::sample::Known;
 use crate::sample::Moment;
@@ -147,7 +149,15 @@ pub struct Session {
     tried: Option<kernel::Tried>,
     /// Rows are made of those who take pages out: each sample has them.
     evictors: bool,
+    /// What was read since the last sample.
+    gathered: Gathered,
 }
+
+/// How often the tables are read in intervals that are longer: a row is free for the next thread only then. A machine on which
+/// 16 000 threads begin in that time is a fork bomb.
+const RELIEF: Duration = Duration::from_secs(1);
+/// As many times what the tables have room for is kept until the end of an interval.
+const KEPT: usize = 2;
 
 impl Session {
     /// Asks the kernel, makes a plan, loads and attaches it. A hook that refuses makes a new plan.
@@ -185,7 +195,9 @@ impl Session {
                         short: false,
                     })?;
                     let evictors = options.wants.blame && !options.wants.bill;
-                    return Ok(Self { facts, plan, known, attached, tried, evictors });
+                    let gathered =
+                        Gathered::new(KEPT * settings.rows as usize, KEPT * settings.files as usize);
+                    return Ok(Self { facts, plan, known, attached, tried, evictors, gathered });
                 }
                 // Each refusal takes a program away, so this ends.
                 // What fails for want of something would fail elsewhere, too, and proves nothing.
@@ -280,7 +292,14 @@ impl Follow for Session {
 
 impl Source for Session {
     fn sample(&mut self) -> anyhow::Result<Sample> {
-        let tables = self.attached.read().context("cannot read the counters")?;
+        let mut tables = self.attached.read().context("cannot read the counters")?;
+        self.gathered.take(&mut tables.rows, &mut tables.files);
+        let (threads, files) = self.gathered.left_out();
+        for (why, more) in [("processes_full", threads), ("files_full", files)] {
+            if let Some((_, n)) = tables.lost.by_reason.iter_mut().find(|(known, _)| *known == why) {
+                *n += more;
+            }
+        }
         let memory = crate::memory::read().context("cannot read /proc/meminfo")?;
         let (mut total, mut by_file) = (tables.total, tables.by_file);
         if self.plan.brackets == Brackets::Tracepoints {
@@ -310,5 +329,15 @@ impl Source for Session {
 
     fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    fn relief(&self) -> Option<Duration> {
+        Some(RELIEF)
+    }
+
+    fn relieve(&mut self) -> anyhow::Result<()> {
+        let tables = self.attached.read().context("cannot read the counters")?;
+        self.gathered.add(tables.rows, tables.files);
+        Ok(())
     }
 }

@@ -20,6 +20,7 @@ use super::web::Web;
 use crate::engines::Engines;
 use crate::exit::Failure;
 use crate::live::Beat;
+use crate::live::Relief;
 use crate::names::System;
 use crate::only::Only;
 use crate::plan::Event;
@@ -141,15 +142,22 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
         None => None,
     };
     ready();
+    let mut relief = Relief::new(&engines, wait.now());
     loop {
         let slot = state.used.as_ref().map(used::Watching::due);
-        let until = slot.map_or(beat.deadline(), |slot| slot.min(beat.deadline()));
+        let due = relief.due(beat.deadline());
+        let until = slot.into_iter().chain(due).fold(beat.deadline(), std::cmp::min);
         let wake = wait.until(until).map_err(anyhow::Error::from)?;
         state.turn(&mut engines)?;
         if wake == Wake::Deadline && wait.now() < beat.deadline() {
+            if due.is_some_and(|due| due <= wait.now()) {
+                engines.relieve()?;
+                relief.done(wait.now());
+            }
             continue;
         }
         state.tick(&mut engines, wake)?;
+        relief.done(wait.now());
         if wake != Wake::Deadline {
             // What came last is sent.
             drop(sender);

@@ -158,6 +158,11 @@ impl<'a> Keeper<'a> {
         [sum.rows.len(), sum.files.len(), folded.threads.len(), folded.files.len()]
     }
 
+    /// Where the samples come from.
+    pub fn source(&mut self) -> &mut (dyn Source + 'a) {
+        self.live.source()
+    }
+
     /// Reads a sample and shows the interval that it ends.
     ///
     /// # Errors

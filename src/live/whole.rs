@@ -58,12 +58,7 @@ impl Kept for RowSample {
     }
 
     fn add(&mut self, new: &Self) {
-        self.born = new.born;
-        self.family = new.family.or(self.family);
-        self.counters.add(&new.counters);
-        if let Some(new) = &new.latency {
-            self.latency.get_or_insert_default().add(new);
-        }
+        RowSample::add(self, new);
     }
 
     fn shared(&self, by: By) -> Option<Shared> {
@@ -113,9 +108,7 @@ impl Kept for FileSample {
     }
 
     fn add(&mut self, new: &Self) {
-        self.born = new.born;
-        self.deleted = new.deleted;
-        self.counters.add(&new.counters);
+        FileSample::add(self, new);
     }
 
     fn shared(&self, by: By) -> Option<Shared> {

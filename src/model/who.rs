@@ -49,16 +49,41 @@ impl Who {
     /// Whose pages, and who pushes them out: of a row that is about that.
     #[must_use]
     pub fn pushed(&self) -> Foreign {
-        let none = || Foreign::from("-");
-        let owner = self.owner.clone().unwrap_or_else(none).with(ARROW);
+        let known = |name: &Option<Foreign>| name.as_ref().map_or_else(|| Foreign::from("-"), no_arrow);
+        let owner = known(&self.owner).with(ARROW);
         if self.comm.is_none() && self.cgroup.is_none() {
             return owner.with(self.how.unwrap_or("-")); // the kernel itself
         }
-        let known = |name: &Option<Foreign>| name.clone().unwrap_or_else(none);
         let by = owner.and(&known(&self.cgroup)).with(" (").and(&known(&self.comm)).with(")");
         match &self.limit_of {
-            Some(of) => by.with(", limit of ").and(of),
+            Some(of) => by.with(", limit of ").and(&no_arrow(of)),
             None => by,
         }
+    }
+}
+
+/// A name that does not look like two: else who makes cgroups could have others seen as those who pushed pages out.
+fn no_arrow(name: &Foreign) -> Foreign {
+    let text = name.raw();
+    if text.contains(ARROW) { Foreign::from(text.replace(ARROW, " \\<- ")) } else { name.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::width::sides;
+
+    #[test]
+    fn a_name_with_an_arrow_forges_no_evictor() {
+        let name = |text: &str| Some(Foreign::from(text));
+        let who = Who {
+            owner: name("/a <- /sys (cron), z"),
+            cgroup: name("/evil.slice/evil.service"),
+            comm: name("tar"),
+            ..Who::default()
+        };
+        let text = who.pushed().cell();
+        assert_eq!(text, "/a \\\\<- /sys (cron), z <- /evil.slice/evil.service (tar)");
+        assert!(sides(&text, 24).ends_with("(tar)"), "{}", sides(&text, 24));
     }
 }

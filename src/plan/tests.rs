@@ -368,3 +368,17 @@ fn every_event_has_candidates() {
         assert!(a.program != b.program || a.event == b.event, "{}", a.program);
     }
 }
+
+/// What is remembered of plain requests and of threads that are followed lies in the same place of a row (bpf/wire.h).
+#[test]
+fn no_request_is_plain_where_somebody_is_followed() {
+    let mut facts = lazy();
+    facts.btf.extend(["bpf_session_is_return/1", "fixup_exception"].map(String::from));
+    let plain = |wants| Plan::new(&facts, wants).unwrap().hooks.iter().any(|h| h.program.contains("plain"));
+    for files in [false, true] {
+        let wants = Wants { files, ..Wants::default() };
+        assert!(plain(wants));
+        assert!(!plain(Wants { follow: true, ..wants }));
+        assert!(!plain(Wants { latency: true, ..wants }));
+    }
+}

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 use std::time::Instant;
 
 use super::names::Sink;
@@ -47,6 +48,14 @@ impl Source for Recording<'_> {
 
     fn plan(&self) -> &Plan {
         self.source.plan()
+    }
+
+    fn relief(&self) -> Option<Duration> {
+        self.source.relief()
+    }
+
+    fn relieve(&mut self) -> anyhow::Result<()> {
+        self.source.relieve()
     }
 }
 

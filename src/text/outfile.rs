@@ -100,7 +100,10 @@ impl Target {
                     path = PathBuf::from(OsStr::from_bytes(target.as_bytes()));
                     base = Some(dir);
                 }
-                (Some(_), Some(FileType::Directory)) => return Err(Errno::ISDIR.into()),
+                (Some(old), Some(FileType::Directory)) => {
+                    ours(&dir, &old, "a directory")?;
+                    return Err(Errno::ISDIR.into());
+                }
                 (Some(old), Some(FileType::RegularFile)) => {
                     ours(&dir, &old, "a file")?;
                     return Self::whole(dir, name, Some(old));

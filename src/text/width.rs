@@ -31,9 +31,10 @@ pub fn sides(text: &str, width: usize) -> String {
     };
     let of_left = length(left).min((room / 2).max(room.saturating_sub(length(right))));
     let of_right = room - of_left;
-    // A name of somebody else's may look like this, too: then it is cut at another place.
-    let who = right.split_once("), ").map_or_else(|| right.to_owned(), |(who, _)| format!("{who})"));
-    let right = if length(&who) < of_right { beginning(right, of_right) } else { shortened(&who, of_right) };
+    let limit = right.rsplit_once("), limit of ");
+    let who = limit.map_or_else(|| right.to_owned(), |(who, _)| format!("{who})"));
+    // Where a limit is left out that is seen: a mark takes the place of what would just fit.
+    let right = if length(&who) <= of_right { beginning(right, of_right) } else { shortened(&who, of_right) };
     format!("{}{ARROW}{right}", ending(left, of_left))
 }
 
@@ -116,6 +117,7 @@ mod tests {
         let text = "/h1t/lim <- /h1t/lim (cat), limit of /h1t/lim";
         assert_eq!(sides(text, 45), text);
         assert_eq!(sides(text, 34), "/h1t/lim <- /h1t/lim (cat), limit…");
+        assert_eq!(sides(text, 26), "/h1t/lim <- /h1t/lim (cat…");
         assert_eq!(sides(text, 20), "/h1t/lim <- /h…(cat)");
         let long = "/system.slice/one.service <- /system.slice/another.service (tar)";
         assert_eq!(sides(long, 30), "…/one.service <- /sys…ce (tar)");

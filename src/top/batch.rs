@@ -74,7 +74,7 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
     let mut beat = Beat::new(wait.now(), settings.interval);
     let (mut told, mut said, mut lost) = (None, 0, Lost::default());
     for done in 1.. {
-        let wake = wait.until(beat.deadline()).map_err(anyhow::Error::from)?;
+        let wake = crate::live::wait(wait, keeper.source(), beat.deadline())?;
         if wake == Wake::Over {
             break;
         }

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use crate::exit::Failure;
 use crate::live::Beat;
+use crate::live::Relief;
 use crate::live::keeper;
 use crate::live::keeper::Id;
 use crate::live::keeper::Keeper;
@@ -107,10 +108,13 @@ pub fn work(
     let keeper = Keeper::new(source, pivot, files, Box::new(keeper::alive))?;
     let mut keeper = keeper.with_past(machine);
     let mut beat = Beat::new(keeper.read(), interval.min(FIRST));
+    let read = keeper.read();
+    let mut relief = Relief::new(keeper.source(), read);
     let mut early = interval > FIRST;
     let mut course = None;
     loop {
-        let left = beat.deadline().saturating_duration_since(Instant::now());
+        let due = relief.due(beat.deadline());
+        let left = due.unwrap_or_else(|| beat.deadline()).saturating_duration_since(Instant::now());
         let listening = match commands.recv_timeout(left) {
             Ok(Command::View(wanted)) => {
                 view = wanted;
@@ -151,10 +155,16 @@ pub fn work(
             // These are of recordings only.
             Ok(Command::Step(_) | Command::Jump(_) | Command::CommandLines(_)) => true,
             Err(RecvTimeoutError::Disconnected) => false,
+            Err(RecvTimeoutError::Timeout) if due.is_some() => {
+                keeper.source().relieve()?;
+                relief.done(Instant::now());
+                true
+            }
             Err(RecvTimeoutError::Timeout) => {
                 // Asked before the sample is read: what it did last is in it.
                 let ended = process.as_ref().is_some_and(Process::ended);
                 let mut snapshot = keeper.tick(view)?;
+                relief.done(keeper.read());
                 snapshot.early = std::mem::take(&mut early);
                 if snapshot.early {
                     beat = Beat::new(keeper.read(), interval);

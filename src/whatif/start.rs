@@ -12,6 +12,7 @@ use super::size;
 use crate::exit::Failure;
 use crate::figures::Figure;
 use crate::live::Live;
+use crate::live::Relief;
 use crate::options::Chosen;
 use crate::options::Counting;
 use crate::pivot::Pivot;
@@ -121,6 +122,7 @@ impl<'a> Watch<'a> {
         let (began, time) = (wait.now(), options.time);
         let mut slice = if options.so_far.is_some() { STRETCH.min(time / SLICES) } else { time / SLICES };
         let (mut fetched, mut ended, mut told) = (began, began, began);
+        let mut relief = Relief::new(self.live.source(), began);
         loop {
             let wake = wait.until((fetched + STEP).min(began + time)).map_err(anyhow::Error::from)?;
             let now = wait.now();
@@ -129,6 +131,10 @@ impl<'a> Watch<'a> {
             // What has ended by now is told before it is fetched.
             if ends {
                 self.live.tick()?;
+                relief.done(now);
+            } else if relief.due(ended + slice).is_some_and(|due| due <= now) {
+                self.live.source().relieve()?;
+                relief.done(now);
             }
             let attached = self.live.source().attached();
             self.feed.fetch(attached.touches_lost(), now.duration_since(fetched))?;

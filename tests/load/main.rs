@@ -43,6 +43,7 @@ use tools::Test;
 const TESTS: &[Test] = &[
     ("short_processes", storm::short_processes),
     ("one_process_after_another", storm::one_process_after_another),
+    ("more_than_the_table_in_one_interval", storm::more_than_the_table_in_one_interval),
     ("sendfile_in_turn", storm::sendfile_in_turn),
     ("a_process_id_that_comes_again", storm::a_process_id_that_comes_again),
     ("a_followed_id_that_comes_again", follow::a_followed_id_that_comes_again),

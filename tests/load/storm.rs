@@ -195,6 +195,42 @@ pub fn one_process_after_another(dir: &Path) {
     }
 }
 
+/// More processes in one interval than there is room for at a time: the tables are read in between.
+pub fn more_than_the_table_in_one_interval(dir: &Path) {
+    const READERS: u64 = 18_000; // of all threads there is room for 17 408
+    let path = cold_file(&dir.join("file"), 1);
+    let file = File::open(&path).unwrap();
+    hold_warm(&path);
+    let mut page = vec![0u8; 4096];
+    // Its first line is the header: it counts by then.
+    let monitor = Monitor::start("--csv --by comm --top 100000 3600");
+    let began = Instant::now();
+    for _ in 0..READERS {
+        // SAFETY: the child makes nothing but system calls, on memory made ready before it was forked.
+        let pid = unsafe {
+            let pid = libc::fork();
+            if pid == 0 {
+                let got = libc::pread(file.as_raw_fd(), page.as_mut_ptr().cast(), page.len(), 0);
+                libc::_exit(i32::from(usize::try_from(got) != Ok(page.len())));
+            }
+            pid
+        };
+        assert!(pid > 0);
+        reap(pid);
+    }
+    let took = began.elapsed();
+    let name = fs::read_to_string("/proc/self/comm").unwrap();
+    let lines = monitor.finish();
+    let columns: Vec<&str> = lines[0].split(',').collect();
+    let column = |name: &str| columns.iter().position(|c| *c == name).unwrap();
+    let ours: Vec<Vec<&str>> = lines.iter().map(|l| l.split(',').collect()).collect();
+    let ours: Vec<_> = ours.iter().filter(|l| l[column("comm")] == name.trim_end()).collect();
+    let of = |name: &str| -> u64 { ours.iter().map(|l| l[column(name)].parse::<u64>().unwrap()).sum() };
+    let (hits, others) = (of("hits"), of("readahead_hits") + of("misses"));
+    assert_eq!((hits + others, ours.len()), (READERS, 1), "{hits} hits in {took:?}");
+    println!("     {READERS} processes in {took:.1?}, {hits} hits");
+}
+
 /// Threads that send parts of one file, one after another: where the one before stopped is nothing to the next.
 pub fn sendfile_in_turn(dir: &Path) {
     let path = cold_file(&dir.join("file"), 64);

@@ -178,6 +178,7 @@ quietly.",
    or not known, a directory or process cannot be read, a file cannot be
    acted on, the output cannot be written; all the rest is done and printed
 2  wrong usage: options that do not go together, no such process, command,
-   or cgroup, a list or a set that cannot be read or is damaged",
+   or cgroup, a list or a set that cannot be read or is damaged, no directory
+   to write a set in",
     ),
 ];

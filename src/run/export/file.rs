@@ -26,8 +26,7 @@ pub(super) fn directory(path: &Path) -> Result<(), Failure> {
         return Err(Failure::usage(format!("{} is no directory", Foreign::from(path)))
             .remedy("name a directory for the tables"));
     }
-    outfile::make_directories(path)
-        .map_err(|e| Failure::failed(format!("cannot make {}: {e}", Foreign::from(path))))
+    outfile::make_directories(path).map_err(|e| outfile::Error::from(e).about_the_request(path))
 }
 
 /// A file that has no name yet, or none that matters.
