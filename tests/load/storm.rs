@@ -198,7 +198,7 @@ pub fn one_process_after_another(dir: &Path) {
 /// More processes in one interval than there is room for at a time: the tables are read in between.
 pub fn more_than_the_table_in_one_interval(dir: &Path) {
     const READERS: u64 = 18_000; // of all threads there is room for 17 408
-    let path = cold_file(&dir.join("file"), 1);
+    let path = cold_file(&dir.join("file"), 2);
     let file = File::open(&path).unwrap();
     hold_warm(&path);
     let mut page = vec![0u8; 4096];
