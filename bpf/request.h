@@ -27,7 +27,7 @@ static __always_inline void added_alone(struct account *a, struct window *w, str
 		COUNT(a, C_OTHER_FILLS, p->last - p->first + 1);
 }
 
-/* Where pages of a window that is not all ahead lie. */
+/* Where pages of a window that is not all ahead lie. Those of the request are noted with it. */
 enum added_to { AHEAD, REQUEST, ELSEWHERE };
 
 static __always_inline enum added_to lies_in(struct row *row, struct added *p)

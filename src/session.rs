@@ -294,12 +294,7 @@ impl Source for Session {
     fn sample(&mut self) -> anyhow::Result<Sample> {
         let mut tables = self.attached.read().context("cannot read the counters")?;
         self.gathered.take(&mut tables.rows, &mut tables.files);
-        let (threads, files) = self.gathered.left_out();
-        for (why, more) in [("processes_full", threads), ("files_full", files)] {
-            if let Some((_, n)) = tables.lost.by_reason.iter_mut().find(|(known, _)| *known == why) {
-                *n += more;
-            }
-        }
+        self.gathered.tell(&mut tables.total, &mut tables.lost);
         let memory = crate::memory::read().context("cannot read /proc/meminfo")?;
         let (mut total, mut by_file) = (tables.total, tables.by_file);
         if self.plan.brackets == Brackets::Tracepoints {

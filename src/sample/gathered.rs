@@ -9,7 +9,10 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::Comm;
+use super::Counter;
+use super::Counters;
 use super::FileSample;
+use super::Lost;
 use super::RowSample;
 use crate::files::File;
 
@@ -100,17 +103,21 @@ impl Gathered {
         self.files.take(files);
     }
 
-    /// Readings of rows for which there was no room here, since the start: of threads, and of files.
-    #[must_use]
-    pub fn left_out(&self) -> (u64, u64) {
-        (self.threads.left_out, self.files.left_out)
+    /// Adds readings of rows for which there was no room here, since the start, to what had none in the kernel: a line that is the
+    /// sum of chosen rows is unknown then, too.
+    pub fn tell(&self, total: &mut Counters, lost: &mut Lost) {
+        let threads = ("processes_full", Counter::LostRows, self.threads.left_out);
+        let files = ("files_full", Counter::LostFiles, self.files.left_out);
+        for (why, counter, more) in [threads, files] {
+            total.0[counter as usize] += more;
+            lost.add(&Lost { by_reason: vec![(why.into(), more)] });
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Counter;
     use crate::sample::Family;
     use crate::view::fixtures;
 
@@ -123,6 +130,15 @@ mod tests {
         rows.iter().map(|r| (r.tgid, r.counters.at(Counter::ReadHits as usize))).collect()
     }
 
+    /// What has no row, by the line of chosen rows and as it is told, where one had no room in the kernel before.
+    fn told(all: &Gathered) -> (u64, u64) {
+        let (mut total, mut lost) =
+            (Counters::default(), Lost { by_reason: vec![("processes_full".into(), 1)] });
+        total.0[Counter::LostRows as usize] = 1;
+        all.tell(&mut total, &mut lost);
+        (total.get(Counter::LostRows), lost.total())
+    }
+
     #[test]
     fn rows_of_several_readings_are_added_up() {
         let mut all = Gathered::new(9, 9);
@@ -132,7 +148,7 @@ mod tests {
         let (mut rows, mut files) = (vec![row(8, 2, 4), row(7, 1, 1)], Vec::new());
         all.take(&mut rows, &mut files);
         assert_eq!(hits(&rows), [(7, 9), (8, 1), (9, 2), (8, 4)]);
-        assert_eq!(all.left_out(), (0, 0));
+        assert_eq!(told(&all), (1, 1));
         // The next interval begins with nothing.
         let mut rows = vec![row(7, 1, 6)];
         all.take(&mut rows, &mut files);
@@ -146,6 +162,6 @@ mod tests {
         let (mut rows, mut files) = (vec![row(2, 1, 1), row(3, 1, 1)], Vec::new());
         all.take(&mut rows, &mut files);
         assert_eq!(hits(&rows), [(1, 1), (2, 2)]);
-        assert_eq!(all.left_out(), (3, 0));
+        assert_eq!(told(&all), (4, 4));
     }
 }
