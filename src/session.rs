@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use std::time::Instant;
 
 use anyhow::Context as _;
 
@@ -151,11 +152,16 @@ pub struct Session {
     evictors: bool,
     /// What was read since the last sample.
     gathered: Gathered,
+    /// When the tables were read last.
+    read: Instant,
 }
 
 /// How often the tables are read in intervals that are longer: a row is free for the next thread only then. A machine on which
 /// 16 000 threads begin in that time is a fork bomb.
 const RELIEF: Duration = Duration::from_secs(1);
+/// How often it is asked whether rows of files have to be read sooner. A process uses several files, and a row takes three readings
+/// until it is free (src/kernel/files.rs).
+const LOOK: Duration = Duration::from_millis(250);
 /// As many times what the tables have room for is kept until the end of an interval.
 const KEPT: usize = 2;
 
@@ -197,7 +203,8 @@ impl Session {
                     let evictors = options.wants.blame && !options.wants.bill;
                     let gathered =
                         Gathered::new(KEPT * settings.rows as usize, KEPT * settings.files as usize);
-                    return Ok(Self { facts, plan, known, attached, tried, evictors, gathered });
+                    let read = Instant::now();
+                    return Ok(Self { facts, plan, known, attached, tried, evictors, gathered, read });
                 }
                 // Each refusal takes a program away, so this ends.
                 // What fails for want of something would fail elsewhere, too, and proves nothing.
@@ -293,6 +300,7 @@ impl Follow for Session {
 impl Source for Session {
     fn sample(&mut self) -> anyhow::Result<Sample> {
         let mut tables = self.attached.read().context("cannot read the counters")?;
+        self.read = Instant::now();
         self.gathered.take(&mut tables.rows, &mut tables.files);
         self.gathered.tell(&mut tables.total, &mut tables.lost);
         let memory = crate::memory::read().context("cannot read /proc/meminfo")?;
@@ -327,10 +335,14 @@ impl Source for Session {
     }
 
     fn relief(&self) -> Option<Duration> {
-        Some(RELIEF)
+        Some(if self.attached.has_files() { LOOK } else { RELIEF })
     }
 
     fn relieve(&mut self) -> anyhow::Result<()> {
+        if self.attached.has_files() && self.read.elapsed() + LOOK / 2 < RELIEF && !self.attached.pressed() {
+            return Ok(());
+        }
+        self.read = Instant::now();
         let tables = self.attached.read().context("cannot read the counters")?;
         self.gathered.add(tables.rows, tables.files);
         Ok(())

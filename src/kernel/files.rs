@@ -39,6 +39,9 @@ type Raw = types::file_row;
 /// ours, and its file's name: a good half of a megabyte is what a storm of short processes may leave behind.
 const RESTING: usize = 2048;
 
+/// Where it is looked how many rows were taken since the last reading, of so many rows one is looked at.
+const STRIDE: usize = 16;
+
 /// A thread that is counting is waited for so many times.
 const TRIES: usize = 10_000;
 
@@ -261,10 +264,28 @@ impl Files {
         }
     }
 
+    /// So many rows in use are kept.
+    fn most(&self) -> usize {
+        RESTING.min(self.all / 4).max(self.all / 8)
+    }
+
+    /// Rows are used so fast that those which rest should be taken back sooner than once a second. One look at a few rows.
+    pub(super) fn pressed(&self) -> bool {
+        if self.table.outgrown(self.all) {
+            return true;
+        }
+        let made = |n: &usize| {
+            // SAFETY: the row is mapped; the kernel writes whole words.
+            unsafe { (&raw const (*self.row(*n)).made).read_volatile() != self.known[*n].made }
+        };
+        let new = (0..self.known.len()).step_by(STRIDE).filter(made).count() * STRIDE;
+        self.in_use + new > self.most()
+    }
+
     /// Once so many rows are in use, ends those that rested longest until it is half as many: what is in use takes memory here, too, and what is free is there for those that read thousands of files between
     /// two ticks. Not a few at each tick, since all rows have to be looked at.
     fn take_back(&mut self, skel: &CachetopSkel<'_>) {
-        let most = RESTING.min(self.all / 4).max(self.all / 8);
+        let most = self.most();
         if self.in_use <= most {
             return;
         }

@@ -83,18 +83,27 @@ impl<R: Row> Mapped<R> {
     pub(super) fn follow(&mut self, table: &impl MapCore, all: usize, kept: usize) -> io::Result<usize> {
         let mut mapped = self.mapped();
         while mapped < all {
-            if let Some(last) = mapped.checked_sub(1) {
-                let (made, ..) = R::words(self.row(last));
-                // SAFETY: the row is mapped; the kernel writes whole words.
-                if last >= kept && unsafe { made.read_volatile() } == 0 {
-                    break;
-                }
+            if mapped > kept && !self.last_was_made() {
+                break;
             }
             let rows = CHUNK.min(all - mapped);
             self.grow(table, rows)?;
             mapped += rows;
         }
         Ok(mapped)
+    }
+
+    /// Whether the last row that is mapped was ever given out; so it is where none is mapped.
+    fn last_was_made(&self) -> bool {
+        let Some(last) = self.mapped().checked_sub(1) else { return true };
+        let (made, ..) = R::words(self.row(last));
+        // SAFETY: the row is mapped; the kernel writes whole words.
+        unsafe { made.read_volatile() != 0 }
+    }
+
+    /// Whether rows are in use that are not mapped yet, of a table with `all` rows.
+    pub(super) fn outgrown(&self, all: usize) -> bool {
+        self.mapped() < all && self.last_was_made()
     }
 
     /// How many rows are mapped.

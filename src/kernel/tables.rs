@@ -11,6 +11,7 @@ use super::attach::Attached;
 use super::blame::decode;
 use super::entries::entries;
 use super::entries::u32_at;
+use super::files::Files;
 use crate::blame::Raw;
 use crate::loss::REASONS;
 use crate::sample::Counter;
@@ -81,6 +82,18 @@ impl Attached {
         let latency = self.rows.latency().cloned().map(Box::new);
         self.give_back_at_times();
         Ok(Tables { total, by_file, rows, files, latency, lost: Lost { by_reason } })
+    }
+
+    /// Rows of files are counted.
+    #[must_use]
+    pub const fn has_files(&self) -> bool {
+        self.files.is_some()
+    }
+
+    /// Rows of files are used so fast that the tables should be read sooner than once a second.
+    #[must_use]
+    pub fn pressed(&self) -> bool {
+        self.files.as_ref().is_some_and(Files::pressed)
     }
 
     /// Pages that went, since attach. They are counted apart (`went`).

@@ -1,5 +1,6 @@
 //! Many files.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::fs::File;
 use std::io::Write as _;
@@ -58,6 +59,48 @@ pub fn read_all(dir: &Path) {
     fs::write(dir.join("want"), format!("{misses} {ahead}")).unwrap();
 }
 
+/// Files that are read in a second where each has a row of its own: half of what the table has room for.
+const EACH_SECOND: u32 = 8000;
+
+/// Reads the first page of each file, no more than [`EACH_SECOND`] of them a second.
+pub fn read_in_time(dir: &Path) {
+    let mut buffer = vec![0; usize::try_from(page_size()).unwrap()];
+    let start = Instant::now();
+    for n in 0.. {
+        let Ok(file) = File::open(name(dir, n)) else { break };
+        assert_eq!(file.read_at(&mut buffer, 0).unwrap(), buffer.len());
+        let due = start + Duration::from_secs(1) * u32::try_from(n).unwrap() / EACH_SECOND;
+        if n % 100 == 0 {
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        }
+    }
+}
+
+/// All files again, each with a row of its own: three times as many as there is room for.
+fn each_has_a_row(dir: &Path, count: u64, reader: &mut Reader) {
+    let monitor = Monitor::start("--csv --by file --top 100000 1");
+    let start = Instant::now();
+    reader.tell("files-in-time", dir);
+    let took = start.elapsed();
+    let lines = monitor.finish();
+    let columns: Vec<&str> = lines[0].split(',').collect();
+    let column = |name: &str| columns.iter().position(|c| *c == name).unwrap();
+    // Names of these files have no commas in them.
+    let all: Vec<Vec<&str>> = lines.iter().map(|l| l.split(',').collect()).collect();
+    let below = format!("{}/", dir.display());
+    let (mut sum, mut names) = (0, BTreeSet::new());
+    for line in all.iter().filter(|l| l[column("path")].starts_with(&below)) {
+        let reads: u64 = ["hits", "readahead_hits", "misses"]
+            .map(|c| line[column(c)].parse::<u64>().unwrap())
+            .iter()
+            .sum();
+        sum += reads;
+        names.extend((reads > 0).then_some(line[column("path")]));
+    }
+    println!("     a row for each of {} files in {took:.1?}", names.len());
+    assert_eq!((sum, names.len() as u64), (count, count), "in {took:?}");
+}
+
 pub fn many_files(dir: &Path) {
     let count = crate::options().files;
     let content = vec![0x5a; usize::try_from(PAGES * page_size()).unwrap()];
@@ -98,6 +141,7 @@ pub fn many_files(dir: &Path) {
     assert_eq!(cold, [2 * count, 0, count, count, bytes], "cold");
     let hits = 2 * count - misses - ahead;
     assert_eq!(warm, [2 * count, hits, ahead, misses, bytes], "warm");
+    each_has_a_row(dir, count, &mut reader);
     reader.end();
     assert!(memory <= 15 << 20, "{memory} bytes");
 }

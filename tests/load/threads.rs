@@ -72,6 +72,7 @@ pub fn act(word: &str, path: &str) {
         "given-up" => crate::given_up::write_to_each(path),
         "renamed" => crate::innocent::renamed_meanwhile(path),
         "files" => crate::files::read_all(Path::new(path)),
+        "files-in-time" => crate::files::read_in_time(Path::new(path)),
         "files-asleep" => crate::files::read_and_sleep(Path::new(path)),
         _ => crate::tools::act(word, path),
     }
