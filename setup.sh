@@ -235,7 +235,7 @@ run_truth() {
     # For file systems in files, inside the guest.
     "${MATRIX:-run_matrix}" "$name" "$kernels" --mem 2176 --append "6.1:nokaslr 6.12:nokaslr 7.3:nokaslr init_on_alloc=0" \
         --add "$program:/bin/truth" --add "$(command -v mke2fs):/bin/mkfs.ext4" \
-        --add "$(command -v mkfs.btrfs):/bin/mkfs.btrfs" \
+        --add "$(command -v mkfs.btrfs):/bin/mkfs.btrfs" --add "$(command -v mkfs.xfs):/bin/mkfs.xfs" \
         -- "$command"
 }
 

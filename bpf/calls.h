@@ -18,6 +18,12 @@
 
 enum { IORING_OP_READ_FIXED = 4, IORING_OP_READ = 22 };
 
+/* The last page of so many bytes. */
+static __always_inline u64 last_page(u64 pos, u64 bytes)
+{
+	return (pos + bytes - 1) >> PAGE_SHIFT;
+}
+
 /* Pages that a thread added in a system call, while it served no fault: by which request. */
 static __always_inline void added_by_call(struct account *a, struct call *c, struct entry *e, struct added *p,
 					  u64 syscr)
@@ -50,7 +56,7 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 		if (!asked(e, &pos, &count))
 			goto remember;
 		/* What lies beyond the request is read ahead at once, so that another reader's use of it is seen. */
-		if (!split_added(a, 0, p, pos >> PAGE_SHIFT, (pos + count - 1) >> PAGE_SHIFT, &f, &l, BITS))
+		if (!split_added(a, 0, p, pos >> PAGE_SHIFT, last_page(pos, count), &f, &l, BITS))
 			return;
 		p->first = f;
 		p->last = l;
@@ -73,10 +79,11 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 		c->leftover_is_readahead = true;
 		goto remember;
 	case NR_io_uring_enter:
-		if (c->uring_first > c->uring_last)
+		if (!c->uring_bytes)
 			goto later;
 		/* The request may be tried again later, here or by a worker: its pages are marked as requested. */
-		if (split_added(a, 0, p, c->uring_first, c->uring_last, &f, &l, BITS))
+		if (split_added(a, 0, p, c->uring_pos >> PAGE_SHIFT, last_page(c->uring_pos, c->uring_bytes), &f,
+				&l, BITS))
 			ledger_set((u64)p->mapping | DEMANDED, f, l, BITS);
 		return;
 	case NR_io_submit:
@@ -130,27 +137,77 @@ static __always_inline void note_file(struct call *c, struct file_row *f, struct
 	c->file_made = f ? f->made : 0;
 }
 
-/* Where the request began: at or before the first page that an event names. */
-static __always_inline u64 first_of(struct call *c, struct entry *e, u64 mapping, u64 syscr, u64 index, u64 last,
-				    u64 size, u64 *bytes)
+enum mapping_flags___smallest {
+	AS_FOLIO_ORDER_MIN___smallest = 16,
+};
+
+/*
+ * A file system with blocks larger than a page has no smaller folios, and the last page that an event names is the
+ * last one of such a folio: the bits of a page's number that say where in one it lies (6.12).
+ */
+static __always_inline u64 pages_in_smallest(struct address_space *m)
+{
+	if (!bpf_core_enum_value_exists(enum mapping_flags___smallest, AS_FOLIO_ORDER_MIN___smallest))
+		return 0;
+	return (1ULL << (m->flags >> bpf_core_enum_value(enum mapping_flags___smallest,
+							 AS_FOLIO_ORDER_MIN___smallest) &
+			 31)) -
+	       1;
+}
+
+/* What an event says of a request, and what the request is then found to be. */
+struct looked_up {
+	u64 mapping;
+	u64 syscr;
+	u64 index;
+	u64 last;
+	u64 size; /* bytes of the file */
+	u64 in_smallest; /* see pages_in_smallest */
+	u64 first; /* at or before `index` */
+	u64 end; /* at or before `last` */
+	u64 bytes;
+};
+
+/* Whether so many bytes end where the event says that the request ends. */
+static __always_inline bool ends_there(struct looked_up *l, u64 pos, u64 count)
+{
+	return pos >> PAGE_SHIFT <= l->index && (last_page(pos, count) | l->in_smallest) == l->last;
+}
+
+static __always_inline void request_is(struct looked_up *l, u64 pos, u64 end)
+{
+	if (end > l->size)
+		end = l->size;
+	l->bytes = end > pos ? end - pos : 0;
+	l->first = pos >> PAGE_SHIFT;
+}
+
+/* The request that an event is of, the last page not clipped to the file. */
+static __always_inline void find_request(struct looked_up *l, struct call *c, struct entry *e)
 {
 	u64 pos, count, end;
 
-	if (asked(e, &pos, &count) && pos >> PAGE_SHIFT <= index && (pos + count - 1) >> PAGE_SHIFT == last) {
-		end = pos + count < size ? pos + count : size;
-		*bytes = end > pos ? end - pos : 0;
-		return pos >> PAGE_SHIFT;
+	l->end = l->last;
+	if (asked(e, &pos, &count) && ends_there(l, pos, count)) {
+		l->end = last_page(pos, count);
+		request_is(l, pos, pos + count);
+		return;
 	}
-	end = (last + 1) << PAGE_SHIFT;
-	if (end > size)
-		end = size;
-	if (e->nr == NR_sendfile || e->nr == NR_splice || e->nr == NR_copy_file_range) {
+	pos = l->index << PAGE_SHIFT;
+	end = (l->last + 1) << PAGE_SHIFT;
+	if (e->nr == NR_io_uring_enter && c->uring_bytes && ends_there(l, c->uring_pos, c->uring_bytes)) {
+		/* Tried again, it goes on where it stopped: what comes before was counted. */
+		if (c->uring_pos > pos)
+			pos = c->uring_pos;
+		end = c->uring_pos + c->uring_bytes;
+		l->end = (end - 1) >> PAGE_SHIFT;
+	} else if (e->nr == NR_sendfile || e->nr == NR_splice || e->nr == NR_copy_file_range) {
 		/* A piece of a longer transfer starts where the one before it stopped. */
-		if (c->mapping == mapping && c->syscr == syscr && index > c->last + 1 && index - c->last <= 17)
-			index = c->last + 1;
+		if (c->mapping == l->mapping && c->syscr == l->syscr && l->index > c->last + 1 &&
+		    l->index - c->last <= 17)
+			pos = (c->last + 1) << PAGE_SHIFT;
 	}
-	*bytes = end > index << PAGE_SHIFT ? end - (index << PAGE_SHIFT) : 0;
-	return index;
+	request_is(l, pos, end);
 }
 
 /* The address of the mapping that an event names, as a number. */
@@ -172,13 +229,12 @@ static __always_inline void call_rests(struct row *row, struct call *c)
 static __always_inline void on_get_pages(u64 *ctx)
 {
 	struct address_space *m = (void *)ctx[0];
-	u64 mapping, index = ctx[1], last = ctx[2];
+	struct looked_up l = {.index = ctx[1], .last = ctx[2]};
 	struct task_struct *task = bpf_get_current_task_btf();
-	u64 syscr = task->ioac.syscr;
 	struct account a;
 	struct entry e;
 	struct call *c;
-	u64 size, first, end, bytes;
+	u64 end;
 	bool held;
 
 	if (!ready || !account_open(&a))
@@ -186,11 +242,12 @@ static __always_inline void on_get_pages(u64 *ctx)
 	c = call_of(a.row);
 	if (!c)
 		return;
-	mapping = number_of_mapping(a.row, ctx);
+	l.syscr = task->ioac.syscr;
+	l.mapping = number_of_mapping(a.row, ctx);
 	held = hold_call(c);
-	if (c->mapping == mapping && c->syscr == syscr && c->last == last && index > c->index) {
-		c->index = index;
-		if (c->extent_mapping == mapping && c->extent_syscr == syscr) {
+	if (c->mapping == l.mapping && c->syscr == l.syscr && c->last == l.last && l.index > c->index) {
+		c->index = l.index;
+		if (c->extent_mapping == l.mapping && c->extent_syscr == l.syscr) {
 			if (held)
 				c->owned = c->extents;
 			else
@@ -203,37 +260,38 @@ static __always_inline void on_get_pages(u64 *ctx)
 		return;
 	}
 	if (held) {
-		if (c->syscr != syscr)
+		if (c->syscr != l.syscr)
 			own_rest(c);
 		settle(c);
 	}
-	if (c->extents && (c->extent_mapping != mapping || c->extent_syscr != syscr))
+	if (c->extents && (c->extent_mapping != l.mapping || c->extent_syscr != l.syscr))
 		flush_extents(c);
 	entry_of(&e);
-	size = m->host->i_size;
-	first = first_of(c, &e, mapping, syscr, index, last, size, &bytes);
-	end = size ? (size - 1) >> PAGE_SHIFT : 0;
-	if (end > last)
-		end = last;
-	c->first = size ? first : 1;
-	c->end = size ? end : 0;
-	c->bytes = bytes;
-	c->mapping = mapping;
-	c->syscr = syscr;
-	c->last = last;
-	c->index = index;
+	l.size = m->host->i_size;
+	l.in_smallest = pages_in_smallest(m);
+	find_request(&l, c, &e);
+	end = l.size ? (l.size - 1) >> PAGE_SHIFT : 0;
+	if (end > l.end)
+		end = l.end;
+	c->first = l.size ? l.first : 1;
+	c->end = l.size ? end : 0;
+	c->bytes = l.bytes;
+	c->mapping = l.mapping;
+	c->syscr = l.syscr;
+	c->last = l.last;
+	c->index = l.index;
 	c->owned = c->extents;
 	if (with_files)
-		note_file(c, a.row ? file_used(a.row, m, mapping) : 0, a.row);
+		note_file(c, a.row ? file_used(a.row, m, l.mapping) : 0, a.row);
 	if (c->first > c->end)
 		c->ahead = 0;
 	else if (a.row)
-		c->ahead = ledger_take_next(a.row, mapping, c->first, c->end, BITS);
+		c->ahead = ledger_take_next(a.row, l.mapping, c->first, c->end, BITS);
 	else
-		c->ahead = ledger_take(mapping, c->first, c->end, BITS);
+		c->ahead = ledger_take(l.mapping, c->first, c->end, BITS);
 	c->by_syscall = !e.kernel && e.nr != NR_io_uring_enter && e.nr != NR_io_submit;
 	/* One page, or a file that is cached as a whole: nothing can be added any more. */
-	if (c->end != index && m->nrpages < pages_in(size)) {
+	if (c->end != l.index && m->nrpages < pages_in(l.size)) {
 		await_end(c);
 		return;
 	}
@@ -265,16 +323,15 @@ static __always_inline void on_uring_submit(struct io_kiocb *req)
 	c = call_of(a.row);
 	if (!c)
 		return;
-	c->uring_first = 1;
-	c->uring_last = 0;
+	c->uring_bytes = 0;
 	if (opcode != IORING_OP_READ && opcode != IORING_OP_READ_FIXED)
 		return;
 	pos = BPF_CORE_READ(rw, kiocb.ki_pos);
 	len = BPF_CORE_READ(rw, len);
 	if ((s64)pos < 0 || !len)
 		return;
-	c->uring_first = pos >> PAGE_SHIFT;
-	c->uring_last = (pos + len - 1) >> PAGE_SHIFT;
+	c->uring_pos = pos;
+	c->uring_bytes = len;
 }
 
 static __always_inline void on_fault_in_call(u64 *ctx)

@@ -39,9 +39,9 @@ struct call {
 	u64 ahead; /* pages of the request that were prefetched and unused */
 	u64 state;
 	struct faults faults;
-	/* Of the io_uring request that the thread submitted last: pages requested; first > last: not known. */
-	u64 uring_first;
-	u64 uring_last;
+	/* Of the io_uring request that the thread submitted last: what was requested; no bytes: not known. */
+	u64 uring_pos;
+	u64 uring_bytes;
 	/* Pages that this thread added, not told apart yet: the first `owned` belong to the request above. */
 	u64 extent_mapping;
 	u64 extent_syscr;
@@ -181,8 +181,7 @@ static __noinline struct call *find_call(void)
 	c->mapping = c->syscr = c->last = 0;
 	c->extents = c->owned = 0;
 	c->marked = false;
-	c->uring_first = 1;
-	c->uring_last = 0;
+	c->uring_bytes = 0;
 	c->tid = bpf_get_current_pid_tgid();
 	return c;
 }

@@ -22,9 +22,6 @@ enum mapping_flags___orders {
 enum mapping_flags___large {
 	AS_LARGE_FOLIO_SUPPORT___large = 6,
 };
-struct address_space___tried {
-	unsigned long flags;
-} __attribute__((preserve_access_index));
 struct file_ra_state___tried {
 	unsigned int ra_pages;
 	loff_t prev_pos;
@@ -135,7 +132,7 @@ static __always_inline bool tried_vectors(u64 at, u64 n, u64 *count)
 
 static __always_inline u32 tried_orders(struct address_space *m)
 {
-	u64 flags = BPF_CORE_READ((struct address_space___tried *)m, flags);
+	u64 flags = BPF_CORE_READ(m, flags);
 	u32 how = 0;
 
 	if (bpf_core_field_exists(struct file_ra_state___order, order))

@@ -125,6 +125,7 @@ struct extent_buffer {
 struct address_space {
 	struct inode *host;
 	unsigned long nrpages;
+	unsigned long flags;
 };
 
 struct file {

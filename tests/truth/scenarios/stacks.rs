@@ -1,11 +1,15 @@
-//! Through two caches: overlay, loop.
+//! Through two caches: overlay, loop. And what other file systems do with blocks: compressed ones, and such as are larger than a page.
 
 use std::fs;
 use std::fs::File;
+use std::io::Read;
+use std::io::Seek;
+use std::io::SeekFrom;
 use std::os::unix::fs::FileExt;
 
 use anyhow::Result;
 
+use super::meta::Inner;
 use super::*;
 use crate::child::NotHere;
 use crate::sys;
@@ -13,6 +17,8 @@ use crate::sys;
 pub const LIST: &[Scenario] = &[
     scenario("overlay", ALL, "reads through an overlay count once", overlay),
     scenario("loop", &[Fs::Ext4, Fs::Xfs], "reads from a file system in a file", loop_device),
+    scenario("compressed", &[Fs::Ext4], "a file of btrfs whose blocks are compressed", compressed),
+    scenario("large-blocks", &[Fs::Ext4], "a file of xfs with blocks of four pages", large_blocks),
 ];
 
 /// Reads a file to the end in odd pieces, the oracle on `below`, which holds the pages.
@@ -69,4 +75,47 @@ fn loop_device(c: &mut Ctx) -> Result<Expect> {
     let below = c.file("mnt/f", 307 * PAGE + 5)?;
     let above = File::open(target.join("f"))?;
     read_above(c, &above, &below, Fs::Ext4)
+}
+
+/// Reads of many kinds, here and there, then all of it, the oracle on each.
+fn read_variously(c: &mut Ctx, inner: &Inner) -> Result<Expect> {
+    const LEN: u64 = 611 * PAGE + 777;
+    let below = c.file("mnt/f", LEN)?;
+    let mut file = File::open(inner.target.join("f"))?;
+    let mut o = crate::oracle::Oracle::new(&below, Fs::Ext4)?;
+    let mut buf = buffer(100 * KIB);
+    c.begin();
+    for n in 0..60 {
+        let len = [1, PAGE, 3 * PAGE, 50_000, 100 * KIB][n % 5];
+        let pos = c.rng.below(LEN);
+        let to = &mut buf[..len as usize];
+        o.read(pos, || match n % 3 {
+            0 => file.read_at(to, pos),
+            1 => sys::preadv2(&file, &mut [to], pos, 0),
+            _ => file.seek(SeekFrom::Start(pos)).and_then(|_| file.read(to)),
+        })?;
+    }
+    file.rewind()?;
+    let mut pos = 0;
+    loop {
+        match o.read(pos, || file.read(&mut buf[..44 * KIB as usize]))? {
+            0 => break,
+            n => pos += n as u64,
+        }
+    }
+    Ok(o.expect())
+}
+
+/// Where a block is asked for, all that was compressed with it comes.
+fn compressed(c: &mut Ctx) -> Result<Expect> {
+    let inner = Inner::formatted(c, "btrfs", 256 << 20, &["-q"])?;
+    inner.mount(c, "compress-force=zlib")?;
+    read_variously(c, &inner)
+}
+
+/// The smallest folio has four pages, and what the kernel tells of a request ends with one. From 6.12 on.
+fn large_blocks(c: &mut Ctx) -> Result<Expect> {
+    let inner = Inner::formatted(c, "xfs", 320 << 20, &["-q", "-b", "size=16k"])?;
+    inner.mount(c, "")?;
+    read_variously(c, &inner)
 }
