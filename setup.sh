@@ -15,7 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 MIN_RUST=86    # 1.86: ratatui 0.30
 MIN_QEMU=10    # as tests/vm/vm, which says why
 BUILD_PACKAGES=(ca-certificates clang gcc libc6-dev libelf-dev make pkg-config zlib1g-dev)
-TEST_PACKAGES=(btrfs-progs busybox-static e2fsprogs fdisk kmod mount python3 util-linux xfsprogs zstd)
+TEST_PACKAGES=(btrfs-progs busybox-static ccache e2fsprogs fdisk kmod mount python3 util-linux xfsprogs zstd)
 STATIC_PACKAGES=(autoconf automake autopoint bison flex gawk gettext libtool linux-libc-dev musl-tools)
 PACKAGE_PACKAGES=(dpkg-dev python3)
 CARGO_DEB=3.8.0
@@ -600,6 +600,7 @@ kubernetes_manifest() { (cd tests/kubernetes && go run . ../../contrib/kubernete
 # The kernel programs, made in two directories, are the same bytes. (Of the rest, equal_builds tells the compiler.)
 check_equal() {
     local one=target/equal/one other=target/equal/another-one at
+    export CCACHE_DISABLE=1
     rm -rf target/equal
     for at in $one $other; do
         mkdir -p $at
@@ -734,7 +735,8 @@ test_all() {
     # All of it is built once.
     export CARGO_INCREMENTAL=0
     step "packages" install_for_testing
-    PATH="$HOME/.cargo/bin:$PATH"
+    # Several directories are built into, with the same C libraries and kernel programs in each.
+    export PATH="/usr/lib/ccache:$HOME/.cargo/bin:$PATH" CCACHE_DIR="$PWD/target/ccache"
     local clang truth load root du terminal stories kernels some name others= builds=()
     if cargo fmt --version >/dev/null 2>&1; then step "formatting (Rust)" cargo fmt --check; else
         skip "formatting (Rust)" "this toolchain has no rustfmt"; fi
