@@ -331,7 +331,7 @@ static_programs() {
 }
 
 # What mostly waits for time to pass, and beside it what takes a processor: the process of the latter is left in $others, and the
-# names of its checks in $builds, of which nobody has told yet.
+# names of its checks in $builds, of which nobody has told yet. In $root, the program of the former.
 tests_as_root() {
     # Their tools come from elsewhere than apt.
     if (install_for_static); then builds+=(static_programs); else skip "static build" "no Rust for musl"; fi
@@ -342,10 +342,13 @@ tests_as_root() {
     if have_oldest_rust; then builds+=(oldest_rust); else
         skip "oldest rust" "Rust 1.$MIN_RUST cannot be had: no rustup, or nothing that it reaches"; fi
     rm -f target/*.status
-    (in_turn fetch_collector "${builds[@]}" install_for_packaging) &
-    others=$!
     # Run once, they are sooner compiled and run than optimised; what runs in guests is not.
-    step "tests as root on this kernel, $(uname -r)" env CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --locked --test root
+    step "tests as root, to be run" env CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --locked --no-run --test root
+    root=$(CARGO_PROFILE_DEV_OPT_LEVEL=0 test_program root) || root=
+    # The static build, which is the first, shares a directory with what is built later here, and has it to itself.
+    (in_turn "${builds[0]-true}" fetch_collector "${builds[@]:1}" install_for_packaging) &
+    others=$!
+    step "tests as root on this kernel, $(uname -r)" "${root:-false}"
 }
 
 # A directory of this machine, which QEMU serves to a guest, read there.
@@ -752,8 +755,6 @@ test_all() {
     done
     step "tests" env CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --locked --no-fail-fast
     tests_as_root
-    # As it was built just now.
-    root=$(CARGO_PROFILE_DEV_OPT_LEVEL=0 test_program root) || root=
     if grep -q static_programs <<<"${builds[*]}"; then step "static build" check_static; fi
     if [ -x target/static-root/cachetopd ] && (install buildah); then step "container" check_container; else
         skip "container" "no static build, or no buildah"; fi
@@ -770,16 +771,20 @@ test_all() {
         skip "DuckDB" "its package cannot be had"; fi
     if told fetch_collector >/dev/null; then step "OpenTelemetry collector" check_otlp; else
         skip "OpenTelemetry collector" "it cannot be built: Go 1.$MIN_GO or newer, and its modules, are needed"; fi
-    wait "$others" || :
-    for name in "${builds[@]}"; do step "${name//_/ }" told "$name"; done
     rm -rf target/vm-results target/vm-logs
     mkdir -p target/vm-logs
     kernels=${VM_KERNELS:-$(tests/vm/vm list | awk '{ printf "%s%s", sep, $1; sep = "," }')}
-    if load=$(test_program load) && [ -n "$load" ] && [ -n "$root" ]; then
-        step "load tests on this kernel, $(uname -r)" "$load"
+    load=$(test_program load) || load=
+    if [ -n "$load" ] && [ -n "$root" ]; then
         # Preemptible kernels skip events under such load, and say so (KNOWN_ISSUES.md): there, fewer of the tests.
         some=$(tr ',' '\n' <<<"$kernels" | grep -xE '5\.10|6\.12|7\.2' | paste -sd, || :)
+        # While what is built beside goes on: it leaves a processor.
         [ -z "$some" ] || run_load "$load" "$root" "$some"
+    fi
+    wait "$others" || :
+    for name in "${builds[@]}"; do step "${name//_/ }" told "$name"; done
+    if [ -n "$load" ] && [ -n "$root" ]; then
+        step "load tests on this kernel, $(uname -r)" "$load"
     else
         step "load tests" false "(they do not build)"
     fi
