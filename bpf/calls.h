@@ -137,24 +137,6 @@ static __always_inline void note_file(struct call *c, struct file_row *f, struct
 	c->file_made = f ? f->made : 0;
 }
 
-enum mapping_flags___smallest {
-	AS_FOLIO_ORDER_MIN___smallest = 16,
-};
-
-/*
- * A file system with blocks larger than a page has no smaller folios, and the last page that an event names is the
- * last one of such a folio: the bits of a page's number that say where in one it lies (6.12).
- */
-static __always_inline u64 pages_in_smallest(struct address_space *m)
-{
-	if (!bpf_core_enum_value_exists(enum mapping_flags___smallest, AS_FOLIO_ORDER_MIN___smallest))
-		return 0;
-	return (1ULL << (m->flags >> bpf_core_enum_value(enum mapping_flags___smallest,
-							 AS_FOLIO_ORDER_MIN___smallest) &
-			 31)) -
-	       1;
-}
-
 /* What an event says of a request, and what the request is then found to be. */
 struct looked_up {
 	u64 mapping;
@@ -162,16 +144,22 @@ struct looked_up {
 	u64 index;
 	u64 last;
 	u64 size; /* bytes of the file */
-	u64 in_smallest; /* see pages_in_smallest */
+	u64 in_smallest; /* see smallest_of */
 	u64 first; /* at or before `index` */
 	u64 end; /* at or before `last` */
 	u64 bytes;
 };
 
-/* Whether so many bytes end where the event says that the request ends. */
+/*
+ * Whether so many bytes may be the request that the event is of: they end where it does, or in the folio that it ends with: later than 6.12 it
+ * names the last page of that.
+ */
 static __always_inline bool ends_there(struct looked_up *l, u64 pos, u64 count)
 {
-	return pos >> PAGE_SHIFT <= l->index && (last_page(pos, count) | l->in_smallest) == l->last;
+	u64 last = last_page(pos, count);
+
+	return pos >> PAGE_SHIFT <= l->index && l->index <= last &&
+	       (last == l->last || (last | l->in_smallest) == l->last);
 }
 
 static __always_inline void request_is(struct looked_up *l, u64 pos, u64 end)
@@ -195,17 +183,21 @@ static __always_inline void find_request(struct looked_up *l, struct call *c, st
 	}
 	pos = l->index << PAGE_SHIFT;
 	end = (l->last + 1) << PAGE_SHIFT;
-	if (e->nr == NR_io_uring_enter && c->uring_bytes && ends_there(l, c->uring_pos, c->uring_bytes)) {
+	if (e->nr == NR_sendfile || e->nr == NR_splice || e->nr == NR_copy_file_range) {
+		/*
+		 * A piece of a longer transfer starts where the one before it stopped; where that was counted to the end of
+		 * a folio, behind it.
+		 */
+		if (c->mapping == l->mapping && c->syscr == l->syscr && l->index + l->in_smallest > c->last &&
+		    (l->index <= c->last || l->index - c->last <= 17))
+			pos = (c->last + 1) << PAGE_SHIFT;
+	} else if (l->in_smallest && e->nr == NR_io_uring_enter && c->uring_bytes &&
+		   ends_there(l, c->uring_pos, c->uring_bytes)) {
 		/* Tried again, it goes on where it stopped: what comes before was counted. */
 		if (c->uring_pos > pos)
 			pos = c->uring_pos;
 		end = c->uring_pos + c->uring_bytes;
 		l->end = (end - 1) >> PAGE_SHIFT;
-	} else if (e->nr == NR_sendfile || e->nr == NR_splice || e->nr == NR_copy_file_range) {
-		/* A piece of a longer transfer starts where the one before it stopped. */
-		if (c->mapping == l->mapping && c->syscr == l->syscr && l->index > c->last + 1 &&
-		    l->index - c->last <= 17)
-			pos = (c->last + 1) << PAGE_SHIFT;
 	}
 	request_is(l, pos, end);
 }
@@ -224,6 +216,12 @@ static __always_inline void call_rests(struct row *row, struct call *c)
 	see_regs();
 	barrier();
 	row->beside.own.idle = true;
+}
+
+/* Whether a look-up that ends in the same folio as the last one is of the same request: io_uring's may be the next. */
+static __always_inline bool goes_on(struct call *c, struct address_space *m, u64 index)
+{
+	return index <= c->end || !smallest_of(m->flags);
 }
 
 static __always_inline void on_get_pages(u64 *ctx)
@@ -245,7 +243,8 @@ static __always_inline void on_get_pages(u64 *ctx)
 	l.syscr = task->ioac.syscr;
 	l.mapping = number_of_mapping(a.row, ctx);
 	held = hold_call(c);
-	if (c->mapping == l.mapping && c->syscr == l.syscr && c->last == l.last && l.index > c->index) {
+	if (c->mapping == l.mapping && c->syscr == l.syscr && c->last == l.last && l.index > c->index &&
+	    goes_on(c, m, l.index)) {
 		c->index = l.index;
 		if (c->extent_mapping == l.mapping && c->extent_syscr == l.syscr) {
 			if (held)
@@ -268,7 +267,7 @@ static __always_inline void on_get_pages(u64 *ctx)
 		flush_extents(c);
 	entry_of(&e);
 	l.size = m->host->i_size;
-	l.in_smallest = pages_in_smallest(m);
+	l.in_smallest = smallest_of(m->flags);
 	find_request(&l, c, &e);
 	end = l.size ? (l.size - 1) >> PAGE_SHIFT : 0;
 	if (end > l.end)

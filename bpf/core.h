@@ -239,4 +239,22 @@ static __always_inline u64 pages_in(u64 bytes)
 	return (bytes + (1ULL << PAGE_SHIFT) - 1) >> PAGE_SHIFT;
 }
 
+enum mapping_flags___smallest {
+	AS_FOLIO_ORDER_MIN___smallest = 16,
+};
+
+/*
+ * A file system with blocks larger than a page has no smaller folios (6.12): the bits of a page's number that say where in one of these it
+ * lies, by the flags of its mapping.
+ */
+static __always_inline u64 smallest_of(u64 flags)
+{
+	if (!bpf_core_enum_value_exists(enum mapping_flags___smallest, AS_FOLIO_ORDER_MIN___smallest))
+		return 0;
+	return (1ULL << (flags >> bpf_core_enum_value(enum mapping_flags___smallest,
+						      AS_FOLIO_ORDER_MIN___smallest) &
+			 31)) -
+	       1;
+}
+
 #endif

@@ -59,7 +59,7 @@ static __always_inline void note_flight(struct row *row, struct thread *t, void 
 		if (f->kind != F_READ && f->kind != F_NAMED)
 			return;
 		/* What this read has itself asked the device for is a miss. */
-		if (f->added && first >= f->added_first && first <= f->added_last)
+		if (f->added && last >= f->added_first && first <= f->added_last)
 			return;
 	}
 	if (!row->waited || w->mapping != mapping || w->syscr != syscr) {

@@ -76,6 +76,7 @@ static __always_inline bool quick_read(u64 *ctx)
 		c->mapping = mapping;
 		c->syscr = task->ioac.syscr;
 		c->last = last;
+		c->end = index + pages - 1;
 		c->index = index;
 	}
 	file_read(f, count, pages, 0, 0);

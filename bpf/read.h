@@ -76,6 +76,15 @@ static __always_inline bool pop_read(struct row *row, struct account *a, struct 
 	return false;
 }
 
+/*
+ * Whether what lies behind the last page that was delivered came because a folio has no fewer pages: no later try of the request delivers it, as
+ * one that is cut short ends with a folio.
+ */
+static __always_inline bool shares_smallest(u64 mapping, u64 last, u64 first)
+{
+	return first <= (last | smallest_of(BPF_CORE_READ((struct address_space *)mapping, flags)));
+}
+
 /* A read that added pages, or that others of the same thread stand around. */
 static __always_inline void finish_read_body(struct row *row, struct ended *e, enum ledger_mode mode)
 {
@@ -108,8 +117,11 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 	flight = end_flight(row, e->mapping, first, last);
 	rest = beyond(&f, last);
 	missed = f.added - rest;
-	if (rest)
+	if (rest) {
+		if (e->async && shares_smallest(e->mapping, last, f.added_last - rest + 1))
+			e->async = false;
 		surplus(&a, e, e->end, f.added_last - rest + 1, f.added_last, rest, mode);
+	}
 	filled = missed;
 	missed += f.absent;
 	ahead = f.dropped + ledger_take_next(row, e->mapping, first, last, mode);

@@ -66,23 +66,21 @@ static __always_inline bool is_all_ahead(struct row *row, struct thread *t)
 	return f->mapping == w->mapping && f->kind <= F_READ && (w->first > f->last || w->last < f->first);
 }
 
-/* Whether the pages, from the first one on, are of the thread's window. */
+/*
+ * Whether the pages come while the thread fills a window of this mapping. Mostly they lie in it. A folio may begin before it, where blocks are
+ * larger than a page; and what was compressed together comes together (btrfs), whatever lies in the window.
+ */
 static __always_inline bool add_to_window(struct window *w, u64 mapping, u64 first, u64 last)
 {
-	u64 from = w->first, to = w->last;
-
 	if (w->mapping != mapping)
 		return false;
-	if (last > to)
-		last = to;
-	if (likely(first >= from && first <= to)) {
+	if (first < w->first)
+		first = w->first;
+	if (last > w->last)
+		last = w->last;
+	if (first <= last)
 		w->added += last - first + 1;
-		return true;
-	}
-	/* A folio may begin before it. */
-	if (first < from && last >= from)
-		w->added += last - from + 1;
-	return false;
+	return true;
 }
 
 #endif

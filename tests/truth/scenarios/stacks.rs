@@ -8,6 +8,7 @@ use std::io::SeekFrom;
 use std::os::unix::fs::FileExt;
 
 use anyhow::Result;
+use cachetop::figures::Figure;
 
 use super::meta::Inner;
 use super::*;
@@ -19,6 +20,13 @@ pub const LIST: &[Scenario] = &[
     scenario("loop", &[Fs::Ext4, Fs::Xfs], "reads from a file system in a file", loop_device),
     scenario("compressed", &[Fs::Ext4], "a file of btrfs whose blocks are compressed", compressed),
     scenario("large-blocks", &[Fs::Ext4], "a file of xfs with blocks of four pages", large_blocks),
+    scenario("large-blocks-uring", &[Fs::Ext4], "the same, page by page by io_uring", large_blocks_uring),
+    scenario(
+        "large-blocks-sent",
+        &[Fs::Ext4],
+        "the same, from the middle of a block by sendfile",
+        large_blocks_sent,
+    ),
 ];
 
 /// Reads a file to the end in odd pieces, the oracle on `below`, which holds the pages.
@@ -85,6 +93,8 @@ fn read_variously(c: &mut Ctx, inner: &Inner) -> Result<Expect> {
     let mut o = crate::oracle::Oracle::new(&below, Fs::Ext4)?;
     let mut buf = buffer(100 * KIB);
     c.begin();
+    // From the middle of a block to the middle of another.
+    o.aside(|| sys::readahead(&file, 101 * PAGE, 30 * PAGE as usize))?;
     for n in 0..60 {
         let len = [1, PAGE, 3 * PAGE, 50_000, 100 * KIB][n % 5];
         let pos = c.rng.below(LEN);
@@ -114,8 +124,55 @@ fn compressed(c: &mut Ctx) -> Result<Expect> {
 }
 
 /// The smallest folio has four pages, and what the kernel tells of a request ends with one. From 6.12 on.
-fn large_blocks(c: &mut Ctx) -> Result<Expect> {
+fn large(c: &mut Ctx) -> Result<Inner> {
     let inner = Inner::formatted(c, "xfs", 320 << 20, &["-q", "-b", "size=16k"])?;
     inner.mount(c, "")?;
+    Ok(inner)
+}
+
+fn large_blocks(c: &mut Ctx) -> Result<Expect> {
+    let inner = large(c)?;
     read_variously(c, &inner)
+}
+
+/// Several requests, one after the other, end in the same folio.
+fn large_blocks_uring(c: &mut Ctx) -> Result<Expect> {
+    large(c)?;
+    let below = c.file("mnt/f", 61 * PAGE + 777)?;
+    let file = c.open("mnt/f")?;
+    let mut o = crate::oracle::Oracle::new(&below, Fs::Ext4)?;
+    let mut ring = refused("io_uring_setup", crate::uring::Ring::new(4))?;
+    let mut buf = buffer(PAGE);
+    c.begin();
+    for page in 0..62 {
+        let n = o.read(page * PAGE, || {
+            let got = ring.read(&file, &mut [(&mut buf, page * PAGE)], 0)?[0];
+            usize::try_from(got).map_err(|_| std::io::Error::from_raw_os_error(-got))
+        });
+        refused("IORING_OP_READ", n)?;
+    }
+    let (calls, missed) = (o.tally.calls, o.tally.missed_calls);
+    let mut e = o.expect();
+    let why = "a request that meets a page that is not there is tried again";
+    e.within(Figure::ReadCalls, calls, 2 * calls, why);
+    e.within(Figure::ReadMissedCalls, u64::from(missed > 0), missed + calls, why);
+    Ok(e)
+}
+
+/// The kernel sends pieces of sixteen pages, each of which begins and ends within a folio.
+fn large_blocks_sent(c: &mut Ctx) -> Result<Expect> {
+    large(c)?;
+    let file = c.file("mnt/f", 400 * PAGE)?;
+    warm_up(&file)?;
+    let null = File::options().write(true).open("/dev/null")?;
+    c.begin();
+    let mut e = Expect::nothing();
+    let mut pages = 0;
+    for (from, to) in [(1, 100), (33, 200), (202, 400), (2, 56)] {
+        let sent = sys::sendfile(&null, &file, from * PAGE, ((to - from) * PAGE) as usize)?;
+        anyhow::ensure!(sent as u64 == (to - from) * PAGE, "sent {sent}");
+        pages += to - from;
+    }
+    e.exact(Figure::Accesses, pages).exact(Figure::Hits, pages).exact(Figure::ReadBytes, pages * PAGE);
+    Ok(e)
 }
