@@ -1,13 +1,16 @@
 //! Rows of files, read where the kernel programs write them, as the rows of threads are ([`super::rows`]).
 //!
 //! A row whose process is gone looks like one that rests: when many rows are in use, those that rested longest are taken
-//! back. That takes three ticks: after the first nobody finds the row any more, and what was under way may still be added; after the
-//! second nobody begins to; at the third nobody can still be at it, and it is read for the last time.
+//! back. That takes three readings: after the first nobody finds the row any more, and what was under way may still be added; after the
+//! second nobody begins to; at the third nobody can still be at it, and it is read for the last time. A second lies between the first two,
+//! for requests that take long, unless room is short.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::atomic::fence;
+use std::time::Duration;
+use std::time::Instant;
 
 use hashbrown::HashMap;
 use libbpf_rs::MapCore;
@@ -39,8 +42,15 @@ type Raw = types::file_row;
 /// ours, and its file's name: a good half of a megabyte is what a storm of short processes may leave behind.
 const RESTING: usize = 2048;
 
+/// A row that was not used for so long rests, and one that has ended for so long is nobody's any more. Less than the time from one
+/// reading to the next, where there is no need for haste: it was a reading.
+const REST: Duration = Duration::from_millis(900);
+
 /// Where it is looked how many rows were taken since the last reading, of so many rows one is looked at.
 const STRIDE: usize = 16;
+
+/// So many times as many will be taken until those that rest now are free.
+const PACE: usize = 8;
 
 /// A thread that is counting is waited for so many times.
 const TRIES: usize = 10_000;
@@ -52,10 +62,10 @@ struct Known {
     made: u32,
     file: Option<Arc<File>>,
     before: Sparse,
-    /// The tick at which it was used last.
-    used: u64,
-    /// It has ended, and may be freed at the next tick.
-    ended: bool,
+    /// When it was used last, as of a reading.
+    used: Duration,
+    /// When it was seen to have ended: it may be freed some readings later.
+    ended: Option<Duration>,
 }
 
 /// The table, mapped into memory as far as it is in use.
@@ -65,10 +75,14 @@ pub(super) struct Files {
     all: usize,
     known: Vec<Known>,
     files: HashMap<Key, Arc<File>>,
-    tick: u64,
-    /// The tick at which files that nobody has any more were looked for.
-    swept: u64,
+    began: Instant,
+    /// When the tables were read last, since the beginning.
+    now: Duration,
+    /// When files that nobody has any more were looked for.
+    swept: Duration,
     in_use: usize,
+    /// Room was short when the last reading began.
+    crowded: bool,
     /// Only files of this name count, where they have one from the root of the file system.
     called: Option<String>,
 }
@@ -84,9 +98,11 @@ impl Files {
             all: all as usize,
             known: Vec::new(),
             files: HashMap::new(),
-            tick: 0,
-            swept: 0,
+            began: Instant::now(),
+            now: Duration::ZERO,
+            swept: Duration::ZERO,
             in_use: 0,
+            crowded: false,
             called: None,
         })
     }
@@ -123,7 +139,8 @@ impl Files {
         rows: &Rows,
         followed: &mut Followed,
     ) -> libbpf_rs::Result<Vec<FileSample>> {
-        self.tick += 1;
+        self.now = self.began.elapsed();
+        self.crowded = 8 * self.in_use > 3 * self.all;
         self.grow(skel)?;
         let mut changed = Vec::new();
         for n in 0..self.known.len() {
@@ -134,7 +151,7 @@ impl Files {
                 if touched.read_volatile() != 0 {
                     touched.write_volatile(0);
                     changed.push(n);
-                } else if self.known[n].ended {
+                } else if self.known[n].ended.is_some() {
                     changed.push(n);
                 }
             }
@@ -217,7 +234,7 @@ impl Files {
                 known.before.set(at, row.v[i]);
             }
         }
-        known.used = self.tick;
+        known.used = self.now;
         let ours = |file: &File| {
             file.named != Named::Whole || self.called.as_ref().is_none_or(|name| *name == file.name)
         };
@@ -238,9 +255,11 @@ impl Files {
         }
         match (row.state, known.ended) {
             (FILE_CLOSED, _) => return self.free(skel, n),
-            // SAFETY: the row is mapped, and ours to end.
-            (FILE_ENDED, true) => unsafe { (&raw mut (*self.row(n)).state).write_volatile(FILE_CLOSED) },
-            (FILE_ENDED, false) => known.ended = true,
+            (FILE_ENDED, Some(then)) if self.crowded || self.now.saturating_sub(then) >= REST => {
+                // SAFETY: the row is mapped, and ours to end.
+                unsafe { (&raw mut (*self.row(n)).state).write_volatile(FILE_CLOSED) }
+            }
+            (FILE_ENDED, None) => known.ended = Some(self.now),
             _ => {}
         }
         Ok(())
@@ -249,8 +268,8 @@ impl Files {
     /// The one copy of a file that many processes use.
     fn shared(&mut self, file: File) -> Arc<File> {
         // Once a tick: where a report holds what a run used, hardly any go, however often one looks.
-        if self.files.len() > 2 * self.in_use + 64 && self.swept != self.tick {
-            self.swept = self.tick;
+        if self.files.len() > 2 * self.in_use + 64 && self.swept != self.now {
+            self.swept = self.now;
             self.files.retain(|_, file| Arc::strong_count(file) > 1);
         }
         match self.files.get(&file.key()) {
@@ -269,7 +288,8 @@ impl Files {
         RESTING.min(self.all / 4).max(self.all / 8)
     }
 
-    /// Rows are used so fast that those which rest should be taken back sooner than once a second. One look at a few rows.
+    /// At the pace of rows that were taken since the last reading there is none left soon: those that rest should be taken back
+    /// sooner than once a second. One look at a few rows.
     pub(super) fn pressed(&self) -> bool {
         if self.table.outgrown(self.all) {
             return true;
@@ -279,7 +299,7 @@ impl Files {
             unsafe { (&raw const (*self.row(*n)).made).read_volatile() != self.known[*n].made }
         };
         let new = (0..self.known.len()).step_by(STRIDE).filter(made).count() * STRIDE;
-        self.in_use + new > self.most()
+        PACE * new > self.all.saturating_sub(self.in_use)
     }
 
     /// Once so many rows are in use, ends those that rested longest until it is half as many: what is in use takes memory here, too, and what is free is there for those that read thousands of files between
@@ -290,14 +310,17 @@ impl Files {
             return;
         }
         // Those that are being taken back already are in use until they are free.
-        let going = self.known.iter().filter(|k| k.ended).count();
+        let going = self.known.iter().filter(|k| k.ended.is_some()).count();
         let in_use = self.in_use.saturating_sub(going);
         if in_use <= most {
             return;
         }
         let surplus = in_use - most / 2;
-        let rests = |k: &Known| k.file.is_some() && !k.ended && k.used < self.tick;
-        let mut resting: Vec<(u64, usize)> =
+        // What is used once a second is in use, while there is room.
+        let rest = if in_use > self.all / 4 { Duration::from_nanos(1) } else { REST };
+        let rests =
+            |k: &Known| k.file.is_some() && k.ended.is_none() && self.now.saturating_sub(k.used) >= rest;
+        let mut resting: Vec<(Duration, usize)> =
             self.known.iter().enumerate().filter(|(_, k)| rests(k)).map(|(n, k)| (k.used, n)).collect();
         resting.sort_unstable();
         for (_, n) in resting.into_iter().take(surplus) {
@@ -316,7 +339,7 @@ impl Files {
             };
             // Not there: the kernel programs have put it away themselves just now.
             let _ = skel.maps.file_numbers.delete(&key);
-            self.known[n].ended = true;
+            self.known[n].ended = Some(self.now);
         }
     }
 
@@ -397,15 +420,17 @@ mod tests {
             all: 0,
             known: Vec::new(),
             files: HashMap::new(),
-            tick: 1,
-            swept: 0,
+            began: Instant::now(),
+            now: Duration::from_secs(1),
+            swept: Duration::ZERO,
             in_use: 0,
+            crowded: false,
             called: None,
         };
         let held: Vec<_> = (0..1000).map(|n| files.shared(file(n))).collect();
         drop((1000..1100).map(|n| files.shared(file(n))).collect::<Vec<_>>());
         assert_eq!(files.files.len(), 1100, "this tick's look is over");
-        files.tick = 2;
+        files.now = Duration::from_secs(2);
         let one = files.shared(file(2000));
         assert_eq!(files.files.len(), held.len() + 1, "what nobody has went, what somebody holds did not");
         assert!(

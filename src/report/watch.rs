@@ -29,6 +29,7 @@ use super::residency;
 use super::trial::Trial;
 use crate::exit::Failure;
 use crate::live::Live;
+use crate::live::Relief;
 use crate::names::Names;
 use crate::sample::Follow;
 use crate::sample::Sample;
@@ -236,18 +237,28 @@ impl<'a> Watch<'a> {
         Ok(run)
     }
 
-    /// Waits as [`Processes::wait`] does. Touches are fetched meanwhile, before there is no room for more; `of`: the process that
-    /// says where the run is.
+    /// Waits as [`Processes::wait`] does. Meanwhile touches are fetched, before there is no room for more, and the source is relieved;
+    /// `of`: the process that says where the run is.
     fn wait(&mut self, time: Duration, child: Option<i32>, of: Option<u32>) -> anyhow::Result<Event> {
-        let Some(larger) = &mut self.larger else { return Ok(self.processes.wait(time, child)?) };
-        let until = self.processes.now() + time;
+        let began = self.processes.now();
+        let until = began + time;
+        let mut relief = Relief::new(self.live.source(), began);
         loop {
-            let left = until.saturating_duration_since(self.processes.now());
-            let event = self.processes.wait(left.min(STEP), child)?;
+            let now = self.processes.now();
+            let due = relief.due(until);
+            let step = self.larger.is_some().then(|| now + STEP);
+            let next = due.into_iter().chain(step).fold(until, Instant::min);
+            let event = self.processes.wait(next.saturating_duration_since(now), child)?;
             let alive = of.filter(|pid| self.processes.is_alive(*pid));
-            larger.fetch(self.live.source(), alive)?;
-            if event != Event::Tick || left <= STEP {
+            if let Some(larger) = &mut self.larger {
+                larger.fetch(self.live.source(), alive)?;
+            }
+            if event != Event::Tick || next >= until {
                 return Ok(event);
+            }
+            if due == Some(next) {
+                self.live.source().relieve()?;
+                relief.done(self.processes.now());
             }
         }
     }

@@ -50,6 +50,8 @@ enum Step {
     Ask(i32),
     /// The tables cannot be read any more.
     Break,
+    /// Time passes in which nothing happens.
+    Pass(Duration),
 }
 
 /// The kernel and the processes on it.
@@ -71,6 +73,9 @@ struct State {
     files: Vec<FileSample>,
     followed: Followed,
     broken: bool,
+    /// How often it is to be relieved, and when it was.
+    relief: Option<Duration>,
+    relieved: Vec<Duration>,
     raw: crate::blame::Raw,
 }
 
@@ -103,6 +108,7 @@ impl State {
             }
             Step::Ask(signal) => self.asked = Some(signal),
             Step::Break => self.broken = true,
+            Step::Pass(time) => self.after += time,
         }
     }
 }
@@ -138,6 +144,17 @@ impl Source for Kernel {
 
     fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    fn relief(&self) -> Option<Duration> {
+        self.state.borrow().relief
+    }
+
+    fn relieve(&mut self) -> anyhow::Result<()> {
+        let mut state = self.state.borrow_mut();
+        let now = state.after;
+        state.relieved.push(now);
+        Ok(())
     }
 }
 

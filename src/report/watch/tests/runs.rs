@@ -142,3 +142,21 @@ fn a_watch_that_ends_early_says_so() {
     let gone = early(vec![Step::End(std::process::id(), 0)]);
     assert_eq!(gone, Some("the process ended before the time was over"));
 }
+
+#[test]
+fn between_the_readings_of_a_long_run_the_tables_are_relieved() {
+    let world = World::new();
+    let half = Duration::from_millis(500);
+    world.state.borrow_mut().relief = Some(half);
+    let mut script = vec![vec![Step::Pass(Duration::from_secs(600))]];
+    // Two seconds, in four parts.
+    script.extend([vec![], vec![world.miss(SHELL, 0, 10)], vec![], vec![]]);
+    script.push(vec![Step::End(SHELL, 0)]);
+    world.script(script);
+    let run = world.watch(|watch| run(watch, 1));
+    assert_eq!(reads(&run), (Some(0), Some(10)));
+    let state = world.state.borrow();
+    let begins = Duration::from_secs(600) + TICK;
+    assert_eq!(state.relieved, [1, 2, 3].map(|n| begins + n * half));
+    assert!(state.script.is_empty());
+}
