@@ -738,8 +738,7 @@ test_all() {
     # All of it is built once.
     export CARGO_INCREMENTAL=0
     step "packages" install_for_testing
-    # Several directories are built into, with the same C libraries and kernel programs in each.
-    export PATH="/usr/lib/ccache:$HOME/.cargo/bin:$PATH" CCACHE_DIR="$PWD/target/ccache"
+    PATH="$HOME/.cargo/bin:$PATH"
     local clang truth load root du terminal stories kernels some name others= builds=()
     if cargo fmt --version >/dev/null 2>&1; then step "formatting (Rust)" cargo fmt --check; else
         skip "formatting (Rust)" "this toolchain has no rustfmt"; fi
@@ -753,6 +752,8 @@ test_all() {
         if command -v "$clang" >/dev/null; then step "build with $clang" build_with "$clang"; else
             skip "build with $clang" "apt has none"; fi
     done
+    # Several directories are built into from here on, with the same C libraries and kernel programs in each.
+    export PATH="/usr/lib/ccache:$PATH" CCACHE_DIR="$PWD/target/ccache"
     step "tests" env CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --locked --no-fail-fast
     tests_as_root
     if grep -q static_programs <<<"${builds[*]}"; then step "static build" check_static; fi
