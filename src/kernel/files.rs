@@ -46,8 +46,12 @@ const RESTING: usize = 2048;
 /// reading to the next, where there is no need for haste: it was a reading.
 const REST: Duration = Duration::from_millis(900);
 
-/// Where it is looked how many rows were taken since the last reading, of so many rows one is looked at.
+/// No two steps on the way to a free row are nearer to each other: a program may be held up in the midst of adding to one.
+const STEP: Duration = Duration::from_millis(90);
+
+/// Where it is looked how many rows were taken since the last reading, of so many rows one is looked at, in a table of so many times as many.
 const STRIDE: usize = 16;
+const STRIDES: usize = 1024;
 
 /// So many times as many will be taken until those that rest now are free.
 const PACE: usize = 8;
@@ -83,6 +87,8 @@ pub(super) struct Files {
     in_use: usize,
     /// Room was short when the last reading began.
     crowded: bool,
+    /// Rows that were on their way to be free after it.
+    going: usize,
     /// Only files of this name count, where they have one from the root of the file system.
     called: Option<String>,
 }
@@ -103,6 +109,7 @@ impl Files {
             swept: Duration::ZERO,
             in_use: 0,
             crowded: false,
+            going: 0,
             called: None,
         })
     }
@@ -140,7 +147,7 @@ impl Files {
         followed: &mut Followed,
     ) -> libbpf_rs::Result<Vec<FileSample>> {
         self.now = self.began.elapsed();
-        self.crowded = 8 * self.in_use > 3 * self.all;
+        self.crowded = self.is_crowded();
         self.grow(skel)?;
         let mut changed = Vec::new();
         for n in 0..self.known.len() {
@@ -253,9 +260,11 @@ impl Files {
                 followed.files.extend(out.last().cloned());
             }
         }
-        match (row.state, known.ended) {
-            (FILE_CLOSED, _) => return self.free(skel, n),
-            (FILE_ENDED, Some(then)) if self.crowded || self.now.saturating_sub(then) >= REST => {
+        let for_so_long = known.ended.map(|then| self.now.saturating_sub(then));
+        match (row.state, for_so_long) {
+            (FILE_CLOSED, time) if time.is_none_or(|time| time >= STEP) => return self.free(skel, n),
+            (FILE_ENDED, Some(time)) if time >= if self.crowded { STEP } else { REST } => {
+                known.ended = Some(self.now);
                 // SAFETY: the row is mapped, and ours to end.
                 unsafe { (&raw mut (*self.row(n)).state).write_volatile(FILE_CLOSED) }
             }
@@ -288,6 +297,10 @@ impl Files {
         RESTING.min(self.all / 4).max(self.all / 8)
     }
 
+    const fn is_crowded(&self) -> bool {
+        8 * self.in_use > 3 * self.all
+    }
+
     /// At the pace of rows that were taken since the last reading there is none left soon: those that rest should be taken back
     /// sooner than once a second. One look at a few rows.
     pub(super) fn pressed(&self) -> bool {
@@ -298,26 +311,25 @@ impl Files {
             // SAFETY: the row is mapped; the kernel writes whole words.
             unsafe { (&raw const (*self.row(*n)).made).read_volatile() != self.known[*n].made }
         };
-        let new = (0..self.known.len()).step_by(STRIDE).filter(made).count() * STRIDE;
-        PACE * new > self.all.saturating_sub(self.in_use)
+        let stride = (self.all / STRIDES).clamp(1, STRIDE);
+        let new = (0..self.known.len()).step_by(stride).filter(made).count() * stride;
+        // Where there is no room, none are taken.
+        PACE * new > self.all.saturating_sub(self.in_use) || (self.going > 0 && self.is_crowded())
     }
 
     /// Once so many rows are in use, ends those that rested longest until it is half as many: what is in use takes memory here, too, and what is free is there for those that read thousands of files between
     /// two ticks. Not a few at each tick, since all rows have to be looked at.
     fn take_back(&mut self, skel: &CachetopSkel<'_>) {
         let most = self.most();
-        if self.in_use <= most {
-            return;
-        }
         // Those that are being taken back already are in use until they are free.
-        let going = self.known.iter().filter(|k| k.ended.is_some()).count();
-        let in_use = self.in_use.saturating_sub(going);
+        self.going = self.known.iter().filter(|k| k.ended.is_some()).count();
+        let in_use = self.in_use.saturating_sub(self.going);
         if in_use <= most {
             return;
         }
         let surplus = in_use - most / 2;
         // What is used once a second is in use, while there is room.
-        let rest = if in_use > self.all / 4 { Duration::from_nanos(1) } else { REST };
+        let rest = if in_use > (self.all / 4).max(2 * most) { Duration::from_nanos(1) } else { REST };
         let rests =
             |k: &Known| k.file.is_some() && k.ended.is_none() && self.now.saturating_sub(k.used) >= rest;
         let mut resting: Vec<(Duration, usize)> =
@@ -340,6 +352,7 @@ impl Files {
             // Not there: the kernel programs have put it away themselves just now.
             let _ = skel.maps.file_numbers.delete(&key);
             self.known[n].ended = Some(self.now);
+            self.going += 1;
         }
     }
 
@@ -425,6 +438,7 @@ mod tests {
             swept: Duration::ZERO,
             in_use: 0,
             crowded: false,
+            going: 0,
             called: None,
         };
         let held: Vec<_> = (0..1000).map(|n| files.shared(file(n))).collect();
