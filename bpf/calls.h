@@ -162,6 +162,19 @@ static __always_inline bool ends_there(struct looked_up *l, u64 pos, u64 count)
 	       (last == l->last || (last | l->in_smallest) == l->last);
 }
 
+/*
+ * Whether a piece of a transfer goes on behind the last one, or within the folio that this was counted to the end of. splice() is not counted as a
+ * call: there a piece may as well be one of before.
+ */
+static __always_inline bool follows(struct looked_up *l, struct call *c, struct entry *e)
+{
+	if (c->mapping != l->mapping || c->syscr != l->syscr)
+		return false;
+	if (l->index > c->last)
+		return l->index - c->last <= 17;
+	return l->in_smallest && e->nr != NR_splice && c->last - l->index <= l->in_smallest;
+}
+
 static __always_inline void request_is(struct looked_up *l, u64 pos, u64 end)
 {
 	if (end > l->size)
@@ -184,12 +197,8 @@ static __always_inline void find_request(struct looked_up *l, struct call *c, st
 	pos = l->index << PAGE_SHIFT;
 	end = (l->last + 1) << PAGE_SHIFT;
 	if (e->nr == NR_sendfile || e->nr == NR_splice || e->nr == NR_copy_file_range) {
-		/*
-		 * A piece of a longer transfer starts where the one before it stopped; where that was counted to the end of
-		 * a folio, behind it.
-		 */
-		if (c->mapping == l->mapping && c->syscr == l->syscr && l->index + l->in_smallest > c->last &&
-		    (l->index <= c->last || l->index - c->last <= 17))
+		/* A piece of a longer transfer starts where the one before it stopped. */
+		if (follows(l, c, e))
 			pos = (c->last + 1) << PAGE_SHIFT;
 	} else if (l->in_smallest && e->nr == NR_io_uring_enter && c->uring_bytes &&
 		   ends_there(l, c->uring_pos, c->uring_bytes)) {

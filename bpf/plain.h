@@ -63,7 +63,7 @@ static __always_inline void begin_plain(struct row *row, struct task_struct *tas
 	*(volatile u64 *)&row->plain_mark = mark + 1;
 	barrier();
 	if (writes)
-		row->window.kind = 0; /* see enter_write */
+		row->window.mapping = 0; /* see enter_write */
 	if (likely(bytes)) {
 		bytes = plain_delivered(bytes, calls - row->plain_calls, chars - row->plain_chars);
 		if (unlikely(!bytes))

@@ -200,8 +200,10 @@ static __always_inline struct frame *push(struct row *row, struct thread *t, enu
 		depth = 0;
 	}
 	row->depth = depth + 1;
-	row->window.kind &=
-		~WINDOW_AHEAD; /* else pages of this request would be, if the end of a window was missed */
+	/* Else pages of this request would be of a window whose end was missed. */
+	row->window.kind &= ~WINDOW_AHEAD;
+	if (row->window.mapping == mapping)
+		row->window.mapping = 0;
 	f = frame_at(t, depth);
 	f->kind = kind;
 	f->mapping = mapping;

@@ -211,7 +211,7 @@ static __always_inline void enter_write(struct kiocb *iocb, struct iov_iter *ite
 		if (t)
 			frame_of_write(row, t);
 	}
-	row->window.kind = 0; /* none is open but one whose end was missed */
+	row->window.mapping = 0; /* none is open but one whose end was missed */
 	row->write_pos = iocb->ki_pos;
 	row->write_count = iter->count;
 	*(const void *volatile *)&row->writing = iocb;

@@ -168,11 +168,17 @@ fn large_blocks_sent(c: &mut Ctx) -> Result<Expect> {
     c.begin();
     let mut e = Expect::nothing();
     let mut pages = 0;
-    for (from, to) in [(1, 100), (33, 200), (202, 400), (2, 56)] {
-        let sent = sys::sendfile(&null, &file, from * PAGE, ((to - from) * PAGE) as usize)?;
-        anyhow::ensure!(sent as u64 == (to - from) * PAGE, "sent {sent}");
-        pages += to - from;
+    let mut bytes = 0;
+    for (from, to) in
+        [(PAGE, 100), (33 * PAGE, 200), (202 * PAGE, 400), (2 * PAGE, 56), (100, 100), (5 * PAGE + 7, 200)]
+    {
+        let sent = sys::sendfile(&null, &file, from, (to * PAGE - from) as usize)?;
+        anyhow::ensure!(sent as u64 == to * PAGE - from, "sent {sent}");
+        pages += to - from / PAGE;
+        bytes += sent as u64;
     }
-    e.exact(Figure::Accesses, pages).exact(Figure::Hits, pages).exact(Figure::ReadBytes, pages * PAGE);
+    e.exact(Figure::Accesses, pages).exact(Figure::Hits, pages);
+    // Where only tracepoints attach, the first page of a piece counts as a whole.
+    e.within(Figure::ReadBytes, bytes, pages * PAGE, "the first page may count as a whole");
     Ok(e)
 }
