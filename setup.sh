@@ -34,7 +34,8 @@ die() {
 
 # ---- packages ----------------------------------------------------------------------------------------------
 
-apt_install() { apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@"; }
+# What is built beside may install something, too.
+apt_install() { apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@"; }
 
 apt_lists_fresh=
 apt_update() {
