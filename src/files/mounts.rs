@@ -1,7 +1,9 @@
 //! Mounts, which give files their paths, and the names of devices.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fs;
+use std::path::Path;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -94,8 +96,12 @@ impl Mounts {
     /// Reads a mountinfo text.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let list = text.lines().filter_map(Mount::parse).collect();
-        Self { list, devices: HashMap::new(), blocks: None }
+        let list: Vec<Mount> = text.lines().filter_map(Mount::parse).collect();
+        let hidden = hidden(text, &list);
+        // Of a file system that is shown nowhere else, something is known all the same.
+        let shown = |dev| list.iter().any(|m| m.dev == dev && !hidden.contains(&m.id));
+        let kept = list.iter().filter(|m| !hidden.contains(&m.id) || !shown(m.dev)).cloned().collect();
+        Self { list: kept, devices: HashMap::new(), blocks: None }
     }
 
     /// The same for a record, which asks the system no more: of block devices it knows none yet.
@@ -185,6 +191,20 @@ impl Mounts {
         }
     }
 
+    /// Whether this path leads to a file: by any of the mounts that show it. Of a file whose name is known at its end alone, that has to
+    /// be the end of the path.
+    #[must_use]
+    pub fn leads(&self, path: &str, file: &File) -> bool {
+        match (file.block, file.named) {
+            (None, Named::Whole | Named::Replaced) => {
+                let by = |m: &Mount| m.dev == file.dev && m.path(&file.name).as_deref() == Some(path);
+                self.list.iter().any(by) || self.path(file).as_deref() == Some(path)
+            }
+            (None, Named::End) => path.ends_with(&file.name) && self.holding(path) == Some(file.dev),
+            _ => self.path(file).as_deref() == Some(path),
+        }
+    }
+
     /// The device of a file system: `/dev/NAME`, else its type.
     pub fn device(&mut self, dev: Dev) -> String {
         if let Some(known) = self.devices.get(&dev) {
@@ -204,6 +224,36 @@ impl Mounts {
     pub(crate) fn by_id(&self, id: u64) -> Option<&Mount> {
         self.list.iter().find(|m| m.id == id)
     }
+}
+
+/// The numbers of mounts over which another one lies: at the same place, or above it. What a mount lies in itself does not hide it.
+fn hidden(text: &str, list: &[Mount]) -> HashSet<u64> {
+    let number = |field: &str| field.parse::<u64>().ok();
+    let mut inside = HashMap::new();
+    for line in text.lines() {
+        let mut fields = line.split(' ');
+        if let (Some(id), Some(parent)) = (fields.next().and_then(number), fields.next().and_then(number)) {
+            inside.insert(id, parent);
+        }
+    }
+    let lies_in = |mut id: u64, outer: u64| {
+        // No more steps than there are mounts, whatever the text says.
+        (0..=inside.len()).any(|_| match inside.get(&id) {
+            Some(parent) => {
+                id = *parent;
+                id == outer
+            }
+            None => false,
+        })
+    };
+    // There may be thousands: those above a place are found by its parts.
+    let mut at: HashMap<&str, Vec<u64>> = HashMap::new();
+    list.iter().for_each(|m| at.entry(&m.point).or_default().push(m.id));
+    let covered = |m: &&Mount| {
+        let above = Path::new(&m.point).ancestors().filter_map(|p| at.get(p.to_str()?));
+        above.flatten().any(|over| *over != m.id && !lies_in(m.id, *over))
+    };
+    list.iter().filter(covered).map(|m| m.id).collect()
 }
 
 /// `/dev/NAME` of a block device.
@@ -250,6 +300,36 @@ mod tests {
         assert_eq!(m.path(&file(254, 0, "", Named::Not)), None);
         assert_eq!(m.path(&file(0, 40, "/@/\u{fffd}", Named::Replaced)).unwrap(), "/mnt/b/\u{fffd}");
         assert_eq!(m.showing(&file(0, 40, "", Named::Not)).unwrap().0.point, "/mnt/b");
+    }
+
+    #[test]
+    fn a_mount_that_is_hidden_shows_nothing() {
+        // A directory bound to another place, over which something else lies; and one in a place that was mounted over later.
+        let text = format!(
+            "{TEXT}40 27 254:0 /a/long/way /bm rw - ext4 /dev/vda rw\n41 40 0:60 / /bm rw - tmpfs t rw\n\
+             42 27 254:0 /a/long /srv2/x rw - ext4 /dev/vda rw\n43 27 0:61 / /srv2 rw - tmpfs t rw\n\
+             44 43 254:0 /b /srv2/in rw - ext4 /dev/vda rw\n45 27 0:62 / /over rw - tmpfs t rw\n46 45 0:63 / /over rw - tmpfs t rw\n"
+        );
+        let m = Mounts::parse(&text);
+        let path = |name| m.path(&file(254, 0, name, Named::Whole)).unwrap();
+        assert_eq!(path("/a/long/way/f"), "/a/long/way/f");
+        assert_eq!(path("/b/f"), "/srv2/in/f");
+        // What is shown nowhere else is still known.
+        assert_eq!(m.kind(Dev { major: 0, minor: 62 }), Some("tmpfs"));
+        assert_eq!(m.holding("/bm/x"), Some(Dev { major: 0, minor: 60 }));
+    }
+
+    #[test]
+    fn a_path_may_lead_by_any_mount() {
+        let m = Mounts::parse(TEXT);
+        let x = file(254, 0, "/var/lib/x/y", Named::Whole);
+        let leads = |path, file| m.leads(path, file);
+        assert!(leads("/srv/with blank/y", &x) && leads("/var/lib/x/y", &x) && !leads("/var/lib/x/z", &x));
+        // Names that are too long are known at their ends.
+        let end = file(254, 0, "/deep/down/f", Named::End);
+        assert!(leads("/from/here/deep/down/f", &end) && !leads("/from/here/deep/down/g", &end));
+        assert!(!leads("/tmp/deep/down/f", &end), "on another file system");
+        assert!(leads("[9:9]/z", &file(9, 9, "/z", Named::Whole)));
     }
 
     #[test]
