@@ -8,6 +8,7 @@ use super::Part;
 use super::Say;
 use crate::exit::Failure;
 use crate::names::Recorded;
+use crate::record::file::BEGIN;
 use crate::record::file::Found;
 use crate::record::file::Inflate;
 use crate::record::file::Reader;
@@ -137,8 +138,15 @@ impl Reading {
         }
         self.segments = all.iter().zip(wanted).filter(|(_, wanted)| *wanted).map(|(s, _)| *s).collect();
         self.at = None;
+        let name = Foreign::from(self.reader.path.as_path());
         if all.is_empty() {
-            (self.say)(&format!("{} has no whole tick", Foreign::from(self.reader.path.as_path())));
+            (self.say)(&format!("{name} has no whole tick"));
+        }
+        // No segment before it leads there.
+        if all.first().is_some_and(|first| first.at != BEGIN && self.from < first.time) {
+            (self.say)(&format!(
+                "{name} is damaged at byte {BEGIN}: what follows up to the next segment is missing"
+            ));
         }
         Ok(())
     }
