@@ -310,9 +310,17 @@ type Seen = ((u64, u64), FileType);
 fn at_once(link: &Path) -> Option<(PathBuf, Seen)> {
     const TIMES: usize = 3;
     (0..TIMES).find_map(|_| {
-        let (path, seen) = (fs::read_link(link).ok()?, opening::look(link)?);
-        (fs::read_link(link).ok()? == path).then_some((path, seen))
+        let (path, seen) = (name_of(link)?, opening::look(link)?);
+        (name_of(link)? == path).then_some((path, seen))
     })
+}
+
+/// What a link leads to. One that is longer than the kernel tells (4095 characters) is called by the link, which opens it as well.
+fn name_of(link: &Path) -> Option<PathBuf> {
+    match fs::read_link(link) {
+        Err(e) if errno(&e) == Errno::NAMETOOLONG => Some(link.to_owned()),
+        name => name.ok(),
+    }
 }
 
 fn enter(
@@ -326,12 +334,15 @@ fn enter(
 ) {
     // The second have no pages, whatever they call themselves.
     let cached = kind.is_file() || kind.is_block_device();
-    if !cached || path.starts_with("/proc") || path.starts_with("/sys") || exclude.within(named(path)) {
+    let nameless = path == link;
+    let elsewhere = (path.starts_with("/proc") && !nameless) || path.starts_with("/sys");
+    if !cached || elsewhere || exclude.within(named(path)) {
         return;
     }
     let held = files.entry(inode).or_insert_with(|| {
         let shown = place.layers.overlaid(inode.0).then(|| (path.to_owned(), Arc::clone(&place.layers)));
-        let (path, link) = (place.name(path), link.clone());
+        let path = if nameless { link.clone() } else { place.name(path) };
+        let link = link.clone();
         Held { path, link, others: Vec::new(), processes: BTreeSet::new(), shown, why: None }
     });
     // Somebody else could not open it.

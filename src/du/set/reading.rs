@@ -189,7 +189,7 @@ impl<R: BufRead> Lines<R> {
             return Err((1, format!("version {} is not known here", head["version"])));
         }
         lines.page_size = head["page_size"].as_u64().filter(|n| n.is_power_of_two()).ok_or_else(no_set)?;
-        lines.most = i64::MAX.unsigned_abs() / lines.page_size;
+        lines.most = i64::MAX.unsigned_abs().div_ceil(lines.page_size);
         Ok(lines)
     }
 

@@ -28,12 +28,16 @@ fn what_is_damaged_is_not_restored() {
         r#"{"path":"a","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[0,2,-1,1]}"#,
         r#"{"path":"a","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[18446744073709551615,2]}"#,
         r#"{"path":"a","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[0,18446744073709551615]}"#,
-        r#"{"path":"a","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[2251799813685247,1]}"#,
+        r#"{"path":"a","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[2251799813685248,1]}"#,
         r#"{"path":"a","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[0]}"#,
         r#"{"path":"a","path_hex":"f","size_bytes":1,"inode":1,"mtime_ns":1,"runs":[-1,1]}"#,
     ] {
         assert_eq!(set(&[line]).unwrap_err().0, 2, "{line}");
     }
+    // The last page that a file may have.
+    let last =
+        r#"{"path":"a","size_bytes":9223372036854775807,"inode":1,"mtime_ns":1,"runs":[2251799813685247,1]}"#;
+    assert_eq!(set(&[last]).unwrap()[0].runs[0].start, (1 << 51) - 1);
     assert!(parse(&b""[..]).is_err() && parse(&b"x\n"[..]).is_err() && parse(&b"{}"[..]).is_err());
     assert!(parse(HEAD.replace(":3,", ":2,").as_bytes()).unwrap_err().1.contains("version 2"));
 }
