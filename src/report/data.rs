@@ -189,6 +189,9 @@ pub struct Run {
     pub every: Vec<FileRow>,
     /// How many files there were.
     pub files_seen: u64,
+    /// Of these, the ones of which something was brought in; 0 in reports that were saved.
+    #[serde(skip)]
+    pub files_brought: u64,
     /// Pages that the command used in any way: found, brought in by reads and faults, read past the cache, and those of
     /// which it is not known.
     pub asked_pages: u64,

@@ -188,6 +188,7 @@ impl Gather {
         let certificate = self.certificate(last, &figures);
         let mut files: Vec<_> = self.files.into_values().collect();
         let files_seen = files.len() as u64;
+        let files_brought = files.iter().filter(|f| brought(f) > 0).count() as u64;
         let seen = model::known(plan);
         files.sort_by_cached_key(|f| (std::cmp::Reverse(counts(&f.sum, &seen).weight()), f.file.inode));
         let look = warm::Disk::new(mounts, known);
@@ -222,6 +223,7 @@ impl Gather {
             window_pages: latency.then(|| followed.histograms.window.to_vec()),
             files: files.iter().map(|f| row(f, mounts, known, &seen, &round)).collect(),
             files_seen,
+            files_brought,
             every,
             certificate,
             asked_pages: judged.asked,
@@ -275,6 +277,11 @@ fn counts(c: &Sparse, known: &[bool; FIGURES]) -> FileRow {
         dirtied: sum(Figure::Dirtied),
         ..FileRow::default()
     }
+}
+
+/// Pages of a file that were brought in to be read.
+fn brought(used: &Used) -> u64 {
+    [Counter::ReadMisses, Counter::Prefetched, Counter::FaultMisses].iter().map(|c| used.sum.get(*c)).sum()
 }
 
 /// Pages that were read ahead of a file and not read. What was mapped around a fault is not known of each file, and a

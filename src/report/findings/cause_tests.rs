@@ -2,6 +2,7 @@
 //! and the nearest of which it must be silent; and what they advise.
 #![allow(clippy::unwrap_used)]
 
+use super::crowd::FILES;
 use super::crowd::Pair;
 use super::crowd::changed;
 use super::crowd::cold;
@@ -127,6 +128,11 @@ fn whether_read_ahead_could_have_helped() {
     let many = waited(|_| {});
     assert_eq!(came(&many).as_deref(), Some("small-files"));
     assert!(many.text.contains("6000 files, 16 KiB of each"), "{}", many.text);
+    // What was there already came from no file.
+    let warm_beside = waited(|run| (run.files_seen, run.files_brought) = (FILES + 3000, FILES));
+    assert!(warm_beside.text.contains("6000 files, 16 KiB of each"), "{}", warm_beside.text);
+    let few_cold = waited(|run| run.files_brought = 60);
+    assert_ne!(came(&few_cold).as_deref(), Some("small-files"));
     // One file, as much of it.
     let one = |windows: [(usize, u64); 2], kb| {
         waited(|run| {

@@ -88,13 +88,14 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
     if came < MANY {
         return not_known;
     }
-    let each = came / run.files_seen.max(1);
-    if run.files_seen >= 64 && each < 32 {
+    // What was there already came from none.
+    let files = if run.files_brought > 0 { run.files_brought } else { run.files_seen };
+    if files >= 64 && came / files < 32 {
         let text = format!(
             " It came from {} files, {} of each: read-ahead ends where a file ends, and the next one is not known before \
              it is opened.",
-            run.files_seen,
-            run.volume(each.max(1)),
+            files,
+            run.volume_of_bytes((came * page() / files).max(1)),
         );
         return how(
             "small-files",
@@ -120,7 +121,7 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
         // Whoever asks for little at a time, and for more than each file once, would have had it read ahead, had that been
         // in order.
         let calls = run.get(Figure::ReadMissedCalls).map(|calls| calls.max(1));
-        let large = calls.map(|calls| misses >= calls * LARGE || calls <= 2 * run.files_seen);
+        let large = calls.map(|calls| misses >= calls * LARGE || calls <= 2 * files);
         if large != Some(false) && in_order(run) * 2 > misses {
             let text = format!(
                 " It was read from end to end in calls so large that read-ahead had nothing left to fetch: each call waited \
