@@ -45,7 +45,8 @@ pub(super) fn note(run: &Run) -> Option<String> {
     let called = run.usage.called_read_bytes?;
     Some(format!(
         "not seen: up to {} of the {} that its read calls delivered by the kernel's own account (rchar). Files of tmpfs \
-         (/dev/shm, in places /tmp) are seen by functions only, which this kernel refuses; pipes, sockets, terminals \
+         (/dev/shm, in places /tmp), and reads of squashfs that ask for more than their file has, are seen by functions only, \
+         which this kernel refuses; pipes, sockets, terminals \
          and /proc are no files of the cache. The figures of reads are the least that it may have been.",
         units::bytes(bytes),
         units::bytes(called),
