@@ -1,9 +1,8 @@
 //! Rows of files, read where the kernel programs write them, as the rows of threads are ([`super::rows`]).
 //!
-//! A row whose process is gone looks like one that rests: when many rows are in use, those that rested longest are taken
-//! back. That takes three readings: after the first nobody finds the row any more, and what was under way may still be added; after the
-//! second nobody begins to; at the third nobody can still be at it, and it is read for the last time. A second lies between the first two,
-//! for requests that take long, unless room is short.
+//! A row whose process is gone looks like one that rests: when many are in use, those that rest are taken back (`back.rs`).
+
+mod back;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +16,6 @@ use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
 use super::mapped::Mapped;
-use super::numbers::hand_back;
 use super::rows::Looked;
 use super::rows::Rows;
 use super::rows::State;
@@ -31,30 +29,10 @@ use crate::files::Named;
 use crate::sample::FileSample;
 use crate::sample::Followed;
 use crate::sample::Sparse;
-use crate::wire::FILE_CLOSED;
 use crate::wire::FILE_COUNTERS;
-use crate::wire::FILE_ENDED;
 use crate::wire::ROW_FREE;
 
 type Raw = types::file_row;
-
-/// From so many rows on, or an eighth of the table where that is more, those that rest are taken back. A row takes 300 bytes of
-/// ours, and its file's name: a good half of a megabyte is what a storm of short processes may leave behind.
-const RESTING: usize = 2048;
-
-/// A row that was not used for so long rests, and one that has ended for so long is nobody's any more. Less than the time from one
-/// reading to the next, where there is no need for haste: it was a reading.
-const REST: Duration = Duration::from_millis(900);
-
-/// No two steps on the way to a free row are nearer to each other: a program may be held up in the midst of adding to one.
-const STEP: Duration = Duration::from_millis(90);
-
-/// Where it is looked how many rows were taken since the last reading, of so many rows one is looked at, in a table of so many times as many.
-const STRIDE: usize = 16;
-const STRIDES: usize = 1024;
-
-/// So many times as many will be taken until those that rest now are free.
-const PACE: usize = 8;
 
 /// A thread that is counting is waited for so many times.
 const TRIES: usize = 10_000;
@@ -260,17 +238,7 @@ impl Files {
                 followed.files.extend(out.last().cloned());
             }
         }
-        let for_so_long = known.ended.map(|then| self.now.saturating_sub(then));
-        match (row.state, for_so_long) {
-            (FILE_CLOSED, time) if time.is_none_or(|time| time >= STEP) => return self.free(skel, n),
-            (FILE_ENDED, Some(time)) if time >= if self.crowded { STEP } else { REST } => {
-                known.ended = Some(self.now);
-                // SAFETY: the row is mapped, and ours to end.
-                unsafe { (&raw mut (*self.row(n)).state).write_volatile(FILE_CLOSED) }
-            }
-            (FILE_ENDED, None) => known.ended = Some(self.now),
-            _ => {}
-        }
+        self.go_on(skel, n, row.state)?;
         Ok(())
     }
 
@@ -290,84 +258,6 @@ impl Files {
                 file
             }
         }
-    }
-
-    /// So many rows in use are kept.
-    fn most(&self) -> usize {
-        RESTING.min(self.all / 4).max(self.all / 8)
-    }
-
-    const fn is_crowded(&self) -> bool {
-        8 * self.in_use > 3 * self.all
-    }
-
-    /// At the pace of rows that were taken since the last reading there is none left soon: those that rest should be taken back
-    /// sooner than once a second. One look at a few rows.
-    pub(super) fn pressed(&self) -> bool {
-        if self.table.outgrown(self.all) {
-            return true;
-        }
-        let made = |n: &usize| {
-            // SAFETY: the row is mapped; the kernel writes whole words.
-            unsafe { (&raw const (*self.row(*n)).made).read_volatile() != self.known[*n].made }
-        };
-        let stride = (self.all / STRIDES).clamp(1, STRIDE);
-        let new = (0..self.known.len()).step_by(stride).filter(made).count() * stride;
-        // Where there is no room, none are taken.
-        PACE * new > self.all.saturating_sub(self.in_use) || (self.going > 0 && self.is_crowded())
-    }
-
-    /// Once so many rows are in use, ends those that rested longest until it is half as many: what is in use takes memory here, too, and what is free is there for those that read thousands of files between
-    /// two ticks. Not a few at each tick, since all rows have to be looked at.
-    fn take_back(&mut self, skel: &CachetopSkel<'_>) {
-        let most = self.most();
-        // Those that are being taken back already are in use until they are free.
-        self.going = self.known.iter().filter(|k| k.ended.is_some()).count();
-        let in_use = self.in_use.saturating_sub(self.going);
-        if in_use <= most {
-            return;
-        }
-        let surplus = in_use - most / 2;
-        // What is used once a second is in use, while there is room.
-        let rest = if in_use > (self.all / 4).max(2 * most) { Duration::from_nanos(1) } else { REST };
-        let rests =
-            |k: &Known| k.file.is_some() && k.ended.is_none() && self.now.saturating_sub(k.used) >= rest;
-        let mut resting: Vec<(Duration, usize)> =
-            self.known.iter().enumerate().filter(|(_, k)| rests(k)).map(|(n, k)| (k.used, n)).collect();
-        resting.sort_unstable();
-        for (_, n) in resting.into_iter().take(surplus) {
-            let row = self.row(n);
-            // SAFETY: the row is mapped; the kernel programs read these words and find the row no more.
-            let key = unsafe {
-                // Used since this tick has looked.
-                if (&raw const (*row).touched).read_volatile() != 0 {
-                    continue;
-                }
-                let (mapping, owner) = (&raw mut (*row).mapping, (&raw const (*row).owner).read_volatile());
-                let key = [mapping.read_volatile().to_ne_bytes(), owner.to_ne_bytes()].concat();
-                mapping.write_volatile(0);
-                (&raw mut (*row).state).write_volatile(FILE_ENDED);
-                key
-            };
-            // Not there: the kernel programs have put it away themselves just now.
-            let _ = skel.maps.file_numbers.delete(&key);
-            self.known[n].ended = Some(self.now);
-            self.going += 1;
-        }
-    }
-
-    fn free(&mut self, skel: &CachetopSkel<'_>, n: usize) -> libbpf_rs::Result<()> {
-        let row = self.row(n);
-        // SAFETY: the row is mapped, and nobody adds to it: it is ours until its number is handed back.
-        unsafe {
-            (&raw mut (*row).v).write_volatile([0; FILE_COUNTERS.len()]);
-            (&raw mut (*row).state).write_volatile(ROW_FREE);
-        }
-        fence(Ordering::SeqCst);
-        let made = self.known[n].made;
-        self.known[n] = Known { made, ..Known::default() };
-        self.in_use -= 1;
-        hand_back(&skel.maps.free_files, n)
     }
 }
 
