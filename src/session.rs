@@ -160,7 +160,7 @@ pub struct Session {
 /// 16 000 threads begin in that time is a fork bomb.
 const RELIEF: Duration = Duration::from_secs(1);
 /// How often it is asked whether rows of files have to be read sooner. A process uses several files, and a row takes three readings
-/// until it is free (src/kernel/files.rs).
+/// until it is free (src/kernel/files/back.rs).
 const LOOK: Duration = Duration::from_millis(250);
 /// As many times what the tables have room for is kept until the end of an interval.
 const KEPT: usize = 2;
