@@ -1,9 +1,7 @@
 //! Mounts, which give files their paths, and the names of devices.
 
 use std::collections::HashMap;
-use std::collections::HashSet;
 use std::fs;
-use std::path::Path;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -96,12 +94,8 @@ impl Mounts {
     /// Reads a mountinfo text.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let list: Vec<Mount> = text.lines().filter_map(Mount::parse).collect();
-        let hidden = hidden(text, &list);
-        // Of a file system that is shown nowhere else, something is known all the same.
-        let shown = |dev| list.iter().any(|m| m.dev == dev && !hidden.contains(&m.id));
-        let kept = list.iter().filter(|m| !hidden.contains(&m.id) || !shown(m.dev)).cloned().collect();
-        Self { list: kept, devices: HashMap::new(), blocks: None }
+        let list = text.lines().filter_map(Mount::parse).collect();
+        Self { list, devices: HashMap::new(), blocks: None }
     }
 
     /// The same for a record, which asks the system no more: of block devices it knows none yet.
@@ -166,11 +160,16 @@ impl Mounts {
         mounts.min_by_key(|m| m.root.len()).map(|m| m.point.as_str())
     }
 
-    /// The file system that has a path: the mount next above it, and of these the last, which hides the others.
+    /// The file system that has a path.
     #[must_use]
     pub fn holding(&self, path: &str) -> Option<Dev> {
+        self.above(path).map(|m| m.dev)
+    }
+
+    /// The mount next above a path, and of these the last, which hides the others.
+    fn above(&self, path: &str) -> Option<&Mount> {
         let above = self.list.iter().filter(|m| below(path, &m.point).is_some());
-        above.max_by_key(|m| m.point.trim_end_matches('/').len()).map(|m| m.dev)
+        above.max_by_key(|m| m.point.trim_end_matches('/').len())
     }
 
     /// What to call a path: the file's own where a mount shows it, else what is known of its end.
@@ -191,18 +190,20 @@ impl Mounts {
         }
     }
 
-    /// Whether this path leads to a file: by any of the mounts that show it. Of a file whose name is known at its end alone, that has to
-    /// be the end of the path.
+    /// Whether this path leads to a file, by whatever mount lies above it. Of a file whose name is known at its end alone, that has to
+    /// be the end of the path inside the file system.
     #[must_use]
     pub fn leads(&self, path: &str, file: &File) -> bool {
-        match (file.block, file.named) {
-            (None, Named::Whole | Named::Replaced) => {
-                let by = |m: &Mount| m.dev == file.dev && m.path(&file.name).as_deref() == Some(path);
-                self.list.iter().any(by) || self.path(file).as_deref() == Some(path)
-            }
-            (None, Named::End) => path.ends_with(&file.name) && self.holding(path) == Some(file.dev),
-            _ => self.path(file).as_deref() == Some(path),
-        }
+        let inside = || {
+            let mount = self.above(path).filter(|m| m.dev == file.dev && file.block.is_none())?;
+            Some(format!("{}{}", mount.root.trim_end_matches('/'), below(path, &mount.point)?))
+        };
+        let found = match file.named {
+            Named::Whole | Named::Replaced => inside().is_some_and(|inside| inside == file.name),
+            Named::End => inside().is_some_and(|i| i.len() > file.name.len() && i.ends_with(&file.name)),
+            _ => false,
+        };
+        found || self.path(file).as_deref() == Some(path)
     }
 
     /// The device of a file system: `/dev/NAME`, else its type.
@@ -224,36 +225,6 @@ impl Mounts {
     pub(crate) fn by_id(&self, id: u64) -> Option<&Mount> {
         self.list.iter().find(|m| m.id == id)
     }
-}
-
-/// The numbers of mounts over which another one lies: at the same place, or above it. What a mount lies in itself does not hide it.
-fn hidden(text: &str, list: &[Mount]) -> HashSet<u64> {
-    let number = |field: &str| field.parse::<u64>().ok();
-    let mut inside = HashMap::new();
-    for line in text.lines() {
-        let mut fields = line.split(' ');
-        if let (Some(id), Some(parent)) = (fields.next().and_then(number), fields.next().and_then(number)) {
-            inside.insert(id, parent);
-        }
-    }
-    let lies_in = |mut id: u64, outer: u64| {
-        // No more steps than there are mounts, whatever the text says.
-        (0..=inside.len()).any(|_| match inside.get(&id) {
-            Some(parent) => {
-                id = *parent;
-                id == outer
-            }
-            None => false,
-        })
-    };
-    // There may be thousands: those above a place are found by its parts.
-    let mut at: HashMap<&str, Vec<u64>> = HashMap::new();
-    list.iter().for_each(|m| at.entry(&m.point).or_default().push(m.id));
-    let covered = |m: &&Mount| {
-        let above = Path::new(&m.point).ancestors().filter_map(|p| at.get(p.to_str()?));
-        above.flatten().any(|over| *over != m.id && !lies_in(m.id, *over))
-    };
-    list.iter().filter(covered).map(|m| m.id).collect()
 }
 
 /// `/dev/NAME` of a block device.
@@ -303,23 +274,6 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_that_is_hidden_shows_nothing() {
-        // A directory bound to another place, over which something else lies; and one in a place that was mounted over later.
-        let text = format!(
-            "{TEXT}40 27 254:0 /a/long/way /bm rw - ext4 /dev/vda rw\n41 40 0:60 / /bm rw - tmpfs t rw\n\
-             42 27 254:0 /a/long /srv2/x rw - ext4 /dev/vda rw\n43 27 0:61 / /srv2 rw - tmpfs t rw\n\
-             44 43 254:0 /b /srv2/in rw - ext4 /dev/vda rw\n45 27 0:62 / /over rw - tmpfs t rw\n46 45 0:63 / /over rw - tmpfs t rw\n"
-        );
-        let m = Mounts::parse(&text);
-        let path = |name| m.path(&file(254, 0, name, Named::Whole)).unwrap();
-        assert_eq!(path("/a/long/way/f"), "/a/long/way/f");
-        assert_eq!(path("/b/f"), "/srv2/in/f");
-        // What is shown nowhere else is still known.
-        assert_eq!(m.kind(Dev { major: 0, minor: 62 }), Some("tmpfs"));
-        assert_eq!(m.holding("/bm/x"), Some(Dev { major: 0, minor: 60 }));
-    }
-
-    #[test]
     fn a_path_may_lead_by_any_mount() {
         let m = Mounts::parse(TEXT);
         let x = file(254, 0, "/var/lib/x/y", Named::Whole);
@@ -329,6 +283,13 @@ mod tests {
         let end = file(254, 0, "/deep/down/f", Named::End);
         assert!(leads("/from/here/deep/down/f", &end) && !leads("/from/here/deep/down/g", &end));
         assert!(!leads("/tmp/deep/down/f", &end), "on another file system");
+        assert!(!leads("/deep/down/f", &end), "that would be known as a whole");
+        // What is mounted elsewhere has more above its root.
+        let bound = file(254, 0, "/lib/x/deep/f", Named::End);
+        assert!(leads("/srv/with blank/deep/f", &bound) && !leads("/srv/deep/f", &bound));
+        // Over which something else lies, that is not it.
+        let covered = Mounts::parse(&format!("{TEXT}35 27 0:77 / /var/lib/x rw - ext4 /dev/vdb rw\n"));
+        assert!(!covered.leads("/var/lib/x/y", &x) && covered.leads("/srv/with blank/y", &x));
         assert!(leads("[9:9]/z", &file(9, 9, "/z", Named::Whole)));
     }
 
