@@ -141,12 +141,14 @@ impl Reading {
         let name = Foreign::from(self.reader.path.as_path());
         if all.is_empty() {
             (self.say)(&format!("{name} has no whole tick"));
+            self.gap = true;
         }
         // No segment before it leads there.
         if all.first().is_some_and(|first| first.at != BEGIN && self.from < first.time) {
             (self.say)(&format!(
                 "{name} is damaged at byte {BEGIN}: what follows up to the next segment is missing"
             ));
+            self.gap = true;
         }
         Ok(())
     }
