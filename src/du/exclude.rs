@@ -19,6 +19,12 @@ pub struct Exclude {
 }
 
 impl Exclude {
+    /// Whether nothing is to be left out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.ends.is_empty() && self.places.is_empty()
+    }
+
     /// Reads patterns as the shell would write them.
     ///
     /// # Errors

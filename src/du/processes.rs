@@ -45,6 +45,8 @@ use maps::Mapped;
 #[derive(Debug, Clone)]
 struct Held {
     path: PathBuf,
+    /// That is what opens it, since its name is too long.
+    nameless: bool,
     link: PathBuf,
     /// Where else it was seen: a number may mean another file by the time that it is opened.
     others: Vec<PathBuf>,
@@ -258,7 +260,7 @@ fn held(pid: u32, exclude: &Exclude, spaces: &mut Spaces, files: &mut Files) -> 
     for entry in fs::read_dir(proc.join("fd"))? {
         let link = entry?.path();
         if let Some((path, seen)) = at_once(&link) {
-            enter(pid, &path, link, seen, &place, exclude, files);
+            enter(pid, path.as_deref(), link, seen, &place, exclude, files);
         }
     }
     // A library is mapped in several pieces: one of each file will do.
@@ -269,10 +271,9 @@ fn held(pid: u32, exclude: &Exclude, spaces: &mut Spaces, files: &mut Files) -> 
             continue;
         }
         let link = proc.join("map_files").join(&mapped.link);
-        if let Ok(target) = fs::read_link(&link) {
-            if add(pid, &target, link.clone(), &place, exclude, files) {
-                continue;
-            }
+        if let Some((path, seen)) = name_of(&link).zip(opening::look(&link)) {
+            enter(pid, path.as_deref(), link, seen, &place, exclude, files);
+            continue;
         }
         // map_files is for root alone; a file that still has its name is found by that, if it is the same one.
         let names = mapped.names();
@@ -288,8 +289,15 @@ fn held(pid: u32, exclude: &Exclude, spaces: &mut Spaces, files: &mut Files) -> 
         if !exclude.within(named(&name)) {
             let path = place.name(&name);
             let why = Some(Unknown::OnlyMapped);
-            let file =
-                || Held { path, link, others: Vec::new(), processes: BTreeSet::new(), shown: None, why };
+            let file = || Held {
+                path,
+                nameless: false,
+                link,
+                others: Vec::new(),
+                processes: BTreeSet::new(),
+                shown: None,
+                why,
+            };
             files.entry((mapped.dev, mapped.inode)).or_insert_with(file).processes.insert(pid);
         }
     }
@@ -299,15 +307,16 @@ fn held(pid: u32, exclude: &Exclude, spaces: &mut Spaces, files: &mut Files) -> 
 /// Adds a file if it is one that the page cache holds. Never opens pipes and devices: they might notice.
 fn add(pid: u32, path: &Path, link: PathBuf, place: &Place, exclude: &Exclude, files: &mut Files) -> bool {
     let Some(seen) = opening::look(&link) else { return false };
-    enter(pid, path, link, seen, place, exclude, files);
+    enter(pid, Some(path), link, seen, place, exclude, files);
     true
 }
 
 /// Device and inode, and what kind of file it is.
 type Seen = ((u64, u64), FileType);
 
-/// The name of a file and which it is, at one moment: a number that a process has open may mean another file at the next.
-fn at_once(link: &Path) -> Option<(PathBuf, Seen)> {
+/// The name of a file and which it is, at one moment: a number that a process has open may mean another file at the next. No name: it is
+/// longer than the kernel tells (4095 characters).
+fn at_once(link: &Path) -> Option<(Option<PathBuf>, Seen)> {
     const TIMES: usize = 3;
     (0..TIMES).find_map(|_| {
         let (path, seen) = (name_of(link)?, opening::look(link)?);
@@ -315,17 +324,17 @@ fn at_once(link: &Path) -> Option<(PathBuf, Seen)> {
     })
 }
 
-/// What a link leads to. One that is longer than the kernel tells (4095 characters) is called by the link, which opens it as well.
-fn name_of(link: &Path) -> Option<PathBuf> {
+fn name_of(link: &Path) -> Option<Option<PathBuf>> {
     match fs::read_link(link) {
-        Err(e) if errno(&e) == Errno::NAMETOOLONG => Some(link.to_owned()),
-        name => name.ok(),
+        Err(e) if errno(&e) == Errno::NAMETOOLONG => Some(None),
+        name => name.ok().map(Some),
     }
 }
 
+/// `path`: what it is called, if that is known; else it is called by what opens it.
 fn enter(
     pid: u32,
-    path: &Path,
+    path: Option<&Path>,
     link: PathBuf,
     (inode, kind): Seen,
     place: &Place,
@@ -334,17 +343,32 @@ fn enter(
 ) {
     // The second have no pages, whatever they call themselves.
     let cached = kind.is_file() || kind.is_block_device();
-    let nameless = path == link;
-    let elsewhere = (path.starts_with("/proc") && !nameless) || path.starts_with("/sys");
-    if !cached || elsewhere || exclude.within(named(path)) {
+    let elsewhere = path.is_some_and(|p| p.starts_with("/proc") || p.starts_with("/sys"));
+    // A name that is not known may be one that is to be left out.
+    let excluded = path.map_or(!exclude.is_empty(), |path| exclude.within(named(path)));
+    if !cached || elsewhere || excluded {
         return;
     }
+    let shown = || {
+        let overlaid = path.filter(|_| place.layers.overlaid(inode.0));
+        overlaid.map(|path| (path.to_owned(), Arc::clone(&place.layers)))
+    };
     let held = files.entry(inode).or_insert_with(|| {
-        let shown = place.layers.overlaid(inode.0).then(|| (path.to_owned(), Arc::clone(&place.layers)));
-        let path = if nameless { link.clone() } else { place.name(path) };
+        let (path, nameless) = (path.map_or_else(|| link.clone(), |path| place.name(path)), path.is_none());
         let link = link.clone();
-        Held { path, link, others: Vec::new(), processes: BTreeSet::new(), shown, why: None }
+        Held {
+            path,
+            nameless,
+            link,
+            others: Vec::new(),
+            processes: BTreeSet::new(),
+            shown: shown(),
+            why: None,
+        }
     });
+    if let Some(path) = path.filter(|_| held.nameless) {
+        (held.path, held.shown, held.nameless) = (place.name(path), shown(), false);
+    }
     // Somebody else could not open it.
     if held.why.take().is_some() {
         held.link = link;
