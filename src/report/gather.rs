@@ -279,9 +279,10 @@ fn counts(c: &Sparse, known: &[bool; FIGURES]) -> FileRow {
     }
 }
 
-/// Pages of a file that were brought in to be read.
+/// Pages of a file that came from where it is stored, whoever had them read ahead.
 fn brought(used: &Used) -> u64 {
-    [Counter::ReadMisses, Counter::Prefetched, Counter::FaultMisses].iter().map(|c| used.sum.get(*c)).sum()
+    let came = [Counter::ReadMisses, Counter::ReadAheadHits, Counter::Prefetched, Counter::FaultMisses];
+    came.iter().map(|c| used.sum.get(*c)).sum()
 }
 
 /// Pages that were read ahead of a file and not read. What was mapped around a fault is not known of each file, and a
