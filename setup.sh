@@ -39,7 +39,9 @@ apt_install() { apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=600 instal
 
 apt_lists_fresh=
 apt_update() {
-    [ -n "$apt_lists_fresh" ] || apt-get -qq update
+    # Two at once refuse each other.
+    mkdir -p target
+    [ -n "$apt_lists_fresh" ] || flock target/apt.lock apt-get -qq update
     apt_lists_fresh=yes
 }
 
