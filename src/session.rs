@@ -162,8 +162,9 @@ const RELIEF: Duration = Duration::from_secs(1);
 /// How often it is asked whether rows of files have to be read sooner. A process uses several files, and a row takes three readings
 /// until it is free (src/kernel/files/back.rs).
 const LOOK: Duration = Duration::from_millis(250);
-/// As many times what the tables have room for is kept until the end of an interval.
-const KEPT: usize = 2;
+/// So many rows are kept until the end of an interval, or twice as many as the tables have room for. Not fewer where somebody asks for small
+/// tables: these are read as often as it takes.
+const KEPT: usize = 2 * 16_384;
 
 impl Session {
     /// Asks the kernel, makes a plan, loads and attaches it. A hook that refuses makes a new plan.
@@ -201,8 +202,8 @@ impl Session {
                         short: false,
                     })?;
                     let evictors = options.wants.blame && !options.wants.bill;
-                    let gathered =
-                        Gathered::new(KEPT * settings.rows as usize, KEPT * settings.files as usize);
+                    let kept = |rows: u32| KEPT.max(2 * rows as usize);
+                    let gathered = Gathered::new(kept(settings.rows), kept(settings.files));
                     let read = Instant::now();
                     return Ok(Self { facts, plan, known, attached, tried, evictors, gathered, read });
                 }
