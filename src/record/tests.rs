@@ -361,6 +361,14 @@ fn a_ring_keeps_within_its_bounds_and_goes_on_behind_other_runs() {
     let (out, said) = replay(dir.path(), "--json", &Part::default());
     let hits: Vec<_> = lines(&out).iter().map(|i| i["read"]["hits"].as_u64().unwrap()).collect();
     assert!(hits.len() > 50 && hits.iter().all(|n| *n == 1), "{hits:?} {said:?}");
+    // Where the beginning of a file is damaged, what is missing is in no interval.
+    let mut bytes = fs::read(&all[1]).unwrap();
+    bytes[40] ^= 1;
+    fs::write(&all[1], bytes).unwrap();
+    let (out, said) = replay(dir.path(), "--json", &Part::default());
+    let left: Vec<_> = lines(&out).iter().map(|i| i["read"]["hits"].as_u64().unwrap()).collect();
+    assert!(left.len() < hits.len() && left.iter().all(|n| *n == 1), "{left:?}");
+    assert!(said.iter().any(|s| s.contains("has no whole tick")), "{said:?}");
 }
 
 /// Behind a good recording, places that look like frames, each as long as the rest: nobody reads all of them to their ends.

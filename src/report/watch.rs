@@ -249,8 +249,8 @@ impl<'a> Watch<'a> {
             let step = self.larger.is_some().then(|| now + STEP);
             let next = due.into_iter().chain(step).fold(until, Instant::min);
             let event = self.processes.wait(next.saturating_duration_since(now), child)?;
-            let alive = of.filter(|pid| self.processes.is_alive(*pid));
             if let Some(larger) = &mut self.larger {
+                let alive = of.filter(|pid| self.processes.is_alive(*pid));
                 larger.fetch(self.live.source(), alive)?;
             }
             if event != Event::Tick || next >= until {

@@ -95,6 +95,7 @@ fn read_variously(c: &mut Ctx, inner: &Inner) -> Result<Expect> {
     c.begin();
     // From the middle of a block to the middle of another.
     o.aside(|| sys::readahead(&file, 101 * PAGE, 30 * PAGE as usize))?;
+    anyhow::ensure!(o.tally.ahead > 30, "no more came than was asked for: its blocks are what others are");
     for n in 0..60 {
         let len = [1, PAGE, 3 * PAGE, 50_000, 100 * KIB][n % 5];
         let pos = c.rng.below(LEN);
