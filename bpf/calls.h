@@ -162,19 +162,6 @@ static __always_inline bool ends_there(struct looked_up *l, u64 pos, u64 count)
 	       (last == l->last || (last | l->in_smallest) == l->last);
 }
 
-/*
- * Whether a piece of a transfer goes on behind the last one, or within the folio that this was counted to the end of. splice() is not counted as a
- * call: there a piece may as well be one of before.
- */
-static __always_inline bool follows(struct looked_up *l, struct call *c, struct entry *e)
-{
-	if (c->mapping != l->mapping || c->syscr != l->syscr)
-		return false;
-	if (l->index > c->last)
-		return l->index - c->last <= 17;
-	return l->in_smallest && e->nr != NR_splice && c->last - l->index <= l->in_smallest;
-}
-
 static __always_inline void request_is(struct looked_up *l, u64 pos, u64 end)
 {
 	if (end > l->size)
@@ -183,12 +170,71 @@ static __always_inline void request_is(struct looked_up *l, u64 pos, u64 end)
 	l->first = pos >> PAGE_SHIFT;
 }
 
+/* sendfile() and its like go through a pipe of sixteen places, each for a page or a part of one; as does who asks for a new pipe. */
+#define PIPE_PLACES 16ULL
+
+/*
+ * Where a piece of a transfer begins that is not the first. Before a page that is waited for there may be some that no event told of.
+ */
+static __always_inline u64 piece_begins(struct looked_up *l, struct call *c, struct entry *e)
+{
+	/* splice() sends one piece, and is not counted as a call: this may as well be one of before. */
+	bool goes_on = c->mapping == l->mapping && c->syscr == l->syscr && e->nr != NR_splice;
+
+	if (goes_on && l->index > c->end && l->index - c->end <= PIPE_PLACES + 1)
+		return (c->end + 1) << PAGE_SHIFT;
+	/* Within the folio that the last one was counted to the end of. */
+	if (goes_on && l->index <= c->end && c->end - l->index < l->in_smallest)
+		return (c->end + 1) << PAGE_SHIFT;
+	return l->index << PAGE_SHIFT;
+}
+
+/*
+ * A transfer is served in pieces, each of which is a request, for as many bytes as whole pages would have room in the pipe. The first one may
+ * begin within a page: then its last page has no place, and comes with the next.
+ */
+static __always_inline void find_piece(struct looked_up *l, struct call *c, struct entry *e)
+{
+	u64 pos, count, begin, first, room = PIPE_PLACES << PAGE_SHIFT;
+	u64 most = e->nr == NR_splice ? MAX_RW_COUNT : room;
+	u64 end = (l->last + 1) << PAGE_SHIFT;
+
+	pos = l->index << PAGE_SHIFT;
+	if (!asked_to_send(e, &begin, &count)) {
+		request_is(l, piece_begins(l, c, e), end);
+		return;
+	}
+	first = begin >> PAGE_SHIFT;
+	if (l->index >= first && l->index - first <= PIPE_PLACES &&
+	    (e->nr == NR_splice || ends_there(l, begin, count < most ? count : most)))
+		pos = begin;
+	else
+		pos = piece_begins(l, c, e);
+	first = pos >> PAGE_SHIFT;
+	count = begin + count > pos ? begin + count - pos : 0;
+	if (count > most)
+		count = most;
+	if (count && ends_there(l, pos, count)) {
+		end = pos + count;
+		if (count == room && end > (first + PIPE_PLACES) << PAGE_SHIFT)
+			end = (first + PIPE_PLACES) << PAGE_SHIFT;
+	} else if (pos & ((1 << PAGE_SHIFT) - 1) && first < l->last && !l->in_smallest) {
+		end = l->last << PAGE_SHIFT; /* a pipe with less room, or more */
+	}
+	l->end = (end - 1) >> PAGE_SHIFT;
+	request_is(l, pos, end);
+}
+
 /* The request that an event is of, the last page not clipped to the file. */
 static __always_inline void find_request(struct looked_up *l, struct call *c, struct entry *e)
 {
 	u64 pos, count, end;
 
 	l->end = l->last;
+	if (sends(e)) {
+		find_piece(l, c, e);
+		return;
+	}
 	if (asked(e, &pos, &count) && ends_there(l, pos, count)) {
 		l->end = last_page(pos, count);
 		request_is(l, pos, pos + count);
@@ -196,12 +242,8 @@ static __always_inline void find_request(struct looked_up *l, struct call *c, st
 	}
 	pos = l->index << PAGE_SHIFT;
 	end = (l->last + 1) << PAGE_SHIFT;
-	if (e->nr == NR_sendfile || e->nr == NR_splice || e->nr == NR_copy_file_range) {
-		/* A piece of a longer transfer starts where the one before it stopped. */
-		if (follows(l, c, e))
-			pos = (c->last + 1) << PAGE_SHIFT;
-	} else if (l->in_smallest && e->nr == NR_io_uring_enter && c->uring_bytes &&
-		   ends_there(l, c->uring_pos, c->uring_bytes)) {
+	if (l->in_smallest && e->nr == NR_io_uring_enter && c->uring_bytes &&
+	    ends_there(l, c->uring_pos, c->uring_bytes)) {
 		/* Tried again, it goes on where it stopped: what comes before was counted. */
 		if (c->uring_pos > pos)
 			pos = c->uring_pos;

@@ -17,7 +17,7 @@ enum { NR_compat = -2 };
 struct entry {
 	s64 nr; /* -1: not by a system call; NR_compat: by one of another table (32-bit programs) */
 	bool kernel;
-	u64 a0, a1, a2, a3;
+	u64 a0, a1, a2, a3, a4;
 };
 
 static __always_inline void entry_of(struct entry *e)
@@ -27,7 +27,7 @@ static __always_inline void entry_of(struct entry *e)
 
 	e->kernel = task->flags & (PF_KTHREAD | PF_IO_WORKER);
 	e->nr = -1;
-	e->a0 = e->a1 = e->a2 = e->a3 = 0;
+	e->a0 = e->a1 = e->a2 = e->a3 = e->a4 = 0;
 	if (e->kernel)
 		return;
 	if (of_other_table(task)) {
@@ -39,6 +39,7 @@ static __always_inline void entry_of(struct entry *e)
 	e->a1 = regs->CALL_ARG1;
 	e->a2 = regs->CALL_ARG2;
 	e->a3 = regs->CALL_ARG3;
+	e->a4 = regs->CALL_ARG4;
 }
 
 /* Where the registers of a system call lie in the stack of a thread, the same for all: 0: nobody has seen it yet. */
@@ -123,6 +124,38 @@ static __always_inline bool asked(struct entry *e, u64 *pos, u64 *count)
 	if (*count > MAX_RW_COUNT)
 		*count = MAX_RW_COUNT;
 	return *count > 0;
+}
+
+/* Whether it sends from a file, in pieces. */
+static __always_inline bool sends(struct entry *e)
+{
+	return e->nr == NR_sendfile || e->nr == NR_splice || e->nr == NR_copy_file_range;
+}
+
+/* The range that one of these requested; neither the file's position nor the word that the offset is in changes before it ends. */
+static __always_inline bool asked_to_send(struct entry *e, u64 *pos, u64 *count)
+{
+	u64 offset = e->nr == NR_sendfile ? e->a2 : e->a1;
+	struct file *file;
+	u64 at;
+
+	*count = e->nr == NR_sendfile ? e->a3 : e->a4;
+	if (*count > MAX_RW_COUNT)
+		*count = MAX_RW_COUNT;
+	if (offset) {
+		if (bpf_probe_read_user(pos, sizeof(*pos), (void *)offset))
+			return false;
+	} else {
+		file = file_of(e->nr == NR_sendfile ? e->a1 : e->a0);
+		if (!file)
+			return false;
+		at = bpf_core_cast(file, struct file)->f_pos;
+		asm volatile(
+			""
+			: "+r"(at)); /* else one load serves the stack and the file, which the verifier refuses */
+		*pos = at;
+	}
+	return *count && (s64)*pos >= 0;
 }
 
 /* Whether a block device's page is added for a read of the device itself, not for a file system's metadata. */

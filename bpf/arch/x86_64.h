@@ -27,6 +27,7 @@ const volatile u64 vmemmap_base_at = 0;
 #define CALL_ARG1 si
 #define CALL_ARG2 dx
 #define CALL_ARG3 r10
+#define CALL_ARG4 r8
 
 /* Whether the thread is in a system call of another table of numbers (32-bit programs). */
 #define of_other_table(task) ((task)->thread_info.status & TS_COMPAT)

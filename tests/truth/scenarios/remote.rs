@@ -32,6 +32,7 @@ pub const LIST: &[Scenario] = &[
     }),
     scenario("fuse-in-flight", ON, "a page that another thread is still reading", in_flight),
     scenario("fuse-late-readahead", ON, "a page that WILLNEED has requested, not there yet", late),
+    scenario("fuse-sent-in-flight", ON, "sendfile and splice whose second page is still being read", sent),
     scenario("nfs-cold", ON, "a file of NFS read to its end twice", |c| {
         let file = on_nfs(c, true)?;
         twice(c, &file)
@@ -164,6 +165,45 @@ fn late(c: &mut Ctx) -> Result<Expect> {
     e.exact(Figure::Accesses, 9).exact(Figure::ReadAheadHits, 8).exact(Figure::Hits, 1);
     e.exact(Figure::Inflight, 1).exact(Figure::ReadBytes, 100 + 8 * PAGE);
     e.exact(Figure::ReadAheadPages, 16).exact(Figure::Fills, 16);
+    Ok(e)
+}
+
+/// The kernel's first look-up finds one page and stops at the next, which is locked: the transfer begins before the look-up that it
+/// tells of. The kernel's own pipe has sixteen places, so that a piece which begins within a page ends with one.
+fn sent(c: &mut Ctx) -> Result<Expect> {
+    let file = on_slow_fuse(c, SLOW)?;
+    let null = File::options().write(true).open("/dev/null")?;
+    let (_from, pipe) = sys::pipe()?;
+    sys::advise(&file, 0, 0, libc::POSIX_FADV_RANDOM)?;
+    let places = [0, 100 * PAGE + 77, 200 * PAGE + 5, 300 * PAGE + 5];
+    for at in places {
+        ensure!(file.read_at(&mut [0; 1], at)? == 1);
+    }
+    c.begin();
+    let (mut pages, mut bytes) = (0, 0);
+    for (i, at) in places.into_iter().enumerate() {
+        let len = if i == 3 { 9 * PAGE } else { 21 * PAGE + 333 } as usize;
+        sys::advise(&file, (at / PAGE + 1) * PAGE, 31 * PAGE, libc::POSIX_FADV_WILLNEED)?;
+        let start = Instant::now();
+        let sent =
+            if i == 2 { sys::splice(&file, at, &pipe, len)? } else { sys::sendfile(&null, &file, at, len)? }
+                as u64;
+        ensure!(start.elapsed().as_millis() > u128::from(SLOW / 5), "the workload itself: it did not wait");
+        pages += (at + sent - 1) / PAGE + 1 - at / PAGE;
+        bytes += sent;
+    }
+    let (asked, transfers) = (31 * places.len() as u64, places.len() as u64);
+    let mut e = Expect::nothing();
+    e.exact(Figure::Accesses, pages)
+        .exact(Figure::Hits, transfers)
+        .exact(Figure::ReadAheadHits, pages - transfers);
+    e.exact(Figure::ReadBytes, bytes).exact(Figure::ReadAheadPages, asked).exact(Figure::Fills, asked);
+    e.within(
+        Figure::Inflight,
+        transfers,
+        pages - transfers,
+        "the server answers for several pages at a time",
+    );
     Ok(e)
 }
 

@@ -179,7 +179,6 @@ fn large_blocks_sent(c: &mut Ctx) -> Result<Expect> {
         bytes += sent as u64;
     }
     e.exact(Figure::Accesses, pages).exact(Figure::Hits, pages);
-    // Where only tracepoints attach, the first page of a piece counts as a whole.
-    e.within(Figure::ReadBytes, bytes, pages * PAGE, "the first page may count as a whole");
+    e.exact(Figure::ReadBytes, bytes);
     Ok(e)
 }
