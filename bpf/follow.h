@@ -16,6 +16,8 @@ const volatile bool with_follow = false; /* a command is watched */
 /* Set by user space while it starts the command: the number of the run, else 0. */
 volatile u32 spawning = 0;
 
+volatile u64 followed_full = 0; /* processes of the command that there was no room for */
+
 /* A process of the command. */
 struct member {
 	u64 run; /* that it belongs to */

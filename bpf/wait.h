@@ -194,8 +194,8 @@ static __always_inline void on_fork(struct task_struct *parent, struct task_stru
 			add_process(old->signal);
 		bpf_map_delete_elem(&followed, &tgid);
 	}
-	if (m.run)
-		bpf_map_update_elem(&followed, &tgid, &m, BPF_ANY);
+	if (m.run && bpf_map_update_elem(&followed, &tgid, &m, BPF_ANY))
+		__sync_fetch_and_add(&followed_full, 1);
 }
 
 /*

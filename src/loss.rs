@@ -118,6 +118,13 @@ pub const REASONS: &[Reason] = &[
         None,
         "asynchronous direct requests that failed after they were queued: they count as done",
     ),
+    reason(
+        "followed_full",
+        None,
+        Touches::Totals,
+        Some("--table-size"),
+        "processes of the command that are not followed, nor those that they make: no room",
+    ),
     reason("recursion", None, Touches::Totals, None, "runs of our programs that the kernel skipped"),
     reason(
         "classic_processes_full",

@@ -162,9 +162,7 @@ fn size_tables(
     }
     super::sketchroom::size_tables(open, settings.wants.sketches, sketch_rows(settings))?;
     let maps = &mut open.maps;
-    if !settings.wants.follow {
-        maps.followed.set_max_entries(1)?;
-    }
+    maps.followed.set_max_entries(if settings.wants.follow { settings.rows } else { 1 })?;
     if plan.fetch_atomics {
         maps.ledger_pages.set_max_entries(1)?;
     } else {

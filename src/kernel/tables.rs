@@ -74,6 +74,7 @@ impl Attached {
         let by_file = self.files.is_some().then(|| self.line.add(&total, &files));
         let mut by_reason: Vec<_> =
             REASONS.iter().filter_map(|r| Some((r.id.into(), total.get(r.counter?)))).collect();
+        by_reason.push(("followed_full".into(), self.not_followed()));
         by_reason.push(("recursion".into(), self.missed()));
         self.sweep.go(&self.skel, total.get(Counter::LedgerChunks));
         if let Some((_, full)) = by_reason.iter_mut().find(|(why, _)| *why == "prefetched_full") {
@@ -107,6 +108,16 @@ impl Attached {
             gone.0[Counter::Evicted as usize] += evicted;
         }
         gone
+    }
+
+    /// Processes of the command that is followed for which there was no room. What they make is not followed either.
+    fn not_followed(&self) -> u64 {
+        // SAFETY: an aligned word of a mapping that lives as long as the skeleton.
+        self.skel
+            .maps
+            .bss_data
+            .as_deref()
+            .map_or(0, |bss| unsafe { (&raw const bss.followed_full).read_volatile() })
     }
 
     /// Has the kernel programs say what the last read of each thread has delivered, where no hook has seen its end.

@@ -96,3 +96,35 @@ pub fn a_followed_id_that_comes_again(dir: &Path) {
     println!("     {same} of {} ids came again", 3 * ROUNDS);
     assert!(same > 0, "no id came again");
 }
+
+/// Of more processes than there is room for, the rest is told, and there is room again for those that come when these have gone.
+pub fn more_than_can_be_followed(dir: &Path) {
+    const ROOM: u32 = 16;
+    const BEYOND: u32 = 24;
+    let file = File::open(cold_file(&dir.join("file"), 2)).unwrap();
+    let wants = Wants { follow: true, ..Wants::default() };
+    let mut session = Session::open(&Options { wants, table: ROOM, ..Options::default() }).unwrap();
+    session.follow(RUN);
+    let before = session.sample().unwrap().lost;
+    let since = |now: &Lost, why: &str| -> u64 {
+        now.since(&before).by_reason.iter().filter(|(w, _)| *w == why).map(|(_, n)| n).sum()
+    };
+    let mut gate = [0; 2];
+    // SAFETY: room for two descriptors, which are ours alone.
+    assert_eq!(unsafe { libc::pipe2(gate.as_mut_ptr(), libc::O_CLOEXEC) }, 0);
+    let children: Vec<_> =
+        (0..ROOM + BEYOND).map(|_| born(&mut session, true, 1, &file, Some(&gate))).collect();
+    let now = session.sample().unwrap().lost;
+    // Of a process whose beginning the kernel passed by nothing is known.
+    let unseen = since(&now, "recursion");
+    let (told, members) = (since(&now, "followed_full"), session.members(RUN).unwrap().len() as u64);
+    let beyond = u64::from(BEYOND);
+    assert!((beyond.saturating_sub(unseen)..=beyond).contains(&told), "{told} told, {unseen} passed by");
+    assert!(members == u64::from(ROOM) || unseen > 0, "{members} of {ROOM} followed");
+    // SAFETY: our own descriptors. They read when nobody can write any more.
+    unsafe { gate.iter().for_each(|fd| assert_eq!(libc::close(*fd), 0)) };
+    children.into_iter().for_each(reap);
+    wait_for("the end of all that were followed", || session.members(RUN).unwrap().is_empty());
+    reap(born(&mut session, true, 1, &file, None));
+    assert_eq!(since(&session.sample().unwrap().lost, "followed_full"), told, "there is room again");
+}

@@ -47,6 +47,7 @@ const TESTS: &[Test] = &[
     ("sendfile_in_turn", storm::sendfile_in_turn),
     ("a_process_id_that_comes_again", storm::a_process_id_that_comes_again),
     ("a_followed_id_that_comes_again", follow::a_followed_id_that_comes_again),
+    ("more_than_can_be_followed", follow::more_than_can_be_followed),
     ("starts_beside_short_lives", storm::starts_beside_short_processes),
     ("sixty_four_threads", threads::sixty_four_threads),
     ("ten_thousand_threads", tick::ten_thousand_threads),
