@@ -66,6 +66,11 @@ pub(super) fn end(session: &dyn Follow, run: u32) -> anyhow::Result<Option<Usage
     }
 }
 
+/// What processes used that have gone, of all that were ever followed; nothing where nobody sees them go.
+pub(super) fn of_all_gone(session: &dyn Follow) -> anyhow::Result<Usage> {
+    Ok(of_gone(&session.gone()?))
+}
+
 #[allow(clippy::cast_precision_loss)]
 fn of_gone(gone: &Gone) -> Usage {
     let ran = gone.ran_ns as f64 / 1e9;

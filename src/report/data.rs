@@ -229,6 +229,9 @@ pub struct Run {
     pub processes: BTreeMap<u32, Foreign>,
     /// Descendants that still ran when the command had ended.
     pub left_behind: Vec<u32>,
+    /// Whether some of `usage` is of processes that nobody waited for, and is at least so much.
+    #[serde(skip)]
+    pub unwaited: bool,
     /// The machine meanwhile.
     pub system: Elsewhere,
     /// What another size of the cache would have brought; `None`: nobody asked (`--what-if`).

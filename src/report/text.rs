@@ -204,6 +204,13 @@ fn notes(report: &Report, run: Option<&Run>, page: &mut Page) {
                 pids.join(", ")
             ));
         }
+        if run.unwaited {
+            notes.push(
+                "Some of its processes were waited for by nobody (their parent ignores SIGCHLD): of processor time, \
+                 faults and bytes of devices it is at least so much."
+                    .into(),
+            );
+        }
         if !run.lost.is_empty() {
             let lost: Vec<_> = run.lost.iter().map(|(why, n)| format!("{why} {n}")).collect();
             notes.push(format!(

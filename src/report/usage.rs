@@ -80,6 +80,32 @@ impl Usage {
         }
     }
 
+    /// With what processes used that have gone, where that is clearly more: then some of them were waited for by nobody, and what
+    /// those have read by calls is known of nobody. Of both the larger, since the kernel frees the last of them a little later.
+    pub(super) fn or_of_gone(self, gone: Self) -> (Self, bool) {
+        const SECONDS: f64 = 0.05;
+        const BYTES: u64 = 1 << 20;
+        let cpu = |u: &Self| u.user_s.zip(u.system_s).map(|(user, system)| user + system);
+        let longer = cpu(&self).zip(cpu(&gone)).is_some_and(|(a, b)| b > a * 1.05 + SECONDS);
+        let of_bytes = |u: &Self| u.device_read_bytes.zip(u.device_write_bytes).map(|(a, b)| a.max(b));
+        let more = of_bytes(&self).zip(of_bytes(&gone)).is_some_and(|(a, b)| b > a + a / 20 + BYTES);
+        if !longer && !more {
+            return (self, false);
+        }
+        let times = if longer { gone } else { self };
+        let most = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.max(b));
+        let all = Self {
+            user_s: times.user_s,
+            system_s: times.system_s,
+            device_read_bytes: most(self.device_read_bytes, gone.device_read_bytes),
+            called_read_bytes: None,
+            device_write_bytes: most(self.device_write_bytes, gone.device_write_bytes),
+            major_faults: most(self.major_faults, gone.major_faults),
+            minor_faults: most(self.minor_faults, gone.minor_faults),
+        };
+        (all, true)
+    }
+
     /// What was used since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
@@ -94,5 +120,30 @@ impl Usage {
             major_faults: n(self.major_faults, earlier.major_faults),
             minor_faults: n(self.minor_faults, earlier.minor_faults),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_waited_for_by_nobody_is_counted_at_least() {
+        let used = |user_s: f64, read: u64, faults: u64| Usage {
+            user_s: Some(user_s),
+            device_read_bytes: Some(read),
+            minor_faults: Some(faults),
+            ..Usage::zero()
+        };
+        // The kernel has not freed the last of them yet, or rounds otherwise.
+        for gone in [used(0.4, 0, 80), used(1.04, 1 << 20, 101), Usage::zero()] {
+            assert_eq!(used(1.0, 1 << 20, 100).or_of_gone(gone), (used(1.0, 1 << 20, 100), false));
+        }
+        let (all, hidden) = used(1.0, 4096, 500).or_of_gone(used(3.0, 1024, 400));
+        assert_eq!((all, hidden), (Usage { called_read_bytes: None, ..used(3.0, 4096, 500) }, true));
+        let (all, hidden) = used(1.0, 4096, 500).or_of_gone(used(0.9, 8 << 20, 400));
+        assert_eq!((all, hidden), (Usage { called_read_bytes: None, ..used(1.0, 8 << 20, 500) }, true));
+        // Nobody tells.
+        assert!(!Usage::default().or_of_gone(used(3.0, 8 << 20, 0)).1);
     }
 }

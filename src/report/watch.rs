@@ -63,6 +63,8 @@ pub(super) struct Watch<'a> {
     pub(super) larger: Option<Larger>,
     /// The machine when the run before had ended.
     machine: Option<Machine>,
+    /// Some run has left processes behind.
+    left: bool,
 }
 
 /// The command could not be started.
@@ -116,6 +118,7 @@ impl<'a> Watch<'a> {
             trial: None,
             larger: None,
             machine: None,
+            left: false,
         })
     }
 
@@ -169,6 +172,7 @@ impl<'a> Watch<'a> {
         if let Some(larger) = &mut self.larger {
             larger.begin(self.live.source(), None)?;
         }
+        let gone = accounts::of_all_gone(self.live.source())?;
         self.live.source().spawning(number);
         let started = self.processes.start(command, self.who.as_ref());
         self.live.source().spawning(0);
@@ -221,6 +225,12 @@ impl<'a> Watch<'a> {
         self.hear()?;
         let last = self.ask(&mut gather, &known)?;
         let mut run = gather.finish(&last, self.names.mounts_now(), &known, &self.origins);
+        // Whom this run or one before has left behind may go at any time, waited for by somebody.
+        self.left |= !left.is_empty();
+        if !self.left {
+            let gone = accounts::of_all_gone(self.live.source())?.since(gone);
+            (usage, run.unwaited) = usage.or_of_gone(gone);
+        }
         run.usage = left.iter().fold(usage, |sum, pid| sum.and(self.processes.usage(*pid)));
         super::unseen::weigh(&mut run, self.live.plan());
         run.what_if = self.what_if(&run);

@@ -348,6 +348,40 @@ pub fn process_for_a_time_has_all_accounts(dir: &Path) {
     }
 }
 
+/// Children that the kernel takes away when they end, since their parent ignores SIGCHLD, are in no account of anybody's.
+pub fn children_that_nobody_waits_for(dir: &Path) {
+    const EACH: u64 = 4 << 20;
+    let (file, report, ticks) = (dir.join("direct"), dir.join("unwaited.json"), dir.join("ticks"));
+    fs::write(&file, vec![1; EACH as usize]).unwrap();
+    fs::File::open(&file).unwrap().sync_all().unwrap();
+    // What it used itself by then, by /proc: the rest is what it takes to read that.
+    let child = format!(
+        "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; read stat </proc/$$/stat; echo $stat >{}; \
+         exec dd if={} of=/dev/null bs=64k iflag=direct status=none",
+        ticks.display(),
+        file.display()
+    );
+    // A shell keeps its own handler for the signal.
+    let parent = |set: &str| format!("{set} if (!fork) {{ exec 'sh', '-c', $ARGV[0] }} sleep 4");
+    for (set, hidden) in [("$SIG{CHLD} = 'IGNORE';", true), ("$SIG{CHLD} = sub { wait };", false)] {
+        let options = format!("--json -o {} -- perl -e", report.display());
+        let (code, _, err) = output(cachestat(&options).args([&parent(set), &child]));
+        assert_eq!((code, err.as_str()), (Some(0), ""));
+        let report = json(&report);
+        let stat = fs::read_to_string(&ticks).unwrap();
+        let fields: Vec<f64> = stat.split_whitespace().map(|f| f.parse().unwrap_or(0.0)).collect();
+        let own = (fields[13] + fields[14]) / 100.0;
+        assert!(own > 0.1, "the workload itself: {own}");
+        let all = report["user_s"].as_f64().unwrap() + report["system_s"].as_f64().unwrap();
+        // Its parent has some, too.
+        assert!(all > 0.95 * own - 0.02 && all < 1.3 * own + 0.5, "{all} of {own}: {report}");
+        let read = report["device_read_bytes"].as_u64().unwrap();
+        assert!((EACH..2 * EACH).contains(&read), "{read}");
+        let rchar = report["called_read_bytes"].as_u64();
+        assert_eq!(rchar.is_none(), hidden, "{rchar:?}");
+    }
+}
+
 /// Processor time of a process and those that it waited for, seconds.
 fn cpu(pid: u32) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
