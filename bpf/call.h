@@ -61,12 +61,14 @@ __noinline int drop_owned(struct call *c)
 static __always_inline void count_read(struct account *a, struct call *c, u64 missed)
 {
 	u64 touched = c->end - c->first + 1, ahead = c->ahead;
+	struct file_row *f = file_of_call(c);
 
 	if (missed > touched)
 		missed = touched;
 	if (ahead > touched - missed)
 		ahead = touched - missed;
-	file_read(file_of_call(c), c->bytes, touched - missed - ahead, ahead, missed);
+	file_covers(f, c->first, c->end);
+	file_read(f, c->bytes, touched - missed - ahead, ahead, missed);
 	COUNT(a, C_READ_CALLS, 1);
 	COUNT(a, C_READ_BYTES, c->bytes);
 	COUNT(a, C_READ_HITS, touched - missed - ahead);

@@ -121,6 +121,43 @@ static __always_inline void forget_file(struct file_key *key, struct file_row *f
 	bpf_map_delete_elem(&file_numbers, key);
 }
 
+/* log2 of the pages of a part, of a file of so many. */
+static __always_inline u32 order_of_parts(u64 pages)
+{
+	u64 n = pages ? (pages - 1) / FILE_PARTS : 0;
+	u32 order = 0, step;
+
+#pragma unroll
+	for (step = 32; step; step >>= 1) {
+		if (n >> step) {
+			n >>= step;
+			order += step;
+		}
+	}
+	return order + n;
+}
+
+/*
+ * Pages of a file are read. Not atomic: of two threads that meet one may be forgotten, in a part that nobody reads again; nothing is proved by a
+ * part that is missing but the most that it can be.
+ */
+static __always_inline void file_covers(struct file_row *f, u64 first, u64 last)
+{
+	u32 parts, order;
+
+	if (!with_follow || !f)
+		return;
+	parts = f->parts;
+	order = parts >> FILE_PARTS & 63;
+	first >>= order;
+	last >>= order;
+	if (last >= FILE_PARTS)
+		last = FILE_PARTS - 1;
+	if (first > last)
+		return;
+	f->parts = parts | ((2U << last) - (1U << first));
+}
+
 static __always_inline u32 make_file(struct row *row, struct file_key *key, struct inode *inode)
 {
 	struct file_row *f;
@@ -145,6 +182,7 @@ static __always_inline u32 make_file(struct row *row, struct file_key *key, stru
 	f->owner = row->owner;
 	__builtin_memcpy(f->process, row->process, sizeof(f->process));
 	f->sketch = 0;
+	f->parts = with_follow ? order_of_parts(pages_in(BPF_CORE_READ(inode, i_size))) << FILE_PARTS : 0;
 	f->born = bpf_ktime_get_ns();
 	name_file(n, key->mapping);
 	f->made++;

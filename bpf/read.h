@@ -92,6 +92,7 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 	struct account a = {.row = row};
 	struct frame f = {};
 	s64 delivered = e->delivered;
+	struct file_row *file;
 
 	pop_read(row, &a, e, &f, mode);
 	if (delivered > 0)
@@ -132,7 +133,9 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 			missed = touched;
 		ahead = touched - missed;
 	}
-	file_read(file_before(row, e->mapping), delivered, touched - missed - ahead, ahead, missed);
+	file = file_before(row, e->mapping);
+	file_covers(file, first, last);
+	file_read(file, delivered, touched - missed - ahead, ahead, missed);
 	COUNT(&a, C_READ_CALLS, 1);
 	COUNT(&a, C_READ_BYTES, delivered);
 	COUNT(&a, C_READ_HITS, touched - missed - ahead);
@@ -170,6 +173,7 @@ static __always_inline void count_present(struct row *row, u64 mapping, u64 end,
 
 	ahead = ledger_take_next(row, mapping, first, last, mode);
 	hits = last - first + 1 - ahead;
+	file_covers(file, first, last);
 	file_read(file, delivered, hits, ahead, 0);
 	row->v[C_READ_CALLS]++;
 	row->v[C_READ_BYTES] += delivered;
@@ -382,8 +386,10 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 	}
 	first = (end - ret) >> PAGE_SHIFT;
 	pages = pages_in(end) - first;
-	if (detail)
+	if (detail) {
+		file_covers(f, first, first + pages - 1);
 		file_read(f, ret, pages, 0, 0);
+	}
 	row->v[C_READ_CALLS]++;
 	row->v[C_READ_BYTES] += ret;
 	row->v[C_READ_HITS] += pages;

@@ -220,6 +220,8 @@ enum file_counter {
 	FC_MAX,
 };
 
+#define FILE_PARTS 24
+
 enum file_state {
 	FILE_FREE, /* nobody has it */
 	FILE_LIVE, /* threads add to it */
@@ -246,7 +248,11 @@ struct file_row {
 	unsigned long long cgroup;
 	char process[16];
 	unsigned int sketch; /* as in struct row */
-	unsigned int reserved;
+	/*
+	 * Which parts of the file were read, where a command is followed: a bit for each, and above FILE_PARTS log2 of the pages
+	 * of one, so that the file has no more of them when the row is made.
+	 */
+	unsigned int parts;
 	unsigned long long v[FC_MAX];
 };
 

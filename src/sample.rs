@@ -8,6 +8,7 @@ mod line;
 #[cfg(test)]
 pub(crate) mod machine;
 mod moment;
+mod parts;
 mod sparse;
 pub(crate) mod written;
 
@@ -27,6 +28,7 @@ pub use gathered::Gathered;
 pub use known::Known;
 pub use line::Line;
 pub use moment::Moment;
+pub use parts::Parts;
 pub use sparse::Sparse;
 
 use serde::Deserialize;

@@ -75,16 +75,19 @@ impl FileMap {
     pub fn text(&self) -> String {
         let page = rustix::param::page_size() as u64;
         let cached = self.cached();
+        let s = |n: u64| if n == 1 { "" } else { "s" };
         let mut out = format!("{}\n", view::name(&self.path));
         #[allow(clippy::cast_precision_loss)]
         let ratio = if self.pages == 0 { "-".into() } else { percent(cached as f64 / self.pages as f64) };
         let _ = writeln!(
             out,
-            "{} pages ({}), {cached} cached ({ratio}), {} dirty, {} runs",
+            "{} page{} ({}), {cached} cached ({ratio}), {} dirty, {} run{}",
             self.pages,
+            s(self.pages),
             bytes(self.pages.saturating_mul(page)),
             self.dirty().map_or("-".into(), |n| n.to_string()),
-            self.runs.len()
+            self.runs.len(),
+            s(self.runs.len() as u64)
         );
         if self.pages == 0 {
             return out;

@@ -28,8 +28,10 @@ use crate::files::Key;
 use crate::files::Named;
 use crate::sample::FileSample;
 use crate::sample::Followed;
+use crate::sample::Parts;
 use crate::sample::Sparse;
 use crate::wire::FILE_COUNTERS;
+use crate::wire::FILE_PARTS;
 use crate::wire::ROW_FREE;
 
 type Raw = types::file_row;
@@ -100,7 +102,20 @@ impl Files {
 
     /// Marks the rows of a process as belonging to a run.
     pub(super) fn enter(&mut self, skel: &CachetopSkel<'_>, tgid: u32, run: u32) -> libbpf_rs::Result<()> {
-        self.grow(skel).map(|()| self.table.enter(tgid, run))
+        self.grow(skel)?;
+        self.table.enter(tgid, run);
+        // What it has read so far is not of the run.
+        for n in 0..self.known.len() {
+            let row = self.row(n);
+            // SAFETY: words of one row that is mapped. The kernel programs write whole words, and forget nothing but that a part was read.
+            unsafe {
+                if (&raw const (*row).tgid).read_volatile() == tgid {
+                    let parts = &raw mut (*row).parts;
+                    parts.write_volatile(parts.read_volatile() >> FILE_PARTS << FILE_PARTS);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// One of those that are known.
@@ -236,6 +251,7 @@ impl Files {
             });
             if row.run != 0 && row.run == followed.run {
                 followed.files.extend(out.last().cloned());
+                followed.parts.push(Parts::from_kernel(row.parts));
             }
         }
         self.go_on(skel, n, row.state)?;

@@ -109,10 +109,12 @@ impl Attached {
     #[must_use]
     pub fn take_followed(&mut self) -> Option<Box<Followed>> {
         let Followed { run, counters, threads, waiting, .. } = self.followed;
-        let (files, processes) = (&mut self.followed.files, &mut self.followed.processes);
-        let (files, processes) = (std::mem::take(files), std::mem::take(processes));
+        let f = &mut self.followed;
+        let (files, parts) = (std::mem::take(&mut f.files), std::mem::take(&mut f.parts));
+        let processes = std::mem::take(&mut f.processes);
         let histograms = self.followed.histograms.clone();
-        (run != 0)
-            .then(|| Box::new(Followed { run, counters, histograms, files, processes, threads, waiting }))
+        (run != 0).then(|| {
+            Box::new(Followed { run, counters, histograms, files, parts, processes, threads, waiting })
+        })
     }
 }

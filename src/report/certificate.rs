@@ -154,6 +154,14 @@ impl Others {
 }
 
 impl Certificate {
+    /// Pages of its files that were in the cache when it asked for them, and that it did not bring in, at most.
+    pub(super) fn there(&self) -> Option<u64> {
+        let bytes = self.before.cached_at_most_bytes?
+            + self.before.unknown_used_bytes
+            + self.others.brought_in_bytes?;
+        (self.lost == 0).then(|| bytes.div_ceil(units::page()))
+    }
+
     /// With what was emptied before the run.
     pub(super) fn emptied(&mut self, caches: &str, left: &Left) {
         self.cold = Some(Emptied {

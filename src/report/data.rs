@@ -217,6 +217,9 @@ pub struct Run {
     /// Bytes of read calls that nobody saw, at most, where that is worth a word.
     #[serde(skip)]
     pub unseen_bytes: Option<u64>,
+    /// The same in pages, as it is in `asked_pages` and in `bound`; 0 where it is not.
+    #[serde(skip)]
+    pub unseen_pages: u64,
     /// The state of the cache that it was made in.
     pub certificate: Option<super::certificate::Certificate>,
     /// Whether caches were emptied before each run of the series that was not to be warm.
@@ -314,6 +317,21 @@ impl Run {
         let ratio = |part, all| (all > 0).then(|| super::share(part, all));
         let (least, most) = (ratio(self.warm_pages, self.asked_pages)?, self.bound?);
         Some((least, ratio(most.warm, most.warm + most.other)?.max(least)))
+    }
+
+    /// The same of the pages that it was seen to use, and how many these are.
+    #[must_use]
+    pub fn seen_before(&self) -> Option<(u64, f64, f64)> {
+        let mut seen = Run { asked_pages: self.seen_pages(), warm_pages: self.warm_pages, ..Run::default() };
+        seen.bound = self.bound.map(|b| Bound { warm: b.warm.saturating_sub(self.unseen_pages), ..b });
+        let (least, most) = seen.cached_before()?;
+        Some((seen.asked_pages, least, most))
+    }
+
+    /// `asked_pages` without what nobody saw.
+    #[must_use]
+    pub const fn seen_pages(&self) -> u64 {
+        self.asked_pages.saturating_sub(self.unseen_pages)
     }
 
     /// A figure of the contract.

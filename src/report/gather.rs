@@ -40,6 +40,7 @@ use crate::plan::follow;
 use crate::sample::Comm;
 use crate::sample::Counter;
 use crate::sample::FileSample;
+use crate::sample::Parts;
 use crate::sample::Sample;
 use crate::sample::Sparse;
 use crate::sample::Threads;
@@ -92,8 +93,9 @@ impl Gather {
     pub(super) fn sample(&mut self, now: &Sample, origins: &mut Origins) {
         self.brought.note(now, false);
         let Some(followed) = &now.followed else { return origins.note(now) };
-        for f in &followed.files {
-            self.file(f, followed.run, origins);
+        let parts = followed.parts.iter().copied().chain(std::iter::repeat(Parts::Unknown));
+        for (f, parts) in followed.files.iter().zip(parts) {
+            self.file(f, parts, followed.run, origins);
         }
         origins.note(now);
         for f in &followed.files {
@@ -108,7 +110,7 @@ impl Gather {
         self.timeline.sample(now, followed);
     }
 
-    fn file(&mut self, f: &FileSample, run: u32, origins: &Origins) {
+    fn file(&mut self, f: &FileSample, parts: Parts, run: u32, origins: &Origins) {
         let file = f.file.key();
         if self.files.len() >= USED && !self.files.contains_key(&file) {
             self.full = true;
@@ -118,10 +120,12 @@ impl Gather {
             file: Arc::clone(&f.file),
             deleted: false,
             sum: Sparse::default(),
+            parts: Parts::Unknown,
             fillers: origins.but(run, file).collect(),
             meanwhile: 0,
         });
         used.deleted = f.deleted;
+        used.parts = used.parts.and(parts);
         for (counter, n) in f.counters.iter() {
             used.sum.set(counter, used.sum.at(counter) + n);
         }
@@ -193,7 +197,8 @@ impl Gather {
         files.sort_by_cached_key(|f| (std::cmp::Reverse(counts(&f.sum, &seen).weight()), f.file.inode));
         let look = warm::Disk::new(mounts, known);
         let gone = system.get(Figure::Evicted).zip(system.get(Figure::Removed)).map(|(e, r)| e + r);
-        let judged = warm::judge(&files, (c, gone), (followed.run, self.full), origins, mounts, &look);
+        let there = certificate.as_ref().and_then(Certificate::there);
+        let judged = warm::judge(&files, (c, gone, there), (followed.run, self.full), origins, mounts, &look);
         let unused_pages = Some(files.iter().map(unused).sum());
         // All files are asked for their sizes: only where the kernel says that something came back.
         let came_back =

@@ -33,7 +33,8 @@ pub(super) fn weigh(run: &mut Run, plan: &Plan) {
     let most = bytes(run);
     let bytes = most.filter(|n| *n >= LEAST && *n >= called / 20);
     run.unseen_bytes = bytes;
-    run.asked_pages += bytes.unwrap_or(0) / units::page();
+    run.unseen_pages = bytes.unwrap_or(0) / units::page();
+    run.asked_pages += run.unseen_pages;
     // Of a bound, all of it may have been there.
     let bound = run.bound.zip(most);
     run.bound = bound.map(|(b, n)| Bound { warm: b.warm + n.div_ceil(units::page()), ..b });
@@ -46,8 +47,8 @@ pub(super) fn note(run: &Run) -> Option<String> {
     Some(format!(
         "not seen: up to {} of the {} that its read calls delivered by the kernel's own account (rchar). Files of tmpfs \
          (/dev/shm, in places /tmp), and reads of squashfs that ask for more than their file has, are seen by functions only, \
-         which this kernel refuses; pipes, sockets, terminals \
-         and /proc are no files of the cache. The figures of reads are the least that it may have been.",
+         which this kernel refuses; pipes, sockets, terminals, \
+         devices such as /dev/zero, and /proc are no files of the cache. The figures of reads are the least that it may have been.",
         units::bytes(bytes),
         units::bytes(called),
     ))

@@ -342,29 +342,27 @@ fn whys(
     text
 }
 
-/// What of all that a run used was in the cache before it, as far as that is known.
+/// What of all that a run was seen to use was in the cache before it, as far as that is known. A note tells of what was not seen.
 fn before(run: &Run) -> String {
-    let Some((least, most)) = run.cached_before().filter(|_| run.asked_pages >= MANY) else {
+    let Some((used, least, most)) = run.seen_before().filter(|(used, ..)| *used >= MANY) else {
         return String::new();
     };
     let part = |share: f64| if share == 0.0 { "nothing".into() } else { units::percent(share, 0) };
-    let used = run.volume(run.asked_pages);
+    let came = if run.unseen_pages > 0 { "was seen to hit or bring in" } else { "hit or brought in" };
+    let of = format!("the {} that it {came}", run.volume(used));
     match (part(least), part(most)) {
-        (a, b) if a == b => format!(" Of the {used} that it hit or brought in, {a} was in the cache before."),
+        (a, b) if a == b => format!(" Of {of}, {a} was in the cache before."),
         _ if least < 0.01 && most > 0.99 => {
-            format!(" How much of the {used} that it hit or brought in was in the cache before is not known.")
+            format!(" How much of {of} was in the cache before is not known.")
         }
         (_, b) if least == 0.0 => {
-            let b = b.trim_start_matches('<');
-            format!(" Of the {used} that it hit or brought in, at most {b} was in the cache before.")
+            format!(" Of {of}, at most {} was in the cache before.", b.trim_start_matches('<'))
         }
-        // What lies between is little, or all the rest.
+        // What lies between is little, or all the rest. Not "at least >99 %".
         (a, _) if most > 0.99 || most - least <= 0.1 => {
-            // Not "at least >99 %".
-            let a = a.trim_start_matches('>');
-            format!(" Of the {used} that it hit or brought in, at least {a} was in the cache before.")
+            format!(" Of {of}, at least {} was in the cache before.", a.trim_start_matches('>'))
         }
-        (a, b) => format!(" Of the {used} that it hit or brought in, {a} to {b} was in the cache before."),
+        (a, b) => format!(" Of {of}, {a} to {b} was in the cache before."),
     }
 }
 

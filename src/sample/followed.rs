@@ -10,6 +10,7 @@ use super::Counters;
 use super::FileSample;
 use super::Histograms;
 use super::Moment;
+use super::Parts;
 use super::Source;
 use crate::blame::Raw;
 use crate::readahead::Request;
@@ -25,6 +26,8 @@ pub struct Followed {
     pub histograms: Histograms,
     /// What its processes did to files since the reading before.
     pub files: Vec<FileSample>,
+    /// Which parts of these were read by then, one for each of `files`; empty where nobody looked.
+    pub parts: Vec<Parts>,
     /// Its processes that did something since the reading before, with the newest name of each.
     pub processes: BTreeMap<u32, Comm>,
     /// Its threads that were seen.

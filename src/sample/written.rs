@@ -242,6 +242,7 @@ impl Reader {
             counters: self.counted(f.counters)?.all(),
             histograms: histograms(f.histograms)?,
             files: f.files.into_iter().map(|f| self.of_file(f)).collect::<Result<_, _>>()?,
+            parts: Vec::new(),
             processes: processes.collect::<Result<_, &'static str>>()?,
             threads: f.threads,
             waiting: f.waiting.map(|(at, so_far)| self.waiting(at, so_far)).transpose()?,

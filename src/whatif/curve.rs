@@ -28,6 +28,9 @@ pub const MUCH_UNUSED: f64 = 0.1;
 /// A simulation of what there is that is off by more than this from what was counted says nothing of other sizes.
 const UNLIKE: f64 = 0.1;
 
+/// An error of so much, and nothing is said.
+const WORTHLESS: f64 = 0.5;
+
 /// Accesses of followed pages below which nothing is said.
 const FEWEST: u64 = 1000;
 /// Pages that a cache must have room for, of those that are followed.
@@ -252,7 +255,10 @@ impl Curve {
         let told = |scale, (ratio, error): (f64, f64)| {
             (ratio, error + off + smaller(scale) + larger(scale) + dirty(scale))
         };
-        points.map(|(scale, raw)| Point { scale, miss_ratio: raw.map(|raw| told(scale, raw)) }).collect()
+        // What may as well be the opposite is none.
+        let some =
+            |scale, raw: Option<_>| raw.map(|raw| told(scale, raw)).filter(|(_, error)| *error < WORTHLESS);
+        points.map(|(scale, raw)| Point { scale, miss_ratio: some(scale, raw) }).collect()
     }
 }
 

@@ -89,7 +89,7 @@ const CONTRADICTS: &str = "at the present size the simulation has another ratio 
 const UNCHECKED: &str = "the simulation of the present size could not be compared with what was counted, so that it is not known how far \
                          it is off";
 const UNSAID: &str = "nothing can be said: not enough was seen yet to tell what such a cache would have kept, or it is too small for pages that \
-                      come and go; watch longer";
+                      come and go, or the error would be a half or more; watch longer";
 const LIMIT_CHANGED: &str = "the limit was changed meanwhile: what was seen is partly of the cache before and partly of the one after, and \
                              no size is that of either; watch again";
 /// Of generations up to 6.13. Of a database 5 uses of each page were off by 0.075 at worst, 20 by 0.033.

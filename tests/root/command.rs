@@ -348,6 +348,60 @@ pub fn process_for_a_time_has_all_accounts(dir: &Path) {
     }
 }
 
+/// Of a file of which another part was cached, who reads one part again and again hits what it has brought in itself; what a run
+/// before had brought in was not there before; and who reads all of it finds the half that was cached.
+pub fn one_part_again_and_again(dir: &Path) {
+    use std::os::unix::fs::FileExt as _;
+    const PART: u64 = 2048;
+    let (path, page) = (dir.join("parts"), page_size());
+    fs::write(&path, vec![1; usize::try_from(4 * PART * page).unwrap()]).unwrap();
+    let report = dir.join("parts.json");
+    let file = fs::File::open(&path).unwrap();
+    file.sync_all().unwrap();
+    let half_cached = || {
+        drop_cache(&file);
+        advise(&file, libc::POSIX_FADV_RANDOM);
+        let mut part = vec![0; usize::try_from(2 * PART * page).unwrap()];
+        file.read_exact_at(&mut part, 2 * PART * page).unwrap();
+        advise(&file, libc::POSIX_FADV_NORMAL);
+        let there = resident(&file);
+        assert!((2 * PART..=2 * PART + 16).contains(&there), "the workload itself: {there} pages");
+    };
+    let dd =
+        |blocks: u64| format!("dd if={} of=/dev/null bs={page} count={blocks} status=none", path.display());
+    let run = |options: &str, line: &str| {
+        let options = format!("{options} --json -o {} -- sh -c", report.display());
+        let (code, _, err) = output(cachestat(&options).arg(line));
+        assert_eq!((code, err.as_str()), (Some(0), ""));
+        let report = json(&report);
+        let ids = |f: &Value| {
+            f["findings"].as_array().unwrap().iter().map(|f| f["id"].as_str().unwrap().to_owned()).collect()
+        };
+        let ids: Vec<String> = ids(&report);
+        let last = report["runs"].as_array().unwrap().last().unwrap().clone();
+        (last["warm_pages"].as_u64().unwrap(), last["asked_pages"].as_u64().unwrap(), ids, report)
+    };
+    // What the shell and dd themselves find is warm, too.
+    let own = 1500;
+    // Three times a quarter; twice a half, which is as many bytes as the file has; four times a quarter, likewise.
+    for (times, pages) in [(3, PART), (2, 2 * PART), (4, PART)] {
+        half_cached();
+        let (warm, asked, ids, report) = run("", &vec![dd(pages); times].join("; "));
+        assert!(warm < own && asked >= pages, "{times} times {pages}: {warm} of {asked} were warm: {report}");
+        assert!(!ids.iter().any(|id| id == "cached-before"), "{times} times {pages}: {ids:?}");
+    }
+    half_cached();
+    let (warm, asked, ids, _) = run("", &dd(4 * PART));
+    assert!((2 * PART - 64..2 * PART + own).contains(&warm), "{warm} of {asked}");
+    assert!(ids.iter().any(|id| id == "cached-before"), "{ids:?}");
+    // The first run brings in what the second one finds.
+    drop_cache(&file);
+    let (warm, _, ids, _) = run("-r 2", &vec![dd(PART); 3].join("; "));
+    assert!((PART - 64..PART + own).contains(&warm), "{warm}");
+    assert!(ids.iter().any(|id| id == "warmed-by-earlier-run"), "{ids:?}");
+    assert!(!ids.iter().any(|id| id == "cached-before"), "{ids:?}");
+}
+
 /// Children that the kernel takes away when they end, since their parent ignores SIGCHLD, are in no account of anybody's.
 pub fn children_that_nobody_waits_for(dir: &Path) {
     const EACH: u64 = 4 << 20;

@@ -56,6 +56,7 @@ const TESTS: &[Test] = &[
     ("process_for_a_time", command::process_for_a_time),
     ("process_that_sleeps", command::process_that_sleeps),
     ("process_for_a_time_has_all_accounts", command::process_for_a_time_has_all_accounts),
+    ("one_part_again_and_again", command::one_part_again_and_again),
     ("children_that_nobody_waits_for", command::children_that_nobody_waits_for),
     ("command_on_a_full_disk", command::command_on_a_full_disk),
     ("command_on_a_tree_twice", trees::command_on_a_tree_twice),

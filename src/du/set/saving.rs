@@ -90,7 +90,8 @@ pub fn save(
     let whole = interrupt::hold();
     target.write(&bytes).map_err(|e| e.about(path))?;
     drop(whole);
-    let _ = writeln!(err, "cachedu: saved {count} files to {}", view::name(path));
+    let s = if count == 1 { "" } else { "s" };
+    let _ = writeln!(err, "cachedu: saved {count} file{s} to {}", view::name(path));
     Ok(end)
 }
 

@@ -207,7 +207,15 @@ fn whether_read_ahead_could_have_helped() {
         })
     };
     assert_eq!(came(&database(240, 0)).as_deref(), Some("random"));
-    assert_eq!(came(&database(30, 0)).as_deref(), Some("large-calls"));
+    // Sixteen at a time, each once: forwards read-ahead would have had them, so that it was in another order.
+    let backwards = database(30, 0);
+    assert_eq!(came(&backwards).as_deref(), Some("out-of-order"));
+    assert!(
+        backwards.text.contains("64 KiB on average") && backwards.text.contains("setting (128 KiB)"),
+        "{backwards:?}"
+    );
+    // As much as read-ahead may fetch, and more.
+    assert_eq!(came(&database(15, 0)).as_deref(), Some("large-calls"));
     assert_eq!(came(&database(2, 0)).as_deref(), Some("large-calls"), "a file in one call");
     assert_eq!(came(&database(30, 480)), None, "all of it twice is not once from end to end");
     // The sixteenth part of each, in large calls: neither.
@@ -221,6 +229,23 @@ fn whether_read_ahead_could_have_helped() {
         run.one_thread = Some(false);
     });
     assert!(parallel.remedy.is_none() && !parallel.text.contains("one request"), "{parallel:?}");
+    // More came around faults, but it was reads that were waited for.
+    let faults = |read, fault| {
+        waited(|run| {
+            run.files_seen = 1;
+            (run.waits.read_ns, run.waits.fault_ns) = (Some(read * MS), Some(fault * MS));
+            let figures = [
+                (Figure::Misses, 4000),
+                (Figure::ReadMissedCalls, 4000),
+                (Figure::ReadAheadHits, 0),
+                (Figure::FaultMisses, 60),
+                (Figure::ReadAheadPages, 15_000),
+            ];
+            figures.iter().for_each(|(figure, n)| run.figures.set(*figure, Some(*n)));
+        })
+    };
+    assert_eq!(came(&faults(250, 20)).as_deref(), Some("random"), "{:?}", faults(250, 20));
+    assert!(faults(20, 250).text.contains("page faults"), "{:?}", faults(20, 250));
     // What is not known is not told.
     let blind = waited(|run| run.figures.set(Figure::ReadAheadPages, None));
     assert!(blind.evidence["came"].is_null() && blind.remedy.is_none());
@@ -298,8 +323,8 @@ fn waits_for_others_are_a_cause_only_where_nothing_else_was_done() {
 #[test]
 fn what_was_only_the_want_of_a_processor_is_taken_off_in_words() {
     let text = |woken| waited(|run| run.waits.woken_ns = Some(woken * MS)).text;
-    assert!(text(80).contains("of which up to 80.0 ms were not for storage"), "{}", text(80));
-    assert!(!text(79).contains("not for storage"));
+    assert!(text(8).contains("of which up to 8.0 ms were not for storage"), "{}", text(8));
+    assert!(!text(7).contains("not for storage"));
     // A server is woken by its clients: of what it was woken late is not known.
     let server = waited(|run| {
         (run.waits.woken_ns, run.waits.other_ns) = (Some(300 * MS), Some(300 * MS));

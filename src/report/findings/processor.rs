@@ -74,14 +74,25 @@ pub(super) fn bound(run: &Run, _: &[&Run]) -> Option<Finding> {
     let parts = Parts::divide(run);
     let (cpu, data) = (parts.cpu_s?, parts.data_s?);
     let device = run.usage.device_read_bytes?;
-    if cpu < 0.05 || of_time(cpu, run) <= 0.5 || of_time(data, run) >= LEAST || device < 1 << 20 {
+    // What requests of io_uring and libaio wait for is a wait for their completion.
+    let completions = super::of_ns(run.waits.completion_ns.unwrap_or(0), run);
+    if cpu < 0.05
+        || of_time(cpu, run) <= 0.5
+        || of_time(data, run).max(completions) >= LEAST
+        || device < 1 << 20
+    {
         return None;
     }
+    let past = run.get(Figure::DirectReadBytes).unwrap_or(0) * 2 >= device;
     let text = format!(
-        "Its work took the time although {} came from devices: {cpu:.3} s of processor time ({}), {data:.3} s of waiting for \
-         data. A warm cache saves it that much, and what the kernel needs to bring data in.",
+        "Its work took the time although {} came from devices: {cpu:.3} s of processor time ({}), beside {data:.3} s of \
+         waiting for data. {}",
         run.volume_of_bytes(device),
         part_of_time(of_time(cpu, run), run),
+        match past {
+            true => "Most of it was read past the cache: a warm one saves it nothing.",
+            false => "A warm cache saves it the waiting, and what the kernel needs to bring data in.",
+        },
     );
     let evidence = json!({ "cpu_s": cpu, "user_s": run.usage.user_s, "system_s": run.usage.system_s, "data_s": data,
         "device_read_bytes": device, "wall_s": run.wall_s });

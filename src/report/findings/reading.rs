@@ -239,9 +239,10 @@ pub(super) fn refaults(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let evidence = json!({ "refaulted": back, "fills": fills, "evicted_by_anybody": run.system.evicted,
         "evicted_for_it_and_back": billed.then_some(meanwhile), "twice_pages": (!billed).then_some(meanwhile) });
     let (text, remedy) = if billed {
-        let back = back?;
+        // Where refaults are not known, what it pushed out itself is.
+        let (least, back) = back.map_or(("at least ", meanwhile), |back| ("", back));
         let text = format!(
-            "What it works with is larger than the cache: {} were read back in after they had been evicted, {} of all it \
+            "What it works with is larger than the cache: {least}{} were read back in after they had been evicted, {} of all it \
              fetched.",
             run.volume(back),
             percent(share(back, fills)),

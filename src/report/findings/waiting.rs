@@ -41,7 +41,7 @@ pub(in crate::report) fn without_a_processor(ns: u64, run: &Run) -> Option<u64> 
 /// The same of waits for storage.
 fn worth_of_storage(ns: u64, run: &Run) -> Option<(f64, String)> {
     let (s, mut text) = worth(ns, run)?;
-    if let Some(late) = without_a_processor(ns, run).filter(|late| late * 5 >= ns) {
+    if let Some(late) = without_a_processor(ns, run).filter(|late| late * 50 >= ns) {
         text.push_str(&format!(
             ", of which up to {} were not for storage: it was woken, and had no processor",
             seconds(late)
@@ -103,7 +103,9 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
             if alone { "Several at a time wait less: xargs -P, or threads." } else { "" },
         );
     }
-    if ways.mapped > ahead + misses {
+    // What was waited for longer, where more pages came by the other way.
+    let by_reads = run.waits.read_ns.zip(run.waits.fault_ns).is_some_and(|(read, fault)| read > fault);
+    if ways.mapped > ahead + misses && !(by_reads && ahead + misses >= MANY) {
         let faults = run.get(Figure::FaultMisses).unwrap_or(0).max(1);
         if ways.mapped / faults < 4 {
             let text = format!(
@@ -122,7 +124,20 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
         // in order.
         let calls = run.get(Figure::ReadMissedCalls).map(|calls| calls.max(1));
         let large = calls.map(|calls| misses >= calls * LARGE || calls <= 2 * files);
-        if large != Some(false) && in_order(run) * 2 > misses {
+        let whole = in_order(run) * 2 > misses;
+        if let Some((each, kb)) =
+            calls.and_then(|calls| smaller(run, misses / calls)).filter(|_| whole && large != Some(false))
+        {
+            let text = format!(
+                " Each call waited for its own pages, {} on average{depth}: read-ahead, with its setting ({kb} KiB), would have \
+                 been there first, had they been asked for in order, and it not been switched off (POSIX_FADV_RANDOM).",
+                run.volume(each),
+            );
+            let remedy = "Forwards, and in order; else more requests at a time (threads, io_uring), or \
+                          posix_fadvise(POSIX_FADV_WILLNEED) for what is known to be needed.";
+            return how("out-of-order", text, remedy);
+        }
+        if large != Some(false) && whole {
             let text = format!(
                 " It was read from end to end in calls so large that read-ahead had nothing left to fetch: each call waited \
                  for its own pages{depth}."
@@ -172,6 +187,15 @@ fn mapped(run: &Run, pages: u64, faults: u64) -> How {
             " Most of it was fetched ahead of the page faults, which waited for what was just being read.";
         how("windows", text.into(), "")
     })
+}
+
+/// Pages of a call, where these are so few that read-ahead would have fetched those of the next calls; and its setting.
+fn smaller(run: &Run, pages: u64) -> Option<(u64, u64)> {
+    let file = run.files.iter().max_by_key(|f| f.misses)?;
+    // Of a file that is not longer than a call there is no next one.
+    let several = file.size.is_some_and(|size| size >= 4 * pages * page());
+    let kb = file.read_ahead_kb.filter(|kb| kb * 1024 > pages * page())?;
+    several.then_some((pages, kb))
 }
 
 /// Pages of a call that is larger than what read-ahead would fetch for small ones at first.

@@ -17,7 +17,7 @@ use crate::text::numbers::Unit;
 /// Pages that the command found and had not brought in itself, if they are half of all that it used or more.
 fn warm(run: &Run) -> Option<u64> {
     let warm = run.warm_pages;
-    (warm >= MANY && share(warm, run.asked_pages) >= 0.5).then_some(warm)
+    (warm >= MANY && share(warm, run.seen_pages()) >= 0.5).then_some(warm)
 }
 
 /// An earlier run that brought in half of what was warm, and how much.
@@ -30,13 +30,21 @@ fn warmer_run<'a>(run: &Run, earlier: &[&'a Run], warm: u64) -> Option<(&'a Run,
 /// Begins a sentence.
 fn cached(warm: u64, run: &Run) -> String {
     let faults = run.get(Figure::FaultHits);
-    let used = if faults == Some(0) { "read" } else { "read or had page faults on" };
+    let used = match (faults == Some(0), run.unseen_pages > 0) {
+        (true, false) => "read",
+        (true, true) => "was seen to read",
+        (false, false) => "read or had page faults on",
+        (false, true) => "was seen to read, or had page faults on,",
+    };
     // A mapped scan has a fault for each sixteenth page, and uses the others without.
     let but = match faults {
         Some(n) if n * 2 >= warm => ", without those mapped around these faults,",
         _ => "",
     };
-    format!("{} of the pages it {used}{but} were in the cache already", percent(share(warm, run.asked_pages)))
+    format!(
+        "{} of the pages it {used}{but} were in the cache already",
+        percent(share(warm, run.seen_pages()))
+    )
 }
 
 /// `them`, or how many of them.

@@ -48,8 +48,8 @@ fn hit(tgid: u32, inode: u64) -> FileSample {
 struct Made(u64, u64);
 
 impl warm::Look for Made {
-    fn size(&self, _: &Used) -> Option<u64> {
-        Some(self.0)
+    fn length(&self, _: &Used) -> Option<u64> {
+        Some(self.0 * crate::report::units::page())
     }
     fn before(&self, _: &Used) -> Option<u64> {
         None
@@ -59,11 +59,31 @@ impl warm::Look for Made {
     }
 }
 
+/// Parts of a file of so many pages that is read from its beginning on, or all over, without coming back.
+fn once(f: &FileSample, pages: u64) -> Parts {
+    let read = f.counters.get(Counter::ReadBytes).div_ceil(4096).min(pages);
+    let order = pages.div_ceil(24).next_power_of_two().ilog2();
+    let scattered = f.counters.get(Counter::ReadHits) > read;
+    let last = if scattered { pages } else { read };
+    Parts::Of { order, read: u32::try_from((1_u64 << last.div_ceil(1 << order)) - 1).unwrap() }
+}
+
 /// Pages that left the cache while the run lasted.
 const GONE: u64 = 0;
 
 /// A run after others of the same list, a slice of rows for each reading.
 fn run_of(origins: &mut Origins, number: u32, readings: &[Vec<FileSample>], look: &Made) -> Run {
+    run_of_parts(origins, number, readings, look, Parts::Unknown)
+}
+
+/// The same, with the parts that are read, unless each is read once.
+fn run_of_parts(
+    origins: &mut Origins,
+    number: u32,
+    readings: &[Vec<FileSample>],
+    look: &Made,
+    parts: Parts,
+) -> Run {
     let began = crate::sample::Moment::now();
     let sample = || fixtures::sample(began, Duration::from_secs(1), &[]);
     let mut gather = Gather::new(Arc::new(sample()));
@@ -71,13 +91,18 @@ fn run_of(origins: &mut Origins, number: u32, readings: &[Vec<FileSample>], look
     for files in readings {
         let mut followed = Followed::new(number);
         followed.files = files.iter().filter(|f| f.tgid == OURS).cloned().collect();
+        followed.parts = followed
+            .files
+            .iter()
+            .map(|f| if parts == Parts::Unknown { once(f, look.0) } else { parts })
+            .collect();
         followed.files.iter().for_each(|f| all.counters.add_sparse(&f.counters));
         let followed = Some(Box::new(followed));
         gather.sample(&Sample { files: files.clone(), followed, ..sample() }, origins);
     }
     let used: Vec<Used> = gather.files.into_values().collect();
     let (all, unlisted, mounts) = (&all.counters, gather.full, Mounts::default());
-    let judged = warm::judge(&used, (all, Some(GONE)), (number, unlisted), origins, &mounts, look);
+    let judged = warm::judge(&used, (all, Some(GONE), None), (number, unlisted), origins, &mounts, look);
     let mut run = Run { number, wall_s: 1.0, exit_status: Some(0), ..Run::default() };
     run.figures = model::figures(all, &fixtures::plan(&[]));
     (run.asked_pages, run.warm_pages) = (judged.asked, judged.warm);
@@ -181,6 +206,48 @@ fn who_comes_back_to_its_own_pages_found_nothing() {
     assert_eq!(said(&[run]), ["cached-before"]);
 }
 
+#[test]
+fn who_reads_one_part_again_and_again_has_not_found_the_other_part() {
+    // Of 240 pages the second half was cached; the first quarter is read three times, or four times, or all of it.
+    let first =
+        |pages: u64| Parts::Of { order: 4, read: u32::try_from((1_u64 << pages.div_ceil(16)) - 1).unwrap() };
+    let times = |n: u64, pages: u64, own: u64| {
+        let hits = n * pages - own;
+        let counters =
+            [(Counter::ReadMisses, own), (Counter::ReadHits, hits), (Counter::ReadBytes, n * pages * 4096)];
+        (bound_by(&[used(OURS, 1, &counters)], &Made(240, 120 + own), Some(0), |_| first(pages)), own)
+    };
+    assert_eq!(times(3, 64, 64), ((0, 64, 64), 64));
+    assert_eq!(times(4, 60, 60), ((0, 64, 60), 60), "as many bytes as the file has");
+    assert_eq!(times(2, 120, 120).0.0, 0, "the other half is what was cached");
+    assert_eq!(times(1, 240, 120), ((120, 120, 120), 120));
+    assert_eq!(times(3, 240, 120), ((120, 120, 120), 120));
+    // What nobody looked at, or is mapped, may have been anything.
+    let mixed = || {
+        used(
+            OURS,
+            1,
+            &[(Counter::ReadMisses, 64), (Counter::ReadHits, 128), (Counter::ReadBytes, 192 * 4096)],
+        )
+    };
+    assert_eq!(bound_by(&[mixed()], &Made(240, 184), Some(0), |_| Parts::Unknown), (0, 120, 64));
+}
+
+#[test]
+fn what_a_run_reads_again_and_again_was_brought_in_once() {
+    let mut origins = Origins::default();
+    let three = |counter| {
+        vec![used(OURS, 1, &[(counter, 3000), (Counter::ReadHits, 6000), (Counter::ReadBytes, 9000 * 4096)])]
+    };
+    let part = |order, read| Parts::Of { order, read };
+    // A quarter of 12 000 pages, three times: by the first run, and then warm.
+    let look = Made(12_000, 3000);
+    let first = run_of_parts(&mut origins, 1, &[three(Counter::ReadMisses)], &look, part(9, 0b11_1111));
+    let second = run_of_parts(&mut origins, 2, &[three(Counter::ReadHits)], &look, part(9, 0b11_1111));
+    assert_eq!((first.warm_pages, second.warm_pages, second.origin.before), (0, 3072, 0));
+    assert_eq!(said(&[first, second]), ["warmed-by-earlier-run"]);
+}
+
 /// Pages that are put down to others, and those that may have been theirs, after one reading each.
 fn found(readings: &[Vec<FileSample>]) -> (u64, u64) {
     let run = run_of(&mut Origins::default(), 1, readings, &Made(900, 900));
@@ -217,7 +284,14 @@ fn what_was_read_ahead_for_nothing_is_known_of_all_files_that_were_only_read() {
     let mut tree: Vec<Used> = Vec::new();
     let mut file = |counters: &[(Counter, u64)]| {
         let f = used(OURS, tree.len() as u64, counters);
-        tree.push(Used { file: f.file, deleted: false, sum: f.counters, fillers: Vec::new(), meanwhile: 0 });
+        tree.push(Used {
+            file: f.file,
+            deleted: false,
+            sum: f.counters,
+            parts: Parts::Unknown,
+            fillers: Vec::new(),
+            meanwhile: 0,
+        });
     };
     for _ in 0..6000 {
         file(&[(Counter::Prefetched, 8), (Counter::ReadAheadHits, 3), (Counter::ReadMisses, 1)]);
@@ -233,15 +307,25 @@ fn what_was_read_ahead_for_nothing_is_known_of_all_files_that_were_only_read() {
 
 /// Pages that were there before, at least and at most, and those that were not, at least.
 fn bound(files: &[FileSample], look: &Made, gone: Option<u64>) -> (u64, u64, u64) {
+    bound_by(files, look, gone, |f| once(f, look.0))
+}
+
+/// The same, with the parts that were read.
+fn bound_by(
+    files: &[FileSample],
+    look: &Made,
+    gone: Option<u64>,
+    parts: impl Fn(&FileSample) -> Parts,
+) -> (u64, u64, u64) {
     let mut sum = Counters::default();
     let used = files.iter().map(|f| {
         sum.add_sparse(&f.counters);
         let (file, sum) = (Arc::clone(&f.file), f.counters.clone());
-        Used { file, deleted: false, sum, fillers: Vec::new(), meanwhile: 0 }
+        Used { file, deleted: false, sum, parts: parts(f), fillers: Vec::new(), meanwhile: 0 }
     });
     let used: Vec<_> = used.collect();
     let (origins, mounts) = (Origins::default(), Mounts::default());
-    let judged = warm::judge(&used, (&sum, gone), (1, false), &origins, &mounts, look);
+    let judged = warm::judge(&used, (&sum, gone, None), (1, false), &origins, &mounts, look);
     (judged.warm, judged.bound.warm, judged.bound.other)
 }
 
@@ -307,6 +391,7 @@ fn what_must_have_come_in_twice() {
             file: Arc::clone(&f.file),
             deleted: false,
             sum: f.counters.clone(),
+            parts: Parts::Unknown,
             fillers: Vec::new(),
             meanwhile: 0,
         };
@@ -336,7 +421,14 @@ fn what_was_changed_meanwhile_has_no_size() {
         let name = path.to_str().unwrap().to_owned();
         sample.file = Arc::new(File { name, ..(*sample.file).clone() });
         let sum = Sparse::default();
-        Used { file: sample.file, deleted: false, sum, fillers: Vec::new(), meanwhile: 0 }
+        Used {
+            file: sample.file,
+            deleted: false,
+            sum,
+            parts: Parts::Unknown,
+            fillers: Vec::new(),
+            meanwhile: 0,
+        }
     };
     let (mounts, known) = (Mounts::parse("1 0 254:0 / / rw - ext4 /dev/x rw\n"), HashMap::new());
     let look = warm::Disk::new(&mounts, &known);

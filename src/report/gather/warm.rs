@@ -1,7 +1,8 @@
 //! What of all that a run used was in the cache before it, and who had brought that there. All files count, and all ways in.
 //!
 //! Warm is what is proved to be: the run hit it, and did not bring it in itself. Which pages a program hits that brings in
-//! others of the same file is not known; of such a file as many are warm as must have been there, by what is cached of it.
+//! others of the same file is not known, nor how often: of such a file as many are warm as it read different ones, beyond those that it
+//! brought in, by the parts of it that were read ([`crate::sample::Parts`]), and no more than were cached.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -32,10 +33,10 @@ const WARMERS: usize = 10;
 /// More than a tick of any kernel.
 const TICK: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// What can be asked about a file, in pages; `None` where there is no answer.
+/// What can be asked about a file, in pages but for its length; `None` where there is no answer.
 pub(super) trait Look {
-    /// How long it is, if what is cached of it comes from a device or server, by the reads of programs.
-    fn size(&self, used: &Used) -> Option<u64>;
+    /// How long it is, in bytes, if what is cached of it comes from a device or server, by the reads of programs.
+    fn length(&self, used: &Used) -> Option<u64>;
     /// How much of it was cached before the run.
     fn before(&self, used: &Used) -> Option<u64>;
     /// How much of it is cached now.
@@ -88,8 +89,8 @@ impl<'a> Disk<'a> {
 }
 
 impl Look for Disk<'_> {
-    fn size(&self, used: &Used) -> Option<u64> {
-        Some(self.metadata(used)?.len().div_ceil(page()))
+    fn length(&self, used: &Used) -> Option<u64> {
+        Some(self.metadata(used)?.len())
     }
 
     fn before(&self, used: &Used) -> Option<u64> {
@@ -126,6 +127,10 @@ struct Found {
     most: u64,
     /// So many more, if any did.
     back: u64,
+    /// Of `warm`, different pages that were read, at least.
+    different: u64,
+    /// Whether it lies on a device or a server, and it is known how long it is.
+    sized: bool,
 }
 
 /// What can be said of one file.
@@ -138,14 +143,19 @@ fn of_one(used: &Used, look: &dyn Look) -> Found {
         return Found::default();
     }
     let (sure, own) = fills(c);
-    let size = look.size(used);
-    let reached = c.get(Counter::ReadBytes).div_ceil(page()) + c.get(Counter::FaultHits);
+    let (length, delivered) = (look.length(used), c.get(Counter::ReadBytes));
+    let size = length.map(|n| n.div_ceil(page()));
+    let (least_read, most_read) = length.map_or((0, u64::MAX), |n| used.parts.pages(n, page(), delivered));
+    // What is mapped has no parts.
+    let mapped = c.get(Counter::FaultHits) + c.get(Counter::FaultMisses) > 0;
+    let most_read = if mapped { u64::MAX } else { most_read };
+    let reached = (delivered.div_ceil(page()) + c.get(Counter::FaultHits)).min(most_read);
     // Who comes back to its own pages, in calls of less than a page, hits them.
     let least = reached.saturating_sub(own).min(found);
     let least_of = |size: u64| reached.min(size).saturating_sub(own).min(found);
     // It cannot have found more than there is, nor, unless that left again, what it brought in itself.
-    let reachable = size.map_or(all, |size| all.min(size));
-    let most = size.map_or(all, |size| all.min(size.saturating_sub(sure)));
+    let reachable = size.map_or(all, |size| all.min(size)).min(most_read);
+    let most = size.map_or(all, |size| all.min(size.saturating_sub(sure))).min(most_read);
     let (warm, unknown, most) = match size.map(least_of) {
         None => (0, least, most),
         Some(least) if own == 0 => (least, 0, most),
@@ -158,12 +168,20 @@ fn of_one(used: &Used, look: &dyn Look) -> Found {
                     (now.map(|n| n.saturating_sub(own)), now.map(|n| n.saturating_sub(sure)))
                 }
             };
-            let warm = least.min(then.unwrap_or(0));
+            // Who reads one part again and again hits what it has brought in itself.
+            let warm = least_read.saturating_sub(own).min(least).min(then.unwrap_or(0));
             (warm, least - warm, now.map_or(most, |n| most.min(n)))
         }
     };
     let most = most.max(warm);
-    Found { warm, unknown, most, back: reachable.saturating_sub(most) }
+    Found {
+        warm,
+        unknown,
+        most,
+        back: reachable.saturating_sub(most),
+        different: warm.min(least_read),
+        sized: size.is_some(),
+    }
 }
 
 fn found(get: impl Fn(Counter) -> u64) -> u64 {
@@ -171,17 +189,19 @@ fn found(get: impl Fn(Counter) -> u64) -> u64 {
 }
 
 /// Judges the files of a run; `total`: all that it did, `unlisted`: whether there was no room for some of its files,
-/// `gone`: pages that left the cache meanwhile, whosever they were.
+/// `gone`: pages that left the cache meanwhile, whosever they were; `there`: what was cached before of all files that have a length, at
+/// most, and what others brought in since.
 pub(super) fn judge(
     files: &[Used],
-    (total, gone): (&Counters, Option<u64>),
+    (total, gone, there): (&Counters, Option<u64>, Option<u64>),
     (number, unlisted): (u32, bool),
     origins: &Origins,
     mounts: &Mounts,
     look: &dyn Look,
 ) -> Judged {
     let mut out = Judged::default();
-    let (mut unknown, mut listed, mut ahead, mut most, mut back) = (0, 0, 0, 0, 0);
+    let (mut unknown, mut listed, mut ahead) = (0, 0, 0);
+    let (mut sized, mut others) = ([0, 0], [0, 0]);
     let mut by_run: HashMap<u32, u64> = HashMap::new();
     let mut by_process: HashMap<u32, (u64, u64, &Used)> = HashMap::new();
     for used in files {
@@ -190,7 +210,8 @@ pub(super) fn judge(
         let one = of_one(used, look);
         let warm = one.warm;
         (out.warm, unknown) = (out.warm + warm, unknown + one.unknown);
-        (most, back) = (most + one.most, back + one.back);
+        let of = if one.sized { &mut sized } else { &mut others };
+        *of = [of[0] + one.most, of[1] + one.back];
         if warm == 0 {
             continue;
         }
@@ -217,7 +238,9 @@ pub(super) fn judge(
             }
         }
         out.origin.meanwhile += left.min(used.meanwhile);
-        out.origin.before += warm.saturating_sub(most + used.meanwhile);
+        // If somebody has brought in some of it, how many different ones were found matters.
+        let others = most + used.meanwhile;
+        out.origin.before += if others == 0 { warm } else { one.different.saturating_sub(others) };
     }
     // What files that are not in the list had of it.
     let elsewhere = found(|n| total.get(n)).saturating_sub(listed);
@@ -227,8 +250,12 @@ pub(super) fn judge(
     let direct = total.get(Counter::DirectReadBytes).div_ceil(page());
     out.asked = out.warm + unknown + brought + direct;
     let gone = gone.unwrap_or(u64::MAX);
+    let most = |[most, back]: [u64; 2]| most + back.min(gone);
     out.bound = Bound {
-        warm: most + elsewhere + total.get(Counter::ReadAheadHits).saturating_sub(ahead) + back.min(gone),
+        warm: most(sized).min(there.unwrap_or(u64::MAX)).max(out.warm)
+            + most(others)
+            + elsewhere
+            + total.get(Counter::ReadAheadHits).saturating_sub(ahead),
         // What left and was brought in again is one page.
         other: brought.saturating_sub(gone) + direct,
     };

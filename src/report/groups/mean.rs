@@ -28,6 +28,7 @@ pub fn average(runs: &[&Run]) -> Option<Run> {
         system: part(runs, |r| &r.system)?,
         wall_s: float(runs.iter().map(|r| r.wall_s)),
         asked_pages: whole(runs.iter().map(|r| r.asked_pages)),
+        unseen_pages: whole(runs.iter().map(|r| r.unseen_pages)),
         warm_pages: whole(runs.iter().map(|r| r.warm_pages)),
         bound: runs.iter().map(|r| r.bound).collect::<Option<Vec<_>>>().map(|all| Bound {
             warm: whole(all.iter().map(|b| b.warm)),

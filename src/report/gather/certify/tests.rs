@@ -43,6 +43,7 @@ fn used(row: &FileSample) -> Used {
         file: Arc::clone(&row.file),
         deleted: false,
         sum: row.counters.clone(),
+        parts: crate::sample::Parts::Unknown,
         fillers: Vec::new(),
         meanwhile: 0,
     }
