@@ -11,7 +11,7 @@ static __always_inline void name_read(struct readahead_control *ractl, u64 count
 {
 	struct address_space *m = ractl->mapping;
 	struct file *file = ractl->file;
-	u64 mapping, first = ractl->_index;
+	u64 mapping, first = ractl->_index, end;
 	struct thread *t;
 	struct frame *f;
 	struct row *row;
@@ -25,6 +25,17 @@ static __always_inline void name_read(struct readahead_control *ractl, u64 count
 	}
 	if (collapses())
 		return;
+	/*
+	 * What lies behind the end of the file is delivered to nobody: a tree of hashes (fs-verity), which comes in meanwhile. Old kernels read
+	 * one page ahead there.
+	 */
+	if (bpf_core_type_exists(struct folio)) {
+		end = pages_in(m->host->i_size);
+		if (first >= end)
+			return;
+		if (count > end - first)
+			count = end - first;
+	}
 	row = own_row(true);
 	t = row ? thread_of(row) : 0;
 	if (!t)

@@ -301,12 +301,39 @@ static __always_inline void gone_unused(void *folio, u32 order, enum folio_from 
 		count_nobodys(C_PREFETCH_WASTED, wasted);
 }
 
+/*
+ * What of a folio of several pages that becomes dirty as a whole was used: of a write all that it takes, which is found when it has returned
+ * (finish_write); of a fault its page. False: nothing yet.
+ */
+static __always_inline bool part_of_dirty(struct row *row, u64 mapping, u64 *first, u64 *last)
+{
+	struct thread *t;
+	struct frame *f;
+
+	if (!row)
+		return true;
+	/* Whoever writes has no frame until somebody looks for one. Of a plain one nothing is in the ledger (plain.h). */
+	if (row->writing)
+		return false;
+	t = row->depth ? thread_of(row) : 0;
+	if (!t)
+		return true;
+	f = frame_at(t, row->depth - 1);
+	if (f->mapping != mapping)
+		return true;
+	if (f->kind == F_WRITE)
+		return f->key == PLAIN_KEY;
+	if (f->kind == F_FAULT && f->pos >= *first && f->pos <= *last)
+		*first = *last = f->pos;
+	return true;
+}
+
 /* A clean folio becomes dirty, as a whole. What is written has been used. */
 static __always_inline void on_dirty(void *folio, u32 order, enum folio_from from, enum ledger_mode mode)
 {
 	struct address_space *mapping;
 	struct account a;
-	u64 first, n;
+	u64 first, last, n;
 
 	if (!ready)
 		return;
@@ -317,14 +344,17 @@ static __always_inline void on_dirty(void *folio, u32 order, enum folio_from fro
 		return;
 	first = index_from(folio, from);
 	n = 1ULL << (order & 31);
+	last = first + n - 1;
 	if (folio_is_metadata(folio, mapping, from)) {
 		COUNT(&a, C_META_DIRTIED, n);
 	} else {
 		file_count(file_of_folio(a.row, folio, mapping, from), FC_DIRTIED, n);
 		COUNT(&a, C_DIRTIED, n);
-		touch_dirty(a.row, (u64)mapping, first, first + n - 1);
+		touch_dirty(a.row, (u64)mapping, first, last);
+		if (n > 1 && mode == BITS && !part_of_dirty(a.row, (u64)mapping, &first, &last))
+			return;
 	}
-	ledger_take((u64)mapping, first, first + n - 1, mode);
+	ledger_take((u64)mapping, first, last, mode);
 }
 
 static __always_inline void on_buffer_dirty(void)

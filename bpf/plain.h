@@ -199,6 +199,9 @@ static __always_inline bool enter_plain_write(struct row *row, struct task_struc
 	next = iter->count;
 	if (!next || pos + next > size || m->nrpages < pages_in(size))
 		return false;
+	/* What was read ahead is used by it, of folios of several pages a part. */
+	if (*(volatile u64 *)filter_slot(low_half(m)))
+		return false;
 	if (files) {
 		file = file_again(row, m, number_of(row, m));
 		if (!file)

@@ -93,8 +93,8 @@ static __always_inline void carry_write(struct account *a, struct wrote *w, u64 
 	COUNT(a, C_OTHER_FILLS, n);
 }
 
-/* One body for all kinds of write. */
-static __always_inline void finish_write_body(struct row *row, struct wrote *w)
+/* One body for all kinds of write. `mode`: PAGES where folios have one page, so that what is used is known as it becomes dirty. */
+static __always_inline void finish_write_body(struct row *row, struct wrote *w, enum ledger_mode mode)
 {
 	struct account a = {.row = row};
 	u64 pos, first, last, touched, missed, rest;
@@ -127,6 +127,8 @@ static __always_inline void finish_write_body(struct row *row, struct wrote *w)
 		COUNT(&a, C_LOST_ORDER, missed - touched);
 		missed = touched;
 	}
+	if (mode == BITS)
+		ledger_take(w->mapping, first, last, mode);
 	file = file_before(row, w->mapping);
 	file_count(file, FC_WRITE_HITS, touched - missed);
 	file_count(file, FC_WRITE_MISSES, missed);
@@ -140,11 +142,18 @@ static __always_inline void finish_write_body(struct row *row, struct wrote *w)
 
 static __noinline void finish_write(struct row *row, struct wrote *w)
 {
-	finish_write_body(row, w);
+	finish_write_body(row, w, BITS);
 	RETURN_NOTHING();
 }
 
-static __always_inline void end_write(void *key, struct file *file, s64 taken, u64 end, bool async)
+static __noinline void finish_write_pages(struct row *row, struct wrote *w)
+{
+	finish_write_body(row, w, PAGES);
+	RETURN_NOTHING();
+}
+
+static __always_inline void end_write(void *key, struct file *file, s64 taken, u64 end, bool async,
+				      enum ledger_mode mode)
 {
 	struct row *row = own_row(false);
 	struct wrote w = {.end = end, .taken = taken, .async = async};
@@ -156,7 +165,10 @@ static __always_inline void end_write(void *key, struct file *file, s64 taken, u
 	/* Made here, where what it is made from is at hand; the body finds it. */
 	if (taken > 0)
 		file_used(row, file->f_mapping, w.mapping);
-	finish_write(row, &w);
+	if (mode == BITS)
+		finish_write(row, &w);
+	else
+		finish_write_pages(row, &w);
 	fell_back(file, taken);
 }
 
@@ -176,6 +188,7 @@ static __always_inline bool end_plain_write(struct kiocb *iocb, s64 taken)
 		return true; /* begun before we looked, or it is the monitor */
 	rare = row->writing ^ number_of(row, iocb);
 	rare |= carrying | (file->f_flags & O_DIRECT);
+	rare |= *(volatile u64 *)filter_slot(low_half(file->f_mapping)); /* what was read ahead is used now */
 	if (rare || taken <= 0)
 		return false;
 	if (with_files) {
@@ -217,9 +230,9 @@ static __always_inline void enter_write(struct kiocb *iocb, struct iov_iter *ite
 	*(const void *volatile *)&row->writing = iocb;
 }
 
-static __always_inline void exit_write(struct kiocb *iocb, s64 ret)
+static __always_inline void exit_write(struct kiocb *iocb, s64 ret, enum ledger_mode mode)
 {
-	end_write(iocb, iocb->ki_filp, ret, 0, iocb->ki_complete);
+	end_write(iocb, iocb->ki_filp, ret, 0, iocb->ki_complete, mode);
 }
 
 /* btrfs_buffered_write finds out itself where it writes, and moves the position. */
@@ -230,7 +243,7 @@ static __always_inline void enter_btrfs_write(struct kiocb *iocb, struct iov_ite
 
 static __always_inline void exit_btrfs_write(struct kiocb *iocb, s64 ret)
 {
-	end_write(iocb, iocb->ki_filp, ret, ret > 0 ? iocb->ki_pos : 0, iocb->ki_complete);
+	end_write(iocb, iocb->ki_filp, ret, ret > 0 ? iocb->ki_pos : 0, iocb->ki_complete, BITS);
 }
 
 /* shmem_add_to_page_cache, which fires no event. Reads look for holes themselves. */

@@ -11,13 +11,19 @@
 
 static __noinline void write_fexit_rare(u64 *ctx, s64 ret)
 {
-	exit_write((void *)ctx[0], ret);
+	exit_write((void *)ctx[0], ret, BITS);
+	RETURN_NOTHING();
+}
+
+static __noinline void write_fexit_rare_pages(u64 *ctx, s64 ret)
+{
+	exit_write((void *)ctx[0], ret, PAGES);
 	RETURN_NOTHING();
 }
 
 static __noinline void write_session_rare(u64 iocb, s64 ret)
 {
-	exit_write(bpf_core_cast((void *)iocb, struct kiocb), ret);
+	exit_write(bpf_core_cast((void *)iocb, struct kiocb), ret, BITS);
 	RETURN_NOTHING();
 }
 
@@ -57,7 +63,7 @@ int write_old_fentry(u64 *ctx)
 SEC("?fexit/generic_perform_write")
 int write_old_fexit(u64 *ctx)
 {
-	end_write((void *)ctx[1], (void *)ctx[0], ctx[3], 0, false);
+	end_write((void *)ctx[1], (void *)ctx[0], ctx[3], 0, false, PAGES);
 	return 0;
 }
 
@@ -73,6 +79,14 @@ SEC("?fexit/iomap_file_buffered_write")
 int iomap_write_fexit(u64 *ctx)
 {
 	write_returns(ctx, ctx[3]);
+	return 0;
+}
+
+SEC("?fexit/iomap_file_buffered_write")
+int iomap_write_fexit_pages(u64 *ctx)
+{
+	if (!likely(end_plain_write((void *)ctx[0], ctx[3])))
+		write_fexit_rare_pages(ctx, ctx[3]);
 	return 0;
 }
 

@@ -110,7 +110,7 @@ fn write_down(
     facts: &Facts,
     settings: &Settings,
     latency: bool,
-    plain: bool,
+    plan: &Plan,
 ) -> Result<(), AttachError> {
     let Some(rodata) = open.maps.rodata_data.as_deref_mut() else { return Ok(()) };
     rodata.leave_out_self = !settings.include_self;
@@ -121,7 +121,7 @@ fn write_down(
     rodata.with_touches = settings.wants.touches;
     rodata.with_uses = settings.wants.touches || settings.wants.sketches.is_some();
     rodata.with_gone = settings.wants.touches || settings.wants.blame;
-    rodata.with_plain = plain;
+    rodata.with_plain = plan.uses(LOOK_PLAIN);
     rodata.cgroup_v1 = super::probe::memory_cgroup_v1();
     look::write_down(rodata, &settings.only)?;
     rodata.vmemmap_base_at = facts.vmemmap.clone().unwrap_or(0);
@@ -246,7 +246,7 @@ impl Attached {
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = skel::CachetopSkelBuilder::default().open(storage).map_err(load)?;
         let latency = settings.wants.latency && plan.knows(Figure::StallNs);
-        write_down(&mut open, facts, settings, latency, plan.uses(LOOK_PLAIN))?;
+        write_down(&mut open, facts, settings, latency, plan)?;
         let (named, spare) = rooms(settings);
         size_tables(&mut open, plan, settings, latency, (named, spare)).map_err(load)?;
         choose_programs(&mut open, plan, &settings.only).map_err(load)?;

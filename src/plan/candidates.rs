@@ -379,8 +379,11 @@ rows! {
       Trampolines(Has(IOMAP4), Lacks(IOMAP5)) {
           WriteIomapEnded "iomap_write_fexit4" Trampoline(IOMAP),
           WriteIomap "iomap_write_fentry" Trampoline(IOMAP) }
-      Trampolines(Lacks(IOMAP4), Lacks(IOMAP5)) {
+      Trampolines(Fetch, Lacks(IOMAP4), Lacks(IOMAP5)) {
           WriteIomapEnded "iomap_write_fexit" Trampoline(IOMAP),
+          WriteIomap "iomap_write_fentry" Trampoline(IOMAP) }
+      Trampolines(NoFetch) {
+          WriteIomapEnded "iomap_write_fexit_pages" Trampoline(IOMAP),
           WriteIomap "iomap_write_fentry" Trampoline(IOMAP) } ]
     [ Sessions() { WriteBtrfs "btrfs_write_session" Session(&[BTRFS_WRITE]) }
       Trampolines() {

@@ -29,7 +29,8 @@ pub enum Certainty {
 
 const SHORT: &str = "a read cut short inside the file (signal, bad buffer, RWF_NOWAIT) counts as requested; two \
                      io_uring requests that end in the same page may count as one; reads of tmpfs are not seen, \
-                     nor such of squashfs as ask for more than their file has";
+                     nor such of squashfs as ask for more than their file has; of a folio of several pages that is written, all \
+                     counts as used";
 
 /// Measured on 7.2: 64 runnable readers on two CPUs lose up to a tenth, 8 readers nothing.
 const PREEMPTED: &str = "while a program is preempted on this kernel, others on its CPU are skipped: with many busy \
@@ -103,7 +104,9 @@ impl Seen<'_> {
             ),
             Evidence::Fills => self.reads(),
             Evidence::Waste => Certainty::Bounded(
-                "a lower bound where files are mapped: pages mapped around a fault count as used".into(),
+                "a lower bound where files are mapped: pages mapped around a fault count as used; where writes are not seen, so \
+                 does all of a folio that is written"
+                    .into(),
             ),
             Evidence::Dirtied if !self.sees(Event::PageDirtied) => {
                 unknown("no hook sees pages getting dirty on this kernel")

@@ -141,7 +141,7 @@ fn regular(path: &Path, stop: residency::Stop<'_>) -> Result<Option<Residency>, 
     if !meta.is_file() {
         return Ok(None);
     }
-    let ask = Ask::best().at_most(LOOKED_AT).on(file.as_fd());
+    let ask = Ask::best().at_most(LOOKED_AT).of_file(file.as_fd());
     let told = ask.until(file.as_fd(), meta.len(), stop)?;
     let runs = match told.cached {
         0 => Vec::new(),

@@ -94,6 +94,16 @@ impl Ask {
         }
     }
 
+    /// The same for one file, whose size was not asked for by [`size`]: a file with direct access is not cached, and some kernels (seen: 6.12
+    /// and 7.2) crash where cachestat(2) is asked about one that has been used.
+    #[must_use]
+    pub fn of_file(self, fd: BorrowedFd<'_>) -> Self {
+        match size(fd) {
+            Err(why @ Unknown::Dax) => Self { vain: Some(why), ..self },
+            _ => self.on(fd),
+        }
+    }
+
     /// Why there is nothing to ask, where [`Ask::on`] has found that out.
     #[must_use]
     pub const fn vain(self) -> Option<Unknown> {

@@ -108,8 +108,8 @@ fn pages(path: &Path, inode: Option<u64>, stop: &dyn Fn() -> bool) -> Result<Pag
         why => why.to_string(),
     };
     // What can be known at all depends on the file: pages that mincore(2) cannot look at in time are not looked at.
-    let ask = Ask::best().at_most(1 << 24);
-    let all = ask.on(file.as_fd()).until(file.as_fd(), meta.len(), stop).map_err(late)?;
+    let ask = Ask::best().at_most(1 << 24).of_file(file.as_fd());
+    let all = ask.until(file.as_fd(), meta.len(), stop).map_err(late)?;
     let runs = ask.first_ranges(file.as_fd(), meta.len(), usize::MAX, stop).map_err(late)?;
     let part = all.pages.div_ceil(CELLS).max(1);
     Ok(Pages {

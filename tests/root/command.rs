@@ -393,7 +393,8 @@ pub fn one_part_again_and_again(dir: &Path) {
     half_cached();
     let (warm, asked, ids, _) = run("", &dd(4 * PART));
     assert!((2 * PART - 64..2 * PART + own).contains(&warm), "{warm} of {asked}");
-    assert!(ids.iter().any(|id| id == "cached-before"), "{ids:?}");
+    // Where the shell itself was cold, it is less than half of all.
+    assert_eq!(ids.iter().any(|id| id == "cached-before"), warm * 2 >= asked, "{warm} of {asked}: {ids:?}");
     // The first run brings in what the second one finds.
     drop_cache(&file);
     let (warm, _, ids, _) = run("-r 2", &vec![dd(PART); 3].join("; "));

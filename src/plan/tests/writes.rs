@@ -49,6 +49,8 @@ fn writes_get_the_programs_of_their_arguments() {
         new(&facts).unwrap()
     };
     assert!(with("iomap_file_buffered_write/3").uses("iomap_write_fexit"));
+    let before_fetch = Facts { fetch_atomics: false, ..old() };
+    assert!(new(&before_fetch).unwrap().uses("iomap_write_fexit_pages"));
     assert!(with("iomap_file_buffered_write/4").uses("iomap_write_fexit4"));
     assert!(with("iomap_file_buffered_write/5").uses("iomap_write_fexit5"));
     let old = with("generic_perform_write/3");

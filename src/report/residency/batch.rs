@@ -51,7 +51,7 @@ fn ask(path: &Path, inode: u64, stop: Stop<'_>) -> Result<Pages, String> {
     if !meta.is_file() || meta.ino() != inode {
         return Err("another file has its name by now".into());
     }
-    let told = Ask::best().at_most(LOOKED_AT).on(file.as_fd()).until(file.as_fd(), meta.len(), stop);
+    let told = Ask::best().at_most(LOOKED_AT).of_file(file.as_fd()).until(file.as_fd(), meta.len(), stop);
     told.map(|told| (told.cached, told.pages)).map_err(|e| e.to_string())
 }
 

@@ -23,6 +23,12 @@ pub const LIST: &[Scenario] = &[
     scenario("unlink-read", ALL, "deleted while open, then read", unlink_read),
     scenario("unlink", ALL, "deleted and closed while cached", unlink),
     scenario("wasted", BLOCK, "100 KiB read, the rest of the read-ahead dropped unused", wasted),
+    scenario(
+        "written-ahead",
+        BLOCK,
+        "small writes into what was read ahead, some of it read, the rest dropped",
+        written,
+    ),
     scenario("wasted-willneed", BLOCK, "512 KiB prefetched, a fifth of it used, dropped", wasted_willneed),
     scenario("drop-reread", BLOCK, "read, dropped, read again", drop_reread),
     scenario("memcg", BLOCK, "19 MiB read twice in a cgroup of 8 MiB", memcg),
@@ -97,6 +103,45 @@ fn wasted(c: &mut Ctx) -> Result<Expect> {
     drop_all(&mut o, &file)?;
     ensure!(o.tally.gone == o.tally.miss_fills + o.tally.ahead, "the oracle itself: {:?}", o.tally);
     Ok(o.expect())
+}
+
+/// A folio of several pages becomes dirty as a whole; what is used of it is what was written, also where it is dirty already.
+fn written(c: &mut Ctx) -> Result<Expect> {
+    let (_, mut o) = cold(c, 1600 * PAGE)?;
+    let file = File::options().read(true).write(true).open(c.dir.join("f"))?;
+    let mut buf = buffer(16 * KIB);
+    c.begin();
+    // In order, so that the kernel reads ahead in large folios where it has these.
+    for pos in (0..800 * PAGE).step_by(16 << 10) {
+        o.read(pos, || file.read_at(&mut buf, pos))?;
+    }
+    let ahead = o.cached();
+    // One byte, a page, and five bytes on both sides of an end of a page.
+    for page in (800..ahead.saturating_sub(6)).step_by(8) {
+        o.write(page * PAGE + 5, || file.write_at(b"x", page * PAGE + 5))?;
+        o.write((page + 2) * PAGE, || file.write_at(&[1; PAGE as usize], (page + 2) * PAGE))?;
+        o.write((page + 5) * PAGE - 2, || file.write_at(b"xxxxx", (page + 5) * PAGE - 2))?;
+    }
+    let written = o.tally.write_hits;
+    ensure!(written >= 12 && o.tally.write_misses == 0, "the workload itself: {:?}", o.tally);
+    // Some of what is left, by one call that has no part in read-ahead.
+    let middle = (800 + ahead) / 2 - 800;
+    let mut buf = buffer(middle * PAGE);
+    sys::advise(&file, 0, 0, libc::POSIX_FADV_RANDOM)?;
+    o.read(800 * PAGE, || file.read_at(&mut buf, 800 * PAGE))?;
+    o.aside(|| file.sync_all())?;
+    drop_all(&mut o, &file)?;
+    let t = o.tally.clone();
+    ensure!(t.wasted >= 8, "the workload itself: {t:?}");
+    let mut e = o.expect();
+    e.within(Figure::Dirtied, written, t.gone, "whole folios");
+    e.if_bounded(Figure::Hits, t.hits, t.hits + t.ahead_hits, "folio");
+    e.if_bounded(Figure::ReadAheadHits, 0, t.ahead_hits, "folio");
+    e.if_bounded(Figure::ReadAheadWasted, 0, t.wasted, "folio");
+    if c.fs == Fs::Btrfs {
+        e.may_not_see_writes_of_btrfs();
+    }
+    Ok(e)
 }
 
 fn wasted_willneed(c: &mut Ctx) -> Result<Expect> {
