@@ -67,7 +67,7 @@ static __always_inline void count_read(struct account *a, struct call *c, u64 mi
 		missed = touched;
 	if (ahead > touched - missed)
 		ahead = touched - missed;
-	file_covers(f, c->first, c->end);
+	file_covers(f, c->pos, c->bytes);
 	file_read(f, c->bytes, touched - missed - ahead, ahead, missed);
 	COUNT(a, C_READ_CALLS, 1);
 	COUNT(a, C_READ_BYTES, c->bytes);

@@ -148,6 +148,7 @@ struct looked_up {
 	u64 first; /* at or before `index` */
 	u64 end; /* at or before `last` */
 	u64 bytes;
+	u64 pos;
 };
 
 /*
@@ -168,6 +169,7 @@ static __always_inline void request_is(struct looked_up *l, u64 pos, u64 end)
 		end = l->size;
 	l->bytes = end > pos ? end - pos : 0;
 	l->first = pos >> PAGE_SHIFT;
+	l->pos = pos;
 }
 
 /* sendfile() and its like go through a pipe of sixteen places, each for a page or a part of one; as does who asks for a new pipe. */
@@ -189,6 +191,13 @@ static __always_inline u64 piece_begins(struct looked_up *l, struct call *c, str
 	return l->index << PAGE_SHIFT;
 }
 
+/* Whether a piece of the transfer, which begins with this page, has been counted. */
+static __always_inline bool has_begun(struct looked_up *l, struct call *c, struct entry *e, u64 first)
+{
+	return c->mapping == l->mapping && c->syscr == l->syscr && e->nr != NR_splice && c->end >= first &&
+	       l->index > c->end;
+}
+
 /*
  * A transfer is served in pieces, each of which is a request, for as many bytes as whole pages would have room in the pipe. The first one may
  * begin within a page: then its last page has no place, and comes with the next.
@@ -199,13 +208,14 @@ static __always_inline void find_piece(struct looked_up *l, struct call *c, stru
 	u64 most = e->nr == NR_splice ? MAX_RW_COUNT : room;
 	u64 end = (l->last + 1) << PAGE_SHIFT;
 
-	pos = l->index << PAGE_SHIFT;
 	if (!asked_to_send(e, &begin, &count)) {
 		request_is(l, piece_begins(l, c, e), end);
 		return;
 	}
+	if (e->nr == NR_copy_file_range && l->size > begin && count > l->size - begin)
+		count = l->size - begin; /* which the kernel does, too */
 	first = begin >> PAGE_SHIFT;
-	if (l->index >= first && l->index - first <= PIPE_PLACES &&
+	if (l->index >= first && l->index - first < PIPE_PLACES && !has_begun(l, c, e, first) &&
 	    (e->nr == NR_splice || ends_there(l, begin, count < most ? count : most)))
 		pos = begin;
 	else
@@ -216,7 +226,7 @@ static __always_inline void find_piece(struct looked_up *l, struct call *c, stru
 		count = most;
 	if (count && ends_there(l, pos, count)) {
 		end = pos + count;
-		if (count == room && end > (first + PIPE_PLACES) << PAGE_SHIFT)
+		if (count <= room && end > (first + PIPE_PLACES) << PAGE_SHIFT)
 			end = (first + PIPE_PLACES) << PAGE_SHIFT;
 	} else if (pos & ((1 << PAGE_SHIFT) - 1) && first < l->last && !l->in_smallest) {
 		end = l->last << PAGE_SHIFT; /* a pipe with less room, or more */
@@ -269,10 +279,13 @@ static __always_inline void call_rests(struct row *row, struct call *c)
 	row->beside.own.idle = true;
 }
 
-/* Whether a look-up that ends in the same folio as the last one is of the same request: io_uring's may be the next. */
+/*
+ * Whether a look-up that ends in the same folio as the last one is of the same request: io_uring's may be the next, and so is the last page of a
+ * transfer for which the piece before had no place (find_piece).
+ */
 static __always_inline bool goes_on(struct call *c, struct address_space *m, u64 index)
 {
-	return index <= c->end || !smallest_of(m->flags);
+	return index <= c->end || (index != c->last && !smallest_of(m->flags));
 }
 
 static __always_inline void on_get_pages(u64 *ctx)
@@ -326,6 +339,7 @@ static __always_inline void on_get_pages(u64 *ctx)
 	c->first = l.size ? l.first : 1;
 	c->end = l.size ? end : 0;
 	c->bytes = l.bytes;
+	c->pos = l.pos;
 	c->mapping = l.mapping;
 	c->syscr = l.syscr;
 	c->last = l.last;

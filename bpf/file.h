@@ -138,24 +138,28 @@ static __always_inline u32 order_of_parts(u64 pages)
 }
 
 /*
- * Pages of a file are read. Not atomic: of two threads that meet one may be forgotten, in a part that nobody reads again; nothing is proved by a
- * part that is missing but the most that it can be.
+ * Some of a file is read, from `pos` on. Not atomic: of two threads that meet one may be forgotten. Before it is counted, so that user space
+ * knows of no count without its part.
  */
-static __always_inline void file_covers(struct file_row *f, u64 first, u64 last)
+static __always_inline void file_covers(struct file_row *f, u64 pos, u64 bytes)
 {
 	u32 parts, order;
+	u64 first, last;
 
-	if (!with_follow || !f)
+	if (!with_follow || !f || !bytes)
 		return;
+	if (f->next != pos)
+		f->stretches++;
+	f->next = pos + bytes;
 	parts = f->parts;
-	order = parts >> FILE_PARTS & 63;
-	first >>= order;
-	last >>= order;
+	order = (parts >> FILE_PARTS & 63) + PAGE_SHIFT;
+	first = order < 64 ? pos >> order : 0;
+	last = order < 64 ? (pos + bytes - 1) >> order : 0;
 	if (last >= FILE_PARTS)
 		last = FILE_PARTS - 1;
-	if (first > last)
-		return;
-	f->parts = parts | ((2U << last) - (1U << first));
+	if (first <= last)
+		f->parts = parts | ((2U << last) - (1U << first));
+	barrier();
 }
 
 static __always_inline u32 make_file(struct row *row, struct file_key *key, struct inode *inode)
@@ -183,6 +187,8 @@ static __always_inline u32 make_file(struct row *row, struct file_key *key, stru
 	__builtin_memcpy(f->process, row->process, sizeof(f->process));
 	f->sketch = 0;
 	f->parts = with_follow ? order_of_parts(pages_in(BPF_CORE_READ(inode, i_size))) << FILE_PARTS : 0;
+	f->next = ~0ULL;
+	f->stretches = 0;
 	f->born = bpf_ktime_get_ns();
 	name_file(n, key->mapping);
 	f->made++;

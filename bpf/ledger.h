@@ -435,4 +435,11 @@ static __always_inline u64 ledger_take_next(struct row *row, u64 mapping, u64 fi
 	return taken;
 }
 
+/* A write has used pages that were read ahead. Where folios have several pages, they do not become dirty one by one. */
+static __noinline int used_by_write(u64 mapping, u64 first, u64 pages)
+{
+	ledger_take(mapping, first, first + pages - 1, BITS);
+	return 0;
+}
+
 #endif

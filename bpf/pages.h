@@ -302,30 +302,26 @@ static __always_inline void gone_unused(void *folio, u32 order, enum folio_from 
 }
 
 /*
- * What of a folio of several pages that becomes dirty as a whole was used: of a write all that it takes, which is found when it has returned
- * (finish_write); of a fault its page. False: nothing yet.
+ * Whether a folio of several pages becomes dirty in a write whose end is seen: what that takes is used, and no more (used_by_write). `row` may be
+ * null.
  */
-static __always_inline bool part_of_dirty(struct row *row, u64 mapping, u64 *first, u64 *last)
+static __always_inline bool in_write(struct row *row, u64 mapping)
 {
 	struct thread *t;
 	struct frame *f;
 
 	if (!row)
-		return true;
-	/* Whoever writes has no frame until somebody looks for one. Of a plain one nothing is in the ledger (plain.h). */
-	if (row->writing)
 		return false;
+	/* Whoever writes has no frame until somebody looks for one. */
+	if (row->writing)
+		return true;
+	if (with_plain && row->plain_bytes && row->plain_writes && row->plain_mapping == mapping)
+		return !plain_has_ended(row);
 	t = row->depth ? thread_of(row) : 0;
 	if (!t)
-		return true;
+		return false;
 	f = frame_at(t, row->depth - 1);
-	if (f->mapping != mapping)
-		return true;
-	if (f->kind == F_WRITE)
-		return f->key == PLAIN_KEY;
-	if (f->kind == F_FAULT && f->pos >= *first && f->pos <= *last)
-		*first = *last = f->pos;
-	return true;
+	return f->mapping == mapping && f->kind == F_WRITE;
 }
 
 /* A clean folio becomes dirty, as a whole. What is written has been used. */
@@ -351,7 +347,7 @@ static __always_inline void on_dirty(void *folio, u32 order, enum folio_from fro
 		file_count(file_of_folio(a.row, folio, mapping, from), FC_DIRTIED, n);
 		COUNT(&a, C_DIRTIED, n);
 		touch_dirty(a.row, (u64)mapping, first, last);
-		if (n > 1 && mode == BITS && !part_of_dirty(a.row, (u64)mapping, &first, &last))
+		if (n > 1 && mode == BITS && in_write(a.row, (u64)mapping))
 			return;
 	}
 	ledger_take((u64)mapping, first, last, mode);

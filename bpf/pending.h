@@ -36,6 +36,7 @@ struct call {
 	u64 last; /* as the event says it: not clipped */
 	u64 index; /* of the newest event */
 	u64 bytes;
+	u64 pos; /* where these begin, as far as that is known */
 	u64 ahead; /* pages of the request that were prefetched and unused */
 	u64 state;
 	struct faults faults;

@@ -79,7 +79,7 @@ static __always_inline bool quick_read(u64 *ctx)
 		c->end = index + pages - 1;
 		c->index = index;
 	}
-	file_covers(f, index, index + pages - 1);
+	file_covers(f, pos, count);
 	file_read(f, count, pages, 0, 0);
 	row->beside.own.calls++;
 	row->beside.own.bytes += count;

@@ -134,7 +134,7 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 		ahead = touched - missed;
 	}
 	file = file_before(row, e->mapping);
-	file_covers(file, first, last);
+	file_covers(file, pos, delivered);
 	file_read(file, delivered, touched - missed - ahead, ahead, missed);
 	COUNT(&a, C_READ_CALLS, 1);
 	COUNT(&a, C_READ_BYTES, delivered);
@@ -173,7 +173,7 @@ static __always_inline void count_present(struct row *row, u64 mapping, u64 end,
 
 	ahead = ledger_take_next(row, mapping, first, last, mode);
 	hits = last - first + 1 - ahead;
-	file_covers(file, first, last);
+	file_covers(file, end - delivered, delivered);
 	file_read(file, delivered, hits, ahead, 0);
 	row->v[C_READ_CALLS]++;
 	row->v[C_READ_BYTES] += delivered;
@@ -387,7 +387,7 @@ static __always_inline bool exit_warm(struct row *row, struct kiocb *iocb, s64 r
 	first = (end - ret) >> PAGE_SHIFT;
 	pages = pages_in(end) - first;
 	if (detail) {
-		file_covers(f, first, first + pages - 1);
+		file_covers(f, end - ret, ret);
 		file_read(f, ret, pages, 0, 0);
 	}
 	row->v[C_READ_CALLS]++;

@@ -253,6 +253,10 @@ struct file_row {
 	 * of one, so that the file has no more of them when the row is made.
 	 */
 	unsigned int parts;
+	unsigned long long next; /* byte behind the last read of it */
+	unsigned int
+		stretches; /* reads that did not begin there: of each, and of those that go on from it, each byte is read once */
+	unsigned int reserved;
 	unsigned long long v[FC_MAX];
 };
 

@@ -176,7 +176,7 @@ static __always_inline void end_write(void *key, struct file *file, s64 taken, u
  * The same for what nearly all writes are: of pages that were there, and nothing has looked at frames meanwhile. False:
  * nothing was counted, and it is still to be ended.
  */
-static __always_inline bool end_plain_write(struct kiocb *iocb, s64 taken)
+static __always_inline bool end_plain_write(struct kiocb *iocb, s64 taken, enum ledger_mode mode)
 {
 	struct row *row = own_row(false);
 	struct file *file = iocb->ki_filp;
@@ -188,7 +188,6 @@ static __always_inline bool end_plain_write(struct kiocb *iocb, s64 taken)
 		return true; /* begun before we looked, or it is the monitor */
 	rare = row->writing ^ number_of(row, iocb);
 	rare |= carrying | (file->f_flags & O_DIRECT);
-	rare |= *(volatile u64 *)filter_slot(low_half(file->f_mapping)); /* what was read ahead is used now */
 	if (rare || taken <= 0)
 		return false;
 	if (with_files) {
@@ -200,6 +199,8 @@ static __always_inline bool end_plain_write(struct kiocb *iocb, s64 taken)
 	row->writing = 0;
 	pos = row->write_pos;
 	pages = pages_in(pos + taken) - (pos >> PAGE_SHIFT);
+	if (mode == BITS && *(volatile u64 *)filter_slot(low_half(file->f_mapping)))
+		used_by_write(number_of(row, file->f_mapping), pos >> PAGE_SHIFT, pages);
 	file_count(f, FC_WRITE_HITS, pages);
 	row->v[C_WRITE_BYTES] += taken;
 	row->v[C_WRITE_HITS] += pages;
@@ -241,9 +242,9 @@ static __always_inline void enter_btrfs_write(struct kiocb *iocb, struct iov_ite
 	begin_write(iocb, iocb->ki_filp->f_mapping, iocb->ki_pos, iter->count, true);
 }
 
-static __always_inline void exit_btrfs_write(struct kiocb *iocb, s64 ret)
+static __always_inline void exit_btrfs_write(struct kiocb *iocb, s64 ret, enum ledger_mode mode)
 {
-	end_write(iocb, iocb->ki_filp, ret, ret > 0 ? iocb->ki_pos : 0, iocb->ki_complete, BITS);
+	end_write(iocb, iocb->ki_filp, ret, ret > 0 ? iocb->ki_pos : 0, iocb->ki_complete, mode);
 }
 
 /* shmem_add_to_page_cache, which fires no event. Reads look for holes themselves. */

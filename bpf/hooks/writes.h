@@ -31,7 +31,7 @@ static __always_inline void write_returns(u64 *ctx, s64 ret)
 {
 	struct kiocb *iocb = (void *)ctx[0];
 
-	if (!likely(end_plain_write(iocb, ret)))
+	if (!likely(end_plain_write(iocb, ret, BITS)))
 		write_fexit_rare(ctx, ret);
 }
 
@@ -85,7 +85,7 @@ int iomap_write_fexit(u64 *ctx)
 SEC("?fexit/iomap_file_buffered_write")
 int iomap_write_fexit_pages(u64 *ctx)
 {
-	if (!likely(end_plain_write((void *)ctx[0], ctx[3])))
+	if (!likely(end_plain_write((void *)ctx[0], ctx[3], PAGES)))
 		write_fexit_rare_pages(ctx, ctx[3]);
 	return 0;
 }
@@ -114,7 +114,14 @@ int btrfs_write_fentry(u64 *ctx)
 SEC("?fexit/btrfs_buffered_write")
 int btrfs_write_fexit(u64 *ctx)
 {
-	exit_btrfs_write((void *)ctx[0], ctx[2]);
+	exit_btrfs_write((void *)ctx[0], ctx[2], BITS);
+	return 0;
+}
+
+SEC("?fexit/btrfs_buffered_write")
+int btrfs_write_fexit_pages(u64 *ctx)
+{
+	exit_btrfs_write((void *)ctx[0], ctx[2], PAGES);
 	return 0;
 }
 
@@ -126,7 +133,7 @@ int write_session(struct pt_regs *ctx)
 
 	if (is_return(ctx)) {
 		iocb = bpf_core_cast((void *)*word, struct kiocb);
-		if (!likely(end_plain_write(iocb, PT_REGS_RC(ctx))))
+		if (!likely(end_plain_write(iocb, PT_REGS_RC(ctx), BITS)))
 			write_session_rare(*word, PT_REGS_RC(ctx));
 		return 0;
 	}
@@ -165,7 +172,7 @@ static __always_inline int write_plain(struct pt_regs *ctx, bool files)
 		return 0;
 	}
 	iocb = *(u64 *)bpf_session_cookie___ctx(ctx);
-	if (!likely(end_plain_write(bpf_core_cast((void *)iocb, struct kiocb), PT_REGS_RC(ctx))))
+	if (!likely(end_plain_write(bpf_core_cast((void *)iocb, struct kiocb), PT_REGS_RC(ctx), BITS)))
 		write_session_rare(iocb, PT_REGS_RC(ctx));
 	return 0;
 }
@@ -190,7 +197,7 @@ int btrfs_write_session(struct pt_regs *ctx)
 	struct kiocb *iocb;
 
 	if (is_return(ctx)) {
-		exit_btrfs_write(bpf_core_cast((void *)*word, struct kiocb), PT_REGS_RC(ctx));
+		exit_btrfs_write(bpf_core_cast((void *)*word, struct kiocb), PT_REGS_RC(ctx), BITS);
 		return 0;
 	}
 	iocb = ARGUMENT(ctx, 1, struct kiocb);

@@ -46,6 +46,8 @@ struct Known {
     made: u32,
     file: Option<Arc<File>>,
     before: Sparse,
+    /// Stretches of it that were told.
+    stretches: u32,
     /// When it was used last, as of a reading.
     used: Duration,
     /// When it was seen to have ended: it may be freed some readings later.
@@ -103,8 +105,7 @@ impl Files {
     /// Marks the rows of a process as belonging to a run.
     pub(super) fn enter(&mut self, skel: &CachetopSkel<'_>, tgid: u32, run: u32) -> libbpf_rs::Result<()> {
         self.grow(skel)?;
-        self.table.enter(tgid, run);
-        // What it has read so far is not of the run.
+        // What it has read so far is not of the run, and what it reads next goes on from nothing.
         for n in 0..self.known.len() {
             let row = self.row(n);
             // SAFETY: words of one row that is mapped. The kernel programs write whole words, and forget nothing but that a part was read.
@@ -112,9 +113,12 @@ impl Files {
                 if (&raw const (*row).tgid).read_volatile() == tgid {
                     let parts = &raw mut (*row).parts;
                     parts.write_volatile(parts.read_volatile() >> FILE_PARTS << FILE_PARTS);
+                    (&raw mut (*row).next).write_volatile(u64::MAX);
+                    self.known[n].stretches = (&raw const (*row).stretches).read_volatile();
                 }
             }
         }
+        self.table.enter(tgid, run);
         Ok(())
     }
 
@@ -251,7 +255,14 @@ impl Files {
             });
             if row.run != 0 && row.run == followed.run {
                 followed.files.extend(out.last().cloned());
-                followed.parts.push(Parts::from_kernel(row.parts));
+                // After the counters: each read is noted there before it is counted.
+                // SAFETY: words of one row that is mapped. The kernel programs write whole words.
+                let (parts, stretches) = unsafe {
+                    let row = self.table.row(n);
+                    ((&raw const (*row).parts).read_volatile(), (&raw const (*row).stretches).read_volatile())
+                };
+                let new = stretches.wrapping_sub(std::mem::replace(&mut known.stretches, stretches));
+                followed.parts.push(Parts::from_kernel(parts, new));
             }
         }
         self.go_on(skel, n, row.state)?;

@@ -386,8 +386,11 @@ rows! {
           WriteIomapEnded "iomap_write_fexit_pages" Trampoline(IOMAP),
           WriteIomap "iomap_write_fentry" Trampoline(IOMAP) } ]
     [ Sessions() { WriteBtrfs "btrfs_write_session" Session(&[BTRFS_WRITE]) }
-      Trampolines() {
+      Trampolines(Fetch) {
           WriteBtrfsEnded "btrfs_write_fexit" Trampoline(BTRFS_WRITE),
+          WriteBtrfs "btrfs_write_fentry" Trampoline(BTRFS_WRITE) }
+      Trampolines(NoFetch) {
+          WriteBtrfsEnded "btrfs_write_fexit_pages" Trampoline(BTRFS_WRITE),
           WriteBtrfs "btrfs_write_fentry" Trampoline(BTRFS_WRITE) } ]
     [ Trampolines(Has(SHMEM_ADD5)) { TmpfsAdded "shmem_add_fexit" Trampoline(SHMEM_ADD) }
       Trampolines(Lacks(SHMEM_ADD5)) { TmpfsAdded "shmem_add_old_fexit" Trampoline(SHMEM_ADD) } ]

@@ -14,6 +14,9 @@ use crate::text::numbers::Unit;
 /// The name of this shape of it. It changes when a key means something else.
 pub const ID: &str = "cachestat-certificate-1";
 
+/// Pages of the monitor's own program that a process may use before it becomes the command.
+const OWN: u64 = 256;
+
 /// What others read, or brought in, below which they did not disturb: a shell somewhere, a log.
 const LITTLE: u64 = 1 << 20;
 
@@ -159,7 +162,8 @@ impl Certificate {
         let bytes = self.before.cached_at_most_bytes?
             + self.before.unknown_used_bytes
             + self.others.brought_in_bytes?;
-        (self.lost == 0).then(|| bytes.div_ceil(units::page()))
+        // Of the monitor's own program, which the process is before it becomes the command, nothing is among these.
+        (self.lost == 0).then(|| bytes.div_ceil(units::page()) + OWN)
     }
 
     /// With what was emptied before the run.

@@ -89,9 +89,9 @@ impl Group {
     #[must_use]
     pub fn cached_before(&self) -> Option<f64> {
         let mean = &self.mean;
-        let vague = mean.cached_before().is_some_and(|(least, most)| most - least > 0.1);
-        (mean.asked_pages > 0 && !mean.origin.unlisted && !vague)
-            .then(|| super::share(mean.warm_pages, mean.asked_pages))
+        let vague = mean.seen_before().is_some_and(|(_, least, most)| most - least > 0.1);
+        (mean.seen_pages() > 0 && !mean.origin.unlisted && !vague)
+            .then(|| super::share(mean.warm_pages, mean.seen_pages()))
     }
 
     /// As it is in JSON.

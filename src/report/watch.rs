@@ -65,6 +65,8 @@ pub(super) struct Watch<'a> {
     machine: Option<Machine>,
     /// Some run has left processes behind.
     left: bool,
+    /// Runs of which the kernel may still have processes that have ended.
+    unfreed: Vec<u32>,
 }
 
 /// The command could not be started.
@@ -119,6 +121,7 @@ impl<'a> Watch<'a> {
             larger: None,
             machine: None,
             left: false,
+            unfreed: Vec::new(),
         })
     }
 
@@ -172,6 +175,13 @@ impl<'a> Watch<'a> {
         if let Some(larger) = &mut self.larger {
             larger.begin(self.live.source(), None)?;
         }
+        // Whom the kernel has not freed yet of runs before would count in this one.
+        let mut unfreed = std::mem::take(&mut self.unfreed);
+        let source = self.live.source();
+        unfreed.retain(|run| source.members(*run).is_ok_and(|members| !members.is_empty()));
+        let clean = unfreed.is_empty();
+        self.unfreed = unfreed;
+        self.unfreed.push(number);
         let gone = accounts::of_all_gone(self.live.source())?;
         self.live.source().spawning(number);
         let started = self.processes.start(command, self.who.as_ref());
@@ -227,7 +237,7 @@ impl<'a> Watch<'a> {
         let mut run = gather.finish(&last, self.names.mounts_now(), &known, &self.origins);
         // Whom this run or one before has left behind may go at any time, waited for by somebody.
         self.left |= !left.is_empty();
-        if !self.left {
+        if clean && !self.left {
             let gone = accounts::of_all_gone(self.live.source())?.since(gone);
             (usage, run.unwaited) = usage.or_of_gone(gone);
         }

@@ -1,5 +1,5 @@
-//! Which parts of a file were read: a bit for each of at most 24. It tells apart who read a file once from who read one part of it
-//! again and again, of whom all other counters are the same.
+//! Which parts of a file were read, a bit for each of at most 24, and in how many stretches. It tells apart who read a file once from who
+//! read one part of it again and again, of whom all other counters are the same.
 
 use crate::wire::FILE_PARTS;
 
@@ -15,6 +15,8 @@ pub enum Parts {
         order: u32,
         /// A bit for each, the first of them the lowest.
         read: u32,
+        /// Reads that did not go on where the one before had ended: each begins a stretch, of which each byte was read once.
+        stretches: u32,
     },
     /// Of several sizes: the file grew.
     Mixed,
@@ -23,9 +25,9 @@ pub enum Parts {
 impl Parts {
     /// As the kernel programs keep it in a row.
     #[must_use]
-    pub const fn from_kernel(word: u32) -> Self {
+    pub const fn from_kernel(word: u32, stretches: u32) -> Self {
         let order = word >> FILE_PARTS & 63;
-        Parts::Of { order, read: word & ((1 << FILE_PARTS) - 1) }
+        Parts::Of { order, read: word & ((1 << FILE_PARTS) - 1), stretches }
     }
 
     /// Those of both.
@@ -33,8 +35,11 @@ impl Parts {
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Parts::Unknown, parts) | (parts, Parts::Unknown) => parts,
-            (Parts::Of { order, read }, Parts::Of { order: same, read: more }) if order == same => {
-                Parts::Of { order, read: read | more }
+            (
+                Parts::Of { order, read, stretches },
+                Parts::Of { order: same, read: other, stretches: more },
+            ) if order == same => {
+                Parts::Of { order, read: read | other, stretches: stretches.saturating_add(more) }
             }
             _ => Parts::Mixed,
         }
@@ -44,7 +49,7 @@ impl Parts {
     #[must_use]
     pub fn pages(self, bytes: u64, page: u64, delivered: u64) -> (u64, u64) {
         let pages = bytes.div_ceil(page);
-        let Parts::Of { order, read } = self else { return (0, pages) };
+        let Parts::Of { order, read, stretches } = self else { return (0, pages) };
         let count = pages.saturating_sub(1).checked_shr(order).unwrap_or(0) + 1;
         if pages == 0 || count > FILE_PARTS as u64 {
             return (0, pages);
@@ -55,9 +60,12 @@ impl Parts {
         // The last one may be shorter.
         let missing = (count * each).saturating_sub(pages);
         let most = n * each - if read >> (count - 1) & 1 == 1 { missing } else { 0 };
-        // All of it, so many times: some part of it more often than others would be another sum, but by chance.
-        let whole = read & full == full && delivered > 0 && delivered % bytes == 0;
-        (if order == 0 || whole { most } else { n }, most)
+        // No stretch is longer than the file: that many bytes are so many times all of it.
+        let whole = delivered > 0 && Some(delivered) == bytes.checked_mul(stretches.into());
+        match whole {
+            true => (pages, pages),
+            false => (if order == 0 { most } else { n }, most),
+        }
     }
 }
 
@@ -68,7 +76,11 @@ mod tests {
     const PAGE: u64 = 4096;
 
     fn of(order: u32, read: u32) -> Parts {
-        Parts::Of { order, read }
+        Parts::Of { order, read, stretches: 1 }
+    }
+
+    fn stretches(order: u32, read: u32, stretches: u32) -> Parts {
+        Parts::Of { order, read, stretches }
     }
 
     #[test]
@@ -85,28 +97,31 @@ mod tests {
         assert_eq!(of(2, 0b1001).pages(bytes, PAGE, 8 * PAGE), (2, 8));
         assert_eq!(of(2, 1 << 12 | 1).pages(bytes, PAGE, 8 * PAGE), (2, 5));
         assert_eq!(of(2, all).pages(bytes, PAGE, bytes - 1), (13, 49));
-        assert_eq!(of(2, all).pages(bytes, PAGE, 2 * bytes), (49, 49));
-        // Twice the first half of it is as many bytes.
-        assert_eq!(of(2, 0b11_1111).pages(bytes, PAGE, bytes), (6, 24));
+        assert_eq!(of(2, all).pages(bytes, PAGE, bytes), (49, 49));
+        assert_eq!(stretches(2, all, 3).pages(bytes, PAGE, 3 * bytes), (49, 49));
+        // Twice the first half of it is as many bytes; so are as many pages as it has, here and there.
+        assert_eq!(stretches(2, 0b11_1111, 2).pages(bytes, PAGE, bytes), (6, 24));
+        assert_eq!(stretches(2, all, 40).pages(bytes, PAGE, bytes), (13, 49));
     }
 
     #[test]
     fn what_is_not_known_may_be_all_of_it_or_nothing() {
-        for parts in [Parts::Unknown, Parts::Mixed, of(0, 1), of(1, 3)] {
+        for parts in [Parts::Unknown, Parts::Mixed, stretches(0, 1, 2), stretches(1, 3, 2)] {
             assert_eq!(parts.pages(100 * PAGE, PAGE, 100 * PAGE), (0, 100), "{parts:?}");
         }
         assert_eq!(of(0, 0).pages(0, PAGE, 0), (0, 0));
         assert_eq!(of(40, 1).pages(PAGE, PAGE, 0), (1, 1));
         assert_eq!(of(63, 1).pages(PAGE, PAGE, PAGE), (1, 1));
+        assert_eq!(stretches(0, 0, u32::MAX).pages(u64::MAX, PAGE, 5).0, 0);
     }
 
     #[test]
     fn parts_of_one_size_are_added_up() {
-        assert_eq!(of(3, 1).and(of(3, 4)), of(3, 5));
+        assert_eq!(stretches(3, 1, 2).and(stretches(3, 4, 5)), stretches(3, 5, 7));
         assert_eq!(Parts::Unknown.and(of(3, 4)), of(3, 4));
         assert_eq!(of(3, 4).and(Parts::Unknown), of(3, 4));
         assert_eq!(of(3, 1).and(of(4, 1)), Parts::Mixed);
         assert_eq!(Parts::Mixed.and(of(4, 1)), Parts::Mixed);
-        assert_eq!(Parts::from_kernel(7 << 24 | 0x80_0001), of(7, 0x80_0001));
+        assert_eq!(Parts::from_kernel(7 << 24 | 0x80_0001, 4), stretches(7, 0x80_0001, 4));
     }
 }

@@ -382,7 +382,7 @@ pub fn one_part_again_and_again(dir: &Path) {
         (last["warm_pages"].as_u64().unwrap(), last["asked_pages"].as_u64().unwrap(), ids, report)
     };
     // What the shell and dd themselves find is warm, too.
-    let own = 1500;
+    let own = 700;
     // Three times a quarter; twice a half, which is as many bytes as the file has; four times a quarter, likewise.
     for (times, pages) in [(3, PART), (2, 2 * PART), (4, PART)] {
         half_cached();

@@ -78,14 +78,15 @@ fn a_file_of_a_moment_that_was_cut_says_so() {
     let (paths, _) = feed(&mut new(dir.path(), 9), &samples(100), &[50]);
     let (whole, cut) = (fs::read(&paths[0]).unwrap(), dir.path().join("cut"));
     let all = lines(&replay(&paths[0], "--json", &Part::default()).0).len();
+    let mut between = 0;
     for length in (1..40).map(|n| whole.len() - n * 97) {
         fs::write(&cut, &whole[..length]).unwrap();
         let (out, said) = replay(&cut, "--json", &Part::default());
-        assert!(
-            lines(&out).len() < all && said.iter().any(|s| s.contains("in the middle of a tick")),
-            "{said:?}"
-        );
+        assert!(lines(&out).len() < all, "{length} of {}: {said:?}", whole.len());
+        between += usize::from(!said.iter().any(|s| s.contains("in the middle of a tick")));
     }
+    // How long a tick is depends on what the machine is called; one may end where the file was cut, which nobody can see.
+    assert!(between <= 2, "{between} of 39 were not seen to be cut");
 }
 
 #[test]

@@ -211,7 +211,7 @@ fn whether_read_ahead_could_have_helped() {
     let backwards = database(30, 0);
     assert_eq!(came(&backwards).as_deref(), Some("out-of-order"));
     assert!(
-        backwards.text.contains("64 KiB on average") && backwards.text.contains("setting (128 KiB)"),
+        backwards.text.contains("64 KiB at most") && backwards.text.contains("setting (128 KiB)"),
         "{backwards:?}"
     );
     // As much as read-ahead may fetch, and more.

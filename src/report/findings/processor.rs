@@ -83,14 +83,14 @@ pub(super) fn bound(run: &Run, _: &[&Run]) -> Option<Finding> {
     {
         return None;
     }
-    let past = run.get(Figure::DirectReadBytes).unwrap_or(0) * 2 >= device;
+    let past = run.get(Figure::DirectReadBytes).unwrap_or(0) / 9 >= device / 10;
     let text = format!(
         "Its work took the time although {} came from devices: {cpu:.3} s of processor time ({}), beside {data:.3} s of \
          waiting for data. {}",
         run.volume_of_bytes(device),
         part_of_time(of_time(cpu, run), run),
         match past {
-            true => "Most of it was read past the cache: a warm one saves it nothing.",
+            true => "It was read past the cache: a warm one saves it nothing.",
             false => "A warm cache saves it the waiting, and what the kernel needs to bring data in.",
         },
     );

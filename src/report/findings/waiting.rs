@@ -126,10 +126,10 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
         let large = calls.map(|calls| misses >= calls * LARGE || calls <= 2 * files);
         let whole = in_order(run) * 2 > misses;
         if let Some((each, kb)) =
-            calls.and_then(|calls| smaller(run, misses / calls)).filter(|_| whole && large != Some(false))
+            calls.and_then(|calls| smaller(run, misses, calls)).filter(|_| whole && large != Some(false))
         {
             let text = format!(
-                " Each call waited for its own pages, {} on average{depth}: read-ahead, with its setting ({kb} KiB), would have \
+                " Each call waited for its own pages, {} at most{depth}: read-ahead, with its setting ({kb} KiB), would have \
                  been there first, had they been asked for in order, and it not been switched off (POSIX_FADV_RANDOM).",
                 run.volume(each),
             );
@@ -189,10 +189,13 @@ fn mapped(run: &Run, pages: u64, faults: u64) -> How {
     })
 }
 
-/// Pages of a call, where these are so few that read-ahead would have fetched those of the next calls; and its setting.
-fn smaller(run: &Run, pages: u64) -> Option<(u64, u64)> {
+/// Pages of a call, where these are so few that read-ahead would have fetched those of the next calls; and its setting. Of the file of
+/// which most was missed: what was missed of others took a call for each page at most, and it the rest of the calls at least.
+fn smaller(run: &Run, misses: u64, calls: u64) -> Option<(u64, u64)> {
     let file = run.files.iter().max_by_key(|f| f.misses)?;
-    // Of a file that is not longer than a call there is no next one.
+    let at_least = calls.checked_sub(misses.checked_sub(file.misses)?).filter(|n| *n > 0)?;
+    let pages = file.misses.div_ceil(at_least);
+    // Of a file that is not longer than some calls there is no next one.
     let several = file.size.is_some_and(|size| size >= 4 * pages * page());
     let kb = file.read_ahead_kb.filter(|kb| kb * 1024 > pages * page())?;
     several.then_some((pages, kb))

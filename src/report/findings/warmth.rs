@@ -66,7 +66,7 @@ pub(super) fn earlier_run(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     };
     let text = format!("{}: {who} had brought {} in.", cached(warm, run), of_them(pages, warm, run));
     let evidence = json!({
-        "warm_pages": warm, "asked_pages": run.asked_pages, "warmed_by_run": number,
+        "warm_pages": warm, "asked_pages": run.seen_pages(), "warmed_by_run": number,
         "warmed_by_warmup": by.warmup, "brought_pages": pages,
     });
     let finding = Finding::new("warmed-by-earlier-run", text, evidence)?;
@@ -105,7 +105,7 @@ pub(super) fn other_process(run: &Run, earlier: &[&Run]) -> Option<Finding> {
         first.time,
     );
     let evidence = json!({
-        "warm_pages": warm, "asked_pages": run.asked_pages, "pid": first.pid, "comm": first.comm,
+        "warm_pages": warm, "asked_pages": run.seen_pages(), "pid": first.pid, "comm": first.comm,
         "brought_pages": first.fills, "by_others_pages": run.origin.others, "path": first.path,
         "time": first.time,
     });
@@ -130,7 +130,7 @@ pub(super) fn before(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     };
     let text = format!("{}; {which} {why}.", cached(warm, run));
     let evidence = json!({
-        "warm_pages": warm, "asked_pages": run.asked_pages, "there_before_pages": there,
+        "warm_pages": warm, "asked_pages": run.seen_pages(), "there_before_pages": there,
     });
     let finding = Finding::new("cached-before", text, evidence)?;
     // A process that is watched has begun long ago.

@@ -65,7 +65,8 @@ fn once(f: &FileSample, pages: u64) -> Parts {
     let order = pages.div_ceil(24).next_power_of_two().ilog2();
     let scattered = f.counters.get(Counter::ReadHits) > read;
     let last = if scattered { pages } else { read };
-    Parts::Of { order, read: u32::try_from((1_u64 << last.div_ceil(1 << order)) - 1).unwrap() }
+    let stretches = if scattered { 1000 } else { 1 };
+    Parts::Of { order, read: u32::try_from((1_u64 << last.div_ceil(1 << order)) - 1).unwrap(), stretches }
 }
 
 /// Pages that left the cache while the run lasted.
@@ -209,13 +210,15 @@ fn who_comes_back_to_its_own_pages_found_nothing() {
 #[test]
 fn who_reads_one_part_again_and_again_has_not_found_the_other_part() {
     // Of 240 pages the second half was cached; the first quarter is read three times, or four times, or all of it.
-    let first =
-        |pages: u64| Parts::Of { order: 4, read: u32::try_from((1_u64 << pages.div_ceil(16)) - 1).unwrap() };
+    let first = |n: u64, pages: u64| {
+        let read = u32::try_from((1_u64 << pages.div_ceil(16)) - 1).unwrap();
+        Parts::Of { order: 4, read, stretches: u32::try_from(n).unwrap() }
+    };
     let times = |n: u64, pages: u64, own: u64| {
         let hits = n * pages - own;
         let counters =
             [(Counter::ReadMisses, own), (Counter::ReadHits, hits), (Counter::ReadBytes, n * pages * 4096)];
-        (bound_by(&[used(OURS, 1, &counters)], &Made(240, 120 + own), Some(0), |_| first(pages)), own)
+        (bound_by(&[used(OURS, 1, &counters)], &Made(240, 120 + own), Some(0), |_| first(n, pages)), own)
     };
     assert_eq!(times(3, 64, 64), ((0, 64, 64), 64));
     assert_eq!(times(4, 60, 60), ((0, 64, 60), 60), "as many bytes as the file has");
@@ -239,7 +242,7 @@ fn what_a_run_reads_again_and_again_was_brought_in_once() {
     let three = |counter| {
         vec![used(OURS, 1, &[(counter, 3000), (Counter::ReadHits, 6000), (Counter::ReadBytes, 9000 * 4096)])]
     };
-    let part = |order, read| Parts::Of { order, read };
+    let part = |order, read| Parts::Of { order, read, stretches: 3 };
     // A quarter of 12 000 pages, three times: by the first run, and then warm.
     let look = Made(12_000, 3000);
     let first = run_of_parts(&mut origins, 1, &[three(Counter::ReadMisses)], &look, part(9, 0b11_1111));

@@ -13,6 +13,7 @@ use crate::text::numbers::binary;
 use crate::text::numbers::decimal;
 use crate::top::app::App;
 use crate::top::app::Moment;
+use crate::top::cells;
 use crate::top::summary;
 
 /// Room for the scale at the right of the bars.
@@ -159,6 +160,15 @@ fn one(app: &App, theme: &Theme, (shown, id): (&[&Moment], &str), area: Rect, fr
     }
     let text = scale(app, id, top);
     frame.buffer_mut().set_stringn(area.right() + 1, area.y, text, usize::from(SCALE) - 1, theme.dim());
+    let title = cells::find(id).map_or("", cells::title);
+    called(title.strip_prefix("READ_").unwrap_or(title), style, area, frame);
+}
+
+/// What a chart is of, below its scale: it stands beside figures that may be others.
+fn called(name: &str, style: Style, area: Rect, frame: &mut Frame<'_>) {
+    if area.height > 1 {
+        frame.buffer_mut().set_stringn(area.right() + 1, area.y + 1, name, usize::from(SCALE) - 1, style);
+    }
 }
 
 /// What reads found, on top of each other: misses below, where they are seen however few they are.
@@ -199,6 +209,7 @@ fn stack(app: &App, theme: &Theme, shown: &[&Moment], area: Rect, frame: &mut Fr
         }
     }
     let id = ids.first().copied().unwrap_or_default();
+    called("reads", theme.dim(), area, frame);
     let buffer = frame.buffer_mut();
     buffer.set_stringn(area.right() + 1, area.y, scale(app, id, top), usize::from(SCALE) - 1, theme.dim());
     if area.height > 4 && area.height % 2 == 0 {
