@@ -32,13 +32,16 @@ fn kept(then: &Run, now: &Run) -> (u64, u64, u64, u64) {
 
 pub(super) fn lost(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let then = earlier.last()?;
+    // What was asked for is no surprise.
+    let asked = run.cold.is_some() || run.prepare.as_ref().is_some_and(|line| line.contains("drop_caches"));
     let (files, had, gone, again) = kept(then, run);
-    if run.cold.is_some() || again < MANY || share(again, run.asked_pages) < 0.2 {
+    if asked || again < MANY || share(again, run.asked_pages) < 0.2 {
         return None;
     }
     let between = run.machine_before.unwrap_or_default();
+    let prepared = if run.prepare.is_some() { " The line of --prepare was run in between." } else { "" };
     let (by, why, remedy) = if between.dropped.is_some_and(|n| n > 0) {
-        ("dropped", "somebody emptied the page cache (drop_caches).".to_owned(), "")
+        ("dropped", format!("somebody emptied the page cache (drop_caches).{prepared}"), "")
     } else if between.limited.is_some_and(|n| n > 0) {
         (
             "limit",
@@ -58,16 +61,13 @@ pub(super) fn lost(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     } else {
         (
             "unexplained",
-            "unexplained is who did: caches were not emptied as a whole, and memory was not short. POSIX_FADV_DONTNEED, \
-             files written anew, or the limit of another cgroup do so."
-                .to_owned(),
+            format!(
+                "unexplained is who did: caches were not emptied as a whole, and memory was not short. POSIX_FADV_DONTNEED, \
+                 files written anew, or the limit of another cgroup do so.{prepared}"
+            ),
             "",
         )
     };
-    // What was asked for is no surprise: a line that is run before each run is there to change something.
-    if run.prepare.is_some() && matches!(by, "dropped" | "unexplained") {
-        return None;
-    }
     let number = if then.warmup { "the run before".to_owned() } else { format!("run {}", then.number) };
     let text = format!(
         "{} that {number} had left in the cache were gone when this one began, and it brought in {} of them again ({} of all \
