@@ -207,7 +207,7 @@ static __always_inline bool enter_plain_write(struct row *row, struct task_struc
 	/* All of it is there, and will be taken but for a bad buffer. */
 	if (unlikely(*(volatile u64 *)filter_slot(low_half(m))))
 		used_by_write(number_of(row, m), pos >> PAGE_SHIFT, pages_in(pos + next) - (pos >> PAGE_SHIFT));
-	begin_plain(row, bpf_get_current_task_btf(), PT_REGS_PARM2(ctx), m, file, pos, next, true, 0);
+	begin_plain(row, task, PT_REGS_PARM2(ctx), m, file, pos, next, true, 0);
 	return true;
 }
 

@@ -220,6 +220,7 @@ enum file_counter {
 	FC_MAX,
 };
 
+/* Parts of a file of which it is known whether they were read. */
 #define FILE_PARTS 24
 
 enum file_state {

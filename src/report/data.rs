@@ -314,18 +314,21 @@ impl Run {
     /// nothing says how much it was at most.
     #[must_use]
     pub fn cached_before(&self) -> Option<(f64, f64)> {
-        let ratio = |part, all| (all > 0).then(|| super::share(part, all));
-        let (least, most) = (ratio(self.warm_pages, self.asked_pages)?, self.bound?);
-        Some((least, ratio(most.warm, most.warm + most.other)?.max(least)))
+        self.before(self.asked_pages, 0)
     }
 
-    /// The same of the pages that it was seen to use, and how many these are.
+    /// The same of the pages that it was seen to use.
     #[must_use]
-    pub fn seen_before(&self) -> Option<(u64, f64, f64)> {
-        let mut seen = Run { asked_pages: self.seen_pages(), warm_pages: self.warm_pages, ..Run::default() };
-        seen.bound = self.bound.map(|b| Bound { warm: b.warm.saturating_sub(self.unseen_pages), ..b });
-        let (least, most) = seen.cached_before()?;
-        Some((seen.asked_pages, least, most))
+    pub fn seen_before(&self) -> Option<(f64, f64)> {
+        self.before(self.seen_pages(), self.unseen_pages)
+    }
+
+    /// Of so many pages, without so many of those that may have been there.
+    fn before(&self, asked: u64, unseen: u64) -> Option<(f64, f64)> {
+        let ratio = |part, all| (all > 0).then(|| super::share(part, all));
+        let (least, bound) = (ratio(self.warm_pages, asked)?, self.bound?);
+        let most = bound.warm.saturating_sub(unseen);
+        Some((least, ratio(most, most + bound.other)?.max(least)))
     }
 
     /// `asked_pages` without what nobody saw.

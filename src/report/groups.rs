@@ -89,7 +89,7 @@ impl Group {
     #[must_use]
     pub fn cached_before(&self) -> Option<f64> {
         let mean = &self.mean;
-        let vague = mean.seen_before().is_some_and(|(_, least, most)| most - least > 0.1);
+        let vague = mean.seen_before().is_some_and(|(least, most)| most - least > 0.1);
         (mean.seen_pages() > 0 && !mean.origin.unlisted && !vague)
             .then(|| super::share(mean.warm_pages, mean.seen_pages()))
     }

@@ -206,7 +206,7 @@ fn notes(report: &Report, run: Option<&Run>, page: &mut Page) {
         }
         if run.unwaited {
             notes.push(
-                "Some of its processes were waited for by nobody (their parent ignores SIGCHLD): of processor time, \
+                "Some of its processes were waited for by nobody (a parent that ignores SIGCHLD does so): of processor time, \
                  faults and bytes of devices it is at least so much."
                     .into(),
             );

@@ -78,6 +78,8 @@ mod tests {
         let tmpfs = run(32 << 20, 20_000, 0);
         assert_eq!(tmpfs.unseen_bytes, Some((32 << 20) - 20_000));
         assert_eq!(tmpfs.asked_pages, 10 + ((32 << 20) - 20_000) / page);
+        // What was seen is told by itself.
+        assert_eq!((tmpfs.seen_pages(), tmpfs.seen_before()), (10, Some((0.0, 1.0 / 11.0))));
         // Of a bound, whatever it is; where the account is not known, there is none.
         for (run, most) in [(&tmpfs, (32 << 20) - 20_000), (&run(900_000, 0, 0), 900_000)] {
             assert_eq!(run.bound, Some(Bound { warm: u64::div_ceil(most, page), other: 10 }));

@@ -344,7 +344,8 @@ fn whys(
 
 /// What of all that a run was seen to use was in the cache before it, as far as that is known. A note tells of what was not seen.
 fn before(run: &Run) -> String {
-    let Some((used, least, most)) = run.seen_before().filter(|(used, ..)| *used >= MANY) else {
+    let used = run.seen_pages();
+    let Some((least, most)) = run.seen_before().filter(|_| used >= MANY) else {
         return String::new();
     };
     let part = |share: f64| if share == 0.0 { "nothing".into() } else { units::percent(share, 0) };

@@ -178,7 +178,7 @@ impl<'a> Watch<'a> {
         // Whom the kernel has not freed yet of runs before would count in this one.
         let mut unfreed = std::mem::take(&mut self.unfreed);
         let source = self.live.source();
-        unfreed.retain(|run| source.members(*run).is_ok_and(|members| !members.is_empty()));
+        unfreed.retain(|run| !source.members(*run).is_ok_and(|members| members.is_empty()));
         let clean = unfreed.is_empty();
         self.unfreed = unfreed;
         self.unfreed.push(number);

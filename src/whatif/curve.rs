@@ -222,6 +222,11 @@ impl Curve {
         };
         let points =
             points.and_then(|points: Vec<Point>| match points.iter().all(|p| p.miss_ratio.is_none()) {
+                // The simulation has the present size, and is off by that much: it is the error that says nothing.
+                true if off.is_some_and(|off| off.max(model) >= WORTHLESS) => {
+                    Err("the error would be a half or more: the simulation is not like what was counted"
+                        .into())
+                }
                 true => Err("not enough seen yet: most pages were used once in this time".into()),
                 false => Ok(points),
             });
@@ -324,6 +329,15 @@ mod tests {
         // Up to a tenth of all uses, writes among them.
         assert_eq!(error(111.0, 2), error(0.0, 2));
         assert_eq!([2, 5, 6].map(more), [Some(1e4), Some(1e4), Some(5e4)]);
+    }
+
+    #[test]
+    fn what_may_as_well_be_the_opposite_is_not_told() {
+        let told = |error| Curve::new(&slices(100, 100.0), &[Some(1000.0); SCALES.len()], error).points;
+        assert!(told(WORTHLESS - 1e-3).unwrap().iter().all(|p| p.miss_ratio.is_some()));
+        assert!(told(WORTHLESS).unwrap_err().contains("a half or more"));
+        // Off by six tenths at the present size.
+        assert!(curve(&slices(100, 700.0)).points.unwrap_err().contains("not like what was counted"));
     }
 
     #[test]

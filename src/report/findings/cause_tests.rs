@@ -214,6 +214,23 @@ fn whether_read_ahead_could_have_helped() {
         backwards.text.contains("64 KiB at most") && backwards.text.contains("setting (128 KiB)"),
         "{backwards:?}"
     );
+    // Sixty files in one call each, and one of 1 MiB: what it took is not known, and no call may have been small.
+    let beside = waited(|run| {
+        run.files_seen = 61;
+        run.files.truncate(30);
+        for file in &mut run.files {
+            (file.size, file.misses, file.readahead_hits, file.readahead_pages) = (Some(25 * 4096), 25, 0, 0);
+        }
+        (run.files[0].size, run.files[0].misses) = (Some(256 * 4096), 256);
+        let figures = [
+            (Figure::Misses, 60 * 25 + 256),
+            (Figure::ReadAheadHits, 0),
+            (Figure::ReadAheadPages, 0),
+            (Figure::ReadMissedCalls, 61),
+        ];
+        figures.iter().for_each(|(figure, n)| run.figures.set(*figure, Some(*n)));
+    });
+    assert_eq!(came(&beside).as_deref(), Some("large-calls"), "{beside:?}");
     // As much as read-ahead may fetch, and more.
     assert_eq!(came(&database(15, 0)).as_deref(), Some("large-calls"));
     assert_eq!(came(&database(2, 0)).as_deref(), Some("large-calls"), "a file in one call");
@@ -386,6 +403,20 @@ fn work_is_told_once() {
     assert!(worked.contains(&"cpu-bound") && !worked.contains(&"processor-time"), "{worked:?}");
     let alone = ids(changed(warm(0), |run| run.waits.read_ns = Some(0)));
     assert!(alone.contains(&"not-the-cache") && !alone.contains(&"processor-time"), "{alone:?}");
+    // A warm cache is promised to nobody who reads past it, and requests that are waited for are no work.
+    let bound = |change: fn(&mut Run)| {
+        let run = changed(cold(), |run| run.usage.user_s = Some(0.5));
+        find(&[], &[changed(run, change)]).into_iter().find(|f| f.id == "cpu-bound").map(|f| f.text)
+    };
+    let device = cold().usage.device_read_bytes.unwrap();
+    assert!(bound(|_| {}).unwrap().contains("A warm cache saves it the waiting"));
+    let direct = bound(|run| run.figures.set(Figure::DirectReadBytes, run.usage.device_read_bytes)).unwrap();
+    assert!(direct.contains("a warm one saves it nothing"), "{direct} of {device}");
+    let half =
+        bound(|run| run.figures.set(Figure::DirectReadBytes, run.usage.device_read_bytes.map(|n| n / 2)));
+    assert!(half.unwrap().contains("A warm cache saves it the waiting"));
+    assert!(bound(|run| run.waits.completion_ns = Some(199 * MS)).is_some());
+    assert_eq!(bound(|run| run.waits.completion_ns = Some(200 * MS)), None);
     // What a trivial command needs is not told.
     let trivial = ids(changed(cold(), |run| {
         (run.wall_s, run.usage.user_s, run.usage.system_s) = (0.06, Some(0.04), Some(0.009));

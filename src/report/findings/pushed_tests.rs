@@ -172,6 +172,12 @@ fn a_working_set_is_too_large_only_where_it_pushes_itself_out() {
     // Others pushed it out, or it was out before the run began.
     assert!(!has(&refaulting(vec![row(How::Proactive, false, 9000, 5000, 4000)]), id));
     assert!(!has(&refaulting(vec![]), id));
+    // Where refaults are not known, what it pushed out itself is told as the least.
+    let unknown = |rows| changed(run(rows), |run| run.figures.set(Figure::Refaulted, None));
+    let told = find(&[], &[unknown(vec![row(How::Limit, true, 9000, 5000, 4000)])]);
+    let told = told.iter().find(|f| f.id == id).unwrap();
+    assert!(told.text.contains("at least "), "{}", told.text);
+    assert!(!has(&unknown(vec![row(How::Proactive, false, 9000, 5000, 4000)]), id));
     // A scan is told as one.
     let rows = vec![row(How::Limit, true, 29_000, 9000, 9000)];
     let scanning = scan(rows, |run| set(run, &[(Figure::Refaulted, 9000)]));

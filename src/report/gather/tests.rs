@@ -234,6 +234,11 @@ fn who_reads_one_part_again_and_again_has_not_found_the_other_part() {
         )
     };
     assert_eq!(bound_by(&[mixed()], &Made(240, 184), Some(0), |_| Parts::Unknown), (0, 120, 64));
+    // No more than all of its files had, but what is known for sure.
+    let there = |n| bound_there(&[mixed()], &Made(240, 184), (Some(0), Some(n)), |_| Parts::Unknown);
+    assert_eq!([there(7), there(500)], [(0, 7, 64), (0, 120, 64)]);
+    let warm = [hit(OURS, 1)];
+    assert_eq!(bound_there(&warm, &whole(), (Some(0), Some(1)), |f| once(f, 3)), (3, 3, 0));
 }
 
 #[test]
@@ -320,6 +325,16 @@ fn bound_by(
     gone: Option<u64>,
     parts: impl Fn(&FileSample) -> Parts,
 ) -> (u64, u64, u64) {
+    bound_there(files, look, (gone, None), parts)
+}
+
+/// The same, where so much was there at most.
+fn bound_there(
+    files: &[FileSample],
+    look: &Made,
+    (gone, there): (Option<u64>, Option<u64>),
+    parts: impl Fn(&FileSample) -> Parts,
+) -> (u64, u64, u64) {
     let mut sum = Counters::default();
     let used = files.iter().map(|f| {
         sum.add_sparse(&f.counters);
@@ -328,7 +343,7 @@ fn bound_by(
     });
     let used: Vec<_> = used.collect();
     let (origins, mounts) = (Origins::default(), Mounts::default());
-    let judged = warm::judge(&used, (&sum, gone, None), (1, false), &origins, &mounts, look);
+    let judged = warm::judge(&used, (&sum, gone, there), (1, false), &origins, &mounts, look);
     (judged.warm, judged.bound.warm, judged.bound.other)
 }
 

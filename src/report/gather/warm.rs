@@ -201,7 +201,7 @@ pub(super) fn judge(
 ) -> Judged {
     let mut out = Judged::default();
     let (mut unknown, mut listed, mut ahead) = (0, 0, 0);
-    let (mut sized, mut others) = ([0, 0], [0, 0]);
+    let (mut sized, mut unmeasured) = ([0, 0], [0, 0]);
     let mut by_run: HashMap<u32, u64> = HashMap::new();
     let mut by_process: HashMap<u32, (u64, u64, &Used)> = HashMap::new();
     for used in files {
@@ -210,7 +210,7 @@ pub(super) fn judge(
         let one = of_one(used, look);
         let warm = one.warm;
         (out.warm, unknown) = (out.warm + warm, unknown + one.unknown);
-        let of = if one.sized { &mut sized } else { &mut others };
+        let of = if one.sized { &mut sized } else { &mut unmeasured };
         *of = [of[0] + one.most, of[1] + one.back];
         if warm == 0 {
             continue;
@@ -253,7 +253,7 @@ pub(super) fn judge(
     let most = |[most, back]: [u64; 2]| most + back.min(gone);
     out.bound = Bound {
         warm: most(sized).min(there.unwrap_or(u64::MAX)).max(out.warm)
-            + most(others)
+            + most(unmeasured)
             + elsewhere
             + total.get(Counter::ReadAheadHits).saturating_sub(ahead),
         // What left and was brought in again is one page.

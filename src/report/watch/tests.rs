@@ -52,6 +52,10 @@ enum Step {
     Break,
     /// Time passes in which nothing happens.
     Pass(Duration),
+    /// A process is freed that has used so many seconds.
+    Used(u64),
+    /// One that has ended, of this run, is not freed yet.
+    Linger(u32, u32),
 }
 
 /// The kernel and the processes on it.
@@ -77,6 +81,7 @@ struct State {
     relief: Option<Duration>,
     relieved: Vec<Duration>,
     raw: crate::blame::Raw,
+    gone: Gone,
 }
 
 impl State {
@@ -109,6 +114,8 @@ impl State {
             Step::Ask(signal) => self.asked = Some(signal),
             Step::Break => self.broken = true,
             Step::Pass(time) => self.after += time,
+            Step::Used(seconds) => self.gone.ran_ns += seconds * 1_000_000_000,
+            Step::Linger(pid, run) => drop(self.runs.insert(pid, run)),
         }
     }
 }
@@ -186,7 +193,7 @@ impl Follow for Kernel {
     }
 
     fn gone(&self) -> anyhow::Result<Gone> {
-        Ok(Gone::default())
+        Ok(self.state.borrow().gone)
     }
 
     fn blame(&mut self) -> anyhow::Result<crate::blame::Raw> {

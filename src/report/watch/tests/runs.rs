@@ -160,3 +160,23 @@ fn between_the_readings_of_a_long_run_the_tables_are_relieved() {
     assert_eq!(state.relieved, [1, 2, 3].map(|n| begins + n * half));
     assert!(state.script.is_empty());
 }
+
+#[test]
+fn who_was_waited_for_by_nobody_counts_in_its_own_run() {
+    let world = World::new();
+    world.script([
+        vec![Step::Used(500), Step::End(SHELL, 0)],
+        // Of the third run the kernel frees nobody before it is over.
+        vec![Step::Used(90), Step::End(SHELL, 0)],
+        vec![Step::Linger(CHILD, 3), Step::End(SHELL, 0)],
+        // What that one has used comes now.
+        vec![Step::Used(9000), Step::End(SHELL, 0)],
+    ]);
+    let runs = world.watch(|watch| [1, 2, 3, 4].map(|n| run(watch, n)));
+    let told: Vec<_> = runs.iter().map(|r| (r.usage.user_s, r.unwaited)).collect();
+    assert_eq!(
+        told,
+        [(Some(500.0), true), (Some(100.0), false), (Some(100.0), false), (Some(100.0), false)],
+        "as long as the kernel has somebody of an earlier run"
+    );
+}
