@@ -334,10 +334,11 @@ mod tests {
     #[test]
     fn what_may_as_well_be_the_opposite_is_not_told() {
         let told = |error| Curve::new(&slices(100, 100.0), &[Some(1000.0); SCALES.len()], error).points;
-        assert!(told(WORTHLESS - 1e-3).unwrap().iter().all(|p| p.miss_ratio.is_some()));
-        assert!(told(WORTHLESS).unwrap_err().contains("a half or more"));
+        assert!(told(WORTHLESS - 1e-3).is_ok_and(|all| all.iter().all(|p| p.miss_ratio.is_some())));
+        assert!(told(WORTHLESS).is_err_and(|why| why.contains("a half or more")));
         // Off by six tenths at the present size.
-        assert!(curve(&slices(100, 700.0)).points.unwrap_err().contains("not like what was counted"));
+        let off = curve(&slices(100, 700.0)).points;
+        assert!(off.is_err_and(|why| why.contains("not like what was counted")));
     }
 
     #[test]
