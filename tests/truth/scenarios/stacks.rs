@@ -27,6 +27,7 @@ pub const LIST: &[Scenario] = &[
         "the same, from the middle of a block by sendfile",
         large_blocks_sent,
     ),
+    scenario("verity", &[Fs::Ext4], "a file whose pages are checked against hashes behind its end", verity),
 ];
 
 /// Reads a file to the end in odd pieces, the oracle on `below`, which holds the pages.
@@ -157,6 +158,43 @@ fn large_blocks_uring(c: &mut Ctx) -> Result<Expect> {
     let why = "a request that meets a page that is not there is tried again";
     e.within(Figure::ReadCalls, calls, 2 * calls, why);
     e.within(Figure::ReadMissedCalls, u64::from(missed > 0), missed + calls, why);
+    Ok(e)
+}
+
+/// The kernel reads the hashes into pages of the same mapping, within the call that wants the data.
+fn verity(c: &mut Ctx) -> Result<Expect> {
+    const LEN: u64 = 299 * PAGE + 777;
+    let inner = Inner::formatted(c, "ext4", 64 << 20, &["-q", "-F", "-b", "4096", "-O", "verity"])?;
+    inner.mount(c, "")?;
+    drop(c.warm_file("mnt/f", LEN)?);
+    refused("FS_IOC_ENABLE_VERITY", sys::enable_verity(&c.open("mnt/f")?))?;
+    inner.mount_anew(c, "")?;
+    let file = c.open("mnt/f")?;
+    let mut o = crate::oracle::Oracle::new(&file, Fs::Ext4)?;
+    if !o.sees_flight() {
+        return Err(NotHere(
+            "cannot tell pages that are not checked yet from pages that are not there".into(),
+        )
+        .into());
+    }
+    let mut buf = buffer(128 * KIB);
+    c.begin();
+    for n in 0..20 {
+        let pos = c.rng.below(LEN);
+        let to = &mut buf[..[1, 5 * PAGE as usize, 50_000][n % 3]];
+        o.read(pos, || file.read_at(to, pos))?;
+    }
+    for _ in 0..2 {
+        let mut pos = 0;
+        while pos < LEN {
+            pos += o.read(pos, || file.read_at(&mut buf, pos))? as u64;
+        }
+    }
+    let (fills, ahead) = (o.tally.miss_fills + o.tally.ahead, o.tally.ahead);
+    let mut e = o.expect();
+    let why = "up to 6.19 a worker of the kernel checks what was read, and reads the four pages of hashes";
+    e.within(Figure::Fills, fills - 4, fills, why);
+    e.within(Figure::ReadAheadPages, ahead - 4, ahead, why);
     Ok(e)
 }
 
