@@ -10,7 +10,9 @@ use crate::options::Chosen;
 use crate::options::Counting;
 use crate::options::Format;
 use crate::pivot::By;
+use crate::plan::Certainty;
 use crate::plan::Engine;
+use crate::plan::Plan;
 use crate::plan::Wants;
 use crate::record::replay::Part;
 use crate::text::numbers::Unit;
@@ -99,5 +101,22 @@ impl Options {
             buffers: json || shown(Figure::BufferDirtied),
             ..Wants::default()
         }
+    }
+
+    /// Columns that were asked for by name, or by `--latency`, of figures that are unknown by this plan: their titles, and why.
+    #[must_use]
+    pub fn untold(&self, plan: &Plan) -> Vec<(&'static str, String)> {
+        if plan.engine == Engine::Classic {
+            return Vec::new();
+        }
+        let mut named = self.columns.clone().unwrap_or_default();
+        if self.latency && !named.iter().any(|c| c.figure() == Some(Figure::StallNs)) {
+            named.extend(columns::set(&["stall_s"]));
+        }
+        let why = |c: &Column| match plan.certainty(c.figure()?) {
+            Certainty::Unknown(why) => Some((c.title, why)),
+            Certainty::Exact | Certainty::Bounded(_) => None,
+        };
+        named.into_iter().filter_map(why).collect()
     }
 }

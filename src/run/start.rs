@@ -23,6 +23,7 @@ use crate::run::Options;
 use crate::run::World;
 use crate::run::export;
 use crate::run::export::Export;
+use crate::sample::Source as _;
 use crate::text::foreign;
 use crate::text::foreign::Foreign;
 use crate::text::output;
@@ -69,6 +70,9 @@ fn live(mut options: Options) -> Result<(), Failure> {
     options.counting.engine = Some(engines.engine());
     if options.counting.explain {
         return output::print(&foreign::lines(&(engines.explain() + &Role::Count.explain())), out);
+    }
+    for (title, why) in options.untold(engines.plan()) {
+        output::say(&format!("cachestat: warning: {title} is not known here: {why}"));
     }
     let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
     let mut view = view::new(&options, Surroundings::here());

@@ -12,6 +12,8 @@ use std::time::Instant;
 use super::*;
 use crate::cli::Args;
 use crate::exit::Code;
+use crate::figures::Figure;
+use crate::plan::Engine;
 use crate::plan::Plan;
 use crate::sample::Counter;
 use crate::sample::Moment;
@@ -304,4 +306,21 @@ fn losses_are_told_once_and_summed_at_the_end() {
          cachestat: warning: over the whole run, 4005 events could not be accounted: figures are not exact \
          (recursion 5); totals have them, rows of threads and processes lack them (processes_full 4000)\n"
     );
+}
+
+#[test]
+fn what_was_asked_for_and_is_not_known_is_named_with_the_reason() {
+    let options =
+        |words: &str| Args::parse_from(["cachestat"].into_iter().chain(words.split_whitespace())).options();
+    let plan = fixtures::plan(&[Figure::StallNs, Figure::MetaHits]);
+    let titles = |words: &str| -> Vec<&str> {
+        options(words).untold(&plan).into_iter().map(|(title, _)| title).collect()
+    };
+    assert_eq!(titles("1"), [""; 0], "nobody has asked for it");
+    assert_eq!(titles("-x 1"), [""; 0], "nor by its name");
+    assert_eq!(titles("--latency 1"), ["STALL_S"]);
+    assert_eq!(titles("--latency --columns hits,stall_s,meta_hits 1"), ["STALL_S", "METAHITS"]);
+    assert_eq!(options("--latency 1").untold(&Plan::none(Engine::Classic)), [], "it says so itself");
+    let why = options("--latency 1").untold(&plan).remove(0).1;
+    assert_eq!(why, "not counted by this version");
 }
