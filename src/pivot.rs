@@ -81,20 +81,8 @@ impl Pivot {
 
     /// The same with another line above the rows.
     pub(crate) fn below(&mut self, line: &Counters, before: &Sample, now: &Sample, plan: &Plan) -> Interval {
-        let mut out = model::whole(before, now, plan);
         let files = self.files();
-        let mut rows_line = owned(line, plan, files);
-        if self.filter.is_empty() {
-            out.total = model::figures(line, plan);
-        } else {
-            // What found no room may be what was chosen.
-            let lacks = |c| now.total.get(c) > before.total.get(c);
-            if self.filter.depends_on(files).into_iter().flatten().any(lacks) {
-                rows_line = Figures::unknown();
-            }
-            out.total = rows_line.clone();
-            out.histograms = None; // those of the whole system
-        }
+        let (mut out, mut rows_line) = self.above(line, (before, now), plan, files);
         if self.by == Some(By::Evictor) {
             rows_line = evictors::put(&mut out, (before, now), plan, &self.filter, self.names.as_mut());
         } else if let Some(by) = self.by {
@@ -110,6 +98,47 @@ impl Pivot {
             out.rows.extend(rest);
         }
         out
+    }
+
+    /// The line above the rows, without them.
+    pub(crate) fn without_rows(
+        &mut self,
+        before: &Sample,
+        now: &Sample,
+        plan: &Plan,
+        files: bool,
+    ) -> Interval {
+        let line = self.line(before, now, files);
+        let (mut out, _) = self.above(&line, (before, now), plan, files);
+        classic::join(&mut out, before, now, plan, false);
+        if let Some(pid) = self.filter.pid {
+            classic::narrow(&mut out, before, now, pid);
+        }
+        out
+    }
+
+    /// An interval with this line, and what the rows below it are parts of.
+    fn above(
+        &self,
+        line: &Counters,
+        (before, now): (&Sample, &Sample),
+        plan: &Plan,
+        files: bool,
+    ) -> (Interval, Figures) {
+        let mut out = model::whole(before, now, plan);
+        let mut rows_line = owned(line, plan, files);
+        if self.filter.is_empty() {
+            out.total = model::figures(line, plan);
+        } else {
+            // What found no room may be what was chosen.
+            let lacks = |c| now.total.get(c) > before.total.get(c);
+            if self.filter.depends_on(files).into_iter().flatten().any(lacks) {
+                rows_line = Figures::unknown();
+            }
+            out.total = rows_line.clone();
+            out.histograms = None; // those of the whole system
+        }
+        (out, rows_line)
     }
 
     /// What was counted of the whole system, or of what the filter leaves of it: the line above the rows.

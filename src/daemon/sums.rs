@@ -1,6 +1,7 @@
 //! What came since the start: of the whole machine, and by what metrics are labelled with.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -31,67 +32,98 @@ pub(super) struct Sum {
 }
 
 struct Series {
-    labels: Labels,
     sum: Counters,
     since: Timestamp,
     /// When it last did something.
     tick: u64,
 }
 
-/// Series of one kind, so many at most. What has none is the rest of the line above them.
-pub(super) struct Kind<K> {
-    room: usize,
-    all: HashMap<K, Series>,
+/// What a number is called, and when that was looked up.
+struct Known {
+    labels: Labels,
+    version: u64,
+    /// When it last did something.
+    tick: u64,
 }
 
-impl<K: std::hash::Hash + Eq + Clone> Kind<K> {
+/// Series of one kind, so many at most. What has none is the rest of the line above them.
+///
+/// They are kept by their labels: what is made anew with the name of one that is gone goes on counting for it, and a number
+/// that stands for something else by now has another series.
+pub(super) struct Kind<K> {
+    room: usize,
+    known: HashMap<K, Known>,
+    all: HashMap<Labels, Series>,
+}
+
+impl<K: std::hash::Hash + Eq> Kind<K> {
     fn new(room: usize) -> Self {
-        Self { room, all: HashMap::new() }
+        Self { room, known: HashMap::new(), all: HashMap::new() }
     }
 
-    /// Of this tick, which began at that time.
+    /// Of this tick, which began at that time. What was looked up under another `version` of names is looked up again.
     fn add(
         &mut self,
         key: K,
         (tick, since): (u64, Timestamp),
         counters: &Sparse,
-        labels: impl FnOnce(&K) -> Option<Labels>,
+        version: u64,
+        labels: impl FnOnce() -> Option<Labels>,
     ) {
-        if let Some(series) = self.all.get_mut(&key) {
+        // Cgroups come and go.
+        if self.known.len() > 4 * self.room + 64 {
+            self.known.retain(|_, known| known.tick + IDLE >= tick);
+        }
+        let Some(labels) = looked_up(self.known.entry(key), tick, version, labels) else { return };
+        if let Some(series) = self.all.get_mut(labels) {
             series.sum.add_sparse(counters);
             series.tick = tick;
             return;
         }
+        let labels = labels.clone();
         if self.all.len() >= self.room {
             let oldest = self.all.iter().min_by_key(|(_, s)| s.tick);
-            match oldest.filter(|(_, s)| s.tick + IDLE < tick).map(|(key, _)| key.clone()) {
+            match oldest.filter(|(_, s)| s.tick + IDLE < tick).map(|(labels, _)| labels.clone()) {
                 Some(oldest) => drop(self.all.remove(&oldest)),
                 None => return,
             }
         }
-        let Some(labels) = labels(&key) else { return };
         let mut sum = Counters::default();
         sum.add_sparse(counters);
-        self.all.insert(key, Series { labels, sum, since, tick });
+        self.all.insert(labels, Series { sum, since, tick });
     }
 
-    /// The series, in the order of their labels; two that are called alike are one.
+    /// The series, in the order of their labels.
     pub(super) fn list(&self) -> Vec<Sum> {
-        let mut out: Vec<Sum> = Vec::new();
-        let mut all: Vec<_> = self.all.values().collect();
-        all.sort_by(|a, b| a.labels.cmp(&b.labels));
-        for series in all {
-            match out.last_mut() {
-                Some(sum) if sum.labels == series.labels => {
-                    sum.counters.add(&series.sum);
-                    sum.since = sum.since.min(series.since);
-                }
-                _ => {
-                    out.push(Sum { labels: series.labels.clone(), counters: series.sum, since: series.since })
+        let mut all: Vec<_> = self.all.iter().collect();
+        all.sort_by_key(|(labels, _)| *labels);
+        all.into_iter()
+            .map(|(labels, s)| Sum { labels: labels.clone(), counters: s.sum, since: s.since })
+            .collect()
+    }
+}
+
+/// What a number is called in this tick. `None`: nothing that could be shown.
+fn looked_up<K>(
+    place: Entry<'_, K, Known>,
+    tick: u64,
+    version: u64,
+    labels: impl FnOnce() -> Option<Labels>,
+) -> Option<&Labels> {
+    match place {
+        Entry::Occupied(place) => {
+            let known = place.into_mut();
+            known.tick = tick;
+            if known.version != version {
+                known.version = version;
+                // What is unmounted and still in use is called what it was.
+                if let Some(labels) = labels() {
+                    known.labels = labels;
                 }
             }
+            Some(&known.labels)
         }
-        out
+        Entry::Vacant(place) => Some(&place.insert(Known { labels: labels()?, version, tick }).labels),
     }
 }
 
@@ -151,7 +183,8 @@ pub struct Sums {
     pub(super) of_files: [bool; FIGURES],
     pub(super) engine: &'static str,
     pub(super) cgroups: Kind<u64>,
-    pub(super) mounts: Kind<Dev>,
+    /// By device, and whether it is the device itself: mounting reads it, before a file of it can be.
+    pub(super) mounts: Kind<(Dev, bool)>,
     pub(super) ticks: u64,
     /// Ticks that could not be recorded; `None` where nothing is.
     pub unrecorded: Option<u64>,
@@ -202,22 +235,24 @@ impl Sums {
         self.of_rows = pivot::known(plan, false);
         self.of_files = pivot::known(plan, true);
         for row in &sample.rows {
-            self.cgroups.add(row.cgroup, tick, &row.counters, |id| {
-                let group = names.cgroup(*id, row.tgid);
+            // A number is a cgroup's for ever.
+            self.cgroups.add(row.cgroup, tick, &row.counters, 0, || {
+                let group = names.cgroup(row.cgroup, row.tgid);
                 // One that was gone before it had a name has no series.
-                if !group.path.starts_with('/') {
-                    return None;
-                }
-                Some(of_cgroup(&group))
+                group.path.starts_with('/').then(|| of_cgroup(&group))
             });
         }
+        if let Some(row) = sample.files.first() {
+            // Looks whether anything was mounted since.
+            names.mounts(row.file.dev);
+        }
         for row in &sample.files {
-            let dev = row.file.block.unwrap_or(row.file.dev);
-            self.mounts.add(dev, tick, &row.counters, |dev| {
-                let mounts = names.mounts(*dev);
-                let mount = if row.file.block.is_some() { Some("") } else { mounts.point(*dev) };
+            let (dev, itself) = (row.file.block.unwrap_or(row.file.dev), row.file.block.is_some());
+            self.mounts.add((dev, itself), tick, &row.counters, names.version(), || {
+                let mounts = names.mounts(dev);
+                let mount = if itself { Some("") } else { mounts.point(dev) };
                 let mount = label(mount?);
-                Some(vec![("device", label(&mounts.device(*dev))), ("mount", mount)])
+                Some(vec![("device", label(&mounts.device(dev))), ("mount", mount)])
             });
         }
         self.read = Some(std::time::Instant::now());

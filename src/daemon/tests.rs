@@ -7,6 +7,7 @@ use std::io::Read as _;
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::net::TcpStream;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -22,10 +23,13 @@ use super::protobuf::MetricFamily;
 use super::sums::Sums;
 use super::used::Used;
 use super::web::Web;
+use crate::cgroup::Cgroup;
 use crate::figures::Figure;
 use crate::files::Dev;
 use crate::files::File;
+use crate::files::Mounts;
 use crate::files::Named;
+use crate::names::Names;
 use crate::plan::Plan;
 use crate::sample::Counter;
 use crate::sample::FileSample;
@@ -33,6 +37,7 @@ use crate::sample::Histograms;
 use crate::sample::Moment;
 use crate::sample::RowSample;
 use crate::sample::Sample;
+use crate::text::foreign::Foreign;
 use crate::view::fixtures;
 use crate::view::fixtures::FakeNames;
 
@@ -179,6 +184,98 @@ fn series_have_a_bound_and_add_up_to_the_whole() {
         assert!(room < 2 || own.is_some_and(|n| (n - 510.0).abs() < 1e-9), "{own:?}");
         assert!(room == 0 || all.keys().any(|s| s.contains("device=\"tmpfs\",mount=\"/tmp\"")));
     }
+}
+
+/// A machine on which another image is mounted in the place of the first.
+struct Remounted(FakeNames, Mounts, u64);
+
+impl Remounted {
+    fn mount(&mut self, at: &str) {
+        self.1 = Mounts::parse(&format!("31 27 0:51 / {at} rw - ext4 /dev/loop1 rw"));
+        self.2 += 1;
+    }
+}
+
+impl Names for Remounted {
+    fn user(&mut self, uid: u32) -> Option<Rc<str>> {
+        self.0.user(uid)
+    }
+
+    fn cgroup(&mut self, id: u64, tgid: u32) -> Rc<Cgroup> {
+        self.0.cgroup(id, tgid)
+    }
+
+    fn mounts(&mut self, _: Dev) -> &mut Mounts {
+        &mut self.1
+    }
+
+    fn mounts_now(&mut self) -> &Mounts {
+        &self.1
+    }
+
+    fn command_line(&mut self, _: u32) -> Option<Foreign> {
+        None
+    }
+
+    fn version(&self) -> u64 {
+        self.2
+    }
+}
+
+#[test]
+fn a_series_counts_for_what_it_is_called() {
+    let mut names = Remounted(FakeNames::default(), Mounts::default(), 0);
+    let mut sums = Sums::new(3, Duration::from_secs(1));
+    let plan = fixtures::plan(&[]);
+    let of_file = |block, pages| {
+        let mut sample = sample(1000, 0);
+        let file = &mut sample.files[0];
+        file.counters = fixtures::counters(&[(Counter::ReadHits, pages)]);
+        file.file = Arc::new(File { block, ..File::clone(&file.file) });
+        sample
+    };
+    names.mount("/a");
+    // Mounting reads the device first.
+    sums.add(of_file(Some(Dev { major: 0, minor: 51 }), 5), &plan, &mut names);
+    sums.add(of_file(None, 3000), &plan, &mut names);
+    names.mount("/b");
+    sums.add(of_file(None, 20), &plan, &mut names);
+    // What is unmounted and still in use.
+    names.1 = Mounts::default();
+    names.2 += 1;
+    sums.add(of_file(None, 1), &plan, &mut names);
+    let page = rustix::param::page_size() as f64;
+    let all = parsed(&text(&sums, false));
+    let of = |mount: &str| {
+        sum(&all, "pagecache_mount_read_bytes_total", &format!("mount=\"{mount}\",outcome=\"hit\"")) / page
+    };
+    assert_eq!([of(""), of("/a"), of("/b")], [5.0, 3000.0, 21.0]);
+}
+
+#[test]
+fn what_is_made_anew_goes_on_counting_and_never_falls() {
+    let plan = fixtures::plan(&[]);
+    let mut sums = Sums::new(2, Duration::from_secs(1));
+    let of = |groups: &[u64]| {
+        let mut sample = sample(1000, 0);
+        let row = |cgroup: &u64| RowSample {
+            cgroup: *cgroup,
+            ..fixtures::process(9, "x", &[(Counter::ReadHits, 100)])
+        };
+        sample.rows = groups.iter().map(row).collect();
+        sample
+    };
+    let told = |sums: &Sums| {
+        let all = parsed(&text(sums, false));
+        sum(&all, "pagecache_cgroup_read_bytes_total", "cgroup=\"/user.slice\"")
+            / rustix::param::page_size() as f64
+    };
+    sums.add(of(&[1]), &plan, &mut FakeNames::default());
+    // The first one is gone long since, and others want its room.
+    for _ in 0..700 {
+        sums.add(of(&[4011, 2]), &plan, &mut FakeNames::default());
+    }
+    assert!((told(&sums) - 70_100.0).abs() < 0.5, "{}", told(&sums));
 }
 
 #[test]

@@ -262,9 +262,14 @@ impl<'a> Keeper<'a> {
     /// What is said of the system as a whole; no rows.
     fn system(&mut self, before: &Arc<Sample>, now: &Arc<Sample>, view: View) -> Snapshot {
         self.pivot.filter.clone_from(&self.filter);
-        // Rows of evictors are counted apart, and so is the line above them.
+        // Rows of evictors and of files are counted apart, and so is the line above them.
         self.pivot.by = Some(view.by).filter(|by| *by == By::Evictor);
-        let system = self.pivot.interval(before, now, self.live.plan());
+        let files = self.pivot.files() || view.by.files();
+        let plan = self.live.plan();
+        let system = match self.pivot.by {
+            Some(_) => self.pivot.interval(before, now, plan),
+            None => self.pivot.without_rows(before, now, plan, files),
+        };
         Snapshot {
             system: Interval { rows: Vec::new(), groups: 0, ..system },
             entries: Arc::default(),

@@ -9,6 +9,8 @@
 mod fold;
 mod seen;
 
+use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::files::File;
@@ -114,7 +116,10 @@ impl Kept for FileSample {
     fn shared(&self, by: By) -> Option<Shared> {
         match by {
             By::File => Some(Shared::File(self.file.clone())),
-            By::Device => Some(Shared::Device(self.file.block.unwrap_or(self.file.dev))),
+            By::Device => {
+                let itself = self.file.block;
+                Some(Shared::Device(itself.unwrap_or(self.file.dev), itself.is_some()))
+            }
             _ => fold::owner(by, (self.tgid, self.process, self.uid, self.cgroup)),
         }
     }
@@ -141,6 +146,8 @@ pub struct Whole {
     pub sum: Sample,
     threads: Kind<RowSample>,
     files: Kind<FileSample>,
+    /// When the process with an id began.
+    begun: HashMap<u32, u64>,
 }
 
 impl Whole {
@@ -164,7 +171,8 @@ impl Whole {
             false => &[By::File, By::Device],
         };
         let threads = Kind::new(&[By::Comm, By::User, By::Cgroup], true, room);
-        Self { first, sum, threads, files: Kind::new(files, filter.files(), room.of_files()) }
+        let files = Kind::new(files, filter.files(), room.of_files());
+        Self { first, sum, threads, files, begun: HashMap::new() }
     }
 
     /// Adds the next sample. `alive` says whether there is a process with an id.
@@ -177,11 +185,25 @@ impl Whole {
         self.sum.classic.clone_from(&now.classic);
         // These rise since the start by themselves.
         self.sum.evictors.clone_from(&now.evictors);
-        let mut takes = |item: &Item<'_>| filter.is_empty() || filter.takes(item, names);
+        let again = self.reused(&now.rows);
+        let mut counted = (Counters::default(), Counters::default());
+        if again.is_empty() {
+            self.take((&now.rows, &now.files), filter, names, alive, &mut counted);
+        } else {
+            let older = |tgid: u32, at: u64| again.get(&tgid).is_some_and(|newer| at < *newer);
+            let (old, new): (Vec<_>, Vec<_>) =
+                now.rows.iter().cloned().partition(|r| older(r.tgid, r.family.map_or(u64::MAX, |f| f.begun)));
+            let (old_files, new_files): (Vec<_>, Vec<_>) =
+                now.files.iter().cloned().partition(|f| older(f.tgid, f.born));
+            self.take((&old, &old_files), filter, names, alive, &mut counted);
+            let ended: HashSet<u32> = again.into_keys().collect();
+            let sum = &mut self.sum;
+            self.threads.end((&mut sum.rows, &mut sum.folded.threads), &ended, alive);
+            self.files.end((&mut sum.files, &mut sum.folded.files), &ended, alive);
+            self.take((&new, &new_files), filter, names, alive, &mut counted);
+        }
+        let (threads, files) = counted;
         let sum = &mut self.sum;
-        let threads =
-            self.threads.add((&mut sum.rows, &mut sum.folded.threads), &now.rows, &mut takes, alive);
-        let files = self.files.add((&mut sum.files, &mut sum.folded.files), &now.files, &mut takes, alive);
         if filter.is_empty() {
             sum.total = now.total;
             sum.by_file = now.by_file;
@@ -191,6 +213,40 @@ impl Whole {
             // The difference is what was added.
             self.first.by_file.get_or_insert_default();
         }
+    }
+
+    /// Processes whose id another one has by now, and when that began.
+    fn reused(&mut self, rows: &[RowSample]) -> HashMap<u32, u64> {
+        let mut again = HashMap::new();
+        for (tgid, begun) in rows.iter().filter_map(|r| Some((r.tgid, r.family?.begun))) {
+            let known = self.begun.entry(tgid).or_insert(begun);
+            if *known != begun {
+                *known = begun.max(*known);
+                again.insert(tgid, *known);
+            }
+        }
+        if self.begun.len() > 2 * (self.sum.rows.len() + rows.len()) + 1024 {
+            let kept: HashSet<u32> = self.sum.rows.iter().chain(rows).map(|r| r.tgid).collect();
+            self.begun.retain(|tgid, _| kept.contains(tgid));
+        }
+        again
+    }
+
+    /// Adds rows, and what those counted that the filter takes.
+    fn take(
+        &mut self,
+        (threads, files): (&[RowSample], &[FileSample]),
+        filter: &Filter,
+        names: &mut dyn Names,
+        alive: &dyn Fn(u32) -> bool,
+        counted: &mut (Counters, Counters),
+    ) {
+        let mut takes = |item: &Item<'_>| filter.is_empty() || filter.takes(item, names);
+        let sum = &mut self.sum;
+        let new = self.threads.add((&mut sum.rows, &mut sum.folded.threads), threads, &mut takes, alive);
+        counted.0.add(&new);
+        let new = self.files.add((&mut sum.files, &mut sum.folded.files), files, &mut takes, alive);
+        counted.1.add(&new);
     }
 
     /// Whether a part of what this row belongs to, in rows of this kind, was forgotten: then it has none any more.

@@ -49,10 +49,12 @@ pub(super) enum Key {
     Comm(Comm),
     File(Dev, u64, u32, Option<Dev>, Option<String>),
     Name(String),
+    /// What is mounted of a device, or the device itself.
+    Mount(Dev, bool),
     /// Processes that have ended, by command.
     Ended(Comm),
-    /// The same by cgroup.
-    EndedIn(u64),
+    /// The same by the path of their cgroup.
+    EndedIn(String),
     /// The same by whoever is above them: its id, and when it began.
     EndedUnder(Option<(u32, u64)>),
 }
@@ -114,13 +116,23 @@ pub(super) fn item(sample: &Sample, files: bool, n: usize) -> Option<Item<'_>> {
     }
 }
 
+/// What makes cgroups the same row.
+pub(super) fn path_of_cgroup(item: &Item<'_>, names: &mut dyn Names) -> String {
+    names.cgroup(item.cgroup, item.tgid).path.clone()
+}
+
 pub(super) fn key(by: By, item: &Item<'_>, names: &mut dyn Names) -> Key {
     match (by, item.file) {
-        (By::Process, _) => Key::Number(item.tgid.into()),
+        // Two processes may have one id after each other, in one interval even. Milliseconds tell them apart.
+        (By::Process, _) => {
+            let begun = item.family.map_or(0, |f| f.begun / 1_000_000);
+            Key::Number(u64::from(item.tgid) | begun << 22)
+        }
         (By::Thread, _) => Key::Number(u64::from(item.tgid) << 32 | u64::from(item.tid)),
         (By::Comm, _) => Key::Comm(item.process),
         (By::User, _) => Key::Number(item.uid.into()),
-        (By::Cgroup, _) => Key::Number(item.cgroup),
+        // Made anew under the same path it has another number, and is the same row.
+        (By::Cgroup, _) => Key::Name(path_of_cgroup(item, names)),
         // Of these there are rows of their own (`evictors.rs`).
         (By::Evictor, _) | (_, None) => Key::Number(0),
         (By::File, Some((f, _))) => {
@@ -129,8 +141,8 @@ pub(super) fn key(by: By, item: &Item<'_>, names: &mut dyn Names) -> Key {
             Key::File(f.dev, f.inode, f.generation, f.block, btrfs.then(|| f.name.clone()))
         }
         (By::Mount, Some((f, _))) => {
-            let dev = f.block.unwrap_or(f.dev);
-            Key::Number(u64::from(dev.major) << 32 | u64::from(dev.minor))
+            // A device itself is not what is mounted of it.
+            Key::Mount(f.block.unwrap_or(f.dev), f.block.is_some())
         }
         (By::Device, Some((f, _))) => {
             let dev = f.block.unwrap_or(f.dev);

@@ -128,7 +128,7 @@ impl Roster {
             let under = under.flatten();
             let key = match (ended, self.ended) {
                 (true, Ended::Parent) => Key::EndedUnder(under.map(|f| (f.parent, f.parent_begun))),
-                (true, Ended::Cgroup) => Key::EndedIn(item.cgroup),
+                (true, Ended::Cgroup) => Key::EndedIn(item::path_of_cgroup(&item, names)),
                 (true, _) => Key::Ended(if self.by == By::Thread { item.comm } else { item.process }),
                 (false, _) => item::key(self.by, &item, names),
             };

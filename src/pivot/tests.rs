@@ -12,8 +12,10 @@ use crate::files::File;
 use crate::files::Named;
 use crate::files::Wanted;
 use crate::sample::Counter;
+use crate::sample::Family;
 use crate::sample::FileSample;
 use crate::sample::RowSample;
+use crate::text::foreign::Foreign;
 use crate::view::fixtures;
 
 fn hits(n: u64) -> [(Counter, u64); 1] {
@@ -207,4 +209,52 @@ fn what_is_not_counted_by_file_is_unknown() {
     let by_process = owned(&Counters::default(), &plan, false);
     assert_eq!(by_process.get(Figure::BufferDirtied), Some(0));
     assert_eq!(by_process.get(Figure::Evicted), None);
+}
+
+#[test]
+fn a_device_itself_is_no_mount_and_a_cgroup_made_anew_is_the_same() {
+    let start = crate::sample::Moment::now();
+    let mut now = sample(start);
+    let raw = File { dev: Dev { major: 0, minor: 6 }, block: Some(TMPFS), ..File::clone(&now.files[4].file) };
+    now.files.push(FileSample { file: Arc::new(raw), ..file(TMPFS, 77, "/dev/x", 10, "mount", 40) });
+    now.rows[5] = RowSample { cgroup: 4011, ..thread(40, 40, "again", "again", 1000) };
+    let rows = |by: By| {
+        let mut pivot = fixtures::pivot(&Args::parse_from(["cachestat"]));
+        pivot.by = Some(by);
+        let before = fixtures::sample(start, Duration::ZERO, &[]);
+        let interval = pivot.interval(&before, &now, &fixtures::plan(&[]));
+        let row = |r: &Row| {
+            let name = |n: &Option<Foreign>| crate::text::foreign::or(n.as_ref(), "-");
+            (name(if by == By::Mount { &r.who.mount } else { &r.who.cgroup }), r.figures.get(Figure::Hits))
+        };
+        interval.rows.iter().map(row).collect::<Vec<_>>()
+    };
+    let mounts = rows(By::Mount);
+    assert!(
+        mounts.contains(&("/tmp".into(), Some(3))) && mounts.contains(&("-".into(), Some(40))),
+        "{mounts:?}"
+    );
+    let groups = rows(By::Cgroup);
+    assert_eq!(groups.iter().filter(|g| g.0 == "/user.slice").count(), 1, "{groups:?}");
+    assert!(groups.contains(&("/user.slice".into(), Some(1321))), "{groups:?}");
+}
+
+#[test]
+fn two_processes_that_had_one_id_in_an_interval_are_two() {
+    let start = crate::sample::Moment::now();
+    let mut now = fixtures::sample(start, Duration::from_secs(1), &hits(1000));
+    let began = |begun: u64, row| RowSample {
+        family: Some(Family { begun, parent: 1, parent_begun: 0, parent_name: "init".into() }),
+        ..row
+    };
+    now.rows = vec![
+        began(5_000_000, thread(7, 7, "a", "a", 900)),
+        began(9_000_000, thread(7, 7, "b", "b", 9)),
+        began(9_000_000, thread(7, 8, "b", "w", 1)),
+    ];
+    let mut pivot = fixtures::pivot(&Args::parse_from(["cachestat", "--by", "process"]));
+    let before = fixtures::sample(start, Duration::ZERO, &[]);
+    let interval = pivot.interval(&before, &now, &fixtures::plan(&[]));
+    let rows: Vec<_> = interval.rows.iter().map(|r| (r.who.pid, r.figures.get(Figure::Hits))).collect();
+    assert_eq!(rows, [(Some(7), Some(900)), (Some(7), Some(10)), (None, Some(90))]);
 }

@@ -189,7 +189,8 @@ impl Names for FakeNames {
     fn cgroup(&mut self, id: u64, _: u32) -> Rc<Cgroup> {
         let id64 = "4b01c2ef8f3dba6bb25dd8afcd9e2f05f0ef0f4e2a8b0e5c4b1f5f7a60e1d2c3";
         let path = match id {
-            1 => "/user.slice".into(),
+            // The second was made anew when the first had gone.
+            1 | 4011 => "/user.slice".into(),
             2 => format!("/system.slice/docker-{id64}.scope"),
             _ => format!("cgroup:{id} (gone)"),
         };

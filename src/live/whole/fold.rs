@@ -1,6 +1,7 @@
 //! Rows of one kind: counted on by themselves as long as there is room, and then by what they have in common.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
 use std::collections::hash_map::Entry;
 use std::hash::BuildHasher as _;
 use std::hash::Hash;
@@ -61,7 +62,8 @@ pub(super) enum Shared {
     User(u32),
     Cgroup(u64),
     File(Arc<File>),
-    Device(Dev),
+    /// The device itself, or what is mounted of it.
+    Device(Dev, bool),
 }
 
 /// Process, name, user and cgroup, of which one is shared.
@@ -252,7 +254,7 @@ impl<R: Kept> Kind<R> {
         let silent = |p: &Process| p.touched + SILENT <= self.round;
         let mut ended: Vec<_> = processes.iter().filter(|(pid, p)| silent(p) && !alive(**pid)).collect();
         ended.sort_unstable_by_key(|(pid, p)| (p.weight, **pid));
-        let (mut left, mut going) = (rows.len(), std::collections::HashSet::new());
+        let (mut left, mut going) = (rows.len(), HashSet::new());
         for (pid, process) in ended {
             if left <= self.room.few / 2 {
                 break;
@@ -268,9 +270,47 @@ impl<R: Kept> Kind<R> {
             weights.sort_unstable();
             bar = weights.get(left - self.room.rows / 4 * 3 - 1).map_or(u64::MAX, |w| w.saturating_add(1));
         }
+        self.put_away(rows, folded, (&going, bar), alive);
+        self.limit = self.room.few.max(rows.len() / 2 * 3).min(self.room.rows);
+    }
+
+    /// These have ended, and others have their numbers since: what they counted must not become these others'.
+    pub(super) fn end(
+        &mut self,
+        (rows, folded): Rows<'_, R>,
+        ended: &HashSet<u32>,
+        alive: &dyn Fn(u32) -> bool,
+    ) {
+        let alive = |pid| !ended.contains(&pid) && alive(pid);
+        self.put_away(rows, folded, (ended, 0), &alive);
+        // What they counted in rows that had to go.
+        self.folded.clear();
+        for mut f in std::mem::take(folded) {
+            if f.by == By::Process && ended.contains(&f.row.tgid()) {
+                f.row = f.row.ended(f.row.of_thread().and_then(|r| r.family));
+            }
+            let Some(shared) = f.row.shared(f.by) else { continue };
+            match self.folded.entry(shared) {
+                Entry::Occupied(at) => folded[*at.get()].row.add(&f.row),
+                Entry::Vacant(place) => {
+                    place.insert(folded.len());
+                    folded.push(f);
+                }
+            }
+        }
+    }
+
+    /// Adds up the rows of processes that have ended, and those that weigh less than `bar`.
+    fn put_away(
+        &mut self,
+        rows: &mut Vec<R>,
+        folded: &mut Vec<Folded<R>>,
+        (going, bar): (&HashSet<u32>, u64),
+        alive: &dyn Fn(u32) -> bool,
+    ) {
         let families = Families::new(rows.iter().filter_map(Kept::of_thread));
-        let mut kept = Vec::with_capacity(left);
-        let mut touched = Vec::with_capacity(left);
+        let mut kept = Vec::with_capacity(rows.len());
+        let mut touched = Vec::with_capacity(rows.len());
         for (row, round) in std::mem::take(rows).into_iter().zip(std::mem::take(&mut self.touched)) {
             if going.contains(&row.tgid()) {
                 let family = row.of_thread().and_then(|r| r.family);
@@ -284,12 +324,13 @@ impl<R: Kept> Kind<R> {
                 touched.push(round);
             }
         }
+        kept.shrink_to_fit();
+        touched.shrink_to_fit();
         (*rows, self.touched) = (kept, touched);
         self.index = HashTable::with_capacity(rows.len());
         for at in 0..rows.len() {
             self.enter(rows, at);
         }
-        self.limit = self.room.few.max(rows.len() / 2 * 3).min(self.room.rows);
     }
 
     /// The least busy quarter goes, and processes that have ended before it.

@@ -79,3 +79,40 @@ fn what_one_cgroup_did_stays_its_own() {
     let rows = w.sum.rows.iter().map(|r| (r.cgroup, r.counters.get(Counter::ReadHits)));
     assert_eq!(rows.collect::<Vec<_>>(), [(5, 3091), (6, 309)]);
 }
+
+#[test]
+fn who_has_the_id_of_one_that_has_ended_begins_at_nothing() {
+    let began = |at: u64, row: RowSample| RowSample {
+        family: Some(Family { begun: at, parent: 1, parent_begun: 0, parent_name: "init".into() }),
+        ..row
+    };
+    let named = |name: &str, n| fixtures::process(7, name, &[(Counter::ReadHits, n)]);
+    let other = || began(5, row(9, 1));
+    // The same name or another one, in a later interval or in the same one, whichever row comes first.
+    let later: [&[RowSample]; 2] =
+        [&[began(10, named("a", 1000)), other()], &[began(90, named("b", 10)), other()]];
+    let same: [&[RowSample]; 1] =
+        [&[began(90, named("b", 10)), other(), began(10, named("a", 1000)), other()]];
+    let alike: [&[RowSample]; 2] =
+        [&[began(10, named("a", 1000)), other()], &[began(90, named("a", 10)), other()]];
+    for ticks in [&later[..], &same, &alike] {
+        let w = whole(Room::default(), |_| true, ticks);
+        let mut rows = hits(&w);
+        rows.sort_unstable();
+        assert_eq!(rows, [(7, 10), (9, 2)]);
+        assert!(folded(&w).contains(&(By::Process, "0".into(), 1000)), "{:?}", folded(&w));
+        assert!(folded(&w).contains(&(By::Comm, "a".into(), 1000)), "{:?}", folded(&w));
+    }
+    // Also what it had counted in rows that had to go.
+    let little = Room { few: 2, rows: 4, folded: 100 };
+    let busy: Vec<_> = (20..26).map(|pid| row(pid, 500)).collect();
+    let full = [&[began(10, named("a", 7))], &busy[..]].concat();
+    let w = whole(little, |_| true, &[&full, &[began(90, named("b", 10))]]);
+    let of_seven: u64 = folded(&w).iter().filter(|f| (f.0, &*f.1) == (By::Process, "7")).map(|f| f.2).sum();
+    assert_eq!(
+        of_seven + hits(&w).iter().filter(|r| r.0 == 7).map(|r| r.1).sum::<u64>(),
+        10,
+        "{:?}",
+        folded(&w)
+    );
+}

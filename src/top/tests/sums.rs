@@ -130,6 +130,9 @@ proptest! {
                 for figure in Figure::ALL.iter().filter(|f| known[**f as usize]) {
                     let sum = rows.iter().map(|(_, r)| r.figures.get(*figure)).sum::<Option<u64>>();
                     prop_assert_eq!(sum, line.get(*figure), "{:?} {:?} {:?} {:?} of tick {}", by, show, ended, figure, k);
+                    if show == Show::Count {
+                        prop_assert_eq!(snapshot.system.total.get(*figure), sum, "above {:?}: {:?} of tick {}", by, figure, k);
+                    }
                 }
                 // Numbers of processes are used anew here.
                 if show == Show::Total && !matches!(by, By::Process | By::Thread) {
