@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::process::PidfdFlags;
 use signal_hook::consts::SIGCONT;
+use signal_hook::consts::SIGHUP;
 use signal_hook::consts::SIGINT;
 use signal_hook::consts::SIGTERM;
 
@@ -26,7 +27,7 @@ use crate::exit::Failure;
 pub enum Wake {
     /// The deadline has come.
     Deadline,
-    /// SIGINT or SIGTERM.
+    /// SIGINT, SIGTERM or SIGHUP.
     Interrupt,
     /// The process watched has ended.
     Ended,
@@ -117,6 +118,15 @@ fn leader(tid: u32) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
+/// Whether whoever started us wants a signal to be ignored.
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: all-zero is a valid sigaction; the kernel only fills it.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+    }
+}
+
 /// The clock of the system, its signals, and a process to watch.
 #[derive(Debug)]
 pub struct System {
@@ -125,8 +135,9 @@ pub struct System {
 }
 
 impl System {
-    /// Takes over SIGINT and SIGTERM for the rest of the process. The first one asks for the end; the third
-    /// one ends at once, for when the output is stuck. (Not the second: `timeout` sends each signal twice.)
+    /// Takes over SIGINT, SIGTERM and SIGHUP (of a terminal that is closed) for the rest of the process. The first one
+    /// asks for the end; the third one ends at once, for when the output is stuck. (Not the second: `timeout` sends each
+    /// signal twice.) Who is started by nohup(1) goes on without the terminal.
     ///
     /// # Errors
     /// When the system refuses a signal handler.
@@ -134,7 +145,10 @@ impl System {
         static SIGNALS: AtomicU32 = AtomicU32::new(0);
         let (signals, writer) = UnixStream::pair()?;
         signals.set_nonblocking(true)?;
-        for signal in [SIGINT, SIGTERM] {
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            if signal == SIGHUP && is_ignored(signal) {
+                continue;
+            }
             let action = move || {
                 if SIGNALS.fetch_add(1, Ordering::Relaxed) >= 2 {
                     signal_hook::low_level::exit(128 + signal);

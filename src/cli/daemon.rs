@@ -138,7 +138,7 @@ not taken until cachetopd begins anew.",
     (
         "Exit codes",
         "\
-0  it was ended by SIGTERM or SIGINT
+0  it was ended by SIGTERM, SIGINT or SIGHUP
 1  it could not be done; the remedy is printed
 2  wrong usage",
     ),

@@ -41,7 +41,7 @@ use crate::wait;
 use crate::wait::Wait;
 use crate::wait::Wake;
 
-/// Counts until SIGTERM or SIGINT.
+/// Counts until SIGTERM, SIGINT or SIGHUP.
 ///
 /// # Errors
 /// When it could not do what is requested; with the remedy.

@@ -329,6 +329,23 @@ fn a_clock_that_was_set_is_told_and_changes_nothing_that_was_counted() {
 }
 
 #[test]
+fn a_quiet_ring_begins_files_by_their_age() {
+    let dir = tempfile::tempdir().unwrap();
+    let bounds = Bounds { size: 1 << 30, age: Duration::from_secs(86_400) };
+    let mut writer = Writer::ring(dir.path(), bounds, Duration::from_secs(60)).unwrap();
+    let start = Moment::now();
+    for tick in 0..1440_u64 {
+        let mut sample =
+            fixtures::sample(start, Duration::from_secs(60 * tick), &[(Counter::ReadHits, tick)]);
+        writer.write(&mut sample, &mut FakeNames::default(), Wake::Deadline).unwrap();
+    }
+    // A day, of which each eighth could go by itself, from one beginning of a segment to the next.
+    let files = shards(dir.path()).unwrap().len();
+    assert!((4..=5).contains(&files), "{files}");
+    assert_eq!(lines(&replay(dir.path(), "--json", &Part::default()).0).len(), 1439);
+}
+
+#[test]
 fn a_ring_keeps_within_its_bounds_and_goes_on_behind_other_runs() {
     let dir = tempfile::tempdir().unwrap();
     let bounds = Bounds { size: 3 << 20, age: Duration::from_secs(3600) };

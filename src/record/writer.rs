@@ -101,6 +101,8 @@ pub struct Writer {
     out: Growing,
     /// Where the segment began.
     segment: u64,
+    /// When the file began, by the clock of its samples.
+    since: Option<jiff::Timestamp>,
 }
 
 impl std::fmt::Debug for Writer {
@@ -215,7 +217,7 @@ impl Writer {
     }
 
     fn new(place: Place, out: Growing, interval: Duration) -> Self {
-        Self { place, stream: Stream::new(interval, SEGMENT), out, segment: 0 }
+        Self { place, stream: Stream::new(interval, SEGMENT), out, segment: 0, since: None }
     }
 
     /// Marks the next sample with a moment that was told at its end.
@@ -236,8 +238,9 @@ impl Writer {
     ) -> anyhow::Result<(bool, Recorded)> {
         let key = self.stream.begins(sample, self.out.length - self.segment);
         if key && self.stream.ticks > 0 {
-            self.bound();
+            self.bound(sample.time);
         }
+        self.since.get_or_insert(sample.time);
         let (piece, new) = self.stream.piece(sample, names, wake, key)?;
         let at = self.out.length;
         let written = piece.framed(at, self.segment).and_then(|bytes| self.out.append(&bytes));
@@ -257,12 +260,14 @@ impl Writer {
         self.stream.places()
     }
 
-    /// Of a ring: begins a new file where one is full, and removes the oldest.
-    fn bound(&mut self) {
+    /// Of a ring: begins a new file where one is full, and removes the oldest. On a quiet machine one would be full after
+    /// more days than are to be kept.
+    fn bound(&mut self, now: jiff::Timestamp) {
         let Place::Ring { directory, bounds } = &self.place else { return };
-        if self.out.length >= (bounds.size / 16).max(FULL) {
+        let age = self.since.and_then(|since| Duration::try_from(now.duration_since(since)).ok());
+        if self.out.length >= (bounds.size / 16).max(FULL) || age.is_some_and(|age| age >= bounds.age / 8) {
             match create(&shard(directory)) {
-                Ok(out) => (self.out, self.segment) = (out, 0),
+                Ok(out) => (self.out, self.segment, self.since) = (out, 0, None),
                 Err(e) => log::warn!("cannot begin another file of the recording: {e}"),
             }
         }

@@ -345,9 +345,9 @@ duckdb -c \"select comm, sum(read_misses) from 'DIR/rows.parquet' group by 1\"",
     (
         "Ending",
         "\
-SIGINT (Ctrl-C) and SIGTERM print the interval that had begun and the total
-of the run. When the process of -p ends, its last interval is printed. A
-closed pipe ends quietly.",
+SIGINT (Ctrl-C), SIGTERM and SIGHUP (of a terminal that is closed) print the
+interval that had begun and the total of the run. When the process of -p
+ends, its last interval is printed. A closed pipe ends quietly.",
     ),
     (
         "Exit codes",
