@@ -199,8 +199,6 @@ static __always_inline bool end_plain_write(struct kiocb *iocb, s64 taken, enum 
 	row->writing = 0;
 	pos = row->write_pos;
 	pages = pages_in(pos + taken) - (pos >> PAGE_SHIFT);
-	if (mode == BITS && *(volatile u64 *)filter_slot(low_half(file->f_mapping)))
-		used_by_write(number_of(row, file->f_mapping), pos >> PAGE_SHIFT, pages);
 	file_count(f, FC_WRITE_HITS, pages);
 	row->v[C_WRITE_BYTES] += taken;
 	row->v[C_WRITE_HITS] += pages;
@@ -208,6 +206,9 @@ static __always_inline bool end_plain_write(struct kiocb *iocb, s64 taken, enum 
 	if (with_sketches)
 		touch_write(row, number_of(row, file->f_mapping), pos >> PAGE_SHIFT,
 			    (pos + taken - 1) >> PAGE_SHIFT);
+	/* Last: nothing outlives the call. */
+	if (mode == BITS && unlikely(*(volatile u64 *)filter_slot(low_half(file->f_mapping))))
+		used_by_write(number_of(row, file->f_mapping), pos >> PAGE_SHIFT, pages);
 	return true;
 }
 
