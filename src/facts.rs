@@ -84,6 +84,11 @@ impl Facts {
     }
 }
 
+/// Why hooks on functions are refused where they would attach and never be called.
+pub const SWITCHED_OFF: &str = "functions are not traced: kernel.ftrace_enabled is 0";
+/// What to do about it.
+pub const SWITCH_ON: &str = "sysctl kernel.ftrace_enabled=1";
+
 /// Functions whose presence decides the plan.
 pub const FUNCTIONS: &[&str] = &[
     "filemap_read",

@@ -16,8 +16,14 @@ const OURS: [Resource; 2] = [Resource::Nofile, Resource::Memlock];
 /// What they were.
 static BEFORE: OnceLock<[Rlimit; 2]> = OnceLock::new();
 
+/// What was done when a file had grown as far as it may (`SIGXFSZ`).
+static GROWING: OnceLock<libc::sighandler_t> = OnceLock::new();
+
 /// Lets this process have as many files open as its hard limit allows: each program, table and hook is one.
 pub fn raise() {
+    // A file that may not grow is told as a full disk is, and does not kill.
+    // SAFETY: no handler of ours.
+    GROWING.get_or_init(|| unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) });
     let [files, _] = BEFORE.get_or_init(|| OURS.map(getrlimit));
     // Should it fail, what comes later says what it lacked.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, maximum: files.maximum });
@@ -28,6 +34,10 @@ pub fn raise() {
 /// # Errors
 /// When the kernel refuses.
 pub fn restore() -> io::Result<()> {
+    if let Some(before) = GROWING.get() {
+        // SAFETY: what it was, and no handler: none outlives exec.
+        unsafe { libc::signal(libc::SIGXFSZ, *before) };
+    }
     for (which, limit) in OURS.into_iter().zip(BEFORE.get().into_iter().flatten()) {
         setrlimit(which, *limit)?;
     }
@@ -69,10 +79,10 @@ impl Shortage {
         Self::new(&io::Error::from_raw_os_error(number.parse().ok()?))
     }
 
-    /// Whether this process may have fewer files than any plan needs: about 90.
+    /// Whether this process may have fewer files than any plan needs: from 90 to 110 by the kernel.
     #[must_use]
     pub fn of_files() -> Option<Self> {
-        (most_files() < 80).then_some(Self::Files)
+        (most_files() < 160).then_some(Self::Files)
     }
 
     /// What to do about it.

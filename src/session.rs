@@ -7,6 +7,8 @@ use std::time::Instant;
 use anyhow::Context as _;
 
 use crate::facts::Facts;
+use crate::facts::SWITCH_ON;
+use crate::facts::SWITCHED_OFF;
 use crate::kernel;
 use crate::kernel::AttachError;
 use crate::kernel::Attached;
@@ -243,6 +245,10 @@ impl Session {
 
 fn remedy_of(e: &AttachError) -> Option<String> {
     match e {
+        // ENOTSUPP, which user space has no name for.
+        AttachError::Load(why) if why.contains("error 524") => {
+            Some("BPF programs are not compiled here, which hooks on functions take: sysctl net.core.bpf_jit_enable=1".into())
+        }
         AttachError::Load(_) => {
             Some("run with RUST_LOG=debug to see the verifier's words, and report it with `--explain`".into())
         }
@@ -300,6 +306,10 @@ impl Follow for Session {
 
 impl Source for Session {
     fn sample(&mut self) -> anyhow::Result<Sample> {
+        // Hooks stay where they are, and are not called: counts would stand still, without a loss.
+        if self.plan.brackets != Brackets::Tracepoints && !kernel::functions_are_traced() {
+            anyhow::bail!("{SWITCHED_OFF} since we began; switch it on: {SWITCH_ON}");
+        }
         let mut tables = self.attached.read().context("cannot read the counters")?;
         self.read = Instant::now();
         self.gathered.take(&mut tables.rows, &mut tables.files);

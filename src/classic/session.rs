@@ -28,6 +28,7 @@ impl Classic {
         tracefs: Option<&Tracefs>,
         settings: kernel::Settings,
     ) -> Result<Self, StartError> {
+        kernel::traced()?;
         loop {
             let plan = Plan::new(&means).map_err(StartError::from)?;
             let (program, why) = match ClassicAttached::new(&plan, tracefs, &settings) {

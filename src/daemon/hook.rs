@@ -188,11 +188,9 @@ fn start(command: &str, json: &[u8]) -> io::Result<Child> {
     input.rewind()?;
     // What it prints goes where our own messages go.
     let output = std::os::fd::AsFd::as_fd(&io::stderr()).try_clone_to_owned()?;
-    Command::new("/bin/sh")
-        .arg("-c")
-        .arg(command)
-        .stdin(Stdio::from(input))
-        .stdout(output)
-        .process_group(0)
-        .spawn()
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(command).stdin(Stdio::from(input)).stdout(output).process_group(0);
+    // SAFETY: system calls only.
+    unsafe { shell.pre_exec(crate::limits::restore) };
+    shell.spawn()
 }

@@ -23,6 +23,8 @@ use crate::facts::Facts;
 use crate::facts::MODULES;
 use crate::facts::OF_BTRFS;
 use crate::facts::Preemption;
+use crate::facts::SWITCH_ON;
+use crate::facts::SWITCHED_OFF;
 use crate::facts::TRACEPOINTS;
 use crate::limits::Shortage;
 
@@ -50,6 +52,12 @@ pub fn facts() -> Result<(Facts, Option<Tracefs>), Obstacle> {
     // Tables, programs and hooks are a file each: more of them than 'ulimit -n' often allows.
     crate::limits::raise();
     privilege()?;
+    if !std::path::Path::new("/sys/kernel").exists() {
+        return Err(Obstacle::new(
+            "/sys is not mounted: the kernel's BTF is there",
+            "mount it: mount -t sysfs sysfs /sys",
+        ));
+    }
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
         return Err(Obstacle::new(
             "this kernel has no BTF (/sys/kernel/btf/vmlinux is not there)",
@@ -59,14 +67,17 @@ pub fn facts() -> Result<(Facts, Option<Tracefs>), Obstacle> {
     let Names { all: btf, read } = names()?;
     let tracefs = Tracefs::find();
     let (preemption, preemption_source) = preemption();
+    // Where they are not traced, hooks attach all the same, and are never called.
+    let traced = functions_are_traced();
     let trampoline = match read {
+        _ if !traced => Err(SWITCHED_OFF.into()),
         Some(id) => try_trampoline(id),
         None => Err("no function to try".into()),
     };
-    let kprobe_multi = if btf.contains("filemap_read") {
-        try_kprobe_multi("filemap_read")
-    } else {
-        Err("no function to try".into())
+    let kprobe_multi = match btf.contains("filemap_read") {
+        _ if !traced => Err(SWITCHED_OFF.into()),
+        true => try_kprobe_multi("filemap_read"),
+        false => Err("no function to try".into()),
     };
     let kprobe_session = match &kprobe_multi {
         Ok(()) => try_kprobe_session("filemap_read"),
@@ -86,7 +97,7 @@ pub fn facts() -> Result<(Facts, Option<Tracefs>), Obstacle> {
         }
     };
     let facts = Facts {
-        release: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
+        release: rustix::system::uname().release().to_string_lossy().into(),
         preemption,
         preemption_source,
         realtime: realtime(),
@@ -160,14 +171,23 @@ pub fn privilege() -> Result<(), Obstacle> {
             "run it as root outside of the user namespace; in a container, without user namespaces (not rootless)",
         ));
     }
-    let lockdown = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
-    if lockdown.contains("[confidentiality]") {
+    if lockdown().contains("[confidentiality]") {
         return Err(Obstacle::new(
             "kernel lockdown is in confidentiality mode, which forbids BPF to read kernel memory",
             "boot with lockdown=integrity or less",
         ));
     }
     Ok(())
+}
+
+/// What the kernel is locked down to, also where securityfs is not mounted.
+fn lockdown() -> String {
+    fs::read_to_string("/sys/kernel/security/lockdown")
+        .or_else(|_| {
+            let securityfs = detached("securityfs")?;
+            fs::read_to_string(format!("/proc/self/fd/{}/lockdown", securityfs.as_raw_fd()))
+        })
+        .unwrap_or_default()
 }
 
 /// What the kernel's BTF has of interest.
@@ -328,16 +348,34 @@ fn preemption() -> (Preemption, String) {
             return (Preemption::Preemptible, at);
         }
     }
-    let banner = fs::read_to_string("/proc/sys/kernel/version").unwrap_or_default();
+    let banner = banner();
     if banner.contains("PREEMPT") {
         return (Preemption::Unknown, "the banner names PREEMPT, the model in force cannot be read".into());
     }
     (Preemption::Voluntary, "the kernel's banner does not name PREEMPT".into())
 }
 
+/// What the kernel says of how it was built; not from /proc, where it may be hidden (`subset=pid`).
+fn banner() -> String {
+    rustix::system::uname().version().to_string_lossy().into()
+}
+
+/// Whether functions that are hooked are traced at all: that can be switched off, and on again, at any time.
+pub(crate) fn functions_are_traced() -> bool {
+    fs::read_to_string("/proc/sys/kernel/ftrace_enabled").map_or(true, |on| on.trim() != "0")
+}
+
+/// The same, where nothing else will do.
+///
+/// # Errors
+/// When they are not; with the remedy.
+pub(crate) fn traced() -> Result<(), Obstacle> {
+    if functions_are_traced() { Ok(()) } else { Err(Obstacle::new(SWITCHED_OFF, SWITCH_ON)) }
+}
+
 /// Whether spinlocks can be preempted: the kernel's banner has PREEMPT_RT, or PREEMPT_{RT,…} where the model is dynamic.
 fn realtime() -> bool {
-    let banner = fs::read_to_string("/proc/sys/kernel/version").unwrap_or_default();
+    let banner = banner();
     banner.contains("PREEMPT_RT") || banner.contains("PREEMPT_{RT")
 }
 

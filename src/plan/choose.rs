@@ -14,6 +14,8 @@ use super::hooks::Attach;
 use super::hooks::Hook;
 use super::hooks::Why;
 use crate::facts::Facts;
+use crate::facts::SWITCH_ON;
+use crate::facts::SWITCHED_OFF;
 
 /// What counts requests by their entry alone: all of these, or none.
 const PLAIN: [&str; 4] = ["read_plain_session", "write_plain_session", "bad_address_multi", "look_plain"];
@@ -57,10 +59,12 @@ pub(super) fn brackets(facts: &Facts) -> Result<Brackets, NoPlan> {
                 facts.trampoline.as_ref().err().map_or("no function known", String::as_str),
                 facts.kprobe_multi.as_ref().err().map_or("no lossless return probe", String::as_str),
             ),
-            remedy:
-                "allow kprobes or BPF trampolines (CONFIG_KPROBES, CONFIG_FUNCTION_TRACER, no lockdown in \
-                     confidentiality mode), or run Linux 6.12 or newer"
+            remedy: match &facts.trampoline {
+                Err(why) if why == SWITCHED_OFF => SWITCH_ON.into(),
+                _ => "allow kprobes or BPF trampolines (CONFIG_KPROBES, CONFIG_FUNCTION_TRACER, no lockdown in \
+                      confidentiality mode), or run Linux 6.12 or newer"
                     .into(),
+            },
         }),
     }
 }

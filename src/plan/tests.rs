@@ -192,6 +192,10 @@ fn without_functions_and_get_pages_there_is_no_plan() {
     let error = new(&facts).unwrap_err();
     assert!(error.reason.contains("EPERM") && error.reason.contains("mm_filemap_get_pages"), "{error}");
     assert!(error.remedy.contains("CONFIG_KPROBES"));
+    // Hooks would attach, and never be called.
+    facts.trampoline = Err(crate::facts::SWITCHED_OFF.into());
+    let error = new(&facts).unwrap_err();
+    assert!(error.reason.contains("ftrace_enabled") && error.remedy.contains("ftrace_enabled=1"), "{error}");
 }
 
 #[test]

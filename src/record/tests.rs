@@ -329,6 +329,20 @@ fn a_clock_that_was_set_is_told_and_changes_nothing_that_was_counted() {
 }
 
 #[test]
+fn who_only_asks_whether_it_could_record_replaces_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("yesterday");
+    drop(Writer::file(&path, Duration::from_secs(1)).unwrap());
+    let was = fs::read(&path).unwrap();
+    fs::write(&path, [&was[..], b"and more"].concat()).unwrap();
+    Writer::check(&path).unwrap();
+    assert_eq!(fs::read(&path).unwrap().len(), was.len() + 8);
+    assert_eq!(Writer::check(&dir.path().join("no/such")).unwrap_err().code, Code::Usage);
+    Writer::check(&dir.path().join("new")).unwrap();
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left behind");
+}
+
+#[test]
 fn a_quiet_ring_begins_files_by_their_age() {
     let dir = tempfile::tempdir().unwrap();
     let bounds = Bounds { size: 1 << 30, age: Duration::from_secs(86_400) };

@@ -163,36 +163,65 @@ pub fn has_no_recorder(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A file that nobody else made, in the place of what was there.
-pub(super) fn create(path: &Path) -> io::Result<Growing> {
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut beside = std::ffi::OsString::from(".");
-    beside.push(name);
-    beside.push(format!(".{}", std::process::id()));
-    let beside = path.with_file_name(beside);
-    let _ = fs::remove_file(&beside);
-    // Names of files and command lines are nobody else's business.
-    let file = File::from(rustix::fs::open(&beside, flags, Mode::RUSR | Mode::WUSR)?);
-    // Held as long as it is written. A file system that knows no locks has nobody held off.
-    let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-    let begin = file::beginning();
-    let ready = || {
+/// A file that nobody else made, under a name that nobody looks for.
+struct Prepared {
+    file: File,
+    beside: PathBuf,
+    length: u64,
+}
+
+impl Prepared {
+    fn new(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut beside = std::ffi::OsString::from(".");
+        beside.push(name);
+        beside.push(format!(".{}", std::process::id()));
+        let beside = path.with_file_name(beside);
+        let _ = fs::remove_file(&beside);
+        // Names of files and command lines are nobody else's business.
+        let file = File::from(rustix::fs::open(&beside, flags, Mode::RUSR | Mode::WUSR)?);
+        // From here on it goes when this does.
+        let new = Self { file, beside, length: file::beginning().len() as u64 };
+        // Held as long as it is written. A file system that knows no locks has nobody held off.
+        let _ = rustix::fs::flock(&new.file, FlockOperation::NonBlockingLockExclusive);
         if let Some((uid, gid)) = outfile::sudo() {
             // A monitor that has dropped what this needs keeps the file.
-            let _ = std::os::unix::fs::fchown(&file, Some(uid), Some(gid));
+            let _ = std::os::unix::fs::fchown(&new.file, Some(uid), Some(gid));
         }
-        file.write_all_at(&begin, 0)?;
-        fs::rename(&beside, path)
-    };
-    if let Err(e) = ready() {
-        let _ = fs::remove_file(&beside);
-        return Err(e);
+        new.file.write_all_at(&file::beginning(), 0)?;
+        Ok(new)
     }
-    Ok(Growing { file, length: begin.len() as u64, gone: 0 })
+
+    /// In the place of what was there.
+    fn put(self, path: &Path) -> io::Result<Growing> {
+        fs::rename(&self.beside, path)?;
+        Ok(Growing { file: self.file.try_clone()?, length: self.length, gone: 0 })
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        // It is not there any more where it was put somewhere.
+        let _ = fs::remove_file(&self.beside);
+    }
+}
+
+/// A file that nobody else made, in the place of what was there.
+pub(super) fn create(path: &Path) -> io::Result<Growing> {
+    Prepared::new(path)?.put(path)
 }
 
 impl Writer {
+    /// Whether [`Self::file`] can be made; what is there stays as it is.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn check(path: &Path) -> Result<(), Failure> {
+        replaceable(path)?;
+        Prepared::new(path).map(drop).map_err(|e| outfile::Error::from(e).about_the_request(path))
+    }
+
     /// One file. What is there is replaced if it is a recording.
     ///
     /// # Errors

@@ -231,6 +231,8 @@ impl<'a> Watch<'a> {
         };
         let (status, end) = ended.unwrap_or((1, self.processes.now()));
         let blame = bills.end(number, self.live.source(), &mut *self.names)?;
+        // Before the tables: what these have is at least what the account of those who go on has.
+        usage = left.iter().fold(usage, |sum, pid| sum.and(self.processes.usage(*pid)));
         self.read(&mut gather, true)?;
         self.hear()?;
         let last = self.ask(&mut gather, &known)?;
@@ -241,7 +243,7 @@ impl<'a> Watch<'a> {
             let gone = accounts::of_all_gone(self.live.source())?.since(gone);
             (usage, run.unwaited) = usage.or_of_gone(gone);
         }
-        run.usage = left.iter().fold(usage, |sum, pid| sum.and(self.processes.usage(*pid)));
+        run.usage = usage;
         super::unseen::weigh(&mut run, self.live.plan());
         run.what_if = self.what_if(&run);
         (run.number, run.blame) = (number, blame);

@@ -50,12 +50,11 @@ fn live(mut options: Options) -> Result<(), Failure> {
     let process = options.chosen.pid.map(Process::open).transpose()?;
     let mut names = System::new();
     let (mut filter, mut only) = options.chosen.look_up(&names)?;
-    let mut writer = None;
     if let Some(path) = &options.record {
         // Everything is recorded, whatever is shown of it.
         (only, filter.decided) = (Only::default(), false);
         if !options.counting.explain {
-            writer = Some(Writer::file(path, options.interval)?);
+            Writer::check(path)?;
         }
     }
     let mut wants = options.wants();
@@ -74,6 +73,9 @@ fn live(mut options: Options) -> Result<(), Failure> {
     for (title, why) in options.untold(engines.plan()) {
         output::say(&format!("cachestat: warning: {title} is not known here: {why}"));
     }
+    // What was recorded there before is replaced only by something that counts.
+    let mut writer =
+        options.record.as_deref().map(|path| Writer::file(path, options.interval)).transpose()?;
     let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
     let mut view = view::new(&options, Surroundings::here());
     Role::Count.take(&[])?;
