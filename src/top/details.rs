@@ -18,8 +18,47 @@ use crate::top::findings::Finding;
 use crate::top::whose::has_file;
 use crate::top::whose::has_thread;
 
-/// Rows of a list at most.
-const LIST: usize = 50;
+/// Rows of a list on the page.
+pub const LIST: usize = 20;
+
+/// The parts of a row, of one kind.
+#[derive(Debug, Clone)]
+pub struct List {
+    /// What they stand for.
+    pub by: By,
+    /// The busiest, and behind them those others that have the most of what a finding is about.
+    pub rows: Vec<Row>,
+    /// How many parts there are.
+    pub number: usize,
+}
+
+impl List {
+    /// Of all parts, the busiest first, what is looked at: with a finding, also the part that proves it best.
+    #[must_use]
+    pub fn new(by: By, all: Vec<Row>, findings: &[Finding]) -> Self {
+        let most = |finding: &Finding| {
+            let of = |row: &Row| row.figures.get(finding.of);
+            (0..all.len()).rev().max_by_key(|at| all.get(*at).and_then(of))
+        };
+        let proofs: Vec<usize> = findings.iter().filter_map(most).collect();
+        let number = all.len();
+        let wanted = |at: usize| at < LIST || proofs.contains(&at);
+        let rows = all.into_iter().enumerate().filter(|(at, _)| wanted(*at)).map(|(_, row)| row).collect();
+        Self { by, rows, number }
+    }
+
+    /// Those that the page shows.
+    #[must_use]
+    pub fn shown(&self) -> &[Row] {
+        self.rows.get(..LIST).unwrap_or(&self.rows)
+    }
+
+    /// How many there are beside these.
+    #[must_use]
+    pub fn more(&self) -> usize {
+        self.number.saturating_sub(self.shown().len())
+    }
+}
 
 /// What is known of one row.
 #[derive(Debug, Clone)]
@@ -33,7 +72,7 @@ pub struct Details {
     /// The row since the start; `None` if it is part of the rest by now.
     pub since_start: Option<Row>,
     /// Its files, processes, threads since the start, the busiest first.
-    pub lists: Vec<(By, Vec<Row>)>,
+    pub lists: Vec<List>,
     /// Latency of its read calls since the start; `None` unless they are timed, and for files, of which calls are not
     /// timed.
     pub latency: Option<Box<Histograms>>,
@@ -121,21 +160,19 @@ impl Keeper<'_> {
             rows
         };
         let own = list(by, plain.clone()).into_iter().find(|row| Id::new(by, &row.who) == id);
+        let findings = own.as_ref().map(|row| findings::find(&row.figures, page)).unwrap_or_default();
         let mut out = Vec::new();
         // Files are counted by process: where some of them count only, nobody knows which thread it was.
         let kinds = lists(by).iter().filter(|kind| **kind != By::Thread || !plain.files());
         for kind in kinds {
             // Rows by process come from threads unless something is requested that only files have.
             let filter = Filter { from_files: by.files(), ..plain.clone() };
-            let mut rows = list(*kind, filter);
-            rows.truncate(LIST);
-            out.push((*kind, rows));
+            out.push(List::new(*kind, list(*kind, filter), &findings));
         }
         let system_latency = match (&whole.sum.latency, &whole.first.latency) {
             (Some(now), Some(then)) => Some(Box::new(now.since(then))),
             _ => None,
         };
-        let findings = own.as_ref().map(|row| findings::find(&row.figures, page)).unwrap_or_default();
         let who = who.clone();
         let since_start = own;
         let lists = out;

@@ -12,9 +12,6 @@ use crate::top::details::Details;
 use crate::top::now::Now;
 use crate::whatif::Prediction;
 
-/// Rows of a list on the page.
-pub const LIST: usize = 20;
-
 /// What may be chosen on the page of details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Link {
@@ -91,26 +88,28 @@ pub fn all(open: &Open, commands: bool) -> Vec<Link> {
     let findings = (0..findings).filter(|n| proof(open, *n).is_some()).map(Link::Finding);
     let lists = open.details.iter().flat_map(|details| &details.lists);
     let rows =
-        lists.flat_map(|(by, rows)| rows.iter().take(LIST).map(|row| Link::Row(*by, Id::new(*by, &row.who))));
+        lists.flat_map(|list| list.shown().iter().map(|row| Link::Row(list.by, Id::new(list.by, &row.who))));
     let number = if commands { self::commands(open.by, &open.who).len() } else { 0 };
     findings.chain(rows).chain((0..number).map(Link::Command)).collect()
 }
 
-/// The row that proves a finding: of the first list, which has the parts of this row, the one with the most of it.
+/// The row that proves a finding: of the first list, which has the parts of this row, the one with the most of it. It need
+/// not be one of the busiest, which the page shows.
 #[must_use]
 pub fn proof(open: &Open, finding: usize) -> Option<(By, &Who)> {
     let details = open.details.as_ref()?;
     let of = details.findings.get(finding)?.of;
-    let (by, rows) = details.lists.first()?;
-    let most = rows.iter().take(LIST).max_by_key(|row| row.figures.get(of))?;
-    (most.figures.get(of)? > 0).then_some((*by, &most.who))
+    let list = details.lists.first()?;
+    // Of several alike, the busiest.
+    let most = list.rows.iter().rev().max_by_key(|row| row.figures.get(of))?;
+    (most.figures.get(of)? > 0).then_some((list.by, &most.who))
 }
 
 /// Who is behind a link.
 #[must_use]
 pub fn who<'a>(open: &'a Open, by: By, id: &Id) -> Option<&'a Who> {
-    let (_, rows) = open.details.as_ref()?.lists.iter().find(|(kind, _)| *kind == by)?;
-    rows.iter().map(|row| &row.who).find(|who| Id::new(by, who) == *id)
+    let list = open.details.as_ref()?.lists.iter().find(|list| list.by == by)?;
+    list.rows.iter().map(|row| &row.who).find(|who| Id::new(by, who) == *id)
 }
 
 /// A name that is none (deleted, or known by number only) leads nowhere.

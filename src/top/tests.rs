@@ -27,6 +27,7 @@ use ratatui::crossterm::event::KeyModifiers;
 
 use super::app::App;
 use super::app::Effect;
+use super::details::List;
 use super::draw;
 use super::draw::theme::Theme;
 use super::scene::Scene;
@@ -106,6 +107,10 @@ fn snapshot(rows: Vec<Row>, total: Figures) -> Snapshot {
         counted: Arc::default(),
         threads_counted: Arc::default(),
     }
+}
+
+fn list((by, rows): (By, Vec<Row>)) -> List {
+    List::new(by, rows, &[])
 }
 
 fn app(size: (u16, u16)) -> App {

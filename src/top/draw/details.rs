@@ -27,6 +27,7 @@ use crate::top::app::App;
 use crate::top::app::Open;
 use crate::top::cells;
 use crate::top::details::Details;
+use crate::top::details::List;
 use crate::top::layout;
 use crate::top::layout::Beside;
 use crate::top::layout::Layout;
@@ -67,8 +68,8 @@ pub(super) fn page(app: &App, theme: &Theme) -> Lines {
     page.cached_now();
     page.what_if();
     page.figures(details);
-    for (by, rows) in &details.lists {
-        page.list(*by, rows, details);
+    for list in &details.lists {
+        page.list(list, details);
     }
     if open.by == By::Thread {
         page.title("files".into());
@@ -256,9 +257,10 @@ impl Page<'_> {
         }
     }
 
-    fn list(&mut self, by: By, rows: &[Row], details: &Details) {
+    fn list(&mut self, list: &List, details: &Details) {
+        let by = list.by;
         self.title(format!("{} ({})", by.plural(), self.app.since()));
-        if rows.is_empty() {
+        if list.rows.is_empty() {
             let why = match (self.app.scene.engine, by.files() && !details.files_counted) {
                 (Engine::Classic, _) => "- (the classic engine counts processes only)",
                 (_, true) => "- (files are not counted: it was started with --no-files)",
@@ -281,12 +283,12 @@ impl Page<'_> {
         let numbers = Numbers { show: Show::Total, ..self.app.numbers() };
         let look = Look { layout: &layout, by, numbers };
         self.out.push(Line::from(Span::styled(look.titles().0, self.theme.dim())));
-        for row in rows.iter().take(links::LIST) {
+        for row in list.shown() {
             let text = look.row(row, "");
             self.link(Link::Row(by, Id::new(by, &row.who)), text.trim_end());
         }
-        if rows.len() > links::LIST {
-            self.plain(&format!("and {} more", rows.len() - links::LIST));
+        if list.more() > 0 {
+            self.plain(&format!("and {} more", list.more()));
         }
     }
 

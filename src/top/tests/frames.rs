@@ -117,7 +117,7 @@ fn details() {
         who,
         findings: findings::find(&figures, 4096),
         since_start: Some(Row { figures, ..process(pid, "postgres", &[]) }),
-        lists: vec![(By::File, vec![file]), (By::Thread, Vec::new())],
+        lists: [(By::File, vec![file]), (By::Thread, Vec::new())].map(list).to_vec(),
         latency: None,
         system_latency: None,
         files_counted: true,

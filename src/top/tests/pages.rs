@@ -173,7 +173,7 @@ fn a_process_has_findings_its_course_what_it_reads_and_what_to_run_next() {
             who: who.clone(),
             findings: crate::top::findings::find(&figures, 4096),
             since_start: Some(Row { who: who.clone(), figures, classic: None, back: None }),
-            lists: vec![(By::File, files), (By::Thread, vec![thread])],
+            lists: [(By::File, files), (By::Thread, vec![thread])].map(list).to_vec(),
             latency: None,
             system_latency: None,
             files_counted: true,

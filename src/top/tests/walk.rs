@@ -4,6 +4,7 @@ use super::keys::rows;
 use super::*;
 use crate::top::app::Mode;
 use crate::top::details::Details;
+use crate::top::details::List;
 use crate::top::findings;
 use crate::top::links::Link;
 
@@ -17,11 +18,13 @@ fn file(path: &str, inode: u64, values: &[(Figure, u64)]) -> Row {
 fn answer(app: &mut App, effects: &[Effect], lists: Vec<(By, Vec<Row>)>, figures: &[(Figure, u64)]) {
     let Some(Effect::Details(by, id, who)) = effects.last() else { panic!("{effects:?}") };
     let figures = fixtures::figures(figures);
+    let findings = findings::find(&figures, 4096);
+    let lists = lists.into_iter().map(|(by, rows)| List::new(by, rows, &findings)).collect();
     app.looked_up(Details {
         by: *by,
         id: id.clone(),
         who: (**who).clone(),
-        findings: findings::find(&figures, 4096),
+        findings,
         since_start: Some(Row { who: (**who).clone(), figures, classic: None, back: None }),
         lists,
         latency: None,
@@ -70,6 +73,28 @@ fn from_a_process_to_a_file_and_to_who_reads_it_and_back() {
     assert!(!frame(&mut app).contains("interval  since start"));
     press(&mut app, KeyCode::Esc, 2);
     assert_eq!((app.mode, app.open.is_none(), app.trail.len()), (Mode::Table, true, 0));
+}
+
+/// Of a long list the page shows the busiest; how many there are, and what proves a finding, is known of all.
+#[test]
+fn a_long_list_says_how_many_more_there_are_and_a_finding_leads_to_any_of_them() {
+    let mut app = app((120, 60));
+    app.take(rows(&[(7, 500)]));
+    let effects = typed(&mut app, "~");
+    let one = |n: u64| {
+        let figures = if n == 99 { reads(0, 0, 900) } else { reads(0, 1000, 0) };
+        file(&format!("/srv/{n}"), n + 1, &figures)
+    };
+    answer(&mut app, &effects, vec![(By::File, (0..137).map(one).collect())], &reads(0, 100, 900));
+    press(&mut app, KeyCode::Down, 1);
+    assert_eq!(chosen(&app), Some(&Link::Finding(0)));
+    let effects = app.input(&key(KeyCode::Enter));
+    let Some(Effect::Details(By::File, _, who)) = effects.last() else { panic!("{effects:?}") };
+    assert_eq!(who.path.as_ref().unwrap().raw(), "/srv/99");
+    press(&mut app, KeyCode::Esc, 1);
+    app.input(&key(KeyCode::End));
+    let text = frame(&mut app);
+    assert!(text.contains("and 117 more") && !text.contains("/srv/99"), "{text}");
 }
 
 #[test]
