@@ -40,6 +40,8 @@ pub(crate) use weight::idle;
 pub use crate::model::Who;
 pub use crate::names::System;
 
+use std::collections::HashSet;
+
 use crate::classic;
 use crate::figures::FIGURES;
 use crate::figures::Figure;
@@ -162,6 +164,34 @@ impl Pivot {
         gone: &mut dyn FnMut(u32) -> bool,
     ) -> Vec<Sparse> {
         roster.call(now, files, (&self.filter, gone), self.names.as_mut())
+    }
+
+    /// How many of those that did something have ended, each counted once, however many names it had and however they are
+    /// shown: threads in rows of threads, processes in those of processes, none in others. `None` where it is not known of
+    /// some: what was put away to make room does not say how many it was.
+    pub(crate) fn ended(
+        &mut self,
+        now: &Sample,
+        files: bool,
+        weights: &Weights,
+        gone: &dyn Fn(u32) -> bool,
+    ) -> Option<u64> {
+        let Some(by) = self.by.filter(|by| matches!(by, By::Process | By::Thread)) else { return Some(0) };
+        let mut ended = HashSet::new();
+        for item in item::items(now, files) {
+            if item.is_away() {
+                return None;
+            }
+            let number = if by == By::Thread { item.tid } else { item.tgid };
+            if !ended.contains(&number)
+                && gone(number)
+                && weights.weigh(item.counters).is_some()
+                && self.filter.counts(by, &item, self.names.as_mut())
+            {
+                ended.insert(number);
+            }
+        }
+        Some(ended.len() as u64)
     }
 
     fn rows(&mut self, by: By, now: &Sample, plan: &Plan, files: bool) -> (Vec<Row>, usize) {

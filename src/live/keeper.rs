@@ -274,6 +274,7 @@ impl<'a> Keeper<'a> {
             system: Interval { rows: Vec::new(), groups: 0, ..system },
             entries: Arc::default(),
             threads: Arc::default(),
+            ended: Some(0),
             view,
             fresh: false,
             held: false,
@@ -305,8 +306,8 @@ impl<'a> Keeper<'a> {
         let gone = |number| *known.borrow_mut().entry(number).or_insert_with(|| !alive(number));
         let asks = Asks { ended: view.ended, gone: &gone, watched: self.watched.as_ref() };
         let [rows, threads] = &mut self.rosters;
-        let (entries, counted) = rows::rows(&mut self.pivot, rows, plan, (view.by, part, asks));
-        (out.entries, out.counted) = (Arc::new(entries), counted);
+        let (entries, counted, ended) = rows::rows(&mut self.pivot, rows, plan, (view.by, part, asks));
+        (out.entries, out.counted, out.ended) = (Arc::new(entries), counted, ended);
         if view.threads && view.by == By::Process {
             let asks = Asks { ended: Ended::Unasked, ..asks };
             let below = rows::rows(&mut self.pivot, threads, plan, (By::Thread, part, asks));

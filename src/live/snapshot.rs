@@ -141,6 +141,12 @@ impl Entry {
         Self { named, state, ended: None, seconds: None, busy, from: From::Row(Arc::new(row)), member: None }
     }
 
+    /// It is one of the rows that are said to be there: not the rest, nor one of who has ended.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        !self.named.who.other && self.ended.is_none() && !self.state.is_over()
+    }
+
     /// Its id.
     #[must_use]
     pub fn id(&self) -> &Id {
@@ -202,6 +208,9 @@ pub struct Snapshot {
     pub entries: Arc<Vec<Entry>>,
     /// Threads, where these were requested.
     pub threads: Arc<Vec<Entry>>,
+    /// How many processes (in rows of threads: threads) did something in the interval, or since the start where that is shown,
+    /// and have ended by now; `None` where it is not known of some.
+    pub ended: Option<u64>,
     /// What was requested.
     pub view: View,
     /// It is a new interval, and not the last one seen in another way.
@@ -221,21 +230,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// How many rows there are beside the one for the rest, and beside those that stand for several.
+    /// How many rows there are beside the one for the rest and beside those of processes that have ended, however these are
+    /// shown.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.entries.iter().filter(|e| !e.named.who.other && e.ended.is_none()).count()
-    }
-
-    /// How many processes have ended; `None` where it is not known of some.
-    #[must_use]
-    pub fn ended(&self) -> Option<u64> {
-        let of = |e: &Entry| match e.ended {
-            Some(0) => None,
-            Some(n) => Some(u64::from(n)),
-            None => Some(u64::from(e.state.is_over())),
-        };
-        self.entries.iter().map(of).sum()
+        self.entries.iter().filter(|e| e.is_counted()).count()
     }
 
     /// A row with its figures.

@@ -97,6 +97,7 @@ fn snapshot(rows: Vec<Row>, total: Figures) -> Snapshot {
         system: fixtures::interval(total),
         entries: Arc::new(rows.into_iter().map(entry).collect()),
         threads: Arc::default(),
+        ended: Some(0),
         view: VIEW,
         fresh: true,
         held: false,

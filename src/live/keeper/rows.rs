@@ -27,8 +27,8 @@ use crate::plan::Plan;
 use crate::sample::Counters;
 use crate::sample::Sample;
 
-/// The rows of an interval, and what they were counted from.
-pub(super) type Rows = (Vec<Entry>, Arc<Counted>);
+/// The rows of an interval, what they were counted from, and how many of those that did something have ended.
+pub(super) type Rows = (Vec<Entry>, Arc<Counted>, Option<u64>);
 
 /// Who did something in an interval.
 pub(super) struct Present<'a> {
@@ -115,10 +115,14 @@ pub(super) fn rows(
             let state = asks.state(by, &row.who);
             Entry::new(by, row, state)
         };
-        return (rows.into_iter().map(entry).collect(), Arc::default());
+        let entries: Vec<_> = rows.into_iter().map(entry).collect();
+        let ended = entries.iter().filter(|e| e.state.is_over()).count() as u64;
+        return (entries, Arc::default(), Some(ended));
     }
     let known = pivot::known(plan, files);
     let weights = Weights::new(&known);
+    let asked = asks.ended != Ended::Unasked;
+    let ended = if asked { pivot.ended(now, files, &weights, asks.gone) } else { Some(0) };
     let mut gone = |number| (asks.gone)(number) && !asks.watches(by, number);
     let mut counted = Counted { sample: None, files, sums: pivot.call(roster, now, files, &mut gone), known };
     let present = std::mem::take(&mut roster.present);
@@ -160,7 +164,7 @@ pub(super) fn rows(
     if let Part::Interval(_, now) = part {
         counted.sample = Some(now.clone());
     }
-    (entries, Arc::new(counted))
+    (entries, Arc::new(counted), ended)
 }
 
 /// The same figures, all that are known being 0.

@@ -12,6 +12,7 @@ use super::panels;
 use super::theme::Theme;
 use crate::columns;
 use crate::columns::Column;
+use crate::live::snapshot::Entry;
 use crate::live::snapshot::Snapshot;
 use crate::text::numbers::Unit;
 use crate::text::numbers::decimal;
@@ -170,7 +171,7 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
             true => format!("{all} {}", what(all)),
             false => format!("{entries} of {all} {}", what(all)),
         });
-        if let Some(ended) = snapshot.ended().filter(|n| *n > 0) {
+        if let Some(ended) = snapshot.ended.filter(|n| *n > 0) {
             #[allow(clippy::cast_precision_loss)]
             parts.push(format!("{} ended", decimal(ended as f64)));
         }
@@ -256,8 +257,8 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
     panels::title(theme, zones, zones.status.y, &Line::from(spans), frame.buffer_mut());
 }
 
-/// It is one of the rows that are counted: not a thread below, nor the rest.
+/// It is one of the rows that are counted, and not a thread below.
 fn is_named(app: &App, slot: Slot) -> bool {
     let entry = app.entry(slot).filter(|_| !matches!(slot, Slot::Thread(..)));
-    entry.is_some_and(|e| !e.named.who.other && e.ended.is_none())
+    entry.is_some_and(Entry::is_counted)
 }

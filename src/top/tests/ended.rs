@@ -296,3 +296,50 @@ fn what_is_written_down_has_the_rows_of_its_interval_and_no_others() {
         }
     }
 }
+
+/// A shell that becomes another program has a row under each name: it is one process all the same. What ended before, and
+/// lingers, is not of this interval.
+#[test]
+fn each_that_has_ended_is_counted_once_however_it_is_shown() {
+    const NUMBERS: [u32; 4] = [0, 7, 3, 2];
+    let start = crate::sample::Moment::now();
+    let mut total = 0;
+    let mut sample = |k: usize| {
+        let mut out = fixtures::sample(start, Duration::from_secs(k as u64), &[]);
+        let hit = [(Counter::ReadHits, 1)];
+        let names = [["", ""], ["bash", "true"], ["dash", "false"], ["sh", "cat"]];
+        for (i, comm) in (0..NUMBERS[k]).flat_map(|i| names[k].map(|comm| (i, comm))) {
+            out.rows.push(fixtures::process(FIRST + 100 * k as u32 + i, comm, &hit));
+        }
+        if k > 0 {
+            out.rows.push(fixtures::process(10, "daemon", &hit));
+            // This one did nothing that a row shows.
+            out.rows.push(fixtures::process(FIRST + 100 * k as u32 + 99, "idle", &[]));
+        }
+        total += out.rows.len() as u64 - u64::from(k > 0);
+        out.total.0[Counter::ReadHits as usize] = total;
+        out
+    };
+    let mut source = fixtures::Made((0..4).map(&mut sample).collect(), fixtures::plan(&[]));
+    let keeper = Keeper::new(&mut source, pivot(), true, Box::new(|pid| pid < FIRST)).unwrap();
+    let mut keeper = keeper.with_past(None);
+    const FOLDS: [Ended; 4] = [Ended::Command, Ended::Cgroup, Ended::Parent, Ended::Apart];
+    for (n, ended) in [(7, Ended::Command), (3, Ended::Command), (2, Ended::Apart)] {
+        let mut app = app((120, 40));
+        app.take(keeper.tick(View { ended, ..VIEW }).unwrap());
+        let text = frame(&mut app);
+        assert!(text.contains(&format!("1 process  {n} ended")), "{text}");
+        for ended in FOLDS {
+            assert_eq!(keeper.again(View { ended, ..VIEW }).ended, Some(n), "{ended:?}");
+        }
+        keeper.again(View { ended, ..VIEW });
+    }
+    for ended in FOLDS {
+        let snapshot = keeper.again(View { ended, show: Show::Total, ..VIEW });
+        assert_eq!((snapshot.ended, snapshot.rows()), (Some(12), 1), "{ended:?}");
+    }
+    assert_eq!(keeper.again(View { by: By::Comm, ended: Ended::Command, ..VIEW }).ended, Some(0));
+    assert_eq!(keeper.again(VIEW).ended, Some(0), "nobody asks");
+    keeper.look_back(Some(1));
+    assert_eq!(keeper.again(View { ended: Ended::Command, ..VIEW }).ended, Some(7));
+}

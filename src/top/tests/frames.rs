@@ -25,6 +25,7 @@ pub(super) fn full() -> Snapshot {
     let entries = Arc::make_mut(&mut all.entries);
     entries[3].state = State::Ended;
     entries[4].state = State::Idle;
+    all.ended = Some(1);
     all
 }
 
