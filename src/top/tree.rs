@@ -74,6 +74,8 @@ pub struct Node {
     pub lasts: Vec<bool>,
     /// What it is called below the one that holds it.
     pub name: Option<Foreign>,
+    /// It is one of the rows that are wanted, and not only there for those that it holds.
+    pub wanted: bool,
 }
 
 /// What is above a row.
@@ -111,6 +113,9 @@ struct Sapling {
     over: bool,
     children: Vec<usize>,
     root: bool,
+    wanted: bool,
+    /// It is wanted, or holds what is.
+    seen: bool,
 }
 
 impl Sapling {
@@ -126,6 +131,8 @@ impl Sapling {
             over: false,
             children: Vec::new(),
             root: true,
+            wanted: false,
+            seen: false,
         }
     }
 }
@@ -143,20 +150,20 @@ fn add(sum: &mut Option<Figures>, more: Option<&Figures>) {
     }
 }
 
-/// Grows a tree of the entries at these places, those of the same level in this order.
+/// Grows a tree of all entries, and shows the branches to those at these places. What is not wanted and holds some that
+/// are has done what it did: its figures do not depend on who is looked for.
 #[must_use]
 pub fn grow(
     snapshot: &Snapshot,
-    entries: &[usize],
+    wanted: &[usize],
     parents: &HashMap<u32, Parent>,
     (tree, sort, reverse): (Tree, Sort, bool),
 ) -> Vec<Node> {
     let by = snapshot.view.by;
-    let mut all: Vec<Sapling> = Vec::with_capacity(entries.len());
+    let mut all: Vec<Sapling> = Vec::with_capacity(snapshot.entries.len());
     let mut places: HashMap<Id, usize> = HashMap::new();
-    for at in entries {
-        let Some(entry) = snapshot.entries.get(*at) else { continue };
-        let mut new = Sapling::new(by, entry.named.who.clone(), Some(*at));
+    for (at, entry) in snapshot.entries.iter().enumerate() {
+        let mut new = Sapling::new(by, entry.named.who.clone(), Some(at));
         new.id = entry.id().clone();
         new.own = Some(snapshot.row(entry).figures);
         new.over = entry.state.is_over();
@@ -167,6 +174,10 @@ pub fn grow(
             places.insert(new.id.clone(), all.len());
         }
         all.push(new);
+    }
+    for at in wanted {
+        // Each entry has its sapling at its own place.
+        all.get_mut(*at).into_iter().for_each(|sapling| sapling.wanted = true);
     }
     // Those above, one after the other: what is added is looked at in its turn.
     let mut at = 0;
@@ -235,7 +246,7 @@ fn stands_alone(entry: &Entry) -> bool {
     entry.named.who.other || entry.ended.is_some()
 }
 
-/// Adds up what is below. Rows whose figures are of another interval are in no sum.
+/// Adds up what is below, and whether any of it is wanted. Rows whose figures are of another interval are in no sum.
 fn sum(all: &mut [Sapling], at: usize, snapshot: &Snapshot) {
     let counts = all[at].entry.and_then(|i| snapshot.entries.get(i)).is_some_and(|e| e.state.counts());
     let (mut figures, mut busy) = (None, 0_u64);
@@ -247,7 +258,9 @@ fn sum(all: &mut [Sapling], at: usize, snapshot: &Snapshot) {
         sum(all, child, snapshot);
         add(&mut figures, all[child].all.as_ref());
         busy = busy.saturating_add(all[child].busy.1);
+        all[at].seen |= all[child].seen;
     }
+    all[at].seen |= all[at].wanted;
     // Nothing was counted in it, which is known of whatever is known of those that it holds.
     if all[at].own.is_none() {
         all[at].own = figures.as_ref().map(nothing);
@@ -282,7 +295,8 @@ fn branches(
         if number.is_finite() && reverse { -number } else { number }
     };
     let name = |at: usize| if sort == Sort::Name { layout::shown(by, &all[at].who) } else { String::new() };
-    let mut level: Vec<_> = level.into_iter().map(|at| (all[at].over, number(at), name(at), at)).collect();
+    let seen = level.into_iter().filter(|at| all[*at].seen);
+    let mut level: Vec<_> = seen.map(|at| (all[at].over, number(at), name(at), at)).collect();
     level.sort_by(|a, b| {
         let names = || if reverse { b.2.cmp(&a.2) } else { a.2.cmp(&b.2) };
         let ids = || all[a.3].id.cmp(&all[b.3].id);
@@ -314,6 +328,7 @@ fn branches(
             busy,
             lasts: branch,
             name: held.then(|| short(by, &sapling.who)).flatten(),
+            wanted: sapling.wanted,
         });
         lasts.push(n + 1 == count);
         branches(all, sapling.children.clone(), how, lasts, out);

@@ -257,8 +257,13 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
     panels::title(theme, zones, zones.status.y, &Line::from(spans), frame.buffer_mut());
 }
 
-/// It is one of the rows that are counted, and not a thread below.
+/// It is one of the rows that are counted: not a thread below, nor one that the filter leaves for those that it holds.
 fn is_named(app: &App, slot: Slot) -> bool {
-    let entry = app.entry(slot).filter(|_| !matches!(slot, Slot::Thread(..)));
+    let row = match slot {
+        Slot::Entry(_) => true,
+        Slot::Thread(..) => false,
+        Slot::Node(i) => app.tree.nodes.get(i).is_some_and(|node| node.wanted),
+    };
+    let entry = app.entry(slot).filter(|_| row);
     entry.is_some_and(Entry::is_counted)
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::*;
+use crate::top::table::Slot;
 use crate::top::tree::Parent;
 use crate::top::tree::Tree;
 
@@ -119,6 +120,20 @@ fn processes_hang_below_their_parents() {
     typed(&mut app, "/hits>60~");
     let order: Vec<_> = app.slots.iter().map(|s| app.row(*s).unwrap().0.who.pid.unwrap()).collect();
     assert_eq!(order, [1, 10, 11]);
+    // Those that it hangs on have done what they did, whoever is looked for.
+    let row = |app: &App| {
+        let one = |slot: &Slot| {
+            let row = app.row(*slot).unwrap().0;
+            (row.figures.get(Figure::Hits).unwrap(), row.who.user.map(|user| user.to_string()))
+        };
+        app.slots.iter().map(one).collect::<Vec<_>>()
+    };
+    let me = || Some("me".to_owned());
+    assert_eq!(row(&app), [(0, None), (5, me()), (70, me())]);
+    assert!(frame(&mut app).contains("1 of 4 processes"), "{}", frame(&mut app));
+    typed(&mut app, "T");
+    assert_eq!(row(&app), [(103, None), (83, me()), (78, me())]);
+    typed(&mut app, "TT");
     typed(&mut app, "^");
     // Processes that are each other's parents (numbers are used again): all rows are there all the same.
     app.parents(HashMap::from([
