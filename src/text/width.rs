@@ -1,20 +1,79 @@
-//! Cutting text to a width.
+//! Cutting text to a width, in columns of a terminal: some letters take two, and what stands above a letter none.
 
+use ratatui::style::Style;
 use ratatui::text::Line;
+use ratatui::text::Span;
+
+/// Columns of a terminal that a text takes.
+#[must_use]
+pub fn columns(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { Line::raw(text).width() }
+}
+
+/// What is drawn as one, and how wide it is: letters with all that stands above them.
+fn pieces(text: &str) -> Vec<(String, usize)> {
+    let span = Span::raw(text);
+    let piece = |symbol: &str| (symbol.to_owned(), columns(symbol));
+    span.styled_graphemes(Style::new()).map(|g| piece(g.symbol)).collect()
+}
+
+/// The pieces of a text, each as long as so many columns have room for, and never empty.
+#[must_use]
+pub fn chunks(text: &str, width: usize) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut left = 0;
+    for (piece, columns) in pieces(text) {
+        match out.last_mut().filter(|_| columns <= left) {
+            Some(last) => last.push_str(&piece),
+            None => {
+                left = width;
+                out.push(piece);
+            }
+        }
+        left = left.saturating_sub(columns);
+    }
+    out
+}
+
+/// As much of the beginning as takes no more than so many columns.
+fn head(text: &str, width: usize) -> String {
+    if text.is_ascii() {
+        return text.get(..width).unwrap_or(text).to_owned();
+    }
+    let mut left = width;
+    let fits = |(piece, columns): (String, usize)| {
+        left = left.checked_sub(columns)?;
+        Some(piece)
+    };
+    pieces(text).into_iter().map_while(fits).collect()
+}
+
+/// As much of the end.
+fn tail(text: &str, width: usize) -> String {
+    if text.is_ascii() {
+        return text.get(text.len().saturating_sub(width)..).unwrap_or(text).to_owned();
+    }
+    let mut left = width;
+    let fits = |(_, columns): &&(String, usize)| {
+        let rest = left.checked_sub(*columns);
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    let pieces = pieces(text);
+    let number = pieces.iter().rev().take_while(fits).count();
+    pieces.into_iter().rev().take(number).rev().map(|(piece, _)| piece).collect()
+}
 
 /// Cuts the middle out of a text that is too long: beginning and end of a path tell most.
 #[must_use]
 pub fn shortened(text: &str, width: usize) -> String {
-    let length = text.chars().count();
-    if length <= width {
+    if columns(text) <= width {
         return text.to_owned();
     }
-    let head = width.saturating_sub(1) / 3;
-    let tail = width.saturating_sub(1) - head;
-    let mut out: String = text.chars().take(head).collect();
-    out.push('…');
-    out.extend(text.chars().skip(length - tail));
-    out
+    let Some(room) = width.checked_sub(1) else { return String::new() };
+    let head = head(text, room / 3);
+    let tail = tail(text, room - columns(&head));
+    format!("{head}…{tail}")
 }
 
 /// What stands between whose pages went and who took them.
@@ -24,62 +83,50 @@ pub const ARROW: &str = " <- ";
 /// of the right one the name of the process, which stands in brackets, and not whose limit it was.
 #[must_use]
 pub fn sides(text: &str, width: usize) -> String {
-    let length = |text: &str| text.chars().count();
     let room = width.saturating_sub(ARROW.len());
-    let Some((left, right)) = text.split_once(ARROW).filter(|_| length(text) > width && room >= 4) else {
+    let Some((left, right)) = text.split_once(ARROW).filter(|_| columns(text) > width && room >= 4) else {
         return shortened(text, width);
     };
-    let of_left = length(left).min((room / 2).max(room.saturating_sub(length(right))));
+    let of_left = columns(left).min((room / 2).max(room.saturating_sub(columns(right))));
     let of_right = room - of_left;
     let limit = right.rsplit_once("), limit of ");
     let who = limit.map_or_else(|| right.to_owned(), |(who, _)| format!("{who})"));
     // Where a limit is left out that is seen: a mark takes the place of what would just fit.
-    let right = if length(&who) <= of_right { beginning(right, of_right) } else { shortened(&who, of_right) };
+    let right =
+        if columns(&who) <= of_right { beginning(right, of_right) } else { shortened(&who, of_right) };
     format!("{}{ARROW}{right}", ending(left, of_left))
 }
 
 /// Cuts the end off a text that is too long: the beginning of a command tells most.
 #[must_use]
 pub fn beginning(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
+    if columns(text) <= width {
         return text.to_owned();
     }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+    let Some(room) = width.checked_sub(1) else { return String::new() };
+    head(text, room) + "…"
 }
 
 /// Cuts the beginning off a text that is too long: the end of a path tells most.
 #[must_use]
 pub fn ending(text: &str, width: usize) -> String {
-    let length = text.chars().count();
-    if length <= width {
+    if columns(text) <= width {
         return text.to_owned();
     }
-    ['…'].into_iter().chain(text.chars().skip(length - width + 1)).collect()
+    let Some(room) = width.checked_sub(1) else { return String::new() };
+    format!("…{}", tail(text, room))
 }
 
 /// Cuts a text that is too long, between two words where there are any in the last part of it.
 #[must_use]
 pub fn at_a_word(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
+    if columns(text) <= width {
         return text.to_owned();
     }
-    let head: String = text.chars().take(width.saturating_sub(1)).collect();
+    let Some(room) = width.checked_sub(1) else { return String::new() };
+    let head = head(text, room);
     let end = head.rfind(' ').filter(|end| *end > head.len() / 2).unwrap_or(head.len());
     head.get(..end).unwrap_or(&head).trim_end().to_owned() + "…"
-}
-
-/// The beginning of a text, with a mark, where the whole takes too many columns of a terminal.
-#[must_use]
-pub fn cut(text: &str, width: usize) -> String {
-    let takes = |text: &str| if text.is_ascii() { text.len() } else { Line::raw(text).width() };
-    let mut text = text.to_owned();
-    if takes(&text) > width {
-        while !text.is_empty() && takes(&text) >= width {
-            text.pop();
-        }
-        text.extend((width > 0).then_some('…'));
-    }
-    text
 }
 
 /// The end of a text, where the whole takes too many columns of a terminal.
@@ -102,14 +149,36 @@ mod tests {
         assert_eq!(shortened("/srv/data/of/somebody/file", 10), "/sr…y/file");
         assert_eq!(beginning("one two three", 10), "one two t…");
         assert_eq!(ending("/a/very/long/path", 10), "…long/path");
-        assert_eq!(cut("日本語日本語", 8), "日本語…");
-        assert_eq!((cut("日本語", 6), cut("one two", 5)), ("日本語".into(), "one …".into()));
-        for cut in [shortened, beginning, ending, at_a_word, cut] {
+        assert_eq!(beginning("日本語日本語", 8), "日本語…");
+        assert_eq!(beginning("日本語", 6), "日本語");
+        for cut in [shortened, beginning, ending, at_a_word] {
             assert_eq!(cut("one two", 7), "one two");
             assert!(cut("/a/very/long/path", 10).chars().count() <= 10);
         }
         assert_eq!(at_a_word("one two three", 10), "one two…");
         assert_eq!(at_a_word("/a/very/long/path", 10), "/a/very/l…");
+    }
+
+    #[test]
+    fn columns_are_counted_and_not_characters() {
+        // 48 characters in 88 columns, and 60 in 30.
+        let wide = "漢字".repeat(20) + "-END.txt";
+        let marked = "e\u{301}".repeat(30);
+        assert_eq!(ending(&wide, 18), "…漢字漢字-END.txt");
+        assert_eq!(shortened(&wide, 19), "漢字漢…漢字-END.txt");
+        assert_eq!(beginning(&wide, 8), "漢字漢…");
+        assert_eq!(at_a_word(&wide, 8), "漢字漢…");
+        for cut in [shortened, beginning, ending, at_a_word, sides] {
+            assert_eq!(cut(&marked, 30), marked, "nothing is cut of what has room");
+            // A mark stays with its letter.
+            assert_eq!(cut(&marked, 20).replace('…', ""), "e\u{301}".repeat(19));
+            let both = format!("/{wide} <- /{marked} (漢字), limit of /漢字");
+            for text in [&wide, &marked, &both, "🇫🇷🇫🇷 one two 日本"] {
+                for width in 0..100 {
+                    assert!(columns(&cut(text, width)) <= width, "{text} {width}");
+                }
+            }
+        }
     }
 
     #[test]
@@ -124,7 +193,7 @@ mod tests {
         assert_eq!(sides(long, 60), "/system.slice/one.service <- /system.sl…nother.service (tar)");
         assert_eq!(sides("/a <- kswapd", 8), "/a <- …d");
         for width in 0..70 {
-            assert!(sides(long, width).chars().count() <= width.max(1), "{width}");
+            assert!(sides(long, width).chars().count() <= width, "{width}");
         }
     }
 

@@ -1,12 +1,15 @@
 //! Breaking text into lines.
 
-/// Breaks a text between words into lines of at most `width` characters.
+use super::width::chunks;
+use super::width::columns;
+
+/// Breaks a text between words into lines of at most `width` columns.
 #[must_use]
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+            Some(line) if columns(line) + 1 + columns(word) <= width => {
                 line.push(' ');
                 line.push_str(word);
             }
@@ -19,17 +22,14 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
 /// Breaks a text between words, and words that are too long anywhere.
 #[must_use]
 pub fn folded(text: &str, width: usize) -> Vec<String> {
-    let pieces = text.split_whitespace().flat_map(|word| {
-        let chars: Vec<char> = word.chars().collect();
-        chars.chunks(width).map(|c| c.iter().collect()).collect::<Vec<String>>()
-    });
+    let pieces = text.split_whitespace().flat_map(|word| chunks(word, width));
     wrapped(&pieces.collect::<Vec<_>>().join(" "), width)
 }
 
-/// A paragraph of at most `width` characters a line: the first begins with `first`, the others as far to the right.
+/// A paragraph of at most `width` columns a line: the first begins with `first`, the others as far to the right.
 #[must_use]
 pub fn paragraph(first: &str, text: &str, width: usize) -> Vec<String> {
-    let indent = first.chars().count();
+    let indent = columns(first);
     let mut lines = wrapped(text, width.saturating_sub(indent));
     if lines.is_empty() {
         lines.push(String::new());
@@ -64,5 +64,7 @@ mod tests {
         assert_eq!(lines.concat(), path);
         assert_eq!(folded("a bc def", 4), ["a bc", "def"]);
         assert_eq!(folded("ääääää", 4), ["ääää", "ää"]);
+        assert_eq!(folded("漢字漢字 a\u{301}bcd", 4), ["漢字", "漢字", "a\u{301}bcd"]);
+        assert_eq!(folded("漢字", 1), ["漢", "字"]);
     }
 }

@@ -16,6 +16,7 @@ use crate::pivot::Id;
 use crate::text::foreign::Foreign;
 use crate::text::table::pad;
 use crate::text::width::beginning;
+use crate::text::width::columns;
 use crate::text::width::ending;
 use crate::text::width::sides;
 use crate::top::argv;
@@ -243,7 +244,7 @@ impl Look<'_> {
         if let Some(argv) = argv {
             name = argv::command(&name, &argv.to_string());
         }
-        let room = self.layout.name.saturating_sub(mark.chars().count());
+        let room = self.layout.name.saturating_sub(columns(mark));
         out += mark;
         // Of a path the end tells most, of a command the beginning.
         out += &match self.by {

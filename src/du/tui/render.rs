@@ -21,7 +21,7 @@ use crate::du::row::Sort;
 use crate::du::view;
 use crate::text::numbers::bytes;
 use crate::text::numbers::percent;
-use crate::text::width::cut;
+use crate::text::width::beginning;
 use crate::text::width::end;
 
 fn pages(n: Option<u64>, row: &Row) -> String {
@@ -130,7 +130,7 @@ pub(super) fn render(state: &State, progress: Option<&str>, frame: &mut Frame) {
     let at = format!("{what}{}", view::name(&state.at));
     let at = end(&at, usize::from(width).saturating_sub(sum.len() + 2));
     // What has no room is cut with a mark: a number without one would be another number.
-    let fit = |text: &str| cut(text, width.into());
+    let fit = |text: &str| beginning(text, width.into());
     frame.render_widget(Line::styled(fit(&format!("{at}  {sum}")), bold), head);
     if let Some(problem) = problem {
         frame.render_widget(Line::raw(fit(&format!(" {problem}"))), warning);
@@ -197,7 +197,7 @@ fn rows(state: &State, frame: &mut Frame, area: Rect) {
                 Style::new()
             };
             let marked = state.marked.contains(&row.path);
-            Line::styled(cut(&line(row, whole, marked, &columns), area.width.into()), style)
+            Line::styled(beginning(&line(row, whole, marked, &columns), area.width.into()), style)
         })
         .collect();
     let nothing = match state.listing.problem {

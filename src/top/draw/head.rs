@@ -17,7 +17,7 @@ use crate::live::snapshot::Snapshot;
 use crate::text::numbers::Unit;
 use crate::text::numbers::decimal;
 use crate::text::width::at_a_word;
-use crate::text::width::cut;
+use crate::text::width::beginning;
 use crate::top::app::App;
 use crate::top::app::Mode;
 use crate::top::cells;
@@ -250,7 +250,7 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
     let mut room = usize::from(zones.status.width);
     for span in &mut spans {
         if span.width() > room {
-            span.content = theme.text(&cut(&span.content, room)).into();
+            span.content = theme.text(&beginning(&span.content, room)).into();
         }
         room = room.saturating_sub(span.width());
     }
