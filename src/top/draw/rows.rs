@@ -54,8 +54,7 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
         let entry = app.entry(*slot);
         let line = entry.filter(|_| app.by() == crate::pivot::By::Process && row.who.tid.is_none());
         let line = line.and_then(|e| app.argv.get(&e.named.who));
-        let together =
-            entry.and_then(|e| e.ended).map(|n| if n > 1 { format!("{n}x ") } else { "x ".into() });
+        let together = entry.and_then(|e| e.ended).map(together);
         // Not the parent's own figures, but those of its children.
         let below =
             app.snapshot.as_ref().is_some_and(|s| s.view.ended == Ended::Parent) && row.who.pid.is_some();
@@ -79,6 +78,16 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
         for mark in &marks {
             mark.draw(theme, (&row, busy, plain), Rect { y, height: 1, ..area }, buffer);
         }
+    }
+}
+
+/// What stands before a row of processes that have ended.
+fn together(number: u32) -> String {
+    match number {
+        // Some were put away: nobody counted how many they were.
+        0 => "many x ".into(),
+        1 => "x ".into(),
+        n => format!("{n}x "),
     }
 }
 

@@ -144,6 +144,12 @@ fn since_the_start_they_add_up_and_never_fall() {
             assert_eq!(hits, total_of_one(k), "{comm} of {k}: what was put away is in it");
         }
     }
+    // How many were put away is not known: that is not one.
+    let mut app = app((120, 40));
+    app.settings.show = Show::Total;
+    app.take(keeper.again(view));
+    let text = frame(&mut app);
+    assert!(text.contains(" many x sh") && text.contains("10 processes  since start"), "{text}");
 }
 
 fn total_of_one(k: u64) -> u64 {
