@@ -100,9 +100,28 @@ impl App {
         if self.scene.replay.is_some() {
             return self.step(Effect::Jump(seconds));
         }
+        self.travel(seconds.signum() * self.intervals(seconds))
+    }
+
+    /// How many intervals before the one on the screen, or behind it, take so many seconds together: each is as long as it was,
+    /// whatever is set by now. At least one.
+    fn intervals(&self, seconds: i32) -> i32 {
+        let number = self.snapshot.as_ref().map_or(0, |s| s.number);
+        let before = self.history.iter().rev().filter(|m| m.number <= number && seconds < 0);
+        let behind = self.history.iter().filter(|m| m.number > number && seconds > 0);
+        let (mut left, mut count) = (f64::from(seconds.unsigned_abs()), 0);
+        let mut length = self.settings.interval.as_secs_f64();
+        for moment in before.chain(behind) {
+            length = moment.seconds;
+            if left < length / 2.0 {
+                return count.max(1);
+            }
+            (left, count) = (left - length, count + 1);
+        }
+        // Of those that the charts have forgotten only the number is known: taken to be as long as the last one here.
         #[allow(clippy::cast_possible_truncation)]
-        let intervals = (f64::from(seconds) / self.settings.interval.as_secs_f64()).round() as i32;
-        self.travel(if intervals == 0 { seconds.signum() } else { intervals })
+        let more = (left / length).round() as i32;
+        count.saturating_add(more).max(1)
     }
 
     /// Whoever steps through a recording wants to see where that led.

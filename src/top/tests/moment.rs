@@ -122,6 +122,30 @@ fn a_mark_is_seen_on_the_axis_and_names_the_file_by_its_time() {
 }
 
 #[test]
+fn a_jump_goes_by_the_time_that_intervals_took() {
+    let mut app = app((80, 24));
+    let of = |number: u64, seconds: f64| {
+        let mut out = Snapshot { number, ..snapshot(Vec::new(), fixtures::busy().total) };
+        out.system.seconds = seconds;
+        out
+    };
+    // 50 seconds of intervals of a tenth, then three of five seconds.
+    for number in 1..=500 {
+        app.take(of(number, 0.1));
+    }
+    for number in 501..=503 {
+        app.take(of(number, 5.0));
+    }
+    app.settings.interval = Duration::from_secs(5);
+    assert_eq!(typed(&mut app, "{"), [Effect::Back(Some(50))], "15 seconds and 450 intervals");
+    app.take(Snapshot { fresh: false, ..of(50, 0.1) });
+    assert_eq!(typed(&mut app, "}"), [Effect::Back(Some(503))]);
+    // What comes behind the last one is now.
+    app.take(Snapshot { fresh: false, ..of(453, 0.1) });
+    assert_eq!(typed(&mut app, "}"), [Effect::Back(None)]);
+}
+
+#[test]
 fn a_row_has_a_course_of_what_is_kept() {
     let mut source = Made(samples(12).into(), fixtures::plan(&[]));
     let keeper = Keeper::new(&mut source, pivot(), true, Box::new(|_| true)).unwrap();
