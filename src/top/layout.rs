@@ -11,6 +11,7 @@ use crate::text::foreign;
 use crate::text::foreign::Foreign;
 use crate::text::width::beginning;
 use crate::top::cells;
+use crate::top::settings::Sort;
 
 /// What a row is called when nothing is left for its name: a part of it.
 const SHORTEST: usize = 9;
@@ -79,6 +80,17 @@ impl Lead {
     #[must_use]
     pub const fn left(self) -> bool {
         matches!(self, Lead::User | Lead::Device | Lead::Unit | Lead::How | Lead::Share)
+    }
+
+    /// What rows of this kind are sorted by that are sorted by this column; `None` where there is nothing like it.
+    #[must_use]
+    pub const fn sort(self, by: By) -> Option<Sort> {
+        match (self, by) {
+            (Lead::Share, _) => Some(Sort::Busy),
+            // The id of the row, and not of what it belongs to.
+            (Lead::Pid, By::Process) | (Lead::Tid, By::Thread) | (Lead::Uid, By::User) => Some(Sort::Id),
+            _ => None,
+        }
     }
 
     /// The cell.

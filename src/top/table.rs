@@ -255,7 +255,7 @@ impl Look<'_> {
         out
     }
 
-    /// The titles, and where those of the figures begin and end.
+    /// The titles, and where those begin and end that rows can be sorted by.
     #[must_use]
     pub fn titles(&self) -> (String, Vec<(usize, usize, Sort)>) {
         let mut out = String::new();
@@ -263,11 +263,7 @@ impl Look<'_> {
         for lead in &self.layout.leads {
             let begin = out.chars().count();
             out += &pad(lead.title(), lead.width(), lead.left());
-            let sort = match lead {
-                layout::Lead::Share => Sort::Busy,
-                _ => Sort::Id,
-            };
-            places.push((begin, begin + lead.width(), sort));
+            places.extend(lead.sort(self.by).map(|sort| (begin, begin + lead.width(), sort)));
             out.push(' ');
         }
         for (column, width) in &self.layout.columns {

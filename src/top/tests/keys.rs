@@ -88,6 +88,29 @@ fn garbage_that_is_pasted_does_no_harm() {
     frame(&mut app);
 }
 
+/// The title of a column that rows cannot be sorted by is not one of another column.
+#[test]
+fn a_title_sorts_by_its_own_column_or_not_at_all() {
+    let mut app = app((120, 40));
+    app.take(rows(&[(2, 50), (1, 40)]));
+    let y = app.zones().titles.y;
+    let click = |app: &mut App, title: &str| {
+        let text = frame(app);
+        let line = text.lines().nth(y.into()).unwrap();
+        // Behind the quotation mark before each line.
+        let x = line[..line.find(title).unwrap()].chars().count() - 1;
+        let (kind, modifiers) = (MouseEventKind::Down(MouseButton::Left), KeyModifiers::NONE);
+        let column = u16::try_from(x).unwrap();
+        app.input(&Event::Mouse(MouseEvent { kind, column, row: y, modifiers }));
+        order(app)
+    };
+    assert_eq!(click(&mut app, "USER"), [2, 1]);
+    assert_eq!(app.settings.sort.name(), "busy");
+    assert_eq!(click(&mut app, "PID"), [1, 2]);
+    assert_eq!(click(&mut app, "USER"), [1, 2]);
+    assert!(!app.settings.reverse);
+}
+
 #[test]
 fn escape_that_came_together_with_the_next_key_is_both() {
     let mut app = app((80, 24));
