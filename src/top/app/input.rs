@@ -41,6 +41,12 @@ fn without_escape(key: KeyEvent) -> Option<(KeyEvent, KeyEvent)> {
     (alone && key.modifiers.contains(KeyModifiers::ALT)).then(|| (escape, KeyEvent::new(key.code, rest)))
 }
 
+/// Adds what was pasted, as far as there is room.
+fn paste(to: &mut String, text: &str) {
+    let room = LONGEST.saturating_sub(to.chars().count());
+    to.extend(text.chars().filter(|c| !crate::text::foreign::acts(*c)).take(room));
+}
+
 impl App {
     /// What an event of the terminal changes, and what is to be done for it.
     pub fn input(&mut self, event: &Event) -> Vec<Effect> {
@@ -59,9 +65,12 @@ impl App {
                 Vec::new()
             }
             Event::Paste(text) if self.mode == Mode::Filter => {
-                let room = LONGEST.saturating_sub(self.filter.chars().count());
-                self.filter.extend(text.chars().filter(|c| !crate::text::foreign::acts(*c)).take(room));
+                paste(&mut self.filter, text);
                 self.begin_anew()
+            }
+            Event::Paste(text) if self.mode == Mode::Search => {
+                paste(&mut self.search, text);
+                self.find(self.at)
             }
             _ => Vec::new(),
         }

@@ -45,7 +45,7 @@ impl App {
     }
 
     /// Selects the next row from there on, behind the last one from the first.
-    fn find(&mut self, from: usize) -> Vec<Effect> {
+    pub(super) fn find(&mut self, from: usize) -> Vec<Effect> {
         let filter = Filter::new(&self.search);
         if filter.is_empty() {
             return Vec::new();

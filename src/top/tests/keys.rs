@@ -88,6 +88,18 @@ fn garbage_that_is_pasted_does_no_harm() {
     frame(&mut app);
 }
 
+#[test]
+fn what_is_pasted_is_looked_for() {
+    let mut app = app((80, 24));
+    app.take(rows(&[(10, 50), (25, 40), (30, 3)]));
+    app.input(&key(KeyCode::F(3)));
+    assert_eq!(app.mode, Mode::Search);
+    app.input(&Event::Paste("2\n5".into()));
+    assert_eq!((app.search.as_str(), app.selected.clone()), ("25", Some(Id::Number(25))));
+    app.input(&Event::Paste("x".repeat(1000)));
+    assert_eq!(app.search.chars().count(), 200);
+}
+
 /// The title of a column that rows cannot be sorted by is not one of another column.
 #[test]
 fn a_title_sorts_by_its_own_column_or_not_at_all() {
