@@ -36,6 +36,12 @@ impl Foreign {
         &self.0
     }
 
+    /// Whether it stands there as it is, with nothing escaped.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.0.iter().all(|b| matches!(b, b' '..=b'~') && *b != b'\\')
+    }
+
     /// With a mark of ours behind it.
     #[must_use]
     pub fn with(mut self, mark: &str) -> Self {

@@ -207,10 +207,12 @@ impl Asked<'_> {
         let who = self.who;
         let words = [&who.user, &who.cgroup, &who.container, &who.unit, &who.mount, &who.device];
         let mut numbers = [who.pid, who.tid].into_iter().flatten();
-        test(&layout::name(self.by, who).raw())
-            || self.argv.is_some_and(|a| test(&a.raw()))
+        // As it is, and as it is shown: what was escaped is typed as one sees it.
+        let test_foreign = |text: &Foreign| test(&text.raw()) || !text.is_plain() && test(&text.to_string());
+        test_foreign(&layout::name(self.by, who))
+            || self.argv.is_some_and(test_foreign)
             || who.how.is_some_and(test)
-            || words.into_iter().flatten().any(|w| test(&w.raw()))
+            || words.into_iter().flatten().any(test_foreign)
             || numbers.any(|n| test(&n.to_string()))
     }
 }
@@ -286,6 +288,18 @@ mod tests {
             assert!(!takes(no, None), "{no}");
         }
         assert!(takes("writer", Some("postgres: wal writer")) && !takes("writer", None));
+    }
+
+    #[test]
+    fn a_name_is_found_as_it_is_and_as_it_is_shown() {
+        let argv = Some("cat /srv/bidi\u{202e}abc \\x");
+        for yes in ["\u{202e}abc", "\\u{202e}abc", "\\U{202E}", "BIDI", "\\x", "\\\\x", r"~bidi\\u.202e.abc"]
+        {
+            assert!(takes(yes, argv), "{yes}");
+        }
+        for no in ["\\u{202d}", "!\\u{202e}"] {
+            assert!(!takes(no, argv), "{no}");
+        }
     }
 
     #[test]
