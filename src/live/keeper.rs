@@ -53,6 +53,8 @@ struct Held {
     number: u64,
     /// It is not the last interval, but one of those before.
     past: bool,
+    /// Rows of threads, and of files, are missing in it.
+    cut: (bool, bool),
 }
 
 /// Who has ended, each asked once for a picture.
@@ -233,7 +235,16 @@ impl<'a> Keeper<'a> {
             let (before, now) = self.last_two();
             // Who asks for totals while the picture stands still gets those that stand still with it.
             let (whole, gone) = (self.whole.clone(), self.gone.clone());
-            Held { before, now, whole, gone, pulse: self.pulse, number: self.number, past: false }
+            Held {
+                before,
+                now,
+                whole,
+                gone,
+                pulse: self.pulse,
+                number: self.number,
+                past: false,
+                cut: (false, false),
+            }
         });
     }
 
@@ -249,6 +260,7 @@ impl<'a> Keeper<'a> {
             pulse: there.pulse,
             number: there.number,
             past: true,
+            cut: there.cut,
         });
         // Who lingered is of another time.
         self.last_view = None;
@@ -275,6 +287,7 @@ impl<'a> Keeper<'a> {
             entries: Arc::default(),
             threads: Arc::default(),
             ended: Some(0),
+            cut: false,
             view,
             fresh: false,
             held: false,
@@ -308,6 +321,9 @@ impl<'a> Keeper<'a> {
         let [rows, threads] = &mut self.rosters;
         let (entries, counted, ended) = rows::rows(&mut self.pivot, rows, plan, (view.by, part, asks));
         (out.entries, out.counted, out.ended) = (Arc::new(entries), counted, ended);
+        let cut = held.map_or((false, false), |h| h.cut);
+        // Rows of evictors are kept apart from these.
+        out.cut = view.by != By::Evictor && if self.pivot.files() { cut.1 } else { cut.0 };
         if view.threads && view.by == By::Process {
             let asks = Asks { ended: Ended::Unasked, ..asks };
             let below = rows::rows(&mut self.pivot, threads, plan, (By::Thread, part, asks));

@@ -211,6 +211,8 @@ pub struct Snapshot {
     /// How many processes (in rows of threads: threads) did something in the interval, or since the start where that is shown,
     /// and have ended by now; `None` where it is not known of some.
     pub ended: Option<u64>,
+    /// Of an interval before: the less busy rows were not kept, so that there were more than are here.
+    pub cut: bool,
     /// What was requested.
     pub view: View,
     /// It is a new interval, and not the last one seen in another way.

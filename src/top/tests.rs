@@ -98,6 +98,7 @@ fn snapshot(rows: Vec<Row>, total: Figures) -> Snapshot {
         entries: Arc::new(rows.into_iter().map(entry).collect()),
         threads: Arc::default(),
         ended: Some(0),
+        cut: false,
         view: VIEW,
         fresh: true,
         held: false,

@@ -164,16 +164,18 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
     let mut parts = Vec::new();
     if let Some(snapshot) = &app.snapshot {
         let by = snapshot.view.by;
-        let what = |n: usize| if n == 1 { by.singular() } else { by.plural() };
+        // How many were not kept is not known.
+        let more = if snapshot.cut { "+" } else { "" };
+        let what = |n: usize| if n == 1 && !snapshot.cut { by.singular() } else { by.plural() };
         let all = snapshot.rows();
         let entries = app.slots.iter().filter(|s| is_named(app, **s)).count();
         parts.push(match app.filter.is_empty() {
-            true => format!("{all} {}", what(all)),
-            false => format!("{entries} of {all} {}", what(all)),
+            true => format!("{all}{more} {}", what(all)),
+            false => format!("{entries} of {all}{more} {}", what(all)),
         });
         if let Some(ended) = snapshot.ended.filter(|n| *n > 0) {
             #[allow(clippy::cast_precision_loss)]
-            parts.push(format!("{} ended", decimal(ended as f64)));
+            parts.push(format!("{}{more} ended", decimal(ended as f64)));
         }
         let numbers = app.numbers();
         parts.push(match (numbers.show, app.settings.interval.as_secs_f64()) {

@@ -264,6 +264,31 @@ fn every_interval_of_the_past_can_be_seen_again_in_any_kind_of_rows() {
 }
 
 #[test]
+fn of_the_past_it_says_that_there_were_more_rows() {
+    let start = crate::sample::Moment::now();
+    let sample = |k: u64| {
+        let mut out = fixtures::sample(start, Duration::from_secs(k), &[(Counter::ReadHits, 804 * k)]);
+        let row = |pid| fixtures::process(pid, "daemon", &[(Counter::ReadHits, 1)]);
+        out.rows = (1..=if k > 0 { 804 } else { 0 }).map(row).collect();
+        out
+    };
+    let mut source = fixtures::Made((0..3).map(sample).collect(), fixtures::plan(&[]));
+    let keeper = Keeper::new(&mut source, pivot(), true, Box::new(|pid| pid > 10)).unwrap();
+    let mut keeper = keeper.with_past(None);
+    let mut app = app((120, 40));
+    for _ in 0..2 {
+        app.take(keeper.tick(app.view()).unwrap());
+    }
+    assert!(frame(&mut app).contains("794 processes  10 ended"), "{}", frame(&mut app));
+    app.input(&key(KeyCode::Left));
+    keeper.look_back(Some(1));
+    app.take(keeper.again(app.view()));
+    assert!(frame(&mut app).contains("502+ processes  10+ ended"), "{}", frame(&mut app));
+    // Files were none.
+    assert!(!keeper.again(View { by: By::File, ..app.view() }).cut);
+}
+
+#[test]
 fn what_is_written_down_has_the_rows_of_its_interval_and_no_others() {
     use crate::top::batch;
     use crate::top::options::Options;
