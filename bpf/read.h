@@ -124,6 +124,9 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 		surplus(&a, e, e->end, f.added_last - rest + 1, f.added_last, rest, mode);
 	}
 	filled = missed;
+	/* Cut short: of these nobody has asked. */
+	if (f.absent && last < f.last)
+		f.absent -= absent_pages(e->mapping, last + 1, f.last);
 	missed += f.absent;
 	ahead = f.dropped + ledger_take_next(row, e->mapping, first, last, mode);
 	if (missed + ahead > touched) {

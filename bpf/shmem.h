@@ -33,12 +33,14 @@ __noinline u64 is_resident(u64 mapping, u64 index)
 {
 	u64 entry = (u64)BPF_CORE_READ((struct address_space___pages *)mapping, i_pages.xa_head);
 	u64 node, shift;
+	bool below = false; /* a node */
 	u32 i;
 
 	for (i = 0; i < XA_LEVELS; i++) {
 		/* Entries that end in binary 10 point to nodes, but for small numbers, which have other meanings. */
 		if ((entry & 3) != 2 || entry <= 4096)
 			break;
+		below = true;
 		node = entry - 2;
 		shift = BPF_CORE_READ((struct xa_node *)node, shift);
 		/* A single page at index 0 has no node above it; nothing lies beyond what the root spans. */
@@ -56,7 +58,7 @@ __noinline u64 is_resident(u64 mapping, u64 index)
 		if (!shift)
 			break;
 	}
-	if (i == 0 && index)
+	if (!below && index)
 		return 0;
 	return entry && !(entry & 3); /* odd: in swap */
 }

@@ -30,6 +30,7 @@ pub const LIST: &[Scenario] = &[
     scenario("uring-warm", ALL, "io_uring, 64 KiB, one at a time", |c| uring_single(c, 0, true)),
     scenario("uring-async-cold", BLOCK, "the same by workers", |c| uring_single(c, uring::ASYNC, false)),
     scenario("uring-async-warm", ALL, "the same by workers", |c| uring_single(c, uring::ASYNC, true)),
+    scenario("uring-slept-cold", BLOCK, "io_uring, 64 KiB, whose thread sleeps meanwhile", uring_slept),
     scenario("uring-batch", BLOCK, "8 random 4 KiB reads at once, 72 in all", |c| uring_batch(c, 0)),
     scenario("uring-batch-async", BLOCK, "the same by workers", |c| uring_batch(c, uring::ASYNC)),
     scenario("sendfile-cold", BLOCK, "sendfile to /dev/null, 64 KiB each", |c| sendfile(c, false)),
@@ -168,6 +169,27 @@ fn uring_single(c: &mut Ctx, flags: u8, is_warm: bool) -> Result<Expect> {
     if flags == uring::ASYNC {
         known_later(&mut e, o.tally.misses, o.tally.ahead);
     }
+    Ok(e)
+}
+
+/// What a request could not deliver at once is read in whatever call the thread is in by then. Then the same again, warm.
+fn uring_slept(c: &mut Ctx) -> Result<Expect> {
+    let (file, mut o) = cold(c, ODD)?;
+    sys::advise(&file, 0, 0, libc::POSIX_FADV_RANDOM)?;
+    let mut ring = ring(4)?;
+    ring.sleeps = true;
+    let mut buf = buffer(CHUNK);
+    c.begin();
+    for i in 0..30 {
+        let pos = i % 15 * (CHUNK + 12 * KIB);
+        let n = o.read(pos, || delivered(ring.read(&file, &mut [(&mut buf, pos)], 0)?[0]));
+        refused("IORING_OP_READ", n)?;
+    }
+    let mut e = o.expect();
+    let (calls, missed, pages) = (o.tally.calls, o.tally.missed_calls, o.tally.misses);
+    let why = "a request that meets a page that is not there is tried again";
+    e.within(Figure::ReadCalls, calls, calls + pages, why);
+    e.within(Figure::ReadMissedCalls, u64::from(missed > 0), missed + pages, why);
     Ok(e)
 }
 

@@ -51,6 +51,7 @@ pub const LIST: &[Scenario] = &[
     scenario("eof-past", ALL, "reads that begin past the end", eof_past),
     scenario("empty", ALL, "a file of no bytes", empty),
     scenario("holes", ALL, "a sparse file", holes),
+    scenario("holes-few", &[Fs::Tmpfs], "a file of 20 pages with a hole, and one of one page", holes_few),
     scenario("willneed", BLOCK, "FADV_WILLNEED of 512 KiB, then reads", willneed),
     scenario("readahead-call", BLOCK, "readahead(2) of 256 KiB, then reads, twice", readahead_call),
 ];
@@ -206,6 +207,29 @@ fn empty(c: &mut Ctx) -> Result<Expect> {
     c.begin();
     anyhow::ensure!(o.read(0, || file.read_at(&mut buf, 0))? == 0);
     Ok(o.expect())
+}
+
+/// Their pages stand below one node, or below none.
+fn holes_few(c: &mut Ctx) -> Result<Expect> {
+    let mut buf = buffer(20 * PAGE);
+    let mut files = Vec::new();
+    for (name, hole, pages) in [("f", 7, 20), ("g", 1, 2), ("h", 0, 20)] {
+        let made = File::options().read(true).write(true).create_new(true).open(c.dir.join(name))?;
+        made.set_len(pages * PAGE)?;
+        for page in (0..pages).filter(|page| *page != hole) {
+            made.write_all_at(&buf[..PAGE as usize], page * PAGE)?;
+        }
+        files.push((c.open(name)?, pages));
+    }
+    c.begin();
+    let mut e = Expect::nothing();
+    for (file, pages) in &files {
+        let n = file.read_at(&mut buf, 0)? as u64;
+        anyhow::ensure!(n == pages * PAGE);
+    }
+    e.exact(Figure::ReadBytes, 42 * PAGE).exact(Figure::Accesses, 42);
+    e.exact(Figure::Hits, 39).exact(Figure::Misses, 3);
+    Ok(e)
 }
 
 fn holes(c: &mut Ctx) -> Result<Expect> {

@@ -17,6 +17,7 @@ use crate::sys;
 
 pub const LIST: &[Scenario] = &[
     scenario("overlay", ALL, "reads through an overlay count once", overlay),
+    scenario("overlay-sent", BLOCK, "sendfile through an overlay", overlay_sent),
     scenario("loop", &[Fs::Ext4, Fs::Xfs], "reads from a file system in a file", loop_device),
     scenario("compressed", &[Fs::Ext4], "a file of btrfs whose blocks are compressed", compressed),
     scenario("large-blocks", &[Fs::Ext4], "a file of xfs with blocks of four pages", large_blocks),
@@ -66,6 +67,21 @@ fn overlay(c: &mut Ctx) -> Result<Expect> {
     let (below, above) = overlaid(c, 307 * PAGE + 5)?;
     // Files that are open keep the mount busy: it goes after they are closed.
     read_above(c, &above, &below, c.fs)
+}
+
+fn overlay_sent(c: &mut Ctx) -> Result<Expect> {
+    let (below, above) = overlaid(c, 307 * PAGE + 5)?;
+    let mut o = crate::oracle::Oracle::new(&below, c.fs)?;
+    let null = File::options().write(true).open("/dev/null")?;
+    c.begin();
+    for _ in 0..2 {
+        let mut pos = 0;
+        while pos < 307 * PAGE + 5 {
+            let n = o.read(pos, || sys::sendfile(&null, &above, pos, 64 * KIB as usize));
+            pos += refused("sendfile", n)? as u64;
+        }
+    }
+    Ok(o.expect())
 }
 
 fn loop_device(c: &mut Ctx) -> Result<Expect> {
