@@ -129,7 +129,8 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 	case NR_compat:
 		goto later;
 	default:
-		goto nobodys;
+		/* A read, if its look-up comes (a module that is loaded, what overlayfs copies), or what is written (written_in_call). */
+		goto later;
 	}
 nobodys:
 	COUNT(a, C_OTHER_FILLS, p->last - p->first + 1);
@@ -168,6 +169,30 @@ static __always_inline void on_add_in_call(void *folio, u32 order)
 		return;
 	}
 	added_by_call(&a, c, &e, &p, syscr);
+}
+
+/*
+ * A folio that the thread makes dirty. What it has just added there was for a write, where nothing else has told that from a read: later reads of
+ * the thread would take it for theirs.
+ */
+static __always_inline void written_in_call(void *folio)
+{
+	struct account a;
+	struct call *c;
+	u64 index;
+	u32 n;
+
+	if (!ready || !account_open(&a) || !a.row || !a.row->call)
+		return;
+	c = call_at(a.row->call - 1);
+	if (!c || c->extents <= c->owned || c->leftover_is_readahead)
+		return;
+	if (c->extent_mapping != (u64)mapping_from(a.row, folio, ARGUMENT_OF_BTF))
+		return;
+	index = index_from(folio, ARGUMENT_OF_BTF);
+	n = (c->extents - 1) & (MAX_EXTENTS - 1);
+	if (index >= c->extent[n].first && index <= c->extent[n].last)
+		flush_extents(c);
 }
 
 static __always_inline void note_file(struct call *c, struct file_row *f, struct row *row)

@@ -22,6 +22,14 @@ int add_in_call_btf(u64 *ctx)
 	return 0;
 }
 
+SEC("?tp_btf/writeback_dirty_folio")
+int dirty_in_call_btf(u64 *ctx)
+{
+	written_in_call((void *)ctx[0]);
+	on_dirty((void *)ctx[0], order_of_argument((void *)ctx[0]), ARGUMENT_OF_BTF, BITS);
+	return 0;
+}
+
 SEC("?tp_btf/io_uring_submit_req")
 int uring_btf(u64 *ctx)
 {

@@ -166,7 +166,8 @@ rows! {
       Any(NoFetch) { PageDeleted "delete_btf_pages" Btf(DELETE) } => QuietLock
       Any(Fetch, Pages) { PageDeleted "delete_tp" Classic("filemap", DELETE) } ]
     // Under the same lock.
-    [ Any(Fetch) { PageDirtied "dirty_btf" Btf("writeback_dirty_folio") } => QuietLock
+    [ Calls() { PageDirtied "dirty_in_call_btf" Btf("writeback_dirty_folio") } => QuietLock
+      Any(Fetch) { PageDirtied "dirty_btf" Btf("writeback_dirty_folio") } => QuietLock
       Any(NoFetch) { PageDirtied "dirty_btf_pages" Btf("writeback_dirty_folio") } => QuietLock
       Any(Fetch, Lacks("tp:writeback_dirty_folio")) {
           PageDirtied "dirty_btf" Btf("writeback_dirty_page") } => QuietLock

@@ -42,6 +42,7 @@ pub const LIST: &[Scenario] = &[
     scenario("write-mapped", BLOCK, "a write from a mapping of another, uncached file", mapped),
     scenario("uring-write", ALL, "io_uring, 60 KiB, one at a time", |c| uring_write(c, 0)),
     scenario("uring-write-async", ALL, "the same by workers", |c| uring_write(c, uring::ASYNC)),
+    scenario("uring-write-read", BLOCK, "the same, and then read by workers", uring_write_read),
     scenario("mmap-store", BLOCK, "stores through a shared mapping", mmap_store),
     scenario("truncate-partial", BLOCK, "truncation inside a page writes zeros to it", truncate_partial),
 ];
@@ -368,6 +369,29 @@ fn mapped(c: &mut Ctx) -> Result<Expect> {
     e.write_misses(64).exact(Figure::Dirtied, 64);
     let why = "brought in by faults: counted with reads or apart from them";
     e.within(Figure::ReadAheadPages, 0, 64, why).within(Figure::Fills, 0, 64, why);
+    Ok(e)
+}
+
+/// What was written is there, and nothing of it was read ahead.
+fn uring_write_read(c: &mut Ctx) -> Result<Expect> {
+    let file = create(c, "f")?;
+    file.set_len(60 * PAGE)?;
+    let mut o = c.oracle(&file)?;
+    let mut ring = refused("io_uring_setup", uring::Ring::new(4))?;
+    let mut buf = buffer(60 * KIB);
+    c.begin();
+    let delivered = |res: i32| usize::try_from(res).map_err(|_| std::io::Error::from_raw_os_error(-res));
+    for i in 0..4 {
+        let pos = i * 60 * KIB;
+        let took = o.write(pos, || delivered(ring.write(&file, &mut buf, pos, uring::ASYNC)?));
+        ensure!(refused("IORING_OP_WRITE", took)? == buf.len());
+        let some = &mut buf[..5 * PAGE as usize];
+        let read = o.read(pos, || delivered(ring.read(&file, &mut [(some, pos)], uring::ASYNC)?[0]));
+        ensure!(refused("IORING_OP_READ", read)? == 5 * PAGE as usize);
+    }
+    let mut e = o.expect();
+    ensure!(o.tally.write_misses == 60 && o.tally.hits == 20, "the oracle itself: {:?}", o.tally);
+    e.exact(Figure::Dirtied, dirtied(c, 60));
     Ok(e)
 }
 
