@@ -128,6 +128,15 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 	case NR_io_submit:
 	case NR_compat:
 		goto later;
+	case NR_write:
+	case NR_pwrite64:
+	case NR_writev:
+	case NR_pwritev:
+	case NR_pwritev2:
+	case NR_truncate:
+	case NR_ftruncate:
+	case NR_fallocate:
+		goto nobodys;
 	default:
 		/* A read, if its look-up comes (a module that is loaded, what overlayfs copies), or what is written (written_in_call). */
 		goto later;
@@ -316,8 +325,7 @@ static __always_inline void find_request(struct looked_up *l, struct call *c, st
 	}
 	pos = l->index << PAGE_SHIFT;
 	end = (l->last + 1) << PAGE_SHIFT;
-	if (l->in_smallest && e->nr == NR_io_uring_enter && c->uring_bytes &&
-	    ends_there(l, c->uring_pos, c->uring_bytes)) {
+	if (e->nr == NR_io_uring_enter && c->uring_bytes && ends_there(l, c->uring_pos, c->uring_bytes)) {
 		/* Tried again, it goes on where it stopped: what comes before was counted. */
 		if (c->uring_pos > pos)
 			pos = c->uring_pos;

@@ -88,7 +88,7 @@ static __always_inline bool shares_smallest(u64 mapping, u64 last, u64 first)
 /* A read that added pages, or that others of the same thread stand around. */
 static __always_inline void finish_read_body(struct row *row, struct ended *e, enum ledger_mode mode)
 {
-	u64 pos, first, last, touched, flight, missed, rest, filled, ahead;
+	u64 pos, first, last, touched, flight, missed, rest, filled, ahead, behind, looked;
 	struct account a = {.row = row};
 	struct frame f = {};
 	s64 delivered = e->delivered;
@@ -124,9 +124,12 @@ static __always_inline void finish_read_body(struct row *row, struct ended *e, e
 		surplus(&a, e, e->end, f.added_last - rest + 1, f.added_last, rest, mode);
 	}
 	filled = missed;
-	/* Cut short: of these nobody has asked. */
-	if (f.absent && last < f.last)
-		f.absent -= absent_pages(e->mapping, last + 1, f.last);
+	/* Cut short: of these nobody has asked. As they are now: some may have gone since. */
+	looked = f.last - f.first < MAX_WALK ? f.last : f.first + MAX_WALK - 1;
+	if (f.absent && last < looked) {
+		behind = absent_pages(e->mapping, last + 1, looked);
+		f.absent = behind < f.absent ? f.absent - behind : 0;
+	}
 	missed += f.absent;
 	ahead = f.dropped + ledger_take_next(row, e->mapping, first, last, mode);
 	if (missed + ahead > touched) {

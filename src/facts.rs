@@ -85,9 +85,10 @@ impl Facts {
 }
 
 /// Why hooks on functions are refused where they would attach and never be called.
-pub const SWITCHED_OFF: &str = "functions are not traced: kernel.ftrace_enabled is 0";
+pub const SWITCHED_OFF: &str = "functions are not traced: kernel.ftrace_enabled is 0, or cannot be read";
 /// What to do about it.
-pub const SWITCH_ON: &str = "sysctl kernel.ftrace_enabled=1";
+pub const SWITCH_ON: &str =
+    "sysctl kernel.ftrace_enabled=1; where that is refused, ftrace has given up, and dmesg says why";
 
 /// Functions whose presence decides the plan.
 pub const FUNCTIONS: &[&str] = &[

@@ -2,8 +2,12 @@
 
 use super::counts::Sample;
 use super::explain;
+use super::plan::Hook;
+use super::plan::How;
 use super::plan::Means;
 use super::plan::Plan;
+use crate::facts::SWITCH_ON;
+use crate::facts::SWITCHED_OFF;
 use crate::kernel;
 use crate::kernel::AttachError;
 use crate::kernel::ClassicAttached;
@@ -70,6 +74,10 @@ impl Classic {
     /// # Errors
     /// When a table cannot be read.
     pub fn sample(&mut self) -> anyhow::Result<(Sample, Lost)> {
+        let by_function = |h: &Hook| matches!(h.how, How::Multi | How::Kprobe | How::Fentry);
+        if self.plan.hooks.iter().any(by_function) && !kernel::functions_are_traced() {
+            anyhow::bail!("{SWITCHED_OFF} since we began; switch it on: {SWITCH_ON}");
+        }
         let (total, processes, lost) = self.attached.read()?;
         Ok((Sample { known: self.plan.known(), total, processes }, lost))
     }

@@ -1,5 +1,6 @@
 //! What came since the start: of the whole machine, and by what metrics are labelled with.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -54,11 +55,13 @@ pub(super) struct Kind<K> {
     room: usize,
     known: HashMap<K, Known>,
     all: HashMap<Labels, Series>,
+    /// The last tick in which room was made for what is known.
+    swept: u64,
 }
 
 impl<K: std::hash::Hash + Eq> Kind<K> {
     fn new(room: usize) -> Self {
-        Self { room, known: HashMap::new(), all: HashMap::new() }
+        Self { room, known: HashMap::new(), all: HashMap::new(), swept: 0 }
     }
 
     /// Of this tick, which began at that time. What was looked up under another `version` of names is looked up again.
@@ -70,17 +73,20 @@ impl<K: std::hash::Hash + Eq> Kind<K> {
         version: u64,
         labels: impl FnOnce() -> Option<Labels>,
     ) {
-        // Cgroups come and go.
-        if self.known.len() > 4 * self.room + 64 {
+        // Cgroups come and go. More than this are looked up each time.
+        let mut full = self.known.len() >= 4 * self.room + 64;
+        if full && self.swept < tick {
+            self.swept = tick;
             self.known.retain(|_, known| known.tick + IDLE >= tick);
+            full = self.known.len() >= 4 * self.room + 64;
         }
-        let Some(labels) = looked_up(self.known.entry(key), tick, version, labels) else { return };
-        if let Some(series) = self.all.get_mut(labels) {
+        let Some(labels) = looked_up(self.known.entry(key), full, (tick, version), labels) else { return };
+        if let Some(series) = self.all.get_mut(&*labels) {
             series.sum.add_sparse(counters);
             series.tick = tick;
             return;
         }
-        let labels = labels.clone();
+        let labels = labels.into_owned();
         if self.all.len() >= self.room {
             let oldest = self.all.iter().min_by_key(|(_, s)| s.tick);
             match oldest.filter(|(_, s)| s.tick + IDLE < tick).map(|(labels, _)| labels.clone()) {
@@ -103,13 +109,13 @@ impl<K: std::hash::Hash + Eq> Kind<K> {
     }
 }
 
-/// What a number is called in this tick. `None`: nothing that could be shown.
+/// What a number is called in this tick. `None`: nothing that could be shown. `full`: no more are remembered.
 fn looked_up<K>(
     place: Entry<'_, K, Known>,
-    tick: u64,
-    version: u64,
+    full: bool,
+    (tick, version): (u64, u64),
     labels: impl FnOnce() -> Option<Labels>,
-) -> Option<&Labels> {
+) -> Option<Cow<'_, Labels>> {
     match place {
         Entry::Occupied(place) => {
             let known = place.into_mut();
@@ -121,9 +127,13 @@ fn looked_up<K>(
                     known.labels = labels;
                 }
             }
-            Some(&known.labels)
+            Some(Cow::Borrowed(&known.labels))
         }
-        Entry::Vacant(place) => Some(&place.insert(Known { labels: labels()?, version, tick }).labels),
+        Entry::Vacant(_) if full => labels().map(Cow::Owned),
+        Entry::Vacant(place) => {
+            let known = place.insert(Known { labels: labels()?, version, tick });
+            Some(Cow::Borrowed(&known.labels))
+        }
     }
 }
 

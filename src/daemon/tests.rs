@@ -271,6 +271,13 @@ fn what_is_made_anew_goes_on_counting_and_never_falls() {
             / rustix::param::page_size() as f64
     };
     sums.add(of(&[1]), &plan, &mut FakeNames::default());
+    // Far more than there is room for, or than anybody could remember: a tick takes no longer for it.
+    let many: Vec<u64> = (10_000..40_000).collect();
+    let began = std::time::Instant::now();
+    for _ in 0..3 {
+        sums.add(of(&many), &plan, &mut FakeNames::default());
+    }
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     // The first one is gone long since, and others want its room.
     for _ in 0..700 {
         sums.add(of(&[4011, 2]), &plan, &mut FakeNames::default());

@@ -362,7 +362,11 @@ fn banner() -> String {
 
 /// Whether functions that are hooked are traced at all: that can be switched off, and on again, at any time.
 pub(crate) fn functions_are_traced() -> bool {
-    fs::read_to_string("/proc/sys/kernel/ftrace_enabled").map_or(true, |on| on.trim() != "0")
+    match fs::read_to_string("/proc/sys/kernel/ftrace_enabled") {
+        Ok(on) => on.trim() != "0",
+        // Once ftrace has given itself up.
+        Err(e) => e.raw_os_error() != Some(libc::ENODEV),
+    }
 }
 
 /// The same, where nothing else will do.

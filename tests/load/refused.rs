@@ -152,7 +152,7 @@ pub fn each_hook_refused(dir: &Path) {
 }
 
 pub fn no_hook_for_dirty_pages(dir: &Path) {
-    let dirty = ["dirty_multi", "dirty_btf", "dirty_btf_pages"];
+    let dirty = ["dirty_multi", "dirty_btf", "dirty_btf_pages", "dirty_in_call_btf"];
     let outcome = without(dir, &dirty).unwrap();
     assert_eq!(outcome.dirtied, None);
     assert_eq!(wrong(&outcome, dir), Vec::<String>::new());

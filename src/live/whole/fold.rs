@@ -289,7 +289,8 @@ impl<R: Kept> Kind<R> {
             if f.by == By::Process && ended.contains(&f.row.tgid()) {
                 f.row = f.row.ended(f.row.of_thread().and_then(|r| r.family));
             }
-            let Some(shared) = f.row.shared(f.by) else { continue };
+            let there = |s: &Shared| self.folded.contains_key(s) || !self.lost.has(s);
+            let Some(shared) = f.row.shared(f.by).filter(there) else { continue };
             match self.folded.entry(shared) {
                 Entry::Occupied(at) => folded[*at.get()].row.add(&f.row),
                 Entry::Vacant(place) => {

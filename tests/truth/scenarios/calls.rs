@@ -30,6 +30,7 @@ pub const LIST: &[Scenario] = &[
     scenario("uring-warm", ALL, "io_uring, 64 KiB, one at a time", |c| uring_single(c, 0, true)),
     scenario("uring-async-cold", BLOCK, "the same by workers", |c| uring_single(c, uring::ASYNC, false)),
     scenario("uring-async-warm", ALL, "the same by workers", |c| uring_single(c, uring::ASYNC, true)),
+    scenario("uring-odd", BLOCK, "io_uring, requests that begin and end within pages", uring_odd),
     scenario("uring-slept-cold", BLOCK, "io_uring, 64 KiB, whose thread sleeps meanwhile", uring_slept),
     scenario("uring-batch", BLOCK, "8 random 4 KiB reads at once, 72 in all", |c| uring_batch(c, 0)),
     scenario("uring-batch-async", BLOCK, "the same by workers", |c| uring_batch(c, uring::ASYNC)),
@@ -169,6 +170,25 @@ fn uring_single(c: &mut Ctx, flags: u8, is_warm: bool) -> Result<Expect> {
     if flags == uring::ASYNC {
         known_later(&mut e, o.tally.misses, o.tally.ahead);
     }
+    Ok(e)
+}
+
+fn uring_odd(c: &mut Ctx) -> Result<Expect> {
+    let (file, mut o) = cold(c, ODD)?;
+    let mut ring = ring(4)?;
+    let mut buf = buffer(50_001);
+    c.begin();
+    for i in 0..60 {
+        let (pos, len) = (i % 30 * 77_777, [100, 5000, 50_001][i as usize % 3]);
+        let to = &mut buf[..len];
+        let n = o.read(pos, || delivered(ring.read(&file, &mut [(to, pos)], 0)?[0]));
+        refused("IORING_OP_READ", n)?;
+    }
+    let mut e = o.expect();
+    let (calls, missed, pages) = (o.tally.calls, o.tally.missed_calls, o.tally.misses);
+    let why = "a request that meets a page that is not there is tried again";
+    e.within(Figure::ReadCalls, calls, calls + pages + missed, why);
+    e.within(Figure::ReadMissedCalls, u64::from(missed > 0), missed + pages, why);
     Ok(e)
 }
 
