@@ -323,8 +323,26 @@ impl Run {
         self.before(self.seen_pages(), self.unseen_pages)
     }
 
+    /// Whether much was read to change a part of what was not cached, where the kernel does not tell what a write found: it came from
+    /// devices, nothing that was seen brought it in, and as much became dirty.
+    #[must_use]
+    pub fn reads_to_write(&self) -> bool {
+        let get = |figure| self.get(figure).unwrap_or(0);
+        if self.get(Figure::WriteMisses).is_some() {
+            return false;
+        }
+        let seen = get(Figure::Misses) + get(Figure::ReadAheadPages) + get(Figure::FaultMisses);
+        let from_devices =
+            self.usage.device_read_bytes.unwrap_or(0).saturating_sub(get(Figure::DirectReadBytes));
+        let more = (from_devices / units::page()).saturating_sub(seen).min(get(Figure::Dirtied));
+        more >= 256 && more >= self.seen_pages() / 20
+    }
+
     /// Of so many pages, without so many of those that may have been there.
     fn before(&self, asked: u64, unseen: u64) -> Option<(f64, f64)> {
+        if self.reads_to_write() {
+            return None;
+        }
         let ratio = |part, all| (all > 0).then(|| super::share(part, all));
         let (least, bound) = (ratio(self.warm_pages, asked)?, self.bound?);
         let most = bound.warm.saturating_sub(unseen);

@@ -109,7 +109,10 @@ pub fn show(report: &Report, style: Style) -> String {
 /// Whether a command did next to nothing, of which there is not much to be said.
 fn trivial(report: &Report) -> bool {
     let (bytes, seconds) = LITTLE;
-    let little = |run: &Run| run.wall_s < seconds && run.asked_pages.saturating_mul(units::page()) < bytes;
+    let little = |run: &Run| {
+        let written = run.usage.device_write_bytes.unwrap_or(0);
+        run.wall_s < seconds && run.asked_pages.saturating_mul(units::page()).max(written) < bytes
+    };
     report.compared.is_none() && matches!(report.runs.as_slice(), [run] if little(run))
 }
 

@@ -251,7 +251,7 @@ fn first_sentence(then: &Run, now: &Run, words: &Words, worth: bool) -> String {
     let (before, mut after) = (&words.before, words.after.clone());
     after.get_mut(..1).map(str::make_ascii_uppercase);
     if !worth {
-        return format!("{after} took as long as {before} {walls}: no difference worth explaining.");
+        return format!("{after} took about as long as {before} {walls}: no difference worth explaining.");
     }
     if now.wall_s < then.wall_s {
         format!(

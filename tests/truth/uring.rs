@@ -142,10 +142,11 @@ impl Ring {
             if !enter {
                 std::thread::sleep(std::time::Duration::from_micros(500));
             }
-            // SAFETY: the buffers of the reads outlive the wait; no signal mask.
-            let ret = match enter {
-                true => unsafe { libc::syscall(libc::SYS_io_uring_enter, fd, submit, wait, how, none, 0) },
-                false => 0,
+            let ret = if enter {
+                // SAFETY: the buffers of the reads outlive the wait; no signal mask.
+                unsafe { libc::syscall(libc::SYS_io_uring_enter, fd, submit, wait, how, none, 0) }
+            } else {
+                0
             };
             if ret < 0 {
                 let error = io::Error::last_os_error();

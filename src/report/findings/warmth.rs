@@ -17,7 +17,8 @@ use crate::text::numbers::Unit;
 /// Pages that the command found and had not brought in itself, if they are half of all that it used or more.
 fn warm(run: &Run) -> Option<u64> {
     let warm = run.warm_pages;
-    (warm >= MANY && share(warm, run.seen_pages()) >= 0.5).then_some(warm)
+    // Nobody knows of how much this would be a share.
+    (!run.reads_to_write() && warm >= MANY && share(warm, run.seen_pages()) >= 0.5).then_some(warm)
 }
 
 /// An earlier run that brought in half of what was warm, and how much.

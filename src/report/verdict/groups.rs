@@ -88,7 +88,11 @@ fn means(then: &Group, now: &Group, name: impl Fn(&Group, &str) -> String, findi
     let by: u64 = now.mean.origin.runs.iter().filter(|(n, _)| then.runs.contains(n)).map(|(_, p)| p).sum();
     mean.origin.runs = vec![(then.mean.number, by)];
     let mut verdict = between(&then.mean, &mean, &words, findings);
-    let spread = then.wall.deviation.zip(now.wall.deviation).map(|(a, b)| a.hypot(b));
+    // Of a single run it is not known: at least as wide as that of the others.
+    let spread = match (then.wall.deviation, now.wall.deviation) {
+        (Some(a), Some(b)) => Some(a.hypot(b)),
+        (one, other) => one.or(other),
+    };
     if let Some(spread) = spread.filter(|s| *s > (then.wall.mean - now.wall.mean).abs()) {
         // What may be chance is not explained.
         verdict.text = first_sentence(&then.mean, &mean, &words, worth_a_word(&then.mean, &mean));

@@ -161,7 +161,10 @@ fn what_went_the_other_way_is_told_too() {
 #[test]
 fn no_difference_is_no_verdict() {
     let v = said(&[run(1, 500, 0, 100), run(2, 505, 0, 100)]);
-    assert_eq!(v.text, "Run 2 took as long as run 1 (0.50 s → 0.51 s): no difference worth explaining.");
+    assert_eq!(
+        v.text,
+        "Run 2 took about as long as run 1 (0.50 s → 0.51 s): no difference worth explaining."
+    );
     assert!(v.causes.iter().all(|c| c.share.is_none()));
 }
 
@@ -282,4 +285,25 @@ fn now_and_then() {
 fn a_little_faster_is_told_to_the_hundredth() {
     let v = said(&[run(1, 1040, 0, 100), run(2, 1000, 0, 100)]);
     assert!(v.text.starts_with("Run 2 was 1.04 times as fast as run 1 (1.04 s → 1.00 s)."), "{}", v.text);
+}
+
+#[test]
+fn what_was_read_to_be_changed_is_not_told_as_warm() {
+    let mut warm = scans().remove(1);
+    warm.origin = Origin { before: 15_360, ..Origin::default() };
+    warm.bound = Some(Bound { warm: 15_360, other: 0 });
+    warm.figures.set(Figure::Dirtied, Some(8000));
+    warm.usage.device_read_bytes = Some(8000 * 4096);
+    let told = |run: &Run| {
+        let found = findings::find(&[], std::slice::from_ref(run));
+        (run.cached_before(), found.iter().any(|f| f.id == "cached-before"))
+    };
+    // What its writes found is known.
+    assert_eq!(told(&warm), (Some((1.0, 1.0)), true));
+    warm.figures.set(Figure::WriteMisses, None);
+    assert_eq!(told(&warm), (None, false));
+    assert!(!said(std::slice::from_ref(&warm)).text.contains("in the cache before"));
+    // That came from devices as it read.
+    warm.figures.set(Figure::ReadAheadPages, Some(8000));
+    assert_eq!(told(&warm), (Some((1.0, 1.0)), true));
 }

@@ -84,6 +84,14 @@ fn what_may_be_chance_is_not_explained() {
 }
 
 #[test]
+fn a_single_run_may_be_chance_as_much_as_those_that_spread() {
+    let v = told(&commands(&[("A", 4000, 3500), ("B", 2000, 1700), ("A", 1000, 500)]));
+    assert!(v.text.ends_with("(± 2.12 s): it may be chance."), "{}", v.text);
+    let v = told(&commands(&[("A", 4000, 3500), ("B", 2000, 1700), ("A", 4100, 3600)]));
+    assert!(!v.text.contains("chance"), "{}", v.text);
+}
+
+#[test]
 fn several_runs_of_an_earlier_day() {
     let (then, now) = (groups::divide(&series()), groups::divide(&series()[..1]));
     let pair = groups::same(&then, &now)[0];
