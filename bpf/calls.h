@@ -128,18 +128,8 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 	case NR_io_submit:
 	case NR_compat:
 		goto later;
-	case NR_write:
-	case NR_pwrite64:
-	case NR_writev:
-	case NR_pwritev:
-	case NR_pwritev2:
-	case NR_truncate:
-	case NR_ftruncate:
-	case NR_fallocate:
-		goto nobodys;
 	default:
-		/* A read, if its look-up comes (a module that is loaded, what overlayfs copies), or what is written (written_in_call). */
-		goto later;
+		goto nobodys;
 	}
 nobodys:
 	COUNT(a, C_OTHER_FILLS, p->last - p->first + 1);

@@ -35,7 +35,7 @@ const volatile u64 vmemmap_base_at = 0;
 enum { NR_read = 0, NR_pread64 = 17, NR_readv = 19, NR_preadv = 295, NR_preadv2 = 327 };
 enum { NR_sendfile = 40, NR_splice = 275, NR_copy_file_range = 326 };
 enum { NR_execve = 59, NR_execveat = 322, NR_io_uring_enter = 426, NR_io_submit = 209 };
-enum { NR_write = 1, NR_pwrite64 = 18, NR_writev = 20, NR_pwritev = 296, NR_pwritev2 = 328 };
+enum { NR_write = 1, NR_pwrite64 = 18, NR_writev = 20 };
 enum { NR_truncate = 76, NR_ftruncate = 77 };
 enum { NR_fallocate = 285, NR_open = 2, NR_creat = 85, NR_openat = 257, NR_openat2 = 437 };
 enum { NR_readahead = 187, NR_fadvise64 = 221, NR_madvise = 28, NR_process_madvise = 440 };
