@@ -24,45 +24,6 @@ static __always_inline u64 last_page(u64 pos, u64 bytes)
 	return (pos + bytes - 1) >> PAGE_SHIFT;
 }
 
-enum sent_from { SOURCE, TARGET, EITHER };
-
-/*
- * Which file of a transfer pages were added to: these write, too, and only the source's were read. A file on overlayfs has another mapping than
- * what is added to, which is that of the file below: then it is the one that the other file is not, if that is no regular one.
- */
-static __always_inline enum sent_from sent_from(struct entry *e, struct address_space *m)
-{
-	struct file *in = file_of(e->nr == NR_sendfile ? e->a1 : e->a0);
-	struct file *out = file_of(e->nr == NR_sendfile ? e->a0 : e->a2);
-
-	if (in && file_mapping_of(in) == m)
-		return SOURCE;
-	if (!in || !out || file_mapping_of(out) == m)
-		return TARGET;
-	return (BPF_CORE_READ(out, f_inode, i_mode) & S_IFMT) == S_IFREG ? EITHER : SOURCE;
-}
-
-/* Whether it is a system call that reads by itself, before it returns: all that it adds and looks up is for that. */
-static __always_inline bool reads_itself(struct entry *e)
-{
-	switch (e->kernel ? -1 : e->nr) {
-	case NR_read:
-	case NR_pread64:
-	case NR_readv:
-	case NR_preadv:
-	case NR_preadv2:
-	case NR_execve:
-	case NR_execveat:
-	case NR_sendfile:
-	case NR_splice:
-	case NR_copy_file_range:
-	case NR_compat:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* Pages that a thread added in a system call, while it served no fault: by which request. */
 static __always_inline void added_by_call(struct account *a, struct call *c, struct entry *e, struct added *p,
 					  u64 syscr)

@@ -220,7 +220,9 @@ impl Whole {
         let mut again = HashMap::new();
         for (tgid, begun) in rows.iter().filter_map(|r| Some((r.tgid, r.family?.begun))) {
             let known = self.begun.entry(tgid).or_insert(begun);
-            if *known != begun {
+            // A late word of the one before must not end the one that counts already.
+            let counts = |r: &RowSample| r.tgid == tgid && r.family.is_some_and(|f| f.begun == *known);
+            if *known < begun || *known > begun && !self.sum.rows.iter().any(counts) {
                 *known = begun.max(*known);
                 again.insert(tgid, *known);
             }

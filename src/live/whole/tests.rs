@@ -103,6 +103,10 @@ fn who_has_the_id_of_one_that_has_ended_begins_at_nothing() {
         assert!(folded(&w).contains(&(By::Process, "0".into(), 1000)), "{:?}", folded(&w));
         assert!(folded(&w).contains(&(By::Comm, "a".into(), 1000)), "{:?}", folded(&w));
     }
+    // A late word of the first one leaves the second what it has.
+    let late: [&[RowSample]; 2] = [&[began(90, named("b", 10))], &[began(10, named("a", 1)), other()]];
+    let w = whole(Room::default(), |_| true, &late);
+    assert_eq!(hits(&w), [(7, 10), (7, 1), (9, 1)]);
     // Also what it had counted in rows that had to go.
     let little = Room { few: 2, rows: 4, folded: 100 };
     let busy: Vec<_> = (20..26).map(|pid| row(pid, 500)).collect();
