@@ -31,6 +31,9 @@ pub struct Finding {
     pub id: &'static str,
     /// The runs that it is about.
     pub runs: Vec<u32>,
+    /// Whether it says the same of all of them. Otherwise the figures are those of the first.
+    #[serde(skip)]
+    pub same: bool,
     /// In words.
     pub text: String,
     /// What can be done about it.
@@ -44,12 +47,20 @@ impl Finding {
         // A text may begin with a share or a time in words.
         let mut letters = text.chars();
         let text = letters.next().map_or_else(String::new, |c| c.to_uppercase().chain(letters).collect());
-        Some(Self { id, runs: Vec::new(), text, remedy: None, evidence })
+        Some(Self { id, runs: Vec::new(), same: true, text, remedy: None, evidence })
+    }
+
+    /// The runs, and of which of them the figures are, where these differ: `runs 2 to 9, figures of run 2`.
+    #[must_use]
+    pub fn which(&self) -> String {
+        match self.runs.first() {
+            Some(first) if !self.same => format!("{}, figures of run {first}", self.named()),
+            _ => self.named(),
+        }
     }
 
     /// `run 2`, `runs 2 and 3`, `runs 2, 3 and 5`, `runs 2 to 9`.
-    #[must_use]
-    pub fn which(&self) -> String {
+    fn named(&self) -> String {
         let numbers: Vec<String> = self.runs.iter().map(u32::to_string).collect();
         let in_a_row = self.runs.windows(2).all(|w| matches!(w, [a, b] if *b == a + 1));
         match numbers.as_slice() {
@@ -124,7 +135,10 @@ pub fn find(warmups: &[Run], runs: &[Run]) -> Vec<Finding> {
         for (i, run) in runs.iter().enumerate() {
             let Some(finding) = rule(run, &lived[..warmups.len() + i]) else { continue };
             match all.iter_mut().find(|f| f.id == finding.id) {
-                Some(known) => known.runs.push(run.number),
+                Some(known) => {
+                    known.same &= known.text == finding.text;
+                    known.runs.push(run.number);
+                }
                 None => all.push(Finding { runs: vec![run.number], ..finding }),
             }
         }

@@ -167,6 +167,18 @@ fn runs_are_named_as_people_do() {
     );
 }
 
+#[test]
+fn figures_that_differ_are_said_to_be_of_the_first_run() {
+    let which = |second: Run| {
+        let found = find(&[], &[cold(), Run { number: 2, ..second }]);
+        found.iter().find(|f| f.id == "readahead-fed").map(Finding::which)
+    };
+    assert_eq!(which(cold()).as_deref(), Some("runs 1 and 2"));
+    let mut other = cold();
+    other.figures.set(Figure::Hits, Some(900));
+    assert_eq!(which(other).as_deref(), Some("runs 1 and 2, figures of run 1"));
+}
+
 /// Eight readers that waited a second each in a run of two.
 #[test]
 fn what_is_done_in_parallel_is_never_more_than_all() {
