@@ -170,6 +170,9 @@ impl CommandLine for Args {
         if let Some(text) = self.watched.bench.conflict(self.watched.repeat, self.watched.cold) {
             return conflict(&text);
         }
+        if let Some(text) = self.watched.no_such_run() {
+            return Err(text);
+        }
         if self.watched.tried.is_some() && self.watched.bench.cold_each == Some(report::Cold::Slab) {
             return conflict("'--try' compares runs that begin without cached pages: not '--cold-each slab'");
         }

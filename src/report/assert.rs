@@ -135,6 +135,16 @@ impl Assertion {
         parse::assertion(text, About::Intervals)
     }
 
+    /// A run that it names by its number and that is not among so many, which are counted from 1.
+    #[must_use]
+    pub fn run_beyond(&self, runs: u64) -> Option<u32> {
+        let named = [&self.left, &self.right].into_iter().filter_map(|side| match side {
+            Side::Value { of: Whose::Run(n), .. } => Some(*n),
+            _ => None,
+        });
+        named.filter(|n| *n == 0 || u64::from(*n) > runs).max()
+    }
+
     /// The expression, as it was given.
     #[must_use]
     pub fn text(&self) -> &str {

@@ -82,10 +82,15 @@ impl Bench {
         ]
     }
 
+    /// Runs that the report will have.
+    pub(super) fn runs(&self, repeat: u32) -> u64 {
+        u64::from(repeat) * (1 + u64::from(self.warm_runs)) * self.compare_commands.len().max(1) as u64
+    }
+
     /// What does not go together, in words.
     pub(super) fn conflict(&self, repeat: u32, cold: Option<Cold>) -> Option<String> {
         let commands = self.compare_commands.len().max(1) as u64;
-        let runs = u64::from(repeat) * (1 + u64::from(self.warm_runs)) * commands;
+        let runs = self.runs(repeat);
         if runs > RUNS {
             return Some(format!(
                 "that makes {runs} runs; a report has {RUNS} at most: take a smaller '--repeat'"

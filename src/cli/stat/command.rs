@@ -96,6 +96,14 @@ impl Watched {
         self.runs() || self.time.is_some()
     }
 
+    /// What is wrong with a run that an assertion names, which would be found only when all of them had ended.
+    pub(super) fn no_such_run(&self) -> Option<String> {
+        let runs = if self.tried.is_some() { 2 } else { self.bench.runs(self.repeat) };
+        let (assertion, run) = self.assertions.iter().find_map(|a| Some((a, a.run_beyond(runs)?)))?;
+        let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+        Some(format!("'--assert {}' is about run {run}, and there will be {runs}", assertion.text()))
+    }
+
     /// Whether something is to be run.
     fn runs(&self) -> bool {
         !self.command.is_empty() || !self.bench.compare_commands.is_empty()

@@ -59,8 +59,23 @@ fn what_makes_no_sense() {
         (&["-r", "100000", "--", "a"], "100000 is not in 1..=1000"),
         (&["-r", "501", "--compare-commands", "a", "b"], "that makes 1002 runs"),
         (&["-r", "1000", "--cold-each", "all", "--warm-runs", "999", "--", "a"], "that makes 1000000 runs"),
+        (&["--assert", "run2.wall < 1s", "--", "a"], "is about run 2, and there will be 1 run"),
+        (
+            &["-r", "3", "--assert", "wall < 1s", "--assert", "wall < 2 * run4.wall", "--", "a"],
+            "there will be 3 runs",
+        ),
+        (&["-r", "3", "--assert", "run0.wall < 1s", "--", "a"], "is about run 0"),
+        (&["-r", "2", "--compare-commands", "a", "b", "--assert", "run5.wall < 1s"], "there will be 4 runs"),
+        (&["--try", "read_ahead_kb=64", "--assert", "run3.wall < 1s", "--", "a"], "there will be 2 runs"),
     ] {
         let error = parse(words).err().unwrap_or_else(|| panic!("{words:?}"));
         assert!(error.contains(part), "{words:?}: {error}");
+    }
+    for words in [
+        &["-r", "3", "--assert", "run3.wall < run1.wall", "--", "a"][..],
+        &["--cold-each", "all", "--warm-runs", "1", "--assert", "run2.wall < run1.wall", "--", "a"],
+        &["-p", "1", "--for", "1s", "--assert", "run1.hits > 0"],
+    ] {
+        assert!(parse(words).is_ok(), "{words:?}");
     }
 }
