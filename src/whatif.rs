@@ -7,6 +7,7 @@
 //! Pure but for `start` and `size`.
 
 mod ahead;
+mod beside;
 mod classic;
 mod curve;
 pub(crate) mod feed;

@@ -29,7 +29,7 @@ pub const MUCH_UNUSED: f64 = 0.1;
 const UNLIKE: f64 = 0.1;
 
 /// An error of so much, and nothing is said.
-const WORTHLESS: f64 = 0.5;
+pub(super) const WORTHLESS: f64 = 0.5;
 
 /// Accesses of followed pages below which nothing is said.
 const FEWEST: u64 = 1000;

@@ -6,14 +6,20 @@ use std::path::Path;
 use crate::cgroup;
 use crate::cgroup::Hierarchy;
 
+/// The part of a limit from which on what others below it have cached is no trifle.
+const MUCH_BESIDE: f64 = 0.05;
+
 /// The cache that what is followed uses, in bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Size {
     /// The limit in force: its own, or that of one above it. `None`: there is none below the size of the machine.
     pub limit: Option<u64>,
-    /// Of that limit, what is taken by other things than its files: memory of processes, of the kernel, and of others below
-    /// the same limit.
+    /// The cgroup above whose limit that is; `None`: it is its own.
+    pub limit_of: Option<String>,
+    /// Of that limit, what is taken by other things than files: memory of processes and of the kernel.
     pub others: u64,
+    /// Of that limit, files of other cgroups below it.
+    pub beside: u64,
     /// What is cached of files.
     pub cached: u64,
     /// What is mapped of that.
@@ -28,7 +34,7 @@ impl Size {
         let cached = kib(&memory, "Active(file)")? + kib(&memory, "Inactive(file)")?;
         let Some(path) = group.filter(|path| *path != "/") else {
             let mapped = kib(&memory, "Mapped")?.saturating_sub(kib(&memory, "Shmem")?);
-            return Some(Self { limit: None, others: 0, cached, mapped });
+            return Some(Self { cached, mapped, ..Self::default() });
         };
         let hierarchy = Hierarchy::find(&fs::read_to_string("/proc/self/mountinfo").ok()?)?;
         let dir = hierarchy.dir(path)?;
@@ -41,10 +47,15 @@ impl Size {
         let limits = dir.ancestors().take_while(|d| d.starts_with(top));
         let limited = limits.filter_map(|d| Some((limit(d)?, d))).filter(|(limit, _)| *limit < machine);
         let Some((limit, by)) = limited.min_by_key(|(limit, _)| *limit) else {
-            return Some(Self { limit: None, others: 0, cached, mapped });
+            return Some(Self { cached, mapped, ..Self::default() });
         };
         let used = number(by, &["memory.current", "memory.usage_in_bytes"])?;
-        Some(Self { limit: Some(limit), others: used.saturating_sub(cached), cached, mapped })
+        let above = (by != dir).then(|| Path::new("/").join(by.strip_prefix(top).unwrap_or(by)));
+        let limit_of = above.map(|path| path.to_string_lossy().into_owned());
+        let all = limit_of.as_ref().and_then(|_| files(by)).map_or(cached, |(all, _)| all);
+        let beside = all.saturating_sub(cached);
+        let others = used.saturating_sub(cached + beside);
+        Some(Self { limit: Some(limit), limit_of, others, beside, cached, mapped })
     }
 
     /// What the scales are relative to.
@@ -55,12 +66,22 @@ impl Size {
 
     /// Bytes of files that there would be room for; `None`: less than what other things take. Programs and libraries are mapped
     /// once, and kept by uses that nobody sees: of what is mapped, what the simulation does not hold by itself (`held`: bytes of
-    /// pages that came by faults and are in its cache of now) is no room for others.
+    /// pages that came by faults and are in its cache of now) is no room for others. What others below the same limit have cached
+    /// is taken to become more and less with the limit.
     #[must_use]
     pub fn room(&self, scale: f64, held: f64) -> Option<f64> {
         let kept = (self.mapped as f64 - held).max(0.0);
-        let room = self.base() as f64 * scale - self.others as f64 - kept;
-        Some(room).filter(|room| *room > 0.0)
+        Some(self.whole(scale, scale) - kept).filter(|room| *room > 0.0)
+    }
+
+    /// Bytes of files at this scale, where those beside it have what they have now, multiplied by `beside`.
+    pub(super) fn whole(&self, scale: f64, beside: f64) -> f64 {
+        self.base() as f64 * scale - self.others as f64 - self.beside as f64 * beside
+    }
+
+    /// Whether others below the same limit have so much cached that it matters what they would do.
+    pub(super) fn is_shared(&self) -> bool {
+        self.limit.is_some_and(|limit| self.beside as f64 > limit as f64 * MUCH_BESIDE)
     }
 }
 
@@ -152,7 +173,14 @@ mod tests {
         group(&above, &[("memory.max", &(64 * MIB).to_string()), ("memory.current", &current)]);
         group(&own, &[("memory.max", "max\n"), ("memory.current", "1"), ("memory.stat", &stat)]);
         let size = Size::below(&own, top.path(), 1 << 40).unwrap();
-        let limited = Size { limit: Some(64 * MIB), others: 6 * MIB, cached: 4 * MIB, mapped: 2 * MIB };
+        let limited = Size {
+            limit: Some(64 * MIB),
+            limit_of: Some("/a".into()),
+            others: 6 * MIB,
+            beside: 0,
+            cached: 4 * MIB,
+            mapped: 2 * MIB,
+        };
         assert_eq!(size, limited);
         assert_eq!(size.base(), 64 * MIB);
         // The simulation holds more than is mapped; nothing of it; half of it.
@@ -162,7 +190,7 @@ mod tests {
         assert_eq!(size.room(0.05, 0.0), None);
         // A limit beyond the machine is none.
         let size = Size::below(&own, top.path(), 32 * MIB).unwrap();
-        assert_eq!(size, Size { limit: None, others: 0, ..limited });
+        assert_eq!(size, Size { limit: None, limit_of: None, others: 0, ..limited });
         assert_eq!(size.room(2.0, 0.0), Some((6 * MIB) as f64));
     }
 
@@ -176,7 +204,22 @@ mod tests {
             &[("memory.limit_in_bytes", "1000\n"), ("memory.usage_in_bytes", "500\n"), ("memory.stat", stat)],
         );
         let size = Size::below(top.path(), top.path(), 1 << 40).unwrap();
-        assert_eq!(size, Size { limit: Some(1000), others: 160, cached: 340, mapped: 20 });
+        assert_eq!(size, Size { limit: Some(1000), others: 160, cached: 340, mapped: 20, ..Size::default() });
+    }
+
+    /// Of 20 MiB above, 8 are its files, 9 those of its neighbour, and 2 no files.
+    #[test]
+    fn what_neighbours_have_cached_goes_with_the_limit() {
+        let top = tempfile::tempdir().unwrap();
+        let (above, own) = (top.path().join("a"), top.path().join("a/b"));
+        let stat = |mib: u64| format!("inactive_file {}\nactive_file 0\n", mib * MIB);
+        let (limit, current) = ((20 * MIB).to_string(), (19 * MIB).to_string());
+        group(&above, &[("memory.max", &limit), ("memory.current", &current), ("memory.stat", &stat(17))]);
+        group(&own, &[("memory.max", "max\n"), ("memory.stat", &stat(8))]);
+        let size = Size::below(&own, top.path(), 1 << 40).unwrap();
+        assert_eq!((size.others, size.beside, size.cached), (2 * MIB, 9 * MIB, 8 * MIB));
+        assert_eq!(size.room(0.5, 0.0), Some(3.5 * MIB as f64));
+        assert!(size.is_shared() && !Size { beside: MIB, ..size }.is_shared());
     }
 
     #[test]

@@ -96,8 +96,10 @@ const LIMIT_CHANGED: &str = "the limit was changed meanwhile: what was seen is p
 const FEW_USES: &str = "fewer than 10 uses for each page that is cached: what these generations keep was used often long before, which has \
                         not been seen, so that little is said of other sizes; watch longer";
 const ENOUGH_USES: f64 = 10.0;
-/// Notes beside which nothing is concluded from a curve.
-const SPOILT: [&str; 5] = [CONTRADICTS, UNCHECKED, LIMIT_CHANGED, FEW_USES, GONE];
+/// How a note begins that others have a part of the cache.
+const SHARED: &str = "the limit is that of a cgroup above, ";
+/// How notes begin beside which nothing is concluded from a curve.
+const SPOILT: [&str; 6] = [CONTRADICTS, UNCHECKED, LIMIT_CHANGED, FEW_USES, GONE, SHARED];
 
 /// Where it has been removed there is no cache of it any more, and whatever else was too little came of that.
 const GONE: &str = "the cgroup is gone: it was removed while it was watched";
@@ -116,6 +118,11 @@ impl Prediction {
         let each =
             about.waited.zip(curve.missed.filter(|n| *n > 0)).map(|(ns, n)| ns as f64 / 1e9 / n as f64);
         let page = rustix::param::page_size() as f64;
+        let shared = about.size.filter(|size| size.is_shared());
+        let points = curve.points.as_ref().map(|points| match shared {
+            Some(size) => super::beside::widened(points, size),
+            None => points.clone(),
+        });
         let point = |p: &super::Point| {
             let missed = p.miss_ratio.zip(per_second).map(|((ratio, _), all)| ratio * all);
             Scaled {
@@ -133,7 +140,7 @@ impl Prediction {
             sample_rate: curve.rate,
             accesses: curve.accesses,
             now: Now { size_bytes: bytes(1.0), miss_ratio: curve.now.map(rounded) },
-            curve: curve.points.as_ref().ok().map(|points| points.iter().map(point).collect()),
+            curve: points.ok().map(|points| points.iter().map(point).collect()),
             reason: match &curve.points {
                 Err(_) if about.gone => Some(GONE.into()),
                 points => points.as_ref().err().cloned(),
@@ -151,6 +158,15 @@ impl Prediction {
         }
         if about.limit_changed {
             new.notes.push(LIMIT_CHANGED.into());
+        }
+        if let Some(size) = shared {
+            let above = size.limit_of.as_deref().map(Foreign::from);
+            new.notes.push(format!(
+                "{SHARED}{}, and {} of it are files of others, which are taken to become more and less with it: nobody knows what \
+                 they would do, and the error has that in it",
+                crate::text::foreign::or(above.as_ref(), "?"),
+                crate::text::numbers::bytes(size.beside),
+            ));
         }
         let cached = about.size.map_or(0.0, |s| s.cached as f64 / page);
         if about.long_history
@@ -180,7 +196,7 @@ impl Prediction {
     /// Whether nothing is to be concluded from it: what was counted is not what the simulation of this size has, or that is not
     /// known, is of several limits, or too little was seen.
     pub(crate) fn is_unlike(&self) -> bool {
-        self.notes.iter().any(|note| SPOILT.contains(&note.as_str()))
+        self.notes.iter().any(|note| SPOILT.iter().any(|spoilt| note.starts_with(spoilt)))
     }
 
     /// The point of this scale.
@@ -231,7 +247,7 @@ mod tests {
             rate,
             dropped: 0,
         };
-        let size = Size { limit: Some(1 << 30), others: 0, cached, mapped };
+        let size = Size { limit: Some(1 << 30), cached, mapped, ..Size::default() };
         let (group, waited, notes, limit_changed) = (None, None, Vec::new(), false);
         let (size, seconds, policy) = (Some(&size), 1.0, "lists");
         Prediction::new(

@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn size() -> Size {
-        Size { limit: Some(64 * MIB), others: MIB, cached: 60 * MIB, mapped: 0 }
+        Size { limit: Some(64 * MIB), others: MIB, cached: 60 * MIB, ..Size::default() }
     }
 
     #[test]
