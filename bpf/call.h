@@ -210,13 +210,16 @@ static __always_inline void end_older_call(struct call *c, u64 syscr)
 		end_call(c);
 }
 
-static __always_inline void remember_extent(struct call *c, u64 mapping, u64 syscr, u64 first, u64 last)
+/* `ahead`: what no look-up comes for has been read ahead; otherwise it is nobody's. */
+static __always_inline void remember_extent(struct call *c, u64 mapping, u64 syscr, u64 first, u64 last,
+					    bool ahead)
 {
 	u32 n;
 
 	end_older_call(c, syscr);
 	if (c->extents > c->owned && (c->extent_mapping != mapping || c->extent_syscr != syscr))
 		flush_extents(c);
+	c->leftover_is_readahead = ahead;
 	c->extent_mapping = mapping;
 	c->extent_syscr = syscr;
 	n = c->extents;

@@ -29,6 +29,7 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 					  u64 syscr)
 {
 	u64 pos, count, f, l;
+	bool ahead = true;
 
 	if (e->kernel && collapses_for_others(bpf_get_current_task_btf()->flags)) {
 		count_collapsed(a, p);
@@ -52,7 +53,6 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 	case NR_readv:
 	case NR_preadv:
 	case NR_preadv2:
-		c->leftover_is_readahead = true;
 		if (!asked(e, &pos, &count))
 			goto remember;
 		/* What lies beyond the request is read ahead at once, so that another reader's use of it is seen. */
@@ -66,7 +66,6 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 	case NR_copy_file_range:
 		switch (sent_from(e, p->mapping)) {
 		case SOURCE:
-			c->leftover_is_readahead = true;
 			goto remember;
 		case TARGET:
 			goto nobodys;
@@ -76,7 +75,6 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 		goto nobodys;
 	case NR_execve:
 	case NR_execveat:
-		c->leftover_is_readahead = true;
 		goto remember;
 	case NR_io_uring_enter:
 		if (!c->uring_bytes)
@@ -88,6 +86,12 @@ static __always_inline void added_by_call(struct account *a, struct call *c, str
 		return;
 	case NR_io_submit:
 	case NR_compat:
+	/* overlayfs copies a file that is opened to be written. What it adds to the copy gets dirty (written_in_call). */
+	case NR_open:
+	case NR_creat:
+	case NR_openat:
+	case NR_openat2:
+	case NR_finit_module:
 		goto later;
 	default:
 		goto nobodys;
@@ -96,9 +100,9 @@ nobodys:
 	COUNT(a, C_OTHER_FILLS, p->last - p->first + 1);
 	return;
 later:
-	c->leftover_is_readahead = false;
+	ahead = false;
 remember:
-	remember_extent(c, (u64)p->mapping, syscr, p->first, p->last);
+	remember_extent(c, (u64)p->mapping, syscr, p->first, p->last, ahead);
 }
 
 static __always_inline void on_add_in_call(void *folio, u32 order)

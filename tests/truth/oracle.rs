@@ -79,6 +79,12 @@ impl Oracle {
         Ok(new)
     }
 
+    /// Where the device is done, and pages come only later: a worker has to unpack them.
+    pub fn patient(mut self) -> Self {
+        self.settler.inflight = None;
+        self
+    }
+
     /// Residency with nothing in flight.
     pub fn resident(&mut self) -> Vec<bool> {
         self.settler.settle(&self.file, &self.map, self.state.len() as u64 * self.page)
@@ -268,7 +274,7 @@ impl Settler {
         }
         self.last_io = io;
         let quiet = match () {
-            () if self.inflight.is_none() => 25, // a server that nobody can ask whether it is done
+            () if self.inflight.is_none() => 25, // a server, or a worker, that nobody can ask whether it is done
             // btrfs marks its pages up to date from a worker, after the device is done.
             () if self.fs == Fs::Btrfs => 5,
             () => 2,

@@ -18,6 +18,12 @@ use crate::sys;
 pub const LIST: &[Scenario] = &[
     scenario("overlay", ALL, "reads through an overlay count once", overlay),
     scenario("overlay-sent", BLOCK, "sendfile through an overlay", overlay_sent),
+    scenario(
+        "overlay-copied",
+        &[Fs::Ext4],
+        "an overlay copies a file that is opened to be written",
+        overlay_copied,
+    ),
     scenario("loop", &[Fs::Ext4, Fs::Xfs], "reads from a file system in a file", loop_device),
     scenario("compressed", &[Fs::Ext4], "a file of btrfs whose blocks are compressed", compressed),
     scenario("large-blocks", &[Fs::Ext4], "a file of xfs with blocks of four pages", large_blocks),
@@ -84,6 +90,35 @@ fn overlay_sent(c: &mut Ctx) -> Result<Expect> {
     Ok(o.expect())
 }
 
+/// On file systems that cannot share what they copy.
+fn overlay_copied(c: &mut Ctx) -> Result<Expect> {
+    const PAGES: u64 = 308;
+    const LEN: u64 = (PAGES - 1) * PAGE + 5;
+    for name in ["a", "upper", "work", "mnt"] {
+        fs::create_dir(c.dir.join(name))?;
+    }
+    drop(c.file("a/f", LEN)?);
+    let target = c.dir.join("mnt");
+    let layers = format!(
+        "lowerdir={},upperdir={},workdir={}",
+        c.dir.join("a").display(),
+        c.dir.join("upper").display(),
+        c.dir.join("work").display()
+    );
+    refused("mount overlay", sys::mount("overlay".as_ref(), &target, "overlay", &layers))?;
+    let at = target.clone();
+    c.guards.push(Box::new(move || sys::unmount(&at)));
+    c.begin();
+    drop(File::options().write(true).open(target.join("f"))?);
+    let mut e = Expect::nothing();
+    let why = "which of them were read ahead is the kernel's choice";
+    e.exact(Figure::Accesses, PAGES).exact(Figure::ReadBytes, LEN).exact(Figure::Fills, PAGES);
+    e.within(Figure::Misses, 1, PAGES, why).within(Figure::ReadAheadHits, 0, PAGES - 1, why);
+    e.within(Figure::ReadAheadPages, 0, PAGES - 1, why);
+    e.write_misses(PAGES).within(Figure::Dirtied, PAGES, PAGES + 8, "what names the copy gets dirty, too");
+    Ok(e)
+}
+
 fn loop_device(c: &mut Ctx) -> Result<Expect> {
     let path = c.dir.join("img");
     let image = File::options().read(true).write(true).create_new(true).open(&path)?;
@@ -107,7 +142,7 @@ fn read_variously(c: &mut Ctx, inner: &Inner) -> Result<Expect> {
     const LEN: u64 = 611 * PAGE + 777;
     let below = c.file("mnt/f", LEN)?;
     let mut file = File::open(inner.target.join("f"))?;
-    let mut o = crate::oracle::Oracle::new(&below, Fs::Ext4)?;
+    let mut o = crate::oracle::Oracle::new(&below, Fs::Ext4)?.patient();
     let mut buf = buffer(100 * KIB);
     c.begin();
     // From the middle of a block to the middle of another.
