@@ -5,6 +5,7 @@
 //! stream of deflate that is flushed after each frame. So a reader begins at any segment, what is damaged costs the rest of
 //! its segment, and a writer that is killed leaves half a frame at the end.
 //!
+//! - [`numbers`]: times and lengths as numbers
 //! - [`rows`]: rows as numbers, those that are known by their place in a table
 //! - [`frame`]: a sample as bytes, and back
 //! - [`file`]: frames in a file: checksums, segments, what is damaged
@@ -20,6 +21,7 @@ pub mod frame;
 pub mod live;
 pub mod moments;
 pub mod names;
+mod numbers;
 pub mod replay;
 mod rows;
 mod stream;

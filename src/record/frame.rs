@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::numbers::nanos;
 use super::rows::Cells;
 use super::rows::Damaged;
 use super::rows::Scheme;
@@ -54,7 +55,7 @@ impl Session {
     pub fn now(interval: std::time::Duration) -> Self {
         Self {
             program: env!("CARGO_PKG_VERSION").into(),
-            interval: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
+            interval: nanos(interval),
             page_size: rustix::param::page_size() as u64,
             host: crate::kernel::name("hostname"),
             kernel: crate::kernel::name("osrelease"),
@@ -89,15 +90,16 @@ struct Head {
     sample: Sample,
 }
 
-/// What makes a row the same one.
-type Thread = (u32, u32, u32, u64, u64, Comm, Comm);
-type OfFile = (u32, u32, u64, u64, Comm, Arc<File>, bool);
+/// What makes a row of a thread the same one.
+pub(super) type Thread = (u32, u32, u32, u64, u64, Comm, Comm);
+/// What makes a row of a file the same one.
+pub(super) type OfFile = (u32, u32, u64, u64, Comm, Arc<File>, bool);
 
-fn thread(r: &RowSample) -> Thread {
+pub(super) fn thread(r: &RowSample) -> Thread {
     (r.tgid, r.tid, r.uid, r.cgroup, r.born, r.comm, r.process)
 }
 
-fn of_file(f: &FileSample) -> OfFile {
+pub(super) fn of_file(f: &FileSample) -> OfFile {
     (f.tgid, f.uid, f.cgroup, f.born, f.process, Arc::clone(&f.file), f.deleted)
 }
 
@@ -124,13 +126,18 @@ impl Last {
 }
 
 /// Counter by counter, and around the end of numbers, so that it comes out as it went in whatever it was.
-fn combine(a: &Counters, b: &Counters, with: fn(u64, u64) -> u64) -> Counters {
+pub(super) fn combine(a: &Counters, b: &Counters, with: fn(u64, u64) -> u64) -> Counters {
     let mut out = *a;
     out.0.iter_mut().zip(&b.0).for_each(|(a, b)| *a = with(*a, *b));
     out
 }
 
-fn combine_histograms(a: &Histograms, b: &Histograms, with: fn(u64, u64) -> u64) -> Box<Histograms> {
+/// The same, bucket by bucket.
+pub(super) fn combine_histograms(
+    a: &Histograms,
+    b: &Histograms,
+    with: fn(u64, u64) -> u64,
+) -> Box<Histograms> {
     let (mut out, mut b) = (Box::new(a.clone()), b.clone());
     out.buckets().zip(b.buckets()).for_each(|(a, b)| *a = with(*a, *b));
     out

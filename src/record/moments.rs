@@ -10,11 +10,13 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::numbers::nanos;
 use super::stream::FULL;
 use super::stream::Limits;
 use super::stream::Piece;
 use super::stream::Stream;
 use super::writer;
+use super::writer::ENDING;
 use super::writer::Growing;
 use crate::names::Names;
 use crate::sample::Sample;
@@ -31,13 +33,8 @@ const LARGEST: u64 = 16 << 20;
 const ROOM: usize = 4 << 20;
 /// Short, since the oldest segment in memory is forgotten as a whole.
 const SEGMENT: Limits = Limits { ticks: 30, time: Duration::from_secs(30) };
-/// What files of moments begin and end with.
+/// What files of moments begin with.
 const BEGINNING: &str = "moment-";
-const ENDING: &str = ".record";
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
 
 /// A file that is being written.
 struct Open {

@@ -17,6 +17,7 @@ use reading::Reading;
 use super::frame::Session;
 use super::names::Sink;
 use super::names::Told;
+use super::numbers::nanos;
 use crate::exit::Failure;
 use crate::plan::Engine;
 use crate::plan::Plan;
@@ -127,10 +128,6 @@ impl State {
         self.next = Some((sample, wake));
         Ok(true)
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The samples of a recording.

@@ -9,6 +9,8 @@ use flate2::FlushCompress;
 use super::file;
 use super::frame::Encoder;
 use super::frame::Session;
+use super::numbers::set_by;
+use super::numbers::since_1970;
 use crate::names::Names;
 use crate::names::Recorded;
 use crate::sample::Sample;
@@ -19,16 +21,6 @@ pub(super) const FULL: u64 = 1 << 20;
 /// Rows of a segment from which on a new one is begun, unless one in four of them is in use: where processes come and go,
 /// most of them are gone for good.
 const PLACES: usize = 8192;
-/// A clock that disagrees by more than this with the time that has passed was set.
-const JUMP: i64 = 1_000_000_000;
-
-fn nanos(time: jiff::Timestamp) -> i64 {
-    i64::try_from(time.as_nanosecond()).unwrap_or(if time.as_second() < 0 { i64::MIN } else { i64::MAX })
-}
-
-pub(super) fn signed(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
-}
 
 /// A frame that is in no file yet.
 pub(super) struct Piece {
@@ -112,11 +104,8 @@ impl Stream {
 
     /// Whether this sample is to begin a segment, where the one before has so many bytes.
     pub fn begins(&self, sample: &Sample, bytes: u64) -> bool {
-        let (time, at) = (nanos(sample.time), sample.at.nanos());
-        let jumped = self.last.is_some_and(|(t, a)| {
-            let passed = signed(at.saturating_sub(a));
-            time.saturating_sub(t).saturating_sub(passed).abs() > JUMP
-        });
+        let (time, at) = (since_1970(sample.time), sample.at.nanos());
+        let jumped = self.last.is_some_and(|last| set_by(last, (time, at)).is_some());
         let crowded = self.encoder.places() > PLACES.max(4 * (sample.rows.len() + sample.files.len()));
         let long = u128::from(at.saturating_sub(self.began)) >= self.limits.time.as_nanos();
         self.ticks == 0 || jumped || crowded || long || self.ticks >= self.limits.ticks || bytes >= FULL
@@ -140,7 +129,7 @@ impl Stream {
         let new = self.book.note(sample, names);
         let raw = self.encoder.encode(sample, &new, key.then_some(&self.session))?;
         let compressed = self.compressed(&raw)?;
-        let (time, at) = (nanos(sample.time), sample.at.nanos());
+        let (time, at) = (since_1970(sample.time), sample.at.nanos());
         let before = self.last.map_or(i64::MIN, |(t, _)| t);
         self.ticks = if key { 1 } else { ticks + 1 };
         (self.earlier, self.last) = (self.last, Some((time, at)));

@@ -18,10 +18,10 @@ use rustix::fs::OFlags;
 
 use super::file;
 use super::file::Reader;
+use super::numbers::signed;
 use super::stream::FULL;
 use super::stream::Limits;
 use super::stream::Stream;
-use super::stream::signed;
 use crate::exit::Failure;
 use crate::names::Names;
 use crate::names::Recorded;
@@ -32,8 +32,8 @@ use crate::wait::Wake;
 
 /// A segment: what must be read to begin anywhere.
 const SEGMENT: Limits = Limits { ticks: 300, time: Duration::MAX };
-/// What a ring's files end in.
-const ENDING: &str = ".record";
+/// What a ring's files, and those of moments, end in.
+pub(super) const ENDING: &str = ".record";
 
 /// One file that grows.
 pub(super) struct Growing {

@@ -1,10 +1,13 @@
 //! What happened between samples that are not next to each other: some of them were put together, or some are missing.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use crate::files::File;
-use crate::sample::Comm;
+use crate::record::frame::OfFile;
+use crate::record::frame::Thread;
+use crate::record::frame::combine;
+use crate::record::frame::combine_histograms;
+use crate::record::frame::of_file;
+use crate::record::frame::thread;
 use crate::sample::Counters;
 use crate::sample::FileSample;
 use crate::sample::Histograms;
@@ -12,9 +15,6 @@ use crate::sample::Lost;
 use crate::sample::Moment;
 use crate::sample::RowSample;
 use crate::sample::Sample;
-
-type Thread = (u32, u32, u32, u64, u64, Comm, Comm);
-type OfFile = (u32, u32, u64, u64, Comm, Arc<File>, bool);
 
 /// Adds samples up, and goes over gaps: what rises goes on behind one as if nothing had been counted in it.
 #[derive(Default)]
@@ -32,18 +32,6 @@ pub(super) struct Between {
     files: HashMap<OfFile, usize>,
 }
 
-fn each(a: &Counters, b: &Counters, with: fn(u64, u64) -> u64) -> Counters {
-    let mut out = *a;
-    out.0.iter_mut().zip(&b.0).for_each(|(a, b)| *a = with(*a, *b));
-    out
-}
-
-fn each_bucket(a: &Histograms, b: &Histograms, with: fn(u64, u64) -> u64) -> Histograms {
-    let (mut out, mut b) = (a.clone(), b.clone());
-    out.buckets().zip(b.buckets()).for_each(|(a, b)| *a = with(*a, *b));
-    out
-}
-
 impl Between {
     /// Counting begins, or begins anew, with this sample: what came before it is in no interval.
     pub fn begin(&mut self, sample: Sample) -> anyhow::Result<Sample> {
@@ -54,11 +42,11 @@ impl Between {
                 );
             }
             let minus = u64::wrapping_sub;
-            self.total = each(&last.total, &sample.total, minus);
+            self.total = combine(&last.total, &sample.total, minus);
             self.by_file =
-                each(&last.by_file.unwrap_or_default(), &sample.by_file.unwrap_or_default(), minus);
+                combine(&last.by_file.unwrap_or_default(), &sample.by_file.unwrap_or_default(), minus);
             let none = Histograms::default();
-            self.latency = each_bucket(
+            self.latency = *combine_histograms(
                 last.latency.as_deref().unwrap_or(&none),
                 sample.latency.as_deref().unwrap_or(&none),
                 minus,
@@ -68,11 +56,10 @@ impl Between {
                 s.lost.by_reason.iter().map(|(why, n)| (why.clone().into_owned(), *n)).collect()
             };
             let before = lost(last);
-            self.lost = lost(&sample)
-                .into_iter()
-                .map(|(why, n)| (before.get(&why).copied().unwrap_or(0).wrapping_sub(n), why))
-                .map(|(n, why)| (why, n))
-                .collect();
+            self.lost = lost(&sample);
+            for (why, n) in &mut self.lost {
+                *n = before.get(why).copied().unwrap_or(0).wrapping_sub(*n);
+            }
         }
         let shifted = self.shift(sample);
         self.last = Some(shifted.without_rows());
@@ -80,10 +67,10 @@ impl Between {
     }
 
     fn shift(&self, mut sample: Sample) -> Sample {
-        sample.total = each(&sample.total, &self.total, u64::wrapping_add);
-        sample.by_file = sample.by_file.map(|line| each(&line, &self.by_file, u64::wrapping_add));
+        sample.total = combine(&sample.total, &self.total, u64::wrapping_add);
+        sample.by_file = sample.by_file.map(|line| combine(&line, &self.by_file, u64::wrapping_add));
         let latency = sample.latency.as_deref();
-        sample.latency = latency.map(|l| Box::new(each_bucket(l, &self.latency, u64::wrapping_add)));
+        sample.latency = latency.map(|l| combine_histograms(l, &self.latency, u64::wrapping_add));
         sample.at = Moment::from_nanos(sample.at.nanos().wrapping_add(self.at));
         let Lost { by_reason } = &mut sample.lost;
         for (why, n) in by_reason {
@@ -111,7 +98,7 @@ impl Between {
 
     fn merge(&mut self, rows: Vec<RowSample>, files: Vec<FileSample>, sum: &mut Sample) {
         for r in rows {
-            let key = (r.tgid, r.tid, r.uid, r.cgroup, r.born, r.comm, r.process);
+            let key = thread(&r);
             match self.threads.get(&key).and_then(|n| sum.rows.get_mut(*n)) {
                 Some(old) => {
                     old.counters.add(&r.counters);
@@ -127,7 +114,7 @@ impl Between {
             }
         }
         for f in files {
-            let key = (f.tgid, f.uid, f.cgroup, f.born, f.process, Arc::clone(&f.file), f.deleted);
+            let key = of_file(&f);
             match self.files.get(&key).and_then(|n| sum.files.get_mut(*n)) {
                 Some(old) => old.counters.add(&f.counters),
                 None => {

@@ -15,6 +15,8 @@ use crate::record::file::Reader;
 use crate::record::file::Segment;
 use crate::record::frame::Decoder;
 use crate::record::frame::Session;
+use crate::record::numbers::set_by;
+use crate::record::numbers::since_1970;
 use crate::record::writer::shards;
 use crate::sample::Sample;
 use crate::text::foreign::Foreign;
@@ -54,10 +56,6 @@ pub(super) struct Reading {
     /// Time of the last sample by both clocks.
     last: Option<(i64, u64)>,
     say: Say,
-}
-
-fn nanos(time: jiff::Timestamp) -> i64 {
-    i64::try_from(time.as_nanosecond()).unwrap_or(if time.as_second() < 0 { i64::MIN } else { i64::MAX })
 }
 
 fn shown(time: i64) -> String {
@@ -170,7 +168,7 @@ impl Reading {
         let from = self.from;
         // Names that were looked up on the way belong to it.
         while let Some(mut read) = self.raw()? {
-            if (from..=self.to).contains(&nanos(read.sample.time)) {
+            if (from..=self.to).contains(&since_1970(read.sample.time)) {
                 self.held = Some(read);
                 return Ok(Some(before));
             }
@@ -187,7 +185,7 @@ impl Reading {
 
     fn in_time(&mut self) -> anyhow::Result<Option<Read>> {
         while let Some(read) = self.raw()? {
-            let time = nanos(read.sample.time);
+            let time = since_1970(read.sample.time);
             if (self.from..=self.to).contains(&time) {
                 return Ok(Some(read));
             }
@@ -271,7 +269,7 @@ impl Reading {
 
     fn read(&mut self, frame: crate::record::frame::Frame, wake: Wake, key: bool) -> Read {
         let sample = frame.sample;
-        let (time, at) = (nanos(sample.time), sample.at.nanos());
+        let (time, at) = (since_1970(sample.time), sample.at.nanos());
         let mut gap = std::mem::take(&mut self.gap);
         if let Some(session) = frame.session {
             if self.last.is_some() && session.began != self.session.began {
@@ -280,15 +278,10 @@ impl Reading {
             }
             self.session = session;
         }
-        if let Some((last, then)) = self.last.filter(|_| !gap) {
-            let off = time
-                .saturating_sub(last)
-                .saturating_sub(i64::try_from(at.saturating_sub(then)).unwrap_or(i64::MAX));
-            if off.abs() > 1_000_000_000 {
-                #[allow(clippy::cast_precision_loss)]
-                let seconds = off as f64 / 1e9;
-                (self.say)(&format!("the clock was set by {seconds:+.1} s before {}", shown(time)));
-            }
+        if let Some(off) = self.last.filter(|_| !gap).and_then(|last| set_by(last, (time, at))) {
+            #[allow(clippy::cast_precision_loss)]
+            let seconds = off as f64 / 1e9;
+            (self.say)(&format!("the clock was set by {seconds:+.1} s before {}", shown(time)));
         }
         self.last = Some((time, at));
         // Those of an interval that is not shown are not told.

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use jiff::civil;
 use jiff::tz::TimeZone;
 
+use crate::record::numbers::since_1970;
 use crate::text::times;
 
 /// A point in time that somebody asks for.
@@ -60,7 +61,7 @@ impl When {
                 today.or_else(next).unwrap_or(zoned).timestamp()
             }
         };
-        i64::try_from(time.as_nanosecond()).unwrap_or(if time.as_second() < 0 { i64::MIN } else { i64::MAX })
+        since_1970(time)
     }
 }
 
