@@ -69,6 +69,7 @@ use crate::session::Session;
 use crate::text::foreign;
 use crate::text::foreign::Foreign;
 use crate::text::numbers::Unit;
+use crate::text::words;
 use crate::wait::Process;
 use assert::Outcome;
 use compare::Difference;
@@ -382,7 +383,8 @@ fn unasked(runs: &[Run]) -> Vec<String> {
     let more = lines.len().saturating_sub(UNASKED);
     lines.truncate(UNASKED);
     if more > 0 {
-        lines.push(format!("nor what is cached of {more} other files"));
+        let others = words::many(more as u64, "other file", "other files");
+        lines.push(format!("nor what is cached of {others}"));
     }
     lines
 }

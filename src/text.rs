@@ -7,4 +7,5 @@ pub mod output;
 pub mod table;
 pub mod times;
 pub mod width;
+pub mod words;
 pub mod wrap;

@@ -26,6 +26,7 @@ use crate::sample::Source as _;
 use crate::session::Session;
 use crate::text::foreign;
 use crate::text::output;
+use crate::text::words;
 use crate::wait;
 use crate::wait::Process;
 use crate::wait::Wait as _;
@@ -126,16 +127,12 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
         });
     }
     if bill.details.untimed > 0 {
-        notes.push(format!(
-            "{} waits were not timed: no room, or their end was passed by",
-            bill.details.untimed
-        ));
+        let untimed = words::many(bill.details.untimed, "wait was", "waits were");
+        notes.push(format!("{untimed} not timed: no room, or the end was passed by"));
     }
     if bill.forgotten > 0 {
-        notes.push(format!(
-            "{} pages that left were forgotten for want of room: whether they came back is not known",
-            bill.forgotten
-        ));
+        let forgotten = words::many(bill.forgotten, "page that left was", "pages that left were");
+        notes.push(format!("{forgotten} forgotten for want of room: what of it came back is not known"));
     }
     let shown = Shown {
         bill: &bill,

@@ -23,6 +23,7 @@ use super::watch;
 use crate::exit::Failure;
 use crate::options::Format;
 use crate::privilege::Role;
+use crate::text::words;
 
 pub use super::found::End;
 
@@ -85,8 +86,8 @@ pub fn run(options: &Options, out: &mut dyn Write, err: &mut dyn Write) -> Resul
     if found.total.perhaps_shared > 0 {
         let _ = writeln!(
             err,
-            "cachedu: {} files of overlay mounts whose layers cannot be reached: what mounts share is counted for each of them",
-            found.total.perhaps_shared
+            "cachedu: {} whose layers cannot be reached: what mounts share is counted for each of them",
+            words::many(found.total.perhaps_shared, "file of an overlay mount", "files of overlay mounts")
         );
     }
     Ok(end)

@@ -54,6 +54,7 @@ use super::row::Row;
 use super::row::Sink;
 use super::totals::Totals;
 use crate::text::numbers::bytes;
+use crate::text::words;
 
 /// Names in a batch.
 const BATCH: usize = 512;
@@ -147,7 +148,11 @@ impl<'a> Walk<'a> {
     #[must_use]
     pub fn progress(&self) -> String {
         let (files, pages) = (self.files.load(Relaxed), self.cached.load(Relaxed));
-        format!("{files} files, {} cached", bytes(pages * rustix::param::page_size() as u64))
+        format!(
+            "{}, {} cached",
+            words::many(files, "file", "files"),
+            bytes(pages * rustix::param::page_size() as u64)
+        )
     }
 
     /// Whether a file may be seen again.

@@ -16,6 +16,7 @@ use crate::live::Live;
 use crate::pivot::Pivot;
 use crate::sample::Source;
 use crate::text::foreign::Foreign;
+use crate::text::words;
 use crate::wait::Wait;
 use crate::wait::Wake;
 
@@ -111,8 +112,9 @@ impl Export {
 
 /// What to say at the end.
 pub(super) fn said(written: Written, directory: &Path) -> String {
-    let rows = written.rows.map_or_else(String::new, |n| format!(" and {n} rows"));
-    format!("{} intervals{rows} written to {}", written.intervals, Foreign::from(directory))
+    let intervals = words::many(written.intervals, "interval", "intervals");
+    let rows = written.rows.map_or_else(String::new, |n| format!(" and {}", words::many(n, "row", "rows")));
+    format!("{intervals}{rows} written to {}", Foreign::from(directory))
 }
 
 /// A failure of the program, with what can be done about it.

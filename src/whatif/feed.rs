@@ -23,6 +23,7 @@ use crate::figures::Figures;
 use crate::kernel::Generations as Known;
 use crate::kernel::Touches;
 use crate::kernel::generations;
+use crate::text::words;
 
 /// How old the statistics of a cgroup are that the kernel goes by. It gathers them every two seconds, and before if somebody
 /// asks; this is what comes nearest to measurements.
@@ -224,10 +225,18 @@ impl Feed {
             notes.push("pages that a fault finds in the cache are not told apart on this kernel".into());
         }
         if dropped > 0 {
-            notes.push(format!("{dropped} uses of pages were not seen for want of room"));
+            notes.push(words::many(
+                dropped,
+                "use of a page was not seen for want of room",
+                "uses of pages were not seen for want of room",
+            ));
         }
         if beyond > 0 {
-            notes.push(format!("{beyond} pages of very long requests were not looked at"));
+            notes.push(words::many(
+                beyond,
+                "page of a very long request was not looked at",
+                "pages of very long requests were not looked at",
+            ));
         }
         notes
     }

@@ -26,6 +26,7 @@ use crate::session::Session;
 use crate::text::foreign;
 use crate::text::numbers::Unit;
 use crate::text::output;
+use crate::text::words;
 use crate::wait;
 use crate::wait::Process;
 use crate::wait::Wait as _;
@@ -212,7 +213,11 @@ impl Told<'_> {
             ));
         }
         if beyond > 0 {
-            notes.push(format!("{beyond} pages of very long requests were not looked at"));
+            notes.push(words::many(
+                beyond,
+                "page of a very long request was not looked at",
+                "pages of very long requests were not looked at",
+            ));
         }
         if lost.total() > 0 {
             notes.push(crate::loss::sentence(&lost));

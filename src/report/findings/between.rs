@@ -116,8 +116,8 @@ pub(super) fn limit(run: &Run, _: &[&Run]) -> Option<Finding> {
         Some(above) if above > 0 => "Its cgroup, or one above it,",
         _ => "Its cgroup",
     };
-    let text =
-        format!("{whose} reached its limit of memory, where cached pages count, {times} times; {waited}.");
+    let often = if times == 1 { "once".to_owned() } else { format!("{times} times") };
+    let text = format!("{whose} reached its limit of memory, where cached pages count, {often}; {waited}.");
     let evidence = json!({ "limit_reached": times, "limit_reached_above": run.machine.limited_above,
         "memory_us": run.machine.memory_us, "refaulted": back, "wall_s": run.wall_s });
     Some(

@@ -109,7 +109,7 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
         let faults = run.get(Figure::FaultMisses).unwrap_or(0).max(1);
         if ways.mapped / faults < 4 {
             let text = format!(
-                " {faults} page faults each waited for a page or few: read-ahead had nothing to go by{depth}."
+                " {faults} page faults each waited for a page or a few: read-ahead had nothing to go by{depth}."
             );
             return how(
                 "random",
