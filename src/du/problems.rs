@@ -24,6 +24,11 @@ pub struct Problems {
     twice: Mutex<Vec<PathBuf>>,
 }
 
+/// The number of an error; of one that has none, that of any trouble with a device.
+pub(super) fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
 fn count(reasons: &Mutex<Reasons>, why: String, path: impl FnOnce() -> PathBuf) {
     let mut reasons = reasons.lock().unwrap_or_else(PoisonError::into_inner);
     reasons.entry(why).or_insert_with(|| (0, path())).0 += 1;

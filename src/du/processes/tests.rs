@@ -20,15 +20,6 @@ fn names_begin_at_the_root_of_another_namespace() {
 }
 
 #[test]
-fn a_thread_has_the_files_of_its_process() {
-    let own = std::process::id();
-    // The test itself runs in a thread that is not the first.
-    let link = fs::read_link("/proc/thread-self").unwrap();
-    let thread = link.file_name().unwrap().to_str().unwrap().parse().unwrap();
-    assert_eq!((process_of(thread), process_of(own)), (own, own));
-}
-
-#[test]
 fn own_files_are_found_deleted_ones_too() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("open");
