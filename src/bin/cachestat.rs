@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         Err(code) => return code,
     };
     let done = match task {
-        Task::Report(options) => report::explain(&options),
+        Task::Report(options) => report::start::explain(&options),
         Task::WhatIf(options, html) => {
             report::predicted::what_if(&options, html.as_deref()).map(|()| ExitCode::SUCCESS)
         }

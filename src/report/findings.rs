@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::data::Run;
+use super::share;
 use super::time::Parts;
 use super::units;
 use crate::figures::Figure;
@@ -144,12 +145,6 @@ pub fn find(warmups: &[Run], runs: &[Run]) -> Vec<Finding> {
         }
     }
     all
-}
-
-/// `a / b`, of pages, bytes or seconds; 0 of nothing.
-#[allow(clippy::cast_precision_loss)]
-fn share(a: u64, b: u64) -> f64 {
-    if b == 0 { 0.0 } else { a as f64 / b as f64 }
 }
 
 /// A share as people write it; never 0 % or 100 % of what is not.

@@ -9,6 +9,9 @@ use super::cold::Cold;
 use crate::options::Counting;
 use crate::text::numbers::Unit;
 
+/// Runs of one report at most, warm ones and those of all commands together: their figures are kept until the end.
+pub const RUNS: usize = 1000;
+
 /// What is run or watched, and where the report goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {

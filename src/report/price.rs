@@ -34,11 +34,6 @@ pub(super) struct Price {
     unit: Unit,
 }
 
-/// Pages that a run brought in by reading, mapping or writing.
-fn pages(run: &Run) -> Option<u64> {
-    Some(run.get(Figure::Fills)? + run.get(Figure::FaultMisses).unwrap_or(0))
-}
-
 /// Blocks of metadata that it brought in.
 fn metadata(run: &Run) -> Option<u64> {
     Some(run.get(Figure::MetaMisses)? + run.get(Figure::MetaAheadHits)?)
@@ -54,7 +49,7 @@ impl Price {
     /// its error.
     pub(super) fn between(then: &Run, now: &Run) -> Option<Self> {
         let both = |f: fn(&Run) -> Option<u64>| f(then).zip(f(now));
-        let (a, b) = both(pages)?;
+        let (a, b) = both(Run::brought_in)?;
         let (meta, names) = (both(metadata), both(|r| r.lookups.dcache_misses));
         let sum = |pages: u64, which: fn(&(u64, u64)) -> u64| {
             pages + meta.as_ref().map_or(0, which) + names.as_ref().map_or(0, which)

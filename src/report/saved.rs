@@ -1,6 +1,6 @@
-//! Reading a report that was saved, for `--compare`. It may be anybody's, of any size, damaged or made up: of its
-//! runs only what means are made of is kept, from a reader that gives each value no more room than a report has for it, and its numbers must be such as
-//! a run can have.
+//! Reading a report that was saved, for `--compare`. It may be anybody's, of any size, damaged or made up: of its runs
+//! only what means are made of is kept, from a reader that gives each value no more room than a report has for it, and
+//! its numbers must be such as a run can have.
 
 use std::cell::Cell;
 use std::fmt;
@@ -27,6 +27,7 @@ use super::cold::Cold;
 use super::data::Run;
 use super::groups;
 use super::json::SCHEMA;
+use super::options::RUNS;
 use super::units::page;
 use crate::exit::Failure;
 use crate::options::OneOf as _;
@@ -120,10 +121,7 @@ impl<'de> Visitor<'de> for Report<'_> {
 /// Bytes of a command and its arguments that are told.
 const SMALL: usize = 1 << 17;
 
-/// Runs that a report has at most, as many as `-r` allows: made up, a small file could ask for much memory.
-const RUNS: usize = 1000;
-
-/// The runs, and why one cannot be read.
+/// The runs, and why one cannot be read. No more than [`RUNS`]: made up, a small file could ask for much memory.
 struct Runs<'a>(&'a Cell<u64>);
 
 impl<'de> DeserializeSeed<'de> for Runs<'_> {

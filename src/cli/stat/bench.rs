@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use super::intervals::INTERVALS;
 use crate::report::Cold;
-
-/// Runs of one report at most, warm ones and those of all commands together: their figures are kept until the end.
-const RUNS: u64 = 1000;
+use crate::report::options::RUNS;
 
 /// Cold and warm runs, and one command against another.
 #[derive(Debug, Clone, PartialEq, Eq, Default, clap::Args)]
@@ -91,7 +89,7 @@ impl Bench {
     pub(super) fn conflict(&self, repeat: u32, cold: Option<Cold>) -> Option<String> {
         let commands = self.compare_commands.len().max(1) as u64;
         let runs = self.runs(repeat);
-        if runs > RUNS {
+        if runs > RUNS as u64 {
             return Some(format!(
                 "that makes {runs} runs; a report has {RUNS} at most: take a smaller '--repeat'"
             ));

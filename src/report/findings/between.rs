@@ -103,7 +103,7 @@ pub(super) fn limit(run: &Run, _: &[&Run]) -> Option<Finding> {
         ),
         // Whoever reads much once reaches a limit all the time, and loses nothing by it: only what came back was missed.
         None => {
-            let fills = run.get(Figure::Fills)? + run.get(Figure::FaultMisses).unwrap_or(0);
+            let fills = run.brought_in()?;
             let back = back.filter(|n| *n >= MANY && share(*n, fills) >= 0.1)?;
             format!(
                 "{} that had been evicted were read back in; how long it waited for memory, version 1 of cgroups does not tell",

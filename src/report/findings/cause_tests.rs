@@ -390,6 +390,8 @@ fn whose_limit_of_memory_it_was() {
     assert!(text(above).starts_with("A cgroup above its own reached"), "{}", text(above));
     let both = Machine { limited_above: Some(2), ..new };
     assert!(text(both).starts_with("Its cgroup, or one above it, reached"), "{}", text(both));
+    let once = Machine { limited: Some(1), ..new };
+    assert!(text(once).contains(" count, once; it waited"), "{}", text(once));
     // Version 1 does not tell how long: a tenth of what it fetched must have come back.
     let old = Machine { memory_us: None, ..new };
     assert!(limited(old, 2400).unwrap().contains("version 1 of cgroups does not tell"));

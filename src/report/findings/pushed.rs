@@ -16,11 +16,6 @@ use crate::report::units::page;
 use crate::text::foreign;
 use crate::text::foreign::Foreign;
 
-/// All that a run brought in.
-fn fetched(run: &Run) -> Option<u64> {
-    Some(run.get(Figure::Fills)? + run.get(Figure::FaultMisses).unwrap_or(0))
-}
-
 /// Whether pages went so that somebody could have the room, or because somebody said so: not given up with what was in them.
 /// For whom kswapd makes room is not known.
 fn pushes(how: How) -> bool {
@@ -54,7 +49,7 @@ fn remedy(how: How) -> &'static str {
 pub(super) fn by_another(run: &Run, _: &[&Run]) -> Option<Finding> {
     let pushed = run.blame.as_ref()?;
     let again = pushed.again(by_others)?;
-    let fetched = fetched(run)?;
+    let fetched = run.brought_in()?;
     if again < MANY || share(again, fetched) < 0.1 {
         return None;
     }
@@ -127,13 +122,13 @@ fn others(run: &Run, scanned: &[(&FileRow, u64, u64)]) -> Option<u64> {
         let used = f.hits + f.misses + f.readahead_hits + f.fault_hits + f.fault_misses;
         f.size.map_or(used, |size| size.div_ceil(page()).min(used))
     });
-    Some(rest.sum::<u64>() + fetched(run)?.saturating_sub(known))
+    Some(rest.sum::<u64>() + run.brought_in()?.saturating_sub(known))
 }
 
 /// Pages that there was room for, at least: what was brought in and did not go.
 fn room_seen(run: &Run, pushed: &Pushed) -> Option<u64> {
     let gone: u64 = pushed.rows.iter().map(|row| row.out_pages).sum();
-    Some(fetched(run)?.saturating_sub(gone))
+    Some(run.brought_in()?.saturating_sub(gone))
 }
 
 pub(super) fn scan(run: &Run, _: &[&Run]) -> Option<Finding> {
@@ -155,7 +150,7 @@ pub(super) fn scan(run: &Run, _: &[&Run]) -> Option<Finding> {
     // The scan, and not memory of its own or what it reads otherwise, was what room was needed for: most of all that it brought
     // in, and more than all the pages that it began to use otherwise.
     let faults = run.usage.minor_faults?;
-    if pages < out / 2 || share(pages, fetched(run)?) < 0.5 || faults > pages / 4 {
+    if pages < out / 2 || share(pages, run.brought_in()?) < 0.5 || faults > pages / 4 {
         return None;
     }
     // Without the scan there would have been room for all else: it did not push itself out.

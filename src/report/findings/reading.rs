@@ -224,7 +224,7 @@ fn came_back(run: &Run) -> Option<u64> {
 
 pub(super) fn refaults(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let back = run.get(Figure::Refaulted);
-    let fills = run.get(Figure::Fills)? + run.get(Figure::FaultMisses).unwrap_or(0);
+    let fills = run.brought_in()?;
     let least = MANY.max(fills / 10);
     if back.is_some_and(|back| back < least) {
         return None;
