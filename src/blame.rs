@@ -1,7 +1,7 @@
 //! Who pushed whose pages out of the cache, and which of them came back: `cachestat --blame`.
 //!
-//! [`start`] is the command. The kernel programs (`bpf/evictor.h`, `bpf/blame.h`) count pages by [`Evictor`]; [`Bill`] is what was counted in
-//! a stretch of time, `view.rs` shows it. Pure but for `start`.
+//! [`start`] is the command. The kernel programs (`bpf/evictor.h`, `bpf/blame.h`) count pages by [`Evictor`]; [`Bill`]
+//! is what was counted in a stretch of time, `view.rs` shows it. Pure but for `start`.
 
 mod bill;
 mod details;

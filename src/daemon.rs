@@ -1,9 +1,12 @@
 //! `cachetopd`: the engine, left on. It records to a ring, answers `/metrics`, and keeps no more privilege than it needs.
 //!
-//! One thread samples on the beat ([`start`]): it adds rows up by what metrics are labelled with ([`sums`]), records, and writes
-//! the text file. Another one answers ([`http`]), and makes the text of the sums when it is asked ([`exposition`]). They share
-//! the sums and nothing else; the first one also measures what is used, where that is wanted ([`used`]); so does a third, which sends them where it is told to ([`otlp`]). It looks for what is to be told ([`moments`]), and yet another thread runs a command then
-//! ([`hook`]).
+//! Each of these has a thread of its own, and the sums are all that they share:
+//!
+//! - [`start`] samples on the beat. It adds rows up by what metrics are labelled with ([`sums`]), records, writes the text
+//!   file, measures what is used where that is wanted ([`used`]), and looks for what is to be told ([`moments`]).
+//! - [`http`] answers, and makes the text of the sums when it is asked ([`exposition`]).
+//! - [`otlp`] sends them, where it is told to.
+//! - [`hook`] runs a command when there is something to tell.
 
 pub mod exposition;
 mod families;

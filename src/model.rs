@@ -24,8 +24,8 @@ pub struct Row {
     pub figures: Figures,
     /// The same by the classic engine, where it runs.
     pub classic: Option<classic::Figures>,
-    /// Pages that came back after they had been pushed out by whom the row is about; `None`: it is about something else, or that is
-    /// not known.
+    /// Pages that came back after they had been pushed out by whom the row is about; `None`: it is about something
+    /// else, or that is not known.
     pub back: Option<u64>,
 }
 

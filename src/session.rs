@@ -161,11 +161,11 @@ pub struct Session {
 /// How often the tables are read in intervals that are longer: a row is free for the next thread only then. A machine on which
 /// 16 000 threads begin in that time is a fork bomb.
 const RELIEF: Duration = Duration::from_secs(1);
-/// How often it is asked whether rows of files have to be read sooner. A process uses several files, and a row takes three readings
-/// until it is free (src/kernel/files/back.rs).
+/// How often it is asked whether rows of files have to be read sooner. A process uses several files, and a row takes
+/// three readings until it is free (src/kernel/files/back.rs).
 const LOOK: Duration = Duration::from_millis(250);
-/// So many rows are kept until the end of an interval, or twice as many as the tables have room for. Not fewer where somebody asks for small
-/// tables: these are read as often as it takes.
+/// So many rows are kept until the end of an interval, or twice as many as the tables have room for. Not fewer where
+/// somebody asks for small tables: these are read as often as it takes.
 const KEPT: usize = 2 * 16_384;
 
 impl Session {

@@ -55,8 +55,9 @@ fn grew(now: &Grown, before: &Grown, group: Option<u64>) -> Growth {
     Growth { grew: now.grew.saturating_sub(before.grew), woke: now.woke.saturating_sub(before.woke) }
 }
 
-/// Takes what kswapd took off what it may have taken it for: how much that is. `open`: what has not been made up for, and of that, what
-/// is of the last stretch in which it ran; it has finished what is older once it `rests`.
+/// How many of the `pages` that kswapd took are put down to memory that this one took, which `grew` by so many pages
+/// since the reading before. `open`: pages that were taken and not made up for yet; and how many of them are of the
+/// stretch in which kswapd ran last. Once it `rests`, it will make up for nothing older.
 fn settle(open: &mut (u64, u64), grew: u64, pages: u64, rests: bool) -> u64 {
     open.0 = if rests { open.0.min(open.1) } else { open.0 }.saturating_add(grew);
     let made_up = pages.min(open.0);

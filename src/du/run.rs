@@ -106,8 +106,8 @@ const EACH: u64 = 16;
 /// Those that are open anyway, and that one file needs.
 const BESIDE: u64 = 12;
 
-/// As many threads as are requested, but no more than may have files open: they would take them from each other, and what a thread
-/// cannot open is not known. Says so where fewer work than were asked for.
+/// As many threads as are requested, but no more than may have files open: they would take them from each other, and
+/// what a thread cannot open is not known. Says so where fewer work than were asked for.
 fn start_threads(threads: Option<u32>) -> Result<Option<String>, Failure> {
     let room = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let most = usize::try_from(room.saturating_sub(BESIDE) / EACH).unwrap_or(usize::MAX).max(1);

@@ -279,7 +279,8 @@ impl<'a> Walk<'a> {
         if exclude.has_paths() && exclude.path(&dir.node.path().join(os_name), dir.node.places(os_name)) {
             return;
         }
-        // What the directory says is a file is opened by its name and looked at without it: to look up a name takes as long as the rest.
+        // What the directory says is a file is opened by its name and looked at without it: to look up a name takes as
+        // long as the rest.
         let early = regular && dir.node.place.is_none() && dir.node.ask.vain().is_none();
         let mut early = early.then(|| open::below(&dir.fd, name));
         let stat = match &early {

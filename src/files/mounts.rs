@@ -190,8 +190,8 @@ impl Mounts {
         }
     }
 
-    /// Whether this path leads to a file, by whatever mount lies above it. Of a file whose name is known at its end alone, that has to
-    /// be the end of the path inside the file system.
+    /// Whether this path leads to a file, by whatever mount lies above it. Of a file whose name is known at its end
+    /// alone, that has to be the end of the path inside the file system.
     #[must_use]
     pub fn leads(&self, path: &str, file: &File) -> bool {
         let inside = || {

@@ -89,7 +89,8 @@ fn reader(bytes: &[u8]) -> Option<(Reader, Came)> {
     (came != Came::default()).then_some((reader, came))
 }
 
-/// All rows that are used, of those of a table. The lowest are taken first: behind so many that nobody has used, nobody has used any.
+/// All rows that are used, of those of a table. The lowest are taken first: behind so many that nobody has used, nobody
+/// has used any.
 fn used<K: Eq + Hash, V>(
     table: impl Iterator<Item = Vec<u8>>,
     decode: impl Fn(&[u8]) -> Option<(K, V)>,

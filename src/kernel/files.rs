@@ -108,7 +108,8 @@ impl Files {
         // What it has read so far is not of the run, and what it reads next goes on from nothing.
         for n in 0..self.known.len() {
             let row = self.row(n);
-            // SAFETY: words of one row that is mapped. The kernel programs write whole words, and forget nothing but that a part was read.
+            // SAFETY: words of one row that is mapped. The kernel programs write whole words, and forget nothing but
+            // that a part was read.
             unsafe {
                 if (&raw const (*row).tgid).read_volatile() == tgid {
                     let parts = &raw mut (*row).parts;

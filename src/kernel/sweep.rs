@@ -22,8 +22,8 @@ use super::skel::types;
 const BUDGET: Duration = Duration::from_millis(1);
 /// Words between two looks at the clock.
 const SLICE: usize = 64;
-/// For how long nobody gets a word that was taken out: a program that had found it just before may still mark a page in it. Marks that
-/// come later still are found by whoever gets it (bpf/ledger.h).
+/// For how long nobody gets a word that was taken out: a program that had found it just before may still mark a page in
+/// it. Marks that come later still are found by whoever gets it (bpf/ledger.h).
 const REST: Duration = Duration::from_millis(500);
 
 /// Which pages of a chunk are prefetched and unused (`struct ledger_word`).
@@ -68,8 +68,8 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// Makes room once the ledger is three quarters full, until three quarters are free. `inserted`: words put in since attach. Where
-    /// the kernel refuses something, a later tick tries again.
+    /// Makes room once the ledger is three quarters full, until three quarters are free. `inserted`: words put in since
+    /// attach. Where the kernel refuses something, a later tick tries again.
     pub(super) fn go(&mut self, skel: &CachetopSkel<'_>, inserted: u64) {
         let room = skel.maps.ledger_words.max_entries() as usize;
         let quarters = |swept| inserted.saturating_sub(swept) / (room as u64 / 4).max(1);
@@ -120,7 +120,8 @@ impl Sweep {
 /// Takes a word out if it is empty.
 fn take_out(ledger: &impl MapCore, word: &Word, number: usize) -> bool {
     let Some(key) = word.empty() else { return false };
-    // A processor that comes second shows a word with the key of the first one's for a moment: only that which the table names may go.
+    // A processor that comes second shows a word with the key of the first one's for a moment: only that which the
+    // table names may go.
     let number = u32::try_from(number).unwrap_or(u32::MAX).to_ne_bytes();
     let is_its = ledger.lookup(&key, MapFlags::ANY).ok().flatten().is_some_and(|n| n == number);
     let taken = is_its && ledger.delete(&key).is_ok();

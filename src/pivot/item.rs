@@ -123,8 +123,8 @@ pub(super) fn path_of_cgroup(item: &Item<'_>, names: &mut dyn Names) -> String {
 
 pub(super) fn key(by: By, item: &Item<'_>, names: &mut dyn Names) -> Key {
     match (by, item.file) {
-        // Two processes may have one id after each other, in one interval even. The lower part of when they began, in nanoseconds, tells
-        // them apart: ids have 22 bits.
+        // Two processes may have one id after each other, in one interval even. The lower part of when they began, in
+        // nanoseconds, tells them apart: ids have 22 bits.
         (By::Process, _) => Key::Number(u64::from(item.tgid) | item.family.map_or(0, |f| f.begun) << 22),
         (By::Thread, _) => Key::Number(u64::from(item.tgid) << 32 | u64::from(item.tid)),
         (By::Comm, _) => Key::Comm(item.process),

@@ -32,8 +32,8 @@ const SHORT: &str = "a read cut short inside the file (signal, bad buffer, RWF_N
                      nor such of squashfs as ask for more than their file has; of a folio of several pages that is written, all \
                      counts as used";
 
-/// Measured on 7.2: 64 runnable readers on two CPUs lose up to a tenth where each read has a hook at its return, mostly nothing where
-/// warm ones have none; 8 readers nothing.
+/// Measured on 7.2: 64 runnable readers on two CPUs lose up to a tenth where each read has a hook at its return, mostly
+/// nothing where warm ones have none; 8 readers nothing.
 const PREEMPTED: &str = "while a program is preempted on this kernel, others on its CPU are skipped: with many busy \
                          readers events are lost; LOST says how many";
 

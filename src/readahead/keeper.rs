@@ -2,9 +2,10 @@
 //!
 //! It is forked before anything else is begun, belongs to no group that a terminal or `kill` reaches with ours, and has
 //! nothing open but its end of a socket. When the other end closes, be it that we were killed, what was there before is
-//! written back. Two that try would take each other's value for the one before, and empty each other's cache: a file that only root
-//! can open is locked (`flock`) from before the first run until the setting is back. Where there is no place for one, the setting itself
-//! is, which whoever may read it can do as well. It is written back only if it still is what was set.
+//! written back. Two that try would take each other's value for the one before, and empty each other's cache: a file
+//! that only root can open is locked (`flock`) from before the first run until the setting is back. Where there is no
+//! place for one, the setting itself is, which whoever may read it can do as well. It is written back only if it still
+//! is what was set.
 
 use std::fs;
 use std::fs::File;

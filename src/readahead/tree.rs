@@ -1,10 +1,10 @@
 //! Where the next page is missing, as the kernel finds it: `page_cache_next_miss` and `page_cache_prev_miss` go through the
 //! tree of slots (`lib/xarray.c`) step by step.
 //!
-//! A walk that begins in the midst of a large folio counts its index from where it begins, but its slot from where the folio
-//! does. So it takes a gap for one or several pages further on than it is, until it comes to the next node of the tree. Streams that share
-//! an open file find by such walks where they go on: pages are left out and are missed later. A simulation that finds the
-//! gap where it is waits far less often than the kernel.
+//! A walk that begins in the midst of a large folio counts its index from where it begins, but its slot from where the
+//! folio does. So it takes a gap for one or several pages further on than it is, until it comes to the next node of the
+//! tree. Streams that share an open file find by such walks where they go on: pages are left out and are missed later.
+//! A simulation that finds the gap where it is waits far less often than the kernel.
 
 use super::pages::Pages;
 

@@ -1,8 +1,8 @@
 //! `--assert EXPR`: what must hold of the runs, for tests and CI.
 //!
 //! An expression compares two sides: `hit_ratio > 95%`, `misses == 0`, `device_read_bytes < 10MiB`,
-//! `run2.wall < 0.5 * run1.wall`, `warm.wall < 0.5 * cold.wall`. A name without a run must hold for every run; what is not known fails, since it has not
-//! been shown to hold.
+//! `run2.wall < 0.5 * run1.wall`, `warm.wall < 0.5 * cold.wall`. A name without a run must hold for every run; what is
+//! not known fails, since it has not been shown to hold.
 
 mod groups;
 mod names;

@@ -176,8 +176,8 @@ pub struct Against {
     pub ratio: Ratio,
 }
 
-/// Which groups are compared: cold with warm of one command, and with the first command each other one in the same state. Not those
-/// that ended otherwise: what failed was no faster.
+/// Which groups are compared: cold with warm of one command, and with the first command each other one in the same
+/// state. Not those that ended otherwise: what failed was no faster.
 #[must_use]
 pub fn pairs(groups: &[Group]) -> Vec<(&Group, &Group)> {
     let find = |label: &str, state| groups.iter().find(|g| g.label == label && g.state == state);

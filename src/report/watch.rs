@@ -259,8 +259,8 @@ impl<'a> Watch<'a> {
         Ok(run)
     }
 
-    /// Waits as [`Processes::wait`] does. Meanwhile touches are fetched, before there is no room for more, and the source is relieved;
-    /// `of`: the process that says where the run is.
+    /// Waits as [`Processes::wait`] does. Meanwhile touches are fetched, before there is no room for more, and the
+    /// source is relieved; `of`: the process that says where the run is.
     fn wait(&mut self, time: Duration, child: Option<i32>, of: Option<u32>) -> anyhow::Result<Event> {
         let began = self.processes.now();
         let until = began + time;

@@ -94,8 +94,8 @@ impl Ask {
         }
     }
 
-    /// The same for one file, whose size was not asked for by [`size`]: a file with direct access is not cached, and some kernels (seen: 6.12
-    /// and 7.2) crash where cachestat(2) is asked about one that has been used.
+    /// The same for one file, whose size was not asked for by [`size`]: a file with direct access is not cached, and
+    /// some kernels (seen: 6.12 and 7.2) crash where cachestat(2) is asked about one that has been used.
     #[must_use]
     pub fn of_file(self, fd: BorrowedFd<'_>) -> Self {
         match size(fd) {

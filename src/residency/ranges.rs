@@ -56,9 +56,9 @@ impl Joined {
 impl Ask {
     /// The runs of cached pages of an open file, in order.
     ///
-    /// With cachestat(2) by halving: what is not cached at all and what is cached as a whole needs no second
-    /// question, so a file costs what its runs cost, however large it is; where runs are many, mincore(2) looks. Each page is the answer of one moment, not
-    /// all of the same.
+    /// With cachestat(2) by halving: what is not cached at all and what is cached as a whole needs no second question,
+    /// so a file costs what its runs cost, however large it is; where runs are many, mincore(2) looks. Each page is the
+    /// answer of one moment, not all of the same.
     ///
     /// # Errors
     /// Why they cannot be known.

@@ -103,8 +103,8 @@ impl Gathered {
         self.files.take(files);
     }
 
-    /// Adds readings of rows for which there was no room here, since the start, to what had none in the kernel: a line that is the
-    /// sum of chosen rows is unknown then, too.
+    /// Adds readings of rows for which there was no room here, since the start, to what had none in the kernel: a line
+    /// that is the sum of chosen rows is unknown then, too.
     pub fn tell(&self, total: &mut Counters, lost: &mut Lost) {
         let threads = ("processes_full", Counter::LostRows, self.threads.left_out);
         let files = ("files_full", Counter::LostFiles, self.files.left_out);

@@ -1,5 +1,5 @@
-//! Which parts of a file were read, a bit for each of at most 24, and in how many stretches. It tells apart who read a file once from who
-//! read one part of it again and again, of whom all other counters are the same.
+//! Which parts of a file were read, a bit for each of at most 24, and in how many stretches. It tells apart who read a
+//! file once from who read one part of it again and again, of whom all other counters are the same.
 
 use crate::wire::FILE_PARTS;
 

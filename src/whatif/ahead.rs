@@ -149,8 +149,8 @@ impl Ahead {
         n
     }
 
-    /// In the cache of this number, a page is read, that is `there` or not; `has`: whether the page so many further is there. What is
-    /// read ahead then.
+    /// In the cache of this number, a page is read, that is `there` or not; `has`: whether the page so many further is
+    /// there. What is read ahead then.
     pub(super) fn asks(
         &mut self,
         (i, stream): (usize, usize),

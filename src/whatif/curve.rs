@@ -14,8 +14,8 @@ pub const GENERATIONS_ERROR: f64 = 0.05;
 const AHEAD_ERROR: f64 = 0.035;
 /// More of it, for twice the present cache: what is read ahead depends there on what was read ahead before.
 const LARGER_AHEAD_ERROR: f64 = 0.05;
-/// How much farther it was at half the size, where much of what is brought in lies around faults: a smaller cache has more of them, and
-/// brings in more around them, of which it is not known which pages.
+/// How much farther it was at half the size, where much of what is brought in lies around faults: a smaller cache has
+/// more of them, and brings in more around them, of which it is not known which pages.
 const AROUND_ERROR: f64 = 0.02;
 /// How much farther it was, where a part of all uses are writes: how long what is dirty stays is left out.
 const WRITES_ERROR: f64 = 0.01;
@@ -235,8 +235,8 @@ impl Curve {
         Self { accesses, missed, off, unlike, unused, now, points, rate, dropped }
     }
 
-    /// The points. `off`: what the model says of the cache of now was compared with what was counted, and no point is called better
-    /// than that one turned out. `ahead`: much was read ahead and not used.
+    /// The points. `off`: what the model says of the cache of now was compared with what was counted, and no point is
+    /// called better than that one turned out. `ahead`: much was read ahead and not used.
     fn points(slices: &[Slice], sizes: &[Option<f64>], off: f64, ahead: bool) -> Vec<Point> {
         let raw: Vec<_> =
             (0..SCALES.len()).map(|i| point(slices, i, sizes.get(i).copied().flatten())).collect();
@@ -271,7 +271,8 @@ impl Curve {
 mod tests {
     use super::*;
 
-    /// Stretches in which many accesses were seen, all sizes full. `each`: misses counted in each, of 1000; and by the simulation.
+    /// Stretches in which many accesses were seen, all sizes full. `each`: misses counted in each, of 1000; and by the
+    /// simulation.
     fn slices(counted: u64, simulated: f64) -> Vec<Slice> {
         let one = || Slice {
             sampled: 1000,

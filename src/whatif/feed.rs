@@ -281,7 +281,8 @@ fn accesses(total: &Figures) -> Option<(u64, u64)> {
     Some((hits + misses, misses))
 }
 
-/// Pages that were brought in for reads and faults in a stretch of time; read ahead; and, of those read ahead then or before, used.
+/// Pages that were brought in for reads and faults in a stretch of time; read ahead; and, of those read ahead then or
+/// before, used.
 fn fetched(total: &Figures) -> Option<Fetched> {
     let get = |figure| total.get(figure);
     let ahead = get(Figure::ReadAheadPages)?;

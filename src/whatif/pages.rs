@@ -40,8 +40,9 @@ pub(super) fn group(page: u64, rate: f64, groups: usize) -> usize {
     ((part * groups as f64) as usize).min(groups - 1)
 }
 
-/// The page so many further in the same file. Where that is in a stretch that is not chosen, one of the page's own stands for it, as
-/// if the stretch were a circle: what is not seen is taken to be like what is. `None`: before the beginning, or too far.
+/// The page so many further in the same file. Where that is in a stretch that is not chosen, one of the page's own
+/// stands for it, as if the stretch were a circle: what is not seen is taken to be like what is. `None`: before the
+/// beginning, or too far.
 pub(super) fn beside(page: u64, by: i32, rate: f64) -> Option<u64> {
     let index = (page as u32).checked_add_signed(by)?;
     let other = page >> 32 << 32 | u64::from(index);

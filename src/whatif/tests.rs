@@ -99,8 +99,8 @@ fn zipf_is_as_in_the_kernel() {
     }
 }
 
-/// The same on 7.2 with generations: a file of 32 MiB, of which so many pages were there, in each eighth of 120 000 reads but the first.
-/// Neighbours in rank are no neighbours in the file; of `mix` a quarter is a scan.
+/// The same on 7.2 with generations: a file of 32 MiB, of which so many pages were there, in each eighth of 120 000
+/// reads but the first. Neighbours in rank are no neighbours in the file; of `mix` a quarter is a scan.
 #[test]
 fn generations_are_as_in_the_kernel() {
     for (mix, size, kernel) in [
@@ -124,9 +124,9 @@ fn generations_are_as_in_the_kernel() {
     }
 }
 
-/// A scan that is a little shorter than what is kept, on generations as from 6.1 to 6.13: the kernel itself missed 0.197 to 0.260, 0.215 in the
-/// mean of seven runs with other random numbers, and so one simulation says 0.16 or 0.26. The mean of two is nearer, and says how
-/// far they are from each other.
+/// A scan that is a little shorter than what is kept, on generations as from 6.1 to 6.13: the kernel itself missed
+/// 0.197 to 0.260, 0.215 in the mean of seven runs with other random numbers, and so one simulation says 0.16 or 0.26.
+/// The mean of two is nearer, and says how far they are from each other.
 #[test]
 fn of_two_answers_the_mean_is_told() {
     let stream = in_a_file(true, 500_000);

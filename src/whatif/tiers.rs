@@ -1,5 +1,5 @@
-//! Which tiers of pages reclaim lets stay (`get_tier_idx`, `reset_ctrl_pos`): those whose pages came back more often than pages that
-//! were used once.
+//! Which tiers of pages reclaim lets stay (`get_tier_idx`, `reset_ctrl_pos`): those whose pages came back more often
+//! than pages that were used once.
 
 /// Tiers by how often a page was used.
 pub(super) const TIERS: usize = 4;

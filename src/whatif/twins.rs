@@ -1,9 +1,9 @@
 //! Two caches of nearly the same size, for a policy that has two answers.
 //!
-//! Which pages generations up to 6.13 keep is decided by how it began, where a scan is a little shorter than what is kept: the same
-//! load misses a fifth or a quarter of its accesses for as long as one looks, and the kernel does the same. A simulation alone would
-//! say one of the two. Two of a little different size say both, or one: their mean is told, and half of what is between them is
-//! part of the error.
+//! Which pages generations up to 6.13 keep is decided by how it began, where a scan is a little shorter than what is
+//! kept: the same load misses a fifth or a quarter of its accesses for as long as one looks, and the kernel does the
+//! same. A simulation alone would say one of the two. Two of a little different size say both, or one: their mean is
+//! told, and half of what is between them is part of the error.
 
 use super::Policy;
 use super::Use;

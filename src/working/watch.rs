@@ -94,8 +94,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Nothing is marked yet. `moves`: threads that are moved to another cgroup are seen. Where they are not, those of a cgroup that is
-    /// gone go on under its number, which must then be nobody else's.
+    /// Nothing is marked yet. `moves`: threads that are moved to another cgroup are seen. Where they are not, those of
+    /// a cgroup that is gone go on under its number, which must then be nobody else's.
     ///
     /// # Errors
     /// When the sketches cannot be mapped.

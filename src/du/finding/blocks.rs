@@ -1,7 +1,7 @@
 //! Paths handed out to all threads, some at a time, and what came of them, back in order.
 //!
-//! A thread that has nothing to do reads the next names itself, so that nothing but the reading of names, and the handing on of what is
-//! done, waits for others.
+//! A thread that has nothing to do reads the next names itself, so that nothing but the reading of names, and the
+//! handing on of what is done, waits for others.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -91,8 +91,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does the `work` on all paths in all threads, and hands what comes of it to `take`, in the order of the paths, until that wants no more.
-/// At most so many paths are taken at a time. The work must not wait for other work of the same threads.
+/// Does the `work` on all paths in all threads, and hands what comes of it to `take`, in the order of the paths, until
+/// that wants no more. At most so many paths are taken at a time. The work must not wait for other work of the same
+/// threads.
 ///
 /// # Errors
 /// Wrong usage where the list of them cannot be read.

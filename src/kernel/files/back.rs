@@ -1,8 +1,9 @@
 //! Rows of files are taken back, so that there is room for others.
 //!
-//! When many rows are in use, those that rested longest go. That takes three readings: after the first nobody finds the row any more, and
-//! what was under way may still be added; after the second nobody begins to; at the third nobody can still be at it, and it is read for
-//! the last time. A second lies between the first two, for requests that take long, unless room is short.
+//! When many rows are in use, those that rested longest go. That takes three readings: after the first nobody finds the
+//! row any more, and what was under way may still be added; after the second nobody begins to; at the third nobody can
+//! still be at it, and it is read for the last time. A second lies between the first two, for requests that take long,
+//! unless room is short.
 
 use std::sync::atomic::Ordering;
 use std::sync::atomic::fence;
@@ -23,15 +24,16 @@ use crate::wire::ROW_FREE;
 /// ours, and its file's name: a good half of a megabyte is what a storm of short processes may leave behind.
 const RESTING: usize = 2048;
 
-/// A row that was not used for so long rests, and one that has ended for so long is nobody's any more. Less than the time from one
-/// reading to the next, where there is no need for haste: it was a reading.
+/// A row that was not used for so long rests, and one that has ended for so long is nobody's any more. Less than the
+/// time from one reading to the next, where there is no need for haste: it was a reading.
 const REST: Duration = Duration::from_millis(900);
 
 /// No two steps on the way to a free row are nearer to each other: a program may be held up in the midst of adding to one.
 const STEP: Duration = Duration::from_millis(90);
 
-/// Where it is looked how many rows were taken since the last reading, of so many rows one is looked at, in a table of so many times as many.
+/// How many rows were taken since the last reading is estimated from one row in so many ...
 const STRIDE: usize = 16;
+/// ... and never from fewer rows than so many, if the table has them.
 const STRIDES: usize = 1024;
 
 /// So many times as many will be taken until those that rest now are free.
@@ -80,9 +82,9 @@ impl Files {
         PACE * new > self.all.saturating_sub(self.in_use) || (self.going > 0 && self.is_crowded())
     }
 
-    /// Once so many rows are in use, ends those that rested longest until it is half as many: what is in use takes memory here, too, and
-    /// what is free is there for those that read thousands of files between two ticks. Not a few at each tick, since all rows have
-    /// to be looked at.
+    /// Once so many rows are in use, ends those that rested longest until it is half as many: what is in use takes
+    /// memory here, too, and what is free is there for those that read thousands of files between two ticks. Not a few
+    /// at each tick, since all rows have to be looked at.
     pub(super) fn take_back(&mut self, skel: &CachetopSkel<'_>) {
         let most = self.most();
         self.going = 0;

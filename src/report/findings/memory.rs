@@ -72,7 +72,8 @@ fn would_help(curve: &[Point]) -> Option<Finding> {
     )
 }
 
-/// It misses, and would with twice the memory: the two do not differ by more than they may be off. Silent where still more would help.
+/// It misses, and would with twice the memory: the two do not differ by more than they may be off. Silent where still
+/// more would help.
 fn would_not_help(curve: &[Point]) -> Option<Finding> {
     let (now, twice) = doubled(curve)?;
     let gain = (now.miss_ratio - twice.miss_ratio).abs();

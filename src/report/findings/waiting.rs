@@ -189,8 +189,9 @@ fn mapped(run: &Run, pages: u64, faults: u64) -> How {
     })
 }
 
-/// Pages of a call, where these are so few that read-ahead would have fetched those of the next calls; and its setting. Of the file of
-/// which most was missed: what was missed of others took a call for each page at most, and it the rest of the calls at least.
+/// Pages of a call, where these are so few that read-ahead would have fetched those of the next calls; and its setting.
+/// Of the file of which most was missed: what was missed of others took a call for each page at most, and it the rest
+/// of the calls at least.
 fn smaller(run: &Run, misses: u64, calls: u64) -> Option<(u64, u64)> {
     let file = run.files.iter().max_by_key(|f| f.misses)?;
     let at_least = calls.checked_sub(misses.checked_sub(file.misses)?).filter(|n| *n > 0)?;

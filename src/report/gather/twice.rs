@@ -1,5 +1,5 @@
-//! Pages that a run brought in more than once: they must have left the cache while it lasted. Which pages of a file came in is not
-//! known; but where more came in than it has, some did so twice.
+//! Pages that a run brought in more than once: they must have left the cache while it lasted. Which pages of a file
+//! came in is not known; but where more came in than it has, some did so twice.
 
 use super::used::Used;
 use crate::sample::Counter;

@@ -1,8 +1,9 @@
 //! What of all that a run used was in the cache before it, and who had brought that there. All files count, and all ways in.
 //!
-//! Warm is what is proved to be: the run hit it, and did not bring it in itself. Which pages a program hits that brings in
-//! others of the same file is not known, nor how often: of such a file as many are warm as it read different ones, beyond those that it
-//! brought in, by the parts of it that were read ([`crate::sample::Parts`]), and no more than were cached.
+//! Warm is what is proved to be: the run hit it, and did not bring it in itself. Which pages a program hits that brings
+//! in others of the same file is not known, nor how often: of such a file as many are warm as it read different ones,
+//! beyond those that it brought in, by the parts of it that were read ([`crate::sample::Parts`]), and no more than were
+//! cached.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -77,8 +78,8 @@ impl<'a> Disk<'a> {
         meta.filter(|m| m.ino() == used.file.inode)
     }
 
-    /// How many pages a file has, if it has been as long since then, and was the same file. In whole blocks: where these are larger than
-    /// a page the kernel brings in nothing smaller, also at the end of the file.
+    /// How many pages a file has, if it has been as long since then, and was the same file. In whole blocks: where
+    /// these are larger than a page the kernel brings in nothing smaller, also at the end of the file.
     pub(super) fn unchanged(&self, used: &Used, since: jiff::Timestamp) -> Option<u64> {
         let meta = self.metadata(used)?;
         let changed = jiff::Timestamp::new(meta.ctime(), i32::try_from(meta.ctime_nsec()).ok()?).ok()?;
@@ -189,8 +190,8 @@ fn found(get: impl Fn(Counter) -> u64) -> u64 {
 }
 
 /// Judges the files of a run; `total`: all that it did, `unlisted`: whether there was no room for some of its files,
-/// `gone`: pages that left the cache meanwhile, whosever they were; `there`: what was cached before of all files that have a length, at
-/// most, and what others brought in since.
+/// `gone`: pages that left the cache meanwhile, whosever they were; `there`: what was cached before of all files that
+/// have a length, at most, and what others brought in since.
 pub(super) fn judge(
     files: &[Used],
     (total, gone, there): (&Counters, Option<u64>, Option<u64>),

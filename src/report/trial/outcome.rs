@@ -350,8 +350,8 @@ fn in_memory(runs: [&Run; 2]) -> BTreeSet<String> {
         .collect()
 }
 
-/// What a run counted of each file, and whether its pages came by other ways than reads. Of several files that had one number, one
-/// after another, the sum, as the simulation has it.
+/// What a run counted of each file, and whether its pages came by other ways than reads. Of several files that had one
+/// number, one after another, the sum, as the simulation has it.
 fn rows(run: &Run) -> BTreeMap<Key, (Count, bool)> {
     let mut all: BTreeMap<Key, (Count, bool)> = BTreeMap::new();
     for f in &run.every {

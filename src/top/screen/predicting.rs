@@ -1,5 +1,5 @@
-//! What if: asked of `cachestat` beside the screen, for as long as the details of a cgroup are open and ask for it. A program of its own:
-//! who draws has given back what it takes to load kernel programs, and they go with it.
+//! What if: asked of `cachestat` beside the screen, for as long as the details of a cgroup are open and ask for it. A
+//! program of its own: who draws has given back what it takes to load kernel programs, and they go with it.
 
 use std::cell::RefCell;
 use std::ffi::OsString;

@@ -1,5 +1,5 @@
-//! Rows of those who push pages out: what they add up to, in the interval, since the start and of the minutes before, and how they
-//! look.
+//! Rows of those who push pages out: what they add up to, in the interval, since the start and of the minutes before,
+//! and how they look.
 
 use std::time::Duration;
 

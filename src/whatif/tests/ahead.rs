@@ -89,8 +89,8 @@ fn skewed(power: i32, accesses: usize) -> Vec<u32> {
     (0..accesses).map(pick).collect()
 }
 
-/// By scale: what is predicted, how far it may be off, and what is true, where each of the stream is a request of so many pages. Lengths
-/// of lists are known late, as in a cgroup: with exact ones there are cliffs.
+/// By scale: what is predicted, how far it may be off, and what is true, where each of the stream is a request of so
+/// many pages. Lengths of lists are known late, as in a cgroup: with exact ones there are cliffs.
 fn compare(stream: &[u32], request: u32, how: How, rate: f64) -> Vec<(f64, f64, f64, f64)> {
     let mut simulation = Simulation::new(rate, |pages| Box::new(Classic::new(pages, true)));
     simulation.resize(|scale| Some(NOW as f64 * scale));

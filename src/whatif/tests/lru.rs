@@ -6,8 +6,8 @@ use super::*;
 /// Pages of the file.
 const PAGES: u32 = 16384;
 
-/// Measured on 6.18 with active and inactive list: what is read of a file of 64 MiB (0: Zipf's law, 1: a quarter of it a scan, 2: a loop), the pages
-/// that were there, and the part of the reads whose page was not (`mincore` before each).
+/// Measured on 6.18 with active and inactive list: what is read of a file of 64 MiB (0: Zipf's law, 1: a quarter of it
+/// a scan, 2: a loop), the pages that were there, and the part of the reads whose page was not (`mincore` before each).
 const MEASURED: [(u8, usize, f64); 12] = [
     (0, 4379, 0.2526),
     (0, 6452, 0.1873),
