@@ -57,11 +57,14 @@ pub(super) struct Kind<K> {
     all: HashMap<Labels, Series>,
     /// The last tick in which room was made for what is known.
     swept: u64,
+    /// The last tick in which no series could make room: none can for the rest of it, since what is idle does not begin to
+    /// be within a tick.
+    crowded: u64,
 }
 
 impl<K: std::hash::Hash + Eq> Kind<K> {
     fn new(room: usize) -> Self {
-        Self { room, known: HashMap::new(), all: HashMap::new(), swept: 0 }
+        Self { room, known: HashMap::new(), all: HashMap::new(), swept: 0, crowded: 0 }
     }
 
     /// Of this tick, which began at that time. What was looked up under another `version` of names is looked up again.
@@ -86,12 +89,18 @@ impl<K: std::hash::Hash + Eq> Kind<K> {
             series.tick = tick;
             return;
         }
+        if self.crowded == tick && self.all.len() >= self.room {
+            return;
+        }
         let labels = labels.into_owned();
         if self.all.len() >= self.room {
             let oldest = self.all.iter().min_by_key(|(_, s)| s.tick);
             match oldest.filter(|(_, s)| s.tick + IDLE < tick).map(|(labels, _)| labels.clone()) {
                 Some(oldest) => drop(self.all.remove(&oldest)),
-                None => return,
+                None => {
+                    self.crowded = tick;
+                    return;
+                }
             }
         }
         let mut sum = Counters::default();

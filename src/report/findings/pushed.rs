@@ -7,7 +7,6 @@ use super::MANY;
 use super::percent;
 use super::share;
 use crate::blame::How;
-use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
 use crate::report::pushed::Pushed;
