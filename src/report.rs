@@ -183,9 +183,3 @@ impl Report {
         self.verdict.text.push_str(&left);
     }
 }
-
-/// `a / b`, of pages, bytes or nanoseconds; 0 of nothing.
-#[allow(clippy::cast_precision_loss)]
-fn share(a: u64, b: u64) -> f64 {
-    if b == 0 { 0.0 } else { a as f64 / b as f64 }
-}

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::cold::Left;
-use super::share;
 use super::units;
 use super::units::count;
 use super::units::percent;
+use super::units::share;
 use crate::text::numbers::Unit;
 
 /// The name of this shape of it. It changes when a key means something else.

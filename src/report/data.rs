@@ -339,7 +339,7 @@ impl Run {
         if self.reads_to_write() {
             return None;
         }
-        let ratio = |part, all| (all > 0).then(|| super::share(part, all));
+        let ratio = |part, all| (all > 0).then(|| units::share(part, all));
         let (least, bound) = (ratio(self.warm_pages, asked)?, self.bound?);
         let most = bound.warm.saturating_sub(unseen);
         Some((least, ratio(most, most + bound.other)?.max(least)))

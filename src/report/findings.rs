@@ -17,9 +17,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::data::Run;
-use super::share;
 use super::time::Parts;
 use super::units;
+use super::units::share;
 use crate::figures::Figure;
 
 /// Pages below which nothing is said about reads: 1 MiB.

@@ -91,7 +91,7 @@ impl Group {
         let mean = &self.mean;
         let vague = mean.seen_before().is_some_and(|(least, most)| most - least > 0.1);
         (mean.seen_pages() > 0 && !mean.origin.unlisted && !vague)
-            .then(|| super::share(mean.warm_pages, mean.seen_pages()))
+            .then(|| super::units::share(mean.warm_pages, mean.seen_pages()))
     }
 
     /// As it is in JSON.

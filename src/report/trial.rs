@@ -207,7 +207,7 @@ fn devices(
         *sum += pages;
         of.push(dev);
     }
-    by_path.retain(|_, (_, n, _)| *n > 0 && super::share(*n, all) >= LEAST);
+    by_path.retain(|_, (_, n, _)| *n > 0 && super::units::share(*n, all) >= LEAST);
     let set_on = by_path.values().flat_map(|(_, _, of)| of).map(|dev| (*dev).to_owned()).collect();
     (by_path.into_iter().map(|(path, (kb, ..))| (path, kb)).collect(), set_on)
 }

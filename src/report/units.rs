@@ -119,6 +119,12 @@ impl Clock {
     }
 }
 
+/// `a / b`, of pages, bytes or nanoseconds; 0 of nothing.
+#[allow(clippy::cast_precision_loss)]
+pub(super) fn share(a: u64, b: u64) -> f64 {
+    if b == 0 { 0.0 } else { a as f64 / b as f64 }
+}
+
 /// Shares of a whole in per cent, with so many digits, that add up to 100 where the parts do. What is not nothing is not
 /// shown as nothing, nor what is not all as all.
 #[must_use]

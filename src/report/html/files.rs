@@ -7,10 +7,10 @@ use super::table::Cell;
 use crate::report::data::FileRow;
 use crate::report::data::Residency;
 use crate::report::data::Run;
-use crate::report::share;
 use crate::report::units;
 use crate::report::units::count;
 use crate::report::units::percent;
+use crate::report::units::share;
 use crate::text::numbers::Unit;
 
 /// Rows that are shown until all are asked for; the style knows it as well.

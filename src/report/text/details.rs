@@ -149,7 +149,7 @@ fn edge(bucket: usize) -> String {
 
 fn bar(n: u64, most: u64) -> String {
     const BAR: f64 = 16.0;
-    let eighths = (crate::report::share(n, most) * BAR * 8.0).ceil();
+    let eighths = (crate::report::units::share(n, most) * BAR * 8.0).ceil();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let eighths = eighths as usize;
     let part = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];

@@ -37,7 +37,7 @@ fn part(r: Option<&Residency>) -> Cell {
     match r {
         // A file without pages is not cached in any part.
         Some(r) if r.pages == 0 => Cell::Nothing,
-        Some(r) => Cell::Part(crate::report::share(r.cached, r.pages)),
+        Some(r) => Cell::Part(crate::report::units::share(r.cached, r.pages)),
         None => Cell::Unknown,
     }
 }

@@ -128,7 +128,7 @@ fn where_nothing_left_it_is_exact() {
     assert_eq!(pages(got.cached_at_least_bytes), kept.before);
     assert_eq!(pages(got.cached_at_most_bytes), kept.before);
     assert!(got.exact && got.why.is_empty(), "{got:?}");
-    assert_eq!(got.share_at_least, Some(super::super::super::share(kept.before, kept.pages)));
+    assert_eq!(got.share_at_least, Some(crate::report::units::share(kept.before, kept.pages)));
 }
 
 #[test]
