@@ -139,19 +139,25 @@ impl Worker {
                     Some(Err(e)) => self.failed(&format!("cannot be waited for: {e}")),
                     None => {
                         self.shared.count(|ran| ran.killed += 1);
-                        let seconds = self.longest.as_secs();
-                        (self.say)(&format!(
-                            "warning: the command of '--then' was killed: it did not end in {seconds} s"
-                        ));
+                        let why = match self.is_over() {
+                            true => "it was still running when cachetopd was to end".to_owned(),
+                            false => format!("it did not end in {} s", self.longest.as_secs()),
+                        };
+                        (self.say)(&format!("warning: the command of '--then' was killed: {why}"));
                     }
                 },
                 Err(e) => self.failed(&format!("cannot be started: {e}")),
             }
             self.shared.busy().remove(&condition);
-            if self.shared.over.load(Ordering::SeqCst) {
+            if self.is_over() {
                 return;
             }
         }
+    }
+
+    /// Whether nobody waits for commands any more.
+    fn is_over(&self) -> bool {
+        self.shared.over.load(Ordering::SeqCst)
     }
 
     fn failed(&self, why: &str) {
@@ -168,8 +174,7 @@ impl Worker {
                 Ok(Some(status)) => return Some(Ok(status)),
                 Err(e) => return Some(Err(e)),
             }
-            let over = self.shared.over.load(Ordering::SeqCst) || begun.elapsed() >= self.longest;
-            if over {
+            if self.is_over() || begun.elapsed() >= self.longest {
                 if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
                     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
                 }

@@ -32,6 +32,7 @@ use super::sums::Pushed;
 use super::sums::Sums;
 use crate::privilege;
 use crate::text::foreign::Foreign;
+use crate::text::words;
 
 /// Bytes that wait at most; one request waits whatever its size is.
 const ROOM: usize = 4 << 20;
@@ -218,9 +219,10 @@ impl Worker {
                 if refused_points > 0 {
                     let before = self.refused_points(refused_points);
                     if before == 0 {
-                        let why = Foreign::from(why);
+                        let (why, points) =
+                            (Foreign::from(why), words::many(refused_points, "point", "points"));
                         (self.say)(&format!(
-                            "warning: the receiver of '--otlp' did not take {refused_points} points: {why}"
+                            "warning: the receiver of '--otlp' did not take {points}: {why}"
                         ));
                     }
                 }
@@ -249,7 +251,8 @@ impl Worker {
         let mut before = 0;
         self.count(|pushed| {
             before = pushed.refused_points;
-            pushed.refused_points += n;
+            // Whatever a receiver says.
+            pushed.refused_points = pushed.refused_points.saturating_add(n);
         });
         before
     }

@@ -153,7 +153,7 @@ pub struct Ran {
     pub ok: u64,
     /// Another one, or it could not be started.
     pub failed: u64,
-    /// Killed, since it did not end.
+    /// Killed, since it did not end in time, or not before we did.
     pub killed: u64,
     /// Not run: that for the moment before of the same condition was still running.
     pub skipped: u64,

@@ -102,12 +102,15 @@ fn one_runs_at_a_time_and_not_for_ever() {
     until("both have run", || ran(&sums).ok == 2);
     assert_eq!(fs::read_to_string(marks).unwrap().lines().count(), 2);
     drop(hook);
-    // The end does not wait for it either.
-    let hook = Hook::new("sleep 1000", Arc::clone(&sums), quiet).unwrap();
+    // The end does not wait for it either, and that is what is said of it.
+    static SAID: std::sync::Mutex<String> = std::sync::Mutex::new(String::new());
+    let say = |text: &str| *SAID.lock().unwrap() = text.to_owned();
+    let hook = Hook::new("sleep 1000", Arc::clone(&sums), say).unwrap();
     assert!(hook.run(0, Vec::new()));
     let begun = Instant::now();
     drop(hook);
     assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(SAID.lock().unwrap().ends_with("it was still running when cachetopd was to end"));
 }
 
 #[test]
