@@ -168,9 +168,7 @@ pub fn grow(
         new.own = Some(snapshot.row(entry).figures);
         new.over = entry.state.is_over();
         new.busy.0 = entry.busy;
-        if stands_alone(entry) {
-            new.root = true;
-        } else {
+        if !stands_alone(entry) {
             places.insert(new.id.clone(), all.len());
         }
         all.push(new);

@@ -304,8 +304,7 @@ impl App {
             Step::First => 0,
             Step::Last => last,
             // The first step selects the first row that is seen.
-            Step::Rows(n) if self.selected.is_none() && n > 0 => self.offset.min(last),
-            Step::Rows(_) if self.selected.is_none() => last.min(self.offset),
+            Step::Rows(_) if self.selected.is_none() => self.offset.min(last),
             Step::Rows(n) => by(n.into()),
             Step::Pages(n) => by(i64::from(n) * page),
         };
