@@ -51,6 +51,15 @@ impl App {
         }
     }
 
+    /// The same of what it did itself, also where a tree shows it with those below.
+    #[must_use]
+    pub fn own_row(&self, slot: Slot) -> Option<Row> {
+        match slot {
+            Slot::Node(_) => Some(self.snapshot.as_ref()?.row(self.entry(slot)?)),
+            slot => self.row(slot).map(|(row, _)| row),
+        }
+    }
+
     /// Kinds of rows that can be shown.
     #[must_use]
     pub fn pivots(&self) -> Vec<By> {

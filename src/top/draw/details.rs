@@ -210,11 +210,11 @@ impl Page<'_> {
         }
     }
 
-    /// The row in the interval, where it is still in the table.
+    /// The row in the interval, where it is still in the table: its own figures, as those since the start are.
     fn now(&self) -> Option<Row> {
         let app = self.app;
         let find = |id: &Id| app.slots.iter().find(|s| app.id(**s) == Some(id));
-        let row = find(&self.open.id).and_then(|slot| app.row(*slot)).map(|(row, _)| row);
+        let row = find(&self.open.id).and_then(|slot| app.own_row(*slot));
         row.filter(|_| app.numbers().show != Show::Total)
     }
 

@@ -69,6 +69,9 @@ fn cgroups_hang_below_each_other() {
     let all: Vec<u64> = shown(&app).iter().map(|r| r.1).collect();
     assert_eq!(all, [1251, 1210, 1200, 700, 40, 40, 40]);
     assert!(frame(&mut app).contains("tree, with those below"));
+    // What is beside figures since the start, which are its own, is its own.
+    let own: Vec<_> = app.slots.iter().map(|slot| app.own_row(*slot)?.figures.get(Figure::Hits)).collect();
+    assert_eq!(own, [Some(1), Some(10), Some(500), Some(700), None, None, Some(40)]);
     // One that only holds others leads to its details as well.
     app.input(&key(KeyCode::End));
     app.input(&key(KeyCode::Up));
