@@ -40,12 +40,23 @@ pub fn bytes(n: u64) -> String {
     format!("{x:.1}{letter}")
 }
 
-/// A ratio in per cent. `100.00%` is said only of all, and `0.00%` only of none.
+/// A ratio in per cent. `100.00%` is said only of all, and `0.00%` only of none: what would be rounded to these is
+/// `>99.99%` and `<0.01%`, which is no longer, and not taken for a figure.
 #[must_use]
 pub fn percent(ratio: f64) -> String {
-    let percent = ratio * 100.0;
-    let shown = if ratio > 0.0 && ratio < 1.0 { percent.clamp(0.01, 99.99) } else { percent };
-    format!("{shown:.2}%")
+    percent_to(ratio, 2)
+}
+
+/// The same with so many digits behind the point.
+#[must_use]
+pub fn percent_to(ratio: f64, digits: usize) -> String {
+    let least = 0.1_f64.powi(i32::try_from(digits).unwrap_or(i32::MAX));
+    let text = |percent: f64| format!("{percent:.digits$}%");
+    match text(ratio * 100.0) {
+        none if ratio > 0.0 && none == text(0.0) => format!("<{}", text(least)),
+        all if ratio < 1.0 && all == text(100.0) => format!(">{}", text(100.0 - least)),
+        shown => shown,
+    }
 }
 
 /// A number of things: whole up to 999999, then with k, M, G (powers of 1000). Fractions only below 10; `<0.1` is
@@ -89,6 +100,25 @@ pub fn seconds(x: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_none_is_nothing_and_only_all_is_everything() {
+        for (x, expected) in [
+            (0.0, "0.00%"),
+            (1e-9, "<0.01%"),
+            (0.000_04, "<0.01%"),
+            (0.000_06, "0.01%"),
+            (0.5, "50.00%"),
+            (0.999_94, "99.99%"),
+            (0.999_96, ">99.99%"),
+            (1.0, "100.00%"),
+            (1.5, "150.00%"),
+            (-0.25, "-25.00%"),
+        ] {
+            assert_eq!(percent(x), expected, "{x}");
+            assert!(percent(x).len() <= 7, "no longer than all of it");
+        }
+    }
 
     #[test]
     fn numbers_fit_the_narrowest_column_and_keep_what_matters() {

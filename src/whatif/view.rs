@@ -129,7 +129,7 @@ impl Prediction {
 }
 
 fn percent(ratio: f64) -> String {
-    format!("{:.1}%", ratio * 100.0)
+    numbers::percent_to(ratio, 1)
 }
 
 #[cfg(test)]
