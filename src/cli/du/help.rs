@@ -149,10 +149,13 @@ done are not listed: nothing cached to evict, nothing left to load.",
     (
         "Formats",
         "\
---json  one object a line: \"type\" is file, directory, total, map, evict, load
-        or restore. Pages are pages, *_bytes bytes, ratios from 0 to 1.
-        Unknown is null, with \"reason\"; \"partial\" says that figures are at
-        least what they say. A path that is not UTF-8 has \"path_hex\".
+--json  one object a line: \"type\" is file, directory, total, or map; evict,
+        load or restore (what was done to a file), gone (what of a file that
+        was loaded had been pushed out by the end) and summary (what came of
+        all of them); diff (a file of two sets). Pages are pages, *_bytes
+        bytes, ratios from 0 to 1. Unknown is null, with \"reason\";
+        \"partial\" says that figures are at least what they say. A path that
+        is not UTF-8 has \"path_hex\".
 --csv   the same columns for all rows; what is not known is empty, and
         \"partial\" and \"unread\" are those of --json. --columns takes the
         names of its first line: size_bytes, disk_bytes, pages, cached,
