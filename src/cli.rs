@@ -6,6 +6,7 @@
 pub mod daemon;
 pub mod du;
 mod help;
+mod manual;
 mod read;
 mod shared;
 mod start;

@@ -23,6 +23,12 @@ use crate::text::foreign::Foreign;
 
 const ABOUT: &str = "Page-cache figures for as long as the machine is up: metrics, and a record";
 
+/// What the manual page begins with.
+const MANUAL: &str = "\
+Counts what is read and written through the page cache for as long as it runs, answers Prometheus, and records.
+
+Counting needs root, or the capabilities CAP_BPF, CAP_PERFMON and CAP_DAC_READ_SEARCH.";
+
 const SHORT: &str = "\
 Examples:
   cachetopd                                   /metrics on 127.0.0.1:9950
@@ -67,9 +73,10 @@ system.memory.usage, system.paging.faults. A container is a resource of its
 own (container.id, k8s.pod.uid). OTEL_EXPORTER_OTLP_ENDPOINT does so without
 the option; _HEADERS, _TIMEOUT, _COMPRESSION, OTEL_METRIC_EXPORT_INTERVAL
 (milliseconds), OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME are heeded.
-There is no TLS: a collector on this machine has it. What is not taken is sent
-again, later and later; of more than 4 MiB the oldest is dropped, and counted
-in pagecache_otlp_requests_total. At the end 5 seconds are left for what waits.",
+There is no TLS: a collector on this machine has it. What is not taken is
+sent again, later and later; of more than 4 MiB the oldest is dropped, and
+counted in pagecache_otlp_requests_total. At the end 5 seconds are left for
+what waits.",
     ),
     (
         "Recording",
@@ -265,6 +272,7 @@ impl CommandLine for Args {
     type Task = Options;
 
     const SHORT: &'static str = SHORT;
+    const MANUAL: &'static str = MANUAL;
 
     fn sections() -> Vec<Section> {
         fixed(SECTIONS)

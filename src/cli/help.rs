@@ -22,19 +22,3 @@ pub(super) fn long(sections: Vec<Section>) -> String {
     }
     out.trim_end().to_string()
 }
-
-/// The same as sections of a manual page; the lines stay as they are.
-pub(super) fn manual(sections: Vec<Section>) -> String {
-    let mut out = String::new();
-    for (title, text) in sections {
-        let _ = writeln!(out, ".SH {}\n.nf", title.to_uppercase());
-        for line in text.lines() {
-            let line = line.replace('\\', "\\e").replace('-', "\\-");
-            // A dot or a quote at the beginning would be a request to roff.
-            let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
-            let _ = writeln!(out, "{guard}{line}");
-        }
-        out.push_str(".fi\n");
-    }
-    out
-}

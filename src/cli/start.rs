@@ -11,8 +11,8 @@ use clap::Parser;
 use clap_complete::Shell;
 
 use super::Generated;
-use super::help;
 use super::help::Section;
+use super::manual;
 use crate::exit::Failure;
 use crate::text::foreign;
 use crate::text::output;
@@ -24,6 +24,9 @@ pub trait CommandLine: Parser {
 
     /// The end of `-h`.
     const SHORT: &'static str;
+
+    /// What the manual page says in front of the options: paragraphs.
+    const MANUAL: &'static str;
 
     /// What `--help` and the manual page say beyond the options.
     fn sections() -> Vec<Section>;
@@ -144,7 +147,7 @@ pub fn log() {
 pub fn generate<C: CommandLine>(what: Generated) -> String {
     let mut command = C::command();
     let shell = match what {
-        Generated::Man => return manual(command, &help::manual(C::sections())),
+        Generated::Man => return manual::page(command, C::MANUAL, C::sections()),
         Generated::Bash => Shell::Bash,
         Generated::Zsh => Shell::Zsh,
         Generated::Fish => Shell::Fish,
@@ -153,21 +156,4 @@ pub fn generate<C: CommandLine>(what: Generated) -> String {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut text);
     String::from_utf8_lossy(&text).into_owned()
-}
-
-/// A manual page: what clap knows, then what the long help tells beyond that.
-fn manual(command: clap::Command, sections: &str) -> String {
-    let man = clap_mangen::Man::new(command);
-    let mut text = Vec::new();
-    // Writing to memory cannot fail.
-    let _ = man
-        .render_title(&mut text)
-        .and_then(|()| man.render_name_section(&mut text))
-        .and_then(|()| man.render_synopsis_section(&mut text))
-        .and_then(|()| man.render_description_section(&mut text))
-        .and_then(|()| man.render_options_section(&mut text));
-    let text = String::from_utf8_lossy(&text).into_owned();
-    // Each section comes with the same two lines of preamble; once is enough.
-    let (preamble, rest) = text.split_at(text.find(".TH").unwrap_or(0));
-    format!("{preamble}{}{}", rest.replace(preamble, ""), sections)
 }

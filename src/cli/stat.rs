@@ -158,6 +158,7 @@ impl CommandLine for Args {
     type Task = Task;
 
     const SHORT: &'static str = help::SHORT;
+    const MANUAL: &'static str = help::MANUAL;
 
     fn sections() -> Vec<Section> {
         help::sections()

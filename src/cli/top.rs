@@ -130,6 +130,7 @@ impl CommandLine for Args {
     type Task = Options;
 
     const SHORT: &'static str = help::SHORT;
+    const MANUAL: &'static str = help::MANUAL;
 
     fn sections() -> Vec<Section> {
         help::sections()

@@ -11,6 +11,13 @@ Examples:
 
 'cachedu --help' explains the figures and the exit codes.";
 
+/// What the manual page begins with.
+pub(super) const MANUAL: &str = "\
+Asks the kernel which pages of files are in the page cache, and says so of files, or of directories with all that is \
+below them. It reads none of them, save with --load and --restore.
+
+Without root, what is cached is known only of files that one may write.";
+
 /// Titles and texts; lines fit a terminal of 80 columns.
 pub(super) const SECTIONS: &[(&str, &str)] = &[
     (

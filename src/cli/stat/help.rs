@@ -20,6 +20,13 @@ Examples:
 
 'cachestat --help' explains the figures, lists the columns and the exit codes.";
 
+/// What the manual page begins with.
+pub(super) const MANUAL: &str = "\
+Counts what is read and written through the page cache, and prints a line for each INTERVAL: hits, first uses of what \
+read-ahead had brought in, misses. With a COMMAND, runs it, then says what it did and where its time went.
+
+Counting needs root, or the capabilities CAP_BPF, CAP_PERFMON and CAP_DAC_READ_SEARCH; --replay needs none.";
+
 /// Titles and texts; lines fit a terminal of 80 columns.
 const SECTIONS: &[(&str, &str)] = &[
     (

@@ -19,6 +19,13 @@ Examples:
 
 'cachetop --help' lists keys and columns and explains the figures.";
 
+/// What the manual page begins with.
+pub(super) const MANUAL: &str = "\
+Shows on the terminal who reads and writes through the page cache, and what is hit and missed, until it is ended \
+with q.
+
+Counting needs root, or the capabilities CAP_BPF, CAP_PERFMON and CAP_DAC_READ_SEARCH; --replay needs none.";
+
 /// Titles and texts; lines fit a terminal of 80 columns.
 const SECTIONS: &[(&str, &str)] = &[
     (
