@@ -3,6 +3,7 @@
 //! What is to be done comes out as plain values ([`crate::run::Options`], [`crate::report::Options`],
 //! [`crate::top::options::Options`], [`crate::du::options::Options`]); nothing below here knows how it was written.
 
+mod complete;
 pub mod daemon;
 pub mod du;
 mod help;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use clap::ValueHint;
 
 use super::CommandLine;
 use super::Common;
@@ -173,7 +174,7 @@ pub struct Args {
     pub web_config_file: Option<PathBuf>,
 
     /// Record to a ring of files in this directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub record: Option<PathBuf>,
 
     /// Bytes of the ring at most, with a unit (500M, 2G); at least 4M
@@ -186,7 +187,7 @@ pub struct Args {
     pub record_days: u32,
 
     /// Write the metrics to cachetopd.prom in this directory, for node_exporter
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub textfile: Option<PathBuf>,
 
     /// Send the metrics there by OTLP (HTTP, protobuf); 'none': nowhere, whatever the environment says
@@ -219,7 +220,7 @@ pub struct Args {
     pub moments: u32,
 
     /// Run this then, by sh, with the moment as JSON on its standard input
-    #[arg(long, value_name = "COMMAND", requires = "when")]
+    #[arg(long, value_name = "COMMAND", requires = "when", value_hint = ValueHint::CommandString)]
     pub then: Option<String>,
 
     /// How it is counted, with how much room, and what the command says of itself.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap::ValueEnum;
+use clap::ValueHint;
 
 use super::CommandLine;
 use super::Generated;
@@ -74,12 +75,12 @@ pub struct Args {
 
     /// Every file that processes with this command name have open or mapped
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new(),
-          conflicts_with_all = ["paths", "files_from"], help_heading = "What to look at")]
+          value_hint = ValueHint::CommandName, conflicts_with_all = ["paths", "files_from"], help_heading = "What to look at")]
     pub comm: Option<String>,
 
     /// Every file that processes of this cgroup and those below it have open or mapped
     #[arg(long, value_name = "PATH", value_parser = clap::builder::NonEmptyStringValueParser::new(),
-          conflicts_with_all = ["paths", "files_from"], help_heading = "What to look at")]
+          value_hint = ValueHint::DirPath, conflicts_with_all = ["paths", "files_from"], help_heading = "What to look at")]
     pub cgroup: Option<String>,
 
     /// Every file that processes of these containers have open or mapped: names, or beginnings of ids

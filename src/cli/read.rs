@@ -1,8 +1,15 @@
 //! Reading values of options.
 
+use std::ffi::OsStr;
 use std::time::Duration;
 
+use clap::Arg;
+use clap::Command;
+use clap::builder::PossibleValue;
+use clap::builder::TypedValueParser;
+
 use crate::columns;
+use crate::columns::COLUMNS;
 use crate::columns::Column;
 use crate::plan::Engine;
 use crate::text::times;
@@ -28,6 +35,34 @@ impl PartialEq for ColumnList {
 }
 
 impl Eq for ColumnList {}
+
+/// Reads what has names that completions offer, and more: lists of them, other ways to write them.
+#[derive(Debug, Clone)]
+pub(super) struct Named<T> {
+    pub(super) read: fn(&str) -> Result<T, String>,
+    pub(super) names: fn() -> Vec<PossibleValue>,
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Named<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
+        self.read.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.names)().into_iter()))
+    }
+}
+
+/// Names of columns.
+pub(super) fn names_of<'a>(columns: impl Iterator<Item = &'a Column>) -> Vec<PossibleValue> {
+    columns.map(|c| PossibleValue::new(c.id).help(c.about())).collect()
+}
+
+/// A list of columns of the whole system.
+pub(super) const COLUMN_LIST: Named<ColumnList> =
+    Named { read: ColumnList::parse, names: || names_of(COLUMNS.iter()) };
 
 /// Reads a length of time; `hint` is for what is no number at all.
 pub(super) fn time(text: &str, hint: &str) -> Result<Duration, String> {
@@ -55,8 +90,20 @@ pub(super) fn pid(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Reads the name of an engine.
-pub(super) fn engine(text: &str) -> Result<Engine, String> {
+/// The name of an engine.
+pub(super) const ENGINE: Named<Engine> = Named {
+    read: engine,
+    names: || {
+        let names = [
+            ("exact", "Each access, from the functions that serve it"),
+            ("classic", "As bcc's tools count"),
+            ("both", "Both, side by side"),
+        ];
+        names.map(|(name, about)| PossibleValue::new(name).help(about)).into()
+    },
+};
+
+fn engine(text: &str) -> Result<Engine, String> {
     match text {
         "exact" => Ok(Engine::Exact),
         "classic" => Ok(Engine::Classic),

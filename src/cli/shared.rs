@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use clap::ValueHint;
+
 use super::Generated;
 use super::conflict;
 use super::read;
@@ -17,11 +19,13 @@ pub struct Filters {
     pub pid: Option<u32>,
 
     /// Count only processes with this command name (its first 15 bytes)
-    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new(),
+          value_hint = ValueHint::CommandName)]
     pub comm: Option<String>,
 
     /// Count only processes in this cgroup and those below it
-    #[arg(long, value_name = "PATH", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "PATH", value_parser = clap::builder::NonEmptyStringValueParser::new(),
+          value_hint = ValueHint::DirPath)]
     pub cgroup: Option<String>,
 
     /// Count only this file, whatever name it was opened by
@@ -55,7 +59,7 @@ pub struct How {
     pub include_self: bool,
 
     /// How to count: 'exact' (default), 'classic' as bcc does, or 'both' side by side
-    #[arg(long, value_name = "ENGINE", value_parser = read::engine)]
+    #[arg(long, value_name = "ENGINE", value_parser = read::ENGINE, hide_possible_values = true)]
     pub engine: Option<Engine>,
 }
 

@@ -8,9 +8,9 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap_complete::Shell;
 
 use super::Generated;
+use super::complete;
 use super::help::Section;
 use super::manual;
 use crate::exit::Failure;
@@ -145,15 +145,11 @@ pub fn log() {
 /// The manual page, or completions for a shell.
 #[must_use]
 pub fn generate<C: CommandLine>(what: Generated) -> String {
-    let mut command = C::command();
-    let shell = match what {
-        Generated::Man => return manual::page(command, C::MANUAL, C::sections()),
-        Generated::Bash => Shell::Bash,
-        Generated::Zsh => Shell::Zsh,
-        Generated::Fish => Shell::Fish,
-    };
-    let name = command.get_name().to_owned();
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut command, name, &mut text);
-    String::from_utf8_lossy(&text).into_owned()
+    let command = C::command();
+    match what {
+        Generated::Man => manual::page(command, C::MANUAL, C::sections()),
+        Generated::Bash => complete::bash(command),
+        Generated::Zsh => complete::zsh(command),
+        Generated::Fish => complete::fish(command),
+    }
 }

@@ -80,7 +80,7 @@ pub struct Args {
     pub extended: bool,
 
     /// Show these columns, separated by commas; 'cachestat --help' lists them
-    #[arg(long, value_name = "LIST", value_parser = ColumnList::parse)]
+    #[arg(long, value_name = "LIST", value_parser = read::COLUMN_LIST, hide_possible_values = true)]
     pub columns: Option<ColumnList>,
 
     /// Show counts of pages as pages or as bytes [default: pages; of a command: bytes]

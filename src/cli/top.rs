@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use clap::builder::PossibleValue;
 
 use super::CommandLine;
 use super::Common;
@@ -15,6 +16,8 @@ use super::conflict;
 use super::help::Section;
 use super::read;
 use super::read::ColumnList;
+use super::read::Named;
+use crate::columns::COLUMNS;
 use crate::exit::Failure;
 use crate::pivot::By;
 use crate::record::replay::When;
@@ -56,7 +59,7 @@ pub struct Args {
     pub by: Option<By>,
 
     /// Sort by this column, or by 'busy' (all pages), 'id' or 'name' [default: busy]
-    #[arg(short = 's', long, value_name = "COLUMN", value_parser = Sort::parse)]
+    #[arg(short = 's', long, value_name = "COLUMN", value_parser = SORT, hide_possible_values = true)]
     pub sort: Option<Sort>,
 
     /// Sort the other way round
@@ -64,7 +67,7 @@ pub struct Args {
     pub reverse: bool,
 
     /// Show these columns, separated by commas; 'cachetop --help' lists them
-    #[arg(long, value_name = "LIST", value_parser = columns)]
+    #[arg(long, value_name = "LIST", value_parser = COLUMN_LIST, hide_possible_values = true)]
     pub columns: Option<ColumnList>,
 
     /// Show counts of pages as pages or as bytes [default: pages]
@@ -218,6 +221,24 @@ impl Args {
 fn interval(text: &str) -> Result<Duration, String> {
     read::time(text, "")
 }
+
+/// What rows can be sorted by.
+const SORT: Named<Sort> = Named {
+    read: Sort::parse,
+    names: || {
+        let others = [
+            ("busy", "All pages and events together"),
+            ("id", "Process, thread or user id"),
+            ("name", "The name in the last column"),
+        ];
+        let others = others.map(|(name, about)| PossibleValue::new(name).help(about));
+        others.into_iter().chain((COLUMN_LIST.names)()).collect()
+    },
+};
+
+/// A list of columns of rows.
+const COLUMN_LIST: Named<ColumnList> =
+    Named { read: columns, names: || read::names_of(COLUMNS.iter().filter(|c| cells::suits_rows(c))) };
 
 /// Columns by their names or titles; those that no row has are refused.
 fn columns(list: &str) -> Result<ColumnList, String> {

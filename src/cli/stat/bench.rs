@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::ValueHint;
+
 use super::intervals::INTERVALS;
 use crate::report::Cold;
 use crate::report::options::RUNS;
@@ -12,7 +14,8 @@ use crate::report::options::RUNS;
 #[command(next_help_heading = "Benchmarks")]
 pub struct Bench {
     /// Run these lines of shell in turns (A B A B), -r times each, and compare them
-    #[arg(long, value_name = "LINE", num_args = 2..=26, group = "what", conflicts_with_all = INTERVALS)]
+    #[arg(long, value_name = "LINE", num_args = 2..=26, group = "what", conflicts_with_all = INTERVALS,
+          value_hint = ValueHint::CommandString)]
     pub compare_commands: Vec<OsString>,
 
     /// Empty caches of the whole machine before each run, not only before the first
@@ -25,15 +28,15 @@ pub struct Bench {
     pub warm_runs: u32,
 
     /// Run this line of shell once, before all runs
-    #[arg(long, value_name = "LINE", requires = "what")]
+    #[arg(long, value_name = "LINE", requires = "what", value_hint = ValueHint::CommandString)]
     pub setup: Option<String>,
 
     /// Run this line of shell after each run, without counting
-    #[arg(long, value_name = "LINE", requires = "what")]
+    #[arg(long, value_name = "LINE", requires = "what", value_hint = ValueHint::CommandString)]
     pub conclude: Option<String>,
 
     /// Run this line of shell once, after all runs
-    #[arg(long, value_name = "LINE", requires = "what")]
+    #[arg(long, value_name = "LINE", requires = "what", value_hint = ValueHint::CommandString)]
     pub cleanup: Option<String>,
 
     /// Go on after a run that ends otherwise than the first did, and end with 0

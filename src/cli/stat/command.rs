@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ValueHint;
+
 use super::bench::Bench;
 use super::intervals::INTERVALS;
 use super::intervals::intervals_but_pid;
@@ -16,7 +18,8 @@ use crate::report::assert::Assertion;
 #[command(next_help_heading = "One command")]
 pub struct Watched {
     /// Run this command and explain what it and its descendants did
-    #[arg(last = true, value_name = "COMMAND", group = "what", conflicts_with_all = INTERVALS)]
+    #[arg(last = true, value_name = "COMMAND", group = "what", conflicts_with_all = INTERVALS,
+          value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 
     /// Write the report to this file instead of standard error
@@ -47,7 +50,7 @@ pub struct Watched {
     pub tried: Option<u64>,
 
     /// Run this line of shell before each run, without counting
-    #[arg(long, value_name = "LINE", requires = "what")]
+    #[arg(long, value_name = "LINE", requires = "what", value_hint = ValueHint::CommandString)]
     pub prepare: Option<String>,
 
     /// Keep the figures in this file, for --compare

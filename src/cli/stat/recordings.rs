@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ValueHint;
+
 use crate::cli::read;
 use crate::record::replay::Part;
 use crate::record::replay::When;
@@ -34,7 +36,7 @@ pub struct Recordings {
     pub every: Option<Duration>,
 
     /// Instead of showing it, write tables for notebooks (Parquet) to this directory: intervals, with --by rows as well
-    #[arg(long, value_name = "DIR", requires = "replay", conflicts_with_all = [
+    #[arg(long, value_name = "DIR", requires = "replay", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "count", "timestamp", "extended", "columns", "unit", "json", "csv", "bcc", "latency"
     ])]
     pub export: Option<PathBuf>,
