@@ -3,6 +3,7 @@
 mod files;
 mod json;
 mod waits;
+mod warmth;
 
 use std::collections::BTreeMap;
 
@@ -88,7 +89,7 @@ pub struct Origin {
 pub struct Bound {
     /// Pages that were there, at most.
     pub warm: u64,
-    /// Other pages that it used, at least.
+    /// Other pages that it used through the cache, at least.
     pub other: u64,
 }
 
@@ -304,51 +305,6 @@ impl Run {
             Some(status) => format!("ended with exit status {status}"),
             None => "ended otherwise".into(),
         }
-    }
-
-    /// What share of the pages that it used was in the cache before it, at least and at most. Unknown of nothing, and where
-    /// nothing says how much it was at most.
-    #[must_use]
-    pub fn cached_before(&self) -> Option<(f64, f64)> {
-        self.before(self.asked_pages, 0)
-    }
-
-    /// The same of the pages that it was seen to use.
-    #[must_use]
-    pub fn seen_before(&self) -> Option<(f64, f64)> {
-        self.before(self.seen_pages(), self.unseen_pages)
-    }
-
-    /// Whether much was read to change a part of what was not cached, where the kernel does not tell what a write
-    /// found: it came from devices, nothing that was seen brought it in, and as much became dirty.
-    #[must_use]
-    pub fn reads_to_write(&self) -> bool {
-        let get = |figure| self.get(figure).unwrap_or(0);
-        if self.get(Figure::WriteMisses).is_some() {
-            return false;
-        }
-        let seen = get(Figure::Misses) + get(Figure::ReadAheadPages) + get(Figure::FaultMisses);
-        let from_devices =
-            self.usage.device_read_bytes.unwrap_or(0).saturating_sub(get(Figure::DirectReadBytes));
-        let more = (from_devices / units::page()).saturating_sub(seen).min(get(Figure::Dirtied));
-        more >= 256 && more >= self.seen_pages() / 20
-    }
-
-    /// Of so many pages, without so many of those that may have been there.
-    fn before(&self, asked: u64, unseen: u64) -> Option<(f64, f64)> {
-        if self.reads_to_write() {
-            return None;
-        }
-        let ratio = |part, all| (all > 0).then(|| units::share(part, all));
-        let (least, bound) = (ratio(self.warm_pages, asked)?, self.bound?);
-        let most = bound.warm.saturating_sub(unseen);
-        Some((least, ratio(most, most + bound.other)?.max(least)))
-    }
-
-    /// `asked_pages` without what nobody saw.
-    #[must_use]
-    pub const fn seen_pages(&self) -> u64 {
-        self.asked_pages.saturating_sub(self.unseen_pages)
     }
 
     /// A figure of the contract.

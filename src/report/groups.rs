@@ -84,14 +84,14 @@ impl Group {
         &self.statuses
     }
 
-    /// What share of the pages that a run used was in the cache before it, at least; unknown of nothing, and where it may
-    /// have been a good deal more.
+    /// What share of the pages that a run used through the cache was there before it, at least; unknown of nothing, where it may
+    /// have been a good deal more, and where most went past the cache.
     #[must_use]
     pub fn cached_before(&self) -> Option<f64> {
         let mean = &self.mean;
         let vague = mean.seen_before().is_some_and(|(least, most)| most - least > 0.1);
-        (mean.seen_pages() > 0 && !mean.origin.unlisted && !vague)
-            .then(|| super::units::share(mean.warm_pages, mean.seen_pages()))
+        let seen = mean.seen_cached_pages()?;
+        (seen > 0 && !mean.origin.unlisted && !vague).then(|| super::units::share(mean.warm_pages, seen))
     }
 
     /// As it is in JSON.

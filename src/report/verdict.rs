@@ -344,7 +344,21 @@ fn whys(
 
 /// What of all that a run was seen to use was in the cache before it, as far as that is known. A note tells of what was not seen.
 fn before(run: &Run) -> String {
-    let used = run.seen_pages();
+    let past = match run.past_pages() {
+        n if n >= MANY => {
+            format!(
+                " It read {} past the cache (O_DIRECT), which asks the device whatever is cached.",
+                run.volume(n)
+            )
+        }
+        _ => String::new(),
+    };
+    of_the_cached(run) + &past
+}
+
+/// The same of what it did not read past the cache.
+fn of_the_cached(run: &Run) -> String {
+    let used = run.seen_cached_pages().unwrap_or(0);
     let Some((least, most)) = run.seen_before().filter(|_| used >= MANY) else {
         return String::new();
     };

@@ -93,6 +93,21 @@ fn what_is_not_known_fails_whatever_is_asked() {
 }
 
 #[test]
+fn what_went_past_the_cache_was_neither_cached_nor_not() {
+    let mut report = report();
+    for run in &mut report.runs {
+        (run.asked_pages, run.warm_pages) = (10_000, 0);
+        run.bound = Some(Bound { warm: 0, other: 10 });
+    }
+    let holds = |report: &Report, text: &str| Assertion::parse(text).unwrap().check(report).holds;
+    assert!(holds(&report, "before.cached < 1%"));
+    report.runs.iter_mut().for_each(|r| r.figures.set(Figure::DirectReadBytes, Some(9990 * 4096)));
+    for text in ["before.cached < 1%", "before.cached >= 0", "mean.before.cached < 1%"] {
+        assert!(!holds(&report, text), "{text}");
+    }
+}
+
+#[test]
 fn what_is_known_between_two_bounds_holds_within_both() {
     // Of a thousand pages ten were there before; of a hundred others it is not known.
     let mut report = report();

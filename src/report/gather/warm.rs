@@ -257,8 +257,8 @@ pub(super) fn judge(
             + most(unmeasured)
             + elsewhere
             + total.get(Counter::ReadAheadHits).saturating_sub(ahead),
-        // What left and was brought in again is one page.
-        other: brought.saturating_sub(gone) + direct,
+        // What left and was brought in again is one page. Whether the cache had what was read past it nobody asked.
+        other: brought.saturating_sub(gone),
     };
     out.origin.unlisted = unlisted || !origins.complete();
     if out.origin.unlisted {

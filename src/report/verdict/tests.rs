@@ -307,3 +307,26 @@ fn what_was_read_to_be_changed_is_not_told_as_warm() {
     warm.figures.set(Figure::ReadAheadPages, Some(8000));
     assert_eq!(told(&warm), (Some((1.0, 1.0)), true));
 }
+
+#[test]
+fn what_is_read_past_the_cache_is_neither_warm_nor_cold() {
+    // A file of 60 MiB, all of it cached, by O_DIRECT; and what the program reads of itself when it starts.
+    let mut past = run(1, 400, 300, 60);
+    past.figures.set(Figure::DirectReadBytes, Some(15_360 * 4096));
+    past.asked_pages = 15_360 + 300;
+    past.bound = Some(Bound { warm: 2, other: 298 });
+    let text = said(std::slice::from_ref(&past)).text;
+    assert!(
+        text.ends_with(". It read 60 MiB past the cache (O_DIRECT), which asks the device whatever is cached."),
+        "{text}"
+    );
+    assert_eq!((past.cached_before(), past.seen_before()), (None, None));
+    // Where as much went through the cache, that is told of by itself.
+    past.asked_pages = 2 * 15_360;
+    past.warm_pages = 15_360;
+    past.bound = Some(Bound { warm: 15_360, other: 0 });
+    assert_eq!(past.cached_before(), Some((1.0, 1.0)));
+    let text = said(&[past]).text;
+    let says = " Of the 60 MiB that it hit or brought in, 100 % was in the cache before. It read 60 MiB past the cache";
+    assert!(text.contains(says), "{text}");
+}
