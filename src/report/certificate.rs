@@ -112,7 +112,7 @@ impl Before {
     pub fn about(&self, unit: Unit) -> String {
         let (Some(least), Some(most)) = (self.share_at_least, self.share_at_most) else {
             return match self.files {
-                0 => "no file was read".into(),
+                0 => "no file on a device was read".into(),
                 1 => "what was cached of a file is not known".into(),
                 n => format!("what was cached is not known of any of {} files", count(n)),
             };
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_said() {
         let c = Certificate::default();
-        assert_eq!(c.line(Unit::Bytes), "no file was read; what others read is not known");
+        assert_eq!(c.line(Unit::Bytes), "no file on a device was read; what others read is not known");
         let one = Before { files: 1, files_unknown: 1, ..Before::default() };
         let one = Certificate { before: one, lost: 1, ..Certificate::default() };
         assert_eq!(

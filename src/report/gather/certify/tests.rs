@@ -245,7 +245,7 @@ fn what_was_only_written_and_what_is_metadata_is_left_out() {
     let none = Books { brought: &brought, left: Some(9), lost: 0, worth: Certainty::Exact, unlisted: false };
     let got = before([written, used(&block)].iter(), &HashMap::new(), &none);
     assert_eq!((got.files, got.bytes, got.share_at_most), (0, 0, None));
-    assert_eq!(got.about(crate::text::numbers::Unit::Bytes), "no file was read");
+    assert_eq!(got.about(crate::text::numbers::Unit::Bytes), "no file on a device was read");
     let direct = used(&row(OURS, 1, &[(Counter::DirectReadBytes, 4096)]));
     assert_eq!(before([direct].iter(), &HashMap::new(), &none).files_unknown, 1);
 }
