@@ -194,6 +194,9 @@ pub struct Run {
     pub asked_pages: u64,
     /// Of these, the ones that were in the cache before it: at least so many.
     pub warm_pages: u64,
+    /// Of these, the ones of files that something was read ahead of.
+    #[serde(skip)]
+    pub warm_ahead_pages: u64,
     /// At most so many: `None` where that is not known.
     #[serde(skip)]
     pub bound: Option<Bound>,

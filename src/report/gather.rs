@@ -233,6 +233,7 @@ impl Gather {
             certificate,
             asked_pages: judged.asked,
             warm_pages: judged.warm,
+            warm_ahead_pages: judged.warm_ahead,
             // Of a part of the files, or of the ways to use them, nothing is said of the whole.
             bound: Some(judged.bound)
                 .filter(|_| !judged.origin.unlisted && FOUND.iter().all(|f| seen[*f as usize])),

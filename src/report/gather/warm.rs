@@ -112,6 +112,8 @@ impl Look for Disk<'_> {
 pub(super) struct Judged {
     pub(super) asked: u64,
     pub(super) warm: u64,
+    /// Of these, the ones of files that something was read ahead of.
+    pub(super) warm_ahead: u64,
     pub(super) bound: Bound,
     pub(super) origin: Origin,
     pub(super) warmers: Vec<Warmer>,
@@ -215,6 +217,9 @@ pub(super) fn judge(
         *of = [of[0] + one.most, of[1] + one.back];
         if warm == 0 {
             continue;
+        }
+        if used.sum.get(Counter::Prefetched) > 0 {
+            out.warm_ahead += warm;
         }
         // Who came last has brought in what is there.
         let mut fillers: Vec<_> = used.fillers.iter().collect();

@@ -49,6 +49,14 @@ fn read_ahead_cut_short() {
     let mut run = cold();
     run.figures.set(Figure::Windows, Some(320));
     run.figures.set(Figure::WindowsCut, Some(300));
+    // By pages that it had brought in itself: with as many cached before of its program, of which nothing was read ahead.
+    run.warm_pages = 2000;
+    assert!(!ids(&[run.clone()]).contains(&"readahead-cut-short"));
+    run.warm_ahead_pages = 299;
+    assert!(!ids(&[run.clone()]).contains(&"readahead-cut-short"));
+    run.files[0].before = Some(Residency { cached: 300, pages: 10240, pattern: None });
+    assert!(ids(&[run.clone()]).contains(&"readahead-cut-short"));
+    (run.files[0].before, run.warm_ahead_pages) = (None, 300);
     assert!(ids(&[run.clone()]).contains(&"readahead-cut-short"));
     run.figures.set(Figure::WindowsCut, Some(10));
     assert!(!ids(&[run]).contains(&"readahead-cut-short"));
