@@ -153,8 +153,13 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
         if large == Some(true) {
             return not_known;
         }
+        // A call may have missed several.
+        let (in_calls, each) = match run.get(Figure::ReadMissedCalls) {
+            Some(calls) if calls > 0 && calls < misses => (format!(", in {calls} calls"), "each call"),
+            _ => (String::new(), "each"),
+        };
         let text = format!(
-            " {misses} pages were read here and there, {ahead} found by read-ahead, which needs neighbours: each was \
+            " {misses} pages were read here and there{in_calls}, {ahead} found by read-ahead, which needs neighbours: {each} was \
              waited for by itself{depth}."
         );
         let remedy = "More requests at a time (threads, io_uring), or posix_fadvise(POSIX_FADV_WILLNEED) for what is known to be \
@@ -273,16 +278,20 @@ pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
     let came = rate.zip(device).map_or_else(String::new, |(rate, n)| {
         format!("; {} came from devices, {} a second", run.volume_of_bytes(n), whole(rate))
     });
-    let how = how_it_came(run, ns);
+    // Who emptied the cache to see just that needs no advice that is not about reading.
+    let limited = super::reading::limited(run, &[]).or_else(|| super::reading::cut_short(run, &[])).is_some();
+    let how = match how_it_came(run, ns) {
+        // Not as far ahead as it could be, nor was it the device: that finding says what it was.
+        How { id: Some("whole-windows"), .. } if limited => How { id: None, text: String::new(), remedy: None },
+        how => how,
+    };
     let text = format!("It waited for data: {time}{came}.{}", how.text);
     let evidence = json!({
         "data_s": data_s, "wall_s": run.wall_s, "device_read_bytes": device, "bytes_per_second": rate,
         "came": how.id, "one_thread": run.one_thread,
     });
     let finding = Finding::new("waited-for-data", text, evidence)?;
-    // Who emptied the cache to see just that needs no advice that is not about reading.
-    let limited = super::reading::limited(run, &[]).or_else(|| super::reading::cut_short(run, &[]));
-    Some(match how.remedy.filter(|_| limited.is_none()) {
+    Some(match how.remedy.filter(|_| !limited) {
         Some(remedy) => finding.remedy(remedy),
         None => finding,
     })

@@ -135,3 +135,57 @@ fn one_fault_does_not_bring_in_all_that_a_scan_of_a_mapping_reads() {
         assert_eq!(around.evidence["came"], "windows");
     }
 }
+
+/// A file read from end to end in whole windows of read-ahead, with half of the second spent in waiting.
+fn in_whole_windows() -> Run {
+    let mut run = cold();
+    run.waits.read_ns = Some(500_000_000);
+    run.window_pages.as_mut().unwrap()[5] = 320;
+    run
+}
+
+fn waited(run: &Run) -> Finding {
+    find(&[], std::slice::from_ref(run)).into_iter().find(|f| f.id == "waited-for-data").unwrap()
+}
+
+#[test]
+fn the_device_is_not_to_blame_where_read_ahead_was() {
+    let whole = waited(&in_whole_windows());
+    assert_eq!(whole.evidence["came"], "whole-windows");
+    assert!(whole.remedy.is_some() && whole.text.contains("the device gave no more"), "{}", whole.text);
+    // Its windows were cut to 13 pages.
+    let mut cut = in_whole_windows();
+    let pattern = Some(crate::report::data::Pattern { absent: 13, present: 1, times: 700 });
+    cut.files[0].before = Some(crate::report::data::Residency { cached: 731, pages: 10_240, pattern });
+    // The setting of a server's file system is small.
+    let mut limited = in_whole_windows();
+    limited.files[0].fs = Some("nfs4".into());
+    for (run, id) in [(cut, "readahead-cut-short"), (limited, "readahead-limited")] {
+        assert!(find(&[], std::slice::from_ref(&run)).iter().any(|f| f.id == id), "{id}");
+        let told = waited(&run);
+        assert!(told.remedy.is_none() && !told.text.contains("whole windows"), "{id}: {}", told.text);
+    }
+}
+
+#[test]
+fn of_reads_here_and_there_calls_are_what_waited() {
+    let random = |calls| {
+        let mut run = cold();
+        run.waits.read_ns = Some(500_000_000);
+        for (figure, n) in [(Figure::Misses, 8000), (Figure::ReadAheadHits, 0), (Figure::ReadAheadPages, 0)] {
+            run.figures.set(figure, Some(n));
+        }
+        run.figures.set(Figure::ReadMissedCalls, calls);
+        run.files[0].size = Some(1 << 30);
+        waited(&run).text
+    };
+    let pages = " 8000 pages were read here and there";
+    let found = "0 found by read-ahead, which needs neighbours";
+    for calls in [Some(8000), None] {
+        let text = random(calls);
+        assert!(text.contains(&format!("{pages}, {found}: each was waited for by itself")), "{text}");
+    }
+    let text = random(Some(4000));
+    let says = format!("{pages}, in 4000 calls, {found}: each call was waited for by itself");
+    assert!(text.contains(&says), "{text}");
+}
