@@ -7,6 +7,7 @@ mod others;
 mod processor;
 mod pushed;
 mod reading;
+mod room;
 mod time;
 mod waiting;
 mod warmth;
@@ -98,7 +99,8 @@ const RULES: &[Rule] = &[
     pushed::scan,
     memory::helps,
     memory::helps_not,
-    reading::refaults,
+    room::read_ahead,
+    room::working_set,
     reading::mapped,
     reading::faults_blind,
     time::throttled,

@@ -120,6 +120,12 @@ fn reading() -> Vec<Pair> {
             (run.system.evicted, run.system.removed, run.twice_pages) = (Some(ALL), Some(0), Some(pages));
         })
     };
+    // As much came in again, and was fetched ahead and not read.
+    let evicted = |pages| {
+        let mut run = refaulted(ALL / 10);
+        (run.unused_pages, run.system.readahead_wasted) = (Some(pages), Some(pages));
+        run
+    };
     let mapped = |pages| changed(warm(ALL), |run| set(run, &[(Figure::FaultHits, pages)]));
     let faulted = |faults| changed(cold(), |run| run.usage.major_faults = Some(faults));
     vec![
@@ -129,6 +135,7 @@ fn reading() -> Vec<Pair> {
         ("readahead-limited", vec![narrow(2 * 10_240 - 9920)], vec![narrow(2 * 10_240 - 9919)]),
         ("direct-io-bypassed", vec![direct(ALL * 1024 + 4096)], vec![direct(ALL * 1024 - 4096)]),
         ("direct-io-fell-back", vec![back(65_536)], vec![back(65_535)]),
+        ("readahead-evicted", vec![evicted(ALL / 10)], vec![evicted(ALL / 10 - 1)]),
         ("working-set-too-large", vec![refaulted(ALL / 10)], vec![refaulted(ALL / 10 - 1)]),
         ("mapped-not-read", vec![mapped(2 * ALL)], vec![mapped(2 * ALL - 1)]),
         ("faults-blind-to-reads", vec![faulted(ALL / 100)], vec![faulted(ALL / 100 + 1)]),

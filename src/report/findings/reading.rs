@@ -26,14 +26,20 @@ pub(super) fn fed(run: &Run, _: &[&Run]) -> Option<Finding> {
     }
     let text = format!(
         "Read-ahead fed it: {} of the pages it read were in the cache only because read-ahead had fetched them. \
-         Nobody had used them before: these are no hits.",
+         Nobody had used them since they came in: these are no hits.",
         percent(share(ahead, all)),
     );
     let evidence = json!({ "hits": hits, "readahead_hits": ahead, "misses": misses });
     Finding::new("readahead-fed", text, evidence)
 }
 
-pub(super) fn wasted(run: &Run, _: &[&Run]) -> Option<Finding> {
+/// Pages that were read ahead of files that were neither read nor mapped, of those that a report lists: somebody asked for them.
+fn only_asked_for(run: &Run) -> u64 {
+    let unused = |f: &&FileRow| f.accesses() + f.fault_misses + f.fault_hits == 0;
+    run.files.iter().filter(unused).map(|f| f.readahead_pages).sum()
+}
+
+pub(super) fn wasted(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let (_, used, _) = reads(run)?;
     let fetched = run.get(Figure::ReadAheadPages)?;
     // A page that was read ahead may have been used through a mapping.
@@ -41,18 +47,28 @@ pub(super) fn wasted(run: &Run, _: &[&Run]) -> Option<Finding> {
     // Where the command mapped much (its own program, say), the files that it only read still tell.
     let unused =
         fetched.saturating_sub(used).saturating_sub(mapped).max(run.unused_pages.unwrap_or(0)).min(fetched);
-    if unused < MANY || share(unused, fetched) < 0.2 {
+    if unused < MANY || share(unused, fetched) < 0.2 || super::room::read_ahead(run, earlier).is_some() {
         return None;
     }
-    let text = format!(
-        "Read-ahead fetched {} for it, of which at least {} was not used by it.",
-        run.volume(fetched),
-        percent(share(unused, fetched)),
-    );
-    let evidence = json!({ "readahead_pages": fetched, "readahead_hits": used, "unused_pages": unused });
-    Some(Finding::new("readahead-wasted", text, evidence)?.remedy(
-        "A program that jumps about can say so: posix_fadvise(POSIX_FADV_RANDOM), madvise(MADV_RANDOM) for mappings.",
-    ))
+    let which = match unused == fetched {
+        true => "none of it was used by it".to_owned(),
+        false => {
+            let share = percent(share(unused, fetched));
+            format!("at least {} was not used by it", share.trim_start_matches("more than "))
+        }
+    };
+    let (what, of) = (run.volume(fetched), if unused == fetched { "" } else { "of which " });
+    let text = format!("Read-ahead fetched {what} for it, {of}{which}.");
+    let asked = only_asked_for(run);
+    let evidence = json!({ "readahead_pages": fetched, "readahead_hits": used, "unused_pages": unused,
+        "only_asked_for_pages": asked });
+    let remedy = if asked * 2 >= unused {
+        "It was asked for (readahead, POSIX_FADV_WILLNEED or MADV_WILLNEED), and then not used: that is right where another will \
+         use it soon; else ask for what is needed only."
+    } else {
+        "A program that jumps about can say so: posix_fadvise(POSIX_FADV_RANDOM), madvise(MADV_RANDOM) for mappings."
+    };
+    Some(Finding::new("readahead-wasted", text, evidence)?.remedy(remedy))
 }
 
 /// The file whose pattern of cached pages cuts read-ahead short, if a fifth of what was read ahead was its.
@@ -222,56 +238,6 @@ pub(super) fn fell_back(run: &Run, _: &[&Run]) -> Option<Finding> {
         run.volume_of_bytes(bytes_back),
     );
     Finding::new("direct-io-fell-back", text, json!({ "fell_back_bytes": bytes_back }))
-}
-
-/// How many pages the kernel evicted while the run lasted and the run brought in again, at least: of what came in twice, all but
-/// what left otherwise, whosever that was, and what nobody saw leave.
-fn came_back(run: &Run) -> Option<u64> {
-    let otherwise = run.system.removed? + run.lost.values().sum::<u64>();
-    Some(run.twice_pages?.saturating_sub(otherwise).min(run.system.evicted?))
-}
-
-pub(super) fn refaults(run: &Run, earlier: &[&Run]) -> Option<Finding> {
-    let back = run.get(Figure::Refaulted);
-    let fills = run.brought_in()?;
-    let least = MANY.max(fills / 10);
-    if back.is_some_and(|back| back < least) {
-        return None;
-    }
-    // The kernel remembers evictions from long before, for whomever: only what went while it ran says that it needs more than
-    // there is. With --blame that is known page by page, and whose fault it was; else it is known of what must have come twice.
-    let billed = run.blame.as_ref().is_some_and(|pushed| pushed.again_pages.is_some());
-    let meanwhile = if billed { super::pushed::by_itself(run)? } else { came_back(run)? };
-    if meanwhile < least || super::pushed::scan(run, earlier).is_some() {
-        return None;
-    }
-    let evidence = json!({ "refaulted": back, "fills": fills, "evicted_by_anybody": run.system.evicted,
-        "evicted_for_it_and_back": billed.then_some(meanwhile), "twice_pages": (!billed).then_some(meanwhile) });
-    let (text, remedy) = if billed {
-        // Where refaults are not known, what it pushed out itself is.
-        let (least, back) = back.map_or(("at least ", meanwhile), |back| ("", back));
-        let text = format!(
-            "What it works with is larger than the cache: {least}{} were read back in after they had been evicted, {} of all it \
-             fetched.",
-            run.volume(back),
-            percent(share(back, fills)),
-        );
-        (
-            text,
-            "Give it more memory (a cgroup's limit counts cached pages, too), or let it work on less at a time.",
-        )
-    } else {
-        let text = format!(
-            "What it works with is larger than the room that it had in the cache: at least {} were brought in again that had \
-             been evicted while it ran, {} of all it fetched. Whether it took that room itself, or others did, is not known.",
-            run.volume(meanwhile),
-            percent(share(meanwhile, fills)),
-        );
-        let remedy = "See with --blame who took the room. Where it was this command: more memory (a cgroup's limit counts \
-                      cached pages, too), or less to work on at a time.";
-        (text, remedy)
-    };
-    Some(Finding::new("working-set-too-large", text, evidence)?.remedy(remedy))
 }
 
 pub(super) fn mapped(run: &Run, _: &[&Run]) -> Option<Finding> {

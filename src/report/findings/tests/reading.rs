@@ -137,6 +137,63 @@ fn a_working_set_larger_than_the_cache() {
 }
 
 #[test]
+fn a_file_read_once_whose_windows_were_evicted_before_they_were_read() {
+    // 40 MiB by windows of 8 MiB in a cgroup of 14: 27 136 pages came in, 17 024 of them were never read.
+    let mut run = cold();
+    run.figures.set(Figure::Fills, Some(27_136));
+    run.figures.set(Figure::Refaulted, Some(16_896));
+    run.figures.set(Figure::ReadAheadPages, Some(27_000));
+    run.files[0].read_ahead_kb = Some(8192);
+    (run.system.evicted, run.system.removed) = (Some(24_000), Some(0));
+    run.twice_pages = Some(16_896);
+    (run.unused_pages, run.system.readahead_wasted) = (Some(17_024), Some(17_024));
+    let about = |run: &Run| {
+        let all = ["readahead-wasted", "readahead-evicted", "working-set-too-large"];
+        let told = ids(std::slice::from_ref(run));
+        all.into_iter().filter(|id| told.contains(id)).collect::<Vec<_>>()
+    };
+    assert_eq!(about(&run), ["readahead-evicted"]);
+    let told = find(&[], &[run.clone()]);
+    let told = told.iter().find(|f| f.id == "readahead-evicted").unwrap();
+    let says = format!("at least {} were brought in again", of_pages(16_896));
+    assert!(told.text.contains(&says) && told.text.contains(&of_pages(17_024)), "{}", told.text);
+    assert!(told.remedy.as_ref().unwrap().contains("read_ahead_kb=128 "), "{told:?}");
+    // More came back than read-ahead can have lost: the rest had been used.
+    run.twice_pages = Some(20_024);
+    assert_eq!(about(&run), ["readahead-evicted", "working-set-too-large"]);
+    let told = find(&[], &[run.clone()]);
+    let told = told.iter().find(|f| f.id == "working-set-too-large").unwrap();
+    assert!(told.text.contains(&format!("at least {} were", of_pages(3000))), "{}", told.text);
+    // It stayed in the cache, and came in once.
+    (run.twice_pages, run.system.readahead_wasted) = (Some(0), Some(0));
+    assert_eq!(about(&run), ["readahead-wasted"]);
+    // Nothing that was read ahead was lost: all of what came back had been used.
+    run.twice_pages = Some(16_896);
+    assert_eq!(about(&run), ["readahead-wasted", "working-set-too-large"]);
+}
+
+#[test]
+fn what_was_only_asked_for_is_no_matter_of_jumping_about() {
+    let mut run = with(&[(Figure::ReadAheadPages, 10_000), (Figure::Fills, 10_000)]);
+    run.unused_pages = Some(10_000);
+    run.files = vec![FileRow { misses: 0, readahead_hits: 0, readahead_pages: 10_000, ..file() }];
+    let told = |run: &Run| {
+        let found = find(&[], std::slice::from_ref(run));
+        let found = found.into_iter().find(|f| f.id == "readahead-wasted").unwrap();
+        (found.text, found.remedy.unwrap())
+    };
+    let (text, remedy) = told(&run);
+    assert!(text.ends_with(" for it, none of it was used by it."), "{text}");
+    assert!(remedy.contains("POSIX_FADV_WILLNEED") && !remedy.contains("RANDOM"), "{remedy}");
+    // It read a little of the file: nobody knows that it asked.
+    run.files[0].misses = 1;
+    assert!(told(&run).1.contains("POSIX_FADV_RANDOM"));
+    run.figures.set(Figure::ReadAheadHits, Some(1));
+    run.unused_pages = Some(9999);
+    assert!(told(&run).0.ends_with("of which at least 99 % was not used by it."), "{}", told(&run).0);
+}
+
+#[test]
 fn mappings() {
     let run = with(&[
         (Figure::FaultMisses, 500),

@@ -1,0 +1,109 @@
+//! What came in again since there was not room enough for it.
+
+use serde_json::json;
+
+use super::Finding;
+use super::MANY;
+use super::percent;
+use super::share;
+use crate::figures::Figure;
+use crate::report::data::Run;
+
+/// How many pages the kernel evicted while the run lasted and the run brought in again, at least: of what came in twice, all but
+/// what left otherwise, whosever that was, and what nobody saw leave.
+fn came_back(run: &Run) -> Option<u64> {
+    let otherwise = run.system.removed? + run.lost.values().sum::<u64>();
+    Some(run.twice_pages?.saturating_sub(otherwise).min(run.system.evicted?))
+}
+
+/// What a run brought in again that had been evicted while it ran.
+struct Again {
+    /// By the kernel's account; it remembers evictions from long before, for whomever.
+    refaulted: Option<u64>,
+    /// All that it brought in.
+    fills: u64,
+    /// What is worth a word of that.
+    least: u64,
+    /// Whether `--blame` knows it page by page, and whose fault it was.
+    billed: bool,
+    /// While it ran, and by its own fault where that is known; at least so many.
+    meanwhile: u64,
+    /// Of what was read ahead for it, never read. Any of `meanwhile` may have been evicted before it was used.
+    unread: u64,
+}
+
+/// `None` where it is not known, or little.
+fn again(run: &Run) -> Option<Again> {
+    let refaulted = run.get(Figure::Refaulted);
+    let fills = run.brought_in()?;
+    let least = MANY.max(fills / 10);
+    if refaulted.is_some_and(|back| back < least) {
+        return None;
+    }
+    // Only what went while it ran says that it needs more than there is. With --blame that is known; else it is known of what must
+    // have come twice.
+    let billed = run.blame.as_ref().is_some_and(|pushed| pushed.again_pages.is_some());
+    let meanwhile = if billed { super::pushed::by_itself(run)? } else { came_back(run)? };
+    let unread = run.unused_pages.unwrap_or(0).min(run.system.readahead_wasted.unwrap_or(u64::MAX));
+    (meanwhile >= least).then_some(Again { refaulted, fills, least, billed, meanwhile, unread })
+}
+
+/// Windows so large that they were evicted before they were read: more memory is not what it lacks first.
+pub(super) fn read_ahead(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let Again { refaulted, fills, least, meanwhile, unread, .. } = again(run)?;
+    if unread < least {
+        return None;
+    }
+    let text = format!(
+        "Read-ahead fetched more than there was room for: at least {} were brought in again that had been evicted while it ran, and \
+         at least {} of what was fetched ahead was never read.",
+        run.volume(meanwhile),
+        run.volume(unread),
+    );
+    let evidence = json!({ "refaulted": refaulted, "fills": fills, "evicted_and_back_pages": meanwhile,
+        "unread_pages": unread });
+    let setting = run.files.iter().max_by_key(|f| f.readahead_pages).and_then(|f| f.read_ahead_kb);
+    let smaller = setting.map_or(128, |kb| (kb / 2).clamp(16, 128));
+    Some(Finding::new("readahead-evicted", text, evidence)?.remedy(format!(
+        "A smaller window (cachestat --try read_ahead_kb={smaller} -- COMMAND shows what it brings), or more memory (a cgroup's \
+         limit counts cached pages, too)."
+    )))
+}
+
+pub(super) fn working_set(run: &Run, earlier: &[&Run]) -> Option<Finding> {
+    let Again { refaulted, fills, least, billed, meanwhile, unread } = again(run)?;
+    // What read-ahead lost before it was read was not used twice: it is no part of what the command works with.
+    let used = meanwhile.saturating_sub(unread);
+    if used < least || super::pushed::scan(run, earlier).is_some() {
+        return None;
+    }
+    let evidence = json!({ "refaulted": refaulted, "fills": fills, "evicted_by_anybody": run.system.evicted,
+        "evicted_for_it_and_back": billed.then_some(meanwhile), "twice_pages": (!billed).then_some(meanwhile),
+        "unread_pages": unread });
+    let (text, remedy) = if billed {
+        // Where refaults are not known, what it pushed out itself is.
+        let (least, back) =
+            refaulted.filter(|_| unread == 0).map_or(("at least ", used), |back| ("", back));
+        let text = format!(
+            "What it works with is larger than the cache: {least}{} were read back in after they had been evicted, {} of all it \
+             fetched.",
+            run.volume(back),
+            percent(share(back, fills)),
+        );
+        (
+            text,
+            "Give it more memory (a cgroup's limit counts cached pages, too), or let it work on less at a time.",
+        )
+    } else {
+        let text = format!(
+            "What it works with is larger than the room that it had in the cache: at least {} were brought in again that had \
+             been evicted while it ran, {} of all it fetched. Whether it took that room itself, or others did, is not known.",
+            run.volume(used),
+            percent(share(used, fills)),
+        );
+        let remedy = "See with --blame who took the room. Where it was this command: more memory (a cgroup's limit counts \
+                      cached pages, too), or less to work on at a time.";
+        (text, remedy)
+    };
+    Some(Finding::new("working-set-too-large", text, evidence)?.remedy(remedy))
+}
