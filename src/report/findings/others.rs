@@ -69,7 +69,8 @@ pub(super) fn several(run: &Run, _: &[&Run]) -> Option<Finding> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let (waited_s, time) = worth((parts.others_s? * 1e9).round() as u64, run)?;
     let text = format!(
-        "It waited for others, for several kinds at the same time: at least {time}. Its threads waited {}; which of them the          others waited for is not known.",
+        "It waited for others, for several kinds at the same time: at least {time}. Its threads waited {}; which of them the \
+         others waited for is not known.",
         at_once(&kinds(run))
     );
     let w = &run.waits;
