@@ -11,6 +11,7 @@ mod room;
 mod time;
 mod waiting;
 mod warmth;
+mod writing;
 
 pub(in crate::report) use waiting::without_a_processor;
 
@@ -95,6 +96,7 @@ const RULES: &[Rule] = &[
     reading::direct,
     reading::uncached,
     reading::fell_back,
+    writing::read_to_write,
     pushed::by_another,
     pushed::scan,
     memory::helps,

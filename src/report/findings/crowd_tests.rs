@@ -114,6 +114,12 @@ fn reading() -> Vec<Pair> {
     };
     let direct = |bytes| changed(warm(ALL), |run| set(run, &[(Figure::DirectReadBytes, bytes)]));
     let back = |bytes| changed(warm(ALL), |run| set(run, &[(Figure::DirectFellBack, bytes)]));
+    let changed_part = |pages| {
+        changed(warm(ALL), |run| {
+            set(run, &[(Figure::WriteMisses, 500)]);
+            run.usage.device_read_bytes = Some(pages * 4096);
+        })
+    };
     let refaulted = |pages| {
         changed(cold(), |run| {
             set(run, &[(Figure::Refaulted, ALL / 2)]);
@@ -135,6 +141,7 @@ fn reading() -> Vec<Pair> {
         ("readahead-limited", vec![narrow(2 * 10_240 - 9920)], vec![narrow(2 * 10_240 - 9919)]),
         ("direct-io-bypassed", vec![direct(ALL * 1024 + 4096)], vec![direct(ALL * 1024 - 4096)]),
         ("direct-io-fell-back", vec![back(65_536)], vec![back(65_535)]),
+        ("read-to-write", vec![changed_part(256)], vec![changed_part(255)]),
         ("readahead-evicted", vec![evicted(ALL / 10)], vec![evicted(ALL / 10 - 1)]),
         ("working-set-too-large", vec![refaulted(ALL / 10)], vec![refaulted(ALL / 10 - 1)]),
         ("mapped-not-read", vec![mapped(2 * ALL)], vec![mapped(2 * ALL - 1)]),

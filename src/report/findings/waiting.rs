@@ -308,6 +308,8 @@ pub(super) fn writes(run: &Run, _: &[&Run]) -> Option<Finding> {
             " {} went past the cache (O_DIRECT): each write waits for its device.",
             run.volume_of_bytes(direct)
         )
+    } else if super::writing::read_to_write(run, &[]).is_some() {
+        " It was not throttled then. Pages were read to be changed; whether it waited for these alone is unexplained.".into()
     } else {
         " It was not throttled then: unexplained is whether it waited for a journal, for pages that were just being \
          written, for blocks that must be read to be changed, or for each write to be stable (O_SYNC). Stacks of where it \

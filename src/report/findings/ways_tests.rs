@@ -189,3 +189,40 @@ fn of_reads_here_and_there_calls_are_what_waited() {
     let says = format!("{pages}, in 4000 calls, {found}: each call was waited for by itself");
     assert!(text.contains(&says), "{text}");
 }
+
+#[test]
+fn pages_read_so_that_a_part_of_them_can_be_changed() {
+    // 500 writes of 100 bytes to as many pages of a cold file.
+    let mut run = super::tests::idle();
+    for (figure, n) in [(Figure::WriteMisses, 500), (Figure::WriteAccesses, 500), (Figure::Dirtied, 500)] {
+        run.figures.set(figure, Some(n));
+    }
+    run.usage.device_read_bytes = Some(500 * 4096);
+    run.waits.write_ns = Some(13_000_000);
+    let told = |run: &Run| find(&[], std::slice::from_ref(run)).into_iter().find(|f| f.id == "read-to-write");
+    let text = told(&run).unwrap().text;
+    assert!(text.starts_with(&format!("{} were read so that a part", of_pages(500))), "{text}");
+    let silent: [fn(&mut Run); 8] = [
+        // New pages beside what was read.
+        |run| run.figures.set(Figure::ReadAheadPages, Some(400)),
+        |run| run.figures.set(Figure::Misses, Some(400)),
+        |run| run.figures.set(Figure::DirectReadBytes, Some(400 * 4096)),
+        |run| run.figures.set(Figure::MetaMisses, Some(400)),
+        |run| run.usage.major_faults = Some(400),
+        // Others than those that were written.
+        |run| run.figures.set(Figure::WriteMisses, Some(499)),
+        |run| run.figures.set(Figure::WriteMisses, None),
+        // Many new files, whose directories are read by a file system that nobody sees reading.
+        |run| run.waits.open_ns = Some(14_000_000),
+    ];
+    for (i, change) in silent.into_iter().enumerate() {
+        let mut run = run.clone();
+        change(&mut run);
+        assert!(told(&run).is_none(), "{i}");
+    }
+    // What it waited for in its writes is no longer only one of several things.
+    run.waits.write_ns = Some(400_000_000);
+    let all = find(&[], &[run]);
+    let waited = all.iter().find(|f| f.id == "waited-for-writes").unwrap();
+    assert!(waited.text.contains("Pages were read to be changed"), "{}", waited.text);
+}
