@@ -13,13 +13,15 @@ impl Run {
     /// where nothing says how much it was at most, and where most went past the cache.
     #[must_use]
     pub fn cached_before(&self) -> Option<(f64, f64)> {
-        self.before(self.cached_pages()?, 0)
+        self.before(self.cached_pages()?, 0, 0)
     }
 
-    /// The same of the pages that it was seen to use.
+    /// The same of the pages that it was seen to use, as a share of all of them: what came in twice counts as two, and was not
+    /// there before either time.
     #[must_use]
     pub fn seen_before(&self) -> Option<(f64, f64)> {
-        self.before(self.seen_cached_pages()?, self.unseen_pages)
+        let seen = self.seen_cached_pages()?;
+        self.before(seen, self.unseen_pages, seen)
     }
 
     /// Whether much was read to change a part of what was not cached, where the kernel does not tell what a write found: it came from
@@ -37,15 +39,15 @@ impl Run {
         more >= 256 && more >= self.seen_pages() / 20
     }
 
-    /// Of so many pages, without so many of those that may have been there.
-    fn before(&self, asked: u64, unseen: u64) -> Option<(f64, f64)> {
+    /// Of so many pages, without so many of those that may have been there; the most as a share of so many or more.
+    fn before(&self, asked: u64, unseen: u64, all: u64) -> Option<(f64, f64)> {
         if self.reads_to_write() {
             return None;
         }
         let ratio = |part, all| (all > 0).then(|| share(part, all));
         let (least, bound) = (ratio(self.warm_pages, asked)?, self.bound?);
         let most = bound.warm.saturating_sub(unseen);
-        Some((least, ratio(most, most + bound.other)?.max(least)))
+        Some((least, ratio(most, all.max(most + bound.other))?.max(least)))
     }
 
     /// Pages that were read past the cache (`O_DIRECT`).

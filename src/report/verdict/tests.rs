@@ -330,3 +330,14 @@ fn what_is_read_past_the_cache_is_neither_warm_nor_cold() {
     let says = " Of the 60 MiB that it hit or brought in, 100 % was in the cache before. It read 60 MiB past the cache";
     assert!(text.contains(says), "{text}");
 }
+
+#[test]
+fn a_loop_is_told_of_by_all_that_it_brought_in() {
+    // 7000 different pages, some of them twice: at most a thousand were there before, of 12 500 that it hit or brought in.
+    let mut looped = run(1, 400, 300, 60);
+    looped.asked_pages = 12_500;
+    looped.bound = Some(Bound { warm: 1000, other: 6000 });
+    assert_eq!(looped.cached_before(), Some((0.0, 1.0 / 7.0)));
+    let text = said(&[looped]).text;
+    assert!(text.contains(" that it hit or brought in, at most 8 % was in the cache before."), "{text}");
+}
