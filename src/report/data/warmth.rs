@@ -5,8 +5,8 @@
 
 use super::Run;
 use crate::figures::Figure;
-use crate::report::units::share;
 use crate::report::units;
+use crate::report::units::share;
 
 impl Run {
     /// What share of the pages that it used through the cache was there before it, at least and at most. Unknown of nothing,

@@ -82,8 +82,7 @@ pub(super) fn working_set(run: &Run, earlier: &[&Run]) -> Option<Finding> {
         "unread_pages": unread });
     let (text, remedy) = if billed {
         // Where refaults are not known, what it pushed out itself is.
-        let (least, back) =
-            refaulted.filter(|_| unread == 0).map_or(("at least ", used), |back| ("", back));
+        let (least, back) = refaulted.filter(|_| unread == 0).map_or(("at least ", used), |back| ("", back));
         let text = format!(
             "What it works with is larger than the cache: {least}{} were read back in after they had been evicted, {} of all it \
              fetched.",

@@ -282,7 +282,9 @@ pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
     let limited = super::reading::limited(run, &[]).or_else(|| super::reading::cut_short(run, &[])).is_some();
     let how = match how_it_came(run, ns) {
         // Not as far ahead as it could be, nor was it the device: that finding says what it was.
-        How { id: Some("whole-windows"), .. } if limited => How { id: None, text: String::new(), remedy: None },
+        How { id: Some("whole-windows"), .. } if limited => {
+            How { id: None, text: String::new(), remedy: None }
+        }
         how => how,
     };
     let text = format!("It waited for data: {time}{came}.{}", how.text);

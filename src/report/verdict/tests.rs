@@ -317,7 +317,9 @@ fn what_is_read_past_the_cache_is_neither_warm_nor_cold() {
     past.bound = Some(Bound { warm: 2, other: 298 });
     let text = said(std::slice::from_ref(&past)).text;
     assert!(
-        text.ends_with(". It read 60 MiB past the cache (O_DIRECT), which asks the device whatever is cached."),
+        text.ends_with(
+            ". It read 60 MiB past the cache (O_DIRECT), which asks the device whatever is cached."
+        ),
         "{text}"
     );
     assert_eq!((past.cached_before(), past.seen_before()), (None, None));
