@@ -114,7 +114,7 @@ fn reading() -> Vec<Pair> {
     };
     let direct = |bytes| changed(warm(ALL), |run| set(run, &[(Figure::DirectReadBytes, bytes)]));
     let back = |bytes| changed(warm(ALL), |run| set(run, &[(Figure::DirectFellBack, bytes)]));
-    let changed_part = |pages| {
+    let changed_part = |pages: u64| {
         changed(warm(ALL), |run| {
             set(run, &[(Figure::WriteMisses, 500)]);
             run.usage.device_read_bytes = Some(pages * 4096);
