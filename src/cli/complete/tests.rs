@@ -70,12 +70,12 @@ fn hidden_options_are_offered_nowhere() {
 fn each_shell_that_is_here_can_read_its_script() {
     for command in [stat::Args::command(), top::Args::command(), du::Args::command(), daemon::Args::command()]
     {
-        let scripts: [(&str, fn(clap::Command) -> String); 3] =
-            [("bash", complete::bash), ("zsh", complete::zsh), ("fish", complete::fish)];
-        for (shell, script) in scripts {
+        let bash = complete::bash(command.clone());
+        let zsh = complete::zsh(command.clone());
+        for (shell, script) in [("bash", bash), ("zsh", zsh), ("fish", complete::fish(command))] {
             let dir = tempfile::tempdir().unwrap();
             let file = dir.path().join(shell);
-            std::fs::write(&file, script(command.clone())).unwrap();
+            std::fs::write(&file, script).unwrap();
             let Ok(out) = Command::new(shell).arg("-n").arg(&file).output() else { continue };
             assert!(out.status.success(), "{shell}: {}", String::from_utf8_lossy(&out.stderr));
         }
