@@ -69,6 +69,10 @@ pub struct Mapping {
 impl Mapping {
     /// Maps `pages` pages from the page `first` on; they may lie past the end of the file.
     ///
+    /// Without huge pages: where they are on for all, the kernel's khugepaged looks at a new mapping at once, reads what the
+    /// file lacks of a huge page (seen on 7.2), and what was to be looked at is another cache. A process could have
+    /// none at all (`PR_SET_THP_DISABLE`), but a command that is run would have none either.
+    ///
     /// # Errors
     /// Those of mmap(2).
     pub fn new(fd: BorrowedFd<'_>, first: u64, pages: usize) -> io::Result<Self> {
@@ -77,14 +81,19 @@ impl Mapping {
         let offset =
             first.checked_mul(page as u64).and_then(|o| i64::try_from(o).ok()).ok_or_else(too_big)?;
         let len = pages.checked_mul(page).ok_or_else(too_big)?;
-        let (prot, flags) = (libc::PROT_READ, libc::MAP_SHARED | libc::MAP_NORESERVE);
+        // Since 6.7 what is said to be a stack has no huge pages from the start on. Nothing else comes of it.
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_STACK;
+        let prot = libc::PROT_READ;
         // SAFETY: a new mapping at an address of the kernel's choice, that no reference is ever made into.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, fd.as_raw_fd(), offset) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start).ok_or_else(too_big)?;
-        Ok(Self { start, len, page })
+        let mapping = Self { start, len, page };
+        // As soon as may be on kernels before that. A kernel without huge pages refuses it, and makes none.
+        let _ = mapping.advise(0, pages, libc::MADV_NOHUGEPAGE);
+        Ok(mapping)
     }
 
     /// Fills `out` with a byte for each page from the `first` of the mapping on; bit 0 says "in the cache".
@@ -122,7 +131,7 @@ impl Mapping {
         if at.checked_add(len).is_none_or(|end| end > self.len) {
             return Err(io::Error::from_raw_os_error(libc::ENOMEM));
         }
-        // SAFETY: the range lies inside the mapping, whose contents nobody refers to, and both kinds of advice leave them.
+        // SAFETY: the range lies inside the mapping, whose contents nobody refers to, and no kind of advice that is given changes them.
         let ret = unsafe { libc::madvise(self.start.as_ptr().wrapping_byte_add(at), len, advice) };
         if ret == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
@@ -132,5 +141,36 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `new` with this length and goes with this value.
         unsafe { libc::munmap(self.start.as_ptr(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+
+    /// The flags of the mapping that begins there, as /proc tells them.
+    fn flags(start: usize) -> Option<String> {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut lines = maps.lines().skip_while(|l| !l.starts_with(&format!("{start:x}-")));
+        lines.find_map(|l| l.strip_prefix("VmFlags:")).map(|l| format!("{l} "))
+    }
+
+    #[test]
+    fn a_mapping_has_no_huge_pages() {
+        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+            return;
+        }
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(8 << 20).unwrap();
+        let mapping = Mapping::new(file.as_fd(), 0, 1024).unwrap();
+        let flags = flags(mapping.start.as_ptr() as usize).unwrap();
+        assert!(flags.contains(" nh "), "{flags}");
+        // And a process that is started from here may have them.
+        // SAFETY: asks for a number.
+        assert_eq!(unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) }, 0);
     }
 }
