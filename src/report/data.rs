@@ -21,6 +21,8 @@ use crate::text::numbers::Unit;
 pub use files::FileRow;
 pub use files::Pattern;
 pub use files::Residency;
+#[cfg(test)]
+pub(super) use json::SIZES;
 pub use waits::Waits;
 
 /// Names that the dentry cache did not have.
