@@ -172,7 +172,7 @@ figures! {
         "time read calls that missed spent in the call";
     Inflight = "read"."inflight", Pages, sum [Inflight], of Row, from Flights,
         column "inflight" "INFLIGHT", metric "read_inflight_bytes",
-        "of the hits, pages still being read from the device when they were reached";
+        "of HITS and RAHITS, pages still being read from the device when they were reached";
     ReadCalls = "read"."calls", Calls, sum [ReadCalls], of Row, from Reads,
         column "read_calls" "CALLS", metric "read_calls",
         "read calls that delivered bytes from the page cache; io_uring and splice by the piece";
