@@ -125,6 +125,19 @@ impl Column {
         }
     }
 
+    /// The figures that it is made of: it is not known where one of them is not.
+    #[must_use]
+    pub fn parts(&self) -> &'static [Figure] {
+        match (self.figure(), self.id) {
+            (Some(figure), _) => std::slice::from_ref(&Figure::ALL[figure as usize]),
+            (None, "hit_ratio") => &[Figure::Hits, Figure::Accesses],
+            (None, "write_hit_ratio") => &[Figure::WriteHits, Figure::WriteAccesses],
+            (None, "direct_bytes") => &[Figure::DirectReadBytes, Figure::DirectWriteBytes],
+            (None, "out") => &[Figure::Evicted, Figure::Removed],
+            (None, _) => &[],
+        }
+    }
+
     /// Whether it belongs to the classic engine.
     #[must_use]
     pub fn is_classic(&self) -> bool {

@@ -113,9 +113,12 @@ impl Options {
         if self.latency && !named.iter().any(|c| c.figure() == Some(Figure::StallNs)) {
             named.extend(columns::set(&["stall_s"]));
         }
-        let why = |c: &Column| match plan.certainty(c.figure()?) {
-            Certainty::Unknown(why) => Some((c.title, why)),
-            Certainty::Exact | Certainty::Bounded(_) => None,
+        // A ratio is not known where one of its parts is not.
+        let why = |c: &Column| {
+            c.parts().iter().find_map(|figure| match plan.certainty(*figure) {
+                Certainty::Unknown(why) => Some((c.title, why)),
+                Certainty::Exact | Certainty::Bounded(_) => None,
+            })
         };
         named.into_iter().filter_map(why).collect()
     }

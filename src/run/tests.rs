@@ -323,4 +323,10 @@ fn what_was_asked_for_and_is_not_known_is_named_with_the_reason() {
     assert_eq!(options("--latency 1").untold(&Plan::none(Engine::Classic)), [], "it says so itself");
     let why = options("--latency 1").untold(&plan).remove(0).1;
     assert_eq!(why, "not counted by this version");
+    let plan = fixtures::plan(&[Figure::WriteHits]);
+    let titles = |words: &str| -> Vec<&str> {
+        options(words).untold(&plan).into_iter().map(|(title, _)| title).collect()
+    };
+    let asked = "--columns hit_ratio,write_hit_ratio,write_hits 1";
+    assert_eq!(titles(asked), ["WRITE_HIT%", "WRHITS"], "a ratio is known where its parts are");
 }

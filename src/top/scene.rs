@@ -57,14 +57,7 @@ impl Scene {
     /// Whether this kernel gives any row a value in this column.
     #[must_use]
     pub fn knows(&self, column: &Column) -> bool {
-        let of: &[Figure] = match (column.figure(), column.id) {
-            (Some(figure), _) => &[figure],
-            (None, "hit_ratio") => &[Figure::Hits, Figure::Accesses],
-            (None, "write_hit_ratio") => &[Figure::WriteHits, Figure::WriteAccesses],
-            (None, "direct_bytes") => &[Figure::DirectReadBytes, Figure::DirectWriteBytes],
-            (None, _) => &[],
-        };
-        !of.iter().any(|figure| self.unknown.contains(figure))
+        !column.parts().iter().any(|figure| self.unknown.contains(figure))
     }
 
     /// Whether rows of this kind can have a value in this column.
