@@ -53,11 +53,7 @@ impl Ask {
     #[must_use]
     pub fn best() -> Self {
         static BEST: OnceLock<Ask> = OnceLock::new();
-        *BEST.get_or_init(|| {
-            let works = rustix::fs::memfd_create(c"cachedu", MemfdFlags::CLOEXEC)
-                .is_ok_and(|fd| sys::cachestat(fd.as_fd(), 0, 0).is_ok());
-            Self::by(if works { Method::Cachestat } else { Method::Mincore })
-        })
+        *BEST.get_or_init(|| Self::by(if works() { Method::Cachestat } else { Method::Mincore }))
     }
 
     /// By this method only.
@@ -175,9 +171,23 @@ pub(crate) fn go_on(stop: Stop<'_>) -> Result<(), Unknown> {
     if stop() { Err(Unknown::Interrupted) } else { Ok(()) }
 }
 
+/// Whether cachestat(2) answers of a file of our own, found out once.
+fn works() -> bool {
+    static WORKS: OnceLock<bool> = OnceLock::new();
+    *WORKS.get_or_init(|| {
+        rustix::fs::memfd_create(c"cachedu", MemfdFlags::CLOEXEC)
+            .is_ok_and(|fd| sys::cachestat(fd.as_fd(), 0, 0).is_ok())
+    })
+}
+
 /// cachestat(2) says `EPERM` for one reason only, once it is known to work at all.
 pub(crate) fn refused(error: io::Error) -> Unknown {
+    why(error, works)
+}
+
+fn why(error: io::Error, works: impl Fn() -> bool) -> Unknown {
     match error.raw_os_error() {
+        Some(libc::EPERM) if !works() => Unknown::Forbidden,
         Some(libc::EPERM) => Unknown::NotPermitted,
         Some(libc::EOPNOTSUPP) => Unknown::HugeTlb,
         _ => error.into(),

@@ -8,6 +8,9 @@ pub enum Unknown {
     /// Not allowed: the kernel tells this only to who may write the file, and claims "all resident" to others.
     #[error("no write access: the kernel tells only the owner and those who may write")]
     NotPermitted,
+    /// cachestat(2) is refused whatever the file is: a seccomp filter forbids it, as containers' do.
+    #[error("cachestat(2) is forbidden here (a seccomp filter): --method mincore asks without it")]
+    Forbidden,
     /// The file may not even be opened.
     #[error("permission denied")]
     NotReadable,
@@ -65,6 +68,7 @@ impl Unknown {
     pub const fn id(self) -> &'static str {
         match self {
             Unknown::NotPermitted => "no_write_access",
+            Unknown::Forbidden => "cachestat_forbidden",
             Unknown::NotReadable => "permission_denied",
             Unknown::HugeTlb => "hugetlbfs",
             Unknown::Dax => "dax",
@@ -85,7 +89,7 @@ impl Unknown {
     /// Whether only what is cached is kept from us: the file can be opened, read and evicted all the same.
     #[must_use]
     pub const fn withheld(self) -> bool {
-        matches!(self, Unknown::NotPermitted | Unknown::TooLarge)
+        matches!(self, Unknown::NotPermitted | Unknown::Forbidden | Unknown::TooLarge)
     }
 }
 

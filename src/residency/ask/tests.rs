@@ -103,3 +103,13 @@ fn a_file_of_more_than_one_window() {
         assert_eq!((r.pages, r.cached), (pages, 2), "{ask:?}");
     }
 }
+
+#[test]
+fn a_filter_that_forbids_it_is_no_lack_of_write_access() {
+    let refused = || io::Error::from_raw_os_error(libc::EPERM);
+    assert_eq!(why(refused(), || true), Unknown::NotPermitted);
+    assert_eq!(why(refused(), || false), Unknown::Forbidden);
+    assert!(Unknown::Forbidden.to_string().contains("seccomp"));
+    let unknown = io::Error::from_raw_os_error(libc::EOPNOTSUPP);
+    assert_eq!(why(unknown, || panic!("nothing is tried for it")), Unknown::HugeTlb);
+}
