@@ -100,7 +100,7 @@ pub fn show(report: &Report, style: Style) -> String {
         page.append(all);
         page.gap();
     }
-    whatif::show(run, page);
+    whatif::show(run, report.runs.len() > 1, page);
     page.append(last);
     page.append(unknown);
     std::mem::take(&mut page.out)

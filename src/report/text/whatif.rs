@@ -4,10 +4,12 @@ use super::page::Page;
 use crate::report::data::Run;
 use crate::text::foreign;
 
-pub(super) fn show(run: &Run, page: &mut Page) {
+/// `many`: of several runs, it is of one.
+pub(super) fn show(run: &Run, many: bool, page: &mut Page) {
     let Some(what_if) = &run.what_if else { return };
     let whose = foreign::or(what_if.cgroup.as_ref(), "of the machine");
-    page.line(&format!("\nWhat if there were more memory, or less (cache: {whose})"));
+    let which = if many { format!(" (run {})", run.number) } else { String::new() };
+    page.line(&format!("\nWhat if there were more memory, or less (cache: {whose}){which}"));
     for line in what_if.lines() {
         match line.as_str() {
             "" => page.gap(),
@@ -65,5 +67,18 @@ mod tests {
         let text = report(Some(Prediction { curve: None, reason, ..what_if }));
         assert!(text.contains("\nNo prediction: not enough seen yet: 3 accesses.\n"), "{text}");
         assert!(!report(None).contains("What if"));
+    }
+
+    #[test]
+    fn of_several_runs_it_is_said_which() {
+        let run =
+            |number| Run { number, wall_s: 0.1, what_if: Some(Prediction::default()), ..Run::default() };
+        let text = show(&Report { runs: vec![run(1), run(2)], ..Report::default() }, Style::default());
+        assert!(
+            text.contains("\nWhat if there were more memory, or less (cache: of the machine) (run 2)\n"),
+            "{text}"
+        );
+        let text = show(&Report { runs: vec![run(1)], ..Report::default() }, Style::default());
+        assert!(text.contains("(cache: of the machine)\n"), "{text}");
     }
 }
