@@ -148,22 +148,7 @@ impl Trial {
         let ended = self.keeper.restore();
         for change in &mut self.changes {
             let of = |all: &Vec<(String, Ended)>| all.iter().find(|(p, _)| *p == change.path).cloned();
-            change.note = match ended.as_ref().map(of) {
-                Ok(Some((_, Ended::Back))) => {
-                    change.restored = true;
-                    None
-                }
-                Ok(Some((_, Ended::Left(now)))) => {
-                    change.became = Some(now.clone().into());
-                    Some(
-                        format!("the command or somebody else set it to {now} meanwhile: it was left so")
-                            .into(),
-                    )
-                }
-                Ok(Some((_, Ended::Failed(why)))) => Some(why.into()),
-                Ok(None) => None,
-                Err(why) => Some(why.clone().into()),
-            };
+            change.end(ended.as_ref().map(|all| of(all).map(|(_, end)| end)).map_err(Clone::clone));
         }
     }
 

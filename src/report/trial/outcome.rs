@@ -10,6 +10,7 @@ use crate::figures::Figure;
 use crate::readahead::Simulation;
 use crate::readahead::Sums;
 use crate::readahead::Window;
+use crate::readahead::keeper::Ended;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
 use crate::report::units::of_pages;
@@ -43,6 +44,25 @@ pub struct Change {
 impl Change {
     pub(super) fn new(path: &str, before_kb: u64) -> Self {
         Self { path: path.into(), before_kb, restored: false, note: None, then_kb: None, became: None }
+    }
+
+    /// What became of it when it was to be put back.
+    pub(super) fn end(&mut self, ended: Result<Option<Ended>, String>) {
+        self.note = match ended {
+            Ok(Some(Ended::Back)) => {
+                self.restored = true;
+                None
+            }
+            Ok(Some(Ended::Left(now))) => {
+                // It can be what it was: then there is nothing to be put back.
+                self.restored = now == self.before_kb.to_string();
+                let left = format!("the command or somebody else set it to {now} meanwhile: it was left so");
+                self.became = Some(now.into());
+                (!self.restored).then(|| left.into())
+            }
+            Ok(Some(Ended::Failed(why))) | Err(why) => Some(why.into()),
+            Ok(None) => None,
+        };
     }
 
     /// Why a run did not have the setting that is told of it.
@@ -281,8 +301,9 @@ impl Outcome {
         let error = predicted.and_then(|p| off(p.as_it_was.fetched, counted[0].fetched));
         // What was cut short is no proof of anything.
         let cut = runs[1].left_out;
-        // Nor what ran, or may have run, with another setting than the one that was tried.
-        let changed = devices.iter().any(|d| d.became.is_some());
+        // Nor what ran, or may have run, with another setting than the one that was tried; and what is simulated is of run 1,
+        // whose windows were those of another setting in part.
+        let changed = devices.iter().any(|d| d.became.is_some() || d.then_kb.is_some());
         let missed_by =
             predicted.filter(|_| !cut && !changed).and_then(|p| off(p.tried.fetched, counted[1].fetched));
         let mut doubts = doubts(full, known, lost[0], missing, error);
@@ -327,6 +348,12 @@ impl Outcome {
     #[must_use]
     pub fn is_of_another_setting(&self) -> bool {
         self.devices.iter().any(|d| d.became.is_some())
+    }
+
+    /// Whether the setting was another when run 1 began than when it had ended.
+    #[must_use]
+    pub fn first_is_of_two_settings(&self) -> bool {
+        self.devices.iter().any(|d| d.then_kb.is_some())
     }
 
     /// Whether most of what was fetched is not what was predicted.

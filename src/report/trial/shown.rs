@@ -98,6 +98,9 @@ pub fn judgement(outcome: &Outcome) -> String {
             _ if outcome.is_of_another_setting() => {
                 "the setting was changed while run 2 ran: what was predicted is not compared with what it fetched"
             }
+            _ if outcome.first_is_of_two_settings() => {
+                "the setting was changed while run 1 ran: what was predicted of it is not compared with what run 2 fetched"
+            }
             (_, [0, _]) => "run 1 fetched nothing of the files that are predicted",
             (_, [_, 0]) => "run 2 fetched nothing of the files that are predicted",
             _ => "run 2 did not do what run 1 did: what was predicted is not compared with what it fetched",

@@ -280,4 +280,23 @@ fn what_ran_with_another_setting_is_not_compared() {
     assert!(shown::judgement(&second).starts_with("the setting was changed while run 2 ran"));
     let first = told(Change { then_kb: Some(512), ..Change::new("/x", 128) });
     assert!(first.doubts.iter().any(|d| d.starts_with("/x was 512 when run 1 began, and 128")));
+    assert_eq!((first.missed_by, first.proved()), (None, false));
+    assert!(shown::judgement(&first).starts_with("the setting was changed while run 1 ran"));
+}
+
+#[test]
+fn a_setting_that_others_put_back_is_what_it_was() {
+    let told = |now: &str| {
+        let mut change = Change::new("/x", 2560);
+        change.end(Ok(Some(Ended::Left(now.into()))));
+        (change.restored, shown::became(&change), change.became.map(|b| b.to_string()))
+    };
+    assert_eq!(told("2560"), (true, "/x is 2560 again".into(), Some("2560".into())));
+    let (restored, text, _) = told("64");
+    assert!(
+        !restored
+            && text
+                .starts_with("/x was 2560, and is not put back: the command or somebody else set it to 64"),
+        "{text}"
+    );
 }
