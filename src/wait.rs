@@ -91,8 +91,8 @@ impl Process {
                     false => Ok(process),
                 }
             }
-            Err(Errno::SRCH) => Err(gone()),
-            Err(Errno::INVAL | Errno::NOENT) => match leader(pid) {
+            // Which of these is said of a thread that leads no process differs between kernels.
+            Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => match leader(pid).filter(|l| *l != pid) {
                 Some(leader) => Err(Failure::usage(format!("{pid} is a thread of process {leader}"))
                     .remedy(format!("-p {leader} counts all threads of that process"))),
                 None => Err(gone()),
@@ -217,6 +217,16 @@ mod tests {
     fn a_process_that_is_not_there_is_wrong_usage() {
         let failure = Process::open(u32::MAX).unwrap_err();
         assert!(failure.message.contains("4294967295") || failure.message.contains("container"));
+    }
+
+    #[test]
+    fn a_thread_is_told_from_what_is_not_there() {
+        // SAFETY: asks for a number.
+        let own_tid = || unsafe { libc::gettid() }.unsigned_abs();
+        let failure = std::thread::spawn(move || Process::open(own_tid()).unwrap_err()).join().unwrap();
+        let own = std::process::id();
+        let said = format!("is a thread of process {own}");
+        assert!(failure.message.ends_with(&said) || failure.message.contains("container"), "{failure:?}");
     }
 
     #[test]
