@@ -10,6 +10,7 @@ use crate::pivot::Filter;
 use crate::pivot::System;
 use crate::plan::Engine;
 use crate::plan::Wants;
+use crate::sample::Comm;
 use crate::session;
 use crate::text::foreign::Foreign;
 use crate::text::numbers::Unit;
@@ -119,12 +120,28 @@ impl Chosen {
         };
         Filter {
             pid: self.pid,
-            comm: self.comm.as_deref().map(crate::sample::Comm::from),
+            comm: self.comm.as_deref().map(Comm::from),
             cgroup: self.cgroup.clone(),
             path: self.file.as_ref().and_then(absolute),
             below: self.mount.as_ref().and_then(absolute),
             ..Filter::default()
         }
+    }
+
+    /// What is worth a word although it may be meant: a name with a comma that no process has now, which is taken for one name.
+    /// Elsewhere such a name is a list.
+    #[must_use]
+    pub fn notice(&self) -> Option<String> {
+        let name = self.comm.as_deref().filter(|name| name.contains(','))?;
+        let wanted = Comm::from(name);
+        let of =
+            |entry: std::io::Result<std::fs::DirEntry>| std::fs::read(entry.ok()?.path().join("comm")).ok();
+        let met = |comm: Vec<u8>| Comm::from_bytes(comm.trim_ascii_end()) == wanted;
+        let there = std::fs::read_dir("/proc").ok()?.filter_map(of).any(met);
+        let name = Foreign::from(name);
+        (!there).then(|| {
+            format!("no process is called '{name}' now: --comm takes one name, whose commas are part of it")
+        })
     }
 
     /// In words; empty for everything.
@@ -171,5 +188,19 @@ impl Counting {
             refuse: self.refuse.clone(),
             ..default
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_names_is_told_from_a_name() {
+        let told = |name: &str| Chosen { comm: Some(name.into()), ..Chosen::default() }.notice();
+        assert_eq!(told("nobody-has-it"), None, "it may come yet");
+        let text = told("bash,cat\x1b").unwrap_or_default();
+        assert!(text.starts_with("no process is called 'bash,cat\\x1b' now"), "{text}");
+        assert_eq!(Chosen::default().notice(), None);
     }
 }

@@ -59,6 +59,9 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
     let out = &mut io::stdout().lock();
     let wants = Wants { blame: true, bill: true, ..Wants::default() };
     let process = options.chosen.pid.map(Process::open).transpose()?;
+    if let Some(notice) = options.chosen.notice() {
+        output::say(&format!("cachestat: notice: {notice}"));
+    }
     let mut names = System::new();
     let (filter, only) = options.chosen.look_up(&names)?;
     let mut session = Session::open(&options.counting.session(wants, only))

@@ -48,6 +48,9 @@ fn live(mut options: Options) -> Result<(), Failure> {
     // Before anything is loaded: a process that is not there is a matter of usage, and one that ends while
     // we load must not be mistaken for a later one with its id.
     let process = options.chosen.pid.map(Process::open).transpose()?;
+    if let Some(notice) = options.chosen.notice() {
+        output::say(&format!("cachestat: notice: {notice}"));
+    }
     let mut names = System::new();
     let (mut filter, mut only) = options.chosen.look_up(&names)?;
     if let Some(path) = &options.record {

@@ -47,6 +47,9 @@ pub fn cachetop(options: &Options) -> Result<(), Failure> {
         return super::replay::batch(options, config, &mut std::io::stdout().lock());
     }
     let process = options.chosen.pid.filter(|_| options.replay.is_none()).map(Process::open).transpose()?;
+    if let Some(notice) = options.chosen.notice().filter(|_| options.replay.is_none()) {
+        crate::text::output::say(&format!("cachetop: notice: {notice}"));
+    }
     if options.counting.explain {
         let counting = count(options, config)?;
         let text = counting.engines.explain() + &Role::Count.explain();

@@ -85,6 +85,9 @@ fn ended(interval: Duration, after: Duration) -> Duration {
 /// When it could not do what is requested; with the remedy.
 pub fn working_set(options: &Options) -> Result<(), Failure> {
     let process = options.chosen.pid.map(Process::open).transpose()?;
+    if let Some(notice) = options.chosen.notice() {
+        output::say(&format!("cachestat: notice: {notice}"));
+    }
     let names = System::new();
     let (_, only) = options.chosen.look_up(&names)?;
     let owners = options.owners();
