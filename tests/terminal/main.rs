@@ -98,7 +98,9 @@ fn lesson(program: &Path, file: &Path, cold: bool) -> bool {
 }
 
 fn endings(program: &Path) {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1] {
+    for signal in
+        [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGABRT, libc::SIGIO]
+    {
         let screen = Screen::new(program, &["--no-config", "0.2"]);
         screen.until("the table", |t| t.contains("COMMAND").then_some(()));
         screen.signal(signal);
