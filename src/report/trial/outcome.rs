@@ -85,7 +85,7 @@ impl Change {
     }
 }
 
-/// Pages of the files that are compared, and read calls that waited.
+/// Pages of the files that are compared, and read calls that missed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
     /// Pages brought in.

@@ -67,7 +67,7 @@ pub fn rows(outcome: &Outcome, [first, second]: [&Run; 2], unit: Unit) -> Vec<(&
         ("fetched", row(&|c| pages(Some(c.fetched), unit))),
         ("used", row(&|c| pages(c.used, unit))),
         ("wasted", row(&|c| pages(c.wasted, unit))),
-        ("calls that waited", row(&|c| c.waits.map_or(Cell::Unknown, calls))),
+        ("calls that missed", row(&|c| c.waits.map_or(Cell::Unknown, calls))),
     ];
     if outcome.elsewhere.iter().any(|n| n.is_none_or(|n| n > 0)) {
         out.push(("of mapped and other files", runs(outcome.elsewhere.map(|n| pages(n, unit)))));
