@@ -210,22 +210,42 @@ fn smaller(run: &Run, misses: u64, calls: u64) -> Option<(u64, u64)> {
 /// Pages of a call that is larger than what read-ahead would fetch for small ones at first.
 const LARGE: u64 = 8;
 
-/// Pages missed in files that were read from end to end, or nearly so, once: a database that asks for a page here and one there
-/// has read all of its file in the end as well.
-fn in_order(run: &Run) -> u64 {
-    let whole = |f: &&FileRow| {
-        let once = |size: u64| (size * 9).div_ceil(10)..=size + size / 10 + page();
-        f.size.is_some_and(|size| {
-            (f.misses + f.readahead_hits) * page() >= *once(size).start()
-                && f.accesses() * page() <= *once(size).end()
-        })
-    };
-    run.files.iter().filter(whole).map(|f| f.misses).sum()
+/// Whether a file was read from end to end, or nearly so, once: a database that asks for a page here and one there has read all of its
+/// file in the end as well.
+fn is_whole(f: &FileRow) -> bool {
+    let once = |size: u64| (size * 9).div_ceil(10)..=size + size / 10 + page();
+    f.size.is_some_and(|size| {
+        (f.misses + f.readahead_hits) * page() >= *once(size).start()
+            && f.accesses() * page() <= *once(size).end()
+    })
 }
+
+/// Pages missed in such files.
+fn in_order(run: &Run) -> u64 {
+    run.files.iter().filter(|f| is_whole(f)).map(|f| f.misses).sum()
+}
+
+/// Of files read in order, where nobody sees how large windows were: what the setting is, and how to find out about it.
+fn setting(run: &Run) -> Option<How> {
+    let file = run.files.iter().max_by_key(|f| f.readahead_hits + f.misses).filter(|f| is_whole(f))?;
+    let kb = file.read_ahead_kb.filter(|kb| *kb * 1024 >= page())?;
+    let path = file.read_ahead_path.as_ref()?;
+    // A window ends where its file does.
+    if kb >= MOST_KB || file.size.is_none_or(|size| size < 2 * kb * 1024) {
+        return None;
+    }
+    let text = format!(" It was read from end to end; its read_ahead_kb is {kb} ({path}).");
+    let remedy =
+        format!("Whether more helps: cachestat --try read_ahead_kb={} -- \u{2026}", (kb * 8).min(MOST_KB));
+    Some(how("setting", text, &remedy))
+}
+
+/// Larger windows are not advised, KiB.
+const MOST_KB: u64 = 4096;
 
 /// Of files read in order: how large windows of read-ahead were.
 fn windows(run: &Run) -> Option<How> {
-    let all = run.window_pages.as_ref()?;
+    let Some(all) = run.window_pages.as_ref() else { return setting(run) };
     let n: u64 = all.iter().sum();
     // The file of which most was read ahead stands for the others.
     let file = run.files.iter().max_by_key(|f| f.readahead_pages)?;
@@ -243,9 +263,9 @@ fn windows(run: &Run) -> Option<How> {
              the device gave no more meanwhile."
         );
         let remedy = match &file.read_ahead_path {
-            Some(path) if kb < 4096 => format!(
+            Some(path) if kb < MOST_KB => format!(
                 "If the device can do more at a time (striped, or far away), larger windows help: echo {} >{path}.",
-                (kb * 8).min(4096)
+                (kb * 8).min(MOST_KB)
             ),
             _ => String::new(),
         };

@@ -226,3 +226,30 @@ fn pages_read_so_that_a_part_of_them_can_be_changed() {
     let waited = all.iter().find(|f| f.id == "waited-for-writes").unwrap();
     assert!(waited.text.contains("Pages were read to be changed"), "{}", waited.text);
 }
+
+#[test]
+fn where_windows_are_not_seen_the_setting_is_named_and_how_to_try_another() {
+    let mut run = cold();
+    (run.waits.read_ns, run.window_pages) = (Some(900_000_000), None);
+    (run.files[0].read_ahead_kb, run.files[0].read_ahead_path) = (Some(512), Some("/sys/x".into()));
+    let told = |run: &Run| {
+        let found = find(&[], std::slice::from_ref(run));
+        found.into_iter().find(|f| f.id == "waited-for-data").unwrap()
+    };
+    let one = told(&run);
+    assert!(
+        one.text.ends_with(" It was read from end to end; its read_ahead_kb is 512 (/sys/x)."),
+        "{}",
+        one.text
+    );
+    assert!(one.remedy.unwrap().contains("cachestat --try read_ahead_kb=4096 -- "));
+    let silent = |change: fn(&mut Run), why: &str| {
+        let mut run = run.clone();
+        change(&mut run);
+        assert!(!told(&run).text.contains("its read_ahead_kb"), "{why}");
+    };
+    silent(|run| run.files[0].size = Some(400 << 20), "a tenth of it was read");
+    silent(|run| run.files[0].hits = 10_240, "it was read twice");
+    silent(|run| run.files[0].read_ahead_kb = Some(4096), "it is large");
+    silent(|run| run.files[0].read_ahead_kb = None, "it is not known");
+}
