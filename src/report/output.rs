@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use rustix::termios::Winsize;
 use rustix::termios::tcgetwinsize;
 
 use super::Report;
@@ -20,7 +21,7 @@ use crate::text::foreign;
 use crate::text::foreign::Foreign;
 use crate::text::outfile::Target;
 
-/// How the text is written: as wide as the terminal that it goes to.
+/// How the text is written: as wide, and as long, as the terminal that it goes to.
 fn style(options: &Options) -> text::Style {
     let size = match options.output.as_deref() {
         None => tcgetwinsize(io::stderr()),
@@ -28,12 +29,9 @@ fn style(options: &Options) -> text::Style {
         Some(_) => Err(rustix::io::Errno::NOTTY),
     };
     let columns = std::env::var("COLUMNS").ok();
-    text::Style::new(
-        size.ok().map(|s| usize::from(s.ws_col)),
-        columns.as_deref(),
-        options.unit,
-        options.verbose,
-    )
+    let of = |side: fn(&Winsize) -> u16| size.as_ref().ok().map(|s| usize::from(side(s)));
+    text::Style::new(of(|s| s.ws_col), columns.as_deref(), options.unit, options.verbose)
+        .on_lines(of(|s| s.ws_row))
 }
 
 /// The files to be written, looked at before the command runs: an hour's work must not end in "no such directory". What

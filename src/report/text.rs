@@ -18,8 +18,6 @@ use super::units;
 use page::Page;
 pub use page::Style;
 
-/// Lines of a screen: what a report without figures has at most, as long as nobody writes books into its verdict.
-const SCREEN: usize = 40;
 /// Lines for a command that did next to nothing.
 const SHORT: usize = 15;
 /// What such a command used at most, bytes, and how long it took, seconds.
@@ -81,7 +79,7 @@ pub fn show(report: &Report, style: Style) -> String {
     let screen = match (style.verbose, trivial(report)) {
         (true, _) => usize::MAX,
         (_, true) => SHORT,
-        _ => SCREEN,
+        _ => style.lines,
     };
     let behind = end.length() + last.length() + unknown.length();
     let least = if one { times.length().min(ROWS + 1) } else { times.length() };

@@ -17,13 +17,20 @@ pub struct Style {
     pub verbose: bool,
     /// Whether a table may be wider: what goes to no terminal is not cut, it is only folded.
     pub whole: bool,
+    /// Lines of a report without figures at most, as long as nobody writes books into its verdict.
+    pub lines: usize,
 }
 
 impl Default for Style {
     fn default() -> Self {
-        Self { width: 80, unit: Unit::Bytes, verbose: false, whole: false }
+        Self { width: 80, unit: Unit::Bytes, verbose: false, whole: false, lines: SCREEN }
     }
 }
+
+/// Lines of a screen, where nobody knows how many it has, and at most: a report is an answer, however much room there is.
+pub(super) const SCREEN: usize = 40;
+/// In fewer there is no room for an answer.
+const SHORTEST: usize = 20;
 
 /// Below this, a line holds no figure and what it is of.
 const NARROWEST: usize = 40;
@@ -37,7 +44,14 @@ impl Style {
         // A terminal that does not know its size says 0.
         let width = set.or(terminal.filter(|n| *n > 0));
         let (whole, width) = (width.is_none(), width.unwrap_or(plain.width));
-        Self { width: width.max(NARROWEST), unit: unit.unwrap_or(plain.unit), verbose, whole }
+        Self { width: width.max(NARROWEST), unit: unit.unwrap_or(plain.unit), verbose, whole, ..plain }
+    }
+
+    /// For a terminal of so many lines, the last of which the prompt takes: the verdict stands first, and must not be out of sight.
+    #[must_use]
+    pub fn on_lines(self, terminal: Option<usize>) -> Self {
+        let lines = terminal.filter(|n| *n > 0).map_or(SCREEN, |n| (n - 1).clamp(SHORTEST, SCREEN));
+        Self { lines, ..self }
     }
 }
 

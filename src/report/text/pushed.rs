@@ -181,7 +181,7 @@ mod tests {
     fn shown(pushed: Pushed, width: usize) -> String {
         let run = Run { number: 1, blame: Some(pushed), ..Run::default() };
         let mut page =
-            Page::new(crate::report::text::Style { width, unit: Unit::Pages, verbose: false, whole: false });
+            Page::new(crate::report::text::Style { width, unit: Unit::Pages, ..Default::default() });
         show(&run, false, &mut page);
         page.out
     }

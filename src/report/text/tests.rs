@@ -5,6 +5,7 @@ mod groups;
 mod trial;
 mod unit;
 
+use super::page::SCREEN;
 use super::*;
 use crate::figures::Figure;
 use crate::report::data::FileRow;
@@ -166,7 +167,7 @@ fn wide(width: usize) -> Style {
     Style { width, ..Style::default() }
 }
 
-const VERBOSE: Style = Style { width: 80, unit: Unit::Bytes, verbose: true, whole: false };
+const VERBOSE: Style = Style { width: 80, unit: Unit::Bytes, verbose: true, whole: false, lines: SCREEN };
 
 #[test]
 fn cold_and_warm() {
@@ -345,6 +346,20 @@ fn a_table_is_cut_for_a_terminal_alone() {
 /// Names are what others chose: none of them acts on a terminal, whatever the width.
 #[test]
 fn hostile_names() {
+#[test]
+fn the_answer_stays_on_the_screen_that_there_is() {
+    let lines = |terminal| Style::default().on_lines(terminal).lines;
+    assert_eq!([None, Some(0), Some(24), Some(5), Some(30), Some(200)].map(lines), [40, 40, 23, 20, 29, 40]);
+    let report = report(vec![cold(), warm()], Vec::new());
+    let text = |lines| shown(&report, Style { lines, ..Style::default() });
+    let (short, long) = (text(29), text(SCREEN));
+    assert!(short.lines().count() <= 29 && long.lines().count() > 29, "{short}");
+    assert!(
+        report.findings.iter().filter(|f| f.id != "processor-time").all(|f| short.contains(f.id)),
+        "{short}"
+    );
+}
+
     let mut run = cold();
     let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J\r\u{202e}\n";
     run.files[0].path = Some(format!("/tmp/{evil}").into());
