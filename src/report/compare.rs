@@ -133,7 +133,7 @@ impl Difference {
     /// From one run to another.
     #[must_use]
     pub fn between(title: String, then: &Run, now: &Run) -> Self {
-        let (a, b) = (Parts::divide(then), Parts::divide(now));
+        let (a, b) = Parts::of_both(then, now);
         let wall_s = now.wall_s - then.wall_s;
         let worth = worth_a_word(then, now);
         let overlap = a.overlap() || b.overlap();

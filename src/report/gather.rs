@@ -40,6 +40,7 @@ use crate::plan::follow;
 use crate::sample::Comm;
 use crate::sample::Counter;
 use crate::sample::FileSample;
+use crate::sample::Counters;
 use crate::sample::Parts;
 use crate::sample::Sample;
 use crate::sample::Sparse;
@@ -53,6 +54,9 @@ const FILES: usize = 50;
 const USED: usize = 1 << 17;
 
 /// How pages are found that were there before.
+/// Names that cost so little work that it does not matter.
+const FEW_NAMES: u64 = 64;
+
 const FOUND: [Figure; 3] = [Figure::Hits, Figure::ReadAheadHits, Figure::FaultHits];
 
 /// Adds up one run.
@@ -219,10 +223,7 @@ impl Gather {
             waits: Waits::new(c, worth.uses(follow::SWITCH), worth.uses(follow::THROTTLE)),
             lookups: Lookups {
                 dcache_misses: lookups.then(|| c.get(Counter::Lookups)),
-                // Some file systems end a look-up where nobody sees it: of a part nothing is said of the whole.
-                work_ns: lookups
-                    .then(|| c.get(Counter::LookupNs))
-                    .filter(|_| c.get(Counter::LookupsEnded) * 10 >= c.get(Counter::Lookups) * 9),
+                work_ns: lookups.then(|| c.get(Counter::LookupNs)).filter(|_| enough_ended(c)),
             },
             latency: latency.then(|| Latency::from(&followed.histograms)),
             window_pages: latency.then(|| followed.histograms.window.to_vec()),
@@ -270,6 +271,13 @@ fn counts(c: &Sparse, known: &[bool; FIGURES]) -> FileRow {
     let of = |figure: Figure| known[figure as usize].then(|| sum(figure));
     FileRow {
         write_hits: of(Figure::WriteHits),
+/// Whether the work on names is known. Some file systems end a look-up where nobody sees it: of a part nothing is said of the whole,
+/// unless next to nothing is missing.
+fn enough_ended(c: &Counters) -> bool {
+    let (all, ended) = (c.get(Counter::Lookups), c.get(Counter::LookupsEnded));
+    ended * 10 >= all * 9 || all.saturating_sub(ended) < FEW_NAMES
+}
+
         write_misses: of(Figure::WriteMisses),
         direct_read_bytes: of(Figure::DirectReadBytes),
         direct_write_bytes: of(Figure::DirectWriteBytes),

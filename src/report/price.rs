@@ -40,8 +40,8 @@ fn metadata(run: &Run) -> Option<u64> {
 }
 
 /// Processor time in the kernel, without the work on names.
-fn kernel(run: &Run) -> Option<f64> {
-    Some(run.usage.system_s? - Parts::divide(run).lookups_s.unwrap_or(0.0))
+fn kernel(run: &Run, parts: &Parts) -> Option<f64> {
+    Some(run.usage.system_s? - parts.lookups_s.unwrap_or(0.0))
 }
 
 impl Price {
@@ -58,14 +58,15 @@ impl Price {
         if all_a.abs_diff(all_b) < MANY {
             return None;
         }
-        let seconds = kernel(then)? - kernel(now)?;
+        let (then_parts, now_parts) = Parts::of_both(then, now);
+        let seconds = kernel(then, &then_parts)? - kernel(now, &now_parts)?;
         let busy = |run: &Run| Some(run.usage.user_s? + run.usage.system_s?);
         let error_s = ((busy(then)? + busy(now)?) * TICK_S).sqrt();
         // The one that brought more in is the one that must have worked more.
         if (all_a > all_b) != (seconds > 0.0) || seconds.abs() <= error_s {
             return None;
         }
-        let seconds = Self::of_all_work(seconds, error_s, then, now);
+        let seconds = Self::of_all_work(seconds, error_s, &then_parts, &now_parts);
         let more = |(x, y): (u64, u64)| if all_a > all_b { x.saturating_sub(y) } else { y.saturating_sub(x) };
         let (metadata, names) = (meta.map(more), names.map(more));
         Some(Self { seconds, error_s, pages: more((a, b)), metadata, names, unit: now.unit })
@@ -73,9 +74,8 @@ impl Price {
 
     /// All processor time is known to the nanosecond, only what of it was the kernel's is not. Where it is said to be more than
     /// the difference of all, by no more than its error, it is that difference: the command itself did not work less.
-    fn of_all_work(seconds: f64, error_s: f64, then: &Run, now: &Run) -> f64 {
-        let work = |run| Parts::divide(run).cpu_s;
-        match work(then).zip(work(now)).map(|(a, b)| a - b) {
+    fn of_all_work(seconds: f64, error_s: f64, then: &Parts, now: &Parts) -> f64 {
+        match then.cpu_s.zip(now.cpu_s).map(|(a, b)| a - b) {
             Some(all) if all * seconds > 0.0 && (0.0..=error_s).contains(&(seconds.abs() - all.abs())) => all,
             _ => seconds,
         }

@@ -150,6 +150,46 @@ impl Parts {
         parts
     }
 
+    /// The parts of runs that are compared, divided alike: what is told apart in one of them and not in another is no difference of
+    /// the two. Work on names is a part of the processor time where it is not known, and waiting for others one of what is unexplained.
+    #[must_use]
+    pub fn alike(runs: &[&Run]) -> Vec<Self> {
+        let names = |run: &Run| run.lookups.dcache_misses;
+        let most = runs.iter().filter_map(|run| names(run)).max().unwrap_or(0);
+        let divide = |run: &&Run| {
+            let mut parts = Self::divide(run);
+            // Next to none, beside those of another.
+            if parts.lookups_s.is_none() && names(run).is_some_and(|n| n.saturating_mul(100) < most) {
+                parts.lookups_s = Some(0.0);
+            }
+            parts
+        };
+        let mut all: Vec<Self> = runs.iter().map(divide).collect();
+        if all.iter().any(|p| p.lookups_s.is_none()) {
+            for parts in &mut all {
+                if let Some(cpu) = &mut parts.cpu_s {
+                    *cpu += parts.lookups_s.take().unwrap_or(0.0);
+                }
+            }
+        }
+        // Threads that overlap leave neither.
+        let divided = |p: &&mut Self| p.unexplained_s.is_some();
+        if all.iter_mut().filter(divided).any(|p| p.others_s.is_none()) {
+            for parts in all.iter_mut().filter(divided) {
+                let others = parts.others_s.take().unwrap_or(0.0);
+                parts.unexplained_s = parts.unexplained_s.map(|s| s + others);
+            }
+        }
+        all
+    }
+
+    /// The same of two.
+    #[must_use]
+    pub fn of_both(then: &Run, now: &Run) -> (Self, Self) {
+        let mut both = Self::alike(&[then, now]).into_iter();
+        (both.next().unwrap_or_default(), both.next().unwrap_or_default())
+    }
+
     /// Spreads an error of measurement over all parts, each by what it has.
     fn scale(&mut self, by: f64) {
         let parts = [
@@ -320,5 +360,32 @@ mod tests {
         let p = Parts::divide(&run);
         assert_eq!((p.data_s, p.unexplained_s, p.explained()), (None, None, None));
         assert!(!p.overlap());
+    }
+
+    #[test]
+    fn runs_that_are_compared_are_divided_alike() {
+        let mut then = run(5.0);
+        then.lookups.dcache_misses = Some(11_000);
+        then.lookups.work_ns = Some(600_000_000);
+        let mut now = run(4.0);
+        now.lookups.dcache_misses = Some(2);
+        let known = |p: &Parts| (p.lookups_s, p.cpu_s);
+        let (a, b) = Parts::of_both(&then, &now);
+        assert_eq!((known(&a), known(&b)), ((Some(0.6), Some(0.4)), (Some(0.0), Some(1.0))));
+        // As many names, or nobody knows how many: then it is processor time in both.
+        for names in [Some(110), None] {
+            now.lookups.dcache_misses = names;
+            let (a, b) = Parts::of_both(&then, &now);
+            assert_eq!((known(&a), known(&b)), ((None, Some(1.0)), (None, Some(1.0))), "{names:?}");
+            assert_eq!(a.unexplained_s, Parts::divide(&then).unexplained_s);
+        }
+        // Waits for others are known of one of them.
+        let zero = Some(0);
+        then.waits = Waits { peer_ns: Some(500_000_000), timer_ns: zero, lock_ns: zero, ..then.waits };
+        then.waits = Waits { child_ns: zero, completion_ns: zero, other_ns: Some(500_000_000), ..then.waits };
+        assert_eq!(Parts::divide(&then).others_s, Some(0.5));
+        let (a, b) = Parts::of_both(&then, &now);
+        assert_eq!((a.others_s, b.others_s), (None, None));
+        assert!((a.unexplained_s.unwrap() - 2.25).abs() < 1e-9, "{a:?}");
     }
 }

@@ -210,7 +210,7 @@ impl Words {
 }
 
 fn between(then: &Run, now: &Run, words: &Words, findings: &[Finding]) -> Verdict {
-    let (a, b) = (Parts::divide(then), Parts::divide(now));
+    let (a, b) = Parts::of_both(then, now);
     let cold = Price::between(then, now).map(|price| price.seconds);
     // Of the colder one only: the other has none of it.
     let (ca, cb) = match cold {

@@ -463,3 +463,15 @@ fn what_was_changed_meanwhile_has_no_size() {
     // Another file has its name.
     assert_eq!(look.unchanged(&named(inode + 1), after(1000)), None);
 }
+
+#[test]
+fn the_work_on_names_is_known_where_nearly_all_of_it_was_seen() {
+    let seen = |all, ended| {
+        let mut c = Counters::default();
+        c.0[Counter::Lookups as usize] = all;
+        c.0[Counter::LookupsEnded as usize] = ended;
+        enough_ended(&c)
+    };
+    assert!(seen(0, 0) && seen(1000, 900) && seen(2, 0) && seen(63, 0));
+    assert!(!seen(1000, 899) && !seen(64, 0));
+}

@@ -203,6 +203,10 @@ fn a_kernel_that_tells_little() {
     let text = shown(&super::tests::report(vec![run, told], Vec::new()), Style::default());
     let row = text.lines().find(|l| l.contains("look-ups")).unwrap();
     assert_eq!(row.split_whitespace().skip(2).collect::<Vec<_>>(), ["-", "0.100", "s", "-"], "{text}");
+    // What is unexplained has the other's as well: it changed by what its columns say.
+    let row = text.lines().find(|l| l.contains("unexplained")).unwrap();
+    let cells = ["0.500", "s", "0.400", "s", "-0.100", "s"];
+    assert_eq!(row.split_whitespace().skip(1).collect::<Vec<_>>(), cells, "{text}");
 }
 
 /// `true`, `ls`: 15 lines, also where they have findings and many parts of the time, and are run through sudo.
@@ -289,6 +293,30 @@ fn what_is_printed_adds_up() {
     assert!((amounts[0] - amounts[1] - amounts[2] - amounts[3]).abs() < 0.05, "{text}");
 }
 
+/// Of the second run of `du`, the few names that it had to ask for did not end where that is seen.
+#[test]
+fn work_on_names_that_is_known_of_one_run_only() {
+    let (mut a, mut b) = (cold(), warm());
+    (a.wall_s, b.wall_s) = (9.5, 2.5);
+    a.lookups = Lookups { dcache_misses: Some(11_000), work_ns: Some(100_000_000) };
+    let row = |a: &Run, b: &Run, name: &str| {
+        let text = shown(&report(vec![a.clone(), b.clone()], Vec::new()), VERBOSE);
+        let times = text.lines().skip_while(|l| !l.starts_with("where the time went"));
+        let times: Vec<_> = times.skip(1).take_while(|l| l.starts_with("  ")).map(cells).collect();
+        times
+            .into_iter()
+            .find(|row| row[0] == name)
+            .map(|row| [1, 2, 3].map(|i| (number(row[i]) * 1e3).round()))
+    };
+    for names in [Some(2), Some(9000), None] {
+        b.lookups = Lookups { dcache_misses: names, work_ns: None };
+        let rest = row(&a, &b, "unexplained").unwrap();
+        assert!((rest[1] - rest[0] - rest[2]).abs() < 1.5, "{names:?}: {rest:?}");
+        let lookups = row(&a, &b, "dentry/inode look-ups");
+        assert_eq!(lookups, (names == Some(2)).then_some([100.0, 0.0, -100.0]), "{names:?}");
+    }
+}
+
 #[test]
 fn hits_are_not_more_than_what_was_asked_for_without_a_word() {
     let mut run = warm();
@@ -319,6 +347,20 @@ fn pages_or_bytes() {
 }
 
 #[test]
+fn the_answer_stays_on_the_screen_that_there_is() {
+    let lines = |terminal| Style::default().on_lines(terminal).lines;
+    assert_eq!([None, Some(0), Some(24), Some(5), Some(30), Some(200)].map(lines), [40, 40, 23, 20, 29, 40]);
+    let report = report(vec![cold(), warm()], Vec::new());
+    let text = |lines| shown(&report, Style { lines, ..Style::default() });
+    let (short, long) = (text(29), text(SCREEN));
+    assert!(short.lines().count() <= 29 && long.lines().count() > 29, "{short}");
+    assert!(
+        report.findings.iter().filter(|f| f.id != "processor-time").all(|f| short.contains(f.id)),
+        "{short}"
+    );
+}
+
+#[test]
 fn the_width_is_the_terminals_unless_somebody_says_otherwise() {
     let width = |terminal, columns| Style::new(terminal, columns, None, false).width;
     assert_eq!((width(None, None), width(Some(132), None), width(Some(0), None)), (80, 132, 80));
@@ -346,20 +388,6 @@ fn a_table_is_cut_for_a_terminal_alone() {
 /// Names are what others chose: none of them acts on a terminal, whatever the width.
 #[test]
 fn hostile_names() {
-#[test]
-fn the_answer_stays_on_the_screen_that_there_is() {
-    let lines = |terminal| Style::default().on_lines(terminal).lines;
-    assert_eq!([None, Some(0), Some(24), Some(5), Some(30), Some(200)].map(lines), [40, 40, 23, 20, 29, 40]);
-    let report = report(vec![cold(), warm()], Vec::new());
-    let text = |lines| shown(&report, Style { lines, ..Style::default() });
-    let (short, long) = (text(29), text(SCREEN));
-    assert!(short.lines().count() <= 29 && long.lines().count() > 29, "{short}");
-    assert!(
-        report.findings.iter().filter(|f| f.id != "processor-time").all(|f| short.contains(f.id)),
-        "{short}"
-    );
-}
-
     let mut run = cold();
     let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J\r\u{202e}\n";
     run.files[0].path = Some(format!("/tmp/{evil}").into());

@@ -38,9 +38,8 @@ struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// `cold`: what of its processor time a cold cache cost.
-    fn new(run: &'a Run, clock: Clock, cold: Option<f64>) -> Self {
-        let of = Parts::divide(run);
+    /// `of`: its parts; `cold`: what of its processor time a cold cache cost.
+    fn new(run: &'a Run, of: &Parts, clock: Clock, cold: Option<f64>) -> Self {
         let mut known: Vec<Option<f64>> = PARTS.iter().map(|(part, _)| of.get(*part)).collect();
         let sum: f64 = known.iter().flatten().sum();
         for (_, own) in known.iter_mut().enumerate().filter(|(i, _)| is(*i, Part::Cpu)) {
@@ -107,7 +106,7 @@ fn status(run: &Run) -> Option<String> {
 /// One run; `most`: rows that there is room for. How many there would be.
 pub(super) fn one(run: &Run, most: usize, page: &mut Page) -> usize {
     let clock = Clock::new(run.wall_s);
-    let column = Column::new(run, clock, None);
+    let column = Column::new(run, &Parts::divide(run), clock, None);
     let time = |name: &str, s: Option<f64>| Some(format!("{name} {}", clock.show(clock.round(s?))));
     let head = [
         time("wall", Some(run.wall_s)),
@@ -197,8 +196,10 @@ pub(super) fn several(report: &Report, page: &mut Page) -> usize {
     };
     // Of the colder one: the other has none of it.
     let cold = |i: usize| price.map(|s| if i == 0 { s.max(0.0) } else { (-s).max(0.0) });
+    let parts = Parts::alike(&runs.iter().map(|(_, run)| *run).collect::<Vec<_>>());
+    let columns = runs.iter().zip(&parts).enumerate();
     let columns: Vec<Column<'_>> =
-        runs.iter().enumerate().map(|(i, (_, r))| Column::new(r, clock, cold(i))).collect();
+        columns.map(|(i, ((_, run), of))| Column::new(run, of, clock, cold(i))).collect();
     let pair = match columns.as_slice() {
         [then, now] if more == 0 => Some((then, now)),
         _ => None,
@@ -254,12 +255,16 @@ pub(super) fn several(report: &Report, page: &mut Page) -> usize {
     rows.len()
 }
 
-/// What changed, row by row, so that it adds up to what the wall time changed by; what is not known of one of them is
-/// part of what is unexplained.
+/// Whether a part is known of one of the two only: then it is in what is unexplained of the other, and nothing adds up.
+fn unlike(then: &Column<'_>, now: &Column<'_>, rows: &[usize]) -> bool {
+    rows.iter().any(|i| then.parts[*i].is_some() != now.parts[*i].is_some())
+}
+
+/// What changed, row by row, so that it adds up to what the wall time changed by.
 fn changes(then: &Column<'_>, now: &Column<'_>, rows: &[usize]) -> Vec<Option<i64>> {
     let mut all: Vec<_> =
         rows.iter().map(|i| then.parts[*i].zip(now.parts[*i]).map(|(a, b)| b - a)).collect();
-    if let Some(rest) = rest(then, now, rows) {
+    if let Some(rest) = rest(then, now, rows).filter(|_| !unlike(then, now, rows)) {
         let known: i64 = all.iter().enumerate().filter(|(n, _)| *n != rest).filter_map(|(_, n)| *n).sum();
         all[rest] = Some(now.wall - then.wall - known);
     }
@@ -275,7 +280,8 @@ fn rest(then: &Column<'_>, now: &Column<'_>, rows: &[usize]) -> Option<usize> {
 /// Shares of the change in wall time, where it is worth being divided and can be.
 fn shares(then: &Column<'_>, now: &Column<'_>, rows: &[usize]) -> Option<Vec<String>> {
     let whole = now.run.wall_s - then.run.wall_s;
-    let rest = rest(then, now, rows).filter(|_| worth_a_word(then.run, now.run))?;
+    let divided = worth_a_word(then.run, now.run) && !unlike(then, now, rows);
+    let rest = rest(then, now, rows).filter(|_| divided)?;
     let mut all: Vec<Option<f64>> =
         rows.iter().map(|i| then.exact[*i].zip(now.exact[*i]).map(|(a, b)| b - a)).collect();
     let known: f64 = all.iter().enumerate().filter(|(n, _)| *n != rest).filter_map(|(_, x)| *x).sum();
