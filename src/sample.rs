@@ -23,6 +23,7 @@ pub use followed::Follow;
 pub use followed::Followed;
 pub use followed::Gone;
 pub use followed::Threads;
+pub use followed::Unended;
 pub use followed::Waiting;
 pub use gathered::Gathered;
 pub use known::Known;

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::Comm;
+use super::Counter;
 use super::Counters;
 use super::FileSample;
 use super::Histograms;
@@ -43,6 +44,29 @@ pub struct Waiting {
     pub at: Moment,
     /// Nanoseconds, by the counter that they will be added to.
     pub so_far: Counters,
+    /// Those of them that lasted, for storage; `None`: there were none. A recording does not have it.
+    pub storage: Option<Unended>,
+}
+
+/// Waits that had not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unended {
+    /// How many threads waited.
+    pub threads: u64,
+    /// In what the one that had waited longest did.
+    pub why: Counter,
+    /// For how long, nanoseconds.
+    pub ns: u64,
+}
+
+impl Unended {
+    /// One more.
+    pub const fn note(&mut self, why: Counter, ns: u64) {
+        self.threads += 1;
+        if ns > self.ns {
+            (self.why, self.ns) = (why, ns);
+        }
+    }
 }
 
 /// How many threads there were, as far as it matters.

@@ -232,7 +232,7 @@ impl Reader {
     }
 
     fn waiting(&self, at: u64, so_far: Counted) -> Result<Waiting, &'static str> {
-        Ok(Waiting { at: Moment::from_nanos(at), so_far: self.counted(so_far)?.all() })
+        Ok(Waiting { at: Moment::from_nanos(at), so_far: self.counted(so_far)?.all(), storage: None })
     }
 
     fn followed(&self, f: WrittenFollowed) -> Result<Followed, &'static str> {

@@ -128,7 +128,7 @@ mod tests {
         followed.counters.0[Counter::WaitRead as usize] = ended * MS;
         let mut so_far = Counters::default();
         so_far.0[Counter::WaitRead as usize] = lasts * MS;
-        followed.waiting = Some(Waiting { at: Moment::from_nanos(at * MS), so_far });
+        followed.waiting = Some(Waiting { at: Moment::from_nanos(at * MS), so_far, storage: None });
         let sample = fixtures::sample(Moment::from_nanos(0), Duration::from_millis(at + 3), &[]);
         Sample { followed: Some(Box::new(followed)), ..sample }
     }

@@ -68,7 +68,7 @@ fn full() -> Sample {
     followed.processes = [(1, Comm::from_bytes(b"\xff")), (2, "sh".into())].into();
     followed.threads = Threads::One(2);
     let at = Moment::from_nanos(17);
-    followed.waiting = Some(crate::sample::Waiting { at, so_far: sample.total });
+    followed.waiting = Some(crate::sample::Waiting { at, so_far: sample.total, storage: None });
     sample.followed = Some(Box::new(followed));
     let mut classic = crate::classic::Sample::default();
     classic.known.0[1] = true;
