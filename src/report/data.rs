@@ -244,6 +244,12 @@ pub struct Run {
     /// Of a process that was watched: that it slept all the time.
     #[serde(skip)]
     pub asleep: Option<super::asleep::Asleep>,
+    /// The same: that some of it waited all the time so that no signal ends it.
+    #[serde(skip)]
+    pub hung: Option<super::asleep::Hung>,
+    /// Waits for storage of threads that went on which had not ended by the end.
+    #[serde(skip)]
+    pub unended: Option<crate::sample::Unended>,
     /// What its processes were seen to have open.
     #[serde(skip)]
     pub ends: super::ends::Ends,

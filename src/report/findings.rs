@@ -2,6 +2,7 @@
 //! are unknown or do not prove it.
 
 mod between;
+mod hung;
 mod memory;
 mod others;
 mod processor;
@@ -118,6 +119,8 @@ const RULES: &[Rule] = &[
     processor::bound,
     processor::computed,
     others::asleep,
+    hung::hung,
+    hung::still_waiting,
     others::peers,
     others::timers,
     others::locks,

@@ -1,6 +1,7 @@
 //! From samples to the figures of a run: what is added up while the command runs.
 
 mod certify;
+mod lasting;
 mod timeline;
 mod twice;
 mod used;
@@ -39,8 +40,8 @@ use crate::model;
 use crate::plan::follow;
 use crate::sample::Comm;
 use crate::sample::Counter;
-use crate::sample::FileSample;
 use crate::sample::Counters;
+use crate::sample::FileSample;
 use crate::sample::Parts;
 use crate::sample::Sample;
 use crate::sample::Sparse;
@@ -53,10 +54,10 @@ const FILES: usize = 50;
 /// Files that a run may have, each with a few hundred bytes: of more, those that came first are told of.
 const USED: usize = 1 << 17;
 
-/// How pages are found that were there before.
 /// Names that cost so little work that it does not matter.
 const FEW_NAMES: u64 = 64;
 
+/// How pages are found that were there before.
 const FOUND: [Figure; 3] = [Figure::Hits, Figure::ReadAheadHits, Figure::FaultHits];
 
 /// Adds up one run.
@@ -67,6 +68,8 @@ pub(super) struct Gather {
     full: bool,
     /// Whether the counts of all files are kept, and not of the busiest alone.
     pub(super) every: bool,
+    /// Whether some of it goes on after the last sample: what it waits for then has begun, and nobody will count it.
+    pub(super) goes_on: bool,
     processes: BTreeMap<u32, Comm>,
     timeline: Timeline,
     /// What others brought in.
@@ -86,6 +89,7 @@ impl Gather {
             files: HashMap::new(),
             full: false,
             every: false,
+            goes_on: false,
             processes,
             timeline,
             brought,
@@ -185,6 +189,7 @@ impl Gather {
         let none = Box::default();
         let followed = last.followed.as_ref().unwrap_or(&none);
         let c = &followed.counters;
+        let (waited, unended) = lasting::waits(followed, self.goes_on);
         let mut figures = model::figures(c, plan);
         for figure in Figure::ALL.iter().filter(|f| plan.whole_only(**f)) {
             figures.set(*figure, None);
@@ -220,7 +225,8 @@ impl Gather {
         let round = residency::Round::new();
         let misses = system.get(Figure::Misses).zip(figures.get(Figure::Misses));
         Run {
-            waits: Waits::new(c, worth.uses(follow::SWITCH), worth.uses(follow::THROTTLE)),
+            waits: Waits::new(&waited, worth.uses(follow::SWITCH), worth.uses(follow::THROTTLE)),
+            unended: unended.filter(|_| worth.uses(follow::SWITCH)),
             lookups: Lookups {
                 dcache_misses: lookups.then(|| c.get(Counter::Lookups)),
                 work_ns: lookups.then(|| c.get(Counter::LookupNs)).filter(|_| enough_ended(c)),
@@ -265,12 +271,6 @@ impl Gather {
     }
 }
 
-/// The counts of a file, as far as their figures are known.
-fn counts(c: &Sparse, known: &[bool; FIGURES]) -> FileRow {
-    let sum = |figure: Figure| figure.counters().iter().map(|counter| c.get(*counter)).sum();
-    let of = |figure: Figure| known[figure as usize].then(|| sum(figure));
-    FileRow {
-        write_hits: of(Figure::WriteHits),
 /// Whether the work on names is known. Some file systems end a look-up where nobody sees it: of a part nothing is said of the whole,
 /// unless next to nothing is missing.
 fn enough_ended(c: &Counters) -> bool {
@@ -278,6 +278,12 @@ fn enough_ended(c: &Counters) -> bool {
     ended * 10 >= all * 9 || all.saturating_sub(ended) < FEW_NAMES
 }
 
+/// The counts of a file, as far as their figures are known.
+fn counts(c: &Sparse, known: &[bool; FIGURES]) -> FileRow {
+    let sum = |figure: Figure| figure.counters().iter().map(|counter| c.get(*counter)).sum();
+    let of = |figure: Figure| known[figure as usize].then(|| sum(figure));
+    FileRow {
+        write_hits: of(Figure::WriteHits),
         write_misses: of(Figure::WriteMisses),
         direct_read_bytes: of(Figure::DirectReadBytes),
         direct_write_bytes: of(Figure::DirectWriteBytes),

@@ -40,7 +40,7 @@ pub(super) trait Processes {
     fn end_of(&self, _: i32) -> Option<Instant> {
         None
     }
-    /// How often threads of processes that all sleep have run so far; `None`: some do not sleep, or it is not known.
+    /// Which threads of processes sleep, and how often they have run so far; `None`: none does, or it is not known.
     fn sleepers(&self, _: &[u32]) -> Option<Sleepers> {
         None
     }

@@ -395,6 +395,14 @@ fn alone(run: &Run) -> Verdict {
         let text = format!("It slept all the time ({}): none of its threads ran.", units::wall(run.wall_s));
         return Verdict { text, factor: None, divided: divided.map(|d| d.of), causes };
     }
+    if let Some(hung) = run.hung.as_ref().filter(|hung| hung.others_slept) {
+        let who = if hung.threads == hung.of { "it" } else { "a part of it" };
+        let text = format!(
+            "It hung all the time ({}): none of its threads ran, and {who} was in an uninterruptible wait (D).",
+            units::wall(run.wall_s)
+        );
+        return Verdict { text, factor: None, divided: divided.map(|d| d.of), causes };
+    }
     let mut text = format!("It took {}", units::wall(run.wall_s));
     let least = divided.map_or(LEAST, Divided::least);
     let said: Vec<_> = causes

@@ -12,6 +12,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use super::accounts;
+use super::asleep::Still;
 use super::child::Event;
 use super::child::Identity;
 use super::data::Residency;
@@ -236,6 +237,7 @@ impl<'a> Watch<'a> {
         self.read(&mut gather, true)?;
         self.hear()?;
         let last = self.ask(&mut gather, &known)?;
+        gather.goes_on = !left.is_empty();
         let mut run = gather.finish(&last, self.names.mounts_now(), &known, &self.origins);
         // Whom this run or one before has left behind may go at any time, waited for by somebody.
         self.left |= !left.is_empty();
@@ -381,6 +383,7 @@ impl<'a> Watch<'a> {
         self.live.tick()?;
         let (at, began) = (self.live.now().time, self.processes.now());
         let mut gather = Gather::new(self.live.now().clone());
+        gather.goes_on = true;
         let mut bills = Bills::begin(self.comes, self.live.source())?;
         let used = accounts::begin(self.live.source(), &family, number)?;
         let machine = self.processes.machine(Some(pid));
@@ -403,11 +406,11 @@ impl<'a> Watch<'a> {
             self.look_at(number, self.since(began), &mut looks)?;
         }
         let wall = self.since(began).as_secs_f64();
-        let asleep = slept.and_then(|then| then.still(self.processes.sleepers(&family).as_ref(), &family));
         let blame = bills.end(number, self.live.source(), &mut *self.names)?;
         // Of a process that has gone, its cgroup is not known any more.
         let machine = self.processes.machine(Some(pid)).since(&machine);
         self.read(&mut gather, true)?;
+        let still = slept.and_then(|then| then.still(self.processes.sleepers(&family).as_ref(), &family));
         let now = accounts::end(self.live.source(), number)?;
         let known = HashMap::new();
         let last = self.ask(&mut gather, &known)?;
@@ -416,7 +419,12 @@ impl<'a> Watch<'a> {
         super::unseen::weigh(&mut run, self.live.plan());
         run.what_if = self.what_if(&run);
         (run.number, run.time, run.wall_s, run.machine) = (number, crate::view::utc(at), wall, machine);
-        (run.ends, run.blame, run.asleep) = (looks.seen(), blame, asleep);
+        (run.ends, run.blame) = (looks.seen(), blame);
+        match still {
+            Some(Still::Asleep(asleep)) => run.asleep = Some(asleep),
+            Some(Still::Hung(hung)) => run.hung = Some(hung),
+            None => {}
+        }
         Ok(run)
     }
 }

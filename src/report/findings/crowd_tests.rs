@@ -16,12 +16,15 @@ use super::crowd::warm;
 use super::tests::idle;
 use super::*;
 use crate::report::asleep::Asleep;
+use crate::report::asleep::Hung;
 use crate::report::data::FileRow;
 use crate::report::data::Lookups;
 use crate::report::data::Origin;
 use crate::report::data::Pattern;
 use crate::report::data::Residency;
 use crate::report::data::Warmer;
+use crate::sample::Counter;
+use crate::sample::Unended;
 
 /// Half of the tree warm, less a page, and the warm files fill the list.
 fn half_warm() -> Run {
@@ -159,13 +162,24 @@ fn time() -> Vec<Pair> {
         changed(warm(ALL), |run| run.lookups = Lookups { dcache_misses: Some(FILES), work_ns: Some(ms * MS) })
     };
     let asleep = |asleep| Run { asleep, ..idle() };
-    let elsewhere = |ms| changed(warm(ALL), |run| run.waits.read_ns = Some(ms * MS));
+    let hung = |hung| Run { hung, ..idle() };
+    let unended = |ms| {
+        let unended = Some(Unended { threads: 1, why: Counter::WaitRead, ns: ms * MS });
+        Run { unended, ..idle() }
+    };
+    let elsewhere = |ms| {
+        changed(warm(ALL), |run| {
+            (run.waits.read_ns, run.usage.user_s) = (Some(ms * MS), Some(0.8));
+        })
+    };
     vec![
         ("dirty-throttled", vec![throttled(50)], vec![throttled(49)]),
         ("time-in-open", vec![open(200)], vec![open(199)]),
         ("metadata-bound", vec![metadata(300)], vec![metadata(299)]),
         ("dentries-cold", vec![names(100)], vec![names(99)]),
         ("asleep", vec![asleep(Some(Asleep::default()))], vec![asleep(None)]),
+        ("hung", vec![hung(Some(Hung::default()))], vec![hung(None)]),
+        ("still-waiting", vec![unended(200)], vec![unended(199)]),
         ("not-the-cache", vec![elsewhere(50)], vec![elsewhere(51)]),
     ]
 }

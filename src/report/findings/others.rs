@@ -44,6 +44,10 @@ pub(super) fn peers(run: &Run, _: &[&Run]) -> Option<Finding> {
 }
 
 pub(super) fn timers(run: &Run, _: &[&Run]) -> Option<Finding> {
+    // What hangs had no choice, whatever the other threads did.
+    if run.hung.is_some() || super::hung::unended(run).is_some() {
+        return None;
+    }
     others(run, Other::Timer, "slept", "It slept of its own accord: {}, as sleep(1) does.")
 }
 
@@ -109,26 +113,19 @@ pub(super) fn asleep(run: &Run, _: &[&Run]) -> Option<Finding> {
         1 => "Its only thread slept".to_owned(),
         n => format!("All of its {} threads slept", count(n as u64)),
     };
-    let within: Vec<String> =
-        asleep.within.iter().take(3).map(|(name, n)| format!("{n} in {name}")).collect();
-    let within = match (asleep.threads, asleep.within.as_slice()) {
-        (_, []) => String::new(),
-        (1, [(name, _), ..]) => format!(", in {name} of the kernel"),
-        (_, all) => {
-            let more = if all.len() > within.len() { ", and elsewhere" } else { "" };
-            format!(": {} of the kernel{more}", within.join(", "))
-        }
-    };
+    let within = super::hung::places(asleep.threads, &asleep.within);
     let text =
         format!("{who} from before the watch began to its end{within}. How long that lasts is not measured.");
-    let within: Vec<_> = asleep.within.iter().map(|(name, n)| json!({ "in": name, "threads": n })).collect();
+    let within = super::hung::counted(&asleep.within);
     Finding::new("asleep", text, json!({ "threads": asleep.threads, "within": within, "wall_s": run.wall_s }))
 }
 
 pub(super) fn unexplained(run: &Run, _: &[&Run]) -> Option<Finding> {
     let parts = Parts::divide(run);
     let left = parts.unexplained_s?;
-    if left < SHORT_S || of_time(left, run) < LEAST {
+    // What it did then is told as that.
+    let hung = run.hung.as_ref().is_some_and(|hung| hung.others_slept);
+    if left < SHORT_S || of_time(left, run) < LEAST || hung {
         return None;
     }
     let known = match kinds(run).as_slice() {

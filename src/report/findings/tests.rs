@@ -310,6 +310,8 @@ fn metadata_and_names() {
 fn the_cache_is_not_to_blame() {
     let mut run = idle();
     run.waits.read_ns = Some(10_000_000);
+    run.usage = Usage { user_s: Some(0.75), ..run.usage };
+    run.exit_status = Some(0);
     assert_eq!(ids(&[run.clone()]), ["not-the-cache"]);
     // Data came in, be it that no wait for it was seen: io_uring, MAP_POPULATE, FUSE.
     let silent = |run: Run, why: &str| assert!(!ids(&[run]).contains(&"not-the-cache"), "{why}");
@@ -326,6 +328,11 @@ fn the_cache_is_not_to_blame() {
     }
     let fuse = FileRow { fs: Some("fuse.sshfs".into()), ..FileRow::default() };
     silent(Run { files: vec![fuse], ..run.clone() }, "who knows what its server did");
+    silent(Run { exit_status: None, ..run.clone() }, "a wait that began before the watch is not counted");
+    let usage = Usage { user_s: Some(0.85), ..run.usage };
+    assert_eq!(ids(&[Run { exit_status: None, usage, ..run.clone() }]), ["not-the-cache"], "little is left");
+    let usage = Usage { user_s: Some(0.65), ..run.usage };
+    silent(Run { usage, ..run.clone() }, "a fifth is unexplained, whatever that was");
     // With threads that overlap, a little waiting of each may be all of the time.
     run.usage.user_s = Some(3.0);
     assert_eq!(ids(&[run]), Vec::<&str>::new());

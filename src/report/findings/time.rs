@@ -10,6 +10,7 @@ use super::part_of_time;
 use super::percent;
 use super::reads;
 use super::share;
+use super::waiting::LEAST;
 use crate::figures::Figure;
 use crate::report::data::Run;
 use crate::report::time::Parts;
@@ -116,13 +117,24 @@ pub(super) fn lookups(run: &Run, _: &[&Run]) -> Option<Finding> {
     Finding::new("dentries-cold", text, evidence)
 }
 
+/// Whether files may have been waited for in the time of which nobody knows where it went. What ends has all its waits counted, and
+/// little is left; of what goes on, those that began before are not.
+fn in_the_dark(run: &Run, parts: &Parts) -> bool {
+    let least = if run.exit_status.is_some() { LEAST } else { 0.05 };
+    parts.unexplained_s.is_some_and(|s| of_time(s, run) > least)
+}
+
 pub(super) fn elsewhere(run: &Run, _: &[&Run]) -> Option<Finding> {
     let parts = Parts::divide(run);
     let storage = parts.data_s? + parts.metadata_s? + parts.writing_s?;
     // Names that are not cached cost work, too.
     let cached = storage + parts.lookups_s.unwrap_or(0.0);
-    // What a wait is for that began before the watch is not known.
-    if run.asleep.is_some() || run.wall_s < 0.05 || parts.overlap() || cached > 0.05 * run.wall_s {
+    // What a wait is for that began before the watch is not known, nor what that is that has no cause.
+    let hangs = run.hung.is_some() || super::hung::unended(run).is_some();
+    if run.asleep.is_some() || hangs || in_the_dark(run, &parts) {
+        return None;
+    }
+    if run.wall_s < 0.05 || parts.overlap() || cached > 0.05 * run.wall_s {
         return None;
     }
     // Not all that waits for storage does so in a call that is counted as such: io_uring, MAP_POPULATE, mlock, and
