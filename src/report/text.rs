@@ -41,18 +41,8 @@ pub fn show(report: &Report, style: Style) -> String {
         return std::mem::take(&mut page.out);
     };
     // What comes behind is written first: the findings have the room that it leaves.
-    let mut end = page.blank();
     let one = report.runs.len() == 1 && report.compared.is_none();
-    if one {
-        details::sentence(run, &mut end);
-    } else {
-        runs::reads(report, &mut end);
-        groups::show(report, &mut end);
-        if let Some(then) = &report.compared {
-            groups::saved(&then.groups, &mut end);
-        }
-    }
-    pushed::show(run, !one && report.runs.len() > 1, &mut end);
+    let mut end = ends(report, run, !one, page);
     let mut all = page.blank();
     if !one {
         runs::all(report, &mut all);
@@ -81,6 +71,12 @@ pub fn show(report: &Report, style: Style) -> String {
         (_, true) => SHORT,
         _ => style.lines,
     };
+    // What was read is no answer: the verdict goes before it, and must not be out of sight for it. Findings
+    // need a line at least, and an empty one stands before the times.
+    let least = page.length() + times.length() + last.length() + unknown.length() + 2;
+    if !one && least + end.length() > screen {
+        end = ends(report, run, false, page);
+    }
     let behind = end.length() + last.length() + unknown.length();
     let least = if one { times.length().min(ROWS + 1) } else { times.length() };
     // An empty line stands before the findings, and before the times.
@@ -102,6 +98,25 @@ pub fn show(report: &Report, style: Style) -> String {
     page.append(last);
     page.append(unknown);
     std::mem::take(&mut page.out)
+}
+
+/// What stands behind the times: of several runs what they read, if `reads`, and their groups; of one a sentence. Who pushed pages out.
+fn ends(report: &Report, run: &Run, reads: bool, page: &Page) -> Page {
+    let one = report.runs.len() == 1 && report.compared.is_none();
+    let mut end = page.blank();
+    if one {
+        details::sentence(run, &mut end);
+    } else {
+        if reads {
+            runs::reads(report, &mut end);
+        }
+        groups::show(report, &mut end);
+        if let Some(then) = &report.compared {
+            groups::saved(&then.groups, &mut end);
+        }
+    }
+    pushed::show(run, !one && report.runs.len() > 1, &mut end);
+    end
 }
 
 /// Whether a command did next to nothing, of which there is not much to be said.
