@@ -48,7 +48,8 @@ pub struct Interval {
     pub memory: Memory,
     /// Events lost in the interval.
     pub lost: Lost,
-    /// Latency of read calls and sizes of read-ahead windows, of the whole system; `None` unless requested.
+    /// Latency of read calls and sizes of read-ahead windows, of what the total is of; `None` unless
+    /// requested, and where it is not known.
     pub histograms: Option<Box<Histograms>>,
     /// Rows of the pivot, busiest first, as many as requested; what did nothing is left out.
     pub rows: Vec<Row>,

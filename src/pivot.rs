@@ -53,6 +53,7 @@ use crate::names::Names;
 use crate::names::Recorded;
 use crate::plan::Plan;
 use crate::sample::Counters;
+use crate::sample::Histograms;
 use crate::sample::Sample;
 use crate::sample::Sparse;
 
@@ -121,7 +122,7 @@ impl Pivot {
 
     /// An interval with this line, and what the rows below it are parts of.
     fn above(
-        &self,
+        &mut self,
         line: &Counters,
         (before, now): (&Sample, &Sample),
         plan: &Plan,
@@ -134,13 +135,30 @@ impl Pivot {
         } else {
             // What found no room may be what was chosen.
             let lacks = |c| now.total.get(c) > before.total.get(c);
-            if self.filter.depends_on(files).into_iter().flatten().any(lacks) {
+            let lacks = self.filter.depends_on(files).into_iter().flatten().any(lacks);
+            if lacks {
                 rows_line = Figures::unknown();
             }
             out.total = rows_line.clone();
-            out.histograms = None; // those of the whole system
+            // Those of the whole system are not of what was chosen.
+            out.histograms = out.histograms.filter(|_| !lacks).and_then(|_| self.histograms(now));
         }
         (out, rows_line)
+    }
+
+    /// Read calls of what the filter leaves, by latency: of threads only, and of these only where each has a row of its own.
+    fn histograms(&mut self, now: &Sample) -> Option<Box<Histograms>> {
+        if self.filter.files() || !now.folded.threads.is_empty() {
+            return None;
+        }
+        let mut sum = Box::<Histograms>::default();
+        for row in &now.rows {
+            let Some(own) = &row.latency else { continue };
+            if self.filter.takes(&item::of_row(row), self.names.as_mut()) {
+                sum.add(own);
+            }
+        }
+        Some(sum)
     }
 
     /// What was counted of the whole system, or of what the filter leaves of it: the line above the rows.

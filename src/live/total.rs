@@ -30,9 +30,10 @@ fn sum(run: Option<Interval>, interval: &Interval) -> Interval {
         sum.total = add(&run.total, &interval.total);
         sum.classic = run.classic.zip(interval.classic).map(|(a, b)| a.and(&b));
         sum.back = run.back.zip(interval.back).map(|(a, b)| a.saturating_add(b));
-        if let (Some(sum), Some(run)) = (&mut sum.histograms, &run.histograms) {
-            sum.add(run);
-        }
+        sum.histograms = sum.histograms.zip(run.histograms).map(|(mut sum, run)| {
+            sum.add(&run);
+            sum
+        });
         for (why, n) in run.lost.by_reason {
             match sum.lost.by_reason.iter_mut().find(|(w, _)| *w == why) {
                 Some((_, m)) => *m = m.saturating_add(n),
@@ -61,5 +62,11 @@ mod tests {
         let known = fixtures::figures(&[(Figure::Hits, 2)]);
         assert_eq!(add(&known, &known).get(Figure::Hits), Some(4));
         assert_eq!(add(&known, &Figures::unknown()).get(Figure::Hits), None);
+        let mut one = fixtures::interval(Figures::unknown());
+        one.histograms = Some(Box::default());
+        let without = Interval { histograms: None, ..one.clone() };
+        assert!(sum(Some(one.clone()), &one).histograms.is_some());
+        assert!(sum(Some(without.clone()), &one).histograms.is_none());
+        assert!(sum(Some(one), &without).histograms.is_none());
     }
 }

@@ -258,3 +258,37 @@ fn two_processes_that_had_one_id_in_an_interval_are_two() {
     let rows: Vec<_> = interval.rows.iter().map(|r| (r.who.pid, r.figures.get(Figure::Hits))).collect();
     assert_eq!(rows, [(Some(7), Some(900)), (Some(7), Some(10)), (None, Some(90))]);
 }
+
+/// Calls of two threads of a process, and of another process.
+#[test]
+fn read_calls_by_latency_are_those_of_what_is_chosen() {
+    let start = crate::sample::Moment::default();
+    let mut before = fixtures::sample(start, Duration::ZERO, &hits(0));
+    let mut now = sample(start);
+    (before.latency, now.latency) = (Some(Box::default()), Some(Box::default()));
+    let calls = |n| {
+        let mut all = Histograms::default();
+        all.hit[3] = n;
+        Some(Box::new(all))
+    };
+    (now.rows[1].latency, now.rows[2].latency, now.rows[3].latency) = (calls(1), calls(2), calls(40));
+    let told = |filter: Filter, before: &Sample, now: &Sample| {
+        let mut pivot = Pivot { by: None, top: 0, filter, names: Box::<Recorded>::default() };
+        pivot.interval(before, now, &fixtures::plan(&[])).histograms.map(|h| h.hit[3])
+    };
+    let of = |pid| Filter { pid: Some(pid), ..Filter::default() };
+    assert_eq!(told(of(10), &before, &now), Some(3));
+    assert_eq!(told(of(20), &before, &now), Some(40));
+    assert_eq!(told(of(30), &before, &now), Some(0), "it made none");
+    let by_comm = Filter { comm: Some("db".into()), ..Filter::default() };
+    assert_eq!(told(by_comm, &before, &now), Some(43));
+    let by_file = Filter { path: Some("/a".into()), ..of(10) };
+    assert_eq!(told(by_file, &before, &now), None, "files have none");
+    let mut without = now.clone();
+    without.latency = None;
+    assert_eq!(told(of(10), &before, &without), None, "nobody asked");
+    // A row that found no room may have been its own.
+    let mut full = now.clone();
+    full.total = fixtures::counters(&[(Counter::LostRows, 1)]).all();
+    assert_eq!(told(of(10), &before, &full), None);
+}

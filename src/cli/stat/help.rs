@@ -317,7 +317,8 @@ REFAULTS, metadata, times, and what leaves the cache.",
         their length: 32 numbers each, the first of calls below 256 ns, the
         i-th (from 0) of 2^(7+i) ns and more, up to twice that. In
         \"window_pages\", the i-th of 16 numbers counts read-ahead windows of
-        2^i pages and more, up to twice that. With --pid both are null.
+        2^i pages and more, up to twice that. With --file and --mount both
+        are null.
 --csv   time and interval_s, then the columns by name; sizes in bytes,
         ratios from 0 to 1; what is not known is empty. No total.
 --bcc   the layout of bcc's cachestat, in bcc's meaning: a page fetched by
