@@ -53,7 +53,7 @@ impl Ask {
     #[must_use]
     pub fn best() -> Self {
         static BEST: OnceLock<Ask> = OnceLock::new();
-        *BEST.get_or_init(|| Self::by(if works() { Method::Cachestat } else { Method::Mincore }))
+        *BEST.get_or_init(|| Self::by(if works() == Some(true) { Method::Cachestat } else { Method::Mincore }))
     }
 
     /// By this method only.
@@ -171,12 +171,12 @@ pub(crate) fn go_on(stop: Stop<'_>) -> Result<(), Unknown> {
     if stop() { Err(Unknown::Interrupted) } else { Ok(()) }
 }
 
-/// Whether cachestat(2) answers of a file of our own, found out once.
-fn works() -> bool {
-    static WORKS: OnceLock<bool> = OnceLock::new();
+/// Whether cachestat(2) answers of a file of our own, found out once; `None` where we can have none.
+fn works() -> Option<bool> {
+    static WORKS: OnceLock<Option<bool>> = OnceLock::new();
     *WORKS.get_or_init(|| {
-        rustix::fs::memfd_create(c"cachedu", MemfdFlags::CLOEXEC)
-            .is_ok_and(|fd| sys::cachestat(fd.as_fd(), 0, 0).is_ok())
+        let own = rustix::fs::memfd_create(c"cachedu", MemfdFlags::CLOEXEC).ok()?;
+        Some(sys::cachestat(own.as_fd(), 0, 0).is_ok())
     })
 }
 
@@ -185,9 +185,9 @@ pub(crate) fn refused(error: io::Error) -> Unknown {
     why(error, works)
 }
 
-fn why(error: io::Error, works: impl Fn() -> bool) -> Unknown {
+fn why(error: io::Error, works: impl Fn() -> Option<bool>) -> Unknown {
     match error.raw_os_error() {
-        Some(libc::EPERM) if !works() => Unknown::Forbidden,
+        Some(libc::EPERM) if works() == Some(false) => Unknown::Forbidden,
         Some(libc::EPERM) => Unknown::NotPermitted,
         Some(libc::EOPNOTSUPP) => Unknown::HugeTlb,
         _ => error.into(),

@@ -9,7 +9,7 @@ pub enum Unknown {
     #[error("no write access: the kernel tells only the owner and those who may write")]
     NotPermitted,
     /// cachestat(2) is refused whatever the file is: a seccomp filter forbids it, as containers' do.
-    #[error("cachestat(2) is forbidden here (a seccomp filter): --method mincore asks without it")]
+    #[error("a seccomp filter forbids cachestat(2): --method mincore asks without it")]
     Forbidden,
     /// The file may not even be opened.
     #[error("permission denied")]

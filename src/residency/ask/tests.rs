@@ -107,8 +107,9 @@ fn a_file_of_more_than_one_window() {
 #[test]
 fn a_filter_that_forbids_it_is_no_lack_of_write_access() {
     let refused = || io::Error::from_raw_os_error(libc::EPERM);
-    assert_eq!(why(refused(), || true), Unknown::NotPermitted);
-    assert_eq!(why(refused(), || false), Unknown::Forbidden);
+    assert_eq!(why(refused(), || Some(true)), Unknown::NotPermitted);
+    assert_eq!(why(refused(), || None), Unknown::NotPermitted);
+    assert_eq!(why(refused(), || Some(false)), Unknown::Forbidden);
     assert!(Unknown::Forbidden.to_string().contains("seccomp"));
     let unknown = io::Error::from_raw_os_error(libc::EOPNOTSUPP);
     assert_eq!(why(unknown, || panic!("nothing is tried for it")), Unknown::HugeTlb);
