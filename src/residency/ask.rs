@@ -53,7 +53,8 @@ impl Ask {
     #[must_use]
     pub fn best() -> Self {
         static BEST: OnceLock<Ask> = OnceLock::new();
-        *BEST.get_or_init(|| Self::by(if works() == Some(true) { Method::Cachestat } else { Method::Mincore }))
+        *BEST
+            .get_or_init(|| Self::by(if works() == Some(true) { Method::Cachestat } else { Method::Mincore }))
     }
 
     /// By this method only.
