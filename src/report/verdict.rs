@@ -370,7 +370,8 @@ fn of_the_cached(run: &Run) -> String {
         _ if least < 0.01 && most > 0.99 => {
             format!(" How much of {of} was in the cache before is not known.")
         }
-        (_, b) if least == 0.0 => {
+        // Not "at least <1 %".
+        (_, b) if least < 0.01 => {
             format!(" Of {of}, at most {} was in the cache before.", b.trim_start_matches('<'))
         }
         // What lies between is little, or all the rest. Not "at least >99 %".

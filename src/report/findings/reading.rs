@@ -51,14 +51,13 @@ pub(super) fn wasted(run: &Run, earlier: &[&Run]) -> Option<Finding> {
         return None;
     }
     let which = match unused == fetched {
-        true => "none of it was used by it".to_owned(),
+        true => "and none of it was used by it".to_owned(),
         false => {
             let share = percent(share(unused, fetched));
-            format!("at least {} was not used by it", share.trim_start_matches("more than "))
+            format!("of which at least {} was not used by it", share.trim_start_matches("more than "))
         }
     };
-    let (what, of) = (run.volume(fetched), if unused == fetched { "" } else { "of which " });
-    let text = format!("Read-ahead fetched {what} for it, {of}{which}.");
+    let text = format!("Read-ahead fetched {} for it, {which}.", run.volume(fetched));
     let asked = only_asked_for(run);
     let evidence = json!({ "readahead_pages": fetched, "readahead_hits": used, "unused_pages": unused,
         "only_asked_for_pages": asked });

@@ -155,12 +155,14 @@ fn how_it_came(run: &Run, data_ns: u64) -> How {
         }
         // A call may have missed several.
         let (in_calls, each) = match run.get(Figure::ReadMissedCalls) {
-            Some(calls) if calls > 0 && calls < misses => (format!(", in {calls} calls"), "each call"),
-            _ => (String::new(), "each"),
+            Some(calls) if calls > 0 && calls < misses => {
+                (format!(", in {calls} calls"), "each call waited for its own")
+            }
+            _ => (String::new(), "each was waited for by itself"),
         };
         let text = format!(
-            " {misses} pages were read here and there{in_calls}, {ahead} found by read-ahead, which needs neighbours: {each} was \
-             waited for by itself{depth}."
+            " {misses} pages were read here and there{in_calls}, {ahead} found by read-ahead, which needs neighbours: \
+             {each}{depth}."
         );
         let remedy = "More requests at a time (threads, io_uring), or posix_fadvise(POSIX_FADV_WILLNEED) for what is known to be \
                       needed; a larger window would not help.";

@@ -186,7 +186,7 @@ fn of_reads_here_and_there_calls_are_what_waited() {
         assert!(text.contains(&format!("{pages}, {found}: each was waited for by itself")), "{text}");
     }
     let text = random(Some(4000));
-    let says = format!("{pages}, in 4000 calls, {found}: each call was waited for by itself");
+    let says = format!("{pages}, in 4000 calls, {found}: each call waited for its own");
     assert!(text.contains(&says), "{text}");
 }
 

@@ -255,6 +255,7 @@ fn one_run_says_where_its_time_went() {
         (7680, 15_360, "Of the 60 MiB that it hit or brought in, at least 50 % was in the cache before."),
         (15_300, 15_360, "Of the 60 MiB that it hit or brought in, at least 99 % was in the cache before."),
         (0, 60, "Of the 60 MiB that it hit or brought in, at most 1 % was in the cache before."),
+        (1, 300, "Of the 60 MiB that it hit or brought in, at most 2 % was in the cache before."),
         (3840, 4608, "Of the 60 MiB that it hit or brought in, at least 25 % was in the cache before."),
         (3840, 7680, "Of the 60 MiB that it hit or brought in, 25 % to 50 % was in the cache before."),
     ] {

@@ -183,7 +183,7 @@ fn what_was_only_asked_for_is_no_matter_of_jumping_about() {
         (found.text, found.remedy.unwrap())
     };
     let (text, remedy) = told(&run);
-    assert!(text.ends_with(" for it, none of it was used by it."), "{text}");
+    assert!(text.ends_with(" for it, and none of it was used by it."), "{text}");
     assert!(remedy.contains("POSIX_FADV_WILLNEED") && !remedy.contains("RANDOM"), "{remedy}");
     // It read a little of the file: nobody knows that it asked.
     run.files[0].misses = 1;
