@@ -163,9 +163,8 @@ before used.
 (write.hits) or a part of the time (data_wait); without 'run2.', 'last.' or
 'mean.' before it, it must hold for every run; 'cold.', 'warm.', 'A.' or
 'B.warm.' is the mean of that group (cold.max. its most). What is not known
-fails. Each
-failure is a line on standard error; --junit writes them as JUnit XML, and
-where GITHUB_ACTIONS is set they are annotations on standard output.
+fails. Each failure is a line on standard error; --junit writes them as JUnit
+XML, and where GITHUB_ACTIONS is set they are annotations on standard output.
 
 -r runs it N times, side by side, and says where the difference in time went.
 --cold empties caches of the whole machine before the first run: pagecache
@@ -300,12 +299,12 @@ Files are looked at only if --by or a filter asks for them. They are counted
 for each process in a table of --file-table rows, which takes 1 KiB of kernel
 memory a row; what finds no room is counted as files_full in LOST, is part of
 (other), and is missing in rows; a filtered line is not known then. A file
-has the name that it had when the process first used it; '(deleted)' if no
-name was left when it was last used; '…' or '[MAJOR:MINOR]' where its
-beginning is not known or not mounted here. On overlayfs it is the file of
-the layer that has the data.
-Not known by file: FILLS, FTAROUND, INFLIGHT, BUFDIRT, read-ahead windows,
-REFAULTS, metadata, times, and what leaves the cache.",
+has the name that it had when the process first used it, of hard links any;
+'(deleted)' if no name was left when it was last used; '…' or '[MAJOR:MINOR]'
+where its beginning is not known or not mounted here. On overlayfs it is the
+file of the layer that has the data.
+Not known by file: CALLS, CALLMISS, FILLS, FTAROUND, INFLIGHT, BUFDIRT,
+read-ahead windows, REFAULTS, metadata, times, and what leaves the cache.",
     ),
     (
         "Formats",
@@ -374,7 +373,7 @@ const COLUMNS_TITLE: &str = "Columns";
 
 /// The columns with their names: `*` marks the default set, `x` the wide one.
 fn columns() -> String {
-    let mut out = String::from("* shown by default, x shown with -x; the second name is for --columns\n\n");
+    let mut out = String::from("* shown by default (sizes not with --by), x shown with -x; the second name is\nfor --columns\n\n");
     for c in COLUMNS {
         let star = if DEFAULT.contains(&c.id) { '*' } else { ' ' };
         let wide = if WIDE.contains(&c.id) { 'x' } else { ' ' };
