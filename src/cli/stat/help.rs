@@ -373,7 +373,9 @@ const COLUMNS_TITLE: &str = "Columns";
 
 /// The columns with their names: `*` marks the default set, `x` the wide one.
 fn columns() -> String {
-    let mut out = String::from("* shown by default (sizes not with --by), x shown with -x; the second name is\nfor --columns\n\n");
+    let mut out = String::from(
+        "* shown by default (sizes not with --by), x shown with -x; the second name is\nfor --columns\n\n",
+    );
     for c in COLUMNS {
         let star = if DEFAULT.contains(&c.id) { '*' } else { ' ' };
         let wide = if WIDE.contains(&c.id) { 'x' } else { ' ' };
