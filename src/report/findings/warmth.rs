@@ -42,10 +42,12 @@ fn cached(warm: u64, run: &Run) -> String {
         Some(n) if n * 2 >= warm => ", without those mapped around these faults,",
         _ => "",
     };
-    format!(
-        "{} of the pages it {used}{but} were in the cache already",
-        percent(share(warm, run.seen_pages()))
-    )
+    // Whether the cache had what was read past it nobody asked.
+    let (past, of) = match run.seen_cached_pages() {
+        Some(of) if run.past_pages() >= MANY => (", and not past the cache,", of),
+        _ => ("", run.seen_pages()),
+    };
+    format!("{} of the pages it {used}{but}{past} were in the cache already", percent(share(warm, of)))
 }
 
 /// `them`, or how many of them.

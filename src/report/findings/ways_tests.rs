@@ -54,6 +54,26 @@ fn a_part_is_told_as_a_part() {
 }
 
 #[test]
+fn of_what_is_read_past_the_cache_no_share_is_told() {
+    let mut run = warm();
+    run.figures.set(Figure::DirectReadBytes, Some(5120 * 4096));
+    run.asked_pages += 5120;
+    let text = |run: &Run| {
+        let found = find(&[], std::slice::from_ref(run));
+        found.into_iter().find(|f| f.id == "cached-before").map(|f| f.text)
+    };
+    let told = text(&run).unwrap();
+    assert!(
+        told.starts_with("100 % of the pages it read, and not past the cache, were in the cache"),
+        "{told}"
+    );
+    // More than half of all that it used may not have been there.
+    run.figures.set(Figure::DirectReadBytes, Some(10_241 * 4096));
+    run.asked_pages = 10_240 + 10_241;
+    assert_eq!(text(&run), None);
+}
+
+#[test]
 fn a_mapped_scan_is_not_judged_by_what_it_read_when_it_started() {
     // 816 reads, most of them fed by read-ahead, and 65 537 pages brought in for a mapping.
     let mut run = cold();
