@@ -15,7 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 MIN_RUST=86    # 1.86: ratatui 0.30
 MIN_QEMU=10    # as tests/vm/vm, which says why
 BUILD_PACKAGES=(ca-certificates clang gcc libc6-dev libelf-dev make pkg-config zlib1g-dev)
-TEST_PACKAGES=(btrfs-progs busybox-static ccache e2fsprogs fdisk kmod mount python3 util-linux xfsprogs zstd)
+TEST_PACKAGES=(btrfs-progs busybox-static ccache e2fsprogs fdisk fish kmod mount python3 util-linux xfsprogs zsh zstd)
 STATIC_PACKAGES=(autoconf automake autopoint bison flex gawk gettext libtool linux-libc-dev musl-tools)
 PACKAGE_PACKAGES=(dpkg-dev python3)
 CARGO_DEB=3.8.0
