@@ -1,4 +1,4 @@
-//! How a command ends: exit codes, and errors that say what to do about them.
+//! How a command ends: exit codes, errors that say what to do about them, and signals.
 
 use std::fmt::Display;
 use std::io;
@@ -81,6 +81,32 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
+/// Signals that would end us with a terminal in our hands, whatever they mean to others: all but those that the kernel sends for
+/// a fault of the program itself, and those that nobody can catch. `abort` sends its signal a second time, and gets its end.
+#[must_use]
+pub fn signals() -> Vec<i32> {
+    let known = [
+        libc::SIGINT,
+        libc::SIGTERM,
+        libc::SIGHUP,
+        libc::SIGQUIT,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGALRM,
+        libc::SIGVTALRM,
+        libc::SIGPROF,
+        libc::SIGABRT,
+        libc::SIGTRAP,
+        libc::SIGSYS,
+        libc::SIGXCPU,
+        libc::SIGIO,
+        libc::SIGPWR,
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+        libc::SIGSTKFLT,
+    ];
+    known.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -109,5 +135,21 @@ mod tests {
     fn the_whole_chain_of_an_error_is_printed_in_one_line() {
         let error = Err::<(), _>(std::io::Error::from_raw_os_error(28)).context("cannot write").unwrap_err();
         assert_eq!(Failure::from(error).message, "cannot write: No space left on device (os error 28)");
+    }
+
+    #[test]
+    fn whatever_can_end_us_and_is_no_fault_gives_the_terminal_back() {
+        let others = [
+            // Faults, and what cannot be caught.
+            [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGKILL, libc::SIGSTOP],
+            // What stops us, and what ends nobody by itself.
+            [libc::SIGTSTP, libc::SIGCONT, libc::SIGTTIN, libc::SIGTTOU, libc::SIGCHLD, libc::SIGWINCH],
+            // Errors of writing say it themselves.
+            [libc::SIGURG, libc::SIGPIPE, libc::SIGXFSZ, 32, 33, 0],
+        ];
+        let ends = signals();
+        for signal in 1..=libc::SIGRTMAX() {
+            assert!(ends.contains(&signal) != others.iter().flatten().any(|s| *s == signal), "{signal}");
+        }
     }
 }

@@ -31,9 +31,6 @@ use ratatui::crossterm::terminal::EnterAlternateScreen;
 use ratatui::crossterm::terminal::LeaveAlternateScreen;
 use signal_hook::consts::SIGCONT;
 use signal_hook::consts::SIGHUP;
-use signal_hook::consts::SIGINT;
-use signal_hook::consts::SIGQUIT;
-use signal_hook::consts::SIGTERM;
 use signal_hook::consts::SIGTSTP;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -88,8 +85,10 @@ pub fn run(options: &Options, paths: &[PathBuf]) -> Result<End, Failure> {
     });
     give_back();
     if let Some(signal) = ended.map_err(Failure::from)? {
-        // As any program that is told to end: the screen is given back already.
-        emulate_default_handler(signal).context("cannot end by a signal")?;
+        // As any program that is told to end: the screen is given back already. Real-time signals have no name there.
+        if emulate_default_handler(signal).is_err() {
+            signal_hook::low_level::exit(128 + signal);
+        }
     }
     Ok(End::Done)
 }
@@ -142,7 +141,7 @@ enum Happened {
 fn listen() -> io::Result<(Sender<Happened>, Receiver<Happened>)> {
     let (sender, happened) = mpsc::channel();
     let jobs = sender.clone();
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT])?;
+    let mut signals = Signals::new(crate::exit::signals().into_iter().chain([SIGTSTP, SIGCONT]))?;
     let ends = sender.clone();
     std::thread::spawn(move || {
         let mut ending = false;

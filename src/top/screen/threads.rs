@@ -82,31 +82,6 @@ pub(super) fn sample(
     })
 }
 
-/// Signals that would end us with the terminal in our hands, whatever they mean to others: all but those that the kernel sends for
-/// a fault of the program itself, and those that nobody can catch. `abort` sends its signal a second time, and gets its end.
-fn ends() -> Vec<i32> {
-    let known = [
-        libc::SIGINT,
-        libc::SIGTERM,
-        libc::SIGHUP,
-        libc::SIGQUIT,
-        libc::SIGUSR1,
-        libc::SIGUSR2,
-        libc::SIGALRM,
-        libc::SIGVTALRM,
-        libc::SIGPROF,
-        libc::SIGABRT,
-        libc::SIGTRAP,
-        libc::SIGSYS,
-        libc::SIGXCPU,
-        libc::SIGIO,
-        libc::SIGPWR,
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
-        libc::SIGSTKFLT,
-    ];
-    known.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).collect()
-}
-
 /// Signals become events. One that asks for the end gets it, be the terminal stuck: a second later, or at the third of them.
 pub(super) fn signals(sender: Sender<Event>) -> Result<(), Failure> {
     /// How long a terminal that is stuck may take to be given back.
@@ -118,7 +93,7 @@ pub(super) fn signals(sender: Sender<Event>) -> Result<(), Failure> {
         thread::sleep(STUCK);
         signal_hook::low_level::exit(128 + signal);
     };
-    let endings = ends();
+    let endings = crate::exit::signals();
     let all = endings.iter().copied().chain([SIGTSTP, SIGCONT]);
     let mut signals = Signals::new(all).map_err(|e| Failure::failed(format!("cannot take signals: {e}")))?;
     spawn("signals", move || {
@@ -144,25 +119,4 @@ pub(super) fn signals(sender: Sender<Event>) -> Result<(), Failure> {
             }
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whatever_can_end_us_and_is_no_fault_gives_the_terminal_back() {
-        let others = [
-            // Faults, and what cannot be caught.
-            [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGKILL, libc::SIGSTOP],
-            // What stops us, and what ends nobody by itself.
-            [libc::SIGTSTP, libc::SIGCONT, libc::SIGTTIN, libc::SIGTTOU, libc::SIGCHLD, libc::SIGWINCH],
-            // Errors of writing say it themselves.
-            [libc::SIGURG, libc::SIGPIPE, libc::SIGXFSZ, 32, 33, 0],
-        ];
-        let ends = ends();
-        for signal in 1..=libc::SIGRTMAX() {
-            assert!(ends.contains(&signal) != others.iter().flatten().any(|s| *s == signal), "{signal}");
-        }
-    }
 }
