@@ -162,9 +162,10 @@ since it costs something at each page that comes or goes.",
         "\
 'W' keeps interval, kind of rows, columns (for all, and those chosen for one
 kind of rows under [columns_of]), sorting, unit, counts or totals,
-threads, how those that have ended fold, and mouse in $XDG_CONFIG_HOME/cachetop/config.toml (without that
-variable, ~/.config), or in the file of --config. Options on the command
-line go before it. --no-config leaves it alone.
+threads, how those that have ended fold, and mouse in
+$XDG_CONFIG_HOME/cachetop/config.toml (without that variable, ~/.config), or
+in the file of --config. Options on the command line go before it.
+--no-config leaves it alone.
 
 NO_COLOR or --color never: no colours. Those used are the terminal's own, so
 that they suit a light background as well. Without a UTF-8 locale, all that
