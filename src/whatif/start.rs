@@ -60,6 +60,9 @@ pub struct Options {
 pub fn what_if(options: &Options, writes: Option<&Path>) -> Result<Option<Prediction>, Failure> {
     let out = &mut io::stdout().lock();
     let process = options.chosen.pid.map(Process::open).transpose()?;
+    if let Some(notice) = options.chosen.notice() {
+        output::say(&format!("cachestat: notice: {notice}"));
+    }
     let names = System::new();
     let (filter, only) = options.chosen.look_up(&names)?;
     let group = match (&only.cgroup, options.chosen.pid) {
