@@ -19,14 +19,24 @@ struct blame_seen {
 	u64 call; /* the system call, and the one argument of it that is looked at */
 	u64 argument;
 	u64 writes; /* of the thread so far: what an open file is in one call it may not be in the next */
-	u32 run;
-	u32 epoch; /* what is asked for */
+	u64 asked;
 	u32 flags;
 	u32 table;
 	u32 linked; /* whether the file has a name */
-	u32 proactive;
 	u32 pid; /* last: see look_anew; 0: nothing is known */
-	u32 pad;
+	u64 proactive;
+};
+
+/*
+ * What stands for some of that within one tick of the clock: addresses of what the kernel frees only after a grace period of RCU, which
+ * no tick is long enough for. So each is still what it was when all was compared.
+ */
+struct blame_tick {
+	u64 jiffies; /* of the last time that all was compared */
+	u64 task;
+	u64 charged;
+	u64 groups; /* css_set of the thread */
+	u64 target; /* whose limit */
 };
 
 /*
@@ -36,15 +46,24 @@ struct blame_last {
 	u32 evictor; /* the number of its row, and BLAME_NAMELESS */
 	u32 share; /* bill.h; zero: of none, and so below */
 	u32 reader;
-	u32 pad;
+	u32 place; /* of `who` in its set (evicted.h) */
 	struct blame_seen seen;
+	struct blame_tick tick;
 	/* The file, as a number: by what follows. */
 	u64 file;
 	u64 mapping;
 	u64 inode;
 	u64 generation;
 	u64 dev;
+	u64 looked; /* in which tick all of that was compared: of no other one is there a `block` */
+	/* The block of that file whose entry is `who`, and which is billed to `share`; NO_BLOCK: something of it is another's. */
+	u64 block;
+	u64 who;
+	u64 used_again; /* not 0: its inode may become another file's where it is */
 };
+
+#define NO_BLOCK (~0ULL)
+#define USED_AGAIN (1ULL << 62) /* in `block` */
 
 #define BLAME_NAMELESS 0x80000000U /* of a file that has been deleted */
 
@@ -71,63 +90,84 @@ static __always_inline u64 serial_of(u64 group)
 			  : word_of(&((struct mem_cgroup___serial *)group)->css.serial_nr);
 }
 
-static __always_inline u64 serial_of_limit(struct scan_control___blame *control)
-{
-	return can_cast() ? serial_of(word_at(&control->target_mem_cgroup))
-			  : serial_of(word_of(&control->target_mem_cgroup));
-}
-
 /* Where what a task holds is read by plain loads. Elsewhere it would take longer than to look anew. */
 static __always_inline bool can_compare(void)
 {
-	return knows_running() && knows_registers() &&
-	       bpf_core_field_exists(struct mem_cgroup___serial, css.serial_nr) &&
-	       bpf_core_field_exists(struct task_struct, ioac.syscw);
+	return knows_registers() && bpf_core_field_exists(struct task_struct, ioac.syscw) &&
+	       bpf_core_field_exists(struct scan_control___blame, reclaim_state) &&
+	       bpf_core_field_exists(struct mem_cgroup___serial, css.serial_nr);
 }
 
+enum compare_how {
+	COMPARE, /* all of it, and notes what stands for some of it from now on */
+	COMPARE_QUICKLY, /* by what stands for it in this tick */
+	NOTE_ALL,
+};
+
 /*
- * Compares all of it or, where `set`, notes it: one function, so that the two do not differ. False: it is another way.
- * `charged` is what the page was charged to (charged_to). Of a folio without an address its file is asked by the mapping.
+ * One function, so that what is noted and what is compared do not differ. False: it is another way. `charged` is what the page was
+ * charged to (charged_to). Of a folio without an address its file is asked by the mapping.
  */
-static __always_inline bool compare(struct blame_seen *seen, u64 charged, void *folio,
-				    struct address_space *mapping, enum folio_from from, bool set)
+static __always_inline bool compare(struct blame_last *last, struct task_struct *task, u64 charged, void *folio,
+				    struct address_space *mapping, enum folio_from from, enum compare_how how)
 {
+#define NOTE(field, value) *(volatile typeof(field) *)&field = (value)
 #define WORD(field, value)                                                                                      \
 	do {                                                                                                    \
 		u64 __value = (value);                                                                          \
-		if (set)                                                                                        \
-			*(volatile typeof(seen->field) *)&seen->field = __value;                                \
+		if (how == NOTE_ALL)                                                                            \
+			NOTE(seen->field, __value);                                                             \
 		else if (seen->field != (typeof(seen->field))__value)                                           \
 			return false;                                                                           \
 	} while (0)
+/* The address is read first: should it change, the next page is looked at anew. */
+#define STANDS_FOR(short_field, address, field, value)                                                          \
+	do {                                                                                                    \
+		u64 __address = (address);                                                                      \
+		if (how == COMPARE_QUICKLY) {                                                                   \
+			if (tick->short_field != __address)                                                     \
+				return false;                                                                   \
+		} else {                                                                                        \
+			NOTE(tick->short_field, __address);                                                     \
+			barrier();                                                                              \
+			WORD(field, value);                                                                     \
+		}                                                                                               \
+	} while (0)
 
-	struct task_struct *task = bpf_get_current_task_btf();
 	u32 flags = task->flags & (PF_KSWAPD | PF_MEMALLOC | PF_KTHREAD | PF_IO_WORKER);
-	struct scan_control___blame *control;
+	struct blame_seen *seen = &last->seen;
+	struct blame_tick *tick = &last->tick;
+	u64 state = 0, call, argument = 0, now = bpf_jiffies64();
 	struct task_struct *leader;
 	struct pt_regs *regs;
-	u64 state = 0, call, argument = 0;
+	struct limit limit;
 	bool advised = false;
 	u32 table;
 
-	WORD(began, task->start_time);
-	WORD(run, blame_run);
-	WORD(epoch, asked_epoch);
+	if (how == COMPARE_QUICKLY) {
+		if (tick->jiffies != now)
+			return false;
+	} else {
+		NOTE(tick->jiffies, 0);
+		last->block = NO_BLOCK; /* so that its file is compared, too, in each tick */
+	}
+	STANDS_FOR(task, (u64)task, began, task->start_time);
+	WORD(asked, *(volatile u64 *)&asking);
 	WORD(flags, flags);
-	WORD(owner, serial_of(group_charged(charged)));
+	STANDS_FOR(charged, charged, owner, serial_of(group_charged(charged)));
 	if (flags & PF_KSWAPD)
 		goto out;
 	leader = task->group_leader;
 	WORD(name[0], *(u64 *)leader->comm);
 	WORD(name[1], *(u64 *)(leader->comm + 8));
-	WORD(by, running_cgroup());
+	STANDS_FOR(groups, (u64)task->cgroups, by, running_cgroup());
 	if (flags & PF_MEMALLOC) {
 		state = (u64)task->reclaim_state;
 		WORD(state, state);
-		if (state && bpf_core_field_exists(struct scan_control___blame, reclaim_state)) {
-			control = control_of(state);
-			WORD(limit, serial_of_limit(control));
-			WORD(proactive, is_proactive(control));
+		if (state) {
+			limit = limit_of(control_of(state));
+			STANDS_FOR(target, limit.target, limit, serial_of(limit.target));
+			WORD(proactive, limit.proactive);
 		}
 	}
 	if (!state && !(flags & (PF_KTHREAD | PF_IO_WORKER))) {
@@ -152,9 +192,14 @@ static __always_inline bool compare(struct blame_seen *seen, u64 charged, void *
 		WORD(linked, from == ARGUMENT_OF_BTF ? !!mapping_of_argument(folio)->host->i_nlink
 						     : !!links_of(mapping));
 out:
-	WORD(pid, task->pid);
+	if (how != COMPARE_QUICKLY) {
+		WORD(pid, task->pid);
+		NOTE(tick->jiffies, now);
+	}
 	return true;
+#undef STANDS_FOR
 #undef WORD
+#undef NOTE
 }
 
 /*
@@ -168,33 +213,39 @@ static __noinline void look_anew(struct blame_last *last, struct address_space *
 	u32 number = last->evictor & ~BLAME_NAMELESS;
 
 	*(volatile u32 *)&last->seen.pid = 0;
+	*(volatile u64 *)&last->tick.jiffies = 0;
+	last->block = NO_BLOCK;
 	/* Names that others gave are in a table, which is not compared. */
 	if (can_compare() && !names_given)
-		compare(&last->seen, charged, 0, mapping, ADDRESS, true);
+		compare(last, bpf_get_current_task_btf(), charged, 0, mapping, ADDRESS, NOTE_ALL);
 	look_at_evictor(&key, charged, mapping);
 	/* Rows for everybody have no key that is theirs. Whoever had no room this time may have some the next. */
 	number = number_of_evictor(&key, number < BLAME_HOWS ? 0 : number);
-	if (number < BLAME_HOWS)
+	if (number < BLAME_HOWS) {
 		last->seen.pid = 0;
+		last->tick.jiffies = 0;
+	}
 	last->evictor = number | (key.how == BLAME_DELETED ? BLAME_NAMELESS : 0);
 	RETURN_NOTHING();
 }
 
-/* The number of the row of whoever takes a folio out, and BLAME_NAMELESS. */
-static __always_inline u32 evictor_of(struct blame_last *last, void *folio, struct address_space *mapping,
-				      enum folio_from from)
+/* Whether a folio goes in the same way as the last one, as far as this can be told in short. */
+static __always_inline bool goes_alike(struct blame_last *last, struct task_struct *task, u64 charged,
+				       void *folio, struct address_space *mapping, enum folio_from from)
 {
-	u64 charged = charged_to(folio, from);
+	return !names_given && compare(last, task, charged, folio, mapping, from, COMPARE_QUICKLY);
+}
+
+/* Where it cannot: the number of the row of whoever takes it out, and BLAME_NAMELESS. */
+static __noinline u32 evictor_of(struct blame_last *last, u64 charged, struct address_space *mapping)
+{
 	u32 number = last->evictor; /* before all else: see look_anew */
 
-	if (!can_compare()) {
-		look_anew(last, mapping, charged);
-		barrier(); /* else both calls become one, and each test before them stays */
-		return last->evictor;
-	}
-	if (likely(!names_given && compare(&last->seen, charged, folio, mapping, from, false)))
+	if (can_compare() && !names_given &&
+	    compare(last, bpf_get_current_task_btf(), charged, 0, mapping, ADDRESS, COMPARE))
 		return number;
 	look_anew(last, mapping, charged);
+	barrier();
 	return last->evictor;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The bill for what was pushed out: which files, and by whom it was brought in again. Part of blame.h. Where there is no room
- * for a row nothing is counted here: what rows of evictors have more than these is the rest.
+ * The bill for what was pushed out: which files, and by whom it was brought in again. Part of blame.h. What leaves is
+ * counted here alone, or, where there is no room for a row, in that of the evictor: user space adds up.
  */
 #ifndef CACHETOP_BILL_H
 #define CACHETOP_BILL_H
@@ -170,23 +170,24 @@ __noinline u32 search_share(u64 file, u32 number, u64 mapping)
 	return n;
 }
 
-/* Pages of a file go. */
-static __always_inline void bill_out(u64 file, u32 number, u64 pages, u64 mapping, struct blame_last *last)
+/* Pages of a file go. False: there is no room. */
+static __always_inline bool bill_out(u64 file, u32 number, u64 pages, u64 mapping, struct blame_last *last)
 {
 	struct blame_share *share;
 	u32 n = last->share;
 
 	if (!with_bill)
-		return;
+		return false;
 	share = n ? bpf_map_lookup_elem(&blame_shares, &n) : 0;
 	if (!share || share->key.file != file || share->key.number != number) {
 		n = search_share(file, number, mapping);
 		share = n ? bpf_map_lookup_elem(&blame_shares, &n) : 0;
+		last->share = share ? n : 0;
 		if (!share)
-			return;
-		last->share = n;
+			return false;
 	}
 	__sync_fetch_and_add(&share->out, pages);
+	return true;
 }
 
 /* The number of its row, zero where there is no room. */

@@ -91,10 +91,19 @@ static __always_inline u64 file_of_gone(struct blame_last *last, void *folio, en
 	if (from == ADDRESS)
 		return file_as_number(mapping);
 	inode = mapping_of_argument(folio)->host;
-	if (last->mapping == (u64)mapping && last->inode == inode->i_ino &&
-	    last->generation == inode->i_generation && last->dev == inode->i_sb->s_dev)
-		return file;
+	if (last->mapping == (u64)mapping && last->generation == inode->i_generation) {
+		/* Within a tick no other inode has its address (alike.h), but it may be another file: xfs takes it again. */
+		if (last->looked && last->looked == last->tick.jiffies)
+			return file;
+		if (last->inode == inode->i_ino && last->dev == inode->i_sb->s_dev) {
+			last->looked = last->tick.jiffies;
+			return file;
+		}
+	}
 	load_numbered(&f, inode);
+	last->looked = last->tick.jiffies;
+	last->block = NO_BLOCK;
+	last->used_again = f.magic == XFS_MAGIC;
 	last->dev = f.dev;
 	last->inode = f.inode;
 	last->generation = f.generation;
@@ -103,35 +112,62 @@ static __always_inline u64 file_of_gone(struct blame_last *last, void *folio, en
 	return last->file;
 }
 
-/* A folio goes that is none of hugetlbfs (on_gone). */
-static __always_inline void blame_gone(struct address_space *mapping, void *folio, u32 order,
-				       enum folio_from from)
+/* A folio goes, as no other one just before (blame_gone), or in the same way and of another block or file. */
+static __always_inline void blame_gone_otherwise(struct blame_last *last, void *folio, u32 order,
+						 enum folio_from from, bool alike)
 {
-	u32 number, nameless, zero = 0;
-	struct blame_last *last = bpf_map_lookup_elem(&blame_last, &zero);
+	struct address_space *mapping = folio_mapping_of(folio);
+	u64 first = index_from(folio, from), n = 1ULL << (order & 31), file = 0;
+	u32 number = alike ? last->evictor : evictor_of(last, charged_to(folio, from), mapping);
+	u32 of_row = number & ~BLAME_NAMELESS;
 	struct blame_row *row;
-	u64 first, file, n;
+	bool billed = false;
+
+	/* What is deleted does not come back, nor has it a name. */
+	if (!(number & BLAME_NAMELESS)) {
+		file = file_of_gone(last, folio, from, mapping);
+		billed = bill_out(file, number, n, (u64)mapping, last);
+	}
+	if (!billed) {
+		row = bpf_map_lookup_elem(&blame_rows, &of_row);
+		if (row)
+			__sync_fetch_and_add(&row->out, n);
+	}
+	if (number & BLAME_NAMELESS)
+		return;
+	if (likely(n <= BLOCK_PAGES))
+		pages_go(last, file, first >> BLOCK_SHIFT, pages_from(first, n), number);
+	else
+		blocks_go(file, first >> BLOCK_SHIFT, n >> BLOCK_SHIFT, number);
+}
+
+/* That stands apart: it would take the registers of what follows. */
+typedef void rare_blame(struct blame_last *last, void *folio, u32 order, u32 alike);
+
+/* A folio goes that is none of hugetlbfs (on_gone). */
+static __always_inline void blame_gone(struct task_struct *task, void *folio, u32 order, enum folio_from from,
+				       rare_blame *rare)
+{
+	u32 zero = 0;
+	struct blame_last *last = bpf_map_lookup_elem(&blame_last, &zero);
+	struct address_space *mapping = from == ADDRESS ? folio_mapping_of(folio) : mapping_of_argument(folio);
+	u64 n = 1ULL << (order & 31);
 
 	if (!last)
 		return;
-	n = 1ULL << (order & 31);
-	nameless = number = evictor_of(last, folio, mapping, from);
-	nameless &= BLAME_NAMELESS;
-	number &= ~BLAME_NAMELESS;
-	row = bpf_map_lookup_elem(&blame_rows, &number);
-	if (!row)
+	if (!can_compare()) {
+		rare(last, folio, order, false);
+		barrier(); /* else all calls become one, and each test before them stays */
 		return;
-	__sync_fetch_and_add(&row->out, n);
-	/* What is deleted does not come back, nor has it a name. */
-	if (nameless)
+	}
+	if (unlikely(!goes_alike(last, task, charged_to(folio, from), folio, mapping, from))) {
+		rare(last, folio, order, false);
 		return;
-	file = file_of_gone(last, folio, from, mapping);
-	first = index_from(folio, from);
-	bill_out(file, number, n, (u64)mapping, last);
-	if (likely(n <= BLOCK_PAGES))
-		pages_go(file, first >> BLOCK_SHIFT, pages_from(first, n), number);
-	else
-		blocks_go(file, first >> BLOCK_SHIFT, n >> BLOCK_SHIFT, number);
+	}
+	if (likely(n <= BLOCK_PAGES && pages_go_alike(last, mapping, index_from(folio, from), n)))
+		return;
+	barrier();
+	rare(last, folio, order, true);
 }
 
 static __always_inline void blame_came(void *folio, u32 order, enum folio_from from)

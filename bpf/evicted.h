@@ -108,10 +108,18 @@ __noinline int block_goes_first(u64 hash, u32 pages, u32 number)
 	return 0;
 }
 
-/* Pages of a block leave, and are remembered. */
-static __always_inline void pages_go(u64 file, u64 block, u32 pages, u32 number)
+/* What its pages become as these leave: an addition, since others may be added to it at the same time. */
+static __always_inline void block_goes(struct evicted *e, u32 pages)
 {
-	u64 hash = hash_of_block(file, block), who = (hash & ~EVICTED_NUMBER) | (number + 1), had;
+	u64 had = e->pages;
+
+	__sync_fetch_and_add(&e->pages, (pages & ~had) - ((had >> BLOCK_PAGES & pages) << BLOCK_PAGES));
+}
+
+/* Pages of a block leave, and are remembered. Where its entry is noted, if anywhere. */
+static __always_inline void pages_go(struct blame_last *last, u64 file, u64 block, u32 pages, u32 number)
+{
+	u64 hash = hash_of_block(file, block), who = (hash & ~EVICTED_NUMBER) | (number + 1);
 	struct evicted_set *set = set_of(hash);
 	u32 i;
 
@@ -122,12 +130,55 @@ static __always_inline void pages_go(u64 file, u64 block, u32 pages, u32 number)
 	for (i = 0; i < EVICTED_WAYS; i++) {
 		if (set->block[i].who != who)
 			continue;
-		had = set->block[i].pages;
-		__sync_fetch_and_add(&set->block[i].pages,
-				     (pages & ~had) - ((had >> BLOCK_PAGES & pages) << BLOCK_PAGES));
+		block_goes(&set->block[i], pages);
+		if (last && (last->share || !with_bill)) {
+			last->who = who;
+			last->place = (hash & evicted_mask) * EVICTED_WAYS + i;
+			last->block = block | (last->used_again ? USED_AGAIN : 0);
+		}
 		return;
 	}
 	block_goes_first(hash, pages, number);
+}
+
+/*
+ * Pages of the block, file and evictor that the last one was of, in this tick: what they were found in is still there, which they say
+ * themselves. False: they are not.
+ */
+static __always_inline bool pages_go_alike(struct blame_last *last, struct address_space *mapping, u64 first,
+					   u64 n)
+{
+	u32 of_set = last->place / EVICTED_WAYS, of_share = last->share, of_row = last->evictor;
+	u64 block = first >> BLOCK_SHIFT;
+	struct blame_share *share;
+	struct evicted_set *set;
+	struct blame_row *row;
+	struct evicted *e;
+
+	if ((void *)last->mapping != (void *)mapping)
+		return false;
+	if (last->block != block &&
+	    (last->block != (block | USED_AGAIN) || mapping->host->i_generation != last->generation))
+		return false;
+	set = bpf_map_lookup_elem(&evicted_sets, &of_set);
+	if (!set)
+		return false;
+	e = &set->block[last->place & (EVICTED_WAYS - 1)];
+	if (e->who != last->who)
+		return false;
+	if (with_bill) {
+		share = bpf_map_lookup_elem(&blame_shares, &of_share);
+		if (!share)
+			return false;
+		__sync_fetch_and_add(&share->out, n);
+	} else {
+		row = bpf_map_lookup_elem(&blame_rows, &of_row);
+		if (!row)
+			return false;
+		__sync_fetch_and_add(&row->out, n);
+	}
+	block_goes(e, pages_from(first, n));
+	return true;
 }
 
 /* A folio of more than one block, which begins and ends with one: 1024 pages, twice what the largest of the cache has. */
@@ -136,7 +187,7 @@ __noinline int blocks_go(u64 file, u64 block, u64 blocks, u32 number)
 	u32 i;
 
 	for (i = 0; i < 32 && i < blocks; i++) {
-		pages_go(file, block + i, ~0U, number);
+		pages_go(0, file, block + i, ~0U, number);
 		END_OF_LOOP();
 	}
 	return 0;

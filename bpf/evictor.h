@@ -53,7 +53,7 @@ struct blame_key {
 
 struct blame_row {
 	struct blame_key key;
-	u64 out; /* pages that left */
+	u64 out; /* pages that left, but for those that are billed by file (bill.h) */
 	u64 back; /* of these, pages that were added to the cache again */
 	u64 refaulted; /* pages for which the kernel itself says that they had been evicted */
 	u64 again; /* of `back`, those that a process of the run brought in */
@@ -85,9 +85,6 @@ struct {
 	__uint(max_entries, 1);
 	__type(value, u32);
 } blame_free SEC(".maps");
-
-/* Set by user space: the number of the run that lasts, else 0. */
-volatile u32 blame_run = 0;
 
 /* memcg_data came in 5.11 (bcfe06bf2622), in the folio with 5.16; from 7.1 on it leads there by an obj_cgroup. */
 struct folio___charged {
@@ -241,32 +238,53 @@ static __always_inline struct scan_control___blame *control_of(u64 state)
 	return (void *)(state - bpf_core_field_offset(struct scan_control___blame, reclaim_state));
 }
 
-static __always_inline bool is_proactive(struct scan_control___blame *control)
-{
-	u64 bits;
+/* Whose limit is reclaimed for, by its address, and whether somebody asked for it (1). */
+struct limit {
+	u64 target;
+	u64 proactive;
+};
 
+static __always_inline struct limit limit_of(struct scan_control___blame *control)
+{
+	struct limit limit = {};
+	u64 words[4] = {}, at, bits = 0;
+
+	if (can_cast())
+		limit.target = (u64)bpf_core_cast(control, struct scan_control___blame)->target_mem_cgroup;
+	else if (!bpf_probe_read_kernel(words, sizeof(words), &control->target_mem_cgroup))
+		limit.target = words[0];
 	if (!bpf_core_field_exists(struct scan_control___blame, proactive))
-		return false;
-	if (!can_cast())
-		return BPF_CORE_READ_BITFIELD_PROBED(control, proactive);
+		return limit;
 	/* The eight bytes that begin with its own: how many its own are is known only as the program is loaded, which costs branches. */
-	bits = word_at((void *)control + __CORE_RELO(control, proactive, BYTE_OFFSET));
-	return bits << __CORE_RELO(control, proactive, LSHIFT_U64) >>
-	       __CORE_RELO(control, proactive, RSHIFT_U64);
+	at = __CORE_RELO(control, proactive, BYTE_OFFSET);
+	if (can_cast()) {
+		bits = word_at((void *)control + at);
+	} else {
+		at -= bpf_core_field_offset(struct scan_control___blame, target_mem_cgroup);
+		/* It is behind the address, and near, where it is at all. */
+		if (at <= sizeof(words) - sizeof(bits))
+			bits = *(u64 *)((void *)words + at);
+		else
+			bpf_probe_read_kernel(&bits, sizeof(bits),
+					      (void *)control + __CORE_RELO(control, proactive, BYTE_OFFSET));
+	}
+	limit.proactive = bits << __CORE_RELO(control, proactive, LSHIFT_U64) >>
+			  __CORE_RELO(control, proactive, RSHIFT_U64);
+	return limit;
 }
 
 static __always_inline u32 why_reclaimed(u32 flags, struct blame_key *key)
 {
-	struct scan_control___blame *control;
 	struct pt_regs *regs;
+	struct limit limit;
 	u64 state;
 	s64 nr;
 
 	state = word_of(&((struct task_struct *)bpf_get_current_task())->reclaim_state);
 	if (state && bpf_core_field_exists(struct scan_control___blame, reclaim_state)) {
-		control = control_of(state);
-		key->limit = id_of_memory((void *)word_of(&control->target_mem_cgroup));
-		if (is_proactive(control))
+		limit = limit_of(control_of(state));
+		key->limit = id_of_memory((void *)limit.target);
+		if (limit.proactive)
 			return BLAME_PROACTIVE;
 		return key->limit ? BLAME_LIMIT : BLAME_DIRECT;
 	}
@@ -291,7 +309,7 @@ static __always_inline bool is_ours(void)
 
 	if (only_some)
 		return is_asked_for(tgid);
-	return with_follow && blame_run && run_of(tgid) == blame_run;
+	return with_follow && asking.run && run_of(tgid) == asking.run;
 }
 
 /* Who takes a page out that is charged to something, and whose it is. */
@@ -300,7 +318,7 @@ static __noinline void look_at_evictor(struct blame_key *key, u64 charged, struc
 	u32 flags = running_flags();
 
 	key->owner = group_id_charged(charged);
-	key->run = blame_run << 1;
+	key->run = asking.run << 1;
 	if (flags & PF_KSWAPD) {
 		key->how = BLAME_KSWAPD;
 	} else {

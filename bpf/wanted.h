@@ -33,8 +33,13 @@ const volatile u32 only_file = ALL_FILES;
 /* The cgroup's id; another one if it goes and is made anew. */
 volatile u64 wanted_group = 0;
 
-/* Another one whenever somebody is asked for, or belongs to a run, or does so no longer, without having changed. */
-volatile u32 asked_epoch = 0;
+/* Together, so that both are compared at once. */
+volatile struct asking {
+	u32 run; /* set by user space: the number of the run that lasts, else 0 */
+	u32 epoch; /* another one whenever somebody is asked for, or is of a run, or is so no longer, without having changed */
+} __attribute__((aligned(8))) asking = {};
+
+#define asked_epoch asking.epoch
 
 /*
  * The monitor's own number as the kernel has it: in a PID namespace it knows itself by another one, which outside may

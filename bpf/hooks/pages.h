@@ -88,11 +88,24 @@ static __noinline void delete_tp_rare(void *folio, u32 order)
 	RETURN_NOTHING();
 }
 
-/* mm_filemap_delete_from_page_cache: pages go, by reclaim or otherwise. Nobody's row: the victim is the cache. */
-static __always_inline void on_gone(void *folio, u32 order, enum folio_from from, rare_deletion *rare)
+static __noinline void blame_btf_rare(struct blame_last *last, void *folio, u32 order, u32 alike)
 {
-	struct address_space *mapping;
+	blame_gone_otherwise(last, folio, order, ARGUMENT_OF_BTF, alike);
+	RETURN_NOTHING();
+}
+
+static __noinline void blame_tp_rare(struct blame_last *last, void *folio, u32 order, u32 alike)
+{
+	blame_gone_otherwise(last, folio, order, ADDRESS, alike);
+	RETURN_NOTHING();
+}
+
+/* mm_filemap_delete_from_page_cache: pages go, by reclaim or otherwise. Nobody's row: the victim is the cache. */
+static __always_inline void on_gone(void *folio, u32 order, enum folio_from from, rare_deletion *rare,
+				    rare_blame *blame)
+{
 	u64 n = 1ULL << (order & 31), first;
+	struct task_struct *task = 0;
 	bool evicted;
 
 	if (!ready)
@@ -101,37 +114,44 @@ static __always_inline void on_gone(void *folio, u32 order, enum folio_from from
 		return;
 	if (unlikely(in_ledger(folio, from)))
 		rare(folio, order);
-	evicted = reclaims();
+	if (knows_running()) {
+		task = bpf_get_current_task_btf();
+		evicted = task->flags & PF_MEMALLOC;
+	} else {
+		evicted = reclaims();
+	}
 	count_gone(n, evicted);
 	if (!with_gone)
 		return;
-	mapping = folio_mapping_of(folio);
-	if (with_touches && !evicted) {
+	if (with_touches) {
 		first = index_from(folio, from);
-		touch(0, (u64)mapping, first, first + n - 1, TOUCH_GONE);
+		if (!evicted)
+			touch(0, (u64)folio_mapping_of(folio), first, first + n - 1, TOUCH_GONE);
+		if (!with_blame)
+			return;
 	}
-	if (with_blame)
-		blame_gone(mapping, folio, order, from);
+	blame_gone(task, folio, order, from, blame);
 }
 
 SEC("?tp_btf/mm_filemap_delete_from_page_cache")
 int delete_btf(u64 *ctx)
 {
-	on_gone((void *)ctx[0], order_of_argument((void *)ctx[0]), ARGUMENT_OF_BTF, delete_btf_rare);
+	on_gone((void *)ctx[0], order_of_argument((void *)ctx[0]), ARGUMENT_OF_BTF, delete_btf_rare,
+		blame_btf_rare);
 	return 0;
 }
 
 SEC("?tp_btf/mm_filemap_delete_from_page_cache")
 int delete_btf_pages(u64 *ctx)
 {
-	on_gone((void *)ctx[0], 0, ARGUMENT_OF_BTF, delete_btf_pages_rare);
+	on_gone((void *)ctx[0], 0, ARGUMENT_OF_BTF, delete_btf_pages_rare, blame_btf_rare);
 	return 0;
 }
 
 SEC("?tp/filemap/mm_filemap_delete_from_page_cache")
 int delete_tp(struct trace_event_raw_mm_filemap_op_page_cache *ctx)
 {
-	on_gone(folio_of_pfn(ctx->pfn), ctx->order, ADDRESS, delete_tp_rare);
+	on_gone(folio_of_pfn(ctx->pfn), ctx->order, ADDRESS, delete_tp_rare, blame_tp_rare);
 	return 0;
 }
 

@@ -114,11 +114,15 @@ fn rows(map: &impl MapCore) -> libbpf_rs::Result<impl Iterator<Item = Vec<u8>> +
     Ok(map.lookup_batch(UNUSED, MapFlags::ANY, MapFlags::ANY)?.map(|(_, row)| row))
 }
 
-/// Reads all of it.
-pub(super) fn read(skel: &CachetopSkel<'_>) -> libbpf_rs::Result<Details> {
+/// Who brought pages in again, and what.
+pub(super) fn readers(skel: &CachetopSkel<'_>) -> libbpf_rs::Result<HashMap<Reader, Came>> {
+    Ok(used(rows(&skel.maps.blame_readers)?, reader))
+}
+
+/// Reads the rest, for these readers.
+pub(super) fn read(skel: &CachetopSkel<'_>, readers: HashMap<Reader, Came>) -> libbpf_rs::Result<Details> {
     let maps = &skel.maps;
     let shares = used(rows(&maps.blame_shares)?, share);
-    let readers = used(rows(&maps.blame_readers)?, reader);
     let mut found = HashMap::new();
     for (key, value) in entries(&maps.blame_files)? {
         let (block, number) = (u32_at(&value, 16), u32_at(&value, 20));

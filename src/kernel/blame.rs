@@ -57,10 +57,10 @@ pub(super) fn hand_out(skel: &CachetopSkel<'_>, threads: u32) -> libbpf_rs::Resu
     Ok(())
 }
 
-/// Decodes a `struct blame_row`; `None` where nothing was counted.
-pub(super) fn decode(number: u32, bytes: &[u8]) -> Option<(Evictor, Counts)> {
+/// Decodes a `struct blame_row`, of which so many pages that left are billed by file; `None` where nothing was counted.
+pub(super) fn decode(number: u32, bytes: &[u8], billed: u64) -> Option<(Evictor, Counts)> {
     let counts = Counts {
-        out: u64_at(bytes, COUNTERS),
+        out: u64_at(bytes, COUNTERS) + billed,
         back: u64_at(bytes, COUNTERS + 8),
         refaulted: u64_at(bytes, COUNTERS + 16),
         again: u64_at(bytes, COUNTERS + 24),
@@ -98,13 +98,19 @@ mod tests {
         bytes.extend(b"tar\0\0\0\0\0\0\0\0\0\0\0\0\0");
         bytes.extend([2u32, 7].iter().flat_map(|n| n.to_ne_bytes()));
         let silent: Vec<u8> = bytes.iter().copied().chain([0; 48]).collect();
-        assert_eq!(decode(100, &silent), None);
+        assert_eq!(decode(100, &silent, 0), None);
         bytes.extend([10u64, 5, 4, 3, 2, 1].iter().flat_map(|n| n.to_ne_bytes()));
         let counts = Counts { out: 10, back: 5, refaulted: 4, again: 3, waits: 2, waited_ns: 1 };
         let who = Row { limit: 7, by: 8, owner: 9, process: b"tar".to_vec(), run: 3, own: true };
-        assert_eq!(decode(100, &bytes), Some((Evictor { how: How::Limit, who: Some(who) }, counts)));
-        assert_eq!(decode(1, &bytes), Some((Evictor { how: How::Direct, who: None }, counts)));
-        assert_eq!(decode(100, &[1; 8]), None);
+        assert_eq!(
+            decode(100, &bytes, 0),
+            Some((Evictor { how: How::Limit, who: Some(who.clone()) }, counts))
+        );
+        assert_eq!(decode(1, &bytes, 0), Some((Evictor { how: How::Direct, who: None }, counts)));
+        assert_eq!(decode(100, &[1; 8], 0), None);
+        // What is billed by file stands there alone.
+        let billed = Counts { out: 7, ..Counts::default() };
+        assert_eq!(decode(100, &silent, 7), Some((Evictor { how: How::Limit, who: Some(who) }, billed)));
     }
 
     #[test]

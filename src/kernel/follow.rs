@@ -15,7 +15,7 @@ impl Attached {
         self.followed = Followed::new(run);
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: as in `spawning`.
-            unsafe { (&raw mut bss.blame_run).write_volatile(run) };
+            unsafe { (&raw mut bss.asking.run).write_volatile(run) };
             // SAFETY: a word of our own that the kernel programs only read.
             unsafe { (&raw mut bss.touches_of_run).write_volatile(run) };
         }
@@ -42,7 +42,7 @@ impl Attached {
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: a word of our own. The kernel programs write to it where a cgroup is made, and any other value will do.
             unsafe {
-                let epoch = &raw mut bss.asked_epoch;
+                let epoch = &raw mut bss.asking.epoch;
                 epoch.write_volatile(epoch.read_volatile().wrapping_add(1));
             }
         }

@@ -1,5 +1,6 @@
 //! Reading the tables: one pass a tick.
 
+use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::os::fd::AsRawFd as _;
 
@@ -135,13 +136,20 @@ impl Attached {
     /// # Errors
     /// When the table cannot be read.
     pub fn blame(&self) -> libbpf_rs::Result<Raw> {
-        // Before the rows of evictors: what stands there is then at least their sum.
-        let mut details = super::bill::read(&self.skel)?;
+        // In this order none has more than what it is a part of: readers, evictors, and pages that left.
+        let readers = super::bill::readers(&self.skel)?;
         let entries = entries(&self.skel.maps.blame_rows)?;
+        let mut details = super::bill::read(&self.skel, readers)?;
+        // What is billed by file is counted nowhere else.
+        let mut billed: HashMap<u32, u64> = HashMap::new();
+        for ((number, _), pages) in &details.shares {
+            *billed.entry(*number).or_default() += pages;
+        }
         let mut rows = Vec::new();
         for (key, value) in &entries {
             let number = u32_at(key, 0);
-            if let Some((who, counts)) = decode(number, value) {
+            let billed = billed.get(&number).copied().unwrap_or(0);
+            if let Some((who, counts)) = decode(number, value, billed) {
                 details.numbers.insert(number, who.clone());
                 rows.push((who, counts));
             }
