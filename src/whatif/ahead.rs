@@ -5,6 +5,10 @@
 //! (`page_cache_sync_ra`), and again where what was read ahead last is read (`page_cache_async_ra`). Each size does that by
 //! itself, by what its own cache has. Whether this kernel does it, of these files, is known of the cache of now: what was read
 //! ahead is compared with what would have been there. What cannot be explained so is taken to be the same at each size.
+//! As many pages may be others: reclaim marks a dirty page by the bit that says "read ahead from here" (`PG_reclaim` is
+//! `PG_readahead`), and who reads such a page has the ones after it read ahead, even from a file that is told to be random.
+
+use std::num::NonZeroU32;
 
 use super::REST;
 use super::SCALES;
@@ -20,6 +24,10 @@ const MANY: f64 = 8192.0;
 const FEW: f64 = 100.0;
 /// What was read ahead and what would have been are taken for the same, if the lesser is this part of the other.
 const ALIKE: f64 = 0.8;
+/// What would have been read ahead is another thing than what was, where less than this part of it is the same pages.
+const SAME: f64 = 0.05;
+/// Reads between a page being read ahead and the one that it was for, at most: threads read at the same time.
+const NEAR: u32 = 64;
 /// Streams of requests that are told apart, by thread and file.
 const STREAMS: usize = 512;
 /// Files of which it is remembered how far they go.
@@ -84,6 +92,12 @@ pub(super) struct Ahead {
     /// Pages that were read ahead, and those that would have been by what the cache of now is in the simulation.
     was: f64,
     would: f64,
+    /// Of those that would have been, pages that were for the same read, and others.
+    same: f64,
+    other: f64,
+    /// Reads so far, and by page how many there were when it was read ahead last.
+    reads: u32,
+    lately: Vec<Option<NonZeroU32>>,
     random: u64,
 }
 
@@ -108,6 +122,10 @@ impl Ahead {
             ends: vec![(0, 0); FILES],
             was: 0.0,
             would: 0.0,
+            same: 0.0,
+            other: 0.0,
+            reads: 1,
+            lately: vec![None; pages as usize],
             random: 0,
         }
     }
@@ -128,6 +146,7 @@ impl Ahead {
     /// A number is another page's now.
     pub(super) fn forget(&mut self, number: u32) {
         self.marks[number as usize] = 0;
+        self.lately[number as usize] = None;
     }
 
     /// A page is marked in a cache, or is not.
@@ -138,6 +157,7 @@ impl Ahead {
 
     /// A page is read: which stream of requests it is of.
     pub(super) fn reads(&mut self, touch: &Touch) -> usize {
+        self.reads = self.reads.wrapping_add(1);
         let n = (mixed(u64::from(file(touch.page)) ^ u64::from(touch.tid) << 32) >> 32) as usize % STREAMS;
         let stream = &mut self.streams[n];
         let (page, rest) = stream.last;
@@ -194,33 +214,52 @@ impl Ahead {
     }
 
     /// A page was read ahead.
-    pub(super) fn was(&mut self) {
+    pub(super) fn was(&mut self, number: u32) {
         self.was += 1.0;
+        self.lately[number as usize] = NonZeroU32::new(self.reads);
         self.age();
     }
 
-    /// In the cache of now a page would be read ahead, by what is there.
-    pub(super) fn would(&mut self) {
-        self.would += 1.0;
+    /// In the cache of now a page would be read ahead, by what is there. `exact`: it is this one, and none stands for it.
+    pub(super) fn would(&mut self, number: Option<u32>, there: bool, exact: bool) {
+        let lately = number.and_then(|n| self.lately[n as usize].take());
+        let same = lately.is_some_and(|then| self.reads.wrapping_sub(then.get()) <= NEAR);
+        match (exact, same) {
+            (true, true) => self.same += 1.0,
+            (true, false) if !there => self.other += 1.0,
+            _ => {}
+        }
+        self.would += f64::from(u8::from(!there));
         self.age();
     }
 
     fn age(&mut self) {
-        if self.was.max(self.would) > MANY {
-            self.was /= 2.0;
-            self.would /= 2.0;
+        if self.was.max(self.would).max(self.same) > MANY {
+            for n in [&mut self.was, &mut self.would, &mut self.same, &mut self.other] {
+                *n /= 2.0;
+            }
         }
+    }
+
+    /// Whether what was read ahead is not what would have been, however much of both there is.
+    fn differs(&self) -> bool {
+        let all = self.same + self.other;
+        all >= FEW && self.same < SAME * all
     }
 
     /// Of a page that was read ahead: whether that is to be explained by what the cache of now has.
     pub(super) fn is_explained(&mut self) -> bool {
-        self.was >= FEW && (self.would > ALIKE * self.was || self.number() < self.would / self.was)
+        self.was >= FEW
+            && !self.differs()
+            && (self.would > ALIKE * self.was || self.number() < self.would / self.was)
     }
 
     /// Of what would be read ahead: whether it is, as far as that has turned out to be so in the cache of now.
     pub(super) fn happens(&mut self) -> bool {
         let most = self.was.max(self.would);
-        most >= FEW && (self.was > ALIKE * self.would || self.number() < self.was / self.would)
+        most >= FEW
+            && !self.differs()
+            && (self.was > ALIKE * self.would || self.number() < self.was / self.would)
     }
 
     /// Any number below 1, the same in each run (splitmix64).

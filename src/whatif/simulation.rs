@@ -182,7 +182,7 @@ impl Simulation {
     /// A page was read ahead, or around a fault.
     fn bring(&mut self, page: u32, kind: Kind) {
         if kind == Kind::Ahead {
-            self.ahead.was();
+            self.ahead.was(page);
         }
         for cache in &mut self.caches {
             if kind == Kind::Ahead && self.ahead.is_explained() {
@@ -220,13 +220,11 @@ impl Simulation {
                 return;
             };
             let known = self.pages.find(other);
-            if known.is_some_and(|n| self.caches[i].policy.share(n) >= 1.0) {
-                continue;
-            }
+            let there = known.is_some_and(|n| self.caches[i].policy.share(n) >= 1.0);
             if self.caches[i].relative == 1.0 {
-                self.ahead.would();
+                self.ahead.would(known, there, other == page + u64::from(by));
             }
-            if !happens {
+            if there || !happens {
                 continue;
             }
             // Where there is no room none is made: the page that is read must keep its number.
