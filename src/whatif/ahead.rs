@@ -25,7 +25,7 @@ const FEW: f64 = 100.0;
 /// What was read ahead and what would have been are taken for the same, if the lesser is this part of the other.
 const ALIKE: f64 = 0.8;
 /// What would have been read ahead is another thing than what was, where less than this part of it is the same pages.
-const SAME: f64 = 0.05;
+const SAME: f64 = 0.02;
 /// Reads between a page being read ahead and the one that it was for, at most: threads read at the same time.
 const NEAR: u32 = 64;
 /// Streams of requests that are told apart, by thread and file.

@@ -19,7 +19,7 @@ const LARGER_AHEAD_ERROR: f64 = 0.05;
 const AROUND_ERROR: f64 = 0.02;
 /// How much farther it was, where a part of all uses are writes: how long what is dirty stays is left out.
 const WRITES_ERROR: f64 = 0.01;
-/// Beyond that, for four times the present cache: there it was 0.066 off, by as much however long was watched.
+/// Beyond that, for four times the present cache: of PostgreSQL's mixture it was 0.072 off there, by 38 000 accesses.
 const FAR_WRITES_ERROR: f64 = 0.04;
 const MUCH_WRITTEN: f64 = 0.1;
 /// The part of what is brought in that is much.

@@ -99,9 +99,11 @@ db.commit()
 ";
 
 /// SQLite on a database that the cgroup has no room for, by Python. Of the environment: seconds until the cache is full (`SQLITE_FILL`) and,
-/// with `WHAT_IF=long` and `far`, of watching (`SQLITE_SECONDS`): emulation is slow. With read-ahead, pages that nobody uses take room, and more of it
-/// the larger the cache is.
+/// with `WHAT_IF=long` and `far`, of watching (`SQLITE_SECONDS`): emulation is slow; `READ_AHEAD_KB` for a device of its own. With
+/// read-ahead, pages that nobody uses take room, and more of it the larger the cache is.
 pub fn what_if_of_sqlite(dir: &Path) {
+    let disk = std::env::var_os("READ_AHEAD_KB").map(|_| Disk::new(dir));
+    let dir = disk.as_ref().map_or(dir, |disk| &disk.mount);
     let python = |script: &str| {
         let mut command = Command::new("python3");
         super::without_huge_pages(&mut command);
@@ -266,6 +268,16 @@ impl Disk {
             std::thread::sleep(Duration::from_millis(200));
         }
         assert!(run("mount", &[self.device.as_ref(), self.mount.as_ref()]));
+        // Where a namespace of mounts was made meanwhile, it is still mounted there, and cached, on nobody's account.
+        let has_pages =
+            |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() > 0);
+        let sum = |dir: &Path| -> u64 {
+            let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(has_pages);
+            files.map(|path| resident(&File::open(path).unwrap())).sum()
+        };
+        let databases = fs::read_dir(self.mount.join("postgresql/data/base")).unwrap();
+        let there: u64 = databases.map(|entry| sum(&entry.unwrap().path())).sum();
+        assert_eq!(there, 0, "pages of the database are there: is it mounted in another namespace as well?");
     }
 }
 
