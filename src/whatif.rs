@@ -24,6 +24,7 @@ mod twins;
 mod view;
 
 pub use classic::Classic;
+pub use classic::Statistics;
 pub use curve::Curve;
 pub use curve::Point;
 pub use generations::Generations;

@@ -10,6 +10,7 @@ use super::Later;
 use super::Policy;
 use super::Prediction;
 use super::Simulation;
+use super::Statistics;
 use super::curve::Fetched;
 use super::curve::GENERATIONS_ERROR;
 use super::curve::MODEL_ERROR;
@@ -17,12 +18,14 @@ use super::curve::MUCH_UNUSED;
 use super::simulation::first_rate;
 use super::size::Size;
 use super::told::About;
+use super::twins;
 use super::twins::Twins;
 use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::kernel::Generations as Known;
 use crate::kernel::Touches;
 use crate::kernel::generations;
+use crate::kernel::reclaim_gathers_statistics;
 use crate::text::words;
 
 /// How old the statistics of a cgroup are that the kernel goes by. It gathers them every two seconds, and before if somebody
@@ -43,8 +46,8 @@ pub(crate) fn limited(group: Option<String>) -> Option<String> {
 /// What the kernel goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lru {
-    /// The active and the inactive list.
-    Lists,
+    /// The active and the inactive list, by such statistics of a cgroup.
+    Lists(Statistics),
     /// Generations, as they are up to 6.13.
     Generations,
     /// Generations, as they are from 6.14 to 7.1.
@@ -58,7 +61,7 @@ impl Lru {
         let enabled = std::fs::read_to_string("/sys/kernel/mm/lru_gen/enabled").unwrap_or_default();
         let enabled = u32::from_str_radix(enabled.trim().trim_start_matches("0x"), 16);
         match enabled.is_ok_and(|bits| bits & 1 != 0) {
-            false => Self::Lists,
+            false => Self::Lists(statistics()),
             true => match generations() {
                 Known::Linux6_1 => Self::Generations,
                 Known::Linux6_14 => Self::Later,
@@ -69,14 +72,14 @@ impl Lru {
 
     const fn words(self) -> &'static str {
         match self {
-            Self::Lists => "active and inactive list",
+            Self::Lists(_) => "active and inactive list",
             Self::Generations | Self::Later | Self::Counting => "multi-generational LRU",
         }
     }
 
     const fn error(self) -> f64 {
         match self {
-            Self::Lists | Self::Counting => MODEL_ERROR,
+            Self::Lists(_) | Self::Counting => MODEL_ERROR,
             Self::Generations | Self::Later => GENERATIONS_ERROR,
         }
     }
@@ -84,12 +87,30 @@ impl Lru {
     /// With room for so many pages. `late`: of a cgroup with a limit, whose statistics are gathered now and then.
     fn policy(self, pages: usize, late: bool) -> Box<dyn Policy> {
         match self {
-            Self::Lists => Box::new(Classic::new(pages, late)),
-            Self::Generations if late => Box::new(Twins::new(|| Generations::new(pages, late))),
+            Self::Lists(statistics) if late => {
+                let one = || Classic::new(pages, statistics);
+                Box::new(Twins::new([one(), one().stirred()], 0.0))
+            }
+            Self::Lists(_) => Box::new(Classic::new(pages, Statistics::Exact)),
+            Self::Generations if late => {
+                let one = || Generations::new(pages, late);
+                Box::new(Twins::new([one(), one()], twins::AWAY))
+            }
             Self::Generations => Box::new(Generations::new(pages, late)),
             Self::Later => Box::new(Later::new(pages, false)),
             Self::Counting => Box::new(Later::new(pages, true)),
         }
+    }
+}
+
+/// What reclaim of a cgroup knows on this kernel.
+fn statistics() -> Statistics {
+    // SAFETY: takes a number.
+    let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    let processors = u32::try_from(processors).unwrap_or(1).max(1);
+    match reclaim_gathers_statistics() {
+        true => Statistics::AtReclaim { processors },
+        false => Statistics::Late,
     }
 }
 

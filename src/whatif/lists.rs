@@ -4,7 +4,10 @@
 type Number = u16;
 
 const NOWHERE: Number = Number::MAX;
-const NO_LIST: u8 = u8::MAX;
+/// The lower half of a byte is the list, the upper one is whoever's the page is.
+const LIST: u8 = 0xf;
+const NO_LIST: u8 = LIST;
+const FLAGS_SHIFT: u32 = 4;
 
 #[derive(Debug, Clone, Copy)]
 struct Link {
@@ -30,6 +33,7 @@ impl<const N: usize> Lists<N> {
     /// For so many pages, on no list: 65535 at most.
     pub(super) fn new(pages: usize) -> Self {
         assert!(pages <= usize::from(NOWHERE), "numbers of pages have 16 bits");
+        assert!(N < usize::from(NO_LIST), "numbers of lists have four");
         Self {
             links: vec![Link { towards_head: NOWHERE, towards_tail: NOWHERE }; pages],
             on: vec![NO_LIST; pages],
@@ -41,7 +45,17 @@ impl<const N: usize> Lists<N> {
 
     /// The list that a page is on.
     pub(super) fn list(&self, page: u32) -> Option<usize> {
-        Some(usize::from(self.on[page as usize])).filter(|list| *list < N)
+        Some(usize::from(self.on[page as usize] & LIST)).filter(|list| *list < N)
+    }
+
+    /// Four bits of a page, on whichever list it is.
+    pub(super) fn flags(&self, page: u32) -> u8 {
+        self.on[page as usize] >> FLAGS_SHIFT
+    }
+
+    pub(super) fn set_flags(&mut self, page: u32, flags: u8) {
+        let on = &mut self.on[page as usize];
+        *on = flags << FLAGS_SHIFT | *on & LIST;
     }
 
     pub(super) const fn len(&self, list: usize) -> usize {
@@ -70,7 +84,7 @@ impl<const N: usize> Lists<N> {
             other => self.links[usize::from(other)].towards_head = towards_head,
         }
         self.lengths[list] -= 1;
-        self.on[page as usize] = NO_LIST;
+        self.on[page as usize] |= NO_LIST;
     }
 
     /// Puts a page at the head of a list, from wherever it is.
@@ -101,6 +115,7 @@ impl<const N: usize> Lists<N> {
 
     fn is_on(&mut self, page: u32, list: usize) {
         self.lengths[list] += 1;
-        self.on[page as usize] = u8::try_from(list).unwrap_or(NO_LIST);
+        let list = u8::try_from(list).unwrap_or(NO_LIST) & LIST;
+        self.on[page as usize] = self.on[page as usize] & !LIST | list;
     }
 }

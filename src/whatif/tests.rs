@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod ahead;
+mod beginnings;
 mod lru;
 mod writes;
 
@@ -64,10 +65,11 @@ fn ratio(policy: &mut dyn Policy, size: usize, stream: &[u32]) -> f64 {
     misses as f64 / (stream.len() - from) as f64
 }
 
-fn policies(pages: usize) -> [Box<dyn Policy>; 5] {
+fn policies(pages: usize) -> [Box<dyn Policy>; 6] {
     [
-        Box::new(Classic::new(pages, false)),
-        Box::new(Classic::new(pages, true)),
+        Box::new(Classic::new(pages, Statistics::Exact)),
+        Box::new(Classic::new(pages, Statistics::Late)),
+        Box::new(Classic::new(pages, Statistics::AtReclaim { processors: 1 })),
         Box::new(Generations::new(pages, true)),
         Box::new(Later::new(pages, false)),
         Box::new(Later::new(pages, true)),
@@ -91,10 +93,10 @@ fn a_loop_fits_or_does_not() {
 fn zipf_is_as_in_the_kernel() {
     let stream = zipf(16384, 240_000);
     for (size, kernel) in [(4729, 0.2443), (6782, 0.1758), (8815, 0.1289), (11894, 0.0640)] {
-        for late in [false, true] {
-            let mut policy = Classic::new(16384, late);
+        for statistics in [Statistics::Exact, Statistics::Late] {
+            let mut policy = Classic::new(16384, statistics);
             let model = ratio(&mut policy, size, &stream);
-            assert!((model - kernel).abs() < 0.01, "{size} {late}: {model}, not {kernel}");
+            assert!((model - kernel).abs() < 0.01, "{size} {statistics:?}: {model}, not {kernel}");
         }
     }
 }
@@ -147,7 +149,8 @@ fn of_two_answers_the_mean_is_told() {
     let (mut alone, mut both) = (Vec::new(), Vec::new());
     for part in stream.windows(150_000).step_by(50_013) {
         alone.push(judged(&mut generations(), part).0);
-        both.push(judged(&mut super::twins::Twins::new(generations), part));
+        let twins = [generations(), generations()];
+        both.push(judged(&mut super::twins::Twins::new(twins, super::twins::AWAY), part));
     }
     let off = |of: &[f64]| of.iter().map(|ratio| (ratio - 0.215).abs()).fold(0.0, f64::max);
     let means: Vec<f64> = both.iter().map(|(mean, _)| *mean).collect();
@@ -210,6 +213,11 @@ fn in_a_file(mix: bool, accesses: usize) -> Vec<u32> {
 }
 
 fn in_a_file_of(pages: u32, mix: bool, accesses: usize) -> Vec<u32> {
+    scanning(pages, mix.then_some(pages / 3), accesses)
+}
+
+/// Pages of a file by Zipf's law; a quarter of them a scan of so many.
+fn scanning(pages: u32, scanned: Option<u32>, accesses: usize) -> Vec<u32> {
     let mut sum = 0.0;
     let each = |rank| {
         sum += f64::from(rank).powf(-0.9);
@@ -220,9 +228,14 @@ fn in_a_file_of(pages: u32, mix: bool, accesses: usize) -> Vec<u32> {
     let next = |_| {
         let at = random.next() * sum;
         let rank = ranks.partition_point(|below| *below < at) as u32;
-        let scans = random.next() < 0.25 && mix;
-        scan += u32::from(scans);
-        if scans { scan % (pages / 3) } else { rank * 3079 % pages }
+        let scans = random.next() < 0.25;
+        match scanned.filter(|_| scans) {
+            Some(scanned) => {
+                scan += 1;
+                scan % scanned
+            }
+            None => rank * 3079 % pages,
+        }
     };
     (0..accesses).map(next).collect()
 }
@@ -249,7 +262,7 @@ fn what_is_used_again_outlives_a_scan() {
 
 #[test]
 fn a_page_read_in_pieces_is_no_page_used_often() {
-    let mut policy = Classic::new(1000, false);
+    let mut policy = Classic::new(1000, Statistics::Exact);
     policy.resize(100, 1.0);
     // Eight pieces of one page, then a scan: it goes with it.
     assert!(!policy.touch(0, Use::Marked));
@@ -264,7 +277,7 @@ fn a_page_read_in_pieces_is_no_page_used_often() {
 
 #[test]
 fn a_mapped_page_is_kept_once() {
-    let mut policy = Classic::new(1000, false);
+    let mut policy = Classic::new(1000, Statistics::Exact);
     policy.resize(100, 1.0);
     policy.touch(0, Use::Mapped);
     policy.touch(1, Use::Marked);
@@ -287,7 +300,7 @@ fn what_was_removed_is_gone_without_a_trace() {
 }
 
 fn classic(pages: usize) -> Box<dyn Policy> {
-    Box::new(Classic::new(pages, false))
+    Box::new(Classic::new(pages, Statistics::Exact))
 }
 
 /// A simulation of a stream in 32 slices, with a cache of so many pages now, which is simulated as well to know how pages are
@@ -300,7 +313,7 @@ fn simulate(rate: f64, size: usize, stream: &[u32]) -> Curve {
 fn simulate_of(rate: f64, size: usize, stream: &[u32], place: impl Fn(u32) -> u64) -> Curve {
     let mut simulation = Simulation::new(rate, classic);
     simulation.resize(|scale| Some(size as f64 * scale));
-    let mut now = Classic::new(65_535, false);
+    let mut now = Classic::new(65_535, Statistics::Exact);
     now.resize(size, 1.0);
     for slice in stream.chunks(stream.len().div_ceil(32)) {
         let mut misses = 0;
@@ -389,7 +402,7 @@ fn too_many_touches_a_second_and_dropped_ones() {
 /// What one curve takes, as the guide says.
 #[test]
 fn a_curve_takes_no_more_than_four_mebibytes() {
-    let of_classic = super::lists::LINKS + 1 + 4;
+    let of_classic = 2 * (super::lists::LINKS + 4);
     let of_twins = 2 * (super::lists::LINKS + super::generations::STATE);
     let of_later = super::lists::LINKS + super::later::STATE;
     let table = 8 + 4 + 2 * (4 + 1) + 3 + 4;
@@ -429,7 +442,7 @@ fn rates() {
 fn two_stretches_are_as_one() {
     let stream = zipf(400, 40_000);
     let curve = |each: usize, halves: u32| {
-        let mut simulation = Simulation::new(1.0, |pages| Box::new(Classic::new(pages, false)));
+        let mut simulation = Simulation::new(1.0, |pages| Box::new(Classic::new(pages, Statistics::Exact)));
         simulation.resize(|scale| Some(100.0 * scale));
         for part in stream.chunks(each) {
             part.iter().for_each(|page| simulation.touch(&read(u64::from(*page), Outcome::Unknown)));

@@ -38,7 +38,7 @@ enum How {
 
 impl Kernel {
     fn new(size: usize) -> Self {
-        let mut policy = Classic::new(FILE as usize, true);
+        let mut policy = Classic::new(FILE as usize, Statistics::Late);
         policy.resize(size, 1.0);
         Self { policy, marked: vec![false; FILE as usize], start: 0, size: 0, late: 0, ahead: Vec::new() }
     }
@@ -92,7 +92,7 @@ fn skewed(power: i32, accesses: usize) -> Vec<u32> {
 /// By scale: what is predicted, how far it may be off, and what is true, where each of the stream is a request of so
 /// many pages. Lengths of lists are known late, as in a cgroup: with exact ones there are cliffs.
 fn compare(stream: &[u32], request: u32, how: How, rate: f64) -> Vec<(f64, f64, f64, f64)> {
-    let mut simulation = Simulation::new(rate, |pages| Box::new(Classic::new(pages, true)));
+    let mut simulation = Simulation::new(rate, |pages| Box::new(Classic::new(pages, Statistics::Late)));
     simulation.resize(|scale| Some(NOW as f64 * scale));
     let mut kernels: Vec<_> = SCALES.iter().map(|s| Kernel::new((NOW as f64 * s) as usize)).collect();
     let mut missed = [0; SCALES.len()];
@@ -241,9 +241,9 @@ fn what_is_read_ahead_is_no_use() {
 fn off_at_random(each: Option<usize>) -> Vec<(f64, f64, f64)> {
     const NOW: usize = 1500;
     let stream = skewed(2, 200_000);
-    let mut simulation = Simulation::new(1.0, |pages| Box::new(Classic::new(pages, true)));
+    let mut simulation = Simulation::new(1.0, |pages| Box::new(Classic::new(pages, Statistics::Late)));
     simulation.resize(|scale| Some(NOW as f64 * scale));
-    let mut alone: Vec<_> = SCALES.iter().map(|_| Classic::new(FILE as usize, true)).collect();
+    let mut alone: Vec<_> = SCALES.iter().map(|_| Classic::new(FILE as usize, Statistics::Late)).collect();
     alone
         .iter_mut()
         .zip(SCALES)

@@ -40,7 +40,7 @@ fn lru(size: usize, stream: &[u32]) -> f64 {
 
 /// The simulation of this size, where such a part of the pages is followed.
 fn simulated(rate: f64, size: usize, stream: &[u32]) -> f64 {
-    let mut simulation = Simulation::new(rate, |pages| Box::new(Classic::new(pages, true)));
+    let mut simulation = Simulation::new(rate, |pages| Box::new(Classic::new(pages, Statistics::Late)));
     simulation.resize(|scale| (scale == 1.0).then_some(size as f64));
     for slice in stream.chunks(stream.len() / 32) {
         for page in slice {

@@ -34,8 +34,8 @@ fn outlives(policy: &mut dyn Policy, comes_by: Use) -> bool {
 
 #[test]
 fn what_comes_to_be_written_was_not_missed() {
-    for late in [false, true] {
-        let lists = || Classic::new(400, late);
+    for statistics in [Statistics::Exact, Statistics::Late] {
+        let lists = || Classic::new(400, statistics);
         assert!(outlives(&mut lists(), Use::Unmarked), "a page that comes back is active");
         assert!(!outlives(&mut lists(), Use::Written));
     }
