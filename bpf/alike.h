@@ -23,6 +23,7 @@ struct blame_seen {
 	u32 flags;
 	u32 table;
 	u32 linked; /* whether the file has a name */
+	u32 user; /* where only some users are asked for */
 	u32 pid; /* last: see look_anew; 0: nothing is known */
 	u64 proactive;
 };
@@ -161,6 +162,8 @@ static __always_inline bool compare(struct blame_last *last, struct task_struct 
 	WORD(name[0], *(u64 *)leader->comm);
 	WORD(name[1], *(u64 *)(leader->comm + 8));
 	STANDS_FOR(groups, (u64)task->cgroups, by, running_cgroup());
+	if (only_users)
+		WORD(user, (u32)bpf_get_current_uid_gid());
 	if (flags & PF_MEMALLOC) {
 		state = (u64)task->reclaim_state;
 		WORD(state, state);

@@ -8,6 +8,7 @@
 #define CACHETOP_WANTED_H
 
 #include "core.h"
+#include "table.h"
 
 #define GROUP_PATH 1024 /* what the kernel has room for when it tells of a new cgroup */
 #define GROUP_LEVELS 128 /* cgroups below each other */
@@ -22,16 +23,45 @@ enum only_file {
 /* Set before load. */
 const volatile bool cgroup_v1 = false; /* the memory controller has a hierarchy of its own */
 const volatile bool leave_out_self = true; /* the monitor's own work does not count */
-const volatile bool only_some = false; /* some threads only: those that the next ones choose */
-const volatile u32 only_tgid = 0;
-const volatile bool only_name = false;
-const volatile char wanted_name[16] = {};
-const volatile bool only_group = false;
-const volatile char wanted_path[GROUP_PATH] = {}; /* of the cgroup */
+const volatile bool only_some = false; /* some threads only: those that the next ones choose, all that are set */
+const volatile bool only_processes = false;
+const volatile bool only_names = false;
+const volatile bool only_users = false;
+const volatile bool only_groups = false;
 const volatile u32 only_file = ALL_FILES;
 
-/* The cgroup's id; another one if it goes and is made anew. */
-volatile u64 wanted_group = 0;
+enum asked_kind {
+	ASKED_PROCESS, /* by its number; the value is when it was seen alive under that */
+	ASKED_NAME,
+	ASKED_USER,
+	ASKED_GROUP, /* by the id of a cgroup */
+	ASKED_PATH, /* of a cgroup, by its hash; the value is its place in asked_paths */
+};
+
+struct asked_key {
+	u64 kind;
+	u64 what[2];
+};
+
+/* All that is asked for: of each kind any will do. Looked up where a thread gets a row, at no event. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct asked_key);
+	__type(value, u64);
+} asked_for SEC(".maps");
+
+struct group_path {
+	u64 id; /* of the cgroup; another one if it goes and is made anew */
+	char text[GROUP_PATH];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct group_path);
+} asked_paths SEC(".maps");
 
 /* Together, so that both are compared at once. */
 volatile struct asking {
@@ -103,7 +133,15 @@ static __always_inline struct cgroup *group_of(struct task_struct *task)
 	return (void *)word_of(&set->dfl_cgrp);
 }
 
-/* Whether a cgroup is the wanted one, or lies below it. Global: verified once. */
+/* Null: that is not asked for. */
+static __always_inline u64 *find_asked(u64 kind, u64 what, u64 more)
+{
+	struct asked_key key = {.kind = kind, .what = {what, more}};
+
+	return bpf_map_lookup_elem(&asked_for, &key);
+}
+
+/* Whether a cgroup is one that is asked for, or lies below one. Global: verified once. */
 __noinline int in_group(u64 cgroup)
 {
 	u32 level = BPF_CORE_READ((struct cgroup *)cgroup, level), i;
@@ -124,35 +162,33 @@ __noinline int in_group(u64 cgroup)
 				(void *)(cgroup + i * sizeof(u64) +
 					 bpf_core_field_offset(struct cgroup___ids, ancestor_ids)));
 		}
-		if (id == wanted_group)
+		if (find_asked(ASKED_GROUP, id, 0))
 			return 1;
 	}
 	return 0;
 }
 
-static __always_inline bool is_wanted_name(const char *process)
-{
-	u32 i;
-
-	for (i = 0; i < sizeof(wanted_name); i++) {
-		if (process[i] != wanted_name[i])
-			return false;
-		if (!process[i])
-			break;
-	}
-	return true;
-}
-
-/* Whether what a thread of a process of this name does is to be counted. */
+/*
+ * Whether what a thread of a process of this name does is to be counted. The running thread: a number alone would mean the next process
+ * that has it, too, when the one that was asked for has ended and others have not.
+ */
 static __always_inline bool is_wanted(struct task_struct *task, u32 tgid, const char *process)
 {
+	const u64 *name = (const void *)process;
+	u64 *seen;
+
 	if (!only_some)
 		return true;
-	if (only_tgid && tgid != only_tgid)
+	if (only_processes) {
+		seen = find_asked(ASKED_PROCESS, tgid, 0);
+		if (!seen || BPF_CORE_READ(task, group_leader, start_time) > *seen)
+			return false;
+	}
+	if (only_names && !find_asked(ASKED_NAME, name[0], name[1]))
 		return false;
-	if (only_name && !is_wanted_name(process))
+	if (only_users && !find_asked(ASKED_USER, (u32)bpf_get_current_uid_gid(), 0))
 		return false;
-	return !only_group || in_group((u64)group_of(task));
+	return !only_groups || in_group((u64)group_of(task));
 }
 
 /* Whether a file is to be counted. */
@@ -178,10 +214,6 @@ static __always_inline bool is_wanted_file(struct inode *inode)
 	return root == looked.root;
 }
 
-struct group_path {
-	char text[GROUP_PATH];
-};
-
 /* Cgroups are made one at a time. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -190,11 +222,31 @@ struct {
 	__type(value, struct group_path);
 } group_made SEC(".maps");
 
-/* A cgroup is made, and nobody is in it yet. If the wanted one had gone, this is it. */
+/* What the path of the cgroup that is made is found by: FNV-1a. Global: else what follows would be verified for each length. */
+__noinline u64 hash_of_made(void)
+{
+	u64 hash = 0xcbf29ce484222325ULL;
+	struct group_path *made;
+	u32 zero = 0, i;
+
+	made = bpf_map_lookup_elem(&group_made, &zero);
+	if (!made)
+		return 0;
+	for (i = 0; i < GROUP_PATH; i++) {
+		if (!made->text[i])
+			break;
+		hash = (hash ^ (u8)made->text[i]) * 0x100000001b3ULL;
+	}
+	return hash;
+}
+
+/* A cgroup is made, and nobody is in it yet. If one that is asked for had gone, this is it. */
 static __always_inline void on_group(struct cgroup *cgroup, const char *path)
 {
-	struct group_path *made;
-	u32 zero = 0, i, mask;
+	struct asked_key key = {.kind = ASKED_GROUP};
+	struct group_path *made, *wanted;
+	u32 zero = 0, i, mask, place;
+	u64 *at, none = 0;
 
 	if (!cgroup_v1) {
 		if (BPF_CORE_READ(cgroup, root, hierarchy_id))
@@ -207,13 +259,24 @@ static __always_inline void on_group(struct cgroup *cgroup, const char *path)
 	made = bpf_map_lookup_elem(&group_made, &zero);
 	if (!made || bpf_probe_read_kernel_str(made->text, sizeof(made->text), path) <= 0)
 		return;
+	at = find_asked(ASKED_PATH, hash_of_made(), 0);
+	if (!at)
+		return;
+	place = *at;
+	wanted = bpf_map_lookup_elem(&asked_paths, &place);
+	if (!wanted)
+		return;
 	for (i = 0; i < GROUP_PATH; i++) {
-		if (made->text[i] != wanted_path[i])
+		if (made->text[i] != wanted->text[i])
 			return;
 		if (!made->text[i])
 			break;
 	}
-	wanted_group = BPF_CORE_READ(cgroup, kn, id);
+	key.what[0] = wanted->id;
+	forget(&asked_for, &key);
+	wanted->id = BPF_CORE_READ(cgroup, kn, id);
+	key.what[0] = wanted->id;
+	note(&asked_for, &key, &none);
 	asked_epoch++;
 }
 

@@ -1,5 +1,6 @@
 //! Everything that touches libbpf: asking the kernel what it can do, loading, attaching, reading tables.
 
+mod asked;
 mod attach;
 mod bill;
 mod blame;

@@ -29,15 +29,27 @@ pub enum Files {
     System(PathBuf),
 }
 
-/// What counts. All that is set must be so.
+/// Some processes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Processes {
+    /// Their numbers; none: all of them.
+    pub pids: Vec<u32>,
+    /// When all of them were seen alive, on the kernel's monotonic clock, in nanoseconds: a process that has begun later and has
+    /// one of these numbers is another.
+    pub seen: u64,
+}
+
+/// What counts. All that is set must be so; of several of a kind any will do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Only {
-    /// One process.
-    pub pid: Option<u32>,
-    /// Processes of one name.
-    pub comm: Option<Comm>,
-    /// One cgroup.
-    pub cgroup: Option<Group>,
+    /// These processes.
+    pub processes: Processes,
+    /// Processes of these names.
+    pub comms: Vec<Comm>,
+    /// What is done in the name of these users.
+    pub users: Vec<u32>,
+    /// These cgroups.
+    pub cgroups: Vec<Group>,
     /// Some files.
     pub files: Option<Files>,
 }
@@ -45,7 +57,10 @@ pub struct Only {
 impl Only {
     /// Whether only some threads count.
     #[must_use]
-    pub const fn threads(&self) -> bool {
-        self.pid.is_some() || self.comm.is_some() || self.cgroup.is_some()
+    pub fn threads(&self) -> bool {
+        !(self.processes.pids.is_empty()
+            && self.comms.is_empty()
+            && self.users.is_empty()
+            && self.cgroups.is_empty())
     }
 }

@@ -8,12 +8,15 @@ use crate::pivot::By;
 use crate::pivot::Choice;
 use crate::pivot::Filter;
 use crate::pivot::System;
+use crate::pivot::User;
+use crate::pivot::in_order;
 use crate::plan::Engine;
 use crate::plan::Wants;
 use crate::sample::Comm;
 use crate::session;
 use crate::text::foreign::Foreign;
 use crate::text::numbers::Unit;
+use crate::wait::Processes;
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,26 +76,37 @@ impl OneOf for By {
     }
 }
 
-/// What counts: all of these must hold.
+/// What counts: all of these must hold, of several of a kind any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Chosen {
-    /// This process.
-    pub pid: Option<u32>,
-    /// Processes with this command name.
-    pub comm: Option<String>,
-    /// Processes of this cgroup and those below it.
-    pub cgroup: Option<String>,
+    /// These processes.
+    pub pids: Vec<u32>,
+    /// Processes with these command names.
+    pub comms: Vec<String>,
+    /// What is done in the name of these users: names or numbers.
+    pub users: Vec<String>,
+    /// Processes of these cgroups and those below them.
+    pub cgroups: Vec<String>,
     /// This file.
     pub file: Option<PathBuf>,
     /// Files of the file system that has this path.
     pub mount: Option<PathBuf>,
 }
 
+/// So many of a kind are named where people read; JSON has all.
+const NAMED: usize = 4;
+
 impl Chosen {
     /// Whether only a part of what happens counts: sums are made of rows then.
     #[must_use]
-    pub const fn any(&self) -> bool {
-        self.pid.is_some() || self.comm.is_some() || self.cgroup.is_some() || self.by_file()
+    pub fn any(&self) -> bool {
+        self.by_process() || !self.cgroups.is_empty() || self.by_file()
+    }
+
+    /// Whether only some processes count, whichever cgroup they are in.
+    #[must_use]
+    pub fn by_process(&self) -> bool {
+        !(self.pids.is_empty() && self.comms.is_empty() && self.users.is_empty())
     }
 
     /// Whether only some files count.
@@ -101,14 +115,29 @@ impl Chosen {
         self.file.is_some() || self.mount.is_some()
     }
 
-    /// The filter for it, and what the kernel programs get of it; looked up while it is there.
+    /// The processes, each once, from the lowest number on.
+    #[must_use]
+    pub fn pids(&self) -> Vec<u32> {
+        in_order(&self.pids)
+    }
+
+    /// Finds the processes, for as long as they live.
     ///
     /// # Errors
-    /// Wrong usage where there is no such cgroup, file or mount.
-    pub fn look_up(&self, names: &System) -> Result<(Filter, Only), Failure> {
-        let (comm, cgroup) = (self.comm.as_deref(), self.cgroup.as_deref());
-        let (file, mount) = (self.file.as_deref(), self.mount.as_deref());
-        Choice { pid: self.pid, comm, cgroup, file, mount }.look_up(names)
+    /// Wrong usage where one of them is not there, or is a thread.
+    pub fn watch(&self) -> Result<Processes, Failure> {
+        Processes::open(&self.pids())
+    }
+
+    /// The filter for it, and what the kernel programs get of it; looked up while it is there. `seen`: when the processes were
+    /// alive.
+    ///
+    /// # Errors
+    /// Wrong usage where there is no such user, cgroup, file or mount.
+    pub fn look_up(&self, names: &System, seen: u64) -> Result<(Filter, Only), Failure> {
+        let Self { pids, comms, users, cgroups, file, mount } = self;
+        let (file, mount) = (file.as_deref(), mount.as_deref());
+        Choice { pids, seen, comms, users, cgroups, file, mount }.look_up(names)
     }
 
     /// The filter for it in a recording, of which only names are left.
@@ -119,9 +148,10 @@ impl Chosen {
             path.ok().map(|p| p.to_string_lossy().into_owned())
         };
         Filter {
-            pid: self.pid,
-            comm: self.comm.as_deref().map(Comm::from),
-            cgroup: self.cgroup.clone(),
+            pids: self.pids(),
+            comms: self.comms.iter().map(|name| Comm::from(name.as_str())).collect(),
+            users: self.users.iter().cloned().map(User::Named).collect(),
+            cgroups: self.cgroups.clone(),
             path: self.file.as_ref().and_then(absolute),
             below: self.mount.as_ref().and_then(absolute),
             ..Filter::default()
@@ -132,29 +162,82 @@ impl Chosen {
     /// Elsewhere such a name is a list.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
-        let name = self.comm.as_deref().filter(|name| name.contains(','))?;
-        let wanted = Comm::from(name);
+        let lists: Vec<&str> = self.comms.iter().map(String::as_str).filter(|n| n.contains(',')).collect();
+        if lists.is_empty() {
+            return None;
+        }
         let of =
             |entry: std::io::Result<std::fs::DirEntry>| std::fs::read(entry.ok()?.path().join("comm")).ok();
-        let met = |comm: Vec<u8>| Comm::from_bytes(comm.trim_ascii_end()) == wanted;
-        let there = std::fs::read_dir("/proc").ok()?.filter_map(of).any(met);
-        let name = Foreign::from(name);
-        (!there).then(|| {
-            format!("no process is called '{name}' now: --comm takes one name, whose commas are part of it")
-        })
+        let comm = |bytes: Vec<u8>| Comm::from_bytes(bytes.trim_ascii_end());
+        let there: Vec<Comm> = std::fs::read_dir("/proc").ok()?.filter_map(of).map(comm).collect();
+        let name = Foreign::from(lists.into_iter().find(|name| !there.contains(&Comm::from(*name)))?);
+        Some(format!(
+            "no process is called '{name}' now: --comm takes one name, whose commas are part of it; it may be given several times"
+        ))
     }
 
     /// In words; empty for everything.
     #[must_use]
     pub fn words(&self) -> String {
-        let mut parts = Vec::new();
-        parts.extend(self.pid.map(|p| format!("process {p}")));
-        parts.extend(self.comm.as_deref().map(|c| format!("command {}", Foreign::from(c))));
-        parts.extend(self.cgroup.as_deref().map(|c| format!("cgroup {}", Foreign::from(c))));
+        self.several(usize::MAX)
+    }
+
+    /// The same where people read: of many of a kind only some are named.
+    #[must_use]
+    pub fn brief(&self) -> String {
+        self.several(NAMED)
+    }
+
+    /// All of it for programs, or what people read.
+    #[must_use]
+    pub fn told(&self, to_programs: bool) -> String {
+        if to_programs { self.words() } else { self.brief() }
+    }
+
+    /// Who has ended, in words.
+    #[must_use]
+    pub fn who_ended(&self) -> &'static str {
+        if self.pids.len() > 1 { "all processes ended" } else { "the process ended" }
+    }
+
+    fn several(&self, most: usize) -> String {
+        let foreign =
+            |names: &[String]| names.iter().map(|n| Foreign::from(n.as_str()).to_string()).collect();
+        let kinds: [(&str, Vec<String>); 4] = [
+            ("process", self.pids().iter().map(ToString::to_string).collect()),
+            ("command", foreign(&self.comms)),
+            ("user", foreign(&self.users)),
+            ("cgroup", foreign(&self.cgroups)),
+        ];
+        let several = |(kind, names): &(&str, Vec<String>)| Some(format!("{kind} {}", any_of(names, most)?));
+        let mut parts: Vec<String> = kinds.iter().filter_map(several).collect();
         parts.extend(self.file.as_deref().map(|p| format!("file {}", Foreign::from(p))));
         parts.extend(self.mount.as_deref().map(|p| format!("mount of {}", Foreign::from(p))));
         parts.join(", ")
     }
+
+    /// That the processes have ended, in words; `None`: none were asked for.
+    #[must_use]
+    pub fn ended(&self) -> Option<String> {
+        match self.pids().as_slice() {
+            [] => None,
+            [pid] => Some(format!("process {pid} has ended")),
+            pids => Some(format!("all {} processes have ended", pids.len())),
+        }
+    }
+}
+
+/// "a", "a or b", "a, b or 3 others"; `None`: there are none.
+fn any_of(names: &[String], most: usize) -> Option<String> {
+    let more = names.len().saturating_sub(most);
+    // One of which only the number would be told might as well be named.
+    let (named, others) = if more > 1 {
+        (names.get(..most)?, format!("{more} others"))
+    } else {
+        let (last, first) = names.split_last()?;
+        (first, last.clone())
+    };
+    Some(if named.is_empty() { others } else { format!("{} or {others}", named.join(", ")) })
 }
 
 /// How it is counted.
@@ -197,10 +280,30 @@ mod tests {
 
     #[test]
     fn a_list_of_names_is_told_from_a_name() {
-        let told = |name: &str| Chosen { comm: Some(name.into()), ..Chosen::default() }.notice();
+        let told = |name: &str| Chosen { comms: vec![name.into()], ..Chosen::default() }.notice();
         assert_eq!(told("nobody-has-it"), None, "it may come yet");
         let text = told("bash,cat\x1b").unwrap_or_default();
         assert!(text.starts_with("no process is called 'bash,cat\\x1b' now"), "{text}");
         assert_eq!(Chosen::default().notice(), None);
+    }
+
+    #[test]
+    fn several_of_a_kind_are_told_in_words() {
+        let mut chosen = Chosen { pids: vec![9], ..Chosen::default() };
+        assert_eq!(
+            (chosen.words(), chosen.ended()),
+            ("process 9".into(), Some("process 9 has ended".into()))
+        );
+        chosen.pids = vec![9, 7, 9];
+        assert_eq!((chosen.words(), chosen.pids()), ("process 7 or 9".into(), vec![7, 9]));
+        assert_eq!(chosen.ended().as_deref(), Some("all 2 processes have ended"));
+        chosen.comms = vec!["a,b".into(), "c\x1b".into(), "d".into()];
+        chosen.users = vec!["root".into()];
+        chosen.cgroups = vec!["/".into()];
+        assert_eq!(chosen.words(), "process 7 or 9, command a,b, c\\x1b or d, user root, cgroup /");
+        let brief = |n| Chosen { pids: (1..=n).collect(), ..Chosen::default() }.brief();
+        assert_eq!(brief(5), "process 1, 2, 3, 4 or 5", "another one is as short as its number");
+        assert_eq!(brief(64), "process 1, 2, 3, 4 or 60 others");
+        assert_eq!((Chosen::default().words(), Chosen::default().ended()), (String::new(), None));
     }
 }

@@ -18,6 +18,7 @@ pub use by::By;
 pub use ended::Ended;
 pub(crate) use ended::Families;
 pub use filter::Filter;
+pub use filter::User;
 pub use id::Id;
 pub use id::Subject;
 pub(crate) use item::Item;
@@ -32,6 +33,7 @@ pub(crate) use roster::Place;
 pub(crate) use roster::Roster;
 pub(crate) use roster::counters;
 pub use wanted::Choice;
+pub(crate) use wanted::in_order;
 pub(crate) use weight::PAGE;
 pub(crate) use weight::Weights;
 pub(crate) use weight::busy;
@@ -92,8 +94,8 @@ impl Pivot {
             (out.rows, out.groups) = self.rows(by, now, plan, files);
         }
         classic::join(&mut out, before, now, plan, self.by == Some(By::Process));
-        if let Some(pid) = self.filter.pid {
-            classic::narrow(&mut out, before, now, pid);
+        if !self.filter.pids.is_empty() {
+            classic::narrow(&mut out, before, now, &self.filter.pids);
         }
         out.rows.truncate(self.top);
         if let Some(by) = self.by {
@@ -114,8 +116,8 @@ impl Pivot {
         let line = self.line(before, now, files);
         let (mut out, _) = self.above(&line, (before, now), plan, files);
         classic::join(&mut out, before, now, plan, false);
-        if let Some(pid) = self.filter.pid {
-            classic::narrow(&mut out, before, now, pid);
+        if !self.filter.pids.is_empty() {
+            classic::narrow(&mut out, before, now, &self.filter.pids);
         }
         out
     }

@@ -92,8 +92,8 @@ fn intervals(options: &Options, view: &mut dyn View, world: World<'_>) -> Result
             view.total(total, &mut text);
         }
         flush(&mut text, out)?;
-        if let (Wake::Ended, Some(pid)) = (wake, options.chosen.pid) {
-            let _ = writeln!(err, "cachestat: process {pid} has ended");
+        if let Some(ended) = options.chosen.ended().filter(|_| wake == Wake::Ended) {
+            let _ = writeln!(err, "cachestat: {ended}");
         }
         if wake != Wake::Deadline || options.count == Some(done) {
             conclude(total, &interval, err);

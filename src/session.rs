@@ -83,7 +83,7 @@ impl Options {
 
     /// What is wanted, and what it takes to find that out.
     fn all_wants(&self) -> Wants {
-        Wants { group: self.only.cgroup.is_some(), ..self.wants }
+        Wants { group: !self.only.cgroups.is_empty(), ..self.wants }
     }
 
     pub(crate) fn settings(&self) -> kernel::Settings {

@@ -95,7 +95,7 @@ pub fn new(options: &Options, here: Surroundings) -> Box<dyn View> {
     let clock = options.timestamp.then_some(clock);
     let by = options.by;
     match options.format {
-        Format::Json => Box::new(json::Json { pid: options.chosen.pid, by }),
+        Format::Json => Box::new(json::Json { pids: options.chosen.pids(), by }),
         Format::Csv => Box::new(csv::Csv::new(options.columns(), options.unit, here.page_size, by)),
         Format::Text if options.set == Set::Bcc => Box::new(bcc::Bcc { clock }),
         Format::Text => Box::new(text::Text::new(

@@ -21,6 +21,7 @@ use signal_hook::consts::SIGINT;
 use signal_hook::consts::SIGTERM;
 
 use crate::exit::Failure;
+use crate::sample::Moment;
 
 /// Why waiting ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub enum Wake {
     Deadline,
     /// SIGINT, SIGTERM or SIGHUP.
     Interrupt,
-    /// The process watched has ended.
+    /// The processes watched have ended, all of them.
     Ended,
     /// Nothing more will come: a recording is at its end.
     Over,
@@ -70,6 +71,11 @@ impl Process {
     /// # Errors
     /// Wrong usage when there is no such process, or it is a thread; a failure where it cannot be watched.
     pub fn open(pid: u32) -> Result<Self, Failure> {
+        Self::find(pid).and_then(|process| process.alive(pid))
+    }
+
+    /// The same, be it a zombie.
+    fn find(pid: u32) -> Result<Self, Failure> {
         if !sees_all_processes() {
             return Err(Failure::failed("process ids of this container are not those of the kernel")
                 .remedy("run it in the host's PID namespace (docker run --pid=host)"));
@@ -80,17 +86,7 @@ impl Process {
         };
         let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
         match rustix::process::pidfd_open(raw, PidfdFlags::empty()) {
-            Ok(fd) => {
-                let process = Self { fd };
-                // A zombie does nothing any more: its time would be told as time of which nothing is known.
-                match process.ended() {
-                    true => Err(Failure::usage(format!(
-                        "process {pid} has ended: its parent has not waited for it yet"
-                    ))
-                    .remedy("'ps -e' lists the processes that there are")),
-                    false => Ok(process),
-                }
-            }
+            Ok(fd) => Ok(Self { fd }),
             // Which of these is said of a thread that leads no process differs between kernels.
             Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => match leader(pid).filter(|l| *l != pid) {
                 Some(leader) => Err(Failure::usage(format!("{pid} is a thread of process {leader}"))
@@ -99,6 +95,15 @@ impl Process {
             },
             Err(e) => Err(Failure::failed(format!("cannot watch process {pid}: {}", io::Error::from(e)))),
         }
+    }
+
+    /// A zombie does nothing any more: its time would be told as time of which nothing is known.
+    fn alive(self, pid: u32) -> Result<Self, Failure> {
+        if !self.ended() {
+            return Ok(self);
+        }
+        Err(Failure::usage(format!("process {pid} has ended: its parent has not waited for it yet"))
+            .remedy("'ps -e' lists the processes that there are"))
     }
 }
 
@@ -110,6 +115,49 @@ impl Process {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         matches!(rustix::event::poll(&mut fds, Some(&now)), Ok(n) if n > 0)
     }
+}
+
+/// Processes that are watched until the last of them has ended.
+#[derive(Debug, Default)]
+pub struct Processes {
+    all: Vec<Process>,
+    /// When all of them were alive, on the kernel's monotonic clock: with one of their numbers, who began later is another.
+    pub seen: u64,
+}
+
+impl Processes {
+    /// Finds the processes.
+    ///
+    /// # Errors
+    /// As [`Process::open`], for the first that is not there.
+    pub fn open(pids: &[u32]) -> Result<Self, Failure> {
+        let found: Vec<Process> = pids.iter().map(|pid| Process::find(*pid)).collect::<Result<_, _>>()?;
+        // Who is found, and alive after this, was alive at this moment.
+        let seen = kernel_time();
+        let all = found.into_iter().zip(pids).map(|(process, pid)| process.alive(*pid));
+        Ok(Self { all: all.collect::<Result<_, _>>()?, seen })
+    }
+
+    /// Whether the last of them has ended, which is told once.
+    pub fn have_ended(&mut self) -> bool {
+        let some = !self.all.is_empty();
+        self.all.retain(|process| !process.ended());
+        some && self.all.is_empty()
+    }
+}
+
+/// The kernel's monotonic clock, whatever a time namespace makes of it, in nanoseconds.
+fn kernel_time() -> u64 {
+    let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+    let now = i128::from(Moment::now().nanos()) - offset(&offsets);
+    u64::try_from(now).unwrap_or(0)
+}
+
+/// By how much the monotonic clock is ahead here: seconds and nanoseconds.
+fn offset(offsets: &str) -> i128 {
+    let line = offsets.lines().find_map(|line| line.strip_prefix("monotonic"));
+    let mut numbers = line.unwrap_or_default().split_whitespace().map(|n| n.parse().unwrap_or(0));
+    numbers.next().unwrap_or(0) * 1_000_000_000 + numbers.next().unwrap_or(0)
 }
 
 /// The thread group that a thread belongs to.
@@ -127,11 +175,11 @@ fn is_ignored(signal: i32) -> bool {
     }
 }
 
-/// The clock of the system, its signals, and a process to watch.
+/// The clock of the system, its signals, and processes to watch.
 #[derive(Debug)]
 pub struct System {
     signals: UnixStream,
-    process: Option<Process>,
+    processes: Vec<Process>,
 }
 
 impl System {
@@ -141,7 +189,7 @@ impl System {
     ///
     /// # Errors
     /// When the system refuses a signal handler.
-    pub fn new(process: Option<Process>) -> io::Result<Self> {
+    pub fn new(processes: Processes) -> io::Result<Self> {
         static SIGNALS: AtomicU32 = AtomicU32::new(0);
         let (signals, writer) = UnixStream::pair()?;
         signals.set_nonblocking(true)?;
@@ -162,7 +210,7 @@ impl System {
         // makes it return, so that the deadline is looked at again.
         // SAFETY: the action does nothing.
         unsafe { signal_hook::low_level::register(SIGCONT, || {}) }?;
-        Ok(Self { signals, process })
+        Ok(Self { signals, processes: processes.all })
     }
 }
 
@@ -179,9 +227,7 @@ impl Wait for System {
                 tv_nsec: left.subsec_nanos().into(),
             };
             let mut fds = vec![PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
-            if let Some(process) = &self.process {
-                fds.push(PollFd::from_borrowed_fd(process.fd.as_fd(), PollFlags::IN));
-            }
+            fds.extend(self.processes.iter().map(|p| PollFd::from_borrowed_fd(p.fd.as_fd(), PollFlags::IN)));
             match rustix::event::poll(&mut fds, Some(&timeout)) {
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
@@ -193,9 +239,13 @@ impl Wait for System {
                 let _ = self.signals.read(&mut [0; 64]);
                 return Ok(Wake::Interrupt);
             }
-            if ready.get(1) == Some(&true) {
-                self.process = None;
-                return Ok(Wake::Ended);
+            if ready.contains(&true) {
+                let mut ended = ready.iter().skip(1);
+                self.processes.retain(|_| ended.next() != Some(&true));
+                // The others go on.
+                if self.processes.is_empty() {
+                    return Ok(Wake::Ended);
+                }
             }
             if self.now() >= deadline {
                 return Ok(Wake::Deadline);
@@ -239,9 +289,9 @@ mod tests {
             return;
         };
         let (signals, _writer) = UnixStream::pair().unwrap();
-        let mut system = System { signals, process: Some(process) };
+        let mut system = System { signals, processes: vec![process] };
         assert_eq!(system.until(Instant::now()).unwrap(), Wake::Deadline);
-        assert!(!system.process.as_ref().unwrap().ended());
+        assert!(!system.processes[0].ended());
         drop(child.stdin.take());
         assert_eq!(system.until(Instant::now() + Duration::from_secs(60)).unwrap(), Wake::Ended);
         let failure = Process::open(child.id()).unwrap_err();
@@ -250,9 +300,45 @@ mod tests {
     }
 
     #[test]
+    fn of_several_processes_the_last_one_wakes() {
+        let cat = || Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let mut children: Vec<_> = (0..64).map(|_| cat()).collect();
+        let pids: Vec<u32> = children.iter().map(std::process::Child::id).collect();
+        let Ok(processes) = Processes::open(&pids) else {
+            // In a container: refused, as it must be.
+            children.iter_mut().for_each(|child| drop((child.kill(), child.wait())));
+            return;
+        };
+        assert!(processes.seen > 0 && processes.seen <= kernel_time());
+        let (signals, _writer) = UnixStream::pair().unwrap();
+        let mut system = System { signals, processes: processes.all };
+        let soon = || Instant::now() + Duration::from_millis(20);
+        for child in &mut children[1..] {
+            drop(child.stdin.take());
+            child.wait().unwrap();
+        }
+        assert_eq!(system.until(soon()).unwrap(), Wake::Deadline);
+        assert_eq!(system.processes.len(), 1);
+        // One that is not there: which one is said.
+        let failure = Processes::open(&pids[..2]).unwrap_err();
+        let said = (format!("there is no process {}", pids[1]), crate::exit::Code::Usage);
+        assert_eq!((failure.message, failure.code), said);
+        drop(children[0].stdin.take());
+        assert_eq!(system.until(Instant::now() + Duration::from_secs(60)).unwrap(), Wake::Ended);
+        assert_eq!(system.until(soon()).unwrap(), Wake::Deadline, "told once");
+        children[0].wait().unwrap();
+    }
+
+    #[test]
+    fn a_time_namespace_is_taken_off_the_clock() {
+        let text = "monotonic          -5       7\nboottime            9         0\n";
+        assert_eq!((offset(text), offset("")), (-4_999_999_993, 0));
+    }
+
+    #[test]
     fn a_deadline_is_not_missed_and_a_signal_is_seen_after_it() {
         let (signals, mut writer) = UnixStream::pair().unwrap();
-        let mut system = System { signals, process: None };
+        let mut system = System { signals, processes: Vec::new() };
         let deadline = Instant::now() + Duration::from_millis(3);
         assert_eq!(system.until(deadline).unwrap(), Wake::Deadline);
         assert!(Instant::now() >= deadline);

@@ -59,7 +59,7 @@ proptest! {
         match Args::try_parse_from(program.chain(args)) {
             Ok(args) => {
                 prop_assert!(args.interval >= Duration::from_millis(10));
-                prop_assert!(args.count != Some(0) && args.top > 0 && args.filters.pid != Some(0));
+                prop_assert!(args.count != Some(0) && args.top > 0 && !args.filters.pid.contains(&0));
             }
             Err(e) => {
                 let asked = matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);

@@ -28,7 +28,6 @@ use crate::text::foreign;
 use crate::text::output;
 use crate::text::words;
 use crate::wait;
-use crate::wait::Process;
 use crate::wait::Wait as _;
 use crate::wait::Wake;
 
@@ -58,12 +57,12 @@ pub struct Options {
 pub fn blame(options: &Options) -> Result<(), Failure> {
     let out = &mut io::stdout().lock();
     let wants = Wants { blame: true, bill: true, ..Wants::default() };
-    let process = options.chosen.pid.map(Process::open).transpose()?;
+    let processes = options.chosen.watch()?;
     if let Some(notice) = options.chosen.notice() {
         output::say(&format!("cachestat: notice: {notice}"));
     }
     let mut names = System::new();
-    let (filter, only) = options.chosen.look_up(&names)?;
+    let (filter, only) = options.chosen.look_up(&names, processes.seen)?;
     let mut session = Session::open(&options.counting.session(wants, only))
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if options.counting.explain {
@@ -76,7 +75,7 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
     let grows = session.plan().sees(Event::MemoryTaken);
     let wakes = session.plan().sees(Event::KswapdWoken);
     let mut pivot = Pivot { by: None, top: 0, filter: Filter::default(), names: Box::new(System::new()) };
-    let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
+    let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
     let mut live = Live::new(&mut session)?;
     // What grew is known from before kswapd's pages are, and below to after: none of these is without what it was taken for.
     let grown = read(&mut live, &mut names)?.grown;
@@ -104,9 +103,9 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
     let some = options.chosen.any();
     let figure = |figure| total.so_far().and_then(|all| all.total.get(figure)).filter(|_| !some);
     let mut notes = missing;
-    match (wake, options.chosen.pid) {
+    match (wake, options.chosen.ended()) {
         (Wake::Deadline, _) => {}
-        (Wake::Ended, Some(pid)) => notes.push(format!("process {pid} has ended before the time was over")),
+        (Wake::Ended, Some(ended)) => notes.push(format!("{ended} before the time was over")),
         _ => notes.push("interrupted before the time was over".into()),
     }
     if bill.rows.iter().any(|(who, _)| who.who.is_none()) {
@@ -117,17 +116,14 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
         notes.push(crate::loss::sentence(&all.lost));
     }
     // Of a cgroup alone it is known whose pages they were, and what it grew by.
-    let group = filter.cgroup.filter(|_| filter.pid.is_none() && filter.comm.is_none());
+    let groups = !filter.cgroups.is_empty() && !filter.by_process();
     let mut shares = room.shares();
     if some {
         shares.retain(|(id, _)| {
-            let Some(want) = &group else { return false };
             // What found no room may be what was chosen.
-            id.is_none_or(|id| crate::cgroup::is_below(&names.cgroup(id, 0).path, want))
+            groups && id.is_none_or(|id| filter.holds(&names.cgroup(id, 0).path))
         });
-        bill.choose(|owner| {
-            group.as_ref().is_some_and(|want| crate::cgroup::is_below(&names.cgroup(owner, 0).path, want))
-        });
+        bill.choose(|owner| groups && filter.holds(&names.cgroup(owner, 0).path));
     }
     if bill.details.untimed > 0 {
         let untimed = words::many(bill.details.untimed, "wait was", "waits were");
@@ -139,7 +135,7 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
     }
     let shown = Shown {
         bill: &bill,
-        room: (grows && (!some || group.is_some())).then_some(&room),
+        room: (grows && (!some || groups)).then_some(&room),
         shares: &shares,
         wakes,
         names: &mut names,
@@ -150,7 +146,7 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
         comes,
         refaults,
         waits,
-        chosen: &options.chosen.words(),
+        chosen: &options.chosen.told(options.json),
         lost,
         top: ROWS,
         notes: &notes,

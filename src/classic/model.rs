@@ -164,17 +164,18 @@ fn rows(interval: &mut Interval, before: &Sample, now: &Sample, plan: &Plan) {
     interval.rows.extend(others.into_iter().map(|(_, row)| row));
 }
 
-/// Leaves one process in the total and the rows.
-pub(crate) fn narrow(interval: &mut Interval, before: &sample::Sample, now: &sample::Sample, pid: u32) {
+/// Leaves these processes in the total and the rows.
+pub(crate) fn narrow(interval: &mut Interval, before: &sample::Sample, now: &sample::Sample, pids: &[u32]) {
     let Some(now) = &now.classic else { return };
-    let none = Sample::default();
-    let before = before.classic.as_ref().unwrap_or(&none);
-    let figures = of_process(before, now, pid);
+    let nothing = Sample::default();
+    let before = before.classic.as_ref().unwrap_or(&nothing);
+    let none = Figures::new(&Counts::default(), now.known);
+    let figures = pids.iter().fold(none, |sum, pid| sum.and(&of_process(before, now, *pid)));
     interval.classic = Some(figures);
     if interval.engine == Engine::Classic.name() {
         interval.total.set(Figure::BufferDirtied, figures.get(Counter::BufferDirtied));
     }
-    interval.rows.retain(|row| row.who.pid == Some(pid));
+    interval.rows.retain(|row| row.who.pid.is_some_and(|pid| pids.contains(&pid)));
     interval.groups = interval.rows.len();
 }
 

@@ -56,6 +56,8 @@ enum Kind {
     Words(Vec<(String, String)>),
     /// A process id.
     Pid,
+    /// The name of a user.
+    User,
     /// The name of a program.
     Program,
     /// A line of shell.
@@ -142,6 +144,7 @@ impl Kind {
             ValueHint::DirPath => Self::Directory,
             ValueHint::CommandName => Self::Program,
             ValueHint::CommandString => Self::Line,
+            ValueHint::Username => Self::User,
             _ if name == "PID" => Self::Pid,
             _ => Self::Any,
         }

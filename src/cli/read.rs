@@ -86,7 +86,6 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
 pub(super) fn pid(text: &str) -> Result<u32, String> {
     match text.parse::<i32>() {
         Ok(n) if n > 0 => Ok(n.unsigned_abs()),
-        _ if text.contains(',') => Err("one process id is taken, and no list".into()),
         _ => Err("it is not a process id".into()),
     }
 }

@@ -14,19 +14,25 @@ use crate::plan::Engine;
 /// What counts.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct Filters {
-    /// Count only this process, all its threads
-    #[arg(short = 'p', long, value_name = "PID", value_parser = read::pid, allow_negative_numbers = true)]
-    pub pid: Option<u32>,
+    /// Count only these processes, all their threads
+    #[arg(short = 'p', long, value_name = "PID", value_delimiter = ',', value_parser = read::pid,
+          allow_negative_numbers = true)]
+    pub pid: Vec<u32>,
 
-    /// Count only processes with this command name (its first 15 bytes)
+    /// Count only processes with this command name (its first 15 bytes), or one of several: --comm A --comm B
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new(),
           value_hint = ValueHint::CommandName)]
-    pub comm: Option<String>,
+    pub comm: Vec<String>,
 
-    /// Count only processes in this cgroup and those below it
+    /// Count only what these users do: names or numbers
+    #[arg(short = 'u', long, value_name = "USER", value_delimiter = ',',
+          value_parser = clap::builder::NonEmptyStringValueParser::new(), value_hint = ValueHint::Username)]
+    pub user: Vec<String>,
+
+    /// Count only processes in this cgroup and those below it, or in one of several: --cgroup A --cgroup B
     #[arg(long, value_name = "PATH", value_parser = clap::builder::NonEmptyStringValueParser::new(),
           value_hint = ValueHint::DirPath)]
-    pub cgroup: Option<String>,
+    pub cgroup: Vec<String>,
 
     /// Count only this file, whatever name it was opened by
     #[arg(long, value_name = "PATH")]
@@ -46,8 +52,8 @@ impl Filters {
     /// The same without a command line.
     #[must_use]
     pub fn chosen(&self) -> Chosen {
-        let Filters { pid, comm, cgroup, file, mount } = self.clone();
-        Chosen { pid, comm, cgroup, file, mount }
+        let Filters { pid, comm, user, cgroup, file, mount } = self.clone();
+        Chosen { pids: pid, comms: comm, users: user, cgroups: cgroup, file, mount }
     }
 }
 
@@ -71,7 +77,9 @@ impl How {
 
     /// Whether it can count with these filters.
     pub(super) fn takes(&self, filters: &Filters) -> Result<(), String> {
-        if self.classic() && (filters.by_file() || filters.comm.is_some() || filters.cgroup.is_some()) {
+        let Filters { pid: _, comm, user, cgroup, .. } = filters;
+        let others = !(comm.is_empty() && user.is_empty() && cgroup.is_empty());
+        if self.classic() && (filters.by_file() || others) {
             return conflict("the classic engine knows no filter but '-p': take '--engine exact'");
         }
         Ok(())

@@ -189,6 +189,14 @@ impl CommandLine for Args {
         if self.what_if.is_some() && self.common.how.classic() {
             return conflict("'--what-if' needs to know which pages are used: take '--engine exact'");
         }
+        if self.watched.time.is_some() && self.filters.chosen().pids().len() > 1 {
+            return conflict("'--for' explains one process and what it starts: take one '-p'");
+        }
+        if self.what_if.flatten().is_some() && self.filters.cgroup.len() > 1 {
+            return conflict(
+                "'--what-if' tells of one cache, whose size is that of a cgroup: take one '--cgroup'",
+            );
+        }
         match (self.what_if, self.watched.report()) {
             (Some(None), false) => {
                 return conflict(
@@ -354,7 +362,7 @@ impl Args {
         let bench = watched.bench;
         report::Options {
             command: watched.command,
-            watched: watched.time.map(|time| (self.filters.pid.unwrap_or(0), time)),
+            watched: watched.time.map(|time| (self.filters.pid.first().copied().unwrap_or(0), time)),
             repeat: if watched.tried.is_some() { 2 } else { watched.repeat },
             warmup: watched.warmup,
             cold: watched.cold,

@@ -92,7 +92,7 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     };
     let moments = options.moments().map(|at| Moments::new(at, options.moments, options.interval));
     let mut names = System::new();
-    let mut wait = wait::System::new(None).map_err(anyhow::Error::from)?;
+    let mut wait = wait::System::new(wait::Processes::default()).map_err(anyhow::Error::from)?;
     let mut sums = Sums::new(options.series, options.interval);
     sums.since = since;
     sums.unrecorded = writer.as_ref().map(|_| 0);

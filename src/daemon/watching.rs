@@ -107,7 +107,7 @@ fn object(
     plan: &Plan,
     files: bool,
 ) -> String {
-    let mut interval = Json { pid: None, by: None }.value(&model::whole(before, now, plan));
+    let mut interval = Json { pids: Vec::new(), by: None }.value(&model::whole(before, now, plan));
     let mut kinds = vec![("processes", By::Process), ("cgroups", By::Cgroup)];
     if files {
         kinds.push(("files", By::File));
@@ -116,7 +116,7 @@ fn object(
         for (name, by) in kinds {
             let mut pivot =
                 Pivot { by: Some(by), top: ROWS, filter: Filter::default(), names: Box::new(System::new()) };
-            let rows = Json { pid: None, by: Some(by) }.value(&pivot.interval(before, now, plan));
+            let rows = Json { pids: Vec::new(), by: Some(by) }.value(&pivot.interval(before, now, plan));
             interval.insert(name.into(), rows["rows"].clone());
         }
     }

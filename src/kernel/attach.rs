@@ -123,7 +123,7 @@ fn write_down(
     rodata.with_gone = settings.wants.touches || settings.wants.blame;
     rodata.with_plain = plan.uses(LOOK_PLAIN);
     rodata.cgroup_v1 = super::probe::memory_cgroup_v1();
-    look::write_down(rodata, &settings.only)?;
+    look::write_down(rodata, &settings.only);
     rodata.vmemmap_base_at = facts.vmemmap.clone().unwrap_or(0);
     rodata.wake_page_at = facts.wake_page.clone().unwrap_or(0);
     Ok(())
@@ -160,6 +160,7 @@ fn size_tables(
     if settings.wants.bill {
         super::bill::size_tables(open)?;
     }
+    super::asked::size_tables(open, &settings.only)?;
     super::sketchroom::size_tables(open, settings.wants.sketches, sketch_rows(settings))?;
     let maps = &mut open.maps;
     maps.followed.set_max_entries(if settings.wants.follow { settings.rows } else { 1 })?;

@@ -23,32 +23,18 @@ pub(super) fn is_needed(program: &str, only: &Only) -> bool {
 }
 
 /// Writes down what is chosen, before the programs are loaded.
-pub(super) fn write_down(rodata: &mut types::rodata, only: &Only) -> Result<(), AttachError> {
+pub(super) fn write_down(rodata: &mut types::rodata, only: &Only) {
     rodata.only_some = only.threads();
-    rodata.only_tgid = only.pid.unwrap_or(0);
-    if let Some(comm) = only.comm {
-        rodata.only_name = true;
-        for (to, from) in rodata.wanted_name.iter_mut().zip(comm.bytes()) {
-            *to = std::os::raw::c_char::from_ne_bytes([from]);
-        }
-    }
-    if let Some(group) = &only.cgroup {
-        rodata.only_group = true;
-        let path = group.path.as_bytes();
-        if path.len() >= rodata.wanted_path.len() {
-            return Err(AttachError::Load("the path of the cgroup is too long".into()));
-        }
-        for (to, from) in rodata.wanted_path.iter_mut().zip(path) {
-            *to = std::os::raw::c_char::from_ne_bytes([*from]);
-        }
-    }
+    rodata.only_processes = !only.processes.pids.is_empty();
+    rodata.only_names = !only.comms.is_empty();
+    rodata.only_users = !only.users.is_empty();
+    rodata.only_groups = !only.cgroups.is_empty();
     rodata.only_file = match &only.files {
         None => 0,
         Some(Files::One { .. }) => 1,
         Some(Files::Device(_)) => 2,
         Some(Files::System(_)) => 3,
     };
-    Ok(())
 }
 
 /// Whether the kernel programs tell several files of one number apart, where numbers alone do not (btrfs).
@@ -71,10 +57,7 @@ pub(super) fn look(skel: &mut CachetopSkel<'_>, only: &Only) -> Result<Looked, A
         // SAFETY: a word of our own that the kernel programs only read.
         unsafe { (&raw mut bss.looked.file).write_volatile(number.wrapping_add(1)) };
     }
-    if let (Some(group), Some(bss)) = (&only.cgroup, skel.maps.bss_data.as_deref_mut()) {
-        // SAFETY: a word of our own; nothing is attached yet.
-        unsafe { (&raw mut bss.wanted_group).write_volatile(group.id) };
-    }
+    super::asked::write_down(skel, only)?;
     skel.progs.look.test_run(ProgramInput::default()).map_err(refused)?;
     if is_needed("look_btrfs", only) {
         skel.progs.look_btrfs.test_run(ProgramInput::default()).map_err(refused)?;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::CStr;
+use std::ffi::CString;
 use std::fs;
 use std::path::Path;
 use std::rc::Rc;
@@ -124,24 +125,44 @@ pub fn command_line(pid: u32) -> Option<Foreign> {
 
 /// The name of a user, as the C library finds it.
 fn user(uid: u32) -> Option<String> {
+    // SAFETY: all pointers are to memory of the caller's that outlives the call, the buffer with its true length.
+    let ask: Ask<'_> = &|entry, buffer, found| unsafe {
+        libc::getpwuid_r(uid, entry, buffer.as_mut_ptr(), buffer.len(), found)
+    };
+    // SAFETY: the name of an entry that was found is a string in the buffer.
+    account(ask, |found| unsafe { CStr::from_ptr(found.pw_name) }.to_string_lossy().into_owned())
+}
+
+/// The number of a user of this name, as the C library finds it.
+#[must_use]
+pub fn uid(name: &str) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: as in `user`; the name is a string.
+    let ask: Ask<'_> = &|entry, buffer, found| unsafe {
+        libc::getpwnam_r(name.as_ptr(), entry, buffer.as_mut_ptr(), buffer.len(), found)
+    };
+    account(ask, |found| found.pw_uid)
+}
+
+/// Asks the C library for an account: where the entry goes, room for its strings, where it is told whether there is one.
+type Ask<'a> = &'a dyn Fn(*mut libc::passwd, &mut [libc::c_char], *mut *mut libc::passwd) -> libc::c_int;
+
+/// What an account says, if there is one.
+fn account<T>(ask: Ask<'_>, said: impl Fn(&libc::passwd) -> T) -> Option<T> {
     let mut buffer = vec![0 as libc::c_char; 1024];
     loop {
         let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
         let mut found = std::ptr::null_mut();
-        // SAFETY: all pointers are to memory of ours that outlives the call, the buffer with its true length.
-        let error = unsafe {
-            libc::getpwuid_r(uid, entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &raw mut found)
-        };
+        let error = ask(entry.as_mut_ptr(), &mut buffer, &raw mut found);
         if error == libc::ERANGE && buffer.len() < 1 << 20 {
             buffer.resize(buffer.len() * 4, 0);
             continue;
         }
-        if error != 0 || found.is_null() {
+        if error != 0 {
             return None;
         }
-        // SAFETY: the entry was found, so its name is a string in the buffer.
-        let name = unsafe { CStr::from_ptr((*found).pw_name) };
-        return Some(name.to_string_lossy().into_owned());
+        // SAFETY: null, or `entry`, which was filled in then.
+        return unsafe { found.as_ref() }.map(said);
     }
 }
 
@@ -153,6 +174,10 @@ mod tests {
     fn root_has_a_name_and_nobody_else_has_4294967294() {
         assert_eq!(user(0).as_deref(), Some("root"));
         assert_eq!(user(4_294_967_294), None);
+        assert_eq!(
+            (uid("root"), uid("nobody has\x1b this"), uid("a\0b"), uid("")),
+            (Some(0), None, None, None)
+        );
         let mut system = System::new();
         assert_eq!(system.user(0).as_deref(), Some("root"));
         assert!(system.users.contains_key(&0));

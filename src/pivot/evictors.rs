@@ -65,10 +65,8 @@ pub(super) fn put(
     let known = filter.is_empty() || bill.rows.iter().all(|(who, _)| who.who.is_some());
     if !filter.is_empty() {
         unknown = 0;
-        let group = filter.cgroup.as_ref().filter(|_| filter.pid.is_none() && filter.comm.is_none());
-        bill.choose(|owner| {
-            group.is_some_and(|want| crate::cgroup::is_below(&names.cgroup(owner, 0).path, want))
-        });
+        let groups = !filter.by_process();
+        bill.choose(|owner| groups && filter.holds(&names.cgroup(owner, 0).path));
     }
     let line = if known { figures(&bill.rows, unknown, refaults) } else { Figures::unknown() };
     let back = |rows: &[(Evictor, Counts)]| {

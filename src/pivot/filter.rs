@@ -8,15 +8,37 @@ use crate::names::Names;
 use crate::sample::Comm;
 use crate::sample::Counter;
 
-/// Which rows count. All that is set must be so.
+/// A user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum User {
+    /// By its number.
+    Id(u32),
+    /// Of a recording: by its number in digits, or as it was called then.
+    Named(String),
+}
+
+impl User {
+    fn is(&self, uid: u32, names: &mut dyn Names) -> bool {
+        match self {
+            Self::Id(id) => *id == uid,
+            Self::Named(name) => {
+                *name == uid.to_string() || names.user(uid).is_some_and(|called| *called == **name)
+            }
+        }
+    }
+}
+
+/// Which rows count. All that is set must be so; of several of a kind any will do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// This process.
-    pub pid: Option<u32>,
-    /// Processes of this name.
-    pub comm: Option<Comm>,
-    /// Processes in this cgroup and those below: path in the hierarchy.
-    pub cgroup: Option<String>,
+    /// These processes, in order.
+    pub pids: Vec<u32>,
+    /// Processes of these names.
+    pub comms: Vec<Comm>,
+    /// What these users did.
+    pub users: Vec<User>,
+    /// Processes in these cgroups and those below: paths in the hierarchy.
+    pub cgroups: Vec<String>,
     /// This file.
     pub file: Option<Wanted>,
     /// Files of the file system with this device number.
@@ -52,14 +74,24 @@ impl Filter {
     /// What must not have been lost for the sum of rows to be all that was requested: each is a row that there was no
     /// room for.
     pub(super) fn depends_on(&self, files: bool) -> [Option<Counter>; 2] {
-        let threads = self.pid.is_some() || self.comm.is_some() || self.cgroup.is_some();
+        let threads = self.by_process() || !self.cgroups.is_empty();
         // Where only some threads are requested, these alone count as lost rows.
         let rows = if threads { Counter::LostRows } else { Counter::LostFrames };
         [Some(rows).filter(|_| threads || files), Some(Counter::LostFiles).filter(|_| files)]
     }
 
+    /// Whether it asks for more than cgroups and files: for processes, names, users.
+    pub(crate) fn by_process(&self) -> bool {
+        !(self.pids.is_empty() && self.comms.is_empty() && self.users.is_empty())
+    }
+
+    /// Whether a cgroup is one of those that are asked for, or below one.
+    pub(crate) fn holds(&self, path: &str) -> bool {
+        self.cgroups.iter().any(|want| crate::cgroup::is_below(path, want))
+    }
+
     pub(crate) fn takes(&self, item: &Item<'_>, names: &mut dyn Names) -> bool {
-        self.pid.is_none_or(|p| p == item.tgid)
+        (self.pids.is_empty() || self.pids.binary_search(&item.tgid).is_ok())
             && self.mount.is_none_or(|d| item.file.is_some_and(|(f, _)| f.dev == d))
             && (self.decided || self.finds(item, names))
     }
@@ -84,11 +116,9 @@ impl Filter {
         {
             return false;
         }
-        self.comm.is_none_or(|c| c == item.process)
+        (self.comms.is_empty() || self.comms.contains(&item.process))
+            && (self.users.is_empty() || self.users.iter().any(|user| user.is(item.uid, names)))
             && self.file.as_ref().is_none_or(|w| item.file.is_some_and(|(f, _)| w.is(f)))
-            && self
-                .cgroup
-                .as_ref()
-                .is_none_or(|want| crate::cgroup::is_below(&names.cgroup(item.cgroup, item.tgid).path, want))
+            && (self.cgroups.is_empty() || self.holds(&names.cgroup(item.cgroup, item.tgid).path))
     }
 }

@@ -150,6 +150,52 @@ fn filters_narrow_totals_and_rows() {
 }
 
 #[test]
+fn of_several_of_a_kind_any_will_do() {
+    let all = shown("--by process").2.len();
+    let total = |options: &str| shown(options).0.unwrap();
+    assert_eq!(total("-p 10,20"), total("-p 10") + total("-p 20"));
+    assert_eq!(total("-p 20 -p 10 -p 20,4242"), total("-p 10,20"), "each once, and nobody with that number");
+    let pids: Vec<String> = (1..=4096).map(|pid| pid.to_string()).collect();
+    assert_eq!(total(&format!("-p {}", pids.join(","))), 330, "all that have a name");
+    assert_eq!(shown(&format!("--by process -p {}", pids.join(","))).2.len(), all);
+    assert_eq!(total("--comm db --comm sh"), total("--comm db") + total("--comm sh"));
+    assert_eq!(total("--comm db,sh"), 0, "one name");
+    let of_groups = |both: &str| total("--cgroup /user.slice") + total(&format!("--cgroup {both}"));
+    assert_eq!(total("--cgroup /system.slice --cgroup /user.slice"), of_groups("/system.slice"));
+    assert_eq!(total("--cgroup / --cgroup /user.slice"), 330, "what is in both counts once");
+    // Different kinds must all be so.
+    assert_eq!(total("-p 10,20 --comm db --comm nobody"), total("-p 10,20 --comm db"));
+    assert_eq!(shown("-p 20 --cgroup /none --cgroup /system.slice").0, Some(9));
+}
+
+/// Of a recording: a user is called as on the machine that was recorded, or has that number.
+#[test]
+fn users_are_told_by_name_and_by_number() {
+    let start = crate::sample::Moment::now();
+    let now = sample(start);
+    let mut expected = std::collections::BTreeMap::<u32, u64>::new();
+    for row in &now.rows {
+        *expected.entry(row.uid).or_default() += row.counters.get(Counter::ReadHits);
+    }
+    let of = |users: &[&str]| {
+        let users: Vec<String> = users.iter().map(|user| format!("--user={user}")).collect();
+        let words = ["cachestat".to_owned()].into_iter().chain(users);
+        shown_of(&mut fixtures::pivot(&Args::parse_from(words))).0
+    };
+    let mut names = fixtures::FakeNames::default();
+    let mut sum = 0;
+    for (uid, hits) in &expected {
+        assert_eq!(of(&[&uid.to_string()]), Some(*hits));
+        if let Some(name) = names.user(*uid) {
+            assert_eq!(of(&[&name, &uid.to_string()]), Some(*hits), "one user");
+        }
+        sum += hits;
+    }
+    let all: Vec<String> = expected.keys().map(ToString::to_string).collect();
+    assert_eq!((of(&[&all.join(",")]), of(&["nobody-has-it"])), (Some(sum), Some(0)));
+}
+
+#[test]
 fn a_file_or_a_mount_narrows_what_processes_did() {
     let mut pivot = fixtures::pivot(&Args::parse_from(["cachestat", "--by", "process"]));
     pivot.filter.mount = Some(TMPFS);
@@ -186,7 +232,7 @@ fn what_is_chosen_and_had_no_room_is_unknown() {
         Some(3),
         "threads of which only the names are not shown"
     );
-    let process = || Filter { pid: Some(20), decided: true, ..Filter::default() };
+    let process = || Filter { pids: vec![20], decided: true, ..Filter::default() };
     assert_eq!(total(process(), &[Counter::LostFiles, Counter::LostFrames]), Some(9));
     assert_eq!(total(process(), &[Counter::LostRows]), None);
     assert_eq!(total(Filter::default(), &[Counter::LostRows, Counter::LostFiles]), Some(1000));
@@ -276,11 +322,11 @@ fn read_calls_by_latency_are_those_of_what_is_chosen() {
         let mut pivot = Pivot { by: None, top: 0, filter, names: Box::<Recorded>::default() };
         pivot.interval(before, now, &fixtures::plan(&[])).histograms.map(|h| h.hit[3])
     };
-    let of = |pid| Filter { pid: Some(pid), ..Filter::default() };
+    let of = |pid| Filter { pids: vec![pid], ..Filter::default() };
     assert_eq!(told(of(10), &before, &now), Some(3));
     assert_eq!(told(of(20), &before, &now), Some(40));
     assert_eq!(told(of(30), &before, &now), Some(0), "it made none");
-    let by_comm = Filter { comm: Some("db".into()), ..Filter::default() };
+    let by_comm = Filter { comms: vec!["db".into()], ..Filter::default() };
     assert_eq!(told(by_comm, &before, &now), Some(43));
     let by_file = Filter { path: Some("/a".into()), ..of(10) };
     assert_eq!(told(by_file, &before, &now), None, "files have none");

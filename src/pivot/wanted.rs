@@ -3,13 +3,16 @@
 use std::path::Path;
 
 use super::filter::Filter;
+use super::filter::User;
 use crate::exit::Failure;
 use crate::files;
 use crate::files::Wanted;
+use crate::names;
 use crate::names::System;
 use crate::only::Files;
 use crate::only::Group;
 use crate::only::Only;
+use crate::only::Processes;
 use crate::sample::Comm;
 use crate::text::foreign::Foreign;
 
@@ -17,11 +20,15 @@ use crate::text::foreign::Foreign;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Choice<'a> {
     /// `-p`.
-    pub pid: Option<u32>,
+    pub pids: &'a [u32],
+    /// When these were seen alive.
+    pub seen: u64,
     /// `--comm`.
-    pub comm: Option<&'a str>,
+    pub comms: &'a [String],
+    /// `--user`.
+    pub users: &'a [String],
     /// `--cgroup`.
-    pub cgroup: Option<&'a str>,
+    pub cgroups: &'a [String],
     /// `--file`.
     pub file: Option<&'a Path>,
     /// `--mount`.
@@ -32,12 +39,22 @@ impl Choice<'_> {
     /// The filter for it, and what the kernel programs get.
     ///
     /// # Errors
-    /// When there is no such cgroup, file or mount: wrong usage, with the remedy.
+    /// When there is no such user, cgroup, file or mount: wrong usage, with the remedy.
     pub fn look_up(&self, names: &System) -> Result<(Filter, Only), Failure> {
-        let mut filter = Filter { pid: self.pid, ..Filter::default() };
-        filter.comm = self.comm.map(Comm::from);
-        let mut only = Only { pid: filter.pid, comm: filter.comm, ..Only::default() };
-        if let Some(path) = self.cgroup {
+        let mut filter = Filter { pids: in_order(self.pids), ..Filter::default() };
+        filter.comms = self.comms.iter().map(|name| Comm::from(name.as_str())).collect();
+        let processes = Processes { pids: filter.pids.clone(), seen: self.seen };
+        let mut only = Only { processes, comms: filter.comms.clone(), ..Only::default() };
+        for user in self.users {
+            let Some(uid) = names::uid(user).or_else(|| user.parse().ok()) else {
+                let remedy = "'getent passwd' lists the users that have names; a number is taken for an id";
+                let what = format!("there is no user {}", Foreign::from(user.as_str()));
+                return Err(Failure::usage(what).remedy(remedy));
+            };
+            only.users.push(uid);
+            filter.users.push(User::Id(uid));
+        }
+        for path in self.cgroups {
             let path = names.cgroups.canonical(path);
             let Some(id) = names.cgroups.find(&path) else {
                 let remedy = "/proc/PID/cgroup names the cgroup of a process; 'systemd-cgls' lists all";
@@ -45,8 +62,11 @@ impl Choice<'_> {
                     Failure::usage(format!("there is no cgroup {}", Foreign::from(path))).remedy(remedy)
                 );
             };
-            only.cgroup = Some(Group { id, path: path.clone() });
-            filter.cgroup = Some(path);
+            // Two that are one would be written down twice.
+            if only.cgroups.iter().all(|group| group.path != path) {
+                only.cgroups.push(Group { id, path: path.clone() });
+                filter.cgroups.push(path);
+            }
         }
         let missing = |path: &Path, error| {
             Failure::usage(format!("cannot look up {}: {error}", Foreign::from(path)))
@@ -75,4 +95,12 @@ impl Choice<'_> {
         filter.decided = !filter.is_empty();
         Ok((filter, only))
     }
+}
+
+/// Numbers from the lowest on, each once.
+pub(crate) fn in_order(pids: &[u32]) -> Vec<u32> {
+    let mut pids = pids.to_vec();
+    pids.sort_unstable();
+    pids.dedup();
+    pids
 }

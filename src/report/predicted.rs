@@ -19,7 +19,7 @@ pub fn what_if(options: &whatif::Options, page: Option<&Path>) -> Result<(), Fai
     let prediction = whatif::start::what_if(options, directory.as_deref())?;
     match (target, page, prediction) {
         (Some(target), Some(path), Some(prediction)) => {
-            let text = html::predicted(&prediction, &options.chosen.words());
+            let text = html::predicted(&prediction, &options.chosen.brief());
             target.write(text.as_bytes()).map_err(|e| e.about(path))
         }
         _ => Ok(()),

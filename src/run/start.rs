@@ -30,7 +30,6 @@ use crate::text::output;
 use crate::view;
 use crate::view::Surroundings;
 use crate::wait;
-use crate::wait::Process;
 
 /// Counts, and shows interval by interval.
 ///
@@ -47,12 +46,12 @@ fn live(mut options: Options) -> Result<(), Failure> {
     let out = &mut io::stdout().lock();
     // Before anything is loaded: a process that is not there is a matter of usage, and one that ends while
     // we load must not be mistaken for a later one with its id.
-    let process = options.chosen.pid.map(Process::open).transpose()?;
+    let processes = options.chosen.watch()?;
     if let Some(notice) = options.chosen.notice() {
         output::say(&format!("cachestat: notice: {notice}"));
     }
     let mut names = System::new();
-    let (mut filter, mut only) = options.chosen.look_up(&names)?;
+    let (mut filter, mut only) = options.chosen.look_up(&names, processes.seen)?;
     if let Some(path) = &options.record {
         // Everything is recorded, whatever is shown of it.
         (only, filter.decided) = (Only::default(), false);
@@ -79,7 +78,7 @@ fn live(mut options: Options) -> Result<(), Failure> {
     // What was recorded there before is replaced only by something that counts.
     let mut writer =
         options.record.as_deref().map(|path| Writer::file(path, options.interval)).transpose()?;
-    let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
+    let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
     let mut view = view::new(&options, Surroundings::here());
     Role::Count.take(&[])?;
     let (by, top) = (options.by, options.top);

@@ -91,8 +91,8 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
             said += snapshot.system.lost.total();
             let _ = writeln!(err, "cachetop: warning: {}", loss::sentence_with_remedy(&snapshot.system.lost));
         }
-        if let (Wake::Ended, Some(pid)) = (wake, options.chosen.pid) {
-            let _ = writeln!(err, "cachetop: process {pid} has ended");
+        if let Some(ended) = options.chosen.ended().filter(|_| wake == Wake::Ended) {
+            let _ = writeln!(err, "cachetop: {ended}");
         }
         if wake != Wake::Deadline || options.iterations == Some(done) {
             break;
@@ -113,7 +113,7 @@ fn json(options: &Options, by: By, snapshot: &Snapshot) -> String {
     let row = |slot| if let Slot::Entry(i) = slot { snapshot.entries.get(i) } else { None };
     interval.rows = slots.into_iter().filter_map(row).map(|e| snapshot.row(e)).chain(rest).collect();
     let mut out = String::new();
-    Json { pid: options.chosen.pid, by: Some(by) }.interval(&interval, &mut out);
+    Json { pids: options.chosen.pids(), by: Some(by) }.interval(&interval, &mut out);
     out
 }
 

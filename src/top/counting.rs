@@ -28,13 +28,13 @@ pub struct Counting {
     pub scene: Scene,
 }
 
-/// Loads and attaches what counts. Takes its time.
+/// Loads and attaches what counts. Takes its time. `seen`: when the processes that are asked for were alive.
 ///
 /// # Errors
 /// When it cannot; with the remedy where there is one.
-pub fn count(options: &Options, config: Option<PathBuf>) -> Result<Counting, Failure> {
+pub fn count(options: &Options, config: Option<PathBuf>, seen: u64) -> Result<Counting, Failure> {
     let names = System::new();
-    let (filter, only) = options.chosen.look_up(&names)?;
+    let (filter, only) = options.chosen.look_up(&names, seen)?;
     let pivot = Pivot { by: None, top: usize::MAX, filter, names: Box::new(names) };
     let classic = options.counting.engine == Some(Engine::Classic);
     let files = !options.no_files && !classic;
@@ -57,7 +57,7 @@ pub fn count(options: &Options, config: Option<PathBuf>) -> Result<Counting, Fai
         kernel: text("osrelease"),
         engine,
         notice: engines.notice().map(String::from),
-        only: options.chosen.words(),
+        only: options.chosen.brief(),
         told_of_ends: crate::wait::sees_all_processes(),
         files: files && engine != Engine::Classic,
         evictors: blame && engine == Engine::Exact,

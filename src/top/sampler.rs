@@ -23,7 +23,7 @@ use crate::record::writer::Writer;
 use crate::sample::Source;
 use crate::text::foreign::Foreign;
 use crate::top::details::Details;
-use crate::wait::Process;
+use crate::wait::Processes;
 
 /// What the thread that draws asks for.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub enum Report {
     Said(String),
     /// A recording is at its end.
     Over,
-    /// The process of `-p` has ended.
+    /// The processes of `-p` have ended.
     Ended,
     /// It is over.
     Failed(Failure),
@@ -81,8 +81,8 @@ pub struct Job<'a> {
     pub pivot: Pivot,
     /// The source counts files.
     pub files: bool,
-    /// The process of `-p`.
-    pub process: Option<Process>,
+    /// The processes of `-p`.
+    pub processes: Processes,
     /// The rows at first.
     pub view: View,
     /// Length of an interval at first.
@@ -104,7 +104,7 @@ pub fn work(
     report: &dyn Fn(Report) -> bool,
 ) -> anyhow::Result<()> {
     let page_size = rustix::param::page_size() as u64;
-    let Job { source, pivot, files, mut process, mut view, mut interval, machine } = job;
+    let Job { source, pivot, files, mut processes, mut view, mut interval, machine } = job;
     let keeper = Keeper::new(source, pivot, files, Box::new(keeper::alive))?;
     let mut keeper = keeper.with_past(machine);
     let mut beat = Beat::new(keeper.read(), interval.min(FIRST));
@@ -162,7 +162,7 @@ pub fn work(
             }
             Err(RecvTimeoutError::Timeout) => {
                 // Asked before the sample is read: what it did last is in it.
-                let ended = process.as_ref().is_some_and(Process::ended);
+                let ended = processes.have_ended();
                 let mut snapshot = keeper.tick(view)?;
                 relief.done(keeper.read());
                 snapshot.early = std::mem::take(&mut early);
@@ -170,9 +170,6 @@ pub fn work(
                     beat = Beat::new(keeper.read(), interval);
                 } else {
                     beat.advance(Instant::now());
-                }
-                if ended {
-                    process = None;
                 }
                 report(Report::Snapshot(Box::new(snapshot))) && (!ended || report(Report::Ended))
             }

@@ -49,7 +49,7 @@ use crate::privilege::Role;
 use crate::record::writer::Writer;
 use crate::text::foreign;
 use crate::text::foreign::Foreign;
-use crate::wait::Process;
+use crate::wait::Processes;
 use threads::sample;
 use threads::signals;
 use threads::spawn;
@@ -335,10 +335,10 @@ fn perform(effect: Effect, app: &mut App, hands: &Hands<'_>) {
 ///
 /// # Errors
 /// When it cannot count here, or something fails later; with the remedy.
-pub fn run(options: &Options, process: Option<Process>, config: Option<PathBuf>) -> Result<(), Failure> {
+pub fn run(options: &Options, processes: Processes, config: Option<PathBuf>) -> Result<(), Failure> {
     let (sender, mut events) = mpsc::channel();
     let (commands, requests) = mpsc::channel();
-    sample(options.clone(), process, config, sender.clone(), requests)?;
+    sample(options.clone(), processes, config, sender.clone(), requests)?;
     // Until counting has begun, the terminal is left alone: errors are plain text, and Ctrl-C works as ever.
     let (scene, settings) = loop {
         match events.next(None)? {

@@ -10,7 +10,7 @@ use crate::top::counting::settings;
 use crate::top::options::Config;
 use crate::top::options::Options;
 use crate::top::options::Output;
-use crate::wait::Process;
+use crate::wait::Processes;
 
 /// Who may not read the settings because nothing is allowed is told that, and not to correct the file.
 fn reason(options: &Options, failure: Failure) -> Failure {
@@ -46,24 +46,25 @@ pub fn cachetop(options: &Options) -> Result<(), Failure> {
         Role::Replay.take(&[])?;
         return super::replay::batch(options, config, &mut std::io::stdout().lock());
     }
-    let process = options.chosen.pid.filter(|_| options.replay.is_none()).map(Process::open).transpose()?;
-    if let Some(notice) = options.chosen.notice().filter(|_| options.replay.is_none()) {
+    let live = options.replay.is_none();
+    let processes = if live { options.chosen.watch()? } else { Processes::default() };
+    if let Some(notice) = options.chosen.notice().filter(|_| live) {
         crate::text::output::say(&format!("cachetop: notice: {notice}"));
     }
     if options.counting.explain {
-        let counting = count(options, config)?;
+        let counting = count(options, config, processes.seen)?;
         let text = counting.engines.explain() + &Role::Count.explain();
         return output::print(&foreign::lines(&text), &mut std::io::stdout().lock());
     }
     if on_screen {
-        return super::screen::run(options, process, config);
+        return super::screen::run(options, processes, config);
     }
-    let mut counting = count(options, config)?;
+    let mut counting = count(options, config, processes.seen)?;
     if let Some(notice) = &counting.scene.notice {
         crate::text::output::say(&format!("cachetop: warning: {}", foreign::line(notice)));
     }
     let (in_force, _) = settings(options, counting.scene.engine)?;
-    let mut wait = crate::wait::System::new(process).map_err(anyhow::Error::from)?;
+    let mut wait = crate::wait::System::new(processes).map_err(anyhow::Error::from)?;
     Role::Count.take(&[])?;
     super::batch::run(
         options,

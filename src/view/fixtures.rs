@@ -17,14 +17,12 @@ use crate::files::Mounts;
 use crate::model::Interval;
 use crate::model::Row;
 use crate::names::Names;
-use crate::pivot::Filter;
 use crate::pivot::Pivot;
 use crate::pivot::Who;
 use crate::plan::Brackets;
 use crate::plan::Certainty;
 use crate::plan::Engine;
 use crate::plan::Plan;
-use crate::sample::Comm;
 use crate::sample::Counter;
 use crate::sample::Known;
 use crate::sample::Lost;
@@ -219,8 +217,7 @@ impl Names for FakeNames {
 /// What a command line asks for, on that machine.
 pub(crate) fn pivot(args: &crate::cli::Args) -> Pivot {
     let chosen = args.filters.chosen();
-    let comm = chosen.comm.as_deref().map(Comm::from);
-    let filter = Filter { pid: chosen.pid, comm, cgroup: chosen.cgroup, ..Filter::default() };
+    let filter = chosen.recorded();
     Pivot { by: args.by, top: args.top as usize, filter, names: Box::<FakeNames>::default() }
 }
 

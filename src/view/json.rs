@@ -17,8 +17,8 @@ use crate::pivot::By;
 
 /// JSON for programs.
 pub struct Json {
-    /// The only process looked at.
-    pub pid: Option<u32>,
+    /// The only processes looked at; none: all of them.
+    pub pids: Vec<u32>,
     /// What rows stand for, `None` for no rows.
     pub by: Option<By>,
 }
@@ -104,9 +104,11 @@ impl Json {
         if total {
             out.insert("total".into(), json!(true));
         }
-        if let Some(pid) = self.pid {
-            out.insert("pid".into(), json!(pid));
-        }
+        match self.pids.as_slice() {
+            [] => None,
+            [pid] => out.insert("pid".into(), json!(pid)),
+            pids => out.insert("pids".into(), json!(pids)),
+        };
         groups(false, &interval.total, &mut out);
         if let Some(Value::Object(cache)) = out.get_mut("cache") {
             cache.insert("cached_bytes".into(), json!(interval.memory.cached_bytes));

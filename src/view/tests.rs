@@ -266,13 +266,14 @@ fn a_line_is_as_the_schema_has_it() {
     let mut lost = fixtures::with_rows();
     lost.lost = Lost { by_reason: vec![("recursion".into(), 2), ("processes_full".into(), 3)] };
     lost.rows[0].who.other = true;
-    let options = ["", "-p 42", "--by process", "--by file", "--by evictor", "--engine both --by process"];
+    let options =
+        ["", "-p 42", "-p 42,7", "--by process", "--by file", "--by evictor", "--engine both --by process"];
     for options in options.map(|o| format!("--json {o}")) {
         let out = printed(&options, &[lost.clone(), fixtures::busy(), idle(), poor()]);
         for line in out.lines() {
             let line = serde_json::from_str(line).unwrap();
             let lacks = crate::schema_check::check_as("interval", &line);
-            let all = ["total", "pid", "back_pages", "classic", "rows"];
+            let all = ["total", "pid", "pids", "back_pages", "classic", "rows"];
             assert!(lacks.iter().all(|key| all.contains(&key.as_str())), "{lacks:?}");
         }
     }
@@ -282,7 +283,10 @@ fn a_line_is_as_the_schema_has_it() {
 fn json_says_which_process_it_is_about() {
     let out = printed("--json -p 42", &[idle()]);
     let value: serde_json::Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
-    assert_eq!(value["pid"], 42);
+    assert_eq!((&value["pid"], &value["pids"]), (&42.into(), &serde_json::Value::Null));
+    let out = printed("--json -p 42,7 -p 42", &[idle()]);
+    let value: serde_json::Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+    assert_eq!((&value["pid"], &value["pids"]), (&serde_json::Value::Null, &serde_json::json!([7, 42])));
 }
 
 /// A process without a name is not the line of the interval.

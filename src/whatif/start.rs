@@ -24,7 +24,6 @@ use crate::session::Session;
 use crate::text::foreign;
 use crate::text::output;
 use crate::wait;
-use crate::wait::Process;
 use crate::wait::Wait as _;
 use crate::wait::Wake;
 
@@ -59,16 +58,15 @@ pub struct Options {
 /// When it could not do what is requested; with the remedy.
 pub fn what_if(options: &Options, writes: Option<&Path>) -> Result<Option<Prediction>, Failure> {
     let out = &mut io::stdout().lock();
-    let process = options.chosen.pid.map(Process::open).transpose()?;
+    let processes = options.chosen.watch()?;
     if let Some(notice) = options.chosen.notice() {
         output::say(&format!("cachestat: notice: {notice}"));
     }
     let names = System::new();
-    let (filter, only) = options.chosen.look_up(&names)?;
-    let group = match (&only.cgroup, options.chosen.pid) {
-        (Some(group), _) => Some(group.path.clone()),
-        (None, Some(pid)) => feed::limited(size::cgroup_of(pid)),
-        (None, None) => None,
+    let (filter, only) = options.chosen.look_up(&names, processes.seen)?;
+    let group = match only.cgroups.first() {
+        Some(group) => Some(group.path.clone()),
+        None => one_cache(&only.processes.pids)?,
     };
     let mut pivot = Pivot { by: None, top: 0, filter, names: Box::new(names) };
     let wants = Wants { touches: true, latency: options.latency, ..Wants::default() };
@@ -79,7 +77,7 @@ pub fn what_if(options: &Options, writes: Option<&Path>) -> Result<Option<Predic
         return Ok(None);
     }
     let functions = session.plan().brackets != crate::plan::Brackets::Tracepoints;
-    let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
+    let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
     let mut watch = Watch::new(&mut session, group)?;
     Role::Count.take(writes.as_slice())?;
     let began = Instant::now();
@@ -87,13 +85,27 @@ pub fn what_if(options: &Options, writes: Option<&Path>) -> Result<Option<Predic
         let notes = watch.notes(options, functions, ended);
         let waited = watch.waited.filter(|_| options.latency);
         let prediction = watch.feed.prediction(began.elapsed().as_secs_f64(), waited, notes);
-        let text = || prediction.text(&options.chosen.words());
+        let text = || prediction.text(&options.chosen.brief());
         output::print(&if options.json { prediction.json() } else { text() }, out)?;
         Ok(prediction)
     };
     let ended =
         watch.run(&mut pivot, &mut wait, options, &mut |watch, ended| tell(watch, ended).map(drop))?;
     tell(&watch, ended).map(Some)
+}
+
+/// The cgroup with a limit that processes are in; `None`: it is the machine's memory that they share.
+///
+/// # Errors
+/// Where they are in several: what is told is of one cache.
+fn one_cache(pids: &[u32]) -> Result<Option<String>, Failure> {
+    let mut groups = pids.iter().map(|pid| (pid, feed::limited(size::cgroup_of(*pid))));
+    let Some((one, group)) = groups.next() else { return Ok(None) };
+    let Some((other, _)) = groups.find(|(_, other)| *other != group) else { return Ok(group) };
+    let what = format!(
+        "processes {one} and {other} do not share a cache, since the memory of their cgroups is limited: '--what-if' tells of one"
+    );
+    Err(Failure::usage(what).remedy("take processes of one cgroup, or '--cgroup' with that"))
 }
 
 /// What is being watched.
@@ -171,9 +183,9 @@ impl<'a> Watch<'a> {
         match ended {
             Wake::Deadline | Wake::Over => {}
             Wake::Interrupt => notes.push("interrupted before the time was over".into()),
-            Wake::Ended => notes.push("the process ended before the time was over".into()),
+            Wake::Ended => notes.push(format!("{} before the time was over", options.chosen.who_ended())),
         }
-        if options.chosen.pid.is_some() || options.chosen.comm.is_some() {
+        if options.chosen.by_process() {
             notes.push("as if nobody else used this cache: others were left out".into());
         }
         match self.waited {

@@ -28,7 +28,6 @@ use crate::text::numbers::Unit;
 use crate::text::output;
 use crate::text::words;
 use crate::wait;
-use crate::wait::Process;
 use crate::wait::Wait as _;
 use crate::wait::Wake;
 
@@ -84,12 +83,12 @@ fn ended(interval: Duration, after: Duration) -> Duration {
 /// # Errors
 /// When it could not do what is requested; with the remedy.
 pub fn working_set(options: &Options) -> Result<(), Failure> {
-    let process = options.chosen.pid.map(Process::open).transpose()?;
+    let processes = options.chosen.watch()?;
     if let Some(notice) = options.chosen.notice() {
         output::say(&format!("cachestat: notice: {notice}"));
     }
     let names = System::new();
-    let (_, only) = options.chosen.look_up(&names)?;
+    let (_, only) = options.chosen.look_up(&names, processes.seen)?;
     let owners = options.owners();
     let files = owners == SketchBy::File;
     let wants = Wants { sketches: Some(owners), files, ..Wants::default() };
@@ -100,7 +99,7 @@ pub fn working_set(options: &Options) -> Result<(), Failure> {
         return output::print(&foreign::lines(&text), &mut io::stdout().lock());
     }
     let functions = session.plan().brackets != Brackets::Tracepoints;
-    let mut wait = wait::System::new(process).map_err(anyhow::Error::from)?;
+    let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
     let clock = Clock::new(several(options.interval, options.count));
     let moves = session.plan().sees(Event::ThreadCgroup);
     let watch = Watch::new(session.attached(), owners, moves, clock).map_err(anyhow::Error::from)?;
@@ -208,7 +207,7 @@ impl Told<'_> {
         match wake {
             Wake::Deadline | Wake::Over => {}
             Wake::Interrupt => notes.push("interrupted before the time was over".into()),
-            Wake::Ended => notes.push("the process ended before the time was over".into()),
+            Wake::Ended => notes.push(format!("{} before the time was over", options.chosen.who_ended())),
         }
         if measured.other.is_some() {
             notes.push(format!(
@@ -230,7 +229,7 @@ impl Told<'_> {
             at: jiff::Timestamp::now(),
             time,
             by: options.by.map(By::name),
-            chosen: &options.chosen.words(),
+            chosen: &options.chosen.told(options.json),
             unit: options.unit,
             refused,
             beyond,

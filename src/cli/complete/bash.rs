@@ -98,6 +98,7 @@ fn case(option: &Choice, out: &mut String) {
             line(out, format_args!("            {which}=$(echo /proc/[0-9]*)"));
             line(out, format_args!("            {which}=${{{which}//\\/proc\\//}}"));
         }
+        Kind::User => line(out, format_args!("            {which}=$(compgen -u)")),
         Kind::Program | Kind::Line => {
             line(out, format_args!("            mapfile -t COMPREPLY < <(compgen -c -- \"$cur\" | sort -u)"));
         }

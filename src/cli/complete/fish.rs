@@ -66,6 +66,7 @@ fn takes(option: &Choice, value: &Value, shape: &Shape) -> String {
         Kind::Path => return " -r -F".into(),
         Kind::Words(_) => format!("__{}", option.function(shape)),
         Kind::Pid => "__fish_complete_pids".into(),
+        Kind::User => "__fish_complete_users".into(),
         Kind::Program | Kind::Line => "__fish_complete_command".into(),
         Kind::Directory => "__fish_complete_directories".into(),
     };

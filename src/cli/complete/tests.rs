@@ -44,14 +44,17 @@ fn bash_offers_what_is_taken() {
         (&["cachestat", "--refus"], &[]),
         (&["cachestat", "--top", ""], &[]),
         (&["cachestat", "-r", "3", "--", "mapfil"], &["mapfile"]),
+        (&["cachestat", "-u", "daemon,roo"], &["daemon,root"]),
     ] {
         assert_eq!(bash(&script, words), offered, "{words:?}");
     }
+    let own = std::process::id().to_string();
+    let several = [format!("1,{own}")];
+    assert_eq!(bash(&script, &["cachestat", "-p", &several[0]]).first(), several.first());
     let script = complete::bash(du::Args::command());
     assert_eq!(bash(&script, &["cachedu", ""]), [""; 0], "paths, as readline knows them");
     assert_eq!(bash(&script, &["cachedu", "--columns", "pages,pag"]), [""; 0]);
     assert_eq!(bash(&script, &["cachedu", "--", "--al"]), [""; 0]);
-    let own = std::process::id().to_string();
     assert_eq!(bash(&script, &["cachedu", "-p", &own]).first(), Some(&own));
     let script = complete::bash(top::Args::command());
     assert_eq!(bash(&script, &["cachetop", "-s", "bus"]), ["busy"]);

@@ -105,6 +105,8 @@ fn action(option: &Choice, value: &Value, shape: &Shape) -> String {
         Kind::Words(_) => format!("_{}", option.function(shape)),
         Kind::Pid if value.list => "_sequence -s , _pids".into(),
         Kind::Pid => "_pids".into(),
+        Kind::User if value.list => "_sequence -s , _users".into(),
+        Kind::User => "_users".into(),
         Kind::Program => "_command_names -e".into(),
         Kind::Line => "_cmdstring".into(),
         Kind::Path => "_files".into(),

@@ -13,6 +13,7 @@ pub(super) const INTERVALS: &[&str] = &[
     "top",
     "pid",
     "comm",
+    "user",
     "cgroup",
     "file",
     "mount",

@@ -188,7 +188,7 @@ fn blame_takes_who_is_asked_for() {
     let args = Args::parse_from(["cachestat", "--blame", "1", "-p", "7", "--cgroup", "/a", "--comm", "tar"]);
     assert_eq!(args.check(), Ok(()));
     let Ok(Task::Blame(options)) = args.task() else { panic!("something else") };
-    assert_eq!((options.chosen.pid, options.chosen.cgroup.as_deref()), (Some(7), Some("/a")));
+    assert_eq!((options.chosen.pids, options.chosen.cgroups), (vec![7], vec!["/a".to_owned()]));
     let args = Args::parse_from(["cachestat", "--by", "evictor", "--cgroup", "/a", "1"]);
     assert_eq!(args.check(), Ok(()));
     for other in [["--record", "/x"], ["--replay", "/x"], ["--file", "/f"], ["--engine", "classic"]] {
@@ -229,7 +229,7 @@ fn the_working_set_takes_rows_and_goes_alone() {
     let Ok(Task::WorkingSet(options)) = args.task() else { panic!("something else") };
     assert_eq!((options.interval, options.count), (Duration::from_secs(3600), 1));
     assert_eq!((options.top, options.json), (3, false));
-    assert_eq!((options.by, options.chosen.pid), (Some(By::File), Some(1)));
+    assert_eq!((options.by, options.chosen.pids), (Some(By::File), vec![1]));
     let args = Args::parse_from(["cachestat", "--working-set", "500ms", "6", "--json"]);
     assert_eq!(args.check(), Ok(()));
     let Ok(Task::WorkingSet(options)) = args.task() else { panic!("something else") };
@@ -263,7 +263,7 @@ fn what_if_goes_alone() {
     assert_eq!(args.check(), Ok(()));
     let Ok(Task::WhatIf(options, _)) = args.task() else { panic!("something else") };
     assert_eq!((options.time, options.json), (Duration::from_secs(120), true));
-    assert_eq!(options.chosen.cgroup.as_deref(), Some("/x"));
+    assert_eq!(options.chosen.cgroups, ["/x"]);
     for other in [&["1"][..], &["--csv"], &["--by", "file"], &["--file", "/f"]] {
         let words = [&["cachestat", "--what-if", "1"], other].concat();
         assert!(Args::try_parse_from(words).is_err(), "{other:?}");

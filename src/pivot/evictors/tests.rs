@@ -81,7 +81,7 @@ fn rows_are_together_the_line_above_them() {
 #[test]
 fn a_filter_leaves_what_concerns_those() {
     let (before, now) = samples();
-    let filter = pivot::Filter { pid: Some(1), decided: true, ..pivot::Filter::default() };
+    let filter = pivot::Filter { pids: vec![1], decided: true, ..pivot::Filter::default() };
     let interval = pivot(10, filter).interval(&before, &now, &fixtures::plan(&[]));
     let all: Vec<_> = interval.rows.iter().map(|r| (r.who.how, r.figures.get(Figure::Evicted))).collect();
     assert_eq!(all, [(Some("direct"), Some(120)), (Some("dontneed"), Some(0))]);
@@ -96,7 +96,7 @@ fn with_room_for_all_the_line_of_a_filter_is_known() {
     let mut raw = Raw::clone(now.evictors.as_deref().unwrap());
     raw.rows.retain(|(evictor, _)| evictor.who.is_some());
     now.evictors = Some(Arc::new(raw));
-    let filter = pivot::Filter { pid: Some(1), decided: true, ..pivot::Filter::default() };
+    let filter = pivot::Filter { pids: vec![1], decided: true, ..pivot::Filter::default() };
     let interval = pivot(10, filter).interval(&before, &now, &fixtures::plan(&[]));
     assert_eq!(interval.total.get(Figure::Evicted), Some(120));
     assert_eq!(interval.total.get(Figure::Removed), Some(30));

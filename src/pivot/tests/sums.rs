@@ -15,11 +15,11 @@ fn filter() -> impl Strategy<Value = Filter> {
     let file = Wanted { dev: TMPFS, inode: 1, name: None, block: None, path: std::path::PathBuf::new() };
     prop_oneof![
         Just(none.clone()),
-        Just(Filter { pid: Some(3), ..none.clone() }),
-        Just(Filter { comm: Some("dd".into()), ..none.clone() }),
-        Just(Filter { cgroup: Some("/user.slice".into()), ..none.clone() }),
+        Just(Filter { pids: vec![2, 3], ..none.clone() }),
+        Just(Filter { comms: vec!["dd".into(), "sh".into()], ..none.clone() }),
+        Just(Filter { cgroups: vec!["/user.slice".into()], ..none.clone() }),
         Just(Filter { mount: Some(TMPFS), ..none.clone() }),
-        Just(Filter { file: Some(file), comm: Some("sh".into()), ..none }),
+        Just(Filter { file: Some(file), comms: vec!["sh".into()], ..none }),
     ]
 }
 

@@ -76,7 +76,7 @@ fn json(recording: &Path, options: &str) -> Vec<Value> {
     let mut opened = open(recording);
     let mut pivot = Pivot { names: Box::new(opened.names), ..pivot(options) };
     let mut live = Live::new(&mut opened.replay).unwrap();
-    let view = Json { pid: None, by: pivot.by };
+    let view = Json { pids: Vec::new(), by: pivot.by };
     let mut out = Vec::new();
     while opened.clock.until(opened.clock.now()).unwrap() != Wake::Over {
         live.tick().unwrap();

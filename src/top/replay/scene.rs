@@ -53,7 +53,7 @@ pub(super) fn scene(
         kernel: told(&opened.session.kernel),
         engine: opened.engine,
         notice: None,
-        only: options.chosen.words(),
+        only: options.chosen.brief(),
         // Who has ended when was not recorded, and this machine knows nothing of it.
         told_of_ends: false,
         files: opened.files && opened.engine != Engine::Classic,

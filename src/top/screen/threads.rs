@@ -25,7 +25,7 @@ use crate::top::sampler::Command;
 use crate::top::sampler::Job;
 use crate::top::sampler::Report;
 use crate::top::terminal;
-use crate::wait::Process;
+use crate::wait::Processes;
 
 /// Starts a thread.
 pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
@@ -36,7 +36,7 @@ pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<
 /// The thread that samples. All that it needs is made there: much of it cannot change threads.
 pub(super) fn sample(
     options: Options,
-    process: Option<Process>,
+    processes: Processes,
     config: Option<PathBuf>,
     sender: Sender<Event>,
     requests: Receiver<Command>,
@@ -61,14 +61,14 @@ pub(super) fn sample(
                 let _ = sender.send(Event::Began(Box::new((scene, settings))));
                 return tape.work(view, &requests, &report);
             }
-            let Counting { mut engines, pivot, scene } = counting::count(&options, config)?;
+            let Counting { mut engines, pivot, scene } = counting::count(&options, config, processes.seen)?;
             let (settings, _) = counting::settings(&options, scene.engine)?;
             Role::Count.take(&[])?;
             let job = Job {
                 source: &mut engines,
                 pivot,
                 files: scene.files,
-                process,
+                processes,
                 view: App::new(scene.clone(), settings.clone(), (0, 0)).view(),
                 interval: settings.interval,
                 machine: Some(Watch::here()),

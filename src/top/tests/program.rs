@@ -21,6 +21,7 @@ use crate::top::screen;
 use crate::top::screen::Events;
 use crate::top::screen::Hands;
 use crate::top::surface::Surface;
+use crate::wait::Processes;
 
 /// A kernel in which, each second, process 10 reads 4 pages that are there and process 20 dirties one; in the third
 /// second there is process 4194305, which no Linux can have, and later it is gone.
@@ -151,7 +152,7 @@ fn play_on(mut source: Fake, steps: Vec<Step>, iterations: Option<u64>) -> (Resu
             source: &mut source,
             pivot,
             files: true,
-            process: None,
+            processes: Processes::default(),
             view: VIEW,
             interval: Duration::from_millis(10),
             machine: None,
@@ -272,7 +273,7 @@ fn the_first_interval_of_ten_seconds_is_a_short_one() {
             source: &mut source,
             pivot,
             files: true,
-            process: None,
+            processes: Processes::default(),
             view: VIEW,
             interval,
             machine: None,

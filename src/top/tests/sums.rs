@@ -55,7 +55,8 @@ fn pivot(filter: Filter) -> Pivot {
 
 /// What the filters below leave of an event.
 fn passes(filter: &Filter, e: &Event) -> bool {
-    filter.pid.is_none_or(|p| p == e.who.0) && filter.comm.is_none_or(|c| c.name() == e.comm())
+    (filter.pids.is_empty() || filter.pids.contains(&e.who.0))
+        && (filter.comms.is_empty() || filter.comms.iter().any(|c| c.name() == e.comm()))
 }
 
 proptest! {
@@ -65,9 +66,9 @@ proptest! {
         ticks in machine::ticks(),
         filter in prop_oneof![
             Just(Filter::default()),
-            Just(Filter { pid: Some(3), ..Filter::default() }),
-            Just(Filter { comm: Some("dd".into()), ..Filter::default() }),
-            Just(Filter { comm: Some("sh".into()), from_files: true, ..Filter::default() }),
+            Just(Filter { pids: vec![3], ..Filter::default() }),
+            Just(Filter { comms: vec!["dd".into()], ..Filter::default() }),
+            Just(Filter { comms: vec!["sh".into()], from_files: true, ..Filter::default() }),
         ],
     ) {
         let mut machine = Machine::new();
@@ -113,9 +114,9 @@ proptest! {
                         let rows = s.rows.iter().map(|r| (r.tgid, r.process, &r.counters));
                         let of_files = s.files.iter().map(|f| (f.tgid, f.process, &f.counters));
                         let all: Vec<_> = if files { of_files.collect() } else { rows.collect() };
-                        let pid = |p: u32| filter.pid.is_none_or(|f| f == p);
+                        let pid = |p: u32| filter.pids.is_empty() || filter.pids.contains(&p);
                         let taken = all.into_iter().filter(|(p, c, _)| {
-                            pid(*p) && filter.comm.is_none_or(|f| f == *c)
+                            pid(*p) && (filter.comms.is_empty() || filter.comms.contains(c))
                         });
                         taken.for_each(|(_, _, counters)| line.add_sparse(counters));
                     }
