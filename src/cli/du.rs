@@ -43,7 +43,7 @@ pub enum By {
 #[derive(Debug, Clone, PartialEq, Eq, Parser)]
 #[command(name = "cachedu", version, about = ABOUT, long_about = None, max_term_width = 80)]
 #[command(
-    override_usage = "cachedu [OPTIONS] [PATH]...\n       cachedu [OPTIONS] --pid PID | --comm NAME | \
+    override_usage = "cachedu [OPTIONS] [PATH]...\n       cachedu [OPTIONS] --pid PID | --comm NAME | --user USER | \
                             --cgroup PATH | --all\n       cachedu --restore SET | --diff SET SET"
 )]
 #[command(after_help = help::SHORT, after_long_help = super::help::long(super::help::fixed(help::SECTIONS)))]
@@ -73,15 +73,20 @@ pub struct Args {
           conflicts_with_all = ["paths", "files_from"], help_heading = "What to look at")]
     pub pid: Vec<u32>,
 
-    /// Every file that processes with this command name have open or mapped
+    /// Every file that processes with this command name (of several: one of them) have open or mapped
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new(),
           value_hint = ValueHint::CommandName, conflicts_with_all = ["paths", "files_from"], help_heading = "What to look at")]
-    pub comm: Option<String>,
+    pub comm: Vec<String>,
 
-    /// Every file that processes of this cgroup and those below it have open or mapped
+    /// Every file that processes of this user have open or mapped: names or numbers
+    #[arg(short = 'u', long, value_name = "USER", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new(),
+          value_hint = ValueHint::Username, conflicts_with_all = ["paths", "files_from"], help_heading = "What to look at")]
+    pub user: Vec<String>,
+
+    /// Every file that processes of this cgroup (of several: one of them) and those below it have open or mapped
     #[arg(long, value_name = "PATH", value_parser = clap::builder::NonEmptyStringValueParser::new(),
           value_hint = ValueHint::DirPath, conflicts_with_all = ["paths", "files_from"], help_heading = "What to look at")]
-    pub cgroup: Option<String>,
+    pub cgroup: Vec<String>,
 
     /// Every file that processes of these containers have open or mapped: names, or beginnings of ids
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new(),
@@ -89,7 +94,7 @@ pub struct Args {
     pub container: Vec<String>,
 
     /// Every file that any process has open or mapped
-    #[arg(long, conflicts_with_all = ["paths", "files_from", "pid", "comm", "cgroup", "container"], help_heading = "What to look at")]
+    #[arg(long, conflicts_with_all = ["paths", "files_from", "pid", "comm", "user", "cgroup", "container"], help_heading = "What to look at")]
     pub all: bool,
 
     /// Show directories down to N levels below each PATH (default: 1)
@@ -190,7 +195,7 @@ pub struct Args {
 
     /// Read the pages of SET into the cache
     #[arg(long, value_name = "SET", exclusive = false,
-          conflicts_with_all = ["paths", "files_from", "pid", "comm", "cgroup", "container", "all", "save", "map", "interactive", "evict", "load", "csv"],
+          conflicts_with_all = ["paths", "files_from", "pid", "comm", "user", "cgroup", "container", "all", "save", "map", "interactive", "evict", "load", "csv"],
           help_heading = "Acting")]
     pub restore: Option<PathBuf>,
 
@@ -200,7 +205,7 @@ pub struct Args {
 
     /// Compare two sets that --save wrote
     #[arg(long, value_names = ["SET", "SET"], num_args = 2,
-          conflicts_with_all = ["paths", "files_from", "pid", "comm", "cgroup", "container", "all", "save", "restore", "map", "interactive", "evict", "load", "csv"],
+          conflicts_with_all = ["paths", "files_from", "pid", "comm", "user", "cgroup", "container", "all", "save", "restore", "map", "interactive", "evict", "load", "csv"],
           help_heading = "Acting")]
     pub diff: Option<Vec<PathBuf>>,
 
@@ -286,7 +291,7 @@ impl CommandLine for Args {
             ("--diff", self.diff.is_some(), &[]),
             ("-i", self.interactive, &["--one-file-system", "--exclude", "--sort"]),
             (
-                "--pid, --comm, --cgroup, --container and --all",
+                "--pid, --comm, --user, --cgroup, --container and --all",
                 self.processes(),
                 &["--exclude", "--min", "--top", "--files-only", "--files", "--sort", "--unit"],
             ),
@@ -316,8 +321,9 @@ impl Args {
     /// Whether files of processes are looked at.
     fn processes(&self) -> bool {
         !self.pid.is_empty()
-            || self.comm.is_some()
-            || self.cgroup.is_some()
+            || !self.comm.is_empty()
+            || !self.user.is_empty()
+            || !self.cgroup.is_empty()
             || !self.container.is_empty()
             || self.all
     }
@@ -346,6 +352,7 @@ impl Args {
             processes: Processes {
                 pid: args.pid,
                 comm: args.comm,
+                user: args.user,
                 cgroup: args.cgroup,
                 container: args.container,
                 all: args.all,

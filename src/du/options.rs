@@ -80,10 +80,12 @@ pub struct List {
 pub struct Processes {
     /// These processes.
     pub pid: Vec<u32>,
-    /// Those with this command name.
-    pub comm: Option<String>,
-    /// Those of this cgroup and below it.
-    pub cgroup: Option<String>,
+    /// Those with one of these command names.
+    pub comm: Vec<String>,
+    /// Those of one of these users: names or numbers.
+    pub user: Vec<String>,
+    /// Those of one of these cgroups and below it.
+    pub cgroup: Vec<String>,
     /// Those of the containers of these names or ids.
     pub container: Vec<String>,
     /// All.
@@ -152,7 +154,12 @@ impl Options {
     #[must_use]
     pub fn by_process(&self) -> bool {
         let o = &self.processes;
-        !o.pid.is_empty() || o.comm.is_some() || o.cgroup.is_some() || !o.container.is_empty() || o.all
+        !o.pid.is_empty()
+            || !o.comm.is_empty()
+            || !o.user.is_empty()
+            || !o.cgroup.is_empty()
+            || !o.container.is_empty()
+            || o.all
     }
 
     /// Whether rows are printed as they are found.

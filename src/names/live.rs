@@ -18,6 +18,7 @@ use super::Names;
 use crate::cgroup::Cgroup;
 use crate::cgroup::Cgroups;
 use crate::cgroup::Hierarchy;
+use crate::exit::Failure;
 use crate::files::Dev;
 use crate::files::Mounts;
 use crate::text::foreign::Foreign;
@@ -133,9 +134,19 @@ fn user(uid: u32) -> Option<String> {
     account(ask, |found| unsafe { CStr::from_ptr(found.pw_name) }.to_string_lossy().into_owned())
 }
 
+/// The number of a user, by name or in digits.
+///
+/// # Errors
+/// When there is no such user: wrong usage.
+pub fn uid_of(user: &str) -> Result<u32, Failure> {
+    uid(user).or_else(|| user.parse().ok()).ok_or_else(|| {
+        Failure::usage(format!("there is no user {}", Foreign::from(user)))
+            .remedy("'getent passwd' lists the users that have names; a number is taken for an id")
+    })
+}
+
 /// The number of a user of this name, as the C library finds it.
-#[must_use]
-pub fn uid(name: &str) -> Option<u32> {
+fn uid(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;
     // SAFETY: as in `user`; the name is a string.
     let ask: Ask<'_> = &|entry, buffer, found| unsafe {

@@ -33,6 +33,8 @@ impl User {
 pub struct Filter {
     /// These processes, in order.
     pub pids: Vec<u32>,
+    /// When all of them were alive, in nanoseconds: who has such a number and began later is another. `None`: not known.
+    pub seen: Option<u64>,
     /// Processes of these names.
     pub comms: Vec<Comm>,
     /// What these users did.
@@ -91,9 +93,16 @@ impl Filter {
     }
 
     pub(crate) fn takes(&self, item: &Item<'_>, names: &mut dyn Names) -> bool {
-        (self.pids.is_empty() || self.pids.binary_search(&item.tgid).is_ok())
+        (self.pids.is_empty() || self.is_one_of_them(item))
             && self.mount.is_none_or(|d| item.file.is_some_and(|(f, _)| f.dev == d))
             && (self.decided || self.finds(item, names))
+    }
+
+    fn is_one_of_them(&self, item: &Item<'_>) -> bool {
+        let began = item.family.map(|family| family.begun);
+        let later = self.seen.zip(began).is_some_and(|(seen, began)| began > seen);
+        // Of those who had to make room nobody knows the numbers: they were asked for, if the kernel has decided it.
+        self.pids.binary_search(&item.tgid).is_ok() && !later || self.decided && item.is_away()
     }
 
     /// Whether an item is in rows of this kind, of what the filter leaves. Where rows are put together, it has been asked.

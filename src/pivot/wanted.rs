@@ -42,15 +42,12 @@ impl Choice<'_> {
     /// When there is no such user, cgroup, file or mount: wrong usage, with the remedy.
     pub fn look_up(&self, names: &System) -> Result<(Filter, Only), Failure> {
         let mut filter = Filter { pids: in_order(self.pids), ..Filter::default() };
+        filter.seen = (!self.pids.is_empty()).then_some(self.seen);
         filter.comms = self.comms.iter().map(|name| Comm::from(name.as_str())).collect();
         let processes = Processes { pids: filter.pids.clone(), seen: self.seen };
         let mut only = Only { processes, comms: filter.comms.clone(), ..Only::default() };
         for user in self.users {
-            let Some(uid) = names::uid(user).or_else(|| user.parse().ok()) else {
-                let remedy = "'getent passwd' lists the users that have names; a number is taken for an id";
-                let what = format!("there is no user {}", Foreign::from(user.as_str()));
-                return Err(Failure::usage(what).remedy(remedy));
-            };
+            let uid = names::uid_of(user)?;
             only.users.push(uid);
             filter.users.push(User::Id(uid));
         }

@@ -22,6 +22,7 @@ mod privileges;
 #[path = "../pty/mod.rs"]
 mod pty;
 mod refusing;
+mod several;
 #[path = "../tools/mod.rs"]
 mod tools;
 mod trees;
@@ -72,6 +73,11 @@ const TESTS: &[Test] = &[
     ("a_process_that_has_ended", refusing::a_process_that_has_ended),
     ("a_thousand_short_processes", many::a_thousand_short_processes),
     ("the_newest_name", many::the_newest_name),
+    ("several_processes", several::several_processes),
+    ("several_of_which_one_is_wrong", several::several_of_which_one_is_wrong),
+    ("several_names_and_users", several::several_names_and_users),
+    ("several_cgroups", several::several_cgroups),
+    ("several_of_a_recording", several::several_of_a_recording),
     ("without_tracefs", refusing::without_tracefs),
     ("without_btf", refusing::without_btf),
     ("few_files", refusing::few_files),

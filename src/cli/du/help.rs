@@ -123,7 +123,7 @@ files in /var/lib tell which id that is), the beginning of an id of any
 runtime, lxc:NAME, machine:NAME, or pod:UID for all of a pod. Several, with
 commas between, are counted together: what they share once. So are trees by
 /proc/PID/root, which leads into the root of a container.
---pid, --comm, --cgroup and --all find files by /proc/PID/fd and
+--pid, --comm, --user, --cgroup and --all find files by /proc/PID/fd and
 /proc/PID/map_files, so files that were deleted are found as well, and files
 of other mount namespaces (containers): those are named from
 /proc/PID/root. Files of processes of other users need root: without it,

@@ -39,6 +39,9 @@ cachestat 500ms                   two lines a second; 2m and 1h do as well
 cachestat -T 0.1                  ten lines a second, with the time of day
 cachestat -x 10                   the wide set of columns
 cachestat -p 1234 1               what process 1234 does
+cachestat -p $(pgrep -d, postgres) --by process
+                                  what these processes do, each in a row
+cachestat -u postgres 1           what is done in the name of a user
 cachestat --by process --top 5    the five busiest processes below each line
 cachestat --by file -p 1234       which files process 1234 uses
 cachestat --by process --file F   which processes use the file F
@@ -95,8 +98,8 @@ whether it came back. REFAULTS is what the kernel itself took for read back
 in, WAITED how long threads waited for such pages while they were being
 read. The rows add up to what was evicted and removed; below them stand the
 files, and who read them again; where kswapd took any, how many at most may
-have been for each cgroup, by what it grew, and who woke it. -p, --comm and
---cgroup leave what these pushed out or brought in again, and what was
+have been for each cgroup, by what it grew, and who woke it. -p, --comm,
+--user and --cgroup leave what these pushed out or brought in again, and what was
 charged to such a cgroup.
 --json has the same as one object. '--by evictor' has the same rows interval
 by interval, without files. With '-- COMMAND' or '-p PID --for TIME',
@@ -276,13 +279,18 @@ that mix both (below). --bcc shows one engine only.",
 comm (all processes of one name), user, cgroup, file, mount, device; or
 evictor, who pushed whose pages out of the cache.
 
--p, --comm, --cgroup, --file and --mount choose what counts, in rows and in
-the line of the interval alike; several of them must all be so. --comm is
-the name of the process, not of one of its threads. The kernel decides it
-where it happens: what others do takes no room from what is chosen. --file
-is the file that is there when the command begins, also when it is renamed
-or deleted, and not one that takes its place; --cgroup is the group, all
-below it, and whatever is made anew at its path.
+-p, --comm, --user, --cgroup, --file and --mount choose what counts, in rows
+and in the line of the interval alike; several of them must all be so. Of
+several values of one any will do: -p 12,34 and -u root,www take lists, and
+may be given several times as --comm and --cgroup may, which take one each (a
+comma is part of it). When the last process of -p has ended, so does the
+command; another that has the number of one of them by then does not count.
+--comm is the name of the process, not of one of its threads; --user the real
+user, by name or number. The kernel decides it where it happens: what others
+do takes no room from what is chosen. --file is the file that is there when
+the command begins, also when it is renamed or deleted, and not one that
+takes its place; --cgroup is the group, all below it, and whatever is made
+anew at its path.
 
 Process ids are those of the initial PID namespace.
 
@@ -353,7 +361,7 @@ duckdb -c \"select comm, sum(read_misses) from 'DIR/rows.parquet' group by 1\"",
         "Ending",
         "\
 SIGINT (Ctrl-C), SIGTERM and SIGHUP (of a terminal that is closed) print the
-interval that had begun and the total of the run. When the process of -p
+interval that had begun and the total of the run. When the processes of -p
 ends, its last interval is printed. A closed pipe ends quietly.",
     ),
     (

@@ -123,6 +123,7 @@ fn wrong_values() {
         ("1 2 3", "unexpected argument"),
         ("-p 0", "not a process id"),
         ("-p abc", "not a process id"),
+        ("-p 1,2,abc", "not a process id"),
         ("-p 99999999999", "not a process id"),
         ("--engine turbo", "engines are 'exact', 'classic' and 'both'"),
         ("--by inode", "possible values: process"),
@@ -319,4 +320,23 @@ fn a_report_says_what_if_without_a_time() {
     assert!(Args::parse_from(["cachestat", "--what-if"]).check().unwrap_err().contains("how long"));
     assert!(Args::parse_from(["cachestat", "--what-if", "--json"]).check().is_err());
     assert!(Args::try_parse_from(["cachestat", "--what-if", "--cgroup", "/x", "--", "true"]).is_err());
+}
+
+#[test]
+fn several_of_a_kind() {
+    let words =
+        ["cachestat", "-p", "7,5", "-p", "7", "-u", "root,33", "--user=a", "--comm", "a,b", "--comm", "c"];
+    let options = Args::parse_from(words.into_iter().chain(["--cgroup", "/a,b", "--cgroup", "/c"])).options();
+    let chosen = options.chosen;
+    assert_eq!((chosen.pids(), chosen.pids), (vec![5, 7], vec![7, 5, 7]));
+    assert_eq!(
+        (chosen.users, chosen.comms),
+        (["root", "33", "a"].map(String::from).into(), ["a,b", "c"].map(String::from).into())
+    );
+    assert_eq!(chosen.cgroups, ["/a,b", "/c"], "a comma is part of a path");
+    // One process, given twice, is one.
+    assert!(parse("-p 7,7 --for 1").unwrap().check().is_ok());
+    assert!(parse("-p 7,8 --for 1").unwrap().check().is_err());
+    let pids: Vec<String> = (1..=2000).map(|pid| pid.to_string()).collect();
+    assert_eq!(Args::parse_from(["cachestat", "-p", &pids.join(",")]).filters.pid.len(), 2000);
 }

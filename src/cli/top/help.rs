@@ -36,6 +36,7 @@ cachetop 5                    every five seconds
 cachetop --by cgroup          containers, pods and services
 cachetop -p 1234 -t           process 1234 and its threads
 cachetop --comm postgres      all processes of that name
+cachetop -p 12,34 -u root     these processes, as far as they are root's
 cachetop --by file --sort misses
 cachetop --by evictor         who pushes pages out of the cache, and whose
 cachetop --show total         counts since it was started

@@ -13,6 +13,7 @@ use crate::du::options::Options;
 use crate::du::problems::Problems;
 use crate::du::problems::errno;
 use crate::exit::Failure;
+use crate::names;
 
 /// The processes that the options choose; each of the options must hold.
 pub(super) fn processes(
@@ -28,13 +29,18 @@ pub(super) fn processes(
         }
     }
     let named: Vec<u32> = wanted.pid.iter().map(|pid| process_of(*pid)).collect();
-    let of_cgroup = wanted.cgroup.as_deref().map(|path| members(path, problems, unread)).transpose()?;
+    let mut of_cgroups = HashSet::new();
+    for path in &wanted.cgroup {
+        of_cgroups.extend(members(path, problems, unread)?);
+    }
+    let users: Vec<u32> = wanted.user.iter().map(|user| names::uid_of(user)).collect::<Result<_, _>>()?;
     let all = fs::read_dir("/proc").map_err(|e| Failure::failed(format!("cannot read /proc: {e}")))?;
     let mut pids: Vec<u32> = all
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter(|pid| named.is_empty() || named.contains(pid))
-        .filter(|pid| of_cgroup.as_ref().is_none_or(|pids| pids.contains(pid)))
-        .filter(|pid| wanted.comm.as_deref().is_none_or(|name| comm(*pid, name)))
+        .filter(|pid| wanted.cgroup.is_empty() || of_cgroups.contains(pid))
+        .filter(|pid| users.is_empty() || user_of(*pid).is_some_and(|uid| users.contains(&uid)))
+        .filter(|pid| wanted.comm.is_empty() || wanted.comm.iter().any(|name| comm(*pid, name)))
         .collect();
     if !wanted.container.is_empty() {
         pids = container::members(&wanted.container, &pids)?;
@@ -43,11 +49,17 @@ pub(super) fn processes(
     // Our own files are of interest to nobody who does not ask for this process.
     let own = std::process::id();
     pids.retain(|pid| *pid != own || named.contains(pid));
-    if pids.is_empty() && wanted.comm.is_some() {
+    if pids.is_empty() && !wanted.comm.is_empty() {
         return Err(Failure::usage("no process has that name and what else was requested")
             .remedy("'ps -e -o comm' lists the names; the kernel keeps their first 15 bytes"));
     }
     Ok(pids)
+}
+
+/// The real user of a process.
+fn user_of(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().next()?.parse().ok()
 }
 
 /// The process of a thread: /proc lists only processes, though it has a directory for each thread.
@@ -116,5 +128,6 @@ mod tests {
         let link = fs::read_link("/proc/thread-self").unwrap();
         let thread = link.file_name().unwrap().to_str().unwrap().parse().unwrap();
         assert_eq!((process_of(thread), process_of(own)), (own, own));
+        assert_eq!(user_of(own), Some(rustix::process::getuid().as_raw()));
     }
 }
