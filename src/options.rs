@@ -222,6 +222,7 @@ impl Chosen {
         match self.pids().as_slice() {
             [] => None,
             [pid] => Some(format!("process {pid} has ended")),
+            [_, _] => Some("both processes have ended".into()),
             pids => Some(format!("all {} processes have ended", pids.len())),
         }
     }
@@ -296,7 +297,7 @@ mod tests {
         );
         chosen.pids = vec![9, 7, 9];
         assert_eq!((chosen.words(), chosen.pids()), ("process 7 or 9".into(), vec![7, 9]));
-        assert_eq!(chosen.ended().as_deref(), Some("all 2 processes have ended"));
+        assert_eq!(chosen.ended().as_deref(), Some("both processes have ended"));
         chosen.comms = vec!["a,b".into(), "c\x1b".into(), "d".into()];
         chosen.users = vec!["root".into()];
         chosen.cgroups = vec!["/".into()];

@@ -43,7 +43,7 @@ pub enum By {
 #[derive(Debug, Clone, PartialEq, Eq, Parser)]
 #[command(name = "cachedu", version, about = ABOUT, long_about = None, max_term_width = 80)]
 #[command(
-    override_usage = "cachedu [OPTIONS] [PATH]...\n       cachedu [OPTIONS] --pid PID | --comm NAME | --user USER | \
+    override_usage = "cachedu [OPTIONS] [PATH]...\n       cachedu [OPTIONS] --pid PID | --comm NAME | \
                             --cgroup PATH | --all\n       cachedu --restore SET | --diff SET SET"
 )]
 #[command(after_help = help::SHORT, after_long_help = super::help::long(super::help::fixed(help::SECTIONS)))]

@@ -113,7 +113,8 @@ pub fn several_processes(dir: &Path) {
     let twice = |n: usize| if n == 0 && again { AGAIN } else { 0 };
     assert_eq!(all, (0..60).map(|n| want(n) + twice(n)).collect::<Vec<_>>(), "{total}");
     let (intervals, total) = by_file.finish_json();
-    let files: Vec<&Value> = rows(&intervals).filter(|r| r["path"] == path.to_str().unwrap()).collect();
+    let name = fs::canonicalize(&path).unwrap();
+    let files: Vec<&Value> = rows(&intervals).filter(|r| r["path"] == name.to_str().unwrap()).collect();
     assert_eq!(sum(&files, ACCESSES), wants.iter().sum::<u64>(), "{total}");
     // All have ended: so does the command, and says so.
     readers.into_iter().for_each(Reader::end);

@@ -99,8 +99,8 @@ in, WAITED how long threads waited for such pages while they were being
 read. The rows add up to what was evicted and removed; below them stand the
 files, and who read them again; where kswapd took any, how many at most may
 have been for each cgroup, by what it grew, and who woke it. -p, --comm,
---user and --cgroup leave what these pushed out or brought in again, and what was
-charged to such a cgroup.
+--user and --cgroup leave what these pushed out or brought in again, and
+what was charged to such a cgroup.
 --json has the same as one object. '--by evictor' has the same rows interval
 by interval, without files. With '-- COMMAND' or '-p PID --for TIME',
 --blame takes no time: the report ends with what was pushed out while it ran
