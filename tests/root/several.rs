@@ -106,7 +106,9 @@ pub fn several_processes(dir: &Path) {
     readers[1].tell("read", &path);
     let want = |n: usize| PAGES * (n as u64 % 4 + 1 + u64::from(n == 2));
     let wants: Vec<u64> = (0..60).step_by(2).map(want).collect();
-    [&mut monitor, &mut by_file, &mut whole].iter_mut().for_each(|m| drop(m.catch_up()));
+    for monitor in [&mut monitor, &mut by_file, &mut whole] {
+        monitor.catch_up();
+    }
     assert!(monitor.runs(), "the others go on");
     let (intervals, total) = whole.finish_json();
     let all: Vec<u64> = pids.iter().map(|pid| sum(&rows_of(&intervals, *pid), ACCESSES)).collect();
@@ -230,7 +232,9 @@ pub fn several_names_and_users(dir: &Path) {
     };
     let wants =
         [sum_of(&[0, 1, 2], &[0, 1, 2]), sum_of(&[0, 1, 2, 3], &[1, 2]), sum_of(&[0, 1, 2], &[0, 2]), 0];
-    monitors.iter_mut().for_each(|monitor| drop(monitor.catch_up()));
+    for monitor in &mut monitors {
+        monitor.catch_up();
+    }
     let told = monitors.map(Monitor::finish_json);
     let totals: Vec<u64> = told.iter().map(|(_, total)| figure(total, ACCESSES)).collect();
     assert_eq!(totals, wants, "{pages:?}");
