@@ -291,7 +291,7 @@ pub fn several_cgroups(dir: &Path) {
         fs::create_dir(&groups[0]).unwrap();
         moved(&groups[0], 1);
         moved(&top, 1);
-        std::thread::sleep(std::time::Duration::from_millis(150));
+        std::thread::sleep(std::time::Duration::from_millis(400));
     }
     monitor.catch_up();
     let (intervals, total) = monitor.finish_json();
