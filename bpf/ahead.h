@@ -41,6 +41,7 @@ static __always_inline void name_read(struct readahead_control *ractl, u64 count
 	if (!t)
 		return;
 	mapping = number_of(row, m);
+	file_used(row, m, mapping, file);
 	f = frame_on(row, t, mapping);
 	if (!f) {
 		f = push_frame(row, t, F_NAMED, mapping, 0);

@@ -148,7 +148,7 @@ static __always_inline void bill_file(u64 file, u64 mapping)
 	if (!pop_number(&blame_names_free, &n)) {
 		name = bpf_map_lookup_elem(&blame_names, &n);
 		if (name) {
-			write_name(name, mapping);
+			write_name(name, last_known_entry(inode));
 			f.name = n;
 		}
 	}

@@ -373,7 +373,7 @@ static __always_inline void on_get_pages(u64 *ctx)
 	c->index = l.index;
 	c->owned = c->extents;
 	if (with_files)
-		note_file(c, a.row ? file_used(a.row, m, l.mapping) : 0, a.row);
+		note_file(c, a.row ? file_used(a.row, m, l.mapping, 0) : 0, a.row);
 	if (c->first > c->end)
 		c->ahead = 0;
 	else if (a.row)

@@ -56,12 +56,17 @@ static __always_inline u64 mapping_of(u64 iocb)
 	return (u64)BPF_CORE_READ((struct kiocb *)iocb, ki_filp, f_mapping);
 }
 
+static __always_inline u64 opened_by(u64 iocb)
+{
+	return (u64)BPF_CORE_READ((struct kiocb *)iocb, ki_filp);
+}
+
 static __always_inline void remember_direct(struct row *row, u64 iocb, struct submitted *s)
 {
 	s->row = row->number;
 	s->made = row->made;
 	if (with_files)
-		s->file = file_hold(row, mapping_of(iocb));
+		s->file = file_hold(row, mapping_of(iocb), opened_by(iocb));
 	/* No end without a beginning: where there is no room, its completion says so. Nor is it taken for another's. */
 	if (note(&submissions, &iocb, s))
 		forget(&submissions, &iocb);
@@ -127,7 +132,8 @@ static __always_inline void complete_direct(struct kiocb *iocb, s64 bytes, bool 
 		if (!account_open(&a))
 			return;
 		if (with_files && bytes > 0 && a.row)
-			s.file = file_hold(a.row, number_of(a.row, iocb->ki_filp->f_mapping));
+			s.file = file_hold(a.row, number_of(a.row, iocb->ki_filp->f_mapping),
+					   number_of(a.row, iocb->ki_filp));
 	}
 	count_direct(&a, &s.file, bytes, write);
 }
@@ -189,7 +195,7 @@ static __always_inline void enter_device(u64 iocb, struct iov_iter *iter)
 	t->direct = iter->count << 1 | is_write(iter);
 	/* Now: what is queued may be done, and its request gone, when the function returns. */
 	if (with_files)
-		t->direct_file = file_hold(row, mapping_of(iocb));
+		t->direct_file = file_hold(row, mapping_of(iocb), opened_by(iocb));
 }
 
 static __always_inline void exit_device(s64 ret)

@@ -113,13 +113,6 @@ struct scan_control___blame {
 	struct reclaim_state___blame reclaim_state;
 } __attribute__((preserve_access_index));
 
-struct path___blame {
-	struct dentry *dentry;
-} __attribute__((preserve_access_index));
-struct file___blame {
-	struct path___blame f_path;
-} __attribute__((preserve_access_index));
-
 static __always_inline u64 id_of_memory(struct mem_cgroup___blame *group)
 {
 	if (!group || !bpf_core_type_exists(struct mem_cgroup___blame))
@@ -162,7 +155,7 @@ static __always_inline bool proc_name(u32 fd, u64 name[2])
 {
 	struct files_struct *open = (void *)word_of(&((struct task_struct *)bpf_get_current_task())->files);
 	struct fdtable *table = (void *)word_of(&open->fdt);
-	struct file___blame *file;
+	struct file *file;
 	struct super_block *system;
 	struct dentry *entry;
 	struct inode *inode;
@@ -173,7 +166,7 @@ static __always_inline bool proc_name(u32 fd, u64 name[2])
 	file = (void *)word_of((void *)word_of(&table->fd) + fd * sizeof(void *));
 	if (!file)
 		return false;
-	inode = (void *)word_of(&((struct file *)file)->f_inode);
+	inode = (void *)word_of(&file->f_inode);
 	system = (void *)word_of(&inode->i_sb);
 	if (word_of(&system->s_magic) != PROC_MAGIC)
 		return false;

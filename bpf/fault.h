@@ -24,6 +24,8 @@ static __always_inline void enter_fault(struct vm_fault *vmf, enum ledger_mode m
 	if (!t)
 		return;
 	mapping = number_of(row, vmf->vma->vm_file->f_mapping);
+	/* While it is at hand which file is mapped: its pages come before the fault is counted. */
+	file_used(row, vmf->vma->vm_file->f_mapping, mapping, vmf->vma->vm_file);
 	f = push_frame(row, t, F_FAULT, mapping, index);
 	f->pos = index;
 	/* A fault uses the page, though it is no read. */
@@ -31,7 +33,8 @@ static __always_inline void enter_fault(struct vm_fault *vmf, enum ledger_mode m
 }
 
 /* A fault that was served: once, however often it was tried. Told to try again, it comes back for the same page. */
-static __always_inline void count_fault(struct account *a, struct thread *t, u64 mapping, u64 index, u32 ret)
+static __always_inline void count_fault(struct account *a, struct thread *t, u64 mapping, u64 index, u32 ret,
+					struct file *opened)
 {
 	bool retried = t->again.mapping == mapping && t->again.index == index;
 
@@ -45,7 +48,8 @@ static __always_inline void count_fault(struct account *a, struct thread *t, u64
 	}
 	if (retried)
 		return;
-	file_count(file_seen(a->row, mapping), ret & FAULT_MAJOR ? FC_FAULT_MISSES : FC_FAULT_HITS, 1);
+	file_count(file_seen(a->row, mapping, opened ? number_of(a->row, opened) : 0),
+		   ret & FAULT_MAJOR ? FC_FAULT_MISSES : FC_FAULT_HITS, 1);
 	if (ret & FAULT_MAJOR)
 		COUNT(a, C_FAULT_MISSES, 1);
 	else
@@ -72,7 +76,7 @@ static __always_inline void exit_fault(u32 ret)
 		return;
 	}
 	a.row->depth = depth - 1;
-	count_fault(&a, t, f->mapping, f->pos, ret);
+	count_fault(&a, t, f->mapping, f->pos, ret, 0);
 }
 
 /* Pages that this thread has mapped: what our hooks saw, and the kernel's count where it keeps one for each thread. */
@@ -125,7 +129,8 @@ static __always_inline void exit_map_pages(struct account *a, struct vm_fault *v
 			COUNT(a, C_FAULT_AROUND, mapped);
 	}
 	if (served)
-		count_fault(a, t, number_of(a->row, vmf->vma->vm_file->f_mapping), vmf->pgoff, 0);
+		count_fault(a, t, number_of(a->row, vmf->vma->vm_file->f_mapping), vmf->pgoff, 0,
+			    vmf->vma->vm_file);
 }
 
 /*
@@ -181,7 +186,7 @@ static __always_inline void exit_shmem_fault(struct vm_fault *vmf, u32 ret, enum
 		return;
 	mapping = number_of(a.row, vmf->vma->vm_file->f_mapping);
 	ledger_take(mapping, vmf->pgoff, vmf->pgoff, mode);
-	count_fault(&a, t, mapping, vmf->pgoff, ret);
+	count_fault(&a, t, mapping, vmf->pgoff, ret, vmf->vma->vm_file);
 }
 
 #endif

@@ -96,7 +96,7 @@ static __always_inline void on_looked_up(struct account *a, struct faults *f, u6
 	f->served = served;
 	f->nr = nr;
 	if (with_files)
-		f->file = file_hold(a->row, mapping);
+		f->file = file_hold(a->row, mapping, 0);
 	open_fault(&f->state);
 }
 
@@ -112,7 +112,7 @@ static __always_inline void on_mapped_around(struct account *a, struct faults *f
 	f->last = last;
 	f->around_served = served;
 	if (with_files)
-		f->around_file = file_hold(a->row, mapping);
+		f->around_file = file_hold(a->row, mapping, 0);
 	open_fault(&f->around_state);
 }
 

@@ -8,6 +8,7 @@
 #ifndef CACHETOP_FILE_H
 #define CACHETOP_FILE_H
 
+#include "opened.h"
 #include "own.h"
 
 #define NO_FILE 0xffffffff
@@ -61,19 +62,23 @@ static __always_inline struct dentry *dentry_of(struct hlist_node *alias)
 	return (void *)alias - bpf_core_field_offset(struct dentry___anonymous, d_alias);
 }
 
-/* Writes down what a file is called: components from the last to the first, a zero after each. */
-static __always_inline void write_name(struct file_name *name, u64 mapping)
+static __always_inline struct dentry *last_known_entry(struct inode *inode)
 {
-	struct inode *inode = BPF_CORE_READ((struct address_space *)mapping, host);
 	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
-	struct dentry *dentry, *parent;
+
+	return alias ? dentry_of(alias) : 0;
+}
+
+/* Writes down what a directory entry is called: components from the last to the first, a zero after each. */
+static __always_inline void write_name(struct file_name *name, struct dentry *dentry)
+{
+	struct dentry *parent;
 	u32 i, at = 0;
 
 	name->how = FILE_UNNAMED;
 	name->length = 0;
-	if (!alias)
+	if (!dentry)
 		return;
-	dentry = dentry_of(alias);
 	name->how = FILE_NAME_CUT;
 	for (i = 0; i < MAX_PARTS; i++) {
 		const unsigned char *text = BPF_CORE_READ(dentry, d_name.name);
@@ -103,13 +108,16 @@ static __always_inline void write_name(struct file_name *name, u64 mapping)
 	name->length = at;
 }
 
-/* The same for a row. Global: verified once. */
-__noinline int name_file(u32 n, u64 mapping)
+/* The same for the row of a file: as the running thread has opened it, if that is known. Global: verified once. */
+__noinline int name_file(u32 n, u64 inode, u64 file, u64 writing)
 {
 	struct file_name *name = bpf_map_lookup_elem(&file_names, &n);
+	struct dentry *dentry;
 
-	if (name)
-		write_name(name, mapping);
+	if (!name)
+		return 0;
+	dentry = dentry_opened((void *)inode, (void *)file, (void *)writing);
+	write_name(name, dentry ? dentry : last_known_entry((void *)inode));
 	return 0;
 }
 
@@ -162,7 +170,7 @@ static __always_inline void file_covers(struct file_row *f, u64 pos, u64 bytes)
 	barrier();
 }
 
-static __always_inline u32 make_file(struct row *row, struct file_key *key, struct inode *inode)
+static __always_inline u32 make_file(struct row *row, struct file_key *key, struct inode *inode, u64 opened)
 {
 	struct file_row *f;
 	u32 n, *other;
@@ -190,7 +198,7 @@ static __always_inline u32 make_file(struct row *row, struct file_key *key, stru
 	f->next = ~0ULL;
 	f->stretches = 0;
 	f->born = bpf_ktime_get_ns();
-	name_file(n, key->mapping);
+	name_file(n, (u64)inode, opened, row->writing);
 	f->made++;
 	f->state = FILE_LIVE;
 	f->touched = 1; /* user space must know of it, whether or not anything will be counted */
@@ -207,8 +215,8 @@ static __always_inline u32 make_file(struct row *row, struct file_key *key, stru
 	return NO_FILE;
 }
 
-/* The row of a file for the owner of a thread's row: its number. Global: verified once. */
-__noinline u32 search_file(u32 number, u64 mapping)
+/* The row of a file for the owner of a thread's row: its number. `opened`: the open file, if known. Global: verified once. */
+__noinline u32 search_file(u32 number, u64 mapping, u64 opened)
 {
 	struct inode *inode = BPF_CORE_READ((struct address_space *)mapping, host);
 	struct row *row = row_at(number);
@@ -238,7 +246,7 @@ __noinline u32 search_file(u32 number, u64 mapping)
 		if (f)
 			forget_file(&key, f);
 	}
-	return make_file(row, &key, inode);
+	return make_file(row, &key, inode, opened);
 }
 
 /* The file that a thread used last, if it is the one that it uses now. */
@@ -256,9 +264,9 @@ static __always_inline struct file_row *file_again(struct row *row, struct addre
 }
 
 /* The thread uses this file from now on. */
-static __always_inline struct file_row *find_file(struct row *row, u64 mapping)
+static __always_inline struct file_row *find_file(struct row *row, u64 mapping, u64 opened)
 {
-	u32 n = search_file(row->number, mapping);
+	u32 n = search_file(row->number, mapping, opened);
 
 	if (n == NO_FILE)
 		return 0;
@@ -266,8 +274,12 @@ static __always_inline struct file_row *find_file(struct row *row, u64 mapping)
 	return file_at(n);
 }
 
-/* The file that a thread uses now; `m` is what `mapping` points to. Null where nobody asks, or for want of room. */
-static __always_inline struct file_row *file_used(struct row *row, struct address_space *m, u64 mapping)
+/*
+ * The file that a thread uses now; `m` is what `mapping` points to, `opened` the open file, null where it is not at hand. Null where
+ * nobody asks, or for want of room.
+ */
+static __always_inline struct file_row *file_used(struct row *row, struct address_space *m, u64 mapping,
+						  struct file *opened)
 {
 	struct file_row *f;
 
@@ -276,7 +288,7 @@ static __always_inline struct file_row *file_used(struct row *row, struct addres
 	f = file_again(row, m, mapping);
 	if (f)
 		return f;
-	return find_file(row, mapping);
+	return find_file(row, mapping, opened ? number_of(row, opened) : 0);
 }
 
 /*
@@ -289,13 +301,18 @@ static __always_inline bool last_file_will_do(void)
 }
 
 /* The same, where only the address is known. The mapping must be in use. */
-static __always_inline struct file_row *file_seen(struct row *row, u64 mapping)
+static __always_inline struct file_row *file_seen(struct row *row, u64 mapping, u64 opened)
 {
+	struct file_row *f;
+
 	if (!with_files || !row)
 		return 0;
-	if (can_cast() && last_file_will_do())
-		return file_used(row, bpf_core_cast((void *)mapping, struct address_space), mapping);
-	return find_file(row, mapping);
+	if (can_cast() && last_file_will_do()) {
+		f = file_again(row, bpf_core_cast((void *)mapping, struct address_space), mapping);
+		if (f)
+			return f;
+	}
+	return find_file(row, mapping, opened);
 }
 
 /* The same for a file that the thread has used: its mapping may be gone by now. */
@@ -322,10 +339,10 @@ struct file_held {
 };
 
 /* The row of a mapping that is in use. */
-static __always_inline struct file_held file_hold(struct row *row, u64 mapping)
+static __always_inline struct file_held file_hold(struct row *row, u64 mapping, u64 opened)
 {
 	struct file_held held = {.number = NO_FILE};
-	struct file_row *f = file_seen(row, mapping);
+	struct file_row *f = file_seen(row, mapping, opened);
 
 	if (f) {
 		held.number = row->file;

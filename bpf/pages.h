@@ -117,8 +117,8 @@ static __always_inline struct file_row *file_of_folio(struct row *row, void *fol
 	if (!with_files)
 		return 0; /* first: of a flag that is not set nothing but its loading is left */
 	if (from == ARGUMENT_OF_BTF && row && last_file_will_do())
-		return file_used(row, mapping_of_argument(folio), (u64)mapping);
-	return file_seen(row, (u64)mapping);
+		return file_used(row, mapping_of_argument(folio), (u64)mapping, 0);
+	return file_seen(row, (u64)mapping, 0);
 }
 
 /* `w`: the thread's window, where the plan has any; `f`: the row of the file, where files are requested. */

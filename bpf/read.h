@@ -202,17 +202,18 @@ static __noinline void count_present_ahead(struct row *row, u64 mapping, u64 end
  * The end of every read. `delivered` is what this call delivered, `end` the position after it. `iocb` is null for
  * splices.
  */
-static __always_inline void exit_read(struct address_space *m, void *key, struct kiocb *iocb, u64 end,
-				      s64 delivered, enum ledger_mode mode)
+static __always_inline void exit_read(struct file *opened, void *key, struct kiocb *iocb, u64 end, s64 delivered,
+				      enum ledger_mode mode)
 {
 	struct row *row = own_row(true);
+	struct address_space *m = opened->f_mapping;
 	struct file_row *file;
 	u64 mapping;
 
 	if (!row)
 		return; /* why has been counted, or it is the monitor */
 	mapping = number_of(row, m);
-	file = delivered > 0 ? file_used(row, m, mapping) : 0;
+	file = delivered > 0 ? file_used(row, m, mapping, opened) : 0;
 	if (*(u64 *)&row->depth || delivered <= 0 || carrying) {
 		struct ended e = {.mapping = mapping, .end = end, .delivered = delivered};
 
@@ -229,10 +230,11 @@ static __always_inline void exit_read(struct address_space *m, void *key, struct
 }
 
 /* A read that must be known from its beginning. */
-static __always_inline void begin_read(void *key, struct address_space *m, u64 pos, u64 count, u64 already,
+static __always_inline void begin_read(void *key, struct file *opened, u64 pos, u64 count, u64 already,
 				       bool holes)
 {
 	struct row *row = own_row(true);
+	struct address_space *m = opened->f_mapping;
 	u64 mapping, size = m->host->i_size;
 	struct thread *t = row ? thread_of(row) : 0;
 	struct frame *f;
@@ -240,7 +242,7 @@ static __always_inline void begin_read(void *key, struct address_space *m, u64 p
 	if (!t)
 		return;
 	mapping = number_of(row, m);
-	file_used(row, m, mapping);
+	file_used(row, m, mapping, opened);
 	f = push_frame(row, t, F_READ, mapping, number_of(row, key));
 	f->already = already;
 	f->pos = pos;
@@ -265,7 +267,7 @@ static __always_inline bool drops_behind(struct kiocb *iocb)
 static __always_inline void enter_kiocb(struct kiocb *iocb, struct iov_iter *iter, u64 already)
 {
 	if (already || drops_behind(iocb))
-		begin_read(iocb, iocb->ki_filp->f_mapping, iocb->ki_pos, iter->count, already, false);
+		begin_read(iocb, iocb->ki_filp, iocb->ki_pos, iter->count, already, false);
 }
 
 /* shmem_file_read_iter(iocb, iter): only files with pages that are not there need a frame. */
@@ -274,7 +276,7 @@ static __always_inline void enter_shmem(struct kiocb *iocb, struct iov_iter *ite
 	struct address_space *m = iocb->ki_filp->f_mapping;
 
 	if (m->nrpages < pages_in(m->host->i_size))
-		begin_read(iocb, m, iocb->ki_pos, iter->count, 0, true);
+		begin_read(iocb, iocb->ki_filp, iocb->ki_pos, iter->count, 0, true);
 }
 
 /* No more than the pipe has room for. */
@@ -295,7 +297,7 @@ static __always_inline void enter_shmem_splice(struct file *in, loff_t *ppos, st
 	if (m->nrpages >= pages_in(m->host->i_size))
 		return;
 	bpf_probe_read_kernel(&pos, sizeof(pos), ppos);
-	begin_read(ppos, m, pos, pipe_room(pipe, len), 0, true);
+	begin_read(ppos, in, pos, pipe_room(pipe, len), 0, true);
 }
 
 /* Where the return does not know the arguments, a splice has a frame, and its key is the cookie. */
@@ -306,7 +308,7 @@ static __always_inline u64 enter_splice(struct file *in, loff_t *ppos, struct pi
 	loff_t pos = 0;
 
 	bpf_probe_read_kernel(&pos, sizeof(pos), ppos);
-	begin_read(ppos, m, pos, pipe_room(pipe, len), 0, holes && m->nrpages < pages_in(m->host->i_size));
+	begin_read(ppos, in, pos, pipe_room(pipe, len), 0, holes && m->nrpages < pages_in(m->host->i_size));
 	return (u64)ppos;
 }
 
@@ -345,7 +347,7 @@ static __always_inline void fell_back(struct file *file, s64 bytes)
 	if (!(file->f_flags & O_DIRECT) || bytes <= 0 || !account_open(&a))
 		return;
 	if (with_files && a.row)
-		file_count(file_seen(a.row, number_of(a.row, file->f_mapping)), FC_DIRECT_FELL_BACK, bytes);
+		file_count(file_seen(a.row, number_of(a.row, file->f_mapping), 0), FC_DIRECT_FELL_BACK, bytes);
 	COUNT(&a, C_DIRECT_FELL_BACK, bytes);
 }
 
@@ -355,7 +357,7 @@ static __always_inline void exit_kiocb(struct kiocb *iocb, s64 ret, u64 already,
 	if (ret > 0)
 		ret -= already;
 	fell_back(iocb->ki_filp, ret);
-	exit_read(iocb->ki_filp->f_mapping, iocb, iocb, iocb->ki_pos, ret, mode);
+	exit_read(iocb->ki_filp, iocb, iocb, iocb->ki_pos, ret, mode);
 }
 
 /*
@@ -411,7 +413,7 @@ static __always_inline void exit_splice(struct file *in, loff_t *ppos, s64 ret, 
 	loff_t end = 0;
 
 	bpf_probe_read_kernel(&end, sizeof(end), ppos);
-	exit_read(in->f_mapping, ppos, 0, end, ret, mode);
+	exit_read(in, ppos, 0, end, ret, mode);
 }
 
 #endif

@@ -98,18 +98,6 @@ static __noinline void send_late(u64 mapping, u64 first, u64 last)
 		__sync_fetch_and_add(&tried_dropped, 1);
 }
 
-static __always_inline struct file *tried_file(u32 fd)
-{
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
-	struct file *file = 0;
-
-	if (fd >= BPF_CORE_READ(fdt, max_fds))
-		return 0;
-	bpf_probe_read_kernel(&file, sizeof(file), (void *)BPF_CORE_READ(fdt, fd) + fd * sizeof(void *));
-	return file;
-}
-
 /* What vectors ask for together; false where there are too many of them. */
 static __always_inline bool tried_vectors(u64 at, u64 n, u64 *count)
 {
@@ -179,7 +167,7 @@ static __always_inline void on_tried(s64 nr, u64 fd, u64 a1, u64 a2, u64 a3)
 		return;
 	if (nr == NR_sendfile)
 		fd = a1;
-	file = tried_file(fd);
+	file = file_at_descriptor(fd);
 	m = file ? BPF_CORE_READ(file, f_mapping) : 0;
 	inode = m ? BPF_CORE_READ(m, host) : 0;
 	if (!inode)

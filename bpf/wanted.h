@@ -7,7 +7,7 @@
 #ifndef CACHETOP_WANTED_H
 #define CACHETOP_WANTED_H
 
-#include "core.h"
+#include "opened.h"
 #include "table.h"
 
 #define GROUP_PATH 1024 /* what the kernel has room for when it tells of a new cgroup */
@@ -283,14 +283,8 @@ static __always_inline void on_group(struct cgroup *cgroup, const char *path)
 /* The inode of an open file of the running thread. */
 static __always_inline struct inode *inode_at(u32 fd)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-	struct file **files, *file = 0;
+	struct file *file = file_at_descriptor(fd);
 
-	if (fd >= BPF_CORE_READ(table, max_fds))
-		return 0;
-	files = BPF_CORE_READ(table, fd);
-	bpf_probe_read_kernel(&file, sizeof(file), files + fd);
 	return BPF_CORE_READ(file, f_inode);
 }
 

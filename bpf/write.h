@@ -164,7 +164,7 @@ static __always_inline void end_write(void *key, struct file *file, s64 taken, u
 	w.mapping = number_of(row, file->f_mapping);
 	/* Made here, where what it is made from is at hand; the body finds it. */
 	if (taken > 0)
-		file_used(row, file->f_mapping, w.mapping);
+		file_used(row, file->f_mapping, w.mapping, file);
 	if (mode == BITS)
 		finish_write(row, &w);
 	else

@@ -38,6 +38,7 @@ enum { NR_execve = 59, NR_execveat = 322, NR_io_uring_enter = 426, NR_io_submit 
 enum { NR_write = 1, NR_pwrite64 = 18, NR_writev = 20 };
 enum { NR_truncate = 76, NR_ftruncate = 77 };
 enum { NR_fallocate = 285, NR_open = 2, NR_creat = 85, NR_openat = 257, NR_openat2 = 437 };
+enum { NR_mmap = 9 };
 enum { NR_finit_module = 313 };
 enum { NR_readahead = 187, NR_fadvise64 = 221, NR_madvise = 28, NR_process_madvise = 440 };
 

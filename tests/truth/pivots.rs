@@ -46,6 +46,8 @@ pub struct RowWant {
     pub fell_back: u64,
     /// Where the plan gives this as a reason why writes or direct I/O are bounded, none of them are there.
     pub unless: Option<String>,
+    /// Compared only where functions are seen.
+    pub by_functions: bool,
 }
 
 /// The figures of a row that are compared, in the order of [`RowWant::truth`].
@@ -103,7 +105,7 @@ pub fn check(
     let bounded = [Figure::WriteHits, Figure::DirectReadBytes].map(|f| plan.certainty(f));
     let unseen =
         |why: &String| bounded.iter().any(|c| matches!(c, Certainty::Bounded(text) if text.contains(why)));
-    for want in wants {
+    for want in wants.iter().filter(|w| !w.by_functions || plan.knows(Figure::FaultAround)) {
         let by = By::from_str(&want.by, false).ok().with_context(|| want.by.clone())?;
         pivot.by = Some(by);
         pivot.filter.pid = want.pid;

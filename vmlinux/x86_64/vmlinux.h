@@ -85,13 +85,20 @@ struct hlist_head {
 	struct hlist_node *first;
 };
 
+struct hlist_bl_node {
+	struct hlist_bl_node **pprev;
+};
+
 struct qstr {
 	const unsigned char *name;
 };
 
+struct inode;
 struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
+	struct inode *d_inode;
+	struct hlist_bl_node d_hash;
 	union {
 		struct hlist_node d_alias;
 	} d_u;
@@ -128,11 +135,16 @@ struct address_space {
 	unsigned long flags;
 };
 
+struct path {
+	struct dentry *dentry;
+};
+
 struct file {
 	struct inode *f_inode;
 	struct address_space *f_mapping;
 	unsigned int f_flags;
 	loff_t f_pos;
+	struct path f_path;
 };
 
 struct kiocb {
@@ -283,6 +295,10 @@ struct rb_node {
 	unsigned long __rb_parent_color;
 };
 
+struct mm_struct {
+	struct file *exe_file;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
@@ -294,6 +310,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	u64 start_time;
 	char comm[16];
+	struct mm_struct *mm;
 	struct files_struct *files;
 	struct signal_struct *signal;
 	struct css_set *cgroups;

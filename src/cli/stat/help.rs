@@ -307,7 +307,9 @@ Files are looked at only if --by or a filter asks for them. They are counted
 for each process in a table of --file-table rows, which takes 1 KiB of kernel
 memory a row; what finds no room is counted as files_full in LOST, is part of
 (other), and is missing in rows; a filtered line is not known then. A file
-has the name that it had when the process first used it, of hard links any;
+has the name that it had when the process first used it, of hard links the
+one that it was opened by, as far as the kernel tells (mapped, or read by
+io_uring, where functions can be attached only);
 '(deleted)' if no name was left when it was last used; '…' or '[MAJOR:MINOR]'
 where its beginning is not known or not mounted here. On overlayfs it is the
 file of the layer that has the data.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::fs::File;
+use std::io::Read as _;
 use std::os::fd::FromRawFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::fs::MetadataExt;
@@ -17,11 +18,14 @@ use super::*;
 use crate::expect::Scope;
 use crate::pivots::RowWant;
 use crate::sys;
+use crate::uring::Ring;
 
 pub const LIST: &[Scenario] = &[
     scenario("pivot-files", BLOCK, "two files of one process, one of them cold", two_files),
     scenario("pivot-processes", BLOCK, "one file of two processes", two_processes),
     scenario("pivot-renamed", BLOCK, "a file renamed before, one deleted before it is read", renamed),
+    scenario("pivot-links", BLOCK, "a file of several names has the one that it was opened by", links),
+    scenario("pivot-links-mapped", BLOCK, "so it has where it is mapped, or read by io_uring", links_mapped),
     scenario("pivot-reused", ALL, "files that come and go one after the other", reused),
     scenario("pivot-overlay", &[Fs::Ext4, Fs::Xfs], "a file on overlay is that of the layer", overlay),
     scenario("pivot-memfd", &[Fs::Tmpfs], "memory with a name but no directory", memfd),
@@ -123,6 +127,102 @@ fn renamed(c: &mut Ctx) -> Result<Expect> {
     let why = "the deleted file may go before the second sample, with what was read ahead of its writing";
     e.within(Figure::Removed, 0, 6, why).within(Figure::ReadAheadWasted, 0, 1, why);
     e.scope = Scope::Pids(vec![pid]);
+    Ok(e)
+}
+
+/// Other names of a file, of which the kernel comes to know the last one last: one is called the same in another directory, one
+/// as nobody would call it. With the first.
+fn linked(c: &mut Ctx, first: &str) -> Result<Vec<String>> {
+    let mut names = vec![first.to_owned()];
+    for name in [format!("one/{first}"), format!("two/{first}"), format!("two/{first}\n (deleted)")] {
+        fs::create_dir_all(c.dir.join(&name).parent().context("a directory")?)?;
+        fs::hard_link(c.dir.join(first), c.dir.join(&name))?;
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// A process of its own opens the file by this name and uses so many pages of it.
+fn by_name(c: &Ctx, name: &str, pages: u64, work: impl Fn(&File) -> Result<()>) -> Result<RowWant> {
+    let open = || File::options().read(true).write(true).open(c.dir.join(name));
+    let pid = sys::fork(|| i32::from(open().map_err(Into::into).and_then(|f| work(&f)).is_err()))?;
+    ensure!(sys::wait(pid)? == 0, "{name}: it could not be used");
+    Ok(RowWant { path: path(c, name), pid: Some(pid as u32), ..row("file", pages, 0) })
+}
+
+fn links(c: &mut Ctx) -> Result<Expect> {
+    const PAGES: u64 = 8;
+    let whole = (PAGES * PAGE) as usize;
+    drop(warm_named(c, "f", PAGES)?);
+    drop(c.file("cold", PAGES * PAGE)?);
+    let (warm, cold) = (linked(c, "f")?, linked(c, "cold")?);
+    c.begin();
+    let (mut rows, mut sum) = (Vec::new(), 0);
+    for name in &warm {
+        rows.push(by_name(c, name, 2 * PAGES, |f| read(f, PAGES, 2))?);
+        rows.push(by_name(c, name, PAGES, |mut f| Ok(f.read_exact(&mut vec![0; whole])?))?);
+        rows.push(by_name(c, name, PAGES, |f| {
+            let null = File::options().write(true).open("/dev/null")?;
+            ensure!(sys::sendfile(&null, f, 0, whole)? == whole);
+            Ok(())
+        })?);
+        rows.push(by_name(c, name, 4, |f| {
+            let (_from, to) = sys::pipe()?;
+            ensure!(sys::splice(f, 0, &to, whole / 2)? == whole / 2);
+            Ok(())
+        })?);
+        sum += 4 * PAGES + 4;
+    }
+    let mut missed = 0;
+    for (i, name) in cold.iter().enumerate() {
+        // A page each: whoever comes later would find what another has brought in.
+        let mut want = by_name(c, name, 1, |f| {
+            sys::advise(f, 0, 0, libc::POSIX_FADV_RANDOM)?;
+            Ok(f.read_exact_at(&mut buffer(PAGE), 2 * i as u64 * PAGE)?)
+        })?;
+        want.misses = 1;
+        missed += 1;
+        rows.push(want);
+    }
+    let pids = rows.iter().filter_map(|r| r.pid).collect();
+    let mut e = expected(sum + missed, missed, rows);
+    e.scope = Scope::Pids(pids);
+    Ok(e)
+}
+
+/// What is mapped has no descriptor, and neither has a request of io_uring: where functions are seen, it is at hand which file it is.
+fn links_mapped(c: &mut Ctx) -> Result<Expect> {
+    const PAGES: u64 = 4;
+    let whole = (PAGES * PAGE) as usize;
+    drop(warm_named(c, "f", PAGES)?);
+    let names = linked(c, "f")?;
+    let at = c.dir.join(&names[3]);
+    c.begin();
+    let mut rows = Vec::new();
+    for name in &names[..3] {
+        rows.push(by_name(c, name, PAGES, |f| {
+            let map = sys::Map::new(f, PAGES as usize)?;
+            for page in 0..PAGES as usize {
+                let _ = map.touch(page);
+            }
+            // By another name: it goes on in the same row.
+            read(&File::open(&at)?, PAGES, 1)
+        })?);
+        rows.push(by_name(c, name, 2 * PAGES, |f| {
+            let mut buf = buffer(PAGES * PAGE);
+            let read_all = Ring::new(4)?.read(f, &mut [(&mut buf, 0)], 0)?;
+            ensure!(read_all == [whole as i32]);
+            read(&File::open(&at)?, PAGES, 1)
+        })?);
+    }
+    rows.iter_mut().for_each(|r| r.by_functions = true);
+    let pids = rows.iter().filter_map(|r| r.pid).collect();
+    let mut e = expected(3 * 3 * PAGES, 0, rows);
+    // A process that is forked maps its own program as well.
+    let why = "faults of programs";
+    e.within(Figure::FaultHits, 1, 4096, why).within(Figure::FaultMisses, 0, 64, why);
+    e.within(Figure::FaultAround, 0, 65_536, why);
+    e.scope = Scope::Pids(pids);
     Ok(e)
 }
 
