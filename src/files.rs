@@ -1,8 +1,10 @@
 //! Files as the kernel programs see them, and the mounts that give them a path.
 
+mod layers;
 mod mounts;
 mod wanted;
 
+pub use layers::Layers;
 pub use mounts::Mount;
 pub use mounts::Mounts;
 pub use mounts::unescape;

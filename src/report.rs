@@ -6,6 +6,7 @@
 mod accounts;
 mod asleep;
 pub mod assert;
+mod blocks;
 pub mod certificate;
 pub mod child;
 mod cold;

@@ -122,6 +122,11 @@ impl Mounts {
         }
     }
 
+    /// Mounts of overlayfs.
+    pub fn overlays(&self) -> impl Iterator<Item = &Mount> {
+        self.list.iter().filter(|m| m.kind == "overlay")
+    }
+
     /// Whether a file system is mounted here.
     #[must_use]
     pub fn knows(&self, dev: Dev) -> bool {

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use super::Dev;
 use super::File;
 use super::Named;
+use super::layers::Layers;
 use super::mounts::Mount;
 use super::mounts::Mounts;
 use super::mounts::below;
@@ -84,12 +85,8 @@ pub fn mount_of<'a>(path: &Path, mounts: &'a Mounts) -> io::Result<&'a Mount> {
 /// Where the data of a file on overlayfs lies: the first layer that has it.
 fn layer_below(path: &Path, mount: &Mount) -> Option<PathBuf> {
     let rest = path.strip_prefix(&mount.point).ok()?;
-    let option = |key: &'static str| mount.options.split(',').filter_map(move |o| o.strip_prefix(key));
-    let upper = option("upperdir=").map(PathBuf::from);
-    let lower = option("lowerdir=").flat_map(|l| l.split(':')).filter(|l| !l.is_empty()).map(PathBuf::from);
-    // Since 6.5, each layer may be an option of its own.
-    let single = option("lowerdir+=").map(PathBuf::from);
-    upper.chain(lower).chain(single).map(|l| l.join(rest)).find(|p| p.exists())
+    let Layers { upper, lower, .. } = Layers::of(mount)?;
+    upper.into_iter().chain(lower).map(|l| Path::new(&l).join(rest)).find(|p| p.exists())
 }
 
 #[cfg(test)]

@@ -199,6 +199,9 @@ pub struct Run {
     /// Of these, the ones of files that something was read ahead of.
     #[serde(skip)]
     pub warm_ahead_pages: u64,
+    /// Other pages that were there before: those that it read of files that are nowhere else than in memory.
+    #[serde(skip)]
+    pub memory_pages: u64,
     /// At most so many: `None` where that is not known.
     #[serde(skip)]
     pub bound: Option<Bound>,

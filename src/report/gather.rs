@@ -1,6 +1,7 @@
 //! From samples to the figures of a run: what is added up while the command runs.
 
 mod certify;
+mod copied;
 mod lasting;
 mod timeline;
 mod twice;
@@ -221,8 +222,8 @@ impl Gather {
             ..counts(&f.sum, &seen)
         };
         let every = if self.every { files.iter().map(count).collect() } else { Vec::new() };
+        let (copies, round) = (copied::find(&files, mounts), residency::Round::new());
         files.truncate(FILES);
-        let round = residency::Round::new();
         let misses = system.get(Figure::Misses).zip(figures.get(Figure::Misses));
         Run {
             waits: Waits::new(&waited, worth.uses(follow::SWITCH), worth.uses(follow::THROTTLE)),
@@ -233,7 +234,10 @@ impl Gather {
             },
             latency: latency.then(|| Latency::from(&followed.histograms)),
             window_pages: latency.then(|| followed.histograms.window.to_vec()),
-            files: files.iter().map(|f| row(f, mounts, known, &seen, &round)).collect(),
+            files: files
+                .iter()
+                .map(|f| row(f, copies.get(&f.file.key()), mounts, known, &seen, &round))
+                .collect(),
             files_seen,
             files_brought,
             every,
@@ -241,6 +245,7 @@ impl Gather {
             asked_pages: judged.asked,
             warm_pages: judged.warm,
             warm_ahead_pages: judged.warm_ahead,
+            memory_pages: judged.memory,
             // Of a part of the files, or of the ways to use them, nothing is said of the whole.
             bound: Some(judged.bound)
                 .filter(|_| !judged.origin.unlisted && FOUND.iter().all(|f| seen[*f as usize])),
@@ -318,15 +323,18 @@ fn unused(used: &Used) -> u64 {
 
 fn row(
     used: &Used,
+    copied: Option<&copied::Copied>,
     mounts: &Mounts,
     known: &HashMap<PathBuf, Residency>,
     seen: &[bool; FIGURES],
     round: &residency::Round,
 ) -> FileRow {
     let Used { file, deleted, sum, .. } = used;
-    let path = mounts.path(file);
+    // By its name of now, not that under which it was made.
+    let (deleted, whole) = (*deleted && copied.is_none(), file.named == Named::Whole || copied.is_some());
+    let path = copied.map(|c| c.to.clone()).or_else(|| mounts.path(file));
     let fs = mounts.kind(file.dev).map(String::from);
-    let there = !*deleted && file.named == Named::Whole && file.block.is_none();
+    let there = !deleted && whole && file.block.is_none();
     let on_disk = path.as_deref().filter(|p| there && p.starts_with('/')).map(Path::new);
     // The name may stand for another file by now.
     let meta = on_disk.and_then(|p| fs::metadata(p).ok());
@@ -346,9 +354,10 @@ fn row(
         read_ahead_kb: setting.as_ref().map(|(kb, _)| *kb),
         read_ahead_path: setting.map(|(_, path)| path),
         path: path.map(|p| {
-            let mark = if *deleted && !p.starts_with("memfd:") { " (deleted)" } else { "" };
+            let mark = if deleted && !p.starts_with("memfd:") { " (deleted)" } else { "" };
             Foreign::from(p).with(mark)
         }),
+        copied_from: copied.map(|c| Foreign::from(c.from.clone())),
         fs,
         ..counts(sum, seen)
     }

@@ -5,10 +5,10 @@
 //! own. Time outside the kernel is the command's. Only where there is evidence: the colder run brought more pages, blocks
 //! of metadata or names in.
 
+use super::blocks;
 use super::data::Run;
 use super::time::Parts;
 use super::units;
-use crate::figures::Figure;
 use crate::text::numbers::Unit;
 
 /// Pages, blocks and names from which on one run can be said to have brought in more than another.
@@ -34,11 +34,6 @@ pub(super) struct Price {
     unit: Unit,
 }
 
-/// Blocks of metadata that it brought in.
-fn metadata(run: &Run) -> Option<u64> {
-    Some(run.get(Figure::MetaMisses)? + run.get(Figure::MetaAheadHits)?)
-}
-
 /// Processor time in the kernel, without the work on names.
 fn kernel(run: &Run, parts: &Parts) -> Option<f64> {
     Some(run.usage.system_s? - parts.lookups_s.unwrap_or(0.0))
@@ -50,7 +45,7 @@ impl Price {
     pub(super) fn between(then: &Run, now: &Run) -> Option<Self> {
         let both = |f: fn(&Run) -> Option<u64>| f(then).zip(f(now));
         let (a, b) = both(Run::brought_in)?;
-        let (meta, names) = (both(metadata), both(|r| r.lookups.dcache_misses));
+        let (meta, names) = (both(blocks::brought), both(|r| r.lookups.dcache_misses));
         let sum = |pages: u64, which: fn(&(u64, u64)) -> u64| {
             pages + meta.as_ref().map_or(0, which) + names.as_ref().map_or(0, which)
         };
@@ -108,6 +103,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::figures::Figure;
 
     /// Seconds in the kernel, pages brought in.
     fn run(system: f64, fills: u64) -> Run {

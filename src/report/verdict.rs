@@ -271,9 +271,12 @@ fn times(factor: f64) -> String {
     if factor < 1.995 { format!("{factor:.2}") } else { format!("{factor:.1}") }
 }
 
+fn has(findings: &[Finding], id: &str, run: &Run) -> bool {
+    findings.iter().any(|f| f.id == id && f.runs.contains(&run.number))
+}
+
 /// Why the data did not have to be waited for, or had to be.
 fn of_data(then: &Run, now: &Run, before: &str, findings: &[Finding]) -> String {
-    let has = |id: &str, run: &Run| findings.iter().any(|f| f.id == id && f.runs.contains(&run.number));
     let amount = whole::warm(now);
     if now.wall_s >= then.wall_s {
         return match now.cold.is_some() && then.cold.is_none() {
@@ -282,7 +285,7 @@ fn of_data(then: &Run, now: &Run, before: &str, findings: &[Finding]) -> String 
         };
     }
     let from_then = now.origin.runs.iter().any(|(n, pages)| *n == then.number && pages * 2 >= now.warm_pages);
-    if now.warm_pages >= MANY && from_then && has("warmed-by-earlier-run", now) {
+    if now.warm_pages >= MANY && from_then && has(findings, "warmed-by-earlier-run", now) {
         format!("data that {before} had left in the cache ({amount})")
     } else if now.warm_pages >= MANY && now.warm_pages > then.warm_pages {
         format!("data that was in the cache this time ({amount})")
@@ -309,6 +312,9 @@ fn whys(
             Kind::Data => {
                 let waited = if gain > 0.0 { then } else { now };
                 (of_data(then, now, &names.before, findings) + &whole::late(waited)).replace(") (", "; ")
+            }
+            Kind::Metadata if gain > 0.0 && has(findings, "metadata-cached-before", now) => {
+                "waiting for metadata, which was in the cache this time".into()
             }
             kind => kind.differs().into(),
         };
@@ -365,8 +371,15 @@ fn of_the_cached(run: &Run) -> String {
     let part = |share: f64| if share == 0.0 { "nothing".into() } else { units::percent(share, 0) };
     let came = if run.unseen_pages > 0 { "was seen to hit or bring in" } else { "hit or brought in" };
     let of = format!("the {} that it {came}", run.volume(used));
+    // No disk has those, whatever was emptied.
+    let memory = match run.memory_pages {
+        n if n >= MANY && n * 20 >= used => {
+            format!(", {} of it in files that are in memory only (tmpfs)", run.volume(n))
+        }
+        _ => String::new(),
+    };
     match (part(least), part(most)) {
-        (a, b) if a == b => format!(" Of {of}, {a} was in the cache before."),
+        (a, b) if a == b => format!(" Of {of}, {a} was in the cache before{memory}."),
         _ if least < 0.01 && most > 0.99 => {
             format!(" How much of {of} was in the cache before is not known.")
         }
@@ -376,9 +389,9 @@ fn of_the_cached(run: &Run) -> String {
         }
         // What lies between is little, or all the rest. Not "at least >99 %".
         (a, _) if most > 0.99 || most - least <= 0.1 => {
-            format!(" Of {of}, at least {} was in the cache before.", a.trim_start_matches('>'))
+            format!(" Of {of}, at least {} was in the cache before{memory}.", a.trim_start_matches('>'))
         }
-        (a, b) => format!(" Of {of}, {a} to {b} was in the cache before."),
+        (a, b) => format!(" Of {of}, {a} to {b} was in the cache before{memory}."),
     }
 }
 

@@ -7,6 +7,7 @@
 //! --qemu '-set drive.ext4.throttling.iops-read=25 -set drive.ext4.throttling.bps-read=524288'`.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+mod cached;
 mod causes;
 #[path = "../truth/fuse.rs"]
 #[allow(dead_code)]
@@ -69,6 +70,10 @@ const STORIES: &[(&str, Story)] = &[
     ("lost_in_between", causes::lost_in_between),
     ("a_process_that_sleeps", causes::a_process_that_sleeps),
     ("a_sparse_file", sparse::a_sparse_file),
+    ("metadata_twice", cached::metadata_twice),
+    ("overlay_copies", cached::overlay_copies),
+    ("dropped_behind", cached::dropped_behind),
+    ("in_memory", cached::in_memory),
 ];
 
 fn main() -> ExitCode {
@@ -81,6 +86,7 @@ fn main() -> ExitCode {
             "--will-need" => Some(pressure::will_need),
             "--spin" => Some(causes::spin),
             "--forget" => Some(causes::forget),
+            "--drop-behind" => Some(cached::drop_behind),
             _ => None,
         };
         if let Some(act) = act {

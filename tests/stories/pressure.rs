@@ -158,6 +158,8 @@ pub fn wasted(_: &Path) {
     assert_eq!((n("readahead_pages"), n("readahead_hits")), (4 * MIB / PAGE, 16), "{found}");
     // A lower bound: what is mapped of the program itself might have been of these pages.
     assert!((256..=4 * MIB / PAGE - 16).contains(&n("unused_pages")), "{found}");
+    // It was asked for: that is what is to be done about it, not to read at random.
+    assert!(found["remedy"].as_str().unwrap().contains("WILLNEED"), "{found}");
     // What nobody waits for costs no waiting: no more than the read of these 16.
     crate::tell::no_more_than_its_clock(&t, "data");
     // What is read ahead and read is not wasted.

@@ -40,6 +40,8 @@ pub struct FileRow {
     pub inode: u64,
     /// Type of the file system.
     pub fs: Option<String>,
+    /// Of what overlayfs copied while the command ran: the file of the layer below.
+    pub copied_from: Option<Foreign>,
     /// Size when the command had ended, bytes.
     pub size: Option<u64>,
     /// Pages: `read.hits`.

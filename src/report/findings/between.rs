@@ -11,6 +11,7 @@ use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
 use crate::report::price::Price;
+use crate::report::units::page;
 use crate::report::units::seconds;
 
 /// Of the files that both runs know: how many they are, and of these the pages that were cached after the one, those that
@@ -124,6 +125,41 @@ pub(super) fn limit(run: &Run, _: &[&Run]) -> Option<Finding> {
         Finding::new("memory-limit", text, evidence)?
             .remedy("Raise memory.high or memory.max of that cgroup (version 1: memory.limit_in_bytes)."),
     )
+}
+
+/// Pages that it brought in of files that it did not change, as many as these have at most, and those of them that were gone when
+/// it had ended; of the files that were asked for then.
+fn gone(run: &Run) -> (u64, u64) {
+    let read_only = |f: &&FileRow| f.dirtied + f.writes().unwrap_or(0) == 0;
+    run.files.iter().filter(read_only).fold((0, 0), |sum, f| {
+        let Some((after, size)) = f.after.as_ref().zip(f.size) else { return sum };
+        let came = (f.misses + f.readahead_pages + f.fault_misses).min(size.div_ceil(page()));
+        (sum.0 + came, sum.1 + came.saturating_sub(after.cached))
+    })
+}
+
+/// What it read is no more there, and the kernel did not need the room: somebody dropped it.
+pub(super) fn left_nothing(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let (evicted, removed) = (run.system.evicted?, run.system.removed?);
+    let (brought, gone) = gone(run);
+    // Whatever was evicted, whosever it was, may have been of these.
+    let dropped = gone.saturating_sub(evicted).min(removed);
+    let by_all = run.machine.dropped.is_some_and(|n| n > 0);
+    if by_all || dropped < MANY || share(dropped, brought) < 0.5 {
+        return None;
+    }
+    let text = format!(
+        "It leaves little in the cache: of {} that it brought in, {} or more were gone when it had ended, and were not evicted. They \
+         were dropped while it ran, as RWF_DONTCACHE (from 6.14 on) does behind a read, and POSIX_FADV_DONTNEED. The next run \
+         has to bring them in again.",
+        run.volume(brought),
+        run.volume(dropped),
+    );
+    let evidence = json!({ "brought_pages": brought, "gone_pages": gone, "dropped_pages": dropped,
+        "evicted_pages": evicted, "removed_pages": removed });
+    Some(Finding::new("dropped-behind", text, evidence)?.remedy(
+        "Where the data is wanted again soon, read it without that; where not, it keeps what others have cached.",
+    ))
 }
 
 /// Told of the warmer of two runs.

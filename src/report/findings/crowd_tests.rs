@@ -193,6 +193,7 @@ fn every_rule_speaks_where_it_must_and_is_silent_beside_it() {
         super::cause_tests::pairs(),
         super::pushed_tests::pairs(),
         super::memory::tests::pairs(),
+        super::tests::cached::pairs(),
     ]
     .concat();
     for (id, speaks, silent) in &pairs {

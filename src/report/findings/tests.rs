@@ -1,6 +1,7 @@
 //! Each rule, with figures that prove it and figures that do not.
 #![allow(clippy::unwrap_used)]
 
+pub(super) mod cached;
 mod reading;
 
 use super::*;

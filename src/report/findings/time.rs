@@ -48,7 +48,12 @@ pub(super) fn in_open(run: &Run, _: &[&Run]) -> Option<Finding> {
     }
     let fuse = run.files.iter().find(|f| is_fuse(f.fs.as_deref()));
     let hit = reads(run).is_some_and(|(hits, ahead, misses)| share(misses, hits + ahead + misses) < 0.05);
+    let copied = super::writing::copied_pages(run);
     let why = match fuse {
+        _ if copied >= MANY => format!(
+            " Overlayfs copied {} there, before files of a layer below could be written to.",
+            run.volume(copied)
+        ),
         Some(file) if hit => format!(
             " The reads themselves found their pages: the FUSE file system of {} may fetch data when a file is opened.",
             or(file.path.as_ref(), "a file"),
@@ -57,7 +62,8 @@ pub(super) fn in_open(run: &Run, _: &[&Run]) -> Option<Finding> {
     };
     let text =
         format!("{} ({}) went into waiting in open().{why}", seconds(ns), part_of_time(of_ns(ns, run), run));
-    let evidence = json!({ "open_ns": ns, "wall_s": run.wall_s, "fuse": fuse.and_then(|f| f.path.clone()) });
+    let evidence = json!({ "open_ns": ns, "wall_s": run.wall_s, "fuse": fuse.and_then(|f| f.path.clone()),
+        "copied_pages": copied });
     Finding::new("time-in-open", text, evidence)
 }
 

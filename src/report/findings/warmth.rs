@@ -7,9 +7,13 @@ use super::MANY;
 use super::percent;
 use super::reads;
 use super::share;
+use super::waiting::SHORT_S;
 use super::ways;
 use crate::figures::Figure;
+use crate::report::blocks;
 use crate::report::data::Run;
+use crate::report::price::Price;
+use crate::report::time::Parts;
 use crate::report::units;
 use crate::text::foreign::or;
 use crate::text::numbers::Unit;
@@ -168,4 +172,95 @@ pub(super) fn only_metadata(run: &Run, _: &[&Run]) -> Option<Finding> {
         "mapped_pages": ways.mapped, "direct_pages": ways.direct,
     });
     Finding::new("only-metadata-warm", text, evidence)
+}
+
+/// Names that say nothing, and blocks.
+const FEW_NAMES: u64 = 1000;
+const FEW_BLOCKS: u64 = 64;
+
+/// A run of the same command that brought metadata in which this one did not have to.
+fn colder<'a>(run: &Run, earlier: &[&'a Run]) -> Option<(&'a Run, u64, Option<u64>)> {
+    let same = earlier.iter().filter(|r| r.label == run.label && r.ended_as(run));
+    let then = same.max_by_key(|r| (blocks::brought(r), std::cmp::Reverse(r.number)))?;
+    let (had, has) = (blocks::brought(then)?, blocks::brought(run)?);
+    let names = then.lookups.dcache_misses.zip(run.lookups.dcache_misses);
+    let many = had >= FEW_BLOCKS && names.is_none_or(|(n, _)| n >= FEW_NAMES) || had >= MANY;
+    let (all, left) = names.map_or((had, has), |(a, b)| (had + a, has + b));
+    (many && left * 10 <= all).then_some((*then, had - has.min(had), names.map(|(a, b)| a.saturating_sub(b))))
+}
+
+/// Directories and inodes that an earlier run had brought in: the same command waited for them, and worked on their names.
+fn metadata_of_earlier(run: &Run, earlier: &[&Run]) -> Option<Finding> {
+    let (then, blocks, names) = colder(run, earlier)?;
+    let (a, b) = Parts::of_both(then, run);
+    let part = |f: fn(&Parts) -> Option<f64>| Some(f(&a)? - f(&b)?);
+    let (waited, looked) = (part(|p| p.metadata_s)?, part(|p| p.lookups_s));
+    // What else the kernel had to do for it, where it was nearly all that came in.
+    let price =
+        Price::between(then, run).filter(|p| p.seconds > 0.0 && p.pages <= blocks + names.unwrap_or(0));
+    let work = price.map(|p| p.seconds);
+    let saved = waited + looked.unwrap_or(0.0) + work.unwrap_or(0.0);
+    if run.wall_s >= then.wall_s || saved < SHORT_S || super::of_time(saved, then) < 0.2 {
+        return None;
+    }
+    let looked_up = names.filter(|n| *n > 0).map(|n| format!(" and looked up {} names", units::count(n)));
+    let mut of = vec![format!("{waited:.3} s of waiting")];
+    of.extend(looked.filter(|s| *s >= 0.001).map(|s| format!("{s:.3} s of work on names")));
+    of.extend(work.map(|s| format!("up to {s:.3} s of other work of the kernel")));
+    let sum = match of.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => String::new(),
+    };
+    let who = if then.warmup { "a run of --warmup".into() } else { format!("run {}", then.number) };
+    let text = format!(
+        "Directories and inodes were in the cache this time: {who} brought in {} blocks of them{} more than this one. That \
+         saved it {sum} ({} of what that run took).",
+        units::count(blocks),
+        looked_up.unwrap_or_default(),
+        percent(super::of_time(saved, then).min(1.0)),
+    );
+    let evidence = json!({ "metadata_blocks": blocks, "names": names, "brought_by_run": (!then.warmup).then_some(then.number),
+        "waited_s": waited, "names_s": looked, "work_s": work, "cold_wall_s": then.wall_s });
+    let finding = Finding::new("metadata-cached-before", text, evidence)?;
+    Some(match then.warmup || run.cold_each || run.prepare.is_some() {
+        true => finding,
+        false => {
+            finding.remedy("To time it with cold directories and inodes each time, give --cold-each all.")
+        }
+    })
+}
+
+/// The same where nobody knows who brought them in: it looked at more metadata than at data, and found all of it.
+fn metadata_there(run: &Run) -> Option<Finding> {
+    let (meta, hits) = (run.get(Figure::MetaAccesses)?, run.get(Figure::MetaHits)?);
+    let used = run.seen_pages() + run.get(Figure::Dirtied)?;
+    if meta < MANY || hits < meta || blocks::brought(run)? > 0 || share(meta, meta + used) < 0.5 {
+        return None;
+    }
+    let text = format!(
+        "Directories and inodes were in the cache already: all of {} look-ups of their blocks were hits, and it had brought none \
+         of these in itself. Of data it used {} pages.",
+        units::count(meta),
+        units::count(used),
+    );
+    let evidence = json!({ "meta_accesses": meta, "meta_hits": hits, "used_pages": used });
+    let finding = Finding::new("metadata-cached-before", text, evidence)?;
+    // Where it was asked for, or is no run of ours.
+    let asked = matches!(run.cold.as_deref(), Some("pagecache" | "all"));
+    Some(match asked || run.exit_status.is_none() {
+        true => finding,
+        false => finding.remedy(
+            "To see how long it takes without that, run it with --cold all (it empties the caches of the \
+             whole machine).",
+        ),
+    })
+}
+
+/// It was fast, or faster, since metadata was cached.
+pub(super) fn metadata_before(run: &Run, earlier: &[&Run]) -> Option<Finding> {
+    if only_metadata(run, earlier).is_some() {
+        return None;
+    }
+    metadata_of_earlier(run, earlier).or_else(|| metadata_there(run))
 }

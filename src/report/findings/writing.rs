@@ -4,9 +4,12 @@ use serde_json::json;
 
 use super::Finding;
 use super::MANY;
+use super::share;
 use crate::figures::Figure;
+use crate::report::data::FileRow;
 use crate::report::data::Run;
 use crate::report::units::page;
+use crate::text::foreign::or;
 
 /// Pages that came from devices only since a part of each was written, as far as nothing else explains them; and pages that were
 /// written and not cached. Swap and metadata come from devices, too.
@@ -43,4 +46,46 @@ pub(super) fn read_to_write(run: &Run, _: &[&Run]) -> Option<Finding> {
          (POSIX_FADV_WILLNEED).",
         page() / 1024,
     )))
+}
+
+/// Pages of a copy that overlayfs made: those that it read of the original. What the command wrote to it later is its own.
+fn copied_of(run: &Run, copy: &FileRow) -> u64 {
+    let original = run.files.iter().find(|f| f.path == copy.copied_from);
+    original.map_or(copy.dirtied, |f| copy.dirtied.min(f.accesses()))
+}
+
+fn copies(run: &Run) -> impl Iterator<Item = (&FileRow, u64)> {
+    run.files.iter().filter(|f| f.copied_from.is_some()).map(|f| (f, copied_of(run, f)))
+}
+
+/// Pages that overlayfs copied, of the files that a report lists.
+pub(super) fn copied_pages(run: &Run) -> u64 {
+    copies(run).map(|(_, pages)| pages).sum()
+}
+
+/// What overlayfs copied before something could be changed is read, and written, in one call that does neither: nobody would
+/// look for it there.
+pub(super) fn copied(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let pages = copied_pages(run);
+    if pages < MANY || share(pages, run.seen_pages()) < 0.2 {
+        return None;
+    }
+    let (most, _) = copies(run).max_by_key(|(_, pages)| *pages)?;
+    let more = match copies(run).count() {
+        1 => String::new(),
+        n => format!(" ({n} files, this one the largest)"),
+    };
+    let text = format!(
+        "Overlayfs copied {} from {} to its upper layer{more}: a file of a layer below is copied as a whole before it is \
+         opened to be written, truncated, or given another owner. The call that does so waits for it, and what was read and \
+         written for the copy is none of the command's own work.",
+        run.volume(pages),
+        or(most.copied_from.as_ref(), "a layer below"),
+    );
+    let evidence = json!({ "copied_pages": pages, "from": most.copied_from, "to": most.path,
+        "open_ns": run.waits.open_ns });
+    Some(Finding::new("overlay-copied", text, evidence)?.remedy(
+        "What is written to belongs on a volume or another file system, or into the upper layer beforehand; for owner and \
+         mode alone, overlayfs copies no data with metacopy=on.",
+    ))
 }

@@ -101,7 +101,7 @@ fn place(used: &Used, mounts: &Mounts, known: &HashMap<PathBuf, Residency>) -> R
     let Some(kind) = mounts.kind(used.file.dev) else {
         return unknown("of a file system that is not mounted here");
     };
-    if matches!(kind, "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" | "rootfs") {
+    if super::warm::is_memory(kind) {
         return Err(Told::Apart);
     }
     if !residency::may_open(Some(kind)) {

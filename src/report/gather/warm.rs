@@ -38,6 +38,8 @@ const TICK: std::time::Duration = std::time::Duration::from_millis(20);
 pub(super) trait Look {
     /// How long it is, in bytes, if what is cached of it comes from a device or server, by the reads of programs.
     fn length(&self, used: &Used) -> Option<u64>;
+    /// How long it is, in bytes, if it is nowhere else than in memory.
+    fn in_memory(&self, used: &Used) -> Option<u64>;
     /// How much of it was cached before the run.
     fn before(&self, used: &Used) -> Option<u64>;
     /// How much of it is cached now.
@@ -68,11 +70,13 @@ impl<'a> Disk<'a> {
     fn metadata(&self, used: &Used) -> Option<std::fs::Metadata> {
         let kind = self.mounts.kind(used.file.dev)?;
         // A FUSE server puts pages into the cache by itself, at any time; what is in memory only is nowhere else.
-        if !residency::may_open(Some(kind))
-            || matches!(kind, "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" | "rootfs")
-        {
+        if !residency::may_open(Some(kind)) || is_memory(kind) {
             return None;
         }
+        self.asked_of(used)
+    }
+
+    fn asked_of(&self, used: &Used) -> Option<std::fs::Metadata> {
         // The name may stand for another file by now.
         let meta = std::fs::metadata(self.path(used)?).ok();
         meta.filter(|m| m.ino() == used.file.inode)
@@ -89,9 +93,19 @@ impl<'a> Disk<'a> {
     }
 }
 
+/// File systems that are nowhere else than in memory.
+pub(super) fn is_memory(kind: &str) -> bool {
+    matches!(kind, "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" | "rootfs")
+}
+
 impl Look for Disk<'_> {
     fn length(&self, used: &Used) -> Option<u64> {
         Some(self.metadata(used)?.len())
+    }
+
+    fn in_memory(&self, used: &Used) -> Option<u64> {
+        self.mounts.kind(used.file.dev).filter(|kind| is_memory(kind))?;
+        Some(self.asked_of(used)?.len())
     }
 
     fn before(&self, used: &Used) -> Option<u64> {
@@ -114,6 +128,8 @@ pub(super) struct Judged {
     pub(super) warm: u64,
     /// Of these, the ones of files that something was read ahead of.
     pub(super) warm_ahead: u64,
+    /// Pages that it found in files that are nowhere else than in memory, and that it did not write to.
+    pub(super) memory: u64,
     pub(super) bound: Bound,
     pub(super) origin: Origin,
     pub(super) warmers: Vec<Warmer>,
@@ -130,6 +146,8 @@ struct Found {
     most: u64,
     /// So many more, if any did.
     back: u64,
+    /// Of `unknown`, those of a file that is in memory only, where they were before.
+    memory: u64,
     /// Of `warm`, different pages that were read, at least.
     different: u64,
     /// Whether it lies on a device or a server, and it is known how long it is.
@@ -177,7 +195,14 @@ fn of_one(used: &Used, look: &dyn Look) -> Found {
         }
     };
     let most = most.max(warm);
+    // What nobody has written meanwhile was there.
+    let written = [Counter::WriteHits, Counter::WriteMisses, Counter::Dirtied].iter().any(|n| c.get(*n) > 0);
+    let memory = if mapped || written || own > 0 { None } else { look.in_memory(used) };
+    // However often it was read.
+    let memory = memory.map(|n| n.div_ceil(page()).min(unknown));
+    let (unknown, most) = memory.map_or((unknown, most), |n| (n, most.min(n)));
     Found {
+        memory: memory.unwrap_or(0),
         warm,
         unknown,
         most,
@@ -213,6 +238,7 @@ pub(super) fn judge(
         let one = of_one(used, look);
         let warm = one.warm;
         (out.warm, unknown) = (out.warm + warm, unknown + one.unknown);
+        out.memory += one.memory;
         let of = if one.sized { &mut sized } else { &mut unmeasured };
         *of = [of[0] + one.most, of[1] + one.back];
         if warm == 0 {

@@ -264,6 +264,16 @@ fn one_run_says_where_its_time_went() {
         let text = said(&[vague.clone()]).text;
         assert!(text.ends_with(&format!(" {says}")), "{text}");
     }
+    // Of what is in memory only it is known, and no disk has it.
+    (vague.warm_pages, vague.memory_pages) = (60, 15_300);
+    vague.bound = Some(Bound { warm: 15_360, other: 0 });
+    let text = said(&[vague.clone()]).text;
+    assert!(
+        text.ends_with(
+            "100 % was in the cache before, 59.8 MiB of it in files that are in memory only (tmpfs)."
+        ),
+        "{text}"
+    );
     vague.bound = None;
     assert!(!said(&[vague]).text.contains("in the cache"));
     // On a kernel that tells nothing.
