@@ -7,6 +7,8 @@ use super::Brackets;
 use super::Certainty;
 use super::Engine;
 use super::Plan;
+use super::Wants;
+use super::follow;
 use crate::facts::Facts;
 use crate::facts::Preemption;
 use crate::figures::Figure;
@@ -102,12 +104,28 @@ pub(super) fn explain(plan: &Plan, facts: &Facts) -> String {
             wrapped(&mut out, &format!("because: {why}"));
         }
     }
+    out.push_str(&of_a_command(facts));
     let _ = writeln!(
         out,
         "\n{}\
          Touches of a mapped page after its first fault are invisible to any tool.",
         crate::loss::explained()
     );
+    out
+}
+
+/// What the report of a command has beside figures, whoever asks.
+fn of_a_command(facts: &Facts) -> String {
+    let mut out = String::new();
+    let Ok(plan) = Plan::new(facts, Wants { follow: true, ..Wants::default() }) else { return out };
+    let _ = writeln!(out, "\nThe report of a command (-- COMMAND) has beside these\n");
+    for (key, name, why) in follow::beside(&plan) {
+        let _ = writeln!(out, "  {}", if why.is_some() { "unknown" } else { "known" });
+        wrapped(&mut out, &format!("{name} ({key})"));
+        if let Some(why) = why {
+            wrapped(&mut out, &format!("because: {why}"));
+        }
+    }
     out
 }
 

@@ -1,5 +1,8 @@
 //! A command under watch: which programs see its processes being made and waiting, and names being looked up.
 
+use super::Plan;
+use super::worth::FUNCTIONS;
+
 /// The program that sees processes being made: without it no command can be followed.
 pub(crate) const FORK: &str = "fork_btf";
 /// The programs that keep the accounts of processes and of threads that are gone.
@@ -13,6 +16,16 @@ pub(crate) const THROTTLE: &str = "throttle_tp";
 /// The programs that see names being looked up that the dentry cache does not have.
 pub(crate) const LOOKUP: &[&str] = &["lookup_fentry", "lookup_multi"];
 
+/// What the report of a command has beside figures: the key in JSON, what it is called, and why it is not known.
+pub(crate) fn beside(plan: &Plan) -> [(&'static str, &'static str, Option<&'static str>); 2] {
+    let looked_up = LOOKUP.iter().any(|p| plan.uses(p));
+    let waits = plan.uses(SWITCH);
+    [
+        ("lookups.dcache_misses", "look-ups", (!looked_up).then_some(FUNCTIONS)),
+        ("waits", "where threads wait", (!waits).then_some("the tracepoint sched_switch cannot be attached")),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -20,7 +33,6 @@ mod tests {
     use super::*;
     use crate::facts::Facts;
     use crate::facts::Preemption;
-    use crate::plan::Plan;
     use crate::plan::Wants;
 
     /// A kernel that allows tracepoints, and functions if asked.

@@ -359,6 +359,14 @@ fn the_explanation_names_hooks_and_reasons() {
     for figure in Figure::ALL {
         assert!(text.contains(figure.name()));
     }
+    // What the report of a command sends people here for.
+    let part = |text: &str| text.split_once("The report of a command").unwrap().1.to_owned();
+    assert!(part(&text).contains("known\n    look-ups (lookups.dcache_misses)\n"), "{text}");
+    let no = || Err("EOPNOTSUPP".to_owned());
+    let refuses = Facts { trampoline: no(), kprobe_multi: no(), kprobe_session: no(), ..lazy() };
+    let text = part(&new(&refuses).unwrap().explain(&refuses));
+    let looked_up = "  unknown\n    look-ups (lookups.dcache_misses)\n    because: needs hooks on functions";
+    assert!(text.contains(looked_up), "{text}");
 }
 
 #[test]

@@ -37,7 +37,7 @@ const SHORT: &str = "a read cut short inside the file (signal, bad buffer, RWF_N
 const PREEMPTED: &str = "while a program is preempted on this kernel, others on its CPU are skipped: with many busy \
                          readers events are lost; LOST says how many";
 
-const FUNCTIONS: &str = "needs hooks on functions, which this kernel refuses";
+pub(super) const FUNCTIONS: &str = "needs hooks on functions, which this kernel refuses";
 const LOSES: &str = "the hook can lose events on this preemptible kernel; LOST says how many";
 
 /// What the hooks see.

@@ -313,11 +313,8 @@ fn unknown(plan: &Plan) -> Vec<String> {
             add(why, figure.name().into());
         }
     }
-    if !follow::LOOKUP.iter().any(|p| plan.uses(p)) {
-        add("needs hooks on functions, which this kernel refuses".into(), "lookups.dcache_misses".into());
-    }
-    if !plan.uses(follow::SWITCH) {
-        add("the tracepoint sched_switch cannot be attached".into(), "waits".into());
+    for (key, _, why) in follow::beside(plan) {
+        why.into_iter().for_each(|why| add(why.into(), key.into()));
     }
     reasons.into_iter().map(|(why, names)| format!("not known: {} ({why}).", names.join(", "))).collect()
 }

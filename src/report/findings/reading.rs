@@ -17,6 +17,9 @@ use crate::report::data::Run;
 use crate::report::units::page;
 use crate::text::foreign::or;
 
+/// Pages of a huge page.
+const HUGE: u64 = 512;
+
 pub(super) fn fed(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (hits, ahead, misses) = reads(run)?;
     let all = hits + ahead + misses;
@@ -33,10 +36,25 @@ pub(super) fn fed(run: &Run, _: &[&Run]) -> Option<Finding> {
     Finding::new("readahead-fed", text, evidence)
 }
 
-/// Pages that were read ahead of files that were neither read nor mapped, of those that a report lists: somebody asked for them.
+/// Pages of a file that can only have been read ahead since somebody asked for them (`readahead`, WILLNEED). The kernel does so by
+/// itself where a page is missing, or where one is used that it marked when it did so before: one window each, and none where
+/// none was missing but what such a mark of somebody else's fetches. Twice that, to be sure.
+fn asked_for(file: &FileRow) -> u64 {
+    let used = file.accesses() + file.fault_misses + file.fault_hits;
+    if used == 0 {
+        return file.readahead_pages;
+    }
+    let Some(kb) = file.read_ahead_kb else { return 0 };
+    // Of what is mapped the kernel may fetch a huge page, whatever the setting.
+    let mapped = file.fault_misses + file.fault_hits > 0;
+    let window = (kb * 1024 / page()).max(if mapped { HUGE } else { 1 });
+    let windows = if file.misses + file.fault_misses == 0 { 2 } else { 2 * used };
+    file.readahead_pages.saturating_sub((windows * window).max(file.readahead_hits))
+}
+
+/// The same of the files that a report lists.
 fn only_asked_for(run: &Run) -> u64 {
-    let unused = |f: &&FileRow| f.accesses() + f.fault_misses + f.fault_hits == 0;
-    run.files.iter().filter(unused).map(|f| f.readahead_pages).sum()
+    run.files.iter().map(asked_for).sum()
 }
 
 pub(super) fn wasted(run: &Run, earlier: &[&Run]) -> Option<Finding> {

@@ -259,6 +259,10 @@ fn windows(run: &Run) -> Option<How> {
     if n == 0 || pages == 0 {
         return None;
     }
+    let cut = cut(run, kb).filter(|_| whole * 2 >= pages);
+    if cut.is_some() {
+        return cut;
+    }
     if whole * 2 >= pages {
         let text = format!(
             " Read-ahead was in whole windows ({kb} KiB) for {full} of {n}: it was as far ahead as its setting lets it, and \
@@ -288,6 +292,21 @@ fn windows(run: &Run) -> Option<How> {
     Some(how("small-windows", text, ""))
 }
 
+/// Windows that began whole, where many met a page that was there by then: its own, if nothing proves that others had
+/// brought it in (readahead-cut-short).
+fn cut(run: &Run, kb: u64) -> Option<How> {
+    let (all, cut) = run.get(Figure::Windows).zip(run.get(Figure::WindowsCut))?;
+    if all < 8 || super::share(cut, all) < 0.3 {
+        return None;
+    }
+    let text = format!(
+        " Read-ahead began whole windows ({kb} KiB), but {cut} of {all} met pages that were in the cache by then, such as it had \
+         brought in itself (faults, another of its threads, a part that it had read before): what went to the device was less, and \
+         a larger setting would not help."
+    );
+    Some(how("cut-windows", text, ""))
+}
+
 pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
     let w = &run.waits;
     let ns = w.read_ns? + w.fault_ns? + w.exec_ns?;
@@ -304,7 +323,7 @@ pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
     let limited = super::reading::limited(run, &[]).or_else(|| super::reading::cut_short(run, &[])).is_some();
     let how = match how_it_came(run, ns) {
         // Not as far ahead as it could be, nor was it the device: that finding says what it was.
-        How { id: Some("whole-windows"), .. } if limited => {
+        How { id: Some("whole-windows" | "cut-windows"), .. } if limited => {
             How { id: None, text: String::new(), remedy: None }
         }
         how => how,

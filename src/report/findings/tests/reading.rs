@@ -185,8 +185,18 @@ fn what_was_only_asked_for_is_no_matter_of_jumping_about() {
     let (text, remedy) = told(&run);
     assert!(text.ends_with(" for it, and none of it was used by it."), "{text}");
     assert!(remedy.contains("POSIX_FADV_WILLNEED") && !remedy.contains("RANDOM"), "{remedy}");
-    // It read a little of the file: nobody knows that it asked.
+    // It read a little of the file, of which read-ahead can have fetched no more than some windows; and what it read was there.
     run.files[0].misses = 1;
+    assert!(told(&run).1.contains("POSIX_FADV_WILLNEED"));
+    (run.files[0].misses, run.files[0].readahead_hits) = (0, 40);
+    assert!(told(&run).1.contains("POSIX_FADV_WILLNEED"));
+    // The nearest in which read-ahead may have fetched it all: nobody knows that it asked.
+    run.files[0].misses = 8;
+    assert!(told(&run).1.contains("POSIX_FADV_RANDOM"));
+    (run.files[0].misses, run.files[0].readahead_hits) = (1, 0);
+    run.files[0].read_ahead_kb = Some(65_536);
+    assert!(told(&run).1.contains("POSIX_FADV_RANDOM"));
+    run.files[0].read_ahead_kb = None;
     assert!(told(&run).1.contains("POSIX_FADV_RANDOM"));
     run.figures.set(Figure::ReadAheadHits, Some(1));
     run.unused_pages = Some(9999);
