@@ -44,11 +44,16 @@ fn asked_for(file: &FileRow) -> u64 {
     if used == 0 {
         return file.readahead_pages;
     }
+    let missed = file.misses + file.fault_misses;
+    // Nor were there marks, where nothing was cached before.
+    if missed == 0 && file.before.as_ref().is_some_and(|b| b.cached == 0) {
+        return file.readahead_pages.saturating_sub(file.readahead_hits);
+    }
     let Some(kb) = file.read_ahead_kb else { return 0 };
     // Of what is mapped the kernel may fetch a huge page, whatever the setting.
     let mapped = file.fault_misses + file.fault_hits > 0;
     let window = (kb * 1024 / page()).max(if mapped { HUGE } else { 1 });
-    let windows = if file.misses + file.fault_misses == 0 { 2 } else { 2 * used };
+    let windows = if missed == 0 { 2 } else { 2 * used };
     file.readahead_pages.saturating_sub((windows * window).max(file.readahead_hits))
 }
 

@@ -62,7 +62,7 @@ fn a_command_is_faster_since_metadata_was_cached() {
     assert_eq!(found.runs, [2]);
     let what = format!("run 1 brought in 369 blocks of them and looked up {} names more", units::count(5051));
     assert!(found.text.contains(&what), "{}", found.text);
-    assert!(found.text.contains("0.400 s of waiting, 0.35"), "{}", found.text);
+    assert!(found.text.contains("0.400 s of waiting and 0.354 s of work on names (57 %"), "{}", found.text);
     assert!(found.remedy.as_ref().unwrap().contains("--cold-each all"));
     assert_eq!(
         (&found.evidence["metadata_blocks"], &found.evidence["brought_by_run"]),

@@ -191,10 +191,17 @@ fn what_was_only_asked_for_is_no_matter_of_jumping_about() {
     (run.files[0].misses, run.files[0].readahead_hits) = (0, 40);
     assert!(told(&run).1.contains("POSIX_FADV_WILLNEED"));
     // The nearest in which read-ahead may have fetched it all: nobody knows that it asked.
-    run.files[0].misses = 8;
+    run.files[0].misses = 200;
     assert!(told(&run).1.contains("POSIX_FADV_RANDOM"));
     (run.files[0].misses, run.files[0].readahead_hits) = (1, 0);
     run.files[0].read_ahead_kb = Some(65_536);
+    assert!(told(&run).1.contains("POSIX_FADV_RANDOM"));
+    // Unless nothing was missing, and nothing there before that could have had it fetched.
+    (run.files[0].misses, run.files[0].readahead_hits) = (0, 16);
+    let before = |cached| Some(Residency { cached, pages: 10_240, pattern: None });
+    run.files[0].before = before(0);
+    assert!(told(&run).1.contains("POSIX_FADV_WILLNEED"));
+    run.files[0].before = before(1);
     assert!(told(&run).1.contains("POSIX_FADV_RANDOM"));
     run.files[0].read_ahead_kb = None;
     assert!(told(&run).1.contains("POSIX_FADV_RANDOM"));
