@@ -108,7 +108,7 @@ pub fn dropped_behind(_: &Path) {
     // It stays.
     told("", &["cat", path]).has_not("dropped-behind");
     crate::causes::forget(path);
-    let line = format!("cat {path}; dd if={path} iflag=nocache count=0");
+    let line = format!("cat {path}; {} --forget {path}", command[0]);
     told("", &["sh", "-c", &line]).has("dropped-behind");
 }
 
