@@ -108,7 +108,7 @@ pub fn check(
     for want in wants.iter().filter(|w| !w.by_functions || plan.knows(Figure::FaultAround)) {
         let by = By::from_str(&want.by, false).ok().with_context(|| want.by.clone())?;
         pivot.by = Some(by);
-        pivot.filter.pid = want.pid;
+        pivot.filter.pids = want.pid.into_iter().collect();
         let interval = pivot.interval(before, now, plan);
         // Those of which nothing is compared, such as files that are mapped.
         let idle = |r: &Row| COMPARED.iter().all(|f| r.figures.get(*f).unwrap_or(0) == 0);
