@@ -174,7 +174,7 @@ pub(super) fn only_metadata(run: &Run, _: &[&Run]) -> Option<Finding> {
     Finding::new("only-metadata-warm", text, evidence)
 }
 
-/// Names that say something, and blocks where no names are known.
+/// Names that say nothing, and blocks.
 const FEW_NAMES: u64 = 1000;
 const FEW_BLOCKS: u64 = 64;
 
@@ -184,7 +184,7 @@ fn colder<'a>(run: &Run, earlier: &[&'a Run]) -> Option<(&'a Run, u64, Option<u6
     let then = same.max_by_key(|r| (blocks::brought(r), std::cmp::Reverse(r.number)))?;
     let (had, has) = (blocks::brought(then)?, blocks::brought(run)?);
     let names = then.lookups.dcache_misses.zip(run.lookups.dcache_misses);
-    let many = had >= MANY || names.map_or(had >= FEW_BLOCKS, |(n, _)| n >= FEW_NAMES);
+    let many = had >= FEW_BLOCKS && names.is_none_or(|(n, _)| n >= FEW_NAMES) || had >= MANY;
     let (all, left) = names.map_or((had, has), |(a, b)| (had + a, has + b));
     (many && left * 10 <= all).then_some((*then, had - has.min(had), names.map(|(a, b)| a.saturating_sub(b))))
 }
