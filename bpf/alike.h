@@ -240,7 +240,7 @@ static __always_inline bool goes_alike(struct blame_last *last, struct task_stru
 }
 
 /* Where it cannot: the number of the row of whoever takes it out, and BLAME_NAMELESS. */
-static __noinline u32 evictor_of(struct blame_last *last, u64 charged, struct address_space *mapping)
+static __always_inline u32 evictor_of(struct blame_last *last, u64 charged, struct address_space *mapping)
 {
 	u32 number = last->evictor; /* before all else: see look_anew */
 
