@@ -205,6 +205,21 @@ out:
 #undef NOTE
 }
 
+/* Apart from what calls others: the kernel allows functions that stand on each other 512 bytes in all. */
+static __noinline u32 compare_all(struct blame_last *last, u64 charged, struct address_space *mapping)
+{
+	u32 same = compare(last, bpf_get_current_task_btf(), charged, 0, mapping, ADDRESS, COMPARE);
+
+	barrier();
+	return same;
+}
+
+static __noinline void note_all(struct blame_last *last, u64 charged, struct address_space *mapping)
+{
+	compare(last, bpf_get_current_task_btf(), charged, 0, mapping, ADDRESS, NOTE_ALL);
+	RETURN_NOTHING();
+}
+
 /*
  * Another way than the last one's. What is compared is noted before it is looked at, so that of what changes meanwhile the next page takes
  * notice. Nothing else takes a page out on this processor in between: with interrupts off, or where the event is the classic one, which
@@ -220,7 +235,7 @@ static __noinline void look_anew(struct blame_last *last, struct address_space *
 	last->block = NO_BLOCK;
 	/* Names that others gave are in a table, which is not compared. */
 	if (can_compare() && !names_given)
-		compare(last, bpf_get_current_task_btf(), charged, 0, mapping, ADDRESS, NOTE_ALL);
+		note_all(last, charged, mapping);
 	look_at_evictor(&key, charged, mapping);
 	/* Rows for everybody have no key that is theirs. Whoever had no room this time may have some the next. */
 	number = number_of_evictor(&key, number < BLAME_HOWS ? 0 : number);
@@ -244,8 +259,7 @@ static __always_inline u32 evictor_of(struct blame_last *last, u64 charged, stru
 {
 	u32 number = last->evictor; /* before all else: see look_anew */
 
-	if (can_compare() && !names_given &&
-	    compare(last, bpf_get_current_task_btf(), charged, 0, mapping, ADDRESS, COMPARE))
+	if (can_compare() && !names_given && compare_all(last, charged, mapping))
 		return number;
 	look_anew(last, mapping, charged);
 	barrier();
