@@ -163,7 +163,7 @@ static __always_inline bool compare(struct blame_last *last, struct task_struct 
 	WORD(name[1], *(u64 *)(leader->comm + 8));
 	STANDS_FOR(groups, (u64)task->cgroups, by, running_cgroup());
 	if (only_users)
-		WORD(user, (u32)bpf_get_current_uid_gid());
+		WORD(user, running_user());
 	if (flags & PF_MEMALLOC) {
 		state = (u64)task->reclaim_state;
 		WORD(state, state);

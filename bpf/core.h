@@ -117,6 +117,17 @@ static __always_inline u32 running_flags(void)
 	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), flags);
 }
 
+/*
+ * The real user of the running task. Not bpf_get_current_uid_gid: who reads from overlayfs does so, for the time, with the rights of
+ * whoever has mounted it.
+ */
+static __always_inline u32 running_user(void)
+{
+	if (knows_running())
+		return bpf_get_current_task_btf()->real_cred->uid.val;
+	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), real_cred, uid.val);
+}
+
 /* An argument as a number: the verifier allows no arithmetic on what it knows to be a pointer. */
 static __always_inline u64 number(u64 *ctx, u32 n)
 {

@@ -27,7 +27,7 @@ static __noinline void identify(struct row *row)
 		row->plain_task = (u64)task;
 	row->task = (u64)task;
 	settle_stores(row);
-	row->uid = (u32)bpf_get_current_uid_gid();
+	row->uid = running_user();
 	row->cgroup = cgroup_of(task);
 	row->run = run_of(row->tgid);
 	leader = BPF_CORE_READ(task, group_leader);
@@ -189,8 +189,7 @@ static __noinline struct row *renew_row(struct row *row)
 	row->task = (u64)task;
 	settle_stores(row);
 	name_of(task, name);
-	if (same_name(name, row->comm) && row->uid == (u32)bpf_get_current_uid_gid() &&
-	    row->cgroup == cgroup_of(task))
+	if (same_name(name, row->comm) && row->uid == running_user() && row->cgroup == cgroup_of(task))
 		return row;
 	if (changes_too_often()) {
 		row->task = 0;
@@ -204,6 +203,15 @@ static __noinline struct row *renew_row(struct row *row)
 	return next;
 }
 
+/*
+ * Where users are asked for, a thread that has become another one's has no row: not everywhere is there a hook that says so, and it would
+ * have the row of who it was.
+ */
+static __always_inline bool has_other_user(struct row *row)
+{
+	return only_users && row->uid != running_user();
+}
+
 /* The row of a thread without a slot, or one that has been marked. */
 static __always_inline struct row *find_row(bool create)
 {
@@ -214,7 +222,7 @@ static __always_inline struct row *find_row(bool create)
 	if (!n)
 		return create ? make_row(0) : 0;
 	row = row_at(*n);
-	if (row && row->task != task)
+	if (row && (row->task != task || has_other_user(row)))
 		return create ? renew_row(row) : row;
 	other = row_at(*slot);
 	/* Nobody has it, or one that has it no more. */
@@ -257,7 +265,7 @@ static __always_inline struct row *own_row(bool create)
 	u64 task = bpf_get_current_task();
 	struct row *row = row_at(slots[slot_of(task)]);
 
-	if (unlikely(!row || row->task != task))
+	if (unlikely(!row || row->task != task || has_other_user(row)))
 		return create ? row_at(search_or_make_row()) : search_row();
 	return row;
 }
@@ -267,7 +275,7 @@ static __always_inline struct row *row_at_hand(struct task_struct *task)
 {
 	struct row *row = row_at(slots[slot_of(low_half(task))]);
 
-	return row && row->task == (u64)task ? row : 0;
+	return row && row->task == (u64)task && !has_other_user(row) ? row : 0;
 }
 
 /* The same, and one is made where it has none. */

@@ -186,7 +186,7 @@ static __always_inline bool is_wanted(struct task_struct *task, u32 tgid, const 
 	}
 	if (only_names && !find_asked(ASKED_NAME, name[0], name[1]))
 		return false;
-	if (only_users && !find_asked(ASKED_USER, (u32)bpf_get_current_uid_gid(), 0))
+	if (only_users && !find_asked(ASKED_USER, running_user(), 0))
 		return false;
 	return !only_groups || in_group((u64)group_of(task));
 }

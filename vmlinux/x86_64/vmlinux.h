@@ -46,10 +46,6 @@ typedef struct {
 	__u32 val;
 } kuid_t;
 
-struct cred {
-	kuid_t uid;
-};
-
 enum bpf_func_id {
 	BPF_FUNC_get_current_task_btf = 158,
 	BPF_FUNC_task_pt_regs = 175,
@@ -66,6 +62,10 @@ enum cgroup_subsys_id {
 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct cred {
+	kuid_t uid;
+};
 
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip;
@@ -311,6 +311,7 @@ struct task_struct {
 	u64 start_time;
 	char comm[16];
 	struct mm_struct *mm;
+	struct cred *real_cred;
 	struct files_struct *files;
 	struct signal_struct *signal;
 	struct css_set *cgroups;
