@@ -121,7 +121,9 @@ pub fn several_processes(dir: &Path) {
     // All have ended: so does the command, and says so.
     readers.into_iter().for_each(Reader::end);
     let (status, err) = monitor.ended();
-    let said: Vec<&str> = err.lines().filter(|line| !line.contains("(recursion ")).collect();
+    // On a machine that is busy.
+    let busy = |line: &&str| ["(recursion ", "this interval took "].iter().any(|text| line.contains(text));
+    let said: Vec<&str> = err.lines().filter(|line| !busy(line)).collect();
     assert_eq!((status.code(), said), (Some(0), vec!["cachestat: all 30 processes have ended"]), "{err}");
     let mut intervals: Vec<Value> =
         monitor.lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
