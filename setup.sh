@@ -413,7 +413,7 @@ run_stories() {
         -- 'case $(uname -r) in
             # What needs an old kernel, and what any kernel shows: the programs of an old one are loaded sooner.
             5.10.*) some="dd_direct of_nfs warmed daemon throttled metadata parallel server processor lost du_cold that_sleeps" ;;
-            *) some="dd_twice every of_ext4 filled too_large wasted sparse mapped overlay_copies in_memory metadata_twice" ;;
+            *) some="dd_twice every of_ext4 filled too_large wasted sparse mapped overlay_copies in_memory metadata_twice dropped_behind" ;;
         esac
         CACHESTAT=/bin/cachestat stories $some'
 }

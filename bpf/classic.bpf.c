@@ -72,7 +72,7 @@ static __noinline struct classic_process *new_row(u32 tgid)
 {
 	struct classic_process p = {};
 
-	p.uid = (u32)bpf_get_current_uid_gid();
+	p.uid = running_user();
 	/* What is mapped is marked accessed when it is unmapped, from 6.16 on after the tracepoint of the exit. */
 	p.dead = last_thread_gone();
 	describe(&p);
@@ -273,7 +273,7 @@ static __always_inline void on_exec(void)
 
 	if (p) {
 		describe(p);
-		p->uid = (u32)bpf_get_current_uid_gid();
+		p->uid = running_user();
 	}
 }
 

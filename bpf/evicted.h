@@ -116,7 +116,7 @@ static __always_inline void block_goes(struct evicted *e, u32 pages)
 	__sync_fetch_and_add(&e->pages, (pages & ~had) - ((had >> BLOCK_PAGES & pages) << BLOCK_PAGES));
 }
 
-/* Pages of a block leave, and are remembered. Where its entry is noted, if anywhere. */
+/* Pages of a block leave, and are remembered. `last`: where the entry is noted; null: nowhere. */
 static __always_inline void pages_go(struct blame_last *last, u64 file, u64 block, u32 pages, u32 number)
 {
 	u64 hash = hash_of_block(file, block), who = (hash & ~EVICTED_NUMBER) | (number + 1);

@@ -153,17 +153,12 @@ static __always_inline u64 group_id_charged(u64 charged)
 /* The first words of the name of an open file of the running thread, if it is one of /proc. */
 static __always_inline bool proc_name(u32 fd, u64 name[2])
 {
-	struct files_struct *open = (void *)word_of(&((struct task_struct *)bpf_get_current_task())->files);
-	struct fdtable *table = (void *)word_of(&open->fdt);
-	struct file *file;
+	struct file *file = file_at_descriptor(fd);
 	struct super_block *system;
 	struct dentry *entry;
 	struct inode *inode;
 	void *text;
 
-	if (fd >= (u32)word_of(&table->max_fds))
-		return false;
-	file = (void *)word_of((void *)word_of(&table->fd) + fd * sizeof(void *));
 	if (!file)
 		return false;
 	inode = (void *)word_of(&file->f_inode);

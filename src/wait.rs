@@ -304,10 +304,13 @@ mod tests {
         let cat = || Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let mut children: Vec<_> = (0..64).map(|_| cat()).collect();
         let pids: Vec<u32> = children.iter().map(std::process::Child::id).collect();
-        let Ok(processes) = Processes::open(&pids) else {
-            // In a container: refused, as it must be.
-            children.iter_mut().for_each(|child| drop((child.kill(), child.wait())));
-            return;
+        let processes = match Processes::open(&pids) {
+            Ok(processes) => processes,
+            Err(refused) => {
+                children.iter_mut().for_each(|child| drop((child.kill(), child.wait())));
+                assert!(refused.message.contains("container"), "{refused:?}");
+                return;
+            }
         };
         assert!(processes.seen > 0 && processes.seen <= kernel_time());
         let (signals, _writer) = UnixStream::pair().unwrap();

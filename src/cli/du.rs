@@ -318,14 +318,21 @@ impl CommandLine for Args {
 }
 
 impl Args {
+    /// Whose files are looked at.
+    fn chosen(&self) -> Processes {
+        Processes {
+            pid: self.pid.clone(),
+            comm: self.comm.clone(),
+            user: self.user.clone(),
+            cgroup: self.cgroup.clone(),
+            container: self.container.clone(),
+            all: self.all,
+        }
+    }
+
     /// Whether files of processes are looked at.
     fn processes(&self) -> bool {
-        !self.pid.is_empty()
-            || !self.comm.is_empty()
-            || !self.user.is_empty()
-            || !self.cgroup.is_empty()
-            || !self.container.is_empty()
-            || self.all
+        self.chosen().any()
     }
 
     fn task(&self) -> Task {
@@ -349,14 +356,7 @@ impl Args {
             task: self.task(),
             paths: args.paths,
             list: args.files_from.map(|file| List { file, null: self.null }),
-            processes: Processes {
-                pid: args.pid,
-                comm: args.comm,
-                user: args.user,
-                cgroup: args.cgroup,
-                container: args.container,
-                all: args.all,
-            },
+            processes: self.chosen(),
             scan: args.scan,
             one_file_system: args.one_file_system,
             exclude: args.exclude,

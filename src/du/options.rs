@@ -92,6 +92,15 @@ pub struct Processes {
     pub all: bool,
 }
 
+impl Processes {
+    /// Whether there are any.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        let Self { pid, comm, user, cgroup, container, all } = self;
+        *all || !pid.is_empty() || [comm, user, cgroup, container].iter().any(|names| !names.is_empty())
+    }
+}
+
 /// What `cachedu` is to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
@@ -153,13 +162,7 @@ impl Options {
     /// Whether files of processes are looked at, not paths.
     #[must_use]
     pub fn by_process(&self) -> bool {
-        let o = &self.processes;
-        !o.pid.is_empty()
-            || !o.comm.is_empty()
-            || !o.user.is_empty()
-            || !o.cgroup.is_empty()
-            || !o.container.is_empty()
-            || o.all
+        self.processes.any()
     }
 
     /// Whether rows are printed as they are found.

@@ -1,12 +1,12 @@
 //! Several values of one option: processes, names, users and cgroups of which any will do.
 
-use std::ffi::CString;
 use std::fs;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -73,8 +73,9 @@ fn with_number(pid: u32, file: &File, pages: u64) -> bool {
         }
     }
     if made < 0 {
-        // Somebody else was faster.
-        println!("  no second process {pid}: {}", io::Error::last_os_error());
+        // Somebody else was faster, and has it.
+        let error = io::Error::last_os_error();
+        assert_eq!(error.raw_os_error(), Some(libc::EEXIST), "no second process {pid}: {error}");
         return false;
     }
     assert_eq!(made, i64::from(number));
@@ -186,24 +187,6 @@ pub fn several_of_which_one_is_wrong(_: &Path) {
     reader.end();
 }
 
-/// A process of one purpose under a name, as a user: reads the first pages of a file, and is gone.
-fn fork_as(name: &str, uid: u32, file: &File, pages: u64) -> i32 {
-    let name = CString::new(name).unwrap();
-    let mut buffer = vec![0u8; usize::try_from(pages * page_size()).unwrap()];
-    // SAFETY: the child makes nothing but system calls, on memory made ready before it was forked.
-    unsafe {
-        let pid = libc::fork();
-        assert!(pid >= 0, "{}", io::Error::last_os_error());
-        if pid == 0 {
-            libc::prctl(libc::PR_SET_NAME, name.as_ptr());
-            libc::syscall(libc::SYS_setresuid, uid, uid, uid);
-            let got = libc::pread(file.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0);
-            libc::_exit(i32::from(usize::try_from(got) != Ok(buffer.len())));
-        }
-        pid
-    }
-}
-
 const NAMES: [&str; 4] = ["several-a", "several,b", "esc\x1b[1m", "another"];
 const USERS: [u32; 3] = [0, 64001, 64002];
 
@@ -225,7 +208,7 @@ pub fn several_names_and_users(dir: &Path) {
         for (u, uid) in USERS.iter().enumerate() {
             for times in 0..=(n + u) as u64 {
                 pages[n][u] += times + 1;
-                reap(fork_as(name, *uid, &file, times + 1));
+                reap(fork_reader_as(name, Some(*uid), &file, times + 1, None));
             }
         }
     }
@@ -257,6 +240,32 @@ pub fn several_names_and_users(dir: &Path) {
         let want = if u > 0 { sum_of(&[0, 1, 2, 3], &[u]) } else { 0 };
         assert_eq!(of(1, "uid", (*uid).into()), want, "{uid}");
     }
+}
+
+/// Who reads from overlayfs does so with the rights of whoever mounted it, and is who he is.
+pub fn several_users_on_overlayfs(dir: &Path) {
+    const READ: u64 = PAGES / 2;
+    let at = |name: &str| dir.join("overlay").join(name);
+    ["lower", "upper", "work", "shown"].iter().for_each(|name| fs::create_dir_all(at(name)).unwrap());
+    // Its pages are those of the file below, which is no reason to keep the mount.
+    let below = cold_file(&at("lower").join("file"), PAGES);
+    hold_warm(&below);
+    let layers = ["lower", "upper", "work"].map(|name| format!("{name}dir={}", at(name).display())).join(",");
+    let words = ["-t", "overlay", "overlay", "-o", &layers];
+    assert!(Command::new("mount").args(words).arg(at("shown")).status().unwrap().success());
+    let files = [at("shown").join("file"), below].map(|path| File::open(path).unwrap());
+    let mut one = Monitor::start("--json --by user --top 100000 -u 64001 0.5");
+    for n in 0..60 {
+        reap(fork_reader_as("shown", Some(USERS[1 + n % 2]), &files[n / 2 % 2], READ, None));
+    }
+    one.catch_up();
+    let (intervals, total) = one.finish_json();
+    assert_eq!(
+        (figure(&total, ACCESSES), sum(&rows(&intervals).collect::<Vec<_>>(), ACCESSES)),
+        (30 * READ, 30 * READ)
+    );
+    drop(files);
+    assert!(Command::new("umount").arg(at("shown")).status().unwrap().success());
 }
 
 /// The hierarchy that the memory controller is in.

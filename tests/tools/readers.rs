@@ -133,6 +133,17 @@ impl Reader {
 /// A process of one purpose: takes a name, reads the first pages of a file once `gate` is closed, and is gone.
 /// It is forked and not executed, since executing reads files.
 pub fn fork_reader(name: &str, file: &File, pages: u64, gate: Option<&[i32; 2]>) -> i32 {
+    fork_reader_as(name, None, file, pages, gate)
+}
+
+/// The same, of another user from then on.
+pub fn fork_reader_as(
+    name: &str,
+    user: Option<u32>,
+    file: &File,
+    pages: u64,
+    gate: Option<&[i32; 2]>,
+) -> i32 {
     let name = CString::new(name).unwrap();
     let mut buffer = vec![0u8; usize::try_from(pages * page_size()).unwrap()];
     // SAFETY: the child makes nothing but system calls, on memory made ready before it was forked.
@@ -141,6 +152,9 @@ pub fn fork_reader(name: &str, file: &File, pages: u64, gate: Option<&[i32; 2]>)
         assert!(pid >= 0, "{}", io::Error::last_os_error());
         if pid == 0 {
             libc::prctl(libc::PR_SET_NAME, name.as_ptr());
+            if let Some(uid) = user {
+                libc::syscall(libc::SYS_setresuid, uid, uid, uid);
+            }
             if let Some([read, write]) = gate {
                 libc::close(*write);
                 let mut byte = 0u8;

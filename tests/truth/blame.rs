@@ -273,6 +273,7 @@ fn all(session: &mut Session, dir: &Path) -> Result<Verdict> {
         wrong.extend(run.taken(what, how).err().map(|e| format!("{e:#}")));
     }
     wrong.extend(run.turns().err().map(|e| format!("by turns: {e:#}")));
+    wrong.extend(run.used_again().err().map(|e| format!("used again: {e:#}")));
     // All memory is taken for a moment, and DAMON set up: of a machine that does nothing else.
     if meminfo("MemTotal:")? > MOST_MEMORY {
         run.notes.push("memory of a machine of this size is not made short: the guests' is".into());
@@ -317,9 +318,18 @@ fn place(session: &mut Session, dir: &Path) -> Result<Verdict> {
     Ok(right(std::mem::take(&mut run.notes)))
 }
 
+/// Where the inode of a file that is deleted becomes that of another at once, in the same place of memory (xfs).
+fn used_again(session: &mut Session, dir: &Path) -> Result<Verdict> {
+    let mut run = Run::new(session, dir)?;
+    run.turns().context("by turns")?;
+    run.used_again()?;
+    Ok(right(std::mem::take(&mut run.notes)))
+}
+
 type Test = fn(&mut Session, &Path) -> Result<Verdict>;
 
-const TESTS: [(&str, Test); 2] = [("blame-place", place), ("blame", all)];
+const TESTS: [(&str, Fs, Test); 3] =
+    [("blame-place", Fs::Ext4, place), ("blame", Fs::Ext4, all), ("blame-used-again", Fs::Xfs, used_again)];
 
 fn is_wanted(args: &Args, name: &str) -> bool {
     args.only.is_empty() || args.only.iter().any(|only| name.contains(&**only))
@@ -327,20 +337,20 @@ fn is_wanted(args: &Args, name: &str) -> bool {
 
 /// Whether it is asked for.
 pub fn wanted(args: &Args) -> bool {
-    TESTS.iter().any(|(name, _)| is_wanted(args, name))
+    TESTS.iter().any(|(name, ..)| is_wanted(args, name))
 }
 
-/// On the first file system that is there: who evicts is no matter of file systems.
+/// On ext4, and on xfs what is otherwise there: who evicts is no matter of file systems.
 pub fn run(args: &Args, dirs: &[(Fs, PathBuf)], tally: &mut Tally) -> Result<()> {
     let ext4 = dirs.iter().find(|(fs, _)| *fs == Fs::Ext4);
     if !wanted(args) {
         return Ok(());
     }
-    let Some((_, dir)) = ext4 else {
+    if ext4.is_none() {
         ensure!(args.only.is_empty(), "blame needs a directory on ext4");
         println!("blame: not run, for there is no directory on ext4");
         return Ok(());
-    };
+    }
     let wants = Wants { blame: true, bill: true, ..Wants::default() };
     let (without_functions, without_kprobes) = (args.without_functions, args.without_kprobes);
     // What others have in the cache would take all room for names of files as soon as it is dropped.
@@ -359,9 +369,13 @@ pub fn run(args: &Args, dirs: &[(Fs, PathBuf)], tally: &mut Tally) -> Result<()>
     let wants = Wants { files: true, group: true, latency: !without_functions, ..options.wants };
     drop(Session::open(&Options { wants, only, ..options.clone() }).context("with filters")?);
     let mut session = Session::open(&options)?;
-    let dir = dir.join(format!("truth-{}-blame", std::process::id()));
-    std::fs::create_dir(&dir)?;
-    for (name, test) in TESTS.iter().filter(|(name, _)| is_wanted(args, name)) {
+    for (name, fs, test) in TESTS.iter().filter(|(name, ..)| is_wanted(args, name)) {
+        let Some((_, dir)) = dirs.iter().find(|(there, _)| there == fs) else {
+            println!("{name}: not run, for there is no directory on {fs:?}");
+            continue;
+        };
+        let dir = dir.join(format!("truth-{}-blame", std::process::id()));
+        std::fs::create_dir(&dir)?;
         let mut attempt = || match test(&mut session, &dir) {
             Ok(verdict) => verdict,
             Err(e) => Verdict::Done { figures: vec![], wrong: vec![format!("{e:#}")], notes: vec![] },
@@ -376,7 +390,7 @@ pub fn run(args: &Args, dirs: &[(Fs, PathBuf)], tally: &mut Tally) -> Result<()>
             }
         }
         crate::count(tally, (*name).into(), &verdict);
+        std::fs::remove_dir_all(&dir)?;
     }
-    std::fs::remove_dir_all(&dir)?;
     Ok(())
 }

@@ -132,6 +132,7 @@ pub fn child(words: &[String]) -> Result<()> {
             super::turns::takes(path, Path::new(group), Path::new(away))?;
         }
         "cuts" => super::turns::cuts(path)?,
+        "again" => super::turns::again(path)?,
         "truncate" => OpenOptions::new().write(true).open(path)?.set_len(0)?,
         "unlink" => std::fs::remove_file(path)?,
         // The inodes, too: a file is known again when it has another one.

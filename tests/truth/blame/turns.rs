@@ -24,6 +24,9 @@ use crate::sys;
 const TURN: usize = 8;
 const WAYS: usize = 4;
 
+/// Files after each other that have one name.
+const FILES: usize = 128;
+
 /// What is to be of each way.
 const SHARE: u64 = (PAGES / WAYS) as u64;
 
@@ -67,6 +70,26 @@ pub(super) fn cuts(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Files after each other, of one name, each written past the cache, read, dropped and deleted: soon enough for the next one to have
+/// its inode in the same place of memory, within one tick of the clock.
+pub(super) fn again(path: &Path) -> Result<()> {
+    let page = sys::page_size() as usize;
+    let room = vec![7u8; (TURN + 1) * page];
+    let from = room.as_ptr().align_offset(page);
+    let mut buffer = vec![0; page];
+    for _ in 0..FILES {
+        let mut options = OpenOptions::new();
+        let past = options.create_new(true).write(true).custom_flags(libc::O_DIRECT).open(path)?;
+        past.write_all_at(&room[from..from + TURN * page], 0)?;
+        let file = std::fs::File::open(path)?;
+        sys::advise(&file, 0, 0, libc::POSIX_FADV_RANDOM)?;
+        (0..TURN).try_for_each(|n| file.read_exact_at(&mut buffer, (n * page) as u64))?;
+        sys::advise(&file, 0, 0, libc::POSIX_FADV_DONTNEED)?;
+        std::fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
 /// Page by page, so that each is a folio.
 pub(super) fn reads(path: &Path) -> Result<()> {
     let file = std::fs::File::open(path)?;
@@ -78,6 +101,20 @@ pub(super) fn reads(path: &Path) -> Result<()> {
 }
 
 impl Run<'_> {
+    /// Each file has what went of it, whatever was in the same place of memory before.
+    pub(super) fn used_again(&mut self) -> Result<()> {
+        let path = self.dir.join("used-again");
+        let (bill, _) = self.during(|run| run.other.does("again", &path))?;
+        let all = bill.details.by_evictor(&bill.rows);
+        let shares = all.iter().filter(|(who, _)| who.how == How::Dontneed).flat_map(|(_, files)| files);
+        let named =
+            |file: &u64| bill.details.files.get(file).is_some_and(|f| f.name.ends_with("/used-again"));
+        let out: Vec<u64> = shares.filter(|s| s.file.as_ref().is_some_and(named)).map(|s| s.out).collect();
+        ensure!(out == [TURN as u64; FILES], "{FILES} files of {TURN} pages, seen {out:?}");
+        self.notes.push(format!("{FILES} files after each other, {TURN} pages of each"));
+        Ok(())
+    }
+
     fn of(&self, bill: &Bill, how: How, by: &Group, process: &[u8]) -> (u64, u64) {
         let rows = bill.rows.iter().filter(|(who, _)| {
             who.how == how
