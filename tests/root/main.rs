@@ -113,6 +113,7 @@ const TESTS: &[Test] = &[
     ("waiting_of_what_if", whatif::waiting_of_what_if),
     ("what_if_of_a_command", whatif::what_if_of_a_command),
     ("what_if_of_sqlite", whatif::databases::what_if_of_sqlite),
+    ("what_if_of_a_shared_limit", whatif::shared::what_if_of_a_shared_limit),
     ("what_if_of_nothing", whatif::what_if_of_nothing),
     ("blame_of_a_command", blame::blame_of_a_command),
     ("blame_of_a_process", blame::blame_of_a_process),

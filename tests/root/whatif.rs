@@ -8,6 +8,7 @@
 pub mod databases;
 mod load;
 pub mod machine;
+pub mod shared;
 
 use std::fs;
 use std::fs::File;
@@ -68,12 +69,20 @@ impl Group {
         Some(group)
     }
 
+    /// One below it, without a limit of its own.
+    fn below(&self, name: &str) -> Self {
+        let _ = fs::write(self.0.join("cgroup.subtree_control"), "+memory");
+        let group = Self(self.0.join(name));
+        fs::create_dir(&group.0).unwrap();
+        group
+    }
+
     fn procs(&self) -> PathBuf {
         self.0.join("cgroup.procs")
     }
 
     fn name(&self) -> String {
-        format!("/{}", self.0.file_name().unwrap().to_str().unwrap())
+        format!("/{}", self.0.strip_prefix(hierarchy()).unwrap().to_str().unwrap())
     }
 
     /// Pages of files that are charged to it.
