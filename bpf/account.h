@@ -161,12 +161,15 @@ static __always_inline struct row *row_at(u32 n)
 	return bpf_map_lookup_elem(&rows, &n);
 }
 
-/* Process, name, user and cgroup of a row as one number that no other has. */
+#define NO_FILE 0xffffffff
+
+/* Process, when it began, name, user and cgroup of a row as one number that no other has. */
 static __always_inline u64 owner_of(struct row *row)
 {
 	const u64 *name = (const u64 *)row->process, prime = 0x9e3779b97f4a7c15ULL;
 	u64 n = row->tgid;
 
+	n = (n ^ n >> 29) * prime + row->begun; /* or whoever has its number next would have its files */
 	n = (n ^ n >> 29) * prime + row->uid;
 	n = (n ^ n >> 29) * prime + row->cgroup;
 	n = (n ^ n >> 29) * prime + name[0];

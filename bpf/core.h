@@ -117,6 +117,14 @@ static __always_inline u32 running_flags(void)
 	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), flags);
 }
 
+/* When the running task began. No two have one address and one beginning, but for a thread other than the first that calls exec. */
+static __always_inline u64 running_since(void)
+{
+	if (knows_running())
+		return bpf_get_current_task_btf()->start_time;
+	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), start_time);
+}
+
 /*
  * The real user of the running task. Not bpf_get_current_uid_gid: who reads from overlayfs does so, for the time, with the rights of
  * whoever has mounted it.

@@ -11,7 +11,6 @@
 #include "opened.h"
 #include "own.h"
 
-#define NO_FILE 0xffffffff
 #define MAX_PARTS 12
 
 struct file_key {

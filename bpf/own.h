@@ -93,6 +93,8 @@ static __noinline struct row *make_row(struct row *old)
 	row->tgid = id >> 32;
 	row->tid = id;
 	row->number = n;
+	row->began = running_since();
+	row->file = NO_FILE;
 	go_on(row, old);
 	row->sketch = 0;
 	row->made++;
@@ -119,8 +121,11 @@ static __always_inline void end_this_row(struct row *row)
 	mark_group(row, 0);
 }
 
-/* The thread is no more what its row says. By the thread itself, or where it cannot run. */
-static __always_inline void end_row(u64 task)
+/*
+ * The thread is no more what its row says. By the thread itself, or where it cannot run. `gone`: it is not the running one, whose
+ * requests would be taken for its own.
+ */
+static __always_inline void end_row_of(u64 task, bool gone)
 {
 	u32 *n = bpf_map_lookup_elem(&row_numbers, &task);
 	struct row *row;
@@ -132,8 +137,13 @@ static __always_inline void end_row(u64 task)
 	if (!row)
 		return;
 	if (with_plain && row->plain_bytes)
-		settle_plain(row, task != bpf_get_current_task());
+		settle_plain(row, gone);
 	end_this_row(row);
+}
+
+static __always_inline void end_row(u64 task)
+{
+	end_row_of(task, task != bpf_get_current_task());
 }
 
 /*
@@ -222,6 +232,11 @@ static __always_inline struct row *find_row(bool create)
 	if (!n)
 		return create ? make_row(0) : 0;
 	row = row_at(*n);
+	if (row && row->began != running_since()) {
+		/* Its thread is gone, which nobody saw: somebody else begins in the same place. */
+		end_row_of(task, true);
+		return create ? make_row(0) : 0;
+	}
 	if (row && (row->task != task || has_other_user(row)))
 		return create ? renew_row(row) : row;
 	other = row_at(*slot);
@@ -259,23 +274,36 @@ static __always_inline u64 number_of(struct row *row, const void *pointer)
 	return *(volatile u64 *)&row->scratch;
 }
 
-/* The running thread's row: null if it has none and none was requested, if it is the monitor, or for want of room. */
-static __always_inline struct row *own_row(bool create)
-{
-	u64 task = bpf_get_current_task();
-	struct row *row = row_at(slots[slot_of(task)]);
-
-	if (unlikely(!row || row->task != task || has_other_user(row)))
-		return create ? row_at(search_or_make_row()) : search_row();
-	return row;
-}
-
-/* The same of a thread whose task_struct is at hand, which saves a call. Null: it is to be searched for. */
+/* The row of a thread whose task_struct is at hand, which saves a call. Null: it is to be searched for. */
 static __always_inline struct row *row_at_hand(struct task_struct *task)
 {
 	struct row *row = row_at(slots[slot_of(low_half(task))]);
 
-	return row && row->task == (u64)task && !has_other_user(row) ? row : 0;
+	if (!row || row->task != (u64)task || row->began != task->start_time || has_other_user(row))
+		return 0;
+	return row;
+}
+
+/*
+ * The same before 5.11. Its beginning, which would take a call, is not asked: where sched_process_fork loses nothing, it has ended the
+ * row of whoever was in this place.
+ */
+static __always_inline struct row *row_by_address(u64 task)
+{
+	struct row *row = row_at(slots[slot_of(task)]);
+
+	return row && row->task == task && !has_other_user(row) ? row : 0;
+}
+
+/* The running thread's row: null if it has none and none was requested, if it is the monitor, or for want of room. */
+static __always_inline struct row *own_row(bool create)
+{
+	struct row *row = knows_running() ? row_at_hand(bpf_get_current_task_btf())
+					  : row_by_address(bpf_get_current_task());
+
+	if (unlikely(!row))
+		return create ? row_at(search_or_make_row()) : search_row();
+	return row;
 }
 
 /* The same, and one is made where it has none. */

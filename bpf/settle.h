@@ -210,6 +210,8 @@ static long look_at_plain(u32 n, void *unused)
 	if (!bytes || row->beside.looked.mark == mark || mark & 1 || row->plain_framed == PLAIN_NOTHING)
 		return 0;
 	task = bpf_core_cast((void *)row->plain_task, struct task_struct);
+	if (task->start_time != row->began)
+		return 0; /* it is gone, and somebody else is in its place */
 	calls = calls_ended(task, writes) - row->plain_calls;
 	chars = chars_moved(task, writes) - row->plain_chars;
 	bytes = plain_delivered_at_least(bytes, calls, chars);

@@ -141,17 +141,19 @@ struct row {
 
 	char comm[16];
 	char process[16]; /* comm of the thread group's leader */
-	unsigned long long cgroup; /* inode number of its directory in cgroupfs */
 	unsigned long long
-		owner; /* process, name, user and cgroup as one number: whose files are counted together */
+		began; /* when its thread did, task_struct.start_time: with `task`, no other one is meant */
+	unsigned long long
+		owner; /* process, its beginning, name, user and cgroup as one number: whose files are counted together */
 	unsigned long long scratch;
 	unsigned long long
 		entered; /* when the read call began that the thread is in, ns; 0: none, or not timed */
 
 	unsigned long long v[C_MAX];
+	unsigned long long cgroup; /* inode number of its directory in cgroupfs */
 	unsigned long long off_at; /* when it left the processor, ns; 0: it runs */
-	unsigned long long off_why; /* a counter: why the thread left the processor */
-	unsigned int wanted; /* what the thread does is to be counted (wanted.h) */
+	unsigned short off_why; /* a counter: why the thread left the processor */
+	unsigned short wanted; /* what the thread does is to be counted (wanted.h) */
 	unsigned int ledger_word; /* in which the thread has looked for prefetched pages last (ledger.h) */
 	unsigned long long
 		direct; /* the direct request that it begins, where only tracepoints attach (direct.h) */

@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -101,9 +102,14 @@ pub fn several_processes(dir: &Path) {
     for (n, reader) in readers.iter_mut().enumerate() {
         (0..=n % 4).for_each(|_| reader.tell("read", &path));
     }
-    // The first one ends, and another has its number: of another start.
+    // The first one ends, and others have its number: of another start each, and some in the row that another has just given back.
     readers.remove(0).end();
-    let again = with_number(pids[0], &File::open(&path).unwrap(), AGAIN);
+    let same = File::open(&path).unwrap();
+    let with_its_number = |n: u64| {
+        std::thread::sleep(Duration::from_millis(50 * n));
+        with_number(pids[0], &same, AGAIN)
+    };
+    let again = (0..10).filter(|n| with_its_number(*n)).count() as u64;
     readers[1].tell("read", &path);
     let want = |n: usize| PAGES * (n as u64 % 4 + 1 + u64::from(n == 2));
     let wants: Vec<u64> = (0..60).step_by(2).map(want).collect();
@@ -113,7 +119,7 @@ pub fn several_processes(dir: &Path) {
     assert!(monitor.runs(), "the others go on");
     let (intervals, total) = whole.finish_json();
     let all: Vec<u64> = pids.iter().map(|pid| sum(&rows_of(&intervals, *pid), ACCESSES)).collect();
-    let twice = |n: usize| if n == 0 && again { AGAIN } else { 0 };
+    let twice = |n: usize| if n == 0 { again * AGAIN } else { 0 };
     assert_eq!(all, (0..60).map(|n| want(n) + twice(n)).collect::<Vec<_>>(), "{total}");
     let (intervals, total) = by_file.finish_json();
     let name = fs::canonicalize(&path).unwrap();

@@ -74,7 +74,7 @@ impl Rows {
                 continue;
             }
             let before = |c: Counter| self.before.get(n).map_or(0, |b| b.at(c as usize));
-            let off = || (read!(off_at), read!(off_why));
+            let off = || (read!(off_at), u64::from(read!(off_why)));
             of_thread(waiting.at.nanos(), off, |c| read!(v[c as usize]), before, &mut waiting);
         }
         waiting

@@ -74,8 +74,8 @@ pub fn what_if_of_a_shared_limit(dir: &Path) {
                 continue;
             }
             let limit = (2.0 * LIMIT as f64 * scale) as u64;
-            let again = Shared::new(limit, modes, &files, seconds + LONGEST_START, seconds / 2.0).unwrap();
-            std::thread::sleep(Duration::from_secs_f64(seconds));
+            let again = Shared::new(limit, modes, &files, 2.0 * seconds + LONGEST_START, seconds).unwrap();
+            std::thread::sleep(Duration::from_secs_f64(1.5 * seconds));
             let truth = again.ended();
             println!("beside {other} x{scale}: predicted {predicted:.3} ± {error:.3}, was {truth:.3}");
             assert!((predicted - truth).abs() <= error, "{what_if}");
