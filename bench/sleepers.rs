@@ -3,7 +3,7 @@
 //! `cargo bench --bench sleepers [-- THREADS [OPTIONS OF CACHESTAT]…]`, as root. Starts `cachestat --json 1`, then
 //! threads (10000) that read once and sleep, and prints the monitor's CPU time for each tick, from
 //! `/proc/PID/schedstat`, and its memory. Ends with 1 where a tick takes more than 2 ms or memory more than 15 MiB.
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
 use std::fs::File;

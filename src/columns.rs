@@ -37,12 +37,10 @@ pub enum Value {
 impl Value {
     /// The key to sort lines by; what is unknown sorts below everything known.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)]
     pub fn sort_key(self) -> f64 {
         match self {
             Value::Unknown => f64::NEG_INFINITY,
             Value::Pages(n) | Value::Events(n) | Value::Bytes(n) | Value::Size(n) => n as f64,
-            #[allow(clippy::cast_precision_loss)]
             Value::SignedPages(n) => n as f64,
             Value::Ratio(x) | Value::Seconds(x) => x,
         }
@@ -118,7 +116,6 @@ impl Column {
                 (None, _) => Value::Unknown,
                 (Some(n), Unit::Pages) => Value::Pages(n),
                 (Some(n), Unit::Bytes) => Value::Bytes(n),
-                #[allow(clippy::cast_precision_loss)]
                 (Some(n), Unit::Nanoseconds) => Value::Seconds(n as f64 / 1e9),
                 (Some(n), _) => Value::Events(n),
             },
@@ -196,7 +193,6 @@ fn ratio(line: &Line<'_>) -> Value {
 fn write_ratio(line: &Line<'_>) -> Value {
     let figures = line.figures;
     match (figures.get(Figure::WriteHits), figures.get(Figure::WriteAccesses)) {
-        #[allow(clippy::cast_precision_loss)]
         (Some(hits), Some(accesses)) if accesses > 0 => Value::Ratio(hits as f64 / accesses as f64),
         _ => Value::Unknown,
     }

@@ -307,7 +307,6 @@ impl Figures {
 
     /// `hits / accesses`; `None` when there was no access or when either is unknown.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)]
     pub fn hit_ratio(&self) -> Option<f64> {
         match (self.get(Figure::Hits), self.get(Figure::Accesses)) {
             (Some(hits), Some(accesses)) if accesses > 0 => Some(hits as f64 / accesses as f64),

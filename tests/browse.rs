@@ -1,5 +1,5 @@
 //! `cachedu -i` on a terminal: what is on the screen, and that the terminal is given back.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::io::Read as _;

@@ -1,5 +1,5 @@
 //! Files that are read as a whole, and may be anybody's: an error, and little memory, whatever they hold.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used)]
 
 use std::fs::File;
 use std::io::BufWriter;

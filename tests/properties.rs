@@ -1,5 +1,5 @@
 //! What must hold for any input: of the command line, of `/proc`, of counters, and of what is printed.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used)]
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;

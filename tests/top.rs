@@ -1,5 +1,5 @@
 //! `cachetop` from outside: what it says and how it ends before it touches the kernel. Needs no privilege.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used)]
 
 #[path = "outside/mod.rs"]
 mod outside;

@@ -77,7 +77,6 @@ impl Shown<'_> {
 
     /// Seconds.
     fn waited(&self, ns: u64) -> Option<f64> {
-        #[allow(clippy::cast_precision_loss)]
         self.waits.then_some(ns as f64 / 1e9)
     }
 

@@ -68,7 +68,6 @@ impl Figures {
     /// Hits per access; `None` when there was no access or either is unknown. Not between 0 and 1 where the
     /// arithmetic does not hold.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)]
     pub fn hit_ratio(&self) -> Option<f64> {
         let (hits, total) = self.hits().zip(self.total())?;
         (total > 0).then(|| hits as f64 / total as f64)

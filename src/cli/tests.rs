@@ -1,5 +1,4 @@
 //! What holds for every command line.
-#![allow(clippy::unwrap_used)]
 
 use super::*;
 

@@ -40,7 +40,6 @@ pub(super) enum Value {
 }
 
 impl Value {
-    #[allow(clippy::cast_precision_loss)]
     pub(super) fn float(self) -> f64 {
         match self {
             Value::Whole(n) => n as f64,

@@ -123,7 +123,6 @@ impl Watching {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
 
     use super::*;
     use crate::working::Windows;

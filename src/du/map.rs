@@ -77,7 +77,6 @@ impl FileMap {
         let cached = self.cached();
         let s = |n: u64| if n == 1 { "" } else { "s" };
         let mut out = format!("{}\n", view::name(&self.path));
-        #[allow(clippy::cast_precision_loss)]
         let ratio = if self.pages == 0 { "-".into() } else { percent(cached as f64 / self.pages as f64) };
         let _ = writeln!(
             out,

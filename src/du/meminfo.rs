@@ -45,7 +45,6 @@ fn lines(total: &Totals, system: System) -> Vec<String> {
         return vec![format!("the page cache holds {}; how much of it is here is not known", bytes(cached))];
     };
     let least = if total.partial() { "at least " } else { "" };
-    #[allow(clippy::cast_precision_loss)]
     let share = match cached.checked_sub(here) {
         Some(_) if cached > 0 => format!(" ({least}{})", percent(here as f64 / cached as f64)),
         // Asked one after the other; and pages of block devices are not in it.

@@ -112,7 +112,6 @@ impl Pattern {
         }
         let of = runs.len().saturating_sub(1);
         let most = pairs.into_iter().max_by_key(|(pair, times)| (*times, *pair));
-        #[allow(clippy::cast_precision_loss)]
         let repeat = most
             .map(|((cached, hole), times)| Repeat { cached, hole, times, of })
             .filter(|r| r.times >= OFTEN && r.times as f64 >= MOST * of as f64);

@@ -146,7 +146,6 @@ impl Totals {
 
     /// `cached / pages`; `None` without pages and where a part could not be asked.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)]
     pub fn ratio(&self) -> Option<f64> {
         (self.pages > 0 && !self.partial()).then(|| self.cached as f64 / self.pages as f64)
     }

@@ -209,7 +209,6 @@ pub(super) fn probe_misses(fd: i32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
 
     use crate::kernel::skel::types;
     use crate::wire::COUNTERS;

@@ -76,7 +76,6 @@ impl Watch {
 }
 
 impl Pulse {
-    #[allow(clippy::cast_precision_loss)]
     fn between(before: &Machine, now: &Machine, seconds: f64) -> Self {
         let since = |now: Option<u64>, before: Option<u64>| now?.checked_sub(before?);
         let stalled = |now, before| Some((since(now, before)? as f64 / 1e6 / seconds.max(1e-9)).min(1.0));

@@ -97,7 +97,6 @@ impl Scheme {
     }
 }
 
-#[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 const fn zigzag(n: u64) -> u64 {
     let n = n as i64;
     ((n << 1) ^ (n >> 63)) as u64

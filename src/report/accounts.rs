@@ -71,7 +71,6 @@ pub(super) fn of_all_gone(session: &dyn Follow) -> anyhow::Result<Usage> {
     Ok(of_gone(&session.gone()?))
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn of_gone(gone: &Gone) -> Usage {
     let ran = gone.ran_ns as f64 / 1e9;
     // As the kernel does it for one process: exact time, divided as the ticks were.

@@ -245,7 +245,6 @@ impl Side {
             Whose::Group(wanted) => wanted.value(*name, report, unknown)?,
             Whose::Mean => {
                 let all: Vec<(f64, f64)> = report.runs.iter().map(one).collect::<Result<_, _>>()?;
-                #[allow(clippy::cast_precision_loss)]
                 let n = all.len() as f64;
                 let mean = |of: fn(&(f64, f64)) -> f64| all.iter().map(of).sum::<f64>() / n;
                 (mean(|v| v.0), mean(|v| v.1))
@@ -291,7 +290,6 @@ impl Comparison {
     }
 
     /// Whether it holds whatever the sides are, within what is known of them.
-    #[allow(clippy::float_cmp)]
     fn holds(self, left: Range, right: Range) -> bool {
         match self {
             Self::Less => left.most < right.least,

@@ -292,7 +292,6 @@ pub fn reap(child: i32) -> Option<Reaped> {
     let signal = status.signal();
     let status = status.code().or(signal.map(|s| 128 + s)).unwrap_or(1);
     let count = |n: libc::c_long| u64::try_from(n).ok();
-    #[allow(clippy::cast_precision_loss)]
     let seconds = |t: libc::timeval| Some(t.tv_sec as f64 + t.tv_usec as f64 / 1e6);
     let usage = Usage {
         user_s: seconds(used.ru_utime),

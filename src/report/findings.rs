@@ -195,7 +195,6 @@ fn of_time(seconds: f64, run: &Run) -> f64 {
 }
 
 /// The same of nanoseconds.
-#[allow(clippy::cast_precision_loss)]
 fn of_ns(ns: u64, run: &Run) -> f64 {
     of_time(ns as f64 / 1e9, run)
 }

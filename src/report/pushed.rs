@@ -273,7 +273,6 @@ pub struct Sees {
 
 impl Sees {
     fn seconds(self, ns: u64) -> Option<f64> {
-        #[allow(clippy::cast_precision_loss)]
         self.waits.then_some(ns as f64 / 1e9)
     }
 }

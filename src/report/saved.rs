@@ -289,7 +289,6 @@ impl<'de> Visitor<'de> for Sound<'_> {
     fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<(), E> {
         // Numbers of inodes are any; a file without anything in it has any size.
         let any = matches!(self.0, "inode" | "size");
-        #[allow(clippy::cast_precision_loss)]
         let right = if self.0.ends_with("_s") { n as f64 <= SECONDS } else { n < COUNT };
         if any || right {
             Ok(())

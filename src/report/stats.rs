@@ -24,7 +24,6 @@ pub struct Spread {
 impl Spread {
     /// Of some values; `None` of none.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)]
     pub fn measure(values: &[f64]) -> Option<Self> {
         let n = values.len() as f64;
         let (least, most) =

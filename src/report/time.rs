@@ -58,7 +58,6 @@ pub const PARTS: &[(Part, &str)] = &[
     (Part::Unexplained, "unexplained"),
 ];
 
-#[allow(clippy::cast_precision_loss)]
 fn seconds(ns: &[Option<u64>]) -> Option<f64> {
     ns.iter().copied().sum::<Option<u64>>().map(|ns| ns as f64 / 1e9)
 }
@@ -101,7 +100,6 @@ fn others(run: &Run, left: f64, kind: Option<Other>) -> Option<(f64, bool)> {
     }
     let named = all + seconds(&[run.waits.child_ns])?;
     let nameless = (seconds(&[run.waits.other_ns])? - named).max(0.0);
-    #[allow(clippy::cast_precision_loss)]
     let ticks = |n: Option<u64>| n.map(|n| n as f64 / 100.0);
     let elsewhere = nameless + ticks(run.machine.interrupts)? + ticks(run.machine.taken)?;
     Some(((left - elsewhere - (all - waited)).clamp(0.0, waited.min(left)), false))

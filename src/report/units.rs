@@ -5,7 +5,6 @@ use crate::text::numbers::scaled;
 
 /// Bytes with a unit that people read: `52 KiB`, `1.5 GiB`.
 #[must_use]
-#[allow(clippy::cast_precision_loss)]
 pub fn bytes(n: u64) -> String {
     if n < 1024 {
         return format!("{n} B");
@@ -17,7 +16,6 @@ pub fn bytes(n: u64) -> String {
 
 /// Parts of a sum, and the sum behind them, as bytes in the unit of the sum: what is shown adds up.
 #[must_use]
-#[allow(clippy::cast_precision_loss)]
 pub fn bytes_of_a_sum(parts: &[u64]) -> Vec<String> {
     let sum = parts.iter().fold(0_u64, |sum, n| sum.saturating_add(*n));
     if sum < 1024 {
@@ -44,7 +42,6 @@ pub fn bytes_of_a_sum(parts: &[u64]) -> Vec<String> {
     shown.iter().zip(parts).map(part).chain([show(total)]).collect()
 }
 
-#[allow(clippy::cast_possible_truncation)]
 fn rounded(x: f64) -> i64 {
     x.round() as i64
 }
@@ -52,7 +49,6 @@ fn rounded(x: f64) -> i64 {
 /// Rounds numbers so that they add up to `total`, which is what they add up to, rounded. What is one too much or too
 /// little is taken from, or given to, those that rounding favoured or cut most; not where it would be all there is.
 #[must_use]
-#[allow(clippy::cast_precision_loss)]
 pub fn adding_up(numbers: &[f64], total: i64) -> Vec<i64> {
     let mut whole: Vec<i64> = numbers.iter().map(|x| rounded(*x)).collect();
     let off = total.saturating_sub(whole.iter().sum());
@@ -120,7 +116,6 @@ impl Clock {
 }
 
 /// `a / b`, of pages, bytes or nanoseconds; 0 of nothing.
-#[allow(clippy::cast_precision_loss)]
 pub(super) fn share(a: u64, b: u64) -> f64 {
     if b == 0 { 0.0 } else { a as f64 / b as f64 }
 }
@@ -138,7 +133,6 @@ pub fn shares(parts: &[f64], whole: f64, digits: usize) -> Vec<String> {
     } else {
         steps.iter().map(|x| rounded(*x)).collect()
     };
-    #[allow(clippy::cast_precision_loss)]
     let show = |(x, n): (&f64, &i64)| match *n as f64 {
         0.0 => percent(*x, digits),
         n if n >= all && *x < 1.0 => percent(*x, digits),
@@ -214,7 +208,6 @@ pub fn change(seconds: f64) -> String {
 #[must_use]
 pub fn wall(seconds: f64) -> String {
     if seconds >= 119.5 {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let whole = seconds.round() as u64;
         format!("{} min {} s", whole / 60, whole % 60)
     } else if seconds >= 0.0995 {
@@ -241,7 +234,6 @@ pub fn walls(then: f64, now: f64) -> String {
 
 /// Nanoseconds as `12.3 ms`.
 #[must_use]
-#[allow(clippy::cast_precision_loss)]
 pub fn seconds(ns: u64) -> String {
     let x = ns as f64;
     match ns {

@@ -69,7 +69,6 @@ impl Usage {
         let field = |n: usize| fields.get(n - 3).and_then(|f| f.parse::<u64>().ok());
         // SAFETY: takes a number.
         let hertz = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-        #[allow(clippy::cast_precision_loss)]
         let seconds = |n: Option<u64>| n.map(|n| n as f64 / hertz.max(1) as f64);
         Self {
             user_s: seconds(field(user)),

@@ -40,7 +40,6 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
 
     use std::sync::Arc;
 

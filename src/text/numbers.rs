@@ -35,7 +35,6 @@ pub fn bytes(n: u64) -> String {
         return n.to_string();
     }
     // What would be rounded up to 1024.0 belongs to the next letter.
-    #[allow(clippy::cast_precision_loss)]
     let (x, letter) = scaled(n as f64, 1024.0, 1023.95, BINARY);
     format!("{x:.1}{letter}")
 }

@@ -185,7 +185,6 @@ impl Test {
                 let is = row.numbers.height(value)?;
                 let is = match value {
                     Value::Ratio(_) => is * 100.0,
-                    #[allow(clippy::cast_precision_loss)]
                     Value::Pages(_) if row.numbers.unit == Unit::Bytes => is * row.numbers.page_size as f64,
                     _ => is,
                 };

@@ -18,7 +18,6 @@ pub struct Finding {
 }
 
 /// A part of a whole in per cent. Never `100 %` or `0 %` unless it is all or nothing.
-#[allow(clippy::cast_precision_loss)]
 fn percent(part: u64, whole: u64) -> String {
     let x = part as f64 / whole as f64 * 100.0;
     if part > 0 && part < whole { format!("{:.0} %", x.clamp(1.0, 99.0)) } else { format!("{x:.0} %") }

@@ -34,7 +34,6 @@ impl Numbers {
 
     /// A value; `-` for what is not known.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)]
     pub fn write(&self, value: Value) -> String {
         let page = self.page_size as f64;
         match value {
@@ -55,7 +54,6 @@ impl Numbers {
 
     /// The height of a bar: the same number, or rate, without its unit; `None` for what is not known.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)]
     pub fn height(&self, value: Value) -> Option<f64> {
         match value {
             Value::Unknown => None,

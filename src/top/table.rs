@@ -125,7 +125,6 @@ fn value_in(column: &Column, counted: &Counted, entry: &Entry) -> Value {
     }
 }
 
-#[allow(clippy::cast_precision_loss)]
 const fn float(n: u64) -> f64 {
     n as f64
 }

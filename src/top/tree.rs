@@ -285,7 +285,6 @@ fn branches(
                 let line = Line { figures: &figures, classic: None, system: None, back: None };
                 -column.value(&line).sort_key()
             }
-            #[allow(clippy::cast_precision_loss)]
             Sort::Busy => -(sapling.busy.1 as f64),
             Sort::Id => sapling.who.pid.map_or(f64::INFINITY, f64::from),
             Sort::Name => 0.0,

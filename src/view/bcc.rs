@@ -44,7 +44,6 @@ fn exact(interval: &Interval) -> Cells {
     let of = |figure| interval.total.get(figure);
     let hits = of(Figure::Hits);
     let misses = of(Figure::Misses).zip(of(Figure::ReadAheadHits)).map(|(a, b)| a.saturating_add(b));
-    #[allow(clippy::cast_precision_loss)]
     let ratio =
         hits.zip(misses).map(|(h, m)| if (h, m) == (0, 0) { 0.0 } else { h as f64 / (h as f64 + m as f64) });
     let (hits, misses, dirties) = (number(hits), number(misses), number(of(Figure::Dirtied)));
@@ -66,7 +65,6 @@ fn number(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".into(), |n| n.to_string())
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }

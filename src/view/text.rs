@@ -45,9 +45,7 @@ impl Numbers {
             }
             Value::SignedPages(n) => n.to_string(),
             Value::Pages(n) | Value::Events(n) => n.to_string(),
-            #[allow(clippy::cast_precision_loss)]
             Value::Bytes(n) => format!("{:.1}", n as f64 / f64::from(1 << 20)),
-            #[allow(clippy::cast_precision_loss)]
             Value::Size(n) => format!("{:.0}", n as f64 / f64::from(1 << 20)),
             Value::Ratio(x) => percent(x),
             Value::Seconds(x) => format!("{x:.3}"),

@@ -140,7 +140,6 @@ impl<W: Ord> Measured<W> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
 
     use super::*;
 

@@ -3,7 +3,7 @@
 //!
 //! `browser [PAGE]...`: a page of its own, and pages that `cachestat --html` wrote. The browser is
 //! `chromium-headless-shell`, or what `BROWSER` names.
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::Path;

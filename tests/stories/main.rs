@@ -10,7 +10,6 @@
 mod cached;
 mod causes;
 #[path = "../truth/fuse.rs"]
-#[allow(dead_code)]
 mod fuse;
 mod nfs;
 mod pressure;

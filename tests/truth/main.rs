@@ -5,7 +5,7 @@
 //! workload sum up to is compared with what its processes did.
 //! Without `--dir` it makes and mounts ext4, xfs, btrfs and tmpfs of its own, and takes the machine for a busy
 //! one: figures of the whole system are then compared as lower bounds where others can disturb them.
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::expect_used)]
 
 mod blame;
 mod child;

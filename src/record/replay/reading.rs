@@ -279,7 +279,6 @@ impl Reading {
             self.session = session;
         }
         if let Some(off) = self.last.filter(|_| !gap).and_then(|last| set_by(last, (time, at))) {
-            #[allow(clippy::cast_precision_loss)]
             let seconds = off as f64 / 1e9;
             (self.say)(&format!("the clock was set by {seconds:+.1} s before {}", shown(time)));
         }

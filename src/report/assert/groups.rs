@@ -106,7 +106,6 @@ impl Wanted {
         // The least of the least ends and the least of the most: what is taken of ranges lies between.
         let take = |end: fn(&(f64, f64)) -> f64| {
             let ends = values.iter().map(end);
-            #[allow(clippy::cast_precision_loss)]
             match self.take {
                 Take::Mean => ends.sum::<f64>() / values.len() as f64,
                 Take::Least => ends.fold(f64::INFINITY, f64::min),

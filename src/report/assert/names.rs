@@ -59,7 +59,6 @@ pub(super) enum Kind {
     Share,
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn number(n: u64) -> f64 {
     n as f64
 }
@@ -200,7 +199,6 @@ impl Name {
         match self.kind() {
             Kind::Share => format!("{:.1} %", value * 100.0),
             Kind::Seconds | Kind::Nanoseconds => format!("{value:.6} s"),
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             Kind::Bytes if value >= 1024.0 => format!("{value} ({})", units::bytes(value as u64)),
             Kind::Bytes | Kind::Count => format!("{value}"),
         }

@@ -73,7 +73,6 @@ const fn doing(why: Counter) -> &'static str {
 
 /// Waits that had not ended, where one of them was so long that it was no ordinary one which the end happened to meet.
 pub(super) fn unended(run: &Run) -> Option<&Unended> {
-    #[allow(clippy::cast_precision_loss)]
     let lasts = |u: &&Unended| {
         let s = u.ns as f64 / 1e9;
         s >= 1.0 || (s >= 0.1 && s >= LEAST * run.wall_s)

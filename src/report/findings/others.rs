@@ -17,7 +17,6 @@ use crate::report::units::seconds;
 /// One kind of waits for others, if nothing else was done meanwhile.
 fn others(run: &Run, kind: Other, id: &'static str, text: &str) -> Option<Finding> {
     let (waited_s, all) = Parts::divide(run).waited_for(run, kind)?;
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let (_, time) = worth((waited_s * 1e9).round() as u64, run)?;
     let time = if all { time } else { format!("at least {time}") };
     let evidence = json!({ "waited_s": waited_s, "at_least": !all, "wall_s": run.wall_s });
@@ -70,7 +69,6 @@ pub(super) fn several(run: &Run, _: &[&Run]) -> Option<Finding> {
     if told || run.asleep.is_some() {
         return None;
     }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let (waited_s, time) = worth((parts.others_s? * 1e9).round() as u64, run)?;
     let text = format!(
         "It waited for others, for several kinds at the same time: at least {time}. Its threads waited {}; which of them the \
@@ -134,7 +132,6 @@ pub(super) fn unexplained(run: &Run, _: &[&Run]) -> Option<Finding> {
     };
     let not_its_own = |ticks: Option<u64>, what: &str| {
         let ns = ticks? * 10_000_000;
-        #[allow(clippy::cast_precision_loss)]
         let much = ns as f64 / 1e9 >= left * 0.2;
         much.then(|| {
             format!(

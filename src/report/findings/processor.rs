@@ -17,7 +17,6 @@ use crate::report::units::seconds;
 
 /// The same as [`worth`]. Threads in parallel may have been woken from waits that are no part of the time of them all, as
 /// those of servers for their clients: then that is more by as much, and the share at least so large.
-#[allow(clippy::cast_precision_loss)]
 fn of_queue(ns: u64, woken: u64, run: &Run) -> Option<(f64, String)> {
     let parts = Parts::divide(run);
     let Some(all) = parts.explained().filter(|_| parts.overlap()) else { return worth(ns, run) };
@@ -33,7 +32,6 @@ pub(super) fn contention(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (queue_s, time) = of_queue(cpu + woken, woken, run)?;
     let stopped = run.machine.stopped_us.filter(|us| us * 1000 * 2 >= cpu + woken);
     let busy = run.usage.user_s.zip(run.usage.system_s).map(|(u, s)| u + s);
-    #[allow(clippy::cast_precision_loss)]
     let own = busy.zip(run.machine.processors).map(|(busy, n)| busy / (run.wall_s * n as f64).max(1e-9));
     let (who, remedy) = match (stopped, own) {
         (Some(us), _) => (

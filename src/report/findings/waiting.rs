@@ -23,7 +23,6 @@ pub(super) const SHORT_S: f64 = 0.01;
 
 /// The same in nanoseconds: of waits that are worth a word, how long and what share of the time.
 pub(super) fn worth(ns: u64, run: &Run) -> Option<(f64, String)> {
-    #[allow(clippy::cast_precision_loss)]
     let s = ns as f64 / 1e9;
     let share = of_ns(ns, run);
     (s >= SHORT_S && share >= LEAST).then(|| (s, format!("{} ({})", seconds(ns), part_of_time(share, run))))
@@ -312,7 +311,6 @@ pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
     let ns = w.read_ns? + w.fault_ns? + w.exec_ns?;
     let (data_s, time) = worth_of_storage(ns, run)?;
     let device = run.usage.device_read_bytes;
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let rate = device.filter(|n| *n >= 1 << 20).map(|n| (n as f64 / run.wall_s.max(1e-9)) as u64);
     // What is divided by a time is not known to the tenth of a page.
     let whole = |n: u64| run.volume_of_bytes(if run.unit == Unit::Pages { n - n % page() } else { n });

@@ -140,7 +140,6 @@ mod tests {
                 line.sample(now, followed);
             }
         }
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let ms = |t: &Tick| ((t.at_s * 1e3).round() as u64, t.data_ns / MS);
         line.ticks.iter().map(ms).collect()
     }

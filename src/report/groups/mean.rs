@@ -46,13 +46,11 @@ pub fn average(runs: &[&Run]) -> Option<Run> {
     Some(mean)
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn float(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let n = values.len() as f64;
     values.sum::<f64>() / n
 }
 
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn whole(values: impl ExactSizeIterator<Item = u64>) -> u64 {
     float(values.map(|n| n as f64)).round() as u64
 }

@@ -104,7 +104,6 @@ pub(super) fn bars(runs: &[(String, &Run)], key: impl Fn(usize) -> Option<String
 /// A kind of values over time: name, colour, value of a piece.
 type Series = (&'static str, usize, fn(&Tick) -> f64);
 
-#[allow(clippy::cast_precision_loss)]
 const PAGES: &[Series] = &[
     ("misses", 0, |t| t.misses as f64),
     ("first uses of read-ahead", 3, |t| t.readahead_hits as f64),
@@ -112,7 +111,6 @@ const PAGES: &[Series] = &[
     ("written", 1, |t| t.written as f64),
 ];
 
-#[allow(clippy::cast_precision_loss)]
 const WAITS: &[Series] = &[
     ("data", 0, |t| t.data_ns as f64 / 1e9),
     ("metadata", 1, |t| t.metadata_ns as f64 / 1e9),
@@ -123,7 +121,6 @@ const WAITS: &[Series] = &[
 pub(super) fn pages(run: &Run, out: &mut String) {
     match run.unit {
         Unit::Pages => over_time(run, PAGES, "pages a second", |v| format!("{}/s", short(v)), out),
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
         Unit::Bytes => {
             let shown = |v: f64| format!("{}/s", units::bytes((v * units::page() as f64) as u64));
             over_time(run, PAGES, "whole pages, in bytes a second", shown, out);
@@ -204,7 +201,6 @@ fn over_time(run: &Run, series: &[Series], label: &str, number: fn(f64) -> Strin
 }
 
 /// Bars of one or two kinds by bucket, only as far as there is anything.
-#[allow(clippy::cast_precision_loss)]
 fn histogram(
     kinds: &[(&'static str, usize, &[u64])],
     edge: fn(usize) -> String,

@@ -19,18 +19,15 @@ const SHOWN: usize = 20;
 /// Title, and value of a file.
 type Column = (&'static str, fn(&FileRow, Unit) -> Cell);
 
-#[allow(clippy::cast_precision_loss)]
 fn number(n: u64) -> Cell {
     Cell::Number(count(n), n as f64)
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn pages(n: u64, unit: Unit) -> Cell {
     let shown = if unit == Unit::Pages { count(n) } else { units::of_pages(n) };
     Cell::Number(shown, n as f64)
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn of_bytes(n: u64, unit: Unit) -> Cell {
     let shown = if unit == Unit::Pages { units::pages_of(n) } else { units::bytes(n) };
     Cell::Number(shown, n as f64)
@@ -43,7 +40,6 @@ fn cached(r: Option<&Residency>) -> Cell {
     })
 }
 
-#[allow(clippy::cast_precision_loss)]
 const COLUMNS: &[Column] = &[
     ("hits", |f, u| pages(f.hits, u)),
     ("read ahead", |f, u| pages(f.readahead_hits, u)),

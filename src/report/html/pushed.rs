@@ -12,7 +12,6 @@ use crate::report::units::count;
 use crate::text::foreign;
 use crate::text::numbers::Unit;
 
-#[allow(clippy::cast_precision_loss)]
 fn pages(n: Option<u64>, unit: Unit) -> Cell {
     let shown = |n| if unit == Unit::Pages { count(n) } else { units::of_pages(n) };
     n.map_or(Cell::Unknown, |n| Cell::Number(shown(n), n as f64))

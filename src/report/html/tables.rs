@@ -80,7 +80,6 @@ fn row(name: String, g: &Group, factor: Cell, least: f64) -> Vec<Cell> {
     let time = |x: f64| format!("{:.digits$}", x * scale);
     let error = wall.deviation.map_or_else(String::new, |d| format!(" ± {}", time(d)));
     let one = |x: f64| Cell::Number(format!("{} {unit}", time(x)), x);
-    #[allow(clippy::cast_precision_loss)]
     let (runs, far) = (g.runs.len() as f64, g.outliers.len() as f64);
     vec![
         Cell::Text(name),

@@ -62,12 +62,10 @@ fn windows(all: &[Sized], unit: Unit, out: &mut String) {
          were on their way.</p>\n",
     );
     let row = |s: &Sized| {
-        #[allow(clippy::cast_precision_loss)]
         let size = match s.pages {
             1 => Cell::Number("as asked for".into(), 1.0),
             n => Cell::Number(units::volume(n, unit), n as f64),
         };
-        #[allow(clippy::cast_precision_loss)]
         let late = |n: u64| Cell::Number(units::count(n), n as f64);
         let of = |s: &Share| {
             [pages(Some(s.pages), unit), pages(Some(s.used), unit), s.late.map_or(Cell::Unknown, late)]

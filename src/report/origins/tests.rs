@@ -1,5 +1,4 @@
 //! The list of who filled what: all files are in it, and it is bounded.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 use std::time::Duration;

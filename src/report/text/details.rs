@@ -62,7 +62,6 @@ fn reads(run: &Run, page: &mut Page) {
     if let Some(parts) = classes.iter().map(|(f, ..)| get(*f)).collect::<Option<Vec<u64>>>() {
         let sum: u64 = parts.iter().sum();
         let shown = page.sum(&parts);
-        #[allow(clippy::cast_precision_loss)]
         let shares = units::shares(&parts.iter().map(|n| *n as f64).collect::<Vec<_>>(), sum as f64, 1);
         let mut table = vec![Row::new(page.heading("reads"), vec![shown[classes.len()].clone()])];
         for (i, (_, name, about)) in classes.iter().enumerate().filter(|_| sum > 0) {
@@ -150,7 +149,6 @@ fn edge(bucket: usize) -> String {
 fn bar(n: u64, most: u64) -> String {
     const BAR: f64 = 16.0;
     let eighths = (crate::report::units::share(n, most) * BAR * 8.0).ceil();
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let eighths = eighths as usize;
     let part = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let mut out = "█".repeat(eighths / 8);

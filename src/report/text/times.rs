@@ -167,7 +167,6 @@ pub(super) fn one(run: &Run, most: usize, page: &mut Page) -> usize {
     number
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn run_times(sum: i64, wall: i64) -> f64 {
     sum as f64 / wall.max(1) as f64
 }

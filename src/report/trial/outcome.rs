@@ -229,7 +229,6 @@ fn windows(of: &Four, late: [bool; 2]) -> Vec<Sized> {
 }
 
 /// A share of what was counted.
-#[allow(clippy::cast_precision_loss)]
 fn off(said: u64, counted: u64) -> Option<f64> {
     (counted > 0).then(|| said.abs_diff(counted) as f64 / counted as f64)
 }

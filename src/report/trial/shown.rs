@@ -34,7 +34,6 @@ impl Cell {
     }
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn whole(text: String, n: u64) -> Cell {
     Cell::Figure(text, n as f64)
 }

@@ -49,7 +49,6 @@ fn status(run: &Run) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
 
     use super::*;
     use crate::report::Report;

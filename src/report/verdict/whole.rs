@@ -115,7 +115,6 @@ pub(super) fn late(run: &Run) -> String {
         return String::new();
     };
     match without_a_processor(ns, run) {
-        #[allow(clippy::cast_precision_loss)]
         Some(late) if ns > 0 && late * 2 >= ns => {
             format!(" (up to {} % of this wait was for a processor, not for storage)", late * 100 / ns)
         }
@@ -152,7 +151,6 @@ pub(super) fn of_one(run: &Run, divided: Option<Divided>, said: &str) -> String 
     }
     // Not for its children, the last of them: what these did is here, too.
     let kinds = &run.waits.for_others()[..4];
-    #[allow(clippy::cast_precision_loss)]
     let beside: Vec<String> = kinds
         .iter()
         .filter_map(|(ns, what)| Some(((*ns)? as f64 / 1e9, what)))

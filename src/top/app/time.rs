@@ -119,7 +119,6 @@ impl App {
             (left, count) = (left - length, count + 1);
         }
         // Of those that the charts have forgotten only the number is known: taken to be as long as the last one here.
-        #[allow(clippy::cast_possible_truncation)]
         let more = (left / length).round() as i32;
         count.saturating_add(more).max(1)
     }

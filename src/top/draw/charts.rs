@@ -117,7 +117,6 @@ pub(super) fn round_up(x: f64) -> f64 {
 }
 
 pub(super) fn scale(app: &App, id: &str, x: f64) -> String {
-    #[allow(clippy::cast_precision_loss)]
     let page = app.scene.page_size as f64;
     match id {
         id if id.ends_with("ratio") => format!("{:.0}%", x * 100.0),
@@ -128,7 +127,6 @@ pub(super) fn scale(app: &App, id: &str, x: f64) -> String {
 }
 
 /// So many steps of the whole, at least one for anything at all.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(super) fn steps(x: f64, whole: f64, most: u32) -> u32 {
     if x <= 0.0 || whole <= 0.0 { 0 } else { ((x / whole * f64::from(most)).round() as u32).clamp(1, most) }
 }

@@ -357,7 +357,6 @@ impl Page<'_> {
     }
 }
 
-#[allow(clippy::cast_precision_loss)]
 const fn float(n: u64) -> f64 {
     n as f64
 }

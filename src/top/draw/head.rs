@@ -149,7 +149,6 @@ fn place(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_>) {
 fn meters(snapshot: &Snapshot) -> [Option<(&'static str, f64, bool)>; 2] {
     let machine = snapshot.pulse.unwrap_or_default().machine;
     let memory = &snapshot.system.memory;
-    #[allow(clippy::cast_precision_loss)]
     let part = |n: u64, all: Option<u64>| all.filter(|all| *all > 0).map(|all| n as f64 / all as f64);
     let cached = part(memory.cached_bytes, machine.total).map(|x| ("cached", x, false));
     let dirty = part(memory.dirty_bytes, machine.dirty_limit).map(|x| ("dirty", x, true));
@@ -174,7 +173,6 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
             false => format!("{entries} of {all}{more} {}", what(all)),
         });
         if let Some(ended) = snapshot.ended.filter(|n| *n > 0) {
-            #[allow(clippy::cast_precision_loss)]
             parts.push(format!("{}{more} ended", decimal(ended as f64)));
         }
         let numbers = app.numbers();

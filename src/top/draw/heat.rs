@@ -68,7 +68,6 @@ impl Depth {
 }
 
 /// The one of them at a part of the whole, and the next.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 fn at<T>(all: &[T], part: f64) -> (&T, &T) {
     let last = all.len() - 1;
     let i = ((part * all.len() as f64) as usize).min(last);
@@ -86,7 +85,6 @@ fn linear(c: u8) -> f64 {
     if c <= 0.040_45 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn gamma(c: f64) -> u8 {
     let c = if c <= 0.003_130_8 { c * 12.92 } else { 1.055 * c.powf(1.0 / 2.4) - 0.055 };
     (c * 255.0).round() as u8

@@ -136,7 +136,6 @@ fn marks(app: &App, look: &Look<'_>) -> Vec<Mark> {
     let what = |sort: Sort| match sort {
         Sort::Busy => {
             let busy = snapshot.entries.iter().filter(|e| e.state.counts()).map(|e| e.busy);
-            #[allow(clippy::cast_precision_loss)]
             Some(What::Share(busy.fold(0, u64::saturating_add) as f64))
         }
         Sort::Column(column) if column.id.ends_with("hit_ratio") => Some(What::Ratio(column)),
@@ -164,7 +163,6 @@ impl Mark {
         let area = Rect { x: line.x + self.begin, width: self.width, ..line }.intersection(line);
         let style = match &self.what {
             What::Share(all) => {
-                #[allow(clippy::cast_precision_loss)]
                 let part = busy.filter(|_| *all > 0.0).map_or(0.0, |busy| busy as f64 / all);
                 let text = theme.share(part, self.width.into());
                 let style = if plain { theme.shares() } else { Style::new() };

@@ -144,7 +144,6 @@ impl Theme {
     #[must_use]
     pub fn bar(self, part: f64) -> &'static str {
         let set = self.bars();
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let eighths = (part.clamp(0.0, 1.0) * 8.0).ceil() as u8;
         match eighths {
             0 => set.empty,
@@ -214,7 +213,6 @@ impl Theme {
     #[must_use]
     pub fn share(self, part: f64, room: usize) -> String {
         const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
         let steps = (part.clamp(0.0, 1.0) * room as f64 * 8.0).round() as usize;
         let steps = if part > 0.0 { steps.max(1) } else { 0 };
         if self.unicode {

@@ -24,7 +24,6 @@ const SCALE: usize = 8;
 /// Parts of a file in a line.
 const CELLS: usize = 64;
 
-#[allow(clippy::cast_precision_loss)]
 const fn float(n: u64) -> f64 {
     n as f64
 }
