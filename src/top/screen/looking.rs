@@ -9,8 +9,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 use std::time::Instant;
 
-use super::Event;
-use super::Report;
+use super::events::Event;
 use super::threads::spawn;
 use crate::exit::Failure;
 use crate::live::keeper::Id;
@@ -18,6 +17,7 @@ use crate::pivot::By;
 use crate::pivot::Who;
 use crate::privilege::Role;
 use crate::top::now;
+use crate::top::sampler::Report;
 
 /// Questions that nobody has answered yet, at most: servers may be gone for good.
 const OPEN: usize = 4;

@@ -22,7 +22,7 @@ use rustix::process::Pid;
 use rustix::process::Signal;
 use serde::Deserialize;
 
-use super::Event;
+use super::events::Event;
 use super::running;
 use super::threads::spawn;
 use crate::live::keeper::Id;

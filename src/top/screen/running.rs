@@ -21,8 +21,8 @@ use signal_hook::consts::SIGQUIT;
 use signal_hook::consts::SIGTERM;
 use signal_hook::consts::SIGTSTP;
 
-use super::Event;
-use super::Events;
+use super::events::Event;
+use super::events::Events;
 use crate::exit::Failure;
 use crate::top::links;
 

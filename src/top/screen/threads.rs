@@ -6,11 +6,12 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
+use ratatui::crossterm::event;
 use signal_hook::consts::SIGCONT;
 use signal_hook::consts::SIGTSTP;
 use signal_hook::iterator::Signals;
 
-use super::Event;
+use super::events::Event;
 use super::running;
 use crate::exit::Failure;
 use crate::live::machine::Watch;
@@ -118,5 +119,17 @@ pub(super) fn signals(sender: Sender<Event>) -> Result<(), Failure> {
                 _ => end(signal),
             }
         }
+    })
+}
+
+/// What comes from the keyboard and the mouse becomes events, until the terminal is gone.
+pub(super) fn input(sender: Sender<Event>) -> Result<(), Failure> {
+    spawn("input", move || {
+        while let Ok(event) = event::read() {
+            if sender.send(Event::Input(event)).is_err() {
+                return;
+            }
+        }
+        let _ = sender.send(Event::Closed);
     })
 }
