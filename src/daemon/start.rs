@@ -1,6 +1,7 @@
 //! `cachetopd` from its options to its end.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,28 +49,10 @@ use crate::wait::Wake;
 pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     // Mistakes are reported before anything is loaded.
     let web = web(options)?;
-    let listeners = match options.listen.filter(|_| !options.counting.explain) {
-        Some(address) => sockets::open(address)?,
-        None => Vec::new(),
-    };
-    if let Some(directory) = options.textfile.as_deref().filter(|d| !d.is_dir()) {
-        return Err(Failure::usage(format!("{} is no directory", Foreign::from(directory)))
-            .remedy("name the directory of node_exporter's '--collector.textfile.directory'"));
-    }
-    if let Some((directory, _)) = options.record.as_ref().filter(|_| !options.counting.explain) {
-        has_no_recorder(directory)?;
-    }
+    let listeners = listeners(options)?;
     let since = jiff::Timestamp::now();
-    // What a moment is to show must be counted before it comes.
-    let full = options.moments().is_some();
-    let wants = Wants {
-        latency: options.latency || full,
-        files: options.files || full,
-        sketches: options.working_set.then_some(SketchBy::Cgroup),
-        ..Wants::default()
-    };
     let mut engines =
-        Engines::open(&options.counting.session(wants, Only::default()), options.counting.engine)
+        Engines::open(&options.counting.session(wants(options), Only::default()), options.counting.engine)
             .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if options.counting.explain {
         let text = engines.explain() + &Role::Daemon.explain();
@@ -78,14 +61,7 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     if let Some(notice) = engines.notice() {
         say(&format!("warning: {notice}"));
     }
-    let moves = engines.sees(Event::ThreadCgroup);
-    let used = match engines.attached().filter(|_| options.working_set) {
-        Some(attached) => Some(used::Watching::new(attached, options.series, moves)?),
-        None => None,
-    };
-    if options.working_set && used.is_none() {
-        say("warning: the working set is not told: the classic engine does not know which pages are used");
-    }
+    let used = used(options, &mut engines)?;
     let mut writer = match &options.record {
         Some((directory, bounds)) => Some(Writer::ring(directory, *bounds, options.interval)?),
         None => None,
@@ -114,57 +90,87 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
         watching,
         used,
     };
-    let mut beat = Beat::new(wait.now(), options.interval);
+    let beat = Beat::new(wait.now(), options.interval);
     state.tick(&mut engines, Wake::Deadline)?;
-    if !listeners.is_empty() {
-        for listener in &listeners {
-            say(&format!("listening on {}", sockets::name(listener, web.rules().tls.is_some())));
-        }
-        let sums = Arc::clone(&sums);
-        let answer = move || {
-            // Who answers strangers needs nothing but the connection.
-            let served = privilege::keep(&[]).and_then(|()| http::serve(&listeners, web, &sums));
-            if let Err(e) = served {
-                say(&format!("error: cannot answer any more: {e}"));
-            }
-        };
-        std::thread::Builder::new().name("http".into()).spawn(answer).map_err(anyhow::Error::from)?;
+    answer(listeners, web, &sums)?;
+    let sender = send(options, &sums)?;
+    ready();
+    state.run(&mut engines, &mut wait, beat)?;
+    // What came last is sent.
+    drop(sender);
+    Ok(())
+}
+
+/// Where it listens. Other mistakes in what is asked for are told here, too.
+fn listeners(options: &Options) -> Result<Vec<OwnedFd>, Failure> {
+    let listeners = match options.listen.filter(|_| !options.counting.explain) {
+        Some(address) => sockets::open(address)?,
+        None => Vec::new(),
+    };
+    if let Some(directory) = options.textfile.as_deref().filter(|d| !d.is_dir()) {
+        return Err(Failure::usage(format!("{} is no directory", Foreign::from(directory)))
+            .remedy("name the directory of node_exporter's '--collector.textfile.directory'"));
     }
-    let sender = match &options.otlp {
-        Some(target) => {
-            say(&format!("sending metrics to {}", Foreign::from(target.url.clone())));
-            if !target.headers.is_empty() && !target.is_here() {
-                say("warning: headers of requests are sent unencrypted to another machine");
-            }
-            let sender = otlp::Sender::new(target, Arc::clone(&sums), say);
-            Some(sender.map_err(anyhow::Error::from)?)
-        }
+    if let Some((directory, _)) = options.record.as_ref().filter(|_| !options.counting.explain) {
+        has_no_recorder(directory)?;
+    }
+    Ok(listeners)
+}
+
+/// What is to be counted.
+fn wants(options: &Options) -> Wants {
+    // What a moment is to show must be counted before it comes.
+    let full = options.moments().is_some();
+    Wants {
+        latency: options.latency || full,
+        files: options.files || full,
+        sketches: options.working_set.then_some(SketchBy::Cgroup),
+        ..Wants::default()
+    }
+}
+
+/// Who measures the working set, where it was asked for and can be known.
+fn used(options: &Options, engines: &mut Engines) -> Result<Option<used::Watching>, Failure> {
+    let moves = engines.sees(Event::ThreadCgroup);
+    let used = match engines.attached().filter(|_| options.working_set) {
+        Some(attached) => Some(used::Watching::new(attached, options.series, moves)?),
         None => None,
     };
-    ready();
-    let mut relief = Relief::new(&engines, wait.now());
-    loop {
-        let slot = state.used.as_ref().map(used::Watching::due);
-        let due = relief.due(beat.deadline());
-        let until = slot.into_iter().chain(due).fold(beat.deadline(), std::cmp::min);
-        let wake = wait.until(until).map_err(anyhow::Error::from)?;
-        state.turn(&mut engines)?;
-        if wake == Wake::Deadline && wait.now() < beat.deadline() {
-            if due.is_some_and(|due| due <= wait.now()) {
-                engines.relieve()?;
-                relief.done(wait.now());
-            }
-            continue;
-        }
-        state.tick(&mut engines, wake)?;
-        relief.done(wait.now());
-        if wake != Wake::Deadline {
-            // What came last is sent.
-            drop(sender);
-            return Ok(());
-        }
-        beat.advance(wait.now());
+    if options.working_set && used.is_none() {
+        say("warning: the working set is not told: the classic engine does not know which pages are used");
     }
+    Ok(used)
+}
+
+/// Begins the thread that answers, where anybody may ask.
+fn answer(listeners: Vec<OwnedFd>, web: Web, sums: &Arc<Mutex<Sums>>) -> Result<(), Failure> {
+    if listeners.is_empty() {
+        return Ok(());
+    }
+    for listener in &listeners {
+        say(&format!("listening on {}", sockets::name(listener, web.rules().tls.is_some())));
+    }
+    let sums = Arc::clone(sums);
+    let answer = move || {
+        // Who answers strangers needs nothing but the connection.
+        let served = privilege::keep(&[]).and_then(|()| http::serve(&listeners, web, &sums));
+        if let Err(e) = served {
+            say(&format!("error: cannot answer any more: {e}"));
+        }
+    };
+    std::thread::Builder::new().name("http".into()).spawn(answer).map_err(anyhow::Error::from)?;
+    Ok(())
+}
+
+/// Begins the thread that sends, where it is asked for.
+fn send(options: &Options, sums: &Arc<Mutex<Sums>>) -> Result<Option<otlp::Sender>, Failure> {
+    let Some(target) = &options.otlp else { return Ok(None) };
+    say(&format!("sending metrics to {}", Foreign::from(target.url.clone())));
+    if !target.headers.is_empty() && !target.is_here() {
+        say("warning: headers of requests are sent unencrypted to another machine");
+    }
+    let sender = otlp::Sender::new(target, Arc::clone(sums), say);
+    Ok(Some(sender.map_err(anyhow::Error::from)?))
 }
 
 /// Who may ask, as the web configuration has it.
@@ -210,6 +216,31 @@ struct State<'a> {
 }
 
 impl State<'_> {
+    /// On the beat, until a signal asks for the end.
+    fn run(&mut self, engines: &mut Engines, wait: &mut wait::System, mut beat: Beat) -> Result<(), Failure> {
+        let mut relief = Relief::new(engines, wait.now());
+        loop {
+            let slot = self.used.as_ref().map(used::Watching::due);
+            let due = relief.due(beat.deadline());
+            let until = slot.into_iter().chain(due).fold(beat.deadline(), std::cmp::min);
+            let wake = wait.until(until).map_err(anyhow::Error::from)?;
+            self.turn(engines)?;
+            if wake == Wake::Deadline && wait.now() < beat.deadline() {
+                if due.is_some_and(|due| due <= wait.now()) {
+                    engines.relieve()?;
+                    relief.done(wait.now());
+                }
+                continue;
+            }
+            self.tick(engines, wake)?;
+            relief.done(wait.now());
+            if wake != Wake::Deadline {
+                return Ok(());
+            }
+            beat.advance(wait.now());
+        }
+    }
+
     fn tick(&mut self, engines: &mut Engines, wake: Wake) -> Result<(), Failure> {
         let mut sample = engines.sample()?;
         let total = sample.lost.total();
