@@ -2,6 +2,9 @@
 //! are unknown or do not prove it.
 
 mod between;
+mod came;
+mod common;
+mod finding;
 mod hung;
 mod memory;
 mod others;
@@ -14,72 +17,10 @@ mod waiting;
 mod warmth;
 mod writing;
 
+pub use finding::Finding;
 pub(in crate::report) use waiting::without_a_processor;
 
-use serde::Serialize;
-use serde_json::Value;
-
 use super::data::Run;
-use super::time::Parts;
-use super::units;
-use super::units::share;
-use crate::figures::Figure;
-
-/// Pages below which nothing is said about reads: 1 MiB.
-const MANY: u64 = 256;
-
-/// One of them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Finding {
-    /// A short name that does not change.
-    pub id: &'static str,
-    /// The runs that it is about.
-    pub runs: Vec<u32>,
-    /// Whether it says the same of all of them. Otherwise the figures are those of the first.
-    #[serde(skip)]
-    pub same: bool,
-    /// In words.
-    pub text: String,
-    /// What can be done about it.
-    pub remedy: Option<String>,
-    /// The figures that prove it.
-    pub evidence: Value,
-}
-
-impl Finding {
-    fn new(id: &'static str, text: String, evidence: Value) -> Option<Self> {
-        // A text may begin with a share or a time in words.
-        let mut letters = text.chars();
-        let text = letters.next().map_or_else(String::new, |c| c.to_uppercase().chain(letters).collect());
-        Some(Self { id, runs: Vec::new(), same: true, text, remedy: None, evidence })
-    }
-
-    /// The runs, and of which of them the figures are, where these differ: `runs 2 to 9, figures of run 2`.
-    #[must_use]
-    pub fn which(&self) -> String {
-        match self.runs.first() {
-            Some(first) if !self.same => format!("{}, figures of run {first}", self.named()),
-            _ => self.named(),
-        }
-    }
-
-    /// `run 2`, `runs 2 and 3`, `runs 2, 3 and 5`, `runs 2 to 9`.
-    fn named(&self) -> String {
-        let numbers: Vec<String> = self.runs.iter().map(u32::to_string).collect();
-        let in_a_row = self.runs.windows(2).all(|w| matches!(w, [a, b] if *b == a + 1));
-        match numbers.as_slice() {
-            [] => String::new(),
-            [one] => format!("run {one}"),
-            [first, .., last] if in_a_row && numbers.len() > 2 => format!("runs {first} to {last}"),
-            [before @ .., last] => format!("runs {} and {last}", before.join(", ")),
-        }
-    }
-
-    fn remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
-        self
-    }
-}
 
 /// A rule: a run, and those before it, warm-ups first.
 type Rule = fn(&Run, &[&Run]) -> Option<Finding>;
@@ -155,59 +96,6 @@ pub fn find(warmups: &[Run], runs: &[Run]) -> Vec<Finding> {
         }
     }
     all
-}
-
-/// A share as people write it; never 0 % or 100 % of what is not.
-fn percent(x: f64) -> String {
-    units::percent(x, 0).replace('<', "less than ").replace('>', "more than ")
-}
-
-/// The accesses of reads, where all of them are known: hits, first uses of what was read ahead, misses.
-fn reads(run: &Run) -> Option<(u64, u64, u64)> {
-    Some((run.get(Figure::Hits)?, run.get(Figure::ReadAheadHits)?, run.get(Figure::Misses)?))
-}
-
-/// Pages that a run had other than by reads that found or brought them in.
-struct Ways {
-    /// Brought in for mappings, or read ahead and not read: at most so many, at least the faults.
-    mapped: u64,
-    /// Past the cache.
-    direct: u64,
-}
-
-/// The other ways in, where they are known: who maps its files, or reads past the cache, still reads a little when it
-/// starts, and that little says nothing of all.
-fn ways(run: &Run) -> Option<Ways> {
-    let (_, ahead, _) = reads(run)?;
-    let fetched = run.get(Figure::ReadAheadPages)?;
-    Some(Ways {
-        mapped: run.get(Figure::FaultMisses)? + fetched.saturating_sub(ahead),
-        direct: run.get(Figure::DirectReadBytes).unwrap_or(0) / units::page(),
-    })
-}
-
-/// What share of its time a run spent so: of the wall time or, where threads worked in parallel, of the time of them all.
-/// Which of them the others, or the user, waited for is not known.
-fn of_time(seconds: f64, run: &Run) -> f64 {
-    let parts = Parts::divide(run);
-    let all = parts.explained().filter(|_| parts.overlap()).unwrap_or(run.wall_s);
-    if all > 0.0 { seconds / all } else { 0.0 }
-}
-
-/// The same of nanoseconds.
-fn of_ns(ns: u64, run: &Run) -> f64 {
-    of_time(ns as f64 / 1e9, run)
-}
-
-/// A share of [`of_time`] in words.
-fn part_of_time(share: f64, run: &Run) -> String {
-    let whose = if Parts::divide(run).overlap() { " of its threads, which worked in parallel" } else { "" };
-    // Pauses are what the kernel asked for: they may be longer than what was slept.
-    if share > 1.0 {
-        "all of the time".to_owned() + whose
-    } else {
-        format!("{} of the time{whose}", percent(share))
-    }
 }
 
 #[cfg(test)]

@@ -3,16 +3,16 @@
 
 use serde_json::json;
 
-use super::Finding;
-use super::MANY;
-use super::percent;
-use super::share;
+use super::common::MANY;
+use super::common::percent;
+use super::finding::Finding;
 use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
 use crate::report::price::Price;
 use crate::report::units::page;
 use crate::report::units::seconds;
+use crate::report::units::share;
 
 /// Of the files that both runs know: how many they are, and of these the pages that were cached after the one, those that
 /// were gone before the other, and those of them that the other had to bring in again. What is gone of a file that it has no
@@ -96,11 +96,11 @@ pub(super) fn limit(run: &Run, _: &[&Run]) -> Option<Finding> {
     let times = run.machine.limited.filter(|n| *n > 0)?;
     let back = run.get(Figure::Refaulted);
     let waited = match run.machine.memory_us {
-        Some(us) if us < 10_000 || super::of_ns(us * 1000, run) < 0.05 => return None,
+        Some(us) if us < 10_000 || super::common::of_ns(us * 1000, run) < 0.05 => return None,
         Some(us) => format!(
             "it waited {} ({}) for memory to be taken back",
             seconds(us * 1000),
-            super::part_of_time(super::of_ns(us * 1000, run), run)
+            super::common::part_of_time(super::common::of_ns(us * 1000, run), run)
         ),
         // Whoever reads much once reaches a limit all the time, and loses nothing by it: only what came back was missed.
         None => {
@@ -174,7 +174,7 @@ pub(super) fn price(run: &Run, earlier: &[&Run]) -> Option<Finding> {
          that it can have cost, ± {:.3} s.",
         price.seconds,
         then.number,
-        super::part_of_time(super::of_time(price.seconds, then), then),
+        super::common::part_of_time(super::common::of_time(price.seconds, then), then),
         price.what(),
         price.error_s,
     );

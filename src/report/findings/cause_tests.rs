@@ -9,6 +9,7 @@ use super::crowd::cold;
 use super::crowd::warm;
 use super::tests::idle;
 use super::*;
+use crate::figures::Figure;
 use crate::report::data::Residency;
 use crate::report::ends::Past;
 use crate::report::ends::Peer;
@@ -121,9 +122,13 @@ fn waited(change: impl FnOnce(&mut Run)) -> Finding {
     found(&[run], "waited-for-data")
 }
 
+/// How the data came, for which it waited.
+fn came(f: &Finding) -> Option<String> {
+    f.evidence["came"].as_str().map(String::from)
+}
+
 #[test]
-fn whether_read_ahead_could_have_helped() {
-    let came = |f: &Finding| f.evidence["came"].as_str().map(String::from);
+fn read_ahead_ends_where_a_file_ends() {
     // 6000 files of 16 KiB.
     let many = waited(|_| {});
     assert_eq!(came(&many).as_deref(), Some("small-files"));
@@ -133,6 +138,10 @@ fn whether_read_ahead_could_have_helped() {
     assert!(warm_beside.text.contains("6000 files, 16 KiB of each"), "{}", warm_beside.text);
     let few_cold = waited(|run| run.files_brought = 60);
     assert_ne!(came(&few_cold).as_deref(), Some("small-files"));
+}
+
+#[test]
+fn windows_were_whole_or_cut() {
     // One file, as much of it.
     let one = |windows: [(usize, u64); 2], kb| {
         waited(|run| {
@@ -158,7 +167,10 @@ fn whether_read_ahead_could_have_helped() {
     assert_eq!((came(&short).as_deref(), &short.remedy), (Some("short-files"), &None));
     let small = one([(5, 10), (2, 4000)], 128);
     assert_eq!((came(&small).as_deref(), &small.remedy), (Some("small-windows"), &None));
-    // Here and there.
+}
+
+#[test]
+fn what_is_read_here_and_there_is_told_from_what_is_read_in_large_calls() {
     let random = waited(|run| {
         run.files_seen = 1;
         run.figures.set(Figure::Misses, Some(24_000));
@@ -188,6 +200,13 @@ fn whether_read_ahead_could_have_helped() {
     let whole = grepped(Some(65_536));
     assert_eq!(came(&whole).as_deref(), Some("large-calls"));
     assert!(!whole.text.contains("here and there") && !whole.remedy.unwrap().contains("fadvise"));
+    // The sixteenth part of each, in large calls: neither.
+    assert_eq!(came(&grepped(Some(1 << 20))), None);
+    assert_eq!(came(&grepped(None)), None);
+}
+
+#[test]
+fn the_order_and_the_size_of_calls_matter() {
     // A database asks for two pages at a time, here and there, until it has had all of them, some twice.
     let database = |calls, hits| {
         waited(|run| {
@@ -235,9 +254,10 @@ fn whether_read_ahead_could_have_helped() {
     assert_eq!(came(&database(15, 0)).as_deref(), Some("large-calls"));
     assert_eq!(came(&database(2, 0)).as_deref(), Some("large-calls"), "a file in one call");
     assert_eq!(came(&database(30, 480)), None, "all of it twice is not once from end to end");
-    // The sixteenth part of each, in large calls: neither.
-    assert_eq!(came(&grepped(Some(1 << 20))), None);
-    assert_eq!(came(&grepped(None)), None);
+}
+
+#[test]
+fn what_did_not_come_by_reads_is_not_read_aheads_business() {
     // Past the cache.
     let direct = waited(|run| run.figures.set(Figure::DirectReadBytes, Some(1 << 30)));
     assert_eq!(came(&direct).as_deref(), Some("direct"));

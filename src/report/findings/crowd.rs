@@ -2,6 +2,7 @@
 
 use super::tests::idle;
 use super::*;
+use crate::figures::Figure;
 use crate::report::data::FileRow;
 
 /// The rule, a series whose last run it is told of, and one of which it is not.

@@ -15,6 +15,7 @@ use super::crowd::set;
 use super::crowd::warm;
 use super::tests::idle;
 use super::*;
+use crate::figures::Figure;
 use crate::report::asleep::Asleep;
 use crate::report::asleep::Hung;
 use crate::report::data::FileRow;

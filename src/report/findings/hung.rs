@@ -3,7 +3,7 @@
 use serde_json::Value;
 use serde_json::json;
 
-use super::Finding;
+use super::finding::Finding;
 use super::waiting::LEAST;
 use crate::report::data::Run;
 use crate::report::units::count;

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::Finding;
-use super::Run;
-use super::percent;
+use super::common::percent;
+use super::finding::Finding;
+use crate::report::data::Run;
 
 /// A point of a curve: the part of the accesses that would need a device.
 #[derive(Debug, Clone, Copy, PartialEq)]

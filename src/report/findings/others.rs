@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::Finding;
-use super::of_time;
-use super::part_of_time;
+use super::common::of_time;
+use super::common::part_of_time;
+use super::finding::Finding;
 use super::waiting::LEAST;
 use super::waiting::SHORT_S;
 use super::waiting::worth;

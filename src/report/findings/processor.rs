@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::Finding;
-use super::MANY;
-use super::of_time;
-use super::part_of_time;
-use super::percent;
+use super::common::MANY;
+use super::common::of_time;
+use super::common::part_of_time;
+use super::common::percent;
+use super::finding::Finding;
 use super::waiting::LEAST;
 use super::waiting::SHORT_S;
 use super::waiting::worth;
@@ -73,7 +73,7 @@ pub(super) fn bound(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (cpu, data) = (parts.cpu_s?, parts.data_s?);
     let device = run.usage.device_read_bytes?;
     // What requests of io_uring and libaio wait for is a wait for their completion.
-    let completions = super::of_ns(run.waits.completion_ns.unwrap_or(0), run);
+    let completions = super::common::of_ns(run.waits.completion_ns.unwrap_or(0), run);
     if cpu < 0.05
         || of_time(cpu, run) <= 0.5
         || of_time(data, run).max(completions) >= LEAST

@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
-use super::Finding;
-use super::MANY;
-use super::percent;
-use super::share;
+use super::common::MANY;
+use super::common::percent;
+use super::finding::Finding;
 use crate::blame::How;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
 use crate::report::pushed::Pushed;
 use crate::report::pushed::Row;
 use crate::report::units::page;
+use crate::report::units::share;
 use crate::text::foreign;
 use crate::text::foreign::Foreign;
 

@@ -8,6 +8,7 @@ use super::crowd::cold;
 use super::crowd::set;
 use super::*;
 use crate::blame::How;
+use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::pushed::By;
 use crate::report::pushed::Pushed;

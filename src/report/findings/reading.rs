@@ -2,19 +2,19 @@
 
 use serde_json::json;
 
-use super::Finding;
-use super::MANY;
-use super::of_ns;
-use super::part_of_time;
-use super::percent;
-use super::reads;
-use super::share;
-use super::ways;
+use super::common::MANY;
+use super::common::of_ns;
+use super::common::part_of_time;
+use super::common::percent;
+use super::common::reads;
+use super::common::ways;
+use super::finding::Finding;
 use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Pattern;
 use crate::report::data::Run;
 use crate::report::units::page;
+use crate::report::units::share;
 use crate::text::foreign::or;
 
 /// Pages of a huge page.

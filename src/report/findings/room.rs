@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::Finding;
-use super::MANY;
-use super::percent;
-use super::share;
+use super::common::MANY;
+use super::common::percent;
+use super::finding::Finding;
 use crate::figures::Figure;
 use crate::report::data::Run;
+use crate::report::units::share;
 
 /// How many pages the kernel evicted while the run lasted and the run brought in again, at least: of what came in twice, all but
 /// what left otherwise, whosever that was, and what nobody saw leave.

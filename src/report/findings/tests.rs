@@ -4,7 +4,9 @@
 pub(super) mod cached;
 mod reading;
 
+use super::common::percent;
 use super::*;
+use crate::figures::Figure;
 use crate::report::asleep::Asleep;
 use crate::report::data::FileRow;
 use crate::report::data::Lookups;
@@ -158,7 +160,7 @@ fn warmed_by_a_run_to_warm_up() {
 #[test]
 fn runs_are_named_as_people_do() {
     let which = |runs: &[u32]| {
-        let finding = Finding::new("x", "less than 1 % of it".into(), Value::Null).unwrap();
+        let finding = Finding::new("x", "less than 1 % of it".into(), serde_json::Value::Null).unwrap();
         assert_eq!(finding.text, "Less than 1 % of it");
         Finding { runs: runs.into(), ..finding }.which()
     };

@@ -2,19 +2,19 @@
 
 use serde_json::json;
 
-use super::Finding;
-use super::MANY;
-use super::of_ns;
-use super::of_time;
-use super::part_of_time;
-use super::percent;
-use super::reads;
-use super::share;
+use super::common::MANY;
+use super::common::of_ns;
+use super::common::of_time;
+use super::common::part_of_time;
+use super::common::percent;
+use super::common::reads;
+use super::finding::Finding;
 use super::waiting::LEAST;
 use crate::figures::Figure;
 use crate::report::data::Run;
 use crate::report::time::Parts;
 use crate::report::units::seconds;
+use crate::report::units::share;
 use crate::text::foreign::or;
 
 /// Less than this nobody notices.

@@ -2,19 +2,19 @@
 
 use serde_json::json;
 
-use super::Finding;
-use super::MANY;
-use super::percent;
-use super::reads;
-use super::share;
+use super::common::MANY;
+use super::common::percent;
+use super::common::reads;
+use super::common::ways;
+use super::finding::Finding;
 use super::waiting::SHORT_S;
-use super::ways;
 use crate::figures::Figure;
 use crate::report::blocks;
 use crate::report::data::Run;
 use crate::report::price::Price;
 use crate::report::time::Parts;
 use crate::report::units;
+use crate::report::units::share;
 use crate::text::foreign::or;
 use crate::text::numbers::Unit;
 
@@ -200,7 +200,7 @@ fn metadata_of_earlier(run: &Run, earlier: &[&Run]) -> Option<Finding> {
         Price::between(then, run).filter(|p| p.seconds > 0.0 && p.pages <= blocks + names.unwrap_or(0));
     let work = price.map(|p| p.seconds);
     let saved = waited + looked.unwrap_or(0.0) + work.unwrap_or(0.0);
-    if run.wall_s >= then.wall_s || saved < SHORT_S || super::of_time(saved, then) < 0.2 {
+    if run.wall_s >= then.wall_s || saved < SHORT_S || super::common::of_time(saved, then) < 0.2 {
         return None;
     }
     let looked_up = names.filter(|n| *n > 0).map(|n| format!(" and looked up {} names", units::count(n)));
@@ -218,7 +218,7 @@ fn metadata_of_earlier(run: &Run, earlier: &[&Run]) -> Option<Finding> {
          saved it {sum} ({} of what that run took).",
         units::count(blocks),
         looked_up.unwrap_or_default(),
-        percent(super::of_time(saved, then).min(1.0)),
+        percent(super::common::of_time(saved, then).min(1.0)),
     );
     let evidence = json!({ "metadata_blocks": blocks, "names": names, "brought_by_run": (!then.warmup).then_some(then.number),
         "waited_s": waited, "names_s": looked, "work_s": work, "cold_wall_s": then.wall_s });

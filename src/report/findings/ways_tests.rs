@@ -5,6 +5,8 @@ use super::tests::cold;
 use super::tests::rewarmed;
 use super::tests::warm;
 use super::*;
+use crate::figures::Figure;
+use crate::report::units;
 use crate::report::units::of_pages;
 
 fn remedy(run: Run, earlier: &[Run], id: &str) -> Option<String> {

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::Finding;
-use super::MANY;
-use super::share;
+use super::common::MANY;
+use super::finding::Finding;
 use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
 use crate::report::units::page;
+use crate::report::units::share;
 use crate::text::foreign::or;
 
 /// Pages that came from devices only since a part of each was written, as far as nothing else explains them; and pages that were

@@ -2,6 +2,7 @@
 
 use super::super::crowd::Pair;
 use super::*;
+use crate::report::units;
 use crate::report::units::page;
 
 /// A `du` over 5000 files: blocks of metadata, names, and the seconds in which it waited for them.
