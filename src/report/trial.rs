@@ -1,6 +1,8 @@
 //! `--try read_ahead_kb=N`: the command is run as it is, then with another setting, and what came of it stands beside what
 //! was predicted from the requests of the first run.
 
+mod change;
+mod doubts;
 mod outcome;
 pub(super) mod shown;
 #[cfg(test)]
@@ -8,7 +10,7 @@ mod tests;
 #[cfg(test)]
 pub(super) use tests::example;
 
-pub use outcome::Change;
+pub use change::Change;
 pub use outcome::Count;
 pub use outcome::FileOutcome;
 pub use outcome::Outcome;

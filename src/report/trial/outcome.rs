@@ -6,84 +6,19 @@ use std::collections::btree_map::Entry;
 
 use serde::Serialize;
 
+use super::change::Change;
+use super::doubts::Doubts;
+use super::doubts::ERROR;
 use crate::figures::Figure;
 use crate::readahead::Simulation;
 use crate::readahead::Sums;
 use crate::readahead::Window;
-use crate::readahead::keeper::Ended;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
-use crate::report::units::of_pages;
 use crate::text::foreign::Foreign;
-
-/// From here on a prediction is not to be believed, nor a simulation that should have said what was counted.
-const ERROR: f64 = 0.1;
 
 /// Files of which it is told one by one.
 const FILES: usize = 10;
-
-/// A setting that was changed for the second run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
-    /// The file in sysfs.
-    pub path: String,
-    /// What it was.
-    pub before_kb: u64,
-    /// Whether it is that again.
-    pub restored: bool,
-    /// Why not.
-    pub note: Option<Foreign>,
-    /// What it was when run 1 began, where it was another when that had ended.
-    #[serde(skip)]
-    pub(super) then_kb: Option<u64>,
-    /// What it was after run 2, where that is not what was set for it.
-    #[serde(skip)]
-    pub(super) became: Option<Foreign>,
-}
-
-impl Change {
-    pub(super) fn new(path: &str, before_kb: u64) -> Self {
-        Self { path: path.into(), before_kb, restored: false, note: None, then_kb: None, became: None }
-    }
-
-    /// What became of it when it was to be put back.
-    pub(super) fn end(&mut self, ended: Result<Option<Ended>, String>) {
-        self.note = match ended {
-            Ok(Some(Ended::Back)) => {
-                self.restored = true;
-                None
-            }
-            Ok(Some(Ended::Left(now))) => {
-                // It can be what it was: then there is nothing to be put back.
-                self.restored = now == self.before_kb.to_string();
-                let left = format!("the command or somebody else set it to {now} meanwhile: it was left so");
-                self.became = Some(now.into());
-                (!self.restored).then(|| left.into())
-            }
-            Ok(Some(Ended::Failed(why))) | Err(why) => Some(why.into()),
-            Ok(None) => None,
-        };
-    }
-
-    /// Why a run did not have the setting that is told of it.
-    fn doubt(&self, kb: u64) -> Option<String> {
-        let path = &self.path;
-        let of_first = self.then_kb.map(|then| {
-            let now = self.before_kb;
-            format!("{path} was {then} when run 1 began, and {now} when it had ended: which of them it read with is not known")
-        });
-        let of_second = self.became.as_ref().map(|now| {
-            format!("{path} was {now} when run 2 had ended, and not {kb}: what it fetched is not compared with what was predicted")
-        });
-        of_second.or(of_first)
-    }
-
-    /// That it is not what it was, and why.
-    pub(super) fn not_restored(&self) -> String {
-        let why = self.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
-        format!("{} was {} and is not that again{why}", self.path, self.before_kb)
-    }
-}
 
 /// Pages of the files that are compared, and read calls that missed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -233,6 +168,61 @@ fn off(said: u64, counted: u64) -> Option<f64> {
     (counted > 0).then(|| said.abs_diff(counted) as f64 / counted as f64)
 }
 
+/// What the simulations say of each file that can be on a disk.
+fn by_file(simulated: &[Simulation; 4], set_on: &BTreeSet<String>, runs: [&Run; 2]) -> BTreeMap<Key, Four> {
+    let mut by_file: BTreeMap<Key, Four> = BTreeMap::new();
+    let memory = in_memory(runs);
+    for (i, simulation) in simulated.iter().enumerate() {
+        for ((dev, inode), sums) in
+            simulation.files().filter(|((dev, _), _)| !memory.contains(&dev.to_string()))
+        {
+            by_file.entry((dev.to_string(), inode)).or_default()[i] = *sums;
+        }
+    }
+    // A device that was left as it is serves run 2 as it served run 1.
+    for (_, four) in by_file.iter_mut().filter(|((dev, _), _)| !set_on.contains(dev)) {
+        four[1] = four[0];
+    }
+    by_file
+}
+
+/// The files that both were simulated and counted.
+struct Both {
+    /// What the simulations say of all of them.
+    all: Four,
+    /// What each run counted of them.
+    counted: [Count; 2],
+    /// Those of which run 2 counted nothing.
+    missing: usize,
+    files: Vec<FileOutcome>,
+}
+
+impl Both {
+    fn of(by_file: &BTreeMap<Key, Four>, runs: [&Run; 2], late: [bool; 2]) -> Self {
+        let rows = runs.map(rows);
+        let mapped = |key: &Key| rows.iter().any(|all| all.get(key).is_some_and(|(_, mapped)| *mapped));
+        let nothing = Count { used: Some(0), wasted: Some(0), ..Count::default() };
+        let mut both = Self { all: Four::default(), counted: [nothing; 2], missing: 0, files: Vec::new() };
+        for (key, four) in by_file.iter().filter(|(key, _)| !mapped(key)) {
+            let counted = rows.each_ref().map(|all| all.get(key).map(|(count, _)| *count));
+            let [Some(_), second] = counted else { continue };
+            both.missing += usize::from(second.is_none());
+            both.all.iter_mut().zip(four).for_each(|(sum, one)| sum.add(one));
+            both.counted.iter_mut().zip(counted).for_each(|(sum, one)| sum.add(one));
+            both.files.push(FileOutcome {
+                path: runs[0].files.iter().find(|f| is(f, key)).and_then(|r| r.path.clone()),
+                dev: key.0.clone(),
+                inode: key.1,
+                requests: four[0].requests,
+                counted,
+                predicted: predicted(four),
+                windows: windows(four, late),
+            });
+        }
+        both
+    }
+}
+
 impl Outcome {
     pub(super) fn new(
         kb: u64,
@@ -241,48 +231,15 @@ impl Outcome {
         lost: [u64; 2],
         runs: [&Run; 2],
     ) -> Self {
-        let mut by_file: BTreeMap<Key, Four> = BTreeMap::new();
-        let memory = in_memory(runs);
-        for (i, simulation) in simulated.iter().enumerate() {
-            for ((dev, inode), sums) in
-                simulation.files().filter(|((dev, _), _)| !memory.contains(&dev.to_string()))
-            {
-                by_file.entry((dev.to_string(), inode)).or_default()[i] = *sums;
-            }
-        }
-        // A device that was left as it is serves run 2 as it served run 1.
-        for (_, four) in by_file.iter_mut().filter(|((dev, _), _)| !set_on.contains(dev)) {
-            four[1] = four[0];
-        }
         let full = simulated.iter().any(Simulation::full);
+        let by_file = by_file(simulated, &set_on, runs);
         // Calls are counted of all files together.
         let waits = |i: usize| by_file.values().map(|four| four[i].waits).sum();
         let waits: [u64; 4] = std::array::from_fn(waits);
-        let rows = runs.map(rows);
-        let mapped = |key: &Key| rows.iter().any(|all| all.get(key).is_some_and(|(_, mapped)| *mapped));
         let mut late = runs.map(|run| run.get(Figure::Inflight).is_some());
         // What came too fast in run 2 may have been waits; of run 1 a doubt says so.
         late[1] &= lost[1] == 0;
-        let mut all = Four::default();
-        let nothing = Count { used: Some(0), wasted: Some(0), ..Count::default() };
-        let (mut counted, mut missing) = ([nothing; 2], 0);
-        let mut files = Vec::new();
-        for (key, four) in by_file.iter().filter(|(key, _)| !mapped(key)) {
-            let both = rows.each_ref().map(|all| all.get(key).map(|(count, _)| *count));
-            let [Some(_), second] = both else { continue };
-            missing += usize::from(second.is_none());
-            all.iter_mut().zip(four).for_each(|(sum, one)| sum.add(one));
-            counted.iter_mut().zip(both).for_each(|(sum, one)| sum.add(one));
-            files.push(FileOutcome {
-                path: runs[0].files.iter().find(|f| is(f, key)).and_then(|r| r.path.clone()),
-                dev: key.0.clone(),
-                inode: key.1,
-                requests: four[0].requests,
-                counted: both,
-                predicted: predicted(four),
-                windows: windows(four, late),
-            });
-        }
+        let Both { all, mut counted, missing, mut files } = Both::of(&by_file, runs, late);
         let elsewhere = std::array::from_fn(|i| {
             let all = runs[i].get(Figure::Misses).zip(runs[i].get(Figure::ReadAheadPages));
             all.and_then(|(misses, ahead)| (misses + ahead).checked_sub(counted[i].fetched))
@@ -305,20 +262,9 @@ impl Outcome {
         let changed = devices.iter().any(|d| d.became.is_some() || d.then_kb.is_some());
         let missed_by =
             predicted.filter(|_| !cut && !changed).and_then(|p| off(p.tried.fetched, counted[1].fetched));
-        let mut doubts = doubts(full, known, lost[0], missing, error);
-        if let Some((n, all)) = mostly(counted, elsewhere).filter(|_| known) {
-            doubts.push(format!(
-                "most of what was fetched, {} of {}, was by mappings, copy_file_range or other ways than read calls: nothing \
-                 is predicted of that",
-                of_pages(n),
-                of_pages(all)
-            ));
-        }
-        if cut {
-            doubts.push(
-                "run 2 was interrupted, or ended otherwise than run 1: nothing is compared with it".into(),
-            );
-        }
+        let elsewhere_mostly = mostly(counted, elsewhere).filter(|_| known);
+        let lost = lost[0];
+        let mut doubts = Doubts { full, known, lost, missing, error, elsewhere_mostly, cut }.told();
         doubts.extend(devices.iter().filter_map(|d| d.doubt(kb)));
         files.sort_by_key(|f| std::cmp::Reverse(f.counted[0].map_or(0, |c| c.fetched)));
         files.truncate(FILES);
@@ -402,33 +348,4 @@ fn is(row: &FileRow, key: &Key) -> bool {
 /// mapping nobody sees.
 fn is_mapped(row: &FileRow) -> bool {
     row.fault_misses + row.fault_hits + row.dirtied + row.writes().unwrap_or(0) > 0
-}
-
-/// What may be wrong with a prediction.
-fn doubts(full: bool, known: bool, lost: u64, missing: usize, error: Option<f64>) -> Vec<String> {
-    let mut doubts = Vec::new();
-    if full {
-        doubts.push(
-            "more than 64 GiB was read, or more than 65536 files were open: nothing is predicted".into(),
-        );
-    } else if !known {
-        doubts.push(
-            "no request for a file that is only read, and not mapped, was seen: nothing is predicted".into(),
-        );
-    }
-    if lost > 0 {
-        let requests = if lost == 1 { "1 request".into() } else { format!("{lost} requests") };
-        doubts.push(format!("{requests} came too fast, or of unknown range"));
-    }
-    if missing > 0 {
-        let files = if missing == 1 { "a file".into() } else { format!("{missing} files") };
-        doubts.push(format!("of {files} that run 1 read, nothing is known of run 2"));
-    }
-    if let Some(error) = error.filter(|e| *e > ERROR) {
-        doubts.push(format!(
-            "simulated with the setting that it had, run 1 comes out {} wrong",
-            crate::report::units::percent(error, 0)
-        ));
-    }
-    doubts
 }
