@@ -1,5 +1,7 @@
 //! One run: the command is started, followed and waited for; or a process that runs already is watched.
 
+mod command;
+
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::ffi::OsString;
@@ -17,7 +19,6 @@ use super::child::Event;
 use super::child::Identity;
 use super::data::Residency;
 use super::data::Run;
-use super::data::Usage;
 use super::ends::Looks;
 use super::gather::Gather;
 use super::larger::Larger;
@@ -156,109 +157,6 @@ impl<'a> Watch<'a> {
         self.live.tick()?;
         self.origins.note(self.live.now());
         Ok(())
-    }
-
-    /// Runs the command once.
-    pub(super) fn command(&mut self, command: &[OsString], number: u32) -> Result<Run, End> {
-        let known = self.residency();
-        // Whoever wants an end now need not wait for a run.
-        if let Some(signal) = self.processes.asked()? {
-            return Err(End::Asked(signal));
-        }
-        self.look()?;
-        let machine = self.processes.machine(None);
-        self.live.source().follow(number);
-        self.live.tick()?;
-        let (time, began) = (self.live.now().time, self.processes.now());
-        let mut gather = Gather::new(self.live.now().clone());
-        let mut bills = Bills::begin(self.comes, self.live.source())?;
-        gather.every = self.trial.is_some();
-        if let Some(larger) = &mut self.larger {
-            larger.begin(self.live.source(), None)?;
-        }
-        // Whom the kernel has not freed yet of runs before would count in this one.
-        let mut unfreed = std::mem::take(&mut self.unfreed);
-        let source = self.live.source();
-        unfreed.retain(|run| !source.members(*run).is_ok_and(|members| members.is_empty()));
-        let clean = unfreed.is_empty();
-        self.unfreed = unfreed;
-        self.unfreed.push(number);
-        let gone = accounts::of_all_gone(self.live.source())?;
-        self.live.source().spawning(number);
-        let started = self.processes.start(command, self.who.as_ref());
-        self.live.source().spawning(0);
-        let pid = started.map_err(|e| End::NotStarted(NotStarted(e)))?;
-        let (mut usage, mut looks) = (Usage::zero(), Looks::default());
-        let mut ended: Option<(i32, Instant)> = None;
-        let mut signal = None;
-        let left = loop {
-            let pause = if self.trial.is_some() { TICK } else { pause(self.since(began)) };
-            let event = self.wait(pause, ended.is_none().then_some(pid), u32::try_from(pid).ok())?;
-            let mut alone = false;
-            if event == Event::Ended {
-                while let Some(child) = self.processes.ended() {
-                    // Whom a run before left behind is ours to wait for as well, and none of this run's business. Which
-                    // run it was of is known until it has been waited for.
-                    let source = self.live.source();
-                    let of_run = |pid: i32| u32::try_from(pid).map_or(Ok(None), |pid| source.run_of(pid));
-                    let ours = child == pid || of_run(child)? == Some(number);
-                    let Some(reaped) = self.processes.reap(child) else { break };
-                    if ours {
-                        usage = usage.and(reaped.usage);
-                    }
-                    if reaped.pid == pid {
-                        let end = self.processes.end_of(pid).unwrap_or_else(|| self.processes.now());
-                        ended = Some((reaped.status, end));
-                        signal = reaped.signal;
-                    }
-                }
-                alone = true;
-            }
-            if let (Some(_), false) = (ended, self.wait_all && event != Event::Asked) {
-                break self.living(number)?;
-            }
-            // Somebody else may have adopted, and waited for, the last of them.
-            if ended.is_some() && (alone || self.wait_all) {
-                let left = self.living(number)?;
-                if left.is_empty() {
-                    ended = ended.map(|(status, _)| (status, self.processes.now()));
-                    break left;
-                }
-            }
-            self.read(&mut gather, false)?;
-            bills.look(self.since(began), self.live.source(), &mut *self.names)?;
-            self.hear()?;
-            self.look_at(number, self.since(began), &mut looks)?;
-        };
-        let (status, end) = ended.unwrap_or((1, self.processes.now()));
-        let blame = bills.end(number, self.live.source(), &mut *self.names)?;
-        // Before the tables: what these have is at least what the account of those who go on has.
-        usage = left.iter().fold(usage, |sum, pid| sum.and(self.processes.usage(*pid)));
-        self.read(&mut gather, true)?;
-        self.hear()?;
-        let last = self.ask(&mut gather, &known)?;
-        gather.goes_on = !left.is_empty();
-        let mut run = gather.finish(&last, self.names.mounts_now(), &known, &self.origins);
-        // Whom this run or one before has left behind may go at any time, waited for by somebody.
-        self.left |= !left.is_empty();
-        if clean && !self.left {
-            let gone = accounts::of_all_gone(self.live.source())?.since(gone);
-            (usage, run.unwaited) = usage.or_of_gone(gone);
-        }
-        run.usage = usage;
-        super::unseen::weigh(&mut run, self.live.plan());
-        run.what_if = self.what_if(&run);
-        (run.number, run.blame) = (number, blame);
-        run.time = crate::view::utc(time);
-        (run.exit_status, run.signal) = (Some(status), signal);
-        run.wall_s = end.duration_since(began).as_secs_f64();
-        (run.left_behind, run.ends) = (left, looks.seen());
-        let now = self.processes.machine(None);
-        run.machine = now.since(&machine);
-        run.machine_before = self.machine.map(|then| machine.since(&then));
-        self.machine = Some(now);
-        self.remember(&run);
-        Ok(run)
     }
 
     /// Waits as [`Processes::wait`] does. Meanwhile touches are fetched, before there is no room for more, and the

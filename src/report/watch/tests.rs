@@ -21,6 +21,7 @@ use crate::files::Mounts;
 use crate::files::Named;
 use crate::plan::Plan;
 use crate::report::child::Reaped;
+use crate::report::data::Usage;
 use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::FileSample;
