@@ -3,6 +3,8 @@
 mod certify;
 mod copied;
 mod lasting;
+mod rows;
+mod setting;
 mod timeline;
 mod twice;
 mod used;
@@ -10,13 +12,18 @@ mod warm;
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
-use std::fs;
-use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rows::brought;
+use rows::counts;
+use rows::row;
+use rows::unused;
 use timeline::Timeline;
 use used::Used;
+
+pub(super) use setting::setting;
+pub(super) use setting::settings;
 
 use super::certificate;
 use super::certificate::Certificate;
@@ -30,24 +37,23 @@ use super::data::Waits;
 use super::origins::Filled;
 use super::origins::Origins;
 use super::residency;
-use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::figures::Figures;
-use crate::files::Dev;
 use crate::files::Key;
 use crate::files::Mounts;
-use crate::files::Named;
 use crate::model;
+use crate::plan::Plan;
 use crate::plan::follow;
 use crate::sample::Comm;
 use crate::sample::Counter;
 use crate::sample::Counters;
 use crate::sample::FileSample;
+use crate::sample::Known;
+use crate::sample::Lost;
 use crate::sample::Parts;
 use crate::sample::Sample;
 use crate::sample::Sparse;
 use crate::sample::Threads;
-use crate::text::foreign::Foreign;
 
 /// Files that a report keeps, and those whose residency is asked for.
 const FILES: usize = 50;
@@ -100,7 +106,7 @@ impl Gather {
 
     /// One more sample, of which the list of who brought what in takes note as well.
     pub(super) fn sample(&mut self, now: &Sample, origins: &mut Origins) {
-        self.brought.note(now, false);
+        self.brought.note(now);
         let Some(followed) = &now.followed else { return origins.note(now) };
         let parts = followed.parts.iter().copied().chain(std::iter::repeat(Parts::Unknown));
         for (f, parts) in followed.files.iter().zip(parts) {
@@ -150,7 +156,7 @@ impl Gather {
     ) -> anyhow::Result<()> {
         let told = certify::ask(self.files.values(), mounts, known);
         let late = after()?;
-        self.brought.note(&late, true);
+        self.brought.note_late(&late);
         self.asked = Some((told, late));
         Ok(())
     }
@@ -191,13 +197,9 @@ impl Gather {
         let followed = last.followed.as_ref().unwrap_or(&none);
         let c = &followed.counters;
         let (waited, unended) = lasting::waits(followed, self.goes_on);
-        let mut figures = model::figures(c, plan);
-        for figure in Figure::ALL.iter().filter(|f| plan.whole_only(**f)) {
-            figures.set(*figure, None);
-        }
+        let figures = own_figures(c, plan);
         let whole = model::whole(&self.before, last, plan);
         let system = &whole.total;
-        let lookups = follow::LOOKUP.iter().any(|p| worth.uses(p));
         let latency = plan.knows(Figure::StallNs);
         let certificate = self.certificate(last, &figures);
         let mut files: Vec<_> = self.files.into_values().collect();
@@ -224,14 +226,10 @@ impl Gather {
         let every = if self.every { files.iter().map(count).collect() } else { Vec::new() };
         let (copies, round) = (copied::find(&files, mounts), residency::Round::new());
         files.truncate(FILES);
-        let misses = system.get(Figure::Misses).zip(figures.get(Figure::Misses));
         Run {
             waits: Waits::new(&waited, worth.uses(follow::SWITCH), worth.uses(follow::THROTTLE)),
             unended: unended.filter(|_| worth.uses(follow::SWITCH)),
-            lookups: Lookups {
-                dcache_misses: lookups.then(|| c.get(Counter::Lookups)),
-                work_ns: lookups.then(|| c.get(Counter::LookupNs)).filter(|_| enough_ended(c)),
-            },
+            lookups: lookups(worth, c),
             latency: latency.then(|| Latency::from(&followed.histograms)),
             window_pages: latency.then(|| followed.histograms.window.to_vec()),
             files: files
@@ -255,24 +253,47 @@ impl Gather {
             unused_pages: unused_pages.filter(|_| seen[Figure::FaultHits as usize]),
             one_thread: worth.uses(follow::SWITCH).then_some(matches!(followed.threads, Threads::One(_))),
             processes: self.processes.iter().map(|(p, c)| (*p, c.foreign())).collect(),
-            system: Elsewhere {
-                evicted: system.get(Figure::Evicted),
-                removed: system.get(Figure::Removed),
-                readahead_wasted: system.get(Figure::ReadAheadWasted),
-                refaulted: system.get(Figure::Refaulted),
-                misses_of_others: misses.map(|(all, ours)| all.saturating_sub(ours)),
-            },
+            system: elsewhere(system, &figures),
             timeline: self.timeline.ticks,
-            lost: whole
-                .lost
-                .by_reason
-                .iter()
-                .filter(|(_, n)| *n > 0)
-                .map(|(w, n)| (w.to_string(), *n))
-                .collect(),
+            lost: lost(&whole.lost),
             figures,
             ..Run::default()
         }
+    }
+}
+
+/// Figures of a run alone: what is only known of the whole machine is not among them.
+fn own_figures(c: &Counters, plan: &Plan) -> Figures {
+    let mut figures = model::figures(c, plan);
+    for figure in Figure::ALL.iter().filter(|f| plan.whole_only(**f)) {
+        figures.set(*figure, None);
+    }
+    figures
+}
+
+/// What the whole machine did while a run did `ours`.
+fn elsewhere(system: &Figures, ours: &Figures) -> Elsewhere {
+    let misses = system.get(Figure::Misses).zip(ours.get(Figure::Misses));
+    Elsewhere {
+        evicted: system.get(Figure::Evicted),
+        removed: system.get(Figure::Removed),
+        readahead_wasted: system.get(Figure::ReadAheadWasted),
+        refaulted: system.get(Figure::Refaulted),
+        misses_of_others: misses.map(|(all, ours)| all.saturating_sub(ours)),
+    }
+}
+
+/// What was not accounted, by reason.
+fn lost(all: &Lost) -> BTreeMap<String, u64> {
+    all.by_reason.iter().filter(|(_, n)| *n > 0).map(|(why, n)| (why.to_string(), *n)).collect()
+}
+
+/// Names that were looked up in the file system, where that is seen.
+fn lookups(worth: &Known, c: &Counters) -> Lookups {
+    let seen = follow::LOOKUP.iter().any(|p| worth.uses(p));
+    Lookups {
+        dcache_misses: seen.then(|| c.get(Counter::Lookups)),
+        work_ns: seen.then(|| c.get(Counter::LookupNs)).filter(|_| enough_ended(c)),
     }
 }
 
@@ -281,116 +302,6 @@ impl Gather {
 fn enough_ended(c: &Counters) -> bool {
     let (all, ended) = (c.get(Counter::Lookups), c.get(Counter::LookupsEnded));
     ended * 10 >= all * 9 || all.saturating_sub(ended) < FEW_NAMES
-}
-
-/// The counts of a file, as far as their figures are known.
-fn counts(c: &Sparse, known: &[bool; FIGURES]) -> FileRow {
-    let sum = |figure: Figure| figure.counters().iter().map(|counter| c.get(*counter)).sum();
-    let of = |figure: Figure| known[figure as usize].then(|| sum(figure));
-    FileRow {
-        write_hits: of(Figure::WriteHits),
-        write_misses: of(Figure::WriteMisses),
-        direct_read_bytes: of(Figure::DirectReadBytes),
-        direct_write_bytes: of(Figure::DirectWriteBytes),
-        hits: sum(Figure::Hits),
-        readahead_hits: sum(Figure::ReadAheadHits),
-        misses: sum(Figure::Misses),
-        read_bytes: sum(Figure::ReadBytes),
-        readahead_pages: sum(Figure::ReadAheadPages),
-        fault_misses: sum(Figure::FaultMisses),
-        fault_hits: sum(Figure::FaultHits),
-        dirtied: sum(Figure::Dirtied),
-        ..FileRow::default()
-    }
-}
-
-/// Pages of a file that came from where it is stored, whoever had them read ahead.
-fn brought(used: &Used) -> u64 {
-    let came = [Counter::ReadMisses, Counter::ReadAheadHits, Counter::Prefetched, Counter::FaultMisses];
-    came.iter().map(|c| used.sum.get(*c)).sum()
-}
-
-/// Pages that were read ahead of a file and not read. What was mapped around a fault is not known of each file, and a
-/// page may have been used by writing to it: only of files that were read, and no more, something is known.
-fn unused(used: &Used) -> u64 {
-    let c = &used.sum;
-    let other = [Counter::FaultHits, Counter::FaultMisses, Counter::WriteHits];
-    if other.iter().any(|n| c.get(*n) > 0) {
-        return 0;
-    }
-    c.get(Counter::Prefetched).saturating_sub(c.get(Counter::ReadAheadHits))
-}
-
-fn row(
-    used: &Used,
-    copied: Option<&copied::Copied>,
-    mounts: &Mounts,
-    known: &HashMap<PathBuf, Residency>,
-    seen: &[bool; FIGURES],
-    round: &residency::Round,
-) -> FileRow {
-    let Used { file, deleted, sum, .. } = used;
-    // By its name of now, not that under which it was made.
-    let (deleted, whole) = (*deleted && copied.is_none(), file.named == Named::Whole || copied.is_some());
-    let path = copied.map(|c| c.to.clone()).or_else(|| mounts.path(file));
-    let fs = mounts.kind(file.dev).map(String::from);
-    let there = !deleted && whole && file.block.is_none();
-    let on_disk = path.as_deref().filter(|p| there && p.starts_with('/')).map(Path::new);
-    // The name may stand for another file by now.
-    let meta = on_disk.and_then(|p| fs::metadata(p).ok());
-    let same = meta.filter(|m| std::os::unix::fs::MetadataExt::ino(m) == file.inode);
-    let asked = on_disk.filter(|_| same.is_some() && residency::may_open(fs.as_deref()));
-    let after = asked.map(|p| round.ask(p));
-    let unasked = after.as_ref().and_then(|a| a.as_ref().err()).map(ToString::to_string);
-    let unasked = unasked.or_else(|| (file.named == Named::Replaced).then(|| "its name is no UTF-8".into()));
-    let setting = setting(file.block.unwrap_or(file.dev));
-    FileRow {
-        dev: file.block.unwrap_or(file.dev).to_string(),
-        inode: file.inode,
-        size: same.map(|m| m.len()),
-        before: on_disk.and_then(|p| known.get(p).cloned()),
-        after: after.and_then(Result::ok).flatten(),
-        residency_unknown: unasked,
-        read_ahead_kb: setting.as_ref().map(|(kb, _)| *kb),
-        read_ahead_path: setting.map(|(_, path)| path),
-        path: path.map(|p| {
-            let mark = if deleted && !p.starts_with("memfd:") { " (deleted)" } else { "" };
-            Foreign::from(p).with(mark)
-        }),
-        copied_from: copied.map(|c| Foreign::from(c.from.clone())),
-        fs,
-        ..counts(sum, seen)
-    }
-}
-
-/// The read-ahead setting of a device's or file system's bdi: KiB, and the file that holds it.
-pub(super) fn setting(dev: Dev) -> Option<(u64, String)> {
-    let candidates = [
-        format!("/sys/class/bdi/{dev}/read_ahead_kb"),
-        // A partition has that of its disk.
-        format!("/sys/dev/block/{dev}/../bdi/read_ahead_kb"),
-        format!("/sys/dev/block/{dev}/queue/read_ahead_kb"),
-    ];
-    let btrfs = || {
-        // btrfs names its bdi by a number of its own: only where there is one it must be that.
-        let all = fs::read_dir("/sys/class/bdi").ok()?;
-        let mut all = all.flatten().filter(|e| e.file_name().to_string_lossy().starts_with("btrfs-"));
-        let only = all.next().filter(|_| all.next().is_none())?;
-        Some(format!("{}/read_ahead_kb", only.path().display()))
-    };
-    let read = |path: String| Some((fs::read_to_string(&path).ok()?.trim().parse().ok()?, path));
-    let is_btrfs = dev.major == 0;
-    candidates.into_iter().find_map(read).or_else(|| btrfs().filter(|_| is_btrfs).and_then(read))
-}
-
-/// All settings of this machine, by the files that hold them, as they are called without links.
-pub(super) fn settings() -> BTreeMap<String, u64> {
-    let all = fs::read_dir("/sys/class/bdi").into_iter().flatten().flatten();
-    let one = |e: fs::DirEntry| {
-        let path = fs::canonicalize(e.path().join("read_ahead_kb")).ok()?;
-        Some((path.display().to_string(), fs::read_to_string(&path).ok()?.trim().parse().ok()?))
-    };
-    all.filter_map(one).collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,9 @@ use crate::figures::Figure;
 use crate::figures::Figures;
 use crate::figures::Unit;
 use crate::files::Dev;
+use crate::files::File;
 use crate::files::Mounts;
+use crate::files::Named;
 use crate::model::Interval;
 use crate::model::Row;
 use crate::names::Names;
@@ -24,6 +26,7 @@ use crate::plan::Certainty;
 use crate::plan::Engine;
 use crate::plan::Plan;
 use crate::sample::Counter;
+use crate::sample::FileSample;
 use crate::sample::Known;
 use crate::sample::Lost;
 use crate::sample::Memory;
@@ -147,6 +150,27 @@ pub(crate) fn sample(start: Moment, after: Duration, counters: &[(Counter, u64)]
         classic: None,
         evictors: None,
         followed: None,
+    }
+}
+
+/// What a process did with a file of a tree.
+pub(crate) fn file(tgid: u32, inode: u64, values: &[(Counter, u64)]) -> FileSample {
+    FileSample {
+        tgid,
+        uid: 0,
+        cgroup: 1,
+        born: 1,
+        process: "cat".into(),
+        file: Arc::new(File {
+            dev: Dev { major: 254, minor: 0 },
+            inode,
+            generation: 0,
+            block: None,
+            name: format!("/tree/{inode}"),
+            named: Named::Whole,
+        }),
+        deleted: false,
+        counters: counters(values),
     }
 }
 

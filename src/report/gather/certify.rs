@@ -27,6 +27,7 @@ use crate::report::residency;
 use crate::report::units::count;
 use crate::report::units::page;
 use crate::sample::Counter;
+use crate::sample::Followed;
 use crate::sample::Sample;
 
 /// Files of others that are told apart.
@@ -46,9 +47,17 @@ pub(super) struct Brought {
 }
 
 impl Brought {
-    /// Takes note of what all but the run did since the sample before; `late`: of the run as well.
-    pub(super) fn note(&mut self, now: &Sample, late: bool) {
-        let followed = now.followed.as_deref().filter(|_| !late);
+    /// Takes note of what all but the run did since the sample before.
+    pub(super) fn note(&mut self, now: &Sample) {
+        self.note_but(now.followed.as_deref(), now);
+    }
+
+    /// Takes note of what all did since the run was over.
+    pub(super) fn note_late(&mut self, now: &Sample) {
+        self.note_but(None, now);
+    }
+
+    fn note_but(&mut self, followed: Option<&Followed>, now: &Sample) {
         let of_run = followed.into_iter().flat_map(|f| &f.files);
         let ours: HashSet<(u32, Key)> = of_run.map(|f| (f.tgid, f.file.key())).collect();
         for f in &now.files {

@@ -11,31 +11,12 @@ use crate::report::findings;
 use crate::sample::Counters;
 use crate::sample::Followed;
 use crate::view::fixtures;
+use crate::view::fixtures::file as used;
 
 const OURS: u32 = 10;
 const THEIRS: u32 = 20;
 /// Pages of each file.
 const PAGES: u64 = 3;
-
-fn used(tgid: u32, inode: u64, counters: &[(Counter, u64)]) -> FileSample {
-    FileSample {
-        tgid,
-        uid: 0,
-        cgroup: 1,
-        born: 1,
-        process: "cat".into(),
-        file: Arc::new(File {
-            dev: Dev { major: 254, minor: 0 },
-            inode,
-            generation: 0,
-            block: None,
-            name: format!("/tree/{inode}"),
-            named: Named::Whole,
-        }),
-        deleted: false,
-        counters: fixtures::counters(counters),
-    }
-}
 
 /// Reads all of a small file that is not in the cache, or is.
 fn miss(tgid: u32, inode: u64) -> FileSample {

@@ -216,6 +216,73 @@ fn found(get: impl Fn(Counter) -> u64) -> u64 {
     get(Counter::ReadHits) + get(Counter::FaultHits)
 }
 
+/// Who had brought in what a run found warm.
+#[derive(Default)]
+struct Bringers<'a> {
+    by_run: HashMap<u32, u64>,
+    /// Pages of all files; of the file of which it was most, how many, and which file.
+    by_process: HashMap<u32, (u64, u64, &'a Used)>,
+}
+
+impl<'a> Bringers<'a> {
+    /// Adds those of a file of which something was warm.
+    fn add(&mut self, used: &'a Used, one: &Found, origins: &Origins, origin: &mut Origin) {
+        // Who came last has brought in what is there.
+        let mut fillers: Vec<_> = used.fillers.iter().collect();
+        fillers.sort_by_key(|f| std::cmp::Reverse(f.turn));
+        let (mut left, mut most) = (one.warm, 0);
+        for f in fillers {
+            let pages = left.min(u64::from(f.pages));
+            (left, most) = (left - pages, most + u64::from(f.most));
+            match origins.who(f.who) {
+                _ if pages == 0 => {}
+                Who::Run(run) => *self.by_run.entry(*run).or_default() += pages,
+                who => {
+                    origin.others += pages;
+                    if matches!(who, Who::Process { .. }) {
+                        let sum = self.by_process.entry(f.who).or_insert((0, 0, used));
+                        sum.0 += pages;
+                        if pages > sum.1 {
+                            (sum.1, sum.2) = (pages, used);
+                        }
+                    }
+                }
+            }
+        }
+        origin.meanwhile += left.min(used.meanwhile);
+        // If somebody has brought in some of it, how many different ones were found matters.
+        let others = most + used.meanwhile;
+        origin.before += if others == 0 { one.warm } else { one.different.saturating_sub(others) };
+    }
+
+    /// Runs but for this one, and pages.
+    fn runs(&self, but: u32) -> Vec<(u32, u64)> {
+        let all = self.by_run.iter().map(|(run, pages)| (*run, *pages));
+        let mut runs: Vec<_> = all.filter(|(run, _)| *run != but).collect();
+        runs.sort_unstable();
+        runs
+    }
+
+    /// Other processes, those with the most pages first.
+    fn warmers(&self, origins: &Origins, mounts: &Mounts) -> Vec<Warmer> {
+        let all = self.by_process.iter();
+        let named = all.filter_map(|(who, (pages, _, used))| match origins.who(*who) {
+            Who::Process { pid, comm, time } => Some(Warmer {
+                pid: *pid,
+                comm: comm.clone(),
+                path: mounts.path(&used.file).map(Foreign::from),
+                fills: *pages,
+                time: time.clone(),
+            }),
+            _ => None,
+        });
+        let mut warmers: Vec<_> = named.collect();
+        warmers.sort_by_key(|w| (std::cmp::Reverse(w.fills), w.pid));
+        warmers.truncate(WARMERS);
+        warmers
+    }
+}
+
 /// Judges the files of a run; `total`: all that it did, `unlisted`: whether there was no room for some of its files,
 /// `gone`: pages that left the cache meanwhile, whosever they were; `there`: what was cached before of all files that
 /// have a length, at most, and what others brought in since.
@@ -230,8 +297,7 @@ pub(super) fn judge(
     let mut out = Judged::default();
     let (mut unknown, mut listed, mut ahead) = (0, 0, 0);
     let (mut sized, mut unmeasured) = ([0, 0], [0, 0]);
-    let mut by_run: HashMap<u32, u64> = HashMap::new();
-    let mut by_process: HashMap<u32, (u64, u64, &Used)> = HashMap::new();
+    let mut bringers = Bringers::default();
     for used in files {
         listed += found(|n| used.sum.get(n));
         ahead += used.sum.get(Counter::ReadAheadHits);
@@ -247,32 +313,7 @@ pub(super) fn judge(
         if used.sum.get(Counter::Prefetched) > 0 {
             out.warm_ahead += warm;
         }
-        // Who came last has brought in what is there.
-        let mut fillers: Vec<_> = used.fillers.iter().collect();
-        fillers.sort_by_key(|f| std::cmp::Reverse(f.turn));
-        let (mut left, mut most) = (warm, 0);
-        for f in fillers {
-            let pages = left.min(u64::from(f.pages));
-            (left, most) = (left - pages, most + u64::from(f.most));
-            match origins.who(f.who) {
-                _ if pages == 0 => {}
-                Who::Run(run) => *by_run.entry(*run).or_default() += pages,
-                who => {
-                    out.origin.others += pages;
-                    if matches!(who, Who::Process { .. }) {
-                        let sum = by_process.entry(f.who).or_insert((0, 0, used));
-                        sum.0 += pages;
-                        if pages > sum.1 {
-                            (sum.1, sum.2) = (pages, used);
-                        }
-                    }
-                }
-            }
-        }
-        out.origin.meanwhile += left.min(used.meanwhile);
-        // If somebody has brought in some of it, how many different ones were found matters.
-        let others = most + used.meanwhile;
-        out.origin.before += if others == 0 { warm } else { one.different.saturating_sub(others) };
+        bringers.add(used, &one, origins, &mut out.origin);
     }
     // What files that are not in the list had of it.
     let elsewhere = found(|n| total.get(n)).saturating_sub(listed);
@@ -295,22 +336,7 @@ pub(super) fn judge(
     if out.origin.unlisted {
         out.origin.before = 0;
     }
-    out.origin.runs = by_run.into_iter().filter(|(run, _)| *run != number).collect();
-    out.origin.runs.sort_unstable();
-    out.warmers = by_process
-        .into_iter()
-        .filter_map(|(who, (pages, _, used))| match origins.who(who) {
-            Who::Process { pid, comm, time } => Some(Warmer {
-                pid: *pid,
-                comm: comm.clone(),
-                path: mounts.path(&used.file).map(Foreign::from),
-                fills: pages,
-                time: time.clone(),
-            }),
-            _ => None,
-        })
-        .collect();
-    out.warmers.sort_by_key(|w| (std::cmp::Reverse(w.fills), w.pid));
-    out.warmers.truncate(WARMERS);
+    out.origin.runs = bringers.runs(number);
+    out.warmers = bringers.warmers(origins, mounts);
     out
 }

@@ -1,33 +1,13 @@
 //! The list of who filled what: all files are in it, and it is bounded.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::files::Dev;
-use crate::files::File;
-use crate::files::Named;
 use crate::sample::FileSample;
 use crate::view::fixtures;
 
 fn row(tgid: u32, inode: u64, n: u64) -> FileSample {
-    FileSample {
-        tgid,
-        uid: 0,
-        cgroup: 1,
-        born: 1,
-        process: "tar".into(),
-        file: Arc::new(File {
-            dev: Dev { major: 254, minor: 0 },
-            inode,
-            generation: 0,
-            block: None,
-            name: "/f".into(),
-            named: Named::Whole,
-        }),
-        deleted: false,
-        counters: fixtures::counters(&[(Counter::ReadMisses, n)]),
-    }
+    fixtures::file(tgid, inode, &[(Counter::ReadMisses, n)])
 }
 
 fn note(origins: &mut Origins, rows: Vec<FileSample>) {

@@ -7,36 +7,16 @@ use std::time::Duration;
 use super::*;
 use crate::files::Dev;
 use crate::files::File;
-use crate::sample::Comm;
 use crate::sample::FileSample;
 use crate::sample::Followed;
 use crate::sample::Moment;
 use crate::sample::Sparse;
 use crate::view::fixtures;
+use crate::view::fixtures::file as row;
 
 const FILES: u64 = 5000;
 const OURS: u32 = 10;
 const THEIRS: u32 = 20;
-
-fn row(tgid: u32, inode: u64, counters: &[(Counter, u64)]) -> FileSample {
-    FileSample {
-        tgid,
-        uid: 0,
-        cgroup: 1,
-        born: 1,
-        process: Comm::from("cat"),
-        file: Arc::new(File {
-            dev: Dev { major: 254, minor: 0 },
-            inode,
-            generation: 0,
-            block: None,
-            name: format!("/tree/{inode}"),
-            named: Named::Whole,
-        }),
-        deleted: false,
-        counters: fixtures::counters(counters),
-    }
-}
 
 fn used(row: &FileSample) -> Used {
     Used {
@@ -108,7 +88,7 @@ fn kept(cache: &[Made]) -> Kept {
     }
     let sample = fixtures::sample(Moment::now(), Duration::from_secs(1), &[]);
     let sample = Sample { files: rows, followed: Some(Box::new(followed)), ..sample };
-    out.brought.note(&sample, false);
+    out.brought.note(&sample);
     out
 }
 
@@ -279,6 +259,6 @@ fn what_nobody_counted_is_no_page() {
     assert!(!is_read(&used(&nothing)));
     let mut brought = Brought::default();
     let sample = fixtures::sample(Moment::now(), Duration::from_secs(1), &[]);
-    brought.note(&Sample { files: vec![nothing], ..sample }, true);
+    brought.note_late(&Sample { files: vec![nothing], ..sample });
     assert!(brought.files.is_empty());
 }
