@@ -69,12 +69,36 @@ pub struct Tape {
     said: Rc<RefCell<String>>,
 }
 
-/// What the loop over commands ends with.
+/// What comes after a command.
 enum Then {
+    /// The next one.
+    On,
     /// Nobody listens any more.
     Over,
     /// Reading begins anew there.
     Go(Place),
+}
+
+/// On, as long as somebody listens.
+fn on(listening: bool) -> Then {
+    if listening { Then::On } else { Then::Over }
+}
+
+/// What is read from, from one place on.
+struct Head<'a> {
+    keeper: Keeper<'a>,
+    clock: Clock,
+    view: &'a mut View,
+    report: &'a dyn Fn(Report) -> bool,
+    /// When the next interval is shown, while it plays.
+    due: Instant,
+}
+
+/// What becomes of totals when the place is reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Totals {
+    GoOn,
+    BeginAnew,
 }
 
 impl Tape {
@@ -145,120 +169,141 @@ impl Tape {
     ) -> Result<(), Failure> {
         loop {
             match self.show(&mut view, commands, report)? {
-                Then::Over => return Ok(()),
-                Then::Go(place) => self.place = place,
+                Some(place) => self.place = place,
+                None => return Ok(()),
             }
         }
     }
 
-    /// Shows what is at the place, and goes on from there.
+    /// Shows what is at the place, and goes on from there, until it begins anew elsewhere; `None`: nobody listens any more.
     fn show(
         &mut self,
         view: &mut View,
         commands: &Receiver<Command>,
         report: &dyn Fn(Report) -> bool,
-    ) -> Result<Then, Failure> {
-        let Opened { mut replay, mut clock, names, .. } = self.reopen(self.place.from)?;
+    ) -> Result<Option<Place>, Failure> {
+        let Opened { mut replay, clock, names, .. } = self.reopen(self.place.from)?;
         let pivot = pivot(self.filter.clone(), names);
         // Nobody is asked who lives: it is another time, and may be another machine.
         let keeper = Keeper::new(&mut replay, pivot, self.files, Box::new(|_| true))?;
         // They begin with what is shown first.
-        let mut keeper = keeper.without_totals();
+        let keeper = keeper.without_totals();
+        let mut head = Head { keeper, clock, view, report, due: Instant::now() };
         self.passed.clear();
         report(Report::Anew);
         let lead = self.place.skip;
-        self.run_to(&mut keeper, &mut clock, *view, report, |n, _| n <= lead, true)?;
-        let mut due = Instant::now() + self.length;
-        loop {
-            let command = match self.pending.take() {
-                Some(command) => command,
-                None if self.playing => {
-                    match commands.recv_timeout(due.saturating_duration_since(Instant::now())) {
-                        Ok(command) => command,
-                        Err(RecvTimeoutError::Disconnected) => return Ok(Then::Over),
-                        Err(RecvTimeoutError::Timeout) => {
-                            if !self.next(&mut keeper, &mut clock, *view, report)? {
-                                self.playing = false;
-                            }
-                            // At the pace of the recording; what took longer is not made up for.
-                            due = (due + self.length).max(Instant::now());
-                            continue;
-                        }
-                    }
-                }
-                None => match commands.recv() {
-                    Ok(command) => command,
-                    Err(_) => return Ok(Then::Over),
-                },
-            };
-            let listening = match command {
-                Command::View(wanted) => {
-                    *view = wanted;
-                    report(Report::Snapshot(Box::new(keeper.again(*view))))
-                }
-                Command::Details(by, id, who) => {
-                    let details = keeper.details(by, id, &who, self.page_size);
-                    report(Report::Details(Box::new(details)))
-                }
-                Command::CommandLines(pids) => {
-                    let line = |pid| (pid, keeper.command_line(pid));
-                    report(Report::CommandLines(pids.into_iter().map(line).collect()))
-                }
-                Command::Hold(hold) => {
-                    self.playing = !hold;
-                    due = Instant::now() + self.length;
-                    true
-                }
-                Command::Watch(id) => {
-                    keeper.watch(id);
-                    true
-                }
-                // This is how the screen goes back in what it has seen: there is no such thing here.
-                Command::Back(_) | Command::Keep(..) => true,
-                Command::Interval(length) => {
-                    self.every = (length > self.recorded).then_some(length);
-                    if let Some(place) = self.around(self.at)? {
-                        return Ok(Then::Go(place));
-                    }
-                    true
-                }
-                Command::Step(n) => {
-                    let n = self.all_steps(n, commands);
-                    match n {
-                        0 => true,
-                        1 => self.next(&mut keeper, &mut clock, *view, report).map(|_| true)?,
-                        n if n > 0 => {
-                            let n = usize::try_from(n).unwrap_or(1);
-                            self.run_to(&mut keeper, &mut clock, *view, report, |k, _| k < n, false)?;
-                            true
-                        }
-                        n => match self.before(usize::try_from(n.unsigned_abs()).unwrap_or(1))? {
-                            Some(place) => return Ok(Then::Go(place)),
-                            None => report(Report::Said(self.nothing_before().into())),
-                        },
-                    }
-                }
-                Command::Jump(seconds) => {
-                    let seconds = jiff::SignedDuration::from_secs(seconds.into());
-                    let to = self.at.saturating_add(seconds).unwrap_or(self.at);
-                    let near = seconds.unsigned_abs() <= self.interval() * self.lead();
-                    let place = if seconds.is_positive() && near { None } else { self.around(to)? };
-                    match place {
-                        Some(place) => return Ok(Then::Go(place)),
-                        None if seconds.is_positive() => {
-                            let half = self.half();
-                            let short = |_, at: Timestamp| at.saturating_add(half).is_ok_and(|at| at < to);
-                            self.run_to(&mut keeper, &mut clock, *view, report, short, true)?;
-                            true
-                        }
-                        None => report(Report::Said(self.nothing_before().into())),
-                    }
-                }
-            };
-            if !listening {
-                return Ok(Then::Over);
+        self.run_to(&mut head, |n, _| n <= lead, Totals::BeginAnew)?;
+        head.due = Instant::now() + self.length;
+        while let Some(command) = self.command(&mut head, commands)? {
+            match self.perform(command, &mut head, commands)? {
+                Then::On => {}
+                Then::Over => return Ok(None),
+                Then::Go(place) => return Ok(Some(place)),
             }
         }
+        Ok(None)
+    }
+
+    /// The next command; meanwhile it plays on. `None`: there will be none.
+    fn command(
+        &mut self,
+        head: &mut Head<'_>,
+        commands: &Receiver<Command>,
+    ) -> Result<Option<Command>, Failure> {
+        loop {
+            if let Some(command) = self.pending.take() {
+                return Ok(Some(command));
+            }
+            if !self.playing {
+                return Ok(commands.recv().ok());
+            }
+            match commands.recv_timeout(head.due.saturating_duration_since(Instant::now())) {
+                Ok(command) => return Ok(Some(command)),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {
+                    if !self.next(head)? {
+                        self.playing = false;
+                    }
+                    // At the pace of the recording; what took longer is not made up for.
+                    head.due = (head.due + self.length).max(Instant::now());
+                }
+            }
+        }
+    }
+
+    fn perform(
+        &mut self,
+        command: Command,
+        head: &mut Head<'_>,
+        commands: &Receiver<Command>,
+    ) -> Result<Then, Failure> {
+        let report = head.report;
+        Ok(match command {
+            Command::View(wanted) => {
+                *head.view = wanted;
+                on(report(Report::Snapshot(Box::new(head.keeper.again(wanted)))))
+            }
+            Command::Details(by, id, who) => {
+                let details = head.keeper.details(by, id, &who, self.page_size);
+                on(report(Report::Details(Box::new(details))))
+            }
+            Command::CommandLines(pids) => {
+                let line = |pid| (pid, head.keeper.command_line(pid));
+                on(report(Report::CommandLines(pids.into_iter().map(line).collect())))
+            }
+            Command::Hold(hold) => {
+                self.playing = !hold;
+                head.due = Instant::now() + self.length;
+                Then::On
+            }
+            Command::Watch(id) => {
+                head.keeper.watch(id);
+                Then::On
+            }
+            // This is how the screen goes back in what it has seen: there is no such thing here.
+            Command::Back(_) | Command::Keep(..) => Then::On,
+            Command::Interval(length) => {
+                self.every = (length > self.recorded).then_some(length);
+                self.around(self.at)?.map_or(Then::On, Then::Go)
+            }
+            Command::Step(n) => self.step(n, head, commands)?,
+            Command::Jump(seconds) => self.jump(seconds, head)?,
+        })
+    }
+
+    /// So many intervals on, or back.
+    fn step(&mut self, n: i32, head: &mut Head<'_>, commands: &Receiver<Command>) -> Result<Then, Failure> {
+        match self.all_steps(n, commands) {
+            0 => {}
+            1 => _ = self.next(head)?,
+            n if n > 0 => {
+                let n = usize::try_from(n).unwrap_or(1);
+                self.run_to(head, |k, _| k < n, Totals::GoOn)?;
+            }
+            n => {
+                let place = self.before(usize::try_from(n.unsigned_abs()).unwrap_or(1))?;
+                return Ok(place.map_or_else(|| on((head.report)(self.nothing_before())), Then::Go));
+            }
+        }
+        Ok(Then::On)
+    }
+
+    /// So many seconds on, or back.
+    fn jump(&mut self, seconds: i32, head: &mut Head<'_>) -> Result<Then, Failure> {
+        let seconds = jiff::SignedDuration::from_secs(seconds.into());
+        let to = self.at.saturating_add(seconds).unwrap_or(self.at);
+        let near = seconds.unsigned_abs() <= self.interval() * self.lead();
+        let place = if seconds.is_positive() && near { None } else { self.around(to)? };
+        Ok(match place {
+            Some(place) => Then::Go(place),
+            None if seconds.is_positive() => {
+                let half = self.half();
+                let short = |_, at: Timestamp| at.saturating_add(half).is_ok_and(|at| at < to);
+                self.run_to(head, short, Totals::BeginAnew)?;
+                Then::On
+            }
+            None => on((head.report)(self.nothing_before())),
+        })
     }
 
     /// A key that is held down asks for many steps: they are taken at once.
@@ -276,19 +321,14 @@ impl Tape {
     }
 
     /// The next interval; `false` at the end.
-    fn next(
-        &mut self,
-        keeper: &mut Keeper<'_>,
-        clock: &mut Clock,
-        view: View,
-        report: &dyn Fn(Report) -> bool,
-    ) -> Result<bool, Failure> {
-        if over(clock)? {
+    fn next(&mut self, head: &mut Head<'_>) -> Result<bool, Failure> {
+        let report = head.report;
+        if over(&mut head.clock)? {
             report(Report::Over);
             self.tell(report);
             return Ok(false);
         }
-        let snapshot = keeper.tick(view)?;
+        let snapshot = head.keeper.tick(*head.view)?;
         self.is_at(snapshot.system.time, snapshot.system.seconds);
         report(Report::Snapshot(Box::new(snapshot)));
         self.tell(report);
@@ -296,25 +336,23 @@ impl Tape {
     }
 
     /// Reads on as long as `more` says, which is told how many intervals there were and the end of the last one. What is
-    /// passed goes into the charts only. With `anew`, totals begin with the last one.
+    /// passed goes into the charts only. Totals that begin anew do so with the last one.
     fn run_to(
         &mut self,
-        keeper: &mut Keeper<'_>,
-        clock: &mut Clock,
-        view: View,
-        report: &dyn Fn(Report) -> bool,
+        head: &mut Head<'_>,
         more: impl Fn(usize, Timestamp) -> bool,
-        anew: bool,
+        totals: Totals,
     ) -> Result<(), Failure> {
-        keeper.hold(true);
+        let report = head.report;
+        head.keeper.hold(true);
         let began = Instant::now();
         let mut n = 0;
         while more(n, self.at) {
-            if over(clock)? {
+            if over(&mut head.clock)? {
                 report(Report::Over);
                 break;
             }
-            let mut snapshot = keeper.tick(view)?;
+            let mut snapshot = head.keeper.tick(*head.view)?;
             n += 1;
             self.is_at(snapshot.system.time, snapshot.system.seconds);
             snapshot.early = more(n, self.at);
@@ -323,12 +361,12 @@ impl Tape {
         if n > 0 {
             self.cost = began.elapsed() / u32::try_from(n).unwrap_or(1);
         }
-        if anew {
-            keeper.begin_totals();
+        if totals == Totals::BeginAnew {
+            head.keeper.begin_totals();
             report(Report::Totals);
         }
-        keeper.look_back(None);
-        report(Report::Snapshot(Box::new(keeper.again(view))));
+        head.keeper.look_back(None);
+        report(Report::Snapshot(Box::new(head.keeper.again(*head.view))));
         self.tell(report);
         Ok(())
     }
@@ -341,12 +379,13 @@ impl Tape {
         }
     }
 
-    /// Why one cannot go back.
-    fn nothing_before(&self) -> &'static str {
-        match self.set_back() {
+    /// Says why one cannot go back.
+    fn nothing_before(&self) -> Report {
+        let why = match self.set_back() {
             true => "the clock was set back here: what was before it is found with '--from'",
             false => "the recording begins here",
-        }
+        };
+        Report::Said(why.into())
     }
 
     fn is_at(&mut self, at: Timestamp, seconds: f64) {
