@@ -272,25 +272,14 @@ impl<'a> Walk<'a> {
         text: &mut Vec<u8>,
     ) {
         let os_name = OsStr::from_bytes(name.to_bytes());
-        if self.options.exclude.name(os_name) {
-            return;
-        }
-        let exclude = &self.options.exclude;
-        if exclude.has_paths() && exclude.path(&dir.node.path().join(os_name), dir.node.places(os_name)) {
+        if self.leaves_out(dir, os_name) {
             return;
         }
         // What the directory says is a file is opened by its name and looked at without it: to look up a name takes as
         // long as the rest.
         let early = regular && dir.node.place.is_none() && dir.node.ask.vain().is_none();
         let mut early = early.then(|| open::below(&dir.fd, name));
-        let stat = match &early {
-            Some(Ok(fd)) => rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS),
-            _ => {
-                let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-                rustix::fs::statx(&dir.fd, name, flags, StatxFlags::BASIC_STATS)
-            }
-        };
-        let stat = match stat {
+        let stat = match stat(dir, name, early.as_ref()) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return sum.add(&Totals::of_vanished()),
             Err(e) => {
@@ -348,13 +337,35 @@ impl<'a> Walk<'a> {
         sum.add(&totals);
         let depth = dir.node.depth + 1;
         if self.options.files && depth <= self.options.depth && self.sink.wants(&totals) {
-            let path = dir.node.path().join(os_name);
-            let row = Row::new(Kind::File, path, depth, totals, answer.err());
-            match opened {
-                _ if self.sink.written(&row, text) => {}
-                Some(file) => self.sink.take_open(row, file.as_fd()),
-                None => self.sink.take(row),
-            }
+            let row = Row::new(Kind::File, dir.node.path().join(os_name), depth, totals, answer.err());
+            self.hand_on(row, opened, text);
+        }
+    }
+
+    /// Hands a file on that was asked about, and opened for it or not.
+    fn hand_on(&self, row: Row, opened: Option<OwnedFd>, text: &mut Vec<u8>) {
+        match opened {
+            _ if self.sink.written(&row, text) => {}
+            Some(file) => self.sink.take_open(row, file.as_fd()),
+            None => self.sink.take(row),
+        }
+    }
+
+    /// Whether it is not to be looked at.
+    fn leaves_out(&self, dir: &Dir, name: &OsStr) -> bool {
+        let exclude = &self.options.exclude;
+        exclude.name(name)
+            || exclude.has_paths() && exclude.path(&dir.node.path().join(name), dir.node.places(name))
+    }
+}
+
+/// What it is: asked of the file, where it is open already, else of its name.
+fn stat(dir: &Dir, name: &CStr, opened: Option<&Result<OwnedFd, Errno>>) -> Result<Statx, Errno> {
+    match opened {
+        Some(Ok(fd)) => rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS),
+        _ => {
+            let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+            rustix::fs::statx(&dir.fd, name, flags, StatxFlags::BASIC_STATS)
         }
     }
 }

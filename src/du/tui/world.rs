@@ -43,6 +43,17 @@ impl Sink for ByDirectory {
     }
 }
 
+/// What a walk hands on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// Every directory, and no files.
+    Directories,
+    /// Every directory and every file.
+    Files,
+    /// What is in one directory, and nothing below that.
+    OneDirectory,
+}
+
 /// How files are asked about and acted on, by whatever thread.
 pub(super) struct Disk {
     root: PathBuf,
@@ -68,9 +79,9 @@ impl Disk {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
 
-    fn walk(&self, root: &Path, files: bool, flat: bool) -> Walked {
+    fn walk(&self, root: &Path, reach: Reach) -> Walked {
         let sink = ByDirectory::default();
-        let problem = self.walk_to(&sink, root, files, flat, |walk| walk.progress());
+        let problem = self.walk_to(&sink, root, reach, |walk| walk.progress());
         (sink.0.into_inner().unwrap_or_else(PoisonError::into_inner), problem)
     }
 
@@ -79,22 +90,21 @@ impl Disk {
         &self,
         sink: &dyn Sink,
         root: &Path,
-        files: bool,
-        flat: bool,
+        reach: Reach,
         progress: impl Fn(&Walk<'_>) -> String + Sync,
     ) -> Option<String> {
         let options = walk::Options {
             ask: self.options.ask(),
             depth: usize::MAX,
-            files,
+            files: reach != Reach::Directories,
             directories: true,
-            flat,
+            flat: reach == Reach::OneDirectory,
             one_file_system: self.options.one_file_system,
             exclude: self.exclude.clone(),
         };
         let walk = Walk::new(&options, sink, false, Layers::here(&[root.to_owned()]), Inodes::default());
         match opening::open_named(root) {
-            Ok((fd, _)) if flat => {
+            Ok((fd, _)) if reach == Reach::OneDirectory => {
                 let _ = walk.directory(root, fd);
                 walk.problems.first_unread()
             }
@@ -121,7 +131,7 @@ impl Disk {
 
     /// Asks about everything.
     fn scan(&self) -> Walked {
-        self.walk(&self.root, false, false)
+        self.walk(&self.root, Reach::Directories)
     }
 
     fn map(&self, path: &Path) -> String {
@@ -147,7 +157,7 @@ impl Disk {
         let (mut unread, mut gone) = (String::new(), 0);
         for path in paths {
             if opening::look(path).is_some_and(|(_, kind)| kind.is_dir()) {
-                let problem = self.walk_to(&doer, path, true, false, so_far);
+                let problem = self.walk_to(&doer, path, Reach::Files, so_far);
                 unread = problem.map_or(unread, |problem| format!("; {problem}"));
             } else {
                 let (totals, why) = opening::file(path, self.options.ask());
@@ -244,7 +254,7 @@ impl World for Tree {
         if self.saved {
             return Listing { whole: self.whole(dir).cloned(), rows, problem: None };
         }
-        let (mut walked, mut problem) = self.disk.walk(dir, true, true);
+        let (mut walked, mut problem) = self.disk.walk(dir, Reach::OneDirectory);
         let files = walked.remove(dir).unwrap_or_default();
         // What is not read further below is reported where everything is summed up.
         if dir == self.disk.root {
