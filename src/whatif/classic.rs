@@ -1,8 +1,8 @@
 //! The active and the inactive list, and the refault distance: `mm/swap.c`, `mm/vmscan.c`, `mm/workingset.c`.
 
-use super::Policy;
-use super::Use;
 use super::lists::Lists;
+use super::policy::Policy;
+use super::policy::Use;
 
 const INACTIVE: usize = 0;
 const ACTIVE: usize = 1;

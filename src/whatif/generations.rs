@@ -4,9 +4,9 @@
 //! in a generation is its tier (1; 2; 3 or 4; 5 and more). Reclaim takes from the oldest generation, and lets pages of higher
 //! tiers go on to the next one where pages of these tiers came back more often than those used once.
 
-use super::Policy;
-use super::Use;
 use super::lists::Lists;
+use super::policy::Policy;
+use super::policy::Use;
 use super::tiers::Tiers;
 
 const GENERATIONS: usize = 4;

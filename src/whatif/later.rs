@@ -9,9 +9,9 @@
 //! page that was used before it is put on a list, as nearly all that are read have been (31 are put there at once), comes to the
 //! second oldest generation: so the oldest becomes empty, and there are new ones, which decides what is forgotten when.
 
-use super::Policy;
-use super::Use;
 use super::lists::Lists;
+use super::policy::Policy;
+use super::policy::Use;
 use super::tiers::BATCH;
 use super::tiers::TIERS;
 use super::tiers::Tiers;
@@ -81,6 +81,14 @@ pub struct Later {
     waiting: u8,
 }
 
+/// What decides where a page comes to.
+struct Coming {
+    /// It is of the working set.
+    working: bool,
+    /// It is used through a mapping.
+    mapped: bool,
+}
+
 impl Later {
     /// Room to follow so many pages. `counts`: as from 7.2 on.
     #[must_use]
@@ -109,9 +117,15 @@ impl Later {
         self.youngest - self.oldest
     }
 
+    /// `lru_gen_test_recent`: whether the page has gone so lately that it is remembered.
+    fn has_just_gone(&self, page: u32) -> bool {
+        let gone = self.pages[page as usize].gone;
+        gone.is_some_and(|then| (self.youngest as u16).wrapping_sub(then) < GENERATIONS as u16)
+    }
+
     /// `lru_gen_folio_seq`: the generation that a page of the cache comes to.
-    fn comes_to(&self, working: bool, mapped: bool) -> u32 {
-        let back = if mapped { FEWEST } else { GENERATIONS } - u32::from(working);
+    fn comes_to(&self, page: Coming) -> u32 {
+        let back = if page.mapped { FEWEST } else { GENERATIONS } - u32::from(page.working);
         (self.youngest + 1).saturating_sub(back).max(self.oldest)
     }
 
@@ -122,7 +136,7 @@ impl Later {
             // `lru_gen_set_refs`
             let again = state.working || state.uses > 0;
             *state = State { working: again, uses: u8::from(!again), ..State::default() };
-            let to = self.comes_to(again, true);
+            let to = self.comes_to(Coming { working: again, mapped: true });
             self.lists.put(page, Self::list(to));
             return false;
         }
@@ -257,9 +271,7 @@ impl Policy for Later {
     fn add(&mut self, page: u32, how: Use) {
         let before = self.pages[page as usize];
         let mapped = how == Use::Mapped;
-        // `lru_gen_test_recent`
-        let recent = how != Use::Written
-            && before.gone.is_some_and(|then| (self.youngest as u16).wrapping_sub(then) < GENERATIONS as u16);
+        let recent = how != Use::Written && self.has_just_gone(page);
         if recent {
             self.tiers.refaulted(State { uses: before.uses.max(1), ..before }.tier());
         }
@@ -270,14 +282,14 @@ impl Policy for Later {
         self.waiting = (self.waiting + 1) % TOGETHER;
         let fresh = self.counts && !mapped && how != Use::Written && self.waiting != 0;
         self.pages[page as usize] = State { working, fresh, ..State::default() };
-        self.lists.put(page, Self::list(self.comes_to(working, mapped)));
+        self.lists.put(page, Self::list(self.comes_to(Coming { working, mapped })));
     }
 
     fn mark(&mut self, page: u32) {
         let state = &mut self.pages[page as usize];
         state.used();
         if std::mem::take(&mut state.fresh) {
-            let to = self.comes_to(true, false);
+            let to = self.comes_to(Coming { working: true, mapped: false });
             self.lists.put(page, Self::list(to));
         }
     }
@@ -306,9 +318,7 @@ impl Policy for Later {
     }
 
     fn remembers(&self, page: u32) -> bool {
-        let gone = self.pages[page as usize].gone;
-        self.has(page)
-            || gone.is_some_and(|then| (self.youngest as u16).wrapping_sub(then) < GENERATIONS as u16)
+        self.has(page) || self.has_just_gone(page)
     }
 
     fn resize(&mut self, pages: usize, each: f64) {

@@ -2,10 +2,8 @@
 
 use super::Kind;
 use super::Outcome;
-use super::Policy;
 use super::SCALES;
 use super::Touch;
-use super::Use;
 use super::ahead::Ahead;
 use super::ahead::Asked;
 use super::curve::Fetched;
@@ -15,6 +13,8 @@ use super::pages::Pages;
 use super::pages::beside;
 use super::pages::group;
 use super::pages::is_chosen;
+use super::policy::Policy;
+use super::policy::Use;
 
 /// Pages that are followed at most: with what seven sizes know of each, 3 MiB at most.
 pub const ROOM: u32 = 24576;

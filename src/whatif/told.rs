@@ -111,7 +111,7 @@ fn rounded(x: f64) -> f64 {
 }
 
 impl Prediction {
-    pub(super) fn new(curve: &Curve, about: About<'_>) -> Self {
+    pub(super) fn new(curve: &Curve, mut about: About<'_>) -> Self {
         let bytes = |scale: f64| about.size.map(|size| (size.base() as f64 * scale).round() as u64);
         let per_second = curve.accesses.map(|n| n as f64 / about.seconds).filter(|n| n.is_finite());
         // Only whole times have both: how long was waited, and for how many pages.
@@ -149,35 +149,42 @@ impl Prediction {
             limit_bytes: about.size.and_then(|s| s.limit),
             policy: about.policy.into(),
             dropped: curve.dropped,
-            notes: about.notes,
+            notes: std::mem::take(&mut about.notes),
         };
-        let unsaid = new.curve.iter().flatten().filter(|p| p.miss_ratio.is_none());
+        new.note(curve, &about);
+        new
+    }
+
+    /// Says what is to be known beside the figures, or instead of some.
+    fn note(&mut self, curve: &Curve, about: &About<'_>) {
+        let unsaid = self.curve.iter().flatten().filter(|p| p.miss_ratio.is_none());
         let unsaid: Vec<String> = unsaid.map(|p| format!("x{}", p.scale)).collect();
         if !unsaid.is_empty() {
-            new.notes.push(format!("of {} {UNSAID}", unsaid.join(", ")));
+            self.notes.push(format!("of {} {UNSAID}", unsaid.join(", ")));
         }
         if about.limit_changed {
-            new.notes.push(LIMIT_CHANGED.into());
+            self.notes.push(LIMIT_CHANGED.into());
         }
-        if let Some(size) = shared {
+        if let Some(size) = about.size.filter(|size| size.is_shared()) {
             let above = size.limit_of.as_deref().map(Foreign::from);
-            new.notes.push(format!(
+            self.notes.push(format!(
                 "{SHARED}{}, and {} of it are files of others, which are taken to become more and less with it: nobody knows what \
                  they would do, and the error has that in it",
                 crate::text::foreign::or(above.as_ref(), "?"),
                 crate::text::numbers::bytes(size.beside),
             ));
         }
+        let page = rustix::param::page_size() as f64;
         let cached = about.size.map_or(0.0, |s| s.cached as f64 / page);
         if about.long_history
             && cached >= 1.0
             && curve.accesses.is_some_and(|n| n as f64 / cached < ENOUGH_USES)
         {
-            new.notes.push(FEW_USES.into());
+            self.notes.push(FEW_USES.into());
         }
         if let Some(part) = about.size.map(|s| s.mapped as f64 / s.cached as f64).filter(|p| *p > MUCH_MAPPED)
         {
-            new.notes.push(format!(
+            self.notes.push(format!(
                 "{:.0}% of what is cached is mapped: of such pages only faults are seen, so that they are used at least so \
                  much; they are taken to stay at each size",
                 part.min(1.0) * 100.0
@@ -185,12 +192,11 @@ impl Prediction {
         }
         match curve.off {
             // Of a limit that is not read any more, and of nobody who uses it, nothing else is to be said.
-            _ if about.gone => new.notes.extend(new.curve.is_some().then(|| GONE.to_owned())),
-            Some(_) if curve.unlike => new.notes.push(CONTRADICTS.into()),
-            None if new.curve.is_some() => new.notes.push(UNCHECKED.into()),
+            _ if about.gone => self.notes.extend(self.curve.is_some().then(|| GONE.to_owned())),
+            Some(_) if curve.unlike => self.notes.push(CONTRADICTS.into()),
+            None if self.curve.is_some() => self.notes.push(UNCHECKED.into()),
             _ => {}
         }
-        new
     }
 
     /// Whether nothing is to be concluded from it: what was counted is not what the simulation of this size has, or that is not

@@ -9,8 +9,8 @@
 //! scans 32 MiB misses 0.16 of its accesses, or 0.08 where the limit was raised while it ran, on 6.18. There it is not the
 //! size that decides, and the two begin otherwise.
 
-use super::Policy;
-use super::Use;
+use super::policy::Policy;
+use super::policy::Use;
 
 /// How far each is from the size that is asked about, with generations: 1/50 of it.
 pub(super) const AWAY: f64 = 0.02;
