@@ -133,9 +133,19 @@ impl Writer {
     }
 }
 
-/// All metrics of now, as text.
+/// All metrics of now, as Prometheus' own text.
 #[must_use]
-pub fn text(sums: &Sums, open: bool) -> String {
+pub fn prometheus(sums: &Sums) -> String {
+    text(sums, false)
+}
+
+/// The same as OpenMetrics.
+#[must_use]
+pub fn open_metrics(sums: &Sums) -> String {
+    text(sums, true)
+}
+
+fn text(sums: &Sums, open: bool) -> String {
     let mut w = Writer { out: String::with_capacity(1 << 14), open };
     tell(sums, &mut |told| match told {
         Told::Family(family) => w.family(&family),
@@ -151,8 +161,8 @@ pub fn text(sums: &Sums, open: bool) -> String {
 #[must_use]
 pub fn exposition(sums: &Sums, format: Format) -> Vec<u8> {
     match format {
-        Format::Prometheus => text(sums, false).into_bytes(),
-        Format::OpenMetrics => text(sums, true).into_bytes(),
+        Format::Prometheus => prometheus(sums).into_bytes(),
+        Format::OpenMetrics => open_metrics(sums).into_bytes(),
         Format::Protobuf => protobuf::exposition(sums),
     }
 }

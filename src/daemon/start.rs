@@ -276,7 +276,7 @@ impl State<'_> {
         sums.moments = self.watching.counts();
         sums.add(sample, engines.plan(), self.names);
         if let Some(directory) = &self.options.textfile {
-            let text = exposition::text(&sums, false);
+            let text = exposition::prometheus(&sums);
             drop(sums);
             self.write(directory, &text);
         }

@@ -16,7 +16,8 @@ use prost::Message as _;
 
 use super::exposition::Format;
 use super::exposition::exposition;
-use super::exposition::text;
+use super::exposition::open_metrics;
+use super::exposition::prometheus;
 use super::http;
 use super::protobuf::Histogram;
 use super::protobuf::MetricFamily;
@@ -110,7 +111,7 @@ fn sum(all: &HashMap<String, f64>, name: &str, part: &str) -> f64 {
 #[test]
 fn pages_are_bytes_and_what_is_not_known_is_absent() {
     let page = rustix::param::page_size() as f64;
-    let out = text(&sums(10, vec![sample(1000, 2)], &fixtures::plan(&[])), false);
+    let out = prometheus(&sums(10, vec![sample(1000, 2)], &fixtures::plan(&[])));
     let all = parsed(&out);
     assert!((all["pagecache_read_bytes_total{outcome=\"hit\"}"] - 1000.0 * page).abs() < 0.5);
     assert!((sum(&all, "pagecache_read_bytes_total", "") - 1007.0 * page).abs() < 0.5);
@@ -125,7 +126,7 @@ fn pages_are_bytes_and_what_is_not_known_is_absent() {
     }
     assert!(!out.contains("ratio") && !out.contains("pid=") && !out.contains("path="));
     let unknown = fixtures::plan(&[Figure::Misses, Figure::StallNs, Figure::Evicted]);
-    let all = parsed(&text(&sums(10, vec![sample(1000, 2)], &unknown), false));
+    let all = parsed(&prometheus(&sums(10, vec![sample(1000, 2)], &unknown)));
     let absent = ["outcome=\"miss\"", "stall", "reclaim"];
     let unknown = |s: &&String| {
         !s.contains("latency") && !s.contains("faults") && !s.contains("write") && !s.contains("metadata")
@@ -134,7 +135,7 @@ fn pages_are_bytes_and_what_is_not_known_is_absent() {
         assert!(!all.keys().filter(unknown).any(|s| s.contains(part)), "{part}");
     }
     // Before anything was read nothing is 0.
-    let all = parsed(&text(&Sums::new(1, Duration::from_secs(1)), false));
+    let all = parsed(&prometheus(&Sums::new(1, Duration::from_secs(1))));
     assert!(!all.keys().any(|s| s.contains("read_bytes") || s.contains("lost")));
 }
 
@@ -142,15 +143,15 @@ fn pages_are_bytes_and_what_is_not_known_is_absent() {
 fn what_is_used_has_a_series_for_each_window_that_is_known() {
     let page = rustix::param::page_size() as f64;
     let mut sums = sums(10, vec![sample(1000, 2)], &fixtures::plan(&[]));
-    assert!(!text(&sums, false).contains("working_set"));
+    assert!(!prometheus(&sums).contains("working_set"));
     let of = |cgroup: &str, pages| (vec![("cgroup", cgroup.to_owned())], pages);
     sums.used = Some(Used { all: [None; 4], cgroups: vec![of("other", [None; 4])] });
-    assert!(!text(&sums, false).contains("working_set"));
+    assert!(!prometheus(&sums).contains("working_set"));
     sums.used = Some(Used {
         all: [Some(7), Some(9), None, None],
         cgroups: vec![of("/a\"b", [Some(3), None, None, None]), of("other", [Some(0), None, None, None])],
     });
-    let all = parsed(&text(&sums, false));
+    let all = parsed(&prometheus(&sums));
     let used: HashMap<_, _> = all.iter().filter(|(s, _)| s.contains("working_set")).collect();
     assert_eq!(used.len(), 4, "{used:?}");
     for (series, pages) in [
@@ -163,7 +164,7 @@ fn what_is_used_has_a_series_for_each_window_that_is_known() {
     }
     let (protobuf, _) = of_protobuf(&exposition(&sums, Format::Protobuf));
     assert!(used.keys().all(|series| protobuf.contains_key(&series.replace("\\\"", "\""))), "{protobuf:?}");
-    assert!(text(&sums, true).contains("# TYPE pagecache_working_set_bytes gauge\n"));
+    assert!(open_metrics(&sums).contains("# TYPE pagecache_working_set_bytes gauge\n"));
 }
 
 #[test]
@@ -173,7 +174,7 @@ fn series_have_a_bound_and_add_up_to_the_whole() {
         let mut second = sample(2000, 2);
         second.rows[0].counters = fixtures::counters(&[(Counter::ReadHits, 500)]);
         let sums = sums(room, vec![sample(1000, 2), second], &fixtures::plan(&[]));
-        let all = parsed(&text(&sums, false));
+        let all = parsed(&prometheus(&sums));
         let hits = "outcome=\"hit\"";
         assert!((sum(&all, "pagecache_cgroup_read_bytes_total", hits) - 2000.0 * page).abs() < 0.5, "{room}");
         assert!((sum(&all, "pagecache_mount_read_bytes_total", hits) - 2000.0 * page).abs() < 0.5, "{room}");
@@ -245,7 +246,7 @@ fn a_series_counts_for_what_it_is_called() {
     names.2 += 1;
     sums.add(of_file(None, 1), &plan, &mut names);
     let page = rustix::param::page_size() as f64;
-    let all = parsed(&text(&sums, false));
+    let all = parsed(&prometheus(&sums));
     let of = |mount: &str| {
         sum(&all, "pagecache_mount_read_bytes_total", &format!("mount=\"{mount}\",outcome=\"hit\"")) / page
     };
@@ -266,7 +267,7 @@ fn what_is_made_anew_goes_on_counting_and_never_falls() {
         sample
     };
     let told = |sums: &Sums| {
-        let all = parsed(&text(sums, false));
+        let all = parsed(&prometheus(sums));
         sum(&all, "pagecache_cgroup_read_bytes_total", "cgroup=\"/user.slice\"")
             / rustix::param::page_size() as f64
     };
@@ -287,7 +288,7 @@ fn what_is_made_anew_goes_on_counting_and_never_falls() {
 
 #[test]
 fn the_other_format_ends_and_names_types_as_it_must() {
-    let out = text(&sums(10, vec![sample(1000, 2)], &fixtures::plan(&[])), true);
+    let out = open_metrics(&sums(10, vec![sample(1000, 2)], &fixtures::plan(&[])));
     parsed(&out);
     assert!(out.ends_with("# EOF\n"));
     assert!(
@@ -295,7 +296,7 @@ fn the_other_format_ends_and_names_types_as_it_must() {
             && out.contains("# TYPE pagecache_build info\n")
     );
     assert!(!out.contains("_count"));
-    let all = parsed(&text(&sums(10, vec![sample(1, 1)], &fixtures::plan(&[])), false));
+    let all = parsed(&prometheus(&sums(10, vec![sample(1, 1)], &fixtures::plan(&[]))));
     let bucket =
         |le: &str| all[&format!("pagecache_read_latency_seconds_bucket{{outcome=\"hit\",le=\"{le}\"}}")];
     assert_eq!((bucket("2.56e-7"), bucket("+Inf")), (5.0, 6.0));
@@ -392,7 +393,7 @@ fn of_protobuf(mut bytes: &[u8]) -> (HashMap<String, f64>, Vec<(String, Histogra
 fn the_protobuf_has_what_the_text_has_and_native_histograms() {
     let all = sums(10, vec![sample(1000, 2), sample(2000, 3)], &fixtures::plan(&[]));
     let (series, native) = of_protobuf(&exposition(&all, Format::Protobuf));
-    assert_eq!(series, parsed(&text(&all, false)));
+    assert_eq!(series, parsed(&prometheus(&all)));
     let [(hit, of_hits), (miss, of_misses)] = native.try_into().unwrap();
     assert_eq!(
         (hit.as_str(), miss.as_str()),
