@@ -43,14 +43,24 @@ fn named(columns: &[(&str, Kind)]) -> Columns {
     columns.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect()
 }
 
-/// The figures of a line, or of a row, in order.
-pub(super) fn all(rows: bool) -> impl Iterator<Item = Figure> {
-    GROUPS.iter().filter(move |(_, of_rows)| *of_rows || !rows).flat_map(|(group, _)| Figure::of_group(group))
+/// What figures are of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    Interval,
+    Row,
 }
 
-fn figure_columns(rows: bool) -> Columns {
+impl Of {
+    /// Its figures, in order.
+    pub(super) fn figures(self) -> impl Iterator<Item = Figure> {
+        let groups = GROUPS.iter().filter(move |(_, of_rows)| *of_rows || self == Of::Interval);
+        groups.flat_map(|(group, _)| Figure::of_group(group))
+    }
+}
+
+fn figure_columns(of: Of) -> Columns {
     let mut out = Columns::new();
-    for figure in all(rows) {
+    for figure in of.figures() {
         out.push((format!("{}_{}", figure.group(), figure.key()), Kind::Number));
         if figure == Figure::Misses {
             out.push(("read_hit_ratio".into(), Kind::Real));
@@ -61,8 +71,8 @@ fn figure_columns(rows: bool) -> Columns {
     out
 }
 
-fn figure_cells(rows: bool, figures: &Figures, classic: Option<&classic::Figures>, out: &mut Vec<Cell>) {
-    for figure in all(rows) {
+fn figure_cells(of: Of, figures: &Figures, classic: Option<&classic::Figures>, out: &mut Vec<Cell>) {
+    for figure in of.figures() {
         out.push(figures.get(figure).into());
         if figure == Figure::Misses {
             out.push(figures.hit_ratio().map_or(Cell::Null, Cell::Real));
@@ -83,7 +93,7 @@ fn lead(number: u64, interval: &Interval) -> Vec<Cell> {
 pub(super) fn interval_columns() -> Columns {
     let mut out = named(&LEAD);
     out.push(("engine".into(), Kind::Text));
-    out.extend(figure_columns(false));
+    out.extend(figure_columns(Of::Interval));
     out.extend(MEMORY.map(|name| (name.to_owned(), Kind::Number)));
     out.push(("lost_total".into(), Kind::Number));
     out
@@ -92,7 +102,7 @@ pub(super) fn interval_columns() -> Columns {
 pub(super) fn interval_cells(number: u64, interval: &Interval) -> Vec<Cell> {
     let mut out = lead(number, interval);
     out.push(Cell::Text(interval.engine.to_owned()));
-    figure_cells(false, &interval.total, interval.classic.as_ref(), &mut out);
+    figure_cells(Of::Interval, &interval.total, interval.classic.as_ref(), &mut out);
     let memory = &interval.memory;
     out.extend([memory.cached_bytes, memory.buffers_bytes, memory.dirty_bytes].map(Cell::Number));
     out.push(Cell::Number(interval.lost.total()));
@@ -103,7 +113,7 @@ pub(super) fn interval_cells(number: u64, interval: &Interval) -> Vec<Cell> {
 pub(super) fn row_columns() -> Columns {
     let mut out = named(&LEAD);
     out.extend(named(&WHO));
-    out.extend(figure_columns(true));
+    out.extend(figure_columns(Of::Row));
     out
 }
 
@@ -115,7 +125,7 @@ pub(super) fn row_cells(number: u64, interval: &Interval, row: &Row) -> Vec<Cell
     let text = |t: &Option<Foreign>| t.as_ref().map_or(Cell::Null, |t| Cell::Text(t.raw().into_owned()));
     out.extend([Cell::Flag(row.who.other), id(pid), id(tid), id(uid), text(user), text(comm), text(cgroup)]);
     out.extend([text(container), text(unit), text(path), text(device), (*inode).into(), text(mount)]);
-    figure_cells(true, &row.figures, row.classic.as_ref(), &mut out);
+    figure_cells(Of::Row, &row.figures, row.classic.as_ref(), &mut out);
     out
 }
 

@@ -104,8 +104,8 @@ fn table(path: &Path) -> Vec<Value> {
 }
 
 /// A figure of JSON in a cell: a number that is not known is `null` in both.
-fn same(cells: &Value, json: &Value, rows: bool) {
-    for figure in cells::all(rows) {
+fn same(cells: &Value, json: &Value, of: cells::Of) {
+    for figure in of.figures() {
         let cell = &cells[format!("{}_{}", figure.group(), figure.key())];
         assert_eq!(cell, &json[figure.group()][figure.key()], "{figure:?} of {cells}");
     }
@@ -124,7 +124,7 @@ fn tables_have_what_json_has() {
     let intervals = table(&out.join("intervals.parquet"));
     assert_eq!(intervals.len(), want.len());
     for (cells, json) in intervals.iter().zip(&want) {
-        same(cells, json, false);
+        same(cells, json, cells::Of::Interval);
         assert_eq!(cells["lost_total"], json["lost"]["total"]);
         assert_eq!(cells["cache_cached_bytes"], json["cache"]["cached_bytes"]);
         assert_eq!(cells["read_hit_ratio"], json["read"]["hit_ratio"]);
@@ -135,7 +135,7 @@ fn tables_have_what_json_has() {
     let of_json: Vec<_> = want.iter().flat_map(|i| i["rows"].as_array().unwrap()).collect();
     assert_eq!(rows.len(), of_json.len());
     for (cells, json) in rows.iter().zip(&of_json) {
-        same(cells, json, true);
+        same(cells, json, cells::Of::Row);
         for key in ["pid", "uid", "user", "comm", "cgroup", "path", "inode"] {
             assert_eq!(cells[key], json[key], "{key}");
         }
