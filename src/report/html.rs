@@ -2,6 +2,7 @@
 //! page allows itself its own style and its own script, which sorts tables, by their hashes, and nothing else.
 
 mod charts;
+mod escape;
 mod files;
 mod hash;
 mod pushed;
@@ -20,25 +21,10 @@ use super::units;
 use super::units::percent;
 use crate::figures::Figure;
 use crate::whatif::Prediction;
+use escape::escape;
 
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/sort.js");
-
-/// Text as HTML.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in crate::text::foreign::line(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// Until where what it is about begins.
 fn head(title: &str) -> String {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::escape;
+use super::escape::escape;
 use crate::report::data::Latency;
 use crate::report::data::Run;
 use crate::report::data::Tick;

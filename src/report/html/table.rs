@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::escape;
+use super::escape::escape;
 
 /// What stands in a cell, and what it is sorted by.
 pub(super) enum Cell {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::escape;
+use super::escape::escape;
 use super::table;
 use super::table::Cell;
 use crate::report::Report;

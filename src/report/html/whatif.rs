@@ -6,7 +6,7 @@ use super::charts::HEIGHT;
 use super::charts::below;
 use super::charts::close;
 use super::charts::open;
-use super::escape;
+use super::escape::escape;
 use super::table;
 use super::table::Cell;
 use crate::report::units;
