@@ -2,10 +2,10 @@
 
 use clap::Command;
 
-use super::Choice;
-use super::Kind;
-use super::Shape;
-use super::line;
+use super::shape::Choice;
+use super::shape::Kind;
+use super::shape::Shape;
+use super::shape::line;
 
 /// What is before the options: where the cursor is. `=` parts words, unless `COMP_WORDBREAKS` was changed.
 const WHERE: &str = "    local cur=$2 prev=$3 options=OPTIONS joined= words= list= i

@@ -2,11 +2,11 @@
 
 use clap::Command;
 
-use super::Choice;
-use super::Kind;
-use super::Shape;
-use super::Value;
-use super::line;
+use super::shape::Choice;
+use super::shape::Kind;
+use super::shape::Shape;
+use super::shape::Value;
+use super::shape::line;
 
 /// Behind `--` stands a command of its own.
 const COMMAND: &str = "    local -i at=${words[(ie)--]}
