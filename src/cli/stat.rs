@@ -5,9 +5,9 @@ mod command;
 mod help;
 mod intervals;
 mod recordings;
+mod together;
 mod working_set;
 
-use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,7 +29,6 @@ use crate::exit::Failure;
 use crate::options::Counting;
 use crate::options::Format;
 use crate::pivot::By;
-use crate::plan::Engine;
 use crate::report;
 use crate::run::Options;
 use crate::run::Set;
@@ -165,120 +164,7 @@ impl CommandLine for Args {
     }
 
     fn check(&self) -> Result<(), String> {
-        if let Some((option, text)) = self.watched.stray(self.what_if.flatten().is_some()) {
-            return Err(format!("'{option}' {text}"));
-        }
-        if let Some(text) = self.watched.bench.conflict(self.watched.repeat, self.watched.cold) {
-            return conflict(&text);
-        }
-        if let Some(text) = self.watched.no_such_run() {
-            return Err(text);
-        }
-        if self.watched.tried.is_some() && self.watched.bench.cold_each == Some(report::Cold::Slab) {
-            return conflict("'--try' compares runs that begin without cached pages: not '--cold-each slab'");
-        }
-        let files = self.filters.by_file();
-        if files && self.by == Some(By::Thread) {
-            return conflict(
-                "files are counted by process: '--by thread' cannot be used with '--file' or '--mount'",
-            );
-        }
-        if self.common.how.classic() && self.by.is_some_and(|by| by != By::Process) {
-            return conflict("the classic engine counts by process: take '--by process' or '--engine exact'");
-        }
-        if self.what_if.is_some() && self.common.how.classic() {
-            return conflict("'--what-if' needs to know which pages are used: take '--engine exact'");
-        }
-        if self.watched.time.is_some() && self.filters.chosen().pids().len() > 1 {
-            return conflict("'--for' explains one process and what it starts: take one '-p'");
-        }
-        if self.what_if.flatten().is_some() && self.filters.cgroup.len() > 1 {
-            return conflict(
-                "'--what-if' tells of one cache, whose size is that of a cgroup: take one '--cgroup'",
-            );
-        }
-        match (self.what_if, self.watched.report()) {
-            (Some(None), false) => {
-                return conflict(
-                    "'--what-if' needs to know how long to watch ('--what-if 60'), or a command ('-- COMMAND')",
-                );
-            }
-            (Some(Some(_)), true) => {
-                return conflict(
-                    "a report is about the whole run: '--what-if' takes no SECONDS with '-- COMMAND' or '--for'",
-                );
-            }
-            (Some(Some(_)), false) if self.unit.is_some() => {
-                return conflict("'--what-if SECONDS' cannot be used with '--unit'");
-            }
-            (Some(Some(_)), false) if self.watched.html.as_deref() == Some(Path::new("-")) => {
-                return conflict(
-                    "'--what-if SECONDS' has its table on standard output: name a file for '--html'",
-                );
-            }
-            (Some(None), true) if self.so_far.is_some() => {
-                return conflict("a report is about the whole run: '--so-far' is for '--what-if SECONDS'");
-            }
-            _ => {}
-        }
-        if self.blame.is_some() && self.common.how.classic() {
-            return conflict("'--blame' is counted by the exact engine: take '--engine exact'");
-        }
-        let report = self.watched.report();
-        match self.blame {
-            Some(None) if !report => {
-                return Err(
-                    "'--blame' needs to know how long: a number of seconds, or a command ('-- COMMAND')"
-                        .into(),
-                );
-            }
-            Some(Some(_)) if report => {
-                return conflict(
-                    "'--blame' of a command or of '--for' lasts as long as that: it takes no time",
-                );
-            }
-            Some(Some(_)) if self.unit.is_some() => {
-                return conflict("'--blame SECONDS' tells of bytes: it takes no '--unit'");
-            }
-            _ => {}
-        }
-        let recordings = &self.recordings;
-        if self.by == Some(By::Evictor) {
-            if recordings.record.is_some() || recordings.replay.is_some() {
-                return conflict(
-                    "'--by evictor' tells of now: it cannot be used with '--record' or '--replay'",
-                );
-            }
-            if files {
-                return conflict(
-                    "'--by evictor' knows no files: it cannot be used with '--file' or '--mount' ('--blame' knows them)",
-                );
-            }
-        }
-        if self.working_set.is_some() {
-            working_set::check(self)?;
-        }
-        recordings.check()?;
-        if self.what_if.is_some() && (recordings.record.is_some() || recordings.replay.is_some()) {
-            return conflict("'--what-if' tells of now: it cannot be used with '--record' or '--replay'");
-        }
-        if self.so_far.zip(self.what_if.flatten()).is_some_and(|(so_far, time)| so_far > time) {
-            return conflict("'--so-far' is longer than '--what-if': nothing would be said before the end");
-        }
-        // clap lets it pass beside what excludes '--what-if'.
-        if self.so_far.is_some() && self.what_if.is_none() {
-            return conflict("'--so-far' is of '--what-if': it cannot be used without");
-        }
-        if self.blame.is_some() && (recordings.record.is_some() || recordings.replay.is_some()) {
-            return conflict("'--blame' tells of now: it cannot be used with '--record' or '--replay'");
-        }
-        self.common.how.takes(&self.filters)?;
-        if self.bcc && self.common.how.engine == Some(Engine::Both) {
-            return conflict(
-                "'--bcc' cannot be used with '--engine both': its layout has room for one engine",
-            );
-        }
-        Ok(())
+        together::check(self)
     }
 
     fn generated(&self) -> Option<Generated> {

@@ -2,6 +2,8 @@
 
 mod bench;
 
+use std::path::Path;
+
 use proptest::prelude::*;
 
 use super::*;
