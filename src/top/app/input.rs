@@ -215,42 +215,9 @@ impl App {
                     self.skip += 1;
                 }
             }
-            Action::Threads => {
-                if self.scene.engine != Engine::Exact {
-                    self.say("the classic engine does not count threads");
-                    return Vec::new();
-                }
-                if self.scene.by_file {
-                    self.say("files are counted by process: there are no rows of threads");
-                    return Vec::new();
-                }
-                self.settings.threads = !self.settings.threads;
-                if self.settings.by != By::Process {
-                    self.settings.threads = true;
-                    self.settings.by = By::Process;
-                }
-                return vec![Effect::View(self.view())];
-            }
+            Action::Threads => return self.threads(),
             Action::Tree => return self.next_tree(),
-            Action::Ended if self.scene.replay.is_some() => {
-                self.say("who has ended was not recorded");
-            }
-            Action::Ended => {
-                if !self.scene.told_of_ends {
-                    self.say("from within a PID namespace nobody can tell which processes have ended");
-                    return Vec::new();
-                }
-                self.settings.ended = self.settings.ended.next();
-                self.say(match self.settings.ended {
-                    Ended::Cgroup => "processes that have ended: together by cgroup",
-                    Ended::Parent => {
-                        "processes that have ended: together below the nearest parent that lives"
-                    }
-                    Ended::Apart => "processes that have ended: each by itself, behind the living",
-                    _ => "processes that have ended: together by command",
-                });
-                return vec![Effect::View(self.view())];
-            }
+            Action::Ended => return self.next_ended(),
             Action::Show => {
                 self.settings.show = self.settings.show.next();
                 return vec![Effect::View(self.view())];
@@ -278,6 +245,42 @@ impl App {
             Action::Slower | Action::Faster => return self.change_interval(action == Action::Slower),
         }
         Vec::new()
+    }
+
+    fn threads(&mut self) -> Vec<Effect> {
+        if self.scene.engine != Engine::Exact {
+            self.say("the classic engine does not count threads");
+            return Vec::new();
+        }
+        if self.scene.by_file {
+            self.say("files are counted by process: there are no rows of threads");
+            return Vec::new();
+        }
+        self.settings.threads = !self.settings.threads;
+        if self.settings.by != By::Process {
+            self.settings.threads = true;
+            self.settings.by = By::Process;
+        }
+        vec![Effect::View(self.view())]
+    }
+
+    fn next_ended(&mut self) -> Vec<Effect> {
+        if self.scene.replay.is_some() {
+            self.say("who has ended was not recorded");
+            return Vec::new();
+        }
+        if !self.scene.told_of_ends {
+            self.say("from within a PID namespace nobody can tell which processes have ended");
+            return Vec::new();
+        }
+        self.settings.ended = self.settings.ended.next();
+        self.say(match self.settings.ended {
+            Ended::Cgroup => "processes that have ended: together by cgroup",
+            Ended::Parent => "processes that have ended: together below the nearest parent that lives",
+            Ended::Apart => "processes that have ended: each by itself, behind the living",
+            _ => "processes that have ended: together by command",
+        });
+        vec![Effect::View(self.view())]
     }
 
     fn back(&mut self) -> Vec<Effect> {

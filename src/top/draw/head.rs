@@ -160,51 +160,75 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
     if zones.status.height == 0 {
         return;
     }
-    let mut parts = Vec::new();
-    if let Some(snapshot) = &app.snapshot {
-        let by = snapshot.view.by;
-        // How many were not kept is not known.
-        let more = if snapshot.cut { "+" } else { "" };
-        let what = |n: usize| if n == 1 && !snapshot.cut { by.singular() } else { by.plural() };
-        let all = snapshot.rows();
-        let entries = app.slots.iter().filter(|s| is_named(app, **s)).count();
-        parts.push(match app.filter.is_empty() {
-            true => format!("{all}{more} {}", what(all)),
-            false => format!("{entries} of {all}{more} {}", what(all)),
-        });
-        if let Some(ended) = snapshot.ended.filter(|n| *n > 0) {
-            parts.push(format!("{}{more} ended", decimal(ended as f64)));
-        }
-        let numbers = app.numbers();
-        parts.push(match (numbers.show, app.settings.interval.as_secs_f64()) {
-            (Show::Count, wanted) if differ(numbers.seconds, wanted) => {
-                format!("in {:.1} s", numbers.seconds)
-            }
-            (Show::Total, _) => app.since(),
-            (show, _) => show.title().into(),
-        });
-        // Numbers fall from above unless reversed, names rise.
-        let falls = matches!(app.settings.sort, Sort::Busy | Sort::Column(_)) != app.settings.reverse;
-        match app.hangs() {
-            Tree::Flat => {}
-            Tree::Own => parts.push("tree, each its own".into()),
-            Tree::Below => parts.push("tree, with those below".into()),
-        }
-        let sort = match app.settings.sort {
-            Sort::Column(c) => cells::title(c),
-            other => other.name(),
-        };
-        parts.push(format!("sorted by {sort} {}", theme.arrow(falls)));
-        if app.settings.unit == Unit::Bytes {
-            parts.push("bytes".into());
-        }
-        let (left, right) = app.layout().hidden;
-        if left + right > 0 {
-            let s = if left + right == 1 { "" } else { "s" };
-            parts.push(format!("{} more column{s}", left + right));
-        }
+    let (mut parts, mut spans) = (parts(app, theme), notes(app, theme, zones));
+    // What has no room is left out as a whole.
+    let room = usize::from(zones.status.width).saturating_sub(spans.iter().map(Span::width).sum());
+    while parts.len() > 1 && parts.join("  ").chars().count() > room {
+        parts.pop();
     }
-    let mut spans: Vec<Span<'_>> = Vec::new();
+    spans.push(Span::raw(parts.join("  ")));
+    // What was typed, and messages, may take more than there is.
+    let mut room = usize::from(zones.status.width);
+    for span in &mut spans {
+        if span.width() > room {
+            span.content = theme.text(&beginning(&span.content, room)).into();
+        }
+        room = room.saturating_sub(span.width());
+    }
+    panels::title(theme, zones, zones.status.y, &Line::from(spans), frame.buffer_mut());
+}
+
+/// What the rows are, in words: what matters most first.
+fn parts(app: &App, theme: &Theme) -> Vec<String> {
+    let Some(snapshot) = &app.snapshot else { return Vec::new() };
+    let mut parts = Vec::new();
+    let by = snapshot.view.by;
+    // How many were not kept is not known.
+    let more = if snapshot.cut { "+" } else { "" };
+    let what = |n: usize| if n == 1 && !snapshot.cut { by.singular() } else { by.plural() };
+    let all = snapshot.rows();
+    let entries = app.slots.iter().filter(|s| is_named(app, **s)).count();
+    parts.push(match app.filter.is_empty() {
+        true => format!("{all}{more} {}", what(all)),
+        false => format!("{entries} of {all}{more} {}", what(all)),
+    });
+    if let Some(ended) = snapshot.ended.filter(|n| *n > 0) {
+        parts.push(format!("{}{more} ended", decimal(ended as f64)));
+    }
+    let numbers = app.numbers();
+    parts.push(match (numbers.show, app.settings.interval.as_secs_f64()) {
+        (Show::Count, wanted) if differ(numbers.seconds, wanted) => {
+            format!("in {:.1} s", numbers.seconds)
+        }
+        (Show::Total, _) => app.since(),
+        (show, _) => show.title().into(),
+    });
+    // Numbers fall from above unless reversed, names rise.
+    let falls = matches!(app.settings.sort, Sort::Busy | Sort::Column(_)) != app.settings.reverse;
+    match app.hangs() {
+        Tree::Flat => {}
+        Tree::Own => parts.push("tree, each its own".into()),
+        Tree::Below => parts.push("tree, with those below".into()),
+    }
+    let sort = match app.settings.sort {
+        Sort::Column(c) => cells::title(c),
+        other => other.name(),
+    };
+    parts.push(format!("sorted by {sort} {}", theme.arrow(falls)));
+    if app.settings.unit == Unit::Bytes {
+        parts.push("bytes".into());
+    }
+    let (left, right) = app.layout().hidden;
+    if left + right > 0 {
+        let s = if left + right == 1 { "" } else { "s" };
+        parts.push(format!("{} more column{s}", left + right));
+    }
+    parts
+}
+
+/// What was typed, and what is to be known of the picture, before all else.
+fn notes(app: &App, theme: &Theme, zones: &Zones) -> Vec<Span<'static>> {
+    let mut spans: Vec<Span<'static>> = Vec::new();
     if app.mode == Mode::Search {
         let text = theme.text(&format!("search: {}_  ", app.search));
         spans.insert(0, Span::styled(text, theme.strong()));
@@ -240,21 +264,7 @@ pub(super) fn status(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<
     if let Some(text) = foot::message(app).filter(|_| zones.foot.height == 0) {
         spans.insert(0, Span::styled(theme.text(&format!("{text}  ")), theme.warning()));
     }
-    // What has no room is left out as a whole.
-    let room = usize::from(zones.status.width).saturating_sub(spans.iter().map(Span::width).sum());
-    while parts.len() > 1 && parts.join("  ").chars().count() > room {
-        parts.pop();
-    }
-    spans.push(Span::raw(parts.join("  ")));
-    // What was typed, and messages, may take more than there is.
-    let mut room = usize::from(zones.status.width);
-    for span in &mut spans {
-        if span.width() > room {
-            span.content = theme.text(&beginning(&span.content, room)).into();
-        }
-        room = room.saturating_sub(span.width());
-    }
-    panels::title(theme, zones, zones.status.y, &Line::from(spans), frame.buffer_mut());
+    spans
 }
 
 /// It is one of the rows that are counted: not a thread below, nor one that the filter leaves for those that it holds.
