@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 
+use crate::blame::Raw;
 use crate::facts::Facts;
 use crate::facts::SWITCH_ON;
 use crate::facts::SWITCHED_OFF;
@@ -228,12 +229,22 @@ impl Session {
         &mut self.attached
     }
 
-    /// Who took pages out of the cache since attach; nothing unless it was requested ([`Wants::blame`]).
+    /// Who took pages out of the cache since attach; nothing unless it was requested ([`Wants::blame`]). Without the names of
+    /// the files, which are read once, when it is told ([`Session::named`]): they take as long as all the rest.
     ///
     /// # Errors
     /// When the table cannot be read.
-    pub fn blame(&mut self) -> anyhow::Result<crate::blame::Raw> {
+    pub fn blame(&mut self) -> anyhow::Result<Raw> {
         self.attached.blame().context("cannot read who took pages out")
+    }
+
+    /// The same with the names of the files that are in it.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub fn named(&mut self, mut raw: Raw) -> anyhow::Result<Raw> {
+        raw.details.files = self.attached.blamed_files().context("cannot read the names of files")?;
+        Ok(raw)
     }
 
     /// The plan and its reasons in words.
@@ -285,8 +296,12 @@ impl Follow for Session {
         self.attached.gone().context("cannot read what processes used")
     }
 
-    fn blame(&mut self) -> anyhow::Result<crate::blame::Raw> {
+    fn blame(&mut self) -> anyhow::Result<Raw> {
         Self::blame(self)
+    }
+
+    fn named(&mut self, raw: Raw) -> anyhow::Result<Raw> {
+        Self::named(self, raw)
     }
 
     fn requests(&mut self) -> anyhow::Result<(Vec<Request>, u64)> {

@@ -99,6 +99,7 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
         }
         had = last;
     };
+    let last = live.source().named(last)?;
     let mut bill = Bill::between(&before, &last);
     let some = options.chosen.any();
     let figure = |figure| total.so_far().and_then(|all| all.total.get(figure)).filter(|_| !some);

@@ -119,10 +119,18 @@ pub(super) fn readers(skel: &CachetopSkel<'_>) -> libbpf_rs::Result<HashMap<Read
     Ok(used(rows(&skel.maps.blame_readers)?, reader))
 }
 
-/// Reads the rest, for these readers.
+/// Reads the rest, for these readers; but not which files these are.
 pub(super) fn read(skel: &CachetopSkel<'_>, readers: HashMap<Reader, Came>) -> libbpf_rs::Result<Details> {
+    let shares = used(rows(&skel.maps.blame_shares)?, share);
+    let bss = skel.maps.bss_data.as_deref();
+    // SAFETY: an aligned word of a mapping that lives as long as the skeleton.
+    let untimed = bss.map_or(0, |bss| unsafe { (&raw const bss.blame_untimed).read_volatile() });
+    Ok(Details { shares, readers, untimed, ..Details::default() })
+}
+
+/// Which files: a system call for each. A file that is in a row is here, and never becomes another.
+pub(super) fn files(skel: &CachetopSkel<'_>) -> libbpf_rs::Result<HashMap<u64, File>> {
     let maps = &skel.maps;
-    let shares = used(rows(&maps.blame_shares)?, share);
     let mut found = HashMap::new();
     for (key, value) in entries(&maps.blame_files)? {
         let (block, number) = (u32_at(&value, 16), u32_at(&value, 20));
@@ -141,10 +149,7 @@ pub(super) fn read(skel: &CachetopSkel<'_>, readers: HashMap<Reader, Came>) -> l
         };
         found.insert(u64_at(&key, 0), file);
     }
-    let bss = skel.maps.bss_data.as_deref();
-    // SAFETY: an aligned word of a mapping that lives as long as the skeleton.
-    let untimed = bss.map_or(0, |bss| unsafe { (&raw const bss.blame_untimed).read_volatile() });
-    Ok(Details { shares, readers, files: found, untimed, ..Details::default() })
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::entries::entries;
 use super::entries::u32_at;
 use super::files::Files;
 use crate::blame::Raw;
+use crate::files::File;
 use crate::loss::REASONS;
 use crate::sample::Counter;
 use crate::sample::Counters;
@@ -131,7 +132,16 @@ impl Attached {
         self.skel.progs.look_plain.test_run(libbpf_rs::ProgramInput::default()).map(drop)
     }
 
-    /// Who took pages out, since attach: by evictor, with what was forgotten, and what came back of nobody knows whom.
+    /// The files that pages were taken out of, since attach, by the numbers that they have there: read once it is told.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub fn blamed_files(&self) -> libbpf_rs::Result<HashMap<u64, File>> {
+        super::bill::files(&self.skel)
+    }
+
+    /// Who took pages out, since attach: by evictor, with what was forgotten, and what came back of nobody knows whom. Files
+    /// have no names ([`Attached::blamed_files`]).
     ///
     /// # Errors
     /// When the table cannot be read.

@@ -322,7 +322,8 @@ impl Bills {
         names: &mut dyn Names,
     ) -> anyhow::Result<Option<Pushed>> {
         let Some((before, sees)) = self.began else { return Ok(None) };
-        let bill = Bill::between(&before, &source.blame()?);
+        let last = source.blame()?;
+        let bill = Bill::between(&before, &source.named(last)?);
         Ok(Some(Pushed::new(&bill, run, sees, names)))
     }
 }

@@ -157,11 +157,19 @@ pub trait Follow: Source {
     /// When the table cannot be read.
     fn gone(&self) -> anyhow::Result<Gone>;
 
-    /// Who took pages out of the cache since attach; nothing where that is not counted.
+    /// Who took pages out of the cache since attach; nothing where that is not counted. Files have no names there.
     ///
     /// # Errors
     /// When the table cannot be read.
     fn blame(&mut self) -> anyhow::Result<Raw>;
+
+    /// The same with the names of the files that are in it.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    fn named(&mut self, raw: Raw) -> anyhow::Result<Raw> {
+        Ok(raw)
+    }
 
     /// The read requests that were made since the last time, in order, and how many were made that are not among them, since
     /// the beginning; nothing unless that was wanted ([`crate::plan::Wants::tried`]).

@@ -74,6 +74,7 @@ impl<'a> Run<'a> {
         let before = self.session.blame()?;
         work(self)?;
         let now = self.session.blame()?;
+        let now = self.session.named(now)?;
         Ok((Bill::between(&before, &now), now))
     }
 
