@@ -54,6 +54,15 @@ struct {
 	__type(value, struct row);
 } rows SEC(".maps");
 
+/* For each ROWS_MAPPED of them whether a row of it was taken since user space has asked last. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} rows_taken SEC(".maps");
+
 /*
  * Numbers of rows that are free. Filled by user space, also with those that it has read for the last time. A stack, so
  * that the rows in use stay together.
@@ -149,6 +158,20 @@ static __always_inline void count_gone(u64 pages, bool evicted)
 	u32 cpu = bpf_get_smp_processor_id();
 
 	__sync_fetch_and_add(&went[cpu & (WENT_CPUS - 1)].pages[evicted], pages);
+}
+
+/*
+ * A row was taken, and says so itself by now: user space clears the word, and then looks whether the rows are free. (Stores are seen
+ * in their order on x86.)
+ */
+static __always_inline void tell_taken(void *taken, u32 n)
+{
+	u32 piece = n / ROWS_MAPPED;
+	u64 *word = bpf_map_lookup_elem(taken, &piece);
+
+	barrier();
+	if (word)
+		*(volatile u64 *)word = 1;
 }
 
 static __always_inline u64 slot_of(u64 task)

@@ -33,6 +33,15 @@ struct {
 	__type(value, struct file_row);
 } files SEC(".maps");
 
+/* As `rows_taken`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} files_taken SEC(".maps");
+
 /* As many as there are rows, with the same numbers. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -201,6 +210,7 @@ static __always_inline u32 make_file(struct row *row, struct file_key *key, stru
 	f->made++;
 	f->state = FILE_LIVE;
 	f->touched = 1; /* user space must know of it, whether or not anything will be counted */
+	tell_taken(&files_taken, n);
 	f->mapping = key->mapping;
 	if (!bpf_map_update_elem(&file_numbers, key, &n, BPF_NOEXIST))
 		return n;

@@ -100,6 +100,7 @@ static __noinline struct row *make_row(struct row *old)
 	row->made++;
 	row->born = bpf_ktime_get_ns();
 	row->state = ROW_LIVE;
+	tell_taken(&rows_taken, n);
 	if (note(&row_numbers, &key, &n)) {
 		count_one(C_LOST_BUSY);
 		if (with_plain && row->plain_bytes)

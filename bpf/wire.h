@@ -83,6 +83,9 @@ enum row_state {
 /* Counters are marked in groups when they change: those of reads, a line of the processor's cache, are the first. */
 #define ROW_GROUP(c) ((c) < 8 ? 0 : (c) < 16 ? 1 : (c) < 32 ? 2 : 3)
 
+/* Rows of which user space maps all or none: a whole number of pages of memory, whatever the size of a row. */
+#define ROWS_MAPPED 512
+
 /* What a plain request has delivered, as the tick saw it: to be added to the counters while `plain_mark` is this one. */
 struct row_looked {
 	unsigned long long mark;

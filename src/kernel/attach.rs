@@ -34,7 +34,7 @@ use crate::plan::Wants;
 use crate::sample::Followed;
 
 /// How often free memory is handed back while we count: it takes a millisecond.
-const GIVEN_BACK: Duration = Duration::from_secs(30);
+const GIVEN_BACK: Duration = Duration::from_secs(10);
 
 /// Bytes of the ring of touches: what may come between two readings. A touch takes 24 of them.
 const TOUCH_RING: u32 = 4 << 20;
@@ -91,6 +91,11 @@ fn rooms(settings: &Settings) -> (u32, u32) {
     }
 }
 
+/// In how many pieces so many rows are mapped.
+fn pieces(rows: u32) -> u32 {
+    rows.div_ceil(u32::try_from(crate::wire::ROWS_MAPPED).unwrap_or(u32::MAX))
+}
+
 /// For how many there is room that may have sketches: as for their rows.
 fn sketch_rows(settings: &Settings) -> u32 {
     if settings.wants.sketches == Some(SketchBy::File) { settings.files } else { settings.rows }
@@ -144,10 +149,12 @@ fn size_tables(
     for map in [&mut maps.rows, &mut maps.row_numbers] {
         map.set_max_entries(rows)?;
     }
+    maps.rows_taken.set_max_entries(pieces(rows))?;
     let files = if settings.wants.files { settings.files } else { 1 };
     for map in [&mut maps.files, &mut maps.file_names, &mut maps.file_numbers, &mut maps.free_files] {
         map.set_max_entries(files)?;
     }
+    maps.files_taken.set_max_entries(pieces(files))?;
     if settings.wants.touches {
         maps.touches.set_max_entries(TOUCH_RING)?;
     }

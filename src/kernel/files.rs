@@ -57,9 +57,8 @@ struct Known {
 /// The table, mapped into memory as far as it is in use.
 #[derive(Debug)]
 pub(super) struct Files {
-    table: Mapped<Raw>,
+    table: Mapped<Raw, Known>,
     all: usize,
-    known: Vec<Known>,
     files: HashMap<Key, Arc<File>>,
     began: Instant,
     /// When the tables were read last, since the beginning.
@@ -67,6 +66,8 @@ pub(super) struct Files {
     /// When files that nobody has any more were looked for.
     swept: Duration,
     in_use: usize,
+    /// Rows that are free since this reading, to be handed back.
+    free: Vec<usize>,
     /// Room was short when the last reading began.
     crowded: bool,
     /// Rows that were on their way to be free after it.
@@ -82,14 +83,14 @@ impl Files {
             skel.maps.free_files.update(&[], &n.to_ne_bytes(), MapFlags::ANY)?;
         }
         Ok(Self {
-            table: Mapped::default(),
+            table: Mapped::new(all as usize, &skel.maps.files_taken)?,
             all: all as usize,
-            known: Vec::new(),
             files: HashMap::new(),
             began: Instant::now(),
             now: Duration::ZERO,
             swept: Duration::ZERO,
             in_use: 0,
+            free: Vec::new(),
             crowded: false,
             going: 0,
             called: None,
@@ -104,10 +105,10 @@ impl Files {
 
     /// Marks the rows of a process as belonging to a run.
     pub(super) fn enter(&mut self, skel: &CachetopSkel<'_>, tgid: u32, run: u32) -> libbpf_rs::Result<()> {
-        self.grow(skel)?;
+        self.table.follow(&skel.maps.files)?;
         // What it has read so far is not of the run, and what it reads next goes on from nothing.
-        for n in 0..self.known.len() {
-            let row = self.row(n);
+        let all: Vec<_> = self.table.rows().map(|(n, row, _)| (n, row)).collect();
+        for (n, row) in all {
             // SAFETY: words of one row that is mapped. The kernel programs write whole words, and forget nothing but
             // that a part was read.
             unsafe {
@@ -115,7 +116,7 @@ impl Files {
                     let parts = &raw mut (*row).parts;
                     parts.write_volatile(parts.read_volatile() >> FILE_PARTS << FILE_PARTS);
                     (&raw mut (*row).next).write_volatile(u64::MAX);
-                    self.known[n].stretches = (&raw const (*row).stretches).read_volatile();
+                    self.table.known_mut(n).stretches = (&raw const (*row).stretches).read_volatile();
                 }
             }
         }
@@ -128,14 +129,6 @@ impl Files {
         self.table.row(n)
     }
 
-    fn grow(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<()> {
-        let mapped = self.table.follow(&skel.maps.files, self.all, 0)?;
-        // No more than that: they are kept for good.
-        self.known.reserve_exact(mapped - self.known.len());
-        self.known.resize(mapped, Known::default());
-        Ok(())
-    }
-
     /// What was counted since the last reading. `rows` have just been read: what their threads have not counted yet of a file
     /// is counted.
     pub(super) fn read(
@@ -146,17 +139,16 @@ impl Files {
     ) -> libbpf_rs::Result<Vec<FileSample>> {
         self.now = self.began.elapsed();
         self.crowded = self.is_crowded();
-        self.grow(skel)?;
+        self.table.follow(&skel.maps.files)?;
         let mut changed = Vec::new();
-        for n in 0..self.known.len() {
-            let row = self.row(n);
+        for (n, row, known) in self.table.rows() {
             // SAFETY: the row is mapped; the kernel writes whole words.
             unsafe {
                 let touched = &raw mut (*row).touched;
                 if touched.read_volatile() != 0 {
                     touched.write_volatile(0);
                     changed.push(n);
-                } else if self.known[n].ended.is_some() {
+                } else if known.ended.is_some() {
                     changed.push(n);
                 }
             }
@@ -172,13 +164,17 @@ impl Files {
         }
         let mut out = Vec::new();
         for n in changed {
+            self.table.stir(n);
             let waiting = waiting.remove(&n).unwrap_or_default();
             let row = self.settled(n, waiting, |n, looked| rows.state_of(n, looked));
             self.read_row(skel, n, &row, &mut out, followed)?;
         }
         // It is kept until the next one, and those that are being taken back counted nothing.
         out.shrink_to_fit();
+        self.hand_back(skel)?;
         self.take_back(skel);
+        let free = &mut self.free;
+        self.table.let_go(|_| *free = Vec::new());
         Ok(out)
     }
 
@@ -224,12 +220,13 @@ impl Files {
         if row.state == ROW_FREE {
             return Ok(());
         }
-        if self.known[n].made != row.made {
+        if self.table.known(n).made != row.made {
             let file = Some(self.shared(file(skel, n, row)?));
-            self.known[n] = Known { made: row.made, file, ..Known::default() };
+            *self.table.known_mut(n) = Known { made: row.made, file, ..Known::default() };
             self.in_use += 1;
         }
-        let known = &mut self.known[n];
+        let place = self.row(n);
+        let known = self.table.known_mut(n);
         let mut counters = Sparse::default();
         for (i, counter) in FILE_COUNTERS.iter().enumerate() {
             let (at, before) = (*counter as usize, known.before.at(*counter as usize));
@@ -259,14 +256,16 @@ impl Files {
                 // After the counters: each read is noted there before it is counted.
                 // SAFETY: words of one row that is mapped. The kernel programs write whole words.
                 let (parts, stretches) = unsafe {
-                    let row = self.table.row(n);
-                    ((&raw const (*row).parts).read_volatile(), (&raw const (*row).stretches).read_volatile())
+                    (
+                        (&raw const (*place).parts).read_volatile(),
+                        (&raw const (*place).stretches).read_volatile(),
+                    )
                 };
                 let new = stretches.wrapping_sub(std::mem::replace(&mut known.stretches, stretches));
                 followed.parts.push(Parts::from_kernel(parts, new));
             }
         }
-        self.go_on(skel, n, row.state)?;
+        self.go_on(n, row.state);
         Ok(())
     }
 
@@ -276,6 +275,9 @@ impl Files {
         if self.files.len() > 2 * self.in_use + 64 && self.swept != self.now {
             self.swept = self.now;
             self.files.retain(|_, file| Arc::strong_count(file) > 1);
+            if self.files.capacity() > 4 * self.files.len() + 256 {
+                self.files.shrink_to_fit();
+            }
         }
         match self.files.get(&file.key()) {
             // The name may be another one by now.
@@ -349,12 +351,12 @@ mod tests {
         let mut files = Files {
             table: Mapped::default(),
             all: 0,
-            known: Vec::new(),
             files: HashMap::new(),
             began: Instant::now(),
             now: Duration::from_secs(1),
             swept: Duration::ZERO,
             in_use: 0,
+            free: Vec::new(),
             crowded: false,
             going: 0,
             called: None,

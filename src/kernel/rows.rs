@@ -80,14 +80,14 @@ fn take_marks(row: *mut types::row) -> Option<Marks> {
 pub(super) struct Rows {
     /// Rows that are shown; those behind them count in the totals only.
     named: usize,
-    all: usize,
     /// Only some threads count: theirs are shown, wherever they stand, and no others.
     only: bool,
-    table: Mapped<types::row>,
-    /// What each row had at the last reading.
-    before: Vec<Sparse>,
+    /// With what each row had at the last reading.
+    table: Mapped<types::row, Sparse>,
     /// Rows that changed, and their marks: kept from tick to tick.
     changed: Vec<(usize, Marks)>,
+    /// Rows that are free since this reading, to be handed back.
+    free: Vec<usize>,
     sum: Counters,
     latency: Option<Latency>,
     /// Requests that wait to be counted, by the number of their row; only where files are asked for.
@@ -119,11 +119,10 @@ impl Rows {
         }
         Ok(Self {
             named: named as usize,
-            all: (named + spare) as usize,
             only,
-            table: Mapped::default(),
-            before: Vec::new(),
+            table: Mapped::new((named + spare) as usize, &skel.maps.rows_taken)?,
             changed: Vec::new(),
+            free: Vec::new(),
             sum: Counters::default(),
             latency: latency.then(Latency::default),
             looked: None,
@@ -160,24 +159,17 @@ impl Rows {
         self.table.row(n)
     }
 
-    /// Maps as many chunks as are in use: numbers are given out from below, spare ones when no other is left.
-    fn grow(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<()> {
-        // What is kept for some is no sign that the others have not used theirs.
-        let kept = if self.only { self.named } else { 0 };
-        let mapped = self.table.follow(&skel.maps.rows, self.all, kept)?;
-        self.before.resize(mapped, Sparse::default());
-        Ok(())
-    }
-
-    /// How many rows are in use, those among them that are free.
-    pub(super) fn in_use(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<u32> {
-        self.grow(skel)?;
-        Ok(u32::try_from(self.before.len()).unwrap_or(u32::MAX))
+    /// Behind this number no row is in use.
+    pub(super) fn end(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<u32> {
+        self.table.follow(&skel.maps.rows)?;
+        Ok(u32::try_from(self.table.end()).unwrap_or(u32::MAX))
     }
 
     /// Marks the rows of a process as belonging to a run.
     pub(super) fn enter(&mut self, skel: &CachetopSkel<'_>, tgid: u32, run: u32) -> libbpf_rs::Result<()> {
-        self.grow(skel).map(|()| self.table.enter(tgid, run))
+        self.table.follow(&skel.maps.rows)?;
+        self.table.enter(tgid, run);
+        Ok(())
     }
 
     /// What was counted since the last reading. Rows whose thread is gone are free afterwards.
@@ -186,17 +178,20 @@ impl Rows {
         skel: &CachetopSkel<'_>,
         followed: &mut Followed,
     ) -> libbpf_rs::Result<Vec<RowSample>> {
-        self.grow(skel)?;
+        self.table.follow(&skel.maps.rows)?;
         let mut changed = std::mem::take(&mut self.changed);
         changed.clear();
-        changed.extend((0..self.before.len()).filter_map(|n| Some((n, take_marks(self.row(n))?))));
+        changed.extend(self.table.rows().filter_map(|(n, row, _)| Some((n, take_marks(row)?))));
         // An event after this counts for the next tick, where it finds its mark set again.
         fence(Ordering::SeqCst);
         let mut out = Vec::with_capacity(changed.len());
         for (n, touched) in changed.iter().copied() {
+            self.table.stir(n);
             out.extend(self.read_row(skel, n, touched, followed)?);
         }
         self.changed = changed;
+        self.hand_back(skel)?;
+        self.let_go();
         Ok(out)
     }
 
@@ -233,7 +228,7 @@ impl Rows {
             }
         }
         let counters =
-            advance(&mut self.before[n], touched, &|i| reading.get(i).unwrap_or_else(|| read!(v[i])));
+            advance(self.table.known_mut(n), touched, &|i| reading.get(i).unwrap_or_else(|| read!(v[i])));
         self.sum.add_sparse(&counters);
         let (tgid, run) = (read!(tgid), read!(run));
         let follows = run != 0 && run == followed.run;
@@ -269,13 +264,13 @@ impl Rows {
             latency: histograms,
         });
         if ended {
-            self.before[n] = Sparse::default();
-            self.free(skel, n)?;
+            *self.table.known_mut(n) = Sparse::default();
+            self.free(n);
         }
         Ok(sample)
     }
 
-    fn free(&self, skel: &CachetopSkel<'_>, n: usize) -> libbpf_rs::Result<()> {
+    fn free(&mut self, n: usize) {
         let row = self.row(n);
         // SAFETY: the row is mapped, and its thread is gone: it is ours until its number is handed back.
         unsafe {
@@ -283,8 +278,28 @@ impl Rows {
             (&raw mut (*row).beside.own).write_volatile(types::row_own::default());
             (&raw mut (*row).state).write_volatile(ROW_FREE);
         }
+        self.free.push(n);
+    }
+
+    /// Hands back the rows that are free, the lowest last: it is taken first, so that those in use come to stand together.
+    fn hand_back(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<()> {
         fence(Ordering::SeqCst);
-        hand_back(if n < self.named { &skel.maps.free_rows } else { &skel.maps.spare_rows }, n)
+        while let Some(n) = self.free.pop() {
+            hand_back(if n < self.named { &skel.maps.free_rows } else { &skel.maps.spare_rows }, n)?;
+        }
+        Ok(())
+    }
+
+    /// Lets go of what a burst took.
+    fn let_go(&mut self) {
+        let Self { table, looked, changed, free, .. } = self;
+        table.let_go(|rows| {
+            if let Some(all) = looked {
+                all.retain(|n, _| !rows.contains(n));
+                all.shrink_to_fit();
+            }
+            (*changed, *free) = Default::default();
+        });
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::io;
 use std::ops::Deref;
+use std::os::fd::AsFd;
 use std::os::fd::AsRawFd as _;
 use std::ptr::NonNull;
-
-use libbpf_rs::MapCore;
 
 /// What kernel programs may write to at any moment.
 ///
@@ -15,6 +14,9 @@ pub(super) unsafe trait Atomic {}
 
 // SAFETY: an atomic.
 unsafe impl Atomic for std::sync::atomic::AtomicU8 {}
+
+// SAFETY: an atomic.
+unsafe impl Atomic for std::sync::atomic::AtomicU64 {}
 
 /// All of a table, or its first values.
 #[derive(Debug)]
@@ -28,7 +30,7 @@ impl<T: Atomic> Shared<T> {
     ///
     /// # Errors
     /// When the kernel refuses; so it does where the table has fewer.
-    pub(super) fn new(table: &impl MapCore, count: usize) -> io::Result<Self> {
+    pub(super) fn new(table: &impl AsFd, count: usize) -> io::Result<Self> {
         // SAFETY: a new mapping at a place of the kernel's choice; the descriptor is valid for the call.
         let memory = unsafe {
             let (protection, fd) = (libc::PROT_READ | libc::PROT_WRITE, table.as_fd().as_raw_fd());

@@ -124,7 +124,7 @@ impl Attached {
 
     /// Has the kernel programs say what the last read of each thread has delivered, where no hook has seen its end.
     fn look_at_plain(&mut self) -> libbpf_rs::Result<()> {
-        let rows = self.rows.in_use(&self.skel)?;
+        let rows = self.rows.end(&self.skel)?;
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: a word of our own that the kernel programs only read.
             unsafe { (&raw mut bss.rows_read).write_volatile(rows) };

@@ -28,6 +28,9 @@ use crate::sample::Sparse;
 const KEPT: u64 = 16;
 /// As many of them are no burden.
 const FEW: usize = 256;
+/// Where more have done nothing, only those of the last round stay: a burst of processes makes thousands in each, and a name
+/// takes a kilobyte.
+const MANY: usize = 2048;
 
 /// Where the counters of a group are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,18 +201,36 @@ impl Roster {
     /// Machines start thousands of processes a minute: those of long ago make room, now and then.
     fn forget(&mut self) {
         let taken = self.members.len() - self.vacant.len();
-        if taken <= 2 * self.present.len() + FEW {
+        let many = taken.saturating_sub(self.present.len()) > MANY;
+        if !many && taken <= 2 * self.present.len() + FEW {
             return;
         }
+        let kept = if many { 1 } else { KEPT };
         let (members, vacant, round) = (&mut self.members, &mut self.vacant, self.round);
         self.index.retain(|_, at| {
-            let keep = members[*at].round + KEPT > round;
+            let keep = members[*at].round + kept > round;
             if !keep {
                 (members[*at].number, members[*at].named) = (None, None);
                 vacant.push(*at);
             }
             keep
         });
+        if self.members.len() > 4 * (self.members.len() - self.vacant.len() + FEW) {
+            self.shrink();
+        }
+    }
+
+    /// What a burst has made is given back. Those that stay get other places: whoever remembers one sees that another is there
+    /// ([`Roster::is_present`]).
+    fn shrink(&mut self) {
+        let mut members = Vec::with_capacity(self.index.len());
+        let mut old: Vec<_> = std::mem::take(&mut self.members).into_iter().map(Some).collect();
+        for at in self.index.values_mut() {
+            members.extend(old[*at].take());
+            *at = members.len() - 1;
+        }
+        (self.members, self.vacant, self.present) = (members, Vec::new(), Vec::new());
+        self.index.shrink_to_fit();
     }
 
     /// A group of this round.
@@ -381,5 +402,32 @@ mod tests {
         assert!(roster.members.len() < most, "{}", roster.members.len());
         // Its place has another owner now.
         assert_eq!(roster.is_present(0, &Id::Number(1000)), None);
+    }
+
+    #[test]
+    fn a_burst_is_given_back() {
+        const BURST: u32 = 4000;
+        let mut roster = Roster::new(By::Process, Ended::Unasked);
+        let lasting = |n| row(7, 7, "lasting", n);
+        let mut most = 0;
+        for i in 1..12 {
+            let mut all: Vec<_> = (0..BURST).map(|k| row(i * BURST + k, i * BURST + k, "sh", 1)).collect();
+            all.push(lasting(i.into()));
+            assert_eq!(call(&mut roster, &sample(all)).len(), BURST as usize + 1);
+            most = most.max(roster.members.len());
+        }
+        assert!(most <= 2 * BURST as usize + 2 * FEW, "{most}: those of this round, and of the last");
+        let held = |roster: &Roster| {
+            let of = [roster.members.capacity(), roster.index.capacity(), roster.vacant.capacity()];
+            of.into_iter().chain([roster.present.capacity()]).max()
+        };
+        for i in 12..15 {
+            assert_eq!(call(&mut roster, &sample(vec![lasting(i)])), [(Id::Number(7), "lasting".into(), i)]);
+        }
+        assert!(held(&roster) <= Some(8 * FEW), "{:?}", held(&roster));
+        // Who has another place by now is found there, and those that shared it are not taken for it.
+        let at = roster.present[0];
+        assert_eq!(roster.is_present(at, &Id::Number(7)), Some(true));
+        assert_eq!(roster.is_present(at, &Id::Number(12)), None);
     }
 }

@@ -11,6 +11,7 @@
 //! `CACHESTAT` in the environment names another program to test than that of this build.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod burst;
 mod crowd;
 mod direct;
 mod files;
@@ -48,6 +49,8 @@ const TESTS: &[Test] = &[
     ("a_process_id_that_comes_again", storm::a_process_id_that_comes_again),
     ("a_followed_id_that_comes_again", follow::a_followed_id_that_comes_again),
     ("more_than_can_be_followed", follow::more_than_can_be_followed),
+    ("memory_after_a_burst", burst::memory_after_a_burst),
+    ("names_of_many_files", burst::names_of_many_files),
     ("starts_beside_short_lives", storm::starts_beside_short_processes),
     ("sixty_four_threads", threads::sixty_four_threads),
     ("ten_thousand_threads", tick::ten_thousand_threads),

@@ -13,6 +13,7 @@ use libbpf_rs::MapCore;
 
 use super::Files;
 use super::Known;
+use super::Raw;
 use crate::kernel::numbers::hand_back;
 use crate::kernel::skel::CachetopSkel;
 use crate::wire::FILE_CLOSED;
@@ -41,20 +42,19 @@ const PACE: usize = 8;
 
 impl Files {
     /// The next step of a row that has ended, if it is time.
-    pub(super) fn go_on(&mut self, skel: &CachetopSkel<'_>, n: usize, state: u32) -> libbpf_rs::Result<()> {
-        let known = &mut self.known[n];
+    pub(super) fn go_on(&mut self, n: usize, state: u32) {
+        let known = self.table.known_mut(n);
         let for_so_long = known.ended.map(|then| self.now.saturating_sub(then));
         match (state, for_so_long) {
-            (FILE_CLOSED, time) if time.is_none_or(|time| time >= STEP) => return self.free(skel, n),
+            (FILE_CLOSED, time) if time.is_none_or(|time| time >= STEP) => self.free(n),
             (FILE_ENDED, Some(time)) if time >= if self.crowded { STEP } else { REST } => {
                 known.ended = Some(self.now);
                 // SAFETY: the row is mapped, and ours to end.
-                unsafe { (&raw mut (*self.row(n)).state).write_volatile(FILE_CLOSED) }
+                unsafe { (&raw mut (*self.table.row(n)).state).write_volatile(FILE_CLOSED) }
             }
             (FILE_ENDED, None) => known.ended = Some(self.now),
             _ => {}
         }
-        Ok(())
     }
 
     /// So many rows in use are kept.
@@ -69,15 +69,19 @@ impl Files {
     /// At the pace of rows that were taken since the last reading there is none left soon: those that rest should be taken back
     /// sooner than once a second. One look at a few rows.
     pub(in crate::kernel) fn pressed(&self) -> bool {
-        if self.table.outgrown(self.all) {
+        if self.table.outgrown() {
             return true;
         }
-        let made = |n: &usize| {
+        // Of a row that is free we may have forgotten how often it was made.
+        let made = |(_, row, known): &(usize, *mut Raw, &Known)| {
             // SAFETY: the row is mapped; the kernel writes whole words.
-            unsafe { (&raw const (*self.row(*n)).made).read_volatile() != self.known[*n].made }
+            unsafe {
+                (&raw const (**row).made).read_volatile() != known.made
+                    && (&raw const (**row).state).read_volatile() != ROW_FREE
+            }
         };
         let stride = (self.all / STRIDES).clamp(1, STRIDE);
-        let new = (0..self.known.len()).step_by(stride).filter(made).count() * stride;
+        let new = self.table.rows().step_by(stride).filter(made).count() * stride;
         // Where there is no room, none are taken.
         PACE * new > self.all.saturating_sub(self.in_use) || (self.going > 0 && self.is_crowded())
     }
@@ -92,7 +96,7 @@ impl Files {
             return;
         }
         // Those that are being taken back already are in use until they are free.
-        self.going = self.known.iter().filter(|k| k.ended.is_some()).count();
+        self.going = self.table.rows().filter(|(_, _, k)| k.ended.is_some()).count();
         let in_use = self.in_use.saturating_sub(self.going);
         if in_use <= most {
             return;
@@ -103,7 +107,7 @@ impl Files {
         let rests =
             |k: &Known| k.file.is_some() && k.ended.is_none() && self.now.saturating_sub(k.used) >= rest;
         let mut resting: Vec<(Duration, usize)> =
-            self.known.iter().enumerate().filter(|(_, k)| rests(k)).map(|(n, k)| (k.used, n)).collect();
+            self.table.rows().filter(|(_, _, k)| rests(k)).map(|(n, _, k)| (k.used, n)).collect();
         resting.sort_unstable();
         for (_, n) in resting.into_iter().take(surplus) {
             let row = self.row(n);
@@ -121,22 +125,30 @@ impl Files {
             };
             // Not there: the kernel programs have put it away themselves just now.
             let _ = skel.maps.file_numbers.delete(&key);
-            self.known[n].ended = Some(self.now);
+            self.table.known_mut(n).ended = Some(self.now);
             self.going += 1;
         }
     }
 
-    fn free(&mut self, skel: &CachetopSkel<'_>, n: usize) -> libbpf_rs::Result<()> {
+    fn free(&mut self, n: usize) {
         let row = self.row(n);
         // SAFETY: the row is mapped, and nobody adds to it: it is ours until its number is handed back.
         unsafe {
             (&raw mut (*row).v).write_volatile([0; FILE_COUNTERS.len()]);
             (&raw mut (*row).state).write_volatile(ROW_FREE);
         }
-        fence(Ordering::SeqCst);
-        let made = self.known[n].made;
-        self.known[n] = Known { made, ..Known::default() };
+        let made = self.table.known(n).made;
+        *self.table.known_mut(n) = Known { made, ..Known::default() };
         self.in_use -= 1;
-        hand_back(&skel.maps.free_files, n)
+        self.free.push(n);
+    }
+
+    /// Hands back the rows that are free, the lowest last: it is taken first, so that those in use come to stand together.
+    pub(super) fn hand_back(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<()> {
+        fence(Ordering::SeqCst);
+        while let Some(n) = self.free.pop() {
+            hand_back(&skel.maps.free_files, n)?;
+        }
+        Ok(())
     }
 }

@@ -62,8 +62,7 @@ impl Rows {
     /// Waiting of a run's threads that is not in what [`Rows::read`] has just handed out.
     pub(in crate::kernel) fn waiting(&self, run: u32) -> Waiting {
         let mut waiting = Waiting { at: Moment::now(), ..Waiting::default() };
-        for n in 0..self.before.len() {
-            let row = self.row(n);
+        for (_, row, before) in self.table.rows() {
             macro_rules! read {
                 ($($field:tt)+) => {
                     // SAFETY: the row is mapped; the kernel writes whole words.
@@ -73,7 +72,7 @@ impl Rows {
             if read!(run) != run || read!(state) != ROW_LIVE {
                 continue;
             }
-            let before = |c: Counter| self.before.get(n).map_or(0, |b| b.at(c as usize));
+            let before = |c: Counter| before.at(c as usize);
             let off = || (read!(off_at), u64::from(read!(off_why)));
             of_thread(waiting.at.nanos(), off, |c| read!(v[c as usize]), before, &mut waiting);
         }
