@@ -257,10 +257,12 @@ impl Attached {
         write_down(&mut open, facts, settings, latency, plan)?;
         let (named, spare) = rooms(settings);
         size_tables(&mut open, plan, settings, latency, (named, spare)).map_err(load)?;
-        choose_programs(&mut open, plan, &settings.only).map_err(load)?;
-        // Loading is when most memory is in use: what opening has read and let go of must not be there, too.
+        // From here on the kernel's BTF is there, since programs are told what they are attached to, until all is loaded. Most
+        // memory is in use then: what opening has read and let go of must not be there, too.
         crate::heap::give_back();
-        crate::heap::drop_constants();
+        crate::heap::drop_pages_of_file();
+        choose_programs(&mut open, plan, &settings.only).map_err(load)?;
+        crate::heap::give_back();
         let mut skel = open.load().map_err(load)?;
         let looked = look::look(&mut skel, &settings.only)?;
         let mut rows = Rows::new(&skel, named, spare, latency, settings.only.threads()).map_err(load)?;
@@ -301,7 +303,7 @@ impl Attached {
         };
         attached.open_gate();
         crate::heap::give_back();
-        crate::heap::drop_constants();
+        crate::heap::drop_pages_of_file();
         attached.given_back = Instant::now();
         Ok(attached)
     }
