@@ -23,7 +23,6 @@ mod shared;
 mod skel;
 mod sketches;
 mod sketchroom;
-mod stand_in;
 mod sweep;
 #[doc(hidden)] // for tests/root
 pub mod symbols;
