@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::io;
 
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
@@ -9,6 +10,7 @@ use libbpf_rs::MapFlags;
 use super::entries::entries;
 use super::entries::u32_at;
 use super::entries::u64_at;
+use super::entries::values;
 use super::files;
 use super::skel::CachetopSkel;
 use super::skel::OpenCachetopSkel;
@@ -92,12 +94,12 @@ fn reader(bytes: &[u8]) -> Option<(Reader, Came)> {
 /// All rows that are used, of those of a table. The lowest are taken first: behind so many that nobody has used, nobody
 /// has used any.
 fn used<K: Eq + Hash, V>(
-    table: impl Iterator<Item = Vec<u8>>,
+    table: impl Iterator<Item = io::Result<Vec<u8>>>,
     decode: impl Fn(&[u8]) -> Option<(K, V)>,
-) -> HashMap<K, V> {
+) -> libbpf_rs::Result<HashMap<K, V>> {
     let (mut rows, mut unused) = (HashMap::new(), 0);
     for row in table {
-        match decode(&row) {
+        match decode(&row?) {
             Some((key, counts)) => {
                 rows.insert(key, counts);
                 unused = 0;
@@ -106,22 +108,17 @@ fn used<K: Eq + Hash, V>(
             None => unused += 1,
         }
     }
-    rows
-}
-
-/// The rows of an array, in order, as far as somebody takes them.
-fn rows(map: &impl MapCore) -> libbpf_rs::Result<impl Iterator<Item = Vec<u8>> + '_> {
-    Ok(map.lookup_batch(UNUSED, MapFlags::ANY, MapFlags::ANY)?.map(|(_, row)| row))
+    Ok(rows)
 }
 
 /// Who brought pages in again, and what.
 pub(super) fn readers(skel: &CachetopSkel<'_>) -> libbpf_rs::Result<HashMap<Reader, Came>> {
-    Ok(used(rows(&skel.maps.blame_readers)?, reader))
+    used(values(&skel.maps.blame_readers, UNUSED), reader)
 }
 
 /// Reads the rest, for these readers; but not which files these are.
 pub(super) fn read(skel: &CachetopSkel<'_>, readers: HashMap<Reader, Came>) -> libbpf_rs::Result<Details> {
-    let shares = used(rows(&skel.maps.blame_shares)?, share);
+    let shares = used(values(&skel.maps.blame_shares, UNUSED), share)?;
     let bss = skel.maps.bss_data.as_deref();
     // SAFETY: an aligned word of a mapping that lives as long as the skeleton.
     let untimed = bss.map_or(0, |bss| unsafe { (&raw const bss.blame_untimed).read_volatile() });
@@ -154,6 +151,8 @@ pub(super) fn files(skel: &CachetopSkel<'_>) -> libbpf_rs::Result<HashMap<u64, F
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
     use crate::kernel::skel::types;
 
@@ -170,7 +169,7 @@ mod tests {
         // The first is nobody's; some that were taken and given back; a whole table.
         let holes = |holes: u64, used: u64| {
             let free = (0..=holes).map(|n| row(n, 0));
-            super::used(free.chain((0..used).map(|n| row(n, n + 1))), share)
+            super::used(free.chain((0..used).map(|n| row(n, n + 1))).map(Ok), share).unwrap()
         };
         let all = holes(0, u64::from(ROWS) - 1);
         assert_eq!((all.len(), all[&(6, 9999)]), (ROWS as usize - 1, 10_000));
@@ -180,7 +179,16 @@ mod tests {
         let looked = std::cell::Cell::new(0);
         let table =
             (0..ROWS).inspect(|_| looked.set(looked.get() + 1)).map(|n| row(n.into(), (n == 1).into()));
-        assert_eq!((super::used(table, share).len(), looked.get()), (1, UNUSED + 3));
+        assert_eq!((super::used(table.map(Ok), share).unwrap().len(), looked.get()), (1, UNUSED + 3));
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_read_is_not_empty() {
+        let table = [
+            Ok([5u64, 6, 7].iter().flat_map(|n| n.to_ne_bytes()).collect()),
+            Err(io::ErrorKind::OutOfMemory.into()),
+        ];
+        assert!(super::used(table.into_iter(), share).is_err());
     }
 
     #[test]
