@@ -9,3 +9,4 @@ pub mod times;
 pub mod width;
 pub mod words;
 pub mod wrap;
+pub mod zone;

@@ -48,7 +48,7 @@ impl Surroundings {
     #[must_use]
     pub fn here() -> Self {
         Self {
-            zone: jiff::tz::TimeZone::system(),
+            zone: crate::text::zone::local(),
             page_size: rustix::param::page_size() as u64,
             // Asked anew each time, so that a resized window counts from the next line on.
             screen: Box::new(|| {

@@ -64,7 +64,7 @@ pub fn count(options: &Options, config: Option<PathBuf>, seen: u64) -> Result<Co
         by_file: options.chosen.by_file(),
         latency: latency && engine != Engine::Classic,
         page_size: rustix::param::page_size() as u64,
-        zone: jiff::tz::TimeZone::system(),
+        zone: crate::text::zone::local(),
         config,
         replay: None,
     };

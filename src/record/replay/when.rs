@@ -3,10 +3,10 @@
 use jiff::SignedDuration;
 use jiff::Timestamp;
 use jiff::civil;
-use jiff::tz::TimeZone;
 
 use crate::record::numbers::since_1970;
 use crate::text::times;
+use crate::text::zone;
 
 /// A point in time that somebody asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl When {
         // Without a date, a date is nothing that jiff would guess.
         if text.contains('-') {
             if let Ok(local) = text.parse::<civil::DateTime>() {
-                let zoned = local.to_zoned(TimeZone::system()).map_err(|e| e.to_string())?;
+                let zoned = local.to_zoned(zone::local()).map_err(|e| e.to_string())?;
                 return Ok(When::At(zoned.timestamp()));
             }
         } else if let Ok(time) = text.parse::<civil::Time>() {
@@ -53,8 +53,8 @@ impl When {
             When::Ago(length) => Timestamp::now().saturating_sub(*length).unwrap_or(Timestamp::MIN),
             When::Clock(time) => {
                 let began = Timestamp::from_nanosecond(began.into()).unwrap_or(Timestamp::UNIX_EPOCH);
-                let zoned = began.to_zoned(TimeZone::system());
-                let day = |date: civil::Date| date.to_datetime(*time).to_zoned(TimeZone::system()).ok();
+                let zoned = began.to_zoned(zone::local());
+                let day = |date: civil::Date| date.to_datetime(*time).to_zoned(zone::local()).ok();
                 let whole_second = zoned.timestamp().as_second();
                 let today = day(zoned.date()).filter(|at| at.timestamp().as_second() >= whole_second);
                 let next = || zoned.date().tomorrow().ok().and_then(day);
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn a_time_of_day_is_the_first_since_the_recording_began() {
         let nanos = |t: Timestamp| i64::try_from(t.as_nanosecond()).unwrap();
-        let zone = TimeZone::system();
+        let zone = zone::local();
         let noon = civil::date(2026, 11, 23).at(12, 0, 0, 500).to_zoned(zone).unwrap();
         let then = |h| {
             Timestamp::from_nanosecond(

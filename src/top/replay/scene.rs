@@ -60,7 +60,7 @@ pub(super) fn scene(
         by_file,
         latency: opened.latency,
         page_size: opened.session.page_size,
-        zone: jiff::tz::TimeZone::system(),
+        zone: crate::text::zone::local(),
         config,
         replay: Some(Replayed { recorded, kept }),
     };
