@@ -25,6 +25,11 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// What `HEAD` gets, whatever became of it: the length stands in the head.
+    pub(super) fn without_body(self) -> Self {
+        Self { body: Arc::default(), ..self }
+    }
+
     /// What is left when so much was sent.
     pub(super) fn rest(&self, sent: usize) -> &[u8] {
         match self.head.get(sent..) {

@@ -123,8 +123,8 @@ impl Connection {
 
     /// Begins to answer.
     pub(super) fn answer(&mut self, answer: Answer) -> Step {
-        self.asked = Vec::new();
-        self.answer = answer;
+        let head = std::mem::take(&mut self.asked).starts_with(b"HEAD ");
+        self.answer = if head { answer.without_body() } else { answer };
         self.phase = Phase::Answers;
         self.write()
     }

@@ -106,6 +106,22 @@ fn is(answer: &str, status: &str) {
 }
 
 #[test]
+fn head_is_never_answered_with_a_body() {
+    let address = serving("{}");
+    for path in ["/metrics", "/", "/healthz", "/no/such", "/etc/passwd"] {
+        let [head, get] =
+            ["HEAD", "GET"].map(|m| ask(address, format!("{m} {path} HTTP/1.1\r\n\r\n").as_bytes()));
+        assert!(head.ends_with("\r\n\r\n"), "{head}");
+        assert_eq!(head.lines().next(), get.lines().next());
+    }
+    let hash = bcrypt::hash("secret", 4).unwrap();
+    let address = serving(&format!("basic_auth_users: {{me: '{hash}'}}\n"));
+    let out = ask(address, b"HEAD /metrics HTTP/1.1\r\n\r\n");
+    is(&out, "401 Unauthorized");
+    assert!(out.ends_with("\r\n\r\n"), "{out}");
+}
+
+#[test]
 fn requests_get_their_answers() {
     let address = serving("http_server_config: {headers: {X-Frame-Options: deny}}");
     for (request, answer) in [
