@@ -16,6 +16,7 @@ use super::Row;
 use super::Share;
 use super::bill::sum;
 use crate::names::Names;
+use crate::text::foreign;
 use crate::text::foreign::Foreign;
 use crate::text::numbers;
 
@@ -137,7 +138,7 @@ impl Shown<'_> {
             "lost": { "total": self.lost },
             "notes": self.notes,
         });
-        format!("{}\n", json!({ "blame": blame }))
+        format!("{}\n", foreign::json(&json!({ "blame": blame })))
     }
 
     /// A table, with what matters most in words.

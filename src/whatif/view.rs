@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::Prediction;
 use super::Scaled;
+use crate::text::foreign;
 use crate::text::numbers;
 
 /// Characters of the longest bar: a line with it has room on 80 columns.
@@ -17,7 +18,7 @@ impl Prediction {
     /// One object.
     #[must_use]
     pub fn json(&self) -> String {
-        format!("{}\n", json!({ "what_if": self }))
+        format!("{}\n", foreign::json(&json!({ "what_if": self })))
     }
 
     /// All of it; `chosen`: what counts, in words.
@@ -200,6 +201,8 @@ mod tests {
         assert!(text.contains("    x2    128.0M        -       -         -\n"), "{text}");
         assert!(text.contains("\n-32.0M -> 43.2%.\nnote: of x2 nothing can be said: "), "{text}");
         assert!(!text.contains('\x1b') && !shown.json().contains('\x1b'));
+        let acts = Prediction { cgroup: Some("/\u{202e}gnp.exe".into()), ..shown }.json();
+        assert!(acts.contains("\"cgroup\":\"/\\u202egnp.exe\""), "{acts}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::Unknown;
 use super::measure::Set;
 use super::measure::WINDOWS;
 use crate::pivot::label;
+use crate::text::foreign;
 use crate::text::foreign::Foreign;
 use crate::text::numbers;
 use crate::text::numbers::Unit;
@@ -109,7 +110,7 @@ impl Shown<'_> {
             "lost": { "total": self.lost },
             "notes": self.notes,
         });
-        format!("{}\n", json!({ "working_set": working_set }))
+        format!("{}\n", foreign::json(&json!({ "working_set": working_set })))
     }
 
     /// Who has ended and gave sketches back, in JSON.
@@ -260,6 +261,14 @@ ERROR: 95 of 100 figures are off by no more.
         // One that has taken the name of the rest is told from it.
         assert_eq!(Who::Process(7, "(other)".into()).text(), "7 \\(other)");
         assert_eq!(Who::Cgroup("(other)".into()).text(), "\\(other)");
+    }
+
+    #[test]
+    fn nothing_in_json_acts() {
+        let measured = measured();
+        let shown = Shown { chosen: "/\u{202e}gnp.exe", ..shown(&measured, Unit::Pages) };
+        let text = shown.json();
+        assert!(text.contains("\"of\":\"/\\u202egnp.exe\""), "{text}");
     }
 
     #[test]

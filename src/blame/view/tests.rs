@@ -127,6 +127,13 @@ fn what_is_cut_is_told_with_all_its_figures() {
 }
 
 #[test]
+fn nothing_in_json_acts() {
+    let bill = bill();
+    let text = Shown { chosen: "/\u{202e}gnp.exe", ..shown(&bill, &mut Fake::default(), false) }.json();
+    assert!(text.contains("\"chosen\":\"/\\u202egnp.exe\""), "{text}");
+}
+
+#[test]
 fn as_json() {
     let text = shown(&bill(), &mut Fake::default(), false).json();
     assert!(!text.contains('\x1b'));
