@@ -5,6 +5,7 @@ use std::io;
 use std::io::Write;
 use std::process::ExitCode;
 
+use crate::limits::Shortage;
 use crate::text::foreign;
 
 /// The exit codes of every command of the package.
@@ -64,10 +65,16 @@ impl Failure {
 /// What helps where a disk is full.
 pub const MAKE_ROOM: &str = "make room on the disk, or send the output elsewhere";
 
-/// Whether there was no room for what was to be written.
+/// Whether there was no room for what was to be written: on the disk, in a quota, or below a limit (`ulimit -f`).
 #[must_use]
 pub const fn is_full(kind: io::ErrorKind) -> bool {
-    matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
+}
+
+impl From<Shortage> for Failure {
+    fn from(short: Shortage) -> Self {
+        Self::failed(short).remedy(short.remedy())
+    }
 }
 
 impl From<anyhow::Error> for Failure {
@@ -77,7 +84,14 @@ impl From<anyhow::Error> for Failure {
         };
         let full = error.chain().filter_map(of).any(is_full);
         let failed = Self::failed(format!("{error:#}"));
-        if full { failed.remedy(MAKE_ROOM) } else { failed }
+        // How many files there may be is this process's own, whatever it was doing.
+        let files = Shortage::in_words(&failed.message)
+            .filter(|short| matches!(short, Shortage::Files | Shortage::AllFiles));
+        match files {
+            Some(short) => failed.remedy(short.remedy()),
+            None if full => failed.remedy(MAKE_ROOM),
+            None => failed,
+        }
     }
 }
 
@@ -135,6 +149,17 @@ mod tests {
     fn the_whole_chain_of_an_error_is_printed_in_one_line() {
         let error = Err::<(), _>(std::io::Error::from_raw_os_error(28)).context("cannot write").unwrap_err();
         assert_eq!(Failure::from(error).message, "cannot write: No space left on device (os error 28)");
+    }
+
+    #[test]
+    fn too_few_files_are_no_riddle() {
+        for (number, remedy) in [(24, "raise the hard limit"), (23, "raise fs.file-max"), (27, MAKE_ROOM)] {
+            let error = std::io::Error::from_raw_os_error(number);
+            let failure = Failure::from(Err::<(), _>(error).context("cannot read the counters").unwrap_err());
+            assert!(failure.remedy.as_deref().unwrap().starts_with(remedy), "{failure:?}");
+        }
+        let error = std::io::Error::from_raw_os_error(5);
+        assert_eq!(Failure::from(anyhow::Error::from(error)).remedy, None);
     }
 
     #[test]

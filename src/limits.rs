@@ -11,22 +11,39 @@ use rustix::process::getrlimit;
 use rustix::process::setrlimit;
 
 /// The limits that we change, or libbpf does (locked memory, before 5.11).
-const OURS: [Resource; 2] = [Resource::Nofile, Resource::Memlock];
+const OURS: [Resource; 3] = [Resource::Nofile, Resource::Memlock, Resource::Stack];
 
 /// What they were.
-static BEFORE: OnceLock<[Rlimit; 2]> = OnceLock::new();
+static BEFORE: OnceLock<[Rlimit; 3]> = OnceLock::new();
+
+/// The stack of the first thread that everything here was tried with: what systems give by default.
+const STACK: u64 = 8 << 20;
+/// With less, some command has run out of it: 128 KiB were too few for most.
+const LEAST_STACK: u64 = 256 << 10;
 
 /// What was done when a file had grown as far as it may (`SIGXFSZ`).
 static GROWING: OnceLock<libc::sighandler_t> = OnceLock::new();
 
-/// Lets this process have as many files open as its hard limit allows: each program, table and hook is one.
-pub fn raise() {
+/// Lets this process have as many files open as its hard limit allows, since each program, table and hook is one, and a
+/// stack of the usual size: the kernel heeds the limit each time that a stack grows.
+///
+/// # Errors
+/// When the stack may not be as large as is needed.
+pub fn raise() -> Result<(), Shortage> {
     // A file that may not grow is told as a full disk is, and does not kill.
     // SAFETY: no handler of ours.
     GROWING.get_or_init(|| unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) });
-    let [files, _] = BEFORE.get_or_init(|| OURS.map(getrlimit));
+    let [files, _, stack] = BEFORE.get_or_init(|| OURS.map(getrlimit));
     // Should it fail, what comes later says what it lacked.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, maximum: files.maximum });
+    if stack.current.is_some_and(|bytes| bytes < STACK) {
+        let wanted = |most: Option<u64>| Rlimit { current: most.map(|most| most.min(STACK)), maximum: most };
+        // Who may not raise the hard limit takes what it allows.
+        let _ = setrlimit(Resource::Stack, Rlimit { current: Some(STACK), ..*stack })
+            .or_else(|_| setrlimit(Resource::Stack, wanted(stack.maximum.map(|most| most.max(STACK)))))
+            .or_else(|_| setrlimit(Resource::Stack, wanted(stack.maximum)));
+    }
+    if most_stack() < LEAST_STACK { Err(Shortage::Stack) } else { Ok(()) }
 }
 
 /// Gives a child the limits that we were started with, between fork and exec: only system calls are made.
@@ -49,6 +66,11 @@ fn most_files() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
+/// How many bytes the stack of the first thread may have now.
+fn most_stack() -> u64 {
+    getrlimit(Resource::Stack).current.unwrap_or(u64::MAX)
+}
+
 /// Something that there was not enough of. No answer of the kernel's to what was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shortage {
@@ -58,6 +80,10 @@ pub enum Shortage {
     AllFiles,
     /// Memory of the kernel (`ENOMEM`).
     Memory,
+    /// Room for the stack of this process.
+    Stack,
+    /// Threads of this user or this cgroup. The kernel's word for it (`EAGAIN`) has other meanings, too.
+    Threads,
 }
 
 impl Shortage {
@@ -98,6 +124,10 @@ impl Shortage {
                 "free memory or raise the limit of this cgroup (memory.max); smaller tables need less: --table-size, \
                  --file-table"
             }
+            Self::Threads => "allow some more: 'ulimit -u', pids.max of its cgroup, TasksMax= of a unit",
+            Self::Stack => {
+                "raise the hard limit ('ulimit -Hs unlimited' in a shell of root's, LimitSTACK= of a unit)"
+            }
         }
     }
 }
@@ -107,6 +137,11 @@ impl fmt::Display for Shortage {
         match self {
             Self::Files => {
                 write!(f, "this process may have {} files open, and needs more", most_files())
+            }
+            Self::Threads => write!(f, "no more threads may be started here"),
+            Self::Stack => {
+                let (has, needs) = (most_stack() >> 10, LEAST_STACK >> 10);
+                write!(f, "this process may have a stack of {has} KiB, and needs {needs}")
             }
             Self::AllFiles => write!(f, "the system has as many files open as it may"),
             Self::Memory => write!(f, "the kernel has no memory for it"),

@@ -147,3 +147,30 @@ fn a_full_disk_is_an_error_and_a_closed_pipe_is_none() {
 fn without_privilege_it_says_what_to_do() {
     CACHESTAT.without_privilege_it_says_what_to_do("1 1");
 }
+
+#[test]
+fn a_small_stack_is_made_larger_or_told() {
+    for (limit, line) in [("-Ss 64", "--help"), ("-Ss 32", "--generate man"), ("-s 64", "--help")] {
+        let script = format!("ulimit {limit}; exec \"$0\" {line}");
+        let out = std::process::Command::new("sh").args(["-c", &script, CACHESTAT.path]).output().unwrap();
+        let err = String::from_utf8_lossy(&out.stderr);
+        match out.status.code() {
+            Some(0) => assert_eq!((err.as_ref(), out.stdout.is_empty()), ("", false)),
+            // The hard limit is root's to raise.
+            code => {
+                assert_eq!((code, limit), (Some(1), "-s 64"), "{err}");
+                let why =
+                    "cachestat: error: this process may have a stack of 64 KiB, and needs 256\nremedy: raise";
+                assert!(err.starts_with(why), "{err}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_time_zone_without_an_end_does_not_hang() {
+    let mut command = std::process::Command::new("timeout");
+    let line = ["20", CACHESTAT.path, "--replay", "/no/such/file", "--from", "14:00"];
+    let out = command.args(line).env("TZ", "/dev/zero").output().unwrap();
+    assert_eq!(out.status.code(), Some(2), "{}", String::from_utf8_lossy(&out.stderr));
+}

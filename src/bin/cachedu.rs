@@ -6,9 +6,12 @@ use std::process::ExitCode;
 use cachetop::cli;
 use cachetop::du::run;
 use cachetop::du::run::End;
+use cachetop::exit::Failure;
 
 fn main() -> ExitCode {
-    cachetop::limits::raise();
+    if let Err(short) = cachetop::limits::raise() {
+        return Failure::from(short).report("cachedu", &mut io::stderr());
+    }
     cli::log();
     let options = match cli::parse::<cli::du::Args>() {
         Ok(options) => options,

@@ -6,13 +6,16 @@ use std::process::ExitCode;
 use cachetop::blame;
 use cachetop::cli;
 use cachetop::cli::stat::Task;
+use cachetop::exit::Failure;
 use cachetop::report;
 use cachetop::run;
 use cachetop::working;
 
 fn main() -> ExitCode {
     cachetop::heap::keep_little();
-    cachetop::limits::raise();
+    if let Err(short) = cachetop::limits::raise() {
+        return Failure::from(short).report("cachestat", &mut io::stderr());
+    }
     cli::log();
     let task = match cli::parse::<cli::stat::Args>() {
         Ok(task) => task,

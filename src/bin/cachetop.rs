@@ -4,11 +4,14 @@ use std::io;
 use std::process::ExitCode;
 
 use cachetop::cli;
+use cachetop::exit::Failure;
 use cachetop::top::start;
 
 fn main() -> ExitCode {
     cachetop::heap::keep_little();
-    cachetop::limits::raise();
+    if let Err(short) = cachetop::limits::raise() {
+        return Failure::from(short).report("cachetop", &mut io::stderr());
+    }
     cli::log();
     let options = match cli::parse::<cli::top::Args>() {
         Ok(options) => options,

@@ -5,10 +5,13 @@ use std::process::ExitCode;
 
 use cachetop::cli;
 use cachetop::daemon::start;
+use cachetop::exit::Failure;
 
 fn main() -> ExitCode {
     cachetop::heap::keep_little();
-    cachetop::limits::raise();
+    if let Err(short) = cachetop::limits::raise() {
+        return Failure::from(short).report("cachetopd", &mut io::stderr());
+    }
     cli::log();
     let options = match cli::parse::<cli::daemon::Args>() {
         Ok(options) => options,

@@ -20,6 +20,7 @@ use super::watching::Watching;
 use super::web::Web;
 use crate::engines::Engines;
 use crate::exit::Failure;
+use crate::limits::Shortage;
 use crate::live::Beat;
 use crate::live::Relief;
 use crate::names::System;
@@ -158,7 +159,7 @@ fn answer(listeners: Vec<OwnedFd>, web: Web, sums: &Arc<Mutex<Sums>>) -> Result<
             say(&format!("error: cannot answer any more: {e}"));
         }
     };
-    std::thread::Builder::new().name("http".into()).spawn(answer).map_err(anyhow::Error::from)?;
+    std::thread::Builder::new().name("http".into()).spawn(answer).map_err(|_| Shortage::Threads)?;
     Ok(())
 }
 

@@ -44,7 +44,7 @@ impl Watch {
         let handle = signals.handle();
         let word = Arc::new(Mutex::new(Some(word)));
         let said = Arc::clone(&word);
-        let thread = std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().spawn(move || {
             if let Some(signal) = signals.forever().next() {
                 let _whole = hold();
                 let _line = progress::silence();
@@ -53,7 +53,7 @@ impl Watch {
                 }
                 let _ = emulate_default_handler(signal);
             }
-        });
+        })?;
         Ok(Self { handle, thread: Some(thread), word })
     }
 

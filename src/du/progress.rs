@@ -53,7 +53,8 @@ pub fn meanwhile<T>(say: impl Fn() + Sync, work: impl FnOnce() -> T) -> T {
     let (done, waiting) = mpsc::channel::<()>();
     let say = &say;
     std::thread::scope(|scope| {
-        scope.spawn(move || {
+        // Where no more threads may be started, nothing is said.
+        let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
             let mut wait = PATIENCE;
             while waiting.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout) {
                 say();

@@ -1,5 +1,6 @@
 //! `cachedu` from its options to its end.
 
+use std::io;
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use super::stream;
 use super::tui;
 use super::watch;
 use crate::exit::Failure;
+use crate::limits::Shortage;
 use crate::options::Format;
 use crate::privilege::Role;
 use crate::text::words;
@@ -49,7 +51,10 @@ pub fn run(options: &Options, out: &mut dyn Write, err: &mut dyn Write) -> Resul
         return watch::run(options, every, &Paths::new(options)?, out, err);
     }
     let watch = Watch::new(options.task.interrupted());
-    let watch = watch.map_err(|e| Failure::failed(format!("cannot handle signals: {e}")))?;
+    let watch = watch.map_err(|e| match e.kind() {
+        io::ErrorKind::WouldBlock => Shortage::Threads.into(),
+        _ => Failure::failed(format!("cannot handle signals: {e}")),
+    })?;
     if let Task::Restore(path) = &options.task {
         return act::restore(&set::Source::open(path)?, options, out, err);
     }
@@ -116,11 +121,9 @@ fn start_threads(threads: Option<u32>) -> Result<Option<String>, Failure> {
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
     let n = wanted.min(most);
-    if threads.is_none() && n == wanted {
-        return Ok(None);
-    }
+    // Left to itself, it panics where there may be no threads.
     let built = rayon::ThreadPoolBuilder::new().num_threads(n).build_global();
-    built.map_err(|e| Failure::failed(format!("cannot start {n} threads: {e}")))?;
+    built.map_err(|_| Failure::from(Shortage::Threads))?;
     let fewer = || {
         format!(
             "of {wanted} threads {n} work: no more than {room} files may be open ('ulimit -Hn' raises that)"

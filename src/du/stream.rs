@@ -13,6 +13,7 @@ use super::row::Sink;
 use super::totals::Totals;
 use super::view::Shape;
 use crate::exit::Failure;
+use crate::limits::Shortage;
 use crate::options::Format;
 
 /// Lines that wait to be printed: a walk is faster than a slow reader, and waits for it then.
@@ -55,7 +56,8 @@ pub fn pump<T: Send>(
     let gone = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let lines = Lines { lines, gone: &gone };
-        let worker = scope.spawn(move || work(&lines));
+        let worker = std::thread::Builder::new().spawn_scoped(scope, move || work(&lines));
+        let worker = worker.map_err(|_| Failure::from(Shortage::Threads))?;
         let printed = print(head, &made, out);
         // Who still has a line to hand on gets an error from now on, and whoever walks sees that it is over.
         gone.store(true, Relaxed);

@@ -143,7 +143,7 @@ fn listen() -> io::Result<(Sender<Happened>, Receiver<Happened>)> {
     let jobs = sender.clone();
     let mut signals = Signals::new(crate::exit::signals().into_iter().chain([SIGTSTP, SIGCONT]))?;
     let ends = sender.clone();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut ending = false;
         for signal in signals.forever() {
             let end = !matches!(signal, SIGTSTP | SIGCONT);
@@ -155,15 +155,15 @@ fn listen() -> io::Result<(Sender<Happened>, Receiver<Happened>)> {
             ending |= end;
             let _ = ends.send(Happened::Signal(signal));
         }
-    });
-    std::thread::spawn(move || {
+    })?;
+    std::thread::Builder::new().spawn(move || {
         while let Ok(event) = event::read() {
             if sender.send(Happened::Event(event)).is_err() {
                 return;
             }
         }
         let _ = sender.send(Happened::Closed);
-    });
+    })?;
     Ok((jobs, happened))
 }
 

@@ -50,7 +50,7 @@ impl Obstacle {
 /// When BPF cannot be used at all: no privilege, no BTF, lockdown.
 pub fn facts() -> Result<(Facts, Option<Tracefs>), Obstacle> {
     // Tables, programs and hooks are a file each: more of them than 'ulimit -n' often allows.
-    crate::limits::raise();
+    crate::limits::raise().map_err(|short| Obstacle::new(short.to_string(), short.remedy()))?;
     privilege()?;
     if !std::path::Path::new("/sys/kernel").exists() {
         return Err(Obstacle::new(

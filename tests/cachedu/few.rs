@@ -2,9 +2,16 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
+use rustix::process::Resource;
+use rustix::process::Rlimit;
+use rustix::process::setrlimit;
 use serde_json::Value;
+
+use super::others::open_dir;
+use super::others::root;
 
 /// Wide and deep, with as few open files as a shell may leave: fewer threads, and nothing that is not known.
 #[test]
@@ -60,5 +67,42 @@ fn few_open_files_and_a_deep_tree() {
         let row: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
         let found = ["files", "unknown_files", "directories"].map(|key| row[key].as_u64());
         assert_eq!(found, [Some(files), Some(0), Some(dirs)], "{limit} {threads}: {row}");
+    }
+}
+
+/// A limit of the user's processes, which are threads to the kernel: who may start no more is told so.
+#[test]
+fn few_threads_are_no_panic() {
+    let dir = open_dir();
+    let program = dir.path().join("cachedu");
+    fs::copy(env!("CARGO_BIN_EXE_cachedu"), &program).unwrap();
+    let file = dir.path().join("f");
+    fs::write(&file, "x").unwrap();
+    // Of nobody there may be other processes. Root is not limited.
+    let ours = if root() { 654_321 } else { rustix::process::geteuid().as_raw() };
+    std::os::unix::fs::chown(&file, Some(ours), None).unwrap();
+    for threads in 1..=8 {
+        for line in ["-j 1 --json", "-j 2", "--map -j 1", "--evict --dry-run -j 1"] {
+            let mut command = Command::new(&program);
+            command.args(line.split(' ')).arg(&file).current_dir("/");
+            if root() {
+                command.uid(ours).gid(ours);
+            }
+            let limit = move || {
+                let most = Rlimit { current: Some(threads), maximum: Some(threads) };
+                setrlimit(Resource::Nproc, most).map_err(Into::into)
+            };
+            // SAFETY: a system call between fork and exec.
+            unsafe { command.pre_exec(limit) };
+            let out = command.output().unwrap();
+            let err = String::from_utf8_lossy(&out.stderr);
+            if out.status.success() {
+                assert!(threads > 1 && !out.stdout.is_empty(), "{threads} {line}: {err}");
+                continue;
+            }
+            let said = "error: no more threads may be started here\nremedy: allow some more: 'ulimit -u'";
+            assert!(out.status.code() == Some(1) && err.contains(said), "{threads} {line}: {err}");
+            assert!(threads < 8 || !root(), "{line}: {err}");
+        }
     }
 }

@@ -82,6 +82,7 @@ const TESTS: &[Test] = &[
     ("without_tracefs", refusing::without_tracefs),
     ("without_btf", refusing::without_btf),
     ("few_files", refusing::few_files),
+    ("small_stack", refusing::small_stack),
     ("elsewhere_is_told_apart", refusing::elsewhere_is_told_apart),
     ("settings_that_cannot_be_read", refusing::settings_that_cannot_be_read),
     ("assertions", asserts::assertions),

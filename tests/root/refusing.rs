@@ -108,6 +108,44 @@ pub fn few_files(_: &Path) {
     }
 }
 
+pub fn small_stack(_: &Path) {
+    let (top, daemon) = (env!("CARGO_BIN_EXE_cachetop"), env!("CARGO_BIN_EXE_cachetopd"));
+    for limit in ["ulimit -s 64", "ulimit -s 128", "ulimit -Ss 64", "ulimit -Ss 128"] {
+        // In a container root may not raise a hard limit: then it is said.
+        let may = Command::new("sh").args(["-c", &format!("{limit}; ulimit -s 8192 2>/dev/null")]).status();
+        if !may.unwrap().success() {
+            for program in [&program(), top, daemon] {
+                let (code, out, err) = after(limit, program, "");
+                assert_eq!((code, out.as_str()), (Some(1), ""), "{limit}: {program}: {err}");
+                let (what, remedy) = err.split_once("\nremedy: ").unwrap_or_else(|| panic!("{limit}: {err}"));
+                assert!(what.contains("error: this process may have a stack of"), "{err}");
+                assert!(remedy.starts_with("raise the hard limit"), "{err}");
+            }
+            continue;
+        }
+        for (program, options) in [
+            (program().as_str(), "0.2 1"),
+            (&program(), "--explain"),
+            (&program(), "--by process --json 0.2 1"),
+            (top, "--no-config -b -n 1 0.2"),
+        ] {
+            let (code, out, err) = after(limit, program, options);
+            assert_eq!((code, out.is_empty()), (Some(0), false), "{limit}: {program} {options}: {err}");
+        }
+        let (_, _, err) = after(
+            &format!("{limit}; set -- timeout -s INT 3 {daemon}"),
+            "env",
+            "\"$@\" --listen 127.0.0.1:0",
+        );
+        assert!(err.contains("listening on") && !err.contains("overflow"), "{limit}: {err}");
+        // What the command has is what we were given.
+        let (code, out, err) = after(limit, &program(), "-- sh -c 'ulimit -Ss; ulimit -Hs'");
+        let has = out.lines().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!((code, has[0].as_str()), (Some(0), limit.split(' ').nth(2).unwrap()), "{err}");
+        assert_eq!(has[0] == has[1], limit.contains(" -s "), "{has:?}");
+    }
+}
+
 pub fn elsewhere_is_told_apart(_: &Path) {
     let mut command = Command::new("unshare");
     plain(command.args(["-Ur", &program(), "1", "1"]));
