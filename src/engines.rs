@@ -15,6 +15,9 @@ use crate::plan;
 use crate::plan::Engine;
 use crate::plan::Event;
 use crate::plan::Plan;
+use crate::room;
+use crate::room::Kind;
+use crate::room::Table;
 use crate::sample::Counters;
 use crate::sample::Known;
 use crate::sample::Lost;
@@ -118,19 +121,45 @@ impl Engines {
         self.notice.as_deref()
     }
 
-    /// The plans and their reasons in words.
+    /// The tables of all that counts: for how much they have room, and their memory. To be asked before privileges are
+    /// given up.
     #[must_use]
-    pub fn explain(&self) -> String {
-        match (&self.exact, &self.classic) {
-            (Some(exact), None) => exact.explain(),
+    pub fn tables(&self) -> Vec<Table> {
+        let exact = self.exact.as_ref().map_or_else(Vec::new, Session::tables);
+        let mut classic = self.classic.as_ref().map_or_else(Vec::new, Classic::tables);
+        // What it loses has another name then, too.
+        for table in classic.iter_mut().filter(|t| t.kind == Kind::Processes && self.exact.is_some()) {
+            table.kind = Kind::BothProcesses;
+        }
+        room::joined(exact, classic)
+    }
+
+    /// Counts what of them is in use now; where that takes a walk through a table, only if that is asked for.
+    pub fn count(&mut self, tables: &mut [Table], walk: bool) {
+        if let Some(exact) = &mut self.exact {
+            exact.attached().count(tables, walk);
+        }
+        if let Some(classic) = &self.classic {
+            classic.count(tables, walk);
+        }
+    }
+
+    /// The plans and their reasons in words, and the tables as they are now.
+    #[must_use]
+    pub fn explain(&mut self) -> String {
+        let mut tables = self.tables();
+        self.count(&mut tables, true);
+        let plans = match (&self.exact, &self.classic) {
+            (Some(exact), None) => exact.explain_plan(),
             (Some(exact), Some(classic)) => {
-                format!("{}\n{}\n{}", exact.explain(), classic.explain(), classic::differences())
+                format!("{}\n{}\n{}", exact.explain_plan(), classic.explain(), classic::differences())
             }
             (None, Some(classic)) => {
                 format!("{}\n{}", plan::explain_kernel(&classic.means().facts), classic.explain())
             }
             (None, None) => String::new(),
-        }
+        };
+        plans + &room::explained(&tables)
     }
 }
 

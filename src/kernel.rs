@@ -18,6 +18,7 @@ mod numbers;
 mod probe;
 #[doc(hidden)] // for bench/attachments
 pub mod raw;
+mod room;
 mod rows;
 mod shared;
 mod skel;

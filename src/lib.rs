@@ -33,6 +33,7 @@ pub mod record;
 pub mod report;
 pub mod residency;
 pub mod rising;
+pub mod room;
 pub mod run;
 pub mod sample;
 #[cfg(test)]

@@ -21,6 +21,8 @@ use crate::plan::NoPlan;
 use crate::plan::Plan;
 use crate::plan::Wants;
 use crate::readahead::Request;
+use crate::room;
+use crate::room::Table;
 use crate::sample::Counter;
 use crate::sample::Follow;
 use crate::sample::Gathered;
@@ -229,6 +231,12 @@ impl Session {
         &mut self.attached
     }
 
+    /// The tables: for how much they have room, and their memory.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Table> {
+        self.attached.tables()
+    }
+
     /// Who took pages out of the cache since attach; nothing unless it was requested ([`Wants::blame`]). Without the names of
     /// the files, which are read once, when it is told ([`Session::named`]): they take as long as all the rest.
     ///
@@ -248,9 +256,16 @@ impl Session {
     }
 
     /// The plan and its reasons in words.
-    #[must_use]
-    pub fn explain(&self) -> String {
+    pub(crate) fn explain_plan(&self) -> String {
         self.plan.explain(&self.facts)
+    }
+
+    /// The same, and the tables as they are now.
+    #[must_use]
+    pub fn explain(&mut self) -> String {
+        let mut tables = self.tables();
+        self.attached.count(&mut tables, true);
+        self.explain_plan() + &room::explained(&tables)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::kernel;
 use crate::kernel::AttachError;
 use crate::kernel::ClassicAttached;
 use crate::kernel::Tracefs;
+use crate::room::Table;
 use crate::sample::Lost;
 use crate::session::StartError;
 
@@ -67,6 +68,17 @@ impl Classic {
     #[must_use]
     pub const fn means(&self) -> &Means {
         &self.means
+    }
+
+    /// The tables: for how much they have room, and their memory.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Table> {
+        self.attached.tables()
+    }
+
+    /// Counts what of them is in use; by a walk through them, where that is asked for.
+    pub fn count(&self, tables: &mut [Table], walk: bool) {
+        self.attached.count(tables, walk);
     }
 
     /// Reads everything once.

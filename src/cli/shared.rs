@@ -102,7 +102,7 @@ pub struct Room {
 /// What a command says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct Itself {
-    /// Print which kernel hooks count what, and how exact each figure is here, and exit
+    /// Print which kernel hooks count what, how exact each figure is here, and the size of the tables, and exit
     #[arg(long)]
     pub explain: bool,
 

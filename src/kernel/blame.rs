@@ -15,7 +15,7 @@ use crate::blame::Row;
 /// Rows, those for everybody among them: who took whose pages out in one way.
 const ROWS: u32 = 4096;
 /// Blocks that a set remembers (`EVICTED_WAYS`), in 128 bytes.
-const WAYS: u64 = 8;
+pub(super) const WAYS: u64 = 8;
 /// Pages of a block (of 32) that leave, by which the table is as large as one of pages would be.
 const USED: u64 = 2;
 /// The most sets: 64 MiB, for 4 million blocks.

@@ -22,6 +22,8 @@ use libbpf_rs::skel::SkelBuilder as _;
 use super::attach;
 use super::attach::Settings;
 use super::entries;
+use super::room;
+use super::room::List;
 use super::skel::AttachError;
 use super::tables;
 use super::tracefs::Tracefs;
@@ -33,6 +35,8 @@ use crate::classic::plan::How;
 use crate::classic::plan::Plan;
 use crate::facts::Facts;
 use crate::plan::Attach;
+use crate::room::Kind;
+use crate::room::Table;
 use crate::sample::Lost;
 
 #[allow(clippy::all, missing_docs, dead_code, unsafe_op_in_unsafe_fn)]
@@ -48,6 +52,8 @@ pub struct ClassicAttached {
     links: Vec<Link>,
     /// Processes that had ended at the last tick.
     dead: HashSet<u32>,
+    /// How many the last reading found; `None`: there was none.
+    found: Option<u64>,
 }
 
 impl ClassicAttached {
@@ -90,7 +96,7 @@ impl ClassicAttached {
             programs
                 .push(program.as_fd().try_clone_to_owned().map_err(|e| AttachError::Load(e.to_string()))?);
         }
-        let mut attached = Self { skel, programs, links, dead: HashSet::new() };
+        let mut attached = Self { skel, programs, links, dead: HashSet::new(), found: None };
         if let Some(bss) = attached.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: a byte of our own that the kernel programs only read.
             unsafe { (&raw mut bss.ready).write_volatile(true) };
@@ -118,6 +124,7 @@ impl ClassicAttached {
             }
         }
         self.dead = dead;
+        self.found = Some(processes.len() as u64);
         let mut total = Counts::default();
         for cpu in maps.classic_totals.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default()
         {
@@ -130,6 +137,25 @@ impl ClassicAttached {
             ("recursion".into(), programs + links),
         ];
         Ok((total, processes, Lost { by_reason }))
+    }
+}
+
+impl ClassicAttached {
+    /// The tables, as [`super::Attached::tables`] has those of the exact engine.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Table> {
+        let processes = &self.skel.maps.classic_processes;
+        let mut list = List::new(self.skel.object().maps());
+        list.add(Kind::Processes, room::entries(processes), [processes]);
+        list.rest()
+    }
+
+    /// Counts what of them is in use, as [`super::Attached::count`] does; without a walk it is what the last reading found.
+    pub fn count(&self, tables: &mut [Table], walk: bool) {
+        let processes = |t: &&mut Table| matches!(t.kind, Kind::Processes | Kind::BothProcesses);
+        if let Some(table) = tables.iter_mut().find(processes) {
+            table.used = if walk { room::walked(&self.skel.maps.classic_processes) } else { self.found };
+        }
     }
 }
 

@@ -129,6 +129,12 @@ impl Files {
         self.table.row(n)
     }
 
+    /// How many rows are not free: one word of each that is mapped is looked at. `None` where they cannot be mapped.
+    pub(super) fn used(&mut self, skel: &CachetopSkel<'_>) -> Option<u64> {
+        self.table.follow(&skel.maps.files).ok()?;
+        Some(self.table.used(0..self.all))
+    }
+
     /// What was counted since the last reading. `rows` have just been read: what their threads have not counted yet of a file
     /// is counted.
     pub(super) fn read(

@@ -2,6 +2,7 @@
 //! memory of ours, all of it. What is remembered of a row goes with its piece.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::fd::AsRawFd as _;
 use std::ptr::NonNull;
@@ -11,6 +12,7 @@ use std::sync::atomic::fence;
 
 use super::shared::Shared;
 use super::skel::types;
+use crate::wire::ROW_FREE;
 use crate::wire::ROWS_MAPPED as PIECE;
 
 /// A piece in which nothing happened for so many readings is let go if all of its rows are free.
@@ -185,6 +187,15 @@ impl<R: Row, K: Clone + Default> Mapped<R, K> {
         pieces.flat_map(|(number, piece)| {
             piece.known.iter().enumerate().map(move |(n, k)| (number * PIECE + n, piece.row(n), k))
         })
+    }
+
+    /// How many of these, of those that are mapped, are not free.
+    pub(super) fn used(&self, numbers: Range<usize>) -> u64 {
+        let state = |row| {
+            // SAFETY: the row is mapped; the kernel writes whole words, and its state is the first.
+            unsafe { R::head(row).cast::<u32>().read_volatile() }
+        };
+        self.rows().filter(|(n, row, _)| numbers.contains(n) && state(*row) != ROW_FREE).count() as u64
     }
 
     /// One more than the highest number of those that are mapped.

@@ -165,6 +165,18 @@ impl Rows {
         Ok(u32::try_from(self.table.end()).unwrap_or(u32::MAX))
     }
 
+    /// Only some threads are asked for.
+    pub(super) const fn only(&self) -> bool {
+        self.only
+    }
+
+    /// How many rows are not free: of those that are shown, or kept for some, or of the others. One word of each row that is
+    /// mapped is looked at. `None` where they cannot be mapped.
+    pub(super) fn used(&mut self, skel: &CachetopSkel<'_>, named: bool) -> Option<u64> {
+        self.table.follow(&skel.maps.rows).ok()?;
+        Some(self.table.used(if named { 0..self.named } else { self.named..usize::MAX }))
+    }
+
     /// Marks the rows of a process as belonging to a run.
     pub(super) fn enter(&mut self, skel: &CachetopSkel<'_>, tgid: u32, run: u32) -> libbpf_rs::Result<()> {
         self.table.follow(&skel.maps.rows)?;

@@ -68,6 +68,13 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
+    /// Words that nobody else can get, of so many that were put in since attach: those that a tick has taken out are among them
+    /// until their numbers are given back.
+    pub(super) fn used(&self, inserted: u64) -> u64 {
+        let resting: usize = self.out.iter().map(|(_, numbers)| numbers.len()).sum();
+        inserted.saturating_sub(self.swept) + resting as u64
+    }
+
     /// Makes room once the ledger is three quarters full, until three quarters are free. `inserted`: words put in since
     /// attach. Where the kernel refuses something, a later tick tries again.
     pub(super) fn go(&mut self, skel: &CachetopSkel<'_>, inserted: u64) {

@@ -52,7 +52,7 @@ pub fn cachetop(options: &Options) -> Result<(), Failure> {
         crate::text::output::say(&format!("cachetop: notice: {notice}"));
     }
     if options.counting.explain {
-        let counting = count(options, config, processes.seen)?;
+        let mut counting = count(options, config, processes.seen)?;
         let text = counting.engines.explain() + &Role::Count.explain();
         return output::print(&foreign::lines(&text), &mut std::io::stdout().lock());
     }
