@@ -14,6 +14,7 @@ use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::figures::Unit;
 use crate::model;
+use crate::room::Table;
 use crate::sample::Counters;
 use crate::sample::Histograms;
 use crate::working::WINDOWS;
@@ -170,6 +171,25 @@ impl Teller<'_, '_> {
         }
     }
 
+    /// The tables in the kernel, each by its name.
+    fn tables(&mut self, tables: &[Table]) {
+        for (name, help, of) in [
+            (
+                "pagecache_table_entries",
+                "entries of tables in the kernel that are in use",
+                (|t| t.used) as fn(&Table) -> Option<u64>,
+            ),
+            ("pagecache_table_capacity", "entries that tables in the kernel have room for", |t| t.room),
+            ("pagecache_table_bytes", "memory of tables in the kernel, in bytes", |t| t.bytes),
+        ] {
+            let known = tables.iter().filter_map(|t| Some((vec![("table", t.kind.about().id)], of(t)?)));
+            let points: Vec<_> = known.map(|(labels, n)| (labels, Value::Whole(n.into()))).collect();
+            if !points.is_empty() {
+                self.several(name, Kind::Gauge, help, points);
+            }
+        }
+    }
+
     /// Every metric of the table, for these series.
     fn figures(&mut self, prefix: &str, of: &str, known: &[bool; FIGURES], all: &[Sum]) {
         for (name, figures) in metrics() {
@@ -254,6 +274,7 @@ pub(super) fn tell(sums: &Sums, to: &mut dyn FnMut(Told<'_>)) {
     if let Some(used) = &sums.used {
         t.used(used);
     }
+    t.tables(&sums.tables);
     t.one("pagecache_samples", Kind::Counter, "samples that were taken", whole(sums.ticks));
     if let Some(n) = sums.unrecorded {
         let help = "samples that could not be recorded";

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
+use std::time::Duration;
+use std::time::Instant;
 
 use super::exposition;
 use super::http;
@@ -33,6 +35,7 @@ use crate::privilege::Role;
 use crate::record::moments::Moments;
 use crate::record::writer::Writer;
 use crate::record::writer::has_no_recorder;
+use crate::room::Table;
 use crate::sample::Sample;
 use crate::sample::Source;
 use crate::text::foreign;
@@ -42,6 +45,9 @@ use crate::text::output;
 use crate::wait;
 use crate::wait::Wait;
 use crate::wait::Wake;
+
+/// How often it is counted what of the tables in the kernel is in use.
+const COUNTED: Duration = Duration::from_secs(5);
 
 /// Counts until SIGTERM, SIGINT or SIGHUP.
 ///
@@ -63,6 +69,7 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
         say(&format!("warning: {notice}"));
     }
     let used = used(options, &mut engines)?;
+    let tables = Tables { all: engines.tables(), counted: None };
     let mut writer = match &options.record {
         Some((directory, bounds)) => Some(Writer::ring(directory, *bounds, options.interval)?),
         None => None,
@@ -90,6 +97,7 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
         said: Said::default(),
         watching,
         used,
+        tables,
     };
     let beat = Beat::new(wait.now(), options.interval);
     state.tick(&mut engines, Wake::Deadline)?;
@@ -214,6 +222,13 @@ struct State<'a> {
     said: Said,
     watching: Watching,
     used: Option<used::Watching>,
+    tables: Tables,
+}
+
+/// The tables in the kernel, and when it was counted what of them is in use.
+struct Tables {
+    all: Vec<Table>,
+    counted: Option<Instant>,
 }
 
 impl State<'_> {
@@ -243,6 +258,7 @@ impl State<'_> {
     }
 
     fn tick(&mut self, engines: &mut Engines, wake: Wake) -> Result<(), Failure> {
+        self.count(engines);
         let mut sample = engines.sample()?;
         let total = sample.lost.total();
         if crate::loss::reaches_further(&mut self.said.lost, &sample.lost) {
@@ -282,6 +298,16 @@ impl State<'_> {
             self.write(directory, &text);
         }
         Ok(())
+    }
+
+    /// Counts what of the tables is in use, if it is time: before a reading, which gives room back.
+    fn count(&mut self, engines: &mut Engines) {
+        let tables = &mut self.tables;
+        if tables.counted.is_none_or(|then| then.elapsed() >= COUNTED) {
+            engines.count(&mut tables.all, false);
+            tables.counted = Some(Instant::now());
+            self.sums.lock().unwrap_or_else(PoisonError::into_inner).tables.clone_from(&tables.all);
+        }
     }
 
     /// Measures what is used, if it is time.

@@ -17,6 +17,7 @@ use crate::model;
 use crate::names::Names;
 use crate::pivot;
 use crate::plan::Plan;
+use crate::room::Table;
 use crate::sample::Counters;
 use crate::sample::Sample;
 use crate::sample::Sparse;
@@ -215,6 +216,8 @@ pub struct Sums {
     pub pushed: Option<Pushed>,
     /// What is used, as it was measured last; `None`: not yet, or nobody asks.
     pub(super) used: Option<Used>,
+    /// The tables in the kernel, as they were counted last.
+    pub(super) tables: Vec<Table>,
     /// When the last sample was read.
     pub(super) read: Option<std::time::Instant>,
     pub(super) interval: std::time::Duration,
@@ -239,6 +242,7 @@ impl Sums {
             commands: None,
             pushed: None,
             used: None,
+            tables: Vec::new(),
             read: None,
             interval,
         }

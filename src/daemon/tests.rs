@@ -1,6 +1,8 @@
 //! What is exposed is what was counted, as bytes, each series once; who asks badly gets an answer, or none, and does no harm.
 #![allow(clippy::unwrap_used)]
 
+mod tables;
+
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::io::Read as _;

@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::tools::*;
 
 /// Starts it, and waits for the address that it answers on.
-fn start(options: &[&str]) -> (Child, String) {
+pub fn start(options: &[&str]) -> (Child, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cachetopd"));
     command.args(["--listen", "127.0.0.1:0", "-i", "0.2"]).args(options);
     plain(&mut command);
@@ -36,7 +36,7 @@ fn start(options: &[&str]) -> (Child, String) {
     (child, address)
 }
 
-fn scrape(address: &str) -> String {
+pub fn scrape(address: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut text = String::new();
@@ -44,13 +44,13 @@ fn scrape(address: &str) -> String {
     text.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 
-fn sum_of(text: &str, name: &str, parts: &[&str]) -> u64 {
+pub fn sum_of(text: &str, name: &str, parts: &[&str]) -> u64 {
     let lines = text.lines().filter(|l| l.split(['{', ' ']).next() == Some(name));
     let lines = lines.filter(|l| parts.iter().all(|p| l.contains(p)));
     lines.map(|l| l.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
 }
 
-fn terminate(mut child: Child) {
+pub fn terminate(mut child: Child) {
     // SAFETY: kill takes no pointer; the child is not reaped yet.
     unsafe { libc::kill(signed(child.id()), libc::SIGTERM) };
     assert_eq!(child.wait().unwrap().code(), Some(0));

@@ -23,6 +23,7 @@ mod privileges;
 mod pty;
 mod refusing;
 mod several;
+mod tables;
 #[path = "../tools/mod.rs"]
 mod tools;
 mod trees;
@@ -126,6 +127,9 @@ const TESTS: &[Test] = &[
     ("working_set_of_many_files", working::working_set_of_many_files),
     ("working_set_of_short_processes", working::working_set_of_short_processes),
     ("working_set_of_short_cgroups", working::working_set_of_short_cgroups),
+    ("tables_are_explained", tables::tables_are_explained),
+    ("tables_as_metrics", tables::tables_as_metrics),
+    ("a_table_that_is_full", tables::a_table_that_is_full),
     ("working_set_as_metrics", daemon::working_set_as_metrics),
 ];
 

@@ -103,6 +103,8 @@ fn annotated(name: &str) -> &'static str {
         ("commands", "{command}"),
         ("moments", "{moment}"),
         ("requests", "{request}"),
+        ("entries", "{entry}"),
+        ("capacity", "{entry}"),
     ];
     found.into_iter().find(|(what, _)| name.contains(what)).map_or("1", |(_, unit)| unit)
 }

@@ -16,6 +16,8 @@ use crate::daemon::used::Used;
 use crate::figures::Figure;
 use crate::files::Mounts;
 use crate::names::Names;
+use crate::room::Kind;
+use crate::room::Table;
 use crate::sample::Counter;
 use crate::sample::Histograms;
 use crate::sample::Moment;
@@ -79,6 +81,7 @@ fn sums(unknown: &[Figure]) -> Sums {
     let of_pod = [vec![("cgroup", format!("/kubepods/{ID}"))], container.to_vec()].concat();
     let cgroups =
         vec![(vec![("cgroup", "other".to_owned())], [Some(1), None, None, None]), (of_pod, [Some(5); 4])];
+    sums.tables = vec![Table { kind: Kind::Threads, room: Some(9), used: Some(4), bytes: Some(70) }];
     sums.used = Some(Used { all: [Some(6), Some(6), None, None], cgroups });
     sums
 }
@@ -165,6 +168,15 @@ fn a_request_has_bytes_by_resource_and_no_figure_that_is_unknown() {
     assert_eq!(find("pagecache.cgroup.working_set", &[("pagecache.cgroup", "other")]).len(), 1);
     let groups = find("pagecache.cgroup.working_set", &[minute]);
     assert!(groups.iter().any(|p| p.0.get("container.id").is_some_and(|id| id == ID)), "{groups:?}");
+    let table = [("pagecache.table", "threads")];
+    for (name, unit, n) in [
+        ("pagecache.table_entries", "{entry}", 4.0),
+        ("pagecache.table_capacity", "{entry}", 9.0),
+        ("pagecache.table", "By", 70.0),
+    ] {
+        let [(_, metric, own, value, _)] = find(name, &table)[..] else { panic!("{name}") };
+        assert!((value - n).abs() < 1e-9 && metric.unit == unit && own.len() == 1, "{name}: {value}");
+    }
     // No name acts, wherever it is shown.
     let acts = |text: &String| text.contains(['\x1b', '\u{202e}', '\n']);
     assert!(points.iter().all(|p| !p.2.values().any(acts)));
