@@ -115,11 +115,13 @@ pub fn tables_as_metrics(dir: &Path) {
     };
     let full = of(&text, "entries", "threads");
     let there = rows_in(pid);
+    // A preemptible kernel skips programs at times, and a thread gets no row then.
+    let skipped = sum_of(&text, "pagecache_lost_events_total", &["\"recursion\""]);
     println!(
-        "     {threads} rows, then {full} ({there} by the kernel), files {files}, then {}",
+        "     {threads} rows, then {full} ({there} by the kernel, {skipped} skipped), files {files}, then {}",
         of(&text, "entries", "files")
     );
-    assert!(full >= READERS && full < READERS + 2000, "{full}");
+    assert!(full + skipped >= READERS && full < READERS + 2000, "{full}, {skipped} skipped");
     assert!(there.abs_diff(full) < 500, "{full} {there}");
     assert!(of(&text, "entries", "files") > files + 500, "{text}");
     assert_eq!(sum_of(&text, "pagecache_table_bytes", &[]), memory_of(pid));
