@@ -6,6 +6,7 @@
 mod complete;
 pub mod daemon;
 pub mod du;
+mod habits;
 mod help;
 mod manual;
 mod read;
@@ -17,6 +18,7 @@ mod values;
 
 use clap::ValueEnum;
 
+pub use habits::Habits;
 pub use shared::Common;
 pub use shared::Filters;
 pub use shared::How;

@@ -10,7 +10,9 @@ use clap::ValueHint;
 use super::CommandLine;
 use super::Common;
 use super::Generated;
+use super::Habits;
 use super::conflict;
+use super::habits;
 use super::help::Section;
 use super::help::fixed;
 use super::read;
@@ -274,6 +276,7 @@ impl CommandLine for Args {
 
     const SHORT: &'static str = SHORT;
     const MANUAL: &'static str = MANUAL;
+    const HABITS: Habits = habits::DAEMON;
 
     fn sections() -> Vec<Section> {
         fixed(SECTIONS)

@@ -12,7 +12,9 @@ use clap::ValueHint;
 
 use super::CommandLine;
 use super::Generated;
+use super::Habits;
 use super::conflict;
+use super::habits;
 use super::help::Section;
 use super::help::fixed;
 use crate::du::options::List;
@@ -238,6 +240,7 @@ impl CommandLine for Args {
 
     const SHORT: &'static str = help::SHORT;
     const MANUAL: &'static str = help::MANUAL;
+    const HABITS: Habits = habits::DU;
 
     fn sections() -> Vec<Section> {
         fixed(help::SECTIONS)

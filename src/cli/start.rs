@@ -11,6 +11,8 @@ use clap::Parser;
 
 use super::Generated;
 use super::complete;
+use super::habits;
+use super::habits::Habits;
 use super::help::Section;
 use super::manual;
 use crate::exit::Failure;
@@ -27,6 +29,9 @@ pub trait CommandLine: Parser {
 
     /// What the manual page says in front of the options: paragraphs.
     const MANUAL: &'static str;
+
+    /// What others have, and this command in another way.
+    const HABITS: Habits;
 
     /// What `--help` and the manual page say beyond the options.
     fn sections() -> Vec<Section>;
@@ -86,17 +91,21 @@ pub(super) fn conflict(text: &str) -> Result<(), String> {
     Err(text.to_owned())
 }
 
+/// Reads words. What does not go together is told only of what can be read.
+pub(super) fn read_words<C: CommandLine>(words: &[OsString]) -> Result<C, clap::Error> {
+    let taught = |error| habits::taught(error, &C::command(), C::HABITS, words);
+    C::try_parse_from(words).map_err(taught).and_then(checked)
+}
+
 /// clap would end with 0 though help or version cannot be written.
 fn read<C: CommandLine>() -> Result<C, ExitCode> {
-    // What does not go together is told only of what can be read.
-    let read = |words: &mut dyn Iterator<Item = OsString>| C::try_parse_from(words).and_then(checked);
-    let error = match read(&mut std::env::args_os()) {
+    let error = match read_words::<C>(&std::env::args_os().collect::<Vec<_>>()) {
         Ok(args) => return Ok(args),
         Err(error) => error,
     };
     // A terminal gets the colours.
     if error.use_stderr() {
-        refuse(error, |words| read(&mut words.into_iter()).err());
+        refuse(error, |words| read_words::<C>(&words).err());
     } else if io::stdout().is_terminal() {
         error.exit();
     }

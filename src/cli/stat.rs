@@ -20,7 +20,9 @@ use super::CommandLine;
 use super::Common;
 use super::Filters;
 use super::Generated;
+use super::Habits;
 use super::conflict;
+use super::habits;
 use super::help::Section;
 use super::read;
 use super::read::ColumnList;
@@ -158,6 +160,7 @@ impl CommandLine for Args {
 
     const SHORT: &'static str = help::SHORT;
     const MANUAL: &'static str = help::MANUAL;
+    const HABITS: Habits = habits::STAT;
 
     fn sections() -> Vec<Section> {
         help::sections()

@@ -320,7 +320,8 @@ read-ahead windows, REFAULTS, metadata, times, and what leaves the cache.",
         "Formats",
         "\
 --json  every figure under its name, always in pages or bytes as named;
-        what is not known is null. The total of the run has \"total\":true.
+        what is not known is null. The total of the run has \"total\":true,
+        and with --by the rows of the run.
         Counts of the classic engine are in the group \"classic\".
         \"latency\" has the read calls that did not miss and those that did, by
         their length: 32 numbers each, the first of calls below 256 ns, the
@@ -363,8 +364,9 @@ duckdb -c \"select comm, sum(read_misses) from 'DIR/rows.parquet' group by 1\"",
         "Ending",
         "\
 SIGINT (Ctrl-C), SIGTERM and SIGHUP (of a terminal that is closed) print the
-interval that had begun and the total of the run. When the processes of -p
-ends, its last interval is printed. A closed pipe ends quietly.",
+interval that had begun and the total of the run, with --by with its rows.
+When the last process of -p ends, its last interval is printed. A closed pipe
+ends quietly.",
     ),
     (
         "Exit codes",
