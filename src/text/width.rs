@@ -17,22 +17,21 @@ fn pieces(text: &str) -> Vec<(String, usize)> {
     span.styled_graphemes(Style::new()).map(|g| piece(g.symbol)).collect()
 }
 
-/// The pieces of a text, each as long as so many columns have room for, and never empty.
+/// The beginning of a text that so many columns have room for, and one letter at least.
 #[must_use]
-pub fn chunks(text: &str, width: usize) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    let mut left = 0;
-    for (piece, columns) in pieces(text) {
-        match out.last_mut().filter(|_| columns <= left) {
-            Some(last) => last.push_str(&piece),
-            None => {
-                left = width;
-                out.push(piece);
-            }
-        }
-        left = left.saturating_sub(columns);
-    }
-    out
+pub fn begin(text: &str, width: usize) -> &str {
+    let mut left = width;
+    let mut fits = |(_, columns): &(String, usize)| {
+        let rest = left.checked_sub(*columns);
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    // No letter is many bytes long, so that what is far away is not looked at.
+    let near = text.char_indices().nth(width.saturating_mul(4)).map_or(text, |(at, _)| &text[..at]);
+    let pieces = pieces(near);
+    let number = pieces.iter().take_while(|p| fits(p)).count().max(1);
+    let bytes: usize = pieces.iter().take(number).map(|(piece, _)| piece.len()).sum();
+    text.get(..bytes).filter(|line| !line.is_empty()).unwrap_or(text)
 }
 
 /// As much of the beginning as takes no more than so many columns.

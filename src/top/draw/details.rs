@@ -19,6 +19,7 @@ use crate::plan::Engine;
 use crate::sample::Histograms;
 use crate::text::numbers::decimal;
 use crate::text::width::at_a_word;
+use crate::text::width::beginning;
 use crate::text::width::shortened;
 use crate::text::width::sides;
 use crate::text::wrap::folded;
@@ -78,6 +79,7 @@ pub(super) fn page(app: &App, theme: &Theme) -> Lines {
     if open.by != By::Evictor {
         page.latency(details);
     }
+    page.whole_command_line();
     page.next();
     page.lines()
 }
@@ -132,10 +134,46 @@ impl Page<'_> {
     }
 
     fn field(&mut self, name: &str, value: impl ToString) {
-        let value = value.to_string();
-        for (i, line) in folded(&value, self.width().saturating_sub(14).max(10)).into_iter().enumerate() {
+        self.lines_of(name, &folded(&value.to_string(), self.room()));
+    }
+
+    /// Columns that what stands behind a name has.
+    fn room(&self) -> usize {
+        self.width().saturating_sub(14).max(10)
+    }
+
+    fn lines_of(&mut self, name: &str, lines: &[String]) {
+        for (i, line) in lines.iter().enumerate() {
             let name = if i == 0 { name } else { "" };
             self.plain(&format!("{name:<13} {line}"));
+        }
+    }
+
+    /// Of a long command line the beginning, so that it does not push everything else off the screen; all of it comes later.
+    fn command_line(&mut self, line: &str) {
+        let mut lines = folded(line, self.room());
+        if lines.len() > self.most() {
+            lines.truncate(self.most());
+            if let Some(last) = lines.last_mut() {
+                *last = beginning(&format!("{last} …"), self.room());
+            }
+        }
+        self.lines_of("command line", &lines);
+    }
+
+    /// Lines of the page that a command line has at its beginning.
+    fn most(&self) -> usize {
+        usize::from(self.app.zones().page.height / 6).max(2)
+    }
+
+    fn whole_command_line(&mut self) {
+        let Some(Some(line)) = &self.open.command_line else { return };
+        let line = line.to_string();
+        if folded(&line, self.room()).len() > self.most() {
+            self.title("all of the command line".into());
+            for line in folded(&line, self.width()) {
+                self.plain(&line);
+            }
         }
     }
 
@@ -159,7 +197,7 @@ impl Page<'_> {
         if who.pid.is_some() {
             match &self.open.command_line {
                 None => self.field("command line", "being looked up"),
-                Some(Some(line)) => self.field("command line", line.clone()),
+                Some(Some(line)) => self.command_line(&line.to_string()),
                 Some(None) if self.app.scene.replay.is_some() => {
                     self.field("command line", "- (it was not recorded)");
                 }

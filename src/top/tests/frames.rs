@@ -148,6 +148,41 @@ fn details() {
 }
 
 #[test]
+fn a_long_command_line_leaves_room_for_the_rest_and_is_whole_at_the_end() {
+    let classes: Vec<_> = (0..200).map(|i| format!("/opt/app/lib/some-library-{i}-1.2.jar")).collect();
+    let line = format!("java -server -cp {} com.example.Main --last", classes.join(":"));
+    for (width, height) in [(80, 24), (120, 40), (200, 60), (60, 15)] {
+        let mut app = app((width, height));
+        app.take(full());
+        typed(&mut app, "~");
+        let pid = app.open.as_ref().and_then(|o| o.who.pid).unwrap();
+        app.command_line(pid, Some(line.as_str().into()));
+        let text = frame(&mut app);
+        assert!(text.contains("java -server") && text.contains("user  "), "{text}");
+        assert!(text.contains('…') && !text.contains("com.example.Main"), "{text}");
+        let (by, id, who) = app.open.as_ref().map(|o| (o.by, o.id.clone(), o.who.clone())).unwrap();
+        let nothing = Details {
+            by,
+            id,
+            who,
+            findings: Vec::new(),
+            since_start: None,
+            lists: Vec::new(),
+            latency: None,
+            system_latency: None,
+            files_counted: true,
+            course: None,
+        };
+        app.looked_up(nothing);
+        app.resized((width, 200));
+        let text = frame(&mut app);
+        let (_, whole) = text.split_once("all of the command line").expect(&text);
+        let words: String = whole.split(|c: char| c.is_whitespace() || "│╰╯─".contains(c)).collect();
+        assert!(words.contains(&line.replace(' ', "")), "{text}");
+    }
+}
+
+#[test]
 fn long_names_are_folded_and_the_list_of_columns_is_whole() {
     let mut app = app((60, 60));
     let path = format!("/srv/{}", "directory/".repeat(20));
