@@ -19,6 +19,7 @@ use std::time::Instant;
 pub use beat::Beat;
 pub use relief::Relief;
 pub use relief::wait;
+pub use total::Rows;
 pub use total::Total;
 
 use crate::model::Interval;

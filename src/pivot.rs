@@ -81,17 +81,24 @@ impl Pivot {
     /// What happened from `before` to `now`, which must be two samples of one source in a row.
     pub fn interval(&mut self, before: &Sample, now: &Sample, plan: &Plan) -> Interval {
         let line = self.line(before, now, self.files());
-        self.below(&line, before, now, plan)
+        self.below(&line, (before, now), plan, &|_| false)
     }
 
-    /// The same with another line above the rows.
-    pub(crate) fn below(&mut self, line: &Counters, before: &Sample, now: &Sample, plan: &Plan) -> Interval {
+    /// The same with another line above the rows. `forgotten` is asked whether what a row of the sample belongs to has no row any
+    /// more.
+    pub(crate) fn below(
+        &mut self,
+        line: &Counters,
+        (before, now): (&Sample, &Sample),
+        plan: &Plan,
+        forgotten: &dyn Fn(usize) -> bool,
+    ) -> Interval {
         let files = self.files();
         let (mut out, mut rows_line) = self.above(line, (before, now), plan, files);
         if self.by == Some(By::Evictor) {
             rows_line = evictors::put(&mut out, (before, now), plan, &self.filter, self.names.as_mut());
         } else if let Some(by) = self.by {
-            (out.rows, out.groups) = self.rows(by, now, plan, files);
+            (out.rows, out.groups) = self.rows(by, now, plan, (files, forgotten));
         }
         classic::join(&mut out, before, now, plan, self.by == Some(By::Process));
         if !self.filter.pids.is_empty() {
@@ -214,12 +221,21 @@ impl Pivot {
         Some(ended.len() as u64)
     }
 
-    fn rows(&mut self, by: By, now: &Sample, plan: &Plan, files: bool) -> (Vec<Row>, usize) {
+    fn rows(
+        &mut self,
+        by: By,
+        now: &Sample,
+        plan: &Plan,
+        (files, forgotten): (bool, &dyn Fn(usize) -> bool),
+    ) -> (Vec<Row>, usize) {
         let mut roster = Roster::new(by, Ended::Unasked);
         let sums = self.call(&mut roster, now, files, &mut |_| false);
         let known = known(plan, files);
         let group = |at: &usize| {
             let member = roster.member(*at);
+            if forgotten(member.latest) {
+                return None;
+            }
             let counters = match member.place {
                 Place::Row(row) => counters(now, files, row)?,
                 Place::Sum(n) => sums.get(n)?,
@@ -251,7 +267,7 @@ pub fn interval(before: &Sample, now: &Sample, plan: &Plan) -> Interval {
     let mut out = model::whole(before, now, plan);
     let (by, names) = (Some(By::Process), Box::<Recorded>::default());
     let mut pivot = Pivot { by, top: usize::MAX, filter: Filter::default(), names };
-    (out.rows, out.groups) = pivot.rows(By::Process, now, plan, false);
+    (out.rows, out.groups) = pivot.rows(By::Process, now, plan, (false, &|_| false));
     classic::join(&mut out, before, now, plan, true);
     out
 }

@@ -12,7 +12,9 @@ use crate::exit::Failure;
 use crate::figures::Figure;
 use crate::live::Beat;
 use crate::live::Live;
+use crate::live::Rows;
 use crate::live::Total;
+use crate::live::keeper;
 use crate::loss;
 use crate::model::Interval;
 use crate::pivot::Pivot;
@@ -68,6 +70,9 @@ fn intervals(options: &Options, view: &mut dyn View, world: World<'_>) -> Result
     let mut live = Live::new(source)?;
     let mut beat = Beat::new(wait.now(), options.interval);
     let mut run = Total::default();
+    let mut rows = Rows::new(live.now(), pivot);
+    // Of what was recorded nobody can be asked.
+    let alive = if options.replay.is_some() { |_| true } else { keeper::alive };
     let mut found = options.replay.as_ref().filter(|_| options.chosen.any()).map(|_| Found::default());
     let mut text = String::new();
     view.begin(&mut text);
@@ -83,13 +88,14 @@ fn intervals(options: &Options, view: &mut dyn View, world: World<'_>) -> Result
         if let Some(found) = &mut found {
             found.see(&interval);
         }
+        rows.add(live.now(), pivot, &alive);
         let total = run.add(&interval);
         if wake == Wake::Interrupt {
             view.interrupted(&mut text);
         }
         view.interval(&interval, &mut text);
         if wake == Wake::Interrupt {
-            view.total(total, &mut text);
+            view.total(&rows.below(total, pivot, live.plan()), &mut text);
         }
         flush(&mut text, out)?;
         if let Some(ended) = options.chosen.ended().filter(|_| wake == Wake::Ended) {

@@ -60,6 +60,46 @@ fn an_interval_that_cannot_be_read_goes_on() {
     assert_eq!(hits, [(Some(7), Some(4)), (None, Some(5))]);
 }
 
+/// Who never was among the first may be so over all, and most of those who come and go have no row any more.
+#[test]
+fn rows_of_a_run_are_ranked_over_the_run_and_add_up_to_its_line() {
+    let mut all = 0;
+    let mut samples = vec![sample(0, 0, 0)];
+    for second in 1..=60 {
+        // One that is always there, two that take turns, and 500 new ones in each second, each of which reads once.
+        let busy = 100 + u32::try_from(second % 2).unwrap();
+        let mut rows = vec![(7, 400), (busy, 600)];
+        rows.extend((0..500).map(|i| (u32::try_from(second).unwrap() * 1000 + i, 1)));
+        all += rows.iter().map(|(_, hits)| hits).sum::<u64>();
+        let mut next = sample(second, all, 0);
+        let row = |(pid, hits): &(u32, u64)| fixtures::process(*pid, "x", &[(Counter::ReadHits, *hits)]);
+        next.rows = rows.iter().map(row).collect();
+        samples.push(next);
+    }
+    for by in [By::Process, By::Thread, By::Comm] {
+        for top in [0, 1, 3, usize::MAX] {
+            let mut source = Script::new(samples.iter().cloned().map(Some).collect());
+            let mut live = Live::new(&mut source).unwrap();
+            let mut pivot = Pivot { by: Some(by), top, ..pivot(Box::<FakeNames>::default()) };
+            let (mut total, mut rows) = (Total::default(), Rows::new(live.now(), &pivot));
+            while live.tick().is_ok() {
+                rows.add(live.now(), &mut pivot, &|pid| pid < 1000);
+                total.add(&live.interval(&mut pivot));
+            }
+            let run = rows.below(total.so_far().unwrap(), &mut pivot, live.plan());
+            let hits = |row: &crate::model::Row| row.figures.get(Figure::Hits).unwrap();
+            assert_eq!(run.rows.iter().map(hits).sum::<u64>(), all, "{by:?} {top}");
+            assert_eq!(run.total.get(Figure::Hits), Some(all));
+            assert!(run.rows.len() <= top.saturating_add(1).min(20_000), "{by:?}: {}", run.rows.len());
+            if by != By::Comm && top > 0 {
+                let first = run.rows.first().map(|r| (r.who.pid, hits(r)));
+                assert_eq!(first, Some((Some(7), 24_000)), "{by:?} {top}");
+            }
+            assert_eq!(run.rows.last().unwrap().who.other, by != By::Comm || top == 0, "{by:?} {top}");
+        }
+    }
+}
+
 /// What a person sees who looks at it later is what was to be seen then.
 #[test]
 fn what_was_written_down_looks_as_it_did() {

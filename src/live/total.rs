@@ -2,10 +2,13 @@
 
 use crate::figures::Figure;
 use crate::figures::Figures;
+use crate::live::whole::Whole;
 use crate::model::Interval;
+use crate::pivot::Pivot;
+use crate::plan::Plan;
+use crate::sample::Sample;
 
-/// All intervals so far as one. Rows are not summed: there is no bound to how many processes a run may see; see
-/// [`super::whole`].
+/// All intervals so far as one, without rows: those are added up by [`Rows`].
 #[derive(Debug, Default)]
 pub struct Total(Option<Interval>);
 
@@ -20,6 +23,37 @@ impl Total {
     pub fn add(&mut self, interval: &Interval) -> &Interval {
         let run = self.0.take();
         self.0.insert(sum(run, interval))
+    }
+}
+
+/// What the rows of all intervals so far add up to, where there are any. There is no bound to how many processes a run may see,
+/// but one to how many are kept: see [`Whole`].
+#[derive(Debug)]
+pub struct Rows(Option<Box<Whole>>);
+
+impl Rows {
+    /// None yet: what this sample has was counted before.
+    #[must_use]
+    pub fn new(first: &Sample, pivot: &Pivot) -> Self {
+        Self(pivot.by.map(|_| Box::new(Whole::new(first, &pivot.filter))))
+    }
+
+    /// Adds those of the next sample. `alive` says whether there is a process with an id.
+    pub fn add(&mut self, now: &Sample, pivot: &mut Pivot, alive: &dyn Fn(u32) -> bool) {
+        if let Some(whole) = &mut self.0 {
+            whole.add(now, &pivot.filter, pivot.names.as_mut(), alive);
+        }
+    }
+
+    /// The total with its rows below it, ranked over all intervals.
+    #[must_use]
+    pub fn below(&self, total: &Interval, pivot: &mut Pivot, plan: &Plan) -> Interval {
+        let Some((whole, by)) = self.0.as_ref().zip(pivot.by) else { return total.clone() };
+        let files = pivot.files();
+        let forgotten = |row: usize| whole.is_forgotten(by, files, row);
+        let Interval { rows, groups, .. } =
+            pivot.below(&whole.line(files), (&whole.first, &whole.sum), plan, &forgotten);
+        Interval { rows, groups, ..total.clone() }
     }
 }
 

@@ -136,7 +136,7 @@ impl Json {
         });
         lost.insert("reasons".into(), reasons.collect());
         out.insert("lost".into(), Value::Object(lost));
-        if self.by.is_some() && !total {
+        if self.by.is_some() {
             out.insert("rows".into(), interval.rows.iter().map(|r| row(r, self.by)).collect());
         }
         Value::Object(out)

@@ -250,7 +250,9 @@ impl View for Text {
         let rule = format!("--- total of {:.3} s", total.seconds);
         let dashes = "-".repeat(self.header().len().saturating_sub(rule.len() + 1));
         let rule = format!("{rule} {dashes}").trim_end().to_string();
-        let line = self.sum(total, "[total]");
-        self.block(&[rule, line], out);
+        let mut lines = vec![rule, self.sum(total, "[total]")];
+        let rows = total.rows.iter().filter(|_| self.by.is_some());
+        lines.extend(rows.map(|row| self.row(total, row)));
+        self.block(&lines, out);
     }
 }

@@ -110,7 +110,7 @@ pub(super) fn rows(
         Part::Whole(whole) => whole.line(files),
     };
     if plan.engine != Engine::Exact || by == By::Evictor {
-        let rows = pivot.below(&line, before, now, plan).rows;
+        let rows = pivot.below(&line, (before, now), plan, &|_| false).rows;
         let entry = |row: Row| {
             let state = asks.state(by, &row.who);
             Entry::new(by, row, state)
