@@ -198,6 +198,22 @@ pub fn action(key: KeyEvent) -> Option<Action> {
     KEYS.iter().find(|b| b.keys.contains(&wanted)).map(|b| b.action)
 }
 
+/// Letters that do something in `top` or `htop` and nothing here, and what does it here.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("ds", "+ and - change the length of the intervals"),
+    ("PNIoFS", "< and > choose the column to sort by, r turns the order round"),
+    ("\\U", "/ filters, Esc drops the filter"),
+    ("ci", "command lines are there where they were seen; e folds who has ended"),
+    ("nL", "F3 goes to a row"),
+];
+
+/// What to say of a letter that does nothing.
+#[must_use]
+pub fn instead(letter: char) -> &'static str {
+    let found = ELSEWHERE.iter().find(|(letters, _)| letters.contains(letter));
+    found.map_or("that key does nothing; h shows those that do", |(_, text)| text)
+}
+
 /// The lines of the help: keys and what they do.
 pub fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
     KEYS.iter().filter(|b| !b.label.is_empty()).map(|b| (b.label, b.about))
@@ -330,6 +346,17 @@ mod tests {
             let fits = |(x, hint): &(usize, Hint)| x + hint.0.chars().count() + hint.1.len() <= width;
             assert!(hints(width, width % 2 == 0).iter().all(fits), "{width}");
         }
+    }
+
+    #[test]
+    fn who_looks_for_the_keys_of_others_is_told_of_ours() {
+        for letter in ELSEWHERE.iter().flat_map(|(letters, _)| letters.chars()) {
+            let key = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
+            assert_eq!(action(key), None, "{letter} does something");
+        }
+        assert_eq!(instead('d'), "+ and - change the length of the intervals");
+        assert_eq!(instead('y'), "that key does nothing; h shows those that do");
+        assert!(ELSEWHERE.iter().all(|(_, text)| text.chars().count() <= 80));
     }
 
     #[test]

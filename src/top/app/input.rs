@@ -135,7 +135,14 @@ impl App {
                     self.act(action)
                 }
             },
-            Mode::Table => action.map(|a| self.act(a)).unwrap_or_default(),
+            Mode::Table => match (action, key.code) {
+                (Some(action), _) => self.act(action),
+                (None, KeyCode::Char(c)) if !control => {
+                    self.say(keys::instead(c));
+                    Vec::new()
+                }
+                _ => Vec::new(),
+            },
         }
     }
 
