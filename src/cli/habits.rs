@@ -153,6 +153,7 @@ fn one_dash(command: &Command, words: &[OsString]) -> Option<String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use std::ffi::OsString;
 
