@@ -14,6 +14,7 @@ use std::rc::Rc;
 use handle::Answer;
 pub use label::Label;
 pub use label::label;
+pub use memory::Held;
 pub use memory::Memory;
 
 /// Whether a line of `/proc/self/mountinfo` is the memory controller's hierarchy of version 1.

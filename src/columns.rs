@@ -4,6 +4,7 @@
 
 mod classic;
 
+use crate::cgroup::Held;
 use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::figures::Figures;
@@ -56,6 +57,8 @@ pub struct Line<'a> {
     pub classic: Option<&'a crate::classic::Figures>,
     /// Pages that came back after they had been pushed out.
     pub back: Option<u64>,
+    /// What a cgroup holds of the cache, of a row that is one.
+    pub held: Option<Held>,
     /// What only the system as a whole has; `None` for a row.
     pub system: Option<System<'a>>,
 }
@@ -74,13 +77,20 @@ pub struct System<'a> {
 impl<'a> From<&'a Interval> for Line<'a> {
     fn from(i: &'a Interval) -> Self {
         let system = System { memory: &i.memory, lost: &i.lost, seconds: i.seconds };
-        Self { figures: &i.total, classic: i.classic.as_ref(), back: i.back, system: Some(system) }
+        Self {
+            figures: &i.total,
+            classic: i.classic.as_ref(),
+            back: i.back,
+            held: None,
+            system: Some(system),
+        }
     }
 }
 
 impl<'a> From<&'a Row> for Line<'a> {
     fn from(row: &'a Row) -> Self {
-        Self { figures: &row.figures, classic: row.classic.as_ref(), back: row.back, system: None }
+        let held = row.who.held;
+        Self { figures: &row.figures, classic: row.classic.as_ref(), back: row.back, held, system: None }
     }
 }
 
@@ -145,6 +155,12 @@ impl Column {
     #[must_use]
     pub fn counts_pages(&self) -> bool {
         self.is_classic() && !matches!(self.id, "classic_hit_ratio" | "classic_buffers")
+    }
+
+    /// Whether it is a state of cgroups, which is asked of the rows that are shown and of no others.
+    #[must_use]
+    pub fn of_cgroups(&self) -> bool {
+        matches!(self.id, "held_bytes" | "limit_bytes")
     }
 
     /// The figure that is shown, if it is one.
@@ -229,6 +245,14 @@ fn back(line: &Line<'_>) -> Value {
     line.back.map_or(Value::Unknown, Value::Pages)
 }
 
+fn held(line: &Line<'_>) -> Value {
+    line.held.and_then(|held| held.file).map_or(Value::Unknown, Value::Size)
+}
+
+fn limit(line: &Line<'_>) -> Value {
+    line.held.and_then(|held| held.limit).map_or(Value::Unknown, Value::Size)
+}
+
 fn seconds(line: &Line<'_>) -> Value {
     line.system.map_or(Value::Unknown, |s| Value::Seconds(s.seconds))
 }
@@ -265,6 +289,20 @@ const BEHIND: &[Column] = &[
         8,
         back,
         "pages that came back, of rows by evictor: added again after these had pushed them out",
+    ),
+    other(
+        "held_bytes",
+        "HELD_MB",
+        8,
+        held,
+        "of rows by cgroup: files in the cache that it and those below it are charged for, at the end",
+    ),
+    other(
+        "limit_bytes",
+        "LIMIT_MB",
+        8,
+        limit,
+        "of rows by cgroup: the lowest limit of memory that it is under; - where there is none",
     ),
     other("buffers_bytes", "BUFFERS_MB", 10, buffers, "size of the block devices' own cache, at the end"),
     other("cached_bytes", "CACHED_MB", 10, cached, "size of the page cache, at the end"),

@@ -112,6 +112,14 @@ impl Pivot {
         out
     }
 
+    /// Asks what the cgroups of these rows hold of the cache.
+    pub(crate) fn hold(&mut self, rows: &mut [Row]) {
+        let path = |row: &Row| row.who.cgroup.as_ref().map(|path| path.raw().into_owned());
+        let held = self.names.held(&rows.iter().filter_map(path).collect::<Vec<_>>());
+        let of_groups = rows.iter_mut().filter(|row| row.who.cgroup.is_some());
+        of_groups.zip(held).for_each(|(row, held)| row.who.held = Some(held));
+    }
+
     /// The line above the rows, without them.
     pub(crate) fn without_rows(
         &mut self,

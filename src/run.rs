@@ -17,6 +17,7 @@ use crate::live::Total;
 use crate::live::keeper;
 use crate::loss;
 use crate::model::Interval;
+use crate::pivot::By;
 use crate::pivot::Pivot;
 use crate::sample::Source;
 use crate::text::output;
@@ -73,6 +74,7 @@ fn intervals(options: &Options, view: &mut dyn View, world: World<'_>) -> Result
     let mut rows = Rows::new(live.now(), pivot);
     // Of what was recorded nobody can be asked.
     let alive = if options.replay.is_some() { |_| true } else { keeper::alive };
+    let holds = options.by == Some(By::Cgroup) && options.columns().iter().any(|c| c.of_cgroups());
     let mut found = options.replay.as_ref().filter(|_| options.chosen.any()).map(|_| Found::default());
     let mut text = String::new();
     view.begin(&mut text);
@@ -83,7 +85,10 @@ fn intervals(options: &Options, view: &mut dyn View, world: World<'_>) -> Result
             break;
         }
         live.tick()?;
-        let interval = live.interval(pivot);
+        let mut interval = live.interval(pivot);
+        if holds {
+            pivot.hold(&mut interval.rows);
+        }
         warn(options, &interval, wake, run.so_far(), err);
         if let Some(found) = &mut found {
             found.see(&interval);
@@ -95,7 +100,11 @@ fn intervals(options: &Options, view: &mut dyn View, world: World<'_>) -> Result
         }
         view.interval(&interval, &mut text);
         if wake == Wake::Interrupt {
-            view.total(&rows.below(total, pivot, live.plan()), &mut text);
+            let mut total = rows.below(total, pivot, live.plan());
+            if holds {
+                pivot.hold(&mut total.rows);
+            }
+            view.total(&total, &mut text);
         }
         flush(&mut text, out)?;
         if let Some(ended) = options.chosen.ended().filter(|_| wake == Wake::Ended) {

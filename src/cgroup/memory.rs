@@ -29,6 +29,41 @@ pub struct Memory {
     pub pressure: Option<(f64, f64)>,
 }
 
+/// What a row has of it: what a cgroup and those below it hold of the cache, and how much they may.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Held {
+    /// As [`Memory::file`].
+    pub file: Option<u64>,
+    /// The lowest limit that it is under.
+    pub limit: Option<u64>,
+}
+
+impl Held {
+    /// Of paths in the hierarchy, one after the other. Nothing is known of what is gone.
+    pub fn of<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<Self> {
+        let mut hierarchy = None;
+        let mut held = |path: &str| {
+            // Asked once, and only if there is anything to be asked about.
+            let hierarchy = hierarchy.get_or_insert_with(|| {
+                let mountinfo = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+                Hierarchy::find(&mountinfo)
+            });
+            let hierarchy = hierarchy.as_ref()?;
+            Some(Self::below(&directory(hierarchy, path).ok()?, hierarchy))
+        };
+        paths.map(|path| held(path).unwrap_or_default()).collect()
+    }
+
+    fn below(dir: &Path, hierarchy: &Hierarchy) -> Self {
+        let stat = text(dir, "memory.stat").unwrap_or_default();
+        let value = |name| stat.lines().find_map(|l| l.strip_prefix(name)?.parse().ok());
+        Self {
+            file: value("total_cache ").or_else(|| value("file ")),
+            limit: limit(dir, hierarchy).map(|(bytes, _)| bytes),
+        }
+    }
+}
+
 impl Memory {
     /// Of a path in the hierarchy.
     ///
@@ -178,6 +213,8 @@ mod tests {
             pressure: Some((0.125, 0.01)),
         };
         assert_eq!(Memory::below(&top.path().join("a/b"), &hierarchy), expected);
+        let held = Held { file: Some(4096), limit: Some(1_000_000) };
+        assert_eq!(Held::below(&top.path().join("a/b"), &hierarchy), held);
     }
 
     #[test]
@@ -194,6 +231,7 @@ mod tests {
         let expected =
             Memory { file: Some(10), active: Some(30), dirty: Some(20), used: Some(50), ..Memory::default() };
         assert_eq!(Memory::below(&top.path().join("g"), &hierarchy), expected);
+        assert_eq!(Held::below(&top.path().join("g"), &hierarchy), Held { file: Some(10), limit: None });
         assert_eq!(Memory::below(&top.path().join("none"), &hierarchy), Memory::default());
     }
 }

@@ -61,7 +61,7 @@ fn wrong_lists_say_what_is_wrong() {
 fn a_row_has_no_state_of_the_system() {
     let mut figures = Figures::unknown();
     figures.set(Figure::Hits, Some(3));
-    let line = Line { figures: &figures, classic: None, system: None, back: None };
+    let line = Line { figures: &figures, classic: None, system: None, back: None, held: None };
     for (id, value) in [
         ("hits", Value::Pages(3)),
         ("misses", Value::Unknown),

@@ -1,5 +1,6 @@
 //! Whom a row is about.
 
+use crate::cgroup::Held;
 use crate::text::foreign::Foreign;
 use crate::text::width::ARROW;
 
@@ -40,6 +41,8 @@ pub struct Who {
     pub owner: Option<Foreign>,
     /// Path of the cgroup whose limit, or whose `memory.reclaim`.
     pub limit_of: Option<Foreign>,
+    /// What the cgroup holds of the cache, where that was asked.
+    pub held: Option<Held>,
     /// It stands for all that has no row of its own: what no table had room for, and rows that were not requested. Nothing
     /// else is known of it.
     pub other: bool,

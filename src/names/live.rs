@@ -17,6 +17,7 @@ use rustix::event::poll;
 use super::Names;
 use crate::cgroup::Cgroup;
 use crate::cgroup::Cgroups;
+use crate::cgroup::Held;
 use crate::cgroup::Hierarchy;
 use crate::exit::Failure;
 use crate::files::Dev;
@@ -108,6 +109,10 @@ impl Names for System {
 
     fn command_line(&mut self, pid: u32) -> Option<Foreign> {
         command_line(pid)
+    }
+
+    fn held(&mut self, paths: &[String]) -> Vec<Held> {
+        Held::of(paths.iter().map(String::as_str))
     }
 
     fn version(&self) -> u64 {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use crate::cgroup::Cgroup;
+use crate::cgroup::Held;
 use crate::files::Dev;
 use crate::files::Mounts;
 use crate::names::Names;
@@ -59,5 +60,10 @@ impl Names for Told {
 
     fn command_line(&mut self, pid: u32) -> Option<Foreign> {
         self.book().command_line(pid)
+    }
+
+    fn held(&mut self, paths: &[String]) -> Vec<Held> {
+        // It is shown while it is recorded, and not kept.
+        Held::of(paths.iter().map(String::as_str))
     }
 }

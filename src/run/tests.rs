@@ -260,6 +260,21 @@ fn one_process_is_shown_alone() {
     assert_eq!(o.out, "    HITS HITRATIO\n       0        -\n");
 }
 
+/// Of the rows that are shown, of cgroups only, and where it is asked for.
+#[test]
+fn cgroups_are_asked_what_they_hold() {
+    let run = |options: &str| Fake::new(&[Tick(0), Interrupt(250)]).run(options).out;
+    let out = run("--by cgroup --columns hits,held_bytes,limit_bytes");
+    let rows: Vec<_> = out.lines().filter(|line| line.ends_with("/user.slice")).collect();
+    assert_eq!(rows.len(), 3, "two intervals and the total: {out}");
+    assert!(rows.iter().all(|row| row.split_whitespace().skip(1).eq(["300", "-", "/user.slice"])), "{out}");
+    assert!(out.contains("       -        - [total]"), "{out}");
+    let csv = run("--csv --by cgroup --columns hits,held_bytes,limit_bytes");
+    assert!(csv.lines().skip(1).any(|l| l.contains("/user.slice") && l.ends_with(",314572800,")), "{csv}");
+    let other = run("--by comm --columns hits,held_bytes");
+    assert!(!other.contains("300"), "{other}");
+}
+
 #[test]
 fn the_end_of_the_process_ends_the_command() {
     let o = Fake::new(&[Tick(0), End(300)]).run("-p 7 --columns hits,interval_s");

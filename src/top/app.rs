@@ -1,6 +1,7 @@
 //! The state of the screen. It knows no outside world: events come in, and what is to be done comes out.
 
 mod columns;
+mod held;
 mod input;
 mod lines;
 mod mouse;
@@ -137,6 +138,7 @@ pub struct App {
     ordered: usize,
     /// What they are made of, where they hang together.
     pub tree: tree::Grown,
+    held: held::HeldNow,
     /// The details that are open.
     pub open: Option<Open>,
     /// Those from which one came here, and their first lines on the screen.
@@ -180,6 +182,7 @@ impl App {
             slots: Vec::new(),
             ordered: 0,
             tree: tree::Grown::default(),
+            held: held::HeldNow::default(),
             open: None,
             trail: Vec::new(),
             message,

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
+use crate::cgroup::Held;
 use crate::exit::Failure;
 use crate::live::Beat;
 use crate::live::keeper;
@@ -81,7 +82,7 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
         let snapshot = keeper.tick(view)?;
         let text = match options.output {
             Output::Json => json(options, settings.by, &snapshot),
-            _ => text(options, settings, scene, &snapshot),
+            _ => text(options, settings, scene, &snapshot, &hold),
         };
         if !output::offer(text.as_bytes(), out).map_err(|e| output::failure(&e))? {
             return Ok(());
@@ -103,6 +104,15 @@ pub fn run(options: &Options, settings: &Settings, scene: &Scene, world: World<'
         let _ = writeln!(err, "cachetop: {text}");
     }
     Ok(())
+}
+
+/// Asks the kernel what these cgroups hold of the cache.
+fn hold(rows: &mut [Row]) {
+    let path = |row: &Row| row.who.cgroup.as_ref().map(|path| path.raw().into_owned());
+    let paths: Vec<_> = rows.iter().filter_map(path).collect();
+    let groups = rows.iter_mut().filter(|row| row.who.cgroup.is_some());
+    let held = Held::of(paths.iter().map(String::as_str));
+    groups.zip(held).for_each(|(row, held)| row.who.held = Some(held));
 }
 
 fn json(options: &Options, by: By, snapshot: &Snapshot) -> String {
@@ -135,9 +145,17 @@ fn shown(options: &Options, snapshot: &Snapshot, mut slots: Vec<Slot>) -> (Vec<S
 
 /// One interval as text.
 #[must_use]
-pub fn text(options: &Options, settings: &Settings, scene: &Scene, snapshot: &Snapshot) -> String {
+pub fn text(
+    options: &Options,
+    settings: &Settings,
+    scene: &Scene,
+    snapshot: &Snapshot,
+    hold: &dyn Fn(&mut [Row]),
+) -> String {
     let by = snapshot.view.by;
-    let wanted = settings.columns_of(by, scene);
+    let mut wanted = settings.columns_of(by, scene);
+    // It has all rows, and to ask about each of them is not done unasked.
+    wanted.retain(|column| !column.of_cgroups() || !settings.columns_are_default);
     let layout = Layout::new(by, Beside::default(), (&wanted, 0), WIDE);
     let numbers = Numbers {
         unit: settings.unit,
@@ -157,14 +175,19 @@ pub fn text(options: &Options, settings: &Settings, scene: &Scene, snapshot: &Sn
     let what = if number == 1 { by.singular() } else { by.plural() };
     let _ = writeln!(out, "{number} {what}, {}", snapshot.view.show.title());
     let _ = writeln!(out, "\n{}", look.titles().0);
-    for slot in slots {
-        let line = match slot {
-            Slot::Entry(i) => snapshot.entries.get(i).map(|e| look.row(&snapshot.row(e), "")),
-            Slot::Thread(i, _) => snapshot.threads.get(i).map(|e| look.row(&snapshot.thread(e), "  ")),
-            // Trees are for the screen.
-            Slot::Node(_) => None,
-        };
-        let _ = writeln!(out, "{}", line.unwrap_or_default().trim_end());
+    let row = |slot| match slot {
+        Slot::Entry(i) => snapshot.entries.get(i).map(|e| (snapshot.row(e), "")),
+        Slot::Thread(i, _) => snapshot.threads.get(i).map(|e| (snapshot.thread(e), "  ")),
+        // Trees are for the screen.
+        Slot::Node(_) => None,
+    };
+    let (mut rows, marks): (Vec<Row>, Vec<&str>) = slots.into_iter().filter_map(row).unzip();
+    // Of what was recorded nobody on this machine can be asked.
+    if by == By::Cgroup && scene.replay.is_none() && layout.columns.iter().any(|(c, _)| c.of_cgroups()) {
+        hold(&mut rows);
+    }
+    for (row, mark) in rows.iter().zip(marks) {
+        let _ = writeln!(out, "{}", look.row(row, mark).trim_end());
     }
     if let Some(rest) = rest {
         let _ = writeln!(out, "{}", look.row(&rest, "").trim_end());

@@ -17,6 +17,8 @@ const EXACT: &[&str] = &[
     "direct_bytes",
     "write_hit_ratio",
     "read_bytes",
+    "held_bytes",
+    "limit_bytes",
     "readahead_pages",
     "fault_misses",
     "fault_hits",
@@ -75,6 +77,7 @@ pub fn suits(column: &Column, by: By) -> bool {
     }
     match column.figure() {
         Some(figure) => !by.files() || figure.by_file(),
+        None if column.of_cgroups() => by == By::Cgroup,
         None => matches!(column.id, "hit_ratio" | "write_hit_ratio" | "direct_bytes"),
     }
 }
@@ -83,7 +86,14 @@ pub fn suits(column: &Column, by: By) -> bool {
 #[must_use]
 pub fn suits_rows(column: &Column) -> bool {
     suits(column, By::Evictor)
+        || column.of_cgroups()
         || suits(column, By::Process) && column.figure().is_none_or(|f| f.scope() == Scope::Row)
+}
+
+/// Whether rows of any kind can be sorted, and filtered, by it: not by what only those on the screen are asked for.
+#[must_use]
+pub fn sorts_rows(column: &Column) -> bool {
+    suits_rows(column) && !column.of_cgroups()
 }
 
 /// Its title: as in `cachestat`, but for the ratio, which is called as in bcc's `cachetop`, and for what has a letter

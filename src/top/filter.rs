@@ -162,7 +162,7 @@ fn figure(word: &str) -> Option<Test> {
     ]
     .into_iter()
     .find_map(|(sign, compare)| Some((compare, rest.strip_prefix(sign)?)))?;
-    let column = cells::find(name).filter(|c| cells::suits_rows(c))?;
+    let column = cells::find(name).filter(|c| cells::sorts_rows(c))?;
     let number = number.trim_end_matches('%');
     let (digits, factor) = match number.char_indices().next_back()? {
         (i, 'k') => (number.get(..i)?, 1e3),

@@ -57,7 +57,9 @@ impl Scene {
     /// Whether this kernel gives any row a value in this column.
     #[must_use]
     pub fn knows(&self, column: &Column) -> bool {
-        !column.parts().iter().any(|figure| self.unknown.contains(figure))
+        // Of a cgroup that was recorded nobody can be asked.
+        (self.replay.is_none() || !column.of_cgroups())
+            && !column.parts().iter().any(|figure| self.unknown.contains(figure))
     }
 
     /// Whether rows of this kind can have a value in this column.

@@ -62,6 +62,7 @@ pub fn run(options: &Options, processes: Processes, config: Option<PathBuf>) -> 
         command_lines: &|pids| asking.command_lines(pids),
         look: &|by, id, who| asking.look(by, id, who),
         parents: &|pids| asking.parents(pids),
+        held: &|paths| asking.held(paths),
         predict: &|question| predicting.ask(question),
         suspend: &suspend,
         run: &running::run,

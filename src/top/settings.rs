@@ -35,8 +35,13 @@ impl Sort {
             "id" | "pid" | "tid" | "uid" => Ok(Sort::Id),
             "name" | "command" | "comm" => Ok(Sort::Name),
             _ => {
-                let found = cells::find(name).filter(|c| cells::suits_rows(c)).map(Sort::Column);
-                found.ok_or_else(|| format!("rows have no column '{name}'; 'cachetop --help' lists them"))
+                let found = cells::find(name).filter(|c| cells::sorts_rows(c)).map(Sort::Column);
+                found.ok_or_else(|| match cells::find(name).is_some_and(cells::suits_rows) {
+                    true => {
+                        format!("'{name}' is asked for the rows on the screen only: none are sorted by it")
+                    }
+                    false => format!("rows have no column '{name}'; 'cachetop --help' lists them"),
+                })
             }
         }
     }

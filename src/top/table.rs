@@ -120,7 +120,7 @@ fn value_in(column: &Column, counted: &Counted, entry: &Entry) -> Value {
         From::Row(row) => column.value(&Line::from(row.as_ref())),
         From::Counters(place) => {
             let figures = counted.figures(*place);
-            column.value(&Line { figures: &figures, classic: None, system: None, back: None })
+            column.value(&Line { figures: &figures, classic: None, system: None, back: None, held: None })
         }
     }
 }

@@ -282,7 +282,7 @@ fn branches(
         let number = match sort {
             Sort::Column(column) => {
                 let figures = sapling.all.clone().unwrap_or_else(Figures::unknown);
-                let line = Line { figures: &figures, classic: None, system: None, back: None };
+                let line = Line { figures: &figures, classic: None, system: None, back: None, held: None };
                 -column.value(&line).sort_key()
             }
             Sort::Busy => -(sapling.busy.1 as f64),

@@ -17,6 +17,7 @@ use crate::pivot::By;
 use crate::pivot::Id;
 use crate::plan::Engine;
 use crate::text::numbers::Unit;
+use crate::top::cells;
 use crate::top::keys;
 use crate::top::keys::Action;
 use crate::top::keys::Step;
@@ -376,8 +377,9 @@ impl App {
     /// The columns that can be sorted by, from left to right.
     fn next_sort(&self, right: bool) -> Sort {
         let layout = self.layout();
-        let mut all: Vec<Sort> = self.columns().into_iter().map(Sort::Column).collect();
-        if !layout.leads.is_empty() {
+        let columns = self.columns().into_iter().filter(|c| cells::sorts_rows(c));
+        let mut all: Vec<Sort> = columns.map(Sort::Column).collect();
+        if layout.leads.iter().any(|lead| lead.sort(self.by()) == Some(Sort::Id)) {
             all.insert(0, Sort::Id);
         }
         all.insert(0, Sort::Busy);
@@ -388,6 +390,10 @@ impl App {
     }
 
     pub(super) fn sort_by(&mut self, sort: Sort) -> Vec<Effect> {
+        if matches!(sort, Sort::Column(column) if !cells::sorts_rows(column)) {
+            self.say("that is asked for the rows on the screen only: none are sorted by it");
+            return Vec::new();
+        }
         if self.settings.sort == sort {
             return Vec::new();
         }

@@ -42,11 +42,11 @@ impl App {
     pub fn row(&self, slot: Slot) -> Option<(Row, State)> {
         let snapshot = self.snapshot.as_ref()?;
         match slot {
-            Slot::Entry(i) => snapshot.entries.get(i).map(|e| (snapshot.row(e), e.state)),
+            Slot::Entry(i) => snapshot.entries.get(i).map(|e| (self.holding(snapshot.row(e)), e.state)),
             Slot::Thread(i, _) => snapshot.threads.get(i).map(|e| (snapshot.thread(e), e.state)),
             Slot::Node(i) => {
                 let row = self.tree.nodes.get(i)?.row.clone();
-                Some((row, self.entry(slot).map_or(State::Idle, |e| e.state)))
+                Some((self.holding(row), self.entry(slot).map_or(State::Idle, |e| e.state)))
             }
         }
     }

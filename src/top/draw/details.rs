@@ -280,7 +280,8 @@ impl Page<'_> {
             if !app.scene.knows(column) && !always {
                 continue;
             }
-            if !cells::suits_rows(column) && !always {
+            // Of a cgroup the page has it already.
+            if !cells::sorts_rows(column) && !always {
                 continue;
             }
             let cell = |row: &Row, numbers: Numbers| numbers.cell(column, &columns::Line::from(row));

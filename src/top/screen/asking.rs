@@ -6,6 +6,7 @@ use std::sync::mpsc::Sender;
 use super::events::Event;
 use super::looking::Looking;
 use super::threads::spawn;
+use crate::cgroup::Held;
 use crate::exit::Failure;
 use crate::live::keeper::Id;
 use crate::pivot::By;
@@ -24,6 +25,7 @@ pub(super) struct Asking {
     recorded: bool,
     lines: Sender<Vec<u32>>,
     families: Sender<Vec<u32>>,
+    groups: Sender<Vec<String>>,
 }
 
 impl Asking {
@@ -37,12 +39,17 @@ impl Asking {
         commands: &Sender<Command>,
         recorded: bool,
     ) -> Result<Self, Failure> {
-        let lines = answering("command lines", sender, |pids| {
+        let lines = answering("command lines", sender, |pids: Vec<u32>| {
             let look = |pid| (pid, details::command_line(pid));
             Event::CommandLines(pids.into_iter().map(look).collect())
         })?;
-        let families = answering("parents", sender, |pids| Event::Parents(tree::parents(&pids)))?;
-        Ok(Self { sender: sender.clone(), commands: commands.clone(), looking, recorded, lines, families })
+        let families = answering("parents", sender, |pids: Vec<u32>| Event::Parents(tree::parents(&pids)))?;
+        let groups = answering("cgroups", sender, |paths: Vec<String>| {
+            let held = Held::of(paths.iter().map(String::as_str));
+            Event::Held(paths.into_iter().zip(held).collect())
+        })?;
+        let (sender, commands) = (sender.clone(), commands.clone());
+        Ok(Self { sender, commands, looking, recorded, lines, families, groups })
     }
 
     /// The command line of a process.
@@ -73,6 +80,11 @@ impl Asking {
         drop(self.families.send(pids));
     }
 
+    /// What cgroups hold of the cache.
+    pub(super) fn held(&self, paths: Vec<String>) {
+        drop(self.groups.send(paths));
+    }
+
     /// What the cache has now of a row.
     pub(super) fn look(&self, by: By, id: &Id, who: &Who) {
         if !self.recorded {
@@ -82,16 +94,16 @@ impl Asking {
 }
 
 /// A thread that answers one question after the other, as long as anybody asks.
-fn answering(
+fn answering<Q: Send + 'static>(
     name: &str,
     sender: &Sender<Event>,
-    answer: impl Fn(Vec<u32>) -> Event + Send + 'static,
-) -> Result<Sender<Vec<u32>>, Failure> {
+    answer: impl Fn(Q) -> Event + Send + 'static,
+) -> Result<Sender<Q>, Failure> {
     let (questions, asked) = mpsc::channel();
     let sender = sender.clone();
     spawn(name, move || {
-        for pids in asked {
-            if sender.send(answer(pids)).is_err() {
+        for question in asked {
+            if sender.send(answer(question)).is_err() {
                 return;
             }
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ratatui::crossterm::event;
 
+use crate::cgroup::Held;
 use crate::exit::Failure;
 use crate::live::keeper::Id;
 use crate::pivot::By;
@@ -35,6 +36,8 @@ pub enum Event {
     CommandLines(Vec<(u32, Option<Foreign>)>),
     /// The parents of processes.
     Parents(HashMap<u32, Parent>),
+    /// What cgroups hold of the cache.
+    Held(Vec<(String, Held)>),
     /// What the cache has now of a row.
     Now(By, Id, Box<Now>),
     /// What a cgroup would miss with more memory.
@@ -80,6 +83,8 @@ pub struct Hands<'a> {
     pub command_lines: &'a dyn Fn(Vec<u32>),
     /// Asks for the parents of processes.
     pub parents: &'a dyn Fn(Vec<u32>),
+    /// Asks what cgroups hold of the cache.
+    pub held: &'a dyn Fn(Vec<String>),
     /// Asks what the cache has now of a row; the answer is an event.
     pub look: &'a dyn Fn(By, &Id, &Who),
     /// Asks this about a row from now on, again and again, or nothing; answers are events.

@@ -135,6 +135,7 @@ impl Turn<'_> {
             }
             Event::CommandLines(lines) => self.dirty |= self.app.command_lines(lines),
             Event::Parents(parents) => self.dirty |= self.app.parents(parents),
+            Event::Held(held) => self.dirty |= self.app.held(held),
             Event::Now(by, id, now) => self.dirty |= self.app.looked_at(by, &id, *now),
             Event::WhatIf(id, told) => self.dirty |= self.app.predicted(&id, *told),
             // Some terminals report it though nobody requested it.
@@ -252,6 +253,10 @@ fn ask(app: &mut App, hands: &Hands<'_>) {
     let pids = app.asks_parents();
     if !pids.is_empty() {
         (hands.parents)(pids);
+    }
+    let groups = app.asks_held();
+    if !groups.is_empty() {
+        (hands.held)(groups);
     }
 }
 

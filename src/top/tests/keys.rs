@@ -6,6 +6,7 @@ use ratatui::crossterm::event::MouseEvent;
 use ratatui::crossterm::event::MouseEventKind;
 
 use super::*;
+use crate::cgroup::Held;
 use crate::top::app::Mode;
 use crate::top::table::Slot;
 
@@ -318,4 +319,66 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_letter_that_does_nothing_says_what_does() {
+    let mut app = app((80, 24));
+    app.take(rows(&[(1, 2)]));
+    typed(&mut app, "d");
+    assert!(frame(&mut app).contains("+ and - change the length"), "{}", frame(&mut app));
+    // Not where letters are typed.
+    let mut app = super::app((80, 24));
+    app.take(rows(&[(1, 2)]));
+    typed(&mut app, "/d");
+    assert!(!frame(&mut app).contains("+ and - change the length"), "{}", frame(&mut app));
+}
+
+/// What cgroups hold of the cache is asked of those on the screen, once an interval, and shown where it is known.
+#[test]
+fn cgroups_on_the_screen_are_asked_what_they_hold() {
+    let group = |n: u64| {
+        let who = Who { cgroup: Some(format!("/g{n}\u{1b}").into()), ..Who::default() };
+        let row = Row { who, ..process(1, "", &reads(900 - n, 0, 1)) };
+        Entry::new(By::Cgroup, row, State::Active)
+    };
+    let shown = |number: u64| {
+        let mut all = snapshot(Vec::new(), fixtures::busy().total);
+        all.view.by = By::Cgroup;
+        all.entries = Arc::new((0..200).map(group).collect());
+        all.number = number;
+        all
+    };
+    let mut app = app((120, 30));
+    app.settings.by = By::Cgroup;
+    app.take(shown(1));
+    frame(&mut app);
+    let asked = app.asks_held();
+    assert!((10..=30).contains(&asked.len()) && asked.contains(&"/g0\u{1b}".into()), "{asked:?}");
+    assert_eq!(app.asks_held(), [""; 0], "once");
+    let known = Held { file: Some(300 << 20), limit: None };
+    let other = Held { file: Some(5 << 30), limit: Some(6 << 30) };
+    assert!(app.held(vec![("/g0\u{1b}".into(), known), ("/g1\u{1b}".into(), other)]));
+    let text = frame(&mut app);
+    let line = |part: &str| text.lines().find(|l| l.contains(part)).unwrap().to_owned();
+    assert!(line("/g0").contains("300.0M      - "), "{text}");
+    assert!(line("/g1").contains("5.0G   6.0G "), "{text}");
+    assert!(line("/g2").contains("     -      - "), "{text}");
+    // Those that come into sight are asked for themselves, and in the next interval all that are seen.
+    typed(&mut app, "G");
+    frame(&mut app);
+    assert!(app.asks_held().contains(&"/g199\u{1b}".into()));
+    app.take(shown(2));
+    frame(&mut app);
+    assert!((10..=30).contains(&app.asks_held().len()));
+    // Nobody sorts by what is known of a few.
+    assert!(crate::top::settings::Sort::parse("held_bytes").unwrap_err().contains("none are sorted by it"));
+    assert!(!(0..30).any(|_| {
+        typed(&mut app, ">");
+        app.settings.sort.name() == "held_bytes"
+    }));
+    // Another kind of rows has none of it.
+    typed(&mut app, "1");
+    app.take(rows(&[(1, 2)]));
+    assert_eq!(app.asks_held(), [""; 0]);
 }

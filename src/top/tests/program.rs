@@ -172,6 +172,7 @@ fn play_on(mut source: Fake, steps: Vec<Step>, iterations: Option<u64>) -> (Resu
         command_lines: &|_| (),
         look: &|_, _, _| (),
         parents: &|_| (),
+        held: &|_| (),
         predict: &|_| (),
         suspend: &|| (),
         run: &|_| (),
