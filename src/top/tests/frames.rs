@@ -176,7 +176,7 @@ fn a_long_command_line_leaves_room_for_the_rest_and_is_whole_at_the_end() {
         app.looked_up(nothing);
         app.resized((width, 60 + 16_000 / width));
         let text = frame(&mut app);
-        let (_, whole) = text.split_once("all of the command line").expect(&text);
+        let (_, whole) = text.split_once("all of the command line").unwrap();
         let words: String = whole.split(|c: char| c.is_whitespace() || "│╰╯─\"".contains(c)).collect();
         assert!(words.contains(&line.replace(' ', "")), "{text}");
     }
