@@ -7,13 +7,13 @@ use crate::room::Table;
 #[test]
 fn tables_have_series_and_what_is_not_known_has_none() {
     let mut sums = sums(10, vec![sample(1000, 2)], &fixtures::plan(&[]));
-    assert!(!text(&sums, false).contains("pagecache_table_"));
+    assert!(!crate::daemon::exposition::prometheus(&sums).contains("pagecache_table_"));
     sums.tables = vec![
         Table { kind: Kind::Threads, room: Some(16384), used: Some(0), bytes: Some(1 << 33) },
         Table { kind: Kind::Direct, room: Some(16384), used: None, bytes: Some(5) },
         Table { kind: Kind::Other, room: None, used: None, bytes: None },
     ];
-    let all = parsed(&text(&sums, false));
+    let all = parsed(&crate::daemon::exposition::prometheus(&sums));
     let told: HashMap<_, _> = all.iter().filter(|(s, _)| s.starts_with("pagecache_table_")).collect();
     let want = [
         ("pagecache_table_entries{table=\"threads\"}", 0.0),
@@ -28,5 +28,5 @@ fn tables_have_series_and_what_is_not_known_has_none() {
     }
     let (protobuf, _) = of_protobuf(&exposition(&sums, Format::Protobuf));
     assert!(told.keys().all(|series| protobuf.contains_key(*series)), "{protobuf:?}");
-    assert!(text(&sums, true).contains("# TYPE pagecache_table_entries gauge\n"));
+    assert!(crate::daemon::exposition::open_metrics(&sums).contains("# TYPE pagecache_table_entries gauge\n"));
 }
