@@ -24,6 +24,7 @@ mod shared;
 mod skel;
 mod sketches;
 mod sketchroom;
+mod stand_in;
 mod sweep;
 #[doc(hidden)] // for tests/root
 pub mod symbols;

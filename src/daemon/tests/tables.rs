@@ -28,5 +28,7 @@ fn tables_have_series_and_what_is_not_known_has_none() {
     }
     let (protobuf, _) = of_protobuf(&exposition(&sums, Format::Protobuf));
     assert!(told.keys().all(|series| protobuf.contains_key(*series)), "{protobuf:?}");
-    assert!(crate::daemon::exposition::open_metrics(&sums).contains("# TYPE pagecache_table_entries gauge\n"));
+    assert!(
+        crate::daemon::exposition::open_metrics(&sums).contains("# TYPE pagecache_table_entries gauge\n")
+    );
 }
