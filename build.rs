@@ -17,8 +17,8 @@ fn main() -> Result<()> {
     println!("cargo:rerun-if-changed=bpf");
     println!("cargo:rerun-if-changed=vmlinux");
     println!("cargo:rerun-if-env-changed=CLANG");
-    // libbpf's calls of mmap are those of src/kernel/stand_in.rs, on files that cannot be mapped.
-    println!("cargo:rustc-link-arg=-Wl,--wrap=mmap,--wrap=mmap64");
+    // In the commands (not every test has the library): on files that cannot be mapped, calls of mmap are those of src/kernel/stand_in.rs.
+    println!("cargo:rustc-link-arg-bins=-Wl,--wrap=mmap,--wrap=mmap64");
     // Where the sources lie stands in the line numbers of the programs: the same name everywhere, so that builds in two
     // directories are equal.
     let here = env::current_dir().context("where am I?")?;
