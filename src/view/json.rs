@@ -137,7 +137,9 @@ impl Json {
         lost.insert("reasons".into(), reasons.collect());
         out.insert("lost".into(), Value::Object(lost));
         if self.by.is_some() {
-            out.insert("rows".into(), interval.rows.iter().map(|r| row(r, self.by)).collect());
+            // Whoever adds up the rows of all objects has each once.
+            let name = if total { "total_rows" } else { "rows" };
+            out.insert(name.into(), interval.rows.iter().map(|r| row(r, self.by)).collect());
         }
         Value::Object(out)
     }

@@ -273,7 +273,7 @@ fn a_line_is_as_the_schema_has_it() {
         for line in out.lines() {
             let line = serde_json::from_str(line).unwrap();
             let lacks = crate::schema_check::check_as("interval", &line);
-            let all = ["total", "pid", "pids", "back_pages", "classic", "rows"];
+            let all = ["total", "pid", "pids", "back_pages", "classic", "rows", "total_rows"];
             assert!(lacks.iter().all(|key| all.contains(&key.as_str())), "{lacks:?}");
         }
     }
