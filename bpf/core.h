@@ -117,7 +117,7 @@ static __always_inline u32 running_flags(void)
 	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), flags);
 }
 
-/* When the running task began. No two have one address and one beginning, but for a thread other than the first that calls exec. */
+/* When the running task began: no two have one address and one beginning. Who calls exec and is not the first takes over the first's. */
 static __always_inline u64 running_since(void)
 {
 	if (knows_running())

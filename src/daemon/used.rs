@@ -123,7 +123,6 @@ impl Watching {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::working::Windows;
 

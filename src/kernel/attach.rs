@@ -36,9 +36,9 @@ use crate::sample::Followed;
 /// How often free memory is handed back while we count: it takes a millisecond.
 const GIVEN_BACK: Duration = Duration::from_secs(10);
 
-/// Bytes of the ring of touches: what may come between two readings. A touch takes 24 of them.
+/// Bytes of the ring of touches: what may come between two readings.
 const TOUCH_RING: u32 = 4 << 20;
-/// Bytes of the ring of requests for `--try`. A request takes 88 of them.
+/// Bytes of the ring of requests for `--try`.
 const TRIED_RING: u32 = 32 << 20;
 
 /// What a person can set.

@@ -19,9 +19,10 @@ use crate::room::Kind;
 use crate::room::Table;
 use crate::sample::Counter;
 
-/// Bytes that a use of pages, and a request for `--try`, take in their rings.
-const TOUCH: u64 = 24;
-const TRIED: u64 = 88;
+/// Bytes that a use of pages, and a request for `--try`, take in their rings, each behind a head.
+const TOUCH: u64 = (super::touches::BYTES + HEAD) as u64;
+const TRIED: u64 = (super::tried::BYTES + HEAD) as u64;
+const HEAD: usize = 8;
 
 /// Bytes of the kernel's memory that a map takes; `None` where it does not say.
 fn memory(map: RawFd) -> Option<u64> {

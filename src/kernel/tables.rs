@@ -219,7 +219,6 @@ pub(super) fn probe_misses(fd: i32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-
     use crate::kernel::skel::types;
     use crate::wire::COUNTERS;
     use crate::wire::FILE_COUNTERS;

@@ -15,6 +15,9 @@ use crate::whatif::Touch;
 /// A part of the pages as a threshold of what they are chosen by: all of them.
 const ALL: f64 = (1u64 << 32) as f64;
 
+/// Bytes of a `struct touched`.
+pub(super) const BYTES: usize = 16;
+
 const HIT: u32 = 0x100;
 const MISSED: u32 = 0x200;
 const PART: u32 = 0x400;
@@ -133,7 +136,7 @@ mod tests {
         let ahead = Touch { kind: Kind::Ahead, ..gone };
         assert_eq!(decode(&raw(4)), Some(ahead));
         assert_eq!(decode(&raw(6)), None);
-        assert_eq!(decode(&[0; 12]), None);
+        assert_eq!((raw(0).len(), decode(&[0; BYTES - 1])), (BYTES, None));
     }
 
     #[test]

@@ -17,6 +17,9 @@ const LARGE: u32 = 0x8;
 const LATE: u32 = 0x10;
 const ORDER_SHIFT: u32 = 8;
 
+/// Bytes of a `struct tried_read`.
+pub(super) const BYTES: usize = 72;
+
 /// The largest folio where the kernel only says that there are large ones: 2 MiB.
 const LARGEST: u32 = 9;
 
@@ -110,7 +113,7 @@ mod tests {
         assert_eq!((r.random, r.splice, r.aligned, r.order, r.late), (true, false, true, 9, false));
         bytes[68..72].copy_from_slice(&LATE.to_ne_bytes());
         assert!(decode(&bytes).unwrap().late);
-        assert_eq!(decode(&bytes[..71]), None);
+        assert_eq!((bytes.len(), decode(&bytes[..BYTES - 1])), (BYTES, None));
     }
 
     #[test]

@@ -157,7 +157,6 @@ pub(super) fn missing_from(pages: &Pages, page: u64, within: u64) -> Option<u64>
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     /// Folios by where they begin and by their order.

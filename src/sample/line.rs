@@ -40,7 +40,6 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-
     use std::sync::Arc;
 
     use proptest::prelude::*;

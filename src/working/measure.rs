@@ -140,7 +140,6 @@ impl<W: Ord> Measured<W> {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     const fn s(seconds: u64) -> Duration {

@@ -130,6 +130,11 @@ pub fn several_processes(dir: &Path) {
         .collect();
     let twice = |n: usize| if n == 0 { again * AGAIN } else { 0 };
     assert_eq!(all, (0..60).map(|n| want(n) + twice(n)).collect::<Vec<_>>(), "{total}");
+    // Those of the run add up to its line, and have what each read: the first one's number was that of eleven.
+    let of_run: Vec<Value> = total["total_rows"].as_array().unwrap().clone();
+    assert_eq!(sum(&of_run.iter().collect::<Vec<_>>(), ACCESSES), figure(&total, ACCESSES));
+    let of = |pid: &u32| sum(&of_run.iter().filter(|r| r["pid"] == *pid).collect::<Vec<_>>(), ACCESSES);
+    assert_eq!(pids[1..].iter().map(of).collect::<Vec<_>>(), all[1..], "{total}");
     let (intervals, total) = by_file.finish_json();
     let name = fs::canonicalize(&path).unwrap();
     let files: Vec<&Value> = rows(&intervals).filter(|r| r["path"] == name.to_str().unwrap()).collect();

@@ -49,7 +49,6 @@ fn status(run: &Run) -> String {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::report::Report;
     use crate::report::Saved;
