@@ -16,7 +16,10 @@ pub use counts::Counts;
 pub use counts::Known;
 pub use counts::ProcessSample;
 pub use counts::Sample;
+pub use explain::Told;
 pub use explain::differences;
+#[cfg(test)]
+pub(crate) use explain::told;
 pub use model::Figures;
 pub(crate) use model::join;
 pub(crate) use model::narrow;

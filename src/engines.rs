@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use crate::classic;
 use crate::classic::Classic;
 use crate::classic::Means;
+use crate::explanation::Explanation;
 use crate::kernel;
 use crate::kernel::Attached;
 use crate::limits::Shortage;
@@ -15,6 +16,7 @@ use crate::plan;
 use crate::plan::Engine;
 use crate::plan::Event;
 use crate::plan::Plan;
+use crate::privilege::Role;
 use crate::room;
 use crate::room::Kind;
 use crate::room::Table;
@@ -27,6 +29,7 @@ use crate::sample::Source;
 use crate::session::Options;
 use crate::session::Session;
 use crate::session::StartError;
+use crate::text::foreign;
 
 /// The engines that count, as `--engine` chose them.
 pub struct Engines {
@@ -144,9 +147,24 @@ impl Engines {
         }
     }
 
-    /// The plans and their reasons in words, and the tables as they are now.
+    /// The plans and their reasons, and the tables as they are now; `role`: what is kept of privileges.
     #[must_use]
-    pub fn explain(&mut self) -> String {
+    pub fn explanation(&mut self, role: Role) -> Explanation {
+        let mut tables = self.tables();
+        self.count(&mut tables, true);
+        let exact = self.exact.as_ref().map(Session::told);
+        let classic = self.classic.as_ref().map(Classic::told);
+        Explanation::new(self.engine(), exact, classic, &tables, role)
+    }
+
+    /// What `--explain` prints.
+    #[must_use]
+    pub fn explained(&mut self, role: Role, json: bool) -> String {
+        if json { self.explanation(role).json() } else { foreign::lines(&self.explain(role)).into_owned() }
+    }
+
+    /// The same in words.
+    fn explain(&mut self, role: Role) -> String {
         let mut tables = self.tables();
         self.count(&mut tables, true);
         let plans = match (&self.exact, &self.classic) {
@@ -159,7 +177,7 @@ impl Engines {
             }
             (None, None) => String::new(),
         };
-        plans + &room::explained(&tables)
+        plans + &room::explained(&tables) + &role.explain()
     }
 }
 

@@ -12,6 +12,7 @@ pub mod daemon;
 pub mod du;
 pub mod engines;
 pub mod exit;
+pub mod explanation;
 pub mod facts;
 pub mod figures;
 pub mod files;

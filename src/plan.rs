@@ -20,7 +20,13 @@ use crate::figures::Figure;
 use crate::figures::Scope;
 
 pub use events::Event;
+pub use explain::Answer;
+pub use explain::FigureTold;
+pub use explain::HookTold;
+pub use explain::Kernel as KernelTold;
+pub use explain::Told;
 pub(crate) use explain::kernel as explain_kernel;
+pub(crate) use explain::worth_told;
 pub(crate) use explain::wrapped;
 pub use hooks::Attach;
 pub use hooks::Hook;
@@ -197,6 +203,12 @@ impl Plan {
     #[must_use]
     pub fn uses(&self, program: &str) -> bool {
         self.hooks.iter().any(|h| h.program == program)
+    }
+
+    /// The hooks, and what each figure is worth here, as a value.
+    #[must_use]
+    pub fn told(&self, facts: &Facts) -> Told {
+        explain::told(self, facts)
     }
 
     /// Tells a person which hooks are used, what each figure is worth here, and why.

@@ -7,6 +7,8 @@ use std::time::Instant;
 use anyhow::Context as _;
 
 use crate::blame::Raw;
+use crate::explanation::Answered;
+use crate::explanation::Explanation;
 use crate::facts::Facts;
 use crate::facts::SWITCH_ON;
 use crate::facts::SWITCHED_OFF;
@@ -15,11 +17,13 @@ use crate::kernel::AttachError;
 use crate::kernel::Attached;
 use crate::kernel::Tracefs;
 use crate::only::Only;
+use crate::plan;
 use crate::plan::Brackets;
 use crate::plan::Event;
 use crate::plan::NoPlan;
 use crate::plan::Plan;
 use crate::plan::Wants;
+use crate::privilege::Role;
 use crate::readahead::Request;
 use crate::room;
 use crate::room::Table;
@@ -31,6 +35,7 @@ use crate::sample::Known;
 use crate::sample::Moment;
 use crate::sample::Sample;
 use crate::sample::Source;
+use crate::text::foreign;
 
 /// What a person can set.
 #[derive(Debug, Clone)]
@@ -260,12 +265,20 @@ impl Session {
         self.plan.explain(&self.facts)
     }
 
-    /// The same, and the tables as they are now.
+    /// The same as a value, and what the kernel answered.
+    pub(crate) fn told(&self) -> Answered<plan::Told> {
+        (self.plan.told(&self.facts), (&self.facts).into())
+    }
+
+    /// What `--explain` prints: the plan, the tables as they are now, and what is kept of privileges.
     #[must_use]
-    pub fn explain(&mut self) -> String {
+    pub fn explained(&mut self, role: Role, json: bool) -> String {
         let mut tables = self.tables();
         self.attached.count(&mut tables, true);
-        self.explain_plan() + &room::explained(&tables)
+        if json {
+            return Explanation::new(self.plan.engine, Some(self.told()), None, &tables, role).json();
+        }
+        foreign::lines(&(self.explain_plan() + &room::explained(&tables) + &role.explain())).into_owned()
     }
 }
 

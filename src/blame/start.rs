@@ -24,7 +24,6 @@ use crate::plan::Wants;
 use crate::privilege::Role;
 use crate::sample::Source as _;
 use crate::session::Session;
-use crate::text::foreign;
 use crate::text::output;
 use crate::text::words;
 use crate::wait;
@@ -66,7 +65,7 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
     let mut session = Session::open(&options.counting.session(wants, only))
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if options.counting.explain {
-        return output::print(&foreign::lines(&(session.explain() + &Role::Count.explain())), out);
+        return output::print(&session.explained(Role::Count, options.json), out);
     }
     let missing = missing(&session);
     let refaults = session.plan().sees(Event::RefaultOf);

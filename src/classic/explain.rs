@@ -1,13 +1,18 @@
-//! The classic plan in words, and how its figures differ from the exact ones.
+//! The classic plan in words and as a value, and how its figures differ from the exact ones.
 
 use std::fmt::Write as _;
 
+use serde::Serialize;
+
 use super::counts::Counter;
 use super::plan::Event;
+use super::plan::Hook;
 use super::plan::How;
 use super::plan::Means;
 use super::plan::Plan;
-use crate::plan::Certainty;
+use super::plan::Why;
+use crate::plan::HookTold;
+use crate::plan::worth_told;
 use crate::plan::wrapped;
 
 const METHOD: &str = "the method of bcc's cachestat. It counts four kernel events and subtracts them: \
@@ -44,6 +49,50 @@ fn attach(how: How, target: &str) -> String {
     }
 }
 
+/// What a count is worth.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CountTold {
+    /// Its key, as in JSON.
+    pub count: &'static str,
+    /// `exact` (no event is lost), `bounded` or `unknown`.
+    pub worth: &'static str,
+    /// The bound, or why it is unknown.
+    pub because: Option<String>,
+}
+
+/// The plan as a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// In the order in which they are attached.
+    pub hooks: Vec<HookTold>,
+    /// All that is counted, in order.
+    pub counts: Vec<CountTold>,
+}
+
+const fn event(hook: &Hook) -> &'static str {
+    match hook.event {
+        Event::Count(counter) => counter.key(),
+        Event::Exec => "process executes",
+        Event::Exit => "process exits",
+    }
+}
+
+/// The plan as a value.
+pub(crate) fn told(plan: &Plan) -> Told {
+    let hooks = plan.hooks.iter().map(|hook| HookTold {
+        event: event(hook),
+        attached: attach(hook.how, hook.target),
+        program: hook.program,
+        loses: hook.why == Why::StandsLossy,
+        because: hook.why.text(),
+    });
+    let counts = Counter::EVENTS.iter().zip(&plan.counts).map(|(counter, worth)| {
+        let (worth, because) = worth_told(worth);
+        CountTold { count: counter.key(), worth, because }
+    });
+    Told { hooks: hooks.collect(), counts: counts.collect() }
+}
+
 /// The hooks and what each count is worth.
 pub(super) fn explain(plan: &Plan, means: &Means) -> String {
     // Writing to a String cannot fail.
@@ -53,29 +102,14 @@ pub(super) fn explain(plan: &Plan, means: &Means) -> String {
     for (program, target, why) in &means.refused {
         let _ = writeln!(out, "  refused to attach            {program} at {target}: {why}");
     }
-    for hook in &plan.hooks {
-        let event = match hook.event {
-            Event::Count(counter) => counter.key(),
-            Event::Exec => "process executes",
-            Event::Exit => "process exits",
-        };
-        let _ = writeln!(
-            out,
-            "  {event:<28} {}\n  {:<28} {}",
-            attach(hook.how, hook.target),
-            "",
-            hook.why.text()
-        );
+    let told = told(plan);
+    for hook in &told.hooks {
+        let _ = writeln!(out, "  {:<28} {}\n  {:<28} {}", hook.event, hook.attached, "", hook.because);
     }
     let _ = writeln!(out, "\nCounts of the classic engine\n");
-    for (counter, worth) in Counter::EVENTS.iter().zip(&plan.counts) {
-        let (word, why) = match worth {
-            Certainty::Exact => ("exact", None),
-            Certainty::Bounded(why) => ("bounded", Some(why)),
-            Certainty::Unknown(why) => ("unknown", Some(why)),
-        };
-        let _ = writeln!(out, "  classic.{:<20} {word}", counter.key());
-        if let Some(why) = why {
+    for CountTold { count, worth, because } in &told.counts {
+        let _ = writeln!(out, "  classic.{count:<20} {worth}");
+        if let Some(why) = because {
             wrapped(&mut out, &format!("because: {why}"));
         }
     }

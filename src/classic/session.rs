@@ -6,6 +6,7 @@ use super::plan::Hook;
 use super::plan::How;
 use super::plan::Means;
 use super::plan::Plan;
+use crate::explanation::Answered;
 use crate::facts::SWITCH_ON;
 use crate::facts::SWITCHED_OFF;
 use crate::kernel;
@@ -62,6 +63,12 @@ impl Classic {
     #[must_use]
     pub fn explain(&self) -> String {
         explain::explain(&self.plan, &self.means)
+    }
+
+    /// The plan as a value, and what the kernel answered.
+    #[must_use]
+    pub fn told(&self) -> Answered<explain::Told> {
+        (explain::told(&self.plan), (&self.means.facts).into())
     }
 
     /// What the kernel was asked, and said.

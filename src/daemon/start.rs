@@ -38,7 +38,6 @@ use crate::record::writer::has_no_recorder;
 use crate::room::Table;
 use crate::sample::Sample;
 use crate::sample::Source;
-use crate::text::foreign;
 use crate::text::foreign::Foreign;
 use crate::text::outfile;
 use crate::text::output;
@@ -62,8 +61,7 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
         Engines::open(&options.counting.session(wants(options), Only::default()), options.counting.engine)
             .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if options.counting.explain {
-        let text = engines.explain() + &Role::Daemon.explain();
-        return output::print(&foreign::lines(&text), &mut io::stdout().lock());
+        return output::print(&engines.explained(Role::Daemon, false), &mut io::stdout().lock());
     }
     if let Some(notice) = engines.notice() {
         say(&format!("warning: {notice}"));

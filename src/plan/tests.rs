@@ -369,6 +369,34 @@ fn the_explanation_names_hooks_and_reasons() {
     assert!(text.contains(looked_up), "{text}");
 }
 
+/// Whoever reads what a figure is worth finds what it is counted by.
+#[test]
+fn every_figure_that_is_known_has_its_hooks() {
+    let all =
+        Wants { latency: true, files: true, around: true, buffers: true, follow: true, ..Wants::default() };
+    let no = || Err("EOPNOTSUPP".to_owned());
+    let refuses = Facts { trampoline: no(), kprobe_multi: no(), kprobe_session: no(), ..lazy() };
+    for facts in [able(), lazy(), tracepoints(), old(), refuses] {
+        for wants in [Wants::default(), all] {
+            let plan = Plan::new(&facts, wants).unwrap();
+            let told = plan.told(&facts);
+            let events: Vec<_> = told.hooks.iter().map(|h| h.event).collect();
+            for (figure, told) in Figure::ALL.iter().zip(&told.figures) {
+                let ours = plan.knows(*figure) && !plan.takes_over(*figure);
+                assert_eq!(!told.hooks.is_empty(), ours, "{told:?}");
+                assert!(told.hooks.iter().all(|h| events.contains(h)), "{told:?}");
+                assert_eq!(told.worth == "exact", told.because.is_none(), "{told:?}");
+            }
+            let text = plan.explain(&facts);
+            let wide: Vec<_> = text.lines().filter(|l| l.contains("by:") && l.chars().count() > 79).collect();
+            assert!(wide.is_empty(), "{wide:?}");
+        }
+    }
+    // What a figure is counted by is none of what tells whose it is, or what only the report of a command has.
+    let text = new(&lazy()).unwrap().explain(&lazy());
+    assert!(text.contains("    cache.evicted, cache.removed\n      by: page deleted\n"), "{text}");
+}
+
 #[test]
 fn every_event_has_candidates() {
     let parts = || candidates::ROWS.iter().flat_map(|row| row.iter().flat_map(|c| c.parts));

@@ -1,5 +1,6 @@
 //! What each figure is worth under a set of hooks, derived from the events that they see and lose.
 
+mod counted;
 mod faults;
 mod meta;
 mod writes;
@@ -14,6 +15,7 @@ use crate::facts::Facts;
 use crate::figures::Evidence;
 use crate::figures::Figure;
 
+pub(super) use counted::events;
 pub(super) use writes::IOMAP;
 
 /// What a figure is worth on this kernel.

@@ -55,8 +55,8 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
     let trial = trial(options)?;
     let mut session = session(options)?;
     if options.counting.explain {
-        let text = session.explain() + &role(options).explain();
-        crate::text::output::print(&foreign::lines(&text), &mut io::stdout())?;
+        let text = session.explained(role(options), options.json);
+        crate::text::output::print(&text, &mut io::stdout())?;
         return Ok(ExitCode::SUCCESS);
     }
     if !session.plan().uses(follow::FORK) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::engines::Engines;
 use crate::exit::Failure;
 use crate::only::Only;
+use crate::options::Format;
 use crate::pivot::By;
 use crate::pivot::Pivot;
 use crate::pivot::System;
@@ -70,7 +71,8 @@ fn live(mut options: Options) -> Result<(), Failure> {
     // Which columns there are depends on what counts after all.
     options.counting.engine = Some(engines.engine());
     if options.counting.explain {
-        return output::print(&foreign::lines(&(engines.explain() + &Role::Count.explain())), out);
+        let json = options.format == Format::Json;
+        return output::print(&engines.explained(Role::Count, json), out);
     }
     for (title, why) in options.untold(engines.plan()) {
         output::say(&format!("cachestat: warning: {title} is not known here: {why}"));

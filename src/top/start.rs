@@ -53,8 +53,8 @@ pub fn cachetop(options: &Options) -> Result<(), Failure> {
     }
     if options.counting.explain {
         let mut counting = count(options, config, processes.seen)?;
-        let text = counting.engines.explain() + &Role::Count.explain();
-        return output::print(&foreign::lines(&text), &mut std::io::stdout().lock());
+        let text = counting.engines.explained(Role::Count, options.output == Output::Json);
+        return output::print(&text, &mut std::io::stdout().lock());
     }
     if on_screen {
         return super::screen::run(options, processes, config);

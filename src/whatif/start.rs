@@ -21,7 +21,6 @@ use crate::plan::Wants;
 use crate::privilege::Role;
 use crate::sample::Source as _;
 use crate::session::Session;
-use crate::text::foreign;
 use crate::text::output;
 use crate::wait;
 use crate::wait::Wait as _;
@@ -73,7 +72,7 @@ pub fn what_if(options: &Options, writes: Option<&Path>) -> Result<Option<Predic
     let mut session = Session::open(&options.counting.session(wants, only))
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if options.counting.explain {
-        output::print(&foreign::lines(&(session.explain() + &Role::Count.explain())), out)?;
+        output::print(&session.explained(Role::Count, options.json), out)?;
         return Ok(None);
     }
     let functions = session.plan().brackets != crate::plan::Brackets::Tracepoints;

@@ -23,7 +23,6 @@ use crate::privilege::Role;
 use crate::sample::Lost;
 use crate::sample::Source as _;
 use crate::session::Session;
-use crate::text::foreign;
 use crate::text::numbers::Unit;
 use crate::text::output;
 use crate::text::words;
@@ -95,8 +94,7 @@ pub fn working_set(options: &Options) -> Result<(), Failure> {
     let mut session = Session::open(&options.counting.session(wants, only))
         .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
     if options.counting.explain {
-        let text = session.explain() + &Role::Count.explain();
-        return output::print(&foreign::lines(&text), &mut io::stdout().lock());
+        return output::print(&session.explained(Role::Count, options.json), &mut io::stdout().lock());
     }
     let functions = session.plan().brackets != Brackets::Tracepoints;
     let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;

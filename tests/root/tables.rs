@@ -84,7 +84,30 @@ pub fn tables_are_explained(_: &Path) {
             options.contains("by file")
         );
         assert_eq!(out.contains("who took whose pages out"), options.contains("blame"));
+        told_to_programs(options, total);
     }
+}
+
+/// Programs are told the same.
+fn told_to_programs(options: &str, total: u64) {
+    let (code, out, err) = output(&mut cachestat(&format!("--json {options}")));
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{options}");
+    let told: serde_json::Value = serde_json::from_str(&out).unwrap();
+    schema::check_as("explanation", &told);
+    let tables = told["tables"].as_array().unwrap();
+    let sum: u64 = tables.iter().map(|t| t["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(told["tables_bytes"], sum, "{options}");
+    // Each start has its own words for what is the same: within a thousandth.
+    assert!(sum.abs_diff(total) <= total / 1000, "{options}: {sum} {total}");
+    assert_eq!(told["classic"].is_object(), options.contains("both"));
+    let hooks = told["exact"]["hooks"].as_array().unwrap();
+    let figures = told["exact"]["figures"].as_array().unwrap();
+    let named = |h: &serde_json::Value| hooks.iter().any(|hook| hook["event"] == *h);
+    for figure in figures {
+        assert!(figure["hooks"].as_array().unwrap().iter().all(named), "{figure}");
+    }
+    let deleted = figures.iter().find(|f| f["figure"] == "cache.evicted").unwrap();
+    assert_eq!(deleted["hooks"], serde_json::json!(["page deleted"]));
 }
 
 /// As many are in use as there are threads, which is known from making them; and as much memory as the kernel says.
