@@ -137,8 +137,9 @@ static __always_inline void end_row_of(u64 task, bool gone)
 	forget(&row_numbers, &task);
 	if (!row)
 		return;
+	/* Nor is it if that thread's end was not seen, and the running one has begun in the same place. */
 	if (with_plain && row->plain_bytes)
-		settle_plain(row, gone);
+		settle_plain(row, gone || row->began != running_since());
 	end_this_row(row);
 }
 

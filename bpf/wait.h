@@ -91,16 +91,17 @@ static __always_inline u32 why_off(struct task_struct *task, bool preempted)
 	return why;
 }
 
-/* The row of a thread that does not run just now. */
-static __always_inline struct row *row_of(u64 task)
+/* The row of a thread that does not run just now. One that nobody saw end may have left its own in the same place: `began`. */
+static __always_inline struct row *row_of(u64 task, u64 began)
 {
 	struct row *row = row_at(slots[slot_of(task)]);
 	u32 *n;
 
-	if (row && row->task == task)
-		return row;
-	n = bpf_map_lookup_elem(&row_numbers, &task);
-	return n ? row_at(*n) : 0;
+	if (!row || row->task != task) {
+		n = bpf_map_lookup_elem(&row_numbers, &task);
+		row = n ? row_at(*n) : 0;
+	}
+	return row && row->began == began ? row : 0;
 }
 
 /* `next_task` is `next` as a number. */
@@ -123,7 +124,7 @@ static __always_inline void on_switch(bool preempted, struct task_struct *prev, 
 		}
 	}
 	if (run_of(next->tgid)) {
-		row = row_of(next_task);
+		row = row_of(next_task, next->start_time);
 		if (row && row->off_at) {
 			u32 why = row->off_why;
 			u64 ns;
