@@ -15,6 +15,7 @@ mod counting;
 mod daemon;
 mod ending;
 mod evictors;
+mod held;
 mod hostile;
 mod many;
 mod outputs;
@@ -127,6 +128,7 @@ const TESTS: &[Test] = &[
     ("working_set_of_many_files", working::working_set_of_many_files),
     ("working_set_of_short_processes", working::working_set_of_short_processes),
     ("working_set_of_short_cgroups", working::working_set_of_short_cgroups),
+    ("what_cgroups_hold", held::what_cgroups_hold),
     ("tables_are_explained", tables::tables_are_explained),
     ("tables_as_metrics", tables::tables_as_metrics),
     ("a_table_that_is_full", tables::a_table_that_is_full),
