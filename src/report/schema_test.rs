@@ -106,6 +106,33 @@ fn a_report_is_as_published() {
     check_report(&json::object(&poor));
 }
 
+/// Whoever holds a line against the whole schema finds its kind there: nothing is described that no line leads to.
+#[test]
+fn each_kind_of_line_is_one_of_those_at_the_top() {
+    let schema: Value = serde_json::from_str(include_str!("../../docs/schema.json")).unwrap();
+    let mut reached = std::collections::BTreeSet::new();
+    let mut next = vec![&schema["anyOf"]];
+    while let Some(value) = next.pop() {
+        match value {
+            Value::Array(all) => next.extend(all),
+            Value::Object(all) => {
+                if let Some(name) = all.get("$ref").and_then(Value::as_str) {
+                    let (at, name) = (name.strip_prefix('#').unwrap(), name.split('/').nth(2).unwrap());
+                    let target = schema.pointer(at).unwrap_or_else(|| panic!("{at} is not there"));
+                    if reached.insert(name) {
+                        next.push(target);
+                    }
+                }
+                next.extend(all.values());
+            }
+            _ => {}
+        }
+    }
+    let all: std::collections::BTreeSet<_> =
+        schema["$defs"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(reached, all);
+}
+
 /// What the schema says of the figures of a group, of which this holds.
 fn described(group: &str, which: fn(&Figure) -> bool) -> Value {
     let figures: Vec<_> = Figure::of_group(group).filter(which).collect();
