@@ -37,6 +37,9 @@ pub struct Part {
     pub to: Option<When>,
     /// Intervals of this length; `None`: as they were recorded.
     pub every: Option<Duration>,
+    /// Not only those that end at `from` or later, but all that were recorded after the first of them: where the clock was set
+    /// back, these end earlier.
+    pub onwards: bool,
 }
 
 /// Says what a reader of the figures must know.

@@ -291,7 +291,7 @@ fn a_part_is_found_wherever_it_is_and_intervals_are_put_together() {
     let live = lines(&record(&path, "--json --by process", made.clone()));
     let at = |n: usize| Some(When::At(made[n].time));
     for (from, to) in [(1, 5), (299, 301), (300, 300), (301, 609), (450, 460)] {
-        let part = Part { from: at(from), to: at(to), every: None };
+        let part = Part { from: at(from), to: at(to), ..Part::default() };
         let there = lines(&replay(&path, "--json --by process", &part).0);
         let there: Vec<_> = there.iter().filter(|i| i.get("total").is_none()).collect();
         assert_eq!(there, live[from - 1..to].iter().collect::<Vec<_>>(), "{from}");
@@ -325,7 +325,8 @@ fn a_clock_that_was_set_is_told_and_changes_nothing_that_was_counted() {
     assert_eq!(live, there);
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said[0].contains("set by -3600.0 s") && said[1].contains("set by +10800.0 s"), "{said:?}");
-    let part = Part { from: Some(When::At(made[25].time)), to: Some(When::At(made[30].time)), every: None };
+    let part =
+        Part { from: Some(When::At(made[25].time)), to: Some(When::At(made[30].time)), ..Part::default() };
     assert_eq!(lines(&replay(&path, "--json", &part).0).len(), 6);
 }
 

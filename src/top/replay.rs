@@ -115,7 +115,7 @@ impl Tape {
         let notes = Rc::clone(&said);
         let say = move |text: &str| *notes.borrow_mut() = foreign::line(text).into_owned();
         let every = options.changes.interval;
-        let part = Part { from: from.cloned(), to: None, every };
+        let part = Part { from: from.cloned(), to: None, every, onwards: false };
         let mut opened = Replay::open(path, &part, Box::new(say))?;
         let (mut scene, settings) = scene(options, &opened, config)?;
         let mut tape = Self {

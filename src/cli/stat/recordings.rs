@@ -67,7 +67,7 @@ impl Recordings {
     /// What is to be replayed.
     #[must_use]
     pub fn replayed(&self) -> Option<(PathBuf, Part)> {
-        let part = Part { from: self.from.clone(), to: self.to.clone(), every: self.every };
+        let part = Part { from: self.from.clone(), to: self.to.clone(), every: self.every, onwards: false };
         Some((self.replay.clone()?, part))
     }
 }

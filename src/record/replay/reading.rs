@@ -49,6 +49,8 @@ pub(super) struct Reading {
     pub session: Session,
     from: i64,
     to: i64,
+    /// From the first one in that time on, all of them are in it.
+    onwards: bool,
     gap: bool,
     /// The last one from before the time that is requested: where the first interval begins.
     held: Option<Read>,
@@ -110,6 +112,7 @@ impl Reading {
             session: Session::now(std::time::Duration::from_secs(1)),
             from,
             to,
+            onwards: part.onwards,
             gap: false,
             held: None,
             begun: false,
@@ -131,8 +134,12 @@ impl Reading {
         let mut wanted: Vec<bool> =
             all.iter().zip(ends).map(|(s, end)| end >= self.from && s.time <= self.to).collect();
         // The first interval may begin where the segment before ends.
-        if let Some(before) = wanted.iter().position(|w| *w).and_then(|n| n.checked_sub(1)) {
+        let first = wanted.iter().position(|w| *w);
+        if let Some(before) = first.and_then(|n| n.checked_sub(1)) {
             wanted[before] = true;
+        }
+        if let Some(first) = first.filter(|_| self.onwards) {
+            wanted.iter_mut().skip(first).for_each(|w| *w = true);
         }
         self.segments = all.iter().zip(wanted).filter(|(_, wanted)| *wanted).map(|(s, _)| *s).collect();
         self.at = None;
@@ -170,6 +177,9 @@ impl Reading {
         while let Some(mut read) = self.raw()? {
             if (from..=self.to).contains(&since_1970(read.sample.time)) {
                 self.held = Some(read);
+                if self.onwards {
+                    self.from = i64::MIN;
+                }
                 return Ok(Some(before));
             }
             if !read.key {

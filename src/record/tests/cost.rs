@@ -41,7 +41,7 @@ fn what_a_hundred_rows_cost() {
     drop(writer);
     let bytes = fs::metadata(&path).unwrap().len();
     let begun = Instant::now();
-    let part = Part { from: Some(When::At(times[590])), to: Some(When::At(times[592])), every: None };
+    let part = Part { from: Some(When::At(times[590])), to: Some(When::At(times[592])), ..Part::default() };
     let (out, _) = replay(&path, "--json --by process", &part);
     let (sought, a_day) = (begun.elapsed(), bytes * 86_400 / 600 / (1 << 20));
     println!(

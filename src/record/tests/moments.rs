@@ -61,7 +61,7 @@ fn a_minute_before_and_one_behind_are_there_with_files_and_times() {
             let part = Part {
                 from: Some(When::At(made[begin + 1].time)),
                 to: Some(When::At(made[last].time)),
-                every: None,
+                ..Part::default()
             };
             assert!(rows(&out) == rows(&replay(&whole, options, &part).0), "{options}");
             fs::remove_file(&whole).unwrap();

@@ -74,7 +74,7 @@ impl Tape {
     }
 
     pub(super) fn reopen(&self, from: Option<Timestamp>) -> Result<Opened, Failure> {
-        let part = Part { from: from.map(When::At), to: None, every: self.every };
+        let part = Part { from: from.map(When::At), to: None, every: self.every, onwards: true };
         let said = Rc::clone(&self.said);
         said.borrow_mut().clear();
         let say = move |text: &str| *said.borrow_mut() = foreign::line(text).into_owned();

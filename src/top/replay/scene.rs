@@ -78,7 +78,7 @@ pub(super) fn pivot(filter: Filter, names: Told) -> Pivot {
 pub fn batch(options: &Options, config: Option<PathBuf>, out: &mut dyn Write) -> Result<(), Failure> {
     let Some((path, from)) = &options.replay else { return Ok(()) };
     let say = |text: &str| output::say(&format!("cachetop: notice: {}", foreign::line(text)));
-    let part = Part { from: from.clone(), to: None, every: options.changes.interval };
+    let part = Part { from: from.clone(), to: None, every: options.changes.interval, onwards: false };
     let mut opened = Replay::open(path, &part, Box::new(say))?;
     say(&format!(
         "replaying {}, recorded from {} on",

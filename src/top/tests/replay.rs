@@ -17,11 +17,15 @@ use crate::pivot::Pivot;
 use crate::record::live::Noting;
 use crate::record::live::Recording;
 use crate::record::names::Told;
+use crate::record::replay::Opened;
+use crate::record::replay::Part;
+use crate::record::replay::Replay;
 use crate::record::replay::When;
 use crate::record::writer::Writer;
 use crate::sample::Counter;
 use crate::sample::Moment;
 use crate::sample::Sample;
+use crate::sample::Source as _;
 use crate::top::batch;
 use crate::top::batch::World;
 use crate::top::options::Changes;
@@ -33,6 +37,8 @@ use crate::top::sampler::Command;
 use crate::top::sampler::Report;
 use crate::view::fixtures::Beats;
 use crate::view::fixtures::Made;
+use crate::wait::Wait as _;
+use crate::wait::Wake;
 
 /// What a terminal would act upon.
 const HOSTILE: &str = "\u{1b}[2Jx\u{7}\n\u{202e}";
@@ -320,6 +326,31 @@ fn what_plays_goes_on_by_itself_and_names_are_those_of_then() {
     let began = Instant::now();
     assert_eq!(walk.ask(Command::Hold(false)), 2);
     assert!(began.elapsed() > Duration::from_millis(900), "at the pace of the recording");
+}
+
+/// Wherever reading begins, nothing that was recorded after it is left out, in how many segments that may be.
+#[test]
+fn where_the_clock_was_set_back_it_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let mut made = samples(600, 3, 0);
+    made.iter_mut().skip(401).for_each(|s| s.time -= jiff::SignedDuration::from_secs(390));
+    let times: Vec<_> = made.iter().map(|s| s.time).collect();
+    record(&path, &options(Output::Json, &path), made);
+    for first in [2, 100, 399, 400] {
+        // Both clocks were there at these times: the first of them is found.
+        let part = Part { from: Some(When::At(times[first])), onwards: true, ..Part::default() };
+        let Opened { mut replay, mut clock, .. } = Replay::open(&path, &part, Box::new(|_| ())).unwrap();
+        let hits = |sample: &Sample| sample.total.get(Counter::ReadHits);
+        let mut before = hits(&replay.sample().unwrap());
+        for n in first..=600 {
+            assert_ne!(clock.until(Instant::now()).unwrap(), Wake::Over, "{first} {n}");
+            let now = hits(&replay.sample().unwrap());
+            assert_eq!(now - before, n as u64, "{first}");
+            before = now;
+        }
+        assert_eq!(clock.until(Instant::now()).unwrap(), Wake::Over);
+    }
 }
 
 #[test]
