@@ -53,7 +53,7 @@ pub(in crate::plan) const fn events(evidence: Evidence) -> &'static [&'static [E
         Evidence::Dirtied => &[&[PageDirtied]],
         Evidence::Buffers => &[&[BufferDirtied]],
         Evidence::Direct => &[DIRECT],
-        Evidence::FellBack => &[REQUESTS, WRITES],
+        Evidence::FellBack => &[&[Read, ReadEnded], WRITES],
         Evidence::Metadata => &[METADATA, ADDED],
         Evidence::Removals => &[&[PageDeleted]],
         Evidence::Refaults => &[&[ReadBack]],
