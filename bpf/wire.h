@@ -286,10 +286,11 @@ struct file_name {
 /* Read-ahead windows: bucket i is 2^i pages and more. */
 #define WINDOW_BUCKETS 16
 
+/* Of a row. They begin again at zero after the last number: user space reads a row long before that happens twice. */
 struct histograms {
-	unsigned long long hit[LATENCY_BUCKETS];
-	unsigned long long miss[LATENCY_BUCKETS];
-	unsigned long long window[WINDOW_BUCKETS];
+	unsigned int hit[LATENCY_BUCKETS];
+	unsigned int miss[LATENCY_BUCKETS];
+	unsigned int window[WINDOW_BUCKETS];
 };
 
 #endif

@@ -31,8 +31,10 @@ use crate::sample::Sparse;
 use crate::wire::COUNTERS;
 use crate::wire::GROUP_ENDS;
 use crate::wire::GROUPS;
+use crate::wire::LATENCY_BUCKETS;
 use crate::wire::ROW_ENDED;
 use crate::wire::ROW_FREE;
+use crate::wire::WINDOW_BUCKETS;
 
 /// What was counted since `before`, which takes the new values, `now`; only groups of counters that were touched are
 /// looked at. Counters only rise: where one did not, all of them count from zero again.
@@ -94,10 +96,13 @@ pub(super) struct Rows {
     looked: Option<HashMap<usize, Looked>>,
 }
 
+/// The buckets of a row, one after the other, as the kernel programs count them.
+type Buckets = [u32; 2 * LATENCY_BUCKETS + WINDOW_BUCKETS];
+
 #[derive(Debug, Default)]
 struct Latency {
     /// What the rows had at the last reading, by number.
-    before: std::collections::HashMap<u32, Histograms>,
+    before: std::collections::HashMap<u32, Buckets>,
     sum: Histograms,
 }
 
@@ -320,11 +325,11 @@ impl Latency {
     fn read(&mut self, skel: &CachetopSkel<'_>, number: u32, ended: bool) -> libbpf_rs::Result<Histograms> {
         let key = number.to_ne_bytes();
         let bytes = skel.maps.histograms.lookup(&key, MapFlags::ANY)?.unwrap_or_default();
-        let mut now = Histograms::default();
-        for (bucket, raw) in now.buckets().zip(bytes.chunks_exact(8)) {
-            *bucket = raw.try_into().map_or(0, u64::from_ne_bytes);
+        let mut now: Buckets = [0; 2 * LATENCY_BUCKETS + WINDOW_BUCKETS];
+        for (bucket, raw) in now.iter_mut().zip(bytes.chunks_exact(4)) {
+            *bucket = raw.try_into().map_or(0, u32::from_ne_bytes);
         }
-        let new = self.before.get(&number).map_or_else(|| now.clone(), |before| now.since(before));
+        let new = counted(self.before.get(&number), &now);
         self.sum.add(&new);
         if ended {
             self.before.remove(&number);
@@ -336,6 +341,15 @@ impl Latency {
     }
 }
 
+/// What came since a reading, or since the row was made.
+fn counted(before: Option<&Buckets>, now: &Buckets) -> Histograms {
+    let mut new = Histograms::default();
+    for (i, (bucket, n)) in new.buckets().zip(now).enumerate() {
+        *bucket = n.wrapping_sub(before.and_then(|b| b.get(i)).copied().unwrap_or(0)).into();
+    }
+    new
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -343,6 +357,20 @@ mod tests {
 
     fn all(before: &mut Sparse, now: &[u64; COUNTERS]) -> Counters {
         advance(before, [true; GROUPS], &|i| now[i]).all()
+    }
+
+    #[test]
+    fn buckets_that_begin_again_lose_nothing() {
+        let mut now: Buckets = std::array::from_fn(|i| i as u32);
+        let all = |h: &Histograms| h.clone().buckets().map(|n| *n).collect::<Vec<_>>();
+        assert_eq!(all(&counted(None, &now)), (0..now.len() as u64).collect::<Vec<_>>());
+        let before = now.map(|n| u32::MAX - n);
+        now.iter_mut().for_each(|n| *n = 7);
+        // One to zero, and seven more.
+        assert_eq!(
+            all(&counted(Some(&before), &now)),
+            (0..now.len() as u64).map(|i| i + 8).collect::<Vec<_>>()
+        );
     }
 
     #[test]
