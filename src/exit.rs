@@ -95,6 +95,17 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
+/// What came of starting threads; what is needed for it where there may be no more.
+///
+/// # Errors
+/// As the system had it.
+pub fn started<T>(made: io::Result<T>) -> Result<T, Failure> {
+    made.map_err(|e| match e.kind() {
+        io::ErrorKind::WouldBlock => Shortage::Threads.into(),
+        _ => anyhow::Error::from(e).into(),
+    })
+}
+
 /// Signals that would end us with a terminal in our hands, whatever they mean to others: all but those that the kernel sends for
 /// a fault of the program itself, and those that nobody can catch. `abort` sends its signal a second time, and gets its end.
 #[must_use]

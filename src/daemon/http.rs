@@ -32,7 +32,9 @@ const CONNECTIONS: usize = 128;
 /// Taken in at once: those that are connected have their turn, too.
 const AT_ONCE: usize = 16;
 
-struct Server {
+/// Who answers.
+pub(super) struct Server {
+    listeners: Vec<OwnedFd>,
     web: Web,
     answers: Answers,
     checker: Checker,
@@ -40,22 +42,30 @@ struct Server {
     number: u64,
 }
 
-/// Answers for ever, on listening sockets.
-///
-/// # Errors
-/// When the system refuses to wait, or the thread that looks at passwords.
-pub(super) fn serve(listeners: &[OwnedFd], web: Web, sums: &Arc<Mutex<Sums>>) -> io::Result<()> {
-    for listener in listeners {
-        rustix::io::ioctl_fionbio(listener, true)?;
-    }
-    let answers = Answers::new(sums);
-    let mut server = Server { web, answers, checker: Checker::start()?, all: Vec::new(), number: 0 };
-    loop {
-        server.turn(listeners)?;
-    }
-}
-
 impl Server {
+    /// One who has all that answering takes, on listening sockets.
+    ///
+    /// # Errors
+    /// When the system refuses, or the thread that looks at passwords.
+    pub(super) fn new(listeners: Vec<OwnedFd>, web: Web, sums: &Arc<Mutex<Sums>>) -> io::Result<Self> {
+        for listener in &listeners {
+            rustix::io::ioctl_fionbio(listener, true)?;
+        }
+        let (answers, checker) = (Answers::new(sums), Checker::start()?);
+        Ok(Self { listeners, web, answers, checker, all: Vec::new(), number: 0 })
+    }
+
+    /// Answers for ever.
+    ///
+    /// # Errors
+    /// When the system refuses to wait.
+    pub(super) fn serve(mut self) -> io::Result<()> {
+        let listeners = std::mem::take(&mut self.listeners);
+        loop {
+            self.turn(&listeners)?;
+        }
+    }
+
     /// Waits, and lets everybody go on for whom there is something.
     fn turn(&mut self, listeners: &[OwnedFd]) -> io::Result<()> {
         let mut fds = vec![PollFd::new(self.checker.bell(), PollFlags::IN)];

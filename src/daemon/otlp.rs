@@ -6,6 +6,7 @@
 
 mod client;
 mod encode;
+mod names;
 mod target;
 mod wire;
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -22,7 +23,7 @@ use super::watching::Watching;
 use super::web::Web;
 use crate::engines::Engines;
 use crate::exit::Failure;
-use crate::limits::Shortage;
+use crate::exit::started;
 use crate::live::Beat;
 use crate::live::Relief;
 use crate::names::System;
@@ -154,30 +155,38 @@ fn answer(listeners: Vec<OwnedFd>, web: Web, sums: &Arc<Mutex<Sums>>) -> Result<
     if listeners.is_empty() {
         return Ok(());
     }
-    for listener in &listeners {
-        say(&format!("listening on {}", sockets::name(listener, web.rules().tls.is_some())));
-    }
+    let tls = web.rules().tls.is_some();
+    let names: Vec<_> = listeners.iter().map(|listener| sockets::name(listener, tls)).collect();
     let sums = Arc::clone(sums);
+    let (tell, begun) = sync_channel(1);
     let answer = move || {
         // Who answers strangers needs nothing but the connection.
-        let served = privilege::keep(&[]).and_then(|()| http::serve(&listeners, web, &sums));
-        if let Err(e) = served {
+        let server = privilege::keep(&[]).and_then(|()| http::Server::new(listeners, web, &sums));
+        let (server, told) = match server {
+            Ok(server) => (Some(server), Ok(())),
+            Err(e) => (None, Err(e)),
+        };
+        let _ = tell.send(told);
+        if let Some(Err(e)) = server.map(http::Server::serve) {
             say(&format!("error: cannot answer any more: {e}"));
         }
     };
-    std::thread::Builder::new().name("http".into()).spawn(answer).map_err(|_| Shortage::Threads)?;
+    started(std::thread::Builder::new().name("http".into()).spawn(answer))?;
+    // Else it would stay, and be mute.
+    started(begun.recv().unwrap_or(Ok(())))?;
+    names.iter().for_each(|name| say(&format!("listening on {name}")));
     Ok(())
 }
 
 /// Begins the thread that sends, where it is asked for.
 fn send(options: &Options, sums: &Arc<Mutex<Sums>>) -> Result<Option<otlp::Sender>, Failure> {
     let Some(target) = &options.otlp else { return Ok(None) };
+    let sender = started(otlp::Sender::new(target, Arc::clone(sums), say))?;
     say(&format!("sending metrics to {}", Foreign::from(target.url.clone())));
     if !target.headers.is_empty() && !target.is_here() {
         say("warning: headers of requests are sent unencrypted to another machine");
     }
-    let sender = otlp::Sender::new(target, Arc::clone(sums), say);
-    Ok(Some(sender.map_err(anyhow::Error::from)?))
+    Ok(Some(sender))
 }
 
 /// Who may ask, as the web configuration has it.

@@ -309,7 +309,9 @@ fn scrapes_have_what_there_is() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let all = Arc::new(Mutex::new(sums(10, vec![sample(1000, 2)], &fixtures::plan(&[]))));
-    std::thread::spawn(move || http::serve(&[listener.into()], Web::read(None).unwrap(), &all));
+    std::thread::spawn(move || {
+        http::Server::new(vec![listener.into()], Web::read(None).unwrap(), &all).unwrap().serve()
+    });
     let ask = |request: &[u8]| {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();

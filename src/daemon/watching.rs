@@ -13,6 +13,7 @@ use super::options::Options;
 use super::say::say;
 use super::sums::Sums;
 use crate::exit::Failure;
+use crate::exit::started;
 use crate::model;
 use crate::names::System;
 use crate::pivot::By;
@@ -54,7 +55,7 @@ impl Watching {
         let hook = options.then.as_ref().map(|command| Hook::new(command, Arc::clone(sums), say));
         Ok(Self {
             all,
-            hook: hook.transpose().map_err(anyhow::Error::from)?,
+            hook: hook.map(started).transpose()?,
             files: options.files || options.moments().is_some(),
         })
     }

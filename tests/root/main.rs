@@ -25,6 +25,7 @@ mod pty;
 mod refusing;
 mod several;
 mod tables;
+mod threads;
 #[path = "../tools/mod.rs"]
 mod tools;
 mod trees;
@@ -85,6 +86,9 @@ const TESTS: &[Test] = &[
     ("without_btf", refusing::without_btf),
     ("few_files", refusing::few_files),
     ("small_stack", refusing::small_stack),
+    ("no_more_threads", threads::no_more_threads),
+    ("no_thread_for_a_name", threads::no_thread_for_a_name),
+    ("no_thread_for_a_deed", threads::no_thread_for_a_deed),
     ("elsewhere_is_told_apart", refusing::elsewhere_is_told_apart),
     ("settings_that_cannot_be_read", refusing::settings_that_cannot_be_read),
     ("assertions", asserts::assertions),

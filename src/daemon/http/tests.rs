@@ -35,7 +35,7 @@ fn serving(rules: &str) -> SocketAddr {
     std::fs::write(&path, rules).unwrap();
     let web = Web::read(Some(&path)).unwrap();
     let sums = Arc::new(Mutex::new(Sums::new(10, Duration::from_secs(1))));
-    std::thread::spawn(move || serve(&[listener.into()], web, &sums));
+    std::thread::spawn(move || Server::new(vec![listener.into()], web, &sums).unwrap().serve());
     address
 }
 

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use prost::Message as _;
 use ureq::Agent;
 use ureq::http::Response;
+use ureq::unversioned::transport::DefaultConnector;
 
+use super::names::Names;
 use super::target::Target;
 use super::wire;
 
@@ -37,7 +39,7 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(target: &Target) -> Self {
-        let agent = Agent::config_builder()
+        let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
@@ -46,8 +48,8 @@ impl Client {
             // Exports are far apart; what is kept open meanwhile is closed by the other side.
             .max_idle_connections(0)
             .user_agent(concat!("cachetopd/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .new_agent();
+            .build();
+        let agent = Agent::with_parts(config, DefaultConnector::default(), Names);
         Self { agent, target: target.clone() }
     }
 
