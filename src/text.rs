@@ -1,5 +1,6 @@
 //! How text and numbers are written, for every output of the package: one room, below all that write.
 
+pub mod apart;
 pub mod foreign;
 pub mod numbers;
 pub mod outfile;

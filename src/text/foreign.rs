@@ -141,6 +141,10 @@ pub(crate) const fn acts(c: char) -> bool {
         // Joiners, fillers and vowels of no width, variation selectors; and what is as blank as a space, and is none.
         | '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180d}' | '\u{180f}'
         | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{e0100}'..='\u{e01ef}'
+        // Terminals do not agree how wide they are: what comes behind them would stand elsewhere. Those beyond all planes of
+        // letters stand for others on a screen.
+        | '\u{17a4}' | '\u{17d8}' | '\u{302e}'..='\u{302f}' | '\u{3248}'..='\u{324f}' | '\u{4dc0}'..='\u{4dff}'
+        | '\u{1f3fb}'..='\u{1f3ff}' | '\u{10ff00}'..='\u{10ffff}'
         | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{2800}' | '\u{3000}')
 }
 

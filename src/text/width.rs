@@ -1,19 +1,32 @@
 //! Cutting text to a width, in columns of a terminal: some letters take two, and what stands above a letter none.
 
 use ratatui::style::Style;
-use ratatui::text::Line;
 use ratatui::text::Span;
+
+use super::apart::gathered;
+use super::apart::spread;
 
 /// Columns of a terminal that a text takes.
 #[must_use]
 pub fn columns(text: &str) -> usize {
-    if text.is_ascii() { text.len() } else { Line::raw(text).width() }
+    if text.is_ascii() {
+        text.len()
+    } else {
+        Span::raw(spread(text)).styled_graphemes(Style::new()).map(|g| wide(g.symbol)).sum()
+    }
 }
 
-/// What is drawn as one, and how wide it is: letters with all that stands above them.
+/// Of one piece.
+fn wide(symbol: &str) -> usize {
+    Span::raw(symbol).width()
+}
+
+/// What is drawn as one, and how wide it is: letters with all that stands above them. Two that are less wide side by side
+/// (Arabic) are drawn one by one.
 fn pieces(text: &str) -> Vec<(String, usize)> {
-    let span = Span::raw(text);
-    let piece = |symbol: &str| (symbol.to_owned(), columns(symbol));
+    let text = spread(text);
+    let span = Span::raw(&*text);
+    let piece = |symbol: &str| (gathered(symbol), wide(symbol));
     span.styled_graphemes(Style::new()).map(|g| piece(g.symbol)).collect()
 }
 
@@ -132,7 +145,7 @@ pub fn at_a_word(text: &str, width: usize) -> String {
 #[must_use]
 pub fn end(text: &str, width: usize) -> String {
     let mut chars: Vec<_> = text.chars().collect();
-    while Line::raw(chars.iter().collect::<String>()).width() > width && chars.len() > 3 {
+    while columns(&chars.iter().collect::<String>()) > width && chars.len() > 3 {
         chars.drain(..4);
         chars.splice(..0, "...".chars());
     }

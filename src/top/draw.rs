@@ -15,6 +15,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
+use crate::text::apart::settle;
 use crate::top::app::App;
 use crate::top::app::Mode;
 use crate::top::links::Link;
@@ -22,6 +23,11 @@ use theme::Theme;
 
 /// Draws everything.
 pub fn draw(app: &App, theme: &Theme, frame: &mut Frame<'_>) {
+    all(app, theme, frame);
+    settle(frame.buffer_mut());
+}
+
+fn all(app: &App, theme: &Theme, frame: &mut Frame<'_>) {
     // The terminal got another size in this moment, so that nothing would be where it belongs: the event that says so is on
     // its way, and a frame with it.
     if (frame.area().width, frame.area().height) != app.size {

@@ -19,6 +19,8 @@ use crate::du::row::Kind;
 use crate::du::row::Row;
 use crate::du::row::Sort;
 use crate::du::view;
+use crate::text::apart::settle;
+use crate::text::apart::spread;
 use crate::text::numbers::bytes;
 use crate::text::numbers::percent;
 use crate::text::width::beginning;
@@ -130,7 +132,7 @@ pub(super) fn render(state: &State, progress: Option<&str>, frame: &mut Frame) {
     let at = format!("{what}{}", view::name(&state.at));
     let at = end(&at, usize::from(width).saturating_sub(sum.len() + 2));
     // What has no room is cut with a mark: a number without one would be another number.
-    let fit = |text: &str| beginning(text, width.into());
+    let fit = |text: &str| spread(&beginning(text, width.into())).into_owned();
     frame.render_widget(Line::styled(fit(&format!("{at}  {sum}")), bold), head);
     if let Some(problem) = problem {
         frame.render_widget(Line::raw(fit(&format!(" {problem}"))), warning);
@@ -143,13 +145,14 @@ pub(super) fn render(state: &State, progress: Option<&str>, frame: &mut Frame) {
     match state.mode() {
         Mode::Help => help(frame),
         Mode::Map(lines, top) => {
-            let lines: Vec<_> = lines.iter().skip(*top).map(|l| Line::raw(&**l)).collect();
+            let lines: Vec<_> = lines.iter().skip(*top).map(|l| Line::raw(spread(l))).collect();
             let area = Rect { height: frame.area().height.saturating_sub(1), ..frame.area() };
             frame.render_widget(Clear, area);
             frame.render_widget(Paragraph::new(lines), area);
         }
         _ => {}
     }
+    settle(frame.buffer_mut());
 }
 
 /// What the last line says.
@@ -197,7 +200,8 @@ fn rows(state: &State, frame: &mut Frame, area: Rect) {
                 Style::new()
             };
             let marked = state.marked.contains(&row.path);
-            Line::styled(beginning(&line(row, whole, marked, &columns), area.width.into()), style)
+            let text = beginning(&line(row, whole, marked, &columns), area.width.into());
+            Line::styled(spread(&text).into_owned(), style)
         })
         .collect();
     let nothing = match state.listing.problem {
@@ -316,5 +320,14 @@ mod tests {
             (end("/a/long/path", 9), end("/a", 9), end("/a", 0)),
             ("...g/path".into(), "/a".into(), "/a".into())
         );
+    }
+    #[test]
+    fn letters_that_take_a_column_have_a_cell() {
+        let (mut state, _) = started(Sort::Cached);
+        state.at = "/r/ｶﾞকাx".into();
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        terminal.draw(|f| render(&state, None, f)).unwrap();
+        let cells: Vec<_> = terminal.backend().buffer().content().iter().map(|c| c.symbol()).collect();
+        assert_eq!(cells[2..9], ["/", "ｶ", "ﾞ", "ক", "া", "x", " "]);
     }
 }

@@ -7,9 +7,10 @@ use ratatui::style::Color;
 use ratatui::style::Modifier;
 use ratatui::style::Style;
 use ratatui::symbols::bar;
-use ratatui::text::Span;
 
 use super::heat::Depth;
+use crate::text::apart::spread;
+use crate::text::width::columns;
 
 /// How things look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -272,18 +273,19 @@ impl Theme {
         }
     }
 
-    /// A text with nothing beyond ASCII where that cannot be shown.
+    /// A text as it is drawn: letters that take a column for themselves have one, and where nothing beyond ASCII can be
+    /// shown there is nothing of it.
     #[must_use]
     pub fn text(self, text: &str) -> String {
         if self.unicode {
-            return text.to_owned();
+            return spread(text).into_owned();
         }
         text.chars()
             .map(|c| match c {
                 '…' => "~".to_owned(),
                 c if c.is_ascii() => c.to_string(),
                 // As wide as it was: what follows keeps its place.
-                c => "?".repeat(Span::raw(c.to_string()).width()),
+                c => "?".repeat(columns(c.encode_utf8(&mut [0; 4]))),
             })
             .collect()
     }

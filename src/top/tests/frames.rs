@@ -253,3 +253,17 @@ fn a_terminal_that_changes_its_size_while_a_frame_is_drawn_gets_the_next_one() {
         }
     }
 }
+
+/// As the drawing library has them, each of these is a part of the letter before, and what follows stands a column further on.
+#[test]
+fn letters_that_take_a_column_have_a_cell() {
+    let mut app = app((80, 24));
+    typed(&mut app, "/ｶﾞকাx");
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|f| draw::draw(&app, &Theme::sixteen(), f)).unwrap();
+    let cells: Vec<_> = terminal.backend().buffer().content().iter().map(|c| c.symbol()).collect();
+    let wanted = ["ｶ", "ﾞ", "ক", "া", "x", "_", " "];
+    assert!(cells.windows(wanted.len()).any(|w| w == wanted), "{cells:?}");
+    let theme = Theme { unicode: false, ..Theme::plain() };
+    assert!(frame_as(&mut app, &theme).contains("filter: ????x_ "));
+}
