@@ -1,6 +1,5 @@
 //! `cachedu` from its options to its end.
 
-use std::io;
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
@@ -22,6 +21,7 @@ use super::stream;
 use super::tui;
 use super::watch;
 use crate::exit::Failure;
+use crate::exit::started;
 use crate::limits::Shortage;
 use crate::options::Format;
 use crate::privilege::Role;
@@ -50,11 +50,7 @@ pub fn run(options: &Options, out: &mut dyn Write, err: &mut dyn Write) -> Resul
         // Its end is to be interrupted: nothing has to be said of it.
         return watch::run(options, every, &Paths::new(options)?, out, err);
     }
-    let watch = Watch::new(options.task.interrupted());
-    let watch = watch.map_err(|e| match e.kind() {
-        io::ErrorKind::WouldBlock => Shortage::Threads.into(),
-        _ => Failure::failed(format!("cannot handle signals: {e}")),
-    })?;
+    let watch = started(Watch::new(options.task.interrupted()))?;
     if let Task::Restore(path) = &options.task {
         return act::restore(&set::Source::open(path)?, options, out, err);
     }

@@ -39,6 +39,7 @@ use super::exclude::Exclude;
 use super::found::End;
 use super::options::Options;
 use crate::exit::Failure;
+use crate::exit::started;
 use state::Action;
 use state::Outcome;
 use state::State;
@@ -77,14 +78,13 @@ pub fn run(options: &Options, paths: &[PathBuf]) -> Result<End, Failure> {
     state.saved = rows.is_some();
     // Restores the screen after a panic, too.
     let mut terminal = ratatui::try_init().context("cannot take over the terminal")?;
-    let listening = listen().context("cannot handle signals");
-    let ended = listening.and_then(|(sender, happened)| {
+    let ended = started(listen()).and_then(|(sender, happened)| {
         let tell = move |outcome| drop(sender.send(Happened::Done(Box::new(outcome))));
         let mut tree = Tree::new(Arc::clone(&disk), Arc::new(tell), rows);
-        browse(&mut terminal, &mut state, &mut tree, &disk, &happened)
+        browse(&mut terminal, &mut state, &mut tree, &disk, &happened).map_err(Failure::from)
     });
     give_back();
-    if let Some(signal) = ended.map_err(Failure::from)? {
+    if let Some(signal) = ended? {
         // As any program that is told to end: the screen is given back already. Real-time signals have no name there.
         if emulate_default_handler(signal).is_err() {
             signal_hook::low_level::exit(128 + signal);

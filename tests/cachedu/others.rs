@@ -150,7 +150,7 @@ fn a_file_that_is_only_mapped_is_not_left_out_in_silence() {
 }
 
 #[test]
-fn whoever_may_read_may_load() {
+fn whoever_may_read_may_load_and_evict() {
     let dir = open_dir();
     let made = dir.path().join("of root");
     let pages: u64 = 100;
@@ -169,8 +169,12 @@ fn whoever_may_read_may_load() {
     assert!(!out.contains("read: 0;") || !root(), "{out}");
     let file = File::open(&path).unwrap();
     if root() {
-        let resident = sys::Map::new(&file, usize::try_from(pages).unwrap()).unwrap().resident();
-        assert!(resident.iter().all(|r| *r), "{out}");
+        let map = sys::Map::new(&file, usize::try_from(pages).unwrap()).unwrap();
+        assert!(map.resident().iter().all(|r| *r), "{out}");
+        // The kernel was asked, and the pages are gone, though it does not tell who asked.
+        let (code, out, err) = as_nobody(&["--evict".as_ref(), path.as_ref()]);
+        assert_eq!(code, Some(0), "{out}{err}");
+        assert!(map.resident().iter().all(|r| !*r), "{out}");
     }
     // In a tree, what is closed is reported by the exit code.
     let closed = dir.path().join("closed");

@@ -266,7 +266,13 @@ impl World for Tree {
 
     fn begin(&mut self, job: Job) {
         let (disk, tell) = (Arc::clone(&self.disk), Arc::clone(&self.tell));
-        std::thread::spawn(move || tell(disk.run(&job)));
+        let ours = (Arc::clone(&disk), Arc::clone(&tell), job.clone());
+        let done = std::thread::Builder::new().spawn(move || tell(disk.run(&job)));
+        // Where no more threads may be started, keys wait for it.
+        if done.is_err() {
+            let (disk, tell, job) = ours;
+            tell(disk.run(&job));
+        }
     }
 
     fn scanned(&mut self, (directories, problem): Walked) {
