@@ -232,6 +232,15 @@ fn other_file_systems_and_other_namespaces() {
         lines(&parts(inside(&script).output().unwrap()).1).len() - 1
     };
     assert_eq!((files(""), files("-x")), (2, 1));
+    // Without /proc it is not known who has files; it is not that nobody has.
+    for option in ["--all", "--all --json", "--pid 1", "--comm sh", "--user root", "--all --save {}/set"] {
+        let option = option.replace("{}", &dir.path().display().to_string());
+        let script = format!("mount -t tmpfs none /proc && exec {} {option}", CACHEDU.path);
+        let (code, out, err) = parts(inside(&script).output().unwrap());
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{option}: {err}");
+        assert!(err.contains("/proc lists no process\nremedy: mount it"), "{option}: {err}");
+    }
+    assert!(!dir.path().join("set").exists());
     let script = format!("exec sleep 1000 3< {}/inside", mount.display());
     let sleeper = Sleeper(inside(&script).stdin(Stdio::null()).spawn().unwrap());
     sleeper.until("sleep");

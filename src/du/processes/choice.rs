@@ -22,6 +22,7 @@ pub(super) fn processes(
     unread: &mut u64,
 ) -> Result<Vec<u32>, Failure> {
     let wanted = &options.processes;
+    let there = listed()?;
     for pid in &wanted.pid {
         if !Path::new(&format!("/proc/{pid}")).exists() {
             return Err(Failure::usage(format!("there is no process {pid}"))
@@ -34,9 +35,8 @@ pub(super) fn processes(
         of_cgroups.extend(members(path, problems, unread)?);
     }
     let users: Vec<u32> = wanted.user.iter().map(|user| names::uid_of(user)).collect::<Result<_, _>>()?;
-    let all = fs::read_dir("/proc").map_err(|e| Failure::failed(format!("cannot read /proc: {e}")))?;
-    let mut pids: Vec<u32> = all
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+    let mut pids: Vec<u32> = there
+        .into_iter()
         .filter(|pid| named.is_empty() || named.contains(pid))
         .filter(|pid| wanted.cgroup.is_empty() || of_cgroups.contains(pid))
         .filter(|pid| users.is_empty() || user_of(*pid).is_some_and(|uid| users.contains(&uid)))
@@ -52,6 +52,17 @@ pub(super) fn processes(
     if pids.is_empty() && !wanted.comm.is_empty() {
         return Err(Failure::usage("no process has that name and what else was requested")
             .remedy("'ps -e -o comm' lists the names; the kernel keeps their first 15 bytes"));
+    }
+    Ok(pids)
+}
+
+/// The processes that there are. Where nothing is mounted on /proc there is none, not even this one, and nobody would have
+/// any files.
+fn listed() -> Result<Vec<u32>, Failure> {
+    let all = fs::read_dir("/proc").map_err(|e| Failure::failed(format!("cannot read /proc: {e}")))?;
+    let pids: Vec<u32> = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    if pids.is_empty() {
+        return Err(Failure::failed("/proc lists no process").remedy("mount it: mount -t proc proc /proc"));
     }
     Ok(pids)
 }
