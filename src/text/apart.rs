@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use ratatui::buffer::Buffer;
 
 /// Those that the C library (wcwidth) counts as one, and unicode-width as none: first and last of each stretch.
-const APART: [(char, char); 40] = [
+const APART: [(char, char); 41] = [
     ('\u{605}', '\u{605}'),
     ('\u{70f}', '\u{70f}'),
     ('\u{890}', '\u{891}'),
@@ -49,6 +49,7 @@ const APART: [(char, char); 40] = [
     ('\u{11a3a}', '\u{11a3a}'),
     ('\u{11a84}', '\u{11a89}'),
     ('\u{11d46}', '\u{11d46}'),
+    ('\u{11f02}', '\u{11f02}'),
     ('\u{1d165}', '\u{1d165}'),
     ('\u{1d16e}', '\u{1d172}'),
 ];
@@ -116,7 +117,7 @@ mod tests {
         unsafe { libc::setlocale(libc::LC_CTYPE, c"C.UTF-8".as_ptr()) };
         let wide = |c: char| {
             // SAFETY: any number may be asked about.
-            u32::try_from(c).ok().and_then(|c| i32::try_from(c).ok()).map_or(0, |c| unsafe { wcwidth(c) })
+            i32::try_from(u32::from(c)).map_or(0, |c| unsafe { wcwidth(c) })
         };
         if wide('é') != 1 {
             println!("no locale here knows of letters");

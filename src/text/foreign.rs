@@ -141,10 +141,14 @@ pub(crate) const fn acts(c: char) -> bool {
         // Joiners, fillers and vowels of no width, variation selectors; and what is as blank as a space, and is none.
         | '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180d}' | '\u{180f}'
         | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{e0100}'..='\u{e01ef}'
-        // Terminals do not agree how wide they are: what comes behind them would stand elsewhere. Those beyond all planes of
-        // letters stand for others on a screen.
-        | '\u{17a4}' | '\u{17d8}' | '\u{302e}'..='\u{302f}' | '\u{3248}'..='\u{324f}' | '\u{4dc0}'..='\u{4dff}'
-        | '\u{1f3fb}'..='\u{1f3ff}' | '\u{10ff00}'..='\u{10ffff}'
+        // Terminals do not agree how wide they are, by how old their tables are (Unicode 16 and 17): what comes behind them
+        // would stand elsewhere. Those beyond all planes of letters stand for others on a screen.
+        | '\u{17a4}' | '\u{17d8}' | '\u{2630}'..='\u{2637}' | '\u{268a}'..='\u{268f}' | '\u{302e}'..='\u{302f}'
+        | '\u{31e4}'..='\u{31e5}' | '\u{3248}'..='\u{324f}' | '\u{4dc0}'..='\u{4dff}' | '\u{16ff2}'..='\u{16ff6}'
+        | '\u{187f8}'..='\u{187ff}' | '\u{18cff}' | '\u{18d09}'..='\u{18d1e}' | '\u{18d80}'..='\u{18df2}'
+        | '\u{1d300}'..='\u{1d356}' | '\u{1d360}'..='\u{1d376}' | '\u{1f3fb}'..='\u{1f3ff}' | '\u{1f6d8}'
+        | '\u{1fa89}'..='\u{1fa8a}' | '\u{1fa8e}'..='\u{1fa8f}' | '\u{1fabe}' | '\u{1fac6}' | '\u{1fac8}' | '\u{1facd}'
+        | '\u{1fadc}' | '\u{1fadf}' | '\u{1fae9}'..='\u{1faea}' | '\u{1faef}' | '\u{10ff00}'..='\u{10ffff}'
         | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{2800}' | '\u{3000}')
 }
 
