@@ -45,3 +45,6 @@ impl AttachError {
 pub(super) fn comm(name: [std::os::raw::c_char; 16]) -> Comm {
     Comm::from_bytes(&name.map(|c| u8::from_ne_bytes(c.to_ne_bytes())))
 }
+
+#[cfg(test)]
+mod stack;
