@@ -27,6 +27,10 @@ pub struct Machine {
     pub taken: Option<u64>,
     /// Processors that it may use: a number, not a count.
     pub processors: Option<u64>,
+    /// Ticks that the processors it was started on had nothing to do.
+    pub idle: Option<u64>,
+    /// How many these are, whatever share of them it may use.
+    pub allowed: Option<u64>,
 }
 
 impl Machine {
@@ -58,6 +62,7 @@ impl Machine {
             new.or_else(|| failed.reduce(|a, b| a + b))
         };
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let allowed = allowed();
         let pressure = groups.first().and_then(|g| fs::read_to_string(g.join("memory.pressure")).ok());
         Self {
             dropped: word(&vmstat, "drop_pagecache"),
@@ -69,6 +74,8 @@ impl Machine {
             interrupts: tick(&stat, 6).zip(tick(&stat, 7)).map(|(hard, soft)| hard + soft),
             taken: tick(&stat, 8),
             processors: std::thread::available_parallelism().ok().and_then(|n| u64::try_from(n.get()).ok()),
+            idle: idle(&stat, &allowed),
+            allowed: u64::try_from(allowed.len()).ok().filter(|n| *n > 0),
         }
     }
 
@@ -86,8 +93,35 @@ impl Machine {
             interrupts: d(self.interrupts, earlier.interrupts),
             taken: d(self.taken, earlier.taken),
             processors: self.processors,
+            idle: d(self.idle, earlier.idle),
+            allowed: self.allowed,
         }
     }
+}
+
+/// Numbers of the processors that this process, and what it starts, may run on; none where that is not told.
+fn allowed() -> Vec<usize> {
+    // SAFETY: a set is plain bits, and the kernel fills the one whose size it is told.
+    let set: libc::cpu_set_t = unsafe {
+        let mut set = std::mem::zeroed();
+        match libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) {
+            0 => set,
+            _ => return Vec::new(),
+        }
+    };
+    // SAFETY: asks for bits that the set has.
+    (0..libc::CPU_SETSIZE as usize).filter(|n| unsafe { libc::CPU_ISSET(*n, &set) }).collect()
+}
+
+/// Ticks that these processors had nothing to do, or waited for storage; `None` where one of them has no line.
+fn idle(stat: &str, of: &[usize]) -> Option<u64> {
+    let each = |n: &usize| {
+        let mut fields =
+            stat.lines().find_map(|l| l.strip_prefix(&format!("cpu{n} ")))?.split_whitespace().skip(3);
+        let mut field = || fields.next()?.parse::<u64>().ok();
+        Some(field()? + field()?)
+    };
+    of.iter().map(each).sum::<Option<u64>>().filter(|_| !of.is_empty())
 }
 
 /// A field of the first line of `/proc/stat`, counted from its name on.
@@ -150,6 +184,16 @@ mod tests {
         assert_eq!((total(psi), total("")), (Some(4711), None));
         let stat = "cpu  10 1 20 900 30 4 5 6 0 0\ncpu0 1 1 1 1\n";
         assert_eq!([6, 7, 8].map(|n| tick(stat, n)), [Some(4), Some(5), Some(6)]);
+    }
+
+    #[test]
+    fn processors_with_nothing_to_do() {
+        let stat = "cpu  9 9 9 9 9 9\ncpu0 1 1 1 100 7 1 0 0\ncpu1 1 1 1 20 1 1 0 0\ncpu10 1 1 1 3000 2 1 0 0\nintr 1\n";
+        assert_eq!(idle(stat, &[0, 1]), Some(128));
+        assert_eq!(idle(stat, &[1]), Some(21), "not cpu10");
+        assert_eq!(idle(stat, &[0, 2]), None, "one has no line");
+        assert_eq!(idle(stat, &[]), None);
+        assert!(!allowed().is_empty() && Machine::now(None).idle.is_some());
     }
 
     #[test]

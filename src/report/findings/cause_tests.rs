@@ -322,19 +322,54 @@ fn who_had_the_processors() {
         });
         found(&[run], "cpu-contention")
     };
-    let four = Machine { processors: Some(4), ..Machine::default() };
+    // Of the four, others had two and more.
+    let four = Machine { processors: Some(4), allowed: Some(4), idle: Some(100), ..Machine::default() };
     assert!(queued(Machine { stopped_us: Some(3_000_000), ..four }, 0.4).remedy.unwrap().contains("cpu.max"));
     assert!(queued(Machine { stopped_us: Some(1_000_000), ..four }, 0.4).text.contains("Others had them"));
     assert!(queued(four, 3.9).text.contains("Its own threads"));
     assert!(queued(four, 2.5).remedy.is_none(), "half and half");
+    // It kept itself to one, and nobody used the other three.
+    let alone = |idle| queued(Machine { idle, ..four }, 0.9);
+    let it = alone(Some(305));
+    assert!(
+        it.remedy.is_none() && it.text.contains("the 4 processors had nothing to do for 3.05 s of 4.00 s"),
+        "{it:?}"
+    );
+    assert!(alone(Some(90)).text.contains("Others had them"));
+    for idle in [Some(150), Some(70)].map(|idle| (idle, 1.8)).into_iter().chain([(None, 0.1)]) {
+        let it = queued(Machine { idle: idle.0, ..four }, idle.1);
+        assert!(!it.text.contains("Others had them"), "{it:?}");
+    }
+    // What it left behind is its own, and in no account; so is what nobody waited for.
+    for change in [(|run| run.left_behind = vec![7]) as fn(&mut Run), |run| run.unwaited = true] {
+        let run = changed(idle(), |run| {
+            (run.waits.cpu_ns, run.machine) = (Some(4000 * MS), four);
+            change(run);
+        });
+        assert!(!found(&[run], "cpu-contention").text.contains("Others had them"));
+    }
     // Threads of a server, woken from waits for clients: 3 s of work, 1 s preempted, 4 s woken without a processor.
     let server = changed(idle(), |run| {
         (run.waits.read_ns, run.usage.user_s, run.usage.system_s) = (Some(0), Some(2.5), Some(0.5));
         (run.waits.cpu_ns, run.waits.woken_ns, run.waits.peer_ns) =
             (Some(1000 * MS), Some(4000 * MS), Some(20_000 * MS));
+        run.waits.other_ns = Some(20_000 * MS);
     });
     let text = found(&[server], "cpu-contention").text;
-    assert!(text.contains("5.00 s (62 % of the time of its threads"), "{text}");
+    assert!(text.contains("5.00 s (at least 62 % of the time of its threads"), "{text}");
+    // 64 threads that wait for data and were woken: what they waited for each other was little.
+    let crowd = |others| {
+        let run = changed(idle(), |run| {
+            (run.waits.read_ns, run.usage.user_s, run.usage.system_s) =
+                (Some(11_600 * MS), Some(0.0), Some(0.2));
+            (run.waits.cpu_ns, run.waits.woken_ns) = (Some(800 * MS), Some(9600 * MS));
+            run.waits.other_ns = others;
+        });
+        found(&[run], "cpu-contention").text
+    };
+    assert!(crowd(Some(230 * MS)).contains("10.40 s (at least 81 % of the time of its threads"));
+    assert!(crowd(Some(0)).contains("10.40 s (83 % of the time of its threads"));
+    assert!(crowd(None).contains("10.40 s (at least 47 % of"), "as much as was woken");
     // The parts of the time have 1 s of it.
     assert!(text.contains("4.00 s of it when other waits had ended"), "{text}");
     assert!(!queued(four, 2.5).text.contains("other waits"), "all of it is a part of the time");

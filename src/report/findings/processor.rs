@@ -15,42 +15,75 @@ use crate::report::data::Run;
 use crate::report::time::Parts;
 use crate::report::units::seconds;
 
-/// The same as [`worth`]. Threads in parallel may have been woken from waits that are no part of the time of them all, as
-/// those of servers for their clients: then that is more by as much, and the share at least so large.
+/// The same as [`worth`]. Threads in parallel may have been woken from waits that
+/// are no part of the time of them all, as those of servers for their clients: then that is more by as much. It is no more than
+/// they waited so.
 fn of_queue(ns: u64, woken: u64, run: &Run) -> Option<(f64, String)> {
     let parts = Parts::divide(run);
     let Some(all) = parts.explained().filter(|_| parts.overlap()) else { return worth(ns, run) };
-    let (s, all) = (ns as f64 / 1e9, all + woken as f64 / 1e9);
+    let elsewhere = run.waits.other_ns.map_or(woken, |others| others.min(woken)) as f64 / 1e9;
+    let (s, most) = (ns as f64 / 1e9, all + elsewhere);
+    // What lies between the two is less than is printed.
+    let least = if percent(s / most) == percent(s / all) { "" } else { "at least " };
     let text = || {
-        format!("{} ({} of the time of its threads, which worked in parallel)", seconds(ns), percent(s / all))
+        let share = percent(s / most);
+        format!("{} ({least}{share} of the time of its threads, which worked in parallel)", seconds(ns))
     };
-    (s >= SHORT_S && s >= LEAST * all).then(|| (s, text()))
+    (s >= SHORT_S && s >= LEAST * most).then(|| (s, text()))
 }
 
-pub(super) fn contention(run: &Run, _: &[&Run]) -> Option<Finding> {
-    let (cpu, woken) = (run.waits.cpu_ns?, run.waits.woken_ns.unwrap_or(0));
-    let (queue_s, time) = of_queue(cpu + woken, woken, run)?;
-    let stopped = run.machine.stopped_us.filter(|us| us * 1000 * 2 >= cpu + woken);
-    let busy = run.usage.user_s.zip(run.usage.system_s).map(|(u, s)| u + s);
-    let own = busy.zip(run.machine.processors).map(|(busy, n)| busy / (run.wall_s * n as f64).max(1e-9));
-    let (who, remedy) = match (stopped, own) {
-        (Some(us), _) => (
+/// Who had the processors meanwhile, and what to do about it, as far as the kernel's accounts prove it.
+fn who(run: &Run, queue_ns: u64) -> (String, &'static str) {
+    let machine = &run.machine;
+    if let Some(us) = machine.stopped_us.filter(|us| us * 1000 * 2 >= queue_ns) {
+        return (
             format!(
                 " Its cgroup had used up its share (cpu.max), and was stopped for {} meanwhile.",
                 seconds(us * 1000)
             ),
             "Raise cpu.max of its cgroup, or take it for what it is: this is no matter of the cache.",
-        ),
-        (None, Some(own)) if own >= 0.8 => (
+        );
+    }
+    let busy = run.usage.user_s.zip(run.usage.system_s).map(|(u, s)| u + s);
+    let share = |s: f64, n: u64| s / (run.wall_s * n as f64).max(1e-9);
+    if busy.zip(machine.processors).is_some_and(|(busy, n)| share(busy, n) >= 0.8) {
+        return (
             " Its own threads kept the processors busy.".to_owned(),
             "Fewer of its threads at a time would wait less for each other.",
-        ),
-        (None, Some(own)) if own < 0.5 => (
+        );
+    }
+    let Some((idle, n)) = machine.idle.map(|ticks| ticks as f64 / 100.0).zip(machine.allowed) else {
+        return (String::new(), "");
+    };
+    // A tick of each may have been counted too much, or not yet.
+    let tick = 0.01 * n as f64;
+    // What is left behind, or waited for by nobody, is its own as well, and in no account.
+    let whole = run.left_behind.is_empty() && !run.unwaited;
+    let others = busy.filter(|_| whole).map(|busy| run.wall_s * n as f64 - idle - tick - busy);
+    if others.is_some_and(|s| share(s, n) >= 0.5) {
+        return (
             " Others had them most of the time.".to_owned(),
             "Time it when the machine is quiet, or with more weight (nice, cpu.weight).",
+        );
+    }
+    // One at least, nearly all the time.
+    match n > 1 && idle - tick >= run.wall_s * 0.8 {
+        true => (
+            format!(
+                " Meanwhile the {n} processors had nothing to do for {idle:.2} s of {:.2} s: its threads were bound to some of \
+                 them (taskset, a cpuset), were not moved, or one took long to wake (of a virtual machine, by its host).",
+                run.wall_s * n as f64
+            ),
+            "",
         ),
-        _ => (String::new(), ""),
-    };
+        false => (String::new(), ""),
+    }
+}
+
+pub(super) fn contention(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let (cpu, woken) = (run.waits.cpu_ns?, run.waits.woken_ns.unwrap_or(0));
+    let (queue_s, time) = of_queue(cpu + woken, woken, run)?;
+    let (who, remedy) = who(run, cpu + woken);
     // The parts of the time have only the rest as a wait for a processor: without a word, one seems to be wrong.
     let after = match woken.saturating_mul(20) >= cpu + woken {
         true => {
@@ -63,7 +96,8 @@ pub(super) fn contention(run: &Run, _: &[&Run]) -> Option<Finding> {
     };
     let text = format!("It was ready to run, and had no processor: {time}{after}.{who}");
     let evidence = json!({ "queue_s": queue_s, "preempted_ns": cpu, "woken_ns": run.waits.woken_ns,
-        "wall_s": run.wall_s, "stopped_us": run.machine.stopped_us, "processors": run.machine.processors });
+        "wall_s": run.wall_s, "stopped_us": run.machine.stopped_us, "processors": run.machine.processors,
+        "idle_ticks": run.machine.idle });
     let finding = Finding::new("cpu-contention", text, evidence)?;
     Some(if remedy.is_empty() { finding } else { finding.remedy(remedy) })
 }
