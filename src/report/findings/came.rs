@@ -43,7 +43,17 @@ pub(super) fn how_it_came(run: &Run, data_ns: u64) -> How {
     let came = ahead + misses + ways.mapped;
     let alone = run.one_thread == Some(true);
     let depth = if alone { ", one request at a time" } else { "" };
+    if run.waits.exec_ns.is_some_and(|ns| ns * 2 > data_ns) {
+        return how(
+            "programs",
+            " It was programs that were read when they were started (execve).".into(),
+            "",
+        );
+    }
     if ways.direct > came {
+        if !waited_past(run, ways.direct, misses, data_ns) {
+            return NOT_KNOWN;
+        }
         let text = format!(
             " Most of it went past the cache{depth}: no read-ahead, and nothing is left for the next run."
         );
@@ -51,13 +61,6 @@ pub(super) fn how_it_came(run: &Run, data_ns: u64) -> How {
             "direct",
             text,
             if alone { "More requests at a time: threads, or io_uring." } else { "" },
-        );
-    }
-    if run.waits.exec_ns.is_some_and(|ns| ns * 2 > data_ns) {
-        return how(
-            "programs",
-            " It was programs that were read when they were started (execve).".into(),
-            "",
         );
     }
     if came < MANY {
@@ -70,11 +73,38 @@ pub(super) fn how_it_came(run: &Run, data_ns: u64) -> How {
     causes.iter().find_map(|cause| cause(&came)).or_else(|| windows(run)).unwrap_or(NOT_KNOWN)
 }
 
+/// Whether it was what went past the cache that was waited for, and not what reads missed beside it: that much came so says
+/// little of how long it took.
+fn waited_past(run: &Run, direct: u64, misses: u64, data_ns: u64) -> bool {
+    // A disk moves a MiB in the time that it takes to get to another place.
+    const PLACE: u64 = MANY;
+    let missed = run.get(Figure::ReadMissedCalls).unwrap_or(misses);
+    let faults = run.waits.fault_ns.unwrap_or(0);
+    // What is submitted is waited for elsewhere.
+    let submitted = run.waits.completion_ns.unwrap_or(0) * 10 > data_ns;
+    match run.get(Figure::StallNs) {
+        // Of calls that missed, all of the time is known, and more than was waited.
+        Some(ns) => (ns + faults) * 2 < data_ns,
+        None if submitted => missed < 16 && faults * 2 < data_ns,
+        None => missed.saturating_mul(PLACE) < direct && faults * 2 < data_ns,
+    }
+}
+
+/// Pages that came of a file.
+fn came_of(f: &FileRow) -> u64 {
+    f.misses + f.readahead_pages.max(f.readahead_hits) + f.fault_misses
+}
+
+/// Pages of a file that is no small one.
+const SMALL: u64 = 32;
+
 impl Came<'_> {
     fn of_small_files(&self) -> Option<How> {
         let Self { run, files, alone, .. } = *self;
         let came = self.ahead + self.misses + self.mapped;
-        if files < 64 || came / files >= 32 {
+        // The mean says nothing where a few files are most of it.
+        let large: u64 = run.files.iter().map(came_of).filter(|n| *n >= SMALL).sum();
+        if files < 64 || came / files >= SMALL || large * 2 > came {
             return None;
         }
         let text = format!(

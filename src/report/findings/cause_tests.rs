@@ -138,6 +138,25 @@ fn read_ahead_ends_where_a_file_ends() {
     assert!(warm_beside.text.contains("6000 files, 16 KiB of each"), "{}", warm_beside.text);
     let few_cold = waited(|run| run.files_brought = 60);
     assert_ne!(came(&few_cold).as_deref(), Some("small-files"));
+    // A hundred of a page, and here and there in one of 1 GiB: the mean of all is 31 pages.
+    let database = |missed: u64| {
+        waited(|run| {
+            (run.files_seen, run.files_brought) = (101, 101);
+            for file in &mut run.files {
+                (file.size, file.misses, file.readahead_hits, file.readahead_pages) = (Some(4096), 1, 0, 0);
+            }
+            (run.files[0].size, run.files[0].misses) = (Some(1 << 30), missed);
+            let figures = [
+                (Figure::Misses, missed + 1600),
+                (Figure::ReadAheadHits, 0),
+                (Figure::ReadAheadPages, 0),
+                (Figure::ReadMissedCalls, missed + 1600),
+            ];
+            figures.iter().for_each(|(figure, n)| run.figures.set(*figure, Some(*n)));
+        })
+    };
+    assert_eq!(came(&database(1601)).as_deref(), Some("random"));
+    assert_eq!(came(&database(1600)).as_deref(), Some("small-files"));
 }
 
 #[test]
@@ -258,13 +277,36 @@ fn the_order_and_the_size_of_calls_matter() {
 
 #[test]
 fn what_did_not_come_by_reads_is_not_read_aheads_business() {
-    // Past the cache.
-    let direct = waited(|run| run.figures.set(Figure::DirectReadBytes, Some(1 << 30)));
+    // Past the cache, beside calls that missed.
+    let past = |missed, change: fn(&mut Run)| {
+        waited(|run| {
+            run.figures.set(Figure::DirectReadBytes, Some(1 << 30));
+            run.figures.set(Figure::ReadMissedCalls, Some(missed));
+            run.figures.set(Figure::StallNs, None);
+            change(run);
+        })
+    };
+    let direct = past(1023, |_| ());
     assert_eq!(came(&direct).as_deref(), Some("direct"));
-    let parallel = waited(|run| {
-        run.figures.set(Figure::DirectReadBytes, Some(1 << 30));
-        run.one_thread = Some(false);
-    });
+    // A thousand times to another place take a disk as long as 1 GiB at one: which of the two it was is not known.
+    assert_eq!(came(&past(1024, |_| ())), None);
+    let timed = |ms: u64| {
+        waited(|run| {
+            run.figures.set(Figure::DirectReadBytes, Some(1 << 30));
+            run.figures.set(Figure::StallNs, Some(ms * MS));
+        })
+    };
+    assert_eq!(came(&timed(199)).as_deref(), Some("direct"), "where calls that missed are timed, it is");
+    assert_eq!(came(&timed(200)), None);
+    // What is submitted is waited for elsewhere; so is what faults bring in.
+    let submitted = |run: &mut Run| run.waits.completion_ns = Some(400 * MS);
+    assert_eq!(came(&past(16, submitted)), None);
+    let faults = |run: &mut Run| (run.waits.read_ns, run.waits.fault_ns) = (Some(200 * MS), Some(200 * MS));
+    assert_eq!(came(&past(16, faults)), None);
+    // Programs that are started are waited for in execve, whatever comes later.
+    let started = |run: &mut Run| run.waits.exec_ns = Some(401 * MS);
+    assert_eq!(came(&past(16, started)).as_deref(), Some("programs"));
+    let parallel = past(0, |run| run.one_thread = Some(false));
     assert!(parallel.remedy.is_none() && !parallel.text.contains("one request"), "{parallel:?}");
     // More came around faults, but it was reads that were waited for.
     let faults = |read, fault| {

@@ -70,8 +70,9 @@ fn who(run: &Run, queue_ns: u64) -> (String, &'static str) {
     match n > 1 && idle - tick >= run.wall_s * 0.8 {
         true => (
             format!(
-                " Meanwhile the {n} processors had nothing to do for {idle:.2} s of {:.2} s: its threads were bound to some of \
-                 them (taskset, a cpuset), were not moved, or one took long to wake (of a virtual machine, by its host).",
+                " While it ran, the {n} processors had nothing to do for {idle:.2} s of {:.2} s: unless that was at other times, its \
+                 threads were bound to some of them (taskset, a cpuset), were not moved, or one took long to wake (of a virtual \
+                 machine, by its host).",
                 run.wall_s * n as f64
             ),
             "",
