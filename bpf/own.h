@@ -215,13 +215,19 @@ static __noinline struct row *renew_row(struct row *row)
 	return next;
 }
 
+/* Stands apart: what it reads by takes room on the stack, of which 6.1 has none to spare below a read. */
+static __noinline bool is_of_other(struct row *row)
+{
+	return row->uid != running_user();
+}
+
 /*
  * Where users are asked for, a thread that has become another one's has no row: not everywhere is there a hook that says so, and it would
  * have the row of who it was.
  */
 static __always_inline bool has_other_user(struct row *row)
 {
-	return only_users && row->uid != running_user();
+	return only_users && is_of_other(row);
 }
 
 /* The row of a thread without a slot, or one that has been marked. */
