@@ -3,7 +3,7 @@
 #ifndef CACHETOP_PROCESS_H
 #define CACHETOP_PROCESS_H
 
-#include "thread.h"
+#include "wait.h"
 
 /*
  * `task` is about to get this name: by prctl or exec of its own or, through /proc/PID/comm, from another. Under the lock
@@ -28,8 +28,22 @@ static __always_inline void on_rename(u64 task, const void *name)
 	mark_row(task);
 }
 
+/* Of one that never left the processor, what it waited for its first has not been noted yet. Who had no page has no row. */
+static __always_inline void note_last(void)
+{
+	struct row *row;
+
+	if (!ready || !run_of(bpf_get_current_pid_tgid() >> 32))
+		return;
+	row = row_of(bpf_get_current_task(), running_since());
+	if (row)
+		note_queued(row, (void *)bpf_get_current_task());
+}
+
 static __always_inline void on_exit(void)
 {
+	if (with_follow)
+		note_last();
 	end_row(bpf_get_current_task());
 }
 

@@ -30,8 +30,9 @@ struct task_struct___queue {
 
 /*
  * A wait ends when the thread is woken, and lasts for us until it gets a processor. What of it came after the waking is
- * in the kernel's own account, which is complete by the time the thread leaves the processor again. So is the time from
- * when the thread was made until it ran first, which is a wait for a processor and nothing else.
+ * in the kernel's own account, which is complete by the time the thread leaves the processor again, or ends. So is the
+ * time from when the thread was made until it ran first, which is a wait for a processor and nothing else. So is what
+ * comes after a wait for a child that has ended: all that the child did is counted by then. After vfork it goes on.
  */
 static __always_inline void note_queued(struct row *row, struct task_struct *task)
 {
@@ -41,11 +42,16 @@ static __always_inline void note_queued(struct row *row, struct task_struct *tas
 	if (!bpf_core_field_exists(t->sched_info.run_delay))
 		return;
 	all = BPF_CORE_READ(t, sched_info.run_delay) + 1;
-	if (row->queued && row->off_why != C_WAIT_CPU && all > row->queued)
-		__sync_fetch_and_add(&row->v[C_WAIT_WOKEN], all - row->queued);
+	if (row->queued && row->off_why != C_WAIT_CPU && all > row->queued) {
+		if (row->off_why == C_WAIT_CHILD)
+			__sync_fetch_and_add(&row->v[C_WAIT_CPU], all - row->queued);
+		else
+			__sync_fetch_and_add(&row->v[C_WAIT_WOKEN], all - row->queued);
+	}
 	if (!row->queued && BPF_CORE_READ(t, sched_info.pcount) <= 1)
 		__sync_fetch_and_add(&row->v[C_WAIT_CPU], all - 1);
 	row->queued = all;
+	mark_group(row, ROW_GROUP(C_WAIT_READ));
 }
 
 /* How the running thread entered the kernel: the number of the system call, -1 for an exception. */
@@ -88,10 +94,12 @@ static __always_inline u32 why_off(struct task_struct *task, bool preempted)
 	why = waits_for(nr);
 	if ((why == C_WAIT_READ || why == C_WAIT_WRITE) && !deep)
 		return nr == NR_io_uring_enter || nr == NR_io_submit ? C_WAIT_COMPLETION : C_WAIT_PEER;
-	return why;
+	return why == C_WAIT_CHILD && deep ? why | OFF_VFORK : why;
 }
 
-/* The row of a thread that does not run just now. One that nobody saw end may have left its own in the same place: `began`. */
+/*
+ * The row of a thread, as it is: it need not be running. One that nobody saw end may have left its own in the same place: `began`.
+ */
 static __always_inline struct row *row_of(u64 task, u64 began)
 {
 	struct row *row = row_at(slots[slot_of(task)]);
@@ -126,7 +134,7 @@ static __always_inline void on_switch(bool preempted, struct task_struct *prev, 
 	if (run_of(next->tgid)) {
 		row = row_of(next_task, next->start_time);
 		if (row && row->off_at) {
-			u32 why = row->off_why;
+			u32 why = row->off_why & ~OFF_VFORK;
 			u64 ns;
 
 			if (!now)

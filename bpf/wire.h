@@ -121,6 +121,9 @@ struct window {
 	unsigned short word; /* of the ledger: in which the thread has set bits last, in whatever window */
 };
 
+/* In `off_why`, beside C_WAIT_CHILD: for a child that goes on, which has what it needs of its parent (vfork). */
+#define OFF_VFORK 32768
+
 /*
  * What one thread did under one name. Written by that thread alone, but for `touched`. The first 64 bytes are what
  * every event needs and every tick looks at, the counters of reads begin a line of the processor's cache.
@@ -155,7 +158,7 @@ struct row {
 	unsigned long long v[C_MAX];
 	unsigned long long cgroup; /* inode number of its directory in cgroupfs */
 	unsigned long long off_at; /* when it left the processor, ns; 0: it runs */
-	unsigned short off_why; /* a counter: why the thread left the processor */
+	unsigned short off_why; /* a counter: why the thread left the processor; with OFF_VFORK */
 	unsigned short wanted; /* what the thread does is to be counted (wanted.h) */
 	unsigned int ledger_word; /* in which the thread has looked for prefetched pages last (ledger.h) */
 	unsigned long long

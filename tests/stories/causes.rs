@@ -67,6 +67,42 @@ pub fn a_processor_is_shared(_: &Path) {
     t.has_not("cpu-contention");
 }
 
+/// So many children, one after the other, on the first processor only; each works for a millisecond and ends.
+pub fn forks(n: &str) {
+    spin("0");
+    for _ in 0..n.parse().unwrap() {
+        // SAFETY: the child of this only thread works, and ends at once.
+        match unsafe { libc::fork() } {
+            0 => {
+                let began = Instant::now();
+                while began.elapsed() < Duration::from_millis(1) {
+                    std::hint::spin_loop();
+                }
+                // SAFETY: nothing is left to be done.
+                unsafe { libc::_exit(0) };
+            }
+            // SAFETY: it is a child of ours; nobody asks how it ended.
+            child => assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child),
+        }
+    }
+}
+
+/// The same of many processes that live for a moment: most of them never leave the processor between their beginning and
+/// their end, for which they and their parent have to wait.
+pub fn a_processor_is_shared_by_short_lives(_: &Path) {
+    let others: Vec<Child> =
+        (0..2).map(|_| Command::new(me()).args(["--spin", "600000"]).spawn().unwrap()).collect();
+    let t = told("", &[&me(), "--forks", "400"]);
+    for mut other in others {
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+    t.has_not("unexplained");
+    t.because("processor-queue", 0.3..=0.9);
+    // Where beginnings and ends overlap by more than a tenth, nothing is left.
+    assert!(t.share("unexplained").is_none_or(|s| s < 0.12), "{}", t.short());
+}
+
 /// The cache is emptied between two runs by somebody who does not say so; and a file of it dropped by its name.
 pub fn lost_in_between(dir: &Path) {
     const SIZE: u64 = 3 * MIB / 2;
