@@ -92,16 +92,43 @@ pub(super) fn dropped(run: &Run, _: &[&Run]) -> Option<Finding> {
     Finding::new("dropped-meanwhile", text.into(), json!({ "drop_caches": times }))
 }
 
+/// Nanoseconds that a run can have waited for memory, at most: where a thread has to make room it works in the kernel, or waits in
+/// a call that is for storage, or for what has no name. `None` where that is not known.
+fn most_for_memory(run: &Run) -> Option<u64> {
+    let w = &run.waits;
+    let storage =
+        [w.read_ns, w.fault_ns, w.exec_ns, w.open_ns, w.lookup_ns, w.directory_ns, w.write_ns, w.sync_ns];
+    let named = w.for_others().iter().map(|(ns, _)| *ns).sum::<Option<u64>>()?;
+    let nameless = w.other_ns?.saturating_sub(named);
+    Some(storage.into_iter().sum::<Option<u64>>()? + nameless + (run.usage.system_s? * 1e9) as u64)
+}
+
 pub(super) fn limit(run: &Run, _: &[&Run]) -> Option<Finding> {
     let times = run.machine.limited.filter(|n| *n > 0)?;
     let back = run.get(Figure::Refaulted);
-    let waited = match run.machine.memory_us {
-        Some(us) if us < 10_000 || super::common::of_ns(us * 1000, run) < 0.05 => return None,
-        Some(us) => format!(
-            "it waited {} ({}) for memory to be taken back",
-            seconds(us * 1000),
-            super::common::part_of_time(super::common::of_ns(us * 1000, run), run)
-        ),
+    let waited = match run.machine.memory_us.map(|us| us * 1000) {
+        // The account is of all tasks of the cgroup, of which others may have waited while this one did not.
+        Some(ns) => {
+            let own = ns.min(most_for_memory(run).unwrap_or(ns));
+            let share = super::common::of_ns(own, run);
+            if own < 10_000_000 || share < 0.05 {
+                return None;
+            }
+            let share = super::common::part_of_time(share, run);
+            match own < ns {
+                true => format!(
+                    "those in it waited {} for memory to be taken back, this command {} of these at most ({share})",
+                    seconds(ns),
+                    seconds(own),
+                ),
+                false => {
+                    format!(
+                        "it, or others that are in there, waited {} ({share}) for memory to be taken back",
+                        seconds(ns)
+                    )
+                }
+            }
+        }
         // Whoever reads much once reaches a limit all the time, and loses nothing by it: only what came back was missed.
         None => {
             let fills = run.brought_in()?;
@@ -120,7 +147,7 @@ pub(super) fn limit(run: &Run, _: &[&Run]) -> Option<Finding> {
     let often = if times == 1 { "once".to_owned() } else { format!("{times} times") };
     let text = format!("{whose} reached its limit of memory, where cached pages count, {often}; {waited}.");
     let evidence = json!({ "limit_reached": times, "limit_reached_above": run.machine.limited_above,
-        "memory_us": run.machine.memory_us, "refaulted": back, "wall_s": run.wall_s });
+        "memory_us": run.machine.memory_us, "own_at_most_ns": most_for_memory(run), "refaulted": back, "wall_s": run.wall_s });
     Some(
         Finding::new("memory-limit", text, evidence)?
             .remedy("Raise memory.high or memory.max of that cgroup (version 1: memory.limit_in_bytes)."),

@@ -488,7 +488,28 @@ fn whose_limit_of_memory_it_was() {
     let both = Machine { limited_above: Some(2), ..new };
     assert!(text(both).starts_with("Its cgroup, or one above it, reached"), "{}", text(both));
     let once = Machine { limited: Some(1), ..new };
-    assert!(text(once).contains(" count, once; it waited"), "{}", text(once));
+    assert!(
+        text(once).contains(" count, once; it, or others that are in there, waited 50.0 ms"),
+        "{}",
+        text(once)
+    );
+    // Others in the cgroup waited: of half a second, what it worked in the kernel and waited in calls is the most.
+    let beside = |system: f64| {
+        let run = changed(idle(), |run| {
+            run.machine = Machine { memory_us: Some(500_000), ..new };
+            run.waits.read_ns = Some(0);
+            (run.waits.fault_ns, run.waits.peer_ns, run.waits.other_ns) =
+                (Some(20 * MS), Some(700 * MS), Some(700 * MS));
+            (run.usage.user_s, run.usage.system_s) = (Some(0.1), Some(system));
+        });
+        find(&[], &[run]).into_iter().find(|f| f.id == "memory-limit").map(|f| f.text)
+    };
+    assert_eq!(beside(0.0299), None);
+    let it = beside(0.0301).unwrap();
+    assert!(
+        it.contains("waited 500.0 ms for memory") && it.contains("50.1 ms of these at most (5 % of"),
+        "{it}"
+    );
     // Version 1 does not tell how long: a tenth of what it fetched must have come back.
     let old = Machine { memory_us: None, ..new };
     assert!(limited(old, 2400).unwrap().contains("version 1 of cgroups does not tell"));
