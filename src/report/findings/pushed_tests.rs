@@ -179,6 +179,17 @@ fn a_working_set_is_too_large_only_where_it_pushes_itself_out() {
     let told = told.iter().find(|f| f.id == id).unwrap();
     assert!(told.text.contains("at least "), "{}", told.text);
     assert!(!has(&unknown(vec![row(How::Proactive, false, 9000, 5000, 4000)]), id));
+    // Nor are refaults told where they are known: 5000 of these had been evicted before it began.
+    let before = changed(run(vec![row(How::Limit, true, 9000, 5000, 4000)]), |run| {
+        set(run, &[(Figure::Refaulted, 9000)]);
+    });
+    let told = find(&[], &[before]);
+    let told = told.iter().find(|f| f.id == id).unwrap();
+    assert!(
+        told.text.contains(&format!("at least {}", crate::report::units::of_pages(4000))),
+        "{}",
+        told.text
+    );
     // A scan is told as one.
     let rows = vec![row(How::Limit, true, 29_000, 9000, 9000)];
     let scanning = scan(rows, |run| set(run, &[(Figure::Refaulted, 9000)]));

@@ -81,13 +81,12 @@ pub(super) fn working_set(run: &Run, earlier: &[&Run]) -> Option<Finding> {
         "evicted_for_it_and_back": billed.then_some(meanwhile), "twice_pages": (!billed).then_some(meanwhile),
         "unread_pages": unread });
     let (text, remedy) = if billed {
-        // Where refaults are not known, what it pushed out itself is.
-        let (least, back) = refaulted.filter(|_| unread == 0).map_or(("at least ", used), |back| ("", back));
+        // Not what the kernel calls refaults: these may have been evicted long before, for whomever.
         let text = format!(
-            "What it works with is larger than the cache: {least}{} were read back in after they had been evicted, {} of all it \
-             fetched.",
-            run.volume(back),
-            percent(share(back, fills)),
+            "What it works with is larger than the cache: at least {} were read back in that had been evicted while it ran, {} of \
+             all it fetched.",
+            run.volume(used),
+            percent(share(used, fills)),
         );
         (
             text,
