@@ -36,6 +36,7 @@ fn main() -> Result<()> {
         // older kernels load contain none of these.
         builder
             .source(&source)
+            .obj(out.join(format!("{object}.bpf.o")))
             // Nobody reads what is generated, and rustup's stand-in for a rustfmt that is not installed would end the build.
             .rustfmt("")
             .clang_args(["-I", &format!("vmlinux/{arch}"), "-mcpu=v3", "-Wall", "-Werror", "-O2", &mapped])

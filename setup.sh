@@ -195,6 +195,12 @@ clippy() {
     cargo clippy --locked --test truth --test root --test load --test du --test terminal --test stories --test browser -- -D warnings
 }
 
+# Their stack, where clippy's compiler is not the one of the tests.
+check_stack() {
+    BPF_OBJECTS=$(echo target/clippy/debug/build/cachetop-*/out/cachetop.bpf.o) CARGO_PROFILE_DEV_OPT_LEVEL=0 \
+        cargo test --locked --lib -- --nocapture what_stands_on_each_other
+}
+
 # The kernel programs, and that the rest fits what is made from them; all of it is built with the default one.
 build_with() { CLANG=$1 cargo check --locked --lib; }
 
@@ -787,6 +793,7 @@ test_all() {
     fi
     wait "$others" || :
     for name in "${builds[@]}"; do step "${name//_/ }" told "$name"; done
+    if grep -q clippy <<<"${builds[*]}"; then step "stack of the kernel programs" check_stack; fi
     if [ -n "$load" ] && [ -n "$root" ]; then
         step "load tests on this kernel, $(uname -r)" "$load"
     else
