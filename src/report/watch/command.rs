@@ -50,7 +50,7 @@ impl Watch<'_> {
         let machine = self.processes.machine(None);
         self.live.source().follow(number);
         self.live.tick()?;
-        let (time, began) = (self.live.now().time, self.processes.now());
+        let time = self.live.now().time;
         let mut gather = Gather::new(self.live.now().clone());
         let bills = Bills::begin(self.comes, self.live.source())?;
         gather.every = self.trial.is_some();
@@ -61,6 +61,8 @@ impl Watch<'_> {
         self.unfreed.push(number);
         let gone = accounts::of_all_gone(self.live.source())?;
         self.live.source().spawning(number);
+        // What was read until now is no time of the command's.
+        let began = self.processes.now();
         let started = self.processes.start(command, self.who.as_ref());
         self.live.source().spawning(0);
         let pid = started.map_err(|e| End::NotStarted(NotStarted(e)))?;
