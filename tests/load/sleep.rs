@@ -1,5 +1,6 @@
 //! Read calls that do not come back until they are let: their buffers are memory that is missing (userfaultfd).
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::io::Read as _;
@@ -47,12 +48,13 @@ pub fn in_the_middle_of_a_read(path: &str, threads: u64, pages: u64, meanwhile: 
                 assert!(got > 0, "{}", io::Error::last_os_error());
             });
         }
-        // Each call tells us that it stands still, with the address that it waits for.
-        let mut stuck = Vec::new();
+        // Each call tells us that it stands still, with the address that it waits for; and again if it was woken in between.
+        let mut stuck = BTreeSet::new();
         while stuck.len() < usize::try_from(threads).unwrap() {
             let mut message = [0; 32];
             uffd.read_exact(&mut message).unwrap();
-            stuck.push(u64::from_ne_bytes(message[16..24].try_into().unwrap()) & !(page - 1));
+            let at = u64::from_ne_bytes(message[16..24].try_into().unwrap());
+            stuck.insert(base + (at - base) / each * each);
         }
         meanwhile();
         stuck.iter().for_each(|at| tell(&uffd, UFFDIO_ZEROPAGE, &mut [*at, each, 0, 0]));
