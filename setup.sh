@@ -195,9 +195,9 @@ clippy() {
     cargo clippy --locked --test truth --test root --test load --test du --test terminal --test stories --test browser -- -D warnings
 }
 
-# Their stack, where clippy's compiler is not the one of the tests.
+# The stack of the kernel programs, also as clippy's compiler has just made them, which may not be that of the tests.
 check_stack() {
-    BPF_OBJECTS=$(echo target/clippy/debug/build/cachetop-*/out/cachetop.bpf.o) CARGO_PROFILE_DEV_OPT_LEVEL=0 \
+    BPF_OBJECTS=$(ls -t target/clippy/debug/build/cachetop-*/out/cachetop.bpf.o | head -n 1) CARGO_PROFILE_DEV_OPT_LEVEL=0 \
         cargo test --locked --lib -- --nocapture what_stands_on_each_other
 }
 

@@ -11,6 +11,7 @@ use crate::privilege::Role;
 use crate::room;
 use crate::room::Full;
 use crate::room::Table;
+use crate::text::foreign;
 
 /// All of it; the JSON of `--explain --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -138,8 +139,7 @@ impl Explanation {
     /// One line of JSON.
     #[must_use]
     pub fn json(&self) -> String {
-        // Strings, numbers and lists of them: nothing that could fail.
-        serde_json::to_string(self).unwrap_or_default() + "\n"
+        foreign::json(self) + "\n"
     }
 }
 
@@ -188,11 +188,12 @@ mod tests {
             };
             let classic = || {
                 let means = classic::Means { facts: facts.clone(), kprobe: Ok(()), refused: Vec::new() };
-                (classic::told(&classic::Plan::new(&means).unwrap()), (&facts).into())
+                (classic::told(&classic::Plan::new(&means).unwrap(), &means), (&facts).into())
             };
             let said = Explanation::new(Engine::Exact, Some(exact()), None, &tables, Role::Count);
             let value = published(&said);
             assert_eq!(value["kernel"]["functions"]["able"], functions);
+            assert_eq!(value["kernel"]["preemptible"], false);
             assert_eq!(value["tables"][0]["lost"], "processes_full");
             assert!(value["tables_bytes"].is_null() && value["classic"].is_null());
             let both = Explanation::new(Engine::Both, Some(exact()), Some(classic()), &tables, Role::Daemon);
@@ -201,5 +202,19 @@ mod tests {
             let value = published(&classic);
             assert!(value["exact"].is_null() && value["kernel"]["release"].is_string());
         }
+    }
+
+    #[test]
+    fn what_is_not_known_of_the_kernel_is_null_and_what_it_says_acts_on_nothing() {
+        let mut facts = facts(true);
+        facts.preemption = crate::facts::Preemption::Unknown;
+        facts.refused.push(("window_session".into(), "EBUSY \u{202e}\u{1b}[2J".into()));
+        let plan = Plan::new(&facts, plan::Wants::default()).unwrap();
+        let told = Some((plan.told(&facts), (&facts).into()));
+        let said = Explanation::new(Engine::Exact, told, None, &[], Role::Count);
+        assert!(!said.json().contains(['\u{202e}', '\u{1b}']));
+        let value = published(&said);
+        assert!(value["kernel"]["preemptible"].is_null());
+        assert_eq!(value["kernel"]["refused"][0]["because"], "EBUSY \u{202e}\u{1b}[2J");
     }
 }

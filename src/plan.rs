@@ -24,6 +24,7 @@ pub use explain::Answer;
 pub use explain::FigureTold;
 pub use explain::HookTold;
 pub use explain::Kernel as KernelTold;
+pub use explain::RefusedTold;
 pub use explain::Told;
 pub(crate) use explain::kernel as explain_kernel;
 pub(crate) use explain::worth_told;

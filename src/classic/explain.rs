@@ -12,6 +12,7 @@ use super::plan::Means;
 use super::plan::Plan;
 use super::plan::Why;
 use crate::plan::HookTold;
+use crate::plan::RefusedTold;
 use crate::plan::worth_told;
 use crate::plan::wrapped;
 
@@ -67,6 +68,8 @@ pub struct Told {
     pub hooks: Vec<HookTold>,
     /// All that is counted, in order.
     pub counts: Vec<CountTold>,
+    /// Programs that the kernel refused to attach.
+    pub refused: Vec<RefusedTold>,
 }
 
 const fn event(hook: &Hook) -> &'static str {
@@ -78,19 +81,26 @@ const fn event(hook: &Hook) -> &'static str {
 }
 
 /// The plan as a value.
-pub(crate) fn told(plan: &Plan) -> Told {
+pub(crate) fn told(plan: &Plan, means: &Means) -> Told {
+    // In place of a classic tracepoint that cannot be had.
+    let only = |why| why == Why::Only && !means.facts.voluntary();
+
     let hooks = plan.hooks.iter().map(|hook| HookTold {
         event: event(hook),
         attached: attach(hook.how, hook.target),
         program: hook.program,
-        loses: hook.why == Why::StandsLossy,
+        loses: hook.why == Why::StandsLossy || only(hook.why),
         because: hook.why.text(),
     });
     let counts = Counter::EVENTS.iter().zip(&plan.counts).map(|(counter, worth)| {
         let (worth, because) = worth_told(worth);
         CountTold { count: counter.key(), worth, because }
     });
-    Told { hooks: hooks.collect(), counts: counts.collect() }
+    let refused = means.refused.iter().map(|(program, target, why)| RefusedTold {
+        program: program.clone(),
+        because: format!("at {target}: {why}"),
+    });
+    Told { hooks: hooks.collect(), counts: counts.collect(), refused: refused.collect() }
 }
 
 /// The hooks and what each count is worth.
@@ -102,7 +112,7 @@ pub(super) fn explain(plan: &Plan, means: &Means) -> String {
     for (program, target, why) in &means.refused {
         let _ = writeln!(out, "  refused to attach            {program} at {target}: {why}");
     }
-    let told = told(plan);
+    let told = told(plan, means);
     for hook in &told.hooks {
         let _ = writeln!(out, "  {:<28} {}\n  {:<28} {}", hook.event, hook.attached, "", hook.because);
     }

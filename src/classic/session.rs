@@ -68,7 +68,7 @@ impl Classic {
     /// The plan as a value, and what the kernel answered.
     #[must_use]
     pub fn told(&self) -> Answered<explain::Told> {
-        (explain::told(&self.plan), (&self.means.facts).into())
+        (explain::told(&self.plan, &self.means), (&self.means.facts).into())
     }
 
     /// What the kernel was asked, and said.

@@ -173,7 +173,7 @@ fn answer(listeners: Vec<OwnedFd>, web: Web, sums: &Arc<Mutex<Sums>>) -> Result<
     };
     started(std::thread::Builder::new().name("http".into()).spawn(answer))?;
     // Else it would stay, and be mute.
-    started(begun.recv().unwrap_or(Ok(())))?;
+    started(begun.recv().unwrap_or_else(|_| Err(io::Error::other("whoever answers has ended"))))?;
     names.iter().for_each(|name| say(&format!("listening on {name}")));
     Ok(())
 }

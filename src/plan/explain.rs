@@ -1,4 +1,4 @@
-//! The plan in words, and as a value: both are made of [`Told`].
+//! The plan in words, and as a value: its hooks and figures are those of [`Told`] in both.
 
 use std::fmt::Write as _;
 
@@ -39,8 +39,8 @@ pub struct Answer {
     pub because: Option<String>,
 }
 
-impl From<&Result<(), String>> for Answer {
-    fn from(answer: &Result<(), String>) -> Self {
+impl<T> From<&Result<T, String>> for Answer {
+    fn from(answer: &Result<T, String>) -> Self {
         Self { able: answer.is_ok(), because: answer.as_ref().err().cloned() }
     }
 }
@@ -50,8 +50,8 @@ impl From<&Result<(), String>> for Answer {
 pub struct Kernel {
     /// `uname -r`.
     pub release: String,
-    /// Whether what runs in the kernel may be preempted there, so that hooks lose events.
-    pub preemptible: bool,
+    /// Whether what runs in the kernel may be preempted there, so that hooks lose events. `None`: not known, and taken as if.
+    pub preemptible: Option<bool>,
     /// Where that was read.
     pub preemption_source: String,
     /// Whether fentry and fexit attach.
@@ -60,17 +60,42 @@ pub struct Kernel {
     pub kprobe_multi: Answer,
     /// Whether kprobe.session attaches.
     pub kprobe_session: Answer,
+    /// Whether there is a place to read of classic tracepoints.
+    pub tracefs: Answer,
+    /// Programs that it refused to attach.
+    pub refused: Vec<RefusedTold>,
+}
+
+/// A program that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RefusedTold {
+    /// Its name.
+    pub program: String,
+    /// What the kernel said.
+    pub because: String,
+}
+
+impl From<&(String, String)> for RefusedTold {
+    fn from((program, because): &(String, String)) -> Self {
+        Self { program: program.clone(), because: because.clone() }
+    }
 }
 
 impl From<&Facts> for Kernel {
     fn from(facts: &Facts) -> Self {
         Self {
             release: facts.release.clone(),
-            preemptible: !facts.voluntary(),
+            preemptible: match facts.preemption {
+                Preemption::Voluntary => Some(false),
+                Preemption::Preemptible => Some(true),
+                Preemption::Unknown => None,
+            },
             preemption_source: facts.preemption_source.clone(),
             functions: (&facts.trampoline).into(),
             kprobe_multi: (&facts.kprobe_multi).into(),
             kprobe_session: (&facts.kprobe_session).into(),
+            tracefs: (&facts.tracefs).into(),
+            refused: facts.refused.iter().map(Into::into).collect(),
         }
     }
 }

@@ -105,6 +105,8 @@ mod crowd;
 #[cfg(test)]
 mod crowd_tests;
 #[cfg(test)]
+mod processor_tests;
+#[cfg(test)]
 mod pushed_tests;
 #[cfg(test)]
 mod tests;

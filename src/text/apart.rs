@@ -94,9 +94,9 @@ pub fn gathered(text: &str) -> String {
 /// Puts them into the cells of what was drawn with a spread text.
 pub fn settle(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
-        let first = cell.symbol().chars().next();
-        if let Some(c) = first.and_then(original) {
-            cell.set_char(c);
+        // With what stands above it.
+        if cell.symbol().chars().any(|c| original(c).is_some()) {
+            cell.set_symbol(&gathered(cell.symbol()));
         }
     }
 }
@@ -119,10 +119,7 @@ mod tests {
             // SAFETY: any number may be asked about.
             i32::try_from(u32::from(c)).map_or(0, |c| unsafe { wcwidth(c) })
         };
-        if wide('é') != 1 {
-            println!("no locale here knows of letters");
-            return;
-        }
+        assert_eq!(wide('é'), 1, "a locale that knows of letters");
         let letters = ('\u{80}'..='\u{2ffff}').filter(|c| !acts(*c));
         let wrong: Vec<_> = letters
             .filter(|c| i32::try_from(columns(&format!("k{c}"))).unwrap_or(0) - 1 < wide(*c))
@@ -144,6 +141,11 @@ mod tests {
         settle(&mut buffer);
         let cells: Vec<_> = buffer.content.iter().map(|c| c.symbol()).collect();
         assert_eq!(cells, ["a", "ｶ", "ﾞ", "ক", "া", "b"]);
+        // Each with a mark above, which stays.
+        let mut marked = Buffer::with_lines([&*spread("ক\u{9be}\u{981}x")]);
+        settle(&mut marked);
+        let cells: Vec<_> = marked.content.iter().map(|c| c.symbol()).collect();
+        assert_eq!(cells, ["ক", "\u{9be}\u{981}", "x"]);
         assert!(all().all(|c| stand_in(c).is_some_and(|s| acts(s) && original(s) == Some(c))));
     }
 }

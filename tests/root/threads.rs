@@ -28,13 +28,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Group(PathBuf);
 
 impl Group {
-    fn new(name: &str) -> Option<Self> {
+    fn new(name: &str) -> Self {
         let v1 = Path::new("/sys/fs/cgroup/pids");
         let root = if v1.is_dir() { v1 } else { Path::new("/sys/fs/cgroup") };
         let _ = fs::write(root.join("cgroup.subtree_control"), "+pids");
         let group = Self(root.join(format!("{name}-{}", std::process::id())));
-        fs::create_dir(&group.0).ok()?;
-        group.0.join("pids.max").exists().then_some(group)
+        fs::create_dir(&group.0).unwrap();
+        assert!(group.0.join("pids.max").exists(), "cgroups bound threads");
+        group
     }
 
     fn most(&self, threads: &str) {
@@ -80,10 +81,7 @@ fn until(told: &Receiver<String>, what: &str) -> String {
 
 /// Either it ends, and says why, or it answers: it is never there and mute.
 pub fn no_more_threads(_: &Path) {
-    let Some(group) = Group::new("none") else {
-        println!("     no cgroup that bounds threads can be made here");
-        return;
-    };
+    let group = Group::new("none");
     let all = ["--otlp", "http://127.0.0.1:9", "--when", "hits > 1", "--then", "true"];
     let mut ended = 0;
     for (options, enough, last) in [(&all[..0], 3, "listening on"), (&all, 5, "sending metrics")] {
@@ -113,10 +111,7 @@ pub fn no_more_threads(_: &Path) {
 
 /// The name of a receiver is looked up by a thread. Where there can be none for a while, it is told, and sent later.
 pub fn no_thread_for_a_name(_: &Path) {
-    let Some(group) = Group::new("name") else {
-        println!("     no cgroup that bounds threads can be made here");
-        return;
-    };
+    let group = Group::new("name");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (tell, asked) = channel();
@@ -153,10 +148,7 @@ pub fn no_thread_for_a_name(_: &Path) {
 
 /// What takes its time is done by a thread. Where there can be none, it is done all the same.
 pub fn no_thread_for_a_deed(dir: &Path) {
-    let Some(group) = Group::new("deed") else {
-        println!("     no cgroup that bounds threads can be made here");
-        return;
-    };
+    let group = Group::new("deed");
     fs::write(dir.join("one"), vec![1; 1 << 20]).unwrap();
     group.most("max");
     let line = "echo 0 >\"$0\"/cgroup.procs; exec \"$1\" -i \"$2\"";

@@ -145,8 +145,7 @@ fn one_by_one_a_table_that_changes_is_read_as_well() {
     assert_eq!(table.read().unwrap_err().raw_os_error(), Some(libc::ENOMEM));
 }
 
-/// A table of the kernel's; `None` where we may not make one.
-/// Takes root, as whom tests run: whoever is not is told, and not that all is well.
+/// A table of the kernel's. Takes root, as whom tests run: whoever is not is told, and not that all is well.
 fn table(kind: MapType, room: u32) -> MapHandle {
     let opts = libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,

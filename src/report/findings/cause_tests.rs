@@ -17,7 +17,7 @@ use crate::report::machine::Machine;
 use crate::text::numbers::Unit;
 
 /// Nanoseconds.
-const MS: u64 = 1_000_000;
+pub(super) const MS: u64 = 1_000_000;
 
 /// A run, and the one after it, of which so many pages of the first fifty files are still cached.
 fn after(kept: u64, between: Machine) -> Vec<Run> {
@@ -98,7 +98,7 @@ pub(super) fn pairs() -> Vec<Pair> {
     ]
 }
 
-fn found(runs: &[Run], id: &str) -> Finding {
+pub(super) fn found(runs: &[Run], id: &str) -> Finding {
     // In pages, nothing is told in bytes but a setting.
     let in_pages: Vec<Run> = runs.iter().map(|r| Run { unit: Unit::Pages, ..r.clone() }).collect();
     for finding in find(&[], &in_pages) {
@@ -113,7 +113,7 @@ fn found(runs: &[Run], id: &str) -> Finding {
     all.iter().find(|f| f.id == id).unwrap_or_else(|| panic!("no {id} in {ids:?}")).clone()
 }
 
-fn waited(change: impl FnOnce(&mut Run)) -> Finding {
+pub(super) fn waited(change: impl FnOnce(&mut Run)) -> Finding {
     let run = changed(cold(), |run| {
         run.waits.read_ns = Some(400 * MS);
         run.one_thread = Some(true);
@@ -356,68 +356,6 @@ fn who_took_the_cache_between_two_runs() {
 }
 
 #[test]
-fn who_had_the_processors() {
-    let queued = |machine: Machine, user: f64| {
-        let run = changed(idle(), |run| {
-            run.waits.cpu_ns = Some(4000 * MS);
-            (run.usage.user_s, run.machine) = (Some(user), machine);
-        });
-        found(&[run], "cpu-contention")
-    };
-    // Of the four, others had two and more.
-    let four = Machine { processors: Some(4), allowed: Some(4), idle: Some(100), ..Machine::default() };
-    assert!(queued(Machine { stopped_us: Some(3_000_000), ..four }, 0.4).remedy.unwrap().contains("cpu.max"));
-    assert!(queued(Machine { stopped_us: Some(1_000_000), ..four }, 0.4).text.contains("Others had them"));
-    assert!(queued(four, 3.9).text.contains("Its own threads"));
-    assert!(queued(four, 2.5).remedy.is_none(), "half and half");
-    // It kept itself to one, and nobody used the other three.
-    let alone = |idle| queued(Machine { idle, ..four }, 0.9);
-    let it = alone(Some(305));
-    assert!(
-        it.remedy.is_none() && it.text.contains("the 4 processors had nothing to do for 3.05 s of 4.00 s"),
-        "{it:?}"
-    );
-    assert!(alone(Some(90)).text.contains("Others had them"));
-    for idle in [Some(150), Some(70)].map(|idle| (idle, 1.8)).into_iter().chain([(None, 0.1)]) {
-        let it = queued(Machine { idle: idle.0, ..four }, idle.1);
-        assert!(!it.text.contains("Others had them"), "{it:?}");
-    }
-    // What it left behind is its own, and in no account; so is what nobody waited for.
-    for change in [(|run| run.left_behind = vec![7]) as fn(&mut Run), |run| run.unwaited = true] {
-        let run = changed(idle(), |run| {
-            (run.waits.cpu_ns, run.machine) = (Some(4000 * MS), four);
-            change(run);
-        });
-        assert!(!found(&[run], "cpu-contention").text.contains("Others had them"));
-    }
-    // Threads of a server, woken from waits for clients: 3 s of work, 1 s preempted, 4 s woken without a processor.
-    let server = changed(idle(), |run| {
-        (run.waits.read_ns, run.usage.user_s, run.usage.system_s) = (Some(0), Some(2.5), Some(0.5));
-        (run.waits.cpu_ns, run.waits.woken_ns, run.waits.peer_ns) =
-            (Some(1000 * MS), Some(4000 * MS), Some(20_000 * MS));
-        run.waits.other_ns = Some(20_000 * MS);
-    });
-    let text = found(&[server], "cpu-contention").text;
-    assert!(text.contains("5.00 s (at least 62 % of the time of its threads"), "{text}");
-    // 64 threads that wait for data and were woken: what they waited for each other was little.
-    let crowd = |others| {
-        let run = changed(idle(), |run| {
-            (run.waits.read_ns, run.usage.user_s, run.usage.system_s) =
-                (Some(11_600 * MS), Some(0.0), Some(0.2));
-            (run.waits.cpu_ns, run.waits.woken_ns) = (Some(800 * MS), Some(9600 * MS));
-            run.waits.other_ns = others;
-        });
-        found(&[run], "cpu-contention").text
-    };
-    assert!(crowd(Some(230 * MS)).contains("10.40 s (at least 81 % of the time of its threads"));
-    assert!(crowd(Some(0)).contains("10.40 s (83 % of the time of its threads"));
-    assert!(crowd(None).contains("10.40 s (at least 47 % of"), "as much as was woken");
-    // The parts of the time have 1 s of it.
-    assert!(text.contains("4.00 s of it when other waits had ended"), "{text}");
-    assert!(!queued(four, 2.5).text.contains("other waits"), "all of it is a part of the time");
-}
-
-#[test]
 fn waits_for_others_are_a_cause_only_where_nothing_else_was_done() {
     // A pipe and a timer at the same time: more than is left.
     let run = changed(idle(), |run| {
@@ -432,34 +370,6 @@ fn waits_for_others_are_a_cause_only_where_nothing_else_was_done() {
         left.text
     );
     assert!(left.text.contains("strace") && !left.text.contains("interrupts"));
-}
-
-#[test]
-fn what_was_only_the_want_of_a_processor_is_taken_off_in_words() {
-    let text = |woken| waited(|run| run.waits.woken_ns = Some(woken * MS)).text;
-    assert!(text(8).contains("of which up to 8.0 ms were not for storage"), "{}", text(8));
-    assert!(!text(7).contains("not for storage"));
-    // A server is woken by its clients: of what it was woken late is not known.
-    let server = waited(|run| {
-        (run.waits.woken_ns, run.waits.other_ns) = (Some(300 * MS), Some(300 * MS));
-    });
-    assert!(!server.text.contains("not for storage"), "{}", server.text);
-    let parent = waited(|run| {
-        (run.waits.woken_ns, run.waits.other_ns, run.waits.child_ns) =
-            (Some(300 * MS), Some(310 * MS), Some(300 * MS));
-    });
-    assert!(parent.text.contains("not for storage"), "{}", parent.text);
-}
-
-#[test]
-fn what_is_taken_from_it_unseen_is_told_as_what_it_may_be() {
-    // 350 ms are left.
-    let text = |interrupts, taken| {
-        let machine = Machine { interrupts: Some(interrupts), taken: Some(taken), ..Machine::default() };
-        found(&[changed(idle(), |run| run.machine = machine)], "unexplained").text
-    };
-    assert!(text(7, 6).contains("70.0 ms in interrupts") && !text(7, 6).contains("guests"), "{}", text(7, 6));
-    assert!(text(6, 7).contains("other guests of their host") && !text(6, 7).contains("interrupts"));
 }
 
 #[test]
