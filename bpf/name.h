@@ -13,15 +13,15 @@ struct name {
 };
 
 /*
- * Names that threads were given by others, by the address of their task_struct. They are announced before they are
- * written: a thread that looked at its own name meanwhile would keep the old one. Which is forgotten when the table is
- * full does not matter: a name is needed here until it is written, some instructions later under a lock, and then the
- * thread's own says the same. One that is out of date would matter: see on_rename.
+ * Names that threads were given by others, by the thread's id. They are announced before they are written: a thread that
+ * looked at its own name meanwhile would keep the old one. Which is forgotten when the table is full does not matter: a
+ * name is needed here until it is written, some instructions later, and then the thread's own says the same. One that is
+ * out of date would matter: see on_rename.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
-	__type(key, u64);
+	__type(key, u32);
 	__type(value, struct name);
 } given_names SEC(".maps");
 
@@ -56,6 +56,11 @@ static __always_inline void load_name(char *to, const void *from)
 	name->half[1] = second & (((end & -end) >> 7) - 1);
 }
 
+static __always_inline u32 id_of(struct task_struct *task)
+{
+	return word_of((void *)task + bpf_core_field_offset(struct task_struct, pid));
+}
+
 /*
  * What a thread is called, or will be as soon as who renames it has written it. No call of another function may be below this one: of the
  * eight that may stand on each other it is the last (is_asked_for).
@@ -63,10 +68,12 @@ static __always_inline void load_name(char *to, const void *from)
 static __noinline void name_of(struct task_struct *task, char *to)
 {
 	struct name *given = 0;
-	u64 key = (u64)task;
+	u32 id;
 
-	if (names_given)
-		given = bpf_map_lookup_elem(&given_names, &key);
+	if (names_given) {
+		id = id_of(task);
+		given = bpf_map_lookup_elem(&given_names, &id);
+	}
 	if (given)
 		*(struct name *)to = *given;
 	else if (can_cast())

@@ -5,27 +5,60 @@
 
 #include "wait.h"
 
-/*
- * `task` is about to get this name: by prctl or exec of its own or, through /proc/PID/comm, from another. Under the lock
- * of the name, so that what comes here last is what the thread will be called. One that renames itself all the time keeps its
- * row for now, as if another had renamed it.
- */
-static __always_inline void on_rename(u64 task, const void *name)
+/* The running thread is about to get another name. False: it does so all the time, and keeps its row for now, as if another had renamed it. */
+static __always_inline bool on_own_rename(void)
+{
+	u32 id = bpf_get_current_pid_tgid();
+
+	if (changes_too_often())
+		return false;
+	if (names_given)
+		forget(&given_names, &id);
+	end_row(bpf_get_current_task());
+	return true;
+}
+
+/* A thread is about to get this name from another one, through /proc/PID/comm. What has its row is to be marked then. */
+static __always_inline void on_given_name(u32 id, const void *name)
 {
 	struct name given;
 
-	if (task == bpf_get_current_task() && !changes_too_often()) {
-		if (names_given)
-			forget(&given_names, &task);
-		end_row(task);
-		return;
-	}
 	read_name((char *)&given, name);
 	__sync_fetch_and_add(&names_given, 1);
 	/* Rather none than the one before. */
-	if (note(&given_names, &task, &given))
-		forget(&given_names, &task);
+	if (note(&given_names, &id, &given))
+		forget(&given_names, &id);
+}
+
+/*
+ * `task` is about to get this name: by prctl or exec of its own or from another. What comes here last is what the thread will be
+ * called, but where two others name it at once: until 6.13 the kernel did so under a lock.
+ */
+static __always_inline void on_rename(u64 task, const void *name)
+{
+	if (task == bpf_get_current_task() && on_own_rename())
+		return;
+	on_given_name(BPF_CORE_READ((struct task_struct *)task, pid), name);
 	mark_row(task);
+}
+
+static long mark_if_thread(void *map, u64 *task, u32 *number, u32 *id)
+{
+	struct row *row = row_at(*number);
+
+	if (!row || row->tid != *id)
+		return 0;
+	row->task = 0; /* as mark_row */
+	return 1;
+}
+
+/* The same of a thread of which the number is known alone. */
+static __always_inline void on_rename_of(u32 id, const void *name)
+{
+	if (id == (u32)bpf_get_current_pid_tgid() && on_own_rename())
+		return;
+	on_given_name(id, name);
+	bpf_for_each_map_elem(&row_numbers, mark_if_thread, &id, 0);
 }
 
 /* Of one that never left the processor, what it waited for its first has not been noted yet. Who had no page has no row. */
@@ -50,8 +83,12 @@ static __always_inline void on_exit(void)
 /* No thread is at this address any more, or none yet: what was known of the last one goes. */
 static __always_inline void forget_task(u64 task)
 {
-	if (names_given)
-		forget(&given_names, &task);
+	u32 id;
+
+	if (names_given) {
+		id = BPF_CORE_READ((struct task_struct *)task, pid);
+		forget(&given_names, &id);
+	}
 	end_row(task);
 }
 

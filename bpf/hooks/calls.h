@@ -199,17 +199,36 @@ static __always_inline void end_calls_of(u64 address, struct task_struct *task)
 	forget_call(c, address);
 }
 
-/* As rename_btf. A thread that renames itself reads nothing meanwhile: what it has read, it has read under the old name. */
+/* A thread that renames itself reads nothing meanwhile: what it has read, it has read under the old name. */
+static __always_inline void end_own_call(void)
+{
+	u64 task = bpf_get_current_task();
+	u32 *n = bpf_map_lookup_elem(&call_numbers, &task);
+	struct call *c = n ? call_at(*n) : 0;
+
+	if (c)
+		end_call(c);
+}
+
+/* As rename_btf. */
 SEC("?tp_btf/task_rename")
 int rename_in_call_btf(u64 *ctx)
 {
 	u64 task = number(ctx, 0);
-	u32 *n = bpf_map_lookup_elem(&call_numbers, &task);
-	struct call *c = n ? call_at(*n) : 0;
 
-	if (c && task == bpf_get_current_task())
-		end_call(c);
+	if (task == bpf_get_current_task())
+		end_own_call();
 	on_rename(task, (void *)number(ctx, 1));
+	return 0;
+}
+
+/* As rename_tp. */
+SEC("?tp/task/task_rename")
+int rename_in_call_tp(struct trace_event_raw_task_rename *ctx)
+{
+	if (ctx->pid == (int)bpf_get_current_pid_tgid())
+		end_own_call();
+	on_rename_of(ctx->pid, ctx->newcomm);
 	return 0;
 }
 

@@ -14,6 +14,13 @@ int rename_btf(u64 *ctx)
 	return 0;
 }
 
+SEC("?tp/task/task_rename")
+int rename_tp(struct trace_event_raw_task_rename *ctx)
+{
+	on_rename_of(ctx->pid, ctx->newcomm);
+	return 0;
+}
+
 SEC("?fentry/commit_creds")
 int user_fentry(u64 *ctx)
 {

@@ -176,10 +176,12 @@ rows! {
       Any(Multi, Fetch) { PageDirtied "dirty_multi" Entry(&["__folio_mark_dirty"]) } ]
     [ Any(Buffers) { BufferDirtied "buffer_btf" Btf("block_dirty_buffer") }
       Any(Buffers) { BufferDirtied "buffer_tp" Classic("block", "block_dirty_buffer") } ]
-    // It fires under the lock of the name, where nothing preempts it, and hands on the task itself, where the classic
-    // one has a thread's number.
-    [ Calls() { ThreadNamed "rename_in_call_btf" Btf("task_rename") } => QuietLock
-      Functions() { ThreadNamed "rename_btf" Btf("task_rename") } => QuietLock ]
+    // The first hands on the task itself, the classic one a thread's number: rows are searched where another is renamed. The
+    // lock of the name, under which nothing preempted the first, is gone from 6.14 on.
+    [ Calls() { ThreadNamed "rename_in_call_btf" Btf("task_rename") }
+      Calls(Has("bpf_for_each_map_elem")) { ThreadNamed "rename_in_call_tp" Classic("task", "task_rename") }
+      Functions() { ThreadNamed "rename_btf" Btf("task_rename") }
+      Functions(Has("bpf_for_each_map_elem")) { ThreadNamed "rename_tp" Classic("task", "task_rename") } ]
     // Threads that become another user's, or another cgroup's, without executing anything.
     [ Any(Fentry, Quiet) { ThreadUser "user_fentry" Trampoline("commit_creds") }
       Any(Multi) { ThreadUser "user_multi" Entry(&["commit_creds"]) } ]

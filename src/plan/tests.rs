@@ -126,10 +126,7 @@ fn a_preemptible_kernel_gets_what_loses_nothing_there() {
     // These are run with softirqs off, and under spinlocks.
     let held: Vec<_> =
         plan.hooks.iter().filter(|h| matches!(h.why, Why::QuietLock | Why::QuietFree)).collect();
-    assert_eq!(
-        held.iter().map(|h| h.program).collect::<Vec<_>>(),
-        ["delete_btf", "dirty_btf", "rename_btf", "gone_btf"]
-    );
+    assert_eq!(held.iter().map(|h| h.program).collect::<Vec<_>>(), ["delete_btf", "dirty_btf", "gone_btf"]);
     for hook in plan.hooks.iter().filter(|h| !held.contains(h)) {
         assert!(
             matches!(hook.attach, Attach::Session(..) | Attach::Multi(_, false) | Attach::Tracepoint(..)),
@@ -153,7 +150,7 @@ fn on_a_realtime_kernel_no_spinlock_keeps_a_program_running() {
     for program in ["delete_tp", "dirty_multi", "mapped_multi"] {
         assert!(plan.uses(program), "{program} loses nothing there");
     }
-    assert_eq!(lossy(&plan), ["rename_btf", "gone_btf"]);
+    assert_eq!(lossy(&plan), ["gone_btf"]);
     let without = Facts { realtime: true, vmemmap: Err("hidden".into()), ..lazy() };
     let plan = Plan::new(&without, around).unwrap();
     assert!(lossy(&plan).contains(&"delete_btf"));

@@ -142,7 +142,8 @@ fn by_process(intervals: &[Value], made: &BTreeMap<u32, (String, u64)>) -> BTree
     }
     // A tick may come between a fork and the exec after it; the last name is what it was called.
     for (pid, name) in names {
-        assert_eq!(name, made[&pid].0, "{pid}");
+        let of: Vec<&Value> = rows(intervals).filter(|r| pid_of(r) == pid).collect();
+        assert_eq!(name, made[&pid].0, "{pid}: {of:?}");
     }
     seen
 }

@@ -342,6 +342,12 @@ struct trace_event_raw_cgroup_migrate {
 	int pid;
 };
 
+struct trace_event_raw_task_rename {
+	struct trace_entry ent;
+	int pid;
+	char newcomm[16];
+};
+
 struct trace_event_raw_sys_enter {
 	long id;
 	unsigned long args[6];
