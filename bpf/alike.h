@@ -20,6 +20,7 @@ struct blame_seen {
 	u64 argument;
 	u64 writes; /* of the thread so far: what an open file is in one call it may not be in the next */
 	u64 asked;
+	u64 names; /* how often others gave a name: their table is not compared */
 	u32 flags;
 	u32 table;
 	u32 linked; /* whether the file has a name */
@@ -154,6 +155,7 @@ static __always_inline bool compare(struct blame_last *last, struct task_struct 
 	}
 	STANDS_FOR(task, (u64)task, began, task->start_time);
 	WORD(asked, *(volatile u64 *)&asking);
+	WORD(names, names_given);
 	WORD(flags, flags);
 	STANDS_FOR(charged, charged, owner, serial_of(group_charged(charged)));
 	if (flags & PF_KSWAPD)
@@ -233,8 +235,7 @@ static __noinline void look_anew(struct blame_last *last, struct address_space *
 	*(volatile u32 *)&last->seen.pid = 0;
 	*(volatile u64 *)&last->tick.jiffies = 0;
 	last->block = NO_BLOCK;
-	/* Names that others gave are in a table, which is not compared. */
-	if (can_compare() && !names_given)
+	if (can_compare())
 		note_all(last, charged, mapping);
 	look_at_evictor(&key, charged, mapping);
 	/* Rows for everybody have no key that is theirs. Whoever had no room this time may have some the next. */
@@ -251,7 +252,7 @@ static __noinline void look_anew(struct blame_last *last, struct address_space *
 static __always_inline bool goes_alike(struct blame_last *last, struct task_struct *task, u64 charged,
 				       void *folio, struct address_space *mapping, enum folio_from from)
 {
-	return !names_given && compare(last, task, charged, folio, mapping, from, COMPARE_QUICKLY);
+	return compare(last, task, charged, folio, mapping, from, COMPARE_QUICKLY);
 }
 
 /* Where it cannot: the number of the row of whoever takes it out, and BLAME_NAMELESS. */
@@ -259,7 +260,7 @@ static __always_inline u32 evictor_of(struct blame_last *last, u64 charged, stru
 {
 	u32 number = last->evictor; /* before all else: see look_anew */
 
-	if (can_compare() && !names_given && compare_all(last, charged, mapping))
+	if (can_compare() && compare_all(last, charged, mapping))
 		return number;
 	look_anew(last, mapping, charged);
 	barrier();

@@ -1,6 +1,6 @@
 //! One thread takes pages of one owner out in several ways by turns, eight pages at a time: by a call with other arguments, by
-//! another call, under another name, from another cgroup, of a file with and without a name. What is remembered of the page before
-//! must not be taken for the next one, nor one evictor's pages for those of another beside them.
+//! another call, under another name (its own, or given), from another cgroup, of a file with and without a name. What is remembered
+//! of the page before must not be taken for the next one, nor one evictor's pages for those of another beside them.
 
 use std::fs::OpenOptions;
 use std::os::fd::AsRawFd as _;
@@ -30,9 +30,15 @@ const FILES: usize = 128;
 /// What is to be of each way.
 const SHARE: u64 = (PAGES / WAYS) as u64;
 
-fn rename(name: &std::ffi::CStr) {
-    // SAFETY: a name that ends with a zero, which the kernel copies.
-    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+/// By itself, or by another thread.
+fn rename(name: &'static std::ffi::CStr, itself: bool) -> Result<()> {
+    if itself {
+        // SAFETY: a name that ends with a zero, which the kernel copies.
+        unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+        return Ok(());
+    }
+    let other = std::thread::spawn(|| std::fs::write("/proc/self/comm", name.to_bytes()));
+    Ok(other.join().expect("nothing panics there")?)
 }
 
 /// The process, which is in one cgroup, and goes to the other and back.
@@ -46,7 +52,7 @@ pub(super) fn takes(path: &Path, home: &Path, away: &Path) -> Result<()> {
     let bytes = TURN as u64 * page;
     for turn in 0..PAGES / TURN {
         let at = turn as u64 * bytes;
-        rename(if turn % WAYS == 1 { c"second" } else { c"first" });
+        rename(if turn % WAYS == 1 { c"second" } else { c"first" }, turn / WAYS % 2 == 0)?;
         match turn % WAYS {
             2 => past.write_all_at(&room[from..from + bytes as usize], at)?,
             3 => {
