@@ -5,7 +5,10 @@
 
 #include "wait.h"
 
-/* The running thread is about to get another name. False: it does so all the time, and keeps its row for now, as if another had renamed it. */
+/*
+ * The running thread is about to get another name. False: it does so all the time, and keeps its row for now, as if another had
+ * renamed it.
+ */
 static __always_inline bool on_own_rename(void)
 {
 	u32 id = bpf_get_current_pid_tgid();
@@ -32,7 +35,7 @@ static __always_inline void on_given_name(u32 id, const void *name)
 
 /*
  * `task` is about to get this name: by prctl or exec of its own or from another. What comes here last is what the thread will be
- * called, but where two others name it at once: until 6.13 the kernel did so under a lock.
+ * called, but where two others name it at once: up to 6.12 and some time after the kernel did so under a lock.
  */
 static __always_inline void on_rename(u64 task, const void *name)
 {
@@ -42,23 +45,36 @@ static __always_inline void on_rename(u64 task, const void *name)
 	mark_row(task);
 }
 
-static long mark_if_thread(void *map, u64 *task, u32 *number, u32 *id)
+static long mark_if_of(void *map, u64 *task, u32 *number, u32 *pid)
 {
 	struct row *row = row_at(*number);
 
-	if (!row || row->tid != *id)
-		return 0;
-	row->task = 0; /* as mark_row */
-	return 1;
+	if (row && (row->tgid == *pid || row->tid == *pid))
+		row->task = 0; /* as mark_row */
+	return 0;
 }
 
-/* The same of a thread of which the number is known alone. */
+/*
+ * What a thread of this number has, and all threads of the process if it is the leader: what does not change finds that nothing has
+ * changed.
+ */
+static __always_inline void mark_rows_of(u32 id)
+{
+	bpf_for_each_map_elem(&row_numbers, mark_if_of, &id, 0);
+}
+
+/* The same of a thread of which the number is known alone. The running one's row need not be searched for. */
 static __always_inline void on_rename_of(u32 id, const void *name)
 {
-	if (id == (u32)bpf_get_current_pid_tgid() && on_own_rename())
+	bool own = id == (u32)bpf_get_current_pid_tgid();
+
+	if (own && on_own_rename())
 		return;
 	on_given_name(id, name);
-	bpf_for_each_map_elem(&row_numbers, mark_if_thread, &id, 0);
+	if (own)
+		mark_row(bpf_get_current_task());
+	else
+		mark_rows_of(id);
 }
 
 /* Of one that never left the processor, what it waited for its first has not been noted yet. Who had no page has no row. */
@@ -105,22 +121,10 @@ static __always_inline void on_user(struct cred *new)
 		end_row(bpf_get_current_task());
 }
 
-static long mark_if_of(void *map, u64 *task, u32 *number, u32 *pid)
-{
-	struct row *row = row_at(*number);
-
-	if (row && (row->tgid == *pid || row->tid == *pid))
-		row->task = 0; /* as mark_row */
-	return 0;
-}
-
-/*
- * A thread was moved to another cgroup, or a process by its leader. That it was the leader alone is not known: the
- * other threads look, too, and find that nothing has changed.
- */
+/* A thread was moved to another cgroup, or a process by its leader. That it was the leader alone is not known. */
 static __always_inline void on_cgroup(u32 pid)
 {
-	bpf_for_each_map_elem(&row_numbers, mark_if_of, &pid, 0);
+	mark_rows_of(pid);
 }
 
 #endif

@@ -177,7 +177,7 @@ rows! {
     [ Any(Buffers) { BufferDirtied "buffer_btf" Btf("block_dirty_buffer") }
       Any(Buffers) { BufferDirtied "buffer_tp" Classic("block", "block_dirty_buffer") } ]
     // The first hands on the task itself, the classic one a thread's number: rows are searched where another is renamed. The
-    // lock of the name, under which nothing preempted the first, is gone from 6.14 on.
+    // lock of the name, under which nothing preempted the first on 6.12, is gone on 6.18.
     [ Calls() { ThreadNamed "rename_in_call_btf" Btf("task_rename") }
       Calls(Has("bpf_for_each_map_elem")) { ThreadNamed "rename_in_call_tp" Classic("task", "task_rename") }
       Functions() { ThreadNamed "rename_btf" Btf("task_rename") }
