@@ -21,6 +21,8 @@ const volatile bool with_files = false; /* somebody asks which files (file.h) */
 
 const volatile bool with_plain = false; /* requests are counted without a hook at their end (plain.h) */
 
+const volatile u32 totals_mask = 0; /* of the number of a processor */
+
 /* Set once everything is attached: until then no event counts. */
 volatile bool ready = false;
 
@@ -80,8 +82,13 @@ struct {
 	__type(value, u32);
 } spare_rows SEC(".maps");
 
+/*
+ * By processor; those that share a place add up there. Not a table of the kind made for this: that can be read by bpf(2) alone
+ * (chores.h).
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct stats);
@@ -133,10 +140,10 @@ static __always_inline bool is_self(u32 tgid)
 /* What belongs to nobody: totals never depend on a table having room. */
 static __always_inline bool account_nobody(struct account *a)
 {
-	u32 zero = 0;
+	u32 place = bpf_get_smp_processor_id() & totals_mask;
 
 	a->row = 0;
-	a->nobody = bpf_map_lookup_elem(&totals, &zero);
+	a->nobody = bpf_map_lookup_elem(&totals, &place);
 	return a->nobody;
 }
 

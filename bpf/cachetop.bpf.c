@@ -9,6 +9,7 @@
  */
 #include "hooks/blame.h"
 #include "hooks/calls.h"
+#include "hooks/chores.h"
 #include "hooks/direct.h"
 #include "hooks/faults.h"
 #include "hooks/flight.h"

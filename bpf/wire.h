@@ -296,4 +296,33 @@ struct histograms {
 	unsigned int window[WINDOW_BUCKETS];
 };
 
+/* How many things the monitor has done at once (chores.h). */
+#define CHORES 64
+
+enum chore {
+	CHORE_FREE_ROWS, /* hands back the row `a` */
+	CHORE_SPARE_ROWS, /* the same on the other stack */
+	CHORE_FREE_FILES, /* the same of files */
+	CHORE_FREE_WORDS, /* hands back the word `a` of the ledger */
+	CHORE_FORGET_FILES, /* nobody finds the row of the mapping `a` and the owner `b` any more */
+	CHORE_TAKE_WORDS, /* takes the word `a` out of the ledger if it is empty; then `b` is 1, else 0 */
+	CHORE_COPY_NAME, /* copies the name of file `a` */
+	CHORE_COPY_LATENCY, /* copies the histograms of row `a`; if `b` is 1 they begin anew instead */
+};
+
+struct chore_item {
+	unsigned long long a;
+	unsigned long long b;
+};
+
+struct chores {
+	unsigned int kind;
+	unsigned int count;
+	unsigned int done; /* how many were done before one was refused */
+	unsigned int reserved;
+	struct chore_item items[CHORES];
+	struct file_name name;
+	struct histograms latency;
+};
+
 #endif

@@ -4,6 +4,7 @@ mod asked;
 mod attach;
 mod bill;
 mod blame;
+mod chores;
 mod classic;
 mod entries;
 mod files;
@@ -14,7 +15,6 @@ mod generations;
 mod growth;
 mod look;
 mod mapped;
-mod numbers;
 mod probe;
 #[doc(hidden)] // for bench/attachments
 pub mod raw;

@@ -5,19 +5,23 @@ use std::os::fd::AsRawFd as _;
 use std::os::fd::FromRawFd as _;
 use std::os::fd::IntoRawFd as _;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use std::time::Instant;
 
 use libbpf_rs::Link;
+use libbpf_rs::MapCore as _;
 use libbpf_rs::ProgramMut;
 use libbpf_rs::skel::OpenSkel as _;
 use libbpf_rs::skel::Skel as _;
 use libbpf_rs::skel::SkelBuilder as _;
 
+use super::chores::Chores;
 use super::files::Files;
 use super::look;
 use super::raw;
 use super::rows::Rows;
+use super::shared::Shared;
 use super::skel;
 use super::skel::AttachError;
 use super::skel::CachetopSkel;
@@ -32,6 +36,7 @@ use crate::plan::Plan;
 use crate::plan::SketchBy;
 use crate::plan::Wants;
 use crate::sample::Followed;
+use crate::wire::COUNTERS;
 
 /// How often free memory is handed back while we count: it takes a millisecond.
 const GIVEN_BACK: Duration = Duration::from_secs(10);
@@ -65,6 +70,9 @@ pub struct Attached {
     /// Some reads have no hook at their end: the last ones of threads are looked at before each sample.
     pub(super) plain: bool,
     pub(super) sweep: Sweep,
+    pub(super) chores: Chores,
+    /// What is in no row: all counters of each processor.
+    pub(super) totals: Shared<AtomicU64>,
     /// What is above rows of files.
     pub(super) line: crate::sample::Line,
     pub(super) rows: Rows,
@@ -94,6 +102,11 @@ fn rooms(settings: &Settings) -> (u32, u32) {
 /// In how many pieces so many rows are mapped.
 fn pieces(rows: u32) -> u32 {
     rows.div_ceil(u32::try_from(crate::wire::ROWS_MAPPED).unwrap_or(u32::MAX))
+}
+
+/// Among how many places processors share what is in no row: a power of two.
+fn places() -> u32 {
+    libbpf_rs::num_possible_cpus().ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(1).next_power_of_two()
 }
 
 /// For how many there is room that may have sketches: as for their rows.
@@ -127,6 +140,7 @@ fn write_down(
     rodata.with_uses = settings.wants.touches || settings.wants.sketches.is_some();
     rodata.with_gone = settings.wants.touches || settings.wants.blame;
     rodata.with_plain = plan.uses(LOOK_PLAIN);
+    rodata.totals_mask = places() - 1;
     rodata.cgroup_v1 = super::probe::memory_cgroup_v1();
     look::write_down(rodata, &settings.only);
     rodata.vmemmap_base_at = facts.vmemmap.clone().unwrap_or(0);
@@ -144,6 +158,7 @@ fn size_tables(
 ) -> libbpf_rs::Result<()> {
     let maps = &mut open.maps;
     let rows = named.saturating_add(spare);
+    maps.totals.set_max_entries(places())?;
     maps.free_rows.set_max_entries(named)?;
     maps.spare_rows.set_max_entries(spare)?;
     for map in [&mut maps.rows, &mut maps.row_numbers] {
@@ -264,6 +279,9 @@ impl Attached {
         choose_programs(&mut open, plan, &settings.only).map_err(load)?;
         crate::heap::give_back();
         let mut skel = open.load().map_err(load)?;
+        let chores = Chores::new(&skel).map_err(load)?;
+        let words = skel.maps.totals.max_entries() as usize * COUNTERS;
+        let totals = Shared::new(&skel.maps.totals, words).map_err(|e| load(e.into()))?;
         let looked = look::look(&mut skel, &settings.only)?;
         let mut rows = Rows::new(&skel, named, spare, latency, settings.only.threads()).map_err(load)?;
         if settings.wants.files && plan.uses(LOOK_PLAIN) {
@@ -293,6 +311,8 @@ impl Attached {
             settle: plan.uses("settle_pending"),
             plain: plan.uses(LOOK_PLAIN),
             sweep: Sweep::default(),
+            chores,
+            totals,
             line: crate::sample::Line::default(),
             rows,
             files,

@@ -15,6 +15,7 @@ use hashbrown::HashMap;
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
+use super::chores::Chores;
 use super::mapped::Mapped;
 use super::rows::Looked;
 use super::rows::Rows;
@@ -140,6 +141,7 @@ impl Files {
     pub(super) fn read(
         &mut self,
         skel: &CachetopSkel<'_>,
+        chores: &Chores,
         rows: &Rows,
         followed: &mut Followed,
     ) -> libbpf_rs::Result<Vec<FileSample>> {
@@ -173,12 +175,12 @@ impl Files {
             self.table.stir(n);
             let waiting = waiting.remove(&n).unwrap_or_default();
             let row = self.settled(n, waiting, |n, looked| rows.state_of(n, looked));
-            self.read_row(skel, n, &row, &mut out, followed)?;
+            self.read_row(chores, n, &row, &mut out, followed)?;
         }
         // It is kept until the next one, and those that are being taken back counted nothing.
         out.shrink_to_fit();
-        self.hand_back(skel)?;
-        self.take_back(skel);
+        self.hand_back(chores)?;
+        self.take_back(chores)?;
         let free = &mut self.free;
         self.table.let_go(|_| *free = Vec::new());
         Ok(out)
@@ -217,7 +219,7 @@ impl Files {
 
     fn read_row(
         &mut self,
-        skel: &CachetopSkel<'_>,
+        chores: &Chores,
         n: usize,
         row: &Raw,
         out: &mut Vec<FileSample>,
@@ -227,7 +229,7 @@ impl Files {
             return Ok(());
         }
         if self.table.known(n).made != row.made {
-            let file = Some(self.shared(file(skel, n, row)?));
+            let file = Some(self.shared(file(chores, n, row)?));
             *self.table.known_mut(n) = Known { made: row.made, file, ..Known::default() };
             self.in_use += 1;
         }
@@ -298,10 +300,8 @@ impl Files {
 }
 
 /// Which file a new row is about.
-fn file(skel: &CachetopSkel<'_>, n: usize, row: &Raw) -> libbpf_rs::Result<File> {
-    let number = u32::try_from(n).unwrap_or(u32::MAX).to_ne_bytes();
-    let bytes = skel.maps.file_names.lookup(&number, MapFlags::ANY)?.unwrap_or_default();
-    let (named, name) = name(&bytes);
+fn file(chores: &Chores, n: usize, row: &Raw) -> libbpf_rs::Result<File> {
+    let (named, name) = name(&chores.name(n)?);
     Ok(File {
         dev: Dev::from_kernel(row.dev),
         inode: row.inode,

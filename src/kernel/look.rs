@@ -16,7 +16,7 @@ use crate::only::Only;
 /// Programs that are run by hand before anything counts, and attached nowhere.
 pub(super) fn is_needed(program: &str, only: &Only) -> bool {
     match program {
-        "look" => true,
+        "look" | super::chores::PROGRAM => true,
         "look_btrfs" => matches!(only.files, Some(Files::One { name: Some(_), .. })),
         _ => false,
     }

@@ -96,6 +96,22 @@ pub(super) fn attach_session(program: impl AsFd, functions: &[String]) -> io::Re
     link_multi(program, libbpf_sys::BPF_TRACE_KPROBE_SESSION, functions, false)
 }
 
+/// Runs a program that takes nothing, here and now.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn run(program: impl AsFd) -> io::Result<()> {
+    let mut opts = libbpf_sys::bpf_test_run_opts {
+        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
+        ..Default::default()
+    };
+    // SAFETY: the options are zero, and outlive the call.
+    match unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_fd().as_raw_fd(), &raw mut opts) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// As [`attach_multi`]; `how` may also be `BPF_TRACE_KPROBE_SESSION`, which runs at both ends.
 ///
 /// # Errors

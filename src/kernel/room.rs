@@ -9,11 +9,9 @@ use std::os::fd::AsRawFd as _;
 use std::os::fd::RawFd;
 
 use libbpf_rs::MapCore;
-use libbpf_rs::MapFlags;
 use libbpf_rs::skel::Skel as _;
 
 use super::attach::Attached;
-use super::tables::counters;
 use crate::blame::How;
 use crate::room::Kind;
 use crate::room::Table;
@@ -166,7 +164,7 @@ impl Attached {
             Kind::Unnamed => self.rows.used(skel, false),
             Kind::Chosen => self.rows.used(skel, true),
             Kind::Files => self.files.as_mut()?.used(skel),
-            Kind::AheadChunks => Some(self.sweep.used(self.chunks()?)),
+            Kind::AheadChunks => Some(self.sweep.used(self.chunks())),
             Kind::AheadPages => self.pages_ahead(),
             Kind::Retried => self.retried(),
             _ => None,
@@ -194,10 +192,8 @@ impl Attached {
     }
 
     /// Chunks of pages that were entered since attach: they are nobody's doing, and in no row.
-    fn chunks(&self) -> Option<u64> {
-        let totals = &self.skel.maps.totals;
-        let all = totals.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
-        Some(all.iter().map(|cpu| counters(cpu).get(Counter::LedgerChunks)).sum())
+    fn chunks(&self) -> u64 {
+        self.nobodys().get(Counter::LedgerChunks)
     }
 
     /// Asynchronous requests that wait for another try.

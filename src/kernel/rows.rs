@@ -17,8 +17,9 @@ use hashbrown::HashMap;
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
 
+use super::chores::Chores;
+use super::chores::Stack;
 use super::mapped::Mapped;
-use super::numbers::hand_back;
 use super::skel::CachetopSkel;
 use super::skel::comm;
 use super::skel::types;
@@ -193,6 +194,7 @@ impl Rows {
     pub(super) fn read(
         &mut self,
         skel: &CachetopSkel<'_>,
+        chores: &Chores,
         followed: &mut Followed,
     ) -> libbpf_rs::Result<Vec<RowSample>> {
         self.table.follow(&skel.maps.rows)?;
@@ -204,17 +206,17 @@ impl Rows {
         let mut out = Vec::with_capacity(changed.len());
         for (n, touched) in changed.iter().copied() {
             self.table.stir(n);
-            out.extend(self.read_row(skel, n, touched, followed)?);
+            out.extend(self.read_row(chores, n, touched, followed)?);
         }
         self.changed = changed;
-        self.hand_back(skel)?;
+        self.hand_back(chores)?;
         self.let_go();
         Ok(out)
     }
 
     fn read_row(
         &mut self,
-        skel: &CachetopSkel<'_>,
+        chores: &Chores,
         n: usize,
         touched: Marks,
         followed: &mut Followed,
@@ -256,7 +258,7 @@ impl Rows {
         }
         let mut histograms = None;
         if let Some(latency) = &mut self.latency {
-            let new = latency.read(skel, read!(number), ended)?;
+            let new = latency.read(chores, read!(number), ended)?;
             if follows {
                 followed.histograms.add(&new);
             }
@@ -299,12 +301,15 @@ impl Rows {
     }
 
     /// Hands back the rows that are free, the lowest last: it is taken first, so that those in use come to stand together.
-    fn hand_back(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<()> {
+    fn hand_back(&mut self, chores: &Chores) -> libbpf_rs::Result<()> {
         fence(Ordering::SeqCst);
-        while let Some(n) = self.free.pop() {
-            hand_back(if n < self.named { &skel.maps.free_rows } else { &skel.maps.spare_rows }, n)?;
-        }
-        Ok(())
+        let (mut named, mut spare): (Vec<_>, Vec<_>) = self.free.drain(..).partition(|n| *n < self.named);
+        let handed = chores
+            .hand_back(Stack::Rows, &mut named)
+            .and_then(|()| chores.hand_back(Stack::SpareRows, &mut spare));
+        // What the kernel refused waits for the next reading.
+        self.free.extend(named.into_iter().chain(spare));
+        handed
     }
 
     /// Lets go of what a burst took.
@@ -322,9 +327,8 @@ impl Rows {
 
 impl Latency {
     /// What came since the last reading of this row.
-    fn read(&mut self, skel: &CachetopSkel<'_>, number: u32, ended: bool) -> libbpf_rs::Result<Histograms> {
-        let key = number.to_ne_bytes();
-        let bytes = skel.maps.histograms.lookup(&key, MapFlags::ANY)?.unwrap_or_default();
+    fn read(&mut self, chores: &Chores, number: u32, ended: bool) -> libbpf_rs::Result<Histograms> {
+        let bytes = chores.latency(number)?;
         let mut now: Buckets = [0; 2 * LATENCY_BUCKETS + WINDOW_BUCKETS];
         for (bucket, raw) in now.iter_mut().zip(bytes.chunks_exact(4)) {
             *bucket = raw.try_into().map_or(0, u32::from_ne_bytes);
@@ -333,7 +337,7 @@ impl Latency {
         self.sum.add(&new);
         if ended {
             self.before.remove(&number);
-            skel.maps.histograms.update(&key, &vec![0; bytes.len()], MapFlags::ANY)?;
+            chores.clear_latency(number)?;
         } else {
             self.before.insert(number, now);
         }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use std::time::Instant;
 
 use libbpf_rs::MapCore;
-use libbpf_rs::MapFlags;
 
-use super::numbers::hand_back;
+use super::chores::Chores;
+use super::chores::Stack;
 use super::shared::Atomic;
 use super::shared::Shared;
 use super::skel::CachetopSkel;
@@ -41,14 +41,9 @@ const _: () = assert!(size_of::<Word>() == size_of::<types::ledger_word>());
 unsafe impl Atomic for Word {}
 
 impl Word {
-    /// The key of its chunk, if somebody has it and no page is marked in it.
-    fn empty(&self) -> Option<[u8; 16]> {
-        let (mapping, chunk) = (self.mapping.load(Relaxed), self.chunk.load(Relaxed));
-        let empty = mapping != 0 && self.bits.load(Relaxed) == 0;
-        let mut key = [0; 16];
-        key[..8].copy_from_slice(&mapping.to_ne_bytes());
-        key[8..].copy_from_slice(&chunk.to_ne_bytes());
-        empty.then_some(key)
+    /// Whether somebody has it and no page is marked in it.
+    fn is_empty(&self) -> bool {
+        self.mapping.load(Relaxed) != 0 && self.bits.load(Relaxed) == 0
     }
 }
 
@@ -77,7 +72,7 @@ impl Sweep {
 
     /// Makes room once the ledger is three quarters full, until three quarters are free. `inserted`: words put in since
     /// attach. Where the kernel refuses something, a later tick tries again.
-    pub(super) fn go(&mut self, skel: &CachetopSkel<'_>, inserted: u64) {
+    pub(super) fn go(&mut self, skel: &CachetopSkel<'_>, chores: &Chores, inserted: u64) {
         let room = skel.maps.ledger_words.max_entries() as usize;
         let quarters = |swept| inserted.saturating_sub(swept) / (room as u64 / 4).max(1);
         if quarters(self.swept) >= 3 {
@@ -87,18 +82,23 @@ impl Sweep {
             return;
         }
         let Ok(words) = Shared::<Word>::new(&skel.maps.ledger_words, room) else { return };
-        self.give_back(&skel.maps.ledger_free, &words);
+        self.give_back(chores, &words);
         let begin = Instant::now();
         let mut out = Vec::new();
         while self.left > 0 && begin.elapsed() < BUDGET {
+            let mut empty = Vec::new();
             for _ in 0..SLICE.min(self.left) {
                 self.left -= 1;
-                if take_out(&skel.maps.ledger, &words[self.next], self.next) {
-                    out.push(self.next);
-                    self.swept += 1;
-                    self.left = room;
+                if words[self.next].is_empty() {
+                    empty.push(self.next);
                 }
                 self.next = (self.next + 1) % room;
+            }
+            let taken = chores.take_words(&empty).unwrap_or_default();
+            if !taken.is_empty() {
+                self.swept += taken.len() as u64;
+                self.left = room;
+                out.extend(taken);
             }
             if quarters(self.swept) == 0 {
                 self.left = 0;
@@ -110,30 +110,14 @@ impl Sweep {
     }
 
     /// The numbers of words that were taken out long enough ago go to whoever needs one.
-    fn give_back(&mut self, free: &impl MapCore, words: &[Word]) {
+    fn give_back(&mut self, chores: &Chores, words: &[Word]) {
         while let Some((_, numbers)) = self.out.front_mut().filter(|(when, _)| when.elapsed() >= REST) {
-            while let Some(n) = numbers.last() {
-                self.lost += u64::from(words[*n].bits.swap(0, Relaxed).count_ones());
-                if hand_back(free, *n).is_err() {
-                    return;
-                }
-                numbers.pop();
+            self.lost +=
+                numbers.iter().map(|n| u64::from(words[*n].bits.swap(0, Relaxed).count_ones())).sum::<u64>();
+            if chores.hand_back(Stack::Words, numbers).is_err() {
+                return;
             }
             self.out.pop_front();
         }
     }
-}
-
-/// Takes a word out if it is empty.
-fn take_out(ledger: &impl MapCore, word: &Word, number: usize) -> bool {
-    let Some(key) = word.empty() else { return false };
-    // A processor that comes second shows a word with the key of the first one's for a moment: only that which the
-    // table names may go.
-    let number = u32::try_from(number).unwrap_or(u32::MAX).to_ne_bytes();
-    let is_its = ledger.lookup(&key, MapFlags::ANY).ok().flatten().is_some_and(|n| n == number);
-    let taken = is_its && ledger.delete(&key).is_ok();
-    if taken {
-        word.mapping.store(0, Relaxed);
-    }
-    taken
 }

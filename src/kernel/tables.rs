@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::os::fd::AsRawFd as _;
+use std::sync::atomic::Ordering;
 
 use libbpf_rs::Link;
-use libbpf_rs::MapCore as _;
-use libbpf_rs::MapFlags;
 
 use super::attach::Attached;
 use super::blame::decode;
@@ -22,6 +21,7 @@ use crate::sample::FileSample;
 use crate::sample::Histograms;
 use crate::sample::Lost;
 use crate::sample::RowSample;
+use crate::wire::COUNTERS;
 
 /// Raw tables of one tick.
 pub struct Tables {
@@ -39,15 +39,6 @@ pub struct Tables {
     pub lost: Lost,
 }
 
-/// Decodes a `struct stats`.
-pub fn counters(bytes: &[u8]) -> Counters {
-    let mut out = Counters::default();
-    for (value, raw) in out.0.iter_mut().zip(bytes.chunks_exact(8)) {
-        *value = raw.try_into().map_or(0, u64::from_ne_bytes);
-    }
-    out
-}
-
 impl Attached {
     /// Reads everything once, and frees the rows of threads that are gone.
     ///
@@ -60,17 +51,14 @@ impl Attached {
         if self.plain {
             self.look_at_plain()?;
         }
-        let rows = self.rows.read(&self.skel, &mut self.followed)?;
+        let rows = self.rows.read(&self.skel, &self.chores, &mut self.followed)?;
         self.followed.waiting = (self.followed.run != 0).then(|| self.rows.waiting(self.followed.run));
         let mut total = self.rows.sum();
-        let nobody = self.skel.maps.totals.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?;
-        for cpu in nobody.unwrap_or_default() {
-            total.add(&counters(&cpu));
-        }
+        total.add(&self.nobodys());
         total.add(&self.went());
         // After all that the totals are made of: see `Line`.
         let files = match &mut self.files {
-            Some(files) => files.read(&self.skel, &self.rows, &mut self.followed)?,
+            Some(files) => files.read(&self.skel, &self.chores, &self.rows, &mut self.followed)?,
             None => Vec::new(),
         };
         let by_file = self.files.is_some().then(|| self.line.add(&total, &files));
@@ -78,7 +66,7 @@ impl Attached {
             REASONS.iter().filter_map(|r| Some((r.id.into(), total.get(r.counter?)))).collect();
         by_reason.push(("followed_full".into(), self.not_followed()));
         by_reason.push(("recursion".into(), self.missed()));
-        self.sweep.go(&self.skel, total.get(Counter::LedgerChunks));
+        self.sweep.go(&self.skel, &self.chores, total.get(Counter::LedgerChunks));
         if let Some((_, full)) = by_reason.iter_mut().find(|(why, _)| *why == "prefetched_full") {
             *full += self.sweep.lost;
         }
@@ -97,6 +85,16 @@ impl Attached {
     #[must_use]
     pub fn pressed(&self) -> bool {
         self.files.as_ref().is_some_and(Files::pressed)
+    }
+
+    /// What is in no row, since attach.
+    pub(super) fn nobodys(&self) -> Counters {
+        let mut all = Counters::default();
+        for (i, word) in self.totals.iter().enumerate() {
+            let counter = &mut all.0[i % COUNTERS];
+            *counter = counter.wrapping_add(word.load(Ordering::Relaxed));
+        }
+        all
     }
 
     /// Pages that went, since attach. They are counted apart (`went`).

@@ -9,13 +9,11 @@ use std::sync::atomic::Ordering;
 use std::sync::atomic::fence;
 use std::time::Duration;
 
-use libbpf_rs::MapCore;
-
 use super::Files;
 use super::Known;
 use super::Raw;
-use crate::kernel::numbers::hand_back;
-use crate::kernel::skel::CachetopSkel;
+use crate::kernel::chores::Chores;
+use crate::kernel::chores::Stack;
 use crate::wire::FILE_CLOSED;
 use crate::wire::FILE_COUNTERS;
 use crate::wire::FILE_ENDED;
@@ -89,17 +87,17 @@ impl Files {
     /// Once so many rows are in use, ends those that rested longest until it is half as many: what is in use takes
     /// memory here, too, and what is free is there for those that read thousands of files between two ticks. Not a few
     /// at each tick, since all rows have to be looked at.
-    pub(super) fn take_back(&mut self, skel: &CachetopSkel<'_>) {
+    pub(super) fn take_back(&mut self, chores: &Chores) -> libbpf_rs::Result<()> {
         let most = self.most();
         self.going = 0;
         if self.in_use <= most {
-            return;
+            return Ok(());
         }
         // Those that are being taken back already are in use until they are free.
         self.going = self.table.rows().filter(|(_, _, k)| k.ended.is_some()).count();
         let in_use = self.in_use.saturating_sub(self.going);
         if in_use <= most {
-            return;
+            return Ok(());
         }
         let surplus = in_use - most / 2;
         // What is used once a second is in use, while there is room.
@@ -109,6 +107,7 @@ impl Files {
         let mut resting: Vec<(Duration, usize)> =
             self.table.rows().filter(|(_, _, k)| rests(k)).map(|(n, _, k)| (k.used, n)).collect();
         resting.sort_unstable();
+        let mut keys = Vec::new();
         for (_, n) in resting.into_iter().take(surplus) {
             let row = self.row(n);
             // SAFETY: the row is mapped; the kernel programs read these words and find the row no more.
@@ -118,16 +117,16 @@ impl Files {
                     continue;
                 }
                 let (mapping, owner) = (&raw mut (*row).mapping, (&raw const (*row).owner).read_volatile());
-                let key = [mapping.read_volatile().to_ne_bytes(), owner.to_ne_bytes()].concat();
+                let key = (mapping.read_volatile(), owner);
                 mapping.write_volatile(0);
                 (&raw mut (*row).state).write_volatile(FILE_ENDED);
                 key
             };
-            // Not there: the kernel programs have put it away themselves just now.
-            let _ = skel.maps.file_numbers.delete(&key);
+            keys.push(key);
             self.table.known_mut(n).ended = Some(self.now);
             self.going += 1;
         }
+        chores.forget_files(&keys)
     }
 
     fn free(&mut self, n: usize) {
@@ -144,11 +143,8 @@ impl Files {
     }
 
     /// Hands back the rows that are free, the lowest last: it is taken first, so that those in use come to stand together.
-    pub(super) fn hand_back(&mut self, skel: &CachetopSkel<'_>) -> libbpf_rs::Result<()> {
+    pub(super) fn hand_back(&mut self, chores: &Chores) -> libbpf_rs::Result<()> {
         fence(Ordering::SeqCst);
-        while let Some(n) = self.free.pop() {
-            hand_back(&skel.maps.free_files, n)?;
-        }
-        Ok(())
+        chores.hand_back(Stack::Files, &mut self.free)
     }
 }
