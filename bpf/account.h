@@ -21,6 +21,8 @@ const volatile bool with_files = false; /* somebody asks which files (file.h) */
 
 const volatile bool with_plain = false; /* requests are counted without a hook at their end (plain.h) */
 
+const volatile bool with_plain_faults = false; /* page faults are, too (plainfault.h) */
+
 const volatile u32 totals_mask = 0; /* of the number of a processor */
 
 /* Set once everything is attached: until then no event counts. */
@@ -287,6 +289,33 @@ int settle_plain_of(u32 number, u32 gone);
 static __always_inline void settle_plain(struct row *row, bool gone)
 {
 	settle_plain_of(row->number, gone);
+}
+
+/* Faults of a thread that have been served, which the kernel counts at the end of each: not those that fail or are tried again. */
+static __always_inline u64 served_to(struct task_struct *task)
+{
+	return task->min_flt + task->maj_flt;
+}
+
+/* In `plain_fault` (plainfault.h), below the faults of its thread that had been served when it began. */
+#define PLAIN_FAULT 1
+#define PLAIN_FAULT_AGAIN 2 /* it was counted when it was tried before */
+#define PLAIN_FAULT_SHIFT 2
+
+/*
+ * No event of its thread will settle a fault in this row: the tick counts it, unless it is none. `going`: the thread is the
+ * running one, which can be asked. No atomic that fetches, which would be in programs that are loaded on kernels without these.
+ */
+static __always_inline void leave_plain_fault(struct row *row, bool going)
+{
+	u64 fault;
+
+	if (!with_plain_faults)
+		return;
+	fault = row->plain_fault;
+	if (fault & PLAIN_FAULT_AGAIN ||
+	    (going && fault >> PLAIN_FAULT_SHIFT == served_to(bpf_get_current_task_btf())))
+		row->plain_fault = 0;
 }
 
 #endif

@@ -6,6 +6,7 @@
 #ifndef CACHETOP_FAULT_H
 #define CACHETOP_FAULT_H
 
+#include "plainfault.h"
 #include "request.h"
 
 /* enum vm_fault_reason, the same numbers on all kernels since 5.1. */
@@ -14,15 +15,12 @@
 #define FAULT_NOPAGE 0x100
 #define FAULT_RETRY 0x400
 
-static __always_inline void enter_fault(struct vm_fault *vmf, enum ledger_mode mode)
+static __always_inline void enter_fault_of(struct row *row, struct thread *t, struct vm_fault *vmf,
+					   enum ledger_mode mode)
 {
 	u64 mapping, index = vmf->pgoff;
-	struct row *row = own_row(true);
-	struct thread *t = row ? thread_of(row) : 0;
 	struct frame *f;
 
-	if (!t)
-		return;
 	mapping = number_of(row, vmf->vma->vm_file->f_mapping);
 	/* While it is at hand which file is mapped: its pages come before the fault is counted. */
 	file_used(row, vmf->vma->vm_file->f_mapping, mapping, vmf->vma->vm_file);
@@ -30,6 +28,15 @@ static __always_inline void enter_fault(struct vm_fault *vmf, enum ledger_mode m
 	f->pos = index;
 	/* A fault uses the page, though it is no read. */
 	ledger_take(mapping, index, index, mode);
+}
+
+static __always_inline void enter_fault(struct vm_fault *vmf, enum ledger_mode mode)
+{
+	struct row *row = own_row(true);
+	struct thread *t = row ? thread_of(row) : 0;
+
+	if (t)
+		enter_fault_of(row, t, vmf, mode);
 }
 
 /* A fault that was served: once, however often it was tried. Told to try again, it comes back for the same page. */
@@ -166,10 +173,32 @@ static __always_inline void on_mapped(u64 pages)
 
 	if (!t)
 		return;
+	/* One of them is the page of the fault. */
+	if (with_plain_faults) {
+		if (pages > 1)
+			COUNT(&a, C_FAULT_AROUND, pages - 1);
+		return;
+	}
 	if (t->mapping)
 		t->mapped += pages;
 	else if (pages > 1)
 		COUNT(&a, C_FAULT_AROUND, pages - 1);
+}
+
+/* set_pte_range(vmf, folio, page, pages, address): where nobody knows whether that is around a fault, the page of the fault may be apart. */
+static __always_inline void on_mapped_at(struct vm_fault *vmf, u64 pages, u64 address)
+{
+	struct account a;
+
+	if (!with_plain_faults) {
+		on_mapped(pages);
+		return;
+	}
+	pages -= vmf->address - address < pages << PAGE_SHIFT;
+	a.row = own_row(false);
+	a.nobody = 0;
+	if (pages)
+		COUNT(&a, C_FAULT_AROUND, pages);
 }
 
 /* shmem_fault: tmpfs finds its pages by itself, or makes them. */

@@ -32,11 +32,6 @@ struct faults {
 	struct file_held around_file;
 };
 
-static __always_inline u64 served_to(struct task_struct *task)
-{
-	return task->min_flt + task->maj_flt;
-}
-
 static __always_inline bool is_open(u64 state)
 {
 	return (state & FAULT_STATE) == FAULT_OPEN;

@@ -105,6 +105,7 @@ static __noinline struct row *make_row(struct row *old)
 		count_one(C_LOST_BUSY);
 		if (with_plain && row->plain_bytes)
 			settle_plain(row, false);
+		leave_plain_fault(row, true);
 		row->state = ROW_ENDED;
 		mark_group(row, 0);
 		return 0;
@@ -138,8 +139,11 @@ static __always_inline void end_row_of(u64 task, bool gone)
 	if (!row)
 		return;
 	/* Nor is it if that thread's end was not seen, and the running one has begun in the same place. */
+	if (with_plain || with_plain_faults)
+		gone = gone || row->began != running_since();
 	if (with_plain && row->plain_bytes)
-		settle_plain(row, gone || row->began != running_since());
+		settle_plain(row, gone);
+	leave_plain_fault(row, !gone);
 	end_this_row(row);
 }
 

@@ -188,35 +188,29 @@ __noinline int settle_plain_of(u32 number, u32 gone)
 	return 0;
 }
 
-/* Rows that the monitor reads: as many as it has mapped. */
-u32 rows_read = 0;
-
 /* What the last request of a thread has delivered, which nobody has counted. The thread may go on meanwhile. */
-static long look_at_plain(u32 n, void *unused)
+static __always_inline void look_at_plain(struct row *row)
 {
 	struct task_struct *task;
-	struct row *row = row_at(n);
 	struct file_row *f;
 	struct thread *t;
 	struct outcome o = {};
 	u64 mark, bytes, calls, chars, ahead;
 	u32 depth, writes;
 
-	if (!row)
-		return 1;
 	mark = *(volatile u64 *)&row->plain_mark;
 	bytes = *(volatile u64 *)&row->plain_bytes;
 	writes = *(volatile u16 *)&row->plain_writes;
 	if (!bytes || row->beside.looked.mark == mark || mark & 1 || row->plain_framed == PLAIN_NOTHING)
-		return 0;
+		return;
 	task = bpf_core_cast((void *)row->plain_task, struct task_struct);
 	if (task->start_time != row->began)
-		return 0; /* it is gone, and somebody else is in its place */
+		return; /* it is gone, and somebody else is in its place */
 	calls = calls_ended(task, writes) - row->plain_calls;
 	chars = chars_moved(task, writes) - row->plain_chars;
 	bytes = plain_delivered_at_least(bytes, calls, chars);
 	if (!calls || !bytes)
-		return 0;
+		return;
 	t = thread_of(row);
 	if (row->plain_framed && t)
 		plain_outcome(row, t, frame_of_ended(row, t, &depth), bytes, &o);
@@ -225,7 +219,7 @@ static long look_at_plain(u32 n, void *unused)
 	ahead = writes ? 0 : ahead_of(row, o.hits, 0, 0);
 	barrier();
 	if (*(volatile u64 *)&row->plain_mark != mark || row->state != ROW_LIVE || o.surplus || o.order)
-		return 0;
+		return;
 	row->beside.looked.bytes = bytes;
 	row->beside.looked.hits = o.hits - ahead;
 	row->beside.looked.ahead = ahead;
@@ -238,7 +232,6 @@ static long look_at_plain(u32 n, void *unused)
 	f = with_files ? file_at(row->plain_file) : 0;
 	if (f && f->made == row->plain_file_made)
 		f->touched = 1;
-	return 0;
 }
 
 #endif

@@ -72,9 +72,18 @@ struct thread {
 	struct block block;
 	struct again again;
 	struct flight flight;
-	u64 mapped; /* pages of files, only ever up */
-	u64 mapping; /* in filemap_map_pages */
-	u64 mapped_before; /* the same when the thread began to map pages around a fault */
+	union {
+		struct {
+			u64 mapped; /* pages of files, only ever up */
+			u64 mapping; /* in filemap_map_pages */
+			u64 mapped_before; /* the same when the thread began to map pages around a fault */
+		};
+		/* Of a fault that is counted later (plainfault.h). */
+		struct {
+			u64 fault_task; /* the thread's */
+			struct file_held fault_file;
+		};
+	};
 	u64 direct; /* of the direct request that it submits: see direct.h */
 	struct file_held direct_file;
 	struct frame frame[MAX_DEPTH];
@@ -157,9 +166,20 @@ static __always_inline void go_on_plain(struct row *row, struct row *old)
 static __always_inline void go_on(struct row *row, struct row *old)
 {
 	struct thread *t = thread_of(row), *before = old ? thread_of(old) : 0;
+	u64 fault = 0;
 
 	if (with_plain)
 		go_on_plain(row, old); /* first: what has ended takes its frame with it */
+	if (with_plain_faults) {
+		fault = old ? old->plain_fault : 0;
+		/* One that goes on is the new row's. */
+		if (fault && fault >> PLAIN_FAULT_SHIFT == served_to(bpf_get_current_task_btf()))
+			old->plain_fault = 0;
+		else
+			fault = 0;
+		if (old)
+			leave_plain_fault(old, true);
+	}
 	row->depth = old ? old->depth : 0;
 	row->waited = old ? old->waited : 0;
 	row->entered = old ? old->entered : 0;
@@ -186,6 +206,7 @@ static __always_inline void go_on(struct row *row, struct row *old)
 		bpf_probe_read_kernel(t, sizeof(*t), before);
 	else
 		__builtin_memset(t, 0, __builtin_offsetof(struct thread, frame));
+	row->plain_fault = fault;
 }
 
 static __always_inline struct frame *push(struct row *row, struct thread *t, enum frame_kind kind, u64 mapping,

@@ -91,8 +91,8 @@ struct row_looked {
 	unsigned long long mark;
 	unsigned long long bytes;
 	unsigned long long hits;
-	unsigned long long missed;
-	unsigned long long inflight;
+	unsigned int missed;
+	unsigned int inflight;
 	unsigned int ahead;
 	unsigned int writes; /* it is a write */
 };
@@ -207,6 +207,8 @@ struct row {
 	};
 	unsigned int plain_file; /* number of its file's row, where files are asked for, and that row's `made` */
 	unsigned int plain_file_made;
+	unsigned long long
+		plain_fault; /* a page fault that is counted once it has ended (plainfault.h); 0: none */
 	union row_beside beside;
 };
 

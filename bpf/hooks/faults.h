@@ -30,10 +30,19 @@ int fault_fexit(u64 *ctx)
 SEC("?kprobe.session/filemap_fault")
 int fault_session(struct pt_regs *ctx)
 {
-	if (is_return(ctx))
+	struct row *row;
+	struct thread *t;
+
+	if (is_return(ctx)) {
 		exit_fault(PT_REGS_RC(ctx));
-	else
-		enter_fault(ARGUMENT(ctx, 1, struct vm_fault), BITS);
+		return 0;
+	}
+	row = own_row(true);
+	t = row ? thread_of(row) : 0;
+	if (!t)
+		return 0;
+	settle_plain_fault(row, t);
+	enter_fault_of(row, t, ARGUMENT(ctx, 1, struct vm_fault), BITS);
 	return 0;
 }
 
@@ -90,17 +99,31 @@ int map_pages_session(struct pt_regs *ctx)
 	return 0;
 }
 
+/* The same, and a fault whose page is there has no hook at its end. */
+SEC("?kprobe.multi/filemap_map_pages")
+int map_pages_multi(struct pt_regs *ctx)
+{
+	struct vm_fault *vmf = ARGUMENT(ctx, 1, struct vm_fault);
+	struct row *row = own_row(true);
+
+	if (!row)
+		return 0;
+	used_unseen(row, vmf, PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx), BITS);
+	begin_plain_fault(row, vmf);
+	return 0;
+}
+
 SEC("?fentry/set_pte_range")
 int mapped_fentry(u64 *ctx)
 {
-	on_mapped((u32)ctx[3]);
+	on_mapped_at((void *)ctx[0], (u32)ctx[3], ctx[4]);
 	return 0;
 }
 
 SEC("?kprobe.multi/set_pte_range")
 int mapped_multi(struct pt_regs *ctx)
 {
-	on_mapped((u32)PT_REGS_PARM4(ctx));
+	on_mapped_at(ARGUMENT(ctx, 1, struct vm_fault), (u32)PT_REGS_PARM4(ctx), PT_REGS_PARM5(ctx));
 	return 0;
 }
 
@@ -148,11 +171,18 @@ SEC("?kprobe.session/shmem_fault")
 int shmem_fault_session(struct pt_regs *ctx)
 {
 	u64 *word = cookie(ctx);
+	struct row *row;
+	struct thread *t;
 
-	if (is_return(ctx))
+	if (is_return(ctx)) {
 		exit_shmem_fault(bpf_core_cast((void *)*word, struct vm_fault), PT_REGS_RC(ctx), BITS);
-	else
-		*word = PT_REGS_PARM1(ctx);
+		return 0;
+	}
+	*word = PT_REGS_PARM1(ctx);
+	row = with_plain_faults ? own_row(false) : 0;
+	t = row ? thread_of(row) : 0;
+	if (t)
+		settle_plain_fault(row, t);
 	return 0;
 }
 

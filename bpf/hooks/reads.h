@@ -225,11 +225,27 @@ int bad_address_multi(struct pt_regs *ctx)
 	return 0;
 }
 
+/* Rows that the monitor reads: as many as it has mapped. */
+u32 rows_read = 0;
+
+static long look_at_row(u32 n, void *unused)
+{
+	struct row *row = row_at(n);
+
+	if (!row)
+		return 1;
+	if (with_plain_faults)
+		look_at_plain_fault(row);
+	if (with_plain)
+		look_at_plain(row);
+	return 0;
+}
+
 /* Run by the monitor before each sample. */
 SEC("?syscall")
 int look_plain(void *ctx)
 {
-	bpf_loop(rows_read, look_at_plain, 0, 0);
+	bpf_loop(rows_read, look_at_row, 0, 0);
 	return 0;
 }
 

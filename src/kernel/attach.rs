@@ -114,8 +114,10 @@ fn sketch_rows(settings: &Settings) -> u32 {
     if settings.wants.sketches == Some(SketchBy::File) { settings.files } else { settings.rows }
 }
 
-/// The program that looks at what reads without a hook at their end have delivered.
+/// The program that looks at what requests without a hook at their end have delivered.
 const LOOK_PLAIN: &str = "look_plain";
+/// Attached wherever reads and writes are counted by their entry.
+const BAD_ADDRESS: &str = "bad_address_multi";
 
 /// What libbpf says of loading.
 fn load(error: libbpf_rs::Error) -> AttachError {
@@ -139,7 +141,8 @@ fn write_down(
     rodata.with_touches = settings.wants.touches;
     rodata.with_uses = settings.wants.touches || settings.wants.sketches.is_some();
     rodata.with_gone = settings.wants.touches || settings.wants.blame;
-    rodata.with_plain = plan.uses(LOOK_PLAIN);
+    rodata.with_plain = plan.uses(BAD_ADDRESS);
+    rodata.with_plain_faults = plan.uses("map_pages_multi");
     rodata.totals_mask = places() - 1;
     rodata.cgroup_v1 = super::probe::memory_cgroup_v1();
     look::write_down(rodata, &settings.only);
@@ -284,7 +287,7 @@ impl Attached {
         let totals = Shared::new(&skel.maps.totals, words).map_err(|e| load(e.into()))?;
         let looked = look::look(&mut skel, &settings.only)?;
         let mut rows = Rows::new(&skel, named, spare, latency, settings.only.threads()).map_err(load)?;
-        if settings.wants.files && plan.uses(LOOK_PLAIN) {
+        if settings.wants.files && plan.uses(BAD_ADDRESS) {
             rows = rows.with_looked();
         }
         let files =

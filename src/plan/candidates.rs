@@ -58,6 +58,9 @@ pub(super) enum Need {
     PlainCounts,
     /// The same, and files are requested.
     PlainFiles,
+    /// Faults can be counted by their entry: pages are not looked at one by one, and what comes next where a page is not
+    /// there is seen.
+    PlainFaults,
     /// Read calls are timed, or pages of reads may go while they are read (`RWF_DONTCACHE`, 6.14).
     Beginnings,
     /// Pages mapped around faults are requested.
@@ -299,7 +302,10 @@ rows! {
       Trampolines(NoFetch) { TmpfsFaultEnded "shmem_fault_fexit_pages" Trampoline("shmem_fault") } ]
     // How many are mapped is known by what the thread had mapped before. Before 5.12 the function returned nothing, and
     // on such kernels fetching atomics do not load either.
-    [ Sessions() { MappedAround "map_pages_session" Session(&["filemap_map_pages"]) }
+    [ Sessions(PlainFaults) {
+          MappedAround "map_pages_multi" Entry(&["filemap_map_pages"]),
+          MappedAroundEnded "look_plain" Tick }
+      Sessions() { MappedAround "map_pages_session" Session(&["filemap_map_pages"]) }
       Trampolines(Around, Fetch) {
           MappedAroundEnded "map_pages_fexit" Trampoline("filemap_map_pages"),
           MappedAround "map_pages_fentry" Trampoline("filemap_map_pages") }

@@ -76,6 +76,15 @@ fn plain(facts: &Facts, wants: Wants, programs: &[&str]) -> bool {
         && !programs.iter().any(|p| facts.refuses(p))
 }
 
+/// Whether faults can be counted by their entry: pages are not looked at one by one, and who is asked next for a page that is
+/// not there is seen.
+fn plain_faults(facts: &Facts, wants: Wants) -> bool {
+    let next = [("filemap_fault", "fault_session"), ("shmem_fault", "shmem_fault_session")];
+    !wants.touches
+        && wants.sketches.is_none()
+        && next.iter().all(|(function, program)| facts.function(function) && !facts.refuses(program))
+}
+
 /// What a choice depends on.
 struct Case<'a> {
     facts: &'a Facts,
@@ -114,6 +123,7 @@ impl Case<'_> {
             Need::PlainFiles => {
                 wants.files && !wants.latency && !wants.follow && plain(facts, wants, &PLAIN_FILES)
             }
+            Need::PlainFaults => plain_faults(facts, wants),
             Need::Beginnings => wants.latency || facts.btf.contains("enum:PG_dropbehind"),
             Need::Around => wants.around,
             Need::NoAround => !wants.around,

@@ -8,6 +8,7 @@ use crate::kernel::skel::types;
 use crate::sample::Counter;
 use crate::wire::FILE_COUNTERS;
 use crate::wire::GROUP_ENDS;
+use crate::wire::ROW_ENDED;
 
 /// Counters of the first group: most of what reads change.
 const FIRST: usize = GROUP_ENDS[1];
@@ -95,7 +96,8 @@ impl Reading {
     }
 }
 
-/// `None` where the thread was counting each time that we looked.
+/// `None` where the thread was counting each time that we looked, and where its row has ended with a fault that the kernel
+/// programs count at the next tick (`bpf/plainfault.h`).
 ///
 /// # Safety
 /// `row` is mapped.
@@ -106,6 +108,9 @@ pub(super) unsafe fn read(row: *const types::row) -> Option<Reading> {
             unsafe { (&raw const (*row).$($field)+).read_volatile() }
         };
     }
+    if read!(state) == ROW_ENDED && read!(plain_fault) != 0 {
+        return None;
+    }
     for _ in 0..TRIES {
         let mark = read!(plain_mark);
         fence(Ordering::SeqCst);
@@ -115,7 +120,7 @@ pub(super) unsafe fn read(row: *const types::row) -> Option<Reading> {
         let (writes, bytes) = (read!(beside.looked.writes) != 0, read!(beside.looked.bytes));
         let (hits, missed, inflight) =
             (read!(beside.looked.hits), read!(beside.looked.missed), read!(beside.looked.inflight));
-        let ahead = u64::from(read!(beside.looked.ahead));
+        let [missed, inflight, ahead] = [missed, inflight, read!(beside.looked.ahead)].map(u64::from);
         let (file, made) = (read!(plain_file), read!(plain_file_made));
         let own = (read!(beside.own.calls), read!(beside.own.bytes), read!(beside.own.hits));
         let of_reads = OF_READS.map(|counter| read!(v[counter as usize]));
@@ -201,6 +206,17 @@ mod tests {
         let mut row = row();
         (row.plain_mark, row.beside.looked.mark) = (5, 4);
         assert_eq!(hits(&row), None);
+    }
+
+    #[test]
+    fn a_row_that_ended_with_a_fault_waits_until_that_is_counted() {
+        let mut row = types::row { beside: types::row_beside::default(), ..row() };
+        (row.state, row.plain_fault) = (crate::wire::ROW_LIVE, 5);
+        assert_eq!(hits(&row), Some((5, 0, 0)), "its thread will count it");
+        row.state = ROW_ENDED;
+        assert_eq!(hits(&row), None);
+        row.plain_fault = 0;
+        assert_eq!(hits(&row), Some((5, 0, 0)));
     }
 
     #[test]

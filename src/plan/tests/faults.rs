@@ -77,3 +77,27 @@ fn what_maps_pages_is_not_hooked_where_nobody_asks() {
         assert!(!plan.hooks.iter().any(|h| h.program.starts_with("mapped_")));
     }
 }
+
+/// What comes next where a page is not there must be seen, else all faults would be hits; and each page that is used is told
+/// at once where that is asked for.
+#[test]
+fn faults_without_a_hook_at_their_end_need_the_next_step() {
+    let uses = |facts: &Facts, wants| Plan::new(facts, wants).unwrap().uses("map_pages_multi");
+    for wants in [Wants::default(), Wants { follow: true, files: true, around: true, ..Wants::default() }] {
+        assert!(uses(&lazy(), wants) && !uses(&able(), wants));
+        for next in ["fault_session", "shmem_fault_session"] {
+            let mut facts = lazy();
+            facts.refused.push((next.into(), "EBUSY".into()));
+            assert!(!uses(&facts, wants), "without {next}");
+            assert!(Plan::new(&facts, wants).unwrap().uses("map_pages_session"));
+        }
+        for next in ["filemap_fault", "shmem_fault"] {
+            let mut facts = lazy();
+            facts.btf.remove(next);
+            assert!(!uses(&facts, wants), "without {next}");
+        }
+    }
+    assert!(!uses(&lazy(), Wants { touches: true, ..Wants::default() }));
+    let sketches = Some(crate::plan::SketchBy::Nobody);
+    assert!(!uses(&lazy(), Wants { sketches, ..Wants::default() }));
+}
