@@ -227,9 +227,9 @@ static __always_inline void on_free(struct task_struct *task)
 }
 
 /* A thread ends. */
-static __always_inline void on_end(struct task_struct *task)
+static __always_inline void on_end(void *task)
 {
-	if (run_of(task->tgid))
+	if (run_of(bpf_get_current_pid_tgid() >> 32))
 		add_thread(task);
 }
 

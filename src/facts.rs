@@ -132,6 +132,7 @@ pub const FUNCTIONS: &[&str] = &[
     "commit_creds",
     "io_schedule",
     "fixup_exception",
+    "wake_up_new_task",
     BTRFS_WRITE,
     BTRFS_FIND,
     BTRFS_ALLOC,

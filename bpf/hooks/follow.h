@@ -13,6 +13,14 @@ int fork_btf(u64 *ctx)
 	return 0;
 }
 
+/* wake_up_new_task(task): its parent is the running one. */
+SEC("?kprobe.multi/wake_up_new_task")
+int fork_multi(struct pt_regs *ctx)
+{
+	on_fork(bpf_get_current_task_btf(), ARGUMENT(ctx, 1, struct task_struct));
+	return 0;
+}
+
 SEC("?tp_btf/sched_process_free")
 int free_btf(u64 *ctx)
 {
@@ -24,6 +32,13 @@ SEC("?tp_btf/sched_process_exit")
 int end_btf(u64 *ctx)
 {
 	on_end((void *)ctx[0]);
+	return 0;
+}
+
+SEC("?tp/sched/sched_process_exit")
+int end_tp(void *ctx)
+{
+	on_end((void *)bpf_get_current_task());
 	return 0;
 }
 

@@ -3,8 +3,6 @@
 //! its beginning.
 
 use super::events::Event;
-use super::follow::END;
-use super::follow::FORK;
 use super::follow::FREE;
 use super::follow::SWITCH;
 use super::hooks::Why;
@@ -223,12 +221,14 @@ rows! {
       Any(Tried) { RequestMade "tried_tp" Classic("raw_syscalls", "sys_enter") } ]
 
     // A command under watch. What is missing makes figures of the report unknown, and nothing else.
-    // Passed by only while another is preempted in it, and it is short: none of 14 400 on 7.2. A probe (wake_up_new_task) is passed by
-    // while any is preempted in any probe: in 9 of 24 runs.
-    [ Any(Follow) { ProcessMade FORK Btf("sched_process_fork") } ]
+    // One that is not seen is not in the report, nor is what it makes. Of processes of many threads the tracepoint was passed by
+    // where it is preempted.
+    [ Any(Follow) { ProcessMade "fork_btf" Btf("sched_process_fork") }
+      Sessions(Follow) { ProcessMade "fork_multi" Entry(&["wake_up_new_task"]) } ]
     // As gone_btf.
     [ Any(Follow) { ProcessGone FREE Btf("sched_process_free") } => QuietFree ]
-    [ Any(Follow) { ThreadEnds END Btf("sched_process_exit") } ]
+    [ Any(Follow) { ThreadEnds "end_btf" Btf("sched_process_exit") }
+      Any(Follow) { ThreadEnds "end_tp" Classic("sched", "sched_process_exit") } ]
     // Under the lock of the processor's queue, with interrupts off.
     [ Any(Follow) { ThreadWaits SWITCH Btf("sched_switch") } => QuietLock ]
     [ Any(Follow) { WriterPaused "throttle_tp" Classic("writeback", "balance_dirty_pages") } ]

@@ -3,12 +3,12 @@
 use super::Plan;
 use super::worth::FUNCTIONS;
 
-/// The program that sees processes being made: without it no command can be followed.
-pub(crate) const FORK: &str = "fork_btf";
+/// The programs that see processes being made: without one of them no command can be followed.
+pub(crate) const FORKS: &[&str] = &["fork_btf", "fork_multi"];
 /// The programs that keep the accounts of processes and of threads that are gone.
 pub(crate) const FREE: &str = "free_btf";
-/// See [`FREE`].
-pub(crate) const END: &str = "end_btf";
+/// See [`FREE`]: one of them.
+pub(crate) const ENDS: &[&str] = &["end_btf", "end_tp"];
 /// The program that sees threads leave and get the processor.
 pub(crate) const SWITCH: &str = "switch_btf";
 /// The program that sees writers being paused.
@@ -44,6 +44,7 @@ mod tests {
             "d_alloc_parallel",
             "d_splice_alias",
             "d_add",
+            "wake_up_new_task",
             "tp:mm_filemap_add_to_page_cache",
             "tp:mm_filemap_delete_from_page_cache",
             "tp:mm_filemap_get_pages",
@@ -80,23 +81,39 @@ mod tests {
     #[test]
     fn nothing_is_attached_unless_a_command_is_watched() {
         let plan = plan(&facts(true), false);
-        assert!([FORK, FREE, END, SWITCH, THROTTLE].iter().chain(LOOKUP).all(|p| !plan.uses(p)));
+        let all = [FREE, SWITCH, THROTTLE];
+        assert!(all.iter().chain(FORKS).chain(ENDS).chain(LOOKUP).all(|p| !plan.uses(p)));
     }
 
     #[test]
     fn waiting_needs_no_function_but_names_do() {
         for functions in [true, false] {
             let plan = plan(&facts(functions), true);
-            assert!([FORK, FREE, END, SWITCH, THROTTLE].iter().all(|p| plan.uses(p)));
+            assert!(["fork_btf", FREE, "end_btf", SWITCH, THROTTLE].iter().all(|p| plan.uses(p)));
             assert_eq!(LOOKUP.iter().any(|p| plan.uses(p)), functions);
             assert_eq!(plan.uses("answer_fentry"), functions);
             assert_eq!(plan.uses("answer_add_fentry"), functions);
         }
     }
 
+    /// A process that is not seen being made is not in the report, nor is what it makes.
+    #[test]
+    fn where_a_program_may_be_put_aside_processes_are_seen_by_what_is_not() {
+        let facts = Facts { preemption: Preemption::Preemptible, ..facts(true) };
+        let plan_of = |facts: &Facts| plan(facts, true);
+        let all = plan_of(&facts);
+        assert!(all.uses("fork_multi") && all.uses("end_tp"), "{:?}", all.hooks);
+        assert!(!all.uses("fork_btf") && !all.uses("end_btf"));
+        let mut without = facts.clone();
+        without.refused.push(("fork_multi".into(), "no".into()));
+        assert!(plan_of(&without).uses("fork_btf"));
+        let without = Facts { tracefs: Err("not mounted".into()), ..facts };
+        assert!(plan_of(&without).uses("end_btf"));
+    }
+
     #[test]
     fn what_is_refused_is_done_without() {
-        for program in [SWITCH, THROTTLE, FORK, "lookup_fentry"] {
+        for program in [SWITCH, THROTTLE, "fork_btf", "lookup_fentry"] {
             let mut facts = facts(true);
             facts.refused.push((program.into(), "no".into()));
             assert!(!plan(&facts, true).uses(program));

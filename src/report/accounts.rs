@@ -36,7 +36,8 @@ pub(super) fn begin(session: &mut dyn Follow, family: &[u32], run: u32) -> anyho
 /// A process that has been waited for is not in `/proc` any more, and not free yet either for some milliseconds, while
 /// others may come to be in that state. So each is taken out while it lives, and only those that are going are waited for.
 pub(super) fn end(session: &dyn Follow, run: u32) -> anyhow::Result<Option<Usage>> {
-    if !session.plan().uses(follow::FREE) || !session.plan().uses(follow::END) {
+    let uses = |program: &&str| session.plan().uses(program);
+    if !uses(&follow::FREE) || !follow::ENDS.iter().any(uses) {
         return Ok(None);
     }
     let began = Instant::now();

@@ -59,7 +59,7 @@ pub fn explain(options: &Options) -> Result<ExitCode, Failure> {
         crate::text::output::print(&text, &mut io::stdout())?;
         return Ok(ExitCode::SUCCESS);
     }
-    if !session.plan().uses(follow::FORK) {
+    if !follow::FORKS.iter().any(|p| session.plan().uses(p)) {
         return Err(Failure::failed("this kernel does not tell which processes a command makes")
             .remedy("watch the whole system instead: cachestat 1"));
     }

@@ -18,6 +18,7 @@ mod files;
 mod follow;
 mod given_up;
 mod innocent;
+mod members;
 mod only;
 mod owners;
 mod part;
@@ -48,6 +49,7 @@ const TESTS: &[Test] = &[
     ("sendfile_in_turn", storm::sendfile_in_turn),
     ("a_process_id_that_comes_again", storm::a_process_id_that_comes_again),
     ("a_followed_id_that_comes_again", follow::a_followed_id_that_comes_again),
+    ("processes_of_many_threads", members::processes_of_many_threads),
     ("more_than_can_be_followed", follow::more_than_can_be_followed),
     ("memory_after_a_burst", burst::memory_after_a_burst),
     ("names_of_many_files", burst::names_of_many_files),
@@ -109,6 +111,7 @@ fn main() -> ExitCode {
                 tools::child(threads::act);
                 return ExitCode::SUCCESS;
             }
+            "--members" => return members::act(&value()),
             "--read" => return storm::read(&value(), &value()),
             "--list" => {
                 TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
