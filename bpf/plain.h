@@ -10,7 +10,7 @@
  *
  * It is counted at the thread's next one, before anything else looks at the thread's frames, and when its row ends. Of a
  * thread that has no more, the tick says what its last one has delivered (look_plain), and changes no counter: so nobody
- * but the thread itself ever counts in its row. What is seen this way never shrinks: nothing while the call goes on, then
+ * but the thread itself ever counts a read or a write in its row. What is seen this way never shrinks: nothing while the call goes on, then
  * what was delivered, then that or what was requested.
  *
  * A request in which something happened (a page was added or waited for) has a frame, which says what that was. When a read begins

@@ -14,6 +14,8 @@
 #include "file.h"
 #include "thread.h"
 
+#define S_DAX (1 << 13)
+
 static __always_inline bool take_plain_fault(struct row *row, u64 fault)
 {
 	return __sync_val_compare_and_swap(&row->plain_fault, fault, 0) == fault;
@@ -34,12 +36,15 @@ static __always_inline void settle_plain_fault(struct row *row, struct thread *t
 
 	if (!with_plain_faults || !fault)
 		return;
-	if (fault >> PLAIN_FAULT_SHIFT == served_to(bpf_get_current_task_btf()))
+	if (fault >> PLAIN_FAULT_SHIFT == served_to(bpf_get_current_task_btf())) {
 		row->plain_fault = 0;
-	else if (fault & PLAIN_FAULT_AGAIN)
+	} else if (fault & PLAIN_FAULT_AGAIN) {
+		/* Nobody else takes one of these. */
+		row->plain_fault = 0;
 		t->again.mapping = 0;
-	else if (take_plain_fault(row, fault))
+	} else if (take_plain_fault(row, fault)) {
 		count_plain_fault(row, &t->fault_file);
+	}
 }
 
 /* filemap_map_pages(vmf, first, last). Told to try again, it comes back for the same page, which has been counted. */
@@ -53,6 +58,9 @@ static __always_inline void begin_plain_fault(struct row *row, struct vm_fault *
 	if (!t)
 		return;
 	settle_plain_fault(row, t);
+	/* Nothing of it is in the cache, and xfs maps it by a function of its own. */
+	if (opened->f_mapping->host->i_flags & S_DAX)
+		return;
 	if (with_files)
 		t->fault_file = file_hold(row, mapping, number_of(row, opened));
 	if (t->again.mapping == mapping && t->again.index == vmf->pgoff)

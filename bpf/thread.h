@@ -167,16 +167,19 @@ static __always_inline void go_on(struct row *row, struct row *old)
 {
 	struct thread *t = thread_of(row), *before = old ? thread_of(old) : 0;
 	u64 fault = 0;
+	bool tried = false;
 
 	if (with_plain)
 		go_on_plain(row, old); /* first: what has ended takes its frame with it */
 	if (with_plain_faults) {
 		fault = old ? old->plain_fault : 0;
 		/* One that goes on is the new row's. */
-		if (fault && fault >> PLAIN_FAULT_SHIFT == served_to(bpf_get_current_task_btf()))
+		if (fault && fault >> PLAIN_FAULT_SHIFT == served_to(bpf_get_current_task_btf())) {
 			old->plain_fault = 0;
-		else
+		} else {
+			tried = fault & PLAIN_FAULT_AGAIN;
 			fault = 0;
+		}
 		if (old)
 			leave_plain_fault(old, true);
 	}
@@ -207,6 +210,8 @@ static __always_inline void go_on(struct row *row, struct row *old)
 	else
 		__builtin_memset(t, 0, __builtin_offsetof(struct thread, frame));
 	row->plain_fault = fault;
+	if (tried)
+		t->again.mapping = 0;
 }
 
 static __always_inline struct frame *push(struct row *row, struct thread *t, enum frame_kind kind, u64 mapping,

@@ -125,7 +125,8 @@ struct window {
 #define OFF_VFORK 32768
 
 /*
- * What one thread did under one name. Written by that thread alone, but for `touched`. The first 64 bytes are what
+ * What one thread did under one name. Written by that thread alone, but for `touched`, and for page faults, which the tick
+ * may count (plainfault.h): by atomics. The first 64 bytes are what
  * every event needs and every tick looks at, the counters of reads begin a line of the processor's cache.
  */
 struct row {
@@ -306,10 +307,11 @@ enum chore {
 	CHORE_SPARE_ROWS, /* the same on the other stack */
 	CHORE_FREE_FILES, /* the same of files */
 	CHORE_FREE_WORDS, /* hands back the word `a` of the ledger */
-	CHORE_FORGET_FILES, /* nobody finds the row of the mapping `a` and the owner `b` any more */
+	CHORE_END_FILES, /* nobody finds the row of file `a` any more; then `b` is 1; 0: it has been used just now */
 	CHORE_TAKE_WORDS, /* takes the word `a` out of the ledger if it is empty; then `b` is 1, else 0 */
 	CHORE_COPY_NAME, /* copies the name of file `a` */
 	CHORE_COPY_LATENCY, /* copies the histograms of row `a`; if `b` is 1 they begin anew instead */
+	CHORE_RUN_OF, /* `b` is the run of the process `a`, or 0 */
 };
 
 struct chore_item {

@@ -15,10 +15,11 @@ use super::skel::CachetopSkel;
 use super::skel::types;
 use crate::wire::CHORE_COPY_LATENCY;
 use crate::wire::CHORE_COPY_NAME;
-use crate::wire::CHORE_FORGET_FILES;
+use crate::wire::CHORE_END_FILES;
 use crate::wire::CHORE_FREE_FILES;
 use crate::wire::CHORE_FREE_ROWS;
 use crate::wire::CHORE_FREE_WORDS;
+use crate::wire::CHORE_RUN_OF;
 use crate::wire::CHORE_SPARE_ROWS;
 use crate::wire::CHORE_TAKE_WORDS;
 use crate::wire::CHORES;
@@ -124,21 +125,33 @@ impl Chores {
         })
     }
 
-    /// Nobody finds the rows of these files any more, by mapping and owner.
-    pub(super) fn forget_files(&self, keys: &[(u64, u64)]) -> libbpf_rs::Result<()> {
-        self.all(CHORE_FORGET_FILES, keys, |_, _| ())
+    /// Ends rows of files, but for those that have been used just now: nobody finds these any more, whose numbers are handed out.
+    pub(super) fn end_files(&self, numbers: &[usize]) -> libbpf_rs::Result<Vec<usize>> {
+        self.those(CHORE_END_FILES, numbers)
     }
 
     /// Takes those of these words out of the ledger that are empty: the numbers of them.
     pub(super) fn take_words(&self, numbers: &[usize]) -> libbpf_rs::Result<Vec<usize>> {
+        self.those(CHORE_TAKE_WORDS, numbers)
+    }
+
+    /// Those to which it was done.
+    fn those(&self, kind: u32, numbers: &[usize]) -> libbpf_rs::Result<Vec<usize>> {
         let items: Vec<_> = numbers.iter().map(|n| (*n as u64, 0)).collect();
         let mut out = Vec::new();
-        self.all(CHORE_TAKE_WORDS, &items, |i, taken| {
-            if taken != 0 {
+        self.all(kind, &items, |i, done| {
+            if done != 0 {
                 out.push(numbers[i]);
             }
         })?;
         Ok(out)
+    }
+
+    /// The run of a process of the command that is followed.
+    pub(super) fn run_of(&self, tgid: u32) -> libbpf_rs::Result<Option<u32>> {
+        let mut run = 0;
+        self.all(CHORE_RUN_OF, &[(tgid.into(), 0)], |_, of| run = of)?;
+        Ok(u32::try_from(run).ok().filter(|run| *run != 0))
     }
 
     /// What the row of a file is called: the bytes of a `struct file_name`.

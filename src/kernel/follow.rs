@@ -71,8 +71,7 @@ impl Attached {
     /// # Errors
     /// When the table cannot be read.
     pub fn run_of(&self, tgid: u32) -> libbpf_rs::Result<Option<u32>> {
-        let value = self.skel.maps.followed.lookup(&tgid.to_ne_bytes(), MapFlags::ANY)?;
-        Ok(value.map(|v| u32_at(&v, 0)))
+        self.chores.run_of(tgid)
     }
 
     /// The processes of a run that have not been waited for: by thread-group id.

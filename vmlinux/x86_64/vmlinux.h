@@ -107,6 +107,7 @@ struct dentry {
 struct address_space;
 struct inode {
 	umode_t i_mode;
+	unsigned int i_flags;
 	unsigned int i_nlink;
 	dev_t i_rdev;
 	u32 i_generation;

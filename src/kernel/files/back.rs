@@ -107,26 +107,13 @@ impl Files {
         let mut resting: Vec<(Duration, usize)> =
             self.table.rows().filter(|(_, _, k)| rests(k)).map(|(n, _, k)| (k.used, n)).collect();
         resting.sort_unstable();
-        let mut keys = Vec::new();
-        for (_, n) in resting.into_iter().take(surplus) {
-            let row = self.row(n);
-            // SAFETY: the row is mapped; the kernel programs read these words and find the row no more.
-            let key = unsafe {
-                // Used since this tick has looked.
-                if (&raw const (*row).touched).read_volatile() != 0 {
-                    continue;
-                }
-                let (mapping, owner) = (&raw mut (*row).mapping, (&raw const (*row).owner).read_volatile());
-                let key = (mapping.read_volatile(), owner);
-                mapping.write_volatile(0);
-                (&raw mut (*row).state).write_volatile(FILE_ENDED);
-                key
-            };
-            keys.push(key);
+        // But for those that were used since this tick has looked.
+        let resting: Vec<_> = resting.into_iter().take(surplus).map(|(_, n)| n).collect();
+        for n in chores.end_files(&resting)? {
             self.table.known_mut(n).ended = Some(self.now);
             self.going += 1;
         }
-        chores.forget_files(&keys)
+        Ok(())
     }
 
     fn free(&mut self, n: usize) {

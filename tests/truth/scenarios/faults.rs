@@ -40,6 +40,12 @@ pub const LIST: &[Scenario] = &[
     scenario("fault-private-store-cold", BLOCK, "stores into a private mapping, cold", |c| {
         touches(c, false, WRITE, libc::MAP_PRIVATE, None, (0..111).step_by(3).collect())
     }),
+    scenario(
+        "fault-turns-cold",
+        BLOCK,
+        "a private mapping read and stored into in turns, MADV_RANDOM, cold",
+        in_turns,
+    ),
     scenario("fault-store", ALL, "stores into a shared mapping, warm", |c| {
         touches(c, true, WRITE, SHARED, None, (0..111).step_by(3).collect())
     }),
@@ -72,7 +78,8 @@ fn touches(
     if let Some(advice) = advice {
         map.advise(advice)?;
     }
-    let mut e = touch_all(c, &mut o, &map, prot & libc::PROT_WRITE != 0, &which)?;
+    let stores = prot & libc::PROT_WRITE != 0;
+    let mut e = touch_all(c, &mut o, &map, |_| stores, &which)?;
     let misses = e.want(Figure::FaultMisses).map_or(0, |w| w.lo);
     ensure!(!is_warm || misses == 0, "the oracle itself: {misses} misses of a warm file");
     ensure!(advice != Some(libc::MADV_RANDOM) || misses == 256, "the oracle itself: {misses} misses");
@@ -83,8 +90,29 @@ fn touches(
     Ok(e)
 }
 
-/// Touches or stores to pages one by one, from the barrier on.
-fn touch_all(c: &mut Ctx, o: &mut Oracle, map: &sys::Map, store: bool, which: &[usize]) -> Result<Expect> {
+/// A fault that reads is tried again once its page is there, and found by what maps pages around it; a store into a private
+/// mapping never is. What is remembered of the one must not be taken for the other.
+fn in_turns(c: &mut Ctx) -> Result<Expect> {
+    const PAGES: usize = 256;
+    let (_, mut o) = cold(c, PAGES as u64 * PAGE - 777)?;
+    let file = File::open(c.dir.join("f"))?;
+    let map = sys::Map::with(&file, PAGES, WRITE, libc::MAP_PRIVATE)?;
+    map.advise(libc::MADV_RANDOM)?;
+    let which: Vec<usize> = (0..PAGES).step_by(4).collect();
+    let e = touch_all(c, &mut o, &map, |page| page % 8 != 0, &which)?;
+    let misses = e.want(Figure::FaultMisses).map_or(0, |w| w.lo);
+    ensure!(misses == which.len() as u64, "the oracle itself: {misses} misses");
+    Ok(e)
+}
+
+/// Touches pages one by one, or stores to them, from the barrier on.
+fn touch_all(
+    c: &mut Ctx,
+    o: &mut Oracle,
+    map: &sys::Map,
+    store: impl Fn(usize) -> bool,
+    which: &[usize],
+) -> Result<Expect> {
     let (mut misses, mut hits, mut around) = (0, 0, 0);
     let mut was = map.mapped()?;
     c.begin();
@@ -92,7 +120,7 @@ fn touch_all(c: &mut Ctx, o: &mut Oracle, map: &sys::Map, store: bool, which: &[
     for page in which.iter().copied() {
         let resident = was[page] || o.resident()[page];
         o.aside(|| {
-            if store {
+            if store(page) {
                 map.store(page);
             } else {
                 let _ = map.touch(page);
@@ -111,7 +139,7 @@ fn touch_all(c: &mut Ctx, o: &mut Oracle, map: &sys::Map, store: bool, which: &[
     let after = sys::faults();
     let mut e = Expect::nothing();
     e.exact(Figure::FaultMisses, misses).exact(Figure::FaultHits, hits).exact(Figure::FaultAround, around);
-    if store {
+    if which.iter().any(|page| store(*page)) {
         e.if_bounded(
             Figure::FaultHits,
             if c.fs.block() { hits } else { 0 },
@@ -139,7 +167,7 @@ fn huge(c: &mut Ctx) -> Result<Expect> {
     let mut o = c.oracle(&file)?;
     let map = sys::Map::new(&file, PAGES)?;
     refused("MADV_HUGEPAGE", map.advise(libc::MADV_HUGEPAGE))?;
-    let mut e = touch_all(c, &mut o, &map, false, &[0, 511, 512, 600, 1023, 1024, 1199])?;
+    let mut e = touch_all(c, &mut o, &map, |_| false, &[0, 511, 512, 600, 1023, 1024, 1199])?;
     let most = e.want(Figure::FaultAround).map_or(0, |w| w.hi);
     e.if_bounded(Figure::FaultAround, 0, most, "huge page");
     let hits = e.want(Figure::FaultHits).map_or(0, |w| w.hi);
