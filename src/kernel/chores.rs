@@ -147,11 +147,12 @@ impl Chores {
         Ok(out)
     }
 
-    /// The run of a process of the command that is followed.
-    pub(super) fn run_of(&self, tgid: u32) -> libbpf_rs::Result<Option<u32>> {
-        let mut run = 0;
-        self.all(CHORE_RUN_OF, &[(tgid.into(), 0)], |_, of| run = of)?;
-        Ok(u32::try_from(run).ok().filter(|run| *run != 0))
+    /// The runs of the command that is followed that these processes are of, each; 0: none.
+    pub(super) fn runs_of(&self, tgids: &[u32]) -> libbpf_rs::Result<Vec<u32>> {
+        let items: Vec<_> = tgids.iter().map(|tgid| (u64::from(*tgid), 0)).collect();
+        let mut out = Vec::with_capacity(tgids.len());
+        self.all(CHORE_RUN_OF, &items, |_, run| out.push(u32::try_from(run).unwrap_or(0)))?;
+        Ok(out)
     }
 
     /// What the row of a file is called: the bytes of a `struct file_name`.

@@ -66,14 +66,38 @@ fn whole(table: &impl Table) -> io::Result<Vec<Entry>> {
     batches.collect::<io::Result<_>>().or_else(|why| one_by_one(table).map_err(|_| why))
 }
 
+/// All that is in it, without the values. Of the kernel's calls it takes the one alone that lets probes run meanwhile (`chores.rs`);
+/// a batch would look through all buckets that are empty in one go.
+///
+/// # Errors
+/// When the kernel refuses, or the table does not hold still.
+pub(super) fn keys(map: &impl MapCore) -> libbpf_rs::Result<Vec<Vec<u8>>> {
+    let mut found = Vec::new();
+    each_key(&Kernel(map), |key| {
+        found.push(key);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
 /// Reads all entries one by one.
 fn one_by_one(table: &impl Table) -> io::Result<Vec<Entry>> {
-    let (mut seen, mut found, mut at) = (HashSet::new(), Vec::new(), None);
+    let mut found = Vec::new();
+    each_key(table, |key| {
+        found.extend(table.value(&key)?.map(|value| (key, value)));
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Each key once.
+fn each_key(table: &impl Table, mut see: impl FnMut(Vec<u8>) -> io::Result<()>) -> io::Result<()> {
+    let (mut seen, mut at) = (HashSet::new(), None);
     // Where a key is deleted just then, the kernel begins anew.
     for _ in 0..(table.room() as usize).saturating_add(1).saturating_mul(ROUNDS) {
-        let Some(key) = table.after(at.as_deref())? else { return Ok(found) };
+        let Some(key) = table.after(at.as_deref())? else { return Ok(()) };
         if seen.insert(key.clone()) {
-            found.extend(table.value(&key)?.map(|value| (key.clone(), value)));
+            see(key.clone())?;
         }
         at = Some(key);
     }

@@ -5,6 +5,7 @@ use libbpf_rs::MapFlags;
 
 use super::attach::Attached;
 use super::entries::entries;
+use super::entries::keys;
 use super::entries::u32_at;
 use crate::sample::Followed;
 use crate::sample::Gone;
@@ -71,7 +72,7 @@ impl Attached {
     /// # Errors
     /// When the table cannot be read.
     pub fn run_of(&self, tgid: u32) -> libbpf_rs::Result<Option<u32>> {
-        self.chores.run_of(tgid)
+        Ok(self.chores.runs_of(&[tgid])?.first().copied().filter(|run| *run != 0))
     }
 
     /// The processes of a run that have not been waited for: by thread-group id.
@@ -79,8 +80,15 @@ impl Attached {
     /// # Errors
     /// When the table cannot be read.
     pub fn members(&self, run: u32) -> libbpf_rs::Result<Vec<u32>> {
-        let all = entries(&self.skel.maps.followed)?;
-        Ok(all.iter().filter(|(_, v)| u32_at(v, 0) == run).map(|(k, _)| u32_at(k, 0)).collect())
+        let followed = &self.skel.maps.followed;
+        let keys = match keys(followed) {
+            Ok(keys) => keys,
+            // It does not hold still: by batches.
+            Err(_) => entries(followed)?.into_iter().map(|(key, _)| key).collect(),
+        };
+        let all: Vec<u32> = keys.iter().map(|key| u32_at(key, 0)).collect();
+        let runs = self.chores.runs_of(&all)?;
+        Ok(all.into_iter().zip(runs).filter(|(_, of)| *of == run).map(|(tgid, _)| tgid).collect())
     }
 
     /// What processes that are gone used, of all that were ever followed.
