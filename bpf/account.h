@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * Where events are added up: a row for each thread under one name. A row is written by its own thread, so that
- * counting reads and writes needs neither atomics nor a per-CPU copy; user space reads the rows in place. What has no row (the table
- * is full, or an event is nobody's doing) goes to `totals`. Counters only rise.
+ * counting reads and writes needs neither atomics nor a per-CPU copy; user space reads the rows in place. What has
+ * no row (the table is full, or an event is nobody's doing) goes to `totals`. Counters only rise.
  */
 #ifndef CACHETOP_ACCOUNT_H
 #define CACHETOP_ACCOUNT_H

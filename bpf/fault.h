@@ -173,13 +173,7 @@ static __always_inline void on_mapped(u64 pages)
 
 	if (!t)
 		return;
-	/* One of them is the page of the fault. */
-	if (with_plain_faults) {
-		if (pages > 1)
-			COUNT(&a, C_FAULT_AROUND, pages - 1);
-		return;
-	}
-	if (t->mapping)
+	if (!with_plain_faults && t->mapping)
 		t->mapped += pages;
 	else if (pages > 1)
 		COUNT(&a, C_FAULT_AROUND, pages - 1);

@@ -2,8 +2,8 @@
 /*
  * Plain faults: nearly all, of pages that are there. filemap_map_pages maps what is there around a fault; if the page of the
  * fault is among it, that was all, else filemap_fault, or shmem_fault, comes next in the same thread. So where a hook at the
- * return is most of what a fault costs, and where a thread can be put aside inside it with the probes of its processor passed
- * by, there is one at the entry only. It leaves in the thread's row how many of its faults had been served.
+ * return is most of what a fault costs, there is one at the entry only. It leaves in the thread's row how many of its faults had
+ * been served.
  *
  * The thread settles it at its next fault: it was none, or was not served, if the number is still the same. Of a thread that
  * has no more, and of a row that was ended, the tick counts it. Who takes it out of the row counts it.

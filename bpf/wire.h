@@ -125,9 +125,9 @@ struct window {
 #define OFF_VFORK 32768
 
 /*
- * What one thread did under one name. Written by that thread alone, but for `touched`, and for page faults, which the tick
- * may count (plainfault.h): by atomics. The first 64 bytes are what
- * every event needs and every tick looks at, the counters of reads begin a line of the processor's cache.
+ * What one thread did under one name. Written by that thread alone, but for `touched`, and for page faults, which
+ * the tick may count (plainfault.h): by atomics. The first 64 bytes are what every event needs and every tick looks at,
+ * the counters of reads begin a line of the processor's cache.
  */
 struct row {
 	unsigned int state;

@@ -137,7 +137,7 @@ fn a_preemptible_kernel_gets_what_loses_nothing_there() {
             hook.program
         );
     }
-    // Not by these hooks, but by what their programs do to each other.
+    // Not by these hooks, but by what others do to tables of BPF.
     let Certainty::Bounded(why) = plan.certainty(Figure::Accesses) else { panic!() };
     assert!(why.contains("preempted"), "{why}");
 }
