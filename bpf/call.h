@@ -57,6 +57,17 @@ __noinline int drop_owned(struct call *c)
 	return 0;
 }
 
+/*
+ * Pages that a request found read ahead, and that went before it used them: it brought them in itself, or found them read ahead once
+ * more. What goes is looked for in the ledger, which these were taken out of.
+ */
+static __noinline void count_gone_before(struct call *c, u64 n)
+{
+	if (!is_metadata((void *)c->mapping))
+		count_nobodys(C_PREFETCH_WASTED, n);
+	RETURN_NOTHING();
+}
+
 /* Counts the pages of a request, of which so many were missing. */
 static __always_inline void count_read(struct account *a, struct call *c, u64 missed)
 {
@@ -65,8 +76,10 @@ static __always_inline void count_read(struct account *a, struct call *c, u64 mi
 
 	if (missed > touched)
 		missed = touched;
-	if (ahead > touched - missed)
+	if (unlikely(ahead > touched - missed)) {
+		count_gone_before(c, ahead - (touched - missed));
 		ahead = touched - missed;
+	}
 	file_covers(f, c->pos, c->bytes);
 	file_read(f, c->bytes, touched - missed - ahead, ahead, missed);
 	COUNT(a, C_READ_CALLS, 1);
@@ -103,7 +116,7 @@ __noinline int settle(struct call *c)
 		missed += ledger_take(c->mapping | DEMANDED, c->first, c->end, BITS);
 	c->marked = false;
 	/* What others prefetched while the call ran is used now. */
-	ledger_take(c->mapping, c->first, c->end, BITS);
+	c->ahead += ledger_take(c->mapping, c->first, c->end, BITS);
 	count_read(&a, c, missed);
 	return 0;
 }

@@ -436,7 +436,7 @@ static __always_inline void on_fault_in_call(u64 *ctx)
 	if (!ready || !account_open(&a))
 		return;
 	mapping = number_of_mapping(a.row, ctx);
-	ledger_take(mapping, index, index, BITS);
+	used_by_fault(mapping, index, index);
 	c = call_of(a.row);
 	if (!c)
 		return;
@@ -454,8 +454,7 @@ static __always_inline void on_map_pages_in_call(u64 *ctx)
 	if (!ready || !account_open(&a))
 		return;
 	mapping = number_of_mapping(a.row, ctx);
-	/* They may be used unseen from now on: they are not called wasted later. */
-	ledger_take(mapping, first, last, BITS);
+	used_by_fault(mapping, first, last);
 	c = call_of(a.row);
 	if (!c)
 		return;

@@ -232,6 +232,20 @@ static __always_inline u32 order_of_argument(void *folio)
 	return ((struct folio___flags_1 *)folio)->_flags_1 & 0xff;
 }
 
+/* The flags of a folio are wrapped since 6.18. */
+typedef struct {
+	unsigned long f;
+} memdesc_flags_t___wrapped;
+
+/*
+ * Whether a fault maps all of the folios that it finds, as far as they are part of the mapping: finish_fault and filemap_map_pages do since
+ * 6.18, and no type of their own tells so.
+ */
+static __always_inline bool maps_folios(void)
+{
+	return bpf_core_type_exists(memdesc_flags_t___wrapped);
+}
+
 /* Memory that goes to swap rather than to a file: anonymous, or of tmpfs. */
 static __always_inline bool is_swap_backed(void *folio)
 {

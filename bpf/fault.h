@@ -26,8 +26,10 @@ static __always_inline void enter_fault_of(struct row *row, struct thread *t, st
 	file_used(row, vmf->vma->vm_file->f_mapping, mapping, vmf->vma->vm_file);
 	f = push_frame(row, t, F_FAULT, mapping, index);
 	f->pos = index;
-	/* A fault uses the page, though it is no read. */
-	ledger_take(mapping, index, index, mode);
+	if (mode == BITS)
+		used_by_fault(mapping, index, index);
+	else
+		ledger_take(mapping, index, index, mode);
 }
 
 static __always_inline void enter_fault(struct vm_fault *vmf, enum ledger_mode mode)
@@ -108,11 +110,14 @@ static __always_inline void enter_map_pages(struct row *row)
 	t->mapping = 1;
 }
 
-/* Pages mapped around a fault may be used unseen from now on: they are not called wasted later. */
 static __always_inline void used_unseen(struct row *row, struct vm_fault *vmf, u64 first, u64 last,
 					enum ledger_mode mode)
 {
-	if (row)
+	if (!row)
+		return;
+	if (mode == BITS)
+		used_by_fault(number_of(row, vmf->vma->vm_file->f_mapping), first, last);
+	else
 		ledger_take(number_of(row, vmf->vma->vm_file->f_mapping), first, last, mode);
 }
 

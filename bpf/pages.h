@@ -4,6 +4,7 @@
 #define CACHETOP_PAGES_H
 
 #include "file.h"
+#include "shmem.h"
 #include "thread.h"
 #include "touch.h"
 
@@ -214,19 +215,66 @@ static __always_inline bool look_at_added(struct added *p, struct account *a, vo
 	return true;
 }
 
+/*
+ * Pages beside the one of a fault, in the folio that was added for it. Where the fault maps these, too, they may be used unseen from now on:
+ * they are not called wasted later.
+ */
+static __always_inline void added_beside(struct account *a, struct window *w, u64 mapping, u64 first, u64 last,
+					 bool mapped, enum ledger_mode mode)
+{
+	if (first > last)
+		return;
+	if (!mapped) {
+		count_prefetch(a, w, mapping, first, last, mode, TOUCH_AROUND);
+		return;
+	}
+	file_count(file_before(a->row, mapping), FC_PREFETCHED, last - first + 1);
+	COUNT(a, C_PREFETCHED, last - first + 1);
+	touch(a->row, mapping, first, last, TOUCH_AROUND);
+}
+
 /* A page that a fault requested is neither a read's miss nor read-ahead; its neighbours are read-ahead. */
 static __always_inline void added_by_fault(struct account *a, struct window *w, struct added *p, u64 at,
 					   enum ledger_mode mode)
 {
+	bool mapped = maps_folios() || p->last - p->first >= HUGE_PAGES - 1;
+
 	if (at < p->first || at > p->last) {
 		count_prefetch(a, w, (u64)p->mapping, p->first, p->last, mode, TOUCH_AROUND);
 		return;
 	}
 	COUNT(a, C_FAULT_FILLS, 1);
 	if (at > p->first)
-		count_prefetch(a, w, (u64)p->mapping, p->first, at - 1, mode, TOUCH_AROUND);
-	if (at < p->last)
-		count_prefetch(a, w, (u64)p->mapping, at + 1, p->last, mode, TOUCH_AROUND);
+		added_beside(a, w, (u64)p->mapping, p->first, at - 1, mapped, mode);
+	added_beside(a, w, (u64)p->mapping, at + 1, p->last, mapped, mode);
+}
+
+/* How many pages the folio of a page has that is mapped as a whole, less one: else none. */
+static __always_inline u64 mapped_with(u64 mapping, u64 index)
+{
+	u64 folio = bpf_core_type_exists(struct folio) ? folio_of_page(mapping, index) : 0;
+	u32 order = folio ? folio_order_of((void *)folio) & 31 : 0;
+
+	return maps_folios() || order >= HUGE_ORDER ? (1ULL << order) - 1 : 0;
+}
+
+/* What is rare of the next one. */
+static __noinline void take_mapped(u64 mapping, u64 first, u64 last)
+{
+	u64 end = last | mapped_with(mapping, last);
+
+	ledger_take(mapping, first & ~mapped_with(mapping, first), end, BITS);
+	RETURN_NOTHING();
+}
+
+/*
+ * A fault uses its page, though it is no read. What is mapped around it, and the rest of folios that are mapped as a whole, may be used unseen
+ * from now on: it is not called wasted later.
+ */
+static __always_inline void used_by_fault(u64 mapping, u64 first, u64 last)
+{
+	if (unlikely(*(volatile u64 *)filter_slot(mapping)))
+		take_mapped(mapping, first, last);
 }
 
 /*

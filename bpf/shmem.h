@@ -28,8 +28,8 @@ struct address_space___pages {
 	struct xarray i_pages;
 } __attribute__((preserve_access_index));
 
-/* 1 if the page is in memory. Global: verified once. */
-__noinline u64 is_resident(u64 mapping, u64 index)
+/* What stands in a mapping's xarray for a page: 0, a folio, or odd: it was evicted, or is in swap. Global: verified once. */
+__noinline u64 entry_of_page(u64 mapping, u64 index)
 {
 	u64 entry = (u64)BPF_CORE_READ((struct address_space___pages *)mapping, i_pages.xa_head);
 	u64 node, shift;
@@ -58,9 +58,15 @@ __noinline u64 is_resident(u64 mapping, u64 index)
 		if (!shift)
 			break;
 	}
-	if (!below && index)
-		return 0;
-	return entry && !(entry & 3); /* odd: in swap */
+	return below || !index ? entry : 0;
+}
+
+/* The folio that has a page, by its address; 0: it is not in memory. */
+static __always_inline u64 folio_of_page(u64 mapping, u64 index)
+{
+	u64 entry = entry_of_page(mapping, index);
+
+	return entry & 3 ? 0 : entry;
 }
 
 /* How many of the first WALK_STEP pages of [first, last] are not in memory. Global: verified once, not per step. */
@@ -72,7 +78,7 @@ __noinline u64 absent_in_step(u64 mapping, u64 first, u64 last)
 	for (i = 0; i < WALK_STEP; i++) {
 		if (first + i > last)
 			break;
-		absent += 1 - is_resident(mapping, first + i);
+		absent += !folio_of_page(mapping, first + i);
 	}
 	return absent;
 }

@@ -59,6 +59,8 @@ const TESTS: &[Test] = &[
     ("ticks_beside_requests", races::ticks_beside_requests),
     ("reads_beside_read_ahead", part::reads_beside_read_ahead),
     ("reads_beside_evictions", part::reads_beside_evictions),
+    ("read_ahead_beside_evictions", part::read_ahead_beside_evictions),
+    ("mapped_as_a_whole", part::mapped_as_a_whole),
     ("sixty_thousand_words", tick::sixty_thousand_words),
     ("readers_that_sleep", threads::readers_that_sleep),
     ("many_files", files::many_files),
