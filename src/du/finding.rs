@@ -48,7 +48,7 @@ pub(super) fn each_file(options: &Options, paths: &Paths, sink: &dyn Sink) -> Re
 /// whoever may read a file may load and evict it.
 pub(super) fn out_of_reach(why: Unknown, saving: bool) -> bool {
     match why {
-        Unknown::NotPermitted | Unknown::Forbidden | Unknown::TooLarge => saving,
+        Unknown::NotPermitted | Unknown::Forbidden | Unknown::TooLarge | Unknown::Fuse => saving,
         Unknown::NotReadable
         | Unknown::OnlyMapped
         | Unknown::Loop

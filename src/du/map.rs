@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::finding;
 use super::found::End;
+use super::opening::Aim;
 use super::options::Options;
 use super::paths::Paths;
 use super::pattern::Lengths;
@@ -201,7 +202,7 @@ pub fn run(
     };
     for (i, row) in rows.iter().enumerate() {
         let path = &row.path;
-        match row.open().and_then(|(fd, _)| FileMap::new(path, fd, options.ask())) {
+        match row.open(Aim::Look).and_then(|(fd, _)| FileMap::new(path, fd, options.ask())) {
             // A process has closed it.
             Err(Unknown::Vanished) if row.via.is_some() => {}
             Ok(map) => {

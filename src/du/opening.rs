@@ -12,18 +12,31 @@ use rustix::fs::FileType;
 use rustix::fs::Statx;
 use rustix::fs::StatxFlags;
 
+use super::kinds;
 use super::open;
 use super::residency;
 use super::residency::Ask;
 use super::residency::Unknown;
 use super::totals::Totals;
 
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Aim {
+    /// To see what is cached: it is left alone where opening it would change that.
+    Look,
+    /// To do what was requested.
+    Act,
+}
+
 /// Opens a path that a user names, if it is a file, a directory or a block device.
-pub(super) fn open_named(path: &Path) -> Result<(OwnedFd, Statx), Unknown> {
+pub(super) fn open_named(path: &Path, aim: Aim) -> Result<(OwnedFd, Statx), Unknown> {
     let at = open::Reached::new(path)?;
     let stat = rustix::fs::statx(at.dir(), &at.name, AtFlags::empty(), StatxFlags::BASIC_STATS)?;
     if FileType::from_raw_mode(stat.stx_mode.into()) != FileType::Directory {
-        residency::regular(&stat)?;
+        let device = residency::regular(&stat)?.is_none();
+        if aim == Aim::Look && !device {
+            kinds::bears_opening(at.dir(), &*at.name)?;
+        }
     }
     let fd = open::named(&at)?;
     // What was opened is what is counted, should the name have another meaning by now.
@@ -31,10 +44,10 @@ pub(super) fn open_named(path: &Path) -> Result<(OwnedFd, Statx), Unknown> {
     Ok((fd, stat))
 }
 
-/// The same, of a path that was looked at just before and had this type.
-pub(super) fn open_seen(path: &Path, kind: FileType) -> Result<(OwnedFd, Statx), Unknown> {
+/// The same, of a path that was looked at just before, had this type, and bears it.
+pub(super) fn open_seen(path: &Path, kind: FileType, aim: Aim) -> Result<(OwnedFd, Statx), Unknown> {
     if !matches!(kind, FileType::RegularFile | FileType::Directory) {
-        return open_named(path);
+        return open_named(path, aim);
     }
     let fd = open::named(&open::Reached::new(path)?)?;
     let stat = rustix::fs::statx(&fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
@@ -42,12 +55,18 @@ pub(super) fn open_seen(path: &Path, kind: FileType) -> Result<(OwnedFd, Statx),
 }
 
 /// Opens a file of a process, if it is still the one that was found: a process closes files and opens others.
-pub(super) fn open_same(via: &Path, inode: (u64, u64)) -> Result<(OwnedFd, Statx), Unknown> {
+pub(super) fn open_same(via: &Path, inode: (u64, u64), aim: Aim) -> Result<(OwnedFd, Statx), Unknown> {
     if look(via).is_none_or(|(found, _)| found != inode) {
         return Err(Unknown::Vanished);
     }
-    let (fd, stat) = open_named(via)?;
+    let (fd, stat) = open_named(via, aim)?;
     if open::inode(&stat) == inode { Ok((fd, stat)) } else { Err(Unknown::Vanished) }
+}
+
+/// Whether it can be opened to be looked at.
+pub(super) fn bears_opening(path: &Path) -> Result<(), Unknown> {
+    let at = open::Reached::new(path)?;
+    kinds::bears_opening(at.dir(), &*at.name)
 }
 
 /// Which file a name stands for, and of what type it is.
@@ -84,7 +103,7 @@ pub(super) fn seen(path: &Path) -> Option<Seen> {
 
 /// What is cached of a file that a user or a process named.
 pub(super) fn file(path: &Path, ask: Ask) -> (Totals, Option<Unknown>) {
-    counted(path, &open_named(path), |fd, _| ask.on(fd))
+    counted(path, &open_named(path, Aim::Look), |fd, _| ask.on(fd))
 }
 
 /// What is cached of a file that was opened, or why that is not known; its size, if it has one all the same. `ask`: how, on

@@ -30,6 +30,7 @@ use super::found::Found;
 use super::layers::Layers;
 use super::open;
 use super::opening;
+use super::opening::Aim;
 use super::options::Options;
 use super::problems::Problems;
 use super::problems::errno;
@@ -164,7 +165,7 @@ fn counted(inode: (u64, u64), file: Held, ask: Ask) -> (Totals, Option<Row>) {
         return (totals, Some(row));
     }
     for link in std::iter::once(&file.link).chain(&file.others) {
-        let opened = opening::open_same(link, inode);
+        let opened = opening::open_same(link, inode, Aim::Look);
         let real = opened.as_ref().ok().and_then(|(_, stat)| file.real(stat));
         let unplaced = file.shown.is_some() && real.is_none();
         let (mut totals, why) = opening::counted(link, &real.map_or(opened, Ok), |fd, _| ask.on(fd));

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::fs::Statx;
 
 use super::opening;
+use super::opening::Aim;
 use super::residency::Unknown;
 use super::totals::Totals;
 use crate::options::OneOf;
@@ -78,11 +79,11 @@ impl Row {
     /// Opens it.
     ///
     /// # Errors
-    /// [`Unknown::Vanished`] for a file that a process has closed meanwhile, else why it cannot be opened.
-    pub(super) fn open(&self) -> Result<(OwnedFd, Statx), Unknown> {
+    /// [`Unknown::Vanished`] for a file that a process has closed meanwhile, else why it cannot be opened, or must not.
+    pub(super) fn open(&self, aim: Aim) -> Result<(OwnedFd, Statx), Unknown> {
         match &self.via {
-            Some(via) => opening::open_same(&via.link, via.inode),
-            None => opening::open_named(&self.path),
+            Some(via) => opening::open_same(&via.link, via.inode, aim),
+            None => opening::open_named(&self.path, aim),
         }
     }
 }

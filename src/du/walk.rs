@@ -186,7 +186,7 @@ impl<'a> Walk<'a> {
             dev: dev(&stat),
             place: self.layers.place(dev(&stat), path),
             layer: self.layers.in_layer(path),
-            ask: self.options.ask.on(fd.as_fd()),
+            ask: self.options.ask.below(fd.as_fd()),
             pending: AtomicUsize::new(1),
             totals: Mutex::new(Totals { dirs: 1, disk: stat.stx_blocks * 512, ..Totals::default() }),
         });
@@ -309,11 +309,8 @@ impl<'a> Walk<'a> {
             Ok(Some(0)) => Ok(None),
             Ok(Some(size)) => match real {
                 Some((fd, _)) => Ok((self.options.ask.on(fd.as_fd()), fd)),
-                None => {
-                    early.take().unwrap_or_else(|| open::below(&dir.fd, name)).map(|fd| (dir.node.ask, fd))
-                }
+                None => self.open(dir, name, early.take()).map(|fd| (dir.node.ask, fd)),
             }
-            .map_err(Unknown::from)
             .and_then(|(ask, fd)| ask.of_size(opened.insert(fd).as_fd(), size))
             .map(Some),
             Ok(None) | Err(Unknown::NotAFile(_)) => {
@@ -339,6 +336,19 @@ impl<'a> Walk<'a> {
         if self.options.files && depth <= self.options.depth && self.sink.wants(&totals) {
             let row = Row::new(Kind::File, dir.node.path().join(os_name), depth, totals, answer.err());
             self.hand_on(row, opened, text);
+        }
+    }
+
+    /// Opens a file, unless it is open already, or that would be in vain.
+    fn open(
+        &self,
+        dir: &Dir,
+        name: &CStr,
+        early: Option<Result<OwnedFd, Errno>>,
+    ) -> Result<OwnedFd, Unknown> {
+        match dir.node.ask.vain() {
+            Some(why) => Err(why),
+            None => Ok(early.unwrap_or_else(|| open::below(&dir.fd, name))?),
         }
     }
 

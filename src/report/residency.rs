@@ -16,6 +16,8 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use std::time::Instant;
 
+use rustix::fs::CWD;
+
 pub(super) use batch::batch;
 
 use super::data::Pattern;
@@ -24,6 +26,7 @@ use crate::residency;
 use crate::residency::Ask;
 use crate::residency::Run;
 use crate::residency::Unknown;
+use crate::residency::kinds;
 
 /// Runs of cached pages that are looked at: enough to see a pattern.
 const REMEMBERED: usize = 2048;
@@ -60,9 +63,9 @@ fn pattern(runs: &[Run], pages: u64) -> Option<Pattern> {
     Some(Pattern { absent, present, times: a.min(b) as u64 })
 }
 
-/// Opening a file of a FUSE file system may make it do anything, such as reading it all.
+/// Opening a file of a FUSE file system may make it do anything, such as reading it all, or empty its cache.
 pub(super) fn may_open(fs: Option<&str>) -> bool {
-    fs.is_some_and(|fs| !fs.starts_with("fuse"))
+    fs.is_some_and(|fs| !kinds::is_fuse(fs))
 }
 
 /// The files of a report, asked for one after the other.
@@ -134,6 +137,7 @@ fn regular(path: &Path, stop: residency::Stop<'_>) -> Result<Option<Residency>, 
     if !std::fs::metadata(path)?.is_file() {
         return Ok(None);
     }
+    kinds::bears_opening(CWD, path)?;
     let file = File::options().read(true).custom_flags(libc::O_NOATIME | libc::O_NONBLOCK).open(path);
     // Only the owner may ask for O_NOATIME.
     let file = file.or_else(|_| File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path))?;

@@ -91,6 +91,15 @@ impl Ask {
         }
     }
 
+    /// The same for files of a directory that are yet to be opened: on FUSE, that alone would change the answer.
+    #[must_use]
+    pub fn below(self, dir: BorrowedFd<'_>) -> Self {
+        match kinds::kind(dir) {
+            Some(kinds::FUSE) => Self { vain: Some(Unknown::Fuse), ..self },
+            _ => self.on(dir),
+        }
+    }
+
     /// The same for one file, whose size was not asked for by [`size`]: a file with direct access is not cached, and
     /// some kernels (seen: 6.12 and 7.2) crash where cachestat(2) is asked about one that has been used.
     #[must_use]
@@ -101,7 +110,7 @@ impl Ask {
         }
     }
 
-    /// Why there is nothing to ask, where [`Ask::on`] has found that out.
+    /// Why there is nothing to ask, where [`Ask::on`] or [`Ask::below`] has found that out.
     #[must_use]
     pub const fn vain(self) -> Option<Unknown> {
         self.vain

@@ -1,6 +1,14 @@
 //! Kinds of file systems on which the page cache is not what it is elsewhere, by their magic numbers.
 
+use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
+
+use rustix::fs::Mode;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::path::Arg;
+
+use super::unknown::Unknown;
 
 /// Files have a mapping of their own here that is always empty; their pages are those of the layer below.
 pub const OVERLAY: u64 = 0x794c_7630;
@@ -11,6 +19,9 @@ const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
 /// Each subvolume is a device to stat(2), and all of them are one to /proc.
 pub const BTRFS: u64 = 0x9123_683e;
+
+/// FUSE, and virtiofs. Unless the server says otherwise each time, a file's pages are dropped whenever it is opened.
+pub const FUSE: u64 = 0x6573_5546;
 
 /// File systems without pages of files: what they show is made when it is read.
 const PSEUDO: &[u64] = &[
@@ -37,7 +48,31 @@ const PSEUDO: &[u64] = &[
 /// The magic number of the file system that holds an open file.
 #[must_use]
 pub fn kind(fd: BorrowedFd<'_>) -> Option<u64> {
-    u64::try_from(rustix::fs::fstatfs(fd).ok()?.f_type & 0xffff_ffff).ok()
+    match rustix::fs::fstatfs(fd) {
+        Ok(told) => u64::try_from(told.f_type & 0xffff_ffff).ok(),
+        // What has pages of files answers this itself, but for FUSE, whose servers need not.
+        Err(Errno::NOSYS) => Some(FUSE),
+        Err(_) => None,
+    }
+}
+
+/// Whether what mounts call by this name is of that kind.
+#[must_use]
+pub fn is_fuse(name: &str) -> bool {
+    name.starts_with("fuse") || name == "virtiofs"
+}
+
+/// Whether a file can be opened and still have the pages that it had: asked without opening it.
+///
+/// # Errors
+/// [`Unknown::Fuse`] where that may empty its cache, and what openat(2) says of the path.
+pub fn bears_opening(dir: impl AsFd, name: impl Arg) -> Result<(), Unknown> {
+    let place = rustix::fs::openat(dir, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    bears(kind(place.as_fd()))
+}
+
+fn bears(kind: Option<u64>) -> Result<(), Unknown> {
+    if kind == Some(FUSE) { Err(Unknown::Fuse) } else { Ok(()) }
 }
 
 /// Whether files of such a file system have no other place than memory: nothing of them can be evicted.
@@ -50,4 +85,28 @@ pub fn memory(kind: u64) -> bool {
 #[must_use]
 pub fn pseudo(kind: u64) -> bool {
     PSEUDO.contains(&kind)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use rustix::fs::CWD;
+
+    use super::*;
+
+    #[test]
+    fn only_fuse_does_not_bear_opening() {
+        assert_eq!(bears(Some(FUSE)), Err(Unknown::Fuse));
+        assert_eq!([bears(Some(TMPFS)), bears(Some(OVERLAY)), bears(None)], [Ok(()); 3]);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(bears_opening(CWD, file.path()), Ok(()));
+        assert_eq!(bears_opening(CWD, "/no/such/file"), Err(Unknown::Vanished));
+    }
+
+    #[test]
+    fn names_of_mounts() {
+        assert!(["fuse", "fuseblk", "fuse.sshfs", "virtiofs"].into_iter().all(is_fuse));
+        assert!(!["ext4", "nfs4", "overlay", "9p"].into_iter().any(is_fuse));
+    }
 }

@@ -26,6 +26,9 @@ pub enum Unknown {
     /// A process has it mapped and not open, it has no name that we can use, and map_files is closed to us.
     #[error("mapped, and only root can open it")]
     OnlyMapped,
+    /// On FUSE or virtiofs, and not opened for that.
+    #[error("on FUSE, opening a file may empty its cache")]
+    Fuse,
     /// /proc, /sys and their like.
     #[error("no page cache: what the file says is made when it is read")]
     NoCache,
@@ -74,6 +77,7 @@ impl Unknown {
             Unknown::Dax => "dax",
             Unknown::Vanished => "vanished",
             Unknown::OnlyMapped => "only_mapped",
+            Unknown::Fuse => "fuse",
             Unknown::NoCache => "no_page_cache",
             Unknown::Loop => "symlink_loop",
             Unknown::NotAFile(_) => "not_a_file",
@@ -89,7 +93,7 @@ impl Unknown {
     /// Whether only what is cached is kept from us: the file can be opened, read and evicted all the same.
     #[must_use]
     pub const fn withheld(self) -> bool {
-        matches!(self, Unknown::NotPermitted | Unknown::Forbidden | Unknown::TooLarge)
+        matches!(self, Unknown::NotPermitted | Unknown::Forbidden | Unknown::TooLarge | Unknown::Fuse)
     }
 }
 

@@ -10,12 +10,15 @@ use std::path::Path;
 use std::time::Duration;
 use std::time::Instant;
 
+use rustix::fs::CWD;
+
 use crate::cgroup::Memory;
 use crate::pivot::By;
 use crate::pivot::Who;
 use crate::residency::Ask;
 use crate::residency::Run;
 use crate::residency::Unknown;
+use crate::residency::kinds;
 use crate::residency::words;
 
 /// How long the kernel is asked about one file.
@@ -96,6 +99,7 @@ fn pages(path: &Path, inode: Option<u64>, stop: &dyn Fn() -> bool) -> Result<Pag
     if !is(&std::fs::metadata(path).map_err(failed)?) {
         return Err(OTHER.into());
     }
+    kinds::bears_opening(CWD, path).map_err(|why| why.to_string())?;
     let open = |flags| File::options().read(true).custom_flags(flags | libc::O_NONBLOCK).open(path);
     // Only the owner may ask for O_NOATIME.
     let file = open(libc::O_NOATIME).or_else(|_| open(0)).map_err(failed)?;

@@ -14,6 +14,7 @@ use cachetop::du::Unknown;
 
 use crate::exact::best;
 use crate::fs::Fs;
+use crate::fuse;
 use crate::hold::cachedu;
 use crate::hold::count;
 use crate::hold::file_with;
@@ -148,4 +149,59 @@ pub fn huge_pages(_fs: Fs, dir: &Path) {
     });
     sys::unmount(&at);
     done.unwrap();
+}
+
+/// To open a file there empties its cache. So nothing is opened to be looked at, by whatever way it is found; what is
+/// to be loaded is. Where the server does not answer statfs(2), either.
+pub fn on_fuse(_fs: Fs, dir: &Path) {
+    for statfs in [true, false] {
+        let at = dir.join(format!("fuse {statfs}"));
+        std_fs::create_dir(&at).unwrap();
+        let server = fuse::serve_forgetful(&at, 64 * sys::page_size(), statfs).unwrap();
+        let done = std::panic::catch_unwind(|| left_alone(&at.join(fuse::NAME), &dir.join("set")));
+        sys::unmount(&at);
+        let _ = sys::wait(server);
+        done.unwrap();
+    }
+}
+
+fn left_alone(path: &Path, set: &Path) {
+    let file = File::open(path).unwrap();
+    let mapping = Map::new(&file, 64).unwrap();
+    let cached = || count(&mapping.resident());
+    for page in 0..64 {
+        mapping.touch(page);
+    }
+    assert_eq!(cached(), 64);
+    let pid = std::process::id().to_string();
+    let (above, pid) = (path.parent().unwrap(), Path::new(&pid));
+    let map_of = ["--map", "--pid"];
+    for (args, what, code, known) in [
+        (&["--json"][..], path, 1, Some("fuse")),
+        (&["--json", "-f"], above, 0, Some("fuse")),
+        (&["--json", "--pid"], pid, 0, Some("fuse")),
+        (&["--map"], path, 1, None),
+        (&map_of, pid, 0, None),
+        (&["--save", set.to_str().unwrap()], path, 1, None),
+        (&["--save", set.to_str().unwrap()], above, 1, None),
+        (&["--json", "--load", "--dry-run"], path, 0, Some("fuse")),
+        (&["--json", "--evict", "--dry-run"], above, 0, Some("fuse")),
+    ] {
+        let out = cachedu(args, what);
+        assert_eq!(cached(), 64, "{args:?} {}", what.display());
+        let (text, err) = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
+        assert_eq!(out.status.code(), Some(code), "{args:?} {}: {text}{err}", what.display());
+        assert!(err.contains("on FUSE, opening a file may empty its cache"), "{args:?}: {err}");
+        let line = text.lines().find(|l| l.contains(r#""reason":"fuse""#));
+        assert_eq!(line.is_some(), known.is_some(), "{args:?}: {text}");
+        if let Some(line) = line {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert!(line["cached"].is_null() && line["before"].is_null(), "{line}");
+        }
+    }
+    for what in [path, above] {
+        let line = &json(&["--load"], what)[0];
+        assert_eq!((number(line, "after"), cached()), (64, 64), "and it stays: {line}");
+    }
+    assert_eq!(number(&json(&["--evict"], path)[0], "after"), cached());
 }

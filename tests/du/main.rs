@@ -15,6 +15,9 @@ mod exact;
 #[path = "../truth/fs.rs"]
 #[allow(dead_code)]
 mod fs;
+#[path = "../truth/fuse.rs"]
+#[allow(dead_code)]
+mod fuse;
 mod hold;
 mod layers;
 mod limit;
@@ -50,6 +53,7 @@ const TESTS: &[Test] = &[
     ("overlays_without_layers", layers::overlays_without_layers),
     ("bind_mounts", layers::bind_mounts),
     ("huge_pages", access::huge_pages),
+    ("on_fuse", access::on_fuse),
     ("evict_and_load", acting::evict_and_load),
     ("save_and_restore", acting::save_and_restore),
     ("a_container", limit::a_container),

@@ -23,9 +23,11 @@ const FORGET: u32 = 2;
 const GETATTR: u32 = 3;
 const OPEN: u32 = 14;
 const READ: u32 = 15;
+const STATFS: u32 = 17;
 const RELEASE: u32 = 18;
 const INIT: u32 = 26;
 const OPENDIR: u32 = 27;
+const READDIR: u32 = 28;
 const RELEASEDIR: u32 = 29;
 const DESTROY: u32 = 38;
 const BATCH_FORGET: u32 = 42;
@@ -38,19 +40,36 @@ pub fn byte(pos: u64) -> u8 {
 /// Mounts at `target`; returns the server's pid. It ends when the mount does.
 #[allow(dead_code)] // of the stories
 pub fn serve(target: &Path, size: u64) -> Result<i32, io::Error> {
-    serve_as(target, size, None, 0)
+    serve_as(target, size, Manner::default())
 }
 
 /// The same, but each answer to a read takes so many milliseconds.
 #[allow(dead_code)] // of the truth tests
 pub fn serve_slowly(target: &Path, size: u64, ms: u64) -> Result<i32, io::Error> {
-    serve_as(target, size, None, ms)
+    serve_as(target, size, Manner { read_ms: ms, ..Manner::default() })
 }
 
 /// The same, but `open` takes so many milliseconds and fills the cache with the whole file.
 #[allow(dead_code)] // of the truth tests
 pub fn serve_filled(target: &Path, size: u64, ms: u64) -> Result<i32, io::Error> {
-    serve_as(target, size, Some(ms), 0)
+    serve_as(target, size, Manner { fill: Some(ms), ..Manner::default() })
+}
+
+/// The same, but each `open` empties the cache, as it does unless a server says otherwise. `statfs`: whether it answers
+/// statfs(2).
+#[allow(dead_code)] // of the tests of cachedu
+pub fn serve_forgetful(target: &Path, size: u64, statfs: bool) -> Result<i32, io::Error> {
+    serve_as(target, size, Manner { forgets: true, statfs, ..Manner::default() })
+}
+
+/// How it serves.
+#[derive(Clone, Copy, Default)]
+struct Manner {
+    /// Fills the cache at `open`, which takes so many milliseconds.
+    fill: Option<u64>,
+    read_ms: u64,
+    forgets: bool,
+    statfs: bool,
 }
 
 /// Puts the whole file into the kernel's cache, as a file system does that fetches at `open`.
@@ -73,14 +92,14 @@ fn store(device: &mut File, size: u64) {
     }
 }
 
-fn serve_as(target: &Path, size: u64, fill: Option<u64>, read_ms: u64) -> Result<i32, io::Error> {
+fn serve_as(target: &Path, size: u64, manner: Manner) -> Result<i32, io::Error> {
     let device = File::options().read(true).write(true).open("/dev/fuse")?;
     let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
     sys::mount("truth".as_ref(), target, "fuse", &options)?;
-    sys::fork(move || answer_all(device, size, fill, read_ms))
+    sys::fork(move || answer_all(device, size, manner))
 }
 
-fn answer_all(mut device: File, size: u64, fill: Option<u64>, read_ms: u64) -> i32 {
+fn answer_all(mut device: File, size: u64, manner: Manner) -> i32 {
     sys::set_comm("truth-fuse");
     let mut request = vec![0; ROOM];
     loop {
@@ -93,7 +112,7 @@ fn answer_all(mut device: File, size: u64, fill: Option<u64>, read_ms: u64) -> i
         let word = |at: usize| u32::from_ne_bytes(request[at..at + 4].try_into().expect("four bytes"));
         let long = |at: usize| u64::from_ne_bytes(request[at..at + 8].try_into().expect("eight bytes"));
         let (op, unique, node) = (word(4), long(8), long(16));
-        if let (OPEN, Some(ms)) = (op, fill) {
+        if let (OPEN, Some(ms)) = (op, manner.fill) {
             std::thread::sleep(std::time::Duration::from_millis(ms));
             store(&mut device, size);
         }
@@ -102,11 +121,16 @@ fn answer_all(mut device: File, size: u64, fill: Option<u64>, read_ms: u64) -> i
             INIT => Ok(init(word(44), word(48))),
             LOOKUP if request[40..n] == *b"f\0" => Ok(entry(size)),
             GETATTR => Ok(attr_out(node, size)),
-            OPEN => Ok([0, 0, 2, 0].iter().flat_map(|w: &u32| w.to_ne_bytes()).collect()), // keep the cache
+            OPEN => {
+                let keep = if manner.forgets { 0 } else { 2 };
+                Ok([0, 0, keep, 0].iter().flat_map(|w: &u32| w.to_ne_bytes()).collect())
+            }
+            STATFS if manner.statfs => Ok(vec![0; 80]),
+            READDIR => Ok(if long(48) == 0 { listed() } else { Vec::new() }),
             OPENDIR => Ok(vec![0; 16]),
             RELEASE | RELEASEDIR | DESTROY => Ok(Vec::new()),
             READ => {
-                std::thread::sleep(std::time::Duration::from_millis(read_ms));
+                std::thread::sleep(std::time::Duration::from_millis(manner.read_ms));
                 let pos = long(48);
                 Ok((pos..(pos + u64::from(word(56))).min(size)).map(byte).collect())
             }
@@ -156,6 +180,18 @@ fn attr_out(node: u64, size: u64) -> Vec<u8> {
     let mut out = Vec::from(3600u64.to_ne_bytes());
     out.extend([0; 8]);
     out.extend(attr(node, size));
+    out
+}
+
+/// fuse_dirent of the file: number, where the next one begins, length of the name, type, name.
+fn listed() -> Vec<u8> {
+    let mut out = Vec::new();
+    out.extend(INODE.to_ne_bytes());
+    out.extend(1u64.to_ne_bytes());
+    out.extend((NAME.len() as u32).to_ne_bytes());
+    out.extend(8u32.to_ne_bytes()); // DT_REG
+    out.extend(NAME.as_bytes());
+    out.resize(out.len().next_multiple_of(8), 0);
     out
 }
 

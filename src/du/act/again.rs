@@ -18,6 +18,7 @@ use rustix::time::ClockId;
 use super::pieces;
 use super::report::Report;
 use crate::du::open::inode;
+use crate::du::opening::Aim;
 use crate::du::options::Options;
 use crate::du::row::Kind;
 use crate::du::row::Row;
@@ -98,7 +99,7 @@ impl Sink for Again<'_> {
         if !self.wants(&row.totals) {
             return;
         }
-        if let Ok((file, _)) = row.open() {
+        if let Ok((file, _)) = row.open(Aim::Look) {
             self.look(&row, file.as_fd());
         }
     }

@@ -13,6 +13,7 @@ use super::evict;
 use super::load;
 use super::memory;
 use crate::du::finding;
+use crate::du::opening::Aim;
 use crate::du::options::Options;
 use crate::du::options::Task;
 use crate::du::residency::Ask;
@@ -140,7 +141,13 @@ impl Sink for Doer<'_> {
 
     fn take(&self, row: Row) {
         if self.takes(&row) {
-            let done = row.open().and_then(|(file, _)| self.act(&row, file.as_fd()));
+            let aim = if self.dry_run { Aim::Look } else { Aim::Act };
+            let done = match row.open(aim) {
+                Ok((file, _)) => self.act(&row, file.as_fd()),
+                // It can be done, and is not, and so it is not opened.
+                Err(why) if self.dry_run && why.withheld() => Ok(dry(&row.totals, false, Some(why))),
+                Err(why) => Err(why),
+            };
             self.told(&row, done);
         }
     }

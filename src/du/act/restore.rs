@@ -20,6 +20,7 @@ use super::report::Report;
 use super::wanted;
 use crate::du::found::End;
 use crate::du::opening;
+use crate::du::opening::Aim;
 use crate::du::options::Options;
 use crate::du::progress;
 use crate::du::residency::Unknown;
@@ -30,11 +31,11 @@ use crate::text::numbers::bytes;
 
 /// Opens a file of a set, if it is the one that was saved. Sets may come from others, and name what they like: that is no
 /// reason to read devices, or what lies in the directory where we happen to be.
-fn reopened(file: &set::File, trust: bool) -> Result<(OwnedFd, Statx), Unknown> {
+fn reopened(file: &set::File, trust: bool, aim: Aim) -> Result<(OwnedFd, Statx), Unknown> {
     if !trust && file.path.is_relative() {
         return Err(Unknown::Untrusted("not a whole path"));
     }
-    let (fd, stat) = opening::open_named(&file.path)?;
+    let (fd, stat) = opening::open_named(&file.path, aim)?;
     if FileType::from_raw_mode(stat.stx_mode.into()) != FileType::RegularFile {
         if !trust {
             return Err(Unknown::Untrusted("not a regular file"));
@@ -74,7 +75,11 @@ pub fn restore(
     stream::pump(report.head(), out, |lines| {
         let again = Again::new(options, &report, lines);
         let one = |file: &set::File| -> Result<Deed, Unknown> {
-            let (fd, _) = reopened(file, options.trust)?;
+            let aim = if options.dry_run { Aim::Look } else { Aim::Act };
+            let (fd, _) = match reopened(file, options.trust, aim) {
+                Err(why) if options.dry_run && why.withheld() => return Ok(deed(Err(why), Err(why))),
+                opened => opened?,
+            };
             if options.dry_run {
                 let now = cached(fd.as_fd(), ask)?;
                 return Ok(Deed { memory: memory(fd.as_fd()), ..deed(now.map(|r| r.cached), now) });
@@ -97,7 +102,7 @@ pub fn restore(
             })
         })?;
         let look = |file: &set::File| {
-            let Ok((fd, stat)) = reopened(file, options.trust) else { return };
+            let Ok((fd, stat)) = reopened(file, options.trust, Aim::Look) else { return };
             let Ok(now) = ask.residency(fd.as_fd()) else { return };
             let wanted = wanted(&file.runs, now.size);
             if now.cached < wanted && again.judged(&stat) {

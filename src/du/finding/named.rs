@@ -1,5 +1,6 @@
 //! Files that are named, or listed: looked at one by one, in all threads.
 
+use std::collections::HashMap;
 use std::os::fd::AsFd as _;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -19,6 +20,8 @@ use crate::du::layers::Operands;
 use crate::du::links::Inodes;
 use crate::du::links::Links;
 use crate::du::open;
+use crate::du::opening;
+use crate::du::opening::Aim;
 use crate::du::opening::Seen;
 use crate::du::opening::counted;
 use crate::du::opening::open_named;
@@ -76,7 +79,7 @@ impl Looking<'_, '_> {
     /// A directory that was named, by all threads.
     pub(super) fn directory(&self, path: &Path) -> Part {
         let mut part = Part::default();
-        match open_seen(path, FileType::Directory) {
+        match open_seen(path, FileType::Directory, Aim::Look) {
             Ok((fd, stat)) if is_directory(&stat) => part.total = self.walk.directory(path, fd),
             opened => self.file(path, opened, &mut part),
         }
@@ -86,8 +89,8 @@ impl Looking<'_, '_> {
     /// Another name, by this thread.
     pub(super) fn add(&self, path: &Path, kind: Named, part: &mut Part) {
         let opened = match kind {
-            Named::File => open_seen(path, FileType::RegularFile),
-            _ => open_named(path),
+            Named::File => open_seen(path, FileType::RegularFile, Aim::Look),
+            _ => open_named(path, Aim::Look),
         };
         match opened {
             Ok((_, stat)) if is_directory(&stat) => part.directories.push(path.to_owned()),
@@ -144,6 +147,7 @@ fn has_row(why: Option<Unknown>, options: &Options) -> bool {
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
+    /// One that can be opened and looked at.
     File,
     Directory,
     /// Something else, or nothing that one may know.
@@ -160,6 +164,22 @@ impl From<Option<Seen>> for Named {
     }
 }
 
+/// Which devices are FUSE: each is asked once.
+#[derive(Default)]
+struct Fuse(RwLock<HashMap<u64, bool>>);
+
+impl Fuse {
+    /// Whether the device of this file is.
+    fn holds(&self, path: &Path, dev: u64) -> bool {
+        if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&dev) {
+            return *known;
+        }
+        let fuse = opening::bears_opening(path) == Err(Unknown::Fuse);
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(dev, fuse);
+        fuse
+    }
+}
+
 /// What is known of all paths before any is opened.
 pub(super) struct Listed {
     pub(super) kinds: Vec<Named>,
@@ -171,7 +191,7 @@ pub(super) struct Listed {
 impl Listed {
     pub(super) fn new(paths: &Paths) -> Result<Self, Failure> {
         let (layers, operands) = (RwLock::new(Layers::mounts()), Operands::default());
-        let (mut kinds, named) = (Vec::new(), Links::default());
+        let (mut kinds, named, fuse) = (Vec::new(), Links::default(), Fuse::default());
         let look = |block: &Block| {
             let roots = layers.read().unwrap_or_else(PoisonError::into_inner).new_roots(block.paths());
             if !roots.is_empty() {
@@ -188,7 +208,10 @@ impl Listed {
                 if let Some(Seen { inode: (dev, inode), .. }) = seen.filter(|seen| !seen.kind.is_dir()) {
                     let _ = named.first(dev, inode);
                 }
-                Named::from(seen)
+                match Named::from(seen) {
+                    Named::File if seen.is_some_and(|seen| fuse.holds(path, seen.inode.0)) => Named::Other,
+                    kind => kind,
+                }
             };
             block.paths().map(look).collect::<Vec<_>>()
         };

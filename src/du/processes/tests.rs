@@ -57,13 +57,13 @@ fn a_number_that_means_another_file_by_now_is_a_file_that_was_closed() {
     let found = files.remove(&inode).unwrap();
     let (totals, row) = counted(inode, found.clone(), Ask::best());
     let row = row.unwrap();
-    assert!((totals.files, totals.cached) == (1, 1) && row.open().is_ok());
+    assert!((totals.files, totals.cached) == (1, 1) && row.open(Aim::Look).is_ok());
     let other = fs::File::create(dir.path().join("second")).unwrap();
     for other in [OwnedFd::from(other), OwnedFd::from(UnixStream::pair().unwrap().0)] {
         rustix::io::dup2(&other, &mut number).unwrap();
         let (totals, none) = counted(inode, found.clone(), Ask::best());
         assert_eq!((totals, none), (Totals::of_vanished(), None));
-        assert_eq!(row.open().unwrap_err(), Unknown::Vanished, "nor is it evicted, loaded or saved");
+        assert_eq!(row.open(Aim::Act).unwrap_err(), Unknown::Vanished, "nor is it evicted, loaded or saved");
     }
 }
 #[test]

@@ -27,6 +27,7 @@ use crate::du::finding;
 use crate::du::found::End;
 use crate::du::interrupt;
 use crate::du::opening;
+use crate::du::opening::Aim;
 use crate::du::options::Options;
 use crate::du::paths::Paths;
 use crate::du::row::Kind;
@@ -176,7 +177,7 @@ impl Sink for Saver<'_> {
         if !self.wanted(&row) {
             return;
         }
-        match row.open() {
+        match row.open(Aim::Look) {
             Ok((file, _)) => self.put(&row, file.as_fd()),
             Err(Unknown::Vanished) => {}
             Err(why) => self.left_out(&row, why.to_string()),

@@ -20,6 +20,7 @@ use crate::du::layers::Layers;
 use crate::du::links::Inodes;
 use crate::du::map::FileMap;
 use crate::du::opening;
+use crate::du::opening::Aim;
 use crate::du::options::Options;
 use crate::du::options::Task;
 use crate::du::progress;
@@ -103,7 +104,7 @@ impl Disk {
             exclude: self.exclude.clone(),
         };
         let walk = Walk::new(&options, sink, false, Layers::here(&[root.to_owned()]), Inodes::default());
-        match opening::open_named(root) {
+        match opening::open_named(root, Aim::Look) {
             Ok((fd, _)) if reach == Reach::OneDirectory => {
                 let _ = walk.directory(root, fd);
                 walk.problems.first_unread()
@@ -135,7 +136,8 @@ impl Disk {
     }
 
     fn map(&self, path: &Path) -> String {
-        let map = opening::open_named(path).and_then(|(fd, _)| FileMap::new(path, fd, self.options.ask()));
+        let map = opening::open_named(path, Aim::Look)
+            .and_then(|(fd, _)| FileMap::new(path, fd, self.options.ask()));
         map.map_or_else(|why| format!("{}: {why}", view::name(path)), |map| map.text())
     }
 

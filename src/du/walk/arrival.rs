@@ -82,7 +82,7 @@ impl Walk<'_> {
         }
         let Arrival { mut node, inode, other, mounted, again } = arrival;
         if let (Ok(fd), true) = (&opened, other) {
-            node.ask = self.options.ask.on(fd.as_fd());
+            node.ask = self.options.ask.below(fd.as_fd());
         }
         self.arrived.fetch_add(u64::from(opened.is_ok()), Relaxed);
         let node = Arc::new(node);

@@ -17,12 +17,15 @@ use std::sync::mpsc;
 use std::time::Duration;
 use std::time::Instant;
 
+use rustix::fs::CWD;
+
 use super::LOOK;
 use super::LOOKED_AT;
 use super::is_interrupted;
 use super::is_name_cached;
 use crate::residency::Ask;
 use crate::residency::Stop;
+use crate::residency::kinds;
 
 /// Pages of a file: cached, and all.
 pub(in crate::report) type Pages = (u64, u64);
@@ -44,6 +47,7 @@ fn ask(path: &Path, inode: u64, stop: Stop<'_>) -> Result<Pages, String> {
     if !meta.is_file() || meta.ino() != inode {
         return Err("another file has its name by now".into());
     }
+    kinds::bears_opening(CWD, path).map_err(|e| e.to_string())?;
     let open = |flags| File::options().read(true).custom_flags(flags | libc::O_NONBLOCK).open(path);
     // Only the owner may ask for O_NOATIME.
     let file = open(libc::O_NOATIME).or_else(|_| open(0)).map_err(failed)?;
