@@ -82,7 +82,8 @@ pub enum Shortage {
     Memory,
     /// Room for the stack of this process.
     Stack,
-    /// Threads of this user or this cgroup. The kernel's word for it (`EAGAIN`) has other meanings, too.
+    /// Threads of this user or this cgroup, or addresses for their stacks. The word for it (`EAGAIN`) has other meanings,
+    /// too.
     Threads,
 }
 
@@ -124,7 +125,10 @@ impl Shortage {
                 "free memory or raise the limit of this cgroup (memory.max); smaller tables need less: --table-size, \
                  --file-table"
             }
-            Self::Threads => "allow some more: 'ulimit -u', pids.max of its cgroup, TasksMax= of a unit",
+            Self::Threads => {
+                "allow some more: 'ulimit -u', pids.max of its cgroup, TasksMax= of a unit; or more room for their \
+                 stacks: 'ulimit -v'"
+            }
             Self::Stack => {
                 "raise the hard limit ('ulimit -Hs unlimited' in a shell of root's, LimitSTACK= of a unit)"
             }
