@@ -119,7 +119,15 @@ impl Totals {
     #[must_use]
     pub const fn sized(&self, figure: u64) -> Option<u64> {
         // What directories take on the disk is known though what is in them is not.
-        if self.partly_sized() && self.sizeless == self.files && figure == 0 { None } else { Some(figure) }
+        let none = self.partly_sized() && self.sizeless == self.files && figure == 0;
+        // Three sparse files may come to more than there are numbers for; one may not.
+        if none || figure == u64::MAX { None } else { Some(figure) }
+    }
+
+    /// Whether any figure is the least that there may be, or missing.
+    #[must_use]
+    pub const fn incomplete(&self) -> bool {
+        self.partial() || self.sized(self.size).is_none()
     }
 
     /// Cached pages; `None` if no file could be asked. With [`Totals::partial`], at least so many.
@@ -181,6 +189,20 @@ mod tests {
         assert_eq!((sum.sized(sum.size), sum.sized(4096), sum.partly_sized()), (None, Some(4096), true));
         sum.add(&file(10, 10, None));
         assert_eq!((sum.cached(), sum.ratio(), sum.partial()), (Some(10), None, true));
+    }
+
+    #[test]
+    fn a_sum_without_a_number_is_none() {
+        let size = i64::MAX as u64;
+        let method = Method::Cachestat;
+        let largest =
+            || Totals::of_file(size, 0, Ok(&Residency { size, pages: 0, cached: 0, more: None, method }));
+        let mut sum = largest();
+        sum.add(&largest());
+        assert_eq!((sum.sized(sum.size), sum.incomplete()), (Some(u64::MAX - 1), false));
+        sum.add(&largest());
+        assert_eq!((sum.sized(sum.size), sum.sized(sum.disk)), (None, Some(0)));
+        assert!(sum.incomplete() && !sum.partial(), "what is cached is all known");
     }
 
     #[test]

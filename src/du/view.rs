@@ -291,7 +291,7 @@ pub fn csv(rows: &[Row], shape: &Shape<'_>, to: &mut Vec<u8>) -> anyhow::Result<
         for id in behind {
             out.write_field(match *id {
                 "unknown_files" => row.totals.unknown.to_string(),
-                "partial" => row.totals.partial().to_string(),
+                "partial" => row.totals.incomplete().to_string(),
                 "unread" => row.totals.unread.to_string(),
                 _ => row.why.map_or("", super::Unknown::id).to_owned(),
             })?;
@@ -357,7 +357,7 @@ pub fn json(row: &Row) -> Value {
         }
     } else {
         for (key, value) in [
-            ("partial", json!(t.partial())),
+            ("partial", json!(t.incomplete())),
             ("files", json!(t.files)),
             ("directories", json!(t.dirs)),
             ("others", json!(t.others)),
