@@ -266,7 +266,7 @@ static __always_inline void find_piece(struct looked_up *l, struct call *c, stru
 /* The request that an event is of, the last page not clipped to the file. */
 static __always_inline void find_request(struct looked_up *l, struct call *c, struct entry *e)
 {
-	u64 pos, count, end;
+	u64 pos = 0, count = ~0ULL, end;
 
 	l->end = l->last;
 	if (sends(e)) {
@@ -278,8 +278,13 @@ static __always_inline void find_request(struct looked_up *l, struct call *c, st
 		request_is(l, pos, pos + count);
 		return;
 	}
-	pos = l->index << PAGE_SHIFT;
 	end = (l->last + 1) << PAGE_SHIFT;
+	if (!count && pos >> PAGE_SHIFT <= l->index && (u64)file_mapping_of(file_of(e->a0)) == l->mapping) {
+		/* How long its many buffers are is not known; where it begins is, also if the first pages are waited for. */
+		request_is(l, pos, end);
+		return;
+	}
+	pos = l->index << PAGE_SHIFT;
 	if (e->nr == NR_io_uring_enter && c->uring_bytes && ends_there(l, c->uring_pos, c->uring_bytes)) {
 		/* Tried again, it goes on where it stopped: what comes before was counted. */
 		if (c->uring_pos > pos)

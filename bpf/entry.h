@@ -80,7 +80,7 @@ struct iovec_user {
 	u64 len;
 };
 
-/* The byte range that a read call requested; false where the registers do not say. */
+/* The byte range that a read call requested; false where the registers do not say, and no bytes where they say its beginning alone. */
 static __always_inline bool asked(struct entry *e, u64 *pos, u64 *count)
 {
 	struct file *file;
@@ -107,6 +107,7 @@ static __always_inline bool asked(struct entry *e, u64 *pos, u64 *count)
 			*count = e->a2;
 			break;
 		}
+		*count = 0;
 		if (e->a2 > MAX_IOV)
 			return false;
 		for (i = 0; i < MAX_IOV && i < e->a2; i++) {
