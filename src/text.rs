@@ -2,6 +2,7 @@
 
 pub mod apart;
 pub mod foreign;
+pub mod infile;
 pub mod numbers;
 pub mod outfile;
 pub mod output;

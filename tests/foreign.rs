@@ -88,3 +88,12 @@ fn a_set_of_any_size_to_restore() {
     write(&path, &[(head, 1), (r#"{"path":"a","size_bytes":1,"runs":["#, 1), ("1,1,", 10 << 20)]);
     refused("longer than any line");
 }
+
+#[test]
+fn a_web_configuration_that_is_a_pipe() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("web.yml");
+    // Nobody writes to it: what waited would wait for ever.
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    refused(env!("CARGO_BIN_EXE_cachetopd"), &["--web-config-file"], &path, "web.yml: it is no regular file");
+}

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -15,6 +14,7 @@ use flate2::Status;
 
 use crate::exit::Failure;
 use crate::text::foreign::Foreign;
+use crate::text::infile;
 use crate::wait::Wake;
 
 /// What a recording begins with: like PNG's, it shows that a transfer took it for text.
@@ -143,12 +143,8 @@ impl Reader {
                 .remedy("'cachestat --record FILE' makes one"),
             _ => Failure::failed(format!("cannot read {name}: {e}")),
         };
-        // Neither a pipe nor a terminal makes us wait.
-        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
-        let file = file.map_err(|e| failed(&e))?;
-        if !file.metadata().map_err(|e| failed(&e))?.is_file() {
-            return Err(Failure::usage(format!("{name} is no recording: it is no file")));
-        }
+        let file = infile::open(path).map_err(|e| failed(&e))?;
+        let file = file.ok_or_else(|| Failure::usage(format!("{name} is no recording: it is no file")))?;
         let mut begin = [0; BEGIN as usize];
         if let Err(e) = file.read_exact_at(&mut begin, 0) {
             return Err(match e.kind() {

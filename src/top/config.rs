@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::fs;
 use std::io;
 use std::io::Read as _;
 use std::path::Path;
@@ -16,6 +15,7 @@ use crate::exit::Failure;
 use crate::options::OneOf;
 use crate::pivot::By;
 use crate::text::foreign::Foreign;
+use crate::text::infile;
 use crate::text::numbers::Unit;
 use crate::text::outfile;
 use crate::text::times;
@@ -71,7 +71,7 @@ pub fn read(path: &Path, wanted: bool, settings: &mut Settings) -> Result<(), Fa
 /// Text of a size that settings have: whatever lies there, and a device has no end.
 fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    fs::File::open(path)?.take(LARGEST + 1).read_to_string(&mut text)?;
+    infile::regular(path)?.take(LARGEST + 1).read_to_string(&mut text)?;
     if text.len() as u64 > LARGEST {
         return Err(io::Error::other("it is too large for settings"));
     }
@@ -203,6 +203,7 @@ pub fn save(path: &Path, settings: &Settings) -> anyhow::Result<()> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::fs;
     use std::time::Duration;
 
     use super::*;
@@ -260,6 +261,11 @@ mod tests {
         let failure = read(&huge, true, &mut settings).unwrap_err();
         assert!(failure.message.contains("too large"), "{failure:?}");
         assert!(read(dir.path(), true, &mut settings).is_err());
+        // Nobody writes to it: it is not waited for.
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let failure = read(&pipe, true, &mut settings).unwrap_err();
+        assert!(failure.message.contains("no regular file"), "{failure:?}");
         // The default one: a warning.
         read(dir.path(), false, &mut settings).unwrap();
         assert!(unreadable(dir.path()).unwrap().contains("the defaults count"));

@@ -16,6 +16,7 @@ use super::tls;
 use super::tls::Clients;
 use super::tls::Versions;
 use crate::text::foreign::Foreign;
+use crate::text::infile;
 
 /// Bytes of the file at most.
 const SIZE: u64 = 1 << 18;
@@ -37,7 +38,7 @@ const HEADERS: &[&str] = &[
 pub(super) fn read(path: &Path) -> Result<Rules, String> {
     let named = |e: String| format!("{}: {e}", Foreign::from(path));
     let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(|e| named(e.to_string()))?;
+    let file = infile::regular(path).map_err(|e| named(e.to_string()))?;
     file.take(SIZE + 1).read_to_string(&mut text).map_err(|e| named(e.to_string()))?;
     if text.len() as u64 > SIZE {
         return Err(named("it is longer than 256 KiB".into()));

@@ -100,6 +100,44 @@ fn what_is_not_heeded_is_refused_and_named() {
     assert!(config::read(Path::new("/proc/self")).is_err());
 }
 
+fn fifo(path: &Path) {
+    let _ = fs::remove_file(path);
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+}
+
+/// Nobody writes to any of them: what waited would wait for ever.
+#[test]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let path = at("web.yml");
+    let good = || {
+        for name in ["server.pem", "server.key", "ca.pem"] {
+            let _ = fs::remove_file(at(name));
+            fs::copy(here(name), at(name)).unwrap();
+        }
+        let _ = fs::remove_file(&path);
+        let clients = "client_auth_type: RequireAndVerifyClientCert, client_ca_file: ca.pem";
+        fs::write(&path, format!("{TLS}, {clients}}}\n")).unwrap();
+    };
+    good();
+    let mut web = Web::read(Some(&path)).unwrap();
+    let mut now = || {
+        web.looked = Instant::now().checked_sub(LOOK).unwrap();
+        Arc::clone(web.now())
+    };
+    for name in ["web.yml", "server.pem", "server.key", "ca.pem"] {
+        let before = now();
+        fifo(&at(name));
+        let e = config::read(&path).unwrap_err();
+        assert!(e.contains(name) && e.ends_with("it is no regular file"), "{e}");
+        // What runs goes on as it was, and takes what is put right.
+        assert!(Arc::ptr_eq(&before, &now()), "{name}");
+        good();
+        assert!(!Arc::ptr_eq(&before, &now()), "{name}");
+    }
+}
+
 #[test]
 fn files_that_have_changed_hold_unless_they_guard_less() {
     let dir = tempfile::tempdir().unwrap();

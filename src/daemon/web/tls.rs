@@ -1,5 +1,6 @@
 //! TLS by rustls, with the cryptography of ring.
 
+use std::io::BufReader;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use rustls::version::TLS12;
 use rustls::version::TLS13;
 
 use crate::text::foreign::Foreign;
+use crate::text::infile;
 
 /// Whose certificates are wanted of clients.
 pub(super) enum Clients {
@@ -37,7 +39,8 @@ pub(super) enum Versions {
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", Foreign::from(path));
-    let all = CertificateDer::pem_file_iter(path).map_err(|e| wrong(&e))?;
+    let file = infile::regular(path).map_err(|e| wrong(&e))?;
+    let all = CertificateDer::pem_reader_iter(BufReader::new(file));
     let all = all.collect::<Result<Vec<_>, _>>().map_err(|e| wrong(&e))?;
     if all.is_empty() {
         return Err(wrong(&"there is no certificate in it (PEM)"));
@@ -56,7 +59,9 @@ pub(super) fn server(
     versions: Versions,
 ) -> Result<ServerConfig, String> {
     let chain = certificates(certificate)?;
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(|e| format!("{}: {e}", Foreign::from(key)))?;
+    let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", Foreign::from(key));
+    let file = infile::regular(key).map_err(|e| wrong(&e))?;
+    let secret = PrivateKeyDer::from_pem_reader(BufReader::new(file)).map_err(|e| wrong(&e))?;
     let provider = Arc::new(default_provider());
     let spoken: &[&SupportedProtocolVersion] = match versions {
         Versions::Both => &[&TLS13, &TLS12],
