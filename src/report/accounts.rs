@@ -7,6 +7,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use super::data::Usage;
+use super::usage;
 use crate::plan::follow;
 use crate::sample::Follow;
 use crate::sample::Gone;
@@ -74,12 +75,10 @@ pub(super) fn of_all_gone(session: &dyn Follow) -> anyhow::Result<Usage> {
 
 fn of_gone(gone: &Gone) -> Usage {
     let ran = gone.ran_ns as f64 / 1e9;
-    // As the kernel does it for one process: exact time, divided as the ticks were.
-    let ticks = gone.user_ns + gone.system_ns;
-    let user = if ticks == 0 { ran } else { ran * (gone.user_ns as f64 / ticks as f64) };
+    let (user, system) = usage::divided(ran, gone.user_ns as f64, gone.system_ns as f64);
     Usage {
         user_s: Some(user),
-        system_s: Some(ran - user),
+        system_s: Some(system),
         device_read_bytes: Some(gone.read_bytes),
         // The kernel programs do not keep it of those that are gone.
         called_read_bytes: (*gone == Gone::default()).then_some(0),
@@ -92,7 +91,7 @@ fn of_gone(gone: &Gone) -> Usage {
 /// What a living process has used itself, without its children. Bytes are those of its living threads: `/proc/PID/io`
 /// adds the children's to them. An error when it is just going.
 fn own(pid: u32) -> io::Result<Usage> {
-    let mut usage = Usage::of_itself(&fs::read_to_string(format!("/proc/{pid}/stat"))?);
+    let mut usage = Usage::of_itself(pid, &fs::read_to_string(format!("/proc/{pid}/stat"))?);
     let (mut read, mut written, mut called) = (Some(0), Some(0), Some(0));
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         let task = task?.path();
