@@ -29,9 +29,13 @@ const MARK: [u8; 2] = [0xca, 0x57];
 pub(super) const HEAD: usize = 12;
 /// Of a key frame: its time, the segment before it, the last time in that.
 const KEY: usize = 24;
-/// Bytes of a frame at most, and what they become.
+/// Bytes of a frame at most, and what they become: 32 768 threads and as many files, all new and with long paths, are 20 MiB.
+/// What is deflated can become a thousand times as much, and each byte of that some ten of memory.
 const LONGEST: usize = 64 << 20;
-const LARGEST: usize = 256 << 20;
+pub(super) const LARGEST: usize = 64 << 20;
+/// The complaint about what is more.
+pub(super) const TOO_LARGE: &str = "it is larger than any tick";
+pub(super) const TOO_LARGE_TO_WRITE: &str = "a tick is too large to be recorded";
 /// What every flush of deflate ends with: it is not written.
 pub(super) const FLUSHED: [u8; 4] = [0, 0, 0xff, 0xff];
 
@@ -77,7 +81,7 @@ pub(super) fn framed(segment: Option<Segment>, wake: Wake, compressed: &[u8]) ->
     }
     payload.extend(compressed);
     if payload.len() > LONGEST {
-        return Err(io::Error::other("a tick is too large to be recorded"));
+        return Err(io::Error::other(TOO_LARGE_TO_WRITE));
     }
     let (kind, wake) = (u8::from(segment.is_some()), wake_number(wake));
     let mut out = Vec::with_capacity(payload.len() + HEAD);
@@ -318,7 +322,7 @@ impl Inflate {
             let rest = input.get(done..).unwrap_or_default();
             let (before, had) = (out.len(), done);
             let status = self.0.decompress_vec(rest, &mut out, FlushDecompress::Sync)?;
-            anyhow::ensure!(out.len() <= LARGEST, "it is larger than any tick");
+            anyhow::ensure!(out.len() <= LARGEST, TOO_LARGE);
             let taken = usize::try_from(self.0.total_in() - begin)?;
             let full = out.len() == out.capacity();
             if status == Status::StreamEnd {
@@ -328,7 +332,8 @@ impl Inflate {
                 return Ok(out);
             }
             anyhow::ensure!(full || out.len() > before || taken > had, "it cannot be decompressed");
-            out.reserve(out.len().max(1 << 14));
+            // Room to see that it is too much, and none for more.
+            out.reserve(out.len().max(1 << 14).min(LARGEST + 1 - out.len()));
         }
     }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::file::LARGEST;
+use super::file::TOO_LARGE_TO_WRITE;
 use super::numbers::nanos;
 use super::rows::Cells;
 use super::rows::Damaged;
@@ -27,6 +29,7 @@ use crate::sample::Moment;
 use crate::sample::RowSample;
 use crate::sample::Sample;
 use crate::sample::Sparse;
+use crate::sample::written::MOST;
 
 /// What a segment begins with: what recorded it, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +92,10 @@ struct Head {
     /// With rows that were not there before only, and counters as they rose.
     sample: Sample,
 }
+
+/// Rows of a segment at most, and the complaint about more of them, or of text.
+pub(super) const PLACES: usize = 4 * MOST;
+const LARGER: &str = "its segment is larger than any";
 
 /// What makes a row of a thread the same one.
 pub(super) type Thread = (u32, u32, u32, u64, u64, Comm, Comm);
@@ -196,6 +203,7 @@ impl Encoder {
         session: Option<&Session>,
     ) -> anyhow::Result<Vec<u8>> {
         let moments = std::mem::take(&mut self.moments);
+        anyhow::ensure!(sample.rows.len().max(sample.files.len()) <= MOST, TOO_LARGE_TO_WRITE);
         if session.is_some() {
             *self = Self::default();
         }
@@ -269,6 +277,8 @@ pub struct Decoder {
     sets: Sets,
     scheme: Option<Scheme>,
     last: Last,
+    /// Bytes of text so far.
+    text: usize,
 }
 
 impl Decoder {
@@ -284,6 +294,9 @@ impl Decoder {
         let wrong = |why: Damaged| anyhow::anyhow!(why);
         let length = usize::try_from(take(&mut rest).map_err(wrong)?)?;
         let (text, mut rest) = rest.split_at_checked(length).ok_or_else(|| wrong("its text is cut off"))?;
+        // Rows that are new and names are kept as long as the segment lasts, of which a recorder writes 1 MiB, and a frame.
+        self.text += length;
+        anyhow::ensure!(self.text <= 2 * LARGEST, LARGER);
         let Head { session, same, names, moments, mut sample } = serde_json::from_slice(text)?;
         if key {
             let session = session.as_ref().ok_or_else(|| wrong("a segment does not say what recorded it"))?;
@@ -294,6 +307,7 @@ impl Decoder {
         self.threads.extend(sample.rows.iter().map(bare));
         self.files
             .extend(sample.files.iter().map(|f| FileSample { counters: Sparse::default(), ..f.clone() }));
+        anyhow::ensure!(self.threads.len() + self.files.len() <= PLACES, LARGER);
         let rows = take_rows(&mut rest, &mut self.sets, scheme).map_err(wrong)?;
         let threads = rows.into_iter().map(|(place, counters, latency)| {
             let row = self.threads.get(place as usize).ok_or("a row that there is not")?;

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use crate::sample::Counter;
 use crate::sample::Histograms;
 use crate::sample::Sparse;
+use crate::sample::written::MOST;
+use crate::sample::written::TOO_MANY;
 
 /// What cannot be read.
 pub(super) type Damaged = &'static str;
@@ -150,6 +152,9 @@ pub(super) fn take_rows(from: &mut &[u8], sets: &mut Sets, scheme: &Scheme) -> R
     // Each has three bytes at least: a number that is a lie costs no memory.
     if number > from.len() {
         return Err("more rows than there are bytes");
+    }
+    if number > MOST {
+        return Err(TOO_MANY);
     }
     let mut places = Vec::with_capacity(number);
     let mut last = 0_u32;

@@ -7,6 +7,7 @@ use flate2::Compression;
 use flate2::FlushCompress;
 
 use super::file;
+use super::frame;
 use super::frame::Encoder;
 use super::frame::Session;
 use super::numbers::set_by;
@@ -106,7 +107,8 @@ impl Stream {
     pub fn begins(&self, sample: &Sample, bytes: u64) -> bool {
         let (time, at) = (since_1970(sample.time), sample.at.nanos());
         let jumped = self.last.is_some_and(|last| set_by(last, (time, at)).is_some());
-        let crowded = self.encoder.places() > PLACES.max(4 * (sample.rows.len() + sample.files.len()));
+        let (places, rows) = (self.encoder.places(), sample.rows.len() + sample.files.len());
+        let crowded = places > PLACES.max(4 * rows) || places + rows > frame::PLACES;
         let long = u128::from(at.saturating_sub(self.began)) >= self.limits.time.as_nanos();
         self.ticks == 0 || jumped || crowded || long || self.ticks >= self.limits.ticks || bytes >= FULL
     }
@@ -128,6 +130,7 @@ impl Stream {
         let ticks = std::mem::take(&mut self.ticks);
         let new = self.book.note(sample, names);
         let raw = self.encoder.encode(sample, &new, key.then_some(&self.session))?;
+        anyhow::ensure!(raw.len() <= file::LARGEST, file::TOO_LARGE_TO_WRITE);
         let compressed = self.compressed(&raw)?;
         let (time, at) = (since_1970(sample.time), sample.at.nanos());
         let before = self.last.map_or(i64::MIN, |(t, _)| t);

@@ -1,6 +1,7 @@
 //! A run that is recorded is replayed as it was; whatever happens to the file costs what is damaged and no more.
 #![allow(clippy::unwrap_used)]
 
+mod bounds;
 mod cost;
 mod crowd;
 mod day;

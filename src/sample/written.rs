@@ -6,7 +6,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::Hash;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -14,6 +16,8 @@ use serde::Deserializer;
 use serde::Serialize;
 use serde::Serializer;
 use serde::de::Error as _;
+use serde::de::SeqAccess;
+use serde::de::Visitor;
 
 use super::Comm;
 use super::Counter;
@@ -48,6 +52,38 @@ type Row = (u32, u32, u32, u64, u64, usize, usize, Counted, Option<Buckets>);
 /// Thread-group id, user, cgroup, birth, name of the process, file, whether it was deleted, counters.
 type OfFile = (u32, u32, u64, u64, usize, usize, bool, Counted);
 
+/// So many of one kind are in no sample: by default 32 768 rows are (`--table-size` has it). Text that is packed costs
+/// little and may say many.
+pub(crate) const MOST: usize = 1 << 18;
+/// The complaint about more.
+pub(crate) const TOO_MANY: &str = "more rows than any tick has";
+
+/// A list of no more than [`MOST`].
+fn few<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    struct Few<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Few<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Vec<T>, A::Error> {
+            let mut out = Vec::new();
+            while let Some(one) = from.next_element()? {
+                if out.len() == MOST {
+                    return Err(A::Error::custom(TOO_MANY));
+                }
+                out.push(one);
+            }
+            Ok(out)
+        }
+    }
+
+    from.deserialize_seq(Few(PhantomData))
+}
+
 #[derive(Serialize, Deserialize)]
 struct Written<'a> {
     /// Nanoseconds of the monotonic clock.
@@ -55,14 +91,21 @@ struct Written<'a> {
     /// Seconds and nanoseconds since 1970.
     time: (i64, i32),
     known: Cow<'a, Known>,
+    #[serde(deserialize_with = "few")]
     names: Vec<String>,
+    #[serde(deserialize_with = "few")]
     counters: Vec<String>,
+    #[serde(deserialize_with = "few")]
     files: Vec<Cow<'a, File>>,
     total: Counted,
     by_file: Option<Counted>,
+    #[serde(deserialize_with = "few")]
     rows: Vec<Row>,
+    #[serde(deserialize_with = "few")]
     of_files: Vec<OfFile>,
+    #[serde(deserialize_with = "few")]
     folded_rows: Vec<(By, Row)>,
+    #[serde(deserialize_with = "few")]
     folded_files: Vec<(By, OfFile)>,
     latency: Option<Buckets>,
     lost: Cow<'a, Lost>,
