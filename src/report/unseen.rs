@@ -24,6 +24,13 @@ fn bytes(run: &Run) -> Option<u64> {
     Some(run.usage.called_read_bytes?.saturating_sub(run.get(Figure::ReadBytes)? + direct))
 }
 
+/// Whether more than a little was read in a way that nobody sees, on any kernel: past the cache through FUSE, from pipes. A twentieth
+/// of what was read, and 64 KiB, since a server can take its time for each page.
+pub(super) fn material(run: &Run) -> bool {
+    let called = run.usage.called_read_bytes.unwrap_or(0);
+    bytes(run).is_some_and(|n| n >= 1 << 16 && n >= called / 20)
+}
+
 /// Adds them to what the run used: what was not seen is not known to have been in the cache.
 pub(super) fn weigh(run: &mut Run, plan: &Plan) {
     if !blind(plan) {

@@ -331,6 +331,18 @@ fn the_cache_is_not_to_blame() {
     }
     let fuse = FileRow { fs: Some("fuse.sshfs".into()), ..FileRow::default() };
     silent(Run { files: vec![fuse], ..run.clone() }, "who knows what its server did");
+    // So it may have where its files are not seen: read past the cache, while something was waited for.
+    let unseen = |user_s, called, seen| {
+        let mut run = run.clone();
+        (run.usage.user_s, run.usage.called_read_bytes) = (Some(user_s), Some(called));
+        run.figures.set(Figure::ReadBytes, Some(seen));
+        ids(&[run]).contains(&"not-the-cache")
+    };
+    assert!(!unseen(0.75, 8 << 20, 0), "a FUSE server was asked for each page, and asked for direct I/O");
+    assert!(!unseen(0.75, 65536, 0) && !unseen(0.75, 8 << 20, 7 << 20));
+    assert!(unseen(0.75, 65535, 0), "a little of /proc and pipes");
+    assert!(unseen(0.75, 8 << 20, 8 << 20) && unseen(0.75, 100 << 20, 96 << 20), "nearly all was seen");
+    assert!(unseen(0.87, 8 << 20, 0), "it waited for nobody: /dev/zero");
     silent(Run { exit_status: None, ..run.clone() }, "a wait that began before the watch is not counted");
     let usage = Usage { user_s: Some(0.85), ..run.usage };
     assert_eq!(ids(&[Run { exit_status: None, usage, ..run.clone() }]), ["not-the-cache"], "little is left");

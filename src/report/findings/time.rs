@@ -150,6 +150,12 @@ pub(super) fn elsewhere(run: &Run, _: &[&Run]) -> Option<Finding> {
     if came >= MANY || run.usage.device_read_bytes? >= 1 << 20 || fuse {
         return None;
     }
+    // A file of FUSE that is read past the cache has no page in any figure, and its server is waited for like another process. Who
+    // waited for next to nothing waited for no such file either.
+    let others = parts.others_s.unwrap_or(0.0) + parts.unexplained_s.unwrap_or(0.0);
+    if others > 0.05 * run.wall_s && crate::report::unseen::material(run) {
+        return None;
+    }
     let text = format!(
         "The cache was not what it waited for: {} of the time went into waiting for files.",
         if storage < 1e-6 { "none".into() } else { percent(storage / run.wall_s) },
