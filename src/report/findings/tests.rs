@@ -354,6 +354,16 @@ fn the_cache_is_not_to_blame() {
 }
 
 #[test]
+fn what_writes_waited_for_may_be_the_kernel_itself() {
+    let mut run = idle();
+    run.waits.write_ns = Some(900_000_000);
+    let all = find(&[], &[run]);
+    let waited = all.iter().find(|f| f.id == "waited-for-writes").unwrap();
+    // A process that is moved to another cgroup waits in a write that no disk ever sees.
+    assert!(waited.text.contains("no file of a disk (cgroups, /proc, /sys)"), "{}", waited.text);
+}
+
+#[test]
 fn who_slept_all_the_time_is_told_so() {
     let mut run = idle();
     run.waits.read_ns = Some(0);

@@ -94,7 +94,8 @@ pub(super) fn writes(run: &Run, _: &[&Run]) -> Option<Finding> {
         " It was not throttled then. Pages were read to be changed; whether it waited for these alone is unexplained.".into()
     } else {
         " It was not throttled then: unexplained is whether it waited for a journal, for pages that were just being \
-         written, for blocks that must be read to be changed, or for each write to be stable (O_SYNC). Stacks of where it \
+         written, for blocks that must be read to be changed, for each write to be stable (O_SYNC), or for the kernel \
+         itself, where what is written to is no file of a disk (cgroups, /proc, /sys). Stacks of where it \
          slept (offcputime-bpfcc) would tell."
             .into()
     };
