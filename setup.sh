@@ -375,7 +375,7 @@ run_load() {
     local command='case $(uname -r) in
         5.10.*) some="short_processes renamed given_up one_process another_user sleep pressure room shorter" ;;
         # Whose it is, where some events are passed by: LOST has as many as are missing.
-        7.*) some="short_processes of_many_threads many_names four_thousand renamed_and shorter a_file_beside room given_up threads_that_sleep reads_beside" ;;
+        7.*) some="short_processes of_many_threads many_names four_thousand renamed_and shorter a_file_beside room given_up threads_that_sleep reads_beside read_ahead_beside mapped_as many_buffers" ;;
         *) some="short_lived comes_again processor dirty a_name_beside" ;;
     esac
     CACHESTAT=/bin/cachestat load --dir /mnt/ext4 --processes 100 --files 1000 --hotplug $some'

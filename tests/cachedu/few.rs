@@ -94,7 +94,13 @@ fn few_threads_are_no_panic() {
             };
             // SAFETY: a system call between fork and exec.
             unsafe { command.pre_exec(limit) };
-            let out = command.output().unwrap();
+            // A test beside this one may have forked while the copy was being written.
+            let out = loop {
+                match command.output() {
+                    Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+                    out => break out.unwrap(),
+                }
+            };
             let err = String::from_utf8_lossy(&out.stderr);
             if out.status.success() {
                 assert!(threads > 1 && !out.stdout.is_empty(), "{threads} {line}: {err}");

@@ -61,6 +61,7 @@ const TESTS: &[Test] = &[
     ("reads_beside_evictions", part::reads_beside_evictions),
     ("read_ahead_beside_evictions", part::read_ahead_beside_evictions),
     ("mapped_as_a_whole", part::mapped_as_a_whole),
+    ("many_buffers", part::many_buffers),
     ("sixty_thousand_words", tick::sixty_thousand_words),
     ("readers_that_sleep", threads::readers_that_sleep),
     ("many_files", files::many_files),

@@ -484,3 +484,34 @@ pub fn mapped_as_a_whole(dir: &Path) {
         }
     }
 }
+
+/// Reads into more buffers than a kernel program looks at are seen from where they begin, also if their first pages are waited for.
+pub fn many_buffers(dir: &Path) {
+    const BYTES: u64 = 40_000;
+    let file = File::open(cold_file(&dir.join("file"), PAGES)).unwrap();
+    for (without_functions, buffers) in [(false, 9), (true, 8), (true, 9), (true, 64)] {
+        let options = Options { include_self: true, without_functions, ..Options::default() };
+        let Ok(mut session) = Session::open(&options) else {
+            println!("     not on this kernel: without functions");
+            continue;
+        };
+        drop_cache(&file);
+        session.sample().unwrap();
+        let mut touched = 0;
+        for at in (7..(PAGES - 1) * page_size() - BYTES).step_by(usize::try_from(BYTES).unwrap()) {
+            let mut bytes = vec![0_u8; usize::try_from(BYTES).unwrap()];
+            let mut parts: Vec<std::io::IoSliceMut<'_>> = bytes
+                .chunks_mut(usize::try_from(BYTES).unwrap().div_ceil(buffers))
+                .map(std::io::IoSliceMut::new)
+                .collect();
+            let read = rustix::io::preadv(&file, &mut parts, at).unwrap();
+            assert_eq!(read as u64, BYTES);
+            touched += (at + BYTES - 1) / page_size() - at / page_size() + 1;
+        }
+        let sample = session.sample().unwrap();
+        let rows = sample.rows.iter().filter(|row| row.tgid == std::process::id());
+        let counters = [Counter::ReadHits, Counter::ReadAheadHits, Counter::ReadMisses];
+        let counted: u64 = rows.flat_map(|row| counters.map(|c| row.counters.get(c))).sum();
+        assert_eq!(counted, touched, "without functions: {without_functions}, {buffers} buffers");
+    }
+}
