@@ -413,7 +413,9 @@ pub fn read_ahead_beside_evictions(dir: &Path) {
         let wasted = [&sample, &before].map(|s| s.total.get(Counter::PrefetchWasted));
         let (ahead, used, wasted) =
             (figure(Counter::Prefetched), figure(Counter::ReadAheadHits), wasted[0] - wasted[1]);
-        let again = figure(Counter::LostOrder) + passed_by(&sample.lost.since(&before.lost));
+        let mut lost = sample.lost.since(&before.lost);
+        lost.by_reason.retain(|(why, _)| why != "order");
+        let again = figure(Counter::LostOrder) + passed_by(&lost);
         println!(
             "     without functions {without_functions}: {ahead} ahead, {used} used, {wasted} wasted, {again} again"
         );
