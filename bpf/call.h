@@ -115,8 +115,9 @@ __noinline int settle(struct call *c)
 	if (!c->by_syscall || c->marked)
 		missed += ledger_take(c->mapping | DEMANDED, c->first, c->end, BITS);
 	c->marked = false;
-	/* What others prefetched while the call ran is used now. */
-	c->ahead += ledger_take(c->mapping, c->first, c->end, BITS);
+	/* What others prefetched while the call ran is used now; if all is accounted for, it came later. */
+	if (missed + c->ahead < c->end - c->first + 1)
+		c->ahead += ledger_take(c->mapping, c->first, c->end, BITS);
 	count_read(&a, c, missed);
 	return 0;
 }

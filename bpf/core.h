@@ -238,8 +238,8 @@ typedef struct {
 } memdesc_flags_t___wrapped;
 
 /*
- * Whether a fault maps all of the folios that it finds, as far as they are part of the mapping: finish_fault and filemap_map_pages do since
- * 6.18, and no type of their own tells so.
+ * Whether a fault maps all of the folios that it finds: finish_fault and filemap_map_pages do since 6.18, and no type of their own tells so. Not
+ * where a page is copied (a store to a private mapping), or where a folio is not all in the mapping: that is taken for mapped, too.
  */
 static __always_inline bool maps_folios(void)
 {

@@ -255,7 +255,10 @@ static __always_inline u64 mapped_with(u64 mapping, u64 index)
 	u64 folio = bpf_core_type_exists(struct folio) ? folio_of_page(mapping, index) : 0;
 	u32 order = folio ? folio_order_of((void *)folio) & 31 : 0;
 
-	return maps_folios() || order >= HUGE_ORDER ? (1ULL << order) - 1 : 0;
+	/* It may have gone by now, and say anything. */
+	if (order > HUGE_ORDER)
+		order = HUGE_ORDER;
+	return maps_folios() || order == HUGE_ORDER ? (1ULL << order) - 1 : 0;
 }
 
 /* What is rare of the next one. */

@@ -96,4 +96,5 @@ fn a_web_configuration_that_is_a_pipe() {
     // Nobody writes to it: what waited would wait for ever.
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     refused(env!("CARGO_BIN_EXE_cachetopd"), &["--web-config-file"], &path, "web.yml: it is no regular file");
+    refused(env!("CARGO_BIN_EXE_cachetop"), &["--config"], &path, "web.yml: it is no regular file");
 }

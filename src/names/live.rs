@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::CStr;
 use std::ffi::CString;
 use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -120,10 +121,15 @@ impl Names for System {
     }
 }
 
+/// Bytes of a command line that are read; it may have two MiB.
+const LINE: u64 = 1 << 16;
+
 /// The command line of a process, its arguments with blanks between them; `None` where there is none (any more).
 #[must_use]
 pub fn command_line(pid: u32) -> Option<Foreign> {
-    let mut line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let mut line = Vec::new();
+    let file = fs::File::open(format!("/proc/{pid}/cmdline")).ok()?;
+    file.take(LINE).read_to_end(&mut line).ok()?;
     line.iter_mut().filter(|b| **b == 0).for_each(|b| *b = b' ');
     let line = line.trim_ascii_end();
     (!line.is_empty()).then(|| line.into())

@@ -16,6 +16,11 @@ use crate::sample::written::escaped;
 use crate::sample::written::unescaped;
 use crate::text::foreign::Foreign;
 
+/// Bytes of a command line that are written down, and of all that are new in a tick: anybody may have some of two MiB, of which
+/// each byte is six where it is escaped.
+const LINE: usize = 4096;
+const LINES: usize = 32 << 20;
+
 /// All that was looked up for samples, or what of it is new. It can be written down beside them (serde).
 ///
 /// It grows with everything that ever had a name: whoever records for long begins a new one now and then.
@@ -40,7 +45,7 @@ impl Recorded {
     /// Looks up whatever rows of a sample may be called. What was not known before is returned: written beside the sample,
     /// it is all that a reader lacks who has read the others.
     pub fn note(&mut self, sample: &Sample, names: &mut dyn Names) -> Self {
-        let mut new = Self::default();
+        let (mut new, mut room) = (Self::default(), LINES);
         let folded = &sample.folded;
         let of_run = sample.followed.iter().flat_map(|f| &f.files);
         let files = sample.files.iter().chain(folded.files.iter().map(|f| &f.row)).chain(of_run);
@@ -55,7 +60,7 @@ impl Recorded {
             if !self.cgroups.contains_key(&cgroup) {
                 new.cgroups.entry(cgroup).or_insert_with(|| names.cgroup(cgroup, tgid).path.clone());
             }
-            self.note_command(tgid, process, names, &mut new);
+            self.note_command(tgid, process, names, &mut new, &mut room);
         }
         for file in files.map(|f| &f.file) {
             let (dev, block) = (file.dev, file.block);
@@ -67,12 +72,22 @@ impl Recorded {
         new
     }
 
-    fn note_command(&self, pid: u32, process: Comm, names: &mut dyn Names, new: &mut Self) {
+    fn note_command(&self, pid: u32, process: Comm, names: &mut dyn Names, new: &mut Self, room: &mut usize) {
         let process = escaped(process.as_bytes());
         let same = |book: &Self| book.commands.get(&pid).is_some_and(|(name, _)| *name == process);
         if !same(self) && !same(new) {
-            let line = names.command_line(pid).map(|line| escaped(line.bytes()));
-            new.commands.insert(pid, (process, line));
+            let line = names.command_line(pid).map(|line| match line.bytes() {
+                all if all.len() <= LINE => escaped(all),
+                long => {
+                    // Not within a character.
+                    let end = (LINE - 3..=LINE).rev().find(|at| long[*at] & 0xc0 != 0x80).unwrap_or(LINE);
+                    escaped(&long[..end]) + "…"
+                }
+            });
+            // As JSON has it, at most.
+            let length = |line: &String| line.bytes().map(|b| if b.is_ascii_control() { 6 } else { 2 }).sum();
+            *room = room.saturating_sub(line.as_ref().map_or(0, length));
+            new.commands.insert(pid, (process, line.filter(|_| *room > 0)));
         }
     }
 

@@ -202,8 +202,10 @@ impl Encoder {
         names: &Recorded,
         session: Option<&Session>,
     ) -> anyhow::Result<Vec<u8>> {
+        // Each thread has two names.
+        let most = 2 * sample.rows.len() + sample.files.len();
+        anyhow::ensure!(most <= MOST, TOO_LARGE_TO_WRITE);
         let moments = std::mem::take(&mut self.moments);
-        anyhow::ensure!(sample.rows.len().max(sample.files.len()) <= MOST, TOO_LARGE_TO_WRITE);
         if session.is_some() {
             *self = Self::default();
         }

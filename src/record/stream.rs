@@ -69,6 +69,8 @@ pub(super) struct Stream {
     limits: Limits,
     /// Ticks of the segment so far.
     pub ticks: u32,
+    /// Bytes of its frames, unpacked.
+    unpacked: usize,
     /// When it began, by the clock that nobody sets.
     began: u64,
     /// Time of the last sample by both clocks, and of the one before it.
@@ -86,6 +88,7 @@ impl Stream {
             book: Recorded::default(),
             limits,
             ticks: 0,
+            unpacked: 0,
             began: 0,
             last: None,
             earlier: None,
@@ -110,7 +113,15 @@ impl Stream {
         let (places, rows) = (self.encoder.places(), sample.rows.len() + sample.files.len());
         let crowded = places > PLACES.max(4 * rows) || places + rows > frame::PLACES;
         let long = u128::from(at.saturating_sub(self.began)) >= self.limits.time.as_nanos();
-        self.ticks == 0 || jumped || crowded || long || self.ticks >= self.limits.ticks || bytes >= FULL
+        // Who reads it takes no more than twice that, the next frame included.
+        let large = self.unpacked >= file::LARGEST;
+        self.ticks == 0
+            || jumped
+            || crowded
+            || long
+            || large
+            || self.ticks >= self.limits.ticks
+            || bytes >= FULL
     }
 
     /// The frame of a sample, and what was looked up for it. Rows get the order in which they are read back. After an error the
@@ -125,12 +136,14 @@ impl Stream {
         if key {
             self.book = Recorded::default();
             self.compress.reset();
+            self.unpacked = 0;
             self.began = sample.at.nanos();
         }
         let ticks = std::mem::take(&mut self.ticks);
         let new = self.book.note(sample, names);
         let raw = self.encoder.encode(sample, &new, key.then_some(&self.session))?;
         anyhow::ensure!(raw.len() <= file::LARGEST, file::TOO_LARGE_TO_WRITE);
+        self.unpacked += raw.len();
         let compressed = self.compressed(&raw)?;
         let (time, at) = (since_1970(sample.time), sample.at.nanos());
         let before = self.last.map_or(i64::MIN, |(t, _)| t);

@@ -25,10 +25,10 @@ fn bytes(run: &Run) -> Option<u64> {
 }
 
 /// Whether more than a little was read in a way that nobody sees, on any kernel: past the cache through FUSE, from pipes. A twentieth
-/// of what was read, and 64 KiB, since a server can take its time for each page.
+/// of what was read, and 64 KiB, since a server can take its time for each page. Where that is not known it may have been.
 pub(super) fn material(run: &Run) -> bool {
     let called = run.usage.called_read_bytes.unwrap_or(0);
-    bytes(run).is_some_and(|n| n >= 1 << 16 && n >= called / 20)
+    bytes(run).is_none_or(|n| n >= 1 << 16 && n >= called / 20)
 }
 
 /// Adds them to what the run used: what was not seen is not known to have been in the cache.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::io;
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -71,7 +72,12 @@ pub fn read(path: &Path, wanted: bool, settings: &mut Settings) -> Result<(), Fa
 /// Text of a size that settings have: whatever lies there, and a device has no end.
 fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    infile::regular(path)?.take(LARGEST + 1).read_to_string(&mut text)?;
+    // A link to /dev/null is how files of settings are said to be none.
+    match infile::open(path)? {
+        Some(file) => file.take(LARGEST + 1).read_to_string(&mut text)?,
+        None if std::fs::metadata(path)?.rdev() == libc::makedev(1, 3) => 0,
+        None => return Err(io::Error::other("it is no regular file")),
+    };
     if text.len() as u64 > LARGEST {
         return Err(io::Error::other("it is too large for settings"));
     }
@@ -266,6 +272,8 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         let failure = read(&pipe, true, &mut settings).unwrap_err();
         assert!(failure.message.contains("no regular file"), "{failure:?}");
+        read(Path::new("/dev/null"), true, &mut settings).unwrap();
+        assert_eq!(unreadable(Path::new("/dev/null")), None);
         // The default one: a warning.
         read(dir.path(), false, &mut settings).unwrap();
         assert!(unreadable(dir.path()).unwrap().contains("the defaults count"));

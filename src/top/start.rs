@@ -15,8 +15,9 @@ use crate::wait::Processes;
 /// Who may not read the settings because nothing is allowed is told that, and not to correct the file.
 fn reason(options: &Options, failure: Failure) -> Failure {
     let Config::File(path) = &options.config else { return failure };
-    let refused =
-        std::fs::File::open(path).err().is_some_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied);
+    let refused = crate::text::infile::open(path)
+        .err()
+        .is_some_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied);
     match crate::kernel::privilege() {
         Err(obstacle) if refused => {
             Failure { remedy: Some(obstacle.remedy), ..Failure::failed(obstacle.what) }

@@ -174,7 +174,12 @@ impl Fuse {
         if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&dev) {
             return *known;
         }
-        let fuse = opening::bears_opening(path) == Err(Unknown::Fuse);
+        let fuse = match opening::bears_opening(path) {
+            Ok(()) => false,
+            Err(Unknown::Fuse) => true,
+            // That says nothing of others there, and who opens this one asks for itself.
+            Err(_) => return true,
+        };
         self.0.write().unwrap_or_else(PoisonError::into_inner).insert(dev, fuse);
         fuse
     }

@@ -25,6 +25,8 @@ struct Changing {
     asked: u32,
     mounts: Mounts,
     version: u64,
+    /// Of everybody.
+    line: Option<Vec<u8>>,
 }
 
 impl Names for Changing {
@@ -55,6 +57,9 @@ impl Names for Changing {
 
     fn command_line(&mut self, pid: u32) -> Option<Foreign> {
         self.asked += 1;
+        if let Some(line) = &self.line {
+            return Some(Foreign::from(&line[..]));
+        }
         (pid != 3).then(|| Foreign::from(&b"cat \xff\n\\ x"[..]).with(&pid.to_string()))
     }
 
@@ -138,4 +143,24 @@ fn only_what_is_new_is_looked_up_and_told() {
     reader.merge(serde_json::from_value(serde_json::to_value(&second).unwrap()).unwrap());
     assert_eq!(reader.mounts(Dev::default()).point(Dev { major: 0, minor: 51 }), Some("/elsewhere"));
     assert_eq!(reader.cgroup(1, 0).path, "/user.slice");
+}
+
+#[test]
+fn nobody_fills_a_recording_with_what_it_is_called() {
+    let mut sample = sample();
+    let row = sample.rows.pop().unwrap();
+    let named = |tgid| crate::sample::RowSample { tgid, ..row.clone() };
+    sample.rows = (1..=20_000).map(named).collect();
+    // As large as a process may have it, and each byte is six where it is written down.
+    let mut names = Changing { line: Some(vec![1; 2 << 20]), ..Changing::default() };
+    let new = Recorded::default().note(&sample, &mut names);
+    let text = serde_json::to_vec(&new).unwrap().len();
+    assert_eq!(new.commands.len(), 20_000);
+    assert!((LINES / 2..LINES + LINES / 8).contains(&text), "{text} bytes");
+    // Of an honest one its end is missing, and says so.
+    names.line = Some("ä".repeat(LINE).into());
+    let mut book = Recorded::default();
+    book.note(&sample, &mut names);
+    let line = book.command_line(2).unwrap();
+    assert_eq!(std::str::from_utf8(line.bytes()).unwrap(), "ä".repeat(LINE / 2) + "…");
 }
