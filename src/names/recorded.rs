@@ -76,7 +76,9 @@ impl Recorded {
         let process = escaped(process.as_bytes());
         let same = |book: &Self| book.commands.get(&pid).is_some_and(|(name, _)| *name == process);
         if !same(self) && !same(new) {
-            let line = names.command_line(pid).map(|line| match line.bytes() {
+            // Where there is next to no room nobody is asked.
+            let line = if *room > LINE { names.command_line(pid) } else { None };
+            let line = line.map(|line| match line.bytes() {
                 all if all.len() <= LINE => escaped(all),
                 long => {
                     // Not within a character.
@@ -86,8 +88,9 @@ impl Recorded {
             });
             // As JSON has it, at most.
             let length = |line: &String| line.bytes().map(|b| if b.is_ascii_control() { 6 } else { 2 }).sum();
-            *room = room.saturating_sub(line.as_ref().map_or(0, length));
-            new.commands.insert(pid, (process, line.filter(|_| *room > 0)));
+            let line = line.filter(|line| length(line) <= *room);
+            *room -= line.as_ref().map_or(0, length);
+            new.commands.insert(pid, (process, line));
         }
     }
 

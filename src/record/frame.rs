@@ -186,6 +186,11 @@ impl Encoder {
         self.moments.push(line);
     }
 
+    /// What was encoded last will be written: its moments have been told.
+    pub fn told(&mut self) {
+        self.moments.clear();
+    }
+
     /// How many rows of this segment it knows by their places: it needs some hundred bytes for each.
     #[must_use]
     pub fn places(&self) -> usize {
@@ -205,9 +210,9 @@ impl Encoder {
         // Each thread has two names.
         let most = 2 * sample.rows.len() + sample.files.len();
         anyhow::ensure!(most <= MOST, TOO_LARGE_TO_WRITE);
-        let moments = std::mem::take(&mut self.moments);
+        let moments = self.moments.clone();
         if session.is_some() {
-            *self = Self::default();
+            *self = Self { moments: std::mem::take(&mut self.moments), ..Self::default() };
         }
         let scheme = Scheme::here(rustix::param::page_size() as u64);
         let (old, new) = split(std::mem::take(&mut sample.rows), &mut self.threads, thread);
@@ -296,7 +301,7 @@ impl Decoder {
         let wrong = |why: Damaged| anyhow::anyhow!(why);
         let length = usize::try_from(take(&mut rest).map_err(wrong)?)?;
         let (text, mut rest) = rest.split_at_checked(length).ok_or_else(|| wrong("its text is cut off"))?;
-        // Rows that are new and names are kept as long as the segment lasts, of which a recorder writes 1 MiB, and a frame.
+        // Rows that are new and names are kept as long as the segment lasts. A recorder begins one before it has more than that.
         self.text += length;
         anyhow::ensure!(self.text <= 2 * LARGEST, LARGER);
         let Head { session, same, names, moments, mut sample } = serde_json::from_slice(text)?;

@@ -109,7 +109,7 @@ impl Moments {
         let key = self.stream.begins(sample, self.segment);
         let (piece, _) = self.stream.piece(sample, names, wake, key)?;
         let (now, size) = (piece.at, piece.size());
-        self.segment = if key { 0 } else { self.segment } + size as u64;
+        self.segment = if piece.key { 0 } else { self.segment } + size as u64;
         self.size += size;
         self.held.push_back(piece);
         let written = self.flush();

@@ -124,25 +124,39 @@ impl Stream {
             || bytes >= FULL
     }
 
-    /// The frame of a sample, and what was looked up for it. Rows get the order in which they are read back. After an error the
-    /// next one must begin a segment, and so does [`Self::begins`] say.
+    fn begin(&mut self, sample: &Sample) {
+        self.book = Recorded::default();
+        self.compress.reset();
+        self.unpacked = 0;
+        self.began = sample.at.nanos();
+    }
+
+    /// The frame of a sample, and what was looked up for it. Rows get the order in which they are read back. It begins a segment
+    /// if `key` says so, and also where it would be too large otherwise. After an error the next one must begin a segment, and so
+    /// does [`Self::begins`] say.
     pub fn piece(
         &mut self,
         sample: &mut Sample,
         names: &mut dyn Names,
         wake: Wake,
-        key: bool,
+        mut key: bool,
     ) -> anyhow::Result<(Piece, Recorded)> {
         if key {
-            self.book = Recorded::default();
-            self.compress.reset();
-            self.unpacked = 0;
-            self.began = sample.at.nanos();
+            self.begin(sample);
         }
         let ticks = std::mem::take(&mut self.ticks);
-        let new = self.book.note(sample, names);
-        let raw = self.encoder.encode(sample, &new, key.then_some(&self.session))?;
+        let mut new = self.book.note(sample, names);
+        let mut raw = self.encoder.encode(sample, &new, key.then_some(&self.session))?;
+        if raw.len() > file::LARGEST {
+            // What cgroups, files and mounts are called is up to others. Nothing refers to what was not written: a segment of its own,
+            // without what was looked up.
+            key = true;
+            self.begin(sample);
+            new = Recorded::default();
+            raw = self.encoder.encode(sample, &new, Some(&self.session))?;
+        }
         anyhow::ensure!(raw.len() <= file::LARGEST, file::TOO_LARGE_TO_WRITE);
+        self.encoder.told();
         self.unpacked += raw.len();
         let compressed = self.compressed(&raw)?;
         let (time, at) = (since_1970(sample.time), sample.at.nanos());

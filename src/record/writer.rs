@@ -271,6 +271,7 @@ impl Writer {
         }
         self.since.get_or_insert(sample.time);
         let (piece, new) = self.stream.piece(sample, names, wake, key)?;
+        let key = piece.key;
         let at = self.out.length;
         let written = piece.framed(at, self.segment).and_then(|bytes| self.out.append(&bytes));
         if let Err(e) = written {

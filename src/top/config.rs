@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::io;
 use std::io::Read as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::path::PathBuf;
@@ -75,13 +76,17 @@ fn read_text(path: &Path) -> io::Result<String> {
     // A link to /dev/null is how files of settings are said to be none.
     match infile::open(path)? {
         Some(file) => file.take(LARGEST + 1).read_to_string(&mut text)?,
-        None if std::fs::metadata(path)?.rdev() == libc::makedev(1, 3) => 0,
+        None if is_null(&std::fs::metadata(path)?) => 0,
         None => return Err(io::Error::other("it is no regular file")),
     };
     if text.len() as u64 > LARGEST {
         return Err(io::Error::other("it is too large for settings"));
     }
     Ok(text)
+}
+
+fn is_null(of: &std::fs::Metadata) -> bool {
+    of.file_type().is_char_device() && of.rdev() == libc::makedev(1, 3)
 }
 
 /// What a person must know where the file that nobody named is there and cannot be read: the defaults count.

@@ -5,6 +5,10 @@ use flate2::Compression;
 use flate2::FlushCompress;
 
 use super::*;
+use crate::cgroup::Cgroup;
+use crate::files::Dev;
+use crate::files::Mounts;
+use crate::names::Names;
 use crate::names::Recorded;
 use crate::record::file;
 use crate::record::frame::Decoder;
@@ -100,4 +104,64 @@ fn what_becomes_larger_than_any_tick_is_not_unpacked() {
     fs::write(&path, &bytes).unwrap();
     let (_, said) = replay(&path, "--csv", &Part::default());
     assert!(said[0].contains("it is larger than any tick"), "{said:?}");
+}
+
+/// Cgroups are called what whoever made them liked.
+struct Called(FakeNames);
+
+impl Names for Called {
+    fn user(&mut self, uid: u32) -> Option<std::rc::Rc<str>> {
+        self.0.user(uid)
+    }
+
+    fn cgroup(&mut self, id: u64, _: u32) -> std::rc::Rc<Cgroup> {
+        let path = format!("/{id}{}", "\u{1}".repeat(4000));
+        std::rc::Rc::new(Cgroup { label: crate::cgroup::label("/a"), path })
+    }
+
+    fn mounts(&mut self, dev: Dev) -> &mut Mounts {
+        self.0.mounts(dev)
+    }
+
+    fn mounts_now(&mut self) -> &Mounts {
+        self.0.mounts_now()
+    }
+
+    fn command_line(&mut self, pid: u32) -> Option<crate::text::foreign::Foreign> {
+        self.0.command_line(pid)
+    }
+}
+
+#[test]
+fn a_tick_whose_names_are_too_large_is_recorded_without_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let mut writer = Writer::file(&path, Duration::from_secs(1)).unwrap();
+    let start = Moment::now();
+    for tick in 0..5 {
+        let reads = [(Counter::ReadHits, 4000 * tick), (Counter::ReadCalls, 4000 * tick)];
+        let mut sample = fixtures::sample(start, Duration::from_secs(tick), &reads);
+        // The second of them is no beginning of a segment, the third is.
+        if tick > 1 {
+            let row = |n| crate::sample::RowSample {
+                cgroup: u64::from(n) + 10,
+                ..fixtures::process(n, "a", &[(Counter::ReadHits, 1), (Counter::ReadCalls, 1)])
+            };
+            sample.rows = (1..=4000).map(row).collect();
+        }
+        writer.mark(format!("moment {tick}"));
+        writer.write(&mut sample, &mut Called(FakeNames::default()), Wake::Deadline).unwrap();
+        assert!(tick < 2 || sample.rows.len() == 4000);
+    }
+    drop(writer);
+    let (out, said) = replay(&path, "--json --by process --top 5000", &Part::default());
+    // Each moment once, also where its frame was made twice.
+    assert_eq!(said.len(), 5, "{said:?}");
+    assert!(said.iter().enumerate().all(|(n, said)| said.ends_with(&format!(": moment {n}"))), "{said:?}");
+    let lines: Vec<serde_json::Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let hits: Vec<_> = lines.iter().map(|l| l["read"]["hits"].as_u64().unwrap()).collect();
+    assert_eq!(&hits[..4], [4000; 4], "{hits:?}");
+    let rows = |line: &serde_json::Value| line["rows"].as_array().map_or(0, Vec::len);
+    assert_eq!(lines.iter().map(rows).collect::<Vec<_>>(), [1, 4000, 4000, 4000]);
+    assert!(std::fs::metadata(&path).unwrap().len() < 4 << 20);
 }
