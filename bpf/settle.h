@@ -120,9 +120,6 @@ static __always_inline void count_framed(struct row *row, struct file_row *f, u6
 {
 	u64 ahead = row->plain_writes ? 0 : ahead_of(row, o->hits, bytes, requested);
 
-	/* All that it asked for had been read ahead: what it brought in itself went before it was used. */
-	if (row->plain_ahead && !row->plain_writes && o->missed && !is_metadata((void *)row->plain_mapping))
-		count_nobodys(C_PREFETCH_WASTED, o->missed);
 	if (row->plain_writes) {
 		file_count(f, FC_WRITE_HITS, o->hits);
 		file_count(f, FC_WRITE_MISSES, o->missed);
@@ -131,6 +128,9 @@ static __always_inline void count_framed(struct row *row, struct file_row *f, u6
 		row->v[C_WRITE_MISSES] += o->missed;
 		row->v[C_OTHER_FILLS] += o->surplus;
 	} else {
+		/* All that it asked for had been read ahead: what it brought in itself went before it was used. */
+		if (row->plain_ahead && o->missed && !is_metadata((void *)row->plain_mapping))
+			count_nobodys(C_PREFETCH_WASTED, o->missed);
 		file_read(f, bytes, o->hits - ahead, ahead, o->missed);
 		file_count(f, FC_PREFETCHED, o->surplus);
 		row->v[C_READ_CALLS] += !!bytes;

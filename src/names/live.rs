@@ -129,7 +129,9 @@ const LINE: u64 = 1 << 16;
 pub fn command_line(pid: u32) -> Option<Foreign> {
     let mut line = Vec::new();
     let file = fs::File::open(format!("/proc/{pid}/cmdline")).ok()?;
-    file.take(LINE).read_to_end(&mut line).ok()?;
+    if file.take(LINE).read_to_end(&mut line).ok()? as u64 == LINE {
+        line.extend("…".as_bytes());
+    }
     line.iter_mut().filter(|b| **b == 0).for_each(|b| *b = b' ');
     let line = line.trim_ascii_end();
     (!line.is_empty()).then(|| line.into())
@@ -191,6 +193,24 @@ fn account<T>(ask: Ask<'_>, said: impl Fn(&libc::passwd) -> T) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_long_command_line_the_end_is_missing_and_says_so() {
+        let of = |length: usize| {
+            let mut sh = std::process::Command::new("sh");
+            let sh = sh.args(["-c", "read line", &"a".repeat(length)]).stdin(std::process::Stdio::piped());
+            // It has been executed when this returns, and waits for a line.
+            let mut sh = sh.spawn().unwrap();
+            let line = command_line(sh.id()).unwrap();
+            sh.kill().unwrap();
+            sh.wait().unwrap();
+            line
+        };
+        let (short, long) = (of(1000), of(100_000));
+        assert!(short.bytes().starts_with(b"sh -c read line aaa") && short.bytes().ends_with(b"aaa"));
+        assert_eq!((short.bytes().len(), long.bytes().len() as u64), (1016, LINE + 3));
+        assert!(long.bytes().ends_with("aaa…".as_bytes()));
+    }
 
     #[test]
     fn root_has_a_name_and_nobody_else_has_4294967294() {

@@ -11,6 +11,7 @@
 //! `CACHESTAT` in the environment names another program to test than that of this build.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod ahead;
 mod burst;
 mod crowd;
 mod direct;
@@ -59,9 +60,9 @@ const TESTS: &[Test] = &[
     ("ticks_beside_requests", races::ticks_beside_requests),
     ("reads_beside_read_ahead", part::reads_beside_read_ahead),
     ("reads_beside_evictions", part::reads_beside_evictions),
-    ("read_ahead_beside_evictions", part::read_ahead_beside_evictions),
-    ("mapped_as_a_whole", part::mapped_as_a_whole),
-    ("many_buffers", part::many_buffers),
+    ("read_ahead_beside_evictions", ahead::read_ahead_beside_evictions),
+    ("mapped_as_a_whole", ahead::mapped_as_a_whole),
+    ("many_buffers", ahead::many_buffers),
     ("sixty_thousand_words", tick::sixty_thousand_words),
     ("readers_that_sleep", threads::readers_that_sleep),
     ("many_files", files::many_files),
