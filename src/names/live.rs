@@ -192,23 +192,26 @@ fn account<T>(ask: Ask<'_>, said: impl Fn(&libc::passwd) -> T) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
     fn of_a_long_command_line_the_end_is_missing_and_says_so() {
         let of = |length: usize| {
-            let mut sh = std::process::Command::new("sh");
-            let sh = sh.args(["-c", "read line", &"a".repeat(length)]).stdin(std::process::Stdio::piped());
-            // It has been executed when this returns, and waits for a line.
-            let mut sh = sh.spawn().unwrap();
+            let mut sh = Command::new("sh");
+            sh.args(["-c", "echo; read line", &"a".repeat(length)]);
+            let mut sh = sh.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            // `spawn` may return before the kernel has set the new arguments; what sh writes comes after that.
+            sh.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
             let line = command_line(sh.id()).unwrap();
             sh.kill().unwrap();
             sh.wait().unwrap();
             line
         };
         let (short, long) = (of(1000), of(100_000));
-        assert!(short.bytes().starts_with(b"sh -c read line aaa") && short.bytes().ends_with(b"aaa"));
-        assert_eq!((short.bytes().len(), long.bytes().len() as u64), (1016, LINE + 3));
+        assert!(short.bytes().starts_with(b"sh -c echo; read line aaa") && short.bytes().ends_with(b"aaa"));
+        assert_eq!((short.bytes().len(), long.bytes().len() as u64), (1022, LINE + 3));
         assert!(long.bytes().ends_with("aaa…".as_bytes()));
     }
 
