@@ -192,6 +192,8 @@ fn account<T>(ask: Ask<'_>, said: impl Fn(&libc::passwd) -> T) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use std::process::{Command, Stdio};
 
     use super::*;
