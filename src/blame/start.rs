@@ -67,43 +67,96 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
     if options.counting.explain {
         return output::print(&session.explained(Role::Count, options.json), out);
     }
-    let missing = missing(&session);
-    let refaults = session.plan().sees(Event::RefaultOf);
-    let comes = session.plan().sees(Event::PageBack);
-    let waits = session.plan().sees(Event::WaitOf);
-    let grows = session.plan().sees(Event::MemoryTaken);
-    let wakes = session.plan().sees(Event::KswapdWoken);
-    let mut pivot = Pivot { by: None, top: 0, filter: Filter::default(), names: Box::new(System::new()) };
+    let can = Can::of(&session);
     let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
     let mut live = Live::new(&mut session)?;
+    let seen = watch(&mut live, &mut names, &mut wait, options.time)?;
+    let mut bill = Bill::between(&seen.before, &seen.last);
+    let some = options.chosen.any();
+    // Of a cgroup alone it is known whose pages they were, and what it grew by.
+    let groups = !filter.cgroups.is_empty() && !filter.by_process();
+    let mut shares = seen.room.shares();
+    if some {
+        shares.retain(|(id, _)| {
+            // What found no room may be what was chosen.
+            groups && id.is_none_or(|id| filter.holds(&names.cgroup(id, 0).path))
+        });
+        bill.choose(|owner| groups && filter.holds(&names.cgroup(owner, 0).path));
+    }
+    let all = seen.total.so_far();
+    let figure = |figure| all.as_ref().and_then(|all| all.total.get(figure)).filter(|_| !some);
+    let shown = Shown {
+        bill: &bill,
+        room: (can.grows && (!some || groups)).then_some(&seen.room),
+        shares: &shares,
+        wakes: can.wakes,
+        names: &mut names,
+        seconds: seen.seconds,
+        evicted: figure(Figure::Evicted),
+        removed: figure(Figure::Removed),
+        refaulted: figure(Figure::Refaulted),
+        comes: can.comes,
+        refaults: can.refaults,
+        waits: can.waits,
+        chosen: &options.chosen.told(options.json),
+        lost: all.as_ref().map_or(0, |all| all.lost.total()),
+        top: ROWS,
+        notes: &[can.missing(), remarks(&seen, &bill, &options.chosen)].concat(),
+    };
+    output::print(&if options.json { shown.json() } else { shown.text() }, out)
+}
+
+/// What was watched.
+struct Watched {
+    /// What had been counted when it began.
+    before: Raw,
+    /// The same when it ended, with the names of files.
+    last: Raw,
+    room: Room,
+    total: Total,
+    /// Why it ended.
+    wake: Wake,
+    seconds: f64,
+}
+
+/// Counts until the time is over, who is asked for has ended, or a signal comes.
+fn watch(
+    live: &mut Live<'_, Session>,
+    names: &mut System,
+    wait: &mut wait::System,
+    time: Duration,
+) -> Result<Watched, Failure> {
+    let mut pivot = Pivot { by: None, top: 0, filter: Filter::default(), names: Box::new(System::new()) };
     // What grew is known from before kswapd's pages are, and below to after: none of these is without what it was taken for.
-    let grown = read(&mut live, &mut names)?.grown;
-    let before = Raw { grown, ..read(&mut live, &mut names)? };
+    let grown = read(live, names)?.grown;
+    let before = Raw { grown, ..read(live, names)? };
     // What is in rows of files is then in those of evictors, at the beginning and at the end.
-    let before = Raw { details: read(&mut live, &mut names)?.details, ..before };
+    let before = Raw { details: read(live, names)?.details, ..before };
     Role::Count.take(&[])?;
     let began = Instant::now();
     let mut total = Total::default();
     let (mut room, mut had) = (Room::default(), before.clone());
     let (wake, last) = loop {
-        let next = (Instant::now() + STEP).min(began + options.time);
+        let next = (Instant::now() + STEP).min(began + time);
         let wake = wait.until(next).map_err(anyhow::Error::from)?;
         // Rows of threads that have ended are freed by being read.
         live.tick()?;
         total.add(&live.interval(&mut pivot));
-        let last = read(&mut live, &mut names)?;
+        let last = read(live, names)?;
         room.add(&had, &last);
-        if wake != Wake::Deadline || Instant::now() >= began + options.time {
+        if wake != Wake::Deadline || Instant::now() >= began + time {
             break (wake, last);
         }
         had = last;
     };
     let last = live.source().named(last)?;
-    let mut bill = Bill::between(&before, &last);
-    let some = options.chosen.any();
-    let figure = |figure| total.so_far().and_then(|all| all.total.get(figure)).filter(|_| !some);
-    let mut notes = missing;
-    match (wake, options.chosen.ended()) {
+    Ok(Watched { before, last, room, total, wake, seconds: began.elapsed().as_secs_f64() })
+}
+
+/// What is to be said beside the figures: how it ended, and what had no room.
+fn remarks(seen: &Watched, bill: &Bill, chosen: &Chosen) -> Vec<String> {
+    let mut notes = Vec::new();
+    match (seen.wake, chosen.ended()) {
         (Wake::Deadline, _) => {}
         (Wake::Ended, Some(ended)) => notes.push(format!("{ended} before the time was over")),
         _ => notes.push("interrupted before the time was over".into()),
@@ -111,19 +164,8 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
     if bill.rows.iter().any(|(who, _)| who.who.is_none()) {
         notes.push("there was no room for all rows: some pages are put together by how they left".into());
     }
-    let lost = total.so_far().map_or(0, |all| all.lost.total());
-    if let Some(all) = total.so_far().filter(|_| lost > 0) {
+    if let Some(all) = seen.total.so_far().filter(|all| all.lost.total() > 0) {
         notes.push(crate::loss::sentence(&all.lost));
-    }
-    // Of a cgroup alone it is known whose pages they were, and what it grew by.
-    let groups = !filter.cgroups.is_empty() && !filter.by_process();
-    let mut shares = room.shares();
-    if some {
-        shares.retain(|(id, _)| {
-            // What found no room may be what was chosen.
-            groups && id.is_none_or(|id| filter.holds(&names.cgroup(id, 0).path))
-        });
-        bill.choose(|owner| groups && filter.holds(&names.cgroup(owner, 0).path));
     }
     if bill.details.untimed > 0 {
         let untimed = words::many(bill.details.untimed, "wait was", "waits were");
@@ -133,48 +175,54 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
         let forgotten = words::many(bill.forgotten, "page that left was", "pages that left were");
         notes.push(format!("{forgotten} forgotten for want of room: what of it came back is not known"));
     }
-    let shown = Shown {
-        bill: &bill,
-        room: (grows && (!some || groups)).then_some(&room),
-        shares: &shares,
-        wakes,
-        names: &mut names,
-        seconds: began.elapsed().as_secs_f64(),
-        evicted: figure(Figure::Evicted),
-        removed: figure(Figure::Removed),
-        refaulted: figure(Figure::Refaulted),
-        comes,
-        refaults,
-        waits,
-        chosen: &options.chosen.told(options.json),
-        lost,
-        top: ROWS,
-        notes: &notes,
-    };
-    output::print(&if options.json { shown.json() } else { shown.text() }, out)
+    notes
 }
 
-/// What this kernel cannot tell.
-fn missing(session: &Session) -> Vec<String> {
-    let mut out = Vec::new();
-    if !session.plan().sees(Event::PageBack) {
-        out.push("which pages came back is not known here: nothing sees them being added".into());
+/// What this kernel can tell.
+struct Can {
+    /// Which pages came back.
+    comes: bool,
+    /// What it takes itself for read back in.
+    refaults: bool,
+    /// How long pages that came back were waited for.
+    waits: bool,
+    /// Who took memory.
+    grows: bool,
+    /// For whom kswapd was woken.
+    wakes: bool,
+}
+
+impl Can {
+    fn of(session: &Session) -> Self {
+        let sees = |event| session.plan().sees(event);
+        Self {
+            comes: sees(Event::PageBack),
+            refaults: sees(Event::RefaultOf),
+            waits: sees(Event::WaitOf),
+            grows: sees(Event::MemoryTaken),
+            wakes: sees(Event::KswapdWoken),
+        }
     }
-    if !session.plan().sees(Event::RefaultOf) {
-        out.push("what the kernel itself takes for read back in is not known by evictor here: no function can be attached".into());
+
+    /// What it cannot.
+    fn missing(&self) -> Vec<String> {
+        let all = [
+            (self.comes, "which pages came back is not known here: nothing sees them being added"),
+            (
+                self.refaults,
+                "what the kernel itself takes for read back in is not known by evictor here: no function can be attached",
+            ),
+            (
+                self.waits,
+                "how long pages that came back were waited for is not known here: no function can be attached",
+            ),
+            (
+                self.grows,
+                "for whom kswapd may have made room is not known here: nothing sees memory being taken",
+            ),
+        ];
+        all.iter().filter(|(can, _)| !can).map(|(_, why)| String::from(*why)).collect()
     }
-    if !session.plan().sees(Event::WaitOf) {
-        out.push(
-            "how long pages that came back were waited for is not known here: no function can be attached"
-                .into(),
-        );
-    }
-    if !session.plan().sees(Event::MemoryTaken) {
-        out.push(
-            "for whom kswapd may have made room is not known here: nothing sees memory being taken".into(),
-        );
-    }
-    out
 }
 
 /// Reads what was counted, and looks up cgroups that are new.
