@@ -237,11 +237,11 @@ impl Writer {
     /// # Errors
     /// When it cannot be made.
     pub fn ring(directory: &Path, bounds: Bounds, interval: Duration) -> Result<Self, Failure> {
-        let failed =
-            |e: io::Error| Failure::failed(format!("cannot record in {}: {e}", Foreign::from(directory)));
         outfile::make_directory(directory)?;
         has_no_recorder(directory)?;
-        let out = create(&shard(directory)).map_err(failed)?;
+        let out = create(&shard(directory)).map_err(|e| {
+            outfile::not_in_directory(format_args!("cannot record in {}", Foreign::from(directory)), &e)
+        })?;
         Ok(Self::new(Place::Ring { directory: directory.into(), bounds }, out, interval))
     }
 

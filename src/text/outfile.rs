@@ -37,6 +37,7 @@ use rustix::io::Errno;
 pub use directory::make_directories;
 pub use directory::make_directory;
 pub use directory::may_make;
+pub use directory::not_in_directory;
 pub use error::Error;
 
 /// Links that are followed, as many as the kernel would.

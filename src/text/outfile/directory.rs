@@ -1,5 +1,6 @@
 //! Directories that are made for the user.
 
+use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -28,7 +29,22 @@ pub fn may_make(path: &Path) -> Result<(), Failure> {
 /// As [`may_make`], and what the system says.
 pub fn make_directory(path: &Path) -> Result<(), Failure> {
     may_make(path)?;
-    make_directories(path).map_err(|e| Failure::failed(format!("cannot make {}: {e}", Foreign::from(path))))
+    make_directories(path)
+        .map_err(|e| not_in_directory(format_args!("cannot make {}", Foreign::from(path)), &e))
+}
+
+/// What the system refused to do in a directory, and what can be done about it.
+pub fn not_in_directory(what: impl Display, error: &io::Error) -> Failure {
+    let remedy = match error.raw_os_error().unwrap_or(0) {
+        libc::ENOSPC => "make room on that disk, or name a directory on another",
+        libc::EDQUOT => "your quota there is used up: make room, or name a directory on another disk",
+        libc::EROFS => "that file system is read-only: name a directory on another",
+        libc::EACCES | libc::EPERM => "name a directory that you may write to",
+        libc::ELOOP => "symbolic links lead in a circle there: name another directory",
+        libc::ENAMETOOLONG => "name it by a shorter name",
+        _ => "name a directory on a file system that may be written",
+    };
+    Failure::failed(format!("{what}: {error}")).remedy(remedy)
 }
 
 /// Makes a directory and those above it; under sudo they belong to the user who called it.

@@ -145,6 +145,10 @@ fn a_directory_is_made_in_one_that_is_there() {
     }
     assert!(dir.path().join("x").is_dir());
     assert!(may_make(Path::new("a-name-alone")).is_ok());
+    for code in [libc::ENOSPC, libc::EROFS, libc::EACCES, libc::EIO] {
+        let refused = not_in_directory("cannot record in x", &io::Error::from_raw_os_error(code));
+        assert!(refused.remedy.is_some_and(|remedy| remedy.contains("director")), "{code}");
+    }
 }
 
 /// A disk without room keeps the file that was there.
