@@ -123,7 +123,7 @@ impl Answers {
         }
         let how = (rules, method == "GET");
         let plain = |text: &str| response("200 OK", TEXT, "", text.as_bytes().into(), how);
-        match target.split('?').next().unwrap_or_default() {
+        match path(target) {
             "/metrics" => {
                 let format = Format::accepted(header(&text, "accept").unwrap_or_default());
                 response("200 OK", format.content_type(), "", self.metrics(format), how)
@@ -133,5 +133,18 @@ impl Answers {
             "/" => plain("cachetopd: /metrics, /healthz\n"),
             _ => status("404 Not Found", rules),
         }
+    }
+}
+
+/// The path of what is asked for; a proxy sends the whole address (RFC 9112, 3.2.2).
+fn path(target: &str) -> &str {
+    let after_scheme = ["http://", "https://"].iter().find_map(|scheme| {
+        let (begin, rest) = target.split_at_checked(scheme.len())?;
+        begin.eq_ignore_ascii_case(scheme).then_some(rest)
+    });
+    let path = after_scheme.map_or(target, |rest| rest.find(['/', '?']).map_or("/", |at| &rest[at..]));
+    match path.split('?').next().unwrap_or_default() {
+        "" if after_scheme.is_some() => "/",
+        path => path,
     }
 }
