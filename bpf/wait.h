@@ -28,6 +28,18 @@ struct task_struct___queue {
 	struct sched_info___queue sched_info;
 } __attribute__((preserve_access_index));
 
+struct list_head___children {
+	struct list_head___children *next;
+} __attribute__((preserve_access_index));
+
+struct task_struct___iowait {
+	unsigned int in_iowait : 1;
+} __attribute__((preserve_access_index));
+
+struct task_struct___children {
+	struct list_head___children children;
+} __attribute__((preserve_access_index));
+
 /*
  * A wait ends when the thread is woken, and lasts for us until it gets a processor. What of it came after the waking is
  * in the kernel's own account, which is complete by the time the thread leaves the processor again, or ends. So is the
@@ -68,6 +80,22 @@ static __always_inline s64 entered_by(struct task_struct *task)
 	return (s64)BPF_CORE_READ(regs, CALL_NUMBER);
 }
 
+/* Whether a thread that sleeps waits for a device, by the kernel's own account. */
+static __always_inline bool waits_for_device(struct task_struct *task)
+{
+	struct task_struct___iowait *t = (void *)task;
+
+	return bpf_core_field_exists(t->in_iowait) && BPF_CORE_READ_BITFIELD_PROBED(t, in_iowait);
+}
+
+/* Whether a thread has made processes that nobody has waited for. */
+static __always_inline bool has_children(struct task_struct *task)
+{
+	struct task_struct___children *t = (void *)task;
+
+	return BPF_CORE_READ(t, children.next) != &t->children;
+}
+
 /* Why the running thread leaves the processor: a counter. */
 static __always_inline u32 why_off(struct task_struct *task, bool preempted)
 {
@@ -91,6 +119,12 @@ static __always_inline u32 why_off(struct task_struct *task, bool preempted)
 	nr = entered_by(task);
 	if (nr == -1)
 		return deep ? C_WAIT_FAULT : C_WAIT_OTHER;
+	/* The shell's `wait`, in dash and zsh: until SIGCHLD comes. */
+	if (nr == NR_rt_sigsuspend && has_children(task))
+		return C_WAIT_CHILD;
+	/* They fault for what is missing; what else they wait for (the lock of all that is mapped) is none of the cache's. */
+	if (maps_pages(nr))
+		return deep && waits_for_device(task) ? C_WAIT_FAULT : C_WAIT_OTHER;
 	why = waits_for(nr);
 	if ((why == C_WAIT_READ || why == C_WAIT_WRITE) && !deep)
 		return nr == NR_io_uring_enter || nr == NR_io_submit ? C_WAIT_COMPLETION : C_WAIT_PEER;

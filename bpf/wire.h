@@ -59,7 +59,7 @@ enum counter {
 	C_WAIT_DIRECTORY, /* nanoseconds waited in `getdents` */
 	C_WAIT_WRITE, /* nanoseconds waited in writes, for storage */
 	C_WAIT_SYNC, /* nanoseconds waited in `fsync` and its like, and `close` */
-	C_WAIT_PEER, /* nanoseconds waited where signals wake: for pipes, sockets, terminals, events */
+	C_WAIT_PEER, /* nanoseconds waited where signals wake: for pipes, sockets, terminals, events, signals */
 	C_WAIT_TIMER, /* nanoseconds slept for a time, as `sleep` does */
 	C_WAIT_LOCK, /* nanoseconds waited for locks: futexes, file locks, semaphores */
 	C_WAIT_CHILD, /* nanoseconds waited for children */

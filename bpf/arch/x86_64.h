@@ -40,7 +40,23 @@ enum { NR_truncate = 76, NR_ftruncate = 77 };
 enum { NR_fallocate = 285, NR_open = 2, NR_creat = 85, NR_openat = 257, NR_openat2 = 437 };
 enum { NR_mmap = 9 };
 enum { NR_finit_module = 313 };
+enum { NR_rt_sigsuspend = 130 };
 enum { NR_readahead = 187, NR_fadvise64 = 221, NR_madvise = 28, NR_process_madvise = 440 };
+
+/* Calls that map pages, or bring those in that are mapped: MAP_POPULATE, mlock, MADV_POPULATE_READ. */
+static __always_inline bool maps_pages(s64 nr)
+{
+	switch (nr) {
+	case NR_mmap:
+	case 25: /* mremap */
+	case NR_madvise:
+	case 149: /* mlock */
+	case 151: /* mlockall */
+	case 325: /* mlock2 */
+		return true;
+	}
+	return false;
+}
 
 /*
  * The kinds of system calls, by their number on x86_64: what a thread that sleeps in one waits for. A read that
@@ -142,6 +158,9 @@ static __always_inline u32 waits_for(s64 nr)
 	case 45: /* recvfrom */
 	case 47: /* recvmsg */
 	case 299: /* recvmmsg */
+	case 34: /* pause */
+	case 128: /* rt_sigtimedwait */
+	case 130: /* rt_sigsuspend, of who has no children (why_off) */
 		return C_WAIT_PEER;
 	case 35: /* nanosleep */
 	case 230: /* clock_nanosleep */

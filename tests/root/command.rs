@@ -47,10 +47,9 @@ pub fn command_status(_: &Path) {
     }
 }
 
-/// Who is stopped does not want a processor.
-pub fn command_stopped(dir: &Path) {
-    let path = dir.join("stopped.json");
-    let line = "(sleep 1; kill -CONT $$) & kill -STOP $$; wait";
+/// Where the threads of a shell's command line waited; none: this kernel does not tell.
+fn waits_of(dir: &Path, line: &str) -> Option<serde_json::Value> {
+    let path = dir.join("waits.json");
     let mut command = cachestat("--json");
     command.arg("-o").arg(&path).args(["--", "sh", "-c", line]);
     let (code, _, err) = output(&mut command);
@@ -58,11 +57,28 @@ pub fn command_stopped(dir: &Path) {
     let waits = json(&path)["runs"][0]["waits"].clone();
     if waits["cpu_ns"].is_null() {
         println!("     this kernel does not tell where threads wait");
-        return;
+        return None;
     }
+    Some(waits)
+}
+
+/// Who is stopped does not want a processor.
+pub fn command_stopped(dir: &Path) {
+    let line = "(sleep 1; kill -CONT $$) & kill -STOP $$; wait";
+    let Some(waits) = waits_of(dir, line) else { return };
     let ns = |name: &str| waits[name].as_u64().unwrap();
     assert!(ns("cpu_ns") < 500_000_000, "{waits}");
     assert!(ns("other_ns") > 500_000_000, "{waits}");
+}
+
+/// Some shells wait for their children by sleeping until a signal comes (dash, busybox, zsh), others by wait4 (bash).
+pub fn command_of_a_shell_that_waits(dir: &Path) {
+    let Some(waits) = waits_of(dir, "sleep 0.5 & sleep 1 & wait") else { return };
+    let ns = |name: &str| waits[name].as_u64().unwrap();
+    assert!(ns("child_ns") > 700_000_000, "{waits}");
+    assert!(ns("timer_ns") > 1_200_000_000, "{waits}");
+    // All that is no waiting for files, whatever it is for.
+    assert!(ns("other_ns") - ns("child_ns") - ns("timer_ns") < 200_000_000, "{waits}");
 }
 
 /// A tree searched cold and warm: on one screen, with the verdict on top, and adding up as it is printed.

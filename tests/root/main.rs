@@ -50,6 +50,7 @@ const TESTS: &[Test] = &[
     ("stopped_and_continued", beside::stopped_and_continued),
     ("command_status", command::command_status),
     ("command_stopped", command::command_stopped),
+    ("command_of_a_shell_that_waits", command::command_of_a_shell_that_waits),
     ("command_on_one_screen", command::command_on_one_screen),
     ("command_not_there", command::command_not_there),
     ("command_streams", command::command_streams),

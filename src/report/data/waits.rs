@@ -32,7 +32,7 @@ pub struct Waits {
     pub woken_ns: Option<u64>,
     /// For anything else: pipes, locks, timers, children. The next five are parts of it.
     pub other_ns: Option<u64>,
-    /// For pipes, sockets, terminals, events.
+    /// For pipes, sockets, terminals, events, signals.
     pub peer_ns: Option<u64>,
     /// Slept for a time.
     pub timer_ns: Option<u64>,

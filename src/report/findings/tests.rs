@@ -316,7 +316,7 @@ fn the_cache_is_not_to_blame() {
     run.usage = Usage { user_s: Some(0.75), ..run.usage };
     run.exit_status = Some(0);
     assert_eq!(ids(&[run.clone()]), ["not-the-cache"]);
-    // Data came in, be it that no wait for it was seen: io_uring, MAP_POPULATE, FUSE.
+    // Data came in, be it that no wait for it was seen: io_uring, FUSE.
     let silent = |run: Run, why: &str| assert!(!ids(&[run]).contains(&"not-the-cache"), "{why}");
     for device_read_bytes in [Some(25 << 20), None] {
         let usage = Usage { device_read_bytes, ..run.usage };

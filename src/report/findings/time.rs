@@ -143,8 +143,8 @@ pub(super) fn elsewhere(run: &Run, _: &[&Run]) -> Option<Finding> {
     if run.wall_s < 0.05 || parts.overlap() || cached > 0.05 * run.wall_s {
         return None;
     }
-    // Not all that waits for storage does so in a call that is counted as such: io_uring, MAP_POPULATE, mlock, and
-    // whatever a FUSE server does. Where data came in, nothing is said.
+    // Not all that waits for storage does so in a call that is counted as such: io_uring, and whatever a FUSE server
+    // does. Where data came in, nothing is said.
     let came = run.get(Figure::Misses)? + run.get(Figure::FaultMisses)? + run.get(Figure::ReadAheadPages)?;
     let fuse = run.files.iter().any(|f| is_fuse(f.fs.as_deref()));
     if came >= MANY || run.usage.device_read_bytes? >= 1 << 20 || fuse {
