@@ -77,11 +77,13 @@ static __always_inline u32 waits_for(s64 nr)
 	case 221: /* fadvise64 */
 	case 209: /* io_submit */
 	case 426: /* io_uring_enter */
+	case 313: /* finit_module */
 		return C_WAIT_READ;
 	case 2: /* open */
 	case 85: /* creat */
 	case 257: /* openat */
 	case 437: /* openat2 */
+	case 304: /* open_by_handle_at */
 		return C_WAIT_OPEN;
 	case 78: /* getdents */
 	case 217: /* getdents64 */
@@ -103,15 +105,31 @@ static __always_inline u32 waits_for(s64 nr)
 	case 88: /* symlink */
 	case 89: /* readlink */
 	case 90: /* chmod */
+	case 91: /* fchmod */
 	case 92: /* chown */
+	case 93: /* fchown */
 	case 94: /* lchown */
+	case 132: /* utime */
+	case 133: /* mknod */
 	case 137: /* statfs */
+	case 138: /* fstatfs */
+	case 165: /* mount */
+	case 166: /* umount2 */
+	case 188: /* setxattr */
+	case 189: /* lsetxattr */
+	case 190: /* fsetxattr */
 	case 191: /* getxattr */
 	case 192: /* lgetxattr */
 	case 193: /* fgetxattr */
 	case 194: /* listxattr */
 	case 195: /* llistxattr */
+	case 196: /* flistxattr */
+	case 197: /* removexattr */
+	case 198: /* lremovexattr */
+	case 199: /* fremovexattr */
+	case 235: /* utimes */
 	case 258: /* mkdirat */
+	case 259: /* mknodat */
 	case 260: /* fchownat */
 	case 263: /* unlinkat */
 	case 264: /* renameat */
@@ -120,7 +138,9 @@ static __always_inline u32 waits_for(s64 nr)
 	case 267: /* readlinkat */
 	case 268: /* fchmodat */
 	case 280: /* utimensat */
+	case 303: /* name_to_handle_at */
 	case 316: /* renameat2 */
+	case 452: /* fchmodat2 */
 		return C_WAIT_LOOKUP;
 	case 1: /* write */
 	case 18: /* pwrite64 */
@@ -158,6 +178,10 @@ static __always_inline u32 waits_for(s64 nr)
 	case 45: /* recvfrom */
 	case 47: /* recvmsg */
 	case 299: /* recvmmsg */
+	case 69: /* msgsnd */
+	case 70: /* msgrcv */
+	case 242: /* mq_timedsend */
+	case 243: /* mq_timedreceive */
 	case 34: /* pause */
 	case 128: /* rt_sigtimedwait */
 	case 130: /* rt_sigsuspend, of who has no children (why_off) */

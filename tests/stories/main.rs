@@ -54,6 +54,7 @@ const STORIES: &[(&str, Story)] = &[
     ("read_ahead_of_ext4", tell::read_ahead_of_ext4),
     ("read_ahead_of_nfs", tell::read_ahead_of_nfs),
     ("filled_at_open", tell::filled_at_open),
+    ("mapped_at_once", tell::mapped_at_once),
     ("warmed_by_another", tell::warmed_by_another),
     ("a_daemon_still_belongs", tell::a_daemon_still_belongs),
     ("throttled", pressure::throttled),
@@ -82,6 +83,8 @@ fn main() -> ExitCode {
         let act: Option<fn(&str)> = match mode.as_str() {
             "--direct" => Some(tell::read_direct),
             "--write-direct" => Some(tell::write_direct),
+            "--lock" => Some(tell::lock),
+            "--populate" => Some(tell::populate),
             "--map" => Some(pressure::map),
             "--will-need" => Some(pressure::will_need),
             "--spin" => Some(causes::spin),

@@ -14,6 +14,7 @@ use crate::Told;
 use crate::cold_file;
 use crate::fuse;
 use crate::nfs;
+use crate::pressure::me;
 use crate::sys;
 use crate::told;
 
@@ -300,5 +301,33 @@ pub fn a_daemon_still_belongs(dir: &Path) {
         }
         assert_eq!(t.0["left_behind"].as_array().unwrap().is_empty(), wait == "--wait-all", "{}", t.short());
         std::thread::sleep(std::time::Duration::from_secs(2));
+    }
+}
+
+/// Brings in what it maps, and stays until it is there.
+pub fn lock(path: &str) {
+    map_whole(path, 0).lock().unwrap();
+}
+
+/// The same by a flag.
+pub fn populate(path: &str) {
+    map_whole(path, libc::MAP_POPULATE);
+}
+
+fn map_whole(path: &str, flags: i32) -> sys::Map {
+    let file = File::open(path).unwrap();
+    let pages = usize::try_from(file.metadata().unwrap().len() / PAGE).unwrap();
+    sys::Map::with(&file, pages, libc::PROT_READ, libc::MAP_SHARED | flags).unwrap()
+}
+
+/// What is brought in as it is mapped is waited for like what is touched, though no page faults.
+pub fn mapped_at_once(dir: &Path) {
+    for mode in ["--lock", "--populate"] {
+        let path = cold_file(dir, "at-once", 3 * MIB / 2);
+        let t = told("", &[&me(), mode, path.to_str().unwrap()]);
+        t.has("waited-for-data");
+        t.has_not("unexplained");
+        let waited = t.x("/time_parts/data_s") / t.x("/wall_s");
+        assert!((0.6..1.01).contains(&waited), "{mode} {waited:.2}: {}", t.short());
     }
 }
