@@ -11,6 +11,8 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use crate::procfs;
+
 use handle::Answer;
 pub use label::Label;
 pub use label::label;
@@ -58,7 +60,7 @@ impl Hierarchy {
         let v2 = || mountinfo.lines().find(|l| l.contains(" - cgroup2 "));
         let mut words = v1.or_else(v2)?.split(' ').skip(3);
         let root = crate::files::unescape(words.next()?);
-        let mount = PathBuf::from(crate::files::unescape(words.next()?));
+        let mount = crate::files::unescape_path(words.next()?);
         Some(Self { mount, root })
     }
 
@@ -193,7 +195,7 @@ impl Cgroups {
     }
 
     fn ask(&self, tgid: u32) -> Option<String> {
-        let text = fs::read_to_string(self.proc.join(tgid.to_string()).join("cgroup")).ok()?;
+        let text = procfs::text(self.proc.join(tgid.to_string()).join("cgroup")).ok()?;
         of_process(&text).map(str::to_owned)
     }
 }
@@ -239,6 +241,8 @@ mod tests {
         let found = Hierarchy::find(v2).unwrap();
         assert_eq!((found.mount.to_str(), found.root.as_str()), (Some("/sys/fs/cgroup"), "/kubepods/x"));
         assert_eq!(Hierarchy::find(""), None);
+        let odd = Hierarchy::find(r"35 26 0:30 / /cg\377 rw - cgroup2 cgroup2 rw").unwrap();
+        assert_eq!(odd.mount.as_os_str().as_encoded_bytes(), b"/cg\xff");
     }
 
     #[test]

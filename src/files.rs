@@ -8,6 +8,7 @@ pub use layers::Layers;
 pub use mounts::Mount;
 pub use mounts::Mounts;
 pub use mounts::unescape;
+pub use mounts::unescape_path;
 pub use wanted::Wanted;
 pub use wanted::mount_of;
 

@@ -31,7 +31,7 @@ pub(crate) fn drop_pages_of_file() {
     static HERE: &str = "a constant";
     let code: fn() = drop_pages_of_file;
     let places = [("r--p ", HERE.as_ptr() as usize), ("r-xp ", code as usize)];
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let maps = crate::procfs::text("/proc/self/maps").unwrap_or_default();
     for (flags, here) in places {
         let Some((start, end)) = maps.lines().find_map(|line| mapping(line, flags, here)) else { continue };
         // SAFETY: private pages of a file, never written: they are read again from it. Where it fails, they stay.

@@ -29,6 +29,7 @@ pub mod options;
 pub mod pivot;
 pub mod plan;
 pub mod privilege;
+pub mod procfs;
 pub mod readahead;
 pub mod record;
 pub mod report;

@@ -215,7 +215,7 @@ impl Role {
 
 /// Whether `/proc` hides the processes of others from whoever may not look into them.
 fn hides() -> bool {
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = crate::procfs::mounts().unwrap_or_default();
     mounts.lines().any(hides_processes)
 }
 

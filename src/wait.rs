@@ -21,6 +21,7 @@ use signal_hook::consts::SIGINT;
 use signal_hook::consts::SIGTERM;
 
 use crate::exit::Failure;
+use crate::procfs;
 use crate::sample::Moment;
 
 /// Why waiting ended.
@@ -162,7 +163,7 @@ fn offset(offsets: &str) -> i128 {
 
 /// The thread group that a thread belongs to.
 fn leader(tid: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let status = procfs::text(format!("/proc/{tid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 

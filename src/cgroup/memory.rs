@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
+use crate::procfs;
+
 use super::Hierarchy;
 
 /// The memory of a cgroup and of those below it; `None` for what this kernel does not say.
@@ -45,7 +47,7 @@ impl Held {
         let mut held = |path: &str| {
             // Asked once, and only if there is anything to be asked about.
             let hierarchy = hierarchy.get_or_insert_with(|| {
-                let mountinfo = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+                let mountinfo = procfs::mounts().unwrap_or_default();
                 Hierarchy::find(&mountinfo)
             });
             let hierarchy = hierarchy.as_ref()?;
@@ -70,7 +72,7 @@ impl Memory {
     /// # Errors
     /// Why nothing is known, in words.
     pub fn read(path: &str) -> Result<Self, &'static str> {
-        let mountinfo = fs::read_to_string("/proc/self/mountinfo").map_err(|_| "/proc cannot be read")?;
+        let mountinfo = procfs::mounts().map_err(|_| "/proc cannot be read")?;
         let hierarchy = Hierarchy::find(&mountinfo).ok_or("no hierarchy of cgroups is mounted")?;
         Ok(Self::below(&directory(&hierarchy, path)?, &hierarchy))
     }

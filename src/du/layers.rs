@@ -12,8 +12,11 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +31,8 @@ use super::open;
 use super::opening;
 use super::opening::Seen;
 use crate::files::Mount;
-use crate::files::unescape;
+use crate::files::unescape_path;
+use crate::procfs;
 
 pub(super) use operands::Last;
 pub(super) use operands::Operands;
@@ -81,7 +85,7 @@ impl Layers {
 
     /// What the mounts of this process say now. Nothing on them is asked for.
     pub(super) fn mounts() -> Self {
-        Self::parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
+        Self::parse(&procfs::mounts().unwrap_or_default())
     }
 
     /// The roots of processes (`/proc/PID/root`) below which some of these lie, and whose mounts are not known yet.
@@ -133,6 +137,8 @@ impl Layers {
         let mut overlays: HashMap<u64, Overlay> = HashMap::new();
         let mounts: Vec<(Mount, &str)> =
             mountinfo.lines().filter_map(|line| Some((Mount::parse(line)?, line))).collect();
+        // Its root and where it is mounted, byte for byte.
+        let path = |line: &str, word| unescape_path(line.split(' ').nth(word).unwrap_or_default());
         let mut times: HashMap<_, usize> = HashMap::new();
         // Containers share most of their layers.
         let mut known: HashMap<PathBuf, Option<PathBuf>> = HashMap::new();
@@ -144,14 +150,14 @@ impl Layers {
                     layers: layers(line.rsplit(' ').next().unwrap_or(""), &mut known),
                     points: Vec::new(),
                 });
-                overlay.points.push(((&mount.point).into(), (&mount.root).into()));
+                overlay.points.push((path(line, 4), path(line, 3)));
             }
         }
         let bound = mounts.iter().filter(|(m, _)| times.get(&m.dev).is_some_and(|n| *n > 1));
         Self {
             again: HashSet::new(),
             layers: HashSet::new(),
-            bound: bound.map(|(m, _)| PathBuf::from(&m.point)).collect(),
+            bound: bound.map(|(_, line)| path(line, 4)).collect(),
             below: known.into_values().flatten().collect(),
             roots: HashSet::new(),
             overlays: overlays.into_iter().map(|(dev, o)| (dev, Arc::new(o))).collect(),
@@ -161,7 +167,7 @@ impl Layers {
     /// What the mounts of a process say; none if it is gone or not ours to ask.
     #[must_use]
     pub fn read(proc: &Path) -> Self {
-        Self::parse(&fs::read_to_string(proc.join("mountinfo")).unwrap_or_default())
+        Self::parse(&procfs::mounts_of(proc).unwrap_or_default())
     }
 
     /// The file of a layer that a file is which is named, opened.
@@ -286,15 +292,14 @@ fn layers(options: &str, known: &mut HashMap<PathBuf, Option<PathBuf>>) -> Vec<P
     let mut out = Vec::new();
     for (key, value) in &options {
         match *key {
-            "upperdir" => out.insert(0, PathBuf::from(unescape(value))),
-            "lowerdir" => out.extend(split(&unescape(value)).map(PathBuf::from)),
-            "lowerdir+" => out.push(unescape(value).into()),
+            "upperdir" => out.insert(0, unescape_path(value)),
+            "lowerdir" => out.extend(split(&unescape_path(value))),
+            "lowerdir+" => out.push(unescape_path(value)),
             _ => {}
         }
     }
     // Where relative paths began is not told. Engines of containers mount in the directory above that of the upper layer.
-    let upper =
-        options.iter().find(|(key, _)| *key == "upperdir").map(|(_, value)| PathBuf::from(unescape(value)));
+    let upper = options.iter().find(|(key, _)| *key == "upperdir").map(|(_, value)| unescape_path(value));
     let base = upper.as_deref().and_then(|u| u.parent()?.parent()).filter(|b| b.is_absolute());
     out.into_iter()
         .map(|layer| match base {
@@ -312,18 +317,18 @@ fn metacopy_by_default() -> bool {
 }
 
 /// Directories between colons; one that belongs to a name has a backslash before it.
-fn split(text: &str) -> impl Iterator<Item = String> {
-    let mut out = vec![String::new()];
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match (c, out.last_mut()) {
-            (':', _) => out.push(String::new()),
-            ('\\', Some(last)) => last.extend(chars.next()),
-            (c, Some(last)) => last.push(c),
+fn split(text: &Path) -> impl Iterator<Item = PathBuf> {
+    let mut out = vec![Vec::new()];
+    let mut bytes = text.as_os_str().as_bytes().iter();
+    while let Some(byte) = bytes.next() {
+        match (byte, out.last_mut()) {
+            (b':', _) => out.push(Vec::new()),
+            (b'\\', Some(last)) => last.extend(bytes.next()),
+            (byte, Some(last)) => last.push(*byte),
             (_, None) => {}
         }
     }
-    out.into_iter().filter(|dir| !dir.is_empty())
+    out.into_iter().filter(|dir| !dir.is_empty()).map(|dir| OsString::from_vec(dir).into())
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! Mounts, which give files their paths, and the names of devices.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -9,6 +12,7 @@ use serde::Serialize;
 use super::Dev;
 use super::File;
 use super::Named;
+use crate::procfs;
 
 /// One line of mountinfo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +36,16 @@ pub struct Mount {
 /// Undoes the octal escapes of mountinfo.
 #[must_use]
 pub fn unescape(text: &str) -> String {
+    String::from_utf8_lossy(&unescaped(text)).into_owned()
+}
+
+/// The same, with the bytes that it has: a path.
+#[must_use]
+pub fn unescape_path(text: &str) -> PathBuf {
+    OsString::from_vec(unescaped(text)).into()
+}
+
+fn unescaped(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
@@ -43,7 +57,7 @@ pub fn unescape(text: &str) -> String {
             rest = tail;
         }
     }
-    String::from_utf8_lossy(&out).into_owned()
+    out
 }
 
 impl Mount {
@@ -88,7 +102,7 @@ impl Mounts {
     /// Reads them now.
     #[must_use]
     pub fn here() -> Self {
-        Self::parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
+        Self::parse(&procfs::mounts().unwrap_or_default())
     }
 
     /// Reads a mountinfo text.

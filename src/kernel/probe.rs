@@ -27,6 +27,7 @@ use crate::facts::SWITCH_ON;
 use crate::facts::SWITCHED_OFF;
 use crate::facts::TRACEPOINTS;
 use crate::limits::Shortage;
+use crate::procfs;
 
 /// Something that no plan can get around.
 #[derive(Debug, thiserror::Error)]
@@ -141,7 +142,7 @@ pub fn privilege() -> Result<(), Obstacle> {
     const CAP_SYS_ADMIN: u32 = 21;
     const CAP_PERFMON: u32 = 38;
     const CAP_BPF: u32 = 39;
-    let status = fs::read_to_string("/proc/self/status").map_err(|e| match Shortage::new(&e) {
+    let status = procfs::text("/proc/self/status").map_err(|e| match Shortage::new(&e) {
         Some(short) => short.into(),
         None => Obstacle::new(
             format!("/proc cannot be read (/proc/self/status: {e})"),
@@ -297,7 +298,7 @@ fn try_kprobe_session(function: &str) -> Result<(), String> {
 
 /// Whether the memory controller is in a cgroup hierarchy of version 1.
 pub(super) fn memory_cgroup_v1() -> bool {
-    fs::read_to_string("/proc/self/mountinfo").is_ok_and(|text| text.lines().any(crate::cgroup::is_memory_v1))
+    procfs::mounts().is_ok_and(|text| text.lines().any(crate::cgroup::is_memory_v1))
 }
 
 /// Loads a program with an atomic or that fetches, an instruction of 5.12.

@@ -23,6 +23,7 @@ use crate::cgroup::Hierarchy;
 use crate::exit::Failure;
 use crate::files::Dev;
 use crate::files::Mounts;
+use crate::procfs;
 use crate::text::foreign::Foreign;
 
 /// Mounts are read again for a device that they do not know, and when they have changed, but not more often than this.
@@ -48,7 +49,7 @@ impl System {
     /// Reads the mounts now, everything else when somebody asks.
     #[must_use]
     pub fn new() -> Self {
-        let mountinfo = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let mountinfo = procfs::mounts().unwrap_or_default();
         Self {
             users: HashMap::new(),
             cgroups: Cgroups::new(Hierarchy::find(&mountinfo), Path::new("/proc")),

@@ -9,6 +9,7 @@ use std::time::Instant;
 use super::data::Usage;
 use super::usage;
 use crate::plan::follow;
+use crate::procfs;
 use crate::sample::Follow;
 use crate::sample::Gone;
 
@@ -91,11 +92,11 @@ fn of_gone(gone: &Gone) -> Usage {
 /// What a living process has used itself, without its children. Bytes are those of its living threads: `/proc/PID/io`
 /// adds the children's to them. An error when it is just going.
 fn own(pid: u32) -> io::Result<Usage> {
-    let mut usage = Usage::of_itself(pid, &fs::read_to_string(format!("/proc/{pid}/stat"))?);
+    let mut usage = Usage::of_itself(pid, &procfs::text(format!("/proc/{pid}/stat"))?);
     let (mut read, mut written, mut called) = (Some(0), Some(0), Some(0));
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         let task = task?.path();
-        let stat = match fs::read_to_string(task.join("stat")) {
+        let stat = match procfs::text(task.join("stat")) {
             Ok(stat) => stat,
             // A thread that has ended since the list was made, of a process that lives: counted when it ended.
             Err(e) if gone(&e) => continue,

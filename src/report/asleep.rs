@@ -9,6 +9,7 @@ use std::fs;
 use std::time::Duration;
 use std::time::Instant;
 
+use crate::procfs;
 use crate::text::foreign::Foreign;
 
 /// What a look may take: a machine may have very many threads.
@@ -107,7 +108,7 @@ impl Sleepers {
             if began.elapsed() > BUDGET {
                 return None;
             }
-            match fs::read_to_string(path.join("status")).ok().and_then(|status| sleeper(&status)) {
+            match procfs::text(path.join("status")).ok().and_then(|status| sleeper(&status)) {
                 Some(one) => _ = sleepers.insert(tid, one),
                 None => all = false,
             }

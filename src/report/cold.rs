@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::units;
 use crate::files::Mount;
 use crate::options::OneOf;
+use crate::procfs;
 use crate::text::numbers::Unit;
 
 /// Which caches are emptied before the first run, or before each.
@@ -114,7 +115,7 @@ impl Left {
 fn checkpoint() -> bool {
     /// `_IOW('f', 43, __u32)`, from 5.14.
     const EXT4_IOC_CHECKPOINT: u32 = 0x4004_662b;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = procfs::mounts().unwrap_or_default();
     let ext4 = mounts.lines().filter_map(Mount::parse).filter(|m| m.kind == "ext4");
     let writable = ext4.filter(|m| !m.options.split(',').any(|o| o == "ro"));
     let mut done = HashSet::new();

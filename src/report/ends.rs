@@ -14,6 +14,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use crate::files::Mounts;
+use crate::procfs;
 use crate::text::foreign::Foreign;
 
 mod sockets;
@@ -177,7 +178,7 @@ fn past(pid: u32, fd: &Path, target: &str, mounts: &Mounts) -> Option<Past> {
         return None;
     }
     let number = fd.file_name()?.to_str()?;
-    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
+    let info = procfs::text(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
     let field = |key: &str| info.lines().find_map(|l| l.strip_prefix(key)).map(str::trim);
     let flags = i32::from_str_radix(field("flags:")?, 8).ok()?;
     let mount = mounts.by_id(field("mnt_id:")?.parse().ok()?)?;

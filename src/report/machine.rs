@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
+use crate::procfs;
+
 /// Counts since the machine or the cgroup began; of two of them, what came in between. `None`: not told here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Machine {
@@ -38,7 +40,7 @@ impl Machine {
     #[must_use]
     pub fn now(pid: Option<u32>) -> Self {
         let who = pid.map_or("self".into(), |pid| pid.to_string());
-        let own = fs::read_to_string(format!("/proc/{who}/cgroup")).unwrap_or_default();
+        let own = procfs::text(format!("/proc/{who}/cgroup")).unwrap_or_default();
         Self::read(&own, Path::new("/sys/fs/cgroup"))
     }
 

@@ -17,6 +17,7 @@ use super::ends;
 use super::ends::Ends;
 use super::machine::Machine;
 use crate::files::Mounts;
+use crate::procfs;
 
 /// What happens beside the samples: the machine's, or a test's.
 pub(super) trait Processes {
@@ -108,7 +109,7 @@ impl Processes for Signals {
 
 /// Whether a process is there and no zombie.
 fn is_alive(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = procfs::text(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, t)| t.trim_start().chars().next());
     state.is_some_and(|s| s != 'Z' && s != 'X')
 }
@@ -118,7 +119,7 @@ pub(super) fn family(pid: u32) -> Vec<u32> {
     let mut parents = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let stat = procfs::text(format!("/proc/{pid}/stat")).unwrap_or_default();
         let parent =
             stat.rsplit_once(')').and_then(|(_, t)| t.split_whitespace().nth(1)?.parse::<u32>().ok());
         parents.extend(parent.map(|parent| (pid, parent)));
@@ -142,11 +143,15 @@ fn descendants(pid: u32, parents: &[(u32, u32)], without: u32) -> Vec<u32> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::process::Command;
+
     use super::*;
 
     #[test]
     fn a_family_has_all_generations() {
-        let mut child = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
+        let mut child = Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
         let deadline = Instant::now() + Duration::from_secs(20);
         while family(child.id()).len() < 2 && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
@@ -160,6 +165,29 @@ mod tests {
         }
         child.wait().unwrap();
         assert!(!is_alive(child.id()));
+    }
+
+    #[test]
+    fn a_name_that_is_no_utf8_is_no_end() {
+        let dir = tempfile::tempdir().unwrap();
+        // As the kernel leaves it of a longer one, cut in the middle of a letter.
+        let sleeper = dir.path().join(OsStr::from_bytes(b"\xd1\x81\xd0"));
+        std::os::unix::fs::symlink("/bin/sh", &sleeper).unwrap();
+        let mut child = Command::new(&sleeper).args(["-c", "sleep 60 & wait"]).spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let named = || {
+            let comm = std::fs::read(format!("/proc/{}/comm", child.id())).unwrap();
+            comm == b"\xd1\x81\xd0\n" && family(child.id()).len() == 2
+        };
+        while !named() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(named() && is_alive(child.id()));
+        for pid in family(child.id()) {
+            // SAFETY: no memory is involved; both are children of this test.
+            unsafe { libc::kill(i32::try_from(pid).unwrap(), libc::SIGKILL) };
+        }
+        child.wait().unwrap();
     }
 
     #[test]

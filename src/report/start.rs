@@ -298,7 +298,7 @@ fn named(command: &[OsString]) -> Vec<PathBuf> {
 }
 
 fn read(path: &str) -> String {
-    std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+    crate::procfs::text(path).unwrap_or_default().trim().to_owned()
 }
 
 /// Which figures this kernel does not give of a command, and why.

@@ -4,6 +4,8 @@ use super::child::bytes;
 use super::child::fields;
 use super::data::Usage;
 
+use crate::procfs;
+
 impl Usage {
     /// The sum; what one of them does not know is not known.
     #[must_use]
@@ -39,7 +41,7 @@ impl Usage {
     /// What a living process and those that it waited for have used so far; unknown where `/proc` does not say.
     #[must_use]
     pub fn read(pid: u32) -> Self {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let stat = procfs::text(format!("/proc/{pid}/stat")).unwrap_or_default();
         let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
         // The bytes are those of its children, too.
         let itself = Self {
@@ -169,7 +171,7 @@ mod tests {
         // It stops itself between its work and its end, so that the clock stands still when it is read.
         let work = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; kill -STOP $$";
         let mut child = Command::new("sh").args(["-c", work]).spawn().unwrap();
-        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        let stat = || procfs::text(format!("/proc/{}/stat", child.id())).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         while super::fields(&stat()).first() != Some(&"T") && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::cgroup;
 use crate::cgroup::Hierarchy;
+use crate::procfs;
 
 /// The part of a limit from which on what others below it have cached is no trifle.
 const MUCH_BESIDE: f64 = 0.05;
@@ -36,7 +37,7 @@ impl Size {
             let mapped = kib(&memory, "Mapped")?.saturating_sub(kib(&memory, "Shmem")?);
             return Some(Self { cached, mapped, ..Self::default() });
         };
-        let hierarchy = Hierarchy::find(&fs::read_to_string("/proc/self/mountinfo").ok()?)?;
+        let hierarchy = Hierarchy::find(&procfs::mounts().ok()?)?;
         let dir = hierarchy.dir(path)?;
         Self::below(&dir, &hierarchy.mount, kib(&memory, "MemTotal")?)
     }
@@ -88,7 +89,7 @@ impl Size {
 /// Whether a cgroup has been removed; not where that cannot be told.
 #[must_use]
 pub fn is_gone(group: &str) -> bool {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = procfs::mounts().unwrap_or_default();
     Hierarchy::find(&mounts).is_some_and(|hierarchy| is_gone_from(&hierarchy, group))
 }
 
@@ -100,7 +101,7 @@ fn is_gone_from(hierarchy: &Hierarchy, group: &str) -> bool {
 /// The cgroup of a process.
 #[must_use]
 pub fn cgroup_of(pid: u32) -> Option<String> {
-    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let text = procfs::text(format!("/proc/{pid}/cgroup")).ok()?;
     cgroup::of_process(&text).map(str::to_owned)
 }
 

@@ -1,7 +1,9 @@
 //! Files with several paths: of overlay mounts that share layers, and of bind mounts. Their pages are counted once.
 
+use std::ffi::OsStr;
 use std::fs as std_fs;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
@@ -159,6 +161,11 @@ pub fn bind_mounts(fs: Fs, dir: &Path) {
     mounted.bind(&dir.join("a"), &dir.join("d/all"));
     mounted.bind(&dir.join("a/deep"), &dir.join("d/part"));
     assert_eq!((cached(&dir.join("d")), cached(dir)), (count(&resident), count(&resident)));
+    // At a name that is no UTF-8, which hides no other mount either.
+    let odd = dir.join(OsStr::from_bytes(b"e\xff\n"));
+    std_fs::create_dir(&odd).unwrap();
+    mounted.bind(&dir.join("a"), &odd);
+    assert_eq!((cached(&odd), cached(dir)), (count(&resident), count(&resident)));
     // Each alone has all of it.
     for part in ["a", "b", "c"] {
         assert_eq!(cached(&dir.join(part)), count(&resident), "{part}");

@@ -14,6 +14,7 @@ use crate::du::problems::Problems;
 use crate::du::problems::errno;
 use crate::exit::Failure;
 use crate::names;
+use crate::procfs;
 
 /// The processes that the options choose; each of the options must hold.
 pub(super) fn processes(
@@ -69,13 +70,13 @@ fn listed() -> Result<Vec<u32>, Failure> {
 
 /// The real user of a process.
 fn user_of(pid: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let status = procfs::text(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().next()?.parse().ok()
 }
 
 /// The process of a thread: /proc lists only processes, though it has a directory for each thread.
 fn process_of(pid: u32) -> u32 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = procfs::text(format!("/proc/{pid}/status")).unwrap_or_default();
     let tgid = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
     tgid.unwrap_or(pid)
 }
@@ -92,7 +93,7 @@ fn members(path: &str, problems: &Problems, unread: &mut u64) -> Result<HashSet<
         Failure::usage(text)
             .remedy("/proc/PID/cgroup names the cgroup of a process; 'systemd-cgls' lists all")
     };
-    let info = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let info = procfs::mounts().unwrap_or_default();
     let hierarchy =
         Hierarchy::find(&info).ok_or_else(|| missing("no cgroup file system is mounted here".into()))?;
     let inside = |root: &str| path.strip_prefix(root).map(|p| p.trim_start_matches('/').to_owned());

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::cgroup::label;
 use crate::exit::Failure;
+use crate::procfs;
 use crate::text::foreign::Foreign;
 
 /// Where Docker keeps a directory for each container, and Podman a list of them.
@@ -26,7 +27,7 @@ const LEAST: usize = 4;
 /// # Errors
 /// Wrong usage: none, or more than one, has such a name.
 pub(super) fn members(wanted: &[String], pids: &[u32]) -> Result<Vec<u32>, Failure> {
-    let of = |pid: u32| container(&fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default());
+    let of = |pid: u32| container(&procfs::text(format!("/proc/{pid}/cgroup")).unwrap_or_default());
     let found: Vec<_> = pids.iter().filter_map(|pid| Some((*pid, of(*pid)?))).collect();
     let mut members = Vec::new();
     for wanted in wanted {
