@@ -117,7 +117,7 @@ fn wire(header: &str) -> Result<String> {
     for (i, Name { name, about }) in names(header, "chore")?.iter().enumerate() {
         writeln!(out, "/// `chores.kind`: {about}.\npub const {name}: u32 = {i};")?;
     }
-    for name in ["CHORES", "LATENCY_BUCKETS", "WINDOW_BUCKETS", "FILE_PARTS", "ROWS_MAPPED", "OFF_VFORK"] {
+    for name in ["CHORES", "LATENCY_BUCKETS", "WINDOW_BUCKETS", "FILE_PARTS", "ROWS_MAPPED", "OFF_WHY"] {
         writeln!(out, "/// As in `bpf/wire.h`.\npub const {name}: usize = {};", number(header, name)?)?;
     }
     let ends = header.split_once("#define ROW_GROUP(c) ").context("wire.h does not define ROW_GROUP")?.1;

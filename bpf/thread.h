@@ -193,7 +193,7 @@ static __always_inline void go_on(struct row *row, struct row *old)
 		row->queued = old ? old->queued : 0;
 		row->off_sum = old ? old->off_sum : 0;
 		row->lookup_at = old ? old->lookup_at : 0;
-		row->lookup_off = old ? old->lookup_off : 0;
+		row->lookup_in = old ? old->lookup_in : 0;
 	}
 	row->direct = old ? old->direct : 0;
 	row->writing = old ? old->writing : 0;

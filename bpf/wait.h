@@ -32,6 +32,12 @@ struct list_head___children {
 	struct list_head___children *next;
 } __attribute__((preserve_access_index));
 
+#define JOBCTL_TRAP_FREEZE (1UL << 23) /* since 5.2 */
+
+struct task_struct___jobs {
+	unsigned long jobctl;
+} __attribute__((preserve_access_index));
+
 struct task_struct___iowait {
 	unsigned int in_iowait : 1;
 } __attribute__((preserve_access_index));
@@ -49,13 +55,14 @@ struct task_struct___children {
 static __always_inline void note_queued(struct row *row, struct task_struct *task)
 {
 	struct task_struct___queue *t = (void *)task;
+	u32 why = row->off_why & ~OFF_THROTTLED;
 	u64 all;
 
 	if (!bpf_core_field_exists(t->sched_info.run_delay))
 		return;
 	all = BPF_CORE_READ(t, sched_info.run_delay) + 1;
-	if (row->queued && row->off_why != C_WAIT_CPU && all > row->queued) {
-		if (row->off_why == C_WAIT_CHILD)
+	if (row->queued && why != C_WAIT_CPU && all > row->queued) {
+		if (why == C_WAIT_CHILD)
 			__sync_fetch_and_add(&row->v[C_WAIT_CPU], all - row->queued);
 		else
 			__sync_fetch_and_add(&row->v[C_WAIT_WOKEN], all - row->queued);
@@ -78,6 +85,14 @@ static __always_inline s64 entered_by(struct task_struct *task)
 	else
 		regs = (void *)((u64)task->stack + STACK_SIZE - bpf_core_type_size(struct pt_regs));
 	return (s64)BPF_CORE_READ(regs, CALL_NUMBER);
+}
+
+/* Whether a thread that sleeps does so since its cgroup is frozen: in whatever call it was, which signals end at once then. */
+static __always_inline bool is_frozen(struct task_struct *task)
+{
+	struct task_struct___jobs *t = (void *)task;
+
+	return bpf_core_field_exists(t->jobctl) && BPF_CORE_READ(t, jobctl) & JOBCTL_TRAP_FREEZE;
 }
 
 /* Whether a thread that sleeps waits for a device, by the kernel's own account. */
@@ -113,6 +128,9 @@ static __always_inline u32 why_off(struct task_struct *task, bool preempted)
 	/* Stopped by a signal or whoever debugs it, or frozen: no processor would help. */
 	if (!(state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)))
 		return C_WAIT_OTHER;
+	/* Who sleeps for a device is not there yet. */
+	if (!(state & TASK_UNINTERRUPTIBLE) && is_frozen(task))
+		return C_WAIT_OTHER;
 	if (task->flags & (PF_KTHREAD | PF_IO_WORKER))
 		return C_WAIT_OTHER;
 	deep = (state & TASK_UNINTERRUPTIBLE) && !(state & TASK_NOLOAD);
@@ -129,6 +147,18 @@ static __always_inline u32 why_off(struct task_struct *task, bool preempted)
 	if ((why == C_WAIT_READ || why == C_WAIT_WRITE) && !deep)
 		return nr == NR_io_uring_enter || nr == NR_io_submit ? C_WAIT_COMPLETION : C_WAIT_PEER;
 	return why == C_WAIT_CHILD && deep ? why | OFF_VFORK : why;
+}
+
+/* The same, but for pauses of those who make pages dirty: in whatever call, they wait to write (on_throttle). */
+static __always_inline u32 why_off_now(struct row *row, struct task_struct *task, bool preempted)
+{
+	u32 why = why_off(task, preempted);
+
+	if (!(row->off_why & OFF_THROTTLED))
+		return why;
+	if (why == C_WAIT_CPU)
+		return why | OFF_THROTTLED;
+	return why == C_WAIT_READ || why == C_WAIT_FAULT ? C_WAIT_WRITE : why;
 }
 
 /*
@@ -161,14 +191,14 @@ static __always_inline void on_switch(bool preempted, struct task_struct *prev, 
 		if (row) {
 			now = bpf_ktime_get_ns();
 			note_queued(row, prev);
-			row->off_why = why_off(prev, preempted);
+			row->off_why = why_off_now(row, prev, preempted);
 			row->off_at = now;
 		}
 	}
 	if (run_of(next->tgid)) {
 		row = row_of(next_task, next->start_time);
 		if (row && row->off_at) {
-			u32 why = row->off_why & ~OFF_VFORK;
+			u32 why = row->off_why & OFF_WHY;
 			u64 ns;
 
 			if (!now)
@@ -183,28 +213,33 @@ static __always_inline void on_switch(bool preempted, struct task_struct *prev, 
 	}
 }
 
-/* A name is looked up that the dentry cache does not have: the file system is asked. */
-static __always_inline void begin_lookup(void)
+/* A name is looked up that the dentry cache does not have: the file system of this directory is asked. */
+static __always_inline void begin_lookup(u64 directory)
 {
 	struct account a;
 
 	if (!ready || !run_of(bpf_get_current_pid_tgid() >> 32) || !account_open(&a) || !a.row)
 		return;
 	COUNT(&a, C_LOOKUPS, 1);
-	a.row->lookup_at = bpf_ktime_get_ns();
-	a.row->lookup_off = a.row->off_sum;
+	a.row->lookup_at = bpf_ktime_get_ns() - a.row->off_sum;
+	a.row->lookup_in = directory;
 }
 
-/* The file system has answered. What it waited meanwhile is counted as waiting. */
-static __always_inline void end_lookup(void)
+/*
+ * The file system has answered for a name. What it waited meanwhile is counted as waiting. Some answers nobody sees (/proc has none for
+ * what is not there): then the next one, which may be of a name that is made hours later, is that of another directory.
+ */
+static __always_inline void end_lookup(struct dentry *name)
 {
 	struct row *row = own_row(false);
 	u64 ns;
 
 	if (!row || !row->lookup_at)
 		return;
-	ns = bpf_ktime_get_ns() - row->lookup_at - (row->off_sum - row->lookup_off);
+	ns = bpf_ktime_get_ns() - row->off_sum - row->lookup_at;
 	row->lookup_at = 0;
+	if ((u64)BPF_CORE_READ(name, d_parent) != row->lookup_in)
+		return;
 	if ((s64)ns > 0)
 		__sync_fetch_and_add(&row->v[C_LOOKUP_NS], ns);
 	__sync_fetch_and_add(&row->v[C_LOOKUPS_ENDED], 1);
@@ -219,6 +254,8 @@ static __always_inline void on_throttle(s64 pause)
 	if (!ready || pause <= 0 || !run_of(bpf_get_current_pid_tgid() >> 32) || !account_open(&a))
 		return;
 	COUNT(&a, C_THROTTLE_NS, pause * 1000000);
+	if (a.row)
+		a.row->off_why |= OFF_THROTTLED;
 }
 
 static __always_inline void on_fork(struct task_struct *parent, struct task_struct *child)

@@ -123,6 +123,10 @@ struct window {
 
 /* In `off_why`, beside C_WAIT_CHILD: for a child that goes on, which has what it needs of its parent (vfork). */
 #define OFF_VFORK 32768
+/* In `off_why` of a thread that runs: the kernel is about to have it pause, since too much is dirty. */
+#define OFF_THROTTLED 16384
+/* The counter in it: all bits below. */
+#define OFF_WHY 16383
 
 /*
  * What one thread did under one name. Written by that thread alone, but for `touched`, and for page faults, which
@@ -159,7 +163,7 @@ struct row {
 	unsigned long long v[C_MAX];
 	unsigned long long cgroup; /* inode number of its directory in cgroupfs */
 	unsigned long long off_at; /* when it left the processor, ns; 0: it runs */
-	unsigned short off_why; /* a counter: why the thread left the processor; with OFF_VFORK */
+	unsigned short off_why; /* a counter: why the thread left the processor; with OFF_* */
 	unsigned short wanted; /* what the thread does is to be counted (wanted.h) */
 	unsigned int ledger_word; /* in which the thread has looked for prefetched pages last (ledger.h) */
 	unsigned long long
@@ -190,9 +194,10 @@ struct row {
 		/* Of a thread that is followed: no request is counted so there. */
 		struct {
 			unsigned long long off_sum; /* ns that it was not on a processor */
-			/* When the file system was asked to look a name up, and off_sum then; 0: it was not. */
+			/* When the file system was asked to look a name up, less off_sum; 0: it was not. */
 			unsigned long long lookup_at;
-			unsigned long long lookup_off;
+			unsigned long long
+				lookup_in; /* the directory in which that name was looked for, its dentry */
 			/* One more than all its life's ns without a processor, when it left one last. */
 			unsigned long long queued;
 		};

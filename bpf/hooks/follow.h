@@ -59,35 +59,43 @@ int throttle_tp(struct trace_event_raw_balance_dirty_pages *ctx)
 SEC("?fentry/d_alloc_parallel")
 int lookup_fentry(u64 *ctx)
 {
-	begin_lookup();
+	begin_lookup(number(ctx, 0));
 	return 0;
 }
 
 SEC("?kprobe.multi/d_alloc_parallel")
 int lookup_multi(struct pt_regs *ctx)
 {
-	begin_lookup();
+	begin_lookup(PT_REGS_PARM1(ctx));
 	return 0;
 }
 
+/* d_splice_alias(inode, dentry), d_add(dentry, inode) */
 SEC("?fentry/d_splice_alias")
 int answer_fentry(u64 *ctx)
 {
-	end_lookup();
+	end_lookup((void *)ctx[1]);
 	return 0;
 }
 
 SEC("?fentry/d_add")
 int answer_add_fentry(u64 *ctx)
 {
-	end_lookup();
+	end_lookup((void *)ctx[0]);
 	return 0;
 }
 
 SEC("?kprobe.multi/d_splice_alias")
 int answer_multi(struct pt_regs *ctx)
 {
-	end_lookup();
+	end_lookup((void *)PT_REGS_PARM2(ctx));
+	return 0;
+}
+
+SEC("?kprobe.multi/d_add")
+int answer_add_multi(struct pt_regs *ctx)
+{
+	end_lookup((void *)PT_REGS_PARM1(ctx));
 	return 0;
 }
 

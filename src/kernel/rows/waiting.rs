@@ -6,7 +6,7 @@ use crate::sample::Counter;
 use crate::sample::Moment;
 use crate::sample::Unended;
 use crate::sample::Waiting;
-use crate::wire::OFF_VFORK;
+use crate::wire::OFF_WHY;
 use crate::wire::ROW_LIVE;
 
 /// What threads wait for, by its counter.
@@ -74,7 +74,7 @@ impl Rows {
                 continue;
             }
             let before = |c: Counter| before.at(c as usize);
-            let off = || (read!(off_at), u64::from(read!(off_why)) & !(OFF_VFORK as u64));
+            let off = || (read!(off_at), u64::from(read!(off_why)) & OFF_WHY as u64);
             of_thread(waiting.at.nanos(), off, |c| read!(v[c as usize]), before, &mut waiting);
         }
         waiting
