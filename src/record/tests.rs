@@ -345,6 +345,12 @@ fn who_only_asks_whether_it_could_record_replaces_nothing() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left behind");
 }
 
+#[test]
+fn standard_output_is_no_recording() {
+    let why = Writer::check(Path::new("-")).unwrap_err();
+    assert!(why.code == Code::Usage && why.remedy.is_some_and(|r| r.contains("'./-'")), "{}", why.message);
+}
+
 /// Behind a good recording, places that look like frames, each as long as the rest: nobody reads all of them to their ends.
 #[test]
 fn a_file_of_forged_frames_is_given_up() {

@@ -114,6 +114,11 @@ impl std::fmt::Debug for Writer {
 /// Whether something may be replaced: nothing, an empty file, a recording.
 fn replaceable(path: &Path) -> Result<(), Failure> {
     let name = Foreign::from(path);
+    // Elsewhere that is standard output, and a file of that name a surprise.
+    if path == Path::new("-") {
+        return Err(Failure::usage("'-' is no file: a recording is not written to standard output")
+            .remedy("name a file; './-' is one of that name"));
+    }
     match fs::symlink_metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(outfile::Error::from(e).about_the_request(path)),
