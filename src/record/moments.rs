@@ -87,7 +87,8 @@ impl Moments {
         self.stream.mark(line.to_owned());
         let now = sample.at.nanos();
         let full = |o: &Open| now.saturating_sub(o.began) >= nanos(LONGEST) || o.out.length >= LARGEST;
-        self.open = self.open.take().filter(|o| !full(o));
+        // One that somebody has removed meanwhile is nowhere: this moment gets another one.
+        self.open = self.open.take().filter(|o| !full(o) && o.out.is_at(&o.path));
         let until = now.saturating_add(nanos(AROUND));
         if let Some(open) = &mut self.open {
             open.until = until;

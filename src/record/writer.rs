@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,6 +55,13 @@ impl Growing {
         self.length += bytes.len() as u64;
         self.forget();
         Ok(())
+    }
+
+    /// Whether it is still there under that name.
+    pub fn is_at(&self, path: &Path) -> bool {
+        let id = |meta: fs::Metadata| (meta.dev(), meta.ino());
+        let ours = self.file.metadata().map(id);
+        fs::symlink_metadata(path).map(id).is_ok_and(|there| ours.is_ok_and(|ours| ours == there))
     }
 
     /// Brings whole pages to the disk and takes them out of the cache. Where that cannot be done, nothing is lost.

@@ -112,6 +112,20 @@ fn the_oldest_goes_and_nothing_else_does() {
 }
 
 #[test]
+fn a_moment_after_its_file_was_removed_has_another_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = samples(40);
+    let mut moments = new(dir.path(), 9);
+    let (first, _) = feed(&mut moments, &made[..20], &[10, 15]);
+    assert_eq!(first[0], first[1]);
+    fs::remove_file(&first[0]).unwrap();
+    let (second, _) = feed(&mut moments, &made[20..], &[5]);
+    assert!(second[0].exists() && files(dir.path()).len() == 1);
+    // What was before is in memory still.
+    assert_eq!(lines(&replay(&second[0], "--json", &Part::default()).0).len(), 39);
+}
+
+#[test]
 fn what_somebody_planted_is_neither_followed_nor_written() {
     let dir = tempfile::tempdir().unwrap();
     let victim = dir.path().join("victim");
