@@ -2,6 +2,7 @@
 //!
 //! What is written leaves the page cache as soon as it is on the disk, but for the page that the next tick continues.
 
+use std::collections::HashMap;
 use std::fs;
 use std::fs::File;
 use std::io;
@@ -16,9 +17,11 @@ use rustix::fs::Advice;
 use rustix::fs::FlockOperation;
 use rustix::fs::Mode;
 use rustix::fs::OFlags;
+use rustix::time::ClockId;
 
 use super::file;
 use super::file::Reader;
+use super::numbers::nanos;
 use super::numbers::signed;
 use super::stream::FULL;
 use super::stream::Limits;
@@ -26,6 +29,7 @@ use super::stream::Stream;
 use crate::exit::Failure;
 use crate::names::Names;
 use crate::names::Recorded;
+use crate::sample::Moment;
 use crate::sample::Sample;
 use crate::text::foreign::Foreign;
 use crate::text::outfile;
@@ -99,7 +103,46 @@ pub struct Bounds {
 
 enum Place {
     One,
-    Ring { directory: PathBuf, bounds: Bounds },
+    Ring { directory: PathBuf, bounds: Bounds, ages: Ages },
+}
+
+/// When the files of a ring were written last, in nanoseconds as [`passed`] has it. The clock that people read may be set while
+/// it is recorded, and no file is older by that: it is asked once, when a run begins, for what earlier runs left.
+struct Ages(HashMap<PathBuf, i64>);
+
+impl Ages {
+    fn new(all: &[PathBuf]) -> Self {
+        let now = signed(passed(Moment::now()));
+        let of = |path: &PathBuf| {
+            let written = fs::metadata(path).and_then(|m| m.modified()).ok();
+            // What is from the future begins to grow old now.
+            let age = written.and_then(|t| t.elapsed().ok()).unwrap_or_default();
+            (path.clone(), now.saturating_sub(signed(nanos(age))))
+        };
+        Self(all.iter().map(of).collect())
+    }
+
+    /// Those that are there now, in the order of their names: what is new has just been full.
+    fn look(&mut self, all: &[PathBuf], now: u64) {
+        self.0.retain(|path, _| all.binary_search(path).is_ok());
+        for path in all {
+            self.0.entry(path.clone()).or_insert_with(|| signed(now));
+        }
+    }
+
+    fn is_older(&self, path: &Path, now: u64, most: Duration) -> bool {
+        self.0.get(path).is_some_and(|then| signed(now).saturating_sub(*then) > signed(nanos(most)))
+    }
+}
+
+/// The clock that nobody sets at some moment, with the time for which the machine was suspended: that makes older, too.
+fn passed(at: Moment) -> u64 {
+    let of = |clock| {
+        let time = rustix::time::clock_gettime(clock);
+        Duration::try_from(time).map_or(0, nanos)
+    };
+    let suspended = of(ClockId::Boottime).saturating_sub(of(ClockId::Monotonic));
+    at.nanos().saturating_add(suspended)
 }
 
 /// Writes samples.
@@ -109,8 +152,8 @@ pub struct Writer {
     out: Growing,
     /// Where the segment began.
     segment: u64,
-    /// When the file began, by the clock of its samples.
-    since: Option<jiff::Timestamp>,
+    /// When the file began, as [`passed`] has it.
+    since: Option<u64>,
 }
 
 impl std::fmt::Debug for Writer {
@@ -252,10 +295,11 @@ impl Writer {
     pub fn ring(directory: &Path, bounds: Bounds, interval: Duration) -> Result<Self, Failure> {
         outfile::make_directory(directory)?;
         has_no_recorder(directory)?;
+        let ages = Ages::new(&shards(directory).unwrap_or_default());
         let out = create(&shard(directory)).map_err(|e| {
             outfile::not_in_directory(format_args!("cannot record in {}", Foreign::from(directory)), &e)
         })?;
-        Ok(Self::new(Place::Ring { directory: directory.into(), bounds }, out, interval))
+        Ok(Self::new(Place::Ring { directory: directory.into(), bounds, ages }, out, interval))
     }
 
     fn new(place: Place, out: Growing, interval: Duration) -> Self {
@@ -280,9 +324,9 @@ impl Writer {
     ) -> anyhow::Result<(bool, Recorded)> {
         let key = self.stream.begins(sample, self.out.length - self.segment);
         if key && self.stream.ticks > 0 {
-            self.bound(sample.time);
+            self.bound(sample.at);
         }
-        self.since.get_or_insert(sample.time);
+        self.since.get_or_insert_with(|| passed(sample.at));
         let (piece, new) = self.stream.piece(sample, names, wake, key)?;
         let key = piece.key;
         let at = self.out.length;
@@ -305,10 +349,11 @@ impl Writer {
 
     /// Of a ring: begins a new file where one is full, and removes the oldest. On a quiet machine one would be full after
     /// more days than are to be kept.
-    fn bound(&mut self, now: jiff::Timestamp) {
-        let Place::Ring { directory, bounds } = &self.place else { return };
-        let age = self.since.and_then(|since| Duration::try_from(now.duration_since(since)).ok());
-        if self.out.length >= (bounds.size / 16).max(FULL) || age.is_some_and(|age| age >= bounds.age / 8) {
+    fn bound(&mut self, at: Moment) {
+        let Place::Ring { directory, bounds, ages } = &mut self.place else { return };
+        let now = passed(at);
+        let age = self.since.map_or(0, |since| now.saturating_sub(since));
+        if self.out.length >= (bounds.size / 16).max(FULL) || age >= nanos(bounds.age) / 8 {
             match create(&shard(directory)) {
                 Ok(out) => (self.out, self.segment, self.since) = (out, 0, None),
                 Err(e) => log::warn!("cannot begin another file of the recording: {e}"),
@@ -317,11 +362,11 @@ impl Writer {
         let Ok(mut all) = shards(directory) else { return };
         // The newest is being written.
         all.pop();
+        ages.look(&all, now);
         let length = |p: &PathBuf| fs::metadata(p).map_or(0, |m| m.len());
         let mut sum = all.iter().map(length).sum::<u64>() + self.out.length + FULL;
         for path in &all {
-            let old = fs::metadata(path).and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
-            if sum <= bounds.size && old.is_none_or(|age| age <= bounds.age) {
+            if sum <= bounds.size && !ages.is_older(path, now, bounds.age) {
                 break;
             }
             // By another one, or by ourselves: whatever it is called.

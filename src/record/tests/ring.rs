@@ -19,6 +19,58 @@ fn a_quiet_ring_begins_files_by_their_age() {
     assert_eq!(lines(&replay(dir.path(), "--json", &Part::default()).0).len(), 1439);
 }
 
+const DAY: u64 = 86_400;
+
+/// Records an interval an hour, from one day since the start to another, the clock of people being wrong by so many days.
+fn hours(writer: &mut Writer, (start, from, to): (Moment, u64, u64), wrong: i64) {
+    for hour in from * 24..to * 24 {
+        let mut sample = fixtures::sample(start, Duration::from_secs(3600 * hour), &[]);
+        sample.time += jiff::SignedDuration::from_hours(24 * wrong);
+        writer.write(&mut sample, &mut FakeNames::default(), Wake::Deadline).unwrap();
+        // Each begins a segment, at which what is too old goes.
+        sample.time += jiff::SignedDuration::from_secs(60);
+        writer.write(&mut sample, &mut FakeNames::default(), Wake::Deadline).unwrap();
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_makes_no_file_older() {
+    let dir = tempfile::tempdir().unwrap();
+    let bounds = Bounds { size: 1 << 30, age: Duration::from_secs(8 * DAY) };
+    let has = |old: &Path| shards(dir.path()).unwrap().iter().any(|path| path == old);
+    drop(Writer::ring(dir.path(), bounds, Duration::from_secs(1)).unwrap());
+    let earlier = shards(dir.path()).unwrap().pop().unwrap();
+    let mut writer = Writer::ring(dir.path(), bounds, Duration::from_secs(3600)).unwrap();
+    let start = Moment::now();
+    hours(&mut writer, (start, 0, 2), 0);
+    let before = shards(dir.path()).unwrap().len();
+    assert!(before > 2, "{before}");
+    // As after a step of the clock by years: what was written looks as old as that, or as if it were yet to come.
+    for (days, wrong) in [((2, 3), 4000), ((3, 4), -4000)] {
+        for path in shards(dir.path()).unwrap() {
+            let then = std::time::SystemTime::now() - Duration::from_secs(4000 * DAY);
+            fs::File::open(path).unwrap().set_modified(then).unwrap();
+        }
+        hours(&mut writer, (start, days.0, days.1), wrong);
+        assert!(has(&earlier) && shards(dir.path()).unwrap().len() > before, "{wrong}");
+    }
+    // Time that passes does.
+    hours(&mut writer, (start, 4, 9), 0);
+    assert!(!has(&earlier));
+    let kept = shards(dir.path()).unwrap().len();
+    hours(&mut writer, (start, 9, 30), 0);
+    assert!((kept - 1..=kept + 1).contains(&shards(dir.path()).unwrap().len()), "{kept}");
+    drop(writer);
+    // A run that begins knows no better than the clock then.
+    for path in shards(dir.path()).unwrap() {
+        let then = std::time::SystemTime::now() - Duration::from_secs(9 * DAY);
+        fs::File::open(path).unwrap().set_modified(then).unwrap();
+    }
+    let mut writer = Writer::ring(dir.path(), bounds, Duration::from_secs(3600)).unwrap();
+    hours(&mut writer, (Moment::now(), 0, 1), 0);
+    assert_eq!(shards(dir.path()).unwrap().len(), 1);
+}
+
 #[test]
 fn a_ring_keeps_within_its_bounds_and_goes_on_behind_other_runs() {
     let dir = tempfile::tempdir().unwrap();
