@@ -25,6 +25,17 @@ fn manual_and_completions() {
 }
 
 #[test]
+fn a_directory_has_one_text_file() {
+    use rustix::fs::FlockOperation;
+    let dir = tempfile::tempdir().unwrap();
+    let other = std::fs::File::open(dir.path()).unwrap();
+    rustix::fs::flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
+    let err = CACHETOPD.refused(&format!("--listen none --textfile {}", dir.path().display()));
+    assert!(err.contains("another one writes its text file there\nremedy: "), "{err}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn wrong_usage_ends_with_2_and_says_why() {
     let mut all = String::new();
     for options in [

@@ -57,6 +57,7 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     // Mistakes are reported before anything is loaded.
     let web = web(options)?;
     let listeners = listeners(options)?;
+    let _held = textfile(options)?;
     let since = jiff::Timestamp::now();
     let mut engines =
         Engines::open(&options.counting.session(wants(options), Only::default()), options.counting.engine)
@@ -115,14 +116,31 @@ fn listeners(options: &Options) -> Result<Vec<OwnedFd>, Failure> {
         Some(address) => sockets::open(address)?,
         None => Vec::new(),
     };
-    if let Some(directory) = options.textfile.as_deref().filter(|d| !d.is_dir()) {
-        return Err(Failure::usage(format!("{} is no directory", Foreign::from(directory)))
-            .remedy("name the directory of node_exporter's '--collector.textfile.directory'"));
-    }
     if let Some((directory, _)) = options.record.as_ref().filter(|_| !options.counting.explain) {
         has_no_recorder(directory)?;
     }
     Ok(listeners)
+}
+
+/// Holds the directory of the text file, where there is to be one: the counters of two, in turn, are no counters. Who explains
+/// writes nothing, and a file system that knows no locks has nobody held off.
+fn textfile(options: &Options) -> Result<Option<OwnedFd>, Failure> {
+    let Some(directory) = options.textfile.as_deref() else { return Ok(None) };
+    let name = Foreign::from(directory);
+    if !directory.is_dir() {
+        return Err(Failure::usage(format!("{name} is no directory"))
+            .remedy("name the directory of node_exporter's '--collector.textfile.directory'"));
+    }
+    if options.counting.explain {
+        return Ok(None);
+    }
+    match outfile::hold(directory) {
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+            Err(Failure::usage(format!("{name} is held: another one writes its text file there"))
+                .remedy("name another directory, or end the other one"))
+        }
+        held => Ok(held.ok()),
+    }
 }
 
 /// What is to be counted.

@@ -34,6 +34,7 @@ use rustix::fs::Stat;
 use rustix::fs::Uid;
 use rustix::io::Errno;
 
+pub use directory::hold;
 pub use directory::make_directories;
 pub use directory::make_directory;
 pub use directory::may_make;

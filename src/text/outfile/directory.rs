@@ -3,7 +3,12 @@
 use std::fmt::Display;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
+
+use rustix::fs::FlockOperation;
+use rustix::fs::Mode;
+use rustix::fs::OFlags;
 
 use super::sudo;
 use crate::exit::Failure;
@@ -45,6 +50,18 @@ pub fn not_in_directory(what: impl Display, error: &io::Error) -> Failure {
         _ => "name a directory on a file system that may be written",
     };
     Failure::failed(format!("{what}: {error}")).remedy(remedy)
+}
+
+/// Holds a directory, for as long as what is returned is there: who else asks for it so finds it held. Nothing is left behind
+/// in it, and everything else may be done with it.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] where another one holds it; what the system says where nobody can.
+pub fn hold(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(path, flags, Mode::empty())?;
+    rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(directory)
 }
 
 /// Makes a directory and those above it; under sudo they belong to the user who called it.

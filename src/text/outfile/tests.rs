@@ -41,6 +41,17 @@ fn a_file_is_new_or_replaced_as_a_whole() {
 }
 
 #[test]
+fn a_directory_is_held_by_one_and_written_to_by_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = hold(dir.path()).unwrap();
+    assert_eq!(hold(dir.path()).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    write(&dir.path().join("f"), b"x").unwrap();
+    assert_eq!(names(dir.path()), 1);
+    drop(held);
+    hold(dir.path()).unwrap();
+}
+
+#[test]
 fn nothing_is_left_of_what_was_not_written() {
     let dir = tempfile::tempdir().unwrap();
     drop(Target::new(&dir.path().join("f")).unwrap());
