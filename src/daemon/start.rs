@@ -304,7 +304,7 @@ impl State<'_> {
         if let Some(writer) = self.writer.as_deref_mut() {
             told.into_iter().flatten().for_each(|line| writer.mark(line));
             match writer.write(&mut sample, self.names, wake) {
-                Ok(_) => self.said.unrecorded = false,
+                Ok(_) => over(&mut self.said.unrecorded, "it is recorded again"),
                 Err(e) => {
                     failed = true;
                     if !std::mem::replace(&mut self.said.unrecorded, true) {
@@ -366,13 +366,20 @@ impl State<'_> {
 
     fn write(&mut self, directory: &Path, text: &str) {
         match outfile::write(&directory.join("cachetopd.prom"), text.as_bytes()) {
-            Ok(()) => self.said.unwritten = false,
+            Ok(()) => over(&mut self.said.unwritten, "the text file is written again"),
             Err(e) => {
                 if !std::mem::replace(&mut self.said.unwritten, true) {
                     say(&format!("warning: cannot write the text file: {e}"));
                 }
             }
         }
+    }
+}
+
+/// A stretch of trouble, if there was one, is over.
+fn over(said: &mut bool, text: &str) {
+    if std::mem::take(said) {
+        say(text);
     }
 }
 

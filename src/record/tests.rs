@@ -332,6 +332,24 @@ fn a_clock_that_was_set_is_told_and_changes_nothing_that_was_counted() {
 }
 
 #[test]
+fn an_interval_that_took_longer_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let mut made = samples(60);
+    let late = made[30].time;
+    // As where the disk was full.
+    made.drain(25..30);
+    let live = record(&path, "--json", made.clone());
+    let (there, said) = replay(&path, "--json", &Part::default());
+    assert_eq!(live, there);
+    assert_eq!(said, [format!("the interval that ends at {} took 6.000 s instead of 1 s", view::utc(late))]);
+    let part = Part { every: Some(Duration::from_secs(4)), ..Part::default() };
+    assert_eq!(replay(&path, "", &part).1, Vec::<String>::new(), "as long as those that are shown");
+    let part = Part { to: Some(When::At(made[20].time)), ..Part::default() };
+    assert_eq!(replay(&path, "", &part).1, Vec::<String>::new(), "it is not shown");
+}
+
+#[test]
 fn who_only_asks_whether_it_could_record_replaces_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("yesterday");

@@ -15,6 +15,7 @@ use crate::record::file::Reader;
 use crate::record::file::Segment;
 use crate::record::frame::Decoder;
 use crate::record::frame::Session;
+use crate::record::numbers::nanos;
 use crate::record::numbers::set_by;
 use crate::record::numbers::since_1970;
 use crate::record::writer::shards;
@@ -55,6 +56,8 @@ pub(super) struct Reading {
     /// The last one from before the time that is requested: where the first interval begins.
     held: Option<Read>,
     begun: bool,
+    /// Intervals are put together to this length, in nanoseconds.
+    every: u64,
     /// Time of the last sample by both clocks.
     last: Option<(i64, u64)>,
     say: Say,
@@ -116,6 +119,7 @@ impl Reading {
             gap: false,
             held: None,
             begun: false,
+            every: part.every.map_or(0, nanos),
             last: None,
             say,
         };
@@ -277,6 +281,19 @@ impl Reading {
         Ok(true)
     }
 
+    /// Says so where an interval took much longer than those that are shown, as a run says it: the disk was full, or the recorder
+    /// was stopped. Its figures look like a peak, but on a screen, where one walks through it: there they are by the second.
+    fn late(&mut self, took: u64, time: i64) {
+        let usual = self.session.interval.max(self.every);
+        if !self.onwards && took > usual.saturating_add(usual / 2) && (self.from..=self.to).contains(&time) {
+            let (took, usual) = (took as f64 / 1e9, usual as f64 / 1e9);
+            (self.say)(&format!(
+                "the interval that ends at {} took {took:.3} s instead of {usual} s",
+                shown(time)
+            ));
+        }
+    }
+
     fn read(&mut self, frame: crate::record::frame::Frame, wake: Wake, key: bool) -> Read {
         let sample = frame.sample;
         let (time, at) = (since_1970(sample.time), sample.at.nanos());
@@ -291,6 +308,9 @@ impl Reading {
         if let Some(off) = self.last.filter(|_| !gap).and_then(|last| set_by(last, (time, at))) {
             let seconds = off as f64 / 1e9;
             (self.say)(&format!("the clock was set by {seconds:+.1} s before {}", shown(time)));
+        }
+        if let Some((_, before)) = self.last.filter(|_| !gap) {
+            self.late(at.saturating_sub(before), time);
         }
         self.last = Some((time, at));
         // Those of an interval that is not shown are not told.
