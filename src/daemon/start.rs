@@ -365,11 +365,14 @@ impl State<'_> {
     }
 
     fn write(&mut self, directory: &Path, text: &str) {
-        match outfile::write(&directory.join("cachetopd.prom"), text.as_bytes()) {
+        let path = directory.join("cachetopd.prom");
+        match outfile::write(&path, text.as_bytes()) {
             Ok(()) => over(&mut self.said.unwritten, "the text file is written again"),
             Err(e) => {
                 if !std::mem::replace(&mut self.said.unwritten, true) {
-                    say(&format!("warning: cannot write the text file: {e}"));
+                    let Failure { message, remedy, .. } = unwritten(&path, &e);
+                    say(&format!("warning: {message}"));
+                    remedy.iter().for_each(|remedy| say(&format!("remedy: {remedy}")));
                 }
             }
         }
@@ -381,6 +384,21 @@ fn over(said: &mut bool, text: &str) {
     if std::mem::take(said) {
         say(text);
     }
+}
+
+/// Why there is no text file, and what can be done about it: its name is given, its directory is not.
+fn unwritten(path: &Path, error: &outfile::Error) -> Failure {
+    let failure = match error {
+        outfile::Error::Io(e) => {
+            outfile::not_in_directory(format_args!("cannot write {}", Foreign::from(path)), e)
+        }
+        outfile::Error::Planted(..) => error.about(path),
+    };
+    // What is written is bounded to the directory, wherever the link leads.
+    if path.is_symlink() {
+        return failure.remedy("it is a symbolic link: remove it, or name the directory that it leads to");
+    }
+    failure
 }
 
 /// Tells systemd, where it waits for that.
@@ -396,5 +414,28 @@ fn ready() {
     let told = address.and_then(|a| UnixDatagram::unbound()?.send_to_addr(b"READY=1", &a));
     if let Err(e) = told {
         say(&format!("warning: cannot tell systemd: {e}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn why_there_is_no_text_file_is_said_with_its_path_and_a_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cachetopd.prom");
+        let refused = || io::Error::from_raw_os_error(libc::EACCES).into();
+        let said = |error: outfile::Error| {
+            let Failure { message, remedy, .. } = unwritten(&path, &error);
+            assert!(message.starts_with(&format!("cannot write {}: ", path.display())), "{message}");
+            remedy.unwrap()
+        };
+        assert_eq!(said(refused()), "name a directory that you may write to");
+        assert!(said(outfile::Error::Planted("a file", 7)).starts_with("remove it"));
+        std::os::unix::fs::symlink("/elsewhere", &path).unwrap();
+        assert!(said(refused()).contains("symbolic link"));
     }
 }
