@@ -26,13 +26,17 @@ fn manual_and_completions() {
 
 #[test]
 fn a_directory_has_one_text_file() {
+    use std::os::unix::fs::OpenOptionsExt as _;
+
     use rustix::fs::FlockOperation;
     let dir = tempfile::tempdir().unwrap();
-    let other = std::fs::File::open(dir.path()).unwrap();
+    let mut lock = std::fs::OpenOptions::new();
+    let lock = lock.write(true).create(true).truncate(false).mode(0o600);
+    let other = lock.open(dir.path().join(".cachetopd.lock")).unwrap();
     rustix::fs::flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
     let err = CACHETOPD.refused(&format!("--listen none --textfile {}", dir.path().display()));
     assert!(err.contains("another one writes its text file there\nremedy: "), "{err}");
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn listeners(options: &Options) -> Result<Vec<OwnedFd>, Failure> {
 }
 
 /// Holds the directory of the text file, where there is to be one: the counters of two, in turn, are no counters. Who explains
-/// writes nothing, and a file system that knows no locks has nobody held off.
+/// writes nothing, and where no lock can be had, or somebody else's file lies there, nobody is held off.
 fn textfile(options: &Options) -> Result<Option<OwnedFd>, Failure> {
     let Some(directory) = options.textfile.as_deref() else { return Ok(None) };
     let name = Foreign::from(directory);
@@ -134,7 +134,7 @@ fn textfile(options: &Options) -> Result<Option<OwnedFd>, Failure> {
     if options.counting.explain {
         return Ok(None);
     }
-    match outfile::hold(directory) {
+    match outfile::hold(directory, ".cachetopd.lock") {
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
             Err(Failure::usage(format!("{name} is held: another one writes its text file there"))
                 .remedy("name another directory, or end the other one"))

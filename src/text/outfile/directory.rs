@@ -52,16 +52,20 @@ pub fn not_in_directory(what: impl Display, error: &io::Error) -> Failure {
     Failure::failed(format!("{what}: {error}")).remedy(remedy)
 }
 
-/// Holds a directory, for as long as what is returned is there: who else asks for it so finds it held. Nothing is left behind
-/// in it, and everything else may be done with it.
+/// Holds a directory, for as long as what is returned is there: who else asks for it so finds it held. By a file in it that
+/// stays, which nobody but its owner can open: whoever may read a directory could hold that itself.
 ///
 /// # Errors
 /// [`io::ErrorKind::WouldBlock`] where another one holds it; what the system says where nobody can.
-pub fn hold(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(path, flags, Mode::empty())?;
-    rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(directory)
+pub fn hold(path: &Path, name: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path.join(name), flags, Mode::RUSR | Mode::WUSR)?;
+    let stat = rustix::fs::fstat(&file)?;
+    if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o77 != 0 {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "others may hold that file"));
+    }
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(file)
 }
 
 /// Makes a directory and those above it; under sudo they belong to the user who called it.

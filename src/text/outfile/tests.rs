@@ -43,12 +43,18 @@ fn a_file_is_new_or_replaced_as_a_whole() {
 #[test]
 fn a_directory_is_held_by_one_and_written_to_by_all() {
     let dir = tempfile::tempdir().unwrap();
-    let held = hold(dir.path()).unwrap();
-    assert_eq!(hold(dir.path()).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    let held = hold(dir.path(), ".lock").unwrap();
+    assert_eq!(hold(dir.path(), ".lock").unwrap_err().kind(), io::ErrorKind::WouldBlock);
     write(&dir.path().join("f"), b"x").unwrap();
-    assert_eq!(names(dir.path()), 1);
     drop(held);
-    hold(dir.path()).unwrap();
+    drop(hold(dir.path(), ".lock").unwrap());
+    // One that others may open, and a link, hold nobody off.
+    let lock = dir.path().join(".lock");
+    fs::set_permissions(&lock, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(hold(dir.path(), ".lock").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    fs::remove_file(&lock).unwrap();
+    symlink(dir.path().join("f"), &lock).unwrap();
+    assert_ne!(hold(dir.path(), ".lock").unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }
 
 #[test]
