@@ -202,6 +202,8 @@ mod tests {
             ("10/s > 5", "both sides are numbers"),
             ("read.bytes > 3 apples/s", "is no unit"),
             ("misses > 1/h", "is no unit"),
+            ("hit_ratio < 50 for 30s", "write '50%' or '0.5'"),
+            ("misses > misses", "both sides are the same figure"),
         ] {
             let error = Condition::parse(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");

@@ -55,11 +55,43 @@ pub(super) fn assertion(text: &str, about: About) -> Result<Assertion, String> {
     if rate && [one, other].contains(&Some(Kind::Share)) {
         return Err("a share is no count: it has no rate".into());
     }
-    match (one, other) {
-        (Some(one), Some(other)) if !alike(one, other) => {
-            Err(format!("{} cannot be compared with {}", word(one), word(other)))
+    if let (Some(one), Some(other)) = (one, other)
+        && !alike(one, other)
+    {
+        return Err(format!("{} cannot be compared with {}", word(one), word(other)));
+    }
+    let beyond = beyond((&left, one), (&right, other)).or_else(|| beyond((&right, other), (&left, one)));
+    if let Some(why) = beyond {
+        return Err(why);
+    }
+    if same(&left, &right) {
+        return Err("both sides are the same figure: it holds always, or never".into());
+    }
+    Ok(Assertion { text: text.trim().to_owned(), left, comparison, right })
+}
+
+/// Why a share is compared with what none can be: 50 would be 5000 %, and whatever is below that holds always.
+fn beyond(share: (&Side, Option<Kind>), other: (&Side, Option<Kind>)) -> Option<String> {
+    let (Side::Value { times, .. }, Some(Kind::Share)) = share else { return None };
+    let (Side::Number(n), unit) = other else { return None };
+    if n / times <= 1.0 + 1e-9 {
+        return None;
+    }
+    Some(match unit {
+        None if (1.0..=100.0).contains(n) => {
+            format!("a share is 1 at most: write '{n}%' or '{}' instead of '{n}'", (n * 100.0).round() / 1e4)
         }
-        _ => Ok(Assertion { text: text.trim().to_owned(), left, comparison, right }),
+        _ => "a share is 1 at most, which is 100%".into(),
+    })
+}
+
+/// Whether both are about one figure of the same runs.
+fn same(left: &Side, right: &Side) -> bool {
+    match (left, right) {
+        (Side::Value { of, name, .. }, Side::Value { of: others, name: other, .. }) => {
+            of == others && name == other
+        }
+        _ => false,
     }
 }
 
@@ -131,8 +163,9 @@ fn number(text: &str) -> Result<(f64, Option<Kind>), String> {
             let (_, scale, kind) = known.ok_or_else(|| {
                 format!("'{unit}' is no unit; %, B, KiB, MiB, GiB, ns, us, ms, s, m and h are")
             })?;
-            // What is written with a few digits behind the point is meant so.
-            Ok((value * scale, Some(*kind)))
+            // What is written with a few digits behind the point is meant so: 35% is 0.35, which 35 times 0.01 is not.
+            let value = if *scale < 1.0 { value / (1.0 / scale).round() } else { value * scale };
+            Ok((value, Some(*kind)))
         }
     }
 }

@@ -171,10 +171,37 @@ fn what_makes_no_sense_is_refused() {
         ("runx.wall < 3", "is no figure"),
         ("cache.evicted == 0", "is no figure"),
         ("hits => 3", "is no"),
+        ("hit_ratio < 50", "a share is 1 at most: write '50%' or '0.5' instead of '50'"),
+        ("97.2 < mean.hit_ratio", "write '97.2%' or '0.972'"),
+        ("before.cached < 1.5", "write '1.5%'"),
+        ("run2.hit_ratio > 5000", "which is 100%"),
+        ("hit_ratio < 101%", "which is 100%"),
+        ("0.5 * hit_ratio > 0.6", "which is 100%"),
+        ("misses > misses", "both sides are the same figure"),
+        ("hits >= 2 * read.hits", "both sides are the same figure"),
+        ("warm.wall < warm.wall", "both sides are the same figure"),
     ] {
         let error = Assertion::parse(text).unwrap_err();
         assert!(error.contains(why), "{text}: {error}");
     }
+}
+
+#[test]
+fn shares_that_can_be_are_taken() {
+    for text in [
+        "hit_ratio < 0.5",
+        "hit_ratio <= 1",
+        "hit_ratio == 100%",
+        "run2.hit_ratio > 0.5 * run1.hit_ratio",
+        "100 * run2.hit_ratio > 50",
+        "cold.min.hit_ratio < cold.max.hit_ratio",
+    ] {
+        assert!(Assertion::parse(text).is_ok(), "{text}");
+    }
+    // A hundredth of 35 is not 35 times a hundredth.
+    let mut report = report();
+    report.runs = vec![run(1, 1.0, 350)];
+    assert!(Assertion::parse("hit_ratio == 35%").unwrap().check(&report).holds);
 }
 
 #[test]
