@@ -181,6 +181,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_told_does_not_read_as_if_it_were_not_so() {
+        let mut low = watched("hit_ratio < 99%");
+        assert_eq!(low.look(&interval(9896, 104)).unwrap().found, "hit_ratio is 98.96 %");
+        let mut rate = watched("misses > 99.95/s");
+        assert_eq!(rate.look(&interval(0, 100)).unwrap().found, "read.misses is 100/s");
+    }
+
+    #[test]
     fn what_the_cache_as_a_whole_loses_can_be_asked_for() {
         assert!(watched("evicted > 10").look(&interval(0, 11)).is_some());
     }

@@ -203,25 +203,23 @@ impl Assertion {
         outcome(Outcomes::Passed, None, found)
     }
 
+    /// What the sides were, with as many digits as it takes to see how they compare: 98.96 % reads as 99.0 %, which is not
+    /// below 99 %.
     fn found(&self, left: Range, right: Range, seconds: f64) -> String {
-        let mut parts = Vec::new();
+        /// More digits than these tell nobody anything.
+        const MOST: usize = 4;
         // Of what is compared with a rate, the rate.
         let rate = [&self.left, &self.right].iter().any(|s| matches!(s, Side::Rate(_)));
-        let (per, unit) = if rate { (seconds, "/s") } else { (1.0, "") };
-        for (side, value) in [(&self.left, left), (&self.right, right)] {
-            if let Side::Value { name, times, .. } = side {
-                // Of a multiple, what it is a multiple of is the figure.
-                let per = times * per;
-                // A tenth more or less of a rate tells nothing.
-                let exact = |x: f64| if rate { (x / per * 10.0).round() / 10.0 } else { x / per };
-                let (least, most) = (name.show(exact(value.least)), name.show(exact(value.most)));
-                parts.push(match least == most {
-                    true => format!("{} is {least}{unit}", side.name()),
-                    false => format!("{} is between {least}{unit} and {most}{unit}", side.name()),
-                });
-            }
-        }
-        parts.join(", ")
+        let per = rate.then_some(seconds);
+        let order = |l: Range, r: Range| (l.least.partial_cmp(&r.most), l.most.partial_cmp(&r.least));
+        let tells = |more: &usize| {
+            let (l, r) = (self.left.as_shown(left, per, *more), self.right.as_shown(right, per, *more));
+            order(l, r) == order(left, right)
+        };
+        let more = (0..MOST).find(tells).unwrap_or(MOST);
+        let parts =
+            [(&self.left, left), (&self.right, right)].map(|(side, value)| side.show(value, per, more));
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -252,6 +250,27 @@ impl Side {
         };
         // A factor is more than 0.
         Ok(Range { least: least * times, most: most * times })
+    }
+
+    /// A value of it in words; of a rate, over so many seconds. Nothing of a number, which was given.
+    fn show(&self, value: Range, per: Option<f64>, more: usize) -> Option<String> {
+        let Self::Value { name, times, .. } = self else { return None };
+        // Of a multiple, what it is a multiple of is the figure.
+        let shown = |x: f64| name.show(x / (times * per.unwrap_or(1.0)), per.is_some(), more);
+        let unit = if per.is_some() { "/s" } else { "" };
+        let (least, most) = (shown(value.least), shown(value.most));
+        Some(match least == most {
+            true => format!("{} is {least}{unit}", self.name()),
+            false => format!("{} is between {least}{unit} and {most}{unit}", self.name()),
+        })
+    }
+
+    /// What these words say of it.
+    fn as_shown(&self, value: Range, per: Option<f64>, more: usize) -> Range {
+        let Self::Value { name, times, .. } = self else { return value };
+        let scale = times * per.unwrap_or(1.0);
+        let shown = |x: f64| name.as_shown(x / scale, per.is_some(), more) * scale;
+        Range { least: shown(value.least), most: shown(value.most) }
     }
 
     fn needs(&self) -> Vec<Figure> {

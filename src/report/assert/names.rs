@@ -194,14 +194,27 @@ impl Name {
         Some((value, value))
     }
 
-    /// A value as people read it.
-    pub(super) fn show(self, value: f64) -> String {
+    /// A value as people read it, a rate or not, with so many more digits behind the point than are in general enough.
+    pub(super) fn show(self, value: f64, rate: bool, more: usize) -> String {
+        let value = self.as_shown(value, rate, more);
         match self.kind() {
-            Kind::Share => format!("{:.1} %", value * 100.0),
-            Kind::Seconds | Kind::Nanoseconds => format!("{value:.6} s"),
+            Kind::Share => format!("{:.*} %", 1 + more, value * 100.0),
+            Kind::Seconds | Kind::Nanoseconds => format!("{value:.*} s", 6 + more),
             Kind::Bytes if value >= 1024.0 => format!("{value} ({})", units::bytes(value as u64)),
             Kind::Bytes | Kind::Count => format!("{value}"),
         }
+    }
+
+    /// What that says: the value with the digits that are shown.
+    pub(super) fn as_shown(self, value: f64, rate: bool, more: usize) -> f64 {
+        let (scale, digits) = match self.kind() {
+            Kind::Share => (100.0, 1 + more),
+            Kind::Seconds | Kind::Nanoseconds => (1.0, 6 + more),
+            // A tenth more or less of a rate tells nothing.
+            Kind::Bytes | Kind::Count if rate => (1.0, 1 + more),
+            Kind::Bytes | Kind::Count => return value,
+        };
+        format!("{:.digits$}", value * scale).parse::<f64>().map_or(value, |shown| shown / scale)
     }
 
     /// Why it is not known, where the report says so: `not known: NAMES (WHY).`

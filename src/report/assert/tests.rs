@@ -204,6 +204,35 @@ fn shares_that_can_be_are_taken() {
     assert!(Assertion::parse("hit_ratio == 35%").unwrap().check(&report).holds);
 }
 
+/// What is said must not contradict what came of it.
+#[test]
+fn as_many_digits_as_tell() {
+    let of = |hits: u64, all: u64, text: &str| {
+        let mut one = run(1, 2.0, 0);
+        one.figures.set(Figure::Accesses, Some(all));
+        one.figures.set(Figure::Hits, Some(hits));
+        Assertion::parse(text).unwrap().check(&Report { runs: vec![one], ..Report::default() }).found
+    };
+    for (hits, all, text, found) in [
+        (98_960, 100_000, "hit_ratio < 99%", "hit_ratio is 98.96 %"),
+        (98_960, 100_000, "hit_ratio < 98%", "hit_ratio is 99.0 %"),
+        (94_999, 100_000, "hit_ratio > 95%", "hit_ratio is 94.999 %"),
+        (950, 1000, "hit_ratio > 95%", "hit_ratio is 95.0 %"),
+        (1, 1_000_000, "hit_ratio > 0", "hit_ratio is 0.0001 %"),
+        (999_999_999, 1_000_000_000, "hit_ratio < 1", "hit_ratio is 100.00000 %"),
+    ] {
+        assert_eq!(of(hits, all, text), found, "{text}");
+    }
+    assert_eq!(check("run2.wall < 1.0000001s").found, "run2.wall is 1.000000 s");
+    assert_eq!(check("wall > 4.0000001s").found, "wall is 4.000000 s");
+    let mut one = run(1, 0.999_999_8, 0);
+    one.figures.set(Figure::StallNs, Some(7));
+    let report = Report { runs: vec![one], ..Report::default() };
+    let of = |text: &str| Assertion::parse(text).unwrap().check(&report).found;
+    assert_eq!(of("wall < 1s"), "wall is 0.9999998 s");
+    assert_eq!(of("stall_ns > 0"), "read.stall_ns is 0.00000001 s");
+}
+
 #[test]
 fn what_ci_reads() {
     let outcomes = [
