@@ -1,8 +1,9 @@
 //! What a person types to see some rows only: texts, regular expressions, figures.
 //!
 //! Words with blanks between them must all be true, `|` stands between alternatives, `!` before what must not be true.
-//! `~` begins a regular expression, a column with `<` or `>` and a number is a figure, all else is a text. What is not
-//! known of a row is neither true nor false of it: such a row is not shown.
+//! `~` begins a regular expression, a column with `<` or `>` and a number is a figure, all else is a text. What reads like
+//! a figure and is none is a mistake, that is told: as a text it would take no row, as if nothing happened. What is not known
+//! of a row is neither true nor false of it: such a row is not shown.
 
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
@@ -38,6 +39,7 @@ enum Test {
     Text(String),
     Regex(Box<Regex>),
     Figure(&'static Column, Compare, f64),
+    Number(NumberOf, Compare, f64),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,9 +47,27 @@ enum Compare {
     Less,
     LessOrEqual,
     Equal,
+    NotEqual,
     GreaterOrEqual,
     Greater,
 }
+
+/// How comparisons are written, the longer ones first.
+const COMPARISONS: &[(&str, Compare)] = &[
+    ("<=", Compare::LessOrEqual),
+    (">=", Compare::GreaterOrEqual),
+    ("==", Compare::Equal),
+    ("!=", Compare::NotEqual),
+    ("<", Compare::Less),
+    (">", Compare::Greater),
+    ("=", Compare::Equal),
+];
+
+/// A number that says which row it is.
+type NumberOf = fn(&Who) -> Option<u32>;
+
+const NUMBERS: &[(&str, NumberOf)] =
+    &[("pid", |who| who.pid), ("tid", |who| who.tid), ("uid", |who| who.uid)];
 
 /// A row, as far as it is asked about.
 pub struct Asked<'a> {
@@ -70,8 +90,8 @@ impl Filter {
         let mut out = Self::default();
         for alternative in split(text, '|') {
             let mut terms = Vec::new();
-            for word in split(alternative, ' ').into_iter().filter(|w| !w.is_empty()) {
-                match term(word) {
+            for word in joined(&split(alternative, ' ')) {
+                match term(&word) {
                     Ok(Some(term)) => terms.push(term),
                     Ok(None) => {}
                     Err(why) => out.mistake = Some(why),
@@ -142,36 +162,90 @@ fn term(word: &str) -> Result<Option<Term>, String> {
         Test::Regex(Box::new(made.map_err(|_| format!("'{pattern}' is no regular expression"))?))
     } else {
         match figure(rest) {
-            Some(figure) => figure,
+            Some(figure) => figure?,
             None => Test::Text(rest.to_lowercase()),
         }
     };
     Ok(Some(Term { not, test }))
 }
 
-/// `misses>100`, `hits<=2k`, `read_hit%<50`.
-fn figure(word: &str) -> Option<Test> {
-    let at = word.find(['<', '>', '='])?;
+/// The words, those of a figure as one: `misses > 100` is what `misses>100` is.
+fn joined(words: &[&str]) -> Vec<String> {
+    let words: Vec<&str> = words.iter().copied().filter(|w| !w.is_empty()).collect();
+    let sign = |word: &str| COMPARISONS.iter().any(|(sign, _)| *sign == word);
+    let touches =
+        |a: &str, b: &str| COMPARISONS.iter().any(|(sign, _)| a.ends_with(sign) || b.starts_with(sign));
+    let (mut out, mut rest) = (Vec::new(), words.as_slice());
+    while !rest.is_empty() {
+        let parts = match rest {
+            [_, between, _, ..] if sign(between) => 3,
+            [a, b, ..] if touches(a, b) => 2,
+            _ => 1,
+        };
+        let word: String = rest.iter().take(parts).copied().collect();
+        let plain = word.trim_start_matches('!');
+        let parts = if !plain.starts_with('~') && figure(plain).is_some() { parts } else { 1 };
+        out.push(rest.iter().take(parts).copied().collect());
+        rest = rest.get(parts..).unwrap_or_default();
+    }
+    out
+}
+
+/// `misses>100`, `hits<=2k`, `read_hit%<50`, `pid=1`. `None` is a text: a path may have such signs, too.
+fn figure(word: &str) -> Option<Result<Test, String>> {
+    let at = word.find(['<', '>', '=', '!'])?;
     let (name, rest) = (word.get(..at)?, word.get(at..)?);
-    let (compare, number) = [
-        ("<=", Compare::LessOrEqual),
-        (">=", Compare::GreaterOrEqual),
-        ("<", Compare::Less),
-        (">", Compare::Greater),
-        ("=", Compare::Equal),
-    ]
-    .into_iter()
-    .find_map(|(sign, compare)| Some((compare, rest.strip_prefix(sign)?)))?;
-    let column = cells::find(name).filter(|c| cells::sorts_rows(c))?;
-    let number = number.trim_end_matches('%');
-    let (digits, factor) = match number.char_indices().next_back()? {
-        (i, 'k') => (number.get(..i)?, 1e3),
-        (i, 'K') => (number.get(..i)?, 1024.0),
-        (i, 'M') => (number.get(..i)?, 1024.0 * 1024.0),
-        (i, 'G') => (number.get(..i)?, 1024.0 * 1024.0 * 1024.0),
-        _ => (number, 1.0),
+    let (sign, compare) = COMPARISONS.iter().find(|(sign, _)| rest.starts_with(sign))?;
+    let written = rest.get(sign.len()..)?;
+    let wanted = number(written);
+    let test = if let Some(column) = cells::find(name) {
+        if !cells::sorts_rows(column) {
+            return Some(Err(format!("rows are not filtered by '{name}'")));
+        }
+        wanted.map(|wanted| Test::Figure(column, *compare, wanted))
+    } else if let Some((_, of)) = NUMBERS.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)) {
+        wanted.map(|wanted| Test::Number(*of, *compare, wanted))
+    } else {
+        let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '%' | '.');
+        let named = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(letters);
+        // What is set somewhere (`n=3`) is a text, and so is what has an arrow in it.
+        let asked = named && wanted.is_some() && !matches!(*sign, "=" | "==" | "!=");
+        return asked.then(|| Err(format!("'{name}' is no figure; as a text: ~{word}")));
     };
-    Some(Test::Figure(column, compare, digits.parse::<f64>().ok()? * factor))
+    Some(test.ok_or_else(|| match written {
+        "" => format!("'{name}{sign}' lacks a number"),
+        _ => format!("'{written}' is no number: 100, 2k, 3M"),
+    }))
+}
+
+/// A number as it is typed, with a unit or per cent.
+fn number(text: &str) -> Option<f64> {
+    let text = text.trim_end_matches('%');
+    let (digits, factor) = match text.char_indices().next_back()? {
+        (i, 'k') => (text.get(..i)?, 1e3),
+        (i, 'K') => (text.get(..i)?, 1024.0),
+        (i, 'M') => (text.get(..i)?, 1024.0 * 1024.0),
+        (i, 'G') => (text.get(..i)?, 1024.0 * 1024.0 * 1024.0),
+        _ => (text, 1.0),
+    };
+    // Words are numbers to Rust, too: `nan`, `inf`.
+    let plain = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    digits.parse::<f64>().ok().filter(|_| plain).map(|n| n * factor)
+}
+
+impl Compare {
+    fn holds(self, is: f64, wanted: f64) -> bool {
+        // As it is shown, with two digits behind the point.
+        let equal = (is - wanted).abs() < 0.005;
+        match self {
+            Compare::Less => is < wanted,
+            Compare::LessOrEqual => is <= wanted,
+            Compare::Equal => equal,
+            Compare::NotEqual => !equal,
+            Compare::GreaterOrEqual => is >= wanted,
+            Compare::Greater => is > wanted,
+        }
+    }
 }
 
 impl Test {
@@ -188,14 +262,9 @@ impl Test {
                     Value::Pages(_) if row.numbers.unit == Unit::Bytes => is * row.numbers.page_size as f64,
                     _ => is,
                 };
-                Some(match compare {
-                    Compare::Less => is < *wanted,
-                    Compare::LessOrEqual => is <= *wanted,
-                    Compare::Equal => (is - wanted).abs() < 0.005,
-                    Compare::GreaterOrEqual => is >= *wanted,
-                    Compare::Greater => is > *wanted,
-                })
+                Some(compare.holds(is, *wanted))
             }
+            Test::Number(of, compare, wanted) => Some(compare.holds(of(row.who)?.into(), *wanted)),
         }
     }
 }
@@ -312,7 +381,61 @@ mod tests {
         for no in ["misses>75", "hits>25", "dirtied>=0", "!dirtied>0", "dirtied<1 | hits>25"] {
             assert!(!takes(no, None), "{no}");
         }
-        assert!(!takes("nothing>3", None), "a text that is not there");
+    }
+
+    #[test]
+    fn blanks_around_a_comparison_are_nothing() {
+        for yes in [
+            "misses > 70",
+            "misses >70",
+            "misses> 70",
+            "post misses  >  70 me",
+            "!misses > 75",
+            "misses >= 70 hits < 30",
+            "dd | misses == 75",
+            "misses != 70",
+        ] {
+            assert!(takes(yes, None), "{yes}");
+        }
+        for no in ["misses > 75", "post misses > 75", "misses != 75", "!misses > 70"] {
+            assert!(!takes(no, None), "{no}");
+            assert_eq!(Filter::new(no).mistake(), None, "{no}");
+        }
+    }
+
+    #[test]
+    fn a_row_has_numbers() {
+        for yes in ["pid=1234", "PID = 1234", "pid!=1", "pid>1000", "!pid=1"] {
+            assert!(takes(yes, None), "{yes}");
+        }
+        // Whose it is, is not known here, nor has it a thread.
+        for no in ["pid=123", "uid=0", "!uid=0", "tid=1"] {
+            assert!(!takes(no, None), "{no}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_a_path_stays_a_text() {
+        for text in [
+            "--config=x",
+            "a>b",
+            "n=3",
+            "x=>5",
+            "a->5",
+            "user=me",
+            "=",
+            ">5",
+            "--hits>x",
+            "1>2",
+            "a!b",
+            "x==1",
+            "foo!=3",
+            "--pid=9",
+            "a > b",
+        ] {
+            assert_eq!(Filter::new(text).mistake(), None, "{text}");
+            assert!(takes(text, Some(&format!("cmd {text}"))) && !takes(text, None), "{text}");
+        }
     }
 
     #[test]
@@ -320,5 +443,20 @@ mod tests {
         let filter = Filter::new("~(post");
         assert_eq!(filter.mistake(), Some("'(post' is no regular expression"));
         assert!(!filter.is_empty() && !takes("~(post", None));
+        for (text, why) in [
+            ("misses>abc", "'abc' is no number: 100, 2k, 3M"),
+            ("misses > abc", "'abc' is no number: 100, 2k, 3M"),
+            ("misses>nan", "'nan' is no number: 100, 2k, 3M"),
+            ("misses > 10/s", "'10/s' is no number: 100, 2k, 3M"),
+            ("misses>", "'misses>' lacks a number"),
+            ("misses >", "'misses>' lacks a number"),
+            ("dd | !misses =", "'misses=' lacks a number"),
+            ("foo>1", "'foo' is no figure; as a text: ~foo>1"),
+            ("foo <= 2k", "'foo' is no figure; as a text: ~foo<=2k"),
+            ("pid=abc", "'abc' is no number: 100, 2k, 3M"),
+            ("held_bytes>1M", "rows are not filtered by 'held_bytes'"),
+        ] {
+            assert_eq!(Filter::new(text).mistake(), Some(why), "{text}");
+        }
     }
 }

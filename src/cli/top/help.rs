@@ -101,7 +101,10 @@ alternatives, '!' before what must not be true:
   ~^(dd|cp)$           a regular expression
   misses>100 hits<1k   figures as they are shown: < <= = >= >; k is 1000;
                        K, M and G are powers of 1024; ratios in per cent
+  pid=1 uid=0 tid=7    numbers of the row
 
+Blanks around a comparison are nothing. What reads like a figure and is none
+(misses>x, foo>1) is told; as a text of a command line it is ~foo>1.
 What is not known of a row is not true, nor is its opposite.",
     ),
     (

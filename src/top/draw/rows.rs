@@ -11,6 +11,7 @@ use crate::columns::Column;
 use crate::live::snapshot::Ended;
 use crate::model::Row;
 use crate::top::app::App;
+use crate::top::filter::Filter;
 use crate::top::layout;
 use crate::top::settings::Sort;
 use crate::top::table::Look;
@@ -29,9 +30,10 @@ pub(super) fn draw(app: &App, theme: &Theme, zones: &Zones, frame: &mut Frame<'_
         return;
     }
     if app.slots.is_empty() && area.height > 0 {
-        let text = match app.filter.is_empty() {
-            true => "nothing happened in this interval",
-            false => "no row is taken by the filter: Esc drops it",
+        let text = match (app.filter.is_empty(), Filter::new(&app.filter).mistake()) {
+            (true, _) => "nothing happened in this interval",
+            (false, None) => "no row is taken by the filter: Esc drops it",
+            (false, Some(_)) => "the filter is not understood: Esc drops it",
         };
         frame.buffer_mut().set_stringn(area.x, area.y, text, area.width.into(), theme.dim());
     }
