@@ -1,5 +1,6 @@
 //! The thread that samples. It talks to the one that draws by messages only, and may be slow.
 
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::RecvTimeoutError;
@@ -21,6 +22,7 @@ use crate::pivot::Pivot;
 use crate::pivot::Who;
 use crate::record::writer::Writer;
 use crate::sample::Source;
+use crate::text::foreign;
 use crate::text::foreign::Foreign;
 use crate::top::details::Details;
 use crate::wait::Processes;
@@ -65,6 +67,8 @@ pub enum Report {
     Totals,
     /// Something to be said.
     Said(String),
+    /// The interval that was marked last was not kept, and why.
+    NotKept(Option<u64>, String),
     /// A recording is at its end.
     Over,
     /// The processes of `-p` have ended.
@@ -145,12 +149,10 @@ pub fn work(
             }
             Ok(Command::Keep(writer, path, marks)) => {
                 let name = Foreign::from(path.as_path());
-                report(Report::Said(match keeper.keep(*writer, &marks) {
-                    Ok(_) => format!("kept in {name} (cachestat --replay reads it)"),
-                    Err(e) => {
-                        format!("not kept in {name}: {}", crate::text::foreign::line(&format!("{e:#}")))
-                    }
-                }))
+                report(match keeper.keep(*writer, &marks) {
+                    Ok(_) => Report::Said(format!("kept in {name} (cachestat --replay reads it)")),
+                    Err(e) => Report::NotKept(marks.last().copied(), not_kept(&format!("{e:#}"), &path)),
+                })
             }
             // These are of recordings only.
             Ok(Command::Step(_) | Command::Jump(_) | Command::CommandLines(_)) => true,
@@ -178,6 +180,15 @@ pub fn work(
             return Ok(());
         }
     }
+}
+
+/// Why nothing was written to a file. The reason stands first: a path may be longer than a line.
+#[must_use]
+pub fn not_kept(why: &str, path: &Path) -> String {
+    let path = Foreign::from(path);
+    let named = format!("cannot write {path}: ");
+    let why = why.strip_prefix(&named).unwrap_or(why);
+    format!("not kept: {}: {path}", foreign::line(why))
 }
 
 /// Sends what the command needs; `false` where nobody listens any more.

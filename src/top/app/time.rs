@@ -95,6 +95,12 @@ impl App {
         vec![Effect::Keep(format!("cachetop-{}.record", time.strftime("%Y%m%dT%H%M%S")), self.marks.clone())]
     }
 
+    /// An interval that was marked was not kept: it has no mark, and why is said.
+    pub fn not_kept(&mut self, mark: Option<u64>, why: String) {
+        self.marks.retain(|m| Some(*m) != mark);
+        self.say(why);
+    }
+
     /// So many seconds back, or on.
     pub(super) fn jump(&mut self, seconds: i32) -> Vec<Effect> {
         if self.scene.replay.is_some() {

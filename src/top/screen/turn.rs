@@ -19,7 +19,6 @@ use crate::exit::Failure;
 use crate::live::keeper::Id;
 use crate::live::snapshot::Snapshot;
 use crate::record::writer::Writer;
-use crate::text::foreign;
 use crate::text::foreign::Foreign;
 use crate::top::app::App;
 use crate::top::app::Effect;
@@ -173,6 +172,7 @@ impl Turn<'_> {
                 self.app.arrange();
             }
             Report::Said(text) => self.app.say(text),
+            Report::NotKept(mark, why) => self.app.not_kept(mark, why),
             Report::Over => {
                 self.app.paused = true;
                 self.app.say("the recording ends here");
@@ -284,10 +284,7 @@ fn perform(effect: Effect, app: &mut App, hands: &Hands<'_>) {
             // Made here: the thread that counts may write nothing but what is open.
             match Writer::file(&path, app.settings.interval) {
                 Ok(writer) => ask(Command::Keep(Box::new(writer), path, marks)),
-                Err(e) => {
-                    let why = foreign::line(&e.message).into_owned();
-                    app.say(format!("not kept: {why}"));
-                }
+                Err(e) => app.not_kept(marks.last().copied(), sampler::not_kept(&e.message, &path)),
             }
         }
         Effect::Step(n) => ask(Command::Step(n)),
@@ -315,7 +312,7 @@ fn save(app: &mut App) {
     settings.interval = app.scene.replay.as_ref().map_or(settings.interval, |r| r.kept);
     let text = match config::save(path, &settings) {
         Ok(()) => format!("kept in {}", Foreign::from(path.as_path())),
-        Err(e) => format!("cannot keep the settings in {}: {e}", Foreign::from(path.as_path())),
+        Err(e) => sampler::not_kept(&e.to_string(), path),
     };
     app.say(text);
 }

@@ -122,6 +122,23 @@ fn a_mark_is_seen_on_the_axis_and_names_the_file_by_its_time() {
 }
 
 #[test]
+fn why_a_moment_was_not_kept_is_seen_and_it_has_no_mark() {
+    let mut app = app((80, 24));
+    app.take(Snapshot { number: 1, ..snapshot(Vec::new(), fixtures::busy().total) });
+    typed(&mut app, "M");
+    app.take(Snapshot { number: 2, ..snapshot(Vec::new(), fixtures::busy().total) });
+    typed(&mut app, "M");
+    let path = Path::new("/srv/a/directory/with/a/long/name/and/more/below/cachetop-20261130T173349.record");
+    for why in
+        ["No space left on device", &format!("cannot write {}: No space left on device", path.display())]
+    {
+        app.not_kept(Some(2), crate::top::sampler::not_kept(why, path));
+        assert_eq!(app.marks, [1]);
+        assert!(frame(&mut app).contains("not kept: No space left on device: /srv"), "{}", frame(&mut app));
+    }
+}
+
+#[test]
 fn a_jump_goes_by_the_time_that_intervals_took() {
     let mut app = app((80, 24));
     let of = |number: u64, seconds: f64| {
