@@ -161,10 +161,39 @@ fn deed(before: Known, after: Result<Residency, Unknown>) -> Deed {
 /// # Errors
 /// Why it could not be done.
 fn load_runs(fd: impl AsFd, runs: &[Run], ask: Ask, bytes: &AtomicU64) -> Result<Deed, Unknown> {
-    let before = cached(fd.as_fd(), ask)?.map(|r| r.cached);
+    let before = cached_of(fd.as_fd(), runs, ask)?.map(|r| r.cached);
     let size = residency::size(fd.as_fd())?;
     warm::exactly(fd.as_fd(), runs, size, bytes)?;
-    loaded(&fd, wanted(runs, size), before, ask)
+    let after = cached_of(fd.as_fd(), runs, ask)?;
+    Ok(Deed { wanted: wanted(runs, residency::size(fd.as_fd())?), ..deed(before, after) })
+}
+
+/// The same as [`cached`], but only pages of these runs count as cached, which are in order.
+fn cached_of(fd: BorrowedFd<'_>, runs: &[Run], ask: Ask) -> Result<Result<Residency, Unknown>, Unknown> {
+    let whole = match cached(fd, ask)? {
+        Ok(known) => known,
+        Err(why) => return Ok(Err(why)),
+    };
+    // There is nothing to look for where all is there, or nothing, or all is asked for.
+    let asked = wanted(runs, whole.size);
+    if whole.cached == 0 || whole.cached >= whole.pages || asked == whole.pages {
+        return Ok(Ok(Residency { cached: whole.cached.min(asked), ..whole }));
+    }
+    match ask.ranges(fd) {
+        Ok(there) => Ok(Ok(Residency { cached: common(runs, &there), ..whole })),
+        Err(why) if why.withheld() => Ok(Err(why)),
+        Err(why) => Err(why),
+    }
+}
+
+/// Pages that are in both, each in order.
+fn common(mut one: &[Run], mut other: &[Run]) -> u64 {
+    let mut pages = 0;
+    while let ([a, after_a @ ..], [b, after_b @ ..]) = (one, other) {
+        pages += a.end().min(b.end()).saturating_sub(a.start.max(b.start));
+        if a.end() <= b.end() { one = after_a } else { other = after_b }
+    }
+    pages
 }
 
 /// Pages of these runs, as far as the file goes.
@@ -206,4 +235,43 @@ pub fn run(
     })?;
     let end = found.warn(err);
     Ok(end.and(report.print(out, err)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_lists_of_runs_have_in_common() {
+        let runs = |all: &[(u64, u64)]| -> Vec<Run> {
+            all.iter().map(|&(start, pages)| Run { start, pages, dirty: None }).collect()
+        };
+        for (one, other, pages) in [
+            (&[][..], &[(0, 9)][..], 0),
+            (&[(0, 10)], &[(2, 3), (8, 5)], 5),
+            (&[(0, 2), (4, 2), (8, 2)], &[(1, 8)], 4),
+            (&[(0, 2), (4, 2)], &[(2, 2), (6, 2)], 0),
+            (&[(3, 4)], &[(3, 4)], 4),
+        ] {
+            let (one, other) = (runs(one), runs(other));
+            assert_eq!((common(&one, &other), common(&other, &one)), (pages, pages), "{one:?} {other:?}");
+        }
+    }
+
+    /// What else is cached of the file is not of the set.
+    #[test]
+    fn only_pages_of_the_set_were_there() {
+        let page = rustix::param::page_size();
+        let Ok(mut file) = tempfile::tempfile() else { return };
+        if file.write_all(&vec![1; 64 * page]).is_err() {
+            return;
+        }
+        let runs = [Run { start: 8, pages: 8, dirty: None }, Run { start: 60, pages: 8, dirty: None }];
+        // What was just written is cached as a whole; where this is another kind of file, nothing is told.
+        let Ok(Ok(all)) = cached(file.as_fd(), Ask::best()) else { return };
+        if all.cached == all.pages {
+            let of = cached_of(file.as_fd(), &runs, Ask::best());
+            assert!(matches!(of, Ok(Ok(r)) if r.cached == 12), "{of:?}");
+        }
+    }
 }

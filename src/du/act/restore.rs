@@ -12,7 +12,7 @@ use rustix::fs::Statx;
 
 use super::Again;
 use super::Deed;
-use super::cached;
+use super::cached_of;
 use super::deed;
 use super::load_runs;
 use super::memory;
@@ -81,7 +81,7 @@ pub fn restore(
                 opened => opened?,
             };
             if options.dry_run {
-                let now = cached(fd.as_fd(), ask)?;
+                let now = cached_of(fd.as_fd(), &file.runs, ask)?;
                 return Ok(Deed { memory: memory(fd.as_fd()), ..deed(now.map(|r| r.cached), now) });
             }
             let done = load_runs(&fd, &file.runs, ask, &read);
@@ -103,7 +103,7 @@ pub fn restore(
         })?;
         let look = |file: &set::File| {
             let Ok((fd, stat)) = reopened(file, options.trust, Aim::Look) else { return };
-            let Ok(now) = ask.residency(fd.as_fd()) else { return };
+            let Ok(Ok(now)) = cached_of(fd.as_fd(), &file.runs, ask) else { return };
             let wanted = wanted(&file.runs, now.size);
             if now.cached < wanted && again.judged(&stat) {
                 report.gone(&file.path, now.cached, wanted - now.cached, lines);
