@@ -30,6 +30,8 @@ pub struct Totals {
     pub recently_evicted: u64,
     /// Files that mincore(2) answered for: their dirty pages are not known.
     pub by_mincore: u64,
+    /// Files without pages: that nothing of them is dirty was not asked.
+    pub empty: u64,
     /// Files of overlay mounts, of which it is not known whether others share their pages: those may be counted twice.
     pub perhaps_shared: u64,
     /// Files that nothing could be learnt of.
@@ -73,7 +75,8 @@ impl Totals {
                     writeback: more.writeback,
                     evicted: more.evicted,
                     recently_evicted: more.recently_evicted,
-                    by_mincore: u64::from(r.more.is_none()),
+                    by_mincore: u64::from(r.more.is_none() && r.pages > 0),
+                    empty: u64::from(r.pages == 0),
                     ..base
                 }
             }
@@ -95,6 +98,7 @@ impl Totals {
         self.evicted += other.evicted;
         self.recently_evicted += other.recently_evicted;
         self.by_mincore += other.by_mincore;
+        self.empty += other.empty;
         self.perhaps_shared += other.perhaps_shared;
         self.unknown += other.unknown;
         self.unknown_pages = self.unknown_pages.saturating_add(other.unknown_pages);
@@ -145,7 +149,7 @@ impl Totals {
     /// The same as the least that it can be, and whether it may be more: some files were answered for by mincore(2).
     #[must_use]
     pub const fn least_by_cachestat(&self, figure: u64) -> Option<(u64, bool)> {
-        let answered = self.files - self.unknown;
+        let answered = self.files - self.unknown - self.empty;
         if self.cached().is_none() || self.by_mincore > 0 && self.by_mincore == answered {
             return None;
         }
@@ -177,8 +181,13 @@ mod tests {
         assert_eq!((sum.ratio(), sum.only_cachestat(sum.dirty)), (Some(0.5), Some(2)));
         sum.add(&file(10, 10, None));
         assert_eq!((sum.ratio(), sum.only_cachestat(sum.dirty)), (Some(0.75), None));
+        assert_eq!(sum.least_by_cachestat(sum.dirty), Some((2, true)));
         sum.add(&Totals::of_file(4096, 0, Err(Unknown::NotPermitted)));
         assert_eq!((sum.ratio(), sum.cached(), sum.partial()), (None, Some(15), true));
+        // Of an empty file nothing is learnt of others.
+        let mut sum = file(10, 10, None);
+        sum.add(&file(0, 0, Some(More::default())));
+        assert_eq!((sum.least_by_cachestat(sum.dirty), sum.only_cachestat(sum.dirty)), (None, None));
     }
 
     #[test]

@@ -327,7 +327,7 @@ pub fn json(row: &Row) -> Value {
     let method = match (t.by_mincore, t.cached()) {
         (_, None) => None,
         (0, _) => Some("cachestat"),
-        (n, _) if n == t.files - t.unknown => Some("mincore"),
+        (n, _) if n == t.files - t.unknown - t.empty => Some("mincore"),
         _ => Some("both"),
     };
     // Of files of no size nobody was asked.

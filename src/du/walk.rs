@@ -320,7 +320,7 @@ impl<'a> Walk<'a> {
             Err(why) => Err(why),
         };
         let totals = match &answer {
-            Ok(None) => Totals { files: 1, disk, ..Totals::default() },
+            Ok(None) => Totals { files: 1, empty: 1, disk, ..Totals::default() },
             Ok(Some(residency)) => Totals::of_file(stat.stx_size, disk, Ok(residency)),
             // A symbolic link that was none before is another file by the same name.
             Err(Unknown::Vanished | Unknown::Loop) => return sum.add(&Totals::of_vanished()),

@@ -95,6 +95,7 @@ impl Line {
             evicted: self.evicted.unwrap_or(0),
             recently_evicted: self.recently_evicted.unwrap_or(0),
             by_mincore,
+            empty: u64::from(file && pages == 0 && unknown == 0),
             perhaps_shared: self.perhaps_shared_files,
             unknown,
             unknown_pages: if file { unknown * pages } else { self.unknown_pages },
