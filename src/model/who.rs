@@ -57,7 +57,7 @@ impl Who {
         if self.comm.is_none() && self.cgroup.is_none() {
             return owner.with(self.how.unwrap_or("-")); // the kernel itself
         }
-        let by = owner.and(&known(&self.cgroup)).with(" (").and(&known(&self.comm)).with(")");
+        let by = owner.and(&known(&self.cgroup)).with(" (").and(&known(&self.comm).visible()).with(")");
         match &self.limit_of {
             Some(of) => by.with(", limit of ").and(&no_arrow(of)),
             None => by,
@@ -87,6 +87,8 @@ mod tests {
         };
         let text = who.pushed().cell();
         assert_eq!(text, "/a \\\\<- /sys (cron), z <- /evil.slice/evil.service (tar)");
+        let blank = Who { comm: name(" "), ..who.clone() };
+        assert!(blank.pushed().to_string().ends_with("(\" \")"));
         assert!(sides(&text, 24).ends_with("(tar)"), "{}", sides(&text, 24));
     }
 }

@@ -42,6 +42,15 @@ impl Foreign {
         self.0.iter().all(|b| matches!(b, b' '..=b'~') && *b != b'\\')
     }
 
+    /// For a column: quoted where it is empty or blank, and would look as if nothing stood there.
+    #[must_use]
+    pub fn visible(&self) -> Cow<'_, Self> {
+        match self.0.iter().all(|b| *b == b' ') {
+            true => Cow::Owned(Self([b"\"", &*self.0, b"\""].concat())),
+            false => Cow::Borrowed(self),
+        }
+    }
+
     /// With a mark of ours behind it.
     #[must_use]
     pub fn with(mut self, mark: &str) -> Self {
@@ -236,6 +245,13 @@ mod tests {
         assert_eq!(Foreign::from(&b"\xff\xc3\x28\xe2\x80"[..]).to_string(), r"\xff\xc3(\xe2\x80");
         assert_eq!(Foreign::from("kworker/0:1 日本 😀").to_string(), "kworker/0:1 日本 😀");
         assert_eq!(format!("{:>4}|{:<4}|", Foreign::from("a"), Foreign::from("\n")), "   a|\\n  |");
+    }
+
+    #[test]
+    fn blank_names_are_seen() {
+        for (name, seen) in [("", "\"\""), ("  ", "\"  \""), (" a ", " a "), ("\t", "\\t"), ("-", "-")] {
+            assert_eq!(Foreign::from(name).visible().to_string(), seen);
+        }
     }
 
     #[test]

@@ -130,7 +130,7 @@ pub const fn name_title(by: By) -> &'static str {
 /// What the last column shows.
 #[must_use]
 pub fn shown(by: By, who: &Who) -> String {
-    let name = name(by, who).to_string();
+    let name = name(by, who).visible().to_string();
     if who.other { name } else { label(&name).into_owned() }
 }
 

@@ -101,7 +101,7 @@ const fn key(title: &'static str, width: usize, cell: fn(&Who) -> String) -> Key
 const PID: Key = key("PID", ID, |w| number(w.pid));
 const TID: Key = key("TID", ID, |w| number(w.tid));
 const UID: Key = key("UID", ID, |w| number(w.uid));
-const COMMAND: Key = key("COMMAND", 0, |w| name(w.comm.as_ref()));
+const COMMAND: Key = key("COMMAND", 0, |w| name(w.comm.as_ref().map(Foreign::visible).as_deref()));
 const USER: Key = key("USER", 0, |w| name(w.user.as_ref()));
 const DEVICE: Key = key("DEVICE", 15, |w| name(w.device.as_ref()));
 const HOW: Key = key("HOW", 11, |w| w.how.unwrap_or("-").into());
