@@ -4,6 +4,7 @@
 mod between;
 mod came;
 mod common;
+mod faults;
 mod finding;
 mod hung;
 mod memory;
@@ -17,6 +18,8 @@ mod waiting;
 mod warmth;
 mod writing;
 
+pub(in crate::report) use faults::For;
+pub(in crate::report) use faults::waited_for;
 pub use finding::Finding;
 pub(in crate::report) use waiting::without_a_processor;
 
@@ -56,6 +59,7 @@ const RULES: &[Rule] = &[
     time::lookups,
     time::elsewhere,
     waiting::data,
+    faults::no_data,
     waiting::writes,
     waiting::sync,
     processor::contention,

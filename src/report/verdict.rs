@@ -281,7 +281,7 @@ fn of_data(then: &Run, now: &Run, before: &str, findings: &[Finding]) -> String 
     if now.wall_s >= then.wall_s {
         return match now.cold.is_some() && then.cold.is_none() {
             true => "waiting for data, which --cold had emptied from the cache".into(),
-            false => "waiting for data".into(),
+            false => whole::data(now).into(),
         };
     }
     let from_then = now.origin.runs.iter().any(|(n, pages)| *n == then.number && pages * 2 >= now.warm_pages);
@@ -290,7 +290,7 @@ fn of_data(then: &Run, now: &Run, before: &str, findings: &[Finding]) -> String 
     } else if now.warm_pages >= MANY && now.warm_pages > then.warm_pages {
         format!("data that was in the cache this time ({amount})")
     } else {
-        "waiting for data".into()
+        whole::data(then).into()
     }
 }
 
@@ -424,7 +424,7 @@ fn alone(run: &Run) -> Verdict {
         .zip(told(&causes))
         .filter(|(c, _)| c.share.is_some_and(|s| s >= least))
         .map(|(c, share)| match kind(c.id) {
-            Kind::Data => format!("{share} {}{}", Kind::Data.spent(), whole::late(run)),
+            Kind::Data => format!("{share} {}{}", whole::data(run), whole::late(run)),
             kind => format!("{share} {}", kind.spent()),
         })
         .collect();

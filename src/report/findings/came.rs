@@ -2,6 +2,7 @@
 use super::common::MANY;
 use super::common::reads;
 use super::common::ways;
+use super::faults;
 use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
@@ -79,7 +80,7 @@ fn waited_past(run: &Run, direct: u64, misses: u64, data_ns: u64) -> bool {
     // A disk moves a MiB in the time that it takes to get to another place.
     const PLACE: u64 = MANY;
     let missed = run.get(Figure::ReadMissedCalls).unwrap_or(misses);
-    let faults = run.waits.fault_ns.unwrap_or(0);
+    let faults = faults::for_data(run).unwrap_or(0);
     // What is submitted is waited for elsewhere.
     let submitted = run.waits.completion_ns.unwrap_or(0) * 10 > data_ns;
     match run.get(Figure::StallNs) {

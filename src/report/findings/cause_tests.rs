@@ -39,6 +39,7 @@ fn after(kept: u64, between: Machine) -> Vec<Run> {
 
 pub(super) fn pairs() -> Vec<Pair> {
     let read = |ms| vec![changed(cold(), |run| run.waits.read_ns = Some(ms * MS))];
+    let faulted = |ms| vec![changed(idle(), |run| run.waits.fault_ns = Some(ms * MS))];
     let wrote = |ms| vec![changed(idle(), |run| run.waits.write_ns = Some(ms * MS))];
     let synced = |ms| vec![changed(idle(), |run| run.waits.sync_ns = Some(ms * MS))];
     let queued = |ms| {
@@ -78,6 +79,7 @@ pub(super) fn pairs() -> Vec<Pair> {
     let rest = |ms| vec![changed(idle(), |run| run.waits.read_ns = Some(ms * MS))];
     vec![
         ("waited-for-data", read(200), read(199)),
+        ("waited-in-faults", faulted(200), faulted(199)),
         ("waited-for-writes", wrote(200), wrote(199)),
         ("waited-for-sync", synced(200), synced(199)),
         ("cpu-contention", queued(50), queued(49)),
@@ -301,7 +303,10 @@ fn what_did_not_come_by_reads_is_not_read_aheads_business() {
     // What is submitted is waited for elsewhere; so is what faults bring in.
     let submitted = |run: &mut Run| run.waits.completion_ns = Some(400 * MS);
     assert_eq!(came(&past(16, submitted)), None);
-    let faults = |run: &mut Run| (run.waits.read_ns, run.waits.fault_ns) = (Some(200 * MS), Some(200 * MS));
+    let faults = |run: &mut Run| {
+        (run.waits.read_ns, run.waits.fault_ns) = (Some(200 * MS), Some(200 * MS));
+        run.figures.set(Figure::FaultMisses, Some(60));
+    };
     assert_eq!(came(&past(16, faults)), None);
     // Programs that are started are waited for in execve, whatever comes later.
     let started = |run: &mut Run| run.waits.exec_ns = Some(401 * MS);
@@ -491,4 +496,44 @@ fn who_is_waited_for_has_a_name() {
     assert!(told.text.contains("were curl (process 7, a pipe), a{}"), "{}", told.text);
     assert!(!told.text.contains('\x1b') && !told.text.contains("ss -xp"), "{}", told.text);
     assert_eq!(told.evidence["peers"][0]["pid"], 7);
+}
+
+#[test]
+fn page_faults_that_waited_while_nothing_came_did_not_wait_for_data() {
+    // Threads that map, touch and unmap: a third of their time for the lock.
+    let locked = |change: fn(&mut Run)| {
+        changed(idle(), |run| {
+            (run.waits.read_ns, run.waits.fault_ns, run.one_thread) = (Some(0), Some(340 * MS), Some(false));
+            change(run);
+        })
+    };
+    let told = |change| find(&[], &[locked(change)]).into_iter().map(|f| (f.id, f.text)).collect::<Vec<_>>();
+    let text = |change: fn(&mut Run)| found(&[locked(change)], "waited-in-faults").text;
+    assert!(text(|_| {}).contains("for the lock of what is mapped"), "{}", text(|_| {}));
+    assert!(!text(|_| {}).contains("changed through a mapping"));
+    assert!(!text(|run| run.one_thread = Some(true)).contains("lock"));
+    assert!(text(|run| run.figures.set(Figure::Dirtied, Some(9))).contains("changed through a mapping"));
+    assert!(told(|_| {}).iter().all(|(id, _)| *id != "waited-for-data"));
+    let verdict = crate::report::verdict::verdict(&[locked(|_| {})], None, &[]).text;
+    assert!(verdict.contains("waiting in page faults, though next to nothing came"), "{verdict}");
+    // Three pages that a disk was asked for explain less than that, four may have been what it waited for.
+    let read = |pages: u64| {
+        let run = changed(locked(|_| {}), |run| {
+            run.figures.set(Figure::FaultMisses, Some(pages));
+            run.usage.device_read_bytes = Some(pages * 4096);
+        });
+        find(&[], &[run]).iter().any(|f| f.id == "waited-for-data")
+    };
+    assert!(!read(3) && read(4));
+    // Holes come from no device; what a server sends is in no account of devices.
+    let holes = |run: &mut Run| run.figures.set(Figure::FaultMisses, Some(1600));
+    assert!(text(holes).starts_with("It waited in page faults: 340.0 ms"));
+    let far = |run: &mut Run| {
+        run.figures.set(Figure::FaultMisses, Some(1600));
+        run.files = vec![crate::report::data::FileRow { fs: Some("nfs4".into()), ..Default::default() }];
+    };
+    assert!(told(far).iter().any(|(id, _)| *id == "waited-for-data"));
+    // What is not known is taken for data, as it was.
+    let blind = |run: &mut Run| run.figures.set(Figure::FaultMisses, None);
+    assert!(told(blind).iter().any(|(id, _)| *id == "waited-for-data"));
 }

@@ -152,7 +152,7 @@ pub(super) fn cut_short(run: &Run, _: &[&Run]) -> Option<Finding> {
 }
 
 /// File systems whose every request goes over a network or through another process.
-fn is_far(fs: Option<&str>) -> bool {
+pub(super) fn is_far(fs: Option<&str>) -> bool {
     fs.is_some_and(|fs| {
         fs.starts_with("nfs")
             || fs.starts_with("fuse")

@@ -7,6 +7,7 @@ use super::came::How;
 use super::came::how_it_came;
 use super::common::of_ns;
 use super::common::part_of_time;
+use super::faults;
 use super::finding::Finding;
 use crate::figures::Figure;
 use crate::report::data::Run;
@@ -49,7 +50,7 @@ fn worth_of_storage(ns: u64, run: &Run) -> Option<(f64, String)> {
 
 pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
     let w = &run.waits;
-    let ns = w.read_ns? + w.fault_ns? + w.exec_ns?;
+    let ns = w.read_ns? + faults::for_data(run)? + w.exec_ns?;
     let (data_s, time) = worth_of_storage(ns, run)?;
     let device = run.usage.device_read_bytes;
     let rate = device.filter(|n| *n >= 1 << 20).map(|n| (n as f64 / run.wall_s.max(1e-9)) as u64);

@@ -7,6 +7,8 @@ use super::Kind;
 use super::units;
 use crate::figures::Figure;
 use crate::report::data::Run;
+use crate::report::findings::For;
+use crate::report::findings::waited_for;
 use crate::report::findings::without_a_processor;
 use crate::report::time::Parts;
 
@@ -119,6 +121,17 @@ pub(super) fn late(run: &Run) -> String {
             format!(" (up to {} % of this wait was for a processor, not for storage)", late * 100 / ns)
         }
         _ => String::new(),
+    }
+}
+
+/// What its waiting for data was, if most of that was none.
+pub(super) fn data(run: &Run) -> &'static str {
+    let w = &run.waits;
+    let all = [w.read_ns, w.fault_ns, w.exec_ns].into_iter().sum::<Option<u64>>().unwrap_or(0);
+    let mostly = w.fault_ns.is_some_and(|ns| ns > 0 && ns * 2 >= all);
+    match waited_for(run) {
+        For::NoData if mostly => "waiting in page faults, though next to nothing came from a device",
+        _ => Kind::Data.spent(),
     }
 }
 
