@@ -59,6 +59,7 @@ const RULES: &[Rule] = &[
     time::lookups,
     time::elsewhere,
     waiting::data,
+    faults::from_swap,
     faults::no_data,
     waiting::writes,
     waiting::sync,

@@ -14,6 +14,8 @@ pub struct Machine {
     pub dropped: Option<u64>,
     /// Pages that the kernel took back for want of memory, of the whole machine.
     pub stolen: Option<u64>,
+    /// Pages that came back from swap, of the whole machine.
+    pub swapped_in: Option<u64>,
     /// Times that its cgroup or one above reached its `memory.high` or `memory.max` (version 1: `limit_in_bytes`).
     pub limited: Option<u64>,
     /// Of these, the ones of a cgroup above its own.
@@ -69,6 +71,7 @@ impl Machine {
         Self {
             dropped: word(&vmstat, "drop_pagecache"),
             stolen: word(&vmstat, "pgsteal_kswapd").zip(word(&vmstat, "pgsteal_direct")).map(|(a, b)| a + b),
+            swapped_in: word(&vmstat, "pswpin"),
             limited: limited(0),
             limited_above: limited(1),
             memory_us: pressure.as_deref().and_then(total),
@@ -88,6 +91,7 @@ impl Machine {
         Self {
             dropped: d(self.dropped, earlier.dropped),
             stolen: d(self.stolen, earlier.stolen),
+            swapped_in: d(self.swapped_in, earlier.swapped_in),
             limited: d(self.limited, earlier.limited),
             limited_above: d(self.limited_above, earlier.limited_above),
             memory_us: d(self.memory_us, earlier.memory_us),
@@ -201,9 +205,9 @@ mod tests {
     #[test]
     fn what_comes_in_between() {
         let at =
-            |n| Machine { dropped: Some(n), limited: Some(n), processors: Some(4), ..Machine::default() };
+            |n| Machine { dropped: Some(n), swapped_in: Some(n), processors: Some(4), ..Machine::default() };
         let d = at(9).since(&at(7));
-        assert_eq!((d.dropped, d.limited, d.stolen, d.processors), (Some(2), Some(2), None, Some(4)));
+        assert_eq!((d.dropped, d.swapped_in, d.stolen, d.processors), (Some(2), Some(2), None, Some(4)));
         assert_eq!(at(1).since(&at(7)).dropped, None, "counted anew");
         // Every kernel with /proc tells of the caches that were emptied.
         assert!(Machine::now(None).dropped.is_some());

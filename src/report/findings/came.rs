@@ -121,7 +121,7 @@ impl Came<'_> {
     fn by_mappings(&self) -> Option<How> {
         let Self { run, ahead, misses, depth, .. } = *self;
         // What was waited for longer, where more pages came by the other way.
-        let by_reads = run.waits.read_ns.zip(run.waits.fault_ns).is_some_and(|(read, fault)| read > fault);
+        let by_reads = run.waits.read_ns.zip(faults::for_data(run)).is_some_and(|(read, fault)| read > fault);
         if self.mapped <= ahead + misses || by_reads && ahead + misses >= MANY {
             return None;
         }
@@ -141,6 +141,10 @@ impl Came<'_> {
         let Self { run, ahead, misses, files, alone, depth, .. } = *self;
         if ahead >= misses {
             return None;
+        }
+        // They were not what took the time.
+        if run.waits.read_ns.zip(faults::for_data(run)).is_some_and(|(read, fault)| read < fault) {
+            return Some(NOT_KNOWN);
         }
         // Whoever asks for little at a time, and for more than each file once, would have had it read ahead, had that been
         // in order.

@@ -37,8 +37,19 @@ fn after(kept: u64, between: Machine) -> Vec<Run> {
     runs
 }
 
+/// 90 MiB of memory were touched again and again where 60 have room: so many major faults, and what came back from swap.
+fn swapping(faults: u64, swapped_in: u64) -> Run {
+    changed(idle(), |run| {
+        (run.waits.read_ns, run.waits.fault_ns, run.one_thread) = (Some(0), Some(240 * MS), Some(true));
+        run.usage.major_faults = Some(faults);
+        run.usage.device_read_bytes = Some(16_358 * 4096);
+        run.machine.swapped_in = Some(swapped_in);
+    })
+}
+
 pub(super) fn pairs() -> Vec<Pair> {
     let read = |ms| vec![changed(cold(), |run| run.waits.read_ns = Some(ms * MS))];
+    let from_swap = |faults| vec![swapping(faults, 16_358)];
     let faulted = |ms| vec![changed(idle(), |run| run.waits.fault_ns = Some(ms * MS))];
     let wrote = |ms| vec![changed(idle(), |run| run.waits.write_ns = Some(ms * MS))];
     let synced = |ms| vec![changed(idle(), |run| run.waits.sync_ns = Some(ms * MS))];
@@ -79,6 +90,7 @@ pub(super) fn pairs() -> Vec<Pair> {
     let rest = |ms| vec![changed(idle(), |run| run.waits.read_ns = Some(ms * MS))];
     vec![
         ("waited-for-data", read(200), read(199)),
+        ("swapped", from_swap(16), from_swap(15)),
         ("waited-in-faults", faulted(200), faulted(199)),
         ("waited-for-writes", wrote(200), wrote(199)),
         ("waited-for-sync", synced(200), synced(199)),
@@ -536,4 +548,81 @@ fn page_faults_that_waited_while_nothing_came_did_not_wait_for_data() {
     // What is not known is taken for data, as it was.
     let blind = |run: &mut Run| run.figures.set(Figure::FaultMisses, None);
     assert!(told(blind).iter().any(|(id, _)| *id == "waited-for-data"));
+}
+
+#[test]
+fn what_had_been_swapped_out_is_no_data() {
+    let ids = |run: &Run| find(&[], std::slice::from_ref(run)).iter().map(|f| f.id).collect::<Vec<_>>();
+    let it = swapping(2200, 16_358);
+    let told = found(std::slice::from_ref(&it), "swapped");
+    assert!(
+        told.text.contains("240.0 ms (24 % of the time)") && told.text.contains("2200 of these"),
+        "{told:?}"
+    );
+    assert!(told.remedy.as_deref().unwrap().contains("memory.max"), "{told:?}");
+    assert_eq!(told.evidence["own_at_most_pages"], 16_358);
+    assert!(
+        !ids(&it).contains(&"waited-for-data") && !ids(&it).contains(&"waited-in-faults"),
+        "{:?}",
+        ids(&it)
+    );
+    let verdict = crate::report::verdict::verdict(std::slice::from_ref(&it), None, &[]).text;
+    assert!(verdict.contains("24 % waiting for memory that had been swapped out"), "{verdict}");
+    // It worked most of the time, and no file came in.
+    let bound = |swapped_in| {
+        let run = changed(swapping(2200, swapped_in), |run| run.waits.fault_ns = Some(60 * MS));
+        let all = ids(&changed(run, |run| run.usage.user_s = Some(0.7)));
+        (all.contains(&"cpu-bound"), all.contains(&"swapped"))
+    };
+    assert_eq!((bound(16_358), bound(0)), ((false, true), (true, false)));
+    // Major faults of files only, and others that swap meanwhile.
+    let files = changed(swapping(2200, 16_358), |run| run.figures.set(Figure::FaultMisses, Some(2200)));
+    assert!(
+        ids(&files).contains(&"waited-for-data") && !ids(&files).contains(&"swapped"),
+        "{:?}",
+        ids(&files)
+    );
+    // Stores to files count as major faults before 6.0: nothing came back, or not for this one.
+    let stores = changed(swapping(2200, 0), |run| run.figures.set(Figure::FaultMisses, Some(900)));
+    assert!(!ids(&stores).contains(&"swapped"));
+    let beside = changed(swapping(2200, 16_358), |run| {
+        run.figures.set(Figure::FaultMisses, Some(900));
+        run.figures.set(Figure::Fills, Some(16_358 - 900));
+    });
+    assert!(ids(&beside).contains(&"waited-for-data") && !ids(&beside).contains(&"swapped"));
+    // A few reads here and there, and then it swapped: no requests at a time would have helped.
+    let after = |read| {
+        changed(swapping(1869, 2226), |run| {
+            (run.waits.read_ns, run.waits.fault_ns) = (Some(read * MS), Some(700 * MS));
+            (run.usage.user_s, run.usage.system_s) = (Some(0.0), Some(0.05));
+            run.usage.device_read_bytes = Some((2226 + 297) * 4096);
+            for figure in [Figure::Misses, Figure::Fills, Figure::ReadMissedCalls] {
+                run.figures.set(figure, Some(297));
+            }
+        })
+    };
+    assert!(!ids(&after(90)).contains(&"waited-for-data"), "{:?}", ids(&after(90)));
+    let both = found(&[after(210)], "waited-for-data");
+    assert!(both.text.contains("210.0 ms") && both.text.contains("1.2 MiB came from devices"), "{both:?}");
+    assert_eq!(came(&both).as_deref(), Some("random"));
+}
+
+#[test]
+fn reads_here_and_there_are_not_to_blame_where_page_faults_waited_longer() {
+    let both = |read, fault| {
+        waited(|run| {
+            run.files_seen = 1;
+            (run.waits.read_ns, run.waits.fault_ns) = (Some(read * MS), Some(fault * MS));
+            let figures = [
+                (Figure::Misses, 4000),
+                (Figure::ReadMissedCalls, 4000),
+                (Figure::ReadAheadHits, 0),
+                (Figure::FaultMisses, 300),
+                (Figure::ReadAheadPages, 0),
+            ];
+            figures.iter().for_each(|(figure, n)| run.figures.set(*figure, Some(*n)));
+        })
+    };
+    assert_eq!(came(&both(200, 200)).as_deref(), Some("random"));
+    assert_eq!(came(&both(200, 201)), None);
 }

@@ -2,19 +2,26 @@
 
 use serde_json::json;
 
+use super::common::MANY;
+use super::common::of_ns;
+use super::common::part_of_time;
 use super::common::ways;
 use super::finding::Finding;
 use super::reading::is_far;
+use super::waiting::SHORT_S;
 use super::waiting::worth;
 use crate::figures::Figure;
 use crate::report::data::Run;
 use crate::report::units::page;
+use crate::report::units::seconds;
 
 /// What the waits in page faults were for, most of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::report) enum For {
     /// Pages of files, for all that is known.
     Data,
+    /// Memory that had been swapped out.
+    Swap,
     /// No data: so little came that it cannot have taken so long.
     NoData,
 }
@@ -39,8 +46,44 @@ fn without_data(run: &Run) -> Option<bool> {
     Some(run.waits.fault_ns? > came.saturating_mul(REQUEST_NS))
 }
 
+/// What came back from swap for a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Swapped {
+    /// Page faults that waited for it, at most.
+    faults: u64,
+    /// Pages, at most.
+    pages: u64,
+}
+
+/// Pages that the kernel brings back from swap for one fault.
+const CLUSTER: u64 = 8;
+/// Faults that are no chance: before 6.0 a store may count as a major one, and anywhere one that finds its page on its way.
+const FEW: u64 = 16;
+
+/// Major faults beyond those of files, as many as pages came back from swap meanwhile (of the whole machine) and as devices gave
+/// this run beside what it brought in of files: any of the three alone may be something else.
+fn swapped(run: &Run) -> Option<Swapped> {
+    let faults = run.usage.major_faults?.saturating_sub(run.get(Figure::FaultMisses)?);
+    let past = run.get(Figure::DirectReadBytes)?;
+    let beside =
+        (run.usage.device_read_bytes?.saturating_sub(past) / page()).saturating_sub(run.brought_in()?);
+    let pages = run.machine.swapped_in?.min(beside).min(faults.saturating_mul(CLUSTER));
+    let faults = faults.min(pages);
+    (faults >= FEW).then_some(Swapped { faults, pages })
+}
+
+/// Bytes that devices gave a run for files and their metadata.
+pub(super) fn device_bytes(run: &Run) -> Option<u64> {
+    let swapped = swapped(run).map_or(0, |s| s.pages * page());
+    Some(run.usage.device_read_bytes?.saturating_sub(swapped))
+}
+
 /// What the waits in page faults of a run were for.
 pub(in crate::report) fn waited_for(run: &Run) -> For {
+    // Of both, how long each took is not known: where most faults were for the one, most of the time is taken for that.
+    if swapped(run).zip(of_files(run)).is_some_and(|(swapped, files)| swapped.faults > files) {
+        return For::Swap;
+    }
     match without_data(run) {
         Some(true) => For::NoData,
         _ => For::Data,
@@ -50,6 +93,34 @@ pub(in crate::report) fn waited_for(run: &Run) -> For {
 /// Nanoseconds that page faults waited for data of files, as far as that can be told.
 pub(in crate::report) fn for_data(run: &Run) -> Option<u64> {
     Some(if waited_for(run) == For::Data { run.waits.fault_ns? } else { 0 })
+}
+
+/// They waited for memory that had been swapped out. Told of less of the time than other waits: nobody looks for it there.
+pub(super) fn from_swap(run: &Run, _: &[&Run]) -> Option<Finding> {
+    let swapped = swapped(run).filter(|_| waited_for(run) == For::Swap)?;
+    let ns = run.waits.fault_ns?;
+    let share = of_ns(ns, run);
+    if (ns as f64) < SHORT_S * 1e9 || share < 0.05 {
+        return None;
+    }
+    let all = run.machine.swapped_in.unwrap_or(0);
+    let text = format!(
+        "It waited for memory that had been swapped out: {} ({}) in page faults. {} of these waited for a page that was of no \
+         file, and {} came back from swap meanwhile, of the whole machine{}.",
+        seconds(ns),
+        part_of_time(share, run),
+        swapped.faults,
+        run.volume(all),
+        if all > swapped.pages + MANY { " (it had a part of that at most)" } else { "" },
+    );
+    let evidence = json!({ "fault_s": ns as f64 / 1e9, "swap_faults": swapped.faults, "swapped_in_pages": all,
+        "own_at_most_pages": swapped.pages, "major_faults": run.usage.major_faults,
+        "fault_misses": run.get(Figure::FaultMisses), "device_read_bytes": run.usage.device_read_bytes,
+        "wall_s": run.wall_s });
+    Some(Finding::new("swapped", text, evidence)?.remedy(
+        "More memory, a higher memory.high or memory.max of its cgroup (version 1: memory.limit_in_bytes), or less in use at \
+         a time; no cached file has a part in it.",
+    ))
 }
 
 /// They waited, and nothing came.

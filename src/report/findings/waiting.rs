@@ -52,7 +52,7 @@ pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
     let w = &run.waits;
     let ns = w.read_ns? + faults::for_data(run)? + w.exec_ns?;
     let (data_s, time) = worth_of_storage(ns, run)?;
-    let device = run.usage.device_read_bytes;
+    let device = faults::device_bytes(run);
     let rate = device.filter(|n| *n >= 1 << 20).map(|n| (n as f64 / run.wall_s.max(1e-9)) as u64);
     // What is divided by a time is not known to the tenth of a page.
     let whole = |n: u64| run.volume_of_bytes(if run.unit == Unit::Pages { n - n % page() } else { n });

@@ -130,6 +130,7 @@ pub(super) fn data(run: &Run) -> &'static str {
     let all = [w.read_ns, w.fault_ns, w.exec_ns].into_iter().sum::<Option<u64>>().unwrap_or(0);
     let mostly = w.fault_ns.is_some_and(|ns| ns > 0 && ns * 2 >= all);
     match waited_for(run) {
+        For::Swap if mostly => "waiting for memory that had been swapped out",
         For::NoData if mostly => "waiting in page faults, though next to nothing came from a device",
         _ => Kind::Data.spent(),
     }
