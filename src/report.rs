@@ -49,6 +49,8 @@ mod watch;
 pub use cold::Cold;
 pub use options::Options;
 
+use std::sync::Arc;
+
 use crate::text::foreign;
 use crate::text::foreign::Foreign;
 use crate::text::numbers::Unit;
@@ -114,6 +116,12 @@ pub struct Report {
     pub unknown: Vec<String>,
 }
 
+/// Words of a command as one; `None` of none. What is no UTF-8 is lost in reports that are saved, so it is here.
+fn line<'a>(words: impl Iterator<Item = &'a [u8]>) -> Option<Arc<str>> {
+    let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
+    (!words.is_empty()).then(|| words.join("\0").into())
+}
+
 impl Report {
     /// What it is about, in one line.
     #[must_use]
@@ -135,8 +143,13 @@ impl Report {
 
     /// Draws the conclusions: differences and findings.
     pub fn conclude(&mut self) {
+        let one = line(self.command.iter().map(Foreign::bytes));
+        let several: Vec<_> =
+            self.commands.iter().map(|(label, l)| (label, line(std::iter::once(l.bytes())))).collect();
         for run in self.warmups.iter_mut().chain(&mut self.runs) {
             run.unit = self.unit;
+            let labelled = several.iter().find(|(label, _)| Some(*label) == run.label.as_ref());
+            run.line = if several.is_empty() { one.clone() } else { labelled.and_then(|(_, l)| l.clone()) };
             if let (Some(certificate), Some(cold), Some(left)) =
                 (&mut run.certificate, &run.cold, &run.cold_left)
             {

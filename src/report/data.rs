@@ -6,6 +6,7 @@ mod waits;
 mod warmth;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -149,6 +150,9 @@ pub struct Run {
     pub warmup: bool,
     /// The letter of its command, where several are compared.
     pub label: Option<String>,
+    /// What was run, word by word, as reports keep it: only to know whether another run was of the same command. `None`: not told.
+    #[serde(skip)]
+    pub line: Option<Arc<str>>,
     /// Whether it belongs to no mean: it ended otherwise than the first run, or was interrupted.
     pub left_out: bool,
     /// When it began, universal time.
@@ -309,6 +313,12 @@ impl Run {
         let status = |run: &Self| run.exit_status.unwrap_or(0);
         let cut = self.interrupted || other.interrupted;
         !cut && (self.any_end || other.any_end || status(self) == status(other))
+    }
+
+    /// Whether both were of the same command, for all that is known.
+    #[must_use]
+    pub fn is_same_command(&self, other: &Self) -> bool {
+        self.line.as_ref().zip(other.line.as_ref()).is_none_or(|(a, b)| a == b)
     }
 
     /// How it ended, in words that go on behind its name.

@@ -81,6 +81,15 @@ mod tests {
         std::fs::write(&path, object(&report).to_string()).unwrap();
         let saved = saved(&path).unwrap();
         assert_eq!(saved.run.number, 2);
+        // What was run is known, so that another command is not taken for it.
+        let concluded = |command: &[&str]| {
+            let command = command.iter().map(|w| (*w).into()).collect();
+            let mut report = Report { command, runs: report.runs.clone(), ..Report::default() };
+            report.conclude();
+            report.runs.remove(0)
+        };
+        assert!(saved.run.is_same_command(&concluded(&["du", "-s"])));
+        assert!(!saved.run.is_same_command(&concluded(&["du -s"])));
         assert!(saved.about.starts_with("du -s, on h") && !saved.about.contains("pages"), "{}", saved.about);
         let mut elsewhere = object(&report);
         elsewhere["page_size"] = json!(65536);

@@ -41,8 +41,11 @@ fn kernel(run: &Run, parts: &Parts) -> Option<f64> {
 
 impl Price {
     /// Of two runs of the same command; `None` where nothing proves that one was colder, or the difference is less than
-    /// its error.
+    /// its error; and of different commands, of which each has its own work to do.
     pub(super) fn between(then: &Run, now: &Run) -> Option<Self> {
+        if !then.is_same_command(now) {
+            return None;
+        }
         let both = |f: fn(&Run) -> Option<u64>| f(then).zip(f(now));
         let (a, b) = both(Run::brought_in)?;
         let (meta, names) = (both(blocks::brought), both(|r| r.lookups.dcache_misses));
@@ -149,6 +152,16 @@ mod tests {
         let mut unknown = run(1.1, 0);
         unknown.figures.set(Figure::Fills, None);
         assert_eq!(Price::between(&unknown, &run(0.3, 0)), None);
+    }
+
+    #[test]
+    fn of_another_command_it_is_not_known() {
+        // 245 760 small calls cold, or a few large ones of half as much.
+        let of = |line: Option<&str>, run: Run| Run { line: line.map(Into::into), ..run };
+        let price = |a, b| Price::between(&of(a, run(1.1, 15_360)), &of(b, run(0.1, 7680)));
+        assert_eq!(price(Some("dd bs=256"), Some("dd bs=1M count=30")), None);
+        assert!(price(Some("dd bs=256"), Some("dd bs=256")).is_some());
+        assert!(price(None, Some("dd")).is_some() && price(None, None).is_some(), "nobody said what it was");
     }
 
     #[test]

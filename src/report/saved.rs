@@ -10,6 +10,7 @@ use std::io::BufReader;
 use std::io::Read;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use serde::Deserializer as _;
 use serde::de::DeserializeSeed;
@@ -184,7 +185,7 @@ pub fn saved(path: &Path) -> Result<Saved, Failure> {
         read: Rc::clone(&read),
     };
     let mut json = serde_json::Deserializer::from_reader(bounded);
-    let kept = json.deserialize_map(Report(&left)).map_err(|e| match e.classify() {
+    let mut kept = json.deserialize_map(Report(&left)).map_err(|e| match e.classify() {
         Category::Io => bad(io::Error::from(e).to_string()),
         Category::Eof if read.get() > 0 => bad("it is not complete: its end is missing".into()),
         Category::Eof => bad("it is empty".into()),
@@ -206,6 +207,10 @@ pub fn saved(path: &Path) -> Result<Saved, Failure> {
     if let Some(why) = kept.bad {
         return Err(bad(why));
     }
+    let lines = lines(&kept);
+    for run in &mut kept.runs {
+        run.line = lines.iter().find(|(label, _)| *label == run.label).map(|(_, line)| line.clone());
+    }
     // What failed or was cut short is compared only where there is nothing else.
     let whole = kept.runs.iter().rfind(|r| !r.left_out).or(kept.runs.last());
     let run = whole.cloned().ok_or_else(|| bad("it has no run".into()))?;
@@ -223,6 +228,19 @@ pub fn saved(path: &Path) -> Result<Saved, Failure> {
         size.map_or_else(String::new, |n| format!(", pages of {n} bytes, not of {}", page()))
     );
     Ok(Saved { path: path.into(), about, run, groups: groups::divide(&kept.runs) })
+}
+
+/// The lines of the commands of a report, by the labels of their runs.
+fn lines(kept: &Kept) -> Vec<(Option<String>, Arc<str>)> {
+    let list = |value: &Option<Value>| value.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+    let word = |v: &Value| v.as_str().map(String::from);
+    let several = list(&kept.commands);
+    if !several.is_empty() {
+        let line = |c: &Value| Some((Some(word(&c["label"])?), word(&c["line"])?.into()));
+        return several.iter().filter_map(line).collect();
+    }
+    let words: Vec<_> = list(&kept.command).iter().filter_map(word).collect();
+    Vec::from_iter((!words.is_empty()).then(|| (None, words.join("\0").into())))
 }
 
 /// A run without what is not compared.

@@ -294,6 +294,16 @@ fn of_data(then: &Run, now: &Run, before: &str, findings: &[Finding]) -> String 
     }
 }
 
+/// What a cause is, of a difference. Of different commands nobody knows what of their work was to bring data in.
+fn differs(kind: Kind, then: &Run, now: &Run) -> &'static str {
+    match kind {
+        Kind::Cpu if !then.is_same_command(now) => {
+            "processor time of the commands (their own work, and what bringing data in cost)"
+        }
+        kind => kind.differs(),
+    }
+}
+
 fn whys(
     (then, now): (&Run, &Run),
     causes: &[Cause],
@@ -316,7 +326,7 @@ fn whys(
             Kind::Metadata if gain > 0.0 && has(findings, "metadata-cached-before", now) => {
                 "waiting for metadata, which was in the cache this time".into()
             }
-            kind => kind.differs().into(),
+            kind => differs(kind, then, now).into(),
         };
         said.push(match said.len() {
             0 => format!(" {share} of the {what} is {words}"),
@@ -333,7 +343,7 @@ fn whys(
                 units::wall(c.seconds.unwrap_or(0.0).abs()),
                 if gain > 0.0 { "more" } else { "less" },
                 if kind == Kind::Unexplained { "is" } else { "went into" },
-                kind.differs()
+                differs(kind, then, now)
             )
         })
         .collect();

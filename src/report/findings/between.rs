@@ -191,7 +191,7 @@ pub(super) fn left_nothing(run: &Run, _: &[&Run]) -> Option<Finding> {
 
 /// Told of the warmer of two runs.
 pub(super) fn price(run: &Run, earlier: &[&Run]) -> Option<Finding> {
-    let then = earlier.iter().rev().find(|r| !r.warmup)?;
+    let then = earlier.iter().rev().find(|r| !r.warmup && r.is_same_command(run))?;
     let price = Price::between(then, run).filter(|p| p.seconds > 0.0)?;
     if price.seconds < 0.2 * then.wall_s {
         return None;

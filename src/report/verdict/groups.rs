@@ -16,7 +16,7 @@ use crate::report::groups::State;
 use crate::report::stats::Ratio;
 
 /// Kinds of causes that a cache has to do with: what it lacks has to be waited for, and brought in.
-const OF_THE_CACHE: [Kind; 4] = [Kind::Data, Kind::Metadata, Kind::Lookups, Kind::ColdWork];
+const OF_THE_CACHE: [Kind; 3] = [Kind::Data, Kind::Metadata, Kind::Lookups];
 
 /// The verdict where means matter: against what was saved, if that has several runs; else of the groups.
 #[must_use]
@@ -100,7 +100,8 @@ fn means(then: &Group, now: &Group, name: impl Fn(&Group, &str) -> String, findi
             " The difference is smaller than the spread of single runs (± {}): it may be chance.",
             units::wall(spread)
         ));
-    } else if !then.label.is_empty() && worth_a_word(&then.mean, &mean) && then.label != now.label {
+    } else if !then.mean.is_same_command(&mean) && worth_a_word(&then.mean, &mean) && then.label != now.label
+    {
         verdict.text.push_str(&shared_by_cache(&verdict.causes));
     }
     verdict
@@ -114,8 +115,8 @@ fn shared_by_cache(causes: &[Cause]) -> String {
     };
     match (of(&OF_THE_CACHE), of(&[Kind::Cpu])) {
         (Some(cache), Some(own)) => format!(
-            " In all, {} of the difference is what was not cached (waiting for it and bringing it in), {} the processor \
-             time of the commands themselves.",
+            " In all, {} of the difference is what was not cached (waiting for it, and names), {} other processor time \
+             of the commands.",
             units::percent(cache, 0),
             units::percent(own, 0)
         ),

@@ -50,6 +50,7 @@ fn cold_runs_only() {
 fn commands(walls: &[(&str, u64, u64)]) -> Vec<Run> {
     let of = |(number, (label, wall, data)): (u32, &(&str, u64, u64))| Run {
         label: Some((*label).into()),
+        line: Some((*label).into()),
         ..run(number, *wall, *data, 100)
     };
     (1..).zip(walls).map(of).collect()
@@ -62,13 +63,32 @@ fn one_command_against_another() {
         v.text,
         "B was 1.95 ± 0.15 times as fast as A (4.10 s → 2.10 s). 90 % of the gain is waiting for data, 10 % unexplained \
          (what was not seen, or done at the same time). In all, 90 % of the difference is what was not cached (waiting for \
-         it and bringing it in), 0 % the processor time of the commands themselves."
+         it, and names), 0 % other processor time of the commands."
     );
     // The other way round, with a third, which is the fastest.
     let v = told(&commands(&[("A", 2000, 1700), ("B", 4000, 3500), ("C", 1000, 700)]));
     assert!(v.text.starts_with("C was 2.0 times as fast as A (2.00 s → 1.00 s)."), "{}", v.text);
     let v = told(&commands(&[("A", 2000, 1700), ("B", 4000, 3500)]));
     assert!(v.text.starts_with("B took 2.0 times as long as A (2.00 s → 4.00 s)."), "{}", v.text);
+}
+
+#[test]
+fn work_of_different_commands_is_not_put_down_to_a_cold_cache() {
+    let mut runs = commands(&[("A", 4000, 0), ("B", 500, 0)]);
+    for (run, (line, system, fills)) in
+        runs.iter_mut().zip([("dd bs=256", 3.5, 15_360), ("dd bs=1M count=30", 0.1, 7680)])
+    {
+        (run.line, run.usage.system_s) = (Some(line.into()), Some(system));
+        run.figures.set(Figure::Fills, Some(fills));
+    }
+    let v = told(&runs);
+    assert!(v.causes.iter().all(|c| c.id != "cold-work"), "{v:?}");
+    assert!(
+        v.text.contains("97 % of the gain is processor time of the commands (their own work"),
+        "{}",
+        v.text
+    );
+    assert!(v.text.contains("0 % of the difference is what was not cached"), "{}", v.text);
 }
 
 #[test]
