@@ -159,9 +159,8 @@ impl Came<'_> {
                  been there first, had they been asked for in order, and it not been switched off (POSIX_FADV_RANDOM).",
                 run.volume(each),
             );
-            let remedy = "Forwards, and in order; else more requests at a time (threads, io_uring), or \
-                          posix_fadvise(POSIX_FADV_WILLNEED) for what is known to be needed.";
-            return Some(how("out-of-order", text, remedy));
+            let remedy = format!("Forwards, and in order; else {}.", self.at_once());
+            return Some(how("out-of-order", text, &remedy));
         }
         if large != Some(false) && whole {
             let text = format!(
@@ -192,9 +191,24 @@ impl Came<'_> {
             " {misses} pages were read here and there{in_calls}, {ahead} found by read-ahead, which needs neighbours: \
              {each}{depth}."
         );
-        let remedy = "More requests at a time (threads, io_uring), or posix_fadvise(POSIX_FADV_WILLNEED) for what is known to be \
-                      needed; a larger window would not help.";
-        how("random", text, remedy)
+        let mut remedy = format!("{}; a larger window would not help.", self.at_once());
+        if let Some(first) = remedy.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        how("random", text, &remedy)
+    }
+
+    /// What helps who needs pages of which nobody can know before. Threads that asked at the same time have done the one half.
+    fn at_once(&self) -> &'static str {
+        match self.alone {
+            true => {
+                "more requests at a time (threads, io_uring), or posix_fadvise(POSIX_FADV_WILLNEED) for what is known to be needed"
+            }
+            false => {
+                "requests ahead, by posix_fadvise(POSIX_FADV_WILLNEED), for what is known to be needed; it had several threads, and \
+                 more of them help only where these did not ask at the same time already"
+            }
+        }
     }
 }
 

@@ -212,7 +212,22 @@ fn what_is_read_here_and_there_is_told_from_what_is_read_in_large_calls() {
         run.figures.set(Figure::ReadAheadPages, Some(0));
     });
     assert_eq!(came(&random).as_deref(), Some("random"));
-    assert!(random.text.contains("one request at a time") && random.remedy.unwrap().contains("io_uring"));
+    let remedy = random.remedy.unwrap();
+    assert!(random.text.contains("one request at a time") && remedy.starts_with("More requests at a time"));
+    // Eight threads have that already.
+    let pool = waited(|run| {
+        (run.files_seen, run.one_thread) = (1, Some(false));
+        let figures = [
+            (Figure::Misses, 24_000),
+            (Figure::ReadMissedCalls, 24_000),
+            (Figure::ReadAheadHits, 0),
+            (Figure::ReadAheadPages, 0),
+        ];
+        figures.iter().for_each(|(figure, n)| run.figures.set(*figure, Some(*n)));
+    });
+    let remedy = pool.remedy.unwrap();
+    assert!(remedy.starts_with("Requests ahead") && !remedy.contains("io_uring"), "{remedy}");
+    assert!(!pool.text.contains("one request at a time"), "{}", pool.text);
     // Thirty files of 64 KiB, each by one call: not here and there, whatever read-ahead found.
     let grepped = |size| {
         waited(|run| {
