@@ -215,6 +215,9 @@ impl Came<'_> {
 /// Of mappings that were not touched at random. A fault that finds its page being read waits for it and is a minor one: a scan
 /// in order may have a single major fault, which did not bring all of it in.
 fn mapped(run: &Run, pages: u64, faults: u64) -> How {
+    if faults::from_no_device(run, pages) {
+        return NOT_KNOWN;
+    }
     let windows_read: Option<u64> = run.window_pages.as_ref().map(|all| all.iter().sum());
     let setting = run.files.iter().max_by_key(|f| f.readahead_pages).and_then(|f| f.read_ahead_kb);
     let ahead = match (windows_read, setting) {
@@ -297,7 +300,7 @@ fn windows(run: &Run) -> Option<How> {
     let full: u64 = all.iter().skip(bucket).sum();
     let pages: u64 = all.iter().enumerate().map(|(i, n)| n << i).sum();
     let whole: u64 = all.iter().enumerate().skip(bucket).map(|(i, n)| n << i).sum();
-    if n == 0 || pages == 0 {
+    if n == 0 || pages == 0 || faults::from_no_device(run, pages) {
         return None;
     }
     let cut = cut(run, kb).filter(|_| whole * 2 >= pages);

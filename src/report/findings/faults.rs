@@ -37,12 +37,21 @@ fn of_files(run: &Run) -> Option<u64> {
     Some(missed + ways(run)?.mapped.saturating_sub(missed) / WINDOW)
 }
 
+/// Whether some of its files come from a server, or another process: that is not always in the kernel's account of devices.
+fn unaccounted(run: &Run) -> bool {
+    run.files.iter().any(|f| is_far(f.fs.as_deref()) || f.fs.as_deref() == Some("virtiofs"))
+}
+
+/// Whether no device gave so many pages, nor a small part of them, however they were compressed: holes, and pages of new files.
+pub(super) fn from_no_device(run: &Run, pages: u64) -> bool {
+    const PACKED: u64 = 64;
+    !unaccounted(run) && run.usage.device_read_bytes.is_some_and(|n| n / page() < pages.div_ceil(PACKED))
+}
+
 /// Whether so little came by faults that they waited for something else.
 fn without_data(run: &Run) -> Option<bool> {
     let (requests, device) = (of_files(run)?, run.usage.device_read_bytes?.div_ceil(page()));
-    // What a server sends, or a process, is not always in the kernel's account of devices.
-    let far = run.files.iter().any(|f| is_far(f.fs.as_deref()));
-    let came = if far { requests } else { requests.min(device) };
+    let came = if unaccounted(run) { requests } else { requests.min(device) };
     Some(run.waits.fault_ns? > came.saturating_mul(REQUEST_NS))
 }
 

@@ -190,6 +190,31 @@ fn the_device_is_not_to_blame_where_read_ahead_was() {
 }
 
 #[test]
+fn the_device_is_not_spoken_of_where_nothing_came_from_one() {
+    // A hole of 40 MiB: read-ahead is in whole windows, and makes pages of zeros.
+    let of = |pages: u64, fs: &str, faults: bool| {
+        let mut run = in_whole_windows();
+        (run.usage.device_read_bytes, run.files[0].fs) = (Some(pages * units::page()), Some(fs.into()));
+        if faults {
+            for figure in [Figure::Accesses, Figure::Misses, Figure::ReadAheadHits] {
+                run.figures.set(figure, Some(0));
+            }
+            run.figures.set(Figure::FaultMisses, Some(320));
+        }
+        waited(&run)
+    };
+    for faults in [false, true] {
+        let silent = of(0, "ext4", faults);
+        assert!(silent.evidence["came"].is_null() && silent.remedy.is_none(), "{silent:?}");
+        assert!(silent.text.ends_with("of the time)."), "{}", silent.text);
+        // As much as that may be compressed to, and what a server has sent.
+        assert!(!of(160, "btrfs", faults).evidence["came"].is_null());
+        assert!(!of(0, "virtiofs", faults).evidence["came"].is_null());
+    }
+    assert!(of(159, "btrfs", false).evidence["came"].is_null());
+}
+
+#[test]
 fn of_reads_here_and_there_calls_are_what_waited() {
     let random = |calls| {
         let mut run = cold();
