@@ -71,8 +71,8 @@ fn who(run: &Run, queue_ns: u64) -> (String, &'static str) {
         true => (
             format!(
                 " While it ran, the {n} processors had nothing to do for {idle:.2} s of {:.2} s: unless that was at other times, its \
-                 threads were bound to some of them (taskset, a cpuset), were not moved, or one took long to wake (of a virtual \
-                 machine, by its host).",
+                 threads were bound to some of them (taskset, a cpuset), were held back by cpu.max of a cgroup that they had moved \
+                 to, were not moved to others, or one took long to wake (of a virtual machine, by its host).",
                 run.wall_s * n as f64
             ),
             "",

@@ -31,6 +31,8 @@ fn who_had_the_processors() {
         it.remedy.is_none() && it.text.contains("the 4 processors had nothing to do for 3.05 s of 4.00 s"),
         "{it:?}"
     );
+    // Only of the cgroup that it was started in is it known whether that was stopped.
+    assert!(it.text.contains("cpu.max of a cgroup that they had moved to"), "{}", it.text);
     assert!(alone(Some(90)).text.contains("Others had them"));
     for idle in [Some(150), Some(70)].map(|idle| (idle, 1.8)).into_iter().chain([(None, 0.1)]) {
         let it = queued(Machine { idle: idle.0, ..four }, idle.1);
