@@ -6,6 +6,7 @@
 mod accounts;
 mod asleep;
 pub mod assert;
+mod beforehand;
 mod blocks;
 pub mod certificate;
 pub mod child;

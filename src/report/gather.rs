@@ -12,7 +12,6 @@ mod warm;
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use rows::brought;
@@ -25,13 +24,13 @@ use used::Used;
 pub(super) use setting::setting;
 pub(super) use setting::settings;
 
+use super::beforehand::Beforehand;
 use super::certificate;
 use super::certificate::Certificate;
 use super::data::Elsewhere;
 use super::data::FileRow;
 use super::data::Latency;
 use super::data::Lookups;
-use super::data::Residency;
 use super::data::Run;
 use super::data::Waits;
 use super::origins::Filled;
@@ -151,7 +150,7 @@ impl Gather {
     pub(super) fn ask(
         &mut self,
         mounts: &Mounts,
-        known: &HashMap<PathBuf, Residency>,
+        known: &Beforehand,
         after: impl FnOnce() -> anyhow::Result<Arc<Sample>>,
     ) -> anyhow::Result<()> {
         let told = certify::ask(self.files.values(), mounts, known);
@@ -184,13 +183,7 @@ impl Gather {
     }
 
     /// The run, but for what the caller knows: times, status, usage.
-    pub(super) fn finish(
-        self,
-        last: &Sample,
-        mounts: &Mounts,
-        known: &HashMap<PathBuf, Residency>,
-        origins: &Origins,
-    ) -> Run {
+    pub(super) fn finish(self, last: &Sample, mounts: &Mounts, known: &Beforehand, origins: &Origins) -> Run {
         let worth = &self.before.known;
         let plan = &worth.plan();
         let none = Box::default();

@@ -257,7 +257,8 @@ fn unasked(runs: &[Run]) -> Vec<String> {
     for file in runs.iter().flat_map(|r| &r.files) {
         let Some(why) = &file.residency_unknown else { continue };
         let path = foreign::or(file.path.as_ref(), "?");
-        let line = format!("what is cached of {path} is not known: {why}");
+        let tense = if file.after.is_some() { "was" } else { "is" };
+        let line = format!("what {tense} cached of {path} is not known: {why}");
         if !lines.contains(&line) {
             lines.push(line);
         }

@@ -2,12 +2,10 @@
 
 mod command;
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +13,9 @@ use std::time::Instant;
 
 use super::accounts;
 use super::asleep::Still;
+use super::beforehand::Beforehand;
 use super::child::Event;
 use super::child::Identity;
-use super::data::Residency;
 use super::data::Run;
 use super::ends::Looks;
 use super::gather::Gather;
@@ -128,7 +126,7 @@ impl<'a> Watch<'a> {
     }
 
     /// What is cached of the files that may matter.
-    fn residency(&mut self) -> HashMap<PathBuf, Residency> {
+    fn residency(&mut self) -> Beforehand {
         // Asking opens the file. If its name is not cached that reads directories and inodes: just what the caches have
         // been emptied of.
         let mut unasked = 0;
@@ -145,11 +143,14 @@ impl<'a> Watch<'a> {
         });
         self.unasked += unasked;
         let (mounts, round) = (self.names.mounts_now(), residency::Round::new());
-        let fs = |p: &Path| crate::files::mount_of(p, mounts).ok().map(|m| m.kind.clone());
-        let one = |p: &PathBuf| {
-            residency::may_open(fs(p).as_deref()).then(|| round.ask(p).ok().flatten()).flatten()
-        };
-        self.paths.iter().filter_map(|p| Some((p.clone(), one(p)?))).collect()
+        let mut known = Beforehand::default();
+        for path in &self.paths {
+            let Ok(mount) = crate::files::mount_of(path, mounts) else { continue };
+            if residency::may_open(Some(&mount.kind)) {
+                known.note(path, mount.dev, || round.ask(path).ok().flatten());
+            }
+        }
+        known
     }
 
     /// Reads the tables, so that what happened up to now belongs to nobody's run.
@@ -205,11 +206,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Asks what is cached of the files of a run that is over: its last sample. What happens meanwhile is no part of it.
-    fn ask(
-        &mut self,
-        gather: &mut Gather,
-        known: &HashMap<PathBuf, Residency>,
-    ) -> anyhow::Result<Arc<Sample>> {
+    fn ask(&mut self, gather: &mut Gather, known: &Beforehand) -> anyhow::Result<Arc<Sample>> {
         let last = Arc::clone(self.live.now());
         let (live, origins) = (&mut self.live, &mut self.origins);
         gather.ask(self.names.mounts_now(), known, || {
@@ -310,7 +307,7 @@ impl<'a> Watch<'a> {
         self.read(&mut gather, true)?;
         let still = slept.and_then(|then| then.still(self.processes.sleepers(&family).as_ref(), &family));
         let now = accounts::end(self.live.source(), number)?;
-        let known = HashMap::new();
+        let known = Beforehand::default();
         let last = self.ask(&mut gather, &known)?;
         let mut run = gather.finish(&last, self.names.mounts_now(), &known, &self.origins);
         run.usage = now.map(|now| now.since(used)).unwrap_or_default();

@@ -72,7 +72,7 @@ pub struct FileRow {
     pub before: Option<Residency>,
     /// What was cached after it.
     pub after: Option<Residency>,
-    /// Why that is not known, although it was asked for.
+    /// Why that, or what was cached before, is not known, although it was asked for.
     pub residency_unknown: Option<String>,
     /// Read-ahead setting of the file system, KiB, and where it stands.
     pub read_ahead_kb: Option<u64>,

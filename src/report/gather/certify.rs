@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::collections::HashSet;
-use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,9 +18,9 @@ use crate::files::Key;
 use crate::files::Mounts;
 use crate::files::Named;
 use crate::plan::Certainty;
+use crate::report::beforehand::Beforehand;
 use crate::report::certificate::Before;
 use crate::report::certificate::Others;
-use crate::report::data::Residency;
 use crate::report::origins::fills;
 use crate::report::residency;
 use crate::report::units::count;
@@ -105,7 +104,7 @@ fn is_read(used: &Used) -> bool {
 }
 
 /// Where to ask for a file, or what is known without.
-fn place(used: &Used, mounts: &Mounts, known: &HashMap<PathBuf, Residency>) -> Result<PathBuf, Told> {
+fn place(used: &Used, mounts: &Mounts, known: &Beforehand) -> Result<PathBuf, Told> {
     let unknown = |why: &str| Err(Told::Unknown(why.into()));
     let Some(kind) = mounts.kind(used.file.dev) else {
         return unknown("of a file system that is not mounted here");
@@ -130,22 +129,18 @@ fn place(used: &Used, mounts: &Mounts, known: &HashMap<PathBuf, Residency>) -> R
     if std::env::current_exe().is_ok_and(|own| own == path) {
         return Err(Told::Apart);
     }
-    match known.get(&path) {
-        // The name may stand for another file by now; that is asked about when it is read, by its inode.
-        Some(r) if inode(&path) == Some(used.file.inode) => Err(Told::Before(r.cached, r.pages)),
-        _ => Ok(path),
+    // Of another file that has taken the name since, it is asked when the run is over, by its inode.
+    match known.of(&path, &used.file) {
+        Some(r) => Err(Told::Before(r.cached, r.pages)),
+        None => Ok(path),
     }
-}
-
-fn inode(path: &Path) -> Option<u64> {
-    Some(std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).ok()?))
 }
 
 /// Asks for all files that a run read or mapped, the most used first.
 pub(super) fn ask<'a>(
     files: impl Iterator<Item = &'a Used>,
     mounts: &Mounts,
-    known: &HashMap<PathBuf, Residency>,
+    known: &Beforehand,
 ) -> HashMap<Key, Told> {
     let (mut out, mut open) = (HashMap::new(), Vec::new());
     for used in files.filter(|u| is_read(u)) {

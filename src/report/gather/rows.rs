@@ -1,9 +1,7 @@
 //! What is told of a file.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::path::PathBuf;
 
 use super::copied;
 use super::setting::setting;
@@ -12,8 +10,8 @@ use crate::figures::FIGURES;
 use crate::figures::Figure;
 use crate::files::Mounts;
 use crate::files::Named;
+use crate::report::beforehand::Beforehand;
 use crate::report::data::FileRow;
-use crate::report::data::Residency;
 use crate::report::residency;
 use crate::sample::Counter;
 use crate::sample::Sparse;
@@ -61,7 +59,7 @@ pub(super) fn row(
     used: &Used,
     copied: Option<&copied::Copied>,
     mounts: &Mounts,
-    known: &HashMap<PathBuf, Residency>,
+    known: &Beforehand,
     seen: &[bool; FIGURES],
     round: &residency::Round,
 ) -> FileRow {
@@ -79,12 +77,14 @@ pub(super) fn row(
     let after = asked.map(|p| round.ask(p));
     let unasked = after.as_ref().and_then(|a| a.as_ref().err()).map(ToString::to_string);
     let unasked = unasked.or_else(|| (file.named == Named::Replaced).then(|| "its name is no UTF-8".into()));
+    let taken = on_disk.is_some_and(|p| known.is_of_another(p, file));
+    let unasked = unasked.or_else(|| taken.then(|| "another file had its name before the run".into()));
     let setting = setting(file.block.unwrap_or(file.dev));
     FileRow {
         dev: file.block.unwrap_or(file.dev).to_string(),
         inode: file.inode,
         size: same.map(|m| m.len()),
-        before: on_disk.and_then(|p| known.get(p).cloned()),
+        before: on_disk.and_then(|p| known.of(p, file).cloned()),
         after: after.and_then(Result::ok).flatten(),
         residency_unknown: unasked,
         read_ahead_kb: setting.as_ref().map(|(kb, _)| *kb),

@@ -437,7 +437,7 @@ fn what_was_changed_meanwhile_has_no_size() {
             meanwhile: 0,
         }
     };
-    let (mounts, known) = (Mounts::parse("1 0 254:0 / / rw - ext4 /dev/x rw\n"), HashMap::new());
+    let (mounts, known) = (Mounts::parse("1 0 254:0 / / rw - ext4 /dev/x rw\n"), Beforehand::default());
     let look = warm::Disk::new(&mounts, &known);
     let inode = std::os::unix::fs::MetadataExt::ino(&meta);
     let after = |ms| jiff::Timestamp::now() + Duration::from_millis(ms);
@@ -448,6 +448,38 @@ fn what_was_changed_meanwhile_has_no_size() {
     assert_eq!(look.unchanged(&named(inode), after(0) - Duration::from_secs(1)), None);
     // Another file has its name.
     assert_eq!(look.unchanged(&named(inode + 1), after(1000)), None);
+}
+
+/// `mv new old; cat old`: what was cached of the file that was called so before is nothing that is known of the new one.
+#[test]
+fn what_was_cached_of_another_file_of_the_same_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+    let inode = |path: &std::path::Path| {
+        std::fs::write(path, [0; 4096]).unwrap();
+        std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).unwrap())
+    };
+    let inodes = [&old, &new].map(|path| inode(path));
+    let dev = used(OURS, 1, &[]).file.dev;
+    let mounts = Mounts::parse(&format!("1 0 {dev} / / rw - ext4 /dev/x rw\n"));
+    let mut known = Beforehand::default();
+    let cached = || Some(crate::report::data::Residency { cached: 1, pages: 1, pattern: None });
+    known.note(&old, dev, cached);
+    std::fs::rename(&new, &old).unwrap();
+    let rows = inodes.map(|inode| {
+        let file = used(OURS, inode, &[]).file;
+        let file = Arc::new(File { name: old.to_str().unwrap().to_owned(), ..(*file).clone() });
+        let (sum, parts, fillers) = (Sparse::default(), Parts::Unknown, Vec::new());
+        let used = Used { file, deleted: false, sum, parts, fillers, meanwhile: 0 };
+        row(&used, None, &mounts, &known, &[true; crate::figures::FIGURES], &residency::Round::new())
+    });
+    assert_eq!((rows[0].before.clone(), rows[1].before.clone()), (cached(), None));
+    let why = "another file had its name before the run";
+    assert_eq!(
+        (rows[0].residency_unknown.as_deref(), rows[1].residency_unknown.as_deref()),
+        (None, Some(why))
+    );
+    assert!(rows[0].after.is_none() && rows[1].after.is_some());
 }
 
 #[test]

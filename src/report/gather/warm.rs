@@ -9,14 +9,13 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::path::PathBuf;
 
 use super::used::Used;
 use crate::files::Mounts;
 use crate::files::Named;
+use crate::report::beforehand::Beforehand;
 use crate::report::data::Bound;
 use crate::report::data::Origin;
-use crate::report::data::Residency;
 use crate::report::data::Warmer;
 use crate::report::origins::Origins;
 use crate::report::origins::Who;
@@ -49,13 +48,13 @@ pub(super) trait Look {
 /// Asks the file system.
 pub(super) struct Disk<'a> {
     pub(super) mounts: &'a Mounts,
-    pub(super) known: &'a HashMap<PathBuf, Residency>,
+    pub(super) known: &'a Beforehand,
     asked: Cell<usize>,
     round: residency::Round,
 }
 
 impl<'a> Disk<'a> {
-    pub(super) fn new(mounts: &'a Mounts, known: &'a HashMap<PathBuf, Residency>) -> Self {
+    pub(super) fn new(mounts: &'a Mounts, known: &'a Beforehand) -> Self {
         Self { mounts, known, asked: Cell::new(0), round: residency::Round::new() }
     }
 
@@ -109,7 +108,7 @@ impl Look for Disk<'_> {
     }
 
     fn before(&self, used: &Used) -> Option<u64> {
-        self.known.get(Path::new(&self.path(used)?)).map(|r| r.cached)
+        self.known.of(Path::new(&self.path(used)?), &used.file).map(|r| r.cached)
     }
 
     fn after(&self, used: &Used) -> Option<u64> {

@@ -202,7 +202,7 @@ fn what_cannot_be_asked_is_said_to_be_that() {
         let mut row = row(OURS, 1, &[(Counter::ReadHits, 1)]);
         let name = "/tree/\u{fffd}".to_owned();
         row.file = Arc::new(File { dev, named, name, ..row.file.as_ref().clone() });
-        super::place(&used(&row), &mounts, &HashMap::new())
+        super::place(&used(&row), &mounts, &Beforehand::default())
     };
     let (here, elsewhere) = (Dev { major: 254, minor: 0 }, Dev { major: 254, minor: 1 });
     // It is there, but not under the name that is shown: to ask by that would find nothing, or another file.
