@@ -160,7 +160,8 @@ impl Role {
             held.extend(WRITE.iter().map(|(c, _)| *c));
         }
         if !self.sealed() {
-            return capabilities::lower(&held).map_err(failed);
+            let whole = matches!(self, Role::Command { .. });
+            return capabilities::lower(&held, whole).map_err(failed);
         }
         keep(&held).map_err(failed)?;
         if self.confined() {
@@ -195,6 +196,12 @@ impl Role {
                 "no_new_privs",
                 "no: what it runs for its user is run as ever, and so without Landlock and seccomp",
             );
+            if matches!(self, Role::Command { .. }) && capabilities::is_privileged_root() {
+                line(
+                    "not in force",
+                    "all others, which root's command has: one that gains them dumps no core",
+                );
+            }
             return out;
         }
         line("no_new_privs", "yes, and the same bounding set");

@@ -105,11 +105,14 @@ pub fn keep(kept: &[Capability]) -> io::Result<()> {
 
 /// Keeps these capabilities in force, and of them those that there are. What is run from here on is what it would have been:
 /// root's programs have what root has, those of files with capabilities or the set-user-id bit theirs, and what is inherited
-/// stays at hand for that, though not in force.
+/// stays at hand for that, though not in force. `whole`: so does all that root's programs have anyway. A program that gains
+/// capabilities by its `execve` is to the kernel like one with the set-user-id bit, and leaves no core dump
+/// (`fs.suid_dumpable`).
 ///
 /// # Errors
 /// When the kernel refuses.
-pub(super) fn lower(kept: &[Capability]) -> io::Result<()> {
+pub(super) fn lower(kept: &[Capability], whole: bool) -> io::Result<()> {
+    let at_hand = if whole && is_privileged_root() { u32::MAX } else { 0 };
     let ambient = (0..64_u32).filter(|n| {
         let (is_set, number) = (libc::PR_CAP_AMBIENT_IS_SET, libc::c_ulong::from(*n));
         // SAFETY: takes numbers.
@@ -119,9 +122,20 @@ pub(super) fn lower(kept: &[Capability]) -> io::Result<()> {
     change(|half, set| {
         let inherited =
             ambient.iter().filter(|n| **n as usize / 32 == half).fold(0_u32, |all, n| all | 1 << (n % 32));
-        set.permitted &= mask(kept, half) | inherited;
+        set.permitted &= mask(kept, half) | inherited | at_hand;
         set.effective &= mask(kept, half);
     })
+}
+
+/// Whether what is run has all capabilities of the bounding set.
+pub(super) fn is_privileged_root() -> bool {
+    /// `SECBIT_NOROOT`
+    const NOROOT: libc::c_int = 1;
+    // SAFETY: takes no memory.
+    let bits = unsafe { libc::prctl(libc::PR_GET_SECUREBITS, 0, 0, 0, 0) };
+    bits >= 0
+        && bits & NOROOT == 0
+        && (rustix::process::geteuid().is_root() || rustix::process::getuid().is_root())
 }
 
 /// Their bits in one half of a set.
@@ -142,4 +156,45 @@ fn change(change: impl Fn(usize, &mut Data)) -> io::Result<()> {
     // SAFETY: as above.
     let set = unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) };
     call(i32::try_from(set).unwrap_or(-1))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    /// The sets of this thread: permitted, in force.
+    fn sets() -> [u64; 2] {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        ["CapPrm:", "CapEff:"].map(|key| {
+            let line = status.lines().find_map(|l| l.strip_prefix(key)).unwrap();
+            u64::from_str_radix(line.trim(), 16).unwrap()
+        })
+    }
+
+    /// Whether a program that is run here leaves a core dump; `None` without perl.
+    fn dumps() -> Option<String> {
+        let line = format!("print syscall({}, {}, 0, 0, 0)", libc::SYS_prctl, libc::PR_GET_DUMPABLE);
+        let out = std::process::Command::new("perl").args(["-e", &line]).output().ok()?;
+        Some(String::from_utf8(out.stdout).unwrap())
+    }
+
+    #[test]
+    fn what_is_run_leaves_core_dumps_as_ever() {
+        let lowered = |whole: bool| {
+            let thread = std::thread::spawn(move || {
+                let (before, dumped) = (sets(), dumps());
+                lower(&[Capability::Kill], whole).unwrap();
+                (before, dumped, sets(), dumps())
+            });
+            thread.join().unwrap()
+        };
+        let kill = 1 << Capability::Kill as u32;
+        let ([permitted, in_force], dumped, after, dumps) = lowered(true);
+        let rest = if is_privileged_root() { permitted } else { permitted & kill };
+        assert_eq!((after, dumps), ([rest, in_force & kill], dumped));
+        let ([permitted, in_force], _, after, _) = lowered(false);
+        assert_eq!(after, [permitted & kill, in_force & kill]);
+    }
 }
