@@ -78,7 +78,7 @@ pub fn show(report: &Report, style: Style) -> String {
         end = ends(report, run, false, page);
     }
     let behind = end.length() + last.length() + unknown.length();
-    let least = if one { times.length().min(ROWS + 1) } else { times.length() };
+    let least = if one { times.length().min(times::least(run).max(ROWS) + 1) } else { times.length() };
     // An empty line stands before the findings, and before the times.
     findings(report, screen.saturating_sub(page.length() + least + behind + 2), page);
     let over = (page.length() + 1 + times.length() + behind).saturating_sub(screen);

@@ -443,5 +443,11 @@ fn alone(run: &Run) -> Verdict {
     Verdict { text, factor: None, divided: divided.map(|d| d.of), causes }
 }
 
+/// Whether the verdict of one run names a part of its time that took so long.
+#[must_use]
+pub fn names(run: &Run, seconds: f64) -> bool {
+    Divided::divide(run, &Parts::divide(run)).is_some_and(|whole| seconds / whole.then >= whole.least())
+}
+
 #[cfg(test)]
 mod tests;

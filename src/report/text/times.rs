@@ -12,6 +12,7 @@ use crate::report::time::Part;
 use crate::report::time::Parts;
 use crate::report::units;
 use crate::report::units::Clock;
+use crate::report::verdict;
 
 /// The number of the part that a cold cache cost, behind [`PARTS`]: known of two runs that are compared.
 const COLD: usize = PARTS.len();
@@ -103,6 +104,12 @@ fn status(run: &Run) -> Option<String> {
     Some(format!("exit status {status}{signal}"))
 }
 
+/// Rows that one run has at least, where there are as many: each part that the verdict names, and the rest.
+pub(super) fn least(run: &Run) -> usize {
+    let column = Column::new(run, &Parts::divide(run), Clock::new(run.wall_s), None);
+    1 + column.exact.iter().flatten().filter(|s| verdict::names(run, **s)).count()
+}
+
 /// One run; `most`: rows that there is room for. How many there would be.
 pub(super) fn one(run: &Run, most: usize, page: &mut Page) -> usize {
     let clock = Clock::new(run.wall_s);
@@ -120,16 +127,16 @@ pub(super) fn one(run: &Run, most: usize, page: &mut Page) -> usize {
     let mut rows = told(&columns, page);
     let [column] = columns;
     let value = |i: usize| column.parts[i].unwrap_or(0);
-    let number = rows.len();
+    let (number, most) = (rows.len(), most.max(least(run)));
+    let exact = |i: &usize| column.exact[*i].unwrap_or(0.0);
     // Those for which there is no room are told as one: it is the small ones.
     let mut small = Vec::new();
     if rows.len() > most {
         let mut order = rows.clone();
-        order.sort_by_key(|i| std::cmp::Reverse(value(*i)));
+        order.sort_by(|a, b| exact(b).total_cmp(&exact(a)));
         small = order.split_off(most.saturating_sub(1).max(1));
         rows.retain(|i| !small.contains(i));
     }
-    let exact = |i: &usize| column.exact[*i].unwrap_or(0.0);
     let mut told: Vec<(String, i64)> = rows.iter().map(|i| (name(*i).to_owned(), value(*i))).collect();
     let mut parts: Vec<f64> = rows.iter().map(exact).collect();
     if !small.is_empty() {
