@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::machine::Machine;
+use super::machine::ReadLimit;
 use super::units;
 use crate::figures::Figure;
 use crate::figures::Figures;
@@ -266,6 +267,9 @@ pub struct Run {
     /// The same, from the end of the run before to its beginning; `None` of the first.
     #[serde(skip)]
     pub machine_before: Option<Machine>,
+    /// What its cgroups let it read in a second, where they bound it.
+    #[serde(skip)]
+    pub read_limits: Vec<ReadLimit>,
     /// Who pushed whose pages out meanwhile, as far as the run has to do with it; `None`: nobody asked.
     #[serde(skip_deserializing)]
     pub blame: Option<super::pushed::Pushed>,

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use crate::procfs;
+use crate::text::foreign::Foreign;
 
 /// Counts since the machine or the cgroup began; of two of them, what came in between. `None`: not told here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -102,6 +103,49 @@ impl Machine {
             idle: d(self.idle, earlier.idle),
             allowed: self.allowed,
         }
+    }
+}
+
+/// What the `io.max` of a cgroup lets be read from a device in a second (version 2 of cgroups).
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct ReadLimit {
+    /// The cgroup, as it is called below where cgroups are mounted.
+    pub cgroup: Foreign,
+    /// `MAJOR:MINOR`.
+    pub device: String,
+    /// Bytes; `None`: as many as come.
+    pub bytes: Option<u64>,
+    /// Requests; the same.
+    pub requests: Option<u64>,
+}
+
+impl ReadLimit {
+    /// Those of the cgroup of a process, or (`None`) of a command that is started in that of this one, and of those above it.
+    #[must_use]
+    pub fn now(pid: Option<u32>) -> Vec<Self> {
+        let who = pid.map_or("self".into(), |pid| pid.to_string());
+        let own = procfs::text(format!("/proc/{who}/cgroup")).unwrap_or_default();
+        Self::read(&own, Path::new("/sys/fs/cgroup"))
+    }
+
+    fn read(own: &str, mounted: &Path) -> Vec<Self> {
+        let groups = groups(own, mounted);
+        let Some(root) = groups.last() else { return Vec::new() };
+        let of = |group: &PathBuf| {
+            let name = Path::new("/").join(group.strip_prefix(root).unwrap_or(group));
+            let text = fs::read_to_string(group.join("io.max")).unwrap_or_default();
+            text.lines().filter_map(|line| Self::parse(line, &name)).collect::<Vec<_>>()
+        };
+        groups.iter().flat_map(of).collect()
+    }
+
+    /// `MAJOR:MINOR rbps=NUMBER wbps=max riops=max wiops=max`; `None` where it says nothing of reads.
+    fn parse(line: &str, group: &Path) -> Option<Self> {
+        let (device, limits) = line.split_once(' ')?;
+        let of = |key: &str| limits.split_whitespace().find_map(|l| l.strip_prefix(key)?.parse().ok());
+        let (bytes, requests) = (of("rbps="), of("riops="));
+        let (cgroup, device) = (Foreign::from(group), device.to_owned());
+        (bytes.is_some() || requests.is_some()).then_some(Self { cgroup, device, bytes, requests })
     }
 }
 
@@ -237,6 +281,31 @@ mod tests {
         let m = Machine::read("0::/a\n", dir.path());
         assert_eq!((m.limited, m.limited_above), (Some(3), None), "the root has no limit");
         assert_eq!(Machine::read("0::/../b\n", dir.path()).limited, None);
+    }
+
+    #[test]
+    fn what_may_be_read_in_a_second() {
+        let dir = made(&[
+            ("cgroup.procs", ""),
+            (
+                "a/io.max",
+                "254:0 rbps=10485760 wbps=max riops=max wiops=9\n8:0 rbps=max wbps=1 riops=max wiops=max\n",
+            ),
+            ("a/b/io.max", "8:16 rbps=max wbps=max riops=200 wiops=max\n"),
+            ("a/b/c/io.max", ""),
+        ]);
+        let limit = |cgroup: &str, device: &str, bytes, requests| ReadLimit {
+            cgroup: cgroup.into(),
+            device: device.into(),
+            bytes,
+            requests,
+        };
+        let (above, own) =
+            (limit("/a", "254:0", Some(10 << 20), None), limit("/a/b", "8:16", None, Some(200)));
+        let read = |own| ReadLimit::read(own, dir.path());
+        assert_eq!(read("0::/a\n"), std::slice::from_ref(&above));
+        assert_eq!(read("0::/a/b/c\n"), [own, above]);
+        assert_eq!((read("0::/\n"), read("0::/gone\n"), read("4:io:/a\n")), (vec![], vec![], vec![]));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::data::Usage;
 use super::ends;
 use super::ends::Ends;
 use super::machine::Machine;
+use super::machine::ReadLimit;
 use crate::files::Mounts;
 use crate::procfs;
 
@@ -52,6 +53,10 @@ pub(super) trait Processes {
     /// What the machine says of itself and of the cgroup of a process, or of what is started here; a test's says nothing.
     fn machine(&self, _: Option<u32>) -> Machine {
         Machine::default()
+    }
+    /// What its cgroups let it read in a second; the same.
+    fn read_limits(&self, _: Option<u32>) -> Vec<ReadLimit> {
+        Vec::new()
     }
 }
 
@@ -104,6 +109,10 @@ impl Processes for Signals {
 
     fn machine(&self, pid: Option<u32>) -> Machine {
         Machine::now(pid)
+    }
+
+    fn read_limits(&self, pid: Option<u32>) -> Vec<ReadLimit> {
+        ReadLimit::now(pid)
     }
 }
 

@@ -281,7 +281,7 @@ impl<'a> Watch<'a> {
         gather.goes_on = true;
         let mut bills = Bills::begin(self.comes, self.live.source())?;
         let used = accounts::begin(self.live.source(), &family, number)?;
-        let machine = self.processes.machine(Some(pid));
+        let (machine, limits) = (self.processes.machine(Some(pid)), self.processes.read_limits(Some(pid)));
         let slept = self.processes.sleepers(&family);
         if let Some(larger) = &mut self.larger {
             larger.begin(self.live.source(), Some(pid))?;
@@ -314,7 +314,7 @@ impl<'a> Watch<'a> {
         super::unseen::weigh(&mut run, self.live.plan());
         run.what_if = self.what_if(&run);
         (run.number, run.time, run.wall_s, run.machine) = (number, crate::view::utc(at), wall, machine);
-        (run.ends, run.blame) = (looks.seen(), blame);
+        (run.ends, run.blame, run.read_limits) = (looks.seen(), blame, limits);
         match still {
             Some(Still::Asleep(asleep)) => run.asleep = Some(asleep),
             Some(Still::Hung(hung)) => run.hung = Some(hung),

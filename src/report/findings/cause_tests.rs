@@ -14,6 +14,7 @@ use crate::report::data::Residency;
 use crate::report::ends::Past;
 use crate::report::ends::Peer;
 use crate::report::machine::Machine;
+use crate::report::machine::ReadLimit;
 use crate::text::numbers::Unit;
 
 /// Nanoseconds.
@@ -134,6 +135,29 @@ pub(super) fn waited(change: impl FnOnce(&mut Run)) -> Finding {
         change(run);
     });
     found(&[run], "waited-for-data")
+}
+
+#[test]
+fn what_a_cgroup_lets_be_read_is_told() {
+    let limit =
+        |bytes, requests| ReadLimit { cgroup: "/slow".into(), device: "254:0".into(), bytes, requests };
+    let of = |bytes, requests| {
+        waited(|run| {
+            (run.wall_s, run.usage.device_read_bytes) = (1.0, Some(10 << 20));
+            run.read_limits = vec![limit(bytes, requests)];
+        })
+    };
+    let it = of(Some(10 << 20), None);
+    let said = " io.max of /slow allows to read 10 MiB a second from 254:0.";
+    assert!(it.text.ends_with(said), "{}", it.text);
+    assert!(it.remedy.unwrap().starts_with("Raise io.max of /slow, or"));
+    assert_eq!(it.evidence["io_max"][0]["bytes"], 10 << 20);
+    // It is far from that: what else could help still does.
+    let it = of(Some(100 << 20), Some(1));
+    assert!(it.text.contains("to read 100 MiB and 1 request a second from 254:0."), "{}", it.text);
+    assert!(!it.remedy.unwrap_or_default().contains("io.max"));
+    let none = waited(|_| ());
+    assert!(!none.text.contains("io.max") && none.evidence["io_max"].as_array().unwrap().is_empty());
 }
 
 /// How the data came, for which it waited.

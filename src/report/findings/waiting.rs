@@ -11,6 +11,7 @@ use super::faults;
 use super::finding::Finding;
 use crate::figures::Figure;
 use crate::report::data::Run;
+use crate::report::machine::ReadLimit;
 use crate::report::units::page;
 use crate::report::units::seconds;
 use crate::text::numbers::Unit;
@@ -19,6 +20,9 @@ use crate::text::numbers::Unit;
 pub(super) const LEAST: f64 = 0.2;
 /// Nor what nobody notices, seconds.
 pub(super) const SHORT_S: f64 = 0.01;
+
+/// Limits of cgroups that are told.
+const LIMITS: usize = 3;
 
 /// The same in nanoseconds: of waits that are worth a word, how long and what share of the time.
 pub(super) fn worth(ns: u64, run: &Run) -> Option<(f64, String)> {
@@ -68,16 +72,40 @@ pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
         }
         how => how,
     };
-    let text = format!("It waited for data: {time}{came}.{}", how.text);
+    let bounds = bounds(run, whole);
+    let text = format!("It waited for data: {time}{came}.{}{bounds}", how.text);
     let evidence = json!({
         "data_s": data_s, "wall_s": run.wall_s, "device_read_bytes": device, "bytes_per_second": rate,
-        "came": how.id, "one_thread": run.one_thread,
+        "came": how.id, "one_thread": run.one_thread, "io_max": run.read_limits,
     });
     let finding = Finding::new("waited-for-data", text, evidence)?;
+    // Larger windows, or more requests, bring no more than it allows.
+    if let Some(at) = rate.and_then(|rate| run.read_limits.iter().find(|l| reaches(l, rate))) {
+        let remedy = format!(
+            "Raise io.max of {}, or take it for what it is: this is no matter of the cache.",
+            at.cgroup
+        );
+        return Some(finding.remedy(remedy));
+    }
     Some(match how.remedy.filter(|_| !limited) {
         Some(remedy) => finding.remedy(remedy),
         None => finding,
     })
+}
+
+/// Whether so many bytes a second are what a cgroup allows, or nearly: a part of the time it may not have waited.
+fn reaches(limit: &ReadLimit, rate: u64) -> bool {
+    limit.bytes.is_some_and(|most| rate >= most / 10 * 8)
+}
+
+/// What its cgroups let it read: a device gives no more then, whatever it could. `bytes`: as words.
+fn bounds(run: &Run, bytes: impl Fn(u64) -> String) -> String {
+    let of = |l: &ReadLimit| {
+        let requests = l.requests.map(|n| crate::text::words::many(n, "request", "requests"));
+        let most: Vec<String> = l.bytes.map(&bytes).into_iter().chain(requests).collect();
+        format!(" io.max of {} allows to read {} a second from {}.", l.cgroup, most.join(" and "), l.device)
+    };
+    run.read_limits.iter().take(LIMITS).map(of).collect()
 }
 
 pub(super) fn writes(run: &Run, _: &[&Run]) -> Option<Finding> {

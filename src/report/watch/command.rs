@@ -94,6 +94,7 @@ impl Watch<'_> {
         (run.left_behind, run.ends) = (left, looks.seen());
         let now = self.processes.machine(None);
         run.machine = now.since(&machine);
+        run.read_limits = self.processes.read_limits(None);
         run.machine_before = self.machine.map(|then| machine.since(&then));
         self.machine = Some(now);
         self.remember(&run);
