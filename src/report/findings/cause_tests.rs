@@ -551,10 +551,10 @@ fn who_is_waited_for_has_a_name() {
 
 #[test]
 fn page_faults_that_waited_while_nothing_came_did_not_wait_for_data() {
-    // Threads that map, touch and unmap: a third of their time for the lock.
+    // Threads that map, touch and unmap: most of their time for the lock.
     let locked = |change: fn(&mut Run)| {
         changed(idle(), |run| {
-            (run.waits.read_ns, run.waits.fault_ns, run.one_thread) = (Some(0), Some(340 * MS), Some(false));
+            (run.waits.read_ns, run.waits.fault_ns, run.one_thread) = (Some(0), Some(3400 * MS), Some(false));
             change(run);
         })
     };
@@ -578,7 +578,7 @@ fn page_faults_that_waited_while_nothing_came_did_not_wait_for_data() {
     assert!(!read(3) && read(4));
     // Holes come from no device; what a server sends is in no account of devices.
     let holes = |run: &mut Run| run.figures.set(Figure::FaultMisses, Some(1600));
-    assert!(text(holes).starts_with("It waited in page faults: 340.0 ms"));
+    assert!(text(holes).starts_with("It waited in page faults: 3.40 s"));
     let far = |run: &mut Run| {
         run.figures.set(Figure::FaultMisses, Some(1600));
         run.files = vec![crate::report::data::FileRow { fs: Some("nfs4".into()), ..Default::default() }];

@@ -26,8 +26,9 @@ pub(in crate::report) enum For {
     NoData,
 }
 
-/// No request of a device that answers takes longer, nanoseconds: a busy disk has some tens of milliseconds.
-const REQUEST_NS: u64 = 100_000_000;
+/// No request of a device that answers takes longer, nanoseconds: a disk has some tens of milliseconds, and as much for each
+/// thread that it has to serve before.
+const REQUEST_NS: u64 = 1_000_000_000;
 /// Pages that read-ahead requests at a time, no fewer as a rule: who scans a mapping waits once for all of them.
 const WINDOW: u64 = 8;
 
