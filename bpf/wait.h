@@ -33,6 +33,7 @@ struct list_head___children {
 } __attribute__((preserve_access_index));
 
 #define JOBCTL_TRAP_FREEZE (1UL << 23) /* since 5.2 */
+#define PF_FROZEN 0x00010000 /* up to 6.0; later a thread of the kernel's alone has that bit */
 
 struct task_struct___jobs {
 	unsigned long jobctl;
@@ -87,12 +88,18 @@ static __always_inline s64 entered_by(struct task_struct *task)
 	return (s64)BPF_CORE_READ(regs, CALL_NUMBER);
 }
 
-/* Whether a thread that sleeps does so since its cgroup is frozen: in whatever call it was, which signals end at once then. */
-static __always_inline bool is_frozen(struct task_struct *task)
+/*
+ * Whether a thread that sleeps does so since its cgroup is frozen: in whatever call it was, which signals end at once then. Who sleeps for
+ * a device is not there yet. The freezer of version 1 has a mark of its own before 6.1, and a state of its own from then on.
+ */
+static __always_inline bool is_frozen(struct task_struct *task, u64 state)
 {
 	struct task_struct___jobs *t = (void *)task;
 
-	return bpf_core_field_exists(t->jobctl) && BPF_CORE_READ(t, jobctl) & JOBCTL_TRAP_FREEZE;
+	if (task->flags & PF_FROZEN)
+		return true;
+	return !(state & TASK_UNINTERRUPTIBLE) && bpf_core_field_exists(t->jobctl) &&
+	       BPF_CORE_READ(t, jobctl) & JOBCTL_TRAP_FREEZE;
 }
 
 /* Whether a thread that sleeps waits for a device, by the kernel's own account. */
@@ -126,10 +133,7 @@ static __always_inline u32 why_off(struct task_struct *task, bool preempted)
 	if (preempted || !state)
 		return C_WAIT_CPU;
 	/* Stopped by a signal or whoever debugs it, or frozen: no processor would help. */
-	if (!(state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)))
-		return C_WAIT_OTHER;
-	/* Who sleeps for a device is not there yet. */
-	if (!(state & TASK_UNINTERRUPTIBLE) && is_frozen(task))
+	if (!(state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)) || is_frozen(task, state))
 		return C_WAIT_OTHER;
 	if (task->flags & (PF_KTHREAD | PF_IO_WORKER))
 		return C_WAIT_OTHER;
@@ -149,7 +153,7 @@ static __always_inline u32 why_off(struct task_struct *task, bool preempted)
 	return why == C_WAIT_CHILD && deep ? why | OFF_VFORK : why;
 }
 
-/* The same, but for pauses of those who make pages dirty: in whatever call, they wait to write (on_throttle). */
+/* The same, but for pauses of those who make pages dirty: in a read and in a fault, too, they wait to write (on_throttle). */
 static __always_inline u32 why_off_now(struct row *row, struct task_struct *task, bool preempted)
 {
 	u32 why = why_off(task, preempted);

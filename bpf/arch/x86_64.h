@@ -43,7 +43,10 @@ enum { NR_finit_module = 313 };
 enum { NR_rt_sigsuspend = 130 };
 enum { NR_readahead = 187, NR_fadvise64 = 221, NR_madvise = 28, NR_process_madvise = 440 };
 
-/* Calls that map pages, or bring those in that are mapped: MAP_POPULATE, mlock, MADV_POPULATE_READ. */
+/*
+ * Calls that map pages, or bring those in that are mapped: MAP_POPULATE, mlock, MADV_POPULATE_READ. And one that reads a file, and then
+ * waits for what that does.
+ */
 static __always_inline bool maps_pages(s64 nr)
 {
 	switch (nr) {
@@ -53,6 +56,7 @@ static __always_inline bool maps_pages(s64 nr)
 	case 149: /* mlock */
 	case 151: /* mlockall */
 	case 325: /* mlock2 */
+	case NR_finit_module:
 		return true;
 	}
 	return false;
@@ -77,7 +81,6 @@ static __always_inline u32 waits_for(s64 nr)
 	case 221: /* fadvise64 */
 	case 209: /* io_submit */
 	case 426: /* io_uring_enter */
-	case 313: /* finit_module */
 		return C_WAIT_READ;
 	case 2: /* open */
 	case 85: /* creat */
@@ -114,7 +117,6 @@ static __always_inline u32 waits_for(s64 nr)
 	case 137: /* statfs */
 	case 138: /* fstatfs */
 	case 165: /* mount */
-	case 166: /* umount2 */
 	case 188: /* setxattr */
 	case 189: /* lsetxattr */
 	case 190: /* fsetxattr */
@@ -158,6 +160,7 @@ static __always_inline u32 waits_for(s64 nr)
 	case 162: /* sync */
 	case 277: /* sync_file_range */
 	case 306: /* syncfs */
+	case 166: /* umount2: writes back all that is dirty */
 		return C_WAIT_SYNC;
 	case 59: /* execve */
 	case 322: /* execveat */

@@ -72,6 +72,8 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
     let mut live = Live::new(&mut session)?;
     let seen = watch(&mut live, &mut names, &mut wait, options.time)?;
     let mut bill = Bill::between(&seen.before, &seen.last);
+    // Before rows are chosen: what had no room may be what is asked for.
+    let notes = [can.missing(), remarks(&seen, &bill, &options.chosen)].concat();
     let some = options.chosen.any();
     // Of a cgroup alone it is known whose pages they were, and what it grew by.
     let groups = !filter.cgroups.is_empty() && !filter.by_process();
@@ -101,7 +103,7 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
         chosen: &options.chosen.told(options.json),
         lost: all.as_ref().map_or(0, |all| all.lost.total()),
         top: ROWS,
-        notes: &[can.missing(), remarks(&seen, &bill, &options.chosen)].concat(),
+        notes: &notes,
     };
     output::print(&if options.json { shown.json() } else { shown.text() }, out)
 }

@@ -23,6 +23,7 @@ use super::watching::Watching;
 use super::web::Web;
 use crate::engines::Engines;
 use crate::exit::Failure;
+use crate::exit::is_full;
 use crate::exit::started;
 use crate::live::Beat;
 use crate::live::Relief;
@@ -395,7 +396,8 @@ fn unwritten(path: &Path, error: &outfile::Error) -> Failure {
         outfile::Error::Planted(..) => error.about(path),
     };
     // What is written is bounded to the directory, wherever the link leads.
-    if path.is_symlink() {
+    let full = matches!(error, outfile::Error::Io(e) if is_full(e.kind()));
+    if path.is_symlink() && !full {
         return failure.remedy("it is a symbolic link: remove it, or name the directory that it leads to");
     }
     failure

@@ -232,7 +232,7 @@ rows! {
     // Under the lock of the processor's queue, with interrupts off.
     [ Any(Follow) { ThreadWaits SWITCH Btf("sched_switch") } => QuietLock ]
     [ Any(Follow) { WriterPaused "throttle_tp" Classic("writeback", "balance_dirty_pages") } ]
-    // File systems without a disk (ramfs, /proc) say by d_add that there is no such name, and /proc answers by the second from 7.0 on.
+    // File systems without a disk (ramfs, /proc) say by d_add that there is no such name, and /proc answers by the second on newer kernels.
     [ Trampolines(Follow) { NameAnswered "answer_fentry" Trampoline("d_splice_alias") }
       Sessions(Follow) { NameAnswered "answer_multi" Entry(&["d_splice_alias", "d_splice_alias_ops"]) } ]
     [ Trampolines(Follow) { NameAnswered "answer_add_fentry" Trampoline("d_add") }

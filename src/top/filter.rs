@@ -198,9 +198,14 @@ fn figure(word: &str) -> Option<Result<Test, String>> {
     let (sign, compare) = COMPARISONS.iter().find(|(sign, _)| rest.starts_with(sign))?;
     let written = rest.get(sign.len()..)?;
     let wanted = number(written);
+    let sets = matches!(*sign, "=" | "==" | "!=");
+    // What is set somewhere (`n=3`, `out=/tmp/x`) is a text.
+    if sets && wanted.is_none() && !written.is_empty() {
+        return None;
+    }
     let test = if let Some(column) = cells::find(name) {
         if !cells::sorts_rows(column) {
-            return Some(Err(format!("rows are not filtered by '{name}'")));
+            return (!sets).then(|| Err(format!("rows are not filtered by '{name}'; as a text: ~{word}")));
         }
         wanted.map(|wanted| Test::Figure(column, *compare, wanted))
     } else if let Some((_, of)) = NUMBERS.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)) {
@@ -208,13 +213,13 @@ fn figure(word: &str) -> Option<Result<Test, String>> {
     } else {
         let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '%' | '.');
         let named = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(letters);
-        // What is set somewhere (`n=3`) is a text, and so is what has an arrow in it.
-        let asked = named && wanted.is_some() && !matches!(*sign, "=" | "==" | "!=");
+        // What has an arrow in it is a text, too.
+        let asked = named && wanted.is_some() && !sets;
         return asked.then(|| Err(format!("'{name}' is no figure; as a text: ~{word}")));
     };
     Some(test.ok_or_else(|| match written {
         "" => format!("'{name}{sign}' lacks a number"),
-        _ => format!("'{written}' is no number: 100, 2k, 3M"),
+        _ => format!("'{written}' is no number (100, 2k, 3M); as a text: ~{word}"),
     }))
 }
 
@@ -229,7 +234,7 @@ fn number(text: &str) -> Option<f64> {
         _ => (text, 1.0),
     };
     // Words are numbers to Rust, too: `nan`, `inf`.
-    let plain = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    let plain = digits.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit() || c == '.');
     digits.parse::<f64>().ok().filter(|_| plain).map(|n| n * factor)
 }
 
@@ -444,17 +449,17 @@ mod tests {
         assert_eq!(filter.mistake(), Some("'(post' is no regular expression"));
         assert!(!filter.is_empty() && !takes("~(post", None));
         for (text, why) in [
-            ("misses>abc", "'abc' is no number: 100, 2k, 3M"),
-            ("misses > abc", "'abc' is no number: 100, 2k, 3M"),
-            ("misses>nan", "'nan' is no number: 100, 2k, 3M"),
-            ("misses > 10/s", "'10/s' is no number: 100, 2k, 3M"),
+            ("misses>abc", "'abc' is no number (100, 2k, 3M); as a text: ~misses>abc"),
+            ("misses > abc", "'abc' is no number (100, 2k, 3M); as a text: ~misses>abc"),
+            ("misses>nan", "'nan' is no number (100, 2k, 3M); as a text: ~misses>nan"),
+            ("misses > 10/s", "'10/s' is no number (100, 2k, 3M); as a text: ~misses>10/s"),
             ("misses>", "'misses>' lacks a number"),
             ("misses >", "'misses>' lacks a number"),
             ("dd | !misses =", "'misses=' lacks a number"),
             ("foo>1", "'foo' is no figure; as a text: ~foo>1"),
             ("foo <= 2k", "'foo' is no figure; as a text: ~foo<=2k"),
-            ("pid=abc", "'abc' is no number: 100, 2k, 3M"),
-            ("held_bytes>1M", "rows are not filtered by 'held_bytes'"),
+            ("pid>abc", "'abc' is no number (100, 2k, 3M); as a text: ~pid>abc"),
+            ("held_bytes>1M", "rows are not filtered by 'held_bytes'; as a text: ~held_bytes>1M"),
         ] {
             assert_eq!(Filter::new(text).mistake(), Some(why), "{text}");
         }

@@ -78,7 +78,8 @@ pub fn command_of_a_shell_that_waits(dir: &Path) {
     assert!(ns("child_ns") > 700_000_000, "{waits}");
     assert!(ns("timer_ns") > 1_200_000_000, "{waits}");
     // All that is no waiting for files, whatever it is for.
-    assert!(ns("other_ns") - ns("child_ns") - ns("timer_ns") < 200_000_000, "{waits}");
+    let named = ns("child_ns") + ns("timer_ns");
+    assert!(ns("other_ns").saturating_sub(named) < 500_000_000, "{waits}");
 }
 
 /// A tree searched cold and warm: on one screen, with the verdict on top, and adding up as it is printed.

@@ -99,7 +99,7 @@ alternatives, '!' before what must not be true:
                        the command line; upper or lower case
   !cron !systemd       neither of them
   ~^(dd|cp)$           a regular expression
-  misses>100 hits<1k   figures as they are shown: < <= = >= >; k is 1000;
+  misses>100 hits<1k   figures as shown: < <= = != >= >; k is 1000;
                        K, M and G are powers of 1024; ratios in per cent
   pid=1 uid=0 tid=7    numbers of the row
 

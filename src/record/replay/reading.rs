@@ -60,6 +60,8 @@ pub(super) struct Reading {
     every: u64,
     /// Time of the last sample by both clocks.
     last: Option<(i64, u64)>,
+    /// How long the last interval took, in nanoseconds.
+    took: Option<u64>,
     say: Say,
 }
 
@@ -121,6 +123,7 @@ impl Reading {
             begun: false,
             every: part.every.map_or(0, nanos),
             last: None,
+            took: None,
             say,
         };
         out.choose().map_err(failed)?;
@@ -281,10 +284,12 @@ impl Reading {
         Ok(true)
     }
 
-    /// Says so where an interval took much longer than those that are shown, as a run says it: the disk was full, or the recorder
-    /// was stopped. Its figures look like a peak, but on a screen, where one walks through it: there they are by the second.
+    /// Says so where an interval took much longer than those that are shown, and than the one before, as a run says it: the disk was
+    /// full, or the recorder was stopped. Its figures look like a peak, but on a screen, where one walks through it: there they are by
+    /// the second. What was kept with another interval than is set by now is not late.
     fn late(&mut self, took: u64, time: i64) {
-        let usual = self.session.interval.max(self.every);
+        let Some(before) = self.took.replace(took) else { return };
+        let usual = self.session.interval.max(self.every).max(before);
         if !self.onwards && took > usual.saturating_add(usual / 2) && (self.from..=self.to).contains(&time) {
             let (took, usual) = (took as f64 / 1e9, usual as f64 / 1e9);
             (self.say)(&format!(

@@ -65,7 +65,7 @@ pub(super) fn assertion(text: &str, about: About) -> Result<Assertion, String> {
         return Err(why);
     }
     if same(&left, &right) {
-        return Err("both sides are the same figure: it holds always, or never".into());
+        return Err("both sides are the same figure: it holds wherever that is known, or nowhere".into());
     }
     Ok(Assertion { text: text.trim().to_owned(), left, comparison, right })
 }
@@ -78,18 +78,18 @@ fn beyond(share: (&Side, Option<Kind>), other: (&Side, Option<Kind>)) -> Option<
         return None;
     }
     Some(match unit {
-        None if (1.0..=100.0).contains(n) => {
-            format!("a share is 1 at most: write '{n}%' or '{}' instead of '{n}'", (n * 100.0).round() / 1e4)
+        None if (1.0..=100.0).contains(n) && times.to_bits() == 1.0_f64.to_bits() => {
+            format!("a share is 1 at most: write '{n}%' or '{}' instead of '{n}'", (n * 1e6).round() / 1e8)
         }
         _ => "a share is 1 at most, which is 100%".into(),
     })
 }
 
-/// Whether both are about one figure of the same runs.
+/// Whether both are one figure of the same runs, as often.
 fn same(left: &Side, right: &Side) -> bool {
     match (left, right) {
-        (Side::Value { of, name, .. }, Side::Value { of: others, name: other, .. }) => {
-            of == others && name == other
+        (Side::Value { of, name, times }, Side::Value { of: others, name: other, times: n }) => {
+            of == others && name == other && times.to_bits() == n.to_bits()
         }
         _ => false,
     }
@@ -163,8 +163,9 @@ fn number(text: &str) -> Result<(f64, Option<Kind>), String> {
             let (_, scale, kind) = known.ok_or_else(|| {
                 format!("'{unit}' is no unit; %, B, KiB, MiB, GiB, ns, us, ms, s, m and h are")
             })?;
-            // What is written with a few digits behind the point is meant so: 35% is 0.35, which 35 times 0.01 is not.
-            let value = if *scale < 1.0 { value / (1.0 / scale).round() } else { value * scale };
+            // What is written with a few digits is meant so: 35% is 0.35, which 35 times 0.01 is not, nor 0.7 by 100 0.007.
+            let moved = || format!("{}e{}", digits.replace('_', ""), scale.log10().round()).parse().ok();
+            let value = if *scale < 1.0 { moved().unwrap_or(value * scale) } else { value * scale };
             Ok((value, Some(*kind)))
         }
     }

@@ -38,9 +38,21 @@ fn of_files(run: &Run) -> Option<u64> {
     Some(missed + ways(run)?.mapped.saturating_sub(missed) / WINDOW)
 }
 
-/// Whether some of its files come from a server, or another process: that is not always in the kernel's account of devices.
+/// File systems of which the kernel's account of devices has what is read.
+const LOCAL: &[&str] = &[
+    "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "ntfs3", "erofs", "squashfs", "iso9660",
+    "udf",
+];
+
+/// Whether some of its files may come from a server, or another process: that is not always in the kernel's account of devices.
 fn unaccounted(run: &Run) -> bool {
-    run.files.iter().any(|f| is_far(f.fs.as_deref()) || f.fs.as_deref() == Some("virtiofs"))
+    let local = |fs: &str| LOCAL.contains(&fs);
+    run.files.iter().any(|f| match f.fs.as_deref() {
+        Some("virtiofs") => true,
+        fs if is_far(fs) => true,
+        // What brought nothing in says nothing.
+        fs => f.readahead_pages + f.misses + f.fault_misses > 0 && !fs.is_some_and(local),
+    })
 }
 
 /// Whether no device gave so many pages, nor a small part of them, however they were compressed: holes, and pages of new files.
@@ -52,8 +64,16 @@ pub(super) fn from_no_device(run: &Run, pages: u64) -> bool {
 /// Whether so little came by faults that they waited for something else.
 fn without_data(run: &Run) -> Option<bool> {
     let (requests, device) = (of_files(run)?, run.usage.device_read_bytes?.div_ceil(page()));
-    let came = if unaccounted(run) { requests } else { requests.min(device) };
-    Some(run.waits.fault_ns? > came.saturating_mul(REQUEST_NS))
+    // No request of a server has a bound, nor one of a device that a cgroup holds back.
+    if requests > 0 && (unaccounted(run) || !run.read_limits.is_empty()) {
+        return Some(false);
+    }
+    // Of files it has not all that devices gave: what the rest was for is not known.
+    let past = run.get(Figure::DirectReadBytes).unwrap_or(0) / page();
+    if device > run.brought_in()?.saturating_add(past).saturating_add(MANY) {
+        return None;
+    }
+    Some(run.waits.fault_ns? > requests.min(device).saturating_mul(REQUEST_NS))
 }
 
 /// What came back from swap for a run.

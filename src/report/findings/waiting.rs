@@ -93,9 +93,10 @@ pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
     })
 }
 
-/// Whether so many bytes a second are what a cgroup allows, or nearly: a part of the time it may not have waited.
+/// Whether so many bytes a second are what a cgroup allows, or nearly: a part of the time it may not have waited. Far more than that
+/// came from another device.
 fn reaches(limit: &ReadLimit, rate: u64) -> bool {
-    limit.bytes.is_some_and(|most| rate >= most / 10 * 8)
+    limit.bytes.is_some_and(|most| (most / 10 * 8..=most / 10 * 12).contains(&rate))
 }
 
 /// What its cgroups let it read: a device gives no more then, whatever it could. `bytes`: as words.

@@ -6,9 +6,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use rustix::fs::FileType;
 use rustix::fs::FlockOperation;
 use rustix::fs::Mode;
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use super::sudo;
 use crate::exit::Failure;
@@ -59,10 +61,14 @@ pub fn not_in_directory(what: impl Display, error: &io::Error) -> Failure {
 /// [`io::ErrorKind::WouldBlock`] where another one holds it; what the system says where nobody can.
 pub fn hold(path: &Path, name: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path.join(name), flags, Mode::RUSR | Mode::WUSR)?;
+    let others = || io::Error::new(io::ErrorKind::PermissionDenied, "others may hold that file");
+    // A lease on a file of somebody else's makes it wait, too.
+    let open = rustix::fs::open(path.join(name), flags, Mode::RUSR | Mode::WUSR);
+    let file = open.map_err(|e| if e == Errno::WOULDBLOCK { others() } else { e.into() })?;
     let stat = rustix::fs::fstat(&file)?;
-    if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o77 != 0 {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "others may hold that file"));
+    let own = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o77 == 0;
+    if !own || stat.st_nlink != 1 || !FileType::from_raw_mode(stat.st_mode).is_file() {
+        return Err(others());
     }
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     Ok(file)

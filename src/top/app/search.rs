@@ -50,6 +50,10 @@ impl App {
         if filter.is_empty() {
             return Vec::new();
         }
+        if let Some(mistake) = filter.mistake() {
+            self.say(mistake);
+            return Vec::new();
+        }
         self.order(usize::MAX);
         let Some(snapshot) = &self.snapshot else { return Vec::new() };
         let wanted = Wanted { filter: &filter, argv: &self.argv, numbers: self.numbers() };
