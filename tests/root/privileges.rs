@@ -224,8 +224,8 @@ pub fn a_command_keeps_its_rights(dir: &Path) {
         assert_eq!(field(&err, key), field(&own(), key), "{key}");
     }
     // No program that gains anything: the kernel writes no core dump of those.
-    let line = format!("print syscall({}, {}, 0, 0, 0)", libc::SYS_prctl, libc::PR_GET_DUMPABLE);
-    let dumpable = ["-e", &line];
+    let asks = format!("print syscall({}, {}, 0, 0, 0)", libc::SYS_prctl, libc::PR_GET_DUMPABLE);
+    let dumpable = ["-e", &asks];
     if let Ok(alone) = Command::new("perl").args(dumpable).output() {
         let mut command = cachestat("--");
         command.arg("perl").args(dumpable);
