@@ -8,6 +8,12 @@ use crate::report::units;
 /// Pages below which nothing is said about reads: 1 MiB.
 pub(super) const MANY: u64 = 256;
 
+/// What takes less of the time is not told of.
+pub(super) const LEAST: f64 = 0.2;
+
+/// Nor what nobody notices, seconds.
+pub(super) const SHORT_S: f64 = 0.01;
+
 /// A share as people write it; never 0 % or 100 % of what is not.
 pub(super) fn percent(x: f64) -> String {
     units::percent(x, 0).replace('<', "less than ").replace('>', "more than ")
@@ -59,4 +65,12 @@ pub(super) fn part_of_time(share: f64, run: &Run) -> String {
     } else {
         format!("{} of the time{whose}", percent(share))
     }
+}
+
+/// Of waits that are worth a word, nanoseconds: how long they were, in seconds, and that with their share of the time in words.
+pub(super) fn worth(ns: u64, run: &Run) -> Option<(f64, String)> {
+    let s = ns as f64 / 1e9;
+    let share = of_ns(ns, run);
+    (s >= SHORT_S && share >= LEAST)
+        .then(|| (s, format!("{} ({})", units::seconds(ns), part_of_time(share, run))))
 }

@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use super::common::MANY;
+use super::common::SHORT_S;
 use super::common::of_ns;
 use super::common::part_of_time;
 use super::common::ways;
+use super::common::worth;
 use super::finding::Finding;
 use super::reading::is_far;
-use super::waiting::SHORT_S;
-use super::waiting::worth;
 use crate::figures::Figure;
 use crate::report::data::Run;
 use crate::report::units::page;

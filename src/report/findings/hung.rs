@@ -3,8 +3,8 @@
 use serde_json::Value;
 use serde_json::json;
 
+use super::common::LEAST;
 use super::finding::Finding;
-use super::waiting::LEAST;
 use crate::report::data::Run;
 use crate::report::units::count;
 use crate::report::units::seconds;

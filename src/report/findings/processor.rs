@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
+use super::common::LEAST;
 use super::common::MANY;
+use super::common::SHORT_S;
 use super::common::of_time;
 use super::common::part_of_time;
 use super::common::percent;
+use super::common::worth;
 use super::finding::Finding;
-use super::waiting::LEAST;
-use super::waiting::SHORT_S;
-use super::waiting::worth;
 use crate::figures::Figure;
 use crate::report::data::Run;
 use crate::report::time::Parts;

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::common::LEAST;
 use super::common::MANY;
 use super::common::of_ns;
 use super::common::of_time;
@@ -9,7 +10,6 @@ use super::common::part_of_time;
 use super::common::percent;
 use super::common::reads;
 use super::finding::Finding;
-use super::waiting::LEAST;
 use crate::figures::Figure;
 use crate::report::data::Run;
 use crate::report::time::Parts;

@@ -5,8 +5,7 @@ use serde_json::json;
 
 use super::came::How;
 use super::came::how_it_came;
-use super::common::of_ns;
-use super::common::part_of_time;
+use super::common::worth;
 use super::faults;
 use super::finding::Finding;
 use crate::figures::Figure;
@@ -16,20 +15,8 @@ use crate::report::units::page;
 use crate::report::units::seconds;
 use crate::text::numbers::Unit;
 
-/// What takes less of the time is not told of.
-pub(super) const LEAST: f64 = 0.2;
-/// Nor what nobody notices, seconds.
-pub(super) const SHORT_S: f64 = 0.01;
-
 /// Limits of cgroups that are told.
 const LIMITS: usize = 3;
-
-/// The same in nanoseconds: of waits that are worth a word, how long and what share of the time.
-pub(super) fn worth(ns: u64, run: &Run) -> Option<(f64, String)> {
-    let s = ns as f64 / 1e9;
-    let share = of_ns(ns, run);
-    (s >= SHORT_S && share >= LEAST).then(|| (s, format!("{} ({})", seconds(ns), part_of_time(share, run))))
-}
 
 /// Nanoseconds of waits for storage in which there was nothing to wait for but a processor, at most: they were over when the
 /// thread was woken. `None` where it waited for others as well: it was from those waits that it was woken, for all that is known.
@@ -40,7 +27,7 @@ pub(in crate::report) fn without_a_processor(ns: u64, run: &Run) -> Option<u64> 
     (others < woken).then_some(woken.min(ns))
 }
 
-/// The same of waits for storage.
+/// As [`worth`], of waits for storage.
 fn worth_of_storage(ns: u64, run: &Run) -> Option<(f64, String)> {
     let (s, mut text) = worth(ns, run)?;
     if let Some(late) = without_a_processor(ns, run).filter(|late| late * 50 >= ns) {

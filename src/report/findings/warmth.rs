@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::common::MANY;
+use super::common::SHORT_S;
 use super::common::percent;
 use super::common::reads;
 use super::common::ways;
 use super::finding::Finding;
-use super::waiting::SHORT_S;
 use crate::figures::Figure;
 use crate::report::blocks;
 use crate::report::data::Run;
