@@ -113,6 +113,7 @@ pub const FUNCTIONS: &[&str] = &[
     "__breadahead",
     "d_alloc_parallel",
     "d_splice_alias",
+    "d_splice_alias_ops",
     "d_add",
     "generic_perform_write",
     "iomap_file_buffered_write",

@@ -410,6 +410,25 @@ fn every_event_has_candidates() {
     }
 }
 
+/// Nothing is attached to what nobody looks for in the kernel's BTF.
+#[test]
+fn all_that_programs_attach_to_is_looked_for() {
+    let known = |name: &&str| FUNCTIONS.contains(name) || crate::facts::OF_BTRFS.contains(name);
+    for part in candidates::ROWS.iter().flat_map(|row| row.iter().flat_map(|c| c.parts)) {
+        let missing: Vec<&str> = match part.on {
+            candidates::On::Trampoline(name) | candidates::On::Kprobe(name) => vec![name],
+            candidates::On::Session(names) | candidates::On::Entry(names) => names.to_vec(),
+            candidates::On::Btf(name) | candidates::On::Classic(_, name) => {
+                assert!(crate::facts::TRACEPOINTS.contains(&name), "{name} of {}", part.program);
+                Vec::new()
+            }
+            candidates::On::Tick => Vec::new(),
+        };
+        let missing: Vec<&str> = missing.into_iter().filter(|name| !known(name)).collect();
+        assert!(missing.is_empty(), "{missing:?} of {}", part.program);
+    }
+}
+
 /// What is remembered of plain requests and of threads that are followed lies in the same place of a row (bpf/wire.h).
 #[test]
 fn no_request_is_plain_where_somebody_is_followed() {
