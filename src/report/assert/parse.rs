@@ -55,10 +55,11 @@ pub(super) fn assertion(text: &str, about: About) -> Result<Assertion, String> {
     if rate && [one, other].contains(&Some(Kind::Share)) {
         return Err("a share is no count: it has no rate".into());
     }
-    if let (Some(one), Some(other)) = (one, other)
-        && !alike(one, other)
-    {
-        return Err(format!("{} cannot be compared with {}", word(one), word(other)));
+    match (one, other) {
+        (Some(one), Some(other)) if !alike(one, other) => {
+            return Err(format!("{} cannot be compared with {}", word(one), word(other)));
+        }
+        _ => {}
     }
     let beyond = beyond((&left, one), (&right, other)).or_else(|| beyond((&right, other), (&left, one)));
     if let Some(why) = beyond {
