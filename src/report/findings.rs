@@ -104,11 +104,15 @@ pub fn find(warmups: &[Run], runs: &[Run]) -> Vec<Finding> {
 }
 
 #[cfg(test)]
+mod came_tests;
+#[cfg(test)]
 mod cause_tests;
 #[cfg(test)]
 mod crowd;
 #[cfg(test)]
 mod crowd_tests;
+#[cfg(test)]
+mod faults_tests;
 #[cfg(test)]
 mod processor_tests;
 #[cfg(test)]
