@@ -11,6 +11,7 @@ mod cached;
 mod causes;
 #[path = "../truth/fuse.rs"]
 mod fuse;
+mod held;
 mod nfs;
 mod pressure;
 #[path = "../tools/schema.rs"]
@@ -75,6 +76,8 @@ const STORIES: &[(&str, Story)] = &[
     ("overlay_copies", cached::overlay_copies),
     ("dropped_behind", cached::dropped_behind),
     ("in_memory", cached::in_memory),
+    ("swapped_out", held::swapped_out),
+    ("bounded_by_io_max", held::bounded_by_io_max),
 ];
 
 fn main() -> ExitCode {
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
             "--spin" => Some(causes::spin),
             "--forks" => Some(causes::forks),
             "--forget" => Some(causes::forget),
+            "--swapped" => Some(held::swapped),
             "--drop-behind" => Some(cached::drop_behind),
             _ => None,
         };

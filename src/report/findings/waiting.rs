@@ -52,7 +52,10 @@ pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
     });
     // Who emptied the cache to see just that needs no advice that is not about reading.
     let limited = super::reading::limited(run, &[]).or_else(|| super::reading::cut_short(run, &[])).is_some();
+    // Larger windows, or more requests, bring no more than it allows; and no more is known of the device.
+    let bound = rate.and_then(|rate| run.read_limits.iter().find(|l| reaches(l, rate)));
     let how = match how_it_came(run, ns) {
+        _ if bound.is_some() => How { id: None, text: String::new(), remedy: None },
         // Not as far ahead as it could be, nor was it the device: that finding says what it was.
         How { id: Some("whole-windows" | "cut-windows"), .. } if limited => {
             How { id: None, text: String::new(), remedy: None }
@@ -66,8 +69,7 @@ pub(super) fn data(run: &Run, _: &[&Run]) -> Option<Finding> {
         "came": how.id, "one_thread": run.one_thread, "io_max": run.read_limits,
     });
     let finding = Finding::new("waited-for-data", text, evidence)?;
-    // Larger windows, or more requests, bring no more than it allows.
-    if let Some(at) = rate.and_then(|rate| run.read_limits.iter().find(|l| reaches(l, rate))) {
+    if let Some(at) = bound {
         let remedy = format!(
             "Raise io.max of {}, or take it for what it is: this is no matter of the cache.",
             at.cgroup
