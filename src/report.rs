@@ -16,6 +16,7 @@ pub mod data;
 mod ending;
 pub mod ends;
 mod export;
+mod faults;
 pub mod findings;
 mod gather;
 pub mod groups;

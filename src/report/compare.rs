@@ -56,6 +56,7 @@ pub const LINES: &[Line] = &[
     Line { name: "user", value: |r| r.usage.user_s.map(Cell::Seconds) },
     Line { name: "system", value: |r| r.usage.system_s.map(Cell::Seconds) },
     part!("data waits", data_s),
+    part!("waits in faults", faults_s),
     part!("metadata waits", metadata_s),
     part!("look-up work", lookups_s),
     part!("write waits", writing_s),

@@ -18,8 +18,6 @@ mod waiting;
 mod warmth;
 mod writing;
 
-pub(in crate::report) use faults::For;
-pub(in crate::report) use faults::waited_for;
 pub use finding::Finding;
 pub(in crate::report) use waiting::without_a_processor;
 

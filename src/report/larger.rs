@@ -3,7 +3,8 @@
 use std::time::Duration;
 use std::time::Instant;
 
-use super::data::Waits;
+use super::data::Run;
+use super::faults;
 use crate::kernel::Touches;
 use crate::model;
 use crate::plan::Brackets;
@@ -114,11 +115,15 @@ impl Larger {
     }
 
     /// The run is over: what came of it.
-    pub(super) fn finish(&mut self, source: &mut dyn Follow, waits: &Waits, plan: &Plan) -> Prediction {
+    pub(super) fn finish(&mut self, source: &mut dyn Follow, run: &Run, plan: &Plan) -> Prediction {
         source.choose(0.0);
-        // All that reads and faults waited for is what had to be brought in.
-        let waited =
-            waits.read_ns.zip(waits.fault_ns).map(|(read, fault)| read + fault).filter(|_| !self.moved);
+        // All that reads and faults waited for data is what had to be brought in.
+        let waited = run
+            .waits
+            .read_ns
+            .zip(faults::for_data(run))
+            .map(|(read, fault)| read + fault)
+            .filter(|_| !self.moved);
         let mut notes = self.feed.notes(plan.brackets != Brackets::Tracepoints);
         notes.push("as if nobody else used this cache: only what the command did was followed".into());
         // Until it ended, not until all that it did was simulated.

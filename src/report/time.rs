@@ -2,12 +2,15 @@
 
 use super::data::Run;
 use super::data::Waits;
+use super::faults;
 
 /// Seconds, all threads added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
 pub struct Parts {
     /// Waiting for data: reads, page faults, `execve`.
     pub data_s: Option<f64>,
+    /// Waiting in page faults for no data of files: memory that had been swapped out, a lock.
+    pub faults_s: Option<f64>,
     /// Waiting for metadata: `open`, look-ups, directories.
     pub metadata_s: Option<f64>,
     /// Work of the file system on names that the dentry cache did not have, without waiting.
@@ -30,6 +33,8 @@ pub struct Parts {
 pub enum Part {
     /// Waiting for data.
     Data,
+    /// Waiting in page faults for something else.
+    Faults,
     /// Waiting for metadata.
     Metadata,
     /// Work on names.
@@ -49,6 +54,7 @@ pub enum Part {
 /// The parts in the order of views, and what they are called.
 pub const PARTS: &[(Part, &str)] = &[
     (Part::Data, "waiting for data"),
+    (Part::Faults, "faults without data"),
     (Part::Metadata, "waiting for metadata"),
     (Part::Lookups, "dentry/inode look-ups"),
     (Part::Writing, "waiting to write"),
@@ -120,10 +126,12 @@ impl Parts {
     #[must_use]
     pub fn divide(run: &Run) -> Self {
         let w = &run.waits;
+        let for_data = faults::for_data(run);
         let lookups = seconds(&[run.lookups.work_ns]);
         let cpu = run.usage.user_s.zip(run.usage.system_s).map(|(u, s)| u + s);
         let mut parts = Self {
-            data_s: seconds(&[w.read_ns, w.fault_ns, w.exec_ns]),
+            data_s: seconds(&[w.read_ns, for_data, w.exec_ns]),
+            faults_s: seconds(&[w.fault_ns.zip(for_data).map(|(all, data)| all - data)]),
             metadata_s: seconds(&[w.open_ns, w.lookup_ns, w.directory_ns]),
             lookups_s: lookups,
             writing_s: seconds(&[w.write_ns, w.sync_ns]),
@@ -207,6 +215,7 @@ impl Parts {
     fn scale(&mut self, by: f64) {
         let parts = [
             &mut self.data_s,
+            &mut self.faults_s,
             &mut self.metadata_s,
             &mut self.lookups_s,
             &mut self.writing_s,
@@ -220,7 +229,7 @@ impl Parts {
     /// All that is explained; `None` where waits are not known.
     #[must_use]
     pub fn explained(&self) -> Option<f64> {
-        let known = [self.data_s, self.metadata_s, self.writing_s, self.queue_s, self.cpu_s];
+        let known = [self.data_s, self.faults_s, self.metadata_s, self.writing_s, self.queue_s, self.cpu_s];
         Some(known.into_iter().sum::<Option<f64>>()? + self.lookups_s.unwrap_or(0.0))
     }
 
@@ -242,6 +251,7 @@ impl Parts {
     pub const fn get(&self, part: Part) -> Option<f64> {
         match part {
             Part::Data => self.data_s,
+            Part::Faults => self.faults_s,
             Part::Metadata => self.metadata_s,
             Part::Lookups => self.lookups_s,
             Part::Writing => self.writing_s,

@@ -57,6 +57,7 @@ pub struct Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Data,
+    Faults,
     Metadata,
     Lookups,
     Writing,
@@ -67,8 +68,9 @@ enum Kind {
     Unexplained,
 }
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 10] = [
     Kind::Data,
+    Kind::Faults,
     Kind::Metadata,
     Kind::Lookups,
     Kind::Writing,
@@ -83,6 +85,7 @@ impl Kind {
     const fn id(self) -> &'static str {
         match self {
             Self::Data => "data",
+            Self::Faults => "faults",
             Self::Metadata => "metadata",
             Self::Lookups => "names",
             Self::Writing => "writing",
@@ -98,6 +101,7 @@ impl Kind {
     const fn spent(self) -> &'static str {
         match self {
             Self::Data => "waiting for data",
+            Self::Faults => "waiting in page faults, though next to nothing came from a device",
             Self::Metadata => "waiting for metadata",
             Self::Lookups => "work on names that the dentry cache did not have",
             Self::Writing => "waiting to write",
@@ -122,7 +126,7 @@ impl Kind {
 }
 
 /// Seconds of a run by kind.
-struct Spent([Option<f64>; 9]);
+struct Spent([Option<f64>; 10]);
 
 impl Spent {
     /// The parts of a run. `cold`: what of its processor time is put down to a cold cache.
@@ -130,6 +134,7 @@ impl Spent {
         let cpu = parts.cpu_s.map(|cpu| cpu - cold.unwrap_or(0.0));
         Self([
             parts.data_s,
+            parts.faults_s,
             parts.metadata_s,
             parts.lookups_s,
             parts.writing_s,
@@ -281,7 +286,7 @@ fn of_data(then: &Run, now: &Run, before: &str, findings: &[Finding]) -> String 
     if now.wall_s >= then.wall_s {
         return match now.cold.is_some() && then.cold.is_none() {
             true => "waiting for data, which --cold had emptied from the cache".into(),
-            false => whole::data(now).into(),
+            false => Kind::Data.spent().into(),
         };
     }
     let from_then = now.origin.runs.iter().any(|(n, pages)| *n == then.number && pages * 2 >= now.warm_pages);
@@ -290,7 +295,7 @@ fn of_data(then: &Run, now: &Run, before: &str, findings: &[Finding]) -> String 
     } else if now.warm_pages >= MANY && now.warm_pages > then.warm_pages {
         format!("data that was in the cache this time ({amount})")
     } else {
-        whole::data(then).into()
+        Kind::Data.spent().into()
     }
 }
 
@@ -323,6 +328,7 @@ fn whys(
                 let waited = if gain > 0.0 { then } else { now };
                 (of_data(then, now, &names.before, findings) + &whole::late(waited)).replace(") (", "; ")
             }
+            Kind::Faults => whole::faults(if gain > 0.0 { then } else { now }).into(),
             Kind::Metadata if gain > 0.0 && has(findings, "metadata-cached-before", now) => {
                 "waiting for metadata, which was in the cache this time".into()
             }
@@ -434,7 +440,8 @@ fn alone(run: &Run) -> Verdict {
         .zip(told(&causes))
         .filter(|(c, _)| c.share.is_some_and(|s| s >= least))
         .map(|(c, share)| match kind(c.id) {
-            Kind::Data => format!("{share} {}{}", whole::data(run), whole::late(run)),
+            Kind::Data => format!("{share} {}{}", Kind::Data.spent(), whole::late(run)),
+            Kind::Faults => format!("{share} {}", whole::faults(run)),
             kind => format!("{share} {}", kind.spent()),
         })
         .collect();

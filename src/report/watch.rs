@@ -202,7 +202,7 @@ impl<'a> Watch<'a> {
     fn what_if(&mut self, run: &Run) -> Option<Prediction> {
         let plan = self.live.plan().clone();
         let larger = self.larger.as_mut()?;
-        Some(larger.finish(self.live.source(), &run.waits, &plan))
+        Some(larger.finish(self.live.source(), run, &plan))
     }
 
     /// Asks what is cached of the files of a run that is over: its last sample. What happens meanwhile is no part of it.
@@ -312,9 +312,9 @@ impl<'a> Watch<'a> {
         let mut run = gather.finish(&last, self.names.mounts_now(), &known, &self.origins);
         run.usage = now.map(|now| now.since(used)).unwrap_or_default();
         super::unseen::weigh(&mut run, self.live.plan());
-        run.what_if = self.what_if(&run);
         (run.number, run.time, run.wall_s, run.machine) = (number, crate::view::utc(at), wall, machine);
         (run.ends, run.blame, run.read_limits) = (looks.seen(), blame, limits);
+        run.what_if = self.what_if(&run);
         match still {
             Some(Still::Asleep(asleep)) => run.asleep = Some(asleep),
             Some(Still::Hung(hung)) => run.hung = Some(hung),

@@ -112,6 +112,8 @@ pub fn swapped_out(dir: &Path) {
     for other in ["waited-for-data", "waited-in-faults", "working-set-too-large"] {
         t.has_not(other);
     }
+    t.because("faults", 0.7..=1.0);
+    assert!(t.share("data").is_some_and(|share| share < 0.05), "{}", t.0["verdict"]);
     roomy.has_not("swapped");
 }
 

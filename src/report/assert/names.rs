@@ -79,6 +79,7 @@ const OTHERS: &[Other] = &[
     Other { name: "user", unit: Kind::Seconds, value: Known::Exactly(|r| r.usage.user_s) },
     Other { name: "system", unit: Kind::Seconds, value: Known::Exactly(|r| r.usage.system_s) },
     Other { name: "data_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::divide(r).data_s) },
+    Other { name: "fault_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::divide(r).faults_s) },
     Other {
         name: "metadata_wait",
         unit: Kind::Seconds,

@@ -2,10 +2,10 @@
 use super::common::MANY;
 use super::common::reads;
 use super::common::ways;
-use super::faults;
 use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Run;
+use crate::report::faults;
 use crate::report::units::page;
 use crate::report::units::share;
 

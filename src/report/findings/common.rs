@@ -2,6 +2,8 @@
 
 use crate::figures::Figure;
 use crate::report::data::Run;
+use crate::report::faults::mapped;
+pub(super) use crate::report::faults::reads;
 use crate::report::time::Parts;
 use crate::report::units;
 
@@ -19,11 +21,6 @@ pub(super) fn percent(x: f64) -> String {
     units::percent(x, 0).replace('<', "less than ").replace('>', "more than ")
 }
 
-/// The accesses of reads, where all of them are known: hits, first uses of what was read ahead, misses.
-pub(super) fn reads(run: &Run) -> Option<(u64, u64, u64)> {
-    Some((run.get(Figure::Hits)?, run.get(Figure::ReadAheadHits)?, run.get(Figure::Misses)?))
-}
-
 /// Pages that a run had other than by reads that found or brought them in.
 pub(super) struct Ways {
     /// Brought in for mappings, or read ahead and not read: at most so many, at least the faults.
@@ -35,12 +32,7 @@ pub(super) struct Ways {
 /// The other ways in, where they are known: who maps its files, or reads past the cache, still reads a little when it
 /// starts, and that little says nothing of all.
 pub(super) fn ways(run: &Run) -> Option<Ways> {
-    let (_, ahead, _) = reads(run)?;
-    let fetched = run.get(Figure::ReadAheadPages)?;
-    Some(Ways {
-        mapped: run.get(Figure::FaultMisses)? + fetched.saturating_sub(ahead),
-        direct: run.get(Figure::DirectReadBytes).unwrap_or(0) / units::page(),
-    })
+    Some(Ways { mapped: mapped(run)?, direct: run.get(Figure::DirectReadBytes).unwrap_or(0) / units::page() })
 }
 
 /// What share of its time a run spent so: of the wall time or, where threads worked in parallel, of the time of them all.

@@ -12,6 +12,7 @@ use super::*;
 use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::machine::ReadLimit;
+use crate::report::time::Parts;
 
 #[test]
 fn page_faults_that_waited_while_nothing_came_did_not_wait_for_data() {
@@ -89,6 +90,16 @@ fn what_had_been_swapped_out_is_no_data() {
     );
     let verdict = crate::report::verdict::verdict(std::slice::from_ref(&it), None, &[]).text;
     assert!(verdict.contains("24 % waiting for memory that had been swapped out"), "{verdict}");
+    // In the table of parts, and in JSON, too; and of two runs the one that swapped is slower for that.
+    let parts = Parts::divide(&it);
+    assert_eq!((parts.data_s, parts.faults_s), (Some(0.0), Some(0.24)));
+    let roomy = changed(swapping(0, 0), |run| {
+        (run.number, run.wall_s, run.waits.fault_ns, run.usage.major_faults) = (2, 0.76, Some(0), Some(0));
+    });
+    let both = crate::report::verdict::verdict(&[it.clone(), roomy], None, &[]);
+    let cause = both.causes.iter().find(|c| c.id == "faults").unwrap();
+    assert!((cause.share.unwrap() - 1.0).abs() < 0.01, "{both:?}");
+    assert!(both.text.contains("waiting for memory that had been swapped out"), "{both:?}");
     // It worked most of the time, and no file came in.
     let bound = |swapped_in| {
         let run = changed(swapping(2200, swapped_in), |run| run.waits.fault_ns = Some(60 * MS));

@@ -12,6 +12,7 @@ use super::common::worth;
 use super::finding::Finding;
 use crate::figures::Figure;
 use crate::report::data::Run;
+use crate::report::faults;
 use crate::report::time::Parts;
 use crate::report::units::seconds;
 
@@ -106,10 +107,8 @@ pub(super) fn contention(run: &Run, _: &[&Run]) -> Option<Finding> {
 pub(super) fn bound(run: &Run, _: &[&Run]) -> Option<Finding> {
     let parts = Parts::divide(run);
     let (cpu, data) = (parts.cpu_s?, parts.data_s?);
-    // What came back from swap is no matter of the cache, nor is what was waited for it.
-    let device = super::faults::device_bytes(run)?;
-    let no_data = run.waits.fault_ns?.saturating_sub(super::faults::for_data(run)?);
-    let data = (data - no_data as f64 / 1e9).max(0.0);
+    // What came back from swap is no matter of the cache.
+    let device = faults::device_bytes(run)?;
     // What requests of io_uring and libaio wait for is a wait for their completion.
     let completions = super::common::of_ns(run.waits.completion_ns.unwrap_or(0), run);
     if cpu < 0.05

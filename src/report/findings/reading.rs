@@ -13,6 +13,7 @@ use crate::figures::Figure;
 use crate::report::data::FileRow;
 use crate::report::data::Pattern;
 use crate::report::data::Run;
+use crate::report::faults::is_far;
 use crate::report::units::page;
 use crate::report::units::share;
 use crate::text::foreign::or;
@@ -149,15 +150,6 @@ pub(super) fn cut_short(run: &Run, _: &[&Run]) -> Option<Finding> {
             "To read in whole windows, drop the file's pages before: dd if=FILE iflag=nocache count=0.",
         ),
     )
-}
-
-/// File systems whose every request goes over a network or through another process.
-pub(super) fn is_far(fs: Option<&str>) -> bool {
-    fs.is_some_and(|fs| {
-        fs.starts_with("nfs")
-            || fs.starts_with("fuse")
-            || matches!(fs, "cifs" | "smb3" | "ceph" | "9p" | "afs")
-    })
 }
 
 /// Whether a file was read from end to end, once.

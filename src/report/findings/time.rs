@@ -132,7 +132,7 @@ fn in_the_dark(run: &Run, parts: &Parts) -> bool {
 
 pub(super) fn elsewhere(run: &Run, _: &[&Run]) -> Option<Finding> {
     let parts = Parts::divide(run);
-    let storage = parts.data_s? + parts.metadata_s? + parts.writing_s?;
+    let storage = parts.data_s? + parts.faults_s? + parts.metadata_s? + parts.writing_s?;
     // Names that are not cached cost work, too.
     let cached = storage + parts.lookups_s.unwrap_or(0.0);
     // What a wait is for that began before the watch is not known, nor what that is that has no cause.

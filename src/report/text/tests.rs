@@ -310,7 +310,7 @@ fn what_is_printed_adds_up() {
         .take_while(|l| l.starts_with("  "))
         .map(cells)
         .collect();
-    assert!(rows.len() == 8 && rows[0][0] == "wall", "{rows:?}");
+    assert!(rows.len() == 9 && rows[0][0] == "wall", "{rows:?}");
     let step = |cell: &str| (number(cell) * 1000.0).round();
     for column in 1..=3 {
         let sum: f64 = rows[1..].iter().map(|row| step(row[column])).sum();

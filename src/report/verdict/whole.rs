@@ -7,8 +7,9 @@ use super::Kind;
 use super::units;
 use crate::figures::Figure;
 use crate::report::data::Run;
-use crate::report::findings::For;
-use crate::report::findings::waited_for;
+use crate::report::faults::For;
+use crate::report::faults::for_data;
+use crate::report::faults::waited_for;
 use crate::report::findings::without_a_processor;
 use crate::report::time::Parts;
 
@@ -113,7 +114,7 @@ pub(super) fn warm(run: &Run) -> String {
 /// What is to be said of waiting for data where half of it or more may have been for a processor: no disk was slow then.
 pub(super) fn late(run: &Run) -> String {
     let w = &run.waits;
-    let Some(ns) = [w.read_ns, w.fault_ns, w.exec_ns].into_iter().sum::<Option<u64>>() else {
+    let Some(ns) = [w.read_ns, for_data(run), w.exec_ns].into_iter().sum::<Option<u64>>() else {
         return String::new();
     };
     match without_a_processor(ns, run) {
@@ -124,15 +125,11 @@ pub(super) fn late(run: &Run) -> String {
     }
 }
 
-/// What its waiting for data was, if most of that was none.
-pub(super) fn data(run: &Run) -> &'static str {
-    let w = &run.waits;
-    let all = [w.read_ns, w.fault_ns, w.exec_ns].into_iter().sum::<Option<u64>>().unwrap_or(0);
-    let mostly = w.fault_ns.is_some_and(|ns| ns > 0 && ns * 2 >= all);
+/// What page faults waited for that waited for no data.
+pub(super) fn faults(run: &Run) -> &'static str {
     match waited_for(run) {
-        For::Swap if mostly => "waiting for memory that had been swapped out",
-        For::NoData if mostly => "waiting in page faults, though next to nothing came from a device",
-        _ => Kind::Data.spent(),
+        For::Swap => "waiting for memory that had been swapped out",
+        _ => Kind::Faults.spent(),
     }
 }
 

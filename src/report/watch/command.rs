@@ -86,7 +86,6 @@ impl Watch<'_> {
         }
         run.usage = usage;
         crate::report::unseen::weigh(&mut run, self.live.plan());
-        run.what_if = self.what_if(&run);
         (run.number, run.blame) = (number, blame);
         run.time = crate::view::utc(time);
         (run.exit_status, run.signal) = (Some(status), signal);
@@ -95,6 +94,7 @@ impl Watch<'_> {
         let now = self.processes.machine(None);
         run.machine = now.since(&machine);
         run.read_limits = self.processes.read_limits(None);
+        run.what_if = self.what_if(&run);
         run.machine_before = self.machine.map(|then| machine.since(&then));
         self.machine = Some(now);
         self.remember(&run);
