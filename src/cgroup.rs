@@ -67,6 +67,9 @@ impl Hierarchy {
     /// The directory of a path in the hierarchy; `None`: it is not below what this mount shows.
     #[must_use]
     pub fn dir(&self, path: &str) -> Option<PathBuf> {
+        if !is_below(path, &self.root) {
+            return None;
+        }
         let inside = path.strip_prefix(self.root.trim_end_matches('/'))?;
         Some(self.mount.join(inside.trim_start_matches('/')))
     }
@@ -155,9 +158,9 @@ impl Cgroups {
     #[must_use]
     pub fn find(&self, path: &str) -> Option<u64> {
         let hierarchy = self.hierarchy.as_ref()?;
-        let inside = hierarchy.mount.join(path.strip_prefix(&hierarchy.root)?.trim_start_matches('/'));
+        let inside = || fs::metadata(hierarchy.dir(path)?).ok();
         let as_given = || Path::new(path).starts_with(&hierarchy.mount).then(|| fs::metadata(path).ok());
-        fs::metadata(inside).ok().or_else(|| as_given().flatten()).map(|m| m.ino())
+        inside().or_else(|| as_given().flatten()).map(|m| m.ino())
     }
 
     /// The path in the hierarchy that an option names: as given, or below the mount point.
@@ -300,6 +303,19 @@ mod tests {
         // Nobody says that it is gone before all have been looked at.
         assert_eq!(answers.len(), count / STEPS + 1);
         assert_eq!(answers[0], format!("cgroup:{}", u64::MAX));
+    }
+
+    /// A mount that shows `/a` has nothing of `/ab`, though a directory may be called as what is left of that.
+    #[test]
+    fn a_part_of_the_tree_is_told_from_one_whose_name_begins_alike() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("b/x")).unwrap();
+        let at = Hierarchy { mount: dir.path().into(), root: "/a".into() };
+        assert_eq!((at.dir("/ab/x"), at.dir("/a/b/x")), (None, Some(dir.path().join("b/x"))));
+        assert_eq!(at.dir("/a"), Some(dir.path().into()));
+        let groups = Cgroups::new(Some(at), Path::new("/nowhere"));
+        let found = fs::metadata(dir.path().join("b/x")).unwrap().ino();
+        assert_eq!((groups.find("/ab/x"), groups.find("/a/b/x")), (None, Some(found)));
     }
 
     #[test]

@@ -164,6 +164,8 @@ pub struct Session {
     gathered: Gathered,
     /// When the tables were read last.
     read: Instant,
+    /// What the kernel had counted of refaults when this began, where its own count is taken.
+    refaulted: u64,
 }
 
 /// How often the tables are read in intervals that are longer: a row is free for the next thread only then. A machine on which
@@ -215,7 +217,19 @@ impl Session {
                     let kept = |rows: u32| KEPT.max(2 * rows as usize);
                     let gathered = Gathered::new(kept(settings.rows), kept(settings.files));
                     let read = Instant::now();
-                    return Ok(Self { facts, plan, known, attached, tried, evictors, gathered, read });
+                    // What cannot be read now is an error of the first sample.
+                    let refaulted = crate::memory::refaults().unwrap_or(0);
+                    return Ok(Self {
+                        facts,
+                        plan,
+                        known,
+                        attached,
+                        tried,
+                        evictors,
+                        gathered,
+                        read,
+                        refaulted,
+                    });
                 }
                 // Each refusal takes a program away, so this ends.
                 // What fails for want of something would fail elsewhere, too, and proves nothing.
@@ -363,7 +377,7 @@ impl Source for Session {
             // No function can be hooked: the kernel's own count.
             let refaults = crate::memory::refaults().context("cannot read /proc/vmstat")?;
             for line in [Some(&mut total), by_file.as_mut()].into_iter().flatten() {
-                line.0[Counter::Refaulted as usize] = refaults;
+                line.0[Counter::Refaulted as usize] = refaults.saturating_sub(self.refaulted);
             }
         }
         Ok(Sample {

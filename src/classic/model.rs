@@ -174,7 +174,8 @@ pub(crate) fn narrow(interval: &mut Interval, before: &sample::Sample, now: &sam
     if interval.engine == Engine::Classic.name() {
         interval.total.set(Figure::BufferDirtied, figures.get(Counter::BufferDirtied));
     }
-    interval.rows.retain(|row| row.who.pid.is_some_and(|pid| pids.contains(&pid)));
+    // Rows that are no process's were made of these processes alone, whom the other engine knows.
+    interval.rows.retain(|row| row.who.pid.is_none_or(|pid| pids.contains(&pid)));
     interval.groups = interval.rows.len();
 }
 

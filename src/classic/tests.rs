@@ -96,6 +96,29 @@ fn rows_of_both_engines_are_joined_by_process() {
 }
 
 #[test]
+fn rows_of_commands_stay_where_processes_are_chosen() {
+    use crate::pivot::By;
+    use crate::pivot::Filter;
+    use crate::pivot::Pivot;
+
+    let hits = sample::Counter::ReadHits;
+    let before = sample(0, ALL, [0; 4], &[]);
+    let mut now =
+        sample(1, ALL, [0, 9, 0, 0], &[process(7, "seven", [0, 4, 0, 0]), process(9, "nine", [0, 5, 0, 0])]);
+    now.total.0[hits as usize] = 33;
+    now.rows =
+        [fixtures::process(7, "seven", &[(hits, 3)]), fixtures::process(8, "eight", &[(hits, 30)])].into();
+    let plan = crate::plan::Plan { engine: Engine::Both, ..fixtures::plan(&[]) };
+    for by in [By::Comm, By::User, By::Process] {
+        let filter = Filter { pids: vec![7], ..Filter::default() };
+        let names = Box::<crate::names::Recorded>::default();
+        let i = Pivot { by: Some(by), top: 10, filter, names }.interval(&before, &now, &plan);
+        let rows: Vec<_> = i.rows.iter().map(|r| r.figures.get(Figure::Hits)).collect();
+        assert_eq!((rows, i.groups, i.total.get(Figure::Hits)), (vec![Some(3)], 1, Some(3)), "{by:?}");
+    }
+}
+
+#[test]
 fn a_process_id_used_again_counts_from_zero() {
     let before = sample(0, ALL, [0, 100, 0, 0], &[process(7, "old", [0, 100, 0, 0])]);
     let now = sample(1, ALL, [0, 103, 0, 0], &[process(7, "new", [0, 3, 0, 0])]);

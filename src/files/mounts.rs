@@ -118,6 +118,12 @@ impl Mounts {
         Self { list: self.list.clone(), devices: HashMap::new(), blocks: Some(Vec::new()) }
     }
 
+    /// Whether both have the same mounts.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.list == other.list
+    }
+
     /// Looks up for a record what a block device is called now, if it is one.
     pub fn add_block(&mut self, dev: Dev) {
         self.blocks.get_or_insert_default().push((dev, block_device(dev)));

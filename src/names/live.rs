@@ -41,7 +41,7 @@ pub struct System {
     checked: Instant,
     /// Tells when something was mounted, moved or unmounted.
     mountinfo: Option<fs::File>,
-    /// How often the mounts were read.
+    /// How often others were found than before.
     version: u64,
 }
 
@@ -70,6 +70,13 @@ impl System {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fds, Some(&now)).is_ok_and(|n| n > 0)
     }
+
+    /// Takes these as they are now. They are another version only if something has changed: a device that no mount has (that of
+    /// the kernel's own, or of another namespace) makes them be read again and again.
+    fn read_mounts(&mut self, now: Mounts) {
+        self.version += u64::from(!now.is_same(&self.mounts));
+        (self.mounts, self.read) = (now, Instant::now());
+    }
 }
 
 impl Default for System {
@@ -95,17 +102,13 @@ impl Names for System {
             self.checked = Instant::now();
         }
         if unknown || due && self.remounted() {
-            self.mounts = Mounts::here();
-            self.read = Instant::now();
-            self.version += 1;
+            self.read_mounts(Mounts::here());
         }
         &mut self.mounts
     }
 
     fn mounts_now(&mut self) -> &Mounts {
-        self.mounts = Mounts::here();
-        self.read = Instant::now();
-        self.version += 1;
+        self.read_mounts(Mounts::here());
         &self.mounts
     }
 
@@ -216,6 +219,20 @@ mod tests {
         assert!(short.bytes().starts_with(b"sh -c echo; read line aaa") && short.bytes().ends_with(b"aaa"));
         assert_eq!((short.bytes().len(), long.bytes().len() as u64), (1022, LINE + 3));
         assert!(long.bytes().ends_with("aaa…".as_bytes()));
+    }
+
+    #[test]
+    fn mounts_are_another_version_only_if_they_changed() {
+        let root = "21 1 253:0 / / rw - ext4 /dev/vda rw\n";
+        let more = format!("{root}22 21 0:40 / /proc rw - proc proc rw\n");
+        let mut system = System::new();
+        let mut versions = Vec::new();
+        for text in [root, root, &more, &more, root] {
+            system.read_mounts(Mounts::parse(text));
+            versions.push(system.version);
+        }
+        let first = versions[0];
+        assert_eq!(versions, [first, first, first + 1, first + 1, first + 2]);
     }
 
     #[test]

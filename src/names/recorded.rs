@@ -63,10 +63,8 @@ impl Recorded {
             self.note_command(tgid, process, names, &mut new, &mut room);
         }
         for file in files.map(|f| &f.file) {
-            let (dev, block) = (file.dev, file.block);
-            for dev in block.into_iter().chain([dev]) {
-                self.note_device(dev, names, &mut new);
-            }
+            // What a block device lies on is the kernel's own, and mounted nowhere.
+            self.note_device(file.block.unwrap_or(file.dev), names, &mut new);
         }
         self.merge(new.clone());
         new
