@@ -30,6 +30,11 @@ pub(super) fn scene(
     opened: &Opened,
     config: Option<PathBuf>,
 ) -> Result<(Scene, Settings), Failure> {
+    if opened.engine != Engine::Exact && options.changes.by.is_some_and(|by| by != By::Process) {
+        return Err(Failure::usage(
+            "this was recorded with the classic engine, which counts by process: 'cachestat --replay' has other rows",
+        ));
+    }
     let (mut in_force, _) = settings(options, opened.engine)?;
     let kept = in_force.interval;
     let recorded = Duration::from_nanos(opened.session.interval.max(1));
