@@ -199,15 +199,21 @@ static __always_inline void end_calls_of(u64 address, struct task_struct *task)
 	forget_call(c, address);
 }
 
-/* A thread that renames itself reads nothing meanwhile: what it has read, it has read under the old name. */
+/*
+ * A thread that renames itself reads nothing meanwhile, and faults on nothing: what it has read and mapped, it has under the old
+ * name, in whose rows of files that is.
+ */
 static __always_inline void end_own_call(void)
 {
 	u64 task = bpf_get_current_task();
 	u32 *n = bpf_map_lookup_elem(&call_numbers, &task);
 	struct call *c = n ? call_at(*n) : 0;
 
-	if (c)
-		end_call(c);
+	if (!c)
+		return;
+	if (knows_running())
+		settle_faults_of(c, bpf_get_current_task_btf());
+	end_call(c);
 }
 
 /* As rename_btf. */

@@ -80,6 +80,7 @@ const TESTS: &[Test] = &[
     ("several_processes", several::several_processes),
     ("several_of_which_one_is_wrong", several::several_of_which_one_is_wrong),
     ("several_names_and_users", several::several_names_and_users),
+    ("several_names_of_who_faults", several::several_names_of_who_faults),
     ("several_users_on_overlayfs", several::several_users_on_overlayfs),
     ("several_cgroups", several::several_cgroups),
     ("several_of_a_recording", several::several_of_a_recording),

@@ -379,3 +379,60 @@ pub fn several_of_a_recording(dir: &Path) {
     }
     readers.into_iter().for_each(Reader::end);
 }
+
+/// Faults on a page that is there, of one process under two names, the last of each before and after the change.
+const FAULTS: [(&std::ffi::CStr, u64); 2] = [(c"faults-a", 7), (c"faults-b", 12)];
+
+/// Rows of files have what rows of processes have, under either name: also the last fault before a change of name.
+pub fn several_names_of_who_faults(dir: &Path) {
+    let path = cold_file(&dir.join("file"), 1);
+    hold_warm(&path);
+    let file = File::open(&path).unwrap();
+    let options =
+        |name: &str, by: &str| format!("--json --by {by} --top 100000 --comm {name} --file-table 4096 0.5");
+    let names = FAULTS.map(|(name, _)| name.to_str().unwrap());
+    let mut monitors = names.map(|name| ["file", "process"].map(|by| Monitor::start(&options(name, by))));
+    const TIMES: u64 = 20;
+    for _ in 0..TIMES {
+        reap(fork_mapper(&file));
+    }
+    for monitor in monitors.iter_mut().flatten() {
+        monitor.catch_up();
+    }
+    for ((name, faults), told) in FAULTS.iter().zip(monitors.map(|pair| pair.map(Monitor::finish_json))) {
+        let [by_file, by_process] = told.map(|(intervals, total)| {
+            lost_nothing(&total);
+            let own: Vec<&Value> = rows(&intervals).filter(|r| r["path"] == path.to_str().unwrap()).collect();
+            (figure(&total, "/fault/hits"), sum(&own, "/fault/hits"))
+        });
+        assert_eq!(by_file.1, TIMES * faults, "{name:?}");
+        // What it maps of its own program is no more than that of other files.
+        assert_eq!(by_file.0, by_process.0, "{name:?}");
+    }
+}
+
+/// A process that maps the first page of a file and touches it, again and again, under one name and then another.
+fn fork_mapper(file: &File) -> i32 {
+    let len = usize::try_from(page_size()).unwrap();
+    // SAFETY: the child makes nothing but system calls, and reads what it has just mapped.
+    unsafe {
+        let pid = libc::fork();
+        assert!(pid >= 0, "{}", io::Error::last_os_error());
+        if pid == 0 {
+            for (name, faults) in FAULTS {
+                libc::prctl(libc::PR_SET_NAME, name.as_ptr());
+                for _ in 0..faults {
+                    let (read, private) = (libc::PROT_READ, libc::MAP_PRIVATE);
+                    let at = libc::mmap(std::ptr::null_mut(), len, read, private, file.as_raw_fd(), 0);
+                    if at == libc::MAP_FAILED {
+                        libc::_exit(1);
+                    }
+                    std::hint::black_box(at.cast::<u8>().read_volatile());
+                    libc::munmap(at, len);
+                }
+            }
+            libc::_exit(0);
+        }
+        pid
+    }
+}
