@@ -84,6 +84,8 @@ pub struct Details {
     pub files_counted: bool,
     /// What it did in the last minutes.
     pub course: Option<Course>,
+    /// Of a process or a thread: when the process began, nanoseconds on the kernel's clock. Its number may be used again.
+    pub begun: Option<u64>,
 }
 
 impl Details {
@@ -121,6 +123,7 @@ impl Details {
             findings: Vec::new(),
             files_counted: false,
             course: None,
+            begun: None,
         }
     }
 }
@@ -137,6 +140,7 @@ impl Keeper<'_> {
         let rows =
             sum.rows.iter().filter(|r| has_thread(by, who, r, names) && plain.takes(&of_row(r), names));
         let rows: Vec<_> = rows.cloned().collect();
+        let begun = who.pid.and_then(|_| rows.iter().filter_map(|r| r.family.map(|f| f.begun)).max());
         let timed = sum.latency.is_some() && by != By::Evictor && !by.files() && !plain.files();
         let latency = timed.then(|| {
             let mut out = Box::<Histograms>::default();
@@ -183,6 +187,7 @@ impl Keeper<'_> {
             system_latency,
             findings,
             files_counted,
+            begun,
             ..Details::empty(by, id, &who)
         }
     }

@@ -45,6 +45,8 @@ pub struct Open {
     pub who: Who,
     /// What was found out.
     pub details: Option<Details>,
+    /// Another process has its number by now: nothing more comes of this one.
+    pub replaced: bool,
     /// The command line: requested, and what came back.
     pub command_line: Option<Option<Foreign>>,
     /// What the cache has of it now, and before that; asked again and again.
@@ -70,6 +72,7 @@ impl Open {
             id,
             who,
             details: None,
+            replaced: false,
             command_line: None,
             now: None,
             before: None,
@@ -89,7 +92,7 @@ pub fn all(open: &Open, commands: bool) -> Vec<Link> {
     let lists = open.details.iter().flat_map(|details| &details.lists);
     let rows =
         lists.flat_map(|list| list.shown().iter().map(|row| Link::Row(list.by, Id::new(list.by, &row.who))));
-    let number = if commands { self::commands(open.by, &open.who).len() } else { 0 };
+    let number = if commands && !open.replaced { self::commands(open.by, &open.who).len() } else { 0 };
     findings.chain(rows).chain((0..number).map(Link::Command)).collect()
 }
 

@@ -81,6 +81,8 @@ pub(super) fn action(key: &KeyEvent, mode: &Mode) -> Option<Action> {
             let found = KEYS.iter().find(|k| k.codes.contains(&code)).map(|k| k.action);
             Some(found.filter(|a| matches!(a, Action::Move(_))).unwrap_or(Action::No))
         }
+        // There Escape ends all: who meant Alt would lose marks and place.
+        Mode::Browse if alt => None,
         Mode::Browse => KEYS.iter().find(|k| k.codes.contains(&code)).map(|k| k.action),
     }
 }
@@ -108,7 +110,7 @@ mod tests {
         }
         let together = KeyEvent::new(KeyCode::Char('y'), KeyModifiers::ALT);
         assert_eq!(action(&together, &confirm), Some(Action::No));
-        assert_eq!(action(&together, &Mode::Browse), Some(Action::Leave));
+        assert_eq!(action(&together, &Mode::Browse), None, "it would end all");
         assert_eq!(action(&press(KeyCode::Char('q')), &Mode::Filter), Some(Action::Type('q')));
         let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
         assert_eq!(action(&interrupt, &confirm), Some(Action::Quit));

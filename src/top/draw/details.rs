@@ -194,6 +194,9 @@ impl Page<'_> {
         let text = self.theme.text(&format!("{what}{}{back}", cut(&name, room)));
         self.out.push(Line::styled(text, self.theme.strong()));
         let who = who.clone();
+        if self.open.replaced {
+            self.plain("It has ended, and another process has its number: this is what it was.");
+        }
         if who.pid.is_some() {
             match &self.open.command_line {
                 None => self.field("command line", "being looked up"),
@@ -253,7 +256,7 @@ impl Page<'_> {
         let app = self.app;
         let find = |id: &Id| app.slots.iter().find(|s| app.id(**s) == Some(id));
         let row = find(&self.open.id).and_then(|slot| app.own_row(*slot));
-        row.filter(|_| app.numbers().show != Show::Total)
+        row.filter(|_| app.numbers().show != Show::Total && !self.open.replaced)
     }
 
     fn figures(&mut self, details: &Details) {
@@ -334,7 +337,7 @@ impl Page<'_> {
     /// What one would run next.
     fn next(&mut self) {
         let commands = links::commands(self.open.by, &self.open.who);
-        if commands.is_empty() || self.app.scene.replay.is_some() {
+        if commands.is_empty() || self.app.scene.replay.is_some() || self.open.replaced {
             return;
         }
         self.title("what to run next (Enter runs it here)".into());

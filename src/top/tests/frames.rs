@@ -123,6 +123,7 @@ fn details() {
         system_latency: None,
         files_counted: true,
         course: None,
+        begun: None,
     });
     app.command_line(pid, Some("dd if=odd of=/dev/null bs=1M".into()));
     insta::assert_snapshot!("details", frame(&mut app));
@@ -172,6 +173,7 @@ fn a_long_command_line_leaves_room_for_the_rest_and_is_whole_at_the_end() {
             system_latency: None,
             files_counted: true,
             course: None,
+            begun: None,
         };
         app.looked_up(nothing);
         app.resized((width, 60 + 16_000 / width));

@@ -45,6 +45,7 @@ fn tell(app: &mut App, now: Now) {
         findings: Vec::new(),
         files_counted: true,
         course: None,
+        begun: None,
     });
 }
 
@@ -178,6 +179,7 @@ fn a_process_has_findings_its_course_what_it_reads_and_what_to_run_next() {
             system_latency: None,
             files_counted: true,
             course: course.clone(),
+            begun: None,
         });
         app.command_line(7, Some("postgres: checkpointer \u{1b}[2J".into()));
         insta::assert_snapshot!(format!("process_{}x{}", size.0, size.1), frame(&mut app));

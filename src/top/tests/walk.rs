@@ -31,6 +31,7 @@ fn answer(app: &mut App, effects: &[Effect], lists: Vec<(By, Vec<Row>)>, figures
         system_latency: None,
         files_counted: true,
         course: None,
+        begun: None,
     });
 }
 
@@ -131,4 +132,29 @@ fn a_row_that_is_gone_is_not_gone_to() {
     // Another kind of rows ends the walk.
     typed(&mut app, "f");
     assert!(app.open.is_none() && app.trail.is_empty());
+}
+
+/// Its number is another's by now, of which nothing belongs on the page, nor may a command be run on it.
+#[test]
+fn a_number_that_is_used_again_is_another_process() {
+    let mut app = app((120, 60));
+    app.take(rows(&[(7, 500), (8, 40)]));
+    let effects = typed(&mut app, "~");
+    answer(&mut app, &effects, vec![(By::File, vec![file("/srv/first", 5, &[])])], &reads(0, 0, 910));
+    let mut details = app.open.as_ref().unwrap().details.clone().unwrap();
+    let mut told = |app: &mut App, begun, path: &str| {
+        details.begun = begun;
+        details.lists = vec![List::new(By::File, vec![file(path, 6, &reads(0, 0, 3))], &[])];
+        app.looked_up(details.clone());
+        frame(app)
+    };
+    for begun in [Some(1), None, Some(1)] {
+        let text = told(&mut app, begun, "/srv/first");
+        assert!(text.contains("/srv/first") && text.contains("cachestat -p 7"), "{text}");
+    }
+    for begun in [Some(2), None, Some(2)] {
+        let text = told(&mut app, begun, "/srv/second");
+        assert!(text.contains("another process has its number") && text.contains("/srv/first"), "{text}");
+        assert!(!text.contains("/srv/second") && !text.contains("cachestat -p 7"), "{text}");
+    }
 }
