@@ -104,14 +104,15 @@ impl Prediction {
     }
 
     /// The question that was asked, answered for twice and for half of what there is; `None` where the answer would contradict
-    /// what was counted.
+    /// what was counted. What is predicted stands beside what is predicted of now: by how much the simulation is off of one
+    /// size, it is of the others as well, and what was counted would make a gain, or a loss, of that.
     #[must_use]
     pub fn answer(&self) -> Option<String> {
         if self.is_unlike() {
             return None;
         }
         let at = |scale: f64| self.at(scale)?.miss_ratio;
-        let now = self.now.miss_ratio.or(at(1.0))?;
+        let now = at(1.0).or(self.now.miss_ratio)?;
         let mut parts = Vec::new();
         let base = self.now.size_bytes?;
         if let Some(more) = at(2.0) {
@@ -216,7 +217,8 @@ mod tests {
             shown(&curve, Some(&size()), None).text("")
         };
         let (like, unlike) = (text(0.38), text(0.0));
-        assert!(like.ends_with("\n+64.0M -> 10.0% misses (38.0% now); -32.0M -> 60.0%.\n"), "{like}");
+        assert!(like.ends_with("\n+64.0M -> 10.0% misses (40.0% now); -32.0M -> 60.0%.\n"), "{like}");
+        assert!(like.contains(", 38.0% of them had to be brought in"), "{like}");
         assert!(!unlike.contains("now)") && unlike.contains("another ratio than was counted"), "{unlike}");
     }
 
