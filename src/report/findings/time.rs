@@ -8,7 +8,6 @@ use super::common::of_ns;
 use super::common::of_time;
 use super::common::part_of_time;
 use super::common::percent;
-use super::common::reads;
 use super::finding::Finding;
 use crate::figures::Figure;
 use crate::report::data::Run;
@@ -46,8 +45,11 @@ pub(super) fn in_open(run: &Run, _: &[&Run]) -> Option<Finding> {
     if ns < SHORT_NS || of_ns(ns, run) < 0.2 {
         return None;
     }
-    let fuse = run.files.iter().find(|f| is_fuse(f.fs.as_deref()));
-    let hit = reads(run).is_some_and(|(hits, ahead, misses)| share(misses, hits + ahead + misses) < 0.05);
+    let of_fuse = || run.files.iter().filter(|f| is_fuse(f.fs.as_deref()));
+    // Who only opened files of FUSE, or read others, tells nothing of what their reads find.
+    let (misses, read) = of_fuse().fold((0, 0), |(m, all), f| (m + f.misses, all + f.accesses()));
+    let hit = read > 0 && share(misses, read) < 0.05;
+    let fuse = of_fuse().max_by_key(|f| f.accesses());
     let copied = super::writing::copied_pages(run);
     let why = match fuse {
         _ if copied >= MANY => format!(
