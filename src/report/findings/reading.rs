@@ -203,7 +203,9 @@ pub(super) fn limited(run: &Run, _: &[&Run]) -> Option<Finding> {
 
 pub(super) fn direct(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (read, written) = (run.get(Figure::DirectReadBytes)?, run.get(Figure::DirectWriteBytes)?);
-    let cached = run.get(Figure::ReadBytes)? + run.get(Figure::WriteAccesses).unwrap_or(0) * page();
+    // Writes that nobody counts are not none: pages that became dirty are the least that went through the cache.
+    let written_pages = run.get(Figure::WriteAccesses).or(run.get(Figure::Dirtied))?;
+    let cached = run.get(Figure::ReadBytes)? + written_pages * page();
     let cached = cached + ways(run)?.mapped * page();
     let past = read + written;
     if past < 1 << 20 || share(past, past + cached) < 0.2 {

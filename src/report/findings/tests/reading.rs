@@ -97,6 +97,14 @@ fn direct_io() {
     assert!(found[0].text.starts_with("82 % of the bytes"), "{}", found[0].text);
     let little = with(&[(Figure::DirectReadBytes, 4096)]);
     assert_eq!(ids(&[little]), Vec::<&str>::new());
+    // What was written through the cache, where only what became dirty is known, and where nothing is: 4 MiB are a tenth of 40.
+    let mut tracepoints = with(&[(Figure::DirectReadBytes, 4 << 20), (Figure::Dirtied, 36 << 8)]);
+    tracepoints.figures.set(Figure::WriteAccesses, None);
+    assert_eq!(ids(&[tracepoints.clone()]), Vec::<&str>::new());
+    tracepoints.figures.set(Figure::Dirtied, Some(1 << 8));
+    assert_eq!(ids(&[tracepoints.clone()]), ["direct-io-bypassed"]);
+    tracepoints.figures.set(Figure::Dirtied, None);
+    assert_eq!(ids(&[tracepoints]), Vec::<&str>::new());
     let back = with(&[(Figure::DirectFellBack, 1 << 20)]);
     assert_eq!(ids(&[back]), ["direct-io-fell-back"]);
 }
