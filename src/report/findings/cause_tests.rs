@@ -276,6 +276,16 @@ fn work_is_told_once() {
     let half =
         bound(|run| run.figures.set(Figure::DirectReadBytes, run.usage.device_read_bytes.map(|n| n / 2)));
     assert!(half.unwrap().contains("A warm cache saves it the waiting"));
+    // Past the cache, where nobody saw it go: nothing is known of a third of it.
+    let known = |part: fn(u64) -> u64| {
+        let run = changed(cold(), |run| {
+            run.usage.user_s = Some(0.5);
+            run.figures.set(Figure::Fills, run.get(Figure::Fills).map(part));
+        });
+        find(&[], &[run]).into_iter().find(|f| f.id == "cpu-bound").unwrap().text
+    };
+    assert!(known(|n| n / 2).contains("A warm cache saves it the waiting"));
+    assert!(known(|n| n / 2 - 1).ends_with(" of waiting for data."), "{}", known(|n| n / 2 - 1));
     assert!(bound(|run| run.waits.completion_ns = Some(199 * MS)).is_some());
     assert_eq!(bound(|run| run.waits.completion_ns = Some(200 * MS)), None);
     // What a trivial command needs is not told.

@@ -14,6 +14,7 @@ use crate::figures::Figure;
 use crate::report::data::Run;
 use crate::report::faults;
 use crate::report::time::Parts;
+use crate::report::units::page;
 use crate::report::units::seconds;
 
 /// The same as [`worth`]. Threads in parallel may have been woken from waits that
@@ -104,6 +105,23 @@ pub(super) fn contention(run: &Run, _: &[&Run]) -> Option<Finding> {
     Some(if remedy.is_empty() { finding } else { finding.remedy(remedy) })
 }
 
+/// How what came from devices relates to the cache, as far as the figures explain it: what is in none of them may have gone past the
+/// cache where nobody saw it (a block device, where only tracepoints attach), and no warm cache saves that anything.
+fn warmer(run: &Run, device: u64) -> &'static str {
+    if run.get(Figure::DirectReadBytes).unwrap_or(0) / 9 >= device / 10 {
+        return " It was read past the cache: a warm one saves it nothing.";
+    }
+    // As they were counted: metadata that is only what nothing else explains explains nothing here.
+    let blocks =
+        [Figure::MetaMisses, Figure::MetaAheadHits].map(|f| run.get(f).unwrap_or(0)).iter().sum::<u64>();
+    let explained = run.brought_in().is_some_and(|data| (data + blocks) * page() >= device / 2);
+    if explained {
+        " A warm cache saves it the waiting, and what the kernel needs to bring data in."
+    } else {
+        ""
+    }
+}
+
 pub(super) fn bound(run: &Run, _: &[&Run]) -> Option<Finding> {
     let parts = Parts::divide(run);
     let (cpu, data) = (parts.cpu_s?, parts.data_s?);
@@ -118,16 +136,12 @@ pub(super) fn bound(run: &Run, _: &[&Run]) -> Option<Finding> {
     {
         return None;
     }
-    let past = run.get(Figure::DirectReadBytes).unwrap_or(0) / 9 >= device / 10;
     let text = format!(
         "Its work took the time although {} came from devices: {cpu:.3} s of processor time ({}), beside {data:.3} s of \
-         waiting for data. {}",
+         waiting for data.{}",
         run.volume_of_bytes(device),
         part_of_time(of_time(cpu, run), run),
-        match past {
-            true => "It was read past the cache: a warm one saves it nothing.",
-            false => "A warm cache saves it the waiting, and what the kernel needs to bring data in.",
-        },
+        warmer(run, device),
     );
     let evidence = json!({ "cpu_s": cpu, "user_s": run.usage.user_s, "system_s": run.usage.system_s, "data_s": data,
         "device_read_bytes": device, "wall_s": run.wall_s });
